@@ -151,7 +151,7 @@ class MemoryReads {
     const auto* const data = static_cast<const char*>(bytes_.ref().data);
     const std::size_t part = static_cast<std::size_t>(bytes_.ref().bytes()) / kParts;
     const Clock::time_point start = Clock::now();
-    for_each_chunk_in_parallel(kParts, [&](std::int64_t chunk) {
+    run_in_parallel(kParts, [&](std::int64_t chunk) {
       const auto number = static_cast<std::size_t>(chunk);
       if (std::memchr(data + number * part, 1, part) != nullptr) found_[number] = 1;
     });

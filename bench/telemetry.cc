@@ -16,7 +16,7 @@
 #include "data/indexed/indexed_dataset_writer.h"
 #include "ops/backend.h"
 #include "program.h"
-#include "run/observers/run_observers.h"
+#include "run/observers/observer_list.h"
 
 namespace teratron {
 namespace {

@@ -13,12 +13,12 @@
 #include <vector>
 
 #include "base/host/monotonic_clock.h"
+#include "base/host/resources.h"
 #include "base/host/threads.h"
 #include "model/make_model.h"
 #include "optim/adamw.h"
 #include "pipeline/generators.h"
 #include "program.h"
-#include "telemetry/peak_memory.h"
 #include "train/micro_batches.h"
 
 namespace teratron {

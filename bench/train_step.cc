@@ -16,6 +16,7 @@
 #include <sstream>
 #include <vector>
 
+#include "base/host/resources.h"
 #include "base/host/threads.h"
 #include "comm/launch.h"
 #include "model/language_model.h"
@@ -23,7 +24,6 @@
 #include "pipeline/generators.h"
 #include "pipeline/token_slices.h"
 #include "program.h"
-#include "telemetry/peak_memory.h"
 
 namespace teratron {
 namespace {

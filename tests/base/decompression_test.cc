@@ -1,4 +1,4 @@
-// Compressed files: whatever they were made of comes back, in pieces of any size, and damage is told instead of text.
+// Compressed files read back in pieces of any size; damage is an error, never text.
 #include "base/files/decompression.h"
 
 #include <gmock/gmock.h>
@@ -40,7 +40,7 @@ class Decompression : public ::testing::Test {
     write_file_atomically(folder_ / "file", content);
     return folder_ / "file";
   }
-  // What is read in pieces of random sizes, or the error.
+  // Content read in pieces of random sizes, or the error.
   std::string read_in_pieces(const std::string& content, RandomSequence& random) const {
     DecompressingReader reader(file(content));
     std::string text;

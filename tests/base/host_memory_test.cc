@@ -1,4 +1,4 @@
-#include "base/host/host_memory.h"
+#include "base/host/resources.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "base/host/processors.h"
+#include "base/host/resources.h"
 
 #include <gtest/gtest.h>
 #include <sched.h>

@@ -35,7 +35,7 @@ TEST(StandardStreams, AFileNeverGetsTheNumberOfAClosedOne) {
                 open_closed_standard_streams();
                 const int file = ::open("/dev/zero", O_RDONLY);
                 char byte = 0;
-                // What a closed stream would lose stays an error.
+                // A result that a closed stream would lose stays an error.
                 if ((closed & 1U) != 0 && ::read(0, &byte, 1) >= 0) return 1;
                 if ((closed & 2U) != 0 && ::write(1, "x", 1) >= 0) return 2;
                 if ((closed & 4U) != 0 && ::write(2, "x", 1) >= 0) return 3;
@@ -86,7 +86,7 @@ TEST(StandardStreams, ALineThatCannotBeWrittenIsLostAndNothingElse) {
     EXPECT_EQ(in_child([&] {
                 ::close(2);
                 ::open(target, O_WRONLY);
-                tell_user("a line");
+                report_to_user("a line");
                 return 0;
               }),
               0);

@@ -46,7 +46,7 @@ class DamagedCheckpointTest : public ::testing::Test {
   fs::path folder_;  // of the later checkpoint
 };
 
-// Of each file, about 60 bytes spread over its length, each with one random bit flipped.
+// About 60 bytes of each file, spread over its length, each with one random bit flipped.
 TEST_F(DamagedCheckpointTest, AnyBitOfAnyFileIsFoundAndTheFileNamed) {
   RandomSequence random({.seed = 9});
   for (const auto& [name, content] : testing::all_files(folder_)) {
@@ -61,7 +61,7 @@ TEST_F(DamagedCheckpointTest, AnyBitOfAnyFileIsFoundAndTheFileNamed) {
   EXPECT_THAT(verify_checkpoint(root_.path()).faults, IsEmpty()) << "all was put back";
 }
 
-// With a checksum that fits, as whoever makes one up can compute it.
+// With a matching checksum, which a forger can compute.
 TEST_F(DamagedCheckpointTest, NumbersThatNoTrainingHasAreRefusedBeforeAnythingIsPlanned) {
   const Manifest whole = read_manifest(folder_);
   const auto message = [&](const auto& change) {

@@ -36,7 +36,7 @@ class CheckpointNames : public ::testing::Test {
   fs::path root() const { return folder_ / "run"; }
   fs::path last() const { return iteration_folder(root(), 30); }
 
-  // What each way to read a checkpoint says of `path`.
+  // Messages of each way to read a checkpoint at `path`.
   std::vector<std::string> messages_of_readers(const fs::path& path) {
     const std::vector<std::function<void()>> readers = {
         [&] { read_checkpoint_info(path); },

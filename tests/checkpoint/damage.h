@@ -42,7 +42,7 @@ inline std::map<std::string, std::string> all_files(const std::filesystem::path&
   return files;
 }
 
-// What `body` throws as an Error, in words; a failure that says so where it throws nothing.
+// Message of the Error that `body` throws; a test failure if it throws none.
 template <class Error, class Body>
 std::string message_of(const Body& body) {
   try {

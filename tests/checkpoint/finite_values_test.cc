@@ -104,7 +104,7 @@ TEST(FiniteValues, NoSaveKeepsOneThatIsNotAndWhatStandsStays) {
   }
 }
 
-// Of the tensor that lies last in a file, and its checksum with it: damage before the file was written.
+// Changes the last value of a file's last tensor, and its checksum: damage before the file was written.
 std::string make_last_value(const std::filesystem::path& folder, const std::filesystem::path& name, float value) {
   std::string bytes = testing::bytes_of_file(folder / name);
   bytes.replace(bytes.size() - sizeof value, sizeof value, reinterpret_cast<const char*>(&value), sizeof value);

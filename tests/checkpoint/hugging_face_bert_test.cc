@@ -1,5 +1,5 @@
 // BERT to and from Hugging Face's files: against a model that transformers itself saved (tests/golden/bert_tiny), and
-// against every way such a folder can differ. What these weights compute: tests/model/hugging_face_bert_test.cc.
+// against every way such a folder can differ. Results of these weights: tests/model/hugging_face_bert_test.cc.
 #include <gmock/gmock.h>
 
 #include "checkpoint/hugging_face_files.h"
@@ -31,7 +31,7 @@ const fs::path kBert = fs::path(TERATRON_SOURCE_DIR) / "tests" / "golden" / "ber
 constexpr auto kUnchanged = [](auto&) {};
 constexpr std::string_view kPrefix = "bert.";
 
-// The same tensors under other names; those that get no name are left out.
+// Tensors under other names; those that get no name are left out.
 FileTensors renamed(const FileTensors& tensors, const std::function<std::string(const std::string&)>& new_name) {
   FileTensors all;
   for (const auto& [name, tensor] : tensors) {
@@ -40,7 +40,7 @@ FileTensors renamed(const FileTensors& tensors, const std::function<std::string(
   return all;
 }
 
-// As BertModel saves itself.
+// The tensors that BertModel saves.
 FileTensors body_alone(const FileTensors& tensors) {
   return renamed(tensors, [](const std::string& name) {
     return name.starts_with(kPrefix) ? name.substr(kPrefix.size()) : std::string();
@@ -56,7 +56,7 @@ FileTensors with_old_norms(const FileTensors& tensors) {
   });
 }
 
-// What an import of a changed copy has.
+// Tensors of an import of a changed copy.
 FileTensors imported(const ChangeTensors& change, const ChangeConfig& change_config = kUnchanged) {
   const TemporaryFolder folder;
   testing::make_variant(kBert, folder / "hf", change_config, change);

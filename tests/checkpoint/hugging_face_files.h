@@ -61,7 +61,7 @@ inline void make_variant(const fs::path& golden, const fs::path& folder,
   write_tensors(folder / "model.safetensors", tensors);
 }
 
-// What the import of such a copy says, which writes nothing.
+// Message of the import of such a copy, which writes nothing.
 inline std::string refusal(const fs::path& golden, const std::function<void(Json&)>& change_config,
                            const std::function<void(FileTensors&)>& change_tensors) {
   const TemporaryFolder folder;

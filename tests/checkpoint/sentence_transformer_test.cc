@@ -1,5 +1,5 @@
-// What folders of sentence-transformers say, in the forms that versions 0 to 6 of the library write, and what of it is
-// refused. That the vectors are the library's is tested in tests/oracle/embeds_as_transformers.py.
+// Settings of sentence-transformers folders, in the forms that versions 0 to 6 of the library write, and refusals. That
+// the vectors are the library's is tested in tests/oracle/embeds_as_transformers.py.
 #include "checkpoint/hugging_face/sentence_transformer.h"
 
 #include <gmock/gmock.h>

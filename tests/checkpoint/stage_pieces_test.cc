@@ -23,7 +23,7 @@ std::pair<std::vector<std::byte>, std::vector<std::byte>> received_and_gathered(
     const Mesh mesh = make_mesh(world, layout);
     const auto backend = make_cpu_backend();
     Parameter parameter{.name = "p", .shape = shape, .split = {.axis = 0}, .stage = 1};
-    parameter.place = {.rank = mesh.tensor->rank(), .size = tensor_ranks};
+    parameter.group = {.rank = mesh.tensor->rank(), .size = tensor_ranks};
     parameter.padding_rows = 3;
     if (mesh.pipeline->rank() == 1) {
       const Tensor part(*backend, DType::kF32, shape);

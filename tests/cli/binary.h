@@ -19,11 +19,17 @@ inline Words with(Words words, const Words& more) {
 }
 
 // `standard_output` is where its output goes instead of into the Outcome, where given.
+#ifdef TERATRON_WITHOUT_TEXT_TOOLS
+inline constexpr bool kHasTextTools = false;  // data extract and data langid
+#else
+inline constexpr bool kHasTextTools = true;
+#endif
+
 inline Outcome run_teratron(const Words& arguments, const std::string& standard_output = "") {
   return ChildProgram(with({TERATRON_BINARY}, arguments), {}, standard_output).wait();
 }
 
-// The standard output of a command that must do what it is told.
+// Standard output of a command that must succeed.
 inline std::string succeed(const Words& arguments) {
   const Outcome outcome = run_teratron(arguments);
   EXPECT_EQ(outcome.exit_code, 0) << outcome.errors;

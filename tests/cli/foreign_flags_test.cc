@@ -1,4 +1,4 @@
-// What the program says to users of other programs names flags that it has.
+// Hints for users of other programs name existing flags.
 #include "options/foreign_flags.h"
 
 #include <gmock/gmock.h>

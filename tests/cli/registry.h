@@ -14,7 +14,7 @@
 
 namespace teratron::testing {
 
-// What there is a command of `family` for, with the name that the commands begin with.
+// Names of the commands of `family`.
 inline std::vector<std::string> members_of_family(std::string_view family) {
   std::vector<std::string> names;
   if (family == "eval_task" || family == "score") {

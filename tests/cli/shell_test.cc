@@ -1,4 +1,4 @@
-// What a shell and man are told of the program: completions and the manual page, held against what --help says.
+// Completions and the manual page against --help.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -74,7 +74,7 @@ class Shells : public ::testing::Test {
     return path("output");
   }
 
-  // What bash completes where each of `lines`, the words after `teratron`, ends, in `folder`.
+  // Completions of bash at the end of each of `lines`, the words after `teratron`, in `folder`.
   std::vector<Words> complete(const std::vector<Words>& lines, const std::string& folder = "/") const {
     std::string program = "source " + output_of({"completion", "bash"}) + "\ncd " + folder + "\n";
     for (const Words& line : lines) {

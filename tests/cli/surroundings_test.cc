@@ -85,7 +85,7 @@ TEST_F(Surroundings, ACommandWhoseOutputIsReadNoMoreEndsInSilenceAndNotAsIfItHad
         "tokenizer encode --tokenizer " + path("tokenizer") + " " + lines + " -",
         "data info --json - " + path("data")}) {
     const Outcome outcome = in_shell("$T " + command + " | exec true; exit ${PIPESTATUS[0]}");
-    // What is short may have been written before the reader ended.
+    // A short output may have been written before the reader ended.
     EXPECT_THAT(outcome.exit_code, AnyOf(0, 141)) << command;
     EXPECT_THAT(outcome.errors, Not(HasSubstr("error"))) << command;
     const Outcome later = in_shell("(sleep 0.1; $T " + command + ") | exec true; exit ${PIPESTATUS[0]}");
@@ -94,7 +94,7 @@ TEST_F(Surroundings, ACommandWhoseOutputIsReadNoMoreEndsInSilenceAndNotAsIfItHad
   }
 }
 
-// Of a task of more than a second progress is told, which must not be told to the file.
+// Progress of a task of more than a second must not be written to the file.
 TEST_F(Surroundings, AClosedDescriptorIsNoFilesNumber) {
   const std::string lines = write_lines("lines.jsonl", 200, "rank");
   ASSERT_EQ(
@@ -112,7 +112,7 @@ TEST_F(Surroundings, AClosedDescriptorIsNoFilesNumber) {
   }
   for (std::size_t i = 0; i < all.size(); ++i) {
     const Outcome outcome = running[i]->wait(std::chrono::seconds(60));
-    // Where the result cannot be told, it is not told to be good.
+    // A result that cannot be written is not reported as good.
     EXPECT_EQ(outcome.exit_code, all[i].find(">&-") == 0 || all[i].find(" >&-") != std::string::npos ? 3 : 0)
         << all[i] << outcome.errors;
     EXPECT_EQ(read_file(path("tokens" + std::to_string(i)) + ".bin"), read_file(path("whole.bin"))) << all[i];
@@ -123,7 +123,7 @@ TEST_F(Surroundings, TheSecondOfTwoCommandsWithOneOutputIsRefusedAndTheFirstOnes
   const std::string lines = write_lines("lines.jsonl", 300, "rank"), other = write_lines("other.jsonl", 300, "layer");
   const std::string with_tokenizer = " --tokenizer " + path("tokenizer");
   struct Case {
-    std::string command, file;  // what is written, behind the output's name
+    std::string command, file;  // file: the output's name and what follows
   };
   const std::vector<Case> cases = {
       {"data clean --min-tokens 0 --no-url-rules --out OUT IN", ""},
@@ -135,6 +135,7 @@ TEST_F(Surroundings, TheSecondOfTwoCommandsWithOneOutputIsRefusedAndTheFirstOnes
       {"tokenizer encode IN OUT" + with_tokenizer, ""},
   };
   for (std::size_t i = 0; i < cases.size(); ++i) {
+    if (!kHasTextTools && cases[i].command.starts_with("data langid")) continue;
     const auto command = [&](const std::string& in, const std::string& out, const std::string& beside) {
       std::string text = "$T " + cases[i].command;
       for (const auto& [name, value] : {std::pair{"IN", in}, {"OUT", out}, {"OTHER", beside}}) {
@@ -148,7 +149,8 @@ TEST_F(Surroundings, TheSecondOfTwoCommandsWithOneOutputIsRefusedAndTheFirstOnes
     ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
     ChildProgram first(of_shell(command("- <" + pipe, out, path("y"))));
     const int writer = ::open(pipe.c_str(), O_WRONLY);
-    wait_for([&] { return fs::exists(out + ".teratron.lock"); }, "a lock of " + cases[i].command);
+    const fs::path lock = out + ".teratron.lock";
+    wait_for([&] { return fs::exists(lock) && fs::file_size(lock) > 0; }, "a lock of " + cases[i].command);
     const Outcome second = in_shell(command("- <" + other, path("./" + name), path("z")));
     EXPECT_EQ(second.exit_code, 2) << cases[i].command;
     EXPECT_THAT(second.errors, AllOf(HasSubstr("(process "), HasSubstr("begun 20"), HasSubstr("already")))

@@ -1,4 +1,4 @@
-// Which environments are a launch by address, and what is told where one is not complete.
+// Environments that are a launch by address, and the messages where one is not complete.
 #include "comm/control/address_launch.h"
 
 #include <gmock/gmock.h>

@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 #include <algorithm>
 
-#include "comm/control/control_communicator.h"
+#include "comm/control/control_plane.h"
 #include "comm/control_planes.h"
 #include "comm/late_device.h"
 #include "comm/run_threads.h"

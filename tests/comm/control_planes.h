@@ -26,6 +26,7 @@ inline Membership member_at(int port, int rank, int size) {
 
 inline ControlSettings settings_for(std::chrono::milliseconds longest_meeting) {
   return {.longest_meeting = longest_meeting,
+          .longest_hello = std::chrono::hours(1),  // who waits for strangers to be dropped does not meet in time
           .notice_interval = std::chrono::milliseconds(200),
           .end_process = [](const std::string& message) { throw InternalError("ended with: " + message); }};
 }
@@ -84,9 +85,9 @@ inline Process meets(const Membership& own, std::chrono::milliseconds longest) {
   return [=] { ControlPlane(own, settings_for(longest)).meet(); };
 }
 
-inline Socket call(int port) {
+inline Socket call(int port, const std::string& host = "127.0.0.1") {
   while (true) {
-    const auto address = resolve("127.0.0.1", static_cast<std::uint16_t>(port)).at(0);
+    const auto address = resolve(host, static_cast<std::uint16_t>(port)).at(0);
     if (Socket socket = connect_to(address, std::chrono::milliseconds(1000))) return socket;
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }

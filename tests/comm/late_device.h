@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "comm/far_memory.h"
-#include "comm/thread/host_stream.h"
+#include "comm/reduce.h"
 
 namespace teratron::testing {
 
@@ -85,7 +85,7 @@ class LateMemory {
   std::atomic<int> touched_released_{0};
 };
 
-// What the ranks of one channel have sent and not yet received.
+// Messages of one channel that are sent and not yet received.
 class LateMail {
  public:
   void send(int from, int to, std::vector<std::byte> values) {
@@ -103,7 +103,7 @@ class LateMail {
     letters.pop_front();
     return values;
   }
-  // The same for all who name it.
+  // One object for each id.
   static std::shared_ptr<LateMail> of(const std::string& id) {
     static std::mutex mutex;
     static std::map<std::string, std::weak_ptr<LateMail>> mails;

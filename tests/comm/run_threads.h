@@ -1,4 +1,4 @@
-// What tests of ranks that are threads share.
+// Helpers of tests whose ranks are threads.
 #pragma once
 
 #include <functional>

@@ -53,7 +53,14 @@ class StrangerAtMpi : public ::testing::Test {
   }
   void start(const std::string& variables) {
     job_ = launch(LaunchedBy::kMpirun, 2, {"bash", "-c", variables + " exec " TERATRON_COMM_PROGRAM " lose 2 2 0"});
-    std::this_thread::sleep_for(std::chrono::seconds(2));  // they are past their meeting, whose port is closed
+    const auto have_met = [&] {
+      const std::string errors = job_->errors_so_far();
+      return errors.find("rank 0 has met") != errors.npos && errors.find("rank 1 has met") != errors.npos;
+    };
+    for (int looks = 0; !have_met(); ++looks) {  // the port where they meet is closed then
+      ASSERT_LT(looks, 12'000) << job_->errors_so_far();
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
   }
   std::vector<std::vector<std::uint16_t>> ports() const {
     return {listening_ports(job_->process_of(0)), listening_ports(job_->process_of(1))};

@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 
 #include <atomic>
+#include <memory>
 
 #include "comm/control_planes.h"
 
@@ -11,7 +12,6 @@ namespace teratron {
 namespace {
 
 using std::chrono::milliseconds;
-using std::chrono::seconds;
 using ::testing::AllOf;
 using testing::answer_on;
 using testing::call;
@@ -20,17 +20,14 @@ using testing::free_port;
 using ::testing::HasSubstr;
 using testing::in_time;
 using ::testing::IsEmpty;
-using testing::late;
 using testing::meets;
 using testing::member_at;
 using testing::Process;
 using testing::run_member;
 using testing::run_processes;
-using Clock = std::chrono::steady_clock;
 
 TEST(ControlPlaneMeeting, StrangersNeitherJoinNorKeepAnybodyWaiting) {
   const int port = free_port();
-  const auto start = Clock::now();
   std::vector<Socket> strangers;
   const Process strange = [&] {
     const std::string teratron = "teratron", zeros(8, '\0'), long_frame = "teratron\xff\xff\xff\x7f";
@@ -44,28 +41,26 @@ TEST(ControlPlaneMeeting, StrangersNeitherJoinNorKeepAnybodyWaiting) {
     run_member(member_at(port, 1, 2), [](ControlPlane&) {});
   };
   EXPECT_THAT(run_processes({in_time(member_at(port, 0, 2)), strange}), Each(IsEmpty()));
-  EXPECT_LT(Clock::now() - start, seconds(5));
 }
 
-TEST(ControlPlaneMeeting, MoreStrangersThanThereIsRoomForKeepNobodyOutForLong) {
+TEST(ControlPlaneMeeting, MoreStrangersThanThereIsRoomForKeepNobodyOut) {
   const int port = free_port();
   std::vector<Socket> strangers;
   const Process crowd = [&] {
     for (int n = 0; n < 300; ++n) strangers.push_back(call(port));
     run_member(member_at(port, 1, 2), [](ControlPlane&) {});
   };
-  const auto start = Clock::now();
   EXPECT_THAT(run_processes({in_time(member_at(port, 0, 2)), crowd}), Each(IsEmpty()));
-  EXPECT_LT(Clock::now() - start, seconds(15));
 }
 
 // 300 at a time, and a new one for each that is put out.
 TEST(ControlPlaneMeeting, SilentStrangersThatComeAgainAndAgainKeepNobodyOut) {
   const int port = free_port();
-  std::atomic<bool> met{false};
+  std::atomic<bool> all_have_called{false}, met{false};
   const Process crowd = [&] {
     std::vector<Socket> strangers;
     for (int n = 0; n < 300; ++n) strangers.push_back(call(port));
+    all_have_called = true;
     while (!met) {
       for (Socket& stranger : strangers) {
         const auto address = resolve("127.0.0.1", static_cast<std::uint16_t>(port)).at(0);
@@ -74,11 +69,9 @@ TEST(ControlPlaneMeeting, SilentStrangersThatComeAgainAndAgainKeepNobodyOut) {
     }
   };
   const Process member = [&] {
-    std::this_thread::sleep_for(milliseconds(500));
-    const auto start = Clock::now();
+    while (!all_have_called) std::this_thread::yield();
+    const std::unique_ptr<std::atomic<bool>, void (*)(std::atomic<bool>*)> end(&met, [](auto* flag) { *flag = true; });
     run_member(member_at(port, 1, 2), [](ControlPlane&) {});
-    met = true;
-    EXPECT_LT(Clock::now() - start, seconds(3));
   };
   EXPECT_THAT(run_processes({in_time(member_at(port, 0, 2)), member, crowd}), Each(IsEmpty()));
 }
@@ -129,7 +122,7 @@ TEST(ControlPlaneMeeting, ListensAtTheAddressThatItIsGivenAlone) {
   first.point.bind = "127.0.0.2";
   second.point.hosts = {"127.0.0.2"};
   const Process other = [&] {
-    std::this_thread::sleep_for(milliseconds(300));
+    const Socket caller = call(port, "127.0.0.2");  // so it listens there
     EXPECT_FALSE(connect_to(resolve("127.0.0.1", static_cast<std::uint16_t>(port)).at(0), milliseconds(200)));
     run_member(second, [](ControlPlane&) {});
   };
@@ -141,16 +134,15 @@ TEST(ControlPlaneMeeting, ListensAtTheAddressThatItIsGivenAlone) {
 
 TEST(ControlPlaneMeeting, AStrangerWithoutTheSecretIsNoMember) {
   const int port = free_port();
-  const Process guess = [&] {
+  const Process guess_and_join = [&] {
     Membership other = member_at(port, 1, 2);
     other.point.secret = "a guess";
     FrameConnection connection(call(port));
     connection.send(Hello::frame(other));
     EXPECT_EQ(answer_on(connection), Frame{"another job"});
+    run_member(member_at(port, 1, 2), [](ControlPlane&) {});
   };
-  const auto errors =
-      run_processes({in_time(member_at(port, 0, 2)), late(milliseconds(500), member_at(port, 1, 2)), guess});
-  EXPECT_THAT(errors, Each(IsEmpty()));
+  EXPECT_THAT(run_processes({in_time(member_at(port, 0, 2)), guess_and_join}), Each(IsEmpty()));
 }
 
 }  // namespace

@@ -59,7 +59,7 @@ RunningTrial::RunningTrial(Communicator& group, const std::vector<int>& members,
   start();
 }
 
-// What a member brings. Small integers: no sum of them is rounded in any dtype, even of 8 bits or 8 bits of mantissa.
+// Input of a member. Small integers: no sum of them is rounded in any dtype, even of 8 bits or 8 bits of mantissa.
 std::vector<double> RunningTrial::brought(int member, std::int64_t count) const {
   std::vector<double> values(static_cast<std::size_t>(count));
   const auto rank = static_cast<std::uint32_t>(members_[static_cast<std::size_t>(member)]);

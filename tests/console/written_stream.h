@@ -1,4 +1,4 @@
-// What a program writes to a stream, as text.
+// Text that a program writes to a stream.
 #pragma once
 
 #include <cstdio>
@@ -19,9 +19,12 @@ class WrittenStream {
     std::free(text_);
   }
   std::FILE* file() { return file_; }
-  std::string text() {  // so far
+  std::string text() {   // so far
+    ::flockfile(file_);  // another thread may write
     std::fflush(file_);
-    return {text_, size_};
+    std::string text(text_, size_);
+    ::funlockfile(file_);
+    return text;
   }
   std::vector<std::string> lines() {
     std::vector<std::string> lines;

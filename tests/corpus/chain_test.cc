@@ -53,7 +53,7 @@ StageText stage_named(std::string_view name) {
 
 class Chains : public ::testing::Test {
  protected:
-  // What lets each stage be made.
+  // The flags that each stage needs to be made.
   std::vector<std::string> enough() {
     write_file_atomically(folder_.path() / "test.jsonl", R"({"text": "one two three four five six seven eight nine"})"
                                                          "\n");
@@ -71,7 +71,7 @@ TEST_F(Chains, EveryStageIsMadeByItsNameAndHasFlagsOfItsOwn) {
     const auto made = options.chain.make({.out = folder_.path() / "out.jsonl"});
     ASSERT_EQ(made.size(), 1U);
     EXPECT_EQ(made.front()->name(), stage.name);
-    const std::string group = "Of " + std::string(stage.name);
+    const std::string group = "Stage " + std::string(stage.name);
     std::set<std::string> flags;
     int own = 0;
     for (const Field& field : fields_of(options)) {

@@ -186,7 +186,7 @@ TEST_F(ExtractBody, KeepWhatIsThereWhenTheyAreCutShort) {
       EXPECT_FALSE(must_be_kept.contains(packing)) << name;
       continue;
     }
-    // What is read is the page's beginning, but for the sizes of chunks that no head tells of.
+    // The page's beginning is read, except for the sizes of chunks that no head declares.
     if (packing.starts_with("chunks") && name.find("chunked") == name.npos) continue;
     EXPECT_TRUE(joined(paragraphs_).starts_with(texts.at(name))) << name << "\n" << texts.at(name);
   }
@@ -262,7 +262,7 @@ TEST_F(ExtractBody, ThatAreScriptsStyleSheetsAndBase64AreDroppedWhateverTheirTyp
       script, style, packed, one_word, lines, "<html><body><p>" + lines, "data:image/png;base64," + one_word};
   std::string warc;
   for (const std::string& body : bodies) warc += warc_record(http_response(body));
-  // What is written about programs stays, and so does plain text that a server takes for a page.
+  // Texts about programs stay, and so does plain text that a server takes for a page.
   const std::string about = "<p>A menu that opens by a click needs three lines, and none of them is long:</p><pre>" +
                             script + "</pre><p>That is all that there is to it, and you may copy it to your site.</p>";
   const std::string plain = joined(testing::random_paragraphs(random, 5)) + " Its key = value; so {it} is.";

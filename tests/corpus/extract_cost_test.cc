@@ -1,8 +1,8 @@
 // data extract on pages that are made to cost: what a parser is given of them is bounded, whatever the tags.
 #include <gmock/gmock.h>
+#include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 
 #include "corpus/extract/article.h"
 #include "corpus/extract/html_simplifier.h"
@@ -19,7 +19,7 @@ std::string repeated(const std::string& piece, std::size_t bytes) {
   while (text.size() < bytes) text += piece;
   return text;
 }
-// `piece` with a number in place of "#", another one each time.
+// `piece` with another number in place of "#" each time.
 std::string numbered(const std::string& piece, std::size_t bytes) {
   std::string text;
   for (int i = 0; text.size() < bytes; ++i) {
@@ -95,7 +95,7 @@ TEST(ExtractCost, NoPatternOfTagsNestsDeeperThanIsCounted) {
       "<xmp>",     "</xmp>",    "<frameset>", "</frameset>", "<hr>",       "</br>",       "<body>",     "</body>",
       "<pre>",     "</pre>",    "<!x ",       "<center>",    "</center>",  "<isindex>",   "<image>",    "x",
       "<marquee>", "</marquee>"};
-  // Those for which rules were missing once, found by many more trials.
+  // Pages for which rules were missing once, found by many more trials.
   for (const std::string pattern :
        {"</marquee><button></button><noscript></marquee></marquee><noscript></button></button><button><button>",
         "<noscript><li></tr><section></noscript>", "<table><caption><rb><input></tr>", "<rb>x<ruby></span><p></x-y>",
@@ -147,12 +147,11 @@ TEST(ExtractCost, PagesThatWereMadeToCostAreReadSoon) {
       {"references", repeated("&CounterClockwiseContourIntegra", kBytes)},
       {"classes", "<div class='" + repeated("a ", kBytes) + "'>" + repeated("x. ", 1000)}};
   for (const auto& [name, page] : pages) {
-    const auto begin = std::chrono::steady_clock::now();
+    ::alarm(60);  // ends the program
     const auto parsed = parse_html(page, testing::kEnoughForATree);
     if (const auto* tree = std::get_if<HtmlTree>(&parsed)) find_article(*tree, 1);
-    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
-    EXPECT_LT(seconds.count(), 20) << name;  // a fraction of one, without sanitizers and other processes
   }
+  ::alarm(0);
 }
 
 }  // namespace

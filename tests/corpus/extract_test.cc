@@ -31,7 +31,7 @@ TEST_F(ExtractStageTest, KeepsParagraphsInOrderAndNothingBesideThem) {
   RandomSequence random(RandomStream{.seed = 21});
   for (int trial = 0; trial < 40; ++trial) {
     const auto paragraphs = random_paragraphs(random, 3 + random.below(8));
-    // What is no article, anywhere between paragraphs.
+    // Parts that are no article, anywhere between paragraphs.
     static const std::vector<std::string> kBeside = {
         "<script>var secret = 'secret word that is never shown, and never printed.';</script>",
         "<style>.secret { color: red; }</style>",
@@ -287,7 +287,7 @@ TEST_F(ExtractStageTest, DropsPagesAboveTheLimit) {
     return testing::warc_record(testing::http_response(body, head));
   };
   write("d.warc", record(html, page) + record(html + "Content-Encoding: gzip\r\n", testing::gzip(page)));
-  // What is cut off at the limit does not end as it should, and that is not the server's fault.
+  // Data cut off at the limit lack their end, which is not the server's fault.
   const std::string chunked = fmt::format("{:x}\r\n{}\r\n0\r\n\r\n", page.size(), page);
   write("e.warc", record(html + "Transfer-Encoding: chunked\r\n", chunked));
   const std::vector<std::filesystem::path> files = {folder_ / "a.html", folder_ / "b.html.gz", folder_ / "c.jsonl",

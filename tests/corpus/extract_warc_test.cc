@@ -126,7 +126,7 @@ TEST_F(ExtractWarc, WhatAServerSentWrongIsDropped) {
       "HTTP/1.1 200 OK\r\nContent-Type: text/html"};
   std::string file = warc_record(http_response(page));
   for (const std::string& one : bad) file += warc_record(one);
-  // Of which there is less than the head says.
+  // A record with less content than its head says.
   for (const std::string size : {"zz", "ffffff", "5", "ffffffffffffffffff"}) {
     file += warc_record(http_response(size + "\r\n" + page, chunks));
   }

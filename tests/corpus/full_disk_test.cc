@@ -107,7 +107,7 @@ TEST_F(FullDisk, TheErrorNamesWhatCannotBeWritten) {
       }());
   dropped.max_bad_share = 1;
   EXPECT_THAT(error_of(clean(), dropped), HasSubstr("dropped.jsonl'"));
-  // What the run that had written points of its journal can go on from.
+  // The files from which the run resumes.
   EXPECT_EQ(std::distance(fs::directory_iterator(disk()), {}), 2);
   EXPECT_TRUE(fs::exists(disk() / "out.jsonl.zst.journal"));
 }

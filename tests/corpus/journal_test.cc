@@ -126,7 +126,7 @@ class CorpusJournal : public ::testing::Test {
       if (!ends->by_signal) throw Killed();
       return SIGTERM;
     };
-    options_.tell = [&](std::string_view line) { told_ += std::string(line) + "\n"; };
+    options_.report = [&](std::string_view line) { told_ += std::string(line) + "\n"; };
     const auto made = stages();
     try {
       statistics_ = json_of(run_stages(made, options_), made).dump();
@@ -147,7 +147,7 @@ class CorpusJournal : public ::testing::Test {
     std::ranges::sort(names);
     return names;
   }
-  // What one run makes of the inputs; its files are removed.
+  // The result of one run over the inputs; its files are removed.
   std::vector<std::string> undisturbed() {
     EXPECT_TRUE(run());
     const std::vector<std::string> expected = results();
@@ -183,7 +183,7 @@ TEST_F(CorpusJournal, AnEndedRunGoesOnAndGivesTheSameBytes) {
   set_thread_count(threads_before);
 }
 
-TEST_F(CorpusJournal, SoDoesOneThatExtractsPages) {
+TEST_F(CorpusJournal, AnEndedExtractionGoesOnAndGivesTheSameBytes) {
   const int threads_before = thread_count();
   for (int trial = 0; trial < 20; ++trial) {
     SCOPED_TRACE(trial);
@@ -232,8 +232,8 @@ TEST_F(CorpusJournal, WhatWasDoneIsNotDoneAgain) {
   }
   ASSERT_TRUE(run());
   EXPECT_EQ(processed_, all);
-  EXPECT_THAT(told_, AllOf(HasSubstr("stopped behind document "), HasSubstr("run the same command again"),
-                           HasSubstr("goes on behind document ")));
+  EXPECT_THAT(told_, AllOf(HasSubstr("stopped after document "), HasSubstr("run the same command again"),
+                           HasSubstr("resumes after document ")));
 }
 
 TEST_F(CorpusJournal, WhatASurveyHasSeenIsNotMeasuredAgain) {
@@ -253,8 +253,8 @@ TEST_F(CorpusJournal, WhatASurveyHasSeenIsNotMeasuredAgain) {
   EXPECT_EQ(names_there().size(), 6);
 }
 
-// What is kept in memory between two points would grow with the speed of the run.
-TEST_F(CorpusJournal, NewsAreTakenAfterEachBatch) {
+// State kept in memory between two points would grow with the speed of the run.
+TEST_F(CorpusJournal, StateIsSavedAfterEachBatch) {
   class Teller final : public Stage {
    public:
     explicit Teller(std::int64_t* most) : most_(most) {}
@@ -264,7 +264,9 @@ TEST_F(CorpusJournal, NewsAreTakenAfterEachBatch) {
       *most_ = std::max(*most_, ++untold_);
       return std::nullopt;
     }
-    std::string take_news() override { return std::string(static_cast<std::size_t>(std::exchange(untold_, 0)), '1'); }
+    std::string take_state_delta() override {
+      return std::string(static_cast<std::size_t>(std::exchange(untold_, 0)), '1');
+    }
 
    private:
     std::int64_t* most_;
@@ -288,7 +290,7 @@ TEST_F(CorpusJournal, TheEndOfASurveyIsAPoint) {
     write_pages();
     options_.batch_bytes = 1000;
     const std::vector<std::string> expected = undisturbed();
-    // Killed later and later it begins anew, until that is in the second pass.
+    // Killed later and later it starts over, until that is in the second pass.
     for (Ends ends; !fs::exists(folder_ / "out.jsonl.journal"); ++ends.points) ASSERT_FALSE(run(&ends));
     measured_ = 0;
     ASSERT_TRUE(run());
@@ -299,7 +301,7 @@ TEST_F(CorpusJournal, TheEndOfASurveyIsAPoint) {
   }
 }
 
-TEST_F(CorpusJournal, ADamagedSpoolIsAnErrorAndThenBeginsAnew) {
+TEST_F(CorpusJournal, ADamagedSpoolIsAnErrorAndThenStartsOver) {
   kinds_ = "o";
   write_inputs(300);
   const std::vector<std::string> expected = undisturbed();
@@ -321,7 +323,7 @@ TEST_F(CorpusJournal, ADamagedSpoolIsAnErrorAndThenBeginsAnew) {
   EXPECT_EQ(results(), expected);
 }
 
-TEST_F(CorpusJournal, WhatHasChangedBeginsAnew) {
+TEST_F(CorpusJournal, AChangedInputOrFlagStartsOver) {
   write_inputs(300);
   options_.settings = {{"--flag", "1"}};
   const std::vector<std::string> expected = undisturbed();
@@ -330,7 +332,7 @@ TEST_F(CorpusJournal, WhatHasChangedBeginsAnew) {
     told_.clear();
     processed_ = 0;
     EXPECT_TRUE(run());
-    EXPECT_THAT(told_, AllOf(HasSubstr("begins anew"), HasSubstr(reason)));
+    EXPECT_THAT(told_, AllOf(HasSubstr("starts over"), HasSubstr(reason)));
     EXPECT_EQ(results(), expected);
     fs::remove(options_.out);
     fs::remove(options_.dropped);
@@ -366,18 +368,18 @@ TEST_F(CorpusJournal, ARunThatFailsForItsInputLeavesNothing) {
 TEST_F(CorpusJournal, OnlyFilesGoOn) {
   write_inputs(10);
   const auto made = stages();
-  EXPECT_TRUE(can_go_on(made, options_));
+  EXPECT_TRUE(can_resume(made, options_));
   for (const std::string out : {"-", "/dev/stdout", "/dev/full"}) {
     StreamOptions other = options_;
     other.out = out;
-    EXPECT_FALSE(can_go_on(made, other)) << out;
+    EXPECT_FALSE(can_resume(made, other)) << out;
     std::swap(other.out, other.dropped);
     other.out = options_.out;
-    EXPECT_FALSE(can_go_on(made, other)) << out;
+    EXPECT_FALSE(can_resume(made, other)) << out;
   }
   StreamOptions piped = options_;
   piped.files.emplace_back("-");
-  EXPECT_FALSE(can_go_on(made, piped));
+  EXPECT_FALSE(can_resume(made, piped));
 }
 
 }  // namespace

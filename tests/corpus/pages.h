@@ -46,7 +46,7 @@ inline std::string joined(const std::vector<std::string>& lines) {
 
 inline std::string page_of(const std::vector<std::string>& paragraphs, const std::string& head = "") {
   std::string page = "<!doctype html><html><head>" + head +
-                     "</head><body><nav><a href=/>Home</a> <a href=/news>All the news of the day</a></nav><div>";
+                     "</head><body><nav><a href=/>Home</a> <a href=/delta>All the delta of the day</a></nav><div>";
   for (const std::string& one : paragraphs) page += "<p>" + one + "</p>\n";
   return page + "</div><footer>Copyright, all rights reserved by somebody.</footer></body></html>";
 }

@@ -29,21 +29,21 @@ class SeenStage final : public Stage {
   }
   std::optional<Drop> admit(const Document& document) override {
     if (!seen_.insert(document.text).second) return Drop{"seen", document.text.substr(0, 2)};
-    news_ += document.text + "\n";
+    state_delta_ += document.text + "\n";
     return std::nullopt;
   }
-  std::string take_news() override { return std::exchange(news_, {}); }
-  void remember(std::string_view news) override {
-    for (std::size_t end; !news.empty(); news.remove_prefix(end + 1)) {
-      end = news.find('\n');
-      seen_.emplace(news.substr(0, end));
+  std::string take_state_delta() override { return std::exchange(state_delta_, {}); }
+  void restore_state(std::string_view delta) override {
+    for (std::size_t end; !delta.empty(); delta.remove_prefix(end + 1)) {
+      end = delta.find('\n');
+      seen_.emplace(delta.substr(0, end));
     }
   }
 
  private:
   std::atomic<std::int64_t>* processed_;
   std::set<std::string> seen_;
-  std::string news_;
+  std::string state_delta_;
 };
 
 // Drops a text that comes three times or more, which it knows when it has seen all.

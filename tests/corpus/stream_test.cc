@@ -43,7 +43,7 @@ class LetterStage final : public Stage {
   }
 };
 
-// Drops every document that is as long as one before it; with a survey, as one behind it.
+// Drops every document that is as long as one before it; with a survey, as one after it.
 class LengthStage final : public Stage {
  public:
   explicit LengthStage(bool surveys) : surveys_(surveys) {}
@@ -97,7 +97,7 @@ class CorpusStream : public testing::StageTest {
   }
 };
 
-// What the three test stages leave, by their definitions, one document after another.
+// The documents that the three test stages leave, by their definitions, one after another.
 std::vector<std::string> expected_texts(const std::vector<std::string>& texts) {
   std::vector<std::string> letters;
   for (const std::string& text : texts) {

@@ -1,4 +1,4 @@
-// NCCL as it is installed here has what channels need; whether it moves anything only GPUs can tell.
+// The installed NCCL has the functions that channels need; only GPUs can show that it moves anything.
 #include <gtest/gtest.h>
 
 #include <string>

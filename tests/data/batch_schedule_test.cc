@@ -8,7 +8,7 @@
 namespace teratron {
 namespace {
 
-// The rule as it is told: which equal part of the ramp's samples the run stands in decides the size.
+// The rule in words: the part of the ramp's samples in which the run is decides the size.
 std::int64_t size_by_rule(std::int64_t global_batch, const BatchRamp& ramp, std::int64_t consumed) {
   const std::int64_t parts = (global_batch - ramp.start) / ramp.increment;
   if (parts == 0 || consumed > ramp.samples) return global_batch;

@@ -1,4 +1,4 @@
-// What the tests of BERT's samples share: corpora of sentences, and vocabularies whose tokens are of any kind.
+// Shared by the tests of BERT's samples: corpora of sentences, and vocabularies whose tokens are of any kind.
 #pragma once
 
 #include <algorithm>
@@ -22,7 +22,7 @@ inline void write_sentences(const std::filesystem::path& prefix, std::span<const
   writer.commit();
 }
 
-constexpr std::int32_t kFirstOrdinary = 4;  // behind [CLS], [SEP], [MASK] and [PAD]
+constexpr std::int32_t kFirstOrdinary = 4;  // after [CLS], [SEP], [MASK] and [PAD]
 
 // A vocabulary in which other tokens, too, are special or go on with a word, each drawn by itself.
 inline BertTokens random_tokens(std::mt19937_64& random, std::int64_t vocab_size, double continues, double special) {

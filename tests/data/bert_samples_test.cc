@@ -279,7 +279,7 @@ TEST_F(PairsOfSentences, EveryEpochHasItsOwnOrderAndMasks) {
   }
 }
 
-// Corpora of nothing, of single sentences, of sentences without tokens: told, or read without end.
+// Corpora of nothing, of single sentences, of sentences without tokens are refused, or read without end.
 TEST_F(PairsOfSentences, ACorpusWithoutPairsIsToldAndNeverHangs) {
   int told = 0, read = 0;
   for (int round = 0; round < 400; ++round) {
@@ -355,8 +355,8 @@ TEST_F(PairsOfSentences, AreBlendedLikeAnySamples) {
     const SampleBatch batch = read_batch(blend, positions);
     SampleBatch expected = blend.make_batch(positions.count);
     for (std::int64_t i = 0; i < positions.count; ++i) {
-      const BlendOrder::Place place = blend.order().place(positions.first + i);
-      alone[place.corpus]->read({place.sample, 1}, expected, i);
+      const BlendOrder::Entry entry = blend.order().entry(positions.first + i);
+      alone[entry.corpus]->read({entry.sample, 1}, expected, i);
     }
     expect_same(batch, expected);
     const Samples::TotalWeights total = blend.total_weights(positions);

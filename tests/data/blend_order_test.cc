@@ -1,4 +1,4 @@
-// The order of a blend against counting: every place of some periods, for random weights.
+// The order of a blend against counting: every entry of some periods, for random weights.
 #include "data/samples/blend_order.h"
 
 #include <gtest/gtest.h>
@@ -39,10 +39,10 @@ TEST_F(BlendOrders, EveryBeginningHasTheSharesOfTheWeightsWithinLessThanASample)
     const double bound = 1 - 1 / (2 * static_cast<double>(weights.size()) - 2) + 1e-6;
     std::vector<std::int64_t> counts(weights.size());
     for (std::int64_t n = 0; n < std::min<std::int64_t>(3 * order.period(), 5000); ++n) {
-      const BlendOrder::Place place = order.place(n);
-      ASSERT_LT(place.corpus, weights.size());
-      ASSERT_EQ(place.sample, counts[place.corpus]++) << "position " << n;
-      ASSERT_EQ(order.position(place), n);
+      const BlendOrder::Entry entry = order.entry(n);
+      ASSERT_LT(entry.corpus, weights.size());
+      ASSERT_EQ(entry.sample, counts[entry.corpus]++) << "position " << n;
+      ASSERT_EQ(order.position(entry), n);
       for (std::size_t i = 0; i < weights.size(); ++i) {
         ASSERT_EQ(order.count(i, n + 1), counts[i]);
         ASSERT_LE(std::abs(static_cast<double>(counts[i]) - static_cast<double>(n + 1) * weights[i] / total), bound)
@@ -64,13 +64,13 @@ TEST_F(BlendOrders, SharesOfAnyWeightsStayExactHoweverFarOutInTheRun) {
     const auto corpora = static_cast<double>(weights.size());
     for (int i = 0; i < 40; ++i) {
       const std::int64_t n = below(std::int64_t{1} << below(45));
-      const BlendOrder::Place place = order.place(n);
-      ASSERT_EQ(place.sample, order.count(place.corpus, n));
-      ASSERT_EQ(order.position(place), n);
+      const BlendOrder::Entry entry = order.entry(n);
+      ASSERT_EQ(entry.sample, order.count(entry.corpus, n));
+      ASSERT_EQ(order.position(entry), n);
       std::int64_t all = 0;
       for (std::size_t corpus = 0; corpus < weights.size(); ++corpus) {
         const std::int64_t count = order.count(corpus, n);
-        ASSERT_EQ(order.count(corpus, n + 1), count + (corpus == place.corpus ? 1 : 0));
+        ASSERT_EQ(order.count(corpus, n + 1), count + (corpus == entry.corpus ? 1 : 0));
         const long double share = weights[corpus] / total, off = static_cast<long double>(count) - share * n;
         const double bound = 0.5 + static_cast<double>(share) * (corpora - 2) / 2;
         ASSERT_LT(std::abs(static_cast<double>(off)), bound + 1e-5) << corpora << " corpora, after " << n;
@@ -88,10 +88,10 @@ TEST_F(BlendOrders, AnyPositionCanBeAskedFarOutInTheRun) {
     const std::int64_t far = below(std::int64_t{1} << 40) * order.period();
     for (int i = 0; i < 100; ++i) {
       const std::int64_t position = below(order.period());
-      const BlendOrder::Place near_place = order.place(position), place = order.place(far + position);
-      ASSERT_EQ(place.corpus, near_place.corpus);
-      ASSERT_EQ(place.sample, near_place.sample + far / order.period() * order.shares()[place.corpus]);
-      ASSERT_EQ(order.position(place), far + position);
+      const BlendOrder::Entry near_place = order.entry(position), entry = order.entry(far + position);
+      ASSERT_EQ(entry.corpus, near_place.corpus);
+      ASSERT_EQ(entry.sample, near_place.sample + far / order.period() * order.shares()[entry.corpus]);
+      ASSERT_EQ(order.position(entry), far + position);
     }
   }
 }
@@ -111,9 +111,9 @@ TEST_F(BlendOrders, SmallWeightsHaveSmallPeriods) {
 
 TEST_F(BlendOrders, WeightsOfAnySizeHaveAnOrder) {
   const BlendOrder apart(std::vector{1e300, 1e-300}), huge(std::vector{1e308, 1e308, 1e308});
-  EXPECT_EQ(apart.place(std::int64_t{1} << 50), (BlendOrder::Place{0, std::int64_t{1} << 50}));
+  EXPECT_EQ(apart.entry(std::int64_t{1} << 50), (BlendOrder::Entry{0, std::int64_t{1} << 50}));
   for (std::int64_t n = 0; n < 30; ++n) {
-    EXPECT_EQ(huge.place(n), (BlendOrder::Place{static_cast<std::size_t>(n % 3), n / 3}));
+    EXPECT_EQ(huge.entry(n), (BlendOrder::Entry{static_cast<std::size_t>(n % 3), n / 3}));
   }
 }
 

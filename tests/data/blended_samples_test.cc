@@ -1,4 +1,4 @@
-// Blends of corpora whose tokens tell which corpus and place they came from.
+// Blends of corpora whose tokens tell which corpus and entry they came from.
 #include "data/samples/blended_samples.h"
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ class BlendOfCorpora : public ::testing::Test {
  protected:
   std::int64_t below(std::int64_t bound) { return std::uniform_int_distribution<std::int64_t>(0, bound - 1)(random_); }
 
-  // Corpora of up to 40 documents; a token is its place, and the corpus' number in the upper bits.
+  // Corpora of up to 40 documents; a token is its entry, and the corpus' number in the upper bits.
   void make_corpora() {
     datasets_.clear();
     weights_.clear();
@@ -79,7 +79,7 @@ TEST_F(BlendOfCorpora, EachCorpusGoesThroughItsOwnSamplesInItsOwnOrder) {
     for (std::int64_t position = 0; position < 300; ++position) {
       const Document tokens = read(samples, {position, 1});
       const auto corpus = static_cast<std::size_t>(tokens.front() >> kCorpusBits);
-      ASSERT_EQ(corpus, samples.order().place(position).corpus);
+      ASSERT_EQ(corpus, samples.order().entry(position).corpus);
       ASSERT_EQ(tokens, read(*samples_of(corpus), {counts[corpus]++, 1})) << "position " << position;
     }
   }
@@ -112,14 +112,14 @@ TEST_F(BlendOfCorpora, AnEpochEndsBeforeASampleComesAgain) {
     std::vector<std::int64_t> counts(datasets_.size());
     std::int64_t position = 0;  // of the first sample that is not its corpus' first time through
     for (;; ++position) {
-      const std::size_t corpus = samples.order().place(position).corpus;
+      const std::size_t corpus = samples.order().entry(position).corpus;
       if (counts[corpus]++ == samples.corpus(corpus).samples_per_epoch()) break;
     }
     ASSERT_EQ(samples.samples_per_epoch(), position);
   }
 }
 
-// Whatever the targets count, and however few samples of a corpus an update has.
+// Any weights of targets, and any number of samples of a corpus in an update.
 TEST_F(BlendOfCorpora, WeighsWhatItReads) {
   for (int round = 0; round < 60; ++round) {
     make_corpora();

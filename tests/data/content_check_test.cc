@@ -1,4 +1,4 @@
-// What is seen of a corpus at a run's start, and what is never read of one that changes under it.
+// The check of a corpus at a run's start, and of one that changes under the run.
 #include "data/indexed/content_check.h"
 
 #include <gmock/gmock.h>
@@ -98,7 +98,7 @@ TEST_F(CheckedCorpus, OtherFilesOfTheSameSizeUnderItsNameAreRefused) {
   EXPECT_THAT(refusal(corpus), HasSubstr("c.idx' is not what was written"));
 }
 
-// Of one in ten blocks.
+// One in ten blocks is damaged.
 TEST_F(CheckedCorpus, HalfALargeOneIsMissedByNoDraw) {
   const fs::path corpus = write("c", 10'000'000);
   const auto refusal_by = [&](std::uint64_t seed) {

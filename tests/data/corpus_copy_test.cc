@@ -213,7 +213,7 @@ TEST_F(CorpusCopy, DamageIsNotCopiedByASampleEither) {
 TEST_F(CorpusCopy, AnIndexThatIsDamagedIsNotReadForACopy) {
   tokenize("a", "{\"text\": \"abc\"}\n{\"text\": \"defgh\"}\n", false);
   std::string idx = read_file(path("a.idx"));
-  constexpr std::size_t kLengths = 34;                         // behind the head: two lengths of 32 bits
+  constexpr std::size_t kLengths = 34;                         // after the head: two lengths of 32 bits
   --idx[kLengths], ++idx[kLengths + 4], --idx[kLengths + 16];  // and where the second begins
   write_file_atomically(path("a.idx"), idx);
   EXPECT_THAT(refused({"a"}, {"out"}, {0, 1}), HasSubstr("a.idx"));

@@ -34,12 +34,12 @@ TEST(DataPath, CorporaShardsAndBlendsAreNoFaults) {
 
 TEST(DataPath, EveryFaultIsToldOnce) {
   const std::vector<std::pair<Words, std::string>> faults = {
-      {{"a", "0.3", "b"}, "has 'a' where a weight is due"},
-      {{"0,7", "a", "0.3", "b"}, "has '0,7' where a weight is due"},
-      {{"nan", "a", "0.3", "b"}, "has 'nan' where a weight is due"},
-      {{"1e999", "a", "0.3", "b"}, "has '1e999' where a weight is due"},
-      {{"0.7", "a", "b"}, "has 'b' where a weight is due"},
-      {{"0.7", "a", "b", "0.3"}, "has 'b' where a weight is due"},
+      {{"a", "0.3", "b"}, "has 'a' in place of a weight"},
+      {{"0,7", "a", "0.3", "b"}, "has '0,7' in place of a weight"},
+      {{"nan", "a", "0.3", "b"}, "has 'nan' in place of a weight"},
+      {{"1e999", "a", "0.3", "b"}, "has '1e999' in place of a weight"},
+      {{"0.7", "a", "b"}, "has 'b' in place of a weight"},
+      {{"0.7", "a", "b", "0.3"}, "has 'b' in place of a weight"},
       {{"0.7", "a", "0.3"}, "has the weight 0.3 without a corpus"},
       {{"0.7", "0.3", "a", "b"}, "has the weight 0.7 without a corpus"},
       {{"0.7"}, "has the weight 0.7 without a corpus"},

@@ -1,4 +1,4 @@
-// What the tests of the data room share: a folder of their own, small corpora, and a tokenizer of bytes.
+// Shared by the tests of the data room: a folder of their own, small corpora, and a tokenizer of bytes.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -30,7 +30,7 @@ inline void write_dataset(const std::filesystem::path& prefix, const std::vector
   writer.commit();
 }
 
-// A corpus whose token ids are their own positions, 0, 1, 2, ..., so that every read tells where it came from.
+// A corpus whose token ids are their own positions, 0, 1, 2, ..., so that every read shows where it came from.
 inline std::shared_ptr<const IndexedDataset> numbered_dataset(const std::filesystem::path& prefix,
                                                               const std::vector<std::int64_t>& lengths) {
   IndexedDatasetWriter writer(prefix, 1 << 30);

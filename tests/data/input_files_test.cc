@@ -79,7 +79,7 @@ TEST_F(InputFiles, PlainCompressedAndStandardInputMakeTheSameCorpus) {
     const std::vector<std::pair<std::string, std::string>> forms = {
         {".gz", testing::gzip(content)},  {".gz", testing::gzip(head) + testing::gzip(tail)},
         {".zst", testing::zstd(content)}, {".zst", testing::zstd(head) + testing::zstd(tail)},
-        {"", testing::zstd(content)},  // the bytes tell, not the name
+        {"", testing::zstd(content)},  // the bytes decide, not the name
     };
     const TokenizeOptions options{.batch_bytes = std::uniform_int_distribution<std::int64_t>(1, 3000)(random)};
     for (const auto& [ending, bytes] : forms) {

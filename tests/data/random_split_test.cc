@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "data/dataset_fixture.h"
 #include "data/split/corpus_split.h"
-#include "data/split/document_draw.h"
+#include "data/split/document_choice.h"
 
 namespace teratron {
 namespace {
@@ -193,7 +193,7 @@ TEST(RandomSplit, ReadsOutsideOfAPartAreRefused) {
   const TemporaryFolder folder;
   const auto dataset = numbered_dataset(folder / "corpus", std::vector<std::int64_t>(30, 5));
   for (const SplitRule& rule : {kFileOrder, SplitRule{.seed = 1}}) {
-    // The first part, behind which the corpus goes on. The message is the part's own.
+    // The first part, after which the corpus continues. The message is the part's own.
     const CorpusPart part = split_corpus(*dataset, std::vector<double>{2, 1}, rule).front();
     Document two(2);
     for (const std::int64_t position : {std::int64_t{-1}, part.tokens() - 1, part.tokens() + 1}) {

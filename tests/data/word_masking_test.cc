@@ -13,15 +13,15 @@
 namespace teratron {
 namespace {
 
-using Words = std::vector<WordRun>;
+using WordRuns = std::vector<WordRun>;
 
 RandomStream stream_of(std::uint32_t step) { return {.seed = 9, .purpose = RandomPurpose::kBertSamples, .step = step}; }
 
 struct Ngrams {
-  Words drawn;
+  WordRuns drawn;
   std::int64_t masked = 0;
 };
-Ngrams draw(const Words& words, std::int64_t budget, const NgramLaw& law, std::uint32_t step) {
+Ngrams draw(const WordRuns& words, std::int64_t budget, const NgramLaw& law, std::uint32_t step) {
   Ngrams result;
   std::vector<std::int32_t> scratch;
   result.masked = draw_ngrams(words, budget, law, stream_of(step), result.drawn, scratch);
@@ -29,10 +29,10 @@ Ngrams draw(const Words& words, std::int64_t budget, const NgramLaw& law, std::u
 }
 
 // Some words of some sizes, with gaps.
-Words random_words(std::mt19937_64& random, int most_words, int longest, double gap) {
+WordRuns random_words(std::mt19937_64& random, int most_words, int longest, double gap) {
   const auto up_to = [&](int most) { return std::uniform_int_distribution<int>(1, most)(random); };
   std::bernoulli_distribution has_gap(gap);
-  Words words;
+  WordRuns words;
   std::int32_t at = 0;
   for (int left = up_to(most_words); left > 0; --left) {
     at += has_gap(random) ? up_to(3) : 0;
@@ -45,11 +45,11 @@ Words random_words(std::mt19937_64& random, int most_words, int longest, double 
 
 TEST(WordMasking, AWordIsItsFirstPieceAndThoseThatGoOn) {
   using enum TokenKind;
-  Words words;
+  WordRuns words;
   find_words(std::vector{kSpecial, kContinuesWord, kContinuesWord, kBeginsWord, kContinuesWord, kBeginsWord, kSpecial,
                          kContinuesWord, kSpecial, kSpecial, kBeginsWord},
              words);
-  EXPECT_EQ(words, (Words{{1, 3}, {3, 5}, {5, 6}, {7, 8}, {10, 11}}));
+  EXPECT_EQ(words, (WordRuns{{1, 3}, {3, 5}, {5, 6}, {7, 8}, {10, 11}}));
   find_words(std::vector{kSpecial, kSpecial}, words);
   EXPECT_TRUE(words.empty());
 }
@@ -57,7 +57,7 @@ TEST(WordMasking, AWordIsItsFirstPieceAndThoseThatGoOn) {
 TEST(WordMasking, DrawsWholeWordsSideBySideWithinTheBudget) {
   std::mt19937_64 random(1);
   for (std::uint32_t round = 0; round < 3000; ++round) {
-    const Words words = random_words(random, 40, 5, 0.2);
+    const WordRuns words = random_words(random, 40, 5, 0.2);
     const std::int64_t budget = std::uniform_int_distribution<std::int64_t>(1, 60)(random);
     const int max_ngram = std::uniform_int_distribution<int>(1, 5)(random);
     const Ngrams result = draw(words, budget, {.longest = max_ngram, .is_geometric = round % 2 == 1}, round);
@@ -94,7 +94,7 @@ TEST(WordMasking, DrawsWholeWordsSideBySideWithinTheBudget) {
 TEST(WordMasking, LengthsGoByTheLaw) {
   constexpr std::uint32_t kSamples = 12'000;
   constexpr int kWords = 100;
-  Words words;
+  WordRuns words;
   for (std::int32_t i = 0; i < kWords; ++i) words.push_back({i, i + 1});
   for (const NgramLaw& law : {NgramLaw{}, {.longest = 1}, {.longest = 2}, {.longest = 5}, {10, true}, {4, true}}) {
     SCOPED_TRACE(fmt::format("{} words, {}", law.longest, law.is_geometric ? "geometric" : "1/n"));
@@ -120,7 +120,7 @@ TEST(WordMasking, LengthsGoByTheLaw) {
 
 // Joshi et al. (arXiv 1907.10529, section 3.1): p = 0.2, at most 10, a mean length of 3.8.
 TEST(WordMasking, GeometricSpansHaveTheMeanThatSpanBertNames) {
-  Words words;
+  WordRuns words;
   for (std::int32_t i = 0; i < 10'000; ++i) words.push_back({i, i + 1});
   double sum = 0;
   constexpr std::uint32_t kSamples = 300;
@@ -130,19 +130,19 @@ TEST(WordMasking, GeometricSpansHaveTheMeanThatSpanBertNames) {
 
 // Runs of versions before there was a choice read the same samples again.
 TEST(WordMasking, TheDefaultDrawsWhatItAlwaysDrew) {
-  Words words;
+  WordRuns words;
   for (std::int32_t i = 0; i < 60; ++i) words.push_back({2 * i, 2 * i + 1 + i % 2});
   EXPECT_EQ(draw(words, 12, {}, 7).drawn,
-            (Words{{30, 32}, {54, 57}, {108, 109}, {0, 1}, {78, 80}, {12, 13}, {36, 37}, {116, 117}}));
+            (WordRuns{{30, 32}, {54, 57}, {108, 109}, {0, 1}, {78, 80}, {12, 13}, {36, 37}, {116, 117}}));
 }
 
 // The rules as BERT's and Megatron-LM's programs put them: all n-grams listed, shuffled, tried one after the other.
-Words plainly_drawn(const Words& words, std::int64_t budget, int max_ngram, std::mt19937_64& random) {
+WordRuns plainly_drawn(const WordRuns& words, std::int64_t budget, int max_ngram, std::mt19937_64& random) {
   std::vector<std::size_t> order(words.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
   std::ranges::shuffle(order, random);
   std::set<std::size_t> covered;
-  Words drawn;
+  WordRuns drawn;
   std::int64_t masked = 0;
   for (const std::size_t first : order) {
     if (masked >= budget) break;
@@ -177,7 +177,7 @@ void expect_alike(const Moments& a, const Moments& b) {
 
 TEST(WordMasking, DrawsAsTheRulesPlainestFormDoes) {
   std::mt19937_64 random(4);
-  Words row;  // words of 1, 2, 1, 3, 1, 1, 2, ... tokens, 126 in all
+  WordRuns row;  // words of 1, 2, 1, 3, 1, 1, 2, ... tokens, 126 in all
   std::int32_t at = 1;
   for (const std::int32_t size : {1, 2, 1, 3, 1, 1, 2, 1, 1, 4, 1}) {
     for (int again = 0; again < 7; ++again, at += size) row.push_back({at, at + size});
@@ -187,8 +187,9 @@ TEST(WordMasking, DrawsAsTheRulesPlainestFormDoes) {
   std::array<Moments, 5> ours,
       plain;  // n-grams; their tokens; masked tokens in the first 10, the middle 20, the last 10
   for (std::uint32_t i = 0; i < kSamples; ++i) {
-    for (const auto& [drawn, moments] : {std::pair<Words, std::array<Moments, 5>*>(draw(row, 19, {}, i).drawn, &ours),
-                                         {plainly_drawn(row, 19, 3, random), &plain}}) {
+    for (const auto& [drawn, moments] :
+         {std::pair<WordRuns, std::array<Moments, 5>*>(draw(row, 19, {}, i).drawn, &ours),
+          {plainly_drawn(row, 19, 3, random), &plain}}) {
       (*moments)[0].add(static_cast<double>(drawn.size()));
       std::array<double, 3> masked{};
       for (const WordRun& run : drawn) {

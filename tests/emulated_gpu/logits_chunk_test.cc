@@ -31,7 +31,7 @@ ModelConfig wide_config() {
   return config;
 }
 
-std::int64_t planned_bytes(std::int64_t rows, const RankPlace& place) {
+std::int64_t planned_bytes(std::int64_t rows, const RankCoordinates& place) {
   const auto model = make_model(wide_config(), place.tensor);
   const StagePlan plan(*model, options_for(place.pipeline.size, rows), place, DType::kF32);
   return plan.memory().arena().bytes();
@@ -48,7 +48,7 @@ std::int64_t chosen(const MeshShape& shape, std::int64_t bytes) {
       emulated::set_device_memory(emulated::device_memory_in_use() + static_cast<std::size_t>(bytes));
     }
     world.barrier();
-    const auto model = make_model(wide_config(), mesh.place().tensor);
+    const auto model = make_model(wide_config(), mesh.coordinates().tensor);
     const ExecutorOptions options = options_for(shape.pipeline);
     rows[static_cast<std::size_t>(world.rank())] = choose_logits_chunk(*model, options, mesh, *backend);
     world.barrier();
@@ -69,7 +69,7 @@ TEST(LogitsChunk, IsTheMostThatLeavesATenthOfTheDeviceFree) {
 
 TEST(LogitsChunk, IsOneForAllRanksAndSharesTheDevice) {
   // The last stage alone holds logits.
-  const RankPlace last{.pipeline = {1, 2}};
+  const RankCoordinates last{.pipeline = {1, 2}};
   const std::int64_t needed = planned_bytes(2048, last) / 9 * 10;
   for (const int copies : {1, 2}) {
     const MeshShape shape{.pipeline = 2, .data = copies};

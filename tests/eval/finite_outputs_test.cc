@@ -92,7 +92,7 @@ TEST(OverflowOfAVector, NamesTheText) {
                   {.purpose = Purpose::kEvaluation, .batch = 2, .tokens = 6, .logits_chunk = 1});
   encoder.allocate();
   encoder.initialize(5);
-  // What only the third text is long enough for.
+  // Position that only the third text reaches.
   backend->fill(encoder.model().embedding.positions.value.slice(0, 4, 5), std::numeric_limits<double>::infinity());
   const TokenizedTexts texts{.ids = {{2, 5, 3}, {2, 3}, {2, 5, 6, 7, 8, 3}}, .longest = 6, .tokens = 11};
   int made = 0;

@@ -42,7 +42,7 @@ std::vector<GenerationRequest> random_requests(std::mt19937& random, std::size_t
   return requests;
 }
 
-// `ends`: a text is stopped behind a token of which this divides the next.
+// `ends`: a text stops after a token if this divides the next one.
 std::vector<MadeText> make_texts(LanguageModel& runner, std::span<const GenerationRequest> requests,
                                  const GenerationSettings& settings, std::int32_t ends) {
   std::vector<MadeText> texts(requests.size());

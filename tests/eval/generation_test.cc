@@ -223,9 +223,9 @@ TEST(Sampling, DrawsOfOtherPromptsAndSamplesAreOthers) {
     for (std::uint32_t sample = 0; sample < 10; ++sample) {
       std::vector<std::int32_t> text;
       for (std::int64_t position = 0; position < 3; ++position) {
-        const DrawPlace place{.position = position, .prompt = prompt, .sample = sample};
-        text.push_back(sample_token(logits, {}, place));
-        EXPECT_EQ(text.back(), sample_token(logits, {}, place)) << "a pure function";
+        const DrawIndex index{.position = position, .prompt = prompt, .sample = sample};
+        text.push_back(sample_token(logits, {}, index));
+        EXPECT_EQ(text.back(), sample_token(logits, {}, index)) << "a pure function";
       }
       texts.insert(text);
     }

@@ -18,7 +18,7 @@ ModelConfig config_of_layouts() {
   return config;
 }
 
-// What `body` returns on each rank.
+// Results of `body` on each rank.
 template <class Result>
 std::vector<Result> on_ranks(const MeshShape& shape, const ExecutorOptions& options,
                              const std::function<Result(LanguageModel&)>& body) {

@@ -70,7 +70,7 @@ TEST(EvaluationPrecision, SixteenBitsMoveLossesByWhatTheyRound) {
   }
 }
 
-// Of a prompt that comes in two pieces, the second one on the cache of the first.
+// Logits of a prompt in two pieces, the second on the cache of the first.
 TEST(GenerationPrecision, SixteenBitsMoveLogitsByWhatTheyRound) {
   const auto next_logits = [](DType dtype) {
     const auto backend = make_cpu_backend({.compute_dtype = dtype});

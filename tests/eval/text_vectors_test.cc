@@ -10,7 +10,6 @@
 #include "base/files/file.h"
 #include "base/philox.h"
 #include "base/temporary_folder.h"
-#include "eval/npy.h"
 #include "tokenizer/bpe/bpe_trainer.h"
 
 namespace teratron {

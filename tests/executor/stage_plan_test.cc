@@ -23,7 +23,7 @@ std::vector<std::int64_t> bytes_of(const Arena& arena) {
   return bytes;
 }
 
-// What a back end was asked for.
+// Memory that a back end was asked for.
 class CountedMemory final : public Allocator {
  public:
   explicit CountedMemory(Allocator& from) : from_(from) {}
@@ -62,7 +62,7 @@ TEST(StagePlan, OfEveryRankOfALargeJobIsWhatLiveRanksTake) {
   std::vector<std::vector<std::int64_t>> planned;
   std::int64_t moments = 0;
   for (int rank = 0; rank < shape.ranks(); ++rank) {
-    const RankPlace place = rank_place(shape, rank);
+    const RankCoordinates place = rank_coordinates(shape, rank);
     const auto model = make_model(config, place.tensor);
     const StagePlan plan(*model, options, place, DType::kBF16);
     planned.push_back(bytes_of(plan.memory().arena()));
@@ -75,10 +75,10 @@ TEST(StagePlan, OfEveryRankOfALargeJobIsWhatLiveRanksTake) {
   EXPECT_LT(moments, 20 * parameters);
   run_ranks({}, shape.ranks(), [&](Communicator& world) {
     const auto mesh = std::make_shared<Mesh>(make_mesh(world, shape));
-    EXPECT_EQ(mesh->place(), rank_place(shape, world.rank()));
+    EXPECT_EQ(mesh->coordinates(), rank_coordinates(shape, world.rank()));
     if (world.rank() % 373 != 0 && world.rank() + 1 != shape.ranks()) return;
     const auto backend = make_cpu_backend({.compute_dtype = DType::kBF16});
-    const auto model = make_model(config, mesh->place().tensor);
+    const auto model = make_model(config, mesh->coordinates().tensor);
     Executor live(*backend, *model, options, mesh);
     EXPECT_EQ(bytes_of(live.memory()), planned[static_cast<std::size_t>(world.rank())]) << "rank " << world.rank();
   });
@@ -120,10 +120,10 @@ TEST(StagePlan, IsWhatRanksOfRandomLayoutsTakeOfEitherModel) {
     run_ranks({}, layout.mesh.ranks(), [&](Communicator& world) {
       const auto backend = make_cpu_backend();
       const auto mesh = std::make_shared<Mesh>(make_mesh(world, layout.mesh));
-      const auto model = make_model(random.study.config, mesh->place().tensor);
+      const auto model = make_model(random.study.config, mesh->coordinates().tensor);
       Executor live(*backend, *model, options, mesh);
 
-      const RankPlace place = rank_place(layout.mesh, world.rank());
+      const RankCoordinates place = rank_coordinates(layout.mesh, world.rank());
       const auto offline_model = make_model(random.study.config, place.tensor);
       CountedMemory memory(*backend);
       StagePlan offline(*offline_model, options, place, DType::kF32);

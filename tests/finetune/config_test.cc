@@ -23,7 +23,7 @@ TEST(FinetuneFlags, AreTheTrainersButThoseThatFollowFromTheTask) {
   EXPECT_THAT(missing, UnorderedElementsAre(
                            // The length of the run: its epochs.
                            "train-iters", "lr-decay-iters", "lr-warmup-iters", "rampup-batch-size",
-                           // What is read: the files of the task.
+                           // Files of the task.
                            "data-path", "valid-data-path", "split", "split-order", "split-seed", "override-data",
                            "reset-attention-mask", "reset-position-ids", "eod-mask-loss", "mask-prob", "short-seq-prob",
                            "masking-max-ngram", "masking-use-geometric-distribution",
@@ -31,7 +31,7 @@ TEST(FinetuneFlags, AreTheTrainersButThoseThatFollowFromTheTask) {
                            "iteration", "finetune", "override-opt-param-scheduler",
                            // When it is scored: after each epoch, on the whole set.
                            "eval-interval", "eval-iters", "save-best", "early-stop",
-                           // What a BERT cannot do.
+                           // Features that BERT lacks.
                            "sample-prompt", "sample-tokens"));
 }
 

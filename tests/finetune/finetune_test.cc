@@ -59,7 +59,7 @@ class Finetuning : public ::testing::TestWithParam<TaskKind> {
     return open_task(GetParam(), files, Tokenizer::load(config_.run.model.tokenizer), config_.reading.given, training);
   }
 
-  // What rank 0 saw; body: after the run, on every rank.
+  // Events of rank 0. `body` runs after the run, on every rank.
   using Body = std::function<void(Trainer&, const TaskSet& training)>;
   TrainingRun train(const TrainConfig& config, std::vector<double>* scores = nullptr, const Body& body = {}) {
     const auto training = open("train", true), validation = open("valid", false);
@@ -69,7 +69,7 @@ class Finetuning : public ::testing::TestWithParam<TaskKind> {
       const auto backend = make_cpu_backend({.compute_dtype = config.backend.compute_dtype()});
       const auto mesh = std::make_shared<Mesh>(make_mesh(world, config.layout.mesh()));
       Trainer trainer(config, *backend,
-                      make_finetune_task(config, GetParam(), *training, *validation, mesh->place().tensor), mesh);
+                      make_finetune_task(config, GetParam(), *training, *validation, mesh->coordinates().tensor), mesh);
       trainer.start();
       Observer observer;
       const TrainingResult result = trainer.run(observer);

@@ -9,7 +9,7 @@
 
 #include "model/bert.h"
 #include "model/derivative_check.h"
-#include "model/task_outputs.h"
+#include "model/encoder.h"
 #include "model/train_in_layout.h"
 
 namespace teratron {
@@ -192,7 +192,7 @@ TEST(BertTaskHead, NeitherPaddingNorHowMuchOfItIsThereChangesAnything) {
     shorter.uncut_tokens = 7;
     const std::vector<double> actual = study.loss_and_gradients(shorter);
     ASSERT_EQ(actual.size(), expected.size());
-    // The same products in sums of other lengths.
+    // Equal products in sums of other lengths.
     for (std::size_t i = 0; i < expected.size(); ++i) {
       EXPECT_NEAR(actual[i], expected[i], 1e-13 + 1e-12 * std::abs(expected[i])) << i;
     }
@@ -229,7 +229,7 @@ TEST(BertTaskHead, EveryRankOfALayoutHasTheOutputs) {
         run_ranks({}, shape.ranks(), [&](Communicator& world) {
           const auto backend = make_reference_backend(DType::kF64);
           const auto mesh = std::make_shared<Mesh>(make_mesh(world, shape));
-          Bert model(alone.config, mesh->place().tensor);
+          Bert model(alone.config, mesh->coordinates().tensor);
           Executor executor(*backend, model,
                             {.batch = 8,
                              .tokens = 6,

@@ -145,14 +145,14 @@ TEST(Bert, CutPaddingChangesNothing) {
   shorter.uncut_tokens = 9;
   const std::vector<double> actual = gradients(shorter);
   ASSERT_EQ(actual.size(), expected.size());
-  // The same products in sums of other lengths.
+  // Equal products in sums of other lengths.
   for (std::size_t i = 0; i < expected.size(); ++i)
     EXPECT_NEAR(actual[i], expected[i], 1e-13 + 1e-12 * std::abs(expected[i]));
   shorter.uncut_tokens = 0;
   EXPECT_NE(gradients(shorter), actual) << "masks that count by the cut sequences are others";
 }
 
-// As of a micro-batch in which chance masked no token.
+// A micro-batch in which chance masked no token.
 TEST(Bert, ABatchWithoutTargetsHasTheGradientsOfTheOtherLossAlone) {
   const auto backend = make_reference_backend(DType::kF64);
   const ModelConfig config = small_bert_config();

@@ -146,7 +146,7 @@ void expect_sums_of_documents(const MakeBackend& make_backend, double tolerance)
 
 TEST(Documents, AreEachAsTheyAreAlone) {
   expect_sums_of_documents([] { return make_reference_backend(DType::kF64); }, 1e-12);
-  // Of fp32: rounding of a few hundred sums.
+  // fp32: rounding of a few hundred sums.
   expect_sums_of_documents([] { return make_cpu_backend({.guard_memory = true}); }, 2e-5);
 }
 

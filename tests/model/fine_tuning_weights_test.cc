@@ -60,7 +60,7 @@ class FineTuningWeights : public ::testing::Test {
     run_ranks({}, shape.ranks(), [&](Communicator& world) {
       const auto backend = make_cpu_backend();
       const auto mesh = std::make_shared<Mesh>(make_mesh(world, shape));
-      const auto model = make_model(config, mesh->place().tensor);
+      const auto model = make_model(config, mesh->coordinates().tensor);
       Executor executor(
           *backend, *model,
           {.batch = 4,
@@ -174,7 +174,7 @@ TEST_F(FineTuningWeights, OfAHuggingFaceFolderAreThoseOfItsConversion) {
   }
 }
 
-// As BertForMaskedLM is saved. The pooler of its conversion would be that of --seed 0.
+// A folder that BertForMaskedLM saves. The pooler of its conversion would be that of --seed 0.
 TEST_F(FineTuningWeights, OfAHuggingFaceFolderWithoutAPoolerDrawThatToo) {
   testing::make_variant(
       fs::path(TERATRON_SOURCE_DIR) / "tests/golden/bert_tiny", folder_ / "hf", [](auto&) {},

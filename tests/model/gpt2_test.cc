@@ -34,7 +34,7 @@ TEST(Gpt2, GradientIsTheDerivativeAlongRandomDirections) {
 TEST(Gpt2, EveryParameterGetsAGradientInEveryRow) {
   const auto backend = make_reference_backend(DType::kF64);
   const ModelConfig config = small_config();
-  // As many positions as the model has, and a batch that holds every token, so that no row may stay without.
+  // All positions of the model, and a batch that holds every token, so that every row has a gradient.
   RandomBatch batch(4, config.max_position_embeddings, config.vocab_size, 2);
   for (std::size_t i = 0; i < batch.ids.size(); ++i) batch.ids[i] = static_cast<std::int32_t>(i) % 19;
   auto runner = make_runner(*backend, config, {.batch = 4, .tokens = batch.tokens});

@@ -83,9 +83,9 @@ class BertExample {
     test::expect_gradients_agree(runner, expected_, ModelKind::kBert);
   }
 
-  // Of one rank of a layout, without gradients.
+  // Evaluation of one rank of a layout, without gradients.
   void expect_same_evaluation(Backend& backend, const std::shared_ptr<Mesh>& mesh) const {
-    Bert model(config_, mesh->place().tensor);
+    Bert model(config_, mesh->coordinates().tensor);
     Executor runner(backend, model, {.purpose = Purpose::kEvaluation, .batch = batch(), .tokens = tokens()}, mesh);
     load(runner);
     expect_same_losses(runner.evaluate(micro_batch()));
@@ -124,7 +124,7 @@ class BertExample {
     executor.allocate();
     load_from_hugging_face(folder_, config_, executor.all_parameters(), executor.backend());
   }
-  // Of the tokens' vectors, those of padding apart.
+  // Visits the values of the tokens' vectors, but not those of padding.
   void for_each_value(const std::function<void(std::size_t)>& use) const {
     const auto size = static_cast<std::size_t>(config_.hidden_size), t = static_cast<std::size_t>(tokens());
     for (std::size_t i = 0; i < ids_.size() * size; ++i) {

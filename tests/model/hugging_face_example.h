@@ -1,4 +1,4 @@
-// What the scripts of tests/golden wrote of a Hugging Face model, and our gradients next to theirs.
+// Golden files of a Hugging Face model (tests/golden), and our gradients next to theirs.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -74,7 +74,7 @@ inline std::shared_ptr<const Optimizer> oracles_optimizer() {
   return std::make_shared<AdamWOptimizer>(AdamWSettings{.beta2 = 0.95, .weight_decay = 0.1});
 }
 
-// As many steps of PyTorch's AdamW as `golden` has: losses, and gradient norms before clipping.
+// Compares the steps of PyTorch's AdamW in `golden`: losses, and gradient norms before clipping.
 inline void expect_steps_agree(Executor& runner, const nlohmann::json& golden, const MicroBatch& micro_batch,
                                double of_losses, double of_norms) {
   const std::vector<Parameter*> parameters = runner.parameters();

@@ -7,8 +7,8 @@
 
 #include "base/files/file.h"
 #include "checkpoint/initial_weights.h"
+#include "model/encoder.h"
 #include "model/hugging_face_example.h"
-#include "model/task_outputs.h"
 #include "oracle/python.h"
 
 namespace teratron {

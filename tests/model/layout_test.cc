@@ -50,7 +50,7 @@ TEST(Layout, ChangesNothingOnTheCpuWithinFloatRounding) {
   }
 }
 
-// The same operations on the same operands: not a bit differs, dropout included.
+// Equal operations on equal operands: not a bit differs, dropout included.
 TEST(Layout, RecomputingActivationsChangesNoBit) {
   Study study{.config = test::small_config(), .batch = 4, .tokens = 6};
   study.config.hidden_dropout = study.config.attention_dropout = 0.2;

@@ -96,7 +96,7 @@ TEST(MuonLayout, EachElementOfAMatrixTravelsOnceAWay) {
       const auto backend = make_cpu_backend({.compute_dtype = DType::kBF16});
       const auto mesh =
           std::make_shared<Mesh>(make_mesh(world, by_data ? MeshShape{.data = kRanks} : MeshShape{.tensor = kRanks}));
-      const std::unique_ptr<Model> model = make_model(study.config, mesh->place().tensor);
+      const std::unique_ptr<Model> model = make_model(study.config, mesh->coordinates().tensor);
       Executor runner(*backend, *model,
                       {.batch = 4, .tokens = 6, .shard_optimizer = by_data, .optimizer = study.make_optimizer()}, mesh);
       runner.allocate();

@@ -110,7 +110,7 @@ TEST(PipelineLayout, RecomputingActivationsChangesNoBit) {
   }
 }
 
-// As tests/model/layout_test.cc has it for the other layouts: the rounding of 16 bits, kept small by masters in fp32.
+// The tolerance of tests/model/layout_test.cc: the rounding of 16 bits, kept small by masters in fp32.
 TEST(PipelineLayout, OfSixteenBitStorageStaysWithinItsRoundingOfFloat) {
   const Study study = pipeline_float_study();
   const Result exact = train(study, {.micro_batch = 6}, [] { return make_cpu_backend(); });

@@ -1,4 +1,4 @@
-// What the ranks of a tensor-parallel group exchange in one forward and backward pass, counted: calls and bytes.
+// Exchanges of the ranks of a tensor-parallel group in one forward and backward pass, counted: calls and bytes.
 #include <gtest/gtest.h>
 
 #include "base/round_up.h"

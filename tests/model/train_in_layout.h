@@ -57,7 +57,7 @@ struct Layout {
   std::int64_t micro_batch = 1;
   bool sequence_parallel = false, shard_optimizer = false;
   Recompute recompute = Recompute::kNone;
-  // Of a pipeline.
+  // Settings of a pipeline.
   pipeline::ScheduleKind schedule = pipeline::ScheduleKind::k1F1B;
   int virtual_stages = 1;
   std::vector<std::int64_t> slices = {};           // their tokens
@@ -138,7 +138,7 @@ inline Result train(const Study& study, const Layout& layout, const MakeBackend&
     const std::int64_t groups = study.batch / study.group;
     const std::int64_t largest_share = (groups + layout.mesh.data - 1) / layout.mesh.data * study.group;
     const std::int64_t micro_batches = (largest_share + layout.micro_batch - 1) / layout.micro_batch;
-    const std::unique_ptr<Model> model = make_model(study.config, mesh->place().tensor);
+    const std::unique_ptr<Model> model = make_model(study.config, mesh->coordinates().tensor);
     Executor runner(*backend, *model,
                     {.batch = layout.sequences_of(0),
                      .tokens = study.tokens,

@@ -21,8 +21,8 @@ struct Variant {
   bool causal, accumulate;
 };
 
-// q, k and v in one projection, whose rows of padding are NaN, as those of dout. What the calls write starts as
-// `before` everywhere but in dkv, which starts as ones where it is added to.
+// q, k and v in one projection, whose rows of padding are NaN, as those of dout. Outputs start as `before` everywhere
+// but in dkv, which starts as ones where it is added to.
 struct Tensors {
   Tensor qkv, dout, out, dq, dkv, log_sum_exp;
 
@@ -102,7 +102,7 @@ TEST_P(AttentionLengths, GiveEachSequenceTheBitsItHasAlone) {
   const Tensor lengths = make_ids(*backend, {kBatch}, Values(kLengths.begin(), kLengths.end()));
   for (const Variant& variant : {Variant{0, false, false}, {0, true, true}, {40, false, true}, {40, true, false}}) {
     SCOPED_TRACE(::testing::Message() << "context " << variant.context << ", causal " << variant.causal);
-    // What no query writes alone must become 0 in the batch. A batch's padded rows start as 7, which shows.
+    // Rows that no query writes must become 0 in the batch. A batch's padded rows start as 7, to show that.
     const Tensors batch(*backend, variant, 7), alone(*backend, variant, 0);
     AttentionForward forward = forward_of(batch, variant, batch.log_sum_exp, 0, kBatch, kTokens);
     forward.lengths = lengths;

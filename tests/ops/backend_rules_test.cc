@@ -1,4 +1,4 @@
-// What every Backend does before its kernels run: arguments are checked, the observer is told, empty work is settled.
+// Steps of every Backend before its kernels run: arguments are checked, the observer is called, empty work returns.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -61,7 +61,7 @@ class Conversion : public ::testing::TestWithParam<BackEnd> {
     }
   }
 
-  // Just beyond the middle of two neighbours, by less than fp32 can tell: rounding to fp32 first would make it a tie.
+  // Just beyond the middle of two neighbours, by less than fp32 resolves: rounding to fp32 first would make it a tie.
   template <class Half>
   void expect_one_rounding_from_double(DType half, double middle, std::uint16_t below) {
     const double little = std::ldexp(middle, -40);

@@ -25,7 +25,7 @@ auto visit_any(DType dtype, const Visit& visit) {
   }
 }
 
-// A view in memory of its own: its axes lie in any order, with gaps or without, somewhere behind the beginning.
+// A view in memory of its own: its axes lie in any order, with gaps or without, at some offset.
 struct Placed {
   Tensor memory;
   TensorRef view;

@@ -40,7 +40,7 @@ TEST_P(FillNormal, IsTheSameHoweverItIsDivided) {
   }
 }
 
-// As the ranks of a tensor-parallel layer do with its columns.
+// The ranks of a tensor-parallel layer fill its columns so.
 TEST_P(FillNormal, BlocksOfColumnsMakeUpTheWholeMatrix) {
   constexpr std::int64_t kRows = 7, kColumns = 29;
   const Values whole = fill(*backend_, 3, kRows * kColumns);

@@ -19,8 +19,8 @@ Dropout half_dropped(RandomPurpose purpose, std::int64_t tokens) {
           .heads = 4};
 }
 
-// hidden = activation(x w1^T + b1), y = hidden w2^T + b2: all three linear operations, and the activation's place in
-// the input gradient of the layer behind it.
+// hidden = activation(x w1^T + b1), y = hidden w2^T + b2: all three linear operations, and the activation in the input
+// gradient of the layer after it.
 class LinearGradients : public ::testing::TestWithParam<Activation> {};
 
 TEST_P(LinearGradients, OfTwoLayersWithAnActivationBetweenThem) {

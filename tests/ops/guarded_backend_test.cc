@@ -1,4 +1,5 @@
-// The CPU back end with guarded memory: the same results, and death to whoever touches a tensor outside of a call.
+// The CPU back end with guarded memory has the same results, and kills the process that touches a tensor outside of a
+// call.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -33,7 +34,7 @@ TEST(GuardedBackendDeathTest, TouchingATensorOutsideOfACallDies) {
   EXPECT_EQ(download_values(*backend, tensor), (Values{1, 2, 3, 4}));
 }
 
-// An observer hears of a call before the memory opens and after it has closed: it cannot peek either.
+// An observer is called before the memory opens and after it has closed, so it cannot read either.
 TEST(GuardedBackendDeathTest, AnObserverThatPeeksDies) {
   class Peeking : public CallObserver {
    public:

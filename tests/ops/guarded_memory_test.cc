@@ -1,4 +1,4 @@
-// Device memory is opaque: whoever reads it outside of a call dies, whoever is inside does not.
+// Device memory is opaque: reads outside of a call kill the process, reads inside do not.
 #include "ops/guarded_memory.h"
 
 #include <gtest/gtest.h>

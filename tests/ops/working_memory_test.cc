@@ -1,6 +1,6 @@
-// What plans count for the threads of a CPU is what these take: the steps of a transformer layer and of a head, of
-// random shapes, on a thread of its own, whose blocks are then looked at.
-#include "ops/cpu/working_memory.h"
+// The working memory that plans count for the threads of a CPU is what these take: steps of a transformer layer and of
+// a head, of random shapes, on a new thread, whose blocks are then compared.
+#include "ops/working_memory.h"
 
 #include <gtest/gtest.h>
 
@@ -14,6 +14,7 @@
 #include "base/host/threads.h"
 #include "base/philox.h"
 #include "ops/backend.h"
+#include "ops/cpu/scratch.h"
 
 namespace teratron {
 namespace {
@@ -43,17 +44,15 @@ struct Trial {
     return work;
   }
   std::string text() const {
-    return fmt::format("{}{}{}, {} threads, {} x {} tokens after {}, hidden {}, {} heads, vocabulary {}, logits {}, {}",
-                       name_of(options.compute_dtype), options.bf16_products ? " products" : "",
-                       options.tiles == CpuTiles::kEmulated ? " tiles" : "", threads, batch, tokens, context, hidden,
-                       heads, vocabulary, chunk, lengths.empty() ? "all text" : "padded");
+    return fmt::format("{}{}, {} threads, {} x {} tokens after {}, hidden {}, {} heads, vocabulary {}, logits {}, {}",
+                       name_of(options.compute_dtype), options.bf16_products ? " products" : "", threads, batch, tokens,
+                       context, hidden, heads, vocabulary, chunk, lengths.empty() ? "all text" : "padded");
   }
 };
 
 Trial random_trial(RandomSequence& random) {
   Trial trial{.options = {.compute_dtype = std::array{DType::kF32, DType::kBF16, DType::kF16}[random.below(3)],
-                          .bf16_products = random.below(2) == 0,
-                          .tiles = CpuTiles::kNone},
+                          .bf16_products = random.below(2) == 0},
               .threads = static_cast<int>(1 + random.below(3))};
   trial.heads = drawn(random, {1, 2, 4});
   trial.hidden = trial.heads * drawn(random, {16, 24, 64, 100, 160});
@@ -67,18 +66,6 @@ Trial random_trial(RandomSequence& random) {
       trial.lengths.push_back(static_cast<std::int32_t>(random.below(static_cast<std::uint64_t>(trial.tokens) + 1)));
     }
   }
-  return trial;
-}
-
-// Small, since emulation is slow. Without padding, whose short runs take more than is planned.
-Trial random_trial_of_tiles(RandomSequence& random) {
-  Trial trial{
-      .options = {.compute_dtype = random.below(2) == 0 ? DType::kBF16 : DType::kF16, .tiles = CpuTiles::kEmulated}};
-  trial.hidden = drawn(random, {16, 24, 100});
-  trial.batch = drawn(random, {1, 2});
-  trial.tokens = drawn(random, {1, 3, 32, 65});
-  trial.vocabulary = drawn(random, {50, 200});
-  trial.chunk = 64;
   return trial;
 }
 
@@ -161,7 +148,7 @@ class Steps {
   std::vector<std::unique_ptr<Tensor>> tensors_;
 };
 
-// Of a new thread, which starts all loops.
+// Scratch memory of a new thread, which starts all loops.
 ScratchSizes taken_by(const Trial& trial) {
   ScratchSizes taken;
   std::thread([&] {
@@ -189,9 +176,9 @@ double planned_share(const Trial& trial) {
 
 // Sanitizers make of seconds minutes.
 #ifdef __SANITIZE_ADDRESS__
-constexpr int kTrials = 15, kTrialsOfTiles = 3;
+constexpr int kTrials = 15;
 #else
-constexpr int kTrials = 150, kTrialsOfTiles = 15;
+constexpr int kTrials = 150;
 #endif
 
 TEST(WorkingMemory, IsPlannedAsItIsTaken) {
@@ -210,11 +197,6 @@ TEST(WorkingMemory, IsPlannedAsItIsTaken) {
   }
   if (kSmallestBlocks || kTrials < 100) return;  // which round up to a tile or a panel; too few for a mean
   EXPECT_LT(sum / full, kMeanPlanned);
-}
-
-TEST(WorkingMemory, OfTilesIsPlannedToo) {
-  RandomSequence random({.seed = 3});
-  for (int i = 0; i < kTrialsOfTiles; ++i) planned_share(random_trial_of_tiles(random));
 }
 
 TEST(WorkingMemory, GrowsWithThreadsByWhatAHelperTakes) {

@@ -123,7 +123,7 @@ TEST(GradientNorm, IsNotFiniteOnAnyRankWhereItIsNotOnOne) {
       const Mesh mesh = make_mesh(world, sharded ? MeshShape{.data = 2} : MeshShape{.tensor = 2});
       const Tensor gradient(*backend, DType::kF32, {8});
       backend->fill(gradient, 1.0);
-      Parameter parameter{.name = "matrix", .shape = {8}, .split = {.axis = 0}, .place = {world.rank(), 2}};
+      Parameter parameter{.name = "matrix", .shape = {8}, .split = {.axis = 0}, .group = {world.rank(), 2}};
       parameter.gradient = gradient;
       if (sharded) parameter.sharding = {.run = 4, .ranks = 2, .rank = world.rank()};
       Parameter* const all[] = {&parameter};

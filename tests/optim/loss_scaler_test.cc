@@ -1,4 +1,4 @@
-// The loss scale against Megatron-LM's rule, told in another way: as what a run of updates leaves behind.
+// The loss scale against Megatron-LM's rule in another form: the scale after a run of updates.
 #include "optim/loss_scaler.h"
 
 #include <gtest/gtest.h>

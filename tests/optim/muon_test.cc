@@ -154,7 +154,7 @@ TEST(MatrixRounds, ShareTheMatricesOutEvenlyAndTheLargestComeFirst) {
         parameter.shape = {is_packed ? 18 : 24, 6};
         parameter.layer_matrix = i != 9;
         parameter.split = {.axis = 0, .blocks = is_packed ? 3 : 1};
-        parameter.place = {.rank = 0, .size = tensor};
+        parameter.group = {.rank = 0, .size = tensor};
         parameter.sharding = {.first = 0, .run = (parameter.shape.elements() + data - 1) / data, .ranks = data};
         all.push_back(&parameter);
       }

@@ -3,7 +3,6 @@
 
 #include "base/child_program.h"
 #include "base/philox.h"
-#include "options/completion.h"
 #include "options/output.h"
 
 namespace teratron {

@@ -183,7 +183,7 @@ TEST(Checker, WhatIsTakenInAnotherOrderThanItWasSentIsNamed) {
   expect_rejected(10, [](Schedule& schedule, RandomSequence&) -> std::vector<std::string> {
     const bool alike = schedule.slices_each.empty();
     if (!alike || schedule.stages < 2 || schedule.micro_batches < 2 || schedule.virtual_stages > 1) return {};
-    // A stage without work behind it does its micro-batches the other way round: no wait is longer than for the first.
+    // A stage without later work does its micro-batches in reverse: no wait is longer than for the first.
     std::vector<Action>& last = schedule.actions.back();
     if (find(last, {.pass = Pass::kBackward, .micro_batch = schedule.micro_batches - 1}) < 0) return {};
     for (std::vector<Action>& list : schedule.actions) {

@@ -139,7 +139,7 @@ inline void cut_unequally(RandomSequence& random, ScheduleSize& size) {
   size.set_slices(std::move(slices));
 }
 
-// Of any kind, or of no kind.
+// A schedule of any kind, or of no kind.
 inline Schedule any_schedule(RandomSequence& random) {
   const int kinds = static_cast<int>(kAllKinds.size()), drawn = between(random, 0, kinds + 5);
   if (drawn < kinds) {

@@ -18,11 +18,11 @@ using testing::any_schedule;
 
 // Messages of one direction between two stages. The n-th send is done when the n-th receive has been posted, and the
 // other way about.
-struct Channel {
+struct SlotChannel {
   std::size_t sent = 0, posted = 0;
 };
 struct Message {
-  Channel* channel = nullptr;
+  SlotChannel* channel = nullptr;
   std::size_t number = 0;
   bool is_sent() const { return channel == nullptr || channel->sent > number; }
   bool is_taken() const { return channel == nullptr || channel->posted > number; }
@@ -33,7 +33,7 @@ class Machine {
   Machine(const Schedule& schedule, int slots) : schedule_(schedule) {
     for (int stage = 0; stage < schedule.stages; ++stage) {
       stages_.push_back({.outputs = std::vector<Message>(static_cast<std::size_t>(slots)),
-                         .gradients = std::vector<Message>(static_cast<std::size_t>(gradient_places(slots)))});
+                         .gradients = std::vector<Message>(static_cast<std::size_t>(gradient_slots(slots)))});
     }
   }
 
@@ -56,13 +56,13 @@ class Machine {
     std::size_t at = 0;  // the action under way
     Next next = Next::kPostFirst;
     Message own, following;  // what the action works on, and the one after it
-    std::size_t own_place = 0, following_place = 0;
+    std::size_t own_mpi_rank = 0, following_place = 0;
     std::vector<Message> outputs, gradients;  // what was sent last from each place
     std::size_t outputs_used = 0, gradients_used = 0;
   };
 
   const std::vector<Action>& list(int stage) const { return schedule_.actions[static_cast<std::size_t>(stage)]; }
-  Channel& channel(int from, int to, const Action& action) {
+  SlotChannel& channel(int from, int to, const Action& action) {
     return channels_[{from, to, action.pass == Pass::kForward}];
   }
 
@@ -79,7 +79,7 @@ class Machine {
       s.gradients[place] = {};
     }
     if (const std::optional<int> from = receives_from(schedule_, stage, action)) {
-      Channel& c = channel(*from, stage, action);
+      SlotChannel& c = channel(*from, stage, action);
       message = {&c, c.posted++};
     }
     return true;
@@ -95,7 +95,7 @@ class Machine {
       ++s.outputs_used;
       place = {&channel(stage, *to, action), channel(stage, *to, action).sent++};
     } else if (to) {
-      s.gradients[s.own_place] = {&channel(stage, *to, action), channel(stage, *to, action).sent++};
+      s.gradients[s.own_mpi_rank] = {&channel(stage, *to, action), channel(stage, *to, action).sent++};
     }
     ++s.at;
     return true;
@@ -111,14 +111,14 @@ class Machine {
         return true;
       case Next::kPostNext: {
         const Message own = s.following;
-        const std::size_t own_place = s.following_place;
+        const std::size_t own_mpi_rank = s.following_place;
         if (!post(stage, s.at + 1, s.following, s.following_place)) {
           s.following = own;
-          s.following_place = own_place;
+          s.following_place = own_mpi_rank;
           return false;
         }
         s.own = own;
-        s.own_place = own_place;
+        s.own_mpi_rank = own_mpi_rank;
         s.next = Next::kReceive;
         return true;
       }
@@ -136,7 +136,7 @@ class Machine {
 
   const Schedule& schedule_;
   std::vector<Stage> stages_;
-  std::map<std::tuple<int, int, bool>, Channel> channels_;
+  std::map<std::tuple<int, int, bool>, SlotChannel> channels_;
 };
 
 TEST(SendSlots, AreEnoughForEverySchedule) {

@@ -127,7 +127,7 @@ class Stage {
     Value dy = 0;
   };
 
-  // What the action works on: from another stage, or from this stage's own cell before it in the pass's direction.
+  // Input of the action: from another stage, or from this stage's own cell before it in the pass's direction.
   Value take(const Action& action, const Key& key) {
     const bool forward = action.pass == Pass::kForward;
     if (const auto from = receives_from(schedule_, stage_, action)) {

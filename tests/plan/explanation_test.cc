@@ -22,20 +22,21 @@ using ::testing::Not;
 // 9, .., 505 a data-parallel one; there are 64 and 8 of them.
 TEST(Explanation, GroupsAreThoseOfThePapersFigure) {
   const MeshShape shape{.tensor = 8, .pipeline = 1, .data = 64};
-  const std::vector<std::vector<int>> tensor = groups_of(shape, &RankPlace::tensor),
-                                      data = groups_of(shape, &RankPlace::data);
+  const std::vector<std::vector<int>> tensor = groups_of(shape, &RankCoordinates::tensor),
+                                      data = groups_of(shape, &RankCoordinates::data);
   ASSERT_EQ(tensor.size(), 64U);
   EXPECT_THAT(tensor[0], ElementsAre(0, 1, 2, 3, 4, 5, 6, 7));
   EXPECT_EQ(tensor[63].back(), 511);
   ASSERT_EQ(data.size(), 8U);
   ASSERT_EQ(data[0].size(), 64U);
   for (int copy = 0; copy < 64; ++copy) EXPECT_EQ(data[0][static_cast<std::size_t>(copy)], 8 * copy);
-  EXPECT_EQ(groups_of(shape, &RankPlace::pipeline).size(), 512U);
+  EXPECT_EQ(groups_of(shape, &RankCoordinates::pipeline).size(), 512U);
 }
 
 TEST(Explanation, EveryRankIsInOneGroupOfEachKind) {
   const MeshShape shape{.tensor = 3, .pipeline = 4, .data = 5};
-  const auto sizes = {std::pair{&RankPlace::tensor, 3U}, {&RankPlace::pipeline, 4U}, {&RankPlace::data, 5U}};
+  const auto sizes = {
+      std::pair{&RankCoordinates::tensor, 3U}, {&RankCoordinates::pipeline, 4U}, {&RankCoordinates::data, 5U}};
   for (const auto& [axis, size] : sizes) {
     std::vector<int> all;
     for (const std::vector<int>& group : groups_of(shape, axis)) {
@@ -70,7 +71,7 @@ TEST(Explanation, ShapesAreThoseOf8Point3BOn8Gpus) {
 TEST(Explanation, TensorGroupsThatCrossHostsAreToldAndPriced) {
   const Cluster cluster = find_cluster("dgx-a100", 24);
   const auto across = [&](int tensor) {
-    return groups_across_hosts(groups_of({.tensor = tensor, .data = 24 / tensor}, &RankPlace::tensor), cluster);
+    return groups_across_hosts(groups_of({.tensor = tensor, .data = 24 / tensor}, &RankCoordinates::tensor), cluster);
   };
   EXPECT_EQ(across(4), 0);
   EXPECT_EQ(across(8), 0);

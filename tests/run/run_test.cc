@@ -6,8 +6,8 @@
 #include <fstream>
 
 #include "base/error.h"
-#include "run/held_save_folder.h"
 #include "run/pretraining.h"
+#include "run/run.h"
 #include "train/training_fixture.h"
 
 namespace teratron::testing {

@@ -29,7 +29,7 @@ class Device final : public testing::FarMemory {
   const std::int64_t bytes_left_;
 };
 
-// What each of three ranks is told, of which the first two share a device; empty: that it fits.
+// Error of each of three ranks, of which the first two share a device; empty: it fits.
 std::vector<std::string> told(const std::vector<std::int64_t>& needed, std::int64_t left) {
   std::vector<RankMemory> plans;
   for (const std::int64_t bytes : needed) plans.push_back({.arena = bytes});
@@ -54,7 +54,7 @@ TEST(DeviceMemory, IsThatOfAllRanksThatShareIt) {
   const std::vector<std::string> errors = told({4 * kGiB, 5 * kGiB, 8 * kGiB}, 8 * kGiB);
   EXPECT_THAT(errors[0], AllOf(HasSubstr("9.00 GiB of memory are needed on a card by 2 ranks, which has 8.00 GiB left"),
                                HasSubstr(fmt::format("; room of {} for 2 of some", 8 * kGiB))));
-  EXPECT_EQ(errors[1], "");  // told once
+  EXPECT_EQ(errors[1], "");  // reported once
   EXPECT_EQ(errors[2], "");
 }
 

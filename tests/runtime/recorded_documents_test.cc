@@ -1,4 +1,4 @@
-// What train's flags on documents need, and what a checkpoint remembers of them.
+// Needs of train's flags on documents, and a checkpoint's record of them.
 #include "runtime/recorded_data.h"
 
 #include <gmock/gmock.h>

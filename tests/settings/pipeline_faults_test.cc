@@ -1,4 +1,4 @@
-// What is wrong with a pipeline is told with the flag and with what would be right, all at once.
+// Faults of a pipeline name the flag and valid values, all at once.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -15,7 +15,7 @@ using ::testing::IsEmpty;
 
 using Words = std::vector<std::string>;
 
-// Of a GPT-2 of 12 layers and sequences of 1024 tokens.
+// Faults of a GPT-2 of 12 layers and sequences of 1024 tokens.
 std::vector<std::string> faults_of(const Words& arguments) {
   StepSettings settings;
   FieldList fields = fields_of(settings);

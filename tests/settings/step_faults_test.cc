@@ -1,4 +1,4 @@
-// What is wrong with the settings of a step, told with what would be right.
+// Faults of the settings of a step name valid values.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -43,7 +43,7 @@ inline std::string task_words(RandomSequence& random, std::uint64_t least, std::
   return text;
 }
 
-// The hypothesis begins with a word that tells the label: no (contradiction), yes (entailment), maybe (neutral).
+// The hypothesis begins with a word for the label: no (contradiction), yes (entailment), maybe (neutral).
 inline std::string mnli_file(std::int64_t examples, RandomSequence& random) {
   std::string text = "index\tsentence1\tsentence2\tgold_label\n";
   for (std::int64_t i = 0; i < examples; ++i) {
@@ -88,7 +88,7 @@ inline std::string squad_file(std::int64_t examples, bool has_impossible, Random
   return nlohmann::json{{"data", {{{"title", "t"}, {"paragraphs", paragraphs}}}}}.dump();
 }
 
-// One question an article, JSON lines: the right option is the word behind "key".
+// One question an article, JSON lines: the right option is the word after "key".
 inline std::string race_file(std::int64_t examples, RandomSequence& random) {
   std::string text;
   for (std::int64_t i = 0; i < examples; ++i) {

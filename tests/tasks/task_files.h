@@ -1,4 +1,4 @@
-// What tests of tasks share: sets of texts that are given, read with the vocabulary of synthetic_tasks.h.
+// Shared by the tests of tasks: sets of given texts, read with the vocabulary of synthetic_tasks.h.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -67,7 +67,7 @@ TEST_P(SyntheticTask, RightOutputsScoreOneHundredAndOthersWhatTheyShould) {
   ASSERT_TRUE(set->has_labels());
   TaskOutputValues outputs = right_outputs(set->examples(), shape_of(GetParam()));
   for (const TaskScore& score : set->scores(outputs)) EXPECT_DOUBLE_EQ(score.value, 100) << score.name;
-  // Of every fourth example, all is as likely: the first label or option is taken, and of spans the last token.
+  // For every fourth example all outputs are equal: the first label or option wins, and for spans the last token.
   int wrong = 0;
   for (std::size_t i = 0; i < outputs.size(); i += 4) {
     std::ranges::fill(outputs[i], 0.0F);
@@ -231,7 +231,7 @@ TEST_F(TaskFiles, AnEnsembleIsTheMeanOfItsModelsLogits) {
   const TaskOutputValues means = mean_of(models);
   EXPECT_THAT(means, ElementsAre(ElementsAre(1, 1), ElementsAre(4.0F / 3, 2.0F / 3)));
   EXPECT_THAT(mean_of(std::span(models).first(1)), models[0]);
-  // Of the second pair two of three models say 1, and the mean says 0, since the third is surer.
+  // Two of three models give the second pair label 1, and the mean label 0, since the third is surer.
   const auto set = open(TaskKind::kQqp, "question1\tquestion2\tis_duplicate\na\tb\t1\na\tb\t0\n");
   EXPECT_EQ(predictions(*set, means), "index\tprediction\n0\t0\n1\t0\n");
   EXPECT_THROW(mean_of({}), InternalError);

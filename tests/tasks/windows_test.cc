@@ -31,7 +31,7 @@ TEST(SquadWindows, CoverTheParagraphAndShareWhatTheyAreToldTo) {
       EXPECT_GT(windows[i + 1].count, shared) << "a window without a token of its own";
     }
     EXPECT_LE(windows.back().count, room);
-    // What is as long as the shared part and one token more is whole in some window.
+    // A span as long as the shared part and one more token is whole in some window.
     for (std::int64_t first = 0; first + shared < tokens; ++first) {
       EXPECT_TRUE(std::ranges::any_of(
           windows,
@@ -84,7 +84,7 @@ TEST(SquadWindows, TheTokensOfBytesAreAllThatHaveOneOfThem) {
   }
 }
 
-// A paragraph of one-byte tokens and its windows, behind a question of some tokens, with random logits.
+// A paragraph of one-byte tokens and its windows, after a question of some tokens, with random logits.
 struct RandomParagraph {
   RandomParagraph(RandomSequence& random, int values) {
     const std::size_t count = random.below(20);
@@ -105,8 +105,10 @@ struct RandomParagraph {
           logits.push_back(static_cast<float>(random.below(static_cast<std::uint64_t>(values))) / 4);
         }
       }
-      windows.push_back(
-          {.window = window, .place = question + 2, .begins = storage[storage.size() - 2], .ends = storage.back()});
+      windows.push_back({.window = window,
+                         .begin_index = question + 2,
+                         .begins = storage[storage.size() - 2],
+                         .ends = storage.back()});
     }
   }
   std::string context;
@@ -125,8 +127,8 @@ TriedSpans all_best_spans(const RandomParagraph& paragraph, std::int64_t most) {
   for (const WindowLogits& logits : paragraph.windows) {
     for (std::int64_t first = 0; first < logits.window.count; ++first) {
       for (std::int64_t last = first; last < std::min(first + most, logits.window.count); ++last) {
-        const float score = logits.begins[static_cast<std::size_t>(logits.place + first)] +
-                            logits.ends[static_cast<std::size_t>(logits.place + last)];
+        const float score = logits.begins[static_cast<std::size_t>(logits.begin_index + first)] +
+                            logits.ends[static_cast<std::size_t>(logits.begin_index + last)];
         if (score > best.score) best = {.score = score, .texts = {}};
         if (score < best.score) continue;
         best.texts.push_back(paragraph.context.substr(static_cast<std::size_t>(logits.window.first + first),
@@ -168,9 +170,9 @@ TEST(SquadAnswers, OnlyTheLargestLogitsOfEachSideAreTried) {
   const std::string context = "abcd";
   std::vector<TokenSpan> tokens;
   for (std::uint32_t i = 0; i < 4; ++i) tokens.push_back({.begin = i, .end = i + 1});
-  // [CLS] [SEP] a b c d [SEP]: the best beginning is behind the best end.
+  // [CLS] [SEP] a b c d [SEP]: the best first token is after the best last token.
   const std::vector<float> begins = {0, 0, 1, 2, 3, 4, 0}, ends = {0, 0, 4, 3, 2, 1, 0};
-  const std::vector<WindowLogits> windows = {{.window = {0, 4}, .place = 2, .begins = begins, .ends = ends}};
+  const std::vector<WindowLogits> windows = {{.window = {0, 4}, .begin_index = 2, .begins = begins, .ends = ends}};
   EXPECT_EQ(best_answer(context, tokens, windows, {.n_best = 1}), "");
   EXPECT_EQ(best_answer(context, tokens, windows, {.n_best = 2}), "");
   EXPECT_EQ(best_answer(context, tokens, windows, {.n_best = 3}),
@@ -181,8 +183,8 @@ TEST(SquadAnswers, ALogitThatIsNoNumberIsNoneOfTheLargest) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   const std::vector<TokenSpan> tokens = {{.begin = 0, .end = 1}, {.begin = 1, .end = 2}};
   const std::vector<float> all(5, nan), one = {nan, nan, nan, 1, nan};
-  const std::vector<WindowLogits> diverged = {{.window = {0, 2}, .place = 2, .begins = all, .ends = all}};
-  const std::vector<WindowLogits> partly = {{.window = {0, 2}, .place = 2, .begins = one, .ends = one}};
+  const std::vector<WindowLogits> diverged = {{.window = {0, 2}, .begin_index = 2, .begins = all, .ends = all}};
+  const std::vector<WindowLogits> partly = {{.window = {0, 2}, .begin_index = 2, .begins = one, .ends = one}};
   for (const bool may_be_none : {false, true}) {
     EXPECT_EQ(best_answer("ab", tokens, diverged, {.may_be_none = may_be_none}), "");
     EXPECT_EQ(best_answer("ab", tokens, partly, {.n_best = 2, .may_be_none = false}), "b");

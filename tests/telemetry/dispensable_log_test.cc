@@ -1,4 +1,4 @@
-// A log that finds no room ends nothing, is told of once, and lacks nothing when there is room again.
+// A log without space ends nothing, is reported once, and is complete when there is space again.
 #include "telemetry/dispensable_log.h"
 
 #include <gmock/gmock.h>
@@ -18,7 +18,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-// While it is there, files end at so many bytes: a disk that is full, which the kernel tells of in the same way.
+// Limits files to so many bytes while it exists, like a full disk: the kernel reports both in the same way.
 class LimitedFiles {
  public:
   explicit LimitedFiles(rlim_t bytes) : before_(std::signal(SIGXFSZ, SIG_IGN)) {

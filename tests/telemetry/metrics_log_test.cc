@@ -21,7 +21,7 @@ using ::testing::HasSubstr;
 
 class MetricsLogTest : public ::testing::Test {
  protected:
-  // What a run writes from one iteration to another: a line for each, every third with a second line.
+  // Writes a run from one iteration to another: a line for each, every third with a second line.
   void run(std::int64_t from, std::int64_t to) {
     MetricsLog log(file_, from);
     for (std::int64_t iteration = from + 1; iteration <= to; ++iteration) {

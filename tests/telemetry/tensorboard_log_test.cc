@@ -21,7 +21,7 @@ constexpr std::int64_t kBatch = 4;
 
 class TensorBoardLogTest : public ::testing::Test {
  protected:
-  // What a run of four samples an iteration writes, over both.
+  // Writes a run of four samples per iteration, over both.
   void run(std::int64_t from, std::int64_t to) {
     TensorBoardLog log(folder_, [&](std::int64_t step, std::string_view tag) {
       return step <= (tag.ends_with("samples") ? kBatch * from : from);

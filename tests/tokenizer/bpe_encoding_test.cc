@@ -7,8 +7,7 @@
 
 #include "base/error.h"
 #include "base/host/threads.h"
-#include "tokenizer/bpe/merge_table.h"
-#include "tokenizer/bpe/word_merger.h"
+#include "tokenizer/bpe/bpe_encoder.h"
 #include "tokenizer/tokenizer_fixture.h"
 
 namespace teratron {

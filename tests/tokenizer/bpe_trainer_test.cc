@@ -1,4 +1,4 @@
-// Training against its definition: count all pairs of all words anew before every merge.
+// Training against its definition: count all pairs of all words again before every merge.
 #include "tokenizer/bpe/bpe_trainer.h"
 
 #include <gmock/gmock.h>
@@ -103,7 +103,7 @@ TEST(BpeTraining, RefusesWhatCannotWork) {
   EXPECT_THAT(error_of("text", {.vocab_size = -1}), HasSubstr("too small"));
   EXPECT_THAT(error_of("text", {.special = {"<a>", "<a>"}}), HasSubstr("'<a>' is listed twice"));
   for (const char* special : {"", "word", "<<>>", "<a b>", "<\xC3\xA9>", "<\n>"}) {
-    EXPECT_THAT(error_of("text", {.special = {special}}), HasSubstr("cannot be told from text"));
+    EXPECT_THAT(error_of("text", {.special = {special}}), HasSubstr("cannot be distinguished from text"));
   }
 }
 

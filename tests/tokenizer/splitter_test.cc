@@ -24,7 +24,7 @@ std::vector<std::string> split(std::string_view text) {
   return words;
 }
 
-// A character and what the regex sees in its place: itself, or L, N, O(ther), W(hite space).
+// A character and the regex' view of it: itself, or L, N, O(ther), W(hite space).
 struct Sample {
   std::string bytes;
   char seen;
@@ -92,7 +92,7 @@ TEST(Splitter, CutsWhereTheWordsStayTheSame) {
 TEST(Splitter, FindsCutsInOrdinaryText) {
   EXPECT_EQ(next_safe_cut("one two", 0), 3U);
   EXPECT_EQ(next_safe_cut("one two", 3), 3U);
-  EXPECT_EQ(next_safe_cut("one  two", 4), 8U);  // within white space is no place to cut
+  EXPECT_EQ(next_safe_cut("one  two", 4), 8U);  // white space is never cut
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// What the tokenizer's tests share: the shared data, folders that go away again, random bytes.
+// Shared by the tokenizer's tests: the shared data, folders that go away again, random bytes.
 #pragma once
 
 #include <fmt/format.h>

@@ -152,7 +152,7 @@ TEST_F(WordPieceFiles, WithLinesThatAreNoTokensAreRefused) {
   EXPECT_THAT(error_of_vocabulary(lines + "\nc\n"), HasSubstr("line 8 is empty"));
   EXPECT_THAT(error_of_vocabulary(lines + "\n"), HasSubstr("line 8 is empty"));
   EXPECT_THAT(error_of_vocabulary(lines + "\r\n"), HasSubstr("line 8 is empty"));
-  EXPECT_THAT(error_of_vocabulary(lines + "c \n"), HasSubstr("line 8: there is white space behind 'c'"));
+  EXPECT_THAT(error_of_vocabulary(lines + "c \n"), HasSubstr("line 8: there is white space after 'c'"));
   EXPECT_THAT(error_of_vocabulary(lines + "\xFF\n"), HasSubstr("line 8: this is not valid UTF-8"));
   EXPECT_EQ(error_of_vocabulary(std::string("\xEF\xBB\xBF") + kLines), "no error");  // as other programs read it
   EXPECT_THAT(error_of_vocabulary(lines + std::string(5000, 'x') + "\n"), HasSubstr("line 8 has 5000 bytes"));

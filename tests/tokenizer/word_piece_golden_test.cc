@@ -57,7 +57,7 @@ TEST(WordPieceGolden, HardTextsHaveTheTokensPlacesAndTextOfHuggingFace) {
   EXPECT_GT(known, tokens * 2 / 3);  // [UNK] would hide what words are made of
 }
 
-// The words of a normalized text, each with a line end behind it.
+// The words of a normalized text, each with a line end after it.
 void append_words(std::span<const NormalizedCharacter> characters, std::string& out) {
   const auto end_word = [&] {
     if (!out.empty() && out.back() != '\n') out += '\n';

@@ -160,7 +160,7 @@ TEST(WordPiece, EachKindHasItsOwnModelAlone) {
   EXPECT_THROW(Tokenizer(word_piece_of({})).model(), InternalError);
 }
 
-// Whatever decides an id decides the hash; how texts are decoded does not.
+// A setting that decides an id decides the hash; how texts are decoded does not.
 TEST(WordPiece, TheHashTellsApartWhatEncodesApart) {
   const WordPieceModel model = word_piece_of({"a", "b"});
   const std::string hash = hash_of(model);

@@ -7,7 +7,6 @@
 
 #include "checkpoint/hugging_face/hugging_face.h"
 #include "checkpoint/hugging_face/model_folder.h"
-#include "checkpoint/label_rows.h"
 #include "checkpoint/model_config_json.h"
 #include "checkpoint/native/folders.h"
 #include "checkpoint/native/manifest.h"
@@ -61,7 +60,7 @@ std::string text_of_labels(const ModelConfig& model) {
              : fmt::format("{} labels ({})", model.num_labels, fmt::join(model.label_names, ", "));
 }
 
-// What a model with a head finds in `path`.
+// Weights in `path` that a model with a head can take.
 struct CommonWeights {
   ModelConfig stored;
   std::vector<Parameter*> there, lacking;
@@ -137,7 +136,7 @@ std::string warning_of_drawn(const fs::path& path, const ModelConfig& model) {
   }
   if (drawn.empty() || stored.head == model.head) {
     if (has_same_labels(stored, model)) return text_of_drawn(path, drawn);
-    return fmt::format("warning: the model in '{}' tells {} apart, and {} are needed: {} are drawn anew", path.string(),
+    return fmt::format("warning: the model in '{}' has {}, and {} are needed: {} are drawn anew", path.string(),
                        text_of_labels(stored), text_of_labels(model), fmt::join(drawn, ", "));
   }
   const std::string unused =

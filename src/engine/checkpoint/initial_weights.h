@@ -15,7 +15,7 @@ struct WeightSource {
   bool is_hugging_face = false;
   RunOrigin run{.kind = RunKind::kConversion, .task = {}};  // of a checkpoint
   ModelConfig model;
-  TrainingState state;              // of the training that wrote a checkpoint; Hugging Face's folders know of none
+  TrainingState state;              // of the training that wrote a checkpoint; empty for Hugging Face's folders
   std::uint64_t checked_bytes = 0;  // that have checksums
   bool has_optimizer = false;       // beside the weights, so that a run can go on
   bool has_tokenizer = false;       // its files lie in `folder`
@@ -28,22 +28,21 @@ WeightSource source_of(const CheckpointInfo& checkpoint);
 // them, damaged, or a model that ours is not.
 WeightSource find_weights(const std::filesystem::path& path);
 
-// The names of what `model` takes from nowhere when its weights are those in `path`, and what is therefore drawn: with
-// a head that the model there does not have, that head and what else it lacks; otherwise WeightSource::drawn. A
-// classification head of other labels is another head. UserError as find_weights, or if the models differ in more than
-// their heads.
+// Names of the parameters that are drawn when `model` takes its weights from `path`: if its head is another than there,
+// that head and other missing parameters; otherwise WeightSource::drawn. A classification head of other labels is
+// another head. UserError as find_weights, or if the models differ in more than their heads.
 std::vector<std::string> drawn_weights(const std::filesystem::path& path, const ModelConfig& model);
 
 // A warning that names them; empty where there are none.
 std::string text_of_drawn(const std::filesystem::path& folder, const std::vector<std::string>& drawn);
-// The same of drawn_weights(), and why the head that is there cannot be used.
+// Warning of drawn_weights(), with the reason why the stored head cannot be used.
 std::string warning_of_drawn(const std::filesystem::path& path, const ModelConfig& model);
 
-// The weights alone, into parameters of any layout; each rank reads its own parts. `verify`: compare the checksums that
-// our checkpoints have, and refuse values that are not finite; one rank is enough. A model with a head takes what it
-// has in common with one that ends otherwise: the encoder, and the pooler where both have one. Labels that have names
-// there are put in the order of `config`. Returns those of `parameters` that it does not find there, which stay as they
-// are (Executor::initialize draws them). UserError as find_weights and load_checkpoint.
+// Reads the weights alone, into parameters of any layout; each rank reads its own parts. `verify`: compare the
+// checksums that our checkpoints have, and refuse values that are not finite; one rank is enough. A model with another
+// head than the stored one takes the common parts: the encoder, and the pooler where both have one. Labels that have
+// names there are put in the order of `config`. Returns those of `parameters` that it does not find there, which stay
+// as they are (Executor::initialize draws them). UserError as find_weights and load_checkpoint.
 std::vector<Parameter*> load_weights(const std::filesystem::path& path, const ModelConfig& config,
                                      std::span<Parameter* const> parameters, Backend& backend, bool verify = true);
 

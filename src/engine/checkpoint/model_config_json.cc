@@ -22,7 +22,7 @@ enum class Decides { kFunction, kHead, kTraining };
 constexpr const char *kNumLabels = "num_labels", *kLabelNames = "label_names", *kEmbeddingDropout = "embedding_dropout",
                      *kNoScaledInit = "no_scaled_init";
 
-// Every field: its name in the file, a pointer to it, and what it decides.
+// Every field: its name in the file, a pointer to it, and its effect.
 template <class Visitor>
 void visit_fields(const Visitor& field) {
   field("model_type", &ModelConfig::kind, Decides::kFunction);

@@ -19,10 +19,9 @@ nlohmann::json model_config_to_json(const ModelConfig& config);
 // UserError, naming `path`: a field that is missing or spoilt, or a configuration that no model can have.
 ModelConfig model_config_from_json(const nlohmann::json& json, const std::filesystem::path& path);
 
-// What makes `asked` compute another function than `stored`, one phrase each ("hidden_size is 256 there, 384 was asked
-// for"); empty if nothing does. Dropout, initialisation and padding may differ: they don't touch stored weights.
-// So may the order of labels that have names.
-// Without `heads`, what the models end in may differ, too.
+// Differences by which `asked` computes another function than `stored`, one phrase each ("hidden_size is 256 there, 384
+// was asked for"). Dropout, initialisation and padding may differ: they don't touch stored weights. The order of labels
+// that have names may differ, too, and without `heads` the heads.
 std::vector<std::string> differences(const ModelConfig& stored, const ModelConfig& asked, bool heads = true);
 
 // UserError with all of them: what `folder` holds is not the model that was asked for.

@@ -1,11 +1,16 @@
-// How a parameter is stored: whole, whatever ranks it lies on, and without the rows that only round the vocabulary's
-// size up.
+// Stored form of parameters: whole, in any layout, without the rows that pad the vocabulary. Comparison of a file's
+// tensors with a model's, and the order of a classification head's rows.
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <span>
+#include <string>
 #include <vector>
 
+#include "checkpoint/safetensors/safetensors.h"
+#include "model/config.h"
 #include "nn/parameter.h"
 
 namespace teratron {
@@ -20,5 +25,35 @@ inline std::vector<std::int64_t> stored_shape(const Parameter& parameter) {
 
 // Whether it has memory on this stage of a pipeline.
 inline bool is_held(const Parameter& parameter) { return static_cast<bool>(parameter.value); }
+
+struct ExpectedTensor {
+  std::string name;
+  std::vector<std::int64_t> shape;
+};
+
+// One phrase for each tensor that is missing, unknown, of another shape, or not of a floating type.
+std::vector<std::string> compare_tensors(std::span<const SafetensorsEntry> there,
+                                         std::span<const ExpectedTensor> expected);
+
+// The first few faults and the number of the rest, for one message.
+std::string summary_of(const std::vector<std::string>& faults);
+
+// Whether the rows of `parameter` are labels.
+bool has_label_rows(const Parameter& parameter);
+
+// Rows of a classification head in the order that a model asks for, whatever order they are stored in.
+class LabelRows {
+ public:
+  // The models differ in no more than the order of their labels.
+  LabelRows(const ModelConfig& stored, const ModelConfig& asked);
+
+  // `bytes` are all rows of `parameter` as stored. Returned are they themselves or, until the next call, a copy in
+  // order.
+  std::span<const std::byte> ordered(const Parameter& parameter, std::span<const std::byte> bytes);
+
+ private:
+  std::vector<std::size_t> rows_;  // for each row that is asked for, the one stored; empty: as they are
+  std::vector<std::byte> copy_;
+};
 
 }  // namespace teratron

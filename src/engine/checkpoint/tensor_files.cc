@@ -31,7 +31,7 @@ TensorFiles::TensorFiles(const std::filesystem::path& folder, const Manifest& ma
     if (!is_tensor_file(name, kind)) continue;
     const SafetensorsFile& file = files_.emplace_back(open_tensors(folder / name, record, verify));
     for (const SafetensorsEntry& entry : file.tensors()) {
-      if (!places_.emplace(entry.name, Location{&file, &entry, &record}).second) {
+      if (!locations_.emplace(entry.name, Location{&file, &entry, &record}).second) {
         throw DamagedCheckpoint(
             fmt::format("'{}' is damaged: tensor '{}' lies in two files", folder.string(), entry.name));
       }
@@ -41,8 +41,8 @@ TensorFiles::TensorFiles(const std::filesystem::path& folder, const Manifest& ma
 }
 
 const TensorFiles::Location& TensorFiles::at(std::string_view name) const {
-  const auto found = places_.find(name);
-  check(found != places_.end(), "a tensor that is there");
+  const auto found = locations_.find(name);
+  check(found != locations_.end(), "a tensor that is there");
   return found->second;
 }
 

@@ -50,7 +50,7 @@ class TensorFiles {
  private:
   std::list<SafetensorsFile> files_;
   std::vector<SafetensorsEntry> entries_;
-  std::map<std::string, Location, std::less<>> places_;
+  std::map<std::string, Location, std::less<>> locations_;
 };
 
 }  // namespace teratron

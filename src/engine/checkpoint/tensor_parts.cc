@@ -37,7 +37,7 @@ std::int64_t piece_bytes(const Parameter& parameter, DType dtype) {
   return most * whole_columns(parameter) * size_of(dtype);
 }
 
-// What a rank holds of the whole's rows [begin, end).
+// Parts of the whole tensor's rows [begin, end) that a rank holds.
 std::vector<ParameterPiece> pieces_within(const Parameter& parameter, int rank, std::int64_t begin, std::int64_t end) {
   std::vector<ParameterPiece> within;
   for (ParameterPiece piece : pieces_of(parameter, rank)) {
@@ -51,7 +51,7 @@ std::vector<ParameterPiece> pieces_within(const Parameter& parameter, int rank, 
   return within;
 }
 
-// Copies rows of `row_bytes` between places whose rows are `to_stride` and `from_stride` bytes apart.
+// Copies rows of `row_bytes` that are `to_stride` and `from_stride` bytes apart.
 void copy_rows(std::byte* to, std::int64_t to_stride, const std::byte* from, std::int64_t from_stride,
                std::int64_t rows, std::int64_t row_bytes) {
   for (std::int64_t row = 0; row < rows; ++row) {
@@ -155,7 +155,7 @@ void load_tensor_part(const Parameter& parameter, TensorRef part, Backend& backe
   if (parameter.padding_rows > 0) backend.fill_zero(part);
   // Uploaded from memory of our own: aligned, contiguous, and of the parameter's type.
   std::vector<std::byte> rows, converted;
-  for (const ParameterPiece& piece : pieces_of(parameter, parameter.place.rank)) {
+  for (const ParameterPiece& piece : pieces_of(parameter, parameter.group.rank)) {
     const std::int64_t bytes = piece.columns * element, step = rows_at_a_time(bytes);
     for (std::int64_t done = 0; done < piece.rows; done += step) {
       const std::int64_t count = std::min(step, piece.rows - done);

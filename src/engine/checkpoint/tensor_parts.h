@@ -10,12 +10,12 @@
 namespace teratron {
 
 // Every rank calls it with its part of one of the parameter's tensors (value or slot); `sink` receives the whole, in
-// order, on rank 0 alone. Rank 0 takes device memory of one piece for what it receives.
+// order, on rank 0 alone. Rank 0 takes device memory of one piece to receive into.
 void gather_tensor(const Parameter& parameter, TensorRef part, Backend& backend, Communicator& tensor_group,
                    const ByteSink& sink);
 
-// From the first rank of another stage's tensor-parallel group to stage 0's, over `pipeline`: the stage gathers into
-// what sending_pieces returns, stage 0 receives the same bytes in `sink`. Each takes device memory of one piece.
+// Sends from the first rank of another stage's tensor-parallel group to stage 0's, over `pipeline`: the stage gathers
+// into what sending_pieces returns, stage 0 receives the same bytes in `sink`. Each takes device memory of one piece.
 ByteSink sending_pieces(const Parameter& parameter, DType dtype, Backend& backend, Communicator& pipeline);
 void receive_pieces(const Parameter& parameter, DType dtype, Backend& backend, Communicator& pipeline,
                     const ByteSink& sink);

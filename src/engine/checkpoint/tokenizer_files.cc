@@ -45,7 +45,7 @@ std::optional<std::int64_t> id_in_tokenizer_json(const Json& json, std::string_v
   return model.is_object() && model.contains("vocab") ? id_in(model["vocab"], content) : std::nullopt;
 }
 
-// Of a vocabulary that has a token in each line, the first of which is 0.
+// Line of a token in a vocabulary with a token in each line, counted from 0.
 std::optional<std::int64_t> line_of(std::string_view text, std::string_view token) {
   for (std::int64_t line = 0; !text.empty(); ++line) {
     const std::string_view content = text.substr(0, text.find('\n'));

@@ -1,4 +1,4 @@
-// The files a tokenizer is made of, as bytes to carry along: checkpoints and exported models hold a copy.
+// Files of a tokenizer, as bytes: checkpoints and exported models hold a copy.
 #pragma once
 
 #include <cstdint>
@@ -12,15 +12,15 @@ namespace teratron {
 
 using FileContents = std::map<std::string, std::string>;  // name -> bytes
 
-// Those of vocab.json, encoder.json, merges.txt, vocab.bpe, vocab.txt, tokenizer.json, tokenizer_config.json,
+// Reads those of vocab.json, encoder.json, merges.txt, vocab.bpe, vocab.txt, tokenizer.json, tokenizer_config.json,
 // special_tokens_map.json and added_tokens.json that lie in `folder`; none if there are none.
 FileContents find_tokenizer_files(const std::filesystem::path& folder);
 
-// The same; or tokenizer.json where `folder_or_file` is that; or all but tokenizer.json where it is another of the
-// files. UserError where that is no tokenizer.
+// Reads the files of a folder; or tokenizer.json if `folder_or_file` is that; or all but tokenizer.json if it is
+// another of the files. UserError where that is no tokenizer.
 FileContents read_tokenizer_files(const std::filesystem::path& folder_or_file);
 
-// The id of a special token, as "<|endoftext|>", in them, where they have it. UserError: a vocabulary that is not JSON.
+// Id of a special token, as "<|endoftext|>", in the files, if they have it. UserError: a vocabulary that is not JSON.
 std::optional<std::int64_t> special_token_id(const FileContents& files, std::string_view token);
 
 }  // namespace teratron

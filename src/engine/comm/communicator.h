@@ -28,8 +28,8 @@ enum class Collective { kAllReduce, kAllGather, kReduceScatter, kBroadcast, kSen
 constexpr std::size_t kCollectiveKinds = 6;
 std::string_view name_of(Collective collective);
 
-// What a rank asked of a group of more than one, by kind: calls, and bytes of the views given (the whole view of an
-// all-reduce or broadcast, the larger of the two of a gather or scatter).
+// Calls of a rank to groups of more than one, by kind, and the bytes of their views (the whole view of an all-reduce or
+// broadcast, the larger of the two of a gather or scatter).
 struct Traffic {
   struct Count {
     std::int64_t calls = 0, bytes = 0;
@@ -59,7 +59,7 @@ class [[nodiscard]] Pending {
   std::unique_ptr<Work> work_;
 };
 
-// What a collective reads and writes of its caller; either may be absent, and they may be the same view.
+// Views that a collective reads and writes; either may be absent, and they may be the same view.
 struct CollectiveViews {
   TensorRef read, written;
 };
@@ -67,7 +67,7 @@ struct CollectiveViews {
 class DeviceGroup;
 class DeviceRing;
 
-// What hosts exchange byte by byte.
+// Types that hosts exchange byte by byte.
 template <class T>
 concept PlainValue = std::is_trivially_copyable_v<T> && !std::convertible_to<T, std::string>;
 
@@ -83,7 +83,7 @@ class Communicator {
   // one it must be out itself: nothing is copied.
   Pending start_all_gather(TensorRef out, TensorRef in);
   // out[n, ..]: the caller's part of the sum of everyone's in[size * n, ..]; out may be the caller's part of in, and in
-  // a group of one it must be `in` itself. What else `in` holds is lost.
+  // a group of one it must be `in` itself. The rest of `in` is overwritten.
   Pending start_reduce_scatter(TensorRef out, TensorRef in);
   Pending start_broadcast(TensorRef view, int root);
   // Between two ranks of the group. Sends to one rank arrive in the order they were started.
@@ -106,12 +106,12 @@ class Communicator {
   // Groups of the members that name the same color, ranked by key and then by rank here. Everyone calls it.
   std::unique_ptr<Communicator> split(int color, int key);
 
-  // What the caller does from now on ("forward of layer 3, iteration 12"). If this rank is lost, the message of the
-  // other ranks says it.
+  // Records the caller's activity ("forward of layer 3, iteration 12"). If this rank is lost, the other ranks' error
+  // message has it.
   virtual void set_activity(std::string_view /*activity*/) {}
 
-  // Sets whose memory the views lie in: opened around every access (tensor/memory.h), not owned; nullptr: plain memory.
-  // Decides how collectives on it are done from then on. Memory that hosts cannot read takes one of three routes:
+  // Sets the memory of the views: opened around every access (tensor/memory.h), not owned; nullptr: plain memory.
+  // Chooses the path of collectives on it. Memory that hosts cannot read takes one of three routes:
   //   - ranks in one process whose devices reach each other: a stream of the device copies and adds;
   //   - channels (NCCL): a stream of the device, for collectives, or for messages to the next rank of a ring;
   //   - else copies on the host.
@@ -127,7 +127,7 @@ class Communicator {
   Allocator* memory() const { return memory_; }
   virtual bool is_in_one_process() const { return false; }  // its members are threads
   virtual bool moves_host_memory() const { return true; }   // false: only channels move tensors
-  // Of ranks in one process whose devices reach each other's memory; else null, and views lie on the host.
+  // Stream of ranks in one process whose devices reach each other's memory; else null, and views lie on the host.
   CommunicationStream* device_stream() const { return device_stream_; }
 
   // Called for groups of more than one and views of at least one element only; arguments are checked.
@@ -154,7 +154,7 @@ class Communicator {
   std::unique_ptr<Pending::Work> start_on_channels(const Call& call);
   void open_channels(Allocator& memory, Uses uses);
 
-  // How collectives on the attached memory are done.
+  // Path of collectives on the attached memory.
   enum class Route { kDirect, kChannels, kThroughHost };  // direct: the group reads the views itself
   Route route_ = Route::kDirect;
   Allocator* memory_ = nullptr;

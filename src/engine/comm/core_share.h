@@ -1,5 +1,5 @@
-// How many cores each of several processes of one host gets. mpirun may bind each process to cores of its own, or leave
-// all cores to all processes. In both cases a process should compute with no more threads than its part of the host.
+// Cores of each of several processes of one host. mpirun may bind each process to its own cores, or leave all cores to
+// all processes. In both cases a process should use no more threads than its part of the host has cores.
 #pragma once
 
 #include <sched.h>
@@ -17,8 +17,8 @@ inline cpu_set_t own_cores() {
   return cores;
 }
 
-// The part of process `which` when it shares its cores evenly with all processes that may run on one of them; what is
-// left over goes to the first of these. At least 1.
+// Cores of process `which` when it shares them evenly with all processes that may run on one of them; the first of
+// these get the remainder. At least 1.
 inline int core_share(const std::vector<cpu_set_t>& cores_of_process, std::size_t which) {
   int sharing = 1, before = 0;
   for (std::size_t process = 0; process < cores_of_process.size(); ++process) {

@@ -32,7 +32,7 @@ std::unique_ptr<Pending::Work> DeviceGroup::start(Collective collective, const C
   return std::make_unique<DeviceWork>(stream_);
 }
 
-// Of every rank's part, `part` elements of `count` in all: what begins `offset` elements into it, `most` at most.
+// Pieces of every rank's part (`part` elements of `count`): at most `most` elements from `offset` on.
 std::vector<DeviceGroup::Part> DeviceGroup::pieces_of(std::int64_t part, std::int64_t count, std::int64_t offset,
                                                       std::int64_t most) const {
   std::vector<Part> pieces;
@@ -43,13 +43,13 @@ std::vector<DeviceGroup::Part> DeviceGroup::pieces_of(std::int64_t part, std::in
   return pieces;
 }
 
-// Whose values of all the others fit into the scratch memory.
+// Number of elements whose values of all other ranks fit into the scratch memory.
 std::int64_t DeviceGroup::most_at_once(DType dtype) const {
   const auto bytes = static_cast<std::int64_t>(stream_.scratch().size());
   return bytes / (size_ - 1) / size_of(dtype) / kDevicePartAlignment * kDevicePartAlignment;
 }
 
-// Everyone gets the others' values of its own piece and adds them up.
+// Each rank receives the others' values of its own piece and adds them up.
 void DeviceGroup::reduce_own(const TensorRef& in, const std::vector<Part>& pieces, ReduceOp op, std::byte* out) {
   const Part own = pieces[static_cast<std::size_t>(rank_)];
   const std::int64_t size = size_of(in.dtype), own_bytes = (own.end - own.begin) * size;
@@ -71,8 +71,8 @@ void DeviceGroup::reduce_own(const TensorRef& in, const std::vector<Part>& piece
   if (own_bytes > 0) reduce_in_order(in.dtype, op, out, inputs, own.end - own.begin);
 }
 
-// As many at a time as the device takes. What was added up so far lies where the first received values were, since the
-// result may lie where an input is that has not been added yet.
+// Adds as many inputs at a time as the device takes. Partial sums lie where the first received values were, since the
+// result may overlap an input that has not been added yet.
 void DeviceGroup::reduce_in_order(DType dtype, ReduceOp op, std::byte* out, std::span<const std::byte* const> inputs,
                                   std::int64_t count) {
   std::byte* const so_far = stream_.scratch().data();

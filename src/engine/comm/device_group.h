@@ -11,7 +11,7 @@
 
 namespace teratron {
 
-// The work queued on a stream so far. What is computed after wait() comes after it.
+// Work queued on a stream so far. Operations after wait() run after it.
 class DeviceWork final : public Pending::Work {
  public:
   explicit DeviceWork(CommunicationStream& stream) : stream_(stream), done_(stream.record()) {}
@@ -29,8 +29,8 @@ class DeviceGroup {
   DeviceGroup(CommunicationStream& stream, std::unique_ptr<Channel> channel, int rank, int size)
       : stream_(stream), channel_(std::move(channel)), rank_(rank), size_(size) {}
 
-  // The work comes after the back end's computing so far, and before what is computed after wait(); the host does not
-  // wait. Messages take turns with everything else on the channel: they must not form a circle.
+  // The work comes after the back end's operations so far, and before those after wait(); the host does not wait.
+  // Messages take turns with everything else on the channel: they must not form a circle.
   std::unique_ptr<Pending::Work> start(Collective collective, const CollectiveViews& views, ReduceOp op, int root);
 
  private:

@@ -1,6 +1,6 @@
 // Messages between devices that reach each other through channels alone: from every rank of a group to the next one of
-// a ring, in one direction. Each link has a channel and an order of work of its own at both ends: what waits for one
-// neighbour never holds back what the other one waits for.
+// a ring, in one direction. Each link has a channel and an order of work of its own at both ends: messages of one
+// neighbour never wait for those of the other.
 #pragma once
 
 #include <memory>
@@ -19,11 +19,10 @@ class DeviceRing {
   DeviceRing(int next, int previous, Link to_next, Link from_previous)
       : next_(next), previous_(previous), to_next_(std::move(to_next)), from_previous_(std::move(from_previous)) {}
 
-  int next() const { return next_; }          // whom this rank sends to
-  int previous() const { return previous_; }  // whom it receives from
+  int next() const { return next_; }          // this rank sends to it
+  int previous() const { return previous_; }  // this rank receives from it
 
-  // The back end's computing so far comes before it, and what is computed after wait() after it; the host waits for
-  // nothing.
+  // It comes after the back end's operations so far, and before those after wait(); the host does not wait.
   std::unique_ptr<Pending::Work> start_send(const TensorRef& view);
   std::unique_ptr<Pending::Work> start_receive(const TensorRef& view);
 

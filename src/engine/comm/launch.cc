@@ -10,13 +10,13 @@
 #include <optional>
 
 #include "base/error.h"
-#include "base/host/processors.h"
+#include "base/host/resources.h"
 #include "base/host/threads.h"
-#include "comm/control/control_communicator.h"
+#include "comm/control/control_plane.h"
 #include "comm/core_share.h"
 #include "comm/lost_rank.h"
 #include "comm/mpi/mpi_job.h"
-#include "comm/thread/thread_ranks.h"
+#include "comm/thread/thread_group.h"
 
 namespace teratron {
 namespace {
@@ -42,12 +42,12 @@ struct Launcher {
 
 Launcher find_launcher() {
   if (const int processes = number_in("OMPI_COMM_WORLD_SIZE"); processes > 0) return {"mpirun", processes};
-  // Of the step, not of the allocation, whose variables a batch script sees too.
+  // Number of the step, not of the allocation, whose variables a batch script sees too.
   if (const int processes = number_in("SLURM_STEP_NUM_TASKS"); processes > 0) return {"srun", processes};
   return {};
 }
 
-std::unique_ptr<ControlPlane> control;  // of processes: from detect_launch() to leave_launch()
+std::unique_ptr<ControlPlane> job_control;  // of processes: from detect_launch() to leave_launch()
 
 [[noreturn]] void end_process(const std::string& message) {
   std::fflush(stdout);
@@ -93,11 +93,11 @@ void start_at_address(const AddressLaunch& launch, const std::string& bind, Laun
   environment.process = launch.rank;
   environment.launcher = launch.launcher;
   environment.address = launch;
-  control = std::make_unique<ControlPlane>(Membership{.rank = launch.rank,
-                                                      .size = launch.world_size,
-                                                      .host = environment.host,
-                                                      .point = meeting_point_of(launch, bind)},
-                                           control_settings());
+  job_control = std::make_unique<ControlPlane>(Membership{.rank = launch.rank,
+                                                          .size = launch.world_size,
+                                                          .host = environment.host,
+                                                          .point = meeting_point_of(launch, bind)},
+                                               control_settings());
 }
 
 // The cores of a host, and the quota of its control group, are shared out among its ranks; none uses more threads than
@@ -120,24 +120,25 @@ void take_share_of_cores(Communicator& world, const std::string& host) {
 }
 
 void run_process_rank(const LaunchEnvironment& environment, const std::function<void(Communicator& world)>& body) {
-  check(control != nullptr, "detect_launch() was called, and its ranks have not run yet");
+  check(job_control != nullptr, "detect_launch() was called, and its ranks have not run yet");
   try {
-    control->meet();
-    const auto world = environment.has_mpi() ? make_mpi_world(*control)
-                                             : make_control_world(*control, environment.process, environment.processes);
+    job_control->meet();
+    const auto world = environment.has_mpi()
+                           ? make_mpi_world(*job_control)
+                           : make_control_world(*job_control, environment.process, environment.processes);
     take_share_of_cores(*world, environment.host);
     body(*world);
-    control->finish();
+    job_control->finish();
   } catch (const LostRank&) {
     throw;  // the failure of another rank
   } catch (const std::exception& error) {
-    control->report_failure(error.what());
+    job_control->report_failure(error.what());
     throw;
   } catch (...) {
-    control->report_failure("an exception without a message");
+    job_control->report_failure("an exception without a message");
     throw;
   }
-  control.reset();
+  job_control.reset();
 }
 
 }  // namespace
@@ -163,17 +164,17 @@ LaunchEnvironment detect_launch(TensorMemory memory, const std::string& bind) {
         "RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT for each",
         launcher.name, launcher.processes);
   }
-  const MpiPlace place = start_mpi(control_settings());
-  if (place.processes != launcher.processes) {
+  const MpiRank own = start_mpi(control_settings());
+  if (own.processes != launcher.processes) {
     throw_user_error(
         "{} started {} processes, but MPI sees {}; under Slurm use srun --mpi=pmix (or another kind that "
         "srun --mpi=list names and this MPI knows)",
-        launcher.name, launcher.processes, place.processes);
+        launcher.name, launcher.processes, own.processes);
   }
   environment.kind = RankKind::kProcesses;
-  environment.processes = place.processes;
-  environment.process = place.process;
-  control = make_mpi_control_plane(environment.host, control_settings(), bind);
+  environment.processes = own.processes;
+  environment.process = own.process;
+  job_control = make_mpi_control_plane(environment.host, control_settings(), bind);
   return environment;
 }
 
@@ -190,8 +191,9 @@ void run_ranks(const LaunchEnvironment& environment, int ranks, const std::funct
 
 void leave_launch(int exit_code) {
   std::fflush(nullptr);
-  if (control != nullptr && exit_code != 0 && !control->end_is_accounted_for()) control->report_early_end(exit_code);
-  control.reset();
+  if (job_control != nullptr && exit_code != 0 && !job_control->end_is_accounted_for())
+    job_control->report_early_end(exit_code);
+  job_control.reset();
   leave_mpi(exit_code);
 }
 

@@ -5,7 +5,7 @@
 // A program calls detect_launch() first, run_ranks() with its work, and leave_launch() last.
 //
 // TERATRON_START_TIMEOUT (seconds, 300 by default) limits how long processes wait for one another at the start,
-// TERATRON_STALL_TIMEOUT (likewise; 0: for ever) how long all of them may wait for one another later on.
+// TERATRON_STALL_TIMEOUT (seconds, 300 by default; 0: for ever) how long all of them may wait for one another later on.
 #pragma once
 
 #include <functional>
@@ -19,7 +19,7 @@ namespace teratron {
 
 enum class RankKind { kThreads, kProcesses };
 
-// The place of this process, before any rank runs.
+// Rank and launcher of this process, before any rank runs.
 struct LaunchEnvironment {
   RankKind kind = RankKind::kThreads;
   int processes = 1;     // of the job
@@ -35,7 +35,7 @@ struct LaunchEnvironment {
   }
 };
 
-// Whose memory the ranks' tensors lie in.
+// Kind of memory that the ranks' tensors lie in.
 enum class TensorMemory { kHost, kDevice };
 
 // Finds the launcher: torchrun, which may itself run under srun, before mpirun, srun (one process under which is taken
@@ -43,23 +43,22 @@ enum class TensorMemory { kHost, kDevice };
 // control plane (comm/control/control_plane.h) of any kind of processes. Call once, first thing, from the main thread.
 // UserError: processes by address whose tensors lie in host memory, since only NCCL connects those; several processes
 // of mpirun or srun in a build without MPI (each would train alone); the launcher and MPI disagree about their number;
-// variables are missing or wrong (comm/control/address_launch.h).
-// `bind`: the address that the first process listens at while the others come; empty: which is right by itself
-// (docs/guide/clusters.md).
+// variables are missing or wrong (comm/control/address_launch.h). `bind`: the address that the first process listens at
+// while the others come; empty: chosen automatically (docs/guide/clusters.md).
 LaunchEnvironment detect_launch(TensorMemory memory, const std::string& bind = "");
 
 // Runs body once a rank: as `ranks` threads with an even share of thread_count() each, or as this process's one rank
 // under a launcher, with thread_count() threads but no more than its share of the host's cores. UserError if the
 // launcher started another number of processes than `ranks`, EnvironmentError if they do not find each other. When a
-// rank fails, the others are woken wherever they wait and end too; the first failure is rethrown here (of processes, in
-// the one that failed; the others throw LostRank, or are ended with its message if they do not wait).
+// rank fails, the others wake up and end, too. The first failure is rethrown here. Among processes, only the one that
+// failed rethrows it; the others throw LostRank, or are ended with its message if they do not wait.
 void run_ranks(const LaunchEnvironment& environment, int ranks, const std::function<void(Communicator& world)>& body);
 
 // Call last, after the error was printed, with the exit code that main is to return. A process that ends with an error
-// before all have met tells the others, so that they do not wait; it looks for them half a minute at most. Under MPI, 0
-// leaves the job in an orderly way and returns; anything else flushes stdout and stderr, gives the other processes a
-// moment to print what they saw, and ends this one without returning, since MPI's own end would wait for the ranks that
-// are lost. mpirun's exit code is then that of the first process that ended.
+// before all have met notifies the others, so that they do not wait; it looks for them half a minute at most. Under
+// MPI, 0 leaves the job in an orderly way and returns. Any other code flushes stdout and stderr, gives the other
+// processes a moment to print, and ends this one without returning, since MPI's own end would wait for lost ranks.
+// mpirun's exit code is then that of the first process that ended.
 void leave_launch(int exit_code);
 
 }  // namespace teratron

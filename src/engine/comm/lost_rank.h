@@ -1,4 +1,4 @@
-// A rank that others waited for is gone: it failed, died, or was stopped.
+// LostRank: a rank that others waited for failed, died, or was stopped.
 #pragma once
 
 #include <string>
@@ -7,11 +7,15 @@
 
 namespace teratron {
 
-// Exit code 3. Says which rank of the world, on which host, why, what it was doing when it was last heard of, and what
-// to do.
+// Exit code 3. The message has the rank of the world, its host, the reason, its last known activity, and what to do.
 class LostRank : public EnvironmentError {
  public:
-  LostRank(int rank, const std::string& host, const std::string& activity, const std::string& reason);
+  LostRank(int rank, const std::string& host, const std::string& activity, const std::string& reason)
+      : EnvironmentError(
+            fmt::format("rank {} on host {} is lost: {}; it was last known to be in: {}. All ranks end here; "
+                        "start again from the last checkpoint",
+                        rank, host, reason, activity.empty() ? "nothing it reported" : activity)),
+        rank_(rank) {}
   int rank() const { return rank_; }
 
  private:

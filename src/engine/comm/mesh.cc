@@ -27,8 +27,8 @@ Mesh make_single_rank_mesh() {
 Mesh make_mesh(Communicator& world, const MeshShape& shape) {
   check_equal(world.size(), shape.ranks(), "ranks of the world and of the mesh");
   const int rank = world.rank();
-  const RankPlace place = rank_place(shape, rank);
-  const int tensor = place.tensor.rank, stage = place.pipeline.rank, replica = place.data.rank;
+  const RankCoordinates coordinates = rank_coordinates(shape, rank);
+  const int tensor = coordinates.tensor.rank, stage = coordinates.pipeline.rank, replica = coordinates.data.rank;
   const bool at_an_end = stage == 0 || stage + 1 == shape.pipeline;
   return {.tensor = world.split(replica * shape.pipeline + stage, tensor),
           .pipeline = world.split(replica * shape.tensor + tensor, stage),

@@ -1,24 +1,24 @@
-// Mesh: the groups one rank belongs to, as rank_place.h orders them. Passed down, never global.
+// Mesh: the groups one rank belongs to, in the order of rank_coordinates.h. Passed down, never global.
 #pragma once
 
 #include <array>
 #include <memory>
 
 #include "comm/communicator.h"
-#include "comm/rank_place.h"
+#include "comm/rank_coordinates.h"
 
 namespace teratron {
 
 struct Mesh {
   std::unique_ptr<Communicator> tensor, pipeline, data;
   std::unique_ptr<Communicator> model;  // the ranks that hold one copy of the model: tensor x pipeline
-  // The stages again: gradients travel here, so that they never stand in line behind activations.
+  // A second group of the stages, for gradients, which therefore never queue after activations.
   std::unique_ptr<Communicator> pipeline_back;
   // The first and the last stage, which both hold the tied embedding; a stage between them is alone.
   std::unique_ptr<Communicator> ends;
 
   MeshShape shape() const { return {tensor->size(), pipeline->size(), data->size()}; }
-  RankPlace place() const {
+  RankCoordinates coordinates() const {
     return {.tensor = {tensor->rank(), tensor->size()},
             .pipeline = {pipeline->rank(), pipeline->size()},
             .data = {data->rank(), data->size()}};

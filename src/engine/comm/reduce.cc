@@ -8,8 +8,10 @@
 //
 #include <algorithm>
 #include <cstring>
+#include <vector>
 
 #include "base/error.h"
+#include "base/host/threads.h"
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -18,7 +20,7 @@ namespace HWY_NAMESPACE {
 namespace {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// How a dtype is held in memory (Element) and added (Vector).
+// Types of a dtype in memory (Element) and in sums (Vector).
 template <class T>
 struct Plain {
   using Element = T;
@@ -136,6 +138,9 @@ HWY_AFTER_NAMESPACE();
 namespace teratron {
 namespace {
 
+constexpr std::int64_t kGrain = 1 << 14;      // elements handed to a thread of a rank at a time
+constexpr std::int64_t kCopyGrain = 1 << 16;  // bytes
+
 HWY_EXPORT(reduce_range);
 
 // Not every instruction set converts this format, subnormals included, so no vectors.
@@ -164,6 +169,25 @@ void reduce_elements(DType dtype, ReduceOp op, std::span<std::byte* const> outpu
                      std::span<const std::byte* const> inputs, std::int64_t count) {
   if (dtype == DType::kF16) return reduce_f16(op, outputs, inputs, count);
   HWY_DYNAMIC_DISPATCH(reduce_range)(dtype, op, outputs, inputs, count);
+}
+
+void HostStream::copy(std::byte* to, const std::byte* from, std::int64_t bytes) {
+  if (to == from) return;
+  parallel_for(bytes, kCopyGrain, [&](std::int64_t begin, std::int64_t end) {
+    std::memcpy(to + begin, from + begin, static_cast<std::size_t>(end - begin));
+  });
+}
+
+void HostStream::reduce(DType dtype, ReduceOp op, std::span<std::byte* const> outputs,
+                        std::span<const std::byte* const> inputs, std::int64_t count) {
+  const std::int64_t size = size_of(dtype);
+  parallel_for(count, kGrain, [&](std::int64_t first, std::int64_t last) {
+    std::vector<const std::byte*> from(inputs.begin(), inputs.end());
+    std::vector<std::byte*> to(outputs.begin(), outputs.end());
+    for (const std::byte*& input : from) input += first * size;
+    for (std::byte*& output : to) output += first * size;
+    reduce_elements(dtype, op, to, from, last - first);
+  });
 }
 
 }  // namespace teratron

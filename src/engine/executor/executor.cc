@@ -15,7 +15,7 @@ namespace {
 
 std::unique_ptr<StagePlan> make_plan(Backend& backend, Model& model, ExecutorOptions options, const Mesh& mesh) {
   options.logits_chunk = choose_logits_chunk(model, options, mesh, backend);
-  return std::make_unique<StagePlan>(model, options, mesh.place(), backend.compute_dtype());
+  return std::make_unique<StagePlan>(model, options, mesh.coordinates(), backend.compute_dtype());
 }
 
 }  // namespace
@@ -68,18 +68,18 @@ void Executor::clear_slots() {
 
 void Executor::update(const UpdateStep& step) {
   options().optimizer->update(backend_, *mesh_, parameters(), step, plan_->update_workspace());
-  // Where the optimizer's state is shared out, every rank receives what the others have updated.
+  // With a sharded optimizer, every rank receives the weights that the others have updated.
   plan_->buckets().gather_weights(*mesh_->data);
 }
 
-// Every value is that of the whole parameter at its place, wherever it lies.
+// Every value is drawn by its index in the whole parameter.
 void Executor::initialize_weights(const Parameter& parameter, TensorRef whole, const RandomStream& random) {
   if (parameter.init == Init::kOne) return backend_.fill(whole, 1.0);
   backend_.fill_zero(whole);  // padding rows stay zero
   if (parameter.init == Init::kZero) return;
   const double stddev = model_.traits.init_method_std * parameter.init_scale;
   const std::int64_t columns = parameter.global_shape()[1];
-  for (const ParameterPiece& piece : pieces_of(parameter, parameter.place.rank)) {
+  for (const ParameterPiece& piece : pieces_of(parameter, parameter.group.rank)) {
     backend_.fill_normal(whole.slice(0, piece.local_row, piece.local_row + piece.rows), random,
                          piece.global_row * columns + piece.global_column, stddev, columns);
   }

@@ -20,7 +20,7 @@ class Executor {
 
   void allocate();                      // takes the planned memory
   void initialize(std::uint64_t seed);  // weights from the paper's distribution, the optimizer's slots zero
-  // The same weights of some parameters alone, and no slots.
+  // Initializes some parameters with those weights, and no slots.
   void initialize(std::uint64_t seed, std::span<Parameter* const> some);
   void clear_slots();  // the latter alone, for weights from elsewhere; training only
 
@@ -28,7 +28,7 @@ class Executor {
   // than the schedule's, and over the data-parallel ranks. Returns this model copy's losses, on all its ranks.
   LossSums forward_backward(std::span<const MicroBatch> micro_batches);
   LossSums forward_backward(const MicroBatch& only) { return forward_backward({&only, 1}); }
-  // The same without the sum over data-parallel ranks.
+  // Leaves out the sum over data-parallel ranks.
   LossSums forward_backward_alone(const MicroBatch& only);
 
   // New weights from the step's gradients, on every rank. All ranks of the mesh call it.
@@ -37,7 +37,8 @@ class Executor {
   // The losses of a micro-batch without dropout and without gradients; on all ranks of the model.
   LossSums evaluate(const MicroBatch& micro_batch);
 
-  // Where in this stage a forward pass of the micro-batch, dropout included, first gives a value that is not finite.
+  // Finds the first layer of this stage whose output is not finite in a forward pass of the micro-batch, dropout
+  // included.
   struct NotFinite {
     std::int64_t layer = 0;  // -1: the embedding
     std::string name;        // "layer 3"; empty: nowhere
@@ -47,20 +48,20 @@ class Executor {
   // A forward pass without dropout, of which the last stage hands on what the last layer gives, slice by slice.
   using UseOutput = std::function<void(const EndCall& head, TensorRef x)>;
   void forward(const MicroBatch& micro_batch, const UseOutput& use);
-  // The same of tokens of one sequence, at first_position and after; with purpose kGeneration, their keys and values
+  // Forward of tokens of one sequence, at first_position and after. With purpose kGeneration, their keys and values
   // join those of earlier calls in the sequence's cache.
   void extend(std::span<const std::int32_t> ids, std::int64_t first_position, const UseOutput& use,
               std::int64_t cache = 0);
-  // The same of one token of each of the first ids.size() caches' sequences, each at a position of its own; what it
-  // gives for a sequence has the same bits whatever the others are, but on a GPU (LinearForward::rows_alone).
+  // Forward of one token of each of the first ids.size() caches' sequences, each at its own position. On a CPU, a
+  // sequence's bits do not depend on the others (LinearForward::rows_alone).
   void extend_each(std::span<const std::int32_t> ids, std::span<const std::int32_t> positions, const UseOutput& use);
   // The cache `to` gets the first tokens of another, as if it had been extended with them.
   void copy_cache(std::int64_t from, std::int64_t to, std::int64_t tokens);
 
-  // What the last stage has found, on all of them.
+  // Copies `values` of the last stage to all stages.
   void share_from_last_stage(std::span<float> values) const;
 
-  // From now on, what this stage does in a step is appended to `trace`; nullptr: it is not.
+  // Appends the actions of this stage in later steps to `trace`; nullptr: stops that.
   void record(std::vector<pipeline::TraceSpan>* trace) { trace_ = trace; }
 
   Backend& backend() { return backend_; }
@@ -73,7 +74,7 @@ class Executor {
 
  private:
   using After = StagePasses::After;
-  // Where forward_layers() should put a cell's output.
+  // Destination of a cell's output in forward_layers().
   TensorRef output(const SliceCall& call) const;
   // All slices of a micro-batch through all cells, without a backward pass; use_output(call, x) on the last stage.
   void run_forward(const MicroBatch& micro_batch, bool training,
@@ -91,7 +92,7 @@ class Executor {
   std::unique_ptr<StagePlan> plan_;
   StagePasses passes_;
   const StreamMessages messages_;
-  // Of generation: the layers, for one more token of each of so many sequences.
+  // Graphs of generation: the layers, for one more token of each of so many sequences.
   std::map<std::int64_t, std::unique_ptr<Backend::Graph>> next_tokens_;
   std::vector<pipeline::TraceSpan>* trace_ = nullptr;
 };

@@ -32,7 +32,8 @@ std::int64_t choose_logits_chunk(Model& model, const ExecutorOptions& options, c
   ExecutorOptions tried = options;
   const auto fits = [&](std::int64_t rows) {
     tried.logits_chunk = rows;
-    return StagePlan(model, tried, mesh.place(), backend.compute_dtype()).memory().arena().bytes() <= share / 10 * 9;
+    return StagePlan(model, tried, mesh.coordinates(), backend.compute_dtype()).memory().arena().bytes() <=
+           share / 10 * 9;
   };
   std::int64_t rows = kMost;
   while (rows > kLeast && !fits(rows)) rows /= 2;

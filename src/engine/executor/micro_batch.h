@@ -1,4 +1,4 @@
-// What one micro-batch brings to a step, in host memory.
+// MicroBatch: inputs of one micro-batch, in host memory.
 #pragma once
 
 #include <cstdint>
@@ -6,19 +6,19 @@
 
 namespace teratron {
 
-// Absent inputs are empty; a model says which ones it needs (ModelTraits). Where a micro-batch stands in the run
-// decides dropout masks, so that they do not depend on how the batch is cut.
+// Absent inputs are empty; a model says which ones it needs (ModelTraits). Dropout masks follow from the position of
+// the micro-batch in the run, so that they do not depend on how the batch is cut.
 struct MicroBatch {
   std::span<const std::int32_t> ids;          // [batch, tokens]
   std::span<const std::int32_t> token_types;  // [batch, tokens]
   std::span<const std::int32_t> key_lengths;  // [batch]: tokens before the padding; empty: there is none
-  // Of documents that share a sequence, [batch, tokens]; empty: each sequence is one. The first token that each token
-  // sees, and its place in its document. ExecutorOptions must announce them.
+  // Documents that share a sequence, [batch, tokens]: the first token that each token sees, and its position in its
+  // document. Empty: each sequence is one document. ExecutorOptions must announce them.
   std::span<const std::int32_t> first_keys, position_ids;
-  // A target for every token, each with its weight in the loss: loss mask over what the loss is a mean of.
+  // A target for every token, each with its weight in the loss: its mask over the number that the loss is a mean of.
   std::span<const std::int32_t> targets;  // [batch, tokens]
   std::span<const float> weights;         // [batch, tokens]
-  // Labels of whole sequences or of groups of them, likewise: [ModelTraits::labels_of(batch)].
+  // Labels of whole sequences or of groups of them, with their weights: [ModelTraits::labels_of(batch)].
   std::span<const std::int32_t> labels;
   std::span<const float> label_weights;
   std::int64_t batch = 0, tokens = 0;

@@ -1,6 +1,6 @@
-// What the executor asks of a model. In the middle lies a list of transformer layers, which the executor runs itself;
-// only the two ends differ between models: the embedding, which makes the residual stream from a slice's inputs, and
-// the head, which makes losses from the last layer's output.
+// Model: the interface between the executor and a model. The executor itself runs the transformer layers. Models differ
+// in their two ends: the embedding makes the residual stream from a slice's inputs, and the head makes losses from the
+// last layer's output.
 #pragma once
 
 #include <algorithm>
@@ -32,7 +32,7 @@ struct ModelTraits {
   struct Loss {
     std::string_view name, metric;  // for people; in metrics.jsonl
     bool of_labels = false;         // a mean over the weights of labels, else over those of targets
-    bool is_rate = false;           // a share of the weights, and no part of the loss; behind all losses
+    bool is_rate = false;           // a share of the weights, and no part of the loss; after all losses
   };
   std::vector<Loss> losses = {{"lm loss", "lm_loss"}};  // the kinds of LossSums
 };
@@ -73,9 +73,9 @@ struct ParameterBucket {
 // The inputs of a slice on the device; null where the model has no such input, or it belongs to the other end.
 struct SliceInputs {
   TensorRef ids, token_types;  // i32 [batch, tokens]; for the embedding
-  TensorRef position_ids;      // likewise; null: positions of the sequence
+  TensorRef position_ids;      // i32 [batch, tokens]; null: positions of the sequence
   TensorRef targets, weights;  // i32 and A [batch * tokens], or [targets] where they are sparse; for the head
-  // Where targets are sparse: i32 [targets], the row of each; i32 [batch * tokens], the number of a row's target or -1.
+  // Sparse targets: i32 [targets], the row of each; i32 [batch * tokens], the number of a row's target or -1.
   TensorRef target_rows, target_numbers;
   // i32 and A [ModelTraits::labels_of(batch)]. Weights are times the scale of the loss.
   TensorRef labels, label_weights;
@@ -122,7 +122,7 @@ class Model {
   // Every parameter of the whole model, in the order in which checkpoints have them. Initial weights draw a random
   // stream each, by their number.
   virtual void visit(const ParameterVisitor& visitor) = 0;
-  // The same parameters, in the order in which a backward pass completes their gradients.
+  // All parameters, in the order in which a backward pass completes their gradients.
   virtual std::vector<ParameterBucket> buckets() = 0;
 
   // Cut off the memory that the calls below find again: with the same sizes, in the same order.
@@ -138,9 +138,8 @@ class Model {
   // last layer's output x, and the parameters' gradients, of those sums.
   virtual void head(const EndCall& call, TensorRef x, TensorRef dx) = 0;
 
-  // Of models that continue text: the logits of what follows token `token` of the slice's first sequence, for the part
-  // of the vocabulary that this tensor-parallel rank holds: [1, columns]. x is the last layer's output. InternalError:
-  // the model does not continue text.
+  // Logits after token `token` of the slice's first sequence, for this tensor-parallel rank's part of the vocabulary:
+  // [1, columns]. x is the last layer's output. InternalError: the model does not continue text.
   virtual TensorRef next_token_logits(const EndCall& /*call*/, TensorRef /*x*/, std::int64_t /*token*/) const {
     check(false, "a model that continues text");
     return {};

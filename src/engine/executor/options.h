@@ -1,4 +1,4 @@
-// What an executor is made for.
+// ExecutorOptions: sizes and purpose of an executor.
 #pragma once
 
 #include <cstdint>
@@ -18,17 +18,17 @@ struct ExecutorOptions {
   Purpose purpose = Purpose::kTraining;
   std::int64_t batch = 1;   // most sequences in one call
   std::int64_t tokens = 0;  // most tokens of one sequence in one call
-  // Of generation: sequences with a key/value cache each, of which a call extends one, or each by one token; and the
-  // tokens that a cache has room for. 0: as many as the model has positions.
+  // Key/value caches of generation, one for each sequence, and their capacity in tokens (0: the model's positions). A
+  // call extends one sequence, or each by one token.
   std::int64_t caches = 1, cache_tokens = 0;
   std::int64_t logits_chunk = 0;                  // rows of logits that exist at a time; 0: see executor/logits_chunk.h
   bool first_keys = false, position_ids = false;  // micro-batches may have these inputs
-  // Training only.
-  // What the stages do in a step with the most micro-batches; of as many stages as the mesh has. No actions: one stage
-  // runs schedule.micro_batches one after another. With several slices, every sequence has `tokens` tokens.
+  // Training only. Actions of the stages in a step with the most micro-batches; it has as many stages as the mesh. No
+  // actions: one stage runs schedule.micro_batches one after another. With several slices, every sequence has `tokens`
+  // tokens.
   pipeline::Schedule schedule;
-  // How each micro-batch of the schedule is cut; the last one stands for all that follow. A cut's slices have `tokens`
-  // tokens together, its sequences are the most that the micro-batch may have. Empty: `batch` sequences, whole.
+  // Cuts of the schedule's micro-batches; the last one stands for all that follow. A cut's slices have `tokens` tokens
+  // together, its sequences are the most that the micro-batch may have. Empty: `batch` sequences, whole.
   std::vector<pipeline::MicroBatchCut> cuts;
   Recompute recompute = Recompute::kNone;
   bool sequence_parallel = false;  // batch * tokens of every call is a multiple of the tensor-parallel ranks

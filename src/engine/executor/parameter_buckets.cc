@@ -41,8 +41,8 @@ std::int64_t ParameterBuckets::elements_in_run(const Bucket& bucket, std::size_t
       0, std::min(next, (rank + 1) * run) - std::max<std::int64_t>(bucket.offsets[member], rank * run));
 }
 
-// Members may have different slots, and then runs have different shares of them: every rank takes what the largest
-// share needs, so that all take alike.
+// Members may have different slots, and then runs have different shares of them: every rank takes the memory of the
+// largest share, so that all ranks take the same.
 void ParameterBuckets::plan_slots(Arena& arena, Bucket& bucket) const {
   for (const Parameter* member : bucket.members) {
     for (const OptimizerSlot& slot : member->state.slots) {

@@ -30,7 +30,7 @@ class ParameterBuckets {
   Pending start_gradient_sum(std::size_t bucket, Communicator& data) const;
   // Under sequence parallelism: of those gradients that cover a rank's rows only.
   void sum_over_rows(std::size_t bucket, Communicator& tensor) const;
-  // After an update: everyone's runs of the weights, where they are shared out.
+  // Gathers all ranks' runs of the weights after an update, if they are sharded.
   void gather_weights(Communicator& data) const;
 
  private:

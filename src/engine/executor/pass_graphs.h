@@ -1,5 +1,5 @@
 // The layers' passes of a training step as graphs of the back end (Backend::replay): each is captured once for every
-// place that its activations may lie in, and from then on is one launch instead of one for each kernel. Token slices
+// address that its activations may have. From then on it is one launch instead of one for each kernel. Token slices
 // need this most: a layer's kernels on 128 tokens take a GPU no longer than the host takes to launch them.
 #pragma once
 
@@ -13,7 +13,7 @@
 
 namespace teratron {
 
-// A slice's way through a cell: `pass` and where its activations are kept.
+// A slice's pass through a cell, with the key of its activations.
 struct SliceCall {
   LayerPass pass;
   SliceKey key;
@@ -34,7 +34,7 @@ class PassGraphs {
   void run(Kind kind, const SliceCall& call, int layer, const TensorRef& stream, const std::function<void()>& work);
 
  private:
-  // All that may differ between two captures of one kind of pass.
+  // Values that may differ between two captures of one kind of pass.
   struct Key {
     Kind kind;
     int chunk, micro_batch, slice, layer;
@@ -44,7 +44,7 @@ class PassGraphs {
     const void *stream, *key_lengths, *first_keys;
     auto operator<=>(const Key&) const = default;
   };
-  // Beyond that, passes are launched kernel by kernel: what a device keeps of a graph is not in the memory plan.
+  // Beyond that, passes are launched kernel by kernel: a device's memory for graphs is not in the memory plan.
   static constexpr std::size_t kMostGraphs = 4096;
 
   Backend& backend_;

@@ -43,7 +43,7 @@ LossSums StepRun::run() {
     gradients_.wait_for_all();
   });
   traced(TraceSpan::Kind::kGradientSums, {}, [&] { finish_gradients(); });
-  tell_spans();
+  report_spans();
   LossSums losses = passes_.losses(loss_scale());
   mesh_.pipeline->all_reduce_host(losses.of_kind);  // of the last stage alone
   return losses;
@@ -59,9 +59,9 @@ double StepRun::loss_scale() const {
 }
 
 SliceCall StepRun::call_of(const Action& action) const {
-  const bool in_one_place = plan_.memory().timeline().micro_batches() == 1;
-  const int place = in_one_place ? 0 : action.micro_batch;
-  return passes_.call_of(micro_batch_of(action), {action.chunk, place, action.slice}, true);
+  const bool share_memory = plan_.memory().timeline().micro_batches() == 1;
+  const int slot = share_memory ? 0 : action.micro_batch;
+  return passes_.call_of(micro_batch_of(action), {action.chunk, slot, action.slice}, true);
 }
 
 template <class Work>
@@ -72,7 +72,7 @@ void StepRun::traced(TraceSpan::Kind kind, const Action& action, const Work& wor
   spans_.push_back({kind, action, std::move(start), backend_.timestamp()});
 }
 
-void StepRun::tell_spans() {
+void StepRun::report_spans() {
   if (options_.trace == nullptr) return;
   backend_.wait();
   for (const MarkedSpan& span : spans_) {
@@ -182,7 +182,7 @@ void StepRun::start_sums() {
   }
 }
 
-// Both ends have their share of what is tied; it comes last, as backward ends with the embedding.
+// Both ends have a share of the tied gradient; its sum comes last, since backward ends with the embedding.
 void StepRun::finish_gradients() {
   if (!options_.sums_over_copies) return;
   for (const std::size_t bucket : plan_.buckets_at(Part::kBothEnds)) {

@@ -1,5 +1,5 @@
-// A training step of one stage: its list of actions, one after another. What an action works on is received while the
-// action before it runs; what it makes is sent while those after it run.
+// StepRun: a training step of one stage, which is its list of actions. An action's inputs are received while the action
+// before it runs; its outputs are sent while later ones run.
 #pragma once
 
 #include <memory>
@@ -17,7 +17,7 @@ class StepRun {
     bool sums_over_copies = true;  // gradients, over the data-parallel ranks
     std::vector<pipeline::TraceSpan>* trace = nullptr;
   };
-  // Everything is referred to and must outlive it.
+  // The arguments must outlive it.
   StepRun(Backend& backend, Mesh& mesh, const StagePlan& plan, StagePasses& passes,
           std::span<const MicroBatch> micro_batches, const Options& options);
 
@@ -40,12 +40,12 @@ class StepRun {
     std::vector<Pending> sends_;
     std::size_t next_ = 0;
   };
-  // What an action works on, on its way; a gradient's place among StageMemory::gradient().
+  // Input of an action that is being received, and the slot of its gradient in StageMemory::gradient().
   struct Incoming {
     StreamMessages::Arriving receive;
     std::size_t slot = 0;
   };
-  // How many passes over a chunk are done, and how many there are of each kind.
+  // Numbers of passes over a cell: done, and of each kind.
   struct ChunkProgress {
     int input_gradients_done = 0, weight_gradients_done = 0, passes = 0;
   };
@@ -64,14 +64,14 @@ class StepRun {
   double loss_scale() const;
   template <class Work>
   void traced(pipeline::TraceSpan::Kind kind, const Action& action, const Work& work);
-  void tell_spans();
+  void report_spans();
 
   Incoming receive_for(std::size_t at);
   void act(const Action& action, std::size_t slot);
   void forward(const Action& action);
   void backward(const Action& action, std::size_t slot);
   void weight_gradients(const Action& action);
-  // Counts a pass that makes weights' gradients; tells whether it is its chunk's last.
+  // Counts a pass that makes weight gradients. True: it is its cell's last.
   bool is_final_weight_pass(const Action& action);
 
   // The gradients of a part of the model are complete on this rank.

@@ -1,5 +1,5 @@
-// When things happen in a step of one stage, for the planner of memory: every action has a moment for each layer of its
-// cell, in the order of the pass, one before them (embedding, head, what is received) and one after.
+// Timeline of a step of one stage, for the planner of memory: every action has a moment for each layer of its cell, in
+// the order of the pass, one before them (embedding, head, receives) and one after.
 #pragma once
 
 #include <vector>

@@ -24,9 +24,9 @@ ModelTraits traits_of(const ModelConfig& config) {
   return traits;
 }
 
-std::optional<LayerNorm> norm_if(bool is_there, const char* name, const ModelConfig& config, GroupRank place) {
+std::optional<LayerNorm> norm_if(bool is_there, const char* name, const ModelConfig& config, GroupRank group) {
   if (!is_there) return std::nullopt;
-  return LayerNorm(name, config.hidden_size, config.layernorm_epsilon, place);
+  return LayerNorm(name, config.hidden_size, config.layernorm_epsilon, group);
 }
 
 bool is_pre(const ModelConfig& config) { return config.norm_placement == NormPlacement::kPre; }
@@ -35,7 +35,7 @@ std::int64_t first_own_row(const LayerPass& pass, std::int64_t own_rows) {
   return pass.sequence_parallel ? own_rows * pass.tensor.rank() : 0;
 }
 
-// What heads read is whole on every rank, and so is its gradient.
+// Heads read whole rows on every rank, and their gradient is whole, too.
 LayerPass of_heads(LayerPass pass) {
   pass.sequence_parallel = false;
   return pass;
@@ -62,24 +62,24 @@ FirstTokens first_tokens(const LayerPass& pass, TensorRef stream) {
 
 }  // namespace
 
-Bert::Bert(const ModelConfig& model_config, GroupRank place)
-    : Model(traits_of(model_config), model_config.make_layers(place)),
+Bert::Bert(const ModelConfig& model_config, GroupRank group)
+    : Model(traits_of(model_config), model_config.make_layers(group)),
       config(model_config),
-      // Its dropout follows the token types and the norm, so it is none of its own.
-      embedding(config.vocab_size, config.padded_vocab_size(place.size), config.max_position_embeddings,
-                config.hidden_size, /*dropout_after=*/0, place),
+      // The embedding has no dropout of its own: it follows the token types and the norm.
+      embedding(config.vocab_size, config.padded_vocab_size(group.size), config.max_position_embeddings,
+                config.hidden_size, /*dropout_after=*/0, group),
       types{.name = "embedding.types.weight",
             .shape = {kTokenTypes, config.hidden_size},
             .init = Init::kNormal,
             .decay = true,
-            .place = place},
-      embedding_norm(norm_if(!is_pre(config), "embedding.norm", config, place)),
-      final_norm(norm_if(is_pre(config), "final_norm", config, place)) {
-  if (config.has_pooler()) pooler.emplace(config.hidden_size, place);
-  if (is_task_head(config.head)) task.emplace(config, place);
+            .group = group},
+      embedding_norm(norm_if(!is_pre(config), "embedding.norm", config, group)),
+      final_norm(norm_if(is_pre(config), "final_norm", config, group)) {
+  if (config.has_pooler()) pooler.emplace(config.hidden_size, group);
+  if (is_task_head(config.head)) task.emplace(config, group);
   if (config.head == ModelHead::kPretraining) {
     heads.emplace(embedding.tokens, config.vocab_size, config.hidden_size, config.layernorm_epsilon, config.activation,
-                  place);
+                  group);
   }
 }
 
@@ -115,7 +115,7 @@ Bert::Kept Bert::carve_kept(const CallSizes& sizes, Carver& kept) const {
           .norm = {.mean = kept.take(sizes.accumulation, rows), .rstd = kept.take(sizes.accumulation, rows)}};
 }
 
-// Where the whole embedding is summed up; without sequence parallelism that is the residual stream itself.
+// Memory in which the whole embedding is summed up; without sequence parallelism that is the residual stream itself.
 TensorRef Bert::carve_full(const CallSizes& sizes, Carver& memory) const {
   if (!sizes.sequence_parallel) return {};
   return memory.take(sizes.compute, {sizes.batch, sizes.tokens, config.hidden_size});
@@ -247,7 +247,7 @@ void Bert::pretraining_head(const EndCall& call, TensorRef x, TensorRef dx) {
   pass.backend.weighted_sum({.total = call.losses.slice(0, 1, 2),
                              .value = memory.heads.order_loss.slice(0, 0, pass.batch),
                              .weight = call.inputs.label_weights});
-  // Of two orders, the likelier one has a loss of less than log 2.
+  // The likelier of two orders has a loss below log 2.
   pass.backend.weighted_sum({.total = call.losses.slice(0, 2, 3),
                              .value = memory.heads.order_loss.slice(0, 0, pass.batch),
                              .weight = call.inputs.label_weights,

@@ -1,6 +1,6 @@
 // BERT (Devlin et al., arXiv 1810.04805) as the Megatron-LM paper trains it (sections 4.2 and 5.3): layers that see all
 // tokens of a pair of texts, the prediction of masked tokens, and that of the order of the two texts. Norms stand where
-// ModelConfig::norm_placement says: `pre` with a final norm (Figure 7b), or `post` with one behind the embedding (7a,
+// ModelConfig::norm_placement says: `pre` with a final norm (Figure 7b), or `post` with one after the embedding (7a,
 // the original).
 #pragma once
 
@@ -19,7 +19,7 @@ class Bert : public Model {
   static constexpr std::int64_t kTokenTypes = 2;
 
   // This tensor-parallel rank's part. UserError lists the faults of the configuration.
-  explicit Bert(const ModelConfig& model_config, GroupRank place = {});
+  explicit Bert(const ModelConfig& model_config, GroupRank group = {});
 
   const ModelConfig config;
   Embedding embedding;
@@ -47,9 +47,9 @@ class Bert : public Model {
   TensorRef task_outputs(const EndCall& call, TensorRef x) const;
 
  private:
-  // What the embedding's norm leaves for backward; nothing without one.
+  // Activations that the embedding's norm keeps for backward; empty without one.
   struct Kept {
-    TensorRef sum;  // stream: what the norm reads
+    TensorRef sum;  // stream: the norm's input
     LayerNorm::Saved norm;
   };
   struct HeadMemory {
@@ -67,7 +67,7 @@ class Bert : public Model {
     return carve(call.sizes, memory);
   }
   void pretraining_head(const EndCall& call, TensorRef x, TensorRef dx);
-  // What the task's head reads, of the last layer's x.
+  // Input of the task's head, from the last layer's x.
   TensorRef read_by_task(const EndCall& call, TensorRef x) const;
   void task_head(const EndCall& call, TensorRef x, TensorRef dx);
   // dencoded += the gradient of the rows that the pooler reads.

@@ -10,19 +10,19 @@ Parameter output_bias(const Parameter& tokens) {
           .shape = {tokens.shape[0]},
           .padding_rows = tokens.padding_rows,
           .split = {.axis = 0},
-          .place = tokens.place};
+          .group = tokens.group};
 }
 
 // Every rank computes the norm's rows alike, also where the residual stream is shared out.
-LayerNorm whole_norm(std::int64_t hidden, double epsilon, GroupRank place) {
-  LayerNorm norm("head.norm", hidden, epsilon, place);
+LayerNorm whole_norm(std::int64_t hidden, double epsilon, GroupRank group) {
+  LayerNorm norm("head.norm", hidden, epsilon, group);
   norm.gamma.sums_over_rows = norm.beta.sums_over_rows = false;
   return norm;
 }
 
-ColumnParallelLinear order_layer(std::int64_t hidden, GroupRank place) {
-  const std::int64_t padded = round_up<std::int64_t>(BertPretrainingHeads::kOrders, place.size);
-  ColumnParallelLinear order("order", hidden, padded, place);
+ColumnParallelLinear order_layer(std::int64_t hidden, GroupRank group) {
+  const std::int64_t padded = round_up<std::int64_t>(BertPretrainingHeads::kOrders, group.size);
+  ColumnParallelLinear order("order", hidden, padded, group);
   order.weight.padding_rows = order.bias.padding_rows = padded - BertPretrainingHeads::kOrders;
   return order;
 }
@@ -37,8 +37,8 @@ LanguageModelHead::Workspace carve_logits(const CallSizes& sizes, std::int64_t r
 
 }  // namespace
 
-BertPooler::BertPooler(std::int64_t hidden, GroupRank place)
-    : dense("pooler", hidden, hidden, 1.0, Linear::Parallel::kNone, place) {}
+BertPooler::BertPooler(std::int64_t hidden, GroupRank group)
+    : dense("pooler", hidden, hidden, 1.0, Linear::Parallel::kNone, group) {}
 
 BertPooler::Saved BertPooler::carve(const EndSizes& sizes, std::int64_t hidden, Carver& memory) {
   const auto rows = [&] { return memory.take(sizes.call.compute, {sizes.call.batch, hidden}); };
@@ -64,13 +64,13 @@ void BertPooler::backward(const LayerPass& pass, const Saved& saved) const {
 }
 
 BertPretrainingHeads::BertPretrainingHeads(const Parameter& tokens, std::int64_t vocab_size, std::int64_t hidden,
-                                           double epsilon, Activation layer_activation, GroupRank place)
-    : transform("head.transform", hidden, hidden, 1.0, Linear::Parallel::kNone, place),
-      norm(whole_norm(hidden, epsilon, place)),
+                                           double epsilon, Activation layer_activation, GroupRank group)
+    : transform("head.transform", hidden, hidden, 1.0, Linear::Parallel::kNone, group),
+      norm(whole_norm(hidden, epsilon, group)),
       bias(output_bias(tokens)),
-      order(order_layer(hidden, place)),
-      output{.vocab_size = vocab_size, .vocab_begin = place.rank * tokens.shape[0]},
-      order_output{.vocab_size = kOrders, .vocab_begin = place.rank * order.weight.shape[0]},
+      order(order_layer(hidden, group)),
+      output{.vocab_size = vocab_size, .vocab_begin = group.rank * tokens.shape[0]},
+      order_output{.vocab_size = kOrders, .vocab_begin = group.rank * order.weight.shape[0]},
       activation(layer_activation) {}
 
 void BertPretrainingHeads::visit(const ParameterVisitor& visitor) {

@@ -1,5 +1,5 @@
-// What BERT's encoder ends in: the pooler, and the heads of pre-training. Every tensor-parallel rank holds all of the
-// small matrices and computes them alike; the vocabulary is split.
+// Heads of BERT's pre-training, and its pooler. Every tensor-parallel rank holds all of the small matrices and computes
+// the same; the vocabulary is split.
 #pragma once
 
 #include "executor/model.h"
@@ -12,10 +12,10 @@ namespace teratron {
 struct BertPooler {
   Linear dense;  // [hidden, hidden]
 
-  BertPooler(std::int64_t hidden, GroupRank place);
+  BertPooler(std::int64_t hidden, GroupRank group);
 
   struct Saved {
-    TensorRef first, sum, pooled;  // [batch, hidden]: what it reads, before tanh, after
+    TensorRef first, sum, pooled;  // [batch, hidden]: input, before tanh, after
     TensorRef dpooled, dfirst;     // training only
   };
   static Saved carve(const EndSizes& sizes, std::int64_t hidden, Carver& memory);
@@ -26,8 +26,8 @@ struct BertPooler {
   void backward(const LayerPass& pass, const Saved& saved) const;
 };
 
-// The prediction of masked tokens, by dense, GELU, norm and the token table with a bias of its own; and whether a
-// pair's texts were swapped, by a linear layer on the pooler's output (sentence order prediction, ALBERT, arXiv
+// Heads of pre-training. Masked tokens are predicted by dense, GELU, norm and the token table with its own bias; the
+// order of a pair's texts by a linear layer on the pooler's output (sentence order prediction, ALBERT, arXiv
 // 1909.11942). Tokens without a weight are no rows of any product.
 struct BertPretrainingHeads {
   static constexpr std::int64_t kOrders = 2;
@@ -37,10 +37,10 @@ struct BertPretrainingHeads {
   Parameter bias;              // [padded vocabulary], split as the token table is
   ColumnParallelLinear order;  // [kOrders, hidden], its rows split, rounded up to a row a rank
   LanguageModelHead output, order_output;
-  Activation activation;  // behind the transform: that of the layers
+  Activation activation;  // after the transform: that of the layers
 
   BertPretrainingHeads(const Parameter& tokens, std::int64_t vocab_size, std::int64_t hidden, double epsilon,
-                       Activation layer_activation, GroupRank place);
+                       Activation layer_activation, GroupRank group);
 
   struct Workspace {
     TensorRef loss, order_loss;                  // A [rows], [batch]
@@ -58,7 +58,7 @@ struct BertPretrainingHeads {
   // drows, those of the parameters added up as pass.accumulate says.
   void predict_tokens(const LayerPass& pass, const Parameter& tokens, TensorRef encoded, TensorRef drows,
                       const SliceInputs& inputs, const Workspace& workspace) const;
-  // Likewise of the order of the texts of each pair, from pooled [batch, hidden]; dpooled may be null.
+  // Predicts the order of the texts of each pair, from pooled [batch, hidden]; dpooled may be null.
   void predict_order(const LayerPass& pass, TensorRef pooled, TensorRef dpooled, const SliceInputs& inputs,
                      const Workspace& workspace) const;
 };

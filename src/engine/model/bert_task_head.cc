@@ -15,12 +15,12 @@ TensorRef by_text(TensorRef of_tokens, const LayerPass& pass) {
 
 }  // namespace
 
-BertTaskHead::BertTaskHead(const ModelConfig& config, GroupRank place)
+BertTaskHead::BertTaskHead(const ModelConfig& config, GroupRank group)
     : kind(config.head),
       logits(config.task_logits()),
       hidden_dropout(config.hidden_dropout),
       linear(config.head == ModelHead::kSpans ? "spans" : "classifier", config.hidden_size, logits, 1.0,
-             Linear::Parallel::kNone, place) {}
+             Linear::Parallel::kNone, group) {}
 
 void BertTaskHead::add_to(ModelTraits& traits, ModelHead kind) {
   traits.targets = false;

@@ -1,5 +1,5 @@
-// What BERT ends in when it is fine-tuned: a linear layer and a softmax. Every tensor-parallel rank holds all of the
-// layer and computes it alike, so that the loss needs no exchange.
+// Head of a fine-tuned BERT: a linear layer and a softmax. Every tensor-parallel rank holds all of the layer and
+// computes the same, so the loss needs no exchange.
 //
 //   kClassification  num_labels logits of the pooled text, after dropout; a label for each text
 //   kChoice          one logit of each pooled text, after dropout; of each kChoices texts one is the answer (one label)
@@ -21,9 +21,9 @@ struct BertTaskHead {
   // [logits, hidden]; "spans" of kSpans, otherwise "classifier".
   Linear linear;
 
-  BertTaskHead(const ModelConfig& config, GroupRank place);
+  BertTaskHead(const ModelConfig& config, GroupRank group);
 
-  // What such a head reads and loses, added to the traits of a BERT.
+  // Adds the head's inputs and losses to the traits of a BERT.
   static void add_to(ModelTraits& traits, ModelHead kind);
 
   struct Workspace {
@@ -38,7 +38,7 @@ struct BertTaskHead {
   bool reads_tokens() const { return kind == ModelHead::kSpans; }
 
   // [batch, num_labels], [batch / kChoices, kChoices] or [batch, 2, tokens] in the workspace, from pooled [batch,
-  // hidden] or encoded [batch * tokens, hidden]. What training drops of `pooled` becomes zero in it.
+  // hidden] or encoded [batch * tokens, hidden]. Dropout, in training, changes `pooled` in place.
   TensorRef forward(const LayerPass& pass, TensorRef read, const Workspace& workspace) const;
   // Then the loss of each label, in workspace.loss.
   void find_losses(const LayerPass& pass, const SliceInputs& inputs, const Workspace& workspace) const;

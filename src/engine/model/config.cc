@@ -35,7 +35,7 @@ constexpr std::array<ModelPreset, 19> kPresets = {{
     {"bert-3.9B", 48, 2560, 40, "Megatron-LM Table 4", ModelKind::kBert},
 }};
 
-// As users of Hugging Face know them.
+// Names at Hugging Face.
 constexpr std::pair<std::string_view, std::string_view> kForeignNames[] = {
     {"gpt2", "124M"}, {"gpt2-small", "124M"}, {"gpt2-medium", "355M"}, {"gpt2-large", "774M"}, {"gpt2-xl", "1.5B"}};
 
@@ -94,11 +94,11 @@ TransformerLayerConfig ModelConfig::layer_config() const {
           .scaled_init = !no_scaled_init};
 }
 
-std::vector<TransformerLayer> ModelConfig::make_layers(GroupRank place) const {
-  const std::vector<std::string> all = faults(place.size).texts();
+std::vector<TransformerLayer> ModelConfig::make_layers(GroupRank group) const {
+  const std::vector<std::string> all = faults(group.size).texts();
   if (!all.empty()) throw UserError(fmt::format("{}", fmt::join(all, "\n")));
   std::vector<TransformerLayer> layers;
-  for (std::int64_t layer = 0; layer < num_layers; ++layer) layers.emplace_back(layer_config(), layer, place);
+  for (std::int64_t layer = 0; layer < num_layers; ++layer) layers.emplace_back(layer_config(), layer, group);
   return layers;
 }
 

@@ -1,5 +1,5 @@
-// What kind of model it is and its shape: what decides the parameters and the function they compute. Presets, checks
-// and counts.
+// ModelConfig: the kind of model and its shape, which decide its parameters and the function they compute. Presets,
+// checks and counts.
 #pragma once
 
 #include <cstdint>
@@ -21,11 +21,11 @@ std::string_view name_of(ModelKind kind);
 std::vector<std::string_view> model_kind_names();
 std::optional<ModelKind> find_model_kind(std::string_view name);
 
-// What a model ends in.
+// Head of a model.
 enum class ModelHead {
   kPretraining,  // GPT-2: the tied output projection. BERT: that with its transform, and the order of sentences
   kNone,         // of BERT: the encoder and its pooler alone, as Hugging Face's BertModel is
-  // Of BERT, for fine-tuning (model/bert_task_head.h).
+  // Heads of a BERT for fine-tuning (model/bert_task_head.h).
   kClassification,  // one of num_labels for each text or pair of texts
   kChoice,          // one of kChoices texts
   kSpans,           // the beginning and the end of an answer in each text; without a pooler
@@ -38,9 +38,8 @@ constexpr std::int64_t kChoices = 4;
 // would allow 2^20 layers with their 12 parameters each.
 constexpr std::int64_t kMostLayers = 1 << 14;
 
-// The standard deviation of initial weights by the model's width: 0.02, GPT-2's and BERT's, from a hidden size of 1024
-// on; in narrower models as much larger as keeps what a layer's product makes of its input alike: times
-// sqrt(1024 / hidden_size).
+// Standard deviation of initial weights by the model's width: 0.02, GPT-2's and BERT's, from a hidden size of 1024 on;
+// in narrower models times sqrt(1024 / hidden_size), which keeps the scale of a layer's products.
 double init_std_by_width(std::int64_t hidden_size);
 
 struct ModelConfig {
@@ -61,10 +60,10 @@ struct ModelConfig {
   NormPlacement norm_placement = NormPlacement::kPre;  // post, original BERT's, is for kBert
   ModelHead head = ModelHead::kPretraining;
   std::int64_t num_labels = 2;  // of kClassification
-  // Of kClassification: the name of each row's label; empty: nobody has named them (model/label_names.h).
+  // Labels of the rows of kClassification; empty if they have no names (model/label_names.h).
   std::vector<std::string> label_names;
 
-  // Makes it one that is trained on texts without a task; what it ended in before is given up.
+  // Replaces the head by that of pre-training.
   void set_pretraining_head();
   // Makes it a model of that kind, with the activation that its paper has: GELU's tanh form for GPT-2, GELU for BERT.
   void set_kind(ModelKind new_kind);
@@ -83,7 +82,7 @@ struct ModelConfig {
   }
   TransformerLayerConfig layer_config() const;
   // This tensor-parallel rank's part of every layer. UserError lists the faults of the configuration.
-  std::vector<TransformerLayer> make_layers(GroupRank place) const;
+  std::vector<TransformerLayer> make_layers(GroupRank group) const;
   std::int64_t parameters() const;  // trainable values, without the padding of the vocabulary
 
   // Multiply-adds count twice. 6 (12 L h^2 + V h) + 6 L h s a token: forward and backward, causal attention counted

@@ -11,11 +11,11 @@
 namespace teratron {
 namespace {
 
-std::unique_ptr<Bert> make_bert(const ModelConfig& config, GroupRank place) {
+std::unique_ptr<Bert> make_bert(const ModelConfig& config, GroupRank group) {
   if (config.kind != ModelKind::kBert) {
     throw_user_error("a model of type {} has no vectors for texts; take a bert", name_of(config.kind));
   }
-  return std::make_unique<Bert>(config, place);
+  return std::make_unique<Bert>(config, group);
 }
 
 // The tokens of a sequence whose vectors are read: begin, end.
@@ -51,7 +51,7 @@ std::string_view name_of(Pooling pooling) {
 
 Encoder::Encoder(Backend& backend, const ModelConfig& config, const ExecutorOptions& options,
                  const std::shared_ptr<Mesh>& mesh)
-    : Encoder(backend, make_bert(config, mesh ? mesh->place().tensor : GroupRank{}), options, mesh) {}
+    : Encoder(backend, make_bert(config, mesh ? mesh->coordinates().tensor : GroupRank{}), options, mesh) {}
 
 Encoder::Encoder(Backend& backend, std::unique_ptr<Bert> model, const ExecutorOptions& options,
                  const std::shared_ptr<Mesh>& mesh)
@@ -81,6 +81,17 @@ void Encoder::embed(const MicroBatch& micro_batch, Pooling pooling, std::span<fl
     }
   });
   share_from_last_stage(vectors);
+}
+
+void task_outputs(Executor& executor, const Bert& model, const MicroBatch& micro_batch, std::span<float> outputs) {
+  check(model.task.has_value(), "a BERT with the head of a task");
+  model.traits.check_groups(micro_batch.batch);
+  const std::int64_t rows = micro_batch.batch * (model.task->reads_tokens() ? micro_batch.tokens : 1);
+  check_equal(static_cast<std::int64_t>(outputs.size()), rows * model.task->logits, "outputs to fill");
+  executor.forward(micro_batch, [&](const EndCall& call, TensorRef x) {
+    download_floats(executor.backend(), model.task_outputs(call, x), outputs);
+  });
+  executor.share_from_last_stage(outputs);
 }
 
 }  // namespace teratron

@@ -1,4 +1,4 @@
-// A BERT and its executor, with what reads the encoder's output: a vector for each token, or one for each text.
+// Encoder: a BERT and its executor, for vectors of tokens or texts; and the outputs of a fine-tuned BERT's head.
 #pragma once
 
 #include <string_view>
@@ -9,7 +9,7 @@
 
 namespace teratron {
 
-// How the vectors of a text's tokens, [CLS] and [SEP] among them, become one, as sentence-transformers takes it.
+// Pooling of the vectors of a text's tokens, [CLS] and [SEP] among them, into one, as in sentence-transformers.
 enum class Pooling {
   kMean,
   kCls,             // the first token's
@@ -18,7 +18,7 @@ enum class Pooling {
   kWeightedMean,    // the n-th token counts n times
   kLastToken,       // [SEP]'s
 };
-// Their names there.
+// Names in sentence-transformers.
 inline constexpr std::pair<std::string_view, Pooling> kPoolingNames[] = {
     {"mean", Pooling::kMean},
     {"cls", Pooling::kCls},
@@ -34,8 +34,8 @@ class Encoder : public Executor {
   Encoder(Backend& backend, const ModelConfig& config, const ExecutorOptions& options,
           const std::shared_ptr<Mesh>& mesh = nullptr);
 
-  // Of ids, token types and lengths; targets and labels are not used. The vectors of all tokens, [batch, tokens,
-  // hidden] in `encoded`, on every stage. Those of padding mean nothing.
+  // Encodes ids, token types and lengths; targets and labels are not used. `encoded`: the vectors of all tokens,
+  // [batch, tokens, hidden], on every stage. Vectors of padding are undefined.
   void encode(const MicroBatch& micro_batch, std::span<float> encoded);
   // The texts', [batch, hidden] in `vectors`, on every stage.
   void embed(const MicroBatch& micro_batch, Pooling pooling, std::span<float> vectors);
@@ -49,5 +49,11 @@ class Encoder : public Executor {
 
   std::unique_ptr<Bert> model_;
 };
+
+// Logits of the task's head, on every stage, from ids, token types and lengths, without dropout; labels are not used.
+// `model` is the executor's, made for evaluation or training; its weights and gradients stay as they are. outputs:
+// [batch, num_labels], [batch / kChoices, kChoices] or [batch, 2, tokens] (BertTaskHead); those of padding are
+// undefined. UserError: parts of groups of choices.
+void task_outputs(Executor& executor, const Bert& model, const MicroBatch& micro_batch, std::span<float> outputs);
 
 }  // namespace teratron

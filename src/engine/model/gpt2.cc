@@ -6,15 +6,15 @@
 
 namespace teratron {
 
-Gpt2::Gpt2(const ModelConfig& model_config, GroupRank place)
+Gpt2::Gpt2(const ModelConfig& model_config, GroupRank group)
     : Model({.hidden_size = model_config.hidden_size,
              .longest_sequence = model_config.max_position_embeddings,
              .init_method_std = model_config.init_method_std},
-            model_config.make_layers(place)),
+            model_config.make_layers(group)),
       config(model_config),
-      embedding(config.vocab_size, config.padded_vocab_size(place.size), config.max_position_embeddings,
-                config.hidden_size, config.dropout_after_embedding(), place),
-      final_norm("final_norm", config.hidden_size, config.layernorm_epsilon, place),
+      embedding(config.vocab_size, config.padded_vocab_size(group.size), config.max_position_embeddings,
+                config.hidden_size, config.dropout_after_embedding(), group),
+      final_norm("final_norm", config.hidden_size, config.layernorm_epsilon, group),
       output{.vocab_size = config.vocab_size, .vocab_begin = embedding.vocab_begin()} {}
 
 void Gpt2::visit(const ParameterVisitor& visitor) {

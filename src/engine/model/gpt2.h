@@ -14,7 +14,7 @@ namespace teratron {
 class Gpt2 : public Model {
  public:
   // This tensor-parallel rank's part. UserError lists the faults of the configuration.
-  explicit Gpt2(const ModelConfig& model_config, GroupRank place = {});
+  explicit Gpt2(const ModelConfig& model_config, GroupRank group = {});
 
   const ModelConfig config;
   Embedding embedding;
@@ -34,8 +34,8 @@ class Gpt2 : public Model {
   TensorRef final_normed(const EndCall& call, TensorRef x) const;
   // The final norm of some rows [rows, hidden] of x; without sequence parallelism.
   TensorRef final_normed_rows(const EndCall& call, TensorRef rows) const;
-  // Of targets i32 [rows] that follow the normed rows [rows, hidden], A [rows] each. `targets_here`: the same on the
-  // host; empty: no gaps.
+  // Scores of targets i32 [rows] that follow the normed rows [rows, hidden], A [rows] each. `targets_here`: the targets
+  // on the host; empty: no gaps.
   struct RowScores {
     TensorRef loss;               // nats
     TensorRef gap, gap_of_lower;  // LanguageModelHead::Gaps; null in training
@@ -55,7 +55,7 @@ class Gpt2 : public Model {
     TensorRef gathered_logits;  // [ranks, chunk, columns]; not in training, which needs no logits
   };
   HeadMemory carve(const EndSizes& sizes, Carver& memory) const;
-  // Of normed rows, for this rank's part of the vocabulary: [rows, columns].
+  // Logits of normed rows, for this rank's part of the vocabulary: [rows, columns].
   TensorRef own_logits(const EndCall& call, TensorRef normed_rows) const;
   HeadMemory head_memory(const EndCall& call) const {
     Carver memory = call.memory;

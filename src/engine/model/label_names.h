@@ -1,5 +1,5 @@
-// Names of the labels that a classification head tells apart. Two models of one task may have the same names in another
-// order: then the head's rows are taken by name.
+// Names of a classification head's labels. Two models of one task may list the same names in another order; then the
+// head's rows are taken by name.
 #pragma once
 
 #include <cstddef>

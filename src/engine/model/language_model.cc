@@ -9,8 +9,8 @@ namespace teratron {
 
 LanguageModel::LanguageModel(Backend& backend, const ModelConfig& config, const ExecutorOptions& options,
                              const std::shared_ptr<Mesh>& mesh)
-    : LanguageModel(backend, std::make_unique<Gpt2>(config, mesh ? mesh->place().tensor : GroupRank{}), options, mesh) {
-}
+    : LanguageModel(backend, std::make_unique<Gpt2>(config, mesh ? mesh->coordinates().tensor : GroupRank{}), options,
+                    mesh) {}
 
 LanguageModel::LanguageModel(Backend& backend, std::unique_ptr<Gpt2> model, const ExecutorOptions& options,
                              const std::shared_ptr<Mesh>& mesh)

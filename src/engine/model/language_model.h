@@ -16,9 +16,8 @@ class LanguageModel : public Executor {
   struct ScoredTargets {
     std::int64_t sequence = 0, begin = 0, count = 0;
   };
-  // Of these targets, one after the other, on every stage: the losses (nats), and, where is_likeliest is not empty, 1
-  // for those that argmax takes: no token is likelier, and no equally likely one has a lower id; else 0. Weights are
-  // not used.
+  // Losses (nats) of these targets, one after the other, on every stage. is_likeliest, unless empty: 1 for targets that
+  // argmax takes (no token is likelier, and no equally likely one has a lower id), else 0. Weights are not used.
   void score(const MicroBatch& micro_batch, std::span<const ScoredTargets> scored, std::span<float> losses,
              std::span<float> is_likeliest = {});
   // The losses of every target from position `first_scored` of each sequence on, [batch, tokens - first_scored].
@@ -29,8 +28,8 @@ class LanguageModel : public Executor {
   // [rows, vocab_size]; no rows: the tokens only join the cache.
   void logits(std::span<const std::int32_t> ids, std::int64_t first_position, std::int64_t rows,
               std::span<float> logits, std::int64_t cache = 0);
-  // The same of one token of each of the first ids.size() sequences, that of sequence b at positions[b]. A sequence's
-  // logits do not depend on the others (Executor::extend_each). [ids.size(), vocab_size]
+  // Logits after one token of each of the first ids.size() sequences, [ids.size(), vocab_size]; that of sequence b is
+  // at positions[b]. A sequence's logits do not depend on the others (Executor::extend_each).
   void next_logits(std::span<const std::int32_t> ids, std::span<const std::int32_t> positions, std::span<float> logits);
 
   Gpt2& model() { return *model_; }

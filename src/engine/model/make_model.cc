@@ -6,10 +6,10 @@
 
 namespace teratron {
 
-std::unique_ptr<Model> make_model(const ModelConfig& config, GroupRank place) {
+std::unique_ptr<Model> make_model(const ModelConfig& config, GroupRank group) {
   switch (config.kind) {
-    case ModelKind::kGpt2: return std::make_unique<Gpt2>(config, place);
-    case ModelKind::kBert: return std::make_unique<Bert>(config, place);
+    case ModelKind::kGpt2: return std::make_unique<Gpt2>(config, group);
+    case ModelKind::kBert: return std::make_unique<Bert>(config, group);
   }
   throw InternalError("a model of an unknown kind");
 }

@@ -10,7 +10,7 @@
 namespace teratron {
 
 // This tensor-parallel rank's part of the model. UserError lists the faults of the configuration.
-std::unique_ptr<Model> make_model(const ModelConfig& config, GroupRank place = {});
+std::unique_ptr<Model> make_model(const ModelConfig& config, GroupRank group = {});
 
 // All of the whole model's parameters, in the order of Model::visit, without memory.
 std::vector<Parameter> declared_parameters(const ModelConfig& config);

@@ -20,11 +20,11 @@ struct Attention {
   bool causal;  // a query sees the keys up to its own position; else those of the whole sequence
 
   Attention(const std::string& name, std::int64_t hidden, std::int64_t head_count, double residual_scale,
-            double attention_dropout, bool is_causal, std::int64_t layer_index, GroupRank place)
-      : qkv(name + ".qkv", hidden, 3 * hidden, place, 3),
-        projection(name + ".projection", hidden, hidden, residual_scale, place),
-        heads(head_count / place.size),
-        first_head(place.rank * heads),
+            double attention_dropout, bool is_causal, std::int64_t layer_index, GroupRank group)
+      : qkv(name + ".qkv", hidden, 3 * hidden, group, 3),
+        projection(name + ".projection", hidden, hidden, residual_scale, group),
+        heads(head_count / group.size),
+        first_head(group.rank * heads),
         all_heads(head_count),
         head_size(hidden / head_count),
         layer(layer_index),
@@ -77,7 +77,7 @@ struct Attention {
     qkv.backward(pass, dx, dqkv, x);
   }
 
-  // What a backward with weights_later left out, from the same tensors.
+  // Weight gradients that a backward with weights_later left out, from the same tensors.
   void weight_gradients(const LayerPass& pass, TensorRef dy, TensorRef dqkv, TensorRef x, const Saved& saved) const {
     projection.backward_weight(pass, dy, saved.context);
     qkv.backward_weight(pass, dqkv, x);

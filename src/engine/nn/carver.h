@@ -1,5 +1,5 @@
-// How layers say what memory they need: with the sizes of a call they cut their tensors off a run of memory. Over no
-// memory the same code counts the bytes, so that what is planned is what is used.
+// Carver: layers declare their memory by cutting the tensors of a call off a run of memory. Over no memory the same
+// code counts the bytes, so the plan is what is used.
 #pragma once
 
 #include <cstddef>

@@ -12,19 +12,19 @@ struct Embedding {
   double dropout;
 
   Embedding(std::int64_t vocab, std::int64_t padded_vocab, std::int64_t max_positions, std::int64_t hidden,
-            double dropout_after, GroupRank place)
+            double dropout_after, GroupRank group)
       : tokens{.name = "embedding.tokens.weight",
-               .shape = {padded_vocab / place.size, hidden},
+               .shape = {padded_vocab / group.size, hidden},
                .init = Init::kNormal,
                .padding_rows = padded_vocab - vocab,
                .decay = true,
                .split = {.axis = 0},
-               .place = place},
+               .group = group},
         positions{.name = "embedding.positions.weight",
                   .shape = {max_positions, hidden},
                   .init = Init::kNormal,
                   .decay = true,
-                  .place = place},
+                  .group = group},
         dropout(dropout_after) {}
 
   void visit(const ParameterVisitor& visitor) {
@@ -33,11 +33,11 @@ struct Embedding {
   }
 
   // The first of the vocabulary's entries that this rank holds.
-  std::int64_t vocab_begin() const { return tokens.place.rank * tokens.shape[0]; }
+  std::int64_t vocab_begin() const { return tokens.group.rank * tokens.shape[0]; }
 
-  // y, the residual stream's beginning, from ids i32 [batch, tokens], and position_ids likewise where positions are not
-  // those of the sequence; `full` is workspace [batch, tokens, hidden] and may be y where that is full. A rank adds up
-  // what it holds, the first one also the positions; dropout follows the sum.
+  // y, the residual stream's beginning, from ids i32 [batch, tokens]. position_ids, of the same shape, are null where
+  // positions are those of the sequence. `full` is workspace [batch, tokens, hidden] and may be y where that is full.
+  // Each rank adds the rows that it holds, the first one also the positions; dropout follows the sum.
   void forward(const LayerPass& pass, TensorRef y, TensorRef full, TensorRef ids, TensorRef position_ids = {}) const {
     pass.backend.embedding_forward({.y = full,
                                     .ids = ids,

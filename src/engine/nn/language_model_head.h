@@ -1,8 +1,7 @@
-// The tied output projection with its cross-entropy, in chunks of rows: logits [chunk, vocabulary] are made, turned
-// into losses and, for training, overwritten by their gradient and used up before the next chunk, so that
-// [tokens, vocabulary] never exists. Where the vocabulary is split over ranks, each computes its own columns, and three
-// numbers a token are exchanged: the largest logit, the sum of exponentials, the target's logit (Megatron-LM section
-// 3).
+// The tied output projection with its cross-entropy, in chunks of rows. Logits [chunk, vocabulary] are computed, turned
+// into losses and, in training, overwritten by their gradient and used before the next chunk, so [tokens, vocabulary]
+// never exists. Where the vocabulary is split over ranks, each computes its own columns, and three numbers a token are
+// exchanged: the largest logit, the sum of exponentials, the target's logit (Megatron-LM section 3).
 #pragma once
 
 #include <algorithm>
@@ -17,7 +16,7 @@ struct LanguageModelHead {
   std::int64_t vocab_size;       // of the whole; columns beyond it are padding and stay out of the softmax
   std::int64_t vocab_begin = 0;  // the first column here
 
-  // What makes logits of rows: the token table's part here, and a bias where there is one.
+  // Parameters that make logits of rows: this rank's part of the token table, and an optional bias.
   struct Weights {
     const Parameter& tokens;
     const Parameter* bias = nullptr;
@@ -33,7 +32,7 @@ struct LanguageModelHead {
     std::int64_t chunk() const { return logits.dim(0); }
   };
 
-  // How far each target's logit lies below others of its row.
+  // Distances of each target's logit below others of its row.
   struct Gaps {
     TensorRef all;                          // A [T]: below the highest; 0: no token is likelier
     TensorRef lower;                        // A [T]: below the highest of lower ids; -infinity: there are none

@@ -13,9 +13,9 @@ struct LayerNorm {
   Parameter gamma, beta;  // [hidden]
   double epsilon;
 
-  LayerNorm(const std::string& name, std::int64_t hidden, double eps, GroupRank place)
-      : gamma{.name = name + ".weight", .shape = {hidden}, .init = Init::kOne, .place = place, .sums_over_rows = true},
-        beta{.name = name + ".bias", .shape = {hidden}, .place = place, .sums_over_rows = true},
+  LayerNorm(const std::string& name, std::int64_t hidden, double eps, GroupRank group)
+      : gamma{.name = name + ".weight", .shape = {hidden}, .init = Init::kOne, .group = group, .sums_over_rows = true},
+        beta{.name = name + ".bias", .shape = {hidden}, .group = group, .sums_over_rows = true},
         epsilon(eps) {}
 
   struct Saved {

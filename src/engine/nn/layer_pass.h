@@ -1,9 +1,9 @@
-// What a layer needs to know about the forward or backward pass it is in: where its operations run, the group its
-// parameters are split over, and where the tokens stand.
+// LayerPass: the forward or backward pass a layer is in. It has the back end, the group that splits the parameters, and
+// the position of the tokens.
 //
 // Between the split layers lies the residual stream. Without sequence parallelism every rank of the tensor group holds
 // all of it; with it (Korthikanti et al., arXiv 2205.05198, section 4.2.2) each holds an equal run of its rows, and
-// norms, dropout and residual adds work on those. "own rows" is what a rank holds of a full tensor, at its place in it.
+// norms, dropout and residual adds work on those. "own rows" are the rows of a full tensor that a rank holds.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +20,8 @@ struct LayerPass {
   Communicator& tensor;                // the tensor-parallel group
   std::int64_t batch = 1, tokens = 0;  // sequences, and tokens of each in this call
   std::int64_t first_position = 0;     // of the slice in its sequence
-  // Of next tokens, each of a sequence with a key/value cache of its own: what the caches hold, i32 [batch], and so
-  // their positions. Otherwise null.
+  // Tokens in each sequence's key/value cache, i32 [batch], which are also the positions of the next tokens. Null
+  // outside of generation.
   TensorRef cache_lengths;
   std::int64_t first_cache = 0;      // of generation: of the batch's first sequence
   TensorRef key_lengths;             // i32 [batch], optional: tokens of each sequence; the rest of it is padding
@@ -66,8 +66,8 @@ struct LayerPass {
 
   // Dropout of the residual stream. A rank's rows need not begin with a sequence, so with sequence parallelism all
   // sequences up to here count as one.
-  Dropout stream_dropout(double probability, RandomPurpose purpose, std::int64_t place) const {
-    Dropout mask = dropout(probability, purpose, place);
+  Dropout stream_dropout(double probability, RandomPurpose purpose, std::int64_t layer) const {
+    Dropout mask = dropout(probability, purpose, layer);
     if (!sequence_parallel) return mask;
     check(!counters, "the first sample is not read from memory");
     check(batch == 1 || tokens == sequence_length, "a rank's rows follow each other in the global batch");
@@ -77,11 +77,11 @@ struct LayerPass {
     return mask;
   }
 
-  // The dropout of `probability` for one place in the model. `place` is a layer (times its sub-layers).
-  Dropout dropout(double probability, RandomPurpose purpose, std::int64_t place) const {
+  // Dropout of `probability` for one layer (times its sub-layers): each draws its own masks.
+  Dropout dropout(double probability, RandomPurpose purpose, std::int64_t layer) const {
     Dropout dropout;
     dropout.probability = training ? probability : 0.0;
-    dropout.random = {seed, purpose, static_cast<std::uint32_t>(place), iteration};
+    dropout.random = {seed, purpose, static_cast<std::uint32_t>(layer), iteration};
     dropout.first_sample = first_sample;
     dropout.sequence_length = sequence_length;
     dropout.first_position = first_position;

@@ -20,15 +20,15 @@ struct Linear {
 
   // Sizes are those of the whole layer. `blocks`: see Split.
   Linear(const std::string& name, std::int64_t inputs, std::int64_t outputs, double init_scale,
-         Parallel parallel = Parallel::kNone, GroupRank place = {}, std::int64_t blocks = 1)
+         Parallel parallel = Parallel::kNone, GroupRank group = {}, std::int64_t blocks = 1)
       : weight{.name = name + ".weight",
-               .shape = {parallel == Parallel::kColumn ? outputs / place.size : outputs,
-                         parallel == Parallel::kRow ? inputs / place.size : inputs},
+               .shape = {parallel == Parallel::kColumn ? outputs / group.size : outputs,
+                         parallel == Parallel::kRow ? inputs / group.size : inputs},
                .init = Init::kNormal,
                .init_scale = init_scale,
                .decay = true,
-               .place = place},
-        bias{.name = name + ".bias", .shape = {weight.shape[0]}, .place = place} {
+               .group = group},
+        bias{.name = name + ".bias", .shape = {weight.shape[0]}, .group = group} {
     if (parallel == Parallel::kColumn) weight.split = bias.split = {.axis = 0, .blocks = blocks};
     if (parallel == Parallel::kRow) weight.split = {.axis = 1};
   }
@@ -69,9 +69,9 @@ struct Linear {
 
 // Outputs split: x is whole on every rank, y[T, outputs / size] is the rank's own.
 struct ColumnParallelLinear : Linear {
-  ColumnParallelLinear(const std::string& name, std::int64_t inputs, std::int64_t outputs, GroupRank place,
+  ColumnParallelLinear(const std::string& name, std::int64_t inputs, std::int64_t outputs, GroupRank group,
                        std::int64_t blocks = 1)
-      : Linear(name, inputs, outputs, 1.0, Parallel::kColumn, place, blocks) {}
+      : Linear(name, inputs, outputs, 1.0, Parallel::kColumn, group, blocks) {}
 
   // f: dx[T, inputs] is summed over the ranks (own rows only are left of it under sequence parallelism) while the
   // weight gradient is computed.
@@ -86,8 +86,8 @@ struct ColumnParallelLinear : Linear {
 // Inputs split: x[T, inputs / size] is the rank's own, y is whole on every rank. Its gradient needs no exchange.
 struct RowParallelLinear : Linear {
   RowParallelLinear(const std::string& name, std::int64_t inputs, std::int64_t outputs, double init_scale,
-                    GroupRank place)
-      : Linear(name, inputs, outputs, init_scale, Parallel::kRow, place) {}
+                    GroupRank group)
+      : Linear(name, inputs, outputs, init_scale, Parallel::kRow, group) {}
 
   // g: the ranks' shares of y are summed (into own rows under sequence parallelism); the bias is in the first one's.
   void forward(const LayerPass& pass, TensorRef y, TensorRef x) const {

@@ -14,9 +14,9 @@ struct Mlp {
   Activation activation;
 
   Mlp(const std::string& name, std::int64_t hidden, std::int64_t ffn, double residual_scale, Activation gelu,
-      GroupRank place)
-      : up(name + ".up", hidden, ffn, place),
-        down(name + ".down", ffn, hidden, residual_scale, place),
+      GroupRank group)
+      : up(name + ".up", hidden, ffn, group),
+        down(name + ".down", ffn, hidden, residual_scale, group),
         activation(gelu) {
     up.of_all_tokens = down.of_all_tokens = true;
   }
@@ -58,7 +58,7 @@ struct Mlp {
     up.backward(pass, dx, dffn, x);
   }
 
-  // What a backward with weights_later left out, from the same tensors.
+  // Weight gradients that a backward with weights_later left out, from the same tensors.
   void weight_gradients(const LayerPass& pass, TensorRef dy, TensorRef dffn, TensorRef x, const Saved& saved) const {
     down.backward_weight(pass, dy, saved.pre_activation);
     up.backward_weight(pass, dffn, x);

@@ -14,7 +14,7 @@ std::vector<ParameterPiece> pieces_of(const Parameter& parameter, int rank) {
     const std::int64_t part = parameter.shape[1];
     return {{0, 0, stored, rank * part, part}};
   }
-  const std::int64_t block = rows / parameter.split.blocks, part = block / parameter.place.size;
+  const std::int64_t block = rows / parameter.split.blocks, part = block / parameter.group.size;
   std::vector<ParameterPiece> pieces;
   for (std::int64_t b = 0; b < parameter.split.blocks; ++b) {
     const std::int64_t first = b * block + rank * part, count = std::clamp<std::int64_t>(stored - first, 0, part);
@@ -31,13 +31,13 @@ ElementRange shard_of(const Parameter& parameter, int rank) {
   return {within(rank * sharding.run), within((rank + 1) * sharding.run)};
 }
 
-ElementPlaces places_of(const Parameter& parameter) {
+ElementIndices indices_of(const Parameter& parameter) {
   const std::int64_t first = own_shard(parameter).begin;
   if (!parameter.is_split()) return {.first = first};
   // A block of the axis and all axes after it.
   std::int64_t run = parameter.shape[parameter.split.axis] / parameter.split.blocks;
   for (int axis = parameter.split.axis + 1; axis < parameter.shape.rank(); ++axis) run *= parameter.shape[axis];
-  return {.first = first, .run = run, .whole_run = run * parameter.place.size, .offset = run * parameter.place.rank};
+  return {.first = first, .run = run, .whole_run = run * parameter.group.size, .offset = run * parameter.group.rank};
 }
 
 TensorRef OptimizerState::slot(std::string_view name) const {

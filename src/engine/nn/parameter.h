@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "comm/rank_place.h"
+#include "comm/rank_coordinates.h"
 #include "ops/operations.h"
 #include "tensor/memory.h"
 
@@ -18,17 +18,18 @@ namespace teratron {
 
 enum class Init { kZero, kOne, kNormal };
 
-// How a parameter lies on the ranks of a tensor-parallel group: `axis` is cut into `blocks` equal blocks (3 for packed
-// queries, keys and values) and each block into an equal part a rank, so that heads stay whole (Megatron-LM section 3).
-// kNoAxis: every rank holds all of it.
+// Split of a parameter over the ranks of a tensor-parallel group: `axis` is cut into `blocks` equal blocks (3 for
+// packed queries, keys and values) and each block into an equal part a rank, so that heads stay whole (Megatron-LM
+// section 3). kNoAxis: every rank holds all of it.
 struct Split {
   static constexpr int kNoAxis = -1;
   int axis = kNoAxis;
   std::int64_t blocks = 1;
 };
 
-// Which elements of a parameter (of this rank's part of it, flat) each data-parallel rank updates. With a sharded
-// optimizer the elements of a bucket of parameters are cut into equal runs, a rank each; else every rank updates all.
+// Sharding: the elements of a parameter (of this rank's part of it, flat) that each data-parallel rank updates. With a
+// sharded optimizer the elements of a bucket of parameters are cut into equal runs, a rank each; else every rank
+// updates all.
 struct Sharding {
   std::int64_t first = 0;  // where the parameter begins in its bucket
   std::int64_t run = std::numeric_limits<std::int32_t>::max() * std::int64_t{1 << 16};  // elements of a rank's run
@@ -45,8 +46,8 @@ struct OptimizerSlot {
 
 // Flat views over the elements that this rank updates.
 struct OptimizerState {
-  // Null where Parameter::value is what the optimizer updates. Where it is fp16, the weights that it was rounded from
-  // (of the accumulation type); where it is bf16, their remainders alone (u16, split_float).
+  // Masters: null where the optimizer updates Parameter::value. If that is fp16, the weights that it was rounded from
+  // (of the accumulation type); if bf16, their remainders alone (u16, split_float).
   TensorRef master;
   std::vector<OptimizerSlot> slots;  // in training, of parameters of other stages too, then without memory
 
@@ -65,11 +66,11 @@ struct Parameter {
   bool layer_matrix = false;      // a weight matrix of a transformer layer; along axis 0 split.blocks of them
   bool decay = false;             // weight decay: matrices and embeddings, never biases and norms
   Split split;
-  GroupRank place;  // in the tensor-parallel group. A parameter that is not split counts once, on the first rank
-  // The stage of the pipeline on which it counts and is saved. What is tied lies on the last one too.
+  GroupRank group;  // in the tensor-parallel group. A parameter that is not split counts once, on the first rank
+  // Pipeline stage on which it counts and is saved. A tied parameter also lies on the last stage.
   int stage = 0;
 
-  // Its gradient sums over rows of activations, of which a rank sees its share under sequence parallelism.
+  // True: the gradient is a sum over rows of activations, of which a rank has a share under sequence parallelism.
   bool sums_over_rows = false;
 
   // Views into arenas, null until placed. `value` is of the compute type, what the layers read; `gradient` of the
@@ -82,7 +83,7 @@ struct Parameter {
   bool is_split() const { return split.axis != Split::kNoAxis; }
   Shape global_shape() const {
     Shape global = shape;
-    if (is_split()) global[split.axis] *= place.size;
+    if (is_split()) global[split.axis] *= group.size;
     return global;
   }
 };
@@ -104,11 +105,11 @@ struct ElementRange {
 // The elements that data-parallel rank `rank` updates.
 ElementRange shard_of(const Parameter& parameter, int rank);
 inline ElementRange own_shard(const Parameter& parameter) { return shard_of(parameter, parameter.sharding.rank); }
-// Those elements of a view of the whole part, flat.
+// Elements of own_shard() in a view of the whole part, flat.
 TensorRef slice_of(TensorRef whole, ElementRange range);
 
-// Where the elements of own_shard() lie in the whole parameter.
-ElementPlaces places_of(const Parameter& parameter);
+// Indices of the elements of own_shard() in the whole parameter.
+ElementIndices indices_of(const Parameter& parameter);
 
 // The pieces that rank `rank` of the parameter's group holds, in order, padding rows left out. At most `blocks` many.
 std::vector<ParameterPiece> pieces_of(const Parameter& parameter, int rank);

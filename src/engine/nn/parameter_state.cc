@@ -7,7 +7,7 @@ namespace {
 
 bool is_sharded(const Parameter& parameter) { return parameter.sharding.ranks > 1; }
 
-// Of a type that is no longer than the gradient's.
+// `dtype` is no longer than the gradient's.
 TensorRef scratch(const Parameter& parameter, DType dtype) {
   const TensorRef& memory = parameter.gradient;
   check(static_cast<bool>(memory) && size_of(dtype) <= size_of(memory.dtype),

@@ -1,6 +1,6 @@
-// Between the whole of a parameter's tensors on a rank (its tensor-parallel part) and where they are kept: weights as a
-// rounded copy and a master, and what the optimizer keeps shared out over data-parallel ranks. The memory of the
-// parameter's gradient, free between two updates, is the place where a whole that is kept nowhere is put together.
+// Gathers and scatters a parameter's tensors on a rank (its tensor-parallel part): weights are a rounded copy and a
+// master, and slots of the optimizer may be sharded over data-parallel ranks. The memory of the parameter's gradient,
+// free between two updates, holds gathered tensors.
 #pragma once
 
 #include <functional>

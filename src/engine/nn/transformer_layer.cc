@@ -1,4 +1,4 @@
-// What transformer layers of either norm placement share: parameters, memory, and the way to the passes.
+// The parts of a transformer layer that pre-norm and post-norm share: parameters, memory, and the choice of the pass.
 #include "nn/transformer_layer.h"
 
 namespace teratron {
@@ -19,13 +19,13 @@ LayerNorm::Saved carve_statistics(const CallSizes& sizes, Carver& carver) {
 
 }  // namespace
 
-TransformerLayer::TransformerLayer(const TransformerLayerConfig& config, std::int64_t layer, GroupRank place)
-    : norm1(prefix(layer) + "norm1", config.hidden_size, config.layernorm_epsilon, place),
+TransformerLayer::TransformerLayer(const TransformerLayerConfig& config, std::int64_t layer, GroupRank group)
+    : norm1(prefix(layer) + "norm1", config.hidden_size, config.layernorm_epsilon, group),
       attention(prefix(layer) + "attention", config.hidden_size, config.num_attention_heads, residual_scale(config),
-                config.attention_dropout, config.causal, layer, place),
-      norm2(prefix(layer) + "norm2", config.hidden_size, config.layernorm_epsilon, place),
+                config.attention_dropout, config.causal, layer, group),
+      norm2(prefix(layer) + "norm2", config.hidden_size, config.layernorm_epsilon, group),
       mlp(prefix(layer) + "mlp", config.hidden_size, config.ffn_hidden_size, residual_scale(config), config.activation,
-          place),
+          group),
       hidden_dropout(config.hidden_dropout),
       norm_placement(config.norm_placement),
       index(layer) {
@@ -93,7 +93,7 @@ void TransformerLayer::recompute(const LayerPass& pass, Recompute recompute, con
         pre_forward_to_mlp(pass, saved, w, /*is_normed=*/false);
         return mlp.up.forward(pass, saved.mlp.pre_activation, w.normed);
       }
-      // The second norm comes last, so all of the layer is made again; its output has the branch's place.
+      // The second norm comes last, so all of the layer is made again; its output takes the branch's memory.
       return post_forward(pass, pass.own_rows(w.dnormed), saved, w);
   }
 }

@@ -3,7 +3,7 @@
 //                                                            y  = x1 + dropout(mlp(LN2(x1)))
 //   post (original BERT; Figure 7a)                          x1 = LN1(x + dropout(attention(x)))
 //                                                            y  = LN2(x1 + dropout(mlp(x1)))
-// transformer_layer_pre_norm.cc and transformer_layer_post_norm.cc have the passes of either.
+// transformer_layer_passes.cc has the passes of either.
 #pragma once
 
 #include <algorithm>
@@ -27,14 +27,14 @@ struct TransformerLayerConfig {
   bool scaled_init = true;  // weights before a residual add start smaller, by 1/sqrt(2 num_layers)
 };
 
-// What is made again in the backward pass instead of being kept (Korthikanti et al., arXiv 2205.05198): the attention
-// of each head, or of each layer all but its input. The bits are the same.
+// Activations that backward computes again instead of keeping them (Korthikanti et al., arXiv 2205.05198): selective,
+// each head's attention; full, all of a layer but its input. The bits are the same.
 enum class Recompute { kNone, kSelective, kFull };
 
 // Written by every layer in turn, alive only within one call. [batch, tokens, ..]
 struct LayerWorkspace {
-  TensorRef normed;   // [.., hidden]: what a sub-layer reads where that is not kept
-  TensorRef branch;   // [.., hidden]: what is added to the residual stream, and its gradient
+  TensorRef normed;   // [.., hidden]: a sub-layer's input where it is not kept
+  TensorRef branch;   // [.., hidden]: the sub-layer's output, and its gradient
   TensorRef dnormed;  // [.., hidden], training only
   TensorRef wide;     // [.., wide_columns()]: the MLP's activation; in backward dffn, then dqkv
 };
@@ -48,7 +48,7 @@ struct TransformerLayer {
   NormPlacement norm_placement;
   std::int64_t index;
 
-  TransformerLayer(const TransformerLayerConfig& config, std::int64_t layer, GroupRank place);
+  TransformerLayer(const TransformerLayerConfig& config, std::int64_t layer, GroupRank group);
 
   void visit(const ParameterVisitor& visitor);
 
@@ -57,24 +57,24 @@ struct TransformerLayer {
   std::int64_t packed_columns() const { return attention.qkv.weight.shape[0]; }  // queries, keys and values here
   std::int64_t wide_columns() const { return std::max(ffn_columns(), packed_columns()); }
 
-  // What forward leaves for backward. "stream" is the residual stream's shape (LayerPass::stream_shape).
+  // Activations kept from forward to backward. "stream" is the residual stream's shape (LayerPass::stream_shape).
   struct Saved {
     TensorRef x;  // stream: the layer's input
     Attention::Saved attention;
-    TensorRef sum1;  // stream: x plus the attention; with pre-norm x1, with post-norm what the first norm reads
+    TensorRef sum1;  // stream: x plus the attention; with pre-norm x1, with post-norm the first norm's input
     LayerNorm::Saved norm1, norm2;
     Mlp::Saved mlp;
-    TensorRef sum2;  // stream: what the second norm of post-norm reads; null with pre-norm
+    TensorRef sum2;  // stream: input of the second norm of post-norm; null with pre-norm
   };
   // The tensors of Saved but x, cut off `kept`, or off `again` where `recompute` makes them again. The packed
   // projections are left out where they lie in a key/value cache.
   Saved carve(const CallSizes& sizes, Recompute recompute, bool has_cache, Carver& kept, Carver& again) const;
 
-  // Where pre-norm layers follow one another, each norms its output for the next one in the pass over memory that adds
-  // it up, and leaves it in the workspace's `normed`.
+  // Pre-norm layers that follow each other: each norms its output for the next one, in the pass over memory that adds
+  // the residual, into the workspace's `normed`.
   struct Chain {
     bool is_normed = false;           // the layer before has
-    const LayerNorm* next = nullptr;  // what the layer after begins with; null: nothing follows here
+    const LayerNorm* next = nullptr;  // first norm of the layer after; null: none follows here
     LayerNorm::Saved next_saved = {};
   };
   const LayerNorm* first_norm() const {
@@ -85,11 +85,11 @@ struct TransformerLayer {
   void forward(const LayerPass& pass, TensorRef y, const Saved& saved, const LayerWorkspace& w,
                const Chain& chain) const;
 
-  // What `recompute` left out of `saved`, from what is there.
+  // Computes the activations again that `recompute` left out of `saved`.
   void recompute(const LayerPass& pass, Recompute recompute, const Saved& saved, const LayerWorkspace& w) const;
 
-  // The gradients of what the four products give, full: all that weight gradients are made from, besides `saved`.
-  // [batch, tokens, ..] of hidden, ffn_columns(), hidden and packed_columns().
+  // Gradients of the outputs of the four products, full. Weight gradients are made from these and `saved`. [batch,
+  // tokens, ..] of hidden, ffn_columns(), hidden and packed_columns().
   struct ProductGradients {
     TensorRef mlp, up, attention, qkv;
   };
@@ -120,7 +120,8 @@ struct TransformerLayer {
   void post_norm_backward(const LayerPass& pass, const LayerNorm& norm, TensorRef dx, TensorRef sum,
                           const LayerNorm::Saved& saved, const LayerWorkspace& w) const;
 
-  // What the two sub-layers read, full [batch, tokens, hidden]; made again in w.normed where it is not kept so.
+  // Inputs of the two sub-layers, full [batch, tokens, hidden]; computed again in w.normed where they are not kept
+  // whole.
   TensorRef attention_input(const LayerPass& pass, const Saved& saved, const LayerWorkspace& w) const;
   TensorRef mlp_input(const LayerPass& pass, const Saved& saved, const LayerWorkspace& w) const;
 

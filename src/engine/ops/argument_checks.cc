@@ -5,7 +5,7 @@
 namespace teratron {
 namespace {
 
-// The bytes from a view's first element to behind its last.
+// Bytes from a view's first element to the end of its last.
 struct Extent {
   const std::byte* begin;
   const std::byte* end;
@@ -138,7 +138,7 @@ void ArgumentChecks::dropout(const Dropout& dropout, std::int64_t tokens) const 
   if (!dropout.active()) return;
   if (dropout.counters) tensor("dropout's counters", dropout.counters, {2}, DType::kI32);
   require(dropout.probability < 1 && dropout.threshold() < 65536, "the dropout probability is below 1");
-  require(dropout.first_sample >= 0 && dropout.first_position >= 0, "dropout: places are not negative");
+  require(dropout.first_sample >= 0 && dropout.first_position >= 0, "dropout: positions are not negative");
   require(dropout.first_position + tokens <= dropout.sequence_length, "dropout: the tokens are within the sequence");
 }
 

@@ -38,7 +38,7 @@ class ArgumentChecks {
   void strided(std::string_view name, const TensorRef& view, const Shape& shape) const;
   void strided(std::string_view name, const TensorRef& view, const Shape& shape, DType dtype) const;
 
-  // The rows and columns of a view, for the one view that tells the others' sizes. At least one column.
+  // Rows and columns of the view that decides the sizes of the others. At least one column.
   std::int64_t rows(std::string_view name, const TensorRef& view) const;
   std::int64_t columns(std::string_view name, const TensorRef& view) const;
 
@@ -88,7 +88,7 @@ Dropout* dropout_of(Arguments& args) {
   }
 }
 
-// What a call without rows sets to 0: parameter gradients that it is not to add to.
+// Views that a call without rows clears: parameter gradients that it does not add to.
 template <class Arguments>
 std::vector<TensorRef> cleared_without_rows(const Arguments&) {
   return {};

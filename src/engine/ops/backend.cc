@@ -19,7 +19,7 @@ class Backend::Call {
   struct Announcement {
     CallObserver* observer;
     std::string_view operation;
-    Announcement(CallObserver* told, std::string_view name) : observer(told), operation(name) {
+    Announcement(CallObserver* called, std::string_view name) : observer(called), operation(name) {
       if (observer != nullptr) observer->begin(operation);
     }
     Announcement(const Announcement&) = delete;

@@ -80,9 +80,9 @@ class Backend : public Allocator {
   // u16 `remainder`.
   void split_floats(TensorRef nearest, TensorRef remainder, TensorRef from);
   void join_floats(TensorRef to, TensorRef nearest, TensorRef remainder);
-  // Of all views together: a device is waited for once. The order of the sum depends on the shapes alone: the same bits
-  // for any number of threads, and those of one call for each view whose results are added up. Infinite or NaN if an
-  // element is (loss scaling finds overflows so) or if squares of fp32 overflow.
+  // Sum over all views; waits for a device once. Its order depends on the shapes alone: the bits are the same for any
+  // number of threads, and equal the sum of one call for each view. Infinite or NaN if an element is, which loss
+  // scaling relies on, or if squares of fp32 overflow.
   double sum_of_squares(std::span<const TensorRef> views);
   double sum_of_squares(TensorRef view) { return sum_of_squares({&view, 1}); }
 
@@ -139,19 +139,11 @@ class BackendRange {
 // Scalar loops for any floating type: the definition that the tests compare every other back end with.
 std::unique_ptr<Backend> make_reference_backend(DType compute_dtype);
 
-// Products of bf16 or fp16 in linear layers by AMX's tiles.
-enum class CpuTiles {
-  kWhereThere,
-  kNone,
-  kEmulated,  // in plain C++ on any processor, slowly: for tests
-};
-
 struct CpuOptions {
   DType compute_dtype = DType::kF32;  // or kBF16, kF16
   bool guard_memory = false;          // device memory is unreadable outside of calls (finds code that reads it there)
   // Matrix products of bf16 in the processor's own instructions, where it has them; false: widened to fp32.
   bool bf16_products = true;
-  CpuTiles tiles = CpuTiles::kWhereThere;  // of bf16, only with bf16_products
 };
 std::unique_ptr<Backend> make_cpu_backend(const CpuOptions& options = {});
 

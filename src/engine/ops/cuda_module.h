@@ -4,8 +4,8 @@
 //
 // The module links its own copies of base, tensor and ops, all hidden but for one entry function, so it needs nothing
 // of the program's symbols. Program and module share libstdc++, libtbb and libfmt: exceptions are matched by the names
-// of their types, threads are one pool, memory is one heap. The copies hold no state that both sides use: the caches of
-// GEMM algorithms are the module's alone, the scratch memory of CPU kernels is per thread and may exist twice, and the
+// of their types, threads are one pool, memory is one heap. The copies hold no state that both sides use. The caches of
+// GEMM algorithms are the module's alone. The scratch memory of CPU kernels is per thread and may exist twice. The
 // module draws initial weights with the usual number of threads, whatever --threads says (base/host/threads.h).
 #pragma once
 
@@ -16,8 +16,7 @@
 
 namespace teratron {
 
-// What the entry function returns. `interface` stays the first member in every version, so that any program can read
-// it.
+// Result of the entry function. `interface` stays the first member in every version, so that any program can read it.
 struct CudaModule {
   const char* interface;  // kCudaInterface of the headers that the module was compiled with (cuda_interface.cmake)
   int (*devices)();

@@ -1,6 +1,6 @@
-// Memory that can be read and written only while it is open. A back end that allocates from it and opens it for the
-// length of every call (Allocator::open_memory, close_memory) makes its memory as opaque as a GPU's: code that touches
-// a tensor outside of a Backend call ends with a segmentation fault, in the test and at the line that did it.
+// Memory that can be read and written only while it is open. A back end allocates from it and opens it during every
+// call (Allocator::open_memory, close_memory). Its memory is then as opaque as a GPU's: code that touches a tensor
+// outside of a Backend call ends with a segmentation fault at that line.
 #pragma once
 
 #include <cstddef>

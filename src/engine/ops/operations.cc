@@ -12,7 +12,7 @@ float Dropout::scale() const { return 65536.0F / static_cast<float>(65536 - thre
 
 namespace {
 
-// Where there are lengths, of sequences that have as many rows each.
+// Checks lengths, if there are any: sequences have equally many rows.
 void check_lengths(const ArgumentChecks& checks, TensorRef& lengths, std::int64_t rows) {
   if (!lengths) return;
   const std::int64_t sequences = lengths.elements();
@@ -225,7 +225,7 @@ bool check_arguments(AttentionBackward& args, const ArgumentChecks& checks) {
 
 namespace {
 
-// What positions [batch, tokens] of an embedding call are read from. Ids in memory are not looked at.
+// Checks the positions [batch, tokens] of an embedding call. Ids in device memory are not read.
 template <class Arguments>
 void check_positions(const ArgumentChecks& checks, const Arguments& args, const TensorRef& table, std::int64_t batch,
                      std::int64_t tokens) {
@@ -274,7 +274,7 @@ bool check_arguments(EmbeddingBackward& args, const ArgumentChecks& checks) {
   return args.dy.elements() > 0 && (args.dtokens || args.dpositions);
 }
 
-// What both passes of the cross-entropy say of the columns that are valid.
+// Checks the valid columns of both passes of the cross-entropy.
 template <class Arguments>
 void check_valid_columns(const ArgumentChecks& checks, Arguments& args, std::int64_t rows, std::int64_t columns) {
   checks.require(args.vocab_begin >= 0, "vocab_begin is not negative");

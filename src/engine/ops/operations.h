@@ -56,7 +56,7 @@ struct LinearInputGradient {
   Activation activation = Activation::kNone;
   TensorRef pre_activation;  // u [T,I]
   TensorRef activated;       // [T,I]; may share memory with pre_activation
-  TensorRef lengths;         // optional; dy is 0 behind them
+  TensorRef lengths;         // optional; dy is 0 after them
 };
 
 // dweight[O,I] (+)= dy[T,O]^T x[T,I]; dbias[O] (+)= sum over T of dy.
@@ -65,7 +65,7 @@ struct LinearWeightGradient {
   TensorRef dy, x;
   TensorRef dbias;  // A, optional
   bool accumulate = false;
-  TensorRef lengths;  // optional; dy is 0 behind them
+  TensorRef lengths;  // optional; dy is 0 after them
 };
 
 // y = activation(x), element by element; not kNone. y may be x.
@@ -251,9 +251,9 @@ struct CrossEntropyBackward {
   std::int64_t vocab_begin = 0, valid_columns = 0;
 };
 
-// Where the elements of a flat part lie in the whole tensor: in runs of `run`, of which one begins every `whole_run`
-// elements of the whole, `offset` after that. Element 0 is number `first` of the runs' own.
-struct ElementPlaces {
+// Indices of a flat part's elements in the whole tensor: runs of `run` elements, one every `whole_run` elements of the
+// whole, at `offset` in them. Element 0 is number `first` in the runs.
+struct ElementIndices {
   std::int64_t first = 0, run = std::numeric_limits<std::int64_t>::max(), whole_run = 0, offset = 0;
 
   constexpr std::int64_t of(std::int64_t element) const {
@@ -271,10 +271,10 @@ struct AdamWParameter {
   TensorRef moment1, moment2;  // A, or of all parameters bf16: then rounded by chance (bf16_by_chance)
   TensorRef working;           // C, of all parameters or of none
   double weight_decay = 0;
-  // Of bf16 moments: element e of the whole tensor takes word e % 4 of block e / 4 of this stream, its lower half for
-  // moment1 and its upper half for moment2.
+  // Rounding of bf16 moments: element e of the whole tensor takes word e % 4 of block e / 4 of this stream, its lower
+  // half for moment1 and its upper half for moment2.
   RandomStream rounding = {};
-  ElementPlaces places = {};
+  ElementIndices indices = {};
 };
 struct AdamW {
   std::vector<AdamWParameter> parameters;

@@ -1,4 +1,4 @@
-// How many columns of each row of logits are in its softmax (struct CrossEntropyPartials), for kernels.
+// Number of columns of each row of logits that are in its softmax (struct CrossEntropyPartials), for kernels.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ struct ValidColumns {
   const std::int32_t* lengths = nullptr;  // of sequences, one after the other; null: every row has `most`
   std::int64_t rows_each = 1;             // of a sequence
 
-  // Of the checked arguments of cross_entropy_partials() or cross_entropy_backward().
+  // `args` are checked arguments of cross_entropy_partials() or cross_entropy_backward().
   template <class Arguments>
   explicit ValidColumns(const Arguments& args) : most(args.valid_columns) {
     if (!args.lengths) return;

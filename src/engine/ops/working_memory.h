@@ -1,6 +1,5 @@
-// What the threads of a CPU back end take beside the memory that they are given: packed panels, tiles and sums of
-// blocks. It is grown in the first step and kept (ops/cpu/scratch.h). Plans count it from the shapes of what a rank
-// will compute, without a back end.
+// Working memory of a CPU back end's threads: packed panels, tiles and sums of blocks. It grows in the first step and
+// is kept (ops/cpu/scratch.h). Plans compute it from the shapes of a rank's operations, without a back end.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +9,7 @@
 
 namespace teratron {
 
-// The most of everything; order and repetition do not matter.
+// Largest shapes; order and repetition do not matter.
 struct WorkShapes {
   struct Product {
     std::int64_t rows, inputs, outputs;  // of a linear layer: x[rows, inputs] with weights [outputs, inputs]
@@ -23,12 +22,12 @@ struct WorkShapes {
   std::vector<Product> products;
   std::vector<Attention> attentions;
   std::int64_t norm_rows = 0, norm_columns = 0;
-  std::int64_t largest_parameter = 0;  // elements whose squares are summed at a time
+  std::int64_t largest_parameter = 0;  // elements in one sum of squares
   bool has_backward = false;
 };
 
-// The most bytes that `threads` threads of a rank take together, on this kind of processor. Where threads were never
-// all at work at once, less is taken.
+// Upper bound of the bytes that `threads` threads of a rank take, on this kind of processor. Where threads never all
+// worked at once, less is taken.
 std::int64_t cpu_working_bytes(const WorkShapes& work, const CpuOptions& options, int threads);
 
 }  // namespace teratron

@@ -39,7 +39,7 @@ void AdamWOptimizer::update(Backend& backend, const Mesh& /*mesh*/, std::span<Pa
                                             .purpose = RandomPurpose::kMomentRounding,
                                             .stream = parameter->number,
                                             .step = static_cast<std::uint32_t>(step.update)},
-                               .places = places_of(*parameter)});
+                               .indices = indices_of(*parameter)});
   }
   backend.adamw(args);
 }

@@ -21,7 +21,8 @@ struct LearningRateSchedule {
   std::int64_t wsd_decay = 0;  // of WSD: the last updates before `decay`, in which it falls
   WsdDecayStyle wsd_style = WsdDecayStyle::kExponential;
 
-  // Of update number `update`, counted from 1: rises to the peak at `warmup`, falls to the minimum at `decay`, stays.
+  // Rate of update number `update`, counted from 1. It rises to the peak at `warmup`, falls to the minimum at `decay`,
+  // and stays.
   double at(std::int64_t update) const;
   // The last update at the peak.
   std::int64_t fall_begins() const { return style == DecayStyle::kWsd ? decay - wsd_decay : warmup; }

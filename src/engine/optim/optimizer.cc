@@ -6,20 +6,20 @@
 namespace teratron {
 
 double gradient_norm(Backend& backend, std::span<Parameter* const> parameters, const Mesh& mesh,
-                     std::span<double> riders) {
+                     std::span<double> extra_sums) {
   std::vector<TensorRef> gradients;
   bool sharded = false;
   for (const Parameter* parameter : parameters) {
     sharded = sharded || parameter->sharding.ranks > 1;
     const ElementRange own = own_shard(*parameter);
     const bool counts =
-        parameter->stage == mesh.pipeline->rank() && (parameter->is_split() || parameter->place.rank == 0);
+        parameter->stage == mesh.pipeline->rank() && (parameter->is_split() || parameter->group.rank == 0);
     if (counts && own.count() > 0) gradients.push_back(slice_of(parameter->gradient, own));
   }
   std::vector<double> sums = {backend.sum_of_squares(gradients)};
-  sums.insert(sums.end(), riders.begin(), riders.end());
+  sums.insert(sums.end(), extra_sums.begin(), extra_sums.end());
   mesh.model->all_reduce_host(sums);
-  std::copy(sums.begin() + 1, sums.end(), riders.begin());
+  std::copy(sums.begin() + 1, sums.end(), extra_sums.begin());
   double sum = sums.front();
   if (sharded) mesh.data->all_reduce_host({&sum, 1});
   return std::sqrt(sum);

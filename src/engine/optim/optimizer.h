@@ -1,5 +1,6 @@
-// Optimizer: how gradients become new weights. It says which tensors it keeps of each parameter (its slots) and what an
-// update works in; who allocates, shards, saves, loads and counts these reads the slots and knows no optimizer.
+// Optimizer: updates weights from gradients. It declares the tensors that it keeps of each parameter (its slots) and
+// the workspace of an update. The code that allocates, shards, saves, loads and counts them reads the slots and knows
+// no optimizer.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +20,7 @@ struct UpdateStep {
   std::int64_t update = 1;    // number of the update, counted from 1
   double gradient_norm = 0;   // as gradient_norm() returns it
   double gradient_scale = 1;  // of gradients and norm: 1 / loss scale
-  std::uint64_t seed = 0;     // of what is rounded by chance
+  std::uint64_t seed = 0;     // of rounding by chance
 };
 
 // The memory of an update that holds nothing from one to the next.
@@ -36,7 +37,7 @@ class Optimizer {
   virtual std::vector<OptimizerSlot> slots(const Parameter& parameter, DType compute) const = 0;
 
   // The memory of an update of these parameters, which are one rank's. Follows from plain values, as all plans do:
-  // shapes, Parameter::place and Parameter::sharding.
+  // shapes, Parameter::group and Parameter::sharding.
   virtual UpdateMemory memory(std::span<Parameter* const> /*parameters*/, DType /*compute*/) const { return {}; }
 
   // Updates the elements that this rank keeps the state of (own_shard) from clipped gradients, which may be
@@ -46,13 +47,13 @@ class Optimizer {
                       const UpdateStep& step, Carver workspace) const = 0;
 };
 
-// The L2 norm of all gradients of the model together, the same on all ranks, who each pass the parameters they hold;
-// what several hold counts once. Infinite or NaN, on every rank, where any gradient is. `riders` are summed over the
-// ranks of the model in the same message.
+// L2 norm of all gradients of the model, the same on all ranks. Each rank passes the parameters it holds; shared ones
+// count once. Infinite or NaN on every rank if any gradient is. `extra_sums` are summed over the ranks of the model in
+// the same message.
 double gradient_norm(Backend& backend, std::span<Parameter* const> parameters, const Mesh& mesh,
-                     std::span<double> riders = {});
+                     std::span<double> extra_sums = {});
 
-// The factor of gradients whose global norm is to be at most `clip` (0: of any size), step.gradient_scale included.
+// Factor of the gradients such that their global norm is at most `clip` (0: no limit), step.gradient_scale included.
 double clipped_scale(const UpdateStep& step, double clip);
 
 }  // namespace teratron

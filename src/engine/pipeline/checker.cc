@@ -48,11 +48,11 @@ Lines size_faults(const Schedule& schedule) {
   return faults;
 }
 
-// How often a stage does each pass of one slice of one micro-batch in one chunk.
+// Counts of each pass of one slice of one micro-batch in one chunk.
 using Counts = std::array<int, 4>;
 
 void add_count_faults(const Schedule& schedule, int stage, Action action, const Counts& counts, Lines& faults) {
-  const auto tell = [&](Pass pass, int count) {
+  const auto add_fault = [&](Pass pass, int count) {
     action.pass = pass;
     if (count == 0) faults.push_back(fmt::format("stage {}: {} is missing", stage, text_of(schedule, action)));
     if (count > 1) {
@@ -60,16 +60,16 @@ void add_count_faults(const Schedule& schedule, int stage, Action action, const 
     }
   };
   const auto of = [&](Pass pass) { return counts[static_cast<std::size_t>(pass)]; };
-  tell(Pass::kForward, of(Pass::kForward));
+  add_fault(Pass::kForward, of(Pass::kForward));
   const bool in_parts = of(Pass::kBackwardInput) + of(Pass::kBackwardWeight) > 0;
   if (in_parts && of(Pass::kBackward) > 0) {
     action.pass = Pass::kBackward;
     faults.push_back(fmt::format("stage {}: {} is there whole and in parts", stage, text_of(schedule, action)));
   } else if (in_parts) {
-    tell(Pass::kBackwardInput, of(Pass::kBackwardInput));
-    tell(Pass::kBackwardWeight, of(Pass::kBackwardWeight));
+    add_fault(Pass::kBackwardInput, of(Pass::kBackwardInput));
+    add_fault(Pass::kBackwardWeight, of(Pass::kBackwardWeight));
   } else {
-    tell(Pass::kBackward, of(Pass::kBackward));
+    add_fault(Pass::kBackward, of(Pass::kBackward));
   }
 }
 
@@ -100,11 +100,11 @@ Lines completeness_faults(const Schedule& schedule) {
 std::string text_of(const Schedule& schedule, const Event& event) {
   constexpr std::array<const char*, 3> kWords = {"the output", "the input's gradient", "the weights' gradient"};
   const Action action{.micro_batch = event.micro_batch, .slice = event.slice, .chunk = event.cell / schedule.stages};
-  const std::string place = text_of(schedule, action).substr(std::string_view("forward").size());
-  return std::string(kWords[static_cast<std::size_t>(event.outcome)]) + place;
+  const std::string indices = text_of(schedule, action).substr(std::string_view("forward").size());
+  return std::string(kWords[static_cast<std::size_t>(event.outcome)]) + indices;
 }
 
-// Whether what an action needs from its own stage comes before it.
+// Whether an action comes after the results of its own stage that it needs.
 Lines order_faults(const Schedule& schedule) {
   Lines faults;
   std::vector<char> happened(events(schedule), 0);
@@ -121,7 +121,7 @@ Lines order_faults(const Schedule& schedule) {
   return faults;
 }
 
-// What goes from one stage to another in one direction, in the order of the sender or of the receiver.
+// Messages from one stage to another in one direction, in the order of the sender or of the receiver.
 struct Channel {
   int from = 0, to = 0;
   Outcome outcome = Outcome::kOutput;

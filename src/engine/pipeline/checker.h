@@ -1,4 +1,4 @@
-// Proves a schedule fit to be executed, or says what is wrong with it.
+// Checks that a schedule can be executed, or lists its faults.
 #pragma once
 
 #include <cstdint>

@@ -50,7 +50,7 @@ class Deferral {
  private:
   struct Stage {
     std::size_t next = 0;         // in its list
-    double clock = 0;             // done with what it did
+    double clock = 0;             // end of its last action
     std::int64_t live = 0;        // slices
     std::deque<Action> deferred;  // weight gradients, oldest first
   };
@@ -71,7 +71,8 @@ class Deferral {
     return time;
   }
 
-  // When the stage can do something: whatever it is, no other stage's later choice changes what it finds then.
+  // Time at which the stage can run an action. No later choice of another stage changes the results that are there
+  // then.
   double start(int stage) { return std::max(at(stage).clock, at(stage).deferred.empty() ? arrival(stage) : 0); }
 
   // The stage that can start first; none when all are done or wait for ever.

@@ -1,4 +1,4 @@
-// What an action needs to have happened before it: the one place that knows how data flows through a pipeline.
+// Dependencies of actions. No other file has rules for how data flows through a pipeline.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 namespace teratron::pipeline {
 
-// What actions bring about. A whole backward brings about both gradients.
+// Results of actions. A whole backward yields both gradients.
 enum class Outcome { kOutput, kInputGradient, kWeightGradient };
 
 struct Event {
@@ -67,13 +67,13 @@ void for_each_need(const Schedule& schedule, int stage, const Action& action, co
 // cell too.
 std::optional<int> receives_from(const Schedule& schedule, int stage, const Action& action);
 
-// The stage that waits for what `action` of `stage` brings about; none likewise.
+// Stage that waits for the result of `action` of `stage`; none if no other stage does.
 std::optional<int> sends_to(const Schedule& schedule, int stage, const Action& action);
 
 // Lets the stages work through their lists, each action as soon as all it needs has happened, and calls
-// visit(stage, place in the list) in an order that respects every need. Returns how far each stage came: not to its
+// visit(stage, index in the list) in an order that respects every need. Returns how far each stage came: not to its
 // list's end where the stages wait for one another. Actions must be of the schedule's size.
-// `may_start(stage, place, progress)`, where given, says whether the stages that an action exchanges results with have
+// `may_start(stage, index, progress)`, where given, says whether the stages that an action exchanges results with have
 // come far enough for it besides.
 using Progress = std::vector<std::size_t>;
 Progress play(const Schedule& schedule, const std::function<void(int, std::size_t)>& visit,

@@ -11,8 +11,8 @@
 namespace teratron::pipeline {
 namespace {
 
-// A stage runs its forwards in one order and its backwards in another. What tells schedules apart is these two orders
-// and how many forwards a stage is ahead when it does its first backward.
+// A stage runs its forwards in one order and its backwards in another. Schedules differ in these two orders and in the
+// number of forwards before a stage's first backward.
 struct Orders {
   std::vector<Action> forward, backward;
 };
@@ -57,9 +57,9 @@ Orders interleaved_orders(const ScheduleSize& size) {
   return orders;
 }
 
-// How many forwards stage `stage` does before it turns to a forward and a backward each.
+// Number of forwards of stage `stage` before it alternates forwards and backwards.
 int warm_up_of(ScheduleKind kind, const ScheduleSize& size, int stage) {
-  const int below = size.stages - 1 - stage;  // stages behind it
+  const int below = size.stages - 1 - stage;  // stages after it
   switch (kind) {
     case ScheduleKind::kGpipe:
     case ScheduleKind::kTeraPipe: return size.micro_batches * size.slices;

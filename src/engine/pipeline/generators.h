@@ -42,7 +42,8 @@ struct ScheduleFlags {
   std::string slices_as_given;  // empty: their number
 };
 
-// What keeps this kind of schedule from having that size, and what would do. Empty: make_schedule() makes it.
+// Reasons why this kind of schedule cannot have that size, with sizes that it can have. Empty: make_schedule() makes
+// it.
 Faults size_faults(ScheduleKind kind, const ScheduleSize& size, const ScheduleFlags& flags = {});
 
 // UserError with the faults where there are any. Micro-batches are taken in order, forward and backward, so that

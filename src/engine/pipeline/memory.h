@@ -1,4 +1,4 @@
-// How many activations a schedule keeps alive at every stage.
+// Activations that a schedule keeps alive at every stage.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ struct MemoryPeak {
 
 // By stage. `slice_tokens`: how long each slice is; empty: all alike.
 std::vector<MemoryPeak> memory_peaks(const Schedule& schedule, std::span<const std::int64_t> slice_tokens = {});
-// The same where micro-batches are cut in different ways; the unit is the first one's activations.
+// Peaks where micro-batches have different cuts; the unit is the first one's activations.
 std::vector<MemoryPeak> memory_peaks(const Schedule& schedule, std::span<const MicroBatchCut> cuts);
 
 }  // namespace teratron::pipeline

@@ -1,5 +1,5 @@
-// Schedules of pipeline parallelism are data: for every stage the list of what it does, in order. The same list is
-// checked (checker.h), timed (simulate.h), drawn (drawing.h) and executed.
+// Schedules of pipeline parallelism are data: for every stage the ordered list of its actions. The same list is checked
+// (checker.h), timed (simulate.h), drawn (drawing.h) and executed.
 //
 // A model is cut into cells, runs of layers; with V virtual stages, stage k of K holds the cells k, K + k, 2K + k, ...
 // A micro-batch goes through the cells in order, whole or in slices of tokens (TeraPipe, arXiv 2102.07988): a cell may
@@ -25,7 +25,7 @@ enum class Pass {
 constexpr bool makes_input_gradient(Pass pass) { return pass == Pass::kBackward || pass == Pass::kBackwardInput; }
 constexpr bool makes_weight_gradient(Pass pass) { return pass == Pass::kBackward || pass == Pass::kBackwardWeight; }
 
-// What a stage does at a time: one pass of one slice of one micro-batch through one of its cells.
+// Unit of a stage's work: one pass of one slice of one micro-batch through one of its cells.
 struct Action {
   Pass pass = Pass::kForward;
   int micro_batch = 0, slice = 0;
@@ -52,7 +52,7 @@ struct Schedule {
   bool operator==(const Schedule&) const = default;
 };
 
-// How the sequences of a micro-batch are cut (TeraPipe, section 3.4: several at a time, each time in its own way).
+// Cut of the sequences of a micro-batch (TeraPipe, section 3.4: several at a time, each group with its own slices).
 struct MicroBatchCut {
   std::int64_t sequences = 1;
   std::vector<std::int64_t> slice_tokens;  // first slice first
@@ -60,15 +60,14 @@ struct MicroBatchCut {
   bool operator==(const MicroBatchCut&) const = default;
 };
 
-// That of a micro-batch in a list of which the last one stands for all that follow; the list is not empty.
+// Cut of a micro-batch in a list whose last element stands for all that follow; the list is not empty.
 const MicroBatchCut& cut_of(std::span<const MicroBatchCut> cuts, int micro_batch);
 
 // The schedule of the first `count` micro-batches of this one: each stage's list without the others. Fit to run if this
 // one is, since a micro-batch needs nothing of another, and with no more alive at any moment.
 Schedule first_micro_batches(const Schedule& schedule, int count);
 
-// What `first` does, and then what `second` does with the micro-batches after those. Both have as many stages and
-// cells.
+// The actions of `first`, then those of `second` for the micro-batches after. Both have as many stages and cells.
 Schedule one_after_the_other(const Schedule& first, const Schedule& second);
 
 // "forward of micro-batch 3, slice 1, chunk 0"; slice and chunk only where the schedule has several.

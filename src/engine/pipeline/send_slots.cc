@@ -8,11 +8,11 @@
 namespace teratron::pipeline {
 namespace {
 
-// Where a result is received: a place in a stage's list.
+// Where a result is received: an index in a stage's list.
 struct Receipt {
   int stage = 0;
-  std::size_t place = 0;
-  bool has_begun(const Progress& progress) const { return progress[static_cast<std::size_t>(stage)] >= place; }
+  std::size_t index = 0;
+  bool has_begun(const Progress& progress) const { return progress[static_cast<std::size_t>(stage)] >= index; }
 };
 
 Event event_of(const Schedule& schedule, int stage, const Action& action) {
@@ -28,8 +28,8 @@ class BoundedPlay {
   }
 
   bool ends_with(int slots) const {
-    const auto may_start = [&](int stage, std::size_t place, const Progress& progress) {
-      return has_room(stage, place, progress, slots);
+    const auto may_start = [&](int stage, std::size_t index, const Progress& progress) {
+      return has_room(stage, index, progress, slots);
     };
     const Progress progress = play(
         schedule_, [](int, std::size_t) {}, may_start);
@@ -40,7 +40,7 @@ class BoundedPlay {
   }
 
  private:
-  // By place in a stage's list: how many forwards that send, and how many input gradients, come before it; and by these
+  // By index in a stage's list: how many forwards that send, and how many input gradients, come before it; and by these
   // counts, the stage that receives them (none receives the gradients of the first cell).
   struct Stage {
     std::vector<std::size_t> forwards_before, backwards_before;
@@ -51,12 +51,12 @@ class BoundedPlay {
   const std::vector<Action>& list(int stage) const { return schedule_.actions[static_cast<std::size_t>(stage)]; }
 
   void note_receipts(int stage) {
-    for (std::size_t place = 0; place < list(stage).size(); ++place) {
-      const Action& action = list(stage)[place];
+    for (std::size_t index = 0; index < list(stage).size(); ++index) {
+      const Action& action = list(stage)[index];
       if (!receives_from(schedule_, stage, action)) continue;
       Event event = event_of(schedule_, stage, action);
       event.cell += action.pass == Pass::kForward ? -1 : 1;
-      receipts_[number_of(schedule_, event)] = Receipt{stage, place};
+      receipts_[number_of(schedule_, event)] = Receipt{stage, index};
     }
   }
 
@@ -72,19 +72,19 @@ class BoundedPlay {
     }
   }
 
-  bool has_room(int stage, std::size_t place, const Progress& progress, int slots) const {
+  bool has_room(int stage, std::size_t index, const Progress& progress, int slots) const {
     const Stage& s = stages_[static_cast<std::size_t>(stage)];
     const auto ahead = static_cast<std::size_t>(slots);
-    const std::size_t sent = s.forwards_before[place];
-    if (list(stage)[place].pass == Pass::kForward && sent >= ahead && sent < s.forwards.size() &&
+    const std::size_t sent = s.forwards_before[index];
+    if (list(stage)[index].pass == Pass::kForward && sent >= ahead && sent < s.forwards.size() &&
         !s.forwards[sent - ahead].has_begun(progress)) {
       return false;
     }
-    const std::size_t next = place + 1, places = static_cast<std::size_t>(gradient_places(slots));
+    const std::size_t next = index + 1, gradient_count = static_cast<std::size_t>(gradient_slots(slots));
     if (next >= list(stage).size() || !makes_input_gradient(list(stage)[next].pass)) return true;
     const std::size_t made = s.backwards_before[next];
-    if (made < places) return true;
-    const std::optional<Receipt>& before = s.backwards[made - places];
+    if (made < gradient_count) return true;
+    const std::optional<Receipt>& before = s.backwards[made - gradient_count];
     return !before || before->has_begun(progress);
   }
 
@@ -101,7 +101,7 @@ int send_slots(const Schedule& schedule) {
   for (int slots = 2; slots <= most; slots *= 2) {
     if (play.ends_with(slots)) return slots;
   }
-  check(play.ends_with(most + 2), "a schedule that is fit to run ends with places for all");
+  check(play.ends_with(most + 2), "a schedule that is fit to run ends with slots for all");
   return most + 2;
 }
 

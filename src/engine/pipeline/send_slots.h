@@ -1,4 +1,4 @@
-// How far stages may run ahead of those that take their results.
+// Send buffers: how far stages may run ahead of those that take their results.
 #pragma once
 
 #include "pipeline/schedule.h"
@@ -9,11 +9,11 @@ namespace teratron::pipeline {
 // comes to its end. A buffer is free again when the receiver has begun to receive it. A power of two, and at least 2:
 // one is filled while the other is sent.
 //
-// The executor starts to receive what an action works on before it runs the action before that one. It receives a
-// gradient into one of gradient_places(); backward writes the gradient that is sent into the same place.
+// The executor starts to receive an action's input before it runs the action before that one. It receives a gradient
+// into one of gradient_slots(); backward writes the gradient that is sent into the same slot.
 int send_slots(const Schedule& schedule);
 
 // One to receive into, one to work on, and the send buffers.
-inline int gradient_places(int slots) { return slots + 2; }
+inline int gradient_slots(int slots) { return slots + 2; }
 
 }  // namespace teratron::pipeline

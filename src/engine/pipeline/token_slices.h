@@ -1,4 +1,4 @@
-// How a sequence is cut into slices of tokens, as users write it.
+// Parsing of slices of tokens, as users write them.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ struct TokenSlices {
 // in one piece. The first has the most sequences. UserError that begins with `flag`.
 TokenSlices parse_token_slices(std::string_view flag, std::string_view text);
 
-// As parse_token_slices() reads them.
+// Text that parse_token_slices() reads.
 std::string text_of(std::span<const MicroBatchCut> cuts);
 
 // `count` slices of `tokens` tokens that differ by one at most, longer ones first: early slices have less context.

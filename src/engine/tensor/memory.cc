@@ -14,7 +14,7 @@ constexpr std::int64_t kAlignment = 128;
 
 constexpr std::int64_t aligned(std::int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
-// A block that has its place.
+// A block that has its offset.
 struct Placed {
   std::int64_t offset = 0, end = 0;
   int first = 0, last = 0;
@@ -22,8 +22,8 @@ struct Placed {
   bool operator<(const Placed& other) const { return offset < other.offset; }
 };
 
-// Those that have their place. A pipeline's steps have thousands of blocks, most of which live for a short while: the
-// ones that meet a block are found by the runs of moments that it lives in, not among all.
+// Blocks that have their offsets. A pipeline's steps have thousands of blocks, most of which live for a short while:
+// the ones that meet a block are found by the runs of moments that it lives in, not among all.
 class PlacedBlocks {
  public:
   explicit PlacedBlocks(int moments) : run_(moments / kRuns + 1), begin_in_(kRuns), reach_into_(kRuns) {}
@@ -36,7 +36,7 @@ class PlacedBlocks {
   }
 
   // The lowest offset at which a block of so many bytes meets none of them.
-  std::int64_t lowest_place(const Placed& block, std::int64_t bytes) {
+  std::int64_t lowest_offset(const Placed& block, std::int64_t bytes) {
     const std::size_t from = run_of(block.first), to = run_of(block.last);
     std::size_t count = reach_into_[from].size();
     for (std::size_t run = from; run <= to; ++run) count += begin_in_[run].size();
@@ -153,11 +153,11 @@ void Arena::plan() {
   PlacedBlocks placed(moments);
   for (const std::size_t index : order) {
     Entry& entry = entries_[index];
-    Placed place{.first = entry.first, .last = entry.last};
-    entry.offset = place.offset = placed.lowest_place(place, entry.bytes);
-    place.end = entry.offset + entry.bytes;
-    bytes_ = std::max(bytes_, place.end);
-    placed.add(place);
+    Placed block{.first = entry.first, .last = entry.last};
+    entry.offset = block.offset = placed.lowest_offset(block, entry.bytes);
+    block.end = entry.offset + entry.bytes;
+    bytes_ = std::max(bytes_, block.end);
+    placed.add(block);
   }
 }
 

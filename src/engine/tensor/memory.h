@@ -18,7 +18,7 @@ class Allocator {
   virtual void* allocate(std::int64_t bytes) = 0;  // 64-byte aligned, contents undefined; EnvironmentError if refused
   virtual void release(void* memory) noexcept = 0;
 
-  // Of device memory; empty and 0 for host memory.
+  // Identity and use of device memory; empty and 0 for host memory.
   virtual std::string memory_name() const { return {}; }  // unique id of the device, across hosts
   virtual std::int64_t taken_bytes() const { return 0; }  // allocated now, by allocate() and for its own needs
   virtual std::int64_t peak_bytes() const { return 0; }   // the maximum of taken_bytes() so far

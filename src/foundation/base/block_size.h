@@ -1,5 +1,5 @@
-// Sizes of blocks, grains and chunks in which work is cut up. In a build of the preset `edge` they are as small as they
-// can be, so that small tests meet many blocks and every kind of last one.
+// Sizes of blocks of work. The preset `edge` makes them as small as possible, so that small tests meet many blocks and
+// every kind of last one.
 #pragma once
 
 #include <cstdint>

@@ -40,10 +40,10 @@ constexpr std::string_view name_of(DType dtype) {
 
 constexpr bool is_floating(DType dtype) { return dtype <= DType::kF16; }
 
-// 16-bit values are carried as their bits; arithmetic happens in fp32.
+// Conversions of 16-bit values, which are passed as their bits. Arithmetic happens in fp32.
 inline float bf16_to_float(std::uint16_t bits) { return std::bit_cast<float>(std::uint32_t{bits} << 16); }
 
-// Round to nearest even; NaN stays NaN.
+// Rounds to nearest even; NaN stays NaN.
 inline std::uint16_t float_to_bf16(float value) {
   const std::uint32_t bits = std::bit_cast<std::uint32_t>(value);
   if ((bits & 0x7fffffffU) > 0x7f800000U) return static_cast<std::uint16_t>((bits >> 16) | 0x40U);
@@ -60,7 +60,7 @@ inline float f16_to_float(std::uint16_t bits) {
   return sign ? -magnitude : magnitude;
 }
 
-// Round to nearest even; overflow becomes infinity.
+// Rounds to nearest even; overflow becomes infinity.
 inline std::uint16_t float_to_f16(float value) {
   const std::uint32_t bits = std::bit_cast<std::uint32_t>(value);
   const auto sign = static_cast<std::uint16_t>((bits >> 16) & 0x8000U);

@@ -1,4 +1,4 @@
-// Errors, told apart by whose fault they are. The kind decides the exit code (src/foundation/base/README.md).
+// Errors by whose fault they are. The kind decides the exit code (src/foundation/base/README.md).
 #pragma once
 
 #include <fmt/format.h>
@@ -12,34 +12,34 @@ namespace teratron {
 
 enum class ExitCode { kDone = 0, kBug = 1, kUser = 2, kEnvironment = 3 };
 
-// The user's input is wrong (a flag, a file's content, a size). The message says what, where, and what to do.
+// Wrong input of the user: a flag, a file's content, a size. The message says what is wrong, where, and what to do.
 class UserError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-// The surroundings failed: a full disk, no permission, a lost rank, no device.
+// Failure of the machine: a full disk, no permission, a lost rank, no device.
 class EnvironmentError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-// No room is left: a full disk, a quota, a limit of the size of files. It may pass.
+// Lack of space: a full disk, a quota, a limit of the size of files. It may pass.
 class NoSpaceError : public EnvironmentError {
  public:
   using EnvironmentError::EnvironmentError;
 };
 
-// Whoever read the output does so no more, as `head` after its last line: a reason to end in silence, as programs do
-// that SIGPIPE ends, whose exit code a shell gives as this.
+// End of the output's reader, as `head` after its last line. The program ends without a message, with the exit code
+// that a shell gives to a program ended by SIGPIPE.
 class OutputClosed : public EnvironmentError {
  public:
   static constexpr int kExitCode = 141;
   using EnvironmentError::EnvironmentError;
 };
 
-// Not a failure: a signal asked for the end, and the program has ended its work in good order. The exit code is 128 +
-// signal, as a shell's is for a program that a signal ended.
+// Orderly end after a signal; not a failure. The exit code is 128 + signal, as a shell's for a program that a signal
+// ended.
 class EndedBySignal : public std::runtime_error {
  public:
   explicit EndedBySignal(int signal) : runtime_error(fmt::format("ended by signal {}", signal)), signal_(signal) {}
@@ -49,7 +49,7 @@ class EndedBySignal : public std::runtime_error {
   int signal_;
 };
 
-// A broken promise between parts of Teratron itself.
+// Bug of Teratron: one part broke its promise to another.
 class InternalError : public std::logic_error {
  public:
   using std::logic_error::logic_error;
@@ -65,7 +65,7 @@ template <class... Args>
   throw EnvironmentError(fmt::format(format, std::forward<Args>(args)...));
 }
 
-// Checks for our own bugs: they name both values and the place that called.
+// Throw InternalError with the caller's place, check_equal with both values.
 inline void check(bool condition, std::string_view what, std::source_location at = std::source_location::current()) {
   if (!condition) throw InternalError(fmt::format("{}:{}: check failed: {}", at.file_name(), at.line(), what));
 }

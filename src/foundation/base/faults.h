@@ -1,5 +1,5 @@
-// Faults of the values that a user gave, as data: each with the options it is about, so that a command line can add
-// where their values came from (options/reading.h).
+// Faults of values that a user gave, as data. A fault names its options, so that a command line can add where their
+// values came from (options/reading.h).
 #pragma once
 
 #include <fmt/format.h>
@@ -14,7 +14,7 @@
 
 namespace teratron {
 
-// An option, by its name without the dashes. Formats as messages spell it: "--hidden-size".
+// Name of an option without its dashes. Formats as in messages: "--hidden-size".
 struct Flag {
   std::string_view name;
 };
@@ -35,7 +35,7 @@ struct Fault {
   std::vector<std::string> flags;  // without the dashes
   std::string text;                // one line
 
-  // Its flags are the arguments of type Flag, and those of arguments of type Fault, which are parts of the text:
+  // Makes a fault of a text. Its flags are the arguments of type Flag and the flags of arguments of type Fault:
   //   Fault::of("{} {} is below {} {}", Flag{"lr"}, lr, Flag{"min-lr"}, minimum);
   template <class... Args>
   static Fault of(fmt::format_string<Args...> format, const Args&... args) {

@@ -1,5 +1,5 @@
-// The floating element types as C++ types, so that kernels are templates over what memory holds. The 16-bit ones only
-// store: they convert to fp32 by themselves, where all arithmetic happens, and back when asked, rounding once.
+// Floating element types as C++ types, for kernels that are templates over the stored type. The 16-bit types only
+// store. They convert to fp32 implicitly, where all arithmetic happens, and back explicitly, rounding once.
 #pragma once
 
 #include <bit>
@@ -12,8 +12,8 @@
 
 namespace teratron {
 
-// To fp32 so that rounding the result to a shorter format is rounding `value` to it: inexact values get an odd last bit
-// (Boldo and Melquiond, "When double rounding is odd", 2005).
+// Rounds to fp32 such that rounding the result to a shorter format equals rounding `value` to that format: inexact
+// values get an odd last bit (Boldo and Melquiond, "When double rounding is odd", 2005).
 inline float round_to_odd(double value) {
   const auto nearest = static_cast<float>(value);
   if (std::isnan(value) || static_cast<double>(nearest) == value) return nearest;
@@ -31,9 +31,9 @@ struct Bf16 {
   operator float() const { return bf16_to_float(bits); }  // NOLINT: exact
 };
 
-// An fp32 value, given by its bits, rounded to bf16 up or down: away from zero with the probability that is its part of
-// the way there, if the lower 16 bits of `random` are uniform. So a sum of many small steps keeps its mean. NaN stays
-// NaN.
+// Stochastic rounding of an fp32 value, given by its bits, to bf16. It rounds away from zero with a probability
+// proportional to the distance, if the lower 16 bits of `random` are uniform. So a sum of many small steps keeps its
+// mean. NaN stays NaN.
 constexpr Bf16 bf16_by_chance(std::uint32_t value_bits, std::uint32_t random) {
   const bool is_nan = (value_bits & 0x7FFFFFFFU) > 0x7F800000U;
   const std::uint32_t rounded = is_nan ? value_bits | 0x400000U : value_bits + (random & 0xFFFFU);
@@ -42,9 +42,9 @@ constexpr Bf16 bf16_by_chance(std::uint32_t value_bits, std::uint32_t random) {
   return stored;
 }
 
-// An fp32 value as two halves: the bf16 nearest to it, and the lower 16 bits, which say what that lacks. A value midway
-// between two bf16 first moves by its last bit towards the even one, its nearest: its lower bits could not tell which
-// of the two that is.
+// Fp32 value in two halves: the nearest bf16, and the lower 16 bits, which restore the difference. A value midway
+// between two bf16 first moves by its last bit towards the even one, since its lower bits do not say which of the two
+// is `nearest`.
 struct SplitFloat {
   Bf16 nearest;
   std::uint16_t remainder = 0;
@@ -63,7 +63,7 @@ constexpr SplitFloat split_float(std::uint32_t value_bits) {
   return halves;
 }
 
-// The bits of the value.
+// Bits of the fp32 value of two halves.
 constexpr std::uint32_t joined_bits(SplitFloat halves) {
   const std::uint32_t lower = halves.remainder;
   return (std::uint32_t{halves.nearest.bits} << 16) + lower - (lower >= 0x8000U ? 0x10000U : 0U);
@@ -78,7 +78,7 @@ struct F16 {
   operator float() const { return f16_to_float(bits); }  // NOLINT: exact
 };
 
-// What sums and statistics of values stored as C are kept in.
+// Type of sums and statistics of values stored as C.
 template <class C>
 using Accumulator = std::conditional_t<std::is_same_v<C, double>, double, float>;
 
@@ -89,7 +89,7 @@ struct ElementType {
   using Type = T;
 };
 
-// visit(ElementType<T>()) with the type that `dtype` stores.
+// Calls visit(ElementType<T>()) with the type that `dtype` stores.
 template <class Visit>
 auto visit_floating(DType dtype, const Visit& visit) {
   switch (dtype) {

@@ -1,4 +1,4 @@
-// Reading the fields of a JSON file that a person or a disk may have spoilt: each call takes one field and checks it.
+// Checked access to the fields of JSON files, which a person or a disk may have damaged.
 #pragma once
 
 #include <cstdint>
@@ -11,16 +11,22 @@
 
 namespace teratron {
 
-// UserError, naming `path`, unless the text is one JSON object, whose values nest 1000 deep at most.
+// Rewrites JSON numbers that Python's json module writes and parsers of 64-bit numbers refuse. A whole number beyond 64
+// bits becomes a floating-point one, a number beyond double's range 0 or double's largest, NaN and Infinity null.
+// transformers writes 1000000000000000019884624838656 where a tokenizer has no longest text. Text that is not JSON
+// stays as it is.
+std::string fit_json_numbers(std::string_view json);
+
+// Parses one JSON object. UserError, naming `path`: the text is something else, or nests deeper than 1000.
 nlohmann::json parse_json_object(std::string_view text, const std::filesystem::path& path);
 
-// The fields of one object. Each call is a UserError that names the file and the field where it is missing, of another
-// type, or out of range. Holds references: the object and the path must outlive it.
+// Fields of one object. Each call throws a UserError that names the file and the field where the field is missing, has
+// another type, or is out of range. The object and the path must outlive it.
 class JsonFields {
  public:
   JsonFields(const nlohmann::json& object, const std::filesystem::path& path) : object_(object), path_(path) {}
 
-  bool has(std::string_view key) const;  // there, and not null
+  bool has(std::string_view key) const;  // present and not null
   std::int64_t integer(std::string_view key, std::int64_t least, std::int64_t most) const;
   std::uint64_t unsigned_integer(std::string_view key) const;
   double number(std::string_view key) const;  // finite

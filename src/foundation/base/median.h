@@ -1,4 +1,4 @@
-// Of measurements.
+// Median of measured values.
 #pragma once
 
 #include <algorithm>
@@ -6,7 +6,7 @@
 
 namespace teratron {
 
-// The middle one, of an even number the greater of the two; not of none.
+// Middle value; of an even number of values the greater of the two in the middle. `values` is not empty.
 inline double median(std::vector<double> values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
   std::nth_element(values.begin(), middle, values.end());

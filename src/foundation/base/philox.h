@@ -1,5 +1,5 @@
-// Counter-based randomness: Philox4x32-10 (Salmon et al., SC 2011). A random number is a pure function of
-// (seed, what it is for, where it stands), so it depends neither on the layout nor on what was drawn before.
+// Counter-based random numbers: Philox4x32-10 (Salmon et al., SC 2011). A number is a pure function of seed, purpose
+// and position. It depends neither on the layout nor on earlier draws.
 #pragma once
 
 #include <array>
@@ -12,8 +12,8 @@ namespace teratron {
 using PhiloxCounter = std::array<std::uint32_t, 4>;
 using PhiloxKey = std::array<std::uint32_t, 2>;
 
-// What a draw is for. Part of the counter: draws for different purposes never collide. Values are part of the
-// reproducibility promise; add at the end.
+// Purpose of a draw. It is part of the counter: draws for different purposes never collide. Runs repeat only while the
+// values stay, so add at the end.
 enum class RandomPurpose : std::uint32_t {
   kInit = 0,
   kEmbeddingDropout = 1,
@@ -42,7 +42,7 @@ constexpr PhiloxCounter philox4x32(PhiloxCounter counter, PhiloxKey key) {
   return counter;
 }
 
-// One independent stream of random numbers: (seed, purpose, stream, index) -> 128 bits.
+// Independent stream of random numbers: (seed, purpose, stream, index) -> 128 bits.
 struct RandomStream {
   std::uint64_t seed = 0;
   RandomPurpose purpose = RandomPurpose::kInit;
@@ -66,7 +66,7 @@ inline std::array<double, 2> normal_from_bits(std::uint32_t a, std::uint32_t b) 
   return {radius * std::cos(angle), radius * std::sin(angle)};
 }
 
-// A sequence drawn from one stream, for code that wants "the next number" (shuffles, sampling).
+// Sequence of numbers of one stream, for shuffles and sampling.
 class RandomSequence {
  public:
   explicit RandomSequence(RandomStream stream, std::uint64_t start = 0) : stream_(stream), index_(start) {}

@@ -2,7 +2,7 @@
 
 namespace teratron {
 
-// The next multiple of `unit` that is not below `value`.
+// Smallest multiple of `unit` that is at least `value`.
 template <class Integer>
 constexpr Integer round_up(Integer value, Integer unit) {
   return (value + unit - 1) / unit * unit;

@@ -1,5 +1,4 @@
-// One step of a strict UTF-8 decoder (Unicode 16, section 3.9, table 3-7): no overlong forms, no surrogates, nothing
-// above U+10FFFF.
+// Strict UTF-8 (Unicode 16, section 3.9, table 3-7): no overlong forms, no surrogates, nothing above U+10FFFF.
 #pragma once
 
 #include <cstdint>
@@ -20,14 +19,14 @@ struct Utf8Step {
   Utf8Status status = Utf8Status::kInvalid;
 };
 
-// The character at the beginning of `text`, which is not empty.
+// Decodes the character at the beginning of `text`, which is not empty.
 inline Utf8Step decode_utf8(std::string_view text) {
   const auto byte = [&](std::size_t i) { return static_cast<std::uint8_t>(text[i]); };
   const std::uint8_t lead = byte(0);
   if (lead < 0x80) return {lead, 1, Utf8Status::kValid};
   if (lead < 0xC2 || lead > 0xF4) return {};
   const std::size_t length = lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
-  // The second byte's range is narrower after some leads: that is what rules out overlong forms and surrogates.
+  // The second byte's range is narrower after some leads, which rules out overlong forms and surrogates.
   std::uint8_t low = lead == 0xE0 ? 0xA0 : lead == 0xF0 ? 0x90 : 0x80;
   std::uint8_t high = lead == 0xED ? 0x9F : lead == 0xF4 ? 0x8F : 0xBF;
   auto code = static_cast<char32_t>(lead & (0x7F >> length));
@@ -50,17 +49,17 @@ inline bool is_utf8(std::string_view text) {
   return true;
 }
 
-// How many characters valid UTF-8 has.
+// Number of characters of valid UTF-8.
 inline std::size_t count_characters(std::string_view text) {
   std::size_t count = 0;
   for (const char byte : text) count += (static_cast<unsigned char>(byte) & 0xC0) != 0x80 ? 1 : 0;
   return count;
 }
 
-// How many bytes append_utf8 appends.
+// Bytes that append_utf8() appends.
 inline std::size_t utf8_length(char32_t code) { return code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4; }
 
-// `code` is a Unicode scalar value.
+// Appends `code`, a Unicode scalar value.
 inline void append_utf8(char32_t code, std::string& out) {
   const auto put = [&](char32_t byte) { out.push_back(static_cast<char>(static_cast<unsigned char>(byte))); };
   if (code < 0x80) return put(code);

@@ -1,4 +1,4 @@
-// The version that files, reports, packages and --version carry; CMakeLists.txt reads it here.
+// Version in files, reports, packages and --version. CMakeLists.txt reads it from this file.
 #pragma once
 
 #include <string_view>

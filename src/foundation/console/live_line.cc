@@ -10,7 +10,7 @@ namespace teratron {
 namespace {
 
 constexpr int kUsualColumns = 80;
-constexpr const char* kClear = "\r\x1b[K";  // to the line's beginning, and erase to its end
+constexpr const char* kClear = "\r\x1b[K";  // moves to the line's beginning and erases to its end
 
 }  // namespace
 
@@ -25,7 +25,7 @@ int terminal_columns(std::FILE* file) {
 
 void LiveLine::show(std::string_view text) {
   if (!possible()) return;
-  // A line that fills the last column may wrap, and "\r" would not lead back to its beginning.
+  // A line that fills the last column may wrap; "\r" would then not lead back to its beginning.
   std::fputs(fmt::format("{}{}", kClear, text.substr(0, static_cast<std::size_t>(columns_ - 1))).c_str(), file_);
   std::fflush(file_);
   shown_ = true;

@@ -1,4 +1,4 @@
-// The line at the bottom of a terminal that is written over and over.
+// Line at the bottom of a terminal that is rewritten.
 #pragma once
 
 #include <cstdio>
@@ -6,10 +6,10 @@
 
 namespace teratron {
 
-// Columns of the terminal that `file` writes to; 0 if it is none, or one that cannot move its cursor.
+// Columns of the terminal that `file` writes to; 0: no terminal, or one that cannot move its cursor.
 int terminal_columns(std::FILE* file);
 
-// Shows nothing at all where `columns` is 0. `file` must outlive it.
+// Shows nothing where `columns` is 0. `file` must outlive it.
 class LiveLine {
  public:
   LiveLine(std::FILE* file, int columns) : file_(file), columns_(columns) {}
@@ -19,9 +19,9 @@ class LiveLine {
 
   bool possible() const { return columns_ > 0; }
   bool shown() const { return shown_; }
-  void show(std::string_view text);  // instead of what was shown; cut to the terminal's width
+  void show(std::string_view text);  // replaces the text; cut to the terminal's width
   void clear();                      // leaves an empty line
-  void keep();                       // leaves the text there and goes on below it
+  void keep();                       // leaves the text and goes on below it
 
  private:
   std::FILE* file_;

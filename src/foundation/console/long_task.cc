@@ -5,17 +5,19 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <memory>
 #include <system_error>
 #include <utility>
 
 #include "base/host/monotonic_clock.h"
+#include "base/host/standard_streams.h"
 #include "console/readable.h"
 
 namespace teratron {
 namespace {
 
 constexpr auto kTick = std::chrono::milliseconds(100);
-constexpr double kLeastShare = 1e-3;  // of less than that no time left is told
+constexpr double kLeastShare = 1e-3;  // smaller shares give no estimate of the time left
 constexpr double kNotYet = -1;
 
 }  // namespace
@@ -27,17 +29,17 @@ std::string progress_text(const std::string& doing, double share, double seconds
                      readable_duration(seconds / done - seconds));
 }
 
-LongTask::LongTask(std::string doing, Share share, const Manner& manner)
-    : manner_(manner),
-      line_(manner.file, manner.columns),
+LongTask::LongTask(std::string doing, Share share, const Options& options)
+    : options_(options),
+      line_(options.file, options.columns),
       doing_(std::move(doing)),
       share_(std::move(share)),
       began_(monotonic_seconds()),
-      said_(kNotYet) {
+      shown_at_(kNotYet) {
   try {
     watcher_ = std::thread([this] { watch(); });
   } catch (const std::system_error&) {
-    // Where no thread is to be had, the task goes on, untold.
+    // Without a thread the task goes on and shows nothing.
   }
 }
 
@@ -56,23 +58,41 @@ void LongTask::next(std::string doing, Share share) {
   doing_ = std::move(doing);
   share_ = std::move(share);
   began_ = monotonic_seconds();
-  said_ = kNotYet;
+  shown_at_ = kNotYet;
 }
 
 void LongTask::watch() {
   std::unique_lock lock(mutex_);
   while (!ends_.wait_for(lock, kTick, [this] { return ended_; })) {
     const double now = monotonic_seconds(), seconds = now - began_;
-    if (seconds < manner_.patience) continue;
+    if (seconds < options_.patience) continue;
     const std::string text = progress_text(doing_, share_ ? share_() : 0, seconds);
     if (line_.possible()) {
       line_.show(text);
-    } else if (said_ == kNotYet || now - said_ >= std::max(manner_.between, seconds / 10)) {
-      std::fputs((text + "\n").c_str(), manner_.file);
-      std::fflush(manner_.file);
-      said_ = now;
+    } else if (shown_at_ == kNotYet || now - shown_at_ >= std::max(options_.between, seconds / 10)) {
+      std::fputs((text + "\n").c_str(), options_.file);
+      std::fflush(options_.file);
+      shown_at_ = now;
     }
   }
+}
+
+std::function<void(int done, int steps)> show_steps(std::string doing, double seconds_of_step) {
+  const auto line = std::make_shared<LiveLine>(stderr, terminal_columns(stderr));
+  return [=, began = monotonic_seconds(), shown_at = kNotYet](int done, int steps) mutable {
+    const double now = monotonic_seconds(), seconds = now - began;
+    const double of_step = done > 0 ? seconds / done : seconds_of_step;
+    std::string text = fmt::format("{}: {} of {} steps", doing, done, steps);
+    if (of_step > 0 && done < steps) {
+      text += fmt::format(", about {} left", readable_duration(of_step * (steps - done)));
+    }
+    line->show(text);
+    // Without a terminal: lines at the beginning, after the first step, at the end, and every ten seconds between.
+    const double between = std::max(LongTask::Options().between, seconds / 10);
+    if (line->possible() || (done > 1 && done < steps && now - shown_at < between)) return;
+    report_to_user(text);
+    shown_at = now;
+  };
 }
 
 }  // namespace teratron

@@ -1,5 +1,5 @@
-// What a person sees of a task that takes long: nothing for a second, then what is done, how far it is and how long
-// it will still take.
+// Progress of tasks for people: nothing for a second, then the share that is done and the time that is left. On a
+// terminal it is one live line, elsewhere a line now and then.
 #pragma once
 
 #include <condition_variable>
@@ -15,41 +15,45 @@ namespace teratron {
 
 class LongTask {
  public:
-  using Share = std::function<double()>;  // what is done of it, 0 to 1
+  using Share = std::function<double()>;  // done part of the task, 0 to 1
 
-  struct Manner {
+  struct Options {
     std::FILE* file = stderr;
     int columns = terminal_columns(stderr);  // 0: lines now and then
-    double patience = 1;                     // seconds before the first word
-    double between = 10;                     // seconds between lines, at least; a tenth of the time so far, too
+    double patience = 1;                     // seconds before the first text
+    double between = 10;                     // least seconds between lines; at least a tenth of the time so far, too
   };
 
-  // `doing`: "reading 'x'". `share` is asked by a thread of this class's own, until the end; without it, only the time
-  // so far is told.
-  explicit LongTask(std::string doing, Share share = {}) : LongTask(std::move(doing), std::move(share), Manner()) {}
-  LongTask(std::string doing, Share share, const Manner& manner);
+  // `doing`: "reading 'x'". A thread of the task calls `share` until the end. Without `share` only the time so far is
+  // shown.
+  explicit LongTask(std::string doing, Share share = {}) : LongTask(std::move(doing), std::move(share), Options()) {}
+  LongTask(std::string doing, Share share, const Options& options);
   LongTask(const LongTask&) = delete;
   LongTask& operator=(const LongTask&) = delete;
-  ~LongTask();  // the task is done; nothing is left on a terminal
+  ~LongTask();  // clears the terminal's line
 
-  // The next task: one that begins now.
+  // Ends this task and begins another.
   void next(std::string doing, Share share = {});
 
  private:
   void watch();
 
-  const Manner manner_;
+  const Options options_;
   LiveLine line_;
-  std::mutex mutex_;  // of all that follows
+  std::mutex mutex_;  // of all members below
   std::condition_variable ends_;
   bool ended_ = false;
   std::string doing_;
   Share share_;
-  double began_, said_;  // said_: when the last line was written; before began_: not yet
+  double began_, shown_at_;  // shown_at_: time of the last line; before began_: none yet
   std::thread watcher_;
 };
 
-// "doing: 43 %, about 12 s left", or "doing: 5.0 s so far" where nothing is known to be done.
+// Text of a task: "doing: 43 %, about 12 s left", or "doing: 5.0 s so far" while nothing is done.
 std::string progress_text(const std::string& doing, double share, double seconds);
+
+// Progress of a task of known steps, on standard error. The task calls the returned function before its first step,
+// with 0 done, and after each. `seconds_of_step`: expected time of a step, until one is done; 0: unknown.
+std::function<void(int done, int steps)> show_steps(std::string doing, double seconds_of_step = 0);
 
 }  // namespace teratron

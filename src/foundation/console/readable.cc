@@ -9,8 +9,8 @@
 namespace teratron {
 namespace {
 
-// Three digits and the largest unit of which there is at least one. A value that would round up to 1000 of a unit (or
-// 1024) is written as 1 of the next.
+// Writes three digits and the largest unit of which there is at least one. A value that would round up to 1000 (or
+// 1024) of a unit is written as 1 of the next.
 template <std::size_t N>
 std::string in_units(double value, double step, const std::array<std::string_view, N>& units) {
   std::size_t unit = 0;

@@ -1,5 +1,5 @@
-// Reads a command line by a list of fields. It is written here, and not left to a library, because it reports all
-// faults of a line at once, next to those of the configuration file.
+// Reads a command line by a list of fields. Unlike libraries it reports all faults of a line at once, together with
+// those of the configuration file.
 #include <algorithm>
 
 #include "base/error.h"
@@ -81,7 +81,7 @@ class CommandLineReader {
     settings_.pop_back();
   }
 
-  // What follows an unknown flag is probably its value, not an argument.
+  // Skips the probable values of an unknown flag.
   void skip_values() {
     if (positionals_.empty()) {
       while (value_follows()) ++next_;
@@ -105,7 +105,7 @@ class CommandLineReader {
 
   void report_unknown(std::string_view flag) {
     const auto has_flag = [&](const std::string& name) { return fields_.find(name) != nullptr; };
-    if (lines_.size() >= kMostFaultsTold) {  // is only counted
+    if (lines_.size() >= kMostFaultsShown) {  // only counted
       lines_.emplace_back("unknown flag");
       return;
     }

@@ -1,4 +1,4 @@
-#include "options/completion.h"
+#include "options/output.h"
 
 #include <fmt/ranges.h>
 
@@ -49,10 +49,10 @@ std::string zsh_action(const Field& field) {
     case ValueKind::kPrefixes: return "_teratron_prefixes";
     case ValueKind::kText: break;
   }
-  return " ";  // a space: a value of which nothing is known
+  return " ";  // a space: no completion
 }
 
-// With a backslash before each of `special`.
+// Puts a backslash before each of `special`.
 std::string escape(std::string_view text, std::string_view special) {
   std::string result;
   for (const char character : text) {

@@ -1,6 +1,5 @@
-// The options of a command, listed once: every field of an options struct with its flag, its help and a reference to
-// its value. The command line, the TOML file, --help, the start-up table and the saved configuration all walk this
-// list.
+// List of a command's options: every field of an options struct with its flag, its help and a reference to its value.
+// The command line, the TOML file, --help, the start-up table and the saved configuration all use this list.
 #pragma once
 
 #include <cstdint>
@@ -20,42 +19,42 @@
 
 namespace teratron {
 
-// An enum field: its values by name.
+// Enum field: its values by name.
 struct Choice {
   std::vector<std::string> names;
   std::function<std::size_t()> get;  // index of the current value in `names`
   std::function<void(std::size_t)> set;
-  const void* address = nullptr;  // of the value
+  const void* address = nullptr;  // the value's
 };
 
-// The place where a field's value lives. The struct it is part of must outlive the list.
+// Reference to a field's value. The options struct must outlive the list.
 using FieldTarget = std::variant<std::int64_t*, double*, bool*, std::string*, std::filesystem::path*,
                                  std::vector<std::filesystem::path>*, std::vector<std::int64_t>*, std::vector<double>*,
                                  std::vector<std::string>*, Choice>;
 
 enum class FieldRole {
   kFlag,
-  kHiddenFlag,  // a flag that --help does not list
-  kPositional,  // an argument without a flag; all of them are needed, and a vector takes what is left (one at least)
-  kConfigFile,  // a flag that names a TOML file with values for the others
+  kHiddenFlag,  // flag that --help does not list
+  kPositional,  // argument without a flag; required; a vector takes all that are left, at least one
+  kConfigFile,  // flag that names a TOML file with values of the others
 };
 
-// The part of a run that a field decides. What a run that goes on keeps of its checkpoint, what it may change and what
-// its record leaves out follow from it (train/config/resume_rules.h).
+// Part of a run that a field decides. It determines whether a resumed run takes the checkpoint's value, may change it,
+// and records it (train/config/resume_rules.h).
 enum class FieldScope {
-  kRun,        // what the run does from here on
-  kModel,      // what the model is
-  kPreset,     // a name for values of other fields, which are what counts
-  kLayout,     // how the work lies on ranks; it never changes the result
-  kData,       // which samples are read, and in what order
-  kInput,      // files that are read: their content counts, not their place
+  kRun,        // the run from here on
+  kModel,      // the model
+  kPreset,     // a name for values of other fields, which alone count
+  kLayout,     // distribution of the work over ranks, which never changes the result
+  kData,       // the samples that are read, and their order
+  kInput,      // files that are read: their content counts, not their path
   kSchedule,   // the learning rate of every update
-  kOptimizer,  // what the optimizer's state means
-  kCommand,    // the command, on this machine: where to save, how many threads
-  kStart,      // this start of the command alone: what it resumes, what it reports at its end
+  kOptimizer,  // the meaning of the optimizer's state
+  kCommand,    // the command on this machine: --save, --threads
+  kStart,      // this start of the command alone: --load, --json
 };
 
-// The content of a file that a command writes.
+// Content of a file that a command writes.
 enum class FileContent { kOwn, kJson, kJsonLines };
 
 struct Field {
@@ -63,27 +62,27 @@ struct Field {
   FieldTarget target;
   std::string value_name;  // for --help: "N", "DIR", ...
   std::string help;
-  std::string group;  // the heading it stands under
+  std::string group;  // heading in --help
   FieldScope scope = FieldScope::kRun;
   FieldRole role = FieldRole::kFlag;
-  std::vector<std::string> written_endings;  // files to write: the value with each of these; none: the value is read
+  std::vector<std::string> written_endings;  // the command writes files named by the value and each ending; none: reads
   FileContent written_content = FileContent::kOwn;
-  bool in_summary = false;         // a run's first lines have words of their own for it
-  std::string alias;               // a second name, without the dashes
-  bool required = false;           // the user must give it
-  std::string bare;                // of a choice: the value where none is given; a flag that may stand alone
-  bool repeats = false;            // of a list: a flag gives one value of it, and several flags add up
-  std::function<void()> when_set;  // runs after a value was given
+  bool in_summary = false;  // a run's first lines show it in another form
+  std::string alias;        // second name, without the dashes
+  bool required = false;
+  std::string bare;                // choice that the flag without a value means
+  bool repeats = false;            // a flag gives one value of the list, and several flags add up
+  std::function<void()> when_set;  // called after a value was given
   std::optional<std::pair<std::int64_t, std::int64_t>> range;
-  std::pair<std::string, double> word;    // of a number that is no whole one: a word that stands for this value
-  std::vector<std::string> known_values;  // of a text: what shells complete
+  std::pair<std::string, double> word;    // word for one value of a double
+  std::vector<std::string> known_values;  // values of a text that shells complete
 
   // Set by reading.
-  bool given = false;  // a value was given, right or wrong
-  bool wrong = false;  // the value given could not be used
+  bool given = false;  // a value was given, valid or not
+  bool wrong = false;  // the given value is not valid
   std::string origin;  // "configs/a.toml:12"; empty: the command line, or the default
 
-  // The range of a whole number: a value outside of it is a fault (FieldList::range_faults).
+  // Sets the range of a whole number; other values are faults (FieldList::range_faults).
   Field& between(std::int64_t least, std::int64_t most = std::numeric_limits<std::int64_t>::max()) {
     range = {least, most};
     return *this;
@@ -103,7 +102,7 @@ struct Field {
     return *this;
   }
 
-  const void* address() const;  // of the value
+  const void* address() const;  // the value's
   bool is_of_command() const { return scope == FieldScope::kCommand || scope == FieldScope::kStart; }
   bool is_bool() const { return std::holds_alternative<bool*>(target); }
   bool is_list() const {  // takes several values at once
@@ -113,20 +112,20 @@ struct Field {
            std::holds_alternative<std::vector<double>*>(target) ||
            std::holds_alternative<std::vector<std::string>*>(target);
   }
-  std::string display_name() const;  // as in messages: "--hidden-size"; positionals without a name by their value's
-  bool is_word() const;              // the value is that of `word`
+  std::string display_name() const;  // name in messages: "--hidden-size"; a positional's value name
+  bool is_word() const;              // whether the value is that of `word`
   std::string value_text() const;    // "0.1", "true", "cosine", "a.txt b.txt"
 };
 
 class FieldList {
  public:
-  // Fields added from here on stand under this heading and, unless they say otherwise, decide this part of a run.
+  // Sets the heading and the default scope of fields added from here on.
   void group(std::string title, FieldScope scope = FieldScope::kRun) {
     group_ = std::move(title);
     scope_ = scope;
   }
 
-  // References stay valid; further properties are set on what is returned.
+  // Adds a field. The returned reference stays valid; further properties are set on it.
   Field& add(std::string name, FieldTarget target, std::string value_name, std::string help);
   Field& add_positional(FieldTarget target, std::string value_name, std::string help);
 
@@ -149,14 +148,14 @@ class FieldList {
     return add(std::move(name), std::move(choice), std::move(names), std::move(help));
   }
 
-  // The field with this name or alias; nullptr if there is none. Positionals have no name.
+  // Field with this name or alias; nullptr: none. Positionals have no name.
   Field* find(std::string_view name);
-  // The field of a value of the options. InternalError if it has none.
+  // Field of a value of the options. InternalError: it has none.
   template <class Value>
   Field& field_of(const Value& value) {
     return *at(&value);
   }
-  // Takes the fields of these values out: a command that decides them itself.
+  // Removes the fields of values that a command decides itself.
   template <class... Values>
   void remove(const Values&... values) {
     (fields_.erase(at(&values)), ...);

@@ -10,7 +10,7 @@ namespace {
 
 using enum ForeignProgram;
 
-// Names as the programs' own help has them: Megatron-LM's arguments.py, transformers' TrainingArguments and
+// Names are those of the programs' own help: Megatron-LM's arguments.py, transformers' TrainingArguments and
 // run_clm.py and generate(), nanoGPT's train.py and sample.py, llm.c's train_gpt2.cu.
 constexpr ForeignFlag kFlags[] = {
     {kMegatron, "train-samples", "--train-iters N", "updates, not samples"},

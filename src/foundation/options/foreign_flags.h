@@ -1,4 +1,4 @@
-// Flags that users of other programs have in their fingers, and what they are here.
+// Flags of other programs and their equivalents here.
 #pragma once
 
 #include <functional>
@@ -15,21 +15,21 @@ std::string_view name_of(ForeignProgram program);
 
 struct ForeignFlag {
   ForeignProgram program;
-  std::string_view name;    // without leading dashes; Python's underscores are hyphens here
-  std::string_view ours;    // the flags as they are typed here, "--micro-batch-size N"; empty: there is none
-  std::string_view note;    // what differs, or why there is none; may be empty
-  bool is_missing = false;  // it is not done here at all, as the note says
+  std::string_view name;    // without leading dashes, with hyphens for Python's underscores
+  std::string_view ours;    // our flags, "--micro-batch-size N"; empty: none
+  std::string_view note;    // difference, or why there is none; may be empty
+  bool is_missing = false;  // Teratron lacks the feature, as the note says
 };
 
-// In the order in which a table shows them. Flags that are the same here are not among them.
+// All flags that differ from ours, in the order of the table.
 std::span<const ForeignFlag> foreign_flags();
 
-// For a flag that a command does not know ("--batch_size", "-b"): what it is elsewhere and what to give here, as the
-// end of a message. `has_flag` tells whether the command has a flag of ours, which is given without dashes. Empty: it
-// is nobody's, or its equal is another command's.
+// End of a message about an unknown flag ("--batch_size", "-b"): the program that has it, and our flag. `has_flag`:
+// whether the command has a flag of ours, given without dashes. Empty: no known program has this flag, or this command
+// has no equivalent.
 std::string foreign_flag_hint(std::string_view flag, const std::function<bool(const std::string&)>& has_flag);
 
-// The flags named in ForeignFlag::ours, without dashes.
+// Flags in ForeignFlag::ours, without dashes.
 std::vector<std::string> our_flags(const ForeignFlag& flag);
 
 }  // namespace teratron

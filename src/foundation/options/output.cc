@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t kHelpColumns = 110;
 
-// Cut at spaces into lines of at most `columns`; a longer word has a line of its own.
+// Cuts text at spaces into lines of at most `columns`. A longer word has its own line.
 std::vector<std::string> wrap(const std::string& text, std::size_t columns) {
   std::vector<std::string> lines(1);
   for (std::size_t at = 0; at < text.size();) {
@@ -26,9 +26,9 @@ std::vector<std::string> wrap(const std::string& text, std::size_t columns) {
   return lines;
 }
 
-// "FILE...", "N", "START INCREMENT SAMPLES"; of a switch nothing.
+// Value in a usage: "FILE...", "N", "START INCREMENT SAMPLES"; empty for a switch.
 std::string value_of(const Field& field) {
-  const bool any_number = field.is_list() && field.value_name.find(' ') == std::string::npos;  // not one name each
+  const bool any_number = field.is_list() && field.value_name.find(' ') == std::string::npos;  // else a name for each
   return field.is_bool() ? "" : field.value_name + (any_number ? "..." : "");
 }
 
@@ -95,7 +95,7 @@ std::string roff_escaped(std::string_view text) {
 
 std::string man_text(const FieldList& fields) {
   std::string text;
-  std::string_view group = "Options";  // of fields for which nothing was said
+  std::string_view group = "Options";  // the default, without a heading
   for (const Field& field : fields) {
     if (field.role == FieldRole::kHiddenFlag) continue;
     if (field.group != group) {

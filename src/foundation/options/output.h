@@ -1,4 +1,5 @@
-// A list of fields shown to people: --help, the start-up table, and the TOML file that gives the same values again.
+// Texts made of a list of fields: --help, the manual page, the start-up table, shell completion, and the TOML file that
+// gives the same values again.
 #pragma once
 
 #include <functional>
@@ -9,25 +10,44 @@
 
 namespace teratron {
 
-// Reading this file (reading.h) into the same fields gives the same values, but of those that it leaves out.
+// TOML file of the fields. Reading it (reading.h) gives the same values, except of fields that `leaves_out` selects.
 std::string to_toml(const FieldList& fields, const std::function<bool(const Field&)>& leaves_out = {});
 
-// As values of TOML: a basic string (of as_utf8's text, which reading turns back), and the shortest number that reads
-// back to the same bits and as a floating point number.
+// Values of TOML: a basic string of as_utf8(text), and the shortest floating-point number that reads back to the same
+// bits.
 std::string toml_text(const std::string& text);
 std::string toml_number(double number);
 
-// "IN OUT", "--out PREFIX [--flag value ...] FILE...": the flags that are needed, then the arguments without a flag.
+// Text of any bytes as UTF-8, for paths, which are bytes on Linux. UTF-8 stays as it is. Other text becomes "bytes:"
+// and the text with %XX for each byte that is not UTF-8, and for "%": "bytes:/data/caf%E9". So does text that itself
+// begins with "bytes:".
+std::string as_utf8(std::string_view text);
+// Inverse of as_utf8(). A "%" that no two hexadecimal digits follow, as other programs may write it, stays.
+std::string from_utf8(std::string_view text);
+
+// Usage: needed flags, then arguments without a flag. "IN OUT", "--out PREFIX [--flag value ...] FILE...".
 std::string usage_text(const FieldList& fields);
 
-// Flags by group, each with what it does and its value now (in brackets), at most 100 columns wide.
+// Flags by group, each with its help and its current value in brackets, at most 110 columns wide.
 std::string help_text(const FieldList& fields);
 
-// The same as part of a manual page, for roff with the macros man(7).
+// Part of a manual page with the same content, for roff with the macros man(7).
 std::string man_text(const FieldList& fields);
-std::string roff_escaped(std::string_view text);  // that reads as it is written, in lines or alone
+std::string roff_escaped(std::string_view text);  // text that roff prints as it is
 
-// "--seq-length 256", one line a flag, by group, aligned; hidden flags only where they were given.
+// Table "--seq-length 256", one line per flag, by group. Hidden flags are in it only if they were given.
 std::string value_table(const FieldList& fields);
+
+// Quotes text as one word of a shell.
+std::string shell_quoted(std::string_view text);
+
+// Part of a command in the script of `teratron completion bash`: entries of three tables. flags[COMMAND] has the flags,
+// values["COMMAND --flag"] the completion of the flag's value, arguments[COMMAND] the completions of arguments without
+// a flag. A completion is "words:A,B", "files", "folders", "prefixes" (of .idx files) or "text" (none), with a "*"
+// where several values follow. A switch has no values.
+std::string bash_completion(const std::string& command, const FieldList& fields);
+
+// Case COMMAND of the zsh function: calls _arguments with every flag and argument.
+std::string zsh_completion(const std::string& command, const FieldList& fields);
 
 }  // namespace teratron

@@ -9,7 +9,7 @@
 #include <optional>
 
 #include "base/error.h"
-#include "base/files/standard_input.h"
+#include "base/files/file.h"
 #include "options/suggestion.h"
 
 namespace teratron {
@@ -23,7 +23,7 @@ std::optional<Number> parse_number(std::string_view text) {
   return number;
 }
 
-// Stores one literal in a field; returns what was needed instead where it does not fit, else nothing.
+// Stores one literal in a field. Returns the text of what is needed where it does not fit, else "".
 class Store {
  public:
   explicit Store(const Literal& literal) : literal_(literal) {}
@@ -72,7 +72,7 @@ class Store {
   std::string operator()(std::vector<double>* target) const {
     return (is(LiteralKind::kFloat) || is(LiteralKind::kInteger)) && add_numbers(*target) ? "" : "numbers are needed";
   }
-  // Words may be numbers, which a file need not put in quotes.
+  // Words may be numbers, for which a file needs no quotes.
   std::string operator()(std::vector<std::string>* target) const {
     if (literal_.kind == LiteralKind::kBoolean) return "words in quotes or numbers are needed";
     target->push_back(literal_.text);
@@ -88,7 +88,7 @@ class Store {
   }
 
  private:
-  // A command line may hold all the numbers in one word: --rampup-batch-size="32 32 1000".
+  // Adds all numbers of one word: --rampup-batch-size="32 32 1000".
   template <class Number>
   bool add_numbers(std::vector<Number>& numbers) const {
     const std::string_view text = literal_.text;
@@ -162,7 +162,7 @@ void apply(const Setting& setting, FaultLines& lines) {
   }
 }
 
-// A file may have no settings; a pipe without any is one whose writer has failed.
+// Whether `file` is a pipe. A file may have no settings; the writer of a pipe without settings has failed.
 bool is_stream(const std::filesystem::path& file) {
   std::error_code error;
   return names_standard_input(file) || std::filesystem::is_fifo(file, error);
@@ -185,7 +185,7 @@ std::string printable(std::string_view message) {
     const auto next = static_cast<unsigned char>(i + 1 < message.size() ? message[i + 1] : 0);
     if ((byte < 0x20 && byte != '\n' && byte != '\t') || byte == 0x7F) {
       text += fmt::format("\\x{:02x}", byte);
-    } else if (byte == 0xC2 && next >= 0x80 && next < 0xA0) {  // U+0080 to U+009F, some of which command terminals
+    } else if (byte == 0xC2 && next >= 0x80 && next < 0xA0) {  // U+0080 to U+009F; some control terminals
       text += fmt::format("\\u{:04x}", next);
       ++i;
     } else {
@@ -200,7 +200,7 @@ void apply_settings(FieldList& fields, std::span<const Setting> settings, FaultL
     bool is_first = true;
     for (const Setting& setting : settings) {
       if (setting.field != &field) continue;
-      // Those of the command line replace those of a file.
+      // Values of the command line replace those of a file.
       if (field.repeats && is_first) std::get<std::vector<std::string>*>(field.target)->clear();
       is_first = false;
       apply(setting, lines);
@@ -257,10 +257,10 @@ void add_value_faults(const FieldList& fields, const Faults& faults, FaultLines&
 void throw_if_any(const FaultLines& lines) {
   if (lines.empty()) return;
   if (lines.size() == 1) throw UserError(printable(lines.front()));
-  const std::size_t told = std::min(lines.size(), kMostFaultsTold);
-  const std::string others = told < lines.size() ? fmt::format("\n  .. and {} more", lines.size() - told) : "";
+  const std::size_t shown = std::min(lines.size(), kMostFaultsShown);
+  const std::string others = shown < lines.size() ? fmt::format("\n  .. and {} more", lines.size() - shown) : "";
   throw UserError(printable(
-      fmt::format("{} faults:\n  {}{}", lines.size(), fmt::join(std::span(lines).first(told), "\n  "), others)));
+      fmt::format("{} faults:\n  {}{}", lines.size(), fmt::join(std::span(lines).first(shown), "\n  "), others)));
 }
 
 }  // namespace teratron

@@ -1,5 +1,5 @@
-// Values for a list of fields: defaults, then a TOML file, then the command line. Every fault is collected, one line
-// each, so that the user sees all of them at once and before anything starts.
+// Reads values of a list of fields: defaults, then a TOML file, then the command line. Faults are collected as lines,
+// so that the user sees all of them at once, before any work.
 #pragma once
 
 #include <filesystem>
@@ -15,7 +15,7 @@
 namespace teratron {
 
 enum class LiteralKind {
-  kUntyped,  // from the command line: the field decides what it is
+  kUntyped,  // of the command line: the field decides its type
   kInteger,
   kFloat,
   kBoolean,
@@ -27,26 +27,26 @@ struct Literal {
   std::string text;
 };
 
-// What one source says about one field.
+// Values of one field in one source.
 struct Setting {
   Field* field = nullptr;
   std::vector<Literal> values;
-  bool is_array = false;  // several values were written, or a TOML array
+  bool is_array = false;  // several values, or a TOML array
   std::string origin;     // "configs/a.toml:12"; empty: the command line
 };
 
-using FaultLines = std::vector<std::string>;        // for people
-inline constexpr std::size_t kMostFaultsTold = 20;  // more are counted
+using FaultLines = std::vector<std::string>;         // for people
+inline constexpr std::size_t kMostFaultsShown = 20;  // further ones are counted
 
-// Reads `--flag value`, `--flag=value`, `--switch`, `--switch=false` and arguments without a flag. A flag given twice
-// counts the last time, unless it repeats (then values add up); a list takes all the values up to the next flag. After
-// "--" there are no more flags.
+// Reads `--flag value`, `--flag=value`, `--switch`, `--switch=false` and arguments without a flag. The last of equal
+// flags counts, unless the field repeats. A list takes all values up to the next flag. After "--" there are no more
+// flags.
 std::vector<Setting> read_command_line(FieldList& fields, std::span<const std::string> arguments, FaultLines& lines);
 
-// The texts of configuration files, each read once: a pipe gives its text to the first reader alone.
+// Texts of configuration files, each read once: only the first reader of a pipe gets its text.
 class ConfigFiles {
  public:
-  // UserError as read_file, and the same one again where it is asked for again.
+  // Text of a file. UserError as read_file's, again at each call.
   const std::string& text(const std::filesystem::path& path);
 
  private:
@@ -56,32 +56,32 @@ class ConfigFiles {
   std::map<std::filesystem::path, Content> contents_;
 };
 
-// Reads TOML of `hidden_size = 768` lines, without tables. `name`: of the file, for messages. UserError: no TOML.
+// Reads TOML without tables: lines `hidden_size = 768`. `name`: the file's, for messages. UserError: not TOML.
 std::vector<Setting> read_config(FieldList& fields, std::string_view text, const std::string& name, FaultLines& lines);
 
-// What a user wrote, for messages: of long text the beginning, and how long it is.
+// Text of a user for messages: the beginning of a long text, and its length.
 std::string shortened(std::string_view text);
-// A message without control characters, which would cut it (zero) or command the terminal: "\x1b" in place of the byte.
-// Line ends and tabs stay.
+// Replaces control characters of a message, which would truncate it (zero) or control the terminal, by "\x1b" and the
+// like. Line ends and tabs stay.
 std::string printable(std::string_view message);
 
-// Stores the values, in the order of the fields (not of the settings), so that a preset comes before what refines it.
+// Stores the values in the order of the fields, so that a preset comes before fields that refine it.
 void apply_settings(FieldList& fields, std::span<const Setting> settings, FaultLines& lines);
 
-// All of the above: the configuration file that the command line names, then the command line, then what is missing.
-// Who reads a command line twice keeps `files`.
+// Reads the configuration file that the command line names, then the command line, then looks for missing fields. A
+// caller that reads a command line twice keeps `files`.
 FaultLines read_fields(FieldList& fields, std::span<const std::string> arguments);
 FaultLines read_fields(FieldList& fields, std::span<const std::string> arguments, ConfigFiles& files);
 
-// Adds faults of the values themselves, each with the file and line of every value in it that came from a file. A fault
-// of a value that is already reported is left out.
+// Adds faults of values, each with the file and line of every value in it that came from a file. Skips faults of values
+// that are already reported.
 void add_value_faults(const FieldList& fields, const Faults& faults, FaultLines& lines);
 
-// UserError with the first kMostFaultsTold of them and the number of the others; nothing happens if there are none.
+// Throws a UserError with the first kMostFaultsShown lines and the number of the others, if there are any lines.
 void throw_if_any(const FaultLines& lines);
 
-// Options from a command line, checked; `options` are the defaults. `Options` has a fields_of(Options&) and may have a
-// member Faults faults(). UserError with all faults: of the file, of the line and of the values.
+// Reads and checks options; `options` has the defaults. `Options` has a fields_of(Options&) and may have a member
+// Faults faults(). UserError: all faults of the file, the line and the values.
 template <class Options>
 Options read_options(std::span<const std::string> arguments, Options options) {
   FieldList fields = fields_of(options);

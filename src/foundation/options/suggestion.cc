@@ -6,7 +6,7 @@
 namespace teratron {
 
 std::size_t edit_distance(std::string_view a, std::string_view b) {
-  // distance[i][j] between the first i of a and the first j of b; three rows are enough.
+  // distance[i][j] between the first i letters of a and the first j of b. Three rows are enough.
   std::vector<std::size_t> before_last(b.size() + 1), last(b.size() + 1), row(b.size() + 1);
   for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
   for (std::size_t i = 1; i <= a.size(); ++i) {
@@ -26,7 +26,7 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 
 std::string nearest_name(std::string_view name, std::span<const std::string> names) {
   std::string nearest;
-  std::size_t least = std::max<std::size_t>(1, name.size() / 3) + 1;  // more wrong than right is not a slip
+  std::size_t least = std::max<std::size_t>(1, name.size() / 3) + 1;  // at most a third of the letters is wrong
   for (const std::string& known : names) {
     const std::size_t distance = edit_distance(name, known);
     if (distance < least) {

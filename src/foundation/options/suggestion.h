@@ -1,4 +1,4 @@
-// What the user probably meant: the known name nearest to one that is unknown.
+// Suggestions for misspelled names.
 #pragma once
 
 #include <span>
@@ -7,11 +7,11 @@
 
 namespace teratron {
 
-// The fewest single-character insertions, deletions, substitutions and swaps of neighbours between two words
-// (optimal string alignment).
+// Fewest single-character insertions, deletions, substitutions and swaps of neighbours between two words (optimal
+// string alignment).
 std::size_t edit_distance(std::string_view a, std::string_view b);
 
-// The nearest of `names`, or the one that `name` is the beginning of; empty if none is near enough to be meant.
+// Nearest of `names`, or the one that begins with `name`; empty: none is near enough.
 std::string nearest_name(std::string_view name, std::span<const std::string> names);
 
 }  // namespace teratron

@@ -2,13 +2,13 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <charconv>
 #include <map>
 #include <optional>
 
-#include "base/byte_text.h"
 #include "base/error.h"
 #include "base/files/file.h"
-#include "base/files/standard_input.h"
+#include "base/utf8.h"
 #include "options/foreign_flags.h"
 #include "options/output.h"
 #include "options/reading.h"
@@ -17,6 +17,8 @@
 
 namespace teratron {
 namespace {
+
+constexpr std::string_view kBytesMark = "bytes:";
 
 std::string with_underscores(std::string text) {
   std::replace(text.begin(), text.end(), '-', '_');
@@ -32,7 +34,7 @@ std::optional<Literal> literal_of(const toml::node& node) {
   return std::nullopt;
 }
 
-// The literals of a value or of an array of values; nothing for tables, dates and nested arrays.
+// Literals of a value or of an array of values; nullopt for tables, dates and nested arrays.
 std::optional<std::vector<Literal>> literals_of(const toml::node& node) {
   std::vector<Literal> literals;
   if (const toml::array* array = node.as_array()) {
@@ -104,7 +106,37 @@ struct TomlText {
 
 }  // namespace
 
-// Not toml++'s own formatting, which writes text with three single quotes in a row so that it cannot be read back.
+std::string as_utf8(std::string_view text) {
+  if (is_utf8(text) && !text.starts_with(kBytesMark)) return std::string(text);
+  std::string out(kBytesMark);
+  while (!text.empty()) {
+    const Utf8Step step = decode_utf8(text);
+    const bool is_kept = step.status == Utf8Status::kValid && text.front() != '%';
+    for (const char byte : text.substr(0, step.length)) {
+      out += is_kept ? std::string(1, byte) : fmt::format("%{:02X}", static_cast<unsigned char>(byte));
+    }
+    text.remove_prefix(step.length);
+  }
+  return out;
+}
+
+std::string from_utf8(std::string_view text) {
+  if (!text.starts_with(kBytesMark)) return std::string(text);
+  text.remove_prefix(kBytesMark.size());
+  std::string out;
+  while (!text.empty()) {
+    unsigned char byte = 0;
+    const std::string_view digits = text.substr(1, 2);
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), byte, 16);
+    const bool is_byte =
+        text.front() == '%' && digits.size() == 2 && error == std::errc() && end == digits.data() + digits.size();
+    out += is_byte ? static_cast<char>(byte) : text.front();
+    text.remove_prefix(is_byte ? 3 : 1);
+  }
+  return out;
+}
+
+// Replaces toml++'s own formatting, which writes three single quotes in a row such that it cannot read them back.
 std::string toml_text(const std::string& text) {
   std::string out = "\"";
   for (const char byte : as_utf8(text)) {
@@ -144,7 +176,7 @@ const std::string& ConfigFiles::text(const std::filesystem::path& path) {
 
 std::vector<Setting> read_config(FieldList& fields, std::string_view text, const std::string& name, FaultLines& lines) {
   std::vector<Setting> settings;
-  std::map<const Field*, std::string_view> keys;  // by which a field was set
+  std::map<const Field*, std::string_view> keys;  // key by which each field was set
   const toml::table table = parse_toml(text, name);
   for (const auto& [key, node] : table) {
     const std::string origin = fmt::format("{}:{}", name, key.source().begin.line);
@@ -154,8 +186,8 @@ std::vector<Setting> read_config(FieldList& fields, std::string_view text, const
       lines.push_back(
           fmt::format("'{}' is a table ({}); settings are written without tables", shortened(key.str()), origin));
     } else if (field == nullptr) {
-      // The nearest name is looked for among all flags; faults that are only counted don't need it.
-      lines.push_back(lines.size() < kMostFaultsTold ? unknown_key(fields, key.str(), origin) : "unknown key");
+      // Faults that are only counted need no search for the nearest name.
+      lines.push_back(lines.size() < kMostFaultsShown ? unknown_key(fields, key.str(), origin) : "unknown key");
     } else if (!literals) {
       field->given = field->wrong = true;
       lines.push_back(fmt::format("{} has no value that a setting can have ({})", key.str(), origin));

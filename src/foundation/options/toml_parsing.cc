@@ -9,8 +9,8 @@
 namespace teratron {
 namespace {
 
-// What follows the string that begins at `text`, which is not empty. A string of one line ends with it, closed or not:
-// the parser refuses it there.
+// Rest of `text` after the string at its beginning. A string of one line ends at the line's end even if it is not
+// closed; the parser refuses it there.
 std::string_view after_string(std::string_view text) {
   const char quote = text.front();
   const bool has_escapes = quote == '"';
@@ -24,8 +24,8 @@ std::string_view after_string(std::string_view text) {
   return text;
 }
 
-// The beginning of the first key that has too many parts. Dots stand between the parts of a key, once between the
-// digits of a number, and in strings and comments, which are passed over.
+// Beginning of the first key with too many parts. Dots separate the parts of a key. They also stand in numbers, once,
+// and in strings and comments, which are skipped.
 std::optional<std::string_view> find_deep_key(std::string_view text) {
   int parts = 1;
   while (!text.empty()) {

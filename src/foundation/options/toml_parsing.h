@@ -1,4 +1,4 @@
-// TOML (https://toml.io, version 1.0) as toml++ reads it, within limits.
+// TOML (https://toml.io, version 1.0) by toml++, within limits.
 #pragma once
 
 #include <toml++/toml.h>
@@ -8,11 +8,11 @@
 
 namespace teratron {
 
-// Parts of a key, as in [a.b.c] or a.b.c = 1. toml++ limits how deep values nest, but makes a table for each part and
-// frees tables by recursion, which takes a stack frame for each.
+// Limit of the parts of a key, as in [a.b.c]. toml++ makes a table for each part and frees tables by recursion, so deep
+// keys would exhaust the stack.
 inline constexpr int kMostKeyParts = 16;
 
-// UserError: not valid TOML, or a key of more parts. `name`: of the file, for messages.
+// Parses TOML. `name`: the file's, for messages. UserError: not valid, or a key of too many parts.
 toml::table parse_toml(std::string_view text, const std::string& name);
 
 }  // namespace teratron

@@ -9,7 +9,7 @@
 namespace teratron::svg {
 namespace {
 
-// Pixels. A picture is wider where the numbers above bars need it.
+// Pixels. The picture is wider if the numbers above bars need it.
 constexpr double kLeastBarsWidth = 720, kBarsHeight = 300, kBarsLeft = 60, kBarsRight = 20, kBarsTop = 64,
                  kBarsBottom = 40;
 
@@ -26,7 +26,7 @@ std::string text_of_bar(double value) { return fmt::format("{:.2f}", value); }
 constexpr int kValueSize = 11;
 constexpr double kBarsShare = 0.8;  // of a group's width
 
-// In which no bar is narrower than the widest number above one, and no group than its label.
+// Width of the picture. Bars are at least as wide as the widest number above one, groups as their labels.
 double width_of(const BarChart& chart) {
   double bar = 0, group = 0;
   for (const BarChart::Group& one : chart.groups) {

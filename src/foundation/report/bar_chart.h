@@ -1,4 +1,4 @@
-// Bars side by side as an SVG picture.
+// Bar charts as SVG pictures.
 #pragma once
 
 #include <string>
@@ -9,14 +9,14 @@ namespace teratron::svg {
 struct BarChart {
   struct Group {
     std::string label;
-    std::vector<double> values;  // one a series
+    std::vector<double> values;  // one per series
   };
-  std::string title, axis;          // what the bars are, what they measure
-  std::vector<std::string> series;  // one colour each
+  std::string title, axis;          // axis: the measured quantity
+  std::vector<std::string> series;  // names, each with a colour
   std::vector<Group> groups;
 };
 
-// The charts below one another.
+// Draws the charts below one another.
 std::string to_svg(const std::vector<BarChart>& charts);
 
 }  // namespace teratron::svg

@@ -10,7 +10,7 @@
 namespace teratron::svg {
 namespace {
 
-// Pixels. Beside its numbers the y axis has its title, which reads upwards and takes kTitleColumn.
+// Pixels. kTitleColumn is the column of the y axis's title, which reads upwards.
 constexpr double kLinesWidth = 560, kLinesHeight = 380, kLinesTop = 40, kLinesBottom = 84, kLinesRight = 24;
 constexpr double kTitleColumn = 26, kLabelGap = 8, kLegendRow = 18;
 constexpr int kLabelSize = 12;
@@ -65,7 +65,7 @@ class LinePlot {
     }
   }
 
-  // Of every line; one more at the end. A name that has no room begins a row.
+  // Legend positions of all lines, and the end's. A name without room begins a row.
   static std::vector<LegendPlace> legend_of(const LineChart& chart) {
     std::vector<LegendPlace> places(1);
     for (const LineChart::Line& line : chart.lines) {

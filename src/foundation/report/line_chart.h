@@ -1,4 +1,4 @@
-// Lines over a logarithmic x axis as an SVG picture.
+// Line charts over a logarithmic x axis as SVG pictures.
 #pragma once
 
 #include <string>
@@ -10,16 +10,15 @@ namespace teratron::svg {
 struct LineChart {
   struct Line {
     std::string name;
-    std::vector<std::pair<double, double>> points;       // x, from left to right, above 0; y, at least y_least
-    std::vector<std::pair<double, double>> spread = {};  // the least and the largest y at each point; empty: not shown
+    std::vector<std::pair<double, double>> points;       // x > 0, ascending; y >= y_least
+    std::vector<std::pair<double, double>> spread = {};  // least and largest y at each point; empty: not drawn
   };
   std::string title, x_axis, y_axis;
   std::vector<Line> lines;
-  double y_least = 0;  // where the y axis begins
+  double y_least = 0;  // beginning of the y axis
 };
 
-// Every point is marked, and every x labelled where there is room. InternalError where a coordinate is out of its
-// range.
+// Draws the chart. It marks every point, and labels every x that has room. InternalError: a coordinate is out of range.
 std::string to_svg(const LineChart& chart);
 
 }  // namespace teratron::svg

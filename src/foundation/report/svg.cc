@@ -37,7 +37,7 @@ struct Unit {
   std::string_view suffix;
 };
 
-// Below 100,000 plain digits are read faster than a suffix.
+// Numbers below 100,000 have no suffix: plain digits read faster.
 Unit unit_for(double largest) {
   constexpr std::array<Unit, 4> kUnits = {{{1e12, "T"}, {1e9, "G"}, {1e6, "M"}, {1e3, "k"}}};
   if (largest < 1e5) return {1, ""};

@@ -1,5 +1,5 @@
-// The one writer of SVG pictures, which any browser shows: elements, escaping, and ticks of axes. Coordinates are
-// pixels from the top left corner; text is in a sans-serif font.
+// Writer of SVG pictures: elements, escaping, and ticks of axes. Coordinates are pixels from the top left corner. Text
+// is in a sans-serif font.
 #pragma once
 
 #include <span>
@@ -10,7 +10,7 @@
 
 namespace teratron::svg {
 
-// As every picture begins.
+// Beginning of every picture.
 inline constexpr std::string_view kBeginning = "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"";
 
 enum class Anchor { kStart, kMiddle, kEnd };
@@ -19,9 +19,9 @@ class Drawing {
  public:
   Drawing(double width, double height);  // white
 
-  // The baseline is at y; the anchor is the part of the text that lies at x.
+  // Writes text with its baseline at y. The anchor is the part of the text at x.
   void text(double x, double y, Anchor anchor, int size, std::string_view text);
-  // Reads upwards; its middle is at (x, y).
+  // Writes text upwards with its middle at (x, y).
   void text_upwards(double x, double y, int size, std::string_view text);
   void rectangle(double x, double y, double width, double height, std::string_view fill);
   void block(double x, double y, double width, double height, std::string_view fill);  // with a thin white edge
@@ -35,17 +35,18 @@ class Drawing {
   std::string svg_;
 };
 
-// The n-th series of a chart; colours repeat after the fourth.
+// Colour of the n-th series of a chart; colours repeat after the eighth.
 std::string_view series_color(std::size_t n);
 
-// At least the width of the text in pixels.
+// Upper bound of the width of the text, in pixels.
 double text_width(std::string_view text, int size);
 
 // Round values (1, 2, 2.5 or 5 times a power of ten apart) from 0 to at least `largest`, at most `most` + 1 of them.
 // `largest` is finite and not negative.
 std::vector<double> ticks(double largest, int most);
 
-// As few digits as tell the values apart, all in one unit: "0.5", "5500", "250k", "1.5M"; never an exponent up to 1e18.
+// Labels with the fewest digits that distinguish the values, all in one unit: "0.5", "5500", "250k", "1.5M". Values up
+// to 1e18 have no exponent.
 std::vector<std::string> tick_labels(std::span<const double> values);
 
 }  // namespace teratron::svg

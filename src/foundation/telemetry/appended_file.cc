@@ -26,7 +26,7 @@ void AppendedFile::append(std::string_view bytes) {
     if (put < 0 && errno == EINTR) continue;
     if (put < 0) {
       const int error = errno;
-      // What follows a half record could not be read. Of what a pipe was given nothing can be taken back.
+      // Readers fail at half a record, so the file is cut back. A pipe cannot be.
       const bool can_follow = is_file_ && ::ftruncate(descriptor_, end) == 0;
       if (!can_follow || pending_.size() > kMostPending) pending_.clear();
       throw_write_error(path_, error);

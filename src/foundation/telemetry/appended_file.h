@@ -1,4 +1,4 @@
-// A file that grows at its end, so that other programs can follow it.
+// File that grows at its end, for other programs to follow.
 #pragma once
 
 #include <filesystem>
@@ -11,15 +11,15 @@ class AppendedFile {
  public:
   static constexpr std::size_t kMostPending = std::size_t{16} << 20;
 
-  // Opens `path`, a file, pipe or device, and makes it if it is missing; its folder must exist. EnvironmentError.
+  // Opens a file, pipe or device. A missing file is made; its folder must exist. EnvironmentError.
   explicit AppendedFile(std::filesystem::path path);
   AppendedFile(const AppendedFile&) = delete;
   AppendedFile& operator=(const AppendedFile&) = delete;
   ~AppendedFile();
 
-  // On return the bytes are in the file, for all readers. EnvironmentError, as AtomicFile's (base/files/file.h): then a
-  // file has nothing of them, and they are written before those of the next call; of more than kMostPending such bytes
-  // all are lost.
+  // Appends whole records: on return readers see all the bytes. EnvironmentError as AtomicFile's (base/files/file.h):
+  // the file then has none of them, and the next call writes them first. If more than kMostPending bytes wait, all of
+  // them are lost.
   void append(std::string_view bytes);
 
  private:

@@ -1,4 +1,4 @@
-// How far the reading or writing of a checkpoint is, measured by the checksums that go with it.
+// Progress of reading or writing a checkpoint, measured by its checksums.
 #pragma once
 
 #include <cstdint>
@@ -8,10 +8,10 @@
 
 namespace teratron {
 
-// What Checksums take in from now on, as a share of `bytes`.
+// Bytes that Checksums take from now on, as a share of `bytes`.
 LongTask::Share share_of_checksums(std::uint64_t bytes);
 
-// Of all files below it.
+// Bytes of all files below a folder.
 std::uint64_t bytes_of_folder(const std::filesystem::path& folder);
 
 }  // namespace teratron

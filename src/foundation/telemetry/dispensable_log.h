@@ -1,5 +1,5 @@
-// A log that a run can do without: where it cannot be written, as on a full disk, that is said once, and the run goes
-// on. What a log keeps of that time, it writes when there is room again (appended_file.h).
+// Log that a run can do without. If it cannot be written, as on a full disk, a warning is reported once and the run
+// goes on. Records of that time are written when there is space again (appended_file.h).
 #pragma once
 
 #include <fmt/format.h>
@@ -18,15 +18,15 @@ template <class Log>
 class DispensableLog {
  public:
   using Open = std::function<std::unique_ptr<Log>()>;
-  using Tell = std::function<void(const std::string&)>;
+  using Report = std::function<void(const std::string&)>;
 
-  // Opens it at once, so that what is wrong with its place is told before the run; where there is only no room, it is
-  // opened when there is. Throws what `open` does, but for NoSpaceError.
-  DispensableLog(Open open, Tell tell) : open_(std::move(open)), tell_(std::move(tell)) {
+  // Opens the log at once, so that errors of its path come before the run. Without space it is opened later. Throws
+  // errors of `open` other than NoSpaceError.
+  DispensableLog(Open open, Report report) : open_(std::move(open)), report_(std::move(report)) {
     try {
       log_ = open_();
     } catch (const NoSpaceError& error) {
-      tell_once(error);
+      report_once(error);
     }
   }
 
@@ -37,23 +37,23 @@ class DispensableLog {
       if (!log_) log_ = open_();
       write(*log_);
     } catch (const std::exception& error) {
-      tell_once(error);
+      report_once(error);
     }
   }
 
  private:
-  void tell_once(const std::exception& error) {
-    if (!told_) tell_(fmt::format("warning: {}; the run goes on", error.what()));
-    told_ = true;
+  void report_once(const std::exception& error) {
+    if (!is_reported_) report_(fmt::format("warning: {}; the run goes on", error.what()));
+    is_reported_ = true;
   }
 
-  static constexpr double kBetweenTrials = 1;  // seconds: opening a long log anew takes time
+  static constexpr double kBetweenTrials = 1;  // seconds; opening a long log takes time
 
   Open open_;
-  Tell tell_;
+  Report report_;
   std::unique_ptr<Log> log_;
-  bool told_ = false;
-  double opens_at_ = 0;  // on the monotonic clock, if it is not open
+  bool is_reported_ = false;
+  double opens_at_ = 0;  // time of the next try, on the monotonic clock
 };
 
 }  // namespace teratron

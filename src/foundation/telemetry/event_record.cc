@@ -23,7 +23,7 @@ constexpr std::array<std::uint32_t, 256> crc_table() {
   return table;
 }
 
-// So that the checksum of data that hold checksums is none of these again.
+// Masks a checksum, so that data that contain checksums get a different one.
 std::uint32_t masked_crc(std::string_view bytes) { return std::rotr(crc32c(bytes), 15) + 0xA282EAD8; }
 
 template <class T>
@@ -40,7 +40,7 @@ T value_of(std::string_view bytes) {
   return value;
 }
 
-// Protobuf: every field is its number and kind, then the value.
+// Protobuf writes the number and kind of a field, then its value.
 enum Kind : std::uint8_t { kVarint = 0, kFixed64 = 1, kBytes = 2, kFixed32 = 5 };
 
 std::string varint(std::uint64_t value) {
@@ -82,7 +82,7 @@ std::string text_value(const std::string& text) {
          field(ValueField::kMetadata, plugin);
 }
 
-// Takes fields off a message's beginning.
+// Reads the fields of a message, in order.
 class MessageReader {
  public:
   explicit MessageReader(std::string_view message) : rest_(message) {}
@@ -93,7 +93,7 @@ class MessageReader {
     std::string_view bytes;     // the other kinds
   };
 
-  // Nothing at the end, or where this is no message.
+  // Next field; nullopt at the end or in data that is no message.
   std::optional<Value> next() {
     const std::optional<std::uint64_t> key = read_varint();
     if (!key) return std::nullopt;
@@ -152,7 +152,7 @@ std::uint32_t crc32c(std::string_view bytes) {
 
 std::string record_of(const Event& event) {
   std::string message = field(EventField::kWallTime, event.wall_time);
-  if (event.step != 0) message += field(EventField::kStep, event.step);  // 0 is what protobuf leaves out
+  if (event.step != 0) message += field(EventField::kStep, event.step);  // protobuf omits 0
   if (!event.file_version.empty()) message += field(EventField::kFileVersion, event.file_version);
   std::string summary;
   const auto add = [&](const std::string& tag, const std::string& value) {

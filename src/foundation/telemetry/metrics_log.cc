@@ -14,10 +14,10 @@ struct TrimmedLog {
   std::int64_t dropped_lines = 0;
 };
 
-// What of a log goes on into the run that resumes from `iteration`.
+// Point from which a run resumes.
 struct Resumption {
   std::int64_t iteration;
-  std::vector<std::string> unwanted;  // metrics whose lines of `iteration` go too
+  std::vector<std::string> unwanted;  // metrics whose lines of `iteration` are dropped too
 };
 
 bool is_kept(std::string_view line, std::int64_t number, const Resumption& resumption,
@@ -54,7 +54,7 @@ TrimmedLog trim(std::string_view text, const Resumption& resumption, const std::
 }  // namespace
 
 MetricsLog::MetricsLog(std::filesystem::path path, std::int64_t iteration, std::vector<std::string> unwanted) {
-  if (std::filesystem::is_regular_file(path)) {  // a pipe or device has nothing to trim and may never end
+  if (std::filesystem::is_regular_file(path)) {  // a pipe or device holds nothing to trim and may never end
     const TrimmedLog trimmed = trim(read_file(path), {iteration, std::move(unwanted)}, path);
     dropped_lines_ = trimmed.dropped_lines;
     if (dropped_lines_ > 0) write_file_atomically(path, trimmed.kept);

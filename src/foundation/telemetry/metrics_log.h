@@ -1,4 +1,4 @@
-// metrics.jsonl: what was measured, one JSON object a line, so that any tool can follow a run while it goes on.
+// metrics.jsonl: one JSON object per line, which any tool can follow while a run goes on.
 #pragma once
 
 #include <cstdint>
@@ -19,13 +19,12 @@ using Metric = std::pair<std::string_view, MetricValue>;
 
 class MetricsLog {
  public:
-  // Opens `path` to append to; its folder must exist. A run that goes on from `iteration` passes it: lines of later
-  // iterations, which it will write again, are dropped, and so are a last line that a crash cut short and those lines
-  // of `iteration` itself that hold one of `unwanted`: what the run before measured because it ended there. UserError:
-  // the file holds something else. EnvironmentError: it cannot be written.
+  // Opens `path` to append to; its folder must exist. `iteration`: where the run resumes. Drops later lines, a torn
+  // last line, and lines of `iteration` that contain a key of `unwanted`. UserError: the file holds something else.
+  // EnvironmentError: it cannot be written.
   MetricsLog(std::filesystem::path path, std::int64_t iteration, std::vector<std::string> unwanted = {});
 
-  // Appends {"iteration": ..., metrics in this order}; on return the line is in the file. Doubles read back exactly;
+  // Appends {"iteration": ..., metrics in this order}. On return the line is in the file. Doubles read back exactly;
   // those that are not finite become null. EnvironmentError.
   void write(std::int64_t iteration, const std::vector<Metric>& metrics);
 

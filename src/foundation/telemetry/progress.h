@@ -1,5 +1,5 @@
-// How a training run goes, for the person who watches it: a live line on a terminal, which stays every so many
-// iterations; elsewhere a line every so many iterations with the fields of Megatron-LM's log.
+// Progress of a training run, for people. On a terminal it is a live line, of which one stays every log_interval
+// iterations. Elsewhere it is a line every log_interval iterations with the fields of Megatron-LM's log.
 #pragma once
 
 #include <cstdint>
@@ -14,38 +14,38 @@ namespace teratron {
 
 struct ProgressScale {
   std::int64_t total_iterations = 0;
-  std::int64_t log_interval = 10;  // iterations a line; also what is averaged over
+  std::int64_t log_interval = 10;  // iterations per line, and of an average
   std::int64_t total_samples = 0;
   double flops_per_token = 0;
-  double peak_flops = 0;  // a second, of all ranks; 0: not known, and MFU (their use by the model) is not shown
+  double peak_flops = 0;  // per second, all ranks; 0: unknown, and MFU (the model's use of it) is not shown
 };
 
 struct ProgressPoint {
-  std::int64_t iteration = 0;          // just done, counted from 1
-  std::int64_t global_batch_size = 0;  // of this iteration: it may grow over a run
+  std::int64_t iteration = 0;          // the one just done, counted from 1
+  std::int64_t global_batch_size = 0;  // of this iteration; it may grow over a run
   std::int64_t consumed_samples = 0;
   std::int64_t tokens = 0;  // of this iteration, without padding
   double loss = 0, gradient_norm = 0, learning_rate = 0;
-  double seconds = 0;  // that the iteration took
+  double seconds = 0;  // of this iteration
 };
 
 class Progress {
  public:
-  // Writes to `file`, which must outlive it: a live line of at most `columns`, or lines where that is 0
-  // (terminal_columns() tells).
+  // Writes to `file`, which must outlive it: a live line of at most `columns` (terminal_columns()), or lines where that
+  // is 0.
   Progress(std::FILE* file, int columns, const ProgressScale& scale);
 
   void iteration(const ProgressPoint& point);
-  // A line about something else (a validation, a checkpoint), above the live line.
+  // Writes another line (a validation, a checkpoint) above the live line.
   void message(std::string_view text);
 
-  // What the points say, as it would be shown; averages over the last log_interval of them.
+  // Lines of the points so far, averaged over the last log_interval.
   std::string live_line() const;
   std::string log_line() const;
 
  private:
   double mean(double ProgressPoint::*member) const;
-  // Over the points that are averaged, of a count that each has.
+  // Rate of a count over the averaged points.
   double per_second(std::int64_t ProgressPoint::*count) const;
   double flops_per_second() const { return per_second(&ProgressPoint::tokens) * scale_.flops_per_token; }
   std::string use_of_peak() const;  // "43.2 %"

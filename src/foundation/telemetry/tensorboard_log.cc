@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// TensorBoard reads what has this in its name, in the order of names.
+// TensorBoard reads files with this in their names, in the order of names.
 constexpr std::string_view kPrefix = "events.out.tfevents.", kSuffix = ".teratron";
 
 std::string host_name() {
@@ -35,7 +35,7 @@ std::vector<fs::path> event_files(const fs::path& folder) {
 
 bool is_ours(const fs::path& file) { return file.string().ends_with(kSuffix); }
 
-// The second that a file's name begins with, 0 if none.
+// Second in a file's name; 0: none.
 std::int64_t second_of(const fs::path& file) {
   const std::string name = file.filename().string();
   std::int64_t second = 0;
@@ -43,29 +43,23 @@ std::int64_t second_of(const fs::path& file) {
   return second;
 }
 
-// Files of one second would come in any order.
+// Name of a new file. Its second is later than all others: the order of files of one second is undefined.
 fs::path next_file(const fs::path& folder) {
   auto second = static_cast<std::int64_t>(wall_seconds());
   for (const fs::path& file : event_files(folder)) second = std::max(second, second_of(file) + 1);
   return folder / fmt::format("{}{:010}.{}.{}{}", kPrefix, second, host_name(), ::getpid(), kSuffix);
 }
 
-// How many records were dropped.
-std::int64_t trim(const fs::path& file, const TensorBoardLog::Keeps& keeps) {
+// Drops records of a file.
+void trim(const fs::path& file, const TensorBoardLog::Keeps& keeps) {
   const std::string content = read_file(file);
   std::string_view rest = content;
   std::string kept;
-  std::int64_t dropped = 0;
   while (const std::optional<EventRecord> record = first_record(rest)) {
-    if (record->tag.empty() || keeps(record->step, record->tag)) {
-      kept += record->bytes;
-    } else {
-      ++dropped;
-    }
+    if (record->tag.empty() || keeps(record->step, record->tag)) kept += record->bytes;
     rest.remove_prefix(record->bytes.size());
   }
   if (kept.size() < content.size()) write_file_atomically(file, kept);
-  return dropped;
 }
 
 }  // namespace
@@ -73,7 +67,7 @@ std::int64_t trim(const fs::path& file, const TensorBoardLog::Keeps& keeps) {
 TensorBoardLog::TensorBoardLog(const fs::path& folder, const Keeps& keeps) {
   make_folders(folder);
   for (const fs::path& file : event_files(folder)) {
-    if (is_ours(file)) dropped_records_ += trim(file, keeps);
+    if (is_ours(file)) trim(file, keeps);
   }
   const fs::path file = next_file(folder);
   file_.emplace(file);
@@ -81,7 +75,7 @@ TensorBoardLog::TensorBoardLog(const fs::path& folder, const Keeps& keeps) {
     file_->append(record_of({.wall_time = wall_seconds(), .file_version = "brain.Event:2"}));
   } catch (const EnvironmentError&) {
     std::error_code error;
-    fs::remove(file, error);  // of no use, and who tries again begins another
+    fs::remove(file, error);  // the next try begins another file
     throw;
   }
 }

@@ -1,4 +1,4 @@
-// Event files that TensorBoard shows: curves over steps.
+// Event files of TensorBoard: curves and texts over steps.
 #pragma once
 
 #include <cstdint>
@@ -18,34 +18,30 @@ namespace teratron {
 
 class TensorBoardLog {
  public:
-  // Whether the record at `step` whose first value has this tag is one of the run that goes on.
+  // Whether a resumed run keeps an earlier record, by its step and the tag of its first value.
   using Keeps = std::function<bool(std::int64_t step, std::string_view tag)>;
 
-  // Begins a file in `folder`, which is made if it is missing, after the files that are there. Of those that a
-  // TensorBoardLog has written, records that `keeps` refuses are dropped, and so is what a crash cut short.
+  // Begins a file in `folder`, which is made if missing, after the files there. In files of earlier TensorBoardLogs it
+  // drops records that `keeps` rejects, and torn ones. EnvironmentError.
   //
-  // TensorBoard itself would hide them by a SessionLog.START record, or where steps go back. But the first drops what
-  // stands at larger steps under all tags alike, so curves over samples would go with those over iterations; and not
-  // all its readers do the second. EnvironmentError.
+  // A SessionLog.START record would make TensorBoard hide them, but under all tags by the same step: curves over
+  // samples would vanish with those over iterations.
   TensorBoardLog(const std::filesystem::path& folder, const Keeps& keeps);
 
-  // Points of several curves at one step: a record.
+  // Record: points of several curves at one step.
   struct Points {
     std::int64_t step = 0;
     std::vector<std::pair<std::string, float>> values;
   };
-  // Of one moment, written at one go.
+  // Writes records of one moment together.
   void scalars(std::vector<Points> points, double wall_time = wall_seconds());
 
   void text(std::int64_t step, const std::string& tag, const std::string& text);
 
-  std::int64_t dropped_records() const { return dropped_records_; }
-
-  // Whether a TensorBoardLog has written here.
+  // Whether `folder` holds files of a TensorBoardLog.
   static bool holds_records(const std::filesystem::path& folder);
 
  private:
-  std::int64_t dropped_records_ = 0;
   std::optional<AppendedFile> file_;
 };
 

@@ -13,7 +13,7 @@ using Json = nlohmann::ordered_json;
 
 std::string line_of(const Json& event) { return event.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
-// To the nanosecond, which is what clocks give.
+// Rounds to nanoseconds, the resolution of clocks.
 double microseconds(double seconds) { return std::round(seconds * 1e9) / 1e3; }
 
 }  // namespace

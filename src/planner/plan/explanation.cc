@@ -34,10 +34,10 @@ std::string groups_text(const MeshShape& shape, const Cluster& cluster) {
   const auto row = [&](const char* name, const std::vector<std::vector<int>>& groups) {
     table.row({name, fmt::format("{} of {}", groups.size(), groups.front().size()), text_of(groups)});
   };
-  const std::vector<std::vector<int>> tensor = groups_of(shape, &RankPlace::tensor);
+  const std::vector<std::vector<int>> tensor = groups_of(shape, &RankCoordinates::tensor);
   row("tensor", tensor);
-  row("pipeline", groups_of(shape, &RankPlace::pipeline));
-  row("data", groups_of(shape, &RankPlace::data));
+  row("pipeline", groups_of(shape, &RankCoordinates::pipeline));
+  row("data", groups_of(shape, &RankCoordinates::data));
   std::string text = "Groups of ranks (Megatron-LM, Figure 8)\n" + table.text();
   if (shape.tensor == 1 || cluster.links.size() < 2) return text;
   const std::int64_t across = groups_across_hosts(tensor, cluster);
@@ -75,10 +75,10 @@ std::string loss_text(const ModelConfig& model, std::int64_t tensor) {
 
 }  // namespace
 
-std::vector<std::vector<int>> groups_of(const MeshShape& shape, GroupRank RankPlace::*axis) {
+std::vector<std::vector<int>> groups_of(const MeshShape& shape, GroupRank RankCoordinates::*axis) {
   std::map<std::array<int, 3>, std::vector<int>> groups;
   for (int rank = 0; rank < shape.ranks(); ++rank) {
-    RankPlace place = rank_place(shape, rank);
+    RankCoordinates place = rank_coordinates(shape, rank);
     (place.*axis).rank = 0;
     groups[{place.data.rank, place.pipeline.rank, place.tensor.rank}].push_back(rank);
   }

@@ -5,13 +5,13 @@
 #include <vector>
 
 #include "cluster/cluster.h"
-#include "comm/rank_place.h"
+#include "comm/rank_coordinates.h"
 #include "train/config/config.h"
 
 namespace teratron::plan {
 
 // The ranks of each group along one axis (Megatron-LM, Figure 8), groups in the order of their first ranks.
-std::vector<std::vector<int>> groups_of(const MeshShape& shape, GroupRank RankPlace::*axis);
+std::vector<std::vector<int>> groups_of(const MeshShape& shape, GroupRank RankCoordinates::*axis);
 
 // The number of groups whose ranks lie on several hosts; 0 where one host has all devices.
 std::int64_t groups_across_hosts(const std::vector<std::vector<int>>& groups, const Cluster& cluster);

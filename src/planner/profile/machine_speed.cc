@@ -14,8 +14,8 @@
 #include "base/files/cache_folder.h"
 #include "base/files/checksum.h"
 #include "base/files/file.h"
-#include "base/host/host_memory.h"
 #include "base/host/monotonic_clock.h"
+#include "base/host/resources.h"
 #include "base/host/threads.h"
 #include "base/philox.h"
 

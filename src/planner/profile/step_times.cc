@@ -59,7 +59,7 @@ StepClock::StepClock(const ProfileRequest& request, const pipeline::Schedule& sc
                      const std::vector<std::int64_t>& slices, const std::shared_ptr<Mesh>& mesh, Backend& backend)
     : slices_(slices.size()),
       backend_(backend),
-      model_(make_model(request.model, mesh->place().tensor)),
+      model_(make_model(request.model, mesh->coordinates().tensor)),
       executor_(backend, *model_, options_of(request, schedule, slices), mesh),
       parameters_(executor_.parameters()) {
   executor_.allocate();

@@ -16,7 +16,7 @@
 
 namespace teratron::simulation {
 
-// Ranks are numbered as comm/rank_place.h does: tensor innermost, then pipeline, data outermost.
+// Ranks are numbered as comm/rank_coordinates.h does: tensor innermost, then pipeline, data outermost.
 struct PipelineWork {
   pipeline::Schedule schedule;
   pipeline::Costs costs;  // milliseconds of passes on a stage's ranks; transfers are not used

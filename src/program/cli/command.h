@@ -1,16 +1,15 @@
-// How a subcommand is written. A file of src/program/cli holds one subcommand:
+// Interface of a subcommand. A file of src/program/cli holds one:
 //
-//   struct DataInfoOptions { std::filesystem::path file, json; };   what the user can say, with its defaults
+//   struct DataInfoOptions { std::filesystem::path file, json; };   options with their defaults
 //   FieldList fields_of(DataInfoOptions& options);                  the flags and arguments (options/fields.h)
-//   Faults DataInfoOptions::faults() const;                         optional: what is wrong, beside ranges of fields
+//   Faults DataInfoOptions::faults() const;                         optional: faults beside ranges of fields
 //   void run(const DataInfoOptions& options);                       does it; errors are exceptions (base/error.h)
 //
 // and one function, listed in commands.h, that returns
 //
 //   make_command<DataInfoOptions>("data info", "shows what a tokenised corpus holds", run);
 //
-// --help, unknown flags, missing arguments, outputs that are inputs too (files_of_command.h) and exit codes are taken
-// care of.
+// --help, unknown flags, missing arguments, outputs that are inputs too, and exit codes need no work.
 #pragma once
 
 #include <functional>
@@ -18,24 +17,33 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "base/faults.h"
-#include "cli/files_of_command.h"
 #include "options/output.h"
 #include "options/reading.h"
 
 namespace teratron {
 
+// Field::written_endings of a corpus (PREFIX.bin and the rest), and of a name that may also be a file of JSON lines.
+std::vector<std::string> corpus_files();
+std::vector<std::string> corpus_or_lines();
+
+// Compares the files of a command before it runs (files_of_command.cc). UserError: it would write a file that it reads,
+// by any name, or write one twice; --json would replace a file that holds no JSON; it would read standard input or
+// another pipe twice. A folder or pattern stands for the files that commands read in it.
+void require_separate_files(const FieldList& fields);
+
 using FieldText = std::function<std::string(const FieldList&)>;
 
 struct Command {
   std::string name;                                       // one or two words: "train", "tokenizer encode"
-  std::string summary;                                    // what it does, in the third person, without a full stop
-  std::function<std::string(const FieldText&)> text;      // made of its flags and arguments, with their defaults
-  std::function<void(std::span<const std::string>)> run;  // with the arguments after the name
+  std::string summary;                                    // in the third person, without a full stop
+  std::function<std::string(const FieldText&)> text;      // text made of its fields with their defaults
+  std::function<void(std::span<const std::string>)> run;  // takes the arguments after the name
 };
 
-// `defaults` makes the options that the command line is read into.
+// Makes a command. `defaults` makes the options that the command line changes.
 template <class Options>
 Command make_command(std::string_view name, std::string_view summary, void (*run)(const Options&),
                      std::function<Options()> defaults) {

@@ -1,4 +1,4 @@
-// All subcommands of the binary.
+// All subcommands of the program.
 #pragma once
 
 #include <vector>
@@ -7,8 +7,8 @@
 
 namespace teratron {
 
-// Every command, in the order of --help. ONE(data_info): a file of cli/ defines `Command data_info_command()`.
-// EACH(score): one defines `std::vector<Command> score_commands()`, a command for each task or stage.
+// Table of all commands, in the order of --help. ONE(data_info): a file of cli/ defines `Command data_info_command()`.
+// EACH(score): a file defines `std::vector<Command> score_commands()`, a command for each task or stage.
 #define TERATRON_COMMANDS(ONE, EACH) \
   ONE(train)                         \
   ONE(finetune)                      \

@@ -1,4 +1,4 @@
-// teratron completion: scripts with which shells complete its command lines.
+// teratron completion: completion scripts for shells.
 #include <fmt/ranges.h>
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 #include "base/version.h"
 #include "cli/commands.h"
 #include "cli/report.h"
-#include "options/completion.h"
+#include "options/output.h"
 
 namespace teratron {
 namespace {
@@ -27,8 +27,8 @@ FieldList fields_of(CompletionOptions& o) {
   return list;
 }
 
-// Command lines are walked from the left, as options/command_line.cc does it. bash cuts words at "=", so that
-// --flag=value are three.
+// Functions of the bash script. They walk command lines from the left, as options/command_line.cc. bash cuts words at
+// "=", so --flag=value is three words.
 constexpr std::string_view kBashFunctions = R"bash(
 _teratron_value() {  # what completes it, and its beginning
   local words=${1%\*} found

@@ -1,5 +1,4 @@
-#include "cli/files_of_command.h"
-
+// Comparison of the files that a command reads and writes.
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -13,6 +12,7 @@
 #include "base/error.h"
 #include "base/files/file.h"
 #include "base/files/free_place.h"
+#include "cli/command.h"
 #include "data/text/content.h"
 #include "data/text/input_files.h"
 #include "data/text/json_scanner.h"
@@ -23,7 +23,7 @@ namespace {
 namespace fs = std::filesystem;
 using Paths = std::vector<fs::path>;
 
-// The paths that a field holds. Words are paths where they name corpora or files of documents.
+// Paths of a field. Words are paths if they name corpora or files of documents.
 Paths paths_in(const Field& field) {
   if (const auto* const* path = std::get_if<fs::path*>(&field.target)) return {**path};
   if (const auto* const* paths = std::get_if<std::vector<fs::path>*>(&field.target)) return **paths;
@@ -32,7 +32,7 @@ Paths paths_in(const Field& field) {
   return {(*words)->begin(), (*words)->end()};
 }
 
-// The files of tokenizers and models.
+// Whether `file` is one of a tokenizer or model.
 bool is_of_model(const fs::path& file) {
   constexpr auto kNames = std::to_array<std::string_view>(
       {"vocab.json", "merges.txt", "vocab.txt", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json",
@@ -55,7 +55,7 @@ void add_folder(const fs::path& folder, bool has_model, Paths& read) {
       std::to_array<std::string_view>({".txt", ".jsonl", ".html", ".htm", ".xhtml", ".warc", ".tsv"});
   try {
     std::ranges::move(find_input_files(std::span(&folder, 1), kEndings), std::back_inserter(read));
-  } catch (const UserError&) {  // the command tells
+  } catch (const UserError&) {  // the command reports it
   }
 }
 
@@ -77,12 +77,12 @@ void add_matches(const fs::path& named, bool has_model, Paths& read) {
       for (const fs::path& match : find_matches(named.string() + std::string(ending))) {
         add_read(match, has_model, read);
       }
-    } catch (const UserError&) {  // the command tells
+    } catch (const UserError&) {  // the command reports it
     }
   }
 }
 
-// Standard input and other pipes give what they hold once.
+// UserError: standard input or another pipe is named twice, and can be read once.
 void require_read_once(const Paths& read) {
   struct stat input {};
   const bool has_input = ::fstat(0, &input) == 0;
@@ -100,7 +100,7 @@ void require_read_once(const Paths& read) {
   }
 }
 
-// Whether a file to replace holds JSON: one value, or an object a line where `may_be_lines`; or nothing.
+// Whether a file holds one JSON value, or JSON lines if `may_be_lines`, or nothing.
 bool holds_json(const fs::path& file, bool may_be_lines) {
   std::string head(kContentHead, '\0');
   FileReader reader(file);
@@ -110,9 +110,9 @@ bool holds_json(const fs::path& file, bool may_be_lines) {
   head.resize(size);
   if (is_blank(head)) return true;
   JsonScanner scanner;
-  const std::size_t behind = scanner.scan(head);
+  const std::size_t end = scanner.scan(head);
   if (scanner.is_invalid() || (size < kContentHead && !scanner.is_complete())) return false;
-  const std::string_view rest = std::string_view(head).substr(behind);
+  const std::string_view rest = std::string_view(head).substr(end);
   return is_blank(rest) || (may_be_lines && rest.substr(rest.find_first_not_of(" \t\r\n")).starts_with('{'));
 }
 

@@ -1,4 +1,4 @@
-// teratron flags: what other programs call our flags.
+// teratron flags: table of other programs' flags and ours.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,7 +15,7 @@ struct FlagsOptions {};
 
 FieldList fields_of(FlagsOptions&) { return {}; }
 
-// As the program's users type it.
+// Flag as users of its program type it.
 std::string spelled(const ForeignFlag& flag) {
   std::string name(flag.name);
   if (flag.program == ForeignProgram::kLlmC) return "-" + name;
@@ -23,7 +23,7 @@ std::string spelled(const ForeignFlag& flag) {
   return "--" + name;
 }
 
-// A table in Markdown, which a terminal shows as well.
+// Prints a table in Markdown, which is readable on a terminal, too.
 void run(const FlagsOptions&) {
   using Row = std::array<std::string, 4>;
   std::vector<Row> rows = {{"program", "its flag", "here", ""}};
@@ -54,6 +54,6 @@ void run(const FlagsOptions&) {
 
 }  // namespace
 
-Command flags_command() { return make_command<FlagsOptions>("flags", "shows what other programs call our flags", run); }
+Command flags_command() { return make_command<FlagsOptions>("flags", "maps the flags of other programs to ours", run); }
 
 }  // namespace teratron

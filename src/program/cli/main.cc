@@ -1,4 +1,4 @@
-// The teratron binary: runs the subcommand that the first words name.
+// Program `teratron`: runs the subcommand that the first words name.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -35,7 +35,7 @@ bool begins_with(std::span<const std::string> words, std::span<const std::string
   return words.size() >= beginning.size() && std::ranges::equal(words.first(beginning.size()), beginning);
 }
 
-// The commands whose names begin with `word`, which is not all of the name: those of a family such as "tokenizer".
+// Commands of a family such as "tokenizer": their names have `word` and a second word.
 std::vector<Command> family(std::span<const Command> commands, const std::string& word) {
   std::vector<Command> members;
   for (const Command& command : commands) {
@@ -70,7 +70,7 @@ void run_or_help(const Command& command, std::span<const std::string> arguments)
                            command.name, usage.empty() ? "" : " ", usage, command.text(help_text)));
 }
 
-// Commands of families that have `word` as their second one: "data tokenize" of "tokenize".
+// Commands whose second word is `word`: "data tokenize" for "tokenize".
 std::vector<std::string> with_second_word(std::span<const Command> commands, const std::string& word) {
   std::vector<std::string> names;
   for (const Command& command : commands) {
@@ -118,13 +118,13 @@ std::vector<std::string> with_second_word(std::span<const Command> commands, con
   throw_user_error("unknown command '{} {}'; there are: {}", words[0], words[1], fmt::join(names, ", "));
 }
 
-// Runs the command that the first words name with the arguments after them, or prints the help or version asked for to
-// standard output. UserError: no such command (and which one may be meant); and whatever the command throws.
+// Runs the command that the first words name with the arguments after them, or prints help or the version to standard
+// output. UserError: no such command (with a suggestion). Throws errors of the command, too.
 void dispatch(std::span<const Command> commands, std::span<const std::string> words) {
   if (words.empty()) throw_user_error("no command; teratron --help lists them");
   if (asks_for_help(words[0]) && (words.size() == 1 || asks_for_help(words[1])))
     return print_result(general_help(commands));
-  if (asks_for_help(words[0])) {  // of the command behind it
+  if (asks_for_help(words[0])) {  // help of a command
     std::vector<std::string> turned(words.begin() + 1, words.end());
     turned.emplace_back("--help");
     return dispatch(commands, turned);

@@ -1,4 +1,4 @@
-// What a command has found out, for people and for scripts.
+// Results of a command, for people and for scripts.
 #pragma once
 
 #include <filesystem>
@@ -9,26 +9,27 @@
 
 namespace teratron {
 
-// The --json FILE that every subcommand takes.
+// Adds the --json FILE of every subcommand.
 void add_json_field(FieldList& list, std::filesystem::path& json);
 
-// The --overwrite of commands whose results someone may have worked for. They call require_free (base/files) at once.
+// Adds --overwrite, for commands with valuable results. They call require_free (base/files/free_place.h) at once.
 void add_overwrite_field(FieldList& list, bool& overwrite);
 
-// Writes to standard output. EnvironmentError where that fails (a full disk behind it).
+// Writes to standard output. EnvironmentError: a failed write, as to a full disk.
 void print_result(std::string_view text);
 
 // Writes a line of JSON to the file `json`, to standard output for "-", nowhere if it is empty. EnvironmentError.
 void write_json(const std::filesystem::path& json, std::string_view json_text);
 
-// The same, and `text`, which is for people, to standard output, or to standard error where the JSON goes there.
+// Writes JSON as write_json(), and `text` for people to standard output, or to standard error if the JSON goes to
+// standard output.
 void report(const std::filesystem::path& json, std::string_view text, std::string_view json_text);
 
-// Where a command's result itself goes to `out`, which may be "-": `text` then goes to standard error.
+// Reports beside a result in `out`. If that is "-", `text` goes to standard error.
 void report_beside(const std::filesystem::path& out, const std::filesystem::path& json, std::string_view text,
                    std::string_view json_text);
 
-// The fault of results (`name` is what the user calls them) and JSON that both go to standard output.
+// Adds the fault of a result and JSON that both go to standard output. `name`: the result's flag.
 void add_output_faults(Faults& faults, std::string_view name, const std::filesystem::path& out,
                        const std::filesystem::path& json);
 

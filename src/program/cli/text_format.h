@@ -1,4 +1,4 @@
-// The flags of commands that read documents: what files hold, and where a line of JSON has its text.
+// Flags of commands that read documents: --format and --json-key.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@ namespace teratron {
 inline void add_text_format_fields(FieldList& list, TextFormat& format, std::string& json_key) {
   list.add_choice("format", format,
                   {{"auto", TextFormat::kAuto}, {"jsonl", TextFormat::kJsonLines}, {"text", TextFormat::kText}},
-                  "what files hold; auto: what is seen in them, whatever their names; text: plain text, of any bytes");
+                  "format of files; auto: by their content, whatever their names; text: plain text, of any bytes");
   list.add("json-key", &json_key, "KEY", "the text of a JSON object is under this key");
 }
 

@@ -31,7 +31,7 @@ std::vector<std::pair<std::string, TaskKind>> task_choices() {
   return choices;
 }
 
-// Fills in what the flags leave to the weights, to the paper and to the task.
+// Fills in values that follow from the weights, the paper and the task.
 void fill_in(FinetuneConfig& config, FieldList& fields) {
   TrainConfig& run = config.run;
   TaskReading& reading = config.reading.given;
@@ -63,13 +63,13 @@ bool holds_run(const std::filesystem::path& folder) {
   return std::filesystem::exists(folder / kTrackerFile, error);
 }
 
-// Checkpoints without a record of their settings are of versions whose only default was that of `train`.
+// Weight decay of a run. Old checkpoints do not record it; their versions had only the default of `train`.
 double recorded_weight_decay(const std::filesystem::path& run) {
   const std::optional<TrainConfig> recorded = settings_of(read_checkpoint_info(run));
   return recorded ? recorded->optimizer.adamw.weight_decay : AdamWSettings().weight_decay;
 }
 
-// The fields of a model, of which only BERTs are of use.
+// Adds the fields of a model, restricted to BERTs.
 void add_encoder_fields(FieldList& list, ModelSettings& model) {
   add_model_fields(list, model);
   Field& preset = list.field_of(model.preset);
@@ -83,8 +83,7 @@ void add_encoder_fields(FieldList& list, ModelSettings& model) {
 
 void add_task_fields(FieldList& list, FinetuneConfig& c) {
   list.group("Task");
-  list.add_choice("task", c.task, task_choices(), "what is learned; its files are those of its own site").required =
-      true;
+  list.add_choice("task", c.task, task_choices(), "task to learn, from the files of its own site").required = true;
   list.add("train-data", &c.train_data, "PATH", "files to train on").required = true;
   list.add("valid-data", &c.valid_data, "PATH",
            "files to score after each epoch; the checkpoint of the highest score is kept as --save/best")
@@ -93,7 +92,7 @@ void add_task_fields(FieldList& list, FinetuneConfig& c) {
   list.add("load", &c.load, "DIR",
            "weights to start from, with their shape and tokenizer: a checkpoint of a BERT, or a folder of Hugging "
            "Face's; without it, random weights of --model");
-  list.add("epochs", &c.epochs, "N", "times that training goes through the data; 0: as in Megatron-LM's Table 6");
+  list.add("epochs", &c.epochs, "N", "passes over the training data; 0: as in Megatron-LM's Table 6");
   list.add("lr-warmup-fraction", &c.warmup_fraction, "X", "share of the updates with a linear warm-up");
   list.add("seeds", &c.seeds, "N",
            "runs, with --seed and the numbers after it; the median of their scores is reported; with --search 5 unless "
@@ -103,7 +102,7 @@ void add_task_fields(FieldList& list, FinetuneConfig& c) {
   add_task_reading_fields(list, c.reading);
 }
 
-// The trainer's fields: those that follow from the task and its data go, and some mean something of their own.
+// Adapts the trainer's fields: removes those that follow from the task and its data, and explains others anew.
 void fit_to_task(FieldList& list, TrainConfig& run) {
   LearningRateSchedule& rate = run.optimizer.learning_rate;
   OutputSettings& output = run.output;
@@ -122,12 +121,12 @@ void fit_to_task(FieldList& list, TrainConfig& run) {
        "decoupled weight decay; biases and norms have none; SQuAD's is 0.01 unless given, as RoBERTa's");
   help(run.optimizer.adamw.beta2, "decay of the gradient's running square; RoBERTa's is 0.98");
   help(run.optimizer.adamw.epsilon, "added to the root of the running square; RoBERTa's is 1e-6");
-  help(run.seed, "of the first run: the head's weights, dropout and the order of the data");
-  help(output.save, "where checkpoints, metrics.jsonl and predictions go; the same command goes on with what is there");
+  help(run.seed, "seed of the first run: the head's weights, dropout and the order of the data");
+  help(output.save, "folder of checkpoints, metrics.jsonl and predictions; the same command resumes a run there");
   list.field_of(output.save).required = true;
 }
 
-// Whether it is said what the model is.
+// Whether the user gave the model's shape.
 bool has_shape(FieldList& fields, const FinetuneConfig& config) {
   const ModelSettings& model = config.run.model;
   const auto given = [&](const auto& value) { return fields.field_of(value).given; };
@@ -190,10 +189,11 @@ FinetuneConfig::FinetuneConfig() {
 Faults FinetuneConfig::faults() const {
   Faults faults = run.StepSettings::faults();
   faults.add(reading.faults());
-  faults.add(run.optimizer.faults(std::numeric_limits<std::uint32_t>::max()));  // how many follows from the data
+  faults.add(
+      run.optimizer.faults(std::numeric_limits<std::uint32_t>::max()));  // the number of updates follows from the data
   faults.need_between({"seed"}, run.seed, 0);
   OutputSettings output = run.output;
-  output.eval_interval = 1;  // which follows from them, too
+  output.eval_interval = 1;  // follows from the data, too
   faults.add(output.faults());
   faults.add(optimizer_backend_faults(run));
   constexpr std::int64_t kMostCount = std::numeric_limits<std::int32_t>::max();
@@ -226,7 +226,7 @@ FinetuneConfig read_finetune_config(std::span<const std::string> arguments) {
   FinetuneConfig given;
   FieldList given_fields = fields_of(given);
   ConfigFiles files;
-  read_fields(given_fields, arguments, files);  // whatever is wrong: where the run starts decides what the rest means
+  read_fields(given_fields, arguments, files);  // first reading, faults ignored: --load decides other defaults
   FinetuneConfig config;
   if (!given.load.empty()) take_encoder(config, given.load);
   FieldList fields = fields_of(config);
@@ -263,9 +263,10 @@ std::int64_t warmup_updates(const FinetuneConfig& config, std::int64_t updates) 
 TrainConfig train_config(const FinetuneConfig& config, const TaskExamples& examples, std::int64_t index) {
   TrainConfig run = config.run;
   OutputSettings& output = run.output;
-  if (run.model.preset.empty()) run.model.preset = TrainConfig().model.preset;  // a record names one, beside the shape
+  if (run.model.preset.empty())
+    run.model.preset = TrainConfig().model.preset;  // a record has a preset beside the shape
   run.seed += index;
-  // A batch that the data do not fill is one of all of them.
+  // A batch has at most all examples.
   const std::int64_t batch = std::min(run.batch.global_batch_size, examples.count());
   const std::int64_t together = run.batch.samples_together = examples.sequences_each;
   run.batch.global_batch_size = batch * together;

@@ -1,4 +1,4 @@
-// Fine-tuning as a Trainer has it.
+// Fine-tuning as a task of a Trainer.
 #pragma once
 
 #include "finetune/config.h"
@@ -6,12 +6,17 @@
 
 namespace teratron {
 
-// This tensor-parallel rank's model, with the sets to train on and to score after each epoch, which must outlive it.
-// `run`: train_config()'s. Its checkpoints say that they are of a run of `finetune --task KIND`.
+// Task of a tensor-parallel rank: its model, and the sets to train on and to score after each epoch, which must outlive
+// it. `run`: by train_config(). Its checkpoints record a run of `finetune --task KIND`.
 TrainingTask make_finetune_task(const TrainConfig& run, TaskKind kind, const TaskSet& training,
                                 const TaskSet& validation, GroupRank tensor = {});
 
-// What a run goes on with and no other (require_same_run).
+// Identity of the data, which a resumed run must have.
 DataIdentity data_of(const TaskSet& training, const TaskSet& validation);
+
+// Checks that finetune resumes the run in its --save. `run`: by train_config(), with a checkpoint to load. UserError:
+// the run is of another task, other examples or other settings; lists all differences by finetune's flags, and
+// remedies.
+void require_same_run(const FinetuneConfig& config, const TrainConfig& run, const DataIdentity& data);
 
 }  // namespace teratron

@@ -8,11 +8,10 @@
 #include "base/host/standard_streams.h"
 #include "checkpoint/initial_weights.h"
 #include "checkpoint/native/folders.h"
+#include "console/text_table.h"
 #include "finetune/finetune_task.h"
-#include "finetune/going_on.h"
 #include "finetune/outputs.h"
 #include "finetune/search.h"
-#include "finetune/search_table.h"
 #include "run/run.h"
 #include "runtime/backend_choice.h"
 #include "runtime/weight_use.h"
@@ -23,7 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The sets of examples, opened once a process and shared by its ranks.
+// Sets of examples, opened once per process and shared by its ranks.
 class Sets {
  public:
   explicit Sets(const FinetuneConfig& config)
@@ -38,7 +37,7 @@ class Sets {
 
   const TaskSet& training() const { return *training_; }
   const TaskSet& validation() const { return *validation_; }
-  const TaskSet* test() const { return test_.get(); }  // nullptr: there is none
+  const TaskSet* test() const { return test_.get(); }  // nullptr: none
 
   void add_scores(FinetuneResult& result) const {
     result.validation = validation_->scores(result.validation_outputs);
@@ -60,7 +59,7 @@ class Sets {
   const std::unique_ptr<TaskSet> training_, validation_, test_;
 };
 
-// One rank's part of all runs.
+// All runs of one rank.
 class RankRuns {
  public:
   RankRuns(const FinetuneConfig& config, const std::vector<SearchPoint>& points, const Sets& sets, RunLaunch& launch,
@@ -89,8 +88,8 @@ class RankRuns {
   }
 
  private:
-  // A run from its start, or from where it was left, to its end. Returns false where it ended before; else
-  // finished(trainer) is called, on every rank.
+  // Runs from the start, or from a checkpoint, to the end. Returns false if the run ended early; else it calls
+  // finished(trainer), on every rank.
   bool run_to_end(const TrainConfig& config, const std::function<void(Trainer&)>& finished) {
     FinetuneConfig own = config_;
     FieldList flags = fields_of(own);
@@ -102,7 +101,8 @@ class RankRuns {
              .config = config,
              .checkpoint = checkpoint ? &*checkpoint : nullptr,
              .has_flag = [&flags](const std::string& flag) { return flags.find(flag) != nullptr; }},
-            make_finetune_task(config, config_.task, sets_.training(), sets_.validation(), rank_.mesh->place().tensor));
+            make_finetune_task(config, config_.task, sets_.training(), sets_.validation(),
+                               rank_.mesh->coordinates().tensor));
     const TrainingResult result = run.run();
     results_.signal = result.signal;
     if (result.end != RunEnd::kComplete) return false;
@@ -110,20 +110,20 @@ class RankRuns {
     return true;
   }
 
-  // Returns false where it ended early.
+  // Runs all points. Returns false if a run ended early.
   bool search() {
     for (std::size_t i = 0; i < points_.size(); ++i) {
       const SearchPoint& point = points_[i];
       if (rank_.is_first()) {
-        tell_user(fmt::format("search: point {} of {}, batch size {}, learning rate {}", i + 1, points_.size(),
-                              point.batch, point.learning_rate));
+        report_to_user(fmt::format("search: point {} of {}, batch size {}, learning rate {}", i + 1, points_.size(),
+                                   point.batch, point.learning_rate));
       }
       const TrainConfig run = train_config(at_point(config_, point), sets_.training().examples(), 0);
       const auto finished = [&](Trainer& trainer) { results_.points.push_back(searched(point, run, trainer)); };
       try {
         if (!run_to_end(run, finished)) return false;
       } catch (const DivergedError& error) {
-        if (rank_.is_first()) tell_user(fmt::format("search: {}", error.what()));
+        if (rank_.is_first()) report_to_user(fmt::format("search: {}", error.what()));
         results_.points.push_back({.point = point});
       }
     }
@@ -131,11 +131,11 @@ class RankRuns {
     if (results_.points[results_.chosen].score() < 0) {
       throw_user_error("training diverged at every point of --search; give it lower rates: --search-lrs");
     }
-    if (rank_.is_first()) tell_user(search_table(results_.points, results_.chosen));
+    if (rank_.is_first()) report_to_user(search_table(results_.points, results_.chosen));
     return true;
   }
 
-  // The first rank's scores choose, so that all ranks take the same point.
+  // Best point by the first rank's scores, the same on all ranks.
   std::size_t chosen() const {
     std::vector<double> scores;
     for (const SearchedPoint& each : results_.points) scores.push_back(rank_.is_first() ? each.score() : 0);
@@ -143,7 +143,7 @@ class RankRuns {
     return best_of(scores);
   }
 
-  // Loads the checkpoint with the highest score in place of the last one. Returns its iteration.
+  // Loads the checkpoint with the highest score. Returns its iteration.
   std::int64_t load_best(const TrainConfig& run, Trainer& trainer) const {
     const fs::path best = run.output.save / kBestLink;
     const CheckpointInfo checkpoint = read_checkpoint_info(best);
@@ -156,7 +156,7 @@ class RankRuns {
     return outputs_of(trainer.executor(), static_cast<const Bert&>(*trainer.task().model), set.examples());
   }
 
-  // The result of the checkpoint with the highest score.
+  // Result of the checkpoint with the highest score.
   FinetuneResult result_of(const TrainConfig& run, Trainer& trainer) const {
     FinetuneResult result{.seed = run.seed, .iteration = load_best(run, trainer)};
     result.validation_outputs = outputs(trainer, sets_.validation());
@@ -167,7 +167,7 @@ class RankRuns {
     return result;
   }
 
-  // Its scores on the validation set, the same on all ranks; the test set has no part in the search.
+  // Scores of a point on the validation set, on all ranks. The search does not use the test set.
   SearchedPoint searched(const SearchPoint& point, const TrainConfig& run, Trainer& trainer) const {
     SearchedPoint result{.point = point, .iteration = load_best(run, trainer)};
     result.validation = sets_.validation().scores(outputs(trainer, sets_.validation()));
@@ -183,7 +183,7 @@ class RankRuns {
   FinetuneResults results_;
 };
 
-// UserError where --save holds runs of other settings or data; those of this command go on.
+// UserError: --save holds runs of other settings or data. Runs of this command are resumed.
 void require_same_runs(const FinetuneConfig& config, const Sets& sets) {
   for (std::int64_t index = 0; index < config.seeds; ++index) {
     const TrainConfig run = train_config(config, sets.training().examples(), index);
@@ -191,14 +191,14 @@ void require_same_runs(const FinetuneConfig& config, const Sets& sets) {
   }
 }
 
-// Once, however many runs start from the weights.
-void tell_of_labels(const FinetuneConfig& config) {
+// Reports unnamed labels once, for all runs.
+void report_unnamed_labels(const FinetuneConfig& config) {
   if (config.load.empty()) return;
   const std::string note = note_of_unnamed_labels(find_weights(config.load), config.run.model.config);
-  if (!note.empty()) tell_user(note);
+  if (!note.empty()) report_to_user(note);
 }
 
-// The mean of all runs' outputs, and its predictions.
+// Scores and writes predictions of the mean of all runs' outputs.
 FinetuneResult ensemble_of(const std::vector<FinetuneResult>& runs, const FinetuneConfig& config, const Sets& sets) {
   std::vector<TaskOutputValues> validation, test;
   for (const FinetuneResult& run : runs) {
@@ -220,6 +220,23 @@ std::size_t median_run(const std::vector<FinetuneResult>& runs) {
 
 }  // namespace
 
+std::string search_table(const std::vector<SearchedPoint>& points, std::size_t chosen) {
+  std::vector<std::string> heading = {"batch size", "learning rate", "iteration"};
+  for (const TaskScore& score : points[chosen].validation) heading.emplace_back(score.name);
+  TextTable table(std::vector<Align>(heading.size() + 1, Align::kRight));
+  table.row(heading);
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    const SearchPoint& point = points[i].point;
+    std::vector<std::string> row = {fmt::format("{}", point.batch), fmt::format("{}", point.learning_rate),
+                                    fmt::format("{}", points[i].iteration)};
+    for (const TaskScore& score : points[i].validation) row.push_back(fmt::format("{:.2f}", score.value));
+    if (points[i].validation.empty()) row.back() = "diverged";
+    if (i == chosen) row.emplace_back("chosen");
+    table.row(row);
+  }
+  return "search, by the first score of --valid-data:\n" + table.text();
+}
+
 FinetuneResults finetune(const FinetuneConfig& config) {
   RunLaunch launch(config.run);
   const Sets sets(config);
@@ -227,7 +244,7 @@ FinetuneResults finetune(const FinetuneConfig& config) {
       config.search ? search_points(config, sets.training().examples().count()) : std::vector<SearchPoint>();
   if (!config.search) require_same_runs(config, sets);
   for (const SearchPoint& point : points) require_same_runs(at_point(config, point), sets);
-  if (launch.is_first_process()) tell_of_labels(config);
+  if (launch.is_first_process()) report_unnamed_labels(config);
   FinetuneResults results;
   launch.run(to_toml(config), [&](const Rank& rank) {
     FinetuneResults of_rank = RankRuns(config, points, sets, launch, rank).all();

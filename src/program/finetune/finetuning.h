@@ -1,8 +1,9 @@
-// `teratron finetune` from code: the search, where there is one, the runs of all seeds, and their scores.
+// `teratron finetune` from code: the search, the runs of all seeds, and their scores.
 #pragma once
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "finetune/config.h"
@@ -10,35 +11,38 @@
 
 namespace teratron {
 
-// A run's best checkpoint, or an ensemble.
+// Result of a run's best checkpoint, or of an ensemble.
 struct FinetuneResult {
   std::int64_t seed = 0, iteration = 0;
   TaskOutputValues validation_outputs, test_outputs;
-  std::vector<TaskScore> validation, test;  // test: none where its labels are not known
+  std::vector<TaskScore> validation, test;  // test: empty without labels
 };
 
-// A point of --search after its run.
+// Point of --search after its run.
 struct SearchedPoint {
   SearchPoint point;
   std::int64_t iteration = 0;                                                          // of its best checkpoint
-  std::vector<TaskScore> validation;                                                   // none where training diverged
+  std::vector<TaskScore> validation;                                                   // empty: training diverged
   double score() const { return validation.empty() ? -1 : validation.front().value; }  // in per cent
 };
 
 struct FinetuneResults {
   std::vector<SearchedPoint> points;  // of --search; empty without it
-  std::size_t chosen = 0;             // of them
-  std::vector<FinetuneResult> runs;   // of the seeds
-  std::size_t median = 0;             // of them, by the validation's first score
+  std::size_t chosen = 0;             // index of the best
+  std::vector<FinetuneResult> runs;   // one per seed
+  std::size_t median = 0;             // index of the run with the median of the validation's first score
   std::optional<FinetuneResult> ensemble;
   std::vector<std::int64_t> peak_memory;  // bytes, of every rank in order
-  bool is_complete = false;               // else the runs ended early: by a signal, or --exit-duration-in-mins
-  int signal = 0;                         // that ended them; in every process
+  bool is_complete = false;               // false: ended early, by a signal or --exit-duration-in-mins
+  int signal = 0;                         // signal that ended the runs, in every process; 0: none
 };
 
-// Starts the ranks and fine-tunes; predictions go to --save. What --save holds is gone on with. The process of the
-// first rank alone gets results. UserError: a set without labels to score by; runs in --save of other settings or data;
-// training that diverged. EnvironmentError: as Run::run().
+// Starts the ranks and fine-tunes; predictions go to --save. Runs in --save are resumed. Only the process of the first
+// rank gets results. UserError: a set without labels to score by; runs of other settings or data in --save; diverged
+// training. EnvironmentError: as Run::run().
 FinetuneResults finetune(const FinetuneConfig& config);
+
+// Table of a search for people: a row per point, the chosen one marked.
+std::string search_table(const std::vector<SearchedPoint>& points, std::size_t chosen);
 
 }  // namespace teratron

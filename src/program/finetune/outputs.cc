@@ -5,14 +5,14 @@
 
 #include "base/error.h"
 #include "eval/finite_outputs.h"
-#include "model/task_outputs.h"
+#include "model/encoder.h"
 #include "tasks/task_samples.h"
 #include "train/micro_batches.h"
 
 namespace teratron {
 namespace {
 
-// The numbers of all examples, the longest first.
+// Indices of all examples, the longest first.
 std::vector<std::int64_t> order_of(const TaskExamples& examples) {
   std::vector<std::int64_t> order(static_cast<std::size_t>(examples.count()));
   std::iota(order.begin(), order.end(), std::int64_t{0});
@@ -27,7 +27,7 @@ std::vector<std::int64_t> order_of(const TaskExamples& examples) {
   return order;
 }
 
-// Values that an example has.
+// Number of outputs of an example.
 std::size_t size_of(const ModelConfig& model, const TaskExamples& examples, std::int64_t example) {
   switch (model.head) {
     case ModelHead::kClassification: return static_cast<std::size_t>(model.num_labels);
@@ -38,7 +38,7 @@ std::size_t size_of(const ModelConfig& model, const TaskExamples& examples, std:
   throw InternalError("outputs of a model without a task's head");
 }
 
-// Every copy of the model has some; the others' are zero.
+// Sums over the copies of the model: each has computed some outputs, and the rest are zero.
 void sum_over(Communicator& replicas, TaskOutputValues& outputs) {
   if (replicas.size() == 1) return;
   std::vector<double> all;
@@ -90,7 +90,7 @@ TaskOutputValues outputs_of(Executor& executor, const Bert& model, const TaskExa
   sum_over(replicas, outputs);
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     if (first_not_finite(outputs[i])) {
-      throw_output_not_finite(fmt::format("what the model gives for example {} of the set", i + 1),
+      throw_output_not_finite(fmt::format("the output for example {} of the set", i + 1),
                               executor.backend().compute_dtype());
     }
   }

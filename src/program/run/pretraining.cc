@@ -2,14 +2,14 @@
 
 #include <optional>
 
-#include "console/show_steps.h"
+#include "console/long_task.h"
 #include "profile/pipeline_profile.h"
 #include "runtime/backend_choice.h"
 
 namespace teratron {
 namespace {
 
-// The measured costs of slices, where the settings ask for them.
+// Measured costs of slices, if the settings ask for them.
 std::optional<slicing::Profile> measured_costs(const TrainConfig& config, std::int64_t vocab_size, const Rank& rank,
                                                Backend& backend) {
   const PipelineSettings& settings = config.pipeline;
@@ -37,7 +37,7 @@ PretrainingResult pretrain(const TrainStart& start, const std::function<void(Run
              .config = config,
              .checkpoint = start.checkpoint ? &*start.checkpoint : nullptr,
              .profile = profile ? &*profile : nullptr},
-            make_training_task(config, data, vocab_size, rank.mesh->place().tensor));
+            make_training_task(config, data, vocab_size, rank.mesh->coordinates().tensor));
     if (prepare) prepare(run);
     const TrainingResult training = run.run();
     const std::vector<std::int64_t> peaks = rank.peak_memory(*backend);

@@ -1,6 +1,7 @@
 #include "run/run.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <optional>
 
@@ -10,8 +11,6 @@
 #include "base/host/standard_streams.h"
 #include "console/long_task.h"
 #include "profile/machine_speed.h"
-#include "run/held_save_folder.h"
-#include "run/observers/run_observers.h"
 #include "run/observers/tensorboard_observer.h"
 #include "run/start_text.h"
 #include "telemetry/checkpoint_progress.h"
@@ -23,7 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A run whose trace could not be written in the end is stopped before it starts, but for a full disk, which passes.
+// Stops a run before its start if its trace could not be written at its end, unless the disk is full, which may pass.
 void prepare_trace(const fs::path& trace) {
   if (trace.empty() || is_standard_stream(trace)) return;
   if (trace.has_parent_path()) make_folders(trace.parent_path());
@@ -31,40 +30,51 @@ void prepare_trace(const fs::path& trace) {
   try {
     write_file_atomically(trace, trace_file({}));
   } catch (const NoSpaceError& error) {
-    tell_user(fmt::format("warning: {}; the run goes on, and there may be no trace", error.what()));
+    report_to_user(fmt::format("warning: {}; the run goes on, and there may be no trace", error.what()));
   }
 }
 
-// The operations a second that all ranks together can reach, or that --peak-tflops gives.
+// Peak operations per second of all ranks together, measured or by --peak-tflops.
 double peak_flops_of(const TrainConfig& config, Backend& backend, const Rank& rank) {
-  std::optional<LongTask> told;
-  if (rank.is_first()) told.emplace("measuring how fast the ranks compute");
+  std::optional<LongTask> progress;
+  if (rank.is_first()) progress.emplace("measuring how fast the ranks compute");
   const double given = config.output.peak_tflops;
   return given > 0 ? 1e12 * given * rank.world.size() : peak_flops(backend, rank.world);
 }
 
 }  // namespace
 
+HeldSaveFolder::HeldSaveFolder(const std::filesystem::path& folder) : folder_(folder) {
+  std::error_code error;
+  existed_ = std::filesystem::exists(folder, error);
+  make_folders(folder);
+  lock_.emplace(folder, SaveLockSettings{.notice = [](const std::string& text) { report_to_user(text); }});
+}
+
+HeldSaveFolder::~HeldSaveFolder() {
+  lock_.reset();
+  if (!existed_) ::rmdir(folder_.c_str());  // fails, as it should, if others have written there
+}
+
 Run::Run(const RunSetup& setup, TrainingTask task)
     : setup_(setup), trainer_(setup.config, setup.backend, std::move(task), setup.rank.mesh, setup.profile) {}
 
-// A large checkpoint takes long to read and compare; then it is told how far that is.
 std::int64_t Run::start() {
-  std::optional<LongTask> told;
+  std::optional<LongTask> progress;
   if (setup_.rank.is_first() && setup_.checkpoint != nullptr) {
     std::uint64_t bytes = 0;
     for (const CheckpointFileInfo& file : setup_.checkpoint->files) bytes += file.bytes;
-    told.emplace(fmt::format("loading '{}'", setup_.checkpoint->folder.string()), share_of_checksums(bytes));
+    progress.emplace(fmt::format("loading '{}'", setup_.checkpoint->folder.string()), share_of_checksums(bytes));
   } else if (setup_.rank.is_first()) {
     const fs::path& weights = config().output.finetune;
-    told.emplace(weights.empty() ? "drawing weights" : fmt::format("loading '{}'", weights.string()));
+    progress.emplace(weights.empty() ? "drawing weights" : fmt::format("loading '{}'", weights.string()));
   }
   return trainer_.start();
 }
 
 TrainingResult Run::run_first_rank(std::int64_t done, const RunControl& control, double peak_flops) {
-  const std::string progress = text_of_progress(config(), setup_.checkpoint, done, trainer_.has_work());
-  if (!progress.empty()) tell_user(progress);
+  const std::string text = text_of_progress(config(), setup_.checkpoint, done, trainer_.has_work());
+  if (!text.empty()) report_to_user(text);
   if (!trainer_.has_work()) {
     TrainingObserver silent;
     return trainer_.run(silent, control);
@@ -72,8 +82,8 @@ TrainingResult Run::run_first_rank(std::int64_t done, const RunControl& control,
   prepare_trace(config().output.trace);
   prepare_tensorboard(config());
   if (const std::vector<fs::path> aside = begin_save_folder(config(), done); !aside.empty()) {
-    tell_user(fmt::format("{} later checkpoint{} set aside in '{}'", aside.size(), aside.size() > 1 ? "s" : "",
-                          aside.front().parent_path().string()));
+    report_to_user(fmt::format("{} later checkpoint{} set aside in '{}'", aside.size(), aside.size() > 1 ? "s" : "",
+                               aside.front().parent_path().string()));
   }
   add_run_observers(observers_, config(), trainer_, done, peak_flops);
   return trainer_.run(observers_, control);
@@ -86,7 +96,7 @@ void Run::write_trace() {
   try {
     write_file_atomically(config().output.trace, text);
   } catch (const EnvironmentError& error) {
-    tell_user(fmt::format("warning: {}; there is no trace of this run", error.what()));
+    report_to_user(fmt::format("warning: {}; there is no trace of this run", error.what()));
   }
 }
 
@@ -98,7 +108,7 @@ TrainingResult Run::run() {
   std::optional<HeldSaveFolder> save_folder;
   if (rank.is_first()) {
     const StartText start{config(), setup_.checkpoint, trainer_, setup_.launch.layout(), memory};
-    tell_user(start.text(backend));
+    report_to_user(start.text(backend));
     if (!config().output.save.empty()) save_folder.emplace(config().output.save);
     check_save_folder(config());
   }
@@ -108,9 +118,9 @@ TrainingResult Run::run() {
                                   .threads = computing_threads(backend)};
   require_memory(memory, backend, rank.world, rank.ranks_in_this_process(),
                  [&](const MemoryRoom& room) { return memory_advice(config(), context, room, setup_.has_flag); });
-  rank.world.barrier();  // no rank takes memory before it is known that there is enough
+  rank.world.barrier();  // ranks allocate only after the check of all
   const std::int64_t done = start();
-  rank.world.barrier();  // no file is changed before it is known that every rank has started
+  rank.world.barrier();  // files change only after the start of all ranks
   const RunControl control{.signal = EndSignals::came, .began = setup_.launch.began()};
   setup_.launch.end_signals().listen();
   TrainingObserver silent;

@@ -1,9 +1,12 @@
-// A training run as a program has it: its folder is locked, its memory is there before it is taken, it goes on from a
-// checkpoint, signals end it after a save, and observers report it.
+// Complete training run: locks its folder, checks memory before taking it, resumes from a checkpoint, ends by signals
+// after a save, and reports to observers.
 #pragma once
 
+#include <filesystem>
 #include <memory>
+#include <optional>
 
+#include "base/files/save_lock.h"
 #include "run/observers/observer_list.h"
 #include "run/run_launch.h"
 #include "train/plans/memory_remedies.h"
@@ -16,25 +19,39 @@ struct RunSetup {
   const Rank& rank;
   Backend& backend;
   const TrainConfig& config;
-  const CheckpointInfo* checkpoint = nullptr;  // that it goes on from: of config.output.load
+  const CheckpointInfo* checkpoint = nullptr;  // of config.output.load
   const slicing::Profile* profile = nullptr;   // measured costs of slices
-  HasFlag has_flag = {};                       // of the command, where it lacks some of train's; for advice
+  HasFlag has_flag = {};                       // flags of a command that lacks some of train's, for advice
 };
 
-// One rank's part of a run; every rank of the layout makes its own.
+// Folder of --save during a run: made if missing, and locked against other runs. A run that ends before it writes
+// removes a folder that it made. UserError, EnvironmentError: base/files/save_lock.h.
+class HeldSaveFolder {
+ public:
+  explicit HeldSaveFolder(const std::filesystem::path& folder);
+  HeldSaveFolder(const HeldSaveFolder&) = delete;
+  HeldSaveFolder& operator=(const HeldSaveFolder&) = delete;
+  ~HeldSaveFolder();
+
+ private:
+  const std::filesystem::path folder_;
+  bool existed_ = false;
+  std::optional<SaveLock> lock_;
+};
+
+// Run of one rank. Every rank of the layout makes its own.
 class Run {
  public:
   Run(const RunSetup& setup, TrainingTask task);
 
   Trainer& trainer() { return trainer_; }
 
-  // Beside the run's own observers: progress on standard error, metrics.jsonl in --save, --tensorboard-dir. The first
-  // rank alone tells them anything.
+  // Adds an observer to those of every run (add_run_observers). Only the first rank's observers get events.
   void add(std::unique_ptr<TrainingObserver> observer) { observers_.add(std::move(observer)); }
 
-  // From the first update, or the checkpoint's, to the last, or to the one after which all ranks agree to end. Every
-  // rank calls it, once. A run that has nothing left to do changes no file. Logs and traces that cannot be written end
-  // no run. UserError, EnvironmentError: as Trainer and base/files/save_lock.h, and where memory is short.
+  // Trains from the first update, or the checkpoint's, to the last, or until all ranks agree to end. Every rank calls
+  // it once. A run without updates left changes no file. Logs and traces that cannot be written end no run. UserError,
+  // EnvironmentError: as Trainer and base/files/save_lock.h; EnvironmentError: not enough memory.
   TrainingResult run();
 
  private:

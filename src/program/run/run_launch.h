@@ -1,5 +1,5 @@
-// The process's part in a command that trains: its ranks, the clock that --exit-duration-in-mins goes by, and the
-// signals that end it in good order.
+// Process of a command that trains: its ranks, the clock of --exit-duration-in-mins, and signals that end it in good
+// order.
 #pragma once
 
 #include <functional>
@@ -12,13 +12,13 @@
 
 namespace teratron {
 
-// Made first thing; there is one in a process. Its runs (run.h), one after the other, are made within run().
+// Launch of a process; a command makes it first. Its runs (run.h), one after the other, are made within run().
 class RunLaunch {
  public:
   explicit RunLaunch(const TrainConfig& config)
       : shape_(config.layout.mesh()), launcher_(config.layout.threads, config.backend.kind, config.layout.bind) {}
 
-  // Calls `body` on every rank of the layout; `options`, and errors: as RankLauncher::run.
+  // Calls `body` on every rank of the layout. `options` and errors: as RankLauncher::run.
   void run(const std::string& options, const std::function<void(const Rank&)>& body) const {
     launcher_.run(shape_, options, body);
   }
@@ -28,7 +28,7 @@ class RunLaunch {
   std::string layout() const { return launcher_.description(shape_); }  // for people; empty for one rank
   EndSignals& end_signals() { return end_signals_; }
 
-  // True on one rank of each process, whose result run()'s caller keeps.
+  // Whether this rank's result is the one that its process keeps.
   static bool speaks_for_process(const Rank& rank) {
     return rank.is_first() || rank.environment.kind != RankKind::kThreads;
   }

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::size_t kColumns = 100;
 
-// "title: a, b, c", broken between words that are longer than a line together; empty where there are none.
+// List "title: a, b, c", broken into lines; empty without words.
 std::string wrapped_list(const std::string& title, const std::vector<std::string>& words) {
   if (words.empty()) return "";
   std::string text = title + ":";
@@ -68,7 +68,7 @@ std::string text_of_settings(const TrainConfig& config, const CheckpointInfo* ch
                      checkpoint->written_by, differences.empty() ? "" : "\n", differences);
 }
 
-// Weights of 0.02 learn slowly where a layer is a fraction of the papers' 1024 wide; nothing is changed unasked.
+// Note for narrow models, in which initial weights of 0.02 learn slowly. The setting is not changed unasked.
 std::string note_of_narrow(const ModelConfig& model) {
   constexpr std::int64_t kNarrow = 512;
   if (model.hidden_size >= kNarrow || model.init_method_std != ModelConfig().init_method_std) return "";
@@ -106,7 +106,7 @@ std::string text_of_batches(const TrainConfig& config, const CheckpointInfo* che
                      counted(of_epoch, "update"));
 }
 
-// In a line; where stages differ, in a table.
+// Memory in a line, or in a table for several stages.
 std::string text_of_memory(const TrainConfig& config, std::span<const RankMemory> memory) {
   if (config.output.verbose || config.layout.pipeline_parallel > 1) return memory_table(memory);
   const RankMemory* largest = &memory.front();

@@ -1,4 +1,4 @@
-// The lines that a training run begins with: in less than a screen what matters, with --verbose all settings.
+// First lines of a training run: less than a screen, or all settings with --verbose.
 #pragma once
 
 #include <span>
@@ -12,17 +12,17 @@ namespace teratron {
 
 struct StartText {
   const TrainConfig& config;
-  const CheckpointInfo* checkpoint;  // that the run goes on from; nullptr: none
+  const CheckpointInfo* checkpoint;  // the run resumes from it; nullptr: none
   const Trainer& trainer;
-  std::string ranks;  // "4 ranks (...) as ..."; empty: one
+  std::string ranks;  // "4 ranks (...) as ..."; empty: one rank
   std::span<const RankMemory> memory;
 
-  // Lines, the last one without its end.
+  // Lines; the last has no line end.
   std::string text(const Backend& backend) const;
 };
 
-// The line after the checkpoint is loaded: where the run stands, and what the learning rate will do where there are
-// more updates than the checkpoint's run was to have. `done`: updates of the checkpoint; 0: nothing is said.
+// Line after the checkpoint was loaded: its progress, and the future of the learning rate if --train-iters has grown.
+// `done`: updates of the checkpoint; 0: no line.
 std::string text_of_progress(const TrainConfig& config, const CheckpointInfo* checkpoint, std::int64_t done,
                              bool has_work);
 

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <ranges>
 
 namespace teratron {
 namespace {
@@ -47,10 +48,8 @@ std::vector<StageText> all_stages() {
 std::vector<std::string> StageChain::names() const {
   std::vector<std::string> names = {std::string(first_.name)};
   for (const std::string& word : then_) {
-    for (std::string_view rest = word; !rest.empty();) {
-      const std::size_t comma = std::min(rest.find(','), rest.size());
-      if (comma > 0) names.emplace_back(rest.substr(0, comma));
-      rest.remove_prefix(std::min(comma + 1, rest.size()));
+    for (const auto name : std::views::split(word, ',')) {
+      if (!name.empty()) names.emplace_back(name.begin(), name.end());
     }
   }
   return names;
@@ -62,7 +61,7 @@ void StageChain::add_then_field(FieldList& list) {
 
 void StageChain::add_stage_fields(FieldList& list) {
   each_of(settings_, [&](auto& stage) {
-    list.group(fmt::format("Of {}", stage.kText.name));
+    list.group(fmt::format("Stage {}", stage.kText.name));
     stage.add_fields(list);
   });
 }
@@ -83,7 +82,7 @@ std::vector<std::filesystem::path> StageChain::files_read() const {
   each_of(settings_, [&](const auto& stage) {
     if constexpr (requires { stage.files_read(); }) {
       const std::vector<std::filesystem::path> read = stage.files_read();
-      files.insert(files.begin(), read.begin(), read.end());  // the last stage's first, as journals have them
+      files.insert(files.begin(), read.begin(), read.end());  // the last stage's first
     }
   });
   return files;

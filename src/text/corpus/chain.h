@@ -1,4 +1,4 @@
-// The stages that users can name, and a chain of them: `data clean --then langid,dedup`.
+// The stages that users can name, and chains of them: `data clean --then langid,dedup`.
 #pragma once
 
 #include <filesystem>
@@ -9,12 +9,12 @@
 #include <vector>
 
 #include "base/faults.h"
-#include "corpus/clean/clean_settings.h"
-#include "corpus/dedup/dedup_settings.h"
-#include "corpus/extract/extract_settings.h"
-#include "corpus/langid/langid_settings.h"
-#include "corpus/overlap/decontaminate_settings.h"
-#include "corpus/stage_text.h"
+#include "corpus/clean/clean_stage.h"
+#include "corpus/dedup/dedup_stage.h"
+#include "corpus/extract/extract_stage.h"
+#include "corpus/langid/langid_stage.h"
+#include "corpus/overlap/decontaminate_stage.h"
+#include "corpus/stream/stage.h"
 #include "corpus/stream/stream.h"
 #include "options/fields.h"
 
@@ -31,7 +31,7 @@ using StageSettings = std::tuple<ExtractSettings, CleanSettings, DedupSettings, 
 
 std::vector<StageText> all_stages();
 
-// The settings of all stages, since --then may name any of them, and which ones run.
+// The settings of all stages, since --then may name any of them, and the stages that run.
 class StageChain {
  public:
   explicit StageChain(StageText first) : first_(first) {}

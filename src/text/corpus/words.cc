@@ -28,7 +28,7 @@ bool is_within(const std::array<Range, kSize>& ranges, char32_t code) {
   return after != ranges.begin() && code <= std::prev(after)->last;
 }
 
-// Han, kana and what is written like them: each character may end a line.
+// Han, kana and similar scripts: a line may break after each character.
 bool stands_alone(char32_t code) {
   static constexpr std::array<Range, 11> kScripts = {{{0x3040, 0x312F},      // kana, Bopomofo
                                                       {0x31A0, 0x31BF},      // Bopomofo
@@ -44,8 +44,8 @@ bool stands_alone(char32_t code) {
   return code >= 0x3040 && is_within(kScripts, code);
 }
 
-// Scripts that have no sign between words, and of whose letters several make a syllable: those of Unicode's line break
-// classes SA, AK and AS that are in use. Tibetan has such a sign, the tsheg, between syllables.
+// Scripts without a sign between words, of whose letters several make a syllable: the scripts in use of Unicode's line
+// break classes SA, AK and AS. Tibetan has such a sign, the tsheg, between syllables.
 bool is_in_clusters(char32_t code) {
   static constexpr std::array<Range, 15> kScripts = {{{0x0E00, 0x0E4E},  // Thai
                                                       {0x0E80, 0x0ECF},  // Lao
@@ -65,7 +65,7 @@ bool is_in_clusters(char32_t code) {
   return code >= 0x0E00 && is_within(kScripts, code);
 }
 
-// A sign that joins the letter behind it to the one before: Balinese, Burmese, Javanese, Kawi, Khmer and Tai Tham.
+// A sign that joins the next letter to the one before: Balinese, Burmese, Javanese, Kawi, Khmer and Tai Tham.
 bool joins_letters(char32_t code) {
   return code == 0x1039 || code == 0x17D2 || code == 0x1A60 || code == 0x1B44 || code == 0xA9C0 || code == 0x11F42;
 }
@@ -75,29 +75,29 @@ bool is_mark(char32_t code) {
   return category == UTF8PROC_CATEGORY_MN || category == UTF8PROC_CATEGORY_MC;
 }
 
-// The vowel AM of Thai and Lao is a letter to Unicode, and part of the cluster before it. So is AA behind the sign that
-// AM is composed of with it.
+// The vowel AM of Thai and Lao, which Unicode calls a letter, is part of the cluster before it. So is AA after the sign
+// with which it composes AM.
 bool is_part_of_cluster(char32_t code, bool has_nasal_sign) {
   return is_mark(code) || code == 0x0E33 || code == 0x0EB3 || (has_nasal_sign && (code == 0x0E32 || code == 0x0EB2));
 }
 bool is_nasal_sign(char32_t code) { return code == 0x0E4D || code == 0x0ECD; }
 
-// Marks that voice the kana before them; those of half the width are letters to Unicode.
+// Marks that voice the kana before them; Unicode calls the half-width ones letters.
 bool is_voicing(char32_t code) { return code == 0x3099 || code == 0x309A || code == 0xFF9E || code == 0xFF9F; }
 
-// Characters that are not seen, and are part of no word: soft hyphens, spaces without width, joiners.
+// Invisible characters that are part of no word: soft hyphens, zero-width spaces, joiners.
 bool is_unseen(char32_t code) {
   return code == 0x00AD || (code >= 0x200B && code <= 0x200D) || code == 0x2060 || code == 0xFEFF;
 }
 
-// Letters that are composed as NFKC has them.
+// Letters composed as in NFKC.
 bool is_composed(char32_t code) {
   return (code >= 0xC0 && code < 0x180) || (code >= 0x1CD && code < 0x234) || (code >= 0x38A && code < 0x3CF) ||
          (code >= 0x400 && code < 0x530) || (code >= 0x1E00 && code < 0x1F00);
 }
 
-// Whether a word needs more than this letter made small to be written in one way: the letter has another form in NFKC,
-// joins with its neighbours, or is several letters where case does not count.
+// Whether the word needs more than this letter in lower case: the letter has another form in NFKC, joins with its
+// neighbours, or folds to several letters.
 bool needs_folding(char32_t code) {
   const auto sign = static_cast<utf8proc_int32_t>(code);
   const utf8proc_property_t& property = *utf8proc_get_property(sign);
@@ -112,7 +112,7 @@ bool needs_folding(char32_t code) {
          folded[0] != utf8proc_tolower(sign);
 }
 
-// NFKC without case: the same for all ways in which Unicode can write a word. Nothing for what is not to be mapped.
+// NFKC without case, equal for all ways in which Unicode can write a word. Empty if the word cannot be mapped.
 std::string folded(const std::string& word) {
   utf8proc_uint8_t* mapped = nullptr;
   const auto length = utf8proc_map(reinterpret_cast<const utf8proc_uint8_t*>(word.data()),
@@ -124,7 +124,7 @@ std::string folded(const std::string& word) {
   return {reinterpret_cast<const char*>(mapped), static_cast<std::size_t>(length)};
 }
 
-// Small letters of ASCII; 0: no part of a word. Other bytes need is_word_part.
+// Lower-case ASCII letters; 0 for no part of a word. Other bytes need is_word_part.
 constexpr std::array<char, 128> kAsciiWords = [] {
   std::array<char, 128> small{};
   for (unsigned char c = '0'; c <= '9'; ++c) small[c] = static_cast<char>(c);
@@ -180,7 +180,7 @@ class WordReader {
     return step.length;
   }
 
-  // Whether this part of a word does not go on with the one before it.
+  // Whether this part of a word begins another word.
   bool begins_word(char32_t code) const {
     if (is_alone_) return !is_mark(code) && !is_voicing(code);
     if (is_cluster_) return !is_part_of_cluster(code, has_nasal_sign_) && !(is_joined_ && is_in_clusters(code));
@@ -205,14 +205,14 @@ class WordReader {
   std::string_view text_;
   std::string word_;
   std::size_t begin_ = 0;
-  bool is_cluster_ = false;  // word_ is of a script without spaces
-  bool is_joined_ = false;   // and ends in a sign that joins letters
-  bool is_alone_ = false;    // word_ is a character that is a word
+  bool is_cluster_ = false;  // the word is of a script without spaces
+  bool is_joined_ = false;   // it ends in a sign that joins letters
+  bool is_alone_ = false;    // the word is a single character
   bool has_nasal_sign_ = false, needs_folding_ = false;
   std::vector<Word> words_;
 };
 
-std::uint64_t mixed(std::uint64_t value) {  // every bit of it decides every bit of the result
+std::uint64_t mixed(std::uint64_t value) {  // each bit of `value` affects each bit of the result
   value ^= value >> 32;
   value *= 0xD6E8FEB86659FD93ULL;
   value ^= value >> 32;
@@ -253,7 +253,7 @@ std::vector<std::uint64_t> shingles_of(std::string_view text, std::int64_t count
     if (!is_space) signs += text.substr(at, step.length);
     at += step.length;
   }
-  constexpr std::uint64_t kWithoutWords = 1;  // a seed that words do not have
+  constexpr std::uint64_t kWithoutWords = 1;  // a seed that words do not use
   return {::XXH3_64bits_withSeed(signs.data(), signs.size(), kWithoutWords)};
 }
 

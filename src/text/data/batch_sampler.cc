@@ -54,7 +54,7 @@ std::int64_t BatchSampler::largest_micro_batch() const { return std::min(std::ra
 
 SampleRange BatchSampler::places_by_length(std::int64_t index) const {
   check(index >= 0 && index < micro_batches(), "BatchSampler: no such micro-batch");
-  const std::int64_t earlier = before(index), size = size_of(index);  // of each rank, where it has as many
+  const std::int64_t earlier = before(index), size = size_of(index);  // of each rank, if it has as many
   SampleRange places{.first = 0, .count = std::min(size, share_of(rank_) - earlier)};
   for (std::int64_t rank = 0; rank < size_; ++rank) {
     places.first += std::min(share_of(rank), earlier + (rank < rank_ ? size : 0));

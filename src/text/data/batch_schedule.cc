@@ -20,7 +20,7 @@ BatchSchedule::BatchSchedule(std::int64_t global_batch, const std::optional<Batc
     const std::int64_t increments = (global_batch - ramp->start) / ramp->increment;
     check(increments <= kMostIncrements, "BatchSchedule: number of increments");
     for (std::int64_t i = 0; i < increments; ++i) {
-      // Batch i is for as long as floor(consumed * increments / samples) == i.
+      // Batch i is used while floor(consumed * increments / samples) == i.
       const std::int64_t end = rounded_up((i + 1) * ramp->samples, increments);
       if (consumed >= end) continue;  // one step has run through a whole part
       const std::int64_t size = ramp->start + i * ramp->increment;

@@ -1,5 +1,5 @@
 // The size of the global batch over a run: constant, or ramped up as by Megatron-LM's --rampup-batch-size. A pure
-// function of the updates and samples done, so that a resumed run goes on with the sizes of the uninterrupted one.
+// function of the updates and samples done, so that a resumed run uses the sizes of the uninterrupted one.
 #pragma once
 
 #include <cstdint>
@@ -8,13 +8,13 @@
 
 namespace teratron {
 
-// The batch has `start` samples at first and grows by `increment` as often as it takes to reach the global batch, each
-// time that another equal part of `samples` has been consumed.
+// The batch has `start` samples at first and grows by `increment` until it reaches the global batch, each time that
+// another equal part of `samples` has been consumed.
 struct BatchRamp {
   std::int64_t start = 0, increment = 0, samples = 0;
 };
 
-// What a run has behind it that goes on, by whatever batches.
+// Progress of a resumed run, made with any batch sizes.
 struct BatchesDone {
   std::int64_t updates = 0, samples = 0;
 };
@@ -24,11 +24,11 @@ class BatchSchedule {
   // Largest number of increments.
   static constexpr std::int64_t kMostIncrements = 1 << 16;
 
-  // The ramp fits: 1 <= start <= global_batch in at most kMostIncrements whole increments, samples >= 1.
+  // Whether the ramp fits: 1 <= start <= global_batch in at most kMostIncrements whole increments, samples >= 1.
   explicit BatchSchedule(std::int64_t global_batch, const std::optional<BatchRamp>& ramp = std::nullopt,
                          const BatchesDone& done = {});
 
-  // Of the update that follows `update` updates, and the samples of so many; at least those that were done before.
+  // Size of the update after `update` updates, and samples consumed by then; at least those consumed before.
   std::int64_t batch_size(std::int64_t update) const;
   std::int64_t consumed_after(std::int64_t updates) const;
   std::int64_t largest() const { return stages_.back().size; }

@@ -26,8 +26,8 @@ bool has_weights(std::span<const std::string> words) {
   return std::ranges::any_of(words, [](const std::string& word) { return number_in(word).has_value(); });
 }
 
-// The prefixes that match a pattern. A name that is no pattern, or is there as it is written, or that nothing matches,
-// stands for itself.
+// The prefixes that match a pattern. A name that is no pattern, exists as written, or matches nothing stands for
+// itself.
 std::vector<std::string> matches_of(const std::string& name) {
   std::vector<std::string> prefixes;
   if (is_pattern(idx_path(name))) {
@@ -40,7 +40,7 @@ std::vector<std::string> matches_of(const std::string& name) {
   return prefixes;
 }
 
-// The shards of a corpus of a blend, from its one word.
+// The shards of a blend's corpus, from its word.
 std::vector<std::string> shards_of(const std::string& word) {
   std::error_code ignored;
   if (std::filesystem::exists(idx_path(word), ignored)) return {word};
@@ -58,7 +58,7 @@ struct NamedCorpus {
   std::vector<std::string> shards;
 };
 
-// Of words without faults.
+// Reads words without faults.
 std::vector<NamedCorpus> parse_data_path(std::span<const std::string> words) {
   if (!has_weights(words)) return {{.shards = without_patterns(words)}};
   std::vector<NamedCorpus> corpora;
@@ -94,7 +94,7 @@ std::vector<std::string> without_patterns(std::span<const std::string> words) {
 std::filesystem::path absolute_name(const std::filesystem::path& name) {
   if (name.empty()) return name;
   const std::filesystem::path whole = std::filesystem::absolute(name), shorter = whole.lexically_normal();
-  std::error_code error;  // where a folder is a link, the one above what it leads to is another
+  std::error_code error;  // where a folder is a link, its parent differs from that of its target
   return std::filesystem::equivalent(whole.parent_path(), shorter.parent_path(), error) ? shorter : whole;
 }
 
@@ -110,7 +110,7 @@ std::vector<std::string> with_absolute_names(std::span<const std::string> words)
     } else {
       std::vector<std::string> shards = shards_of(word);
       std::ranges::transform(shards, shards.begin(), absolute);
-      // A folder above that has a comma in its name would be read as two.
+      // A parent folder with a comma in its name would be read as two shards.
       const bool is_list = shards.size() == 1 || std::ranges::none_of(shards, [](const std::string& shard) {
                              return shard.find(',') != std::string::npos;
                            });
@@ -130,15 +130,15 @@ Faults data_path_faults(Flag flag, std::span<const std::string> words) {
     const std::optional<double> weight = number_in(words[i]);
     if (!weight) {
       faults.add(
-          "{} has '{}' where a weight is due; give every corpus a number before it (0.7 a 0.3 b), or none (a corpus "
+          "{} has '{}' in place of a weight; give every corpus a number before it (0.7 a 0.3 b), or none (a corpus "
           "called 7 is ./7)",
           flag, words[i]);
       return faults;
     }
     if (i + 1 == words.size() || number_in(words[i + 1])) {
       faults.add(
-          "{} has the weight {} without a corpus behind it; write 0.7 a 0.3 b, and ./{} for a corpus of that name",
-          flag, words[i], words[i]);
+          "{} has the weight {} without a corpus after it; write 0.7 a 0.3 b, and ./{} for a corpus of that name", flag,
+          words[i], words[i]);
       return faults;
     }
     faults.add_if(*weight < 0, "{} gives '{}' the weight {}; it must be at least 0", flag, words[i + 1], words[i]);

@@ -1,4 +1,4 @@
-// Two texts as one sequence of a BERT: what all tasks do with tokens that they have chosen.
+// Two texts as one sequence of a BERT.
 #pragma once
 
 #include <cstdint>
@@ -18,21 +18,21 @@ struct PairFrame {
   std::int32_t classify = 0, separate = 0;  // [CLS], [SEP]
 };
 
-// UserError: the tokenizer is no WordPiece; a sequence of `seq_length` tokens has no room for a token of each text.
+// UserError: the tokenizer is not WordPiece; a sequence of `seq_length` tokens has no room for a token of each text.
 PairFrame frame_of_pairs(const Tokenizer& tokenizer, std::int64_t seq_length);
 
 struct TokenPair {
   std::span<const std::int32_t> a, b;
 };
 
-// Cuts tokens off the end of the longer side until both have `most` together, and then off both in turn. The side that
-// was longer (b, if none was) keeps one more where `most` is odd. That is "longest_first" of Hugging Face's tokenizers,
-// and the rule of BERT's own code but for that one token. Whether anything was cut.
+// Cuts tokens off the end of the longer side until both together have `most`, and once they are equal off both in turn.
+// If `most` is odd, the side that was longer (b, if none was) keeps one more. This is "longest_first" of Hugging Face's
+// tokenizers, and BERT's own rule except for that one token. Returns whether anything was cut.
 bool cut_longer_side(TokenPair& pair, std::int64_t most);
 
 using TokenLists = std::vector<std::vector<std::int32_t>>;
 
-// The tokens of `count` texts, found by all threads; text_of(i) gives text number i, a string or a view of one.
+// Tokenises `count` texts with all threads; text_of(i) gives text number i, a string or a view of one.
 template <class TextOf>
 TokenLists encode_texts(const Tokenizer& tokenizer, std::int64_t count, const TextOf& text_of) {
   constexpr std::int64_t kTextsAtATime = 64;
@@ -48,10 +48,10 @@ TokenLists encode_texts(const Tokenizer& tokenizer, std::int64_t count, const Te
   return lists;
 }
 
-// Writes [CLS] a [SEP] b [SEP] for each pair into `examples`, which has labels and how many each has of what.
+// Writes [CLS] a [SEP] b [SEP] for each pair into `examples`, which already has its labels and sizes.
 void write_sequences(std::span<const TokenPair> pairs, const PairFrame& frame, TaskExamples& examples);
 
-// "; 12 things" where there are any, else nothing: for TaskSet::notes.
+// "; 12 things" if there are any, else empty: for TaskSet::notes.
 std::string note_of(std::int64_t count, std::string_view what);
 
 }  // namespace teratron

@@ -1,7 +1,8 @@
-// One task, said once: all that reading, training and evaluating it needs and that other tasks do differently. A task's
-// folder defines its entry; TERATRON_TASKS (task.h) lists it.
+// The entry of a task: all that reading, training and evaluating need and that differs between tasks. A task's folder
+// defines its entry; TERATRON_TASKS (task.h) lists it.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <filesystem>
@@ -11,12 +12,13 @@
 #include <string_view>
 #include <utility>
 
+#include "base/error.h"
 #include "tasks/task.h"
 
 namespace teratron {
 
-// Table 6 of the Megatron-LM paper: what its models of 336M, 1.3B and 3.9B parameters were fine-tuned with. A task that
-// is not in that table takes these values from the paper that fine-tunes a BERT for it.
+// Table 6 of the Megatron-LM paper: the settings with which its models of 336M, 1.3B and 3.9B parameters were
+// fine-tuned. A task outside that table takes them from the paper that fine-tunes a BERT for it.
 struct PaperFineTuning {
   std::array<std::int64_t, 3> batch;  // examples
   std::array<double, 3> learning_rate;
@@ -31,8 +33,8 @@ inline constexpr std::array<double, 3> kPaperModels = {336e6, 1.3e9, 3.9e9};  //
 inline constexpr std::array<double, 3> kRobertaSearchRates = {1e-5, 2e-5, 3e-5};
 inline constexpr std::array<double, 3> kBertSearchRates = {2e-5, 3e-5, 5e-5};
 
-// A function that an entry cannot leave out, since it has no default. (A pointer that may be null would need a look at
-// it, which is no constant expression under the undefined behaviour sanitizer.)
+// A function that an entry cannot omit, since it has no default. (Testing a pointer for null is no constant expression
+// under the undefined behaviour sanitizer.)
 template <class Function>
 struct Required {
   Function* function;
@@ -52,7 +54,7 @@ struct ScoreReport {
 struct TaskScoring {
   std::string_view summary;            // "scores labels of QQP by accuracy and F1"
   std::string_view data, predictions;  // the help of --data and --predictions
-  bool has_folders;                    // whether --data is several files and folders, or one file
+  bool has_folders;                    // --data takes several files and folders; otherwise one file
   Required<ScoreReport(std::span<const std::filesystem::path> data, const std::filesystem::path& predictions)> score;
 };
 
@@ -70,7 +72,7 @@ struct TaskEntry {
   TaskScoring scoring;
 };
 
-// The entry, where nothing is missing; else it does not compile.
+// Returns the entry if nothing is missing; otherwise it does not compile.
 consteval TaskEntry complete(TaskEntry entry) {
   const auto positive = [](const auto& values) {
     for (const auto value : values) {
@@ -93,5 +95,19 @@ const TaskEntry& entry_of(TaskKind kind);
 #define TERATRON_DECLARE_TASK(kind) extern const TaskEntry kind##Task;
 TERATRON_TASKS(TERATRON_DECLARE_TASK)
 #undef TERATRON_DECLARE_TASK
+
+// The index of the largest; the first of equal ones.
+inline int index_of_largest(std::span<const float> values) {
+  return static_cast<int>(std::ranges::max_element(values) - values.begin());
+}
+
+// InternalError unless each example has wanted(i) outputs.
+template <class Wanted>
+void check_outputs(const TaskOutputValues& outputs, std::int64_t examples, const Wanted& wanted) {
+  check_equal(std::ssize(outputs), examples, "examples that have outputs");
+  for (std::int64_t i = 0; i < examples; ++i) {
+    check_equal(std::ssize(outputs[static_cast<std::size_t>(i)]), wanted(i), "outputs of an example");
+  }
+}
 
 }  // namespace teratron

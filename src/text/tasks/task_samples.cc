@@ -60,19 +60,19 @@ SampleBatch TaskSamples::make_batch(std::int64_t samples) const {
 void TaskSamples::read(SampleRange positions, SampleBatch& batch, std::int64_t at) const {
   const std::int64_t each = examples_.sequences_each;
   for (std::int64_t i = 0; i < positions.count; ++i) {
-    const std::int64_t number = sequence_at(positions.first + i), place = at + i;
+    const std::int64_t number = sequence_at(positions.first + i), slot = at + i;
     const std::span<const std::int32_t> ids = examples_.sequence(number);
-    const auto row = place * seq_length_, length = std::ssize(ids);
+    const auto row = slot * seq_length_, length = std::ssize(ids);
     std::copy(ids.begin(), ids.end(), batch.ids.begin() + row);
     std::fill(batch.ids.begin() + row + length, batch.ids.begin() + row + seq_length_, 0);
     const auto types = batch.token_types.begin() + row;
     std::fill(types, types + seq_length_, 0);
     std::fill(types + examples_.second(number), types + length, 1);
-    batch.key_lengths[static_cast<std::size_t>(place)] = static_cast<std::int32_t>(length);
+    batch.key_lengths[static_cast<std::size_t>(slot)] = static_cast<std::int32_t>(length);
     if (number % each != 0) continue;
-    check_equal(place % each, std::int64_t{0}, "the place of an example in its batch");
+    check_equal(slot % each, std::int64_t{0}, "the slot of an example in its batch");
     const std::span<const std::int32_t> labels = examples_.labels_of(number / each);
-    const auto first_label = place / each * examples_.labels_each;
+    const auto first_label = slot / each * examples_.labels_each;
     for (std::int64_t k = 0; k < std::ssize(labels); ++k) {
       const auto label = static_cast<std::size_t>(first_label + k);
       const std::int32_t value = labels[static_cast<std::size_t>(k)];

@@ -1,4 +1,4 @@
-// The examples of a task as samples to train on.
+// The examples of a task as training samples.
 #pragma once
 
 #include "data/samples.h"
@@ -8,12 +8,12 @@
 
 namespace teratron {
 
-// A sample is a sequence. Those of an example stand side by side, and an epoch has every example once: in an order that
-// is a pure function of (number of examples, seed, epoch), or as they are. Positions go on through the epochs without
-// end; a batch holds whole examples. Safe to use from many threads.
+// A sample is a sequence. Those of an example are adjacent. An epoch has every example once, in an order that is a pure
+// function of (number of examples, seed, epoch), or in file order. Positions continue through the epochs without end; a
+// batch holds whole examples. Safe to use from many threads.
 //
-// lengths() gives all sequences of an example the length of its longest, so that a stable sort by length leaves them
-// side by side.
+// lengths() gives all sequences of an example the length of its longest, so that a stable sort by length keeps them
+// adjacent.
 class TaskSamples : public Samples {
  public:
   // Refers to `examples`, which must outlive it. InternalError: none of them, or a sequence longer than seq_length.
@@ -27,7 +27,7 @@ class TaskSamples : public Samples {
   TotalWeights total_weights(SampleRange positions) const override;
 
  private:
-  // The number of the sequence at a position of the run.
+  // The sequence at a position of the run.
   std::int64_t sequence_at(std::int64_t position) const;
 
   const TaskExamples& examples_;

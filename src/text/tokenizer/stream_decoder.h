@@ -1,5 +1,5 @@
-// Tokens to text as they come, for a terminal: a character may be spread over several tokens, and only whole
-// characters are ever handed out.
+// Decodes tokens one by one, for a terminal: a character may span several tokens, and only whole characters are
+// returned.
 #pragma once
 
 #include <cstdint>
@@ -11,9 +11,8 @@
 
 namespace teratron {
 
-// What push() and finish() return is, together and each by itself, valid UTF-8: bytes that cannot be part of a
-// character become U+FFFD, one for each maximal part of a character (Unicode 16, section 3.9), as in Python's
-// decode(errors="replace").
+// The results of push() and finish() are valid UTF-8, each by itself: bytes that cannot be part of a character become
+// U+FFFD, one for each maximal part of a character (Unicode 16, section 3.9), as in Python's decode(errors="replace").
 class StreamDecoder {
  public:
   explicit StreamDecoder(Tokenizer tokenizer) : tokenizer_(std::move(tokenizer)) {}
@@ -21,7 +20,7 @@ class StreamDecoder {
   // The characters that this token completes; empty while the last one is still open.
   std::string push(std::int32_t id) { return push_bytes(tokenizer_.bytes_of(id)); }
   std::string push_bytes(std::string_view bytes);
-  // What is left at the end: U+FFFD where a character was begun and not ended, else nothing.
+  // The rest at the end: U+FFFD if a character is incomplete, otherwise empty.
   std::string finish();
 
  private:

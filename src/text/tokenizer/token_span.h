@@ -1,4 +1,4 @@
-// A token and the part of the text that it comes from.
+// A token and its bytes in the text.
 #pragma once
 
 #include <cstdint>

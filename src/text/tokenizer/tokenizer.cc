@@ -9,13 +9,12 @@
 #include "base/error.h"
 #include "base/files/file.h"
 #include "base/host/threads.h"
-#include "tokenizer/tokenizer_files.h"
 #include "tokenizer/tokenizer_implementation.h"
 
 namespace teratron {
 namespace {
 
-// Calls back with each part of `text` that is plain, and with each special token between them and where it begins.
+// Calls back with each plain part of `text`, and with each special token between them and its offset.
 template <class Plain, class Special>
 void split_at_special_tokens(std::string_view text, const SpecialTokens& special, const Plain& plain,
                              const Special& token) {
@@ -28,7 +27,7 @@ void split_at_special_tokens(std::string_view text, const SpecialTokens& special
   plain(text.substr(at), at);
 }
 
-// A tokenizer that stood in the folder may have had more files, which would be read as some of this one.
+// Deletes files of another tokenizer in the folder, which would be read as part of this one.
 void remove_files_of_others(const std::filesystem::path& folder, bool is_byte_pair) {
   std::vector<const char*> names = {"encoder.json", "vocab.bpe", "special_tokens_map.json", "added_tokens.json"};
   if (is_byte_pair) {
@@ -80,7 +79,7 @@ bool Tokenizer::adds_space_to(std::string_view text) const {
 
 void Tokenizer::encode_segment(std::string_view text, std::vector<std::int32_t>& out) const {
   if (!adds_space_to(text)) return implementation_->encode(text, out);
-  // A copy of the first words alone.
+  // Encodes a copy of the first words only.
   const std::size_t cut = implementation_->next_cut(text, 1);
   implementation_->encode(" " + std::string(text.substr(0, cut)), out);
   implementation_->encode(text.substr(cut), out);
@@ -114,7 +113,7 @@ void Tokenizer::encode_beginning_to(std::string_view text, std::size_t most, std
 
 std::vector<TokenSpan> Tokenizer::encode_with_offsets(std::string_view text, SpecialText special) const {
   if (text.size() > std::numeric_limits<std::uint32_t>::max()) {
-    throw_user_error("a text of {} bytes has places that 32 bits cannot tell; cut it at a space", text.size());
+    throw_user_error("a text of {} bytes has offsets beyond 32 bits; cut it at a space", text.size());
   }
   std::vector<TokenSpan> spans;
   if (special == SpecialText::kPlain) {

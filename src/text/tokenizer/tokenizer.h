@@ -1,4 +1,4 @@
-// Text to tokens and back, of two kinds that the files tell apart:
+// Text to tokens and back. The files decide between two kinds:
 //
 // Byte-level BPE, exactly as GPT-2 does it (Radford et al. 2019, section 2.2; Sennrich et al. 2016): text is split into
 // words by GPT-2's pattern, each word's bytes are merged pair by pair in the order of the merge list. Every string of
@@ -26,23 +26,23 @@ namespace teratron {
 
 enum class TokenizerKind { kBytePair, kWordPiece };
 
-// What to do with the text of a special token, such as "<|endoftext|>" or "[MASK]", that occurs in the input.
+// Treatment of special tokens, such as "<|endoftext|>" or "[MASK]", in the text.
 enum class SpecialText {
-  kPlain,  // it is text like any other: the rule of GPT-2's evaluations, and safe for text from strangers
-  kToken,  // it becomes the special token (the longest one where several match)
+  kPlain,  // text like any other: the rule of GPT-2's evaluations, and safe for text from strangers
+  kToken,  // the special token (the longest one if several match)
 };
 
 // Immutable, cheap to copy (copies share the tables), and safe to use from many threads at once.
 class Tokenizer {
  public:
-  // Reads a folder or one of its files by name. Of what a folder holds, the first of these counts:
+  // Reads a folder or one of its files by name. In a folder, the first of these counts:
   // - `tokenizer.json`, byte-level BPE or WordPiece;
   // - byte-level BPE: `vocab.json` (or `encoder.json`) with `merges.txt` (or `vocab.bpe`);
-  // - WordPiece: `vocab.txt`, a token a line. A `tokenizer_config.json` beside it says `do_lower_case`, `strip_accents`
-  //   (absent: as lower case), `tokenize_chinese_chars`, and names of special tokens. Where it does not say
+  // - WordPiece: `vocab.txt`, a token a line. A `tokenizer_config.json` beside it sets `do_lower_case`,
+  //   `strip_accents` (default: as lower case), `tokenize_chinese_chars`, and names of special tokens. Without
   //   `do_lower_case`, the model is uncased if no token but special ones has a letter that lower case would change.
-  // What Hugging Face's tools keep beside them is read as transformers does, or refused by name (tokenizer_config.h).
-  // UserError: missing, not what it should be, or another kind.
+  // Other files of Hugging Face's tools are read as transformers does, or refused by name (tokenizer_config.h).
+  // UserError: missing or invalid files, or another kind.
   static Tokenizer load(const std::filesystem::path& folder_or_file);
 
   explicit Tokenizer(BpeModel model);
@@ -50,48 +50,48 @@ class Tokenizer {
 
   TokenizerKind kind() const;
 
-  // The tokens of the text alone: WordPiece adds no [CLS] and no [SEP].
+  // The tokens of the text only: WordPiece adds no [CLS] and no [SEP].
   std::vector<std::int32_t> encode(std::string_view text, SpecialText special = SpecialText::kPlain) const;
   // Appends to `out`.
   void encode_to(std::string_view text, std::vector<std::int32_t>& out,
                  SpecialText special = SpecialText::kPlain) const;
-  // Appends the first `most` ids of encode(text), or some more: what lies far behind them is not looked at.
+  // Appends the first `most` ids of encode(text), or some more, without reading far beyond them.
   void encode_beginning_to(std::string_view text, std::size_t most, std::vector<std::int32_t>& out) const;
-  // The same ids as encode(text), found by all threads of parallel_for: for texts of megabytes.
+  // encode(text), by all threads of parallel_for: for texts of megabytes.
   std::vector<std::int32_t> encode_parallel(std::string_view text) const;
-  // The same ids, each with the bytes of `text` that it comes from. Parts of one character, such as the letters of a
-  // Hangul syllable, come from the same bytes. UserError: a text of 4 GiB or more.
+  // encode(text) with the bytes of each token. Parts of one character, such as the letters of a Hangul syllable, have
+  // the same bytes. UserError: a text of 4 GiB or more.
   std::vector<TokenSpan> encode_with_offsets(std::string_view text, SpecialText special = SpecialText::kPlain) const;
 
-  // Byte-level BPE: the bytes of the tokens in a row; they need not be valid UTF-8 (StreamDecoder is for terminals).
-  // WordPiece: the words with spaces between them. UserError: an id outside the vocabulary.
+  // Byte-level BPE: the concatenated bytes of the tokens, which need not be valid UTF-8 (StreamDecoder is for
+  // terminals). WordPiece: the words with spaces between them. UserError: an id outside the vocabulary.
   std::string decode(std::span<const std::int32_t> ids) const;
-  // What decode() writes for a token that others come before: of WordPiece with the space before a word.
+  // The bytes that decode() writes for a token after others: for WordPiece with the space before a word.
   std::string_view bytes_of(std::int32_t id) const;
 
   std::int64_t vocab_size() const;
-  // The id of the token that ends documents, where the vocabulary has it: "<|endoftext|>", or what the files name.
+  // The id of the token that ends documents, if the vocabulary has it: "<|endoftext|>", or as the files name it.
   std::optional<std::int32_t> end_of_text() const;
   // The id of the special token with this text.
   std::optional<std::int32_t> special_token(std::string_view text) const;
-  // What it is made of. InternalError where kind() is the other one.
+  // The model. InternalError if kind() is the other one.
   const BpeModel& model() const;
   const WordPieceModel& word_piece() const;
-  // 16 hexadecimal digits of what decides the ids: tokens, merges, special tokens, the normalizer and the splitter. The
-  // same for every form of the files; another one for a tokenizer that encodes some text otherwise, but for one chance
-  // in 2^64.
+  // 16 hexadecimal digits that identify the ids: a hash of tokens, merges, special tokens, the normalizer and the
+  // splitter. Equal for every form of the files; different for a tokenizer that encodes some text otherwise, except by
+  // a chance of 2^-64.
   std::string hash() const;
 
-  // Writes what load() and Hugging Face's tokenizers read: tokenizer.json and tokenizer_config.json, with vocab.json
-  // and merges.txt or with vocab.txt. Creates the folder; files there that another tokenizer was read from are deleted.
-  // EnvironmentError where that fails.
+  // Writes files for load() and Hugging Face's tokenizers: tokenizer.json and tokenizer_config.json, with vocab.json
+  // and merges.txt or with vocab.txt. Creates the folder; deletes other tokenizer files there. EnvironmentError: it
+  // fails.
   void save(const std::filesystem::path& folder) const;
 
-  // What both kinds do, each in its way (tokenizer_implementation.h).
+  // Implemented by each kind (tokenizer_implementation.h).
   class Implementation;
 
  private:
-  // A text, or what stands between two special tokens of it; and a part of that, cut where the kind says.
+  // Encodes a text between special tokens, or a part of it, cut where the kind allows it.
   void encode_segment(std::string_view text, std::vector<std::int32_t>& out) const;
   void encode_part(std::string_view text, std::size_t begin, std::size_t end, std::vector<std::int32_t>& out) const;
   void encode_segment_with_offsets(std::string_view text, std::vector<TokenSpan>& out) const;

@@ -19,11 +19,11 @@ namespace dom = simdjson::dom;
 constexpr auto kSpecialKeys = std::to_array<const char*>(
     {"bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token"});
 constexpr auto kSpecialLists = std::to_array<const char*>({"additional_special_tokens", "extra_special_tokens"});
-// Classes that do what the files say, whichever those are.
+// Classes that follow the files' settings.
 constexpr auto kGeneralClasses =
     std::to_array<std::string_view>({"PreTrainedTokenizer", "PreTrainedTokenizerFast", "TokenizersBackend"});
 
-// A token is a text, or an object with the text.
+// Reads a token: a text, or an object with the text.
 std::string token_text(const dom::element& value) {
   std::string_view plain;
   return std::string(value.get(plain) ? text_or(value["content"], "") : plain);

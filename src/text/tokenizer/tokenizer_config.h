@@ -1,5 +1,5 @@
-// What Hugging Face's tools keep beside a vocabulary: tokenizer_config.json, special_tokens_map.json and
-// added_tokens.json. Each kind of tokenizer takes from it what decides its ids, and refuses the rest by name.
+// The files that Hugging Face's tools keep beside a vocabulary: tokenizer_config.json, special_tokens_map.json and
+// added_tokens.json. Each kind of tokenizer takes the settings that decide its ids, and refuses others by name.
 #pragma once
 
 #include <simdjson.h>
@@ -17,25 +17,25 @@ namespace teratron {
 
 class TokenizerConfig {
  public:
-  // Of a folder; a file that is not there says nothing. UserError: one that is no JSON object.
+  // Reads the files in a folder; a missing file has no settings. UserError: a file that is no JSON object.
   explicit TokenizerConfig(const std::filesystem::path& folder);
 
-  const std::string& name() const;  // of the first of its files that is there, for messages
+  const std::string& name() const;  // of the first file that exists, for messages
   // UserError: neither true nor false.
   std::optional<bool> flag(const char* key) const;
-  // Of a special token: its text, whether it stands as such or in an object; empty: none is named.
+  // The text of a special token, given as a string or in an object; empty: none is named.
   std::string special_text(const char* key) const;
   std::string_view tokenizer_class() const;
 
-  // Tokens that are declared with their ids, which the vocabulary may have too.
+  // Tokens declared with their ids, which the vocabulary may have, too.
   std::vector<AddedToken> added_tokens() const;
 
-  // Whether the class that is named is one of these, with or without "Fast" behind it.
+  // Whether the named class is one of these, with or without "Fast" at its end.
   bool is_of_class(std::span<const std::string_view> known) const;
-  // UserError where a class that is named is none of these (is_of_class), and no general one.
+  // UserError if the named class is none of these (is_of_class), and no general one.
   void require_class(std::span<const std::string_view> known) const;
-  // UserError where a special token that is named is not among `tokens`, so that transformers would give it an id of
-  // its own; or is written as words are ("eos", not "<eos>"), so that it would be found within words.
+  // UserError if a named special token is not among `tokens`, so that transformers would give it a new id; or is
+  // written like a word ("eos", not "<eos>"), so that it would be found inside words.
   void require_tokens(std::span<const std::string> tokens) const;
   [[noreturn]] void refuse(std::string_view why) const;
 
@@ -56,7 +56,7 @@ class TokenizerConfig {
   File config_, map_, added_;
 };
 
-// What to do with a tokenizer whose files say more than is read of them.
+// Treatment of files with more settings than are read.
 inline constexpr std::string_view kSaveAsJson =
     "keep it as tokenizer.json, which AutoTokenizer.from_pretrained(IN).save_pretrained(OUT) writes";
 

@@ -1,4 +1,4 @@
-#include "tokenizer/tokenizer_files.h"
+#include "tokenizer/tokenizer_implementation.h"
 
 #include <fmt/format.h>
 #include <simdjson.h>
@@ -26,7 +26,7 @@ struct PairNames {
 constexpr std::array<PairNames, 2> kPairs = {{{"vocab.json", "merges.txt"}, {"encoder.json", "vocab.bpe"}}};
 constexpr const char *kJson = "tokenizer.json", *kVocabulary = "vocab.txt";
 
-// Without an exception where a parent folder may not be looked into.
+// Does not throw if a parent folder cannot be read.
 bool is_there(const fs::path& path) {
   std::error_code error;
   return fs::exists(path, error);
@@ -38,7 +38,7 @@ TokenizerModel read_json(const fs::path& path) {
   simdjson::dom::object model;
   const simdjson::dom::object root = read_json_object(path, parser, "a tokenizer.json");
   if (root["model"].get(model)) throw_user_error("{} is not a tokenizer.json: it has no \"model\"", file);
-  // Files of before 2021 name no type; then what the model has tells.
+  // Files from before 2021 name no type; then the model's members decide.
   const std::string_view type =
       text_or(model["type"], !model["merges"].error()                     ? "BPE"
                              : !model["max_input_chars_per_word"].error() ? "WordPiece"
@@ -54,7 +54,7 @@ TokenizerModel read_named(const fs::path& path) {
     if (path.filename() != pair.vocabulary && path.filename() != pair.merges) continue;
     return read_vocabulary_and_merges(path.parent_path() / pair.vocabulary, path.parent_path() / pair.merges);
   }
-  // Also as Hugging Face's save_vocabulary names it: NAME-vocab.txt.
+  // Also named as by Hugging Face's save_vocabulary: NAME-vocab.txt.
   if (path.filename().string().ends_with(kVocabulary)) return read_word_piece_vocabulary(path);
   return read_json(path);
 }

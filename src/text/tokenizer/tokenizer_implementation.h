@@ -1,12 +1,16 @@
-// What a kind of tokenizer does itself; Tokenizer does the rest for all of them.
+// The interface of a kind of tokenizer; Tokenizer does what all kinds share.
 #pragma once
 
+#include <filesystem>
 #include <memory>
 #include <mutex>
 #include <utility>
+#include <variant>
 
-#include "tokenizer/special_tokens.h"
+#include "tokenizer/bpe/bpe_model.h"
 #include "tokenizer/tokenizer.h"
+#include "tokenizer/vocabulary.h"
+#include "tokenizer/word_piece/word_piece_model.h"
 
 namespace teratron {
 
@@ -15,16 +19,16 @@ class Tokenizer::Implementation {
   virtual ~Implementation() = default;
 
   virtual TokenizerKind kind() const = 0;
-  // The tokens of plain text, appended.
+  // Appends the tokens of plain text.
   virtual void encode(std::string_view text, std::vector<std::int32_t>& out) const = 0;
-  // The same with their places, counted from the beginning of `text`, which is less than 4 GiB.
+  // Appends the tokens with their bytes, counted from the beginning of `text`, which is shorter than 4 GiB.
   virtual void encode_with_offsets(std::string_view text, std::vector<TokenSpan>& out) const = 0;
-  // A place at or after `from` where a text can be cut for its parts to be encoded apart.
+  // An offset at or after `from` where a text can be cut so that its parts can be encoded separately.
   virtual std::size_t next_cut(std::string_view text, std::size_t from) const = 0;
-  // Of ids of the vocabulary.
+  // Decodes ids of the vocabulary.
   virtual std::string decode(std::span<const std::int32_t> ids) const = 0;
   virtual std::string_view bytes_of(std::int32_t id) const = 0;
-  // Whether a text that begins otherwise is encoded as if it began with a space.
+  // Whether a text is encoded as if it began with a space.
   virtual bool adds_prefix_space() const { return false; }
   virtual std::string_view end_of_text() const { return kEndOfText; }
   virtual std::int64_t vocab_size() const = 0;
@@ -40,8 +44,8 @@ class Tokenizer::Implementation {
 std::shared_ptr<const Tokenizer::Implementation> make_byte_pair_tokenizer(BpeModel model);
 std::shared_ptr<const Tokenizer::Implementation> make_word_piece_tokenizer(WordPieceModel model);
 
-// Encoders at rest. A call takes one and gives it back, so the caches stay warm from call to call, and there are as
-// many as calls that ran at the same time.
+// A pool of encoders. A call takes one and returns it, so caches stay warm from call to call, and there are as many as
+// calls that ran concurrently.
 template <class Encoder>
 class EncoderPool {
  public:
@@ -62,5 +66,8 @@ class EncoderPool {
   std::mutex mutex_;
   std::vector<std::unique_ptr<Encoder>> idle_;
 };
+
+// Finds and reads the files in a folder, or beside the one file named, as Tokenizer::load says.
+std::variant<BpeModel, WordPieceModel> read_tokenizer_model(const std::filesystem::path& folder_or_file);
 
 }  // namespace teratron

@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "base/files/file.h"
-#include "base/json_numbers.h"
+#include "base/json_fields.h"
 
 namespace teratron {
 

@@ -1,6 +1,5 @@
-// Hugging Face's tokenizer.json (github.com/huggingface/tokenizers): a pipeline of steps, of which we take two, GPT-2's
-// and BERT's, and refuse every other by name, since it would give other tokens. And what files written by us have in
-// common.
+// Hugging Face's tokenizer.json (github.com/huggingface/tokenizers): a pipeline of steps. We take those of GPT-2 and
+// BERT, and refuse every other by name, since it would give other tokens. Also helpers for writing files.
 #pragma once
 
 #include <simdjson.h>
@@ -18,14 +17,13 @@
 
 namespace teratron {
 
-// Each reads the file's object, where it describes byte-level BPE with GPT-2's splitter, or WordPiece as BERT's. `file`
-// is for messages. UserError: not so, and what.
-// `config`: what stands beside it.
+// Read the file's object if it describes byte-level BPE with GPT-2's splitter, or WordPiece as BERT's. `file` is for
+// messages; `config` holds the settings beside it. UserError: the difference.
 class TokenizerConfig;
 BpeModel read_bpe_json(simdjson::dom::object root, const std::string& file, const TokenizerConfig& config);
 WordPieceModel read_word_piece_json(simdjson::dom::object root, const std::string& file, const TokenizerConfig& config);
 
-// Values, or what stands for them where they are absent or of another type.
+// Values, or defaults if they are absent or of another type.
 inline std::string_view text_or(simdjson::simdjson_result<simdjson::dom::element> value, std::string_view otherwise) {
   std::string_view text;
   return value.get(text) ? otherwise : text;
@@ -35,26 +33,26 @@ inline bool is_true(simdjson::simdjson_result<simdjson::dom::element> value, boo
   return value.get(flag) ? otherwise : flag;
 }
 
-// The "type" of a step of the pipeline; empty where there is no such step.
+// The "type" of a step of the pipeline; empty if there is no such step.
 std::string_view type_of_step(simdjson::dom::object root, const char* step);
 
 // The model's object "vocab". UserError: an id that is no whole number.
 std::vector<ListedToken> read_json_vocabulary(simdjson::dom::object vocabulary, std::string_view file);
 
-// An added token as an object describes it.
+// Parses an added token.
 AddedToken added_token(simdjson::dom::element object, ListedToken token);
-// The list "added_tokens". UserError: a token without a text or an id.
+// Parses the list "added_tokens". UserError: a token without a text or an id.
 std::vector<AddedToken> read_added_tokens(simdjson::dom::object root, std::string_view file);
 
-// A file's content without the byte order mark that some editors put before it.
+// A file's content without a byte order mark.
 std::string without_mark(std::string content);
 
-// A file's JSON object, which lives as long as the parser; numbers may be as Python writes them (base/json_numbers.h).
-// UserError: it is none, so not `kind`, "a tokenizer.json".
+// A file's JSON object, which lives as long as the parser; numbers may be as Python writes them (base/json_fields.h).
+// UserError: it is no `kind`, such as "a tokenizer.json".
 simdjson::dom::object read_json_object(const std::filesystem::path& path, simdjson::dom::parser& parser,
                                        std::string_view kind);
 
-// A JSON string. Text is UTF-8: of the byte alphabet, or of a token that was read from JSON.
+// Quotes a JSON string. The text is UTF-8: of the byte alphabet, or of a token that was read from JSON.
 std::string json_string(std::string_view text);
 // {"text": id, ...} of tokens in order of their ids.
 std::string vocabulary_json(std::span<const std::string> tokens);

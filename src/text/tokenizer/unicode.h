@@ -1,4 +1,4 @@
-// The three Unicode properties that GPT-2's splitter asks for: \p{L}, \p{N} and \s (White_Space).
+// The Unicode properties in GPT-2's splitter: \p{L}, \p{N} and \s (White_Space).
 #pragma once
 
 #include <array>
@@ -8,8 +8,8 @@ namespace teratron {
 
 enum class CharClass : std::uint8_t { kSymbol, kLetter, kNumber, kSpace };
 
-// Unicode 16.0, two bits a code point, in blocks of 128 code points of which equal ones are stored once.
-// unicode_tables.cc is written by scripts/make-unicode-tables.
+// Unicode 16.0, two bits a code point, in blocks of 128 code points; equal blocks are stored once.
+// scripts/make-unicode-tables writes unicode_tables.cc.
 struct UnicodeTables {
   static constexpr char32_t kBlock = 128;
   static constexpr char32_t kEnd = 0x32400;  // from here on everything is a symbol

@@ -33,7 +33,7 @@ CorpusLoss corpus_loss(LanguageModel& model, const IndexedDataset& dataset, cons
   if (tokenizer != nullptr && tokenizer->kind() == TokenizerKind::kBytePair) {
     std::size_t bytes = 0;
     for (std::size_t i = 1; i < tokens.size(); ++i) {
-      // An end of text stands for no byte of the documents, though predicting it is part of the loss.
+      // An end of text has no bytes, though its prediction is part of the loss.
       if (tokens[i] != tokenizer->end_of_text()) bytes += tokenizer->bytes_of(tokens[i]).size();
     }
     if (bytes > 0) result.bits_per_byte = sum / std::numbers::ln2 / static_cast<double>(bytes);

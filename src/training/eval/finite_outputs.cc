@@ -8,7 +8,7 @@
 namespace teratron {
 
 std::optional<std::size_t> first_not_finite(std::span<const float> values) {
-  float zeros = 0;  // 0 times what is not finite is NaN, and so is every sum that it is in
+  float zeros = 0;  // NaN if any value is not finite: 0 times it is NaN, and so is the sum
   for (const float value : values) zeros += 0 * value;
   if (zeros == 0) return std::nullopt;
   const auto found = std::ranges::find_if(values, [](float value) { return !std::isfinite(value); });

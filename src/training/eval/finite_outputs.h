@@ -1,4 +1,4 @@
-// What a model computes must be finite before anything is made of it: a score, a vector, a token.
+// Checks that outputs of a model are finite before they become scores, vectors or tokens.
 #pragma once
 
 #include <optional>
@@ -9,11 +9,11 @@
 
 namespace teratron {
 
-// The index of the first value that is infinite or not a number.
+// Index of the first value that is infinite or not a number; nullopt: all are finite.
 std::optional<std::size_t> first_not_finite(std::span<const float> values);
 
-// UserError: `what`, which the model gives in `compute_dtype`, is not finite; says what to do. Weights are known to be
-// finite where load_weights() has verified them, so the values between overflow.
+// Throws a UserError: `what`, an output in `compute_dtype`, is not finite; with advice. load_weights() has verified
+// that the weights are finite, so values between overflow.
 [[noreturn]] void throw_output_not_finite(std::string_view what, DType compute_dtype);
 
 }  // namespace teratron

@@ -11,7 +11,7 @@ namespace teratron {
 namespace {
 
 constexpr std::string_view kWhiteSpace = " \t\n\v\f\r";
-constexpr std::int64_t kPassagesAtATime = 64;  // that a thread tokenizes
+constexpr std::int64_t kPassagesAtATime = 64;  // tokenized by a thread at a time
 
 std::string_view stripped(std::string_view text) {
   const std::size_t begin = text.find_first_not_of(kWhiteSpace);
@@ -19,7 +19,7 @@ std::string_view stripped(std::string_view text) {
   return text.substr(begin, text.find_last_not_of(kWhiteSpace) + 1 - begin);
 }
 
-// Without tokens where the passage has no two words.
+// Example of a passage, without tokens if it has less than two words.
 ClozeExample example_of(std::string_view passage, const Tokenizer& tokenizer) {
   const std::string_view text = stripped(passage);
   const std::size_t space = text.find_last_of(kWhiteSpace);
@@ -31,7 +31,7 @@ ClozeExample example_of(std::string_view passage, const Tokenizer& tokenizer) {
   return example;
 }
 
-// A micro-batch of examples, filled up at their ends, which no token before sees.
+// Micro-batch of examples, padded at their ends, which earlier tokens do not see.
 struct ClozeBatch {
   std::vector<std::int32_t> ids, targets;
   std::vector<LanguageModel::ScoredTargets> scored;
@@ -95,7 +95,7 @@ ClozeResult score_cloze(LanguageModel& model, std::span<const ClozeExample> exam
   Communicator& replicas = *model.mesh().data;
   const auto batch = static_cast<std::size_t>(model.options().batch),
              step = batch * static_cast<std::size_t>(replicas.size());
-  std::vector<double> results(examples.size() + 1);  // whether each word was found, then the logarithms' sum
+  std::vector<double> results(examples.size() + 1);  // found (1) or not for each word, then the sum of logarithms
   std::vector<float> losses, is_likeliest;
   for (std::size_t begin = batch * static_cast<std::size_t>(replicas.rank()); begin < order.size(); begin += step) {
     const std::span<const std::size_t> numbers = std::span(order).subspan(begin, std::min(batch, order.size() - begin));

@@ -27,7 +27,7 @@ double mean_nats(std::span<const std::int32_t> tokens, std::int64_t first_target
   return sum / static_cast<double>(count - first_target);
 }
 
-// Without its first token: the n-gram of the next lower order. `order` is that of the result.
+// N-grams of the next lower order, `order`, one per different n-gram: each without its first token.
 std::vector<std::uint64_t> shortened(std::span<const std::uint64_t> ngrams, int order) {
   std::vector<std::uint64_t> result;
   const std::uint64_t mask = (std::uint64_t{1} << (16 * order)) - 1;
@@ -74,9 +74,9 @@ NgramOrder::NgramOrder(std::span<const std::uint64_t> ngrams) {
   weigh_contexts();
 }
 
-// Chen and Goodman's estimates from how many n-grams were counted once, twice, three and four times. Where there are
-// too few n-grams for them to make sense, fixed discounts: any that stay above zero and at most the count give a
-// proper distribution.
+// Estimates discounts by Chen and Goodman, from the numbers of n-grams counted once to four times. Where too few
+// n-grams make the estimates invalid, fixed discounts hold: any above zero and at most the count give a proper
+// distribution.
 void NgramOrder::estimate_discounts() {
   std::array<double, 5> having{};
   for (const std::uint32_t count : counts_) {
@@ -141,7 +141,7 @@ double KneserNeyTrigram::probability(std::span<const std::int32_t> context, std:
   check_tokens(context.last(std::min<std::size_t>(context.size(), 2)), vocab_size_);
   check(token >= 0 && token < vocab_size_, "a token outside the vocabulary");
   double probability = 1.0 / static_cast<double>(vocab_size_);
-  std::uint64_t packed = 0;  // the last `order` tokens of the context
+  std::uint64_t packed = 0;  // last `order` tokens of the context
   for (std::size_t order = 0; order < orders_.size() && order <= context.size(); ++order) {
     if (order > 0) packed |= static_cast<std::uint64_t>(context[context.size() - order]) << (16 * (order - 1));
     probability = orders_[order].interpolate(packed, static_cast<std::uint16_t>(token), probability);

@@ -1,17 +1,21 @@
 #include "eval/text_vectors.h"
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <cmath>
 #include <numeric>
 
 #include "base/error.h"
+#include "base/files/file.h"
 #include "base/host/threads.h"
+#include "base/round_up.h"
 #include "eval/finite_outputs.h"
 
 namespace teratron {
 namespace {
 
-constexpr std::int64_t kTextsAtATime = 64;  // that a thread tokenizes
+constexpr std::int64_t kTextsAtATime = 64;  // tokenized by a thread at a time
 
 std::int32_t needed_token(const Tokenizer& tokenizer, std::string_view text) {
   const std::optional<std::int32_t> id = tokenizer.special_token(text);
@@ -26,7 +30,7 @@ void make_unit_length(std::span<float> vector) {
   for (float& value : vector) value = static_cast<float>(static_cast<double>(value) / norm);
 }
 
-// Sequences side by side, filled up to the longest, which is the first.
+// Batch of sequences, padded to the longest, which is the first.
 struct PaddedBatch {
   std::vector<std::int32_t> ids, types, lengths;
 
@@ -105,6 +109,25 @@ void make_text_vectors(Encoder& encoder, const TokenizedTexts& texts, const Text
     }
     if (done) done(begin + numbers.size());
   }
+}
+
+static_assert(std::endian::native == std::endian::little, "AtomicFile::write_values writes this machine's byte order");
+
+void write_npy(const std::filesystem::path& path, std::int64_t columns, std::span<const float> values) {
+  // Magic, version, length, and a Python dictionary, padded with spaces and a line end to a multiple of 64.
+  constexpr std::size_t kBefore = 10, kAlignment = 64;
+  const std::int64_t rows = static_cast<std::int64_t>(values.size()) / columns;
+  std::string description =
+      fmt::format("{{'descr': '<f4', 'fortran_order': False, 'shape': ({}, {}), }}", rows, columns);
+  description.resize(round_up(kBefore + description.size() + 1, kAlignment) - kBefore - 1, ' ');
+  description += '\n';
+  const std::array lengths = {static_cast<char>(description.size() & 0xff), static_cast<char>(description.size() >> 8)};
+  AtomicFile file(path);
+  file.write(std::string_view("\x93NUMPY\x01\x00", 8));
+  file.write_values(std::span<const char>(lengths));
+  file.write(description);
+  file.write_values(values);
+  file.commit();
 }
 
 }  // namespace teratron

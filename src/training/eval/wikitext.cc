@@ -10,7 +10,7 @@
 namespace teratron {
 namespace {
 
-// Bytes of white space (as Python's str.strip and \s see it) that `text` begins with.
+// Bytes of white space, by the rules of Python's str.strip and \s, at the beginning of `text`.
 std::size_t leading_space(std::string_view text) {
   std::size_t used = 0;
   while (used < text.size()) {
@@ -53,7 +53,7 @@ void replace_all(std::string& text, std::string_view from, std::string_view to) 
   text = std::move(result);
 }
 
-// Strips the white space just inside each pair; an opener is paired with the next closer, wherever that is.
+// Strips white space inside each pair. An opener is paired with the next closer, at any distance.
 void strip_inside(std::string& text, char opener, char closer) {
   std::string result;
   result.reserve(text.size());

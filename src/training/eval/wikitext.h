@@ -1,6 +1,6 @@
-// WikiText103 by the Megatron-LM paper's rules (Appendix E.1, and its evaluation code): the text is detokenised,
-// encoded as one string, and scored in overlapping windows (windows.h). The perplexity is per word of the original
-// file, so that tokenizers can be compared.
+// WikiText103 by the rules of the Megatron-LM paper (Appendix E.1) and its evaluation code: the text is detokenised,
+// encoded as one string, and scored in overlapping windows (windows.h). Perplexity is per word of the original file, so
+// that tokenizers can be compared.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@ namespace teratron {
 // Words of the original file: its stripped text, split at every single space.
 std::int64_t count_wikitext_words(std::string_view text);
 
-// Undoes the corpus's tokenisation: white space around punctuation, brackets, quotes and headings. What cannot be told
-// apart afterwards is lost: the kind of white space inside brackets, `N` and `1` as a word, spaces at line ends.
+// Undoes the corpus's tokenisation: white space around punctuation, brackets, quotes and headings. It loses the kind of
+// white space inside brackets, the word `N` (which becomes `1`), and spaces at line ends.
 std::string detokenize_wikitext(std::string_view text);
 
 }  // namespace teratron

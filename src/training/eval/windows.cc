@@ -15,7 +15,7 @@ std::span<const ScoringWindow> share_of(std::span<const ScoringWindow> windows, 
   return windows.subspan(begin, end - begin);
 }
 
-// What the model is told of documents that share a window of `length` ids; nothing that the options do not ask for.
+// Fills in first keys and positions for the documents of windows of `length` ids, as far as the options ask for them.
 void find_documents(std::span<const std::int32_t> ids, std::int64_t length, const DocumentOptions& documents,
                     std::vector<std::int32_t>& first_keys, std::vector<std::int32_t>& position_ids) {
   first_keys.resize(documents.reset_attention_mask ? ids.size() : 0);

@@ -5,8 +5,8 @@
 namespace teratron {
 namespace {
 
-// How many ranks of the same host come before this one.
-int place_on_host(const Rank& rank) {
+// Number of earlier ranks of the same host.
+int rank_on_host(const Rank& rank) {
   const std::vector<std::string> hosts = rank.world.all_gather_host(rank.environment.host);
   return static_cast<int>(std::count(hosts.begin(), hosts.begin() + rank.world.rank(), rank.environment.host));
 }
@@ -18,7 +18,7 @@ std::unique_ptr<Backend> make_backend(const BackendSettings& settings, const Ran
   switch (settings.kind) {
     case BackendKind::kReference: return make_reference_backend(compute_dtype);
     case BackendKind::kCuda: {
-      const int device = place_on_host(rank) % std::max(1, cuda_devices());
+      const int device = rank_on_host(rank) % std::max(1, cuda_devices());
       return make_cuda_backend({.compute_dtype = compute_dtype,
                                 .device = device,
                                 .channels = rank.environment.kind != RankKind::kThreads,

@@ -1,4 +1,4 @@
-// The back end that the flags name, one for each rank.
+// Back end of a rank, by the flags.
 #pragma once
 
 #include <memory>
@@ -9,7 +9,8 @@
 
 namespace teratron {
 
-// Ranks of one host take its GPUs in turn. Every rank of the world calls it. EnvironmentError: no such device.
+// Makes the back end. Ranks of one host take its GPUs in turn. Every rank of the world calls it. EnvironmentError: no
+// such device.
 std::unique_ptr<Backend> make_backend(const BackendSettings& settings, const Rank& rank);
 
 }  // namespace teratron

@@ -1,4 +1,4 @@
-// Signals that ask a long command to end in good order: it finishes what it does, saves and leaves.
+// Signals that ask a long command to end in good order: it finishes its update, saves and exits.
 #pragma once
 
 #include <array>
@@ -7,27 +7,30 @@
 
 namespace teratron {
 
-// The last two are of limits: of a job's time (ulimit -t), and of the size of a file (ulimit -f).
+// SIGXCPU and SIGXFSZ come at limits: of processor time (ulimit -t), of the size of a file (ulimit -f).
 inline constexpr std::array kEndSignals = {SIGINT, SIGTERM, SIGUSR1, SIGHUP, SIGXCPU, SIGXFSZ};
-std::string_view name_of_signal(int signal);  // "SIGINT"; of the above
+std::string_view name_of_signal(int signal);  // "SIGINT"
 
-// Of the process; there is one at a time. Until listen() and after it is gone, signals do what they did before.
+// Listener of the process; there is one at a time. Before listen() and after the destructor signals have their old
+// effects.
 class EndSignals {
  public:
-  // `says`: answers the first signal with a line on standard error, from the handler, since an update may take minutes.
+  // `says`: the handler answers the first signal with a line on standard error, since an update may take minutes.
   explicit EndSignals(bool says) : says_(says) {}
   EndSignals(const EndSignals&) = delete;
   EndSignals& operator=(const EndSignals&) = delete;
   ~EndSignals();
 
-  // From now on these signals are only noted, but for a second SIGINT, which ends the process at once. SIGHUP is
-  // ignored where neither standard output nor standard error is a terminal: the terminal that hung up showed nothing of
-  // it. Where the soft limit of processor time is the hard one, at which the system kills the process, SIGXCPU comes
-  // some seconds before it. A signal that was ignored when the program began (nohup) stays so. A line for a pipe whose
-  // reader is gone is lost, and no reason to end (SIGPIPE). Any rank may call it; all calls but the first do nothing.
+  // Records these signals from now on; a second SIGINT ends the process at once. Any rank may call it; only the first
+  // call counts.
+  // - SIGHUP is ignored where neither standard output nor standard error is a terminal.
+  // - A signal that was ignored when the program began (nohup) stays ignored.
+  // - SIGPIPE ends nothing: lines for a pipe whose reader has ended are lost.
+  // - Where the soft limit of processor time is the hard one, SIGXCPU comes some seconds earlier, to leave time to
+  // save.
   void listen();
 
-  static int came();  // the first signal noted; 0: none
+  static int came();  // first recorded signal; 0: none
 
  private:
   bool says_;

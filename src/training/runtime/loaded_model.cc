@@ -14,14 +14,14 @@
 namespace teratron {
 namespace {
 
-// What takes less memory without another model.
+// Advice for lack of memory: settings of the same model that need less.
 std::string loading_advice(const ExecutorOptions& options, const BackendSettings& settings, const MemoryRoom& room) {
-  std::vector<std::string> ways;
-  if (options.batch > 1) ways.emplace_back("a smaller --micro-batch-size");
-  if (options.caches > 1) ways.emplace_back("a smaller --batch-size");
-  if (!settings.bf16 && !settings.fp16) ways.emplace_back("--bf16");
-  if (!room.is_host) ways.emplace_back("more devices with --tp or --pp");
-  return ways.empty() ? "take a smaller model" : fmt::format("use {}", fmt::join(ways, " or "));
+  std::vector<std::string> remedies;
+  if (options.batch > 1) remedies.emplace_back("a smaller --micro-batch-size");
+  if (options.caches > 1) remedies.emplace_back("a smaller --batch-size");
+  if (!settings.bf16 && !settings.fp16) remedies.emplace_back("--bf16");
+  if (!room.is_host) remedies.emplace_back("more devices with --tp or --pp");
+  return remedies.empty() ? "take a smaller model" : fmt::format("use {}", fmt::join(remedies, " or "));
 }
 
 void check_layout(const std::filesystem::path& folder, const ModelConfig& model, const LayoutSettings& layout) {
@@ -35,26 +35,27 @@ void check_layout(const std::filesystem::path& folder, const ModelConfig& model,
   }
 }
 
-// Every rank reads its own parts; one is enough to compare checksums and to look for values that are not finite.
-template <class Runner>
-Loaded<Runner> load(const WeightSource& source, const ExecutorOptions& options, const BackendSettings& settings,
-                    const Rank& rank) {
+// Loads a model. Every rank reads its own parts; the first one compares checksums and looks for values that are not
+// finite.
+template <class Model>
+Loaded<Model> load(const WeightSource& source, const ExecutorOptions& options, const BackendSettings& settings,
+                   const Rank& rank) {
   const ModelConfig& config = source.model;
   ExecutorOptions filled = options;
   if (filled.tokens == 0) filled.tokens = config.max_position_embeddings;
   filled.tokens = std::min(filled.tokens, config.max_position_embeddings);
   filled.cell_layers = pipeline::even_slices(config.num_layers, rank.mesh->pipeline->size());
-  Loaded<Runner> loaded{.backend = make_backend(settings, rank), .model = nullptr};
-  loaded.model = std::make_unique<Runner>(*loaded.backend, config, filled, rank.mesh);
+  Loaded<Model> loaded{.backend = make_backend(settings, rank), .model = nullptr};
+  loaded.model = std::make_unique<Model>(*loaded.backend, config, filled, rank.mesh);
   const std::vector<RankMemory> memory = memory_of_ranks(loaded.model->plan(), *loaded.backend, rank.world);
   require_memory(memory, *loaded.backend, rank.world, rank.ranks_in_this_process(),
                  [&](const MemoryRoom& room) { return loading_advice(filled, settings, room); });
-  rank.world.barrier();  // no rank takes memory before it is known that there is enough
+  rank.world.barrier();  // ranks allocate only after the check of all
   loaded.model->allocate();
-  std::optional<LongTask> told;
+  std::optional<LongTask> progress;
   if (rank.is_first()) {
-    told.emplace(fmt::format("loading '{}'", source.folder.string()),
-                 source.checked_bytes > 0 ? share_of_checksums(source.checked_bytes) : LongTask::Share());
+    progress.emplace(fmt::format("loading '{}'", source.folder.string()),
+                     source.checked_bytes > 0 ? share_of_checksums(source.checked_bytes) : LongTask::Share());
   }
   load_weights(source.folder, config, loaded.model->all_parameters(), *loaded.backend, rank.is_first());
   return loaded;
@@ -79,7 +80,7 @@ WeightSource find_encoder(const std::filesystem::path& path, const LayoutSetting
 
 void add_loaded_precision_fields(FieldList& list, BackendSettings& settings) {
   add_precision_fields(list, settings, "weights and activations in bf16; statistics and losses in fp32",
-                       "the same in fp16, whose values end at 65504");
+                       "weights and activations in fp16, whose values end at 65504; statistics and losses in fp32");
 }
 
 LoadedModel load_model(const WeightSource& source, const ExecutorOptions& options, const BackendSettings& settings,

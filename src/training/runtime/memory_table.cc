@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <map>
 
-#include "base/host/host_memory.h"
+#include "base/host/resources.h"
 #include "base/host/threads.h"
 #include "console/readable.h"
 #include "console/text_table.h"
@@ -14,13 +14,13 @@
 namespace teratron {
 namespace {
 
-// What a rank that is a thread takes beside its plan: a stack, what is kept of memory that was given back, and what
-// measuring its speed took. 128 to 1024 ranks took 3.0 MiB each.
+// Memory of a rank as a thread beside its plan: its stack, memory that the allocator keeps, and the measurement of its
+// speed. 128 to 1024 ranks took 3.0 MiB each.
 constexpr std::int64_t kOfRankThread = std::int64_t{3} << 20;
 
 std::string readable(std::int64_t bytes) { return readable_bytes(static_cast<std::uint64_t>(bytes)); }
 
-// Of each stage, the rank that takes most; one alone where all stages take as much.
+// Rank of each stage that needs most; one alone where all stages need the same.
 std::vector<RankMemory> largest_of_stages(std::span<const RankMemory> ranks) {
   std::map<int, RankMemory> largest;
   for (const RankMemory& rank : ranks) {
@@ -36,7 +36,7 @@ std::vector<RankMemory> largest_of_stages(std::span<const RankMemory> ranks) {
   return stages;
 }
 
-// Ranks that share a device share its memory; the first of them tells.
+// Checks the memory of a device. The first of the ranks that share it throws.
 void require_device_memory(std::span<const RankMemory> ranks, Backend& backend, Communicator& world,
                            const MemoryAdvice& advice) {
   const std::vector<std::string> names = world.all_gather_host(backend.memory_name());

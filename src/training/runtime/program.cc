@@ -17,7 +17,7 @@
 namespace teratron {
 namespace {
 
-// How the program ends: its exit code, and whether its work ended in good order.
+// End of the program: its exit code, and whether its work ended in good order.
 struct End {
   int exit_code = static_cast<int>(ExitCode::kDone);
   bool in_order = true;
@@ -25,11 +25,11 @@ struct End {
 
 End fail(ExitCode code, std::string_view message) {
   std::fflush(stdout);
-  tell_user(fmt::format("error: {}", message));
+  report_to_user(fmt::format("error: {}", message));
   return {.exit_code = static_cast<int>(code), .in_order = false};
 }
 
-// The end that the exception being handled makes.
+// End by the exception that is being handled.
 End end_of_exception() {
   try {
     throw;
@@ -57,8 +57,7 @@ End end_of_exception() {
   }
 }
 
-// An exception that a thread does not hand to the one that waits for it, as where memory is short, ends the program
-// with its message.
+// Ends the program with the message of an exception that a thread could not pass on, as for lack of memory.
 [[noreturn]] void end_in_a_thread() {
   End end{.exit_code = static_cast<int>(ExitCode::kBug)};
   if (std::current_exception()) end = end_of_exception();

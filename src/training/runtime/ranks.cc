@@ -8,9 +8,10 @@
 
 #include "base/error.h"
 #include "base/files/file.h"
+#include "base/host/resources.h"
+#include "base/host/standard_streams.h"
 #include "base/host/threads.h"
 #include "console/long_task.h"
-#include "telemetry/peak_memory.h"
 
 namespace teratron {
 namespace {
@@ -22,7 +23,7 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
-// Under a launcher every process reads its own command line and files.
+// Compares the options of all processes: under a launcher each reads its own command line and files.
 void require_same_options(Communicator& world, const std::string& options) {
   const std::vector<std::string> all = world.all_gather_host(options);
   for (std::size_t rank = 1; rank < all.size(); ++rank) {
@@ -36,13 +37,12 @@ void require_same_options(Communicator& world, const std::string& options) {
   }
 }
 
-// What ranks know of one another grows with the square of their number.
+// Refuses too many ranks in one process: their memory of each other grows with the square of their number.
 void require_few_threads(int ranks) {
   if (ranks <= RankLauncher::kMostThreads) return;
   throw_user_error(
       "{} ranks as threads of one process are too many, {} is the most; start them as processes (mpirun, srun), or "
-      "choose "
-      "a smaller layout",
+      "choose a smaller layout",
       ranks, RankLauncher::kMostThreads);
 }
 
@@ -77,20 +77,20 @@ RankLauncher::RankLauncher(std::int64_t threads, BackendKind backend, const std:
 void RankLauncher::run(const MeshShape& shape, const std::string& options,
                        const std::function<void(const Rank&)>& body) const {
   const bool are_threads = environment_.kind == RankKind::kThreads;
-  std::optional<LongTask> told;
+  std::optional<LongTask> progress;
   if (are_threads) {
     require_few_threads(shape.ranks());
-    if (shape.ranks() > 1) told.emplace(fmt::format("starting {} ranks as threads", shape.ranks()));
+    if (shape.ranks() > 1) progress.emplace(fmt::format("starting {} ranks as threads", shape.ranks()));
   }
   run_ranks(environment_, shape.ranks(), [&](Communicator& world) {
     if (!are_threads) {
       require_same_options(world, options);
       const std::string warning = warning_of_split_hosts(shape, world.all_gather_host(environment_.host));
-      if (world.rank() == 0 && !warning.empty()) tell_user(warning);
+      if (world.rank() == 0 && !warning.empty()) report_to_user(warning);
     }
     const Rank rank{
         .world = world, .mesh = std::make_shared<Mesh>(make_mesh(world, shape)), .environment = environment_};
-    if (rank.is_first()) told.reset();
+    if (rank.is_first()) progress.reset();
     body(rank);
   });
 }

@@ -1,4 +1,4 @@
-// Commands that run on many ranks: starting the ranks, and what they tell of themselves.
+// Start of a command's ranks, and facts about them.
 #pragma once
 
 #include <cstdint>
@@ -16,38 +16,36 @@
 
 namespace teratron {
 
-// What a rank's part of a command is given.
+// Context of one rank of a command.
 struct Rank {
   Communicator& world;
   std::shared_ptr<Mesh> mesh;
   const LaunchEnvironment& environment;
 
-  bool is_first() const { return world.rank() == 0; }  // the one that talks
+  bool is_first() const { return world.rank() == 0; }  // the rank that reports
   int ranks_in_this_process() const { return environment.kind == RankKind::kThreads ? world.size() : 1; }
-  // Bytes, of every rank in order: of its device's memory where it has one, else of the process's, which ranks that
-  // share it share evenly. Every rank calls it.
+  // Peak bytes of every rank, in order: of its device, or its equal share of the process's memory. Every rank calls it.
   std::vector<std::int64_t> peak_memory(const Allocator& memory) const;
 };
 
-// Tensor-parallel ranks sum activations in every layer, so their hosts had better be one; empty where they are.
-// `hosts`: of every rank in order.
+// Warning that tensor-parallel ranks, which sum activations in every layer, lie on several hosts; empty: they do not.
+// `hosts`: of every rank, in order.
 std::string warning_of_split_hosts(const MeshShape& shape, std::span<const std::string> hosts);
 
-// Made first thing in a command; then run(), once.
+// Launcher of a command's ranks. A command makes it first, and calls run() once.
 class RankLauncher {
  public:
-  // `threads`: of all ranks of this process together; 0: one a core. `bind`: as detect_launch has it.
+  // `threads`: of all ranks of this process together; 0: one per core. `bind`: as detect_launch().
   RankLauncher(std::int64_t threads, BackendKind backend, const std::string& bind = "");
 
   static constexpr int kMostThreads = 1024;  // ranks as threads of one process
 
-  // Calls `body` on each rank of the layout. `options`, as to_toml gives them, are those this process was started with:
-  // UserError with the differences where those of another process are different, and where there are more ranks than
-  // kMostThreads of one process.
+  // Calls `body` on each rank of the layout. `options`: this process's, by to_toml(). UserError: another process has
+  // other options (lists the differences), or one process has more than kMostThreads ranks.
   void run(const MeshShape& shape, const std::string& options, const std::function<void(const Rank&)>& body) const;
 
-  // UserError where every process of the job would read standard input ("-"), which a launcher gives to one of them.
-  // `name`: what the user calls it ("--data").
+  // UserError: `input` is standard input ("-") and there are several processes, of which a launcher gives it to one.
+  // `name`: the input's flag ("--data").
   void require_file(std::string_view name, const std::filesystem::path& input) const;
 
   const LaunchEnvironment& environment() const { return environment_; }

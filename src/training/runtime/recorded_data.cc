@@ -5,7 +5,7 @@
 namespace teratron {
 namespace {
 
-// Counters of a training state; absent: in file order, not set.
+// Counters of a training state. An absent one means file order, or not set.
 constexpr const char* kSplitSeed = "split_seed";
 constexpr const char *kAttention = "reset_attention_mask", *kPositions = "reset_position_ids";
 

@@ -12,17 +12,17 @@ namespace teratron {
 namespace {
 
 enum class HeadRule {
-  kAny,     // it stays what it is, or is not read
-  kDrawn,   // the command has one of its own, and draws what is lacking of it
-  kNeeded,  // that of the task must be there
+  kAny,     // any head; it stays, or is not read
+  kDrawn,   // the command has its own head and initialises missing weights
+  kNeeded,  // the head of the task
 };
 
 struct Rule {
   WeightUse use;
-  std::string_view command;       // as users write it
-  std::optional<ModelKind> kind;  // nothing: any
+  std::string_view command;       // as users type it
+  std::optional<ModelKind> kind;  // nullopt: any
   HeadRule head = HeadRule::kAny;
-  std::optional<RunKind> run;  // whose run it goes on with; nothing: it needs no run
+  std::optional<RunKind> run;  // kind of run that it resumes; nullopt: needs no run
 };
 constexpr Rule kRules[] = {
     {WeightUse::kTrainFinetune, "train --finetune", {}, HeadRule::kDrawn, {}},
@@ -59,7 +59,7 @@ std::string text_of_labels(const ModelConfig& model) {
       folder, lack);
 }
 
-// What the one who named weights to go on with may have meant.
+// Names the command that resumes this run, or starts from its weights.
 [[noreturn]] void throw_other_run(const Rule& rule, const WeightSource& source, std::string_view task) {
   const std::string folder = source.folder.string();
   if (rule.use == WeightUse::kFinetuneAgain) {

@@ -1,5 +1,4 @@
-// Which weights a command can use, and for what: one table of all commands, by the kind of model, by what it ends in
-// and by the command that wrote it.
+// Table of all commands that take weights: the kind of model, the head and the kind of run that each needs.
 #pragma once
 
 #include <string>
@@ -23,14 +22,14 @@ enum class WeightUse {
   kConvert,
 };
 
-// UserError where the command cannot use them: why, and which command can. `task`, of finetune and eval: its name, and
-// `needed` the model that it asks for. Heads that a command draws where they are lacking (warning_of_drawn) are no
+// UserError: the command cannot use the weights; says why, and which command can. `task`: name of the task of finetune
+// and eval. `needed`: the model that it needs. Missing heads that a command initialises (warning_of_drawn) are no
 // error.
 void require_usable(WeightUse use, const WeightSource& source, std::string_view task = "",
                     const ModelConfig& needed = {});
 
-// A sentence where the head's labels have no names and are therefore taken in the order of `needed`; otherwise empty.
-// Those of a run of finetune are in that order.
+// Note that the head's labels have no names and are taken in the order of `needed`; empty: they have names, or finetune
+// wrote them in that order.
 std::string note_of_unnamed_labels(const WeightSource& source, const ModelConfig& needed);
 
 }  // namespace teratron

@@ -20,26 +20,25 @@ void add_precision_fields(FieldList& list, BackendSettings& s, std::string bf16_
   list.add("bf16", &s.bf16, "", std::move(bf16_help));
   list.add("fp16", &s.fp16, "", std::move(fp16_help));
   list.add("tf32", &s.tf32, "",
-           "fp32 with matrix products of values rounded to 10 bits of mantissa, several times as fast; of back end "
-           "cuda");
+           "CUDA: fp32 with matrix products of values rounded to 10 bits of mantissa, several times as fast");
 }
 
 void add_training_precision_fields(FieldList& list, BackendSettings& settings) {
   add_precision_fields(list, settings, "weights and activations in bf16; master weights and gradients in fp32",
-                       "the same in fp16, with a loss scale");
+                       "weights and activations in fp16, with a loss scale; master weights and gradients in fp32");
 }
 
 void add_backend_fields(FieldList& list, BackendSettings& s) {
   list.add_choice("backend", s.kind,
                   {{"cpu", BackendKind::kCpu}, {"cuda", BackendKind::kCuda}, {"ref", BackendKind::kReference}},
-                  "cuda is NVIDIA's GPUs; ref the slow reference that the others are tested against");
-  list.add_choice(
-      "gemm-timing", s.gemm_timing, {{"on", true}, {"off", false}},
-      "of back end cuda: large matrix products take the fastest algorithm, timed once on a machine and kept "
-      "in the user's cache; off: the one that cuBLASLt thinks best");
+                  "cuda: NVIDIA's GPUs; ref: the slow reference that the others are tested against");
+  list.add_choice("gemm-timing", s.gemm_timing, {{"on", true}, {"off", false}},
+                  "CUDA: large matrix products take the fastest algorithm, timed once per machine and kept in the "
+                  "user's cache; off: "
+                  "the one that cuBLASLt ranks first");
   list.add_choice("cuda-graphs", s.cuda_graphs, {{"on", true}, {"off", false}},
-                  "of back end cuda: launch a layer's pass, or the work of a generated token, at once");
-  list.add("cudnn-attention", &s.cudnn_attention, "", "of back end cuda: 16-bit attention by cuDNN where it takes it");
+                  "CUDA: launch a layer's pass, or the work of a generated token, as one graph");
+  list.add("cudnn-attention", &s.cudnn_attention, "", "CUDA: 16-bit attention by cuDNN where it supports it");
   list.add("guard-memory", &s.guard_memory, "", "keep tensors unreadable outside of operations (a test)")
       .of(FieldScope::kCommand)
       .role = FieldRole::kHiddenFlag;

@@ -1,4 +1,4 @@
-// Which back end computes and in which precision: the settings of every command that runs a model, and their flags.
+// Settings of the back end and its precision, for every command that runs a model.
 #pragma once
 
 #include <string>
@@ -14,23 +14,21 @@ enum class BackendKind { kCpu, kReference, kCuda };
 struct BackendSettings {
   BackendKind kind = BackendKind::kCpu;
   bool bf16 = false, fp16 = false;  // neither: fp32
-  bool tf32 = false;                // of fp32, on GPUs (ops/backend.h: CudaOptions)
-  bool gemm_timing = true;          // on GPUs, likewise
-  bool cuda_graphs = true;          // on GPUs, likewise
-  bool cudnn_attention = false;     // on GPUs, likewise
-  bool guard_memory = false;        // on CPUs
+  // CUDA alone (CudaOptions in ops/backend.h).
+  bool tf32 = false, gemm_timing = true, cuda_graphs = true, cudnn_attention = false;
+  bool guard_memory = false;  // CPUs alone
 
   DType compute_dtype() const { return bf16 ? DType::kBF16 : fp16 ? DType::kF16 : DType::kF32; }
   Faults faults() const;
 };
 
-// --bf16, --fp16 and --tf32; what the first two mean differs between training and the rest.
+// Adds --bf16, --fp16 and --tf32. The help of the first two differs between training and other commands.
 void add_precision_fields(FieldList& list, BackendSettings& settings, std::string bf16_help, std::string fp16_help);
 
-// With what they mean in training.
+// Adds them with the help of training.
 void add_training_precision_fields(FieldList& list, BackendSettings& settings);
 
-// --backend and the options of one.
+// Adds --backend and its options.
 void add_backend_fields(FieldList& list, BackendSettings& settings);
 
 }  // namespace teratron

@@ -35,10 +35,10 @@ void add_data_parallel_field(FieldList& list, LayoutSettings& s, std::string hel
 }
 
 void add_process_fields(FieldList& list, LayoutSettings& s) {
-  list.add("threads", &s.threads, "N", "of all ranks of a process together; 0: one a core").of(FieldScope::kCommand);
-  list.add(
-          "bind", &s.bind, "ADDRESS",
-          "of ranks that are processes: where the first one listens while the others come, an IPv4 address of its host")
+  list.add("threads", &s.threads, "N", "threads of all ranks of a process together; 0: one per core")
+      .of(FieldScope::kCommand);
+  list.add("bind", &s.bind, "ADDRESS",
+           "IPv4 address of its host at which the first of several processes waits for the others")
       .of(FieldScope::kCommand);
 }
 
@@ -47,12 +47,12 @@ void add_training_layout_fields(FieldList& list, TrainingLayoutSettings& s) {
   add_model_parallel_fields(list, s);
   add_data_parallel_field(list, s, "copies of the model, each with its share of the batch");
   list.add("sequence-parallel", &s.sequence_parallel, "",
-           "norms, dropout and residuals are split over the tensor-parallel ranks too, by rows");
+           "split norms, dropout and residuals over the tensor-parallel ranks too, by rows");
   list.add("use-distributed-optimizer", &s.distributed_optimizer, "",
            "each copy of the model keeps its share of the optimizer's state");
   list.add_choice("recompute-granularity", s.recompute,
                   {{"none", Recompute::kNone}, {"selective", Recompute::kSelective}, {"full", Recompute::kFull}},
-                  "activations made again in the backward pass: of attention, or of whole layers");
+                  "activations recomputed in the backward pass: those of attention, or of whole layers");
 }
 
 }  // namespace teratron

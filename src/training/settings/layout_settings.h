@@ -1,11 +1,11 @@
-// The ranks of a command and what they share out among them.
+// Layout settings: the ranks of a command and the distribution of the work over them.
 #pragma once
 
 #include <cstdint>
 #include <string>
 
 #include "base/faults.h"
-#include "comm/rank_place.h"
+#include "comm/rank_coordinates.h"
 #include "nn/transformer_layer.h"
 #include "options/fields.h"
 
@@ -13,11 +13,11 @@ namespace teratron {
 
 constexpr std::int64_t kMostRanks = 1 << 16;
 
-// Of any command that runs a model. The product of the three sizes is the number of ranks.
+// Layout of any command that runs a model. The product of the three sizes is the number of ranks.
 struct LayoutSettings {
   std::int64_t tensor_parallel = 1, pipeline_parallel = 1, data_parallel = 1;
-  std::int64_t threads = 0;  // of all ranks of a process; 0: one a core
-  std::string bind;          // of ranks that are processes: the address that the first one listens at; empty: chosen
+  std::int64_t threads = 0;  // all ranks of a process together; 0: one per core
+  std::string bind;          // address at which the first of several processes listens; empty: chosen
 
   MeshShape mesh() const {
     return {.tensor = static_cast<int>(tensor_parallel),
@@ -27,17 +27,17 @@ struct LayoutSettings {
   Faults faults() const;
 };
 
-// Of training, which also shares out activations and the optimizer's state.
+// Layout of training, which also distributes activations and the optimizer's state.
 struct TrainingLayoutSettings : LayoutSettings {
   bool sequence_parallel = false, distributed_optimizer = false;
   Recompute recompute = Recompute::kNone;
 };
 
-// Ranks that share one copy of the model: by tensors, by layers.
+// Adds the sizes of one copy of the model: tensor-parallel ranks and stages.
 void add_model_parallel_fields(FieldList& list, LayoutSettings& settings);
 void add_data_parallel_field(FieldList& list, LayoutSettings& settings, std::string help);
 void add_process_fields(FieldList& list, LayoutSettings& settings);  // --threads and --bind
-// Under a heading of their own, without those.
+// Adds all other fields under their own heading.
 void add_training_layout_fields(FieldList& list, TrainingLayoutSettings& settings);
 
 }  // namespace teratron

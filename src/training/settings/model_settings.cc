@@ -71,7 +71,7 @@ Faults ModelSettings::faults(std::int64_t tensor_parallel) const {
   faults.need_between({"vocab-size"}, config.vocab_size, 0, kMostTokens);
   faults.need_between(kPositions, config.max_position_embeddings, 0, kMostTokens);
   faults.need_between(kSeqLength, seq_length, 1, kMostTokens);
-  // The model itself does not know 0 as "not given".
+  // ModelConfig has no 0 for "not given".
   const auto checked = [](std::int64_t size) { return size >= 1 && size <= kMostTokens ? size : 1; };
   ModelConfig rest = config;
   rest.vocab_size = checked(config.vocab_size);
@@ -105,20 +105,19 @@ void add_model_fields(FieldList& list, ModelSettings& s) {
            "the embedding is padded to a multiple of this");
   list.add_choice("layernorm-placement", s.config.norm_placement,
                   {{"pre", NormPlacement::kPre}, {"post", NormPlacement::kPost}},
-                  "of BERT: norms before each sub-layer with a final one (Megatron-LM, Figure 7b), or after each "
-                  "residual add, as in the original (7a)");
+                  "BERT: pre-norm with a final norm (Megatron-LM, Figure 7b), or post-norm as in the original (7a)");
   list.add("layernorm-epsilon", &s.config.layernorm_epsilon, "X", "added to the variance in layer norms");
   list.add("init-method-std", &s.config.init_method_std, "X",
            "standard deviation of the initial weights; auto: 0.02, times the root of 1024/hidden-size in a narrower "
            "model")
       .word = {"auto", kInitByWidth};
-  list.add(
-      "no-scaled-init-method", &s.config.no_scaled_init, "",
-      "the weights before a residual add start like all others, not smaller by the root of twice the layers, as in "
-      "the original BERT");
+  list.add("no-scaled-init-method", &s.config.no_scaled_init, "",
+           "initialise weights before a residual add like all others, as the original BERT; else they are smaller by "
+           "the root "
+           "of twice the layers");
   list.add("hidden-dropout", &s.config.hidden_dropout, "P", "dropout after the embedding and before residual adds");
   list.add("embedding-dropout", &s.config.embedding_dropout, "P",
-           "of GPT-2: dropout after the embedding where it is another; 1: --hidden-dropout");
+           "GPT-2: dropout after the embedding, if it differs; 1: --hidden-dropout");
   list.add("attention-dropout", &s.config.attention_dropout, "P", "dropout of attention probabilities");
 }
 

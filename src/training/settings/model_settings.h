@@ -1,4 +1,4 @@
-// The model that a command makes and the sequences that it reads.
+// Settings of the model that a command makes and of the sequences that it reads.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace teratron {
 
-inline constexpr double kInitByWidth = std::numeric_limits<double>::infinity();  // a number that nobody can give
+inline constexpr double kInitByWidth = std::numeric_limits<double>::infinity();  // no user can give this number
 
 struct ModelSettings {
   ModelSettings();
@@ -23,18 +23,18 @@ struct ModelSettings {
   std::int64_t seq_length = 1024;
   std::filesystem::path tokenizer;  // empty: none
 
-  // Whether the model still has what the preset sets.
+  // Whether the model still has the values of the preset.
   bool has_preset_shape() const;
-  // The model with its vocabulary, positions and initial weights filled in; `data_vocab_size` is used where the user
-  // gave none.
+  // Model with vocabulary, positions and initial weights filled in. `data_vocab_size` is used where the user gave no
+  // vocabulary.
   ModelConfig model_for(std::int64_t data_vocab_size) const;
-  // The tokenizer's, which is read for it, or that of --vocab-size. UserError where neither is given or they contradict
-  // one another.
+  // Vocabulary size of the tokenizer, which it reads, or of --vocab-size. UserError: neither is given, or they
+  // contradict each other.
   std::int64_t vocabulary_size() const;
   Faults faults(std::int64_t tensor_parallel) const;
 };
 
-void add_model_fields(FieldList& list, ModelSettings& settings);  // under a heading of their own
+void add_model_fields(FieldList& list, ModelSettings& settings);  // under their own heading
 void add_seq_length_field(FieldList& list, ModelSettings& settings);
 void add_tokenizer_field(FieldList& list, ModelSettings& settings);
 

@@ -1,4 +1,4 @@
-// What can be wrong with a pipeline.
+// Faults of pipeline settings.
 #include <fmt/ranges.h>
 
 #include <algorithm>
@@ -16,19 +16,19 @@ namespace {
 using pipeline::ScheduleKind;
 
 constexpr std::int64_t kMostVirtualStages = 1000, kMostFlushes = 1'000'000;
-constexpr double kMostActions = 4'000'000;  // of a schedule, which every rank holds
+constexpr double kMostActions = 4'000'000;  // of a schedule, held by every rank
 
 constexpr Flag kStages{"pipeline-model-parallel-size"}, kVirtualStages{"virtual-stages"}, kSchedule{"schedule"},
     kLayout{"pipeline-layout"}, kLayers{"num-layers"}, kTokenSlices{"token-slices"}, kSeqLength{"seq-length"},
     kSequenceParallel{"sequence-parallel"}, kMicroBatchSize{"micro-batch-size"}, kFlushes{"pipeline-flushes"};
 
-// "below or above", of multiples of `unit` next to a value that is none.
+// Multiples of `unit` next to `value`, which is none: "below and above".
 std::string nearest_multiples(std::int64_t value, std::int64_t unit) {
   const std::int64_t below = value / unit * unit;
   return below > 0 ? fmt::format("{} and {}", below, below + unit) : fmt::format("{}", unit);
 }
 
-// Whether products of sizes are far from overflow; BatchSettings tells of sizes that make no sense.
+// Whether products of sizes cannot overflow. BatchSettings reports invalid sizes.
 bool has_sizes(const StepSettings& s) {
   constexpr std::int64_t kMost = std::int64_t{1} << 31;
   const auto is_size = [](std::int64_t value) { return value >= 1 && value <= kMost; };
@@ -56,7 +56,7 @@ class PipelineFaults {
                    Flag{"profile"});
     if (!stages_make_sense) return std::move(faults_);
     check_flushes(slices);
-    check_kind(!slices ? 1 : slices->automatic ? 2 : slices->count);  // several, as far as schedules are asked
+    check_kind(!slices ? 1 : slices->automatic ? 2 : slices->count);  // automatic: several
     if (s_.model.config.num_layers >= 1 && s_.model.config.num_layers <= kMostLayers) check_layers();
     if (slices && !slices->automatic) check_size(slices->count);
     return std::move(faults_);
@@ -146,11 +146,11 @@ class PipelineFaults {
                    s_.model.config.num_layers, kLayers, offer);
   }
 
-  // Nothing where sequences run whole, or where what was given says nothing.
+  // Parses --token-slices; nullopt: whole sequences, or a text that is a fault.
   std::optional<pipeline::TokenSlices> parsed_slices() {
     const std::string& given = s_.pipeline.token_slices;
     if (given.empty()) return std::nullopt;
-    // A number alone might be meant as a slice's length.
+    // A single number might be meant as the length of slices.
     if (given.find_first_not_of("0123456789") == std::string::npos) {
       faults_.add("{0} is {1}; give the lengths of all slices, separated by commas, or uniform:{1} for {1} slices",
                   kTokenSlices, given);
@@ -198,7 +198,7 @@ class PipelineFaults {
         sequences * s_.layout.data_parallel, share);
   }
 
-  // Of one sequence; false where they cannot be.
+  // Checks the slices of one sequence; returns whether they are valid.
   bool check_lengths(const std::vector<std::int64_t>& lengths, std::int64_t unit) {
     const std::int64_t sum = std::accumulate(lengths.begin(), lengths.end(), std::int64_t{0});
     faults_.add_if(sum != s_.model.seq_length, "{} {} adds up to {} tokens, {} {} than {} {}; change one of them",
@@ -224,7 +224,7 @@ class PipelineFaults {
                 s_.pipeline.token_slices, kSeqLength, s_.model.seq_length, parts, most);
   }
 
-  // A list of actions that would not fit is a fault, and is not made.
+  // Refuses a schedule that is too long to hold.
   void check_size(std::int64_t slices) {
     if (s_.batch.micro_batch_size < 1 || s_.batch.global_batch_size < 0 || s_.layout.data_parallel < 1) return;
     const double samples =

@@ -33,8 +33,8 @@ void add_pipeline_fields(FieldList& list, PipelineSettings& s) {
   for (const auto& [name, kind] : schedule_choices()) schedules.emplace_back(name, kind);
   list.group("Pipeline", FieldScope::kLayout);
   list.add_choice("schedule", s.schedule, schedules,
-                  "in what order stages work; auto: seq1f1b with --token-slices, else 1f1b");
-  list.add("virtual-stages", &s.virtual_stages, "V", "cells of layers that a stage holds, for interleaved");
+                  "order of the stages' work; auto: seq1f1b with --token-slices, else 1f1b");
+  list.add("virtual-stages", &s.virtual_stages, "V", "cells of layers per stage, for interleaved");
   add_pipeline_layout_field(list, s);
   list.add("token-slices", &s.token_slices, "L,L,..|uniform:N|NxL,L,..+NxL,..|auto",
            "cut sequences into slices of so many tokens, into N slices, micro-batches of N sequences each in its own "
@@ -42,15 +42,15 @@ void add_pipeline_fields(FieldList& list, PipelineSettings& s) {
   list.add("pipeline-flushes", &s.flushes, "N",
            "empty the pipeline N times an update, so that gpipe and terapipe hold 1/N of the activations at a time");
   list.add("defer-weight-gradients", &s.defer_weight_gradients, "",
-           "make weight gradients where a stage would wait, in the memory that the schedule takes anyway");
+           "compute weight gradients while a stage would wait, in the memory that the schedule needs anyway");
   list.add("profile", &s.profile, "FILE",
-           "what slices cost here, for --token-slices auto (teratron profile); measured and written there if "
+           "measured costs of slices, for --token-slices auto (teratron profile); measured and written there if "
            "it does not exist. Without it: in the user's cache")
       .of(FieldScope::kCommand);
 }
 
 void add_pipeline_layout_field(FieldList& list, PipelineSettings& s) {
-  list.add("pipeline-layout", &s.layout, "L,L,..", "layers of each cell, in order; as many in each if not given");
+  list.add("pipeline-layout", &s.layout, "L,L,..", "layers of each cell, in order; equal numbers if not given");
 }
 
 }  // namespace teratron

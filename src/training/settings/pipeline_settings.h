@@ -1,4 +1,4 @@
-// How a pipeline cuts layers and sequences, and in what order its stages work.
+// Pipeline settings: cuts of layers and sequences, and the schedule of the stages.
 #pragma once
 
 #include <cstdint>
@@ -15,11 +15,11 @@
 namespace teratron {
 
 struct PipelineSettings {
-  std::optional<pipeline::ScheduleKind> schedule;  // none: seq1f1b where tokens are sliced, else 1f1b
+  std::optional<pipeline::ScheduleKind> schedule;  // nullopt: seq1f1b with token slices, else 1f1b
   std::int64_t virtual_stages = 1;                 // cells of a stage
-  std::string layout;                              // layers of each cell, "5,7"; empty: as many in each
-  std::string token_slices;                        // "704,688,656", "uniform:8", "auto", ..; empty: sequences run whole
-  std::int64_t flushes = 1;                        // of the pipeline in an update, each of a part of its micro-batches
+  std::string layout;                              // layers of each cell, "5,7"; empty: equal numbers
+  std::string token_slices;                        // "704,688,656", "uniform:8", "auto", ..; empty: whole sequences
+  std::int64_t flushes = 1;                        // per update, each after a part of the micro-batches
   bool defer_weight_gradients = false;
   std::filesystem::path profile;  // measured costs of slices, for "auto"
 
@@ -27,16 +27,16 @@ struct PipelineSettings {
   bool chooses_micro_batches() const { return token_slices == "joint"; }
 };
 
-// The schedule that --schedule names; where it says auto, seq1f1b if tokens are sliced and else 1f1b.
+// Schedule of --schedule; auto: seq1f1b with token slices, else 1f1b.
 pipeline::ScheduleKind schedule_kind(const PipelineSettings& settings);
 
-// The numbers of "5,7"; nothing if it is not such a list.
+// Numbers of "5,7"; nullopt: not such a list.
 std::optional<std::vector<std::int64_t>> comma_separated(std::string_view text);
 
 // All schedules, for --schedule.
 std::vector<std::pair<std::string, pipeline::ScheduleKind>> schedule_choices();
 
-void add_pipeline_fields(FieldList& list, PipelineSettings& settings);  // under a heading of their own
+void add_pipeline_fields(FieldList& list, PipelineSettings& settings);  // under their own heading
 void add_pipeline_layout_field(FieldList& list, PipelineSettings& settings);
 
 }  // namespace teratron

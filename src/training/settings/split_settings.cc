@@ -41,11 +41,11 @@ void add_split_fields(FieldList& list, SplitSettings& settings) {
   list.add_choice(
       "split-order", settings.order,
       {{"auto", SplitOrder::kAuto}, {"random", SplitOrder::kRandom}, {"file", SplitOrder::kFile}},
-      "documents are drawn into the parts at random, or parts are runs of the file; auto: as the checkpoint "
-      "of --load was trained, else random");
-  list.add(
-      "split-seed", &settings.seed, "N",
-      fmt::format("of that draw, whatever --seed is; 0: that of the checkpoint of --load, else {}", kDefaultSplitSeed));
+      "documents are drawn into the parts at random, or parts are consecutive; auto: as the checkpoint of --load was "
+      "trained, else random");
+  list.add("split-seed", &settings.seed, "N",
+           fmt::format("seed of that draw, apart from --seed; 0: that of the checkpoint of --load, else {}",
+                       kDefaultSplitSeed));
 }
 
 std::string text_of(const SplitRule& rule) {

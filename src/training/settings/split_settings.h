@@ -1,4 +1,4 @@
-// How a corpus is split into training, validation and test parts.
+// Settings of the split of a corpus into training, validation and test parts.
 #pragma once
 
 #include <cstdint>
@@ -14,30 +14,30 @@ namespace teratron {
 
 enum class SplitOrder { kAuto, kRandom, kFile };
 
-// Of a run that neither a flag nor a checkpoint gives another. It is a constant of its own, not the seed of the
-// training, so that runs with different seeds hold out the same documents.
+// Default seed of the split. It does not depend on the seed of training: runs with different seeds hold out the same
+// documents.
 constexpr std::int64_t kDefaultSplitSeed = 1;
 
 struct SplitSettings {
-  std::string weights;  // of training, validation and test; empty: as parts() has it
+  std::string weights;  // of training, validation and test; empty: the default of parts()
   SplitOrder order = SplitOrder::kAuto;
   std::int64_t seed = 0;       // 0: the checkpoint's, else kDefaultSplitSeed
-  bool override_data = false;  // a resumed run may read other samples than the checkpoint's; no flag of this group
+  bool override_data = false;  // a resumed run may read other samples than the checkpoint's; flag of another group
 
   std::string parts() const { return weights.empty() ? "29,1" : weights; }
-  // The rule of the flags, and where they say nothing that of a checkpoint.
+  // Rule of the flags; where they are not given, the checkpoint's.
   SplitRule rule(const std::optional<SplitRule>& recorded = std::nullopt) const;
   std::string given_flags() const;  // "--split-order file"
   Faults faults() const;
 };
 
-// --split, --split-order and --split-seed.
+// Adds --split, --split-order and --split-seed.
 void add_split_fields(FieldList& list, SplitSettings& settings);
 
-// As a command line says it: "--split-order random --split-seed 1".
+// Flags of a rule: "--split-order random --split-seed 1".
 std::string text_of(const SplitRule& rule);
 
-// The documents of each part and by what rule they were chosen, for people.
+// Line for people: documents of each part, and the rule of the split.
 std::string describe(const std::vector<CorpusPart>& parts, const SplitRule& rule);
 
 }  // namespace teratron

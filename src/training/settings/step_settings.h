@@ -1,14 +1,34 @@
-// A training step: the model, its batch and how it is laid out over ranks. `train` runs such steps, `profile` measures
-// them.
+// Settings of a training step: model, batch, layout over ranks. `train` runs such steps, `profile` measures them.
 #pragma once
 
+#include <cstdint>
+#include <filesystem>
+#include <vector>
+
+#include "data/batch_schedule.h"
 #include "settings/backend_settings.h"
-#include "settings/batch_settings.h"
 #include "settings/layout_settings.h"
 #include "settings/model_settings.h"
 #include "settings/pipeline_settings.h"
 
 namespace teratron {
+
+// Samples of an update and of a micro-batch.
+struct BatchSettings {
+  std::int64_t micro_batch_size = 4;
+  std::int64_t global_batch_size = 0;           // 0: one micro-batch for each data-parallel rank
+  std::vector<std::int64_t> rampup_batch_size;  // start, increment, samples (data/batch_schedule.h); empty: none
+  std::int64_t samples_together = 1;            // sequences of a task's example; batches are multiples; no flag
+
+  std::int64_t largest_batch(std::int64_t data_parallel) const {  // samples of an update after the ramp
+    return global_batch_size > 0 ? global_batch_size : micro_batch_size * data_parallel;
+  }
+  BatchSchedule batches(std::int64_t data_parallel, const BatchesDone& done = {}) const;
+  Faults faults(std::int64_t data_parallel) const;
+};
+
+void add_micro_batch_size_field(FieldList& list, BatchSettings& settings);
+void add_global_batch_fields(FieldList& list, BatchSettings& settings);
 
 struct StepSettings {
   ModelSettings model;
@@ -16,7 +36,7 @@ struct StepSettings {
   TrainingLayoutSettings layout;
   PipelineSettings pipeline;
   BackendSettings backend;
-  std::int64_t logits_chunk = 0;  // rows of logits held at a time; 0: 1 KB a column on CPUs, on GPUs as memory allows
+  std::int64_t logits_chunk = 0;  // rows of logits in memory; 0: 1 KB per column on CPUs, on GPUs as memory allows
   std::filesystem::path config_file;
 
   std::int64_t rows_of_logits() const {  // 0: as memory allows
@@ -24,25 +44,25 @@ struct StepSettings {
                                                                    : logits_chunk;
   }
   std::int64_t largest_batch() const { return batch.largest_batch(layout.data_parallel); }
-  std::int64_t largest_share() const {  // samples of that batch on the copy of the model that has most of them
+  std::int64_t largest_share() const {  // samples of that batch on the copy of the model with the most
     return (largest_batch() / batch.samples_together + layout.data_parallel - 1) / layout.data_parallel *
            batch.samples_together;
   }
-  // Sequences of a rank's micro-batches, in order; the last one stands for all that follow. Where they are to be
-  // chosen, the most.
+  // Sequences of a rank's micro-batches, in order; the last number holds for all that follow. With joint slices it is
+  // the most.
   std::vector<std::int64_t> micro_batch_sizes() const;
   BatchSchedule batches(const BatchesDone& done = {}) const { return batch.batches(layout.data_parallel, done); }
-  // Of all groups, and of what they say together.
+  // Faults of all groups and of their combination.
   Faults faults() const;
 };
 
-// Layers of each cell: those of --pipeline-layout, or as many in each, the first ones one more where they don't divide.
+// Layers of each cell: those of --pipeline-layout, or equal numbers, where the first cells take the rest.
 std::vector<std::int64_t> cell_layers(const StepSettings& settings);
 
-// Of the pipeline in this model and layout. Values of other groups may be anything.
+// Faults of the pipeline in this model and layout. Values of other groups may be invalid.
 Faults pipeline_faults(const StepSettings& settings);
 
-// Back end, threads, memory and --config, under a heading of their own.
+// Adds back end, threads, memory and --config under their own heading.
 void add_machine_fields(FieldList& list, StepSettings& settings);
 
 }  // namespace teratron

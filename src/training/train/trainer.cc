@@ -29,7 +29,7 @@ Trainer::Trainer(const TrainConfig& config, Backend& backend, TrainingTask task,
       task_(std::move(task)),
       batches_(config.batches()),
       pipeline_(plan_pipeline(config, profile)),
-      sampler_(pipeline_.sampler(batches_.batch_size(0), mesh ? mesh->place().data : GroupRank{})),
+      sampler_(pipeline_.sampler(batches_.batch_size(0), mesh ? mesh->coordinates().data : GroupRank{})),
       executor_(backend, *task_.model, training_options(config, pipeline_), mesh),
       parameters_(executor_.parameters()),
       schedule_(config.schedule()),
@@ -119,7 +119,7 @@ MicroBatch Trainer::cut_micro_batch(std::int64_t first, SampleRange range) {
 
 IterationReport Trainer::update(const RunControl& control, Requests& agreed) {
   const double start = monotonic_seconds();
-  sampler_ = pipeline_.sampler(batches_.batch_size(iteration_), executor_.mesh().place().data);
+  sampler_ = pipeline_.sampler(batches_.batch_size(iteration_), executor_.mesh().coordinates().data);
   IterationReport report{.global_batch_size = sampler_.global_batch(),
                          .learning_rate = schedule_.at(applied_updates() + 1),
                          .loss_scale = scaler_ ? scaler_->scale() : 1.0};

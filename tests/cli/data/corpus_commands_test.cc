@@ -86,6 +86,7 @@ TEST_F(CorpusCommands, ClearErrors) {
 }
 
 TEST_F(CorpusCommands, StagesInOneRunDoWhatTheyDoOneAfterAnother) {
+  if (!kHasTextTools) GTEST_SKIP() << "built without text tools";
   std::string lines;
   const std::string german = "Die Leute sitzen auf ihren Taschen und reden \u00c3\u00bcber das Wetter von gestern. ";
   const std::string english = "People sat on their bags and talked about the weather of the day before. ";
@@ -134,11 +135,24 @@ TEST_F(CorpusCommands, OverlapIsWhatDecontaminateTakesOut) {
   EXPECT_EQ(json_of({"data", "overlap", path("out.jsonl"), "--test", path("test.txt"), "--exact"})["found"], 0);
   EXPECT_THAT(refused({"data", "decontaminate", path("training.jsonl"), "--out", path("o.jsonl")}),
               HasSubstr("--evaluation"));
-  EXPECT_THAT(refused({"data", "langid", path("training.jsonl"), "--out", path("o.jsonl"), "--language", "english"}),
-              HasSubstr("'english'"));
+}
+
+TEST_F(CorpusCommands, AnUnknownLanguageOrABuildWithoutTheDetectorIsRefused) {
+  write_documents("in.jsonl", 3);
+  const Words langid = {"data", "langid", path("in.jsonl"), "--out", path("o.jsonl"), "--language", "english"};
+  if (kHasTextTools) {
+    EXPECT_THAT(refused(langid), HasSubstr("'english'"));
+    return;
+  }
+  for (const Words& words : {langid, Words{"data", "extract", path("in.jsonl"), "--out", path("o.jsonl")}}) {
+    const Outcome outcome = run_teratron(words);
+    EXPECT_EQ(outcome.exit_code, 3);
+    EXPECT_THAT(outcome.errors, HasSubstr("-DTERATRON_TEXT_TOOLS=ON"));
+  }
 }
 
 TEST_F(CorpusCommands, ExtractGoesOnToOtherStagesInOnePass) {
+  if (!kHasTextTools) GTEST_SKIP() << "built without text tools";
   std::string warc;
   const auto add = [&](const std::string& page) {
     const std::string http = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n" + page;
@@ -178,6 +192,7 @@ TEST_F(CorpusCommands, ExtractGoesOnToOtherStagesInOnePass) {
 
 // 200 MB that are no page pass in little memory, and so does a page of that size, which is dropped.
 TEST_F(CorpusCommands, ExtractHoldsNoLargeRecord) {
+  if (!kHasTextTools) GTEST_SKIP() << "built without text tools";
 #ifdef __SANITIZE_ADDRESS__
   GTEST_SKIP() << "sanitizers keep memory that was freed; the plain build has this test too";
 #endif

@@ -119,7 +119,7 @@ TEST_F(CorpusParts, ClearErrors) {
   write_lines("in.jsonl", 0, 9);
   tokenize("in");
   const Words split = {"data", "split", path("in"), "--out", path("out"), "--parts"};
-  EXPECT_THAT(refused(with(split, {"a=1,b=0"})), HasSubstr("'b=0' where NAME=SHARE is due"));
+  EXPECT_THAT(refused(with(split, {"a=1,b=0"})), HasSubstr("'b=0', which is not NAME=SHARE"));
   EXPECT_THAT(refused(with(split, {"a=1,a=2"})), HasSubstr("'a' twice"));
   EXPECT_THAT(refused(with(split, {"a=99,b=1"})), HasSubstr("the part 'b' with the share 1 would have none"));
   EXPECT_THAT(refused({"data", "split", path("in"), "--out", path("out.jsonl"), "--parts", "a=1"}),
@@ -131,7 +131,8 @@ TEST_F(CorpusParts, ClearErrors) {
       HasSubstr("--by tokens needs a tokenised corpus"));
   const Words sample = {"data", "sample", path("in"), "--out", path("out")};
   EXPECT_THAT(refused(sample), HasSubstr("give one of --documents, --tokens and --share"));
-  EXPECT_THAT(refused(with(sample, {"--documents", "10"})), HasSubstr("10 documents are wanted, and there are 9"));
+  EXPECT_THAT(refused(with(sample, {"--documents", "10"})),
+              HasSubstr("the source has 9 documents, fewer than the 10 asked for"));
   EXPECT_THAT(refused(with(sample, {"--share", "0.01"})), HasSubstr("0.01 of 9 documents is none"));
   EXPECT_THAT(refused({"data", "merge", path("in"), "--out", path("in")}), HasSubstr("another name"));
   EXPECT_THAT(refused({"data", "merge", path("in.jsonl"), "--out", path("out")}), HasSubstr("cat joins them"));

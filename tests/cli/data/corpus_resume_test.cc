@@ -65,6 +65,7 @@ class CorpusResume : public ::testing::Test {
 };
 
 TEST_F(CorpusResume, KilledAtAnyMomentItGoesOn) {
+  if (!kHasTextTools) GTEST_SKIP() << "built without text tools";
   write_documents(2500);
   int resumed = 0;
   for (const std::string ending : {".jsonl", ".jsonl.zst"}) {
@@ -86,7 +87,7 @@ TEST_F(CorpusResume, KilledAtAnyMomentItGoesOn) {
         std::this_thread::sleep_for(std::chrono::milliseconds(random_.below(longest)));
         ::kill(run.pid(), SIGKILL);
         outcome = run.wait();
-        resumed += outcome.errors.find("goes on behind document") != std::string::npos ? 1 : 0;
+        resumed += outcome.errors.find("resumes after document") != std::string::npos ? 1 : 0;
         // The kill may come when all is done.
         EXPECT_TRUE(!fs::exists(path("out" + ending)) || read_file(path("out" + ending)) == out);
       }
@@ -119,16 +120,16 @@ TEST_F(CorpusResume, ASignalIsAnsweredByAPointToGoOnFrom) {
     EXPECT_THAT(outcome.errors, HasSubstr("run the same command again to go on"));
     EXPECT_FALSE(fs::exists(path("out.jsonl")));
   }
-  // With another flag it begins anew, and says why; with the first one again, too.
+  // With another flag it starts over, and says why; with the first one again, too.
   testing::ChildProgram other(with(command(whole), {"--keep-newlines"}));
-  EXPECT_THAT(other.wait().errors, AllOf(HasSubstr("begins anew"), HasSubstr("--keep-newlines was \"false\"")));
+  EXPECT_THAT(other.wait().errors, AllOf(HasSubstr("starts over"), HasSubstr("--keep-newlines was \"false\"")));
   ASSERT_EQ(testing::ChildProgram(command(whole)).wait().exit_code, 0);
   EXPECT_EQ(read_file(path("out.jsonl")), expected);
   EXPECT_EQ(folder_.entries(), 3);
 }
 
 // A command takes away what another one of this output has left to go on from.
-TEST_F(CorpusResume, NothingGoesOnBehindTheOutputOfAnotherCommand) {
+TEST_F(CorpusResume, NothingResumesFromTheOutputOfAnotherCommand) {
   write_documents(1000);
   const Words whole = {"--out", path("out.jsonl")};
   ASSERT_EQ(testing::ChildProgram(command(whole)).wait().exit_code, 0);

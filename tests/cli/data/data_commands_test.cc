@@ -111,7 +111,7 @@ TEST_F(DataCommands, SentencesAreForBertAlone) {
   const Outcome split = run_teratron({"data", "tokenize", "--split-sentences", "--tokenizer", path("tokenizer"),
                                       "--out", path("split"), path("two.txt"), path("one.txt")});
   EXPECT_EQ(split.exit_code, 0) << split.errors;
-  EXPECT_THAT(split.output, HasSubstr("5 sentences; documents of a single one, of which BERT makes no pair: 1"));
+  EXPECT_THAT(split.output, HasSubstr("5 sentences; documents of a single one, which give BERT no pair: 1"));
   const Outcome info = run_teratron({"data", "info", path("split"), "--json", "-"});
   EXPECT_THAT(info.output, HasSubstr("\"sequences\":5,\"sequences_are_sentences\":true,"
                                      "\"documents_of_two_sequences\":1"));

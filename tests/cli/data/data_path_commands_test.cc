@@ -104,8 +104,8 @@ TEST_F(DataPathCommands, ValidationReadsDataOfItsOwn) {
 TEST_F(DataPathCommands, EveryMistakeIsOneMessage) {
   const std::string a = path("whole"), b = path("data");
   const std::vector<std::pair<Words, std::string>> mistakes = {
-      {{"0.7", a, b}, "where a weight is due"},
-      {{a, "0.3", b}, "where a weight is due"},
+      {{"0.7", a, b}, "in place of a weight"},
+      {{a, "0.3", b}, "in place of a weight"},
       {{"0.7", a, "0.3"}, "the weight 0.3 without a corpus"},
       {{"0.7", a, "-1", b}, "it must be at least 0"},
       {{"0", a, "0", b}, "no weight above 0"},

@@ -53,7 +53,7 @@ class EmbedCommands : public ::testing::Test {
   const testing::TemporaryFolder folder_;
 };
 
-// What transformers have saved is trained on, by any layout, and given back to them.
+// Models of transformers are trained in any layout and given back to them.
 TEST_F(EmbedCommands, AFolderOfHuggingFacesIsTrainedOn) {
   std::string text;
   for (int i = 0; i < 60; ++i) text += fmt::format("w{} w{} w{}.\n\n", 5 + i % 49, 5 + 2 * i % 49, 5 + 3 * i % 49);

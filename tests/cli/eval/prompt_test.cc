@@ -1,4 +1,4 @@
-// What a prompt is made of before a model goes on with it.
+// Prompts before a model continues them.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

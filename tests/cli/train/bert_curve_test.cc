@@ -53,7 +53,7 @@ TEST(BertCurve, IsTheOneThatIsKept) {
   const nlohmann::json kept =
       nlohmann::json::parse(read_file(fs::path(TERATRON_SOURCE_DIR) / "tests/golden/bert_curve.json"));
   ASSERT_EQ(losses.size(), kept["losses"].size());
-  // What rounds otherwise moves them by less: splitting all layers over two ranks did so by 2e-8, another seed by 8e-2.
+  // Other rounding moves them by less: splitting all layers over two ranks did so by 2e-8, another seed by 8e-2.
   for (std::size_t i = 0; i < losses.size(); ++i) {
     const double expected = kept["losses"][i];
     EXPECT_NEAR(losses[i], expected, 1e-4 * expected) << "update " << i + 1;

@@ -1,4 +1,4 @@
-// What a user would lose: runs that are asked to end, two runs that save to one folder, runs that diverge, targets that
+// Nothing is lost: runs that are asked to end, two runs that save to one folder, runs that diverge, targets that
 // are no files. Ranks are threads, and processes of mpirun.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -136,11 +136,11 @@ TEST_F(NothingLostUnderMpirun, AnUpdateThatTakesSecondsIsFinishedAfterSigterm) {
   wait_for_updates("run", [&] { return mpirun.errors_so_far(); });
   const pid_t process = testing::process_of_mpirun(mpirun.pid(), 1);
   ASSERT_NE(process, 0);
-  const auto killed = Clock::now();
+  const std::size_t before = TinyTraining::losses(training_.path("run")).size();
   ::kill(process, SIGTERM);
   const Outcome outcome = mpirun.wait(seconds(120));
   EXPECT_EQ(outcome.exit_code, 128 + SIGTERM) << outcome.errors;
-  EXPECT_GT(Clock::now() - killed, milliseconds(700)) << "updates are too short for this test";
+  EXPECT_LE(TinyTraining::losses(training_.path("run")).size(), before + 2) << "updates are too short for this test";
   EXPECT_THAT(outcome.errors, HasSubstr("saved "));
 }
 
@@ -199,7 +199,7 @@ TEST_F(NothingLost, Fp16ThatDivergesEndsWithAnErrorAndNoJson) {
   }
 }
 
-// Updates of milliseconds are told ten times a second.
+// Updates of milliseconds are reported ten times a second.
 TEST_F(NothingLost, WhatARunDidBeforeAnErrorIsWrittenDown) {
   const std::string records = training_.path("records");
   const Outcome outcome =

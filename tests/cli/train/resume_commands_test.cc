@@ -1,4 +1,4 @@
-// How `teratron train` goes on and starts from a model: what it needs to be told, what it says, and that a start that
+// Resuming and starting from a model: the flags that `teratron train` needs, its messages, and that a start that
 // is refused changes no file.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ using testing::Words;
 class ResumeCommands : public ::testing::Test {
  protected:
   std::string path(const std::string& name) const { return training_.path(name); }
-  // A run of its own settings, told in full.
+  // Run with all settings given.
   Words told(const std::string& save, const std::string& iterations, const Words& more = {}) const {
     return training_.command(
         with({"--num-layers", "1", "--hidden-size", "16", "--seq-length", "8", "--save", path(save), "--train-iters",

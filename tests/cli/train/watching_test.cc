@@ -1,4 +1,4 @@
-// What those who watch a run read: metrics.jsonl and TensorBoard's records. (tests/oracle/tensorboard_reads_ours.py
+// Logs of a run: metrics.jsonl and TensorBoard's records. (tests/oracle/tensorboard_reads_ours.py
 // reads the latter by TensorBoard's own reader.)
 #include <fmt/format.h>
 #include <gmock/gmock.h>

@@ -151,7 +151,7 @@ TEST_F(LabelNames, ThatContradictThemselvesAreRefused) {
           "id2label names row 0 'contradiction', which label2id does not have");
   refuses(mnli, {{"id2label", {{"1", "contradiction"}, {"2", "entailment"}, {"3", "neutral"}}}},
           "id2label has 3 names and none of 0");
-  // What nobody has renamed says nothing.
+  // Default names are no names.
   make(mnli, 2, {{"label2id", {{"LABEL_0", 0}, {"LABEL_1", 1}, {"LABEL_2", 2}}}});
   EXPECT_EQ(testing::Json::parse(eval(TaskKind::kMnli, "hf").output)["accuracy"], 100);
 }
@@ -188,11 +188,11 @@ TEST_F(LabelNames, DecideWhatFinetuneTakesOfAHead) {
 
   make({"negative", "neutral", "positive"}, 0);
   EXPECT_THAT(run_teratron(finetune("other")).errors,
-              HasSubstr("tells 3 labels (negative, neutral, positive) apart, and 3 labels (contradiction, entailment, "
+              HasSubstr("has 3 labels (negative, neutral, positive), and 3 labels (contradiction, entailment, "
                         "neutral) are needed: classifier.weight, classifier.bias are drawn anew"));
   make({"a", "b", "c", "d", "e"}, 0);
   const std::string five = run_teratron(finetune("five")).errors;
-  EXPECT_THAT(five, AllOf(HasSubstr("tells 5 labels (a, b, c, d, e) apart"), Not(HasSubstr("saved without"))));
+  EXPECT_THAT(five, AllOf(HasSubstr("has 5 labels (a, b, c, d, e)"), Not(HasSubstr("saved without"))));
   make({"LABEL_0", "LABEL_1", "LABEL_2"}, 0);
   const std::string unnamed = run_teratron(finetune("unnamed")).errors;
   EXPECT_THAT(unnamed, AllOf(HasSubstr("have no names"), Not(HasSubstr("drawn"))));

@@ -19,7 +19,7 @@ using testing::with;
 using testing::Words;
 namespace fs = std::filesystem;
 
-// What comes of a pair, as the table below writes it.
+// Outcome of a pair, in the letters of the table below.
 struct Result {
   char sign;
   const char* message;  // of a refusal
@@ -29,7 +29,7 @@ constexpr Result kRefusals[] = {
     {'F', "holds a run of `teratron finetune --task "},           {'W', "holds weights alone"},
     {'H', "is a Hugging Face model: train --finetune "},          {'T', "was not trained for "},
     {'C', "the class is BertForTokenClassification (there are "}, {'L', "it has one label, so that "},
-    {'A', "\"architectures\" in config.json names none of "},     {'n', ""},  // not the format that convert was told
+    {'A', "\"architectures\" in config.json names none of "},     {'n', ""},  // not the format given to convert
 };
 
 constexpr const char* kCommands[] = {

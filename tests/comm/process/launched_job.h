@@ -62,7 +62,7 @@ class LaunchedJob {
   virtual JobOutcome wait(std::chrono::seconds longest) = 0;
 };
 
-// What a program under mpirun needs in its environment: as root too, with any number of ranks on any number of cores.
+// Environment of a program under mpirun: as root too, with any number of ranks on any number of cores.
 inline std::vector<std::string> mpirun_environment() {
   return {"OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1",
           "ASAN_OPTIONS=detect_leaks=0"};  // MPI keeps memory to the end
@@ -113,7 +113,7 @@ class MpirunJob final : public LaunchedJob {
   ChildProgram mpirun_;
 };
 
-// As a loop in a shell starts them: nobody ends the others where one fails.
+// A job started like a loop in a shell: nothing ends the other processes where one fails.
 class AddressJob final : public LaunchedJob {
  public:
   AddressJob(int ranks, const std::vector<std::string>& program) {

@@ -1,6 +1,6 @@
 // The graphs of attention, without a device: that they describe the call, that cudnn-frontend finds them valid, and
-// that cuDNN has kernels for them on cards whose properties are written here. What the kernels compute only a GPU can
-// show (on_gpu_test.cc and the tests of operations, by .gpu/run check).
+// that cuDNN has kernels for them on cards whose properties are written here. Only a GPU can show the kernels' results
+// (on_gpu_test.cc and the tests of operations, by .gpu/run check).
 #include <dlfcn.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -147,7 +147,7 @@ TEST_F(CudnnGraphs, HaveKernelsOnEveryGenerationOfCards) {
   }
 }
 
-// What was planned for one call must not be used for another.
+// A plan for one call must not be used for another.
 TEST(CudnnGraphKeys, DifferWhereCallsDo) {
   std::vector<AttentionBackward> calls;
   for (const AttentionCall& call : std::vector<AttentionCall>{{},

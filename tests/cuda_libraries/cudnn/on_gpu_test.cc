@@ -87,7 +87,7 @@ TEST_F(CudnnAttention, ComputesBothPassesWhereAskedFor) {
   EXPECT_NE(Sequence(*with).gradient_of_queries({}), Sequence(*without).gradient_of_queries({}));
 }
 
-// What was planned for one call must not be used for another. Where cuDNN has no kernels, both are our own.
+// A plan for one call must not be used for another. Where cuDNN has no kernels, both are our own.
 TEST_F(CudnnAttention, PlansForEachCallApart) {
   const auto backend = make_backend(true);
   const Sequence sequence(*backend);

@@ -1,4 +1,4 @@
-// What tells one product's choice of an algorithm from another's, and which products may be computed again and again.
+// Properties that distinguish the algorithms of two products, and products that may be computed again and again.
 #include "ops/algorithms/matrix_product.h"
 
 #include <gtest/gtest.h>

@@ -1,2 +1,2 @@
-// What a fake module needs and, where the loader looks for it, is not there.
+// A dependency of a fake module that is not where the loader looks.
 extern "C" int teratron_fake_dependency() { return 1; }

@@ -40,14 +40,14 @@ struct Sizes {
     dropout.sequence_length += keys - queries;
   }
 
-  // What kernels for tensor cores take, around the sizes of their tiles.
+  // Sizes that kernels for tensor cores take, around the sizes of their tiles.
   void choose_tile_edges(Random& random) {
     batch = heads = 1;
     queries = random.one_of<std::int64_t>({1, 15, 63, 64, 65, 129, 130});
     head_size = random.one_of<std::int64_t>({64, 80, 96, 128});
   }
 
-  // What libraries have kernels for.
+  // Sizes that libraries have kernels for.
   static Sizes plain(Random& random) {
     Sizes sizes(random);
     const std::int64_t context = sizes.keys - sizes.queries;
@@ -173,9 +173,9 @@ void add_inputs(Trial& trial, Random& random, const Sizes& sizes) {
   if (!sizes.first_keys.empty()) trial.ids("first_keys", {sizes.batch, sizes.queries}, sizes.first_keys);
 }
 
-// What a result carries, in roundoffs of storage, of probabilities that were rounded to C before they were multiplied:
-// each is off by one roundoff of itself at most, they add up to 1, and dropout doubles what is mixed, normal values of
-// at most 4. Nothing for f32 and f64, which store what they compute.
+// Error of a result, in roundoffs of storage, from probabilities that were rounded to C before they were multiplied:
+// each is off by one roundoff of itself at most, they add up to 1, and dropout doubles the mixed values, normal ones of
+// at most 4. None for f32 and f64, which store what they compute.
 constexpr double kRoundedProbabilities = 8;
 
 Trial forward_trial(Random& random, Sizes sizes) {
@@ -253,9 +253,9 @@ Trial document_attention_backward_trial(Random& random) {
   return any_backward_trial(random, Sizes::of_documents(random));
 }
 
-// Caches and tokens as parts of packed projections. What lies in the cache behind its length must not be read: NaN.
-// Longer caches have parts of multiples of 128 keys on a GPU, longer or none where there are many heads. The text may
-// end before, in, or between. Sequences of a call have lengths of their own.
+// Caches and tokens as parts of packed projections. The cache after its length must not be read: NaN. Longer caches
+// have parts of multiples of 128 keys on a GPU, longer or none where there are many heads. The text may end before, in,
+// or between. Sequences of a call have lengths of their own.
 Trial cached_attention_trial(Random& random) {
   const bool many = random.below(3) == 0;
   const std::int64_t batch = 1 + random.below(2), heads = many ? 40 + random.below(30) : 1 + random.below(3);

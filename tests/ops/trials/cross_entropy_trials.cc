@@ -60,7 +60,7 @@ struct Statistics {
   Values max, sum;
 };
 
-// Of the valid columns, and one more outside of this part so that there is something to normalise by.
+// Statistics of the valid columns, and of one more outside of this part so that there is something to normalise by.
 Statistics statistics_of(const Values& logits, const Sizes& sizes) {
   Statistics statistics;
   for (std::int64_t t = 0; t < sizes.rows; ++t) {

@@ -59,7 +59,7 @@ Values some_sixty_fourths(Random& random, std::int64_t count) {
   return values;
 }
 
-ElementPlaces some_places(Random& random, std::int64_t count) {
+ElementIndices some_places(Random& random, std::int64_t count) {
   const std::int64_t run = 1 + random.below(count + 3);
   return {.first = random.below(5), .run = run, .whole_run = run + random.below(7), .offset = random.below(9)};
 }
@@ -97,7 +97,7 @@ Trial adamw_trial(Random& random) {
   const auto step = static_cast<double>(1 + random.below(50));
   Trial trial{.sizes = fmt::format("step={} n=", step), .arguments = {}, .run = {}};
   std::vector<double> decays;
-  std::vector<ElementPlaces> places;
+  std::vector<ElementIndices> places;
   const Precision state = Precision::kAccumulation, moments = is_short ? Precision::kBF16 : state;
   const Tolerance of_moments = is_short ? Tolerance{} : sum_tolerance(1, 16);
   for (std::int64_t i = 0; i < count; ++i) {
@@ -140,7 +140,7 @@ Trial adamw_trial(Random& random) {
                                  .working = working,
                                  .weight_decay = decays[i],
                                  .rounding = {.seed = 5, .purpose = RandomPurpose::kMomentRounding, .step = 7},
-                                 .places = places[i]});
+                                 .indices = places[i]});
     }
     backend.adamw(args);
     for (std::size_t i = 0; i < remainders.size(); ++i) {

@@ -30,7 +30,7 @@ struct Sizes {
     return {random.one_of<std::int64_t>({1, 2, 4, 7, 8, 10, 13}), features(), features()};
   }
 
-  // Of sequences without text, with some, and with no padding.
+  // Draws lengths of sequences without text, with some, and without padding.
   void draw_lengths(Random& random) {
     if (rows == 0) return;
     const std::int64_t sequences = 1 + random.below(std::min<std::int64_t>(rows, 7));

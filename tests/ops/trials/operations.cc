@@ -6,7 +6,7 @@ std::vector<Operation> operations() {
 #define TERATRON_TRIAL(operation, Arguments) {#operation, operation##_trial},
   return {
       TERATRON_OPERATIONS(TERATRON_TRIAL)
-      // The same with other arguments.
+      // Trials with other arguments.
       {"residual_add_in_place", residual_add_in_place_trial},
       {"padded_attention_forward", padded_attention_forward_trial},
       {"padded_attention_backward", padded_attention_backward_trial},

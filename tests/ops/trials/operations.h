@@ -17,7 +17,7 @@ struct Operation {
 };
 
 std::vector<Operation> operations();
-// The same, and those that GPUs do not have.
+// All of these, and those that GPUs do not have.
 std::vector<Operation> host_operations();
 // Attention as a library's kernels take it (no dropout, gradients that are overwritten), and what must stay ours.
 std::vector<Operation> library_attention_operations();

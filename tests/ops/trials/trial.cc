@@ -42,7 +42,7 @@ std::span<std::byte> memory_of(const Allotment& allotment) {
   return {static_cast<std::byte*>(whole.data), static_cast<std::size_t>(whole.bytes())};
 }
 
-// In a build with the address sanitizer, whoever reads or writes a border while this lives is reported.
+// In a build with the address sanitizer, reads and writes of a border are reported while this lives.
 class ClosedBorders {
  public:
   explicit ClosedBorders(const std::vector<Allotment>& allotments) : allotments_(allotments) {

@@ -54,9 +54,9 @@ StorageRounding rounding_of(DType storage);
 double allowed_error(const Tolerance& tolerance, double expected, double rms, DType stored, DType compute,
                      bool tensor_cores);
 
-// Of a result that sums `terms` products of independent values in fp32, in any order. Each of the partial sums, which
-// grow as the square root of their length, is rounded once; the standard deviation of the total, relative to the
-// result's, is about 0.3 * sqrt(terms) roundoffs. 4 * sqrt(terms) leaves 10 deviations for the largest of many
+// Tolerance of a result that sums `terms` products of independent values in fp32, in any order. Each of the partial
+// sums, which grow as the square root of their length, is rounded once; the standard deviation of the total, relative
+// to the result's, is about 0.3 * sqrt(terms) roundoffs. 4 * sqrt(terms) leaves 10 deviations for the largest of many
 // elements; `steps` counts the roundings before and after the sum, exp and tanh as four each.
 Tolerance sum_tolerance(std::int64_t terms, double steps = 4, double floor = 0);
 
@@ -95,14 +95,14 @@ struct Trial {
                 Precision precision = Precision::kCompute);
 };
 
-// What a run left in memory: each argument's values, and its bytes with the borders.
+// Memory after a run: each argument's values, and its bytes with the borders.
 struct Outcome {
   std::map<std::string, Values> values;
   std::map<std::string, std::vector<std::byte>> memory;
   std::vector<std::string> damaged_borders;  // arguments around which something was written
 };
 
-// Every argument starts `offset` elements behind an aligned address. Inputs are first rounded to what a back end that
+// Every argument starts `offset` elements after an aligned address. Inputs are first rounded to what a back end that
 // computes with `input_dtype` holds, so that one of more precision is given the same numbers.
 Outcome execute(const Trial& trial, Backend& backend, std::int64_t offset, DType input_dtype);
 

@@ -2,8 +2,8 @@
 // are fine-tuned (bert_config.cc). Norms of old files have a gamma and a beta.
 //
 // seq_relationship has two rows, as our head of sentence orders has: 0 says that the second text follows the first, 1
-// that it does not. What does not follow is a random text in the original BERT's pre-training, and the pair in the
-// wrong order in ours.
+// that it does not. A text that does not follow is a random one in the original BERT's pre-training, and the pair in
+// the wrong order in ours.
 
 #include "checkpoint/hugging_face/mapping.h"
 

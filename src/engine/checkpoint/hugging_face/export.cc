@@ -13,7 +13,6 @@
 #include "checkpoint/safetensors/tensor_stream.h"
 #include "checkpoint/stored_tensor.h"
 #include "checkpoint/tensor_files.h"
-#include "checkpoint/tensor_list.h"
 #include "checkpoint/tokenizer_files.h"
 #include "model/make_model.h"
 

@@ -20,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Of a list that anybody may have written: names in the folder itself, and no others.
+// Names of files in the folder itself; others are ignored, since anybody may have written the list.
 std::vector<std::string> names_in(const std::string& text) {
   std::vector<std::string> names;
   std::istringstream lines(text);
@@ -107,7 +107,7 @@ void ExportFolder::finish() {
   sync_folder(folder_);
 }
 
-// What lies there beside `ours` may be another's model, with a tokenizer that would be mixed with ours.
+// Files beside `ours` may be another model, whose tokenizer would be mixed with ours.
 void ExportFolder::check_holds_only(const std::vector<std::string>& ours) const {
   const auto is_ours = [&](const fs::path& path) {
     return (path.filename() == kUnfinished && fs::is_regular_file(fs::symlink_status(path))) ||

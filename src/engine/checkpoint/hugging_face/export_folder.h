@@ -8,9 +8,8 @@
 
 namespace teratron {
 
-// While files are written a file of its own (kUnfinished) stands in the folder, locked, and names them. Whatever ends
-// that, they go: by the destructor, or, of a process that was killed, when the next one begins. Nothing else is
-// deleted.
+// While files are written, a locked file (kUnfinished) in the folder lists them. On an error the destructor deletes
+// them; after a kill, the next export does. Nothing else is deleted.
 class ExportFolder {
  public:
   static constexpr std::string_view kUnfinished = "teratron-convert.unfinished";

@@ -16,7 +16,7 @@ constexpr auto kUnknownClasses =
     std::to_array<std::string_view>({"GPT2DoubleHeadsModel", "GPT2ForSequenceClassification",
                                      "GPT2ForTokenClassification", "GPT2ForQuestionAnswering"});
 
-// What would make the model compute something that ours does not.
+// Adds settings that our model does not compute.
 void find_unsupported(const JsonFields& fields, const ModelConfig& model, std::vector<std::string>& unsupported) {
   for (const std::string_view name : kUnknownClasses) {
     if (!is_architecture(fields, name)) continue;

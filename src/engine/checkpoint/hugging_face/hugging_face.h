@@ -12,10 +12,10 @@
 
 namespace teratron {
 
-// `checkpoint` as load_checkpoint takes it; writes into `folder`, which is created, and where what a run that was ended
-// has left is written anew (export_folder.h). UserError: no checkpoint, or a damaged one, or values that are not
-// finite; `folder` is not empty; Hugging Face has no such model (a BERT with its norms first). EnvironmentError: a full
-// disk, no permission.
+// `checkpoint` as load_checkpoint takes it; writes into `folder`, which is created; the files of an export that was
+// ended are written anew (export_folder.h). UserError: no checkpoint, or a damaged one, or values that are not finite;
+// `folder` is not empty; Hugging Face has no such model (a BERT with its norms first). EnvironmentError: a full disk,
+// no permission.
 void export_to_hugging_face(const std::filesystem::path& checkpoint, const std::filesystem::path& folder);
 
 // Makes `folder`'s model checkpoint 0 (weights only) under `root`, which must not hold checkpoints yet; returns the

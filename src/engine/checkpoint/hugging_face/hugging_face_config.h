@@ -15,7 +15,7 @@
 namespace teratron {
 
 struct HuggingFaceConfig {
-  ModelConfig model;  // a BERT of no task as if it had all heads of pre-training; which it has, its weights tell
+  ModelConfig model;  // a BERT of no task has all heads of pre-training here; the stored weights decide which are there
   bool tied = true;   // tie_word_embeddings: the output projection is the token embedding
   std::string unusable_head;  // why the head of a task that is there is none of ours; `model` is then without; or empty
 };
@@ -27,7 +27,7 @@ HuggingFaceConfig read_hugging_face_config(const std::filesystem::path& path);
 // UserError: Hugging Face has no such model.
 std::string hugging_face_config(const ModelConfig& model, DType dtype, const FileContents& tokenizer);
 
-// Phrases of what is not supported are added to `unsupported`, those about a task's head alone to `unusable_head`.
+// Phrases about unsupported settings are added to `unsupported`, those about a task's head alone to `unusable_head`.
 ModelConfig read_gpt2_config(const JsonFields& fields, std::vector<std::string>& unsupported);
 ModelConfig read_bert_config(const JsonFields& fields, std::vector<std::string>& unsupported,
                              std::vector<std::string>& unusable_head);

@@ -3,7 +3,6 @@
 #include "base/error.h"
 #include "checkpoint/hugging_face/hugging_face.h"
 #include "checkpoint/hugging_face/model_folder.h"
-#include "checkpoint/label_rows.h"
 #include "checkpoint/model_config_json.h"
 #include "checkpoint/native/checkpoint_writer.h"
 #include "checkpoint/stored_tensor.h"
@@ -54,8 +53,8 @@ fs::path import_from_hugging_face(const fs::path& folder, const fs::path& root) 
     source.pass_on(i, converting_sink(source.dtype(i), dtype, sink));
   });
   for (const auto& [name, content] : find_tokenizer_files(folder)) writer.write_file(name, content);
-  // An import that was killed before its last step has left a whole checkpoint without a tracker. The same import makes
-  // the same files, and finishes that one.
+  // An import that was killed before its last step has left a whole checkpoint without a tracker. Repeating the import
+  // makes the same files and finishes that checkpoint.
   if (may_be_finished && !writer.is_there_already()) refuse();
   return writer.publish();
 }

@@ -1,5 +1,5 @@
-// Where a parameter's values are in the files that Hugging Face's models are saved in: under which names, and turned
-// how. A kind of model is one table (gpt2_mapping.cc, bert_mapping.cc); layers know nothing of it.
+// Mapping from parameters to the tensors in Hugging Face's files: their names, and whether they are transposed. A kind
+// of model is one table (gpt2_mapping.cc, bert_mapping.cc); layers do not know it.
 #pragma once
 
 #include <cstdint>
@@ -25,16 +25,16 @@ struct HuggingFaceMapping {
   };
 
   std::string_view prefix;              // of all names but those of heads; models saved without a head leave it out
-  std::vector<std::string_view> heads;  // what the names of heads begin with; that of pre-training comes first
-  std::string_view pooler;  // of BERT: what its pooler's names begin with, which files of spans had once and do not use
-  std::string_view layers;  // what stands before a layer's number, "layers." in ours
+  std::vector<std::string_view> heads;  // prefixes of heads; that of pre-training comes first
+  std::string_view pooler;              // BERT: prefix of its pooler, which old files of spans have and do not use
+  std::string_view layers;              // what stands before a layer's number, "layers." in ours
   std::vector<Module> of_model, of_layer;
   // Tensors that are stored a second time where the model has them once; the output projection comes first.
   std::vector<Copy> copies;
-  // The part of a stored name behind the prefix, as it is written now; nothing for what is no weight.
+  // Part of a stored name after the prefix, as current files spell it; none if it is no weight.
   std::optional<std::string> (*current_name)(std::string_view stored);
 
-  // The same with its prefix: the names that tensors_of has.
+  // Full name with its prefix, as tensors_of has it.
   std::optional<std::string> full_name(std::string_view stored) const;
 };
 
@@ -53,7 +53,7 @@ struct HuggingFaceTensors {
   bool may_lack = false;
 };
 
-// What is there of a parameter. InternalError: one that the kind of model does not have.
+// Stored tensors of a parameter. InternalError: the kind of model does not have it.
 HuggingFaceTensors hugging_face_tensors(ModelKind kind, const Parameter& parameter);
 
 }  // namespace teratron

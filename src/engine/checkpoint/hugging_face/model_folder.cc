@@ -6,7 +6,6 @@
 #include "base/philox.h"
 #include "checkpoint/safetensors/finite_values.h"
 #include "checkpoint/stored_tensor.h"
-#include "checkpoint/tensor_list.h"
 #include "model/make_model.h"
 #include "ops/backend.h"
 #include "tensor/memory.h"
@@ -62,11 +61,11 @@ void check_tensors(const HuggingFaceWeights& weights, const HuggingFaceMapping& 
                    const HuggingFaceConfig& config, std::span<const HuggingFaceTensors> wanted,
                    const fs::path& folder) {
   std::vector<SafetensorsEntry> there;
-  for (const auto& [name, place] : weights.tensors()) {
+  for (const auto& [name, location] : weights.tensors()) {
     if (std::ranges::find(mapping.copies, name, &HuggingFaceMapping::Copy::name) != mapping.copies.end()) continue;
     if (config.model.head == ModelHead::kSpans && name.starts_with(mapping.pooler)) continue;
     if (!config.unusable_head.empty() && is_of_task_head(name)) continue;
-    there.push_back(*place.entry);
+    there.push_back(*location.entry);
     there.back().name = name;
   }
   std::vector<ExpectedTensor> expected;
@@ -126,7 +125,7 @@ void HuggingFaceFolder::require_finite() const {
   for (std::size_t i = 0; i < tensors_.size(); ++i) {
     if (is_drawn(i)) continue;
     for (const HuggingFaceTensor& tensor : tensors_[i].parts) {
-      const Location& from = place(tensor);
+      const Location& from = location(tensor);
       teratron::require_finite(from.bytes(), *from.entry->dtype, from.entry->name, folder_);
       from.release();
     }
@@ -136,10 +135,10 @@ void HuggingFaceFolder::require_finite() const {
 DType HuggingFaceFolder::dtype(std::size_t parameter) const {
   if (is_drawn(parameter)) return DType::kF32;
   const std::vector<HuggingFaceTensor>& parts = tensors_[parameter].parts;
-  const DType first = *place(parts.front()).entry->dtype;
+  const DType first = *location(parts.front()).entry->dtype;
   DType common = first;
   for (const HuggingFaceTensor& part : parts) {
-    const DType dtype = *place(part).entry->dtype;
+    const DType dtype = *location(part).entry->dtype;
     if (dtype == DType::kF64) return dtype;
     if (dtype != first) common = DType::kF32;
   }
@@ -150,7 +149,7 @@ void HuggingFaceFolder::pass_on(std::size_t parameter, const ByteSink& sink) con
   if (is_drawn(parameter)) return draw(parameter, sink);
   const DType common = dtype(parameter);
   for (const HuggingFaceTensor& tensor : tensors_[parameter].parts) {
-    const Location& from = place(tensor);
+    const Location& from = location(tensor);
     const DType stored = *from.entry->dtype;
     const ByteSink converted = converting_sink(stored, common, sink);
     if (tensor.transposed) {
@@ -162,7 +161,7 @@ void HuggingFaceFolder::pass_on(std::size_t parameter, const ByteSink& sink) con
   }
 }
 
-// As a run with --seed 0 draws it.
+// Draws the tensor as a run with --seed 0 does.
 void HuggingFaceFolder::draw(std::size_t index, const ByteSink& sink) const {
   const Parameter& parameter = parameters_[index];
   const std::vector<std::int64_t> stored = stored_shape(parameter);

@@ -19,7 +19,7 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
-// What said so until version 5 of the library, which writes "pooling_mode": NAME since.
+// Flags of the library before version 5, which writes "pooling_mode": NAME.
 constexpr std::pair<const char*, Pooling> kFlags[] = {{"pooling_mode_cls_token", Pooling::kCls},
                                                       {"pooling_mode_max_tokens", Pooling::kMax},
                                                       {"pooling_mode_mean_tokens", Pooling::kMean},
@@ -73,7 +73,7 @@ class ModuleReader {
   }
 
  private:
-  // Their package has moved between versions, so the last part of a module's name tells its kind.
+  // Their package has moved between versions, so the last part of a module's name decides its kind.
   void add_module(const JsonFields& module) {
     const std::string type = module.string("type");
     const std::string_view kind = std::string_view(type).substr(type.rfind('.') + 1);
@@ -81,16 +81,16 @@ class ModuleReader {
     if (path.is_absolute() || std::ranges::find(path, "..") != path.end()) {
       module.throw_not("path", "a folder below");
     }
-    const std::size_t place = modules_++;
-    if (kind == "Transformer" && place == 0) {
+    const std::size_t index = modules_++;
+    if (kind == "Transformer" && index == 0) {
       read_encoder(path.empty() ? folder_ : folder_ / path);
-    } else if (kind == "Pooling" && place > 0 && !has_pooling_) {
+    } else if (kind == "Pooling" && index > 0 && !has_pooling_) {
       read_pooling(folder_ / path);
     } else if (kind == "Normalize" && has_pooling_) {
       read_normalize(folder_ / path);
-    } else if (kind != "Dropout" || place == 0) {  // which is for training alone
+    } else if (kind != "Dropout" || index == 0) {  // which is for training alone
       unsupported_.push_back(
-          fmt::format("module {}, {} (there are Transformer, Pooling and Normalize, in this order)", place, type));
+          fmt::format("module {}, {} (there are Transformer, Pooling and Normalize, in this order)", index, type));
     }
   }
 
@@ -123,7 +123,7 @@ class ModuleReader {
     }
   }
 
-  // The tokenizer's own, which counts where the module does not say one; "very large" stands for none.
+  // The tokenizer's limit, used if the module has none; "very large" stands for none.
   static std::int64_t tokenizer_limit(const fs::path& file) {
     const Json json = read_object(file);
     const JsonFields fields(json, file);
@@ -182,7 +182,7 @@ class ModuleReader {
     }
   }
 
-  // That of a file that need not be there.
+  // Contents of a file that may be absent.
   static Json read_object(const fs::path& file) {
     std::error_code error;
     return fs::exists(file, error) ? parse_json_object(read_file(file), file) : Json::object();

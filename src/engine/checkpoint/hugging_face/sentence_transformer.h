@@ -1,5 +1,5 @@
-// What a folder of sentence-transformers (Reimers and Gurevych 2019, arXiv 1908.10084; the library since its version 2)
-// says beside the encoder: how the vectors of a text's tokens become one.
+// Settings of a sentence-transformers folder beside the encoder: how the vectors of a text's tokens become one (Reimers
+// and Gurevych 2019, arXiv 1908.10084; the library since its version 2).
 #pragma once
 
 #include <cstdint>
@@ -20,8 +20,8 @@ struct SentenceTransformer {
   std::string prompt;           // that every text begins with
 };
 
-// Reads modules.json and what it names, as the library does. Nothing: `folder` has no modules.json. UserError, with all
-// reasons: it computes what we do not (a Dense module, several poolings side by side).
+// Reads modules.json and the files that it names, as the library does. None: `folder` has no modules.json. UserError,
+// with all reasons: a module that we do not compute (Dense, several poolings side by side).
 std::optional<SentenceTransformer> read_sentence_transformer(const std::filesystem::path& folder);
 
 }  // namespace teratron

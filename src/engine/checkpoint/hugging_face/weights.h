@@ -14,10 +14,9 @@ namespace teratron {
 
 class HuggingFaceWeights {
  public:
-  // Reads model.safetensors, or the files that model.safetensors.index.json lists. Names may lack the prefix; what old
-  // versions stored among the weights and is none is left out. A copy stands in for what it is a copy of, where that is
-  // absent. UserError: missing or unsound files, a name given twice, weights only as pytorch_model.bin (says how to
-  // convert them).
+  // Reads model.safetensors, or the files that model.safetensors.index.json lists. Names may lack the prefix. Tensors
+  // of old versions that are no weights are left out. A copy replaces its original where that is absent. UserError:
+  // missing or unsound files, a name given twice, weights only as pytorch_model.bin (says how to convert them).
   HuggingFaceWeights(const std::filesystem::path& folder, const HuggingFaceMapping& mapping);
 
   struct Location {

@@ -29,7 +29,7 @@
 
 namespace teratron {
 
-// What a run must know to go on exactly where it stopped. Numbers come back exactly; they need not be finite.
+// State from which a run continues bit for bit. Numbers come back exactly; they need not be finite.
 struct TrainingState {
   std::int64_t iteration = 0;  // updates done
   std::int64_t consumed_samples = 0, consumed_tokens = 0;
@@ -60,7 +60,7 @@ struct SaveOptions {
   std::filesystem::path tokenizer;       // a folder with tokenizer files (or one such file) to copy; empty: none
   std::string settings;                  // what config.toml says; empty: no such file
   std::int64_t keep_last = 0;            // checkpoints kept of those up to this iteration, the new one included; 0: all
-  bool best = false;                     // the link `best` leads here from now on; what it leads to is never deleted
+  bool best = false;                     // the link `best` is set to this one; its target is never deleted
   std::optional<std::int64_t> replaces;  // the iteration of a checkpoint that the new one makes superfluous
 };
 
@@ -81,12 +81,11 @@ struct LoadOptions {
 };
 
 // `path` is a folder that was saved to (its current checkpoint is taken) or one checkpoint's folder. Fills the values
-// and slots of all parameters that have memory (of a rank's parts, where they are split: whatever layout wrote the
-// checkpoint, any other reads it, each rank for itself), padding rows with zero; stored values of another floating type
-// are converted. `parameters` are those of the whole model, or some of them.
-// UserError: no checkpoint there; another model (all differences at once); damage (which file and tensor, and which
-// earlier checkpoint is intact); values that are not finite; no optimizer state where it was asked for. After an error
-// the parameters are undefined.
+// and slots of all parameters that have memory, padding rows with zero. A checkpoint of any layout can be read by any
+// other; each rank reads its own parts. Stored values of another floating type are converted. `parameters` are those of
+// the whole model, or some of them. UserError: no checkpoint there; another model (all differences at once); damage
+// (which file and tensor, and which earlier checkpoint is intact); values that are not finite; no optimizer state where
+// it was asked for. After an error the parameters are undefined.
 TrainingState load_checkpoint(const std::filesystem::path& path, const ModelConfig& config,
                               std::span<Parameter* const> parameters, Backend& backend,
                               const LoadOptions& options = {});
@@ -116,7 +115,7 @@ struct CheckpointVerification {
   std::filesystem::path folder;
   std::int64_t files = 0, tensors = 0;
   std::uint64_t bytes = 0;          // read and compared
-  std::vector<std::string> faults;  // what is damaged, one line each
+  std::vector<std::string> faults;  // damages, one line each
   bool intact() const { return faults.empty(); }
 };
 

@@ -5,7 +5,6 @@
 #include <set>
 
 #include "base/error.h"
-#include "checkpoint/label_rows.h"
 #include "checkpoint/model_config_json.h"
 #include "checkpoint/native/checkpoint.h"
 #include "checkpoint/native/folders.h"
@@ -14,7 +13,6 @@
 #include "checkpoint/safetensors/finite_values.h"
 #include "checkpoint/stored_tensor.h"
 #include "checkpoint/tensor_files.h"
-#include "checkpoint/tensor_list.h"
 #include "checkpoint/tensor_parts.h"
 #include "model/make_model.h"
 #include "nn/parameter_state.h"
@@ -59,7 +57,7 @@ void check_tensors(std::span<const SafetensorsEntry> there, const std::vector<In
   if (!faults.empty()) throw_user_error("'{}' does not hold this model: {}", folder.string(), summary_of(faults));
 }
 
-// Slots of parameters that are not loaded are not looked at: these alone know which they should be.
+// Slots of parameters that are not loaded are not checked: only a loaded parameter has the list of its slots.
 void check_slots(const TensorFiles& files, std::span<Parameter* const> declared, std::span<Parameter* const> parameters,
                  const fs::path& folder) {
   std::set<std::string_view> left_out;
@@ -76,19 +74,19 @@ void check_slots(const TensorFiles& files, std::span<Parameter* const> declared,
 void load_tensors(const TensorFiles& files, const std::vector<Incoming>& incoming, LabelRows& labels, Backend& backend,
                   const fs::path& folder, bool verify) {
   for (const Incoming& tensor : incoming) {
-    const TensorFiles::Location& place = files.at(tensor.name);
+    const TensorFiles::Location& from = files.at(tensor.name);
     if (verify) {
-      place.verify();
-      require_finite(place.bytes(), *place.entry->dtype, tensor.name, folder);
+      from.verify();
+      require_finite(from.bytes(), *from.entry->dtype, tensor.name, folder);
     }
     if (!is_held(*tensor.parameter)) continue;
     const FillTensor fill = [&](TensorRef part) {
-      load_tensor_part(*tensor.parameter, part, backend, labels.ordered(*tensor.parameter, place.bytes()),
-                       *place.entry->dtype);
+      load_tensor_part(*tensor.parameter, part, backend, labels.ordered(*tensor.parameter, from.bytes()),
+                       *from.entry->dtype);
     };
     tensor.state ? store_state(backend, *tensor.parameter, tensor.state, fill)
                  : store_weights(backend, *tensor.parameter, fill);
-    place.release();
+    from.release();
   }
 }
 

@@ -26,7 +26,7 @@ struct OutgoingFiles {
   std::vector<Outgoing> model, optimizer;
 };
 
-// All parameters of a model have the same types, so those held here tell those of the others.
+// Any parameter held here: all parameters of a model have the same types.
 const Parameter& any_held(std::span<Parameter* const> parameters) {
   const auto held = std::ranges::find_if(parameters, [](const Parameter* parameter) { return is_held(*parameter); });
   check(held != parameters.end(), "a rank that saves holds parameters");
@@ -50,8 +50,8 @@ OutgoingFiles outgoing_files(std::span<Parameter* const> parameters, bool with_o
   return files;
 }
 
-// On the stage that saves a parameter, over the data-parallel ranks to the first copy of the model, then over the
-// tensor-parallel ranks to the first of them; from there over the stages to the first of all.
+// Sends a parameter on the stage that saves it over the data-parallel ranks to the first copy of the model, then over
+// the tensor-parallel ranks to the first of them, and from there over the stages to the first rank.
 class Collector {
  public:
   Collector(Backend& backend, const Mesh& mesh) : backend_(backend), mesh_(mesh) {}
@@ -76,7 +76,7 @@ class Collector {
     }
   }
 
-  // What the one that writes says, on all ranks.
+  // Result of the rank that writes, on all ranks.
   std::string verdict(const std::string& of_writer) const {
     const std::string of_model = mesh_.model->all_gather_host(of_writer).front();
     return mesh_.data->all_gather_host(of_model).front();

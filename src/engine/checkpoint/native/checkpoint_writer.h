@@ -17,8 +17,7 @@ namespace teratron {
 // UserError: `tensor` of the checkpoint after `iteration` updates holds a value that is not finite.
 [[noreturn]] void throw_not_finite(const std::string& tensor, std::int64_t iteration);
 
-// Nothing of it is seen before publish(), and nothing is left behind without. EnvironmentError: a full disk, no
-// permission.
+// Nothing is visible before publish(), and nothing remains without it. EnvironmentError: a full disk, no permission.
 class CheckpointWriter {
  public:
   CheckpointWriter(std::filesystem::path root, RunOrigin run, const ModelConfig& config, const TrainingState& state);
@@ -34,7 +33,7 @@ class CheckpointWriter {
   // Whether the checkpoint that publish() would replace has the same model and files. False: there is none.
   bool is_there_already() const;
 
-  // Makes it the current checkpoint; returns its folder. UserError where a value is not finite: nothing is left behind.
+  // Makes it the current checkpoint; returns its folder. UserError where a value is not finite: no files remain.
   std::filesystem::path publish();
 
  private:

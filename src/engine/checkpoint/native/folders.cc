@@ -75,7 +75,7 @@ void rename_folder(const fs::path& from, const fs::path& to) {
   }
 }
 
-// What a link leads to stays where it is.
+// Moves a link, not its target.
 void move_checkpoint(const fs::path& from, const fs::path& to) {
   std::error_code error;
   if (!fs::is_symlink(from, error)) return rename_folder(from, to);
@@ -93,7 +93,7 @@ void remove_folder(const fs::path& folder) {
 
 fs::path partial_name(const fs::path& folder) { return folder.string() + std::string(kPartial); }
 
-// What crashed saves and deletions have left. Only names that Teratron gives.
+// Removes the remains of crashed saves and deletions. Only names that Teratron gives.
 void remove_leftovers(const fs::path& root) {
   std::vector<fs::path> leftovers;
   std::error_code error;

@@ -1,4 +1,4 @@
-// Where checkpoints lie: the names under the folder of --save, and a folder that appears all at once.
+// Folders of checkpoints: the names under the folder of --save, and a folder that appears all at once.
 #pragma once
 
 #include <cstdint>
@@ -23,15 +23,15 @@ struct CheckpointName {
   std::int64_t iteration = 0;
 };
 
-// Of `folder`, as it is given, then of what links lead to, one after the other (`best` leads to iter_0000030, which may
-// lead to another disk), and last without any links.
+// Names of `folder`: as given, then the target of each link in turn (`best` leads to iter_0000030, which may lead to
+// another disk), and last without any links.
 std::vector<CheckpointName> names_of(const std::filesystem::path& folder);
 
-// Of every checkpoint under `root`, ascending; empty if there is none, or no such folder.
+// Iterations of the checkpoints under `root`, ascending; empty if there is none, or no such folder.
 std::vector<std::int64_t> iterations_in(const std::filesystem::path& root);
 
-// `path` itself if it is one checkpoint's folder, or the current checkpoint under it. UserError says what is there
-// instead; a tracker file that is not byte for byte as it was written is never followed. UnreadableCheckpoint: no
+// `path` itself if it is one checkpoint's folder, or the current checkpoint under it. UserError, which says what is
+// there instead; a tracker file that is not byte for byte as it was written is never followed. UnreadableCheckpoint: no
 // permission to look.
 std::filesystem::path find_checkpoint(const std::filesystem::path& path);
 
@@ -54,10 +54,10 @@ inline constexpr std::string_view kBestLink = "best";
 // Deletes a checkpoint so that no half of it is ever seen. EnvironmentError.
 void remove_checkpoint(const std::filesystem::path& folder);
 
-// A folder that is filled under another name and takes its own in publish(). Without publish() nothing is left behind.
+// A folder that is filled under another name and takes its own in publish(). Without publish() nothing remains.
 class FolderInProgress {
  public:
-  // Creates the parent too. Deletes what a crash has left of earlier attempts beside it. EnvironmentError.
+  // Creates the parent too. Deletes the remains of earlier attempts beside it. EnvironmentError.
   explicit FolderInProgress(std::filesystem::path final_path);
   FolderInProgress(const FolderInProgress&) = delete;
   FolderInProgress& operator=(const FolderInProgress&) = delete;

@@ -27,7 +27,7 @@ void check_size(const fs::path& path, const FileRecord& record) {
   if (bytes != record.bytes) damaged(path, "it has {} bytes, {} were written", bytes, record.bytes);
 }
 
-// Whatever a look into a damaged file throws is one fault. A file that cannot be read is none.
+// Every exception while reading a damaged file is one fault. A file that cannot be read is none.
 template <class Body>
 void collect(std::vector<std::string>& faults, const Body& body) {
   try {

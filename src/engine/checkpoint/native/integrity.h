@@ -1,4 +1,4 @@
-// Comparing a checkpoint's files with what checkpoint.json recorded of them.
+// Comparison of a checkpoint's files with the records of checkpoint.json.
 #pragma once
 
 #include <filesystem>
@@ -11,7 +11,7 @@
 
 namespace teratron {
 
-// Of all functions here: UnreadableCheckpoint where a file is there and cannot be read.
+// All functions here throw UnreadableCheckpoint where a file is there and cannot be read.
 
 // Opens a recorded file of tensors. DamagedCheckpoint: missing, of another size, or its header is not what was written.
 SafetensorsFile open_tensors(const std::filesystem::path& path, const FileRecord& record, bool verify);
@@ -19,7 +19,7 @@ SafetensorsFile open_tensors(const std::filesystem::path& path, const FileRecord
 // DamagedCheckpoint unless the tensor's bytes are those that were written.
 void check_tensor(const SafetensorsFile& file, const SafetensorsEntry& tensor, const FileRecord& record);
 
-// Everything about one recorded file that is not as it was written, one line each.
+// Differences between one recorded file and its record, one line each.
 std::vector<std::string> faults_of_file(const std::filesystem::path& path, const FileRecord& record);
 
 // DamagedCheckpoint unless a recorded file without tensors is as it was written.

@@ -131,7 +131,7 @@ void check_sizes(const Manifest& manifest, const fs::path& path) {
   for (const auto& [name, file] : manifest.files) {
     std::error_code missing;
     const std::uintmax_t size = fs::file_size(path.parent_path() / name, missing);
-    if (missing || size != file.bytes) return;  // who looks for damage tells it
+    if (missing || size != file.bytes) return;  // damage is reported elsewhere
     values += std::min<std::uint64_t>(static_cast<std::uint64_t>(file.values), size / kFewestBytes);
   }
   const std::int64_t parameters = manifest.model.parameters();

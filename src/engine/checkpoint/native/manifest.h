@@ -1,4 +1,4 @@
-// checkpoint.json: what a checkpoint holds, and the checksums that tell whether it still does.
+// checkpoint.json: the contents of a checkpoint and their checksums.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace teratron {
 
 inline constexpr std::string_view kManifestFile = "checkpoint.json";
 
-// A checkpoint whose files are not what was saved. To callers a UserError like any other.
+// A checkpoint whose files differ from the saved ones. To callers a UserError like any other.
 class DamagedCheckpoint : public UserError {
  public:
   using UserError::UserError;
@@ -25,7 +25,7 @@ class UnreadableCheckpoint : public UserError {
   using UserError::UserError;
 };
 
-// Whether there is something of this name. UnreadableCheckpoint where that cannot be told.
+// Whether there is something of this name. UnreadableCheckpoint where the system does not say.
 bool is_there(const std::filesystem::path& path);
 
 // UnreadableCheckpoint: the file is there and cannot be opened.

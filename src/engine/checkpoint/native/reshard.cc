@@ -16,7 +16,7 @@ namespace {
 namespace fs = std::filesystem;
 using Tensors = std::vector<SafetensorsDeclaration>;
 
-// In order, so many in each file as fit; wider types first, as the format wants them.
+// Distributes the tensors to files, in order; wider types first, as the format requires.
 std::vector<Tensors> files_of(const TensorFiles& from, std::uint64_t max_file_bytes) {
   Tensors all;
   for (const SafetensorsEntry& entry : from.entries()) {

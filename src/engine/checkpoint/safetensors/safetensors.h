@@ -1,6 +1,6 @@
 // safetensors, the file of named tensors that Hugging Face reads and writes (github.com/huggingface/safetensors,
-// "Format"): a u64 with the header's length, the header (JSON: each tensor's dtype, shape and place), then the tensors'
-// bytes, row-major and little-endian, back to back without holes.
+// "Format"): a u64 with the header's length, the header (JSON: each tensor's dtype, shape and offsets), then the
+// tensors' bytes, row-major and little-endian, back to back without holes.
 #pragma once
 
 #include <cstddef>

@@ -42,7 +42,7 @@ const FormatType* find_type(std::string_view name) {
   return nullptr;
 }
 
-// Takes the parser's events; where it stands is the pair (place_, key_).
+// Takes the parser's events; its state is the pair (state_, key_).
 class HeaderReader final : public nlohmann::json_sax<Json> {
  public:
   HeaderReader(const std::filesystem::path& path, SafetensorsHeader& header) : path_(path), header_(header) {}
@@ -54,10 +54,10 @@ class HeaderReader final : public nlohmann::json_sax<Json> {
   bool binary(binary_t&) override { unexpected("binary data"); }
 
   bool number_unsigned(number_unsigned_t value) override {
-    if (place_ != Place::kShape && (place_ != Place::kOffsets || offsets_ == 2)) unexpected("a number");
+    if (state_ != State::kShape && (state_ != State::kOffsets || offsets_ == 2)) unexpected("a number");
     constexpr number_unsigned_t kLargest = std::numeric_limits<std::int64_t>::max();
     if (value > kLargest) fault("tensor '{}' has {} in its '{}'", tensor_name(), value, key_);
-    if (place_ == Place::kShape) {
+    if (state_ == State::kShape) {
       tensor().shape.push_back(static_cast<std::int64_t>(value));
     } else {
       (offsets_++ == 0 ? tensor().begin : tensor().end) = value;
@@ -66,9 +66,9 @@ class HeaderReader final : public nlohmann::json_sax<Json> {
   }
 
   bool string(string_t& value) override {
-    if (place_ == Place::kMetadata) {
+    if (state_ == State::kMetadata) {
       header_.metadata[key_] = value;
-    } else if (place_ == Place::kTensor && key_ == "dtype") {
+    } else if (state_ == State::kTensor && key_ == "dtype") {
       const FormatType* type = find_type(value);
       if (type == nullptr) fault("tensor '{}' has the unknown dtype '{}'", tensor_name(), value);
       tensor().dtype_name = value;
@@ -80,13 +80,13 @@ class HeaderReader final : public nlohmann::json_sax<Json> {
   }
 
   bool start_object(std::size_t) override {
-    if (place_ == Place::kStart) {
-      place_ = Place::kTop;
-    } else if (place_ == Place::kTop && key_ == "__metadata__") {
-      place_ = Place::kMetadata;
+    if (state_ == State::kStart) {
+      state_ = State::kTop;
+    } else if (state_ == State::kTop && key_ == "__metadata__") {
+      state_ = State::kMetadata;
       fields_.clear();
-    } else if (place_ == Place::kTop) {
-      place_ = Place::kTensor;
+    } else if (state_ == State::kTop) {
+      state_ = State::kTensor;
       fields_.clear();
       offsets_ = 0;
       header_.tensors.emplace_back().name = key_;
@@ -97,30 +97,30 @@ class HeaderReader final : public nlohmann::json_sax<Json> {
   }
 
   bool key(string_t& name) override {
-    if (place_ == Place::kTensor && name != "dtype" && name != "shape" && name != "data_offsets") {
+    if (state_ == State::kTensor && name != "dtype" && name != "shape" && name != "data_offsets") {
       fault("tensor '{}' has the unknown field '{}'", tensor_name(), name);
     }
-    if (!(place_ == Place::kTop ? names_ : fields_).insert(name).second) fault("'{}' is given twice", name);
+    if (!(state_ == State::kTop ? names_ : fields_).insert(name).second) fault("'{}' is given twice", name);
     key_ = name;
     return true;
   }
 
   bool end_object() override {
-    if (place_ == Place::kTensor && (fields_.size() != 3 || offsets_ != 2)) {
+    if (state_ == State::kTensor && (fields_.size() != 3 || offsets_ != 2)) {
       fault("tensor '{}' lacks one of dtype, shape, and data_offsets [begin, end]", tensor_name());
     }
-    place_ = place_ == Place::kTop ? Place::kEnd : Place::kTop;
+    state_ = state_ == State::kTop ? State::kEnd : State::kTop;
     return true;
   }
 
   bool start_array(std::size_t) override {
-    if (place_ != Place::kTensor || key_ == "dtype") unexpected("a list");
-    place_ = key_ == "shape" ? Place::kShape : Place::kOffsets;
+    if (state_ != State::kTensor || key_ == "dtype") unexpected("a list");
+    state_ = key_ == "shape" ? State::kShape : State::kOffsets;
     return true;
   }
 
   bool end_array() override {
-    place_ = Place::kTensor;
+    state_ = State::kTensor;
     return true;
   }
 
@@ -129,7 +129,7 @@ class HeaderReader final : public nlohmann::json_sax<Json> {
   }
 
  private:
-  enum class Place { kStart, kTop, kMetadata, kTensor, kShape, kOffsets, kEnd };
+  enum class State { kStart, kTop, kMetadata, kTensor, kShape, kOffsets, kEnd };
 
   template <class... Args>
   [[noreturn]] void fault(fmt::format_string<Args...> format, Args&&... args) const {
@@ -143,7 +143,7 @@ class HeaderReader final : public nlohmann::json_sax<Json> {
 
   const std::filesystem::path& path_;
   SafetensorsHeader& header_;
-  Place place_ = Place::kStart;
+  State state_ = State::kStart;
   std::string key_;
   int offsets_ = 0;                         // read of the current tensor
   std::unordered_set<std::string> names_;   // of the whole header

@@ -17,10 +17,10 @@ struct SafetensorsHeader {
 };
 
 // UserError, naming `path`: not JSON, not the fields the format has, a name or a field given twice, a dtype it does not
-// know. Sizes and places are taken as they stand.
+// know. Sizes and offsets are not checked.
 SafetensorsHeader parse_safetensors_header(std::string_view json, const std::filesystem::path& path);
 
-// What the format calls a dtype.
+// The format's name of a dtype.
 std::string_view safetensors_name(DType dtype);
 
 // Bytes of one element of any dtype of the format; 0 for a name it does not have.

@@ -50,8 +50,8 @@ void check_length(const SafetensorsEntry& tensor, const std::filesystem::path& p
 }
 
 // In the order of their bytes, the tensors must fill the data exactly.
-void check_places(const std::vector<SafetensorsEntry>& tensors, std::uint64_t data_bytes,
-                  const std::filesystem::path& path) {
+void check_offsets(const std::vector<SafetensorsEntry>& tensors, std::uint64_t data_bytes,
+                   const std::filesystem::path& path) {
   std::uint64_t filled = 0;
   for (const SafetensorsEntry& tensor : tensors) {
     if (tensor.begin < filled) throw_safetensors_error(path, "tensor '{}' overlaps another", tensor.name);
@@ -81,7 +81,7 @@ SafetensorsFile::SafetensorsFile(const std::filesystem::path& path) : file_(path
   std::ranges::stable_sort(tensors_, {}, [](const SafetensorsEntry& tensor) {
     return std::pair(tensor.begin, tensor.end);  // an empty tensor comes before the one that starts where it lies
   });
-  check_places(tensors_, file_.bytes().size() - data_begin_, path);
+  check_offsets(tensors_, file_.bytes().size() - data_begin_, path);
   for (std::size_t i = 0; i < tensors_.size(); ++i) index_.emplace(tensors_[i].name, i);
 }
 

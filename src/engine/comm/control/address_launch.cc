@@ -36,7 +36,7 @@ std::vector<std::uint16_t> ports_for(int port, bool is_taken) {
   return ports;
 }
 
-// What draws a secret.
+// Command that draws a secret.
 constexpr std::string_view kHowToDraw = "export TERATRON_SECRET=$(od -An -tx1 -N16 /dev/urandom | tr -d ' \\n')";
 
 std::string secret_in(const EnvironmentLookup& environment) {
@@ -90,8 +90,8 @@ MeetingPoint meeting_point_of(const AddressLaunch& launch, const std::string& bi
 std::optional<AddressLaunch> find_address_launch(const EnvironmentLookup& environment) {
   const std::string rank = text_of(environment, "RANK"), world_size = text_of(environment, "WORLD_SIZE"),
                     address = text_of(environment, "MASTER_ADDR"), port = text_of(environment, "MASTER_PORT");
-  const int told = (rank.empty() ? 0 : 1) + (world_size.empty() ? 0 : 1);  // one alone may be another tool's
-  if (told == 0 || (told == 1 && address.empty()) || world_size == "1") return std::nullopt;
+  const int variables = (rank.empty() ? 0 : 1) + (world_size.empty() ? 0 : 1);  // one alone may be another tool's
+  if (variables == 0 || (variables == 1 && address.empty()) || world_size == "1") return std::nullopt;
   std::string faults;
   const auto number = [&](const char* name, const std::string& text, int least, int most, const char* meaning) {
     const std::optional<int> value = number_in(text, least, most);

@@ -26,14 +26,14 @@ struct AddressLaunch {
 // The text of a variable, or null.
 using EnvironmentLookup = std::function<const char*(const char* name)>;
 
-// Where the processes meet. Without a secret this is the loopback address, which other hosts do not reach. `bind`: the
-// address that the first one listens at; empty: all of its host's where there is a secret. UserError: no secret for
-// what other hosts may reach, with how to draw one.
+// Meeting point of the processes. Without a secret this is the loopback address, which other hosts do not reach.
+// `bind`: the address that the first one listens at; empty: all of its host's where there is a secret. UserError: no
+// secret for what other hosts may reach, with how to draw one.
 MeetingPoint meeting_point_of(const AddressLaunch& launch, const std::string& bind);
 
-// None where the variables do not say that several processes were started together: RANK and WORLD_SIZE, or one of them
-// and MASTER_ADDR, are a launch, and a world of one is none. UserError that lists what is missing or wrong; a secret
-// that is short enough to guess, or cannot be read.
+// Launch by address; none where the variables do not say that several processes were started together: RANK and
+// WORLD_SIZE, or one of them and MASTER_ADDR, are a launch, and a world of one is none. UserError that lists what is
+// missing or wrong; a secret that is short enough to guess, or cannot be read.
 std::optional<AddressLaunch> find_address_launch(const EnvironmentLookup& environment);
 
 }  // namespace teratron

@@ -1,4 +1,4 @@
-#include "comm/control/control_communicator.h"
+#include "comm/control/control_plane.h"
 
 #include <algorithm>
 #include <utility>

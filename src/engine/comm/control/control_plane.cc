@@ -22,7 +22,7 @@ ControlPlane::ControlPlane(Membership own, ControlSettings settings, Socket list
       wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       peers_(static_cast<std::size_t>(own_.size)) {
   peer(own_.rank).host = own_.host;
-  if (listener) listener_.emplace(std::move(listener));
+  if (listener) listener_.emplace(std::move(listener), settings_.longest_hello);
   thread_ = std::thread([this] { run(); });
 }
 
@@ -57,8 +57,8 @@ void ControlPlane::set_activity(std::string_view activity) {
 
 void ControlPlane::throw_failure() const {
   const std::lock_guard lock(mutex_);
-  told_ = true;
-  told_since_ = Clock::now();
+  notified_ = true;
+  notified_since_ = Clock::now();
   failure_->raise();
 }
 
@@ -71,7 +71,7 @@ void ControlPlane::await_verdict() const {
 
 void ControlPlane::report_failure(const std::string& reason) {
   const std::lock_guard lock(mutex_);
-  told_ = true;
+  notified_ = true;
   if (is_first()) return declare_lost(0, reason);
   if (!failure_) peer(0).connection.send({"failed", activity_, reason});
   wake();
@@ -206,7 +206,7 @@ void ControlPlane::fail(FailureNotice notice) {
   failed_since_ = Clock::now();
   has_failed_ = true;
   if (is_first()) send_all(failure_->frame());
-  for (const int rank : neighbours()) peer(rank).was_told = peer(rank).connection.is_open();
+  for (const int rank : neighbours()) peer(rank).was_notified = peer(rank).connection.is_open();
   changed_.notify_all();
   wake();
 }

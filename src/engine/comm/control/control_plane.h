@@ -1,13 +1,14 @@
-// The control plane of a job of processes: one TCP connection from every process to the first one, used by a thread of
-// its own. It is the same whether MPI or NCCL moves the tensors. It carries
+// ControlPlane of a job of processes: one TCP connection from every process to the first one, used by a thread of its
+// own, whether MPI or NCCL moves the tensors. It carries
 //   - the meeting: every process says hello to the first; the meeting ends when the last one has come;
 //   - heartbeats, one a second in both directions, from the hello on, with what a rank does and whether it waits;
-//   - failure notices: the first rank tells all members which rank is lost and why;
+//   - failure notices: the first rank sends all members the lost rank and the reason;
 //   - exchanges of small texts between the hosts of a group (ranks without MPI).
 //
 // A killed process closes its connection, which is noticed at once. A stopped process, or a host that is cut off, is
-// noticed by missing heartbeats, within 7 seconds. A rank's own thread is told where it waits. If it does not ask, in a
-// long computation or a blocking call, or does not leave after it was told, the control thread ends the process.
+// noticed by missing heartbeats, within 7 seconds. A rank's own thread gets the failure as an exception in its next
+// call here. If it makes none, in a long computation or a blocking call, or does not end after the exception, the
+// control thread ends the process.
 #pragma once
 
 #include <atomic>
@@ -15,6 +16,7 @@
 #include <condition_variable>
 #include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <set>
@@ -23,6 +25,7 @@
 #include <thread>
 #include <vector>
 
+#include "comm/communicator.h"
 #include "comm/control/listener.h"
 #include "comm/control/membership.h"
 #include "comm/control/termination.h"
@@ -32,6 +35,8 @@ namespace teratron {
 struct ControlSettings {
   // The meeting fails after this time.
   std::chrono::milliseconds longest_meeting = std::chrono::minutes(5);
+  // A caller of the first rank that does not say in this time who it is is dropped.
+  std::chrono::milliseconds longest_hello = std::chrono::seconds(5);
   // Processes that wait for others print a line to stderr after this time, again and again.
   std::chrono::milliseconds notice_interval = std::chrono::seconds(5);
   // All ranks wait for one another, none of them computes, and nothing has reached any of them for so long: the job
@@ -47,8 +52,8 @@ class ControlPlane {
   ControlPlane(Membership own, ControlSettings settings, Socket listener = {});
   ControlPlane(const ControlPlane&) = delete;
   ControlPlane& operator=(const ControlPlane&) = delete;
-  // Sends what is queued, at most for a second. If the meeting failed before its time was over, the first rank waits up
-  // to 10 seconds for those that come late, to tell them why.
+  // Sends queued frames, at most for a second. If the meeting failed before its time was over, the first rank waits up
+  // to 10 seconds for late processes and sends them the reason.
   ~ControlPlane();
 
   // Returns when all have come. UserError: two have the same rank, or other ideas of how many there are;
@@ -82,11 +87,11 @@ class ControlPlane {
 
   // Reports to all others that this rank has failed.
   void report_failure(const std::string& reason);
-  // The same of a process that ends before its rank runs. One that has not found the first rank yet looks for it up to
+  // Reports that this process ends before its rank runs. If it has not found the first rank yet, it looks for it up to
   // half a minute longer.
   void report_early_end(int exit_code);
-  // Whether the others need no word of this rank's end: it has reported its failure, or ends because of another's.
-  bool end_is_accounted_for() const { return told_.load(); }
+  // Whether the others expect this rank's end: it has reported its failure, or ends because of another's.
+  bool end_is_accounted_for() const { return notified_.load(); }
   // This rank has done its work. Returns when all have: closed connections are no failures from then on.
   void finish();
 
@@ -98,10 +103,10 @@ class ControlPlane {
   struct Peer {
     FrameConnection connection;
     std::string host, activity;
-    std::string exchanges_done;  // of its progress, as it last told
+    std::string exchanges_done;  // of its progress, in its last heartbeat
     bool waits = false;
     Clock::time_point last_heard;
-    bool is_done = false, was_told = false;
+    bool is_done = false, was_notified = false;
   };
   struct Exchange {
     std::vector<std::optional<std::string>> texts;  // by rank in the group
@@ -120,7 +125,7 @@ class ControlPlane {
   void accept_members(Clock::time_point now);
   void admit(Listener::Arrival arrival, const Hello& hello, Clock::time_point now);
   enum class Stranger { kOtherSecret, kContradiction };
-  void tell_once(Stranger kind, const FrameConnection& connection, const std::string& what);
+  void report_once(Stranger kind, const FrameConnection& connection, const std::string& what);
   void receive_frames(Clock::time_point now);
   void take(int from, const Frame& frame);
   void look_for_closed();
@@ -132,7 +137,7 @@ class ControlPlane {
   void act_on_termination(Clock::time_point now);
   void end_where_nobody_asks(Clock::time_point now);
   void shut_down();
-  bool has_told_all() const;
+  bool has_notified_all() const;
 
   void wake() const;
 
@@ -170,8 +175,8 @@ class ControlPlane {
   bool is_over_ = false;         // all are done
   Clock::time_point next_beat_, last_run_, next_notice_;
   Clock::time_point last_progress_;  // of any rank, on the first one
-  bool stall_is_told_ = false;
-  std::set<Stranger> told_of_;
+  bool stall_is_reported_ = false;
+  std::set<Stranger> reported_strangers_;
   std::optional<FailureNotice> failure_;
   Clock::time_point failed_since_;
   std::map<std::string, Exchange> exchanges_;                 // of the first rank: those under way
@@ -182,9 +187,13 @@ class ControlPlane {
   mutable std::atomic<bool> waits_{false};
   mutable std::atomic<std::uint64_t> exchanges_done_{0};
   std::atomic<bool> has_met_{false}, has_failed_{false}, stopping_{false};
-  mutable std::atomic<bool> told_{false};                // the rank's own thread knows of the failure
-  mutable std::optional<Clock::time_point> told_since_;  // of a failure of another; under the mutex
+  mutable std::atomic<bool> notified_{false};                // the rank's own thread has the failure
+  mutable std::optional<Clock::time_point> notified_since_;  // of a failure of another; under the mutex
   std::thread thread_;
 };
+
+// Group of all ranks of a job whose processes have no MPI. Host exchanges go through `control`, which outlives it.
+// Tensors lie in device memory and move through its channels (NCCL).
+std::unique_ptr<Communicator> make_control_world(ControlPlane& control, int rank, int size);
 
 }  // namespace teratron

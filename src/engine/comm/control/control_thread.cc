@@ -23,9 +23,9 @@ constexpr auto kBeat = seconds(1);
 // With the patience below, within ten seconds. The first rank is given longer, since it judges the others.
 constexpr auto kSilence = milliseconds(5000), kSilenceOfFirst = milliseconds(6500);
 constexpr auto kWakeUp = milliseconds(100);
-// How long a rank's own thread may go on without asking for failures; less where mpirun is about to kill it.
+// Time in which a rank's own thread must ask for failures; less where mpirun is about to kill it.
 constexpr auto kPatience = milliseconds(1500), kPatienceTerminated = milliseconds(200);
-// How long a rank that knows of a failure may take to leave.
+// Time in which a rank that has a failure must end.
 constexpr auto kLeaving = milliseconds(3000);
 // After SIGTERM: how long the notice of a failure may take.
 constexpr auto kNotice = milliseconds(400);
@@ -33,7 +33,7 @@ constexpr auto kNotice = milliseconds(400);
 constexpr auto kOwnPause = seconds(3);
 constexpr auto kConnect = seconds(2), kAnswer = seconds(5);  // with the first rank
 constexpr auto kPortInUse = seconds(10);                     // an earlier job may still be about to end
-constexpr auto kLateComers = seconds(10);  // how long the first rank tells those that come late why the meeting failed
+constexpr auto kLateComers = seconds(10);  // time in which late processes get the reason why the meeting failed
 constexpr auto kFlush = seconds(1);        // how long the last frames may take
 
 double in_seconds(std::chrono::steady_clock::duration time) { return std::chrono::duration<double>(time).count(); }
@@ -101,7 +101,7 @@ bool ControlPlane::open_listener() {
     for (const std::uint16_t port : own_.point.ports) {
       if (Socket socket = listen_at(port, own_.point.bind)) {
         const std::lock_guard lock(mutex_);
-        listener_.emplace(std::move(socket));
+        listener_.emplace(std::move(socket), settings_.longest_hello);
         return true;
       }
     }
@@ -185,7 +185,7 @@ void ControlPlane::accept_members(Clock::time_point now) {
     if (const std::optional<Hello> hello = Hello::parse(arrival->hello, own_.point)) {
       admit(std::move(*arrival), *hello, now);
     } else {
-      tell_once(Stranger::kOtherSecret, arrival->connection, "it does not have this job's secret");
+      report_once(Stranger::kOtherSecret, arrival->connection, "it does not have this job's secret");
       arrival->connection.send({"another job"});
     }
   }
@@ -195,7 +195,7 @@ void ControlPlane::admit(Listener::Arrival arrival, const Hello& hello, Clock::t
   if (is_closed(arrival.connection.socket())) return;  // it gave up waiting, and tries again
   if (auto fault = failure_ ? std::nullopt : fault_of(hello, hosts())) {
     if (!own_.point.is_drawn) {  // a stranger's guess does not end the job; a process of the job ends with the message
-      tell_once(Stranger::kContradiction, arrival.connection, fault->reason);
+      report_once(Stranger::kContradiction, arrival.connection, fault->reason);
       arrival.connection.send(fault->frame());
       return;
     }
@@ -204,7 +204,7 @@ void ControlPlane::admit(Listener::Arrival arrival, const Hello& hello, Clock::t
   const bool is_rank = hello.rank > 0 && hello.rank < own_.size;
   if (failure_) {
     arrival.connection.send(failure_->frame());
-    if (is_rank) peer(hello.rank).was_told = true;
+    if (is_rank) peer(hello.rank).was_notified = true;
     return;
   }
   arrival.connection.allow_long_frames();
@@ -214,8 +214,8 @@ void ControlPlane::admit(Listener::Arrival arrival, const Hello& hello, Clock::t
   if (missing().empty()) end_meeting();
 }
 
-void ControlPlane::tell_once(Stranger kind, const FrameConnection& connection, const std::string& what) {
-  if (!told_of_.insert(kind).second) return;
+void ControlPlane::report_once(Stranger kind, const FrameConnection& connection, const std::string& what) {
+  if (!reported_strangers_.insert(kind).second) return;
   print_line(fmt::format("put out a connection from {}: {}; more of the kind are put out without a word",
                          peer_of(connection.socket()), what));
 }
@@ -267,7 +267,7 @@ void ControlPlane::look_for_closed() {
     Peer& gone = peer(rank);
     if (gone.host.empty() || gone.connection.is_open()) continue;
     if (!is_over_) declare_lost(rank, "its process is gone (it was killed, or crashed)");
-    gone.was_told = true;
+    gone.was_notified = true;
   }
 }
 
@@ -275,7 +275,7 @@ void ControlPlane::look_for_silence(Clock::time_point now) {
   for (const int rank : neighbours()) {
     const Peer& silent = peer(rank);
     if (silent.host.empty() || is_over_ || now - silent.last_heard < (rank == 0 ? kSilenceOfFirst : kSilence)) continue;
-    declare_lost(rank, fmt::format("nothing was heard of it for {:.0f} seconds (it was stopped, or its host cannot be "
+    declare_lost(rank, fmt::format("it sent no heartbeat for {:.0f} seconds (it was stopped, or its host cannot be "
                                    "reached)",
                                    in_seconds(now - silent.last_heard)));
   }
@@ -333,21 +333,22 @@ void ControlPlane::act_on_termination(Clock::time_point now) {
 }
 
 void ControlPlane::end_where_nobody_asks(Clock::time_point now) {
-  if (!failure_ || !asks_ || stopping_ || (told_ && !told_since_)) return;
-  const bool has_time = told_since_ ? now - *told_since_ < kLeaving
-                                    : now - failed_since_ < (terminated_since_ ? kPatienceTerminated : kPatience);
+  if (!failure_ || !asks_ || stopping_ || (notified_ && !notified_since_)) return;
+  const bool has_time = notified_since_ ? now - *notified_since_ < kLeaving
+                                        : now - failed_since_ < (terminated_since_ ? kPatienceTerminated : kPatience);
   if (!has_time) settings_.end_process(failure_->message());
 }
 
-bool ControlPlane::has_told_all() const {
-  return std::ranges::all_of(neighbours(), [&](int rank) { return peers_[static_cast<std::size_t>(rank)].was_told; });
+bool ControlPlane::has_notified_all() const {
+  return std::ranges::all_of(neighbours(),
+                             [&](int rank) { return peers_[static_cast<std::size_t>(rank)].was_notified; });
 }
 
 void ControlPlane::shut_down() {
-  if (!told_ && !is_over_) return;
+  if (!notified_ && !is_over_) return;
   if (is_first() && !has_met_ && failure_ && !is_out_of_time_) {  // who is missing had all the time there was
     const auto end = Clock::now() + std::min<milliseconds>(settings_.longest_meeting, kLateComers);
-    while (Clock::now() < end && !has_told_all()) serve();
+    while (Clock::now() < end && !has_notified_all()) serve();
   }
   const auto is_open = [&](int rank) { return peer(rank).connection.is_open(); };
   for (const auto end = Clock::now() + kFlush; Clock::now() < end && std::ranges::any_of(neighbours(), is_open);) {

@@ -53,7 +53,7 @@ void FrameConnection::flush() {
     } else if (may_come_later(errno)) {
       break;
     } else {
-      // What the peer sent before it closed is still to be read, so receive() closes.
+      // receive() closes: the peer's last bytes are still to be read.
       sent = outgoing_.size();
     }
   }

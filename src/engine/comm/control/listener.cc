@@ -5,7 +5,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr auto kHelloTimeout = std::chrono::seconds(5);
 constexpr std::size_t kMostCallers = 256;  // that have said nothing yet
 constexpr int kMostAtOnce = 4096;          // so that a flood of them does not keep the control thread here
 
@@ -37,7 +36,7 @@ std::optional<Listener::Arrival> Listener::next() {
       callers_.erase(caller);
       return arrival;
     }
-    const bool is_dropped = !caller->connection.is_open() || Clock::now() - caller->since > kHelloTimeout;
+    const bool is_dropped = !caller->connection.is_open() || Clock::now() - caller->since > longest_hello_;
     caller = is_dropped ? callers_.erase(caller) : caller + 1;
   }
   return std::nullopt;

@@ -20,7 +20,9 @@ class Listener {
     Frame hello;
   };
 
-  explicit Listener(Socket socket) : socket_(std::move(socket)) {}
+  // A caller that has said nothing after `longest_hello` is dropped.
+  explicit Listener(Socket socket, std::chrono::milliseconds longest_hello = std::chrono::seconds(5))
+      : socket_(std::move(socket)), longest_hello_(longest_hello) {}
   std::uint16_t port() const { return port_of(socket_); }
   void append_to(std::vector<pollfd>& waits) const;
   std::optional<Arrival> next();  // the next caller whose frame has arrived; does not block
@@ -31,6 +33,7 @@ class Listener {
     std::chrono::steady_clock::time_point since;
   };
   Socket socket_;
+  std::chrono::milliseconds longest_hello_;
   std::vector<Caller> callers_;  // the longest here first
 };
 

@@ -13,7 +13,7 @@ namespace {
 constexpr const char* kProtocol = "3";  // of all frames
 constexpr std::size_t kHelloFields = 6, kNoticeFields = 6;
 
-// In a time that does not tell how far the texts agree.
+// Takes the same time wherever the texts differ.
 bool is_same_secret(const std::string& a, const std::string& b) {
   unsigned difference = a.size() == b.size() ? 0 : 1;
   for (std::size_t i = 0; i < a.size() && i < b.size(); ++i) difference |= static_cast<unsigned char>(a[i] ^ b[i]);

@@ -1,5 +1,5 @@
-// How processes become members of a job: what a member says when it connects to the first rank (its hello), what the
-// first rank checks, and the notice that tells all members why the job ends.
+// Membership of processes in a job: the hello that a process sends to the first rank, the first rank's checks, and the
+// notice that ends the job with a reason.
 #pragma once
 
 #include <cstdint>
@@ -11,17 +11,17 @@
 
 namespace teratron {
 
-// Where the first rank listens, and the secret that admits members.
+// Addresses at which the first rank listens, and the secret that admits members.
 struct MeetingPoint {
   std::vector<std::string> hosts;    // names or addresses of its host, tried in turn
   std::vector<std::uint16_t> ports;  // it listens at the first one that is free
   std::string secret;                // hellos with another one are answered with "another job"
-  bool is_drawn = true;  // the secret, at random: who has it is a member; else a stranger may have guessed it
-  std::string bind;      // the address that the first rank listens at; empty: all of its host's
-  std::string name;      // for people: "10.0.0.1:29500 (MASTER_ADDR and MASTER_PORT)"
+  bool is_drawn = true;              // the secret is random and proves membership; else a stranger may have guessed it
+  std::string bind;                  // the address that the first rank listens at; empty: all of its host's
+  std::string name;                  // for people: "10.0.0.1:29500 (MASTER_ADDR and MASTER_PORT)"
 };
 
-// The place of this process in its job.
+// Rank of this process in its job.
 struct Membership {
   int rank = 0, size = 1;
   std::string host;
@@ -59,7 +59,7 @@ std::optional<FailureNotice> fault_of(const Hello& hello, const std::vector<std:
 // "rank 2" or "ranks 2, 3", at most 16 of them. `missing`: not empty.
 std::string text_of_ranks(const std::vector<int>& ranks);
 
-// What another process wrote as a decimal of up to 8 digits; -1 for anything else.
+// Number that another process wrote as a decimal of up to 8 digits; -1 for anything else.
 int number_from(const std::string& text);
 
 }  // namespace teratron

@@ -42,7 +42,7 @@ Socket accept_from(const Socket& listener);
 // The IPv4 addresses of a name or of dotted text; none if it cannot be resolved.
 std::vector<sockaddr_in> resolve(const std::string& name, std::uint16_t port);
 std::string to_text(const sockaddr_in& address);  // "127.0.0.1:29500"
-std::string peer_of(const Socket& socket);        // likewise: who is at the other end of a connection
+std::string peer_of(const Socket& socket);        // ADDRESS:PORT of the other end of a connection
 std::string dotted(const sockaddr_in& address);   // "127.0.0.1"
 bool is_dotted_address(const std::string& text);  // "127.0.0.1", not a name
 bool is_loopback(const sockaddr_in& address);     // reached from this host alone: 127.0.0.0/8

@@ -11,7 +11,7 @@ namespace {
 
 bool mpi_is_built() { return false; }
 
-MpiPlace start_mpi(const ControlSettings&) { refuse(); }
+MpiRank start_mpi(const ControlSettings&) { refuse(); }
 
 std::unique_ptr<ControlPlane> make_mpi_control_plane(const std::string&, const ControlSettings&, const std::string&) {
   refuse();

@@ -45,10 +45,10 @@ class MpiCommunicator final : public Communicator {
  public:
   MpiCommunicator(MpiGroup group, ControlPlane& control) : group_(group), control_(control) {
     for (MPI_Comm communicator : {group_.collectives, group_.messages}) {
-      check_mpi(MPI_Comm_set_errhandler(communicator, MPI_ERRORS_RETURN), "set how errors are told");
+      check_mpi(MPI_Comm_set_errhandler(communicator, MPI_ERRORS_RETURN), "set the error handler");
     }
-    check_mpi(MPI_Comm_rank(group_.collectives, &rank_), "tell the rank");
-    check_mpi(MPI_Comm_size(group_.collectives, &size_), "tell the group's size");
+    check_mpi(MPI_Comm_rank(group_.collectives, &rank_), "get the rank");
+    check_mpi(MPI_Comm_size(group_.collectives, &size_), "get the group's size");
   }
   int rank() const override { return rank_; }
   int size() const override { return size_; }

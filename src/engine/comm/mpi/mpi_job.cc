@@ -24,9 +24,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// How long a process that ends with an error waits for the others to print theirs, and for MPI to end the job.
-// Shorter than what the others' control threads wait for (control_thread.cc), so that the rank that failed ends first
-// and mpirun returns its exit code.
+// Times in which a process that ends with an error waits for the others to print theirs, and for MPI to end the job.
+// They are shorter than the patience of the others' control threads (control_thread.cc), so that the rank that failed
+// ends first and mpirun returns its exit code.
 constexpr auto kGrace = std::chrono::milliseconds(1000);
 constexpr unsigned kLongestEnd = 5;         // seconds
 constexpr unsigned kLongestFarewell = 120;  // seconds, of MPI's own end
@@ -78,28 +78,27 @@ class StartWatch {
   std::thread thread_;
 };
 
-long number_in(const char* variable) {
+long long_in(const char* variable) {
   const char* const text = std::getenv(variable);
   return text == nullptr ? 0 : std::strtol(text, nullptr, 10);
 }
 
-// mpirun and srun tell.
+// mpirun and srun set variables of that.
 bool is_on_one_host() {
-  const long processes = number_in("OMPI_COMM_WORLD_SIZE");
-  return (processes > 0 && number_in("OMPI_COMM_WORLD_LOCAL_SIZE") == processes) ||
-         number_in("SLURM_STEP_NUM_NODES") == 1;
+  const long processes = long_in("OMPI_COMM_WORLD_SIZE");
+  return (processes > 0 && long_in("OMPI_COMM_WORLD_LOCAL_SIZE") == processes) || long_in("SLURM_STEP_NUM_NODES") == 1;
 }
 
 // Open MPI's TCP transport listens at all addresses of the host, and one connection that a stranger holds open stops
 // the job for ever; others open ports too. Ranks of one host move their bytes through shared memory; where there is too
 // little of it, TCP stays, on the loopback interface alone.
 void keep_to_this_host() {
-  for (const char* const told : {"OMPI_MCA_btl", "OMPI_MCA_btl_tcp_if_include", "OMPI_MCA_btl_tcp_if_exclude"}) {
-    if (std::getenv(told) != nullptr) return;
+  for (const char* const variable : {"OMPI_MCA_btl", "OMPI_MCA_btl_tcp_if_include", "OMPI_MCA_btl_tcp_if_exclude"}) {
+    if (std::getenv(variable) != nullptr) return;
   }
   constexpr std::uint64_t kOfARank = std::uint64_t{16} << 20;  // bytes; Open MPI takes 4 MiB and some
   const auto ranks = static_cast<std::uint64_t>(
-      std::max({1L, number_in("OMPI_COMM_WORLD_LOCAL_SIZE"), number_in("SLURM_STEP_NUM_TASKS")}));
+      std::max({1L, long_in("OMPI_COMM_WORLD_LOCAL_SIZE"), long_in("SLURM_STEP_NUM_TASKS")}));
   struct statvfs shared {};
   const bool is_enough =
       ::statvfs("/dev/shm", &shared) == 0 && std::uint64_t{shared.f_bavail} * shared.f_frsize >= ranks * kOfARank;
@@ -110,11 +109,11 @@ void keep_to_this_host() {
   }
 }
 
-MpiPlace own_place() {
-  MpiPlace place;
-  check_mpi(MPI_Comm_size(MPI_COMM_WORLD, &place.processes), "tell the number of processes");
-  check_mpi(MPI_Comm_rank(MPI_COMM_WORLD, &place.process), "tell the process's place");
-  return place;
+MpiRank own_mpi_rank() {
+  MpiRank own;
+  check_mpi(MPI_Comm_size(MPI_COMM_WORLD, &own.processes), "get the number of processes");
+  check_mpi(MPI_Comm_rank(MPI_COMM_WORLD, &own.process), "get the process's rank");
+  return own;
 }
 
 // The first rank's text, on every rank.
@@ -141,23 +140,23 @@ std::string broadcast_text(const std::string& own) {
 
 bool mpi_is_built() { return true; }
 
-MpiPlace start_mpi(const ControlSettings& settings) {
+MpiRank start_mpi(const ControlSettings& settings) {
   if (is_on_one_host()) keep_to_this_host();
   const StartWatch watch(settings);
   int provided = 0;
   check_mpi(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided), "start");
   if (provided < MPI_THREAD_FUNNELED) throw EnvironmentError("this MPI cannot be used by a program with threads");
-  check_mpi(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN), "set how errors are told");
-  return own_place();
+  check_mpi(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN), "set the error handler");
+  return own_mpi_rank();
 }
 
 // The text: secret, port, the first rank's host and its addresses.
 std::unique_ptr<ControlPlane> make_mpi_control_plane(const std::string& host, const ControlSettings& settings,
                                                      const std::string& bind) {
-  const MpiPlace place = own_place();
+  const MpiRank mpi = own_mpi_rank();
   Socket listener;
   std::string text;
-  if (place.process == 0) {
+  if (mpi.process == 0) {
     const std::string address = bind.empty() && is_on_one_host() ? "127.0.0.1" : bind;
     listener = listen_at(0, address);
     if (!listener) {
@@ -170,7 +169,7 @@ std::unique_ptr<ControlPlane> make_mpi_control_plane(const std::string& host, co
     for (const std::string& own : address.empty() ? own_addresses() : std::vector{address}) text += " " + own;
   }
   std::istringstream words(broadcast_text(text));
-  Membership own{.rank = place.process, .size = place.processes, .host = host};
+  Membership own{.rank = mpi.process, .size = mpi.processes, .host = host};
   std::string first_host, port;
   words >> own.point.secret >> port >> first_host;
   own.point.ports = {static_cast<std::uint16_t>(number_from(port))};

@@ -13,15 +13,14 @@ namespace teratron {
 
 bool mpi_is_built();
 
-struct MpiPlace {
+struct MpiRank {
   int processes = 1, process = 0;
 };
 
-// Starts MPI, which waits for all processes. Where all run on one host, ranks open no port to the network, unless
-// the user has told it which transports to use. A process that has not come is unknown here: no control plane exists
-// yet. So the process says every `settings.notice_interval` that it waits, and calls end_process() after
-// longest_meeting.
-MpiPlace start_mpi(const ControlSettings& settings);
+// Starts MPI, which waits for all processes. Where all run on one host, ranks open no port to the network, unless the
+// user has chosen MPI's transports. A process that has not come is unknown here: no control plane exists yet. So the
+// process says every `settings.notice_interval` that it waits, and calls end_process() after longest_meeting.
+MpiRank start_mpi(const ControlSettings& settings);
 
 // After start_mpi(). The first rank opens its listener and broadcasts where it listens, with a secret for the job.
 // EnvironmentError: it does not do so within seconds.

@@ -139,7 +139,7 @@ void Message::wait(bool sends, CommunicationStream& stream) {
   const auto peer_is_lost = [&] { return world_.failed() || world_.has_ended(peer); };
   event_.wait_until([&] { return state_.load() != kHalf || peer_is_lost(); });
   int state = kHalf;
-  state_.compare_exchange_strong(state, kGivenUp);  // in vain where the peer came
+  state_.compare_exchange_strong(state, kGivenUp);  // fails if the peer came
   if (state == kReady && state_.compare_exchange_strong(state, kCopying)) copy(stream);
   event_.wait_until([&] { return state_.load() != kCopying; });
   if (state_.load() == kDone) return stream.compute_waits_for(done_);

@@ -1,10 +1,29 @@
-// Rendezvous: one collective of a group of threads. Message: one message between two of them. They hold what each
-// member brought, and how far each is.
+// Rendezvous: one collective of a group of threads. Message: one message between two of them. They hold each member's
+// views and progress.
 //
-// Other ranks access a member's memory only between two barriers, "all have entered" and "all have finished". No member
-// leaves between them, so a failure elsewhere never frees memory under a reader. For device memory, the hosts queue the
-// work between the barriers; events order it after the views are ready, and later work after it. A member that finds
-// that all have called queues its part without waiting for them to enter, so that its device works while it computes.
+// A Rendezvous has two barriers. Other ranks access a member's memory only between them, and no member leaves between
+// them, so a failure elsewhere never frees memory under a reader.
+//
+//   call of each member          sets                                 returns
+//   join (group's lock)          joined_; the last: all_have_come_    at once
+//   take_part_early (devices)    done_[rank], under early_            at once
+//   enter                        has_entered_[rank], entered_ + 1     when entered_ == size, the first barrier
+//                                or entered_ = kGivenUp               throws LostRank: a member failed or ended
+//   (its part of the collective)
+//   finish                       done_[rank], finished_ + 1           when finished_ == size, the second barrier;
+//                                                                     throws LostRank if incomplete_
+//   give_up_part                 incomplete_, finished_ + 1           when finished_ == size
+//   withdraw (any time before)   withdrawn_, under early_             at once; no part begins early from then on
+//
+// For device memory, the hosts queue the work between the barriers. Events order it after the views are ready, and
+// later work after it. A member that finds all_have_come_ queues its part before enter(), so that its device works
+// meanwhile.
+//
+// The states of a Message, each change an atomic exchange:
+//
+//   kHalf --both have come--> kReady --one waits--> kCopying --copied--> kDone
+//     |                         |                      |
+//     +--its peer is lost, or this side withdraws------+--the copy throws--> kGivenUp
 #pragma once
 
 #include <atomic>
@@ -21,7 +40,7 @@
 
 namespace teratron {
 
-// What all members must agree on.
+// Arguments that all members must agree on.
 struct CollectiveCall {
   Collective collective;
   DType dtype = DType::kU8;
@@ -46,8 +65,8 @@ class Rendezvous {
   // Under the group's lock. True if all have called. InternalError: the first member to join made another call.
   bool join(int rank, const CollectiveCall& call, const Contribution& contribution);
 
-  // Of devices, before enter(): queues this member's part if all have called. False if not, or if one withdrew.
-  using Part = std::function<CommunicationStream::EventPtr()>;  // tells when it is done
+  // Called for devices before enter(): queues this member's part if all have called. False if not, or if one withdrew.
+  using Part = std::function<CommunicationStream::EventPtr()>;  // returns the event of its end
   bool take_part_early(int rank, const Part& part);
   // This member will not finish, and frees its memory: no part begins from now on. Returns when those that began end.
   std::vector<CommunicationStream::EventPtr> withdraw();
@@ -55,7 +74,7 @@ class Rendezvous {
   // Returns when all have entered; LostRank if one never will. finish() follows, and returns when all have called it,
   // whatever else fails.
   void enter(int rank);
-  // `done`: the end of this member's part. LostRank if a member gave up its part.
+  // `done`: the event of the end of this member's part. LostRank if a member gave up its part.
   void finish(int rank, CommunicationStream::EventPtr done);
   void give_up_part();  // instead of finish(), before the exception that says why
 

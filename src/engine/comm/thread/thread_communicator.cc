@@ -1,10 +1,10 @@
-#include "comm/thread/thread_communicator.h"
+#include "comm/thread/thread_group.h"
 
 #include <algorithm>
 
 #include "base/error.h"
 #include "base/round_up.h"
-#include "comm/thread/host_stream.h"
+#include "comm/reduce.h"
 
 namespace teratron {
 namespace {
@@ -119,7 +119,7 @@ class RendezvousWork : public Pending::Work {
 
 class DeviceRendezvousWork;
 
-// Those of a rank in one group that are under way, in the order of their start.
+// Collectives of a rank in one group that are in progress, in the order of their start.
 using DeviceRendezvousList = std::vector<DeviceRendezvousWork*>;
 
 // Queued as soon as another collective of the group is started after all have come.
@@ -241,8 +241,8 @@ class ThreadCommunicator final : public Communicator {
     return texts;
   }
   std::unique_ptr<Communicator> do_split(const std::vector<int>& members) override {
-    const auto place = std::ranges::find(members, rank_) - members.begin();
-    return make_thread_communicator(group_->part(splits_++, members), static_cast<int>(place));
+    const auto rank = std::ranges::find(members, rank_) - members.begin();
+    return make_thread_communicator(group_->part(splits_++, members), static_cast<int>(rank));
   }
 
  private:

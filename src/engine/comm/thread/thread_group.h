@@ -3,9 +3,11 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -50,5 +52,12 @@ class ThreadGroup {
   std::map<std::pair<int, int>, MessageQueue> queues_;
   std::map<std::pair<std::int64_t, int>, Part> parts_;  // by number and first member
 };
+
+// One rank's end of a group, for the thread that is that rank. Ranks read each other's memory.
+std::unique_ptr<Communicator> make_thread_communicator(std::shared_ptr<ThreadGroup> group, int rank);
+
+// Runs body once a rank, each on a thread of its own that may use an even share of the caller's thread_count(). The
+// first failure is rethrown when all have ended.
+void run_thread_ranks(int ranks, const std::string& host, const std::function<void(Communicator& world)>& body);
 
 }  // namespace teratron

@@ -8,7 +8,7 @@
 namespace teratron {
 namespace {
 
-// About 50 microseconds of looking where every rank has a core of its own; else the core is better left to the others.
+// Polls for about 50 microseconds if every rank has its own core, else not at all.
 int looks_for(int ranks) { return ranks <= static_cast<int>(std::thread::hardware_concurrency()) ? 2000 : 0; }
 
 }  // namespace

@@ -24,7 +24,7 @@ class ThreadWorld {
   // For one group. fail() and end() notify it, too.
   std::shared_ptr<EventCount> make_event_count();
 
-  // Wakes all ranks. The first call decides what they throw.
+  // Wakes all ranks. The first call decides the exception that they throw.
   void fail(int rank, const std::string& reason, std::exception_ptr failure = nullptr);
   bool failed() const { return failed_.load(); }
   [[noreturn]] void throw_lost_rank() const;

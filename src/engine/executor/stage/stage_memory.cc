@@ -20,7 +20,8 @@ TransformerLayer::Saved StageMemory::saved(const LayerPass& pass, const SliceKey
                                            bool backward) const {
   const std::size_t at = static_cast<std::size_t>(layer_index);
   const LayerBlocks& blocks = blocks_.slices[timeline_.index(key)].layers[at];
-  // What a forward pass makes and backward makes again is workspace; again it lies where weight gradients find it.
+  // Tensors that forward makes and backward makes again are workspace in forward; in backward they lie where weight
+  // gradients find them.
   const TensorRef kept = arena_[blocks.kept],
                   again = arena_[!backward                         ? blocks_.again_forward
                                  : timeline_.of(key).is_deferred() ? blocks.again

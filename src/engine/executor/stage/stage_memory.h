@@ -1,8 +1,8 @@
-// The memory of one rank's part of a model: every block a step needs, from when to when, planned before anything is
-// taken; and the views of it that passes work on. Activations live from their forward to their backward (or to the
-// weight gradients, where these come later); with one micro-batch a step, a gradient is born where its layer's backward
-// runs, and so may lie where the activations of layers above lay. What a layer or an end of the model needs, it says
-// itself (TransformerLayer::carve, Model::carve_head); here stands when.
+// Memory of one rank's part of a model: every block that a step needs, with its lifetime, planned before anything is
+// allocated; and the views that passes work on. Activations live from their forward to their backward (or to the weight
+// gradients, where these come later); with one micro-batch a step, a gradient begins to live when its layer's backward
+// runs, and may reuse the memory of activations of the layers above. Layers and ends of a model list their blocks
+// (TransformerLayer::carve, Model::carve_head); this room adds the lifetimes.
 #pragma once
 
 #include "executor/model.h"
@@ -28,7 +28,7 @@ class StageMemory {
   std::int64_t most_rows() const { return largest_.rows(); }
   std::int64_t most_tokens() const { return most_tokens_; }
   std::int64_t most_keys() const { return purpose_ == Purpose::kGeneration ? cache_tokens_ : tokens_; }
-  // How a micro-batch is cut: the most of its sequences, and the most tokens of a sequence in each slice.
+  // Largest cut of a micro-batch: its sequences, and the tokens of a sequence in each slice.
   const pipeline::MicroBatchCut& cut_of(int micro_batch) const;
 
   // Views for a call, after the arena is allocated. `layer` counts from 0 in the key's chunk.
@@ -36,13 +36,13 @@ class StageMemory {
   TransformerLayer::Saved saved(const LayerPass& pass, const SliceKey& key, int layer, bool backward) const;
   TransformerLayer::ProductGradients deferred(const LayerPass& pass, const SliceKey& key, int layer) const;
   LayerWorkspace workspace(const LayerPass& pass) const;
-  TensorRef final_x(const LayerPass& pass, const SliceKey& key) const;  // what the last layer gives
+  TensorRef final_x(const LayerPass& pass, const SliceKey& key) const;  // the last layer's output
   TensorRef sent(const LayerPass& pass, std::size_t slot) const;        // what goes to the next stage
   TensorRef gradient(const LayerPass& pass, std::size_t slot) const;    // of the residual stream
   std::size_t gradient_slots() const { return blocks_.gradients.size(); }
   std::size_t send_slots() const { return blocks_.sent.size(); }
 
-  // Of generation: the first tokens in the cache of one sequence, of one layer here, [1, tokens, packed columns].
+  // First tokens in the cache of one sequence, for one layer of this rank, [1, tokens, packed columns].
   TensorRef cached(std::int64_t cache, int layer, std::int64_t tokens) const;
 
   TensorRef losses() const { return arena_[blocks_.losses]; }  // f64, one of each kind
@@ -68,7 +68,8 @@ class StageMemory {
   Carver head_memory() const { return Carver(arena_[blocks_.head].data); }
 
  private:
-  // Of one layer in one slice of one micro-batch. What recompute makes again lies in `again`, the rest in `kept`.
+  // Blocks of one layer in one slice of one micro-batch: `again` for activations that recompute makes again, `kept` for
+  // the rest.
   struct LayerBlocks {
     Arena::Block x = 0, kept = 0;
     Arena::Block again = 0, deferred = 0;  // where weight gradients come later: until then
@@ -88,7 +89,7 @@ class StageMemory {
     std::vector<SliceBlocks> slices;               // by the timeline's index
     std::vector<std::vector<CacheBlocks>> caches;  // [chunk, micro-batch][layer]
   };
-  // What a layer leaves for its backward, of the largest call of a slice.
+  // Bytes that a layer keeps for its backward, in the largest call of a slice.
   struct LayerBytes {
     std::int64_t kept = 0, again = 0, deferred = 0;
   };

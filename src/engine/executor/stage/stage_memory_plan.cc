@@ -73,7 +73,7 @@ void StageMemory::find_spans() {
 }
 
 Arena::Block StageMemory::add(const char* name, MemoryKind kind, DType dtype, const Shape& shape, const Span& life) {
-  // What no pass of this stage uses has no size.
+  // A block that no pass of this stage uses has no size.
   if (life.is_empty()) return arena_.add(name, kind, dtype, {0}, 0, 0);
   return arena_.add(name, kind, dtype, shape, life.first, life.last);
 }
@@ -184,8 +184,8 @@ void StageMemory::plan_workspace() {
   blocks_.again_backward = made_again("again, backward", backward_);
 }
 
-// What is under way to or from other stages, and the gradient of the residual stream, which is received, worked on and
-// sent in one place.
+// Plans the messages to and from other stages, and the gradient of the residual stream, which is received, worked on
+// and sent in one block.
 void StageMemory::plan_exchange() {
   const Shape shape{sizes_of(largest_).stream_rows(), hidden_};
   const bool alone = part_.stages() == 1;
@@ -195,8 +195,8 @@ void StageMemory::plan_exchange() {
     }
   }
   if (!training()) return;
-  const int places = alone ? 1 : pipeline::gradient_places(slots_);
-  for (int slot = 0; slot < places; ++slot) {
+  const int slots = alone ? 1 : pipeline::gradient_slots(slots_);
+  for (int slot = 0; slot < slots; ++slot) {
     const MemoryKind kind = alone ? MemoryKind::kWorkspace : MemoryKind::kCommunication;
     blocks_.gradients.push_back(add("dx", kind, dtype_, shape, alone ? backward_ : all_));
   }

@@ -1,11 +1,11 @@
-// Which part of a model one stage of a pipeline holds: some of its cells (pipeline/schedule.h), each a run of layers;
-// the first cell begins with the embedding, the last one ends with the head.
+// StagePart: the cells of a model that one stage of a pipeline holds (pipeline/schedule.h), each a run of layers. The
+// first cell begins with the embedding, the last one ends with the head.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
-#include "comm/rank_place.h"
+#include "comm/rank_coordinates.h"
 #include "executor/options.h"
 
 namespace teratron {

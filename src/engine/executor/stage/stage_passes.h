@@ -1,5 +1,5 @@
 // The passes of one stage over one slice of a micro-batch: forward, backward and weight gradients of a cell's layers,
-// with the model's ends where the stage has them. What is sent and received between stages is the caller's business.
+// with the model's ends where the stage has them. The caller sends and receives between stages.
 #pragma once
 
 #include <functional>
@@ -15,7 +15,7 @@ namespace teratron {
 
 class StagePasses {
  public:
-  // Called behind the embedding (layer -1) and every layer, with the residual stream there.
+  // Called after the embedding (layer -1) and after every layer, with the residual stream.
   using After = std::function<void(std::int64_t layer, TensorRef x)>;
 
   StagePasses(Backend& backend, Model& model, const StagePlan& plan, Mesh& mesh)
@@ -29,13 +29,13 @@ class StagePasses {
 
   // The first layer's input from the slice's ids.
   void embed(const SliceCall& call, const MicroBatch& micro_batch, const After& after = {});
-  // The same from ids of the call itself, [batch, tokens]; of a model that needs no other inputs.
+  // Embeds ids [batch, tokens] alone, for a model that needs no other inputs.
   void embed(const SliceCall& call, std::span<const std::int32_t> ids);
   void embed_backward(const SliceCall& call, const MicroBatch& micro_batch, TensorRef dx);
 
   // `out` from the first layer's input.
   void forward_layers(const SliceCall& call, TensorRef out, const After& after = {});
-  // dx, the gradient of what the cell gives, becomes that of its input. done(layer) follows each layer.
+  // dx, the gradient of the cell's output, becomes that of its input. done(layer) follows each layer.
   void backward_layers(const SliceCall& call, TensorRef dx, const std::function<void(std::int64_t layer)>& done);
   void weight_gradients(const SliceCall& call, const std::function<void(std::int64_t layer)>& done);
 
@@ -45,7 +45,7 @@ class StagePasses {
   void clear_losses();
   // Waits for the device. Zeros without a head. The scale is that of all micro-batches since clear_losses().
   LossSums losses(double loss_scale);
-  // Calls use(end call) with what the head may work in.
+  // Calls use(end call) with the head's workspace.
   void with_head(const SliceCall& call, const std::function<void(const EndCall&)>& use);
 
  private:

@@ -27,8 +27,8 @@ ExecutorOptions with_schedule(ExecutorOptions options) {
   return options;
 }
 
-// One stage that has done with a micro-batch before it takes the next runs them all in the same place.
-int places_of_micro_batches(const ExecutorOptions& options, const StagePart& part) {
+// One stage that has done with a micro-batch before it takes the next runs them all in the same memory.
+int micro_batch_slots(const ExecutorOptions& options, const StagePart& part) {
   check_equal(options.schedule.stages, part.stages(), "stages of the schedule and of the mesh");
   if (part.stages() > 1 || options.cuts.size() > 1) return options.schedule.micro_batches;
   int current = 0;
@@ -41,14 +41,14 @@ int places_of_micro_batches(const ExecutorOptions& options, const StagePart& par
 
 Timeline timeline_of(const ExecutorOptions& options, const StagePart& part) {
   if (!options.trains()) return {{pipeline::Action{}}, part, {1}};
-  const int places = places_of_micro_batches(options, part);
-  const Schedule planned = pipeline::first_micro_batches(options.schedule, places);
+  const int slots = micro_batch_slots(options, part);
+  const Schedule planned = pipeline::first_micro_batches(options.schedule, slots);
   std::vector<int> slices;
-  for (int m = 0; m < places; ++m) slices.push_back(planned.slices_of(m));
+  for (int m = 0; m < slots; ++m) slices.push_back(planned.slices_of(m));
   return {planned.actions[static_cast<std::size_t>(part.stage())], part, std::move(slices)};
 }
 
-// That the cuts are of this schedule and of these sizes.
+// Checks that the cuts fit the schedule and the sizes.
 void check_cuts(const ExecutorOptions& options) {
   const pipeline::Schedule& schedule = options.schedule;
   if (options.cuts.empty()) return check_equal(schedule.slices, 1, "slices of sequences that are not cut");
@@ -72,11 +72,12 @@ void check_mask(const Model& model, const ExecutorOptions& options) {
 
 }  // namespace
 
-StagePlan::StagePlan(Model& model, const ExecutorOptions& options, const RankPlace& place, DType compute_dtype)
+StagePlan::StagePlan(Model& model, const ExecutorOptions& options, const RankCoordinates& coordinates,
+                     DType compute_dtype)
     : options_(with_schedule(options)),
-      place_(place),
-      part_(static_cast<std::int64_t>(model.layers.size()), options_, place.pipeline),
-      memory_(model, options_, part_, place.tensor.size, compute_dtype, timeline_of(options_, part_),
+      coordinates_(coordinates),
+      part_(static_cast<std::int64_t>(model.layers.size()), options_, coordinates.pipeline),
+      memory_(model, options_, part_, coordinates.tensor.size, compute_dtype, timeline_of(options_, part_),
               options_.schedule.stages > 1 ? pipeline::send_slots(options_.schedule) : 1) {
   check_mask(model, options_);
   if (options_.trains()) check_cuts(options_);
@@ -177,7 +178,7 @@ void StagePlan::plan_parameters(Model& model, DType compute_dtype) {
         [&](Parameter& parameter) { parameter.state.slots = options_.optimizer->slots(parameter, compute_dtype); });
   }
   buckets_.plan(memory_.arena(), compute_dtype, options_.trains(),
-                options_.shard_optimizer ? place_.data : GroupRank{});
+                options_.shard_optimizer ? coordinates_.data : GroupRank{});
   if (options_.trains()) plan_optimizer(model, compute_dtype);
 }
 

@@ -15,23 +15,23 @@ class StagePlan {
   // Gives the model's parameters their stages. The model must be this tensor-parallel rank's, and outlive the plan.
   // `options`: logits_chunk is not 0, and the caller has checked the schedule; one without actions is filled in
   // (ExecutorOptions::schedule). UserError: a model that sees later tokens, asked to run slices of tokens.
-  StagePlan(Model& model, const ExecutorOptions& options, const RankPlace& place, DType compute_dtype);
+  StagePlan(Model& model, const ExecutorOptions& options, const RankCoordinates& coordinates, DType compute_dtype);
   StagePlan(const StagePlan&) = delete;
   StagePlan& operator=(const StagePlan&) = delete;
 
   const ExecutorOptions& options() const { return options_; }
-  const RankPlace& place() const { return place_; }
+  const RankCoordinates& coordinates() const { return coordinates_; }
   const StagePart& part() const { return part_; }
   const StageMemory& memory() const { return memory_; }
   const ParameterBuckets& buckets() const { return buckets_; }
-  // What the stage computes: a back end's working memory, which is not in memory(), follows from it.
+  // Shapes that the stage computes. A back end's working memory, which is not in memory(), follows from them.
   const WorkShapes& work() const { return work_; }
   // The memory of an update, alive after the last backward pass alone.
   Carver update_workspace() const {
     return update_workspace_ ? Carver(memory_.arena()[*update_workspace_].data) : Carver();
   }
 
-  // The buckets here whose gradients are complete at this place of the backward pass: usually one, none in other
+  // Buckets of this stage whose gradients are complete at this point of the backward pass: usually one, none in other
   // stages.
   std::span<const std::size_t> buckets_at(ParameterBucket::Part part, std::int64_t layer = 0) const;
 
@@ -55,7 +55,7 @@ class StagePlan {
   int first_gradient_moment(const ParameterBucket& bucket) const;
 
   const ExecutorOptions options_;
-  const RankPlace place_;
+  const RankCoordinates coordinates_;
   const StagePart part_;
   StageMemory memory_;
   ParameterBuckets buckets_;

@@ -28,7 +28,7 @@ namespace fs = std::filesystem;
 
 using Words = std::array<std::uint64_t, 8>;  // the library's opaque structure, as numbers that fit into JSON
 
-// Of a file that may be missing, damaged or foreign: then there are none.
+// Reads a cache file. One that is missing, damaged or of another version gives none.
 Algorithms algorithms_in(const fs::path& file, std::string_view machine) {
   std::error_code ignored;
   if (file.empty() || !fs::exists(file, ignored)) return {};
@@ -111,7 +111,7 @@ Algorithm AlgorithmCache::settle(const std::string& key, const Algorithm& own,
   return known_.insert_or_assign(key, settle_on_disk(key, own, unusable)).first->second;
 }
 
-// Others may have written since the file was read, and what they wrote stays.
+// Others may have written since the file was read; their choices stay.
 Algorithm AlgorithmCache::settle_on_disk(const std::string& key, const Algorithm& own,
                                          const std::optional<Algorithm>& unusable) {
   if (warned_) return own;  // what failed once may fail slowly

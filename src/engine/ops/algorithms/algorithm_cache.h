@@ -1,6 +1,6 @@
-// Which algorithm each matrix product takes on a machine, kept on disk: the choice is made by timing, which another run
-// would decide otherwise, and algorithms differ in the order of their sums. With the file the first run decides for all
-// that follow, and ranks that share a machine decide once: results repeat bit for bit.
+// AlgorithmCache: the algorithm of each matrix product on a machine, kept on disk. Algorithms are chosen by timing,
+// which varies from run to run, and differ in the order of their sums. With the file the first run decides for all
+// later ones, and ranks that share a machine decide once, so results repeat bit for bit.
 #pragma once
 
 #include <array>
@@ -15,7 +15,7 @@
 
 namespace teratron {
 
-// As the library serialises one; it can be restored for the same version of the library (cublasLt.h).
+// Algorithm as the library serialises it; only the same version of the library can restore it (cublasLt.h).
 using AlgorithmBytes = std::array<std::byte, 64>;
 
 struct Algorithm {
@@ -24,7 +24,7 @@ struct Algorithm {
   bool operator==(const Algorithm&) const = default;
 };
 
-// By the text of what is multiplied.
+// Algorithms by the text of the product.
 using Algorithms = std::map<std::string, Algorithm>;
 
 // The content of a file, in JSON. Reads back exactly; nothing where the text is damaged, of another format or of
@@ -35,15 +35,15 @@ std::optional<Algorithms> algorithms_from_text(std::string_view text, std::strin
 // All members may be called by several threads at a time, and several processes may use one file.
 class AlgorithmCache {
  public:
-  // Of a machine: device, driver, library. Begins with what the file holds; one that is not there or of no use is
-  // written anew. `file` empty: in memory only.
+  // Reads `file`; one that is missing or unusable is replaced. An empty `file` keeps choices in memory only. `machine`
+  // names device, driver and library.
   AlgorithmCache(std::filesystem::path file, std::string machine);
 
   std::optional<Algorithm> find(const std::string& key) const;
 
-  // Keeps the caller's choice for a product, or finds that another rank was quicker: returns what all use from now on.
-  // `unusable` is one that was found and cannot be used; it alone is replaced. Where the file cannot be written, one
-  // warning on standard error says so, and the choice holds for this process.
+  // Keeps the caller's choice for a product, unless another rank was quicker; returns the one that all use. `unusable`
+  // was found and cannot be used; it alone is replaced. Where the file cannot be written, one warning on standard error
+  // says so, and the choice holds for this process.
   Algorithm settle(const std::string& key, const Algorithm& own, const std::optional<Algorithm>& unusable = {});
 
  private:

@@ -44,7 +44,7 @@ std::optional<std::size_t> fastest(std::span<const std::optional<double>> times)
 AlgorithmBytes choose_algorithm(const std::string& key, AlgorithmTrial& trial, AlgorithmCache& cache) {
   const std::optional<Algorithm> kept = cache.find(key);
   if (kept && trial.can_use(kept->bytes)) return kept->bytes;
-  // Ranks that come here at the same time all measure, and one of them decides. No rank waits for another, whose device
+  // Ranks that get here at the same time all measure, and one of them decides. No rank waits for another, whose device
   // may be waiting for this one's.
   const std::vector<AlgorithmBytes> candidates = trial.candidates();
   check(!candidates.empty(), "a product has an algorithm");

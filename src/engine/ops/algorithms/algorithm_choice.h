@@ -1,5 +1,5 @@
-// How one of a matrix product's algorithms is chosen: the one that is kept, else the fastest of those that the library
-// thinks best. What only a device can do is behind AlgorithmTrial.
+// Chooses an algorithm of a matrix product: the cached one, else the fastest of the library's best candidates. Calls of
+// the device go through AlgorithmTrial.
 #pragma once
 
 #include <optional>
@@ -23,9 +23,8 @@ class AlgorithmTrial {
   virtual std::optional<double> time(const AlgorithmBytes& algorithm) = 0;
 };
 
-// The first of `times` (microseconds; none: it failed) that no other beats by more than one part in a hundred, which is
-// what times differ by anyway: the library's order counts for something, and it is the same every time. Nothing where
-// all failed.
+// The first of `times` (microseconds; none: it failed) that no other beats by more than one part in a hundred, the
+// noise of times: the library's order has a meaning, and is the same every time. Nothing where all failed.
 std::optional<std::size_t> fastest(std::span<const std::optional<double>> times);
 
 // Every rank and every later run that shares the cache gets the same one. The candidates take turns at being timed;

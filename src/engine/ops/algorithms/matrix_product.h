@@ -1,4 +1,5 @@
-// A matrix product as back ends hand it to a library, and what the way to do it hangs on.
+// MatrixProduct: a product as back ends hand it to a library, and the properties that the choice of its algorithm
+// depends on.
 #pragma once
 
 #include <compare>
@@ -32,11 +33,11 @@ struct MatrixProduct {
 // Whether two views, of which either may be absent, have bytes in common.
 bool overlap(const TensorRef& x, const TensorRef& y);
 
-// The largest power of two, up to 16, that divides where a view begins: more than that would make products differ that
-// lie in other places of an arena alone, and so what they choose, and so their bits. 0 where there is no view.
+// Largest power of two, up to 16, that divides a view's address; 0 where there is no view. A larger one would
+// distinguish products that differ in their offset in an arena alone, and so their algorithms and bits.
 std::uint32_t alignment_of(const TensorRef& view);
 
-// All that the choice of an algorithm hangs on, on one machine.
+// Properties that the choice of an algorithm depends on, on one machine.
 struct MatrixProductKey {
   DType c_dtype = DType::kF32, dtype = DType::kF32;  // of c; of a and b
   std::int64_t m = 0, n = 0, k = 0;

@@ -57,7 +57,7 @@ class RoundedByChance {
   }
 
  private:
-  // Of elements index, index + 1, ..: one each.
+  // Random words of elements index, index + 1, ..
   HWY_INLINE WordVector words(std::int64_t index) const { return hn::LoadU(WordTag(), words_ + offset_ + index); }
   // A value that bf16 has (bf16_by_chance).
   static HWY_INLINE FloatVector rounded(FloatVector moment, WordVector random) {
@@ -69,7 +69,8 @@ class RoundedByChance {
 
   RandomStream random_;
   std::int64_t offset_ = 0;
-  // The run, what precedes it in its first block, and what the last group of blocks and a last vector reach beyond it.
+  // The run, the elements before it in its first block, and those that the last group of blocks and a last vector reach
+  // beyond it.
   HWY_ALIGN std::uint32_t words_[kRun + 8 + 8 * HWY_LANES(std::uint32_t)];
 };
 
@@ -112,7 +113,7 @@ struct SplitMasters {
   HWY_INLINE FloatVector load(std::int64_t i, Access access) const {
     const WordTag words;
     const WordVector upper = hn::BitCast(words, access.load(nearest + i)), lower = access.load_halves(remainder + i);
-    // With its sign: half a step of bf16, 0x8000, below 0.
+    // Signed: half a step of bf16, 0x8000, is below 0.
     const WordVector half = hn::Set(words, 0x8000);
     return hn::BitCast(FloatTag(), hn::Add(upper, hn::Sub(hn::Xor(lower, half), half)));
   }
@@ -160,8 +161,8 @@ void adamw_range(const AdamW& args, const AdamWParameter& of, std::int64_t begin
   } else {
     RoundedByChance stored(of.rounding);
     for (std::int64_t first = begin; first < end;) {
-      const std::int64_t count = std::min({end - first, of.places.left_in_run(first), RoundedByChance::kRun});
-      stored.generate(of.places.of(first), count);
+      const std::int64_t count = std::min({end - first, of.indices.left_in_run(first), RoundedByChance::kRun});
+      stored.generate(of.indices.of(first), count);
       for_each_vector(count, [&](std::int64_t i, auto access) HWY_ATTR { update(first + i, i, stored, access); });
       first += count;
     }

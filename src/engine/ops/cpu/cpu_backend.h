@@ -1,5 +1,5 @@
-// The tuned back end for CPUs: fp32 arithmetic on fp32, bf16 or fp16 storage, but for matrix products of 16 bits where
-// the processor has them (bf16_kernels.h, tile_kernels.h); vectors through Highway, threads through
+// The tuned back end for CPUs: fp32 arithmetic on fp32, bf16 or fp16 storage, but for matrix products of bf16 where the
+// processor has them (bf16_kernels.h); vectors through Highway, threads through
 // base/host/threads.h. Each operation lives in a file of its own name. Every output element is summed in an order that
 // depends on the shapes alone, so results are the same bits whatever the number of threads and their timing.
 #pragma once
@@ -9,15 +9,12 @@
 #include <mutex>
 
 #include "ops/backend.h"
-#include "ops/cpu/products/gemm.h"
 #include "ops/guarded_memory.h"
 
 namespace teratron {
 
-// How products are computed with these options on this processor: in linear layers, and whether attention's are in
-// bf16.
-GemmProducts linear_products(const CpuOptions& options);
-bool has_attention_products(const CpuOptions& options);
+// Whether these options and this processor multiply matrices by VDPBF16PS.
+bool multiplies_bf16(const CpuOptions& options);
 
 class CpuBackend final : public Backend {
  public:
@@ -26,9 +23,8 @@ class CpuBackend final : public Backend {
   std::string_view name() const override { return "cpu"; }
   DType compute_dtype() const override { return compute_dtype_; }
   std::string settings() const override;
-  // Blocks of a huge page or more are aligned to it and ask the system for huge pages.
-  // They are mapped, not taken from the C library: what is released goes back to the system, and is not kept beside
-  // what plans count.
+  // Blocks of a huge page or more are aligned to it and ask the system for huge pages. They are mapped, not taken from
+  // the C library, so released blocks return to the system and do not add to the planned memory.
   void* allocate(std::int64_t bytes) override;
   void release(void* memory) noexcept override;
 
@@ -39,8 +35,7 @@ class CpuBackend final : public Backend {
 
  private:
   DType compute_dtype_;
-  bool bf16_products_;     // in attention, matrix products of bf16 by the processor's own instructions
-  GemmProducts products_;  // in linear layers
+  bool bf16_products_;
   std::mutex mutex_;
   std::map<void*, std::int64_t> mapped_;    // bytes of what is mapped
   std::unique_ptr<GuardedMemory> guarded_;  // null unless CpuOptions::guard_memory

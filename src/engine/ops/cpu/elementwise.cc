@@ -11,8 +11,7 @@
 #include "base/host/threads.h"
 #include "hwy/highway.h"
 #include "ops/cpu/cpu_backend.h"
-#include "ops/cpu/elements.h"
-#include "ops/cpu/elementwise.h"
+#include "ops/cpu/kernels.h"
 #include "ops/cpu/simd/dropout-inl.h"
 #include "ops/cpu/simd/math-inl.h"
 #include "ops/cpu/simd/simd-inl.h"
@@ -66,7 +65,7 @@ void activation_backward(const ActivationBackward& args, std::int64_t begin, std
   });
 }
 
-// What is kept is the value and `keep - 1` of it, so that a factor next to 1 loses no digits to fp32.
+// keep * to is computed as to + (keep - 1) * to, so that a factor next to 1 loses no digits to fp32.
 template <class To, class From>
 void scale_add_range(const ScaleAddRange& range, std::int64_t begin, std::int64_t end) {
   To* const to = range.to.as<To>() + begin;

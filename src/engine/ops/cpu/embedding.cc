@@ -14,8 +14,7 @@
 #include "base/host/threads.h"
 #include "hwy/highway.h"
 #include "ops/cpu/cpu_backend.h"
-#include "ops/cpu/elements.h"
-#include "ops/cpu/embedding_use.h"
+#include "ops/cpu/kernels.h"
 #include "ops/cpu/simd/dropout-inl.h"
 #include "ops/cpu/simd/simd-inl.h"
 #include "ops/storage.h"
@@ -86,7 +85,7 @@ void add_gradient_row(const EmbeddingBackward& args, std::int64_t row, DropoutMa
   }
 }
 
-// The same row of every sample is added to its position's gradient, for positions [begin, end) of this call's.
+// Adds row p of every sample to the gradient of position p, for positions [begin, end) of this call.
 template <class T>
 void add_position_gradients(const EmbeddingBackward& args, std::int64_t begin, std::int64_t end) {
   const std::int64_t batch = args.dy.dim(0), tokens = args.dy.dim(1), hidden = args.dy.dim(2);
@@ -131,7 +130,7 @@ HWY_EXPORT(gradient_kernels);
 
 constexpr std::int64_t kRowGrain = block_size(16, 1);
 
-// Every use of an entry of the table, whose first has the id `begin`, by entry and then by row. The memory is kept from
+// Uses of the table's entries, the first of which has the id `begin`, by entry and then by row. The memory is kept from
 // call to call.
 std::span<const Use> sorted_uses(const TensorRef& table, const TensorRef& ids, std::int64_t begin) {
   thread_local std::vector<Use> uses;
@@ -144,7 +143,7 @@ std::span<const Use> sorted_uses(const TensorRef& table, const TensorRef& ids, s
   return uses;
 }
 
-// Adds to the table's gradient what its uses have.
+// Adds the gradients of the uses to the table's gradient.
 void add_entries(const EmbeddingGradientKernels& kernels, const EmbeddingBackward& args, const TensorRef& table,
                  const TensorRef& ids, std::int64_t begin) {
   const std::span<const Use> uses = sorted_uses(table, ids, begin);

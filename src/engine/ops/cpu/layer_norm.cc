@@ -12,7 +12,7 @@
 #include "base/host/threads.h"
 #include "hwy/highway.h"
 #include "ops/cpu/cpu_backend.h"
-#include "ops/cpu/elements.h"
+#include "ops/cpu/kernels.h"
 #include "ops/cpu/simd/dropout-inl.h"
 #include "ops/cpu/simd/simd-inl.h"
 #include "ops/storage.h"

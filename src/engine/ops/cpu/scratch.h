@@ -1,5 +1,5 @@
 // Working memory of one thread: grown at first use and kept, so that a training step allocates nothing after its first.
-// Plans count it (ops/working_memory.h): what takes a block says how large it may become, beside where it takes it.
+// Plans count it (ops/working_memory.h): beside the code that takes a block stands a function that bounds its size.
 #pragma once
 
 #include <array>
@@ -8,7 +8,10 @@
 
 namespace teratron {
 
-// Who uses a block. Two uses that are alive at once on one thread need two names.
+struct CpuOptions;
+struct WorkShapes;
+
+// Use of a block. Two uses that are alive at once on one thread need two names.
 enum class Scratch { kReduction, kPanels, kTileA, kTileB, kKeys, kValues, kQueries, kOutputs, kRows, kCount };
 
 // At least `count` floats, 64-byte aligned, undefined contents, valid until this thread asks for `use` again.
@@ -27,10 +30,13 @@ class ScratchSizes {
   std::array<std::int64_t, static_cast<std::size_t>(Scratch::kCount)> floats_ = {};
 };
 
-// The most that the gradients of a norm's [rows, hidden] take, and the squares of so many elements.
+// Include the scratch memory of the gradients of a norm's [rows, hidden], and of the squares of so many elements.
 void include_norm_backward(std::int64_t rows, std::int64_t hidden, ScratchSizes& sizes);
 void include_sum_of_squares(std::int64_t elements, ScratchSizes& sizes);
 
-ScratchSizes scratch_sizes();  // that the calling thread has by now: what tests compare plans with
+// Upper bound of a thread's blocks. One that starts loops takes all; its helpers pack no panels and add up no parts.
+ScratchSizes most_scratch(const WorkShapes& work, const CpuOptions& options, bool starts_loops);
+
+ScratchSizes scratch_sizes();  // blocks of the calling thread now: tests compare plans with them
 
 }  // namespace teratron

@@ -1,8 +1,9 @@
-#include "ops/cpu/working_memory.h"
+#include "ops/working_memory.h"
 
 #include "ops/cpu/attention/attention.h"
 #include "ops/cpu/cpu_backend.h"
 #include "ops/cpu/products/linear.h"
+#include "ops/cpu/scratch.h"
 
 namespace teratron {
 namespace {
@@ -13,14 +14,14 @@ constexpr Scratch kOfStarters[] = {Scratch::kPanels, Scratch::kReduction};
 
 ScratchSizes most_scratch(const WorkShapes& work, const CpuOptions& options, bool starts_loops) {
   const DType compute_dtype = options.compute_dtype;
-  const bool has_products = has_attention_products(options);
+  const bool bf16_products = multiplies_bf16(options);
   ScratchSizes sizes;
   for (const WorkShapes::Product& product : work.products) {
-    include_linear(product, compute_dtype, linear_products(options), work.has_backward, sizes);
+    include_linear(product, compute_dtype, bf16_products, work.has_backward, sizes);
   }
   for (const WorkShapes::Attention& head : work.attentions) {
-    include_attention_forward(head, compute_dtype, has_products, sizes);
-    if (work.has_backward) include_attention_backward(head, compute_dtype, has_products, sizes);
+    include_attention_forward(head, compute_dtype, bf16_products, sizes);
+    if (work.has_backward) include_attention_backward(head, compute_dtype, bf16_products, sizes);
   }
   if (work.has_backward) {
     include_norm_backward(work.norm_rows, work.norm_columns, sizes);

@@ -57,7 +57,7 @@ __global__ void __launch_bounds__(kThreads)
   target_logit[row] = target >= 0 && target < valid ? widened(from[target]) : 0;
 }
 
-// What makes a logit of one row its gradient.
+// Factors that turn a logit of one row into its gradient.
 struct RowGradient {
   float max, factor, weight;
   std::int64_t target;

@@ -13,9 +13,7 @@
 #include "ops/cuda/exchange/communication.h"
 #include "ops/cuda/linear/gemm.h"
 #include "ops/cuda/runtime/device.h"
-#include "ops/cuda/runtime/ranges.h"
-#include "ops/cuda/runtime/timestamps.h"
-#include "ops/cuda/runtime/uploads.h"
+#include "ops/cuda/runtime/profiling.h"
 
 namespace teratron {
 

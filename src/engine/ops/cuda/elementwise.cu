@@ -64,14 +64,14 @@ __global__ void __launch_bounds__(kThreads) add_branch(T* sum, const T* residual
   for (std::int64_t b = blockIdx.y; b < samples; b += gridDim.y) {
     for (std::int64_t i = (std::int64_t{blockIdx.x} * kThreads + threadIdx.x) * kCount; i < sample_size;
          i += std::int64_t{gridDim.x} * kThreads * kCount) {
-      const std::int64_t place = b * sample_size + i;
-      const auto from = load_chunk<kCount>(branch + place),
-                 to = load_chunk_if<kCount>(residual != nullptr, residual + place);
+      const std::int64_t index = b * sample_size + i;
+      const auto from = load_chunk<kCount>(branch + index),
+                 to = load_chunk_if<kCount>(residual != nullptr, residual + index);
       float factors[kCount], values[kCount];
       for (int e = 0; e < kCount; ++e) factors[e] = 1;
       if (activations.mask.active()) activations.mask.factors(activations.row(b, 0) + i, factors);
       for (int e = 0; e < kCount; ++e) values[e] = to[e] + factors[e] * from[e];
-      store_chunk<kCount>(sum + place, values);
+      store_chunk<kCount>(sum + index, values);
     }
   }
 }

@@ -1,4 +1,4 @@
-// Memory of the CUDA back end: what the host and the device give each other, and fills.
+// Memory of the CUDA back end: copies between host and device, and fills.
 #include <algorithm>
 #include <bit>
 

@@ -35,27 +35,27 @@ struct Update {
 // The random words of the elements of a parameter, one each, drawn in blocks of four.
 class RoundingWords {
  public:
-  __device__ RoundingWords(const RandomStream& stream, const ElementPlaces& places)
-      : stream_(stream), places_(places) {}
+  __device__ RoundingWords(const RandomStream& stream, const ElementIndices& indices)
+      : stream_(stream), indices_(indices) {}
 
   __device__ std::uint32_t of(std::int64_t element) {
-    const std::int64_t place = places_.of(element);
-    if (place / 4 != block_) words_ = stream_.bits(static_cast<std::uint64_t>(block_ = place / 4));
+    const std::int64_t index = indices_.of(element);
+    if (index / 4 != block_) words_ = stream_.bits(static_cast<std::uint64_t>(block_ = index / 4));
     // Chosen by comparisons: a number that is computed would put the words into local memory.
     const auto [first, second, third, fourth] = words_;
-    const std::int64_t word = place % 4;
+    const std::int64_t word = index % 4;
     return word < 2 ? (word == 0 ? first : second) : (word == 2 ? third : fourth);
   }
 
  private:
   const RandomStream& stream_;
-  const ElementPlaces& places_;
+  const ElementIndices& indices_;
   std::int64_t block_ = -1;
   PhiloxCounter words_ = {};
 };
 
-// The weights that AdamW updates. T: of `working`, which the layers read. Of Bf16 it is the nearest halves of the
-// masters, whose remainders are `value` (split_float); else a copy of `value`, and may be absent.
+// The weights that AdamW updates. T: of `working`, which the layers read. If Bf16, it has the nearest halves of the
+// masters, whose remainders are `value` (split_float); else it is a copy of `value`, and may be absent.
 template <class T>
 struct Weights {
   using Value = std::conditional_t<std::is_same_v<T, Bf16>, std::uint16_t, float>;
@@ -105,7 +105,7 @@ struct Parameter {
   std::int64_t count;
   float keep;  // what its decay leaves of it
   RandomStream rounding;
-  ElementPlaces places;
+  ElementIndices indices;
 
   // kCount of them from number `first` on.
   template <int kCount>
@@ -125,7 +125,7 @@ struct Parameter {
       store_chunk<kCount>(moment1 + first, m);
       store_chunk<kCount>(moment2 + first, v);
     } else {
-      RoundingWords words(rounding, places);
+      RoundingWords words(rounding, indices);
       Chunk<M, kCount> short_m, short_v;
       for (int e = 0; e < kCount; ++e) {
         const std::uint32_t random = words.of(first + e);
@@ -138,7 +138,7 @@ struct Parameter {
   }
 };
 
-// The parameters of one launch, each with blocks of its own. All of it is an argument, of which there may be 4 KiB.
+// Parameters of one launch, each with its own blocks. The struct is a kernel argument, which may have 4 KiB.
 constexpr int kMostParameters = 32;
 template <class T, class M>
 struct Parameters {
@@ -154,7 +154,7 @@ struct Parameters {
   }
 };
 
-// What is left after the last whole chunk is the last thread's.
+// The last thread takes the elements after the last whole chunk.
 template <class T, class M, int kCount>
 __global__ void __launch_bounds__(kThreads) update_parameters(Update update, Parameters<T, M> parameters) {
   int which = 0;
@@ -235,7 +235,7 @@ void CudaBackend::do_adamw(const AdamW& args) {
                                                .count = of.value.elements(),
                                                .keep = static_cast<float>(1 - args.learning_rate * of.weight_decay),
                                                .rounding = of.rounding,
-                                               .places = of.places};
+                                               .indices = of.indices};
       const bool takes_vectors = weights.takes_vectors() && cuda::takes_vectors(parameter.gradient) &&
                                  cuda::takes_vectors(parameter.moment1) && cuda::takes_vectors(parameter.moment2);
       if (takes_vectors) {
@@ -257,7 +257,7 @@ void CudaBackend::do_adamw(const AdamW& args) {
   });
 }
 
-// The blocks of all views leave their sums side by side, which come to the host together.
+// The blocks of all views write their sums side by side, which are copied to the host together.
 double CudaBackend::do_sum_of_squares(std::span<const TensorRef> views) {
   const auto for_each_shape = [&](const auto& visit) {
     for (const TensorRef& view : views) {

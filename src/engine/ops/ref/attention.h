@@ -17,8 +17,7 @@
 
 namespace teratron::reference {
 
-// Where one query stands: local batch entry, head and index. It sees the keys [first_key, keys_seen), none if it is
-// padding.
+// A query: local batch entry, head and index. It sees the keys [first_key, keys_seen), none if it is padding.
 struct Query {
   std::int64_t b, h, i, first_key, keys_seen;
 };
@@ -48,7 +47,7 @@ void for_each_query(const AttentionForward& args, const Visit& visit) {
   }
 }
 
-// Of keys that the query does not see, -infinity.
+// Scores; -infinity for keys that the query does not see.
 template <class C>
 std::vector<double> scores_of(const AttentionForward& args, const Query& query) {
   const Elements<C> q(args.q), k(args.k);

@@ -1,6 +1,5 @@
 // The reference back end: one scalar loop nest per operation, in double arithmetic, rounded once to the type stored.
-// Slow on purpose. Each operation's maths is a function of its name in the header of its family, which is the place to
-// read what it means.
+// Slow on purpose. Each operation is defined by the function of its name in the header of its family.
 #include "ops/backend.h"
 
 #include <cstring>

@@ -6,7 +6,7 @@
 
 namespace teratron::reference {
 
-// What element e of the whole tensor is multiplied by: 0 or scale().
+// Factor of element e of the whole tensor: 0 or scale().
 inline double dropout_factor(const Dropout& dropout, std::int64_t e) {
   if (!dropout.active()) return 1;
   const PhiloxCounter bits = dropout.random.bits(static_cast<std::uint64_t>(e / 8));

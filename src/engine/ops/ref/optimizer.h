@@ -10,7 +10,7 @@
 
 namespace teratron::reference {
 
-// As a moment is stored: rounded to nearest, or bf16 by chance.
+// Stored value of a moment: rounded to nearest, or to bf16 by chance.
 template <class M>
 M stored_moment(double moment, std::uint32_t random) {
   if constexpr (std::is_same_v<M, Bf16>) {
@@ -70,8 +70,8 @@ void adamw_with(const AdamW& args) {
       const double step = (m / args.correction1) / (std::sqrt(v / args.correction2) + args.epsilon);
       const double decayed = value(e) * (1 - args.learning_rate * of.weight_decay);
       value.store(e, decayed - args.learning_rate * step);
-      const auto place = static_cast<std::uint64_t>(of.places.of(e));
-      const std::uint32_t random = std::is_same_v<M, Bf16> ? of.rounding.bits(place / 4)[place % 4] : 0;
+      const auto index = static_cast<std::uint64_t>(of.indices.of(e));
+      const std::uint32_t random = std::is_same_v<M, Bf16> ? of.rounding.bits(index / 4)[index % 4] : 0;
       moment1(e) = stored_moment<M>(m, random);
       moment2(e) = stored_moment<M>(v, random >> 16);
     }

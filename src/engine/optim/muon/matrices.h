@@ -21,13 +21,13 @@ struct LayerMatrix {
   std::int64_t part_rows() const { return parameter->shape[0] / blocks(); }
   std::int64_t part_columns() const { return parameter->shape[1]; }
   std::int64_t part_elements() const { return part_rows() * part_columns(); }
-  std::int64_t rows() const { return part_rows() * (is_split_by_columns() ? 1 : parameter->place.size); }
-  std::int64_t columns() const { return part_columns() * (is_split_by_columns() ? parameter->place.size : 1); }
+  std::int64_t rows() const { return part_rows() * (is_split_by_columns() ? 1 : parameter->group.size); }
+  std::int64_t columns() const { return part_columns() * (is_split_by_columns() ? parameter->group.size : 1); }
   std::int64_t elements() const { return rows() * columns(); }
 
   // The piece of a data-parallel rank, counted from the start of this tensor-parallel rank's part.
   ElementRange piece(int data_rank) const;
-  // This rank's piece, counted from the start of what the rank holds of the parameter.
+  // This rank's piece, counted from the start of the rank's part of the parameter.
   ElementRange own_piece() const;
 };
 

@@ -28,7 +28,7 @@ RoundTensors::Whole carve_whole(const LayerMatrix& matrix, DType compute, Carver
 }  // namespace
 
 RoundTensors carve_round(const MatrixRound& round, const MatrixOwner& rank, DType compute, Carver& carver) {
-  const int tensor_ranks = round.front().parameter->place.size, data_ranks = round.front().parameter->sharding.ranks;
+  const int tensor_ranks = round.front().parameter->group.size, data_ranks = round.front().parameter->sharding.ranks;
   RoundTensors tensors;
   for (const LayerMatrix& matrix : round) {
     tensors.pieces.push_back(carver.take(compute, {matrix.piece(rank.data).count()}));
@@ -38,7 +38,7 @@ RoundTensors carve_round(const MatrixRound& round, const MatrixOwner& rank, DTyp
     const MatrixOwner owner = owner_of(i, tensor_ranks);
     if (owner.data != rank.data) continue;
     const Shape part{round[i].part_rows(), round[i].part_columns()};
-    // Where nothing is shared out, the piece is the part.
+    // Without sharding, the piece is the part.
     tensors.parts[i] = data_ranks > 1 ? carver.take(compute, part) : tensors.pieces[i].reshape(part);
     if (owner.tensor == rank.tensor) tensors.whole = carve_whole(round[i], compute, carver);
   }
@@ -49,7 +49,7 @@ std::int64_t round_bytes(const MatrixRound& round, DType compute) {
   const Parameter& any = *round.front().parameter;
   std::int64_t most = 0;
   for (int data = 0; data < any.sharding.ranks; ++data) {
-    for (int tensor = 0; tensor < any.place.size; ++tensor) {
+    for (int tensor = 0; tensor < any.group.size; ++tensor) {
       Carver carver;
       carve_round(round, {.tensor = tensor, .data = data}, compute, carver);
       most = std::max(most, carver.bytes());
@@ -64,7 +64,7 @@ MatrixExchange::MatrixExchange(Backend& backend, const Mesh& mesh, const MatrixR
       mesh_(mesh),
       round_(round),
       tensors_(tensors),
-      tensor_(round.front().parameter->place),
+      tensor_(round.front().parameter->group),
       data_{round.front().parameter->sharding.rank, round.front().parameter->sharding.ranks} {}
 
 bool MatrixExchange::passes_through(std::size_t number) const {

@@ -1,6 +1,6 @@
-// Brings the matrices of one round to their owners and back. Every rank sends its piece of a matrix to one rank of the
-// matrix's parts, over the data-parallel ranks, and that one the whole part to the owner, over the tensor-parallel
-// ranks: each element travels once a way, in the compute type, and to one rank alone.
+// Brings the matrices of one round to their owners and back. Every rank sends its piece of a matrix to one
+// data-parallel rank, which then sends the whole part to the owner among the tensor-parallel ranks. Each element
+// travels once in each direction, in the compute type, and to one rank alone.
 #pragma once
 
 #include <optional>
@@ -34,16 +34,16 @@ class MatrixExchange {
   // Refers to all of its arguments. `tensors`: carve_round()'s of this rank.
   MatrixExchange(Backend& backend, const Mesh& mesh, const MatrixRound& round, const RoundTensors& tensors);
 
-  // From everyone's pieces to the whole matrices, and the reverse. All ranks that share the matrices call both.
+  // Gathers the ranks' pieces into whole matrices, and scatters them. All ranks that share the matrices call both.
   void gather() const;
   void scatter() const;
 
  private:
   bool passes_through(std::size_t number) const;
   bool owns(std::size_t number) const;
-  // Where the part of a tensor-parallel rank lies in the owner's matrix.
+  // Part of a tensor-parallel rank in the owner's matrix.
   TensorRef part_of_whole(std::size_t number, int tensor_rank) const;
-  // The same part on its way, contiguous: this rank's own, or another's in the memory that the owner works in later.
+  // Contiguous copy of a part in transit: this rank's own, or another's in the owner's workspace.
   TensorRef part_in_transit(std::size_t number, int tensor_rank) const;
   void exchange_pieces(bool to_owner) const;
   void exchange_parts(bool to_owner) const;

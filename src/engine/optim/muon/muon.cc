@@ -82,7 +82,7 @@ void MuonOptimizer::update(Backend& backend, const Mesh& mesh, std::span<Paramet
 
   const std::vector<MatrixRound> rounds = rounds_of(matrices);
   const std::vector<double> norms = norms_of(backend, mesh, rounds);
-  const MatrixOwner self{.tensor = matrices.front()->place.rank, .data = matrices.front()->sharding.rank};
+  const MatrixOwner self{.tensor = matrices.front()->group.rank, .data = matrices.front()->sharding.rank};
   std::size_t number = 0;  // among all matrices
   for (const MatrixRound& round : rounds) {
     Carver carver = workspace;

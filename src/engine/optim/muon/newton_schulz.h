@@ -18,9 +18,9 @@ struct OrthogonalizeMemory {
 
 inline constexpr int kNewtonSchulzIterations = 5;
 
-// x[rows, columns], of the compute type and a Frobenius norm of at most 1, becomes five iterations of
-// x <- 3.4445 x - 4.7750 (x x^T) x + 2.0315 (x x^T)^2 x. What comes out has singular values between about 0.7 and 1.2;
-// those of less than about 1e-3 of the norm stay smaller.
+// x[rows, columns], of the compute type and a Frobenius norm of at most 1, becomes five iterations of x <- 3.4445 x -
+// 4.7750 (x x^T) x + 2.0315 (x x^T)^2 x. The result has singular values between about 0.7 and 1.2; those below about
+// 1e-3 of the norm stay smaller.
 void orthogonalize(Backend& backend, TensorRef x, const OrthogonalizeMemory& memory);
 
 // The products of an iteration; the first one once more with its sides in another order.

@@ -10,7 +10,7 @@
 namespace teratron::pipeline {
 namespace {
 
-// Of each micro-batch's first slice, counted through.
+// Numbers of each micro-batch's first slice, counted through all micro-batches.
 std::vector<int> first_numbers(const Schedule& schedule) {
   std::vector<int> numbers = {0};
   for (int m = 0; m + 1 < schedule.micro_batches; ++m) numbers.push_back(numbers.back() + schedule.slices_of(m));

@@ -1,4 +1,4 @@
-// What the literature says a schedule costs, to hold simulations and measurements against.
+// Costs of schedules in the literature, to compare simulations and measurements with.
 #pragma once
 
 #include "pipeline/generators.h"

@@ -1,4 +1,4 @@
-// What the actions of a schedule take, in milliseconds.
+// Times of a schedule's actions, in milliseconds.
 #pragma once
 
 #include <cstdint>

@@ -19,10 +19,10 @@ Simulation simulate(const Schedule& schedule, const Costs& costs) {
   result.actions.resize(schedule.actions.size());
   result.busy.assign(schedule.actions.size(), 0);
   std::vector<double> happened(events(schedule), 0);
-  // The order of visits respects every need, so the times of what an action needs are known when it is visited.
-  const std::vector<std::size_t> progress = play(schedule, [&](int stage, std::size_t place) {
+  // The order of visits respects every need, so the times of an action's needs are known when it is visited.
+  const std::vector<std::size_t> progress = play(schedule, [&](int stage, std::size_t index) {
     const auto at = static_cast<std::size_t>(stage);
-    const Action& action = schedule.actions[at][place];
+    const Action& action = schedule.actions[at][index];
     double start = result.actions[at].empty() ? 0 : result.actions[at].back().end;
     for_each_need(schedule, stage, action, [&](const Event& need) {
       const bool here = schedule.stage_of(need.cell) == stage;

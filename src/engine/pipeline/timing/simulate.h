@@ -1,4 +1,4 @@
-// When everything in a schedule happens, given what it costs.
+// Times of a schedule's actions, given their costs.
 #pragma once
 
 #include <vector>

@@ -1,4 +1,4 @@
-// What a stage did in a step, as it happened.
+// Trace of a step: the actions of each stage with their measured times.
 #pragma once
 
 #include <vector>
@@ -10,8 +10,8 @@ namespace teratron::pipeline {
 struct TraceSpan {
   enum class Kind {
     kPass,          // an action of the schedule
-    kReceive,       // waiting for what it works on
-    kSend,          // waiting for a place of something sent, or for its receiver
+    kReceive,       // waiting for its input
+    kSend,          // waiting for a send buffer, or for the receiver
     kGradientSums,  // waiting for sums over data-parallel ranks and the pipeline's ends
   };
   Kind kind = Kind::kPass;

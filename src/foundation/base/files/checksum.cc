@@ -37,7 +37,7 @@ Checksum::Checksum() : state_(new_state()) {}
 Checksum::~Checksum() = default;
 
 void Checksum::update(std::span<const std::byte> bytes) {
-  while (!bytes.empty()) {  // in pieces, each of which is counted when it is done
+  while (!bytes.empty()) {  // pieces, each counted when it is done
     const std::span<const std::byte> piece = bytes.first(std::min(bytes.size(), kPiece));
     XXH3_64bits_update(state_->hash.get(), piece.data(), piece.size());
     bytes = bytes.subspan(piece.size());

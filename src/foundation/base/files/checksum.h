@@ -1,5 +1,5 @@
-// XXH3 with 64 bits (github.com/Cyan4973/xxHash): finds damage on disks and wires at the speed of memory. It does not
-// protect from a person who wants to deceive.
+// XXH3 with 64 bits (github.com/Cyan4973/xxHash). It finds damage by disks and networks at the speed of memory. It does
+// not protect against deliberate changes.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 
 namespace teratron {
 
-// Of bytes that come in pieces.
+// Checksum of bytes that come in pieces.
 class Checksum {
  public:
   Checksum();
@@ -21,7 +21,7 @@ class Checksum {
   Checksum& operator=(const Checksum&) = delete;
 
   void update(std::span<const std::byte> bytes);
-  std::string digest() const;  // of all bytes so far; 16 hexadecimal digits
+  std::string digest() const;  // all bytes so far; 16 hexadecimal digits
 
   struct State;
 
@@ -29,8 +29,8 @@ class Checksum {
   std::unique_ptr<State> state_;
 };
 
-// Of each block of bytes that come in pieces: the low 32 bits of a block's XXH3. A reader of some blocks can compare
-// them without the rest.
+// Checksums of the blocks of bytes that come in pieces: the low 32 bits of a block's XXH3. A reader of one block can
+// check it without the others.
 class BlockChecksums {
  public:
   explicit BlockChecksums(std::size_t block_bytes);
@@ -39,17 +39,17 @@ class BlockChecksums {
   BlockChecksums& operator=(const BlockChecksums&) = delete;
 
   void update(std::span<const std::byte> bytes);
-  std::vector<std::uint32_t> digests() const;  // of all bytes so far; the last block may be short
+  std::vector<std::uint32_t> digests() const;  // all bytes so far; the last block may be short
 
  private:
   std::unique_ptr<Checksum::State> state_;
-  std::size_t block_bytes_, filled_ = 0;  // bytes of the block under way
+  std::size_t block_bytes_, filled_ = 0;  // filled_: bytes of the current block
   std::vector<std::uint32_t> done_;
 };
 std::uint32_t block_checksum_of(std::span<const std::byte> block);
 
 std::string checksum_of(std::span<const std::byte> bytes);
-// All bytes that this process has given to Checksums so far: how far work that compares or writes checksums is.
+// Bytes that Checksums of this process have taken so far. They measure the progress of reading and writing checkpoints.
 std::uint64_t checksummed_bytes();
 
 inline std::string checksum_of(std::string_view text) { return checksum_of(std::as_bytes(std::span(text))); }

@@ -19,11 +19,11 @@ class DecompressingReader::Decoder {
  public:
   struct Step {
     std::size_t taken = 0, made = 0;  // bytes of the input and of the output
-    const char* fault = nullptr;      // what is wrong with the input, behind those taken
+    const char* fault = nullptr;      // error in the input after the taken bytes
   };
   virtual ~Decoder() = default;
   virtual Step decode(std::span<const char> input, std::span<char> output) = 0;
-  // Whether a member or frame has just ended, so that the file may.
+  // Whether a member or frame has just ended: the file may end here.
   virtual bool may_end() const = 0;
   virtual const char* name() const = 0;
 };
@@ -61,7 +61,7 @@ class GzipDecoder final : public DecompressingReader::Decoder {
     step.taken += given - stream_.avail_in;
     step.made = room - stream_.avail_out;
     may_end_ = result == Z_STREAM_END;
-    if (result != Z_OK && result != Z_STREAM_END && result != Z_BUF_ERROR) {  // the last: more of either is needed
+    if (result != Z_OK && result != Z_STREAM_END && result != Z_BUF_ERROR) {  // Z_BUF_ERROR: more of either is needed
       step.fault = stream_.msg != nullptr ? stream_.msg : "unknown data";
     }
     return step;
@@ -103,7 +103,7 @@ class ZstdDecoder final : public DecompressingReader::Decoder {
 
 std::unique_ptr<DecompressingReader::Decoder> decoder_for(std::string_view first) {
   if (first.starts_with("\x1F\x8B\x08")) return std::make_unique<GzipDecoder>();
-  // pzstd and others begin with a frame to skip, whose last half byte is theirs.
+  // pzstd and others begin with a frame to skip, of which they choose the last half byte.
   const bool is_skippable = first.size() >= kMagicBytes && (static_cast<unsigned char>(first[0]) & 0xF0) == 0x50 &&
                             first.substr(1, 3) == "\x2A\x4D\x18";
   if (first.starts_with("\x28\xB5\x2F\xFD") || is_skippable) return std::make_unique<ZstdDecoder>();
@@ -166,7 +166,7 @@ std::size_t DecompressingReader::read_on(std::span<char> to) {
   while (true) {
     const Decoder::Step step = decoder_->decode(std::span(input_).subspan(next_), to);
     next_ += step.taken;
-    if (step.made > 0) return step.made;  // what is wrong behind it comes up again
+    if (step.made > 0) return step.made;  // an error after these bytes comes again
     if (step.fault != nullptr) throw_damaged(step.fault);
     if (next_ < input_.size() || fetch()) continue;
     if (decoder_->may_end()) return 0;
@@ -195,9 +195,9 @@ void DecompressingReader::throw_damaged(const std::string& cause) const {
 void require_unpacked_size(std::size_t bytes, std::size_t most, const std::string& what) {
   if (bytes <= most) return;
   throw_user_error(
-      "{} is more than {} MiB when it is decompressed, the most that is taken of compressed data at once; decompress "
-      "it "
-      "into a file, and name that",
+      "{} is more than {} MiB when it is decompressed, the limit for compressed data; decompress it into a file, and "
+      "name "
+      "that",
       what, most >> 20);
 }
 

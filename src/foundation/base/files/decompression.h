@@ -1,4 +1,4 @@
-// Files as people keep text: plain, or compressed with gzip or zstd. Their first bytes tell, names do not.
+// Text files, plain or compressed with gzip or zstd, recognised by their first bytes.
 #pragma once
 
 #include <cstddef>
@@ -15,13 +15,13 @@
 
 namespace teratron {
 
-// The most bytes of one document, or of one file that is taken in as a whole, that compressed data may stand for: a few
-// of them may stand for any number. What lies uncompressed has no such limit.
+// Limit of the decompressed bytes of one document, or of one file that is read as a whole: a few compressed bytes may
+// stand for any number. Plain files have no such limit.
 inline constexpr std::size_t kMostUnpacked = std::size_t{1} << 30;
 
-// Reads a file as FileReader does, decompressed where it is compressed: all members of a gzip file, all frames of a
-// zstd file. Memory: some 300 KiB, and zstd's window, 128 MiB at most. UserError: as FileReader's; compressed data that
-// are damaged or cut short (file, and how far it was read).
+// Reads a file as FileReader does and decompresses it: all members of a gzip file, all frames of a zstd file. It takes
+// some 300 KiB of memory and zstd's window of at most 128 MiB. UserError: as FileReader's; damaged or truncated data,
+// with the offset.
 class DecompressingReader {
  public:
   explicit DecompressingReader(const std::filesystem::path& path, InputPatience patience = {});
@@ -29,16 +29,16 @@ class DecompressingReader {
   DecompressingReader& operator=(const DecompressingReader&) = delete;
   ~DecompressingReader();
 
-  // The next bytes, some of them at least; 0: the end.
+  // Reads at least one byte; returns how many, 0 at the end.
   std::size_t read(std::span<char> to);
-  // The next `most` bytes, which read() will give; fewer at the end, or before what cannot be read, which read() tells.
-  // Valid until the next call.
+  // Shows the next `most` bytes, which read() will return. Fewer: the end, or an error that read() will throw. Valid
+  // until the next call.
   std::string_view peek(std::size_t most);
   bool is_compressed() const { return decoder_ != nullptr; }
-  // Bytes of the file itself that are behind what was read.
+  // Bytes of the file itself that were consumed.
   std::int64_t bytes_taken() const { return fetched_ - static_cast<std::int64_t>(input_.size() - next_); }
 
-  class Decoder;  // of one kind of compression
+  class Decoder;
 
  private:
   bool fetch();
@@ -48,20 +48,19 @@ class DecompressingReader {
 
   std::string name_;
   FileReader file_;
-  std::vector<char> input_;  // what is fetched and not yet taken begins at next_
+  std::vector<char> input_;  // fetched bytes; next_: the first that is not decoded
   std::size_t next_ = 0;
-  std::int64_t fetched_ = 0;  // bytes of the file, in all
+  std::int64_t fetched_ = 0;  // bytes of the file so far
   std::unique_ptr<Decoder> decoder_;
-  std::string peeked_;  // what peek() has shown and read() has not given begins at peeked_next_
+  std::string peeked_;  // bytes of peek(); peeked_next_: the first that read() has not returned
   std::size_t peeked_next_ = 0;
-  std::exception_ptr peek_fault_;  // what is wrong behind it
+  std::exception_ptr peek_fault_;  // error after them
 };
 
-// All that a DecompressingReader gives of `path`. UserError: as its; compressed data that stand for more than
-// `most_unpacked` bytes.
+// Reads all of `path` by a DecompressingReader. UserError: as its; compressed data of more than `most_unpacked` bytes.
 std::string read_decompressed(const std::filesystem::path& path, std::size_t most_unpacked = kMostUnpacked);
 
-// UserError where a document of `bytes` bytes is more than `most`; `what` is too large: "'a.gz' holds one text that".
+// UserError: `bytes` is more than `most`. `what` begins the message: "'a.gz' holds one text that".
 void require_unpacked_size(std::size_t bytes, std::size_t most, const std::string& what);
 
 }  // namespace teratron

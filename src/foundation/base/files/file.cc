@@ -17,20 +17,19 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/files/standard_input.h"
 
 namespace teratron {
 namespace {
 
 constexpr std::size_t kBufferBytes = std::size_t{1} << 20;
 
-// Open for reading, or say in the user's words why not. Never waits for a pipe's writer.
+// Opens for reading, or throws a UserError. It never waits for a pipe's writer.
 int open_for_reading(const std::filesystem::path& path, struct stat& status) {
-  // A descriptor that was closed is open for writing alone; opened by its name it would be empty.
+  // Standard input that was closed is open for writing alone (open_closed_standard_streams).
   if (names_standard_input(path) && (::fcntl(STDIN_FILENO, F_GETFL) & O_ACCMODE) == O_WRONLY) {
     throw_user_error("cannot read standard input: it is closed; give it a file or a pipe, or name a file");
   }
-  // Other programs share standard input, so that its flags stay as they are.
+  // Other programs share standard input, so its flags stay.
   const int descriptor = is_standard_stream(path) ? ::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0)
                                                   : ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (descriptor < 0) {
@@ -44,7 +43,7 @@ int open_for_reading(const std::filesystem::path& path, struct stat& status) {
   return descriptor;
 }
 
-// Where AtomicFile's bytes go: the file that a chain of links leads to, and whether it can be replaced.
+// Target of an AtomicFile: the file that a chain of links leads to, and whether it can be replaced.
 struct WriteTarget {
   std::filesystem::path path;
   bool is_replaced = true;
@@ -57,7 +56,7 @@ WriteTarget write_target(const std::filesystem::path& first) {
   constexpr int kMostLinks = 40;  // as the system's
   std::error_code error;
   for (int links = 0; links < kMostLinks && std::filesystem::is_symlink(path, error); ++links) {
-    // /dev/stdout and /dev/fd/3: an open file, whose name may not be its own any more.
+    // /dev/stdout and /dev/fd/3 lead to open files, whose names may be others' by now.
     if (path.string().starts_with("/proc/")) return {path, false};
     const std::filesystem::path link = std::filesystem::read_symlink(path, error);
     path = link.is_absolute() ? link : path.parent_path() / link;
@@ -68,7 +67,7 @@ WriteTarget write_target(const std::filesystem::path& first) {
 
 constexpr auto kWaitForAnother = std::chrono::seconds(2);
 
-// False: another process has the file. Without locks nobody is kept away.
+// Returns false where another process has the lock, and true where the file system has no locks.
 bool take_lock(int descriptor) {
   int result = 0;
   do {
@@ -77,7 +76,7 @@ bool take_lock(int descriptor) {
   return result == 0 || errno != EWOULDBLOCK;
 }
 
-bool is_of_name(int descriptor, const std::filesystem::path& path) {
+bool is_named(int descriptor, const std::filesystem::path& path) {
   struct stat opened {
   }, named{};
   return ::fstat(descriptor, &opened) == 0 && ::stat(path.c_str(), &named) == 0 && opened.st_ino == named.st_ino &&
@@ -132,7 +131,7 @@ FileReader::FileReader(const std::filesystem::path& path, InputPatience patience
   struct stat status {};
   descriptor_ = open_for_reading(path, status);
   struct statfs system {};
-  const bool is_pipe = S_ISFIFO(status.st_mode) && !is_standard_input_;  // that one has been opened by others
+  const bool is_pipe = S_ISFIFO(status.st_mode) && !is_standard_input_;  // standard input has its writer already
   is_named_pipe_ = is_pipe && ::fstatfs(descriptor_, &system) == 0 && system.f_type != PIPEFS_MAGIC;
   is_device_ = S_ISCHR(status.st_mode);
   if (!S_ISBLK(status.st_mode)) return;
@@ -147,14 +146,14 @@ std::size_t FileReader::read(std::span<char> to) {
   notices_ = 0;
   while (true) {
     pollfd look{.fd = descriptor_, .events = POLLIN, .revents = 0};
-    if (is_standard_input_ && ::poll(&look, 1, 0) == 0) {  // or reading would wait, in silence
+    if (is_standard_input_ && ::poll(&look, 1, 0) == 0) {  // read() would wait without a notice
       wait_for_data(began, true);
       continue;
     }
     const ssize_t got = ::read(descriptor_, to.data(), to.size());
     if (got < 0 && errno == EINTR) continue;
     if (got < 0 && errno != EAGAIN) throw_user_error("cannot read {}: {}", name_, std::strerror(errno));
-    // No bytes are the end, but for a named pipe that no writer has opened yet.
+    // Zero bytes mean the end, except for a named pipe that no writer has opened yet.
     const bool awaits_writer =
         got == 0 && is_named_pipe_ && bytes_read_ == 0 && (::poll(&look, 1, 0) == 0 || (look.revents & POLLHUP) == 0);
     if (got >= 0 && !awaits_writer) {
@@ -170,7 +169,7 @@ std::size_t FileReader::read(std::span<char> to) {
 }
 
 void FileReader::wait_for_data(std::chrono::steady_clock::time_point began, bool has_writer) {
-  constexpr int kTick = 20;  // milliseconds; a writer that comes does not wake a poll, only its bytes do
+  constexpr int kTick = 20;  // milliseconds: a new writer does not wake a poll, its bytes do
   pollfd look{.fd = descriptor_, .events = POLLIN, .revents = 0};
   ::poll(&look, 1, kTick);
   const auto waited = std::chrono::steady_clock::now() - began;
@@ -273,18 +272,17 @@ AtomicFile::AtomicFile(std::filesystem::path path, std::uint64_t kept) : path_(s
   descriptor_ = open_for_writing(path_, O_APPEND);
 }
 
-// Nothing in the file is touched before it is certain that no other process writes it, or has given it its name since.
+// Changes nothing in the file before this process has its lock and the file still has its name.
 void AtomicFile::open_partial() {
   const auto end = std::chrono::steady_clock::now() + kWaitForAnother;
   while (true) {
     descriptor_ = ::open(partial_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
     if (descriptor_ < 0) throw_write_error(path_, errno);
-    if (take_lock(descriptor_) && is_of_name(descriptor_, partial_)) return;
+    if (take_lock(descriptor_) && is_named(descriptor_, partial_)) return;
     ::close(std::exchange(descriptor_, -1));
     if (std::chrono::steady_clock::now() > end) {
       throw_environment_error(
-          "cannot write '{}': another process is writing it; wait for its end, or choose another "
-          "place",
+          "cannot write '{}': another process is writing it; wait for its end, or choose another place",
           path_.string());
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -292,8 +290,8 @@ void AtomicFile::open_partial() {
 }
 
 AtomicFile::~AtomicFile() {
-  // Before the lock goes: afterwards it may be another's.
-  if (descriptor_ >= 0 && !committed_ && !leaves_ && !partial_.empty()) ::unlink(partial_.c_str());
+  // Deleted before the lock is released: afterwards it may be another process's file.
+  if (descriptor_ >= 0 && !committed_ && !keeps_partial_ && !partial_.empty()) ::unlink(partial_.c_str());
   if (descriptor_ >= 0) ::close(descriptor_);
 }
 

@@ -1,4 +1,4 @@
-// Files: reads, read-only maps, and writes that are seen either complete or not at all.
+// Files: reads, read-only maps, and writes that appear complete or not at all.
 #pragma once
 
 #include <chrono>
@@ -11,21 +11,23 @@
 
 namespace teratron {
 
-// How long what comes through a pipe or from a terminal may take to come.
+// Time that the data of a pipe or terminal may take to come.
 struct InputPatience {
-  std::chrono::milliseconds notice = std::chrono::seconds(5);   // a line on standard error after each such wait
-  std::chrono::milliseconds writer = std::chrono::seconds(10);  // until a process opens a named pipe to write to it
+  std::chrono::milliseconds notice = std::chrono::seconds(5);   // one line on standard error per such wait
+  std::chrono::milliseconds writer = std::chrono::seconds(10);  // until a writer opens a named pipe
 };
 
-// The path that stands for standard input or output; a file of this name is "./-".
+// Whether `path` is "-", standard input or output. A file of that name is "./-".
 inline bool is_standard_stream(const std::filesystem::path& path) { return path == "-"; }
 
-// How messages call what is read: "'corpus.txt'", "standard input".
+// Whether `path` is standard input by any name: "-", /dev/stdin, /dev/fd/0.
+bool names_standard_input(const std::filesystem::path& path);
+
+// Name of an input in messages: "'corpus.txt'", "standard input".
 std::string name_of_input(const std::filesystem::path& path);
 
-// Reads a file, pipe or device, or standard input where `path` is "-", to its end. UserError: missing, unreadable, a
-// folder, a disk; a named pipe that no process writes to; a device that gives more than kMostOfADevice, as /dev/zero
-// would for ever.
+// Reads a file, a pipe, a device, or standard input ("-") to its end. UserError: missing, unreadable, a folder, a disk,
+// a named pipe without a writer, a device that gives more than kMostOfADevice (as /dev/zero does).
 class FileReader {
  public:
   static constexpr std::size_t kMostOfADevice = std::size_t{64} << 20;
@@ -35,7 +37,7 @@ class FileReader {
   FileReader& operator=(const FileReader&) = delete;
   ~FileReader();
 
-  // The next bytes, some of them at least; 0: the end.
+  // Reads at least one byte; returns how many, 0 at the end.
   std::size_t read(std::span<char> to);
 
  private:
@@ -46,13 +48,13 @@ class FileReader {
   int descriptor_;
   bool is_standard_input_, is_named_pipe_ = false, is_device_ = false;
   std::size_t bytes_read_ = 0;
-  std::int64_t notices_ = 0;  // of the wait under way
+  std::int64_t notices_ = 0;  // of the current wait
 };
 
-// The whole content of `path`. UserError as FileReader.
+// Whole content of `path`. UserError as FileReader's.
 std::string read_file(const std::filesystem::path& path, InputPatience patience = {});
 
-// A read-only memory map of a whole file; an empty file maps to an empty span. Movable.
+// Read-only memory map of a whole file. An empty file maps to an empty span. Movable.
 class MappedFile {
  public:
   explicit MappedFile(const std::filesystem::path& path);  // UserError: missing, unreadable, not a regular file
@@ -63,8 +65,7 @@ class MappedFile {
   std::span<const std::byte> bytes() const { return bytes_; }
   std::string_view text() const { return {reinterpret_cast<const char*>(bytes_.data()), bytes_.size()}; }
   const std::filesystem::path& path() const { return path_; }
-  // The pages in [begin, end) need not stay in this process' memory: who reads a large file once, from its beginning to
-  // its end, takes little then. They can be read again.
+  // Drops the pages in [begin, end) from the process's memory, for reading a large file once. They can be read again.
   void release(std::size_t begin, std::size_t end) const;
 
  private:
@@ -72,17 +73,17 @@ class MappedFile {
   std::span<const std::byte> bytes_;
 };
 
-// Writes to `path` + ".partial" and renames it onto `path` in commit(); without commit() nothing is left behind, unless
-// it is to be gone on with. A symbolic link stays, and what it leads to is replaced so. A device or pipe is no file
-// that could be replaced: it is written to, as the bytes come, and so is standard output, "-". Every failure (full
-// disk, no permission, missing folder, a pipe that no process reads) is an EnvironmentError that names the file and the
-// cause; a full disk is a NoSpaceError, a reader that is gone OutputClosed.
+// Writes to `path` + ".partial" and renames it onto `path` in commit(). Without commit() the partial file is deleted,
+// unless keep_partial() says otherwise. A symbolic link stays, and its target is replaced. Devices, pipes and standard
+// output ("-") cannot be replaced: they get the bytes as they come. Every failure (full disk, no permission, missing
+// folder, a pipe without a reader) is an EnvironmentError that names the file and the cause. A full disk is a
+// NoSpaceError, a reader that has ended OutputClosed.
 //
-// One writes at a time, where the file system has locks: another waits a moment, then there is an EnvironmentError. Who
-// works long for a file keeps others away from it meanwhile (output_lock.h).
+// Where the file system has locks, one process writes at a time. Another waits two seconds, then throws an
+// EnvironmentError. Long commands use an OutputLock (output_lock.h) too.
 class AtomicFile {
  public:
-  // `kept`: goes on behind the first bytes of what an earlier one has left behind; there are as many.
+  // `kept`: goes on after this many bytes of the partial file, which has at least as many.
   explicit AtomicFile(std::filesystem::path path, std::uint64_t kept = 0);
   AtomicFile(const AtomicFile&) = delete;
   AtomicFile& operator=(const AtomicFile&) = delete;
@@ -90,39 +91,39 @@ class AtomicFile {
 
   void write(std::span<const std::byte> bytes);
   void write(std::string_view text) { write(std::as_bytes(std::span(text.data(), text.size()))); }
-  // Any span of plain values, in this machine's (little-endian) byte order.
+  // Writes a span of plain values in this machine's (little-endian) byte order.
   template <class T>
   void write_values(std::span<const T> values) {
     write(std::as_bytes(values));
   }
-  std::uint64_t bytes_written() const { return bytes_written_; }  // with those kept
-  // From now on (or not) what is written stays where it is without commit().
-  void leave_behind(bool leaves) { leaves_ = leaves; }
-  // The file that a `path` with its links leads to, and where it is until commit(); both are empty for a `path` that is
-  // no file to replace.
+  std::uint64_t bytes_written() const { return bytes_written_; }  // including `kept`
+  // Keeps the partial file at the end without commit(), or not.
+  void keep_partial(bool keeps) { keeps_partial_ = keeps; }
+  // File that `path` leads to through its links, and its partial file. Both are empty where `path` is no file to
+  // replace.
   static std::filesystem::path target_of(const std::filesystem::path& path);
   static std::filesystem::path partial_of(const std::filesystem::path& path);
-  void sync();    // all that was written so far is on the disk (fsync): a full disk shows here at the latest
+  void sync();    // brings all bytes so far to the disk (fsync), where a full disk shows at the latest
   void commit();  // sync, then rename
 
  private:
   void open_partial();
   void flush();
-  std::filesystem::path path_, partial_;  // no partial_: path_ itself is written to
+  std::filesystem::path path_, partial_;  // empty partial_: path_ itself is written
   std::string buffer_;
   std::uint64_t bytes_written_ = 0;
   int descriptor_ = -1;
-  bool committed_ = false, leaves_ = false;
+  bool committed_ = false, keeps_partial_ = false;
 };
 
-// What helps where a write failed with this errno, as part of a message: "free some space", "check its permissions".
+// Remedy of a failed write with this errno, for messages: "free some space", "check its permissions".
 std::string_view remedy_of_write_error(int error);
 
-// Opens what may be a pipe, with further flags of open(2): writing then waits for its reader, opening does not.
-// EnvironmentError as AtomicFile's. The caller closes it.
+// Opens a file or pipe for writing, with more flags of open(2). Opening does not wait for a pipe's reader, writing
+// does. EnvironmentError as AtomicFile's. The caller closes it.
 int open_for_writing(const std::filesystem::path& path, int flags);
 
-// What writing to `path` failed of (an errno), as the error of its kind.
+// Throws the error of a write to `path` that failed with this errno.
 [[noreturn]] void throw_write_error(const std::filesystem::path& path, int error);
 
 void write_file_atomically(const std::filesystem::path& path, std::string_view content);

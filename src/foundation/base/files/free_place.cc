@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// Of processes on several hosts the others may not see the folder that the first one writes to.
+// The first process writes. Processes on other hosts may not see its folder.
 bool is_later_process_of_a_job() {
   const std::array variables = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "SLURM_PROCID", "RANK"};
   for (const char* const variable : variables) {
@@ -34,7 +34,7 @@ void require_free(std::span<const fs::path> files, bool overwrite) {
     if (overwrite || file.empty() || is_standard_stream(file)) continue;
     if (!fs::is_regular_file(file, missing)) continue;
     throw_user_error(
-        "'{}' is there already, and nothing is overwritten unasked; name another place, or add --overwrite",
+        "'{}' is there already, and nothing is overwritten unasked; choose another name, or add --overwrite",
         file.string());
   }
 }
@@ -64,7 +64,7 @@ void require_writable(const fs::path& file) {
   try {
     const AtomicFile unwritten(file);
   } catch (const NoSpaceError&) {
-    // What is written in the end may find room.
+    // There may be space by the time of the result.
   }
 }
 
@@ -75,7 +75,7 @@ void require_replaceable(const fs::path& file, std::string_view kind, std::strin
     std::string there(beginning.size(), '\0');
     std::ifstream(file, std::ios::binary).read(there.data(), static_cast<std::streamsize>(there.size()));
     if (there != beginning) {
-      throw_user_error("'{}' is there already and is no {}; name another place, or move it away", file.string(), kind);
+      throw_user_error("'{}' is there already and is no {}; choose another name, or move it away", file.string(), kind);
     }
   }
   require_writable(file);

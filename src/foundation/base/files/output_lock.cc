@@ -12,7 +12,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The same for all names of a place; empty where there is nothing to lock.
+// Lock file of `out`, the same for all names of a place; empty where there is nothing to lock.
 fs::path lock_file_of(const fs::path& out) {
   const fs::path target = AtomicFile::target_of(out);
   std::error_code error;
@@ -28,9 +28,9 @@ OutputLock::OutputLock(const fs::path& out) {
   try {
     lock_ = std::make_unique<SaveLock>(
         LockedPlace{.place = out, .file = file, .does = "writes", .another = "another place"},
-        SaveLockSettings{.notice = [](const std::string& text) { tell_user(text); }});
+        SaveLockSettings{.notice = [](const std::string& text) { report_to_user(text); }});
   } catch (const EnvironmentError&) {
-    // No file can be made beside the output, so it cannot be made either; whoever writes it knows how to say so.
+    // The output cannot be written either. Writing it throws a better message.
   }
 }
 

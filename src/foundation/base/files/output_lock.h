@@ -1,4 +1,4 @@
-// One command at a time writes an output: two would write into one file, and each would report the other's.
+// Lock of an output: one command at a time writes it.
 #pragma once
 
 #include <filesystem>
@@ -8,14 +8,14 @@
 
 namespace teratron {
 
-// Held from before an output is opened until it has its name.
+// Held from before an output is opened until it has its final name.
 class OutputLock {
  public:
-  static constexpr std::string_view kSuffix = ".teratron.lock";  // of the lock's file, which lies beside the output
+  static constexpr std::string_view kSuffix = ".teratron.lock";  // name of the lock's file, beside the output
 
-  // `out`: a file, a folder, or the PREFIX of several files; all names of one place have the same lock. Standard
-  // output, pipes and devices have none, and so has a place where no file can be made: whoever writes there says why.
-  // UserError: another command holds the lock.
+  // `out`: a file, a folder, or the PREFIX of several files. All names of one place have the same lock. Standard
+  // output, pipes and devices have none, nor have folders in which no file can be made: writing there fails with a
+  // message of its own. UserError: another command holds the lock.
   explicit OutputLock(const std::filesystem::path& out);
 
  private:

@@ -16,7 +16,7 @@
 namespace teratron {
 namespace {
 
-// A corpus of many shards may have more files than a process may open at first; the system allows more to who asks.
+// Raises the soft limit to the hard one: a corpus of many shards may need more files than the soft limit allows.
 bool raise_limit_of_open_files() {
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= limit.rlim_max) return false;
@@ -24,7 +24,7 @@ bool raise_limit_of_open_files() {
   return ::setrlimit(RLIMIT_NOFILE, &limit) == 0;
 }
 
-// O_NONBLOCK: opening a pipe waits for nobody.
+// O_NONBLOCK: opening a pipe does not wait for its writer.
 int open_descriptor(const std::filesystem::path& path) {
   const auto open = [&] { return ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK); };
   const int descriptor = open();
@@ -37,7 +37,7 @@ bool is_same_time(const timespec& a, const timespec& b) { return a.tv_sec == b.t
 
 // A writer can set the time of the last modification back, but not that of the last change of the inode.
 struct RandomAccessFile::Seen {
-  std::mutex mutex;  // held while the content is compared, so that other readers wait for the result
+  std::mutex mutex;  // held while the content is compared: other readers wait for the result
   timespec modified{}, changed{};
 };
 
@@ -118,7 +118,7 @@ void RandomAccessFile::require_unchanged(const std::function<std::string()>& con
   if (const std::string fault = content_fault(); !fault.empty()) {
     throw_environment_error("'{}' was changed while it was read: {}", path_.string(), fault);
   }
-  seen_->modified = status.st_mtim;  // of before the comparison: what is written meanwhile is another change
+  seen_->modified = status.st_mtim;  // read before the comparison: a write during it is another change
   seen_->changed = status.st_ctim;
 }
 

@@ -1,5 +1,5 @@
-// A file that is read at any place while others may change it. A memory map would end the process by SIGBUS where the
-// file is cut short or its disk fails; these reads are errors that name the file, the place and the cause.
+// File with reads at any offset while others may change it. A memory map would end the process by SIGBUS where the file
+// is truncated or its disk fails. These reads throw errors with the file, the offset and the cause.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 
 namespace teratron {
 
-// Keeps the file open, so that it may be removed or replaced meanwhile. Movable; safe to read from many threads.
+// Keeps the file open: it may be removed or replaced meanwhile. Movable. Threads may read at the same time.
 class RandomAccessFile {
  public:
   explicit RandomAccessFile(const std::filesystem::path& path);  // UserError: missing, unreadable, not a regular file
@@ -21,14 +21,15 @@ class RandomAccessFile {
   ~RandomAccessFile();
 
   const std::filesystem::path& path() const { return path_; }
-  std::uint64_t size() const { return size_; }             // bytes, when it was opened
-  bool is_named(const std::filesystem::path& path) const;  // whether `path` leads to this very file
-  // The bytes from `offset` on; they lie within size(). EnvironmentError: the disk fails, or the file is shorter now.
+  std::uint64_t size() const { return size_; }             // bytes when it was opened
+  bool is_named(const std::filesystem::path& path) const;  // whether `path` leads to this file
+  // Reads the bytes from `offset` on, which lie within size(). EnvironmentError: the disk fails, or the file is shorter
+  // now.
   void read(std::uint64_t offset, std::span<std::byte> out) const;
-  // Called after a read, it vouches for what was read. EnvironmentError where the file has another size than when it
-  // was opened. Where its times say that it may have been written to since, `content_fault` looks at its content, once
-  // for each such change, and returns what differs: an EnvironmentError with that text. Nothing differs after a
-  // `touch`, a new owner or a new name: then the change is noted, and the file is as good as before.
+  // Checks, after a read, that the file has not changed. EnvironmentError: its size differs from when it was opened.
+  // Where its times say that it may have been written to, `content_fault` compares its content, once for each such
+  // change, and returns the difference, which becomes an EnvironmentError. It returns "" after a `touch`, a new owner
+  // or a new name; then the new times are recorded.
   void require_unchanged(const std::function<std::string()>& content_fault) const;
 
  private:
@@ -36,7 +37,7 @@ class RandomAccessFile {
   int descriptor_ = -1;
   std::uint64_t size_ = 0;
   struct Seen;
-  std::unique_ptr<Seen> seen_;  // the times of the content that is vouched for
+  std::unique_ptr<Seen> seen_;  // times of the content that was checked last
 };
 
 }  // namespace teratron

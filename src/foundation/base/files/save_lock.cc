@@ -7,11 +7,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
+#include <csignal>
 #include <cstring>
 #include <nlohmann/json.hpp>
+#include <thread>
 #include <utility>
 
 #include "base/error.h"
@@ -34,26 +36,15 @@ std::string user_of_this_process() {
   return found != nullptr ? entry.pw_name : fmt::format("user {}", ::geteuid());
 }
 
-// Of a short file, as another host may have written it just now: opening it anew asks the server. Empty: nothing there.
-struct LockFile {
-  std::string text;
-  timespec touched{};
-};
-
-LockFile read_lock_file(const std::filesystem::path& path) {
-  LockFile file;
+// Text of a lock's file; empty where there is none. Opening it anew asks the server of a network file system.
+std::string read_lock_file(const std::filesystem::path& path) {
   const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
-  if (descriptor < 0) return file;
+  if (descriptor < 0) return "";
   std::array<char, 4096> buffer{};
   const ssize_t got = ::read(descriptor, buffer.data(), buffer.size());
-  if (got > 0) file.text.assign(buffer.data(), static_cast<std::size_t>(got));
-  struct stat status {};
-  if (::fstat(descriptor, &status) == 0) file.touched = status.st_mtim;
   ::close(descriptor);
-  return file;
+  return got > 0 ? std::string(buffer.data(), static_cast<std::size_t>(got)) : "";
 }
-
-bool is_same(const timespec& a, const timespec& b) { return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec; }
 
 }  // namespace
 
@@ -62,16 +53,13 @@ SaveLock::SaveLock(LockedPlace place, SaveLockSettings settings)
   try {
     while (!open()) {
     }
-    is_ours_ = has_locks_;
-    look_for_unlocked_owner();
     is_ours_ = true;
     write_owner();
-    toucher_ = std::thread([this] { touch(); });
-  } catch (const UserError&) {  // it is another's
+  } catch (const UserError&) {  // another run's
     ::close(descriptor_);
     throw;
   } catch (...) {
-    // The file may be empty or half written; it is deleted before the lock goes, as at an orderly end.
+    // The file may be empty or half written. It is deleted before the lock is released, as at an orderly end.
     if (is_ours_ && is_still_there()) ::unlink(file_.c_str());
     if (descriptor_ >= 0) ::close(descriptor_);
     throw;
@@ -79,17 +67,11 @@ SaveLock::SaveLock(LockedPlace place, SaveLockSettings settings)
 }
 
 SaveLock::~SaveLock() {
-  {
-    const std::lock_guard lock(mutex_);
-    ends_ = true;
-  }
-  changed_.notify_all();
-  toucher_.join();
-  if (is_still_there()) ::unlink(file_.c_str());  // before the lock goes: no other process can hold it yet
+  if (is_still_there()) ::unlink(file_.c_str());  // before the lock is released: no other process can hold it yet
   ::close(descriptor_);
 }
 
-// False where the file was deleted between our two looks at it: try again.
+// Opens and locks the file. Returns false where the file was deleted meanwhile: try again.
 bool SaveLock::open() {
   if (descriptor_ >= 0) ::close(std::exchange(descriptor_, -1));
   require_file();
@@ -108,19 +90,25 @@ bool SaveLock::open() {
   do {
     result = settings_.lock ? settings_.lock(descriptor_) : ::flock(descriptor_, LOCK_EX | LOCK_NB);
   } while (result != 0 && errno == EINTR);
-  if (result != 0 && errno == EWOULDBLOCK) refuse();
-  has_locks_ = result == 0;
+  has_locks_ = result == 0 || errno == EWOULDBLOCK;
+  if (result != 0 && has_locks_) refuse();
   if (!is_still_there()) return false;
+  if (!has_locks_) {
+    const std::string text = read_lock_file(file_);
+    const Owner owner = owner_in(text);
+    const bool has_ended = owner.host == host_of_this_process() && owner.process > 0 &&
+                           ::kill(static_cast<pid_t>(owner.process), 0) != 0 && errno == ESRCH;
+    if (!text.empty() && !has_ended) refuse();
+  }
   if (!is_of_another_user) return true;
-  if (!has_locks_ && is_touched()) refuse();
   if (::unlink(file_.c_str()) != 0 && errno != ENOENT) {
     throw_environment_error("cannot delete '{}', which {} left there: {}; delete it or choose {}", file_.string(),
-                            owner_in(read_lock_file(file_).text).user, std::strerror(errno), place_.another);
+                            owner_in(read_lock_file(file_)).user, std::strerror(errno), place_.another);
   }
   return false;
 }
 
-// Anything else of this name is not ours to write to: least of all what a link leads to.
+// Refuses anything else of this name: writing must not follow a link.
 void SaveLock::require_file() const {
   struct stat status {};
   if (::lstat(file_.c_str(), &status) != 0 || S_ISREG(status.st_mode)) return;
@@ -139,27 +127,6 @@ bool SaveLock::is_still_there() const {
          opened.st_dev == named.st_dev;
 }
 
-bool SaveLock::is_touched() const {
-  const timespec before = read_lock_file(file_).touched;
-  const auto end = std::chrono::steady_clock::now() + settings_.silence;
-  while (std::chrono::steady_clock::now() < end) {
-    std::this_thread::sleep_for(std::min(settings_.touch_interval, settings_.silence) / 4);
-    if (!is_same(read_lock_file(file_).touched, before)) return true;
-  }
-  return false;
-}
-
-// What an orderly end would have deleted is there.
-void SaveLock::look_for_unlocked_owner() {
-  const std::string text = read_lock_file(file_).text;
-  if (text.empty()) return;
-  const Owner owner = owner_in(text);
-  if (has_locks_ && owner.host == host_of_this_process()) return;  // the lock was free, so its holder is gone
-  settings_.notice(fmt::format("'{}' was left by a run on {}: looking whether it still runs", file_.string(),
-                               owner.host.empty() ? "another host" : owner.host));
-  if (is_touched()) refuse();
-}
-
 void SaveLock::write_owner() {
   const std::string text = own_text();
   const auto size = static_cast<ssize_t>(text.size());
@@ -171,25 +138,20 @@ void SaveLock::write_owner() {
   if (has_locks_) return;
   settings_.notice(fmt::format("the file system of '{}' has no locks; only '{}' keeps a second run from writing there",
                                place_.place.string(), file_.filename().string()));
-  // Of two runs that began at once, the one whose text stands goes on.
-  std::this_thread::sleep_for(settings_.touch_interval / 4);
-  if (read_lock_file(file_).text != text) refuse();
-}
-
-void SaveLock::touch() {
-  std::unique_lock lock(mutex_);
-  while (!changed_.wait_for(lock, settings_.touch_interval, [this] { return ends_; })) {
-    ::futimens(descriptor_, nullptr);
-  }
+  // Two runs may begin at once; the later writer goes on.
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  if (read_lock_file(file_) != text) refuse();
 }
 
 void SaveLock::refuse() const {
-  const Owner owner = owner_in(read_lock_file(file_).text);
+  const Owner owner = owner_in(read_lock_file(file_));
   const std::string who = owner.host.empty() ? "another run"
                                              : fmt::format("a run of {} on {} (process {}, begun {})", owner.user,
                                                            owner.host, owner.process, owner.since);
-  throw_user_error("{} {} '{}' already; wait for its end, end it, or choose {}", who, place_.does,
-                   place_.place.string(), place_.another);
+  const std::string left =
+      has_locks_ ? "" : fmt::format("; if it has ended, delete '{}', which it could not", file_.string());
+  throw_user_error("{} {} '{}' already; wait for its end, end it, or choose {}{}", who, place_.does,
+                   place_.place.string(), place_.another, left);
 }
 
 SaveLock::Owner SaveLock::owner_in(const std::string& text) {

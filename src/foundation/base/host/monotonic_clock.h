@@ -1,11 +1,11 @@
-// Seconds of the host's clocks.
+// Clocks of the host, in seconds.
 #pragma once
 
 #include <chrono>
 
 namespace teratron {
 
-// Seconds of the monotonic clock, which all processes of the host share.
+// Monotonic clock, the same in all processes of the host.
 inline double monotonic_seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }

@@ -1,4 +1,4 @@
-// A shared library that is loaded when it is first needed, so that programs start on machines that lack it.
+// Shared library, loaded at its first use: programs start on machines that lack it.
 #pragma once
 
 #include <filesystem>
@@ -8,17 +8,17 @@
 
 namespace teratron {
 
-// Where the loader looks for this program's libraries: what it was linked with as its path (-rpath), LD_LIBRARY_PATH,
-// and the system's folders. Not all of them need exist.
+// Folders in which the loader looks for this program's libraries: its -rpath, LD_LIBRARY_PATH, the system's. They need
+// not exist.
 std::vector<std::filesystem::path> library_folders();
 
 class SharedLibrary {
  public:
-  // Loads the first of `names` (as dlopen takes them) that can be loaded. It is never unloaded: threads of its own and
-  // the driver may still use it. EnvironmentError with dlopen's reason for each name, and `advice`.
+  // Loads the first of `names` (as dlopen takes them) that can be loaded. It is never unloaded: its threads and the
+  // driver may still use it. EnvironmentError: none can; with dlopen's reason for each, and `advice`.
   SharedLibrary(std::string title, std::initializer_list<const char*> names, const std::string& advice);
 
-  // EnvironmentError if it has no such function.
+  // Finds a function. EnvironmentError: the library has none of that name.
   template <class Function>
   void find(const char* name, Function& function) const {
     function = reinterpret_cast<Function>(address_of(name));

@@ -10,7 +10,7 @@
 namespace teratron {
 namespace {
 
-// Not SIG_IGN, which programs that this one starts would inherit.
+// Used instead of SIG_IGN, which child processes would inherit.
 void let_the_write_fail(int) {}
 
 }  // namespace
@@ -18,7 +18,7 @@ void let_the_write_fail(int) {}
 void open_closed_standard_streams() {
   for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (::fcntl(descriptor, F_GETFD) >= 0) continue;
-    // The lowest free number is the one that open() gives.
+    // open() returns the lowest free number, which is this one.
     (void)!::open("/dev/null", descriptor == STDIN_FILENO ? O_WRONLY : O_RDONLY);
   }
 }
@@ -34,8 +34,8 @@ void make_failed_writes_errors() {
   }
 }
 
-void tell_user(std::string_view line) {
-  // At one go: standard error has no buffer, and lines of several threads would mix.
+void report_to_user(std::string_view line) {
+  // One write: standard error has no buffer, and lines of several threads would mix.
   const std::string text = std::string(line) + "\n";
   std::fwrite(text.data(), 1, text.size(), stderr);
 }

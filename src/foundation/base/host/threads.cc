@@ -12,36 +12,35 @@
 #include <system_error>
 #include <thread>
 
-#include "base/host/helper_judge.h"
 #include "base/host/monotonic_clock.h"
-#include "base/host/processors.h"
+#include "base/host/resources.h"
 
 namespace teratron {
 namespace {
 
 using tbb::global_control;
 
-// oneTBB makes no more threads than it thinks the machine has, unless this allows them.
+// Lets oneTBB make more threads than it counts processors.
 void allow_threads(int threads) {
   static std::mutex mutex;
   static std::unique_ptr<global_control> control;
   const std::lock_guard lock(mutex);
   const auto wanted = static_cast<std::size_t>(threads);
   if (wanted <= global_control::active_value(global_control::max_allowed_parallelism)) return;
-  control.reset();  // of two, the smaller one would count
+  control.reset();  // of two controls the smaller counts
   control = std::make_unique<global_control>(global_control::max_allowed_parallelism, wanted);
 }
 
-// What a thread that starts loops has: a number of threads, and from its first loop on a place where they meet.
+// State of a thread that starts loops. Its arena is made by the first loop.
 struct Team {
   int threads = usual_threads();
   std::optional<tbb::task_arena> arena;
-  HelperJudge judge;
+  ContentionGuard guard;
 };
 thread_local Team team;
 thread_local bool is_in_loop = false;
 
-// Marks the thread as one of a loop's, for as long as it is.
+// Marks its thread as one that runs a loop's task.
 class InLoop {
  public:
   InLoop() : before_(is_in_loop) { is_in_loop = true; }
@@ -70,10 +69,10 @@ bool is_lack_of_threads(const std::exception& error) {
   return std::string_view(error.what()).starts_with("pthread_create has failed");  // oneTBB's, a std::runtime_error
 }
 
-void for_each_chunk_in_parallel(std::int64_t chunks, const std::function<void(std::int64_t)>& chunk) {
+void run_in_parallel(std::int64_t tasks, const std::function<void(std::int64_t)>& task) {
   const double began = team.threads > 1 && !is_in_loop ? monotonic_seconds() : 0;
-  if (chunks <= 1 || team.threads == 1 || is_in_loop || !team.judge.has_helpers(began)) {
-    for (std::int64_t i = 0; i < chunks; ++i) chunk(i);
+  if (tasks <= 1 || team.threads == 1 || is_in_loop || !team.guard.has_helpers(began)) {
+    for (std::int64_t i = 0; i < tasks; ++i) task(i);
     return;
   }
   if (!team.arena) {
@@ -85,11 +84,11 @@ void for_each_chunk_in_parallel(std::int64_t chunks, const std::function<void(st
   double own_end = began;
   team.arena->execute([&] {
     tbb::parallel_for(
-        std::int64_t{0}, chunks, std::int64_t{1},
+        std::int64_t{0}, tasks, std::int64_t{1},
         [&](std::int64_t i) {
           {
             const InLoop mark;
-            chunk(i);
+            task(i);
           }
           if (std::this_thread::get_id() != self) return;
           ++own;
@@ -97,9 +96,9 @@ void for_each_chunk_in_parallel(std::int64_t chunks, const std::function<void(st
         },
         tbb::simple_partitioner());
   });
-  if (own == 0) return;  // others were as quick: they help
-  const double alone = (own_end - began) * static_cast<double>(chunks) / static_cast<double>(own);
-  team.judge.note(began, monotonic_seconds(), alone);
+  if (own == 0) return;  // helpers did all of it
+  const double alone = (own_end - began) * static_cast<double>(tasks) / static_cast<double>(own);
+  team.guard.note(began, monotonic_seconds(), alone);
 }
 
 }  // namespace teratron

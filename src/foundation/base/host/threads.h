@@ -1,5 +1,5 @@
-// Threads of this rank: oneTBB behind a few calls. A thread that has nothing to do sleeps, and the thread that started
-// a loop goes on alone while others have no core: another busy process costs a share of the time, not all of it.
+// Threads of this rank, run by oneTBB. An idle thread sleeps. Where other processes take the cores, the thread that
+// starts a loop works alone, so that they cost a share of the time and not all of it.
 #pragma once
 
 #include <algorithm>
@@ -9,26 +9,47 @@
 
 namespace teratron {
 
-// How many threads a parallel_for started from the calling thread uses; every thread has a number of its own. At first
-// that of the environment variable OMP_NUM_THREADS where it is one, else usable_processors() (base/host/processors.h).
+// Threads that a parallel_for of the calling thread uses. Each thread has its own number, at first usual_threads()
+// (resources.h).
 int thread_count();
 void set_thread_count(int threads);  // at least 1
 
-// Whether an error says that the system gives no more threads, be it the standard library's or oneTBB's.
+// Whether an error of the standard library or of oneTBB says that the system gives no more threads.
 bool is_lack_of_threads(const std::exception& error);
 
-// Calls chunk(i) for 0 <= i < chunks on the threads of the calling thread. One after another where it has one thread,
-// or is itself in such a call.
-void for_each_chunk_in_parallel(std::int64_t chunks, const std::function<void(std::int64_t)>& chunk);
+// Calls task(i) for 0 <= i < tasks on the threads of the calling thread; one after another where it has one thread or
+// is itself in such a call.
+void run_in_parallel(std::int64_t tasks, const std::function<void(std::int64_t)>& task);
 
-// Calls body(begin, end) for consecutive ranges that cover [0, count), each a multiple of `grain` long except the
-// last. Ranges are handed out as threads become free, so body must not depend on which thread runs it; results stay
-// bitwise repeatable as long as every output element is written by exactly one range. Exceptions thrown by body are
-// rethrown here.
+// Calls body(begin, end) for consecutive ranges of [0, count), each `grain` long except the last. Threads take ranges
+// as they become free, so `body` may not depend on its thread. Results repeat bit for bit if each output element is
+// written by one range. Exceptions of `body` are rethrown.
 template <class Body>
 void parallel_for(std::int64_t count, std::int64_t grain, const Body& body) {
-  for_each_chunk_in_parallel((count + grain - 1) / grain,
-                             [&](std::int64_t chunk) { body(chunk * grain, std::min(count, (chunk + 1) * grain)); });
+  run_in_parallel((count + grain - 1) / grain,
+                  [&](std::int64_t i) { body(i * grain, std::min(count, (i + 1) * grain)); });
 }
+
+// Decides whether a thread that starts loops uses its helpers. A helper that loses its core in a task delays the whole
+// loop for as long as another process keeps the core. Where loops with helpers take longer than they would alone, the
+// thread works alone for a while (bench/results/contention.md).
+class ContentionGuard {
+ public:
+  bool has_helpers(double now) const { return now >= alone_until_; }
+
+  // Records a loop: its beginning and end, and `alone`, the estimated seconds of its own thread for all of it.
+  void note(double began, double ended, double alone) {
+    with_helpers_ += ended - began;
+    alone_ += alone;
+    if (with_helpers_ < kWindow) return;
+    if (with_helpers_ > alone_) alone_until_ = ended + kRest * with_helpers_;
+    with_helpers_ = alone_ = 0;
+  }
+
+ private:
+  static constexpr double kWindow = 0.02;  // seconds of loops before a decision
+  static constexpr double kRest = 10;      // seconds alone per second of loops with helpers that did not help
+  double with_helpers_ = 0, alone_ = 0, alone_until_ = 0;
+};
 
 }  // namespace teratron

@@ -44,7 +44,7 @@ FieldList fields_of(ConvertOptions& o) {
   return list;
 }
 
-// Its files are copied as they are, and what cannot be used later is told now.
+// Checks a tokenizer before its files are copied as they are.
 void check_tokenizer(const std::filesystem::path& folder, std::int64_t vocab_size) {
   if (!holds_tokenizer(folder)) return;
   const auto refuse = [&](std::string_view why) {
@@ -66,7 +66,6 @@ std::uint64_t bytes_of_weights(const ModelConfig& model) {
   return static_cast<std::uint64_t>(model.parameters()) * sizeof(float);
 }
 
-// The folder that was written.
 std::filesystem::path to_hugging_face(const ConvertOptions& options) {
   const CheckpointInfo checkpoint = read_checkpoint_info(options.in);
   check_tokenizer(checkpoint.folder, checkpoint.model.vocab_size);
@@ -75,8 +74,8 @@ std::filesystem::path to_hugging_face(const ConvertOptions& options) {
                checkpoint.folder.string());
   }
   const std::uint64_t bytes = bytes_of_weights(checkpoint.model);
-  // Everything is compared with its checksum before the first byte is written, into a folder that was empty.
-  const LongTask told(doing(options), [&, compared = share_of_checksums(bytes)] {
+  // Half of the progress is comparing checksums, the other half writing to the new folder.
+  const LongTask progress(doing(options), [&, compared = share_of_checksums(bytes)] {
     const double written = static_cast<double>(bytes_of_folder(options.out)) / static_cast<double>(bytes);
     return (compared() + written) / 2;
   });
@@ -87,14 +86,14 @@ std::filesystem::path to_hugging_face(const ConvertOptions& options) {
 std::filesystem::path to_teratron(const ConvertOptions& options) {
   const HuggingFaceFolder source(options.in);
   check_tokenizer(options.in, source.model().vocab_size);
-  if (!source.drawn().empty()) tell_user(text_of_drawn(options.in, source.drawn()));
+  if (!source.drawn().empty()) report_to_user(text_of_drawn(options.in, source.drawn()));
   if (std::error_code error; std::filesystem::exists(options.in / "modules.json", error)) {
-    tell_user(fmt::format(
+    report_to_user(fmt::format(
         "warning: what modules.json in '{}' says of vectors does not go along; give `teratron embed` that folder, "
         "or --pooling, --normalize and --seq-length",
         options.in.string()));
   }
-  const LongTask told(doing(options), share_of_checksums(bytes_of_weights(source.model())));  // of what is written
+  const LongTask progress(doing(options), share_of_checksums(bytes_of_weights(source.model())));
   return import_from_hugging_face(options.in, options.out);
 }
 

@@ -1,4 +1,4 @@
-// teratron checkpoint info: which model a checkpoint holds and how far it was trained, from its checkpoint.json alone.
+// teratron checkpoint info: model and progress of a checkpoint, by its checkpoint.json alone.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

@@ -1,4 +1,4 @@
-// teratron checkpoint reshard: the same checkpoint in files of another size.
+// teratron checkpoint reshard: a copy of a checkpoint in files of another size.
 #include "checkpoint/native/reshard.h"
 
 #include <fmt/format.h>
@@ -33,7 +33,7 @@ FieldList fields_of(CheckpointReshardOptions& o) {
   list.add_positional(&o.to, "TO", "folder to write, with no checkpoint in it");
   list.add(
       "max-file-size", &o.max_file_size, "BYTES",
-      "of tensors in one file, a larger tensor alone in its own; 0: one file for the model, one for the optimizer");
+      "most bytes of tensors in a file; a larger tensor has its own; 0: one file for the model, one for the optimizer");
   add_json_field(list, o.json);
   return list;
 }
@@ -43,7 +43,7 @@ void run(const CheckpointReshardOptions& options) {
   const ReshardReport done = [&] {
     const std::uint64_t bytes = bytes_of_folder(find_checkpoint(options.from));
     const LongTask task(fmt::format("writing {} anew", readable_bytes(bytes)),
-                        share_of_checksums(2 * bytes));  // of what is read and of what is written
+                        share_of_checksums(2 * bytes));  // read and written
     return reshard_checkpoint(options.from, options.to, static_cast<std::uint64_t>(options.max_file_size));
   }();
   const nlohmann::ordered_json json = {{"folder", done.folder.string()},

@@ -1,4 +1,4 @@
-// teratron checkpoint verify: reads every byte of a checkpoint and compares it with the checksums.
+// teratron checkpoint verify: compares every byte of a checkpoint with its checksums.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

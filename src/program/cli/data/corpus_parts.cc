@@ -20,8 +20,8 @@ namespace teratron {
 
 namespace {
 
-// Whether a name is that of a file with documents, not the PREFIX of a corpus or one of its two files. Pipes are no
-// corpora: that they cannot be read twice, the reader tells.
+// Whether `source` is a file of documents, not the PREFIX of a corpus or one of its two files. Pipes count as files:
+// the reader refuses them with the reason.
 bool is_file_of_documents(const std::string& source) {
   std::error_code none;
   if (is_standard_stream(source) || std::filesystem::is_other(source, none)) return true;
@@ -42,26 +42,25 @@ Faults corpus_parts_faults(const std::vector<std::string>& sources, const std::f
   Faults faults;
   if (name_json_lines(sources)) {
     faults.add_if(!std::ranges::all_of(sources, is_file_of_documents),
-                  "some of what is read are JSON lines, some are not; name the one or the other");
+                  "some sources are JSON lines, some are not; name only one kind");
     for (const std::string& source : sources) {
       std::error_code error;
       faults.add_if(
           std::filesystem::is_regular_file(source, error) && content_of_file(source).kind == ContentKind::kText,
-          "'{}' is plain text, which is one document; name JSON lines, or a corpus that 'teratron data "
-          "tokenize' has made",
+          "'{}' is plain text, which is one document; name JSON lines, or a corpus made by 'teratron data "
+          "tokenize'",
           source);
     }
     if (!faults.empty()) return faults;
     faults.add_if(!out.empty() && !is_named_json_lines(out) && !is_standard_stream(out),
-                  "{} is '{}', and what is read are JSON lines; name a file that ends in .jsonl or .jsonl.zst",
+                  "{} is '{}', but the sources are JSON lines; name a file that ends in .jsonl or .jsonl.zst",
                   Flag{"out"}, out.string());
     return faults;
   }
   faults.add_if(!weights_of(sources).empty(),
-                "there is a weight among the corpora, which are read as they are; a corpus called 7 is ./7");
-  faults.add_if(is_standard_stream(out), "{} is two files, and standard output is one; name a place for them",
-                Flag{"out"});
-  faults.add_if(is_named_json_lines(out), "{} is '{}', and what is read is a tokenised corpus; name a PREFIX",
+                "the sources contain a weight, and corpora are read whole here; write a corpus called 7 as ./7");
+  faults.add_if(is_standard_stream(out), "{} is two files, and standard output is one; name a PREFIX", Flag{"out"});
+  faults.add_if(is_named_json_lines(out), "{} is '{}', but the source is a tokenised corpus; name a PREFIX",
                 Flag{"out"}, out.string());
   return faults;
 }
@@ -90,13 +89,14 @@ std::vector<std::filesystem::path> PartsSource::files_written_to(const std::file
 std::vector<CopiedCorpus> PartsSource::copy(const std::vector<std::filesystem::path>& outs,
                                             const std::vector<std::uint8_t>& parts, const std::string& doing) const {
   std::atomic<double> share{0};
-  const LongTask told(doing, [&] { return share.load(); });
+  const LongTask task(doing, [&] { return share.load(); });
   const auto progress = [&](double done) { share = done; };
   if (corpus_) return copy_documents(*corpus_, outs, parts, progress);
   const CopiedLines lines = copy_lines(files_, outs, parts, progress);
   if (lines.faulty > 0) {
-    tell_user(fmt::format("note: {} copied that other commands do not read as JSON objects; the first: {}",
-                          counted(lines.faulty, "line"), lines.first_fault));
+    report_to_user(
+        fmt::format("note: {} copied that other commands refuse, since they are no JSON objects; the first: {}",
+                    counted(lines.faulty, "line"), lines.first_fault));
   }
   std::vector<CopiedCorpus> copied;
   for (std::size_t i = 0; i < outs.size(); ++i) copied.push_back({.prefix = outs[i], .documents = lines.lines[i]});

@@ -1,5 +1,5 @@
-// What `data split` and `data sample` have in common: both take tokenised corpora (by PREFIX) or JSON lines (by file),
-// and write some of their documents to corpora of the same kind.
+// Common to `data split` and `data sample`: both read tokenised corpora (by PREFIX) or JSON lines (by file), and write
+// some of their documents to corpora of the same kind.
 #pragma once
 
 #include <cstdint>
@@ -15,17 +15,17 @@
 
 namespace teratron {
 
-// Whether `sources` name JSON lines: all of them do so or none, else it is a fault.
+// Whether `sources` name JSON lines. All of them do or none; corpus_parts_faults() refuses others.
 bool name_json_lines(const std::vector<std::string>& sources);
-// What is wrong with sources, and with a result `out` of them.
+// Faults of sources, and of a result `out` of them.
 Faults corpus_parts_faults(const std::vector<std::string>& sources, const std::filesystem::path& out);
 
 class PartsSource {
  public:
-  explicit PartsSource(const std::vector<std::string>& sources);  // of names without faults
+  explicit PartsSource(const std::vector<std::string>& sources);  // which have no faults
 
   std::int64_t documents() const { return documents_; }
-  std::int64_t tokens() const { return corpus_ ? corpus_->dataset->tokens() : 0; }  // 0: it is lines
+  std::int64_t tokens() const { return corpus_ ? corpus_->dataset->tokens() : 0; }  // 0 for lines
   SizeOfDocument size_in_tokens() const;
   std::vector<std::filesystem::path> files_written_to(const std::filesystem::path& out) const;
   // As copy_documents and copy_lines, with progress on standard error.
@@ -38,7 +38,7 @@ class PartsSource {
   std::int64_t documents_ = 0;
 };
 
-// "1,234 documents, 56,789 tokens: out", or "1,234 of 5,678 documents, ..."; without tokens where there are none.
+// "1,234 documents, 56,789 tokens: out", or "1,234 of 5,678 documents, ..."; without tokens if there are none.
 std::string line_of(const CopiedCorpus& copied, std::int64_t of_documents = 0);
 
 }  // namespace teratron

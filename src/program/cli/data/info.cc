@@ -1,4 +1,4 @@
-// teratron data info: what a tokenised corpus holds.
+// teratron data info: the contents of a tokenised corpus.
 #include <fmt/format.h>
 
 #include <atomic>
@@ -26,7 +26,7 @@ FieldList fields_of(DataInfoOptions& o) {
   return list;
 }
 
-// "u16"; of shards that differ "u16, i32".
+// "u16"; "u16, i32" if shards differ.
 std::string stored_as(const DatasetInfo& info) {
   std::string text;
   for (const TokenType type : info.token_types) text += fmt::format("{}{}", text.empty() ? "" : ", ", name_of(type));
@@ -56,7 +56,7 @@ std::string table_of(const DatasetInfo& info) {
     table.row({"its hash", info.sidecar->tokenizer.hash});
     table.row({"its tokens", readable_integer(info.sidecar->tokenizer.vocab_size)});
   } else {
-    table.row({"tokenizer", "not known"});
+    table.row({"tokenizer", "unknown"});
   }
   return table.text(0);
 }

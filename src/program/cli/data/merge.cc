@@ -8,6 +8,7 @@
 
 #include "base/files/free_place.h"
 #include "base/host/monotonic_clock.h"
+#include "base/host/resources.h"
 #include "cli/commands.h"
 #include "cli/data/corpus_parts.h"
 #include "cli/report.h"
@@ -15,7 +16,6 @@
 #include "console/readable.h"
 #include "data/indexed/corpus_copy.h"
 #include "data/indexed/corpus_sidecar.h"
-#include "telemetry/peak_memory.h"
 
 namespace teratron {
 namespace {
@@ -40,7 +40,7 @@ struct DataMergeOptions {
 FieldList fields_of(DataMergeOptions& o) {
   FieldList list;
   list.add_positional(&o.sources, "PREFIX",
-                      "a corpus is PREFIX.bin and PREFIX.idx; a pattern ('shard-*') is all of them");
+                      "a corpus is PREFIX.bin and PREFIX.idx; a pattern ('shard-*') names all that match");
   list.add("out", &o.out, "PREFIX", "writes PREFIX.bin, PREFIX.idx, and PREFIX.teratron.json where the corpora have it")
       .writes(FileContent::kOwn, corpus_files())
       .required = true;
@@ -55,10 +55,10 @@ void run(const DataMergeOptions& options) {
   require_other_places(source, std::array{options.out});
   require_free(files_of_corpus(options.out), options.overwrite);
   std::atomic<double> share{0};
-  std::optional<LongTask> told(std::in_place, "merging", [&] { return share.load(); });
+  std::optional<LongTask> task(std::in_place, "merging", [&] { return share.load(); });
   const CopiedCorpus copied =
       copy_documents(source, std::array{options.out}, {}, [&](double done) { share = done; }).front();
-  told.reset();
+  task.reset();
   const nlohmann::ordered_json json = {{"corpora", source.dataset->shards().size()},
                                        {"documents", copied.documents},
                                        {"sequences", copied.sequences},

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "base/host/monotonic_clock.h"
+#include "base/host/resources.h"
 #include "base/host/threads.h"
 #include "cli/commands.h"
 #include "cli/report.h"
@@ -13,7 +14,6 @@
 #include "console/long_task.h"
 #include "console/readable.h"
 #include "corpus/overlap/overlap.h"
-#include "telemetry/peak_memory.h"
 
 namespace teratron {
 namespace {
@@ -36,12 +36,13 @@ FieldList fields_of(DataOverlapOptions& o) {
   list.add_positional(&o.overlap.training, "FILE",
                       "the training set: .jsonl, text, folders, compressed or not; -: standard input");
   list.add("test", &o.overlap.test, "FILE", "the test set").required = true;
-  list.add("ngram", &o.overlap.ngram, "N", "words in a row that are looked for").between(1, 100);
-  list.add("false-positives", &o.overlap.false_positives, "X", "the Bloom filter's share of errors, at most");
-  list.add("exact", &o.overlap.exact, "", "no filter: keep the test set in memory, and count without errors");
+  list.add("ngram", &o.overlap.ngram, "N", "length of the n-grams in words").between(1, 100);
+  list.add("false-positives", &o.overlap.false_positives, "X", "highest share of errors of the Bloom filter");
+  list.add("exact", &o.overlap.exact, "", "count without errors: no filter, the test set in memory");
   add_text_format_fields(list, o.overlap.format, o.overlap.text_key);
-  list.add("test-json-key", &o.overlap.test_text_key, "KEY", "of the test set's text; empty: --json-key");
-  list.add("threads", &o.threads, "N", "0: one a core").between(0);
+  list.add("test-json-key", &o.overlap.test_text_key, "KEY",
+           "the text of the test set is under this key; empty: --json-key");
+  list.add("threads", &o.threads, "N", "0: one per core").between(0);
   add_json_field(list, o.json);
   return list;
 }
@@ -50,11 +51,11 @@ void run(const DataOverlapOptions& options) {
   if (options.threads > 0) set_thread_count(static_cast<int>(options.threads));
   const double start = monotonic_seconds();
   std::atomic<double> share{0};
-  std::optional<LongTask> told(std::in_place, "looking for the test set", [&] { return share.load(); });
+  std::optional<LongTask> task(std::in_place, "looking for the test set", [&] { return share.load(); });
   OverlapOptions overlap_options = options.overlap;
   overlap_options.progress = [&](double done) { share = done; };
   const OverlapCounts counts = overlap(overlap_options);
-  told.reset();
+  task.reset();
   const std::string method = options.overlap.exact
                                  ? "counted exactly"
                                  : fmt::format("by a Bloom filter of {}, too much by {:.3g} % at most on average",
@@ -84,7 +85,7 @@ void run(const DataOverlapOptions& options) {
 }  // namespace
 
 Command data_overlap_command() {
-  return make_command<DataOverlapOptions>("data overlap", "tells how much of a test set is in a training set", run);
+  return make_command<DataOverlapOptions>("data overlap", "measures how much of a test set is in a training set", run);
 }
 
 }  // namespace teratron

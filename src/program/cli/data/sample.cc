@@ -7,10 +7,10 @@
 #include "base/files/file.h"
 #include "base/files/free_place.h"
 #include "base/host/monotonic_clock.h"
+#include "base/host/resources.h"
 #include "cli/commands.h"
 #include "cli/data/corpus_parts.h"
 #include "cli/report.h"
-#include "telemetry/peak_memory.h"
 
 namespace teratron {
 namespace {
@@ -25,7 +25,7 @@ struct DataSampleOptions {
   Faults faults() const {
     Faults faults = corpus_parts_faults(sources, out);
     const int said = (documents > 0 ? 1 : 0) + (tokens > 0 ? 1 : 0) + (share != 0 ? 1 : 0);
-    faults.add_if(said != 1, "give one of {}, {} and {}: how large the sample is", Flag{"documents"}, Flag{"tokens"},
+    faults.add_if(said != 1, "give the size of the sample by one of {}, {} and {}", Flag{"documents"}, Flag{"tokens"},
                   Flag{"share"});
     faults.add_if(!(share >= 0 && share <= 1), "{} is a share, above 0 and at most 1", Flag{"share"});
     faults.add_if(tokens > 0 && name_json_lines(sources),
@@ -47,10 +47,10 @@ FieldList fields_of(DataSampleOptions& o) {
       .writes(FileContent::kOwn, corpus_or_lines())
       .required = true;
   add_overwrite_field(list, o.overwrite);
-  list.add("documents", &o.documents, "N", "so many documents").between(0);
-  list.add("tokens", &o.tokens, "N", "documents until there are so many tokens, or the first time more").between(0);
-  list.add("share", &o.share, "X", "this share of the documents");
-  list.add("seed", &o.seed, "N", "which documents are drawn").between(0);
+  list.add("documents", &o.documents, "N", "size of the sample in documents").between(0);
+  list.add("tokens", &o.tokens, "N", "draw documents until they have N tokens or more").between(0);
+  list.add("share", &o.share, "X", "size of the sample as a share of the documents");
+  list.add("seed", &o.seed, "N", "seed of the draw").between(0);
   add_json_field(list, o.json);
   return list;
 }
@@ -58,7 +58,7 @@ FieldList fields_of(DataSampleOptions& o) {
 std::vector<std::uint8_t> sample_of(const PartsSource& source, const DataSampleOptions& options) {
   const auto seed = static_cast<std::uint64_t>(options.seed);
   const auto require = [](std::int64_t wanted, std::int64_t there, std::string_view what) {
-    if (wanted > there) throw_user_error("{} {} are wanted, and there are {}; ask for fewer", wanted, what, there);
+    if (wanted > there) throw_user_error("the source has {2} {1}, fewer than the {0} asked for", wanted, what, there);
   };
   if (options.tokens > 0) {
     require(options.tokens, source.tokens(), "tokens");

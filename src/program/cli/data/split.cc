@@ -10,10 +10,10 @@
 #include "base/files/file.h"
 #include "base/files/free_place.h"
 #include "base/host/monotonic_clock.h"
+#include "base/host/resources.h"
 #include "cli/commands.h"
 #include "cli/data/corpus_parts.h"
 #include "cli/report.h"
-#include "telemetry/peak_memory.h"
 
 namespace teratron {
 namespace {
@@ -42,21 +42,20 @@ FieldList fields_of(DataSplitOptions& o) {
       "a tokenised corpus: PREFIX of PREFIX.bin and PREFIX.idx, or several; or files of JSON lines, which may "
       "be compressed");
   list.add("out", &o.out, "NAME",
-           "with a part's name behind it: NAME-train.bin and .idx; for JSON lines NAME ends in .jsonl or .jsonl.zst, "
-           "and "
-           "the part's name goes before that: NAME-train.jsonl")
+           "each part is NAME-part: NAME-train.bin and .idx; for JSON lines NAME ends in .jsonl or .jsonl.zst, and the "
+           "part's name comes before that: NAME-train.jsonl")
       .writes(FileContent::kOwn, corpus_or_lines())
       .required = true;
   add_overwrite_field(list, o.overwrite);
   list.add("parts", &o.parts, "NAME=SHARE", "train=0.98,valid=0.01,test=0.01; shares of their sum").required = true;
   list.add_choice("by", o.by, {{"documents", ShareUnit::kDocuments}, {"tokens", ShareUnit::kTokens}},
-                  "what shares are measured in; each part is off by one document at most");
-  list.add("seed", &o.seed, "N", "which documents are drawn for which part").between(0);
+                  "the unit of shares; each part is off by one document at most");
+  list.add("seed", &o.seed, "N", "seed of the draw").between(0);
   add_json_field(list, o.json);
   return list;
 }
 
-// Nothing where a word is not NAME=SHARE, or a name has other characters than file names are made of.
+// Nothing if a word is not NAME=SHARE, or NAME is no part of a file name.
 std::optional<NamedPart> part_in(std::string_view word) {
   const std::size_t sign = word.find('=');
   if (sign == 0 || sign == std::string_view::npos) return std::nullopt;
@@ -85,13 +84,15 @@ Faults DataSplitOptions::faults() const {
   faults.add_if(by == ShareUnit::kTokens && name_json_lines(sources),
                 "{} tokens needs a tokenised corpus, and these are JSON lines; leave it out, or tokenise first",
                 Flag{"by"});
-  faults.add_if(is_standard_stream(out), "{} is several files, and standard output is one; name a place for them",
-                Flag{"out"});
+  faults.add_if(is_standard_stream(out),
+                "{} is several files, and standard output is one; name a PREFIX or a .jsonl file", Flag{"out"});
   std::vector<std::string> names;
   for (const std::string& word : part_words(parts)) {
     const std::optional<NamedPart> part = part_in(word);
-    faults.add_if(!part, "{} has '{}' where NAME=SHARE is due, a share above 0: train=0.98,valid=0.01,test=0.01",
-                  Flag{"parts"}, word);
+    faults.add_if(
+        !part,
+        "{} contains '{}', which is not NAME=SHARE with a share above 0; for example train=0.98,valid=0.01,test=0.01",
+        Flag{"parts"}, word);
     if (!part) continue;
     faults.add_if(std::ranges::count(names, part->name) == 1, "{} names '{}' twice", Flag{"parts"}, part->name);
     names.push_back(part->name);
@@ -102,7 +103,7 @@ Faults DataSplitOptions::faults() const {
   return faults;
 }
 
-// The part's name goes before what says that a file has JSON lines.
+// The part's name comes before the ending of a file of JSON lines.
 std::filesystem::path path_of_part(const std::filesystem::path& out, const std::string& part, bool is_lines) {
   const std::string whole = out.string();
   const std::size_t stem = is_lines ? whole.rfind(".jsonl") : whole.size();
@@ -125,7 +126,7 @@ void run(const DataSplitOptions& options) {
                    options.by == ShareUnit::kTokens ? source.size_in_tokens() : SizeOfDocument{});
   for (std::size_t i = 0; i < named.size(); ++i) {
     if (std::ranges::find(parts, i) != parts.end()) continue;
-    throw_user_error("{} documents are too few: the part '{}' with the share {} would have none; give it a larger one",
+    throw_user_error("{} documents are too few: part '{}' with share {} would be empty; give it a larger share",
                      source.documents(), named[i].name, named[i].share);
   }
   std::vector<std::filesystem::path> written = {options.json};

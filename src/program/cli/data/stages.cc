@@ -9,6 +9,7 @@
 #include "base/files/file.h"
 #include "base/files/free_place.h"
 #include "base/host/monotonic_clock.h"
+#include "base/host/resources.h"
 #include "base/host/standard_streams.h"
 #include "base/host/threads.h"
 #include "cli/commands.h"
@@ -20,7 +21,6 @@
 #include "corpus/chain.h"
 #include "corpus/stream/stream_json.h"
 #include "runtime/end_signals.h"
-#include "telemetry/peak_memory.h"
 
 namespace teratron {
 namespace {
@@ -50,7 +50,7 @@ Faults StageCommandOptions::faults() const {
   return faults;
 }
 
-// The flags that the output depends on, but for those of stages.
+// The flags that the output depends on, without those of stages.
 void add_reading_fields(FieldList& list, StageCommandOptions& o) {
   o.chain.add_then_field(list);
   list.add("max-bad-share", &o.stream.max_bad_share, "X", "fail if more of the documents cannot be read");
@@ -62,27 +62,28 @@ FieldList fields_of(StageCommandOptions& o) {
   list.add_positional(&o.stream.files, "FILE",
                       "JSON lines and arrays have a document per object; plain text is one document; either may be "
                       "compressed (gzip, zstd). A folder: all .jsonl and .txt files below, sorted. -: standard input. "
-                      "Of extract: WARC files, pages of HTML, JSON lines with HTML in them");
+                      "extract reads WARC files, pages of HTML, and JSON lines with HTML in them");
   list.add("out", &o.stream.out, "FILE",
-           "what is kept, a line of JSON each; compressed if it ends in .zst; -: standard output")
+           "the documents that are kept, a line of JSON each; compressed if the name ends in .zst; -: standard output")
       .writes()
       .required = true;
   add_reading_fields(list, o);
-  list.add("dropped", &o.stream.dropped, "FILE", "what was dropped, a line of JSON each, with the stage and the reason")
+  list.add("dropped", &o.stream.dropped, "FILE",
+           "the documents that are dropped, a line of JSON each, with the stage and the reason")
       .writes();
   add_overwrite_field(list, o.overwrite);
-  list.add("threads", &o.threads, "N", "0: one a core; the output is the same for any number").between(0);
-  list.add("batch-bytes", &o.stream.batch_bytes, "N", "bytes of text that are in work at a time").between(1).role =
+  list.add("threads", &o.threads, "N", "0: one per core; the output is the same for any number").between(0);
+  list.add("batch-bytes", &o.stream.batch_bytes, "N", "bytes of text in work at a time").between(1).role =
       FieldRole::kHiddenFlag;
   list.add("journal-seconds", &o.stream.journal_seconds, "X",
-           "between two points that a killed run can go on from; 0: all")
+           "between two points from which a killed run can resume; 0: after each batch")
       .role = FieldRole::kHiddenFlag;
   add_json_field(list, o.json);
   o.chain.add_stage_fields(list);
   return list;
 }
 
-// The settings by which a run knows that it goes on with the same work, by flag.
+// The settings that must be unchanged for a run to resume, by flag.
 std::map<std::string, std::string> settings_by_flag(StageCommandOptions options) {
   FieldList list;
   add_reading_fields(list, options);
@@ -108,8 +109,7 @@ std::string text_of(const StreamCounts& counts, const std::filesystem::path& out
   }
   text += table.text();
   if (counts.bad > 0) {
-    text += fmt::format("{} left out that cannot be read; the first: {}\n", counted(counts.bad, "document"),
-                        counts.first_bad);
+    text += fmt::format("{} left out, unreadable; the first: {}\n", counted(counts.bad, "document"), counts.first_bad);
   }
   return text;
 }
@@ -121,26 +121,26 @@ void run(const StageCommandOptions& options) {
   StreamOptions stream = options.stream;
   const std::vector<std::unique_ptr<Stage>> stages = options.chain.make(stream);
   std::atomic<double> share{0};
-  std::optional<LongTask> told;
-  const auto tell_progress = [&] {
-    told.emplace(std::string(options.chain.first().doing), [&] { return share.load(); });
+  std::optional<LongTask> progress;
+  const auto show_progress = [&] {
+    progress.emplace(std::string(options.chain.first().doing), [&] { return share.load(); });
   };
-  tell_progress();
+  show_progress();
   stream.progress = [&](double done) { share = done; };
   stream.settings = settings_by_flag(options);
   stream.also_read = options.chain.files_read();
-  stream.tell = [&](std::string_view line) {
-    told.reset();  // a terminal has one line for it
-    tell_user(line);
-    tell_progress();
+  stream.report = [&](std::string_view line) {
+    progress.reset();  // a terminal has one line for it
+    report_to_user(line);
+    show_progress();
   };
   EndSignals signals(/*says=*/false);
-  if (can_go_on(stages, stream)) {
+  if (can_resume(stages, stream)) {
     signals.listen();
     stream.end_signal = EndSignals::came;
   }
   const StreamCounts counts = run_stages(stages, stream);
-  told.reset();
+  progress.reset();
   const double seconds = monotonic_seconds() - start;
   nlohmann::ordered_json json = json_of(counts, stages);
   json["seconds"] = seconds;

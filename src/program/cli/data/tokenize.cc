@@ -9,6 +9,7 @@
 #include "base/files/file.h"
 #include "base/files/free_place.h"
 #include "base/host/monotonic_clock.h"
+#include "base/host/resources.h"
 #include "base/host/threads.h"
 #include "cli/commands.h"
 #include "cli/report.h"
@@ -17,7 +18,6 @@
 #include "console/readable.h"
 #include "data/indexed/corpus_sidecar.h"
 #include "data/text/tokenize.h"
-#include "telemetry/peak_memory.h"
 
 namespace teratron {
 namespace {
@@ -33,8 +33,7 @@ struct DataTokenizeOptions {
 
   Faults faults() const {
     Faults faults;
-    faults.add_if(is_standard_stream(out), "{} is two files, and standard output is one; name a place for them",
-                  Flag{"out"});
+    faults.add_if(is_standard_stream(out), "{} is two files, and standard output is one; name a PREFIX", Flag{"out"});
     return faults;
   }
 };
@@ -56,10 +55,10 @@ FieldList fields_of(DataTokenizeOptions& o) {
                   {{"no", SentenceSplit::kNone},
                    {"punctuation", SentenceSplit::kPunctuation},
                    {"lines", SentenceSplit::kLines}},
-                  "a sequence a sentence, which BERT is trained on; punctuation, or nothing behind the flag: at the "
+                  "a sequence a sentence, for BERT; punctuation (the default of the bare flag): at the "
                   "marks that end sentences, of most scripts; lines: each line is one. Documents get no <|endoftext|>")
       .bare = "punctuation";
-  list.add("threads", &o.threads, "N", "0: one a core").between(0);
+  list.add("threads", &o.threads, "N", "0: one per core").between(0);
   add_json_field(list, o.json);
   return list;
 }
@@ -70,9 +69,9 @@ void run(const DataTokenizeOptions& options) {
   const double start = monotonic_seconds();
   const auto seconds = [&] { return monotonic_seconds() - start; };
   std::atomic<double> share{0};
-  std::optional<LongTask> told(std::in_place, "tokenising", [&] { return share.load(); });
+  std::optional<LongTask> task(std::in_place, "tokenising", [&] { return share.load(); });
   const auto show = [&](const TokenizeProgress& progress) {
-    // What comes through pipes, whose length is unknown, is not in the total.
+    // The total does not include pipes, whose length is unknown.
     if (progress.bytes_read > progress.bytes_total) return;
     share = static_cast<double>(progress.bytes_read) / static_cast<double>(progress.bytes_total);
   };
@@ -83,7 +82,7 @@ void run(const DataTokenizeOptions& options) {
                                                 .append_end_of_text = !options.no_append_eod,
                                                 .split = options.split,
                                                 .progress = show});
-  told.reset();
+  task.reset();
 
   std::string text = fmt::format(
       "{}, {} from {} in {}: {}\n", counted(counts.documents, "document"), counted(counts.tokens, "token"),
@@ -92,7 +91,7 @@ void run(const DataTokenizeOptions& options) {
     text += fmt::format("{} without text left out\n", counted(counts.empty_documents, "document"));
   }
   if (options.split != SentenceSplit::kNone) {
-    text += fmt::format("{} sentences; documents of a single one, of which BERT makes no pair: {}\n",
+    text += fmt::format("{} sentences; documents of a single one, which give BERT no pair: {}\n",
                         readable_integer(counts.sentences), readable_integer(counts.single_sentences));
   }
   const nlohmann::ordered_json json = {

@@ -21,7 +21,7 @@ struct DataVerifyOptions {
 FieldList fields_of(DataVerifyOptions& o) {
   FieldList list;
   list.add_positional(&o.prefix, "PREFIX", "the corpus is PREFIX.bin and PREFIX.idx");
-  list.add("tokenizer", &o.tokenizer, "DIR", "check too that this tokenizer has made it");
+  list.add("tokenizer", &o.tokenizer, "DIR", "also check that this tokenizer made it");
   add_json_field(list, o.json);
   return list;
 }

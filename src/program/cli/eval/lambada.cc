@@ -1,4 +1,4 @@
-// teratron eval lambada: how often a GPT-2 finds a passage's last word (eval/lambada.h).
+// teratron eval lambada: accuracy of a GPT-2 on the last words of passages (eval/lambada.h).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -73,10 +73,10 @@ void run(const EvalLambadaOptions& options) {
   launcher.run(options.layout.mesh(), to_toml(fields_of(shown)), [&](const Rank& rank) {
     const LoadedModel model = load_model(source, executor, options.backend, rank);
     std::atomic<double> share{0};
-    std::optional<LongTask> told;
-    if (rank.is_first()) told.emplace("finding last words", [&share] { return share.load(); });
+    std::optional<LongTask> progress;
+    if (rank.is_first()) progress.emplace("finding last words", [&share] { return share.load(); });
     const ClozeResult result = score_cloze(*model.model, examples.examples, [&](double done) { share = done; });
-    told.reset();
+    progress.reset();
     const std::vector<std::int64_t> peaks = rank.peak_memory(*model.backend);
     if (!rank.is_first()) return;
     nlohmann::ordered_json json = json_of(examples, result);

@@ -15,7 +15,7 @@
 #include "runtime/loaded_model.h"
 #include "runtime/ranks.h"
 #include "runtime/recorded_data.h"
-#include "settings/document_settings.h"
+#include "settings/sample_settings.h"
 #include "settings/split_settings.h"
 
 namespace teratron {
@@ -56,7 +56,7 @@ const CorpusPart& find_part(const std::vector<CorpusPart>& parts, const std::str
                    name);
 }
 
-// What all ranks of a process read.
+// Data that all ranks of a process share.
 struct EvaluationJob {
   const EvalLossOptions& options;
   WeightSource source;
@@ -64,7 +64,7 @@ struct EvaluationJob {
   std::shared_ptr<const IndexedDataset> dataset;
   SplitRule split_rule;
   std::vector<CorpusPart> parts;
-  DocumentOptions documents;  // as the checkpoint was trained
+  DocumentOptions documents;  // of the checkpoint's training
 };
 
 std::string table_row(const char* name, double loss, double bits_per_nat) {

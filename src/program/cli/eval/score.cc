@@ -1,4 +1,4 @@
-// teratron score TASK: predictions against a task's files, by its official scores.
+// teratron score TASK: official scores of predictions for a task's files.
 #include "cli/commands.h"
 #include "cli/report.h"
 #include "tasks/task_entry.h"

@@ -1,14 +1,18 @@
-// What the commands of `teratron eval` share: their common flags, and a live line while they score.
+// Flags and progress that the commands of `teratron eval` share.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
+#include <nlohmann/json.hpp>
+#include <span>
+#include <string>
 
 #include "eval/windows.h"
 #include "model/language_model.h"
 #include "runtime/backend_choice.h"
 #include "runtime/ranks.h"
 #include "settings/layout_settings.h"
+#include "tasks/task.h"
 
 namespace teratron {
 
@@ -21,10 +25,10 @@ struct EvaluationOptions {
   Faults faults() const;
 };
 
-// All flags but --load. items: what is evaluated, in the words of the help.
+// Adds all flags but --load. `items`: the evaluated things, for the help.
 void add_evaluation_fields(FieldList& list, EvaluationOptions& options, std::string_view items);
 
-// Of evaluations that score a text in windows.
+// Options of evaluations that score a text in windows.
 struct ScoringOptions : EvaluationOptions {
   std::int64_t stride = 0;
 
@@ -34,7 +38,11 @@ struct ScoringOptions : EvaluationOptions {
 
 void add_scoring_fields(FieldList& list, ScoringOptions& options, std::string stride_help);
 
-// Tells what is done and how long the rest will take, by the first rank alone.
+// Observer that shows progress on the first rank.
 ScoringObserver show_scoring(const Rank& rank);
+
+// Scores of a task for people and for scripts: "accuracy 71.20, f1 68.01".
+std::string text_of(std::span<const TaskScore> scores);
+nlohmann::ordered_json json_of(std::span<const TaskScore> scores);
 
 }  // namespace teratron

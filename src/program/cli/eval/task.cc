@@ -1,4 +1,4 @@
-// teratron eval TASK: how well a fine-tuned BERT does its task.
+// teratron eval TASK: scores of a fine-tuned BERT.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,7 +13,6 @@
 #include "base/host/monotonic_clock.h"
 #include "cli/commands.h"
 #include "cli/eval/scoring.h"
-#include "cli/eval/task_results.h"
 #include "cli/report.h"
 #include "console/long_task.h"
 #include "console/readable.h"
@@ -47,7 +46,8 @@ FieldList fields_of(EvalTaskOptions& o) {
   list.add("load", &o.load, "DIR", "a checkpoint of `teratron finetune`, or a Hugging Face folder of such a model")
       .required = true;
   list.add("data", &o.data, "PATH", "files of the task's site, as for `teratron score`").required = true;
-  list.add("predictions", &o.predictions, "OUT", "write what the model answers, as the task's site takes it").writes();
+  list.add("predictions", &o.predictions, "OUT", "write the model's answers, in the format of the task's site")
+      .writes();
   add_overwrite_field(list, o.overwrite);
   list.add("seq-length", &o.given.seq_length, "N", "tokens of a sequence at most; 0: as the model was fine-tuned");
   add_task_reading_fields(list, o);
@@ -55,7 +55,7 @@ FieldList fields_of(EvalTaskOptions& o) {
   return list;
 }
 
-// What all ranks of a process read.
+// Data that all ranks of a process share.
 struct EvalTaskJob {
   const EvalTaskOptions& options;
   WeightSource source;
@@ -108,14 +108,14 @@ void run_rank(const EvalTaskJob& job, const Rank& rank) {
                                 .logits_chunk = 1};
   const LoadedEncoder encoder = load_encoder(job.source, options, job.options.backend, rank);
   std::atomic<double> share{0};
-  std::optional<LongTask> told;
-  if (rank.is_first()) told.emplace("answering", [&share] { return share.load(); });
+  std::optional<LongTask> progress;
+  if (rank.is_first()) progress.emplace("answering", [&share] { return share.load(); });
   const double start = monotonic_seconds();
   const TaskOutputValues outputs = outputs_of(*encoder.model, encoder.model->model(), examples, [&](double done) {
     if (rank.is_first()) share = done;
   });
   const double seconds = monotonic_seconds() - start;
-  told.reset();
+  progress.reset();
   const std::vector<std::int64_t> peaks = rank.peak_memory(*encoder.backend);
   if (rank.is_first()) report_scores(job, outputs, seconds, peaks);
 }
@@ -133,7 +133,7 @@ void run(const EvalTaskOptions& options) {
       launcher.environment().process == 0 && !note.empty()) {
     fmt::print(stderr, "{}\n", note);
   }
-  source.model.label_names = needed.label_names;  // its outputs are then in the order of the task's labels
+  source.model.label_names = needed.label_names;  // puts its outputs in the order of the task's labels
   const Tokenizer tokenizer = load_tokenizer_for(source.folder, source.model, options.tokenizer);
   auto set = open_task(task, options.data, tokenizer, reading_of(options, source), /*training=*/false);
   const EvalTaskJob job{.options = options, .source = std::move(source), .set = std::move(set)};

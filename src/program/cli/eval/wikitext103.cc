@@ -38,7 +38,7 @@ FieldList fields_of(EvalWikitext103Options& o) {
   list.add("load", &o.load, "DIR", "checkpoint to evaluate, or a folder of Hugging Face's");
   list.add("data", &o.data, "FILE", "wiki.test.tokens; -: standard input").required = true;
   list.add_choice("format", o.format, {{"auto", TextFormat::kAuto}, {"text", TextFormat::kText}},
-                  "auto: what is seen not to be plain text is refused; text: anything is taken for it");
+                  "auto: refuse files that are not plain text; text: take any file as plain text");
   list.add("count-only", &o.count_only, "", "count words, tokens and targets; needs --tokenizer, no checkpoint");
   add_scoring_fields(list, o, "new targets a window");
   return list;

@@ -12,14 +12,13 @@
 #include "base/files/output_lock.h"
 #include "base/host/monotonic_clock.h"
 #include "base/host/standard_streams.h"
+#include "checkpoint/hugging_face/sentence_transformer.h"
 #include "cli/commands.h"
-#include "cli/generate/embed_options.h"
 #include "cli/report.h"
 #include "cli/text_format.h"
 #include "console/long_task.h"
 #include "console/readable.h"
 #include "data/text/text_list.h"
-#include "eval/npy.h"
 #include "eval/text_vectors.h"
 #include "runtime/loaded_model.h"
 #include "runtime/ranks.h"
@@ -27,9 +26,99 @@
 namespace teratron {
 namespace {
 
-// What all ranks of a process read.
+struct EmbedOptions {
+  std::filesystem::path text, load, tokenizer, out, json;
+  TextFormat format = TextFormat::kAuto;
+  std::string json_key = "text";
+  TextVectorSettings vectors;
+  bool gives_pooling = false, gives_normalize = false, overwrite = false;
+  std::int64_t seq_length = 0, batch = 32;
+  LayoutSettings layout;
+  BackendSettings backend;
+
+  Faults faults() const;
+};
+
+std::vector<std::pair<std::string, Pooling>> pooling_choices() {
+  return {std::begin(kPoolingNames), std::end(kPoolingNames)};
+}
+
+Faults EmbedOptions::faults() const {
+  Faults faults = layout.faults();
+  faults.add(backend.faults());
+  add_output_faults(faults, "--out", out, json);
+  return faults;
+}
+
+FieldList fields_of(EmbedOptions& o) {
+  FieldList list;
+  list.add_positional(&o.text, "TEXT",
+                      "texts, one a line, or JSON lines; plain or compressed (gzip, zstd); -: standard input");
+  list.add("load", &o.load, "DIR", "checkpoint of a BERT, or a folder of Hugging Face's").required = true;
+  list.add("out", &o.out, "FILE", "the vectors, [lines, hidden] in float32, as NumPy's .npy; -: standard output")
+      .writes()
+      .required = true;
+  add_overwrite_field(list, o.overwrite);
+  list.add("tokenizer", &o.tokenizer, "DIR", "the one saved with the model if not given");
+  add_text_format_fields(list, o.format, o.json_key);
+  // The defaults of the next three are those of a sentence-transformers folder.
+  list.add_choice("pooling", o.vectors.pooling, pooling_choices(),
+                  "a text's vector: the mean of its tokens' outputs, the output of [CLS], .., by "
+                  "sentence-transformers' names; without "
+                  "the flag, as its folders say")
+      .when_set = [&o] { o.gives_pooling = true; };
+  list.add("normalize", &o.vectors.normalize, "",
+           "vectors have length 1, so that products are cosines; --normalize=false: not even where the folder says so")
+      .when_set = [&o] { o.gives_normalize = true; };
+  list.add("seq-length", &o.seq_length, "N",
+           "tokens of a text at most, with [CLS] and [SEP]; 0: as the folder says, else the model's positions")
+      .between(0);
+  list.add("batch-size", &o.batch, "N", "texts computed at a time").between(1, 1 << 16);
+  add_model_parallel_fields(list, o.layout);
+  add_process_fields(list, o.layout);
+  add_json_field(list, o.json);
+  add_loaded_precision_fields(list, o.backend);
+  add_backend_fields(list, o.backend);
+  return list;
+}
+
+// Takes settings of the folder that the flags leave open. Returns a line for people about them and about other flags.
+std::string take_from(const SentenceTransformer& folder, EmbedOptions& options) {
+  std::string given;
+  const auto choose = [&](bool is_given, auto& value, const auto& there, const std::string& flag) {
+    if (!is_given) value = there;
+    if (is_given && value != there) given += (given.empty() ? "" : " ") + flag;
+  };
+  choose(options.gives_pooling, options.vectors.pooling, folder.pooling,
+         fmt::format("--pooling {}", name_of(options.vectors.pooling)));
+  choose(options.gives_normalize, options.vectors.normalize, folder.normalize,
+         fmt::format("--normalize={}", options.vectors.normalize));
+  choose(options.seq_length > 0, options.seq_length, folder.max_tokens,
+         fmt::format("--seq-length {}", options.seq_length));
+  std::string text = fmt::format("'{}' is a sentence-transformer: --pooling {}{}", options.load.string(),
+                                 name_of(folder.pooling), folder.normalize ? " --normalize" : "");
+  if (folder.max_tokens > 0) text += fmt::format(" --seq-length {}", folder.max_tokens);
+  if (!folder.prompt.empty()) text += fmt::format(", and its prompt \"{}\" before each text", folder.prompt);
+  return given.empty() ? text : fmt::format("{}; but {}, as given", text, given);
+}
+
+// UserError: more tokens than the model has positions, or too few for [CLS] and [SEP].
+void require_positions(const EmbedOptions& options, const WeightSource& source) {
+  const std::int64_t positions = source.model.max_position_embeddings;
+  if (options.seq_length <= positions && options.seq_length != 1) return;
+  throw_user_error("--seq-length {} must be from 2 to the {} positions of the model in '{}'", options.seq_length,
+                   positions, source.folder.string());
+}
+
+// Most tokens of a text, including [CLS] and [SEP].
+std::int64_t most_tokens(const EmbedOptions& options, const WeightSource& source) {
+  const std::int64_t positions = source.model.max_position_embeddings;
+  return options.seq_length == 0 ? positions : std::min(options.seq_length, positions);
+}
+
+// Data that all ranks of a process share.
 struct EmbedJob {
-  EmbedOptions options;  // with what the folder says where they say nothing
+  EmbedOptions options;  // with the folder's settings filled in
   WeightSource source;
   TokenizedTexts texts;
 };
@@ -50,9 +139,9 @@ TokenizedTexts read_texts(const EmbedOptions& options, const WeightSource& sourc
                         most_tokens(options, source), folder ? folder->prompt : "");
 }
 
-void tell_of_cut_texts(const EmbedJob& job) {
+void report_cut_texts(const EmbedJob& job) {
   if (job.texts.cut == 0) return;
-  tell_user(
+  report_to_user(
       fmt::format("warning: {} of {} texts have more than {} tokens, with [CLS] and [SEP]; their ends are not read",
                   job.texts.cut, job.texts.ids.size(), most_tokens(job.options, job.source)));
 }
@@ -86,8 +175,8 @@ void run_rank(const EmbedJob& job, const Rank& rank) {
   const LoadedEncoder encoder = load_encoder(job.source, executor, job.options.backend, rank);
   std::vector<float> vectors(rank.is_first() ? static_cast<std::size_t>(texts * hidden) : 0);
   std::atomic<double> share{0};
-  std::optional<LongTask> told;
-  if (rank.is_first()) told.emplace("embedding texts", [&share] { return share.load(); });
+  std::optional<LongTask> progress;
+  if (rank.is_first()) progress.emplace("embedding texts", [&share] { return share.load(); });
   const double start = monotonic_seconds();
   make_text_vectors(
       *encoder.model, job.texts, job.options.vectors,
@@ -97,7 +186,7 @@ void run_rank(const EmbedJob& job, const Rank& rank) {
       },
       [&](std::size_t done) { share = static_cast<double>(done) / static_cast<double>(texts); });
   const double seconds = monotonic_seconds() - start;
-  told.reset();
+  progress.reset();
   const std::vector<std::int64_t> peaks = rank.peak_memory(*encoder.backend);
   if (!rank.is_first()) return;
   write_npy(job.options.out, hidden, vectors);
@@ -110,7 +199,7 @@ void run(const EmbedOptions& options) {
   require_free(std::array{options.out}, options.overwrite);
   EmbedOptions filled = options;
   const std::optional<SentenceTransformer> folder = read_sentence_transformer(options.load);
-  const std::string told = folder ? take_from(*folder, filled) : "";
+  const std::string note = folder ? take_from(*folder, filled) : "";
   WeightSource source = find_encoder(folder ? folder->encoder : options.load, options.layout, WeightUse::kEmbed);
   require_positions(options, source);
   TokenizedTexts texts = read_texts(filled, source, folder);
@@ -118,8 +207,8 @@ void run(const EmbedOptions& options) {
   std::optional<OutputLock> lock;
   if (launcher.environment().process == 0) {
     lock.emplace(options.out);
-    if (folder) tell_user(told);
-    tell_of_cut_texts(job);
+    if (folder) report_to_user(note);
+    report_cut_texts(job);
   }
   EmbedOptions shown = options;
   launcher.run(options.layout.mesh(), to_toml(fields_of(shown)), [&](const Rank& rank) { run_rank(job, rank); });

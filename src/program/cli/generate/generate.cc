@@ -7,24 +7,80 @@
 #include <algorithm>
 #include <optional>
 
+#include "base/files/free_place.h"
 #include "base/files/output_lock.h"
 #include "base/host/monotonic_clock.h"
 #include "cli/commands.h"
 #include "cli/generate/generate_output.h"
+#include "cli/report.h"
 #include "data/text/text_list.h"
 #include "runtime/loaded_model.h"
 #include "runtime/ranks.h"
 
 namespace teratron {
+
+Faults GenerateOptions::faults() const {
+  Faults faults = settings.sampling.faults();
+  faults.add(layout.faults());
+  faults.add(backend.faults());
+  faults.add_if(!prompts.empty() && !prompt.empty(), "{} and {} exclude each other", Flag{"prompt"}, Flag{"prompts"});
+  faults.add_if(std::ranges::count(stop_texts, "") > 0, "{} is empty; leave it out, or give a text", Flag{"stop"});
+  return faults;
+}
+
+FieldList fields_of(GenerateOptions& o) {
+  FieldList list;
+  list.group("Prompts");
+  list.add("load", &o.load, "DIR", "checkpoint to generate with, or a folder of Hugging Face's").required = true;
+  list.add("prompt", &o.prompt, "TEXT", "text to continue; empty: start of a document");
+  list.add("prompts", &o.prompts, "FILE", "many prompts, one per line; - is standard input; blank lines are skipped");
+  list.add_choice("prompts-format", o.prompt_format,
+                  {{"auto", TextFormat::kAuto},
+                   {"lines", TextFormat::kText},
+                   {"jsonl", TextFormat::kJsonLines},
+                   {"text", TextFormat::kText}},
+                  "lines or text: a prompt a line; jsonl: {\"prompt\": TEXT} or {\"text\": TEXT} a line; auto: what is "
+                  "seen in FILE, whatever its name")
+      .alias = "format";
+  list.add_choice("truncate-prompt", o.long_prompt,
+                  {{"no", LongPrompt::kRefuse}, {"left", LongPrompt::kCutLeft}, {"right", LongPrompt::kCutRight}},
+                  "end at which a prompt longer than the context is cut; no: it is an error");
+  list.add("tokenizer", &o.tokenizer, "DIR", "the one saved with the checkpoint if not given");
+  list.group("Generation");
+  list.add("max-new-tokens", &o.settings.max_new_tokens, "N", "most tokens to add").between(0);
+  list.add("num-samples", &o.samples, "N", "texts for each prompt").between(1, 1 << 24);
+  list.add("stop", &o.stop_texts, "TEXT", "ends a text where TEXT would come; may be given several times").repeats =
+      true;
+  list.add("ignore-end-of-text", &o.ignore_end, "", "go on after an end of text");
+  list.add("temperature", &o.settings.sampling.temperature, "X", "0: always the likeliest token");
+  list.add("top-k", &o.settings.sampling.top_k, "N", "draw from the N likeliest; 0: from all");
+  list.add("top-p", &o.settings.sampling.top_p, "P", "then from the likeliest that together reach P");
+  list.add("repetition-penalty", &o.settings.sampling.repetition_penalty, "X",
+           "above 1: tokens that were there become less likely (arXiv 1909.05858)");
+  list.add("seed", &o.seed, "N", "seed of the draws");
+  list.add("prompt-logprobs", &o.settings.prompt_log_probabilities, "",
+           "log-probabilities of the prompt, too, in the JSON");
+  list.add("batch-size", &o.batch, "N", "texts at a time, without effect on them; 0: at most 32 within a GiB")
+      .between(0);
+  add_model_parallel_fields(list, o.layout);
+  add_process_fields(list, o.layout);
+  list.add("json", &o.json, "LINES",
+           "file with a JSON object per line for each text, in order; - is standard output, for JSON alone")
+      .writes(FileContent::kJsonLines)
+      .when_set = [&o] { require_writable(o.json); };
+  add_loaded_precision_fields(list, o.backend);
+  add_backend_fields(list, o.backend);
+  return list;
+}
+
 namespace {
 
-// What to generate, the same on all ranks.
+// Texts to generate, the same on all ranks.
 struct GenerateWork {
   std::vector<GeneratePrompt> prompts;
-  std::vector<GenerationRequest> requests;  // the samples of the first prompt, of the second, ..
+  std::vector<GenerationRequest> requests;  // samples of the first prompt, of the second, ..
 };
 
-// Where special tokens of a prompt's text are to be tokens, SpecialText::kToken goes here.
 std::vector<std::int32_t> prompt_tokens(const Tokenizer& tokenizer, const std::string& prompt) {
   std::vector<std::int32_t> tokens = tokenizer.encode(prompt, SpecialText::kToken);
   if (!tokens.empty()) return tokens;
@@ -87,7 +143,7 @@ void run_rank(const GenerateOptions& options, const WeightSource& source, const 
   output.finish({{"tokens_per_second", static_cast<double>(output.tokens()) / seconds}, {"peak_memory_bytes", peaks}});
 }
 
-// Whether something was piped here. An open pipe with nothing in it is usual where no person starts the program.
+// Whether standard input holds unread data. An empty open pipe is usual where a script starts the program.
 bool standard_input_waits() {
   struct stat status {};
   if (fstat(STDIN_FILENO, &status) != 0) return false;
@@ -96,8 +152,8 @@ bool standard_input_waits() {
   return S_ISFIFO(status.st_mode) && ioctl(STDIN_FILENO, FIONREAD, &bytes) == 0 && bytes > 0;
 }
 
-// Texts that come from no prompt, while one was piped here and not read. Returns whether that is so.
-bool tell_of_unread_input(const GenerateOptions& options, const RankLauncher& launcher) {
+// Notes that standard input is not read although it holds data and there is no prompt. Returns whether it did.
+bool report_unread_input(const GenerateOptions& options, const RankLauncher& launcher) {
   if (!options.prompt.empty() || !options.prompts.empty() || launcher.environment().process != 0) return false;
   if (!standard_input_waits()) return false;
   fmt::print(stderr, "note: standard input is not read; --prompts - continues each of its lines\n");
@@ -112,11 +168,11 @@ void run(const GenerateOptions& options) {
   const WeightSource source = find_model(options.load, options.layout, WeightUse::kGenerate);
   const Tokenizer tokenizer = load_tokenizer_for(source, options.tokenizer);
   const GenerateWork work = work_of(options, tokenizer, source.model);
-  const bool told = tell_of_unread_input(options, launcher);
+  const bool is_reported = report_unread_input(options, launcher);
   GenerateOptions shown = options;
   launcher.run(options.layout.mesh(), to_toml(fields_of(shown)),
                [&](const Rank& rank) { run_rank(options, source, tokenizer, work, rank); });
-  if (!told) tell_of_unread_input(options, launcher);  // which may have come late
+  if (!is_reported) report_unread_input(options, launcher);  // data may have come late
 }
 
 }  // namespace

@@ -12,7 +12,7 @@
 namespace teratron {
 namespace {
 
-// Progress is shown of what takes longer than this; how often on a terminal, and how often elsewhere.
+// Seconds before progress is shown, and between its lines on a terminal and elsewhere.
 constexpr double kPatienceSeconds = 2, kLiveSeconds = 0.2, kLineSeconds = 10;
 
 std::string_view name_of(GenerationEnd end) {
@@ -48,7 +48,7 @@ GenerateOutput::~GenerateOutput() {
   if (!is_single() || texts_.front().is_finished) return;
   try {
     show("\n");
-  } catch (const std::exception&) {  // nobody reads it
+  } catch (const std::exception&) {  // the reader has ended
   }
 }
 
@@ -66,7 +66,7 @@ GenerationEvents GenerateOutput::events() {
 bool GenerateOutput::add_token(std::size_t request, std::int32_t token, double log_probability) {
   Text& text = texts_[request];
   const std::string kept = text.stop.push(tokenizer_.bytes_of(token));
-  hand_out(text, text.decoder.push_bytes(kept));
+  emit(text, text.decoder.push_bytes(kept));
   ++tokens_;
   ++tokens_done_;
   text.tokens.push_back(token);
@@ -77,7 +77,7 @@ bool GenerateOutput::add_token(std::size_t request, std::int32_t token, double l
 
 void GenerateOutput::end_text(std::size_t request, GenerationEnd end, std::int64_t moves) {
   Text& text = texts_[request];
-  hand_out(text, text.decoder.push_bytes(text.stop.finish()) + text.decoder.finish());
+  emit(text, text.decoder.push_bytes(text.stop.finish()) + text.decoder.finish());
   text.end = end;
   text.moves = moves;
   text.is_finished = true;
@@ -87,7 +87,7 @@ void GenerateOutput::end_text(std::size_t request, GenerationEnd end, std::int64
   write_finished();
 }
 
-void GenerateOutput::hand_out(Text& text, const std::string& piece) const {
+void GenerateOutput::emit(Text& text, const std::string& piece) const {
   text.text += piece;
   if (is_single()) show(piece);
 }
@@ -101,7 +101,7 @@ std::string GenerateOutput::heading(const GenerationRequest& request) const {
   return fmt::format("--- prompt {}{} ---\n", request.number + 1, sample);
 }
 
-// Texts come in the order of the prompts, whichever is done first.
+// Writes ended texts in the order of the prompts.
 void GenerateOutput::write_finished() {
   for (; written_ < texts_.size() && texts_[written_].is_finished; ++written_) {
     const GenerationRequest& request = requests_[written_];
@@ -127,7 +127,7 @@ nlohmann::ordered_json GenerateOutput::json_of(std::size_t index) const {
                                  {"finish_reason", name_of(text.end)},
                                  {"context_moves", text.moves}};
   if (options_.settings.prompt_log_probabilities) {
-    nlohmann::ordered_json values = {nullptr};  // nothing comes before the first token
+    nlohmann::ordered_json values = {nullptr};  // the first token has none
     for (const double value : text.prompt_log_probabilities) values.push_back(value);
     json["prompt_logprobs"] = std::move(values);
   }
@@ -152,7 +152,7 @@ void GenerateOutput::show_progress() {
                                                      texts_.size(), static_cast<double>(tokens_) / seconds),
                                          static_cast<double>(tokens_done_) / all, seconds);
   line_.show(text);
-  if (!line_.possible()) tell_user(text);
+  if (!line_.possible()) report_to_user(text);
 }
 
 void GenerateOutput::finish(const nlohmann::json& run) {

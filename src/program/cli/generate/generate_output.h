@@ -1,21 +1,40 @@
-// Where `teratron generate` puts its texts: on the terminal as they come or, of several, in order; and as JSON, a line
-// each.
+// Output of `teratron generate`: a single text as it comes, several in order, and a line of JSON for each.
 #pragma once
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "base/files/file.h"
-#include "cli/generate/generate_options.h"
 #include "console/live_line.h"
+#include "data/text/content.h"
+#include "eval/generation/generation.h"
 #include "eval/generation/stop_texts.h"
+#include "runtime/backend_choice.h"
+#include "settings/layout_settings.h"
 #include "tokenizer/stream_decoder.h"
 
 namespace teratron {
 
-// A prompt as it was given, and how many of its tokens were cut off.
+struct GenerateOptions {
+  std::filesystem::path load, tokenizer, json, prompts;
+  std::string prompt;
+  TextFormat prompt_format = TextFormat::kAuto;
+  LongPrompt long_prompt = LongPrompt::kRefuse;
+  std::vector<std::string> stop_texts;
+  std::int64_t samples = 1, batch = 0;
+  GenerationSettings settings;
+  std::int64_t seed = 1234;
+  LayoutSettings layout;
+  BackendSettings backend;
+  bool ignore_end = false;
+
+  Faults faults() const;
+};
+
+// Prompt, and the number of tokens cut off.
 struct GeneratePrompt {
   std::string text;
   std::int64_t tokens_removed = 0;
@@ -23,16 +42,16 @@ struct GeneratePrompt {
 
 class GenerateOutput {
  public:
-  // `shows`: this rank is the one that talks; the others only find out where texts end. Request i is a sample of prompt
-  // requests[i].number. All outlive it.
+  // `shows`: this rank prints; the others only find the ends of texts. Request i is a sample of prompt
+  // requests[i].number. All arguments outlive it.
   GenerateOutput(const GenerateOptions& options, const Tokenizer& tokenizer, std::span<const GeneratePrompt> prompts,
                  std::span<const GenerationRequest> requests, bool shows);
   GenerateOutput(const GenerateOutput&) = delete;
   GenerateOutput& operator=(const GenerateOutput&) = delete;
-  ~GenerateOutput();  // ends the line of a text that an error cut off
+  ~GenerateOutput();  // ends the line of a text after an error
 
   GenerationEvents events();
-  // After the last text; `run` joins the line of a single text.
+  // Ends the output. `run`: more fields for the JSON line of a single text.
   void finish(const nlohmann::json& run);
   std::int64_t tokens() const { return tokens_; }
 
@@ -51,13 +70,13 @@ class GenerateOutput {
   bool is_single() const { return texts_.size() == 1; }
   bool add_token(std::size_t request, std::int32_t token, double log_probability);
   void end_text(std::size_t request, GenerationEnd end, std::int64_t moves);
-  void hand_out(Text& text, const std::string& piece) const;
+  void emit(Text& text, const std::string& piece) const;
   void write_finished();
   void show(std::string_view text) const;
   std::string heading(const GenerationRequest& request) const;
   nlohmann::ordered_json json_of(std::size_t request) const;
   void write_json_line(std::size_t request, const nlohmann::json& run);
-  // A line of its own, not a LongTask: that one's thread could write between the texts, which go to the same terminal.
+  // Shows progress on this thread: that of a LongTask could write between the texts on the terminal.
   void show_progress();
 
   const GenerateOptions& options_;
@@ -67,7 +86,7 @@ class GenerateOutput {
   const bool shows_;
   std::vector<Text> texts_;
   std::size_t written_ = 0, finished_ = 0;
-  std::int64_t tokens_ = 0, tokens_done_ = 0;  // tokens_done_: with those that ended texts did not need
+  std::int64_t tokens_ = 0, tokens_done_ = 0;  // tokens_done_: includes tokens that ended texts did not need
   std::optional<AtomicFile> file_;
   LiveLine line_;
   double start_, next_progress_;

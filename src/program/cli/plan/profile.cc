@@ -16,7 +16,7 @@
 #include "cli/plan/profile_machine.h"
 #include "cli/report.h"
 #include "cluster/cluster_file.h"
-#include "console/show_steps.h"
+#include "console/long_task.h"
 #include "console/text_table.h"
 #include "profile/machine_speed.h"
 #include "profile/pipeline_profile.h"

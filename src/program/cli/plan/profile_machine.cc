@@ -11,7 +11,7 @@
 #include "base/files/output_lock.h"
 #include "cli/report.h"
 #include "cluster/cluster_file.h"
-#include "console/show_steps.h"
+#include "console/long_task.h"
 #include "console/text_table.h"
 #include "plan/costs/calibration.h"
 #include "plan/costs/cost_constants.h"

@@ -1,4 +1,4 @@
-// teratron tokenizer decode: token ids, as `tokenizer encode` writes them, back to the bytes they stand for.
+// teratron tokenizer decode: token ids of `tokenizer encode` to bytes.
 #include <fmt/format.h>
 
 #include <array>
@@ -34,7 +34,7 @@ struct TokenizerDecodeOptions {
 FieldList fields_of(TokenizerDecodeOptions& o) {
   FieldList list;
   list.add_positional(&o.in, "IN", "token ids, 4 bytes each, little-endian; -: standard input");
-  list.add_positional(&o.out, "OUT", "the bytes they stand for; -: standard output").writes();
+  list.add_positional(&o.out, "OUT", "decoded bytes; -: standard output").writes();
   add_overwrite_field(list, o.overwrite);
   list.add("tokenizer", &o.tokenizer, "DIR", "folder with the tokenizer's files").required = true;
   add_json_field(list, o.json);
@@ -45,8 +45,7 @@ std::vector<std::int32_t> read_ids(const std::filesystem::path& path, std::int64
   const std::string bytes = read_file(path);
   if (bytes.size() % sizeof(std::int32_t) != 0) {
     throw_user_error(
-        "{} has {} bytes, which is not a whole number of 4-byte token ids; it is cut short or no such "
-        "file",
+        "{} has {} bytes, which is not a whole number of 4-byte token ids; it is cut short or no such file",
         name_of_input(path), bytes.size());
   }
   std::vector<std::int32_t> ids(bytes.size() / sizeof(std::int32_t));

@@ -42,7 +42,7 @@ FieldList fields_of(TokenizerEncodeOptions& o) {
   list.add_positional(&o.out, "OUT", "its token ids, 4 bytes each, little-endian; -: standard output").writes();
   add_overwrite_field(list, o.overwrite);
   list.add("tokenizer", &o.tokenizer, "DIR", "folder with the tokenizer's files").required = true;
-  list.add("threads", &o.threads, "N", "0: one a core").between(0);
+  list.add("threads", &o.threads, "N", "threads; 0: one per core").between(0);
   add_json_field(list, o.json);
   return list;
 }

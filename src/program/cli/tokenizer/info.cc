@@ -1,4 +1,4 @@
-// teratron tokenizer info: what a tokenizer's files hold.
+// teratron tokenizer info: contents of a tokenizer's files.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -24,7 +24,7 @@ FieldList fields_of(TokenizerInfoOptions& o) {
   return list;
 }
 
-// What is told of either kind.
+// Description of either kind of tokenizer.
 struct TokenizerDescription {
   nlohmann::ordered_json json;
   TextTable table{{Align::kLeft, Align::kRight}};

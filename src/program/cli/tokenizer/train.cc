@@ -14,6 +14,7 @@
 #include "base/files/free_place.h"
 #include "base/files/output_lock.h"
 #include "base/host/monotonic_clock.h"
+#include "base/host/resources.h"
 #include "base/host/threads.h"
 #include "checkpoint/tokenizer_files.h"
 #include "cli/commands.h"
@@ -25,7 +26,6 @@
 #include "data/text/document_text.h"
 #include "data/text/input_files.h"
 #include "data/text/tokenize.h"
-#include "telemetry/peak_memory.h"
 #include "tokenizer/bpe/bpe_trainer.h"
 #include "tokenizer/tokenizer.h"
 
@@ -48,7 +48,7 @@ FieldList fields_of(TokenizerTrainOptions& o) {
                       "folder: all .jsonl "
                       "and .txt files below. -: standard input");
   list.add("vocab-size", &o.vocab_size, "N", "tokens, with the 256 bytes and <|endoftext|>").required = true;
-  list.add("out", &o.out, "DIR", "where vocab.json, merges.txt and tokenizer.json go")
+  list.add("out", &o.out, "DIR", "folder for vocab.json, merges.txt and tokenizer.json")
       .writes(FileContent::kOwn, {"/vocab.json", "/merges.txt", "/tokenizer.json"})
       .required = true;
   add_overwrite_field(list, o.overwrite);
@@ -59,8 +59,8 @@ FieldList fields_of(TokenizerTrainOptions& o) {
   return list;
 }
 
-// What to learn from: plain text is mapped; of what is compressed, comes through a pipe or is JSON lines, the
-// documents' texts are kept. No word spans two documents.
+// Texts to learn from. Plain files are mapped; of compressed files, pipes and JSON lines the documents' texts are kept.
+// No word spans two documents.
 class LearningTexts {
  public:
   explicit LearningTexts(const TokenizerTrainOptions& options) {
@@ -94,7 +94,7 @@ class LearningTexts {
       std::size_t most = 0;
       for (const RawDocument& document : batch.documents) most += document.bytes.size();
       std::string& block = read_.emplace_back();
-      block.reserve(most);  // never moves: no text is longer than the line that holds it
+      block.reserve(most);  // never reallocates: no text is longer than its line
       for (const RawDocument& document : batch.documents) {
         const std::size_t begin = block.size();
         block += text.of(document);
@@ -114,7 +114,7 @@ class LearningTexts {
   std::uint64_t bytes_ = 0;
 };
 
-// Files of one that stands there, which may be of another kind.
+// Files of a tokenizer in `folder`, of any kind.
 std::vector<std::filesystem::path> tokenizer_in(const std::filesystem::path& folder) {
   std::vector<std::filesystem::path> files;
   for (const auto& [name, _] : find_tokenizer_files(folder)) files.push_back(folder / name);
@@ -125,7 +125,7 @@ BpeModel train(const TokenizerTrainOptions& options, std::span<const std::string
   std::atomic<double> share{0};
   LongTask task("counting words", [&] { return share.load(); });
   bool joins = false;
-  const auto tell = [&](const BpeTrainingProgress& progress) {
+  const auto report = [&](const BpeTrainingProgress& progress) {
     const auto ratio = [](auto part, auto whole) { return static_cast<double>(part) / static_cast<double>(whole); };
     share = progress.tokens == 0 ? ratio(progress.bytes_counted, progress.bytes)
                                  : ratio(progress.tokens, progress.vocab_size);
@@ -133,16 +133,17 @@ BpeModel train(const TokenizerTrainOptions& options, std::span<const std::string
       task.next("joining pairs", [&] { return share.load(); });
     }
   };
-  return train_bpe(texts, {.vocab_size = options.vocab_size, .minimum_count = options.minimum_count, .progress = tell});
+  return train_bpe(texts,
+                   {.vocab_size = options.vocab_size, .minimum_count = options.minimum_count, .progress = report});
 }
 
 void run(const TokenizerTrainOptions& options) {
   if (options.threads > 0) set_thread_count(static_cast<int>(options.threads));
   require_free(tokenizer_in(options.out), options.overwrite);
   const OutputLock lock(options.out);
-  std::optional<LongTask> told(std::in_place, "reading text");
+  std::optional<LongTask> progress(std::in_place, "reading text");
   const LearningTexts learning(options);
-  told.reset();
+  progress.reset();
   const std::uint64_t bytes = learning.bytes();
   const double start = monotonic_seconds();
   const Tokenizer tokenizer(train(options, learning.texts()));

@@ -1,14 +1,13 @@
-// teratron finetune: trains a BERT for MNLI, QQP, SQuAD or RACE, and says how well it does there.
+// teratron finetune: trains a BERT for MNLI, QQP, SQuAD or RACE, and scores it.
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "cli/commands.h"
-#include "cli/eval/task_results.h"
+#include "cli/eval/scoring.h"
 #include "cli/report.h"
 #include "finetune/finetuning.h"
-#include "finetune/search_table.h"
 
 namespace teratron {
 namespace {

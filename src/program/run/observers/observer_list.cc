@@ -13,13 +13,13 @@ ObserverList::~ObserverList() {
   try {
     flush();
   } catch (const std::exception&) {
-    // The error that ended the run is the one to tell.
+    // The error that ended the run is reported instead.
   }
 }
 
 void ObserverList::iteration(const IterationReport& report) {
   held_back_.push_back(report);
-  if (monotonic_seconds() - handed_on_at_ >= kHeldBack) flush();
+  if (monotonic_seconds() - passed_on_at_ >= kHeldBack) flush();
 }
 
 void ObserverList::flush() {
@@ -27,7 +27,7 @@ void ObserverList::flush() {
     for (const auto& observer : observers_) observer->iteration(report);
   }
   for (const auto& observer : observers_) observer->flush();
-  handed_on_at_ = monotonic_seconds();
+  passed_on_at_ = monotonic_seconds();
 }
 
 void ObserverList::validation(std::int64_t iteration, const LossSums& losses) {

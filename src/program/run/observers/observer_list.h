@@ -1,4 +1,4 @@
-// Several observers of one run.
+// Observers of a run.
 #pragma once
 
 #include <memory>
@@ -10,15 +10,15 @@
 
 namespace teratron {
 
-// Hands every event on to each observer, in order. Updates that take less than a tenth of a second are handed on
-// together, ten times a second: an update clears the caches of all observers, so the first report costs several times
-// what the next ones do.
+// Passes every event to each observer, in order. Updates of less than a tenth of a second are passed on together, ten
+// times a second: an update evicts the observers from the caches, so the first report costs several times as much as
+// the next.
 class ObserverList final : public TrainingObserver {
  public:
   ObserverList() = default;
   ObserverList(const ObserverList&) = delete;
   ObserverList& operator=(const ObserverList&) = delete;
-  ~ObserverList() override;  // hands on what is held back, where an error ended the run
+  ~ObserverList() override;  // passes on the reports held back, also after an error
 
   void add(std::unique_ptr<TrainingObserver> observer) { observers_.push_back(std::move(observer)); }
 
@@ -33,7 +33,13 @@ class ObserverList final : public TrainingObserver {
  private:
   std::vector<std::unique_ptr<TrainingObserver>> observers_;
   std::vector<IterationReport> held_back_;
-  double handed_on_at_ = monotonic_seconds();
+  double passed_on_at_ = monotonic_seconds();
 };
+
+// Adds the observers of every run: progress on standard error, and where they are asked for metrics.jsonl in --save and
+// records in --tensorboard-dir. The run has started and resumes after `done` iterations. `peak_flops`: per second, of
+// all ranks together, for MFU. A file that cannot be written (a full disk) is reported once, and the run goes on.
+void add_run_observers(ObserverList& list, const TrainConfig& config, const Trainer& trainer, std::int64_t done,
+                       double peak_flops);
 
 }  // namespace teratron

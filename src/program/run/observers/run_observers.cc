@@ -1,25 +1,185 @@
-#include "run/observers/run_observers.h"
+#include <fmt/format.h>
 
+#include <cmath>
+#include <cstdio>
 #include <memory>
+#include <optional>
+#include <string>
+#include <vector>
 
-#include "run/observers/metrics_observer.h"
-#include "run/observers/progress_observer.h"
+#include "run/observers/observer_list.h"
+#include "run/observers/run_scale.h"
 #include "run/observers/tensorboard_observer.h"
+#include "telemetry/dispensable_log.h"
+#include "telemetry/metrics_log.h"
+#include "telemetry/progress.h"
 
 namespace teratron {
+namespace {
+
+ProgressScale progress_scale(const TrainConfig& config, const RunScale& scale) {
+  return {.total_iterations = config.train_iters,
+          .log_interval = config.output.log_interval,
+          .total_samples = scale.batches.consumed_after(config.train_iters),
+          .flops_per_token = scale.flops_per_token,
+          .peak_flops = scale.peak_flops};
+}
+
+// Reports a run to people: lines on standard error, or one live line on a terminal.
+class ProgressObserver final : public TrainingObserver {
+ public:
+  ProgressObserver(const TrainConfig& config, RunScale scale);
+
+  void iteration(const IterationReport& report) override;
+  void validation(std::int64_t iteration, const LossSums& losses) override;
+  void scored(std::int64_t iteration, std::span<const TaskScore> scores) override;
+  void sample(std::int64_t iteration, const std::string& prompt, std::span<const std::int32_t> tokens) override;
+  void saved(std::int64_t iteration, const std::filesystem::path& folder) override;
+  void notice(const std::string& text) override { progress_.message(text); }
+
+ private:
+  RunScale scale_;
+  Progress progress_;
+};
+
+ProgressObserver::ProgressObserver(const TrainConfig& config, RunScale scale)
+    : scale_(std::move(scale)), progress_(stderr, terminal_columns(stderr), progress_scale(config, scale_)) {}
+
+void ProgressObserver::iteration(const IterationReport& r) {
+  progress_.iteration({.iteration = r.iteration,
+                       .global_batch_size = r.global_batch_size,
+                       .consumed_samples = r.consumed_samples,
+                       .tokens = r.tokens,
+                       .loss = r.loss,
+                       .gradient_norm = r.gradient_norm,
+                       .learning_rate = r.learning_rate,
+                       .seconds = r.seconds});
+  if (!r.skipped) return;
+  progress_.message(fmt::format("iteration {}: gradients overflowed at loss scale {:g}; the update is skipped",
+                                r.iteration, r.loss_scale));
+}
+
+void ProgressObserver::validation(std::int64_t iteration, const LossSums& losses) {
+  const std::vector<ModelTraits::Loss>& kinds = scale_.losses;
+  std::string parts;
+  for (std::size_t kind = 0; kinds.size() > 1 && kind < kinds.size(); ++kind) {
+    const char* const joint = kinds[kind].is_rate ? "," : kind == 0 ? " =" : " +";
+    parts += fmt::format("{} {} {:.4f}", joint, kinds[kind].name, losses.of_kind[kind]);
+  }
+  progress_.message(fmt::format("validation after iteration {}: loss {:.4f}{}, perplexity {:.2f} per token", iteration,
+                                losses.total(), parts, std::exp(losses.of_kind.front())));
+}
+
+void ProgressObserver::scored(std::int64_t iteration, std::span<const TaskScore> scores) {
+  std::string text;
+  for (const TaskScore& score : scores) {
+    text += fmt::format("{}{} {:.2f}", text.empty() ? "" : ", ", score.name, score.value);
+  }
+  progress_.message(fmt::format("validation after iteration {}: {}", iteration, text));
+}
+
+void ProgressObserver::sample(std::int64_t iteration, const std::string& prompt, std::span<const std::int32_t> tokens) {
+  progress_.message(fmt::format("sample after iteration {}: {}{}", iteration, prompt, scale_.decoded(tokens)));
+}
+
+void ProgressObserver::saved(std::int64_t, const std::filesystem::path& folder) {
+  progress_.message(fmt::format("saved {}", folder.string()));
+}
+
+// Reports a run to programs: a line of metrics.jsonl for every update, validation, score and sample.
+class MetricsObserver final : public TrainingObserver {
+ public:
+  using Report = std::function<void(const std::string&)>;
+
+  // The run resumes after `start` iterations. `keeps_validation`: its log keeps a validation at `start`.
+  MetricsObserver(const TrainConfig& config, RunScale scale, std::int64_t start, bool keeps_validation, Report report);
+
+  void iteration(const IterationReport& report) override;
+  void validation(std::int64_t iteration, const LossSums& losses) override;
+  void scored(std::int64_t iteration, std::span<const TaskScore> scores) override;
+  void sample(std::int64_t iteration, const std::string& prompt, std::span<const std::int32_t> tokens) override;
+
+ private:
+  void write(std::int64_t iteration, const std::vector<Metric>& metrics);
+  void add_losses(const LossSums& losses, std::vector<Metric>& metrics) const;
+
+  RunScale scale_;
+  std::optional<DispensableLog<MetricsLog>> log_;
+};
+
+MetricsObserver::MetricsObserver(const TrainConfig& config, RunScale scale, std::int64_t start, bool keeps_validation,
+                                 Report report)
+    : scale_(std::move(scale)) {
+  std::vector<std::string> unwanted;
+  if (!keeps_validation) unwanted = {"validation_loss", "score", "text"};
+  const auto open = [file = config.output.save / "metrics.jsonl", start, unwanted] {
+    return std::make_unique<MetricsLog>(file, start, unwanted);
+  };
+  log_.emplace(open, std::move(report));
+}
+
+void MetricsObserver::write(std::int64_t iteration, const std::vector<Metric>& metrics) {
+  log_->write([&](MetricsLog& log) { log.write(iteration, metrics); });
+}
+
+// Adds losses of several kinds, each by its name.
+void MetricsObserver::add_losses(const LossSums& losses, std::vector<Metric>& metrics) const {
+  if (scale_.losses.size() < 2) return;
+  for (std::size_t kind = 0; kind < scale_.losses.size(); ++kind) {
+    metrics.emplace_back(scale_.losses[kind].metric, losses.of_kind[kind]);
+  }
+}
+
+void MetricsObserver::iteration(const IterationReport& r) {
+  std::vector<Metric> metrics = {{"kind", std::string("iteration")},
+                                 {"global_batch_size", r.global_batch_size},
+                                 {"consumed_samples", r.consumed_samples},
+                                 {"consumed_tokens", r.consumed_tokens},
+                                 {"loss", r.loss}};
+  add_losses(r.losses, metrics);
+  metrics.insert(metrics.end(), {{"gradient_norm", r.gradient_norm},
+                                 {"learning_rate", r.learning_rate},
+                                 {"loss_scale", r.loss_scale},
+                                 {"skipped", std::int64_t{r.skipped}},
+                                 {"seconds", r.seconds},
+                                 {"tokens_per_second", scale_.tokens_per_second(r)},
+                                 {"mfu", scale_.mfu(r)}});
+  write(r.iteration, metrics);
+}
+
+void MetricsObserver::validation(std::int64_t iteration, const LossSums& losses) {
+  std::vector<Metric> metrics = {{"kind", std::string("validation")}, {"validation_loss", losses.total()}};
+  add_losses(losses, metrics);
+  metrics.emplace_back("validation_perplexity",
+                       std::exp(losses.of_kind.front()));  // the first kind is the loss of tokens
+  write(iteration, metrics);
+}
+
+void MetricsObserver::scored(std::int64_t iteration, std::span<const TaskScore> scores) {
+  std::vector<Metric> metrics = {{"kind", std::string("score")}, {"score", scores.front().value}};
+  for (const TaskScore& score : scores) metrics.emplace_back(score.name, score.value);
+  write(iteration, metrics);
+}
+
+void MetricsObserver::sample(std::int64_t iteration, const std::string& prompt, std::span<const std::int32_t> tokens) {
+  write(iteration, {{"kind", std::string("sample")}, {"prompt", prompt}, {"text", scale_.decoded(tokens)}});
+}
+
+}  // namespace
 
 void add_run_observers(ObserverList& list, const TrainConfig& config, const Trainer& trainer, std::int64_t done,
                        double peak_flops) {
   const RunScale scale = scale_of(config, trainer, peak_flops);
-  const bool keeps_validation = trainer.validates_after(done);  // a run that ended there validated because it ended
+  const bool keeps_validation =
+      trainer.validates_after(done);  // else the earlier run validated there only because it ended
   auto progress = std::make_unique<ProgressObserver>(config, scale);
-  const auto tell = [&shown = *progress](const std::string& text) { shown.notice(text); };
+  const auto report = [&shown = *progress](const std::string& text) { shown.notice(text); };
   list.add(std::move(progress));
   if (!config.output.save.empty()) {
-    list.add(std::make_unique<MetricsObserver>(config, scale, done, keeps_validation, tell));
+    list.add(std::make_unique<MetricsObserver>(config, scale, done, keeps_validation, report));
   }
   if (writes_tensorboard(config)) {
-    list.add(std::make_unique<TensorBoardObserver>(config, scale, done, keeps_validation, tell));
+    list.add(std::make_unique<TensorBoardObserver>(config, scale, done, keeps_validation, report));
   }
 }
 

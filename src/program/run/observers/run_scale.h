@@ -1,4 +1,4 @@
-// The facts of a run that its observers report by: kinds of losses, batches, the FLOPs of a token, the peak.
+// Constants of a run for its observers: kinds of losses, batches, FLOPs of a token, peak.
 #pragma once
 
 #include <memory>
@@ -14,10 +14,10 @@
 namespace teratron {
 
 struct RunScale {
-  std::vector<ModelTraits::Loss> losses;  // the kinds of the model's losses
+  std::vector<ModelTraits::Loss> losses;  // kinds of the model's losses
   BatchSchedule batches;                  // of the whole run
   double flops_per_token = 0;             // of training
-  double peak_flops = 0;                  // a second, of all ranks together
+  double peak_flops = 0;                  // per second, of all ranks together
   int ranks = 1;
   std::shared_ptr<const Tokenizer> tokenizer;  // with --sample-prompt
 
@@ -27,7 +27,7 @@ struct RunScale {
   double flops_per_second(const IterationReport& report) const { return tokens_per_second(report) * flops_per_token; }
   double mfu(const IterationReport& report) const { return flops_per_second(report) / peak_flops; }
 
-  // The text of a sample's tokens.
+  // Text of a sample's tokens.
   std::string decoded(std::span<const std::int32_t> tokens) const {
     StreamDecoder decoder(*tokenizer);
     std::string text;
@@ -36,7 +36,7 @@ struct RunScale {
   }
 };
 
-// The scale of a run whose trainer has started.
+// Scale of a run whose trainer has started.
 inline RunScale scale_of(const TrainConfig& config, const Trainer& trainer, double peak_flops) {
   std::shared_ptr<const Tokenizer> tokenizer;
   if (!config.output.sample_prompts.empty()) {

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "base/host/standard_streams.h"
 #include "console/long_task.h"
 
 namespace teratron {
@@ -13,8 +14,8 @@ namespace {
 
 using Curves = std::vector<std::pair<std::string, double>>;
 
-// Megatron-LM's names: training_log() and evaluate_and_print_results() of megatron/training/training.py.
-// The kinds of losses have its names, too.
+// Names are those of training_log() and evaluate_and_print_results() in Megatron-LM's megatron/training/training.py. So
+// are those of the kinds of losses.
 constexpr const char *kOverSamples = " vs samples", *kOfValidation = " validation";
 constexpr const char* kSample = "sample";  // not one of Megatron-LM's
 
@@ -36,7 +37,7 @@ void prepare_tensorboard(const TrainConfig& config) {
   const std::filesystem::path& folder = config.output.tensorboard_dir;
   if (folder.empty()) return;
   if (!writes_tensorboard(config)) {
-    tell_user(
+    report_to_user(
         fmt::format("nothing is written to the checkpoint's --tensorboard-dir '{}', which holds no records of its run; "
                     "give the flag to write there",
                     folder.string()));
@@ -48,7 +49,7 @@ void prepare_tensorboard(const TrainConfig& config) {
 }
 
 TensorBoardObserver::TensorBoardObserver(const TrainConfig& config, RunScale scale, std::int64_t start,
-                                         bool keeps_validation, std::function<void(const std::string&)> tell)
+                                         bool keeps_validation, std::function<void(const std::string&)> report)
     : scale_(std::move(scale)) {
   const auto keeps = [start, samples = scale_.batches.consumed_after(start), keeps_validation](std::int64_t step,
                                                                                                std::string_view tag) {
@@ -59,7 +60,7 @@ TensorBoardObserver::TensorBoardObserver(const TrainConfig& config, RunScale sca
   const auto open = [folder = config.output.tensorboard_dir, keeps] {
     return std::make_unique<TensorBoardLog>(folder, keeps);
   };
-  log_.emplace(open, std::move(tell));
+  log_.emplace(open, std::move(report));
 }
 
 void TensorBoardObserver::write(std::vector<TensorBoardLog::Points> points, double wall_time) {
@@ -76,7 +77,7 @@ void TensorBoardObserver::iteration(const IterationReport& r) {
   if (!r.skipped) curves.emplace_back("grad-norm", r.gradient_norm);
   TensorBoardLog::Points over_samples = points(r.consumed_samples, curves, kOverSamples);
   curves.emplace_back("iteration-time", r.seconds);
-  // Megatron-LM's unit: 10^12 floating-point operations a second of a rank.
+  // Unit as Megatron-LM's: 10^12 floating-point operations per second and rank.
   curves.emplace_back("throughput", scale_.flops_per_second(r) / scale_.ranks / 1e12);
   curves.emplace_back("tokens-per-second", scale_.tokens_per_second(r));
   curves.emplace_back("mfu", scale_.mfu(r));
@@ -84,7 +85,7 @@ void TensorBoardObserver::iteration(const IterationReport& r) {
 }
 
 void TensorBoardObserver::validation(std::int64_t iteration, const LossSums& losses) {
-  constexpr double kMostExponent = 20;  // Megatron-LM's, so that the first points leave the others visible
+  constexpr double kMostExponent = 20;  // Megatron-LM's, so that the first points do not dwarf the others
   Curves curves;
   for (std::size_t kind = 0; kind < scale_.losses.size(); ++kind) {
     const std::string name = std::string(scale_.losses[kind].name) + kOfValidation;

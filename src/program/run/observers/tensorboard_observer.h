@@ -1,4 +1,4 @@
-// A run as TensorBoard shows it, with Megatron-LM's names for its curves.
+// TensorBoard's records of a run, with Megatron-LM's names of curves.
 #pragma once
 
 #include <functional>
@@ -13,18 +13,19 @@
 
 namespace teratron {
 
-// A folder that the checkpoint alone names is written to where a run has written records before: who sends a checkpoint
-// does not choose where this machine is written to.
+// Whether the run writes records. A folder that only the checkpoint names must hold records already: the sender of a
+// checkpoint does not choose where this machine writes.
 bool writes_tensorboard(const TrainConfig& config);
 
-// UserError where a run that does not go on from a checkpoint would mix its records with those of another.
+// UserError: a new run would mix its records with those of another.
 void prepare_tensorboard(const TrainConfig& config);
 
 class TensorBoardObserver final : public TrainingObserver {
  public:
-  // Writes to --tensorboard-dir. `start`, `keeps_validation` and `tell`: as MetricsObserver's.
+  // Writes to --tensorboard-dir. The run resumes after `start` iterations. `keeps_validation`: a validation at `start`
+  // stays. `report` is called once for files that cannot be written.
   TensorBoardObserver(const TrainConfig& config, RunScale scale, std::int64_t start, bool keeps_validation,
-                      std::function<void(const std::string&)> tell);
+                      std::function<void(const std::string&)> report);
 
   void iteration(const IterationReport& report) override;
   void validation(std::int64_t iteration, const LossSums& losses) override;

@@ -48,28 +48,28 @@ class CleanStage final : public Stage {
     const std::string key = page_key(*parse_url(*url));  // process() has parsed it
     const std::uint64_t hash = ::XXH3_64bits(key.data(), key.size());
     if (!seen_.insert(hash).second) return Drop{"duplicate url", *url};
-    news_.append(reinterpret_cast<const char*>(&hash), sizeof hash);
+    state_delta_.append(reinterpret_cast<const char*>(&hash), sizeof hash);
     return std::nullopt;
   }
 
-  std::string take_news() override { return std::exchange(news_, {}); }
-  void remember(std::string_view news) override {
-    for (std::uint64_t hash = 0; news.size() >= sizeof hash; news.remove_prefix(sizeof hash)) {
-      std::memcpy(&hash, news.data(), sizeof hash);
+  std::string take_state_delta() override { return std::exchange(state_delta_, {}); }
+  void restore_state(std::string_view delta) override {
+    for (std::uint64_t hash = 0; delta.size() >= sizeof hash; delta.remove_prefix(sizeof hash)) {
+      std::memcpy(&hash, delta.data(), sizeof hash);
       seen_.insert(hash);
     }
   }
 
  private:
   CleanOptions options_;
-  std::unordered_set<std::uint64_t> seen_;  // of pages: a hash of 64 bits each
-  std::string news_;                        // those that take_news() has not given yet
+  std::unordered_set<std::uint64_t> seen_;  // pages, by a hash of 64 bits
+  std::string state_delta_;                 // since the last take_state_delta()
 };
 
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 
-// Where a piece of about `size` bytes ends so that its tokens are the first ones of the whole text: before a space
-// between two ASCII letters, where a word ends whatever the tokenizer. The text's size where there is none.
+// The end of a piece of about `size` bytes whose tokens are the first ones of the whole text: before a space between
+// two ASCII letters, where a word ends for any tokenizer. The text's size if there is none.
 std::size_t word_end_near(std::string_view text, std::size_t size) {
   for (std::size_t at = text.find(' ', size); at != text.npos; at = text.find(' ', at + 1)) {
     if (at > 0 && at + 1 < text.size() && is_letter(text[at - 1]) && is_letter(text[at + 1])) return at;
@@ -93,6 +93,47 @@ bool has_tokens(const Tokenizer& tokenizer, std::string_view text, std::int64_t 
 
 std::unique_ptr<Stage> make_clean_stage(CleanOptions options) {
   return std::make_unique<CleanStage>(std::move(options));
+}
+
+void CleanSettings::add_fields(FieldList& list) {
+  list.add("tokenizer", &tokenizer, "DIR", "folder of the tokenizer that counts tokens");
+  list.add("min-tokens", &min_tokens, "N", "drop documents with fewer tokens").between(0);
+  list.add("keep-newlines", &keep_newlines, "", "keep line ends inside sentences, and empty lines");
+  list.add("url-key", &url_key, "KEY", "the URL of a .jsonl line is under this key");
+  list.add("url-lists", &url_lists, "DIR",
+           "folder with domains.txt and extensions.txt of documents to drop; empty: the installed lists");
+  list.add("no-url-rules", &no_url_rules, "", "ignore URLs");
+}
+
+Faults CleanSettings::faults(bool runs) const {
+  Faults faults;
+  faults.add_if(runs && min_tokens > 0 && tokenizer.empty(),
+                "{} counts tokens; name the tokenizer's folder with {}, or give 0", Flag{"min-tokens"},
+                Flag{"tokenizer"});
+  return faults;
+}
+
+std::vector<std::filesystem::path> CleanSettings::files_read() const {
+  std::vector<std::filesystem::path> files;
+  for (const std::filesystem::path& folder : {tokenizer, url_lists}) {
+    if (!folder.empty()) files.push_back(folder);
+  }
+  return files;
+}
+
+std::unique_ptr<Stage> CleanSettings::make(const StreamOptions&) const {
+  CleanOptions options{.min_tokens = min_tokens, .keep_newlines = keep_newlines, .url_key = url_key};
+  if (min_tokens > 0) options.tokenizer = Tokenizer::load(tokenizer);
+  if (!no_url_rules) {
+    const std::filesystem::path lists = url_lists.empty() ? installed_url_lists() : url_lists;
+    if (lists.empty()) {
+      throw_user_error(
+          "the installed lists of domains and endings are missing; name a folder with --url-lists, or leave out the "
+          "rules about URLs with --no-url-rules");
+    }
+    options.url_rules.emplace(lists);
+  }
+  return make_clean_stage(std::move(options));
 }
 
 }  // namespace teratron

@@ -1,4 +1,4 @@
-// data clean: repairs text, and drops what is short or comes from the wrong place.
+// data clean: repairs text, and drops short documents and those from unwanted places.
 #pragma once
 
 #include <memory>
@@ -6,24 +6,41 @@
 
 #include "corpus/clean/url_rules.h"
 #include "corpus/stream/stage.h"
+#include "corpus/stream/stream.h"
+#include "options/fields.h"
 #include "tokenizer/tokenizer.h"
 
 namespace teratron {
 
 struct CleanOptions {
-  std::optional<Tokenizer> tokenizer;  // needed where min_tokens > 0
+  std::optional<Tokenizer> tokenizer;  // required if min_tokens > 0
   std::int64_t min_tokens = 128;       // of the cleaned text
   bool keep_newlines = false;
-  std::optional<UrlRules> url_rules;  // nothing: URLs are not looked at
+  std::optional<UrlRules> url_rules;  // empty: URLs are ignored
   std::string url_key = "url";
 };
 
 // Drops, in this order: "malformed url", "domain", "extension" (url_rules.h), "short" (fewer tokens), "duplicate url"
-// (of a document before it that was kept). A document without a URL passes the rules about them.
-// Memory: 32 bytes or so for each URL that is kept.
+// (of an earlier document that was kept). URL rules do not apply to documents without a URL. Memory: about 32 bytes for
+// each URL that is kept.
 std::unique_ptr<Stage> make_clean_stage(CleanOptions options);
 
-// Whether `text` has at least `least` tokens; encodes no more of it than it takes.
+// Whether `text` has at least `least` tokens; encodes only as much of it as that takes.
 bool has_tokens(const Tokenizer& tokenizer, std::string_view text, std::int64_t least);
+
+struct CleanSettings {
+  static constexpr StageText kText{.name = "clean",
+                                   .summary = "repairs text, and drops short documents and those from unwanted sites",
+                                   .doing = "cleaning"};
+  std::filesystem::path tokenizer, url_lists;
+  std::int64_t min_tokens = 128;
+  bool keep_newlines = false, no_url_rules = false;
+  std::string url_key = "url";
+
+  void add_fields(FieldList& list);
+  Faults faults(bool runs) const;
+  std::vector<std::filesystem::path> files_read() const;
+  std::unique_ptr<Stage> make(const StreamOptions& stream) const;
+};
 
 }  // namespace teratron

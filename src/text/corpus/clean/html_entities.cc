@@ -47,7 +47,7 @@ bool is_capital_or_digit(char c) { return (c >= 'A' && c <= 'Z') || (c >= '0' &&
 std::optional<std::u32string> named_entity(std::string_view name) {
   const EntityTable& table = entity_table();
   if (const auto found = table.find(name); found != table.end()) return found->second;
-  // HTML has some names in capitals that need no semicolon; what begins with one may be that, and text behind it.
+  // HTML has some names in capitals that need no semicolon, so a longer name may be one of them and text.
   constexpr std::array<std::string_view, 8> kAmbiguous = {"AMP", "COPY", "ETH", "GT", "LT", "QUOT", "REG", "THORN"};
   if (!std::ranges::all_of(name, is_capital_or_digit) ||
       std::ranges::any_of(kAmbiguous, [&](std::string_view one) { return name.starts_with(one); })) {
@@ -68,12 +68,12 @@ std::optional<std::u32string> named_entity(std::string_view name) {
   return capitals;
 }
 
-bool is_forbidden(std::uint32_t code) {  // as a character in HTML
+bool is_forbidden(std::uint32_t code) {  // in HTML
   return (code < 0x20 && code != '\t' && code != '\n' && code != '\f' && code != '\r') || code == 0x7F ||
          (code >= 0xFDD0 && code <= 0xFDEF) || (code & 0xFFFE) == 0xFFFE;
 }
 
-// "#233", "#xE9". Empty: a number that stands for nothing.
+// "#233", "#xE9". Empty if the number is no character.
 std::optional<std::u32string> numbered_entity(std::string_view name) {
   name.remove_prefix(1);
   const bool is_hexadecimal = name.starts_with('x') || name.starts_with('X');
@@ -89,7 +89,7 @@ std::optional<std::u32string> numbered_entity(std::string_view name) {
 
 bool is_entity_letter(char c) { return is_capital_or_digit(c) || (c >= 'a' && c <= 'z'); }
 
-// The name of a reference that begins at `at` (an ampersand): "eacute", "#233"; empty: there is none.
+// The name of a reference that begins at `at` (an ampersand): "eacute", "#233"; empty if there is none.
 std::string_view entity_name(std::string_view text, std::size_t at) {
   constexpr std::size_t kLongest = 24;
   std::size_t end = at + 1;

@@ -32,7 +32,7 @@ std::string normalised(std::string_view text, int form) {
   return {reinterpret_cast<const char*>(out), static_cast<std::size_t>(length)};
 }
 
-// Full-width and half-width forms by their usual ones, U+FF01 to U+FFEF; empty where the character stays.
+// The usual form of a full-width or half-width form, U+FF01 to U+FFEF; empty if the character stays.
 constexpr char32_t kFirstWidthForm = 0xFF01, kLastWidthForm = 0xFFEF;
 std::string_view usual_width(char32_t code) {
   static const std::vector<std::string> forms = [] {
@@ -94,8 +94,7 @@ void append_repaired(char32_t code, std::string& out) {
   out += instead;
 }
 
-// The length of a terminal's escape sequence at the beginning of `text`: ESC [ digits and semicolons, a letter. 0:
-// none.
+// Length of a terminal's escape sequence at the beginning of `text` (ESC [ digits and semicolons, a letter), or 0.
 std::size_t terminal_escape(std::string_view text) {
   if (!text.starts_with("\x1B[")) return 0;
   const std::size_t end = text.find_first_not_of("0123456789;", 2);
@@ -104,7 +103,7 @@ std::size_t terminal_escape(std::string_view text) {
   return has_letter ? end + 1 : 0;
 }
 
-// Characters that are their own composed form, and of which none is composed with another.
+// Characters that are their own composed form and compose with no other.
 bool is_always_composed(char32_t code) {
   struct Range {
     char32_t first, last;
@@ -121,7 +120,7 @@ bool is_always_composed(char32_t code) {
   return std::ranges::any_of(kRanges, [&](const Range& range) { return code >= range.first && code <= range.last; });
 }
 
-// Whether normalisation would change nothing, as far as a quick look at the bytes shows.
+// Whether a quick look at the bytes shows that normalisation changes nothing.
 bool is_composed(std::string_view text) {
   while (!text.empty()) {
     const Utf8Step step = decode_utf8(text);
@@ -150,7 +149,7 @@ std::string repair_characters(std::string_view line) {
   return is_composed(out) ? out : normalised(out, UTF8PROC_COMPOSE);
 }
 
-// Nothing in it can need repair: printable ASCII without an ampersand.
+// Text that needs no repair: printable ASCII without an ampersand.
 bool is_plain(std::string_view line) {
   return std::ranges::all_of(line, [](char c) {
     return (static_cast<unsigned char>(c) >= 0x20 && static_cast<unsigned char>(c) < 0x7F && c != '&') || c == '\n' ||
@@ -222,7 +221,7 @@ std::string remove_needless_newlines(std::string_view text) {
     const std::string_view line = text.substr(0, newline);
     out += line.substr(0, line.find_last_not_of(kSpaces) + 1);
     if (newline == text.npos) break;
-    // The lines between this one and the next that has something in it.
+    // The lines up to the next one with content.
     const std::size_t next = text.find_first_not_of(kSpaces, newline);
     const std::size_t next_begin = text.rfind('\n', next) + 1;
     const bool is_single = text.substr(newline, next_begin - newline).find('\n', 1) == std::string_view::npos;

@@ -1,4 +1,4 @@
-// Text as it was meant: what ftfy calls fixing it.
+// Repairs text as ftfy does.
 #pragma once
 
 #include <string>
@@ -7,15 +7,15 @@
 namespace teratron {
 
 // Repairs a text (valid UTF-8) line by line, each until nothing changes, by the rules of ftfy's default configuration
-// in its order (README.md says which of them we have, and where we differ): HTML's character references, unless a "<"
-// came up in this line or before; mojibake (mojibake.h); controls of Latin-1 as windows-1252; ligatures of Latin
-// letters; full-width and half-width forms; straight quotes; line ends as "\n"; escape sequences of terminals and
-// control characters removed; normalisation form C.
+// in its order (README.md lists them and the differences): HTML's character references, unless a "<" came in this line
+// or before; mojibake (mojibake.h); controls of Latin-1 as windows-1252; ligatures of Latin letters; full-width and
+// half-width forms; straight quotes; line ends as "\n"; escape sequences of terminals and control
+// characters removed; normalisation form C.
 std::string repair_text(std::string_view text);
 
-// Needless newlines: white space before a line end and around the text goes, three line ends and more become two, and a
-// single line end inside of a sentence becomes a space. That is one behind a letter, a digit or a comma, with a small
-// letter behind it.
+// Removes needless newlines: white space before a line end and around the text goes, three line ends and more become
+// two, and a single line end inside a sentence becomes a space. It is inside a sentence if a letter, a digit or a comma
+// comes before it and a lower-case letter after it.
 std::string remove_needless_newlines(std::string_view text);
 
 }  // namespace teratron

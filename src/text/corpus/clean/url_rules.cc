@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/files/file.h"
+#include "data/text/text_list.h"
 
 namespace teratron {
 namespace {
@@ -32,10 +33,7 @@ std::unordered_set<std::string> read_list(const std::filesystem::path& file) {
   std::unordered_set<std::string> entries;
   const std::string content = read_file(file);
   std::int64_t line_number = 0;
-  for (std::string_view rest = content; !rest.empty();) {
-    const std::size_t end = std::min(rest.find('\n'), rest.size());
-    std::string_view line = rest.substr(0, end);
-    rest.remove_prefix(std::min(end + 1, rest.size()));
+  for (std::string_view line : lines_of(content)) {
     ++line_number;
     line = line.substr(0, line.find('#'));
     line = line.substr(0, line.find_last_not_of(" \t\r") + 1);
@@ -50,7 +48,7 @@ std::unordered_set<std::string> read_list(const std::filesystem::path& file) {
   return entries;
 }
 
-// "jpg" of "/a/b.JPG?size=1"; empty: none.
+// "jpg" for "/a/b.JPG?size=1"; empty if there is no ending.
 std::string extension_of(std::string_view path) {
   path = path.substr(0, path.find_first_of("?#"));
   const std::string_view name = path.substr(path.rfind('/') + 1);
@@ -71,7 +69,7 @@ std::optional<UrlParts> parse_url(std::string_view url) {
   std::string_view rest = url.substr(scheme_end + 3);
   const std::size_t path_begin = std::min(rest.find_first_of("/?#"), rest.size());
   std::string_view authority = rest.substr(0, path_begin);
-  authority.remove_prefix(authority.rfind('@') + 1);  // 0 where there is none
+  authority.remove_prefix(authority.rfind('@') + 1);  // 0 if there is no "@"
   const std::size_t colon = authority.find(':');
   const std::string_view port = colon == authority.npos ? "" : authority.substr(colon + 1);
   if (port.find_first_not_of("0123456789") != port.npos) return std::nullopt;
@@ -107,8 +105,8 @@ std::optional<Drop> UrlRules::judge(std::string_view url) const {
 std::filesystem::path installed_url_lists() {
   std::error_code error;
   const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", error).parent_path();
-  for (const char* place : {"../share/teratron/configs/url-lists", "../../configs/url-lists"}) {
-    const std::filesystem::path folder = program / place;
+  for (const char* relative : {"../share/teratron/configs/url-lists", "../../configs/url-lists"}) {
+    const std::filesystem::path folder = program / relative;
     if (!error && std::filesystem::is_regular_file(folder / "domains.txt", error)) return folder;
     error.clear();
   }

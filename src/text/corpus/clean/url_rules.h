@@ -1,4 +1,4 @@
-// The OpenWebText rules about where a document comes from.
+// The OpenWebText rules about the source of a document.
 #pragma once
 
 #include <filesystem>
@@ -11,34 +11,34 @@
 
 namespace teratron {
 
-// What a URL is made of, in small letters where case means nothing.
+// The parts of a URL, in lower case where case means nothing.
 struct UrlParts {
-  std::string host;  // without "www." and a port
+  std::string host;  // without "www." and port
   std::string path;  // with its query, as written; never empty
 };
 
-// An address of the web: http or https (any case), a host with a dot of letters, digits, '-' and '.', no white space or
-// control characters, 2,000 bytes at most. Nothing where it is malformed.
+// Parses an address of the web: http or https (any case), a host with a dot of letters, digits, '-' and '.', no white
+// space or control characters, at most 2,000 bytes. Empty if it is malformed.
 std::optional<UrlParts> parse_url(std::string_view url);
 
-// Equal for addresses of one page: scheme, "www.", case of the host, a fragment and a last slash make no difference.
+// A key that is equal for addresses of one page: scheme, "www.", case of the host, fragment and last slash are ignored.
 std::string page_key(const UrlParts& url);
 
 class UrlRules {
  public:
-  // `folder` holds domains.txt and extensions.txt: an entry a line, '#' begins a comment. UserError: one is missing, or
-  // an entry is not a domain or an ending.
+  // `folder` holds domains.txt and extensions.txt: an entry a line, '#' begins a comment. UserError: a file is missing,
+  // or an entry is no domain or ending.
   explicit UrlRules(const std::filesystem::path& folder);
 
-  // "malformed url", "domain" or "extension", with what was found; nothing where the URL may stay.
+  // "malformed url", "domain" or "extension", with the part that was found; empty if the URL may stay.
   std::optional<Drop> judge(std::string_view url) const;
 
  private:
   std::unordered_set<std::string> domains_, extensions_;
 };
 
-// The lists that come with the program: beside it where it was installed, in the source tree of a build. Empty where
-// there are none.
+// The lists that come with the program: beside it if it was installed, in the source tree of a build. Empty if there
+// are none.
 std::filesystem::path installed_url_lists();
 
 }  // namespace teratron

@@ -1,5 +1,5 @@
-// windows-1252, the encoding that is taken for Latin-1. Bytes that it does not assign (0x81, 0x8D, 0x8F, 0x90, 0x9D)
-// are the control characters of the same number, as browsers have it.
+// windows-1252, the encoding that is often read as Latin-1. Unassigned bytes (0x81, 0x8D, 0x8F, 0x90, 0x9D) are the
+// control characters of the same number, as in browsers.
 #pragma once
 
 #include <array>
@@ -17,7 +17,7 @@ constexpr char32_t windows_1252_character(std::uint8_t byte) {
   return byte >= 0x80 && byte < 0xA0 ? static_cast<char32_t>(kWindows1252[byte - 0x80U]) : byte;
 }
 
-// The byte whose character this is; nothing if there is none.
+// The byte of this character, if there is one.
 constexpr std::optional<std::uint8_t> windows_1252_byte(char32_t code) {
   if (code < 0x80 || (code >= 0xA0 && code < 0x100)) return static_cast<std::uint8_t>(code);
   for (std::size_t i = 0; i < kWindows1252.size(); ++i) {

@@ -1,5 +1,4 @@
-// Which documents meet in a band: pairs of (hash of a band, document), sorted on disk, in memory that does not grow
-// with them.
+// Finds documents that share a band: pairs of (hash of a band, document), sorted on disk, in constant memory.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +19,7 @@ class BandIndex {
   };
   static constexpr std::int64_t kParts = 256;
 
-  // Temporary files without names in `folder`. Memory: 4 MiB while it is written. EnvironmentError: as Spool.
+  // Temporary files without names in `folder`. Memory: 4 MiB while writing. EnvironmentError: as Spool.
   explicit BandIndex(const std::filesystem::path& folder);
   BandIndex(const BandIndex&) = delete;
   BandIndex& operator=(const BandIndex&) = delete;
@@ -30,7 +29,7 @@ class BandIndex {
   void end_writing();
 
   std::int64_t entries() const;
-  // The documents of each hash that several have, ascending. Reads the 256th of the entries whose hashes begin alike;
+  // Calls `meeting` with the documents of each hash that several have, ascending. Reads part `part` of the entries;
   // memory: 16 bytes for each of them.
   void for_each_meeting(std::int64_t part, const std::function<void(std::span<const Entry>)>& meeting) const;
 

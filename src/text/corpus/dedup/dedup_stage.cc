@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "base/files/file.h"
 #include "base/host/threads.h"
 #include "corpus/dedup/band_index.h"
 #include "corpus/dedup/minhash.h"
@@ -24,7 +25,7 @@ NgramSet ngram_set(std::string_view text, std::int64_t count) {
   return set;
 }
 
-// Groups of documents, each known by its first one. Of any number of threads.
+// Groups of documents, each known by its first one. Safe to use from many threads.
 class DocumentGroups {
  public:
   void resize(std::int64_t documents) {
@@ -40,7 +41,7 @@ class DocumentGroups {
     b = find(b);
     at(std::max(a, b)) = std::min(a, b);
   }
-  // After the last join(). What is asked afterwards needs no lock.
+  // Called after the last join(); first_of() then needs no lock.
   void settle() {
     for (std::int64_t i = 0; i < std::ssize(first_); ++i) at(i) = find(i);
   }
@@ -67,21 +68,21 @@ class DocumentGroups {
   std::vector<std::int64_t> first_;
 };
 
-// The sets of documents that were compared lately. Most of their use is within one meeting: a pair's bands are spread
-// over all parts of the index.
+// The sets of recently compared documents. They are reused mostly within one meeting: a pair's bands are spread over
+// all parts of the index.
 class SetCache {
  public:
   SetCache(const Spool& spool, std::int64_t ngram) : spool_(spool), ngram_(ngram) {}
 
   const NgramSet& of(std::int64_t document) {
-    const auto [place, is_new] = sets_.try_emplace(document);
+    const auto [found, is_new] = sets_.try_emplace(document);
     if (is_new) {
-      place->second = ngram_set(spool_.read(document).text, ngram_);
-      elements_ += place->second.size();
+      found->second = ngram_set(spool_.read(document).text, ngram_);
+      elements_ += found->second.size();
     }
-    return place->second;
+    return found->second;
   }
-  void trim() {  // references end here
+  void trim() {  // invalidates references
     if (elements_ < kMostElements) return;
     sets_.clear();
     elements_ = 0;
@@ -144,8 +145,8 @@ class DedupStage final : public Stage {
   }
 
  private:
-  // Compares each document with those before it, but for those that it is in a group with. The groups do not depend on
-  // the order of the comparisons, since only pairs that say nothing new are left out.
+  // Compares each document with earlier ones that are not in its group. The groups do not depend on the order of
+  // comparisons, since only pairs that change nothing are skipped.
   void compare(std::span<const BandIndex::Entry> meeting, SetCache& sets) {
     std::vector<std::vector<std::int64_t>> parts;  // documents of a meeting that are in one group
     for (const BandIndex::Entry& entry : meeting) {
@@ -165,7 +166,7 @@ class DedupStage final : public Stage {
 
   bool are_duplicates(std::int64_t a, std::int64_t b, SetCache& sets) const {
     sets.trim();
-    const NgramSet& first = sets.of(a);  // stays where it is when another one is added
+    const NgramSet& first = sets.of(a);  // references stay valid when a set is added
     return jaccard(first, sets.of(b)) > options_.jaccard;
   }
 
@@ -180,6 +181,30 @@ class DedupStage final : public Stage {
 
 std::unique_ptr<Stage> make_dedup_stage(DedupOptions options) {
   return std::make_unique<DedupStage>(std::move(options));
+}
+
+namespace {
+
+constexpr double kLeastJaccard = 0.3;  // sketches of this size do not resolve less
+
+}  // namespace
+
+void DedupSettings::add_fields(FieldList& list) {
+  list.add("jaccard", &options.jaccard, "X", "documents whose sets of n-grams have a higher similarity are duplicates");
+  list.add("shingle", &options.ngram, "N", "length of n-grams in words").between(1, 100);
+}
+
+Faults DedupSettings::faults(bool /*runs*/) const {
+  Faults faults;
+  faults.add_if(!(options.jaccard >= kLeastJaccard && options.jaccard < 1), "{} is a share, from {} to below 1",
+                Flag{"jaccard"}, kLeastJaccard);
+  return faults;
+}
+
+std::unique_ptr<Stage> DedupSettings::make(const StreamOptions& stream) const {
+  DedupOptions made = options;
+  made.folder = folder_for_temporaries(stream.out);
+  return make_dedup_stage(std::move(made));
 }
 
 }  // namespace teratron

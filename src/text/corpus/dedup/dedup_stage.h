@@ -1,25 +1,38 @@
-// data dedup: of documents that are nearly the same, the first one.
+// data dedup: keeps the first of documents that are nearly the same.
 #pragma once
 
 #include <filesystem>
 #include <memory>
 
 #include "corpus/stream/stage.h"
+#include "corpus/stream/stream.h"
+#include "options/fields.h"
 
 namespace teratron {
 
 struct DedupOptions {
-  double jaccard = 0.7;          // sets of n-grams that are more alike are duplicates
+  double jaccard = 0.7;          // sets of n-grams with a higher similarity are duplicates
   std::int64_t ngram = 5;        // words (words.h)
   std::filesystem::path folder;  // for the index
 };
 
-// Documents are compared by the sets of their n-grams of words. Those that meet in a band (minhash.h) are candidates;
-// each pair of candidates is then compared exactly, and is one of duplicates where its Jaccard similarity is above
-// `jaccard`. Pairs join documents to groups, and of each group the first in the stream's order is kept. So a document
-// that is dropped ("duplicate", with the one that is kept) is a duplicate of some document of the stream; not always of
-// the one that is kept. A document without words is a duplicate of those with the same characters but white space.
-// Memory: 8 bytes a document beside the stream's; the index takes 16 bytes a band and document, and is on disk.
+// Compares documents by the sets of their n-grams of words. Documents that share a band (minhash.h) are candidates.
+// Each pair of candidates is compared exactly; it is a pair of duplicates if its Jaccard similarity is above `jaccard`.
+// Pairs join documents to groups, and the first document of a group in the stream's order is kept. A dropped document
+// ("duplicate", with the one that is kept) is thus a duplicate of some document of its group, not always of the one
+// that is kept. A document without words is a duplicate of those with the same characters except white space. Memory: 8
+// bytes a document beside the stream's; the index takes 16 bytes a band and document on disk.
 std::unique_ptr<Stage> make_dedup_stage(DedupOptions options);
+
+struct DedupSettings {
+  static constexpr StageText kText{.name = "dedup",
+                                   .summary = "keeps the first of documents that are nearly the same",
+                                   .doing = "looking for duplicates"};
+  DedupOptions options;
+
+  void add_fields(FieldList& list);
+  Faults faults(bool runs) const;
+  std::unique_ptr<Stage> make(const StreamOptions& stream) const;
+};
 
 }  // namespace teratron

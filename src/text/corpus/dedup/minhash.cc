@@ -13,7 +13,7 @@
 namespace teratron {
 namespace {
 
-// Constants of functions of 32 bits, f(x) = ((x ^ flip) * odd), its high half mixed in, * other_odd.
+// Constants of 32-bit functions, f(x) = ((x ^ flip) * odd), its high half mixed in, * other_odd.
 constexpr std::int64_t kBlock = 16;  // functions whose minima stay in registers
 constexpr std::int64_t kFunctions = (kMinHashes + kBlock - 1) / kBlock * kBlock;
 struct HashFunctions {
@@ -52,7 +52,7 @@ BandShape band_shape(double threshold) {
   return best;
 }
 
-// Two halves of an element are mixed into 32 bits first; the functions are cheap and run over all minima at once.
+// Mixes two halves of an element into 32 bits first; the functions are cheap and run over all minima at once.
 std::vector<std::uint32_t> min_hashes(std::span<const std::uint64_t> elements, std::int64_t count) {
   check(count > 0 && count <= kMinHashes, "min_hashes: count");
   const HashFunctions& functions = hash_functions();

@@ -1,5 +1,5 @@
-// Sketches of sets whose equal parts tell how alike the sets are (Broder 1997), cut into bands so that alike sets meet
-// (Leskovec, Rajaraman and Ullman, Mining of Massive Datasets, section 3.4).
+// MinHash sketches, whose share of equal minima estimates the similarity of sets (Broder 1997), cut into bands so that
+// similar sets share one (Leskovec, Rajaraman and Ullman, Mining of Massive Datasets, section 3.4).
 #pragma once
 
 #include <cstdint>
@@ -15,20 +15,20 @@ struct BandShape {
   double meeting_probability(double similarity) const;
 };
 
-inline constexpr std::int64_t kMinHashes = 130;  // at most, in a sketch: 26 bands of 5 suit a threshold of 0.7
+inline constexpr std::int64_t kMinHashes = 130;  // at most; 26 bands of 5 suit a threshold of 0.7
 
-// As many rows as let sets that are just as alike as `threshold` meet with probability 0.99, with kMinHashes minima at
-// most. More rows make fewer sets meet that are not alike. `threshold`: 0.3 to 1.
+// The shape with the most rows in which sets of similarity `threshold` (0.3 to 1) share a band with probability 0.99,
+// with at most kMinHashes minima. More rows make fewer dissimilar sets share one.
 BandShape band_shape(double threshold);
 
-// For each band a hash of its minima over the elements of a set; none of an empty set. Elements are hashes of 64 bits;
-// those that occur twice make no difference.
+// A hash for each band of its minima over the elements of a set; none for an empty set. Elements are hashes of 64 bits;
+// repeated ones make no difference.
 std::vector<std::uint64_t> band_hashes(std::span<const std::uint64_t> elements, BandShape shape);
 
-// The minima themselves, kMinHashes at most.
+// The minima, at most kMinHashes.
 std::vector<std::uint32_t> min_hashes(std::span<const std::uint64_t> elements, std::int64_t count);
 
-// |A and B| / |A or B| of two sorted sets without repetitions; 0 where both are empty.
+// |A and B| / |A or B| of two sorted sets without repetitions; 0 if both are empty.
 double jaccard(std::span<const std::uint64_t> a, std::span<const std::uint64_t> b);
 
 }  // namespace teratron

@@ -13,8 +13,8 @@ namespace {
 
 using Numbers = std::vector<std::int64_t>;
 
-constexpr std::int64_t kLongBlock = 80;      // characters: so long is no label, no name, no button
-constexpr std::size_t kLongestTitle = 1000;  // bytes of it that headings are looked for in
+constexpr std::int64_t kLongBlock = 80;      // characters; labels, names and buttons are shorter
+constexpr std::size_t kLongestTitle = 1000;  // bytes; headings are compared with the title
 constexpr std::int64_t kShortHeadline = 20, kLongTeaser = 400;
 
 // Characters and values of blocks, summed over all elements.
@@ -64,7 +64,7 @@ class ArticleRule {
     return -std::min<std::int64_t>(block.characters, kLongBlock) / 2 - 5;
   }
 
-  // Of what is not out.
+  // Sums over blocks that are not excluded.
   void sum() {
     for (Numbers* one : {&value_, &good_, &all_, &links_}) std::ranges::fill(*one, 0);
     for (const PageBlock& block : blocks_) {
@@ -87,8 +87,8 @@ class ArticleRule {
     for (std::size_t below = i; below < index(node(i).end); ++below) is_out_[below] = 1;
   }
 
-  // What its element or its names say to be beside the article, unless most of the page's prose is in it. Comments may
-  // have more than the article.
+  // Excludes elements that are beside the article by their kind or names, unless they hold most of the page's prose.
+  // Comments may hold more than the article.
   void mark_beside() {
     for (std::size_t i = 1; i < size_; ++i) {
       if (is_out(i) || node(i).kind == ElementKind::kText) continue;
@@ -97,7 +97,7 @@ class ArticleRule {
     }
   }
 
-  // A headline that leads elsewhere, with a few words about what is there.
+  // A teaser: a headline that links elsewhere, with a few words about it.
   void mark_teasers() {
     for (const PageBlock& block : blocks_) {
       const std::size_t at = index(block.node);
@@ -131,7 +131,7 @@ class ArticleRule {
     return chosen;
   }
 
-  // Within the article: what is mostly links.
+  // Excludes parts of the article that are mostly links.
   void mark_within(std::size_t main) {
     for (std::size_t i = main + 1; i < index(node(main).end); ++i) {
       const ElementKind kind = node(i).kind;
@@ -142,7 +142,7 @@ class ArticleRule {
     }
   }
 
-  // Of the article's first part, not of the article.
+  // Judges the article's first part, not the article.
   bool is_section_heading(const PageBlock& block) const {
     const HtmlNode& heading = node_of(block);
     return heading.kind == ElementKind::kHeading && heading.name != "h1" &&
@@ -153,7 +153,7 @@ class ArticleRule {
     return block.text.starts_with('<') && block.text.ends_with('>') && node_of(block).kind != ElementKind::kPre;
   }
 
-  // Headline, date, author, labels: what stands before the first and behind the last words of an article.
+  // Headline, date, author, labels: blocks before the first and after the last words of an article.
   bool is_fringe(const PageBlock& block) const {
     if (is_prose(block)) {
       return false;

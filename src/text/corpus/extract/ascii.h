@@ -1,4 +1,4 @@
-// Letters and spaces as HTML and HTTP mean them: those of ASCII, whatever the user's language.
+// Letters and spaces of HTML and HTTP: ASCII only, independent of the locale.
 #pragma once
 
 #include <algorithm>

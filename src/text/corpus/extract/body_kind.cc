@@ -17,7 +17,7 @@ constexpr std::size_t kBytesToJudge = std::size_t{64} << 10;
 
 struct FileFormat {
   std::string_view name, magic;
-  std::size_t at = 0;  // where the magic bytes stand
+  std::size_t at = 0;  // offset of the magic bytes
 };
 
 constexpr auto kFileFormats = std::to_array<FileFormat>({
@@ -83,20 +83,20 @@ constexpr auto kFileFormats = std::to_array<FileFormat>({
     {"HDF5", "\x89HDF\r\n\x1A\n"sv},
 });
 
-// Formats whose first bytes are not text by themselves, or a text would not begin so.
+// Formats whose first bytes are no text, or with which no text begins.
 bool is_telling(std::string_view magic) {
   return magic.size() >= 5 || magic == "%!PS" ||
          std::ranges::any_of(magic, [](char c) { return static_cast<signed char>(c) < ' ' || c == '\x7F'; });
 }
 
-// Spaces and the like, and ESC, by which ISO-2022-JP changes its letters.
+// White space, and ESC, with which ISO-2022-JP changes its letters.
 constexpr bool is_control(char32_t code) {
   return (code < 0x20 && code != '\t' && code != '\n' && code != '\v' && code != '\f' && code != '\r' &&
           code != 0x1B) ||
          (code >= 0x7F && code < 0xA0 && code != 0x85);
 }
 
-// How many characters of ASCII that are no control characters `text` begins with.
+// Number of printable ASCII characters at the beginning of `text`.
 std::size_t ascii_prefix(std::string_view text) {
   const auto* const end =
       std::ranges::find_if(text, [](char c) { return static_cast<signed char>(c) < ' ' || c == '\x7F'; });
@@ -128,7 +128,7 @@ std::string_view file_format_of(std::string_view body) {
     for (const FileFormat& one : kFileFormats) {
       if (!bytes.substr(std::min(one.at, bytes.size())).starts_with(one.magic)) continue;
       if (one.name == "BMP" && !bytes.starts_with("BM")) continue;
-      // "MZ", "ID3" and the like are words as well.
+      // "MZ", "ID3" and similar are also words.
       if (is_telling(one.magic) || !can_be_text(body)) return one.name;
     }
   }

@@ -1,4 +1,4 @@
-#include "corpus/extract/body_unpacking.h"
+#include "corpus/extract/http_response.h"
 
 #include <brotli/decode.h>
 #include <zlib.h>
@@ -22,8 +22,8 @@ namespace {
 
 enum class Progress { kGoesOn, kPartDone, kDone, kWrongChecksum, kNeedsMore, kDamaged };
 
-// Calls decode(room, bytes made) until the data end. A part is a member of gzip: where a later one is damaged, those
-// before it stand.
+// Calls decode(room, bytes made) until the data end. Parts are members of gzip: if a later one is damaged, the earlier
+// ones stand.
 template <class Decode>
 UnpackedBody decode_in_pieces(std::size_t most, const Decode& decode) {
   constexpr std::size_t kPiece = std::size_t{64} << 10;
@@ -51,7 +51,7 @@ UnpackedBody decode_in_pieces(std::size_t most, const Decode& decode) {
   }
 }
 
-// `window_bits` as zlib's: which of its formats.
+// `window_bits`: as zlib's, which select one of its formats.
 UnpackedBody unpack_with_zlib(std::string_view body, int window_bits, std::size_t most) {
   z_stream stream{};
   if (::inflateInit2(&stream, window_bits) != Z_OK) throw std::bad_alloc();
@@ -76,10 +76,10 @@ UnpackedBody unpack_with_zlib(std::string_view body, int window_bits, std::size_
   });
 }
 
-// The size of the chunk that `body` begins with, and how many bytes the line has that says it.
+// The size of the chunk at the beginning of `body`, and the length of the line with the size.
 struct ChunkHead {
   std::uint64_t size = 0;
-  std::size_t bytes = 0;  // 0: it is no head of a chunk
+  std::size_t bytes = 0;  // 0: no head of a chunk
 };
 ChunkHead chunk_head(std::string_view body) {
   constexpr std::size_t kLongestLine = 4096;

@@ -22,7 +22,7 @@ struct KnownEncoding {
   std::string_view name, iconv_name, labels;  // separated by spaces
 };
 
-// From the table of encoding.spec.whatwg.org. glibc's names differ where browsers read a superset of what a label says.
+// The table of encoding.spec.whatwg.org. glibc's names differ where browsers read a superset of the labelled encoding.
 constexpr auto kEncodings = std::to_array<KnownEncoding>({
     {"utf-8", "", "unicode-1-1-utf-8 unicode11utf8 unicode20utf8 utf-8 utf8 x-unicode20utf8"},
     {"ibm866", "CP866", "866 cp866 csibm866 ibm866"},
@@ -106,7 +106,7 @@ std::string from_utf8(std::string_view page, std::int64_t& errors) {
 
 std::string from_iconv(std::string_view page, const std::string& name, std::int64_t& errors) {
   const iconv_t converter = ::iconv_open("UTF-8", name.c_str());
-  // NOLINTNEXTLINE(performance-no-int-to-ptr): so says POSIX
+  // POSIX defines it so
   if (converter == reinterpret_cast<iconv_t>(-1)) return from_windows_1252(page);  // a machine without that table
   const auto close = [](void* one) { ::iconv_close(static_cast<iconv_t>(one)); };
   const std::unique_ptr<void, decltype(close)> owner(converter, close);
@@ -123,13 +123,13 @@ std::string from_iconv(std::string_view page, const std::string& name, std::int6
     text += kReplacement;
     if (errno == EINVAL) break;  // the page ends inside a character
     ++errors;
-    ++from;  // past a byte that begins no character
+    ++from;  // after a byte that begins no character
     --left;
     ::iconv(converter, nullptr, nullptr, nullptr, nullptr);
   }
   char* to = piece.data();
   std::size_t room = piece.size();
-  ::iconv(converter, nullptr, nullptr, &to, &room);  // a character that might have got an accent
+  ::iconv(converter, nullptr, nullptr, &to, &room);  // writes a character that waited for an accent
   text.append(piece.data(), piece.size() - room);
   return text;
 }

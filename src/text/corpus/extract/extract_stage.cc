@@ -19,14 +19,13 @@
 namespace teratron {
 namespace {
 
-using Json = nlohmann::json;
-
-// Gumbo's tree of a page takes some times the page's size; of one that is made to blow up, any amount.
+// Gumbo's tree of a page takes a few times the page's size; of a page made for it, any amount.
 constexpr std::size_t kTreeBytesPerByte = 64, kTreeBytesAtLeast = std::size_t{64} << 20;
 
-constexpr std::string_view kRecords = "records: ", kFlaws = "kept though damaged: ";  // before the names of counts
+constexpr std::string_view kRecords = "records: ", kFlaws = "kept though damaged: ";  // prefixes of counts
 
-// What a body is that is no page; empty: it may be one. What a crawler took it for counts where the body does not show.
+// The kind of a body that is no page; empty if it may be one. The crawler's judgement counts where the body shows
+// nothing.
 std::string what_else_it_is(const HttpHead& head, std::string_view body) {
   if (const std::string_view format = file_format_of(body); !format.empty()) return std::string(format);
   if (!can_be_text(body)) return "bytes that are no text";
@@ -61,7 +60,7 @@ class ExtractStage final : public Stage {
     if (head->status != 200) return dropped("status", std::to_string(head->status));
     if (!head->is_page()) return dropped("not html", head->media_type.empty() ? "no type is said" : head->media_type);
     const auto most = static_cast<std::size_t>(options_.most_page_bytes);
-    // More than this was not read.
+    // The source reads at most one byte more than the limit.
     if (response.size() - head->bytes > most) return dropped("too large", fmt::format("more than {} bytes", most));
     UnpackedBody body = decode_http_body(*head, response.substr(head->bytes), most);
     if (!body.reason.empty()) return dropped(std::move(body.reason), std::move(body.detail));
@@ -89,16 +88,16 @@ class ExtractStage final : public Stage {
     return kept(std::move(document));
   }
 
-  // How much was counted of each kind since the last call.
-  std::string take_news() override {
-    Json news = Json::object();
+  // The counts of each kind since the last call.
+  std::string take_state_delta() override {
+    nlohmann::json delta = nlohmann::json::object();
     for (const auto& [name, count] : counts()) {
-      if (const std::int64_t more = count - std::exchange(told_counts_[name], count); more > 0) news[name] = more;
+      if (const std::int64_t more = count - std::exchange(told_counts_[name], count); more > 0) delta[name] = more;
     }
-    return news.empty() ? "" : news.dump();
+    return delta.empty() ? "" : delta.dump();
   }
-  void remember(std::string_view news) override {
-    for (const auto& [name, count] : Json::parse(news).get<RecordCounts>()) {
+  void restore_state(std::string_view delta) override {
+    for (const auto& [name, count] : nlohmann::json::parse(delta).get<RecordCounts>()) {
       if (name.starts_with(kRecords)) (*counts_)[name.substr(kRecords.size())] += count;
       if (name.starts_with(kFlaws)) flaws_[name.substr(kFlaws.size())] += count;
       told_counts_[name] += count;
@@ -112,7 +111,7 @@ class ExtractStage final : public Stage {
   }
 
  private:
-  // Records of WARC files by their type, and articles of pages that came damaged by what was wrong.
+  // WARC records by type, and articles of damaged pages by the damage.
   RecordCounts counts() const {
     RecordCounts all;
     for (const auto& [type, count] : *counts_) all[std::string(kRecords) + type] = count;
@@ -125,7 +124,7 @@ class ExtractStage final : public Stage {
     ++flaws_[flaw];
   }
 
-  // The text before all other members; the page's HTML is left out.
+  // The text comes before all other members; the page's HTML is left out.
   std::string record_of(const std::string& before, const std::string& text, const HtmlTree& tree) const {
     std::string record = "{";
     append_json_string(options_.text_key, record);
@@ -160,7 +159,7 @@ class ExtractStage final : public Stage {
   std::shared_ptr<RecordCounts> counts_ = std::make_shared<RecordCounts>();
   mutable std::mutex flaws_mutex_;
   mutable RecordCounts flaws_;
-  RecordCounts told_counts_;  // in the news
+  RecordCounts told_counts_;  // counts already in a delta
 };
 
 }  // namespace

@@ -20,10 +20,10 @@ namespace teratron {
 namespace {
 
 constexpr std::size_t kLongestMetaTag = 1024;
-constexpr std::size_t kSampleBytes = std::size_t{16} << 10;  // of a page's text, that is judged
-constexpr std::int64_t kEnoughHighBytes = 4;                 // fewer say nothing about an encoding
+constexpr std::size_t kSampleBytes = std::size_t{16} << 10;  // of a page's text, which are judged
+constexpr std::int64_t kEnoughHighBytes = 4;                 // fewer do not show an encoding
 
-// What follows `name` and "=" in `text`, in small letters: the value of an attribute, or a parameter's; empty: none.
+// The value, in lower case, after `name` and "=" in `text`: of an attribute or a parameter; empty if there is none.
 std::string value_of(std::string_view text, std::string_view name) {
   for (std::size_t at = text.find(name); at != text.npos; at = text.find(name, at + 1)) {
     if (at > 0 && (is_ascii_letter(text[at - 1]) || text[at - 1] == '-')) continue;
@@ -40,7 +40,7 @@ bool begins_with(std::string_view text, std::string_view small) {
   return equals_ignoring_case(text.substr(0, small.size()), small);
 }
 
-// Of a page whose bytes are ASCII where they are markup: the encoding that its XML declaration or a <meta> names.
+// The encoding that an XML declaration or a <meta> names, if the page's markup is in ASCII bytes.
 std::string_view declared_encoding(std::string_view page) {
   const auto named_in_tag = [&](std::size_t at, std::string_view attribute) {
     const std::string_view tag = page.substr(at, kLongestMetaTag);
@@ -66,7 +66,7 @@ std::string_view encoding_by_mark(std::string_view page) {
   return {};
 }
 
-// UTF-16 without a mark. Its markup is ASCII, so that one of the two bytes of many characters is NUL, always the same.
+// UTF-16 without a mark: markup is ASCII, so one of the two bytes of many characters is NUL, always the same one.
 std::string_view utf16_without_mark(std::string_view page) {
   const std::string_view begin = page.substr(0, kSampleBytes);
   if (begin.find('\0') == begin.npos) return {};
@@ -80,7 +80,7 @@ std::string_view utf16_without_mark(std::string_view page) {
   return {};
 }
 
-// Characters of several bytes, and bytes that are part of none, if the page is read as UTF-8.
+// Counts characters of several bytes, and bytes in no character, if the page is read as UTF-8.
 struct Utf8Share {
   std::int64_t characters = 0, errors = 0;
 };
@@ -99,8 +99,8 @@ Utf8Share utf8_share(std::string_view page) {
   return share;
 }
 
-// The page's text, without tags, scripts and styles, up to kSampleBytes of it: lines that are ASCII alone are left out,
-// since they say nothing. Of encodings that leave "<" and ">" what they are in ASCII.
+// Up to kSampleBytes of the page's text, without tags, scripts and styles, and without lines that are ASCII alone,
+// which show nothing. For encodings in which "<" and ">" are ASCII.
 std::string sample_of_text(std::string_view page) {
   std::string sample;
   for (std::size_t at = 0; at < page.size() && sample.size() < kSampleBytes;) {
@@ -119,7 +119,7 @@ std::string sample_of_text(std::string_view page) {
   return sample;
 }
 
-// What uchardet takes a text for; empty: it does not know, or not an encoding of ours.
+// uchardet's guess; empty if it has none, or none of our encodings.
 std::string_view detect_encoding(std::string_view text) {
   const std::unique_ptr<std::remove_pointer_t<uchardet_t>, void (*)(uchardet_t)> detector(::uchardet_new(),
                                                                                           ::uchardet_delete);
@@ -127,14 +127,14 @@ std::string_view detect_encoding(std::string_view text) {
   ::uchardet_data_end(detector.get());
   const std::string name = ascii_lower(::uchardet_get_charset(detector.get()));
   if (name == "uhc") return "euc-kr";
-  if (name == "iso-8859-16") return "windows-1250";  // Romanian, which pages never have in the former
+  if (name == "iso-8859-16") return "windows-1250";  // Romanian; no pages are in the former
   if (name == "mac-cyrillic") return "x-mac-cyrillic";
-  if (name == "koi8-r") return "koi8-u";  // the same, with the letters of Ukrainian in place of lines of boxes
+  if (name == "koi8-r") return "koi8-u";  // koi8-r with the letters of Ukrainian in place of box lines
   return encoding_of_label(name);
 }
 
-// Errors where a text is read so: bytes that are no characters, and, of ISO 8859, control characters, which pages never
-// mean.
+// Errors of reading a text in an encoding: bytes that are no characters, and for ISO 8859 control characters, which
+// pages do not mean.
 std::int64_t errors_of(std::string_view text, std::string_view encoding) {
   std::int64_t errors = 0;
   to_utf8(text, encoding, &errors);
@@ -142,7 +142,7 @@ std::int64_t errors_of(std::string_view text, std::string_view encoding) {
   return errors + std::ranges::count_if(text, [](char c) { return (static_cast<unsigned char>(c) & 0xE0) == 0x80; });
 }
 
-// One way to read the page.
+// A candidate encoding.
 struct Reading {
   std::string_view encoding;
   std::int64_t errors = 0;
@@ -155,8 +155,8 @@ Reading read_as(std::string_view encoding, std::string_view sample) {
           .language = detect_language(to_utf8(sample, encoding))};
 }
 
-// CLD2's scores compare within a language alone. Of two languages that it is sure of, one must come from a detector
-// that saw the other encoding's bytes too.
+// CLD2's scores compare within one language only. If it is sure of two languages, one of them is wrong bytes for a
+// detector that saw the other encoding.
 bool reads_better(const Reading& one, const Reading& other) {
   if (one.errors > other.errors || !one.language.is_reliable) return false;
   if (one.errors < other.errors || !other.language.is_reliable) return true;
@@ -187,11 +187,11 @@ bool is_letter_at(std::string_view text, std::size_t at) {
   return at < text.size() && class_of(decode_utf8(text.substr(at)).code) == CharClass::kLetter;
 }
 
-// Letters that a language does not have, and that another encoding's bytes for its own letters come out as.
+// Letters that a language does not have, and that result from its own letters in the other encoding.
 std::u32string_view foreign_letters(std::string_view language) {
   constexpr auto kForeign = std::to_array<std::pair<std::string_view, std::u32string_view>>(
-      {{"hu", U"\u00F5\u00FB\u00D5\u00DB"},  // o and u with tilde and circumflex, for those with two acutes
-       {"cs", U"\u0105\u013E\u013D"},        // Polish and Slovak letters, for s and z with caron
+      {{"hu", U"\u00F5\u00FB\u00D5\u00DB"},  // o and u with tilde and circumflex, instead of two acutes
+       {"cs", U"\u0105\u013E\u013D"},        // Polish and Slovak letters, instead of s and z with caron
        {"sk", U"\u0105"},
        {"sl", U"\u0105\u013E\u013D"},
        {"hr", U"\u0105\u013E\u013D"},
@@ -201,7 +201,7 @@ std::u32string_view foreign_letters(std::string_view language) {
   return found == kForeign.end() ? std::u32string_view() : found->second;
 }
 
-// Signs where letters should be: control characters, signs beside or between letters, letters of other languages.
+// Signs in place of letters: control characters, signs beside or between letters, letters of other languages.
 std::int64_t count_odd_signs(std::string_view text, std::string_view language) {
   const std::u32string_view foreign = foreign_letters(language);
   std::int64_t odd = 0;
@@ -221,8 +221,8 @@ std::int64_t count_odd_signs(std::string_view text, std::string_view language) {
   return odd;
 }
 
-// Pages of Central Europe name the two encodings of that region for each other, or a Western one. `found` is what such
-// a page is read as so far.
+// Corrects pages of Central Europe, which name the region's two encodings for each other, or a Western one. `found`:
+// the encoding found so far.
 std::string_view central_european(std::string_view found, std::string_view page) {
   constexpr auto kTwins = std::to_array<std::string_view>({"windows-1250", "iso-8859-2"});
   const bool is_twin = std::ranges::find(kTwins, found) != kTwins.end();
@@ -241,7 +241,7 @@ std::string_view central_european(std::string_view found, std::string_view page)
     const DetectedLanguage language = detect_language(text);
     return Candidate{encoding, count_odd_signs(text, language.code), language};
   };
-  // In Western languages one of the twins never reads better by its signs and its language, too.
+  // In Western languages neither twin reads better by its signs and its language.
   const auto is_better = [](const Candidate& one, const Candidate& other) {
     if (!one.language.is_reliable || one.odd > other.odd) return false;
     if (!other.language.is_reliable) return true;

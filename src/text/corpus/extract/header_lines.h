@@ -1,4 +1,4 @@
-// The lines of a head of WARC or HTTP: a first line, "Name: value", and an empty one at the end.
+// The lines of a WARC or HTTP head: a first line, "Name: value" lines, and an empty line.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 namespace teratron {
 
 struct HeaderField {
-  std::string_view name, value;  // without spaces around
+  std::string_view name, value;  // without surrounding spaces
 };
 
 inline HeaderField header_field(std::string_view line) {
@@ -23,7 +23,7 @@ class HeaderLines {
  public:
   explicit HeaderLines(std::string_view text) : text_(text) {}
 
-  // Without its end, CRLF or LF. Nothing: the text ends before a line does.
+  // The line without its end, CRLF or LF. Empty: the text ends before a line does.
   std::optional<std::string_view> next() {
     const std::size_t end = text_.find('\n', at_);
     if (end == text_.npos) return std::nullopt;

@@ -1,4 +1,4 @@
-// Names of HTML's elements, as the parsing algorithm of the standard groups them (html.spec.whatwg.org, section 13.2).
+// Names of HTML elements, grouped as in the standard's parsing algorithm (html.spec.whatwg.org, section 13.2).
 #pragma once
 
 #include <algorithm>
@@ -10,13 +10,13 @@ namespace teratron::html {
 using Name = std::string_view;
 
 template <std::size_t n>
-constexpr bool is_one_of(const std::array<Name, n>& names, Name name) {  // which are sorted
+constexpr bool is_one_of(const std::array<Name, n>& names, Name name) {  // `names` are sorted
   return std::ranges::binary_search(names, name);
 }
 
 constexpr bool is_heading(Name name) { return name.size() == 2 && name[0] == 'h' && name[1] >= '1' && name[1] <= '6'; }
 
-// Elements that are never open: they have no content, or there is one of them, or rows of a table that end each other.
+// Elements that are never counted as open: void ones, single ones, and rows of a table, which end each other.
 constexpr bool is_never_open(Name name) {
   constexpr auto kNames =
       std::to_array<Name>({"area",  "base",  "basefont", "bgsound", "body",  "br",    "col",   "colgroup", "embed",
@@ -25,7 +25,7 @@ constexpr bool is_never_open(Name name) {
   return is_one_of(kNames, name);
 }
 
-// Elements that change how what follows is read, and that no text is in.
+// Elements without text that change how the parser reads on.
 constexpr bool is_without_text(Name name) { return name == "frameset" || name == "frame" || name == "isindex"; }
 
 // Elements that end an open paragraph.
@@ -47,7 +47,7 @@ constexpr bool holds_raw_text(Name name) {
   return is_one_of(kNames, name);
 }
 
-// Elements that are opened again where text follows an end tag that closed them too early.
+// Elements that are opened again if text follows an end tag that closed them too early.
 constexpr bool is_formatting(Name name) {
   constexpr auto kNames = std::to_array<Name>(
       {"a", "b", "big", "code", "em", "font", "i", "nobr", "s", "small", "strike", "strong", "tt", "u"});
@@ -56,12 +56,12 @@ constexpr bool is_formatting(Name name) {
 
 constexpr bool is_cell(Name name) { return name == "td" || name == "th" || name == "caption"; }
 
-// Elements whose content end tags from within do not reach beyond, and in which formatting begins anew.
+// Elements that end tags inside them cannot close, and in which formatting starts fresh.
 constexpr bool is_marker(Name name) {
   return is_cell(name) || name == "applet" || name == "marquee" || name == "object" || name == "template";
 }
 
-// "Special" ones: an end tag that has no rule of its own does not reach beyond them.
+// "Special" elements: an end tag without a rule of its own does not reach beyond them.
 constexpr bool is_special(Name name) {
   constexpr auto kNames =
       std::to_array<Name>({"applet", "button", "caption", "marquee", "noscript", "object", "td", "template", "th"});
@@ -73,7 +73,7 @@ constexpr bool is_of_table(Name name) {
   return is_one_of(kNames, name);
 }
 
-// Elements of HTML that end SVG and MathML which were left open.
+// HTML elements that end open SVG and MathML.
 constexpr bool ends_foreign_content(Name name) {
   constexpr auto kNames = std::to_array<Name>(
       {"b",     "big",   "blockquote", "body",   "br",   "center", "code",  "dd", "div",  "dl",   "dt",
@@ -83,7 +83,7 @@ constexpr bool ends_foreign_content(Name name) {
   return is_one_of(kNames, name);
 }
 
-// Elements of SVG and MathML in which HTML stands.
+// SVG and MathML elements that contain HTML.
 constexpr bool holds_html_in_foreign(Name name) {
   constexpr auto kNames =
       std::to_array<Name>({"annotation-xml", "desc", "foreignobject", "mi", "mn", "mo", "ms", "mtext", "title"});

@@ -9,7 +9,7 @@ namespace teratron {
 namespace {
 
 struct KeptAttribute {
-  std::string_view name, element;  // of which elements; empty: of all
+  std::string_view name, element;  // the elements that have it; empty: all
 };
 constexpr auto kKeptAttributes = std::to_array<KeptAttribute>({{"id", ""},
                                                                {"class", ""},
@@ -47,7 +47,7 @@ class TagScanner {
     while (!is_over() && is_ascii_space(html_[at_])) ++at_;
   }
 
-  // False: the tag ends.
+  // Returns false when the tag ends.
   bool skip_to_attribute() {
     for (; !is_over(); ++at_) {
       if (html_[at_] == '>') {
@@ -61,7 +61,7 @@ class TagScanner {
   }
 
   void scan_attribute() {
-    const std::size_t begin = at_++;  // a "=" that a name begins with is part of it
+    const std::size_t begin = at_++;  // a leading "=" is part of the name
     while (!is_over() && !ends_name(html_[at_]) && html_[at_] != '=') ++at_;
     const std::string_view name = html_.substr(begin, at_ - begin);
     std::size_t end = at_;
@@ -98,11 +98,11 @@ class TagScanner {
   std::string_view html_;
   std::size_t at_;
   HtmlTag& tag_;
-  std::size_t value_end_ = 0;  // the last byte of a value without quotes, which may be "/"
-  std::uint32_t seen_ = 0;     // of kKeptAttributes
+  std::size_t value_end_ = 0;  // end of the last value without quotes, which may end in "/"
+  std::uint32_t seen_ = 0;     // bits of kKeptAttributes
 };
 
-// The end tag that a script begins to end with, from `at` on: it has none inside "<!-- <script> ... -->".
+// The end tag of a script, from `at` on. Inside "<!-- <script> ... -->" end tags do not count.
 std::size_t end_of_script(std::string_view html, std::size_t at) {
   const auto is_tag = [&](std::size_t i, std::string_view name) {
     const std::string_view rest = html.substr(i);

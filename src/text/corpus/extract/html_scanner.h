@@ -1,4 +1,4 @@
-// Where tags, comments and raw text of a page begin and end, as the tokenizer of HTML's standard has it.
+// Finds the ends of tags, comments and raw text, as the tokenizer of HTML's standard does.
 #pragma once
 
 #include <array>
@@ -9,24 +9,24 @@
 namespace teratron {
 
 struct HtmlTag {
-  std::string name;  // in small letters
+  std::string name;  // in lower case
   bool is_end = false;
   bool closes_itself = false;  // "/>"
-  // The attributes that are kept, each as the page has it, of those of one name the first. No tag has more.
+  // The attributes that are kept, as written; the first of each name. No tag has more.
   std::array<std::string_view, 12> attributes;
   std::size_t attribute_count = 0;
-  std::size_t end = 0;  // behind its ">"; 0: the page ends before it
+  std::size_t end = 0;  // offset after its ">"; 0 if the page ends before
 };
 
-// The tag whose "<" stands at `at` and is followed by a letter, or by "/" and a letter. Kept are the attributes that
-// find_article() and HtmlTree look at. Takes time in proportion to the tag's length, however many attributes it has.
+// Reads the tag whose "<" is at `at`, followed by a letter, or by "/" and a letter. Keeps the attributes that
+// find_article() and HtmlTree use. Takes time proportional to the tag's length, whatever its number of attributes.
 void scan_tag(std::string_view html, std::size_t at, HtmlTag& tag);
 
-// The end of a comment, a declaration or a processing instruction whose "<" stands at `at`.
+// The end of a comment, a declaration or a processing instruction whose "<" is at `at`.
 std::size_t end_of_comment(std::string_view html, std::size_t at);      // "<!-- ... -->"
 std::size_t end_of_declaration(std::string_view html, std::size_t at);  // "<! ... >", "<? ... >", "</ ... >"
 
-// Where the end tag of an element of raw text begins, whose start tag ends at `at`; the page's end: nowhere.
+// The offset of the end tag of a raw text element whose start tag ends at `at`; the page's end if there is none.
 std::size_t end_of_raw_text(std::string_view html, std::size_t at, std::string_view name);
 
 }  // namespace teratron

@@ -13,7 +13,7 @@
 namespace teratron {
 namespace {
 
-// Every "<" that it writes begins a tag that it has read: the parser sees no other tags than those that are counted.
+// Each "<" in the output begins a tag that was read here, so the parser sees only tags that are counted.
 class HtmlSimplifier {
  public:
   explicit HtmlSimplifier(std::string_view html) : html_(html) { out_.reserve(html.size()); }
@@ -36,7 +36,7 @@ class HtmlSimplifier {
   }
 
  private:
-  // An element of SVG or MathML that is open: svg, math, and those in which HTML stands.
+  // An open element of SVG or MathML: svg, math, or one that contains HTML.
   struct Foreign {
     std::string name;
     bool holds_html;
@@ -127,7 +127,7 @@ class HtmlSimplifier {
     }
   }
 
-  // A parser looks through the open elements at a tag. It compares formatting with all formatting that is open, each
+  // Work of a parser for a tag: it searches the open elements, compares formatting with all open formatting, and each
   // attribute with each.
   void count_work() {
     work_ += open_.depth();
@@ -136,7 +136,7 @@ class HtmlSimplifier {
     work_ += open_.formatting() * attributes * attributes;
   }
 
-  // Written are titles, and text that is shown as it stands.
+  // Writes titles and text whose content is shown as it is.
   void read_raw_text() {
     const std::string name = tag_.name;
     const std::size_t end = end_of_raw_text(html_, at_, name);
@@ -156,7 +156,7 @@ class HtmlSimplifier {
     at_ = tag_.end == 0 ? html_.size() : tag_.end;
   }
 
-  // Most tags in a <select> mean nothing.
+  // Most tags in a <select> are ignored.
   bool stays_in_select() {
     const bool is_select = tag_.name == "select";
     const bool ends_it = !tag_.is_end && (tag_.name == "input" || tag_.name == "keygen" || tag_.name == "textarea");
@@ -186,7 +186,7 @@ class HtmlSimplifier {
     return true;
   }
 
-  static constexpr std::int64_t kMostWork = std::int64_t{1} << 28;  // a second, or less
+  static constexpr std::int64_t kMostWork = std::int64_t{1} << 28;  // at most a second
 
   std::string_view html_;
   std::size_t at_ = 0;

@@ -1,4 +1,4 @@
-// A page without what its text does not need: comments, scripts, SVG, forms' choices, most attributes.
+// Removes from a page what its text does not need: comments, scripts, SVG, options of forms, most attributes.
 #pragma once
 
 #include <cstdint>
@@ -8,16 +8,16 @@
 
 namespace teratron {
 
-// What cannot be parsed within bounds.
+// The reason why a page cannot be parsed within bounds.
 struct HtmlRefusal {
   std::string reason, detail;  // "too deep", "tags nested 600 deep, 512 are allowed"
 };
 
 constexpr std::int64_t kDeepestHtml = 512;
 
-// `html` as markup that gives the same text, in time that grows with its length alone. A parser takes bounded time for
-// each tag of what comes back: no tag has more than a few attributes, and no more than some times kDeepestHtml elements
-// are open at once, and hundreds of them at few of its tags alone. Refused is what nests deeper, as its tags tell.
+// Markup with the same text as `html`, made in time proportional to its length. A parser needs bounded time for each
+// tag of the result: tags have few attributes, at most a few times kDeepestHtml elements are open at once, and hundreds
+// are open at few tags only. Pages whose tags nest deeper are refused.
 std::variant<std::string, HtmlRefusal> simplify_html(std::string_view html);
 
 }  // namespace teratron

@@ -17,8 +17,8 @@
 namespace teratron {
 namespace {
 
-// Memory of one parse. Gumbo frees a tree by calling itself once for each level; this one goes all at once. What would
-// take more than `most` jumps out of the parser, since gumbo has no other way to stop.
+// Memory of one parse, freed at once: gumbo frees a tree by recursion. A parse that needs more than `most` leaves the
+// parser by a jump, since gumbo cannot be stopped otherwise.
 class ParseMemory {
  public:
   explicit ParseMemory(std::size_t most) : left_(most) {}
@@ -39,7 +39,7 @@ class ParseMemory {
   };
   static constexpr std::size_t kBlockBytes = std::size_t{256} << 10, kAlignment = alignof(std::max_align_t);
 
-  // No object with a destructor may live in here: it is left by a jump.
+  // No object with a destructor may live here: a jump leaves this function.
   void* take(std::size_t bytes) {
     bytes = (bytes + kAlignment - 1) / kAlignment * kAlignment;
     if (bytes > room_) {
@@ -61,7 +61,7 @@ class ParseMemory {
   std::jmp_buf exhausted_;
 };
 
-// Null: it took too much memory. Apart from its caller, so that no object lives across the jump.
+// Returns null if it took too much memory. Separate from its caller, so that no object lives across the jump.
 GumboOutput* parse_within(ParseMemory& memory, std::string_view html) {
   if (setjmp(memory.exhausted()) != 0) return nullptr;
   GumboOptions options = kGumboDefaultOptions;
@@ -77,7 +77,7 @@ struct TagKind {
   std::vector<GumboTag> tags;
 };
 
-// What is not in here is inline.
+// Elements that are not listed are inline.
 std::vector<TagKind> tag_kinds() {
   using enum ElementKind;
   return {
@@ -104,7 +104,7 @@ std::vector<TagKind> tag_kinds() {
   };
 }
 
-// What is in these is never text of the page.
+// Elements whose content is never text of the page.
 constexpr auto kTagsWithoutText = std::to_array<GumboTag>(
     {GUMBO_TAG_HEAD,       GUMBO_TAG_TITLE,    GUMBO_TAG_SCRIPT,   GUMBO_TAG_STYLE,  GUMBO_TAG_NOSCRIPT,
      GUMBO_TAG_TEMPLATE,   GUMBO_TAG_IFRAME,   GUMBO_TAG_OBJECT,   GUMBO_TAG_EMBED,  GUMBO_TAG_APPLET,
@@ -124,7 +124,7 @@ KindTable make_kind_table() {
   return table;
 }
 
-// Nothing: what is in the element is no text of the page.
+// Empty if the element's content is no text of the page.
 std::optional<ElementKind> kind_of(GumboTag tag) {
   static const KindTable table = make_kind_table();
   return table[tag];
@@ -145,7 +145,7 @@ bool is_hidden_element(const GumboElement& element) {
   return style.find("display:none") != style.npos || style.find("visibility:hidden") != style.npos;
 }
 
-// The text of gumbo's node, where it has one.
+// The text of gumbo's node, if it has one.
 std::string_view shown_text(const GumboNode& node) {
   const bool is_text =
       node.type == GUMBO_NODE_TEXT || node.type == GUMBO_NODE_WHITESPACE || node.type == GUMBO_NODE_CDATA;
@@ -159,7 +159,7 @@ void add_title(const GumboElement& element, HtmlTree& tree) {
   }
 }
 
-// What the page says about itself in <title>, <meta> and <link>.
+// Reads <title>, <meta> and <link>.
 void note_head(const GumboElement& element, HtmlTree& tree) {
   if (element.tag == GUMBO_TAG_META && attribute(element, "property") == "og:title" &&
       !attribute(element, "content").empty()) {
@@ -171,7 +171,7 @@ void note_head(const GumboElement& element, HtmlTree& tree) {
   }
 }
 
-// Walks gumbo's tree without recursion, and builds ours of what is below the body and shown.
+// Walks gumbo's tree without recursion and builds ours of the visible nodes below the body.
 class TreeWalk {
  public:
   explicit TreeWalk(HtmlTree& tree) : tree_(tree) {}
@@ -194,7 +194,7 @@ class TreeWalk {
  private:
   struct Open {
     const GumboNode* node;
-    std::int32_t ours = -1;  // number of the node that stands for it; -1: none, so far
+    std::int32_t ours = -1;  // number of our node; -1: none so far
     unsigned next_child = 0;
   };
   std::int32_t size() const { return static_cast<std::int32_t>(tree_.nodes.size()); }
@@ -217,7 +217,7 @@ class TreeWalk {
       open_.push_back({.node = &node});
       return;
     }
-    const bool is_body = element.tag == GUMBO_TAG_BODY;  // scripts show hidden ones
+    const bool is_body = element.tag == GUMBO_TAG_BODY;  // scripts show hidden bodies
     const std::optional<ElementKind> kind = kind_of(element.tag);
     if (!kind || (parent() < 0 && !is_body) || (!is_body && is_hidden_element(element))) return;
     HtmlNode ours{.kind = *kind, .parent = parent(), .name = ::gumbo_normalized_tagname(element.tag)};

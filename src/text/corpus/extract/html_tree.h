@@ -1,4 +1,4 @@
-// A page of HTML as a flat tree: what it takes to find the article in it, and nothing of what is never shown.
+// A page of HTML as a flat tree of its visible text, for finding the article.
 #pragma once
 
 #include <cstddef>
@@ -13,10 +13,10 @@
 
 namespace teratron {
 
-// What an element does to the text in it.
+// How an element affects its text.
 enum class ElementKind : std::uint8_t {
-  kText,       // no element: a piece of text
-  kInline,     // span, b, i, what is unknown
+  kText,       // a piece of text, no element
+  kInline,     // span, b, i, unknown elements
   kLink,       // a
   kBreak,      // br
   kRule,       // hr
@@ -37,24 +37,23 @@ enum class ElementKind : std::uint8_t {
   kBeside,     // nav, footer, aside, form ...
 };
 
-// Nodes lie in the order of the page: those below node i are i + 1 to end - 1.
+// Nodes are in page order: the descendants of node i are i + 1 to end - 1.
 struct HtmlNode {
   ElementKind kind = ElementKind::kText;
   std::int32_t parent = -1, end = 0;
-  std::string_view text;                           // of a text
-  std::string_view name, id, classes, role, prop;  // of an element; the last four as the page has them
+  std::string_view text;                           // of a text node
+  std::string_view name, id, classes, role, prop;  // of an element; the last four as written
 };
 
 struct HtmlTree {
   std::vector<HtmlNode> nodes;   // the first is the body
   std::string title;             // "og:title", else <title>; one line; empty: none
-  std::string canonical;         // the page's own address, if it says so
-  std::shared_ptr<void> memory;  // what the nodes' views point into
+  std::string canonical;         // the page's declared address
+  std::shared_ptr<void> memory;  // owns what the nodes' views point to
 };
 
-// `html` is UTF-8; bytes that are not become U+FFFD. Any text gives a tree, as in a browser. Refused is what nests
-// deeper than kDeepestHtml (html_simplifier.h) and what takes more than most_bytes to parse. Takes no stack that grows
-// with the page.
+// `html` is UTF-8; invalid bytes become U+FFFD. Any text gives a tree, as in a browser. Refuses pages nested deeper
+// than kDeepestHtml (html_simplifier.h) and those that take more than most_bytes to parse. Uses constant stack space.
 std::variant<HtmlTree, HtmlRefusal> parse_html(std::string_view html, std::size_t most_bytes);
 
 }  // namespace teratron

@@ -1,4 +1,4 @@
-// What a response's body is without its chunks and its compression.
+// The body of a response without chunks and compression.
 #include <algorithm>
 #include <array>
 #include <utility>
@@ -10,7 +10,7 @@
 namespace teratron {
 namespace {
 
-constexpr int kMostLayers = 8;  // of chunks, and of compression, one in another
+constexpr int kMostLayers = 8;  // of chunks and compression
 constexpr auto kKnownEncodings =
     std::to_array<std::string_view>({"gzip", "x-gzip", "deflate", "br", "zstd", "none", "utf-8", "binary", "8bit"});
 
@@ -38,7 +38,7 @@ class BodyDecoder {
   bool goes_on() const { return out_.reason.empty(); }
   bool is_known() const { return can_be_text(out_.bytes) || !file_format_of(out_.bytes).empty(); }
 
-  // The first flaw stays: what is cut outside is cut inside as well.
+  // The first flaw stays: data cut outside are also cut inside.
   void take(UnpackedBody inner) {
     if (!out_.flaw.empty()) inner.flaw = std::move(out_.flaw);
     out_ = std::move(inner);
@@ -50,14 +50,14 @@ class BodyDecoder {
     }
   }
 
-  // Compression, and chunks within it.
+  // Removes compression, and chunks inside it.
   void unpack_what_is_seen() {
     for (int i = 0; i < kMostLayers && goes_on(); ++i, join_chunks_that_are_seen()) {
       switch (packing_of(out_.bytes)) {
         case Packing::kNone: return;
         case Packing::kGzip: take(unpack_gzip(out_.bytes, most_)); break;
         case Packing::kZstd: take(unpack_zstd(out_.bytes, most_)); break;
-        case Packing::kZlib: {  // two bytes say less than the magic numbers of the others
+        case Packing::kZlib: {  // two bytes are weaker evidence than the other magic numbers
           UnpackedBody inner = unpack_zlib(out_.bytes, most_);
           if (!inner.is_whole() && inner.reason != "too large" && is_known()) return;
           take(std::move(inner));
@@ -67,7 +67,7 @@ class BodyDecoder {
     }
   }
 
-  // By a compression that the head tells of and that cannot be seen. What it does not decode may be a text, or be
+  // Removes a compression that the head names and that cannot be seen. If it does not decode, the body may be text, or
   // compressed otherwise.
   void unpack_said(Unpack unpack) {
     constexpr std::size_t kEnoughText = 32;
@@ -78,7 +78,7 @@ class BodyDecoder {
     failed_ = bad_http(inner.reason.empty() ? "damaged compression" : std::move(inner.detail));
   }
 
-  // By those that the head might have told of.
+  // Tries the compressions that the head might have named.
   void unpack_unseen(const HttpHead& head) {
     for (const Unpack unpack : {unpack_brotli, unpack_raw_deflate}) {
       UnpackedBody inner = unpack(out_.bytes, most_);
@@ -98,7 +98,7 @@ class BodyDecoder {
   }
 
   std::size_t most_;
-  UnpackedBody failed_;  // with the reason, where a compression was told of and did not decode
+  UnpackedBody failed_;  // with the reason, if a named compression did not decode
   UnpackedBody out_;
 };
 

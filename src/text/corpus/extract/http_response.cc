@@ -26,7 +26,7 @@ std::optional<int> status_of(std::string_view line) {
 void read_content_type(std::string_view value, HttpHead& head) {
   const std::string small = ascii_lower(value);
   std::string_view rest = small;
-  const std::string_view first = rest.substr(0, rest.find(','));  // of several, joined by who forwards them
+  const std::string_view first = rest.substr(0, rest.find(','));  // of several, joined by a proxy
   head.media_type = without_spaces(first.substr(0, first.find(';')));
   while (rest.find(';') != rest.npos) {
     rest.remove_prefix(rest.find(';') + 1);
@@ -42,7 +42,7 @@ void read_content_type(std::string_view value, HttpHead& head) {
   }
 }
 
-// The names in a list, in small letters; "identity" is none.
+// The names in a list, in lower case, without "identity".
 std::vector<std::string> names_in(std::string_view value) {
   const std::string small = ascii_lower(value);
   std::vector<std::string> names;
@@ -100,7 +100,7 @@ std::string as_http_response(std::string_view page, bool is_utf8) {
   for (std::optional<HttpHead> head = parse_http_head(page); head; head = parse_http_head(page)) {
     const std::string_view body = page.substr(head->bytes);
     if (!body.starts_with("HTTP/")) return std::string(page);
-    page = body;  // of a redirection
+    page = body;  // a redirection's
   }
   std::string response = "HTTP/1.1 200 OK\r\nContent-Type: text/html";
   response += is_utf8 ? "; charset=utf-8\r\n\r\n" : "\r\n\r\n";

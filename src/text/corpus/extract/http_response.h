@@ -1,47 +1,69 @@
-// A response of an HTTP server, as it came over the wire.
+// An HTTP response as sent over the wire.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "corpus/extract/body_unpacking.h"
-
 namespace teratron {
+
+struct UnpackedBody {
+  std::string bytes;
+  std::string flaw;            // why `bytes` may be incomplete: "compression cut short"; empty: complete
+  std::string reason, detail;  // why there is no body: "bad http", "encoding" or "too large"; empty: there is one
+  bool is_whole() const { return flaw.empty() && reason.empty(); }
+};
+UnpackedBody bad_http(std::string detail);
+UnpackedBody too_large(std::size_t most_bytes);
+
+// Decode RFC 1952 (all members), RFC 1950, RFC 1951, RFC 7932 and RFC 8878 (all frames), at most most_bytes. Truncated
+// data give what they hold up to there. Bytes after the end of the data are ignored.
+UnpackedBody unpack_gzip(std::string_view body, std::size_t most_bytes);
+UnpackedBody unpack_zlib(std::string_view body, std::size_t most_bytes);
+UnpackedBody unpack_raw_deflate(std::string_view body, std::size_t most_bytes);
+UnpackedBody unpack_brotli(std::string_view body, std::size_t most_bytes);
+UnpackedBody unpack_zstd(std::string_view body, std::size_t most_bytes);
+
+// Decodes RFC 9112, section 7.1; lines may end in LF alone, extensions and trailers are ignored. A body that does not
+// begin with a chunk is returned unchanged: many archives store bodies without the chunks that their heads declare.
+UnpackedBody join_chunks(std::string_view body, std::size_t most_bytes);
+
+// Whether `body` begins with a whole chunk, followed by another one or nothing.
+bool begins_as_chunks(std::string_view body);
 
 struct HttpHead {
   int status = 0;
-  std::string media_type, charset;     // of Content-Type: "text/html", "utf-8"; in small letters, empty: not said
-  std::string seen_type;               // what a crawler saw in the body (kSeenTypeField); empty: not said
-  std::vector<std::string> encodings;  // of Content-Encoding, then of Transfer-Encoding, as they were applied
+  std::string media_type, charset;     // of Content-Type: "text/html", "utf-8"; in lower case, empty: not declared
+  std::string seen_type;               // the crawler's judgement (kSeenTypeField); empty: none
+  std::vector<std::string> encodings;  // of Content-Encoding, then of Transfer-Encoding, in the order applied
   bool is_chunked = false;
-  std::size_t bytes = 0;  // with the empty line behind it
+  std::size_t bytes = 0;  // with the empty line at the end
 
-  // Whether its body can be a page: status 200; HTML or XHTML by what the server says or, where that says nothing of
-  // use, by what the crawler saw. Where neither says anything, the body has to show it.
+  // Whether the body can be a page: status 200, and HTML or XHTML by the declared type or, if that is useless, by the
+  // crawler's judgement. If neither says anything, the body decides.
   bool is_page() const;
-  bool says_nothing() const;  // of the body's type
+  bool says_nothing() const;  // about the body's type
 };
 
-// The field of a WARC record that says what its writer took the body for; in a head it comes before the server's.
+// The field of a WARC record with the writer's judgement of the body; in a head it comes before the server's fields.
 constexpr std::string_view kSeenTypeField = "WARC-Identified-Payload-Type";
 
-// Longer heads are none.
+// Longer heads are not parsed.
 constexpr std::size_t kLongestHttpHead = std::size_t{64} << 10;
 
-// The head that `response` begins with; lines may end in LF alone. Nothing: there is none, or it does not end.
+// The head at the beginning of `response`; lines may end in LF alone. Empty: there is none, or it does not end.
 std::optional<HttpHead> parse_http_head(std::string_view response);
 
-// `body` is what is behind the head. It comes back without chunks and compression, those that the head tells of and
-// those that can be seen in the body, as far as they are really there: archives store bodies unpacked and leave the
-// head as it was, and heads name compression that servers did not do. Where nothing of it can be had, there is a
-// reason.
+// Decodes the body after the head: removes the chunks and compressions that the head declares and those visible in the
+// body, as far as they are there. Archives store bodies unpacked without changing the head, and heads declare
+// compression that servers did not do. If nothing can be decoded, there is a reason.
 UnpackedBody decode_http_body(const HttpHead& head, std::string_view body, std::size_t most_bytes);
 
-// A page that was not archived as a response, as a server would send it. `is_utf8`: whatever the page itself says. A
-// response that was saved with its head, as `curl -i` does, is taken as that; of several, the last.
+// Wraps a page that was not archived as a response. `is_utf8`: whatever the page declares. A response saved with its
+// head, as by `curl -i`, is taken as that; of several, the last.
 std::string as_http_response(std::string_view page, bool is_utf8);
 
 }  // namespace teratron

@@ -50,7 +50,7 @@ Groups groups_of(std::string_view name) {
 }  // namespace
 
 OpenElements::Element OpenElements::element_of(std::string_view name) {
-  if (html::is_heading(name)) name = "h1";  // the end tag of any heading closes any other
+  if (html::is_heading(name)) name = "h1";  // the end tag of any heading closes any heading
   const auto [found, is_new] = known_.try_emplace(std::string(name));
   if (is_new) found->second = {.name = static_cast<std::uint32_t>(known_.size()), .groups = groups_of(name)};
   return found->second;
@@ -62,7 +62,7 @@ void OpenElements::erase_at(std::size_t i) {
   open_.erase(open_.begin() + static_cast<std::ptrdiff_t>(i));
 }
 
-// Element i and those in it, but for formatting that is not within a marker: that is opened again.
+// Closes element i and those in it. Formatting outside of markers is opened again, so it stays.
 void OpenElements::close_from(std::size_t i) {
   bool is_in_marker = false;
   std::size_t kept = i;
@@ -79,7 +79,7 @@ void OpenElements::close_from(std::size_t i) {
   open_.resize(kept);
 }
 
-// The innermost one, unless one of `stops` is met before.
+// The innermost such element, unless one of `stops` is met first.
 std::size_t OpenElements::find(std::uint32_t name, Groups stops) const {
   for (std::size_t i = open_.size(); i > 0; --i) {
     if (open_[i - 1].name == name) return i - 1;
@@ -95,13 +95,13 @@ std::size_t OpenElements::find_group(Groups group, Groups stops) const {
   return kNotOpen;
 }
 
-// The innermost table's open cell, if it has that name.
+// Closes the innermost table's open cell if it has that name.
 void OpenElements::close_cell(std::uint32_t name) {
   const std::size_t cell = find_group(kCell, kTable | kTemplate);
   if (cell != kNotOpen && (name == kAnyName || open_[cell].name == name)) close_from(cell);
 }
 
-// The cell that ends with its row.
+// Closes the cell that ends with its row.
 void OpenElements::close_row() {
   close_cell(element_of("td").name);
   close_cell(element_of("th").name);
@@ -111,16 +111,16 @@ void OpenElements::end_innermost(std::uint32_t name, Groups stops) {
   if (const std::size_t found = find(name, stops); found != kNotOpen) close_from(found);
 }
 
-// What a start tag closes.
+// Closes what a start tag closes.
 void OpenElements::close_those_before(const Element& element) {
   const auto close_group = [&](Groups group, Groups stops) {
     if (const std::size_t found = find_group(group, stops); found != kNotOpen) close_from(found);
   };
   if (element.is(kPartOfTable)) close_cell(kAnyName);
-  if (element.is(kTable)) close_group(kTable, kMarker);  // right within another one
+  if (element.is(kTable)) close_group(kTable, kMarker);  // directly within another one
   for (const Groups item : {kListItem, kTerm}) {
     if (!element.is(item)) continue;
-    std::size_t i = open_.size();  // up to the first element that is special, but for kBetweenItems
+    std::size_t i = open_.size();  // the innermost special element, except kBetweenItems
     while (i > 0 && !open_[i - 1].is(item) && (!open_[i - 1].is(kSpecial) || open_[i - 1].is(kBetweenItems))) --i;
     if (i > 0 && open_[i - 1].is(item)) close_from(i - 1);
   }
@@ -138,7 +138,7 @@ void OpenElements::close_those_before(const Element& element) {
 
 void OpenElements::start(const std::string& name) {
   const Element element = element_of(name);
-  if (element.is(kPartOfTable) && tables_ == 0) return;  // it means nothing
+  if (element.is(kPartOfTable) && tables_ == 0) return;  // it is ignored
   close_those_before(element);
   if (element.is(kNeverOpen)) return;
   open_.push_back(element);
@@ -155,7 +155,7 @@ void OpenElements::end(const std::string& name) {
   if (element.is(kTable)) return end_innermost(element.name, kTemplate);
   if (element.is(kParagraph)) return end_innermost(element.name, kMarker | kTable | kButton);
   if (element.is(kListItem)) return end_innermost(element.name, kMarker | kTable | kList);
-  if (element.is(kFormatting) || name == "form") {  // which leaves what is in it open
+  if (element.is(kFormatting) || name == "form") {  // elements inside stay open
     if (const std::size_t found = find(element.name, kMarker | kTable); found != kNotOpen) erase_at(found);
     return;
   }

@@ -1,4 +1,4 @@
-// The elements that are open while a page is read, told by its tags alone: no fewer than a parser of HTML has open.
+// Tracks open elements by a page's tags: at least as many as a parser of HTML has open.
 #pragma once
 
 #include <cstdint>
@@ -9,23 +9,22 @@
 
 namespace teratron {
 
-// Follows the rules of HTML's standard by which tags close elements, and closes less than they do where they depend on
-// more than the tags. So a parser's own depth is at most some times depth(), which bounds the time and the memory that
-// it takes for each tag.
+// Follows the standard's rules by which tags close elements, and closes fewer where the rules depend on more than the
+// tags. A parser's depth is thus at most a few times depth(), which bounds its time and memory for each tag.
 class OpenElements {
  public:
   void start(const std::string& name);
   void end(const std::string& name);
 
   std::int64_t depth() const { return static_cast<std::int64_t>(open_.size()); }
-  std::int64_t formatting() const { return formatting_; }  // how many of them are formatting (html_names.h)
+  std::int64_t formatting() const { return formatting_; }  // open formatting elements (html_names.h)
   bool has_table() const { return tables_ > 0; }
 
  private:
   using Groups = std::uint32_t;
   struct Element {
-    std::uint32_t name;  // by a number of its own
-    Groups groups;       // which it is in, one bit for each
+    std::uint32_t name;  // index of the name
+    Groups groups;       // one bit for each group
     bool is(Groups some) const { return (groups & some) != 0; }
   };
 

@@ -10,7 +10,7 @@
 namespace teratron {
 namespace {
 
-// Spaces that layout asks for, as wide as one or as nothing.
+// Spaces for layout: replaced by a space, or removed.
 bool is_layout_space(char32_t code) {
   return code == 0xA0 || (code >= 0x2000 && code <= 0x200A) || code == 0x202F || code == 0x205F || code == 0x3000;
 }
@@ -21,7 +21,7 @@ bool ends_sentence(char32_t code) {
   return std::ranges::find(kMarks, code) != kMarks.end();
 }
 
-// Takes text piece by piece, and collapses white space across pieces.
+// Collects text piece by piece and collapses white space across pieces.
 class BlockText {
  public:
   void add(std::string_view text, bool is_preformatted, bool is_link) {
@@ -142,7 +142,7 @@ class BlockFinder {
   const HtmlTree& tree_;
   std::vector<std::int32_t> open_;
   BlockText text_;
-  int preformatted_ = 0, links_ = 0, paragraphs_ = 0;  // how many of them are open
+  int preformatted_ = 0, links_ = 0, paragraphs_ = 0;  // open elements
   int breaks_ = 0;                                     // in a row
   std::vector<PageBlock> blocks_;
 };

@@ -10,18 +10,17 @@
 namespace teratron {
 
 struct PageBlock {
-  std::int32_t node = 0;  // the innermost element of it that is no inline one
-  std::string text;  // white space collapsed, no space at either end; lines only in <pre> and where <br> breaks them
+  std::int32_t node = 0;  // the innermost element around it that is not inline
+  std::string text;       // white space collapsed, no space at either end; line ends only in <pre> and at <br>
   std::int64_t characters = 0, link_characters = 0;  // all, and those in links
   std::int64_t sentence_marks = 0;                   // full stops, question marks and the like
-  bool is_paragraph = false;                         // it lies in a <p>
+  bool is_paragraph = false;                         // inside a <p>
 };
 
-// A block ends where an element begins or ends that is no inline one, and at two line breaks in a row. No block is
-// empty.
+// Splits text at the edges of elements that are not inline, and at two line breaks in a row. No block is empty.
 std::vector<PageBlock> find_page_blocks(const HtmlTree& tree);
 
-// One line, white space collapsed.
+// Collapses white space to one line.
 std::string collapse_spaces(std::string_view text);
 
 }  // namespace teratron

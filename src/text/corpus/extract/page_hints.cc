@@ -10,7 +10,7 @@
 namespace teratron {
 namespace {
 
-// Whole words of a name: "share" of "post-share" and "postShare", not of "shareholder".
+// Whole words of a name: "share" matches "post-share" and "postShare", not "shareholder".
 constexpr auto kWordsBeside = std::to_array<std::string_view>(
     {"ad",        "ads",        "advert",  "author",   "banner",     "bio",      "breadcrumb",  "breadcrumbs",
      "byline",    "caption",    "comment", "comments", "cookie",     "cookies",  "copyright",   "credit",
@@ -36,7 +36,7 @@ bool has(const Names& names, std::string_view one) {
   return std::ranges::find(names, one) != names.end();
 }
 
-// Calls `visit` with each word of a name, in small letters: "mainMenu2" has "main" and "menu".
+// Calls `visit` with each word of a name, in lower case: "mainMenu2" has "main" and "menu".
 template <class Visit>
 bool any_word(std::string_view name, const Visit& visit) {
   std::string word;
@@ -71,7 +71,7 @@ bool names_discussion(std::string_view name) {
 bool is_beside(const HtmlNode& element) {
   if (element.kind == ElementKind::kBeside) return true;
   if (has(kRolesBeside, element.role)) return true;
-  if (element.kind == ElementKind::kArticle) return false;  // blogs have its topics among its classes: "tag-music"
+  if (element.kind == ElementKind::kArticle) return false;  // blogs name topics in its classes: "tag-music"
   return names_beside(element.classes) || names_beside(element.id);
 }
 

@@ -1,18 +1,18 @@
-// What the names that authors give to elements say about them.
+// Hints in the names that authors give to elements.
 #pragma once
 
 #include "corpus/extract/html_tree.h"
 
 namespace teratron {
 
-// Whether an element, its class, its id or its role says that it is no part of an article: navigation, comments,
-// related articles, sharing, advertisements.
+// Whether an element, its class, its id or its role marks it as no part of an article: navigation, comments, related
+// articles, sharing, advertisements.
 bool is_beside(const HtmlNode& element);
 
 // Whether it is beside an article because it holds comments.
 bool is_discussion(const HtmlNode& element);
 
-// Whether they say that it is the article's body.
+// Whether its names mark it as the article's body.
 bool is_body_of_article(const HtmlNode& element);
 
 }  // namespace teratron

@@ -34,8 +34,8 @@ std::int64_t size_of(const fs::path& file) {
   return error ? 0 : static_cast<std::int64_t>(size);
 }
 
-// Whether a file begins with a head of mail, which MHTML has too: as a mailbox separates mails, or with lines of names
-// and values, one of which only mails have.
+// Whether a file begins like mail or MHTML: with a mailbox's separator, or with header fields of which one is used by
+// mail only.
 bool is_mail(const fs::path& file) {
   constexpr std::size_t kLooked = std::size_t{16} << 10;
   DecompressingReader reader(file);
@@ -46,7 +46,7 @@ bool is_mail(const fs::path& file) {
   if (is_mailbox) line = lines.next();
   bool has_field_of_mail = false;
   for (; line && !line->empty(); line = lines.next()) {
-    if (line->front() == ' ' || line->front() == '\t') continue;  // which goes on with the one before
+    if (line->front() == ' ' || line->front() == '\t') continue;  // continues the field before
     const std::string name = ascii_lower(line->substr(0, line->find(':')));
     const bool is_name = !name.empty() && name.size() < line->size() && name.find_first_of(" \t<>\"") == name.npos;
     if (!is_name) return false;
@@ -57,17 +57,17 @@ bool is_mail(const fs::path& file) {
   return has_field_of_mail;
 }
 
-// As a field of the response's head, before the server's own.
+// Adds a header field before the server's own.
 void add_seen_type(std::string_view type, std::string& response) {
   const std::size_t status_end = response.find('\n');
   if (type.empty() || status_end == response.npos) return;
   response.insert(status_end + 1, fmt::format("{}: {}\r\n", kSeenTypeField, type));
 }
 
-// WARC files and pages, one after another, read a batch ahead in a thread of its own.
+// Reads WARC files and pages one after another, a batch ahead in a thread of its own.
 class FilesOfPages final : public DocumentSource {
  public:
-  // `passed_over`: records of the first file that are left out, and not counted.
+  // `passed_over`: records of the first file to skip without counting.
   FilesOfPages(Files files, TextFormat format, const PageSourceOptions& options, std::int64_t passed_over,
                std::shared_ptr<RecordCounts> counts)
       : files_(files), format_(format), options_(options), passed_over_(passed_over), counts_(std::move(counts)) {
@@ -92,7 +92,7 @@ class FilesOfPages final : public DocumentSource {
   struct Ahead {
     Batch batch;
     RecordCounts records;
-    std::int64_t bytes_taken = 0;  // of all files, so far
+    std::int64_t bytes_taken = 0;  // of all files so far
     bool is_end = false;
   };
 
@@ -101,10 +101,10 @@ class FilesOfPages final : public DocumentSource {
   }
 
   Ahead read() {
-    constexpr std::int64_t kBytesPerPage = 4096;  // that a page costs however small it is
+    constexpr std::int64_t kBytesPerPage = 4096;  // charged for each page, however small
     Ahead ahead;
     std::int64_t size = 0;
-    std::int64_t passed = 0;  // records that are no pages: a batch ends for them too, so that progress is told
+    std::int64_t passed = 0;  // records that are no pages end batches too, so that progress is shown
     while (file_ < files_.size() && size < options_.batch_bytes && passed < options_.batch_bytes) {
       const std::size_t before = ahead.batch.documents.size();
       if (!reader_) reader_.emplace(files_[file_]), is_warc_ = begins_warc();
@@ -124,11 +124,11 @@ class FilesOfPages final : public DocumentSource {
 
   bool begins_warc() {
     if (format_ == TextFormat::kText) return false;
-    // One that is named so and is none, is an error that the reader tells.
+    // A file named .warc that is none is an error of the reader.
     const std::string name = files_[file_].filename().string();
     const bool is_named_warc = name.ends_with(".warc") || name.ends_with(".warc.gz") || name.ends_with(".warc.zst");
     if (reader_->is_warc() || is_named_warc) return true;
-    // What comes through a pipe cannot be looked into and then be read from its beginning.
+    // A pipe cannot be inspected and then read from its beginning.
     if (!fs::is_regular_file(files_[file_]) && (reader_->begins_with('{') || reader_->begins_with('['))) {
       throw_user_error("{} begins as JSON does; say so with --format jsonl, or name a file",
                        name_of_input(files_[file_]));
@@ -136,7 +136,7 @@ class FilesOfPages final : public DocumentSource {
     return false;
   }
 
-  // False: the file ends.
+  // Returns false when the file ends.
   bool read_record(Ahead& ahead, std::int64_t& passed) {
     WarcRecord record;
     if (!reader_->next(record)) return false;
@@ -182,14 +182,14 @@ class FilesOfPages final : public DocumentSource {
   Files files_;
   TextFormat format_;
   PageSourceOptions options_;
-  std::int64_t passed_over_;  // records of the file being read
+  std::int64_t passed_over_;  // records to skip in the current file
   std::shared_ptr<RecordCounts> counts_;
   std::int64_t total_ = 0, taken_ = 0, taken_before_ = 0;
-  std::size_t file_ = 0;              // being read
-  std::int64_t records_ = 0;          // of it, so far
-  std::optional<WarcReader> reader_;  // open while it is
+  std::size_t file_ = 0;              // the current one
+  std::int64_t records_ = 0;          // read in it so far
+  std::optional<WarcReader> reader_;  // while it is open
   bool is_warc_ = false;
-  std::future<Ahead> ahead_;  // declared last: it ends before what it reads
+  std::future<Ahead> ahead_;  // declared last: destroyed before what it reads
 };
 
 // Runs of files that one kind of source reads.
@@ -255,7 +255,7 @@ class PageSource final : public DocumentSource {
   void open_run() {
     is_lines_ = has_lines(files_[begin_]);
     end_ = begin_ + 1;
-    if (is_lines_) {  // one by one, since their names are to outlive what reads them
+    if (is_lines_) {  // one by one: readers keep references to the names
       current_ =
           std::make_unique<FileSource>(Files(files_).subspan(begin_, 1), format_, options_.html_key,
                                        options_.batch_bytes, InputPosition{.line = std::exchange(passed_over_, 0)});
@@ -277,12 +277,12 @@ class PageSource final : public DocumentSource {
   std::vector<fs::path> files_;
   TextFormat format_;
   PageSourceOptions options_;
-  std::int64_t passed_over_;  // lines or records of the first file
+  std::int64_t passed_over_;  // lines or records to skip in the first file
   std::shared_ptr<RecordCounts> counts_;
   std::int64_t total_ = 0, done_ = 0;
-  std::size_t begin_ = 0, end_ = 0;  // the run of files that current_ reads
+  std::size_t begin_ = 0, end_ = 0;  // the run of files of current_
   bool is_lines_ = false;
-  std::unique_ptr<DocumentSource> current_;  // declared last: it ends before the names
+  std::unique_ptr<DocumentSource> current_;  // declared last: destroyed before the names
 };
 
 }  // namespace

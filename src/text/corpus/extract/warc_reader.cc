@@ -19,7 +19,7 @@ constexpr std::string_view kNoRecord =
 
 WarcReader::WarcReader(const std::filesystem::path& path) : name_(name_of_input(path)), reader_(path) {}
 
-// Adds to the buffer; false at the end.
+// Fills the buffer; false at the end.
 bool WarcReader::fetch() {
   buffer_.erase(0, std::exchange(next_, 0));
   const std::size_t before = buffer_.size();
@@ -53,7 +53,7 @@ bool WarcReader::begins_with(char first) {
   return at != buffer_.npos && buffer_[at] == first;
 }
 
-// False: the file ends.
+// Returns false when the file ends.
 bool WarcReader::skip_line_ends() {
   while (true) {
     while (next_ < buffer_.size() && (buffer_[next_] == '\r' || buffer_[next_] == '\n')) {
@@ -65,7 +65,7 @@ bool WarcReader::skip_line_ends() {
   }
 }
 
-// Up to the empty line, and with it.
+// Reads a head, with the empty line at its end.
 std::string WarcReader::read_head() {
   while (true) {
     const std::string_view rest = std::string_view(buffer_).substr(next_);

@@ -1,4 +1,4 @@
-// WARC files, as crawlers write them: ISO 28500, versions 1.0 and 1.1.
+// Reads WARC files of crawlers: ISO 28500, versions 1.0 and 1.1.
 #pragma once
 
 #include <cstdint>
@@ -11,27 +11,27 @@
 namespace teratron {
 
 struct WarcRecord {
-  std::string type;  // "response", "request", "warcinfo" ..., in small letters
+  std::string type;  // "response", "request", "warcinfo" ..., in lower case
   std::string url, date, content_type;
-  std::string seen_type;    // what its writer took the payload for; empty: not said
-  std::int64_t length = 0;  // of its content, as the head says
+  std::string seen_type;    // the writer's judgement of the payload; empty: none
+  std::int64_t length = 0;  // of its content, by the head
   std::int64_t number = 0;  // in the file, from 1
 };
 
-// Reads a file record by record; memory does not grow with a record. UserError, with the file, the record's number and
-// where it begins (in what a compressed file holds): what is no WARC, a head without a length, a record that is cut
-// short or whose length is wrong, damaged compression.
+// Reads a file record by record in constant memory. UserError, with the file, the record's number and its offset (after
+// decompression): no WARC, a head without a length, a record that is cut short or whose length is wrong, damaged
+// compression.
 class WarcReader {
  public:
   explicit WarcReader(const std::filesystem::path& path);
 
-  // Whether the file begins as WARC does.
+  // Whether the file begins like WARC.
   bool is_warc();
-  // Whether a file that is no WARC begins with `first`, white space aside.
+  // Whether a file that is no WARC begins with `first`, after white space.
   bool begins_with(char first);
-  // The next record; false at the end. What was not read of the one before is passed over.
+  // Reads the next record; false at the end. Skips the unread content of the one before.
   bool next(WarcRecord& record);
-  // At most `most` bytes (none where it is negative) of the record's content, from where the last call left off.
+  // Reads at most `most` bytes (none if it is negative) of the record's content, from where the last call stopped.
   std::string read(std::int64_t most);
 
   // The whole file, at most `most` bytes of it: what is no WARC. `most` bytes: there may be more.

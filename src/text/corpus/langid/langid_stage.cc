@@ -15,7 +15,7 @@ namespace {
 
 char small_letter(char c) { return static_cast<char>(c >= 'A' && c <= 'Z' ? c | 0x20 : c); }
 
-// The code without regard to case, as CLD2 writes it; empty: it has no such language.
+// The code as CLD2 writes it, ignoring case; empty if CLD2 has no such language.
 std::string as_cld2_writes(const std::string& code) {
   for (int i = 0; i < CLD2::NUM_LANGUAGES; ++i) {
     const std::string known = CLD2::LanguageCode(static_cast<CLD2::Language>(i));
@@ -25,7 +25,7 @@ std::string as_cld2_writes(const std::string& code) {
   return {};
 }
 
-// CLD2's code for a language: some of its codes are older than those of today's ISO 639 and BCP 47.
+// CLD2's code for a language: some of its codes are older than those of ISO 639 and BCP 47.
 std::string known_code(const std::string& code) {
   constexpr auto kOtherCodes =
       std::to_array<std::pair<std::string_view, std::string_view>>({{"he", "iw"},
@@ -53,7 +53,7 @@ std::string known_code(const std::string& code) {
   return region == small.npos || small.starts_with("zh") ? std::string() : known_code(small.substr(0, region));
 }
 
-// The codes that begin alike, or those of the language where `code` is its name.
+// Codes that begin alike, or those of the language if `code` is its name.
 std::string advice_for(const std::string& code) {
   std::string codes;
   int listed = 0;

@@ -9,14 +9,13 @@
 namespace teratron {
 namespace {
 
-// Calls probe(word, bit) for each place of an element, until one returns false. Places are steps of one hash by
-// another.
+// Calls probe(word, bit) for each bit of an element until one returns false. Bits are steps of one hash by another.
 template <class Probe>
 bool for_each_place(std::uint64_t element, std::size_t words, int probes, const Probe& probe) {
   const std::uint64_t step = (element * 0x9E3779B97F4A7C15ULL) | 1;
-  std::uint64_t place = element;
-  for (int i = 0; i < probes; ++i, place += step) {
-    const auto bit = static_cast<std::uint64_t>((static_cast<unsigned __int128>(place) * (words * 64)) >> 64);
+  std::uint64_t slot = element;
+  for (int i = 0; i < probes; ++i, slot += step) {
+    const auto bit = static_cast<std::uint64_t>((static_cast<unsigned __int128>(slot) * (words * 64)) >> 64);
     if (!probe(bit / 64, std::uint64_t{1} << (bit % 64))) return false;
   }
   return true;

@@ -16,7 +16,7 @@ namespace {
 bool is_continuation(char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; }
 bool ends_sentence(char c) { return c == '.' || c == '!' || c == '?'; }
 
-// `count` characters before `at`, but not before `least`.
+// The offset `count` characters before `at`, but not before `least`.
 std::size_t characters_back(std::string_view text, std::size_t at, std::int64_t count, std::size_t least) {
   while (count > 0 && at > least) {
     --at;
@@ -38,7 +38,7 @@ std::string_view without_spaces_before(std::string_view text) {
   return text.substr(std::min(text.find_first_not_of(" \t\r\n"), text.size()));
 }
 
-// The n-grams of the evaluation sets, and how often the training set has them.
+// The n-grams of the evaluation sets, and how often the training set contains each.
 class EvaluationNgrams {
  public:
   explicit EvaluationNgrams(const DecontaminateOptions& options) : options_(options) {
@@ -52,7 +52,7 @@ class EvaluationNgrams {
     }
   }
 
-  // Those of a text, by their hashes, with repetitions: common ones, too.
+  // Counts the n-grams of a text by their hashes, with repetitions; common ones, too.
   std::vector<std::uint64_t> found_in(std::string_view text) const {
     const std::vector<Word> words = words_of(text);
     std::vector<std::uint64_t> found;
@@ -75,7 +75,7 @@ class EvaluationNgrams {
   }
   void count(std::uint64_t ngram) { ++times_.at(ngram); }
 
-  // The number of words of an n-gram to cut that begins at a word; 0: there is none.
+  // Number of words of an n-gram to cut that begins at a word, or 0.
   std::size_t to_cut_at(std::span<const Word> words) const {
     for (const std::size_t length : lengths_) {
       if (length > words.size()) continue;
@@ -100,7 +100,7 @@ class EvaluationNgrams {
 
   const DecontaminateOptions& options_;
   std::unordered_map<std::uint64_t, std::int64_t> times_;  // in the training set
-  std::set<std::size_t, std::greater<>> lengths_;          // of its n-grams, the longest first
+  std::set<std::size_t, std::greater<>> lengths_;          // of the n-grams, the longest first
 };
 
 class DecontaminateStage final : public Stage {
@@ -147,7 +147,7 @@ class DecontaminateStage final : public Stage {
     const auto add = [&](std::string_view piece) {
       if (static_cast<std::int64_t>(count_characters(piece)) > options_.least_piece) pieces.push_back(piece);
     };
-    std::size_t begin = 0;  // of what is not yet in a piece
+    std::size_t begin = 0;  // start of the text that is in no piece yet
     for (std::size_t i = 0; i < words.size();) {
       const std::size_t length = ngrams_.to_cut_at(words.subspan(i));
       if (length == 0) {
@@ -163,7 +163,7 @@ class DecontaminateStage final : public Stage {
     return pieces;
   }
 
-  // Behind the last end of a sentence that lies the surroundings before `at`; `least` where there is none.
+  // The offset after the last end of a sentence that lies the surroundings before `at`; `least` if there is none.
   std::size_t sentence_end_before(std::string_view text, std::size_t at, std::size_t least) const {
     std::size_t end = characters_back(text, at, options_.surroundings, least);
     while (end > least && !ends_sentence(text[end])) --end;
@@ -183,6 +183,31 @@ class DecontaminateStage final : public Stage {
 
 std::unique_ptr<Stage> make_decontaminate_stage(DecontaminateOptions options) {
   return std::make_unique<DecontaminateStage>(std::move(options));
+}
+
+void DecontaminateSettings::add_fields(FieldList& list) {
+  list.add("evaluation", &options.evaluation, "FILE", "files of evaluation sets, in the same formats as FILE");
+  list.add("cut-ngram", &options.longest, "N", "cut n-grams of N words that are in evaluation sets").between(1, 100);
+  list.add("frequent", &options.frequent, "N", "keep n-grams that occur N times or more in FILE").between(1);
+  list.add("document-share", &options.document_share, "X",
+           "drop documents with this share of their n-grams in evaluation sets");
+}
+
+Faults DecontaminateSettings::faults(bool runs) const {
+  Faults faults;
+  faults.add_if(runs && options.evaluation.empty(), "decontaminate needs evaluation sets; name their files with {}",
+                Flag{"evaluation"});
+  faults.add_if(!(options.document_share > 0 && options.document_share <= 1), "{} is a share, above 0 and at most 1",
+                Flag{"document-share"});
+  return faults;
+}
+
+std::unique_ptr<Stage> DecontaminateSettings::make(const StreamOptions& stream) const {
+  DecontaminateOptions made = options;
+  made.format = stream.format;
+  made.text_key = stream.text_key;
+  made.shortest = std::min(made.shortest, made.longest);
+  return make_decontaminate_stage(std::move(made));
 }
 
 }  // namespace teratron

@@ -16,7 +16,7 @@ namespace {
 
 using Ngrams = std::vector<std::uint64_t>;
 
-// The n-grams of the test set in order, each once, with how often it occurs and whether it was found.
+// The n-grams of the test set in order, each once, with its count and whether it was found.
 class TestNgrams {
  public:
   explicit TestNgrams(Ngrams all) : all_(std::move(all)) {
@@ -32,11 +32,11 @@ class TestNgrams {
     found_ = std::make_unique<std::atomic<bool>[]>(distinct_.size());
   }
 
-  // From any thread.
+  // Called from any thread.
   void look_for(std::uint64_t ngram) {
-    const auto place = std::ranges::lower_bound(distinct_, ngram);
-    if (place == distinct_.end() || *place != ngram) return;
-    found_[static_cast<std::size_t>(place - distinct_.begin())].store(true, std::memory_order_relaxed);
+    const auto found = std::ranges::lower_bound(distinct_, ngram);
+    if (found == distinct_.end() || *found != ngram) return;
+    found_[static_cast<std::size_t>(found - distinct_.begin())].store(true, std::memory_order_relaxed);
   }
   void look_in(const BloomFilter& filter) {
     for (std::size_t i = 0; i < distinct_.size(); ++i) found_[i] = filter.may_have(distinct_[i]);
@@ -64,7 +64,7 @@ class NgramReader {
               const OverlapOptions& options)
       : options_(options), source_(files, options.format, text_key, options.batch_bytes) {}
 
-  // The n-grams of the next documents, a list each; false at the end.
+  // Gives the n-grams of the next documents, a list each; false at the end.
   bool next(std::vector<Ngrams>& ngrams) {
     if (!source_.next(batch_)) return false;
     if (!batch_.bad.empty()) throw UserError(batch_.bad.front().fault);

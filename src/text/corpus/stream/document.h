@@ -1,4 +1,4 @@
-// A document on its way through the stages: its text, and the line of JSON that it came from.
+// A document of a stream: its text, and the line of JSON that it came from.
 #pragma once
 
 #include <cstdint>
@@ -16,18 +16,18 @@ struct Document {
   std::string record;  // the line of JSON it came from; empty for a plain text file
   const std::filesystem::path* file = nullptr;
   std::int64_t line = 0;     // in `file`, from 1; 0 for a plain text file
-  std::int64_t number = -1;  // its place in the spool that a stage has surveyed (spool.h); -1 before
-  bool changed = false;      // `text` is no longer what `record` says
+  std::int64_t number = -1;  // in the spool of the last survey (spool.h); -1 before one
+  bool changed = false;      // `text` differs from the text in `record`
 };
 
 // "a.jsonl:12", "a.txt", "standard input:3".
 std::string origin_of(const Document& document);
 
-// A RawDocument as a Document. UserError, with file and line, where the line is not a JSON object with a text under
-// `text_of`'s key, or a plain text is not UTF-8.
+// Parses a RawDocument. UserError, with file and line: the line is not a JSON object with a text under `text_of`'s key,
+// or a plain text is not UTF-8.
 Document make_document(const RawDocument& raw, DocumentText& text_of);
 
-// `text` (valid UTF-8) as a JSON string with its quotes.
+// Appends `text` (valid UTF-8) as a JSON string with its quotes.
 void append_json_string(std::string_view text, std::string& out);
 
 // The document as a line of JSON without a line end. All bytes of `record` but the text's are kept: other fields, their

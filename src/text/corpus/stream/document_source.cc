@@ -63,7 +63,7 @@ bool FileSource::next(Batch& batch) {
 }
 
 double FileSource::share() const {
-  // What comes through a pipe is not in the total.
+  // The total does not include pipes.
   const std::int64_t total = reader_.total_bytes();
   return bytes_read_ > total || total == 0 ? 0 : static_cast<double>(bytes_read_) / static_cast<double>(total);
 }

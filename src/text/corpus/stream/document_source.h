@@ -1,4 +1,4 @@
-// Where a pass gets its documents from: files, or the spool of the pass before.
+// The documents of a pass: from files, or from the spool of the pass before.
 #pragma once
 
 #include <cstdint>
@@ -24,12 +24,12 @@ class DocumentSource {
   struct Batch {
     std::vector<Document> documents;
     std::vector<BadDocument> bad;
-    InputPosition end;  // of files: where the next batch begins
+    InputPosition end;  // for files: where the next batch begins
   };
   virtual ~DocumentSource() = default;
   virtual bool next(Batch& batch) = 0;                               // false: the end
-  virtual double share() const = 0;                                  // of it that was read, 0 to 1
-  virtual std::span<const std::filesystem::path> files() const = 0;  // those that documents point to
+  virtual double share() const = 0;                                  // read so far, 0 to 1
+  virtual std::span<const std::filesystem::path> files() const = 0;  // that documents point to
 };
 
 // Reads a batch ahead, in a thread of its own, and parses with all threads.

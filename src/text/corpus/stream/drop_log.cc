@@ -28,7 +28,7 @@ void DropLog::add(std::string_view stage, const Drop& drop, const std::filesyste
 
 void DropLog::end_batch() {
   std::ranges::stable_sort(lines_, [](const Line& a, const Line& b) {
-    return a.file == b.file ? a.line < b.line : std::less<>()(a.file, b.file);  // files lie in a row
+    return a.file == b.file ? a.line < b.line : std::less<>()(a.file, b.file);  // files are elements of one array
   });
   for (const Line& one : lines_) writer_->write(one.text);
   lines_.clear();

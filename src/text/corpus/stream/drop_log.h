@@ -1,4 +1,4 @@
-// The documents of a stream that are not kept, a line of JSON each.
+// The dropped documents of a stream, a line of JSON each.
 #pragma once
 
 #include <cstdint>
@@ -13,13 +13,13 @@
 
 namespace teratron {
 
-// In the order of what is read, wherever batches end.
+// Writes lines in the order of the input, wherever batches end.
 class DropLog {
  public:
-  // An empty path: nothing is written. `from`: as LineWriter's.
+  // Writes nothing if `path` is empty. `from`: as LineWriter's.
   DropLog(const std::filesystem::path& path, LinePoint from);
 
-  // `document`: its line of JSON; empty where there is none.
+  // `document`: its line of JSON, or empty.
   void add(std::string_view stage, const Drop& drop, const std::filesystem::path& file, std::int64_t line,
            std::string_view document);
   // Writes what was added since the last call; the stages of one document stay in their order.
@@ -27,8 +27,8 @@ class DropLog {
 
   // As LineWriter's.
   LinePoint point() { return writer_ ? writer_->point() : LinePoint{}; }
-  void leave_behind(bool leaves) {
-    if (writer_) writer_->leave_behind(leaves);
+  void keep_partial(bool keeps) {
+    if (writer_) writer_->keep_partial(keeps);
   }
   void finish() {
     if (writer_) writer_->finish();

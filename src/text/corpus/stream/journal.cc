@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/version.h"
+#include "corpus/stream/stream_json.h"
 
 namespace teratron {
 namespace {
@@ -16,13 +17,13 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-constexpr std::string_view kJournalFormat = "teratron corpus journal 2";
+constexpr std::string_view kJournalFormat = "teratron corpus journal 3";
 
 fs::path journal_of(const fs::path& out) { return out.string() + ".journal"; }
 fs::path state_of(const fs::path& out) { return out.string() + ".journal-state"; }
 fs::path spool_of(const fs::path& out) { return out.string() + ".spool.partial"; }
 
-// Other contents have another size or time, unless a user forges them.
+// Changed contents have another size or time, unless a user forges them.
 Json json_of_file(const fs::path& file) {
   struct stat status {};
   if (::stat(file.c_str(), &status) != 0) return {{"path", file.string()}};
@@ -32,7 +33,7 @@ Json json_of_file(const fs::path& file) {
           {"nanoseconds", status.st_mtim.tv_nsec}};
 }
 
-// Of folders, such as a tokenizer's, the files in them.
+// For a folder, such as a tokenizer's: the files in it.
 Json json_of_files(const std::vector<fs::path>& named) {
   Json files = Json::array();
   for (const fs::path& one : named) {
@@ -49,35 +50,20 @@ Json json_of_files(const std::vector<fs::path>& named) {
   return files;
 }
 
-Json json_of(const StreamCounts& counts) {
-  Json stages = Json::array();
-  for (const StageCounts& one : counts.stages) {
-    stages.push_back(
-        {{"in", one.documents_in}, {"out", one.documents_out}, {"changed", one.changed}, {"dropped", one.dropped}});
-  }
-  return {{"documents", counts.documents},
-          {"kept", counts.kept},
-          {"bad", counts.bad},
-          {"text_bytes", counts.text_bytes},
-          {"kept_bytes", counts.kept_bytes},
-          {"first_bad", counts.first_bad},
-          {"stages", stages}};
-}
-
 StreamCounts counts_from(const Json& json) {
   StreamCounts counts{.documents = json.at("documents"),
                       .kept = json.at("kept"),
                       .bad = json.at("bad"),
                       .text_bytes = json.at("text_bytes"),
                       .kept_bytes = json.at("kept_bytes"),
-                      .first_bad = json.at("first_bad"),
+                      .first_bad = json.value("first_bad", ""),
                       .stages = {}};
   for (const Json& one : json.at("stages")) {
-    counts.stages.push_back({.name = {},  // the stage has it
-                             .documents_in = one.at("in"),
-                             .documents_out = one.at("out"),
+    counts.stages.push_back({.name = one.at("stage"),
+                             .documents_in = one.at("documents"),
+                             .documents_out = one.at("kept"),
                              .changed = one.at("changed"),
-                             .dropped = one.at("dropped")});
+                             .dropped = one.at("reasons")});
   }
   return counts;
 }
@@ -171,10 +157,10 @@ std::optional<JournalPoint> Journal::load(std::string& why_not) const {
 }
 
 void Journal::load_state(const JournalPoint& point,
-                         const std::function<void(std::size_t stage, std::string_view news)>& take) {
+                         const std::function<void(std::size_t stage, std::string_view delta)>& take) {
   if (point.state_bytes == 0) return;
   state_.emplace(state_path_, point.state_bytes);
-  state_->leave_behind(true);
+  state_->keep_partial(true);
   const MappedFile file(AtomicFile::partial_of(state_path_));
   std::string_view rest = file.text().substr(0, point.state_bytes);
   while (!rest.empty()) {
@@ -185,24 +171,25 @@ void Journal::load_state(const JournalPoint& point,
   }
 }
 
-void Journal::add_state(std::size_t stage, std::string_view news) {
-  if (news.empty()) return;
+void Journal::add_state(std::size_t stage, std::string_view delta) {
+  if (delta.empty()) return;
   if (!state_) state_.emplace(state_path_);
-  const std::uint64_t header[2] = {stage, news.size()};
+  const std::uint64_t header[2] = {stage, delta.size()};
   state_->write_values(std::span<const std::uint64_t>(header));
-  state_->write(news);
+  state_->write(delta);
 }
 
 void Journal::write(JournalPoint point) {
   if (state_) {
     state_->sync();
-    state_->leave_behind(true);
+    state_->keep_partial(true);
     point.state_bytes = state_->bytes_written();
   }
-  const Json json = {
-      {"format", kJournalFormat},         {"file", point.position.file},      {"line", point.position.line},
-      {"counts", json_of(point.counts)},  {"out", json_of(point.out)},        {"dropped", json_of(point.dropped)},
-      {"spool_bytes", point.spool_bytes}, {"state_bytes", point.state_bytes}, {"run", Json::parse(run_)}};
+  const Json json = {{"format", kJournalFormat},         {"file", point.position.file},
+                     {"line", point.position.line},      {"counts", json_of(point.counts, {})},
+                     {"out", json_of(point.out)},        {"dropped", json_of(point.dropped)},
+                     {"spool_bytes", point.spool_bytes}, {"state_bytes", point.state_bytes},
+                     {"run", Json::parse(run_)}};
   write_file_atomically(
       path_, json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n" + point.out.tail + point.dropped.tail);
 }

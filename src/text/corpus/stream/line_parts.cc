@@ -36,7 +36,7 @@ void require_lines(std::span<const fs::path> files) {
   }
 }
 
-// Why other commands would not read a line; empty: they would.
+// Why other commands refuse the line; empty: they read it.
 std::string fault_of_line(std::string_view line) {
   if (!is_utf8(line)) return "it is not UTF-8";
   if (!is_json(line)) return json_fault(line);

@@ -14,8 +14,8 @@ constexpr std::size_t kFrameBytes = std::size_t{4} << 20;
 
 }  // namespace
 
-// A frame with a checksum, as the program zstd writes it. What it is depends on its content alone, since all of it is
-// there when compression begins.
+// A frame with a checksum, as the program zstd writes it. It depends on its content alone, which is complete before
+// compression begins.
 class LineWriter::Compressor {
  public:
   Compressor() : context_(::ZSTD_createCCtx()) {
@@ -70,7 +70,7 @@ LinePoint LineWriter::point() {
 }
 
 void LineWriter::finish() {
-  // A file without lines is a frame of nothing: nothing at all is no compressed file.
+  // A file without lines is an empty frame: zero bytes are no zstd file.
   if (compressor_ && (!frame_.empty() || file_.bytes_written() == 0)) end_frame();
   file_.sync();
 }

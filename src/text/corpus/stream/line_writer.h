@@ -11,28 +11,28 @@
 
 namespace teratron {
 
-// How far a file is written, for a writer that goes on behind it.
+// How far a file is written, for a writer that appends to it.
 struct LinePoint {
-  std::uint64_t bytes = 0;  // of the file, which are whole frames where it is compressed
-  std::string tail;         // what is written and not compressed yet
+  std::uint64_t bytes = 0;  // in the file; whole frames if it is compressed
+  std::string tail;         // lines written and not compressed yet
 };
 
-// A compressed file has a frame for each 4 MiB of lines, or for a longer line. So its bytes are a function of the
-// lines, whether they were written in one run or in several. Memory: the lines of a frame.
+// A compressed file has a frame for each 4 MiB of lines, or for a longer line, so its bytes are a function of the lines
+// alone, however many runs wrote them. Memory: the lines of a frame.
 class LineWriter {
  public:
-  // `path`: ends in .zst for zstd; "-" is standard output, never compressed. `from`: goes on at a point of an earlier
-  // writer that left its file behind. UserError: a name in .gz. EnvironmentError, here and below: as AtomicFile.
+  // `path`: ends in .zst for zstd; "-" is standard output, never compressed. `from`: a point of an earlier writer that
+  // kept its partial file. UserError: a name in .gz. EnvironmentError, here and below: as AtomicFile.
   explicit LineWriter(const std::filesystem::path& path, LinePoint from = {});
   LineWriter(const LineWriter&) = delete;
   LineWriter& operator=(const LineWriter&) = delete;
   ~LineWriter();
 
   void write(std::string_view line);  // and a line end
-  LinePoint point();                  // what is written is on the disk, but for the tail
-  void leave_behind(bool leaves) { file_.leave_behind(leaves); }
-  void finish();  // all is on the disk
-  void commit();  // without it, nothing is left behind, unless that is wanted
+  LinePoint point();                  // syncs all but the tail to the disk
+  void keep_partial(bool keeps) { file_.keep_partial(keeps); }
+  void finish();  // syncs all to the disk
+  void commit();  // names the file; without it nothing stays, unless keep_partial(true)
 
  private:
   class Compressor;

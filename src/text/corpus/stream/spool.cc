@@ -26,11 +26,11 @@ constexpr std::size_t kSpoolBuffer = std::size_t{1} << 20;
 
 }  // namespace
 
-// What is written of a document before its line of JSON.
+// Written before a document's content.
 struct Spool::Header {
-  std::int64_t bytes;  // that follow
+  std::int64_t bytes;  // of the content
   std::int64_t file, line;
-  std::int64_t has_record;  // else a plain text, which is the rest
+  std::int64_t has_record;  // the content is a line of JSON; otherwise plain text
 };
 
 int open_unnamed_file(const std::filesystem::path& folder) {
@@ -94,7 +94,7 @@ void Spool::find_ends(std::uint64_t bytes) {
     const std::int64_t left = whole - begin - std::int64_t{sizeof header};
     if (left >= 0) read_unnamed(descriptor_, folder_, begin, {reinterpret_cast<char*>(&header), sizeof header});
     if (header.bytes < 0 || header.bytes > left || header.file < 0 || header.file >= std::ssize(contents_.files)) {
-      throw_user_error("'{}' is damaged; run the same command again, which then begins anew", path_.string());
+      throw_user_error("'{}' is damaged; run the same command again, which then starts over", path_.string());
     }
     begin += std::int64_t{sizeof header} + header.bytes;
     ends_.push_back(begin);

@@ -1,5 +1,5 @@
-// Documents on their way between two passes: a temporary file. It has no name, and is gone with the process, however
-// that ends; or it has one, for a later process that goes on.
+// Documents between two passes, in a temporary file. Without a name it is gone with the process, however that ends;
+// with a name a later process can resume from it.
 #pragma once
 
 #include <cstddef>
@@ -16,28 +16,28 @@ namespace teratron {
 
 class Spool {
  public:
-  // Of documents that come from `files`, which outlive it; memory: 8 bytes a document. EnvironmentError, here and
-  // below: it cannot be written (a full disk).
+  // `files`: where the documents come from; they outlive the spool. Memory: 8 bytes a document. EnvironmentError, here
+  // and below: it cannot be written (a full disk).
   struct Contents {
     std::string text_key;
     std::span<const std::filesystem::path> files;
   };
-  // In `folder`, without a name.
+  // A file in `folder`, without a name.
   Spool(const std::filesystem::path& folder, Contents contents);
-  // At `path`; goes on behind the first bytes of what an earlier one has kept there. UserError: they are damaged.
+  // The file `path`, of which an earlier spool kept the first `kept_bytes`. UserError: they are damaged.
   Spool(const std::filesystem::path& path, std::uint64_t kept_bytes, Contents contents);
   Spool(const Spool&) = delete;
   Spool& operator=(const Spool&) = delete;
   ~Spool();
 
-  // Of one thread. Returns the document's number, from 0.
+  // Called by one thread. Returns the document's number, from 0.
   std::int64_t add(const Document& document);
   void end_writing();  // before the first read
-  // Of one with a name: what was added so far is on the disk, and stays there when the process ends.
+  // Syncs a spool with a name to the disk, where it stays when the process ends.
   void keep();
   bool has_name() const { return !path_.empty(); }
 
-  // From any number of threads. `number` is set in what is read.
+  // Called by any number of threads. Sets `number` in the document.
   Document read(std::int64_t number) const;
   std::string origin(std::int64_t number) const;  // origin_of() that document
 
@@ -55,22 +55,22 @@ class Spool {
   void flush();
 
   std::filesystem::path folder_;  // for messages
-  std::filesystem::path path_;    // empty: it has no name
+  std::filesystem::path path_;    // empty: no name
   Contents contents_;
   int descriptor_ = -1;
   bool is_kept_ = false;
   std::string buffer_;
-  std::vector<std::int64_t> ends_;  // of the documents, in the file
+  std::vector<std::int64_t> ends_;  // offsets in the file
 };
 
-// An unnamed file in `folder` (O_TMPFILE, or created and unlinked). EnvironmentError. The caller closes it.
+// Opens an unnamed file in `folder` (O_TMPFILE, or created and unlinked). EnvironmentError. The caller closes it.
 int open_unnamed_file(const std::filesystem::path& folder);
-// All of `bytes`. EnvironmentError names the folder.
+// Writes all of `bytes`. EnvironmentError names the folder.
 void write_unnamed(int descriptor, const std::filesystem::path& folder, std::string_view bytes);
-// The bytes from `begin` on, as many as `to` takes. EnvironmentError.
+// Reads as many bytes from offset `begin` as `to` takes. EnvironmentError.
 void read_unnamed(int descriptor, const std::filesystem::path& folder, std::int64_t begin, std::span<char> to);
 
-// Where temporary files for a result at `out` belong: beside it; the system's folder for them where that is no file.
+// The folder of temporary files for a result at `out`: beside it, or the system's folder if `out` is no file.
 std::filesystem::path folder_for_temporaries(const std::filesystem::path& out);
 
 }  // namespace teratron

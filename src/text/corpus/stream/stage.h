@@ -1,4 +1,4 @@
-// What a stage is: a rule that keeps, changes or drops documents of a stream.
+// A stage: a rule that keeps, changes or drops documents of a stream.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,15 @@
 
 namespace teratron {
 
-// Why a document was dropped: the reason is one of a few words that are counted, the detail is about this document.
+struct StageText {
+  std::string_view name;     // "dedup": `data dedup`, `--then dedup`
+  std::string_view summary;  // "keeps the first of documents that are nearly the same"
+  std::string_view doing;    // "looking for duplicates"
+  std::string_view
+      reads;  // "pages", for a stage with a reader of its own, which can only be the first; otherwise empty
+};
+
+// Why a document was dropped. Reasons are few, and counted; the detail is about this document.
 struct Drop {
   std::string reason;  // "short"
   std::string detail;  // "97 tokens of 128"
@@ -36,8 +44,8 @@ class Stage {
   virtual ~Stage() = default;
   virtual std::string_view name() const = 0;  // "clean"
 
-  // Of a first stage: the files that the user's names stand for, and, where it reads them in a way of its own, what
-  // does so. `from`: where a batch of an earlier one over the same files ended.
+  // For a first stage: the files that the user's names stand for, and a reader of its own for them (null: FileSource).
+  // `from`: the end of a batch of an earlier reader of the same files.
   virtual std::vector<std::filesystem::path> find_files(std::span<const std::filesystem::path> named) const {
     return find_input_files(named);
   }
@@ -47,7 +55,7 @@ class Stage {
     return nullptr;
   }
 
-  // Whether it has to see all documents before it decides about the first. The stream is then written to a spool. Each
+  // A survey: the stage sees all documents before it decides about the first. The stream is written to a spool. Each
   // document is measured, its measures are noted in order, and settle() ends the survey.
   virtual bool needs_survey() const { return false; }
   virtual std::vector<std::uint64_t> measure(const Document&) const { return {}; }
@@ -55,15 +63,15 @@ class Stage {
   virtual void settle(const Spool&) {}
 
   virtual StageOutput process(Document document) const = 0;
-  // Decides, in the stream's order, about a document that process() kept: what depends on those before it.
+  // Decides about a document that process() kept, in the stream's order: rules that depend on earlier documents.
   virtual std::optional<Drop> admit(const Document&) { return std::nullopt; }
 
-  // For a run that goes on where another one ended: of what admit() remembers, what is new since the last call, asked
-  // for after each batch; and all of that again, piece by piece in its order, before the first document.
-  virtual std::string take_news() { return {}; }
-  virtual void remember(std::string_view /*news*/) {}
+  // State that admit() added since the last call, serialised; asked for after each batch. A resumed run gets all of
+  // them back, in order, before its first document.
+  virtual std::string take_state_delta() { return {}; }
+  virtual void restore_state(std::string_view /*delta*/) {}
 
-  // What else is worth telling in the statistics. Asked at the end.
+  // Further statistics. Asked for at the end.
   struct Fact {
     std::string name;
     std::variant<std::int64_t, double, std::string> value;

@@ -30,7 +30,7 @@ std::vector<std::filesystem::path> files_of(const Stages& stages, const StreamOp
 
 class StreamRun {
  public:
-  // `journal`: none where it cannot go on. `from`: of that journal.
+  // `journal`: null if the run cannot resume. `from`: its last point.
   StreamRun(const Stages& stages, const StreamOptions& options, Journal* journal, const JournalPoint& from)
       : stages_(stages),
         options_(options),
@@ -44,15 +44,15 @@ class StreamRun {
     counts_.stages.resize(stages.size());
     for (std::size_t i = 0; i < stages.size(); ++i) counts_.stages[i].name = stages[i]->name();
     passes_ += count_surveys(stages);
-    leave_behind(counts_.documents > 0);
+    keep_partial(counts_.documents > 0);
   }
 
   StreamCounts run() {
     try {
       run_passes();
-    } catch (const UserError&) {  // of which the same would come again
+    } catch (const UserError&) {  // a resumed run would fail again
       if (journal_ != nullptr) journal_->remove();
-      leave_behind(false);
+      keep_partial(false);
       throw;
     }
     writer_.finish();
@@ -69,7 +69,7 @@ class StreamRun {
     std::unique_ptr<DocumentSource> spool_source;
     std::unique_ptr<Survey> read;  // whose spool the source reads
     for (std::size_t first = 0; pass_ < passes_; ++pass_) {
-      const bool surveys_first = pass_ > 0;  // the first stage of this pass has its survey behind it
+      const bool surveys_first = pass_ > 0;  // the first stage of this pass was surveyed in the last one
       std::size_t end = first + (surveys_first ? 1 : 0);
       while (end < stages_.size() && !stages_[end]->needs_survey()) ++end;
       if (pass_ + 1 < passes_) survey_ = begin_survey(*stages_[end], files->files());
@@ -95,7 +95,7 @@ class StreamRun {
                                         from_.position);
   }
 
-  // Only that of the first pass is one to go on with: the others are made from it.
+  // Only the first pass's spool is kept for resuming: the others are made from it.
   std::unique_ptr<Survey> begin_survey(Stage& stage, std::span<const std::filesystem::path> files) const {
     const Spool::Contents contents{.text_key = options_.text_key, .files = files};
     return std::make_unique<Survey>(stage,
@@ -104,12 +104,12 @@ class StreamRun {
                                         : std::make_unique<Spool>(folder_for_temporaries(options_.out), contents));
   }
 
-  // What the stages of the first pass knew, the last of which is the survey's.
+  // Restores the state of the first pass's stages, of which the surveyed one is the last.
   void recall(std::size_t surveyed) {
     if (journal_ == nullptr) return;
-    journal_->load_state(from_, [&](std::size_t stage, std::string_view news) {
-      if (stage == surveyed && survey_) return survey_->remember(news);
-      stages_.at(stage)->remember(news);
+    journal_->load_state(from_, [&](std::size_t stage, std::string_view delta) {
+      if (stage == surveyed && survey_) return survey_->restore_state(delta);
+      stages_.at(stage)->restore_state(delta);
     });
   }
 
@@ -123,54 +123,53 @@ class StreamRun {
       drops_.end_batch();
       if (pass_ == 0) {
         read_to_ = batch.end;
-        hand_over_news(end);
+        save_state_deltas(end);
       }
-      look_for_the_end();
+      end_batch();
       if (options_.progress)
         options_.progress((static_cast<double>(pass_) + source.share()) / static_cast<double>(passes_));
     }
     if (pass_ > 0) return;
     check_read();
-    if (journal_ != nullptr && survey_ && counts_.documents > noted_documents_) note_in_journal();
+    if (journal_ != nullptr && survey_ && counts_.documents > noted_documents_) write_point();
   }
 
-  // After a batch: whether a signal asks for the end; and whether it is time for a point of the journal, which the
-  // first pass alone has.
-  void look_for_the_end() {
+  // After a batch: writes a point of the journal if it is time (first pass only), and stops if a signal asks for it.
+  void end_batch() {
     if (journal_ == nullptr) return;
     const int signal = options_.end_signal ? options_.end_signal() : 0;
     if (pass_ == 0) {
-      const bool is_news = counts_.documents > noted_documents_;  // not while what is done is passed over
-      if (signal != 0 || (is_news && monotonic_seconds() - noted_ >= options_.journal_seconds)) note_in_journal();
+      const bool is_news = counts_.documents > noted_documents_;  // false while a resumed run skips
+      if (signal != 0 || (is_news && monotonic_seconds() - noted_ >= options_.journal_seconds)) write_point();
     }
     if (signal == 0) return;
-    tell(fmt::format("stopped behind document {}; run the same command again to go on", counts_.documents));
+    report(fmt::format("stopped after document {}; run the same command again to resume", counts_.documents));
     throw EndedBySignal(signal);
   }
 
-  // What stages have learnt from a batch goes to the disk at once: kept until the next point, it would grow with speed.
-  void hand_over_news(std::size_t end) {
+  // State goes to the disk after each batch: kept until the next point, it would grow with the run's speed.
+  void save_state_deltas(std::size_t end) {
     if (journal_ == nullptr) return;
-    for (std::size_t i = 0; i < end; ++i) journal_->add_state(i, stages_[i]->take_news());
-    if (survey_) journal_->add_state(end, survey_->take_news());
+    for (std::size_t i = 0; i < end; ++i) journal_->add_state(i, stages_[i]->take_state_delta());
+    if (survey_) journal_->add_state(end, survey_->take_state_delta());
   }
 
-  void note_in_journal() {
+  void write_point() {
     JournalPoint point{.position = read_to_, .counts = counts_, .out = writer_.point(), .dropped = drops_.point()};
     if (survey_) point.spool_bytes = survey_->keep();
     journal_->write(std::move(point));
-    leave_behind(true);
+    keep_partial(true);
     noted_ = monotonic_seconds();
     noted_documents_ = counts_.documents;
   }
 
-  void leave_behind(bool leaves) {
-    writer_.leave_behind(leaves);
-    drops_.leave_behind(leaves);
+  void keep_partial(bool keeps) {
+    writer_.keep_partial(keeps);
+    drops_.keep_partial(keeps);
   }
 
-  void tell(std::string_view line) const {
-    if (options_.tell) options_.tell(line);
+  void report(std::string_view line) const {
+    if (options_.report) options_.report(line);
   }
 
   void count_read(const DocumentSource::Batch& batch) {
@@ -180,8 +179,8 @@ class StreamRun {
       if (counts_.bad++ == 0) counts_.first_bad = bad.fault;
       drops_.add("read", {.reason = "bad", .detail = bad.fault}, *bad.file, bad.line, {});
     }
-    constexpr std::int64_t kEnoughToTell = 100'000;
-    if (counts_.documents >= kEnoughToTell) check_bad();
+    constexpr std::int64_t kEnoughToJudge = 100'000;
+    if (counts_.documents >= kEnoughToJudge) check_bad();
   }
 
   void check_bad() const {
@@ -198,13 +197,13 @@ class StreamRun {
     if (counts_.documents == 0) {
       throw_user_error("there are no documents in {}{}{}; nothing was written", name_of_input(options_.files[0]),
                        options_.files.size() > 1 ? fmt::format(" and {} more", options_.files.size() - 1) : "",
-                       what_was_passed_over());
+                       skipped_records());
     }
     check_bad();
   }
 
-  // Records that the first stage has passed over: " (records: warcinfo: 1)".
-  std::string what_was_passed_over() const {
+  // Records that the first stage skipped: " (records: warcinfo: 1)".
+  std::string skipped_records() const {
     std::string text;
     if (stages_.empty()) return text;
     for (const Stage::Fact& fact : stages_.front()->facts()) {
@@ -265,34 +264,34 @@ class StreamRun {
   Journal* journal_;
   const JournalPoint& from_;
   InputPosition read_to_;
-  double noted_ = monotonic_seconds();  // in the journal, last
+  double noted_ = monotonic_seconds();  // the last point of the journal
   std::int64_t noted_documents_ = 0;
   LineWriter writer_;
   DropLog drops_;
   StreamCounts counts_;
-  std::unique_ptr<Survey> survey_;  // under way
+  std::unique_ptr<Survey> survey_;  // of this pass
   std::int64_t pass_ = 0, passes_ = 1;
 };
 
-// The point to go on from, and what there is to say about it.
-JournalPoint begin_with(Journal& journal, const StreamOptions& options) {
-  const auto tell = [&](const std::string& line) {
-    if (options.tell) options.tell(line);
+// The point to resume from, which is reported.
+JournalPoint starting_point(Journal& journal, const StreamOptions& options) {
+  const auto report = [&](const std::string& line) {
+    if (options.report) options.report(line);
   };
   std::string why_not;
   std::optional<JournalPoint> point = journal.load(why_not);
   if (!point) {
-    if (!why_not.empty()) tell(fmt::format("begins anew, not where an earlier run ended: {}", why_not));
+    if (!why_not.empty()) report(fmt::format("starts over instead of resuming an earlier run: {}", why_not));
     journal.remove();
     return {};
   }
-  tell(fmt::format("goes on behind document {}, as '{}' says", point->counts.documents, journal.path().string()));
+  report(fmt::format("resumes after document {} ('{}')", point->counts.documents, journal.path().string()));
   return *point;
 }
 
 }  // namespace
 
-bool can_go_on(const Stages& stages, const StreamOptions& options) {
+bool can_resume(const Stages& stages, const StreamOptions& options) {
   if (AtomicFile::partial_of(options.out).empty()) return false;
   if (!options.dropped.empty() && AtomicFile::partial_of(options.dropped).empty()) return false;
   return std::ranges::all_of(files_of(stages, options), [](const std::filesystem::path& file) {
@@ -307,13 +306,13 @@ StreamCounts run_stages(const Stages& stages, const StreamOptions& options) {
   for (const std::filesystem::path& written : {options.out, options.dropped}) {
     if (!written.empty()) locks.emplace_back(written);
   }
-  if (!can_go_on(stages, options)) {
+  if (!can_resume(stages, options)) {
     if (!is_standard_stream(options.out)) Journal::remove(options.out);
     const JournalPoint start;
     return StreamRun(stages, options, nullptr, start).run();
   }
   Journal journal(options, stages, files_of(stages, options));
-  const JournalPoint from = begin_with(journal, options);
+  const JournalPoint from = starting_point(journal, options);
   return StreamRun(stages, options, &journal, from).run();
 }
 

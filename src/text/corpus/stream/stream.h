@@ -1,4 +1,4 @@
-// Files through stages to one file: the way of all corpus commands.
+// Files through stages to one file, as all corpus commands work.
 #pragma once
 
 #include <cstdint>
@@ -23,13 +23,13 @@ struct StreamOptions {
   std::int64_t batch_bytes = std::int64_t{8} << 20;
   std::function<void(double share)> progress;  // called after each batch, where given
 
-  // Of the journal (journal.h). `settings`, by name, are those of the stages, and `also_read` the files that they read:
-  // a run goes on only where all of them are what they were.
+  // The journal (journal.h). A run resumes only if `settings` (those of the stages, by name) and `also_read` (the files
+  // that stages read) are unchanged.
   std::map<std::string, std::string> settings;
   std::vector<std::filesystem::path> also_read;
-  double journal_seconds = 5;                  // between two points; 0: one after each batch
-  std::function<void(std::string_view)> tell;  // told whether the run goes on, in a line; where given
-  std::function<int()> end_signal;             // a signal that asks for the end, else 0; asked after each batch
+  double journal_seconds = 5;                    // between two points; 0: one after each batch
+  std::function<void(std::string_view)> report;  // called with a line that says whether the run resumes; may be empty
+  std::function<int()> end_signal;               // a signal that asks for the end, else 0; asked after each batch
 };
 
 struct StageCounts {
@@ -46,19 +46,20 @@ struct StreamCounts {
   std::vector<StageCounts> stages;
 };
 
-// Whether a run that is killed is gone on with by the next one: the output and the dropped documents are files, and so
-// is all that is read. It goes on where the first pass was: what follows the first survey is done again.
-bool can_go_on(const std::vector<std::unique_ptr<Stage>>& stages, const StreamOptions& options);
+// Whether a killed run can be resumed: all that it reads and writes are regular files. It resumes within the first
+// pass; passes after the first survey are done again.
+bool can_resume(const std::vector<std::unique_ptr<Stage>>& stages, const StreamOptions& options);
 
 // Reads documents, passes them through `stages` one after another and writes what is left, in the order of the input.
-// All threads work on a batch while the next one is read. The output is a function of the input and the stages, and
-// so is the file of dropped documents (pass by pass, in the order of the input), whatever the number of threads and
-// batch_bytes, and whether it was made in one run or in several: where it can_go_on(), a run that was killed or
-// ended by a signal (EndedBySignal) goes on. It appears when it is whole; a run that ends before leaves nothing that
-// could be taken for it. Memory: some times batch_bytes or the longest document, what stages keep, and 8 bytes a
-// document for each survey; its spool lies beside `out` (in the system's temporary folder where that is standard
-// output). UserError: as DocumentReader; no document at all; too many bad ones; another process writes to `out` or
-// `dropped`. EnvironmentError: something cannot be written.
+// All threads work on a batch while the next one is read.
+//  - Output and dropped documents (pass by pass, in input order) are a function of the input and the stages. Threads,
+//    batch_bytes and resuming change no byte. Where can_resume(), the same call resumes a run that was killed or ended
+//    by a signal (EndedBySignal).
+//  - The output gets its name when it is whole.
+//  - Memory: a few times batch_bytes or the longest document, the stages' state, and 8 bytes a document and survey. A
+//    spool lies beside `out`, or in the system's temporary folder if `out` is standard output.
+// UserError: as DocumentReader; no document at all; too many bad ones; another process writes to `out` or `dropped`.
+// EnvironmentError: something cannot be written.
 StreamCounts run_stages(const std::vector<std::unique_ptr<Stage>>& stages, const StreamOptions& options);
 
 }  // namespace teratron

@@ -7,7 +7,7 @@
 
 namespace teratron {
 
-// The counts and what the stages have to tell.
+// The counts, and the facts of `stages` unless that is empty.
 nlohmann::ordered_json json_of(const StreamCounts& counts, const std::vector<std::unique_ptr<Stage>>& stages);
 
 }  // namespace teratron

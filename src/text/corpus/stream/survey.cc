@@ -20,24 +20,24 @@ void Survey::add(const std::vector<Document>& documents) {
   });
   for (std::size_t i = 0; i < documents.size(); ++i) {
     stage_.note(spool_->add(documents[i]), measures[i]);
-    if (!spool_->has_name()) continue;  // no later run asks
+    if (!spool_->has_name()) continue;  // no run can resume
     const std::uint64_t count = measures[i].size();
-    news_.append(reinterpret_cast<const char*>(&count), sizeof count);
-    news_.append(reinterpret_cast<const char*>(measures[i].data()), count * sizeof count);
+    state_delta_.append(reinterpret_cast<const char*>(&count), sizeof count);
+    state_delta_.append(reinterpret_cast<const char*>(measures[i].data()), count * sizeof count);
   }
 }
 
-void Survey::remember(std::string_view news) {
+void Survey::restore_state(std::string_view delta) {
   const auto take = [&](void* to, std::size_t bytes) {
-    check(bytes <= news.size(), "what was noted of a document is there");
-    news.copy(static_cast<char*>(to), bytes);  // of no bytes to nowhere too
-    news.remove_prefix(bytes);
+    check(bytes <= delta.size(), "what was noted of a document is there");
+    delta.copy(static_cast<char*>(to), bytes);  // `to` may be null for no bytes
+    delta.remove_prefix(bytes);
   };
   std::vector<std::uint64_t> measures;
-  while (!news.empty()) {
+  while (!delta.empty()) {
     std::uint64_t count = 0;
     take(&count, sizeof count);
-    check(count <= news.size() / sizeof count, "what was noted of a document is there");
+    check(count <= delta.size() / sizeof count, "what was noted of a document is there");
     measures.resize(count);
     take(measures.data(), count * sizeof count);
     stage_.note(remembered_++, measures);

@@ -1,4 +1,4 @@
-// The survey of a stage that has to see all documents before it decides about the first (Stage::needs_survey).
+// The survey of a stage that sees all documents before it decides about the first (Stage::needs_survey).
 #pragma once
 
 #include <cstdint>
@@ -14,25 +14,25 @@ namespace teratron {
 
 class Survey {
  public:
-  // `spool` may hold documents of an earlier run; then remember() says what was noted of them.
+  // `spool` may hold documents of an earlier run; restore_state() then restores their measures.
   Survey(Stage& stage, std::unique_ptr<Spool> spool) : stage_(stage), spool_(std::move(spool)) {}
 
-  // Measures documents, with all threads, notes their measures, and writes them to the spool.
+  // Measures documents with all threads, notes the measures, and writes the documents to the spool.
   void add(const std::vector<Document>& documents);
-  // After the last document: the stage decides, and the spool is read from now on.
+  // Called after the last document: the stage decides, and the spool can be read.
   const Spool& settle();
 
-  // As Stage's: the measures that were noted since the last call; and all of them again, in their order.
-  std::string take_news() { return std::exchange(news_, {}); }
-  void remember(std::string_view news);
-  // All documents so far are on the disk and stay there without this process: so many bytes.
+  // As Stage's, of the measures that were noted.
+  std::string take_state_delta() { return std::exchange(state_delta_, {}); }
+  void restore_state(std::string_view delta);
+  // Syncs the spool to the disk, where it outlives the process. Returns its bytes.
   std::uint64_t keep();
 
  private:
   Stage& stage_;
   std::unique_ptr<Spool> spool_;
   std::int64_t remembered_ = 0;  // documents whose measures came from an earlier run
-  std::string news_;             // of each document the number of its measures, and they
+  std::string state_delta_;      // for each document: the number of its measures, then the measures
 };
 
 }  // namespace teratron

@@ -42,7 +42,7 @@ std::vector<std::int64_t> drawn_numbers(std::int64_t all, std::int64_t count, st
   return {numbers.begin(), numbers.end()};
 }
 
-// A shard and what its sidecar tells, if it has one.
+// A shard and its sidecar, if it has one.
 class ShardCheck {
  public:
   ShardCheck(const IndexedShard& shard, std::int64_t vocab_size)
@@ -82,7 +82,7 @@ class ShardCheck {
     shard_.read(begin / token_bytes, ids, vocab_size_);
   }
 
-  // Of a sidecar from before blocks had checksums.
+  // For sidecars from before blocks had checksums.
   void check_whole(std::int64_t at_once) const {
     Checksum checksum;
     std::vector<std::byte> piece;
@@ -102,7 +102,7 @@ class ShardCheck {
 
 void add_numbers(Checksum& checksum, std::span<const std::int64_t> numbers) { checksum.update(std::as_bytes(numbers)); }
 
-// The lengths of sequences, and which of them make a document, of all shards as of one.
+// A hash of the lengths of sequences and of their documents, of all shards as one.
 void add_lengths(Checksum& checksum, const IndexedDataset& dataset) {
   for (const IndexedShard& shard : dataset.shards()) {
     checksum.update(std::as_bytes(std::span(shard.index().lengths())));
@@ -131,7 +131,7 @@ void check_content(const IndexedDataset& dataset, std::int64_t vocab_size, std::
 }
 
 std::int64_t content_fingerprint(const IndexedDataset& dataset) {
-  constexpr std::int64_t kWindow = 1 << 14, kWindows = 64;  // tokens of a window
+  constexpr std::int64_t kWindow = 1 << 14, kWindows = 64;  // tokens per window
   Checksum checksum;
   const std::int64_t tokens = dataset.tokens(), windows = (tokens + kWindow - 1) / kWindow;
   add_numbers(checksum, std::array{dataset.documents(), dataset.sequences(), tokens});

@@ -47,8 +47,8 @@ void require_agreement(const IndexedShard& first, const std::optional<CorpusSide
       file.string());
 }
 
-// The .bin of a shard as it is stored, a block at a time. Each block that is read is compared with its checksum in the
-// sidecar; a sidecar from before blocks had checksums is compared with the whole file first.
+// The .bin of a shard as stored, a block at a time. Each block that is read is compared with its checksum in the
+// sidecar; with a sidecar from before blocks had checksums the whole file is compared first.
 class StoredTokens {
  public:
   StoredTokens(const IndexedShard& shard, const std::optional<CorpusSidecar>& sidecar) : shard_(shard) {
@@ -57,7 +57,7 @@ class StoredTokens {
     if (sidecar && blocks_ == nullptr) require_checksum(sidecar->bin.checksum);
   }
 
-  // Reads the block that has the byte `at`, unless it is here; tells whether it has read.
+  // Reads the block of the byte `at`, unless it is loaded. Returns whether it has read.
   bool move_to(std::uint64_t at) {
     if (at >= begin_ && at < begin_ + bytes_.size()) return false;
     const std::uint64_t block = at / block_bytes_;
@@ -68,7 +68,7 @@ class StoredTokens {
     }
     return true;
   }
-  // The bytes from `at` on that are here, before `end`.
+  // The loaded bytes from `at` on, before `end`.
   std::span<const std::byte> from(std::uint64_t at, std::uint64_t end) const {
     return std::span(bytes_).subspan(at - begin_, std::min(end, begin_ + bytes_.size()) - at);
   }
@@ -91,7 +91,7 @@ class StoredTokens {
   const IndexedShard& shard_;
   const FileBlocks* blocks_ = nullptr;
   std::uint64_t block_bytes_ = kChecksumBlockBytes;
-  std::uint64_t begin_ = 0;  // of bytes_ in the file
+  std::uint64_t begin_ = 0;  // offset of bytes_ in the file
   std::vector<std::byte> bytes_;
 };
 
@@ -131,18 +131,18 @@ class DocumentCopy {
   }
 
  private:
-  template <class Told>
-  void copy_shard(const IndexedShard& shard, const std::optional<CorpusSidecar>& sidecar, const Told& told) {
+  template <class OnRead>
+  void copy_shard(const IndexedShard& shard, const std::optional<CorpusSidecar>& sidecar, const OnRead& on_read) {
     StoredTokens tokens(shard, sidecar);
     for (std::int64_t document = 0; document < shard.documents(); ++document, ++document_) {
       const std::size_t part = parts_.empty() ? 0 : parts_[static_cast<std::size_t>(document_)];
       if (part >= writers_.size()) continue;
-      if (copy_document(shard, document, tokens, *writers_[part])) told();
+      if (copy_document(shard, document, tokens, *writers_[part])) on_read();
     }
-    told();
+    on_read();
   }
 
-  // Whether the file was read for it.
+  // Whether the file was read.
   bool copy_document(const IndexedShard& shard, std::int64_t document, StoredTokens& tokens,
                      IndexedDatasetWriter& writer) const {
     const std::int64_t first = shard.first_sequence(document), end = shard.first_sequence(document + 1);

@@ -1,5 +1,5 @@
-// Documents of tokenised corpora to other ones, as the files hold them: nothing is tokenised again. The way of
-// `data merge`, `data split` and `data sample`.
+// Copies documents between tokenised corpora as stored, without tokenising: for `data merge`, `data split` and `data
+// sample`.
 #pragma once
 
 #include <cstdint>
@@ -16,11 +16,11 @@
 
 namespace teratron {
 
-// What is copied from: corpora whose documents are numbered through, and what they have in common.
+// The source of a copy: corpora with consecutive document numbers, and what they have in common.
 struct CopySource {
   std::shared_ptr<const IndexedDataset> dataset;
   TokenType token_type = TokenType::kU16;
-  std::vector<std::optional<CorpusSidecar>> sidecars;  // of each shard: all of one tokenizer and unit, or none
+  std::vector<std::optional<CorpusSidecar>> sidecars;  // of each shard: all with one tokenizer and unit, or none
 };
 
 // `words` as open_corpus() takes them. UserError: as there; corpora that store tokens in different types, come from
@@ -28,7 +28,7 @@ struct CopySource {
 // other files.
 CopySource open_copy_source(std::span<const std::string> words);
 
-// UserError: an `out` that is a source, or is named twice. copy_documents() asks it too.
+// UserError: an `out` that is a source, or is named twice. copy_documents() calls it too.
 void require_other_places(const CopySource& source, std::span<const std::filesystem::path> outs);
 
 struct CopiedCorpus {
@@ -36,12 +36,12 @@ struct CopiedCorpus {
   std::int64_t documents = 0, sequences = 0, tokens = 0;
 };
 
-// Document d of `source` goes to outs[parts[d]], or nowhere where there is no such out; all go to the first where
-// `parts` is empty. Documents keep their order and their sequences. What tokenising the same documents would write is
-// written, byte for byte. Memory: 4 bytes a sequence and 8 a document. `progress`, where given, is told the share that
-// is done. All corpora are whole on the disk before the first has its name. UserError: an `out` that is a source, or is
-// named twice; a source with bytes that are not those its sidecar tells, in a block that a document is copied from; an
-// out without documents. EnvironmentError: as IndexedDatasetWriter.
+// Copies document d of `source` to outs[parts[d]], or nowhere if there is no such out; to the first if `parts` is
+// empty. Documents keep their order and their sequences. The result has the bytes that tokenising the same documents
+// would write. Memory: 4 bytes a sequence and 8 a document. `progress` is called with the share that is done. All
+// corpora are whole on the disk before the first gets its name. UserError: an `out` that is a source, or is named
+// twice; a copied block that differs from its checksum in the sidecar; an out without documents. EnvironmentError: as
+// IndexedDatasetWriter.
 std::vector<CopiedCorpus> copy_documents(const CopySource& source, std::span<const std::filesystem::path> outs,
                                          std::span<const std::uint8_t> parts,
                                          const std::function<void(double share)>& progress = {});

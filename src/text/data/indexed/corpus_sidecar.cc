@@ -21,9 +21,9 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kFormat = "teratron corpus";
 constexpr std::int64_t kVersion = 1, kMost = std::numeric_limits<std::int64_t>::max();
-constexpr std::int64_t kMostTokens = std::int64_t{1} << 31;  // of any vocabulary
+constexpr std::int64_t kMostTokens = std::int64_t{1} << 31;  // of a vocabulary
 
-constexpr std::size_t kDigits = 8;  // of a block's checksum, hexadecimal
+constexpr std::size_t kDigits = 8;  // hexadecimal, of a block's checksum
 
 nlohmann::ordered_json json_of(const CorpusFile& file) {
   nlohmann::ordered_json json = {{"bytes", file.bytes}, {"xxh3_64", file.checksum}};
@@ -64,7 +64,7 @@ CorpusFile file_from(const nlohmann::json& json, const fs::path& path) {
 constexpr std::string_view kUnit = "sequence_unit", kDocument = "document", kSentence = "sentence";
 constexpr std::string_view kSentencesBy = "sentences_by", kLines = "lines", kPunctuation = "punctuation";
 
-// Corpora of before BERT do not say.
+// Corpora from before BERT lack the unit.
 SequenceUnit unit_from(const JsonFields& fields) {
   const std::string name = fields.has(kUnit) ? fields.string(kUnit) : std::string(kDocument);
   if (name != kDocument && name != kSentence) fields.throw_not(kUnit, "\"document\" or \"sentence\"");
@@ -80,27 +80,27 @@ std::string description_of(const TokenizerIdentity& tokenizer) {
 std::string size_fault(const fs::path& path, const CorpusFile& file) {
   std::error_code error;
   const std::uintmax_t size = fs::file_size(path, error);
-  if (error || std::cmp_equal(size, file.bytes)) return "";  // who opens the corpus tells what is missing
+  if (error || std::cmp_equal(size, file.bytes)) return "";  // opening the corpus reports a missing file
   return fmt::format("'{}' has {} bytes, and {} when it was written", path.string(), size, file.bytes);
 }
 
-// Reads the file once; where blocks have checksums, the first that differs tells the place.
+// Reads the file once; with checksums of blocks, the first difference has an offset.
 std::string content_fault(const fs::path& path, const CorpusFile& file) {
   if (std::string fault = size_fault(path, file); !fault.empty()) return fault;
   const RandomAccessFile content(path);
   const std::uint64_t at_once = static_cast<std::uint64_t>(file.blocks ? file.blocks->bytes : kChecksumBlockBytes);
   Checksum checksum;
-  std::string place;
+  std::string where;
   std::vector<std::byte> block;
   for (std::uint64_t at = 0; at < content.size(); at += at_once) {
     block.resize(std::min(at_once, content.size() - at));
     content.read(at, block);
     checksum.update(block);
-    if (!file.blocks || !place.empty() || block_checksum_of(block) == file.blocks->checksums[at / at_once]) continue;
-    place = fmt::format(" (it differs first within bytes {} to {})", at, at + block.size());
+    if (!file.blocks || !where.empty() || block_checksum_of(block) == file.blocks->checksums[at / at_once]) continue;
+    where = fmt::format(" (it differs first within bytes {} to {})", at, at + block.size());
   }
-  if (place.empty() && checksum.digest() == file.checksum) return "";
-  return fmt::format("'{}': its checksum is not the one that it was written with{}", path.string(), place);
+  if (where.empty() && checksum.digest() == file.checksum) return "";
+  return fmt::format("'{}': its checksum is not the one that it was written with{}", path.string(), where);
 }
 
 void add_counts_faults(const IndexedDataset& dataset, const CorpusSidecar& sidecar, std::vector<std::string>& faults) {
@@ -207,7 +207,7 @@ CorpusVerification verify_corpus(const fs::path& prefix) {
   }
   CorpusVerification found{.sidecar = read_sidecar(prefix)};
   for (const fs::path& path : {bin_path(prefix), idx_path(prefix)}) {
-    std::error_code missing;  // which opening tells
+    std::error_code missing;  // opening reports a missing file
     const std::uintmax_t size = fs::file_size(path, missing);
     if (!missing) found.bytes += size;
   }

@@ -39,7 +39,7 @@ std::string IndexedDataset::name() const {
   return more == 0 ? first : fmt::format("{} and {} more shard{}", first, more, more == 1 ? "" : "s");
 }
 
-// The shard that holds number `number` of them all. Shards without any are passed over.
+// The shard of the global number `number`. Skips empty shards.
 std::size_t IndexedDataset::shard_of(std::int64_t Start::*what, std::int64_t number) const {
   check(number >= 0 && number < starts_.back().*what, "IndexedDataset: no such sequence, document or token");
   if (shards().size() == 1) return 0;

@@ -1,4 +1,4 @@
-// A tokenised corpus: one shard, or several that are read as if they had been written into one.
+// A tokenised corpus: one shard, or several that are read as one.
 #pragma once
 
 #include <cstdint>
@@ -12,16 +12,16 @@
 
 namespace teratron {
 
-// The sequences, documents and tokens of the shards, one shard after the other, numbered through: whatever is made of
-// them (parts, shuffles, epochs) is what the concatenated files would give, bit for bit. Shards may store tokens in
-// different types. Immutable; safe to read from many threads.
+// The sequences, documents and tokens of the shards with consecutive numbers. Everything made of them (parts, shuffles,
+// epochs) is what the concatenated files would give, bit for bit. Shards may store tokens in different types.
+// Immutable; safe to read from many threads.
 class IndexedDataset {
  public:
   // UserError: as IndexedShard::open.
   static IndexedDataset open(const std::filesystem::path& prefix);
   static IndexedDataset open(std::span<const std::filesystem::path> prefixes);  // at least one
 
-  // The same corpus, of which read() gives ids of this vocabulary alone.
+  // The corpus, restricted to a vocabulary: read() refuses other ids.
   IndexedDataset with_vocabulary(std::int64_t vocab_size) const;
 
   std::span<const IndexedShard> shards() const { return *shards_; }

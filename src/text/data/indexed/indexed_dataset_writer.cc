@@ -101,7 +101,7 @@ void IndexedDatasetWriter::finish(const std::optional<TokenizerIdentity>& tokeni
                              .idx = index_file_->written()}));
     sidecar_->sync();
   }
-  // A full disk shows here, while an older dataset of this name is still whole.
+  // A full disk fails here, while an older dataset of this name is still whole.
   index_file_->sync();
   token_file_.sync();
 }

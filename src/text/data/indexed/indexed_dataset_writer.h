@@ -16,7 +16,7 @@
 
 namespace teratron {
 
-// A file that is written whole or not at all, and the checksum of what is written.
+// A file that is written whole or not at all, with a checksum.
 class ChecksummedFile {
  public:
   explicit ChecksummedFile(std::filesystem::path path) : file_(std::move(path)) {}
@@ -37,21 +37,22 @@ class ChecksummedFile {
   Checksum checksum_;
 };
 
-// Tokens go to the disk as they come; 4 bytes a sequence and 8 bytes a document stay in memory until commit().
-// No reader ever sees half a dataset: all files are written aside, and .idx, without which a .bin is not a dataset,
-// takes its place last. Without commit() nothing is left behind and an older dataset of that name stays.
-// Every failure to write is an EnvironmentError that names the file. One writes a dataset at a time: UserError where
+// Tokens go to the disk at once; 4 bytes a sequence and 8 bytes a document stay in memory until commit(). No reader
+// sees half a dataset: all files are written aside, and .idx, without which a .bin is no dataset, gets its name last.
+// Without commit() nothing stays and an older dataset of that name is kept. Every failure to write is an
+// EnvironmentError that names the file. Only one process writes a dataset at a time: UserError if another one does, or
+// if the prefix is a device or a pipe.
 // another process does, or where the prefix is a device or a pipe.
 class IndexedDatasetWriter {
  public:
   // Ids are below vocab_size, which decides the token type.
   IndexedDatasetWriter(std::filesystem::path prefix, std::int64_t vocab_size);
-  // For sequences of another corpus, which stores its tokens so.
+  // For sequences of another corpus, stored as this type.
   IndexedDatasetWriter(std::filesystem::path prefix, TokenType token_type);
 
   void add_sequence(std::span<const std::int32_t> tokens);  // UserError: more than 2^31 - 1 tokens
-  // As a file of this token type stores them (IndexedShard::read_stored), in pieces: nothing is looked at. Sequences of
-  // so many tokens are added, and the bytes of them all follow.
+  // Adds sequences of these lengths; their bytes, as stored in a file of this token type (IndexedShard::read_stored),
+  // follow in pieces and are not checked.
   void add_stored_sequences(std::span<const std::int32_t> lengths);
   void add_stored_bytes(std::span<const std::byte> tokens) { write_tokens(tokens); }
   void end_document() { first_sequences_.push_back(static_cast<std::int64_t>(lengths_.size())); }
@@ -63,15 +64,14 @@ class IndexedDatasetWriter {
   std::int64_t tokens() const { return tokens_; }
   std::int64_t sequences() const { return static_cast<std::int64_t>(lengths_.size()); }
   std::int64_t documents() const { return static_cast<std::int64_t>(first_sequences_.size()) - 1; }
-  // Sequences added since the last end_document() belong to no document: that is a bug of the caller.
-  // A corpus of a known tokenizer gets a sidecar (corpus_sidecar.h); one of an unknown tokenizer loses the one that
-  // lies there.
+  // Sequences added since the last end_document() belong to no document: a bug of the caller. A corpus of a known
+  // tokenizer gets a sidecar (corpus_sidecar.h); one of an unknown tokenizer loses an older sidecar.
   void commit(const std::optional<TokenizerIdentity>& tokenizer = std::nullopt,
               SequenceUnit sequences = SequenceUnit::kDocument) {
     finish(tokenizer, sequences);
     publish();
   }
-  // The two halves of commit(), for who writes several corpora: all are on the disk before the first has its name.
+  // The two halves of commit(), for writers of several corpora: all are on the disk before the first gets its name.
   void finish(const std::optional<TokenizerIdentity>& tokenizer, SequenceUnit unit);
   void publish();
 
@@ -85,7 +85,7 @@ class IndexedDatasetWriter {
 
   std::filesystem::path prefix_;
   OutputLock lock_;
-  std::int64_t vocab_size_ = 0;  // 0: sequences come as they are stored
+  std::int64_t vocab_size_ = 0;  // 0: sequences are copied as stored
   TokenType token_type_;
   ChecksummedFile token_file_;
   BlockChecksums token_blocks_{kChecksumBlockBytes};

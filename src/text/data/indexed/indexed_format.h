@@ -24,7 +24,7 @@ constexpr std::size_t kIndexHeaderBytes = 9 + 8 + 1 + 8 + 8;
 // How a token is stored; the values are the format's codes. Codes 6 and 7 are floating point and hold no tokens.
 enum class TokenType : std::uint8_t { kU8 = 1, kI8 = 2, kI16 = 3, kI32 = 4, kI64 = 5, kU16 = 8 };
 
-// Calls body with a value of the C++ type behind `type`.
+// Calls body with a value of the C++ type of `type`.
 template <class Body>
 decltype(auto) with_token_type(TokenType type, Body&& body) {
   switch (type) {
@@ -54,7 +54,7 @@ constexpr std::string_view name_of(TokenType type) {
   return "?";
 }
 
-// The type that Megatron-LM's writer chooses: u16 where the ids fit with room to spare.
+// The type that Megatron-LM's writer chooses: u16 if the ids fit with room to spare.
 constexpr TokenType token_type_for(std::int64_t vocab_size) {
   return vocab_size < 65500 ? TokenType::kU16 : TokenType::kI32;
 }

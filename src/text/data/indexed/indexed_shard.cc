@@ -1,7 +1,11 @@
 #include "data/indexed/indexed_shard.h"
 
+#include <fmt/format.h>
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <limits>
 #include <optional>
 #include <type_traits>
@@ -9,10 +13,92 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/files/checksum.h"
+#include "base/host/standard_streams.h"
 #include "base/host/threads.h"
 #include "data/indexed/corpus_sidecar.h"
+#include "data/indexed/indexed_format.h"
 
 namespace teratron {
+namespace {
+
+constexpr std::int64_t kSampledBytes = std::int64_t{64} << 10;  // per block
+constexpr std::int64_t kSampledBlocks = 64;
+
+// Indices of `most` blocks out of `all`, spread evenly, with the first and the last one.
+std::int64_t spread(std::int64_t i, std::int64_t most, std::int64_t all) {
+  return all <= most ? i
+                     : static_cast<std::int64_t>(static_cast<double>(i) * static_cast<double>(all - 1) /
+                                                 static_cast<double>(most - 1));
+}
+
+std::vector<std::byte> block_of(const RandomAccessFile& file, std::int64_t number, std::int64_t block_bytes) {
+  const auto begin = static_cast<std::uint64_t>(number * block_bytes);
+  std::vector<std::byte> block(std::min(static_cast<std::uint64_t>(block_bytes), file.size() - begin));
+  file.read(begin, block);
+  return block;
+}
+
+std::int64_t blocks_of(const RandomAccessFile& file, std::int64_t block_bytes) {
+  return (static_cast<std::int64_t>(file.size()) + block_bytes - 1) / block_bytes;
+}
+
+// The checksums in the sidecar of this very file; none if the corpus was made again under its name.
+std::optional<FileBlocks> written_blocks(const RandomAccessFile& file, const std::filesystem::path& prefix,
+                                         const std::string& index_checksum) {
+  if (!file.is_named(file.path())) return std::nullopt;
+  try {
+    const std::optional<CorpusSidecar> sidecar = read_sidecar(prefix);
+    if (!sidecar || sidecar->idx.checksum != index_checksum || !std::cmp_equal(sidecar->bin.bytes, file.size())) {
+      return std::nullopt;
+    }
+    return sidecar->bin.blocks;
+  } catch (const UserError&) {
+    return std::nullopt;
+  }
+}
+
+// The index of the first differing block, or -1.
+std::int64_t differing_block(const RandomAccessFile& file, const FileBlocks& written) {
+  const std::int64_t all = blocks_of(file, written.bytes);
+  const std::int64_t most =
+      std::max<std::int64_t>(2, static_cast<std::int64_t>(TokenContent::kMostCompared) / written.bytes);
+  std::atomic<std::int64_t> found{-1};
+  parallel_for(std::min(all, most), 1, [&](std::int64_t i, std::int64_t) {
+    const std::int64_t number = spread(i, most, all);
+    if (block_checksum_of(block_of(file, number, written.bytes)) !=
+        written.checksums[static_cast<std::size_t>(number)]) {
+      found = number;
+    }
+  });
+  return found;
+}
+
+}  // namespace
+
+std::string TokenContent::sample_of(const RandomAccessFile& file) {
+  const std::int64_t all = blocks_of(file, kSampledBytes);
+  Checksum checksum;
+  for (std::int64_t i = 0; i < std::min(all, kSampledBlocks); ++i) {
+    checksum.update(block_of(file, spread(i, kSampledBlocks, all), kSampledBytes));
+  }
+  return checksum.digest();
+}
+
+std::string TokenContent::fault(const RandomAccessFile& file, const std::filesystem::path& prefix,
+                                const std::string& index_checksum) const {
+  if (sample_of(file) != sample_) return "something has written to it";
+  const std::optional<FileBlocks> written = written_blocks(file, prefix, index_checksum);
+  if (!written) return "";
+  constexpr std::uint64_t kQuick = std::uint64_t{256} << 20;
+  if (file.size() > kQuick)
+    report_to_user(fmt::format("'{}' has a new time; comparing its content", file.path().string()));
+  const std::int64_t block = differing_block(file, *written);
+  if (block < 0) return "";
+  return fmt::format("something has written to it, within bytes {} to {}", block * written->bytes,
+                     std::min<std::int64_t>((block + 1) * written->bytes, static_cast<std::int64_t>(file.size())));
+}
+
 namespace {
 
 RandomAccessFile open_part(const std::filesystem::path& file, const std::filesystem::path& prefix) {
@@ -34,8 +120,7 @@ RandomAccessFile open_part(const std::filesystem::path& file, const std::filesys
   return RandomAccessFile(file);
 }
 
-// What damage of the .idx looks like depends on where it is; its checksum, where there is one, tells that it is
-// damaged.
+// Damage of the .idx shows in various ways; its checksum, if there is one, proves it.
 SequenceIndex read_index(const RandomAccessFile& index, const RandomAccessFile& tokens,
                          const std::filesystem::path& prefix) {
   try {
@@ -81,7 +166,7 @@ void IndexedShard::read(std::int64_t position, std::span<std::int32_t> out, std:
 
 template <class T>
 void IndexedShard::read_as(std::int64_t position, std::span<std::int32_t> out, std::int64_t vocab_size) const {
-  // A stored value as a wider number without a sign: what is negative is above every vocabulary.
+  // A stored value as a wider unsigned number: negative ones exceed every vocabulary.
   using Unsigned = std::conditional_t<sizeof(T) == 8, std::uint64_t, std::uint32_t>;
   constexpr std::int64_t kMost = std::int64_t{std::numeric_limits<std::int32_t>::max()} + 1;
   const auto limit = static_cast<std::uint64_t>(std::clamp<std::int64_t>(vocab_size, 0, kMost));
@@ -119,7 +204,7 @@ void IndexedShard::check_vocabulary(std::int64_t vocab_size) const {
   const bool holds_any_value =
       token_type() == TokenType::kU16 ? vocab_size > 0xffff : token_type() == TokenType::kU8 && vocab_size > 0xff;
   if (holds_any_value) return;
-  // The first range that fails is read once more below, so that the same id is told whatever thread met one first.
+  // The first failing range is read again below, so that the same id is reported whichever thread met one first.
   std::vector<std::uint8_t> is_bad(static_cast<std::size_t>((tokens() + kGrain - 1) / kGrain));
   const auto read_range = [&](std::int64_t begin, std::int64_t end) {
     std::vector<std::int32_t> ids(static_cast<std::size_t>(end - begin));

@@ -1,20 +1,39 @@
-// Reads one pair of files in Megatron-LM's indexed format (indexed_format.h): the index is held in memory, tokens are
-// read from the file when they are asked for. A corpus is one shard or several (indexed_dataset.h).
+// Reads one pair of files in Megatron-LM's indexed format (indexed_format.h). The index is held in memory; tokens are
+// read from the file on demand. A corpus is one shard or several (indexed_dataset.h).
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
 #include <span>
+#include <string>
 #include <utility>
 
 #include "base/files/random_access_file.h"
 #include "data/indexed/sequence_index.h"
-#include "data/indexed/token_content.h"
 
 namespace teratron {
 
-// The shard is one row of tokens, and sequences and documents are ranges of it. Immutable; safe to read from many
-// threads.
+// Samples the file when it is opened, to notice later changes: all of a small one, blocks spread over a larger one.
+class TokenContent {
+ public:
+  explicit TokenContent(const RandomAccessFile& file) : sample_(sample_of(file)) {}
+
+  // Compares the file with the sample, and with the checksums in the sidecar of the corpus at `prefix` if that
+  // describes this file: the prefix still names it, and `index_checksum` is that of its .idx. Compares all of it, or
+  // blocks spread over it if it is larger than kMostCompared. Empty: no difference. Notifies the user of a comparison
+  // that may take long. EnvironmentError: the file cannot be read.
+  std::string fault(const RandomAccessFile& file, const std::filesystem::path& prefix,
+                    const std::string& index_checksum) const;
+
+  static constexpr std::uint64_t kMostCompared = std::uint64_t{4} << 30;
+
+ private:
+  static std::string sample_of(const RandomAccessFile& file);
+
+  std::string sample_;  // its checksum
+};
+
+// A shard is one row of tokens; sequences and documents are ranges of it. Immutable; safe to read from many threads.
 class IndexedShard {
  public:
   // Opens PREFIX.bin and PREFIX.idx. UserError: one is missing; as SequenceIndex.
@@ -33,9 +52,9 @@ class IndexedShard {
   TokenRange document(std::int64_t document) const { return index_.document(document); }
   std::int64_t first_sequence(std::int64_t document) const { return index_.first_sequence(document); }
 
-  // Reads out.size() tokens from `position` on. UserError: an id that is not in [0, vocab_size), with its position and
-  // document; nothing of it is to be used. EnvironmentError: the .bin cannot be read, or has changed since it was
-  // opened; a file that was only touched has not (TokenContent).
+  // Reads out.size() tokens from `position` on. UserError: an id outside [0, vocab_size), with its position and
+  // document; the output is then invalid. EnvironmentError: the .bin cannot be read, or has changed since it was opened
+  // (TokenContent; a new time alone is no change).
   void read(std::int64_t position, std::span<std::int32_t> out, std::int64_t vocab_size) const;
 
   // The bytes of the .bin from `offset` on. EnvironmentError: as read.

@@ -168,7 +168,7 @@ void SequenceIndex::read_documents(Reader& reader) {
                     previous, sequences());
     }
     if (document == 0) first_of_all = first;
-    if (is_sequence_each && first != document) {  // so far they were: those before are their numbers
+    if (is_sequence_each && first != document) {  // they are identical so far
       is_sequence_each = false;
       first_sequences_.resize(static_cast<std::size_t>(document));
       std::iota(first_sequences_.begin(), first_sequences_.end(), 0);
@@ -213,7 +213,7 @@ std::int64_t SequenceIndex::first_sequence(std::int64_t document) const {
 }
 
 std::int64_t SequenceIndex::document_at(std::int64_t position) const {
-  std::int64_t low = 0, high = documents_ - 1;  // the first document that ends behind the position
+  std::int64_t low = 0, high = documents_ - 1;  // the first document that ends after the position
   while (low < high) {
     const std::int64_t middle = (low + high) / 2;
     if (document(middle).end > position) {

@@ -1,5 +1,5 @@
-// The .idx of a shard (indexed_format.h) in memory: which tokens of the .bin each sequence and document has. It is read
-// once, so that nothing that befalls the file later reaches a run.
+// The .idx of a shard (indexed_format.h) in memory: the tokens of each sequence and document. It is read once, so later
+// changes of the file do not affect a run.
 #pragma once
 
 #include <cstdint>
@@ -21,9 +21,8 @@ struct TokenRange {
 
 std::string checksum_of(const RandomAccessFile& file);  // of all its bytes, as base/files/checksum.h
 
-// Every sequence lies right behind the one before it, as every writer of the format leaves them, so lengths say all.
-// Memory: 4.5 bytes a sequence, and 8 a document where documents may have several. Immutable; safe to read from many
-// threads.
+// Sequences are contiguous, as every writer of the format leaves them, so lengths suffice. Memory: 4.5 bytes a
+// sequence, and 8 a document if documents may have several. Immutable; safe to read from many threads.
 class SequenceIndex {
  public:
   // Reads the file to its end and checks every length, offset and document entry against the sizes of both files.

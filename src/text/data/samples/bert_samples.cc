@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "base/host/threads.h"
 #include "data/indexed/corpus_sidecar.h"
-#include "data/samples/bert_streams.h"
+#include "data/samples/sentence_segments.h"
 
 namespace teratron {
 namespace {
@@ -37,14 +37,14 @@ std::vector<TokenKind> kinds_of(const BertTokens& tokens) {
   return kinds;
 }
 
-// How many of `count` tokens are cut off at the beginning, each at either end with p = 1/2.
+// Number of tokens of `count` to cut at the beginning; each is cut at either end with p = 1/2.
 std::int64_t draw_cut_at_begin(std::int64_t count, RandomSequence& random) {
   std::int64_t at_begin = 0;
   for (; count >= 32; count -= 32) at_begin += std::popcount(random.next_u32());
   return at_begin + std::popcount(random.next_u32() & ((1U << count) - 1));
 }
 
-// Cuts `excess` tokens off two sides of a pair: off the longer one, and off both in turn (b first) once they are alike.
+// Cuts `excess` tokens off a pair: off the longer side, and once they are equal off both in turn (b first).
 void cut_pair(std::int64_t excess, TokenRange& a, TokenRange& b, RandomSequence& random) {
   if (excess <= 0) return;
   std::int64_t of_a = std::min(excess, std::max(std::int64_t{0}, a.size() - b.size()));
@@ -59,7 +59,7 @@ void cut_pair(std::int64_t excess, TokenRange& a, TokenRange& b, RandomSequence&
   }
 }
 
-// What gives a corpus documents of two sentences, which none of a part has.
+// Advice if no document of a part has two sentences.
 std::string_view advice_for_sentences(const IndexedDataset& dataset) {
   if (dataset.sequences() > dataset.documents()) return "give it more text, or a larger share in --split";
   const std::optional<CorpusSidecar> sidecar = read_sidecar(dataset.shards().front().prefix());

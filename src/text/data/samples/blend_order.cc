@@ -10,13 +10,78 @@
 namespace teratron {
 namespace {
 
-// The weights times `scale`, where they all are whole numbers then and add up to a period that is short enough.
+// Product of a share and a position, both below 2^63.
+using Wide = unsigned __int128;
+
+constexpr long double kOne = 0x1p62L;
+
+Wide product(std::int64_t a, std::int64_t b) { return static_cast<Wide>(a) * static_cast<Wide>(b); }
+
+}  // namespace
+
+DivisorOrder::DivisorOrder(std::span<const double> weights) {
+  const long double largest = *std::ranges::max_element(weights);  // dividing by it first keeps the sum finite
+  long double sum = 0;
+  for (const double weight : weights) sum += weight / largest;
+  for (const double weight : weights) {
+    shares_.push_back(std::max<std::int64_t>(1, std::llround(weight / largest / sum * kOne)));
+  }
+  total_ = std::reduce(shares_.begin(), shares_.end());
+}
+
+double DivisorOrder::share(std::size_t corpus) const {
+  return static_cast<double>(shares_[corpus]) / static_cast<double>(total_);
+}
+
+// Of equal ones the first corpus' comes first.
+bool DivisorOrder::is_before(std::size_t corpus, std::int64_t sample, std::size_t other,
+                             std::int64_t others_sample) const {
+  const Wide own = product(2 * sample + 1, shares_[other]), others = product(2 * others_sample + 1, shares_[corpus]);
+  return own < others || (own == others && corpus < other);
+}
+
+DivisorOrder::Beginning DivisorOrder::beginning(std::int64_t n) const {
+  // Shares of n samples, rounded to the nearest, are a lower bound; they sum to at most n.
+  const auto corpora = static_cast<std::int64_t>(shares_.size());
+  const std::int64_t fewer = std::max<std::int64_t>(0, n - corpora / 2 - 1);
+  Beginning found;
+  std::int64_t left = n;
+  for (const std::int64_t share : shares_) {
+    const Wide rounded = (2 * product(fewer, share) + static_cast<Wide>(total_)) / (2 * static_cast<Wide>(total_));
+    found.counts.push_back(static_cast<std::int64_t>(rounded));
+    left -= found.counts.back();
+  }
+  while (true) {
+    found.next = 0;
+    for (std::size_t i = 1; i < shares_.size(); ++i) {
+      if (is_before(i, found.counts[i], found.next, found.counts[found.next])) found.next = i;
+    }
+    if (left-- == 0) return found;
+    ++found.counts[found.next];
+  }
+}
+
+std::int64_t DivisorOrder::position(std::size_t corpus, std::int64_t sample) const {
+  std::int64_t before = sample;
+  for (std::size_t other = 0; other < shares_.size(); ++other) {
+    if (other == corpus) continue;
+    // Number of samples whose 2 j + 1 is below `bound` over this corpus' share, or at it.
+    const Wide bound = product(2 * sample + 1, shares_[other]), share = static_cast<Wide>(shares_[corpus]);
+    const Wide most = other < corpus ? bound / share : (bound + share - 1) / share - 1;
+    before += static_cast<std::int64_t>((most + 1) / 2);
+  }
+  return before;
+}
+
+namespace {
+
+// The weights times `scale`, if all are then whole numbers with a period that is short enough.
 std::optional<std::vector<std::int64_t>> whole_numbers(std::span<const double> weights, double scale) {
   std::vector<std::int64_t> numbers;
   std::int64_t divisor = 0, sum = 0;
   for (const double weight : weights) {
     const double scaled = weight * scale, number = std::round(scaled);
-    // A decimal as a double, times a power of ten, is off by a few units in the last place, 2^-52 each.
+    // A decimal as a double, times a power of ten, is off by a few units in the last digit, 2^-52 each.
     if (number < 1 || number > 0x1p40 || std::abs(scaled - number) > 1e-14 * scaled) return std::nullopt;
     numbers.push_back(static_cast<std::int64_t>(number));
     divisor = std::gcd(divisor, numbers.back());
@@ -27,7 +92,7 @@ std::optional<std::vector<std::int64_t>> whole_numbers(std::span<const double> w
   return numbers;
 }
 
-// Of a period; nothing where there is none.
+// Samples of each corpus in a period; empty if there is none.
 std::optional<std::vector<std::int64_t>> shares_of(std::span<const double> weights) {
   for (double scale = 1; scale <= 1e6; scale *= 10) {
     if (auto numbers = whole_numbers(weights, scale)) return numbers;
@@ -35,8 +100,8 @@ std::optional<std::vector<std::int64_t>> shares_of(std::span<const double> weigh
   return std::nullopt;
 }
 
-// Tijdeman's order of one period. A corpus may have its next sample once it is 1 / bound behind its share, and must
-// have it before it is 1 - 1 / bound behind; the one that must have it first is next.
+// Tijdeman's order of one period. A corpus may have its next sample once it is 1 / bound short of its share, and must
+// have it before it is 1 - 1 / bound short; the one with the earliest deadline is next.
 std::vector<std::uint8_t> one_period(std::span<const std::int64_t> shares) {
   const std::int64_t period = std::reduce(shares.begin(), shares.end());
   const std::int64_t bound = std::max<std::int64_t>(2, 2 * static_cast<std::int64_t>(shares.size()) - 2);
@@ -44,13 +109,13 @@ std::vector<std::uint8_t> one_period(std::span<const std::int64_t> shares) {
   std::vector<std::uint8_t> corpora(static_cast<std::size_t>(period));
   for (std::int64_t slot = 0; slot < period; ++slot) {
     std::optional<std::size_t> next;
-    // The time until which corpus i can wait, in units of period / bound: (its sample's number * bound - 1) / share.
+    // The deadline of corpus i, in units of period / bound: (its sample's number * bound - 1) / share.
     const auto wait = [&](std::size_t i) { return (counts[i] + 1) * bound - 1; };
     for (std::size_t i = 0; i < shares.size(); ++i) {
       if ((shares[i] * (slot + 1) - counts[i] * period) * bound < period) continue;
       if (!next || wait(i) * shares[*next] < wait(*next) * shares[i]) next = i;
     }
-    check(next.has_value(), "BlendOrder: no corpus is behind its share");
+    check(next.has_value(), "BlendOrder: no corpus is below its share");
     ++counts[*next];
     corpora[static_cast<std::size_t>(slot)] = static_cast<std::uint8_t>(*next);
   }
@@ -90,7 +155,7 @@ std::span<const std::uint32_t> BlendOrder::slots(std::size_t corpus) const {
                                    static_cast<std::size_t>(shares_[corpus]));
 }
 
-BlendOrder::Place BlendOrder::place(std::int64_t position) const {
+BlendOrder::Entry BlendOrder::entry(std::int64_t position) const {
   check(position >= 0, "BlendOrder: position");
   if (without_period_) {
     const DivisorOrder::Beginning before = without_period_->beginning(position);
@@ -100,11 +165,11 @@ BlendOrder::Place BlendOrder::place(std::int64_t position) const {
   return {corpus, count(corpus, position)};
 }
 
-std::int64_t BlendOrder::position(const Place& place) const {
-  check(place.sample >= 0, "BlendOrder: sample");
-  if (without_period_) return without_period_->position(place.corpus, place.sample);
-  const std::int64_t share = static_cast<std::int64_t>(slots(place.corpus).size());
-  return place.sample / share * period() + slots(place.corpus)[static_cast<std::size_t>(place.sample % share)];
+std::int64_t BlendOrder::position(const Entry& entry) const {
+  check(entry.sample >= 0, "BlendOrder: sample");
+  if (without_period_) return without_period_->position(entry.corpus, entry.sample);
+  const std::int64_t share = static_cast<std::int64_t>(slots(entry.corpus).size());
+  return entry.sample / share * period() + slots(entry.corpus)[static_cast<std::size_t>(entry.sample % share)];
 }
 
 std::int64_t BlendOrder::count(std::size_t corpus, std::int64_t samples) const {

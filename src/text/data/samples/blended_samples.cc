@@ -34,8 +34,8 @@ std::string BlendedSamples::left_out() const {
 std::vector<std::int32_t> BlendedSamples::lengths(SampleRange positions) const {
   std::vector<std::int32_t> all;
   for (std::int64_t i = 0; i < positions.count; ++i) {
-    const BlendOrder::Place place = order_.place(positions.first + i);
-    const std::vector<std::int32_t> one = corpora_[place.corpus]->lengths({place.sample, 1});
+    const BlendOrder::Entry entry = order_.entry(positions.first + i);
+    const std::vector<std::int32_t> one = corpora_[entry.corpus]->lengths({entry.sample, 1});
     all.insert(all.end(), one.begin(), one.end());
   }
   return all;
@@ -43,8 +43,8 @@ std::vector<std::int32_t> BlendedSamples::lengths(SampleRange positions) const {
 
 void BlendedSamples::read(SampleRange positions, SampleBatch& batch, std::int64_t at) const {
   for (std::int64_t i = 0; i < positions.count; ++i) {
-    const BlendOrder::Place place = order_.place(positions.first + i);
-    corpora_[place.corpus]->read({place.sample, 1}, batch, at + i);
+    const BlendOrder::Entry entry = order_.entry(positions.first + i);
+    corpora_[entry.corpus]->read({entry.sample, 1}, batch, at + i);
   }
 }
 

@@ -10,18 +10,18 @@
 
 namespace teratron {
 
-// Sample number `position` of the run is the next one of the corpus that BlendOrder names: each corpus goes on through
-// its own epochs, by its own order. So what is read is a pure function of the weights, the corpora and the position.
+// Sample number `position` of the run is the next one of the corpus that BlendOrder names. Each corpus continues
+// through its own epochs in its own order. So samples are a pure function of the weights, the corpora and the position.
 class BlendedSamples : public Samples {
  public:
-  // Weights as BlendOrder has them, one for each corpus; the corpora's samples are of one kind and length.
+  // Weights as BlendOrder's, one for each corpus; the corpora's samples have one kind and length.
   BlendedSamples(std::vector<std::unique_ptr<const Samples>> corpora, std::span<const double> weights);
 
   const BlendOrder& order() const { return order_; }
   const Samples& corpus(std::size_t i) const { return *corpora_[i]; }
 
   std::int64_t seq_length() const override { return corpora_.front()->seq_length(); }
-  // Samples until a corpus begins again: none is read twice before.
+  // Samples until a corpus repeats: none is read twice before.
   std::int64_t samples_per_epoch() const override;
 
   std::string left_out() const override;

@@ -1,4 +1,4 @@
-// The orders of epochs, which take long to make and are asked for again and again.
+// A cache of epochs' orders, which take long to make and are asked for repeatedly.
 #pragma once
 
 #include <array>
@@ -8,12 +8,11 @@
 
 namespace teratron {
 
-// Keeps those of the two epochs last asked for, since a batch may lie astride the end of one. Safe to use from many
-// threads.
+// Keeps the two epochs asked for last, since a batch may span two. Safe to use from many threads.
 template <class Order>
 class EpochCache {
  public:
-  // make(): the order of this epoch, where it is not here.
+  // make() makes the order of this epoch if it is not cached.
   template <class Make>
   std::shared_ptr<const Order> get(std::int64_t epoch, const Make& make) {
     const std::lock_guard lock(mutex_);

@@ -9,8 +9,8 @@
 namespace teratron {
 namespace {
 
-// Streams of RandomPurpose::kShuffle; with the epoch as the step, each epoch draws its own. Adding to them is safe,
-// changing them changes the order of every run.
+// Streams of RandomPurpose::kShuffle, with the epoch as the step. Adding one is safe;
+// changing one changes the order of every run.
 enum class Shuffle : std::uint32_t { kShards = 0, kSkipped = 1, kDocuments = 16, kChunks = 32 };
 
 RandomStream stream_of(Shuffle what, std::uint64_t seed, std::uint32_t epoch, std::int64_t shard = 0) {
@@ -77,7 +77,7 @@ void EpochOrder::place_chunks(std::uint64_t seed, std::uint32_t epoch) {
   }
 }
 
-// Where in the stream the document of this rank begins; past the last rank, where the stream ends.
+// The offset in the stream of the document of this rank; past the last rank, the end of the stream.
 std::int64_t EpochOrder::stream_begin(std::int64_t rank) const {
   const std::int64_t run = rank / kDocumentsPerMark;
   std::int64_t position = marks_[static_cast<std::size_t>(run)];
@@ -105,7 +105,7 @@ void EpochOrder::read(std::int64_t index, std::span<std::int32_t> tokens) const 
 void EpochOrder::read_stream(std::int64_t position, std::span<std::int32_t> tokens) const {
   const auto mark = std::ranges::upper_bound(marks_, position) - 1;
   std::int64_t rank = (mark - marks_.begin()) * kDocumentsPerMark;
-  std::int64_t begin = *mark;  // of the document of this rank, in the stream
+  std::int64_t begin = *mark;  // offset in the stream of the document of this rank
   while (!tokens.empty()) {
     const TokenRange document = document_at(rank);
     if (position < begin + document.size()) {

@@ -15,8 +15,8 @@
 namespace teratron {
 
 // Sample number `position` of a run is a pure function of (dataset, part, seq_length, order, seed, position): a run
-// resumes from the number of samples it has consumed, and any two instances agree. Positions go on through the epochs
-// without end, and every epoch holds each chunk once. Safe to use from many threads.
+// resumes after the samples it has consumed, and any two instances agree. Positions continue through the epochs without
+// end; each epoch has every chunk once. Safe to use from many threads.
 class GptSamples : public Samples {
  public:
   // UserError: a part too short for one sample, with both sizes and what to do.
@@ -24,8 +24,8 @@ class GptSamples : public Samples {
              std::uint64_t seed = 0, const DocumentOptions& documents = {});
 
   std::int64_t seq_length() const override { return seq_length_; }
-  // (tokens of the part - 1) / seq_length; the tokens left over are fewer than seq_length. The shuffled order moves
-  // them about from epoch to epoch, the sequential one leaves them at the end.
+  // (tokens of the part - 1) / seq_length; the remainder is less than seq_length tokens. The shuffled order skips other
+  // tokens in each epoch, the sequential one skips the end.
   std::int64_t samples_per_epoch() const override { return samples_per_epoch_; }
 
   // Writes seq_length + 1 tokens: the inputs are all but the last, the targets all but the first. position >= 0.
@@ -33,7 +33,7 @@ class GptSamples : public Samples {
 
   SampleBatch make_batch(std::int64_t samples) const override;
   void read(SampleRange positions, SampleBatch& batch, std::int64_t at) const override;
-  // Every target counts 1, but for those that DocumentOptions::eod_mask_loss leaves out, for which samples are read.
+  // Each target has weight 1, except those that DocumentOptions::eod_mask_loss masks, for which samples are read.
   TotalWeights total_weights(SampleRange positions) const override;
 
  private:

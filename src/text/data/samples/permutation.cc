@@ -25,15 +25,15 @@ RandomPermutation::RandomPermutation(std::int64_t size, RandomStream stream) : s
     table_ = shuffled_table(size, stream);
     return;
   }
-  // The squarest grid that covers the size leaves fewer than `rows_` values to walk over.
+  // The squarest grid that covers the size adds fewer than `rows_` values to skip.
   rows_ = static_cast<std::uint64_t>(std::sqrt(static_cast<double>(size)));
   columns_ = (static_cast<std::uint64_t>(size) + rows_ - 1) / rows_;
 }
 
-// One pass of the network over [0, rows * columns). Each step adds a function of one half to the other half, which can
-// be undone, so the whole is one to one.
+// One pass of the network over [0, rows * columns). Each step adds a function of one half to the other half and can be
+// undone, so the whole is one to one.
 std::uint64_t RandomPermutation::encipher(std::uint64_t value) const {
-  // Halves and their limits are below 2^32, so 32 random bits scaled to [0, limit) do without a division.
+  // Halves and their limits are below 2^32, so 32 random bits scaled to [0, limit) suffice without a division.
   const auto add = [this](std::uint64_t half, std::uint64_t limit, std::uint64_t round, std::uint64_t other) {
     const std::uint64_t random = stream_.bits((round << 32) | other)[0];
     const std::uint64_t sum = half + ((random * limit) >> 32);

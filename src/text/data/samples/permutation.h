@@ -1,4 +1,4 @@
-// A random order of [0, size) that can be asked for any place by itself: a pure function of (size, random stream).
+// A random order of [0, size) with random access: a pure function of (size, random stream).
 #pragma once
 
 #include <cstdint>
@@ -8,15 +8,15 @@
 
 namespace teratron {
 
-// Small orders are shuffled in a table (Fisher-Yates), so all orders are equally likely where there are few of them.
-// Large ones take no memory: they are a Feistel network over pairs (left, right) with left * columns + right covering
-// [0, size), whose round functions are Philox; the few values at or beyond `size` are walked over (Black and Rogaway,
-// "Ciphers with arbitrary finite domains", 2002). Eight rounds: with fewer, neighbours in tests were not independent.
+// Small orders are shuffled in a table (Fisher-Yates), so that all orders are equally likely. Large ones take no
+// memory: a Feistel network over pairs (left, right) with left * columns + right covering [0, size), whose round
+// functions are Philox; the few values at or beyond `size` are skipped by iterating (Black and Rogaway, "Ciphers with
+// arbitrary finite domains", 2002). Eight rounds: with fewer, neighbours in tests were not independent.
 class RandomPermutation {
  public:
   static constexpr std::int64_t kTableSize = 1 << 12;
 
-  RandomPermutation() = default;  // of nothing
+  RandomPermutation() = default;  // an order of nothing
   RandomPermutation(std::int64_t size, RandomStream stream);
 
   std::int64_t size() const { return size_; }

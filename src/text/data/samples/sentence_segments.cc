@@ -5,7 +5,6 @@
 
 #include "base/error.h"
 #include "base/host/threads.h"
-#include "data/samples/bert_streams.h"
 
 namespace teratron {
 
@@ -53,12 +52,12 @@ void SentenceSegments::mark_run(std::int64_t first_document, std::int64_t end_do
   }
 }
 
-// A document's sentences from the first with tokens on; nothing where fewer than two have tokens.
+// A document's sentences from the first with tokens on; empty if fewer than two have tokens.
 SentenceSegments::Sentences SentenceSegments::sentences_of(std::int64_t document) const {
   const std::int64_t number = part_.number(document);
   const TokenRange own = part_.document(*dataset_, document);
   std::int64_t begin = dataset_->first_sequence(number), end = dataset_->first_sequence(number + 1);
-  // The part may hold some of the first and the last document only, cut at any token.
+  // The part may begin and end within a document, at any token.
   if (own != dataset_->document(number)) {
     const auto first_not = [&](auto&& is_before) {
       std::int64_t low = begin, high = end;
@@ -85,7 +84,7 @@ std::int64_t SentenceSegments::next_sentence(std::int64_t at, std::int64_t end) 
   return at;
 }
 
-// The segment that begins at `first`, of a document whose sentences end at `end`.
+// The segment that begins at `first` in a document whose sentences end at `end`.
 SentenceSegment SentenceSegments::segment_from(std::int64_t first, std::int64_t end) const {
   const std::int64_t target = draw_target(first);
   std::int64_t tokens = 0, sentences = 0;
@@ -99,7 +98,7 @@ SentenceSegment SentenceSegments::segment_from(std::int64_t first, std::int64_t 
   return {first, end, target};
 }
 
-// Depends on where the segment begins alone, so that documents can be cut in any order.
+// Depends only on the segment's first sentence, so that documents can be cut in any order.
 std::int64_t SentenceSegments::draw_target(std::int64_t first) const {
   RandomSequence random(bert_stream(BertDraw::kLengths, seed_, first));
   if (random.uniform() >= short_share_) return longest_;

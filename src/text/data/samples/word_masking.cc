@@ -10,13 +10,13 @@
 namespace teratron {
 namespace {
 
-// What p(n) is proportional to.
+// Weight that is proportional to p(n).
 double weight_of(int n, const NgramLaw& law) {
   constexpr double kGoesOn = 0.8;  // 1 - p of SpanBERT's geometric law, p = 0.2
   return law.is_geometric ? std::pow(kGoesOn, n - 1) : 1.0 / n;
 }
 
-// From 1, ..., most.
+// A length from 1, ..., most.
 int draw_length(int most, const NgramLaw& law, RandomSequence& random) {
   double total = 0;
   for (int n = 1; n <= most; ++n) total += weight_of(n, law);

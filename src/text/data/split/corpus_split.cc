@@ -7,14 +7,14 @@
 #include <numeric>
 
 #include "base/error.h"
-#include "data/split/document_draw.h"
+#include "data/split/document_choice.h"
 
 namespace teratron {
 namespace {
 
 constexpr std::array<const char*, 3> kPartNames = {"training", "validation", "test"};
 
-// The ends of the parts of `count` things, at least one thing for each weight above zero while there are enough.
+// The ends of the parts of `count` things; each weight above zero gets at least one thing if there are enough.
 std::vector<std::int64_t> part_ends(std::int64_t count, std::span<const double> weights) {
   const double total = std::accumulate(weights.begin(), weights.end(), 0.0);
   std::int64_t still_due = std::ranges::count_if(weights, [](double weight) { return weight > 0; });
@@ -33,7 +33,7 @@ std::vector<std::int64_t> part_ends(std::int64_t count, std::span<const double> 
   return ends;
 }
 
-// Where document `document` begins, or the last one ends.
+// The offset where document `document` begins, or where the last one ends.
 std::int64_t document_begin(const IndexedDataset& dataset, std::int64_t document) {
   return document == dataset.documents() ? dataset.tokens() : dataset.document(document).begin;
 }
@@ -47,7 +47,7 @@ CorpusPart part_of_documents(const IndexedDataset& dataset, std::int64_t begin, 
 
 CorpusPart part_of_tokens(const IndexedDataset& dataset, std::int64_t begin, std::int64_t end) {
   CorpusPart part{.name = {}, .run = {begin, end}};
-  // At most two documents to look through: it takes three parts to need this cut.
+  // At most two documents to search: three parts are needed for this cut.
   auto& first = part.first_document;
   while (first < dataset.documents() && dataset.document(first).end <= begin) ++first;
   part.end_document = first;

@@ -35,7 +35,7 @@ DocumentSubset::DocumentSubset(const IndexedDataset& dataset, std::span<const st
 std::int64_t DocumentSubset::document(std::int64_t i) const {
   check(i >= 0 && i < documents(), "DocumentSubset: no such document");
   const auto mark = std::ranges::upper_bound(marks_, i, {}, &Mark::documents) - 1;
-  std::int64_t before = i - mark->documents;  // members to pass, from the mark on
+  std::int64_t before = i - mark->documents;  // members to skip from the mark
   std::int64_t word = (mark - marks_.begin()) * kWordsPerMark;
   std::uint64_t members = words_[static_cast<std::size_t>(word)];
   while (before >= std::popcount(members)) {
@@ -50,7 +50,7 @@ void DocumentSubset::read(const IndexedDataset& dataset, std::int64_t position, 
   const auto count = static_cast<std::int64_t>(out.size());
   check(position >= 0 && count <= tokens() && position <= tokens() - count, "DocumentSubset: read outside of it");
   const auto mark = std::ranges::upper_bound(marks_, position, {}, &Mark::tokens) - 1;
-  std::int64_t begin = mark->tokens;  // of the document at hand, in the stream
+  std::int64_t begin = mark->tokens;  // offset of the current document in the stream
   for (std::int64_t word = (mark - marks_.begin()) * kWordsPerMark; !out.empty(); ++word) {
     std::uint64_t members = words_[static_cast<std::size_t>(word)];
     for (; members != 0 && !out.empty(); members &= members - 1) {

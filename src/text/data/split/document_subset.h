@@ -10,7 +10,7 @@
 namespace teratron {
 
 // A bitmap of the corpus' documents with running totals every 512 of them. Memory: 1.25 bits a document of the corpus.
-// A document is found by its place in the subset, or by a token's, in O(log documents). Immutable; safe to read from
+// A document is found by its index in the subset, or by a token's, in O(log documents). Immutable; safe to read from
 // many threads.
 class DocumentSubset {
  public:
@@ -20,10 +20,10 @@ class DocumentSubset {
   std::int64_t documents() const { return marks_.back().documents; }
   std::int64_t tokens() const { return marks_.back().tokens; }
 
-  // The number in the corpus of document `i` of the subset, i in [0, documents()).
+  // The corpus' number of document `i` of the subset, i in [0, documents()).
   std::int64_t document(std::int64_t i) const;
 
-  // Reads out.size() tokens from `position` on, of the subset's documents joined to one stream of tokens() tokens.
+  // Reads out.size() tokens from `position` on of the subset's documents, joined to one stream of tokens() tokens.
   // `dataset` is the one the subset was made of. UserError as IndexedDataset::read.
   void read(const IndexedDataset& dataset, std::int64_t position, std::span<std::int32_t> out) const;
 

@@ -42,7 +42,7 @@ std::size_t ArrayElements::scan(std::string& text,
   return begin;
 }
 
-// Where the first element begins; else what may be the beginning of a byte order mark, or the text's end.
+// The offset of the first element; otherwise of a possible beginning of a byte order mark, or the text's end.
 std::size_t ArrayElements::open_array(std::string_view text, std::size_t at) {
   while (at < text.size()) {
     const std::string_view rest = text.substr(at);
@@ -57,14 +57,14 @@ std::size_t ArrayElements::open_array(std::string_view text, std::size_t at) {
       return at + 1;
     } else {
       throw_user_error(
-          "behind the end of its JSON array there is more, that is no other array; write a document a line, or one "
+          "text follows the end of its JSON array, and it is no other array; write a document a line, or one "
           "array");
     }
   }
   return at;
 }
 
-// Behind the closing quote, or the text's end.
+// The offset after the closing quote, or the text's end.
 std::size_t ArrayElements::skip_string(std::string_view text, std::size_t at) {
   for (; at < text.size(); ++at) {
     if (is_escaped_) {

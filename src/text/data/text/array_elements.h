@@ -1,4 +1,4 @@
-// A JSON array of documents, cut into its elements as its bytes come.
+// Cuts a JSON array of documents into its elements as its bytes come.
 #pragma once
 
 #include <cstddef>
@@ -8,16 +8,16 @@
 
 namespace teratron {
 
-// Looks for brackets, commas and quotes alone. Whether an element is valid JSON is for its reader to tell; one that is
-// not may take others with it.
+// Finds elements by brackets, commas and quotes only. Their reader validates them; an invalid one may take others with
+// it.
 class ArrayElements {
  public:
-  // `text`: what scan() has left of the text before, with more bytes behind it. Calls back with where each element that
-  // is whole begins and ends in `text`; line ends within become spaces, so that it is one line. Returns where what is
-  // left begins. UserError without the file's name: something stands before or behind the array.
+  // `text`: the rest that the last scan() left, and more bytes. Calls back with the begin and end of each whole element
+  // in `text`; line ends inside become spaces, so that it is one line. Returns the offset of the rest. UserError
+  // without the file's name: text before or after the array.
   std::size_t scan(std::string& text, const std::function<void(std::size_t begin, std::size_t end)>& element);
 
-  // Whether the text may end here: an array, or several of them one behind another, are closed.
+  // Whether the text may end here: an array, or several consecutive ones, are closed.
   bool may_end() const { return !is_open_; }
 
  private:
@@ -26,8 +26,8 @@ class ArrayElements {
 
   bool is_open_ = false, in_string_ = false, is_escaped_ = false;
   bool has_comma_ = false;   // an element has to follow
-  std::size_t depth_ = 0;    // within the element at hand
-  std::size_t scanned_ = 0;  // bytes of what is left that were looked at
+  std::size_t depth_ = 0;    // in the current element
+  std::size_t scanned_ = 0;  // scanned bytes of the rest
 };
 
 }  // namespace teratron

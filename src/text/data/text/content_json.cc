@@ -14,7 +14,7 @@ std::string_view behind_spaces(std::string_view text) {
   return text.substr(std::min(text.find_first_not_of(kSpaces), text.size()));
 }
 
-// Whether a text begins as an object's first member does, in JSON or as Python prints it: {"key": or {'key':
+// Whether a text begins like an object's first member, in JSON or as Python prints it: {"key": or {'key':
 bool begins_like_member(std::string_view text) {
   if (!text.starts_with('{')) return false;
   text = behind_spaces(text.substr(1));
@@ -27,7 +27,7 @@ bool begins_like_member(std::string_view text) {
 Content kind(ContentKind found) { return {.kind = found}; }
 
 Content unclear(bool is_named) {
-  if (is_named) return kind(ContentKind::kJsonLines);  // whose fault is told with its line
+  if (is_named) return kind(ContentKind::kJsonLines);  // its reader reports the fault with the line
   return {.kind = ContentKind::kOther,
           .refusal =
               "begins as JSON does, and is not valid JSON there; say what it is with --format jsonl (an object a "
@@ -76,7 +76,8 @@ std::optional<Content> find_array(std::string_view text, bool is_all, bool is_na
   if (has_objects) {
     if ((is_whole || goes_on) && scanner.keys() > 0) return kind(ContentKind::kJsonArray);
     const bool is_cut = !scanner.is_complete() && !scanner.is_invalid();
-    if (is_named && (is_cut || begins_like_member(first))) return kind(ContentKind::kJsonArray);  // its reader tells
+    if (is_named && (is_cut || begins_like_member(first)))
+      return kind(ContentKind::kJsonArray);  // its reader reports the fault
     if (begins_like_member(first)) return unclear(false);
     return std::nullopt;
   }

@@ -1,4 +1,4 @@
-// Formats that their first bytes tell.
+// Formats recognised by their first bytes.
 #include <algorithm>
 #include <array>
 #include <string>
@@ -16,7 +16,7 @@ struct Signature {
   std::string_view bytes;
   std::size_t at;
   const char *what, *advice;
-  bool needs_nul = false;  // letters that a text may begin with
+  bool needs_nul = false;  // the letters could begin a text
 };
 
 constexpr const char *kUnpack = "unpack it, and name what is in it", *kAsText = "save or export it as plain text",
@@ -81,15 +81,15 @@ Finding wide(const std::string& encoding) {
   return {"text in " + encoding, "UTF-8 is needed; convert it with iconv -f " + encoding + " -t UTF-8", true};
 }
 
-// How often each byte of a unit of `width` bytes is NUL.
+// Counts of NUL at each byte of a unit of `width` bytes.
 std::array<std::size_t, 4> count_nuls(std::string_view text, std::size_t width) {
   std::array<std::size_t, 4> nuls{};
   for (std::size_t i = 0; i < text.size(); ++i) nuls[i % width] += text[i] == '\0' ? 1 : 0;
   return nuls;
 }
 
-// Whether units of 16 bits are text: no half of a surrogate pair, no control character, mostly letters, numbers and
-// spaces; and some of the signs that stand between words.
+// Whether 16-bit units are text: no half of a surrogate pair, no control character, mostly letters, numbers and spaces,
+// and some punctuation or spaces.
 bool is_text_in_units(std::string_view text, bool is_big) {
   std::size_t units = 0, words = 0, breaks = 0;
   for (std::size_t i = 0; i + 1 < text.size(); i += 2, ++units) {
@@ -98,7 +98,7 @@ bool is_text_in_units(std::string_view text, bool is_big) {
     const char32_t code = static_cast<char32_t>(high) * 256 + low;
     const bool is_break =
         code == ' ' || code == '\n' || code == 0x3000 || code == 0x3001 || code == 0x3002 || code == 0xFF0C;
-    if (code >= 0xD800 && code < 0xF900) return false;  // nor characters for private use
+    if (code >= 0xD800 && code < 0xF900) return false;  // nor private use
     if (code < ' ' && code != '\t' && code != '\n' && code != '\r') return false;
     breaks += is_break ? 1 : 0;
     const CharClass kind = class_of(code);
@@ -107,8 +107,8 @@ bool is_text_in_units(std::string_view text, bool is_big) {
   return breaks > 0 && words * 5 >= units * 4;
 }
 
-// Text in UTF-16 or UTF-32 without a mark: where most of it is ASCII, NULs stand beside each letter; elsewhere it is
-// text if its bytes are taken two by two, and has controls if they are not.
+// Text in UTF-16 or UTF-32 without a mark. Mostly ASCII text has NULs beside each letter; other text is text in 16-bit
+// units and has controls in bytes.
 std::optional<Finding> find_wide(std::string_view head) {
   if (head.starts_with("\xFF\xFE\x00\x00"sv) || head.starts_with("\x00\x00\xFE\xFF"sv)) return wide("UTF-32");
   if (head.starts_with("\xFF\xFE") || head.starts_with("\xFE\xFF")) return wide("UTF-16");
@@ -124,7 +124,7 @@ std::optional<Finding> find_wide(std::string_view head) {
   const auto nuls = count_nuls(pairs, 2);
   if (pairs.size() < kFewest) return std::nullopt;
   const auto is_wide = [&](std::size_t letters, std::size_t zeros) {
-    return nuls[letters] == 0 && 5 * nuls[zeros] >= 2 * pairs.size();  // most of the half that could be
+    return nuls[letters] == 0 && 5 * nuls[zeros] >= 2 * pairs.size();  // most of the possible half
   };
   if (is_wide(0, 1)) return wide("UTF-16LE");
   if (is_wide(1, 0)) return wide("UTF-16BE");
@@ -137,7 +137,7 @@ std::optional<Finding> find_wide(std::string_view head) {
   return std::nullopt;
 }
 
-// Compression without bytes of its own but two, whose sum can be checked; letters are no such bytes.
+// Compression with a two-byte signature, whose checksum can be verified; no letters are such bytes.
 bool begins_as_zlib(std::string_view head) {
   if (head.size() < 8 || head[0] != '\x78') return false;
   const auto second = static_cast<unsigned char>(head[1]);
@@ -145,7 +145,7 @@ bool begins_as_zlib(std::string_view head) {
          !is_utf8(head.substr(0, 61));
 }
 
-// A pickle of protocol 0 that begins with an object: "cmodule\nname\n" and a mark or a place in its memo.
+// A pickle of protocol 0 that begins with an object: a line "cmodule", a line with a name, and a mark or a memo index.
 bool begins_as_pickled_object(std::string_view head) {
   if (!head.starts_with('c')) return false;
   const std::size_t first = head.find('\n'), second = first == head.npos ? first : head.find('\n', first + 1);
@@ -180,7 +180,7 @@ std::optional<Finding> find_signature(std::string_view head) {
   if (head.starts_with("BZh") && head.size() > 9 && head.substr(4).starts_with("1AY&SY")) {
     return Finding{"compressed with bzip2", "decompress it with bzip2 -d, or pipe bzip2 -dc into -"};
   }
-  // A pickle of protocol 2 to 5 ends in ".", which is far; its opcodes begin so.
+  // A pickle of protocol 2 to 5 ends in ".", which is far; these are its first opcodes.
   if (head.size() > 2 && head[0] == '\x80' && head[1] >= 2 && head[1] <= 5) {
     return Finding{"a pickle of Python's", kLeaveOut};
   }
@@ -196,7 +196,7 @@ std::optional<Finding> find_markup(std::string_view text, bool is_all) {
   const bool has_comment = text.starts_with("<!--");
   while (text.starts_with("<!--")) {
     const std::size_t end = text.find("-->");
-    if (end == text.npos) return is_all ? std::nullopt : std::optional(page);  // which no text begins with
+    if (end == text.npos) return is_all ? std::nullopt : std::optional(page);  // no text begins so
     text.remove_prefix(end + 3);
     text.remove_prefix(std::min(text.find_first_not_of(" \t\r\n"), text.size()));
   }
@@ -206,7 +206,7 @@ std::optional<Finding> find_markup(std::string_view text, bool is_all) {
     if (!begins_with_word(text, name) || tag.size() == text.size()) return false;
     const std::string_view rest = tag.substr(std::min(name.size(), tag.size()));
     constexpr std::string_view kSpaces = " \t\r\n/";
-    const bool has_attributes = rest.find('=') != rest.npos;  // "<title of a book>" is none
+    const bool has_attributes = rest.find('=') != rest.npos;  // "<title of a book>" has none
     return rest.find_first_not_of(kSpaces) == rest.npos || (has_attributes && kSpaces.find(rest[0]) != rest.npos);
   };
   for (const std::string_view begin : {"<!doctype html"sv, "<html"sv, "<body"sv}) {
@@ -215,7 +215,7 @@ std::optional<Finding> find_markup(std::string_view text, bool is_all) {
   for (const std::string_view name : {"<head"sv, "<meta"sv, "<title"sv}) {
     if (is_tag(name)) return page;
   }
-  // Markdown may begin with a table of HTML, and goes on behind it.
+  // Markdown may begin with a table of HTML and continue after it.
   if (is_tag("<table") && begins_with_word(text.substr(std::min(text.find("<t", 2), text.size())), "<t")) {
     const std::string_view shown = text.substr(0, text.find_last_not_of(" \t\r\n") + 1);
     if (!is_all || shown.ends_with("</table>") || shown.ends_with("</TABLE>")) return page;

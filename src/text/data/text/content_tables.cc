@@ -1,4 +1,4 @@
-// Tables and settings as text: told by the shape of all their lines, or by their name.
+// Tables and settings as text, recognised by the shape of all their lines, or by their name.
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -12,7 +12,7 @@
 namespace teratron::content {
 namespace {
 
-constexpr std::size_t kMostRecords = 64;  // that are looked at
+constexpr std::size_t kMostRecords = 64;  // examined
 
 bool is_alphanumeric(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
@@ -23,12 +23,11 @@ using Record = std::vector<std::string_view>;
 
 struct Records {
   std::vector<Record> whole;
-  Record cut;  // the one in which the text ends before its file does
+  Record cut;  // the record that the text's end cuts off
   bool cut_in_quotes = false;
 };
 
-// Records as RFC 4180 has them: fields in quotes may hold the separator and line ends. None where quotes do not stand
-// as they should.
+// Records as in RFC 4180: quoted fields may hold the separator and line ends. None if quotes are misplaced.
 Records records_of(std::string_view text, char separator, bool is_all) {
   Records records;
   Record record;
@@ -70,7 +69,7 @@ std::string_view without_quotes(std::string_view field) {
   return field.size() > 1 && field.starts_with('"') && field.ends_with('"') ? field.substr(1, field.size() - 2) : field;
 }
 
-// A column's name: a word or a few, and never a sentence.
+// Whether a field is a column's name: a few words, no sentence.
 bool is_column_name(std::string_view field) {
   field = without_quotes(field);
   constexpr std::size_t kLongest = 64;
@@ -89,7 +88,7 @@ bool is_number(std::string_view field) {
   return field.find_first_of("0123456789") != field.npos && field.find_first_not_of("0123456789.-+eE") == field.npos;
 }
 
-// Whether a column's name has one of the words that data sets call their columns by.
+// Whether a column's name contains a word that data sets use for columns.
 bool is_known_name(std::string_view field) {
   static constexpr auto kKnown = std::to_array<std::string_view>(
       {"id",        "ids",        "idx",         "index",      "text",     "texts",   "sentence", "sentence1",
@@ -111,7 +110,8 @@ bool is_known_name(std::string_view field) {
   return false;
 }
 
-// Names of columns; the first may be empty, where rows are numbered, and the last, where lines end in a separator.
+// Whether fields are names of columns. The first may be empty if rows are numbered, the last if lines end in a
+// separator.
 class Header {
  public:
   explicit Header(const Record& record) : columns_(record) {
@@ -128,7 +128,7 @@ class Header {
   }
 
   bool is_valid() const { return is_valid_; }
-  // Whether there is a space behind separators, as in prose.
+  // Whether separators are followed by spaces, as in prose.
   bool is_spaced() const { return is_spaced_; }
   bool is_known() const { return std::ranges::any_of(names_, is_known_name); }
   std::int64_t most_words() const {
@@ -144,8 +144,8 @@ class Header {
   bool is_valid_ = false, is_spaced_ = false;
 };
 
-// Whether the records below a header show that they are rows: with many columns, quotes, numbers or long texts. Lists
-// of words and lines of code have as many separators each, too.
+// Whether the records below a header look like rows: many columns, quotes, numbers or long texts. Lists of words and
+// lines of code also have equally many separators.
 bool are_rows(const Header& header, const std::vector<Record>& records) {
   constexpr std::size_t kManyColumns = 4, kLongText = 24;
   const auto rows = std::span(records).subspan(1);
@@ -165,7 +165,7 @@ bool are_rows(const Header& header, const std::vector<Record>& records) {
   return false;
 }
 
-// Whether the text ends in the first row below a header: it has no more fields than that, or a quote is open.
+// Whether the text ends in the first row below a header: it has fewer fields, or a quote is open.
 bool is_cut_in_row(const Records& records) {
   const std::size_t columns = records.whole[0].size();
   return records.cut.size() > 1 && records.cut.size() <= columns &&
@@ -173,7 +173,7 @@ bool is_cut_in_row(const Records& records) {
 }
 
 bool is_table(std::string_view text, char separator, bool is_all) {
-  constexpr std::size_t kFewest = 3, kManyFields = 3;  // records and fields: two lines may be alike by chance
+  constexpr std::size_t kFewest = 3, kManyFields = 3;  // of records and of fields: two lines may be alike by chance
   constexpr std::int64_t kFewWords = 3, kManyWords = 6;
   const Records all = records_of(text, separator, is_all);
   const std::vector<Record>& records = all.whole;
@@ -191,7 +191,7 @@ bool is_table(std::string_view text, char separator, bool is_all) {
   return (has_rows && is_tabs) || ((has_rows || header.is_known()) && are_rows(header, records));
 }
 
-// `key = value`, as TOML and INI have it, with a value that is no prose.
+// Whether a line is `key = value` as in TOML and INI, with a value that is no prose.
 bool is_assignment(std::string_view line) {
   std::size_t end = 0;
   while (end < line.size() && (is_alphanumeric(line[end]) || line[end] == '-' || line[end] == '.')) ++end;
@@ -221,7 +221,7 @@ bool is_settings(std::string_view text, bool is_all) {
     if (!is_head && !is_assignment(line)) return false;
     heads += is_head ? 1 : 0;
     assignments += is_head ? 0 : 1;
-    variables += !is_head && !is_alphanumeric(line[1]) ? 1 : 0;  // of one letter, as in source code
+    variables += !is_head && !is_alphanumeric(line[1]) ? 1 : 0;  // one-letter names, as in source code
   }
   return heads > 0 ? assignments > 0 : assignments > 1 && variables == 0;
 }

@@ -17,9 +17,9 @@
 namespace teratron {
 namespace {
 
-constexpr std::size_t kPiece = std::size_t{1} << 20;  // of plain text, read at a time
+constexpr std::size_t kPiece = std::size_t{1} << 20;  // of plain text per read
 
-// Less only at the end.
+// Reads `size` bytes; fewer only at the end.
 std::size_t read_all(DecompressingReader& reader, std::span<char> to) {
   std::size_t used = 0;
   while (used < to.size()) {
@@ -67,7 +67,7 @@ std::int64_t DocumentReader::skip_to(const InputPosition& position) {
 
 bool DocumentReader::next(DocumentBatch& batch) {
   batch = {};
-  // A file costs some memory however small it is.
+  // Counts some memory for each file, however small.
   constexpr std::int64_t kBytesPerFile = 4096;
   std::int64_t size = 0;
   const auto nothing_yet = [&] { return batch.bytes_read == 0 && batch.documents.empty(); };
@@ -109,13 +109,13 @@ ContentKind DocumentReader::recognise() {
   constexpr int kMostSurprises = 3;
   if (const std::string line = surprise_of(content, file); tells_ && !line.empty() && ++surprises_ <= kMostSurprises) {
     std::fputs(
-        fmt::format("note: {}{}\n", line, surprises_ == kMostSurprises ? "; further files are not told" : "").c_str(),
+        fmt::format("note: {}{}\n", line, surprises_ == kMostSurprises ? "; further files are not listed" : "").c_str(),
         stderr);
   }
   return content.kind;
 }
 
-// That the user has said it holds JSON lines counts, unless it begins otherwise: a fault of a line is told with it.
+// The user's --format jsonl counts unless the file begins otherwise: a fault is then reported with its line.
 void DocumentReader::require_lines(const Content& content, std::string_view head) const {
   const std::string name = name_of_input(files_[file_]);
   if (content.kind == ContentKind::kJsonArray) {
@@ -133,7 +133,7 @@ void DocumentReader::close() {
   line_ = skipped_ = 0;
 }
 
-// The next bytes of the file's text, less only at its end.
+// Reads the next bytes of the file's text; fewer only at its end.
 std::size_t DocumentReader::read(std::span<char> to) {
   const std::size_t got = read_all(*reader_, to);
   require_text({to.data(), got}, offset_, files_[file_]);
@@ -141,7 +141,7 @@ std::size_t DocumentReader::read(std::span<char> to) {
   return got;
 }
 
-// The whole file as one document.
+// Reads the whole file as one document.
 void DocumentReader::read_text(DocumentBatch& batch) {
   std::string& text = batch.buffers.emplace_back(std::exchange(carry_, {}));
   while (!is_at_end_) {
@@ -170,7 +170,7 @@ void DocumentReader::require_size(std::size_t bytes) const {
 // Reads whole lines of the file, about a batch of them.
 void DocumentReader::read_lines(DocumentBatch& batch) {
   std::string& block = batch.buffers.emplace_back(std::exchange(carry_, {}));
-  std::size_t whole = std::string::npos;  // where the block's last whole line ends
+  std::size_t whole = std::string::npos;  // end of the block's last whole line
   while (whole == std::string::npos) {
     const std::size_t used = block.size();
     block.resize(used + static_cast<std::size_t>(batch_bytes_));
@@ -198,7 +198,7 @@ void DocumentReader::add_lines(DocumentBatch& batch, const std::string& block) {
   while (!rest.empty()) {
     const std::size_t end = std::min(rest.find('\n'), rest.size());
     std::string_view line = rest.substr(0, end);
-    // Files that begin with one may have been joined.
+    // Joined files may each begin with a byte order mark.
     while (line.starts_with(kByteOrderMark)) line.remove_prefix(kByteOrderMark.size());
     ++line_;
     if (line_ > skipped_ && !is_blank(line)) batch.documents.push_back({.bytes = line, .file = &file, .line = line_});
@@ -222,7 +222,7 @@ void DocumentReader::read_elements(DocumentBatch& batch) {
     require_size(block.size() - rest);
   }
   if (is_at_end_ && !elements_.may_end()) {
-    throw_user_error("{} is cut short: its JSON array does not end, behind element {}; copy or make it again",
+    throw_user_error("{} is cut short: its JSON array does not end, after element {}; copy or make it again",
                      name_of_input(files_[file_]), line_ + std::ssize(places));
   }
   carry_ = block.substr(rest);
@@ -236,7 +236,7 @@ void DocumentReader::read_elements(DocumentBatch& batch) {
   }
 }
 
-// Returns where what is left begins.
+// Returns the offset of the rest.
 std::size_t DocumentReader::cut_elements(std::string& block, std::vector<std::pair<std::size_t, std::size_t>>& places) {
   constexpr std::string_view kSpaces = " \t\r\n";
   try {

@@ -31,17 +31,16 @@ std::string keys_of(const simdjson::dom::object& object) {
 
 }  // namespace
 
-// What is in a JSON object, valid until the next one is read. Throws UserError without the file and line.
+// Reads the text in a JSON object; valid until the next one is read. Throws UserError without the file and line.
 struct DocumentText::Parser {
   explicit Parser(const TextKeys& given) : keys(given) {}
 
   std::string_view text_of(std::string_view line) {
     simdjson::dom::element value;
-    // The line has DocumentReader::kPadding readable bytes behind it, so simdjson need not copy it.
+    // The line has DocumentReader::kPadding readable bytes after it, so simdjson need not copy it.
     if (json.parse(line.data(), line.size(), false).get(value)) {
       if (!simdjson::validate_utf8(line.data(), line.size())) throw_no_utf8(line);
-      // JSON has no limit for numbers and for lists in lists, and may have half a surrogate pair; simdjson does not
-      // take them.
+      // JSON has no limit for numbers and nesting, and may have half a surrogate pair; simdjson refuses them.
       if (!is_json(line))
         throw_user_error("this {} is not valid JSON: {}; repair or remove it", unit, json_fault(line));
       return text_beyond_limits(line);
@@ -51,7 +50,7 @@ struct DocumentText::Parser {
     for (const std::string& key : keys.names) {
       std::optional<simdjson::dom::element> member;
       for (const auto& field : object) {
-        if (field.key == key) member = field.value;  // the last one, as other programs take it
+        if (field.key == key) member = field.value;  // the last one, as other programs do
       }
       if (!member) continue;
       std::string_view text;
@@ -61,7 +60,7 @@ struct DocumentText::Parser {
     throw_no_key(keys_of(object));
   }
 
-  // Passes over the other members without reading their values.
+  // Skips the other members without reading their values.
   std::string_view text_beyond_limits(std::string_view line) {
     if (!line.substr(std::min(line.find_first_not_of(" \t\r\n"), line.size())).starts_with('{')) throw_no_object();
     for (const std::string& key : keys.names) {
@@ -74,7 +73,7 @@ struct DocumentText::Parser {
     throw_no_key("others");
   }
 
-  // What a value is that is no string.
+  // The type of a value that is no string.
   static std::string_view kind_of(std::string_view value) {
     switch (value.front()) {
       case '{': return "an object";
@@ -109,7 +108,7 @@ struct DocumentText::Parser {
   const TextKeys& keys;
   std::string_view unit = "line";  // or "element"
   simdjson::dom::parser json;
-  std::string own_text;  // of an object that simdjson does not take
+  std::string own_text;  // of an object that simdjson refuses
 };
 
 DocumentText::DocumentText(TextKeys keys) : keys_(std::move(keys)), parser_(std::make_unique<Parser>(keys_)) {}

@@ -1,4 +1,4 @@
-// The text of a document as it stands in its file: all of it, or what a JSON object holds.
+// Extracts the text of a stored document: all of it, or a member of a JSON object.
 #pragma once
 
 #include <memory>
@@ -10,13 +10,13 @@
 
 namespace teratron {
 
-// What the text of a JSON object is under.
+// The key of the text in a JSON object.
 struct TextKeys {
-  std::vector<std::string> names;  // the first that an object has counts
+  std::vector<std::string> names;  // alternatives; the first that an object has counts
   std::string advice = "name the key of the text with --json-key";
 };
 
-// Of one thread.
+// Used by one thread.
 class DocumentText {
  public:
   explicit DocumentText(std::string key) : DocumentText(TextKeys{.names = {std::move(key)}}) {}
@@ -27,7 +27,7 @@ class DocumentText {
 
   // Valid until the next call, and as long as the document. UserError, with file and line: the document is no JSON
   // object with a string under the key, or the string holds a NUL; with the file: a plain text is not UTF-8. Other
-  // members may hold numbers of any size, and be nested to any depth.
+  // members may hold numbers of any size, and nest to any depth.
   std::string_view of(const RawDocument& document);
 
  private:

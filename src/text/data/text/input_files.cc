@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 
 bool is_hidden(const fs::path& path) { return path.filename().string().starts_with('.'); }
 
-// `above`: the folders that `folder` lies in, links resolved.
+// `above`: the folders around `folder`, with links resolved.
 void add_files_below(const fs::path& folder, std::span<const std::string_view> endings, std::vector<fs::path>& above,
                      std::vector<fs::path>& files) {
   std::error_code error;
@@ -50,7 +50,7 @@ void add_folder(const fs::path& folder, std::span<const std::string_view> ending
     for (const std::string_view ending : endings) {
       wanted += fmt::format("{}{}", wanted.empty() ? "" : ending == endings.back() ? " or " : ", ", ending);
     }
-    throw_user_error("there is no text in the folder '{}': no {} file, nor one with .gz or .zst behind that",
+    throw_user_error("there is no text in the folder '{}': no {} file, also not compressed (.gz, .zst)",
                      folder.string(), wanted);
   }
   std::ranges::sort(found, {}, [](const fs::path& path) { return path.native(); });
@@ -114,7 +114,7 @@ void require_text(std::string_view text, std::int64_t offset, const fs::path& fi
 
 std::string utf8_fault(std::string_view text) {
   std::size_t at = 0;
-  bool has_characters = false;  // of several bytes, before
+  bool has_characters = false;  // of several bytes, so far
   while (at < text.size()) {
     const Utf8Step step = decode_utf8(text.substr(at));
     if (step.status != Utf8Status::kValid) break;

@@ -1,4 +1,4 @@
-// Which files a user means by the names given: files, folders, patterns, standard input.
+// Expands the names of input files: files, folders, patterns, standard input.
 #pragma once
 
 #include <array>
@@ -11,33 +11,33 @@
 
 namespace teratron {
 
-// In the order of `named`: a file as it is named (whether it can be read, its reader tells); "-", which may be named
-// once; of a folder every file below it whose name has one of `endings`, in any case, or that and .gz or .zst, in the
-// order of their paths' bytes, without hidden ones; of a pattern (*, ?, [...]) that no file bears as its name, what it
-// matches, sorted. Links are followed, but for those that lead back to a folder they lie in. UserError: a folder or
-// pattern that gives nothing, or cannot be read; nothing named.
+// The files in the order of `named`. A file stays as named (its reader checks it); "-" may be named once. A folder
+// gives every file below it whose name has one of `endings`, in any case, also before .gz or .zst, in byte order of
+// their paths, without hidden ones. A pattern (*, ?, [...]) that is no file's name gives its matches, sorted. Links are
+// followed, except to a folder that contains them. UserError: a folder or pattern that gives nothing, or cannot be
+// read; nothing named.
 inline constexpr std::array<std::string_view, 2> kTextEndings = {".txt", ".jsonl"};
 std::vector<std::filesystem::path> find_input_files(std::span<const std::filesystem::path> named,
                                                     std::span<const std::string_view> endings = kTextEndings);
 
-// The paths that a pattern (*, ?, [...]) matches, ordered by their bytes, whatever the user's language; none is no
-// error. UserError: a folder of it cannot be read.
+// The paths that match a pattern (*, ?, [...]), in byte order, whatever the locale; none is no error. UserError: one of
+// its folders cannot be read.
 std::vector<std::filesystem::path> find_matches(const std::filesystem::path& pattern);
 
-// Whether a path is a pattern: it has one of its characters, and no file or folder bears it as its name.
+// Whether a path is a pattern: it has one of its characters, and no file or folder has it as its name.
 bool is_pattern(const std::filesystem::path& path);
 
-// UserError unless `text`, a piece of a file's that begins `offset` bytes behind its start (of what it decompresses
-// to), can be text: it has no NUL, and the file does not begin as UTF-16 does.
+// UserError unless `text`, part of a decompressed file from `offset` on, can be text: it has no NUL, and the file does
+// not begin like UTF-16.
 void require_text(std::string_view text, std::int64_t offset, const std::filesystem::path& file);
 
-// UserError unless a whole text is UTF-8, with the place of the first byte that is not, and what to do.
+// UserError unless a whole text is UTF-8, with the offset of the first invalid byte, and what to do.
 void require_utf8(std::string_view text, const std::filesystem::path& file);
 
-// Why a text is not UTF-8: its first byte that cannot stand there, and what the text seems to be.
+// Why a text is not UTF-8: its first invalid byte, and its apparent encoding.
 std::string utf8_fault(std::string_view text);
 
-// Whether a text or a line holds nothing but spaces, tabs and line ends.
+// Whether a text or a line holds only spaces, tabs and line ends.
 inline bool is_blank(std::string_view text) { return text.find_first_not_of(" \t\r\n") == std::string_view::npos; }
 
 }  // namespace teratron

@@ -11,7 +11,7 @@
 namespace teratron {
 namespace {
 
-// Reads along an object of valid JSON.
+// Reads the members of an object of valid JSON.
 class ObjectScanner {
  public:
   explicit ObjectScanner(std::string_view json) : json_(json) {}
@@ -67,7 +67,7 @@ std::uint32_t hexadecimal(std::string_view digits) {
 bool is_high_surrogate(std::uint32_t code) { return code >= 0xD800 && code < 0xDC00; }
 bool is_low_surrogate(std::uint32_t code) { return code >= 0xDC00 && code < 0xE000; }
 
-// Takes the digits behind "\\u" from `rest`, and the second half of a pair behind them.
+// Takes the digits after "\\u" from `rest`, and the second half of a pair after them.
 char32_t take_unicode_escape(std::string_view& rest) {
   const std::uint32_t code = hexadecimal(rest.substr(0, 4));
   rest.remove_prefix(4);
@@ -81,7 +81,7 @@ char32_t take_unicode_escape(std::string_view& rest) {
   return is_high_surrogate(code) || is_low_surrogate(code) ? 0xFFFD : code;
 }
 
-// What is wrong at `at`, where `text` cannot go on as JSON.
+// The fault at `at`, where `text` stops being JSON.
 std::string fault_at(std::string_view text, std::size_t at) {
   const std::string_view rest = text.substr(at), before = text.substr(0, at);
   const std::size_t last = before.find_last_not_of(" \t\r\n");
@@ -90,9 +90,9 @@ std::string fault_at(std::string_view text, std::size_t at) {
     return fmt::format("{} is no number of JSON, null is a value", rest.substr(0, rest.find_first_of(" ,]}\t\r\n")));
   }
   if (behind == '\\') return fmt::format("\\{} is no escape; a backslash is \\\\", rest.substr(0, 1));
-  if (behind == ',' && (rest[0] == '}' || rest[0] == ']')) return fmt::format("a comma stands before {}", rest[0]);
+  if (behind == ',' && (rest[0] == '}' || rest[0] == ']')) return fmt::format("a comma comes before {}", rest[0]);
   if (rest[0] == '\'') return "strings stand in \", not in '";
-  if (static_cast<unsigned char>(rest[0]) < 0x20) return "a control character stands in a string; it needs an escape";
+  if (static_cast<unsigned char>(rest[0]) < 0x20) return "a control character in a string needs an escape";
   const std::size_t length = std::max<std::size_t>(1, decode_utf8(rest).length);
   return fmt::format("'{}' cannot stand there", rest.substr(0, length));
 }
@@ -154,7 +154,7 @@ std::string json_fault(std::string_view text) {
   if (!scanner.is_complete()) return "it is cut short";
   const std::size_t rest = std::min(text.find_first_not_of(" \t\r\n", read), text.size());
   const bool is_second = text.substr(rest).starts_with('{');
-  return fmt::format("{} behind its end, at byte {}", is_second ? "another object stands" : "something stands", rest);
+  return fmt::format("{} follows its end, at byte {}", is_second ? "another object" : "text", rest);
 }
 
 }  // namespace teratron

@@ -1,5 +1,5 @@
-// The members of a JSON object where they stand in its text, whatever their values: numbers of any size, any depth,
-// and strings with half a surrogate pair, which no value of simdjson's can be.
+// The members of a JSON object as written, whatever their values: numbers of any size, any depth, and strings with half
+// a surrogate pair, which simdjson cannot represent.
 #pragma once
 
 #include <functional>
@@ -9,21 +9,21 @@
 
 namespace teratron {
 
-// Calls visit(key, value) for each member of `object` (valid JSON) in order, until it returns false. Values are those
-// bytes of `object`, without spaces around them; of a string with its quotes.
+// Calls visit(key, value) for each member of `object` (valid JSON) in order, until it returns false. Values are views
+// of `object`, without surrounding spaces; strings include their quotes.
 void visit_members(std::string_view object,
                    const std::function<bool(const std::string& key, std::string_view value)>& visit);
 
-// The value of the last member with this key, as other programs take it; nothing where there is none.
+// The value of the last member with this key, as in other programs; empty if there is none.
 std::optional<std::string_view> find_member(std::string_view object, std::string_view key);
 
-// The same of a string, without its escapes; nothing where the value is something else.
+// The last member with this key as a string, without escapes; empty if it is no string.
 std::optional<std::string> string_member(std::string_view object, std::string_view key);
 
-// What a valid JSON string, with its quotes, stands for, in UTF-8. Half a surrogate pair becomes U+FFFD.
+// Decodes a valid JSON string with its quotes to UTF-8. Half a surrogate pair becomes U+FFFD.
 std::string json_string_value(std::string_view quoted);
 
-// Why a text is not one JSON value: "a comma stands before } at byte 9"; for a text that is_json() refuses.
+// Why a text that is_json() refuses is not one JSON value: "a comma comes before } at byte 9".
 std::string json_fault(std::string_view text);
 
 }  // namespace teratron

@@ -9,7 +9,7 @@ namespace {
 constexpr bool is_json_space(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
 constexpr bool is_decimal(char c) { return c >= '0' && c <= '9'; }
 
-// The first byte from `at` on that may end a string, begins an escape, or may not stand in one.
+// The first byte from `at` on that may end a string, begins an escape, or is not allowed in one.
 std::size_t string_run_end(std::string_view text, std::size_t at) {
   while (at < text.size() && text[at] != '"' && text[at] != '\\' && static_cast<unsigned char>(text[at]) >= 0x20) ++at;
   return at;
@@ -135,7 +135,7 @@ void JsonScanner::behind_value(char c) {
   }
 }
 
-// The state behind one more byte of a number; kInvalid where it is none of it.
+// The state after another byte of a number; kInvalid if it cannot follow.
 void JsonScanner::number(char c) {
   const State before = std::exchange(state_, State::kInvalid);
   const bool is_whole = before == State::kZero || before == State::kDigits;
@@ -154,7 +154,7 @@ void JsonScanner::number(char c) {
       case State::kExponent:
       case State::kExponentSign:
       case State::kExponentDigits: state_ = State::kExponentDigits; break;
-      default: break;  // behind a zero
+      default: break;  // after a zero
     }
   }
 }

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "base/utf8.h"
-#include "data/text/sentence_terminals.h"
+#include "data/text/text_list.h"
 #include "tokenizer/unicode.h"
 
 namespace teratron {
@@ -15,21 +15,21 @@ namespace {
 
 using Words = std::span<const std::string_view>;
 
-// Behind these, a sentence goes on, whatever follows.
+// Abbreviations after which a sentence continues, whatever follows.
 constexpr auto kGoesOn = std::to_array<std::string_view>(
     {"Mr",   "Mrs",  "Ms",   "Mx",  "Dr",  "Drs",  "Prof", "Messrs", "Mme",    "Mlle", "Rev",  "Hon", "Gov", "Sen",
      "Rep",  "Reps", "Sens", "Gen", "Col", "Maj",  "Capt", "Cpt",    "Cmdr",   "Lt",   "Sgt",  "Cpl", "Pvt", "Adm",
      "Brig", "Supt", "Insp", "Det", "Amb", "Pres", "Fr",   "Mt",     "Ft",     "vs",   "Vs",   "cf",  "Cf",  "viz",
      "e.g",  "E.g",  "i.e",  "I.e", "eg",  "ie",   "ca",   "approx", "Approx", "resp", "incl", "esp", "nr"});
 
-// Behind these, a number may follow.
+// Abbreviations that may precede a number.
 constexpr auto kBeforeNumber = std::to_array<std::string_view>(
     {"No",   "no",  "Nos", "nos", "Fig",  "fig",  "Figs", "figs", "Vol",  "vol", "Vols", "vols",
      "p",    "pp",  "Pp",  "Art", "art",  "Arts", "Sec",  "sec",  "Sect", "Ch",  "ch",   "Chap",
      "chap", "Eq",  "eq",  "Eqs", "eqs",  "Op",   "op",   "Pt",   "pt",   "Ver", "ver",  "ed",
      "Tab",  "tab", "Ref", "ref", "Refs", "refs", "Bk",   "Para", "para"});
 
-// These may be the last word of a sentence.
+// Abbreviations that may end a sentence.
 constexpr auto kMayEnd = std::to_array<std::string_view>(
     {"Inc",   "Ltd",  "Co",   "Corp", "Bros", "LLC",  "Jr",    "Sr",  "Esq",  "etc",  "al",    "St",   "Ste",
      "Ave",   "Blvd", "Rd",   "Dept", "dept", "Univ", "Assn",  "Est", "est",  "Mfg",  "Ed",    "Eds",  "eds",
@@ -58,7 +58,7 @@ bool is_one_of(std::string_view characters, char c) { return characters.find(c) 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 
-// Small letters of the Latin, Greek and Cyrillic alphabets, of which those beyond Latin-1 alternate with capitals.
+// Lower-case letters of the Latin, Greek and Cyrillic alphabets; those beyond Latin-1 alternate with capitals.
 bool is_small(char32_t code) {
   if (code < 0x80) return code >= 'a' && code <= 'z';
   if (code < 0x100) return code >= 0xDF && code != 0xF7;
@@ -66,7 +66,7 @@ bool is_small(char32_t code) {
   return (code >= 0x3AC && code < 0x3CF) || (code >= 0x430 && code < 0x460);
 }
 
-// Without the white space around it.
+// The text without surrounding white space.
 std::string_view without_spaces(std::string_view text) {
   const auto is_space = [](std::string_view rest) {
     const Utf8Step step = decode_utf8(rest);
@@ -87,7 +87,7 @@ constexpr std::array<std::string_view, 4> kClosing = {"\u201D", "\u2019", "\u00B
 constexpr std::array<std::string_view, 9> kOpening = {"\u201C", "\u2018", "\u00AB", "\u2039", "``",
                                                       "\u201E", "\u201A", "\u00BB", "\u203A"};
 
-// Quotes whose closing mark opens in other languages, or stands behind a space, as in French.
+// Quotes whose closing mark opens in other languages, or follows a space, as in French.
 struct QuotePair {
   std::string_view opening, closing;
   bool has_space = false;
@@ -98,9 +98,9 @@ constexpr auto kQuotePairs = std::to_array<QuotePair>({{"\u201E", "\u201C"},
                                                        {"\u203A", "\u2039"},
                                                        {"\u00AB", "\u00BB", true},
                                                        {"\u2039", "\u203A", true}});
-constexpr std::size_t kLongestQuote = 4096;  // bytes, in which the opening mark is looked for
+constexpr std::size_t kLongestQuote = 4096;  // bytes searched for the opening mark
 
-// Of scripts without white space between words, and what opens or goes on with a sentence there.
+// Ends of sentences in scripts without white space between words, and marks that open or continue a sentence there.
 constexpr std::array<std::string_view, 14> kWideClosing = {"\u300D", "\u300F", "\uFF09", "\u3011", "\u3009",
                                                            "\u300B", "\u3015", "\uFF3D", "\uFF5D", "\u3017",
                                                            "\u3019", "\u301B", "\u301E", "\uFF63"};
@@ -108,7 +108,7 @@ constexpr std::array<std::string_view, 6> kWideOpening = {"\u300C", "\u300E", "\
 constexpr std::array<std::string_view, 10> kWideGoingOn = {"\u3001", "\uFF0C", "\uFF1B", "\uFF1A", "\uFF64",
                                                            "\u060C", "\u061B", "\u055D", "\uFE50", "\uFE51"};
 
-// Ideographs and kana.
+// Whether a character is an ideograph or kana.
 bool is_ideograph(char32_t code) {
   return (code >= 0x3040 && code < 0x3130) || (code >= 0x3400 && code < 0x4DC0) || (code >= 0x4E00 && code < 0xA000) ||
          (code >= 0xF900 && code < 0xFB00) || (code >= 0x20000 && code < 0x32400);
@@ -129,8 +129,8 @@ class SentenceScanner {
         const std::size_t next = behind_space(at);
         if (is_blank_line(at, next)) end_sentence(at);
         at = next;
-      } else if (const std::size_t behind = behind_stops(at); behind > at) {
-        at = pass_stops(at, behind);
+      } else if (const std::size_t after_stops = behind_stops(at); after_stops > at) {
+        at = pass_stops(at, after_stops);
       } else if (const std::size_t wide = is_ascii ? at : behind_terminals(at); wide > at) {
         at = pass_terminals(wide);
       } else {
@@ -142,25 +142,25 @@ class SentenceScanner {
   }
 
  private:
-  // Ends the sentence behind the stops in [stop, behind), if they do. Where to read on.
-  std::size_t pass_stops(std::size_t stop, std::size_t behind) {
-    std::size_t end = behind_closing(behind), next = behind_space(end);
+  // Ends the sentence after the stops in [stop, after_stops), if they do. Returns where to read on.
+  std::size_t pass_stops(std::size_t stop, std::size_t after_stops) {
+    std::size_t end = behind_closing(after_stops), next = behind_space(end);
     if (next == end) end = behind_wide_closing(end), next = behind_space(end);
-    const bool ends = next > end ? next == text_.size() || is_blank_line(end, next) || is_end(stop, behind, next)
-                                 : is_end_between_ideographs(stop, behind, end);
+    const bool ends = next > end ? next == text_.size() || is_blank_line(end, next) || is_end(stop, after_stops, next)
+                                 : is_end_between_ideographs(stop, after_stops, end);
     if (ends) end_sentence(end);
     return next;
   }
-  // The same behind marks of other scripts.
-  std::size_t pass_terminals(std::size_t behind) {
-    const std::size_t end = behind_wide_closing(behind), next = behind_space(end);
+  // Ends the sentence after marks of other scripts.
+  std::size_t pass_terminals(std::size_t after_stops) {
+    const std::size_t end = behind_wide_closing(after_stops), next = behind_space(end);
     if (next == text_.size() || is_blank_line(end, next) || !goes_on_at(next)) end_sentence(end);
     return next;
   }
 
   char char_at(std::size_t i) const { return i < text_.size() ? text_[i] : '\0'; }
 
-  // Bytes of the white space character at `i`; 0 where there is none.
+  // Bytes of the white space character at `i`; 0 if there is none.
   std::size_t space_at(std::size_t i) const {
     if (i == text_.size()) return 0;
     const Utf8Step step = decode_utf8(text_.substr(i));
@@ -173,7 +173,7 @@ class SentenceScanner {
   bool is_blank_line(std::size_t begin, std::size_t end) const {
     return std::ranges::count(text_.substr(begin, end - begin), '\n') > 1;
   }
-  // Behind the last of the stops that stand side by side from `i` on.
+  // The offset after the last of the adjacent stops from `i` on.
   std::size_t behind_stops(std::size_t i) const {
     while (true) {
       if (is_one_of(".?!", char_at(i)) && i < text_.size()) {
@@ -196,8 +196,8 @@ class SentenceScanner {
     while (begin > begin_ && (static_cast<unsigned char>(text_[begin]) & 0xC0) == 0x80) --begin;
     return code_at(begin);
   }
-  // Behind the marks from `i` on that end sentences in other scripts, and the stops among them; `i` where the first is
-  // none of them.
+  // The offset after the marks from `i` on that end sentences in other scripts, with the stops among them; `i` if the
+  // first is no such mark.
   std::size_t behind_terminals(std::size_t i) const {
     const Utf8Step first = decode_utf8(text_.substr(i));
     if (first.status != Utf8Status::kValid || !is_sentence_terminal(first.code)) return i;
@@ -215,25 +215,25 @@ class SentenceScanner {
   }
   std::size_t behind_wide_closing(std::size_t i) const {
     while (true) {
-      const std::size_t behind = behind_marks(behind_closing(i), "", kWideClosing);
-      if (behind == i) return i;
-      i = behind;
+      const std::size_t after_stops = behind_marks(behind_closing(i), "", kWideClosing);
+      if (after_stops == i) return i;
+      i = after_stops;
     }
   }
-  // Whether what begins at `i` belongs to the sentence before it: a comma and the like, or another mark that ends it.
+  // Whether the text at `i` belongs to the sentence before it: a comma or another mark that continues or ends it.
   bool goes_on_at(std::size_t i) const {
     const std::string_view rest = text_.substr(i);
     if (is_one_of(",;:)]}.?!", rest.front()) || rest.starts_with(kEllipsis)) return true;
     return std::ranges::any_of(kWideGoingOn, [&](std::string_view mark) { return rest.starts_with(mark); }) ||
            is_sentence_terminal(code_at(i));
   }
-  // Whether stops in [stop, behind), what closes behind them up to `end` and no white space end a sentence: between
-  // ideographs or kana they do, but not three dots, which are as often within one.
-  bool is_end_between_ideographs(std::size_t stop, std::size_t behind, std::size_t end) const {
+  // Whether stops in [stop, after_stops), closed up to `end` and without white space, end a sentence. They do between
+  // ideographs or kana, except three dots, which are as often inside one.
+  bool is_end_between_ideographs(std::size_t stop, std::size_t after_stops, std::size_t end) const {
     const std::string_view rest = text_.substr(end);
     const bool opens = std::ranges::any_of(kWideOpening, [&](std::string_view mark) { return rest.starts_with(mark); });
     if (!is_ideograph(code_before(stop)) || (!opens && !is_ideograph(code_at(end)))) return false;
-    const std::string_view stops = text_.substr(stop, behind - stop);
+    const std::string_view stops = text_.substr(stop, after_stops - stop);
     const bool is_dots = stops.find_first_of("?!") == stops.npos;
     constexpr std::size_t kTwoEllipses = 6;  // bytes, of either form
     return !is_dots || stops.size() == 1 || stops.size() >= kTwoEllipses;
@@ -258,13 +258,13 @@ class SentenceScanner {
     const std::size_t begin = i;
     while (true) {
       i = behind_marks(i, "\"')]}*_", kClosing);
-      std::size_t behind = behind_note(i);
-      if (behind == i) behind = behind_quote(begin, i);
-      if (behind == i) return i;
-      i = behind;
+      std::size_t after_stops = behind_note(i);
+      if (after_stops == i) after_stops = behind_quote(begin, i);
+      if (after_stops == i) return i;
+      i = after_stops;
     }
   }
-  // Behind the mark at `i` that closes the quote which is open at `begin`.
+  // The offset after the mark at `i` that closes the quote opened at `begin`.
   std::size_t behind_quote(std::size_t begin, std::size_t i) const {
     const std::string_view rest = text_.substr(i);
     for (const QuotePair& pair : kQuotePairs) {
@@ -297,17 +297,17 @@ class SentenceScanner {
   }
   std::size_t behind_opening(std::size_t i) const { return behind_marks(i, "\"'([{*_", kOpening); }
 
-  // Where the stops in [stop, behind) are followed by white space and then by more text, at `next`.
-  bool is_end(std::size_t stop, std::size_t behind, std::size_t next) const {
+  // The offset of the next text if white space follows the stops in [stop, after_stops).
+  bool is_end(std::size_t stop, std::size_t after_stops, std::size_t next) const {
     if (is_one_of(",;:)]}.?!", char_at(next)) || text_.substr(next).starts_with(kEllipsis)) return false;
     const std::size_t word = behind_opening(next);
     const Utf8Step step = word < text_.size() ? decode_utf8(text_.substr(word)) : Utf8Step{};
     if (step.status == Utf8Status::kValid && is_small(step.code)) return false;
-    return text_.substr(stop, behind - stop) != "." || !goes_on_behind(word_before(stop), word);
+    return text_.substr(stop, after_stops - stop) != "." || !goes_on_behind(word_before(stop), word);
   }
 
-  // Letters, digits and stops before a stop; nothing where more than a bracket, a quote or a dash stands before them,
-  // as in "don't" or "caf\u00E9s".
+  // Letters, digits and stops before a stop; empty if more than a bracket, a quote or a dash precedes them, as in
+  // "don't" or "caf\u00E9s".
   std::string_view word_before(std::size_t stop) const {
     std::size_t begin = stop;
     while (begin > begin_ && (is_letter(text_[begin - 1]) || is_digit(text_[begin - 1]) || text_[begin - 1] == '.')) {
@@ -320,7 +320,7 @@ class SentenceScanner {
     return std::ranges::any_of(kBefore, [&](std::string_view mark) { return before.ends_with(mark); }) ? word : "";
   }
 
-  // Whether the sentence goes on behind this word and a single stop, where the next word begins at `next`.
+  // Whether the sentence continues after this word and a single stop, where the next word begins at `next`.
   bool goes_on_behind(std::string_view word, std::size_t next) const {
     if (word.empty()) return false;
     const bool is_letter_alone = word.size() == 1 && is_letter(word.front());
@@ -364,7 +364,7 @@ class SentenceScanner {
   }
 
   std::string_view text_;
-  std::size_t begin_ = 0, first_word_ = 0;  // of the sentence at hand
+  std::size_t begin_ = 0, first_word_ = 0;  // of the current sentence
   std::vector<std::string_view> sentences_;
 };
 
@@ -374,10 +374,8 @@ std::vector<std::string_view> split_sentences(std::string_view text) { return Se
 
 std::vector<std::string_view> split_lines(std::string_view text) {
   std::vector<std::string_view> lines;
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find('\n'), text.size());
-    if (const std::string_view line = without_spaces(text.substr(0, end)); !line.empty()) lines.push_back(line);
-    text.remove_prefix(std::min(end + 1, text.size()));
+  for (const std::string_view whole : lines_of(text)) {
+    if (const std::string_view line = without_spaces(whole); !line.empty()) lines.push_back(line);
   }
   return lines;
 }

@@ -1,5 +1,5 @@
 // Written by scripts/make-sentence-terminals; do not edit.
-#include "data/text/sentence_terminals.h"
+#include "data/text/sentence_splitter.h"
 
 #include <algorithm>
 #include <array>

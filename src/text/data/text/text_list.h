@@ -1,4 +1,4 @@
-// A file of short texts, such as prompts or passages: one a line, or the objects of JSON lines or of a JSON array.
+// A file of short texts, such as prompts or passages: one a line, or in the objects of JSON lines or a JSON array.
 #pragma once
 
 #include <filesystem>
@@ -16,16 +16,16 @@ std::vector<std::string_view> lines_of(std::string_view text);
 
 enum class BlankLines {
   kKeep,  // a text each
-  kSkip,  // no texts, where nothing but spaces and tabs are in them; an empty text of JSON is one
+  kSkip,  // lines of spaces and tabs only are no texts; an empty text in JSON is one
 };
 
-// The texts of a file, compressed or not, in its order; "-" is standard input. UserError: as DocumentReader's and
+// The texts of a file, compressed or not, in order; "-" is standard input. UserError: as DocumentReader's and
 // DocumentText's; no text at all.
 std::vector<std::string> read_text_list(const std::filesystem::path& file, TextFormat format, const TextKeys& keys,
                                         BlankLines blank);
 
-// All of a file as one plain text, without a byte order mark. UserError: as DocumentReader's; the file is JSON lines or
-// a JSON array (`wanted` says what it is to be: "the text of WikiText-103").
+// Reads a whole file as one plain text, without a byte order mark. UserError: as DocumentReader's; the file is JSON
+// lines or a JSON array (`wanted` names what it should be: "the text of WikiText-103").
 std::string read_plain_text(const std::filesystem::path& file, TextFormat format, std::string_view wanted);
 
 }  // namespace teratron

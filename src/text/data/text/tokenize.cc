@@ -15,12 +15,12 @@
 namespace teratron {
 namespace {
 
-// A document this long is worth all threads by itself.
+// Documents of this length are tokenised by all threads together.
 constexpr std::size_t kLongDocument = std::size_t{1} << 20;
 
 struct TokenizedDocument {
   std::vector<std::int32_t> tokens;
-  std::vector<std::int64_t> sentence_ends;  // in `tokens`, where it is split
+  std::vector<std::int64_t> sentence_ends;  // in `tokens`, if it is split
   std::int64_t bytes = 0;
   std::string error;  // kept, so that of several bad lines the first one is reported
 };

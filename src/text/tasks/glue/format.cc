@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// QQP's files have numbers for its labels.
+// QQP's files use numbers as labels.
 constexpr std::array<std::string_view, 2> kQqpLabels = {"0", "1"};
 constexpr std::string_view kWithoutGold = "-";
 
@@ -52,7 +52,7 @@ class TabSeparatedFile {
     return false;
   }
 
-  // Of the line that next() went to.
+  // The cells of the current line.
   const std::vector<std::string_view>& cells() const { return cells_; }
   std::optional<std::size_t> column(std::string_view name) const {
     const auto found = std::ranges::find(cells_, name);
@@ -82,7 +82,7 @@ class TabSeparatedFile {
   }
 
   std::string name_, text_;
-  std::string_view rest_;  // of the text
+  std::string_view rest_;  // unread text
   std::vector<std::string_view> cells_;
   std::int64_t line_ = 0;
 };

@@ -16,19 +16,19 @@ namespace teratron::glue {
 
 enum class Task { kMnli, kQqp };
 
-// MNLI's as Hugging Face's data sets name them, in Megatron-LM's order.
+// MNLI's labels as in Hugging Face's data sets, in Megatron-LM's order.
 inline constexpr std::array<std::string_view, 3> kMnliLabels = {"contradiction", "entailment", "neutral"};
-// A label as GLUE's files write it; its number is its place. QQP's are 0 and 1.
+// The labels in GLUE's files, in the order of their numbers. QQP's are 0 and 1.
 std::span<const std::string_view> labels_of(Task task);
 
 struct Pair {
   std::string first, second;  // MNLI: premise, hypothesis
-  std::optional<int> label;   // by number; none: a test set, whose labels the benchmark keeps
-  std::int64_t index = 0;     // the row of the file, from 0, skipped rows counted, as predictions name it
+  std::optional<int> label;   // its number; empty in a test set, whose labels the benchmark keeps
+  std::int64_t index = 0;     // row of the file, from 0, with skipped rows, as in predictions
 };
 
 struct Skipped {
-  std::int64_t without_gold = 0;   // MNLI: its annotators did not agree, which is written "-"
+  std::int64_t without_gold = 0;   // MNLI: annotators did not agree, written "-"
   std::int64_t wrong_columns = 0;  // QQP: its training set has some such rows
   std::int64_t empty = 0;          // a sentence of the pair is blank
 };
@@ -36,27 +36,27 @@ struct Skipped {
 struct Dataset {
   Task task = Task::kMnli;
   std::vector<Pair> pairs;
-  std::int64_t rows = 0;  // of the file, with those that were skipped; without the header and blank lines
+  std::int64_t rows = 0;  // of the file, with skipped ones; without the header and blank lines
   Skipped skipped;
 };
 
-// Tab-separated values, plain or compressed, in which quotes are text. GLUE's train.tsv, dev*.tsv and test*.tsv begin
-// with a header that names the columns; MNLI may also be label, premise and hypothesis without a header. A file whose
-// header lacks the label's column has no labels. UserError, with the line: another header; a label that the task does
-// not have; MNLI: another number of columns. UserError too: no pair is left.
+// Reads tab-separated values, plain or compressed, in which quotes are text. GLUE's train.tsv, dev*.tsv and test*.tsv
+// begin with a header that names the columns; MNLI may also be label, premise and hypothesis without a header. A file
+// without a label column has no labels. UserError, with the line: another header; an unknown label; MNLI: another
+// number of columns. UserError too: no pair is left.
 Dataset read_dataset(const std::filesystem::path& path, Task task);
 
-// The pairs of each label, in the order of labels_of. Pairs without a label are not counted.
+// Counts the pairs of each label, in the order of labels_of. Pairs without a label are not counted.
 std::vector<std::int64_t> count_labels(const Dataset& dataset);
 
 // Label by index of row.
 using Predictions = std::map<std::int64_t, int>;
 
-// index<TAB>prediction with that header, labels by name. UserError, with the line: another header or number of columns,
-// no index, a label that the task does not have, an index that occurs twice.
+// Reads index<TAB>prediction with that header, labels by name. UserError, with the line: another header or number of
+// columns, no index, an unknown label, an index that occurs twice.
 Predictions read_predictions(const std::filesystem::path& path, Task task);
 
-// The same format, whole or not at all. EnvironmentError where it cannot be written.
+// Writes that format, whole or not at all. EnvironmentError: it cannot be written.
 void write_predictions(const std::filesystem::path& path, const Predictions& predictions, Task task);
 
 }  // namespace teratron::glue

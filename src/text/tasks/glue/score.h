@@ -10,11 +10,11 @@ namespace teratron::glue {
 struct Scores {
   std::int64_t pairs = 0, right = 0, without_prediction = 0;
   double accuracy = 0;  // in per cent
-  double f1 = 0;        // in per cent, of the pairs labelled 1 (QQP); 0 where none is that and none is taken for that
+  double f1 = 0;        // in per cent, of the pairs labelled 1 (QQP); 0 if none is labelled or predicted 1
 };
 
-// A pair without a prediction is wrong, and not taken for a duplicate. Predictions of rows that were skipped are not
-// looked at. UserError: pairs without labels; a prediction of a row that the file does not have.
+// A pair without a prediction is wrong, and not a predicted duplicate. Predictions of skipped rows are ignored.
+// UserError: pairs without labels; a prediction of a row that the file lacks.
 Scores score(const Dataset& dataset, const Predictions& predictions);
 
 }  // namespace teratron::glue

@@ -38,7 +38,7 @@ std::optional<Level> level_of(std::string_view id, const fs::path& file) {
   if (id.starts_with("middle")) return Level::kMiddle;
   if (id.starts_with("high")) return Level::kHigh;
   std::optional<Level> level;
-  for (const fs::path& component : file) {  // the last one that says it counts
+  for (const fs::path& component : file) {  // the last one that names a level counts
     std::string_view rest = component.native();
     while (!rest.empty()) {
       const std::size_t end = std::min(rest.find('.'), rest.size());
@@ -51,7 +51,7 @@ std::optional<Level> level_of(std::string_view id, const fs::path& file) {
 
 class ArticleReader {
  public:
-  // `place` is the file, and the line behind a colon where it has several objects.
+  // `place` is the file, with the line after a colon if it has several objects.
   ArticleReader(const Json& json, const fs::path& place) : fields_(json, place), place_(place) {}
 
   Article read(const fs::path& file) {
@@ -119,7 +119,7 @@ Dataset read_dataset(std::span<const fs::path> paths) {
   std::unordered_set<std::string> ids;
   bool has_questions = false;
   for (const fs::path& file : find_input_files(paths)) {
-    // RACE's own files are an object each, on however many lines.
+    // RACE's own files are one object each, on any number of lines.
     const TextFormat format = content_ending(file) == ".txt" ? TextFormat::kText : TextFormat::kAuto;
     DocumentReader reader(std::span(&file, 1), kBatchBytes, format);
     for (DocumentBatch batch; reader.next(batch);) {

@@ -9,15 +9,15 @@ namespace teratron::race {
 
 struct Scores {
   std::int64_t questions = 0, right = 0, without_prediction = 0;
-  double accuracy = 0;  // in per cent; 0 of no questions
+  double accuracy = 0;  // in per cent; 0 if there are no questions
 };
 
 struct ScoresByLevel {
-  Scores middle, high, all;  // all: also articles that are of neither
+  Scores middle, high, all;  // all: with articles of unknown level
 };
 
-// The questions of an article without predictions are wrong. Predictions of other articles are not looked at.
-// UserError: an article with another number of predictions than questions.
+// Questions of an article without predictions are wrong. Predictions of other articles are ignored. UserError: an
+// article whose numbers of predictions and questions differ.
 ScoresByLevel score(const Dataset& dataset, const Predictions& predictions);
 
 }  // namespace teratron::race

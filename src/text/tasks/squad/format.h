@@ -17,9 +17,9 @@ struct Answer {
 
 struct Question {
   std::string id, text;
-  std::vector<Answer> answers;  // by several people; none: it has no answer (2.0)
+  std::vector<Answer> answers;  // by several people; empty: there is no answer (2.0)
   std::size_t paragraph = 0;
-  bool is_labelled = true;  // false: the file does not tell, as of a test set
+  bool is_labelled = true;  // false in a test set
 };
 
 struct Dataset {
@@ -29,14 +29,14 @@ struct Dataset {
 
 enum class Version { kSquad1, kSquad2 };
 
-// A question that lacks "answers" has no label. UserError: no JSON, a field that is missing, an id that occurs twice,
-// an answer that its paragraph does not hold, a list of no answers in version 1.1.
+// A question that lacks "answers" has no label. UserError: no JSON, a missing field, an id that occurs twice, an answer
+// that is not in its paragraph, an empty list of answers in version 1.1.
 Dataset read_dataset(const std::filesystem::path& path, Version version);
 
-// {question id: answer}; "" says that there is none. UserError: no JSON object of texts.
+// Reads {question id: answer}; "" means no answer. UserError: no JSON object of texts.
 std::map<std::string, std::string> read_predictions(const std::filesystem::path& path);
 
-// The same format, whole or not at all. EnvironmentError where it cannot be written.
+// Writes that format, whole or not at all. EnvironmentError: it cannot be written.
 void write_predictions(const std::filesystem::path& path, const std::map<std::string, std::string>& predictions);
 
 }  // namespace teratron::squad

@@ -9,10 +9,10 @@
 #include "base/error.h"
 #include "base/host/threads.h"
 #include "base/utf8.h"
-#include "tasks/outputs.h"
 #include "tasks/pair_encoding.h"
 #include "tasks/squad/answers.h"
 #include "tasks/squad/score.h"
+#include "tasks/task_entry.h"
 
 namespace teratron::squad {
 namespace {
@@ -75,7 +75,7 @@ class SampleSet : public TaskSet {
     }
     cut_windows(questions, frame, reading);
     find_labels();
-    for (Question& question : data_.questions) question.text = {};  // what comes later needs answers and ids alone
+    for (Question& question : data_.questions) question.text = {};  // only answers and ids are needed later
     seq_length_ = reading.seq_length;
     max_query_length_ = reading.max_query_length;
   }
@@ -149,7 +149,7 @@ class SampleSet : public TaskSet {
     write_sequences(pairs, frame, examples_);
   }
 
-  // Of the first answer, as BERT learns it.
+  // Labels for the first answer, as BERT learns it.
   std::optional<AnswerTokens> tokens_of_answer(const Question& question) {
     const std::string& context = data_.paragraphs[question.paragraph];
     const Answer& answer = question.answers.front();
@@ -175,8 +175,9 @@ class SampleSet : public TaskSet {
         if (!question.is_labelled) {
           labels = {-1, -1};
         } else if (tokens && tokens->first >= window.first && tokens->last < window.first + window.count) {
-          const std::int64_t place = examples_.second(static_cast<std::int64_t>(at)) - window.first;
-          labels = {static_cast<std::int32_t>(tokens->first + place), static_cast<std::int32_t>(tokens->last + place)};
+          const std::int64_t offset = examples_.second(static_cast<std::int64_t>(at)) - window.first;
+          labels = {static_cast<std::int32_t>(tokens->first + offset),
+                    static_cast<std::int32_t>(tokens->last + offset)};
           is_in_one = true;
         }
         examples_.labels.insert(examples_.labels.end(), labels.begin(), labels.end());
@@ -191,7 +192,7 @@ class SampleSet : public TaskSet {
     for (std::size_t at = first_windows_[question]; at < first_windows_[question + 1]; ++at) {
       const std::span<const float> both = outputs[at];
       logits.push_back({.window = windows_[at],
-                        .place = examples_.second(static_cast<std::int64_t>(at)),
+                        .begin_index = examples_.second(static_cast<std::int64_t>(at)),
                         .begins = both.first(both.size() / 2),
                         .ends = both.last(both.size() / 2)});
     }
@@ -214,9 +215,9 @@ class SampleSet : public TaskSet {
   Dataset data_;  // without the questions' texts
   Version version_;
   AnswerRules rules_;
-  std::vector<std::vector<TokenSpan>> tokens_;  // of the paragraphs
-  std::vector<Window> windows_;                 // an example each
-  std::vector<std::size_t> first_windows_;      // [questions + 1]: of each question, and the end of the last one's
+  std::vector<std::vector<TokenSpan>> tokens_;  // by paragraph
+  std::vector<Window> windows_;                 // one per example
+  std::vector<std::size_t> first_windows_;      // [questions + 1]: offset of each question's windows, and the end
   TaskExamples examples_;
   std::int64_t seq_length_ = 0, max_query_length_ = 0;
   std::int64_t unlabelled_ = 0, cut_questions_ = 0, without_answer_ = 0, moved_ = 0, in_no_window_ = 0;

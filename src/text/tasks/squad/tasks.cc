@@ -53,7 +53,7 @@ constexpr TaskScoring answer_scoring(squad::Version version) {
           .score = is_first ? score_answers<squad::Version::kSquad1> : score_answers<squad::Version::kSquad2>};
 }
 
-// An entry of either version: `batch` is Table 6's.
+// The entry of a version; `batch` is Table 6's.
 template <squad::Version kVersion>
 consteval TaskEntry entry(std::string_view name, std::string_view ability, std::array<std::int64_t, 3> batch) {
   return complete({

@@ -1,15 +1,80 @@
-// Text to tokens on one thread: splits, looks words up in the cache, merges the new ones.
+// Byte-level BPE encoding on one thread: the table of merges, the merging of a word, and a cache of words.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string_view>
 #include <vector>
 
-#include "tokenizer/bpe/merge_table.h"
+#include "tokenizer/bpe/bpe_model.h"
 #include "tokenizer/bpe/word_cache.h"
-#include "tokenizer/bpe/word_merger.h"
 
 namespace teratron {
+
+// A merge in 64 bits, ordered by rank: rank in the upper half, the merged token in the lower.
+using RankedMerge = std::uint64_t;
+constexpr RankedMerge kNoMerge = ~RankedMerge{0};
+
+class MergeTable {
+ public:
+  explicit MergeTable(const BpeModel& model);  // the model is validated
+
+  RankedMerge find(std::int32_t left, std::int32_t right) const {
+    const std::uint64_t key = key_of(left, right);
+    for (std::size_t at = first_slot(key);; at = (at + 1) & mask_) {
+      const Slot& slot = slots_[at];
+      if (slot.key == key) return slot.merge;
+      if (slot.key == kEmpty) return kNoMerge;
+    }
+  }
+
+  static std::int32_t merged_token(RankedMerge merge) { return static_cast<std::int32_t>(merge & 0xFFFFFFFF); }
+  std::int32_t byte_token(char byte) const { return byte_tokens_[static_cast<unsigned char>(byte)]; }
+
+ private:
+  struct Slot {
+    std::uint64_t key;
+    RankedMerge merge;
+  };
+  static constexpr std::uint64_t kEmpty = ~std::uint64_t{0};  // no pair has this key: ids are not negative
+
+  static std::uint64_t key_of(std::int32_t left, std::int32_t right) {
+    return std::uint64_t{static_cast<std::uint32_t>(left)} << 32 | static_cast<std::uint32_t>(right);
+  }
+  // Fibonacci hashing: the upper bits of the product depend on every bit of the key.
+  std::size_t first_slot(std::uint64_t key) const { return (key * 0x9E3779B97F4A7C15) >> shift_; }
+
+  std::vector<Slot> slots_;  // a power of two, at most half full; linear probing
+  std::size_t mask_ = 0;
+  int shift_ = 0;
+  std::array<std::int32_t, 256> byte_tokens_{};
+};
+
+// Merges the bytes of words. Holds scratch memory, so that no word allocates: one object per thread. The table must
+// outlive it.
+class WordMerger {
+ public:
+  explicit WordMerger(const MergeTable& table) : table_(&table) {}
+
+  // Appends the tokens of `word`. UserError: a word of 2 GiB or more.
+  void append(std::string_view word, std::vector<std::int32_t>& out);
+
+ private:
+  void append_short(std::string_view word, std::vector<std::int32_t>& out) const;
+  void append_long(std::string_view word, std::vector<std::int32_t>& out);
+
+  // A token of a long word, in a linked list; removed tokens keep their index without a merge.
+  struct Node {
+    std::int32_t token;
+    std::uint32_t previous, next;
+    RankedMerge merge;  // with the next token
+  };
+  void rank(std::uint32_t at);
+
+  const MergeTable* table_;
+  std::vector<Node> nodes_;
+  std::vector<std::uint64_t> queue_;  // a heap of rank and index, the lowest first
+};
 
 // Holds the cache and scratch memory (some 4 MiB; more after words of megabytes). The table must outlive it.
 class BpeEncoder {

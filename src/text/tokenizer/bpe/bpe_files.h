@@ -1,5 +1,5 @@
-// The files a byte-level BPE tokenizer is kept in: GPT-2's vocabulary and merges. Hugging Face's tokenizer.json is read
-// by tokenizer_json.h.
+// The files of a byte-level BPE tokenizer: GPT-2's vocabulary and merges. tokenizer_json.h reads Hugging Face's
+// tokenizer.json.
 #pragma once
 
 #include <cstdint>
@@ -14,37 +14,36 @@ namespace teratron {
 
 class TokenizerConfig;
 
-// A tokenizer as its files spell it, before anything is checked.
+// The content of the files, not yet checked.
 struct BpeSource {
   struct Merge {
     std::string left, right;  // in the byte alphabet
-    std::size_t number;       // where it stands in the file
+    std::size_t number;       // position in the file
   };
   std::vector<ListedToken> vocabulary;  // in the byte alphabet
-  std::vector<ListedToken> added;       // as they stand in a text
+  std::vector<ListedToken> added;       // as written in a text
   std::vector<Merge> merges;
   std::string vocabulary_file, merges_file;
-  std::string merge_unit;  // what a merge's number counts: "line" or "merge"
+  std::string merge_unit;  // the unit of a merge's number: "line" or "merge"
   bool add_prefix_space = false;
   std::string end_of_text = std::string(kEndOfText);
 };
 
-// UserError unless the ids are 0, 1, ... without gaps, every merge names tokens of the vocabulary and makes one, and
-// validate() accepts the outcome; an added token that is a byte or made by merges is refused too. Tokens that no merge
-// makes are special if they were added or are written like one,
-// "<...>" or "[...]".
+// Makes a model. UserError unless the ids are 0, 1, ... without gaps, every merge names tokens of the vocabulary and
+// makes one, and validate() accepts the result; an added token that is a byte or made by merges is refused, too. Tokens
+// that no merge makes are special if they were added or are written like one, "<...>" or "[...]".
 BpeModel build_bpe_model(const BpeSource& source);
 
-// What stands beside the files: added tokens, the prefix space, the end of text. `is_pair`: beside vocab.json and
-// merges.txt, and not tokenizer.json, which says itself what is added to a text. UserError: it describes another kind.
+// Applies the settings beside the files: added tokens, the prefix space, the end of text. `is_pair`: beside vocab.json
+// and merges.txt, not tokenizer.json, which has its own settings for added text. UserError: they describe another kind.
 void take_config(const TokenizerConfig& config, BpeSource& source, bool is_pair);
-// The tokens that `added` lists, as transformers finds them. UserError, naming `file`: one is found within words.
+// The tokens in `added`, as transformers finds them. UserError, naming `file`: one is found inside words.
 void take_added_tokens(std::vector<AddedToken> added, std::string_view file, BpeSource& source);
 
-// GPT-2's pair of files, with what stands beside them. UserError: missing or not what they should be.
+// Reads GPT-2's pair of files with the settings beside them. UserError: missing or invalid.
 BpeModel read_vocabulary_and_merges(const std::filesystem::path& vocabulary, const std::filesystem::path& merges);
 
-// vocab.json, merges.txt, tokenizer.json and tokenizer_config.json in a folder that exists.
+// Writes vocab.json, merges.txt, tokenizer.json and tokenizer_config.json to an existing folder.
 void write_bpe_model(const BpeModel& model, const std::filesystem::path& folder);
 
 }  // namespace teratron

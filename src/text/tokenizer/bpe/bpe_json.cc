@@ -67,7 +67,7 @@ class BpeJson {
     if (!root_["post_processor"].get(post_processor) && !post_processor.is_null()) check_adds_nothing(post_processor);
   }
 
-  // ByteLevel moves offsets alone. transformers 5 writes a template that is the sequence itself.
+  // ByteLevel changes offsets only. transformers 5 writes a template that is the sequence itself.
   void check_adds_nothing(dom::element processor) const {
     const std::string_view type = text_or(processor["type"], "of unknown type");
     if (type == "ByteLevel") return;

@@ -28,7 +28,7 @@ void validate_ids(const BpeModel& model, std::string_view source) {
   }
 }
 
-// What each token must come from: a byte, a merge, or the list of special ones.
+// The origin that each token needs: a byte, a merge, or the list of special ones.
 void validate_origins(const BpeModel& model, std::string_view source) {
   if (model.tokens.empty()) throw_user_error("{} has no tokens at all; copy or make the tokenizer again", source);
   std::vector<bool> known(model.tokens.size());
@@ -67,7 +67,7 @@ std::string hash_of(const BpeModel& model) {
     checksum.update({static_cast<const std::byte*>(bytes), size});
   };
   const auto add_count = [&](std::uint64_t count) { add(&count, sizeof count); };
-  // What follows stands in every corpus' sidecar: another order of it would make all of them strangers.
+  // Every corpus' sidecar holds this hash: another order would change all of them.
   constexpr std::string_view kPipeline = "byte-level BPE, GPT-2's splitter, Unicode 16.0";
   add(kPipeline.data(), kPipeline.size());
   add_count(model.tokens.size());

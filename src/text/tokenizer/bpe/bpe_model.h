@@ -1,4 +1,4 @@
-// What a byte-level BPE tokenizer is made of: the bytes of each token, and the merges in order of rank.
+// The model of a byte-level BPE tokenizer: the bytes of each token, and the merges in order of rank.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace teratron {
 
-// Two neighbouring tokens that become one.
+// Two adjacent tokens that become one.
 struct BpeMerge {
   std::int32_t left = 0, right = 0, merged = 0;
   bool operator==(const BpeMerge&) const = default;
@@ -18,9 +18,9 @@ inline constexpr std::string_view kEndOfText = "<|endoftext|>";
 
 struct BpeModel {
   std::vector<std::string> tokens;    // token id -> its bytes
-  std::vector<BpeMerge> merges;       // the lower the index, the earlier it is applied
-  std::vector<std::int32_t> special;  // ascending ids of the tokens that no merge makes, such as <|endoftext|>
-  bool add_prefix_space = false;      // a text that does not begin with a space is encoded as if it did
+  std::vector<BpeMerge> merges;       // in order of application
+  std::vector<std::int32_t> special;  // ascending ids of tokens that no merge makes, such as <|endoftext|>
+  bool add_prefix_space = false;      // encode every text as if it began with a space
   std::string end_of_text = std::string(kEndOfText);  // the special token that ends documents; it may be missing
   bool operator==(const BpeModel&) const = default;
 };
@@ -29,7 +29,7 @@ struct BpeModel {
 // their bytes, no pair is listed twice, and every token that is neither a byte nor made by a merge is listed special.
 void validate(const BpeModel& model, std::string_view source);
 
-// As Tokenizer::hash says.
+// A hash for Tokenizer::hash.
 std::string hash_of(const BpeModel& model);
 
 }  // namespace teratron

@@ -1,8 +1,7 @@
-// Byte-level BPE behind Tokenizer.
+// Implements Tokenizer for byte-level BPE.
 #include "base/files/file.h"
 #include "tokenizer/bpe/bpe_encoder.h"
 #include "tokenizer/bpe/bpe_files.h"
-#include "tokenizer/bpe/merge_table.h"
 #include "tokenizer/bpe/splitter.h"
 #include "tokenizer/tokenizer_implementation.h"
 

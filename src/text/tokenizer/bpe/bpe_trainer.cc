@@ -19,11 +19,12 @@ struct CountedWord {
   std::int64_t count;
 };
 
-// The distinct words of the splitter, in the order of their first occurrence: all that training needs of a corpus.
+// Counts the splitter's distinct words, in the order of their first occurrence: training needs nothing else of a
+// corpus.
 std::vector<CountedWord> count_words(std::span<const std::string_view> texts,
                                      const std::function<void(std::size_t bytes)>& progress) {
-  constexpr std::size_t kTold = std::size_t{1} << 20;  // bytes between calls of progress
-  std::size_t counted = 0, told = 0;
+  constexpr std::size_t kReportBytes = std::size_t{1} << 20;  // bytes between calls of progress
+  std::size_t counted = 0, reported = 0;
   std::vector<CountedWord> words;
   std::unordered_map<std::string_view, std::size_t> index_of;
   for (std::string_view text : texts) {
@@ -34,8 +35,8 @@ std::vector<CountedWord> count_words(std::span<const std::string_view> texts,
       if (is_new) words.push_back({word, 0});
       ++words[found->second].count;
       counted += word.size();
-      if (counted - told < kTold) continue;
-      told = counted;
+      if (counted - reported < kReportBytes) continue;
+      reported = counted;
       progress(counted);
     }
   }
@@ -52,12 +53,12 @@ struct KeyHash {
   std::size_t operator()(PairKey key) const { return (key * 0x9E3779B97F4A7C15) >> 20; }
 };
 
-// Words as tokens, and the counts of all pairs of neighbours, kept up to date as pairs are joined.
+// Words as tokens, and the counts of all adjacent pairs, updated as pairs are joined.
 class PairCounts {
  public:
   PairCounts(std::span<const CountedWord> words, const std::array<std::int32_t, 256>& byte_ids);
 
-  // The pair to join next; a count of 0 where there is none.
+  // The pair to join next; its count is 0 if there is none.
   struct Best {
     std::int64_t count = 0;
     std::int32_t left = 0, right = 0;
@@ -74,7 +75,7 @@ class PairCounts {
   };
   struct Pair {
     std::int64_t count = 0;
-    std::vector<std::uint32_t> words;  // where it occurs, or did: grows only, may repeat
+    std::vector<std::uint32_t> words;  // words where it occurs or did; may repeat
   };
   struct Candidate {
     std::int64_t count;
@@ -91,7 +92,7 @@ class PairCounts {
   std::vector<Word> words_;
   std::unordered_map<PairKey, Pair, KeyHash> pairs_;
   std::priority_queue<Candidate> queue_;  // a pair's newest entry or an older one with a higher count
-  std::vector<PairKey> touched_;          // pairs that join() made, to be queued
+  std::vector<PairKey> touched_;          // pairs that join() made, to queue
 };
 
 PairCounts::PairCounts(std::span<const CountedWord> words, const std::array<std::int32_t, 256>& byte_ids) {
@@ -165,9 +166,10 @@ void check_special(std::span<const std::string> special) {
   for (std::size_t i = 0; i < special.size(); ++i) {
     const std::string& text = special[i];
     const bool is_printable = std::ranges::all_of(text, [](char c) { return c > ' ' && c <= '~'; });
-    // A text of several words of the splitter can never be made by merges.
+    // Merges can never make a text of several words of the splitter.
     if (text.empty() || !is_printable || first_word_length(text) == text.size()) {
-      throw_user_error("special token '{}' cannot be told from text; write it like '<|name|>', in ASCII", text);
+      throw_user_error("special token '{}' cannot be distinguished from text; write it like '<|name|>', in ASCII",
+                       text);
     }
     if (std::ranges::find(special.begin(), special.begin() + static_cast<std::ptrdiff_t>(i), text) !=
         special.begin() + static_cast<std::ptrdiff_t>(i)) {

@@ -11,7 +11,7 @@
 namespace teratron {
 namespace {
 
-// How the files spell each token.
+// The spelling of each token in files.
 std::vector<std::string> spell_tokens(const BpeModel& model) {
   std::vector<std::string> spelled;
   for (const std::string& token : model.tokens) spelled.push_back(to_alphabet(token));
@@ -21,7 +21,7 @@ std::vector<std::string> spell_tokens(const BpeModel& model) {
   return spelled;
 }
 
-// Each merge as "left right", with `separator` between them.
+// Each merge as "left right", joined by `separator`.
 std::string list_merges(const BpeModel& model, const std::vector<std::string>& spelled, std::string_view separator,
                         bool in_json) {
   std::string out;
@@ -53,7 +53,8 @@ std::string bpe_json(const BpeModel& model, const std::vector<std::string>& spel
                      vocabulary_json(spelled), list_merges(model, spelled, ", ", true));
 }
 
-// Hugging Face's GPT-2 class adds "<|endoftext|>" to a vocabulary without it, so such a one goes by the general class.
+// Hugging Face's GPT-2 class adds "<|endoftext|>" to a vocabulary without it, so such a vocabulary needs the general
+// class.
 std::string bpe_config_json(const BpeModel& model, const std::vector<std::string>& spelled) {
   std::string_view end_of_text;
   for (const std::int32_t id : model.special) {

@@ -21,7 +21,7 @@ constexpr std::array<std::uint16_t, 256> make_characters() {
 constexpr std::array<std::uint16_t, 256> kCharacters = make_characters();
 constexpr std::size_t kStandIns = 68;
 
-// Character -> byte + 1; 0 where the character stands for none.
+// Character -> byte + 1; 0 if the character stands for no byte.
 constexpr std::array<std::uint16_t, 0x100 + kStandIns> make_bytes() {
   std::array<std::uint16_t, 0x100 + kStandIns> bytes{};
   for (unsigned byte = 0; byte < 256; ++byte) bytes[kCharacters[byte]] = static_cast<std::uint16_t>(byte + 1);

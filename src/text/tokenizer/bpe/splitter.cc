@@ -19,7 +19,7 @@ Char char_at(std::string_view text, std::size_t position) {
   return {class_of(step.code), step.length};
 }
 
-// The pattern's first alternatives; they come before all others and are lower case only.
+// The pattern's first alternatives, in lower case only.
 std::size_t contraction_length(std::string_view text) {
   if (text.size() < 2 || text[0] != '\'') return 0;
   const char first = text[1];
@@ -28,7 +28,7 @@ std::size_t contraction_length(std::string_view text) {
   return two == "re" || two == "ve" || two == "ll" ? 3 : 0;
 }
 
-// A run of white space leaves its last character to the word that follows, unless it has only that one.
+// A run of white space leaves its last character to the next word, unless it has only that one.
 std::size_t space_length(std::string_view text) {
   std::size_t end = 0, last = 0;
   while (end < text.size()) {

@@ -17,13 +17,13 @@ namespace detail {
 
 std::size_t general_word_length(std::string_view text);
 
-// How many of 8 bytes, from the first on, are ASCII letters.
+// Number of ASCII letters at the beginning of 8 bytes.
 inline std::size_t leading_letters(const char* bytes) {
   static_assert(std::endian::native == std::endian::little);
   constexpr std::uint64_t kEach = 0x0101010101010101;
   std::uint64_t word = 0;
   std::memcpy(&word, bytes, sizeof word);
-  // In lower case and without their top bits, so that the sums below stay within their bytes.
+  // Lower case without the top bits, so that the sums below stay within their bytes.
   const std::uint64_t lower = (word | (kEach * 0x20)) & (kEach * 0x7F);
   const std::uint64_t at_least_a = lower + kEach * (0x80 - 'a');
   const std::uint64_t above_z = lower + kEach * (0x7F - 'z');
@@ -48,8 +48,8 @@ inline std::size_t first_word_length(std::string_view text) {
   return detail::general_word_length(text);
 }
 
-// A place at or after `from` where `text` can be cut so that the two parts split into the same words as the whole:
-// where ASCII white space follows another ASCII character. The end of the text where there is none.
+// An offset at or after `from` where `text` can be cut so that the two parts split into the same words as the whole:
+// where ASCII white space follows another ASCII character. The end of the text if there is none.
 std::size_t next_safe_cut(std::string_view text, std::size_t from);
 
 }  // namespace teratron

@@ -1,5 +1,5 @@
-// Words seen before and their tokens. Text repeats itself: in English more than nineteen words of twenty are found
-// here, at the cost of one cache line, and never merged again.
+// A cache of words and their tokens. In English more than nineteen words of twenty are found here, at the cost of one
+// cache line.
 #pragma once
 
 #include <array>
@@ -16,10 +16,10 @@ class WordCache {
   static constexpr std::size_t kLongestWord = 23;  // bytes
   static constexpr std::size_t kMostTokens = 9;
 
-  // A word's bytes, padded with zeros, and its length in the last byte; so no two words have the same key.
+  // A word's bytes, padded with zeros, and its length in the last byte, so no two words have the same key.
   struct Key {
     std::array<std::uint64_t, 3> words;
-    // Not `= default`: that calls memcmp, which reads the words back from memory just after they were written there.
+    // Not `= default`: that calls memcmp, which would read just written words from memory.
     bool operator==(const Key& other) const {
       return ((words[0] ^ other.words[0]) | (words[1] ^ other.words[1]) | (words[2] ^ other.words[2])) == 0;
     }
@@ -37,7 +37,7 @@ class WordCache {
   static Key key_of(std::string_view text, std::size_t length) {
     Key key{};
     if (text.size() >= sizeof key) {
-      // Whole machine words, of which a mask keeps the first `length` bytes: no branch on the length.
+      // Whole machine words, masked to the first `length` bytes: no branch on the length.
       Key mask;
       std::memcpy(&key, text.data(), sizeof key);
       std::memcpy(&mask, kMask.data() + sizeof key - length, sizeof mask);
@@ -49,9 +49,9 @@ class WordCache {
     return key;
   }
 
-  // The place of a key, which may hold another word or none: a caller that finds that replaces it.
+  // The entry of a key, which may hold another word or none; the caller then replaces it.
   Entry& entry(const Key& key) {
-    // Distinct odd multipliers, so that equal words at different places do not cancel.
+    // Distinct odd multipliers, so that equal words at different positions do not cancel.
     const std::uint64_t mixed =
         (key.words[0] * 0x9E3779B97F4A7C15) ^ (key.words[1] * 0xC2B2AE3D27D4EB4F) ^ (key.words[2] * 0x165667B19E3779F9);
     return entries_[((mixed ^ (mixed >> 32)) * 0x9E3779B97F4A7C15) >> (64 - kEntryBits)];

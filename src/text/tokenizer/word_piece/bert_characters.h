@@ -1,8 +1,7 @@
-// What BERT's normalizer asks about one character (Devlin et al. 2018; Hugging Face's BertNormalizer), answered from
-// utf8proc's tables, but for the characters whose answer is another one in Hugging Face tokenizers 0.23: that takes
-// categories from Unicode 8, decompositions and their order from Unicode 9, and lower case from Unicode 17.
-// The answers were tested with utf8proc 2.8 (Unicode 15). By the tables of 2.11 (Unicode 17), which were compared and
-// not run, they are the same.
+// Properties of characters for BERT's normalizer (Devlin et al. 2018; Hugging Face's BertNormalizer), from utf8proc's
+// tables, except for characters that differ in Hugging Face tokenizers 0.23: it takes categories from Unicode 8,
+// decompositions and their order from Unicode 9, and lower case from Unicode 17. The answers were tested with utf8proc
+// 2.8 (Unicode 15). The tables of 2.11 (Unicode 17) were compared, not run, and give the same.
 #pragma once
 
 #include <array>
@@ -17,17 +16,17 @@ enum class Cleaned : std::uint8_t { kKept, kSpace, kDropped };
 // spaces.
 Cleaned clean(char32_t code);
 
-// In the blocks that BERT calls Chinese. Hugging Face's are one block boundary off Google's: U+2B820 to U+2B91F are
-// not.
+// Whether the character is in the blocks that BERT calls Chinese. Hugging Face's differ from Google's by one block
+// boundary: they exclude U+2B820 to U+2B91F.
 bool is_ideograph(char32_t code);
 
-// Whether the character is a word by itself: punctuation of Unicode, and all of ASCII that is not a letter, number,
-// space or control.
+// Whether the character is a word by itself: Unicode's punctuation, and all ASCII characters except letters, numbers,
+// spaces and controls.
 bool is_punctuation(char32_t code);
 
 bool is_nonspacing_mark(char32_t code);
 
-// Few characters that one character becomes.
+// The few characters that one character becomes.
 struct Several {
   std::array<char32_t, 4> codes{};
   std::size_t count = 0;
@@ -35,10 +34,10 @@ struct Several {
   const char32_t* end() const { return codes.data() + count; }
 };
 
-// The canonical decomposition, all the way down; not sorted with what stands around it.
+// The full canonical decomposition, not sorted with its neighbours.
 Several decompose(char32_t code);
 
-// The canonical combining class: marks after a letter are sorted by it.
+// The canonical combining class, by which marks after a letter are sorted.
 int combining_class(char32_t code);
 
 // U+0130 becomes two characters, all others one.

@@ -49,9 +49,9 @@ void BertNormalizer::decompose() {
   }
 }
 
-// Puts a run of marks in order. Hugging Face then hands the places in the text out anew: the marks that begin a
-// character take those of the characters in turn, and each other mark takes that of the part before it. There is one:
-// the parts of a character are in order already, so the first mark of a text begins a character.
+// Sorts a run of marks. Hugging Face then reassigns the bytes of the text: the marks that begin a character take those
+// of the characters in turn, and each other mark takes those of the part before it. There is always one: the parts of a
+// character are sorted already, so the first mark of a text begins a character.
 void BertNormalizer::sort_marks(std::size_t begin, std::size_t end) {
   const auto run = std::span(parts_).subspan(begin, end - begin);
   sources_.clear();

@@ -1,5 +1,5 @@
-// BERT's normalizer (Devlin et al. 2018; Hugging Face's BertNormalizer): text to characters that are cleaned, and for
-// uncased models decomposed, without accents and in lower case. Each knows the bytes of the text that it comes from.
+// BERT's normalizer (Devlin et al. 2018; Hugging Face's BertNormalizer): cleans the characters of a text, and for
+// uncased models decomposes them, removes accents and lower-cases them. Each character keeps its bytes in the text.
 #pragma once
 
 #include <cstdint>
@@ -16,16 +16,16 @@ struct NormalizedCharacter {
   std::uint32_t begin, end;  // bytes of the text
 };
 
-// Holds scratch memory: one for each thread.
+// Holds scratch memory: one object per thread.
 class BertNormalizer {
  public:
-  // The model's `lower_case`, `strip_accents` and `split_chinese` say what is done.
+  // The model's `lower_case`, `strip_accents` and `split_chinese` select the steps.
   explicit BertNormalizer(const WordPieceModel& model)
       : lower_case_(model.lower_case), strip_accents_(model.strip_accents), split_chinese_(model.split_chinese) {}
 
-  // All white space comes out as ' ', and ideographs stand between two. Bytes that are not UTF-8 are dropped, as U+FFFD
-  // is. Valid until the next call. Where a text is cut just before or after ASCII that is no letter or number, or
-  // before any ASCII, its parts have the characters of the whole.
+  // White space becomes ' ', and ideographs get spaces around them. Bytes that are not UTF-8 are dropped, as U+FFFD is.
+  // Valid until the next call. If a text is cut just before or after ASCII that is no letter or number, or before any
+  // ASCII, its parts have the characters of the whole.
   std::span<const NormalizedCharacter> normalize(std::string_view text);
 
  private:

@@ -11,13 +11,13 @@
 namespace teratron {
 namespace {
 
-// What a byte of a text is to the words around it.
+// Kinds of bytes, by their effect on words.
 enum class Byte : std::uint8_t {
   kSpace,
   kPunctuation,  // a word by itself
-  kControl,      // dropped: what stands on both sides may be one word
+  kControl,      // dropped, so the characters on both sides may be one word
   kAlphanumeric,
-  kOther,  // of a character that is not ASCII
+  kOther,  // part of a character that is not ASCII
 };
 
 constexpr std::array<Byte, 256> kByteKinds = [] {
@@ -47,13 +47,13 @@ std::size_t alphanumeric_end(std::string_view text, std::size_t at) {
   return at;
 }
 
-// The first place from `at` on where one word surely ends.
+// The first offset from `at` on where a word surely ends.
 std::size_t sure_end(std::string_view text, std::size_t at) {
   while (at < text.size() && kind_of(text[at]) != Byte::kSpace && kind_of(text[at]) != Byte::kPunctuation) ++at;
   return at;
 }
 
-// Ids alone. They are gathered before they are appended, since a vector would check its room for every word.
+// Collects ids, and appends them in blocks: a vector would check its capacity for every word.
 class IdSink {
  public:
   explicit IdSink(std::vector<std::int32_t>& out) : out_(out) {}
@@ -89,18 +89,18 @@ class IdSink {
   std::size_t count_ = 0;
 };
 
-// Ids with their places in the text.
+// Collects ids with their bytes in the text.
 class SpanSink {
  public:
   SpanSink(const WordPieceModel& model, std::vector<TokenSpan>& out) : model_(model), out_(out) {}
 
-  // A word that stands in the text as it was looked up, but for its case.
+  // Adds a word that was looked up as written in the text, except for case.
   void ascii_word(std::span<const std::int32_t> ids, std::size_t begin, std::size_t length) {
     each_piece(ids, length, [&](std::int32_t id, std::size_t from, std::size_t to) {
       out_.push_back({id, static_cast<std::uint32_t>(begin + from), static_cast<std::uint32_t>(begin + to)});
     });
   }
-  // A word of these characters, whose places count from `begin` on.
+  // Adds a word of these characters, whose bytes count from `begin` on.
   void normalized_word(std::span<const std::int32_t> ids, std::span<const NormalizedCharacter> characters,
                        std::size_t begin) {
     std::size_t length = 0, at = 0, bytes = 0;
@@ -117,7 +117,7 @@ class SpanSink {
   }
 
  private:
-  // Calls back with each id of a word of `length` bytes and where it begins and ends in there.
+  // Calls back with each id of a word of `length` bytes and its begin and end.
   template <class Callback>
   void each_piece(std::span<const std::int32_t> ids, std::size_t length, const Callback& callback) const {
     if (ids.size() == 1) return callback(ids[0], std::size_t{0}, length);  // [UNK] among them

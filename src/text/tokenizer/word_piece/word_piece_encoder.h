@@ -1,6 +1,6 @@
-// Text to WordPiece tokens on one thread, as BERT does it: the normalized text is cut at white space and around
-// punctuation, and each word is cut into tokens from its beginning, always the longest that fits. A word of which a
-// part is no token, or with too many characters, is one token: [UNK].
+// WordPiece encoding on one thread, as in BERT: the normalized text is cut at white space and around punctuation, and
+// each word is cut into tokens from its beginning, always the longest that fits. A word with a part that is no token,
+// or with too many characters, is one token: [UNK].
 //
 // Runs of ASCII letters and numbers need no normalizer, and most of them are found in the cache.
 #pragma once
@@ -18,8 +18,8 @@
 
 namespace teratron {
 
-// A place at or after `from` where `text` can be cut so that its parts have the tokens of the whole: before ASCII white
-// space. The end of the text where there is none.
+// An offset at or after `from` where `text` can be cut so that its parts have the tokens of the whole: before ASCII
+// white space. The end of the text if there is none.
 std::size_t next_cut_between_words(std::string_view text, std::size_t from);
 
 // Holds the cache and scratch memory (some 4 MiB). The table must outlive it.
@@ -29,7 +29,7 @@ class WordPieceEncoder {
 
   // Appends the tokens of `text`.
   void encode(std::string_view text, std::vector<std::int32_t>& out);
-  // The same with the bytes of `text` that each comes from; fewer than 2^32 of them.
+  // Appends the tokens of `text` (shorter than 4 GiB) with their bytes.
   void encode_with_offsets(std::string_view text, std::vector<TokenSpan>& out);
 
  private:
@@ -37,9 +37,9 @@ class WordPieceEncoder {
   void encode_into(std::string_view text, Sink& sink);
   template <class Sink>
   void encode_normalized(std::string_view text, std::size_t begin, std::size_t end, Sink& sink);
-  // The tokens of a word as it is after normalizing. Valid until the next call.
+  // The tokens of a normalized word. Valid until the next call.
   std::span<const std::int32_t> tokens_of(std::string_view word);
-  // Of a run of ASCII letters and numbers as they stand in the text, which may go on behind it.
+  // The tokens of a run of ASCII letters and numbers as written in the text, which may continue after it.
   std::span<const std::int32_t> tokens_of_ascii(std::string_view text, std::size_t length);
   std::span<const std::int32_t> find_tokens(std::string_view word);
 

@@ -1,5 +1,5 @@
-// The files a WordPiece tokenizer is kept in: Google's vocab.txt, with Hugging Face's tokenizer_config.json beside it.
-// tokenizer.json is read by tokenizer_json.h.
+// The files of a WordPiece tokenizer: Google's vocab.txt, with Hugging Face's tokenizer_config.json beside it.
+// tokenizer_json.h reads tokenizer.json.
 #pragma once
 
 #include <array>
@@ -15,11 +15,11 @@ namespace teratron {
 
 class TokenizerConfig;
 
-// What the special tokens are called in a file of settings, with the texts that they have where nothing is said.
+// The names of the special tokens in settings, and their default texts.
 struct WordPieceNames {
   std::string unknown = "[UNK]", pad = "[PAD]", classify = "[CLS]", separate = "[SEP]", mask = "[MASK]";
 
-  // Each with its key in tokenizer_config.json and its place in the model.
+  // The key in tokenizer_config.json, and the member of the model.
   template <class Callback>
   void each(WordPieceModel& model, const Callback& callback) {
     callback("unk_token", unknown, model.unknown);
@@ -30,20 +30,20 @@ struct WordPieceNames {
   }
 };
 
-// Finds the special tokens among model.tokens, adds them to model.special, and validates. UserError that lists all that
-// are missing.
+// Finds the special tokens in model.tokens, adds them to model.special, and validates. UserError lists all missing
+// ones.
 void finish_word_piece_model(WordPieceModel& model, WordPieceNames names, std::string_view file);
 
-// UserError where what stands beside the files describes another tokenizer than BERT's: another class; words that are
-// made otherwise, tokens that `tokens` has not or that would be found within words.
+// UserError if the settings beside the files describe another tokenizer than BERT's: another class, other words, or
+// tokens that `tokens` lacks or that would be found inside words.
 void require_word_piece_class(const TokenizerConfig& config);
 void require_word_piece(const TokenizerConfig& config, std::span<const std::string> tokens);
 
-// A token a line, the first with id 0. UserError: an empty line, a token twice, special tokens that are missing, bytes
+// Reads a token a line, the first with id 0. UserError: an empty line, a token twice, missing special tokens, bytes
 // that are not UTF-8.
 WordPieceModel read_word_piece_vocabulary(const std::filesystem::path& path);
 
-// vocab.txt, tokenizer.json and tokenizer_config.json in a folder that exists.
+// Writes vocab.txt, tokenizer.json and tokenizer_config.json to an existing folder.
 void write_word_piece_model(const WordPieceModel& model, const std::filesystem::path& folder);
 
 }  // namespace teratron

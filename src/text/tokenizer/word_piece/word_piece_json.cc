@@ -83,7 +83,7 @@ class WordPieceJson {
     for (const ListedToken& token : added) model.special.push_back(static_cast<std::int32_t>(token.id));
   }
 
-  // What encode() leaves to its callers must be what they add: [CLS], the text, [SEP].
+  // The text that encode() leaves to its callers must be theirs: [CLS], the text, [SEP].
   void check_post_processor(const WordPieceModel& model) const {
     const std::string_view type = type_of_step(root_, "post_processor");
     if (type.empty() || type == "BertProcessing") return;

@@ -58,7 +58,7 @@ std::string hash_of(const WordPieceModel& model) {
     add(&size, sizeof size);
     add(text.data(), text.size());
   };
-  // Stands in every corpus' sidecar, so its order stays. How decode() cleans up decides no id.
+  // Every corpus' sidecar holds this hash, so the order stays. decode()'s clean-up decides no id.
   add_text("WordPiece, BERT's normalizer and words");
   for (const std::int32_t value :
        {std::int32_t{model.lower_case}, std::int32_t{model.strip_accents}, std::int32_t{model.split_chinese},

@@ -1,5 +1,5 @@
-// What a WordPiece tokenizer (Schuster and Nakajima 2012; Devlin et al. 2018, section 3) is made of: the tokens, and
-// how text is made even before words are looked up.
+// The model of a WordPiece tokenizer (Schuster and Nakajima 2012; Devlin et al. 2018, section 3): the tokens, and the
+// preparation of text.
 #pragma once
 
 #include <cstdint>
@@ -10,11 +10,11 @@
 namespace teratron {
 
 struct WordPieceModel {
-  std::vector<std::string> tokens;  // token id -> its text; one that goes on a word begins with `prefix`
-  bool lower_case = true;           // uncased: every letter in lower case
-  bool strip_accents = true;        // characters are decomposed (NFD), and their marks dropped
+  std::vector<std::string> tokens;  // token id -> its text; one that continues a word begins with `prefix`
+  bool lower_case = true;           // uncased: all letters in lower case
+  bool strip_accents = true;        // decompose characters (NFD) and drop their marks
   bool split_chinese = true;        // each ideograph is a word by itself
-  bool clean_up = true;             // decode() leaves out the space before marks such as "." and "'s"
+  bool clean_up = true;             // decode() omits the space before marks such as "." and "'s"
   std::int32_t unknown = -1, pad = -1, classify = -1, separate = -1, mask = -1;  // [UNK] [PAD] [CLS] [SEP] [MASK]
   std::vector<std::int32_t> special;  // ascending ids of those five and of others that stand for no text
   std::string prefix = "##";
@@ -24,11 +24,11 @@ struct WordPieceModel {
   bool operator==(const WordPieceModel&) const = default;
 };
 
-// UserError, naming `source`, unless all five special tokens are there, in the list of special ones too, and no token
-// is empty, not UTF-8, of two lines or listed twice.
+// UserError, naming `source`, unless all five special tokens exist and are in `special`, and no token is empty, not
+// UTF-8, of two lines or listed twice.
 void validate(const WordPieceModel& model, std::string_view source);
 
-// As Tokenizer::hash says.
+// A hash for Tokenizer::hash.
 std::string hash_of(const WordPieceModel& model);
 
 }  // namespace teratron

@@ -6,7 +6,7 @@
 namespace teratron {
 
 WordPieceTable::WordPieceTable(const WordPieceModel& model) : model_(&model) {
-  // No more edges than bytes of all tokens, twice for those that both begin and go on a word.
+  // At most as many edges as bytes of all tokens, twice for tokens that both begin and continue words.
   std::size_t bytes = 0;
   for (const std::string& token : model.tokens) bytes += 2 * token.size();
   const int bits = std::max(4, static_cast<int>(std::bit_width(2 * bytes)));

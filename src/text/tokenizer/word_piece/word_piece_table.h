@@ -1,5 +1,4 @@
-// The tokens of a WordPiece tokenizer for looking them up: the longest one that a word, or the rest of a word, begins
-// with.
+// Looks up the longest token of a WordPiece tokenizer at the beginning of a word or of its rest.
 #pragma once
 
 #include <array>
@@ -11,7 +10,7 @@
 
 namespace teratron {
 
-// A tree of bytes whose edges lie in one hash table. Made once, read by any number of threads.
+// A tree of bytes whose edges are in one hash table. Safe to read from many threads.
 class WordPieceTable {
  public:
   // The model must outlive the table.
@@ -21,11 +20,11 @@ class WordPieceTable {
     std::int32_t id = -1;
     std::size_t length = 0;  // bytes of the word; 0: no token
   };
-  // The longest token that `rest` begins with: of those that begin a word, or of those that go on one.
+  // The longest token at the beginning of `rest`, of those that begin a word or of those that continue one.
   Match longest(std::string_view rest, bool continues) const;
 
   const WordPieceModel& model() const { return *model_; }
-  // Of an ASCII character that is a word by itself.
+  // The token of an ASCII character that is a word by itself.
   std::int32_t token_of(unsigned char byte) const { return ascii_[byte]; }
 
  private:
@@ -42,7 +41,7 @@ class WordPieceTable {
 
   const WordPieceModel* model_;
   std::vector<std::int32_t> id_of_node_;
-  std::vector<Edge> edges_;  // a power of two of them, at most half full; linear probing
+  std::vector<Edge> edges_;  // a power of two, at most half full; linear probing
   int shift_ = 0;
   std::array<std::int32_t, 128> ascii_{};
 };

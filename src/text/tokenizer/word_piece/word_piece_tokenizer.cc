@@ -1,4 +1,4 @@
-// WordPiece behind Tokenizer.
+// Implements Tokenizer for WordPiece.
 #include <array>
 
 #include "tokenizer/tokenizer_implementation.h"
@@ -15,7 +15,7 @@ void replace_all(std::string& text, std::string_view from, std::string_view to) 
   }
 }
 
-// What Hugging Face's decoder does to each token by itself.
+// The change that Hugging Face's decoder makes to each token.
 void clean_up_spaces(std::string& token) {
   constexpr std::array<std::array<std::string_view, 2>, 11> kReplaced = {{{" .", "."},
                                                                           {" ?", "?"},
@@ -58,7 +58,7 @@ class WordPieceTokenizer final : public Tokenizer::Implementation {
   }
   std::string decode(std::span<const std::int32_t> ids) const override {
     std::string text;
-    if (!ids.empty()) {  // the first stands as the vocabulary has it, even one that goes on a word
+    if (!ids.empty()) {  // the first token is written as in the vocabulary, even one that continues a word
       text = model_.tokens[static_cast<std::size_t>(ids[0])];
       if (model_.clean_up) clean_up_spaces(text);
       for (const std::int32_t id : ids.subspan(1)) text += bytes_of(id);
@@ -76,7 +76,7 @@ class WordPieceTokenizer final : public Tokenizer::Implementation {
   WordPieceModel model_;
   WordPieceTable table_;
   SpecialTokens special_;
-  std::vector<std::string> later_;  // what each token is after another one
+  std::vector<std::string> later_;  // each token as written after another one
   mutable EncoderPool<WordPieceEncoder> encoders_;
 };
 

@@ -1,4 +1,4 @@
-// The files that Hugging Face's BERT tokenizers read.
+// Writes the files that Hugging Face's BERT tokenizers read.
 #include <fmt/format.h>
 
 #include "base/files/file.h"

@@ -12,11 +12,11 @@
 namespace teratron {
 namespace {
 
-// A text on its way, and how much of it its cache holds.
+// Text in progress, and the part of it that its cache holds.
 struct Sequence {
   std::size_t request = 0;
   std::vector<std::int32_t> text;
-  std::int64_t window_begin = 0, cached = 0;  // the context, and what is not yet in the cache, begin there
+  std::int64_t window_begin = 0, cached = 0;  // beginnings of the context, and of tokens that are not cached yet
   std::int64_t made = 0, moves = 0;
   bool is_finished = false;
 
@@ -26,8 +26,8 @@ struct Sequence {
   }
 };
 
-// The sequence at `i` has the i-th cache. Every round brings each by one token: its last token joins the others' in one
-// call, all before it are fed alone. What a sequence is computed with is therefore always the same.
+// Batch of sequences; the one in slot i has cache i. Every round adds a token to each: all last tokens are computed in
+// one call, tokens before them by one call per sequence. So each sequence is computed in the same way in any batch.
 class GenerationBatch {
  public:
   GenerationBatch(LanguageModel& model, std::span<const GenerationRequest> requests, const GenerationSettings& settings,
@@ -52,62 +52,63 @@ class GenerationBatch {
     return settings_.tokens == 0 ? vocabulary() : static_cast<std::size_t>(settings_.tokens);
   }
 
-  void begin_next(std::size_t place) {
+  void begin_next(std::size_t slot) {
     const std::size_t request = order_[next_++];
-    active_[place] = {.request = request, .text = requests_[request].prompt};
+    active_[slot] = {.request = request, .text = requests_[request].prompt};
     if (settings_.prompt_log_probabilities) {
-      feed_scored(place);
+      feed_scored(slot);
     } else {
-      copy_same_prompt(place);
+      copy_same_prompt(slot);
     }
-    if (settings_.max_new_tokens == 0) finish(active_[place], GenerationEnd::kLength);
+    if (settings_.max_new_tokens == 0) finish(active_[slot], GenerationEnd::kLength);
   }
 
-  // Samples of a prompt, or lines that are the same.
-  void copy_same_prompt(std::size_t place) {
-    Sequence& sequence = active_[place];
+  // Copies the cache of an active sequence with the same prompt.
+  void copy_same_prompt(std::size_t slot) {
+    Sequence& sequence = active_[slot];
     const std::int64_t before_last = sequence.size() - 1;
     if (before_last == 0) return;
     for (std::size_t other = 0; other < active_.size(); ++other) {
       const Sequence& source = active_[other];
-      if (other == place || source.moves > 0 || source.cached < before_last ||
+      if (other == slot || source.moves > 0 || source.cached < before_last ||
           requests_[source.request].prompt != sequence.text) {
         continue;
       }
-      model_.copy_cache(static_cast<std::int64_t>(other), static_cast<std::int64_t>(place), before_last);
+      model_.copy_cache(static_cast<std::int64_t>(other), static_cast<std::int64_t>(slot), before_last);
       sequence.cached = before_last;
       return;
     }
   }
 
-  // All but the last token, in pieces; use(begin, count) follows a piece's call, for which it wants `rows` a token.
-  void feed(std::size_t place, std::int64_t rows, const std::function<void(std::int64_t, std::int64_t)>& use) {
-    Sequence& sequence = active_[place];
+  // Feeds all tokens but the last, in pieces. Calls use(begin, count) after each piece, with `rows` rows of logits per
+  // token.
+  void feed(std::size_t slot, std::int64_t rows, const std::function<void(std::int64_t, std::int64_t)>& use) {
+    Sequence& sequence = active_[slot];
     while (sequence.cached < sequence.size() - 1) {
       const std::int64_t begin = sequence.cached,
                          count = std::min(sequence.size() - 1 - begin, model_.options().tokens);
       logits_.resize(std::max(logits_.size(), static_cast<std::size_t>(rows * count) * vocabulary()));
       model_.logits(sequence.tokens(begin, count), begin - sequence.window_begin, rows * count,
                     std::span(logits_).first(static_cast<std::size_t>(rows * count) * vocabulary()),
-                    static_cast<std::int64_t>(place));
+                    static_cast<std::int64_t>(slot));
       sequence.cached += count;
       if (use) use(begin, count);
     }
   }
 
-  void feed_scored(std::size_t place) {
-    const std::vector<std::int32_t>& text = active_[place].text;
+  void feed_scored(std::size_t slot) {
+    const std::vector<std::int32_t>& text = active_[slot].text;
     std::vector<double> scores(text.size() - 1);
-    feed(place, 1, [&](std::int64_t begin, std::int64_t count) {
+    feed(slot, 1, [&](std::int64_t begin, std::int64_t count) {
       parallel_for(count, 1, [&](std::int64_t row, std::int64_t) {
         const auto at = static_cast<std::size_t>(begin + row);
-        scores[at] = log_probability(finite_row(static_cast<std::size_t>(row), active_[place]), text[at + 1]);
+        scores[at] = log_probability(finite_row(static_cast<std::size_t>(row), active_[slot]), text[at + 1]);
       });
     });
-    if (events_.prompt) events_.prompt(active_[place].request, scores);
+    if (events_.prompt) events_.prompt(active_[slot].request, scores);
   }
 
-  // The logits of the tokenizer's tokens after the text of `sequence`.
+  // Logits of the tokenizer's tokens after the text of `sequence`.
   std::span<const float> finite_row(std::size_t row, const Sequence& sequence) const {
     const std::span<const float> logits = std::span(logits_).subspan(row * vocabulary(), tokens());
     if (first_not_finite(logits)) {
@@ -117,16 +118,16 @@ class GenerationBatch {
     return logits;
   }
 
-  // One more token of each.
+  // Adds one token to each sequence.
   void round() {
     std::vector<std::int32_t> last, at;
-    for (std::size_t place = 0; place < active_.size(); ++place) {
-      Sequence& sequence = active_[place];
+    for (std::size_t slot = 0; slot < active_.size(); ++slot) {
+      Sequence& sequence = active_[slot];
       if (sequence.size() - sequence.window_begin > positions()) {
         sequence.cached = sequence.window_begin = sequence.size() - std::max<std::int64_t>(1, positions() / 2);
         ++sequence.moves;
       }
-      feed(place, 0, {});
+      feed(slot, 0, {});
       last.push_back(sequence.text.back());
       at.push_back(static_cast<std::int32_t>(sequence.size() - 1 - sequence.window_begin));
       sequence.cached = sequence.size();
@@ -134,7 +135,7 @@ class GenerationBatch {
     logits_.resize(std::max(logits_.size(), active_.size() * vocabulary()));
     model_.next_logits(last, at, std::span(logits_).first(active_.size() * vocabulary()));
     choose_tokens();
-    for (std::size_t place = 0; place < active_.size(); ++place) hand_out(active_[place], chosen_[place]);
+    for (std::size_t slot = 0; slot < active_.size(); ++slot) emit(active_[slot], chosen_[slot]);
   }
 
   struct Chosen {
@@ -145,23 +146,23 @@ class GenerationBatch {
   void choose_tokens() {
     chosen_.assign(active_.size(), {});
     parallel_for(static_cast<std::int64_t>(active_.size()), 1, [&](std::int64_t begin, std::int64_t) {
-      const auto place = static_cast<std::size_t>(begin);
-      const Sequence& sequence = active_[place];
+      const auto slot = static_cast<std::size_t>(begin);
+      const Sequence& sequence = active_[slot];
       const GenerationRequest& request = requests_[sequence.request];
-      const std::span<const float> logits = finite_row(place, sequence);
+      const std::span<const float> logits = finite_row(slot, sequence);
       std::vector<float> penalized;
       if (settings_.sampling.repetition_penalty != 1) {
         penalized.assign(logits.begin(), logits.end());
         penalize_repetition(penalized, sequence.text, settings_.sampling.repetition_penalty);
       }
-      Chosen& chosen = chosen_[place];
+      Chosen& chosen = chosen_[slot];
       chosen.token = sample_token(penalized.empty() ? logits : std::span<const float>(penalized), settings_.sampling,
                                   {.position = sequence.size(), .prompt = request.number, .sample = request.sample});
       if (settings_.log_probabilities) chosen.log_probability = log_probability(logits, chosen.token);
     });
   }
 
-  void hand_out(Sequence& sequence, const Chosen& chosen) {
+  void emit(Sequence& sequence, const Chosen& chosen) {
     if (settings_.stop && chosen.token == *settings_.stop) return finish(sequence, GenerationEnd::kEndToken);
     sequence.text.push_back(chosen.token);
     ++sequence.made;
@@ -175,20 +176,20 @@ class GenerationBatch {
     if (events_.finished) events_.finished(sequence.request, end, sequence.moves);
   }
 
-  // What has ended makes room for the next request; with none left, the last sequence comes to its place.
+  // Gives the slots of ended sequences to the next requests. With none left, the last sequence moves into the slot.
   void replace_finished() {
-    for (std::size_t place = 0; place < active_.size();) {
-      if (!active_[place].is_finished) {
-        ++place;
+    for (std::size_t slot = 0; slot < active_.size();) {
+      if (!active_[slot].is_finished) {
+        ++slot;
       } else if (next_ < order_.size()) {
-        begin_next(place);
+        begin_next(slot);
       } else {
         const Sequence& last = active_.back();
         if (!last.is_finished && last.cached > last.window_begin) {
-          model_.copy_cache(static_cast<std::int64_t>(active_.size() - 1), static_cast<std::int64_t>(place),
+          model_.copy_cache(static_cast<std::int64_t>(active_.size() - 1), static_cast<std::int64_t>(slot),
                             last.cached - last.window_begin);
         }
-        if (place + 1 < active_.size()) active_[place] = std::move(active_.back());
+        if (slot + 1 < active_.size()) active_[slot] = std::move(active_.back());
         active_.pop_back();
       }
     }

@@ -1,4 +1,4 @@
-// Autoregressive generation with key/value caches: one text, or many at a time.
+// Autoregressive generation with key/value caches, of one text or many at a time.
 #pragma once
 
 #include <cstdint>
@@ -16,68 +16,69 @@ namespace teratron {
 struct GenerationSettings {
   SamplingSettings sampling;
   std::int64_t max_new_tokens = 100;
-  std::optional<std::int32_t> stop;  // end-of-text: ends the generation, is not handed out
-  // Tokens of the tokenizer; 0: as many as the model's vocabulary has. Ids from here on, to which a vocabulary is
-  // padded, have no text: their logits are left out before all else.
+  std::optional<std::int32_t> stop;  // end-of-text: ends the generation and is not emitted
+  // Tokens of the tokenizer; 0: the model's vocabulary. Ids beyond, of a padded vocabulary, have no text: their logits
+  // are cut off first.
   std::int64_t tokens = 0;
-  // Natural logarithms of probabilities, by the softmax of the model's own logits: neither temperature nor penalty.
-  bool log_probabilities = false;         // of new tokens
-  bool prompt_log_probabilities = false;  // of a prompt's tokens
+  // Natural logarithms of probabilities by the softmax of the model's own logits, without temperature or penalty.
+  bool log_probabilities = false;         // new tokens
+  bool prompt_log_probabilities = false;  // a prompt's tokens
 };
 
-// One text to generate.
+// Text to generate.
 struct GenerationRequest {
-  std::vector<std::int32_t> prompt;  // at least one token, at most as many as the model has positions
-  // What its draws depend on, beside the seed. Prompts and samples count from 0; samples are at most 2^24.
+  std::vector<std::int32_t> prompt;  // at least one token, at most the model's positions
+  // Numbers of the prompt and sample, from 0, on which draws depend beside the seed. Samples are at most 2^24.
   std::uint32_t number = 0, sample = 0;
 };
 
 enum class GenerationEnd {
   kLength,    // max_new_tokens were made
   kEndToken,  // GenerationSettings::stop
-  kStopped,   // GenerationEvents::token said so
+  kStopped,   // GenerationEvents::token returned false
 };
 
-// What becomes known while texts are generated. `request` is an index; those of one request come in order.
+// Events while texts are generated. `request` is an index; events of one request come in order.
 struct GenerationEvents {
-  // Of all of a prompt's tokens but the first, which nothing comes before; where settings ask for it.
+  // Log-probabilities of all of a prompt's tokens but the first, if the settings ask for them.
   std::function<void(std::size_t request, std::span<const double> log_probabilities)> prompt;
-  // A new token; NaN where its probability is not asked for. False: the text is to end. Every rank must say the same.
+  // New token; its log-probability is NaN if the settings do not ask for it. Returning false ends the text. Every rank
+  // must return the same.
   std::function<bool(std::size_t request, std::int32_t token, double log_probability)> token;
-  // `moves`: how often the positions ran out, and the later half of the text became the context of what followed.
+  // End of a text. `moves`: how often the positions ran out, and the later half of the text became the context.
   std::function<void(std::size_t request, GenerationEnd end, std::int64_t moves)> finished;
 };
 
-// Generates all texts, as many at a time as the model has caches, the longest prompts first; a text that ends makes
-// room for the next. Each gets the tokens that it gets alone, bit for bit (on a GPU: within the rounding of
-// LinearForward::rows_alone). All ranks call it together. The model's purpose is kGeneration, its `tokens` at least 1:
-// prompts are fed in pieces of that size. Prompts that are the same are computed once where they meet. UserError: a
-// prompt longer than the model's positions; logits that are not finite, with the prompt's number.
+// Generates all texts, as many at a time as the model has caches, the longest prompts first. The next text takes the
+// slot of one that ends. Each text gets the tokens that it gets alone, bit for bit (on a GPU: within the rounding of
+// LinearForward::rows_alone). All ranks call it together. The model's purpose is kGeneration; prompts are fed in pieces
+// of its `tokens`. Equal prompts that are active together are computed once. UserError: a prompt longer than the
+// model's positions; logits that are not finite, with the prompt's number.
 void generate_all(LanguageModel& model, std::span<const GenerationRequest> requests, const GenerationSettings& settings,
                   const GenerationEvents& events);
 
-// The same of one text: calls `emit` with each new token after `prompt`. Returns the number of tokens handed out.
+// Generates one text: calls `emit` with each new token after `prompt`. Returns their number.
 std::int64_t generate(LanguageModel& model, std::span<const std::int32_t> prompt, const GenerationSettings& settings,
                       const std::function<void(std::int32_t)>& emit);
 
-// The tokens a cache needs room for: those of the longest prompt and all that are made but the last, as far as there
-// are positions.
+// Tokens of a cache: the longest prompt and all new tokens but the last, at most the model's positions.
 std::int64_t cache_tokens_for(std::span<const GenerationRequest> requests, const GenerationSettings& settings,
                               const ModelConfig& config);
 
-// A number of caches that suits so many requests: at most 32, which make most of what reading the weights costs, and
-// together at most a GiB, unless one is larger.
+// Number of caches for so many requests: at most 32, which share the cost of reading the weights, and at most a GiB
+// together, unless one is larger.
 std::int64_t choose_caches(std::size_t requests, std::int64_t cache_tokens, const ModelConfig& config,
                            std::int64_t bytes_of_element);
 
-// What becomes of a prompt that is longer than the model's positions.
+// Rule for a prompt that is longer than the model's positions.
 enum class LongPrompt {
   kRefuse,
-  kCutLeft,   // its beginning is lost
-  kCutRight,  // its end is
+  kCutLeft,   // drops its beginning
+  kCutRight,  // drops its end
 };
 
-// Makes the prompt fit; returns how many tokens were lost. UserError, which calls the prompt `name`: it was refused.
+// Shortens the prompt by the rule; returns the number of dropped tokens. UserError, with `name` for the prompt: the
+// rule refuses it.
 std::int64_t fit_prompt(std::vector<std::int32_t>& prompt, std::int64_t positions, LongPrompt rule,
                         std::string_view name);
 

@@ -13,10 +13,10 @@ namespace {
 
 struct Candidate {
   std::int32_t token;
-  double weight;  // in proportion to its probability
+  double weight;  // proportional to its probability
 };
 
-// Ties go by token, so that a cut is always the same.
+// Orders ties by token, so that cuts are reproducible.
 bool is_likelier(const Candidate& a, const Candidate& b) {
   return a.weight != b.weight ? a.weight > b.weight : a.token < b.token;
 }
@@ -32,8 +32,8 @@ void keep_top_k(std::vector<Candidate>& candidates, std::int64_t k) {
   candidates.resize(static_cast<std::size_t>(k));
 }
 
-// The likeliest come off a heap one by one: mostly few are needed, and sorting a whole vocabulary would take longer
-// than a small model.
+// Keeps the nucleus. A heap yields the likeliest tokens one by one; mostly few are needed, and sorting a vocabulary
+// would take longer than a small model.
 void keep_nucleus(std::vector<Candidate>& candidates, double p) {
   if (p >= 1) return;
   const double enough = p * total_of(candidates);
@@ -60,7 +60,7 @@ Faults SamplingSettings::faults() const {
   return faults;
 }
 
-std::int32_t sample_token(std::span<const float> logits, const SamplingSettings& settings, const DrawPlace& place) {
+std::int32_t sample_token(std::span<const float> logits, const SamplingSettings& settings, const DrawIndex& index) {
   check(!logits.empty(), "logits to sample from");
   if (first_not_finite(logits)) {
     throw_user_error("the model's logits are not finite: its weights are damaged or diverged");
@@ -75,24 +75,24 @@ std::int32_t sample_token(std::span<const float> logits, const SamplingSettings&
   }
   keep_top_k(candidates, settings.top_k);
   keep_nucleus(candidates, settings.top_p);
-  // Drawn in the order of tokens: in that of probabilities, the rounding of another layout could exchange two tokens
-  // that are far apart in the vocabulary and equally likely, and with them what is drawn.
+  // Draws in the order of tokens. In the order of probabilities the rounding of another layout could swap two equally
+  // likely tokens and change the draw.
   if (candidates.size() < logits.size()) std::ranges::sort(candidates, {}, &Candidate::token);
   RandomSequence random(
-      {.seed = settings.seed, .purpose = RandomPurpose::kSampling, .stream = place.sample, .step = place.prompt},
-      static_cast<std::uint64_t>(place.position));
+      {.seed = settings.seed, .purpose = RandomPurpose::kSampling, .stream = index.sample, .step = index.prompt},
+      static_cast<std::uint64_t>(index.position));
   double left = random.uniform() * total_of(candidates);
   for (const Candidate& candidate : candidates) {
     left -= candidate.weight;
     if (left < 0) return candidate.token;
   }
-  return std::ranges::min_element(candidates, is_likelier)->token;  // rounding may leave a crumb
+  return std::ranges::min_element(candidates, is_likelier)->token;  // rounding left a rest
 }
 
 void penalize_repetition(std::span<float> logits, std::span<const std::int32_t> text, double penalty) {
   if (penalty == 1) return;
   const auto factor = static_cast<float>(penalty);
-  std::vector<float> penalized;  // of what the logits were before any changed: a token may stand there twice
+  std::vector<float> penalized;  // from the original logits: a token may occur twice
   penalized.reserve(text.size());
   for (const std::int32_t token : text) {
     const float logit = logits[static_cast<std::size_t>(token)];

@@ -1,5 +1,5 @@
-// Choosing the next token from logits: greedy, or drawn after temperature, top-k and top-p (nucleus; Holtzman et al.
-// 2020) have cut the distribution. Before that, tokens of the text may become less likely (CTRL, arXiv 1909.05858).
+// Choice of the next token from logits: greedy, or drawn after temperature, top-k and top-p (nucleus; Holtzman et al.
+// 2020). A repetition penalty may come before (CTRL, arXiv 1909.05858).
 #pragma once
 
 #include <cstdint>
@@ -21,26 +21,26 @@ struct SamplingSettings {
   Faults faults() const;
 };
 
-// Where a draw stands: position of the text, of a sample (at most 2^24 - 1) of a prompt. Draws of other places are
+// Index of a draw: position in the text, prompt, and sample (at most 2^24 - 1). Draws of different indices are
 // independent.
-struct DrawPlace {
+struct DrawIndex {
   std::int64_t position = 0;
   std::uint32_t prompt = 0, sample = 0;
 };
 
-// The token for `place`: a pure function of (logits, settings, place), without the repetition penalty. UserError:
-// logits that are not finite.
-std::int32_t sample_token(std::span<const float> logits, const SamplingSettings& settings, const DrawPlace& place);
+// Samples a token: a pure function of (logits, settings, index), without the repetition penalty. UserError: logits that
+// are not finite.
+std::int32_t sample_token(std::span<const float> logits, const SamplingSettings& settings, const DrawIndex& index);
 inline std::int32_t sample_token(std::span<const float> logits, const SamplingSettings& settings,
                                  std::int64_t position) {
   return sample_token(logits, settings, {.position = position});
 }
 
-// Section 4.1 of the CTRL paper, with Hugging Face's rule for signs: the logit of every token of `text`, once however
-// often it stands there, is divided by `penalty` where it is positive, else multiplied with it.
+// Repetition penalty of the CTRL paper (section 4.1), with Hugging Face's rule for signs: the logit of every token in
+// `text` is divided by `penalty` if it is positive, else multiplied by it; once per token.
 void penalize_repetition(std::span<float> logits, std::span<const std::int32_t> text, double penalty);
 
-// The natural logarithm of the softmax of `logits` at `token`.
+// Natural logarithm of the softmax of `logits` at `token`.
 double log_probability(std::span<const float> logits, std::int32_t token);
 
 }  // namespace teratron

@@ -26,7 +26,7 @@ std::string StopTexts::push(std::string_view bytes) {
 
 std::string StopTexts::finish() { return std::exchange(held_, {}); }
 
-// How many of the last bytes are the beginning of a stop text, the most there are.
+// Largest number of last bytes that begin a stop text.
 std::size_t StopTexts::beginning_of_one() const {
   std::size_t most = 0;
   for (const std::string& text : texts_) {

@@ -1,4 +1,4 @@
-// Texts that end a generation. They are matched in bytes, so that it does not matter how tokens cut the text.
+// Texts that end a generation, matched in bytes, whatever the cuts of tokens.
 #pragma once
 
 #include <string>
@@ -9,14 +9,13 @@ namespace teratron {
 
 class StopTexts {
  public:
-  // None is empty.
+  // `texts`: none is empty.
   explicit StopTexts(std::vector<std::string> texts) : texts_(std::move(texts)) {}
 
-  // Takes what follows, and returns what surely does not belong to a stop text: what may be the beginning of one is
-  // held back until it is known. The stop text that ends first counts; where several end there, the longest. From then
-  // on nothing is returned.
+  // Takes more bytes and returns those that belong to no stop text. The possible beginning of one is held back. The
+  // stop text that ends first counts, the longest if several end there. After it nothing is returned.
   std::string push(std::string_view bytes);
-  // What was held back, at the end of a text that was not stopped.
+  // Bytes held back at the end of a text that was not stopped.
   std::string finish();
   bool stopped() const { return stopped_; }
 

@@ -4,8 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "settings/bert_settings.h"
-#include "settings/document_settings.h"
+#include "settings/sample_settings.h"
 #include "settings/split_settings.h"
 #include "settings/step_settings.h"
 #include "train/config/optimizer_settings.h"

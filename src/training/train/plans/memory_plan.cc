@@ -41,7 +41,7 @@ std::vector<std::int64_t> planned_memory(const TrainConfig& config, const Memory
   const MeshShape mesh = config.layout.mesh();
   std::vector<std::int64_t> bytes;
   for (const int stage : stages) {
-    const RankPlace place = rank_place(mesh, stage * mesh.tensor);
+    const RankCoordinates place = rank_coordinates(mesh, stage * mesh.tensor);
     const std::unique_ptr<Model> model = make_model(config.model.model_for(context.vocab_size), place.tensor);
     const StagePlan plan(*model, options, place, context.compute_dtype);
     bytes.push_back(plan.memory().arena().bytes());

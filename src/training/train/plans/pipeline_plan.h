@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "comm/rank_place.h"
+#include "comm/rank_coordinates.h"
 #include "data/batch_sampler.h"
 #include "executor/options.h"
 #include "pipeline/generators.h"

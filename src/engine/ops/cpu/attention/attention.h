@@ -1,4 +1,4 @@
-// What the parts of attention share: a head's matrices, and which keys a query sees.
+// A head's matrices, and which keys a query sees: shared by the files of attention.
 #pragma once
 
 #include <algorithm>
@@ -28,7 +28,7 @@ HeadMatrix<T> head_of(const TensorRef& view, std::int64_t b, std::int64_t h) {
 // keys. Queries and keys count from the first of the call's.
 //
 // Query i sees keys [first_key(i), keys_seen(i)), and key j is seen by queries [first_query(j), end_query(j)): neither
-// end of what a query sees ever falls with i.
+// bound ever falls with i.
 struct AttentionHead {
   const AttentionForward& args;
   std::int64_t b, h;
@@ -36,7 +36,7 @@ struct AttentionHead {
   std::int64_t context = args.k.dim(1) - args.q.dim(1);  // keys before the first query's own
   std::int64_t queries = text_queries();
   std::int64_t keys = queries > 0 ? context + queries : 0;
-  // Of the head's queries, or null.
+  // First keys of the head's queries, or null.
   const std::int32_t* first_keys = args.first_keys ? args.first_keys.as<std::int32_t>() + b * args.q.dim(1) : nullptr;
   float* log_sum_exp = args.log_sum_exp.as<float>() + (b * args.q.dim(2) + h) * args.q.dim(1);
 
@@ -55,7 +55,7 @@ struct AttentionHead {
     return std::upper_bound(first_keys, first_keys + queries, j) - first_keys;
   }
 
-  // The number, in the whole tensor of probabilities, of (query i, key j): what its dropout mask is drawn for.
+  // Index of (query i, key j) in the whole tensor of probabilities, for which its dropout mask is drawn.
   std::int64_t element(std::int64_t i, std::int64_t j) const {
     const Dropout& dropout = args.dropout;
     const std::int64_t head = (dropout.first_sample + b) * dropout.heads + dropout.first_head + h;
@@ -70,7 +70,7 @@ void clear_rows(const HeadMatrix<T>& rows, std::int64_t begin, std::int64_t end,
   for (std::int64_t i = begin; i < end; ++i) std::fill_n(rows.row(i), size, T{});
 }
 
-// The most that a thread takes for a head of so many queries and keys or fewer.
+// Upper bound of a thread's scratch memory for a head of at most so many queries and keys.
 void include_attention_forward(const WorkShapes::Attention& head, DType dtype, bool bf16_products, ScratchSizes& sizes);
 void include_attention_backward(const WorkShapes::Attention& head, DType dtype, bool bf16_products,
                                 ScratchSizes& sizes);

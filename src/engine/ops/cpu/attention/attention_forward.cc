@@ -41,7 +41,7 @@ constexpr std::int64_t kKeyBlock = block_size(192, P::kColumns);
 
 constexpr std::int64_t round_up(std::int64_t count, std::int64_t unit) { return (count + unit - 1) / unit * unit; }
 
-// What a thread takes for queries that see so many keys, at most.
+// Upper bound of a thread's scratch memory for queries that see so many keys.
 template <class P>
 ScratchSizes forward_scratch(const WorkShapes::Attention& of) {
   const std::int64_t padded_size = round_up(of.head_size, P::kColumns), scores = kQueryBlock<P> * kKeyBlock<P>;
@@ -137,13 +137,13 @@ void softmax_row(const AttentionHead& head, QueryBlock<P>& block, std::int64_t i
   if (head.args.dropout.active()) mask.apply_to(row, head.element(block.begin + i, first_key + aligned), seen);
 }
 
-// Where probabilities are read from, if it is from key `from` of a block on: whole words.
+// Index from which probabilities are read, if those from key `from` of a block on are needed: whole words.
 template <class P>
 constexpr std::int64_t word_begin(std::int64_t from) {
   return from / P::kDepths * P::kDepths;
 }
 
-// All queries of the block; what a query does not see, but another query of its register tile does, becomes zero.
+// All queries of the block. Keys that a query does not see, but another query of its register tile does, become zero.
 template <class P>
 void softmax_block(const AttentionHead& head, QueryBlock<P>& block, std::int64_t first_key, std::int64_t end_key,
                    DropoutMask& mask) {

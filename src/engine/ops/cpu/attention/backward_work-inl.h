@@ -1,5 +1,5 @@
-// What a thread works on in attention's backward pass: a head's operands in panels, tiles of scores, and the sums of
-// gradients, all in the thread's own memory. Compiled once per target, so the include guard toggles.
+// Memory of a thread in attention's backward pass: a head's operands in panels, tiles of scores, and sums of gradients.
+// Compiled once per target, so the include guard toggles.
 #if defined(TERATRON_OPS_CPU_BACKWARD_WORK_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef TERATRON_OPS_CPU_BACKWARD_WORK_INL_H_
 #undef TERATRON_OPS_CPU_BACKWARD_WORK_INL_H_
@@ -91,7 +91,7 @@ Coefficients<P> take_coefficients(Parts& parts) {
   }
 }
 
-// The most that a head of so many queries and keys, or of fewer, takes.
+// Upper bound of the scratch memory of a head of at most so many queries and keys.
 template <class P>
 ScratchSizes backward_scratch(const WorkShapes::Attention& of) {
   const std::int64_t size = of.head_size, padded_size = round_up(size, P::kColumns);

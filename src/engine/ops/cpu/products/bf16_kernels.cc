@@ -1,4 +1,4 @@
-// Written in intrinsics: Highway 1.0.3 knows no target with AVX512-BF16. The functions are compiled for it whatever the
+// Written in intrinsics: Highway 1.0.3 has no target with AVX512-BF16. The functions are compiled for it whatever the
 // rest of the program is compiled for, and called only where the processor has it.
 #include "ops/cpu/products/bf16_kernels.h"
 
@@ -6,7 +6,7 @@
 
 #if defined(__x86_64__)
 
-// A false alarm of GCC's in its own intrinsics, whose unused operand has no value.
+// GCC warns falsely about an unused operand of its own intrinsics.
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #endif
@@ -31,7 +31,7 @@ HWY_PUSH_ATTRIBUTES("avx512f,avx512bw,avx512vl,avx512dq,avx512bf16,avx2,fma")
 namespace teratron {
 namespace {
 
-constexpr std::int64_t kWordLanes = 16, kHalfLanes = 32;
+constexpr std::int64_t kWordLanes = 16, kHalfLanes = 32, kWordBytes = 4;
 
 inline __m512i broadcast(const void* word) {
   std::int32_t value;
@@ -63,7 +63,7 @@ inline Words interleave(__m512i low, __m512i high) {
   return {_mm512_permutex2var_epi16(low, lanes, high), _mm512_permutex2var_epi16(low, next, high)};
 }
 
-// In place: row j of 16 words becomes column j.
+// Transposes 16 rows of 16 words in place.
 HWY_INLINE void transpose(__m512i (&rows)[16]) {
   __m512i pairs[16], fours[16], eights[16];
 #pragma GCC unroll 8
@@ -94,8 +94,8 @@ HWY_INLINE void transpose(__m512i (&rows)[16]) {
   }
 }
 
-// c[rows, 32] (+)= a b. Word (i, q) of a is at a + i * row_step + q * word_step bytes; with `has_tail`, the last word
-// of a row is only half there.
+// c[rows, 32] (+)= a b. Word (i, q) of a is at a + i * row_step + q * word_step bytes; with `has_tail`, a row ends
+// with half a word.
 template <int rows>
 inline void multiply_tile(std::int64_t words, bool has_tail, const char* a, std::int64_t row_step,
                           std::int64_t word_step, const std::uint32_t* panel, float* c, std::int64_t c_stride,
@@ -151,7 +151,7 @@ inline void multiply_rows(std::int64_t row_count, std::int64_t words, bool has_t
   }
 }
 
-// The same for few columns: what lies beside them in c is not touched.
+// Multiplies fewer columns than a panel has, and leaves the rest of c alone.
 void multiply_edge(std::int64_t rows, std::int64_t columns, std::int64_t words, bool has_tail, const char* a,
                    std::int64_t row_step, std::int64_t word_step, const std::uint32_t* panel, float* c,
                    std::int64_t c_stride, bool accumulate) {
@@ -164,14 +164,28 @@ void multiply_edge(std::int64_t rows, std::int64_t columns, std::int64_t words, 
   }
 }
 
-// Lines ahead of their use that are fetched: rows are too short for the hardware to see where they lead.
+// Tile after tile of a, which are tile_step bytes apart.
+inline void multiply_all_rows(std::int64_t rows, std::int64_t columns, std::int64_t words, bool has_tail, const char* a,
+                              std::int64_t tile_step, std::int64_t row_step, std::int64_t word_step,
+                              const std::uint32_t* panel, float* c, std::int64_t c_stride, bool accumulate) {
+  for (std::int64_t i = 0; i < rows; i += kBf16TileRows, a += tile_step, c += kBf16TileRows * c_stride) {
+    const std::int64_t count = std::min(kBf16TileRows, rows - i);
+    if (columns == kBf16PanelColumns) {
+      multiply_rows(count, words, has_tail, a, row_step, word_step, panel, c, c_stride, accumulate);
+    } else {
+      multiply_edge(count, columns, words, has_tail, a, row_step, word_step, panel, c, c_stride, accumulate);
+    }
+  }
+}
+
+// Rows are prefetched so far ahead of their use: they are too short for the hardware to see where they lead.
 constexpr std::int64_t kRowsAhead = 16;
 
 }  // namespace
 
 void pack_bf16_panels(const Bf16* b, std::int64_t b_stride, std::int64_t depth, std::int64_t columns,
                       std::uint32_t* panels) {
-  // A line of b at a time: panels can be a power of two apart, for which a cache has few places.
+  // A line of b at a time: panels can be a power of two apart, for which a cache has few sets.
   for (std::int64_t j = 0; j < columns; j += kBf16PanelColumns) {
     const __mmask32 mask = first_halves(columns - j);
     const Bf16* row = b + j;
@@ -213,7 +227,7 @@ void pack_bf16_panel_transposed(const Bf16* b, std::int64_t b_stride, std::int64
 void pack_bf16_tiles(const Bf16* a, std::int64_t a_stride, std::int64_t rows, std::int64_t depth,
                      std::uint32_t* tiles) {
   const std::int64_t words = bf16_pairs(depth);
-  // A line of a at a time: the tiles that are written can be a power of two apart, for which a cache has few places.
+  // A line of a at a time: the tiles that are written can be a power of two apart, for which a cache has few sets.
   for (std::int64_t i = 0; i < rows; i += kHalfLanes) {
     const __mmask32 mask = first_halves(rows - i);
     const Bf16* row = a + i;
@@ -228,32 +242,6 @@ void pack_bf16_tiles(const Bf16* a, std::int64_t a_stride, std::int64_t rows, st
       _mm512_store_si512(lanes + kWordLanes, pair.second);
       for (std::int64_t t = 0; t < kHalfLanes && i + t < rows; t += kBf16TileRows) {
         std::memcpy(tiles + (i + t) * words + p / 2 * kBf16TileRows, lanes + t, kBf16TileRows * sizeof(std::uint32_t));
-      }
-    }
-  }
-}
-
-void pack_bf16_rows(const Bf16* a, std::int64_t a_stride, std::int64_t rows, std::int64_t depth, std::int64_t words,
-                    std::uint32_t* to, std::int64_t to_stride) {
-  for (std::int64_t i = 0; i < rows; i += kHalfLanes) {
-    const __mmask32 mask = first_halves(rows - i);
-    for (std::int64_t q = 0; q < words; q += kWordLanes) {
-      __m512i pairs[2][kWordLanes];
-      for (std::int64_t n = 0; n < kWordLanes; ++n) {
-        const std::int64_t p = 2 * (q + n);
-        const Bf16* const row = a + p * a_stride + i;
-        const Words pair = interleave(_mm512_maskz_loadu_epi16(p < depth ? mask : 0, row),
-                                      _mm512_maskz_loadu_epi16(p + 1 < depth ? mask : 0, row + a_stride));
-        pairs[0][n] = pair.first;
-        pairs[1][n] = pair.second;
-      }
-      const auto lanes = static_cast<__mmask16>(first_halves(std::min(kWordLanes, words - q)));
-      for (std::int64_t half = 0; half < 2; ++half) {
-        transpose(pairs[half]);
-        const std::int64_t first = i + half * kWordLanes, count = std::min(kWordLanes, rows - first);
-        for (std::int64_t n = 0; n < count; ++n) {
-          _mm512_mask_storeu_epi32(to + (first + n) * to_stride + q, lanes, pairs[half][n]);
-        }
       }
     }
   }
@@ -276,34 +264,16 @@ void round_to_bf16(const float* from, std::int64_t count, Bf16* to, const Bf16* 
 void multiply_bf16_panel(std::int64_t rows, std::int64_t columns, std::int64_t depth, const Bf16* a,
                          std::int64_t a_stride, const std::uint32_t* panel, float* c, std::int64_t c_stride,
                          bool accumulate) {
-  constexpr std::int64_t kWord = 4;
   const auto row_step = a_stride * static_cast<std::int64_t>(sizeof(Bf16));
-  for (std::int64_t i = 0; i < rows; i += kBf16TileRows) {
-    const std::int64_t count = std::min(kBf16TileRows, rows - i);
-    const char* const from = reinterpret_cast<const char*>(a + i * a_stride);
-    float* const to = c + i * c_stride;
-    if (columns == kBf16PanelColumns) {
-      multiply_rows(count, depth / 2, depth % 2 != 0, from, row_step, kWord, panel, to, c_stride, accumulate);
-    } else {
-      multiply_edge(count, columns, depth / 2, depth % 2 != 0, from, row_step, kWord, panel, to, c_stride, accumulate);
-    }
-  }
+  multiply_all_rows(rows, columns, depth / 2, depth % 2 != 0, reinterpret_cast<const char*>(a),
+                    row_step * kBf16TileRows, row_step, kWordBytes, panel, c, c_stride, accumulate);
 }
 
 void multiply_bf16_tiles(std::int64_t rows, std::int64_t columns, std::int64_t depth, const std::uint32_t* tiles,
                          const std::uint32_t* panel, float* c, std::int64_t c_stride, bool accumulate) {
-  constexpr std::int64_t kWord = 4;
-  const std::int64_t words = bf16_pairs(depth);
-  for (std::int64_t i = 0; i < rows; i += kBf16TileRows) {
-    const std::int64_t count = std::min(kBf16TileRows, rows - i);
-    const char* const from = reinterpret_cast<const char*>(tiles + i * words);
-    float* const to = c + i * c_stride;
-    if (columns == kBf16PanelColumns) {
-      multiply_rows(count, words, false, from, kWord, kWord * kBf16TileRows, panel, to, c_stride, accumulate);
-    } else {
-      multiply_edge(count, columns, words, false, from, kWord, kWord * kBf16TileRows, panel, to, c_stride, accumulate);
-    }
-  }
+  const std::int64_t words = bf16_pairs(depth), word_step = kWordBytes * kBf16TileRows;
+  multiply_all_rows(rows, columns, words, false, reinterpret_cast<const char*>(tiles), words * word_step, kWordBytes,
+                    word_step, panel, c, c_stride, accumulate);
 }
 
 }  // namespace teratron
@@ -322,9 +292,6 @@ void pack_bf16_panel_transposed(const Bf16*, std::int64_t, std::int64_t, std::in
   throw InternalError("no bf16 products");
 }
 void pack_bf16_tiles(const Bf16*, std::int64_t, std::int64_t, std::int64_t, std::uint32_t*) {
-  throw InternalError("no bf16 products");
-}
-void pack_bf16_rows(const Bf16*, std::int64_t, std::int64_t, std::int64_t, std::int64_t, std::uint32_t*, std::int64_t) {
   throw InternalError("no bf16 products");
 }
 void round_to_bf16(const float*, std::int64_t, Bf16*, const Bf16*) { throw InternalError("no bf16 products"); }

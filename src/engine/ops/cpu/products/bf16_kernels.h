@@ -1,13 +1,13 @@
-// The inner parts of a bf16 matrix product c (+)= a b with fp32 sums, by the instruction VDPBF16PS of AVX512-BF16 (Zen
-// 4, Cooper Lake, Sapphire Rapids and later). They are what simd/gemm_kernel-inl.h is to fp32, and twice as fast.
+// Kernels of a bf16 matrix product c (+)= a b with fp32 sums, by the instruction VDPBF16PS of AVX512-BF16 (Zen 4,
+// Cooper Lake, Sapphire Rapids and later): twice as fast as those of fp32 (simd/gemm_kernel-inl.h).
 //
 // A word is the pair of values of two neighbouring depths, the earlier one in its low half. Panels of b are words: word
 // (q, j) holds b(2 q, j) and b(2 q + 1, j). Beyond an odd depth there are zeros.
 //
 // VDPBF16PS adds the product of the high halves to the sum and then that of the low halves. Each addition rounds once
 // to nearest even (measured: the bits of two fused multiply-adds). It ignores MXCSR: subnormal inputs, products and
-// sums count as zero. So a result differs from one without that by at most 2^-126 a term, far below the rounding of
-// fp32 sums of any size that training meets (values below 1e-33 were lost to it anyway). Infinities and NaN propagate.
+// sums count as zero. This changes a result by at most 2^-126 a term, far below the rounding of the fp32 sums that
+// training meets. Infinities and NaN propagate.
 #pragma once
 
 #include <cstdint>
@@ -39,11 +39,6 @@ void pack_bf16_panel_transposed(const Bf16* b, std::int64_t b_stride, std::int64
 // tile[q * kBf16TileRows + i], and a tile has bf16_pairs(depth) * kBf16TileRows words.
 void pack_bf16_tiles(const Bf16* a, std::int64_t a_stride, std::int64_t rows, std::int64_t depth, std::uint32_t* tiles);
 
-// The same row by row, for at least bf16_pairs(depth) words each: word (i, q) is at to[i * to_stride + q]. Those beyond
-// the depth are zero. Like the panels, of any values of 16 bits.
-void pack_bf16_rows(const Bf16* a, std::int64_t a_stride, std::int64_t rows, std::int64_t depth, std::int64_t words,
-                    std::uint32_t* to, std::int64_t to_stride);
-
 // A row, plus `bias` unless that is null, rounded to nearest even. Subnormal values become zero.
 void round_to_bf16(const float* from, std::int64_t count, Bf16* to, const Bf16* bias = nullptr);
 
@@ -53,7 +48,7 @@ void multiply_bf16_panel(std::int64_t rows, std::int64_t columns, std::int64_t d
                          std::int64_t a_stride, const std::uint32_t* panel, float* c, std::int64_t c_stride,
                          bool accumulate);
 
-// The same of tiles that pack_bf16_tiles() made.
+// Multiplies rows of a that pack_bf16_tiles() packed.
 void multiply_bf16_tiles(std::int64_t rows, std::int64_t columns, std::int64_t depth, const std::uint32_t* tiles,
                          const std::uint32_t* panel, float* c, std::int64_t c_stride, bool accumulate);
 

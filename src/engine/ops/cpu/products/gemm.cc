@@ -1,7 +1,7 @@
 // The parallel product of gemm.h: b goes into panels that all threads share, then blocks of c are computed from them.
-// Rows of an fp32 a are read in place (measured to cost nothing, whatever their stride), but a transposed a is packed
-// by block, since its columns of a large power-of-two stride would compete for a few cache sets, and a 16-bit a is
-// converted by block.
+// Rows of an fp32 a are read in place (measured to cost nothing, whatever their stride). A transposed a is packed by
+// block, since its columns of a large power-of-two stride would compete for a few cache sets. A 16-bit a is converted
+// by block.
 //
 // Measured on a Zen 4 core that peaks at 91.8 GFLOP/s of FMA: the kernel reaches 88-91 on packed panels.
 #include "ops/cpu/products/gemm.h"
@@ -33,21 +33,21 @@ constexpr std::int64_t kMaxDepth = block_size(384, 2);
 // 4 MB: as fast as 8 (measured), and each rank has its own.
 constexpr std::int64_t kMaxPanelWords = block_size(1 << 20, 64);
 
-// The panels of columns [column_begin, column_end) of the chunk: for each block of depth, panel after panel.
+// The panels of columns [column_begin, column_end) of a packed block: for each block of depth, panel after panel.
 template <class T>
-void pack_columns(const GemmOperand& b, const GemmChunk& chunk, std::int64_t column_begin, std::int64_t column_end) {
+void pack_columns(const GemmOperand& b, const PackedBlock& packed, std::int64_t column_begin, std::int64_t column_end) {
   const T* const data = static_cast<const T*>(b.data);
-  for (const GemmDepths& depths : chunk.depths) {
+  for (const DepthBlock& depths : packed.depths) {
     const std::int64_t p = depths.begin, depth = depths.count;
-    float* const panels = static_cast<float*>(chunk.panels) + chunk.words_before(depths, kPanelColumns);
+    float* const panels = static_cast<float*>(packed.panels) + packed.words_before(depths, kPanelColumns);
     if (!b.transposed) {
       pack_panels(data + p * b.stride + column_begin, b.stride, depth, column_end - column_begin,
-                  panels + (column_begin - chunk.column_begin) * depth);
+                  panels + (column_begin - packed.column_begin) * depth);
       continue;
     }
     for (std::int64_t j = column_begin; j < column_end; j += kPanelColumns) {
       pack_panel_transposed(data + j * b.stride + p, b.stride, depth, std::min(kPanelColumns, column_end - j),
-                            panels + (j - chunk.column_begin) * depth);
+                            panels + (j - packed.column_begin) * depth);
     }
   }
 }
@@ -107,15 +107,16 @@ Rows rows_of(const GemmOperand& a, const GemmBlock& block, std::int64_t p, std::
 }
 
 template <class T>
-GemmSums multiply_block(const Gemm& gemm, const GemmChunk& chunk, const GemmBlock& block) {
+GemmSums multiply_block(const Gemm& gemm, const PackedBlock& packed, const GemmBlock& block) {
   const std::int64_t rows = block.rows();
   const GemmSums sums = sums_of(gemm, block, kPanelColumns);
   const bool needs_tiles = gemm.a.transposed || !std::is_same_v<T, float>;
-  float* const tiles = needs_tiles ? scratch_floats(Scratch::kTileA, (rows + kTileRows) * most_depths(chunk)) : nullptr;
-  for (const GemmDepths& depths : chunk.depths) {
+  float* const tiles =
+      needs_tiles ? scratch_floats(Scratch::kTileA, (rows + kTileRows) * largest_depth(packed)) : nullptr;
+  for (const DepthBlock& depths : packed.depths) {
     const std::int64_t p = depths.begin, depth = depths.count;
     const bool accumulate = gemm.accumulate || !depths.is_first();
-    const float* const panels = static_cast<const float*>(chunk.panels) + chunk.words_before(depths, kPanelColumns);
+    const float* const panels = static_cast<const float*>(packed.panels) + packed.words_before(depths, kPanelColumns);
     Rows a{};
     if (gemm.a.transposed) {
       const T* const from = static_cast<const T*>(gemm.a.data) + p * gemm.a.stride + block.row_begin;
@@ -124,7 +125,7 @@ GemmSums multiply_block(const Gemm& gemm, const GemmChunk& chunk, const GemmBloc
       a = rows_of<T>(gemm.a, block, p, depth, tiles);
     }
     for (std::int64_t j = block.column_begin; j < block.column_end; j += kPanelColumns) {
-      const float* const panel = panels + (j - chunk.column_begin) * depth;
+      const float* const panel = panels + (j - packed.column_begin) * depth;
       const std::int64_t columns = std::min(kPanelColumns, block.column_end - j);
       float* const c = sums.data + j - block.column_begin;
       if (gemm.a.transposed) {
@@ -142,7 +143,7 @@ GemmSums multiply_block(const Gemm& gemm, const GemmChunk& chunk, const GemmBloc
 
 GemmKernels gemm_kernels(DType dtype) {
   return choose_by_storage(dtype, []<class T>(ElementType<T>) {
-    return GemmKernels{kTileRows, kPanelColumns, 1, 1, kMaxDepth, kMaxPanelWords, &pack_columns<T>, &multiply_block<T>};
+    return GemmKernels{kTileRows, kPanelColumns, 1, kMaxDepth, kMaxPanelWords, &pack_columns<T>, &multiply_block<T>};
   });
 }
 
@@ -176,29 +177,20 @@ std::int64_t even_part(std::int64_t count, std::int64_t largest, std::int64_t un
   return divide_up(divide_up(count, parts), unit) * unit;
 }
 
-// What is given, or one run of them all.
-std::vector<GemmRun> runs_or_all(std::span<const GemmRun> runs, std::int64_t all) {
-  if (runs.empty()) return {{0, all}};
-  return {runs.begin(), runs.end()};
+// The given ranges, or one of all.
+std::vector<GemmRange> ranges_or_all(std::span<const GemmRange> ranges, std::int64_t all) {
+  if (ranges.empty()) return {{0, all}};
+  return {ranges.begin(), ranges.end()};
 }
 
-GemmKernels kernels_of(DType dtype, GemmProducts products) {
-  if (dtype != DType::kF32) {
-    if (products == GemmProducts::kVectors) return bf16_gemm_kernels();
-    if (products != GemmProducts::kWidened) return tile_gemm_kernels(dtype, products);
-  }
-  return HWY_DYNAMIC_DISPATCH(gemm_kernels)(dtype);
+GemmKernels kernels_of(DType dtype, bool bf16_products) {
+  return bf16_products ? bf16_gemm_kernels() : HWY_DYNAMIC_DISPATCH(gemm_kernels)(dtype);
 }
 
-// Words of a column of so many depths in one block of them.
-std::int64_t column_words(std::int64_t depths, const GemmKernels& kernels) {
-  return round_up(depths, kernels.depth_step) / kernels.word_depths;
-}
-
-// What cut_chunks() takes for panels at most.
+// Bound of the panels that cut_b() takes.
 std::int64_t most_panel_words(const GemmShape& shape, const GemmKernels& kernels) {
   const std::int64_t panel = kernels.panel_columns, most = kernels.max_panel_words;
-  const std::int64_t columns = divide_up(shape.n, panel) * panel, words = column_words(shape.k, kernels);
+  const std::int64_t columns = divide_up(shape.n, panel) * panel, words = divide_up(shape.k, kernels.word_depths);
   const std::int64_t depth_words = kernels.max_depth / kernels.word_depths;
   // A part of the columns is whole panels, so up to one more than fits.
   const bool may_cut_columns = !shape.has_c || columns * depth_words > most;
@@ -209,30 +201,30 @@ std::int64_t most_panel_words(const GemmShape& shape, const GemmKernels& kernels
 
 }  // namespace
 
-std::int64_t most_depths(const GemmChunk& chunk) {
-  return std::ranges::max(chunk.depths, {}, &GemmDepths::count).count;
+std::int64_t largest_depth(const PackedBlock& packed) {
+  return std::ranges::max(packed.depths, {}, &DepthBlock::count).count;
 }
 
-GemmPlan::GemmPlan(const Gemm& gemm) : gemm_(gemm), kernels_(kernels_of(gemm.dtype, gemm.products)) {
+GemmPlan::GemmPlan(const Gemm& gemm) : gemm_(gemm), kernels_(kernels_of(gemm.dtype, gemm.bf16_products)) {
   std::int64_t words = 0;
-  for (const GemmRun& run : runs_or_all(gemm.depths, gemm.k)) {
-    const std::int64_t step = kernels_.depth_step, largest = even_part(run.count(), kernels_.max_depth, step);
-    for (std::int64_t begin = run.begin; begin < run.end; begin += largest) {
-      const std::int64_t count = std::min(largest, run.end - begin);
-      depths_.push_back({begin, count, divide_up(count, step) * step / kernels_.word_depths, words});
+  for (const GemmRange& range : ranges_or_all(gemm.depths, gemm.k)) {
+    const std::int64_t largest = even_part(range.count(), kernels_.max_depth, kernels_.word_depths);
+    for (std::int64_t begin = range.begin; begin < range.end; begin += largest) {
+      const std::int64_t count = std::min(largest, range.end - begin);
+      depths_.push_back({begin, count, divide_up(count, kernels_.word_depths), words});
       words += depths_.back().words;
     }
   }
-  cut_chunks();
-  cut_blocks();
+  cut_b();
+  cut_c();
 }
 
 std::int64_t GemmPlan::depth_words(std::int64_t begin, std::int64_t end) const {
-  const GemmDepths& last = depths_[static_cast<std::size_t>(end - 1)];
+  const DepthBlock& last = depths_[static_cast<std::size_t>(end - 1)];
   return last.words_before + last.words - depths_[static_cast<std::size_t>(begin)].words_before;
 }
 
-void GemmPlan::cut_chunks() {
+void GemmPlan::cut_b() {
   const std::int64_t panel = kernels_.panel_columns, most = kernels_.max_panel_words;
   const std::int64_t columns = divide_up(gemm_.n, panel) * panel, blocks = std::ssize(depths_);
   const std::int64_t words = depth_words(0, blocks);
@@ -241,54 +233,53 @@ void GemmPlan::cut_chunks() {
   // Cut the columns if their whole depth is small enough that many fit, else the depth.
   if (gemm_.c == nullptr || columns * largest > most || words * kernels_.word_depths <= 4 * kernels_.max_depth) {
     const std::int64_t fewest = gemm_.c == nullptr ? kMinWholeColumns : kMaxBlockColumns;
-    chunk_depths_ = blocks;
-    chunk_columns_ = even_part(gemm_.n, std::max(most / words, fewest), panel);
+    packed_depths_ = blocks;
+    packed_columns_ = even_part(gemm_.n, std::max(most / words, fewest), panel);
   } else {
-    chunk_columns_ = columns;
-    chunk_depths_ = std::clamp(most / columns / largest, std::int64_t{1}, blocks);
+    packed_columns_ = columns;
+    packed_depths_ = std::clamp(most / columns / largest, std::int64_t{1}, blocks);
   }
-  column_chunks_ = divide_up(gemm_.n, chunk_columns_);
-  depth_chunks_ = divide_up(blocks, chunk_depths_);
+  column_parts_ = divide_up(gemm_.n, packed_columns_);
+  depth_parts_ = divide_up(blocks, packed_depths_);
   panels_ = scratch_floats(Scratch::kPanels,
-                           divide_up(chunk_columns_, panel) * panel * std::min(words, chunk_depths_ * largest));
+                           divide_up(packed_columns_, panel) * panel * std::min(words, packed_depths_ * largest));
 }
 
-void GemmPlan::cut_blocks() {
+void GemmPlan::cut_c() {
   const std::int64_t tile = kernels_.tile_rows, panel = kernels_.panel_columns;
-  const std::vector<GemmRun> runs = runs_or_all(gemm_.rows, gemm_.m);
+  const std::vector<GemmRange> ranges = ranges_or_all(gemm_.rows, gemm_.m);
   std::int64_t rows = 0;
-  for (const GemmRun& run : runs) rows += run.count();
+  for (const GemmRange& range : ranges) rows += range.count();
   const std::int64_t wanted = kBlocksPerThread * thread_count();
   std::int64_t block_rows = even_part(rows, kMaxBlockRows, tile);
-  block_columns_ = even_part(std::min(chunk_columns_, gemm_.n), kMaxBlockColumns, panel);
-  const auto block_count = [&] { return divide_up(rows, block_rows) * divide_up(chunk_columns_, block_columns_); };
+  block_columns_ = even_part(std::min(packed_columns_, gemm_.n), kMaxBlockColumns, panel);
+  const auto block_count = [&] { return divide_up(rows, block_rows) * divide_up(packed_columns_, block_columns_); };
   const auto split_columns = [&] {
     while (block_count() < wanted && block_columns_ > 8 * panel) {
-      block_columns_ = even_part(chunk_columns_, block_columns_ / 2, panel);
+      block_columns_ = even_part(packed_columns_, block_columns_ / 2, panel);
     }
   };
   // Blocks side by side would each pack the same rows of a transposed a: cut its rows first.
   if (!gemm_.a.transposed) split_columns();
   while (block_count() < wanted && block_rows > 4 * tile) block_rows = even_part(rows, block_rows / 2, tile);
   split_columns();
-  for (const GemmRun& run : runs) {
-    const std::int64_t part = even_part(run.count(), block_rows, tile);
-    for (std::int64_t begin = run.begin; begin < run.end; begin += part) {
-      row_blocks_.push_back({begin, std::min(run.end, begin + part)});
+  for (const GemmRange& range : ranges) {
+    const std::int64_t part = even_part(range.count(), block_rows, tile);
+    for (std::int64_t begin = range.begin; begin < range.end; begin += part) {
+      row_blocks_.push_back({begin, std::min(range.end, begin + part)});
     }
   }
 }
 
 void include_gemm(const GemmShape& shape, ScratchSizes& sizes) {
-  const GemmKernels kernels = kernels_of(shape.dtype, shape.products);
+  const GemmKernels kernels = kernels_of(shape.dtype, shape.bf16_products);
   sizes.include(Scratch::kPanels, most_panel_words(shape, kernels));
   const std::int64_t rows = round_up(std::min(shape.m, kMaxBlockRows), kernels.tile_rows);
   const bool is_converted = shape.dtype != DType::kF32 && kernels.word_depths == 1;
   if (shape.is_a_transposed || is_converted) {
-    const std::int64_t words = column_words(std::min(shape.k, kernels.max_depth), kernels);
-    sizes.include(Scratch::kTileA, (rows + kernels.tile_rows) * (words + kernels.tail_words));
+    const std::int64_t words = divide_up(std::min(shape.k, kernels.max_depth), kernels.word_depths);
+    sizes.include(Scratch::kTileA, (rows + kernels.tile_rows) * words);
   }
-  sizes.include(Scratch::kTileA, rows * kernels.tail_words);
   if (!shape.has_c) {
     const std::int64_t columns = round_up(std::min(shape.n, kMaxBlockColumns), kernels.panel_columns);
     sizes.include(Scratch::kTileB, rows * (columns + kRowPadding));
@@ -303,37 +294,37 @@ GemmSums sums_of(const Gemm& gemm, const GemmBlock& block, std::int64_t panel_co
   return {scratch_floats(Scratch::kTileB, block.rows() * stride), stride};
 }
 
-GemmChunk GemmPlan::chunk(std::int64_t index) const {
-  const std::int64_t column = index / depth_chunks_ * chunk_columns_, part = index % depth_chunks_;
-  const std::int64_t first = part * chunk_depths_, count = std::min(chunk_depths_, std::ssize(depths_) - first);
+PackedBlock GemmPlan::packed_block(std::int64_t index) const {
+  const std::int64_t column = index / depth_parts_ * packed_columns_, part = index % depth_parts_;
+  const std::int64_t first = part * packed_depths_, count = std::min(packed_depths_, std::ssize(depths_) - first);
   return {.column_begin = column,
-          .column_end = std::min(gemm_.n, column + chunk_columns_),
+          .column_end = std::min(gemm_.n, column + packed_columns_),
           .depths = std::span(depths_).subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count)),
-          .is_last = part + 1 == depth_chunks_,
+          .is_last = part + 1 == depth_parts_,
           .panels = panels_};
 }
 
-std::int64_t GemmPlan::pack_tasks(const GemmChunk& chunk) const {
-  return divide_up(chunk.column_end - chunk.column_begin, kPackColumns);
+std::int64_t GemmPlan::pack_tasks(const PackedBlock& packed) const {
+  return divide_up(packed.column_end - packed.column_begin, kPackColumns);
 }
 
-void GemmPlan::pack(const GemmChunk& chunk, std::int64_t task) const {
-  const std::int64_t begin = chunk.column_begin + task * kPackColumns;
-  kernels_.pack_columns(gemm_.b, chunk, begin, std::min(chunk.column_end, begin + kPackColumns));
+void GemmPlan::pack(const PackedBlock& packed, std::int64_t task) const {
+  const std::int64_t begin = packed.column_begin + task * kPackColumns;
+  kernels_.pack_columns(gemm_.b, packed, begin, std::min(packed.column_end, begin + kPackColumns));
 }
 
-std::int64_t GemmPlan::blocks(const GemmChunk& chunk) const {
-  return std::ssize(row_blocks_) * divide_up(chunk.column_end - chunk.column_begin, block_columns_);
+std::int64_t GemmPlan::blocks(const PackedBlock& packed) const {
+  return std::ssize(row_blocks_) * divide_up(packed.column_end - packed.column_begin, block_columns_);
 }
 
-GemmBlock GemmPlan::block(const GemmChunk& chunk, std::int64_t index) const {
-  const GemmRun& rows = row_blocks_[static_cast<std::size_t>(index % std::ssize(row_blocks_))];
-  const std::int64_t column = chunk.column_begin + index / std::ssize(row_blocks_) * block_columns_;
-  return {rows.begin, rows.end, column, std::min(chunk.column_end, column + block_columns_)};
+GemmBlock GemmPlan::block(const PackedBlock& packed, std::int64_t index) const {
+  const GemmRange& rows = row_blocks_[static_cast<std::size_t>(index % std::ssize(row_blocks_))];
+  const std::int64_t column = packed.column_begin + index / std::ssize(row_blocks_) * block_columns_;
+  return {rows.begin, rows.end, column, std::min(packed.column_end, column + block_columns_)};
 }
 
-GemmSums GemmPlan::multiply(const GemmChunk& chunk, const GemmBlock& block) const {
-  return kernels_.multiply_block(gemm_, chunk, block);
+GemmSums GemmPlan::multiply(const PackedBlock& packed, const GemmBlock& block) const {
+  return kernels_.multiply_block(gemm_, packed, block);
 }
 
 }  // namespace teratron

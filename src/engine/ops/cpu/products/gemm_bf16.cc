@@ -1,5 +1,5 @@
-// The parts of gemm.h's product for bf16 on a processor that multiplies it: panels of b hold pairs of depths, rows of a
-// are read in place, and a transposed a is packed by block, as of fp32 (gemm.cc).
+// GemmKernels of bf16 (bf16_kernels.h): panels of b hold pairs of depths, rows of a are read in place, and a transposed
+// a is packed by block, as in fp32 (gemm.cc).
 #include <algorithm>
 
 #include "ops/cpu/products/bf16_kernels.h"
@@ -18,13 +18,13 @@ std::uint32_t* word_scratch(Scratch use, std::int64_t count) {
   return reinterpret_cast<std::uint32_t*>(scratch_floats(use, count));
 }
 
-void pack_bf16_columns(const GemmOperand& b, const GemmChunk& chunk, std::int64_t begin, std::int64_t end) {
+void pack_bf16_columns(const GemmOperand& b, const PackedBlock& packed, std::int64_t begin, std::int64_t end) {
   const auto* const data = static_cast<const Bf16*>(b.data);
-  for (const GemmDepths& depths : chunk.depths) {
+  for (const DepthBlock& depths : packed.depths) {
     const std::int64_t p = depths.begin, depth = depths.count;
     std::uint32_t* const panels =
-        static_cast<std::uint32_t*>(chunk.panels) + chunk.words_before(depths, kBf16PanelColumns);
-    const auto at = [&](std::int64_t column) { return panels + (column - chunk.column_begin) * bf16_pairs(depth); };
+        static_cast<std::uint32_t*>(packed.panels) + packed.words_before(depths, kBf16PanelColumns);
+    const auto at = [&](std::int64_t column) { return panels + (column - packed.column_begin) * bf16_pairs(depth); };
     if (!b.transposed) {
       pack_bf16_panels(data + p * b.stride + begin, b.stride, depth, end - begin, at(begin));
       continue;
@@ -35,21 +35,21 @@ void pack_bf16_columns(const GemmOperand& b, const GemmChunk& chunk, std::int64_
   }
 }
 
-GemmSums multiply_bf16_block(const Gemm& gemm, const GemmChunk& chunk, const GemmBlock& block) {
+GemmSums multiply_bf16_block(const Gemm& gemm, const PackedBlock& packed, const GemmBlock& block) {
   const std::int64_t rows = block.rows();
   const GemmSums sums = sums_of(gemm, block, kBf16PanelColumns);
   const auto* const a = static_cast<const Bf16*>(gemm.a.data);
   std::uint32_t* const tiles =
-      gemm.a.transposed ? word_scratch(Scratch::kTileA, (rows + kBf16TileRows) * bf16_pairs(most_depths(chunk)))
+      gemm.a.transposed ? word_scratch(Scratch::kTileA, (rows + kBf16TileRows) * bf16_pairs(largest_depth(packed)))
                         : nullptr;
-  for (const GemmDepths& depths : chunk.depths) {
+  for (const DepthBlock& depths : packed.depths) {
     const std::int64_t p = depths.begin, depth = depths.count;
     const bool accumulate = gemm.accumulate || !depths.is_first();
     const std::uint32_t* const panels =
-        static_cast<const std::uint32_t*>(chunk.panels) + chunk.words_before(depths, kBf16PanelColumns);
+        static_cast<const std::uint32_t*>(packed.panels) + packed.words_before(depths, kBf16PanelColumns);
     if (gemm.a.transposed) pack_bf16_tiles(a + p * gemm.a.stride + block.row_begin, gemm.a.stride, rows, depth, tiles);
     for (std::int64_t j = block.column_begin; j < block.column_end; j += kBf16PanelColumns) {
-      const std::uint32_t* const panel = panels + (j - chunk.column_begin) * bf16_pairs(depth);
+      const std::uint32_t* const panel = panels + (j - packed.column_begin) * bf16_pairs(depth);
       const std::int64_t columns = std::min(kBf16PanelColumns, block.column_end - j);
       float* const c = sums.data + j - block.column_begin;
       if (gemm.a.transposed) {
@@ -66,7 +66,7 @@ GemmSums multiply_bf16_block(const Gemm& gemm, const GemmChunk& chunk, const Gem
 }  // namespace
 
 GemmKernels bf16_gemm_kernels() {
-  return {kBf16TileRows,      kBf16PanelColumns,   2, 2, kBf16MaxDepth, kBf16MaxPanelWords,
+  return {kBf16TileRows,      kBf16PanelColumns,   2, kBf16MaxDepth, kBf16MaxPanelWords,
           &pack_bf16_columns, &multiply_bf16_block};
 }
 

@@ -1,5 +1,5 @@
-// Linear layers: a grid of blocks, each computed by one thread together with what is done to it while it is still in
-// cache (bias, activation, bias gradient).
+// Linear layers: a grid of blocks, each computed by one thread and finished while it is in cache (bias, activation,
+// bias gradient).
 #include "ops/cpu/simd/simd_targets.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -19,7 +19,6 @@
 #include "ops/cpu/cpu_backend.h"
 #include "ops/cpu/products/bf16_kernels.h"
 #include "ops/cpu/products/linear.h"
-#include "ops/cpu/products/text_runs.h"
 #include "ops/cpu/scratch.h"
 #include "ops/cpu/simd/gemm_kernel-inl.h"
 #include "ops/cpu/simd/math-inl.h"
@@ -54,7 +53,7 @@ void store_outputs(const LinearForward& args, const GemmBlock& block, const Gemm
   }
 }
 
-// The same where the processor rounds to bf16, which these vectors cannot say: a row at a time. The sums are used up.
+// Finishes a row at a time by the processor's rounding to bf16, which Highway's vectors lack. Overwrites the sums.
 template <class Gelu>
 void round_outputs(const LinearForward& args, const GemmBlock& block, const GemmSums& sums) {
   const Bf16* const bias = args.bias ? args.bias.as<Bf16>() + block.column_begin : nullptr;
@@ -86,7 +85,7 @@ void finish_forward_block(const LinearForward& args, const GemmBlock& block, con
   store_outputs<T, NoActivation>(args, block, sums);
 }
 
-// What finish_transposed() takes.
+// Scratch memory of finish_transposed().
 std::int64_t transposed_floats(std::int64_t rows) { return rows * kPanelColumns; }
 
 // Brings a block of y transposed, some outputs for all rows of x, into order and finishes it: as many outputs at a time
@@ -101,7 +100,7 @@ void finish_transposed(const LinearForward& args, const GemmBlock& block, const 
   }
 }
 
-// Rows of x and of the weights whose products are summed at a time: as many as there are registers for.
+// Rows of x and of the weights that are multiplied at a time: as many as the registers hold.
 constexpr int kDotRows = kFloatLanes >= 16 ? 4 : 2, kDotColumns = 4;
 
 // sums[rows, columns] of x[rows, inputs] weight[columns, inputs]^T. A sum is one chain of additions of vectors,
@@ -132,7 +131,7 @@ HWY_INLINE void dot_tile(std::int64_t inputs, const T* x, const T* weight, float
   }
 }
 
-// The same of any number of rows.
+// Multiplies any number of rows.
 template <int columns, class T, int tile = kDotRows>
 HWY_INLINE void dot_rows(std::int64_t rows, std::int64_t inputs, const T* x, const T* weight, float* sums,
                          std::int64_t sums_stride) {
@@ -180,7 +179,7 @@ void store_gradients(const LinearInputGradient& args, const GemmBlock& block, co
   }
 }
 
-// The same where the processor rounds to bf16, a part of a row at a time. The sums are used up.
+// Finishes a part of a row at a time by the processor's rounding to bf16. Overwrites the sums.
 template <class Gelu>
 void round_gradients(const LinearInputGradient& args, const GemmBlock& block, const GemmSums& sums) {
   constexpr std::int64_t kPart = 256;
@@ -268,41 +267,40 @@ constexpr std::int64_t kFewRows = block_size(4, 2), kFewRowsGrain = block_size(1
 // into order at the end. The bits are the same, since every sum is of the same products in the same order. Measured on
 // Zen 4 with weights that come from memory: up to 1.9 times as fast, at 32 rows.
 constexpr std::int64_t kFewestInputs = block_size(512, 4);  // to bring y into order costs more than fewer save
-// Tiles share the bounds of vectors, since nothing of them was measured.
 constexpr std::int64_t kMostRows = block_size(256, 5), kFewestBf16Rows = block_size(24, 3),
                        kMostBf16Rows = block_size(128, 5);
-bool is_faster_transposed(std::int64_t rows, std::int64_t inputs, GemmProducts products) {
+bool is_faster_transposed(std::int64_t rows, std::int64_t inputs, bool bf16_products) {
   if (inputs < kFewestInputs) return false;
-  if (products != GemmProducts::kWidened) return rows >= kFewestBf16Rows && rows <= kMostBf16Rows;
+  if (bf16_products) return rows >= kFewestBf16Rows && rows <= kMostBf16Rows;
   return rows <= kMostRows;
 }
 
-// Where sums go: fp32 outputs take them, others are rounded once when a block is finished.
+// Memory of the sums: fp32 outputs themselves; others are rounded once when a block is finished.
 float* sums_of(const TensorRef& output) { return output.dtype == DType::kF32 ? output.as<float>() : nullptr; }
 
 }  // namespace
 
-void include_linear(const WorkShapes::Product& product, DType dtype, GemmProducts products, bool has_backward,
+void include_linear(const WorkShapes::Product& product, DType dtype, bool bf16_products, bool has_backward,
                     ScratchSizes& sizes) {
   const auto [rows, inputs, outputs] = product;
   const bool has_c = dtype == DType::kF32;  // else sums are rounded from a block's own
-  GemmShape shape{.m = rows, .n = outputs, .k = inputs, .dtype = dtype, .products = products, .has_c = has_c};
+  GemmShape shape{.m = rows, .n = outputs, .k = inputs, .dtype = dtype, .bf16_products = bf16_products, .has_c = has_c};
   include_gemm(shape, sizes);
   sizes.include(Scratch::kTileB, std::min(rows, kFewRows) * kFewRowsGrain);
-  const bool is_widened = products == GemmProducts::kWidened;
-  if (inputs >= kFewestInputs && (is_widened || rows >= kFewestBf16Rows)) {
-    const std::int64_t few = std::min(rows, is_widened ? kMostRows : kMostBf16Rows);
-    shape = {.m = outputs, .n = few, .k = inputs, .dtype = dtype, .products = products, .has_c = false};
+  if (inputs >= kFewestInputs && (!bf16_products || rows >= kFewestBf16Rows)) {
+    const std::int64_t few = std::min(rows, bf16_products ? kMostBf16Rows : kMostRows);
+    shape = {.m = outputs, .n = few, .k = inputs, .dtype = dtype, .bf16_products = bf16_products, .has_c = false};
     include_gemm(shape, sizes);
     sizes.include(Scratch::kTileA, HWY_DYNAMIC_DISPATCH(transposed_floats)(few));
   }
   if (!has_backward) return;
-  include_gemm({.m = rows, .n = inputs, .k = outputs, .dtype = dtype, .products = products, .has_c = has_c}, sizes);
+  include_gemm({.m = rows, .n = inputs, .k = outputs, .dtype = dtype, .bf16_products = bf16_products, .has_c = has_c},
+               sizes);
   include_gemm({.m = outputs,
                 .n = inputs,
                 .k = rows,
                 .dtype = dtype,
-                .products = products,
+                .bf16_products = bf16_products,
                 .is_a_transposed = true,
                 .has_c = true},
                sizes);
@@ -316,21 +314,21 @@ void CpuBackend::do_linear_forward(const LinearForward& args) {
                  [&](std::int64_t begin, std::int64_t end) { kernels.multiply_row_by_row(args, begin, end); });
     return;
   }
-  const bool is_transposed = is_faster_transposed(rows, inputs, products_);
-  const std::vector<GemmRun> runs = text_runs(is_transposed ? TensorRef() : args.lengths, rows);
-  clear_padding(args.y, runs);
-  clear_padding(args.activated, runs);
-  if (runs.empty()) return;
+  const bool is_transposed = is_faster_transposed(rows, inputs, bf16_products_);
+  const std::vector<GemmRange> ranges = text_ranges(is_transposed ? TensorRef() : args.lengths, rows);
+  clear_padding(args.y, ranges);
+  clear_padding(args.activated, ranges);
+  if (ranges.empty()) return;
   Gemm product{.m = rows,
                .n = outputs,
                .k = inputs,
                .dtype = args.x.dtype,
-               .products = products_,
+               .bf16_products = bf16_products_,
                .a = {args.x.data, inputs},
                .b = {args.weight.data, inputs, /*transposed=*/true},
                .c = sums_of(args.y),
                .c_stride = outputs,
-               .rows = runs};
+               .rows = ranges};
   auto finish = kernels.finish_forward;
   if (is_transposed) {
     product.rows = {};
@@ -345,38 +343,38 @@ void CpuBackend::do_linear_forward(const LinearForward& args) {
 void CpuBackend::do_linear_input_gradient(const LinearInputGradient& args) {
   const std::int64_t rows = args.dx.dim(0), inputs = args.dx.dim(1), outputs = args.dy.dim(1);
   const LinearKernels kernels = HWY_DYNAMIC_DISPATCH(linear_kernels)(args.dy.dtype, bf16_products_);
-  const std::vector<GemmRun> runs = text_runs(args.lengths, rows);
-  clear_padding(args.dx, runs);
-  if (runs.empty()) return;
+  const std::vector<GemmRange> ranges = text_ranges(args.lengths, rows);
+  clear_padding(args.dx, ranges);
+  if (ranges.empty()) return;
   const Gemm product{.m = rows,
                      .n = inputs,
                      .k = outputs,
                      .dtype = args.dy.dtype,
-                     .products = products_,
+                     .bf16_products = bf16_products_,
                      .a = {args.dy.data, outputs},
                      .b = {args.weight.data, inputs},
                      .c = sums_of(args.dx),
                      .c_stride = inputs,
-                     .rows = runs};
+                     .rows = ranges};
   gemm(product, [&](const GemmBlock& block, const GemmSums& sums) { kernels.finish_gradient(args, block, sums); });
 }
 
 void CpuBackend::do_linear_weight_gradient(const LinearWeightGradient& args) {
   const std::int64_t rows = args.x.dim(0), inputs = args.x.dim(1), outputs = args.dy.dim(1);
   const LinearKernels kernels = HWY_DYNAMIC_DISPATCH(linear_kernels)(args.dy.dtype, bf16_products_);
-  std::vector<GemmRun> runs = text_runs(args.lengths, rows);
-  if (runs.empty()) runs = {{0, 1}};  // padding, of which dy is 0
+  std::vector<GemmRange> ranges = text_ranges(args.lengths, rows);
+  if (ranges.empty()) ranges = {{0, 1}};  // padding, of which dy is 0
   const Gemm product{.m = outputs,
                      .n = inputs,
                      .k = rows,
                      .dtype = args.dy.dtype,
-                     .products = products_,
+                     .bf16_products = bf16_products_,
                      .a = {args.dy.data, outputs, /*transposed=*/true},
                      .b = {args.x.data, inputs},
                      .c = args.dweight.as<float>(),
                      .c_stride = inputs,
                      .accumulate = args.accumulate,
-                     .depths = runs};
+                     .depths = ranges};
   gemm(product, [&](const GemmBlock& block, const GemmSums&) {
     if (args.dbias && block.column_begin == 0) kernels.sum_columns(args, block.row_begin, block.row_end);
   });

@@ -1,5 +1,9 @@
-// What linear layers do to a block of sums while it is in cache (linear.cc), for one storage type.
+// Linear layers on the CPU (linear.cc): how they finish a block of sums while it is in cache, and which rows they
+// compute.
 #pragma once
+
+#include <span>
+#include <vector>
 
 #include "ops/backend.h"
 #include "ops/cpu/products/gemm.h"
@@ -7,17 +11,24 @@
 
 namespace teratron {
 
+// Functions for one storage type.
 struct LinearKernels {
   void (*finish_forward)(const LinearForward& args, const GemmBlock& block, const GemmSums& sums);
-  // The same of a block of y transposed: of some outputs for all rows.
+  // Takes a block of y transposed: some outputs for all rows.
   void (*finish_forward_transposed)(const LinearForward& args, const GemmBlock& block, const GemmSums& sums);
   void (*multiply_row_by_row)(const LinearForward& args, std::int64_t begin, std::int64_t end);
   void (*finish_gradient)(const LinearInputGradient& args, const GemmBlock& block, const GemmSums& sums);
   void (*sum_columns)(const LinearWeightGradient& args, std::int64_t begin, std::int64_t end);
 };
 
-// The most that a linear layer of so many rows or fewer takes, forward and, where it has one, backward.
-void include_linear(const WorkShapes::Product& product, DType dtype, GemmProducts products, bool has_backward,
+// Rows with text; neighbouring sequences share a range. Without lengths, all rows.
+std::vector<GemmRange> text_ranges(const TensorRef& lengths, std::int64_t rows);
+
+// Clears the rows of `view` between the ranges; does nothing without a view.
+void clear_padding(const TensorRef& view, std::span<const GemmRange> ranges);
+
+// Includes the scratch memory of a linear layer of at most so many rows, forward and, with has_backward, backward.
+void include_linear(const WorkShapes::Product& product, DType dtype, bool bf16_products, bool has_backward,
                     ScratchSizes& sizes);
 
 }  // namespace teratron

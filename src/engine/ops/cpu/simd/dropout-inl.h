@@ -105,7 +105,8 @@ class DropoutMask {
   std::int32_t largest_dropped_;
   float scale_;
   std::int64_t offset_ = 0;
-  // The run, what precedes it in its first block, and what the last group of blocks and a last vector reach beyond it.
+  // The run, the elements before it in its first block, and those that the last group of blocks and a last vector reach
+  // beyond it.
   HWY_ALIGN std::uint16_t bits_[kRun + 16 + 16 * HWY_LANES(std::uint32_t)];
 };
 

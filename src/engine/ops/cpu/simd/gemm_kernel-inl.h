@@ -1,7 +1,7 @@
-// The inner parts of a single-precision matrix product c (+)= a b: panels of b, and the kernel that multiplies rows of
-// a with one panel, keeping its tile of c in registers (Goto and van de Geijn, ACM TOMS 34(3), 2008). Written by hand
-// because linear layers and attention share packed operands and finish blocks while they are in cache, which a library
-// call does not allow. Compiled once per target, so the include guard toggles.
+// Kernels of an fp32 matrix product c (+)= a b: packing b into panels, and the kernel that multiplies rows of a by one
+// panel with its tile of c in registers (Goto and van de Geijn, ACM TOMS 34(3), 2008). Written by hand because linear
+// layers and attention share packed operands and finish blocks while they are in cache, which a library call does not
+// allow. Compiled once per target, so the include guard toggles.
 #if defined(TERATRON_OPS_CPU_GEMM_KERNEL_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef TERATRON_OPS_CPU_GEMM_KERNEL_INL_H_
 #undef TERATRON_OPS_CPU_GEMM_KERNEL_INL_H_
@@ -68,7 +68,7 @@ HWY_INLINE void multiply_tile(std::int64_t depth, const float* HWY_RESTRICT a, s
   }
 }
 
-// The same for fewer rows than a tile has.
+// Multiplies at most a tile's rows.
 template <bool transposed, int rows = kTileRows>
 HWY_INLINE void multiply_rows(std::int64_t row_count, std::int64_t depth, const float* a, std::int64_t a_stride,
                               const float* panel, float* c, std::int64_t c_stride, bool accumulate) {
@@ -102,8 +102,7 @@ HWY_NOINLINE void multiply_panel(std::int64_t rows, std::int64_t columns, std::i
   }
 }
 
-// How far ahead of their use rows are fetched: the parts that are packed can be too short for the hardware to see where
-// they lead.
+// Rows are prefetched so far ahead of their use: the packed parts can be too short for the hardware to predict.
 constexpr std::int64_t kRowsAhead = 16;
 
 // Panels of b[depth, columns], fp32 whatever b is, rows of unit stride, one after the other; columns beyond the last

@@ -87,7 +87,7 @@ Word* scratch_words(Scratch use, std::int64_t count) {
   return reinterpret_cast<Word*>(scratch_floats(use, count));
 }
 
-// choose(products) by what memory holds and what the processor multiplies.
+// Calls choose(products) by the type in memory and the processor's products.
 template <class Choose>
 auto choose_products(DType dtype, bool bf16_products, const Choose& choose) {
   if (bf16_products) return choose(Bf16Products());

@@ -19,7 +19,7 @@ HWY_BEFORE_NAMESPACE();
 namespace teratron {
 namespace HWY_NAMESPACE {
 
-// How for_each_vector's body touches memory: a whole vector, or the last elements of a row (the other lanes read as
+// Access to memory in for_each_vector's body: a whole vector, or the last elements of a row (the other lanes read as
 // zero and are not written; nothing outside of the row is touched, which masked loads do not promise everywhere).
 // Pointers are to float, Bf16 or F16.
 struct WholeVector {

@@ -1,6 +1,6 @@
-// Which instruction sets the kernels of this folder are compiled for: 256-bit and 512-bit x86, what the compiler's
-// baseline is (emulated on x86-64, NEON on Arm), and nothing between; with sanitizers, which look at what is read and
-// written and not at how fast, 512-bit ones are left out too. Included before anything of Highway's.
+// Instruction sets that the kernels of this folder are compiled for: 256-bit and 512-bit x86, and the compiler's
+// baseline (emulated on x86-64, NEON on Arm). With sanitizers, which check accesses and not speed, 512-bit ones are
+// left out. Included before Highway's headers.
 #pragma once
 
 #ifdef TERATRON_FEWER_TARGETS

@@ -1,7 +1,6 @@
-// Between memory and float vectors: fp32 as it is, bf16 and fp16 converted on the way, to nearest even with NaN kept,
-// the same bits as base/dtype.h (whose NaN payloads of fp16 may differ). Highway 1.0.3's own conversion to bf16
-// truncates, and its fp16 is exact only where the processor converts. Compiled once per target, so the include guard
-// toggles.
+// Loads and stores of float vectors: fp32 as it is, bf16 and fp16 converted, to nearest even with NaN kept, with the
+// bits of base/dtype.h (whose NaN payloads of fp16 may differ). Highway 1.0.3's own conversion to bf16 truncates, and
+// its fp16 is exact only where the processor converts. Compiled once per target, so the include guard toggles.
 #if defined(TERATRON_OPS_CPU_STORAGE_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef TERATRON_OPS_CPU_STORAGE_INL_H_
 #undef TERATRON_OPS_CPU_STORAGE_INL_H_
@@ -27,7 +26,7 @@ using WordTag = hn::ScalableTag<std::uint32_t>;  // of the bits of floats
 using WordVector = hn::Vec<WordTag>;
 using HalfTag = hn::Rebind<std::uint16_t, WordTag>;
 
-// As many elements as `d` has lanes.
+// Loads as many elements as `d` has lanes.
 template <class D>
 HWY_INLINE hn::Vec<D> widen(D d, const float* from) {
   return hn::LoadU(d, from);

@@ -1,7 +1,6 @@
-// Attention: the choice of kernels, and what the backward pass needs of every query first.
+// Attention: the choice of kernels, and the statistics of every query that the backward pass needs first.
 #include "ops/cuda/attention/attention.h"
 
-#include "ops/cuda/attention/attention_any.h"
 #include "ops/cuda/attention/attention_matrices.h"
 #include "ops/cuda/cuda_backend.h"
 #include "ops/storage.h"
@@ -12,7 +11,8 @@ namespace {
 
 constexpr int kThreads = 256, kLanes = 8;  // of a query
 
-// Of queries that are no padding. Eight lanes a query, each 16 bytes at a time where rows are aligned to that.
+// Computes the statistics of queries without padding. Eight lanes take a query, each 16 bytes at a time where rows are
+// aligned to that.
 template <class T>
 __global__ void __launch_bounds__(kThreads)
     compute_statistics(QueryStatistics* statistics, HeadsView<const T> out, HeadsView<const T> dout,

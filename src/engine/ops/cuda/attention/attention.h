@@ -1,8 +1,8 @@
-// What the kernels of attention share: where a head's rows lie, which keys a query sees, the dropout mask, and the
-// choice between two families of kernels: "any" takes every type, head size and alignment; "matrix" is for 16-bit
-// types on tensor cores. The backward pass is two kernels in both: one where a block owns keys and sums over queries,
-// one where it owns queries and sums over keys. So nothing is added atomically and results repeat bit by bit, for seven
-// matrix products instead of five: scores and dout v^T are computed in both.
+// Shared by the kernels of attention: a head's rows, the keys that a query sees, the dropout mask. There are two
+// families of kernels: "any" takes every type, head size and alignment; "matrix" is for 16-bit types on tensor cores.
+// Each has two backward kernels: in one a block owns keys and sums over queries, in the other it owns queries and sums
+// over keys. Nothing is added atomically, so results repeat bit by bit. That takes seven matrix products instead of
+// five, since both compute scores and dout v^T.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -65,9 +65,9 @@ struct AttentionSizes {
     text.keys = context() + text.queries;
     return text;
   }
-  // Those that have gradients: none where there is no query.
+  // Keys that have gradients: none where there is no query.
   __device__ int differentiated_keys() const { return queries > 0 ? keys : 0; }
-  // Where the numbers of a head's queries begin in [B, H, S_q].
+  // Offset of a head's queries in [B, H, S_q].
   __device__ std::int64_t first_row(int b, int h) const { return (std::int64_t{b} * heads + h) * all_queries; }
   __device__ int context() const { return all_keys - all_queries; }  // keys before the first query's own
   // Query i sees keys [0, keys_seen(i)); key j is seen by queries [first_query(j), queries).
@@ -89,10 +89,10 @@ struct HeadTile {
 
   HeadTile() = default;  // in shared memory
   __device__ HeadTile(const AttentionSizes& sizes, int tiles, bool last_first) {
-    const int head = static_cast<int>(blockIdx.x) / tiles, place = static_cast<int>(blockIdx.x) % tiles;
+    const int head = static_cast<int>(blockIdx.x) / tiles, index = static_cast<int>(blockIdx.x) % tiles;
     b = head / sizes.heads;
     h = head % sizes.heads;
-    tile = last_first ? tiles - 1 - place : place;
+    tile = last_first ? tiles - 1 - index : index;
   }
 };
 
@@ -123,12 +123,12 @@ struct AttentionMask {
 
 AttentionMask mask_of(const AttentionForward& args);
 
-// What the backward pass reads of a query: log2 of the sum of exponentials, and D = dout . out.
+// Statistics of a query for the backward pass: log2 of the sum of exponentials, and D = dout . out.
 struct alignas(8) QueryStatistics {
   float log2_sum, product;
 };
 
-// Rows [begin, end) of the tile of `size` rows that starts at `first` are padding, behind the text's.
+// Padding of the tile of `size` rows that starts at `first`: its rows [begin, end), after those of text.
 struct PaddedRows {
   int begin, end;
 
@@ -182,7 +182,7 @@ struct BackwardViews {
   const QueryStatistics* statistics;  // [B, H, S_q]
 };
 
-// What a tile leaves of its padded queries or keys.
+// Clears the results of a tile's padded queries or keys.
 template <class T>
 __device__ void clear_padded_queries(const ForwardViews<T>& views, const AttentionSizes& sizes, const HeadTile& at,
                                      int query, int tile_size) {
@@ -238,5 +238,9 @@ BackwardViews<T> views_of(const AttentionBackward& args, const QueryStatistics* 
           .v = heads_of<const T>(args.forward.v),
           .statistics = statistics};
 }
+
+// Attention of any type, head size and alignment (attention_any.cu).
+void attend_any(cudaStream_t stream, const AttentionForward& args);
+void differentiate_attention_any(cudaStream_t stream, const AttentionBackward& args, const QueryStatistics* statistics);
 
 }  // namespace teratron::cuda

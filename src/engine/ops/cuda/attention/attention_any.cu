@@ -1,7 +1,7 @@
 // Attention of any type, head size and alignment, in fp32 on ordinary cores: tiles of 64 queries and 64 keys, with the
 // running maximum and sum of FlashAttention (Dao et al., arXiv 2205.14135). A block sums up to 128 columns of a head;
 // for longer heads several blocks compute the same scores.
-#include "ops/cuda/attention/attention_any.h"
+#include "ops/cuda/attention/attention.h"
 
 #include "ops/cuda/attention/attention_tiles.h"
 #include "ops/cuda/runtime/device.h"
@@ -11,10 +11,10 @@ namespace teratron::cuda {
 namespace {
 
 // The score of a key that a query does not see, less than any other. Finite, since a query may meet hidden keys before
-// it sees one: what they add to the sums is gone as soon as it does.
+// it sees one; then their terms vanish from the sums.
 constexpr float kHidden = -3e38F;
 
-// What a thread keeps of its four queries on their way through the keys.
+// State of a thread's four queries while it goes through the keys.
 template <int kColumns>
 struct RunningSoftmax {
   float max[kThreadRows], sum[kThreadRows];  // of scores in the domain of exp2; this thread's part of the sum

@@ -1,9 +1,9 @@
 // Attention of a few queries on a key/value cache. There are too few of them for tiles, and all time goes into reading
-// keys and values once. A block takes one query of one head and a part of the cache's rows; its groups of eight lanes
-// take four keys at a time, each with a running softmax of its own, and at the end the groups are put together. Where
-// queries and heads alone are too few blocks for a device, the cache has several parts, whose results go through
-// scratch memory to a second kernel. Which keys a part and a group take depends on shapes alone, and they are put
-// together in order, so results repeat bit by bit. Parts behind the text have nothing to do.
+// keys and values once. A block takes one query of one head and a part of the cache's rows. Its groups of eight lanes
+// take four keys at a time, each with its own running softmax, and are merged at the end. Where queries and heads alone
+// are too few blocks for a device, the cache has several parts, whose results go through scratch memory to a second
+// kernel. Which keys a part and a group take depends on shapes alone, and they are put together in order, so results
+// repeat bit by bit. Parts after the text have nothing to do.
 #include <limits>
 
 #include "ops/cuda/attention/attention.h"
@@ -29,13 +29,13 @@ struct CachedViews {
   float scale_2;  // of scores in the domain of exp2
 };
 
-// Of some keys, for one element of the output: the largest score, and with weights relative to it, their sum and that
-// of weighted values.
+// Softmax over some keys, for one element of the output: the largest score, and with weights relative to it, their sum
+// and that of weighted values.
 struct Softmax {
   float max, sum, out;
 };
 
-// The parts of the cache, and what they leave where there are several.
+// Parts of the cache, and their results if there are several.
 struct CacheParts {
   int count, keys;     // of a part, whole rounds
   float* max_and_sum;  // [queries, parts, 2]
@@ -85,8 +85,8 @@ __device__ inline float over_group(float value) {
   return value;
 }
 
-// Of keys first, first + kGroups, ..; of those from `end` on, -infinity. All lanes of a warp must come here. kCount:
-// elements that a lane takes at once.
+// Scores of keys first, first + kGroups, ..; -infinity from `end` on. All lanes of a warp call it. kCount: elements
+// that a lane takes at once.
 template <int kCount, class T>
 __device__ void compute_scores(float (&scores)[kKeys], const KeyRows<T>& keys, const float* query, int head_size,
                                int first, int end) {
@@ -112,11 +112,11 @@ __device__ void compute_scores(float (&scores)[kKeys], const KeyRows<T>& keys, c
   }
 }
 
-// Of the keys that a group has seen.
+// Softmax over the keys that a group has read.
 struct GroupSoftmax {
   float max = -std::numeric_limits<float>::infinity(), sum = 0, out[kLaneColumns] = {};
 
-  // The scores, of which one is finite, become weights; what is there is brought to the new maximum.
+  // Turns the scores, of which one is finite, into weights, and rescales the sums to the new maximum.
   __device__ void weigh(float (&scores)[kKeys]) {
     float larger = max;
 #pragma unroll
@@ -226,11 +226,11 @@ __global__ void __launch_bounds__(kThreads, 2) attend_cached(CachedViews<T> view
     views.out.head(at.b, at.h)(at.token)[column + thread] = narrowed<T>(all.out / all.sum);
     return;
   }
-  const std::int64_t place = std::int64_t{blockIdx.x} * parts.count + part;
-  parts.out[place * views.head_size + column + thread] = all.out;
+  const std::int64_t slot = std::int64_t{blockIdx.x} * parts.count + part;
+  parts.out[slot * views.head_size + column + thread] = all.out;
   if (column + thread != 0) return;
-  parts.max_and_sum[2 * place] = all.max;
-  parts.max_and_sum[2 * place + 1] = all.sum;
+  parts.max_and_sum[2 * slot] = all.max;
+  parts.max_and_sum[2 * slot + 1] = all.sum;
 }
 
 template <class T>
@@ -240,9 +240,8 @@ __global__ void __launch_bounds__(kColumns) put_parts_together(CachedViews<T> vi
   if (column >= views.head_size) return;
   const std::int64_t first = std::int64_t{blockIdx.x} * parts.count;
   const Softmax all = together((at.seen + parts.keys - 1) / parts.keys, [&](int part) -> Softmax {
-    const std::int64_t place = first + part;
-    return {parts.max_and_sum[2 * place], parts.max_and_sum[2 * place + 1],
-            parts.out[place * views.head_size + column]};
+    const std::int64_t slot = first + part;
+    return {parts.max_and_sum[2 * slot], parts.max_and_sum[2 * slot + 1], parts.out[slot * views.head_size + column]};
   });
   views.out.head(at.b, at.h)(at.token)[column] = narrowed<T>(all.out / all.sum);
 }
@@ -262,7 +261,7 @@ CachedViews<T> cached_views_of(const CachedAttention& args) {
           .scale_2 = static_cast<float>(args.scale) * kLog2E};
 }
 
-// Of a cache with that much room, such that `blocks` blocks a part make a device's worth.
+// Parts of a cache of capacity `room`, such that `blocks` blocks a part fill a device.
 CacheParts parts_of_cache(std::int64_t room, std::int64_t blocks) {
   const std::int64_t wanted = (kWantedBlocks + blocks - 1) / blocks, least = (room + wanted - 1) / wanted;
   const std::int64_t keys = (least + kRound - 1) / kRound * kRound;

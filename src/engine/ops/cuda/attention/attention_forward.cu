@@ -21,13 +21,13 @@ struct ForwardMemory {
   T k[2][kKeys<kHeadSize> * kRowStride<kHeadSize>];
   T v[2][kKeys<kHeadSize> * kRowStride<kHeadSize>];
   WarpMask<kWarpQueries, kKeys<kHeadSize>> masks[kMatrixWarps];
-  // What is read again for each tile, since registers are short: the block's place, the sequence's queries.
+  // Read again for each tile, since registers are short: the block's head and tile, the sequence's queries.
   HeadTile at;
   int queries;
 };
 
-// Of a lane's rows, which are part_row(0) and part_row(2) of each 16: their running maximum of scores, this lane's part
-// of the sum of exponentials, and sums over keys.
+// State of a lane's rows, which are part_row(0) and part_row(2) of each 16: their running maximum of scores, this
+// lane's part of the sum of exponentials, and sums over keys.
 template <int kHeadSize>
 struct RunningSoftmax {
   float max[kRows16][2], sum[kRows16][2];

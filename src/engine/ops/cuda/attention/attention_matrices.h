@@ -1,8 +1,8 @@
-// What the attention kernels for tensor cores share (FlashAttention-2, Dao, arXiv 2307.08691): 16-bit types, heads of
-// up to 64, 96 or 128 columns that are multiples of 8 (zeros fill the rest), rows that start on 16 bytes. A block is
-// four warps. A warp owns rows of scores, which stay in registers: as accumulators of one product they are operands of
-// the next, rounded to T. The other operands lie in shared memory in rows padded by 16 bytes, so that the eight
-// addresses of an 8x8 matrix meet in no bank.
+// Shared by the attention kernels for tensor cores (FlashAttention-2, Dao, arXiv 2307.08691): 16-bit types, heads of up
+// to 64, 96 or 128 columns that are multiples of 8 (zeros fill the rest), rows that start on 16 bytes. A block is four
+// warps. A warp owns rows of scores, which stay in registers: as accumulators of one product they are operands of the
+// next, rounded to T. The other operands lie in shared memory in rows padded by 16 bytes, so that the eight addresses
+// of an 8x8 matrix meet in no bank.
 #pragma once
 
 #include <type_traits>
@@ -34,7 +34,7 @@ struct WarpSums {
 
 __device__ inline int lane_index() { return static_cast<int>(threadIdx.x) % 32; }
 __device__ inline int warp_index() { return static_cast<int>(threadIdx.x) / 32; }
-// Where value e of a part stands within its 16 rows and 8 columns.
+// Position of value e of a part within its 16 rows and 8 columns.
 __device__ inline int part_row(int e) { return lane_index() / 4 + e / 2 * 8; }
 __device__ inline int part_column(int e) { return lane_index() % 4 * 2 + e % 2; }
 

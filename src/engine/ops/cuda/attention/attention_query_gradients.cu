@@ -24,7 +24,7 @@ struct QueryMemory {
 
 using QueryScores = WarpSums<1, kStep / 8>;
 
-// Of a lane's two rows.
+// Statistics of a lane's two rows.
 struct RowStatistics {
   QueryStatistics of_row[2];
 

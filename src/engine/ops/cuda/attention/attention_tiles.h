@@ -1,7 +1,7 @@
-// Products of 64 x 64 tiles by 256 threads in fp32: what the attention kernels for any type and head size are made of.
-// Thread (ty, tx) of 16 x 16 owns rows 4 ty .. 4 ty + 3 and, of scores, columns tx, tx + 16, ..; of sums over keys or
-// queries, columns 4 tx .. 4 tx + 3 and those 64 further. Shared memory is read 16 bytes at a time, and its rows are
-// padded by 16 bytes, so that lanes meet in no bank but where they read the same.
+// Products of 64 x 64 tiles by 256 threads in fp32, for the attention kernels of any type and head size. Thread (ty,
+// tx) of 16 x 16 owns rows 4 ty .. 4 ty + 3 and, of scores, columns tx, tx + 16, ..; of sums over keys or queries,
+// columns 4 tx .. 4 tx + 3 and those 64 further. Shared memory is read 16 bytes at a time, and its rows are padded by
+// 16 bytes, so that lanes meet in no bank but where they read the same.
 #pragma once
 
 #include "ops/cuda/attention/attention.h"
@@ -16,15 +16,15 @@ struct alignas(16) TileMemory {
   float staging[2 * kTile * kChunkStride];
   float weights[kTile * kWeightStride];  // what sums over the tile's columns are weighted with
   std::uint8_t kept[kTile][kTile / 8];   // [query][key / 8]: the dropout mask's bits
-  // What a kernel that is short of registers reads again for each tile: its place, the sequence's queries.
+  // Read again for each tile by kernels that are short of registers: the block's head and tile, the sequence's queries.
   HeadTile at;
   int queries;
-  // Of the tile's queries: what each sees begins with this key. Not read where queries see from key 0 on.
+  // First key that each of the tile's queries sees. Not read where queries see from key 0 on.
   int first_keys[kTile];
 };
 
-// The first keys of the queries from `query` on of sequence b, to be read after a barrier; those behind the last query
-// are as those of the last.
+// Loads the first keys of sequence b's queries from `query` on, to be read after a barrier; beyond the last query, the
+// last one's is repeated.
 __device__ inline void load_first_keys(const AttentionSizes& sizes, int b, int query, TileMemory& memory) {
   const int row = query + static_cast<int>(threadIdx.x);
   if (threadIdx.x >= kTile) return;
@@ -142,7 +142,7 @@ __device__ inline void draw_mask(const AttentionMask& mask, std::int64_t first_e
   }
 }
 
-// The factor of a probability, by its place in the tile.
+// The factor of a probability, by its position in the tile.
 __device__ inline float dropout_factor(const AttentionMask& mask, const TileMemory& memory, int query, int key) {
   if (!mask.active()) return 1;
   return memory.kept[query][key / 8] >> key % 8 & 1 ? mask.scale() : 0.0F;

@@ -10,7 +10,7 @@ namespace {
 constexpr int kThreads = CopyPlan::kThreads;
 constexpr std::int64_t kMostElements = 0x7fffffff;  // of a launch
 
-// What is left to round where To is narrower: double to a 16-bit type by way of a float that rounds the same.
+// Rounds where To is narrower: double to a 16-bit type by way of a float that rounds the same.
 template <class To, class From>
 __device__ Wide<To> wide_value(From value) {
   if constexpr (std::is_same_v<From, double> && sizeof(To) == 2) {
@@ -34,17 +34,17 @@ __device__ void store_converted(To* to, const Chunk<From, kCount>& chunk) {
 template <int kCount, class To, class From>
 __global__ void __launch_bounds__(kThreads) copy_pieces(To* to, const From* from, CopyPlan plan) {
   const std::uint32_t slots = static_cast<std::uint32_t>(kThreads) >> plan.lane_bits;
-  std::uint32_t place = blockIdx.x * slots + (threadIdx.x >> plan.lane_bits);
-  if (place >= plan.pieces) return;
+  std::uint32_t piece = blockIdx.x * slots + (threadIdx.x >> plan.lane_bits);
+  if (piece >= plan.pieces) return;
   std::uint32_t first_index = 0;  // of the piece in its row
 #pragma unroll
   for (int axis = 0; axis < kMaxRank; ++axis) {
     if (axis >= plan.axes) break;
-    const std::uint32_t next = plan.sizes[axis].quotient(place), index = place - next * plan.sizes[axis].value();
+    const std::uint32_t next = plan.sizes[axis].quotient(piece), index = piece - next * plan.sizes[axis].value();
     to += index * plan.to_strides[axis];
     from += index * plan.from_strides[axis];
     if (axis == 0) first_index = index;
-    place = next;
+    piece = next;
   }
   const std::int64_t left = plan.row_chunks - first_index * plan.piece_chunks();
   const int lane = static_cast<int>(threadIdx.x) & (plan.lanes - 1);

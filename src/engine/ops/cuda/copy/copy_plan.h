@@ -1,5 +1,5 @@
-// How a copy between views of any strides is cut into pieces, such that a thread finds its place once for several
-// chunks of elements, and without a division.
+// CopyPlan: cuts a copy between views of any strides into pieces, such that a thread computes its offsets once for
+// several chunks of elements, and without a division.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -11,7 +11,7 @@
 
 namespace teratron::cuda {
 
-// What integers below 2^31 are divided by: a product and a shift, where a GPU takes dozens of instructions to divide.
+// Divisor of integers below 2^31: a product and a shift in place of dozens of a GPU's instructions.
 class Divisor {
  public:
   Divisor() = default;
@@ -30,8 +30,8 @@ struct CopyViews {
   TensorRef to, from;  // of one shape
 };
 
-// The same pairs of elements with as few axes as can be: none of size 1, the neighbours in `to` along the last one, and
-// two axes made one where they lie in one piece in both views. The order of the axes is not kept.
+// Views of the same pairs of elements with as few axes as possible: none of size 1, the neighbours in `to` along the
+// last one, and two axes merged where both views are contiguous there. The order of the axes is not kept.
 CopyViews collapsed(CopyViews views);
 
 // Collapsed views cut along their first axis, into parts of at most `most` elements.
@@ -53,7 +53,7 @@ struct CopyPlan {
   Divisor sizes[kMaxRank];          // of these axes
   std::int64_t to_strides[kMaxRank], from_strides[kMaxRank];
 
-  // Of collapsed views with less than 2^31 elements. Chunks of more than one element need takes_chunks().
+  // `views` are collapsed and have less than 2^31 elements. Chunks of more than one element need takes_chunks().
   CopyPlan(const CopyViews& views, std::int64_t elements_of_chunk);
 
   __host__ __device__ std::int64_t piece_chunks() const { return std::int64_t{lanes} * kChunks; }

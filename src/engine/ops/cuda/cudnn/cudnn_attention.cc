@@ -18,10 +18,10 @@ const AttentionForward& forward_of(const AttentionForward& args) { return args; 
 const AttentionForward& forward_of(const AttentionBackward& args) { return args.forward; }
 
 // Once in a process: every rank that is a thread would say the same.
-void tell_of_own_kernels(const AttentionForward& args, const std::exception& reason) {
-  static std::atomic_flag told;
-  if (told.test_and_set()) return;
-  tell_user(fmt::format(
+void report_own_kernels(const AttentionForward& args, const std::exception& reason) {
+  static std::atomic_flag reported;
+  if (reported.test_and_set()) return;
+  report_to_user(fmt::format(
       "cuDNN does not take attention of {} queries on {} keys, {} heads of {}, so Teratron's own kernels do ({}); said "
       "once, of the first such shape",
       args.q.dim(1), args.k.dim(1), args.q.dim(2), args.q.dim(3), reason.what()));
@@ -50,16 +50,16 @@ class CudnnAttention::Plans {
  private:
   template <class Args>
   const CudnnGraph* plan_for(const Args& args) {
-    auto [place, is_new] = plans_.try_emplace(key_of(args));
-    if (!is_new) return place->second.get();
+    auto [entry, is_new] = plans_.try_emplace(key_of(args));
+    if (!is_new) return entry->second.get();
     try {
       auto plan = attention_graph(args, compute_capability_);
       require(plan->build(handle_, {HeurMode_t::A, HeurMode_t::FALLBACK}), "the choice of kernels");
-      place->second = std::move(plan);
+      entry->second = std::move(plan);
     } catch (const std::exception& reason) {  // cudnn-frontend has exceptions of its own, too
-      tell_of_own_kernels(forward_of(args), reason);
+      report_own_kernels(forward_of(args), reason);
     }
-    return place->second.get();
+    return entry->second.get();
   }
 
   CudnnHandle handle_;

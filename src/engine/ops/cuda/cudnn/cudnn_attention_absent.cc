@@ -1,4 +1,4 @@
-// What stands for cudnn_attention.cc in a program that is built with CUDA but without cuDNN or cudnn-frontend.
+// Replaces cudnn_attention.cc in a build with CUDA but without cuDNN or cudnn-frontend.
 #include "base/error.h"
 #include "ops/cuda/cudnn/cudnn_attention.h"
 

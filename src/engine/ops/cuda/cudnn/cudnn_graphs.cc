@@ -96,7 +96,7 @@ CudnnGraphKey key_of(const AttentionBackward& args) { return key_of_call(args, a
 
 std::unique_ptr<CudnnGraph> attention_graph(const AttentionForward& args, int compute_capability) {
   auto graph = new_graph(args.q.dtype, compute_capability);
-  // As operations, not as one (UNIFIED): for the latter, cuDNN 9.19 has no kernels on Ampere and Hopper.
+  // Separate operations, not one (UNIFIED): for the latter, cuDNN 9.19 has no kernels on Ampere and Hopper.
   const auto attributes = attributes_of<SDPA_attributes>(args).set_generate_stats(true).set_implementation(
       cudnn_frontend::AttentionImplementation_t::COMPOSITE);
   const auto results =

@@ -12,7 +12,7 @@ namespace teratron::cuda {
 
 using CudnnGraph = cudnn_frontend::graph::Graph;
 
-// The numbers by which a graph knows the tensors of a call.
+// Ids of the tensors of a call in a graph.
 enum AttentionTensorId : std::int64_t {
   kQ = 1,
   kK,

@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "base/host/shared_library.h"
 
-// Where cudnn-frontend, whose headers declare it, looks for every function of cuDNN that it calls.
+// Handle in which cudnn-frontend, whose headers declare it, looks up every function of cuDNN.
 namespace cudnn_frontend {
 void* cudnn_dlhandle = nullptr;
 }

@@ -39,7 +39,7 @@ class CudnnHandle {
   cudnnHandle_t handle_ = nullptr;
 };
 
-// What cudnn_library() loads: file names are tried in turn, as dlopen takes them. For tests.
+// Loads the first of these file names that dlopen finds, as cudnn_library() does. For tests.
 CudnnLibrary load_cudnn(std::initializer_list<const char*> names);
 
 }  // namespace teratron::cuda

@@ -28,10 +28,11 @@ __global__ void __launch_bounds__(kThreads) embed(Embedding<T> all) {
   for (std::int64_t b = blockIdx.y; b < all.batch; b += gridDim.y) {
     const std::int64_t row = b * all.length + t, entry = all.ids[row] - all.vocab_begin;
     const bool is_here = entry >= 0 && entry < all.vocabulary;
-    const std::int64_t place = all.position_ids == nullptr ? t : all.position_ids[row];
+    const std::int64_t position_id = all.position_ids == nullptr ? t : all.position_ids[row];
     for (std::int64_t j = std::int64_t{threadIdx.x} * kCount; j < all.hidden; j += kThreads * kCount) {
       const auto token = load_chunk_if<kCount>(is_here, all.tokens + entry * all.hidden + j);
-      const auto position = load_chunk_if<kCount>(all.positions != nullptr, all.positions + place * all.hidden + j);
+      const auto position =
+          load_chunk_if<kCount>(all.positions != nullptr, all.positions + position_id * all.hidden + j);
       float factors[kCount], values[kCount];
       for (int e = 0; e < kCount; ++e) factors[e] = 1;
       if (all.activations.mask.active()) all.activations.mask.factors(all.activations.row(b, t) + j, factors);

@@ -17,7 +17,7 @@ namespace {
 
 constexpr int kThreads = 128;
 constexpr int kInFlight = 8;                                            // rows loaded before the first is added
-constexpr std::int32_t kNoEntry = std::numeric_limits<int>::max() - 1;  // sorts behind all that are here
+constexpr std::int32_t kNoEntry = std::numeric_limits<int>::max() - 1;  // sorts after all that are here
 constexpr int kGroup = 32;
 
 // Row `order[i]` of dy used entry `entries[i]`; equal entries follow each other in the order of their rows.
@@ -51,7 +51,7 @@ __global__ void __launch_bounds__(kSortWarps* kWarp)
           other < sorted.count ? entry_of(ids[other], vocab_begin, vocabulary) : kNoEntry + 1;
     }
     __syncthreads();
-    // Of equal entries, the earlier row comes first. A slice lies before or after all of the block's rows, or around.
+    // Equal entries are ordered by row. A slice lies before or after all of the block's rows, or around.
     const std::int64_t slice = first + warp * kSlice;
     const Vector<std::int32_t>* const entries = tile + warp * (kSlice / 4);
     if (slice + kSlice <= block || slice >= block + kWarp) {
@@ -81,7 +81,7 @@ struct Gradients {
   ActivationMask activations;
 };
 
-// The columns of a thread, and what is summed in them.
+// Columns of a thread, and their sums.
 template <class T, int kCount>
 struct Sum {
   const Gradients<T>& all;
@@ -109,7 +109,7 @@ struct Sum {
   }
 };
 
-// Where a group keeps its share of a run that other groups share: its first run, or else its last.
+// Slot of a group's share of a run that other groups share: its first run, or else its last.
 __device__ inline std::int64_t part_of(std::int64_t group, bool is_first_run) {
   return 2 * group + (is_first_run ? 0 : 1);
 }
@@ -128,12 +128,12 @@ __global__ void __launch_bounds__(kThreads) sum_groups(SortedRows sorted, Gradie
     for (int i = 0; i < kInFlight; ++i) loaded[i] = sum.load(sorted.order[first + i < end ? first + i : first]);
 #pragma unroll
     for (int i = 0; i < kInFlight; ++i) {
-      const std::int64_t place = first + i;
-      if (place >= end || entry == kNoEntry) return;  // and so are all after it
-      const auto row = static_cast<std::uint32_t>(sorted.order[place]), length = static_cast<std::uint32_t>(all.length);
+      const std::int64_t at = first + i;
+      if (at >= end || entry == kNoEntry) return;  // and so are all after it
+      const auto row = static_cast<std::uint32_t>(sorted.order[at]), length = static_cast<std::uint32_t>(all.length);
       sum.add(row / length, row % length, loaded[i]);
-      const std::int32_t next = place + 1 < sorted.count ? sorted.entries[place + 1] : kNoEntry;
-      if (next == entry && place + 1 < end) continue;
+      const std::int32_t next = at + 1 < sorted.count ? sorted.entries[at + 1] : kNoEntry;
+      if (next == entry && at + 1 < end) continue;
       if (begins_here && next != entry) {
         sum.store(all.table + entry * all.hidden, all.accumulate);
       } else {
@@ -166,7 +166,7 @@ __global__ void __launch_bounds__(kThreads) add_groups(SortedRows sorted, Gradie
   sum.store(all.table + entry * all.hidden, all.accumulate);
 }
 
-// The same position of all samples. Block (position, columns).
+// Sums one position over all samples. Block (position, columns).
 template <class T, int kCount>
 __global__ void __launch_bounds__(kThreads) sum_positions(Gradients<T> all) {
   const std::int64_t t = blockIdx.x;
@@ -215,7 +215,7 @@ void CudaBackend::do_embedding_backward(const EmbeddingBackward& args) {
       cuda::choose_chunk<T>(cuda::takes_vectors(all.dy, hidden) && cuda::takes_vectors(all.table),
                             [&](auto count) { work(all, count); });
     };
-    // Of entries that rows of dy used, the first of which has the id `begin`.
+    // Adds the gradients of entries that rows of dy used; `begin` is the id of the table's first entry here.
     const auto add_entries = [&](const TensorRef& table, const TensorRef& ids, std::int64_t begin, bool accumulate) {
       with_table(table.as<float>(), accumulate, [&](const cuda::Gradients<T>& all, auto count) {
         constexpr int kSortThreads = cuda::kSortWarps * cuda::kWarp;

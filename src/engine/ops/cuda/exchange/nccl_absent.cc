@@ -1,4 +1,4 @@
-// What stands for nccl_channel.cc in a program that is built without NCCL: no device has channels.
+// Replaces nccl_channel.cc in a build without NCCL: no device has channels.
 #include "base/error.h"
 #include "ops/cuda/exchange/nccl_channel.h"
 

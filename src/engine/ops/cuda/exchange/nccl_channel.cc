@@ -54,7 +54,7 @@ const Nccl* nccl() {
     try {
       return load_nccl();
     } catch (const EnvironmentError& error) {
-      tell_user(fmt::format("warning: {}", error.what()));
+      report_to_user(fmt::format("warning: {}", error.what()));
       return std::nullopt;
     }
   }();

@@ -11,7 +11,7 @@
 
 namespace teratron::cuda {
 
-// As it is stored. kCount elements that take up to 16 bytes are moved at once, of longer chunks each 16 bytes are.
+// Chunk as it is stored. kCount elements of up to 16 bytes are moved at once, longer chunks 16 bytes at a time.
 template <class T, int kCount>
 struct Chunk {
   static constexpr int kBytes = kCount * static_cast<int>(sizeof(T)), kPieceBytes = kBytes < 16 ? kBytes : 16;

@@ -29,7 +29,7 @@ struct DropoutMask {
 
   __device__ std::int64_t first_sample() const { return counters != nullptr ? counters[1] : given_sample; }
 
-  // The same for a whole launch: where it is false nothing needs to be drawn, and everything is kept.
+  // Whether anything is dropped, for a whole launch. If not, nothing needs to be drawn.
   __device__ bool active() const { return threshold > 0; }
 
   // Bit i is set where element 8 * block + i is kept.
@@ -46,7 +46,7 @@ struct DropoutMask {
     return bits;
   }
 
-  // What elements [element, element + kCount), all of one block, are multiplied by: 0 or scale.
+  // Factors of elements [element, element + kCount), all of one block: 0 or scale.
   template <int kCount>
   __device__ void factors(std::int64_t element, float (&to)[kCount]) const {
     static_assert(kMaskBlock % kCount == 0);

@@ -9,7 +9,7 @@
 
 namespace teratron::cuda {
 
-// What arithmetic on stored T is in.
+// Type of arithmetic on stored T.
 template <class T>
 using Wide = Accumulator<T>;
 
@@ -62,7 +62,7 @@ __device__ T narrowed(double value) {
   }
 }
 
-// Rounded as T stores it, still wide: what an operation says is read as it was stored.
+// Value rounded as T stores it, in the wide type.
 template <class T>
 __device__ inline Wide<T> as_stored(Wide<T> value) {
   return widened(narrowed<T>(value));

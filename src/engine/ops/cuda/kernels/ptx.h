@@ -111,7 +111,7 @@ __device__ inline void start_copy_16(void* to, const void* from, bool given = tr
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(address), "l"(from), "r"(given ? 16 : 0)
                : "memory");
 }
-// 8 bytes, likewise.
+// Copies 8 bytes.
 __device__ inline void start_copy_8(void* to, const void* from, bool given = true) {
   const auto address = static_cast<std::uint32_t>(__cvta_generic_to_shared(to));
   asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;" ::"r"(address), "l"(from), "r"(given ? 8 : 0) : "memory");

@@ -1,4 +1,4 @@
-// Sums over rows, in an order that depends on the shape alone: rows are shared out to blocks, whose sums are then
+// Sums over rows, in an order that depends on the shape alone: blocks sum parts of the rows, and the parts are then
 // added.
 #pragma once
 
@@ -8,7 +8,7 @@
 
 namespace teratron::cuda {
 
-// Into how many parts `rows` rows are shared out: enough to fill a device, each of 64 rows or more.
+// Number of parts of `rows` rows: enough to fill a device, each of 64 rows or more.
 constexpr std::int64_t column_sum_parts(std::int64_t rows) {
   constexpr std::int64_t kMostParts = 64, kRows = 64;
   const std::int64_t parts = (rows + kRows - 1) / kRows;

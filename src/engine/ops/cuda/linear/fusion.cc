@@ -12,7 +12,7 @@
 namespace teratron::cuda {
 namespace {
 
-// What the cache keeps in the place of an algorithm.
+// Name that the cache keeps in place of an algorithm.
 std::string_view name_of(Fusion fusion) {
   switch (fusion) {
     case Fusion::kNothing: return "nothing";

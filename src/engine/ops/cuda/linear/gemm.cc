@@ -14,7 +14,7 @@
 namespace teratron::cuda {
 namespace {
 
-constexpr std::size_t kWorkspace = std::size_t{32} << 20;  // bytes; what the library asks for on Hopper
+constexpr std::size_t kWorkspace = std::size_t{32} << 20;  // bytes; the library's advice for Hopper
 constexpr int kCandidates = 16;
 // Sums in place would be added in the order in which blocks happen to end.
 constexpr std::uint32_t kRepeatable = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
@@ -42,7 +42,7 @@ cublasLtEpilogue_t epilogue_of(const Product& product) {
   return product.bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
 }
 
-// Of an epilogue: the vector with an element for each row or column, and the matrix of c's shape.
+// Operands of an epilogue: the vector with an element for each row or column, and the matrix of c's shape.
 const TensorRef& vector_of(const Product& product) { return product.bias ? product.bias : product.bias_gradient; }
 const TensorRef& matrix_of(const Product& product) {
   return product.before_gelu ? product.before_gelu : product.gelu_input;
@@ -125,8 +125,8 @@ cublasLtMatmulAlgo_t algorithm_of(const AlgorithmBytes& bytes) { return std::bit
 
 }  // namespace
 
-// Times products with their own inputs. They go where the result will be, which the call then computes as if nothing
-// had been, or into memory of their own where what is there is still needed.
+// Times products with their own inputs. They write to the result, which the call then computes again, or to memory of
+// their own where the old values are still needed.
 class Gemm::Library::Trial final : public AlgorithmTrial {
  public:
   Trial(Library& library, const Plan& plan, const Product& product)
@@ -177,10 +177,9 @@ class Gemm::Library::Trial final : public AlgorithmTrial {
 
 namespace {
 
-// Whether what the product's kernel reads and writes besides lies where any kernel may: the preferences of the
-// library's choice do not cover what belongs to an epilogue. The library wants the rows of before_gelu and gelu_input
-// to be multiples of 8 elements long. All but the bias is for 16-bit inputs: TF32 would round what a bias gradient adds
-// up.
+// Whether the operands of an epilogue are aligned for any kernel: the library's preferences do not cover them. The
+// library wants the rows of before_gelu and gelu_input to be multiples of 8 elements long. All but the bias is for
+// 16-bit inputs: TF32 would round the terms of a bias gradient.
 bool takes_epilogue(const Product& product) {
   if (vector_of(product) && alignment_of(vector_of(product)) < 16) return false;
   if (product.bias && !product.before_gelu) return true;

@@ -29,14 +29,14 @@ class Gemm {
   // `meter` counts the memory that it takes for itself.
   Gemm(cudaStream_t stream, const GemmOptions& options, MemoryMeter* meter = nullptr);
   ~Gemm();
-  // Of a product without an epilogue. EnvironmentError where the libraries fail. The first product of its kind may wait
-  // for the stream.
+  // Queues a product without an epilogue. The first of its kind may wait for the stream. EnvironmentError: the
+  // libraries fail.
   void multiply(const Product& product);
-  // Of a product with one, in one kernel. False where the library has none for it: nothing was computed.
+  // Queues a product with an epilogue, in one kernel. False: the library has none for it, and nothing was computed.
   [[nodiscard]] bool try_fused(const Product& product);
   bool can_fuse(const Product& product);
-  // The way to compute an operation whose product is `whole`, with the longest epilogue that it may have: by timing
-  // where `whole` is large and timing is on, else the first. Its first call of a kind computes it several times.
+  // Chooses the epilogue of an operation whose product, with its longest epilogue, is `whole`: by timing where `whole`
+  // is large and timing is on, else the first candidate. The first call of a kind computes it several times.
   Fusion choose(const Product& whole, FusibleOperation& operation);
 
  private:

@@ -1,4 +1,4 @@
-// Linear layers: products by cuBLASLt, and passes for what is not in their epilogues (fusion.h).
+// Linear layers: products by cuBLASLt, and passes for the work that is not in their epilogues (fusion.h).
 #include <algorithm>
 #include <array>
 #include <optional>
@@ -83,20 +83,20 @@ void with_activation(Activation activation, const Call& call) {
   }
 }
 
-// What computing takes of the back end.
-struct Means {
+// Parts of the back end that an operation uses.
+struct Context {
   cudaStream_t stream;
   Scratch& scratch;
   Gemm& gemm;
   DType dtype;
 };
 
-// For each operation: the ways to compute it, those first that are taken where nothing is timed; how many sums each way
-// hands from its product to its passes or back; its product; and its passes.
+// For each operation: its candidates, in the order in which they are taken if nothing is timed; the number of sums that
+// pass between the product and our passes; the product; and the passes.
 
 std::span<const Fusion> fusions_of(const LinearForward& args) {
-  static constexpr std::array kWays = {Fusion::kBias, Fusion::kNothing, Fusion::kGelu};
-  return std::span(kWays).first(args.activation == Activation::kGeluTanh ? 3 : 2).subspan(args.bias ? 0 : 1);
+  static constexpr std::array kCandidates = {Fusion::kBias, Fusion::kNothing, Fusion::kGelu};
+  return std::span(kCandidates).first(args.activation == Activation::kGeluTanh ? 3 : 2).subspan(args.bias ? 0 : 1);
 }
 
 std::int64_t sums_of(const LinearForward& args, Fusion fusion) {
@@ -114,22 +114,22 @@ Product product_of(const LinearForward& args, Fusion fusion, float* sums) {
   return product;
 }
 
-void finish(const Means& means, const LinearForward& args, Fusion fusion, const float* sums) {
-  choose_by_storage(means.dtype, [&]<class T>(ElementType<T>) {
+void finish(const Context& context, const LinearForward& args, Fusion fusion, const float* sums) {
+  choose_by_storage(context.dtype, [&]<class T>(ElementType<T>) {
     if (fusion == Fusion::kNothing && args.bias) {
-      launch(means.stream, shape_for(args.y.elements(), kThreads), add_bias<T>, args.y.as<T>(), sums, args.bias.as<T>(),
-             args.y.elements(), args.y.dim(1));
+      launch(context.stream, shape_for(args.y.elements(), kThreads), add_bias<T>, args.y.as<T>(), sums,
+             args.bias.as<T>(), args.y.elements(), args.y.dim(1));
     }
     if (fusion == Fusion::kGelu || args.activation == Activation::kNone) return;
     with_activation(args.activation, [&](auto activation) {
-      activate_view<T, decltype(activation)::value>(means.stream, args.activated, args.y);
+      activate_view<T, decltype(activation)::value>(context.stream, args.activated, args.y);
     });
   });
 }
 
 std::span<const Fusion> fusions_of(const LinearInputGradient& args) {
-  static constexpr std::array kWays = {Fusion::kGeluGradient, Fusion::kNothing};
-  return std::span(kWays).subspan(args.activation == Activation::kGeluTanh ? 0 : 1);
+  static constexpr std::array kCandidates = {Fusion::kGeluGradient, Fusion::kNothing};
+  return std::span(kCandidates).subspan(args.activation == Activation::kGeluTanh ? 0 : 1);
 }
 
 std::int64_t sums_of(const LinearInputGradient& args, Fusion fusion) {
@@ -143,23 +143,23 @@ Product product_of(const LinearInputGradient& args, Fusion fusion, float* sums) 
   return product;
 }
 
-void finish(const Means& means, const LinearInputGradient& args, Fusion fusion, const float* sums) {
+void finish(const Context& context, const LinearInputGradient& args, Fusion fusion, const float* sums) {
   if (args.activation == Activation::kNone) return;
-  choose_by_storage(means.dtype, [&]<class T>(ElementType<T>) {
+  choose_by_storage(context.dtype, [&]<class T>(ElementType<T>) {
     with_activation(args.activation, [&](auto activation) {
       constexpr Activation kActivation = decltype(activation)::value;
       if (fusion == Fusion::kGeluGradient) {
-        return activate_view<T, kActivation>(means.stream, args.activated, args.pre_activation);
+        return activate_view<T, kActivation>(context.stream, args.activated, args.pre_activation);
       }
-      launch(means.stream, shape_for(args.dx.elements(), kThreads), multiply_by_slope<T, kActivation>, args.dx.as<T>(),
-             sums, args.pre_activation.as<T>(), args.activated.as<T>(), args.dx.elements());
+      launch(context.stream, shape_for(args.dx.elements(), kThreads), multiply_by_slope<T, kActivation>,
+             args.dx.as<T>(), sums, args.pre_activation.as<T>(), args.activated.as<T>(), args.dx.elements());
     });
   });
 }
 
 std::span<const Fusion> fusions_of(const LinearWeightGradient& args) {
-  static constexpr std::array kWays = {Fusion::kNothing, Fusion::kBiasGradient};
-  return std::span(kWays).first(args.dbias ? 2 : 1);
+  static constexpr std::array kCandidates = {Fusion::kNothing, Fusion::kBiasGradient};
+  return std::span(kCandidates).first(args.dbias ? 2 : 1);
 }
 
 std::int64_t sums_of(const LinearWeightGradient& args, Fusion fusion) {
@@ -176,20 +176,20 @@ Product product_of(const LinearWeightGradient& args, Fusion fusion, float* sums)
   return product;
 }
 
-void finish(const Means& means, const LinearWeightGradient& args, Fusion fusion, float* sums) {
+void finish(const Context& context, const LinearWeightGradient& args, Fusion fusion, float* sums) {
   if (!args.dbias) return;
   float* const dbias = args.dbias.as<float>();
   const std::int64_t rows = args.dy.dim(0), columns = args.dy.dim(1);
   if (fusion == Fusion::kBiasGradient) {
-    if (args.accumulate) add_parts(means.stream, sums, 1, columns, dbias, true);
+    if (args.accumulate) add_parts(context.stream, sums, 1, columns, dbias, true);
     return;
   }
-  choose_by_storage(means.dtype, [&]<class T>(ElementType<T>) {
-    sum_rows(means.stream, args.dy.as<T>(), rows, columns, sums, dbias, args.accumulate);
+  choose_by_storage(context.dtype, [&]<class T>(ElementType<T>) {
+    sum_rows(context.stream, args.dy.as<T>(), rows, columns, sums, dbias, args.accumulate);
   });
 }
 
-// A call whose outputs may be written again and again: where they are still needed, they lie in `spare`.
+// Copy of a call whose outputs may be written again and again; outputs that are still needed are replaced by `spare`.
 LinearForward rehearsal_of(const LinearForward& args, Scratch&) { return args; }
 
 LinearInputGradient rehearsal_of(const LinearInputGradient& args, Scratch& spare) {
@@ -211,14 +211,15 @@ LinearWeightGradient rehearsal_of(const LinearWeightGradient& args, Scratch& spa
 template <class Arguments>
 class LinearCall final : public FusibleOperation {
  public:
-  LinearCall(const Means& means, const Arguments& args) : means_(means), args_(args), fusions_(fusions_of(args)) {}
+  LinearCall(const Context& context, const Arguments& args)
+      : context_(context), args_(args), fusions_(fusions_of(args)) {}
 
   void run() {
     const Fusion longest = std::ranges::max(fusions_);  // as they are declared
-    const Product whole = product_of(args_, longest, sums_in(means_.scratch, longest));
-    if (compute(args_, means_.gemm.choose(whole, *this), means_.scratch)) return;
+    const Product whole = product_of(args_, longest, sums_in(context_.scratch, longest));
+    if (compute(args_, context_.gemm.choose(whole, *this), context_.scratch)) return;
     for (const Fusion fusion : fusions_) {
-      if (compute(args_, fusion, means_.scratch)) return;
+      if (compute(args_, fusion, context_.scratch)) return;
     }
   }
 
@@ -226,8 +227,8 @@ class LinearCall final : public FusibleOperation {
 
   bool can_compute(Fusion fusion) override {
     try {
-      const Product product = product_of(args_, fusion, sums_in(means_.scratch, fusion));
-      return product.is_plain() || means_.gemm.can_fuse(product);
+      const Product product = product_of(args_, fusion, sums_in(context_.scratch, fusion));
+      return product.is_plain() || context_.gemm.can_fuse(product);
     } catch (const EnvironmentError&) {
       cudaGetLastError();  // and forget it
       return false;
@@ -247,19 +248,19 @@ class LinearCall final : public FusibleOperation {
     float* const sums = sums_in(scratch, fusion);
     const Product product = product_of(args, fusion, sums);
     if (product.is_plain()) {
-      means_.gemm.multiply(product);
-    } else if (!means_.gemm.try_fused(product)) {
+      context_.gemm.multiply(product);
+    } else if (!context_.gemm.try_fused(product)) {
       return false;
     }
-    finish(means_, args, fusion, sums);
+    finish(context_, args, fusion, sums);
     return true;
   }
 
-  const Means& means_;
+  const Context& context_;
   const Arguments& args_;
   const std::span<const Fusion> fusions_;
-  // Of rehearsals, and given back: the sums of a way that is not taken may be larger than all that the others need.
-  Scratch spare_outputs_{means_.stream}, spare_sums_{means_.stream};
+  // Memory of rehearsals, released afterwards: a candidate that is not taken may need larger sums than the others.
+  Scratch spare_outputs_{context_.stream}, spare_sums_{context_.stream};
   std::optional<Arguments> rehearsal_;
 };
 
@@ -267,18 +268,18 @@ class LinearCall final : public FusibleOperation {
 }  // namespace cuda
 
 void CudaBackend::do_linear_forward(const LinearForward& args) {
-  const cuda::Means means{stream_, scratch_, gemm_, compute_dtype_};
-  cuda::LinearCall(means, args).run();
+  const cuda::Context context{stream_, scratch_, gemm_, compute_dtype_};
+  cuda::LinearCall(context, args).run();
 }
 
 void CudaBackend::do_linear_input_gradient(const LinearInputGradient& args) {
-  const cuda::Means means{stream_, scratch_, gemm_, compute_dtype_};
-  cuda::LinearCall(means, args).run();
+  const cuda::Context context{stream_, scratch_, gemm_, compute_dtype_};
+  cuda::LinearCall(context, args).run();
 }
 
 void CudaBackend::do_linear_weight_gradient(const LinearWeightGradient& args) {
-  const cuda::Means means{stream_, scratch_, gemm_, compute_dtype_};
-  cuda::LinearCall(means, args).run();
+  const cuda::Context context{stream_, scratch_, gemm_, compute_dtype_};
+  cuda::LinearCall(context, args).run();
 }
 
 }  // namespace teratron

@@ -1,4 +1,4 @@
-// How long work takes on the device.
+// Timing of work on the device.
 #pragma once
 
 #include <optional>

@@ -130,7 +130,7 @@ __global__ void __launch_bounds__(kThreads == kWarp ? kBlock : kThreads) normali
   }
 }
 
-// A block takes a row, whatever its length and place.
+// A block takes a row, whatever its length and alignment.
 template <class T>
 __global__ void __launch_bounds__(kAnyBlock) normalise_any(Rows<T> rows) {
   const std::int64_t row = blockIdx.x, hidden = rows.hidden, begin = row * hidden;

@@ -1,7 +1,7 @@
 // The gradient of layer normalisation. With n = (x - mean) * rstd and g = dy * gamma:
 //   dx = rstd * (g - mean(g) - n * mean(g * n)),   dgamma = sum over rows of dy * n,   dbeta = sum over rows of dy.
-// Rows are shared out to blocks, whose number depends on the shape alone; each sums its part of dgamma and dbeta in
-// registers while it reads dy and x once, and the parts are then added in order.
+// Blocks share the rows; their number depends on the shape alone. Each sums its part of dgamma and dbeta in registers
+// while it reads dy and x once. The parts are then added in order.
 #include <algorithm>
 
 #include "ops/cuda/cuda_backend.h"
@@ -16,8 +16,8 @@ namespace {
 constexpr int kMostThreads = 384, kMostWarps = kMostThreads / kWarp;
 constexpr int kAnyBlock = 256;
 
-// Parts that the rows are shared out to: two for each of the 108 multiprocessors of an A100, which come to lie on the
-// 132 of an H100 all at once as well; and at least 32 rows each, or the sums of the parts would be much to move.
+// Parts of the rows: two for each of the 108 multiprocessors of an A100, which also fit on the 132 of an H100 at once;
+// and at least 32 rows each, to limit the traffic of their sums.
 constexpr std::int64_t parts_of(std::int64_t rows) {
   constexpr std::int64_t kMostParts = 216, kRows = 32;
   return std::min(kMostParts, (rows + kRows - 1) / kRows);
@@ -35,7 +35,7 @@ struct Gradient {
   __device__ std::int64_t begin(std::int64_t part) const { return rows * part / parts_of(rows); }
 };
 
-// What a thread has of a row: kChunks chunks of 16 bytes of dy and x.
+// A thread's part of a row: kChunks chunks of 16 bytes of dy and x.
 template <class T, int kChunks>
 struct RowPart {
   static constexpr int kCount = Vector<T>::kSize;
@@ -45,7 +45,7 @@ struct RowPart {
   __device__ float normalised(int c, int e) const { return (x[c][e] - mean) * rstd; }
 };
 
-// Sums over the threads of each row of the block; one barrier, for two places take turns.
+// Sums over the threads of each row of the block; one barrier, since two buffers alternate.
 struct RowSums {
   float g = 0, gn = 0;
 
@@ -80,15 +80,15 @@ struct Columns {
 
   __device__ std::int64_t column(int c) const { return (std::int64_t{c} * blockDim.x + threadIdx.x) * kCount; }
   __device__ bool inside(int c) const { return column(c) < all.hidden; }
-  __device__ std::int64_t place(std::int64_t row, int c) const {  // a chunk that is there, if not this thread's
+  __device__ std::int64_t offset(std::int64_t row, int c) const {  // a chunk that is there, if not this thread's
     return row * all.hidden + (inside(c) ? column(c) : 0);
   }
 
   __device__ void load(RowPart<T, kChunks>& part, std::int64_t row) const {
 #pragma unroll
     for (int c = 0; c < kChunks; ++c) {
-      part.dy[c] = load_chunk<kCount>(all.dy + place(row, c));
-      part.x[c] = load_chunk<kCount>(all.x + place(row, c));
+      part.dy[c] = load_chunk<kCount>(all.dy + offset(row, c));
+      part.x[c] = load_chunk<kCount>(all.x + offset(row, c));
     }
     part.mean = all.mean[row];
     part.rstd = all.rstd[row];
@@ -154,7 +154,7 @@ struct Columns {
       }
 #pragma unroll
       for (int c = 0; c < kChunks; ++c) {
-        if (all.accumulate_dx) old[c] = load_chunk<kCount>(all.dx + place(row, c));
+        if (all.accumulate_dx) old[c] = load_chunk<kCount>(all.dx + offset(row, c));
       }
       RowSums sums;
       if (mine) sums = reduce_row(part);
@@ -210,7 +210,7 @@ __global__ void __launch_bounds__(kMostThreads, Columns<T, kChunks>::kBlocks) di
   columns.write_sums(blockIdx.x);
 }
 
-// dx of a row of any length and place, by a block.
+// dx of a row of any length and alignment, by a block.
 template <class T>
 __global__ void __launch_bounds__(kAnyBlock) differentiate_any_row(Gradient<T> all) {
   const std::int64_t row = blockIdx.x, begin = row * all.hidden;
@@ -244,7 +244,7 @@ __global__ void __launch_bounds__(kAnyBlock) sum_any_columns(Gradient<T> all) {
   all.partial[(part * 2 + 1) * all.hidden + j] = dbeta;
 }
 
-// A lane adds up a column: each warp every 16th part, and then the first warp what the others have.
+// A lane adds up a column: each warp every 16th part, and then the first warp the sums of the others.
 constexpr int kPartWarps = 16;
 __global__ void __launch_bounds__(kPartWarps* kWarp)
     add_up_parts(const float* partial, std::int64_t parts, std::int64_t hidden, float* dgamma, float* dbeta,

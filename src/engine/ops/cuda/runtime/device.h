@@ -3,6 +3,8 @@
 
 #include <cuda_runtime.h>
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string_view>
@@ -19,8 +21,8 @@ constexpr std::int64_t kMostBlocks = 0x7fffffff;  // of a grid, along x
 // memory too; the rest is left for that.
 constexpr std::size_t kUsualShared = 32 << 10;
 
-// Lets launches of a kernel on the current device have that many bytes of dynamic shared memory. Threads share what
-// they allowed, so that none takes back what another is about to use.
+// Lets launches of a kernel on the current device have that many bytes of dynamic shared memory. The limit is shared by
+// threads and never falls.
 void allow_shared_memory(const void* kernel, std::size_t bytes);
 
 struct LaunchShape {
@@ -121,6 +123,29 @@ class Scratch {
   MemoryMeter* meter_;
   void* memory_ = nullptr;
   std::int64_t bytes_ = 0;
+};
+
+// Small copies to the device (token ids, targets) for which the host does not wait: the values are copied to pinned
+// memory, from which the device reads them in stream order.
+class Uploads {
+ public:
+  static constexpr std::int64_t kMost = std::int64_t{256} << 10;  // bytes of one copy
+
+  explicit Uploads(cudaStream_t stream) : stream_(stream) {}
+  Uploads(const Uploads&) = delete;
+  Uploads& operator=(const Uploads&) = delete;
+  ~Uploads();
+
+  // In stream order. `from` may change when it returns.
+  void copy(void* to, const void* from, std::int64_t bytes);
+
+ private:
+  static constexpr std::size_t kSlots = 8;  // copies in flight at most
+
+  const cudaStream_t stream_;
+  std::byte* pinned_ = nullptr;  // kSlots x kMost bytes, allocated by the first copy
+  std::array<TimedEvent, kSlots> done_;
+  std::size_t next_ = 0;
 };
 
 }  // namespace teratron::cuda

@@ -5,7 +5,7 @@
 namespace teratron::cuda {
 namespace {
 
-// Until end(), the stream adds what is queued on it to a graph instead of running it.
+// Until end(), the stream adds queued work to a graph instead of running it.
 class StreamCapture {
  public:
   // Mode thread-local: other threads may allocate meanwhile.

@@ -15,8 +15,8 @@ class CapturedGraph final : public Backend::Graph {
   CapturedGraph& operator=(const CapturedGraph&) = delete;
   ~CapturedGraph() override;
 
-  // The first replay() only calls `work`: operations then allocate and choose what they keep. The second captures it.
-  // It is captured again when `scratch`, the memory that all operations share, was reallocated.
+  // The first replay() only calls `work`: operations then allocate their memory and choose algorithms. The second
+  // captures it. It is captured again when `scratch`, the memory that all operations share, was reallocated.
   void replay(const void* scratch, const std::function<void()>& work);
 
  private:

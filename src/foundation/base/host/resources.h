@@ -1,0 +1,30 @@
+// Processors and memory that this process uses and may use, with the limits of the control groups (cgroups, versions 1
+// and 2) around it, which containers, Slurm and systemd set. `root`: root of the file system, for tests.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+
+namespace teratron {
+
+// Processors that the calling thread is bound to; 1 where the system does not say.
+int bound_processors();
+
+// Smallest quota of CPU time of the process's control group and those around it, in processors, rounded up. 0: none.
+int processor_quota(const std::filesystem::path& root = "/");
+
+// bound_processors(), at most the quota. At least 1.
+int usable_processors();
+
+// OMP_NUM_THREADS where the environment has that number, else usable_processors().
+int usual_threads();
+
+// Bytes that the machine has available, at most what the control groups leave of their limits. File pages that the
+// kernel can drop count as free. nullopt: the system does not say.
+std::optional<std::int64_t> available_host_memory(const std::filesystem::path& root = "/");
+
+// Highest resident bytes since the program started (VmHWM of /proc/self/status); 0: the system does not say.
+std::uint64_t peak_memory_bytes();
+
+}  // namespace teratron

@@ -1,0 +1,88 @@
+#include "settings/sample_settings.h"
+
+#include "base/error.h"
+
+namespace teratron {
+namespace {
+
+constexpr Flag kResetAttentionMask{"reset-attention-mask"}, kResetPositionIds{"reset-position-ids"};
+constexpr Flag kEodMaskLoss{"eod-mask-loss"};
+
+std::int32_t end_token_of(const Tokenizer& tokenizer) {
+  const std::optional<std::int32_t> end = tokenizer.end_of_text();
+  if (end) return *end;
+  throw_user_error(
+      "where documents end is unknown: the tokenizer has no <|endoftext|>. Leave out --{}, --{} and --{}, or make the "
+      "corpus with a tokenizer that has one",
+      kResetAttentionMask.name, kResetPositionIds.name, kEodMaskLoss.name);
+}
+
+constexpr Flag kMaskProb{"mask-prob"}, kShortSeqProb{"short-seq-prob"}, kMaxNgram{"masking-max-ngram"};
+constexpr std::int64_t kLongestByLength = 3;    // of Megatron-LM's BERT
+constexpr std::int64_t kLongestGeometric = 10;  // of SpanBERT
+constexpr std::int64_t kMostWords = 1 << 20;
+
+}  // namespace
+
+Faults DocumentSettings::faults(const std::filesystem::path& tokenizer) const {
+  Faults faults;
+  if (!tokenizer.empty()) return faults;
+  for (const auto& [flag, is_set] : {std::pair{kResetAttentionMask, reset_attention_mask},
+                                     {kResetPositionIds, reset_position_ids},
+                                     {kEodMaskLoss, eod_mask_loss}}) {
+    faults.add_if(is_set, "{} needs {} DIR, the one the data was made with, to know where documents end", flag,
+                  Flag{"tokenizer"});
+  }
+  return faults;
+}
+
+DocumentOptions DocumentSettings::options(const Tokenizer& tokenizer) const {
+  DocumentOptions options{.reset_attention_mask = reset_attention_mask,
+                          .reset_position_ids = reset_position_ids,
+                          .eod_mask_loss = eod_mask_loss};
+  if (options.any()) options.end_token = end_token_of(tokenizer);
+  return options;
+}
+
+DocumentOptions DocumentSettings::options(const std::filesystem::path& tokenizer) const {
+  const bool needs_tokenizer = reset_attention_mask || reset_position_ids || eod_mask_loss;
+  return needs_tokenizer ? options(Tokenizer::load(tokenizer)) : DocumentOptions();
+}
+
+void add_document_fields(FieldList& list, DocumentSettings& settings) {
+  list.add(std::string(kResetAttentionMask.name), &settings.reset_attention_mask, "",
+           "documents in a sample, which end with <|endoftext|>, do not see one another");
+  list.add(std::string(kResetPositionIds.name), &settings.reset_position_ids, "",
+           "positions begin at 0 with every document in a sample");
+  list.add(std::string(kEodMaskLoss.name), &settings.eod_mask_loss, "",
+           "no loss for the token after <|endoftext|>: the loss is the mean over the other targets");
+}
+
+BertOptions BertSettings::filled() const {
+  BertOptions result = options;
+  const std::int64_t usual = options.ngrams.is_geometric ? kLongestGeometric : kLongestByLength;
+  result.ngrams.longest = static_cast<int>(max_ngram > 0 ? max_ngram : usual);
+  return result;
+}
+
+Faults BertSettings::faults() const {
+  Faults faults;
+  faults.add_if(!(options.masked_lm_prob > 0 && options.masked_lm_prob < 1), "{} is {}; it must be between 0 and 1",
+                kMaskProb, options.masked_lm_prob);
+  faults.add_if(!(options.short_seq_prob >= 0 && options.short_seq_prob <= 1), "{} is {}; it must be from 0 to 1",
+                kShortSeqProb, options.short_seq_prob);
+  faults.need_between(kMaxNgram, max_ngram, 0, kMostWords);
+  return faults;
+}
+
+void add_bert_fields(FieldList& list, BertSettings& settings) {
+  list.add(std::string(kMaskProb.name), &settings.options.masked_lm_prob, "P", "BERT: the share of tokens to predict");
+  list.add(std::string(kShortSeqProb.name), &settings.options.short_seq_prob, "P",
+           "BERT: the share of samples that are made shorter than --seq-length");
+  list.add(std::string(kMaxNgram.name), &settings.max_ngram, "N",
+           "BERT: words of a masked n-gram at most; 0: 3, or 10 with --masking-use-geometric-distribution");
+  list.add("masking-use-geometric-distribution", &settings.options.ngrams.is_geometric, "",
+           "BERT: n-grams of n words by p(n) ~ 0.8^(n - 1), as SpanBERT's, and not ~ 1/n");
+}
+
+}  // namespace teratron

@@ -1,0 +1,37 @@
+// Settings of samples: documents that share one, and BERT's masks.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+
+#include "base/faults.h"
+#include "data/samples/bert_samples.h"
+#include "data/samples/documents.h"
+#include "options/fields.h"
+#include "tokenizer/tokenizer.h"
+
+namespace teratron {
+
+struct DocumentSettings {
+  bool reset_attention_mask = false, reset_position_ids = false, eod_mask_loss = false;
+
+  // `tokenizer`: folder of the settings; empty: none.
+  Faults faults(const std::filesystem::path& tokenizer) const;
+  // Reads the tokenizer if a flag is set. UserError: it has no end-of-document token.
+  DocumentOptions options(const std::filesystem::path& tokenizer) const;
+  DocumentOptions options(const Tokenizer& tokenizer) const;
+};
+
+void add_document_fields(FieldList& list, DocumentSettings& settings);
+
+struct BertSettings {
+  BertOptions options;
+  std::int64_t max_ngram = 0;  // words; 0: 3, or 10 by the geometric law
+
+  BertOptions filled() const;  // options with max_ngram
+  Faults faults() const;
+};
+
+void add_bert_fields(FieldList& list, BertSettings& settings);
+
+}  // namespace teratron
