@@ -6,7 +6,7 @@ warm-up and decay, weight decay of matrices, clipping at 1, dropout 0.1, bf16 pr
 padding of the same length at most, and the last model scored, without any choice. Orders of the examples, initial heads and
 dropout are drawn by different generators, so means over seeds compare.
 
-RACE alone teaches so small a model nothing in a hundred updates. Its training set therefore begins with made questions: which
+RACE alone teaches so small a model nothing in a hundred updates. Its training set therefore has made questions, too: which
 of four sentences, with words missing, is one of a passage. Both sides train on the same file, in one run.
 
 Sequences, and SQuAD's labels and answers, are made there by the tokenizer of transformers and by the rules of its run_qa, as

@@ -93,9 +93,7 @@ TEST_F(SaveLocks, OneThatWasKilledHoldsNobodyUp) {
   }
   ::waitpid(child, nullptr, 0);
   ASSERT_TRUE(std::filesystem::exists(file()));
-  SaveLockSettings settings = quick(notices_);
-  settings.silence = std::chrono::hours(1);  // nobody looks whether the file is still touched
-  const SaveLock lock(folder_.path(), settings);
+  const SaveLock lock(folder_.path(), noting(notices_));
   EXPECT_THAT(notices_, IsEmpty());
 }
 

@@ -212,7 +212,7 @@ TEST_F(ExtractStageTest, ReadsEachEncodingThatPagesSay) {
 }
 
 // Words in the order of the text, so that its lines may break elsewhere.
-std::vector<std::string> words_of(const std::string& text) {
+std::vector<std::string> words_between_spaces(const std::string& text) {
   std::istringstream stream(text);
   std::vector<std::string> words;
   for (std::string word; stream >> word;) {
@@ -229,7 +229,7 @@ TEST_F(ExtractStageTest, FindsWhatTrafilaturaDoes) {
     std::string theirs = line["trafilatura"];
     // It keeps the headline, which is our document's title.
     if (line["name"] == "article") theirs = theirs.substr(theirs.find('\n') + 1);
-    EXPECT_EQ(words_of(article_of(line["html"])), words_of(theirs)) << line["name"];
+    EXPECT_EQ(words_between_spaces(article_of(line["html"])), words_between_spaces(theirs)) << line["name"];
   }
 }
 

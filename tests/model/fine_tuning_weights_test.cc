@@ -145,7 +145,7 @@ TEST_F(FineTuningWeights, OfLabelsAreTakenInTheOrderThatIsAskedFor) {
     } while (std::ranges::next_permutation(asked.label_names).found);
     asked.label_names = {"no", "yes", "never"};
     EXPECT_THAT(drawn_weights(path, asked), ::testing::ElementsAre("classifier.weight", "classifier.bias"));
-    EXPECT_THAT(warning_of_drawn(path, asked), HasSubstr("tells 3 labels (no, yes, maybe) apart"));
+    EXPECT_THAT(warning_of_drawn(path, asked), HasSubstr("has 3 labels (no, yes, maybe)"));
   }
 }
 

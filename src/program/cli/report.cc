@@ -20,7 +20,7 @@ void add_json_field(FieldList& list, std::filesystem::path& json) {
 }
 
 void add_overwrite_field(FieldList& list, bool& overwrite) {
-  list.add("overwrite", &overwrite, "", "replace what stands where results go; without it that is refused");
+  list.add("overwrite", &overwrite, "", "replace existing results; without it they are an error");
 }
 
 void print_result(std::string_view text) {

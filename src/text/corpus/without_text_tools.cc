@@ -8,7 +8,8 @@ namespace {
 
 [[noreturn]] void throw_not_built(const char* stage) {
   throw_environment_error(
-      "'data {}' is not in this program, which was built without text tools; configure with -DTERATRON_TEXT_TOOLS=ON",
+      "'data {}' is not in this program, which was built without text tools; build it by 'scripts/setup build release "
+      "teratron' (CMake: -DTERATRON_TEXT_TOOLS=ON)",
       stage);
 }
 

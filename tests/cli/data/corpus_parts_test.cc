@@ -121,7 +121,7 @@ TEST_F(CorpusParts, ClearErrors) {
   const Words split = {"data", "split", path("in"), "--out", path("out"), "--parts"};
   EXPECT_THAT(refused(with(split, {"a=1,b=0"})), HasSubstr("'b=0', which is not NAME=SHARE"));
   EXPECT_THAT(refused(with(split, {"a=1,a=2"})), HasSubstr("'a' twice"));
-  EXPECT_THAT(refused(with(split, {"a=99,b=1"})), HasSubstr("the part 'b' with the share 1 would have none"));
+  EXPECT_THAT(refused(with(split, {"a=99,b=1"})), HasSubstr("part 'b' with share 1 would be empty"));
   EXPECT_THAT(refused({"data", "split", path("in"), "--out", path("out.jsonl"), "--parts", "a=1"}),
               HasSubstr("name a PREFIX"));
   EXPECT_THAT(refused({"data", "split", path("in.jsonl"), "--out", path("out"), "--parts", "a=1"}),
@@ -130,7 +130,7 @@ TEST_F(CorpusParts, ClearErrors) {
       refused({"data", "split", path("in.jsonl"), "--by", "tokens", "--out", path("o.jsonl"), "--parts", "a=1"}),
       HasSubstr("--by tokens needs a tokenised corpus"));
   const Words sample = {"data", "sample", path("in"), "--out", path("out")};
-  EXPECT_THAT(refused(sample), HasSubstr("give one of --documents, --tokens and --share"));
+  EXPECT_THAT(refused(sample), HasSubstr("give the size of the sample by one of --documents, --tokens and --share"));
   EXPECT_THAT(refused(with(sample, {"--documents", "10"})),
               HasSubstr("the source has 9 documents, fewer than the 10 asked for"));
   EXPECT_THAT(refused(with(sample, {"--share", "0.01"})), HasSubstr("0.01 of 9 documents is none"));

@@ -117,7 +117,7 @@ TEST_F(CorpusResume, ASignalIsAnsweredByAPointToGoOnFrom) {
     ::kill(run.pid(), signal);
     const Outcome outcome = run.wait();
     EXPECT_EQ(outcome.exit_code, 128 + signal) << outcome.errors;
-    EXPECT_THAT(outcome.errors, HasSubstr("run the same command again to go on"));
+    EXPECT_THAT(outcome.errors, HasSubstr("run the same command again to resume"));
     EXPECT_FALSE(fs::exists(path("out.jsonl")));
   }
   // With another flag it starts over, and says why; with the first one again, too.

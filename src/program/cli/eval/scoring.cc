@@ -18,7 +18,7 @@ Faults EvaluationOptions::faults() const {
 }
 
 void add_evaluation_fields(FieldList& list, EvaluationOptions& o, std::string_view items) {
-  list.add("tokenizer", &o.tokenizer, "DIR", "the one saved with the model if not given");
+  list.add("tokenizer", &o.tokenizer, "DIR", "default: the tokenizer saved with the model");
   list.add("micro-batch-size", &o.batch, "N", fmt::format("{} computed at a time", items)).between(1, 1 << 16);
   add_model_parallel_fields(list, o.layout);
   add_data_parallel_field(list, o.layout, fmt::format("copies of the model, each with its share of the {}", items));

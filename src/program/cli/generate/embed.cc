@@ -59,7 +59,7 @@ FieldList fields_of(EmbedOptions& o) {
       .writes()
       .required = true;
   add_overwrite_field(list, o.overwrite);
-  list.add("tokenizer", &o.tokenizer, "DIR", "the one saved with the model if not given");
+  list.add("tokenizer", &o.tokenizer, "DIR", "default: the tokenizer saved with the model");
   add_text_format_fields(list, o.format, o.json_key);
   // The defaults of the next three are those of a sentence-transformers folder.
   list.add_choice("pooling", o.vectors.pooling, pooling_choices(),

@@ -45,7 +45,7 @@ FieldList fields_of(GenerateOptions& o) {
   list.add_choice("truncate-prompt", o.long_prompt,
                   {{"no", LongPrompt::kRefuse}, {"left", LongPrompt::kCutLeft}, {"right", LongPrompt::kCutRight}},
                   "end at which a prompt longer than the context is cut; no: it is an error");
-  list.add("tokenizer", &o.tokenizer, "DIR", "the one saved with the checkpoint if not given");
+  list.add("tokenizer", &o.tokenizer, "DIR", "default: the tokenizer saved with the checkpoint");
   list.group("Generation");
   list.add("max-new-tokens", &o.settings.max_new_tokens, "N", "most tokens to add").between(0);
   list.add("num-samples", &o.samples, "N", "texts for each prompt").between(1, 1 << 24);

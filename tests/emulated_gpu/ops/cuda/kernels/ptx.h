@@ -1,5 +1,5 @@
-// What src/engine/ops/cuda/ptx.h says in instructions, said in C++ for the emulated GPU, with the same declarations. The
-// layout of matrix fragments over the lanes of a warp is that of the PTX ISA's chapters on mma and ldmatrix.
+// What src/engine/ops/cuda/ptx.h says in instructions, said in C++ for the emulated GPU, with the same declarations.
+// The layout of matrix fragments over the lanes of a warp is that of the PTX ISA's chapters on mma and ldmatrix.
 #pragma once
 
 #include <array>
