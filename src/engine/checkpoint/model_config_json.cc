@@ -4,12 +4,12 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <nlohmann/json.hpp>
 #include <type_traits>
 
 #include "base/error.h"
 #include "base/json_fields.h"
+#include "model/family.h"
 #include "model/label_names.h"
 
 namespace teratron {
@@ -17,12 +17,13 @@ namespace {
 
 using Json = nlohmann::json;
 
-enum class Decides { kFunction, kHead, kTraining };
+enum class Decides { kFunction, kFamily, kHead, kTraining };
 
 constexpr const char *kNumLabels = "num_labels", *kLabelNames = "label_names", *kEmbeddingDropout = "embedding_dropout",
                      *kNoScaledInit = "no_scaled_init";
 
-// Every field: its name in the file, a pointer to it, and its effect.
+// Every field: its name in the file, a pointer to it, and its effect. Those with kFamily are in the file where they
+// differ from what the family's models have in common.
 template <class Visitor>
 void visit_fields(const Visitor& field) {
   field("model_type", &ModelConfig::kind, Decides::kFunction);
@@ -34,6 +35,18 @@ void visit_fields(const Visitor& field) {
   field("activation", &ModelConfig::activation, Decides::kFunction);
   field("layernorm_epsilon", &ModelConfig::layernorm_epsilon, Decides::kFunction);
   field("layernorm_placement", &ModelConfig::norm_placement, Decides::kFunction);
+  field("num_key_value_heads", &ModelConfig::num_key_value_heads, Decides::kFamily);
+  field("head_dim", &ModelConfig::head_dim, Decides::kFamily);
+  field("intermediate_size", &ModelConfig::intermediate_size, Decides::kFamily);
+  field("norm", &ModelConfig::norm, Decides::kFamily);
+  field("gated_mlp", &ModelConfig::gated_mlp, Decides::kFamily);
+  field("linear_bias", &ModelConfig::linear_bias, Decides::kFamily);
+  field("qkv_bias", &ModelConfig::qkv_bias, Decides::kFamily);
+  field("head_norms", &ModelConfig::head_norms, Decides::kFamily);
+  field("untied_output", &ModelConfig::untied_output, Decides::kFamily);
+  field("window", &ModelConfig::window, Decides::kFamily);
+  field("rotary_share", &ModelConfig::rotary_share, Decides::kFamily);
+  field("rotary", &ModelConfig::rotary, Decides::kFamily);
   field("head", &ModelConfig::head, Decides::kHead);
   field(kNumLabels, &ModelConfig::num_labels, Decides::kHead);
   field(kLabelNames, &ModelConfig::label_names, Decides::kHead);
@@ -49,9 +62,17 @@ void visit_fields(const Visitor& field) {
 template <class Value>
 using Named = std::pair<std::string_view, Value>;
 constexpr std::array kActivations = {Named<Activation>{"gelu_tanh", Activation::kGeluTanh},
-                                     Named<Activation>{"gelu_erf", Activation::kGeluErf}};
+                                     Named<Activation>{"gelu_erf", Activation::kGeluErf},
+                                     Named<Activation>{"silu", Activation::kSilu}};
 constexpr std::array kPlacements = {Named<NormPlacement>{"pre", NormPlacement::kPre},
-                                    Named<NormPlacement>{"post", NormPlacement::kPost}};
+                                    Named<NormPlacement>{"post", NormPlacement::kPost},
+                                    Named<NormPlacement>{"parallel", NormPlacement::kParallel}};
+constexpr std::array kNorms = {Named<NormKind>{"layer", NormKind::kLayer}, Named<NormKind>{"rms", NormKind::kRms}};
+constexpr std::array kPairs = {Named<RotaryPairs>{"halves", RotaryPairs::kHalves},
+                               Named<RotaryPairs>{"neighbours", RotaryPairs::kNeighbours}};
+using Scaling = RotaryConfig::Scaling;
+constexpr std::array kScalings = {Named<Scaling>{"none", Scaling::kNone}, Named<Scaling>{"linear", Scaling::kLinear},
+                                  Named<Scaling>{"llama3", Scaling::kLlama3}};
 constexpr std::array kHeads = {
     Named<ModelHead>{"pretraining", ModelHead::kPretraining}, Named<ModelHead>{"none", ModelHead::kNone},
     Named<ModelHead>{"classification", ModelHead::kClassification}, Named<ModelHead>{"choice", ModelHead::kChoice},
@@ -59,19 +80,32 @@ constexpr std::array kHeads = {
 
 constexpr const auto& values_of(Activation) { return kActivations; }
 constexpr const auto& values_of(NormPlacement) { return kPlacements; }
+constexpr const auto& values_of(NormKind) { return kNorms; }
+constexpr const auto& values_of(RotaryPairs) { return kPairs; }
+constexpr const auto& values_of(Scaling) { return kScalings; }
 constexpr const auto& values_of(ModelHead) { return kHeads; }
 
 Json to_json(std::int64_t value) { return value; }
 Json to_json(double value) { return value; }
 Json to_json(bool value) { return value; }
 Json to_json(const std::vector<std::string>& value) { return value; }
-Json to_json(ModelKind value) { return name_of(value); }
+Json to_json(ModelKind value) { return family_of(value).name; }
 template <class Value>
 Json to_json(Value value) {
   for (const auto& [name, named] : values_of(value)) {
     if (named == value) return name;
   }
   throw InternalError("a value of a model's configuration that has no name");
+}
+
+Json to_json(const RotaryConfig& value) {
+  return {{"base", value.base},
+          {"pairs", to_json(value.pairs)},
+          {"scaling", to_json(value.scaling)},
+          {"factor", value.factor},
+          {"low_frequency", value.low_frequency},
+          {"high_frequency", value.high_frequency},
+          {"first_positions", value.first_positions}};
 }
 
 void read_field(std::int64_t& to, const JsonFields& fields, std::string_view key) {
@@ -97,12 +131,12 @@ void read_field(std::vector<std::string>& to, const JsonFields& fields, std::str
   to = list.get<std::vector<std::string>>();
 }
 
-// Checkpoints from before there were several kinds do not say which one they hold.
+// Checkpoints from before there were several families do not say which one they hold.
 void read_field(ModelKind& to, const JsonFields& fields, std::string_view key) {
   if (!fields.has(key)) return;
-  const std::optional<ModelKind> kind = find_model_kind(fields.string(key));
-  if (!kind) fields.throw_not(key, fmt::format("a kind of model: {}", fmt::join(model_kind_names(), ", ")));
-  to = *kind;
+  const Family* const family = find_family(fields.string(key));
+  if (family == nullptr) fields.throw_not(key, fmt::format("a kind of model: {}", fmt::join(family_names(), ", ")));
+  to = family->kind;
 }
 
 // Nor what has been a choice only since then.
@@ -121,11 +155,30 @@ void read_field(Value& to, const JsonFields& fields, std::string_view key) {
   fields.throw_not(key, fmt::format("{}", fmt::join(names, " or ")));
 }
 
+void read_field(RotaryConfig& to, const JsonFields& fields, std::string_view key) {
+  const JsonFields rotary = fields.fields_of(key);
+  read_field(to.base, rotary, "base");
+  read_field(to.pairs, rotary, "pairs");
+  read_field(to.scaling, rotary, "scaling");
+  read_field(to.factor, rotary, "factor");
+  read_field(to.low_frequency, rotary, "low_frequency");
+  read_field(to.high_frequency, rotary, "high_frequency");
+  read_field(to.first_positions, rotary, "first_positions");
+}
+
+ModelConfig common_to_family(ModelKind kind) {
+  ModelConfig config;
+  config.set_kind(kind);
+  return config;
+}
+
 }  // namespace
 
 Json model_config_to_json(const ModelConfig& config) {
   Json json = Json::object();
-  visit_fields([&](const char* name, auto member, Decides) {
+  const ModelConfig common = common_to_family(config.kind);
+  visit_fields([&](const char* name, auto member, Decides decides) {
+    if (decides == Decides::kFamily && config.*member == common.*member) return;
     if (name != kEmbeddingDropout || config.embedding_dropout != 1) json[name] = to_json(config.*member);
   });
   if (!config.no_scaled_init) json.erase(kNoScaledInit);
@@ -135,10 +188,15 @@ Json model_config_to_json(const ModelConfig& config) {
 
 ModelConfig model_config_from_json(const Json& json, const std::filesystem::path& path) {
   const JsonFields fields(json, path);
-  ModelConfig config;
-  visit_fields([&](const char* name, auto member, Decides) { read_field(config.*member, fields, name); });
+  ModelKind kind = ModelKind::kGpt2;
+  read_field(kind, fields, "model_type");
+  ModelConfig config = common_to_family(kind);
+  visit_fields([&](const char* name, auto member, Decides decides) {
+    if (decides != Decides::kFamily || fields.has(name)) read_field(config.*member, fields, name);
+  });
   std::vector<std::string> faults = config.faults().texts();
-  const double weights = 12.0 * static_cast<double>(config.num_layers) * std::pow(config.hidden_size, 2);
+  const double layer = faults.empty() ? TransformerLayer(config.layer_config(), 0, {}).work().product_operations() : 0;
+  const double weights = static_cast<double>(config.num_layers) * layer / 2;
   if (weights > 1e18) faults.emplace_back("it would have more weights than can be counted");
   if (!faults.empty()) throw_user_error("'{}' describes no model: {}", path.string(), fmt::join(faults, "; "));
   return config;

@@ -37,10 +37,10 @@ std::int64_t piece_bytes(const Parameter& parameter, DType dtype) {
   return most * whole_columns(parameter) * size_of(dtype);
 }
 
-// Parts of the whole tensor's rows [begin, end) that a rank holds.
-std::vector<ParameterPiece> pieces_within(const Parameter& parameter, int rank, std::int64_t begin, std::int64_t end) {
+// Pieces of the whole tensor's rows [begin, end) that lie in a part.
+std::vector<ParameterPiece> pieces_within(const Parameter& parameter, int part, std::int64_t begin, std::int64_t end) {
   std::vector<ParameterPiece> within;
-  for (ParameterPiece piece : pieces_of(parameter, rank)) {
+  for (ParameterPiece piece : pieces_of(parameter, part)) {
     const std::int64_t first = std::max(begin, piece.global_row), last = std::min(end, piece.global_row + piece.rows);
     if (first >= last) continue;
     piece.local_row += first - piece.global_row;
@@ -73,12 +73,12 @@ class Gathering {
   // The whole's rows [begin, end).
   std::span<const std::byte> rows(std::int64_t begin, std::int64_t end) {
     whole_.resize(static_cast<std::size_t>((end - begin) * row_bytes_));
-    const int ranks = parameter_.is_split() ? group_.size() : 1;
-    for (int rank = 0; rank < ranks; ++rank) {
-      for (const ParameterPiece& piece : pieces_within(parameter_, rank, begin, end)) {
+    const int parts = parameter_.is_split() ? parameter_.group.size : 1;
+    for (int part = 0; part < parts; ++part) {
+      for (const ParameterPiece& piece : pieces_within(parameter_, part, begin, end)) {
         const std::int64_t bytes = piece.columns * element_;
         piece_.resize(static_cast<std::size_t>(piece.rows * bytes));
-        backend_.download(piece_.data(), device_rows(rank, piece));
+        backend_.download(piece_.data(), device_rows(part * parameter_.replicas, piece));
         copy_rows(whole_.data() + (piece.global_row - begin) * row_bytes_ + piece.global_column * element_, row_bytes_,
                   piece_.data(), bytes, piece.rows, bytes);
       }
@@ -115,8 +115,8 @@ void gather_tensor(const Parameter& parameter, TensorRef part, Backend& backend,
   for_each_piece(parameter, part.dtype, [&](std::int64_t begin, std::int64_t end) {
     if (tensor_group.rank() == 0) {
       sink(gathering.rows(begin, end));
-    } else if (parameter.is_split()) {
-      for (const ParameterPiece& piece : pieces_within(parameter, tensor_group.rank(), begin, end)) {
+    } else if (parameter.counts()) {
+      for (const ParameterPiece& piece : pieces_within(parameter, parameter.group.rank, begin, end)) {
         tensor_group.start_send(part.slice(0, piece.local_row, piece.local_row + piece.rows), 0).wait();
       }
     }

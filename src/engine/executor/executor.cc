@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "executor/logits_chunk.h"
 #include "executor/step_run.h"
+#include "nn/host_values.h"
 #include "nn/parameter_state.h"
 #include "pipeline/checker.h"
 
@@ -16,6 +17,11 @@ namespace {
 std::unique_ptr<StagePlan> make_plan(Backend& backend, Model& model, ExecutorOptions options, const Mesh& mesh) {
   options.logits_chunk = choose_logits_chunk(model, options, mesh, backend);
   return std::make_unique<StagePlan>(model, options, mesh.coordinates(), backend.compute_dtype());
+}
+
+int replicas_of(const Model& model) {
+  const std::optional<ColumnParallelLinear>& key_value = model.layers.front().attention.key_value;
+  return key_value ? key_value->weight.replicas : 1;
 }
 
 }  // namespace
@@ -31,9 +37,18 @@ Executor::Executor(Backend& backend, Model& model, const ExecutorOptions& option
   for (Parameter* parameter : all_parameters()) parameter->number = number++;
   if (plan_->options().trains()) pipeline::check_schedule(plan_->options().schedule);
   mesh_->attach(&backend);
+  if (const int replicas = replicas_of(model); plan_->options().trains() && replicas > 1) {
+    replicas_ = mesh_->tensor->split(mesh_->tensor->rank() / replicas, mesh_->tensor->rank());
+    replicas_->attach(&backend);
+  }
 }
 
-void Executor::allocate() { plan_->allocate(backend_); }
+void Executor::allocate() {
+  plan_->allocate(backend_);
+  const TensorRef table = plan_->memory().rotary();
+  if (table.elements() == 0) return;
+  upload_floats(backend_, table, rotary_table(plan_->memory().rotary_config(), table.dim(0)));
+}
 
 std::vector<Parameter*> Executor::parameters() {
   std::vector<Parameter*> here = all_parameters();
@@ -86,7 +101,9 @@ void Executor::initialize_weights(const Parameter& parameter, TensorRef whole, c
 }
 
 LossSums Executor::forward_backward(std::span<const MicroBatch> micro_batches) {
-  return StepRun(backend_, *mesh_, *plan_, passes_, micro_batches, {.sums_over_copies = true, .trace = trace_}).run();
+  return StepRun(backend_, *mesh_, *plan_, passes_, micro_batches,
+                 {.sums_over_copies = true, .replicas = replicas_.get(), .trace = trace_})
+      .run();
 }
 
 LossSums Executor::forward_backward_alone(const MicroBatch& only) {
@@ -162,14 +179,16 @@ void Executor::extend(std::span<const std::int32_t> ids, std::int64_t first_posi
   const auto tokens = static_cast<std::int64_t>(ids.size());
   const bool has_cache = options().purpose == Purpose::kGeneration;
   check(has_cache || (first_position == 0 && cache == 0), "only generation keeps a cache");
-  const SliceCall call{.pass = {.backend = backend_,
-                                .tensor = *mesh_->tensor,
-                                .tokens = tokens,
-                                .first_position = first_position,
-                                .first_cache = cache,
-                                .sequence_length = first_position + tokens},
-                       .key = {}};
+  SliceCall call{.pass = {.backend = backend_,
+                          .tensor = *mesh_->tensor,
+                          .tokens = tokens,
+                          .first_position = first_position,
+                          .first_cache = cache,
+                          .rotary = plan_->memory().rotary(),
+                          .sequence_length = first_position + tokens},
+                 .key = {}};
   check_room(call.pass);
+  if (plan_->memory().window() > 0) passes_.see_from(call.pass, {});
   run_call(
       call, ids, [&](TensorRef out) { passes_.forward_layers(call, out); }, use);
 }
@@ -180,11 +199,14 @@ void Executor::extend_each(std::span<const std::int32_t> ids, std::span<const st
   check(options().purpose == Purpose::kGeneration, "only generation keeps a cache");
   check_equal(static_cast<std::int64_t>(positions.size()), batch, "positions of tokens");
   const auto last = static_cast<std::int64_t>(*std::max_element(positions.begin(), positions.end()));
+  const TensorRef lengths = plan_->memory().cache_lengths(batch);
   const SliceCall call{.pass = {.backend = backend_,
                                 .tensor = *mesh_->tensor,
                                 .batch = batch,
                                 .tokens = 1,
-                                .cache_lengths = plan_->memory().cache_lengths(batch),
+                                .cache_lengths = lengths,
+                                .position_ids = lengths.reshape({batch, 1}),
+                                .rotary = plan_->memory().rotary(),
                                 .sequence_length = last + 1},
                        .key = {}};
   check_room(call.pass);

@@ -89,6 +89,7 @@ class Executor {
   Backend& backend_;
   Model& model_;
   std::shared_ptr<Mesh> mesh_;
+  std::unique_ptr<Communicator> replicas_;  // tensor-parallel ranks with the same key heads (Parameter::replicas)
   std::unique_ptr<StagePlan> plan_;
   StagePasses passes_;
   const StreamMessages messages_;

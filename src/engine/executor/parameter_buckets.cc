@@ -9,6 +9,13 @@ namespace {
 
 constexpr std::int64_t kMemberAlignment = 16;  // elements between the starts of members: a cache line of fp32
 
+// Order of a bucket's members: those whose gradients ranks add up in the same way stand together.
+int sum_order(const Parameter& member) {
+  if (member.sum == GradientSum::kOverRows) return 0;
+  if (member.sum == GradientSum::kOverRanks) return 1;
+  return member.replicas > 1 ? 2 : 3;
+}
+
 bool are_alike(const OptimizerSlot& a, const OptimizerSlot& b) { return a.name == b.name && a.dtype == b.dtype; }
 
 // The member's slot of this name and type; null: it has none.
@@ -25,11 +32,14 @@ void ParameterBuckets::add(std::string name, std::vector<Parameter*> members, in
                 .members = std::move(members),
                 .gradient_first = gradient_first,
                 .gradient_last = gradient_last};
-  std::ranges::stable_partition(bucket.members, [](const Parameter* member) { return member->sums_over_rows; });
+  std::ranges::stable_sort(bucket.members, {}, [](const Parameter* member) { return sum_order(*member); });
   for (const Parameter* member : bucket.members) {
     bucket.offsets.push_back(bucket.elements);
     bucket.elements += round_up(member->shape.elements(), kMemberAlignment);
-    if (member->sums_over_rows) bucket.elements_over_rows = bucket.elements;
+    const int order = sum_order(*member);
+    if (order == 0) bucket.rows_end = bucket.elements;
+    if (order <= 1) bucket.ranks_end = bucket.elements;
+    if (order <= 2) bucket.replicas_end = bucket.elements;
   }
   buckets_.push_back(std::move(bucket));
 }
@@ -126,9 +136,14 @@ Pending ParameterBuckets::start_gradient_sum(std::size_t bucket, Communicator& d
   return data.start_reduce_scatter(own_run(gradients), gradients);
 }
 
-void ParameterBuckets::sum_over_rows(std::size_t bucket, Communicator& tensor) const {
+void ParameterBuckets::sum_over_ranks(std::size_t bucket, Communicator& tensor, Communicator* replicas,
+                                      bool sequence_parallel) const {
   const Bucket& b = buckets_[bucket];
-  if (b.elements_over_rows > 0) tensor.all_reduce(b.gradients.slice(0, 0, b.elements_over_rows));
+  const std::int64_t begin = sequence_parallel ? 0 : b.rows_end;
+  if (begin < b.ranks_end) tensor.all_reduce(b.gradients.slice(0, begin, b.ranks_end));
+  if (replicas != nullptr && b.ranks_end < b.replicas_end) {
+    replicas->all_reduce(b.gradients.slice(0, b.ranks_end, b.replicas_end));
+  }
 }
 
 void ParameterBuckets::gather_weights(Communicator& data) const {

@@ -28,8 +28,10 @@ class ParameterBuckets {
 
   // The sum over the group of the bucket's gradients: all of it, or each rank's run.
   Pending start_gradient_sum(std::size_t bucket, Communicator& data) const;
-  // Under sequence parallelism: of those gradients that cover a rank's rows only.
-  void sum_over_rows(std::size_t bucket, Communicator& tensor) const;
+  // What ranks of the tensor-parallel group add up before: gradients of heads of which each has some; under sequence
+  // parallelism those that cover a rank's rows only; and those of parts that `replicas`, a part of the group, hold
+  // alike (null: there are none).
+  void sum_over_ranks(std::size_t bucket, Communicator& tensor, Communicator* replicas, bool sequence_parallel) const;
   // Gathers all ranks' runs of the weights after an update, if they are sharded.
   void gather_weights(Communicator& data) const;
 
@@ -42,9 +44,9 @@ class ParameterBuckets {
   };
   struct Bucket {
     std::string name;
-    std::vector<Parameter*> members;    // those that sum over rows first
+    std::vector<Parameter*> members;    // those that sum over rows first, then over ranks, then over replicas
     std::vector<std::int64_t> offsets;  // of the members, in elements
-    std::int64_t elements = 0, elements_over_rows = 0;
+    std::int64_t elements = 0, rows_end = 0, ranks_end = 0, replicas_end = 0;
     int gradient_first = 0, gradient_last = 0;
     Arena::Block value = 0, gradient = 0, master = 0;
     std::vector<SlotBlock> slots;

@@ -177,7 +177,7 @@ void StepRun::complete(Part part, std::int64_t layer) {
 void StepRun::start_sums() {
   if (!options_.sums_over_copies) return;
   while (sums_.size() < complete_.size() && complete_[sums_.size()]) {
-    if (plan_.options().sequence_parallel) plan_.buckets().sum_over_rows(sums_.size(), *mesh_.tensor);
+    plan_.buckets().sum_over_ranks(sums_.size(), *mesh_.tensor, options_.replicas, plan_.options().sequence_parallel);
     sums_.push_back(plan_.buckets().start_gradient_sum(sums_.size(), *mesh_.data));
   }
 }

@@ -14,7 +14,8 @@ namespace teratron {
 class StepRun {
  public:
   struct Options {
-    bool sums_over_copies = true;  // gradients, over the data-parallel ranks
+    bool sums_over_copies = true;      // gradients, over the data-parallel ranks
+    Communicator* replicas = nullptr;  // ParameterBuckets::sum_over_ranks
     std::vector<pipeline::TraceSpan>* trace = nullptr;
   };
   // The arguments must outlive it.

@@ -24,9 +24,9 @@ ModelTraits traits_of(const ModelConfig& config) {
   return traits;
 }
 
-std::optional<LayerNorm> norm_if(bool is_there, const char* name, const ModelConfig& config, GroupRank group) {
+std::optional<Norm> norm_if(bool is_there, const char* name, const ModelConfig& config, GroupRank group) {
   if (!is_there) return std::nullopt;
-  return LayerNorm(name, config.hidden_size, config.layernorm_epsilon, group);
+  return Norm(name, config.norm_shape(), group);
 }
 
 bool is_pre(const ModelConfig& config) { return config.norm_placement == NormPlacement::kPre; }
@@ -103,16 +103,15 @@ std::vector<ParameterBucket> Bert::buckets() {
   if (final_norm) all.push_back({"final_norm", parameters_of(*final_norm), Part::kHead});
   add_layer_buckets(all);
   if (embedding_norm) all.push_back({"embedding.norm", parameters_of(*embedding_norm), Part::kEmbedding});
-  all.push_back({"embedding.positions", {&embedding.positions, &types}, Part::kEmbedding});
+  all.push_back({"embedding.positions", {&*embedding.positions, &types}, Part::kEmbedding});
   all.push_back({"embedding.tokens", {&embedding.tokens}, heads ? Part::kBothEnds : Part::kEmbedding});
   return all;
 }
 
 Bert::Kept Bert::carve_kept(const CallSizes& sizes, Carver& kept) const {
   if (!embedding_norm) return {};
-  const Shape rows{sizes.stream_rows()};
   return {.sum = kept.take(sizes.compute, sizes.stream_shape(config.hidden_size)),
-          .norm = {.mean = kept.take(sizes.accumulation, rows), .rstd = kept.take(sizes.accumulation, rows)}};
+          .norm = embedding_norm->carve(sizes, sizes.stream_rows(), kept)};
 }
 
 // Memory in which the whole embedding is summed up; without sequence parallelism that is the residual stream itself.
@@ -162,11 +161,7 @@ void Bert::embed_backward(const EndCall& call, TensorRef dx, bool has_head) {
 
 Bert::HeadMemory Bert::carve(const EndSizes& sizes, Carver& memory) const {
   HeadMemory all;
-  if (final_norm) {
-    const Shape rows{sizes.call.stream_rows()};
-    all.final = {.mean = memory.take(sizes.call.accumulation, rows),
-                 .rstd = memory.take(sizes.call.accumulation, rows)};
-  }
+  if (final_norm) all.final = final_norm->carve(sizes.call, sizes.call.stream_rows(), memory);
   if (pooler) all.pooler = BertPooler::carve(sizes, config.hidden_size, memory);
   if (heads) all.heads = heads->carve(sizes, embedding.tokens.shape[0], memory);
   if (task) all.task = task->carve(sizes, memory);

@@ -24,8 +24,8 @@ class Bert : public Model {
   const ModelConfig config;
   Embedding embedding;
   Parameter types;                            // [kTokenTypes, hidden]
-  std::optional<LayerNorm> embedding_norm;    // post alone
-  std::optional<LayerNorm> final_norm;        // pre alone
+  std::optional<Norm> embedding_norm;         // post alone
+  std::optional<Norm> final_norm;             // pre alone
   std::optional<BertPooler> pooler;           // but with ModelHead::kSpans
   std::optional<BertPretrainingHeads> heads;  // with ModelHead::kPretraining
   std::optional<BertTaskHead> task;           // with the head of a task
@@ -50,10 +50,10 @@ class Bert : public Model {
   // Activations that the embedding's norm keeps for backward; empty without one.
   struct Kept {
     TensorRef sum;  // stream: the norm's input
-    LayerNorm::Saved norm;
+    Norm::Saved norm;
   };
   struct HeadMemory {
-    LayerNorm::Saved final;  // of the rows of the stream here
+    Norm::Saved final;  // of the rows of the stream here
     BertPooler::Saved pooler;
     BertPretrainingHeads::Workspace heads;
     BertTaskHead::Workspace task;

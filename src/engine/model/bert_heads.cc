@@ -14,31 +14,21 @@ Parameter output_bias(const Parameter& tokens) {
 }
 
 // Every rank computes the norm's rows alike, also where the residual stream is shared out.
-LayerNorm whole_norm(std::int64_t hidden, double epsilon, GroupRank group) {
-  LayerNorm norm("head.norm", hidden, epsilon, group);
-  norm.gamma.sums_over_rows = norm.beta.sums_over_rows = false;
-  return norm;
+Norm whole_norm(std::int64_t hidden, double epsilon, GroupRank group) {
+  return {"head.norm", {.columns = hidden, .epsilon = epsilon}, group, GradientSum::kNone};
 }
 
 ColumnParallelLinear order_layer(std::int64_t hidden, GroupRank group) {
   const std::int64_t padded = round_up<std::int64_t>(BertPretrainingHeads::kOrders, group.size);
-  ColumnParallelLinear order("order", hidden, padded, group);
-  order.weight.padding_rows = order.bias.padding_rows = padded - BertPretrainingHeads::kOrders;
+  ColumnParallelLinear order("order", {.inputs = hidden, .outputs = padded}, group);
+  order.weight.padding_rows = order.bias->padding_rows = padded - BertPretrainingHeads::kOrders;
   return order;
-}
-
-LanguageModelHead::Workspace carve_logits(const CallSizes& sizes, std::int64_t rows, std::int64_t columns,
-                                          Carver& memory) {
-  return {.logits = memory.take(sizes.compute, {rows, columns}),
-          .max = memory.take(sizes.accumulation, {rows}),
-          .own_max = memory.take(sizes.accumulation, {rows}),
-          .sum_and_target = memory.take(sizes.accumulation, {2, rows})};
 }
 
 }  // namespace
 
 BertPooler::BertPooler(std::int64_t hidden, GroupRank group)
-    : dense("pooler", hidden, hidden, 1.0, Linear::Parallel::kNone, group) {}
+    : dense("pooler", {.inputs = hidden, .outputs = hidden}, Linear::Parallel::kNone, group) {}
 
 BertPooler::Saved BertPooler::carve(const EndSizes& sizes, std::int64_t hidden, Carver& memory) {
   const auto rows = [&] { return memory.take(sizes.call.compute, {sizes.call.batch, hidden}); };
@@ -65,7 +55,7 @@ void BertPooler::backward(const LayerPass& pass, const Saved& saved) const {
 
 BertPretrainingHeads::BertPretrainingHeads(const Parameter& tokens, std::int64_t vocab_size, std::int64_t hidden,
                                            double epsilon, Activation layer_activation, GroupRank group)
-    : transform("head.transform", hidden, hidden, 1.0, Linear::Parallel::kNone, group),
+    : transform("head.transform", {.inputs = hidden, .outputs = hidden}, Linear::Parallel::kNone, group),
       norm(whole_norm(hidden, epsilon, group)),
       bias(output_bias(tokens)),
       order(order_layer(hidden, group)),
@@ -93,9 +83,9 @@ BertPretrainingHeads::Workspace BertPretrainingHeads::carve(const EndSizes& size
           .activated = rows(),
           .normed = rows(),
           .dnormed = sizes.training ? rows() : TensorRef(),
-          .norm = {.mean = statistic(chunk), .rstd = statistic(chunk)},
-          .output = carve_logits(call, chunk, token_columns, memory),
-          .order = carve_logits(call, call.batch, order.weight.shape[0], memory)};
+          .norm = norm.carve(call, chunk, memory),
+          .output = LanguageModelHead::carve(call, chunk, token_columns, memory),
+          .order = LanguageModelHead::carve(call, call.batch, order.weight.shape[0], memory)};
 }
 
 void BertPretrainingHeads::predict_tokens(const LayerPass& pass, const Parameter& tokens, TensorRef encoded,
@@ -108,19 +98,14 @@ void BertPretrainingHeads::predict_tokens(const LayerPass& pass, const Parameter
     const auto first = [count = end - begin](TensorRef of_chunk) { return of_chunk.slice(0, 0, count); };
     const auto here = [&](TensorRef of_all) { return of_all.slice(0, begin, end); };
     const Shape one_sequence{1, end - begin, hidden};
-    const LayerNorm::Saved saved{.mean = first(w.norm.mean), .rstd = first(w.norm.rstd)};
+    const Norm::Saved saved = w.norm.rows(0, end - begin);
     const TensorRef gathered = first(w.gathered), sum = first(w.sum), activated = first(w.activated),
                     normed = first(w.normed);
     // A gather of rows is an embedding of their numbers.
     pass.backend.embedding_forward({.y = gathered.reshape(one_sequence),
                                     .ids = here(inputs.target_rows).reshape({1, end - begin}),
                                     .tokens = encoded});
-    pass.backend.linear_forward({.y = sum,
-                                 .x = gathered,
-                                 .weight = transform.weight.value,
-                                 .bias = transform.bias.value,
-                                 .activation = activation,
-                                 .activated = activated});
+    transform.forward(pass, sum, gathered, {.activation = activation, .activated = activated});
     norm.forward(pass, normed, activated, saved);
     const TensorRef loss = here(w.loss), targets = here(inputs.targets);
     if (!drows) {
@@ -141,7 +126,7 @@ void BertPretrainingHeads::predict_tokens(const LayerPass& pass, const Parameter
 
 void BertPretrainingHeads::predict_order(const LayerPass& pass, TensorRef pooled, TensorRef dpooled,
                                          const SliceInputs& inputs, const Workspace& w) const {
-  const LanguageModelHead::Weights weights{order.weight, &order.bias};
+  const LinearWeights weights = order.weights();
   if (!dpooled) return order_output.forward(pass, weights, w.order_loss, pooled, inputs.labels, w.order);
   order_output.forward_backward(pass, weights, w.order_loss, dpooled, pooled, inputs.labels, inputs.label_weights,
                                 w.order);

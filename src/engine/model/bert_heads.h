@@ -33,7 +33,7 @@ struct BertPretrainingHeads {
   static constexpr std::int64_t kOrders = 2;
 
   Linear transform;  // [hidden, hidden]
-  LayerNorm norm;
+  Norm norm;
   Parameter bias;              // [padded vocabulary], split as the token table is
   ColumnParallelLinear order;  // [kOrders, hidden], its rows split, rounded up to a row a rank
   LanguageModelHead output, order_output;
@@ -46,7 +46,7 @@ struct BertPretrainingHeads {
     TensorRef loss, order_loss;                  // A [rows], [batch]
     TensorRef gathered, sum, activated, normed;  // [chunk, hidden], as they follow one another
     TensorRef dnormed;                           // [chunk, hidden], training only
-    LayerNorm::Saved norm;
+    Norm::Saved norm;
     LanguageModelHead::Workspace output, order;
   };
   Workspace carve(const EndSizes& sizes, std::int64_t token_columns, Carver& memory) const;

@@ -19,8 +19,8 @@ BertTaskHead::BertTaskHead(const ModelConfig& config, GroupRank group)
     : kind(config.head),
       logits(config.task_logits()),
       hidden_dropout(config.hidden_dropout),
-      linear(config.head == ModelHead::kSpans ? "spans" : "classifier", config.hidden_size, logits, 1.0,
-             Linear::Parallel::kNone, group) {}
+      linear(config.head == ModelHead::kSpans ? "spans" : "classifier",
+             {.inputs = config.hidden_size, .outputs = logits}, Linear::Parallel::kNone, group) {}
 
 void BertTaskHead::add_to(ModelTraits& traits, ModelHead kind) {
   traits.targets = false;

@@ -1,12 +1,11 @@
-// ModelConfig: the kind of model and its shape, which decide its parameters and the function they compute. Presets,
-// checks and counts.
+// ModelConfig: the family of a model (model/family.h) and its shape, which decide its parameters and the function they
+// compute. Checks and counts.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "base/faults.h"
@@ -15,15 +14,13 @@
 
 namespace teratron {
 
-enum class ModelKind { kGpt2, kBert };
-// "gpt2" or "bert", as in --model-type, checkpoint.json and Hugging Face's config.json.
-std::string_view name_of(ModelKind kind);
-std::vector<std::string_view> model_kind_names();
-std::optional<ModelKind> find_model_kind(std::string_view name);
+enum class ModelKind { kGpt2, kBert, kLlama, kMistral, kQwen2, kQwen3, kGptNeox };
+struct Family;
 
 // Head of a model.
 enum class ModelHead {
-  kPretraining,  // GPT-2: the tied output projection. BERT: that with its transform, and the order of sentences
+  kPretraining,  // of models that continue text: the output projection. BERT: that with its transform, and the order of
+                 // sentences
   kNone,         // of BERT: the encoder and its pooler alone, as Hugging Face's BertModel is
   // Heads of a BERT for fine-tuning (model/bert_task_head.h).
   kClassification,  // one of num_labels for each text or pair of texts
@@ -47,17 +44,28 @@ struct ModelConfig {
   std::int64_t num_layers = 12;
   std::int64_t hidden_size = 768;
   std::int64_t num_attention_heads = 12;
+  std::int64_t num_key_value_heads = 0;  // 0: as many as heads
+  std::int64_t head_dim = 0;             // 0: hidden_size / num_attention_heads
+  std::int64_t intermediate_size = 0;    // of the MLP; 0: usual_ffn_size()
   std::int64_t vocab_size = 50257;
   std::int64_t max_position_embeddings = 1024;
   std::int64_t make_vocab_size_divisible_by = 128;
   double layernorm_epsilon = 1e-5;
   double hidden_dropout = 0.1;     // after the embedding and before each residual add
-  double embedding_dropout = 1;    // of GPT-2: after the embedding; 1, which is no rate: hidden_dropout is
+  double embedding_dropout = 1;    // of models that continue text: after the embedding; 1, which is no rate:
+                                   // hidden_dropout is
   double attention_dropout = 0.1;  // on attention probabilities
   double init_method_std = 0.02;
   bool no_scaled_init = false;  // the opposite of TransformerLayerConfig::scaled_init
   Activation activation = Activation::kGeluTanh;
   NormPlacement norm_placement = NormPlacement::kPre;  // post, original BERT's, is for kBert
+  NormKind norm = NormKind::kLayer;
+  bool gated_mlp = false, linear_bias = true, qkv_bias = true;  // TransformerLayerConfig
+  bool head_norms = false;                                      // RMS norms of queries and keys
+  bool untied_output = false;  // of models that continue text: the output projection has a weight of its own
+  std::int64_t window = 0;     // tokens that a token sees at most, itself included; 0: all before
+  double rotary_share = 0;     // of a head's elements that have rotary positions; 0: positions are learned
+  RotaryConfig rotary;         // but its elements, which follow from the share
   ModelHead head = ModelHead::kPretraining;
   std::int64_t num_labels = 2;  // of kClassification
   // Labels of the rows of kClassification; empty if they have no names (model/label_names.h).
@@ -65,46 +73,44 @@ struct ModelConfig {
 
   // Replaces the head by that of pre-training.
   void set_pretraining_head();
-  // Makes it a model of that kind, with the activation that its paper has: GELU's tanh form for GPT-2, GELU for BERT.
+  // Makes it a model of that family, with what its models have in common: activation, norms, positions. Sizes stay.
   void set_kind(ModelKind new_kind);
+  const Family& family() const;
 
   bool has_pooler() const { return kind == ModelKind::kBert && head != ModelHead::kSpans; }
+  bool has_learned_positions() const { return rotary_share == 0; }
   // Rows of the linear layer that a task's head ends in: numbers for each text, or for each token.
   std::int64_t task_logits() const {
     return head == ModelHead::kClassification ? num_labels : head == ModelHead::kSpans ? 2 : 1;
   }
 
   double dropout_after_embedding() const { return embedding_dropout == 1 ? hidden_dropout : embedding_dropout; }
-  std::int64_t ffn_hidden_size() const { return 4 * hidden_size; }
+  std::int64_t ffn_hidden_size() const {
+    return intermediate_size == 0 ? usual_ffn_size(hidden_size) : intermediate_size;
+  }
+  std::int64_t key_value_heads() const { return num_key_value_heads == 0 ? num_attention_heads : num_key_value_heads; }
+  std::int64_t head_size() const { return head_dim == 0 ? hidden_size / num_attention_heads : head_dim; }
+  NormShape norm_shape() const { return {.kind = norm, .columns = hidden_size, .epsilon = layernorm_epsilon}; }
   // A multiple of make_vocab_size_divisible_by for each rank that holds a part.
   std::int64_t padded_vocab_size(std::int64_t tensor_parallel_size = 1) const {
     return round_up(vocab_size, make_vocab_size_divisible_by * tensor_parallel_size);
   }
+  // Whether tensor-parallel ranks can share the layers: whole heads each, and equal parts of the MLP; where ranks are
+  // more than key heads, as many share each.
+  bool splits_over(std::int64_t ranks) const;
   TransformerLayerConfig layer_config() const;
   // This tensor-parallel rank's part of every layer. UserError lists the faults of the configuration.
   std::vector<TransformerLayer> make_layers(GroupRank group) const;
   std::int64_t parameters() const;  // trainable values, without the padding of the vocabulary
 
-  // Multiply-adds count twice. 6 (12 L h^2 + V h) + 6 L h s a token: forward and backward, causal attention counted
-  // as the half it is, nothing recomputed. (The formula of arXiv 2104.04473 counts attention in full, 12 L h s, and a
-  // recomputed forward.) BERT's attention is counted in full, its output projection and transform for the 15 % of
-  // tokens that are predicted, its pooler once a sequence.
+  // Of a token: forward and backward, multiply-adds counted twice, causal attention as the half it is, nothing
+  // recomputed; of a GPT-2, 6 (12 L h^2 + V h) + 6 L h s. (The formula of arXiv 2104.04473 counts attention in full, 12
+  // L h s, and a recomputed forward.) BERT's attention is counted in full, its output projection and transform for the
+  // 15 % of tokens that are predicted, its pooler once a sequence.
   double training_flops_per_token(std::int64_t sequence_length) const;
 
   // Every fault of the configuration, split over so many tensor-parallel ranks, with the nearest values that work.
   Faults faults(std::int64_t tensor_parallel_size = 1) const;
 };
-
-struct ModelPreset {
-  std::string_view name;
-  std::int64_t num_layers, hidden_size, num_attention_heads;
-  std::string_view source;
-  ModelKind kind = ModelKind::kGpt2;
-};
-
-// tiny, GPT-2's published sizes, and those of the Megatron-LM paper: Table 1 (scaling) and Table 2 (evaluation), which
-// differ in the heads of 8.3B, and the BERTs of Table 4 and Figure 7. Then the GPT-3 models that TeraPipe's paper runs.
-std::span<const ModelPreset> model_presets();
-const ModelPreset& find_model_preset(std::string_view name);  // UserError lists the names there are
 
 }  // namespace teratron

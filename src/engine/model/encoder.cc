@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "model/family.h"
 #include "nn/host_values.h"
 
 namespace teratron {
@@ -13,7 +14,7 @@ namespace {
 
 std::unique_ptr<Bert> make_bert(const ModelConfig& config, GroupRank group) {
   if (config.kind != ModelKind::kBert) {
-    throw_user_error("a model of type {} has no vectors for texts; take a bert", name_of(config.kind));
+    throw_user_error("a model of type {} has no vectors for texts; take a bert", config.family().name);
   }
   return std::make_unique<Bert>(config, group);
 }

@@ -9,10 +9,10 @@ namespace teratron {
 
 LanguageModel::LanguageModel(Backend& backend, const ModelConfig& config, const ExecutorOptions& options,
                              const std::shared_ptr<Mesh>& mesh)
-    : LanguageModel(backend, std::make_unique<Gpt2>(config, mesh ? mesh->coordinates().tensor : GroupRank{}), options,
-                    mesh) {}
+    : LanguageModel(backend, std::make_unique<Decoder>(config, mesh ? mesh->coordinates().tensor : GroupRank{}),
+                    options, mesh) {}
 
-LanguageModel::LanguageModel(Backend& backend, std::unique_ptr<Gpt2> model, const ExecutorOptions& options,
+LanguageModel::LanguageModel(Backend& backend, std::unique_ptr<Decoder> model, const ExecutorOptions& options,
                              const std::shared_ptr<Mesh>& mesh)
     : Executor(backend, *model, options, mesh), model_(std::move(model)) {}
 
@@ -33,7 +33,7 @@ void LanguageModel::score(const MicroBatch& micro_batch, std::span<const ScoredT
       const TensorRef targets = plan().memory().targets(count);
       backend().upload(targets, ids.data());
       const TensorRef rows = normed.select(0, run.sequence).slice(0, begin - slice_begin, end - slice_begin);
-      const Gpt2::RowScores scores =
+      const Decoder::RowScores scores =
           model_->row_scores(call, rows, targets, is_likeliest.empty() ? std::span<const std::int32_t>() : ids);
       const auto here = [&](std::span<float> all) { return all.subspan(static_cast<std::size_t>(at), ids.size()); };
       download_floats(backend(), scores.loss, here(losses));
@@ -44,7 +44,7 @@ void LanguageModel::score(const MicroBatch& micro_batch, std::span<const ScoredT
   if (!is_likeliest.empty()) share_from_last_stage(is_likeliest);
 }
 
-void LanguageModel::compare_gaps(const Gpt2::RowScores& scores, std::span<float> is_likeliest) {
+void LanguageModel::compare_gaps(const Decoder::RowScores& scores, std::span<float> is_likeliest) {
   std::vector<float> lower(is_likeliest.size());
   download_floats(backend(), scores.gap, is_likeliest);
   download_floats(backend(), scores.gap_of_lower, lower);

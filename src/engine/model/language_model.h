@@ -1,8 +1,9 @@
-// A GPT-2 and its executor, with what reads its output token by token: losses for evaluation, logits for generation.
+// A model that continues text and its executor, with what reads its output token by token: losses for evaluation,
+// logits for generation.
 #pragma once
 
 #include "executor/executor.h"
-#include "model/gpt2.h"
+#include "model/decoder.h"
 
 namespace teratron {
 
@@ -32,17 +33,17 @@ class LanguageModel : public Executor {
   // at positions[b]. A sequence's logits do not depend on the others (Executor::extend_each).
   void next_logits(std::span<const std::int32_t> ids, std::span<const std::int32_t> positions, std::span<float> logits);
 
-  Gpt2& model() { return *model_; }
+  Decoder& model() { return *model_; }
   const ModelConfig& config() const { return model_->config; }
 
  private:
-  LanguageModel(Backend& backend, std::unique_ptr<Gpt2> model, const ExecutorOptions& options,
+  LanguageModel(Backend& backend, std::unique_ptr<Decoder> model, const ExecutorOptions& options,
                 const std::shared_ptr<Mesh>& mesh);
-  void compare_gaps(const Gpt2::RowScores& scores, std::span<float> is_likeliest);
+  void compare_gaps(const Decoder::RowScores& scores, std::span<float> is_likeliest);
   void logits_of_rows(const EndCall& call, TensorRef normed, std::span<float> logits);
   void read_logits(TensorRef all, std::span<float> logits);
 
-  std::unique_ptr<Gpt2> model_;
+  std::unique_ptr<Decoder> model_;
 };
 
 }  // namespace teratron

@@ -1,144 +1,108 @@
-// Multi-head self-attention, causal (GPT-2) or of all tokens (BERT): one packed projection to queries, keys and values,
-// attention by head, and the output projection. The packed projection doubles as the key/value cache: a call that
-// starts at first_position sees the keys and values of every earlier position in `qkv`. Backward takes the slices of a
-// sequence last to first, and each adds to `dkv` what it has to say about earlier keys and values (TeraPipe, arXiv
-// 2102.07988, section 3).
+// Multi-head self-attention, causal or of all tokens: projections to queries, keys and values, attention by head, and
+// the output projection. Several query heads may share a key head and its values (Ainslie et al., arXiv 2305.13245).
+//
+// The projections of a whole sequence lie side by side, so that a call that starts at first_position sees the keys and
+// values of every earlier position. Backward takes the slices of a sequence last to first, and each adds to `dkv` its
+// share of the gradients of earlier keys and values (TeraPipe, arXiv 2102.07988, section 3). Generation keeps a cache
+// of keys and values alone.
 #pragma once
 
-#include <cmath>
+#include <optional>
 #include <string>
 
 #include "nn/linear.h"
+#include "nn/norm.h"
+#include "nn/rotary.h"
+#include "nn/work.h"
 
 namespace teratron {
 
+struct AttentionConfig {
+  std::int64_t hidden_size = 0, heads = 0, key_heads = 0, head_size = 0;  // of the whole layer
+  double residual_scale = 1, dropout = 0;
+  bool causal = true;                       // a query sees the keys up to its own position; else those of the sequence
+  std::int64_t window = 0;                  // causal: a query sees so many keys at most; 0: all
+  bool bias = true, output_bias = true;     // of queries, keys and values; of the output projection
+  std::optional<NormShape> head_norm = {};  // of queries and of keys, head by head, before positions
+  RotaryConfig rotary = {};
+};
+
 struct Attention {
-  ColumnParallelLinear qkv;      // [3 * heads * head_size, hidden]: queries, keys, values, each with whole heads
-  RowParallelLinear projection;  // [hidden, heads * head_size]
-  std::int64_t heads, first_head, all_heads, head_size, layer;  // heads [first_head, first_head + heads) are here
+  // With as many key heads as heads [3 * heads * head_size, hidden]: queries, keys, values, each with whole heads. Else
+  // queries alone, and key_value has [2 * key_heads * head_size, hidden]; where there are more ranks than key heads,
+  // those that share one hold it as replicas.
+  ColumnParallelLinear qkv;
+  std::optional<ColumnParallelLinear> key_value;
+  std::optional<Norm> query_norm, key_norm;
+  RowParallelLinear projection;                          // [hidden, heads * head_size]
+  std::int64_t heads, key_heads, first_head, all_heads;  // heads [first_head, first_head + heads) are here
+  std::int64_t head_size, layer, window;
   double dropout;
-  bool causal;  // a query sees the keys up to its own position; else those of the whole sequence
+  bool causal;
+  RotaryConfig rotary;
 
-  Attention(const std::string& name, std::int64_t hidden, std::int64_t head_count, double residual_scale,
-            double attention_dropout, bool is_causal, std::int64_t layer_index, GroupRank group)
-      : qkv(name + ".qkv", hidden, 3 * hidden, group, 3),
-        projection(name + ".projection", hidden, hidden, residual_scale, group),
-        heads(head_count / group.size),
-        first_head(group.rank * heads),
-        all_heads(head_count),
-        head_size(hidden / head_count),
-        layer(layer_index),
-        dropout(attention_dropout),
-        causal(is_causal) {
-    qkv.of_all_tokens = projection.of_all_tokens = true;
-  }
+  Attention(const std::string& name, const AttentionConfig& config, std::int64_t layer_index, GroupRank group);
 
-  std::int64_t width() const { return heads * head_size; }  // of the queries here; keys and values have as much
+  std::int64_t width() const { return heads * head_size; }          // of the queries here
+  std::int64_t key_width() const { return key_heads * head_size; }  // of the keys here, and of the values
+  std::int64_t projected_columns() const { return width() + 2 * key_width(); }
+  std::int64_t head_columns() const { return query_norm ? width() : 0; }  // of Workspace::heads
 
   struct Saved {
-    TensorRef qkv;          // [batch, sequence, 3 * width], width = heads * head_size
+    // [batch, sequence, outputs]: the results of the projections, normed and turned. Null in generation; key_value also
+    // where there is no such layer.
+    TensorRef qkv, key_value;
+    TensorRef cache;          // of generation: [batch, cache tokens, 2 * key_width]: keys, values
+    TensorRef queries, keys;  // before their norms: [batch, tokens, heads, head_size], the keys of key_heads
+    Norm::Saved query_norm, key_norm;
     TensorRef context;      // [batch, tokens, width]: what the projection reads
     TensorRef log_sum_exp;  // [batch, heads, tokens]
-    TensorRef dkv;          // of a sequence in slices, backward: A [batch, sequence, 2 * width]; else null
+    TensorRef dkv;          // of a sequence in slices, backward: A [batch, sequence, 2 * key_width]; else null
+  };
+  // `projected`: qkv and key_value, where they do not lie in memory of their own; `scores`: context and log_sum_exp.
+  void carve(const CallSizes& sizes, bool has_cache, Carver& projected, Carver& scores, Saved& saved) const;
+
+  // Written by a call, alive only within it. The first two are of the call's tokens, in backward their gradients.
+  struct Workspace {
+    TensorRef qkv, key_value;  // [batch, tokens, outputs]
+    TensorRef heads;           // [batch, tokens, head_columns]
+    TensorRef share;           // [batch, tokens, hidden]; backward
+    TensorRef dcontext;        // [batch, tokens, width]; backward
   };
 
-  void visit(const ParameterVisitor& visitor) {
-    qkv.visit(visitor);
-    projection.visit(visitor);
-  }
+  void visit(const ParameterVisitor& visitor);
+  void add_to(Work& work) const;
 
-  // y[batch, tokens, hidden] from x[batch, tokens, hidden]; `packed` is workspace [batch, tokens, 3 * width]. With
-  // next tokens nothing is left for a backward.
-  void forward(const LayerPass& pass, TensorRef y, TensorRef x, const Saved& saved, TensorRef packed) const {
-    if (pass.is_next_token()) {
-      qkv.forward(pass, packed, x);
-      pass.backend.cached_attention(cached_call(pass, saved, packed));
-      return projection.forward(pass, y, saved.context);
-    }
-    // A slice's rows lie side by side in the cache of one sequence, apart in that of several.
-    const TensorRef own = saved.qkv.slice(1, pass.first_position, pass.first_position + pass.tokens);
-    qkv.forward(pass, own.is_contiguous() ? own : packed, x);
-    if (!own.is_contiguous()) pass.backend.copy(own, packed);
-    pass.backend.attention_forward(call(pass, saved));
-    projection.forward(pass, y, saved.context);
-  }
+  // y[batch, tokens, hidden] from x[batch, tokens, hidden]. In generation nothing is left for a backward.
+  void forward(const LayerPass& pass, TensorRef y, TensorRef x, const Saved& saved, const Workspace& w) const;
+  // context and log_sum_exp again, from the projections.
+  void recompute_context(const LayerPass& pass, const Saved& saved) const;
 
-  // context and log_sum_exp again, from qkv.
-  void recompute_context(const LayerPass& pass, const Saved& saved) const {
-    pass.backend.attention_forward(call(pass, saved));
-  }
-
-  // dx from dy. dcontext is workspace [batch, tokens, width], dqkv [batch, tokens, 3 * width].
-  void backward(const LayerPass& pass, TensorRef dx, TensorRef dy, TensorRef x, const Saved& saved, TensorRef dcontext,
-                TensorRef dqkv) const {
-    projection.backward_weight(pass, dy, saved.context);
-    projection.backward_input(pass, dcontext, dy);
-    backward_heads(pass, split(pass, dqkv), by_head(pass, dcontext), saved);
-    qkv.backward(pass, dx, dqkv, x);
-  }
-
+  // dx from dy.
+  void backward(const LayerPass& pass, TensorRef dx, TensorRef dy, TensorRef x, const Saved& saved,
+                const Workspace& w) const;
   // Weight gradients that a backward with weights_later left out, from the same tensors.
-  void weight_gradients(const LayerPass& pass, TensorRef dy, TensorRef dqkv, TensorRef x, const Saved& saved) const {
-    projection.backward_weight(pass, dy, saved.context);
-    qkv.backward_weight(pass, dqkv, x);
-  }
+  void weight_gradients(const LayerPass& pass, TensorRef dy, TensorRef dqkv, TensorRef dkey_value, TensorRef x,
+                        const Saved& saved) const;
 
  private:
-  void backward_heads(const LayerPass& pass, TensorRef dqkv, TensorRef dout, const Saved& saved) const {
-    const TensorRef dq = dqkv.select(2, 0), dk = dqkv.select(2, 1), dv = dqkv.select(2, 2);
-    if (!saved.dkv) {
-      pass.backend.attention_backward({.dq = dq, .dk = dk, .dv = dv, .dout = dout, .forward = call(pass, saved)});
-      return;
-    }
-    // The last slice is the first to write. Sums stay in A until the slice that the keys belong to has added its own.
-    const std::int64_t begin = pass.first_position, end = begin + pass.tokens;
-    const TensorRef sums = saved.dkv.reshape({pass.batch, saved.dkv.dim(1), 2, heads, head_size});
-    const TensorRef dkeys = sums.select(2, 0).slice(1, 0, end), dvalues = sums.select(2, 1).slice(1, 0, end);
-    pass.backend.attention_backward({.dq = dq,
-                                     .dk = dkeys,
-                                     .dv = dvalues,
-                                     .dout = dout,
-                                     .forward = call(pass, saved),
-                                     .accumulate_kv = end < pass.sequence_length});
-    pass.backend.copy(dk, dkeys.slice(1, begin, end));
-    pass.backend.copy(dv, dvalues.slice(1, begin, end));
-  }
-  // [batch, s, 3 * width] -> [batch, s, 3, heads, head_size]
-  TensorRef split(const LayerPass& pass, TensorRef packed) const {
-    return packed.reshape({pass.batch, packed.dim(1), 3, heads, head_size});
-  }
-  TensorRef by_head(const LayerPass& pass, TensorRef view) const {
-    return view.reshape({pass.batch, pass.tokens, heads, head_size});
-  }
-  double scale() const { return 1.0 / std::sqrt(static_cast<double>(head_size)); }
-  CachedAttention cached_call(const LayerPass& pass, const Saved& saved, TensorRef packed) const {
-    const TensorRef parts = split(pass, packed), cache = split(pass, saved.qkv);
-    return {.out = by_head(pass, saved.context),
-            .q = parts.select(2, 0),
-            .k = parts.select(2, 1),
-            .v = parts.select(2, 2),
-            .keys = cache.select(2, 1),
-            .values = cache.select(2, 2),
-            .lengths = pass.cache_lengths,
-            .scale = scale()};
-  }
-  AttentionForward call(const LayerPass& pass, const Saved& saved) const {
-    const std::int64_t end = pass.first_position + pass.tokens;
-    const TensorRef parts = split(pass, saved.qkv);
-    AttentionForward args{.out = by_head(pass, saved.context),
-                          .log_sum_exp = saved.log_sum_exp,
-                          .q = parts.select(2, 0).slice(1, pass.first_position, end),
-                          .k = parts.select(2, 1).slice(1, 0, end),
-                          .v = parts.select(2, 2).slice(1, 0, end),
-                          .lengths = pass.key_lengths,
-                          .first_keys = pass.first_keys,
-                          .causal = causal,
-                          .scale = scale(),
-                          .dropout = pass.dropout(dropout, RandomPurpose::kAttentionDropout, layer)};
-    args.dropout.heads = all_heads;
-    args.dropout.first_head = first_head;
-    return args;
-  }
+  // Views by head: [batch, tokens, heads, head_size], keys and values of key_heads.
+  struct Heads {
+    TensorRef q, k, v;
+  };
+  Heads by_head(const LayerPass& pass, TensorRef qkv, TensorRef key_value) const;
+  // Keys and values of the sequences from position 0 to the call's last token.
+  Heads seen(const LayerPass& pass, const Saved& saved) const;
+  // The two of a tensor [batch, tokens, 2 * key_width].
+  TensorRef part(TensorRef keys_and_values, int number) const;
+
+  void place(const LayerPass& pass, const Heads& own, const Saved& saved, const Workspace& w) const;
+  void place_backward(const LayerPass& pass, const Heads& gradients, const Saved& saved, const Workspace& w) const;
+  void turn(const LayerPass& pass, TensorRef heads, bool inverse) const;
+  void backward_heads(const LayerPass& pass, const Heads& gradients, TensorRef dout, const Saved& saved) const;
+  void attend(const LayerPass& pass, const Heads& own, const Saved& saved) const;
+  AttentionForward call(const LayerPass& pass, const Heads& heads, const Saved& saved) const;
+  double scale() const;
 };
 
 }  // namespace teratron

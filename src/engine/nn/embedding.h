@@ -1,5 +1,8 @@
-// Token and learned position embeddings with dropout (GPT-2). The token table is also the output projection's weight.
+// Token embeddings, with learned positions (GPT-2, BERT) or without, and dropout. The token table may also be the
+// weight of the output projection.
 #pragma once
+
+#include <optional>
 
 #include "nn/layer_pass.h"
 #include "nn/parameter.h"
@@ -7,10 +10,11 @@
 namespace teratron {
 
 struct Embedding {
-  Parameter tokens;     // [padded vocabulary, hidden], split along the vocabulary
-  Parameter positions;  // [max positions, hidden]
+  Parameter tokens;                    // [padded vocabulary, hidden], split along the vocabulary
+  std::optional<Parameter> positions;  // [max positions, hidden]
   double dropout;
 
+  // max_positions 0: no positions.
   Embedding(std::int64_t vocab, std::int64_t padded_vocab, std::int64_t max_positions, std::int64_t hidden,
             double dropout_after, GroupRank group)
       : tokens{.name = "embedding.tokens.weight",
@@ -20,16 +24,18 @@ struct Embedding {
                .decay = true,
                .split = {.axis = 0},
                .group = group},
-        positions{.name = "embedding.positions.weight",
-                  .shape = {max_positions, hidden},
-                  .init = Init::kNormal,
-                  .decay = true,
-                  .group = group},
-        dropout(dropout_after) {}
+        dropout(dropout_after) {
+    if (max_positions == 0) return;
+    positions = Parameter{.name = "embedding.positions.weight",
+                          .shape = {max_positions, hidden},
+                          .init = Init::kNormal,
+                          .decay = true,
+                          .group = group};
+  }
 
   void visit(const ParameterVisitor& visitor) {
     visitor(tokens);
-    visitor(positions);
+    if (positions) visitor(*positions);
   }
 
   // The first of the vocabulary's entries that this rank holds.
@@ -42,10 +48,10 @@ struct Embedding {
     pass.backend.embedding_forward({.y = full,
                                     .ids = ids,
                                     .tokens = tokens.value,
-                                    .positions = pass.tensor.rank() == 0 ? positions.value : TensorRef(),
+                                    .positions = positions && pass.tensor.rank() == 0 ? positions->value : TensorRef(),
                                     .first_position = pass.first_position,
                                     .vocab_begin = vocab_begin(),
-                                    .position_ids = position_ids});
+                                    .position_ids = positions ? position_ids : TensorRef()});
     pass.start_sum(full).wait();
     const TensorRef sum = pass.own_rows(full);
     if (mask(pass).active()) {  // which is the same forward as backward
@@ -66,12 +72,12 @@ struct Embedding {
     }
     pass.gather_rows(full);
     pass.backend.embedding_backward({.dtokens = tokens.gradient,
-                                     .dpositions = positions.gradient,
+                                     .dpositions = positions ? positions->gradient : TensorRef(),
                                      .dy = pass.sequence_parallel ? full : dy,
                                      .ids = ids,
                                      .first_position = pass.first_position,
                                      .vocab_begin = vocab_begin(),
-                                     .position_ids = position_ids,
+                                     .position_ids = positions ? position_ids : TensorRef(),
                                      .accumulate_tokens = accumulate_tokens,
                                      .accumulate_positions = pass.accumulate});
   }

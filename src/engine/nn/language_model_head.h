@@ -7,8 +7,7 @@
 #include <algorithm>
 #include <span>
 
-#include "nn/layer_pass.h"
-#include "nn/parameter.h"
+#include "nn/linear.h"
 
 namespace teratron {
 
@@ -16,21 +15,19 @@ struct LanguageModelHead {
   std::int64_t vocab_size;       // of the whole; columns beyond it are padding and stay out of the softmax
   std::int64_t vocab_begin = 0;  // the first column here
 
-  // Parameters that make logits of rows: this rank's part of the token table, and an optional bias.
-  struct Weights {
-    const Parameter& tokens;
-    const Parameter* bias = nullptr;
-    Weights(const Parameter& table, const Parameter* added = nullptr) : tokens(table), bias(added) {}  // NOLINT
-    TensorRef bias_value() const { return bias == nullptr ? TensorRef() : bias->value; }
-    TensorRef bias_gradient() const { return bias == nullptr ? TensorRef() : bias->gradient; }
-  };
-
   struct Workspace {
     TensorRef logits;          // [chunk, columns here]
     TensorRef max, own_max;    // [chunk]: of all columns, of those here
     TensorRef sum_and_target;  // [2, chunk]: the sum of exponentials, the target's logit
     std::int64_t chunk() const { return logits.dim(0); }
   };
+
+  static Workspace carve(const CallSizes& sizes, std::int64_t rows, std::int64_t columns, Carver& memory) {
+    return {.logits = memory.take(sizes.compute, {rows, columns}),
+            .max = memory.take(sizes.accumulation, {rows}),
+            .own_max = memory.take(sizes.accumulation, {rows}),
+            .sum_and_target = memory.take(sizes.accumulation, {2, rows})};
+  }
 
   // Distances of each target's logit below others of its row.
   struct Gaps {
@@ -40,7 +37,7 @@ struct LanguageModelHead {
   };
 
   // loss[T] from x[T, hidden]; targets i32 [T]. gaps: where its tensors are given.
-  void forward(const LayerPass& pass, const Weights& weights, TensorRef loss, TensorRef x, TensorRef targets,
+  void forward(const LayerPass& pass, const LinearWeights& weights, TensorRef loss, TensorRef x, TensorRef targets,
                const Workspace& workspace, const Gaps& gaps = {}) const {
     for (std::int64_t begin = 0; begin < x.dim(0); begin += workspace.chunk()) {
       const Chunk chunk = forward_chunk(pass, weights, loss, x, targets, workspace, begin);
@@ -48,13 +45,15 @@ struct LanguageModelHead {
     }
   }
 
-  // Also dx[T, hidden], the sum over the ranks (own rows only are left of it under sequence parallelism), and the token
-  // table's gradient, of sum over T of weight * loss. The first user of that gradient in a step: without
+  // Also dx[T, hidden], the sum over the ranks (own rows only are left of it under sequence parallelism), and the
+  // weights' gradients, of sum over T of weight * loss. The first user of that gradient in a step: without
   // pass.accumulate it is overwritten.
-  void forward_backward(const LayerPass& pass, const Weights& weights, TensorRef loss, TensorRef dx, TensorRef x,
+  void forward_backward(const LayerPass& pass, const LinearWeights& weights, TensorRef loss, TensorRef dx, TensorRef x,
                         TensorRef targets, TensorRef weight, const Workspace& workspace) const {
     // Without any row the gradients still become zero.
-    if (x.dim(0) == 0) add_to_gradients(pass, weights, workspace.logits.slice(0, 0, 0), x, pass.accumulate);
+    if (x.dim(0) == 0) weights.backward_weight(pass, workspace.logits.slice(0, 0, 0), x);
+    LayerPass later = pass;  // of the chunks after the first
+    later.accumulate = true;
     for (std::int64_t begin = 0; begin < x.dim(0); begin += workspace.chunk()) {
       const Chunk chunk = forward_chunk(pass, weights, loss, x, targets, workspace, begin);
       const std::int64_t end = begin + chunk.rows;
@@ -66,32 +65,23 @@ struct LanguageModelHead {
                                            .vocab_begin = vocab_begin,
                                            .valid_columns = valid_columns(chunk.logits)});
       const TensorRef part = dx.slice(0, begin, end);
-      pass.backend.linear_input_gradient({.dx = part, .dy = chunk.logits, .weight = weights.tokens.value});
+      weights.backward_input(pass, part, chunk.logits);
       Pending sum = pass.sequence_parallel ? Pending() : pass.start_sum(part);
-      add_to_gradients(pass, weights, chunk.logits, x.slice(0, begin, end), pass.accumulate || begin > 0);
+      weights.backward_weight(begin > 0 ? later : pass, chunk.logits, x.slice(0, begin, end));
       sum.wait();
     }
     if (pass.sequence_parallel) pass.start_sum(dx).wait();
   }
 
  private:
-  static void add_to_gradients(const LayerPass& pass, const Weights& weights, TensorRef dlogits, TensorRef x,
-                               bool accumulate) {
-    pass.backend.linear_weight_gradient({.dweight = weights.tokens.gradient,
-                                         .dy = dlogits,
-                                         .x = x,
-                                         .dbias = weights.bias_gradient(),
-                                         .accumulate = accumulate});
-  }
-
   struct Chunk {
     std::int64_t rows;
     TensorRef logits;                           // [rows, columns here]
     TensorRef max, own_max, sum, target_logit;  // [rows]
   };
 
-  Chunk forward_chunk(const LayerPass& pass, const Weights& weights, TensorRef loss, TensorRef x, TensorRef targets,
-                      const Workspace& workspace, std::int64_t begin) const {
+  Chunk forward_chunk(const LayerPass& pass, const LinearWeights& weights, TensorRef loss, TensorRef x,
+                      TensorRef targets, const Workspace& workspace, std::int64_t begin) const {
     const std::int64_t rows = std::min(workspace.chunk(), x.dim(0) - begin), end = begin + rows;
     const TensorRef pair(workspace.sum_and_target.data, workspace.sum_and_target.dtype, {2, rows});
     const Chunk chunk{.rows = rows,
@@ -100,8 +90,7 @@ struct LanguageModelHead {
                       .own_max = workspace.own_max.slice(0, 0, rows),
                       .sum = pair.select(0, 0),
                       .target_logit = pair.select(0, 1)};
-    pass.backend.linear_forward(
-        {.y = chunk.logits, .x = x.slice(0, begin, end), .weight = weights.tokens.value, .bias = weights.bias_value()});
+    weights.forward(pass, chunk.logits, x.slice(0, begin, end));
     pass.backend.cross_entropy_partials({.max = chunk.own_max,
                                          .sum = chunk.sum,
                                          .target_logit = chunk.target_logit,

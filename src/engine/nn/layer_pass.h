@@ -23,9 +23,12 @@ struct LayerPass {
   // Tokens in each sequence's key/value cache, i32 [batch], which are also the positions of the next tokens. Null
   // outside of generation.
   TensorRef cache_lengths;
-  std::int64_t first_cache = 0;      // of generation: of the batch's first sequence
-  TensorRef key_lengths;             // i32 [batch], optional: tokens of each sequence; the rest of it is padding
-  TensorRef first_keys;              // i32 [batch, tokens], optional: the first position that each token sees
+  std::int64_t first_cache = 0;  // of generation: of the batch's first sequence
+  TensorRef key_lengths;         // i32 [batch], optional: tokens of each sequence; the rest of it is padding
+  TensorRef first_keys;          // i32 [batch, tokens], optional: the first position that each token sees
+  // i32 [batch, tokens], optional: positions of the tokens where they are not those of the sequence; and the table of
+  // rotary positions (nn/rotary.h), of models that have them.
+  TensorRef position_ids, rotary;
   std::int64_t first_sample = 0;     // of the micro-batch in the global batch
   std::int64_t sequence_length = 0;  // of the whole sequence
   std::uint64_t seed = 0;

@@ -1,67 +1,109 @@
-// The feed-forward block: hidden -> 4 hidden, GeLU, back to hidden. Only the pre-activation is kept; the activation is
-// made again in the backward pass, inside the product that needs its derivative anyway.
+// The feed-forward block: hidden -> ffn, an activation, back to hidden; or gated (Shazeer, arXiv 2002.05202): two
+// products with the input, the activation of one times the other. Only the results of the products are kept; the
+// activation is made again in the backward pass, inside the product that needs its derivative anyway.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "nn/linear.h"
+#include "nn/work.h"
 
 namespace teratron {
 
+// Width of the block where a model does not say it (GPT-2, BERT).
+constexpr std::int64_t usual_ffn_size(std::int64_t hidden_size) { return 4 * hidden_size; }
+
+struct MlpConfig {
+  std::int64_t hidden_size = 0, ffn_hidden_size = 0;
+  Activation activation = Activation::kGeluTanh;
+  bool gated = false, bias = true;
+  double residual_scale = 1;
+};
+
 struct Mlp {
-  ColumnParallelLinear up;  // [ffn, hidden]
-  RowParallelLinear down;   // [hidden, ffn]
+  std::optional<ColumnParallelLinear> gate;  // [ffn, hidden]
+  ColumnParallelLinear up;                   // [ffn, hidden]
+  RowParallelLinear down;                    // [hidden, ffn]
   Activation activation;
 
-  Mlp(const std::string& name, std::int64_t hidden, std::int64_t ffn, double residual_scale, Activation gelu,
-      GroupRank group)
-      : up(name + ".up", hidden, ffn, group),
-        down(name + ".down", ffn, hidden, residual_scale, group),
-        activation(gelu) {
-    up.of_all_tokens = down.of_all_tokens = true;
+  Mlp(const std::string& name, const MlpConfig& config, GroupRank group)
+      : up(name + ".up", into(config), group),
+        down(name + ".down",
+             {.inputs = config.ffn_hidden_size,
+              .outputs = config.hidden_size,
+              .bias = config.bias,
+              .init_scale = config.residual_scale,
+              .of_all_tokens = true},
+             group),
+        activation(config.activation) {
+    if (config.gated) gate.emplace(name + ".gate", into(config), group);
   }
 
+  std::int64_t columns() const { return up.outputs(); }  // of the ffn's width, here
+
+  // [batch, tokens, columns], as all that is ffn wide.
   struct Saved {
-    TensorRef pre_activation;  // [batch, tokens, ffn / size], as all that is ffn wide
+    TensorRef up, gate;  // results of the products
   };
+  void carve(const CallSizes& sizes, Carver& carver, Saved& saved) const {
+    const Shape shape{sizes.batch, sizes.tokens, columns()};
+    saved.up = carver.take(sizes.compute, shape);
+    if (gate) saved.gate = carver.take(sizes.compute, shape);
+  }
 
   void visit(const ParameterVisitor& visitor) {
+    if (gate) gate->visit(visitor);
     up.visit(visitor);
     down.visit(visitor);
   }
 
-  // y[.., hidden] from x[.., hidden]; `activated` is workspace [.., ffn].
-  void forward(const LayerPass& pass, TensorRef y, TensorRef x, const Saved& saved, TensorRef activated) const {
-    pass.backend.linear_forward({.y = saved.pre_activation,
-                                 .x = x,
-                                 .weight = up.weight.value,
-                                 .bias = up.bias.value,
-                                 .activation = activation,
-                                 .activated = activated,
-                                 .rows_alone = pass.is_next_token(),
-                                 .lengths = up.lengths(pass)});
-    down.forward(pass, y, activated);
+  void add_to(Work& work) const {
+    const Work::Product in{.inputs = up.weight.shape[1], .outputs = columns()};
+    if (gate) work.products.push_back(in);
+    work.products.push_back(in);
+    work.products.push_back({.inputs = columns(), .outputs = down.outputs()});
+    work.activated_columns = columns() * (gate ? 2 : 1);
   }
 
-  // dx from dy; dffn is workspace [.., ffn]. The activation overwrites the pre-activation, which nothing needs after.
-  void backward(const LayerPass& pass, TensorRef dx, TensorRef dy, TensorRef x, const Saved& saved,
-                TensorRef dffn) const {
-    const TensorRef activated = saved.pre_activation;
-    pass.backend.linear_input_gradient({.dx = dffn,
-                                        .dy = dy,
-                                        .weight = down.weight.value,
-                                        .activation = activation,
-                                        .pre_activation = saved.pre_activation,
-                                        .activated = activated,
-                                        .lengths = down.lengths(pass)});
-    down.backward_weight(pass, dy, activated);
+  // y[.., hidden] from x[.., hidden]; `activated` is workspace [.., ffn].
+  void forward(const LayerPass& pass, TensorRef y, TensorRef x, const Saved& saved, TensorRef activated) const {
+    if (gate) gate->forward(pass, saved.gate, x);
+    up.forward(pass, saved.up, x, {.activation = activation, .activated = activated, .gate = saved.gate});
+    down.forward(pass, y, activated);
+  }
+  // saved again, without y.
+  void recompute(const LayerPass& pass, TensorRef x, const Saved& saved) const {
+    if (gate) gate->forward(pass, saved.gate, x);
+    up.forward(pass, saved.up, x);
+  }
+
+  // dx from dy; dffn is workspace [.., ffn], `share` [.., hidden], of a gated block. The activation overwrites what is
+  // saved of `up`, and the gradient of the gate the gate, which nothing needs after.
+  void backward(const LayerPass& pass, TensorRef dx, TensorRef dy, TensorRef x, const Saved& saved, TensorRef dffn,
+                TensorRef share) const {
+    down.backward_input(pass, dffn, dy,
+                        {.activation = activation,
+                         .pre_activation = saved.up,
+                         .activated = saved.up,
+                         .gate = saved.gate,
+                         .dgate = saved.gate});
+    down.backward_weight(pass, dy, saved.up);
+    if (gate) return up.backward_with(*gate, pass, dx, dffn, saved.gate, x, share);
     up.backward(pass, dx, dffn, x);
   }
 
   // Weight gradients that a backward with weights_later left out, from the same tensors.
   void weight_gradients(const LayerPass& pass, TensorRef dy, TensorRef dffn, TensorRef x, const Saved& saved) const {
-    down.backward_weight(pass, dy, saved.pre_activation);
+    down.backward_weight(pass, dy, saved.up);
     up.backward_weight(pass, dffn, x);
+    if (gate) gate->backward_weight(pass, saved.gate, x);
+  }
+
+ private:
+  static Linear::Config into(const MlpConfig& config) {
+    return {
+        .inputs = config.hidden_size, .outputs = config.ffn_hidden_size, .bias = config.bias, .of_all_tokens = true};
   }
 };
 

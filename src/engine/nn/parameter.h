@@ -27,6 +27,13 @@ struct Split {
   std::int64_t blocks = 1;
 };
 
+// What the gradient of a parameter that a rank computes lacks of the whole one's, beside other copies of the model.
+enum class GradientSum {
+  kNone,
+  kOverRows,   // a sum over rows of activations, of which a rank has a share under sequence parallelism
+  kOverRanks,  // a sum over heads, of which a tensor-parallel rank has a share
+};
+
 // Sharding: the elements of a parameter (of this rank's part of it, flat) that each data-parallel rank updates. With a
 // sharded optimizer the elements of a bucket of parameters are cut into equal runs, a rank each; else every rank
 // updates all.
@@ -66,12 +73,15 @@ struct Parameter {
   bool layer_matrix = false;      // a weight matrix of a transformer layer; along axis 0 split.blocks of them
   bool decay = false;             // weight decay: matrices and embeddings, never biases and norms
   Split split;
-  GroupRank group;  // in the tensor-parallel group. A parameter that is not split counts once, on the first rank
+  // In the tensor-parallel group. A parameter that is not split counts once, on the first rank. Where `replicas` ranks
+  // one after another hold the same part (key and value heads that are fewer than the ranks), the group is that of the
+  // parts; a rank is number `replica` of those with its part, the gradient is the sum over them, and the first counts.
+  GroupRank group;
+  int replicas = 1, replica = 0;
   // Pipeline stage on which it counts and is saved. A tied parameter also lies on the last stage.
   int stage = 0;
 
-  // True: the gradient is a sum over rows of activations, of which a rank has a share under sequence parallelism.
-  bool sums_over_rows = false;
+  GradientSum sum = GradientSum::kNone;
 
   // Views into arenas, null until placed. `value` is of the compute type, what the layers read; `gradient` of the
   // accumulation type.
@@ -81,6 +91,10 @@ struct Parameter {
   std::uint32_t number = 0;  // among all of the model, in the order of declaration: names streams of random numbers
 
   bool is_split() const { return split.axis != Split::kNoAxis; }
+  // The ranks of the tensor-parallel group, replicas included.
+  GroupRank tensor_rank() const { return {group.rank * replicas + replica, group.size * replicas}; }
+  // True: this rank's part counts in sums over ranks and is saved.
+  bool counts() const { return replica == 0 && (is_split() || group.rank == 0); }
   Shape global_shape() const {
     Shape global = shape;
     if (is_split()) global[split.axis] *= group.size;

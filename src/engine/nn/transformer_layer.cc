@@ -12,20 +12,45 @@ double residual_scale(const TransformerLayerConfig& config) {
 
 std::string prefix(std::int64_t layer) { return fmt::format("layers.{}.", layer); }
 
-LayerNorm::Saved carve_statistics(const CallSizes& sizes, Carver& carver) {
-  const Shape rows{sizes.stream_rows()};
-  return {.mean = carver.take(sizes.accumulation, rows), .rstd = carver.take(sizes.accumulation, rows)};
+NormShape norm_shape(const TransformerLayerConfig& config, NormKind kind, std::int64_t columns) {
+  return {.kind = kind, .columns = columns, .epsilon = config.layernorm_epsilon};
+}
+NormShape stream_norm(const TransformerLayerConfig& config) {
+  return norm_shape(config, config.norm, config.hidden_size);
+}
+
+AttentionConfig attention_config(const TransformerLayerConfig& config) {
+  AttentionConfig attention{.hidden_size = config.hidden_size,
+                            .heads = config.num_attention_heads,
+                            .key_heads = config.num_key_value_heads,
+                            .head_size = config.head_size,
+                            .residual_scale = residual_scale(config),
+                            .dropout = config.attention_dropout,
+                            .causal = config.causal,
+                            .window = config.window,
+                            .bias = config.qkv_bias,
+                            .output_bias = config.bias,
+                            .rotary = config.rotary};
+  if (config.head_norms) attention.head_norm = norm_shape(config, NormKind::kRms, config.head_size);
+  return attention;
+}
+
+MlpConfig mlp_config(const TransformerLayerConfig& config) {
+  return {.hidden_size = config.hidden_size,
+          .ffn_hidden_size = config.ffn_hidden_size,
+          .activation = config.activation,
+          .gated = config.gated,
+          .bias = config.bias,
+          .residual_scale = residual_scale(config)};
 }
 
 }  // namespace
 
 TransformerLayer::TransformerLayer(const TransformerLayerConfig& config, std::int64_t layer, GroupRank group)
-    : norm1(prefix(layer) + "norm1", config.hidden_size, config.layernorm_epsilon, group),
-      attention(prefix(layer) + "attention", config.hidden_size, config.num_attention_heads, residual_scale(config),
-                config.attention_dropout, config.causal, layer, group),
-      norm2(prefix(layer) + "norm2", config.hidden_size, config.layernorm_epsilon, group),
-      mlp(prefix(layer) + "mlp", config.hidden_size, config.ffn_hidden_size, residual_scale(config), config.activation,
-          group),
+    : norm1(prefix(layer) + "norm1", stream_norm(config), group),
+      attention(prefix(layer) + "attention", attention_config(config), layer, group),
+      norm2(prefix(layer) + "norm2", stream_norm(config), group),
+      mlp(prefix(layer) + "mlp", mlp_config(config), group),
       hidden_dropout(config.hidden_dropout),
       norm_placement(config.norm_placement),
       index(layer) {
@@ -39,48 +64,76 @@ void TransformerLayer::visit(const ParameterVisitor& visitor) {
   mlp.visit(visitor);
 }
 
+Work TransformerLayer::work() const {
+  Work work{.norms = 2, .residual_adds = 2};
+  attention.add_to(work);
+  mlp.add_to(work);
+  return work;
+}
+
 TransformerLayer::Saved TransformerLayer::carve(const CallSizes& sizes, Recompute recompute, bool has_cache,
                                                 Carver& kept, Carver& again) const {
-  const std::int64_t b = sizes.batch, s = sizes.tokens;
   Carver& unless_full = recompute == Recompute::kFull ? again : kept;
   Carver& unless_any = recompute != Recompute::kNone ? again : kept;
   Saved saved;
-  if (!has_cache) saved.attention.qkv = unless_full.take(sizes.compute, {b, s, packed_columns()});
-  saved.attention.context = unless_any.take(sizes.compute, {b, s, attention.width()});
-  saved.attention.log_sum_exp = unless_any.take(sizes.accumulation, {b, attention.heads, s});
-  saved.norm1 = carve_statistics(sizes, unless_full);
+  attention.carve(sizes, has_cache, unless_full, unless_any, saved.attention);
+  saved.norm1 = norm1.carve(sizes, sizes.stream_rows(), unless_full);
   saved.sum1 = unless_full.take(sizes.compute, sizes.stream_shape(hidden_size()));
-  saved.norm2 = carve_statistics(sizes, unless_full);
-  saved.mlp.pre_activation = unless_full.take(sizes.compute, {b, s, ffn_columns()});
-  if (!is_pre()) saved.sum2 = unless_full.take(sizes.compute, sizes.stream_shape(hidden_size()));
+  saved.norm2 = norm2.carve(sizes, sizes.stream_rows(), unless_full);
+  mlp.carve(sizes, unless_full, saved.mlp);
+  if (norm_placement == NormPlacement::kPost) {
+    saved.sum2 = unless_full.take(sizes.compute, sizes.stream_shape(hidden_size()));
+  }
   return saved;
 }
 
 TransformerLayer::ProductGradients TransformerLayer::carve_gradients(const CallSizes& sizes, Carver& carver) const {
-  const std::int64_t b = sizes.batch, s = sizes.tokens;
+  const auto rows = [&](std::int64_t columns) {
+    return carver.take(sizes.compute, {sizes.batch, sizes.tokens, columns});
+  };
   ProductGradients gradients;
-  gradients.mlp = carver.take(sizes.compute, {b, s, hidden_size()});
-  gradients.up = carver.take(sizes.compute, {b, s, ffn_columns()});
-  gradients.attention = carver.take(sizes.compute, {b, s, hidden_size()});
-  gradients.qkv = carver.take(sizes.compute, {b, s, packed_columns()});
+  gradients.mlp = rows(hidden_size());
+  gradients.up = rows(mlp.columns());
+  gradients.attention = rows(hidden_size());
+  gradients.qkv = rows(attention.qkv.outputs());
+  if (attention.key_value) gradients.key_value = rows(attention.key_value->outputs());
   return gradients;
+}
+
+Attention::Workspace TransformerLayer::in_wide(const LayerPass& pass, const LayerWorkspace& w) const {
+  const Shape first{pass.batch, pass.tokens, attention.qkv.outputs()};
+  Attention::Workspace workspace{.qkv = {w.wide.data, w.wide.dtype, first}, .heads = w.heads, .share = w.branch};
+  if (attention.key_value) {
+    const Shape second{pass.batch, pass.tokens, attention.key_value->outputs()};
+    workspace.key_value = {static_cast<std::byte*>(w.wide.data) + workspace.qkv.bytes(), w.wide.dtype, second};
+  }
+  if (w.dnormed) {  // alive before the gradient that it holds for the layer
+    workspace.dcontext = {w.dnormed.data, w.dnormed.dtype, {pass.batch, pass.tokens, attention.width()}};
+  }
+  return workspace;
 }
 
 TransformerLayer::ProductGradients TransformerLayer::in_workspace(const LayerPass& pass,
                                                                   const LayerWorkspace& w) const {
-  // When the packed projection's is made, the MLP's wide one is used up.
-  return {
-      .mlp = w.branch, .up = activated(pass, w.wide), .attention = w.branch, .qkv = packed_projection(pass, w.wide)};
+  // When those of the projections are made, the MLP's wide one is used up.
+  const Attention::Workspace projections = in_wide(pass, w);
+  return {.mlp = w.branch,
+          .up = activated(pass, w.wide),
+          .attention = w.branch,
+          .qkv = projections.qkv,
+          .key_value = projections.key_value};
 }
 
 void TransformerLayer::forward(const LayerPass& pass, TensorRef y, const Saved& saved, const LayerWorkspace& w,
                                const Chain& chain) const {
-  is_pre() ? pre_forward(pass, y, saved, w, chain) : post_forward(pass, y, saved, w);
+  if (norm_placement == NormPlacement::kPost) return post_forward(pass, y, saved, w);
+  pre_forward(pass, y, saved, w, chain);
 }
 
 void TransformerLayer::backward(const LayerPass& pass, TensorRef dx, const Saved& saved, const LayerWorkspace& w,
                                 const ProductGradients& gradients) const {
-  is_pre() ? pre_backward(pass, dx, saved, w, gradients) : post_backward(pass, dx, saved, w, gradients);
+  if (norm_placement == NormPlacement::kPost) return post_backward(pass, dx, saved, w, gradients);
+  pre_backward(pass, dx, saved, w, gradients);
 }
 
 void TransformerLayer::recompute(const LayerPass& pass, Recompute recompute, const Saved& saved,
@@ -89,18 +142,31 @@ void TransformerLayer::recompute(const LayerPass& pass, Recompute recompute, con
     case Recompute::kNone: return;
     case Recompute::kSelective: return attention.recompute_context(pass, saved.attention);
     case Recompute::kFull:
-      if (is_pre()) {
+      if (norm_placement != NormPlacement::kPost) {
         pre_forward_to_mlp(pass, saved, w, /*is_normed=*/false);
-        return mlp.up.forward(pass, saved.mlp.pre_activation, w.normed);
+        return mlp.recompute(pass, w.normed, saved.mlp);
       }
       // The second norm comes last, so all of the layer is made again; its output takes the branch's memory.
       return post_forward(pass, pass.own_rows(w.dnormed), saved, w);
   }
 }
 
+void TransformerLayer::mlp_backward(const LayerPass& pass, TensorRef dmlp, const Saved& saved, const LayerWorkspace& w,
+                                    const ProductGradients& gradients) const {
+  mlp.backward(pass, w.dnormed, dmlp, mlp_input(pass, saved, w), saved.mlp, gradients.up, w.branch);
+}
+
+void TransformerLayer::attention_backward(const LayerPass& pass, TensorRef dattention, const Saved& saved,
+                                          const LayerWorkspace& w, const ProductGradients& gradients) const {
+  Attention::Workspace workspace = in_wide(pass, w);
+  workspace.qkv = gradients.qkv;
+  workspace.key_value = gradients.key_value;
+  attention.backward(pass, w.dnormed, dattention, attention_input(pass, saved, w), saved.attention, workspace);
+}
+
 TensorRef TransformerLayer::attention_input(const LayerPass& pass, const Saved& saved, const LayerWorkspace& w) const {
   const TensorRef own = pass.own_rows(w.normed);
-  if (is_pre()) {
+  if (norm_placement != NormPlacement::kPost) {
     norm1.forward_again(pass, own, saved.x, saved.norm1);
   } else if (pass.sequence_parallel) {
     pass.backend.copy(own, saved.x);
@@ -112,8 +178,10 @@ TensorRef TransformerLayer::attention_input(const LayerPass& pass, const Saved& 
 }
 
 TensorRef TransformerLayer::mlp_input(const LayerPass& pass, const Saved& saved, const LayerWorkspace& w) const {
-  const auto& [norm, statistics] = is_pre() ? std::tie(norm2, saved.norm2) : std::tie(norm1, saved.norm1);
-  norm.forward_again(pass, pass.own_rows(w.normed), saved.sum1, statistics);
+  const bool is_post = norm_placement == NormPlacement::kPost;
+  const Norm& norm = is_post ? norm1 : norm2;
+  norm.forward_again(pass, pass.own_rows(w.normed), is_sequential() ? saved.sum1 : saved.x,
+                     is_post ? saved.norm1 : saved.norm2);
   pass.gather_rows(w.normed);
   return w.normed;
 }
@@ -121,8 +189,8 @@ TensorRef TransformerLayer::mlp_input(const LayerPass& pass, const Saved& saved,
 void TransformerLayer::weight_gradients(const LayerPass& pass, const Saved& saved, const LayerWorkspace& w,
                                         const ProductGradients& gradients) const {
   mlp.weight_gradients(pass, gradients.mlp, gradients.up, mlp_input(pass, saved, w), saved.mlp);
-  attention.weight_gradients(pass, gradients.attention, gradients.qkv, attention_input(pass, saved, w),
-                             saved.attention);
+  attention.weight_gradients(pass, gradients.attention, gradients.qkv, gradients.key_value,
+                             attention_input(pass, saved, w), saved.attention);
 }
 
 TensorRef TransformerLayer::into_branch(const LayerPass& pass, TensorRef dx, const Dropout& dropout,

@@ -3,6 +3,9 @@
 //                                                            y  = x1 + dropout(mlp(LN2(x1)))
 //   post (original BERT; Figure 7a)                          x1 = LN1(x + dropout(attention(x)))
 //                                                            y  = LN2(x1 + dropout(mlp(x1)))
+//   parallel (GPT-J, GPT-NeoX)                               x1 = x + dropout(attention(LN1(x)))
+//                                                            y  = x1 + dropout(mlp(LN2(x)))
+// LN is a layer or an RMS norm.
 // transformer_layer_passes.cc has the passes of either.
 #pragma once
 
@@ -10,21 +13,32 @@
 #include <string>
 
 #include "nn/attention.h"
-#include "nn/layer_norm.h"
 #include "nn/mlp.h"
+#include "nn/norm.h"
 
 namespace teratron {
 
-enum class NormPlacement { kPre, kPost };
+enum class NormPlacement { kPre, kPost, kParallel };
 
+// A layer's shape and function.
 struct TransformerLayerConfig {
   std::int64_t hidden_size = 0, num_attention_heads = 0, ffn_hidden_size = 0;
+  std::int64_t num_key_value_heads = 0, head_size = 0;
   std::int64_t num_layers = 1;  // of the model
+  NormKind norm = NormKind::kLayer;
   double layernorm_epsilon = 1e-5, hidden_dropout = 0, attention_dropout = 0;
   Activation activation = Activation::kGeluTanh;
   NormPlacement norm_placement = NormPlacement::kPre;
   bool causal = true;
   bool scaled_init = true;  // weights before a residual add start smaller, by 1/sqrt(2 num_layers)
+  bool gated = false;       // the MLP
+  bool bias = true;         // of linear layers, but for queries, keys and values
+  bool qkv_bias = true;
+  bool head_norms = false;  // RMS norms of queries and keys
+  std::int64_t window = 0;  // keys that a token sees at most; 0: all
+  RotaryConfig rotary = {};
+
+  bool operator==(const TransformerLayerConfig&) const = default;
 };
 
 // Activations that backward computes again instead of keeping them (Korthikanti et al., arXiv 2205.05198): selective,
@@ -36,13 +50,14 @@ struct LayerWorkspace {
   TensorRef normed;   // [.., hidden]: a sub-layer's input where it is not kept
   TensorRef branch;   // [.., hidden]: the sub-layer's output, and its gradient
   TensorRef dnormed;  // [.., hidden], training only
-  TensorRef wide;     // [.., wide_columns()]: the MLP's activation; in backward dffn, then dqkv
+  TensorRef wide;     // [.., wide_columns()]: the MLP's activation; in backward dffn, then those of projections
+  TensorRef heads;    // [.., head_columns()]: queries or keys on their way through norms
 };
 
 struct TransformerLayer {
-  LayerNorm norm1;
+  Norm norm1;
   Attention attention;
-  LayerNorm norm2;
+  Norm norm2;
   Mlp mlp;
   double hidden_dropout;
   NormPlacement norm_placement;
@@ -53,33 +68,34 @@ struct TransformerLayer {
   void visit(const ParameterVisitor& visitor);
 
   std::int64_t hidden_size() const { return norm1.gamma.shape[0]; }
-  std::int64_t ffn_columns() const { return mlp.up.weight.shape[0]; }            // on this rank
-  std::int64_t packed_columns() const { return attention.qkv.weight.shape[0]; }  // queries, keys and values here
-  std::int64_t wide_columns() const { return std::max(ffn_columns(), packed_columns()); }
+  std::int64_t wide_columns() const { return std::max(mlp.columns(), attention.projected_columns()); }
+  std::int64_t head_columns() const { return attention.head_columns(); }
 
   // Activations kept from forward to backward. "stream" is the residual stream's shape (LayerPass::stream_shape).
   struct Saved {
     TensorRef x;  // stream: the layer's input
     Attention::Saved attention;
     TensorRef sum1;  // stream: x plus the attention; with pre-norm x1, with post-norm the first norm's input
-    LayerNorm::Saved norm1, norm2;
+    Norm::Saved norm1, norm2;
     Mlp::Saved mlp;
-    TensorRef sum2;  // stream: input of the second norm of post-norm; null with pre-norm
+    TensorRef sum2;  // stream: input of the second norm of post-norm; else null
   };
-  // The tensors of Saved but x, cut off `kept`, or off `again` where `recompute` makes them again. The packed
-  // projections are left out where they lie in a key/value cache.
+  // The tensors of Saved but x, cut off `kept`, or off `again` where `recompute` makes them again. The projections are
+  // left out where they lie in memory that the calls of a sequence share.
   Saved carve(const CallSizes& sizes, Recompute recompute, bool has_cache, Carver& kept, Carver& again) const;
 
-  // Pre-norm layers that follow each other: each norms its output for the next one, in the pass over memory that adds
-  // the residual, into the workspace's `normed`.
+  // What the layer computes of a row on this rank.
+  Work work() const;
+
+  // Layers that begin with a norm and follow each other: each norms its output for the next one, in the pass over
+  // memory that adds the residual, into the workspace's `normed`.
   struct Chain {
-    bool is_normed = false;           // the layer before has
-    const LayerNorm* next = nullptr;  // first norm of the layer after; null: none follows here
-    LayerNorm::Saved next_saved = {};
+    bool is_normed = false;      // the layer before has
+    const Norm* next = nullptr;  // first norm of the layer after; null: none follows here
+    Norm::Saved next_saved = {};
   };
-  const LayerNorm* first_norm() const {
-    return is_pre() ? &norm1 : nullptr;
-  }  // null: the layer does not begin with one
+  // Null: the layer does not begin with one.
+  const Norm* first_norm() const { return norm_placement == NormPlacement::kPost ? nullptr : &norm1; }
 
   // y from saved.x. Where no backward follows, y may be saved.sum1 with pre-norm.
   void forward(const LayerPass& pass, TensorRef y, const Saved& saved, const LayerWorkspace& w,
@@ -88,10 +104,10 @@ struct TransformerLayer {
   // Computes the activations again that `recompute` left out of `saved`.
   void recompute(const LayerPass& pass, Recompute recompute, const Saved& saved, const LayerWorkspace& w) const;
 
-  // Gradients of the outputs of the four products, full. Weight gradients are made from these and `saved`. [batch,
-  // tokens, ..] of hidden, ffn_columns(), hidden and packed_columns().
+  // Gradients of the outputs of the products, full. Weight gradients are made from these and `saved`. [batch, tokens,
+  // ..] of hidden, the MLP's columns, hidden, and the outputs of the projections. Where there is no product, null.
   struct ProductGradients {
-    TensorRef mlp, up, attention, qkv;
+    TensorRef mlp, up, attention, qkv, key_value;
   };
   ProductGradients carve_gradients(const CallSizes& sizes, Carver& carver) const;
   // Places for them that a backward pass uses one after the other.
@@ -105,7 +121,8 @@ struct TransformerLayer {
                         const ProductGradients& gradients) const;
 
  private:
-  bool is_pre() const { return norm_placement == NormPlacement::kPre; }
+  // The MLP's norm reads the sum after attention, and not the layer's input.
+  bool is_sequential() const { return norm_placement != NormPlacement::kParallel; }
 
   void pre_forward(const LayerPass& pass, TensorRef y, const Saved& saved, const LayerWorkspace& w,
                    const Chain& chain) const;
@@ -117,21 +134,25 @@ struct TransformerLayer {
   TensorRef post_forward_to_mlp(const LayerPass& pass, const Saved& saved, const LayerWorkspace& w) const;
   void post_backward(const LayerPass& pass, TensorRef dx, const Saved& saved, const LayerWorkspace& w,
                      const ProductGradients& gradients) const;
-  void post_norm_backward(const LayerPass& pass, const LayerNorm& norm, TensorRef dx, TensorRef sum,
-                          const LayerNorm::Saved& saved, const LayerWorkspace& w) const;
+  void post_norm_backward(const LayerPass& pass, const Norm& norm, TensorRef dx, TensorRef sum,
+                          const Norm::Saved& saved, const LayerWorkspace& w) const;
+
+  // Gradients of the sub-layers' inputs, in w.dnormed, from those of their outputs.
+  void mlp_backward(const LayerPass& pass, TensorRef dmlp, const Saved& saved, const LayerWorkspace& w,
+                    const ProductGradients& gradients) const;
+  void attention_backward(const LayerPass& pass, TensorRef dattention, const Saved& saved, const LayerWorkspace& w,
+                          const ProductGradients& gradients) const;
 
   // Inputs of the two sub-layers, full [batch, tokens, hidden]; computed again in w.normed where they are not kept
   // whole.
   TensorRef attention_input(const LayerPass& pass, const Saved& saved, const LayerWorkspace& w) const;
   TensorRef mlp_input(const LayerPass& pass, const Saved& saved, const LayerWorkspace& w) const;
 
-  // A view [batch, tokens, packed_columns()] at the beginning of `wide`.
-  TensorRef packed_projection(const LayerPass& pass, TensorRef wide) const {
-    return {wide.data, wide.dtype, {pass.batch, pass.tokens, packed_columns()}};
-  }
-  // A view [batch, tokens, ffn_columns()] at the beginning of `wide`.
+  // The projections' results or their gradients, at the beginning of w.wide.
+  Attention::Workspace in_wide(const LayerPass& pass, const LayerWorkspace& w) const;
+  // A view [batch, tokens, the MLP's columns] at the beginning of `wide`.
   TensorRef activated(const LayerPass& pass, TensorRef wide) const {
-    return {wide.data, wide.dtype, {pass.batch, pass.tokens, ffn_columns()}};
+    return {wide.data, wide.dtype, {pass.batch, pass.tokens, mlp.columns()}};
   }
   // The gradient that enters a branch, full: dropout's mask applied, or the residual stream's own where that is full,
   // nothing was dropped and nothing reads it later.

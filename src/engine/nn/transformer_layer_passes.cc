@@ -1,5 +1,6 @@
-// The passes of a transformer layer. Pre-norm: each sub-layer reads a norm of the residual stream and is added to it.
-// Post-norm: each sub-layer's output is added to its input, and the sum is normed.
+// The passes of a transformer layer. Pre-norm and parallel: each sub-layer reads a norm of the residual stream and is
+// added to it; where they are parallel, both norms read the layer's input. Post-norm: each sub-layer's output is added
+// to its input, and the sum is normed.
 #include "nn/transformer_layer.h"
 
 namespace teratron {
@@ -10,12 +11,15 @@ void TransformerLayer::pre_forward_to_mlp(const LayerPass& pass, const Saved& sa
   const TensorRef normed = pass.own_rows(w.normed);
   if (!is_normed) norm1.forward(pass, normed, saved.x, saved.norm1);
   pass.gather_rows(w.normed);
-  attention.forward(pass, w.branch, w.normed, saved.attention, packed_projection(pass, w.wide));
-  pass.backend.residual_add_norm({.add = {.sum = saved.sum1,
-                                          .residual = saved.x,
-                                          .branch = pass.own_rows(w.branch),
-                                          .dropout = dropout_after(pass, 0)},
-                                  .norm = norm2.call(normed, saved.sum1, saved.norm2)});
+  attention.forward(pass, w.branch, w.normed, saved.attention, in_wide(pass, w));
+  const ResidualAdd add{
+      .sum = saved.sum1, .residual = saved.x, .branch = pass.own_rows(w.branch), .dropout = dropout_after(pass, 0)};
+  if (is_sequential()) {
+    pass.backend.residual_add_norm({.add = add, .norm = norm2.call(normed, saved.sum1, saved.norm2)});
+  } else {
+    pass.backend.residual_add(add);
+    norm2.forward(pass, normed, saved.x, saved.norm2);
+  }
   pass.gather_rows(w.normed);
 }
 
@@ -32,14 +36,15 @@ void TransformerLayer::pre_forward(const LayerPass& pass, TensorRef y, const Sav
 void TransformerLayer::pre_backward(const LayerPass& pass, TensorRef dx, const Saved& saved, const LayerWorkspace& w,
                                     const ProductGradients& gradients) const {
   const TensorRef dnormed = pass.own_rows(w.dnormed);
-  const TensorRef dmlp = into_branch(pass, dx, dropout_after(pass, 1), gradients.mlp);
-  mlp.backward(pass, w.dnormed, dmlp, mlp_input(pass, saved, w), saved.mlp, gradients.up);
-  norm2.backward(pass, dx, dnormed, saved.sum1, saved.norm2);
+  TensorRef dsum1 = dx;
+  if (!is_sequential()) {  // which nothing else of the backward reads
+    dsum1 = saved.sum1;
+    pass.backend.copy(dsum1, dx);
+  }
+  mlp_backward(pass, into_branch(pass, dx, dropout_after(pass, 1), gradients.mlp), saved, w, gradients);
+  norm2.backward(pass, dx, dnormed, is_sequential() ? saved.sum1 : saved.x, saved.norm2);
 
-  const TensorRef dattention = into_branch(pass, dx, dropout_after(pass, 0), gradients.attention);
-  const TensorRef dcontext(w.dnormed.data, w.dnormed.dtype, saved.attention.context.shape);
-  attention.backward(pass, w.dnormed, dattention, attention_input(pass, saved, w), saved.attention, dcontext,
-                     gradients.qkv);
+  attention_backward(pass, into_branch(pass, dsum1, dropout_after(pass, 0), gradients.attention), saved, w, gradients);
   norm1.backward(pass, dx, dnormed, saved.x, saved.norm1);
 }
 
@@ -47,7 +52,7 @@ void TransformerLayer::pre_backward(const LayerPass& pass, TensorRef dx, const S
 TensorRef TransformerLayer::post_forward_to_mlp(const LayerPass& pass, const Saved& saved,
                                                 const LayerWorkspace& w) const {
   const TensorRef own_x1 = pass.own_rows(w.normed);
-  attention.forward(pass, w.branch, attention_input(pass, saved, w), saved.attention, packed_projection(pass, w.wide));
+  attention.forward(pass, w.branch, attention_input(pass, saved, w), saved.attention, in_wide(pass, w));
   pass.backend.residual_add_norm({.add = {.sum = saved.sum1,
                                           .residual = saved.x,
                                           .branch = pass.own_rows(w.branch),
@@ -69,8 +74,8 @@ void TransformerLayer::post_forward(const LayerPass& pass, TensorRef y, const Sa
 }
 
 // dx, the gradient of the norm's output, becomes that of the sum that the norm read.
-void TransformerLayer::post_norm_backward(const LayerPass& pass, const LayerNorm& norm, TensorRef dx, TensorRef sum,
-                                          const LayerNorm::Saved& saved, const LayerWorkspace& w) const {
+void TransformerLayer::post_norm_backward(const LayerPass& pass, const Norm& norm, TensorRef dx, TensorRef sum,
+                                          const Norm::Saved& saved, const LayerWorkspace& w) const {
   const TensorRef dsum = pass.own_rows(w.dnormed);
   norm.backward(pass, dsum, dx, sum, saved, /*accumulate_dx=*/false);
   pass.backend.copy(dx, dsum);
@@ -80,15 +85,11 @@ void TransformerLayer::post_backward(const LayerPass& pass, TensorRef dx, const 
                                      const ProductGradients& gradients) const {
   const TensorRef dinput = pass.own_rows(w.dnormed);  // of a sub-layer's input
   post_norm_backward(pass, norm2, dx, saved.sum2, saved.norm2, w);
-  const TensorRef dmlp = into_branch(pass, dx, dropout_after(pass, 1), gradients.mlp);
-  mlp.backward(pass, w.dnormed, dmlp, mlp_input(pass, saved, w), saved.mlp, gradients.up);
+  mlp_backward(pass, into_branch(pass, dx, dropout_after(pass, 1), gradients.mlp), saved, w, gradients);
   pass.backend.add(dx, dinput);
 
   post_norm_backward(pass, norm1, dx, saved.sum1, saved.norm1, w);
-  const TensorRef dattention = into_branch(pass, dx, dropout_after(pass, 0), gradients.attention);
-  const TensorRef dcontext(w.dnormed.data, w.dnormed.dtype, saved.attention.context.shape);
-  attention.backward(pass, w.dnormed, dattention, attention_input(pass, saved, w), saved.attention, dcontext,
-                     gradients.qkv);
+  attention_backward(pass, into_branch(pass, dx, dropout_after(pass, 0), gradients.attention), saved, w, gradients);
   pass.backend.add(dx, dinput);
 }
 

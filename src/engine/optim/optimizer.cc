@@ -12,8 +12,7 @@ double gradient_norm(Backend& backend, std::span<Parameter* const> parameters, c
   for (const Parameter* parameter : parameters) {
     sharded = sharded || parameter->sharding.ranks > 1;
     const ElementRange own = own_shard(*parameter);
-    const bool counts =
-        parameter->stage == mesh.pipeline->rank() && (parameter->is_split() || parameter->group.rank == 0);
+    const bool counts = parameter->stage == mesh.pipeline->rank() && parameter->counts();
     if (counts && own.count() > 0) gradients.push_back(slice_of(parameter->gradient, own));
   }
   std::vector<double> sums = {backend.sum_of_squares(gradients)};

@@ -99,6 +99,8 @@ Json parse_json_object(std::string_view text, const std::filesystem::path& path)
   return json;
 }
 
+bool JsonFields::contains(std::string_view key) const { return object_.contains(std::string(key)); }
+
 bool JsonFields::has(std::string_view key) const {
   const auto field = object_.find(std::string(key));
   return field != object_.end() && !field->is_null();

@@ -26,13 +26,15 @@ class JsonFields {
  public:
   JsonFields(const nlohmann::json& object, const std::filesystem::path& path) : object_(object), path_(path) {}
 
-  bool has(std::string_view key) const;  // present and not null
+  bool has(std::string_view key) const;       // present and not null
+  bool contains(std::string_view key) const;  // present; null, too
   std::int64_t integer(std::string_view key, std::int64_t least, std::int64_t most) const;
   std::uint64_t unsigned_integer(std::string_view key) const;
   double number(std::string_view key) const;  // finite
   bool boolean(std::string_view key) const;
   std::string string(std::string_view key) const;
   const nlohmann::json& object(std::string_view key) const;
+  JsonFields fields_of(std::string_view key) const { return {object(key), path_}; }
   const nlohmann::json& operator[](std::string_view key) const;  // of any type
 
   [[noreturn]] void throw_not(std::string_view key, std::string_view wanted) const;

@@ -1,4 +1,5 @@
 #include "plan/train_command.h"
+#include "model/family.h"
 
 #include <fmt/ranges.h>
 
@@ -6,8 +7,6 @@
 
 namespace teratron::plan {
 namespace {
-
-constexpr std::int64_t kGpt2Vocabulary = 50257, kBertVocabulary = 30522;
 
 struct Words {
   std::vector<std::string> operator()(const std::int64_t* value) const { return {fmt::format("{}", *value)}; }
@@ -69,7 +68,7 @@ bool is_refused_by_cuda_backend(const Device& device) { return device.name.find(
 
 std::int64_t vocabulary_size(const TrainConfig& config) {
   if (config.model.config.vocab_size > 0 || !config.model.tokenizer.empty()) return config.model.vocabulary_size();
-  return config.model.config.kind == ModelKind::kGpt2 ? kGpt2Vocabulary : kBertVocabulary;
+  return config.model.config.family().usual_vocabulary;
 }
 
 std::vector<std::string> train_words(const TrainConfig& config) {

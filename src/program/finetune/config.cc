@@ -11,6 +11,8 @@
 #include "checkpoint/native/checkpoint.h"
 #include "checkpoint/native/folders.h"
 #include "finetune/search.h"
+#include "model/family.h"
+#include "model/presets.h"
 #include "options/output.h"
 #include "options/reading.h"
 #include "runtime/weight_use.h"
@@ -74,7 +76,7 @@ void add_encoder_fields(FieldList& list, ModelSettings& model) {
   add_model_fields(list, model);
   Field& preset = list.field_of(model.preset);
   std::erase_if(preset.known_values,
-                [](const std::string& name) { return find_model_preset(name).kind != ModelKind::kBert; });
+                [](const std::string& name) { return find_model_preset(name).kind != encoder_family().kind; });
   preset.help =
       fmt::format("without --load: preset of layers, hidden size and heads: {}", fmt::join(preset.known_values, ", "));
   list.field_of(model.config.kind).role = FieldRole::kHiddenFlag;
@@ -176,7 +178,7 @@ void add_task_reading_fields(FieldList& list, TaskReadingSettings& s) {
 }
 
 FinetuneConfig::FinetuneConfig() {
-  run.model.config.set_kind(ModelKind::kBert);
+  run.model.config.set_kind(encoder_family().kind);
   run.model.preset.clear();
   run.model.seq_length = 0;
   reading.given.doc_stride = 0;
@@ -203,7 +205,7 @@ Faults FinetuneConfig::faults() const {
                 Flag{"lr-warmup-fraction"}, warmup_fraction);
   faults.add(search_faults(*this));
   faults.add_if(ensemble && seeds < 2, "{} averages models of several seeds: {} 5", Flag{"ensemble"}, Flag{"seeds"});
-  if (run.model.config.kind != ModelKind::kBert) faults.add(needs_bert());
+  if (run.model.config.family().continues_text) faults.add(needs_bert());
   faults.add_if(run.model.tokenizer.empty(),
                 "the weights have no tokenizer beside them; give {} DIR with BERT's vocabulary", Flag{"tokenizer"});
   return faults;

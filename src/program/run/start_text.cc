@@ -8,6 +8,7 @@
 #include "base/host/threads.h"
 #include "checkpoint/initial_weights.h"
 #include "console/readable.h"
+#include "model/family.h"
 #include "options/output.h"
 #include "train/config/resume_rules.h"
 
@@ -55,7 +56,7 @@ std::vector<std::string> other_than_checkpoint(const CheckpointInfo& checkpoint,
 }
 
 std::string_view text_of_kind(const ModelConfig& model) {
-  if (model.kind == ModelKind::kGpt2) return "GPT-2";
+  if (model.family().continues_text) return model.family().title;
   return model.norm_placement == NormPlacement::kPre ? "BERT (pre-norm)" : "BERT (post-norm)";
 }
 

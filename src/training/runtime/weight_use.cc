@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "model/family.h"
 #include "model/label_names.h"
 
 namespace teratron {
@@ -19,22 +20,22 @@ enum class HeadRule {
 
 struct Rule {
   WeightUse use;
-  std::string_view command;       // as users type it
-  std::optional<ModelKind> kind;  // nullopt: any
+  std::string_view command;            // as users type it
+  std::optional<bool> continues_text;  // the model (model/family.h); nullopt: any
   HeadRule head = HeadRule::kAny;
   std::optional<RunKind> run;  // kind of run that it resumes; nullopt: needs no run
 };
 constexpr Rule kRules[] = {
     {WeightUse::kTrainFinetune, "train --finetune", {}, HeadRule::kDrawn, {}},
     {WeightUse::kTrainLoad, "train --load", {}, HeadRule::kAny, RunKind::kTraining},
-    {WeightUse::kFinetune, "finetune", ModelKind::kBert, HeadRule::kDrawn, {}},
-    {WeightUse::kFinetuneAgain, "finetune", ModelKind::kBert, HeadRule::kNeeded, RunKind::kFinetuning},
-    {WeightUse::kEvalLoss, "eval loss", ModelKind::kGpt2, HeadRule::kAny, {}},
-    {WeightUse::kEvalWikitext103, "eval wikitext103", ModelKind::kGpt2, HeadRule::kAny, {}},
-    {WeightUse::kEvalLambada, "eval lambada", ModelKind::kGpt2, HeadRule::kAny, {}},
-    {WeightUse::kEvalTask, "eval", ModelKind::kBert, HeadRule::kNeeded, {}},
-    {WeightUse::kGenerate, "generate", ModelKind::kGpt2, HeadRule::kAny, {}},
-    {WeightUse::kEmbed, "embed", ModelKind::kBert, HeadRule::kAny, {}},
+    {WeightUse::kFinetune, "finetune", false, HeadRule::kDrawn, {}},
+    {WeightUse::kFinetuneAgain, "finetune", false, HeadRule::kNeeded, RunKind::kFinetuning},
+    {WeightUse::kEvalLoss, "eval loss", true, HeadRule::kAny, {}},
+    {WeightUse::kEvalWikitext103, "eval wikitext103", true, HeadRule::kAny, {}},
+    {WeightUse::kEvalLambada, "eval lambada", true, HeadRule::kAny, {}},
+    {WeightUse::kEvalTask, "eval", false, HeadRule::kNeeded, {}},
+    {WeightUse::kGenerate, "generate", true, HeadRule::kAny, {}},
+    {WeightUse::kEmbed, "embed", false, HeadRule::kAny, {}},
     {WeightUse::kConvert, "convert", {}, HeadRule::kAny, {}},
 };
 
@@ -45,9 +46,9 @@ std::string text_of_labels(const ModelConfig& model) {
 
 [[noreturn]] void throw_other_kind(const Rule& rule, const WeightSource& source, std::string_view task) {
   const std::string folder = source.folder.string();
-  if (*rule.kind == ModelKind::kBert) {
+  if (!*rule.continues_text) {
     throw_user_error("the model in '{}' is of type {}, and {}{}{} needs a BERT; name a BERT's folder", folder,
-                     name_of(source.model.kind), rule.command, task.empty() ? "" : " ", task);
+                     source.model.family().name, rule.command, task.empty() ? "" : " ", task);
   }
   const std::string lack = rule.use == WeightUse::kGenerate
                                ? "there is nothing to generate"
@@ -117,7 +118,8 @@ void require_usable(WeightUse use, const WeightSource& source, std::string_view 
     const bool is_of_task = source.run.task.empty() || source.run.task == task;
     if (!is_run || !is_of_task) throw_other_run(rule, source, task);
   }
-  if (rule.kind && source.model.kind != *rule.kind) throw_other_kind(rule, source, task);
+  if (rule.continues_text && source.model.family().continues_text != *rule.continues_text)
+    throw_other_kind(rule, source, task);
   if (rule.head == HeadRule::kNeeded) require_head(source, task, needed);
 }
 

@@ -5,6 +5,8 @@
 #include <limits>
 
 #include "base/error.h"
+#include "model/family.h"
+#include "model/presets.h"
 #include "tokenizer/tokenizer.h"
 
 namespace teratron {
@@ -16,14 +18,6 @@ std::vector<std::string> preset_names() {
   return names;
 }
 
-void apply_preset(ModelSettings& settings) {
-  const ModelPreset& preset = find_model_preset(settings.preset);
-  settings.config.set_kind(preset.kind);
-  settings.config.num_layers = preset.num_layers;
-  settings.config.hidden_size = preset.hidden_size;
-  settings.config.num_attention_heads = preset.num_attention_heads;
-}
-
 }  // namespace
 
 ModelSettings::ModelSettings() {
@@ -32,11 +26,10 @@ ModelSettings::ModelSettings() {
 }
 
 bool ModelSettings::has_preset_shape() const {
-  ModelSettings other = *this;
-  apply_preset(other);
-  return other.config.kind == config.kind && other.config.num_layers == config.num_layers &&
-         other.config.hidden_size == config.hidden_size &&
-         other.config.num_attention_heads == config.num_attention_heads;
+  ModelConfig other = config;
+  find_model_preset(preset).apply_to(other);
+  return other.kind == config.kind && other.num_layers == config.num_layers &&
+         other.layer_config() == config.layer_config();
 }
 
 ModelConfig ModelSettings::model_for(std::int64_t data_vocab_size) const {
@@ -89,16 +82,25 @@ void add_model_fields(FieldList& list, ModelSettings& s) {
                            fmt::format("preset of layers, hidden size and heads: {}", fmt::join(preset_names(), ", ")))
                       .of(FieldScope::kPreset)
                       .summarised();
-  preset.when_set = [&s] { apply_preset(s); };
+  preset.when_set = [&s] { find_model_preset(s.preset).apply_to(s.config); };
   preset.known_values = preset_names();
   std::vector<std::pair<std::string, ModelKind>> kinds;
-  for (const std::string_view name : model_kind_names()) kinds.emplace_back(name, find_model_kind(name).value());
+  for (const Family& family : families()) kinds.emplace_back(family.name, family.kind);
   list.add_choice("model-type", s.config.kind, kinds, "kind of model; a preset sets it too").summarised().when_set =
       [&s] { s.config.set_kind(s.config.kind); };
   list.add("num-layers", &s.config.num_layers, "N", "transformer layers").summarised();
   list.add("hidden-size", &s.config.hidden_size, "N", "width of the residual stream").summarised();
   list.add("num-attention-heads", &s.config.num_attention_heads, "N", "attention heads; divides the hidden size")
       .summarised();
+  list.add("num-query-groups", &s.config.num_key_value_heads, "N",
+           "heads of keys and values, each shared by as many attention heads; 0: as many as those");
+  list.add("kv-channels", &s.config.head_dim, "N", "size of a head; 0: the hidden size over the heads");
+  list.add("ffn-hidden-size", &s.config.intermediate_size, "N",
+           "width of the feed-forward block; 0: four times the hidden size");
+  list.add("window-size", &s.config.window, "N", "tokens that a token sees at most, itself included; 0: all before it");
+  list.add("rotary-base", &s.config.rotary.base, "X", "base of the frequencies of rotary positions");
+  list.add("untie-embeddings-and-output-weights", &s.config.untied_output, "",
+           "the output projection has a weight of its own; else it is the token embedding");
   list.add("vocab-size", &s.config.vocab_size, "N", "tokens of the vocabulary; 0: the tokenizer's").summarised();
   list.add("max-position-embeddings", &s.config.max_position_embeddings, "N", "longest sequence; 0: --seq-length");
   list.add("make-vocab-size-divisible-by", &s.config.make_vocab_size_divisible_by, "N",

@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "model/family.h"
 #include "pipeline/token_slices.h"
 #include "settings/step_settings.h"
 
@@ -47,11 +48,11 @@ class PipelineFaults {
     faults_.need_between(kFlushes, s_.pipeline.flushes, 1, kMostFlushes);
     const std::optional<pipeline::TokenSlices> slices = parsed_slices();
     if (slices) check_slices(*slices);
-    faults_.add_if(!s_.pipeline.token_slices.empty() && s_.model.config.kind == ModelKind::kBert,
+    faults_.add_if(!s_.pipeline.token_slices.empty() && !s_.model.config.family().continues_text,
                    "{} needs a model whose tokens see no later ones, and BERT's see all of them: a sequence cannot be "
                    "computed in parts. Leave it out; micro-batches fill the pipeline",
                    kTokenSlices);
-    faults_.add_if(!s_.pipeline.profile.empty() && s_.model.config.kind == ModelKind::kBert,
+    faults_.add_if(!s_.pipeline.profile.empty() && !s_.model.config.family().continues_text,
                    "{} is of what slices cost, and a BERT's sequences are not cut into slices; leave it out",
                    Flag{"profile"});
     if (!stages_make_sense) return std::move(faults_);

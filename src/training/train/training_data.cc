@@ -12,6 +12,7 @@
 #include "data/samples/bert_samples.h"
 #include "data/samples/blended_samples.h"
 #include "data/samples/gpt_samples.h"
+#include "model/family.h"
 
 namespace teratron {
 namespace {
@@ -36,7 +37,7 @@ std::uint64_t seed_of_corpus(std::uint64_t seed, std::size_t corpus) {
 class SampleMaker {
  public:
   explicit SampleMaker(const TrainConfig& config) : config_(config) {
-    if (config.model.config.kind == ModelKind::kBert) {
+    if (!config.model.config.family().continues_text) {
       bert_tokens_ = bert_tokens(Tokenizer::load(config.model.tokenizer));
     } else {
       documents_ = config.documents.options(config.model.tokenizer);
@@ -46,7 +47,7 @@ class SampleMaker {
   std::unique_ptr<const Samples> operator()(const PartOfCorpus& from, SampleOrder order, std::size_t corpus) const {
     const std::uint64_t seed = seed_of_corpus(static_cast<std::uint64_t>(config_.seed), corpus);
     const auto& [weighted, part] = from;
-    if (config_.model.config.kind == ModelKind::kBert) {
+    if (!config_.model.config.family().continues_text) {
       return std::make_unique<BertSamples>(weighted.dataset, part, config_.model.seq_length, order, seed, bert_tokens_,
                                            config_.bert.filled());
     }

@@ -59,17 +59,16 @@ void find_faults_of_head(const JsonFields& fields, const ModelConfig& model, std
 }
 
 // Adds settings that our model does not compute.
-void find_unsupported_in_bert(const JsonFields& fields, const ModelConfig& model,
-                              std::vector<std::string>& unsupported) {
+void find_unsupported_in_bert(const JsonFields& fields, std::vector<std::string>& unsupported) {
   for (const char* key : {"is_decoder", "add_cross_attention"}) {
     if (flag_or(fields, key, false)) unsupported.push_back(fmt::format("{} true", key));
   }
-  const auto need = [&](const char* key, std::int64_t value, std::string_view why) {
-    const std::int64_t there = fields.integer(key, 1, kLargestSize);
-    if (there != value) unsupported.push_back(fmt::format("{} {} (it must be {}{})", key, there, why, value));
-  };
-  need("intermediate_size", model.ffn_hidden_size(), "4 hidden_size = ");
-  if (fields.has("type_vocab_size")) need("type_vocab_size", Bert::kTokenTypes, "");
+  if (fields.has("type_vocab_size")) {
+    const std::int64_t types = fields.integer("type_vocab_size", 1, kLargestSize);
+    if (types != Bert::kTokenTypes) {
+      unsupported.push_back(fmt::format("type_vocab_size {} (it must be {})", types, Bert::kTokenTypes));
+    }
+  }
   if (fields.has("position_embedding_type") && fields.string("position_embedding_type") != "absolute") {
     unsupported.push_back(
         fmt::format("position_embedding_type '{}' (there is absolute)", fields.string("position_embedding_type")));
@@ -189,7 +188,8 @@ ModelConfig read_bert_config(const JsonFields& fields, std::vector<std::string>&
                     .norm_placement = NormPlacement::kPost,
                     .head = read_head(fields)};
   if (model.head == ModelHead::kClassification) read_label_names(fields, model, unusable_head);
-  find_unsupported_in_bert(fields, model, unsupported);
+  model.intermediate_size = intermediate_size(fields.integer("intermediate_size", 1, kLargestSize), model);
+  find_unsupported_in_bert(fields, unsupported);
   find_faults_of_head(fields, model, unusable_head);
   if (unusable_head.empty()) return model;
   model.head = ModelHead::kNone;

@@ -3,6 +3,7 @@
 #include <array>
 #include <nlohmann/json.hpp>
 
+#include "base/error.h"
 #include "checkpoint/hugging_face/hugging_face_config.h"
 #include "checkpoint/model_config_json.h"
 
@@ -17,7 +18,7 @@ constexpr auto kUnknownClasses =
                                      "GPT2ForTokenClassification", "GPT2ForQuestionAnswering"});
 
 // Adds settings that our model does not compute.
-void find_unsupported(const JsonFields& fields, const ModelConfig& model, std::vector<std::string>& unsupported) {
+void find_unsupported(const JsonFields& fields, std::vector<std::string>& unsupported) {
   for (const std::string_view name : kUnknownClasses) {
     if (!is_architecture(fields, name)) continue;
     unsupported.push_back(fmt::format("the class {} (there are GPT2LMHeadModel and GPT2Model)", name));
@@ -26,15 +27,11 @@ void find_unsupported(const JsonFields& fields, const ModelConfig& model, std::v
   for (const char* key : {"scale_attn_by_inverse_layer_idx", "reorder_and_upcast_attn", "add_cross_attention"}) {
     if (flag_or(fields, key, false)) unsupported.push_back(fmt::format("{} true", key));
   }
-  if (fields.has("n_inner") && fields.integer("n_inner", 1, kLargestSize) != model.ffn_hidden_size()) {
-    unsupported.push_back(fmt::format("n_inner {} (it must be 4 n_embd = {})", fields["n_inner"].get<std::int64_t>(),
-                                      model.ffn_hidden_size()));
-  }
 }
 
 }  // namespace
 
-ModelConfig read_gpt2_config(const JsonFields& fields, std::vector<std::string>& unsupported) {
+ModelConfig read_gpt2_config(const JsonFields& fields, Phrases& unsupported, Phrases& /*unusable_head*/) {
   ModelConfig model{.num_layers = fields.integer("n_layer", 1, kLargestSize),
                     .hidden_size = fields.integer("n_embd", 1, kLargestSize),
                     .num_attention_heads = fields.integer("n_head", 1, kLargestSize),
@@ -45,16 +42,25 @@ ModelConfig read_gpt2_config(const JsonFields& fields, std::vector<std::string>&
                     .attention_dropout = number_or(fields, "attn_pdrop", 0.1),
                     .init_method_std = number_or(fields, "initializer_range", 0.02),
                     .activation = read_gelu(fields, "activation_function", "gelu_new", unsupported)};
+  if (fields.has("n_inner")) {
+    model.intermediate_size = intermediate_size(fields.integer("n_inner", 1, kLargestSize), model);
+  }
   const double after_embedding = number_or(fields, "embd_pdrop", 0.1);
   if (after_embedding != model.hidden_dropout) model.embedding_dropout = after_embedding;
   if (after_embedding < 0 || after_embedding >= 1) {
     unsupported.push_back(fmt::format("embd_pdrop {} (it must be at least 0 and below 1)", after_embedding));
   }
-  find_unsupported(fields, model, unsupported);
+  find_unsupported(fields, unsupported);
   return model;
 }
 
 nlohmann::ordered_json gpt2_config(const ModelConfig& model, const FileContents& tokenizer) {
+  if (model.key_value_heads() != model.num_attention_heads || model.head_dim != 0 || model.window > 0 ||
+      model.untied_output) {
+    throw_user_error(
+        "this GPT-2 has what Hugging Face's has not: fewer heads of keys (--num-query-groups), heads of another size "
+        "(--kv-channels), a window (--window-size) or an output projection of its own");
+  }
   std::optional<std::int64_t> end_of_text = special_token_id(tokenizer, "<|endoftext|>");
   if (tokenizer.empty() && model.vocab_size == kVocabulary) end_of_text = kEndOfText;
   const nlohmann::ordered_json end = end_of_text ? nlohmann::ordered_json(*end_of_text) : nullptr;
@@ -64,7 +70,8 @@ nlohmann::ordered_json gpt2_config(const ModelConfig& model, const FileContents&
       {"n_layer", model.num_layers},
       {"n_head", model.num_attention_heads},
       {"n_embd", model.hidden_size},
-      {"n_inner", nullptr},
+      {"n_inner",
+       model.intermediate_size == 0 ? nlohmann::ordered_json() : nlohmann::ordered_json(model.intermediate_size)},
       {"n_positions", model.max_position_embeddings},
       {"n_ctx", model.max_position_embeddings},
       {"vocab_size", model.vocab_size},

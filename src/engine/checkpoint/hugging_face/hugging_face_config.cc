@@ -6,6 +6,8 @@
 
 #include "base/error.h"
 #include "base/files/file.h"
+#include "checkpoint/hugging_face/mapping.h"
+#include "model/family.h"
 
 namespace teratron {
 namespace {
@@ -22,6 +24,10 @@ std::string_view torch_name(DType dtype) {
 }
 
 }  // namespace
+
+std::int64_t intermediate_size(std::int64_t there, const ModelConfig& model) {
+  return there == usual_ffn_size(model.hidden_size) ? 0 : there;
+}
 
 bool flag_or(const JsonFields& fields, std::string_view key, bool absent) {
   return fields.has(key) ? fields.boolean(key) : absent;
@@ -48,27 +54,25 @@ HuggingFaceConfig read_hugging_face_config(const std::filesystem::path& path) {
   const Json json = parse_json_object(read_file(path), path);
   const JsonFields fields(json, path);
   const std::string type = fields.string("model_type");
-  const std::optional<ModelKind> kind = find_model_kind(type);
-  if (!kind) {
+  const Family* const family = find_family(type);
+  if (family == nullptr) {
     throw_user_error("'{}' describes a model of type '{}'; those that can be converted: {}", path.string(), type,
-                     fmt::join(model_kind_names(), ", "));
+                     fmt::join(family_names(), ", "));
   }
   std::vector<std::string> unsupported, unusable_head;
-  const ModelConfig model = *kind == ModelKind::kGpt2 ? read_gpt2_config(fields, unsupported)
-                                                      : read_bert_config(fields, unsupported, unusable_head);
+  const ModelConfig model = hugging_face_format(family->kind).read(fields, unsupported, unusable_head);
   for (const Fault& fault : model.faults()) unsupported.push_back(fault.text);
   if (!unsupported.empty()) {
-    throw_user_error("'{}' describes a {} that Teratron does not have: {}", path.string(),
-                     *kind == ModelKind::kGpt2 ? "GPT-2" : "BERT", fmt::join(unsupported, "; "));
+    throw_user_error("'{}' describes a {} that Teratron does not have: {}", path.string(), family->title,
+                     fmt::join(unsupported, "; "));
   }
   return {.model = model,
-          .tied = flag_or(fields, "tie_word_embeddings", true),
+          .tied = !model.untied_output && flag_or(fields, "tie_word_embeddings", true),
           .unusable_head = fmt::format("{}", fmt::join(unusable_head, "; "))};
 }
 
 std::string hugging_face_config(const ModelConfig& model, DType dtype, const FileContents& tokenizer) {
-  nlohmann::ordered_json json =
-      model.kind == ModelKind::kGpt2 ? gpt2_config(model, tokenizer) : bert_config(model, tokenizer);
+  nlohmann::ordered_json json = hugging_face_format(model.kind).write(model, tokenizer);
   json["torch_dtype"] = torch_name(dtype);
   return json.dump(2) + "\n";
 }

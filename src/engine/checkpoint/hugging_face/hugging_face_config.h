@@ -1,5 +1,5 @@
-// The config.json of a Hugging Face model. Each kind has a reader and a writer of its own (gpt2_config.cc,
-// bert_config.cc).
+// The config.json of a Hugging Face model. Families have readers and writers of their own (gpt2_config.cc,
+// bert_config.cc, llama_config.cc), which mapping.h lists.
 #pragma once
 
 #include <filesystem>
@@ -27,14 +27,22 @@ HuggingFaceConfig read_hugging_face_config(const std::filesystem::path& path);
 // UserError: Hugging Face has no such model.
 std::string hugging_face_config(const ModelConfig& model, DType dtype, const FileContents& tokenizer);
 
-// Phrases about unsupported settings are added to `unsupported`, those about a task's head alone to `unusable_head`.
-ModelConfig read_gpt2_config(const JsonFields& fields, std::vector<std::string>& unsupported);
-ModelConfig read_bert_config(const JsonFields& fields, std::vector<std::string>& unsupported,
-                             std::vector<std::string>& unusable_head);
+// HuggingFaceFormat::read and write.
+using Phrases = std::vector<std::string>;
+ModelConfig read_gpt2_config(const JsonFields& fields, Phrases& unsupported, Phrases& unusable_head);
+ModelConfig read_bert_config(const JsonFields& fields, Phrases& unsupported, Phrases& unusable_head);
+ModelConfig read_llama_like_config(ModelKind kind, const JsonFields& fields, Phrases& unsupported);
+template <ModelKind kind>
+ModelConfig read_llama_config(const JsonFields& fields, Phrases& unsupported, Phrases& /*unusable_head*/) {
+  return read_llama_like_config(kind, fields, unsupported);
+}
 nlohmann::ordered_json gpt2_config(const ModelConfig& model, const FileContents& tokenizer);
 nlohmann::ordered_json bert_config(const ModelConfig& model, const FileContents& tokenizer);
+nlohmann::ordered_json llama_config(const ModelConfig& model, const FileContents& tokenizer);
 
-// For both readers. Absent fields have transformers' own defaults.
+// For all readers. Absent fields have transformers' own defaults.
+// intermediate_size for ModelConfig; 0 where it is four times the hidden size.
+std::int64_t intermediate_size(std::int64_t there, const ModelConfig& model);
 bool flag_or(const JsonFields& fields, std::string_view key, bool absent);
 double number_or(const JsonFields& fields, std::string_view key, double absent);
 bool is_architecture(const JsonFields& fields, std::string_view name);  // "architectures" names this class alone

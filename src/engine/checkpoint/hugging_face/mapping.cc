@@ -5,7 +5,9 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "checkpoint/hugging_face/hugging_face_config.h"
 #include "checkpoint/stored_tensor.h"
+#include "model/family.h"
 
 namespace teratron {
 namespace {
@@ -49,12 +51,18 @@ std::optional<std::string> HuggingFaceMapping::full_name(std::string_view stored
   return is_head ? *name : fmt::format("{}{}", prefix, *name);
 }
 
-const HuggingFaceMapping& hugging_face_mapping(ModelKind kind) {
-  switch (kind) {
-    case ModelKind::kGpt2: return gpt2_mapping();
-    case ModelKind::kBert: return bert_mapping();
-  }
-  throw InternalError("a model of an unknown kind");
+const HuggingFaceFormat& hugging_face_format(ModelKind kind) {
+  static constexpr HuggingFaceFormat kFormats[] = {
+      {ModelKind::kGpt2, gpt2_mapping, read_gpt2_config, gpt2_config},
+      {ModelKind::kBert, bert_mapping, read_bert_config, bert_config},
+      {ModelKind::kLlama, llama_mapping, read_llama_config<ModelKind::kLlama>, llama_config},
+      {ModelKind::kMistral, llama_mapping, read_llama_config<ModelKind::kMistral>, llama_config},
+      {ModelKind::kQwen2, llama_mapping, read_llama_config<ModelKind::kQwen2>, llama_config},
+      {ModelKind::kQwen3, llama_mapping, read_llama_config<ModelKind::kQwen3>, llama_config},
+  };
+  const auto found = std::ranges::find(kFormats, kind, &HuggingFaceFormat::kind);
+  if (found != std::end(kFormats)) return *found;
+  throw_user_error("Hugging Face's files of a {} are neither read nor written yet", family_of(kind).title);
 }
 
 HuggingFaceTensors hugging_face_tensors(ModelKind kind, const Parameter& parameter) {

@@ -3,11 +3,14 @@
 #pragma once
 
 #include <cstdint>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/json_fields.h"
+#include "checkpoint/tokenizer_files.h"
 #include "model/config.h"
 #include "nn/parameter.h"
 
@@ -38,9 +41,24 @@ struct HuggingFaceMapping {
   std::optional<std::string> full_name(std::string_view stored) const;
 };
 
-const HuggingFaceMapping& hugging_face_mapping(ModelKind kind);
 const HuggingFaceMapping& gpt2_mapping();
 const HuggingFaceMapping& bert_mapping();
+const HuggingFaceMapping& llama_mapping();  // and of Mistral, Qwen 2 and Qwen 3
+
+// Files of a family: a row of one table.
+struct HuggingFaceFormat {
+  ModelKind kind;
+  const HuggingFaceMapping& (*mapping)();
+  // config.json. Phrases about unsupported settings are added to `unsupported`, those about a task's head alone to
+  // `unusable_head`.
+  ModelConfig (*read)(const JsonFields& fields, std::vector<std::string>& unsupported,
+                      std::vector<std::string>& unusable_head);
+  // Every key that from_pretrained needs. UserError: Hugging Face has no such model.
+  nlohmann::ordered_json (*write)(const ModelConfig& model, const FileContents& tokenizer);
+};
+// UserError: files of this family are not read or written yet.
+const HuggingFaceFormat& hugging_face_format(ModelKind kind);
+inline const HuggingFaceMapping& hugging_face_mapping(ModelKind kind) { return hugging_face_format(kind).mapping(); }
 
 struct HuggingFaceTensor {
   std::string name;

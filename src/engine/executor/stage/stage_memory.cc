@@ -34,20 +34,22 @@ TransformerLayer::Saved StageMemory::saved(const LayerPass& pass, const SliceKey
   saved.x = input(pass, key, layer_index);
   if (!has_cache()) return saved;
   const CacheBlocks& cache = blocks_.caches[cache_index(key)][at];
+  const Attention& attention = layer.attention;
   if (purpose_ == Purpose::kGeneration) {
-    saved.attention.qkv = arena_[cache.qkv].slice(0, pass.first_cache, pass.first_cache + pass.batch);
+    saved.attention.cache = arena_[cache.keys_values].slice(0, pass.first_cache, pass.first_cache + pass.batch);
     return saved;
   }
-  const std::int64_t length = pass.sequence_length;
-  saved.attention.qkv = view(cache.qkv, {pass.batch, length, layer.packed_columns()});
-  if (sliced() && backward) {
-    saved.attention.dkv = view(cache.dkv, {pass.batch, length, 2 * layer.attention.width()});
-  }
+  const auto whole = [&](Arena::Block block, std::int64_t columns) {
+    return view(block, {pass.batch, pass.sequence_length, columns});
+  };
+  saved.attention.qkv = whole(cache.qkv, attention.qkv.outputs());
+  if (attention.key_value) saved.attention.key_value = whole(cache.key_value, attention.key_value->outputs());
+  if (sliced() && backward) saved.attention.dkv = whole(cache.dkv, 2 * attention.key_width());
   return saved;
 }
 
 TensorRef StageMemory::cached(std::int64_t cache, int layer, std::int64_t tokens) const {
-  const TensorRef all = arena_[blocks_.caches.front()[static_cast<std::size_t>(layer)].qkv];
+  const TensorRef all = arena_[blocks_.caches.front()[static_cast<std::size_t>(layer)].keys_values];
   return all.slice(0, cache, cache + 1).slice(1, 0, tokens);
 }
 
@@ -67,7 +69,8 @@ LayerWorkspace StageMemory::workspace(const LayerPass& pass) const {
   return {.normed = view(blocks_.normed, {b, s, hidden_}),
           .branch = view(blocks_.branch, {b, s, hidden_}),
           .dnormed = training() ? view(blocks_.dnormed, {b, s, hidden_}) : TensorRef(),
-          .wide = view(blocks_.wide, {b, s, arena_[blocks_.wide].dim(1)})};
+          .wide = view(blocks_.wide, {b, s, arena_[blocks_.wide].dim(1)}),
+          .heads = view(blocks_.heads, {b, s, arena_[blocks_.heads].dim(1)})};
 }
 
 TensorRef StageMemory::final_x(const LayerPass& pass, const SliceKey& key) const {

@@ -42,8 +42,14 @@ class StageMemory {
   std::size_t gradient_slots() const { return blocks_.gradients.size(); }
   std::size_t send_slots() const { return blocks_.sent.size(); }
 
-  // First tokens in the cache of one sequence, for one layer of this rank, [1, tokens, packed columns].
+  // First tokens in the cache of one sequence, for one layer of this rank, [1, tokens, 2 * key_width].
   TensorRef cached(std::int64_t cache, int layer, std::int64_t tokens) const;
+
+  // The table of rotary positions, with this configuration; null where the model has none.
+  TensorRef rotary() const { return arena_[blocks_.rotary]; }
+  const RotaryConfig& rotary_config() const { return model_.layers.front().attention.rotary; }
+  // Tokens see so many keys at most; 0: all.
+  std::int64_t window() const { return model_.layers.front().attention.window; }
 
   TensorRef losses() const { return arena_[blocks_.losses]; }  // f64, one of each kind
 
@@ -74,17 +80,19 @@ class StageMemory {
     Arena::Block x = 0, kept = 0;
     Arena::Block again = 0, deferred = 0;  // where weight gradients come later: until then
   };
+  // What the calls of a sequence share: in training its projections and the gradients of keys and values.
   struct CacheBlocks {
-    Arena::Block qkv = 0, dkv = 0;
+    Arena::Block keys_values = 0;  // of generation
+    Arena::Block qkv = 0, key_value = 0, dkv = 0;
   };
   struct SliceBlocks {
     std::vector<LayerBlocks> layers;
     Arena::Block embedding_kept = 0, final_x = 0;
   };
   struct Blocks {
-    Arena::Block cache_lengths, counters, key_lengths, first_keys, position_ids;
+    Arena::Block cache_lengths, counters, key_lengths, first_keys, position_ids, rotary;
     Arena::Block ids, token_types, targets, weights, target_rows, target_numbers, labels, label_weights;
-    Arena::Block normed, branch, dnormed, wide, again_forward, again_backward, embedding, head, losses;
+    Arena::Block normed, branch, dnormed, wide, heads, again_forward, again_backward, embedding, head, losses;
     std::vector<Arena::Block> sent, gradients;
     std::vector<SliceBlocks> slices;               // by the timeline's index
     std::vector<std::vector<CacheBlocks>> caches;  // [chunk, micro-batch][layer]
@@ -96,7 +104,7 @@ class StageMemory {
 
   bool training() const { return purpose_ == Purpose::kTraining; }
   bool sliced() const { return timeline_.most_slices() > 1; }
-  // A layer's packed projections are a cache of their own where other calls see them.
+  // A layer's projections lie in memory of their own where other calls see them.
   bool has_cache() const { return sliced() || purpose_ == Purpose::kGeneration; }
   const TransformerLayer& layer(int chunk, int index) const {
     return model_.layers[static_cast<std::size_t>(part_.first_layer(chunk) + index)];

@@ -22,7 +22,7 @@ StageMemory::StageMemory(const Model& model, const ExecutorOptions& options, con
       cuts_(options.cuts.empty() ? cut_alike(batch_, {tokens_}) : options.cuts),
       recompute_(options.recompute),
       sequence_parallel_(options.sequence_parallel),
-      first_keys_(options.first_keys),
+      first_keys_(options.first_keys || window() > 0),
       position_ids_(options.position_ids),
       tensor_ranks_(tensor_ranks),
       dtype_(compute_dtype),
@@ -137,27 +137,37 @@ void StageMemory::plan_cache(int chunk, int micro_batch) {
   const std::int64_t batch = cut_of(micro_batch).sequences;
   std::vector<CacheBlocks>& caches = blocks_.caches.emplace_back();
   for (int index = 0; index < first.layers; ++index) {
-    const std::int64_t packed = layer(chunk, index).packed_columns(), width = layer(chunk, index).attention.width();
+    const Attention& attention = layer(chunk, index).attention;
+    const auto add_block = [&](const char* name, DType dtype, const Shape& shape, int from, int to) {
+      return arena_.add(name, MemoryKind::kActivations, dtype, shape, from, to);
+    };
+    const int born = first.forward_of(index), done = first.backward_of(index);
     CacheBlocks cache;
     if (purpose_ == Purpose::kGeneration) {
-      cache.qkv = arena_.add("key/value cache", MemoryKind::kActivations, dtype_, {caches_, cache_tokens_, packed}, 0,
-                             Arena::kForever);
-    } else {
-      cache.qkv = arena_.add("key/value cache", MemoryKind::kActivations, dtype_, {batch, tokens_, packed},
-                             first.forward_of(index), first.backward_of(index));
-      cache.dkv = arena_.add("key/value gradients", MemoryKind::kActivations, accumulation_,
-                             {batch, tokens_, 2 * width}, last.backward_of(index), first.backward_of(index));
+      cache.keys_values =
+          add_block("key/value cache", dtype_, {caches_, cache_tokens_, 2 * attention.key_width()}, 0, Arena::kForever);
+      caches.push_back(cache);
+      continue;
     }
+    const auto of_sequence = [&](std::int64_t columns) { return Shape{batch, tokens_, columns}; };
+    cache.qkv = add_block("queries, keys, values", dtype_, of_sequence(attention.qkv.outputs()), born, done);
+    if (attention.key_value) {
+      cache.key_value = add_block("keys, values", dtype_, of_sequence(attention.key_value->outputs()), born, done);
+    }
+    cache.dkv = add_block("key/value gradients", accumulation_, of_sequence(2 * attention.key_width()),
+                          last.backward_of(index), done);
     caches.push_back(cache);
   }
 }
 
 void StageMemory::plan_workspace() {
   const std::int64_t t = largest_.rows();
-  std::int64_t wide = 0, again = 0;
+  std::int64_t wide = 0, again = 0, heads = 0, gradient = hidden_;
   for (int chunk = 0; chunk < part_.chunks(); ++chunk) {
     for (int index = 0; index < part_.layers(chunk); ++index) {
       wide = std::max(wide, layer(chunk, index).wide_columns());
+      heads = std::max(heads, layer(chunk, index).head_columns());
+      gradient = std::max(gradient, layer(chunk, index).attention.width());
       for (const pipeline::MicroBatchCut& cut : cuts_) {
         for (const std::int64_t tokens : cut.slice_tokens) {
           again = std::max(again, layer_bytes(layer(chunk, index), {cut.sequences, tokens}).again);
@@ -174,7 +184,8 @@ void StageMemory::plan_workspace() {
   blocks_.branch = workspace("branch", hidden_, all_);
   // The moments of layers: neither the first action's first nor the last one's last.
   blocks_.wide = workspace("wide", wide, {all_.first + 1, all_.last - 1});
-  blocks_.dnormed = workspace("dnormed", hidden_, training() ? backwards : Span{});
+  blocks_.heads = workspace("heads", heads, {all_.first + 1, all_.last - 1});
+  blocks_.dnormed = workspace("dnormed", gradient, training() ? backwards : Span{});
   const auto made_again = [&](const char* name, Span life) {
     life.first += 1;
     life.last -= 1;
@@ -212,7 +223,10 @@ void StageMemory::plan_inputs() {
   blocks_.counters = input("counters", DType::kI32, 2, all_, training());
   blocks_.key_lengths = input("key_lengths", DType::kI32, batch_, all_, traits.key_lengths);
   blocks_.first_keys = input("first_keys", DType::kI32, t, all_, first_keys_);
-  blocks_.position_ids = input("position_ids", DType::kI32, t, embedding_, position_ids_);
+  const bool is_rotary = rotary_config().elements > 0;
+  blocks_.position_ids = input("position_ids", DType::kI32, t, is_rotary ? all_ : embedding_, position_ids_);
+  blocks_.rotary = arena_.add("rotary positions", MemoryKind::kWorkspace, accumulation_,
+                              {is_rotary ? most_keys() : 0, 2, rotary_config().elements / 2}, 0, Arena::kForever);
   blocks_.ids = input("ids", DType::kI32, t, embedding_, true);
   blocks_.token_types = input("token_types", DType::kI32, t, embedding_, traits.token_types);
   blocks_.targets = input("targets", DType::kI32, t, head_, traits.targets);

@@ -46,6 +46,7 @@ SliceCall StagePasses::call_of(const MicroBatch& micro_batch, const SliceKey& ke
                    .batch = micro_batch.batch,
                    .tokens = tokens,
                    .first_position = first,
+                   .rotary = memory.rotary(),
                    .first_sample = micro_batch.first_sample,
                    .sequence_length = std::max(micro_batch.tokens, micro_batch.uncut_tokens),
                    .seed = micro_batch.seed,
@@ -68,11 +69,28 @@ void StagePasses::begin(SliceCall& call, const MicroBatch& micro_batch) const {
     call.pass.key_lengths = plan_.memory().key_lengths(micro_batch.batch);
     backend_.upload(call.pass.key_lengths, micro_batch.key_lengths.data());
   }
+  const StageMemory& memory = plan_.memory();
   if (!micro_batch.first_keys.empty()) {
     check_equal(micro_batch.first_keys.size(), micro_batch.ids.size(), "first keys of tokens");
-    call.pass.first_keys = upload(plan_.memory().first_keys({call.pass.batch, call.pass.tokens}), call, micro_batch,
-                                  micro_batch.first_keys);
+    see_from(call.pass, slice_of(call.pass, micro_batch, micro_batch.first_keys));
+  } else if (memory.window() > 0) {
+    see_from(call.pass, {});
   }
+  if (!micro_batch.position_ids.empty() && memory.rotary_config().elements > 0) {
+    const Shape shape{call.pass.batch, call.pass.tokens};
+    call.pass.position_ids = upload(memory.position_ids(shape), call, micro_batch, micro_batch.position_ids);
+  }
+}
+
+void StagePasses::see_from(LayerPass& pass, std::vector<std::int32_t> first_keys) const {
+  const std::int64_t window = plan_.memory().window();
+  first_keys.resize(static_cast<std::size_t>(pass.batch * pass.tokens));  // zeros, which no maximum is below
+  for (std::size_t row = 0; window > 0 && row < first_keys.size(); ++row) {
+    const std::int64_t position = pass.first_position + static_cast<std::int64_t>(row) % pass.tokens;
+    first_keys[row] = std::max(first_keys[row], static_cast<std::int32_t>(position - window + 1));
+  }
+  pass.first_keys = plan_.memory().first_keys({pass.batch, pass.tokens});
+  backend_.upload(pass.first_keys, first_keys.data());
 }
 
 TensorRef StagePasses::upload(TensorRef to, const SliceCall& call, const MicroBatch& micro_batch,

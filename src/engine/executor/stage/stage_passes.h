@@ -23,9 +23,12 @@ class StagePasses {
 
   SliceCall call_of(const MicroBatch& micro_batch, const SliceKey& key, bool training) const;
 
-  // Uploads what masks the micro-batch's keys, where it has such inputs, and what dropout counts from, for the passes
-  // that follow.
+  // Uploads what masks the micro-batch's keys, positions and what dropout counts from, where it has such inputs, for
+  // the passes that follow.
   void begin(SliceCall& call, const MicroBatch& micro_batch) const;
+  // Uploads the first key that each token of the call sees: `first_keys` [batch, tokens] (empty: 0 each), and those of
+  // the model's window.
+  void see_from(LayerPass& pass, std::vector<std::int32_t> first_keys) const;
 
   // The first layer's input from the slice's ids.
   void embed(const SliceCall& call, const MicroBatch& micro_batch, const After& after = {});

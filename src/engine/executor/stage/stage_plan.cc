@@ -142,8 +142,11 @@ void StagePlan::plan_attention(const Model& model) {
   work_.norm_rows = memory_.most_rows();
   work_.norm_columns = model.traits.hidden_size;
   for (const TransformerLayer& layer : model.layers) {
-    const WorkShapes::Attention head{
-        .queries = memory_.most_tokens(), .keys = memory_.most_keys(), .head_size = layer.attention.head_size};
+    const Attention& attention = layer.attention;
+    const WorkShapes::Attention head{.queries = memory_.most_tokens(),
+                                     .keys = memory_.most_keys(),
+                                     .head_size = attention.head_size,
+                                     .heads_per_key_head = attention.heads / attention.key_heads};
     if (std::ranges::count(work_.attentions, head) == 0) work_.attentions.push_back(head);
   }
 }

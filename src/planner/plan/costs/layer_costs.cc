@@ -2,21 +2,22 @@
 
 #include <algorithm>
 
+#include "model/family.h"
 #include "optim/muon/newton_schulz.h"
 
 namespace teratron::plan {
 namespace {
 
-// Passes over a tensor in a layer, counted from Megatron-LM's and this program's own kernels: what is read and what is
-// written, in units of [tokens, hidden] where every rank has it whole (norms, dropout, residual) and where ranks have a
-// part (biases, GELU, changes of a projection's order).
-constexpr double kNormPasses = 2, kNormGradientPasses = 4;          // each of two a layer
-constexpr double kResidualPasses = 3, kResidualGradientPasses = 3;  // bias, dropout and sum, each of two a layer
-constexpr double kPartPasses = 16, kPartGradientPasses = 20;        // GELU of 4 h, queries, keys and values of 3 h, ..
-// Passes over keys and values that slices copy: joined with those before; gradients copied, then added to.
+// Reads and writes of a value in a layer's passes over memory, counted from Megatron-LM's and this program's own
+// kernels: of rows of the residual stream, and of what a rank has of a row (biases, activations, changes of a
+// projection's order).
+constexpr double kNormPasses = 2, kNormGradientPasses = 4;
+constexpr double kResidualPasses = 3, kResidualGradientPasses = 3;  // bias, dropout and sum
+constexpr double kActivationPasses = 2, kActivationGradientPasses = 3;
+constexpr double kProjectionPasses = 2, kProjectionGradientPasses = 2;  // queries, keys, values, context
+// Passes over keys, and over values, that slices copy: joined with those before; gradients copied, then added to.
 constexpr double kCachePasses = 4, kCacheGradientPasses = 10;
-constexpr double kGeluPasses = 8;    // of the former, GELU's
-constexpr double kPointKernels = 8;  // of them in a pass, each with its start
+constexpr double kPointKernels = 8;  // of a forward or a backward, each with its start
 
 }  // namespace
 
@@ -45,7 +46,11 @@ struct ModelCosts::Parts {
 };
 
 ModelCosts::ModelCosts(const ModelConfig& model, const LayerSettings& settings, const Cluster& cluster)
-    : model_(model), settings_(settings), cluster_(cluster), constants_(constants_of(cluster)) {
+    : model_(model),
+      work_(TransformerLayer(model.layer_config(), 0, {0, static_cast<int>(settings.tensor)}).work()),
+      settings_(settings),
+      cluster_(cluster),
+      constants_(constants_of(cluster)) {
   const bool is_wide = settings.dtype == DType::kF32 || settings.dtype == DType::kF64;
   peak_ = is_wide ? cluster.device.peak_32 : cluster.device.peak_16;
   bandwidth_ = cluster.device.memory_bandwidth * constants_.memory_efficiency;
@@ -88,48 +93,46 @@ double ModelCosts::passes(double elements, double reads_and_writes) const {
 
 double ModelCosts::collective(double bytes) const { return all_reduce_seconds(cluster_, tensor_group_, bytes); }
 
-double ModelCosts::keys_seen(const Slice& slice) const {
-  const auto tokens = static_cast<double>(slice.tokens), context = static_cast<double>(slice.context);
-  return model_.kind == ModelKind::kGpt2 ? context + tokens / 2 : context + tokens;
-}
-
 ModelCosts::AttentionSizes ModelCosts::attention_sizes(const Slice& slice) const {
   const auto tokens = static_cast<double>(slice.tokens);
-  const std::int64_t head_size = model_.hidden_size / model_.num_attention_heads;
-  return {.heads =
-              static_cast<double>(slice.sequences * model_.num_attention_heads) / static_cast<double>(settings_.tensor),
-          .head_size = static_cast<double>(head_size),
+  return {.heads = static_cast<double>(slice.sequences * work_.attention.heads),
+          .key_heads = static_cast<double>(slice.sequences * work_.attention.key_heads),
+          .head_size = static_cast<double>(work_.attention.head_size),
           .queries = tokens,
           .keys = tokens + static_cast<double>(slice.context)};
 }
 
+double ModelCosts::attention_operations(const Slice& slice) const {
+  const auto tokens = static_cast<double>(slice.tokens), context = static_cast<double>(slice.context);
+  return static_cast<double>(slice.sequences * slice.tokens) * work_.attention.operations(tokens, context);
+}
+
 double ModelCosts::attention_forward(const Slice& slice) const {
-  const auto [heads, d, l, keys] = attention_sizes(slice);
+  const auto [heads, key_heads, d, l, keys] = attention_sizes(slice);
   if (constants_.writes_scores != 0) {
     return product(l, d, keys, heads) + product(l, keys, d, heads) + passes(heads * l * keys, constants_.score_passes) +
            4 * constants_.kernel_start + cache_copies(slice, kCachePasses);
   }
-  const double arithmetic = 4 * heads * l * keys_seen(slice) * d / (peak_ * constants_.attention_efficiency);
-  return kernels(std::max(arithmetic, passes(heads * d * (2 * l + 2 * keys), 1)), 1);
+  const double arithmetic = attention_operations(slice) / (peak_ * constants_.attention_efficiency);
+  return kernels(std::max(arithmetic, passes(d * (2 * heads * l + 2 * key_heads * keys), 1)), 1);
 }
 
 double ModelCosts::attention_backward(const Slice& slice) const {
-  const auto [heads, d, l, keys] = attention_sizes(slice);
+  const auto [heads, key_heads, d, l, keys] = attention_sizes(slice);
   if (constants_.writes_scores != 0) {
     return 2 * (product(l, d, keys, heads) + product(l, keys, d, heads)) +
            passes(heads * l * keys, constants_.score_passes) + 4 * constants_.kernel_start +
            cache_copies(slice, kCacheGradientPasses);
   }
   // The scores are made again: five products where forward has two. Gradients of keys and values are added up.
-  const double arithmetic = 10 * heads * l * keys_seen(slice) * d / (peak_ * constants_.attention_efficiency);
-  return kernels(std::max(arithmetic, passes(heads * d * (4 * l + 6 * keys), 1)), 2);
+  const double arithmetic = 2.5 * attention_operations(slice) / (peak_ * constants_.attention_efficiency);
+  return kernels(std::max(arithmetic, passes(d * (4 * heads * l + 6 * key_heads * keys), 1)), 2);
 }
 
 double ModelCosts::cache_copies(const Slice& slice, double reads_and_writes) const {
   if (slice.context == 0 || constants_.copies_cache == 0) return 0;
-  const auto keys = static_cast<double>(slice.sequences * (slice.tokens + slice.context));
-  return passes(keys * static_cast<double>(model_.hidden_size) / static_cast<double>(settings_.tensor),
-                reads_and_writes);
+  const std::int64_t keys = slice.sequences * (slice.tokens + slice.context);
+  return passes(static_cast<double>(keys * work_.attention.key_heads * work_.attention.head_size), reads_and_writes);
 }
 
 double ModelCosts::stream_elements(const Slice& slice) const {
@@ -139,11 +142,13 @@ double ModelCosts::stream_elements(const Slice& slice) const {
 
 ModelCosts::Parts ModelCosts::parts(const Slice& slice) const {
   const auto rows = static_cast<double>(slice.sequences * slice.tokens), h = static_cast<double>(model_.hidden_size);
-  const auto t = static_cast<double>(settings_.tensor), f = static_cast<double>(model_.ffn_hidden_size());
-  const double stream = stream_elements(slice), part = rows * h / t;
+  const double stream = stream_elements(slice);
+  const auto norms = static_cast<double>(work_.norms), residuals = static_cast<double>(work_.residual_adds);
+  const double activated = rows * static_cast<double>(work_.activated_columns);
+  const double projected = rows * static_cast<double>(work_.projected_columns + work_.attention.columns());
   Parts parts;
-  const std::array<std::array<double, 2>, 4> shapes = {{{h, 3 * h / t}, {h / t, h}, {h, f / t}, {f / t, h}}};
-  for (const auto& [inner, columns] : shapes) {
+  for (const Work::Product& shape : work_.products) {
+    const auto inner = static_cast<double>(shape.inputs), columns = static_cast<double>(shape.outputs);
     parts.last_product = product_of_weights(rows, inner, columns);
     parts.products += parts.last_product;
     parts.input_gradients += product_of_weights(rows, columns, inner) / constants_.gradient_speed;
@@ -151,12 +156,15 @@ ModelCosts::Parts ModelCosts::parts(const Slice& slice) const {
   }
   parts.attention = attention_forward(slice);
   parts.attention_backward = attention_backward(slice);
-  parts.points =
-      kernels(passes(stream, 2 * kNormPasses + 2 * kResidualPasses) + passes(part, kPartPasses), kPointKernels);
+  parts.points = kernels(passes(stream, norms * kNormPasses + residuals * kResidualPasses) +
+                             passes(activated, kActivationPasses) + passes(projected, kProjectionPasses),
+                         kPointKernels);
   parts.points_backward =
-      kernels(passes(stream, 2 * kNormGradientPasses + 2 * kResidualGradientPasses) + passes(part, kPartGradientPasses),
+      kernels(passes(stream, norms * kNormGradientPasses + residuals * kResidualGradientPasses) +
+                  passes(activated, kActivationGradientPasses) + passes(projected, kProjectionGradientPasses),
               kPointKernels);
-  parts.after_up = parts.last_product + kernels(passes(stream, kResidualPasses) + passes(part, kGeluPasses), 3);
+  parts.after_up =
+      parts.last_product + kernels(passes(stream, kResidualPasses) + passes(activated, kActivationPasses), 3);
   parts.collectives = 2 * collective(rows * h * element_);
   return parts;
 }
@@ -220,23 +228,23 @@ double ModelCosts::orthogonalize_seconds(double rows, double columns) const {
 
 double ModelCosts::recomputed_operations(const Slice& slice) const {
   if (settings_.recompute == Recompute::kNone) return 0;
-  const auto rows = static_cast<double>(slice.sequences * slice.tokens), h = static_cast<double>(model_.hidden_size);
-  const double attention = 4 * h * keys_seen(slice);
+  const double attention = attention_operations(slice);
+  if (settings_.recompute == Recompute::kSelective) return attention;
   // Nothing needs the MLP's second product.
-  const double products = constants_.recomputes_all != 0 ? 24 * h * h : 16 * h * h;
-  return rows * (settings_.recompute == Recompute::kFull ? products + attention : attention) /
-         static_cast<double>(settings_.tensor);
+  const double products =
+      work_.product_operations() - (constants_.recomputes_all != 0 ? 0 : work_.products.back().operations());
+  return static_cast<double>(slice.sequences * slice.tokens) * products + attention;
 }
 
 double ModelCosts::layer_operations(const Slice& slice) const {
-  const auto rows = static_cast<double>(slice.sequences * slice.tokens), h = static_cast<double>(model_.hidden_size);
-  return 3 * rows * (24 * h * h + 4 * h * keys_seen(slice)) / static_cast<double>(settings_.tensor);
+  const auto rows = static_cast<double>(slice.sequences * slice.tokens);
+  return 3 * (rows * work_.product_operations() + attention_operations(slice));
 }
 
 double ModelCosts::head_operations(const Slice& slice) const {
   const auto rows = static_cast<double>(slice.sequences * slice.tokens);
-  return 6 * rows * static_cast<double>(model_.hidden_size) * static_cast<double>(model_.vocab_size) /
-         static_cast<double>(settings_.tensor);
+  const double of_token = model_.family().head_operations(model_, static_cast<double>(slice.tokens + slice.context));
+  return 3 * rows * of_token / static_cast<double>(settings_.tensor);
 }
 
 }  // namespace teratron::plan

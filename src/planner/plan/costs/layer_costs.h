@@ -10,6 +10,7 @@
 #include "cluster/collective_time.h"
 #include "model/config.h"
 #include "nn/transformer_layer.h"
+#include "nn/work.h"
 #include "pipeline/timing/costs.h"
 #include "plan/costs/cost_constants.h"
 
@@ -65,17 +66,18 @@ class ModelCosts {
   double passes(double elements, double reads_and_writes) const;
   double collective(double bytes) const;
   struct AttentionSizes {
-    double heads, head_size, queries, keys;  // heads: of all sequences, of this rank
+    double heads, key_heads, head_size, queries, keys;  // heads: of all sequences, of this rank
   };
   AttentionSizes attention_sizes(const Slice& slice) const;
+  double attention_operations(const Slice& slice) const;  // of a forward
   double attention_forward(const Slice& slice) const;
   double attention_backward(const Slice& slice) const;
-  double keys_seen(const Slice& slice) const;  // by a token, in the mean
   double cache_copies(const Slice& slice, double reads_and_writes) const;
   double stream_elements(const Slice& slice) const;
   Parts parts(const Slice& slice) const;
 
   ModelConfig model_;
+  Work work_;  // of a layer on a rank
   LayerSettings settings_;
   Cluster cluster_;
   CostConstants constants_;

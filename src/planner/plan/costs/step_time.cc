@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "optim/muon/matrices.h"
+#include "plan/costs/rank_parameters.h"
 #include "train/plans/pipeline_plan.h"
 
 namespace teratron::plan {
@@ -96,18 +97,14 @@ class WorkBuilder {
   void add_parameters() {
     const std::size_t cells = plan_.cell_layers.size();
     const auto stages = static_cast<std::size_t>(config_.layout.pipeline_parallel);
-    const std::int64_t rank_words =
-        model_.padded_vocab_size(config_.layout.tensor_parallel) / config_.layout.tensor_parallel;
-    const auto h = static_cast<double>(model_.hidden_size);
-    const double embedding = h * static_cast<double>(rank_words);
+    const RankParameters held = rank_parameters(model_, config_.layout.tensor_parallel);
     const double element = static_cast<double>(size_of(config_.backend.compute_dtype()));
     std::vector<double> of_stage(stages);
     std::vector<std::int64_t> layers_of_stage(stages);
     for (std::size_t cell = 0; cell < cells; ++cell) {
-      double parameters =
-          static_cast<double>(plan_.cell_layers[cell]) * layer_parameters(model_, config_.layout.tensor_parallel);
-      if (cell == 0) parameters += embedding + h * static_cast<double>(model_.max_position_embeddings);
-      if (cell + 1 == cells) parameters += 2 * h + (stages > 1 ? embedding : 0);  // the last norm; the tied copy
+      double parameters = static_cast<double>(plan_.cell_layers[cell]) * held.layer;
+      if (cell == 0) parameters += held.embedding + held.tied;
+      if (cell + 1 == cells) parameters += held.head + (stages > 1 ? held.tied : 0);
       const std::size_t stage = cell % stages;
       of_stage[stage] += parameters;
       layers_of_stage[stage] += plan_.cell_layers[cell];
@@ -116,7 +113,7 @@ class WorkBuilder {
       work_.weight_bytes.push_back(bytes_on_links(cluster_, copies(stage), gathered));
     }
     work_.gradient_pieces = static_cast<int>(std::max<std::int64_t>(1, plan_.cell_layers.front()));
-    work_.tied_bytes = stages > 1 ? embedding * constants_.gradient_bytes : 0;
+    work_.tied_bytes = stages > 1 ? held.tied * constants_.gradient_bytes : 0;
     work_.shards_optimizer = config_.layout.distributed_optimizer;
     const auto shares = static_cast<double>(config_.layout.distributed_optimizer ? config_.layout.data_parallel : 1);
     for (std::size_t stage = 0; stage < stages; ++stage) {
@@ -173,12 +170,6 @@ class WorkBuilder {
 };
 
 }  // namespace
-
-double layer_parameters(const ModelConfig& model, std::int64_t tensor) {
-  const auto h = static_cast<double>(model.hidden_size), t = static_cast<double>(tensor);
-  // Shared out: four weights, three biases of 7 h. On every rank: biases after sums, two norms.
-  return (12 * h * h + 7 * h) / t + 6 * h;
-}
 
 double bytes_on_links(const Cluster& cluster, const CollectiveGroup& copies, double bytes) {
   if (copies.size <= 1) return bytes;

@@ -24,9 +24,6 @@ struct StepTime {
 StepTime predict_step(const TrainConfig& config, const Cluster& cluster, std::int64_t vocab_size);
 simulation::PipelineWork work_of(const TrainConfig& config, const Cluster& cluster, std::int64_t vocab_size);
 
-// Values of a rank's part of a layer.
-double layer_parameters(const ModelConfig& model, std::int64_t tensor);
-
 // Bytes on the links of a stage that stand for sums of `bytes` bytes over its copies at the cluster's sum_efficiency.
 double bytes_on_links(const Cluster& cluster, const CollectiveGroup& copies, double bytes);
 

@@ -7,6 +7,7 @@
 #include <functional>
 
 #include "cluster/cluster_file.h"
+#include "model/presets.h"
 #include "plan/costs/step_time.h"
 #include "plan/reproduction/megatron_published.h"
 #include "plan/reproduction/reproduction.h"

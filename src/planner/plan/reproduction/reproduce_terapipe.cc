@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "cluster/cluster_file.h"
+#include "model/presets.h"
 #include "pipeline/token_slices.h"
 #include "plan/costs/layer_costs.h"
 #include "plan/reproduction/reproduction.h"

@@ -6,6 +6,8 @@
 #include <functional>
 
 #include "cluster/cluster_file.h"
+#include "model/presets.h"
+#include "plan/costs/rank_parameters.h"
 #include "plan/costs/step_time.h"
 #include "plan/reproduction/reproduction.h"
 #include "slicing/slicer.h"
@@ -87,7 +89,7 @@ class PapersIteration : public Iteration {
     }
     work.costs.passes.push_back(std::move(columns));
     const CollectiveGroup copies{stage * setting_.tensor, setting_.data, setting_.tensor * setting_.stages};
-    const double parameters = static_cast<double>(layers_) * layer_parameters(model_, setting_.tensor);
+    const double parameters = static_cast<double>(layers_) * rank_parameters(model_, setting_.tensor).layer;
     work.gradient_bytes.push_back(bytes_on_links(cluster_, copies, parameters * constants_of(cluster_).gradient_bytes));
     work.update_seconds.push_back(costs_.update_seconds(parameters));
   }

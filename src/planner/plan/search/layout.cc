@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "model/family.h"
 #include "pipeline/token_slices.h"
 
 namespace teratron::plan {
@@ -64,7 +65,7 @@ class MeshLayouts {
       return add_memory_ways(layout);
     }
     if (fixed_.schedule) add_memory_ways(layout);  // whole, which another schedule does as well
-    if (config_.model.config.kind == ModelKind::kBert || layout.pipeline == 1) return;
+    if (!config_.model.config.family().continues_text || layout.pipeline == 1) return;
     for (std::int64_t count = 2; count <= kMostSlices && config_.model.seq_length / count >= kFewestSliceTokens;
          count *= 2) {
       layout.token_slices = fmt::format("uniform:{}", count);
@@ -154,7 +155,7 @@ std::vector<Layout> layouts_on(std::int64_t devices, const TrainConfig& config, 
   std::vector<Layout> found;
   MeshLayouts of_mesh(config, fixed, found);
   for (std::int64_t tensor = 1; tensor <= devices; ++tensor) {
-    if (devices % tensor != 0 || config.model.config.num_attention_heads % tensor != 0) continue;
+    if (devices % tensor != 0 || !config.model.config.splits_over(tensor)) continue;
     for (std::int64_t stages = 1; stages <= std::min(devices / tensor, config.model.config.num_layers); ++stages) {
       const std::int64_t data = devices / tensor / stages;
       if (tensor * stages * data != devices || data > config.batch.global_batch_size) continue;

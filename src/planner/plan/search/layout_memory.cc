@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "model/make_model.h"
 #include "pipeline/timing/closed_form.h"
 #include "pipeline/token_slices.h"
+#include "plan/costs/rank_parameters.h"
 
 namespace teratron::plan {
 namespace {
@@ -78,7 +78,7 @@ LayoutMemory::SliceBytes LayoutMemory::slice_bytes(const Layout& layout, std::in
                    .wide = sizes.rows() * layer.wide_columns() * bytes,
                    .full = sizes.rows() * hidden * bytes,
                    .stream = sizes.stream_rows() * hidden * bytes};
-  if (has_cache) slice.cache = sequences * config_.model.seq_length * layer.packed_columns() * bytes;
+  if (has_cache) slice.cache = sequences * config_.model.seq_length * layer.attention.projected_columns() * bytes;
   return slice;
 }
 
@@ -98,15 +98,13 @@ std::int64_t LayoutMemory::least(const Layout& layout) const {
     fewest = std::min(fewest, cells[cell]);
   }
   TransformerLayer layer = layer_of(config_, context_, layout);
-  const ModelConfig model = config_.model.model_for(context_.vocab_size);
-  const std::int64_t table = model.padded_vocab_size(layout.tensor) / layout.tensor * model.hidden_size;
+  const RankParameters ends = rank_parameters(config_.model.model_for(context_.vocab_size), layout.tensor);
   const std::shared_ptr<const Optimizer> optimizer = config_.optimizer.make_optimizer();
   ParameterBytes parameters;
   for (std::int64_t i = 0; i < layers; ++i) {
     layer.visit([&](Parameter& parameter) { parameters.add(parameter, *optimizer, context_.compute_dtype); });
   }
-  const Parameter embeddings{.name = "embeddings",
-                             .shape = {table + model.max_position_embeddings * model.hidden_size}};
+  const Parameter embeddings{.name = "embeddings", .shape = {static_cast<std::int64_t>(ends.embedding + ends.tied)}};
   parameters.add(embeddings, *optimizer, context_.compute_dtype);
   const SliceBytes slice = slice_bytes(layout, slices);
   // Slices of several lengths: one micro-batch is alive, whole.

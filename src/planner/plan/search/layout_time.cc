@@ -6,6 +6,7 @@
 
 #include "nn/transformer_layer.h"
 #include "pipeline/token_slices.h"
+#include "plan/costs/rank_parameters.h"
 #include "plan/costs/step_time.h"
 #include "slicing/least_sum.h"
 #include "slicing/slice_costs.h"
@@ -143,7 +144,7 @@ double LayoutTimes::least(const Layout& layout) {
   const MicroBatch batch = batch_of(layout);
   const std::vector<std::int64_t> cells = cell_layers(with_layout(config_, layout));
   const auto stages = static_cast<std::size_t>(layout.pipeline);
-  const double per_layer = layer_parameters(model_, layout.tensor);
+  const double per_layer = rank_parameters(model_, layout.tensor).layer;
   const auto shares = static_cast<double>(layout.distributed_optimizer ? layout.data : 1);
   double most = 0, round_trip = 0;  // round_trip: of the quickest slice, to this stage and back
   double update = 0;                // of the slowest stage: all begin when the norm of all gradients is known

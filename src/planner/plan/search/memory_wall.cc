@@ -55,7 +55,7 @@ class Wall {
 
  private:
   std::optional<WallLayout> planned(std::int64_t tensor, std::int64_t stages) const {
-    if (config_.model.config.num_attention_heads % tensor != 0) return std::nullopt;
+    if (!config_.model.config.splits_over(tensor)) return std::nullopt;
     const Layout layout = saving_layout(config_, tensor, stages);
     if (memory_.least(layout) > room_) return std::nullopt;
     const std::int64_t bytes = memory_.fullest_end(layout);

@@ -18,6 +18,7 @@
 #include "cluster/cluster_file.h"
 #include "console/long_task.h"
 #include "console/text_table.h"
+#include "model/family.h"
 #include "profile/machine_speed.h"
 #include "profile/pipeline_profile.h"
 #include "runtime/backend_choice.h"
@@ -37,7 +38,7 @@ struct ProfileOptions : StepSettings {
 
   Faults faults() const {
     if (!cluster.empty()) return machine_faults();
-    if (model.config.kind == ModelKind::kGpt2) return StepSettings::faults();
+    if (model.config.family().continues_text) return StepSettings::faults();
     Faults faults;
     faults.add("profile measures what slices of tokens cost, and sequences of a BERT are not cut into slices; {} gpt2",
                Flag{"model-type"});

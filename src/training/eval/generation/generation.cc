@@ -251,7 +251,8 @@ std::int64_t cache_tokens_for(std::span<const GenerationRequest> requests, const
 std::int64_t choose_caches(std::size_t requests, std::int64_t cache_tokens, const ModelConfig& config,
                            std::int64_t bytes_of_element) {
   constexpr std::int64_t kMost = 32, kMostBytes = std::int64_t{1} << 30;
-  const std::int64_t bytes = config.num_layers * cache_tokens * 3 * config.hidden_size * bytes_of_element;
+  const std::int64_t bytes =
+      config.num_layers * cache_tokens * 2 * config.key_value_heads() * config.head_size() * bytes_of_element;
   const std::int64_t fit = std::max<std::int64_t>(1, kMostBytes / bytes);
   return std::min({kMost, fit, std::max<std::int64_t>(1, static_cast<std::int64_t>(requests))});
 }

@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "data/data_path.h"
+#include "model/family.h"
 #include "options/output.h"
 
 namespace teratron {
@@ -26,7 +27,7 @@ Faults data_faults(const TrainConfig& config) {
 Faults bert_faults(const TrainConfig& config) {
   constexpr Flag kBert{"model-type"};
   Faults faults;
-  if (config.model.config.kind != ModelKind::kBert) return faults;
+  if (config.model.config.family().continues_text) return faults;
   faults.add_if(config.model.tokenizer.empty(),
                 "{} bert needs {} DIR with its WordPiece vocabulary: samples have [CLS], [SEP] and [MASK]", kBert,
                 Flag{"tokenizer"});

@@ -11,6 +11,7 @@
 #include "checkpoint/tokenizer_files.h"
 #include "data/data_path.h"
 #include "data/indexed/corpus_sidecar.h"
+#include "model/family.h"
 #include "options/reading.h"
 #include "runtime/recorded_data.h"
 #include "runtime/weight_use.h"
@@ -119,7 +120,7 @@ std::string unknown_settings(const CheckpointInfo& checkpoint) {
 
 // Where no tokenizer is given: the one that the first corpus says it was made with, where it still is that one.
 void take_tokenizer_of_corpus(TrainConfig& config, FaultLines& lines) {
-  const bool is_needed = config.model.config.vocab_size == 0 || config.model.config.kind == ModelKind::kBert;
+  const bool is_needed = config.model.config.vocab_size == 0 || !config.model.config.family().continues_text;
   const auto word = std::ranges::find_if(config.data_path,
                                          [](const std::string& one) { return weights_of(std::span(&one, 1)).empty(); });
   if (!config.model.tokenizer.empty() || !is_needed || word == config.data_path.end()) return;

@@ -1,4 +1,4 @@
-#include "model/gpt2.h"
+#include "model/decoder.h"
 
 #include <algorithm>
 
@@ -6,45 +6,53 @@
 
 namespace teratron {
 
-Gpt2::Gpt2(const ModelConfig& model_config, GroupRank group)
+Decoder::Decoder(const ModelConfig& model_config, GroupRank group)
     : Model({.hidden_size = model_config.hidden_size,
              .longest_sequence = model_config.max_position_embeddings,
              .init_method_std = model_config.init_method_std},
             model_config.make_layers(group)),
       config(model_config),
-      embedding(config.vocab_size, config.padded_vocab_size(group.size), config.max_position_embeddings,
-                config.hidden_size, config.dropout_after_embedding(), group),
-      final_norm("final_norm", config.hidden_size, config.layernorm_epsilon, group),
-      output{.vocab_size = config.vocab_size, .vocab_begin = embedding.vocab_begin()} {}
+      embedding(config.vocab_size, config.padded_vocab_size(group.size),
+                config.has_learned_positions() ? config.max_position_embeddings : 0, config.hidden_size,
+                config.dropout_after_embedding(), group),
+      final_norm("final_norm", config.norm_shape(), group),
+      output{.vocab_size = config.vocab_size, .vocab_begin = embedding.vocab_begin()} {
+  if (!config.untied_output) return;
+  output_weight = embedding.tokens;
+  output_weight->name = "output.weight";
+}
 
-void Gpt2::visit(const ParameterVisitor& visitor) {
+void Decoder::visit(const ParameterVisitor& visitor) {
   embedding.visit(visitor);
   for (TransformerLayer& layer : layers) layer.visit(visitor);
   final_norm.visit(visitor);
+  if (output_weight) visitor(*output_weight);
 }
 
-std::vector<ParameterBucket> Gpt2::buckets() {
+std::vector<ParameterBucket> Decoder::buckets() {
   using Part = ParameterBucket::Part;
-  std::vector<ParameterBucket> all = {{"final_norm", parameters_of(final_norm), Part::kHead}};
+  std::vector<ParameterBucket> all;
+  if (output_weight) all.push_back({"output", {&*output_weight}, Part::kHead});
+  all.push_back({"final_norm", parameters_of(final_norm), Part::kHead});
   add_layer_buckets(all);
-  all.push_back({"embedding.positions", {&embedding.positions}, Part::kEmbedding});
-  all.push_back({"embedding.tokens", {&embedding.tokens}, Part::kBothEnds});
+  if (embedding.positions) all.push_back({"embedding.positions", {&*embedding.positions}, Part::kEmbedding});
+  all.push_back({"embedding.tokens", {&embedding.tokens}, output_weight ? Part::kEmbedding : Part::kBothEnds});
   return all;
 }
 
-void Gpt2::embed(const EndCall& call, TensorRef x) {
+void Decoder::embed(const EndCall& call, TensorRef x) {
   embedding.forward(call.pass, x, call.pass.sequence_parallel ? call.layers.branch : x, call.inputs.ids,
                     call.inputs.position_ids);
 }
 
-void Gpt2::embed_backward(const EndCall& call, TensorRef dx, bool has_head) {
-  embedding.backward(call.pass, dx, call.layers.branch, call.inputs.ids, has_head || call.pass.accumulate,
+void Decoder::embed_backward(const EndCall& call, TensorRef dx, bool has_head) {
+  const bool has_share = has_head && !output_weight;
+  embedding.backward(call.pass, dx, call.layers.branch, call.inputs.ids, has_share || call.pass.accumulate,
                      call.inputs.position_ids);
 }
 
-Gpt2::HeadMemory Gpt2::carve(const EndSizes& sizes, Carver& memory) const {
+Decoder::HeadMemory Decoder::carve(const EndSizes& sizes, Carver& memory) const {
   const auto& [call, logits_chunk, training] = sizes;
-  const Shape stream{call.stream_rows()};
   const std::int64_t chunk = std::min(logits_chunk, call.rows()), columns = embedding.tokens.shape[0];
   HeadMemory head;
   head.rows.loss = memory.take(call.accumulation, {call.rows()});
@@ -52,48 +60,43 @@ Gpt2::HeadMemory Gpt2::carve(const EndSizes& sizes, Carver& memory) const {
     head.rows.gap = memory.take(call.accumulation, {call.rows()});
     head.rows.gap_of_lower = memory.take(call.accumulation, {call.rows()});
   }
-  head.final = {.mean = memory.take(call.accumulation, stream), .rstd = memory.take(call.accumulation, stream)};
-  head.output = {.logits = memory.take(call.compute, {chunk, columns}),
-                 .max = memory.take(call.accumulation, {chunk}),
-                 .own_max = memory.take(call.accumulation, {chunk}),
-                 .sum_and_target = memory.take(call.accumulation, {2, chunk})};
+  head.final = final_norm.carve(call, call.stream_rows(), memory);
+  head.output = LanguageModelHead::carve(call, chunk, columns, memory);
   if (!training && call.tensor_ranks > 1) {
     head.gathered_logits = memory.take(call.compute, {call.tensor_ranks, chunk, columns});
   }
   return head;
 }
 
-TensorRef Gpt2::final_normed(const EndCall& call, TensorRef x) const {
+TensorRef Decoder::final_normed(const EndCall& call, TensorRef x) const {
   const TensorRef normed = call.layers.normed;
   final_norm.forward(call.pass, call.pass.own_rows(normed), x, head_memory(call).final);
   call.pass.gather_rows(normed);
   return normed;
 }
 
-TensorRef Gpt2::final_normed_rows(const EndCall& call, TensorRef rows) const {
+TensorRef Decoder::final_normed_rows(const EndCall& call, TensorRef rows) const {
   const TensorRef normed = call.layers.normed.flatten_rows().slice(0, 0, rows.dim(0));
-  const LayerNorm::Saved all = head_memory(call).final;
-  final_norm.forward(call.pass, normed, rows,
-                     {.mean = all.mean.slice(0, 0, rows.dim(0)), .rstd = all.rstd.slice(0, 0, rows.dim(0))});
+  final_norm.forward(call.pass, normed, rows, head_memory(call).final.rows(0, rows.dim(0)));
   return normed;
 }
 
-void Gpt2::head(const EndCall& call, TensorRef x, TensorRef dx) {
+void Decoder::head(const EndCall& call, TensorRef x, TensorRef dx) {
   const HeadMemory memory = head_memory(call);
   const TensorRef normed = final_normed(call, x).flatten_rows();
   if (!dx) {
-    output.forward(call.pass, embedding.tokens, memory.rows.loss, normed, call.inputs.targets, memory.output);
+    output.forward(call.pass, output_weights(), memory.rows.loss, normed, call.inputs.targets, memory.output);
   } else {
     const TensorRef dnormed = call.layers.dnormed;
-    output.forward_backward(call.pass, embedding.tokens, memory.rows.loss, dnormed.flatten_rows(), normed,
+    output.forward_backward(call.pass, output_weights(), memory.rows.loss, dnormed.flatten_rows(), normed,
                             call.inputs.targets, call.inputs.weights, memory.output);
     final_norm.backward(call.pass, dx, call.pass.own_rows(dnormed), x, memory.final, /*accumulate_dx=*/false);
   }
   call.pass.backend.weighted_sum({.total = call.losses, .value = memory.rows.loss, .weight = call.inputs.weights});
 }
 
-Gpt2::RowScores Gpt2::row_scores(const EndCall& call, TensorRef normed_rows, TensorRef targets,
-                                 std::span<const std::int32_t> targets_here) const {
+Decoder::RowScores Decoder::row_scores(const EndCall& call, TensorRef normed_rows, TensorRef targets,
+                                       std::span<const std::int32_t> targets_here) const {
   const HeadMemory memory = head_memory(call);
   const std::int64_t rows = normed_rows.dim(0);
   RowScores scores{.loss = memory.rows.loss.slice(0, 0, rows), .gap = {}, .gap_of_lower = {}};
@@ -101,22 +104,22 @@ Gpt2::RowScores Gpt2::row_scores(const EndCall& call, TensorRef normed_rows, Ten
     scores.gap = memory.rows.gap.slice(0, 0, rows);
     scores.gap_of_lower = memory.rows.gap_of_lower.slice(0, 0, rows);
   }
-  output.forward(call.pass, embedding.tokens, scores.loss, normed_rows, targets, memory.output,
+  output.forward(call.pass, output_weights(), scores.loss, normed_rows, targets, memory.output,
                  {.all = scores.gap, .lower = scores.gap_of_lower, .targets = targets_here});
   return scores;
 }
 
-TensorRef Gpt2::own_logits(const EndCall& call, TensorRef normed_rows) const {
+TensorRef Decoder::own_logits(const EndCall& call, TensorRef normed_rows) const {
   const TensorRef part = head_memory(call).output.logits.slice(0, 0, normed_rows.dim(0));
-  call.pass.backend.linear_forward({.y = part, .x = normed_rows, .weight = embedding.tokens.value, .rows_alone = true});
+  output_weights().forward(call.pass, part, normed_rows, {.rows_alone = true});
   return part;
 }
 
-TensorRef Gpt2::next_token_logits(const EndCall& call, TensorRef x, std::int64_t token) const {
+TensorRef Decoder::next_token_logits(const EndCall& call, TensorRef x, std::int64_t token) const {
   return own_logits(call, final_normed(call, x).select(0, 0).slice(0, token, token + 1));
 }
 
-TensorRef Gpt2::logits(const EndCall& call, TensorRef normed_rows) const {
+TensorRef Decoder::logits(const EndCall& call, TensorRef normed_rows) const {
   const std::int64_t rows = normed_rows.dim(0), ranks = call.pass.tensor.size();
   const TensorRef part = own_logits(call, normed_rows);
   const Shape shape{ranks, rows, part.dim(1)};

@@ -1,7 +1,9 @@
-// GPT-2: token and position embedding, pre-norm causal layers, final norm, tied output projection.
+// A model that continues text, of any causal family (model/family.h): token embedding, with learned positions or
+// without, causal layers that begin with a norm, final norm, output projection, which may be the token table.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "executor/model.h"
@@ -11,15 +13,16 @@
 
 namespace teratron {
 
-class Gpt2 : public Model {
+class Decoder : public Model {
  public:
   // This tensor-parallel rank's part. UserError lists the faults of the configuration.
-  explicit Gpt2(const ModelConfig& model_config, GroupRank group = {});
+  explicit Decoder(const ModelConfig& model_config, GroupRank group = {});
 
   const ModelConfig config;
   Embedding embedding;
-  LayerNorm final_norm;
-  LanguageModelHead output;  // its weight is embedding.tokens
+  Norm final_norm;
+  std::optional<Parameter> output_weight;  // [padded vocabulary, hidden], split as embedding.tokens, which it else is
+  LanguageModelHead output;
 
   void visit(const ParameterVisitor& visitor) override;
   std::vector<ParameterBucket> buckets() override;
@@ -49,11 +52,12 @@ class Gpt2 : public Model {
 
  private:
   struct HeadMemory {
-    RowScores rows;          // of all rows of the call; gaps not in training
-    LayerNorm::Saved final;  // of the rows of the stream here
+    RowScores rows;     // of all rows of the call; gaps not in training
+    Norm::Saved final;  // of the rows of the stream here
     LanguageModelHead::Workspace output;
     TensorRef gathered_logits;  // [ranks, chunk, columns]; not in training, which needs no logits
   };
+  LinearWeights output_weights() const { return {output_weight ? *output_weight : embedding.tokens}; }
   HeadMemory carve(const EndSizes& sizes, Carver& memory) const;
   // Logits of normed rows, for this rank's part of the vocabulary: [rows, columns].
   TensorRef own_logits(const EndCall& call, TensorRef normed_rows) const;

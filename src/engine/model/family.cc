@@ -1,0 +1,169 @@
+#include "model/family.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "model/bert.h"
+#include "model/decoder.h"
+
+namespace teratron {
+namespace {
+
+template <class Of>
+std::unique_ptr<Model> make(const ModelConfig& config, GroupRank group) {
+  return std::make_unique<Of>(config, group);
+}
+
+double logits_of_all_tokens(const ModelConfig& config, double /*tokens*/) {
+  return 2 * static_cast<double>(config.vocab_size) * static_cast<double>(config.hidden_size);
+}
+
+double bert_heads(const ModelConfig& config, double tokens) {
+  // The share of a text's tokens that BERT predicts (Devlin et al., arXiv 1810.04805, section 3.1).
+  constexpr double kMaskedShare = 0.15;
+  const auto h = static_cast<double>(config.hidden_size), v = static_cast<double>(config.vocab_size);
+  const auto logits = static_cast<double>(config.task_logits());
+  if (config.head == ModelHead::kPretraining) return 2 * (kMaskedShare * (h * h + v * h) + h * h / tokens);
+  if (!is_task_head(config.head)) return 0;
+  return 2 * (config.has_pooler() ? (h * h + logits * h) / tokens : logits * h);
+}
+
+void set_gpt2(ModelConfig& config) {
+  const ModelConfig defaults;
+  config.activation = Activation::kGeluTanh;
+  config.norm_placement =
+      config.norm_placement == NormPlacement::kParallel ? NormPlacement::kPre : config.norm_placement;
+  config.norm = defaults.norm;
+  config.gated_mlp = config.head_norms = config.untied_output = false;
+  config.linear_bias = config.qkv_bias = true;
+  config.window = 0;
+  config.rotary = {};
+  config.rotary_share = 0;
+}
+
+void set_bert(ModelConfig& config) {
+  set_gpt2(config);
+  config.activation = Activation::kGeluErf;
+}
+
+// Later families train without dropout, unless it was asked for.
+void leave_out_dropout(ModelConfig& config) {
+  const ModelConfig defaults;
+  if (config.hidden_dropout == defaults.hidden_dropout) config.hidden_dropout = 0;
+  if (config.attention_dropout == defaults.attention_dropout) config.attention_dropout = 0;
+}
+
+// Touvron et al., arXiv 2302.13971.
+void set_llama(ModelConfig& config) {
+  set_gpt2(config);
+  config.activation = Activation::kSilu;
+  config.norm = NormKind::kRms;
+  config.gated_mlp = config.untied_output = true;
+  config.linear_bias = config.qkv_bias = false;
+  config.rotary_share = 1;
+  leave_out_dropout(config);
+}
+
+void set_qwen2(ModelConfig& config) {
+  set_llama(config);
+  config.qkv_bias = true;
+}
+
+void set_qwen3(ModelConfig& config) {
+  set_llama(config);
+  config.head_norms = true;
+}
+
+// Black et al., arXiv 2204.06745; Pythia, arXiv 2304.01373.
+void set_gpt_neox(ModelConfig& config) {
+  set_gpt2(config);
+  config.activation = Activation::kGeluErf;
+  config.norm_placement = NormPlacement::kParallel;
+  config.untied_output = true;
+  config.rotary_share = 0.25;
+  leave_out_dropout(config);
+}
+
+constexpr Family kFamilies[] = {
+    {.kind = ModelKind::kGpt2,
+     .name = "gpt2",
+     .title = "GPT-2",
+     .continues_text = true,
+     .usual_vocabulary = 50257,
+     .set_function = set_gpt2,
+     .head_operations = logits_of_all_tokens,
+     .make = make<Decoder>},
+    {.kind = ModelKind::kBert,
+     .name = "bert",
+     .title = "BERT",
+     .continues_text = false,
+     .usual_vocabulary = 30522,
+     .set_function = set_bert,
+     .head_operations = bert_heads,
+     .make = make<Bert>},
+    {.kind = ModelKind::kLlama,
+     .name = "llama",
+     .title = "Llama",
+     .continues_text = true,
+     .usual_vocabulary = 32000,
+     .set_function = set_llama,
+     .head_operations = logits_of_all_tokens,
+     .make = make<Decoder>},
+    {.kind = ModelKind::kMistral,
+     .name = "mistral",
+     .title = "Mistral",
+     .continues_text = true,
+     .usual_vocabulary = 32000,
+     .set_function = set_llama,
+     .head_operations = logits_of_all_tokens,
+     .make = make<Decoder>},
+    {.kind = ModelKind::kQwen2,
+     .name = "qwen2",
+     .title = "Qwen 2",
+     .continues_text = true,
+     .usual_vocabulary = 151936,
+     .set_function = set_qwen2,
+     .head_operations = logits_of_all_tokens,
+     .make = make<Decoder>},
+    {.kind = ModelKind::kQwen3,
+     .name = "qwen3",
+     .title = "Qwen 3",
+     .continues_text = true,
+     .usual_vocabulary = 151936,
+     .set_function = set_qwen3,
+     .head_operations = logits_of_all_tokens,
+     .make = make<Decoder>},
+    {.kind = ModelKind::kGptNeox,
+     .name = "gpt_neox",
+     .title = "GPT-NeoX",
+     .continues_text = true,
+     .usual_vocabulary = 50304,
+     .set_function = set_gpt_neox,
+     .head_operations = logits_of_all_tokens,
+     .make = make<Decoder>},
+};
+
+}  // namespace
+
+std::span<const Family> families() { return kFamilies; }
+
+const Family& family_of(ModelKind kind) {
+  const auto found = std::ranges::find(kFamilies, kind, &Family::kind);
+  check(found != std::end(kFamilies), "a model of a family of the table");
+  return *found;
+}
+
+const Family& encoder_family() { return family_of(ModelKind::kBert); }
+
+const Family* find_family(std::string_view name) {
+  const auto found = std::ranges::find(kFamilies, name, &Family::name);
+  return found == std::end(kFamilies) ? nullptr : found;
+}
+
+std::vector<std::string_view> family_names() {
+  std::vector<std::string_view> names;
+  for (const Family& family : kFamilies) names.push_back(family.name);
+  return names;
+}
+
+}  // namespace teratron

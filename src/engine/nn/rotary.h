@@ -1,0 +1,37 @@
+// Rotary positions of queries and keys (Su et al., arXiv 2104.09864): what a model says of them, and the table of
+// cosines and sines that the layers of a stage share (ops/operations.h, Rotary).
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "ops/operations.h"
+
+namespace teratron {
+
+struct RotaryConfig {
+  std::int64_t elements = 0;  // of each head, from its first on, that turn: an even number; 0: none
+  double base = 10000;
+  RotaryPairs pairs = RotaryPairs::kHalves;
+  // Changes of the frequencies for longer sequences than a model was first trained on.
+  enum class Scaling {
+    kNone,
+    kLinear,  // all divided by `factor` (Chen et al., arXiv 2306.15595)
+    kLlama3,  // Llama 3.1's: those of waves longer than first_positions / low_frequency divided by `factor`, those
+              // shorter than first_positions / high_frequency kept, between them a mean
+  };
+  Scaling scaling = Scaling::kNone;
+  double factor = 1, low_frequency = 1, high_frequency = 4;
+  std::int64_t first_positions = 8192;
+
+  bool operator==(const RotaryConfig&) const = default;
+};
+
+// Radians a position of each pair, [elements / 2]. In fp32, as transformers computes and uses them: an angle is the
+// fp32 product of frequency and position.
+std::vector<float> rotary_frequencies(const RotaryConfig& rotary);
+
+// [positions, 2, elements / 2]: a position's cosines, then its sines.
+std::vector<float> rotary_table(const RotaryConfig& rotary, std::int64_t positions);
+
+}  // namespace teratron

@@ -1,0 +1,24 @@
+#include "plan/costs/rank_parameters.h"
+
+#include "model/make_model.h"
+
+namespace teratron::plan {
+
+RankParameters rank_parameters(const ModelConfig& model, std::int64_t tensor) {
+  ModelConfig one_layer = model;
+  one_layer.num_layers = 1;
+  RankParameters sums;
+  for (const ParameterBucket& bucket : make_model(one_layer, {0, static_cast<int>(tensor)})->buckets()) {
+    double elements = 0;
+    for (const Parameter* member : bucket.members) elements += static_cast<double>(member->shape.elements());
+    switch (bucket.part) {
+      case ParameterBucket::Part::kHead: sums.head += elements; break;
+      case ParameterBucket::Part::kLayer: sums.layer += elements; break;
+      case ParameterBucket::Part::kEmbedding: sums.embedding += elements; break;
+      case ParameterBucket::Part::kBothEnds: sums.tied += elements; break;
+    }
+  }
+  return sums;
+}
+
+}  // namespace teratron::plan
