@@ -124,7 +124,7 @@ void expect_sums_of_documents(const MakeBackend& make_backend, double tolerance)
     config.hidden_dropout = config.attention_dropout = 0;
     RandomBatch batch(2, 33, config.vocab_size, seed);
     batch.add_documents(5, seed);
-    Gpt2 model(config, {}), model_of_one(config, {});
+    Decoder model(config, {}), model_of_one(config, {});
     Executor packed(*backend, model, {.batch = 2, .tokens = 33, .first_keys = true, .position_ids = true});
     Executor alone(*backend, model_of_one, {.batch = 1, .tokens = 33});
     for (Executor* executor : {&packed, &alone}) {
@@ -180,7 +180,7 @@ TEST(Documents, ArePlannedToTheByte) {
   ModelConfig config = test::small_config();
   config.max_position_embeddings = 64;
   const auto planned = [&](bool first_keys) {
-    Gpt2 model(config, {});
+    Decoder model(config, {});
     return Executor(*backend, model, {.batch = 4, .tokens = 64, .first_keys = first_keys}).memory().lower_bound();
   };
   EXPECT_EQ(planned(true) - planned(false), 4 * 64 * 4);

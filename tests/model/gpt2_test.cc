@@ -157,7 +157,7 @@ TEST(Gpt2, ParameterCountIsTheClosedFormAndNamesAreUnique) {
   ModelConfig config;  // 124M
   config.make_vocab_size_divisible_by = 1;
   EXPECT_EQ(config.parameters(), 124439808);  // as published for GPT-2 small
-  Gpt2 model(config);
+  Decoder model(config);
   std::int64_t count = 0;
   std::set<std::string> names, hugging_face;
   model.visit([&](Parameter& parameter) {
@@ -179,9 +179,9 @@ TEST(Gpt2, TheFirstLayerWhoseOutputIsNotFiniteIsFound) {
     runner.initialize(1);
     const test::RandomBatch data(2, 5, test::small_config().vocab_size, 1);
     EXPECT_EQ(runner.first_not_finite(data.whole()).name, "");
-    backend->fill(runner.model().layers[1].mlp.up.bias.value, std::numeric_limits<double>::quiet_NaN());
+    backend->fill(runner.model().layers[1].mlp.up.bias->value, std::numeric_limits<double>::quiet_NaN());
     EXPECT_EQ(runner.first_not_finite(data.whole()).name, "layer 1");
-    backend->fill(runner.model().embedding.positions.value, std::numeric_limits<double>::infinity());
+    backend->fill(runner.model().embedding.positions->value, std::numeric_limits<double>::infinity());
     EXPECT_EQ(runner.first_not_finite(data.whole()).name, "the embedding");
   }
 }

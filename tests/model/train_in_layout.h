@@ -9,8 +9,10 @@
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <random>
 
 #include "comm/launch.h"
+#include "model/family.h"
 #include "model/make_model.h"
 #include "model/random_batch.h"
 #include "model/whole_weights.h"
@@ -43,11 +45,15 @@ struct Study {
 
   // A BERT with that head; of the layout, micro-batches become those of whole groups.
   void become_bert(ModelHead head, Layout& layout);
+  // A model of a family after GPT-2, and mixtures of theirs: fewer key heads, gates, RMS norms, rotary positions, a
+  // window. Its heads' number is the product of the layout's tensor-parallel ranks and something.
+  void become_llama(const MeshShape& mesh);
 
   std::string text() const {
-    return fmt::format("seed {}: {} layers, hidden {}, {} heads, vocabulary {} (/{}), batch {}, {} tokens", seed,
-                       config.num_layers, config.hidden_size, config.num_attention_heads, config.vocab_size,
-                       config.make_vocab_size_divisible_by, batch, tokens) +
+    return fmt::format(
+               "seed {}: {}, {} layers, hidden {}, {} heads, {} of keys, vocabulary {} (/{}), batch {}, {} tokens",
+               seed, config.family().name, config.num_layers, config.hidden_size, config.num_attention_heads,
+               config.key_value_heads(), config.vocab_size, config.make_vocab_size_divisible_by, batch, tokens) +
            (bf16_moments ? ", bf16 moments" : "") + (muon ? ", Muon" : "");
   }
 };
@@ -103,6 +109,34 @@ inline void Study::become_bert(ModelHead head, Layout& layout) {
   group = kChoices;
   batch *= group;
   layout.micro_batch *= group;
+}
+
+inline void Study::become_llama(const MeshShape& mesh) {
+  constexpr ModelKind kKinds[] = {ModelKind::kLlama, ModelKind::kMistral, ModelKind::kQwen2, ModelKind::kQwen3,
+                                  ModelKind::kGptNeox};
+  std::mt19937 random(seed);
+  const auto one_of = [&](std::initializer_list<int> values) { return *(values.begin() + random() % values.size()); };
+  const double dropout = config.hidden_dropout;
+  config.set_kind(kKinds[seed % std::size(kKinds)]);
+  config.hidden_dropout = config.attention_dropout = dropout;
+  config.num_attention_heads *= one_of({1, 2, 4});
+  std::vector<std::int64_t> key_heads;
+  for (std::int64_t count = 1; count <= config.num_attention_heads; ++count) {
+    config.num_key_value_heads = count;
+    if (config.num_attention_heads % count == 0 && config.splits_over(mesh.tensor)) key_heads.push_back(count);
+  }
+  config.num_key_value_heads = key_heads[random() % key_heads.size()];
+  config.head_dim = one_of({2, 4, 6});
+  if (config.kind == ModelKind::kGptNeox) config.rotary_share = one_of({1, 2}) * 0.5;
+  if (config.rotary_share == 0.5) config.head_dim = 4;
+  config.intermediate_size = mesh.tensor * one_of({1, 3, 8});
+  config.window = one_of({0, 0, 1, 2, 5});
+  config.untied_output = one_of({0, 1}) == 1;
+  config.head_norms = one_of({0, 0, 1}) == 1;
+  config.gated_mlp = one_of({0, 1, 1}) == 1;
+  config.qkv_bias = one_of({0, 1}) == 1;
+  config.rotary.pairs = one_of({0, 1}) == 1 ? RotaryPairs::kHalves : RotaryPairs::kNeighbours;
+  config.rotary.base = 10;  // so that few positions turn far
 }
 
 struct Result {

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "cluster/cluster_file.h"
+#include "model/presets.h"
 
 namespace teratron::plan {
 namespace {

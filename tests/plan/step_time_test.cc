@@ -4,6 +4,7 @@
 
 #include "cluster/cluster_file.h"
 #include "cluster/collective_time.h"
+#include "model/presets.h"
 
 namespace teratron::plan {
 namespace {

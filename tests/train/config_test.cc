@@ -7,6 +7,7 @@
 
 #include "base/files/file.h"
 #include "base/temporary_folder.h"
+#include "model/presets.h"
 #include "options/output.h"
 #include "options/reading.h"
 #include "train/random_config.h"

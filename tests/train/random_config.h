@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/philox.h"
-#include "model/config.h"
+#include "model/presets.h"
 #include "train/config/config.h"
 
 namespace teratron::testing {

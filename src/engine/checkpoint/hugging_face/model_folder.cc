@@ -20,6 +20,12 @@ const HuggingFaceMapping& mapping_of(const HuggingFaceConfig& config) {
   return hugging_face_mapping(config.model.kind);
 }
 
+// Tensors of the mapping that this model has once where files may have them twice.
+std::span<const HuggingFaceMapping::Copy> copies_of(const HuggingFaceConfig& config) {
+  if (config.model.untied_output) return {};
+  return mapping_of(config).copies;
+}
+
 bool has_pretraining_head(const HuggingFaceWeights& weights, const HuggingFaceMapping& mapping) {
   return std::ranges::any_of(weights.tensors(),
                              [&](const auto& tensor) { return tensor.first.starts_with(mapping.heads.front()); });
@@ -32,15 +38,16 @@ bool is_same(const Location& one, const Location& other) {
 
 // The output projection may be stored beside the embedding that it is tied to, and so may its bias; then both must be
 // the same.
-void check_copies(const HuggingFaceWeights& weights, const HuggingFaceMapping& mapping, const HuggingFaceConfig& config,
-                  const fs::path& folder) {
+void check_copies(const HuggingFaceWeights& weights, const HuggingFaceConfig& config, const fs::path& folder) {
   const auto& tensors = weights.tensors();
-  const std::string projection(mapping.copies.front().name);
+  const std::span<const HuggingFaceMapping::Copy> copies = copies_of(config);
+  if (copies.empty()) return;
+  const std::string projection(copies.front().name);
   if (!config.tied && config.model.head == ModelHead::kPretraining && !tensors.contains(projection)) {
     throw_user_error("'{}' unties the output projection (tie_word_embeddings false) and does not hold it ({})",
                      folder.string(), projection);
   }
-  for (const auto& [name, of] : mapping.copies) {
+  for (const auto& [name, of] : copies) {
     const auto copy = tensors.find(std::string(name));
     if (copy == tensors.end() || is_same(copy->second, tensors.at(std::string(of)))) continue;
     throw_user_error("'{}': {} differs from {}; Teratron's model has one tensor for both, so this one cannot be used",
@@ -60,9 +67,10 @@ bool has_task_head(const HuggingFaceWeights& weights) {
 void check_tensors(const HuggingFaceWeights& weights, const HuggingFaceMapping& mapping,
                    const HuggingFaceConfig& config, std::span<const HuggingFaceTensors> wanted,
                    const fs::path& folder) {
+  const std::span<const HuggingFaceMapping::Copy> copies = copies_of(config);
   std::vector<SafetensorsEntry> there;
   for (const auto& [name, location] : weights.tensors()) {
-    if (std::ranges::find(mapping.copies, name, &HuggingFaceMapping::Copy::name) != mapping.copies.end()) continue;
+    if (std::ranges::find(copies, name, &HuggingFaceMapping::Copy::name) != copies.end()) continue;
     if (config.model.head == ModelHead::kSpans && name.starts_with(mapping.pooler)) continue;
     if (!config.unusable_head.empty() && is_of_task_head(name)) continue;
     there.push_back(*location.entry);
@@ -90,7 +98,7 @@ HuggingFaceFolder::HuggingFaceFolder(const fs::path& folder, HuggingFaceConfig c
     : folder_(folder),
       model_(config.model),
       unusable_head_(config.unusable_head),
-      weights_(folder, mapping_of(config)) {
+      weights_(folder, mapping_of(config), copies_of(config)) {
   const HuggingFaceMapping& mapping = mapping_of(config);
   if (static_cast<std::size_t>(model_.num_layers) > weights_.tensors().size()) {
     throw_user_error("'{}' has {} layers in its config.json and {} tensors in all", folder.string(), model_.num_layers,
@@ -114,7 +122,7 @@ HuggingFaceFolder::HuggingFaceFolder(const fs::path& folder, HuggingFaceConfig c
     if (is_drawn(tensors_.size() - 1)) drawn_.push_back(tensors_.back().parts.front().name);
   }
   check_tensors(weights_, mapping, config, tensors_, folder);
-  check_copies(weights_, mapping, config, folder);
+  check_copies(weights_, config, folder);
 }
 
 bool HuggingFaceFolder::is_drawn(std::size_t parameter) const {

@@ -26,7 +26,9 @@ namespace fs = std::filesystem;
 
 }  // namespace
 
-HuggingFaceWeights::HuggingFaceWeights(const fs::path& folder, const HuggingFaceMapping& mapping) : mapping_(mapping) {
+HuggingFaceWeights::HuggingFaceWeights(const fs::path& folder, const HuggingFaceMapping& mapping,
+                                       std::span<const HuggingFaceMapping::Copy> copies)
+    : mapping_(mapping) {
   const fs::path single = folder / "model.safetensors", index = folder / "model.safetensors.index.json";
   std::error_code error;
   if (fs::exists(single, error)) {
@@ -36,7 +38,7 @@ HuggingFaceWeights::HuggingFaceWeights(const fs::path& folder, const HuggingFace
   } else {
     throw_no_weights(folder);
   }
-  for (const auto& [name, of] : mapping_.copies) {
+  for (const auto& [name, of] : copies) {
     const auto copy = tensors_.find(std::string(name));
     if (copy != tensors_.end() && tensors_.emplace(of, copy->second).second) tensors_.erase(copy);
   }

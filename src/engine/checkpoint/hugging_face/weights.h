@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -17,7 +18,9 @@ class HuggingFaceWeights {
   // Reads model.safetensors, or the files that model.safetensors.index.json lists. Names may lack the prefix. Tensors
   // of old versions that are no weights are left out. A copy replaces its original where that is absent. UserError:
   // missing or unsound files, a name given twice, weights only as pytorch_model.bin (says how to convert them).
-  HuggingFaceWeights(const std::filesystem::path& folder, const HuggingFaceMapping& mapping);
+  // copies: those tensors that the model has once where files may have them twice.
+  HuggingFaceWeights(const std::filesystem::path& folder, const HuggingFaceMapping& mapping,
+                     std::span<const HuggingFaceMapping::Copy> copies);
 
   struct Location {
     const SafetensorsFile* file;

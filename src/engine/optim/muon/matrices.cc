@@ -31,7 +31,7 @@ std::vector<MatrixRound> rounds_of(std::span<Parameter* const> parameters) {
   if (all.empty()) return {};
   std::ranges::stable_sort(all, std::greater(), &LayerMatrix::elements);
   const Parameter& any = *all.front().parameter;
-  const auto ranks = static_cast<std::size_t>(any.group.size * any.sharding.ranks);
+  const auto ranks = static_cast<std::size_t>(any.tensor_rank().size * any.sharding.ranks);
   std::vector<MatrixRound> rounds;
   for (std::size_t i = 0; i < all.size(); ++i) {
     if (i % ranks == 0) rounds.emplace_back();

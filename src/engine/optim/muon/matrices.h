@@ -24,6 +24,10 @@ struct LayerMatrix {
   std::int64_t rows() const { return part_rows() * (is_split_by_columns() ? 1 : parameter->group.size); }
   std::int64_t columns() const { return part_columns() * (is_split_by_columns() ? parameter->group.size : 1); }
   std::int64_t elements() const { return rows() * columns(); }
+  int parts() const { return parameter->group.size; }
+  // The part that a tensor-parallel rank holds; the ranks that send it to an owner, one of its replicas each.
+  int part_of(int tensor_rank) const { return tensor_rank / parameter->replicas; }
+  int sender_of(int part, int owner) const { return part == part_of(owner) ? owner : part * parameter->replicas; }
 
   // The piece of a data-parallel rank, counted from the start of this tensor-parallel rank's part.
   ElementRange piece(int data_rank) const;

@@ -28,7 +28,7 @@ RoundTensors::Whole carve_whole(const LayerMatrix& matrix, DType compute, Carver
 }  // namespace
 
 RoundTensors carve_round(const MatrixRound& round, const MatrixOwner& rank, DType compute, Carver& carver) {
-  const int tensor_ranks = round.front().parameter->group.size, data_ranks = round.front().parameter->sharding.ranks;
+  const int tensor_ranks = round.front().parameter->tensor_rank().size, data_ranks = round.front().parameter->sharding.ranks;
   RoundTensors tensors;
   for (const LayerMatrix& matrix : round) {
     tensors.pieces.push_back(carver.take(compute, {matrix.piece(rank.data).count()}));
@@ -49,7 +49,7 @@ std::int64_t round_bytes(const MatrixRound& round, DType compute) {
   const Parameter& any = *round.front().parameter;
   std::int64_t most = 0;
   for (int data = 0; data < any.sharding.ranks; ++data) {
-    for (int tensor = 0; tensor < any.group.size; ++tensor) {
+    for (int tensor = 0; tensor < any.tensor_rank().size; ++tensor) {
       Carver carver;
       carve_round(round, {.tensor = tensor, .data = data}, compute, carver);
       most = std::max(most, carver.bytes());
@@ -64,7 +64,7 @@ MatrixExchange::MatrixExchange(Backend& backend, const Mesh& mesh, const MatrixR
       mesh_(mesh),
       round_(round),
       tensors_(tensors),
-      tensor_(round.front().parameter->group),
+      tensor_(round.front().parameter->tensor_rank()),
       data_{round.front().parameter->sharding.rank, round.front().parameter->sharding.ranks} {}
 
 bool MatrixExchange::passes_through(std::size_t number) const {
@@ -75,17 +75,17 @@ bool MatrixExchange::owns(std::size_t number) const {
   return passes_through(number) && owner_of(number, tensor_.size).tensor == tensor_.rank;
 }
 
-TensorRef MatrixExchange::part_of_whole(std::size_t number, int tensor_rank) const {
+TensorRef MatrixExchange::part_of_whole(std::size_t number, int index) const {
   const LayerMatrix& matrix = round_[number];
   const int axis = matrix.is_split_by_columns() ? 1 : 0;
   const std::int64_t part = axis == 1 ? matrix.part_columns() : matrix.part_rows();
-  return tensors_.whole->matrix.slice(axis, tensor_rank * part, (tensor_rank + 1) * part);
+  return tensors_.whole->matrix.slice(axis, index * part, (index + 1) * part);
 }
 
-TensorRef MatrixExchange::part_in_transit(std::size_t number, int tensor_rank) const {
+TensorRef MatrixExchange::part_in_transit(std::size_t number, int index) const {
   const TensorRef& own = tensors_.parts[number];
-  if (tensor_rank == tensor_.rank) return own;
-  const std::int64_t first = tensor_rank * own.elements();
+  if (index == round_[number].part_of(tensor_.rank)) return own;
+  const std::int64_t first = index * own.elements();
   return slice_of(tensors_.whole->memory.other, {first, first + own.elements()}).reshape(own.shape);
 }
 
@@ -113,12 +113,18 @@ void MatrixExchange::exchange_parts(bool to_owner) const {
   std::vector<Pending> pending;
   for (std::size_t i = 0; i < round_.size(); ++i) {
     if (!passes_through(i)) continue;
+    const LayerMatrix& matrix = round_[i];
+    const int owner = owner_of(i, tensor_.size).tensor;
+    const auto is_sender = [&](int rank) { return matrix.sender_of(matrix.part_of(rank), owner) == rank; };
     if (!owns(i)) {
-      exchange(*mesh_.tensor, to_owner, tensors_.parts[i], owner_of(i, tensor_.size).tensor, pending);
+      if (!to_owner || is_sender(tensor_.rank)) {
+        exchange(*mesh_.tensor, to_owner, tensors_.parts[i], owner, pending);
+      }
       continue;
     }
     for (int rank = 0; rank < tensor_.size; ++rank) {
-      if (rank != tensor_.rank) exchange(*mesh_.tensor, !to_owner, part_in_transit(i, rank), rank, pending);
+      if (rank == tensor_.rank || (to_owner && !is_sender(rank))) continue;
+      exchange(*mesh_.tensor, !to_owner, part_in_transit(i, matrix.part_of(rank)), rank, pending);
     }
   }
   for (Pending& message : pending) message.wait();
@@ -128,16 +134,16 @@ void MatrixExchange::gather() const {
   exchange_pieces(true);
   exchange_parts(true);
   for (std::size_t i = 0; i < round_.size(); ++i) {
-    for (int rank = 0; owns(i) && rank < tensor_.size; ++rank) {
-      backend_.copy(part_of_whole(i, rank), part_in_transit(i, rank));
+    for (int part = 0; owns(i) && part < round_[i].parts(); ++part) {
+      backend_.copy(part_of_whole(i, part), part_in_transit(i, part));
     }
   }
 }
 
 void MatrixExchange::scatter() const {
   for (std::size_t i = 0; i < round_.size(); ++i) {
-    for (int rank = 0; owns(i) && rank < tensor_.size; ++rank) {
-      backend_.copy(part_in_transit(i, rank), part_of_whole(i, rank));
+    for (int part = 0; owns(i) && part < round_[i].parts(); ++part) {
+      backend_.copy(part_in_transit(i, part), part_of_whole(i, part));
     }
   }
   exchange_parts(false);

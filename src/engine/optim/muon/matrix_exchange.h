@@ -42,9 +42,9 @@ class MatrixExchange {
   bool passes_through(std::size_t number) const;
   bool owns(std::size_t number) const;
   // Part of a tensor-parallel rank in the owner's matrix.
-  TensorRef part_of_whole(std::size_t number, int tensor_rank) const;
+  TensorRef part_of_whole(std::size_t number, int index) const;
   // Contiguous copy of a part in transit: this rank's own, or another's in the owner's workspace.
-  TensorRef part_in_transit(std::size_t number, int tensor_rank) const;
+  TensorRef part_in_transit(std::size_t number, int index) const;
   void exchange_pieces(bool to_owner) const;
   void exchange_parts(bool to_owner) const;
 

@@ -25,7 +25,9 @@ std::vector<double> norms_of(Backend& backend, const Mesh& mesh, const std::vect
   std::vector<double> norms;
   for (const MatrixRound& round : rounds) {
     for (const LayerMatrix& matrix : round) {
-      norms.push_back(backend.sum_of_squares(slice_of(matrix.parameter->gradient, matrix.own_piece())));
+      const bool counts = matrix.parameter->counts();  // else another replica's does
+      const TensorRef gradient = slice_of(matrix.parameter->gradient, matrix.own_piece());
+      norms.push_back(counts ? backend.sum_of_squares(gradient) : 0.0);
     }
   }
   mesh.tensor->all_reduce_host(norms);
@@ -82,7 +84,7 @@ void MuonOptimizer::update(Backend& backend, const Mesh& mesh, std::span<Paramet
 
   const std::vector<MatrixRound> rounds = rounds_of(matrices);
   const std::vector<double> norms = norms_of(backend, mesh, rounds);
-  const MatrixOwner self{.tensor = matrices.front()->group.rank, .data = matrices.front()->sharding.rank};
+  const MatrixOwner self{.tensor = matrices.front()->tensor_rank().rank, .data = matrices.front()->sharding.rank};
   std::size_t number = 0;  // among all matrices
   for (const MatrixRound& round : rounds) {
     Carver carver = workspace;
