@@ -4,6 +4,7 @@
 // are too few blocks for a device, the cache has several parts, whose results go through scratch memory to a second
 // kernel. Which keys a part and a group take depends on shapes alone, and they are put together in order, so results
 // repeat bit by bit. Parts after the text have nothing to do.
+#include <algorithm>
 #include <limits>
 
 #include "ops/cuda/attention/attention.h"
@@ -265,7 +266,7 @@ CachedViews<T> cached_views_of(const CachedAttention& args) {
           .shared = static_cast<int>(shared),
           .tokens = static_cast<int>(args.q.dim(1)),
           .head_size = static_cast<int>(args.q.dim(3)),
-          .window = static_cast<int>(args.window),
+          .window = static_cast<int>(std::min(args.window, args.keys.dim(1))),
           .scale_2 = static_cast<float>(args.scale) * kLog2E};
 }
 
