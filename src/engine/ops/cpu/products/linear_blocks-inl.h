@@ -30,7 +30,7 @@ T* at(const TensorRef& view, std::int64_t row, std::int64_t column) {
 
 struct NoActivation {};
 
-// use(an activation of simd/math-inl.h, or NoActivation).
+// Calls use(an activation of simd/math-inl.h, or NoActivation).
 template <class Use>
 void with_activation(Activation activation, const Use& use) {
   if (activation == Activation::kGeluTanh) return use(GeluTanh());
@@ -98,6 +98,7 @@ void finish_forward_block(const LinearForward& args, const GemmBlock& block, con
 struct ActivationGradients {
   FloatVector dx, dgate, activated;
 };
+
 template <class A, class T, class Access>
 HWY_INLINE ActivationGradients differentiate_activation(FloatVector sum, FloatVector u, const T* gate, std::int64_t at,
                                                         Access access) {
@@ -150,7 +151,7 @@ void round_gradients(const LinearInputGradient& args, const GemmBlock& block, co
           const ActivationGradients gradients =
               differentiate_activation<A>(access.load(row + i), access.load(pre_activation + i), gate, i, access);
           access.store(gradients.activated, values + i);
-          access.store(gradients.dgate, gate_gradients + i);
+          if (gate != nullptr) access.store(gradients.dgate, gate_gradients + i);
           access.store(gradients.dx, row + i);
         });
         round_to_bf16(values, count, at<Bf16>(args.activated, first, column));
