@@ -254,26 +254,25 @@ class Layer {
                           .branch = y_.ref().reshape(stream),
                           .dropout = dropout};
     const NormForward norm{.y = part(other_, m_.rows(), m_.hidden).reshape(stream),
-                                .mean = mean,
-                                .rstd = rstd,
-                                .x = add.sum,
-                                .gamma = gamma,
-                                .beta = beta};
+                           .mean = mean,
+                           .rstd = rstd,
+                           .x = add.sum,
+                           .gamma = gamma,
+                           .beta = beta};
     works.push_back({"residual add, dropout, layer norm", 0, 4 * bytes_of({x_}), [=, this] {
                        backend_.residual_add_norm({add, norm});
                      }});
     const NormBackward backward{.dx = x_,
-                                     .dgamma = vector_gradients_.ref().select(0, 0).slice(0, 0, m_.hidden),
-                                     .dbeta = vector_gradients_.ref().select(0, 1).slice(0, 0, m_.hidden),
-                                     .dy = y_,
-                                     .x = z_,
-                                     .mean = mean,
-                                     .rstd = rstd,
-                                     .gamma = gamma,
-                                     .accumulate_dx = true,
-                                     .accumulate = true};
-    works.push_back(
-        {"layer norm backward", 0, 4 * bytes_of({x_}), [=, this] { backend_.norm_backward(backward); }});
+                                .dgamma = vector_gradients_.ref().select(0, 0).slice(0, 0, m_.hidden),
+                                .dbeta = vector_gradients_.ref().select(0, 1).slice(0, 0, m_.hidden),
+                                .dy = y_,
+                                .x = z_,
+                                .mean = mean,
+                                .rstd = rstd,
+                                .gamma = gamma,
+                                .accumulate_dx = true,
+                                .accumulate = true};
+    works.push_back({"layer norm backward", 0, 4 * bytes_of({x_}), [=, this] { backend_.norm_backward(backward); }});
     works.push_back({"dropout backward", 0, 2 * bytes_of({x_}), [=, this] {
                        backend_.dropout_backward(
                            {.dbranch = x_.ref().reshape(stream), .dsum = y_.ref().reshape(stream), .dropout = dropout});

@@ -20,7 +20,8 @@ TEST(FewRows, HaveTheBitsThatTheyHaveAmongMany) {
                  weight = make_tensor(*backend, {outputs, inputs}, random.normals({outputs, inputs}, 0, 0.05)),
                  bias = make_tensor(*backend, {outputs}, random.normals({outputs}));
     const bool has_bias = random.coin();
-    const Activation activation = random.one_of({Activation::kNone, Activation::kGeluTanh, Activation::kGeluErf, Activation::kSilu});
+    const Activation activation =
+        random.one_of({Activation::kNone, Activation::kGeluTanh, Activation::kGeluErf, Activation::kSilu});
     const auto product = [&](std::int64_t begin, std::int64_t end) {
       const Tensor y(*backend, dtype, {end - begin, outputs}), activated(*backend, dtype, {end - begin, outputs});
       LinearForward forward{.y = y, .x = x.ref().slice(0, begin, end), .weight = weight, .activation = activation};

@@ -53,8 +53,7 @@ TEST_F(Reference, LayerNormGivesEveryRowMeanZeroAndDeviationOne) {
   const Tensor x = tensor({2, 4}, {1, 2, 3, 4, -10, 0, 10, 40}), gamma = tensor({4}, {1, 1, 1, 1});
   const Tensor beta = tensor({4}, {0, 0, 0, 0}), y = make_poisoned(*backend_, {2, 4});
   const Tensor mean = make_poisoned(*backend_, {2}), rstd = make_poisoned(*backend_, {2});
-  backend_->norm_forward(
-      {.y = y, .mean = mean, .rstd = rstd, .x = x, .gamma = gamma, .beta = beta, .epsilon = 0});
+  backend_->norm_forward({.y = y, .mean = mean, .rstd = rstd, .x = x, .gamma = gamma, .beta = beta, .epsilon = 0});
   expect_values(mean, {2.5, 10});
   expect_values(rstd, {1 / std::sqrt(1.25), 1 / std::sqrt(350.0)});
   const Values values = download_values(*backend_, y);

@@ -106,9 +106,9 @@ struct Dropout {
   std::int64_t key_stride() const { return (sequence_length + 7) / 8 * 8; }
 };
 
-// Over the last axis. Layer norm (Ba, Kiros and Hinton, arXiv 1607.06450): y = (x - mean) * rstd * gamma + beta. RMS
-// norm (Zhang and Sennrich, arXiv 1910.07467), which has neither mean nor beta: y = x * rstd * gamma, rstd = 1 /
-// sqrt(mean of x^2 + epsilon). norm_forward() writes mean and rstd; norm_apply() makes y again from those that are
+// Norms over the last axis. Layer norm (Ba, Kiros and Hinton, arXiv 1607.06450): y = (x - mean) * rstd * gamma + beta.
+// RMS norm (Zhang and Sennrich, arXiv 1910.07467), which has neither mean nor beta: y = x * rstd * gamma, with rstd =
+// 1 / sqrt(mean of x^2 + epsilon). norm_forward() writes mean and rstd; norm_apply() makes y again from those that are
 // there.
 struct NormForward {
   TensorRef y;     // [.., hidden]
@@ -209,7 +209,7 @@ struct CachedAttention {
   std::int64_t window = 0;  // keys that a query sees at most; 0: all
 };
 
-// Which elements of a head a rotary pair r of R is: r and r + R (GPT-NeoX, Llama), or 2 r and 2 r + 1 (the paper,
+// Elements of a head that are rotary pair r of R: r and r + R (GPT-NeoX, Llama), or 2 r and 2 r + 1 (the paper, and
 // GPT-J).
 enum class RotaryPairs { kHalves, kNeighbours };
 

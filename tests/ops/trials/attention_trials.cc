@@ -312,7 +312,7 @@ Trial cached_attention_trial(Random& random) {
   return trial;
 }
 
-// The heads of a packed projection, or of all of a tensor; the whole of a head, or a part.
+// Some heads of a packed projection or all of a tensor's, whole or in part.
 Trial rotary_trial(Random& random) {
   const std::int64_t batch = 1 + random.below(3), tokens = some_rows(random), heads = 1 + random.below(4);
   const auto pairs = random.one_of<std::int64_t>({1, 2, 7, 8, 20, 32, 64});

@@ -128,20 +128,20 @@ Trial input_gradient_trial(Random& random, const Sizes& sizes, Activation activa
   trial.input("dy", {T, O}, sizes.gradients(random));
   sizes.add_lengths(trial);
   trial.input("weight", {O, I}, random.normals({O, I}, 0, unit_sum(O)));
-  // The slope is made from an exponential, whose argument of up to 10 magnifies the rounding of what it is made from.
-  trial.output("dx", {T, I}, sum_tolerance(O, 32, 1).in_products(O, kFromPreActivation));
+  // Slopes are made from an exponential, whose argument of up to 10 magnifies the rounding of what it is made from.
+  const Tolerance gradient = sum_tolerance(O, 32, 1).in_products(O, kFromPreActivation);
+  trial.output("dx", {T, I}, gradient);
   if (activation != Activation::kNone && in_place) {
     trial.in_out("activated", {T, I}, random.normals({T, I}), sum_tolerance(1, 16, 1));
   } else if (activation != Activation::kNone) {
     trial.input("pre_activation", {T, I}, random.normals({T, I}));
     trial.output("activated", {T, I}, sum_tolerance(1, 16, 1));
   }
-  const Tolerance dgate = sum_tolerance(O, 32, 1).in_products(O, kFromPreActivation);
   if (has_gate && in_place) {
-    trial.in_out("dgate", {T, I}, random.normals({T, I}), dgate);
+    trial.in_out("dgate", {T, I}, random.normals({T, I}), gradient);
   } else if (has_gate) {
     trial.input("gate", {T, I}, random.normals({T, I}));
-    trial.output("dgate", {T, I}, dgate);
+    trial.output("dgate", {T, I}, gradient);
   }
   trial.run = [=](Backend& backend, const Views& views) {
     backend.linear_input_gradient({.dx = views["dx"],

@@ -1,8 +1,8 @@
 // Scaled dot-product attention (Vaswani et al., arXiv 1706.03762), one query at a time.
 //   s_k = scale * q . k_k       p_k = exp(s_k) / sum exp(s)       out = sum over k of m_k p_k v_k
 // over the keys k that the query sees; m_k is the dropout factor, 0 or 1/(1-p). Backward, with g_k = m_k dout . v_k:
-//   dv_k += m_k p_k dout        ds_k = p_k (g_k - sum p g)        dq = scale * sum ds_k k_k       dk_k += scale * ds_k
-//   q
+//   dv_k += m_k p_k dout        ds_k = p_k (g_k - sum p g)
+//   dq = scale * sum ds_k k_k   dk_k += scale * ds_k q
 #pragma once
 
 #include <algorithm>

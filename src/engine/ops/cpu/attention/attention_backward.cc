@@ -211,8 +211,8 @@ void write_rows(const HeadMatrix<T>& to, const float* from, std::int64_t from_st
   }
 }
 
-// Where the gradients of a key head's keys and values go while its query heads add to them one after another: to dk and
-// dv themselves or, where several heads add and dk and dv would round each sum, to fp32 rows of this thread's.
+// Sums of the gradients of a key head's keys and values, to which its query heads add one after another: dk and dv
+// themselves or, where several heads add and dk and dv would round each sum, fp32 rows of this thread's.
 template <class KeyGradient>
 struct KeySums {
   HeadMatrix<KeyGradient> dk, dv;
@@ -221,7 +221,7 @@ struct KeySums {
   bool is_shared() const { return shared_dk.data != nullptr; }
 };
 
-// The key block's part of the sums, of one query head. `is_first`: of the heads that add to them.
+// Adds one query head's gradients of the key block to the sums. `is_first`: no head has added to them before.
 template <class KeyGradient, class P>
 void write_key_gradients(const AttentionBackward& args, const Work<P>& work, const KeySums<KeyGradient>& sums,
                          std::int64_t key, std::int64_t key_end, bool is_first) {
@@ -236,7 +236,7 @@ void write_key_gradients(const AttentionBackward& args, const Work<P>& work, con
                    : write(sums.dk, sums.dv, args.accumulate_kv || !is_first);
 }
 
-// The sums of keys [begin, end), which no query of the first head sees.
+// Clears the sums of keys [begin, end), which no query sees.
 template <class KeyGradient>
 void clear_key_gradients(const AttentionBackward& args, const KeySums<KeyGradient>& sums, std::int64_t begin,
                          std::int64_t end) {
@@ -248,7 +248,7 @@ void clear_key_gradients(const AttentionBackward& args, const KeySums<KeyGradien
   for (const auto& rows : {sums.dk, sums.dv}) clear_rows(rows, begin, end, size);
 }
 
-// dq of one query head, and its part of the sums of its key head.
+// Computes dq of one query head, and adds its part to the sums of its key head.
 template <class P, class KeyGradient>
 void differentiate_head(const AttentionBackward& args, const AttentionHead& head, const KeySums<KeyGradient>& sums,
                         bool is_first) {
@@ -281,7 +281,7 @@ void differentiate_head(const AttentionBackward& args, const AttentionHead& head
              static_cast<float>(args.forward.scale), false);
 }
 
-// dk and dv of key head `key_head` of sequence b, and dq of the query heads that read it, one after another.
+// Computes dk and dv of key head `key_head` of sequence b, and dq of the query heads that read it.
 template <class P, class KeyGradient>
 void differentiate_key_head(const AttentionBackward& args, std::int64_t b, std::int64_t key_head) {
   using T = typename P::Stored;

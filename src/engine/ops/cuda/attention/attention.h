@@ -53,7 +53,7 @@ bool has_aligned_rows(const TensorRef& view) {
 
 struct AttentionSizes {
   int batch, heads, head_size;
-  int key_heads;              // each of as many query heads
+  int key_heads;              // each read by equally many query heads
   int all_queries, all_keys;  // with padding
   int queries, keys;          // all, or those of one sequence without its padding
   bool causal;

@@ -82,7 +82,7 @@ template <class T, int kColumns, bool kDocuments>
 __global__ void __launch_bounds__(kTileThreads) attend(ForwardViews<T> views, AttentionSizes call, AttentionMask mask) {
   __shared__ TileMemory memory;
   __shared__ HeadTile at;  // all registers are taken
-  if (threadIdx.x == 0) at = HeadTile(call, (call.queries + kTile - 1) / kTile, true);
+  if (threadIdx.x == 0) at = HeadTile(call.heads, (call.queries + kTile - 1) / kTile, true);
   __syncthreads();
   const AttentionSizes sizes = call.without_padding(at.b);
   const int query = at.tile * kTile, column = static_cast<int>(blockIdx.y) * kColumns;

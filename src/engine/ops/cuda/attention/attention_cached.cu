@@ -2,8 +2,10 @@
 // keys and values once. A block takes one query of one head and a part of the cache's rows. Its groups of eight lanes
 // take four keys at a time, each with its own running softmax, and are merged at the end. Where queries and heads alone
 // are too few blocks for a device, the cache has several parts, whose results go through scratch memory to a second
-// kernel. Which keys a part and a group take depends on shapes alone, and they are put together in order, so results
-// repeat bit by bit. Parts after the text have nothing to do.
+// kernel. Which keys a part and a group take depends on shapes, the window and the sequence's length alone, and they
+// are put together in order, so results repeat bit by bit. Parts before the window and after the text have nothing to
+// do.
+#include <algorithm>
 #include <limits>
 
 #include "ops/cuda/attention/attention.h"
@@ -69,7 +71,7 @@ struct KeyRows {
   __device__ const T* operator()(int key) const { return key < length ? cached(key) : own(key - length); }
 };
 
-// The block's part of the cached rows that become k and v: of those of a shared head, the first query head's.
+// Writes the block's part of the cached rows that become k and v. Rows that query heads share are the first one's part.
 template <class T>
 __device__ void append(const CachedViews<T>& views, const CachedQuery& at) {
   if (at.h % views.shared != 0) return;
@@ -265,7 +267,7 @@ CachedViews<T> cached_views_of(const CachedAttention& args) {
           .shared = static_cast<int>(shared),
           .tokens = static_cast<int>(args.q.dim(1)),
           .head_size = static_cast<int>(args.q.dim(3)),
-          .window = static_cast<int>(args.window),
+          .window = static_cast<int>(std::min(args.window, args.keys.dim(1))),
           .scale_2 = static_cast<float>(args.scale) * kLog2E};
 }
 

@@ -138,6 +138,10 @@ __global__ void __launch_bounds__(kMatrixThreads)
   sums.dk.clear();
   sums.dv.clear();
   LeftOperand<T, kHeadSize, 1, kHeadSize <= 64> k, v;
+  wait_for_copies<0>();
+  __syncthreads();
+  k.load(memory.k, warp_row);
+  v.load(memory.v, warp_row);
   auto& warp_mask = memory.masks[warp_index()];
   const int first_of_warp = sizes.first_query(key);
 #pragma unroll 1
@@ -152,10 +156,6 @@ __global__ void __launch_bounds__(kMatrixThreads)
     for (int query = first, buffer = 0; query < sizes.queries; query += kTileQueries, buffer ^= 1) {
       wait_for_copies<0>();
       __syncthreads();  // the tile is there for all, and all are done with the other buffer
-      if (member == 0 && query == first) {
-        k.load(memory.k, warp_row);
-        v.load(memory.v, warp_row);
-      }
       const int next = query + kTileQueries;
       if (next < sizes.queries) start_tile(memory, buffer ^ 1, views, sizes, memory.at, next);
 #pragma unroll 1

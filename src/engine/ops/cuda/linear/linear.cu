@@ -227,13 +227,10 @@ void finish(const Context& context, const LinearWeightGradient& args, Fusion fus
 // Copy of a call whose outputs may be written again and again; outputs that are still needed are replaced by `spare`.
 LinearForward rehearsal_of(const LinearForward& args, Scratch&) { return args; }
 
+// A call with a gate has one candidate and is never rehearsed.
 LinearInputGradient rehearsal_of(const LinearInputGradient& args, Scratch& spare) {
   LinearInputGradient result = args;
-  if (!overlap(args.activated, args.pre_activation) && !overlap(args.dgate, args.gate)) return result;
-  const std::int64_t bytes = (args.activated.bytes() + 255) / 256 * 256;  // dgate begins at an aligned address too
-  auto* const memory = static_cast<std::byte*>(spare.bytes(2 * bytes));
-  result.activated.data = memory;
-  if (args.gate) result.dgate.data = memory + bytes;
+  if (overlap(args.activated, args.pre_activation)) result.activated.data = spare.bytes(args.activated.bytes());
   return result;
 }
 

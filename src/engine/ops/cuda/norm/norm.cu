@@ -204,7 +204,7 @@ Rows<T> rows_of(const NormForward& args) {
   return {.y = args.y.as<T>(),
           .x = args.x.as<T>(),
           .gamma = args.gamma.as<T>(),
-          .beta = args.beta.as<T>(),
+          .beta = args.beta ? args.beta.as<T>() : nullptr,
           .mean = args.mean.as<float>(),
           .rstd = args.rstd.as<float>(),
           .rows = args.x.dim(0),
