@@ -12,7 +12,8 @@ namespace fs = std::filesystem;
 
 TEST(HuggingFaceOracle, TransformersLoadsOurExportAsTheSameModel) {
   if (const std::string reason = testing::why_no_oracle(); !reason.empty()) GTEST_SKIP() << reason;
-  for (const char* model : {"gpt2_tiny", "bert_tiny", "llama_tiny", "mistral_tiny", "qwen2_tiny", "qwen3_tiny", "bert_classification", "bert_choice", "bert_spans"}) {
+  for (const char* model : {"gpt2_tiny", "bert_tiny", "llama_tiny", "mistral_tiny", "qwen2_tiny", "qwen3_tiny",
+                            "gpt_neox_tiny", "bert_classification", "bert_choice", "bert_spans"}) {
     const testing::TemporaryFolder folder;
     const fs::path golden = fs::path(TERATRON_SOURCE_DIR) / "tests" / "golden" / model;
     import_from_hugging_face(golden, folder / "run");

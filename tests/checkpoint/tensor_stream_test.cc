@@ -22,7 +22,7 @@ std::vector<T> transposed_by_stream(const std::vector<T>& matrix, std::int64_t r
   if (!matrix.empty()) std::memcpy(unaligned.data() + 1, matrix.data(), matrix.size() * sizeof(T));
   std::vector<std::byte> out;
   std::size_t pieces = 0;
-  stream_transposed(std::span(unaligned).subspan(1), rows, columns, sizeof(T), [&](std::span<const std::byte> piece) {
+  stream_transposed(std::span(unaligned).subspan(1), rows, columns, [&](std::span<const std::byte> piece) {
     EXPECT_LE(piece.size(), std::max(kPieceBytes, static_cast<std::size_t>(rows) * sizeof(T)));
     out.insert(out.end(), piece.begin(), piece.end());
     ++pieces;

@@ -100,11 +100,12 @@ TEST(StagePlan, OfSequenceParallelRanksSharesActivationsOut) {
 constexpr std::array kHeads = {ModelHead::kPretraining, ModelHead::kNone, ModelHead::kClassification,
                                ModelHead::kChoice, ModelHead::kSpans};
 
-TEST(StagePlan, IsWhatRanksOfRandomLayoutsTakeOfEitherModel) {
+TEST(StagePlan, IsWhatRanksOfRandomLayoutsTakeOfAnyModel) {
   for (std::uint32_t seed = 1; seed <= 60; ++seed) {
-    const bool is_encoder = seed % 2 == 0;
+    const bool is_encoder = seed % 2 == 0, is_llama = seed % 4 == 1;
     test::RandomPipeline random(seed, !is_encoder);
     if (is_encoder) random.study.become_bert(kHeads[seed / 2 % kHeads.size()], random.layout);
+    if (is_llama) random.study.become_llama(random.layout.mesh);
     if (!is_encoder && seed % 3 == 0) random.cut_jointly();
     const test::Layout& layout = random.layout;
     const ExecutorOptions options{

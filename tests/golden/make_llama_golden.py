@@ -1,4 +1,4 @@
-"""Make tests/golden/{llama,mistral,qwen2,qwen3}_tiny: what Hugging Face's models compute, for ours to be compared with.
+"""Make tests/golden/{llama,mistral,qwen2,qwen3,gpt_neox}_tiny: what Hugging Face's models compute, for ours to be compared with.
 
     nice $(scripts/oracle-env | tail -n 1) tests/golden/make_llama_golden.py
 
@@ -38,6 +38,10 @@ MODELS = {
     # Norms of queries and keys; heads wider together than the model.
     "qwen3_tiny": (transformers.Qwen3Config, transformers.Qwen3ForCausalLM,
                    dict(SIZES, head_dim=6, tie_word_embeddings=True)),
+    # Half of each head turned; both halves of a layer read its input.
+    "gpt_neox_tiny": (transformers.GPTNeoXConfig, transformers.GPTNeoXForCausalLM,
+                      dict({key: value for key, value in SIZES.items() if key != "num_key_value_heads"},
+                           rope_parameters=dict(rope_type="default", rope_theta=100.0, partial_rotary_factor=0.5))),
 }
 
 
@@ -46,7 +50,7 @@ def make_model(config_class, model_class, settings):
     with torch.no_grad():
         for name, p in model.named_parameters():
             p.normal_(std=0.2)
-            if name.endswith("norm.weight"):
+            if "norm" in name and name.endswith(".weight"):
                 p.add_(1.0)
     return model
 

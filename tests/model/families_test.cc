@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "model/derivative_check.h"
+#include "model/presets.h"
 #include "model/random_layouts.h"
 
 namespace teratron {
@@ -143,6 +144,35 @@ TEST(Families, CachesHoldKeysAndValuesAlone) {
   constexpr double kCache = 4 * 1024 * 2 * 512 * 4;  // caches, positions, keys and values, hidden size, bytes
   EXPECT_NEAR(static_cast<double>(cache_bytes(8)) / kCache, 1, 0.01);
   EXPECT_NEAR(static_cast<double>(cache_bytes(1)) / kCache, 1.0 / 8, 0.01);
+}
+
+// Parameters of the published checkpoints, as their pages at Hugging Face count them.
+TEST(Families, PresetsHaveThePublishedNumbersOfParameters) {
+  const std::pair<const char*, std::int64_t> published[] = {
+      {"llama-15m", 15191712},          {"smollm2-135m", 134515008},  {"tinyllama-1.1b", 1100048384},
+      {"llama-3.2-1b", 1235814400},     {"llama-3.1-8b", 8030261248}, {"llama-3.1-70b", 70553706496},
+      {"llama-3.1-405b", 405853388800}, {"mistral-7b", 7241732096},   {"qwen2.5-0.5b", 494032768},
+      {"qwen3-0.6b", 596049920},        {"pythia-160m", 162322944}};
+  for (const auto& [name, parameters] : published) {
+    const ModelPreset& preset = find_model_preset(name);
+    ModelConfig config;
+    preset.apply_to(config);
+    config.vocab_size = preset.vocabulary > 0 ? preset.vocabulary : config.family().usual_vocabulary;
+    EXPECT_EQ(config.parameters(), parameters) << name;
+    EXPECT_TRUE(config.faults().empty()) << name;
+  }
+}
+
+// The operations of an update, from the shapes of the model: those of Kaplan et al. (arXiv 2001.08361), 6 a parameter
+// that is multiplied, and those of causal attention.
+TEST(Families, OperationsFollowFromTheShapes) {
+  ModelConfig config;
+  find_model_preset("llama-3.1-8b").apply_to(config);
+  config.vocab_size = 128256;
+  const double tokens = 8192, heads = 32, head_size = 128;
+  const double products = static_cast<double>(config.parameters()) - 128256.0 * 4096 - 65 * 4096;  // table, norms
+  const double attention = 32 * 6 * heads * head_size * tokens;  // 12 a head, position and layer; half are seen
+  EXPECT_DOUBLE_EQ(config.training_flops_per_token(8192), 6 * products + attention);
 }
 
 }  // namespace

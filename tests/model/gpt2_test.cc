@@ -163,7 +163,7 @@ TEST(Gpt2, ParameterCountIsTheClosedFormAndNamesAreUnique) {
   model.visit([&](Parameter& parameter) {
     count += parameter.shape.elements();
     EXPECT_TRUE(names.insert(parameter.name).second) << parameter.name;
-    for (const HuggingFaceTensor& theirs : hugging_face_tensors(ModelKind::kGpt2, parameter).parts) {
+    for (const HuggingFaceTensor& theirs : hugging_face_tensors(config, parameter).parts) {
       EXPECT_TRUE(hugging_face.insert(theirs.name).second) << theirs.name;
     }
     EXPECT_EQ(parameter.decay, parameter.shape.rank() == 2) << parameter.name;

@@ -80,7 +80,7 @@ class BertExample {
     load(runner);
     const LossSums losses = runner.forward_backward(micro_batch());
     expect_same_losses(losses);
-    test::expect_gradients_agree(runner, expected_, ModelKind::kBert);
+    test::expect_gradients_agree(runner, expected_, {.kind = ModelKind::kBert});
   }
 
   // Evaluation of one rank of a layout, without gradients.

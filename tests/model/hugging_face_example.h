@@ -26,13 +26,16 @@ inline std::vector<float> floats_of(const SafetensorsFile& file, const std::stri
 }
 
 // The gradient of a parameter, as ours has it, from the tensors "grad.NAME".
-inline std::vector<float> golden_gradient(const SafetensorsFile& file, ModelKind kind, const Parameter& parameter) {
+inline std::vector<float> golden_gradient(const SafetensorsFile& file, const ModelConfig& model,
+                                          const Parameter& parameter) {
   std::vector<float> whole;
-  for (const HuggingFaceTensor& tensor : hugging_face_tensors(kind, parameter).parts) {
+  for (const HuggingFaceTensor& tensor : hugging_face_tensors(model, parameter).parts) {
     const std::vector<float> theirs = floats_of(file, "grad." + tensor.name);
-    const auto columns = static_cast<std::size_t>(parameter.shape[-1]), rows = theirs.size() / columns;
+    const auto rows = static_cast<std::size_t>(tensor.transposed[0]),
+               columns = static_cast<std::size_t>(tensor.transposed[1]), piece = theirs.size() / rows / columns;
     for (std::size_t i = 0; i < theirs.size(); ++i) {
-      whole.push_back(tensor.transposed ? theirs[i % columns * rows + i / columns] : theirs[i]);
+      const std::size_t row = i / piece % rows, column = i / piece / rows;
+      whole.push_back(theirs[(row * columns + column) * piece + i % piece]);
     }
   }
   return whole;
@@ -47,17 +50,17 @@ inline std::vector<std::int32_t> flattened(const nlohmann::json& inputs, const c
 
 // Each to 1e-4 of its norm: fp32 sums leave about 1e-6. Where terms of a gradient cancel, that much of the largest
 // value of all is left: `of_largest` is allowed besides. Padding rows come last and have none.
-inline void expect_gradients_agree(Executor& runner, const SafetensorsFile& file, ModelKind kind,
+inline void expect_gradients_agree(Executor& runner, const SafetensorsFile& file, const ModelConfig& model,
                                    double of_largest = 0) {
   double largest = 0;
   for (const Parameter* parameter : runner.parameters()) {
-    for (const float value : golden_gradient(file, kind, *parameter)) {
+    for (const float value : golden_gradient(file, model, *parameter)) {
       largest = std::max(largest, static_cast<double>(std::abs(value)));
     }
   }
   for (const Parameter* parameter : runner.parameters()) {
     const std::vector<double> actual = values_of(runner.backend(), parameter->gradient);
-    const std::vector<float> golden = golden_gradient(file, kind, *parameter);
+    const std::vector<float> golden = golden_gradient(file, model, *parameter);
     ASSERT_GE(actual.size(), golden.size()) << parameter->name;
     double difference = 0, norm = 0;
     for (std::size_t i = 0; i < golden.size(); ++i) {

@@ -1,4 +1,4 @@
-// Llama, Mistral, Qwen 2 and Qwen 3 against Hugging Face's (tests/golden/*_tiny, made by
+// Llama, Mistral, Qwen 2, Qwen 3 and GPT-NeoX against Hugging Face's (tests/golden/*_tiny, made by
 // tests/golden/make_llama_golden.py with the versions that expected.json names): logits, every gradient, ten steps of
 // PyTorch's AdamW, and greedy generation.
 #include <gtest/gtest.h>
@@ -73,7 +73,7 @@ TEST_P(HuggingFaceFamilies, LogitsAgree) {
 TEST_P(HuggingFaceFamilies, LossAndEveryGradientAgree) {
   LanguageModel runner = load({.batch = kBatch, .tokens = kTokens, .optimizer = test::oracles_optimizer()});
   EXPECT_NEAR(runner.forward_backward(batch()).total(), values_["loss"].get<double>(), 1e-5);
-  test::expect_gradients_agree(runner, expected_, runner.config().kind, 1e-6);
+  test::expect_gradients_agree(runner, expected_, runner.config(), 1e-6);
 }
 
 TEST_P(HuggingFaceFamilies, TenStepsOfAdamWHaveTheSameLossesAndNorms) {
@@ -107,7 +107,8 @@ TEST_P(HuggingFaceFamilies, AFolderThatGoesThereAndBackHasTheSameWeights) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, HuggingFaceFamilies,
-                         ::testing::Combine(::testing::Values("llama_tiny", "mistral_tiny", "qwen2_tiny", "qwen3_tiny"),
+                         ::testing::Combine(::testing::Values("llama_tiny", "mistral_tiny", "qwen2_tiny", "qwen3_tiny",
+                                                              "gpt_neox_tiny"),
                                             ::testing::Bool()),
                          [](const auto& one) {
                            std::string name(std::get<0>(one.param));

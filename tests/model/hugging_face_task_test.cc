@@ -52,7 +52,7 @@ class TaskExample {
     load(runner);
     const double loss = steps()["losses"][0].get<double>();
     EXPECT_NEAR(runner.forward_backward(micro_batch(trained_lengths_)).total(), loss, 1e-4 * loss);
-    test::expect_gradients_agree(runner, expected_, ModelKind::kBert, 1e-6);  // the biases' of spans cancel
+    test::expect_gradients_agree(runner, expected_, {.kind = ModelKind::kBert}, 1e-6);  // the biases' of spans cancel
   }
 
   void expect_same_steps(Backend& backend) const {

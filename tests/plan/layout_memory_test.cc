@@ -7,6 +7,7 @@
 
 #include "cluster/cluster_file.h"
 #include "cluster/presets.h"
+#include "model/llama_shape.h"
 #include "plan/random_request.h"
 #include "plan/search/layout_time.h"
 
@@ -26,6 +27,7 @@ TEST(LayoutMemory, IsNoMoreThanThePlanAndNearIt) {
   for (int trial = 0; trial < 400; ++trial) {
     PlanRequest request = random_request(random);
     if (trial % 4 == 0) request.model.optimizer.kind = OptimizerKind::kMuon;
+    if (trial % 3 == 1) testing::become_llama(request.model.model.config);
     FixedLayout fixed;
     if (trial % 5 == 0) fixed.token_slices = kJointChoice;
     const std::vector<Layout> layouts = layouts_on(request.cluster.devices, request.model, fixed);
@@ -59,6 +61,7 @@ TEST(LayoutMemory, NoStageTakesMoreThanTheFirstOrTheLast) {
   RandomSequence random({.seed = 22});
   for (int trial = 0; trial < 200; ++trial) {
     PlanRequest request = random_request(random);
+    if (trial % 3 == 1) testing::become_llama(request.model.model.config);
     if (trial % 2 == 1) request.cluster.constants.push_back({"cores", 3, "test"});
     const std::vector<Layout> layouts = layouts_on(request.cluster.devices, request.model, {});
     if (layouts.empty()) continue;

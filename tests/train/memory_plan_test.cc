@@ -34,6 +34,7 @@ TrainConfig random_run(RandomSequence& random) {
   config.model.config.num_layers = one_of(random, {2, 4});
   config.model.config.hidden_size = 24;
   config.model.config.num_attention_heads = one_of(random, {4, 8});
+  if (random.below(3) == 0) testing::become_llama(config.model.config);
   config.model.seq_length = one_of(random, {8, 16});
   config.batch.micro_batch_size = one_of(random, {1, 3, 8});
   config.layout.tensor_parallel = one_of(random, {1, 2});

@@ -16,6 +16,7 @@
 
 #include "comm/launch.h"
 #include "data/indexed/indexed_dataset_writer.h"
+#include "model/llama_shape.h"
 #include "model/whole_weights.h"
 #include "train/trainer.h"
 

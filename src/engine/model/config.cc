@@ -154,6 +154,8 @@ Faults ModelConfig::faults(std::int64_t tensor_parallel_size) const {
   faults.add_if(continues && norm_placement == NormPlacement::kPost,
                 "{} post is for BERT ({} bert); {}'s norms come first", Flag{"layernorm-placement"}, Flag{"model-type"},
                 family().title);
+  faults.add_if(!continues && norm_placement == NormPlacement::kParallel,
+                "{} parallel is for models that continue text", Flag{"layernorm-placement"});
   faults.add_if(continues && is_task_head(head), "the heads of tasks are for BERT ({} bert)", Flag{"model-type"});
   faults.add_if(head == ModelHead::kClassification && (num_labels < 2 || num_labels > kMostFeatures),
                 "a text has one of {} labels; there must be 2 at least, and {} at most", num_labels, kMostFeatures);

@@ -1,5 +1,6 @@
 #include "plan/train_command.h"
 #include "model/family.h"
+#include "model/presets.h"
 
 #include <fmt/ranges.h>
 
@@ -68,7 +69,8 @@ bool is_refused_by_cuda_backend(const Device& device) { return device.name.find(
 
 std::int64_t vocabulary_size(const TrainConfig& config) {
   if (config.model.config.vocab_size > 0 || !config.model.tokenizer.empty()) return config.model.vocabulary_size();
-  return config.model.config.family().usual_vocabulary;
+  const std::int64_t of_preset = config.model.preset.empty() ? 0 : find_model_preset(config.model.preset).vocabulary;
+  return of_preset > 0 ? of_preset : config.model.config.family().usual_vocabulary;
 }
 
 std::vector<std::string> train_words(const TrainConfig& config) {

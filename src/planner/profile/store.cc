@@ -6,6 +6,7 @@
 #include "base/files/checksum.h"
 #include "base/files/file.h"
 #include "base/host/threads.h"
+#include "model/family.h"
 #include "profile/machine_speed.h"
 #include "profile/pipeline_profile.h"
 
@@ -27,6 +28,16 @@ std::string cells_of(const ProfileRequest& request, int stages) {
   std::vector<std::int64_t> cells = request.cell_layers;
   if (cells.empty()) cells.assign(static_cast<std::size_t>(stages), request.model.num_layers / stages);
   return fmt::format("{}", fmt::join(cells, ","));
+}
+
+// Nothing of GPT-2's and BERT's layers, which all profiles once were of.
+std::string text_of_layer(const ModelConfig& model) {
+  const TransformerLayerConfig layer = model.layer_config();
+  const bool is_known = layer.num_key_value_heads == layer.num_attention_heads && !layer.gated && layer.window == 0 &&
+                        layer.rotary.elements == 0 && layer.head_size * layer.num_attention_heads == layer.hidden_size;
+  if (is_known) return "";
+  return fmt::format("{}: {} key heads of {}, window {}, {} outputs", model.family().name, layer.num_key_value_heads,
+                     layer.head_size, layer.window, model.untied_output ? "untied" : "tied");
 }
 
 // The first rank's text, on all ranks of the mesh.
@@ -63,6 +74,7 @@ slicing::ProfileKey profile_key(const ProfileRequest& request, const Mesh& mesh,
           .dropout = fmt::format("{} {}", model.hidden_dropout, model.attention_dropout),
           .cell_layers = cells_of(request, mesh.pipeline->size()),
           .settings = backend.settings(),
+          .layer = text_of_layer(model),
           .threads = thread_count(),
           .hidden_size = model.hidden_size,
           .ffn_hidden_size = model.ffn_hidden_size(),

@@ -52,7 +52,7 @@ std::string list_of(std::span<const Command> commands) {
 
 std::string general_help(std::span<const Command> commands) {
   return fmt::format(
-      "Teratron {}: trains, evaluates and samples from GPT-2- and BERT-style transformers.\n\n"
+      "Teratron {}: trains, evaluates and samples from GPT-2-, Llama- and BERT-style transformers.\n\n"
       "usage: teratron COMMAND [--flag value ...]\n\n{}\n"
       "teratron COMMAND --help lists a command's flags. Exit codes: 0 done, 2 wrong input, 3 the machine failed "
       "(disk,\n"

@@ -105,9 +105,11 @@ void add_model_fields(FieldList& list, ModelSettings& s) {
   list.add("max-position-embeddings", &s.config.max_position_embeddings, "N", "longest sequence; 0: --seq-length");
   list.add("make-vocab-size-divisible-by", &s.config.make_vocab_size_divisible_by, "N",
            "the embedding is padded to a multiple of this");
-  list.add_choice("layernorm-placement", s.config.norm_placement,
-                  {{"pre", NormPlacement::kPre}, {"post", NormPlacement::kPost}},
-                  "BERT: pre-norm with a final norm (Megatron-LM, Figure 7b), or post-norm as in the original (7a)");
+  list.add_choice(
+      "layernorm-placement", s.config.norm_placement,
+      {{"pre", NormPlacement::kPre}, {"post", NormPlacement::kPost}, {"parallel", NormPlacement::kParallel}},
+      "BERT: pre-norm with a final norm (Megatron-LM, Figure 7b), or post-norm as in the original (7a); GPT-NeoX: "
+      "parallel, both halves of a layer read its input");
   list.add("layernorm-epsilon", &s.config.layernorm_epsilon, "X", "added to the variance in layer norms");
   list.add("init-method-std", &s.config.init_method_std, "X",
            "standard deviation of the initial weights; auto: 0.02, times the root of 1024/hidden-size in a narrower "

@@ -50,11 +50,8 @@ void pass_on_part(const TensorFiles::Location& from, const HuggingFaceTensor& th
   const std::span<const std::byte> all = from.bytes();
   const std::size_t bytes = all.size() / parts;
   const std::span<const std::byte> here = all.subspan(part * bytes, bytes);
-  if (there.transposed) {
-    stream_transposed(here, there.shape[1], there.shape[0], size_of(*from.entry->dtype), sink);
-  } else {
-    stream(here, sink);
-  }
+  const auto [rows, columns] = there.transposed;
+  stream_transposed(here, columns, rows, sink);
 }
 
 void write_weights(const fs::path& path, const TensorFiles& weights, const ModelConfig& model,
@@ -65,7 +62,7 @@ void write_weights(const fs::path& path, const TensorFiles& weights, const Model
   std::vector<HuggingFaceTensors> there;
   std::vector<SafetensorsDeclaration> declarations;
   for (const Parameter& parameter : parameters) {
-    there.push_back(hugging_face_tensors(model.kind, parameter));
+    there.push_back(hugging_face_tensors(model, parameter));
     for (HuggingFaceTensor& tensor : there.back().parts) {
       tensor.name.erase(0, prefix);
       declarations.push_back({tensor.name, dtype, tensor.shape});

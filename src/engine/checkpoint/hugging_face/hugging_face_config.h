@@ -36,9 +36,15 @@ template <ModelKind kind>
 ModelConfig read_llama_config(const JsonFields& fields, Phrases& unsupported, Phrases& /*unusable_head*/) {
   return read_llama_like_config(kind, fields, unsupported);
 }
+ModelConfig read_gpt_neox_config(const JsonFields& fields, Phrases& unsupported, Phrases& unusable_head);
+nlohmann::ordered_json gpt_neox_config(const ModelConfig& model, const FileContents& tokenizer);
 nlohmann::ordered_json gpt2_config(const ModelConfig& model, const FileContents& tokenizer);
 nlohmann::ordered_json bert_config(const ModelConfig& model, const FileContents& tokenizer);
 nlohmann::ordered_json llama_config(const ModelConfig& model, const FileContents& tokenizer);
+
+// Base, share and scaling of rotary positions (rotary_config.cc); the value of rope_scaling.
+void read_rotary(const JsonFields& fields, ModelConfig& model, Phrases& unsupported);
+nlohmann::ordered_json rotary_scaling(const RotaryConfig& rotary);
 
 // For all readers. Absent fields have transformers' own defaults.
 // intermediate_size for ModelConfig; 0 where it is four times the hidden size.

@@ -74,44 +74,6 @@ std::int64_t read_window(const JsonFields& fields, const Absent& absent, Phrases
   return window;
 }
 
-// transformers 5 has rope_parameters, older ones rope_theta and rope_scaling.
-void read_rotary(const JsonFields& fields, RotaryConfig& rotary, Phrases& unsupported) {
-  rotary.base = number_or(fields, "rope_theta", rotary.base);
-  const char* const key = fields.has("rope_parameters") ? "rope_parameters" : "rope_scaling";
-  if (!fields.has(key)) return;
-  const JsonFields scaling = fields.fields_of(key);
-  rotary.base = number_or(scaling, "rope_theta", rotary.base);
-  const char* const type_key = scaling.has("rope_type") ? "rope_type" : "type";
-  const std::string type = scaling.has(type_key) ? scaling.string(type_key) : "default";
-  if (type == "default") return;
-  if (type == "linear") {
-    rotary.scaling = RotaryConfig::Scaling::kLinear;
-  } else if (type == "llama3") {
-    rotary.scaling = RotaryConfig::Scaling::kLlama3;
-    rotary.low_frequency = scaling.number("low_freq_factor");
-    rotary.high_frequency = scaling.number("high_freq_factor");
-    rotary.first_positions = scaling.integer("original_max_position_embeddings", 1, kLargestSize);
-  } else {
-    unsupported.push_back(fmt::format("{} of type '{}' (there are default, linear and llama3)", key, type));
-    return;
-  }
-  rotary.factor = scaling.number("factor");
-}
-
-nlohmann::ordered_json rotary_scaling(const RotaryConfig& rotary) {
-  switch (rotary.scaling) {
-    case RotaryConfig::Scaling::kNone: break;
-    case RotaryConfig::Scaling::kLinear: return {{"rope_type", "linear"}, {"factor", rotary.factor}};
-    case RotaryConfig::Scaling::kLlama3:
-      return {{"rope_type", "llama3"},
-              {"factor", rotary.factor},
-              {"low_freq_factor", rotary.low_frequency},
-              {"high_freq_factor", rotary.high_frequency},
-              {"original_max_position_embeddings", rotary.first_positions}};
-  }
-  return nullptr;
-}
-
 nlohmann::ordered_json first_special_token(const FileContents& tokenizer,
                                            std::initializer_list<std::string_view> names) {
   for (const std::string_view name : names) {
@@ -141,7 +103,8 @@ ModelConfig read_llama_like_config(ModelKind kind, const JsonFields& fields, Phr
   model.init_method_std = number_or(fields, "initializer_range", 0.02);
   model.untied_output = !flag_or(fields, "tie_word_embeddings", false);
   model.window = read_window(fields, absent, unsupported);
-  read_rotary(fields, model.rotary, unsupported);
+  read_rotary(fields, model, unsupported);
+  if (model.rotary_share != 1) unsupported.emplace_back("partial_rotary_factor other than 1");
   find_unsupported(fields, absent, unsupported);
   return model;
 }

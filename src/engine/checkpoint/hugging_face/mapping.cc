@@ -55,6 +55,7 @@ const HuggingFaceFormat& hugging_face_format(ModelKind kind) {
   static constexpr HuggingFaceFormat kFormats[] = {
       {ModelKind::kGpt2, gpt2_mapping, read_gpt2_config, gpt2_config},
       {ModelKind::kBert, bert_mapping, read_bert_config, bert_config},
+      {ModelKind::kGptNeox, gpt_neox_mapping, read_gpt_neox_config, gpt_neox_config},
       {ModelKind::kLlama, llama_mapping, read_llama_config<ModelKind::kLlama>, llama_config},
       {ModelKind::kMistral, llama_mapping, read_llama_config<ModelKind::kMistral>, llama_config},
       {ModelKind::kQwen2, llama_mapping, read_llama_config<ModelKind::kQwen2>, llama_config},
@@ -65,8 +66,8 @@ const HuggingFaceFormat& hugging_face_format(ModelKind kind) {
   throw_user_error("Hugging Face's files of a {} are neither read nor written yet", family_of(kind).title);
 }
 
-HuggingFaceTensors hugging_face_tensors(ModelKind kind, const Parameter& parameter) {
-  const HuggingFaceMapping& mapping = hugging_face_mapping(kind);
+HuggingFaceTensors hugging_face_tensors(const ModelConfig& model, const Parameter& parameter) {
+  const HuggingFaceMapping& mapping = hugging_face_mapping(model.kind);
   const NameParts parts = parts_of(parameter.name);
   const Module& module = module_of(mapping, parts, parameter.name);
   const std::string layer = parts.layer.empty() ? "" : fmt::format("{}{}.", mapping.layers, parts.layer);
@@ -74,8 +75,12 @@ HuggingFaceTensors hugging_face_tensors(ModelKind kind, const Parameter& paramet
   const auto count = static_cast<std::int64_t>(module.theirs.size());
   check_equal(shape[0] % count, 0, "rows that the tensors share equally");
   shape[0] /= count;
-  const bool transposed = module.transposed && shape.size() > 1;
-  if (transposed) std::ranges::reverse(shape);
+  std::array<std::int64_t, 2> transposed = {1, 1};
+  if (module.transposed && shape.size() > 1) {
+    std::ranges::reverse(shape);
+    transposed = {shape[0], shape[1]};
+  }
+  if (module.by_head) transposed = {model.num_attention_heads, parameter.split.blocks};
   HuggingFaceTensors tensors{.parts = {}, .may_lack = module.may_lack};
   for (const std::string_view theirs : module.theirs) {
     tensors.parts.push_back({fmt::format("{}{}{}", layer, theirs, parts.tensor), transposed, shape});

@@ -1,7 +1,8 @@
-// Mapping from parameters to the tensors in Hugging Face's files: their names, and whether they are transposed. A kind
-// of model is one table (gpt2_mapping.cc, bert_mapping.cc); layers do not know it.
+// Mapping from parameters to the tensors in Hugging Face's files: their names, and in which order their values are. A
+// family is one table (gpt2_mapping.cc, bert_mapping.cc, ..); layers do not know it.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
@@ -21,6 +22,7 @@ struct HuggingFaceMapping {
     std::string_view ours;
     std::vector<std::string_view> theirs;  // several: their tensors, one below the other along axis 0, are ours
     bool transposed = false;               // matrices are stored [inputs, outputs], ours are [outputs, inputs]
+    bool by_head = false;                  // queries, keys and values of each head together, ours are apart
     bool may_lack = false;                 // an end that a model may be saved without; then it is drawn
   };
   struct Copy {
@@ -43,6 +45,7 @@ struct HuggingFaceMapping {
 
 const HuggingFaceMapping& gpt2_mapping();
 const HuggingFaceMapping& bert_mapping();
+const HuggingFaceMapping& gpt_neox_mapping();
 const HuggingFaceMapping& llama_mapping();  // and of Mistral, Qwen 2 and Qwen 3
 
 // Files of a family: a row of one table.
@@ -62,7 +65,8 @@ inline const HuggingFaceMapping& hugging_face_mapping(ModelKind kind) { return h
 
 struct HuggingFaceTensor {
   std::string name;
-  bool transposed = false;
+  // The tensor is stored as [rows, columns] of equal pieces, and ours has them [columns, rows]. {1, 1}: alike.
+  std::array<std::int64_t, 2> transposed = {1, 1};
   std::vector<std::int64_t> shape;  // as stored there; without rows that only round the vocabulary's size up
 };
 
@@ -71,7 +75,7 @@ struct HuggingFaceTensors {
   bool may_lack = false;
 };
 
-// Stored tensors of a parameter. InternalError: the kind of model does not have it.
-HuggingFaceTensors hugging_face_tensors(ModelKind kind, const Parameter& parameter);
+// Stored tensors of a parameter. InternalError: the family's models do not have it.
+HuggingFaceTensors hugging_face_tensors(const ModelConfig& model, const Parameter& parameter);
 
 }  // namespace teratron

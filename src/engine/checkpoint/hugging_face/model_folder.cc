@@ -118,7 +118,7 @@ HuggingFaceFolder::HuggingFaceFolder(const fs::path& folder, HuggingFaceConfig c
   config.unusable_head = unusable_head_;
   parameters_ = declared_parameters(model_);
   for (const Parameter& parameter : parameters_) {
-    tensors_.push_back(hugging_face_tensors(model_.kind, parameter));
+    tensors_.push_back(hugging_face_tensors(model_, parameter));
     if (is_drawn(tensors_.size() - 1)) drawn_.push_back(tensors_.back().parts.front().name);
   }
   check_tensors(weights_, mapping, config, tensors_, folder);
@@ -160,11 +160,8 @@ void HuggingFaceFolder::pass_on(std::size_t parameter, const ByteSink& sink) con
     const Location& from = location(tensor);
     const DType stored = *from.entry->dtype;
     const ByteSink converted = converting_sink(stored, common, sink);
-    if (tensor.transposed) {
-      stream_transposed(from.bytes(), tensor.shape[0], tensor.shape[1], size_of(stored), converted);
-    } else {
-      stream(from.bytes(), converted);
-    }
+    const auto [rows, columns] = tensor.transposed;
+    stream_transposed(from.bytes(), rows, columns, converted);
     from.release();
   }
 }

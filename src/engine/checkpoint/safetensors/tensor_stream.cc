@@ -32,6 +32,17 @@ void transpose_block(std::byte* to, const std::byte* from, std::size_t rows, std
   }
 }
 
+// Elements of any size, columns [begin, end) of a matrix of them.
+void copy_block(std::byte* to, std::span<const std::byte> bytes, std::size_t rows, std::size_t columns,
+                std::size_t begin, std::size_t end) {
+  const std::size_t element = bytes.size() / (rows * columns);
+  for (std::size_t column = begin; column < end; ++column) {
+    for (std::size_t row = 0; row < rows; ++row, to += element) {
+      std::memcpy(to, bytes.data() + (row * columns + column) * element, element);
+    }
+  }
+}
+
 }  // namespace
 
 void stream(std::span<const std::byte> bytes, const ByteSink& sink) {
@@ -41,9 +52,11 @@ void stream(std::span<const std::byte> bytes, const ByteSink& sink) {
 }
 
 void stream_transposed(std::span<const std::byte> bytes, std::int64_t rows, std::int64_t columns,
-                       std::int64_t element_bytes, const ByteSink& sink) {
-  check_equal(static_cast<std::int64_t>(bytes.size()), rows * columns * element_bytes, "bytes of the matrix");
+                       const ByteSink& sink) {
+  if (rows == 1 || columns == 1) return stream(bytes, sink);
   if (bytes.empty()) return;
+  const std::int64_t element_bytes = static_cast<std::int64_t>(bytes.size()) / (rows * columns);
+  check_equal(static_cast<std::int64_t>(bytes.size()), rows * columns * element_bytes, "bytes of the matrix");
   const auto from_rows = static_cast<std::size_t>(rows), from_columns = static_cast<std::size_t>(columns);
   const std::size_t row_bytes = from_rows * static_cast<std::size_t>(element_bytes);  // of a row passed on
   const std::size_t block = std::max<std::size_t>(1, kPieceBytes / row_bytes);
@@ -53,9 +66,8 @@ void stream_transposed(std::span<const std::byte> bytes, std::int64_t rows, std:
     switch (element_bytes) {
       case 8: transpose_block<8>(piece.data(), bytes.data(), from_rows, from_columns, begin, end); break;
       case 4: transpose_block<4>(piece.data(), bytes.data(), from_rows, from_columns, begin, end); break;
-      default:
-        check_equal(element_bytes, 2, "size of a floating value");
-        transpose_block<2>(piece.data(), bytes.data(), from_rows, from_columns, begin, end);
+      case 2: transpose_block<2>(piece.data(), bytes.data(), from_rows, from_columns, begin, end); break;
+      default: copy_block(piece.data(), bytes, from_rows, from_columns, begin, end);
     }
     sink(std::span(piece).first((end - begin) * row_bytes));
   }

@@ -18,9 +18,9 @@ constexpr std::size_t kPieceBytes = std::size_t{4} << 20;  // a multiple of ever
 // All of `bytes`, in pieces of kPieceBytes.
 void stream(std::span<const std::byte> bytes, const ByteSink& sink);
 
-// A matrix [rows, columns], read from `bytes` (of any alignment) and passed on as [columns, rows].
-void stream_transposed(std::span<const std::byte> bytes, std::int64_t rows, std::int64_t columns,
-                       std::int64_t element_bytes, const ByteSink& sink);
+// A matrix [rows, columns] of equal elements of any size, read from `bytes` (of any alignment) and passed on as
+// [columns, rows].
+void stream_transposed(std::span<const std::byte> bytes, std::int64_t rows, std::int64_t columns, const ByteSink& sink);
 
 // Floating values of one type as another: rounded once to nearest even, unchanged in every bit
 // where the type stays. Both spans may be unaligned; they hold equally many values.

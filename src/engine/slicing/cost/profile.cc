@@ -31,6 +31,7 @@ void visit(Key& key, const Text& text, const Number& number) {
   text("dropout", key.dropout);
   text("cell_layers", key.cell_layers);
   text("settings", key.settings);
+  text("layer", key.layer);
   number("threads", key.threads);
   number("hidden_size", key.hidden_size);
   number("ffn_hidden_size", key.ffn_hidden_size);
@@ -239,7 +240,11 @@ Profile profile_from_json(std::string_view text, const std::filesystem::path& pa
   Profile profile;
   const JsonFields key(fields.object("measured_for"), path);
   visit(
-      profile.key, [&](const char* name, std::string& value) { value = key.string(name); },
+      profile.key,
+      [&](const char* name, std::string& value) {
+        // Earlier profiles are of GPT-2's layers.
+        if (&value != &profile.key.layer || key.has(name)) value = key.string(name);
+      },
       [&](const char* name, std::int64_t& value) { value = key.integer(name, 0, kMost); });
   for (const nlohmann::json& stage : objects(fields, "stages")) {
     profile.stages.push_back(stage_from_json(JsonFields(stage, path), path));

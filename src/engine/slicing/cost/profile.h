@@ -25,6 +25,7 @@ struct ProfileKey {
   std::string dropout;       // "0.1 0.1": hidden, of attention
   std::string cell_layers;   // of each stage: "6,6"
   std::string settings;      // of the back end, where they are not the usual ones: "tf32"
+  std::string layer;         // what a layer has beside the sizes below, where it is not GPT-2's or BERT's
   std::int64_t threads = 1;  // of a rank
   std::int64_t hidden_size = 0, ffn_hidden_size = 0, attention_heads = 0, vocabulary = 0;  // vocabulary: padded
   std::int64_t tensor_parallel = 1, stages = 1, data_parallel = 1;

@@ -1,4 +1,4 @@
-// teratron train: pretrains a GPT-2 or a BERT.
+// teratron train: pretrains a model that continues text, or a BERT.
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -36,7 +36,8 @@ nlohmann::ordered_json json_of(const PretrainingResult& run) {
 }  // namespace
 
 Command train_command() {
-  Command command = make_command<TrainConfig>("train", "trains a GPT-2 or a BERT on a tokenised corpus", nullptr);
+  Command command =
+      make_command<TrainConfig>("train", "trains a GPT-2, a Llama or a BERT on a tokenised corpus", nullptr);
   command.run = [](std::span<const std::string> arguments) {
     TrainStart start = read_train_start(arguments);
     require_separate_files(fields_of(start.config));
