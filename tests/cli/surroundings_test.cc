@@ -135,7 +135,7 @@ TEST_F(Surroundings, TheSecondOfTwoCommandsWithOneOutputIsRefusedAndTheFirstOnes
       {"tokenizer encode IN OUT" + with_tokenizer, ""},
   };
   for (std::size_t i = 0; i < cases.size(); ++i) {
-    if (!kHasTextTools && cases[i].command.starts_with("data langid")) continue;
+    if (!testing::kHasTextTools && cases[i].command.starts_with("data langid")) continue;
     const auto command = [&](const std::string& in, const std::string& out, const std::string& beside) {
       std::string text = "$T " + cases[i].command;
       for (const auto& [name, value] : {std::pair{"IN", in}, {"OUT", out}, {"OTHER", beside}}) {

@@ -60,7 +60,7 @@ TEST(GpuDocuments, AreSeenByTheGraphsOfTheirBatchAlone) {
   data.add_documents(5, 1);
   const auto losses_with = [&](bool graphs) {
     const auto gpu = make_cuda_backend({.graphs = graphs});
-    Gpt2 model(config, {});
+    Decoder model(config, {});
     Executor executor(*gpu, model, {.batch = 3, .tokens = 7, .first_keys = true, .position_ids = true});
     executor.allocate();
     executor.initialize(11);

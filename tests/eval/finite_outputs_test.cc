@@ -93,7 +93,7 @@ TEST(OverflowOfAVector, NamesTheText) {
   encoder.allocate();
   encoder.initialize(5);
   // Position that only the third text reaches.
-  backend->fill(encoder.model().embedding.positions.value.slice(0, 4, 5), std::numeric_limits<double>::infinity());
+  backend->fill(encoder.model().embedding.positions->value.slice(0, 4, 5), std::numeric_limits<double>::infinity());
   const TokenizedTexts texts{.ids = {{2, 5, 3}, {2, 3}, {2, 5, 6, 7, 8, 3}}, .longest = 6, .tokens = 11};
   int made = 0;
   EXPECT_THAT(message_of<UserError>(

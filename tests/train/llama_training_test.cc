@@ -61,8 +61,8 @@ TEST_F(LlamaTraining, AnyLayoutGoesOnFromAnyOther) {
   for (int trial = 0; trial < 10; ++trial) {
     TrainConfig first = testing::random_pipeline(config_, random);
     if (trial % 3 == 0) {
-      first.layout = {.tensor_parallel = 4};
-      first.pipeline = {};
+      first = config_;
+      first.layout.tensor_parallel = 4;
     }
     first.train_iters = static_cast<std::int64_t>(1 + random.below(5));
     first.optimizer.learning_rate.decay = config_.train_iters;

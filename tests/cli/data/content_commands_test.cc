@@ -85,7 +85,7 @@ TEST(ContentCommands, GoByWhatIsInAFileAndNotByItsName) {
   for (const Content& content : contents()) {
     write_file_atomically(tiny.path(content.name), content.bytes);
     for (const Reader& reader : readers) {
-      if (!kHasTextTools && (reader.name == "data extract" || reader.name == "data langid")) continue;
+      if (!testing::kHasTextTools && (reader.name == "data extract" || reader.name == "data langid")) continue;
       SCOPED_TRACE(reader.name + " of " + content.name);
       Words words = reader.words;
       std::ranges::replace(words, std::string("FILE"), tiny.path(content.name));

@@ -86,7 +86,7 @@ TEST_F(CorpusCommands, ClearErrors) {
 }
 
 TEST_F(CorpusCommands, StagesInOneRunDoWhatTheyDoOneAfterAnother) {
-  if (!kHasTextTools) GTEST_SKIP() << "built without text tools";
+  if (!testing::kHasTextTools) GTEST_SKIP() << "built without text tools";
   std::string lines;
   const std::string german = "Die Leute sitzen auf ihren Taschen und reden \u00c3\u00bcber das Wetter von gestern. ";
   const std::string english = "People sat on their bags and talked about the weather of the day before. ";
@@ -140,7 +140,7 @@ TEST_F(CorpusCommands, OverlapIsWhatDecontaminateTakesOut) {
 TEST_F(CorpusCommands, AnUnknownLanguageOrABuildWithoutTheDetectorIsRefused) {
   write_documents("in.jsonl", 3);
   const Words langid = {"data", "langid", path("in.jsonl"), "--out", path("o.jsonl"), "--language", "english"};
-  if (kHasTextTools) {
+  if (testing::kHasTextTools) {
     EXPECT_THAT(refused(langid), HasSubstr("'english'"));
     return;
   }
@@ -152,7 +152,7 @@ TEST_F(CorpusCommands, AnUnknownLanguageOrABuildWithoutTheDetectorIsRefused) {
 }
 
 TEST_F(CorpusCommands, ExtractGoesOnToOtherStagesInOnePass) {
-  if (!kHasTextTools) GTEST_SKIP() << "built without text tools";
+  if (!testing::kHasTextTools) GTEST_SKIP() << "built without text tools";
   std::string warc;
   const auto add = [&](const std::string& page) {
     const std::string http = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n" + page;
@@ -192,7 +192,7 @@ TEST_F(CorpusCommands, ExtractGoesOnToOtherStagesInOnePass) {
 
 // 200 MB that are no page pass in little memory, and so does a page of that size, which is dropped.
 TEST_F(CorpusCommands, ExtractHoldsNoLargeRecord) {
-  if (!kHasTextTools) GTEST_SKIP() << "built without text tools";
+  if (!testing::kHasTextTools) GTEST_SKIP() << "built without text tools";
 #ifdef __SANITIZE_ADDRESS__
   GTEST_SKIP() << "sanitizers keep memory that was freed; the plain build has this test too";
 #endif

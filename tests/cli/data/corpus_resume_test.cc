@@ -65,7 +65,7 @@ class CorpusResume : public ::testing::Test {
 };
 
 TEST_F(CorpusResume, KilledAtAnyMomentItGoesOn) {
-  if (!kHasTextTools) GTEST_SKIP() << "built without text tools";
+  if (!testing::kHasTextTools) GTEST_SKIP() << "built without text tools";
   write_documents(2500);
   int resumed = 0;
   for (const std::string ending : {".jsonl", ".jsonl.zst"}) {
