@@ -1,7 +1,7 @@
-// Teratron's side of bench/train_cpu, bench/layouts, bench/scaling, bench/pipeline and bench/gpu: full GPT-2 training
-// steps on one batch of random tokens, by thread ranks, or mpirun's processes, in the layout given. Takes turns with
-// bench/peers/pytorch_gpt2.py and speaks as it does: for each line "step N" on standard input it does N steps (forward,
-// loss, backward, clip, AdamW) and prints
+// Teratron's side of bench/train_cpu, bench/layouts, bench/scaling, bench/pipeline and bench/gpu: full training
+// steps of a GPT-2 or a Llama on one batch of random tokens, by thread ranks, or mpirun's processes, in the layout
+// given. Takes turns with bench/peers/pytorch_gpt2.py and speaks as it does: for each line "step N" on standard input
+// it does N steps (forward, loss, backward, clip, AdamW) and prints
 // {"seconds": [..], ...}; "quit" ends it.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -20,6 +20,7 @@
 #include "base/host/threads.h"
 #include "comm/launch.h"
 #include "model/language_model.h"
+#include "model/presets.h"
 #include "optim/adamw.h"
 #include "pipeline/generators.h"
 #include "pipeline/token_slices.h"
@@ -33,10 +34,11 @@ double seconds_since(Clock::time_point start) { return std::chrono::duration<dou
 
 struct Options {
   std::map<std::string, double> numbers = {
-      {"layers", 12},      {"hidden", 768},  {"heads", 12},   {"seq", 1024}, {"vocab", 50257}, {"batch", 1},
-      {"threads", 2},      {"dropout", 0},   {"tp", 1},       {"dp", 1},     {"pp", 1},        {"sp", 0},
-      {"zero", 0},         {"bf16", 0},      {"fp16", 0},     {"cuda", 0},   {"cudnn", 0},     {"micro", 0},
-      {"logits_chunk", 0}, {"recompute", 0}, {"schedule", 1}, {"graphs", 1}};
+      {"layers", 12},  {"hidden", 768}, {"heads", 12},  {"seq", 1024},       {"vocab", 50257},
+      {"batch", 1},    {"threads", 2},  {"dropout", 0}, {"tp", 1},           {"dp", 1},
+      {"pp", 1},       {"sp", 0},       {"zero", 0},    {"bf16", 0},         {"fp16", 0},
+      {"cuda", 0},     {"cudnn", 0},    {"micro", 0},   {"logits_chunk", 0}, {"recompute", 0},
+      {"schedule", 1}, {"graphs", 1},   {"llama", 0},   {"key_heads", 0},    {"ffn", 0}};
   std::vector<std::int64_t> cells;  // layers of each
   pipeline::TokenSlices slices;     // lengths, or micro-batches of their own sizes; neither: sequences run whole
 
@@ -164,6 +166,9 @@ class TrainingStep {
   }
   static ModelConfig config_of(const Options& o) {
     ModelConfig config;
+    if (o.at("llama") > 0) find_model_preset("llama-15m").apply_to(config);  // tied; the sizes follow
+    config.num_key_value_heads = o.count("key_heads");
+    config.intermediate_size = o.count("ffn");
     config.num_layers = static_cast<std::int64_t>(o.at("layers"));
     config.hidden_size = static_cast<std::int64_t>(o.at("hidden"));
     config.num_attention_heads = static_cast<std::int64_t>(o.at("heads"));

@@ -244,16 +244,14 @@ TEST(HuggingFace, AModelThatComputesSomethingElseIsRefusedWithAllReasons) {
         config["reorder_and_upcast_attn"] = true;
         config["scale_attn_weights"] = false;
         config["activation_function"] = "relu";
-        config["n_inner"] = 100;
         config["embd_pdrop"] = -0.5;
         config["n_head"] = 5;
       },
       kSame);
-  EXPECT_THAT(message,
-              AllOf(HasSubstr("scale_attn_by_inverse_layer_idx true"), HasSubstr("reorder_and_upcast_attn true"),
-                    HasSubstr("scale_attn_weights false"), HasSubstr("'relu'"), HasSubstr("n_inner 100"),
-                    HasSubstr("embd_pdrop -0.5"), HasSubstr("32 is not divisible")));
-  EXPECT_THAT(refusal([](Json& config) { config["model_type"] = "llama"; }, kSame), HasSubstr("of type 'llama'"));
+  EXPECT_THAT(message, AllOf(HasSubstr("scale_attn_by_inverse_layer_idx true"),
+                             HasSubstr("reorder_and_upcast_attn true"), HasSubstr("scale_attn_weights false"),
+                             HasSubstr("'relu'"), HasSubstr("embd_pdrop -0.5"), HasSubstr("32 is not divisible")));
+  EXPECT_THAT(refusal([](Json& config) { config["model_type"] = "gemma"; }, kSame), HasSubstr("of type 'gemma'"));
   EXPECT_THAT(refusal([](Json& config) { config.erase("n_layer"); }, kSame), HasSubstr("lacks \"n_layer\""));
   EXPECT_THAT(refusal([](Json& config) { config["n_layer"] = 1.5; }, kSame), HasSubstr("must be an integer"));
   EXPECT_THAT(refusal([](Json& config) { config["n_layer"] = 2000000000; }, kSame),

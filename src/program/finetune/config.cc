@@ -42,8 +42,9 @@ void fill_in(FinetuneConfig& config, FieldList& fields) {
   const std::int64_t positions = run.model.config.max_position_embeddings;
   reading = config.reading.reading_for(config.task, positions > 0 ? positions : std::numeric_limits<int>::max());
   run.model.seq_length = reading.seq_length;
-  const ModelConfig model = run.model.model_for(run.model.config.vocab_size);
-  const TaskHyperParameters paper = paper_hyper_parameters(config.task, model.parameters());
+  const ModelConfig model = run.model.model_for(run.model.config.family().usual_vocabulary);
+  const std::int64_t parameters = model.faults().empty() ? model.parameters() : 0;  // faults are reported later
+  const TaskHyperParameters paper = paper_hyper_parameters(config.task, parameters);
   if (config.epochs == 0) config.epochs = paper.epochs;
   if (run.batch.global_batch_size == 0) run.batch.global_batch_size = paper.batch;
   if (run.optimizer.learning_rate.peak == 0) run.optimizer.learning_rate.peak = paper.learning_rate;

@@ -9,6 +9,7 @@
 #include "checkpoint/initial_weights.h"
 #include "console/readable.h"
 #include "model/family.h"
+#include "model/presets.h"
 #include "options/output.h"
 #include "train/config/resume_rules.h"
 
@@ -34,6 +35,10 @@ std::string wrapped_list(const std::string& title, const std::vector<std::string
 std::vector<std::string> other_than_default(TrainConfig config) {
   config.model.config = config.model.model_for(config.model.config.vocab_size);
   TrainConfig defaults;
+  // What the family has, and the preset.
+  defaults.model.config.set_kind(config.model.config.kind);
+  const ModelPreset* const preset = config.model.preset.empty() ? nullptr : &find_model_preset(config.model.preset);
+  if (preset != nullptr && preset->kind == config.model.config.kind) preset->apply_to(defaults.model.config);
   FieldList ours = fields_of(config), theirs = fields_of(defaults);
   std::vector<std::string> words;
   for (const Field& field : ours) {

@@ -9,6 +9,7 @@
 #include "cli/report.h"
 #include "console/readable.h"
 #include "console/text_table.h"
+#include "model/family.h"
 
 namespace teratron {
 namespace {
@@ -29,11 +30,11 @@ std::string table_of(const CheckpointInfo& info) {
   TextTable table({Align::kLeft, Align::kLeft});
   table.row({"checkpoint", info.folder.string()});
   table.row({"written by", fmt::format("{}, {}", info.written_by, text_of(info.run))});
-  table.row(
-      {"model", fmt::format("{} parameters: {}, hidden size {}, {}, vocabulary {}, {} positions",
-                            readable_count(static_cast<double>(model.parameters())), counted(model.num_layers, "layer"),
-                            model.hidden_size, counted(model.num_attention_heads, "head"),
-                            readable_integer(model.vocab_size), readable_integer(model.max_position_embeddings))});
+  table.row({"model",
+             fmt::format("{}, {} parameters: {}, hidden size {}, {}, vocabulary {}, {} positions", model.family().title,
+                         readable_count(static_cast<double>(model.parameters())), counted(model.num_layers, "layer"),
+                         model.hidden_size, counted(model.num_attention_heads, "head"),
+                         readable_integer(model.vocab_size), readable_integer(model.max_position_embeddings))});
   table.row({"trained", fmt::format("{}, {}, {}", counted(info.state.iteration, "update"),
                                     counted(info.state.consumed_samples, "sample"),
                                     counted(info.state.consumed_tokens, "token"))});
@@ -58,9 +59,13 @@ nlohmann::ordered_json json_of(const CheckpointInfo& info) {
                                  {"learning_rate", info.state.learning_rate},
                                  {"has_optimizer", info.has_optimizer},
                                  {"iterations", info.iterations}};
-  json["model"] = {{"parameters", model.parameters()}, {"num_layers", model.num_layers},
-                   {"hidden_size", model.hidden_size}, {"num_attention_heads", model.num_attention_heads},
-                   {"vocab_size", model.vocab_size},   {"max_position_embeddings", model.max_position_embeddings}};
+  json["model"] = {{"model_type", model.family().name},
+                   {"parameters", model.parameters()},
+                   {"num_layers", model.num_layers},
+                   {"hidden_size", model.hidden_size},
+                   {"num_attention_heads", model.num_attention_heads},
+                   {"vocab_size", model.vocab_size},
+                   {"max_position_embeddings", model.max_position_embeddings}};
   json["files"] = nlohmann::ordered_json::array();
   for (const CheckpointFileInfo& file : info.files) {
     json["files"].push_back(

@@ -12,6 +12,7 @@
 #include "data/indexed/content_check.h"
 #include "data/indexed/corpus_sidecar.h"
 #include "eval/corpus_loss.h"
+#include "model/family.h"
 #include "runtime/loaded_model.h"
 #include "runtime/ranks.h"
 #include "runtime/recorded_data.h"
@@ -67,7 +68,7 @@ struct EvaluationJob {
   DocumentOptions documents;  // of the checkpoint's training
 };
 
-std::string table_row(const char* name, double loss, double bits_per_nat) {
+std::string table_row(std::string_view name, double loss, double bits_per_nat) {
   const std::string bits = bits_per_nat > 0 ? fmt::format("   {:.3f} bits per byte", bits_per_nat * loss) : "";
   return fmt::format("  {:<19} loss {:.4f}   perplexity {:8.2f} per token{}\n", name, loss, std::exp(loss), bits);
 }
@@ -76,7 +77,7 @@ std::string table(const CorpusLoss& result, const EvaluationJob& job) {
   const double bits_per_nat = result.bits_per_byte.value_or(0) / result.loss;
   std::string text = fmt::format("{} tokens of the {} part of {} ({})\n", result.targets, job.options.part,
                                  job.dataset->name(), text_of(job.split_rule));
-  text += table_row("GPT-2", result.loss, bits_per_nat);
+  text += table_row(job.source.model.family().title, result.loss, bits_per_nat);
   if (result.trigram_loss) text += table_row("Kneser-Ney trigram", *result.trigram_loss, bits_per_nat);
   if (result.unigram_loss) text += table_row("unigram", *result.unigram_loss, bits_per_nat);
   return text;
