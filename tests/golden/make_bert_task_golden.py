@@ -8,12 +8,12 @@ weights are random and large, biases among them, so that a mistake in any one pa
   config.json, model.safetensors   a model as save_pretrained writes it (fp32)
   inputs.json                      ids and token_types [batch][tokens], lengths [batch] and the labels of all of them, one
                                    after the other; of choices, four sequences follow one another; of spans, a beginning
-                                   and an end for each sequence. "trained_lengths": those for losses and gradients, which
-                                   have no padding for spans, whose softmax has padding in Hugging Face and not here
+                                   and an end for each sequence
   expected.safetensors             "outputs": logits [batch,labels], [batch / 4,4] or [batch,2,tokens]; and "grad.NAME" for
                                    every tensor NAME of model.safetensors: computed in float64, stored as fp32
   expected.json                    three AdamW steps on the same batch: the losses before each update and the gradient norms
-                                   before clipping
+                                   before clipping. The loss of spans is PyTorch's cross-entropy of each sequence's own
+                                   logits: that of BertForQuestionAnswering has the padding in its softmax, too
 
 The gradients of what a softmax ignores are zero but for rounding (the biases of choices and spans, of keys), so compare
 with an absolute tolerance.
@@ -63,23 +63,24 @@ def make_inputs(draw, config, head):
     second = [draw.randint(1, int(length)) for length in lengths]
     labels = {"classification": lambda: [draw.randrange(config.num_labels) for _ in range(batch)],
               "choice": lambda: [draw.randrange(CHOICES) for _ in range(batch // CHOICES)],
-              "spans": lambda: [draw.randrange(tokens) for _ in range(2 * batch)]}[head]()
+              "spans": lambda: [draw.randrange(int(length)) for length in lengths for _ in range(2)]}[head]()
     return {"ids": of_tokens(lambda b, t: draw.randrange(1, config.vocab_size)),  # transformers never trains that of 0
             "token_types": of_tokens(lambda b, t: int(second[b] <= t)),
             "lengths": lengths,
-            "trained_lengths": torch.full_like(lengths, tokens) if head == "spans" else lengths,
             "labels": torch.tensor(labels)}
 
 
-def run(model, inputs, head, lengths):
-    texts = {"input_ids": inputs["ids"], "token_type_ids": inputs["token_types"],
-             "attention_mask": mask_of({**inputs, "lengths": inputs[lengths]})}
+def run(model, inputs, head):
+    """Outputs with the loss; of spans, the loss of the sequences' own tokens."""
+    texts = {"input_ids": inputs["ids"], "token_type_ids": inputs["token_types"], "attention_mask": mask_of(inputs)}
     if head == "choice":
         texts = {name: value.unflatten(0, (-1, CHOICES)) for name, value in texts.items()}
     if head != "spans":
         return model(**texts, labels=inputs["labels"])
-    begin, end = inputs["labels"].unflatten(0, (-1, 2)).unbind(1)
-    return model(**texts, start_positions=begin, end_positions=end)
+    outputs = model(**texts)
+    own = logits_of(outputs, head).masked_fill(mask_of(inputs).unsqueeze(1) == 0, float("-inf"))
+    outputs.loss = torch.nn.functional.cross_entropy(own.flatten(0, 1), inputs["labels"])
+    return outputs
 
 
 def logits_of(outputs, head):
@@ -94,7 +95,7 @@ def train(model, inputs, head):
     losses, norms = [], []
     for _ in range(STEPS):
         optimizer.zero_grad()
-        loss = run(model, inputs, head, "trained_lengths").loss
+        loss = run(model, inputs, head).loss
         loss.backward()
         norms.append(torch.nn.utils.clip_grad_norm_(parameters, CLIP).item())
         optimizer.step()
@@ -111,12 +112,12 @@ def make_folder(out, head, seed):
     (out / "inputs.json").write_text(json.dumps({name: value.tolist() for name, value in inputs.items()}) + "\n")
 
     exact = copy.deepcopy(model).double()
-    run(exact, inputs, head, "trained_lengths").loss.backward()
+    run(exact, inputs, head).loss.backward()
     parameters = dict(exact.named_parameters(remove_duplicate=False))
     with safe_open(out / "model.safetensors", "pt") as file:
         tensors = {"grad." + name: parameters[name].grad for name in file.keys()}
     with torch.no_grad():
-        tensors["outputs"] = logits_of(run(exact, inputs, head, "lengths"), head)
+        tensors["outputs"] = logits_of(run(exact, inputs, head), head)
     save_file({name: t.float().contiguous() for name, t in tensors.items()}, out / "expected.safetensors")
     (out / "expected.json").write_text(json.dumps({
         "description": f"{HEADS[head].__name__} with large random weights; tests/golden/make_bert_task_golden.py",

@@ -25,7 +25,6 @@ class TaskExample {
     ids_ = test::flattened(inputs, "ids");
     token_types_ = test::flattened(inputs, "token_types");
     inputs["lengths"].get_to(lengths_);
-    inputs["trained_lengths"].get_to(trained_lengths_);
     inputs["labels"].get_to(labels_);
     label_weights_.assign(labels_.size(), 1.0F / static_cast<float>(labels_.size()));
   }
@@ -36,7 +35,7 @@ class TaskExample {
     load(runner);
     const std::vector<float> golden = test::floats_of(expected_, "outputs");
     std::vector<float> actual(golden.size());
-    task_outputs(runner, model, micro_batch(lengths_), actual);
+    task_outputs(runner, model, micro_batch(), actual);
     const auto t = static_cast<std::size_t>(tokens());
     for (std::size_t i = 0; i < golden.size(); ++i) {
       const bool is_padding =
@@ -51,7 +50,7 @@ class TaskExample {
     Executor runner(backend, model, {.batch = batch(), .tokens = tokens()});
     load(runner);
     const double loss = steps()["losses"][0].get<double>();
-    EXPECT_NEAR(runner.forward_backward(micro_batch(trained_lengths_)).total(), loss, 1e-4 * loss);
+    EXPECT_NEAR(runner.forward_backward(micro_batch()).total(), loss, 1e-4 * loss);
     test::expect_gradients_agree(runner, expected_, {.kind = ModelKind::kBert}, 1e-6);  // the biases' of spans cancel
   }
 
@@ -60,17 +59,17 @@ class TaskExample {
     Executor runner(backend, model, {.batch = batch(), .tokens = tokens(), .optimizer = test::oracles_optimizer()});
     load(runner);
     runner.clear_slots();
-    test::expect_steps_agree(runner, steps(), micro_batch(trained_lengths_), 1e-4, 1e-3);
+    test::expect_steps_agree(runner, steps(), micro_batch(), 1e-4, 1e-3);
   }
 
  private:
   Json steps() const { return Json::parse(read_file(folder_ / "expected.json"))["steps_float64"]; }
   std::int64_t batch() const { return static_cast<std::int64_t>(lengths_.size()); }
   std::int64_t tokens() const { return static_cast<std::int64_t>(ids_.size() / lengths_.size()); }
-  MicroBatch micro_batch(const std::vector<std::int32_t>& lengths) const {
+  MicroBatch micro_batch() const {
     return {.ids = ids_,
             .token_types = token_types_,
-            .key_lengths = lengths,
+            .key_lengths = lengths_,
             .labels = labels_,
             .label_weights = label_weights_,
             .batch = batch(),
@@ -84,7 +83,7 @@ class TaskExample {
   fs::path folder_;
   SafetensorsFile expected_;
   ModelConfig config_;
-  std::vector<std::int32_t> ids_, token_types_, lengths_, trained_lengths_, labels_;
+  std::vector<std::int32_t> ids_, token_types_, lengths_, labels_;
   std::vector<float> label_weights_;
 };
 
