@@ -28,7 +28,8 @@ RoundTensors::Whole carve_whole(const LayerMatrix& matrix, DType compute, Carver
 }  // namespace
 
 RoundTensors carve_round(const MatrixRound& round, const MatrixOwner& rank, DType compute, Carver& carver) {
-  const int tensor_ranks = round.front().parameter->tensor_rank().size, data_ranks = round.front().parameter->sharding.ranks;
+  const int tensor_ranks = round.front().parameter->tensor_rank().size,
+            data_ranks = round.front().parameter->sharding.ranks;
   RoundTensors tensors;
   for (const LayerMatrix& matrix : round) {
     tensors.pieces.push_back(carver.take(compute, {matrix.piece(rank.data).count()}));
