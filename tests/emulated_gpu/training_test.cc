@@ -102,6 +102,30 @@ TEST(GpuTraining, OfBertIsThatOfOneRankOnTheCpu) {
   }
 }
 
+// Fewer key heads than heads and than ranks, rotary positions, RMS norms, gates, norms of heads, and a window.
+TEST(GpuTraining, OfALaterFamilyIsThatOfOneRankOnTheCpu) {
+  for (const ModelKind kind : {ModelKind::kQwen3, ModelKind::kGptNeox}) {
+    Study study = small_study();
+    study.config.set_kind(kind);
+    study.config.hidden_dropout = study.config.attention_dropout = 0.1;
+    if (kind == ModelKind::kQwen3) {
+      study.config.num_key_value_heads = 1;
+      study.config.intermediate_size = 192;
+      study.config.window = 9;
+    }
+    const Result alone = train(study, {.micro_batch = 4}, [] { return make_cpu_backend(); });
+    for (const Layout& layout : some_layouts()) {
+      const Result result = train(study, layout, cuda(DType::kF32));
+      expect_near(result.losses, alone.losses, 1e-5, layout.text() + ": losses");
+      expect_near(result.norms, alone.norms, 1e-4, layout.text() + ": norms");
+      EXPECT_LT(mean_difference(result, alone, study), 1e-4) << layout.text();
+    }
+    const Result rounded = train(study, {.micro_batch = 4}, cuda(DType::kBF16));
+    expect_near(rounded.losses, alone.losses, 2e-3, "bf16: losses");
+    EXPECT_LT(mean_difference(rounded, alone, study), 0.05);
+  }
+}
+
 // Micro-batches of whole groups of choices, spans whose rows ranks share, and the copies of turned logits.
 TEST(GpuTraining, OfTheHeadsOfTasksIsThatOfOneRankOnTheCpu) {
   for (const ModelHead head : {ModelHead::kClassification, ModelHead::kChoice, ModelHead::kSpans}) {

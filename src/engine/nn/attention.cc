@@ -122,7 +122,7 @@ void Attention::forward(const LayerPass& pass, TensorRef y, TensorRef x, const S
   qkv.forward(pass, first, x);
   if (key_value) key_value->forward(pass, second, x);
   const Heads own = by_head(pass, first, second);
-  place(pass, own, saved, w);
+  position(pass, own, saved, w);
   if (saved.qkv && !in_place) {
     pass.backend.copy(own_qkv, first);
     if (key_value) pass.backend.copy(own_key_value, second);
@@ -152,8 +152,8 @@ void Attention::attend(const LayerPass& pass, const Heads& own, const Saved& sav
       call(pass, {.q = own.q, .k = keys.slice(1, 0, end), .v = values.slice(1, 0, end)}, saved));
 }
 
-// Norms queries and keys, and turns them by their positions.
-void Attention::place(const LayerPass& pass, const Heads& own, const Saved& saved, const Workspace& w) const {
+// Norms queries and keys, and rotates them by their positions.
+void Attention::position(const LayerPass& pass, const Heads& own, const Saved& saved, const Workspace& w) const {
   const auto normed = [&](const Norm& norm, TensorRef heads_of, TensorRef kept, const Norm::Saved& statistics) {
     const TensorRef result = beginning(w.heads, kept.shape);
     pass.backend.copy(kept, heads_of);
@@ -162,15 +162,15 @@ void Attention::place(const LayerPass& pass, const Heads& own, const Saved& save
   };
   if (query_norm) normed(*query_norm, own.q, saved.queries, saved.query_norm);
   if (key_norm) normed(*key_norm, own.k, saved.keys, saved.key_norm);
-  turn(pass, own.q, /*inverse=*/false);
-  turn(pass, own.k, /*inverse=*/false);
+  rotate(pass, own.q, /*inverse=*/false);
+  rotate(pass, own.k, /*inverse=*/false);
 }
 
-// The gradients of normed and turned queries and keys become those of the projections' results.
-void Attention::place_backward(const LayerPass& pass, const Heads& gradients, const Saved& saved,
-                               const Workspace& w) const {
-  turn(pass, gradients.q, /*inverse=*/true);
-  turn(pass, gradients.k, /*inverse=*/true);
+// The gradients of normed and rotated queries and keys become those of the projections' results.
+void Attention::position_backward(const LayerPass& pass, const Heads& gradients, const Saved& saved,
+                                  const Workspace& w) const {
+  rotate(pass, gradients.q, /*inverse=*/true);
+  rotate(pass, gradients.k, /*inverse=*/true);
   const auto backward_norm = [&](const Norm& norm, TensorRef gradient, TensorRef kept, const Norm::Saved& statistics) {
     const TensorRef dy = beginning(w.dcontext, kept.shape), dx = beginning(w.heads, kept.shape);
     pass.backend.copy(dy, gradient);
@@ -181,9 +181,9 @@ void Attention::place_backward(const LayerPass& pass, const Heads& gradients, co
   if (key_norm) backward_norm(*key_norm, gradients.k, saved.keys, saved.key_norm);
 }
 
-void Attention::turn(const LayerPass& pass, TensorRef turned, bool inverse) const {
+void Attention::rotate(const LayerPass& pass, TensorRef rotated, bool inverse) const {
   if (rotary.elements == 0) return;
-  pass.backend.rotary({.x = turned,
+  pass.backend.rotary({.x = rotated,
                        .table = pass.rotary,
                        .first_position = pass.first_position,
                        .position_ids = pass.position_ids,
@@ -201,7 +201,7 @@ void Attention::backward(const LayerPass& pass, TensorRef dx, TensorRef dy, Tens
   projection.backward_input(pass, w.dcontext, dy);
   const Heads gradients = by_head(pass, w.qkv, w.key_value);
   backward_heads(pass, gradients, w.dcontext.reshape({pass.batch, pass.tokens, heads, head_size}), saved);
-  place_backward(pass, gradients, saved, w);
+  position_backward(pass, gradients, saved, w);
   if (key_value) return qkv.backward_with(*key_value, pass, dx, w.qkv, w.key_value, x, w.share);
   qkv.backward(pass, dx, w.qkv, x);
 }

@@ -49,8 +49,8 @@ struct Attention {
   std::int64_t head_columns() const { return query_norm ? width() : 0; }  // of Workspace::heads
 
   struct Saved {
-    // [batch, sequence, outputs]: the results of the projections, normed and turned. Null in generation; key_value also
-    // where there is no such layer.
+    // [batch, sequence, outputs]: the results of the projections, normed and rotated. Null in generation; key_value
+    // also where there is no such layer.
     TensorRef qkv, key_value;
     TensorRef cache;          // of generation: [batch, cache tokens, 2 * key_width]: keys, values
     TensorRef queries, keys;  // before their norms: [batch, tokens, heads, head_size], the keys of key_heads
@@ -96,9 +96,9 @@ struct Attention {
   // The two of a tensor [batch, tokens, 2 * key_width].
   TensorRef part(TensorRef keys_and_values, int number) const;
 
-  void place(const LayerPass& pass, const Heads& own, const Saved& saved, const Workspace& w) const;
-  void place_backward(const LayerPass& pass, const Heads& gradients, const Saved& saved, const Workspace& w) const;
-  void turn(const LayerPass& pass, TensorRef heads, bool inverse) const;
+  void position(const LayerPass& pass, const Heads& own, const Saved& saved, const Workspace& w) const;
+  void position_backward(const LayerPass& pass, const Heads& gradients, const Saved& saved, const Workspace& w) const;
+  void rotate(const LayerPass& pass, TensorRef heads, bool inverse) const;
   void backward_heads(const LayerPass& pass, const Heads& gradients, TensorRef dout, const Saved& saved) const;
   void attend(const LayerPass& pass, const Heads& own, const Saved& saved) const;
   AttentionForward call(const LayerPass& pass, const Heads& heads, const Saved& saved) const;
