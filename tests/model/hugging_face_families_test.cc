@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::int64_t kBatch = 3, kTokens = 24;
+constexpr std::int64_t kSequences = 3, kLength = 24;
 
 // A golden model's name, and whether the reference computes.
 class HuggingFaceFamilies : public ::testing::TestWithParam<std::tuple<const char*, bool>> {
@@ -44,7 +44,7 @@ class HuggingFaceFamilies : public ::testing::TestWithParam<std::tuple<const cha
     return runner;
   }
   MicroBatch batch() const {
-    return {.ids = ids_, .targets = targets_, .weights = weights_, .batch = kBatch, .tokens = kTokens};
+    return {.ids = ids_, .targets = targets_, .weights = weights_, .batch = kSequences, .tokens = kLength};
   }
 
   testing::TemporaryFolder folder_;
@@ -58,12 +58,12 @@ class HuggingFaceFamilies : public ::testing::TestWithParam<std::tuple<const cha
 };
 
 TEST_P(HuggingFaceFamilies, LogitsAgree) {
-  LanguageModel runner = load({.purpose = Purpose::kEvaluation, .tokens = kTokens});
+  LanguageModel runner = load({.purpose = Purpose::kEvaluation, .tokens = kLength});
   const std::vector<float> logits = test::floats_of(expected_, "logits");
-  const auto per_sequence = logits.size() / kBatch;
+  const auto per_sequence = logits.size() / kSequences;
   std::vector<float> actual(per_sequence);
-  for (std::size_t sequence = 0; sequence < kBatch; ++sequence) {
-    runner.logits(std::span(ids_).subspan(sequence * kTokens, kTokens), 0, kTokens, actual);
+  for (std::size_t sequence = 0; sequence < kSequences; ++sequence) {
+    runner.logits(std::span(ids_).subspan(sequence * kLength, kLength), 0, kLength, actual);
     for (std::size_t i = 0; i < per_sequence; ++i) {
       ASSERT_NEAR(actual[i], logits[sequence * per_sequence + i], 1e-4) << "sequence " << sequence << " value " << i;
     }
@@ -71,13 +71,13 @@ TEST_P(HuggingFaceFamilies, LogitsAgree) {
 }
 
 TEST_P(HuggingFaceFamilies, LossAndEveryGradientAgree) {
-  LanguageModel runner = load({.batch = kBatch, .tokens = kTokens, .optimizer = test::oracles_optimizer()});
+  LanguageModel runner = load({.batch = kSequences, .tokens = kLength, .optimizer = test::oracles_optimizer()});
   EXPECT_NEAR(runner.forward_backward(batch()).total(), values_["loss"].get<double>(), 1e-5);
   test::expect_gradients_agree(runner, expected_, runner.config(), 1e-6);
 }
 
 TEST_P(HuggingFaceFamilies, TenStepsOfAdamWHaveTheSameLossesAndNorms) {
-  LanguageModel runner = load({.batch = kBatch, .tokens = kTokens, .optimizer = test::oracles_optimizer()});
+  LanguageModel runner = load({.batch = kSequences, .tokens = kLength, .optimizer = test::oracles_optimizer()});
   ASSERT_EQ(values_["steps_float64"]["losses"].size(), 10U);
   test::expect_steps_agree(runner, values_["steps_float64"], batch(), 1e-5, 1e-4);
 }
