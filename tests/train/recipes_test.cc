@@ -64,7 +64,7 @@ const std::map<std::string, Published>& published() {
 }
 
 const std::set<std::string>& recipes_of_ours() {
-  static const std::set<std::string> kOurs = {"gpt2-tiny", "bert-tiny"};
+  static const std::set<std::string> kOurs = {"gpt2-tiny", "bert-tiny", "llama-tiny", "llama-15m"};
   return kOurs;
 }
 

@@ -55,6 +55,12 @@ TEST_F(RecipeCommands, TheSmallGpt2Learns) {
   EXPECT_LT(losses.back(), losses.front());
 }
 
+TEST_F(RecipeCommands, TheSmallLlamaLearns) {
+  const std::vector<double> losses = train("llama-tiny.toml", "data", "tokenizer");
+  ASSERT_EQ(losses.size(), 6U);
+  EXPECT_LT(losses.back(), losses.front());
+}
+
 TEST_F(RecipeCommands, TheSmallBertLearns) {
   std::string vocabulary = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n.\nThe\nthe\n", documents;
   for (char word = 'a'; word <= 'z'; ++word) vocabulary += std::string(1, word) + "\n";
