@@ -104,7 +104,9 @@ std::int64_t LayoutMemory::least(const Layout& layout) const {
   for (std::int64_t i = 0; i < layers; ++i) {
     layer.visit([&](Parameter& parameter) { parameters.add(parameter, *optimizer, context_.compute_dtype); });
   }
-  const Parameter embeddings{.name = "embeddings", .shape = {static_cast<std::int64_t>(ends.embedding + ends.tied)}};
+  const double head = layout.pipeline == 1 ? ends.head : 0;  // a stage alone is the last one, too
+  const Parameter embeddings{.name = "embeddings",
+                             .shape = {static_cast<std::int64_t>(ends.embedding + ends.tied + head)}};
   parameters.add(embeddings, *optimizer, context_.compute_dtype);
   const SliceBytes slice = slice_bytes(layout, slices);
   // Slices of several lengths: one micro-batch is alive, whole.
