@@ -129,9 +129,12 @@ def families():
     }
 
 
-def write(name, value, line_end):
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    (OUT / name).write_text(text.replace(line_end, line_end.replace(",", ",\n")) + "\n")
+def compact(value):
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def write_list(name, values):
+    (OUT / name).write_text("[" + ",\n".join(map(compact, values)) + "]\n")
 
 
 def main():
@@ -140,14 +143,14 @@ def main():
     chosen = ["", " ", "  ", "a", " a", "\u2581", "\u2581a", "\n"]
     chosen += [family_text(rng, rng.randint(1, 6)) for _ in range(110)]
     chosen += [text[:120] for text in multilingual_texts()[::12]] + [text[400:900] for text in source_texts()[::6]]
-    write("texts.json", chosen, "\",\"")
+    write_list("texts.json", chosen)
     for name, content in families().items():
         path = OUT / f"{name}.json"
-        write(path.name, content, "],[")
+        path.write_text("{" + ",\n".join(f"{compact(key)}:{compact(value)}" for key, value in content.items()) + "}\n")
         answers = []
         for text, (ids, decoded, special, _) in zip(chosen, answer(path, chosen)):
             answers.append([ids, None if decoded == text else decoded, None if special == ids else special])
-        write(f"{name}_ids.json", answers, "],[[")
+        write_list(f"{name}_ids.json", answers)
 
 
 main()

@@ -1,10 +1,10 @@
 // Text to tokens and back. The files decide between two kinds:
 //
-// BPE (Sennrich et al. 2016), either byte-level, exactly as GPT-2 (Radford et al. 2019, section 2.2), GPT-NeoX, Llama 3,
-// Qwen 2 and 3 and SmolLM do it: text is split into words by the family's pattern, each word's bytes are merged pair by
-// pair in the order of the merge list. Or SentencePiece's as in Llama 2 and Mistral: characters are merged, and those
-// without a token are written as bytes. Decoding gives the text back, except for what the family's files change: Unicode's
-// composed form (NFC), "▁" for a space, bytes outside of UTF-8 that the vocabulary lacks.
+// BPE (Sennrich et al. 2016), either byte-level, exactly as GPT-2 (Radford et al. 2019, section 2.2), GPT-NeoX, Llama
+// 3, Qwen 2 and 3 and SmolLM do it: text is split into words by the family's pattern, each word's bytes are merged pair
+// by pair in the order of the merge list. Or SentencePiece's as in Llama 2 and Mistral: characters are merged, and
+// those without a token are written as bytes. Decoding gives the text back, except for what the family's files change:
+// Unicode's composed form (NFC), "▁" for a space, bytes outside of UTF-8 that the vocabulary lacks.
 //
 // WordPiece, exactly as BERT does it (Devlin et al. 2018, section 3): text is normalized (bert_normalizer.h), cut at
 // white space and around punctuation, and each word is cut into the longest tokens there are. Decoding gives words, not
@@ -67,7 +67,8 @@ class Tokenizer {
   std::vector<TokenSpan> encode_with_offsets(std::string_view text, SpecialText special = SpecialText::kPlain) const;
 
   // BPE: the concatenated bytes of the tokens, which need not be valid UTF-8 (StreamDecoder is for terminals), less the
-  // space that SentencePiece puts before a text. WordPiece: the words with spaces between them. UserError: an id outside the vocabulary.
+  // space that SentencePiece puts before a text. WordPiece: the words with spaces between them. UserError: an id
+  // outside the vocabulary.
   std::string decode(std::span<const std::int32_t> ids) const;
   // The bytes that decode() writes for a token after others: for WordPiece with the space before a word.
   std::string_view bytes_of(std::int32_t id) const;

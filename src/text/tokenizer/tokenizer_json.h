@@ -1,5 +1,6 @@
 // Hugging Face's tokenizer.json (github.com/huggingface/tokenizers): a pipeline of steps. We take those of the
-// families that the room's page lists, and refuse every other by name, since it would give other tokens. Also helpers for writing files.
+// families that the room's page lists, and refuse every other by name, since it would give other tokens. Also helpers
+// for writing files.
 #pragma once
 
 #include <simdjson.h>

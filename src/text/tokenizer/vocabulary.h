@@ -20,7 +20,7 @@ struct ListedToken {
 struct AddedToken {
   ListedToken token;
   bool is_special;
-  std::string_view refused;  // an option that changes where the token is found; empty: none
+  std::string_view refused;    // an option that changes where the token is found; empty: none
   bool is_normalized = false;  // found in the normalized text
 };
 

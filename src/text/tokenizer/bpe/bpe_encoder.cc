@@ -53,9 +53,8 @@ std::size_t MergeTable::split_characters(std::string_view word, std::int32_t* to
   std::size_t count = 0;
   while (!word.empty()) {
     const Utf8Step step = decode_utf8(word);
-    const RankedMerge known = step.status == Utf8Status::kValid
-                                  ? find(kCharacter, static_cast<std::int32_t>(step.code))
-                                  : kNoMerge;
+    const RankedMerge known =
+        step.status == Utf8Status::kValid ? find(kCharacter, static_cast<std::int32_t>(step.code)) : kNoMerge;
     if (known != kNoMerge) {
       tokens[count++] = merged_token(known);
     } else {

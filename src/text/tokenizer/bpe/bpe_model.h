@@ -56,7 +56,7 @@ struct BpeModel {
   std::vector<std::int32_t> special;  // ascending ids of tokens that no merge makes, such as <|endoftext|>
   std::string end_of_text = std::string(kEndOfText);  // the special token that ends documents; it may be missing
   BpePipeline pipeline;
-  std::vector<std::int32_t> found;        // ascending ids of tokens found in every text first: GPT-NeoX's runs of spaces
+  std::vector<std::int32_t> found;  // ascending ids of tokens found in every text first: GPT-NeoX's runs of spaces
   std::vector<std::int32_t> byte_tokens;  // SentencePiece: the ids of <0x00> to <0xFF>
   bool operator==(const BpeModel&) const = default;
 };

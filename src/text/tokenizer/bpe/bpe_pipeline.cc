@@ -65,8 +65,9 @@ class PipelineReader {
     for (const dom::element& one : steps) types += fmt::format("{}'{}'", types.empty() ? "" : ", ", type_of(one));
     const bool is_sequence = type_of_step(root_, name) == "Sequence";
     refuse("its {} is {}", name,
-           is_sequence ? fmt::format("'Sequence' of {}", types.empty() ? "nothing" : types)
-           : types.empty() ? "'null'" : types);
+           is_sequence     ? fmt::format("'Sequence' of {}", types.empty() ? "nothing" : types)
+           : types.empty() ? "'null'"
+                           : types);
   }
 
   void read_byte_level() {
@@ -216,8 +217,9 @@ std::string byte_level_json(bool adds_space, bool uses_expression) {
 std::string pre_tokenizer_json(const BpePipeline& pipeline) {
   if (pipeline.splitter == BpeSplitter::kGpt2) return byte_level_json(pipeline.prefix != BpePrefix::kNever, true);
   if (pipeline.splitter == BpeSplitter::kDigits) {
-    return fmt::format(R"({{"type": "Sequence", "pretokenizers": [{{"type": "Digits", "individual_digits": true}}, {}]}})",
-                       byte_level_json(false, true));
+    return fmt::format(
+        R"({{"type": "Sequence", "pretokenizers": [{{"type": "Digits", "individual_digits": true}}, {}]}})",
+        byte_level_json(false, true));
   }
   const auto* const known = std::ranges::find(kExpressions, pipeline.splitter, &Expression::splitter);
   if (known != kExpressions.end()) {

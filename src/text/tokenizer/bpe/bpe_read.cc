@@ -120,8 +120,7 @@ void take_config(const TokenizerConfig& config, BpeSource& source, bool is_pair)
   // transformers' classes of GPT-2's kind override the prefix space of tokenizer.json; its general ones do not.
   if (pipeline.splitter == BpeSplitter::kGpt2 && (is_pair || config.is_of_class(kBytePairClasses))) {
     pipeline.prefix = adds_space.value_or(false) ? BpePrefix::kUnlessSpace : BpePrefix::kNever;
-  } else if (config.is_of_class(kJsonClasses) && adds_space &&
-             *adds_space != (pipeline.prefix != BpePrefix::kNever)) {
+  } else if (config.is_of_class(kJsonClasses) && adds_space && *adds_space != (pipeline.prefix != BpePrefix::kNever)) {
     config.refuse("its \"add_prefix_space\" contradicts tokenizer.json; set it to null");
   }
   const bool is_llama = config.is_of_class(std::to_array<std::string_view>({"LlamaTokenizer"}));

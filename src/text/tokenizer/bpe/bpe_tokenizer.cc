@@ -20,7 +20,8 @@ void return_to_text(std::span<const Change> changes, std::span<TokenSpan> spans)
     if (before == 0) return at;
     const Change& change = changes[before - 1];
     const bool is_inside = is_end ? at <= change.end : at < change.end;
-    const std::size_t place = is_inside ? (is_end ? change.text_end : change.text_begin) : change.text_end + at - change.end;
+    const std::size_t place =
+        is_inside ? (is_end ? change.text_end : change.text_begin) : change.text_end + at - change.end;
     return static_cast<std::uint32_t>(place);
   };
   for (TokenSpan& span : spans) {

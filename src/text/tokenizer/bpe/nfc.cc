@@ -83,9 +83,8 @@ std::u32string Nfc::decompose(std::u32string_view characters) const {
   }
   for (auto begin = parts.begin(); begin != parts.end();) {
     const auto end = std::find_if(begin, parts.end(), [](char32_t c) { return bert::combining_class(c) == 0; });
-    std::stable_sort(begin, end, [](char32_t a, char32_t b) {
-      return bert::combining_class(a) < bert::combining_class(b);
-    });
+    std::stable_sort(begin, end,
+                     [](char32_t a, char32_t b) { return bert::combining_class(a) < bert::combining_class(b); });
     begin = end == parts.end() ? end : end + 1;
   }
   return parts;

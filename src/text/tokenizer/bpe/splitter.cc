@@ -50,7 +50,8 @@ std::size_t contraction_length(std::string_view text) {
 std::size_t contraction_length_in_any_case(std::string_view text) {
   if (text.size() < 2 || text[0] != '\'') return 0;
   if (text.substr(1).starts_with("\u017F")) return 3;
-  const char lower[] = {'\'', static_cast<char>(text[1] | 0x20), text.size() > 2 ? static_cast<char>(text[2] | 0x20) : ' '};
+  const char lower[] = {'\'', static_cast<char>(text[1] | 0x20),
+                        text.size() > 2 ? static_cast<char>(text[2] | 0x20) : ' '};
   return contraction_length({lower, 3});
 }
 
