@@ -168,18 +168,17 @@ TEST_F(TokenizerFiles, OfOtherPipelinesAreRefusedByName) {
          t["model"]["merges"][1] = {"a", 1};
        },
        "merge 2: two tokens are needed"},
-      {[](json& t) { t["model"]["byte_fallback"] = true; }, "sets \"byte_fallback\""},
-      {[](json& t) { t["model"]["ignore_merges"] = true; }, "sets \"ignore_merges\""},
+      {[](json& t) { t["model"]["byte_fallback"] = true; }, "its pre_tokenizer is 'ByteLevel'"},
       {[](json& t) { t["model"]["end_of_word_suffix"] = "</w>"; }, "sets \"end_of_word_suffix\""},
       {[](json& t) { t["model"]["dropout"] = 0.1; }, "drops merges at random"},
       {[](json& t) {
-         t["normalizer"] = {{"type", "NFC"}};
+         t["normalizer"] = {{"type", "NFD"}};
        },
-       "its normalizer is 'NFC'"},
+       "its normalizer is 'NFD'"},
       {[](json& t) {
          t["pre_tokenizer"] = {{"type", "Sequence"}};
        },
-       "its pre_tokenizer is 'Sequence'"},
+       "its pre_tokenizer is a Sequence without a list"},
       {[](json& t) { t["pre_tokenizer"] = nullptr; }, "its pre_tokenizer is 'null'"},
       {[](json& t) { t["pre_tokenizer"]["use_regex"] = false; }, "does not split"},
       {[](json& t) {

@@ -67,18 +67,15 @@ std::vector<std::int32_t> Tokenizer::encode(std::string_view text, SpecialText s
 }
 
 void Tokenizer::encode_to(std::string_view text, std::vector<std::int32_t>& out, SpecialText special) const {
-  if (special == SpecialText::kPlain) return encode_segment(text, out);
+  if (special == SpecialText::kPlain) return encode_segment(text, true, out);
   split_at_special_tokens(
-      text, implementation_->special(), [&](std::string_view part, std::size_t) { encode_segment(part, out); },
+      text, implementation_->special(),
+      [&](std::string_view part, std::size_t begin) { encode_segment(part, begin == 0, out); },
       [&](const SpecialTokens::Match& match, std::size_t) { out.push_back(match.id); });
 }
 
-bool Tokenizer::adds_space_to(std::string_view text) const {
-  return implementation_->adds_prefix_space() && !text.empty() && text.front() != ' ';
-}
-
-void Tokenizer::encode_segment(std::string_view text, std::vector<std::int32_t>& out) const {
-  if (!adds_space_to(text)) return implementation_->encode(text, out);
+void Tokenizer::encode_segment(std::string_view text, bool begins_text, std::vector<std::int32_t>& out) const {
+  if (text.empty() || !implementation_->adds_space_to(text, begins_text)) return implementation_->encode(text, out);
   // Encodes a copy of the first words only.
   const std::size_t cut = implementation_->next_cut(text, 1);
   implementation_->encode(" " + std::string(text.substr(0, cut)), out);
@@ -88,11 +85,14 @@ void Tokenizer::encode_segment(std::string_view text, std::vector<std::int32_t>&
 void Tokenizer::encode_part(std::string_view text, std::size_t begin, std::size_t end,
                             std::vector<std::int32_t>& out) const {
   const std::string_view part = text.substr(begin, end - begin);
-  begin == 0 ? encode_segment(part, out) : implementation_->encode(part, out);
+  begin == 0 ? encode_segment(part, true, out) : implementation_->encode(part, out);
 }
 
-void Tokenizer::encode_segment_with_offsets(std::string_view text, std::vector<TokenSpan>& out) const {
-  if (!adds_space_to(text)) return implementation_->encode_with_offsets(text, out);
+void Tokenizer::encode_segment_with_offsets(std::string_view text, bool begins_text,
+                                            std::vector<TokenSpan>& out) const {
+  if (text.empty() || !implementation_->adds_space_to(text, begins_text)) {
+    return implementation_->encode_with_offsets(text, out);
+  }
   const std::size_t before = out.size();
   implementation_->encode_with_offsets(" " + std::string(text), out);
   for (TokenSpan& span : std::span(out).subspan(before)) {  // the space comes from no byte
@@ -117,12 +117,12 @@ std::vector<TokenSpan> Tokenizer::encode_with_offsets(std::string_view text, Spe
   }
   std::vector<TokenSpan> spans;
   if (special == SpecialText::kPlain) {
-    encode_segment_with_offsets(text, spans);
+    encode_segment_with_offsets(text, true, spans);
     return spans;
   }
   const auto plain = [&](std::string_view part, std::size_t begin) {
     const std::size_t before = spans.size();
-    encode_segment_with_offsets(part, spans);
+    encode_segment_with_offsets(part, begin == 0, spans);
     for (TokenSpan& span : std::span(spans).subspan(before)) {
       span.begin += static_cast<std::uint32_t>(begin);
       span.end += static_cast<std::uint32_t>(begin);
@@ -177,6 +177,10 @@ std::string_view Tokenizer::bytes_of(std::int32_t id) const {
 std::int64_t Tokenizer::vocab_size() const { return implementation_->vocab_size(); }
 
 std::optional<std::int32_t> Tokenizer::end_of_text() const { return special_token(implementation_->end_of_text()); }
+
+std::optional<std::int32_t> Tokenizer::beginning_of_text() const {
+  return special_token(implementation_->beginning_of_text());
+}
 
 std::optional<std::int32_t> Tokenizer::special_token(std::string_view text) const {
   return implementation_->special().id_of(text);

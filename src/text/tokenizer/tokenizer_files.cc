@@ -46,7 +46,7 @@ TokenizerModel read_json(const fs::path& path) {
   const TokenizerConfig config(path.parent_path());
   if (type == "WordPiece") return read_word_piece_json(root, file, config);
   if (type == "BPE") return read_bpe_json(root, file, config);
-  throw_user_error("{} is neither byte-level BPE nor WordPiece, the kinds supported: its model is '{}'", file, type);
+  throw_user_error("{} is neither BPE nor WordPiece, the kinds supported: its model is '{}'", file, type);
 }
 
 TokenizerModel read_named(const fs::path& path) {

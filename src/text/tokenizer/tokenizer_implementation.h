@@ -28,9 +28,10 @@ class Tokenizer::Implementation {
   // Decodes ids of the vocabulary.
   virtual std::string decode(std::span<const std::int32_t> ids) const = 0;
   virtual std::string_view bytes_of(std::int32_t id) const = 0;
-  // Whether a text is encoded as if it began with a space.
-  virtual bool adds_prefix_space() const { return false; }
+  // Whether a text, or the part of one after a special token, is encoded as if a space stood before it.
+  virtual bool adds_space_to(std::string_view, bool /*begins_text*/) const { return false; }
   virtual std::string_view end_of_text() const { return kEndOfText; }
+  virtual std::string_view beginning_of_text() const { return {}; }
   virtual std::int64_t vocab_size() const = 0;
   virtual const SpecialTokens& special() const = 0;
   virtual std::string hash() const = 0;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -32,6 +33,7 @@ std::vector<ListedToken> read_json_vocabulary(dom::object vocabulary, std::strin
 
 AddedToken added_token(dom::element object, ListedToken token) {
   AddedToken added{std::move(token), is_true(object["special"], false), {}};
+  added.is_normalized = is_true(object["normalized"], !added.is_special);
   for (const char* option : {"lstrip", "rstrip", "single_word"}) {
     if (is_true(object[option], false)) added.refused = option;
   }
@@ -82,13 +84,18 @@ std::string vocabulary_json(std::span<const std::string> tokens) {
   return out + "}";
 }
 
-std::string added_tokens_json(std::span<const std::string> tokens, std::span<const std::int32_t> special) {
+std::string added_tokens_json(std::span<const std::string> tokens, std::span<const std::int32_t> special,
+                              std::span<const std::int32_t> found) {
+  std::vector<std::int32_t> ids(special.begin(), special.end());
+  ids.insert(ids.end(), found.begin(), found.end());
+  std::ranges::sort(ids);
   std::string out;
-  for (const std::int32_t id : special) {
+  for (const std::int32_t id : ids) {
+    const bool is_found = std::ranges::binary_search(found, id);
     fmt::format_to(std::back_inserter(out),
                    R"({}{{"id": {}, "content": {}, "single_word": false, "lstrip": false, "rstrip": false, )"
-                   R"("normalized": false, "special": true}})",
-                   out.empty() ? "" : ", ", id, json_string(tokens[static_cast<std::size_t>(id)]));
+                   R"("normalized": {}, "special": {}}})",
+                   out.empty() ? "" : ", ", id, json_string(tokens[static_cast<std::size_t>(id)]), is_found, !is_found);
   }
   return out;
 }

@@ -1,5 +1,6 @@
-// Hugging Face's tokenizer.json (github.com/huggingface/tokenizers): a pipeline of steps. We take those of GPT-2 and
-// BERT, and refuse every other by name, since it would give other tokens. Also helpers for writing files.
+// Hugging Face's tokenizer.json (github.com/huggingface/tokenizers): a pipeline of steps. We take those of the
+// families that the room's page lists, and refuse every other by name, since it would give other tokens. Also helpers
+// for writing files.
 #pragma once
 
 #include <simdjson.h>
@@ -17,7 +18,7 @@
 
 namespace teratron {
 
-// Read the file's object if it describes byte-level BPE with GPT-2's splitter, or WordPiece as BERT's. `file` is for
+// Read the file's object if it describes BPE of a supported kind, or WordPiece as BERT's. `file` is for
 // messages; `config` holds the settings beside it. UserError: the difference.
 class TokenizerConfig;
 BpeModel read_bpe_json(simdjson::dom::object root, const std::string& file, const TokenizerConfig& config);
@@ -56,7 +57,8 @@ simdjson::dom::object read_json_object(const std::filesystem::path& path, simdjs
 std::string json_string(std::string_view text);
 // {"text": id, ...} of tokens in order of their ids.
 std::string vocabulary_json(std::span<const std::string> tokens);
-// The members of "added_tokens".
-std::string added_tokens_json(std::span<const std::string> tokens, std::span<const std::int32_t> special);
+// The members of "added_tokens": special ones, and others that are found in every text.
+std::string added_tokens_json(std::span<const std::string> tokens, std::span<const std::int32_t> special,
+                              std::span<const std::int32_t> found = {});
 
 }  // namespace teratron

@@ -49,7 +49,12 @@ SpecialTokens::SpecialTokens(std::span<const std::string> tokens, std::span<cons
   for (const std::int32_t id : special) {
     const std::string& text = tokens[static_cast<std::size_t>(id)];
     entries_.push_back({text, id});
-    begins_[static_cast<unsigned char>(text[0])] = true;
+    const std::size_t first = static_cast<unsigned char>(text[0]);
+    begins_[first] = true;
+    if (goes_on_.empty()) goes_on_.resize(std::size_t{256} * 256);
+    for (std::size_t second = 0; second < 256; ++second) {
+      if (text.size() == 1 || static_cast<unsigned char>(text[1]) == second) goes_on_[first * 256 + second] = true;
+    }
   }
   std::ranges::stable_sort(entries_, std::greater{}, [](const Entry& entry) { return entry.text.size(); });
 }
@@ -57,7 +62,9 @@ SpecialTokens::SpecialTokens(std::span<const std::string> tokens, std::span<cons
 std::optional<SpecialTokens::Match> SpecialTokens::find(std::string_view text) const {
   if (entries_.empty()) return std::nullopt;
   for (std::size_t i = 0; i < text.size(); ++i) {
-    if (!begins_[static_cast<unsigned char>(text[i])]) continue;
+    const std::size_t first = static_cast<unsigned char>(text[i]);
+    if (!begins_[first]) continue;
+    if (i + 1 < text.size() && !goes_on_[first * 256 + static_cast<unsigned char>(text[i + 1])]) continue;
     for (const Entry& entry : entries_) {
       if (text.substr(i).starts_with(entry.text)) return Match{i, entry.text.size(), entry.id};
     }

@@ -20,7 +20,8 @@ struct ListedToken {
 struct AddedToken {
   ListedToken token;
   bool is_special;
-  std::string_view refused;  // an option that changes where the token is found; empty: none
+  std::string_view refused;    // an option that changes where the token is found; empty: none
+  bool is_normalized = false;  // found in the normalized text
 };
 
 // The text of each id. An added token may be listed in the vocabulary, too, under the same id. UserError, naming
@@ -53,6 +54,7 @@ class SpecialTokens {
   };
   std::vector<Entry> entries_;  // the longest first
   std::array<bool, 256> begins_{};
+  std::vector<bool> goes_on_;  // [first byte * 256 + second byte]
 };
 
 }  // namespace teratron

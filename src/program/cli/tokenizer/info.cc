@@ -75,8 +75,11 @@ void run(const TokenizerInfoOptions& options) {
   const Tokenizer tokenizer = Tokenizer::load(options.tokenizer);
   const bool is_byte_pair = tokenizer.kind() == TokenizerKind::kBytePair;
   TokenizerDescription description;
-  description.json = {{"kind", is_byte_pair ? "byte-level BPE" : "WordPiece"}, {"vocab_size", tokenizer.vocab_size()}};
-  description.table.row({"kind", is_byte_pair ? "byte-level BPE" : "WordPiece"});
+  const char* const kind = !is_byte_pair                                    ? "WordPiece"
+                           : tokenizer.model().pipeline.is_sentence_piece() ? "SentencePiece BPE"
+                                                                            : "byte-level BPE";
+  description.json = {{"kind", kind}, {"vocab_size", tokenizer.vocab_size()}};
+  description.table.row({"kind", kind});
   description.row("vocabulary", tokenizer.vocab_size());
   (is_byte_pair ? describe_byte_pairs : describe_word_pieces)(tokenizer, description);
   report(options.json, description.table.text(0),

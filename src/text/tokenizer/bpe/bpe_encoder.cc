@@ -6,29 +6,63 @@
 #include <cstring>
 #include <functional>
 #include <span>
+#include <utility>
 
 #include "base/error.h"
+#include "base/utf8.h"
 #include "tokenizer/bpe/splitter.h"
 
 namespace teratron {
 
-MergeTable::MergeTable(const BpeModel& model) {
-  const std::size_t slots = std::bit_ceil(std::max<std::size_t>(2 * model.merges.size(), 2));
+MergeTable::MergeTable(const BpeModel& model)
+    : byte_tokens_(tokens_of_bytes(model)), splits_characters_(model.pipeline.is_sentence_piece()) {
+  std::vector<std::pair<char32_t, std::int32_t>> characters;
+  for (std::size_t id = 0; splits_characters_ && id < model.tokens.size(); ++id) {
+    const std::string& token = model.tokens[id];
+    const auto number = static_cast<std::int32_t>(id);
+    const Utf8Step step = decode_utf8(token);
+    if (step.status != Utf8Status::kValid || step.length != token.size()) continue;
+    if (byte_tokens_[static_cast<unsigned char>(token[0])] != number) characters.emplace_back(step.code, number);
+  }
+  const std::size_t slots = std::bit_ceil(std::max<std::size_t>(2 * (model.merges.size() + characters.size()), 2));
   slots_.assign(slots, Slot{kEmpty, kNoMerge});
   mask_ = slots - 1;
   shift_ = 64 - std::countr_zero(slots);
   for (std::size_t rank = 0; rank < model.merges.size(); ++rank) {
     const BpeMerge& merge = model.merges[rank];
-    const std::uint64_t key = key_of(merge.left, merge.right);
-    std::size_t at = first_slot(key);
-    while (slots_[at].key != kEmpty) at = (at + 1) & mask_;
-    slots_[at] = {key, std::uint64_t{rank} << 32 | static_cast<std::uint32_t>(merge.merged)};
+    insert(key_of(merge.left, merge.right), std::uint64_t{rank} << 32 | static_cast<std::uint32_t>(merge.merged));
   }
-  for (std::size_t id = 0; id < model.tokens.size(); ++id) {
-    const std::string& token = model.tokens[id];
-    if (token.size() != 1 || std::ranges::binary_search(model.special, static_cast<std::int32_t>(id))) continue;
-    byte_tokens_[static_cast<unsigned char>(token[0])] = static_cast<std::int32_t>(id);
+  for (const auto& [code, id] : characters) {
+    insert(key_of(kCharacter, static_cast<std::int32_t>(code)), static_cast<std::uint32_t>(id));
   }
+}
+
+void MergeTable::insert(std::uint64_t key, RankedMerge merge) {
+  std::size_t at = first_slot(key);
+  while (slots_[at].key != kEmpty) at = (at + 1) & mask_;
+  slots_[at] = {key, merge};
+}
+
+std::size_t MergeTable::split(std::string_view word, std::int32_t* tokens) const {
+  if (splits_characters_) return split_characters(word, tokens);
+  for (std::size_t i = 0; i < word.size(); ++i) tokens[i] = byte_token(word[i]);
+  return word.size();
+}
+
+std::size_t MergeTable::split_characters(std::string_view word, std::int32_t* tokens) const {
+  std::size_t count = 0;
+  while (!word.empty()) {
+    const Utf8Step step = decode_utf8(word);
+    const RankedMerge known =
+        step.status == Utf8Status::kValid ? find(kCharacter, static_cast<std::int32_t>(step.code)) : kNoMerge;
+    if (known != kNoMerge) {
+      tokens[count++] = merged_token(known);
+    } else {
+      for (const char byte : word.substr(0, step.length)) tokens[count++] = byte_token(byte);
+    }
+    word.remove_prefix(step.length);
+  }
+  return count;
 }
 
 namespace {
@@ -54,8 +88,7 @@ void WordMerger::append(std::string_view word, std::vector<std::int32_t>& out) {
 void WordMerger::append_short(std::string_view word, std::vector<std::int32_t>& out) const {
   std::array<std::int32_t, kShortWord> tokens;
   std::array<RankedMerge, kShortWord> merges;  // [i]: of tokens i and i + 1
-  std::size_t count = word.size();
-  for (std::size_t i = 0; i < count; ++i) tokens[i] = table_->byte_token(word[i]);
+  std::size_t count = table_->split(word, tokens.data());
   for (std::size_t i = 0; i + 1 < count; ++i) merges[i] = table_->find(tokens[i], tokens[i + 1]);
   while (count > 1) {
     std::size_t best = 0;
@@ -80,11 +113,12 @@ void WordMerger::rank(std::uint32_t at) {
 }
 
 void WordMerger::append_long(std::string_view word, std::vector<std::int32_t>& out) {
-  const auto count = static_cast<std::uint32_t>(word.size());
+  tokens_.resize(word.size());
+  const auto count = static_cast<std::uint32_t>(table_->split(word, tokens_.data()));
   nodes_.resize(count);
   queue_.clear();
   for (std::uint32_t i = 0; i < count; ++i) {
-    nodes_[i] = {table_->byte_token(word[i]), i == 0 ? kNowhere : i - 1, i + 1 == count ? kNowhere : i + 1, kNoMerge};
+    nodes_[i] = {tokens_[i], i == 0 ? kNowhere : i - 1, i + 1 == count ? kNowhere : i + 1, kNoMerge};
   }
   for (std::uint32_t i = 0; i < count; ++i) rank(i);
   std::ranges::make_heap(queue_, std::greater{});
@@ -110,7 +144,42 @@ void WordMerger::append_long(std::string_view word, std::vector<std::int32_t>& o
   for (std::uint32_t at = 0; at != kNowhere; at = nodes_[at].next) out.push_back(nodes_[at].token);
 }
 
+namespace {
+
+// A type for each splitter, so that it is inlined.
+template <BpeSplitter kSplitter>
+struct FirstWord {
+  std::size_t operator()(std::string_view text) const { return first_word_length<kSplitter>(text); }
+};
+
+}  // namespace
+
+BpeTables::BpeTables(const BpeModel& model) : splitter(model.pipeline.splitter), merges(model), joints(model) {
+  if (!model.pipeline.ignore_merges) return;
+  for (std::size_t id = 0; id < model.tokens.size(); ++id) {
+    const auto number = static_cast<std::int32_t>(id);
+    if (std::ranges::binary_search(model.special, number) || std::ranges::binary_search(model.found, number)) continue;
+    whole_words.emplace(model.tokens[id], number);
+  }
+}
+
 void BpeEncoder::encode(std::string_view text, std::vector<std::int32_t>& out) {
+  switch (tables_->splitter) {
+    case BpeSplitter::kGpt2: return encode_words(text, FirstWord<BpeSplitter::kGpt2>{}, out);
+    case BpeSplitter::kLlama3: return encode_words(text, FirstWord<BpeSplitter::kLlama3>{}, out);
+    case BpeSplitter::kQwen2: return encode_words(text, FirstWord<BpeSplitter::kQwen2>{}, out);
+    case BpeSplitter::kDigits: return encode_words(text, FirstWord<BpeSplitter::kDigits>{}, out);
+    case BpeSplitter::kSentencePiece:
+    case BpeSplitter::kMetaspace: {
+      const auto length = [&](std::string_view rest) { return tables_->joints.first_word_length(rest); };
+      return encode_words(text, length, out);
+    }
+  }
+}
+
+template <class FirstWordLength>
+void BpeEncoder::encode_words(std::string_view text, const FirstWordLength& first_word_length,
+                              std::vector<std::int32_t>& out) {
   // Processes words in groups: first locates and prefetches each one's cache entry, then reads them, so that waits for
   // memory overlap.
   struct Pending {
@@ -156,7 +225,12 @@ void BpeEncoder::encode(std::string_view text, std::vector<std::int32_t>& out) {
 
 void BpeEncoder::append_word(std::string_view word, std::vector<std::int32_t>& out) {
   const std::size_t before = out.size();
-  merger_.append(word, out);
+  const auto whole = tables_->whole_words.find(word);
+  if (whole != tables_->whole_words.end()) {
+    out.push_back(whole->second);
+  } else {
+    merger_.append(word, out);
+  }
   const std::size_t count = out.size() - before;
   if (word.size() > WordCache::kLongestWord || count > WordCache::kMostTokens) return;
   const WordCache::Key key = WordCache::key_of(word, word.size());

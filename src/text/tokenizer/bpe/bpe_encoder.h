@@ -1,13 +1,15 @@
-// Byte-level BPE encoding on one thread: the table of merges, the merging of a word, and a cache of words.
+// BPE encoding on one thread: the tables of a model, the merging of a word, and a cache of words.
 #pragma once
 
 #include <array>
 #include <cstdint>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "tokenizer/bpe/bpe_model.h"
 #include "tokenizer/bpe/word_cache.h"
+#include "tokenizer/bpe/word_joints.h"
 
 namespace teratron {
 
@@ -29,9 +31,15 @@ class MergeTable {
   }
 
   static std::int32_t merged_token(RankedMerge merge) { return static_cast<std::int32_t>(merge & 0xFFFFFFFF); }
-  std::int32_t byte_token(char byte) const { return byte_tokens_[static_cast<unsigned char>(byte)]; }
+  // Writes the tokens of a word before any merge, at most one for each byte: of its bytes, or of its characters
+  // (SentencePiece). Their number.
+  std::size_t split(std::string_view word, std::int32_t* tokens) const;
 
  private:
+  std::int32_t byte_token(char byte) const { return byte_tokens_[static_cast<unsigned char>(byte)]; }
+  std::size_t split_characters(std::string_view word, std::int32_t* tokens) const;
+  void insert(std::uint64_t key, RankedMerge merge);
+
   struct Slot {
     std::uint64_t key;
     RankedMerge merge;
@@ -48,6 +56,9 @@ class MergeTable {
   std::size_t mask_ = 0;
   int shift_ = 0;
   std::array<std::int32_t, 256> byte_tokens_{};
+  // The token of a character is found as the merge of this one, which is no token, and the character's code point.
+  static constexpr std::int32_t kCharacter = -2;
+  bool splits_characters_ = false;
 };
 
 // Merges the bytes of words. Holds scratch memory, so that no word allocates: one object per thread. The table must
@@ -72,21 +83,35 @@ class WordMerger {
   void rank(std::uint32_t at);
 
   const MergeTable* table_;
+  std::vector<std::int32_t> tokens_;
   std::vector<Node> nodes_;
   std::vector<std::uint64_t> queue_;  // a heap of rank and index, the lowest first
 };
 
-// Holds the cache and scratch memory (some 4 MiB; more after words of megabytes). The table must outlive it.
+// All that encoding looks up in. The model is validated, and must outlive the tables.
+struct BpeTables {
+  explicit BpeTables(const BpeModel& model);
+
+  BpeSplitter splitter;
+  MergeTable merges;
+  WordJoints joints;
+  std::unordered_map<std::string_view, std::int32_t> whole_words;  // empty unless the model ignores merges
+};
+
+// Holds the cache and scratch memory (some 4 MiB; more after words of megabytes). The tables must outlive it.
 class BpeEncoder {
  public:
-  explicit BpeEncoder(const MergeTable& table) : merger_(table) {}
+  explicit BpeEncoder(const BpeTables& tables) : tables_(&tables), merger_(tables.merges) {}
 
   // Appends the tokens of `text`.
   void encode(std::string_view text, std::vector<std::int32_t>& out);
 
  private:
+  template <class FirstWordLength>
+  void encode_words(std::string_view text, const FirstWordLength& first_word_length, std::vector<std::int32_t>& out);
   void append_word(std::string_view word, std::vector<std::int32_t>& out);
 
+  const BpeTables* tables_;
   WordMerger merger_;
   WordCache cache_;
 };

@@ -1,10 +1,13 @@
-// The files of a byte-level BPE tokenizer: GPT-2's vocabulary and merges. tokenizer_json.h reads Hugging Face's
-// tokenizer.json.
+// The files of a BPE tokenizer: GPT-2's vocabulary and merges, and Hugging Face's tokenizer.json.
 #pragma once
+
+#include <simdjson.h>
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tokenizer/bpe/bpe_model.h"
@@ -17,15 +20,16 @@ class TokenizerConfig;
 // The content of the files, not yet checked.
 struct BpeSource {
   struct Merge {
-    std::string left, right;  // in the byte alphabet
+    std::string left, right;  // as in the vocabulary
     std::size_t number;       // position in the file
   };
-  std::vector<ListedToken> vocabulary;  // in the byte alphabet
+  std::vector<ListedToken> vocabulary;  // in the byte alphabet; SentencePiece's with "▁" for spaces
   std::vector<ListedToken> added;       // as written in a text
+  std::vector<std::int64_t> found;      // ids of added ones that are found in every text
   std::vector<Merge> merges;
   std::string vocabulary_file, merges_file;
   std::string merge_unit;  // the unit of a merge's number: "line" or "merge"
-  bool add_prefix_space = false;
+  BpePipeline pipeline;
   std::string end_of_text = std::string(kEndOfText);
 };
 
@@ -37,13 +41,23 @@ BpeModel build_bpe_model(const BpeSource& source);
 // Applies the settings beside the files: added tokens, the prefix space, the end of text. `is_pair`: beside vocab.json
 // and merges.txt, not tokenizer.json, which has its own settings for added text. UserError: they describe another kind.
 void take_config(const TokenizerConfig& config, BpeSource& source, bool is_pair);
-// The tokens in `added`, as transformers finds them. UserError, naming `file`: one is found inside words.
+// The tokens in `added`, as transformers finds them. UserError, naming `file`: one is found inside words, and is no run
+// of spaces; or after a normalizer that changes what is found.
 void take_added_tokens(std::vector<AddedToken> added, std::string_view file, BpeSource& source);
+
+// Reads the steps beside the model. UserError: one is of no supported family.
+BpePipeline read_bpe_pipeline(simdjson::dom::object root, std::string_view file);
+// The members of a tokenizer.json for these steps; `beginning` is the id of the pipeline's token, if the vocabulary has
+// it.
+std::string bpe_pipeline_json(const BpePipeline& pipeline, std::optional<std::int32_t> beginning);
+// UserError: `file` is of another kind than those supported.
+[[noreturn]] void refuse_bpe(std::string_view file, std::string_view why);
 
 // Reads GPT-2's pair of files with the settings beside them. UserError: missing or invalid.
 BpeModel read_vocabulary_and_merges(const std::filesystem::path& vocabulary, const std::filesystem::path& merges);
 
-// Writes vocab.json, merges.txt, tokenizer.json and tokenizer_config.json to an existing folder.
+// Writes tokenizer.json and tokenizer_config.json to an existing folder, and of GPT-2's kind vocab.json and merges.txt,
+// which other kinds' are deleted.
 void write_bpe_model(const BpeModel& model, const std::filesystem::path& folder);
 
 }  // namespace teratron

@@ -1,4 +1,4 @@
-// Byte-level BPE in a tokenizer.json.
+// BPE in a tokenizer.json.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -23,11 +23,10 @@ class BpeJson {
     dom::object model;
     if (root_["model"].get(model)) refuse("it has no \"model\"");
     check_model(model);
-    check_pipeline();
     BpeSource source;
+    source.pipeline = read_bpe_pipeline(root_, file_);
     source.vocabulary_file = source.merges_file = file_;
     source.merge_unit = "merge";
-    source.add_prefix_space = is_true(root_["pre_tokenizer"]["add_prefix_space"], true);
     read_vocabulary(model, source);
     read_merges(model, source);
     take_added_tokens(read_added_tokens(root_, file_), file_, source);
@@ -37,57 +36,15 @@ class BpeJson {
  private:
   template <class... Args>
   [[noreturn]] void refuse(fmt::format_string<Args...> format, Args&&... args) const {
-    throw_user_error("{} is not a byte-level BPE tokenizer with GPT-2's splitter, the kind supported: {}", file_,
-                     fmt::format(format, std::forward<Args>(args)...));
+    refuse_bpe(file_, fmt::format(format, std::forward<Args>(args)...));
   }
 
   void check_model(dom::object model) const {
-    for (const char* option : {"byte_fallback", "ignore_merges"}) {
-      if (is_true(model[option], false)) refuse("its model sets \"{}\"", option);
-    }
     for (const char* option : {"continuing_subword_prefix", "end_of_word_suffix"}) {
       if (!text_or(model[option], "").empty()) refuse("its model sets \"{}\"", option);
     }
     double dropout = 0;
     if (!model["dropout"].get(dropout) && dropout != 0) refuse("its model drops merges at random (\"dropout\")");
-  }
-
-  void check_pipeline() const {
-    if (const std::string_view type = type_of_step(root_, "normalizer"); !type.empty())
-      refuse("its normalizer is '{}'", type);
-    if (const std::string_view type = type_of_step(root_, "pre_tokenizer"); type != "ByteLevel") {
-      refuse("its pre_tokenizer is '{}'", type.empty() ? "null" : type);
-    }
-    const auto splitter = root_["pre_tokenizer"];
-    if (!is_true(splitter["use_regex"], true)) refuse("its pre_tokenizer does not split (\"use_regex\" is false)");
-    if (const std::string_view type = type_of_step(root_, "decoder"); !type.empty() && type != "ByteLevel") {
-      refuse("its decoder is '{}'", type);
-    }
-    dom::element post_processor;
-    if (!root_["post_processor"].get(post_processor) && !post_processor.is_null()) check_adds_nothing(post_processor);
-  }
-
-  // ByteLevel changes offsets only. transformers 5 writes a template that is the sequence itself.
-  void check_adds_nothing(dom::element processor) const {
-    const std::string_view type = text_or(processor["type"], "of unknown type");
-    if (type == "ByteLevel") return;
-    if (type == "Sequence") {
-      dom::array processors;
-      if (processor["processors"].get(processors)) refuse("its post_processor is a Sequence without a list");
-      for (const dom::element member : processors) check_adds_nothing(member);
-      return;
-    }
-    if (type != "TemplateProcessing") refuse("its post_processor is '{}'", type);
-    dom::array pieces;
-    if (processor["single"].get(pieces)) refuse("its post_processor is a template without a list \"single\"");
-    std::size_t sequences = 0;
-    for (const dom::element piece : pieces) {
-      if (!piece["SpecialToken"].error()) {
-        refuse("its post_processor adds '{}' to every text", text_or(piece["SpecialToken"]["id"], "a token"));
-      }
-      if (text_or(piece["Sequence"]["id"], "") == "A") ++sequences;
-    }
-    if (sequences != 1 || pieces.size() != 1) refuse("its post_processor's template is more than the text itself");
   }
 
   void read_vocabulary(dom::object model, BpeSource& source) const {

@@ -1,5 +1,6 @@
 #include "tokenizer/bpe/bpe_model.h"
 
+#include <algorithm>
 #include <array>
 #include <limits>
 #include <unordered_set>
@@ -21,33 +22,49 @@ void validate_ids(const BpeModel& model, std::string_view source) {
       if (id < 0 || id >= count) throw_user_error("{}: a merge names id {} of {} tokens", source, id, count);
     }
   }
-  for (std::size_t i = 0; i < model.special.size(); ++i) {
-    const std::int32_t id = model.special[i];
-    if (id < 0 || id >= count) throw_user_error("{}: special token id {} of {} tokens", source, id, count);
-    if (i > 0 && id <= model.special[i - 1]) throw_user_error("{}: special token ids do not ascend", source);
+  for (const auto* list : {&model.special, &model.found}) {
+    for (std::size_t i = 0; i < list->size(); ++i) {
+      const std::int32_t id = (*list)[i];
+      if (id < 0 || id >= count) throw_user_error("{}: special token id {} of {} tokens", source, id, count);
+      if (i > 0 && id <= (*list)[i - 1]) throw_user_error("{}: special token ids do not ascend", source);
+    }
   }
 }
 
-// The origin that each token needs: a byte, a merge, or the list of special ones.
-void validate_origins(const BpeModel& model, std::string_view source) {
-  if (model.tokens.empty()) throw_user_error("{} has no tokens at all; copy or make the tokenizer again", source);
-  std::vector<bool> known(model.tokens.size());
-  for (const std::int32_t id : model.special) known[static_cast<std::size_t>(id)] = true;
+// Marks the tokens of bytes as known. UserError: a byte has none, or two.
+void validate_bytes(const BpeModel& model, std::string_view source, std::vector<bool>& known) {
+  if (model.pipeline.is_sentence_piece()) {
+    check(model.byte_tokens.size() == 256, "SentencePiece's tokens of bytes are complete");
+    return;
+  }
   std::array<bool, 256> has_byte{};
   for (std::size_t id = 0; id < model.tokens.size(); ++id) {
     const std::string& token = model.tokens[id];
-    if (token.empty()) throw_user_error("{}: token {} is empty", source, id);
     if (token.size() != 1 || known[id]) continue;
     bool& seen = has_byte[static_cast<unsigned char>(token[0])];
     if (seen) throw_user_error("{}: two tokens for byte {:#04x}", source, static_cast<unsigned char>(token[0]));
     seen = known[id] = true;
   }
   for (std::size_t byte = 0; byte < has_byte.size(); ++byte) {
-    if (!has_byte[byte]) {
-      throw_user_error("{}: no token for byte {:#04x} ('{}'); byte-level BPE needs one for each of the 256 bytes",
-                       source, byte, to_alphabet(std::string(1, static_cast<char>(byte))));
+    if (!has_byte[byte] && !is_never_in_utf8(static_cast<std::uint8_t>(byte))) {
+      throw_user_error("{}: no token for byte {:#04x} ('{}'); byte-level BPE needs one for each byte of UTF-8", source,
+                       byte, to_alphabet(std::string(1, static_cast<char>(byte))));
     }
   }
+}
+
+// The origin that each token needs: a byte, a merge, or a list of added ones.
+void validate_origins(const BpeModel& model, std::string_view source) {
+  if (model.tokens.empty()) throw_user_error("{} has no tokens at all; copy or make the tokenizer again", source);
+  std::vector<bool> known(model.tokens.size());
+  for (const auto* list : {&model.special, &model.found}) {
+    for (const std::int32_t id : *list) known[static_cast<std::size_t>(id)] = true;
+  }
+  for (std::size_t id = 0; id < model.tokens.size(); ++id) {
+    if (model.tokens[id].empty()) throw_user_error("{}: token {} is empty", source, id);
+  }
+  validate_bytes(model, source, known);
+  if (model.pipeline.is_sentence_piece() || model.pipeline.ignore_merges) return;
   for (const BpeMerge& merge : model.merges) known[static_cast<std::size_t>(merge.merged)] = true;
   for (std::size_t id = 0; id < known.size(); ++id) {
     if (!known[id]) {
@@ -60,6 +77,25 @@ void validate_origins(const BpeModel& model, std::string_view source) {
 }
 
 }  // namespace
+
+std::array<std::int32_t, 256> tokens_of_bytes(const BpeModel& model) {
+  std::array<std::int32_t, 256> of_byte;
+  of_byte.fill(-1);
+  if (model.pipeline.is_sentence_piece()) {
+    std::ranges::copy(model.byte_tokens, of_byte.begin());
+    return of_byte;
+  }
+  for (std::size_t id = 0; id < model.tokens.size(); ++id) {
+    const std::string& token = model.tokens[id];
+    const auto number = static_cast<std::int32_t>(id);
+    if (token.size() != 1 || std::ranges::binary_search(model.special, number) ||
+        std::ranges::binary_search(model.found, number)) {
+      continue;
+    }
+    of_byte[static_cast<unsigned char>(token[0])] = number;
+  }
+  return of_byte;
+}
 
 std::string hash_of(const BpeModel& model) {
   Checksum checksum;
@@ -79,8 +115,17 @@ std::string hash_of(const BpeModel& model) {
   add(model.merges.data(), model.merges.size() * sizeof(BpeMerge));
   add_count(model.special.size());
   add(model.special.data(), model.special.size() * sizeof(std::int32_t));
-  if (model.add_prefix_space) add_count(1);
+  const BpePipeline& pipeline = model.pipeline;
+  if (pipeline.prefix != BpePrefix::kNever) add_count(static_cast<std::uint64_t>(pipeline.prefix));
   if (model.end_of_text != kEndOfText) add(model.end_of_text.data(), model.end_of_text.size());
+  if (pipeline == BpePipeline{.prefix = pipeline.prefix} && model.found.empty()) return checksum.digest();
+  add_count(static_cast<std::uint64_t>(pipeline.splitter));
+  add_count(std::uint64_t{pipeline.nfc} | std::uint64_t{pipeline.ignore_merges} << 1 |
+            std::uint64_t{pipeline.strips_space} << 2);
+  for (const auto* list : {&model.found, &model.byte_tokens}) {
+    add_count(list->size());
+    add(list->data(), list->size() * sizeof(std::int32_t));
+  }
   return checksum.digest();
 }
 

@@ -1,10 +1,11 @@
-// Reads byte-level BPE: GPT-2's pair of files and the settings beside them; checks their content and makes a model of
+// Reads BPE: GPT-2's pair of files and the settings beside them; checks their content and makes a model of
 // it.
 #include <fmt/format.h>
 #include <simdjson.h>
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <optional>
 #include <string_view>
 #include <unordered_map>
@@ -70,6 +71,21 @@ namespace {
 // Classes with GPT-2's splitter and merges, which add nothing to a text.
 constexpr auto kBytePairClasses =
     std::to_array<std::string_view>({"GPT2Tokenizer", "CodeGenTokenizer", "GPTNeoXTokenizer"});
+// Further ones, whose pipeline tokenizer.json describes.
+constexpr auto kJsonClasses = std::to_array<std::string_view>(
+    {"GPT2Tokenizer", "CodeGenTokenizer", "GPTNeoXTokenizer", "Qwen2Tokenizer", "LlamaTokenizer"});
+
+// Whether transformers would find the token elsewhere than in the text as it is.
+bool is_changed_by_normalizer(const AddedToken& added, const BpePipeline& pipeline) {
+  if (!added.is_normalized || added.token.text.find_first_not_of(' ') == std::string::npos) return false;
+  return pipeline.nfc || pipeline.prefix == BpePrefix::kAlways;
+}
+
+// Whether a token that is not special is found in every text: a run of spaces, as GPT-NeoX has.
+bool is_found_in_text(const AddedToken& added, const BpePipeline& pipeline) {
+  return !added.is_special && added.token.text.find_first_not_of(' ') == std::string::npos &&
+         pipeline.prefix == BpePrefix::kNever && !pipeline.is_sentence_piece();
+}
 
 }  // namespace
 
@@ -80,27 +96,41 @@ void take_added_tokens(std::vector<AddedToken> added, std::string_view file, Bpe
       throw_user_error("{}: its added token '{}' sets \"{}\", which changes the text around it; {}", file, text,
                        one.refused, "use a tokenizer without");
     }
-    if (!one.is_special && !is_written_like_a_special_token(text)) {
+    if (is_changed_by_normalizer(one, source.pipeline)) {
+      throw_user_error("{}: its added token '{}' sets \"normalized\", which finds it in a changed text; {}", file, text,
+                       "set it to false");
+    }
+    const bool is_found = is_found_in_text(one, source.pipeline);
+    if (!one.is_special && !is_found && !is_written_like_a_special_token(text)) {
       throw_user_error("{}: its added token '{}' is not special, and transformers finds it within words; {}", file,
                        text, "use a tokenizer without");
     }
     const bool is_known =
         std::ranges::any_of(source.added, [&](const ListedToken& token) { return token.text == text; });
-    if (!is_known) source.added.push_back(std::move(one.token));
+    if (is_known) continue;
+    if (is_found) source.found.push_back(one.token.id);
+    source.added.push_back(std::move(one.token));
   }
 }
 
 void take_config(const TokenizerConfig& config, BpeSource& source, bool is_pair) {
-  config.require_class(kBytePairClasses);
-  // transformers' classes of this kind override the prefix space of tokenizer.json; its general ones do not.
-  if (is_pair || config.is_of_class(kBytePairClasses)) {
-    source.add_prefix_space = config.flag("add_prefix_space").value_or(false);
+  BpePipeline& pipeline = source.pipeline;
+  is_pair ? config.require_class(kBytePairClasses) : config.require_class(kJsonClasses);
+  const std::optional<bool> adds_space = config.flag("add_prefix_space");
+  // transformers' classes of GPT-2's kind override the prefix space of tokenizer.json; its general ones do not.
+  if (pipeline.splitter == BpeSplitter::kGpt2 && (is_pair || config.is_of_class(kBytePairClasses))) {
+    pipeline.prefix = adds_space.value_or(false) ? BpePrefix::kUnlessSpace : BpePrefix::kNever;
+  } else if (config.is_of_class(kJsonClasses) && adds_space && *adds_space != (pipeline.prefix != BpePrefix::kNever)) {
+    config.refuse("its \"add_prefix_space\" contradicts tokenizer.json; set it to null");
   }
+  const bool is_llama = config.is_of_class(std::to_array<std::string_view>({"LlamaTokenizer"}));
   for (const char* key : {"add_bos_token", "add_eos_token"}) {
-    if (is_pair && config.flag(key).value_or(false)) {
+    const bool is_refused = is_pair || (is_llama && key == std::string_view("add_eos_token"));
+    if (is_refused && config.flag(key).value_or(false)) {
       config.refuse(fmt::format("its \"{}\" adds a token to every text; set it to false", key));
     }
   }
+  if (is_llama && !config.flag("add_bos_token").value_or(true)) pipeline.beginning.clear();
   take_added_tokens(config.added_tokens(), config.name(), source);
   if (std::string end = config.special_text("eos_token"); !end.empty()) source.end_of_text = std::move(end);
 }
@@ -123,6 +153,43 @@ BpeMerge resolve(const BpeSource::Merge& merge, const IdOf& id_of, const BpeSour
   return {id(merge.left), id(merge.right), id(merge.left + merge.right)};
 }
 
+// The byte of "<0x0A>".
+std::optional<char> byte_of(std::string_view text) {
+  if (text.size() != 6 || !text.starts_with("<0x") || text[5] != '>') return std::nullopt;
+  unsigned byte = 0;
+  const auto [end, error] = std::from_chars(text.data() + 3, text.data() + 5, byte, 16);
+  if (error != std::errc() || end != text.data() + 5) return std::nullopt;
+  return static_cast<char>(byte);
+}
+
+// The bytes that a token of the vocabulary stands for; empty if it has characters that stand for none.
+std::optional<std::string> bytes_of_token(std::string_view text, const BpePipeline& pipeline) {
+  if (!pipeline.is_sentence_piece()) return from_alphabet(text);
+  if (text.find(' ') != std::string_view::npos) return std::nullopt;
+  if (const std::optional<char> byte = byte_of(text)) return std::string(1, *byte);
+  std::string bytes;
+  for (std::size_t at = 0; at < text.size();) {
+    const bool is_space = text.substr(at).starts_with(kSpaceSign);
+    bytes += is_space ? ' ' : text[at];
+    at += is_space ? kSpaceSign.size() : 1;
+  }
+  return bytes;
+}
+
+// Sets the tokens of SentencePiece's bytes. UserError: one is missing.
+void take_byte_tokens(const std::vector<std::string_view>& texts, const BpeSource& source, BpeModel& model) {
+  if (!source.pipeline.is_sentence_piece()) return;
+  model.byte_tokens.assign(256, -1);
+  for (std::size_t id = 0; id < texts.size(); ++id) {
+    const std::optional<char> byte = byte_of(texts[id]);
+    if (byte) model.byte_tokens[static_cast<unsigned char>(*byte)] = static_cast<std::int32_t>(id);
+  }
+  const auto missing = std::ranges::find(model.byte_tokens, -1);
+  if (missing == model.byte_tokens.end()) return;
+  refuse_bpe(source.vocabulary_file, fmt::format("its model sets \"byte_fallback\" and has no token <0x{:02X}>",
+                                                 missing - model.byte_tokens.begin()));
+}
+
 }  // namespace
 
 BpeModel build_bpe_model(const BpeSource& source) {
@@ -130,19 +197,20 @@ BpeModel build_bpe_model(const BpeSource& source) {
   IdOf id_of;
   for (std::size_t id = 0; id < texts.size(); ++id) id_of.emplace(texts[id], static_cast<std::int32_t>(id));
 
-  BpeModel model{.add_prefix_space = source.add_prefix_space, .end_of_text = source.end_of_text};
-  std::vector<bool> is_made(texts.size());
+  BpeModel model{.end_of_text = source.end_of_text, .pipeline = source.pipeline};
+  std::vector<bool> is_made(texts.size()), is_added(texts.size()), is_found(texts.size());
   for (const BpeSource::Merge& merge : source.merges) {
     model.merges.push_back(resolve(merge, id_of, source));
     is_made[static_cast<std::size_t>(model.merges.back().merged)] = true;
   }
-  std::vector<bool> is_added(texts.size());
   for (const ListedToken& token : source.added) is_added[static_cast<std::size_t>(token.id)] = true;
+  for (const std::int64_t id : source.found) is_found[static_cast<std::size_t>(id)] = true;
+  take_byte_tokens(texts, source, model);
 
   for (std::size_t id = 0; id < texts.size(); ++id) {
     const std::string_view text = texts[id];
-    const std::optional<std::string> bytes = from_alphabet(text);
-    const bool is_byte = bytes && bytes->size() == 1;
+    const std::optional<std::string> bytes = bytes_of_token(text, source.pipeline);
+    const bool is_byte = source.pipeline.is_sentence_piece() ? byte_of(text).has_value() : bytes && bytes->size() == 1;
     if (is_added[id] && (is_made[id] || is_byte)) {
       throw_user_error(
           "{}: added token '{}' is an ordinary token of the vocabulary too, which transformers would find within "
@@ -151,15 +219,15 @@ BpeModel build_bpe_model(const BpeSource& source) {
           source.vocabulary_file, text);
     }
     if (!is_made[id] && !is_byte && (is_added[id] || is_written_like_a_special_token(text))) {
-      model.special.push_back(static_cast<std::int32_t>(id));
+      (is_found[id] ? model.found : model.special).push_back(static_cast<std::int32_t>(id));
       model.tokens.emplace_back(text);
     } else if (bytes) {
       model.tokens.push_back(*bytes);
     } else {
-      throw_user_error(
-          "{}: token '{}' (id {}) has characters that stand for no byte; this is not a byte-level "
-          "vocabulary as GPT-2's is",
-          source.vocabulary_file, text, id);
+      throw_user_error("{}: token '{}' (id {}) has characters that stand for no byte; this is not {}",
+                       source.vocabulary_file, text, id,
+                       source.pipeline.is_sentence_piece() ? "SentencePiece's vocabulary, which has ▁ for spaces"
+                                                           : "a byte-level vocabulary as GPT-2's is");
     }
   }
   validate(model, source.vocabulary_file);

@@ -1,6 +1,7 @@
 // The files that GPT-2's own tools and Hugging Face's tokenizers read.
 #include <fmt/format.h>
 
+#include <optional>
 #include <string_view>
 
 #include "base/files/file.h"
@@ -11,12 +12,26 @@
 namespace teratron {
 namespace {
 
+std::string with_space_signs(const std::string& bytes) {
+  std::string text;
+  for (const char byte : bytes) byte == ' ' ? text += kSpaceSign : text += byte;
+  return text;
+}
+
 // The spelling of each token in files.
 std::vector<std::string> spell_tokens(const BpeModel& model) {
+  const bool is_sentence_piece = model.pipeline.is_sentence_piece();
   std::vector<std::string> spelled;
-  for (const std::string& token : model.tokens) spelled.push_back(to_alphabet(token));
-  for (const std::int32_t id : model.special) {
-    spelled[static_cast<std::size_t>(id)] = model.tokens[static_cast<std::size_t>(id)];
+  for (const std::string& token : model.tokens) {
+    spelled.push_back(is_sentence_piece ? with_space_signs(token) : to_alphabet(token));
+  }
+  for (std::size_t byte = 0; byte < model.byte_tokens.size(); ++byte) {
+    spelled[static_cast<std::size_t>(model.byte_tokens[byte])] = fmt::format("<0x{:02X}>", byte);
+  }
+  for (const auto* list : {&model.special, &model.found}) {
+    for (const std::int32_t id : *list) {
+      spelled[static_cast<std::size_t>(id)] = model.tokens[static_cast<std::size_t>(id)];
+    }
   }
   return spelled;
 }
@@ -34,46 +49,66 @@ std::string list_merges(const BpeModel& model, const std::vector<std::string>& s
   return out;
 }
 
+// The id of the special token with this text.
+std::optional<std::int32_t> special_id(const BpeModel& model, std::string_view text) {
+  for (const std::int32_t id : model.special) {
+    if (model.tokens[static_cast<std::size_t>(id)] == text) return id;
+  }
+  return std::nullopt;
+}
+
 std::string bpe_json(const BpeModel& model, const std::vector<std::string>& spelled) {
-  const std::string byte_level =
-      fmt::format(R"({{"type": "ByteLevel", "add_prefix_space": {}, "trim_offsets": true, "use_regex": true}})",
-                  model.add_prefix_space);
+  const BpePipeline& pipeline = model.pipeline;
+  const bool has_unknown = pipeline.is_sentence_piece() && special_id(model, "<unk>").has_value();
   return fmt::format(R"({{"version": "1.0", "truncation": null, "padding": null,
 "added_tokens": [{}],
-"normalizer": null,
-"pre_tokenizer": {},
-"post_processor": {},
-"decoder": {},
-"model": {{"type": "BPE", "dropout": null, "unk_token": null, "continuing_subword_prefix": "",
-"end_of_word_suffix": "", "fuse_unk": false, "byte_fallback": false, "ignore_merges": false,
+{},
+"model": {{"type": "BPE", "dropout": null, "unk_token": {}, "continuing_subword_prefix": {},
+"end_of_word_suffix": {}, "fuse_unk": {}, "byte_fallback": {}, "ignore_merges": {},
 "vocab": {},
 "merges": [{}]}}}}
 )",
-                     added_tokens_json(spelled, model.special), byte_level, byte_level, byte_level,
-                     vocabulary_json(spelled), list_merges(model, spelled, ", ", true));
+                     added_tokens_json(spelled, model.special, model.found),
+                     bpe_pipeline_json(pipeline, special_id(model, pipeline.beginning)),
+                     has_unknown ? "\"<unk>\"" : "null", pipeline.is_sentence_piece() ? "null" : "\"\"",
+                     pipeline.is_sentence_piece() ? "null" : "\"\"", pipeline.is_sentence_piece(),
+                     pipeline.is_sentence_piece(), pipeline.ignore_merges, vocabulary_json(spelled),
+                     list_merges(model, spelled, ", ", true));
+}
+
+bool is_as_gpt2(const BpeModel& model) {
+  return model.pipeline == BpePipeline{.prefix = model.pipeline.prefix} && model.found.empty();
 }
 
 // Hugging Face's GPT-2 class adds "<|endoftext|>" to a vocabulary without it, so such a vocabulary needs the general
 // class.
-std::string bpe_config_json(const BpeModel& model, const std::vector<std::string>& spelled) {
-  std::string_view end_of_text;
-  for (const std::int32_t id : model.special) {
-    if (spelled[static_cast<std::size_t>(id)] == model.end_of_text) end_of_text = model.end_of_text;
+std::string bpe_config_json(const BpeModel& model) {
+  const bool has_end = special_id(model, model.end_of_text).has_value();
+  if (!has_end || !is_as_gpt2(model)) {
+    std::string config = R"({"tokenizer_class": "PreTrainedTokenizerFast")";
+    const std::string& beginning = model.pipeline.beginning;
+    if (special_id(model, beginning)) config += fmt::format(R"(, "bos_token": {})", json_string(beginning));
+    if (has_end) config += fmt::format(R"(, "eos_token": {})", json_string(model.end_of_text));
+    return config + "}\n";
   }
-  if (end_of_text.empty()) return "{\"tokenizer_class\": \"PreTrainedTokenizerFast\"}\n";
   return fmt::format(R"({{"tokenizer_class": "GPT2Tokenizer", "add_prefix_space": {1}, "bos_token": {0}, )"
                      R"("eos_token": {0}, "unk_token": {0}}})"
                      "\n",
-                     json_string(end_of_text), model.add_prefix_space);
+                     json_string(model.end_of_text), model.pipeline.prefix != BpePrefix::kNever);
 }
 
 }  // namespace
 
 void write_bpe_model(const BpeModel& model, const std::filesystem::path& folder) {
   const std::vector<std::string> spelled = spell_tokens(model);
-  write_file_atomically(folder / "vocab.json", vocabulary_json(spelled) + "\n");
-  write_file_atomically(folder / "merges.txt", "#version: 0.2\n" + list_merges(model, spelled, "\n", false) + "\n");
-  write_file_atomically(folder / "tokenizer_config.json", bpe_config_json(model, spelled));
+  if (is_as_gpt2(model)) {
+    write_file_atomically(folder / "vocab.json", vocabulary_json(spelled) + "\n");
+    write_file_atomically(folder / "merges.txt", "#version: 0.2\n" + list_merges(model, spelled, "\n", false) + "\n");
+  } else {
+    std::filesystem::remove(folder / "vocab.json");
+    std::filesystem::remove(folder / "merges.txt");
+  }
+  write_file_atomically(folder / "tokenizer_config.json", bpe_config_json(model));
   write_file_atomically(folder / "tokenizer.json", bpe_json(model, spelled));
 }
 
