@@ -188,7 +188,7 @@ Json model_config_to_json(const ModelConfig& config) {
 
 ModelConfig model_config_from_json(const Json& json, const std::filesystem::path& path) {
   const JsonFields fields(json, path);
-  ModelKind kind = ModelKind::kGpt2;
+  ModelKind kind = ModelConfig().kind;
   read_field(kind, fields, "model_type");
   ModelConfig config = common_to_family(kind);
   visit_fields([&](const char* name, auto member, Decides decides) {

@@ -152,6 +152,29 @@ TEST_F(GenerateCommands, GiveTheProbabilitiesOfAPromptWhereAsked) {
   EXPECT_FALSE(lines_of({"--prompt", "a"}).front().contains("prompt_logprobs"));
 }
 
+TEST_F(GenerateCommands, BeginPromptsAsTheTokenizersFilesDo) {
+  succeed({"convert", "--from", "teratron", "--to", "hf", path("run"), path("begins")});
+  Json tokenizer = Json::parse(read_file(path("begins/tokenizer.json")));
+  const std::string token = tokenizer.at("added_tokens").front().at("content");
+  const std::int32_t id = tokenizer.at("added_tokens").front().at("id");
+  const Json beginning = {{"SpecialToken", {{"id", token}, {"type_id", 0}}}};
+  const Json text = {{"Sequence", {{"id", "A"}, {"type_id", 0}}}};
+  const Json second = {{"Sequence", {{"id", "B"}, {"type_id", 1}}}};
+  tokenizer["post_processor"] = {{"type", "TemplateProcessing"},
+                                 {"single", {beginning, text}},
+                                 {"pair", {beginning, text, second}},
+                                 {"special_tokens", {{token, {{"id", token}, {"ids", {id}}, {"tokens", {token}}}}}}};
+  write_file_atomically(path("begins/tokenizer.json"), tokenizer.dump());
+  for (const std::string& prompt : {std::string("the rank waits"), token + "the rank waits"}) {
+    const Json line = json_lines(succeed({"generate", "--load", path("begins"), "--prompt", prompt, "--max-new-tokens",
+                                          "1", "--json", "-"}))
+                          .front();
+    std::vector<std::int32_t> expected = lines_of({"--prompt", "the rank waits"}).front().at("prompt_tokens");
+    expected.insert(expected.begin(), id);
+    EXPECT_EQ(line.at("prompt_tokens").get<std::vector<std::int32_t>>(), expected);
+  }
+}
+
 TEST_F(GenerateCommands, TellOfAPipeThatIsNotRead) {
   std::string shell = TERATRON_BINARY;
   for (const std::string& word : generate({})) shell += " '" + word + "'";
