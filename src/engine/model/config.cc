@@ -31,10 +31,6 @@ void add_head_faults(const ModelConfig& model, Faults& faults) {
     faults.add("{} {} is not divisible by {} {}; nearest that are: {}{}", kHiddenSize, hidden, kHeads, heads,
                below > 0 ? fmt::format("{}, ", below) : "", above);
   }
-  faults.need_between(kKeyHeads, model.num_key_value_heads, 0, heads);
-  faults.need_between({"kv-channels"}, model.head_dim, 0, kMostFeatures);
-  faults.need_between({"ffn-hidden-size"}, model.intermediate_size, 0, kMostFeatures);
-  faults.need_between({"window-size"}, model.window, 0, kMostTokens);
   if (!faults.empty()) return;
   faults.add_if(heads % model.key_value_heads() != 0, "{} {} is not divisible by {} {}: as many heads share each",
                 kHeads, heads, kKeyHeads, model.key_value_heads());
@@ -46,8 +42,7 @@ void add_head_faults(const ModelConfig& model, Faults& faults) {
   faults.add_if(turned % 2 != 0 || (turned == 0 && model.rotary_share > 0),
                 "{} of a head's {} elements have rotary positions; it must be an even number, and 2 at least", turned,
                 model.head_size());
-  faults.add_if(!(model.rotary.base > 0 && model.rotary.factor > 0), "the base and the factor of {} must be above 0",
-                "rotary positions");
+  faults.add_if(!(model.rotary.factor > 0), "the factor of {} must be above 0", "rotary positions");
 }
 
 void add_sharing_faults(const ModelConfig& model, std::int64_t ranks, Faults& faults) {
@@ -163,11 +158,18 @@ Faults ModelConfig::faults(std::int64_t tensor_parallel_size) const {
                 label_names.size());
   faults.add_if(!(layernorm_epsilon > 0), "{} must be above 0", Flag{"layernorm-epsilon"});
   faults.add_if(!(init_method_std > 0), "{} must be above 0", Flag{"init-method-std"});
+  faults.need_between(kKeyHeads, num_key_value_heads, 0, kMostFeatures);
+  faults.need_between({"kv-channels"}, head_dim, 0, kMostFeatures);
+  faults.need_between({"ffn-hidden-size"}, intermediate_size, 0, kMostFeatures);
+  faults.need_between({"window-size"}, window, 0, kMostTokens);
+  faults.add_if(!(rotary.base > 0), "{} must be above 0", Flag{"rotary-base"});
   if (num_attention_heads < 1 || num_attention_heads > kMostFeatures) return faults;
   faults.add_if(!continues && (window > 0 || rotary_share > 0 || untied_output),
                 "{} and {} are for models that continue text", Flag{"window-size"},
                 Flag{"untie-embeddings-and-output-weights"});
   add_head_faults(*this, faults);
+  const auto is_size = [](std::int64_t size) { return size >= 0 && size <= kMostFeatures; };
+  if (!is_size(hidden_size) || !is_size(num_key_value_heads) || !is_size(intermediate_size)) return faults;
   add_sharing_faults(*this, tensor_parallel_size, faults);
   return faults;
 }

@@ -8,7 +8,8 @@ RankParameters rank_parameters(const ModelConfig& model, std::int64_t tensor) {
   ModelConfig one_layer = model;
   one_layer.num_layers = 1;
   RankParameters sums;
-  for (const ParameterBucket& bucket : make_model(one_layer, {0, static_cast<int>(tensor)})->buckets()) {
+  const std::unique_ptr<Model> rank = make_model(one_layer, {0, static_cast<int>(tensor)});
+  for (const ParameterBucket& bucket : rank->buckets()) {
     double elements = 0;
     for (const Parameter* member : bucket.members) elements += static_cast<double>(member->shape.elements());
     switch (bucket.part) {
