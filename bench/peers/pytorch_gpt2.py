@@ -7,7 +7,7 @@ import torch
 import torch.nn as nn
 import torch.nn.functional as F
 
-from training_steps import begin, parser_of, peak_rss, serve
+from training_steps import begin, parser_of, peak_rss, serve_language_model
 
 
 class Block(nn.Module):
@@ -64,19 +64,9 @@ def main():
                   layers=12, hidden=768, heads=12, seq=1024, vocab=50257).parse_args()
     stages = {"import": peak_rss()}
     begin(o)
-    model = Gpt2(o.layers, o.hidden, o.heads, o.seq, o.vocab, o.dropout).to(o.device)
-    text = torch.randint(o.vocab, (o.batch, o.seq + 1)).to(o.device)
-    ids, targets = text[:, :-1].contiguous(), text[:, 1:].contiguous()
-
-    def backward(run):
-        with torch.autocast(o.device, torch.bfloat16, enabled=o.bf16):
-            loss = run(ids, targets)
-        loss.backward()
-        return loss
-
-    tokens, h = o.batch * o.seq, o.hidden
-    flops = tokens * (6 * (12 * o.layers * h * h + o.vocab * h) + 6 * o.layers * h * o.seq)
-    serve(o, model, backward, stages, tokens_per_step=tokens, model_flops_per_step=flops)
+    model = Gpt2(o.layers, o.hidden, o.heads, o.seq, o.vocab, o.dropout)
+    h = o.hidden
+    serve_language_model(o, model, stages, 6 * (12 * o.layers * h * h + o.vocab * h) + 6 * o.layers * h * o.seq)
 
 
 if __name__ == "__main__":

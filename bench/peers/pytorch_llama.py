@@ -6,7 +6,7 @@ import torch
 import torch.nn as nn
 import torch.nn.functional as F
 
-from training_steps import begin, parser_of, peak_rss, serve
+from training_steps import begin, parser_of, peak_rss, serve_language_model
 
 
 def turned(x, cos, sin):
@@ -69,20 +69,10 @@ def main():
                   key_heads=3, ffn=1536, seq=1024, vocab=49152, llama=1).parse_args()
     stages = {"import": peak_rss()}
     begin(o)
-    model = Llama(o.layers, o.hidden, o.heads, o.key_heads, o.ffn, o.seq, o.vocab).to(o.device)
-    text = torch.randint(o.vocab, (o.batch, o.seq + 1)).to(o.device)
-    ids, targets = text[:, :-1].contiguous(), text[:, 1:].contiguous()
-
-    def backward(run):
-        with torch.autocast(o.device, torch.bfloat16, enabled=o.bf16):
-            loss = run(ids, targets)
-        loss.backward()
-        return loss
-
-    tokens, h = o.batch * o.seq, o.hidden
+    model = Llama(o.layers, o.hidden, o.heads, o.key_heads, o.ffn, o.seq, o.vocab)
+    h = o.hidden
     layer = 2 * h * h + 2 * h * h * o.key_heads // o.heads + 3 * h * o.ffn
-    flops = tokens * (6 * (o.layers * layer + o.vocab * h) + 6 * o.layers * h * o.seq)
-    serve(o, model, backward, stages, tokens_per_step=tokens, model_flops_per_step=flops)
+    serve_language_model(o, model, stages, 6 * (o.layers * layer + o.vocab * h) + 6 * o.layers * h * o.seq)
 
 
 if __name__ == "__main__":

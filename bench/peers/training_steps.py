@@ -58,6 +58,22 @@ def say(**what):
     print(json.dumps(what), flush=True)
 
 
+def serve_language_model(o, model, stages, model_flops_per_token):
+    """serve() for a model of (ids, targets) that returns its loss, on one fixed batch of random tokens."""
+    model = model.to(o.device)
+    text = torch.randint(o.vocab, (o.batch, o.seq + 1)).to(o.device)
+    ids, targets = text[:, :-1].contiguous(), text[:, 1:].contiguous()
+
+    def backward(run):
+        with torch.autocast(o.device, torch.bfloat16, enabled=o.bf16):
+            loss = run(ids, targets)
+        loss.backward()
+        return loss
+
+    tokens = o.batch * o.seq
+    serve(o, model, backward, stages, tokens_per_step=tokens, model_flops_per_step=tokens * model_flops_per_token)
+
+
 def serve(o, model, backward, stages, **about):
     """backward(run) computes the gradients of a step with `run`, the model as the mode has it, and returns the loss."""
     parameters = list(model.parameters())

@@ -12,13 +12,12 @@ import json
 from pathlib import Path
 
 import torch
-import torch.nn.functional as F
 import transformers
 from safetensors.torch import save_file
 
+from make_gpt2_golden import mean_loss, train
+
 HERE = Path(__file__).parent
-ADAM = dict(lr=1e-3, betas=(0.9, 0.95), eps=1e-8)
-WEIGHT_DECAY, CLIP, STEPS = 0.1, 1.0, 10
 VOCABULARY, TOKENS = 67, 24
 SIZES = dict(num_hidden_layers=2, hidden_size=16, num_attention_heads=4, num_key_value_heads=2, intermediate_size=24,
              vocab_size=VOCABULARY, max_position_embeddings=48, bos_token_id=None, eos_token_id=None, pad_token_id=None,
@@ -53,27 +52,6 @@ def make_model(config_class, model_class, settings):
             if "norm" in name and name.endswith(".weight"):
                 p.add_(1.0)
     return model
-
-
-def mean_loss(model, inputs, targets):
-    logits = model(inputs).logits
-    return logits, F.cross_entropy(logits.flatten(0, 1), targets.flatten())
-
-
-def train(model, inputs, targets):
-    parameters = list(model.parameters())
-    optimizer = torch.optim.AdamW(
-        [{"params": [p for p in parameters if p.dim() == 2], "weight_decay": WEIGHT_DECAY},
-         {"params": [p for p in parameters if p.dim() == 1], "weight_decay": 0.0}], **ADAM)
-    losses, norms = [], []
-    for _ in range(STEPS):
-        optimizer.zero_grad()
-        loss = mean_loss(model, inputs, targets)[1]
-        loss.backward()
-        norms.append(torch.nn.utils.clip_grad_norm_(parameters, CLIP).item())
-        optimizer.step()
-        losses.append(loss.item())
-    return {"losses": losses, "grad_norms": norms}
 
 
 def make(name, config_class, model_class, settings):

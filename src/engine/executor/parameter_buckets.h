@@ -28,9 +28,9 @@ class ParameterBuckets {
 
   // The sum over the group of the bucket's gradients: all of it, or each rank's run.
   Pending start_gradient_sum(std::size_t bucket, Communicator& data) const;
-  // What ranks of the tensor-parallel group add up before: gradients of heads of which each has some; under sequence
-  // parallelism those that cover a rank's rows only; and those of parts that `replicas`, a part of the group, hold
-  // alike (null: there are none).
+  // Adds up, before that, the gradients that a rank of the tensor-parallel group has a share of: those of heads; under
+  // sequence parallelism those that cover its rows only; and those of parts that the ranks of `replicas` hold alike
+  // (null: there are none).
   void sum_over_ranks(std::size_t bucket, Communicator& tensor, Communicator* replicas, bool sequence_parallel) const;
   // Gathers all ranks' runs of the weights after an update, if they are sharded.
   void gather_weights(Communicator& data) const;

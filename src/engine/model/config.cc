@@ -42,7 +42,7 @@ void add_head_faults(const ModelConfig& model, Faults& faults) {
   faults.add_if(turned % 2 != 0 || (turned == 0 && model.rotary_share > 0),
                 "{} of a head's {} elements have rotary positions; it must be an even number, and 2 at least", turned,
                 model.head_size());
-  faults.add_if(!(model.rotary.factor > 0), "the factor of {} must be above 0", "rotary positions");
+  faults.add_if(!(model.rotary.factor > 0), "the factor of rotary positions must be above 0");
 }
 
 void add_sharing_faults(const ModelConfig& model, std::int64_t ranks, Faults& faults) {

@@ -103,10 +103,10 @@ struct ModelConfig {
   std::vector<TransformerLayer> make_layers(GroupRank group) const;
   std::int64_t parameters() const;  // trainable values, without the padding of the vocabulary
 
-  // Of a token: forward and backward, multiply-adds counted twice, causal attention as the half it is, nothing
-  // recomputed; of a GPT-2, 6 (12 L h^2 + V h) + 6 L h s. (The formula of arXiv 2104.04473 counts attention in full, 12
-  // L h s, and a recomputed forward.) BERT's attention is counted in full, its output projection and transform for the
-  // 15 % of tokens that are predicted, its pooler once a sequence.
+  // Operations of forward and backward a token, multiply-adds counted twice, causal attention as the half it is,
+  // nothing recomputed; of a GPT-2, 6 (12 L h^2 + V h) + 6 L h s. (The formula of arXiv 2104.04473 counts attention in
+  // full, 12 L h s, and a recomputed forward.) BERT's attention is counted in full, its output projection and transform
+  // for the 15 % of tokens that are predicted, its pooler once a sequence.
   double training_flops_per_token(std::int64_t sequence_length) const;
 
   // Every fault of the configuration, split over so many tensor-parallel ranks, with the nearest values that work.

@@ -12,7 +12,7 @@
 
 namespace teratron {
 
-// What becomes of a product's result in the pass that makes it (LinearForward), and of its gradient
+// Steps that follow a product in its own pass: after its result (LinearForward), and after the gradient of its input
 // (LinearInputGradient).
 struct LinearEpilogue {
   Activation activation = Activation::kNone;

@@ -27,11 +27,11 @@ struct Split {
   std::int64_t blocks = 1;
 };
 
-// What the gradient of a parameter that a rank computes lacks of the whole one's, beside other copies of the model.
+// Sums over tensor-parallel ranks that a rank's gradient of a parameter still needs.
 enum class GradientSum {
   kNone,
-  kOverRows,   // a sum over rows of activations, of which a rank has a share under sequence parallelism
-  kOverRanks,  // a sum over heads, of which a tensor-parallel rank has a share
+  kOverRows,   // over rows of activations, of which a rank has a share under sequence parallelism
+  kOverRanks,  // over heads, of which a rank always has a share
 };
 
 // Sharding: the elements of a parameter (of this rank's part of it, flat) that each data-parallel rank updates. With a

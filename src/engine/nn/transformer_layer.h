@@ -84,7 +84,7 @@ struct TransformerLayer {
   // left out where they lie in memory that the calls of a sequence share.
   Saved carve(const CallSizes& sizes, Recompute recompute, bool has_cache, Carver& kept, Carver& again) const;
 
-  // What the layer computes of a row on this rank.
+  // Products, attention and passes over memory of a row on this rank.
   Work work() const;
 
   // Layers that begin with a norm and follow each other: each norms its output for the next one, in the pass over

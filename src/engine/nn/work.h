@@ -32,7 +32,7 @@ struct Work {
       };
       return tokens == 0 ? 0 : (sum(tokens + context) - sum(context)) / tokens;
     }
-    // Of a row, forward: the scores' product and that of the probabilities with the values.
+    // Operations of a row, forward: the scores' product and that of the probabilities with the values.
     double operations(double tokens, double context) const {
       return 4 * static_cast<double>(columns()) * keys_seen(tokens, context);
     }
@@ -50,7 +50,7 @@ struct Work {
     for (const Product& product : products) sum += product.operations();
     return sum;
   }
-  // Of a row, forward.
+  // Operations of a row, forward.
   double operations(double tokens, double context) const {
     return product_operations() + attention.operations(tokens, context);
   }

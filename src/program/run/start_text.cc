@@ -35,7 +35,7 @@ std::string wrapped_list(const std::string& title, const std::vector<std::string
 std::vector<std::string> other_than_default(TrainConfig config) {
   config.model.config = config.model.model_for(config.model.config.vocab_size);
   TrainConfig defaults;
-  // What the family has, and the preset.
+  // The defaults of the family and of the preset.
   defaults.model.config.set_kind(config.model.config.kind);
   const ModelPreset* const preset = config.model.preset.empty() ? nullptr : &find_model_preset(config.model.preset);
   if (preset != nullptr && preset->kind == config.model.config.kind) preset->apply_to(defaults.model.config);

@@ -15,7 +15,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-// What transformers takes where a field is absent.
+// Values that transformers takes where a field is absent.
 struct Absent {
   ModelKind kind;
   std::string_view class_name;                           // of the model with its output projection

@@ -48,8 +48,11 @@ class StageMemory {
   // The table of rotary positions, with this configuration; null where the model has none.
   TensorRef rotary() const { return arena_[blocks_.rotary]; }
   const RotaryConfig& rotary_config() const { return model_.layers.front().attention.rotary; }
-  // Tokens see so many keys at most; 0: all.
-  std::int64_t window() const { return model_.layers.front().attention.window; }
+  // Keys that a token sees at most, where sequences have more; 0: all.
+  std::int64_t window() const {
+    const std::int64_t window = model_.layers.front().attention.window;
+    return window < most_keys() ? window : 0;
+  }
 
   TensorRef losses() const { return arena_[blocks_.losses]; }  // f64, one of each kind
 
@@ -80,7 +83,7 @@ class StageMemory {
     Arena::Block x = 0, kept = 0;
     Arena::Block again = 0, deferred = 0;  // where weight gradients come later: until then
   };
-  // What the calls of a sequence share: in training its projections and the gradients of keys and values.
+  // Memory that the calls of a sequence share: in training its projections and the gradients of keys and values.
   struct CacheBlocks {
     Arena::Block keys_values = 0;  // of generation
     Arena::Block qkv = 0, key_value = 0, dkv = 0;

@@ -84,7 +84,7 @@ void StagePasses::begin(SliceCall& call, const MicroBatch& micro_batch) const {
 
 void StagePasses::see_from(LayerPass& pass, std::vector<std::int32_t> first_keys) const {
   const std::int64_t window = plan_.memory().window();
-  first_keys.resize(static_cast<std::size_t>(pass.batch * pass.tokens));  // zeros, which no maximum is below
+  first_keys.resize(static_cast<std::size_t>(pass.batch * pass.tokens));  // by zeros
   for (std::size_t row = 0; window > 0 && row < first_keys.size(); ++row) {
     const std::int64_t position = pass.first_position + static_cast<std::int64_t>(row) % pass.tokens;
     first_keys[row] = std::max(first_keys[row], static_cast<std::int32_t>(position - window + 1));

@@ -24,7 +24,7 @@ class Nfc {
  private:
   Nfc();
   void add_composition(char32_t code);
-  // Of a pair of characters; 0: none.
+  // The composed character of a pair; 0: none.
   char32_t compose(char32_t first, char32_t second) const;
   std::u32string decompose(std::u32string_view characters) const;
 
