@@ -97,6 +97,21 @@ TEST(StagePlan, OfSequenceParallelRanksSharesActivationsOut) {
   EXPECT_NEAR(activations(4) / activations(1), 1.0 / 4, 0.01);
 }
 
+// Of every member a data-parallel rank keeps the elements of its run alone: no more than a share and, for each bucket,
+// the rounding of its length.
+TEST(StagePlan, OfAShardedOptimizerKeepsAShareOnEachRank) {
+  const auto moments = [](int ranks, int rank) {
+    const auto model = make_model(deep_config());
+    const StagePlan plan(*model, {.tokens = 32, .logits_chunk = 256, .shard_optimizer = ranks > 1},
+                         {.data = {.rank = rank, .size = ranks}}, DType::kF32);
+    return static_cast<double>(plan.memory().arena().bytes_of(MemoryKind::kOptimizer));
+  };
+  const double all = moments(1, 0);
+  for (const int ranks : {2, 4}) {
+    for (int rank = 0; rank < ranks; ++rank) EXPECT_NEAR(moments(ranks, rank), all / ranks, 0.01 * all / ranks) << rank;
+  }
+}
+
 constexpr std::array kHeads = {ModelHead::kPretraining, ModelHead::kNone, ModelHead::kClassification,
                                ModelHead::kChoice, ModelHead::kSpans};
 
