@@ -46,6 +46,16 @@ class MixedPrecision : public testing::TrainingFixture {
   }
 };
 
+// fp16's gradients are loss_scale times larger until they are reported. 11 bits of each value leave a norm of many
+// more.
+TEST_F(MixedPrecision, TheReportedNormOfGradientsIsThatOfTheLoss) {
+  config_.train_iters = 1;
+  const double exact = train(config_).reports.front().gradient_norm;
+  for (const bool bf16 : {true, false}) {
+    EXPECT_NEAR(train(with(config_, bf16)).reports.front().gradient_norm, exact, 0.02 * exact) << bf16;
+  }
+}
+
 // bf16 has 8 bits, so a loss of 4 is known to 1e-2 at best; what training makes of it differs less.
 TEST_F(MixedPrecision, LearnsWhatFp32Learns) {
   config_.train_iters = 60;
