@@ -186,7 +186,7 @@ class TrainingStep {
                                 .device = environment.process % std::max(1, cuda_devices()),
                                 .channels = environment.kind != RankKind::kThreads,
                                 .graphs = o.at("graphs") > 0,
-                                .cudnn_attention = o.at("cudnn") > 0});
+                                .cudnn_attention = o.at("cudnn") > 0 ? CudnnAttentionUse::kRequired : CudnnAttentionUse::kOff});
     }
     return make_cpu_backend({.compute_dtype = dtype});
   }

@@ -152,7 +152,9 @@ TEST(GpuTraining, OfTheHeadsOfTasksIsThatOfOneRankOnTheCpu) {
 TEST(GpuTraining, WithAttentionByCudnnStaysWithinTheRoundingOfSixteenBits) {
   Study study = small_study();
   study.config.attention_dropout = 0;
-  const MakeBackend cudnn = [] { return make_cuda_backend({.compute_dtype = DType::kBF16, .cudnn_attention = true}); };
+  const MakeBackend cudnn = [] {
+    return make_cuda_backend({.compute_dtype = DType::kBF16, .cudnn_attention = CudnnAttentionUse::kRequired});
+  };
   try {
     cudnn();
   } catch (const EnvironmentError& error) {

@@ -73,8 +73,8 @@ TEST(StepFaults, ARampThatCannotBeIsToldWithWhatWouldWork) {
 
 TEST(StepFaults, CudnnIsOfGpusAndSixteenBits) {
   StepSettings settings;
-  settings.backend.cudnn_attention = true;
-  EXPECT_THAT(settings.faults().texts(), UnorderedElementsAre(HasSubstr("--cudnn-attention needs --backend cuda")));
+  settings.backend.cudnn_attention = CudnnAttentionUse::kRequired;
+  EXPECT_THAT(settings.faults().texts(), UnorderedElementsAre(HasSubstr("--cudnn-attention on needs --backend cuda")));
   settings.backend.kind = BackendKind::kCuda;
   EXPECT_THAT(settings.faults().texts(), UnorderedElementsAre(HasSubstr("--bf16 or --fp16")));
   settings.backend.bf16 = true;

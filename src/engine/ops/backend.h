@@ -147,6 +147,9 @@ struct CpuOptions {
 };
 std::unique_ptr<Backend> make_cpu_backend(const CpuOptions& options = {});
 
+// Whether 16-bit attention is computed by cuDNN, for the calls that it supports (ops/cuda/cudnn/takes_cudnn.h).
+enum class CudnnAttentionUse { kOff, kWherePossible, kRequired };
+
 struct CudaOptions {
   DType compute_dtype = DType::kF32;  // or kBF16 (on Ampere and later), kF16
   int device = 0;                     // number of the GPU
@@ -157,11 +160,11 @@ struct CudaOptions {
   bool gemm_timing = true;
   double gemm_timed_from = 1e8;  // multiply-adds; below, most of a product's time is its launch
   bool graphs = true;            // replay() captures CUDA graphs
-  bool cudnn_attention = false;  // 16-bit attention by cuDNN for calls it supports; backward does not repeat bitwise
+  CudnnAttentionUse cudnn_attention = CudnnAttentionUse::kOff;
 };
 // Number of GPUs that this process can use; 0 if the CUDA module cannot be loaded.
 int cuda_devices();
-// EnvironmentError if the CUDA module (or cuDNN, if asked for) cannot be loaded, there is no device, or the device or
+// EnvironmentError if the CUDA module (or cuDNN, if required) cannot be loaded, there is no device, or the device or
 // its driver is too old.
 std::unique_ptr<Backend> make_cuda_backend(const CudaOptions& options = {});
 

@@ -10,8 +10,9 @@ Faults BackendSettings::faults() const {
                 bf16 ? kBf16 : kFp16);
   faults.add_if(tf32 && kind != BackendKind::kCuda,
                 "{} needs {} cuda: other back ends multiply fp32 values as they are; leave it out", kTf32, kBackend);
-  faults.add_if(cudnn_attention && (kind != BackendKind::kCuda || compute_dtype() == DType::kF32),
-                "{} needs {} cuda and {} or {}: cuDNN has no attention for others", Flag{"cudnn-attention"}, kBackend,
+  faults.add_if(cudnn_attention == CudnnAttentionUse::kRequired &&
+                    (kind != BackendKind::kCuda || compute_dtype() == DType::kF32),
+                "{} on needs {} cuda and {} or {}: cuDNN has no attention for others", Flag{"cudnn-attention"}, kBackend,
                 kBf16, kFp16);
   return faults;
 }
@@ -38,7 +39,12 @@ void add_backend_fields(FieldList& list, BackendSettings& s) {
                   "the one that cuBLASLt ranks first");
   list.add_choice("cuda-graphs", s.cuda_graphs, {{"on", true}, {"off", false}},
                   "CUDA: launch a layer's pass, or the work of a generated token, as one graph");
-  list.add("cudnn-attention", &s.cudnn_attention, "", "CUDA: 16-bit attention by cuDNN where it supports it");
+  list.add_choice("cudnn-attention", s.cudnn_attention,
+                  {{"auto", CudnnAttentionUse::kWherePossible},
+                   {"on", CudnnAttentionUse::kRequired},
+                   {"off", CudnnAttentionUse::kOff}},
+                  "CUDA: 16-bit attention without dropout by cuDNN, where it supports the call; auto: if cuDNN is "
+                  "installed; off: all by Teratron's kernels");
   list.add("guard-memory", &s.guard_memory, "", "keep tensors unreadable outside of operations (a test)")
       .of(FieldScope::kCommand)
       .role = FieldRole::kHiddenFlag;

@@ -5,6 +5,7 @@
 
 #include "base/dtype.h"
 #include "base/faults.h"
+#include "ops/backend.h"
 #include "options/fields.h"
 
 namespace teratron {
@@ -15,7 +16,8 @@ struct BackendSettings {
   BackendKind kind = BackendKind::kCpu;
   bool bf16 = false, fp16 = false;  // neither: fp32
   // CUDA alone (CudaOptions in ops/backend.h).
-  bool tf32 = false, gemm_timing = true, cuda_graphs = true, cudnn_attention = false;
+  bool tf32 = false, gemm_timing = true, cuda_graphs = true;
+  CudnnAttentionUse cudnn_attention = CudnnAttentionUse::kWherePossible;
   bool guard_memory = false;  // CPUs alone
 
   DType compute_dtype() const { return bf16 ? DType::kBF16 : fp16 ? DType::kF16 : DType::kF32; }

@@ -9,7 +9,7 @@ namespace teratron::testing {
 namespace {
 
 std::unique_ptr<Backend> make_backend(bool cudnn) {
-  return make_cuda_backend({.compute_dtype = DType::kBF16, .cudnn_attention = cudnn});
+  return make_cuda_backend({.compute_dtype = DType::kBF16, .cudnn_attention = cudnn ? CudnnAttentionUse::kRequired : CudnnAttentionUse::kOff});
 }
 
 class CudnnAttention : public ::testing::Test {
@@ -87,6 +87,14 @@ TEST_F(CudnnAttention, ComputesBothPassesWhereAskedFor) {
   EXPECT_NE(Sequence(*with).gradient_of_queries({}), Sequence(*without).gradient_of_queries({}));
 }
 
+// The parts of dQ come from several blocks, which must add them in an order of their own.
+TEST_F(CudnnAttention, RepeatsBitByBit) {
+  const auto backend = make_backend(true);
+  const Sequence sequence(*backend);
+  const Values once = sequence.gradient_of_queries({});
+  for (int i = 0; i < 10; ++i) EXPECT_EQ(sequence.gradient_of_queries({}), once);
+}
+
 // A plan for one call must not be used for another. Where cuDNN has no kernels, both are our own.
 TEST_F(CudnnAttention, PlansForEachCallApart) {
   const auto backend = make_backend(true);
@@ -102,7 +110,7 @@ TEST_F(CudnnAttention, PlansForEachCallApart) {
 // Dropout, sums in fp32 and the like are our own kernels': then the bits are theirs.
 TEST_F(CudnnAttention, LeavesFp32ToOurKernels) {
   for (std::uint64_t seed = 0; seed < 3; ++seed) {
-    const auto with = make_cuda_backend({.cudnn_attention = true}), without = make_cuda_backend();
+    const auto with = make_cuda_backend({.cudnn_attention = CudnnAttentionUse::kRequired}), without = make_cuda_backend();
     Random random(seed);
     const Trial trial = plain_attention_backward_trial(random);
     EXPECT_EQ(execute(trial, *with, 0, DType::kF32).memory, execute(trial, *without, 0, DType::kF32).memory);

@@ -29,10 +29,6 @@ std::vector<Obstacle<AttentionForward>> obstacles(Random& random) {
        [](auto& args) {
          args.lengths = {AttentionCall::memory, DType::kI32, {args.q.dim(0)}};
        }},
-      {"two heads on one key head",
-       [](auto& args) {
-         args.q.shape = {args.q.dim(0), args.q.dim(1), 2 * args.k.dim(2), args.q.dim(3)};
-       }},
       {"statistics off 16 bytes", [](auto& args) { shift(args.log_sum_exp, 4); }},
       {"one query", [](auto& args) { args.q = args.q.slice(1, 0, 1); }},
       {"fp32", [](auto& args) { args.q.dtype = args.k.dtype = args.v.dtype = args.out.dtype = DType::kF32; }},

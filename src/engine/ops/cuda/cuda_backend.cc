@@ -56,7 +56,18 @@ CudaBackend::CudaBackend(const CudaOptions& options)
             {.tf32 = tf32_, .timing = gemm_timing_, .timed_from = options.gemm_timed_from, .device = device_.name},
             &meter_) {
   if (compute_dtype_ == DType::kF64) throw_user_error("back end cuda computes in f32, bf16 or f16, not in f64");
-  if (options.cudnn_attention) cudnn_attention_.emplace(stream_, 10 * device_.major + device_.minor);
+  start_cudnn_attention(options.cudnn_attention);
+}
+
+void CudaBackend::start_cudnn_attention(CudnnAttentionUse use) {
+  const bool is_required = use == CudnnAttentionUse::kRequired;
+  if (!is_required && (use == CudnnAttentionUse::kOff || compute_dtype_ == DType::kF32)) return;
+  try {
+    cudnn_attention_.emplace(stream_, 10 * device_.major + device_.minor, is_required);
+  } catch (const EnvironmentError&) {
+    if (is_required) throw;
+    cudaGetLastError();  // and forget it
+  }
 }
 
 std::string CudaBackend::settings() const {

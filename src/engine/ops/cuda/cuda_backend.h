@@ -48,6 +48,8 @@ class CudaBackend final : public Backend {
   void do_replay(std::unique_ptr<Graph>& graph, const std::function<void()>& work) override;
 
  private:
+  void start_cudnn_attention(CudnnAttentionUse use);
+
   DType compute_dtype_;
   int number_;  // of the device
   bool tf32_, gemm_timing_, graphs_, channels_;

@@ -197,13 +197,28 @@ class Updates {
   Parameters<T, M> waiting_;
 };
 
-constexpr std::int64_t kSquareBlocks = 1024;  // a device's worth
+constexpr std::int64_t kSquareBlocks = 1024;  // of a view at most: a device's worth
+
+// Views of one launch, each with its own blocks: a kernel argument, which may have 4 KiB.
+constexpr int kMostViews = 128;
+template <class T>
+struct SquaredViews {
+  const T* values[kMostViews];
+  std::int64_t counts[kMostViews];  // elements
+  unsigned first_block[kMostViews + 1];
+};
 
 // A thread's squares are added in T's accumulator, those of a block in double.
 template <class T, int kCount>
-__global__ void __launch_bounds__(kThreads) sum_squares(const T* values, std::int64_t count, double* of_blocks) {
-  const std::int64_t chunks = count / kCount, step = std::int64_t{gridDim.x} * kThreads;
-  const std::int64_t own = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
+__global__ void __launch_bounds__(kThreads) sum_squares(SquaredViews<T> views, double* of_blocks) {
+  int which = 0;
+  while (blockIdx.x >= views.first_block[which + 1]) ++which;
+  const unsigned block = blockIdx.x - views.first_block[which];
+  const unsigned blocks = views.first_block[which + 1] - views.first_block[which];
+  const T* const values = views.values[which];
+  const std::int64_t count = views.counts[which];
+  const std::int64_t chunks = count / kCount, step = std::int64_t{blocks} * kThreads;
+  const std::int64_t own = std::int64_t{block} * kThreads + threadIdx.x;
   Wide<T> sums[kCount] = {};
   for_each_chunk<kCount>(values, own, chunks, step, [&](std::int64_t, const Chunk<T, kCount>& chunk) {
     for (int e = 0; e < kCount; ++e) sums[e] += chunk[e] * chunk[e];
@@ -216,6 +231,44 @@ __global__ void __launch_bounds__(kThreads) sum_squares(const T* values, std::in
   for (int e = 0; e < kCount; ++e) sum += sums[e];
   sum = reduce<kThreads, Plus>(sum);
   if (threadIdx.x == 0) of_blocks[blockIdx.x] = sum;
+}
+
+bool has_aligned_values(const TensorRef& view) { return reinterpret_cast<std::uintptr_t>(view.data) % 16 == 0; }
+
+unsigned square_blocks_of(const TensorRef& view) {
+  const std::int64_t chunk = has_aligned_values(view) ? std::max<std::int64_t>(1, 16 / size_of(view.dtype)) : 1;
+  const LaunchShape shape = shape_for(view.elements() / (chunk * kChunksInFlight) + 1, kThreads);
+  return std::min(shape.grid.x, static_cast<unsigned>(kSquareBlocks));
+}
+
+// Number of the first views that one launch takes: of one type, and all aligned or none.
+std::size_t alike_at_front(std::span<const TensorRef> views) {
+  const auto differs = [&first = views.front()](const TensorRef& view) {
+    return view.dtype != first.dtype || has_aligned_values(view) != has_aligned_values(first);
+  };
+  const auto alike = static_cast<std::size_t>(std::ranges::find_if(views, differs) - views.begin());
+  return std::min<std::size_t>(alike, kMostViews);
+}
+
+// The blocks of all views write their sums side by side.
+void sum_all_squares(cudaStream_t stream, std::span<const TensorRef> views, double* of_blocks) {
+  while (!views.empty()) {
+    const std::span<const TensorRef> alike = views.first(alike_at_front(views));
+    visit_floating(alike.front().dtype, [&]<class T>(ElementType<T>) {
+      SquaredViews<T> together = {};
+      for (std::size_t i = 0; i < alike.size(); ++i) {
+        together.values[i] = alike[i].template as<T>();
+        together.counts[i] = alike[i].elements();
+        together.first_block[i + 1] = together.first_block[i] + square_blocks_of(alike[i]);
+      }
+      const unsigned blocks = together.first_block[alike.size()];
+      choose_chunk<T>(has_aligned_values(alike.front()), [&](auto chunk) {
+        launch(stream, {.grid = dim3(blocks), .block = dim3(kThreads)}, sum_squares<T, chunk>, together, of_blocks);
+      });
+      of_blocks += blocks;
+    });
+    views = views.subspan(alike.size());
+  }
 }
 
 }  // namespace
@@ -257,37 +310,19 @@ void CudaBackend::do_adamw(const AdamW& args) {
   });
 }
 
-// The blocks of all views write their sums side by side, which are copied to the host together.
 double CudaBackend::do_sum_of_squares(std::span<const TensorRef> views) {
-  const auto for_each_shape = [&](const auto& visit) {
-    for (const TensorRef& view : views) {
-      visit_floating(view.dtype, [&]<class T>(ElementType<T>) {
-        cuda::choose_chunk<T>(cuda::takes_vectors(view.as<T>()), [&](auto chunk) {
-          cuda::LaunchShape shape =
-              cuda::shape_for(view.elements() / (chunk * cuda::kChunksInFlight) + 1, cuda::kThreads);
-          shape.grid.x = std::min(shape.grid.x, static_cast<unsigned>(cuda::kSquareBlocks));
-          visit(view, ElementType<T>(), chunk, shape);
-        });
-      });
-    }
-  };
   std::int64_t blocks = 0;
-  for_each_shape([&](const TensorRef&, auto, auto, const cuda::LaunchShape& shape) { blocks += shape.grid.x; });
+  for (const TensorRef& view : views) blocks += cuda::square_blocks_of(view);
   const TensorRef sums(scratch_.of<double>(blocks), DType::kF64, {blocks});
-  std::vector<std::int64_t> counts;  // of blocks, by view
-  double* of_blocks = sums.as<double>();
-  for_each_shape([&]<class T>(const TensorRef& view, ElementType<T>, auto chunk, const cuda::LaunchShape& shape) {
-    cuda::launch(stream_, shape, cuda::sum_squares<T, chunk>, view.as<T>(), view.elements(), of_blocks);
-    of_blocks += shape.grid.x;
-    counts.push_back(shape.grid.x);
-  });
+  cuda::sum_all_squares(stream_, views, sums.as<double>());
   std::vector<double> parts(static_cast<std::size_t>(blocks));
   do_download(parts.data(), sums);
   double sum = 0;
   auto part = parts.begin();
-  for (const std::int64_t count : counts) {
-    sum += std::accumulate(part, part + count, 0.0);
-    part += count;
+  for (const TensorRef& view : views) {
+    const auto end = part + cuda::square_blocks_of(view);
+    sum += std::accumulate(part, end, 0.0);
+    part = end;
   }
   return sum;
 }

@@ -103,6 +103,12 @@ struct HeadTile {
   }
 };
 
+// Where a head's mask begins in the numbers of its stream: read from memory once, and needed for every draw.
+struct HeadMask {
+  std::int64_t first_element;  // the number of (query 0, key 0)
+  std::uint32_t step;
+};
+
 // The dropout mask of one call's probabilities.
 struct AttentionMask {
   DropoutMask mask;
@@ -112,19 +118,27 @@ struct AttentionMask {
   __device__ bool active() const { return mask.active(); }
   __device__ float scale() const { return mask.scale; }
 
-  // The number of (query 0, key 0) of a head.
-  __device__ std::int64_t first_element(int b, int h) const {
+  __device__ HeadMask of_head(int b, int h) const {
     const std::int64_t head = (mask.first_sample() + b) * all_heads + first_head + h;
-    return (head * sequence_length + first_query) * key_stride + first_key;
+    return {(head * sequence_length + first_query) * key_stride + first_key, mask.step()};
+  }
+
+  // Whether keys from `key` on, a multiple of eight, start on boundaries of eight elements for every query.
+  __device__ bool is_aligned(const HeadMask& head) const {
+    return key_stride % kMaskBlock == 0 && head.first_element % kMaskBlock == 0;
   }
 
   // Bit i: whether the probability of key + i is kept. Keys that start on no boundary of eight take two blocks.
-  __device__ std::uint32_t kept_of_8(std::int64_t first_element, int query, int key) const {
-    const std::int64_t element = first_element + query * key_stride + key;
+  __device__ std::uint32_t kept_of_8(const HeadMask& head, int query, int key) const {
+    const std::int64_t element = head.first_element + query * key_stride + key;
     const int before = static_cast<int>(element % kMaskBlock);
-    std::uint32_t kept = mask.kept(element / kMaskBlock);
-    if (before != 0) kept = (kept | mask.kept(element / kMaskBlock + 1) << 8) >> before & 0xFFU;
+    std::uint32_t kept = mask.kept(element / kMaskBlock, head.step);
+    if (before != 0) kept = (kept | mask.kept(element / kMaskBlock + 1, head.step) << 8) >> before & 0xFFU;
     return kept;
+  }
+  // The same where is_aligned(), without a branch.
+  __device__ std::uint32_t kept_of_aligned_8(const HeadMask& head, int query, int key) const {
+    return mask.kept((head.first_element + query * key_stride + key) / kMaskBlock, head.step);
   }
 };
 

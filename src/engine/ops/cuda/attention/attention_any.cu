@@ -104,7 +104,7 @@ __global__ void __launch_bounds__(kTileThreads) attend(ForwardViews<T> views, At
     multiply_rows(scores, q, k, sizes.head_size, memory);
     exponentiate<kDocuments>(scores, state, sizes, memory, query, key);
     if (mask.active()) {
-      draw_mask(mask, mask.first_element(at.b, at.h), query, key, memory);
+      draw_mask(mask, mask.of_head(at.b, at.h), query, key, memory);
       __syncthreads();
       drop(scores, mask, memory);
     }
@@ -172,7 +172,7 @@ __global__ void __launch_bounds__(kTileThreads)
       }
       q.begin = dout.begin = query;
       Scores scores, gradients;
-      if (mask.active()) draw_mask(mask, mask.first_element(at.b, h), query, key, memory);
+      if (mask.active()) draw_mask(mask, mask.of_head(at.b, h), query, key, memory);
       multiply_rows(scores, k, q, sizes.head_size, memory);
       multiply_rows(gradients, v, dout, sizes.head_size, memory);
       differentiate<true, kDocuments>(scores, gradients, sizes, statistics, mask, memory, query, key);
@@ -221,7 +221,7 @@ __global__ void __launch_bounds__(kTileThreads)
     const RowRange<T> k = {views.k.head(b, h), key, sizes.keys}, v = {views.v.head(b, h), key, sizes.keys};
     const QueryStatistics* const statistics = views.statistics + sizes.first_row(b, h);
     Scores scores, gradients;
-    if (mask.active()) draw_mask(mask, mask.first_element(b, h), query, key, memory);
+    if (mask.active()) draw_mask(mask, mask.of_head(b, h), query, key, memory);
     multiply_rows(scores, q, k, sizes.head_size, memory);
     multiply_rows(gradients, dout, v, sizes.head_size, memory);
     differentiate<false, kDocuments>(scores, gradients, sizes, statistics, mask, memory, query, key);

@@ -20,9 +20,9 @@ struct ForwardMemory {
   T q[kQueries * kRowStride<kHeadSize>];
   T k[2][kKeys<kHeadSize> * kRowStride<kHeadSize>];
   T v[2][kKeys<kHeadSize> * kRowStride<kHeadSize>];
-  WarpMask<kWarpQueries, kKeys<kHeadSize>> masks[kMatrixWarps];
-  // Read again for each tile, since registers are short: the block's head and tile, the sequence's queries.
+  // Read again for each tile, since registers are short: the block's head and tile, its mask, the sequence's queries.
   HeadTile at;
+  HeadMask mask;
   int queries;
 };
 
@@ -97,15 +97,21 @@ __device__ void exponentiate(WarpSums<kRows16, kColumns8>& scores, RunningSoftma
 }
 
 // Kept ones are multiplied by their factor at the end.
-template <int kColumns8, class Mask>
-__device__ void drop(WarpSums<kRows16, kColumns8>& scores, const Mask& mask) {
+template <int kColumns8>
+__device__ void drop(WarpSums<kRows16, kColumns8>& scores, const WarpMask<kWarpQueries, 8 * kColumns8>& mask) {
 #pragma unroll
   for (int m = 0; m < kRows16; ++m) {
 #pragma unroll
-    for (int n = 0; n < kColumns8; ++n) {
+    for (int half = 0; half < 2; ++half) {
 #pragma unroll
-      for (int e = 0; e < 4; ++e) {
-        if (!mask.keeps(16 * m + part_row(e), 8 * n + part_column(e))) scores.parts[m][n][e] = 0;
+      for (int word = 0; word < kColumns8 / 4; ++word) {
+        const std::uint32_t kept = mask.keys_of(16 * m + part_row(2 * half), word) >> part_column(0);
+#pragma unroll
+        for (int n = 0; n < 4; ++n) {
+          MatrixC& part = scores.parts[m][4 * word + n];
+          if ((kept >> (8 * n) & 1) == 0) part[2 * half] = 0;
+          if ((kept >> (8 * n + 1) & 1) == 0) part[2 * half + 1] = 0;
+        }
       }
     }
   }
@@ -115,14 +121,16 @@ __device__ void drop(WarpSums<kRows16, kColumns8>& scores, const Mask& mask) {
 template <class T, int kHeadSize, class Left>
 __device__ void attend_tile(RunningSoftmax<kHeadSize>& state, const Left& q, const T* k, const T* v,
                             const AttentionSizes& sizes, int query, int key,
-                            const WarpMask<kWarpQueries, kKeys<kHeadSize>>* mask) {
+                            const AttentionMask& mask, const HeadMask& head_mask) {
   constexpr int kTileKeys = kKeys<kHeadSize>;
+  WarpMask<kWarpQueries, kTileKeys> warp_mask;
+  if (mask.active()) warp_mask.draw(mask, head_mask, query, key);
   WarpSums<kRows16, kTileKeys / 8> scores;
   scores.clear();
   multiply_by_rows<T, kHeadSize>(scores, q, k);
   if (key + kTileKeys > sizes.keys_seen(query)) hide_unseen(scores, sizes, query, key);
   exponentiate(scores, state, sizes.scale_2());
-  if (mask != nullptr) drop(scores, *mask);
+  if (mask.active()) drop(scores, warp_mask);
   add_weighted<T, kHeadSize>(state.out, scores, v);
 }
 
@@ -164,6 +172,7 @@ __global__ void __launch_bounds__(kMatrixThreads)
   if (block_query >= sizes.queries) return;
   if (threadIdx.x == 0) {
     memory.at = at;
+    memory.mask = mask.of_head(at.b, at.h);
     memory.queries = sizes.queries;
   }
   // The block's last query sees as many keys as any.
@@ -181,7 +190,6 @@ __global__ void __launch_bounds__(kMatrixThreads)
   RunningSoftmax<kHeadSize> state;
   state.clear();
   LeftOperand<T, kHeadSize, kRows16, false> q;
-  auto& warp_mask = memory.masks[warp_index()];
 #pragma unroll 1
   for (int key = 0; key < sizes.keys; key += kTileKeys) {
     wait_for_copies<0>();
@@ -189,14 +197,9 @@ __global__ void __launch_bounds__(kMatrixThreads)
     if (key == 0) q.load(memory.q, warp_row);
     if (key + kTileKeys < sizes.keys) start_tile(memory.at, key + kTileKeys);
     if (key >= warp_end) continue;
-    if (mask.active()) {
-      __syncwarp();
-      warp_mask.draw(mask, mask.first_element(memory.at.b, memory.at.h), query, key);
-      __syncwarp();
-    }
     const int buffer = key / kTileKeys % 2;
-    attend_tile<T, kHeadSize>(state, q, memory.k[buffer], memory.v[buffer], sizes, query, key,
-                              mask.active() ? &warp_mask : nullptr);
+    attend_tile<T, kHeadSize>(state, q, memory.k[buffer], memory.v[buffer], sizes, query, key, mask,
+                              memory.mask);
   }
   sizes.queries = memory.queries;
   store(state, views, sizes, memory.at, query, mask.scale());

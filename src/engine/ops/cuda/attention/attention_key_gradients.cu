@@ -24,8 +24,10 @@ struct KeyMemory {
   T q[2][kQueries<kHeadSize> * kRowStride<kHeadSize>];
   T dout[2][kQueries<kHeadSize> * kRowStride<kHeadSize>];
   QueryStatistics statistics[2][kQueries<kHeadSize>];
-  WarpMask<kStep<kHeadSize>, kWarpKeys> masks[kMatrixWarps];
-  HeadTile at;  // the block's, of the query head that it is at: read again for each tile, since registers are short
+  // Read again for each tile, since registers are short: the block's tile, of the query head that it is at, and the
+  // head's mask.
+  HeadTile at;
+  HeadMask mask;
 };
 
 template <int kColumns8>
@@ -40,14 +42,21 @@ struct QueryStep {
 };
 
 // Scores become the probabilities that are kept (their factor comes at the end) and `gradients`, of those, become ds.
-template <int kColumns8, class Mask>
+template <int kColumns8>
 __device__ void differentiate(KeyScores<kColumns8>& scores, KeyScores<kColumns8>& gradients,
                               const QueryStatistics* statistics, const AttentionSizes& sizes, int query, int key,
-                              const Mask* mask, float dropout_scale) {
-  const float scale = sizes.scale_2();
+                              const AttentionMask& mask, const WarpMask<8 * kColumns8, kWarpKeys>& warp_mask) {
+  const float scale = sizes.scale_2(), dropout_scale = mask.scale();
   const bool all_seen = key + kWarpKeys <= sizes.keys_seen(query);
 #pragma unroll
   for (int n = 0; n < kColumns8; ++n) {
+    std::uint32_t keys_kept[2] = {~0U, ~0U};  // of a lane's two queries, from its first key on
+    if (mask.active()) {
+#pragma unroll
+      for (int odd = 0; odd < 2; ++odd) {
+        keys_kept[odd] = warp_mask.keys_of(8 * n + part_column(odd)) >> part_row(0);
+      }
+    }
 #pragma unroll
     for (int e = 0; e < 4; ++e) {
       const int column = 8 * n + part_column(e), row = part_row(e);
@@ -55,7 +64,7 @@ __device__ void differentiate(KeyScores<kColumns8>& scores, KeyScores<kColumns8>
       float p = fast_exp2(scores.parts[0][n][e] * scale - of_query.log2_sum);
       if (!all_seen && key + row >= sizes.keys_seen(query + column)) p = 0;
       float gradient = gradients.parts[0][n][e] * dropout_scale, kept = p;
-      if (mask != nullptr && !mask->keeps(column, row)) gradient = kept = 0;
+      if (mask.active() && (keys_kept[e % 2] >> (e / 2 * 8) & 1) == 0) gradient = kept = 0;
       scores.parts[0][n][e] = kept;
       gradients.parts[0][n][e] = p * (gradient - of_query.product);
     }
@@ -67,15 +76,17 @@ struct KeySums {
   WarpSums<1, kHeadSize / 8> dk, dv;
 };
 
-template <class T, int kHeadSize, class Left, class Mask>
+template <class T, int kHeadSize, class Left>
 __device__ void add_step(KeySums<T, kHeadSize>& sums, const Left& k, const Left& v, const QueryStep<T>& step,
-                         const AttentionSizes& sizes, int key, const Mask* mask, float dropout_scale) {
+                         const AttentionSizes& sizes, int key, const AttentionMask& mask, const HeadMask& head_mask) {
+  WarpMask<kStep<kHeadSize>, kWarpKeys> warp_mask;
+  if (mask.active()) warp_mask.draw(mask, head_mask, step.query, key);
   KeyScores<kStep<kHeadSize> / 8> scores, gradients;
   scores.clear();
   gradients.clear();
   multiply_by_rows<T, kHeadSize>(scores, k, step.q);
   multiply_by_rows<T, kHeadSize>(gradients, v, step.dout);
-  differentiate(scores, gradients, step.statistics, sizes, step.query, key, mask, dropout_scale);
+  differentiate(scores, gradients, step.statistics, sizes, step.query, key, mask, warp_mask);
   add_weighted<T, kHeadSize>(sums.dv, scores, step.dout);
   add_weighted<T, kHeadSize>(sums.dk, gradients, step.q);
 }
@@ -128,7 +139,10 @@ __global__ void __launch_bounds__(kMatrixThreads)
   clear_padded_keys(views, sizes, at, block_key, kKeys);
   if (block_key >= sizes.differentiated_keys()) return;
   at.h *= sizes.heads_per_key_head();
-  if (threadIdx.x == 0) memory.at = at;
+  if (threadIdx.x == 0) {
+    memory.at = at;
+    memory.mask = mask.of_head(at.b, at.h);
+  }
   start_rows<kKeys, kHeadSize>(memory.k, views.k.head(at.b, at.h), block_key, sizes.keys, sizes.head_size);
   start_rows<kKeys, kHeadSize>(memory.v, views.v.head(at.b, at.h), block_key, sizes.keys, sizes.head_size);
   const int first = sizes.first_query(block_key) / kTileQueries * kTileQueries;
@@ -142,13 +156,12 @@ __global__ void __launch_bounds__(kMatrixThreads)
   __syncthreads();
   k.load(memory.k, warp_row);
   v.load(memory.v, warp_row);
-  auto& warp_mask = memory.masks[warp_index()];
   const int first_of_warp = sizes.first_query(key);
 #pragma unroll 1
   for (int member = 0; member < sizes.heads_per_key_head(); ++member) {
     if (member > 0) {
       __syncthreads();  // all are done with the head before
-      if (threadIdx.x == 0) ++memory.at.h;
+      if (threadIdx.x == 0) memory.mask = mask.of_head(memory.at.b, ++memory.at.h);
       __syncthreads();
       start_tile(memory, 0, views, sizes, memory.at, first);
     }
@@ -161,15 +174,10 @@ __global__ void __launch_bounds__(kMatrixThreads)
 #pragma unroll 1
       for (int begin = 0; begin < kTileQueries; begin += kStep<kHeadSize>) {
         if (query + begin + kStep<kHeadSize> <= first_of_warp || query + begin >= sizes.queries) continue;
-        if (mask.active()) {
-          __syncwarp();
-          warp_mask.draw(mask, mask.first_element(memory.at.b, memory.at.h), query + begin, key);
-          __syncwarp();
-        }
         const QueryStep<T> step = {memory.q[buffer] + begin * kRowStride<kHeadSize>,
                                    memory.dout[buffer] + begin * kRowStride<kHeadSize>,
                                    memory.statistics[buffer] + begin, query + begin};
-        add_step(sums, k, v, step, sizes, key, mask.active() ? &warp_mask : nullptr, mask.scale());
+        add_step(sums, k, v, step, sizes, key, mask, memory.mask);
       }
     }
   }

@@ -161,22 +161,39 @@ class LeftOperand {
   MatrixA parts_[kStays ? kRows16 : 1][kStays ? kHeadSize / 16 : 1] = {};
 };
 
-// The mask of kQueries queries and kKeys keys as a warp draws it for itself: bit key % 8 of [query][key / 8].
+// The mask of kQueries queries and kKeys keys as a warp draws it for itself, in registers: kLanes lanes draw a query's
+// keys, eight at a time. All lanes call draw() and keys_of(), which exchanges.
 template <int kQueries, int kKeys>
-struct WarpMask {
-  std::uint8_t kept[kQueries][kKeys / 8];
+class WarpMask {
+  static constexpr int kLanes = 32 / kQueries, kEights = kKeys / 8 / kLanes;  // of a query; of a lane
+  static_assert(kLanes * kQueries == 32 && kLanes <= 2 && kLanes * kEights * 8 == kKeys);
+  static_assert(kLanes == 1 || kEights <= 2);
 
-  // To be read after a barrier of the warp, and drawn again after another.
-  __device__ void draw(const AttentionMask& mask, std::int64_t first_element, int query, int key) {
-    constexpr int kEights = kKeys / 8;
-    static_assert(kQueries * kEights % 32 == 0);
-#pragma unroll 1
-    for (int i = lane_index(); i < kQueries * kEights; i += 32) {
-      kept[i / kEights][i % kEights] =
-          static_cast<std::uint8_t>(mask.kept_of_8(first_element, query + i / kEights, key + i % kEights * 8));
+ public:
+  // The blocks of a lane do not depend on each other, which hides the latency of each.
+  __device__ void draw(const AttentionMask& mask, const HeadMask& head, int query, int key) {
+    const int own_query = query + lane_index() % kQueries, own_key = key + lane_index() / kQueries * kEights * 8;
+    std::uint32_t eights[kEights];
+    if (mask.is_aligned(head)) {
+#pragma unroll
+      for (int i = 0; i < kEights; ++i) eights[i] = mask.kept_of_aligned_8(head, own_query, own_key + 8 * i);
+    } else {
+#pragma unroll
+      for (int i = 0; i < kEights; ++i) eights[i] = mask.kept_of_8(head, own_query, own_key + 8 * i);
     }
+#pragma unroll
+    for (int i = 0; i < kEights; ++i) words_[i / 4] = (i % 4 == 0 ? 0 : words_[i / 4]) | eights[i] << (i % 4 * 8);
   }
-  __device__ bool keeps(int query, int key) const { return (kept[query][key / 8] >> key % 8 & 1) != 0; }
+
+  // Bit i: whether key 32 word + i of a query is kept.
+  __device__ std::uint32_t keys_of(int query, int word = 0) const {
+    std::uint32_t keys = __shfl_sync(0xffffffffU, words_[word], query);
+    if constexpr (kLanes == 2) keys |= __shfl_sync(0xffffffffU, words_[word], query + kQueries) << (kEights * 8);
+    return keys;
+  }
+
+ private:
+  std::uint32_t words_[(kEights + 3) / 4];
 };
 
 // Neighbouring columns of a row.

@@ -19,7 +19,7 @@ struct QueryMemory {
   T q[kQueries * kRowStride<kHeadSize>], dout[kQueries * kRowStride<kHeadSize>];
   T k[2][kKeys<kHeadSize> * kRowStride<kHeadSize>];
   T v[2][kKeys<kHeadSize> * kRowStride<kHeadSize>];
-  WarpMask<kWarpQueries, kStep> masks[kMatrixWarps];
+  HeadMask mask;  // of the block's head
 };
 
 using QueryScores = WarpSums<1, kStep / 8>;
@@ -38,11 +38,16 @@ struct RowStatistics {
 };
 
 // `gradients`, of probabilities with dropout, become ds.
-template <class Mask>
 __device__ void differentiate(const QueryScores& scores, QueryScores& gradients, const RowStatistics& statistics,
-                              const AttentionSizes& sizes, int query, int key, const Mask* mask, float dropout_scale) {
-  const float scale = sizes.scale_2();
+                              const AttentionSizes& sizes, int query, int key, const AttentionMask& mask,
+                              const WarpMask<kWarpQueries, kStep>& warp_mask) {
+  const float scale = sizes.scale_2(), dropout_scale = mask.scale();
   const bool all_seen = key + kStep <= sizes.keys_seen(query);
+  std::uint32_t kept[2] = {~0U, ~0U};  // of a lane's two rows
+  if (mask.active()) {
+#pragma unroll
+    for (int half = 0; half < 2; ++half) kept[half] = warp_mask.keys_of(part_row(2 * half)) >> part_column(0);
+  }
 #pragma unroll
   for (int e = 0; e < 4; ++e) {
     const int row = part_row(e);
@@ -52,7 +57,7 @@ __device__ void differentiate(const QueryScores& scores, QueryScores& gradients,
     for (int n = 0; n < kStep / 8; ++n) {
       const float p = 8 * n < seen ? fast_exp2(scores.parts[0][n][e] * scale - of_query.log2_sum) : 0.0F;
       float gradient = gradients.parts[0][n][e] * dropout_scale;
-      if (mask != nullptr && !mask->keeps(row, 8 * n + part_column(e))) gradient = 0;
+      if (mask.active() && (kept[e / 2] >> (8 * n + e % 2) & 1) == 0) gradient = 0;
       gradients.parts[0][n][e] = p * (gradient - of_query.product);
     }
   }
@@ -98,12 +103,12 @@ __global__ void __launch_bounds__(kMatrixThreads, kBlocks)
   start_rows<kQueries, kHeadSize>(memory.dout, views.dout.head(at.b, at.h), block_query, sizes.queries,
                                   sizes.head_size);
   start_tile(0);
+  if (threadIdx.x == 0) memory.mask = mask.of_head(at.b, at.h);  // the first tile's barrier is before its first reader
 
   const RowStatistics statistics(views.statistics + sizes.first_row(at.b, at.h), query, sizes.queries);
   WarpSums<1, kHeadSize / 8> dq;
   dq.clear();
   LeftOperand<T, kHeadSize, 1, kHeadSize <= 96> q, dout;
-  auto& warp_mask = memory.masks[warp_index()];
 #pragma unroll 1
   for (int tile = 0; tile < block_end; tile += kTileKeys) {
     wait_for_copies<0>();
@@ -116,19 +121,15 @@ __global__ void __launch_bounds__(kMatrixThreads, kBlocks)
     const int buffer = tile / kTileKeys % 2;
 #pragma unroll 1
     for (int key = tile; key < tile + kTileKeys && key < warp_end; key += kStep) {
-      if (mask.active()) {
-        __syncwarp();
-        warp_mask.draw(mask, mask.first_element(at.b, at.h), query, key);
-        __syncwarp();
-      }
+      WarpMask<kWarpQueries, kStep> warp_mask;
+      if (mask.active()) warp_mask.draw(mask, memory.mask, query, key);
       const int offset = (key - tile) * kRowStride<kHeadSize>;
       QueryScores scores, gradients;
       scores.clear();
       gradients.clear();
       multiply_by_rows<T, kHeadSize>(scores, q, memory.k[buffer] + offset);
       multiply_by_rows<T, kHeadSize>(gradients, dout, memory.v[buffer] + offset);
-      differentiate(scores, gradients, statistics, sizes, query, key, mask.active() ? &warp_mask : nullptr,
-                    mask.scale());
+      differentiate(scores, gradients, statistics, sizes, query, key, mask, warp_mask);
       add_weighted<T, kHeadSize>(dq, gradients, memory.k[buffer] + offset);
     }
   }

@@ -14,6 +14,8 @@ namespace {
 
 using cudnn_frontend::HeurMode_t;
 
+constexpr std::int64_t kMostWorkspace = std::int64_t{1} << 30;  // bytes, which no plan of memory counts
+
 const AttentionForward& forward_of(const AttentionForward& args) { return args; }
 const AttentionForward& forward_of(const AttentionBackward& args) { return args.forward; }
 
@@ -32,7 +34,8 @@ void report_own_kernels(const AttentionForward& args, const std::exception& reas
 // Building a plan is slow, so plans are kept: one for each key.
 class CudnnAttention::Plans {
  public:
-  Plans(cudaStream_t stream, int compute_capability) : handle_(stream), compute_capability_(compute_capability) {}
+  Plans(cudaStream_t stream, int compute_capability, bool reports)
+      : handle_(stream), compute_capability_(compute_capability), reports_(reports) {}
 
   template <class Args>
   bool run(const Args& args, Scratch& scratch) {
@@ -41,13 +44,17 @@ class CudnnAttention::Plans {
     if (plan == nullptr) return false;
     std::unordered_map<std::int64_t, void*> memory;
     for (const auto& [id, view] : tensors_of(args)) memory.emplace(id, view.data);
-    std::int64_t workspace = 0;
-    require(plan->get_workspace_size(workspace), "the size of its workspace");
-    require(plan->execute(handle_, memory, scratch.bytes(workspace)), "attention");
+    require(plan->execute(handle_, memory, scratch.bytes(workspace_of(*plan))), "attention");
     return true;
   }
 
  private:
+  static std::int64_t workspace_of(const CudnnGraph& plan) {
+    std::int64_t bytes = 0;
+    require(plan.get_workspace_size(bytes), "the size of its workspace");
+    return bytes;
+  }
+
   template <class Args>
   const CudnnGraph* plan_for(const Args& args) {
     auto [entry, is_new] = plans_.try_emplace(key_of(args));
@@ -55,20 +62,23 @@ class CudnnAttention::Plans {
     try {
       auto plan = attention_graph(args, compute_capability_);
       require(plan->build(handle_, {HeurMode_t::A, HeurMode_t::FALLBACK}), "the choice of kernels");
+      const std::int64_t workspace = workspace_of(*plan);
+      if (workspace > kMostWorkspace) throw_environment_error("cuDNN needs a workspace of {} bytes", workspace);
       entry->second = std::move(plan);
     } catch (const std::exception& reason) {  // cudnn-frontend has exceptions of its own, too
-      report_own_kernels(forward_of(args), reason);
+      if (reports_) report_own_kernels(forward_of(args), reason);
     }
     return entry->second.get();
   }
 
   CudnnHandle handle_;
   int compute_capability_;
+  bool reports_;
   std::map<CudnnGraphKey, std::unique_ptr<CudnnGraph>> plans_;  // null: the library has no kernels
 };
 
-CudnnAttention::CudnnAttention(cudaStream_t stream, int compute_capability)
-    : plans_(std::make_unique<Plans>(stream, compute_capability)) {}
+CudnnAttention::CudnnAttention(cudaStream_t stream, int compute_capability, bool reports)
+    : plans_(std::make_unique<Plans>(stream, compute_capability, reports)) {}
 CudnnAttention::~CudnnAttention() = default;
 
 bool CudnnAttention::forward(const AttentionForward& args, Scratch& scratch) { return plans_->run(args, scratch); }

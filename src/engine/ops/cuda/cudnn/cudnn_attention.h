@@ -1,7 +1,6 @@
-// Attention by cuDNN for the calls that it supports, if CudaOptions::cudnn_attention is set. It has never run on a GPU.
-//
-// The option gives up that a run repeats bit by bit: cuDNN adds the parts of dQ in the order in which blocks finish.
-// Its algorithm that repeats is not asked for, because on Hopper that one stores a matrix of S_q x S_k for each head.
+// Attention by cuDNN for the calls that it supports, as CudaOptions::cudnn_attention says. Its algorithms that repeat bit
+// by bit are asked for. On Hopper the backward one stores a matrix of S_q x S_k for each head, so calls that need more
+// than 1 GiB of workspace are left to our own kernels.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -17,11 +16,12 @@ class CudnnAttention {
  public:
   // Runs on that stream of the current device, whose compute capability is 90 for 9.0. EnvironmentError where the
   // program was built without cuDNN, or it cannot be loaded, is too old, or does not start.
-  CudnnAttention(cudaStream_t stream, int compute_capability);
+  CudnnAttention(cudaStream_t stream, int compute_capability, bool reports);
   ~CudnnAttention();
 
   // False: nothing was computed, and the caller uses our own kernels. That is so for calls that takes_cudnn() excludes,
-  // and for shapes without cuDNN kernels on this device; the first such shape is reported on standard error.
+  // and for shapes without cuDNN kernels on this device; if `reports`, the first such shape is reported on standard
+  // error.
   bool forward(const AttentionForward& args, Scratch& scratch);
   bool backward(const AttentionBackward& args, Scratch& scratch);
 

@@ -114,7 +114,7 @@ std::unique_ptr<CudnnGraph> attention_graph(const AttentionBackward& args, int c
       graph->sdpa_backward(heads(*graph, kQ, forward.q), heads(*graph, kK, forward.k), heads(*graph, kV, forward.v),
                            heads(*graph, kOut, forward.out), heads(*graph, kOutGradient, args.dout),
                            graph->tensor(describe_log_sum_exp(log_sum_exp, forward.log_sum_exp)),
-                           attributes_of<SDPA_backward_attributes>(forward));
+                           attributes_of<SDPA_backward_attributes>(forward).set_deterministic_algorithm(true));
   describe_heads(*gradients[0], kQGradient, args.dq).set_output(true);
   describe_heads(*gradients[1], kKGradient, args.dk).set_output(true);
   describe_heads(*gradients[2], kVGradient, args.dv).set_output(true);

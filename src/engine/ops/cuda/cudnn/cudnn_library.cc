@@ -21,7 +21,7 @@ constexpr std::size_t kOldest = 91600, kNextMajor = 100000;
 CudnnLibrary load_cudnn(std::initializer_list<const char*> names) {
   const SharedLibrary library("cuDNN", names,
                               "install version 9.16 or later, name its folder in LD_LIBRARY_PATH, or leave out "
-                              "--cudnn-attention");
+                              "--cudnn-attention on");
   decltype(&cudnnGetVersion) get_version = nullptr;
   library.find("cudnnGetVersion", get_version);
   const std::size_t version = get_version();

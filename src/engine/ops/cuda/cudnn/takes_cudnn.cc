@@ -18,7 +18,7 @@ bool has_aligned_rows(const TensorRef& view) {
 bool takes_cudnn(const AttentionForward& args, int compute_capability_major) {
   const std::int64_t head_size = args.q.dim(3);
   if (compute_capability_major < 8 || size_of(args.q.dtype) != 2 || args.dropout.active()) return false;
-  if (args.lengths || args.first_keys || args.heads_per_key_head() > 1) return false;
+  if (args.lengths || args.first_keys) return false;
   // The library leaves single queries to kernels for inference, which keep no statistics.
   if (head_size % 8 != 0 || head_size > kLargestHead || args.q.dim(1) < 2) return false;
   bool aligned = is_aligned(args.log_sum_exp);

@@ -32,10 +32,16 @@ struct DropoutMask {
   // Whether anything is dropped, for a whole launch. If not, nothing needs to be drawn.
   __device__ bool active() const { return threshold > 0; }
 
+  __device__ std::uint32_t step() const {
+    return counters != nullptr ? static_cast<std::uint32_t>(counters[0]) : random.step;
+  }
+
   // Bit i is set where element 8 * block + i is kept.
-  __device__ std::uint32_t kept(std::int64_t block) const {
+  __device__ std::uint32_t kept(std::int64_t block) const { return kept(block, step()); }
+  // The same with step() as it was read before.
+  __device__ std::uint32_t kept(std::int64_t block, std::uint32_t step) const {
     RandomStream drawn = random;
-    if (counters != nullptr) drawn.step = static_cast<std::uint32_t>(counters[0]);
+    drawn.step = step;
     const PhiloxCounter words = drawn.bits(static_cast<std::uint64_t>(block));
     const std::uint32_t least = threshold << 16;  // compares upper halves without taking them out
     std::uint32_t bits = 0;

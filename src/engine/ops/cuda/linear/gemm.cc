@@ -15,7 +15,7 @@ namespace teratron::cuda {
 namespace {
 
 constexpr std::size_t kWorkspace = std::size_t{32} << 20;  // bytes; the library's advice for Hopper
-constexpr int kCandidates = 16;
+constexpr int kCandidates = 64;
 // Sums in place would be added in the order in which blocks happen to end.
 constexpr std::uint32_t kRepeatable = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
 
@@ -178,17 +178,17 @@ class Gemm::Library::Trial final : public AlgorithmTrial {
 namespace {
 
 // Whether the operands of an epilogue are aligned for any kernel: the library's preferences do not cover them. The
-// library wants the rows of before_gelu and gelu_input to be multiples of 8 elements long. All but the bias is for
-// 16-bit inputs: TF32 would round the terms of a bias gradient.
+// library wants the rows of before_gelu and gelu_input to be multiples of 8 elements long. 16-bit products of other rows
+// it rounds before it adds the bias. All but the bias is for 16-bit inputs: TF32 would round the terms of a bias
+// gradient.
 bool takes_epilogue(const Product& product) {
   if (vector_of(product) && alignment_of(vector_of(product)) < 16) return false;
-  if (product.bias && !product.before_gelu) return true;
-  if (product.a.dtype == DType::kF32) return false;
+  if (product.a.dtype == DType::kF32) return product.bias && !product.before_gelu;
   const TensorRef& matrix = matrix_of(product);
   const auto fits = [](const TensorRef& view) {
     return alignment_of(view) >= 16 && view.dim(1) * size_of(view.dtype) % 16 == 0;
   };
-  return !matrix || (fits(product.a) && fits(product.b) && fits(product.c) && fits(matrix));
+  return fits(product.a) && fits(product.b) && fits(product.c) && (!matrix || fits(matrix));
 }
 
 }  // namespace
