@@ -22,12 +22,12 @@ class GpuRun : public ::testing::Test {
     std::filesystem::create_directories(folder_ / "pack/bin");
     std::filesystem::copy_file(TERATRON_SOURCE_DIR "/scripts/gpu_run", folder_ / "run");
     for (const std::string name : {"ops_gpu_test", "training_gpu_test"}) {
-      write_program(
-          "pack/bin/" + name,
-          "list='Every/Operations.\n  Agree/cuda_f32_add\n  Agree/cuda_bf16_add\n  Agree/cuda_timed_f32_add\n  Agree/cuda_bf16_residual_add\n"
-          "Every/Repeating.\n  Same/cuda_f32_add\nSuite.\n  Test\n  Other\n'\n"
-          "[[ $1 != --gtest_list_tests ]] || { printf \"$list\"; exit; }\n"
-          "echo \"${0##*/} ${2#--gtest_filter=}\" >>$OUT/filters; echo '[  PASSED  ] 3 tests.'");
+      write_program("pack/bin/" + name,
+                    "list='Every/Operations.\n  Agree/cuda_f32_add\n  Agree/cuda_bf16_add\n  "
+                    "Agree/cuda_timed_f32_add\n  Agree/cuda_bf16_residual_add\n"
+                    "Every/Repeating.\n  Same/cuda_f32_add\nSuite.\n  Test\n  Other\n'\n"
+                    "[[ $1 != --gtest_list_tests ]] || { printf \"$list\"; exit; }\n"
+                    "echo \"${0##*/} ${2#--gtest_filter=}\" >>$OUT/filters; echo '[  PASSED  ] 3 tests.'");
     }
     write_program("pack/bin/bench_train_step", "exit 0");
   }
@@ -90,12 +90,14 @@ TEST_F(GpuRun, RunsEachOperationOnceWithEveryTypeAndSaysThatAllPassed) {
   const Outcome outcome = run("check", "abc\n");
   EXPECT_EQ(outcome.exit_code, 0) << outcome.output << outcome.errors;
   EXPECT_THAT(outcome.output, HasSubstr("all passed"));
-  for (const std::string name : {"training-step", "add", "residual_add", "Suite", "training-add", "training-Suite", "hidden-6144"}) {
+  for (const std::string name :
+       {"training-step", "add", "residual_add", "Suite", "training-add", "training-Suite", "hidden-6144"}) {
     EXPECT_THAT(outcome.output, HasSubstr("passed  " + name + " "));
   }
   const std::string filters = read_file(folder_ / "out/filters");
   EXPECT_EQ(std::ranges::count(filters, '\n'), 6) << filters;
-  for (const std::string filter : {"*/cuda_f32_add:*/cuda_bf16_add:*/cuda_timed_f32_add", "*/cuda_bf16_residual_add", "Suite.*"}) {
+  for (const std::string filter :
+       {"*/cuda_f32_add:*/cuda_bf16_add:*/cuda_timed_f32_add", "*/cuda_bf16_residual_add", "Suite.*"}) {
     EXPECT_THAT(filters, HasSubstr("ops_gpu_test " + filter + "\n"));
   }
 }

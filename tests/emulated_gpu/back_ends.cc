@@ -40,9 +40,10 @@ std::vector<BackEnd> back_ends() {
   static const bool with_cudnn = has_cudnn();
   if (!with_cudnn) return all;
   for (const DType dtype : {DType::kBF16, DType::kF16}) {
-    all.push_back({"cuda_cudnn_" + std::string(name_of(dtype)),
-                   [=] { return make_cuda_backend({.compute_dtype = dtype, .cudnn_attention = CudnnAttentionUse::kRequired}); },
-                   library_attention_operations});
+    all.push_back(
+        {"cuda_cudnn_" + std::string(name_of(dtype)),
+         [=] { return make_cuda_backend({.compute_dtype = dtype, .cudnn_attention = CudnnAttentionUse::kRequired}); },
+         library_attention_operations});
   }
   return all;
 }

@@ -61,11 +61,7 @@ struct AttentionCall {
   }
 
   AttentionBackward backward() const {
-    return {.dq = query_part(),
-            .dk = key_part(1),
-            .dv = key_part(2),
-            .dout = plain(),
-            .forward = forward()};
+    return {.dq = query_part(), .dk = key_part(1), .dv = key_part(2), .dout = plain(), .forward = forward()};
   }
 
   alignas(256) static inline char memory[256] = {};

@@ -63,7 +63,7 @@ void CudaBackend::start_cudnn_attention(CudnnAttentionUse use) {
   const bool is_required = use == CudnnAttentionUse::kRequired;
   if (!is_required && (use == CudnnAttentionUse::kOff || compute_dtype_ == DType::kF32)) return;
   try {
-    cudnn_attention_.emplace(stream_, 10 * device_.major + device_.minor, is_required);
+    cudnn_attention_.emplace(stream_, device_, is_required);
   } catch (const EnvironmentError&) {
     if (is_required) throw;
     cudaGetLastError();  // and forget it

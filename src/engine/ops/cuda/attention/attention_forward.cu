@@ -120,8 +120,8 @@ __device__ void drop(WarpSums<kRows16, kColumns8>& scores, const WarpMask<kWarpQ
 // One tile of keys for a warp's queries from `query` on.
 template <class T, int kHeadSize, class Left>
 __device__ void attend_tile(RunningSoftmax<kHeadSize>& state, const Left& q, const T* k, const T* v,
-                            const AttentionSizes& sizes, int query, int key,
-                            const AttentionMask& mask, const HeadMask& head_mask) {
+                            const AttentionSizes& sizes, int query, int key, const AttentionMask& mask,
+                            const HeadMask& head_mask) {
   constexpr int kTileKeys = kKeys<kHeadSize>;
   WarpMask<kWarpQueries, kTileKeys> warp_mask;
   if (mask.active()) warp_mask.draw(mask, head_mask, query, key);
@@ -198,8 +198,7 @@ __global__ void __launch_bounds__(kMatrixThreads)
     if (key + kTileKeys < sizes.keys) start_tile(memory.at, key + kTileKeys);
     if (key >= warp_end) continue;
     const int buffer = key / kTileKeys % 2;
-    attend_tile<T, kHeadSize>(state, q, memory.k[buffer], memory.v[buffer], sizes, query, key, mask,
-                              memory.mask);
+    attend_tile<T, kHeadSize>(state, q, memory.k[buffer], memory.v[buffer], sizes, query, key, mask, memory.mask);
   }
   sizes.queries = memory.queries;
   store(state, views, sizes, memory.at, query, mask.scale());

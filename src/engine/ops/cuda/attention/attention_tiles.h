@@ -134,7 +134,8 @@ __device__ inline void store_weights(const Scores& scores, TileMemory& memory) {
 }
 
 // Draws the mask of queries from `query` on and keys from `key` on; to be read after a barrier.
-__device__ inline void draw_mask(const AttentionMask& mask, const HeadMask& head, int query, int key, TileMemory& memory) {
+__device__ inline void draw_mask(const AttentionMask& mask, const HeadMask& head, int query, int key,
+                                 TileMemory& memory) {
   for (int i = static_cast<int>(threadIdx.x); i < kTile * kTile / 8; i += kTileThreads) {
     const int row = i / (kTile / 8), eight = i % (kTile / 8);
     memory.kept[row][eight] = static_cast<std::uint8_t>(mask.kept_of_8(head, query + row, key + 8 * eight));

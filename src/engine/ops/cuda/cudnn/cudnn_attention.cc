@@ -14,7 +14,8 @@ namespace {
 
 using cudnn_frontend::HeurMode_t;
 
-constexpr std::int64_t kMostWorkspace = std::int64_t{1} << 30;  // bytes, which no plan of memory counts
+// Share of the device's memory that a workspace may take. No plan of memory counts it, but logits leave a tenth free.
+constexpr std::int64_t kWorkspaceShare = 20;
 
 const AttentionForward& forward_of(const AttentionForward& args) { return args; }
 const AttentionForward& forward_of(const AttentionBackward& args) { return args.forward; }
@@ -34,8 +35,11 @@ void report_own_kernels(const AttentionForward& args, const std::exception& reas
 // Building a plan is slow, so plans are kept: one for each key.
 class CudnnAttention::Plans {
  public:
-  Plans(cudaStream_t stream, int compute_capability, bool reports)
-      : handle_(stream), compute_capability_(compute_capability), reports_(reports) {}
+  Plans(cudaStream_t stream, const cudaDeviceProp& device, bool reports)
+      : handle_(stream),
+        compute_capability_(10 * device.major + device.minor),
+        most_workspace_(static_cast<std::int64_t>(device.totalGlobalMem) / kWorkspaceShare),
+        reports_(reports) {}
 
   template <class Args>
   bool run(const Args& args, Scratch& scratch) {
@@ -63,7 +67,7 @@ class CudnnAttention::Plans {
       auto plan = attention_graph(args, compute_capability_);
       require(plan->build(handle_, {HeurMode_t::A, HeurMode_t::FALLBACK}), "the choice of kernels");
       const std::int64_t workspace = workspace_of(*plan);
-      if (workspace > kMostWorkspace) throw_environment_error("cuDNN needs a workspace of {} bytes", workspace);
+      if (workspace > most_workspace_) throw_environment_error("cuDNN needs a workspace of {} bytes", workspace);
       entry->second = std::move(plan);
     } catch (const std::exception& reason) {  // cudnn-frontend has exceptions of its own, too
       if (reports_) report_own_kernels(forward_of(args), reason);
@@ -73,12 +77,13 @@ class CudnnAttention::Plans {
 
   CudnnHandle handle_;
   int compute_capability_;
+  std::int64_t most_workspace_;  // bytes
   bool reports_;
   std::map<CudnnGraphKey, std::unique_ptr<CudnnGraph>> plans_;  // null: the library has no kernels
 };
 
-CudnnAttention::CudnnAttention(cudaStream_t stream, int compute_capability, bool reports)
-    : plans_(std::make_unique<Plans>(stream, compute_capability, reports)) {}
+CudnnAttention::CudnnAttention(cudaStream_t stream, const cudaDeviceProp& device, bool reports)
+    : plans_(std::make_unique<Plans>(stream, device, reports)) {}
 CudnnAttention::~CudnnAttention() = default;
 
 bool CudnnAttention::forward(const AttentionForward& args, Scratch& scratch) { return plans_->run(args, scratch); }

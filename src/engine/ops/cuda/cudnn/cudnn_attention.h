@@ -1,6 +1,6 @@
-// Attention by cuDNN for the calls that it supports, as CudaOptions::cudnn_attention says. Its algorithms that repeat bit
-// by bit are asked for. On Hopper the backward one stores a matrix of S_q x S_k for each head, so calls that need more
-// than 1 GiB of workspace are left to our own kernels.
+// Attention by cuDNN for the calls that it supports, as CudaOptions::cudnn_attention says. Its algorithms that repeat
+// bit by bit are asked for. On Hopper the backward one stores a matrix of S_q x S_k for each head, so calls that need a
+// workspace of more than a twentieth of the device's memory are left to our own kernels.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -14,9 +14,9 @@ namespace teratron::cuda {
 
 class CudnnAttention {
  public:
-  // Runs on that stream of the current device, whose compute capability is 90 for 9.0. EnvironmentError where the
-  // program was built without cuDNN, or it cannot be loaded, is too old, or does not start.
-  CudnnAttention(cudaStream_t stream, int compute_capability, bool reports);
+  // Runs on that stream of the current device. EnvironmentError where the program was built without cuDNN, or it cannot
+  // be loaded, is too old, or does not start.
+  CudnnAttention(cudaStream_t stream, const cudaDeviceProp& device, bool reports);
   ~CudnnAttention();
 
   // False: nothing was computed, and the caller uses our own kernels. That is so for calls that takes_cudnn() excludes,

@@ -6,7 +6,7 @@ namespace teratron::cuda {
 
 class CudnnAttention::Plans {};
 
-CudnnAttention::CudnnAttention(cudaStream_t /*stream*/, int /*compute_capability*/, bool /*reports*/) {
+CudnnAttention::CudnnAttention(cudaStream_t /*stream*/, const cudaDeviceProp& /*device*/, bool /*reports*/) {
   throw_environment_error(
       "this program was built without cuDNN, so it has no attention of cuDNN's; install cuDNN's headers (version 9), "
       "run scripts/cudnn-frontend and build again, or leave out --cudnn-attention on");

@@ -178,8 +178,8 @@ class Gemm::Library::Trial final : public AlgorithmTrial {
 namespace {
 
 // Whether the operands of an epilogue are aligned for any kernel: the library's preferences do not cover them. The
-// library wants the rows of before_gelu and gelu_input to be multiples of 8 elements long. 16-bit products of other rows
-// it rounds before it adds the bias. All but the bias is for 16-bit inputs: TF32 would round the terms of a bias
+// library wants the rows of before_gelu and gelu_input to be multiples of 8 elements long. 16-bit products of other
+// rows it rounds before it adds the bias. All but the bias is for 16-bit inputs: TF32 would round the terms of a bias
 // gradient.
 bool takes_epilogue(const Product& product) {
   if (vector_of(product) && alignment_of(vector_of(product)) < 16) return false;
