@@ -102,7 +102,7 @@ def make_model(case, draw):
     generator = torch.Generator().manual_seed(draw.getrandbits(40))
     with torch.no_grad():
         for name, p in model.named_parameters():
-            p.normal_(std=0.3, generator=generator)
+            p.normal_(std=min(0.3, 1.7 / case["sizes"]["hidden"] ** 0.5), generator=generator)
             if "norm" in name and name.endswith(".weight"):
                 p.add_(1.0)
     return model
@@ -187,7 +187,9 @@ def write_continuation(case, folder):
     prompt = torch.tensor([case["prompt"]])
     for attempt in range(100):
         model = make_model(case, draw).eval()
-        result = model.generate(prompt, attention_mask=torch.ones_like(prompt), do_sample=False, use_cache=True,
+        # With a window of one token its cache keeps all of them.
+        has_cache = getattr(model.config, "sliding_window", None) != 1
+        result = model.generate(prompt, attention_mask=torch.ones_like(prompt), do_sample=False, use_cache=has_cache,
                                 max_new_tokens=case["new_tokens"], pad_token_id=0, output_logits=True,
                                 return_dict_in_generate=True)
         best = torch.cat(result.logits).topk(2).values
