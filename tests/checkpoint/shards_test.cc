@@ -41,11 +41,12 @@ TEST(Shards, FilesOfAnySizeHoldTheModelAndComeBackByteForByte) {
     const FileTensors tensors = tensors_of(golden_model(model) / "model.safetensors");
     const TemporaryFolder folder;
     const fs::path first = import_from_hugging_face(golden_model(model), folder / "run");
-    for (const std::uint64_t size : {1, 3000, 20000, 1 << 24}) {
+    for (const std::uint64_t size : {1, 3000, 1 << 24}) {
       const fs::path there = folder / fmt::format("hf-{}", size), back = folder / fmt::format("back-{}", size);
       export_to_hugging_face(folder / "run", there, size);
       const bool has_index = fs::exists(there / kIndexFile);
       const Json index = has_index ? Json::parse(bytes_of_file(there / kIndexFile)) : Json();
+      bool places_agree = true;
       FileTensors stored;
       std::uint64_t bytes = 0, files = 0;
       for (const fs::directory_entry& entry : fs::directory_iterator(there)) {
@@ -55,7 +56,8 @@ TEST(Shards, FilesOfAnySizeHoldTheModelAndComeBackByteForByte) {
         const FileTensors here = tensors_of(entry.path());
         for (const auto& [name, tensor] : here) {
           of_file += tensor.bytes.size();
-          if (has_index) EXPECT_EQ(index["weight_map"][name], entry.path().filename().string());
+          const std::string file = entry.path().filename().string();
+          if (has_index) places_agree = places_agree && index["weight_map"][name] == file;
         }
         EXPECT_TRUE(of_file <= size || here.size() == 1) << entry.path();
         bytes += of_file;
@@ -63,7 +65,8 @@ TEST(Shards, FilesOfAnySizeHoldTheModelAndComeBackByteForByte) {
       }
       EXPECT_EQ(stored, tensors) << model << " " << size;
       EXPECT_EQ(has_index, files > 1);
-      if (has_index) EXPECT_EQ(index["metadata"]["total_size"], bytes);
+      EXPECT_TRUE(places_agree);
+      EXPECT_TRUE(!has_index || index["metadata"]["total_size"] == bytes);
       const fs::path imported = import_from_hugging_face(there, back);
       EXPECT_EQ(bytes_of_file(imported / "model.safetensors"), bytes_of_file(first / "model.safetensors"));
       export_to_hugging_face(back, folder / "again", size);
