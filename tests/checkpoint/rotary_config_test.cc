@@ -51,6 +51,10 @@ TEST(RotaryConfigs, FrequenciesAreThoseOfTransformers) {
       EXPECT_LE(ulps_between(actual[i], expected[i]), 6) << one["config"] << " pair " << i;
     }
     EXPECT_DOUBLE_EQ(rotary.attention, one["attention"].get<double>()) << one["config"];
+    if (!one.contains("table")) continue;
+    const auto row = one["table"].get<std::vector<float>>();
+    const std::vector<float> table = rotary_table(rotary, 8);
+    for (std::size_t i = 0; i < row.size(); ++i) EXPECT_NEAR(table[7 * row.size() + i], row[i], 1e-6) << one["config"];
   }
   EXPECT_GT(static_cast<double>(equal), 0.98 * static_cast<double>(values));
 }

@@ -3,8 +3,9 @@
     nice $(scripts/oracle-env | tail -n 1) tests/golden/make_rotary_golden.py
 
 A case has the fields of config.json that decide ("config"; the rest is in tests/checkpoint/rotary_config_test.cc), the
-frequencies in fp32 of a model just made, and the factor of cosines and sines. Frequencies of "dynamic" are those after
-a text of the longest length that max_position_embeddings allows.
+frequencies in fp32 of a model just made, and the factor of cosines and sines; small heads their cosines and sines at
+position 7 ("table"). Frequencies of "dynamic" are those after a text of the longest length that
+max_position_embeddings allows.
 """
 
 import json
@@ -14,6 +15,7 @@ import torch
 import transformers
 
 HEADS = (6, 16, 80, 128)
+POSITION = 7
 LLAMA3 = dict(rope_type="llama3", factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0,
               original_max_position_embeddings=64)
 SCALINGS = [
@@ -39,9 +41,12 @@ def case(head_dim, base, scaling):
                                       intermediate_size=8, vocab_size=3, max_position_embeddings=512,
                                       rope_parameters=dict(scaling, rope_theta=base))
     rotary = transformers.models.llama.modeling_llama.LlamaRotaryEmbedding(config)
-    rotary(torch.zeros(1, dtype=torch.float32), torch.arange(512)[None])
-    return {"config": {"head_dim": head_dim, "rope_parameters": dict(scaling, rope_theta=base)},
-            "frequencies": rotary.inv_freq.tolist(), "attention": rotary.attention_scaling}
+    tables = rotary(torch.zeros(1, dtype=torch.float32), torch.arange(512)[None])
+    found = {"config": {"head_dim": head_dim, "rope_parameters": dict(scaling, rope_theta=base)},
+             "frequencies": rotary.inv_freq.tolist(), "attention": rotary.attention_scaling}
+    if head_dim == HEADS[0]:
+        found["table"] = torch.cat([table[0, POSITION, : head_dim // 2] for table in tables]).tolist()
+    return found
 
 
 def main():
