@@ -134,41 +134,6 @@ TEST(HuggingFace, NamesWithoutPrefixMasksAndATiedHeadMakeNoDifference) {
             tensors_of(folder / "plain" / "iter_0000000" / "model.safetensors"));
 }
 
-TEST(HuggingFace, ShardsAreOneModel) {
-  const TemporaryFolder folder;
-  import_from_hugging_face(golden(), folder / "plain");
-  make_folders(folder / "hf");
-  fs::copy(golden() / "config.json", folder / "hf" / "config.json");
-  FileTensors parts[2];
-  Json map = Json::object();
-  for (const auto& [name, tensor] : tensors_of(golden() / "model.safetensors")) {
-    const std::size_t part = name.size() % 2;
-    parts[part][name] = tensor;
-    map[name] = fmt::format("model-{}.safetensors", part);
-  }
-  for (const int part : {0, 1}) write_tensors(folder / "hf" / fmt::format("model-{}.safetensors", part), parts[part]);
-  const auto with_index = [&](const Json& weight_map) {
-    put_file(folder / "hf" / "model.safetensors.index.json", Json{{"weight_map", weight_map}}.dump());
-  };
-  with_index(map);
-  const fs::path imported = import_from_hugging_face(folder / "hf", folder / "run");
-  EXPECT_EQ(tensors_of(imported / "model.safetensors"),
-            tensors_of(folder / "plain" / "iter_0000000" / "model.safetensors"));
-
-  const auto message = [&] {
-    return message_of<UserError>([&] { import_from_hugging_face(folder / "hf", folder / "b"); });
-  };
-  map["transformer.extra"] = "model-0.safetensors";
-  with_index(map);
-  EXPECT_THAT(message(), HasSubstr("'transformer.extra' in model-0.safetensors, which does not have it"));
-  map["transformer.extra"] = "../elsewhere";
-  with_index(map);
-  EXPECT_THAT(message(), HasSubstr("not the name of a file beside it"));
-  map["transformer.extra"] = "model-7.safetensors";
-  with_index(map);
-  EXPECT_THAT(message(), HasSubstr("model-7.safetensors"));
-}
-
 TEST(HuggingFace, SixteenBitWeightsBecomeSingle) {
   for (const DType dtype : {DType::kF16, DType::kBF16}) {
     const TemporaryFolder folder;

@@ -87,6 +87,11 @@ TEST_F(CheckpointCommands, ConvertingToHuggingFaceAndBackKeepsEveryWeight) {
   succeed({"convert", "--from", "teratron", "--to", "hf", path("back"), path("again")});
   EXPECT_EQ(read_file(path("again/model.safetensors")), read_file(path("hf/model.safetensors")));
   EXPECT_FALSE(json_of({"checkpoint", "info", path("back")}).at("has_optimizer"));
+  succeed({"convert", "--from", "teratron", "--to", "hf", "--max-file-size", "1000", path("run"), path("files")});
+  succeed({"convert", "--from", "hf", "--to", "teratron", path("files"), path("whole")});
+  EXPECT_TRUE(std::filesystem::exists(path("files/model.safetensors.index.json")));
+  EXPECT_EQ(read_file(path("whole/iter_0000000/model.safetensors")),
+            read_file(path("back/iter_0000000/model.safetensors")));
 }
 
 // With --guard-memory whoever reads a tensor outside of an operation dies.

@@ -129,10 +129,14 @@ TEST_F(Commands, MissingInputIsTheUsersFaultAndAnUnwritablePlaceTheEnvironments)
   EXPECT_THAT(outcome.errors, AllOf(StartsWith("error: "), HasSubstr("no/such/folder/ids")));
 }
 
-TEST_F(Commands, ConvertBetweenTheSameFormatsIsRefused) {
+TEST_F(Commands, ConvertBetweenTheSameFormatsAndFilesOfOursAreRefused) {
   const Outcome outcome = run_teratron({"convert", "--from", "hf", "--to", "hf", "a", "b"});
   EXPECT_EQ(outcome.exit_code, 2);
   EXPECT_THAT(outcome.errors, HasSubstr("--from and --to name the same format"));
+  const Outcome in_files =
+      run_teratron({"convert", "--from", "hf", "--to", "teratron", "--max-file-size", "1", "a", "b"});
+  EXPECT_EQ(in_files.exit_code, 2);
+  EXPECT_THAT(in_files.errors, HasSubstr("--max-file-size is for --to hf"));
 }
 
 }  // namespace

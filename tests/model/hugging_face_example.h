@@ -11,6 +11,7 @@
 
 #include "checkpoint/hugging_face/mapping.h"
 #include "checkpoint/safetensors/safetensors.h"
+#include "checkpoint/safetensors/tensor_stream.h"
 #include "model/random_batch.h"
 #include "optim/adamw.h"
 
@@ -25,12 +26,21 @@ inline std::vector<float> floats_of(const SafetensorsFile& file, const std::stri
   return values;
 }
 
-// The gradient of a parameter, as ours has it, from the tensors "grad.NAME".
-inline std::vector<float> golden_gradient(const SafetensorsFile& file, const ModelConfig& model,
-                                          const Parameter& parameter) {
-  std::vector<float> whole;
+inline std::vector<double> doubles_of(const SafetensorsFile& file, const std::string& name) {
+  const SafetensorsEntry* entry = file.find(name);
+  if (entry == nullptr) throw std::runtime_error("no golden tensor " + name);
+  const auto bytes = file.bytes(*entry);
+  std::vector<double> values(bytes.size() / static_cast<std::size_t>(size_of(*entry->dtype)));
+  convert_floats(std::as_writable_bytes(std::span(values)), DType::kF64, bytes, *entry->dtype);
+  return values;
+}
+
+// A parameter's values, as ours has them, from the tensors "KIND.NAME": "grad" is its gradient.
+inline std::vector<double> golden_values(const SafetensorsFile& file, const std::string& kind, const ModelConfig& model,
+                                         const Parameter& parameter) {
+  std::vector<double> whole;
   for (const HuggingFaceTensor& tensor : hugging_face_tensors(model, parameter).parts) {
-    const std::vector<float> theirs = floats_of(file, "grad." + tensor.name);
+    const std::vector<double> theirs = doubles_of(file, kind + "." + tensor.name);
     const auto rows = static_cast<std::size_t>(tensor.transposed[0]),
                columns = static_cast<std::size_t>(tensor.transposed[1]), piece = theirs.size() / rows / columns;
     for (std::size_t i = 0; i < theirs.size(); ++i) {
@@ -54,19 +64,18 @@ inline void expect_gradients_agree(Executor& runner, const SafetensorsFile& file
                                    double of_largest = 0) {
   double largest = 0;
   for (const Parameter* parameter : runner.parameters()) {
-    for (const float value : golden_gradient(file, model, *parameter)) {
-      largest = std::max(largest, static_cast<double>(std::abs(value)));
+    for (const double value : golden_values(file, "grad", model, *parameter)) {
+      largest = std::max(largest, std::abs(value));
     }
   }
   for (const Parameter* parameter : runner.parameters()) {
     const std::vector<double> actual = values_of(runner.backend(), parameter->gradient);
-    const std::vector<float> golden = golden_gradient(file, model, *parameter);
+    const std::vector<double> golden = golden_values(file, "grad", model, *parameter);
     ASSERT_GE(actual.size(), golden.size()) << parameter->name;
     double difference = 0, norm = 0;
     for (std::size_t i = 0; i < golden.size(); ++i) {
-      const double theirs = static_cast<double>(golden[i]);
-      difference += std::pow(actual[i] - theirs, 2);
-      norm += theirs * theirs;
+      difference += std::pow(actual[i] - golden[i], 2);
+      norm += golden[i] * golden[i];
     }
     EXPECT_LT(std::sqrt(difference), 1e-4 * std::sqrt(norm) + of_largest * largest) << parameter->name;
   }

@@ -35,6 +35,8 @@ struct Study {
   bool bf16_moments = false;  // of the optimizer
   bool muon = false;          // else AdamW
   std::int64_t group = 1;     // sequences that have labels together; batches and micro-batches are of whole groups
+  std::function<void(Executor&)> take_weights = {};   // unless empty, in the place of those that were drawn
+  std::function<void(Executor&)> before_update = {};  // unless empty: every rank calls it
 
   std::shared_ptr<const Optimizer> make_optimizer() const {
     const AdamWSettings adamw{.epsilon = epsilon, .weight_decay = 0.1};
@@ -48,6 +50,10 @@ struct Study {
   // A model of a family after GPT-2, and mixtures of theirs: fewer key heads, gates, RMS norms, rotary positions, a
   // window. Its heads' number is the product of the layout's tensor-parallel ranks and something.
   void become_llama(const MeshShape& mesh);
+
+  RandomBatch batch_of(int step, bool all_inputs = false) const {
+    return {batch, tokens, config.vocab_size, seed * 100 + static_cast<std::uint32_t>(step), all_inputs};
+  }
 
   std::string text() const {
     return fmt::format(
@@ -159,6 +165,7 @@ inline double update(Executor& runner, const Study& study, const RandomBatch& da
   double loss = runner.forward_backward(parts).total();
   mesh.data->all_reduce_host({&loss, 1});
   norm = gradient_norm(runner.backend(), runner.parameters(), mesh);
+  if (study.before_update) study.before_update(runner);
   runner.update({.learning_rate = study.learning_rate, .update = step + 1, .gradient_norm = norm, .seed = study.seed});
   return loss;
 }
@@ -189,9 +196,9 @@ inline Result train(const Study& study, const Layout& layout, const MakeBackend&
                     mesh);
     runner.allocate();
     runner.initialize(study.seed);
+    if (study.take_weights) study.take_weights(runner);
     for (int step = 0; step < study.steps; ++step) {
-      RandomBatch data(study.batch, study.tokens, study.config.vocab_size,
-                       study.seed * 100 + static_cast<std::uint32_t>(step), model->traits.labels);
+      RandomBatch data = study.batch_of(step, model->traits.labels);
       if (is_task_head(study.config.head)) data.add_labels(study.config, model->traits, study.seed);
       if (study.documents) data.add_documents(0, study.seed + static_cast<std::uint32_t>(step));
       double norm = 0;

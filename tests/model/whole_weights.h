@@ -1,9 +1,11 @@
-// The whole weights of a model (the masters, where there are some), put together from the parts of thread ranks.
+// The whole weights of a model (the masters, where there are some) or their gradients, put together from the parts of
+// thread ranks.
 #pragma once
 
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <string>
@@ -19,9 +21,28 @@ class WholeWeights {
  public:
   // Every rank calls it.
   void add(Executor& executor) {
+    add(executor, [&](const Parameter& parameter) {
+      return whole_weights(executor.backend(), parameter, *executor.mesh().data);
+    });
+  }
+  // The gradients instead; of an optimizer that is not sharded.
+  void add_gradients(Executor& executor) {
+    add(executor, [](const Parameter& parameter) { return parameter.gradient; });
+  }
+  // After all ranks have.
+  const std::map<std::string, std::vector<double>>& by_name() const { return by_name_; }
+  // One parameter after the other, by name.
+  std::vector<double> values() const {
+    std::vector<double> all;
+    for (const auto& [name, values] : by_name_) all.insert(all.end(), values.begin(), values.end());
+    return all;
+  }
+
+ private:
+  void add(Executor& executor, const std::function<TensorRef(const Parameter&)>& part_of) {
     Mesh& mesh = executor.mesh();
     for (const Parameter* parameter : executor.parameters()) {
-      const TensorRef part = whole_weights(executor.backend(), *parameter, *mesh.data);
+      const TensorRef part = part_of(*parameter);
       if (mesh.data->rank() != 0) continue;
       std::vector<double> values;
       gather_tensor(*parameter, part, executor.backend(), *mesh.tensor, [&](std::span<const std::byte> bytes) {
@@ -34,16 +55,6 @@ class WholeWeights {
       if (mesh.tensor->rank() == 0) keep(parameter->name, std::move(values));
     }
   }
-  // After all ranks have.
-  const std::map<std::string, std::vector<double>>& by_name() const { return by_name_; }
-  // One parameter after the other, by name.
-  std::vector<double> values() const {
-    std::vector<double> all;
-    for (const auto& [name, values] : by_name_) all.insert(all.end(), values.begin(), values.end());
-    return all;
-  }
-
- private:
   void keep(const std::string& name, std::vector<double> values) {
     const std::lock_guard lock(mutex_);
     const auto [there, is_new] = by_name_.emplace(name, values);

@@ -8,6 +8,7 @@ with none missing, and compute the same with both. tests/checkpoint/hugging_face
 """
 
 import sys
+from pathlib import Path
 
 import torch
 import transformers
@@ -23,9 +24,11 @@ def load(folder):
 
 
 def main(exported, original):
-    with safe_open(f"{exported}/model.safetensors", "pt") as file:
-        assert file.metadata() == {"format": "pt"}, file.metadata()
-        stored = {name: file.get_tensor(name) for name in file.keys()}
+    stored = {}
+    for path in Path(exported).glob("*.safetensors"):
+        with safe_open(path, "pt") as file:
+            assert file.metadata() == {"format": "pt"}, file.metadata()
+            stored.update({name: file.get_tensor(name) for name in file.keys()})
     ours, theirs = load(exported), load(original)
     assert type(ours) is type(theirs)
     expected = theirs.state_dict()

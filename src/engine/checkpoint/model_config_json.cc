@@ -72,7 +72,8 @@ constexpr std::array kPairs = {Named<RotaryPairs>{"halves", RotaryPairs::kHalves
                                Named<RotaryPairs>{"neighbours", RotaryPairs::kNeighbours}};
 using Scaling = RotaryConfig::Scaling;
 constexpr std::array kScalings = {Named<Scaling>{"none", Scaling::kNone}, Named<Scaling>{"linear", Scaling::kLinear},
-                                  Named<Scaling>{"llama3", Scaling::kLlama3}};
+                                  Named<Scaling>{"llama3", Scaling::kLlama3},
+                                  Named<Scaling>{"dynamic", Scaling::kDynamic}, Named<Scaling>{"yarn", Scaling::kYarn}};
 constexpr std::array kHeads = {
     Named<ModelHead>{"pretraining", ModelHead::kPretraining}, Named<ModelHead>{"none", ModelHead::kNone},
     Named<ModelHead>{"classification", ModelHead::kClassification}, Named<ModelHead>{"choice", ModelHead::kChoice},
@@ -105,7 +106,9 @@ Json to_json(const RotaryConfig& value) {
           {"factor", value.factor},
           {"low_frequency", value.low_frequency},
           {"high_frequency", value.high_frequency},
-          {"first_positions", value.first_positions}};
+          {"first_positions", value.first_positions},
+          {"attention", value.attention},
+          {"whole_pairs", value.whole_pairs}};
 }
 
 void read_field(std::int64_t& to, const JsonFields& fields, std::string_view key) {
@@ -164,6 +167,8 @@ void read_field(RotaryConfig& to, const JsonFields& fields, std::string_view key
   read_field(to.low_frequency, rotary, "low_frequency");
   read_field(to.high_frequency, rotary, "high_frequency");
   read_field(to.first_positions, rotary, "first_positions");
+  if (rotary.has("attention")) read_field(to.attention, rotary, "attention");  // since there is YaRN
+  read_field(to.whole_pairs, rotary, "whole_pairs");
 }
 
 ModelConfig common_to_family(ModelKind kind) {

@@ -24,6 +24,22 @@ std::string tensor_file_name(TensorKind kind, std::size_t index, std::size_t cou
   return fmt::format("{}-{:05}-of-{:05}{}", name_of(kind), index + 1, count, kExtension);
 }
 
+std::vector<std::vector<SafetensorsDeclaration>> distribute(std::vector<SafetensorsDeclaration> tensors,
+                                                            std::uint64_t max_file_bytes) {
+  std::vector<std::vector<SafetensorsDeclaration>> files;
+  std::uint64_t bytes = 0;
+  for (SafetensorsDeclaration& tensor : tensors) {
+    const std::uint64_t more = bytes_of(tensor);
+    if (files.empty() || (max_file_bytes > 0 && bytes + more > max_file_bytes)) {
+      files.emplace_back();
+      bytes = 0;
+    }
+    bytes += more;
+    files.back().push_back(std::move(tensor));
+  }
+  return files;
+}
+
 void TensorFiles::Location::verify() const { check_tensor(*file, *entry, *record); }
 
 TensorFiles::TensorFiles(const std::filesystem::path& folder, const Manifest& manifest, TensorKind kind, bool verify) {

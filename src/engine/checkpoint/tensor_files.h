@@ -24,6 +24,10 @@ bool is_tensor_file(std::string_view file_name, TensorKind kind);
 // The name of file `index` (from 0) of `count`.
 std::string tensor_file_name(TensorKind kind, std::size_t index = 0, std::size_t count = 1);
 
+// Distributes tensors to files, in order, of at most so many bytes each; a larger tensor has its own. 0: one file.
+std::vector<std::vector<SafetensorsDeclaration>> distribute(std::vector<SafetensorsDeclaration> tensors,
+                                                            std::uint64_t max_file_bytes);
+
 class TensorFiles {
  public:
   // A tensor where it lies.

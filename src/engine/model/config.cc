@@ -42,7 +42,13 @@ void add_head_faults(const ModelConfig& model, Faults& faults) {
   faults.add_if(turned % 2 != 0 || (turned == 0 && model.rotary_share > 0),
                 "{} of a head's {} elements have rotary positions; it must be an even number, and 2 at least", turned,
                 model.head_size());
-  faults.add_if(!(model.rotary.factor > 0), "the factor of rotary positions must be above 0");
+  const RotaryConfig& rotary = model.rotary;
+  faults.add_if(!(rotary.factor > 0 && rotary.attention > 0), "the factors of rotary positions must be above 0");
+  faults.add_if(!(rotary.low_frequency > 0 && rotary.high_frequency > rotary.low_frequency),
+                "the bounds of scaled rotary positions, {} and {}, must be above 0, and the second above the first",
+                rotary.low_frequency, rotary.high_frequency);
+  faults.add_if(rotary.scaling == RotaryConfig::Scaling::kYarn && !(rotary.base > 1), "{} must be above 1 with YaRN",
+                Flag{"rotary-base"});
 }
 
 void add_sharing_faults(const ModelConfig& model, std::int64_t ranks, Faults& faults) {

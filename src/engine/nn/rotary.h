@@ -16,19 +16,25 @@ struct RotaryConfig {
   // Changes of the frequencies for longer sequences than a model was first trained on.
   enum class Scaling {
     kNone,
-    kLinear,  // all divided by `factor` (Chen et al., arXiv 2306.15595)
-    kLlama3,  // Llama 3.1's: those of waves longer than first_positions / low_frequency divided by `factor`, those
-              // shorter than first_positions / high_frequency kept, between them a mean
+    kLinear,   // all divided by `factor` (Chen et al., arXiv 2306.15595)
+    kLlama3,   // Llama 3.1's: those of waves longer than first_positions / low_frequency divided by `factor`, those
+               // shorter than first_positions / high_frequency kept, between them a mean
+    kDynamic,  // none up to the model's longest sequence, which no text here exceeds; kept for Hugging Face's files
+    kYarn,     // Peng et al., arXiv 2309.00071: pairs that turn more than high_frequency times in first_positions kept,
+               // those that turn less than low_frequency times divided by `factor`, between them a mean
   };
   Scaling scaling = Scaling::kNone;
   double factor = 1, low_frequency = 1, high_frequency = 4;
   std::int64_t first_positions = 8192;
+  // Of kYarn: what cosines and sines are multiplied by, and whether its bounds are whole pairs.
+  double attention = 1;
+  bool whole_pairs = true;
 
   bool operator==(const RotaryConfig&) const = default;
 };
 
-// Radians a position of each pair, [elements / 2]. In fp32, as transformers computes and uses them: an angle is the
-// fp32 product of frequency and position.
+// Radians a position of each pair, [elements / 2]. In fp32 at every step, as transformers computes and uses them, to
+// the bit but for its powers: an angle is the fp32 product of frequency and position.
 std::vector<float> rotary_frequencies(const RotaryConfig& rotary);
 
 // [positions, 2, elements / 2]: a position's cosines, then its sines.

@@ -1,3 +1,7 @@
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+
 #include "base/error.h"
 #include "base/files/file.h"
 #include "checkpoint/hugging_face/export_folder.h"
@@ -54,61 +58,110 @@ void pass_on_part(const TensorFiles::Location& from, const HuggingFaceTensor& th
   stream_transposed(here, columns, rows, sink);
 }
 
-void write_weights(const fs::path& path, const TensorFiles& weights, const ModelConfig& model,
-                   std::span<const Parameter> parameters, DType dtype) {
-  // A body alone is stored without the prefix that it has beside a head.
-  const std::size_t prefix =
-      model.head == ModelHead::kNone ? hugging_face_mapping(model.kind).prefix.size() : std::size_t{0};
-  std::vector<HuggingFaceTensors> there;
-  std::vector<SafetensorsDeclaration> declarations;
-  for (const Parameter& parameter : parameters) {
-    there.push_back(hugging_face_tensors(model, parameter));
-    for (HuggingFaceTensor& tensor : there.back().parts) {
-      tensor.name.erase(0, prefix);
-      declarations.push_back({tensor.name, dtype, tensor.shape});
+constexpr const char* kIndex = "model.safetensors.index.json";
+
+// The model as Hugging Face's files have it: tensors by their names there, in files.
+class StoredWeights {
+ public:
+  StoredWeights(const TensorFiles& weights, const ModelConfig& model, std::span<const Parameter> parameters,
+                DType dtype, std::uint64_t max_file_bytes)
+      : weights_(weights), dtype_(dtype) {
+    // A body alone is stored without the prefix that it has beside a head.
+    const std::size_t prefix =
+        model.head == ModelHead::kNone ? hugging_face_mapping(model.kind).prefix.size() : std::size_t{0};
+    std::vector<SafetensorsDeclaration> declarations;
+    for (const Parameter& parameter : parameters) {
+      const HuggingFaceTensors there = hugging_face_tensors(model, parameter);
+      for (std::size_t part = 0; part < there.parts.size(); ++part) {
+        const std::string name = there.parts[part].name.substr(prefix);
+        declarations.push_back({name, dtype, there.parts[part].shape});
+        sources_.emplace(name, Source{parameter.name, there.parts[part], part, there.parts.size()});
+      }
     }
+    files_ = distribute(std::move(declarations), max_file_bytes);
+    // In the order of transformers' own files.
+    for (auto& file : files_) std::ranges::sort(file, {}, &SafetensorsDeclaration::name);
   }
-  SafetensorsWriter file(path, declarations, {{"format", "pt"}});  // without it from_pretrained refuses the file
-  for (std::size_t i = 0; i < parameters.size(); ++i) {
-    const TensorFiles::Location& from = weights.at(parameters[i].name);
-    const std::vector<HuggingFaceTensor>& parts = there[i].parts;
-    for (std::size_t part = 0; part < parts.size(); ++part) {
-      const auto write = [&](std::span<const std::byte> bytes) { file.write(parts[part].name, bytes); };
-      pass_on_part(from, parts[part], part, parts.size(), converting_sink(*from.entry->dtype, dtype, write));
+
+  std::vector<std::string> names() const {
+    std::vector<std::string> names;
+    for (std::size_t file = 0; file < files_.size(); ++file) names.push_back(name(file));
+    if (files_.size() > 1) names.emplace_back(kIndex);
+    return names;
+  }
+
+  void write(const fs::path& folder) const {
+    for (std::size_t file = 0; file < files_.size(); ++file) write_file(folder / name(file), files_[file]);
+    if (files_.size() > 1) write_file_atomically(folder / kIndex, index());
+  }
+
+ private:
+  struct Source {
+    std::string parameter;
+    HuggingFaceTensor there;
+    std::size_t part, parts;
+  };
+
+  std::string name(std::size_t file) const { return tensor_file_name(TensorKind::kModel, file, files_.size()); }
+
+  void write_file(const fs::path& path, const std::vector<SafetensorsDeclaration>& tensors) const {
+    SafetensorsWriter file(path, tensors, {{"format", "pt"}});  // without it from_pretrained refuses the file
+    for (const SafetensorsDeclaration& tensor : tensors) {
+      const Source& source = sources_.at(tensor.name);
+      const TensorFiles::Location& from = weights_.at(source.parameter);
+      const auto write = [&](std::span<const std::byte> bytes) { file.write(tensor.name, bytes); };
+      pass_on_part(from, source.there, source.part, source.parts, converting_sink(*from.entry->dtype, dtype_, write));
+      from.release();
     }
-    from.release();
+    file.commit();
   }
-  file.commit();
-}
+
+  std::string index() const {
+    std::uint64_t bytes = 0;
+    nlohmann::json map = nlohmann::json::object();
+    for (std::size_t file = 0; file < files_.size(); ++file) {
+      for (const SafetensorsDeclaration& tensor : files_[file]) {
+        map[tensor.name] = name(file);
+        bytes += bytes_of(tensor);
+      }
+    }
+    return nlohmann::json{{"metadata", {{"total_size", bytes}}}, {"weight_map", std::move(map)}}.dump(2) + "\n";
+  }
+
+  const TensorFiles& weights_;
+  const DType dtype_;
+  std::vector<std::vector<SafetensorsDeclaration>> files_;
+  std::map<std::string, Source> sources_;
+};
 
 }  // namespace
 
-void export_to_hugging_face(const fs::path& checkpoint, const fs::path& folder) {
+void export_to_hugging_face(const fs::path& checkpoint, const fs::path& folder, std::uint64_t max_file_bytes) {
   const fs::path source = find_checkpoint(checkpoint);
   check_holds_no_checkpoint(folder);
-  constexpr const char* kWeights = "model.safetensors";
   constexpr const char* kConfig = "config.json";
   const FileContents tokenizer = find_tokenizer_files(source);
-  std::vector<std::string> files = {kWeights, kConfig};
+  const Manifest manifest = with_advice(source, [&] { return read_manifest(source); });
+  const ModelConfig& model = manifest.model;
+  const TensorFiles weights =
+      with_advice(source, [&] { return TensorFiles(source, manifest, TensorKind::kModel, /*verify=*/true); });
+  const std::vector<Parameter> parameters = parameters_in(weights, model, source);
+  const DType dtype = *weights.at(parameters.front().name).entry->dtype;
+  const std::string config = hugging_face_config(model, dtype, tokenizer);
+  const StoredWeights stored(weights, model, parameters, dtype, max_file_bytes);
+
+  std::vector<std::string> files = stored.names();
+  files.emplace_back(kConfig);
   for (const auto& [name, content] : tokenizer) files.push_back(name);
   ExportFolder out(folder, files);  // before the long look at the checkpoint
-  const Manifest manifest = with_advice(source, [&] {
-    Manifest read = read_manifest(source);
-    check_intact(source, read);
-    return read;
-  });
-  const TensorFiles weights(source, manifest, TensorKind::kModel, /*verify=*/false);
-  const std::vector<Parameter> parameters = parameters_in(weights, manifest.model, source);
+  with_advice(source, [&] { check_intact(source, manifest); });
   for (const Parameter& parameter : parameters) {
     const TensorFiles::Location& from = weights.at(parameter.name);
     require_finite(from.bytes(), *from.entry->dtype, parameter.name, source);
     from.release();
   }
-  const DType dtype = *weights.at(parameters.front().name).entry->dtype;
-  const std::string config = hugging_face_config(manifest.model, dtype, tokenizer);
-
   for (const auto& [name, content] : tokenizer) write_file_atomically(folder / name, content);
-  write_weights(folder / kWeights, weights, manifest.model, parameters, dtype);
+  stored.write(folder);
   write_file_atomically(folder / kConfig, config);  // last: without it the folder is no model
   out.finish();
 }

@@ -31,9 +31,12 @@ std::vector<std::string> names_in(const std::string& text) {
 }
 
 std::string content_of(int descriptor) {
-  std::string text(std::size_t{1} << 16, '\0');
-  const ssize_t got = ::pread(descriptor, text.data(), text.size(), 0);
-  text.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
+  std::string text;
+  for (ssize_t got = 1; got > 0;) {
+    char piece[1 << 12];
+    got = ::pread(descriptor, piece, sizeof(piece), static_cast<off_t>(text.size()));
+    if (got > 0) text.append(piece, static_cast<std::size_t>(got));
+  }
   return text;
 }
 

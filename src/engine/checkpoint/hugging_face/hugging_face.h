@@ -1,6 +1,5 @@
-// GPT-2 and BERT to and from the folders that Hugging Face's transformers read and write (from_pretrained,
-// save_pretrained): config.json, model.safetensors and the tokenizer's files. Weights go through bit by bit, a few MB
-// at a time.
+// Models to and from the folders that Hugging Face's transformers read and write (from_pretrained, save_pretrained):
+// config.json, model.safetensors and the tokenizer's files. Weights go through bit by bit, a few MB at a time.
 #pragma once
 
 #include <filesystem>
@@ -16,7 +15,10 @@ namespace teratron {
 // ended are written anew (export_folder.h). UserError: no checkpoint, or a damaged one, or values that are not finite;
 // `folder` is not empty; Hugging Face has no such model (a BERT with its norms first). EnvironmentError: a full disk,
 // no permission.
-void export_to_hugging_face(const std::filesystem::path& checkpoint, const std::filesystem::path& folder);
+// Weights are one file, or files of at most `max_file_bytes` with model.safetensors.index.json beside them; a larger
+// tensor has its own. 0: one file.
+void export_to_hugging_face(const std::filesystem::path& checkpoint, const std::filesystem::path& folder,
+                            std::uint64_t max_file_bytes = 0);
 
 // Makes `folder`'s model checkpoint 0 (weights only) under `root`, which must not hold checkpoints yet; returns the
 // checkpoint's folder. 16-bit weights become fp32. An end that the model was saved without is drawn

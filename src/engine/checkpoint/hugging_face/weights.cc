@@ -1,5 +1,6 @@
 #include "checkpoint/hugging_face/weights.h"
 
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -66,12 +67,30 @@ void HuggingFaceWeights::add_index(const fs::path& path) {
     }
     add_file(path.parent_path() / name);
   }
+  std::map<std::string, std::string> places;
   for (const auto& item : fields["weight_map"].items()) {
-    const std::optional<std::string> full_name = mapping_.full_name(item.key());
-    if (full_name && !tensors_.contains(*full_name)) {
-      throw_user_error("'{}' places '{}' in {}, which does not have it", path.string(), item.key(),
-                       map.string(item.key()));
+    if (const auto full_name = mapping_.full_name(item.key())) places.emplace(*full_name, map.string(item.key()));
+  }
+  check_places(path, places);
+}
+
+void HuggingFaceWeights::check_places(const fs::path& index, const std::map<std::string, std::string>& places) const {
+  for (const auto& [name, file] : places) {
+    const auto found = tensors_.find(name);
+    if (found == tensors_.end()) {
+      throw_user_error("'{}' places '{}' in {}, which does not have it", index.string(), name, file);
     }
+    const fs::path there = found->second.file->path().filename();
+    if (there == file) continue;
+    throw_user_error(
+        "'{}' places '{}' in {}, and {} has it; the files are of several models, or the index is of another",
+        index.string(), name, file, there.string());
+  }
+  for (const auto& [name, location] : tensors_) {
+    if (places.contains(name)) continue;
+    throw_user_error(
+        "'{}' does not list '{}', which {} has; the files are of several models, or the index is of another",
+        index.string(), name, location.file->path().filename().string());
   }
 }
 

@@ -17,8 +17,8 @@ class HuggingFaceWeights {
  public:
   // Reads model.safetensors, or the files that model.safetensors.index.json lists. Names may lack the prefix. Tensors
   // of old versions that are no weights are left out. A copy replaces its original where that is absent. UserError:
-  // missing or unsound files, a name given twice, weights only as pytorch_model.bin (says how to convert them).
-  // copies: those tensors that the model has once where files may have them twice.
+  // missing or unsound files, files that contradict the index, a name given twice, weights only as pytorch_model.bin
+  // (says how to convert them). copies: those tensors that the model has once where files may have them twice.
   HuggingFaceWeights(const std::filesystem::path& folder, const HuggingFaceMapping& mapping,
                      std::span<const HuggingFaceMapping::Copy> copies);
 
@@ -33,6 +33,8 @@ class HuggingFaceWeights {
  private:
   void add_file(const std::filesystem::path& path);
   void add_index(const std::filesystem::path& path);
+  // Tensors lie in the files where the index places them, and no others do.
+  void check_places(const std::filesystem::path& index, const std::map<std::string, std::string>& places) const;
 
   const HuggingFaceMapping& mapping_;
   std::vector<std::unique_ptr<SafetensorsFile>> files_;

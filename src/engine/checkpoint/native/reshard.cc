@@ -24,18 +24,7 @@ std::vector<Tensors> files_of(const TensorFiles& from, std::uint64_t max_file_by
     all.push_back({entry.name, *entry.dtype, entry.shape});
   }
   std::ranges::stable_sort(all, std::greater<>{}, [](const auto& tensor) { return size_of(tensor.dtype); });
-  std::vector<Tensors> files;
-  std::uint64_t bytes = 0;
-  for (SafetensorsDeclaration& tensor : all) {
-    const std::uint64_t more = bytes_of(tensor);
-    if (files.empty() || (max_file_bytes > 0 && bytes + more > max_file_bytes)) {
-      files.emplace_back();
-      bytes = 0;
-    }
-    bytes += more;
-    files.back().push_back(std::move(tensor));
-  }
-  return files;
+  return distribute(std::move(all), max_file_bytes);
 }
 
 // Each tensor is compared with its checksum before it is passed on.

@@ -20,14 +20,20 @@ namespace {
 
 enum class Format { kHuggingFace, kTeratron };
 
+constexpr std::int64_t kFileBytes = 5'000'000'000;
+constexpr Flag kMaxFileSize{"max-file-size"};
+
 struct ConvertOptions {
   Format from = Format::kHuggingFace, to = Format::kTeratron;
   std::filesystem::path in, out, json;
+  std::int64_t max_file_size = kFileBytes;
 
   Faults faults() const {
     Faults faults;
     faults.add_if(from == to, "{} and {} name the same format; one is hf, the other teratron", Flag{"from"},
                   Flag{"to"});
+    faults.add_if(max_file_size < 0, "{} is {}; it must be at least 0 (0: one file)", kMaxFileSize, max_file_size);
+    faults.add_if(to == Format::kTeratron && max_file_size != kFileBytes, "{} is for {} hf", kMaxFileSize, Flag{"to"});
     return faults;
   }
 };
@@ -40,6 +46,8 @@ FieldList fields_of(ConvertOptions& o) {
       .required = true;
   list.add_choice("to", o.to, {{"hf", Format::kHuggingFace}, {"teratron", Format::kTeratron}}, "format of OUT")
       .required = true;
+  list.add("max-file-size", &o.max_file_size, "BYTES",
+           "most bytes of tensors in a file, to hf; a larger tensor has its own; 0: one file");
   add_json_field(list, o.json);
   return list;
 }
@@ -79,7 +87,7 @@ std::filesystem::path to_hugging_face(const ConvertOptions& options) {
     const double written = static_cast<double>(bytes_of_folder(options.out)) / static_cast<double>(bytes);
     return (compared() + written) / 2;
   });
-  export_to_hugging_face(options.in, options.out);
+  export_to_hugging_face(options.in, options.out, static_cast<std::uint64_t>(options.max_file_size));
   return options.out;
 }
 
