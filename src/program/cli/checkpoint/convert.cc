@@ -5,7 +5,6 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
-#include "base/files/free_place.h"
 #include "base/files/output_lock.h"
 #include "base/host/standard_streams.h"
 #include "checkpoint/gguf/gguf.h"
@@ -111,8 +110,15 @@ std::filesystem::path to_teratron(const ConvertOptions& options) {
   return import_from_hugging_face(options.in, options.out);
 }
 
+void require_new_file(const std::filesystem::path& out) {
+  std::error_code error;
+  const auto type = std::filesystem::status(out, error).type();
+  if (type == std::filesystem::file_type::not_found && !is_standard_stream(out)) return;
+  throw_user_error("OUT must be a new file: '{}' is there already, and nothing is overwritten", out.string());
+}
+
 std::filesystem::path to_gguf(const ConvertOptions& options) {
-  require_free(std::span(&options.out, 1), /*overwrite=*/false);
+  require_new_file(options.out);
   const bool is_checkpoint = options.from == Format::kTeratron;
   const WeightSource source = is_checkpoint ? source_of(read_checkpoint_info(options.in)) : find_weights(options.in);
   check_tokenizer(source.folder, source.model.vocab_size);
