@@ -184,7 +184,10 @@ GgufVocabulary gguf_vocabulary(const Tokenizer& tokenizer, std::int64_t vocab_si
   vocabulary.adds_beginning = vocabulary.beginning.has_value();
   vocabulary.unknown = tokenizer.special_token(kUnknownText);
   const std::optional<std::int32_t> end = tokenizer.end_of_text();
-  if (!end) faults.emplace_back("it names no token that ends a text, and llama.cpp would take another for it");
+  if (!end)
+    faults.emplace_back(
+        "no token that ends a text is named (eos_token in tokenizer_config.json), and llama.cpp would take another for "
+        "it");
   vocabulary.end_of_text = end.value_or(0);
   fill_up(vocabulary, vocab_size);
   find_equal_tokens(vocabulary, faults);
