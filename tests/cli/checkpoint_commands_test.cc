@@ -101,8 +101,8 @@ TEST_F(CheckpointCommands, ConvertingToGgufWritesANewFileOfTheTypeAskedFor) {
   EXPECT_EQ(again.exit_code, 2);
   EXPECT_THAT(again.errors, HasSubstr("is there already"));
   EXPECT_EQ(read_file(path("f32.gguf")), exact);
-  const Outcome other = run_teratron(
-      {"convert", "--from", "teratron", "--to", "hf", "--type", "f16", path("run"), path("hf")});
+  const Outcome other =
+      run_teratron({"convert", "--from", "teratron", "--to", "hf", "--type", "f16", path("run"), path("hf")});
   EXPECT_EQ(other.exit_code, 2);
   EXPECT_THAT(other.errors, HasSubstr("--type is for --to gguf"));
 }

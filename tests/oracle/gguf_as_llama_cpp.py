@@ -188,7 +188,7 @@ def check_family(teratron, name, config, tokenizer_name, seed, folder):
     llama = LlamaCpp(files["f32"])
     ids = tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json")).encode(prompt).ids
     new, narrowest = llama.continue_greedily(ids, TOKENS)
-    assert new == ours["tokens"][-TOKENS:], f"{name}: {new} by llama.cpp, {ours} by Teratron, apart by {narrowest}"
+    assert new == ours["tokens"][-TOKENS:] or narrowest < 1e-5, f"{name}: {new} by llama.cpp, {ours} by Teratron, apart by {narrowest}"
     different, texts = compare_ids(llama, folder / "tokenizer.json", rng, bool(tokenizer["model"].get("byte_fallback")))
     assert not different, f"{name}: other ids of {len(different)} of {texts} texts, as {different[:3]!r}"
     exact, apart = llama.logits(ids), {}
