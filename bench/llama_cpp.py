@@ -22,8 +22,7 @@ WORDS = "the cat sat on a mat and then it "
 
 
 def run(*words):
-    return subprocess.run([str(word) for word in words], check=True, capture_output=True, text=True,
-                          env={**os.environ, "OMP_NUM_THREADS": "2"}).stdout
+    return subprocess.run([str(word) for word in words], check=True, capture_output=True, text=True).stdout
 
 
 def write_model(folder, sizes):
@@ -51,20 +50,21 @@ def prompt_of(folder):
     return text, len(tokenizer.encode(text).ids)
 
 
-def ours(folder, kind, texts, prompt):
+def ours(folder, kind, texts, prompt, threads):
     """Tokens a second, the prompts' time included."""
     prompts = folder / "prompts.jsonl"
     prompts.write_text((json.dumps({"prompt": prompt}) + "\n") * texts)
     out = folder / "out.jsonl"
     out.unlink(missing_ok=True)
     run(TERATRON, "generate", "--load", folder, "--prompts", prompts, "--temperature", "0", "--ignore-end-of-text",
-        "--max-new-tokens", NEW + 1, "--batch-size", texts, "--threads", 2, *FLAGS[kind], "--json", out)
+        "--max-new-tokens", NEW + 1, "--batch-size", texts, "--threads", threads, *FLAGS[kind], "--json", out)
     summary = [json.loads(line) for line in out.read_text().splitlines()]
     return next(line["tokens_per_second"] for line in summary if "tokens_per_second" in line)
 
 
-def theirs(folder, kind, texts, prompt_tokens):
-    first, others, _ = run(LLAMA_CPP / "llama_cpp", "time", folder / f"{kind}.gguf", texts, prompt_tokens, NEW, 2).split()
+def theirs(folder, kind, texts, prompt_tokens, threads):
+    seconds = run(LLAMA_CPP / "llama_cpp", "time", folder / f"{kind}.gguf", texts, prompt_tokens, NEW, threads)
+    first, others, _ = seconds.split()
     return texts * (NEW + 1) / (float(first) + float(others))
 
 
@@ -73,6 +73,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--model", type=int, nargs=6, default=SMOLLM2_135M,
                         metavar=("LAYERS", "HIDDEN", "HEADS", "KEY_HEADS", "FFN", "VOCABULARY"))
+    parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--save", action="store_true")
     options = parser.parse_args()
     rates = {}
@@ -85,7 +86,8 @@ def main():
         for number in range(options.rounds):
             for texts in (1, 16):
                 for kind in FLAGS:
-                    pair = ours(folder, kind, texts, prompt), theirs(folder, kind, texts, prompt_tokens)
+                    pair = (ours(folder, kind, texts, prompt, options.threads),
+                            theirs(folder, kind, texts, prompt_tokens, options.threads))
                     rates.setdefault((texts, kind), []).append(pair)
                     print(f"round {number + 1}, {texts} texts, {kind}: {pair[0]:.1f}, {pair[1]:.1f}", file=sys.stderr, flush=True)
     lines = ["| texts | weights | Teratron, tokens/s | llama.cpp, tokens/s | ratio |", "|---" * 5 + "|"]
@@ -96,7 +98,7 @@ def main():
     layers, hidden, heads, key_heads, ffn, vocabulary = options.model
     source = (LLAMA_CPP / ".ready").read_text().strip()
     version = next((part for part in Path(source).parts if part.startswith("llama_cpp_python")), source)
-    text = (f"{datetime.date.today()}, {cpu_name()}, 2 threads; Llama of {layers} layers, hidden {hidden}, {heads} heads, "
+    text = (f"{datetime.date.today()}, {cpu_name()}, {options.threads} threads; Llama of {layers} layers, hidden {hidden}, {heads} heads, "
             f"{key_heads} key heads, FFN {ffn}, vocabulary {vocabulary}; the llama.cpp of {version}; prompts of {prompt_tokens} tokens "
             f"and {NEW + 1} new ones, both counted in the time; medians of {options.rounds} rounds in turns; "
             f"`bench/llama_cpp {' '.join(sys.argv[1:])}`\n\n" + "\n".join(lines) + "\n")
