@@ -9,6 +9,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 from side import cpu_name
@@ -51,21 +52,23 @@ def prompt_of(folder):
 
 
 def ours(folder, kind, texts, prompt, threads):
-    """Tokens a second, the prompts' time included."""
+    """New tokens a second: how much longer NEW + 1 tokens of each text take than one does."""
     prompts = folder / "prompts.jsonl"
     prompts.write_text((json.dumps({"prompt": prompt}) + "\n") * texts)
-    out = folder / "out.jsonl"
-    out.unlink(missing_ok=True)
-    run(TERATRON, "generate", "--load", folder, "--prompts", prompts, "--temperature", "0", "--ignore-end-of-text",
-        "--max-new-tokens", NEW + 1, "--batch-size", texts, "--threads", threads, *FLAGS[kind], "--json", out)
-    summary = [json.loads(line) for line in out.read_text().splitlines()]
-    return next(line["tokens_per_second"] for line in summary if "tokens_per_second" in line)
+
+    def seconds(new):
+        begin = time.monotonic()
+        run(TERATRON, "generate", "--load", folder, "--prompts", prompts, "--temperature", "0", "--ignore-end-of-text",
+            "--max-new-tokens", new, "--batch-size", texts, "--threads", threads, *FLAGS[kind])
+        return time.monotonic() - begin
+
+    first = seconds(1)
+    return texts * NEW / (seconds(NEW + 1) - first)
 
 
 def theirs(folder, kind, texts, prompt_tokens, threads):
-    seconds = run(LLAMA_CPP / "llama_cpp", "time", folder / f"{kind}.gguf", texts, prompt_tokens, NEW, threads)
-    first, others, _ = seconds.split()
-    return texts * (NEW + 1) / (float(first) + float(others))
+    answer = run(LLAMA_CPP / "llama_cpp", "time", folder / f"{kind}.gguf", texts, prompt_tokens, NEW, threads)
+    return texts * NEW / float(answer.split()[1])
 
 
 def main():
@@ -89,7 +92,8 @@ def main():
                     pair = (ours(folder, kind, texts, prompt, options.threads),
                             theirs(folder, kind, texts, prompt_tokens, options.threads))
                     rates.setdefault((texts, kind), []).append(pair)
-                    print(f"round {number + 1}, {texts} texts, {kind}: {pair[0]:.1f}, {pair[1]:.1f}", file=sys.stderr, flush=True)
+                    print(f"round {number + 1}, {texts} texts, {kind}: {pair[0]:.1f}, {pair[1]:.1f}", file=sys.stderr,
+                          flush=True)
     lines = ["| texts | weights | Teratron, tokens/s | llama.cpp, tokens/s | ratio |", "|---" * 5 + "|"]
     for (texts, kind), pairs in rates.items():
         mine, other = (statistics.median(pair[side] for pair in pairs) for side in (0, 1))
@@ -98,9 +102,9 @@ def main():
     layers, hidden, heads, key_heads, ffn, vocabulary = options.model
     source = (LLAMA_CPP / ".ready").read_text().strip()
     version = next((part for part in Path(source).parts if part.startswith("llama_cpp_python")), source)
-    text = (f"{datetime.date.today()}, {cpu_name()}, {options.threads} threads; Llama of {layers} layers, hidden {hidden}, {heads} heads, "
-            f"{key_heads} key heads, FFN {ffn}, vocabulary {vocabulary}; the llama.cpp of {version}; prompts of {prompt_tokens} tokens "
-            f"and {NEW + 1} new ones, both counted in the time; medians of {options.rounds} rounds in turns; "
+    text = (f"{datetime.date.today()}, {cpu_name()}, {options.threads} threads; Llama of {layers} layers, hidden {hidden}, "
+            f"{heads} heads, {key_heads} key heads, FFN {ffn}, vocabulary {vocabulary}; the llama.cpp of {version}; {NEW} new "
+            f"tokens after prompts of {prompt_tokens}, whose time is left out; medians of {options.rounds} rounds in turns; "
             f"`bench/llama_cpp {' '.join(sys.argv[1:])}`\n\n" + "\n".join(lines) + "\n")
     print(text)
     if options.save:
