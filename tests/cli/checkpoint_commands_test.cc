@@ -94,6 +94,36 @@ TEST_F(CheckpointCommands, ConvertingToHuggingFaceAndBackKeepsEveryWeight) {
             read_file(path("back/iter_0000000/model.safetensors")));
 }
 
+TEST_F(CheckpointCommands, ConvertingToGgufWritesANewFileOfTheTypeAskedFor) {
+  ASSERT_EQ(train("2", {}).exit_code, 0);
+  const Words words = {"convert", "--from", "teratron", "--to", "gguf", path("run")};
+  succeed(with(words, {path("f32.gguf")}));
+  succeed(with(words, {path("f16.gguf"), "--type", "f16"}));
+  const std::string exact = read_file(path("f32.gguf")), half = read_file(path("f16.gguf"));
+  EXPECT_THAT(exact, AllOf(StartsWith("GGUF"), HasSubstr("tokenizer.ggml.pre"), HasSubstr("gpt-2")));
+  EXPECT_LT(half.size(), exact.size());
+  const Outcome again = run_teratron(with(words, {path("f32.gguf"), "--type", "f16"}));
+  EXPECT_EQ(again.exit_code, 2);
+  EXPECT_THAT(again.errors, HasSubstr("is there already"));
+  EXPECT_EQ(read_file(path("f32.gguf")), exact);
+  const Outcome other =
+      run_teratron({"convert", "--from", "teratron", "--to", "hf", "--type", "f16", path("run"), path("hf")});
+  EXPECT_EQ(other.exit_code, 2);
+  EXPECT_THAT(other.errors, HasSubstr("--type is for --to gguf"));
+}
+
+TEST_F(CheckpointCommands, ATokenizerThatLlamaCppHasNotIsRefusedBeforeAnythingIsWritten) {
+  ASSERT_EQ(train("2", {}).exit_code, 0);
+  const std::string config = path("run/iter_0000002/tokenizer_config.json");
+  write_file_atomically(config, R"({"tokenizer_class": "GPT2Tokenizer", "add_prefix_space": true})");
+  std::filesystem::remove(path("run/iter_0000002/tokenizer.json"));
+  const Outcome outcome =
+      run_teratron({"convert", "--from", "teratron", "--to", "gguf", path("run"), path("out.gguf")});
+  EXPECT_EQ(outcome.exit_code, 2);
+  EXPECT_THAT(outcome.errors, AllOf(HasSubstr("cannot go along"), HasSubstr("add_prefix_space")));
+  EXPECT_FALSE(std::filesystem::exists(path("out.gguf")));
+}
+
 // With --guard-memory whoever reads a tensor outside of an operation dies.
 TEST_F(CheckpointCommands, TrainingEvaluationAndGenerationTouchTensorsInOperationsAloneAndGiveTheSame) {
   const auto results = [&](const Words& guard) {

@@ -2,51 +2,22 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "base/error.h"
 #include "base/files/file.h"
 #include "checkpoint/hugging_face/export_folder.h"
 #include "checkpoint/hugging_face/hugging_face.h"
 #include "checkpoint/hugging_face/hugging_face_config.h"
 #include "checkpoint/hugging_face/mapping.h"
-#include "checkpoint/native/checkpoint.h"
 #include "checkpoint/native/folders.h"
-#include "checkpoint/native/integrity.h"
-#include "checkpoint/native/manifest.h"
-#include "checkpoint/safetensors/finite_values.h"
+#include "checkpoint/native/whole_checkpoint.h"
 #include "checkpoint/safetensors/safetensors.h"
 #include "checkpoint/safetensors/tensor_stream.h"
-#include "checkpoint/stored_tensor.h"
 #include "checkpoint/tensor_files.h"
 #include "checkpoint/tokenizer_files.h"
-#include "model/make_model.h"
 
 namespace teratron {
 namespace {
 
 namespace fs = std::filesystem;
-
-// Damage must not be copied into files that have no checksums.
-void check_intact(const fs::path& checkpoint, const Manifest& manifest) {
-  for (const auto& [name, record] : manifest.files) {
-    if (is_tensor_file(name, TensorKind::kOptimizer)) continue;
-    const std::vector<std::string> faults = faults_of_file(checkpoint / name, record);
-    if (!faults.empty()) throw DamagedCheckpoint(summary_of(faults));
-  }
-}
-
-std::vector<Parameter> parameters_in(const TensorFiles& weights, const ModelConfig& config, const fs::path& folder) {
-  if (static_cast<std::size_t>(config.num_layers) > weights.entries().size()) {
-    throw_user_error("'{}' has fewer tensors than its model has layers", folder.string());
-  }
-  std::vector<Parameter> parameters = declared_parameters(config);
-  std::vector<ExpectedTensor> expected;
-  for (const Parameter& parameter : parameters) expected.push_back({parameter.name, stored_shape(parameter)});
-  const std::vector<std::string> faults = compare_tensors(weights.entries(), expected);
-  if (!faults.empty()) {
-    throw_user_error("'{}' does not hold its model: {}", folder.string(), summary_of(faults));
-  }
-  return parameters;
-}
 
 // The `part`th of so many equal shares of a tensor's rows, passed on as Hugging Face's files have it.
 void pass_on_part(const TensorFiles::Location& from, const HuggingFaceTensor& there, std::size_t part,
@@ -63,19 +34,19 @@ constexpr const char* kIndex = "model.safetensors.index.json";
 // The model as Hugging Face's files have it: tensors by their names there, in files.
 class StoredWeights {
  public:
-  StoredWeights(const TensorFiles& weights, const ModelConfig& model, std::span<const Parameter> parameters,
-                DType dtype, std::uint64_t max_file_bytes)
-      : weights_(weights), dtype_(dtype) {
+  StoredWeights(const WholeCheckpoint& checkpoint, std::uint64_t max_file_bytes)
+      : checkpoint_(checkpoint), dtype_(checkpoint.dtype(0)) {
+    const ModelConfig& model = checkpoint.model();
     // A body alone is stored without the prefix that it has beside a head.
     const std::size_t prefix =
         model.head == ModelHead::kNone ? hugging_face_mapping(model.kind).prefix.size() : std::size_t{0};
     std::vector<SafetensorsDeclaration> declarations;
-    for (const Parameter& parameter : parameters) {
-      const HuggingFaceTensors there = hugging_face_tensors(model, parameter);
+    for (std::size_t i = 0; i < checkpoint.parameters().size(); ++i) {
+      const HuggingFaceTensors there = hugging_face_tensors(model, checkpoint.parameters()[i]);
       for (std::size_t part = 0; part < there.parts.size(); ++part) {
         const std::string name = there.parts[part].name.substr(prefix);
-        declarations.push_back({name, dtype, there.parts[part].shape});
-        sources_.emplace(name, Source{parameter.name, there.parts[part], part, there.parts.size()});
+        declarations.push_back({name, dtype_, there.parts[part].shape});
+        sources_.emplace(name, Source{i, there.parts[part], part, there.parts.size()});
       }
     }
     files_ = distribute(std::move(declarations), max_file_bytes);
@@ -97,7 +68,7 @@ class StoredWeights {
 
  private:
   struct Source {
-    std::string parameter;
+    std::size_t parameter;
     HuggingFaceTensor there;
     std::size_t part, parts;
   };
@@ -108,7 +79,7 @@ class StoredWeights {
     SafetensorsWriter file(path, tensors, {{"format", "pt"}});  // without it from_pretrained refuses the file
     for (const SafetensorsDeclaration& tensor : tensors) {
       const Source& source = sources_.at(tensor.name);
-      const TensorFiles::Location& from = weights_.at(source.parameter);
+      const TensorFiles::Location& from = checkpoint_.at(source.parameter);
       const auto write = [&](std::span<const std::byte> bytes) { file.write(tensor.name, bytes); };
       pass_on_part(from, source.there, source.part, source.parts, converting_sink(*from.entry->dtype, dtype_, write));
       from.release();
@@ -128,7 +99,7 @@ class StoredWeights {
     return nlohmann::json{{"metadata", {{"total_size", bytes}}}, {"weight_map", std::move(map)}}.dump(2) + "\n";
   }
 
-  const TensorFiles& weights_;
+  const WholeCheckpoint& checkpoint_;
   const DType dtype_;
   std::vector<std::vector<SafetensorsDeclaration>> files_;
   std::map<std::string, Source> sources_;
@@ -141,25 +112,16 @@ void export_to_hugging_face(const fs::path& checkpoint, const fs::path& folder, 
   check_holds_no_checkpoint(folder);
   constexpr const char* kConfig = "config.json";
   const FileContents tokenizer = find_tokenizer_files(source);
-  const Manifest manifest = with_advice(source, [&] { return read_manifest(source); });
-  const ModelConfig& model = manifest.model;
-  const TensorFiles weights =
-      with_advice(source, [&] { return TensorFiles(source, manifest, TensorKind::kModel, /*verify=*/true); });
-  const std::vector<Parameter> parameters = parameters_in(weights, model, source);
-  const DType dtype = *weights.at(parameters.front().name).entry->dtype;
-  const std::string config = hugging_face_config(model, dtype, tokenizer);
-  const StoredWeights stored(weights, model, parameters, dtype, max_file_bytes);
+  const WholeCheckpoint whole(source);
+  const std::string config = hugging_face_config(whole.model(), whole.dtype(0), tokenizer);
+  const StoredWeights stored(whole, max_file_bytes);
 
   std::vector<std::string> files = stored.names();
   files.emplace_back(kConfig);
   for (const auto& [name, content] : tokenizer) files.push_back(name);
   ExportFolder out(folder, files);  // before the long look at the checkpoint
-  with_advice(source, [&] { check_intact(source, manifest); });
-  for (const Parameter& parameter : parameters) {
-    const TensorFiles::Location& from = weights.at(parameter.name);
-    require_finite(from.bytes(), *from.entry->dtype, parameter.name, source);
-    from.release();
-  }
+  whole.require_intact();
+  whole.require_finite();
   for (const auto& [name, content] : tokenizer) write_file_atomically(folder / name, content);
   stored.write(folder);
   write_file_atomically(folder / kConfig, config);  // last: without it the folder is no model

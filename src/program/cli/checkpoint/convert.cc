@@ -1,4 +1,5 @@
-// teratron convert: checkpoints to and from the folders that Hugging Face's transformers read and write.
+// teratron convert: checkpoints to and from the folders that Hugging Face's transformers read and write, and to the
+// files of llama.cpp.
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
@@ -6,10 +7,12 @@
 #include "base/error.h"
 #include "base/files/output_lock.h"
 #include "base/host/standard_streams.h"
+#include "checkpoint/gguf/gguf.h"
 #include "checkpoint/hugging_face/hugging_face.h"
 #include "checkpoint/hugging_face/model_folder.h"
 #include "checkpoint/initial_weights.h"
 #include "checkpoint/native/checkpoint.h"
+#include "cli/checkpoint/gguf_tokenizer.h"
 #include "cli/commands.h"
 #include "cli/report.h"
 #include "runtime/loaded_model.h"
@@ -18,13 +21,15 @@
 namespace teratron {
 namespace {
 
-enum class Format { kHuggingFace, kTeratron };
+enum class Format { kHuggingFace, kTeratron, kGguf };
 
 constexpr std::int64_t kFileBytes = 5'000'000'000;
 constexpr Flag kMaxFileSize{"max-file-size"};
 
 struct ConvertOptions {
   Format from = Format::kHuggingFace, to = Format::kTeratron;
+  GgufType type = GgufType::kF32;
+  bool gives_type = false;
   std::filesystem::path in, out, json;
   std::int64_t max_file_size = kFileBytes;
 
@@ -33,7 +38,10 @@ struct ConvertOptions {
     faults.add_if(from == to, "{} and {} name the same format; one is hf, the other teratron", Flag{"from"},
                   Flag{"to"});
     faults.add_if(max_file_size < 0, "{} is {}; it must be at least 0 (0: one file)", kMaxFileSize, max_file_size);
-    faults.add_if(to == Format::kTeratron && max_file_size != kFileBytes, "{} is for {} hf", kMaxFileSize, Flag{"to"});
+    faults.add_if(to != Format::kHuggingFace && max_file_size != kFileBytes, "{} is for {} hf", kMaxFileSize,
+                  Flag{"to"});
+    faults.add_if(gives_type && to != Format::kGguf, "{} is for {} gguf; other formats keep the weights' type",
+                  Flag{"type"}, Flag{"to"});
     return faults;
   }
 };
@@ -41,13 +49,19 @@ struct ConvertOptions {
 FieldList fields_of(ConvertOptions& o) {
   FieldList list;
   list.add_positional(&o.in, "IN", "folder to read");
-  list.add_positional(&o.out, "OUT", "folder to write, new or empty").writes();
+  list.add_positional(&o.out, "OUT", "folder to write, new or empty; of gguf a new file").writes();
   list.add_choice("from", o.from, {{"hf", Format::kHuggingFace}, {"teratron", Format::kTeratron}}, "format of IN")
       .required = true;
-  list.add_choice("to", o.to, {{"hf", Format::kHuggingFace}, {"teratron", Format::kTeratron}}, "format of OUT")
+  list.add_choice("to", o.to, {{"hf", Format::kHuggingFace}, {"teratron", Format::kTeratron}, {"gguf", Format::kGguf}},
+                  "format of OUT")
       .required = true;
   list.add("max-file-size", &o.max_file_size, "BYTES",
            "most bytes of tensors in a file, to hf; a larger tensor has its own; 0: one file");
+  list.add_choice(
+          "type", o.type,
+          {{"f32", GgufType::kF32}, {"f16", GgufType::kF16}, {"bf16", GgufType::kBf16}, {"q8_0", GgufType::kQ8}},
+          "of a GGUF file's matrices; vectors stay f32")
+      .when_set = [&o] { o.gives_type = true; };
   add_json_field(list, o.json);
   return list;
 }
@@ -105,10 +119,40 @@ std::filesystem::path to_teratron(const ConvertOptions& options) {
   return import_from_hugging_face(options.in, options.out);
 }
 
+void require_new_file(const std::filesystem::path& out) {
+  std::error_code error;
+  const auto type = std::filesystem::status(out, error).type();
+  if (type == std::filesystem::file_type::not_found && !is_standard_stream(out)) return;
+  throw_user_error("OUT must be a new file: '{}' is there already, and nothing is overwritten", out.string());
+}
+
+std::filesystem::path to_gguf(const ConvertOptions& options) {
+  require_new_file(options.out);
+  const bool is_checkpoint = options.from == Format::kTeratron;
+  const WeightSource source = is_checkpoint ? source_of(read_checkpoint_info(options.in)) : find_weights(options.in);
+  check_tokenizer(source.folder, source.model.vocab_size);
+  std::vector<std::string> notes;
+  const GgufMetadata tokenizer = gguf_tokenizer(source.folder, source.model.vocab_size, notes);
+  const std::uint64_t bytes = bytes_of_weights(source.model);
+  const std::filesystem::path partial = AtomicFile::partial_of(options.out);
+  const LongTask progress(doing(options), [=] {
+    std::error_code error;
+    const std::uintmax_t written = std::filesystem::file_size(partial, error);
+    return error ? 0 : static_cast<double>(written) / static_cast<double>(bytes);
+  });
+  const std::vector<std::string> more =
+      export_to_gguf(is_checkpoint ? GgufSource::kCheckpoint : GgufSource::kHuggingFace, options.in, options.out,
+                     options.type, tokenizer);
+  notes.insert(notes.end(), more.begin(), more.end());
+  for (const std::string& note : notes) report_to_user("note: " + note);
+  return options.out;
+}
+
 void run(const ConvertOptions& options) {
   const OutputLock lock(options.out);
-  const std::filesystem::path written =
-      options.to == Format::kHuggingFace ? to_hugging_face(options) : to_teratron(options);
+  const std::filesystem::path written = options.to == Format::kHuggingFace ? to_hugging_face(options)
+                                        : options.to == Format::kTeratron  ? to_teratron(options)
+                                                                           : to_gguf(options);
   const nlohmann::ordered_json json = {{"from", options.in.string()}, {"to", written.string()}};
   report(options.json, fmt::format("'{}' written from '{}'\n", written.string(), options.in.string()),
          json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
@@ -117,7 +161,8 @@ void run(const ConvertOptions& options) {
 }  // namespace
 
 Command convert_command() {
-  return make_command<ConvertOptions>("convert", "converts checkpoints to and from Hugging Face's format", run);
+  return make_command<ConvertOptions>("convert", "converts checkpoints to and from Hugging Face's format, and to GGUF",
+                                      run);
 }
 
 }  // namespace teratron

@@ -56,6 +56,10 @@ std::string bpe_pipeline_json(const BpePipeline& pipeline, std::optional<std::in
 // Reads GPT-2's pair of files with the settings beside them. UserError: missing or invalid.
 BpeModel read_vocabulary_and_merges(const std::filesystem::path& vocabulary, const std::filesystem::path& merges);
 
+// The spelling of each token in files: of the byte alphabet, or with "▁" for spaces; special and found ones as in a
+// text.
+std::vector<std::string> spell_tokens(const BpeModel& model);
+
 // Writes tokenizer.json and tokenizer_config.json to an existing folder, and of GPT-2's kind vocab.json and merges.txt,
 // which other kinds' are deleted.
 void write_bpe_model(const BpeModel& model, const std::filesystem::path& folder);

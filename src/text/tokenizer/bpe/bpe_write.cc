@@ -18,24 +18,6 @@ std::string with_space_signs(const std::string& bytes) {
   return text;
 }
 
-// The spelling of each token in files.
-std::vector<std::string> spell_tokens(const BpeModel& model) {
-  const bool is_sentence_piece = model.pipeline.is_sentence_piece();
-  std::vector<std::string> spelled;
-  for (const std::string& token : model.tokens) {
-    spelled.push_back(is_sentence_piece ? with_space_signs(token) : to_alphabet(token));
-  }
-  for (std::size_t byte = 0; byte < model.byte_tokens.size(); ++byte) {
-    spelled[static_cast<std::size_t>(model.byte_tokens[byte])] = fmt::format("<0x{:02X}>", byte);
-  }
-  for (const auto* list : {&model.special, &model.found}) {
-    for (const std::int32_t id : *list) {
-      spelled[static_cast<std::size_t>(id)] = model.tokens[static_cast<std::size_t>(id)];
-    }
-  }
-  return spelled;
-}
-
 // Each merge as "left right", joined by `separator`.
 std::string list_merges(const BpeModel& model, const std::vector<std::string>& spelled, std::string_view separator,
                         bool in_json) {
@@ -98,6 +80,23 @@ std::string bpe_config_json(const BpeModel& model) {
 }
 
 }  // namespace
+
+std::vector<std::string> spell_tokens(const BpeModel& model) {
+  const bool is_sentence_piece = model.pipeline.is_sentence_piece();
+  std::vector<std::string> spelled;
+  for (const std::string& token : model.tokens) {
+    spelled.push_back(is_sentence_piece ? with_space_signs(token) : to_alphabet(token));
+  }
+  for (std::size_t byte = 0; byte < model.byte_tokens.size(); ++byte) {
+    spelled[static_cast<std::size_t>(model.byte_tokens[byte])] = fmt::format("<0x{:02X}>", byte);
+  }
+  for (const auto* list : {&model.special, &model.found}) {
+    for (const std::int32_t id : *list) {
+      spelled[static_cast<std::size_t>(id)] = model.tokens[static_cast<std::size_t>(id)];
+    }
+  }
+  return spelled;
+}
 
 void write_bpe_model(const BpeModel& model, const std::filesystem::path& folder) {
   const std::vector<std::string> spelled = spell_tokens(model);

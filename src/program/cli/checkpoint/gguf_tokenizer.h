@@ -1,0 +1,18 @@
+// A tokenizer's values in a GGUF file.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "checkpoint/gguf/gguf_file.h"
+
+namespace teratron {
+
+// Of the tokenizer in `folder`; where there is none, that there is none. Adds to `notes` what llama.cpp does otherwise.
+// UserError: llama.cpp has no such tokenizer.
+GgufMetadata gguf_tokenizer(const std::filesystem::path& folder, std::int64_t vocab_size,
+                            std::vector<std::string>& notes);
+
+}  // namespace teratron
