@@ -307,6 +307,8 @@ TEST(Gguf, WhatLlamaCppDoesNotComputeIsRefusedByName) {
   ModelConfig scaled = even_config(ModelKind::kQwen2);
   scaled.rotary.scaling = RotaryConfig::Scaling::kLlama3;
   expect_refused(scaled, GgufType::kF32, "Llama 3.1's");
+  scaled.rotary.scaling = RotaryConfig::Scaling::kYarn;
+  expect_refused(scaled, GgufType::kF32, "YaRN");
   ModelConfig beside = even_config(ModelKind::kLlama);
   beside.norm_placement = NormPlacement::kParallel;
   expect_refused(beside, GgufType::kF32, "--layernorm-placement");

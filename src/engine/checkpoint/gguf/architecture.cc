@@ -82,6 +82,7 @@ std::vector<std::string> faults_as(const GgufArchitecture& architecture, const M
          fmt::format("rotary positions turn {} of a head's {} elements", rotary.elements, config.head_size()));
   add_if(rotary.scaling == Scaling::kLlama3 && !architecture.takes_divisors,
          "its rotary positions are scaled as Llama 3.1's, which llama.cpp has for Llama alone");
+  add_if(rotary.scaling == Scaling::kYarn, "its rotary positions are scaled by YaRN, which is not written");
   return faults;
 }
 
