@@ -12,9 +12,11 @@
 #include <map>
 #include <mutex>
 #include <random>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <tuple>
 #include <vector>
 
 #include "comm/far_memory.h"
@@ -88,6 +90,18 @@ class LateMemory {
 // Messages of one channel that are sent and not yet received.
 class LateMail {
  public:
+  // The first message of a pair of ranks holds up each host until the other one is there too, as NCCL's does.
+  void begin(int from, int to, bool sends) {
+    const std::lock_guard lock(mutex_);
+    begun_.insert({from, to, sends});
+    came_.notify_all();
+  }
+  void await_other(int from, int to, bool sends) {
+    std::unique_lock lock(mutex_);
+    if (!came_.wait_for(lock, std::chrono::seconds(20), [&] { return begun_.contains({from, to, !sends}); })) {
+      throw std::runtime_error("nobody is at a channel's other end");
+    }
+  }
   void send(int from, int to, std::vector<std::byte> values) {
     const std::lock_guard lock(mutex_);
     letters_[{from, to}].push_back(std::move(values));
@@ -117,6 +131,7 @@ class LateMail {
   std::mutex mutex_;
   std::condition_variable came_;
   std::map<std::pair<int, int>, std::deque<std::vector<std::byte>>> letters_;
+  std::set<std::tuple<int, int, bool>> begun_;  // sender, receiver, whether it was the sender
 };
 
 class LateDevice final : public FarMemory {
@@ -238,6 +253,10 @@ class LateDevice final : public FarMemory {
         : device_(device), stream_(stream), mail_(LateMail::of(id)), rank_(rank) {}
     void exchange(std::span<const Piece> sends, std::span<const Piece> receives) override {
       ++device_.exchanges_;
+      for (const Piece& piece : sends) mail_->begin(rank_, piece.rank, true);
+      for (const Piece& piece : receives) mail_->begin(piece.rank, rank_, false);
+      for (const Piece& piece : sends) mail_->await_other(rank_, piece.rank, true);
+      for (const Piece& piece : receives) mail_->await_other(piece.rank, rank_, false);
       stream_.queue([mail = mail_, rank = rank_, sent = std::vector<Piece>(sends.begin(), sends.end()),
                      received = std::vector<Piece>(receives.begin(), receives.end())] {
         for (const Piece& piece : sent) {

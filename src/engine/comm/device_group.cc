@@ -1,9 +1,11 @@
 #include "comm/device_group.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "base/error.h"
 #include "base/round_up.h"
+#include "tensor/memory.h"
 
 namespace teratron {
 namespace {
@@ -139,6 +141,18 @@ void DeviceGroup::exchange_with(int peer, const TensorRef& sent, const TensorRef
   channel_->exchange(sends, receives);
 }
 
+void connect(CommunicationStream& stream, CommunicationStream::Channel& channel, Allocator& memory,
+             std::span<const int> receivers, std::span<const int> senders) {
+  if (receivers.empty() && senders.empty()) return;
+  const Buffer buffer(memory, std::ssize(receivers) + std::ssize(senders));
+  auto* byte = static_cast<std::byte*>(buffer.data());
+  std::vector<Piece> sends, receives;
+  for (const int rank : receivers) sends.push_back({rank, byte++, 1});
+  for (const int rank : senders) receives.push_back({rank, byte++, 1});
+  channel.exchange(sends, receives);
+  stream.compute_waits_for(stream.record());  // as the end of the buffer does
+}
+
 bool devices_have_channels(Communicator& group, Allocator& memory) {
   std::vector<std::string> devices = group.all_gather_host(memory.has_channels() ? memory.memory_name() : "");
   std::ranges::sort(devices);
@@ -151,6 +165,10 @@ std::shared_ptr<DeviceGroup> make_device_group(Communicator& group, Allocator& m
   stream.scratch();  // taken before anyone asks how much is left
   const std::string id = group.all_gather_host(group.rank() == 0 ? stream.make_channel_id() : "").front();
   auto channel = stream.open_channel(id, group.rank(), group.size());
+  std::vector<int> others(static_cast<std::size_t>(group.size()));
+  std::iota(others.begin(), others.end(), 0);
+  std::erase(others, group.rank());
+  connect(stream, *channel, memory, others, others);
   return std::make_shared<DeviceGroup>(stream, std::move(channel), group.rank(), group.size());
 }
 

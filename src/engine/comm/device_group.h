@@ -54,6 +54,11 @@ class DeviceGroup {
   const int rank_, size_;
 };
 
+// Exchanges a byte on a channel that was just opened, so that no host has to wait in a later exchange. The other ranks
+// do the same at the same time.
+void connect(CommunicationStream& stream, CommunicationStream::Channel& channel, Allocator& memory,
+             std::span<const int> receivers, std::span<const int> senders);
+
 // Whether each member has a device of its own and channels connect all of them. Every member calls it.
 bool devices_have_channels(Communicator& group, Allocator& memory);
 

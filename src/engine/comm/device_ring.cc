@@ -1,5 +1,7 @@
 #include "comm/device_ring.h"
 
+#include <array>
+
 #include "comm/device_group.h"
 
 namespace teratron {
@@ -27,11 +29,18 @@ std::shared_ptr<DeviceRing> make_device_ring(Communicator& group, Allocator& mem
   DeviceRing::Link to_next{memory.add_communication_stream(), nullptr};
   DeviceRing::Link from_previous{memory.add_communication_stream(), nullptr};
   const std::vector<std::string> ids = group.all_gather_host(to_next.stream->make_channel_id());
-  // Opening one waits for its other end, so everyone opens them in the order of the senders.
+  // Opening and connecting one waits for its other end, so everyone does it in the order of the senders.
+  constexpr std::array kReceiver = {1}, kSender = {0};
   for (int sender = 0; sender < size; ++sender) {
     const std::string& id = ids[static_cast<std::size_t>(sender)];
-    if (sender == rank) to_next.channel = to_next.stream->open_channel(id, 0, 2);
-    if (sender == previous) from_previous.channel = from_previous.stream->open_channel(id, 1, 2);
+    if (sender == rank) {
+      to_next.channel = to_next.stream->open_channel(id, 0, 2);
+      connect(*to_next.stream, *to_next.channel, memory, kReceiver, {});
+    }
+    if (sender == previous) {
+      from_previous.channel = from_previous.stream->open_channel(id, 1, 2);
+      connect(*from_previous.stream, *from_previous.channel, memory, {}, kSender);
+    }
   }
   return std::make_shared<DeviceRing>(next, previous, std::move(to_next), std::move(from_previous));
 }
