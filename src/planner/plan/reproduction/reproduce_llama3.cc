@@ -35,8 +35,11 @@ constexpr const char* kCause =
 // Teratron's slices of tokens, or the paper's interleaved stages.
 TrainConfig config_of(const Row& row, bool is_teratron) {
   TrainConfig config;
-  find_model_preset(kPreset).apply_to(config.model.config);
+  const ModelPreset& preset = find_model_preset(kPreset);
+  preset.apply_to(config.model.config);
   config.model.preset = kPreset;
+  config.model.config.vocab_size = preset.vocabulary;
+  config.model.config.max_position_embeddings = kSequence;
   config.model.seq_length = kSequence;
   config.batch.micro_batch_size = 1;
   config.batch.global_batch_size = row.sequences * row.data;
