@@ -81,7 +81,7 @@ class Measurement {
       const std::int64_t length =
           sizes.tokens / 2 + static_cast<std::int64_t>(random() % static_cast<std::uint32_t>(sizes.tokens / 2));
       passages_.push_back(
-          {.ids = random_ids(length, sizes.vocab), .word_tokens = 1 + static_cast<std::int64_t>(random() % 2)});
+          {.ids = random_ids(length, sizes.vocab), .scored = 1 + static_cast<std::int64_t>(random() % 2)});
       passage_tokens_ += length - 1;
     }
     training_.model().record(&trace_);
@@ -155,7 +155,7 @@ class Measurement {
   Side training_, evaluation_;
   const std::vector<std::int32_t> ids_;
   const std::vector<float> weights_;
-  std::vector<ClozeExample> passages_;
+  std::vector<Continuation> passages_;
   std::int64_t passage_tokens_ = 0;
   std::vector<pipeline::TraceSpan> trace_;
   std::vector<std::vector<double>> rates_ = std::vector<std::vector<double>>(4);

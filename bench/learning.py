@@ -4,6 +4,7 @@ import array
 import collections
 import json
 import math
+import statistics
 import subprocess
 import sys
 from pathlib import Path
@@ -65,6 +66,19 @@ def small_vocabulary(folder, size=8192):
     return small
 
 
+def python_docs(folder, vocabulary):
+    """The documentation of Python as FOLDER/corpus, and FOLDER/tokenizer, learnt from all but the last thirtieth of it, as
+    quickstart makes them."""
+    folder.mkdir(parents=True, exist_ok=True)
+    subprocess.run(["scripts/python-docs", folder], check=True)
+    texts = (folder / "files").read_text().split()
+    if not (folder / "tokenizer/vocab.json").exists():
+        learnt = texts[:len(texts) - (len(texts) + 29) // 30]
+        run("tokenizer", "train", "--vocab-size", vocabulary, "--overwrite", "--out", folder / "tokenizer", *learnt, tell=False)
+    if not (folder / "corpus.idx").exists():
+        run("data", "tokenize", "--tokenizer", folder / "tokenizer", "--overwrite", "--out", folder / "corpus", *texts, tell=False)
+
+
 def race_questions(folder, articles):
     """A file of the first articles for middle schools, with their questions, to fine-tune on."""
     lines = subprocess.run(["zstd", "-dc", DATA / "race/train.middle.jsonl.zst"], check=True, capture_output=True, text=True).stdout.splitlines()
@@ -85,6 +99,11 @@ def pretrain_bert(save, corpus, vocabulary, model, updates, rate, threads):
 def metrics_of(folder, kind):
     lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
     return [line for line in lines if line["kind"] == kind]
+
+
+def loss_curve(losses, shown=25):
+    """Points of a figure: the means of so many updates' losses."""
+    return [[i + shown, statistics.mean(losses[i:i + shown])] for i in range(0, len(losses), shown)]
 
 
 def draw(name, title, x_axis, y_axis, lines):

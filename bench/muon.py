@@ -3,12 +3,10 @@
 import argparse
 import datetime
 import json
-import statistics
-import subprocess
 import sys
 from pathlib import Path
 
-from learning import NO_DROPOUT, draw, metrics_of, run
+from learning import NO_DROPOUT, draw, loss_curve, metrics_of, python_docs, run
 from side import cpu_name
 
 # As quickstart has them.
@@ -16,17 +14,6 @@ MODEL = ["--num-layers", 2, "--hidden-size", 128, "--num-attention-heads", 2, "-
 RECIPE = ["--micro-batch-size", 16, "--min-lr", 1e-5, "--lr-decay-style", "linear", "--lr-warmup-iters", 100, "--init-method-std", 0.06,
           "--weight-decay", 0.05, *NO_DROPOUT, "--split-order", "file"]
 RATES = {"adamw": [1.75e-3, 3.5e-3, 7e-3], "muon": [5e-3, 1e-2, 2e-2]}
-SHOWN = 25  # updates whose mean is a point of the figure
-
-
-def corpus(folder):
-    """The documentation of Python and a tokenizer of it, as quickstart makes them."""
-    subprocess.run(["scripts/python-docs", folder], check=True)
-    texts = (folder / "files").read_text().split()
-    if not (folder / "tokenizer/vocab.json").exists():
-        run("tokenizer", "train", "--vocab-size", 4096, "--overwrite", "--out", folder / "tokenizer", *texts[:len(texts) - (len(texts) + 29) // 30], tell=False)
-    if not (folder / "corpus.idx").exists():
-        run("data", "tokenize", "--tokenizer", folder / "tokenizer", "--overwrite", "--out", folder / "corpus", *texts, tell=False)
 
 
 def train(optimizer, rate, updates, folder, threads):
@@ -43,11 +30,6 @@ def train(optimizer, rate, updates, folder, threads):
     return dict(one, optimizer=optimizer, rate=rate, updates=updates)
 
 
-def curve(one):
-    losses = one["losses"]
-    return [[i + SHOWN, statistics.mean(losses[i:i + SHOWN])] for i in range(0, len(losses), SHOWN)]
-
-
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--updates", type=int, default=1000, help="of AdamW")
@@ -55,13 +37,12 @@ def main():
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--folder", type=Path, default=Path("build/bench-muon"), help="where corpus and runs are kept")
     options = parser.parse_args()
-    options.folder.mkdir(parents=True, exist_ok=True)
-    corpus(options.folder)
+    python_docs(options.folder, 4096)
     updates = {"adamw": options.updates, "muon": round(options.share * options.updates)}
     runs = [train(optimizer, rate, updates[optimizer], options.folder, options.threads) for optimizer, rates in RATES.items() for rate in rates]
     best = {optimizer: min((one for one in runs if one["optimizer"] == optimizer), key=lambda one: one["validation_loss"]) for optimizer in RATES}
     draw("muon", "quickstart's GPT-2 (L 2, h 128) on the documentation of Python", "updates", "training loss, nats",
-         [dict(name=f"{name}, {one['rate']:g}", points=curve(one)) for name, one in best.items()])
+         [dict(name=f"{name}, {one['rate']:g}", points=loss_curve(one["losses"])) for name, one in best.items()])
     rows = ["| optimizer | learning rate | updates | validation loss | tokens/s |", "|---|---|---|---|---|"]
     for one in runs:
         mark = "**" if one is best[one["optimizer"]] else ""

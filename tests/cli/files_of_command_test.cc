@@ -68,6 +68,7 @@ TEST_F(FilesOfCommand, AreNeverReplacedWhereTheyAreRead) {
       {{"embed", "--load", "@none", "--overwrite", "--out", "@in.jsonl", "@in.jsonl"}, "in.jsonl"},
       {{"generate", "--load", "@none", "--prompts", "@in.jsonl", "--json", "@in.jsonl"}, "in.jsonl"},
       {{"eval", "lambada", "--load", "@none", "--data", "@in.jsonl", "--json", "@in.jsonl"}, "in.jsonl"},
+      {{"eval", "multiple-choice", "--load", "@none", "--data", "@in.jsonl", "--json", "@in.jsonl"}, "in.jsonl"},
       {training_.command({"--train-iters", "1", "--json", path("data.bin")}), "data.bin"},
       {training_.command({"--train-iters", "1", "--trace", path("data.idx")}), "data.idx"}};
   cases.push_back(

@@ -65,7 +65,7 @@ TEST_P(Overflow, OfALossNamesTheToken) {
 }
 
 TEST_P(Overflow, OfAPassageNamesIt) {
-  const std::vector<ClozeExample> examples = {{.ids = {1, 2, 3, 4}, .word_tokens = 1, .passage = 17}};
+  const std::vector<Continuation> examples = {{.ids = {1, 2, 3, 4}, .scored = 1, .number = 17}};
   EXPECT_THAT(message_of<UserError>([&] { score_cloze(*model_, examples); }),
               AllOf(HasSubstr("the loss of passage 17 is not finite"), HasSubstr(advice())));
 }

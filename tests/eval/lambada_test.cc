@@ -14,13 +14,13 @@ namespace {
 
 constexpr std::int64_t kTokens = 9;
 
-std::vector<ClozeExample> random_examples(std::int64_t vocab) {
+std::vector<Continuation> random_examples(std::int64_t vocab) {
   std::mt19937 random(4);
-  std::vector<ClozeExample> examples(23);
-  for (ClozeExample& example : examples) {
+  std::vector<Continuation> examples(23);
+  for (Continuation& example : examples) {
     example.ids.resize(2 + random() % kTokens);
     for (std::int32_t& id : example.ids) id = static_cast<std::int32_t>(random() % static_cast<std::uint32_t>(vocab));
-    example.word_tokens = 1 + static_cast<std::int64_t>(random() % std::min<std::size_t>(3, example.ids.size() - 1));
+    example.scored = 1 + static_cast<std::int64_t>(random() % std::min<std::size_t>(3, example.ids.size() - 1));
   }
   return examples;
 }
@@ -30,7 +30,7 @@ struct Scored {
   std::vector<bool> found;
 };
 
-Scored score(const std::vector<ClozeExample>& examples, std::int64_t batch, const MeshShape& shape) {
+Scored score(const std::vector<Continuation>& examples, std::int64_t batch, const MeshShape& shape) {
   Scored scored;
   run_ranks({}, shape.ranks(), [&](Communicator& world) {
     const auto backend = make_cpu_backend();
@@ -53,15 +53,15 @@ TEST(Lambada, AWordIsFoundIfEachOfItsTokensIsTheLikeliest) {
   model.allocate();
   model.initialize(5);
   const auto vocab = static_cast<std::size_t>(model.config().vocab_size);
-  std::vector<ClozeExample> examples = random_examples(model.config().vocab_size);
+  std::vector<Continuation> examples = random_examples(model.config().vocab_size);
   std::vector<bool> found;
   double log_probability = 0;
   for (std::size_t number = 0; number < examples.size(); ++number) {
-    ClozeExample& example = examples[number];
+    Continuation& example = examples[number];
     const std::size_t inputs = example.ids.size() - 1;
     std::vector<float> logits(inputs * vocab);
     bool is_found = true;
-    for (std::size_t at = inputs - static_cast<std::size_t>(example.word_tokens); at < inputs; ++at) {
+    for (std::size_t at = inputs - static_cast<std::size_t>(example.scored); at < inputs; ++at) {
       model.logits(std::span(example.ids).first(inputs), 0, static_cast<std::int64_t>(inputs), logits);
       const std::span<const float> row = std::span(logits).subspan(at * vocab, vocab);
       const auto likeliest = static_cast<std::int32_t>(std::ranges::max_element(row) - row.begin());
@@ -97,7 +97,7 @@ void take_table(LanguageModel& model, const Table& table) {
   if (rows > 0) model.backend().upload(tokens.value.slice(0, 0, rows), table.data() + begin * hidden);
 }
 
-std::vector<bool> found_with(const Table& table, const std::vector<ClozeExample>& examples, const MeshShape& shape) {
+std::vector<bool> found_with(const Table& table, const std::vector<Continuation>& examples, const MeshShape& shape) {
   std::vector<bool> found;
   run_ranks({}, shape.ranks(), [&](Communicator& world) {
     const auto backend = make_cpu_backend();
@@ -128,12 +128,12 @@ TEST(Lambada, OfEquallyLikelyTokensTheLowestIdIsFoundInEverySplit) {
   Table table = table_of(model);
   std::copy_n(table.begin(), half * hidden, table.begin() + static_cast<std::ptrdiff_t>(half * hidden));
   take_table(model, table);
-  std::vector<ClozeExample> examples = random_examples(model.config().vocab_size);
+  std::vector<Continuation> examples = random_examples(model.config().vocab_size);
   std::vector<bool> found;
   std::int64_t twins = 0;
   for (std::size_t number = 0; number < examples.size(); ++number) {
-    ClozeExample& example = examples[number];
-    example.word_tokens = 1;
+    Continuation& example = examples[number];
+    example.scored = 1;
     const std::size_t inputs = example.ids.size() - 1;
     std::vector<float> logits(vocab);
     model.logits(std::span(example.ids).first(inputs), 0, 1, logits);
@@ -153,17 +153,16 @@ TEST(Lambada, OfEquallyLikelyTokensTheLowestIdIsFoundInEverySplit) {
 
 TEST(Lambada, AModelOfEqualLogitsFindsTokenZeroAlone) {
   const Table zeros(static_cast<std::size_t>(test::small_config().vocab_size * test::small_config().hidden_size));
-  const std::vector<ClozeExample> examples = random_examples(test::small_config().vocab_size);
+  const std::vector<Continuation> examples = random_examples(test::small_config().vocab_size);
   std::vector<bool> expected;
-  for (const ClozeExample& example : examples) {
-    expected.push_back(std::count(example.ids.end() - example.word_tokens, example.ids.end(), 0) ==
-                       example.word_tokens);
+  for (const Continuation& example : examples) {
+    expected.push_back(std::count(example.ids.end() - example.scored, example.ids.end(), 0) == example.scored);
   }
   for (const MeshShape& shape : kSplits) EXPECT_EQ(found_with(zeros, examples, shape), expected);
 }
 
 TEST(Lambada, BatchesAndLayoutsChangeNothing) {
-  const std::vector<ClozeExample> examples = random_examples(test::small_config().vocab_size);
+  const std::vector<Continuation> examples = random_examples(test::small_config().vocab_size);
   const Scored alone = score(examples, 1, {});
   EXPECT_EQ(alone.result.examples, 23);
   for (const MeshShape& shape : std::vector<MeshShape>{{}, {.tensor = 3}, {.data = 3}, {.pipeline = 2, .data = 2}}) {

@@ -15,6 +15,7 @@ namespace teratron {
   ONE(eval_loss)                     \
   ONE(eval_wikitext103)              \
   ONE(eval_lambada)                  \
+  ONE(eval_multiple_choice)          \
   EACH(eval_task)                    \
   EACH(score)                        \
   ONE(generate)                      \

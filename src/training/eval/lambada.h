@@ -10,20 +10,14 @@
 #include <string>
 #include <vector>
 
-#include "model/language_model.h"
+#include "eval/continuations.h"
 #include "tokenizer/tokenizer.h"
 
 namespace teratron {
 
-// Tokens of a passage up to its last word, then those of a space and the word.
-struct ClozeExample {
-  std::vector<std::int32_t> ids;
-  std::int64_t word_tokens = 0;  // tokens of the word, at the end
-  std::int64_t passage = 0;      // its number in the file, from 1
-};
-
+// Passages up to their last words, then the tokens of a space and the word.
 struct ClozeExamples {
-  std::vector<ClozeExample> examples;
+  std::vector<Continuation> examples;
   std::int64_t too_short = 0;  // passages of less than two words: left out
   std::int64_t cut = 0;        // passages longer than the model's context: without their beginning
 };
@@ -43,7 +37,7 @@ struct ClozeResult {
 // Scores examples, in order of length, shared by the copies of the model. Every rank of the mesh calls it and gets the
 // whole result. `found`: [examples], whether each word was found. done(share): progress. UserError: the loss of a
 // passage is not finite.
-ClozeResult score_cloze(LanguageModel& model, std::span<const ClozeExample> examples,
+ClozeResult score_cloze(LanguageModel& model, std::span<const Continuation> examples,
                         const std::function<void(double share)>& done = {}, std::vector<bool>* found = nullptr);
 
 }  // namespace teratron

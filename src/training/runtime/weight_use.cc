@@ -33,6 +33,7 @@ constexpr Rule kRules[] = {
     {WeightUse::kEvalLoss, "eval loss", true, HeadRule::kAny, {}},
     {WeightUse::kEvalWikitext103, "eval wikitext103", true, HeadRule::kAny, {}},
     {WeightUse::kEvalLambada, "eval lambada", true, HeadRule::kAny, {}},
+    {WeightUse::kEvalMultipleChoice, "eval multiple-choice", true, HeadRule::kAny, {}},
     {WeightUse::kEvalTask, "eval", false, HeadRule::kNeeded, {}},
     {WeightUse::kGenerate, "generate", true, HeadRule::kAny, {}},
     {WeightUse::kEmbed, "embed", false, HeadRule::kAny, {}},

@@ -16,6 +16,7 @@ enum class WeightUse {
   kEvalLoss,
   kEvalWikitext103,
   kEvalLambada,
+  kEvalMultipleChoice,
   kEvalTask,  // eval mnli, ..
   kGenerate,
   kEmbed,

@@ -169,9 +169,9 @@ TEST(Plan, FaultsAreListedAtOnce) {
 }
 
 TEST(Plan, ReproducesWhatThePapersMeasured) {
-  for (const char* paper : {"megatron", "terapipe"}) {
+  for (const char* paper : {"megatron", "terapipe", "llama3"}) {
     const nlohmann::json json = json_of({"plan", "--reproduce", paper});
-    EXPECT_GT(json.at("cells").size(), 5U);
+    EXPECT_GE(json.at("cells").size(), 4U);
     EXPECT_TRUE(json.contains("scores") && json.contains("curves") && json.contains("fitted"));
   }
 }

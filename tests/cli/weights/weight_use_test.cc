@@ -32,10 +32,24 @@ constexpr Result kRefusals[] = {
     {'A', "\"architectures\" in config.json names none of "},     {'n', ""},  // not the format given to convert
 };
 
-constexpr const char* kCommands[] = {
-    "train --finetune", "train --load",     "finetune mnli", "finetune qqp", "finetune squad1", "finetune race",
-    "eval loss",        "eval wikitext103", "eval lambada",  "generate",     "eval mnli",       "eval qqp",
-    "eval squad1",      "eval race",        "embed",         "to hf",        "to teratron"};
+constexpr const char* kCommands[] = {"train --finetune",
+                                     "train --load",
+                                     "finetune mnli",
+                                     "finetune qqp",
+                                     "finetune squad1",
+                                     "finetune race",
+                                     "eval loss",
+                                     "eval wikitext103",
+                                     "eval lambada",
+                                     "eval multiple-choice",
+                                     "generate",
+                                     "eval mnli",
+                                     "eval qqp",
+                                     "eval squad1",
+                                     "eval race",
+                                     "embed",
+                                     "to hf",
+                                     "to teratron"};
 
 struct Row {
   const char* weights;
@@ -44,28 +58,29 @@ struct Row {
   const char* cells;
 };
 constexpr Row kTable[] = {
-    // train --finetune, --load; finetune m q s r; loss wiki lambada generate; eval m q s r; embed; to hf, teratron
-    {"a GPT-2 run", "ww GGGG wwww GGGG G wn"},
-    {"GPT2LMHeadModel", "wH GGGG wwww GGGG G nw"},
-    {"GPT2LMHeadModel, converted", "wW GGGG wwww GGGG G wn"},
-    {"a BERT run", "ww dddd BBBB TTTT w wn"},
-    {"BertModel", "dH dddd BBBB TTTT w nw"},
-    {"BertModel, converted", "dW dddd BBBB TTTT w wn"},
-    {"BertForMaskedLM", "dH dddd BBBB TTTT w nd"},
-    {"BertForNextSentencePrediction", "dH dddd BBBB TTTT w nd"},
-    {"BertForTokenClassification", "dH dddd BBBB CCCC w nC"},
-    {"one label", "dH dddd BBBB LLLL w nL"},
-    {"a class of its own", "dH dddd BBBB AAAA w nA"},
-    {"BertForPreTraining", "wH dddd BBBB TTTT w nw"},
-    {"MNLI's labels", "dH wddd BBBB wTTT w nw"},
-    {"MNLI's labels, converted", "dW wddd BBBB wTTT w wn"},
-    {"5 labels", "dH dddd BBBB TTTT w nw"},
-    {"BertForMultipleChoice", "dH dddw BBBB TTTw w nw"},
-    {"BertForQuestionAnswering", "dH ddwd BBBB TTwT w nw"},
-    {"a run of mnli", "dF wddd BBBB wTTT w wn"},
-    {"a run of qqp", "dF dwdd BBBB TwTT w wn"},
-    {"a run of squad1", "dF ddwd BBBB TTwT w wn"},
-    {"a run of race", "dF dddw BBBB TTTw w wn"},
+    // train --finetune, --load; finetune m q s r; loss wiki lambada choice generate; eval m q s r; embed; to hf,
+    // teratron
+    {"a GPT-2 run", "ww GGGG wwwww GGGG G wn"},
+    {"GPT2LMHeadModel", "wH GGGG wwwww GGGG G nw"},
+    {"GPT2LMHeadModel, converted", "wW GGGG wwwww GGGG G wn"},
+    {"a BERT run", "ww dddd BBBBB TTTT w wn"},
+    {"BertModel", "dH dddd BBBBB TTTT w nw"},
+    {"BertModel, converted", "dW dddd BBBBB TTTT w wn"},
+    {"BertForMaskedLM", "dH dddd BBBBB TTTT w nd"},
+    {"BertForNextSentencePrediction", "dH dddd BBBBB TTTT w nd"},
+    {"BertForTokenClassification", "dH dddd BBBBB CCCC w nC"},
+    {"one label", "dH dddd BBBBB LLLL w nL"},
+    {"a class of its own", "dH dddd BBBBB AAAA w nA"},
+    {"BertForPreTraining", "wH dddd BBBBB TTTT w nw"},
+    {"MNLI's labels", "dH wddd BBBBB wTTT w nw"},
+    {"MNLI's labels, converted", "dW wddd BBBBB wTTT w wn"},
+    {"5 labels", "dH dddd BBBBB TTTT w nw"},
+    {"BertForMultipleChoice", "dH dddw BBBBB TTTw w nw"},
+    {"BertForQuestionAnswering", "dH ddwd BBBBB TTwT w nw"},
+    {"a run of mnli", "dF wddd BBBBB wTTT w wn"},
+    {"a run of qqp", "dF dwdd BBBBB TwTT w wn"},
+    {"a run of squad1", "dF ddwd BBBBB TTwT w wn"},
+    {"a run of race", "dF dddw BBBBB TTTw w wn"},
 };
 
 class WeightUse : public ::testing::Test {
@@ -91,6 +106,7 @@ class WeightUse : public ::testing::Test {
     testing::put_file(path("texts"), "rain snow\nwind\n");
     testing::put_file(path("article.txt"), "the rank waits a layer sums the gradient\n");
     testing::put_file(path("passages.jsonl"), "{\"text\": \"the rank waits\"}\n");
+    testing::put_file(path("questions.jsonl"), R"({"context": "the", "choices": ["rank", "layer"], "answer": 0})");
     make_weights();
   }
 
@@ -188,6 +204,8 @@ class WeightUse : public ::testing::Test {
     if (name == "eval loss") return {"eval", "loss", "--load", from, "--data-path", path("data")};
     if (name == "eval wikitext103") return {"eval", "wikitext103", "--load", from, "--data", path("article.txt")};
     if (name == "eval lambada") return {"eval", "lambada", "--load", from, "--data", path("passages.jsonl")};
+    if (name == "eval multiple-choice")
+      return {"eval", "multiple-choice", "--load", from, "--data", path("questions.jsonl")};
     if (name == "generate") return {"generate", "--load", from, "--prompt", "the", "--max-new-tokens", "2"};
     if (name.starts_with("eval")) return {"eval", task, "--load", from, "--data", file_of(task)};
     if (name == "embed") return {"embed", "--load", from, "--out", path("out"), path("texts")};

@@ -15,7 +15,8 @@ struct Paper {
   std::string_view name;
   Reproduction (*reproduce)();
 };
-constexpr std::array kPapers = {Paper{"megatron", reproduce_megatron}, Paper{"terapipe", reproduce_terapipe}};
+constexpr std::array kPapers = {Paper{"megatron", reproduce_megatron}, Paper{"terapipe", reproduce_terapipe},
+                                Paper{"llama3", reproduce_llama3}};
 
 }  // namespace
 

@@ -67,7 +67,7 @@ void run(const EvalLambadaOptions& options) {
       cloze_examples(read_text_list(options.data, options.format, {.names = {options.json_key}}, BlankLines::kSkip),
                      load_tokenizer_for(source, options.tokenizer), source.model.max_position_embeddings);
   std::int64_t longest = 0;
-  for (const ClozeExample& example : examples.examples) longest = std::max(longest, std::ssize(example.ids) - 1);
+  for (const Continuation& example : examples.examples) longest = std::max(longest, std::ssize(example.ids) - 1);
   const ExecutorOptions executor{.purpose = Purpose::kEvaluation, .batch = options.batch, .tokens = longest};
   EvalLambadaOptions shown = options;
   launcher.run(options.layout.mesh(), to_toml(fields_of(shown)), [&](const Rank& rank) {

@@ -1,0 +1,46 @@
+// `teratron eval multiple-choice` end to end: against transformers, and how it refuses. Forms, tokens and accuracies
+// are tested in tests/eval/multiple_choice_test.cc.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/files/file.h"
+#include "cli/tiny_training.h"
+#include "oracle/python.h"
+
+namespace teratron {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST(EvalMultipleChoice, ScoresChoicesAsTransformersDoes) {
+#ifdef __SANITIZE_ADDRESS__
+  GTEST_SKIP() << "with sanitizers, its model takes minutes to train; the plain build has this test too";
+#endif
+  if (const std::string reason = testing::why_no_oracle(); !reason.empty()) GTEST_SKIP() << reason;
+  const testing::TemporaryFolder folder;
+  const int status = testing::run_oracle("multiple_choice_as_transformers.py",
+                                         {TERATRON_BINARY, folder.path().string()}, folder / "log");
+  EXPECT_EQ(status, 0) << read_file(folder / "log");
+}
+
+TEST(EvalMultipleChoice, PrintsAccuraciesAndRefusesABadLine) {
+  const testing::TinyTraining tiny;
+  testing::succeed(tiny.command({"--train-iters", "2", "--save", tiny.path("run"), "--peak-tflops", "1"}));
+  const std::string good = R"({"context": "the rank", "choices": ["waits", "the"], "answer": 0})"
+                           "\n";
+  write_file_atomically(tiny.path("data.jsonl"), good + good);
+  const testing::Words words = {"eval",           "multiple-choice", "--load",
+                                tiny.path("run"), "--data",          tiny.path("data.jsonl")};
+  EXPECT_THAT(testing::succeed(words), HasSubstr("2 questions"));
+  const auto json = testing::json_of(words);
+  EXPECT_EQ(json["questions"], 2);
+  EXPECT_EQ(json["log_probabilities"][0], json["log_probabilities"][1]);
+  EXPECT_EQ(json["log_probabilities"][0].size(), 2U);
+  write_file_atomically(tiny.path("data.jsonl"), good + "{\"context\": \"the\"}\n");
+  const testing::Outcome outcome = testing::run_teratron(words);
+  EXPECT_EQ(outcome.exit_code, 2);
+  EXPECT_THAT(outcome.errors, HasSubstr("data.jsonl:2"));
+}
+
+}  // namespace
+}  // namespace teratron
