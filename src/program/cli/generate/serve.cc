@@ -1,12 +1,13 @@
 // teratron serve: OpenAI's interface in front of a model.
 #include <fmt/format.h>
 
+#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "base/error.h"
-#include "base/host/standard_streams.h"
 #include "checkpoint/hugging_face/sentence_transformer.h"
 #include "cli/commands.h"
+#include "cli/report.h"
 #include "model/family.h"
 #include "runtime/end_signals.h"
 #include "runtime/loaded_model.h"
@@ -19,7 +20,7 @@ namespace teratron {
 namespace {
 
 struct ServeOptions {
-  std::filesystem::path load, tokenizer;
+  std::filesystem::path load, tokenizer, json;
   std::string host = "127.0.0.1", api_key, name;
   std::int64_t port = 8080, slots = 0, queue = 64, prompt_tokens = 256, context = 0;
   LayoutSettings layout;
@@ -54,6 +55,7 @@ FieldList fields_of(ServeOptions& o) {
            "tokens of new prompts read between two tokens of texts in progress; 0: all")
       .between(0);
   add_process_fields(list, o.layout);
+  add_json_field(list, o.json);
   add_loaded_precision_fields(list, o.backend);
   add_backend_fields(list, o.backend);
   return list;
@@ -70,8 +72,12 @@ void serve(const ServeOptions& options, std::int64_t texts, ServedModel& model) 
   Server server(settings, model);
   EndSignals signals(/*says=*/false);
   signals.listen();
-  report_to_user(fmt::format("'{}' is served at http://{}:{}/v1; Ctrl-C ends it", settings.model_name, settings.host,
-                             server.port()));
+  const nlohmann::ordered_json place = {
+      {"host", settings.host}, {"port", server.port()}, {"model", settings.model_name}};
+  report(options.json,
+         fmt::format("'{}' is served at http://{}:{}/v1; Ctrl-C ends it\n", settings.model_name, settings.host,
+                     server.port()),
+         place.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
   server.run([] { return EndSignals::came() != 0; });
 }
 
