@@ -4,6 +4,7 @@
 
 #include <random>
 
+#include "base/error.h"
 #include "serve/served_texts.h"
 
 namespace teratron {
@@ -294,6 +295,13 @@ TEST(ServeLoad, AFullQueueIsToldAndAClientThatGoesIsForgotten) {
     EXPECT_EQ(texts.server.complete({{"prompt", "a"}, {"max_tokens", 2}}).status, 200);
   }
   EXPECT_EQ(texts.server.metric("teratron_texts_cancelled_total"), 4);
+}
+
+TEST(ServeLoad, APortIsServedOnce) {
+  const TextServer texts;
+  TextServer::Limits limits;
+  limits.server.port = texts.server.port();
+  EXPECT_THROW(TextServer{limits}, EnvironmentError);
 }
 
 TEST(ServeLoad, AnEndUnderWayIsToldToItsClients) {

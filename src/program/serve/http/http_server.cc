@@ -1,6 +1,7 @@
 #include "serve/http/http_server.h"
 
 #include <httplib.h>
+#include <sys/socket.h>
 
 #include <algorithm>
 #include <atomic>
@@ -68,6 +69,11 @@ HttpServer::HttpServer(const HttpSettings& settings, std::function<HttpAnswer(co
   server.set_keep_alive_timeout(kIdleSeconds);
   server.set_keep_alive_max_count(1U << 20);
   server.set_tcp_nodelay(true);  // a token is a small packet
+  // The library's own options let a second server share the port.
+  server.set_socket_options([](int socket) {
+    const int yes = 1;
+    ::setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+  });
   const httplib::Server::Handler handler = [handle](const httplib::Request& request, httplib::Response& response) {
     fill(response, handle({.method = request.method,
                            .path = request.path,
