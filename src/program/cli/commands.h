@@ -20,6 +20,7 @@ namespace teratron {
   EACH(score)                        \
   ONE(generate)                      \
   ONE(embed)                         \
+  ONE(serve)                         \
   ONE(tokenizer_train)               \
   ONE(tokenizer_encode)              \
   ONE(tokenizer_decode)              \

@@ -81,18 +81,6 @@ struct GenerateWork {
   std::vector<GenerationRequest> requests;  // samples of the first prompt, of the second, ..
 };
 
-std::vector<std::int32_t> prompt_tokens(const Tokenizer& tokenizer, const std::string& prompt) {
-  std::vector<std::int32_t> tokens = tokenizer.encode(prompt, SpecialText::kToken);
-  // Models whose tokenizer begins every text so were trained on such texts.
-  const std::optional<std::int32_t> beginning = tokenizer.beginning_of_text();
-  if (beginning && (tokens.empty() || tokens.front() != *beginning)) tokens.insert(tokens.begin(), *beginning);
-  if (!tokens.empty()) return tokens;
-  if (!tokenizer.end_of_text()) {
-    throw_user_error("a prompt is empty and the tokenizer has no end-of-text to start from");
-  }
-  return {*tokenizer.end_of_text()};
-}
-
 GenerateWork work_of(const GenerateOptions& options, const Tokenizer& tokenizer, const ModelConfig& model) {
   const bool is_one = options.prompts.empty();
   const TextKeys keys{.names = {"prompt", "text"}, .advice = "put the text to continue under one of them"};

@@ -10,6 +10,7 @@
 
 #include "eval/generation/sampling.h"
 #include "model/language_model.h"
+#include "tokenizer/tokenizer.h"
 
 namespace teratron {
 
@@ -69,6 +70,10 @@ std::int64_t cache_tokens_for(std::span<const GenerationRequest> requests, const
 // together, unless one is larger.
 std::int64_t choose_caches(std::size_t requests, std::int64_t cache_tokens, const ModelConfig& config,
                            std::int64_t bytes_of_element);
+
+// Tokens of a prompt: special ones where their text stands, the tokenizer's beginning of a text, and for an empty
+// prompt its end of one. UserError: it has none.
+std::vector<std::int32_t> prompt_tokens(const Tokenizer& tokenizer, std::string_view prompt);
 
 // Rule for a prompt that is longer than the model's positions.
 enum class LongPrompt {

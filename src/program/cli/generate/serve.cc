@@ -1,0 +1,153 @@
+// teratron serve: OpenAI's interface in front of a model.
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "base/error.h"
+#include "checkpoint/hugging_face/sentence_transformer.h"
+#include "cli/commands.h"
+#include "cli/report.h"
+#include "model/family.h"
+#include "runtime/end_signals.h"
+#include "runtime/loaded_model.h"
+#include "runtime/ranks.h"
+#include "serve/server.h"
+#include "serve/text/text_model.h"
+#include "serve/vectors/vector_model.h"
+
+namespace teratron {
+namespace {
+
+struct ServeOptions {
+  std::filesystem::path load, tokenizer, json;
+  std::string host = "127.0.0.1", api_key, name;
+  std::int64_t port = 8080, slots = 0, queue = 64, prompt_tokens = 256, context = 0;
+  LayoutSettings layout;
+  BackendSettings backend;
+
+  Faults faults() const;
+};
+
+Faults ServeOptions::faults() const {
+  Faults faults = layout.faults();
+  faults.add(backend.faults());
+  faults.add_if(host.empty(), "{} is empty; 127.0.0.1 is this machine alone, 0.0.0.0 all its networks", Flag{"host"});
+  return faults;
+}
+
+FieldList fields_of(ServeOptions& o) {
+  FieldList list;
+  list.group("Server");
+  list.add("load", &o.load, "DIR", "checkpoint to serve, or a folder of Hugging Face's; a BERT makes vectors")
+      .required = true;
+  list.add("tokenizer", &o.tokenizer, "DIR", "default: the tokenizer saved with the model");
+  list.add("host", &o.host, "ADDRESS", "address to listen at; 0.0.0.0: all networks of this machine");
+  list.add("port", &o.port, "N", "port to listen at; 0: any free one, which the first line tells").between(0, 65535);
+  list.add("api-key", &o.api_key, "KEY", "clients must send it; empty: none is asked for");
+  list.add("model-name", &o.name, "NAME", "the model's name in requests; default: the folder's");
+  list.add("batch-size", &o.slots, "N", "texts computed at a time; 0: at most 32 whose caches fit a GiB")
+      .between(0, 1 << 12);
+  list.add("queue", &o.queue, "N", "texts that may wait besides; one more request is refused (429)")
+      .between(0, 1 << 12);
+  list.add("context", &o.context, "N", "most tokens of a text, new ones included; 0: the model's positions").between(0);
+  list.add("prompt-tokens", &o.prompt_tokens, "N",
+           "tokens of new prompts read between two tokens of texts in progress; 0: all")
+      .between(0);
+  add_process_fields(list, o.layout);
+  add_json_field(list, o.json);
+  add_loaded_precision_fields(list, o.backend);
+  add_backend_fields(list, o.backend);
+  return list;
+}
+
+void serve(const ServeOptions& options, std::int64_t texts, ServedModel& model) {
+  // A connection for each text that may wait, and some that are refused.
+  constexpr std::int64_t kMoreConnections = 16;
+  const ServerSettings settings{.host = options.host,
+                                .port = static_cast<int>(options.port),
+                                .api_key = options.api_key,
+                                .model_name = options.name,
+                                .connections = static_cast<std::size_t>(texts + kMoreConnections)};
+  Server server(settings, model);
+  EndSignals signals(/*says=*/false);
+  signals.listen();
+  const nlohmann::ordered_json place = {
+      {"host", settings.host}, {"port", server.port()}, {"model", settings.model_name}};
+  report(options.json,
+         fmt::format("'{}' is served at http://{}:{}/v1; Ctrl-C ends it\n", settings.model_name, settings.host,
+                     server.port()),
+         place.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+  server.run([] { return EndSignals::came() != 0; });
+}
+
+void serve_texts(const ServeOptions& options, const WeightSource& source, const Tokenizer& tokenizer,
+                 const Rank& rank) {
+  const std::int64_t positions = source.model.max_position_embeddings;
+  ExecutorOptions executor{.purpose = Purpose::kGeneration, .tokens = 64};
+  executor.cache_tokens = options.context == 0 ? positions : std::min(options.context, positions);
+  executor.caches = options.slots > 0 ? options.slots
+                                      : choose_caches(1 << 10, executor.cache_tokens, source.model,
+                                                      size_of(options.backend.compute_dtype()));
+  executor.logits_chunk = executor.caches;
+  const LoadedModel loaded = load_model(source, executor, options.backend, rank);
+  const std::int64_t texts = executor.caches + options.queue;
+  TextModel model(options.name, *loaded.model, tokenizer, static_cast<std::size_t>(texts), options.prompt_tokens);
+  serve(options, texts, model);
+}
+
+VectorSettings vector_settings(const ServeOptions& options, const std::optional<SentenceTransformer>& folder,
+                               const WeightSource& source, const Tokenizer& tokenizer) {
+  VectorSettings settings{.most_tokens = source.model.max_position_embeddings,
+                          .most_requests = static_cast<std::size_t>(options.queue + 1)};
+  if (options.context > 0) settings.most_tokens = std::min(settings.most_tokens, options.context);
+  if (!folder) return settings;
+  if (folder->lower_case && tokenizer.kind() == TokenizerKind::kWordPiece && !tokenizer.word_piece().lower_case) {
+    throw_user_error(
+        "'{}' is a sentence-transformer of texts in lower case (do_lower_case), and its tokenizer is cased; give an "
+        "uncased one by --tokenizer DIR",
+        options.load.string());
+  }
+  settings.vectors = {.pooling = folder->pooling, .normalize = folder->normalize};
+  if (folder->max_tokens > 0) settings.most_tokens = std::min(settings.most_tokens, folder->max_tokens);
+  settings.prompt = folder->prompt;
+  return settings;
+}
+
+void serve_vectors(const ServeOptions& options, const VectorSettings& settings, const WeightSource& source,
+                   const Tokenizer& tokenizer, const Rank& rank) {
+  constexpr std::int64_t kTextsAtATime = 32;
+  const ExecutorOptions executor{.purpose = Purpose::kEvaluation,
+                                 .batch = options.slots > 0 ? options.slots : kTextsAtATime,
+                                 .tokens = settings.most_tokens,
+                                 .logits_chunk = 1};
+  const LoadedEncoder loaded = load_encoder(source, executor, options.backend, rank);
+  VectorModel model(options.name, *loaded.model, tokenizer, settings);
+  serve(options, options.queue + 1, model);
+}
+
+void run(const ServeOptions& given) {
+  const RankLauncher launcher(given.layout.threads, given.backend.kind, given.layout.bind);
+  const std::optional<SentenceTransformer> folder = read_sentence_transformer(given.load);
+  WeightSource source = find_weights(folder ? folder->encoder : given.load);
+  const bool continues = source.model.family().continues_text;
+  require_usable(continues ? WeightUse::kGenerate : WeightUse::kEmbed, source);
+  const Tokenizer tokenizer = load_tokenizer_for(source, given.tokenizer);
+  ServeOptions options = given;
+  if (options.name.empty()) options.name = std::filesystem::weakly_canonical(options.load).filename().string();
+  const VectorSettings vectors = continues ? VectorSettings() : vector_settings(options, folder, source, tokenizer);
+  ServeOptions shown = options;
+  launcher.run(options.layout.mesh(), to_toml(fields_of(shown)), [&](const Rank& rank) {
+    continues ? serve_texts(options, source, tokenizer, rank)
+              : serve_vectors(options, vectors, source, tokenizer, rank);
+  });
+}
+
+}  // namespace
+
+Command serve_command() {
+  return make_command<ServeOptions>("serve", "serves a model by OpenAI's interface: completions, or vectors of a BERT",
+                                    run);
+}
+
+}  // namespace teratron

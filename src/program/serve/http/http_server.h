@@ -1,0 +1,58 @@
+// HTTP by cpp-httplib, whose headers only http_server.cc reads.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace teratron {
+
+struct HttpRequest {
+  std::string method, path, body, authorization;
+};
+
+// Rest of an answer that is written while it is made.
+class HttpStream {
+ public:
+  virtual ~HttpStream() = default;
+  virtual bool write(std::string_view bytes) = 0;  // false: the client has ended the connection
+  virtual bool is_open() = 0;
+};
+
+struct HttpAnswer {
+  int status = 200;
+  std::string type = "application/json", body;
+  std::vector<std::pair<std::string, std::string>> headers;
+  std::function<void(HttpStream&)> stream;  // if set, it writes the body
+};
+
+struct HttpSettings {
+  std::string host = "127.0.0.1";
+  int port = 8080;                                            // 0: any free one
+  std::size_t connections = 64;                               // served at a time; others wait
+  std::size_t body_bytes = std::size_t{8} << 20;              // of a request at most
+  std::vector<std::pair<std::string, std::string>> routes{};  // methods and paths that `handle` answers
+};
+
+class HttpServer {
+ public:
+  // Binds the port. `handle` is called on many threads at once. `fail` makes the answer to what never comes to it: an
+  // unknown path, a body that is too large, an exception; what it is given says why. EnvironmentError: the port is
+  // taken, or the host has no such address.
+  HttpServer(const HttpSettings& settings, std::function<HttpAnswer(const HttpRequest&)> handle,
+             std::function<HttpAnswer(int status, const std::string& why)> fail);
+  ~HttpServer();
+
+  int port() const;
+  void listen();  // until stop(); then it waits for the answers under way
+  void stop();    // once, from another thread; waits until listen() was called
+
+ private:
+  struct Insides;
+  std::unique_ptr<Insides> insides_;
+};
+
+}  // namespace teratron

@@ -1,0 +1,87 @@
+#include "serve/request_fields.h"
+
+#include <cmath>
+
+#include "base/error.h"
+#include "base/json_fields.h"
+#include "serve/api_error.h"
+
+namespace teratron {
+
+nlohmann::json parse_request(std::string_view body) {
+  try {
+    return parse_json_object(body, "the request");
+  } catch (const UserError& error) {
+    throw ApiError(400, error.what());
+  }
+}
+
+const nlohmann::json* RequestFields::find(const std::string& key) {
+  known_.insert(key);
+  const auto found = object_.find(key);
+  return found == object_.end() || found->is_null() ? nullptr : &*found;
+}
+
+std::int64_t RequestFields::integer(const std::string& key, std::int64_t absent, std::int64_t least,
+                                    std::int64_t most) {
+  const nlohmann::json* const value = find(key);
+  if (value == nullptr) return absent;
+  if (!value->is_number_integer()) refuse_field(key, "{} must be a whole number", key);
+  const bool is_large =
+      value->is_number_unsigned() &&
+      value->get<std::uint64_t>() > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+  const std::int64_t number = is_large ? std::numeric_limits<std::int64_t>::max() : value->get<std::int64_t>();
+  if (number < least || number > most) refuse_field(key, "{} must be from {} to {}", key, least, most);
+  return number;
+}
+
+double RequestFields::number(const std::string& key, double absent, double least, double most) {
+  const nlohmann::json* const value = find(key);
+  if (value == nullptr) return absent;
+  if (!value->is_number()) refuse_field(key, "{} must be a number", key);
+  const auto number = value->get<double>();
+  if (!(number >= least && number <= most)) refuse_field(key, "{} must be from {} to {}", key, least, most);
+  return number;
+}
+
+bool RequestFields::boolean(const std::string& key, bool absent) {
+  const nlohmann::json* const value = find(key);
+  if (value == nullptr) return absent;
+  if (!value->is_boolean()) refuse_field(key, "{} must be true or false", key);
+  return value->get<bool>();
+}
+
+std::string RequestFields::text(const std::string& key, const std::string& absent) {
+  const nlohmann::json* const value = find(key);
+  if (value == nullptr) return absent;
+  if (!value->is_string()) refuse_field(key, "{} must be a string", key);
+  return value->get<std::string>();
+}
+
+std::vector<std::string> RequestFields::texts(const std::string& key, std::size_t most) {
+  const nlohmann::json* const value = find(key);
+  if (value == nullptr) return {};
+  const nlohmann::json list = value->is_array() ? *value : nlohmann::json::array({*value});
+  std::vector<std::string> all;
+  for (const nlohmann::json& one : list) {
+    if (!one.is_string()) refuse_field(key, "{} must be a string or a list of strings", key);
+    all.push_back(one.get<std::string>());
+  }
+  if (all.size() > most) refuse_field(key, "{} has {} strings; {} are the most", key, all.size(), most);
+  return all;
+}
+
+void RequestFields::refuse_unless(const std::string& key, const nlohmann::json& harmless) {
+  const nlohmann::json* const value = find(key);
+  if (value != nullptr && *value != harmless) {
+    refuse_field(key, "this server has no {}; leave it out", key);
+  }
+}
+
+void RequestFields::refuse_unknown() const {
+  for (const auto& [key, value] : object_.items()) {
+    if (!known_.contains(key)) refuse_field(key, "there is no parameter '{}' here; leave it out", key);
+  }
+}
+
+}  // namespace teratron

@@ -1,0 +1,34 @@
+// Model behind the interface: one that continues texts, or one that makes vectors of them.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "serve/http/http_server.h"
+
+namespace teratron {
+
+struct Metric {
+  std::string name, help;
+  bool is_counter = false;  // else a gauge
+  std::int64_t value = 0;
+};
+
+// Calls of a connection come on many threads; run() computes on one, that of the model's rank.
+class ServedModel {
+ public:
+  virtual ~ServedModel() = default;
+
+  // Answers of /v1/completions and /v1/embeddings. ApiError, as for a model that does something else.
+  virtual HttpAnswer completions(const nlohmann::json& request) = 0;
+  virtual HttpAnswer embeddings(const nlohmann::json& request) = 0;
+  virtual std::vector<Metric> metrics() const = 0;
+
+  virtual void run() = 0;   // until stop()
+  virtual void stop() = 0;  // requests under way end with an error
+};
+
+}  // namespace teratron

@@ -1,0 +1,42 @@
+// Server of OpenAI's interface in front of a model: paths, keys, errors, metrics.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "serve/served_model.h"
+
+namespace teratron {
+
+struct ServerSettings {
+  std::string host = "127.0.0.1";
+  int port = 8080;      // 0: any free one
+  std::string api_key;  // empty: none is asked for
+  std::string model_name;
+  std::size_t connections = 64;
+};
+
+class Server {
+ public:
+  // Binds the port. The model outlives the server. EnvironmentError: as HttpServer.
+  Server(const ServerSettings& settings, ServedModel& model);
+
+  int port() const { return http_.port(); }
+  // Serves on other threads while the model computes on this one, until stop() or until `should_end`, which is asked
+  // several times a second, says so. Then requests under way get an error.
+  void run(const std::function<bool()>& should_end);
+
+ private:
+  HttpAnswer handle(const HttpRequest& request);
+  HttpAnswer answer(const HttpRequest& request);
+  HttpAnswer post(const HttpRequest& request);
+  HttpAnswer models() const;
+  HttpAnswer metrics() const;
+  bool has_key(const HttpRequest& request) const;
+
+  const ServerSettings settings_;
+  ServedModel& model_;
+  HttpServer http_;
+};
+
+}  // namespace teratron

@@ -1,0 +1,135 @@
+#include "serve/text/completion_answer.h"
+
+#include <cmath>
+
+#include "base/utf8.h"
+
+namespace teratron {
+
+CompletionAnswer::CompletionAnswer(const CompletionRequest& request, const Tokenizer& tokenizer, AnswerHead head)
+    : request_(request), tokenizer_(tokenizer), head_(std::move(head)) {
+  for (const std::string& prompt : request.prompt_texts) {
+    for (std::int64_t sample = 0; sample < request.samples; ++sample) {
+      texts_.push_back({.decoder = StreamDecoder(tokenizer), .offset_decoder = StreamDecoder(tokenizer)});
+      if (request.echo) texts_.back().text = prompt;
+    }
+  }
+  open_ = texts_.size();
+}
+
+nlohmann::ordered_json CompletionAnswer::add(const TextEvent& event) {
+  Text& text = texts_[event.text];
+  const std::vector<std::int32_t>& prompt = request_.prompts[event.text / static_cast<std::size_t>(request_.samples)];
+  // A prompt of one token has no scores, and comes with its first event.
+  const bool is_first = text.scores.tokens.empty() && request_.settings.prompt_log_probabilities;
+  if (is_first) add_prompt(text, prompt, event.prompt);
+  text.text += text.decoder.push_bytes(event.bytes);
+  if (event.token) {
+    ++text.made;
+    if (request_.settings.log_probabilities) add_score(text, *event.token);
+  }
+  if (event.end) end(text, event);
+  const bool tells_scores = text.told_scores < text.scores.tokens.size();
+  if (text.told_text == text.text.size() && !tells_scores && !event.end) return nullptr;
+  nlohmann::ordered_json part = frame();
+  part["choices"] = nlohmann::ordered_json::array({choice(text, event.text, text.told_text, text.told_scores)});
+  text.told_text = text.text.size();
+  text.told_scores = text.scores.tokens.size();
+  return part;
+}
+
+void CompletionAnswer::end(Text& text, const TextEvent& event) {
+  text.text += text.decoder.finish();
+  text.reason = *event.end == GenerationEnd::kLength ? "length" : "stop";
+  --open_;
+  if (*event.end != GenerationEnd::kStopped) return;
+  // Tokens of the stop text alone are not of the text.
+  Scores& scores = text.scores;
+  const std::size_t characters = count_characters(text.text);
+  while (scores.tokens.size() > text.told_scores && scores.offsets.back() >= characters) {
+    scores.tokens.pop_back();
+    scores.values.pop_back();
+    scores.likeliest.pop_back();
+    scores.offsets.pop_back();
+  }
+}
+
+void CompletionAnswer::add_prompt(Text& text, const std::vector<std::int32_t>& prompt,
+                                  const std::vector<GeneratedToken>& scores) const {
+  add_score(text, {.chosen = {.token = prompt.front()}, .likeliest = {}});
+  for (const GeneratedToken& token : scores) add_score(text, token);
+}
+
+void CompletionAnswer::add_score(Text& text, const GeneratedToken& token) const {
+  text.scores.offsets.push_back(text.characters);
+  text.scores.tokens.push_back(text_of(token.chosen.token));
+  text.scores.values.push_back(token.chosen.log_probability);
+  text.scores.likeliest.push_back(token.likeliest);
+  text.characters += count_characters(text.offset_decoder.push(token.chosen.token));
+}
+
+// Bytes that are no characters by themselves are named as OpenAI does.
+std::string CompletionAnswer::text_of(std::int32_t token) const {
+  const std::string_view bytes = tokenizer_.bytes_of(token);
+  if (is_utf8(bytes)) return std::string(bytes);
+  std::string text = "bytes:";
+  for (const char byte : bytes) text += fmt::format("\\x{:02x}", static_cast<unsigned char>(byte));
+  return text;
+}
+
+nlohmann::ordered_json CompletionAnswer::scores_of(const Text& text, std::size_t from) const {
+  if (!request_.alternatives) return nullptr;
+  nlohmann::ordered_json tokens = nlohmann::ordered_json::array(), values = nlohmann::ordered_json::array(),
+                         tops = nlohmann::ordered_json::array(), offsets = nlohmann::ordered_json::array();
+  for (std::size_t i = from; i < text.scores.tokens.size(); ++i) {
+    const double value = text.scores.values[i];
+    tokens.push_back(text.scores.tokens[i]);
+    values.push_back(std::isnan(value) ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(value));
+    nlohmann::ordered_json top = nlohmann::ordered_json::object();
+    for (const TokenScore& score : text.scores.likeliest[i]) top.emplace(text_of(score.token), score.log_probability);
+    if (!std::isnan(value) && *request_.alternatives > 0) top.emplace(text.scores.tokens[i], value);
+    tops.push_back(top.empty() ? nlohmann::ordered_json(nullptr) : std::move(top));
+    offsets.push_back(text.scores.offsets[i]);
+  }
+  return {{"tokens", tokens},
+          {"token_logprobs", values},
+          {"top_logprobs", *request_.alternatives > 0 ? tops : nlohmann::ordered_json(nullptr)},
+          {"text_offset", offsets}};
+}
+
+nlohmann::ordered_json CompletionAnswer::choice(const Text& text, std::size_t index, std::size_t text_from,
+                                                std::size_t from) const {
+  return {{"text", text.text.substr(text_from)},
+          {"index", index},
+          {"logprobs", scores_of(text, from)},
+          {"finish_reason",
+           text.reason == nullptr ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(text.reason)}};
+}
+
+nlohmann::ordered_json CompletionAnswer::frame() const {
+  return {{"id", head_.id}, {"object", "text_completion"}, {"created", head_.created}, {"model", head_.model}};
+}
+
+nlohmann::ordered_json CompletionAnswer::whole() const {
+  nlohmann::ordered_json json = frame();
+  json["choices"] = nlohmann::ordered_json::array();
+  for (std::size_t i = 0; i < texts_.size(); ++i) json["choices"].push_back(choice(texts_[i], i, 0, 0));
+  json["usage"] = usage();
+  return json;
+}
+
+nlohmann::ordered_json CompletionAnswer::usage_part() const {
+  nlohmann::ordered_json json = frame();
+  json["choices"] = nlohmann::ordered_json::array();
+  json["usage"] = usage();
+  return json;
+}
+
+nlohmann::ordered_json CompletionAnswer::usage() const {
+  std::int64_t prompt = 0, made = 0;
+  for (const auto& tokens : request_.prompts) prompt += std::ssize(tokens);
+  for (const Text& text : texts_) made += text.made;
+  return {{"prompt_tokens", prompt}, {"completion_tokens", made}, {"total_tokens", prompt + made}};
+}
+
+}  // namespace teratron

@@ -1,0 +1,64 @@
+// Answer of /v1/completions: choices that grow by the engine's events.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "serve/text/completion_request.h"
+#include "tokenizer/stream_decoder.h"
+
+namespace teratron {
+
+// Identity of an answer, which all of its parts carry.
+struct AnswerHead {
+  std::string id, model;
+  std::int64_t created = 0;
+};
+
+class CompletionAnswer {
+ public:
+  // The arguments outlive it.
+  CompletionAnswer(const CompletionRequest& request, const Tokenizer& tokenizer, AnswerHead head);
+
+  // Takes an event. Returns the part of a stream that it makes; null: none.
+  nlohmann::ordered_json add(const TextEvent& event);
+  bool is_finished() const { return open_ == 0; }
+  nlohmann::ordered_json whole() const;       // of an answer that is no stream
+  nlohmann::ordered_json usage_part() const;  // the last part of a stream
+
+ private:
+  struct Scores {
+    std::vector<std::string> tokens;
+    std::vector<double> values;  // NaN: the first token of a prompt has none
+    std::vector<std::vector<TokenScore>> likeliest;
+    std::vector<std::size_t> offsets;  // characters of the text before the token
+  };
+  struct Text {
+    StreamDecoder decoder;         // of the text
+    StreamDecoder offset_decoder;  // of its tokens, those of a stop text among them
+    std::size_t characters = 0;    // that the latter made
+    std::string text;
+    Scores scores;
+    std::size_t told_scores = 0, told_text = 0;  // in parts of a stream
+    std::int64_t made = 0;
+    const char* reason = nullptr;
+  };
+
+  void add_score(Text& text, const GeneratedToken& token) const;
+  void add_prompt(Text& text, const std::vector<std::int32_t>& prompt, const std::vector<GeneratedToken>& scores) const;
+  void end(Text& text, const TextEvent& event);
+  nlohmann::ordered_json scores_of(const Text& text, std::size_t from) const;
+  nlohmann::ordered_json choice(const Text& text, std::size_t index, std::size_t text_from, std::size_t from) const;
+  nlohmann::ordered_json frame() const;
+  nlohmann::ordered_json usage() const;
+  std::string text_of(std::int32_t token) const;
+
+  const CompletionRequest& request_;
+  const Tokenizer& tokenizer_;
+  const AnswerHead head_;
+  std::vector<Text> texts_;
+  std::size_t open_;
+};
+
+}  // namespace teratron

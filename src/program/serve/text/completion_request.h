@@ -1,0 +1,37 @@
+// Request of /v1/completions, read and checked.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "serve/text/text_engine.h"
+
+namespace teratron {
+
+// What a request is read for.
+struct CompletionLimits {
+  std::int64_t positions = 0;  // of the model's context
+  std::size_t texts = 0;       // of a request
+};
+
+struct CompletionRequest {
+  std::vector<std::vector<std::int32_t>> prompts;
+  std::vector<std::string> prompt_texts;  // echoed
+  std::int64_t samples = 1;               // of each prompt
+  std::vector<std::string> stop_texts;
+  GenerationSettings settings;               // its max_new_tokens: where given
+  std::optional<std::int64_t> max_tokens;    // each prompt's own default otherwise
+  std::optional<std::int64_t> alternatives;  // "logprobs": given, then tokens are scored
+  bool echo = false, stream = false, includes_usage = false;
+
+  // Texts to make, samples of the first prompt, of the second, ..
+  std::vector<TextJob> jobs(const CompletionLimits& limits) const;
+};
+
+// ApiError of status 400: a field is wrong or unknown, or a prompt and its new tokens do not fit.
+CompletionRequest read_completion_request(const nlohmann::json& request, const Tokenizer& tokenizer,
+                                          const CompletionLimits& limits);
+
+}  // namespace teratron

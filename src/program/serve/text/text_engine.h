@@ -1,0 +1,97 @@
+// Generation for many connections: their requests go to one Generator, which one thread steps.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "eval/generation/generator.h"
+#include "eval/generation/stop_texts.h"
+#include "tokenizer/tokenizer.h"
+
+namespace teratron {
+
+// Event of one of a request's texts.
+struct TextEvent {
+  std::size_t text = 0;
+  std::vector<GeneratedToken> prompt;   // scores of its prompt; empty: another event
+  std::optional<GeneratedToken> token;  // new
+  std::string bytes;                    // that join the text for good, before any stop text
+  std::optional<GenerationEnd> end;
+  std::string failure;  // why no text of the request goes on
+};
+
+// Events of a request's texts, from the engine to the connection.
+class TextEvents {
+ public:
+  void push(TextEvent event);
+  std::optional<TextEvent> pop(double seconds);  // waits so long at most
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable came_;
+  std::deque<TextEvent> events_;
+};
+
+struct TextJob {
+  GeneratorRequest request;
+  std::vector<std::string> stop_texts;
+};
+
+struct EngineCounts {
+  std::int64_t in_flight = 0, finished = 0, cancelled = 0, refused = 0, prompt_tokens = 0, new_tokens = 0;
+};
+
+class TextEngine {
+ public:
+  // `most_texts`: in progress or waiting at a time. The model and the tokenizer outlive it.
+  TextEngine(LanguageModel& model, Tokenizer tokenizer, std::size_t most_texts, std::int64_t prompt_tokens_a_step);
+
+  // Takes all texts of a request, or none: nullptr, where they are too many at present or the engine has stopped.
+  std::shared_ptr<TextEvents> submit(std::vector<TextJob> jobs);
+  void cancel(const std::shared_ptr<TextEvents>& events);  // what is not finished
+
+  void run();  // until stop()
+  void stop();
+
+  std::size_t most_texts() const { return most_texts_; }
+  EngineCounts counts() const;
+
+ private:
+  struct Arrival {
+    std::shared_ptr<TextEvents> events;
+    std::vector<TextJob> jobs;
+  };
+  // Text in progress, known to run()'s thread alone.
+  struct Text {
+    std::shared_ptr<TextEvents> events;
+    std::size_t index = 0;
+    StopTexts stop;
+  };
+
+  bool take_calls(bool is_idle);  // false: stopped
+  bool step();
+  void begin(Arrival& arrival);
+  void leave(std::int64_t id, bool is_cancelled);
+  void fail_all(const std::string& why);
+  bool add_token(std::int64_t id, const GeneratedToken& token);
+
+  const Tokenizer tokenizer_;
+  const std::size_t most_texts_;
+  Generator generator_;
+  std::map<std::int64_t, Text> texts_;  // by the generator's numbers
+
+  mutable std::mutex mutex_;  // of what follows
+  std::condition_variable called_;
+  std::vector<Arrival> arrivals_;
+  std::vector<std::shared_ptr<TextEvents>> cancelled_;
+  bool is_stopped_ = false;
+  EngineCounts counts_;
+};
+
+}  // namespace teratron

@@ -1,0 +1,110 @@
+#include "serve/text/text_model.h"
+
+#include <chrono>
+#include <random>
+
+#include "serve/api_error.h"
+#include "serve/text/completion_answer.h"
+
+namespace teratron {
+namespace {
+
+constexpr double kLookSeconds = 0.05;  // between two looks whether the client is still there
+
+AnswerHead new_head(const std::string& model) {
+  std::random_device random;
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return {.id = fmt::format("cmpl-{:08x}{:08x}", random(), random()),
+          .model = model,
+          .created = std::chrono::duration_cast<std::chrono::seconds>(now).count()};
+}
+
+std::string text_of(const nlohmann::ordered_json& json) {
+  return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+}
+std::string event_of(std::string_view data) { return fmt::format("data: {}\n\n", data); }
+
+// Events of a request; what is left of it is cancelled when no answer is written any more.
+struct Lease {
+  TextEngine& engine;
+  const std::shared_ptr<TextEvents> events;
+  ~Lease() { engine.cancel(events); }
+};
+
+// Writes an answer while its events come, until the client has gone.
+struct CompletionWriter {
+  CompletionRequest request;
+  Tokenizer tokenizer;
+  AnswerHead head;
+  std::shared_ptr<const Lease> lease;
+
+  void operator()(HttpStream& client) const {
+    CompletionAnswer answer(request, tokenizer, head);
+    while (!answer.is_finished()) {
+      const std::optional<TextEvent> event = lease->events->pop(kLookSeconds);
+      if (!event) {
+        if (!client.is_open()) return;
+        continue;
+      }
+      if (!event->failure.empty()) {
+        const std::string body = ApiError(500, event->failure).answer().body;
+        client.write(request.stream ? event_of(body) : body);
+        return;
+      }
+      const nlohmann::ordered_json part = answer.add(*event);
+      if (request.stream && !part.is_null() && !client.write(event_of(text_of(part)))) return;
+      if (!request.stream && event->token && !client.is_open()) return;
+    }
+    if (!request.stream) {
+      client.write(text_of(answer.whole()));
+      return;
+    }
+    if (request.includes_usage) client.write(event_of(text_of(answer.usage_part())));
+    client.write(event_of("[DONE]"));
+  }
+};
+
+}  // namespace
+
+TextModel::TextModel(std::string name, LanguageModel& model, Tokenizer tokenizer, std::size_t most_texts,
+                     std::int64_t prompt_tokens_a_step)
+    : name_(std::move(name)),
+      tokenizer_(std::move(tokenizer)),
+      limits_{.positions = model.options().cache_tokens > 0 ? model.options().cache_tokens
+                                                            : model.config().max_position_embeddings,
+              .texts = most_texts},
+      engine_(model, tokenizer_, most_texts, prompt_tokens_a_step) {}
+
+HttpAnswer TextModel::completions(const nlohmann::json& json) {
+  CompletionRequest request = read_completion_request(json, tokenizer_, limits_);
+  std::shared_ptr<TextEvents> events = engine_.submit(request.jobs(limits_));
+  if (!events) {
+    throw ApiError(429,
+                   fmt::format("{} texts are in progress or wait, the most that this server takes; try again soon",
+                               engine_.counts().in_flight),
+                   "", "rate_limit_exceeded");
+  }
+  const bool streams = request.stream;
+  return {.type = streams ? "text/event-stream" : "application/json",
+          .headers = {{"Cache-Control", "no-cache"}},
+          .stream = CompletionWriter{std::move(request), tokenizer_, new_head(name_),
+                                     std::shared_ptr<const Lease>(new Lease{engine_, std::move(events)})}};
+}
+
+HttpAnswer TextModel::embeddings(const nlohmann::json&) {
+  throw ApiError(400, fmt::format("the model '{}' continues texts and makes no vectors of them; serve a BERT", name_),
+                 "model", "model_not_supported");
+}
+
+std::vector<Metric> TextModel::metrics() const {
+  const EngineCounts counts = engine_.counts();
+  return {{"teratron_texts_in_flight", "texts in progress or waiting", false, counts.in_flight},
+          {"teratron_texts_finished_total", "texts that reached their end", true, counts.finished},
+          {"teratron_texts_cancelled_total", "texts whose client went away", true, counts.cancelled},
+          {"teratron_requests_refused_total", "requests refused because too many texts were in flight", true,
+           counts.refused},
+          {"teratron_prompt_tokens_total", "tokens of prompts taken", true, counts.prompt_tokens},
+          {"teratron_new_tokens_total", "tokens made", true, counts.new_tokens}};
+}
+
+}  // namespace teratron

@@ -1,0 +1,28 @@
+// Model that continues texts, behind the interface.
+#pragma once
+
+#include "serve/served_model.h"
+#include "serve/text/completion_request.h"
+
+namespace teratron {
+
+class TextModel : public ServedModel {
+ public:
+  // `most_texts`, `prompt_tokens_a_step`: as TextEngine.
+  TextModel(std::string name, LanguageModel& model, Tokenizer tokenizer, std::size_t most_texts,
+            std::int64_t prompt_tokens_a_step);
+
+  HttpAnswer completions(const nlohmann::json& request) override;
+  HttpAnswer embeddings(const nlohmann::json& request) override;
+  std::vector<Metric> metrics() const override;
+  void run() override { engine_.run(); }
+  void stop() override { engine_.stop(); }
+
+ private:
+  const std::string name_;
+  const Tokenizer tokenizer_;
+  const CompletionLimits limits_;
+  TextEngine engine_;
+};
+
+}  // namespace teratron

@@ -1,0 +1,159 @@
+#include "serve/vectors/vector_model.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "base/error.h"
+#include "serve/api_error.h"
+#include "serve/request_fields.h"
+
+namespace teratron {
+namespace {
+
+constexpr std::size_t kMostTexts = 2048;  // of a request, as OpenAI's
+
+nlohmann::ordered_json vector_of(const std::vector<float>& values, bool as_base64) {
+  if (!as_base64) return values;
+  static_assert(std::endian::native == std::endian::little, "clients read little-endian float32");
+  std::string bytes(values.size() * sizeof(float), '\0');
+  std::ranges::copy(std::as_bytes(std::span(values)), std::as_writable_bytes(std::span(bytes)).begin());
+  return base64_of(bytes);
+}
+
+}  // namespace
+
+std::string base64_of(std::string_view bytes) {
+  constexpr std::string_view kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string text;
+  for (std::size_t begin = 0; begin < bytes.size(); begin += 3) {
+    const std::size_t count = std::min<std::size_t>(3, bytes.size() - begin);
+    unsigned group = 0;
+    for (std::size_t i = 0; i < 3; ++i) {
+      group = group << 8 | (i < count ? static_cast<unsigned char>(bytes[begin + i]) : 0U);
+    }
+    for (std::size_t digit = 0; digit < 4; ++digit) {
+      text += digit <= count ? kDigits[group >> (18 - 6 * digit) & 63U] : '=';
+    }
+  }
+  return text;
+}
+
+VectorModel::VectorModel(std::string name, Encoder& encoder, Tokenizer tokenizer, VectorSettings settings)
+    : name_(std::move(name)), encoder_(encoder), tokenizer_(std::move(tokenizer)), settings_(std::move(settings)) {
+  tokenize_texts(tokenizer_, {}, settings_.most_tokens);  // finds what is missing before any request
+}
+
+HttpAnswer VectorModel::completions(const nlohmann::json&) {
+  throw ApiError(
+      400, fmt::format("the model '{}' is a BERT and continues no texts; it makes vectors: /v1/embeddings", name_),
+      "model", "model_not_supported");
+}
+
+TokenizedTexts VectorModel::read(const nlohmann::json& input) const {
+  const nlohmann::json list = input.is_string() ? nlohmann::json::array({input}) : input;
+  const bool is_list = list.is_array() && !list.empty() &&
+                       std::ranges::all_of(list, [](const nlohmann::json& one) { return one.is_string(); });
+  if (!is_list) refuse_field("input", "input must be a string or a list of strings; token ids are not taken here");
+  if (list.size() > kMostTexts) refuse_field("input", "input has {} texts; {} are the most", list.size(), kMostTexts);
+  const auto texts = list.get<std::vector<std::string>>();
+  TokenizedTexts tokenized = tokenize_texts(tokenizer_, std::vector<std::string_view>(texts.begin(), texts.end()),
+                                            settings_.most_tokens, settings_.prompt);
+  if (tokenized.cut > 0) {
+    throw ApiError(400,
+                   fmt::format("{} of the texts have more than {} tokens, with [CLS] and [SEP]; shorten them",
+                               tokenized.cut, settings_.most_tokens),
+                   "input", "context_length_exceeded");
+  }
+  return tokenized;
+}
+
+HttpAnswer VectorModel::embeddings(const nlohmann::json& json) {
+  RequestFields fields(json);
+  fields.text("model", "");
+  fields.text("user", "");
+  const std::string format = fields.text("encoding_format", "float");
+  if (format != "float" && format != "base64")
+    refuse_field("encoding_format", "encoding_format must be float or base64");
+  fields.refuse_unless("dimensions", encoder_.config().hidden_size);
+  const nlohmann::json* const input = fields.find("input");
+  fields.refuse_unknown();
+  if (input == nullptr) refuse_field("input", "input is missing: a string or a list of strings");
+  Job job;
+  job.texts = read(*input);
+  wait_for(job);
+  nlohmann::ordered_json data = nlohmann::ordered_json::array();
+  for (std::size_t i = 0; i < job.vectors.size(); ++i) {
+    data.push_back(
+        {{"object", "embedding"}, {"index", i}, {"embedding", vector_of(job.vectors[i], format == "base64")}});
+  }
+  const nlohmann::ordered_json body = {
+      {"object", "list"},
+      {"data", std::move(data)},
+      {"model", name_},
+      {"usage", {{"prompt_tokens", job.texts.tokens}, {"total_tokens", job.texts.tokens}}}};
+  return {.body = body.dump()};
+}
+
+void VectorModel::wait_for(Job& job) {
+  std::unique_lock lock(mutex_);
+  if (is_stopped_) throw ApiError(503, "the server ends");
+  if (in_flight_ >= static_cast<std::int64_t>(settings_.most_requests)) {
+    ++refused_;
+    throw ApiError(429, fmt::format("{} requests wait, the most that this server takes; try again soon", in_flight_),
+                   "", "rate_limit_exceeded");
+  }
+  ++in_flight_;
+  jobs_.push_back(&job);
+  called_.notify_one();
+  done_.wait(lock, [&] { return job.is_done; });
+  --in_flight_;
+  ++finished_;
+  tokens_ += job.texts.tokens;
+  if (!job.failure.empty()) throw ApiError(500, job.failure);
+}
+
+void VectorModel::compute(Job& job) {
+  try {
+    job.vectors.resize(job.texts.ids.size());
+    make_text_vectors(encoder_, job.texts, settings_.vectors, [&](std::size_t number, std::span<const float> vector) {
+      job.vectors[number].assign(vector.begin(), vector.end());
+    });
+  } catch (const std::exception& error) {
+    job.failure = error.what();
+  }
+}
+
+void VectorModel::run() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    called_.wait(lock, [&] { return is_stopped_ || !jobs_.empty(); });
+    if (jobs_.empty()) return;
+    Job& job = *jobs_.front();
+    jobs_.pop_front();
+    if (is_stopped_) {
+      job.failure = "the server ends";
+    } else {
+      lock.unlock();
+      compute(job);
+      lock.lock();
+    }
+    job.is_done = true;
+    done_.notify_all();
+  }
+}
+
+void VectorModel::stop() {
+  const std::lock_guard lock(mutex_);
+  is_stopped_ = true;
+  called_.notify_one();
+}
+
+std::vector<Metric> VectorModel::metrics() const {
+  const std::lock_guard lock(mutex_);
+  return {{"teratron_requests_in_flight", "requests in progress or waiting", false, in_flight_},
+          {"teratron_requests_finished_total", "requests answered", true, finished_},
+          {"teratron_requests_refused_total", "requests refused because too many were in flight", true, refused_},
+          {"teratron_prompt_tokens_total", "tokens of texts read", true, tokens_}};
+}
+
+}  // namespace teratron

@@ -1,0 +1,60 @@
+// BERT that makes vectors of texts, behind the interface.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <memory>
+#include <mutex>
+
+#include "eval/text_vectors.h"
+#include "serve/served_model.h"
+
+namespace teratron {
+
+struct VectorSettings {
+  TextVectorSettings vectors;
+  std::int64_t most_tokens = 0;    // of a text, with [CLS] and [SEP]
+  std::string prompt;              // that every text begins with
+  std::size_t most_requests = 64;  // in progress or waiting
+};
+
+class VectorModel : public ServedModel {
+ public:
+  // UserError: the tokenizer has no [CLS] or [SEP].
+  VectorModel(std::string name, Encoder& encoder, Tokenizer tokenizer, VectorSettings settings);
+
+  HttpAnswer completions(const nlohmann::json& request) override;
+  HttpAnswer embeddings(const nlohmann::json& request) override;
+  std::vector<Metric> metrics() const override;
+  void run() override;
+  void stop() override;
+
+ private:
+  struct Job {
+    TokenizedTexts texts;
+    std::vector<std::vector<float>> vectors;
+    std::string failure;
+    bool is_done = false;
+  };
+
+  void wait_for(Job& job);
+  void compute(Job& job);
+  TokenizedTexts read(const nlohmann::json& input) const;
+
+  const std::string name_;
+  Encoder& encoder_;
+  const Tokenizer tokenizer_;
+  const VectorSettings settings_;
+
+  mutable std::mutex mutex_;  // of what follows
+  std::condition_variable called_, done_;
+  std::deque<Job*> jobs_;
+  bool is_stopped_ = false;
+  std::int64_t in_flight_ = 0, finished_ = 0, refused_ = 0, tokens_ = 0;
+};
+
+// Bytes in base64 (RFC 4648, section 4).
+std::string base64_of(std::string_view bytes);
+
+}  // namespace teratron

@@ -1,0 +1,342 @@
+// Completions over loopback: the texts and numbers of `generate`, whatever is asked for beside them.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "base/error.h"
+#include "serve/served_texts.h"
+
+namespace teratron {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::Json;
+using testing::Reply;
+using testing::TextServer;
+
+class Completions : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() { texts_ = new TextServer; }
+  static void TearDownTestSuite() { delete texts_; }
+  static const testing::RunningServer& server() { return texts_->server; }
+
+  // Parts of a stream, without the "data: " before them.
+  static std::vector<std::string> parts_of(const std::string& body) {
+    std::vector<std::string> parts;
+    std::istringstream lines(body);
+    for (std::string line; std::getline(lines, line);) {
+      if (line.starts_with("data: ")) parts.push_back(line.substr(6));
+    }
+    return parts;
+  }
+
+  static TextServer* texts_;
+};
+
+TextServer* Completions::texts_ = nullptr;
+
+TEST_F(Completions, AreTheTextsOfGenerate) {
+  std::mt19937 random(1);
+  const std::vector<std::string> words = {"the rank", "a", "the layers wait for", "gradients of ranks sum"};
+  for (int trial = 0; trial < 12; ++trial) {
+    GenerationSettings settings{.max_new_tokens = static_cast<std::int64_t>(random() % 20)};
+    settings.sampling = {.temperature = static_cast<double>(random() % 3) / 2,
+                         .top_p = random() % 2 == 0 ? 1 : 0.8,
+                         .seed = random() % 1000};
+    std::vector<std::string> prompts;
+    for (std::size_t count = 1 + random() % 3; count-- > 0;) prompts.push_back(words[random() % words.size()]);
+    const auto samples = static_cast<std::uint32_t>(1 + random() % 3);
+    const auto made = texts_->generate(prompts, samples, settings);
+    const bool as_ids = random() % 2 == 0;
+    Json request = {{"model", "tiny"},
+                    {"max_tokens", settings.max_new_tokens},
+                    {"n", samples},
+                    {"temperature", settings.sampling.temperature},
+                    {"seed", settings.sampling.seed},
+                    {"top_p", settings.sampling.top_p}};
+    request["prompt"] = prompts;
+    if (as_ids) {
+      request["prompt"] = Json::array();
+      for (const std::string& prompt : prompts) request["prompt"].push_back(texts_->tokenizer.encode(prompt));
+    }
+    const Reply reply = server().complete(request);
+    ASSERT_EQ(reply.status, 200) << reply.body;
+    ASSERT_EQ(reply.json.at("choices").size(), made.size());
+    std::size_t tokens = 0;
+    for (std::size_t i = 0; i < made.size(); ++i) {
+      EXPECT_EQ(reply.choice(i).at("text"), made[i].text) << trial;
+      EXPECT_EQ(reply.choice(i).at("index"), i);
+      EXPECT_EQ(reply.choice(i).at("finish_reason"), made[i].end == GenerationEnd::kLength ? "length" : "stop");
+      EXPECT_TRUE(reply.choice(i).at("logprobs").is_null());
+      tokens += made[i].tokens.size();
+    }
+    EXPECT_EQ(reply.json.at("usage").at("completion_tokens"), tokens);
+  }
+}
+
+// As lm-eval's local-completions asks: token ids, echo, and the likeliest token beside each.
+TEST_F(Completions, EchoThePromptWithTheProbabilitiesOfGenerate) {
+  const std::vector<std::string> prompts = {"the rank sums the gradients", "a"};
+  const auto made = texts_->generate(prompts, 1, {.sampling = {.temperature = 0}, .max_new_tokens = 3});
+  for (std::size_t i = 0; i < prompts.size(); ++i) {
+    const auto ids = texts_->tokenizer.encode(prompts[i]);
+    const Reply reply = server().complete(
+        {{"prompt", {ids}}, {"temperature", 0}, {"max_tokens", 3}, {"logprobs", 1}, {"echo", true}, {"seed", 1234}});
+    ASSERT_EQ(reply.status, 200) << reply.body;
+    EXPECT_EQ(reply.choice().at("text"), prompts[i] + made[i].text);
+    const Json& scores = reply.choice().at("logprobs");
+    std::vector<double> expected = made[i].prompt_scores;
+    expected.insert(expected.end(), made[i].scores.begin(), made[i].scores.end());
+    ASSERT_EQ(scores.at("token_logprobs").size(), expected.size() + 1);
+    EXPECT_TRUE(scores.at("token_logprobs").at(0).is_null());
+    EXPECT_TRUE(scores.at("top_logprobs").at(0).is_null());
+    for (std::size_t at = 0; at < expected.size(); ++at) {
+      EXPECT_EQ(scores.at("token_logprobs").at(at + 1).get<double>(), expected[at]) << "to the last bit";
+      double most = -1e9;
+      for (const auto& [token, value] : scores.at("top_logprobs").at(at + 1).items())
+        most = std::max(most, value.get<double>());
+      if (at + 1 < ids.size()) {
+        EXPECT_GE(most, expected[at]);
+      } else {
+        EXPECT_EQ(most, expected[at]) << "a greedy token is the likeliest";
+      }
+    }
+    EXPECT_EQ(scores.at("text_offset").at(0), 0);
+    EXPECT_EQ(scores.at("text_offset").at(ids.size()), prompts[i].size());
+  }
+}
+
+TEST_F(Completions, StreamsHaveTheSameTextAndScores) {
+  const Json request = {
+      {"prompt", {"the rank", "waits"}}, {"n", 2}, {"max_tokens", 12}, {"seed", 7}, {"logprobs", 2}, {"echo", true}};
+  const Reply whole = server().complete(request);
+  ASSERT_EQ(whole.status, 200) << whole.body;
+  Json streamed = request;
+  streamed["stream"] = true;
+  streamed["stream_options"] = {{"include_usage", true}};
+  const Reply reply = server().complete(streamed);
+  ASSERT_EQ(reply.status, 200);
+  std::vector<std::string> parts = parts_of(reply.body);
+  ASSERT_EQ(parts.back(), "[DONE]");
+  parts.pop_back();
+  EXPECT_EQ(Json::parse(parts.back()).at("usage"), whole.json.at("usage"));
+  parts.pop_back();
+  EXPECT_GT(parts.size(), 12U);
+  std::vector<std::string> texts(4), reasons(4);
+  std::vector<Json> scores(4, Json::array());
+  for (const std::string& part : parts) {
+    const Json choice = Json::parse(part).at("choices").at(0);
+    const auto index = choice.at("index").get<std::size_t>();
+    texts[index] += choice.at("text").get<std::string>();
+    for (const Json& value : choice.at("logprobs").at("token_logprobs")) scores[index].push_back(value);
+    EXPECT_TRUE(reasons[index].empty()) << "the reason comes last";
+    if (!choice.at("finish_reason").is_null()) reasons[index] = choice.at("finish_reason");
+  }
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    EXPECT_EQ(texts[i], whole.choice(i).at("text"));
+    EXPECT_EQ(reasons[i], whole.choice(i).at("finish_reason"));
+    EXPECT_EQ(scores[i], whole.choice(i).at("logprobs").at("token_logprobs"));
+  }
+}
+
+TEST_F(Completions, EndBeforeAStopText) {
+  const Json request = {{"prompt", "the rank"}, {"max_tokens", 40}, {"seed", 3}, {"ignore_eos", true}};
+  const auto text = server().complete(request).choice().at("text").get<std::string>();
+  int tried = 0;
+  for (std::size_t begin = 0; begin + 2 <= text.size() && tried < 5; begin += 3) {
+    const std::string stop = text.substr(begin, 2);
+    if (!std::ranges::all_of(stop, [](char byte) { return byte >= ' ' && byte < 0x7F; })) continue;
+    ++tried;
+    Json stopped = request;
+    stopped["stop"] = {"never there", stop};
+    stopped["logprobs"] = 0;
+    const Reply reply = server().complete(stopped);
+    ASSERT_EQ(reply.status, 200) << reply.body;
+    const std::string kept = text.substr(0, text.find(stop));
+    EXPECT_EQ(reply.choice().at("text"), kept);
+    EXPECT_EQ(reply.choice().at("finish_reason"), "stop");
+    for (const Json& offset : reply.choice().at("logprobs").at("text_offset")) EXPECT_LT(offset, kept.size());
+  }
+  EXPECT_GE(tried, 2);
+}
+
+TEST_F(Completions, ManyClientsGetWhatEachGetsAlone) {
+  std::vector<Json> requests;
+  std::vector<std::string> alone;
+  for (int i = 0; i < 10; ++i) {
+    requests.push_back(
+        {{"prompt", std::string(static_cast<std::size_t>(1 + 3 * i % 20), 'a')}, {"seed", i}, {"max_tokens", 5 + i}});
+    alone.push_back(server().complete(requests.back()).choice().at("text"));
+  }
+  std::vector<std::thread> clients;
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    clients.emplace_back([&, i] {
+      for (int time = 0; time < 3; ++time) {
+        const Reply reply = server().complete(requests[i]);
+        if (reply.status != 200) {
+          ADD_FAILURE() << reply.body;
+          continue;
+        }
+        EXPECT_EQ(reply.choice().at("text"), alone[i]);
+      }
+    });
+  }
+  for (std::thread& client : clients) client.join();
+}
+
+TEST_F(Completions, WrongRequestsAreRefusedWithTheirParameter) {
+  const auto refused = [&](const std::string& body, const std::string& param, const std::string& says,
+                           int status = 400) {
+    const Reply reply = server().post("/v1/completions", body);
+    EXPECT_EQ(reply.status, status) << body;
+    ASSERT_TRUE(reply.json.is_object()) << reply.body;
+    EXPECT_THAT(reply.message(), HasSubstr(says)) << body;
+    EXPECT_EQ(reply.json.at("error").at("param"), param.empty() ? Json(nullptr) : Json(param)) << body;
+    EXPECT_EQ(reply.json.at("error").at("type"), status == 404 ? "not_found_error" : "invalid_request_error");
+  };
+  refused("", "", "JSON");
+  refused("{\"prompt\": \"a\"", "", "JSON");
+  refused("[1, 2]", "", "object");
+  refused(std::string(100000, '['), "", "");
+  refused("{\"prompt\": \"\xff\"}", "", "");
+  refused(R"({"prompt": 5})", "prompt", "a string");
+  refused(R"({"prompt": []})", "prompt", "one id");
+  refused(R"({"prompt": ["a", 1]})", "prompt", "token id");
+  refused(R"({"prompt": [1, 1e9]})", "prompt", "token id");
+  refused(R"({"prompt": [-1]})", "prompt", "token id");
+  refused(R"({"prompt": [99999999999999999999]})", "prompt", "token id");
+  refused(R"({"prompt": [[]]})", "prompt", "one id");
+  refused(R"({"prompt": "a", "max_tokens": -1})", "max_tokens", "from 0");
+  refused(R"({"prompt": "a", "max_tokens": "5"})", "max_tokens", "whole number");
+  refused(R"({"prompt": "a", "max_tokens": 18446744073709551615})", "max_tokens", "from 0");
+  refused(R"({"prompt": "a", "temperature": -0.5})", "temperature", "from 0");
+  refused(R"({"prompt": "a", "temperature": true})", "temperature", "number");
+  refused(R"({"prompt": "a", "top_p": 1.5})", "top_p", "to 1");
+  refused(R"({"prompt": "a", "n": 0})", "n", "from 1");
+  refused(R"({"prompt": ["a", "b"], "n": 10})", "n", "12");
+  refused(R"({"prompt": "a", "best_of": 3})", "best_of", "leave it out");
+  refused(R"({"prompt": "a", "presence_penalty": 1})", "presence_penalty", "leave it out");
+  refused(R"({"prompt": "a", "stop": [1]})", "stop", "strings");
+  refused(R"({"prompt": "a", "stream": 1})", "stream", "true or false");
+  refused(R"({"prompt": "a", "logprobs": 1000})", "logprobs", "to 20");
+  refused(R"({"prompt": "a", "maxtokens": 3})", "maxtokens", "no parameter");
+  refused(R"({"prompt": "a", "model": "other"})", "model", "'tiny'", 404);
+  refused(Json{{"prompt", std::string(200, 'x')}}.dump(), "prompt", "context holds 64");
+  refused(R"({"prompt": "a", "max_tokens": 65})", "prompt", "max_tokens 65");
+  EXPECT_EQ(server()
+                .complete({{"prompt", "a"}, {"max_tokens", 64}, {"ignore_eos", true}})
+                .json.at("usage")
+                .at("completion_tokens"),
+            64);
+  EXPECT_EQ(server().complete({{"prompt", std::vector<int>(64, 1)}, {"max_tokens", 1}}).status, 200);
+}
+
+TEST_F(Completions, WhatIsNotThereSaysSo) {
+  EXPECT_EQ(server().get("/health").json.at("status"), "ok");
+  EXPECT_EQ(server().get("/v1/models").json.at("data").at(0).at("id"), "tiny");
+  EXPECT_EQ(server().get("/v1/nothing").status, 404);
+  EXPECT_EQ(server().get("/v1/nothing").json.at("error").at("type"), "not_found_error");
+  EXPECT_EQ(server().get("/v1/completions").status, 405);
+  EXPECT_THAT(server().get("/v1/completions").message(), HasSubstr("does not take GET"));
+  EXPECT_EQ(server().post("/v1/chat/completions", R"({"messages": []})").json.at("error").at("code"),
+            "chat_not_supported");
+  EXPECT_EQ(server().post("/v1/embeddings", R"({"input": "a"})").json.at("error").at("param"), "model");
+  const Reply large = server().post("/v1/completions", std::string((8U << 20) + 1, ' '));
+  EXPECT_TRUE(large.status == 413 || large.status == 0) << large.status << large.body;  // 0: it hung up first
+}
+
+TEST(ServeKey, IsAskedForButByHealth) {
+  TextServer texts({.server = {.port = 0, .api_key = "secret", .model_name = "tiny"}});
+  const auto with_key = [](const std::string& key) { return httplib::Headers{{"Authorization", key}}; };
+  for (const char* key : {"", "secret", "Bearer ", "Bearer secre", "Bearer secrets", "bearer secret"}) {
+    const Reply reply = texts.server.post("/v1/completions", R"({"prompt": "a"})", with_key(key));
+    EXPECT_EQ(reply.status, 401) << key;
+    EXPECT_EQ(reply.json.at("error").at("code"), "invalid_api_key");
+    EXPECT_EQ(texts.server.get("/metrics", with_key(key)).status, 401);
+  }
+  EXPECT_EQ(texts.server.post("/v1/completions", R"({"prompt": "a"})", with_key("Bearer secret")).status, 200);
+  EXPECT_EQ(texts.server.get("/health").status, 200);
+}
+
+constexpr std::int64_t kEndless = 4000;  // tokens, which no test waits for
+
+TEST(ServeLoad, AFullQueueIsToldAndAClientThatGoesIsForgotten) {
+  TextServer texts({.caches = 1, .positions = kEndless, .most_texts = 2});
+  const Json endless = {
+      {"prompt", "the"}, {"max_tokens", kEndless - 10}, {"ignore_eos", true}, {"n", 1}, {"stream", true}};
+  for (const bool streams : {true, false}) {
+    std::atomic<bool> goes{false};
+    std::vector<std::thread> clients;
+    for (int i = 0; i < 2; ++i) {
+      clients.emplace_back([&] {
+        httplib::Client client = texts.server.client();
+        Json request = endless;
+        request["stream"] = streams;
+        if (!streams) client.set_read_timeout(0, 300000);  // then it hangs up
+        httplib::Request call;
+        call.method = "POST";
+        call.path = "/v1/completions";
+        call.body = request.dump();
+        call.content_receiver = [&](const char*, std::size_t, std::uint64_t, std::uint64_t) { return !goes.load(); };
+        (void)client.send(call);
+      });
+    }
+    texts.server.wait_for_metric("teratron_texts_in_flight", 2);
+    const Reply refused = texts.server.complete({{"prompt", "a"}});
+    if (streams) {  // the others may have gone
+      EXPECT_EQ(refused.status, 429) << refused.body;
+      EXPECT_EQ(refused.retry_after, "1");
+      EXPECT_EQ(refused.json.at("error").at("type"), "rate_limit_error");
+    }
+    goes = true;
+    texts.server.wait_for_metric("teratron_texts_in_flight", 0);
+    for (std::thread& client : clients) client.join();
+    EXPECT_EQ(texts.server.complete({{"prompt", "a"}, {"max_tokens", 2}}).status, 200);
+  }
+  EXPECT_EQ(texts.server.metric("teratron_texts_cancelled_total"), 4);
+}
+
+TEST(ServeLoad, APortIsServedOnce) {
+  const TextServer texts;
+  TextServer::Limits limits;
+  limits.server.port = texts.server.port();
+  EXPECT_THROW(TextServer{limits}, EnvironmentError);
+}
+
+TEST(ServeLoad, AnEndUnderWayIsToldToItsClients) {
+  TextServer texts({.caches = 1, .positions = kEndless});
+  Reply reply;
+  std::thread client([&] {
+    reply = texts.server.complete({{"prompt", "the"}, {"max_tokens", kEndless - 10}, {"ignore_eos", true}});
+  });
+  texts.server.wait_for_metric("teratron_texts_in_flight", 1);
+  texts.server.end();
+  client.join();
+  EXPECT_THAT(reply.body, HasSubstr("the server ends"));
+}
+
+TEST(ServeLoad, BytesThatAreNoRequestEndTheirConnectionAlone) {
+  TextServer texts;
+  const int port = texts.server.port();
+  for (const std::string& bytes :
+       {std::string("\x16\x03\x01\x02\x00\x01", 6), std::string("GET\r\n\r\n"), std::string(20000, 'a'),
+        std::string("POST /v1/completions HTTP/1.1\r\nContent-Length: 99999999999\r\n\r\n{}"),
+        std::string("POST /v1/completions HTTP/1.1\r\nContent-Length: -5\r\n\r\n{}"),
+        std::string("GET /health HTTP/1.1\r\n") + std::string(300000, 'x') + "\r\n\r\n"}) {
+    const int descriptor = ::socket(AF_INET, SOCK_STREAM, 0);
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(static_cast<std::uint16_t>(port));
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    ASSERT_EQ(::connect(descriptor, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+    (void)!::send(descriptor, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    ::shutdown(descriptor, SHUT_WR);
+    ::close(descriptor);
+    EXPECT_EQ(texts.server.get("/health").status, 200);
+  }
+  EXPECT_EQ(texts.server.complete({{"prompt", "a"}}).status, 200);
+}
+
+}  // namespace
+}  // namespace teratron

@@ -1,0 +1,90 @@
+// Vectors over loopback are those of `embed`.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "base/files/file.h"
+#include "base/temporary_folder.h"
+#include "serve/served_texts.h"
+#include "serve/vectors/vector_model.h"
+
+namespace teratron {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::Json;
+using testing::Reply;
+
+Tokenizer words_of_vectors() {
+  const testing::TemporaryFolder folder;
+  write_file_atomically(folder.path() / "vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\na\nb\nc\n##d\n[MASK]\n");
+  return Tokenizer::load(folder.path());
+}
+
+TEST(ServedVectors, AreThoseOfEmbedInEitherEncoding) {
+  ModelConfig config{.num_layers = 2,
+                     .hidden_size = 12,
+                     .num_attention_heads = 3,
+                     .vocab_size = 9,
+                     .max_position_embeddings = 10,
+                     .make_vocab_size_divisible_by = 9,
+                     .init_method_std = 0.3};
+  config.set_kind(ModelKind::kBert);
+  const auto backend = make_cpu_backend();
+  Encoder encoder(*backend, config, {.purpose = Purpose::kEvaluation, .batch = 2, .tokens = 10, .logits_chunk = 1});
+  encoder.allocate();
+  encoder.initialize(3);
+  const Tokenizer tokenizer = words_of_vectors();
+  const TextVectorSettings settings{.pooling = Pooling::kMean, .normalize = true};
+  const std::vector<std::string_view> texts = {"a b", "c", "ad c a", ""};
+  const auto vectors_of = [&](std::span<const std::string_view> some) {
+    std::vector<std::vector<float>> vectors(some.size());
+    make_text_vectors(
+        encoder, tokenize_texts(tokenizer, some, 10), settings,
+        [&](std::size_t i, std::span<const float> vector) { vectors[i].assign(vector.begin(), vector.end()); });
+    return vectors;
+  };
+  const std::vector<std::vector<float>> expected = vectors_of(texts);
+  VectorModel model("bert", encoder, tokenizer, {.vectors = settings, .most_tokens = 10});
+  const testing::RunningServer server({.port = 0, .api_key = "", .model_name = "bert"}, model);
+  const Reply reply = server.post("/v1/embeddings", Json{{"input", texts}, {"model", "bert"}}.dump());
+  ASSERT_EQ(reply.status, 200) << reply.body;
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    const Json& one = reply.json.at("data").at(i);
+    EXPECT_EQ(one.at("embedding").get<std::vector<float>>(), expected[i]);
+    const Reply packed = server.post("/v1/embeddings", Json{{"input", texts[i]}, {"encoding_format", "base64"}}.dump());
+    ASSERT_EQ(packed.status, 200) << packed.body;
+    const std::vector<float> alone = vectors_of({&texts[i], 1}).front();
+    std::string bytes(alone.size() * sizeof(float), '\0');
+    std::memcpy(bytes.data(), alone.data(), bytes.size());
+    EXPECT_EQ(packed.json.at("data").at(0).at("embedding"), base64_of(bytes));
+  }
+  EXPECT_EQ(reply.json.at("usage").at("prompt_tokens"), 4 + 3 + 6 + 2);
+  const auto refused = [&](const Json& request, const std::string& param, const std::string& says) {
+    const Reply other = server.post("/v1/embeddings", request.dump());
+    EXPECT_EQ(other.status, 400) << request;
+    EXPECT_THAT(other.message(), HasSubstr(says));
+    EXPECT_EQ(other.json.at("error").at("param"), param);
+  };
+  refused({{"input", 5}}, "input", "strings");
+  refused({{"input", Json::array()}}, "input", "strings");
+  refused({{"input", {1, 2}}}, "input", "token ids");
+  refused(Json::object(), "input", "missing");
+  refused({{"input", "a a a a a a a a a"}}, "input", "more than 10 tokens");
+  refused({{"input", "a"}, {"dimensions", 5}}, "dimensions", "leave it out");
+  refused({{"input", "a"}, {"encoding_format", "hex"}}, "encoding_format", "base64");
+  EXPECT_THAT(server.complete({{"prompt", "a"}}).message(), HasSubstr("/v1/embeddings"));
+}
+
+TEST(ServedVectors, Base64IsThatOfItsStandard) {  // RFC 4648, section 10
+  EXPECT_EQ(base64_of(""), "");
+  EXPECT_EQ(base64_of("f"), "Zg==");
+  EXPECT_EQ(base64_of("fo"), "Zm8=");
+  EXPECT_EQ(base64_of("foo"), "Zm9v");
+  EXPECT_EQ(base64_of("foobar"), "Zm9vYmFy");
+  EXPECT_EQ(base64_of("\xff\xfe\xfd"), "//79");
+}
+
+}  // namespace
+}  // namespace teratron
