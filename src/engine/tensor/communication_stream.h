@@ -51,8 +51,8 @@ class CommunicationStream {
       std::int64_t bytes;  // more than 0
     };
     virtual ~Channel() = default;
-    // Queues all transfers on the stream as one operation. Sends and receives match by rank and order. The host may have
-    // to wait where a pair of ranks exchanges for the first time, until both do.
+    // Queues all transfers on the stream as one operation. Sends and receives match by rank and order. The host may
+    // have to wait where a pair of ranks exchanges for the first time, until both do.
     virtual void exchange(std::span<const Piece> sends, std::span<const Piece> receives) = 0;
   };
   virtual std::string make_channel_id() { return {}; }  // one rank calls it and shares the id
