@@ -10,26 +10,14 @@
 #include "base/json_fields.h"
 #include "data/text/document_reader.h"
 #include "data/text/input_files.h"
+#include "eval/python_text.h"
 
 namespace teratron {
 namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::string_view kStripped = " \t\n\v\f\r";
 constexpr std::size_t kLetters = 26;
-
-std::string strip(std::string_view text) {
-  const std::size_t begin = text.find_first_not_of(kStripped);
-  if (begin == text.npos) return "";
-  return std::string(text.substr(begin, text.find_last_not_of(kStripped) + 1 - begin));
-}
-
-void replace_all(std::string& text, std::string_view from, std::string_view to) {
-  for (std::size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size()) {
-    text.replace(at, from.size(), to);
-  }
-}
 
 // Python's capitalize(), of ASCII letters.
 std::string capitalized(std::string text) {
@@ -43,7 +31,7 @@ std::string capitalized(std::string text) {
 
 // WikiHow's headings and notes in brackets, which HellaSwag's texts carry, are taken out.
 std::string without_notes(std::string_view stored) {
-  std::string text = strip(stored);
+  std::string text(strip(stored));
   replace_all(text, " [title]", ". ");
   for (std::size_t open = 0; (open = text.find('[', open)) != std::string::npos;) {
     const std::size_t close = text.find(']', open), line_end = text.find('\n', open);
@@ -108,7 +96,7 @@ class QuestionReader {
     std::int64_t number = -1;
     if (value.is_number_integer()) number = value.get<std::int64_t>();
     if (value.is_string()) {
-      const std::string text = strip(value.get<std::string>());
+      const std::string text(strip(value.get_ref<const std::string&>()));
       if (text.size() == 1 && text[0] >= '0' && text[0] <= '9') number = text[0] - '0';
       if (text.size() == 1 && text[0] >= 'A' && text[0] <= 'Z') number = text[0] - 'A';
     }
@@ -149,7 +137,8 @@ class QuestionReader {
     if (labels.size() != question_.choices.size()) {
       throw_here(fmt::format("\"choices\" has {} texts and {} labels", question_.choices.size(), labels.size()));
     }
-    const std::string key = strip(fields_.string("answerKey"));
+    const std::string answer = fields_.string("answerKey");
+    const std::string_view key = strip(answer);
     const auto found = std::ranges::find(labels, key);
     if (found == labels.end()) throw_here(fmt::format("\"answerKey\" is '{}', which labels none of its choices", key));
     question_.answer = found - labels.begin();
