@@ -2,8 +2,8 @@
 #pragma once
 
 #include <fmt/format.h>
-#include <algorithm>
 
+#include <algorithm>
 #include <stdexcept>
 #include <string>
 #include <string_view>
