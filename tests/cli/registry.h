@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -33,6 +34,7 @@ inline std::vector<std::string> registered_commands() {
   std::vector<std::string> names;
   const auto add = [&](std::string name) {
     if (const std::size_t end = name.find('_'); end != std::string::npos) name[end] = ' ';
+    std::ranges::replace(name, '_', '-');  // those behind the first
     names.push_back(std::move(name));
   };
   const auto add_each = [&](std::string_view family) {

@@ -1,5 +1,5 @@
 """`teratron eval multiple-choice` has the log-likelihoods and accuracies of transformers' GPT-2 on the same weights, by the
-rules of EleutherAI's lm-evaluation-harness; where that is installed (lm_eval), also its own.
+rules of EleutherAI's lm-evaluation-harness, written here again.
 
     $(scripts/oracle-env | tail -n 1) tests/oracle/multiple_choice_as_transformers.py TERATRON FOLDER
 
@@ -101,17 +101,6 @@ def main():
     norm, by_bytes = (accuracy([best([one / length(choice) for one, choice in zip(sums, choices)]) == right
                                 for sums, (_, _, choices, right) in zip(expected, questions)]) for length in (len, lambda text: len(text.encode())))
     assert 0 < acc[0] < 1 and acc != norm, (acc, norm)  # or the comparison says little
-    try:
-        from lm_eval.api.instance import Instance
-        from lm_eval.models.huggingface import HFLM
-    except ImportError:
-        print("lm_eval is not installed: its rules are those written here")
-    else:
-        harness = HFLM(pretrained=model, tokenizer=transformers.AutoTokenizer.from_pretrained(folder / "hf"), max_length=model.config.n_positions, batch_size=4)
-        requests = [Instance("loglikelihood", {}, (context, " " + choice), 0) for _, context, choices, _ in questions for choice in choices]
-        theirs, flat = [sums for sums, _ in harness.loglikelihood(requests, disable_tqdm=True)], sum(expected, [])
-        assert all(abs(one - other) < 1e-3 for one, other in zip(theirs, flat)), [(i, *pair) for i, pair in enumerate(zip(theirs, flat)) if abs(pair[0] - pair[1]) >= 1e-3]
-        print(f"lm_eval gives the same for {len(flat)} choices")
     for layout in ([], ["--tp", 2, "--micro-batch-size", 3], ["--pp", 2, "--dp", 2]):
         ours = json.loads(run("eval", "multiple-choice", "--load", folder / "run", "--data", folder / "questions.jsonl", "--json", "-", *layout))
         print(layout, {key: value for key, value in ours.items() if key != "log_probabilities"}, acc, norm, by_bytes)
