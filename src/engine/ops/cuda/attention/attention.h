@@ -103,7 +103,7 @@ struct HeadTile {
   }
 };
 
-// Where a head's mask begins in the numbers of its stream: read from memory once, and needed for every draw.
+// Beginning of a head's mask among the numbers of its stream, and the stream's step: read from memory once.
 struct HeadMask {
   std::int64_t first_element;  // the number of (query 0, key 0)
   std::uint32_t step;

@@ -178,9 +178,9 @@ class Gemm::Library::Trial final : public AlgorithmTrial {
 namespace {
 
 // Whether the operands of an epilogue are aligned for any kernel: the library's preferences do not cover them. The
-// library wants the rows of before_gelu and gelu_input to be multiples of 8 elements long. 16-bit products of other
-// rows it rounds before it adds the bias. All but the bias is for 16-bit inputs: TF32 would round the terms of a bias
-// gradient.
+// library wants the rows of before_gelu and gelu_input to be multiples of 8 elements long. It rounds
+// 16-bit products of other rows before it adds the bias (seen on an H100). All but the bias is for 16-bit inputs: TF32
+// would round the terms of a bias gradient.
 bool takes_epilogue(const Product& product) {
   if (vector_of(product) && alignment_of(vector_of(product)) < 16) return false;
   if (product.a.dtype == DType::kF32) return product.bias && !product.before_gelu;
