@@ -171,6 +171,7 @@ std::uint64_t products_with(cublasLtEpilogue_t epilogue) { return products_of_ep
 double epilogue_microseconds(cublasLtEpilogue_t epilogue, std::int64_t terms) {
   if (epilogue == CUBLASLT_EPILOGUE_DEFAULT) return 0;
   if (is_gelu(epilogue) || epilogue == CUBLASLT_EPILOGUE_DGELU) return terms % 16 == 0 ? 0 : 20;
+  if (epilogue == CUBLASLT_EPILOGUE_BIAS) return terms % 24 != 0 ? 0 : 10;
   return terms % 2 == 0 ? 0 : 10;
 }
 

@@ -310,7 +310,7 @@ class MemoryLeft {
 
 // Sums of a forward pass without the bias, in fp32, take 64 KiB here. They are faster, for an odd number of inputs.
 TEST(Fusions, AreTheUsualOnesWhereMemoryIsShort) {
-  constexpr std::int64_t kRows = 2, kInputs = 16, kOutputs = 1 << 13;
+  constexpr std::int64_t kRows = 2, kInputs = 24, kOutputs = 1 << 13;
   const auto forward = [](Backend& gpu, std::size_t left) {
     Layer layer(gpu, kRows, kInputs, kOutputs);
     const MemoryLeft memory(left);
