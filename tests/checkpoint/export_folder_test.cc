@@ -7,6 +7,7 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 
+#include <chrono>
 #include <thread>
 
 #include "base/error.h"
@@ -102,7 +103,10 @@ TEST_F(ExportFolders, DeletesNothingElsewhereWhateverTheListSays) {
 // Each time the process is killed at a random moment; the next one starts from what that has left.
 TEST_F(ExportFolders, AConversionThatWasKilledAtAnyMomentIsDoneAnew) {
   import_from_hugging_face(fs::path(TERATRON_SOURCE_DIR) / "tests/golden/gpt2_tiny", folder_ / "run");
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point begun = Clock::now();
   export_to_hugging_face(folder_ / "run", folder_ / "whole");
+  const std::chrono::duration<double> one_conversion = Clock::now() - begun;
   RandomSequence random({.seed = 3});
   int left = 0;
   for (int kill = 0; kill < 40; ++kill) {
@@ -114,7 +118,7 @@ TEST_F(ExportFolders, AConversionThatWasKilledAtAnyMomentIsDoneAnew) {
         fs::remove_all(out());
       }
     }
-    std::this_thread::sleep_for(std::chrono::microseconds(1000 + random.below(8000)));
+    std::this_thread::sleep_for(3 * random.uniform() * one_conversion);
     ::kill(child, SIGKILL);
     ::waitpid(child, nullptr, 0);
     if (fs::exists(out() / ExportFolder::kUnfinished)) {
