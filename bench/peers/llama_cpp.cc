@@ -1,9 +1,10 @@
 // llama.cpp's side of comparisons: a program of its library, which scripts/llama-cpp builds.
 //
-//   llama_cpp ids FILE                            for each line of standard input, the hexadecimal bytes of a text: its
-//   ids llama_cpp continue FILE COUNT ID ..           COUNT greedy ids after these, and by how much the likeliest stood
-//   out llama_cpp logits FILE ID ..                   the logits after these ids, as bytes of fp32 llama_cpp time FILE
-//   TEXTS PROMPT NEW THREADS  seconds of the prompts and of NEW tokens of each text, and a text's last id
+//   llama_cpp ids FILE                     for each line of standard input, a text in hexadecimal bytes: its ids
+//   llama_cpp continue FILE COUNT ID ..    COUNT greedy ids after these, and how far the likeliest stood out
+//   llama_cpp logits FILE ID ..            logits after these ids, as bytes of fp32
+//   llama_cpp time FILE TEXTS PROMPT NEW THREADS
+//                                          seconds of the prompts and of NEW tokens of each text; a text's last id
 #include <llama.h>
 
 #include <algorithm>
@@ -74,7 +75,7 @@ class Loaded {
       llama_batch_free(batch);
     }
   }
-  // Of a token of the last batch; -1: its last that wanted them.
+  // Logits of a token of the last batch; -1: of its last that wanted them.
   const float* logits(int index) { return llama_get_logits_ith(context_.get(), index); }
 
  private:

@@ -286,7 +286,7 @@ TEST(Gguf, StepsOfQ8AreTheSmallestThatReach) {
   }
 }
 
-// What is asked for, and what the message names; nothing is written.
+// Expects a message that names `why`, and that nothing is written.
 void expect_refused(const ModelConfig& config, GgufType type, const std::string& why,
                     const std::function<void(RandomModel&)>& change = {}) {
   const TemporaryFolder folder;

@@ -26,7 +26,7 @@ TEST(EvalMultipleChoice, ScoresChoicesAsTransformersDoes) {
 TEST(EvalMultipleChoice, PrintsAccuraciesAndRefusesABadLine) {
   const testing::TinyTraining tiny;
   testing::succeed(tiny.command({"--train-iters", "2", "--save", tiny.path("run"), "--peak-tflops", "1"}));
-  const std::string good = R"({"context": "the rank", "choices": ["waits", "the"], "answer": 0})"
+  const std::string good = R"({"context": "the rank", "choices": ["waits", "éé"], "answer": 0})"
                            "\n";
   write_file_atomically(tiny.path("data.jsonl"), good + good);
   const testing::Words words = {"eval",           "multiple-choice", "--load",
@@ -35,7 +35,12 @@ TEST(EvalMultipleChoice, PrintsAccuraciesAndRefusesABadLine) {
   const auto json = testing::json_of(words);
   EXPECT_EQ(json["questions"], 2);
   EXPECT_EQ(json["log_probabilities"][0], json["log_probabilities"][1]);
-  EXPECT_EQ(json["log_probabilities"][0].size(), 2U);
+  ASSERT_EQ(json["log_probabilities"][0].size(), 2U);
+  const double first = json["log_probabilities"][0][0], second = json["log_probabilities"][0][1];
+  EXPECT_EQ(json["acc"], first >= second ? 1 : 0);
+  EXPECT_EQ(json["acc_norm"], first / 5 >= second / 2 ? 1 : 0);  // characters
+  EXPECT_EQ(json["acc_bytes"], first / 5 >= second / 4 ? 1 : 0);
+  for (const char* error : {"acc_stderr", "acc_norm_stderr", "acc_bytes_stderr"}) EXPECT_EQ(json[error], 0) << error;
   write_file_atomically(tiny.path("data.jsonl"), good + "{\"context\": \"the\"}\n");
   const testing::Outcome outcome = testing::run_teratron(words);
   EXPECT_EQ(outcome.exit_code, 2);

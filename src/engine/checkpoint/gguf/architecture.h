@@ -24,9 +24,9 @@ struct GgufArchitecture {
 // UserError: llama.cpp's files of this family are not written yet.
 const GgufArchitecture& gguf_architecture(ModelKind kind);
 
-// What the model asks for and the architecture does not compute; empty: it can be written.
+// Faults: what the model asks for and the architecture does not compute. Empty: it can be written.
 std::vector<std::string> faults_as(const GgufArchitecture& architecture, const ModelConfig& config);
-// What llama.cpp computes a little otherwise, or only up to a number of tokens.
+// Notes for people: what llama.cpp computes a little otherwise, or only up to a number of tokens.
 std::vector<std::string> notes_on(const GgufArchitecture& architecture, const ModelConfig& config);
 GgufMetadata metadata_as(const GgufArchitecture& architecture, const ModelConfig& config);
 // By how much Llama 3.1's scaling divides the frequency of each pair; empty: another scaling, or none.

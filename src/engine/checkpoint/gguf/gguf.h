@@ -9,7 +9,7 @@
 
 namespace teratron {
 
-// Where the weights come from.
+// Format that the weights are read from.
 enum class GgufSource { kCheckpoint, kHuggingFace };
 
 // Writes the model in `in`, a checkpoint as load_checkpoint takes it or a folder of Hugging Face's, to the file `out`,

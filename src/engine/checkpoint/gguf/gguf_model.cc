@@ -22,7 +22,7 @@ constexpr NamePair kOfModel[] = {{"embedding.tokens", "token_embd"},
                                  {"embedding.positions", "position_embd"},
                                  {"final_norm", "output_norm"},
                                  {"output", "output"}};
-// Queries, keys and values are told apart below.
+// Queries, keys and values: see add_apart() and add_fused().
 constexpr NamePair kOfLayer[] = {{"norm1", "attn_norm"},
                                  {"attention.query_norm", "attn_q_norm"},
                                  {"attention.key_norm", "attn_k_norm"},

@@ -10,7 +10,7 @@
 
 namespace teratron {
 
-// Of the tokenizer in `folder`; where there is none, that there is none. Adds to `notes` what llama.cpp does otherwise.
+// Metadata of the tokenizer in `folder`, or that there is none. Adds to `notes` what llama.cpp does otherwise.
 // UserError: llama.cpp has no such tokenizer.
 GgufMetadata gguf_tokenizer(const std::filesystem::path& folder, std::int64_t vocab_size,
                             std::vector<std::string>& notes);

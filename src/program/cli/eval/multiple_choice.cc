@@ -56,9 +56,14 @@ nlohmann::ordered_json json_of(std::span<const ChoiceQuestion> questions, std::s
         std::vector<double>(log_probabilities.begin(), log_probabilities.begin() + static_cast<std::ptrdiff_t>(count)));
     log_probabilities = log_probabilities.subspan(count);
   }
-  return {{"acc", result.by_sum.share},           {"acc_stderr", result.by_sum.standard_error},
-          {"acc_norm", result.by_byte.share},     {"acc_norm_stderr", result.by_byte.standard_error},
-          {"questions", result.questions},        {"cut", cut},
+  return {{"acc", result.by_sum.share},
+          {"acc_stderr", result.by_sum.standard_error},
+          {"acc_norm", result.by_character.share},
+          {"acc_norm_stderr", result.by_character.standard_error},
+          {"acc_bytes", result.by_byte.share},
+          {"acc_bytes_stderr", result.by_byte.standard_error},
+          {"questions", result.questions},
+          {"cut", cut},
           {"log_probabilities", std::move(lists)}};
 }
 

@@ -10,7 +10,7 @@
 
 namespace teratron {
 
-// What a request is read for.
+// Limits of the server that a request must fit.
 struct CompletionLimits {
   std::int64_t positions = 0;  // of the model's context
   std::size_t texts = 0;       // of a request

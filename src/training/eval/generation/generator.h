@@ -27,7 +27,7 @@ struct GeneratedToken {
 struct GeneratorRequest {
   GenerationRequest text;
   GenerationSettings settings;
-  std::int64_t alternatives = 0;  // likeliest tokens told beside each token whose log-probability is asked for
+  std::int64_t alternatives = 0;  // likeliest tokens reported beside each token whose log-probability is asked for
 };
 
 struct GeneratorLimits {

@@ -136,7 +136,7 @@ struct AttentionMask {
     if (before != 0) kept = (kept | mask.kept(element / kMaskBlock + 1, head.step) << 8) >> before & 0xFFU;
     return kept;
   }
-  // The same where is_aligned(), without a branch.
+  // kept_of_8() for masks that are is_aligned(), without a branch.
   __device__ std::uint32_t kept_of_aligned_8(const HeadMask& head, int query, int key) const {
     return mask.kept((head.first_element + query * key_stride + key) / kMaskBlock, head.step);
   }

@@ -38,7 +38,7 @@ struct DropoutMask {
 
   // Bit i is set where element 8 * block + i is kept.
   __device__ std::uint32_t kept(std::int64_t block) const { return kept(block, step()); }
-  // The same with step() as it was read before.
+  // kept() with a step() that was read before.
   __device__ std::uint32_t kept(std::int64_t block, std::uint32_t step) const {
     RandomStream drawn = random;
     drawn.step = step;
