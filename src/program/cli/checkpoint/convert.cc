@@ -35,8 +35,7 @@ struct ConvertOptions {
 
   Faults faults() const {
     Faults faults;
-    faults.add_if(from == to, "{} and {} name the same format; one is hf, the other teratron", Flag{"from"},
-                  Flag{"to"});
+    faults.add_if(from == to, "{} and {} name the same format; choose another to write", Flag{"from"}, Flag{"to"});
     faults.add_if(max_file_size < 0, "{} is {}; it must be at least 0 (0: one file)", kMaxFileSize, max_file_size);
     faults.add_if(to != Format::kHuggingFace && max_file_size != kFileBytes, "{} is for {} hf", kMaxFileSize,
                   Flag{"to"});
