@@ -37,6 +37,7 @@ namespace teratron {
   ONE(checkpoint_verify)             \
   ONE(checkpoint_reshard)            \
   ONE(convert)                       \
+  ONE(diff)                          \
   ONE(profile)                       \
   ONE(simulate)                      \
   ONE(plan)                          \

@@ -1,0 +1,71 @@
+#include "telemetry/metrics_comparison.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string_view>
+#include <utility>
+
+#include "base/error.h"
+#include "base/files/file.h"
+
+namespace teratron {
+namespace {
+
+using Json = nlohmann::ordered_json;
+// Lines by iteration and kind. "iteration" stands before "sample", "score" and "validation", which follow an update.
+using Lines = std::map<std::pair<std::int64_t, std::string>, Json>;
+
+Lines lines_of(const std::filesystem::path& path) {
+  const std::string text = read_file(path);
+  Lines lines;
+  std::string_view rest = text;
+  for (std::int64_t number = 1; rest.find('\n') != std::string_view::npos; ++number) {
+    const std::string_view line = rest.substr(0, rest.find('\n'));
+    rest.remove_prefix(line.size() + 1);
+    Json object = Json::parse(line, nullptr, /*allow_exceptions=*/false);
+    if (!object.is_object() || !object.contains("iteration") || !object["iteration"].is_number_integer()) {
+      throw_user_error("line {} of '{}' is not a metrics line (a JSON object with an \"iteration\")", number,
+                       path.string());
+    }
+    const auto iteration = object["iteration"].get<std::int64_t>();
+    const std::string kind = object.contains("loss") ? "iteration" : object.value("kind", std::string("validation"));
+    lines[{iteration, kind}] = std::move(object);
+  }
+  return lines;
+}
+
+bool is_made_by_a_clock(std::string_view metric) {
+  return metric == "seconds" || metric == "tokens_per_second" || metric == "mfu";
+}
+
+bool are_equal(const Json& a, const Json& b, double tolerance) {
+  if (tolerance == 0 || !a.is_number() || !b.is_number()) return a == b;
+  const auto x = a.get<double>(), y = b.get<double>();
+  return std::abs(x - y) <= tolerance * std::max(std::abs(x), std::abs(y));
+}
+
+}  // namespace
+
+MetricsComparison compare_metrics(const std::filesystem::path& a, const std::filesystem::path& b, double tolerance) {
+  const Lines of_a = lines_of(a), of_b = lines_of(b);
+  MetricsComparison comparison;
+  for (const auto& [key, line] : of_a) {
+    const auto there = of_b.find(key);
+    if (there == of_b.end()) continue;
+    const auto& [iteration, kind] = key;
+    if (comparison.lines++ == 0) comparison.first = iteration;
+    comparison.last = iteration;
+    for (const auto& [metric, value] : line.items()) {
+      if (comparison.first_difference || is_made_by_a_clock(metric) || !there->second.contains(metric)) continue;
+      const Json& other = there->second[metric];
+      if (are_equal(value, other, tolerance)) continue;
+      comparison.first_difference = {
+          .iteration = iteration, .kind = kind, .metric = metric, .a = value.dump(), .b = other.dump()};
+    }
+  }
+  return comparison;
+}
+
+}  // namespace teratron

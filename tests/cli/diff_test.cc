@@ -1,0 +1,74 @@
+// Two runs that part: in which update, in which tensors.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "cli/tiny_training.h"
+
+namespace teratron {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using testing::json_of;
+using ::testing::Not;
+using testing::Outcome;
+using testing::run_teratron;
+using testing::succeed;
+using testing::with;
+using testing::Words;
+
+class Diff : public ::testing::Test {
+ protected:
+  std::string train(const std::string& name, const std::string& iterations, const Words& more = {}) const {
+    succeed(training_.command(
+        with({"--num-layers", "1", "--hidden-size", "8", "--num-attention-heads", "2", "--seq-length", "8", "--save",
+              path(name), "--train-iters", iterations, "--save-interval", "2", "--lr-decay-style", "constant"},
+             more)));
+    return path(name);
+  }
+
+  std::string path(const std::string& name) const { return training_.path(name); }
+
+  const testing::TinyTraining training_{1000};
+};
+
+TEST_F(Diff, RunsOfOneSeedAreEqualAndOneThatWentOnOtherwisePartsAfterTheSharedUpdates) {
+  const std::string a = train("a", "6"), b = train("b", "2");
+  EXPECT_THAT(succeed({"diff", a, b}), AllOf(HasSubstr("updates 1 to 2 are equal"), HasSubstr("0 of ")));
+  train("b", "6", {"--load", b, "--lr", "0.004", "--override-opt-param-scheduler"});
+  const Outcome outcome = run_teratron({"diff", a, b, "--json", "-"});
+  EXPECT_EQ(outcome.exit_code, 2);
+  EXPECT_THAT(outcome.errors,
+              AllOf(HasSubstr("checkpoints of update 2 are equal"), HasSubstr("checkpoints of update 4: "),
+                    HasSubstr("embedding.tokens.weight"), HasSubstr("' differ")));
+  const nlohmann::json report = nlohmann::json::parse(outcome.output);
+  EXPECT_FALSE(report.at("equal").get<bool>());
+  EXPECT_EQ(report.at("log").at("parts_at").at("iteration"), 3);
+  EXPECT_EQ(report.at("log").at("parts_at").at("metric"), "learning_rate");
+  EXPECT_EQ(report.at("equal_checkpoints"), nlohmann::json({2}));
+  EXPECT_EQ(report.at("checkpoint"), 4);
+  EXPECT_FALSE(report.at("tensors").at("differ").empty());
+  // Within a tolerance that is larger than what four updates move, only the learning rate is left.
+  EXPECT_THAT(run_teratron({"diff", a, b, "--tolerance", "1"}).output, Not(HasSubstr("update 3")));
+}
+
+TEST_F(Diff, ACheckpointIsEqualToTheHuggingFaceFolderThatItBecame) {
+  const std::string run = train("run", "2");
+  succeed({"convert", "--from", "teratron", "--to", "hf", run, path("hf")});
+  const nlohmann::json report = json_of({"diff", run, path("hf")});
+  EXPECT_TRUE(report.at("equal").get<bool>());
+  EXPECT_FALSE(report.contains("log"));
+}
+
+TEST_F(Diff, WrongInputIsOneError) {
+  const std::string run = train("run", "2");
+  EXPECT_THAT(run_teratron({"diff", run, path("none")}).errors, HasSubstr("there is no '"));
+  EXPECT_THAT(run_teratron({"diff", run, training_.path("corpus.txt")}).errors,
+              HasSubstr("not a sound safetensors file"));
+  EXPECT_THAT(run_teratron({"diff", run, run, "--tolerance", "-1"}).errors,
+              HasSubstr("--tolerance must be at least 0"));
+  EXPECT_THAT(run_teratron({"diff", run}).errors, HasSubstr("B"));
+}
+
+}  // namespace
+}  // namespace teratron
