@@ -7,8 +7,10 @@
 #include <cstddef>
 #include <functional>
 #include <span>
+#include <string>
 
 #include "base/host/monotonic_clock.h"
+#include "comm/mesh.h"
 #include "runtime/end_signals.h"
 
 namespace teratron {
@@ -38,5 +40,8 @@ class Requests {
   static constexpr std::size_t kSave = kEndSignals.size(), kTime = kSave + 1, kCorpus = kTime + 1;
   std::array<double, kCorpus + 1> counts_{};
 };
+
+// The first text of all ranks that is not empty, on all of them. Every rank of the mesh calls it.
+std::string first_said(const Mesh& mesh, std::string own);
 
 }  // namespace teratron

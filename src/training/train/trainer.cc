@@ -67,7 +67,7 @@ void Trainer::resume() {
   const TrainingState state = load_checkpoint(checkpoint.folder, task_.config, executor_.all_parameters(),
                                               executor_.backend(), {.verify = verifies()});
   restore(state);
-  kept_iteration_ = iteration_;
+  kept_iteration_ = replicas_were_equal_ = iteration_;
   // Samples are counted, so that a run may go on with another batch size and reads each one once.
   batches_ = config_.batches({.updates = state.iteration, .samples = state.consumed_samples});
 }

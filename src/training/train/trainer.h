@@ -138,6 +138,7 @@ class Trainer {
   void require_finite_loss();
   // CorpusFailure where one of the ranks could not read its samples. All ranks call it.
   void require_readable_corpus();
+  void check_replicas();  // EnvironmentError, on all ranks: they differ
   TrainingResult run_updates(TrainingObserver& observer, const RunControl& control);
   void save_before_failure(TrainingObserver& observer);
 
@@ -177,6 +178,7 @@ class Trainer {
   std::int64_t validations_since_best_ = 0;
   bool validation_is_owed_ = false;            // the run was asked to end before a validation that was due
   std::optional<std::int64_t> saved_by_time_;  // the checkpoint that the next one replaces
+  std::int64_t replicas_were_equal_ = 0;       // after this iteration, or the one that the run started from
   std::int64_t kept_iteration_ = 0;            // what was last saved, or started from
   double saved_at_ = 0;                        // on the clock of RunControl
   LossWatch loss_watch_;

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "train/config/resume_rules.h"
 #include "train/trainer.h"
+#include "train/watch/replica_check.h"
 
 namespace teratron {
 namespace {
@@ -134,15 +135,23 @@ void Trainer::save_before_failure(TrainingObserver& observer) {
 }
 
 void Trainer::require_readable_corpus() {
-  std::string first = reader_.fault();
-  for (Communicator* const group : {executor_.mesh().model.get(), executor_.mesh().data.get()}) {
-    std::string found;
-    for (std::string& fault : group->all_gather_host(first)) {
-      if (found.empty()) found = std::move(fault);
-    }
-    first = std::move(found);
+  const std::string fault = first_said(executor_.mesh(), reader_.fault());
+  if (!fault.empty()) throw CorpusFailure(fault);
+}
+
+void Trainer::check_replicas() {
+  if (config_.output.check_replicas == 0 || iteration_ % config_.output.check_replicas != 0) return;
+  executor_.mesh().set_activity(fmt::format("check of replicas after iteration {}", iteration_));
+  const std::string unequal = unequal_replicas(executor_);
+  if (unequal.empty()) {
+    replicas_were_equal_ = iteration_;
+    return;
   }
-  if (!first.empty()) throw CorpusFailure(first);
+  throw_environment_error(
+      "after iteration {}, {}. They were equal after iteration {}; memory, a device or a transfer is at fault since. "
+      "Nothing is saved; go on from a checkpoint of then or earlier (--load DIR --iteration N), on another machine if "
+      "it happens again",
+      iteration_, unequal, replicas_were_equal_);
 }
 
 TrainingResult Trainer::run_updates(TrainingObserver& observer, const RunControl& control) {
@@ -159,6 +168,7 @@ TrainingResult Trainer::run_updates(TrainingObserver& observer, const RunControl
     Requests agreed;
     const IterationReport report = update(control, agreed);
     observer.iteration(report);
+    check_replicas();
     // The batches of a task differ too much; its scores are watched instead.
     if (!task_.scores && loss_watch_.explodes(report.loss)) {
       observer.notice(fmt::format("warning: the loss explodes: {:.4f} in iteration {}, after a level of {:.4f}",

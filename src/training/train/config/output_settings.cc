@@ -26,6 +26,7 @@ Faults OutputSettings::faults() const {
   faults.need_between({"eval-interval"}, eval_interval, 0, kMostCount);
   faults.need_between({"eval-iters"}, eval_iters, 1, kMostCount);
   faults.need_between({"sample-tokens"}, sample_tokens, 1, kMostCount);
+  faults.need_between({"check-replicas"}, check_replicas, 0, kMostCount);
   faults.need_between(kEarlyStop, early_stop, 0, kMostCount);
   const auto need_minutes = [&](Flag flag, double minutes, const char* zero) {
     faults.add_if(!(minutes >= 0 && std::isfinite(minutes)), "{} is {}; it must be at least 0 ({})", flag, minutes,
@@ -72,6 +73,8 @@ void add_output_fields(FieldList& list, OutputSettings& s) {
   list.add("log-interval", &s.log_interval, "N", "updates between lines of the log");
   list.add("eval-interval", &s.eval_interval, "N", "updates between validations; 0: one at the end");
   list.add("eval-iters", &s.eval_iters, "N", "batches a validation");
+  list.add("check-replicas", &s.check_replicas, "N",
+           "updates between comparisons of what ranks hold in common; a difference ends the run. 0: none");
   list.add("save-best", &s.save_best, "", "save after each validation with the lowest loss so far, as --save/best");
   list.add("early-stop", &s.early_stop, "N", "end after so many validations in a row without a lower loss; 0: go on");
   list.add("exit-duration-in-mins", &s.exit_duration_in_mins, "X",
