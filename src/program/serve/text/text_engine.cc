@@ -29,18 +29,18 @@ TextEngine::TextEngine(LanguageModel& model, Tokenizer tokenizer, std::size_t mo
     : tokenizer_(std::move(tokenizer)),
       most_texts_(most_texts),
       ranks_(*model.mesh().model),
-      generator_(model, {.queue = most_texts, .prompt_tokens_a_step = prompt_tokens_a_step},
-                 {.prompt =
-                      [this](std::int64_t id, std::vector<GeneratedToken> tokens) {
-                        tell(texts_.at(id), {.prompt = std::move(tokens)});
-                      },
-                  .token = [this](std::int64_t id, const GeneratedToken& token) { return add_token(id, token); },
-                  .finished =
-                      [this](std::int64_t id, GenerationEnd end, std::int64_t) {
-                        Text& text = texts_.at(id);
-                        tell(text, {.bytes = text.stop.finish(), .end = end});
-                        leave(id, false);
-                      }}) {}
+      generator_(
+          model, {.queue = most_texts, .prompt_tokens_a_step = prompt_tokens_a_step},
+          {.prompt = [this](std::int64_t id,
+                            std::vector<GeneratedToken> tokens) { tell(texts_.at(id), {.prompt = std::move(tokens)}); },
+           .token = [this](std::int64_t id, const GeneratedToken& token) { return add_token(id, token); },
+           .finished =
+               [this](std::int64_t id, GenerationEnd end, std::int64_t) {
+                 Text& text = texts_.at(id);
+                 tell(text, {.bytes = text.stop.finish(), .end = end});
+                 leave(id, false);
+               },
+           .read = [this](std::int64_t id, std::int64_t reused) { texts_.at(id).reused = reused; }}) {}
 
 std::shared_ptr<TextEvents> TextEngine::submit(std::vector<TextJob> jobs) {
   const std::lock_guard lock(mutex_);
@@ -92,6 +92,8 @@ void TextEngine::serve() {
     for (TextCalls::Arrival& arrival : calls.arrivals) begin(arrival);
     for (const std::int64_t number : calls.cancelled) cancel_request(number);
     is_idle = !step();
+    const std::lock_guard lock(mutex_);
+    counts_.prompts = generator_.prompt_counts();
   }
 }
 
@@ -122,10 +124,9 @@ void TextEngine::begin(TextCalls::Arrival& arrival) {
     TextJob& job = arrival.jobs[i];
     tokens += std::ssize(job.request.text.prompt);
     const std::int64_t id = *generator_.submit(std::move(job.request));  // in_flight bounds its queue
-    texts_.emplace(id, Text{.events = events,
-                            .request = arrival.number,
-                            .index = i,
-                            .stop = StopTexts(std::move(job.stop_texts))});
+    texts_.emplace(
+        id,
+        Text{.events = events, .request = arrival.number, .index = i, .stop = StopTexts(std::move(job.stop_texts))});
   }
   const std::lock_guard lock(mutex_);
   counts_.prompt_tokens += tokens;
@@ -173,7 +174,7 @@ void TextEngine::fail_all(const std::string& why) {
 bool TextEngine::add_token(std::int64_t id, const GeneratedToken& token) {
   Text& text = texts_.at(id);
   std::string bytes = text.stop.push(tokenizer_.bytes_of(token.chosen.token));
-  tell(text, {.token = token, .bytes = std::move(bytes)});
+  tell(text, {.token = token, .reused = std::exchange(text.reused, 0), .bytes = std::move(bytes)});
   const std::lock_guard lock(mutex_);
   ++counts_.new_tokens;
   return !text.stop.stopped();

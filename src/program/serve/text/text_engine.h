@@ -1,5 +1,5 @@
-// Generation for many connections: their requests go to one Generator on each rank of the model. The first rank's engine
-// takes them; the others make the calls that it makes.
+// Generation for many connections: their requests go to one Generator on each rank of the model. The first rank's
+// engine takes them; the others make the calls that it makes.
 #pragma once
 
 #include <condition_variable>
@@ -22,6 +22,7 @@ struct TextEvent {
   std::size_t text = 0;
   std::vector<GeneratedToken> prompt;   // scores of its prompt; empty: another event
   std::optional<GeneratedToken> token;  // new
+  std::int64_t reused = 0;              // tokens of its prompt from other texts' caches, with its first token
   std::string bytes;                    // that join the text for good, before any stop text
   std::optional<GenerationEnd> end;
   std::string failure;  // why no text of the request goes on
@@ -45,6 +46,7 @@ class TextEvents {
 
 struct EngineCounts {
   std::int64_t in_flight = 0, finished = 0, cancelled = 0, refused = 0, prompt_tokens = 0, new_tokens = 0;
+  PromptCounts prompts;
 };
 
 class TextEngine {
@@ -71,6 +73,7 @@ class TextEngine {
     std::int64_t request = 0;
     std::size_t index = 0;
     StopTexts stop;
+    std::int64_t reused = 0;  // not told yet
   };
 
   void serve();
