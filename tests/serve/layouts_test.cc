@@ -157,7 +157,7 @@ TEST(ServedLayouts, TextsAreThoseOfOneCopyWithTheSameTensorParallelRanks) {
                                  MeshShape{.tensor = 2, .pipeline = 2}, MeshShape{.tensor = 4}}) {
     ServerOfRanks server(
         shape, text_model(static_cast<std::int64_t>(1 + random() % 4), static_cast<std::int64_t>(random() % 9)));
-    std::vector<Json> requests(8);
+    std::vector<Json> requests(6);
     for (Json& request : requests) request = random_completion(random);
     server.complete(requests.front());  // tells the port to the threads below
     std::vector<Reply> replies(requests.size());
