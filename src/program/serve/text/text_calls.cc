@@ -8,25 +8,28 @@ namespace {
 
 using Json = nlohmann::json;
 
+// Names every field, so that one more does not compile before it is told to the other ranks.
 Json json_of(const TextJob& job) {
-  const GeneratorRequest& request = job.request;
-  const GenerationSettings& settings = request.settings;
-  const SamplingSettings& sampling = settings.sampling;
-  return {{"prompt", request.text.prompt},
-          {"number", request.text.number},
-          {"sample", request.text.sample},
-          {"temperature", sampling.temperature},
-          {"top_k", sampling.top_k},
-          {"top_p", sampling.top_p},
-          {"seed", sampling.seed},
-          {"repetition_penalty", sampling.repetition_penalty},
-          {"max_new_tokens", settings.max_new_tokens},
-          {"stop", settings.stop ? Json(*settings.stop) : Json()},
-          {"tokens", settings.tokens},
-          {"scores", settings.log_probabilities},
-          {"scores_prompt", settings.prompt_log_probabilities},
-          {"alternatives", request.alternatives},
-          {"stop_texts", job.stop_texts}};
+  const auto& [request, stop_texts] = job;
+  const auto& [text, settings, alternatives] = request;
+  const auto& [prompt, number, sample] = text;
+  const auto& [sampling, max_new_tokens, stop, tokens, scores, scores_prompt] = settings;
+  const auto& [temperature, top_k, top_p, seed, repetition_penalty] = sampling;
+  return {{"prompt", prompt},
+          {"number", number},
+          {"sample", sample},
+          {"temperature", temperature},
+          {"top_k", top_k},
+          {"top_p", top_p},
+          {"seed", seed},
+          {"repetition_penalty", repetition_penalty},
+          {"max_new_tokens", max_new_tokens},
+          {"stop", stop ? Json(*stop) : Json()},
+          {"tokens", tokens},
+          {"scores", scores},
+          {"scores_prompt", scores_prompt},
+          {"alternatives", alternatives},
+          {"stop_texts", stop_texts}};
 }
 
 TextJob job_of(const Json& json) {
