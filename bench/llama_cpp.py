@@ -111,4 +111,5 @@ def main():
         Path("bench/results/llama_cpp.md").write_text("# bench/llama_cpp\n\n" + text)
 
 
-main()
+if __name__ == "__main__":
+    main()

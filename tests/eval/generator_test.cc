@@ -80,6 +80,10 @@ GeneratorRequest random_request(std::mt19937& random) {
     request.text.prompt.push_back(static_cast<std::int32_t>(random() % 7));
   }
   if (random() % 3 == 0) request.text.prompt.assign(9, 2);  // as others have it
+  if (random() % 2 == 0) {                                  // or their beginning
+    const std::size_t alike = std::min<std::size_t>(request.text.prompt.size(), 1 + random() % 20);
+    for (std::size_t i = 0; i < alike; ++i) request.text.prompt[i] = static_cast<std::int32_t>(i * i % 5);
+  }
   request.settings.sampling = {.temperature = static_cast<double>(random() % 3) / 2,
                                .top_p = random() % 2 == 0 ? 1 : 0.9,
                                .seed = random(),

@@ -140,6 +140,25 @@ TEST_F(Completions, StreamsHaveTheSameTextAndScores) {
   }
 }
 
+TEST_F(Completions, TellHowMuchOfThePromptWasComputed) {
+  const std::int64_t reused = server().metric("teratron_prompt_tokens_reused_total"),
+                     computed = server().metric("teratron_prompt_tokens_computed_total");
+  const std::vector<int> begin = {9, 8, 7, 6, 5, 4, 3, 2, 1};  // two pieces, and one token
+  std::vector<std::vector<int>> prompts(2, begin);
+  prompts[0].insert(prompts[0].end(), {11, 12, 13});
+  prompts[1].insert(prompts[1].end(), {14, 15});
+  for (const std::int64_t cached : {0, 8 + 11}) {
+    const Reply reply = server().complete({{"prompt", prompts}, {"max_tokens", 2}, {"ignore_eos", true}, {"n", 1}});
+    ASSERT_EQ(reply.status, 200) << reply.body;
+    const Json& usage = reply.json.at("usage");
+    EXPECT_EQ(usage.at("prompt_tokens"), 12 + 11);
+    EXPECT_GE(usage.at("prompt_tokens_details").at("cached_tokens"), cached == 0 ? 8 : cached);
+  }
+  const std::int64_t more_reused = server().metric("teratron_prompt_tokens_reused_total") - reused;
+  EXPECT_GE(more_reused, 8 + 8 + 11);
+  EXPECT_EQ(server().metric("teratron_prompt_tokens_computed_total") - computed, 2 * (12 + 11) - more_reused);
+}
+
 TEST_F(Completions, EndBeforeAStopText) {
   const Json request = {{"prompt", "the rank"}, {"max_tokens", 40}, {"seed", 3}, {"ignore_eos", true}};
   const auto text = server().complete(request).choice().at("text").get<std::string>();

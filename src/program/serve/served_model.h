@@ -17,7 +17,7 @@ struct Metric {
   std::int64_t value = 0;
 };
 
-// Calls of a connection come on many threads; run() computes on one, that of the model's rank.
+// Calls of a connection come on many threads of the first rank; run() computes on one, that of the model's rank.
 class ServedModel {
  public:
   virtual ~ServedModel() = default;
@@ -27,7 +27,7 @@ class ServedModel {
   virtual HttpAnswer embeddings(const nlohmann::json& request) = 0;
   virtual std::vector<Metric> metrics() const = 0;
 
-  virtual void run() = 0;   // until stop()
+  virtual void run() = 0;   // on every rank of the model, until stop() on the first
   virtual void stop() = 0;  // requests under way end with an error
 };
 

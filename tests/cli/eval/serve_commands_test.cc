@@ -26,15 +26,20 @@ Json wait_for_server(ChildProgram& server, const std::string& file) {
   return Json::parse(read_file(file));
 }
 
-TEST(ServeCommand, MakesTheTextsOfGenerateAndEndsByASignal) {
+void expect_texts_of_generate(const Words& layout) {
   const testing::TinyTraining training(1000);
   succeed(training.command({"--train-iters", "2", "--save", training.path("run"), "--seq-length", "32"}));
   write_file_atomically(training.path("prompts.txt"), "the rank\nwaits\n");
-  std::istringstream lines(
-      succeed({"generate", "--load", training.path("run"), "--prompts", training.path("prompts.txt"), "--num-samples",
-               "2", "--max-new-tokens", "6", "--seed", "9", "--json", "-", "--prompt-logprobs"}));
+  const auto in_layout = [&](Words words) {
+    words.insert(words.end(), layout.begin(), layout.end());
+    return words;
+  };
+  std::istringstream lines(succeed(
+      in_layout({"generate", "--load", training.path("run"), "--prompts", training.path("prompts.txt"), "--num-samples",
+                 "2", "--max-new-tokens", "6", "--seed", "9", "--json", "-", "--prompt-logprobs"})));
   const std::string place = training.path("place.json");
-  ChildProgram server({TERATRON_BINARY, "serve", "--load", training.path("run"), "--port", "0", "--json", place});
+  ChildProgram server(
+      in_layout({TERATRON_BINARY, "serve", "--load", training.path("run"), "--port", "0", "--json", place}));
   const Json where = wait_for_server(server, place);
   EXPECT_EQ(where.at("model"), "run");
   httplib::Client client("127.0.0.1", where.at("port").get<int>());
@@ -65,6 +70,9 @@ TEST(ServeCommand, MakesTheTextsOfGenerateAndEndsByASignal) {
   EXPECT_EQ(outcome.errors, "");
 }
 
+TEST(ServeCommand, MakesTheTextsOfGenerateAndEndsByASignal) { expect_texts_of_generate({}); }
+TEST(ServeCommand, MakesThemOnTwoRanks) { expect_texts_of_generate({"--tp", "2"}); }
+
 TEST(ServeCommand, WrongFlagsAreRefused) {
   const auto refused = [](const Words& words, const std::string& says) {
     const Outcome outcome = run_teratron(words);
@@ -74,7 +82,7 @@ TEST(ServeCommand, WrongFlagsAreRefused) {
   refused({"serve"}, "--load");
   refused({"serve", "--load", "/nowhere"}, "/nowhere");
   refused({"serve", "--load", "/nowhere", "--port", "70000"}, "--port");
-  refused({"serve", "--load", "/nowhere", "--tp", "2"}, "--tp");
+  refused({"serve", "--load", "/nowhere", "--dp", "2"}, "--dp");
 }
 
 }  // namespace

@@ -23,9 +23,13 @@ void in_pieces(std::int64_t bytes, const Piece& piece) {
   }
 }
 
-// Yields the core after a while, and sooner if this host has more ranks than cores.
+constexpr int kLooksBeforeSleep = 200000, kLooksBeforeLongSleep = 210000;  // the latter: a second and more
+
+// Yields the core after a while, and sooner if this host has more ranks than cores. Ranks of a server wait for hours.
 void pause_after(int looks, bool crowded) {
-  if (looks > 200000) {
+  if (looks >= kLooksBeforeLongSleep) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  } else if (looks > kLooksBeforeSleep) {
     std::this_thread::sleep_for(std::chrono::microseconds(100));
   } else if (looks > (crowded ? 20 : 20000)) {
     ::sched_yield();
@@ -73,7 +77,7 @@ MPI_Request* MpiRequests::next() {
 
 void MpiRequests::wait() {
   const ControlPlane::Waits waits(control_);
-  for (int looks = 0;; ++looks) {
+  for (int looks = 0;; looks = std::min(looks + 1, kLooksBeforeLongSleep)) {
     control_.throw_if_failed();
     int done = 0;
     const int code = MPI_Testall(static_cast<int>(requests_.size()), requests_.data(), &done, MPI_STATUSES_IGNORE);

@@ -54,6 +54,7 @@ FieldList fields_of(ServeOptions& o) {
   list.add("prompt-tokens", &o.prompt_tokens, "N",
            "tokens of new prompts read between two tokens of texts in progress; 0: all")
       .between(0);
+  add_model_parallel_fields(list, o.layout);
   add_process_fields(list, o.layout);
   add_json_field(list, o.json);
   add_loaded_precision_fields(list, o.backend);
@@ -61,7 +62,9 @@ FieldList fields_of(ServeOptions& o) {
   return list;
 }
 
-void serve(const ServeOptions& options, std::int64_t texts, ServedModel& model) {
+// The first rank listens; the others compute what it tells them.
+void serve(const ServeOptions& options, std::int64_t texts, ServedModel& model, const Rank& rank) {
+  if (!rank.is_first()) return model.run();
   // A connection for each text that may wait, and some that are refused.
   constexpr std::int64_t kMoreConnections = 16;
   const ServerSettings settings{.host = options.host,
@@ -93,7 +96,7 @@ void serve_texts(const ServeOptions& options, const WeightSource& source, const 
   const LoadedModel loaded = load_model(source, executor, options.backend, rank);
   const std::int64_t texts = executor.caches + options.queue;
   TextModel model(options.name, *loaded.model, tokenizer, static_cast<std::size_t>(texts), options.prompt_tokens);
-  serve(options, texts, model);
+  serve(options, texts, model, rank);
 }
 
 VectorSettings vector_settings(const ServeOptions& options, const std::optional<SentenceTransformer>& folder,
@@ -123,15 +126,16 @@ void serve_vectors(const ServeOptions& options, const VectorSettings& settings, 
                                  .logits_chunk = 1};
   const LoadedEncoder loaded = load_encoder(source, executor, options.backend, rank);
   VectorModel model(options.name, *loaded.model, tokenizer, settings);
-  serve(options, options.queue + 1, model);
+  serve(options, options.queue + 1, model, rank);
 }
 
 void run(const ServeOptions& given) {
   const RankLauncher launcher(given.layout.threads, given.backend.kind, given.layout.bind);
   const std::optional<SentenceTransformer> folder = read_sentence_transformer(given.load);
-  WeightSource source = find_weights(folder ? folder->encoder : given.load);
-  const bool continues = source.model.family().continues_text;
-  require_usable(continues ? WeightUse::kGenerate : WeightUse::kEmbed, source);
+  const std::filesystem::path& weights = folder ? folder->encoder : given.load;
+  const bool continues = find_weights(weights).model.family().continues_text;
+  const WeightSource source = continues ? find_model(weights, given.layout, WeightUse::kGenerate)
+                                        : find_encoder(weights, given.layout, WeightUse::kEmbed);
   const Tokenizer tokenizer = load_tokenizer_for(source, given.tokenizer);
   ServeOptions options = given;
   if (options.name.empty()) options.name = std::filesystem::weakly_canonical(options.load).filename().string();

@@ -24,6 +24,8 @@ nlohmann::ordered_json CompletionAnswer::add(const TextEvent& event) {
   const bool is_first = text.scores.tokens.empty() && request_.settings.prompt_log_probabilities;
   if (is_first) add_prompt(text, prompt, event.prompt);
   text.text += text.decoder.push_bytes(event.bytes);
+  // A prompt counts once, by its first sample.
+  if (static_cast<std::int64_t>(event.text) % request_.samples == 0) reused_ += event.reused;
   if (event.token) {
     ++text.made;
     if (request_.settings.log_probabilities) add_score(text, *event.token);
@@ -129,7 +131,10 @@ nlohmann::ordered_json CompletionAnswer::usage() const {
   std::int64_t prompt = 0, made = 0;
   for (const auto& tokens : request_.prompts) prompt += std::ssize(tokens);
   for (const Text& text : texts_) made += text.made;
-  return {{"prompt_tokens", prompt}, {"completion_tokens", made}, {"total_tokens", prompt + made}};
+  return {{"prompt_tokens", prompt},
+          {"completion_tokens", made},
+          {"total_tokens", prompt + made},
+          {"prompt_tokens_details", {{"cached_tokens", reused_}}}};
 }
 
 }  // namespace teratron

@@ -59,6 +59,7 @@ class CompletionAnswer {
   const AnswerHead head_;
   std::vector<Text> texts_;
   std::size_t open_;
+  std::int64_t reused_ = 0;  // tokens of prompts
 };
 
 }  // namespace teratron

@@ -1,4 +1,5 @@
-// Generation for many connections: their requests go to one Generator, which one thread steps.
+// Generation for many connections: their requests go to one Generator on each rank of the model. The first rank's
+// engine takes them; the others make the calls that it makes.
 #pragma once
 
 #include <condition_variable>
@@ -10,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "eval/generation/generator.h"
 #include "eval/generation/stop_texts.h"
+#include "serve/text/text_calls.h"
 #include "tokenizer/tokenizer.h"
 
 namespace teratron {
@@ -21,6 +22,7 @@ struct TextEvent {
   std::size_t text = 0;
   std::vector<GeneratedToken> prompt;   // scores of its prompt; empty: another event
   std::optional<GeneratedToken> token;  // new
+  std::int64_t reused = 0;              // tokens of its prompt from other texts' caches, with its first token
   std::string bytes;                    // that join the text for good, before any stop text
   std::optional<GenerationEnd> end;
   std::string failure;  // why no text of the request goes on
@@ -29,22 +31,22 @@ struct TextEvent {
 // Events of a request's texts, from the engine to the connection.
 class TextEvents {
  public:
+  explicit TextEvents(std::int64_t number) : number_(number) {}
+
+  std::int64_t number() const { return number_; }  // of the request
   void push(TextEvent event);
   std::optional<TextEvent> pop(double seconds);  // waits so long at most
 
  private:
+  const std::int64_t number_;
   std::mutex mutex_;
   std::condition_variable came_;
   std::deque<TextEvent> events_;
 };
 
-struct TextJob {
-  GeneratorRequest request;
-  std::vector<std::string> stop_texts;
-};
-
 struct EngineCounts {
   std::int64_t in_flight = 0, finished = 0, cancelled = 0, refused = 0, prompt_tokens = 0, new_tokens = 0;
+  PromptCounts prompts;
 };
 
 class TextEngine {
@@ -56,41 +58,45 @@ class TextEngine {
   std::shared_ptr<TextEvents> submit(std::vector<TextJob> jobs);
   void cancel(const std::shared_ptr<TextEvents>& events);  // what is not finished
 
-  void run();  // until stop()
+  // Every rank of the model calls it; it returns after stop() on the first. LostRank and other errors that are not of a
+  // text end it, too; clients of texts in progress hear why.
+  void run();
   void stop();
 
   std::size_t most_texts() const { return most_texts_; }
   EngineCounts counts() const;
 
  private:
-  struct Arrival {
-    std::shared_ptr<TextEvents> events;
-    std::vector<TextJob> jobs;
-  };
   // Text in progress, known to run()'s thread alone.
   struct Text {
-    std::shared_ptr<TextEvents> events;
+    std::shared_ptr<TextEvents> events;  // null on ranks but the first
+    std::int64_t request = 0;
     std::size_t index = 0;
     StopTexts stop;
+    std::int64_t reused = 0;  // not told yet
   };
 
-  bool take_calls(bool is_idle);  // false: stopped
+  void serve();
+  TextCalls take_calls(bool is_idle);
   bool step();
-  void begin(Arrival& arrival);
+  void begin(TextCalls::Arrival& arrival);
+  void cancel_request(std::int64_t number);
+  void tell(const Text& text, TextEvent event) const;
   void leave(std::int64_t id, bool is_cancelled);
   void fail_all(const std::string& why);
   bool add_token(std::int64_t id, const GeneratedToken& token);
 
   const Tokenizer tokenizer_;
   const std::size_t most_texts_;
+  Communicator& ranks_;  // of the model
   Generator generator_;
   std::map<std::int64_t, Text> texts_;  // by the generator's numbers
 
   mutable std::mutex mutex_;  // of what follows
   std::condition_variable called_;
-  std::vector<Arrival> arrivals_;
-  std::vector<std::shared_ptr<TextEvents>> cancelled_;
-  bool is_stopped_ = false;
+  TextCalls calls_;                                           // not taken yet; stops: there will be no more
+  std::map<std::int64_t, std::shared_ptr<TextEvents>> came_;  // of its arrivals
+  std::int64_t next_request_ = 0;
   EngineCounts counts_;
 };
 

@@ -104,6 +104,9 @@ std::vector<Metric> TextModel::metrics() const {
           {"teratron_requests_refused_total", "requests refused because too many texts were in flight", true,
            counts.refused},
           {"teratron_prompt_tokens_total", "tokens of prompts taken", true, counts.prompt_tokens},
+          {"teratron_prompt_tokens_computed_total", "tokens of prompts computed", true, counts.prompts.computed},
+          {"teratron_prompt_tokens_reused_total", "tokens of prompts copied from the caches of other texts", true,
+           counts.prompts.reused},
           {"teratron_new_tokens_total", "tokens made", true, counts.new_tokens}};
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <exception>
 
 #include "base/error.h"
 #include "serve/api_error.h"
@@ -18,6 +19,17 @@ nlohmann::ordered_json vector_of(const std::vector<float>& values, bool as_base6
   std::string bytes(values.size() * sizeof(float), '\0');
   std::ranges::copy(std::as_bytes(std::span(values)), std::as_writable_bytes(std::span(bytes)).begin());
   return base64_of(bytes);
+}
+
+// Gives every rank the first one's texts, or says that it has none: false. Every rank calls it.
+bool share_texts(Communicator& group, bool are_there, TokenizedTexts& texts) {
+  if (group.size() == 1) return are_there;
+  std::string bytes;
+  if (are_there) nlohmann::json::to_cbor(texts.ids, bytes);
+  bytes = group.all_gather_host(bytes).front();
+  if (bytes.empty()) return false;
+  if (!are_there) nlohmann::json::from_cbor(bytes).get_to(texts.ids);
+  return true;
 }
 
 }  // namespace
@@ -39,7 +51,11 @@ std::string base64_of(std::string_view bytes) {
 }
 
 VectorModel::VectorModel(std::string name, Encoder& encoder, Tokenizer tokenizer, VectorSettings settings)
-    : name_(std::move(name)), encoder_(encoder), tokenizer_(std::move(tokenizer)), settings_(std::move(settings)) {
+    : name_(std::move(name)),
+      encoder_(encoder),
+      ranks_(*encoder.mesh().model),
+      tokenizer_(std::move(tokenizer)),
+      settings_(std::move(settings)) {
   tokenize_texts(tokenizer_, {}, settings_.most_tokens);  // finds what is missing before any request
 }
 
@@ -118,28 +134,61 @@ void VectorModel::compute(Job& job) {
     make_text_vectors(encoder_, job.texts, settings_.vectors, [&](std::size_t number, std::span<const float> vector) {
       job.vectors[number].assign(vector.begin(), vector.end());
     });
-  } catch (const std::exception& error) {
+  } catch (const UserError& error) {  // of a text; every rank finds it
     job.failure = error.what();
   }
 }
 
-void VectorModel::run() {
+VectorModel::Job* VectorModel::next_job() {
   std::unique_lock lock(mutex_);
+  called_.wait(lock, [&] { return is_stopped_ || !jobs_.empty(); });
+  if (is_stopped_) return nullptr;
+  Job* const job = jobs_.front();
+  jobs_.pop_front();
+  return job;
+}
+
+void VectorModel::end(Job& job) {
+  const std::lock_guard lock(mutex_);
+  job.is_done = true;
+  done_.notify_all();
+}
+
+void VectorModel::serve() {
   while (true) {
-    called_.wait(lock, [&] { return is_stopped_ || !jobs_.empty(); });
-    if (jobs_.empty()) return;
-    Job& job = *jobs_.front();
-    jobs_.pop_front();
-    if (is_stopped_) {
-      job.failure = "the server ends";
-    } else {
-      lock.unlock();
+    Job* const asked = ranks_.rank() == 0 ? next_job() : nullptr;
+    Job told;  // by the first rank
+    Job& job = asked == nullptr ? told : *asked;
+    try {
+      if (!share_texts(ranks_, asked != nullptr, job.texts)) return;
       compute(job);
-      lock.lock();
+    } catch (const std::exception& error) {
+      job.failure = error.what();
+      end(job);
+      throw;
     }
-    job.is_done = true;
+    end(job);
+  }
+}
+
+void VectorModel::run() {
+  std::exception_ptr broken;
+  try {
+    serve();
+  } catch (...) {
+    broken = std::current_exception();
+  }
+  stop();
+  {
+    const std::lock_guard lock(mutex_);
+    for (Job* const job : jobs_) {
+      job->failure = "the server ends";
+      job->is_done = true;
+    }
+    jobs_.clear();
     done_.notify_all();
   }
+  if (broken) std::rethrow_exception(broken);
 }
 
 void VectorModel::stop() {

@@ -39,11 +39,15 @@ class VectorModel : public ServedModel {
   };
 
   void wait_for(Job& job);
+  void serve();
+  Job* next_job();  // on the first rank; null: stopped
   void compute(Job& job);
+  void end(Job& job);
   TokenizedTexts read(const nlohmann::json& input) const;
 
   const std::string name_;
   Encoder& encoder_;
+  Communicator& ranks_;  // of the encoder
   const Tokenizer tokenizer_;
   const VectorSettings settings_;
 

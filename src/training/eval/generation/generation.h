@@ -53,8 +53,8 @@ struct GenerationEvents {
 // Generates all texts, as many at a time as the model has caches, the longest prompts first. The next text takes the
 // slot of one that ends. Each text gets the tokens that it gets alone, bit for bit (on a GPU: within the rounding of
 // LinearForward::rows_alone). All ranks call it together. The model's purpose is kGeneration; prompts are fed in pieces
-// of its `tokens`. Equal prompts that are active together are computed once. UserError: a prompt longer than the
-// model's positions; logits that are not finite, with the prompt's number.
+// of its `tokens`. Beginnings that prompts share are computed once, as long as a cache has them (Generator). UserError:
+// a prompt longer than the model's positions; logits that are not finite, with the prompt's number.
 void generate_all(LanguageModel& model, std::span<const GenerationRequest> requests, const GenerationSettings& settings,
                   const GenerationEvents& events);
 

@@ -10,7 +10,12 @@
 namespace teratron {
 
 Generator::Generator(LanguageModel& model, const GeneratorLimits& limits, GeneratorEvents events)
-    : model_(model), limits_(limits), events_(std::move(events)) {}
+    : model_(model),
+      limits_(limits),
+      events_(std::move(events)),
+      kept_(static_cast<std::size_t>(model.options().caches)) {
+  active_.reserve(kept_.size());
+}
 
 std::optional<std::int64_t> Generator::submit(GeneratorRequest request) {
   const std::vector<std::int32_t>& prompt = request.text.prompt;
@@ -47,6 +52,7 @@ void Generator::cancel(std::int64_t id) {
 void Generator::cancel_all() {
   queue_.clear();
   active_.clear();
+  kept_.clear();
 }
 
 void Generator::admit() {
@@ -58,6 +64,7 @@ void Generator::admit() {
     sequence.request = std::move(next.request);
     sequence.text = sequence.request.text.prompt;
     sequence.scores_prompt = sequence.request.settings.prompt_log_probabilities;
+    take_cache(sequence);
     if (sequence.scores_prompt ? sequence.is_ready() : sequence.request.settings.max_new_tokens == 0) {
       end_prompt(sequence);
     }
@@ -66,14 +73,12 @@ void Generator::admit() {
 
 // Closes the gaps that ended texts leave, so that a call computes few others.
 void Generator::remove_finished() {
-  for (std::size_t slot = 0; slot < active_.size();) {
-    if (!active_[slot].is_finished) {
-      ++slot;
-      continue;
-    }
+  for (std::size_t slot = active_.size(); slot-- > 0;) {  // texts in later slots go on
+    if (!active_[slot].is_finished) continue;
+    keep_prompt(slot);
     const Sequence& last = active_.back();
     if (slot + 1 < active_.size()) {
-      if (!last.is_finished && last.cached > last.window_begin) {
+      if (last.cached > last.window_begin) {
         model_.copy_cache(static_cast<std::int64_t>(active_.size() - 1), static_cast<std::int64_t>(slot),
                           last.cached - last.window_begin);
       }
@@ -99,7 +104,7 @@ void Generator::feed_prompts() {
       limits_.prompt_tokens_a_step > 0 ? limits_.prompt_tokens_a_step : std::numeric_limits<std::int64_t>::max();
   for (const std::size_t slot : order) {
     Sequence& sequence = active_[slot];
-    copy_same_prompt(slot);
+    share_prompt(slot, left > 0);
     while (left > 0 && !sequence.is_finished && !sequence.is_ready()) {
       const std::int64_t before = sequence.cached;
       feed_piece(slot);
@@ -118,28 +123,10 @@ void Generator::feed_piece(std::size_t slot) {
                 std::span(logits_).first(static_cast<std::size_t>(rows) * vocabulary()),
                 static_cast<std::int64_t>(slot));
   sequence.cached += count;
+  if (sequence.made == 0) counts_.computed += count;
   if (!sequence.scores_prompt) return;
   score_piece(sequence, begin, count);
   if (sequence.is_ready()) end_prompt(sequence);
-}
-
-// Copies the cache of an active text with the same prompt.
-void Generator::copy_same_prompt(std::size_t slot) {
-  Sequence& sequence = active_[slot];
-  const std::int64_t before_last = sequence.size() - 1;
-  if (sequence.is_finished || sequence.scores_prompt || sequence.cached > 0 || sequence.made > 0 || before_last == 0) {
-    return;
-  }
-  for (std::size_t other = 0; other < active_.size(); ++other) {
-    const Sequence& source = active_[other];
-    if (other == slot || source.moves > 0 || source.cached < before_last ||
-        source.request.text.prompt != sequence.text) {
-      continue;
-    }
-    model_.copy_cache(static_cast<std::int64_t>(other), static_cast<std::int64_t>(slot), before_last);
-    sequence.cached = before_last;
-    return;
-  }
 }
 
 void Generator::score_piece(Sequence& sequence, std::int64_t begin, std::int64_t count) {
@@ -183,8 +170,14 @@ void Generator::add_tokens() {
   });
   for (std::size_t slot = 0; slot < rows; ++slot) {
     if (!chosen[slot] || active_[slot].is_finished) continue;  // an event may have cancelled it
-    active_[slot].cached = active_[slot].size();
-    emit(active_[slot], *chosen[slot]);
+    Sequence& sequence = active_[slot];
+    sequence.cached = sequence.size();
+    if (sequence.made == 0) {
+      ++counts_.computed;
+      counts_.reused += sequence.reused;
+      if (events_.read) events_.read(sequence.id, sequence.reused);
+    }
+    emit(sequence, *chosen[slot]);
   }
 }
 

@@ -2,6 +2,7 @@
 // it ends or is cancelled (continuous batching; Yu et al. 2022, Orca).
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "eval/generation/generation.h"
+#include "eval/generation/prompt_caches.h"
 
 namespace teratron {
 
@@ -43,10 +45,19 @@ struct GeneratorEvents {
   // New token. Returning false ends the text.
   std::function<bool(std::int64_t id, const GeneratedToken& token)> token;
   std::function<void(std::int64_t id, GenerationEnd end, std::int64_t moves)> finished;  // as GenerationEvents
+  // Before the first new token: how many of the prompt's tokens were copied from another text's cache.
+  std::function<void(std::int64_t id, std::int64_t reused)> read{};
+};
+
+// Tokens of prompts since the start.
+struct PromptCounts {
+  std::int64_t computed = 0, reused = 0;
 };
 
 // One thread at a time calls it. All ranks of the model make the same calls. Its memory is planned: the caches are the
-// model's, and a request's text has at most as many tokens as a cache.
+// model's, and a request's text has at most as many tokens as a cache. A prompt that begins as that of another text
+// does takes its keys and values from there, also where that text has ended and its cache is not needed yet. Prompts
+// whose log-probabilities are asked for are computed.
 class Generator {
  public:
   // `model`: of purpose kGeneration; prompts are fed in pieces of its `tokens`. It outlives the generator.
@@ -67,6 +78,7 @@ class Generator {
 
   std::size_t waiting() const { return queue_.size(); }
   std::size_t active() const { return active_.size(); }
+  const PromptCounts& prompt_counts() const { return counts_; }
 
  private:
   struct Waiting {
@@ -80,10 +92,14 @@ class Generator {
     std::vector<std::int32_t> text;
     std::vector<GeneratedToken> scored;         // of the prompt
     std::int64_t window_begin = 0, cached = 0;  // beginnings of the context, and of tokens not cached yet
-    std::int64_t made = 0, moves = 0;
+    std::int64_t made = 0, moves = 0, reused = 0;
     bool is_finished = false, scores_prompt = false;
 
     std::int64_t size() const { return static_cast<std::int64_t>(text.size()); }
+    const std::vector<std::int32_t>& prompt() const { return request.text.prompt; }
+    // Tokens of the prompt that other texts may take from its cache.
+    std::int64_t shareable() const { return moves > 0 ? 0 : std::min(cached, std::ssize(prompt()) - 1); }
+    bool takes_from_others() const { return !is_finished && !scores_prompt && made == 0 && moves == 0 && !is_ready(); }
     bool is_ready() const { return !is_finished && cached == size() - 1; }
     std::span<const std::int32_t> tokens(std::int64_t begin, std::int64_t count) const {
       return std::span(text).subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(count));
@@ -96,7 +112,15 @@ class Generator {
   void move_context(Sequence& sequence) const;
   void feed_prompts();
   void feed_piece(std::size_t slot);
-  void copy_same_prompt(std::size_t slot);
+  // Cache that shares most tokens with a prompt.
+  struct Share {
+    std::size_t cache = 0;
+    std::int64_t tokens = 0;
+  };
+  Share best_share(const Sequence& sequence) const;
+  void share_prompt(std::size_t slot, bool is_fed);
+  void take_cache(Sequence& sequence);
+  void keep_prompt(std::size_t slot);
   void score_piece(Sequence& sequence, std::int64_t begin, std::int64_t count);
   void end_prompt(Sequence& sequence);
   void add_tokens();
@@ -111,6 +135,8 @@ class Generator {
   const GeneratorEvents events_;
   std::deque<Waiting> queue_;
   std::vector<Sequence> active_;  // the one in slot i has cache i
+  PromptCaches kept_;             // of the other caches
+  PromptCounts counts_;
   std::int64_t next_id_ = 0;
   std::vector<float> logits_;  // rows of the last call
 };
