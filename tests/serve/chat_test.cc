@@ -167,7 +167,8 @@ TEST_F(Chats, EndAtTheTokensOfTheRules) {
   TextServer ending({.positions = 96, .chat = rules_of(kTemplate, {287, end.front()})});
   Json ends = request;
   ends.erase("ignore_eos");
-  const Reply reply = reply_of(ending.server.client().Post("/v1/chat/completions", ends.dump(), "application/json"));
+  const Reply reply =
+      testing::reply_of(ending.server.client().Post("/v1/chat/completions", ends.dump(), "application/json"));
   std::size_t first = 0;
   while (tokens[first].at("bytes") != tokens[7].at("bytes")) ++first;
   const Json& kept = reply.choice().at("logprobs").at("content");

@@ -50,6 +50,10 @@ nlohmann::ordered_json read_message(const nlohmann::json& message, std::size_t n
   for (const char* key : {"name", "tool_call_id"}) {
     if (fields.find(key) != nullptr) read[key] = fields.text(key, "");
   }
+  // Clients send answers back with all fields that a message can have.
+  for (const auto& [key, value] : message.items()) {
+    if (value.is_null()) fields.find(key);
+  }
   fields.refuse_unknown();
   return read;
 }

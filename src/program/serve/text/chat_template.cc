@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <ctime>
 #include <utility>
 
@@ -68,6 +69,24 @@ std::string with_newlines(std::string_view text) {
   return out;
 }
 
+// Bytes of the longest comment, name or white space.
+std::size_t longest_piece(std::string_view text) {
+  const auto kind = [](char c) {
+    return std::isspace(static_cast<unsigned char>(c)) != 0               ? 1
+           : c == '_' || std::isalnum(static_cast<unsigned char>(c)) != 0 ? 2
+                                                                          : 0;
+  };
+  std::size_t longest = 0, length = 0;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    length = i > 0 && kind(text[i]) != 0 && kind(text[i]) == kind(text[i - 1]) ? length + 1 : 1;
+    longest = std::max(longest, length);
+  }
+  for (std::size_t begin = text.find("{#"); begin != std::string_view::npos; begin = text.find("{#", begin + 1)) {
+    longest = std::max(longest, std::min(text.find("#}", begin), text.size()) - begin);
+  }
+  return longest;
+}
+
 // minja adds where in the template it was, with the line, to a message.
 std::string first_line(std::string_view message) {
   message = message.substr(0, message.find('\n'));
@@ -98,11 +117,14 @@ struct ChatTemplate::Insides {
 };
 
 ChatTemplate::ChatTemplate(const ChatTemplateFile& file) {
-  // The parser's regular expressions need a stack as deep as the file is long.
-  constexpr std::size_t kMostBytes = 1 << 16;
+  // The parser's regular expressions recurse with each character of a comment, a name or white space.
+  constexpr std::size_t kMostBytes = 1 << 18, kLongestPiece = 4096;
   const std::string name = file.path.string();
-  if (file.text.size() > kMostBytes) {
-    throw_user_error("the chat template of '{}' has {} bytes; {} are the most", name, file.text.size(), kMostBytes);
+  if (file.text.size() > kMostBytes || longest_piece(file.text) > kLongestPiece) {
+    throw_user_error(
+        "the chat template of '{}' is too long: it has {} bytes, and a comment, name or white space of {}; {} and {} "
+        "are the most",
+        name, file.text.size(), longest_piece(file.text), kMostBytes, kLongestPiece);
   }
   if (!is_utf8(file.text)) throw_user_error("the chat template of '{}' is not UTF-8; save it so", name);
   try {
