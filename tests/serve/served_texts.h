@@ -97,6 +97,7 @@ struct TextLimits {
   std::int64_t caches = 3, positions = 64;
   std::size_t most_texts = 12;
   ServerSettings server{.port = 0, .api_key = "", .model_name = "tiny"};
+  ChatRules chat{};
 };
 
 // A model that continues texts, and its server.
@@ -106,7 +107,7 @@ class TextServer {
   explicit TextServer(const Limits& limits = {})
       : model_(*backend_, config_of_texts(limits.positions),
                {.purpose = Purpose::kGeneration, .tokens = 4, .caches = limits.caches, .logits_chunk = 2}),
-        served_((allocate(), "tiny"), model_, tokenizer, limits.most_texts, 8),
+        served_((allocate(), "tiny"), model_, tokenizer, limits.most_texts, 8, limits.chat),
         server(limits.server, served_) {}
 
   const Tokenizer tokenizer = tokenizer_of_texts();

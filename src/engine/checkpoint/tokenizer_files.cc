@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <string_view>
 
 #include "base/error.h"
@@ -24,6 +25,16 @@ constexpr std::array<std::string_view, 9> kNames = {"vocab.json",
                                                     "tokenizer_config.json",
                                                     "special_tokens_map.json",
                                                     "added_tokens.json"};
+
+// Files beside a tokenizer's, by which no text has other tokens.
+constexpr std::array<std::string_view, 2> kChatNames = {"chat_template.jinja", "generation_config.json"};
+
+void add_files(const fs::path& folder, std::span<const std::string_view> names, FileContents& files) {
+  std::error_code error;
+  for (const std::string_view name : names) {
+    if (fs::is_regular_file(folder / name, error)) files.emplace(name, read_file(folder / name));
+  }
+}
 
 std::optional<std::int64_t> id_in(const Json& vocabulary, std::string_view token) {
   if (!vocabulary.is_object()) return std::nullopt;
@@ -59,10 +70,8 @@ std::optional<std::int64_t> line_of(std::string_view text, std::string_view toke
 
 FileContents find_tokenizer_files(const fs::path& folder) {
   FileContents files;
-  std::error_code error;
-  for (const std::string_view name : kNames) {
-    if (fs::is_regular_file(folder / name, error)) files.emplace(name, read_file(folder / name));
-  }
+  add_files(folder, kNames, files);
+  if (!files.empty()) add_files(folder, kChatNames, files);
   return files;
 }
 
@@ -85,6 +94,14 @@ FileContents read_tokenizer_files(const fs::path& folder_or_file) {
         folder_or_file.string());
   }
   return files;
+}
+
+bool are_same_tokenizer(FileContents a, FileContents b) {
+  for (const std::string_view name : kChatNames) {
+    a.erase(std::string(name));
+    b.erase(std::string(name));
+  }
+  return a == b;
 }
 
 std::optional<std::int64_t> special_token_id(const FileContents& files, std::string_view token) {

@@ -13,12 +13,16 @@ namespace teratron {
 using FileContents = std::map<std::string, std::string>;  // name -> bytes
 
 // Reads those of vocab.json, encoder.json, merges.txt, vocab.bpe, vocab.txt, tokenizer.json, tokenizer_config.json,
-// special_tokens_map.json and added_tokens.json that lie in `folder`; none if there are none.
+// special_tokens_map.json and added_tokens.json that lie in `folder`; none if there are none. Beside one of them also
+// those that say how to write chats and where answers end: chat_template.jinja and generation_config.json.
 FileContents find_tokenizer_files(const std::filesystem::path& folder);
 
 // Reads the files of a folder; or tokenizer.json if `folder_or_file` is that; or all but tokenizer.json if it is
 // another of the files. UserError where that is no tokenizer.
 FileContents read_tokenizer_files(const std::filesystem::path& folder_or_file);
+
+// Whether the files make the same tokens of every text: all but those on chats are equal.
+bool are_same_tokenizer(FileContents a, FileContents b);
 
 // Id of a special token, as "<|endoftext|>", in the files, if they have it. UserError: a vocabulary that is not JSON.
 std::optional<std::int64_t> special_token_id(const FileContents& files, std::string_view token);

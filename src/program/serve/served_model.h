@@ -22,8 +22,10 @@ class ServedModel {
  public:
   virtual ~ServedModel() = default;
 
-  // Answers of /v1/completions and /v1/embeddings. ApiError, as for a model that does something else.
+  // Answers of /v1/completions, /v1/chat/completions and /v1/embeddings. ApiError, as for a model that does something
+  // else.
   virtual HttpAnswer completions(const nlohmann::json& request) = 0;
+  virtual HttpAnswer chats(const nlohmann::json& request) = 0;
   virtual HttpAnswer embeddings(const nlohmann::json& request) = 0;
   virtual std::vector<Metric> metrics() const = 0;
 

@@ -106,11 +106,7 @@ HttpAnswer Server::post(const HttpRequest& request) {
         "model", "model_not_found");
   }
   if (request.path == "/v1/embeddings") return model_.embeddings(json);
-  if (request.path == "/v1/completions") return model_.completions(json);
-  throw ApiError(400,
-                 "chats need the model's template, and this server cannot read templates yet; write the text of the "
-                 "chat yourself and send it to /v1/completions",
-                 "", "chat_not_supported");
+  return request.path == "/v1/completions" ? model_.completions(json) : model_.chats(json);
 }
 
 HttpAnswer Server::models() const {

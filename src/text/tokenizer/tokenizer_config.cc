@@ -60,6 +60,14 @@ std::string TokenizerConfig::special_text(const char* key) const {
   return "";
 }
 
+std::map<std::string, std::string> TokenizerConfig::special_texts() const {
+  std::map<std::string, std::string> texts;
+  for (const char* key : kSpecialKeys) {
+    if (std::string text = special_text(key); !text.empty()) texts.emplace(key, std::move(text));
+  }
+  return texts;
+}
+
 std::string_view TokenizerConfig::tokenizer_class() const {
   return config_.is_there ? text_or(config_.root["tokenizer_class"], "") : "";
 }

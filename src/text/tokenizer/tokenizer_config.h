@@ -5,6 +5,7 @@
 #include <simdjson.h>
 
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -25,6 +26,8 @@ class TokenizerConfig {
   std::optional<bool> flag(const char* key) const;
   // The text of a special token, given as a string or in an object; empty: none is named.
   std::string special_text(const char* key) const;
+  // Those texts by their keys, of the tokens that are named.
+  std::map<std::string, std::string> special_texts() const;
   std::string_view tokenizer_class() const;
 
   // Tokens declared with their ids, which the vocabulary may have, too.

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "runtime/loaded_model.h"
+#include "tokenizer/chat_template_file.h"
 #include "tokenizer/gguf_vocabulary.h"
 
 namespace teratron {
@@ -40,6 +41,7 @@ GgufMetadata gguf_tokenizer(const std::filesystem::path& folder, std::int64_t vo
   };
   add_id("tokenizer.ggml.bos_token_id", vocabulary.beginning);
   add_id("tokenizer.ggml.unknown_token_id", vocabulary.unknown);
+  if (auto chat = find_chat_template(folder)) values.emplace_back("tokenizer.chat_template", std::move(chat->text));
   if (!vocabulary.scores.empty()) values.emplace_back("tokenizer.ggml.scores", std::move(vocabulary.scores));
   if (vocabulary.splitter.empty()) return values;
   values.emplace_back("tokenizer.ggml.pre", vocabulary.splitter);

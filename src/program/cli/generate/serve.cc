@@ -13,6 +13,7 @@
 #include "runtime/loaded_model.h"
 #include "runtime/ranks.h"
 #include "serve/server.h"
+#include "serve/text/chat_request.h"
 #include "serve/text/text_model.h"
 #include "serve/vectors/vector_model.h"
 
@@ -20,7 +21,7 @@ namespace teratron {
 namespace {
 
 struct ServeOptions {
-  std::filesystem::path load, tokenizer, json;
+  std::filesystem::path load, tokenizer, chat_template, json;
   std::string host = "127.0.0.1", api_key, name;
   std::int64_t port = 8080, slots = 0, queue = 64, prompt_tokens = 256, context = 0;
   LayoutSettings layout;
@@ -42,6 +43,8 @@ FieldList fields_of(ServeOptions& o) {
   list.add("load", &o.load, "DIR", "checkpoint to serve, or a folder of Hugging Face's; a BERT makes vectors")
       .required = true;
   list.add("tokenizer", &o.tokenizer, "DIR", "default: the tokenizer saved with the model");
+  list.add("chat-template", &o.chat_template, "FILE",
+           "in Jinja's language, of /v1/chat/completions; default: the tokenizer's");
   list.add("host", &o.host, "ADDRESS", "address to listen at; 0.0.0.0: all networks of this machine");
   list.add("port", &o.port, "N", "port to listen at; 0: any free one, which the first line tells").between(0, 65535);
   list.add("api-key", &o.api_key, "KEY", "clients must send it; empty: none is asked for");
@@ -85,7 +88,7 @@ void serve(const ServeOptions& options, std::int64_t texts, ServedModel& model, 
 }
 
 void serve_texts(const ServeOptions& options, const WeightSource& source, const Tokenizer& tokenizer,
-                 const Rank& rank) {
+                 const ChatRules& chat, const Rank& rank) {
   const std::int64_t positions = source.model.max_position_embeddings;
   ExecutorOptions executor{.purpose = Purpose::kGeneration, .tokens = 64};
   executor.cache_tokens = options.context == 0 ? positions : std::min(options.context, positions);
@@ -95,7 +98,7 @@ void serve_texts(const ServeOptions& options, const WeightSource& source, const 
   executor.logits_chunk = executor.caches;
   const LoadedModel loaded = load_model(source, executor, options.backend, rank);
   const std::int64_t texts = executor.caches + options.queue;
-  TextModel model(options.name, *loaded.model, tokenizer, static_cast<std::size_t>(texts), options.prompt_tokens);
+  TextModel model(options.name, *loaded.model, tokenizer, static_cast<std::size_t>(texts), options.prompt_tokens, chat);
   serve(options, texts, model, rank);
 }
 
@@ -139,10 +142,12 @@ void run(const ServeOptions& given) {
   const Tokenizer tokenizer = load_tokenizer_for(source, given.tokenizer);
   ServeOptions options = given;
   if (options.name.empty()) options.name = std::filesystem::weakly_canonical(options.load).filename().string();
+  const ChatRules chat =
+      continues ? find_chat_rules(source.folder, options.tokenizer, options.chat_template, tokenizer) : ChatRules();
   const VectorSettings vectors = continues ? VectorSettings() : vector_settings(options, folder, source, tokenizer);
   ServeOptions shown = options;
   launcher.run(options.layout.mesh(), to_toml(fields_of(shown)), [&](const Rank& rank) {
-    continues ? serve_texts(options, source, tokenizer, rank)
+    continues ? serve_texts(options, source, tokenizer, chat, rank)
               : serve_vectors(options, vectors, source, tokenizer, rank);
   });
 }

@@ -17,7 +17,7 @@ CompletionAnswer::CompletionAnswer(const CompletionRequest& request, const Token
   open_ = texts_.size();
 }
 
-nlohmann::ordered_json CompletionAnswer::add(const TextEvent& event) {
+std::vector<nlohmann::ordered_json> CompletionAnswer::add(const TextEvent& event) {
   Text& text = texts_[event.text];
   const std::vector<std::int32_t>& prompt = request_.prompts[event.text / static_cast<std::size_t>(request_.samples)];
   // A prompt of one token has no scores, and comes with its first event.
@@ -32,12 +32,12 @@ nlohmann::ordered_json CompletionAnswer::add(const TextEvent& event) {
   }
   if (event.end) end(text, event);
   const bool tells_scores = text.told_scores < text.scores.tokens.size();
-  if (text.told_text == text.text.size() && !tells_scores && !event.end) return nullptr;
+  if (text.told_text == text.text.size() && !tells_scores && !event.end) return {};
   nlohmann::ordered_json part = frame();
   part["choices"] = nlohmann::ordered_json::array({choice(text, event.text, text.told_text, text.told_scores)});
   text.told_text = text.text.size();
   text.told_scores = text.scores.tokens.size();
-  return part;
+  return {part};
 }
 
 void CompletionAnswer::end(Text& text, const TextEvent& event) {
@@ -64,15 +64,14 @@ void CompletionAnswer::add_prompt(Text& text, const std::vector<std::int32_t>& p
 
 void CompletionAnswer::add_score(Text& text, const GeneratedToken& token) const {
   text.scores.offsets.push_back(text.characters);
-  text.scores.tokens.push_back(text_of(token.chosen.token));
+  text.scores.tokens.push_back(name_of_token(tokenizer_, token.chosen.token));
   text.scores.values.push_back(token.chosen.log_probability);
   text.scores.likeliest.push_back(token.likeliest);
   text.characters += count_characters(text.offset_decoder.push(token.chosen.token));
 }
 
-// Bytes that are no characters by themselves are named as OpenAI does.
-std::string CompletionAnswer::text_of(std::int32_t token) const {
-  const std::string_view bytes = tokenizer_.bytes_of(token);
+std::string name_of_token(const Tokenizer& tokenizer, std::int32_t token) {
+  const std::string_view bytes = tokenizer.bytes_of(token);
   if (is_utf8(bytes)) return std::string(bytes);
   std::string text = "bytes:";
   for (const char byte : bytes) text += fmt::format("\\x{:02x}", static_cast<unsigned char>(byte));
@@ -88,7 +87,8 @@ nlohmann::ordered_json CompletionAnswer::scores_of(const Text& text, std::size_t
     tokens.push_back(text.scores.tokens[i]);
     values.push_back(std::isnan(value) ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(value));
     nlohmann::ordered_json top = nlohmann::ordered_json::object();
-    for (const TokenScore& score : text.scores.likeliest[i]) top.emplace(text_of(score.token), score.log_probability);
+    for (const TokenScore& score : text.scores.likeliest[i])
+      top.emplace(name_of_token(tokenizer_, score.token), score.log_probability);
     if (!std::isnan(value) && *request_.alternatives > 0) top.emplace(text.scores.tokens[i], value);
     tops.push_back(top.empty() ? nlohmann::ordered_json(nullptr) : std::move(top));
     offsets.push_back(text.scores.offsets[i]);
@@ -131,10 +131,14 @@ nlohmann::ordered_json CompletionAnswer::usage() const {
   std::int64_t prompt = 0, made = 0;
   for (const auto& tokens : request_.prompts) prompt += std::ssize(tokens);
   for (const Text& text : texts_) made += text.made;
-  return {{"prompt_tokens", prompt},
-          {"completion_tokens", made},
-          {"total_tokens", prompt + made},
-          {"prompt_tokens_details", {{"cached_tokens", reused_}}}};
+  return usage_of(prompt, made, reused_);
+}
+
+nlohmann::ordered_json usage_of(std::int64_t prompt_tokens, std::int64_t new_tokens, std::int64_t reused) {
+  return {{"prompt_tokens", prompt_tokens},
+          {"completion_tokens", new_tokens},
+          {"total_tokens", prompt_tokens + new_tokens},
+          {"prompt_tokens_details", {{"cached_tokens", reused}}}};
 }
 
 }  // namespace teratron

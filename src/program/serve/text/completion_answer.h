@@ -16,13 +16,19 @@ struct AnswerHead {
   std::int64_t created = 0;
 };
 
+// A token's text; bytes that are no characters by themselves are named as OpenAI does.
+std::string name_of_token(const Tokenizer& tokenizer, std::int32_t token);
+
+// An answer's "usage". `reused`: tokens of prompts that other texts' caches held.
+nlohmann::ordered_json usage_of(std::int64_t prompt_tokens, std::int64_t new_tokens, std::int64_t reused);
+
 class CompletionAnswer {
  public:
   // The arguments outlive it.
   CompletionAnswer(const CompletionRequest& request, const Tokenizer& tokenizer, AnswerHead head);
 
-  // Takes an event. Returns the part of a stream that it makes; null: none.
-  nlohmann::ordered_json add(const TextEvent& event);
+  // Takes an event. Returns the parts of a stream that it makes.
+  std::vector<nlohmann::ordered_json> add(const TextEvent& event);
   bool is_finished() const { return open_ == 0; }
   nlohmann::ordered_json whole() const;       // of an answer that is no stream
   nlohmann::ordered_json usage_part() const;  // the last part of a stream
@@ -52,7 +58,6 @@ class CompletionAnswer {
   nlohmann::ordered_json choice(const Text& text, std::size_t index, std::size_t text_from, std::size_t from) const;
   nlohmann::ordered_json frame() const;
   nlohmann::ordered_json usage() const;
-  std::string text_of(std::int32_t token) const;
 
   const CompletionRequest& request_;
   const Tokenizer& tokenizer_;

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "serve/api_error.h"
 #include "serve/request_fields.h"
+#include "tokenizer/stream_decoder.h"
 
 namespace teratron {
 namespace {

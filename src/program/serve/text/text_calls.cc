@@ -13,7 +13,7 @@ Json json_of(const TextJob& job) {
   const auto& [request, stop_texts] = job;
   const auto& [text, settings, alternatives] = request;
   const auto& [prompt, number, sample] = text;
-  const auto& [sampling, max_new_tokens, stop, tokens, scores, scores_prompt] = settings;
+  const auto& [sampling, max_new_tokens, stop, other_stops, tokens, scores, scores_prompt] = settings;
   const auto& [temperature, top_k, top_p, seed, repetition_penalty] = sampling;
   return {{"prompt", prompt},
           {"number", number},
@@ -25,6 +25,7 @@ Json json_of(const TextJob& job) {
           {"repetition_penalty", repetition_penalty},
           {"max_new_tokens", max_new_tokens},
           {"stop", stop ? Json(*stop) : Json()},
+          {"other_stops", other_stops},
           {"tokens", tokens},
           {"scores", scores},
           {"scores_prompt", scores_prompt},
@@ -47,6 +48,7 @@ TextJob job_of(const Json& json) {
   json.at("repetition_penalty").get_to(sampling.repetition_penalty);
   json.at("max_new_tokens").get_to(settings.max_new_tokens);
   if (!json.at("stop").is_null()) settings.stop = json.at("stop").get<std::int32_t>();
+  json.at("other_stops").get_to(settings.other_stops);
   json.at("tokens").get_to(settings.tokens);
   json.at("scores").get_to(settings.log_probabilities);
   json.at("scores_prompt").get_to(settings.prompt_log_probabilities);

@@ -4,6 +4,7 @@
 #include <random>
 
 #include "serve/api_error.h"
+#include "serve/text/chat_answer.h"
 #include "serve/text/completion_answer.h"
 
 namespace teratron {
@@ -11,10 +12,10 @@ namespace {
 
 constexpr double kLookSeconds = 0.05;  // between two looks whether the client is still there
 
-AnswerHead new_head(const std::string& model) {
+AnswerHead new_head(const char* kind, const std::string& model) {
   std::random_device random;
   const auto now = std::chrono::system_clock::now().time_since_epoch();
-  return {.id = fmt::format("cmpl-{:08x}{:08x}", random(), random()),
+  return {.id = fmt::format("{}-{:08x}{:08x}", kind, random(), random()),
           .model = model,
           .created = std::chrono::duration_cast<std::chrono::seconds>(now).count()};
 }
@@ -32,14 +33,15 @@ struct Lease {
 };
 
 // Writes an answer while its events come, until the client has gone.
-struct CompletionWriter {
+template <class Answer>
+struct AnswerWriter {
   CompletionRequest request;
   Tokenizer tokenizer;
   AnswerHead head;
   std::shared_ptr<const Lease> lease;
 
   void operator()(HttpStream& client) const {
-    CompletionAnswer answer(request, tokenizer, head);
+    Answer answer(request, tokenizer, head);
     while (!answer.is_finished()) {
       const std::optional<TextEvent> event = lease->events->pop(kLookSeconds);
       if (!event) {
@@ -51,8 +53,9 @@ struct CompletionWriter {
         client.write(request.stream ? event_of(body) : body);
         return;
       }
-      const nlohmann::ordered_json part = answer.add(*event);
-      if (request.stream && !part.is_null() && !client.write(event_of(text_of(part)))) return;
+      for (const nlohmann::ordered_json& part : answer.add(*event)) {
+        if (request.stream && !client.write(event_of(text_of(part)))) return;
+      }
       if (!request.stream && event->token && !client.is_open()) return;
     }
     if (!request.stream) {
@@ -67,16 +70,25 @@ struct CompletionWriter {
 }  // namespace
 
 TextModel::TextModel(std::string name, LanguageModel& model, Tokenizer tokenizer, std::size_t most_texts,
-                     std::int64_t prompt_tokens_a_step)
+                     std::int64_t prompt_tokens_a_step, ChatRules chat)
     : name_(std::move(name)),
       tokenizer_(std::move(tokenizer)),
+      chat_(std::move(chat)),
       limits_{.positions = model.options().cache_tokens > 0 ? model.options().cache_tokens
                                                             : model.config().max_position_embeddings,
               .texts = most_texts},
       engine_(model, tokenizer_, most_texts, prompt_tokens_a_step) {}
 
 HttpAnswer TextModel::completions(const nlohmann::json& json) {
-  CompletionRequest request = read_completion_request(json, tokenizer_, limits_);
+  return answer<CompletionAnswer>(read_completion_request(json, tokenizer_, limits_), "cmpl");
+}
+
+HttpAnswer TextModel::chats(const nlohmann::json& json) {
+  return answer<ChatAnswer>(read_chat_request(json, tokenizer_, chat_, limits_), "chatcmpl");
+}
+
+template <class Answer>
+HttpAnswer TextModel::answer(CompletionRequest request, const char* kind) {
   std::shared_ptr<TextEvents> events = engine_.submit(request.jobs(limits_));
   if (!events) {
     throw ApiError(429,
@@ -87,8 +99,8 @@ HttpAnswer TextModel::completions(const nlohmann::json& json) {
   const bool streams = request.stream;
   return {.type = streams ? "text/event-stream" : "application/json",
           .headers = {{"Cache-Control", "no-cache"}},
-          .stream = CompletionWriter{std::move(request), tokenizer_, new_head(name_),
-                                     std::shared_ptr<const Lease>(new Lease{engine_, std::move(events)})}};
+          .stream = AnswerWriter<Answer>{std::move(request), tokenizer_, new_head(kind, name_),
+                                         std::shared_ptr<const Lease>(new Lease{engine_, std::move(events)})}};
 }
 
 HttpAnswer TextModel::embeddings(const nlohmann::json&) {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "serve/served_model.h"
-#include "serve/text/completion_request.h"
+#include "serve/text/chat_request.h"
 
 namespace teratron {
 
@@ -10,17 +10,22 @@ class TextModel : public ServedModel {
  public:
   // `most_texts`, `prompt_tokens_a_step`: as TextEngine.
   TextModel(std::string name, LanguageModel& model, Tokenizer tokenizer, std::size_t most_texts,
-            std::int64_t prompt_tokens_a_step);
+            std::int64_t prompt_tokens_a_step, ChatRules chat);
 
   HttpAnswer completions(const nlohmann::json& request) override;
+  HttpAnswer chats(const nlohmann::json& request) override;
   HttpAnswer embeddings(const nlohmann::json& request) override;
   std::vector<Metric> metrics() const override;
   void run() override { engine_.run(); }
   void stop() override { engine_.stop(); }
 
  private:
+  template <class Answer>
+  HttpAnswer answer(CompletionRequest request, const char* kind);
+
   const std::string name_;
   const Tokenizer tokenizer_;
+  const ChatRules chat_;
   const CompletionLimits limits_;
   TextEngine engine_;
 };

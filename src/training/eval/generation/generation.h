@@ -1,6 +1,7 @@
 // Autoregressive generation with key/value caches, of one text or many at a time.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -17,13 +18,18 @@ namespace teratron {
 struct GenerationSettings {
   SamplingSettings sampling;
   std::int64_t max_new_tokens = 100;
-  std::optional<std::int32_t> stop;  // end-of-text: ends the generation and is not emitted
+  std::optional<std::int32_t> stop;       // end-of-text: ends the generation and is not emitted
+  std::vector<std::int32_t> other_stops;  // tokens that end it likewise
   // Tokens of the tokenizer; 0: the model's vocabulary. Ids beyond, of a padded vocabulary, have no text: their logits
   // are cut off first.
   std::int64_t tokens = 0;
   // Natural logarithms of probabilities by the softmax of the model's own logits, without temperature or penalty.
   bool log_probabilities = false;         // new tokens
   bool prompt_log_probabilities = false;  // a prompt's tokens
+
+  bool ends_at(std::int32_t token) const {
+    return stop == token || std::ranges::find(other_stops, token) != other_stops.end();
+  }
 };
 
 // Text to generate.

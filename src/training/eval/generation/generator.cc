@@ -228,7 +228,7 @@ std::span<const float> Generator::finite_row(std::size_t row, const Sequence& se
 
 void Generator::emit(Sequence& sequence, const GeneratedToken& token) {
   const GenerationSettings& settings = sequence.request.settings;
-  if (settings.stop && token.chosen.token == *settings.stop) return finish(sequence, GenerationEnd::kEndToken);
+  if (settings.ends_at(token.chosen.token)) return finish(sequence, GenerationEnd::kEndToken);
   sequence.text.push_back(token.chosen.token);
   ++sequence.made;
   const bool goes_on = events_.token(sequence.id, token);

@@ -47,7 +47,7 @@ TrainConfig resolved(TrainConfig config, const ModelConfig& model, const SplitRu
 
 bool has_tokenizer_of(const fs::path& checkpoint, const fs::path& tokenizer) {
   const FileContents there = find_tokenizer_files(checkpoint);
-  return tokenizer.empty() ? there.empty() : there == read_tokenizer_files(tokenizer);
+  return tokenizer.empty() ? there.empty() : are_same_tokenizer(there, read_tokenizer_files(tokenizer));
 }
 
 // Differences from a checkpoint that has no record of its settings.

@@ -1,0 +1,122 @@
+#include "serve/text/chat_answer.h"
+
+#include <utility>
+
+namespace teratron {
+namespace {
+
+using OrderedJson = nlohmann::ordered_json;
+
+OrderedJson text_or_null(const char* text) { return text == nullptr ? OrderedJson(nullptr) : OrderedJson(text); }
+
+}  // namespace
+
+ChatAnswer::ChatAnswer(const CompletionRequest& request, const Tokenizer& tokenizer, AnswerHead head)
+    : request_(request), tokenizer_(tokenizer), head_(std::move(head)) {
+  for (std::int64_t sample = 0; sample < request.samples; ++sample) {
+    messages_.push_back({.decoder = StreamDecoder(tokenizer)});
+  }
+  open_ = messages_.size();
+}
+
+std::vector<OrderedJson> ChatAnswer::add(const TextEvent& event) {
+  Message& message = messages_[event.text];
+  if (event.text == 0) reused_ += event.reused;  // the prompt counts once
+  std::vector<OrderedJson> parts;
+  if (!std::exchange(message.has_begun, true)) {
+    parts.push_back(part(event.text, {{"role", "assistant"}, {"content", ""}}, nullptr, nullptr));
+  }
+  message.text += message.decoder.push_bytes(event.bytes);
+  message.kept += event.bytes.size();
+  if (event.token) {
+    ++message.made;
+    if (request_.alternatives) message.scores.push_back({.token = *event.token, .offset = message.bytes});
+    message.bytes += tokenizer_.bytes_of(event.token->chosen.token).size();
+  }
+  if (event.end) end(message, event);
+  if (message.told_text < message.text.size() || message.told_scores < message.scores.size()) {
+    parts.push_back(part(event.text, {{"content", message.text.substr(message.told_text)}},
+                         scores_of(message, message.told_scores), nullptr));
+    message.told_text = message.text.size();
+    message.told_scores = message.scores.size();
+  }
+  if (event.end) {
+    parts.push_back(part(event.text, OrderedJson::object(), nullptr, message.reason));
+    --open_;
+  }
+  return parts;
+}
+
+void ChatAnswer::end(Message& message, const TextEvent& event) const {
+  message.text += message.decoder.finish();
+  message.reason = *event.end == GenerationEnd::kLength ? "length" : "stop";
+  if (*event.end != GenerationEnd::kStopped) return;
+  // Tokens of the stop text alone are not of the message.
+  while (message.scores.size() > message.told_scores && message.scores.back().offset >= message.kept) {
+    message.scores.pop_back();
+  }
+}
+
+OrderedJson ChatAnswer::score_of(const TokenScore& token) const {
+  OrderedJson bytes = OrderedJson::array();
+  for (const char byte : tokenizer_.bytes_of(token.token)) bytes.push_back(static_cast<unsigned char>(byte));
+  return {{"token", name_of_token(tokenizer_, token.token)},
+          {"logprob", token.log_probability},
+          {"bytes", std::move(bytes)}};
+}
+
+OrderedJson ChatAnswer::scores_of(const Message& message, std::size_t from) const {
+  if (!request_.alternatives) return nullptr;
+  OrderedJson content = OrderedJson::array();
+  for (std::size_t i = from; i < message.scores.size(); ++i) {
+    const GeneratedToken& token = message.scores[i].token;
+    OrderedJson score = score_of(token.chosen);
+    score["top_logprobs"] = OrderedJson::array();
+    for (const TokenScore& one : token.likeliest) score["top_logprobs"].push_back(score_of(one));
+    content.push_back(std::move(score));
+  }
+  return {{"content", std::move(content)}, {"refusal", nullptr}};
+}
+
+OrderedJson ChatAnswer::part(std::size_t index, OrderedJson delta, OrderedJson scores, const char* reason) const {
+  OrderedJson json = frame("chat.completion.chunk");
+  json["choices"] = OrderedJson::array({{{"index", index},
+                                         {"delta", std::move(delta)},
+                                         {"logprobs", std::move(scores)},
+                                         {"finish_reason", text_or_null(reason)}}});
+  if (request_.includes_usage) json["usage"] = nullptr;
+  return json;
+}
+
+OrderedJson ChatAnswer::frame(const char* object) const {
+  return {{"id", head_.id}, {"object", object}, {"created", head_.created}, {"model", head_.model}};
+}
+
+OrderedJson ChatAnswer::whole() const {
+  OrderedJson json = frame("chat.completion");
+  json["choices"] = OrderedJson::array();
+  for (std::size_t i = 0; i < messages_.size(); ++i) {
+    const Message& message = messages_[i];
+    json["choices"].push_back({{"index", i},
+                               {"message", {{"role", "assistant"}, {"content", message.text}, {"refusal", nullptr}}},
+                               {"logprobs", scores_of(message, 0)},
+                               {"finish_reason", text_or_null(message.reason)}});
+  }
+  json["usage"] = usage();
+  return json;
+}
+
+OrderedJson ChatAnswer::usage_part() const {
+  OrderedJson json = frame("chat.completion.chunk");
+  json["choices"] = OrderedJson::array();
+  json["usage"] = usage();
+  return json;
+}
+
+OrderedJson ChatAnswer::usage() const {
+  std::int64_t made = 0;
+  for (const Message& message : messages_) made += message.made;
+  return usage_of(std::ssize(request_.prompts.front()), made, reused_);
+}
+
+}  // namespace teratron

@@ -1,0 +1,211 @@
+#include "serve/text/chat_request.h"
+
+#include <algorithm>
+#include <array>
+
+#include "base/error.h"
+#include "base/files/file.h"
+#include "base/json_fields.h"
+#include "serve/api_error.h"
+#include "serve/request_fields.h"
+
+namespace teratron {
+namespace {
+
+constexpr const char* kMessages = "messages";
+
+// Parts of a content, a line each.
+std::string joined_parts(const nlohmann::json& parts, const std::string& where) {
+  std::string text;
+  for (const nlohmann::json& part : parts) {
+    if (!part.is_object()) refuse_field(kMessages, "a part of {} must be an object with type and text", where);
+    RequestFields fields(part);
+    const std::string type = fields.text("type", "");
+    if (type != "text") {
+      refuse_field(kMessages, "a part of {} is of type '{}'; this model reads parts of type 'text' alone", where, type);
+    }
+    if (!text.empty()) text += '\n';
+    text += fields.text("text", "");
+    fields.refuse_unknown();
+  }
+  return text;
+}
+
+nlohmann::ordered_json read_message(const nlohmann::json& message, std::size_t number) {
+  constexpr std::array kRoles = {"system", "user", "assistant", "tool"};
+  const std::string name = fmt::format("messages[{}]", number);
+  if (!message.is_object()) refuse_field(kMessages, "{} must be an object with role and content", name);
+  RequestFields fields(message);
+  std::string role = fields.text("role", "");
+  if (role == "developer") role = "system";  // OpenAI's newer name
+  if (std::ranges::find(kRoles, role) == kRoles.end()) {
+    refuse_field(kMessages, "{} has the role '{}'; there are system, user, assistant and tool", name, role);
+  }
+  const nlohmann::json* const content = fields.find("content");
+  if (content == nullptr || (!content->is_string() && !content->is_array())) {
+    refuse_field(kMessages, "{}.content must be a string, or a list of parts of type 'text'", name);
+  }
+  nlohmann::ordered_json read = {{"role", role}};
+  read["content"] = content->is_string() ? content->get<std::string>() : joined_parts(*content, name + ".content");
+  for (const char* key : {"name", "tool_call_id"}) {
+    if (fields.find(key) != nullptr) read[key] = fields.text(key, "");
+  }
+  // Clients send answers back with all fields that a message can have.
+  for (const auto& [key, value] : message.items()) {
+    if (value.is_null()) fields.find(key);
+  }
+  fields.refuse_unknown();
+  return read;
+}
+
+nlohmann::ordered_json read_messages(RequestFields& fields, const CompletionLimits& limits) {
+  const nlohmann::json* const list = fields.find(kMessages);
+  if (list == nullptr || !list->is_array() || list->empty()) {
+    refuse_field(kMessages, "messages must be a list of one message or more, each with role and content");
+  }
+  if (list->size() > static_cast<std::size_t>(limits.positions)) {
+    throw ApiError(400,
+                   fmt::format("messages has {} entries, and the model's context holds {} tokens; send fewer",
+                               list->size(), limits.positions),
+                   kMessages, "context_length_exceeded");
+  }
+  nlohmann::ordered_json messages = nlohmann::ordered_json::array();
+  for (std::size_t i = 0; i < list->size(); ++i) messages.push_back(read_message((*list)[i], i));
+  return messages;
+}
+
+// The template writes the beginning of a text itself, or wants none.
+std::vector<std::int32_t> prompt_of(RequestFields& fields, const Tokenizer& tokenizer, const ChatTemplate& form,
+                                    const CompletionLimits& limits) {
+  const nlohmann::ordered_json messages = read_messages(fields, limits);
+  try {
+    std::vector<std::int32_t> prompt =
+        tokenizer.encode(form.render(messages, fields.boolean("add_generation_prompt", true)), SpecialText::kToken);
+    if (prompt.empty()) refuse_field(kMessages, "the model's chat template makes no text of these messages");
+    return prompt;
+  } catch (const ChatTemplateError& error) {
+    throw ApiError(400, error.what(), kMessages);
+  }
+}
+
+std::optional<std::int64_t> read_most_tokens(RequestFields& fields) {
+  std::optional<std::int64_t> most;
+  for (const char* key : {"max_tokens", "max_completion_tokens"}) {
+    if (fields.find(key) == nullptr) continue;
+    if (most) refuse_field(key, "max_tokens and max_completion_tokens are one limit; give one of them");
+    most = fields.integer(key, 0, 0, 1 << 30);
+  }
+  return most;
+}
+
+// Puts the chat's scores as those of a completion.
+void read_scores(RequestFields& fields, nlohmann::json& completion) {
+  constexpr std::int64_t kMostAlternatives = 20;
+  const bool is_scored = fields.boolean("logprobs", false);
+  const std::int64_t alternatives = fields.integer("top_logprobs", 0, 0, kMostAlternatives);
+  if (alternatives > 0 && !is_scored) refuse_field("top_logprobs", "top_logprobs needs logprobs");
+  if (is_scored) completion["logprobs"] = alternatives;
+}
+
+std::vector<std::int32_t> ends_in(const std::filesystem::path& path, const Tokenizer& tokenizer) {
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(path, error)) return {};
+  const nlohmann::json config = parse_json_object(read_file(path), path);
+  const nlohmann::json ends = config.value("eos_token_id", nlohmann::json());
+  std::vector<std::int32_t> ids;
+  for (const nlohmann::json& id : ends.is_array() ? ends : nlohmann::json::array({ends})) {
+    if (id.is_number_integer() && id >= 0 && id < tokenizer.vocab_size()) ids.push_back(id.get<std::int32_t>());
+  }
+  return ids;
+}
+
+// The special token at the beginning of a text, after white space.
+std::optional<std::int32_t> first_special(const Tokenizer& tokenizer, std::string_view text) {
+  text.remove_prefix(std::min(text.find_first_not_of(" \t\r\n"), text.size()));
+  if (text.empty()) return std::nullopt;
+  const std::vector<std::int32_t> ids = tokenizer.encode(text, SpecialText::kToken);
+  for (const std::int32_t id : ids) {
+    const std::string_view bytes = tokenizer.bytes_of(id);
+    if (text.starts_with(bytes) && tokenizer.special_token(bytes) == id) return id;
+    if (bytes.find_first_not_of(" \t\r\n") != std::string_view::npos) break;  // SentencePiece puts a space before
+  }
+  return std::nullopt;
+}
+
+ChatTemplateFile file_of(const std::filesystem::path& path, const std::filesystem::path& tokenizer,
+                         const Tokenizer& tokens, bool is_given) {
+  ChatTemplateFile file = is_given ? read_chat_template(path, tokenizer) : *find_chat_template(path);
+  // Names that the files leave to transformers' classes.
+  const auto name = [&](const char* key, std::optional<std::int32_t> id) {
+    if (id) file.specials.emplace(key, tokens.bytes_of(*id));
+  };
+  name("bos_token", tokens.beginning_of_text());
+  name("eos_token", tokens.end_of_text());
+  return file;
+}
+
+}  // namespace
+
+ChatRules find_chat_rules(const std::filesystem::path& folder, const std::filesystem::path& tokenizer,
+                          const std::filesystem::path& given, const Tokenizer& tokens) {
+  const std::filesystem::path& beside = tokenizer.empty() ? folder : tokenizer;
+  ChatRules rules{.ends = ends_in(folder / "generation_config.json", tokens)};
+  if (given.empty()) {
+    try {
+      if (!find_chat_template(beside)) {
+        rules.why_none = fmt::format(
+            "the model has no chat template: beside its tokenizer there is neither chat_template.jinja nor a "
+            "chat_template in tokenizer_config.json");
+        return rules;
+      }
+      rules.form = std::make_shared<ChatTemplate>(file_of(beside, beside, tokens, false));
+    } catch (const UserError& error) {
+      rules.why_none = error.what();
+      return rules;
+    }
+  } else {
+    rules.form = std::make_shared<ChatTemplate>(file_of(given, beside, tokens, true));
+  }
+  if (const auto end = first_special(tokens, rules.form->after_answer())) rules.ends.push_back(*end);
+  return rules;
+}
+
+CompletionRequest read_chat_request(const nlohmann::json& json, const Tokenizer& tokenizer, const ChatRules& rules,
+                                    const CompletionLimits& limits) {
+  if (!rules.form) {
+    throw ApiError(400,
+                   rules.why_none +
+                       "; start the server with --chat-template FILE, or send the text of the chat to "
+                       "/v1/completions",
+                   "", "chat_not_supported");
+  }
+  RequestFields fields(json);
+  for (const char* name : {"model", "user"}) fields.text(name, "");
+  nlohmann::json completion = nlohmann::json::object();
+  for (const char* name : {"temperature", "top_p", "top_k", "repetition_penalty", "seed", "n", "stop", "ignore_eos",
+                           "stream", "stream_options", "frequency_penalty", "presence_penalty", "logit_bias"}) {
+    if (const nlohmann::json* const value = fields.find(name)) completion[name] = *value;
+  }
+  const std::optional<std::int64_t> most = read_most_tokens(fields);
+  read_scores(fields, completion);
+  fields.refuse_unless("tools", nlohmann::json::array());
+  fields.refuse_unless("tool_choice", "none");
+  fields.refuse_unless("response_format", {{"type", "text"}});
+  std::vector<std::int32_t> prompt = prompt_of(fields, tokenizer, *rules.form, limits);
+  fields.refuse_unknown();
+  const std::int64_t tokens = std::ssize(prompt), room = limits.positions - tokens + 1;
+  if (room < std::max<std::int64_t>(1, most.value_or(1))) {
+    throw ApiError(
+        400,
+        fmt::format("the model's context holds {} tokens, and the messages have {}{}; shorten them{}", limits.positions,
+                    tokens, most ? fmt::format(", with max_tokens {}", *most) : "", most ? ", or ask for fewer" : ""),
+        kMessages, "context_length_exceeded");
+  }
+  completion["max_tokens"] = most.value_or(room);
+  completion["prompt"] = std::move(prompt);
+  CompletionRequest request = read_completion_request(completion, tokenizer, limits);
+  if (!fields.boolean("ignore_eos", false)) request.settings.other_stops = rules.ends;
+  return request;
+}
+
+}  // namespace teratron

@@ -1,0 +1,65 @@
+#include "tokenizer/chat_template_file.h"
+
+#include <fmt/ranges.h>
+#include <simdjson.h>
+
+#include <system_error>
+#include <vector>
+
+#include "base/error.h"
+#include "base/files/file.h"
+#include "tokenizer/tokenizer_config.h"
+#include "tokenizer/tokenizer_json.h"
+
+namespace teratron {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kTemplateKey = "chat_template";
+
+fs::path folder_of(const fs::path& tokenizer) {
+  std::error_code error;
+  return fs::is_directory(tokenizer, error) ? tokenizer : tokenizer.parent_path();
+}
+
+// The template in tokenizer_config.json, a text or a list of texts with names.
+std::optional<std::string> template_in(const fs::path& config) {
+  simdjson::dom::parser parser;
+  const simdjson::dom::object root = read_json_object(config, parser, "a JSON object of settings");
+  std::string_view text;
+  if (!root[kTemplateKey].get(text)) return std::string(text);
+  simdjson::dom::array list;
+  if (root[kTemplateKey].get(list)) return std::nullopt;
+  std::vector<std::string_view> names;
+  for (const simdjson::dom::element one : list) {
+    names.push_back(text_or(one["name"], ""));
+    if (names.back() == "default" && !one["template"].get(text)) return std::string(text);
+  }
+  throw_user_error("'{}' has {} chat templates and none that is named \"default\": {}; give one by --chat-template",
+                   config.string(), names.size(), fmt::join(names, ", "));
+}
+
+}  // namespace
+
+std::optional<ChatTemplateFile> find_chat_template(const fs::path& tokenizer) {
+  const fs::path folder = folder_of(tokenizer), jinja = folder / "chat_template.jinja",
+                 config = folder / "tokenizer_config.json";
+  std::error_code error;
+  if (fs::is_regular_file(jinja, error)) return read_chat_template(jinja, tokenizer);
+  if (!fs::is_regular_file(config, error)) return std::nullopt;
+  std::optional<std::string> text = template_in(config);
+  if (!text) return std::nullopt;
+  return ChatTemplateFile{
+      .text = std::move(*text), .path = config, .specials = TokenizerConfig(folder).special_texts()};
+}
+
+ChatTemplateFile read_chat_template(const fs::path& file, const fs::path& tokenizer) {
+  std::error_code error;
+  if (!fs::is_regular_file(file, error)) {
+    throw_user_error("there is no chat template '{}'; check the path", file.string());
+  }
+  return {.text = read_file(file), .path = file, .specials = TokenizerConfig(folder_of(tokenizer)).special_texts()};
+}
+
+}  // namespace teratron
