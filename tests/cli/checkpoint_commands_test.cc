@@ -94,6 +94,24 @@ TEST_F(CheckpointCommands, ConvertingToHuggingFaceAndBackKeepsEveryWeight) {
             read_file(path("back/iter_0000000/model.safetensors")));
 }
 
+TEST_F(CheckpointCommands, AChatTemplateGoesAlongWithTheTokenizer) {
+  ASSERT_EQ(train("2", {}).exit_code, 0);
+  succeed({"convert", "--from", "teratron", "--to", "hf", path("run"), path("hf")});
+  const std::string form = "{% for m in messages %}\r\n {{ m.content }}\xc3\xa9\n{% endfor %}\n\n";
+  write_file_atomically(path("hf/chat_template.jinja"), form);
+  write_file_atomically(path("hf/generation_config.json"), R"({ "eos_token_id": [0, 1] })");
+  succeed({"convert", "--from", "hf", "--to", "teratron", path("hf"), path("back")});
+  succeed({"convert", "--from", "teratron", "--to", "hf", path("back"), path("again")});
+  for (const char* name : {"chat_template.jinja", "generation_config.json", "tokenizer_config.json", "config.json"}) {
+    EXPECT_EQ(read_file(path(std::string("again/") + name)), read_file(path(std::string("hf/") + name))) << name;
+  }
+  succeed({"convert", "--from", "teratron", "--to", "gguf", path("back"), path("chat.gguf")});
+  EXPECT_THAT(read_file(path("chat.gguf")), AllOf(HasSubstr("tokenizer.chat_template"), HasSubstr(form)));
+  // It is no other tokenizer, so the training goes on.
+  write_file_atomically(path("run/iter_0000002/chat_template.jinja"), form);
+  EXPECT_EQ(train("4", {"--load", path("run")}).exit_code, 0);
+}
+
 TEST_F(CheckpointCommands, ConvertingToGgufWritesANewFileOfTheTypeAskedFor) {
   ASSERT_EQ(train("2", {}).exit_code, 0);
   const Words words = {"convert", "--from", "teratron", "--to", "gguf", path("run")};

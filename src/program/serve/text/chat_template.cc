@@ -40,11 +40,14 @@ std::string strip_characters(std::string_view text, std::string_view characters,
   return std::string(text.substr(begin, end - begin));
 }
 
-// These match the calls in minja's methods better than its function of this name, which takes constants.
-std::string strip(std::string& text, std::string& characters, bool left, bool right) {
+// These match the calls in minja's methods better than its function of this name, which takes constants. A version that
+// calls otherwise does not need them.
+[[maybe_unused]] std::string strip(std::string& text, std::string& characters, bool left, bool right) {
   return strip_characters(text, characters, left, right);
 }
-std::string strip(std::string& text, std::string& characters) { return strip(text, characters, true, true); }
+[[maybe_unused]] std::string strip(std::string& text, std::string& characters) {
+  return strip(text, characters, true, true);
+}
 
 }  // namespace
 }  // namespace minja
