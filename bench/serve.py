@@ -236,9 +236,10 @@ def main():
     layers, hidden, heads, key_heads, ffn, vocabulary = options.model
     source = (LLAMA_CPP / ".ready").read_text().strip() if not options.alone else ""
     version = next((part for part in Path(source).parts if part.startswith("llama_cpp_python")), source)
-    text = (f"{datetime.date.today()}, {cpu_name()}, {options.threads} threads; Llama of {layers} layers, hidden {hidden}, "
+    text = (f"{datetime.date.today()}, {cpu_name()}, {options.threads} thread(s); Llama of {layers} layers, hidden {hidden}, "
             f"{heads} heads, {key_heads} key heads, FFN {ffn}, vocabulary {vocabulary}, f32; llama-server of {version or 'nowhere'}; "
-            f"{CLIENTS} clients with {REQUESTS} requests each a round, of which a quarter breaks off or hangs up; prompts begin "
+            f"built for this machine; {CLIENTS} clients with {REQUESTS} requests each a round, of which a quarter breaks off or "
+            f"hangs up; prompts begin "
             f"with the same {len(SYSTEM)} bytes; medians of {options.rounds} rounds in turns, load average "
             f"{os.getloadavg()[0]:.1f} at the end; `bench/serve {' '.join(sys.argv[1:])}`\n\n" + table(servers) + "\n")
     print(text)

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <thread>
 
 #include "eval/generation/generation.h"
@@ -34,6 +35,16 @@ inline Reply reply_of(const httplib::Result& result) {
           .json = Json::parse(result->body, nullptr, false),
           .body = result->body,
           .retry_after = result->get_header_value("Retry-After")};
+}
+
+// Parts of a stream, without the "data: " before them.
+inline std::vector<std::string> stream_parts(const std::string& body) {
+  std::vector<std::string> parts;
+  std::istringstream lines(body);
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with("data: ")) parts.push_back(line.substr(6));
+  }
+  return parts;
 }
 
 // Runs a server in front of a model until it is destroyed.

@@ -21,16 +21,6 @@ class Completions : public ::testing::Test {
   static void TearDownTestSuite() { delete texts_; }
   static const testing::RunningServer& server() { return texts_->server; }
 
-  // Parts of a stream, without the "data: " before them.
-  static std::vector<std::string> parts_of(const std::string& body) {
-    std::vector<std::string> parts;
-    std::istringstream lines(body);
-    for (std::string line; std::getline(lines, line);) {
-      if (line.starts_with("data: ")) parts.push_back(line.substr(6));
-    }
-    return parts;
-  }
-
   static TextServer* texts_;
 };
 
@@ -117,7 +107,7 @@ TEST_F(Completions, StreamsHaveTheSameTextAndScores) {
   streamed["stream_options"] = {{"include_usage", true}};
   const Reply reply = server().complete(streamed);
   ASSERT_EQ(reply.status, 200);
-  std::vector<std::string> parts = parts_of(reply.body);
+  std::vector<std::string> parts = testing::stream_parts(reply.body);
   ASSERT_EQ(parts.back(), "[DONE]");
   parts.pop_back();
   EXPECT_EQ(Json::parse(parts.back()).at("usage"), whole.json.at("usage"));
