@@ -6,6 +6,7 @@
 #include <cmath>
 #include <random>
 
+#include "base/trials.h"
 #include "comm/launch.h"
 #include "eval/generation/generation.h"
 #include "model/random_batch.h"
@@ -99,7 +100,7 @@ TEST(GenerationBatches, HaveTheBitsOfTextsMadeAloneInAnyLayoutAndPrecision) {
   std::mt19937 random(1);
   const std::vector<MeshShape> layouts = {
       {}, {}, {.tensor = 2}, {.tensor = 4}, {.pipeline = 2}, {.tensor = 2, .pipeline = 2}};
-  for (int trial = 0; trial < 40; ++trial) {
+  for (int trial = 0; trial < testing::trials(40); ++trial) {
     const MeshShape shape = layouts[random() % layouts.size()];
     const DType dtype = random() % 4 == 0 ? DType::kBF16 : DType::kF32;
     const auto requests = random_requests(random, 1 + random() % 12, 24);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/trials.h"
 #include "model/bert.h"
 #include "model/derivative_check.h"
 #include "model/random_layouts.h"
@@ -202,7 +203,7 @@ ModelHead head_of_trial(std::uint32_t seed) {
 // In double the layouts may differ only by the order of sums: 1e-10 leaves four digits for three AdamW steps.
 TEST(Bert, LayoutChangesNothingInDoubleOverRandomShapes) {
   const MakeBackend reference = [] { return make_reference_backend(DType::kF64); };
-  for (std::uint32_t seed = 1; seed <= 90; ++seed) {
+  for (std::uint32_t seed = 1; seed <= testing::trials(90U); ++seed) {
     test::RandomStudy random(seed);
     Layout layout = random.layout();
     random.study.become_bert(head_of_trial(seed), layout);
@@ -214,7 +215,7 @@ TEST(Bert, LayoutChangesNothingInDoubleOverRandomShapes) {
 
 TEST(Bert, PipelinesChangeNothingInDoubleOverRandomSchedules) {
   const MakeBackend reference = [] { return make_reference_backend(DType::kF64); };
-  for (std::uint32_t seed = 1; seed <= 120; ++seed) {
+  for (std::uint32_t seed = 1; seed <= testing::trials(120U); ++seed) {
     test::RandomPipeline random(seed, /*may_slice=*/false);
     random.study.become_bert(head_of_trial(seed), random.layout);
     const test::Result alone = train(random.study, {.micro_batch = random.study.batch}, reference);

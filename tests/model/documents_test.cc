@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/files/file.h"
+#include "base/trials.h"
 #include "checkpoint/hugging_face/hugging_face.h"
 #include "checkpoint/hugging_face/mapping.h"
 #include "checkpoint/native/checkpoint.h"
@@ -117,7 +118,7 @@ std::vector<MicroBatch> documents_of(const RandomBatch& batch, std::int64_t sequ
 
 // The loss and the gradients of samples with several documents are the sums of those that each document has alone.
 void expect_sums_of_documents(const MakeBackend& make_backend, double tolerance) {
-  for (std::uint32_t seed = 1; seed <= 20; ++seed) {
+  for (std::uint32_t seed = 1; seed <= testing::trials(20U); ++seed) {
     const auto backend = make_backend();
     ModelConfig config = test::small_config();
     config.max_position_embeddings = 33;
@@ -153,7 +154,7 @@ TEST(Documents, AreEachAsTheyAreAlone) {
 // In double the layouts may differ only by the order of sums: 1e-10 leaves four digits for three AdamW steps.
 TEST(Documents, LearnTheSameInEveryLayout) {
   const MakeBackend reference = [] { return make_reference_backend(DType::kF64); };
-  for (std::uint32_t seed = 1; seed <= 30; ++seed) {
+  for (std::uint32_t seed = 1; seed <= testing::trials(30U); ++seed) {
     test::RandomStudy random(seed);
     random.study.documents = true;
     const test::Layout layout = random.layout();
@@ -165,7 +166,7 @@ TEST(Documents, LearnTheSameInEveryLayout) {
 
 TEST(Documents, LearnTheSameInEverySlicingAndSchedule) {
   const MakeBackend reference = [] { return make_reference_backend(DType::kF64); };
-  for (std::uint32_t seed = 1; seed <= 60; ++seed) {
+  for (std::uint32_t seed = 1; seed <= testing::trials(60U); ++seed) {
     test::RandomPipeline random(seed);
     random.study.documents = true;
     const test::Result alone = train(random.study, {.micro_batch = random.study.batch}, reference);

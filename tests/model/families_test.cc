@@ -3,6 +3,7 @@
 // changes the result, generation by caches gives the logits of the whole text, and plans are what is taken.
 #include <gtest/gtest.h>
 
+#include "base/trials.h"
 #include "model/derivative_check.h"
 #include "model/presets.h"
 #include "model/random_layouts.h"
@@ -28,7 +29,7 @@ ModelConfig random_config(std::uint32_t seed) {
 }
 
 TEST(Families, GradientIsTheDerivativeAlongRandomDirections) {
-  for (std::uint32_t seed = 1; seed <= 15; ++seed) {
+  for (std::uint32_t seed = 1; seed <= testing::trials(15U); ++seed) {
     const auto backend = make_reference_backend(DType::kF64);
     const ModelConfig config = random_config(seed);
     LanguageModel runner(*backend, config,
@@ -44,7 +45,7 @@ TEST(Families, GradientIsTheDerivativeAlongRandomDirections) {
 
 // In double the layouts may differ only by the order of sums: 1e-10 leaves four digits for three AdamW steps.
 TEST(Families, TensorAndDataParallelismChangeNothingInDouble) {
-  for (std::uint32_t seed = 1; seed <= 60; ++seed) {
+  for (std::uint32_t seed = 1; seed <= testing::trials(60U); ++seed) {
     RandomStudy random(seed);
     const Layout layout = random.layout();
     random.study.become_llama(layout.mesh);
@@ -56,7 +57,7 @@ TEST(Families, TensorAndDataParallelismChangeNothingInDouble) {
 }
 
 TEST(Families, PipelinesAndSlicesChangeNothingInDouble) {
-  for (std::uint32_t seed = 1; seed <= 100; ++seed) {
+  for (std::uint32_t seed = 1; seed <= testing::trials(100U); ++seed) {
     RandomPipeline random(seed);
     random.study.become_llama(random.layout.mesh);
     random.study.documents = seed % 3 == 0;
@@ -68,7 +69,7 @@ TEST(Families, PipelinesAndSlicesChangeNothingInDouble) {
 }
 
 TEST(Families, RecomputingActivationsAndRepeatingChangeNoBitOnTheCpu) {
-  for (std::uint32_t seed = 1; seed <= 20; ++seed) {
+  for (std::uint32_t seed = 1; seed <= testing::trials(20U); ++seed) {
     RandomPipeline random(seed);
     random.study.become_llama(random.layout.mesh);
     const MakeBackend cpu = [&] {
@@ -86,7 +87,7 @@ TEST(Families, RecomputingActivationsAndRepeatingChangeNoBitOnTheCpu) {
 
 // A prompt in two uneven pieces, then token by token, on several ranks, beside the whole text on one.
 TEST(Families, CachedGenerationGivesTheLogitsOfTheWholeText) {
-  for (std::uint32_t seed = 1; seed <= 30; ++seed) {
+  for (std::uint32_t seed = 1; seed <= testing::trials(30U); ++seed) {
     test::Study study{.config = test::small_config(), .seed = seed};
     study.config.num_attention_heads = 2;
     const MeshShape mesh{.tensor = seed % 2 == 0 ? 2 : 1};

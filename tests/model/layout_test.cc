@@ -2,6 +2,7 @@
 // rank, dropout on, over random shapes, layouts and seeds.
 #include <gtest/gtest.h>
 
+#include "base/trials.h"
 #include "model/random_layouts.h"
 
 namespace teratron {
@@ -19,7 +20,7 @@ using test::train;
 // In double the layouts may differ only by the order of sums: 1e-10 leaves four digits for three AdamW steps.
 TEST(Layout, ChangesNothingInDoubleOverRandomShapes) {
   const MakeBackend reference = [] { return make_reference_backend(DType::kF64); };
-  for (std::uint32_t seed = 1; seed <= 60; ++seed) {
+  for (std::uint32_t seed = 1; seed <= testing::trials(60U); ++seed) {
     RandomStudy random(seed);
     const Layout layout = random.layout();
     const Result alone = train(random.study, {.micro_batch = random.study.batch}, reference);

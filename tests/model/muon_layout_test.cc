@@ -5,6 +5,7 @@
 #include <array>
 #include <mutex>
 
+#include "base/trials.h"
 #include "model/random_layouts.h"
 
 namespace teratron {
@@ -23,7 +24,7 @@ using test::train;
 const MakeBackend kReference = [] { return make_reference_backend(DType::kF64); };
 
 TEST(MuonLayout, ChangesNothingInDoubleOverRandomShapes) {
-  for (std::uint32_t seed = 1; seed <= 40; ++seed) {
+  for (std::uint32_t seed = 1; seed <= testing::trials(40U); ++seed) {
     RandomStudy random(seed);
     random.study.muon = true;
     const Layout layout = random.layout();
@@ -35,7 +36,7 @@ TEST(MuonLayout, ChangesNothingInDoubleOverRandomShapes) {
 
 TEST(MuonLayout, ChangesNothingInDoubleOverPipelinesOfEitherModel) {
   constexpr std::array kHeads = {ModelHead::kPretraining, ModelHead::kClassification, ModelHead::kSpans};
-  for (std::uint32_t seed = 1; seed <= 30; ++seed) {
+  for (std::uint32_t seed = 1; seed <= testing::trials(30U); ++seed) {
     const bool is_encoder = seed % 2 == 0;
     RandomPipeline random(seed, !is_encoder);
     if (is_encoder) random.study.become_bert(kHeads[seed / 2 % kHeads.size()], random.layout);

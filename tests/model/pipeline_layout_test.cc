@@ -2,6 +2,7 @@
 // deferred weight gradients, together with tensor and data parallelism, against one rank.
 #include <gtest/gtest.h>
 
+#include "base/trials.h"
 #include "model/random_layouts.h"
 
 namespace teratron {
@@ -20,7 +21,7 @@ using test::train;
 // In double the layouts may differ only by the order of sums: 1e-10 leaves four digits for three AdamW steps.
 TEST(PipelineLayout, ChangesNothingInDoubleOverRandomSchedulesAndSlices) {
   const MakeBackend reference = [] { return make_reference_backend(DType::kF64); };
-  for (std::uint32_t seed = 1; seed <= 120; ++seed) {
+  for (std::uint32_t seed = 1; seed <= testing::trials(120U); ++seed) {
     const RandomPipeline random(seed);
     const Result alone = train(random.study, {.micro_batch = random.study.batch}, reference);
     expect_same(train(random.study, random.layout, reference), alone, 1e-10, random.text());
@@ -30,7 +31,7 @@ TEST(PipelineLayout, ChangesNothingInDoubleOverRandomSchedulesAndSlices) {
 
 TEST(PipelineLayout, ChangesNothingInDoubleWhateverMicroBatchesHaveWhichSlices) {
   const MakeBackend reference = [] { return make_reference_backend(DType::kF64); };
-  for (std::uint32_t seed = 1; seed <= 80; ++seed) {
+  for (std::uint32_t seed = 1; seed <= testing::trials(80U); ++seed) {
     RandomPipeline random(seed);
     random.cut_jointly();
     const Result alone = train(random.study, {.micro_batch = random.study.batch}, reference);

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/philox.h"
+#include "base/trials.h"
 #include "checkpoint/damage.h"
 #include "tasks/glue/score.h"
 #include "tasks/race/score.h"
@@ -72,7 +73,7 @@ void spoil(int trials, const std::function<std::string(const std::string&)>& spo
 
 TEST(DamagedTaskFiles, RandomBytesAreRefusedOrRead) {
   RandomSequence random({.seed = 5});
-  spoil(1000, [&](const std::string& sound) {
+  spoil(testing::trials(1000), [&](const std::string& sound) {
     std::string bytes(random.below(sound.size()), '\0');
     for (char& byte : bytes) byte = static_cast<char>(random.below(256));
     return bytes;
@@ -101,7 +102,7 @@ std::string edited(std::string text, RandomSequence& random) {
 
 TEST(DamagedTaskFiles, RandomEditsAreRefusedOrRead) {
   RandomSequence random({.seed = 6});
-  spoil(2000, [&](const std::string& sound) { return edited(sound, random); });
+  spoil(testing::trials(2000), [&](const std::string& sound) { return edited(sound, random); });
 }
 
 TEST(DamagedTaskFiles, SequencesAndScoresAreMadeOfWhatCanBeRead) {

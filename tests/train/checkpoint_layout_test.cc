@@ -3,6 +3,7 @@
 
 #include "base/files/file.h"
 #include "base/philox.h"
+#include "base/trials.h"
 #include "checkpoint/native/reshard.h"
 #include "train/random_pipeline.h"
 #include "train/training_fixture.h"
@@ -41,7 +42,7 @@ class CheckpointLayout : public testing::TrainingFixture {
     config_.batch.micro_batch_size = 5;
     const testing::TrainingRun whole = train(config_);
     RandomSequence random(RandomStream{.seed = 21});
-    for (int trial = 0; trial < trials; ++trial) {
+    for (int trial = 0; trial < testing::trials(trials); ++trial) {
       TrainConfig first = testing::random_pipeline(config_, random);
       if (trial % 6 == 5) {  // of a Llama, more tensor-parallel ranks than key heads
         first = config_;
@@ -89,7 +90,7 @@ TEST_F(CheckpointLayout, NoLayoutChangesABitOfWhatItLoads) {
     train(first);
     const std::string expected = tensors_in(first.output.save);
     std::filesystem::path last = first.output.save;
-    for (int trial = 0; trial < 10; ++trial) {
+    for (int trial = 0; trial < testing::trials(10); ++trial) {
       const TrainConfig layout = testing::random_pipeline(config_, random);
       const std::filesystem::path next =
           folder_ / fmt::format("again-{}-{}-{}", bf16, static_cast<int>(optimizer), trial);
@@ -103,7 +104,7 @@ TEST_F(CheckpointLayout, NoLayoutChangesABitOfWhatItLoads) {
 TEST_F(CheckpointLayout, APipelineResumesBitForBit) {
   config_.model.config.hidden_dropout = config_.model.config.attention_dropout = 0.1;
   RandomSequence random(RandomStream{.seed = 23});
-  for (int trial = 0; trial < 8; ++trial) {
+  for (int trial = 0; trial < testing::trials(8); ++trial) {
     const TrainConfig layout = testing::random_pipeline(config_, random);
     const testing::TrainingRun whole = train(layout);
     TrainConfig first = layout, rest = layout;

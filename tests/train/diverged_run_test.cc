@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/philox.h"
+#include "base/trials.h"
 #include "checkpoint/native/folders.h"
 #include "train/random_pipeline.h"
 #include "train/training_fixture.h"
@@ -51,7 +52,7 @@ class DivergedRun : public testing::TrainingFixture {
 
 TEST_F(DivergedRun, KeepsTheLastCheckpointWhoseLossWasFinite) {
   RandomSequence random(RandomStream{.seed = 31});
-  for (int trial = 0; trial < 12; ++trial) {
+  for (int trial = 0; trial < testing::trials(12); ++trial) {
     TrainConfig good = in_precision(testing::random_pipeline(config_, random), trial % 3);
     good.train_iters = 3;
     good.output.save = folder_ / fmt::format("run-{}", trial);

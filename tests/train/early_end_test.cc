@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/philox.h"
+#include "base/trials.h"
 #include "checkpoint/native/folders.h"
 #include "train/random_pipeline.h"
 #include "train/training_fixture.h"
@@ -83,7 +84,7 @@ class EarlyEnd : public testing::TrainingFixture {
 TEST_F(EarlyEnd, ASignalToAnyRankEndsAllAfterTheSameUpdateAndNothingIsLost) {
   RandomSequence random(RandomStream{.seed = 41});
   config_.output.eval_interval = 2;
-  for (int trial = 0; trial < 12; ++trial) {
+  for (int trial = 0; trial < testing::trials(12); ++trial) {
     TrainConfig config = testing::random_pipeline(config_, random);
     const std::string layout = testing::text_of_layout(config);
     const Outcome whole = run(config, undisturbed);
