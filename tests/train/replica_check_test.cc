@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "base/philox.h"
+#include "base/trials.h"
 #include "train/random_pipeline.h"
 #include "train/training_fixture.h"
 
@@ -75,7 +76,7 @@ class ReplicaCheck : public testing::TrainingFixture {
 
 TEST_F(ReplicaCheck, AnyLayoutKeepsItsReplicasEqual) {
   RandomSequence random({.seed = 3});
-  for (int trial = 0; trial < 6; ++trial) {
+  for (int trial = 0; trial < testing::trials(6); ++trial) {
     TrainConfig config = random_pipeline(config_, random);
     config.backend.bf16 = random.below(3) == 0;
     config.batch.global_batch_size = config.batch.micro_batch_size * config.layout.data_parallel * 2;
@@ -85,7 +86,7 @@ TEST_F(ReplicaCheck, AnyLayoutKeepsItsReplicasEqual) {
 
 TEST_F(ReplicaCheck, AFlippedBitOfACopyIsNamedByParameterAndRank) {
   RandomSequence random({.seed = 4});
-  for (int trial = 0; trial < 8; ++trial) {
+  for (int trial = 0; trial < testing::trials(8); ++trial) {
     TrainConfig config = config_;
     config.layout.tensor_parallel = 1 + static_cast<int>(random.below(2));
     config.layout.data_parallel = 3;
