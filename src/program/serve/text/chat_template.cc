@@ -112,8 +112,8 @@ std::string text_argument(const minja::ArgumentsValue& arguments, const char* fu
   return arguments.args[0].get<std::string>();
 }
 
-// Empties a context at last: a macro in it holds it, and neither would go. Those of loops, where no template that we know
-// defines a macro, are out of reach.
+// Empties a context at last: a macro in it holds it, and neither would go. Those of loops, where no template that we
+// know defines a macro, are out of reach.
 struct EmptiedContext {
   std::shared_ptr<minja::Context> context;
   ~EmptiedContext() {
