@@ -112,6 +112,15 @@ std::string text_argument(const minja::ArgumentsValue& arguments, const char* fu
   return arguments.args[0].get<std::string>();
 }
 
+// Empties a context at last: a macro in it holds it, and neither would go. Those of loops, where no template that we
+// know defines a macro, are out of reach.
+struct EmptiedContext {
+  std::shared_ptr<minja::Context> context;
+  ~EmptiedContext() {
+    for (const minja::Value& key : context->keys()) context->set(key, minja::Value());
+  }
+};
+
 }  // namespace
 
 struct ChatTemplate::Insides {
@@ -148,6 +157,7 @@ std::string ChatTemplate::render(const OrderedJson& messages, bool begins_answer
   OrderedJson values = {{"messages", messages}, {"add_generation_prompt", begins_answer}};
   for (const auto& [key, text] : insides_->specials) values[key] = text;
   const auto context = minja::Context::make(minja::Value(values));
+  const EmptiedContext emptied{context};
   std::optional<std::string> refusal;
   using Context = std::shared_ptr<minja::Context>;
   context->set("raise_exception",
