@@ -73,8 +73,11 @@ class Gathering {
   // The whole's rows [begin, end).
   std::span<const std::byte> rows(std::int64_t begin, std::int64_t end) {
     whole_.resize(static_cast<std::size_t>((end - begin) * row_bytes_));
-    const int parts = parameter_.is_split() ? parameter_.group.size : 1;
-    for (int part = 0; part < parts; ++part) {
+    if (!parameter_.is_split()) {
+      backend_.download(whole_.data(), part_.slice(0, begin, end));
+      return whole_;
+    }
+    for (int part = 0; part < parameter_.group.size; ++part) {
       for (const ParameterPiece& piece : pieces_within(parameter_, part, begin, end)) {
         const std::int64_t bytes = piece.columns * element_;
         piece_.resize(static_cast<std::size_t>(piece.rows * bytes));
