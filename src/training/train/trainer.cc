@@ -39,15 +39,15 @@ Trainer::Trainer(const TrainConfig& config, Backend& backend, TrainingTask task,
   if (!config.output.trace.empty()) trace_.emplace();
 }
 
-std::size_t Trainer::blocks_of_copy() {
+std::int64_t Trainer::bytes_of_copy() {
   if (!config_.output.async_save || config_.output.save.empty()) return 0;
   if (!writes_checkpoints(executor_.plan().coordinates())) return 0;
-  return blocks_of_checkpoint(executor_.all_parameters(), executor_.backend().compute_dtype());
+  return bytes_of_copied_checkpoint(executor_.all_parameters(), executor_.backend().compute_dtype());
 }
 
 std::int64_t Trainer::start() {
   executor_.allocate();
-  if (config_.output.async_save) background_.emplace(blocks_of_copy());
+  if (config_.output.async_save) background_.emplace(bytes_of_copy());
   if (config_.output.load.empty() && config_.output.finetune.empty()) {
     executor_.initialize(static_cast<std::uint64_t>(config_.seed));
     return iteration_;

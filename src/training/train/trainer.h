@@ -93,8 +93,8 @@ class Trainer {
   const BatchSchedule& batches() const { return batches_; }  // after start(): of the whole run, earlier parts included
   const std::optional<StepTrace>& trace() const { return trace_; }  // where --trace asks for one
 
-  // Blocks of host memory for a copy of the checkpoint on this rank: --async-save, on the rank that writes; else 0.
-  std::size_t blocks_of_copy();
+  // Host memory that a copy of the checkpoint takes on this rank: --async-save, on the rank that writes; else 0.
+  std::int64_t bytes_of_copy();
 
   // Allocates, then starts from random weights, those of --finetune, or the checkpoint of --load. The iterations
   // already done. Writes no file. UserError: the checkpoint is damaged, or another run's (resume_rules.h).

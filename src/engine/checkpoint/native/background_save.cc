@@ -8,8 +8,8 @@ namespace teratron {
 
 namespace fs = std::filesystem;
 
-BackgroundSave::BackgroundSave(std::size_t blocks) {
-  if (blocks > 0) blocks_.emplace(blocks, /*takes_memory_now=*/true);
+BackgroundSave::BackgroundSave(std::int64_t bytes) {
+  if (bytes > 0) blocks_.emplace(static_cast<std::size_t>(bytes) / BlockWriter::kBlockBytes, /*takes_memory_now=*/true);
 }
 
 BackgroundSave::~BackgroundSave() {

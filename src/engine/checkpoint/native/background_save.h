@@ -20,8 +20,8 @@ namespace teratron {
 // Every rank of the mesh has one. The thread calls no collective.
 class BackgroundSave {
  public:
-  // Takes the memory of the copy: so many blocks on the rank that writes, none (0) on others. EnvironmentError.
-  explicit BackgroundSave(std::size_t blocks);
+  // Takes the memory of the copy: bytes_of_copied_checkpoint() on the rank that writes, 0 on others. EnvironmentError.
+  explicit BackgroundSave(std::int64_t bytes);
   BackgroundSave(const BackgroundSave&) = delete;
   BackgroundSave& operator=(const BackgroundSave&) = delete;
   // One that was released is finished, its error lost; another is dropped.

@@ -112,7 +112,7 @@ bool writes_checkpoints(const RankCoordinates& place) {
   return place.data.rank == 0 && place.pipeline.rank == 0 && place.tensor.rank == 0;
 }
 
-std::size_t blocks_of_checkpoint(std::span<Parameter* const> parameters, DType compute_dtype) {
+std::int64_t bytes_of_copied_checkpoint(std::span<Parameter* const> parameters, DType compute_dtype) {
   const DType weights = master_dtype_of(compute_dtype) ? accumulation_dtype_of(compute_dtype) : compute_dtype;
   const OutgoingFiles files = outgoing_files(parameters, weights, /*with_optimizer=*/true);
   std::uint64_t bytes = 0;
@@ -121,7 +121,7 @@ std::size_t blocks_of_checkpoint(std::span<Parameter* const> parameters, DType c
     bytes += safetensors_header_of(tensors).size();
     for (const SafetensorsDeclaration& tensor : tensors) bytes += bytes_of(tensor);
   }
-  return BlockWriter::blocks_for(bytes, 2);
+  return static_cast<std::int64_t>(BlockWriter::blocks_for(bytes, 2) * BlockWriter::kBlockBytes);
 }
 
 std::unique_ptr<CopiedCheckpoint> copy_checkpoint(const fs::path& root, const ModelConfig& config,

@@ -43,7 +43,8 @@ std::unique_ptr<CopiedCheckpoint> copy_checkpoint(const std::filesystem::path& r
 // Whether this rank writes.
 bool writes_checkpoints(const RankCoordinates& place);
 
-// Blocks that hold a whole checkpoint with the optimizer's slots, of parameters that need not have memory yet.
-std::size_t blocks_of_checkpoint(std::span<Parameter* const> parameters, DType compute_dtype);
+// Memory of the blocks that hold a whole checkpoint with the optimizer's slots, of parameters that need not have memory
+// yet.
+std::int64_t bytes_of_copied_checkpoint(std::span<Parameter* const> parameters, DType compute_dtype);
 
 }  // namespace teratron
