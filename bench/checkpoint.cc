@@ -1,10 +1,14 @@
-// Teratron's side of bench/checkpoint: saves of a GPT-2 with AdamW's moments, the whole save with checksums and fsync.
-// For each line "save" on standard input it saves once and prints {"seconds": ..}.
+// Teratron's side of bench/checkpoint: checkpoints of a GPT-2 with AdamW's moments, checksums and fsync included. For
+// each line of standard input it saves once, and prints
+//   save   {"seconds": ..}, of save_checkpoint
+//   copy   {"seconds": .., "write": .., "cpu": ..}: how long a step waits for the copy of --async-save, how long the
+//          writing takes then, and the processor's seconds of it
 //   bench_checkpoint FOLDER [LAYERS HIDDEN HEADS]      FOLDER: on the disk that is to be written to
 #include <fmt/format.h>
 
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
 #include <filesystem>
 #include <iostream>
 #include <memory>
@@ -12,7 +16,9 @@
 
 #include "base/host/monotonic_clock.h"
 #include "base/host/threads.h"
+#include "checkpoint/native/background_save.h"
 #include "checkpoint/native/checkpoint.h"
+#include "checkpoint/native/folders.h"
 #include "model/language_model.h"
 #include "optim/adamw.h"
 #include "program.h"
@@ -33,6 +39,8 @@ ModelConfig config_of(std::span<char*> sizes) {
           .attention_dropout = 0};
 }
 
+double cpu_seconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }  // of all threads
+
 int run(std::span<char*> arguments) {
   if (arguments.size() < 2) throw_user_error("bench_checkpoint needs a folder to save to");
   const fs::path root = arguments[1];
@@ -43,14 +51,26 @@ int run(std::span<char*> arguments) {
   model.allocate();
   model.initialize(1);
   const auto parameters = model.all_parameters();
+  BackgroundSave background(bytes_of_copied_checkpoint(parameters, DType::kF32));
   fmt::print("{{\"ready\": true}}\n");
   std::fflush(stdout);
   TrainingState state;
-  for (std::string word; std::cin >> word && word == "save";) {
-    state.iteration = 1 - state.iteration;  // two in turn, so that what is replaced is deleted, as --keep-last 1 does
+  for (std::string word; std::cin >> word;) {
+    state.iteration = 1 - state.iteration;
+    const SaveOptions options{.replaces = 1 - state.iteration};
+    fs::remove_all(iteration_folder(root, state.iteration));
     const double begin = monotonic_seconds();
-    save_checkpoint(root, model.config(), parameters, *backend, state, {.keep_last = 1});
-    fmt::print("{{\"seconds\": {}}}\n", monotonic_seconds() - begin);
+    if (word == "save") {
+      save_checkpoint(root, model.config(), parameters, *backend, state, options);
+      fmt::print("{{\"seconds\": {}}}\n", monotonic_seconds() - begin);
+    } else {
+      background.begin(root, model.config(), parameters, *backend, state, options, model.mesh());
+      const double copied = monotonic_seconds(), cpu = cpu_seconds();
+      background.release();
+      background.wait();
+      fmt::print("{{\"seconds\": {}, \"write\": {}, \"cpu\": {}}}\n", copied - begin, monotonic_seconds() - copied,
+                 cpu_seconds() - cpu);
+    }
     std::fflush(stdout);
   }
   return 0;
