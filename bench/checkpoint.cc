@@ -2,7 +2,7 @@
 // each line of standard input it saves once, and prints
 //   save   {"seconds": ..}, of save_checkpoint
 //   copy   {"seconds": .., "write": .., "cpu": ..}: how long a step waits for the copy of --async-save, how long the
-//          writing takes then, and the processor's seconds of it
+//          writing takes then, and the processor's seconds of both
 //   bench_checkpoint FOLDER [LAYERS HIDDEN HEADS]      FOLDER: on the disk that is to be written to
 #include <fmt/format.h>
 
@@ -59,13 +59,13 @@ int run(std::span<char*> arguments) {
     state.iteration = 1 - state.iteration;
     const SaveOptions options{.replaces = 1 - state.iteration};
     fs::remove_all(iteration_folder(root, state.iteration));
-    const double begin = monotonic_seconds();
+    const double begin = monotonic_seconds(), cpu = cpu_seconds();
     if (word == "save") {
       save_checkpoint(root, model.config(), parameters, *backend, state, options);
       fmt::print("{{\"seconds\": {}}}\n", monotonic_seconds() - begin);
     } else {
       background.begin(root, model.config(), parameters, *backend, state, options, model.mesh());
-      const double copied = monotonic_seconds(), cpu = cpu_seconds();
+      const double copied = monotonic_seconds();
       background.release();
       background.wait();
       fmt::print("{{\"seconds\": {}, \"write\": {}, \"cpu\": {}}}\n", copied - begin, monotonic_seconds() - copied,

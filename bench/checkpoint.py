@@ -71,7 +71,7 @@ in the last five minutes: `bench/checkpoint --save`.
 | the same bytes, direct writes of 4 MiB one after another | {cell(times["disk"])} | no |
 | `--async-save`: the step waits for the copy | {cell(times["copy"])} | yes |
 | `--async-save`: writing beside training | {cell(writes)} | |
-| `--async-save`: the processor's seconds of that writing | {cell(cpu)} | |
+| `--async-save`: the processor's seconds of both | {cell(cpu)} | |
 """
     print(text)
     if options.save:
