@@ -57,6 +57,8 @@ TEST(BackgroundSave, IsTheCopyByteForByteWhateverChangesAfterwards) {
       save_checkpoint(folder / "whole", model.config, model.parameters, *model.backend, some_state(iteration), options);
       saver.begin(folder / "copied", iteration, options);
       model.fill(99);  // the next update
+      // Time for a thread that does not wait for the release.
+      if (iteration == 1) std::this_thread::sleep_for(std::chrono::milliseconds(200));
       EXPECT_EQ((*saver).finished(), std::nullopt);
       EXPECT_EQ(fs::exists(iteration_folder(folder / "copied", iteration)), false);
       (*saver).release();
