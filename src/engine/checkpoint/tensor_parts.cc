@@ -19,15 +19,15 @@ std::int64_t whole_columns(const Parameter& parameter) {
   return global.rank() == 1 ? 1 : global[1];
 }
 
-std::int64_t rows_at_a_time(std::int64_t row_bytes) {
-  return std::max<std::int64_t>(1, static_cast<std::int64_t>(kPieceBytes) / row_bytes);
+std::int64_t rows_at_a_time(std::int64_t row_bytes, std::size_t bytes = kPieceBytes) {
+  return std::max<std::int64_t>(1, static_cast<std::int64_t>(bytes) / row_bytes);
 }
 
 // Calls use(begin, end) for the runs of the stored tensor's rows that are handled at a time.
 template <class Use>
-void for_each_piece(const Parameter& parameter, DType dtype, const Use& use) {
+void for_each_piece(const Parameter& parameter, DType dtype, const Use& use, std::size_t bytes = kPieceBytes) {
   const std::int64_t rows = parameter.global_shape()[0] - parameter.padding_rows;
-  const std::int64_t step = rows_at_a_time(whole_columns(parameter) * size_of(dtype));
+  const std::int64_t step = rows_at_a_time(whole_columns(parameter) * size_of(dtype), bytes);
   for (std::int64_t begin = 0; begin < rows; begin += step) use(begin, std::min(rows, begin + step));
 }
 
@@ -73,8 +73,11 @@ class Gathering {
   // The whole's rows [begin, end).
   std::span<const std::byte> rows(std::int64_t begin, std::int64_t end) {
     whole_.resize(static_cast<std::size_t>((end - begin) * row_bytes_));
-    const int parts = parameter_.is_split() ? parameter_.group.size : 1;
-    for (int part = 0; part < parts; ++part) {
+    if (!parameter_.is_split()) {
+      backend_.download(whole_.data(), part_.slice(0, begin, end));
+      return whole_;
+    }
+    for (int part = 0; part < parameter_.group.size; ++part) {
       for (const ParameterPiece& piece : pieces_within(parameter_, part, begin, end)) {
         const std::int64_t bytes = piece.columns * element_;
         piece_.resize(static_cast<std::size_t>(piece.rows * bytes));
@@ -112,15 +115,21 @@ void gather_tensor(const Parameter& parameter, TensorRef part, Backend& backend,
   check(static_cast<bool>(part), "a tensor that is saved has memory");
   part = as_matrix(part);
   Gathering gathering(parameter, part, backend, tensor_group);
-  for_each_piece(parameter, part.dtype, [&](std::int64_t begin, std::int64_t end) {
-    if (tensor_group.rank() == 0) {
-      sink(gathering.rows(begin, end));
-    } else if (parameter.counts()) {
-      for (const ParameterPiece& piece : pieces_within(parameter, parameter.group.rank, begin, end)) {
-        tensor_group.start_send(part.slice(0, piece.local_row, piece.local_row + piece.rows), 0).wait();
-      }
-    }
-  });
+  // What crosses neither ranks nor stages nor a bus is passed on while a core's cache has it.
+  const bool stays_here = !parameter.is_split() && parameter.stage == 0 && backend.is_host_memory();
+  const std::size_t bytes = stays_here ? kPieceBytes / 16 : kPieceBytes;
+  for_each_piece(
+      parameter, part.dtype,
+      [&](std::int64_t begin, std::int64_t end) {
+        if (tensor_group.rank() == 0) {
+          sink(gathering.rows(begin, end));
+        } else if (parameter.counts()) {
+          for (const ParameterPiece& piece : pieces_within(parameter, parameter.group.rank, begin, end)) {
+            tensor_group.start_send(part.slice(0, piece.local_row, piece.local_row + piece.rows), 0).wait();
+          }
+        }
+      },
+      bytes);
 }
 
 ByteSink sending_pieces(const Parameter& parameter, DType dtype, Backend& backend, Communicator& pipeline) {

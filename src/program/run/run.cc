@@ -104,7 +104,8 @@ TrainingResult Run::run() {
   const Rank& rank = setup_.rank;
   Backend& backend = setup_.backend;
   const double peak_flops = peak_flops_of(config(), backend, rank);
-  const std::vector<RankMemory> memory = memory_of_ranks(trainer_.executor().plan(), backend, rank.world);
+  const std::vector<RankMemory> memory =
+      memory_of_ranks(trainer_.executor().plan(), backend, rank.world, trainer_.bytes_of_copy());
   std::optional<HeldSaveFolder> save_folder;
   if (rank.is_first()) {
     const StartText start{config(), setup_.checkpoint, trainer_, setup_.launch.layout(), memory};

@@ -126,6 +126,7 @@ std::string text_of_memory(const TrainConfig& config, std::span<const RankMemory
     kinds.push_back(fmt::format("{} {}", name_of(kMemoryKinds[kind]), readable(largest->of_kind[kind])));
   }
   if (largest->threads > 0) kinds.push_back(fmt::format("threads {}", readable(largest->threads)));
+  if (largest->copy > 0) kinds.push_back(fmt::format("checkpoint copy {}", readable(largest->copy)));
   if (largest->beside > 0) kinds.push_back(fmt::format("libraries {}", readable(largest->beside)));
   return wrapped_list(fmt::format("memory{} {}, all taken by the end of the first step",
                                   memory.size() > 1 ? " of a rank" : "", readable(largest->total())),

@@ -36,9 +36,20 @@ std::vector<RankMemory> largest_of_stages(std::span<const RankMemory> ranks) {
   return stages;
 }
 
+// The host's room for the copy of a checkpoint whose tensors lie on a device.
+void require_host_copy(std::int64_t copy) {
+  const std::optional<std::int64_t> left = available_host_memory();
+  if (!left || copy <= *left) return;
+  throw_environment_error(
+      "a copy of the checkpoint (--async-save) needs {} of the host's memory, which has {} left; leave --async-save "
+      "out",
+      readable(copy), readable(*left));
+}
+
 // Checks the memory of a device. The first of the ranks that share it throws.
 void require_device_memory(std::span<const RankMemory> ranks, Backend& backend, Communicator& world,
                            const MemoryAdvice& advice) {
+  if (world.rank() == 0) require_host_copy(ranks.front().copy_on_host);
   const std::vector<std::string> names = world.all_gather_host(backend.memory_name());
   const auto self = static_cast<std::size_t>(world.rank());
   std::int64_t needed = 0;
@@ -60,9 +71,11 @@ void require_device_memory(std::span<const RankMemory> ranks, Backend& backend, 
 
 int computing_threads(const Backend& backend) { return backend.name() == "cpu" ? thread_count() : 0; }
 
-std::vector<RankMemory> memory_of_ranks(const StagePlan& plan, const Backend& backend, Communicator& world) {
+std::vector<RankMemory> memory_of_ranks(const StagePlan& plan, const Backend& backend, Communicator& world,
+                                        std::int64_t copy) {
   const Arena& arena = plan.memory().arena();
   RankMemory own{.stage = plan.part().stage(), .arena = arena.bytes(), .beside = backend.taken_bytes()};
+  (backend.is_host_memory() ? own.copy : own.copy_on_host) = copy;
   if (const int threads = computing_threads(backend); threads > 0) {
     own.threads = cpu_working_bytes(plan.work(), {.compute_dtype = backend.compute_dtype()}, threads);
   }
@@ -93,7 +106,9 @@ std::string memory_table(std::span<const RankMemory> ranks) {
       row(std::string(name_of(kMemoryKinds[kind])), bytes_of);
     }
   }
-  for (const auto& [name, bytes] : {std::pair{"threads", &RankMemory::threads}, {"libraries", &RankMemory::beside}}) {
+  for (const auto& [name, bytes] : {std::pair{"threads", &RankMemory::threads},
+                                    {"checkpoint copy", &RankMemory::copy},
+                                    {"libraries", &RankMemory::beside}}) {
     const auto bytes_of = [bytes](const RankMemory& stage) { return stage.*bytes; };
     if (std::ranges::any_of(stages, [&](const RankMemory& stage) { return bytes_of(stage) > 0; })) row(name, bytes_of);
   }

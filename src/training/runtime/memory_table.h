@@ -18,12 +18,14 @@ constexpr std::array kMemoryKinds = {MemoryKind::kWeights,     MemoryKind::kGrad
                                      MemoryKind::kActivations, MemoryKind::kWorkspace, MemoryKind::kCommunication};
 
 // Memory of a rank in bytes: by kind at the fullest moment of a step, of the whole arena, of the threads of a CPU
-// (ops/working_memory.h), and of libraries and communication, which have taken it already.
+// (ops/working_memory.h), of the copy that a checkpoint is written from (--async-save), and of libraries and
+// communication, which have taken it already.
 struct RankMemory {
   int stage = 0;
   std::array<std::int64_t, kMemoryKinds.size()> of_kind = {};
-  std::int64_t arena = 0, threads = 0, beside = 0;
-  std::int64_t needed() const { return arena + threads; }  // not allocated yet
+  std::int64_t arena = 0, threads = 0, copy = 0, beside = 0;
+  std::int64_t copy_on_host = 0;                                  // instead of `copy`, where the rest is a device's
+  std::int64_t needed() const { return arena + threads + copy; }  // not allocated yet
   std::int64_t total() const { return needed() + beside; }
 };
 
@@ -31,7 +33,9 @@ struct RankMemory {
 int computing_threads(const Backend& backend);
 
 // Memory of every rank of the world, in order. Every rank calls it with its own plan, before its arena is allocated.
-std::vector<RankMemory> memory_of_ranks(const StagePlan& plan, const Backend& backend, Communicator& world);
+// `copy`: bytes of this rank's copy of a checkpoint.
+std::vector<RankMemory> memory_of_ranks(const StagePlan& plan, const Backend& backend, Communicator& world,
+                                        std::int64_t copy = 0);
 
 // Table of the rank that needs most; of each stage, where stages differ.
 std::string memory_table(std::span<const RankMemory> ranks);

@@ -39,8 +39,15 @@ Trainer::Trainer(const TrainConfig& config, Backend& backend, TrainingTask task,
   if (!config.output.trace.empty()) trace_.emplace();
 }
 
+std::int64_t Trainer::bytes_of_copy() {
+  if (!config_.output.async_save || config_.output.save.empty()) return 0;
+  if (!writes_checkpoints(executor_.plan().coordinates())) return 0;
+  return bytes_of_copied_checkpoint(executor_.all_parameters(), executor_.backend().compute_dtype());
+}
+
 std::int64_t Trainer::start() {
   executor_.allocate();
+  if (config_.output.async_save) background_.emplace(bytes_of_copy());
   if (config_.output.load.empty() && config_.output.finetune.empty()) {
     executor_.initialize(static_cast<std::uint64_t>(config_.seed));
     return iteration_;
@@ -139,6 +146,7 @@ IterationReport Trainer::update(const RunControl& control, Requests& agreed) {
   report.loss = report.losses.total();
   // No scale of the loss explains it: the forward pass does not use the scale.
   if (!std::isfinite(report.loss)) throw_diverged();
+  if (background_) background_->release();  // it is the loss of the weights that were copied
   const double norm = gradient_norm(executor_.backend(), parameters_, executor_.mesh(), agreed.counts());
   if (agreed.corpus_fails()) require_readable_corpus();
   report.skipped = !apply(norm, report.learning_rate);

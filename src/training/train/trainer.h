@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "checkpoint/native/background_save.h"
 #include "checkpoint/native/checkpoint.h"
 #include "data/batch_sampler.h"
 #include "executor/executor.h"
@@ -51,6 +52,7 @@ class TrainingObserver {
   // The model's continuation of a --sample-prompt.
   virtual void sample(std::int64_t /*iteration*/, const std::string& /*prompt*/,
                       std::span<const std::int32_t> /*tokens*/) {}
+  // The checkpoint stands; with --async-save some updates later.
   virtual void saved(std::int64_t /*iteration*/, const std::filesystem::path& /*folder*/) {}
   // Text for people: the loss explodes, or why the run ends early.
   virtual void notice(const std::string& /*text*/) {}
@@ -90,6 +92,9 @@ class Trainer {
   const PipelinePlan& pipeline() const { return pipeline_; }
   const BatchSchedule& batches() const { return batches_; }  // after start(): of the whole run, earlier parts included
   const std::optional<StepTrace>& trace() const { return trace_; }  // where --trace asks for one
+
+  // Host memory that a copy of the checkpoint takes on this rank: --async-save, on the rank that writes; else 0.
+  std::int64_t bytes_of_copy();
 
   // Allocates, then starts from random weights, those of --finetune, or the checkpoint of --load. The iterations
   // already done. Writes no file. UserError: the checkpoint is damaged, or another run's (resume_rules.h).
@@ -141,6 +146,12 @@ class Trainer {
   void check_replicas();  // EnvironmentError, on all ranks: they differ
   TrainingResult run_updates(TrainingObserver& observer, const RunControl& control);
   void save_before_failure(TrainingObserver& observer);
+  // --async-save: copies for a save under way beside training.
+  void begin_save(SaveReason reason);
+  void report_finished_save(TrainingObserver& observer);  // if it stands by now
+  void finish_save(TrainingObserver& observer);           // waits for it, if there is one
+  SaveOptions save_options(SaveReason reason) const;
+  void note_save(SaveReason reason);
 
   // Mean losses of these samples, shared over the copies of the model; without dropout.
   LossSums mean_losses(const Samples& samples, SampleRange positions);
@@ -181,6 +192,7 @@ class Trainer {
   std::int64_t replicas_were_equal_ = 0;       // after this iteration, or the one that the run started from
   std::int64_t kept_iteration_ = 0;            // what was last saved, or started from
   double saved_at_ = 0;                        // on the clock of RunControl
+  std::optional<BackgroundSave> background_;   // --async-save
   LossWatch loss_watch_;
   bool reported_failed_sample_ = false;
 

@@ -106,7 +106,13 @@ void Trainer::save_if_due(const Requests& requests, bool ends, TrainingObserver&
   const bool is_lasting = is_best || ends || is_due(config_.output.save_interval, iteration_);
   if (!is_lasting && !requests.save_is_due()) return;
   observer.flush();  // who goes on from the checkpoint does not report these updates again
-  observer.saved(iteration_, save({.best = is_best, .by_time = !is_lasting}));
+  finish_save(observer);
+  const SaveReason reason{.best = is_best, .by_time = !is_lasting};
+  if (background_ && !ends && iteration_ < config_.train_iters) {
+    begin_save(reason);
+  } else {
+    observer.saved(iteration_, save(reason));
+  }
   saved_at_ = control.seconds();
 }
 
@@ -130,8 +136,14 @@ TrainingResult Trainer::run(TrainingObserver& observer, const RunControl& contro
 
 void Trainer::save_before_failure(TrainingObserver& observer) {
   observer.flush();
-  if (config_.output.save.empty() || kept_iteration_ == iteration_) return;
-  observer.saved(iteration_, save());
+  if (config_.output.save.empty()) return;
+  const bool is_saved = kept_iteration_ == iteration_;
+  if (background_ && is_saved) {
+    require_finite_loss();  // no further update tests the copy
+    background_->release();
+  }
+  finish_save(observer);
+  if (!is_saved) observer.saved(iteration_, save());
 }
 
 void Trainer::require_readable_corpus() {
@@ -168,6 +180,7 @@ TrainingResult Trainer::run_updates(TrainingObserver& observer, const RunControl
     Requests agreed;
     const IterationReport report = update(control, agreed);
     observer.iteration(report);
+    report_finished_save(observer);
     check_replicas();
     // The batches of a task differ too much; its scores are watched instead.
     if (!task_.scores && loss_watch_.explodes(report.loss)) {
@@ -188,9 +201,24 @@ TrainingResult Trainer::run_updates(TrainingObserver& observer, const RunControl
     end_if_stalled(observer, result);
     save_if_due(agreed, result.end != RunEnd::kComplete, observer, control);
   }
+  finish_save(observer);
   observer.flush();
   if (seconds > 0) result.tokens_per_second = static_cast<double>(tokens) / seconds;
   return result;
+}
+
+SaveOptions Trainer::save_options(SaveReason reason) const {
+  return {.run = task_.run,
+          .tokenizer = config_.model.tokenizer,
+          .settings = recorded_settings(config_, task_.config, task_.split_rule),
+          .keep_last = config_.output.keep_last,
+          .best = reason.best,
+          .replaces = saved_by_time_};
+}
+
+void Trainer::note_save(SaveReason reason) {
+  saved_by_time_ = reason.by_time ? std::optional(iteration_) : std::nullopt;
+  kept_iteration_ = iteration_;
 }
 
 std::filesystem::path Trainer::save(SaveReason reason) {
@@ -198,16 +226,26 @@ std::filesystem::path Trainer::save(SaveReason reason) {
   require_finite_loss();
   const std::filesystem::path folder =
       save_checkpoint(config_.output.save, task_.config, executor_.all_parameters(), executor_.backend(), state(),
-                      {.run = task_.run,
-                       .tokenizer = config_.model.tokenizer,
-                       .settings = recorded_settings(config_, task_.config, task_.split_rule),
-                       .keep_last = config_.output.keep_last,
-                       .best = reason.best,
-                       .replaces = saved_by_time_},
-                      &executor_.mesh());
-  saved_by_time_ = reason.by_time ? std::optional(iteration_) : std::nullopt;
-  kept_iteration_ = iteration_;
+                      save_options(reason), &executor_.mesh());
+  note_save(reason);
   return executor_.mesh().data->rank() == 0 ? folder : std::filesystem::path();
+}
+
+void Trainer::begin_save(SaveReason reason) {
+  executor_.mesh().set_activity(fmt::format("copy for the checkpoint of iteration {}", iteration_));
+  background_->begin(config_.output.save, task_.config, executor_.all_parameters(), executor_.backend(), state(),
+                     save_options(reason), executor_.mesh());
+  note_save(reason);
+}
+
+void Trainer::report_finished_save(TrainingObserver& observer) {
+  if (!background_) return;
+  if (const auto folder = background_->finished()) observer.saved(kept_iteration_, *folder);
+}
+
+void Trainer::finish_save(TrainingObserver& observer) {
+  if (!background_) return;
+  if (const auto folder = background_->wait()) observer.saved(kept_iteration_, *folder);
 }
 
 // A save may delete older checkpoints, so the one that replaces them must be resumable. Finite weights may be so large

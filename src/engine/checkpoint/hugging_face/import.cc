@@ -52,7 +52,7 @@ fs::path import_from_hugging_face(const fs::path& folder, const fs::path& root) 
   writer.write_tensors(tensor_file_name(TensorKind::kModel), declarations, [&](std::size_t i, const ByteSink& sink) {
     source.pass_on(i, converting_sink(source.dtype(i), dtype, sink));
   });
-  for (const auto& [name, content] : find_tokenizer_files(folder)) writer.write_file(name, content);
+  for (const auto& [name, content] : find_tokenizer_files(folder)) writer.add_file(name, content);
   // An import that was killed before its last step has left a whole checkpoint without a tracker. Repeating the import
   // makes the same files and finishes that checkpoint.
   if (may_be_finished && !writer.is_there_already()) refuse();

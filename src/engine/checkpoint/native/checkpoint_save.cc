@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "checkpoint/native/checkpoint.h"
 #include "checkpoint/native/checkpoint_writer.h"
+#include "checkpoint/native/copied_checkpoint.h"
 #include "checkpoint/native/folders.h"
 #include "checkpoint/stored_tensor.h"
 #include "checkpoint/tensor_files.h"
@@ -33,9 +34,9 @@ const Parameter& any_held(std::span<Parameter* const> parameters) {
   return **held;
 }
 
-OutgoingFiles outgoing_files(std::span<Parameter* const> parameters, bool with_optimizer) {
+// `weights`: as what they are saved.
+OutgoingFiles outgoing_files(std::span<Parameter* const> parameters, DType weights, bool with_optimizer) {
   OutgoingFiles files;
-  const DType weights = weights_dtype(any_held(parameters));
   for (const Parameter* parameter : parameters) {
     const auto declared = [&](const std::string& suffix, DType dtype) {
       return SafetensorsDeclaration{parameter->name + suffix, dtype, stored_shape(*parameter)};
@@ -43,7 +44,6 @@ OutgoingFiles outgoing_files(std::span<Parameter* const> parameters, bool with_o
     files.model.push_back({declared("", weights), parameter, {}});
     if (!with_optimizer) continue;
     for (const OptimizerSlot& slot : parameter->state.slots) {
-      check(!is_held(*parameter) || slot.values, "a slot that is saved has memory");
       files.optimizer.push_back({declared("." + slot.name, slot.dtype), parameter, slot.values});
     }
   }
@@ -82,11 +82,6 @@ class Collector {
     return mesh_.data->all_gather_host(of_model).front();
   }
 
-  void wait_for_all() const {
-    mesh_.model->barrier();
-    mesh_.data->barrier();
-  }
-
  private:
   void gather(const Outgoing& tensor, const ByteSink& sink) const {
     const Parameter& parameter = *tensor.parameter;
@@ -99,60 +94,71 @@ class Collector {
   const Mesh& mesh_;
 };
 
-void write(CheckpointWriter& writer, std::string_view file_name, const std::vector<Outgoing>& outgoing,
-           const Collector& collector) {
+std::vector<SafetensorsDeclaration> declarations_of(const std::vector<Outgoing>& outgoing) {
   std::vector<SafetensorsDeclaration> declarations;
   for (const Outgoing& tensor : outgoing) declarations.push_back(tensor.declaration);
-  writer.write_tensors(file_name, declarations,
-                       [&](std::size_t i, const ByteSink& sink) { collector.collect(outgoing[i], sink); });
+  return declarations;
 }
 
-// Checkpoints after `iteration` are another run's future; they are not counted and not touched.
-void prune(const fs::path& root, std::int64_t iteration, const SaveOptions& options) {
-  std::vector<std::int64_t> earlier = iterations_in(root);
-  std::erase_if(earlier, [&](std::int64_t there) { return there >= iteration; });
-  const auto is_kept = [&](std::int64_t there) {
-    const fs::path folder = iteration_folder(root, there);
-    std::error_code error;
-    // Later saves copy the tokenizer from there.
-    return fs::equivalent(folder, root / kBestLink, error) || fs::equivalent(folder, options.tokenizer, error);
-  };
-  if (options.replaces && std::erase(earlier, *options.replaces) > 0 && !is_kept(*options.replaces)) {
-    remove_checkpoint(iteration_folder(root, *options.replaces));
-  }
-  if (options.keep_last == 0) return;
-  const auto excess = static_cast<std::int64_t>(earlier.size()) + 1 - options.keep_last;
-  for (std::int64_t i = 0; i < excess; ++i) {
-    const std::int64_t there = earlier[static_cast<std::size_t>(i)];
-    if (!is_kept(there)) remove_checkpoint(iteration_folder(root, there));
-  }
+void write(CheckpointWriter& writer, std::string_view file_name, const std::vector<Outgoing>& outgoing,
+           const Collector& collector) {
+  writer.write_tensors(file_name, declarations_of(outgoing),
+                       [&](std::size_t i, const ByteSink& sink) { collector.collect(outgoing[i], sink); });
 }
 
 }  // namespace
 
-fs::path save_checkpoint(const fs::path& root, const ModelConfig& config, std::span<Parameter* const> parameters,
-                         Backend& backend, const TrainingState& state, const SaveOptions& options, const Mesh* mesh) {
-  const Mesh alone = make_single_rank_mesh();
-  const Collector collector(backend, mesh != nullptr ? *mesh : alone);
-  const OutgoingFiles files = outgoing_files(parameters, options.optimizer);
+bool writes_checkpoints(const RankCoordinates& place) {
+  return place.data.rank == 0 && place.pipeline.rank == 0 && place.tensor.rank == 0;
+}
+
+std::int64_t bytes_of_copied_checkpoint(std::span<Parameter* const> parameters, DType compute_dtype) {
+  const DType weights = master_dtype_of(compute_dtype) ? accumulation_dtype_of(compute_dtype) : compute_dtype;
+  const OutgoingFiles files = outgoing_files(parameters, weights, /*with_optimizer=*/true);
+  std::uint64_t bytes = 0;
+  for (const std::vector<Outgoing>* file : {&files.model, &files.optimizer}) {
+    const std::vector<SafetensorsDeclaration> tensors = declarations_of(*file);
+    bytes += safetensors_header_of(tensors).size();
+    for (const SafetensorsDeclaration& tensor : tensors) bytes += bytes_of(tensor);
+  }
+  return static_cast<std::int64_t>(BlockWriter::blocks_for(bytes, 2) * BlockWriter::kBlockBytes);
+}
+
+std::unique_ptr<CopiedCheckpoint> copy_checkpoint(const fs::path& root, const ModelConfig& config,
+                                                  std::span<Parameter* const> parameters, Backend& backend,
+                                                  const TrainingState& state, const SaveOptions& options,
+                                                  const Mesh& mesh, BlockWriter* blocks) {
+  const Collector collector(backend, mesh);
+  const OutgoingFiles files = outgoing_files(parameters, weights_dtype(any_held(parameters)), options.optimizer);
+  const auto has_memory = [](const Outgoing& slot) { return !is_held(*slot.parameter) || slot.state; };
+  check(std::ranges::all_of(files.optimizer, has_memory), "a slot that is saved has memory");
   if (!collector.writes()) {
     collector.send(files);
     if (const std::string found = collector.verdict(""); !found.empty()) throw_not_finite(found, state.iteration);
-    collector.wait_for_all();
-    return iteration_folder(root, state.iteration);
+    return nullptr;
   }
   FileContents tokenizer;
   if (!options.tokenizer.empty()) tokenizer = read_tokenizer_files(options.tokenizer);
-  CheckpointWriter writer(root, options.run, config, state);
+  auto copy = std::make_unique<CopiedCheckpoint>(root, config, state, options, blocks);
+  CheckpointWriter& writer = copy->writer();
   write(writer, tensor_file_name(TensorKind::kModel), files.model, collector);
   if (options.optimizer) write(writer, tensor_file_name(TensorKind::kOptimizer), files.optimizer, collector);
-  for (const auto& [name, content] : tokenizer) writer.write_file(name, content);
-  if (!options.settings.empty()) writer.write_file(std::string(kSettingsFile), options.settings);
+  for (const auto& [name, content] : tokenizer) writer.add_file(name, content);
+  if (!options.settings.empty()) writer.add_file(std::string(kSettingsFile), options.settings);
   collector.verdict(writer.not_finite());
-  const fs::path folder = writer.publish();
-  if (options.best) link_best(root, state.iteration);
-  prune(root, state.iteration, options);
-  collector.wait_for_all();
+  if (!writer.not_finite().empty()) throw_not_finite(writer.not_finite(), state.iteration);
+  return copy;
+}
+
+fs::path save_checkpoint(const fs::path& root, const ModelConfig& config, std::span<Parameter* const> parameters,
+                         Backend& backend, const TrainingState& state, const SaveOptions& options, const Mesh* mesh) {
+  const Mesh alone = make_single_rank_mesh();
+  const Mesh& all = mesh != nullptr ? *mesh : alone;
+  const std::unique_ptr<CopiedCheckpoint> copy =
+      copy_checkpoint(root, config, parameters, backend, state, options, all, nullptr);
+  const fs::path folder = copy ? copy->publish() : iteration_folder(root, state.iteration);
+  all.model->barrier();
+  all.data->barrier();
   return folder;
 }
 

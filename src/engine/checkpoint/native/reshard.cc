@@ -45,7 +45,7 @@ void copy_other_files(CheckpointWriter& writer, const fs::path& folder, const Ma
   for (const auto& [name, record] : manifest.files) {
     if (is_tensor_file(name, TensorKind::kModel) || is_tensor_file(name, TensorKind::kOptimizer)) continue;
     check_other_file(folder / name, record);
-    writer.write_file(name, read_file(folder / name));
+    writer.add_file(name, read_file(folder / name));
   }
 }
 

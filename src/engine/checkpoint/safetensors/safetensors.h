@@ -64,10 +64,14 @@ struct SafetensorsDeclaration {
   std::vector<std::int64_t> shape;
 };
 
+// Everything of a file before its first tensor's first byte. `tensors` in the order in which their bytes follow; wider
+// types first, so that all are aligned.
+std::string safetensors_header_of(const std::vector<SafetensorsDeclaration>& tensors,
+                                  const SafetensorsMetadata& metadata = {});
+
 // Writes a file piece by piece; it is seen once commit() returns. EnvironmentError: the disk is full, no permission.
 class SafetensorsWriter {
  public:
-  // `tensors` in the order in which their bytes follow; wider types first, so that all are aligned.
   SafetensorsWriter(const std::filesystem::path& path, std::vector<SafetensorsDeclaration> tensors,
                     const SafetensorsMetadata& metadata = {});
 

@@ -11,7 +11,10 @@ namespace {
 
 constexpr std::size_t kAlignment = 8;  // of the first tensor's first byte, by spaces at the end of the header
 
-std::string make_header(const std::vector<SafetensorsDeclaration>& tensors, const SafetensorsMetadata& metadata) {
+}  // namespace
+
+std::string safetensors_header_of(const std::vector<SafetensorsDeclaration>& tensors,
+                                  const SafetensorsMetadata& metadata) {
   nlohmann::ordered_json json = nlohmann::ordered_json::object();
   if (!metadata.empty()) json["__metadata__"] = metadata;
   std::uint64_t offset = 0;
@@ -30,8 +33,6 @@ std::string make_header(const std::vector<SafetensorsDeclaration>& tensors, cons
   return std::string(reinterpret_cast<const char*>(&length), sizeof(length)) + text;
 }
 
-}  // namespace
-
 std::uint64_t bytes_of(const SafetensorsDeclaration& tensor) {
   std::int64_t bytes = size_of(tensor.dtype);
   for (const std::int64_t dim : tensor.shape) {
@@ -44,7 +45,7 @@ std::uint64_t bytes_of(const SafetensorsDeclaration& tensor) {
 
 SafetensorsWriter::SafetensorsWriter(const std::filesystem::path& path, std::vector<SafetensorsDeclaration> tensors,
                                      const SafetensorsMetadata& metadata)
-    : file_(path), tensors_(std::move(tensors)), header_(make_header(tensors_, metadata)) {
+    : file_(path), tensors_(std::move(tensors)), header_(safetensors_header_of(tensors_, metadata)) {
   file_.write(std::string_view(header_));
   skip_complete();
 }

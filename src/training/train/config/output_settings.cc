@@ -43,6 +43,7 @@ Faults OutputSettings::faults() const {
                   "by {} N",
                   flag, Flag{"eval-interval"});
   }
+  faults.add_if(async_save && save.empty(), "{} needs a place to save: {} DIR", Flag{"async-save"}, Flag{"save"});
   faults.add_if(save_interval > 0 && save.empty(), "{} {} needs a place to save: {} DIR", kSaveInterval, save_interval,
                 Flag{"save"});
   return faults;
@@ -69,6 +70,8 @@ void add_output_fields(FieldList& list, OutputSettings& s) {
   list.add("save-interval-in-mins", &s.save_interval_in_mins, "X",
            "without --save-interval: minutes between checkpoints, each of which replaces the one before; 0: one at the "
            "end");
+  list.add("async-save", &s.async_save, "",
+           "write checkpoints beside training, from a copy in the memory of the first rank's host");
   list.add("keep-last", &s.keep_last, "N", "checkpoints kept, older ones are deleted; 0: all");
   list.add("log-interval", &s.log_interval, "N", "updates between lines of the log");
   list.add("eval-interval", &s.eval_interval, "N", "updates between validations; 0: one at the end");

@@ -16,6 +16,7 @@ struct OutputSettings {
   bool override_schedule = false;     // a resumed run may follow another learning rate
   std::int64_t save_interval = 0;     // 0: by time
   double save_interval_in_mins = 10;  // 0: at the end only
+  bool async_save = false;            // checkpoints are written beside training, from a copy
   std::int64_t keep_last = 0;         // 0: all
   std::int64_t log_interval = 10;
   std::int64_t eval_interval = 0;  // 0: at the end only

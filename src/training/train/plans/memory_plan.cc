@@ -2,6 +2,7 @@
 
 #include <numeric>
 
+#include "checkpoint/native/copied_checkpoint.h"
 #include "executor/logits_chunk.h"
 #include "executor/stage/stage_plan.h"
 #include "model/make_model.h"
@@ -47,6 +48,11 @@ std::vector<std::int64_t> planned_memory(const TrainConfig& config, const Memory
     bytes.push_back(plan.memory().arena().bytes());
     if (context.threads > 0)
       bytes.back() += cpu_working_bytes(plan.work(), {.compute_dtype = context.compute_dtype}, context.threads);
+    if (config.output.async_save && context.threads > 0 && writes_checkpoints(place)) {
+      std::vector<Parameter*> parameters;
+      model->visit([&](Parameter& parameter) { parameters.push_back(&parameter); });
+      bytes.back() += bytes_of_copied_checkpoint(parameters, context.compute_dtype);
+    }
   }
   return bytes;
 }

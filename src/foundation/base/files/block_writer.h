@@ -1,0 +1,96 @@
+// Large files written by threads of their own while the caller goes on. The caller fills blocks of memory; the threads
+// write them to their places, past the page cache where the file system can (O_DIRECT): that is faster and takes a
+// fraction of the processor time (bench/results/checkpoint.md).
+#pragma once
+
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <filesystem>
+#include <mutex>
+#include <span>
+#include <thread>
+#include <vector>
+
+namespace teratron {
+
+class BlockFile;
+
+// The blocks and the threads. It must outlive its files.
+class BlockWriter {
+ public:
+  static constexpr std::size_t kBlockBytes = std::size_t{4} << 20;
+  static constexpr std::size_t kFewBlocks = 4;  // keep the disk busy
+
+  // Blocks that hold files of so many bytes in all, each of `files` beginning a block of its own.
+  static std::size_t blocks_for(std::uint64_t bytes, std::size_t files) {
+    return static_cast<std::size_t>(bytes / kBlockBytes) + files;
+  }
+
+  // `takes_memory_now`: all of it, instead of blocks as they are first used. EnvironmentError where the system refuses.
+  explicit BlockWriter(std::size_t blocks = kFewBlocks, bool takes_memory_now = false);
+  BlockWriter(const BlockWriter&) = delete;
+  BlockWriter& operator=(const BlockWriter&) = delete;
+  ~BlockWriter();
+
+ private:
+  friend class BlockFile;
+  struct Task {
+    BlockFile* file;
+    std::byte* block;
+    std::size_t bytes;
+    std::uint64_t offset;
+  };
+  std::byte* take_block();  // waits until one is free
+  void write(const Task& task);
+  void start_thread();
+  void forget(BlockFile& file);          // drops what waits, and waits for what is being written
+  void wait_for(const BlockFile& file);  // all that was passed to write() has been written, or failed
+  void run();
+
+  std::byte* memory_;
+  std::size_t bytes_;
+  std::mutex mutex_;
+  std::condition_variable work_, done_;
+  std::vector<std::byte*> free_;
+  std::deque<Task> waiting_;
+  bool ends_ = false;
+  std::vector<std::thread> threads_;  // started when they are first needed
+};
+
+// A new file, written from its beginning to its end. It has its bytes and its name on the disk after sync_and_close();
+// without it, what is there has no meaning. Every failure is an EnvironmentError as AtomicFile's.
+class BlockFile {
+ public:
+  // Makes room for `bytes`, so that a full disk shows now. One file at a time is appended to.
+  BlockFile(BlockWriter& writer, std::filesystem::path path, std::uint64_t bytes);
+  BlockFile(const BlockFile&) = delete;
+  BlockFile& operator=(const BlockFile&) = delete;
+  ~BlockFile();
+
+  void append(std::span<const std::byte> bytes);  // waits where all blocks are in use
+  void end();                                     // all bytes have been appended; they need not be written yet
+  void sync_and_close();                          // waits for the threads, then for the disk
+
+ private:
+  friend class BlockWriter;
+  void pass_on();
+  int write_at(const std::byte* from, std::size_t bytes, std::uint64_t offset);  // errno; 0: done
+  void stop_direct();
+  void throw_if_failed(int error) const;
+
+  BlockWriter& writer_;
+  const std::filesystem::path path_;
+  const std::uint64_t size_;
+  int descriptor_ = -1;
+  std::byte* block_ = nullptr;  // that is being filled
+  std::size_t filled_ = 0;
+  std::uint64_t offset_ = 0;  // of block_ in the file
+
+  // Guarded by the writer's mutex.
+  std::size_t under_way_ = 0;
+  int error_ = 0;
+};
+
+}  // namespace teratron
