@@ -105,8 +105,8 @@ void multiply_by_vnni(const TileProduct& product, std::int64_t tile_row, std::in
 }  // namespace
 
 TileKernel vnni_kernel(DType tiles) {
-  if (tiles == DType::kQ8Tile) return {&multiply_by_vnni<Q8Tile>, kQ8LargerBy};
-  return {&multiply_by_vnni<Q4Tile>, kQ4Zero};
+  if (tiles == DType::kQ8Tile) return {&multiply_by_vnni<Q8Tile>, kQ8LargerBy, false};
+  return {&multiply_by_vnni<Q4Tile>, kQ4Zero, false};
 }
 
 }  // namespace teratron

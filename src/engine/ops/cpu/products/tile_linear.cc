@@ -55,6 +55,10 @@ void round_row(const T* x, std::int64_t blocks, int larger_by, const RoundedRows
       sum = hn::Add(sum, whole);
       hn::StoreU(hn::DemoteTo(bytes, whole), bytes, values + i);
     }
+    if (to.pairs != nullptr) {
+      std::int16_t* const pairs = to.pairs + (row * blocks + b) * kTileColumns;
+      for (std::int64_t i = 0; i < kTileColumns; ++i) pairs[(i & ~3) + (i & 1) * 2 + (i >> 1 & 1)] = values[i];
+    }
     const float step = is_zero ? 0 : most / kMostSteps;
     to.steps[row * blocks + b] = is_finite ? step : std::numeric_limits<float>::quiet_NaN();
     to.offsets[row * blocks + b] = -larger_by * hn::GetLane(hn::SumOfLanes(IntTag(), sum));
@@ -75,6 +79,13 @@ HWY_INLINE void add_products(Word a, Word b, IntVector& sum, IntVector& /*sum1*/
   sum = hn::Add(sum, hn::Set(IntTag(), products));
 }
 HWY_INLINE IntVector total(IntVector sum, IntVector /*sum1*/) { return sum; }
+// Word `at` of the rows, the same in every lane.
+HWY_INLINE Word word_of(const TileProduct& product, std::int64_t at) {
+  Word word;
+  std::memcpy(&word.bits, product.values + 4 * at, sizeof(word.bits));
+  return word;
+}
+constexpr bool kTakesPairs = false;
 
 #else
 
@@ -93,6 +104,14 @@ HWY_INLINE void add_products(const Word& a, const Word& b, IntVector& sum0, IntV
   sum0 = hn::ReorderWidenMulAccumulate(IntTag(), a.odd, b.odd, sum0, sum1);
 }
 HWY_INLINE IntVector total(IntVector sum0, IntVector sum1) { return hn::RearrangeToOddPlusEven(sum0, sum1); }
+// Word `at` of the rows, the same in every lane.
+HWY_INLINE Word word_of(const TileProduct& product, std::int64_t at) {
+  std::int32_t even, odd;
+  std::memcpy(&even, product.pairs + 4 * at, sizeof(even));
+  std::memcpy(&odd, product.pairs + 4 * at + 2, sizeof(odd));
+  return {hn::BitCast(ShortTag(), hn::Set(IntTag(), even)), hn::BitCast(ShortTag(), hn::Set(IntTag(), odd))};
+}
+constexpr bool kTakesPairs = true;
 
 #endif
 
@@ -130,9 +149,7 @@ HWY_INLINE void multiply_rows(const TileProduct& product, const Tile* tiles, std
         const Word weights = word_of(tiles[b], w, lane);
 #pragma GCC unroll 4
         for (int t = 0; t < rows; ++t) {
-          std::int32_t word;
-          std::memcpy(&word, product.values + ((first + t) * blocks + b) * kTileColumns + 4 * w, sizeof(word));
-          add_products(weights, split(hn::Set(IntTag(), word)), dots[t], more[t]);
+          add_products(weights, word_of(product, ((first + t) * blocks + b) * kTileWords + w), dots[t], more[t]);
         }
       }
       const FloatVector weight_steps = widen(FloatTag(), reinterpret_cast<const F16*>(tiles[b].steps.data()) + lane);
@@ -166,7 +183,7 @@ void round_row_of(const LinearForward& args, std::int64_t row, int larger_by, co
 
 TileLinearKernels tile_linear_kernels(DType dtype, DType tiles) {
   const TileKernel kernel = visit_tiles(tiles, []<class Tile>(Tile tile) {
-    return TileKernel{&multiply_tile_row<Tile>, larger_by(tile)};
+    return TileKernel{&multiply_tile_row<Tile>, larger_by(tile), kTakesPairs};
   });
   return choose_by_storage(dtype, [&]<class T>(ElementType<T>) {
     return TileLinearKernels{&round_row_of<T>, &finish_forward_block<T>, kernel};
@@ -189,23 +206,26 @@ constexpr std::int64_t kTaskRows = block_size(64, 3), kTaskTileRows = block_size
 constexpr std::int64_t kTaskColumns = kTaskTileRows * kTileRows;
 constexpr std::int64_t kRoundedGrain = block_size(1 << 15, 64);  // values that a thread rounds at a time
 
-// Steps, offsets and values of a row, in floats.
-std::int64_t rounded_floats(std::int64_t inputs) {
-  return 2 * (inputs / kTileColumns) + inputs / static_cast<std::int64_t>(sizeof(float));
+// Steps, offsets, values and pairs of a row, in floats.
+std::int64_t rounded_floats(std::int64_t inputs, bool has_pairs) {
+  return 2 * (inputs / kTileColumns) + inputs / 4 + (has_pairs ? inputs / 2 : 0);
 }
 
 // Rounds and multiplies rows [begin, end), of which there are at most kMostRounded.
 void multiply_some(const LinearForward& args, const TileLinearKernels& kernels, std::int64_t begin, std::int64_t end) {
   const std::int64_t rows = end - begin, inputs = args.x.dim(1), outputs = args.y.dim(1);
   const std::int64_t blocks = inputs / kTileColumns;
-  float* const memory = scratch_floats(Scratch::kPanels, rows * rounded_floats(inputs));
-  const RoundedRows rounded{.values = reinterpret_cast<std::int8_t*>(memory + 2 * rows * blocks),
+  float* const memory = scratch_floats(Scratch::kPanels, rows * rounded_floats(inputs, kernels.kernel.takes_pairs));
+  float *const pairs = memory + 2 * rows * blocks, *const values =
+                                                       pairs + (kernels.kernel.takes_pairs ? rows * inputs / 2 : 0);
+  const RoundedRows rounded{.values = reinterpret_cast<std::int8_t*>(values),
+                            .pairs = kernels.kernel.takes_pairs ? reinterpret_cast<std::int16_t*>(pairs) : nullptr,
                             .steps = memory,
                             .offsets = reinterpret_cast<std::int32_t*>(memory + rows * blocks)};
   parallel_for(rows, std::max<std::int64_t>(1, kRoundedGrain / inputs), [&](std::int64_t first, std::int64_t last) {
     for (std::int64_t t = first; t < last; ++t) kernels.round(args, begin + t, kernels.kernel.larger_by, rounded, t);
   });
-  const TileProduct product{args.weight.data, blocks, rounded.values, rounded.steps, rounded.offsets};
+  const TileProduct product{args.weight.data, blocks, rounded.values, rounded.pairs, rounded.steps, rounded.offsets};
   const std::int64_t tile_rows = args.weight.dim(0);
   const std::int64_t across = (tile_rows + kTaskTileRows - 1) / kTaskTileRows,
                      down = (rows + kTaskRows - 1) / kTaskRows;
@@ -225,8 +245,9 @@ void multiply_some(const LinearForward& args, const TileLinearKernels& kernels, 
 
 }  // namespace
 
-void include_tile_linear(const WorkShapes::Product& product, ScratchSizes& sizes) {
-  sizes.include(Scratch::kPanels, std::min(product.rows, kMostRounded) * rounded_floats(product.inputs));
+void include_tile_linear(const WorkShapes::Product& product, bool vnni_products, ScratchSizes& sizes) {
+  sizes.include(Scratch::kPanels,
+                std::min(product.rows, kMostRounded) * rounded_floats(product.inputs, !vnni_products));
   sizes.include(Scratch::kTileB, std::min(product.rows, kTaskRows) * kTaskColumns);
 }
 

@@ -18,7 +18,9 @@ struct TileProduct {
   const void* tiles;
   std::int64_t blocks;        // of a row
   const std::int8_t* values;  // [rows, 32 * blocks]
-  const float* steps;         // [rows, blocks]
+  // The same in 16 bits, of each four columns the first, the third, the second and the fourth; of kernels that take it.
+  const std::int16_t* pairs;
+  const float* steps;  // [rows, blocks]
   const std::int32_t* offsets;
 };
 
@@ -26,12 +28,14 @@ struct TileKernel {
   // sums[t, 0..16) of rows [begin, end) and one row of tiles; row `begin` is t = 0.
   void (*multiply)(const TileProduct& product, std::int64_t tile_row, std::int64_t begin, std::int64_t end, float* sums,
                    std::int64_t stride);
-  int larger_by;  // the constant of `offsets`
+  int larger_by;     // the constant of `offsets`
+  bool takes_pairs;  // TileProduct::pairs
 };
 
 // Memory of a TileProduct's rows.
 struct RoundedRows {
   std::int8_t* values;
+  std::int16_t* pairs;  // null: not taken
   float* steps;
   std::int32_t* offsets;
 };
@@ -49,6 +53,6 @@ bool has_vnni_products();
 TileKernel vnni_kernel(DType tiles);
 
 // Includes the scratch memory of a product with weights in tiles, of at most so many rows.
-void include_tile_linear(const WorkShapes::Product& product, ScratchSizes& sizes);
+void include_tile_linear(const WorkShapes::Product& product, bool vnni_products, ScratchSizes& sizes);
 
 }  // namespace teratron
