@@ -3,7 +3,7 @@
 //   bench_generate [cpu|cuda] [tiny | LAYERS HIDDEN HEADS]...    `tiny` is for tests of this program
 // Our side of bench/generation: a prompt of 64 tokens and 64 new ones on the CPU, a line of JSON for each line "run" of
 // standard input.
-//   bench_generate serve fp32|bf16 LAYERS HIDDEN HEADS
+//   bench_generate serve fp32|bf16|q8_0|q4_0 LAYERS HIDDEN HEADS      (of the latter weights are zeros)
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <iostream>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,7 @@
 #include "base/median.h"
 #include "model/language_model.h"
 #include "program.h"
+#include "tensor/weight_tiles.h"
 
 namespace teratron {
 namespace {
@@ -52,13 +54,22 @@ constexpr Sizes kTiny = {.layers = 2, .hidden = 64, .heads = 2, .vocab = 320, .c
 
 class Generation {
  public:
-  Generation(const Sizes& sizes, std::unique_ptr<Backend> backend)
+  Generation(const Sizes& sizes, std::unique_ptr<Backend> backend, std::optional<DType> tiles = {})
       : sizes_(sizes),
         backend_(std::move(backend)),
-        runner_(*backend_, sizes.config(), {.purpose = Purpose::kGeneration, .tokens = kPrompt, .logits_chunk = 1}),
+        runner_(*backend_, sizes.config(),
+                {.purpose = Purpose::kGeneration, .tokens = kPrompt, .logits_chunk = 1, .weight_tiles = tiles}),
         logits_(static_cast<std::size_t>(sizes.vocab)) {
     runner_.allocate();
-    runner_.initialize(1);
+    std::vector<Parameter*> drawn;
+    for (Parameter* parameter : runner_.parameters()) {
+      if (is_tiles(parameter->value.dtype)) {
+        backend_->fill_zero(parameter->value);
+      } else {
+        drawn.push_back(parameter);
+      }
+    }
+    runner_.initialize(1, drawn);
     run(0, sizes.context, kPrompt);
   }
 
@@ -167,10 +178,12 @@ class MemoryReads {
   std::vector<int> found_;
 };
 
-int serve(const Sizes& sizes, DType dtype) {
-  Generation generation(sizes, make_cpu_backend({.compute_dtype = dtype}));
+int serve(const Sizes& sizes, DType dtype, std::optional<DType> tiles) {
+  Generation generation(sizes, make_cpu_backend({.compute_dtype = dtype}), tiles);
   TrainingForward training(sizes, dtype);
-  const std::int64_t weight_bytes = sizes.weights_a_token() * size_of(dtype);
+  constexpr std::int64_t kTile = kTileRows * kTileColumns;
+  const std::int64_t weight_bytes =
+      tiles ? sizes.weights_a_token() / kTile * size_of(*tiles) : sizes.weights_a_token() * size_of(dtype);
   MemoryReads reads(weight_bytes);
   fmt::print("{{\"ready\": true, \"weight_bytes\": {}}}\n", weight_bytes);
   std::fflush(stdout);
@@ -187,14 +200,18 @@ int serve(const Sizes& sizes, DType dtype) {
 
 int run(std::span<char*> arguments) {
   if (arguments.size() == 6 && std::string_view(arguments[1]) == "serve") {
-    const std::string_view dtype = arguments[2];
-    if (dtype != "fp32" && dtype != "bf16") throw_user_error("serve takes fp32 or bf16, not {}", dtype);
+    const std::string_view type = arguments[2];
+    const bool has_tiles = type == "q8_0" || type == "q4_0";
+    if (type != "fp32" && type != "bf16" && !has_tiles) {
+      throw_user_error("serve takes fp32, bf16, q8_0 or q4_0, not {}", type);
+    }
     return serve({.layers = std::atoll(arguments[3]),
                   .hidden = std::atoll(arguments[4]),
                   .heads = std::atoll(arguments[5]),
                   .context = kPrompt,
                   .tokens = 64},
-                 dtype == "bf16" ? DType::kBF16 : DType::kF32);
+                 type == "bf16" ? DType::kBF16 : DType::kF32,
+                 has_tiles ? std::optional(type == "q8_0" ? DType::kQ8Tile : DType::kQ4Tile) : std::nullopt);
   }
   const bool cuda = arguments.size() > 1 && std::string_view(arguments[1]) == "cuda";
   std::vector<Sizes> all;

@@ -130,7 +130,7 @@ def main():
             program, version = build_ggml(options.ggml)
             sides += [Ggml(program, dtype, shape, folder) for dtype in ("fp32", "fp16")]
             versions.append(f"ggml {version}")
-        sides += [Server("Teratron", dtype, ["build/release/bench_generate", "serve", dtype, *shape]) for dtype in ("fp32", "bf16")]
+        sides += [Server("Teratron", dtype, ["build/release/bench_generate", "serve", dtype, *shape]) for dtype in ("fp32", "bf16", "q8_0", "q4_0")]
         sides += [Server("transformers", dtype, [sys.executable, "bench/peers/transformers_generate.py", name, *shape, PROMPT, TOKENS])
                   for dtype, name in (("fp32", "float32"), ("bf16", "bfloat16"))]
         versions += [f"transformers {sides[-1].about['version']}, torch {sides[-1].about['torch']}"]

@@ -15,7 +15,7 @@ from pathlib import Path
 from side import cpu_name
 
 PROMPT, NEW = 64, 128
-FLAGS = {"f32": [], "f16": ["--fp16"], "bf16": ["--bf16"]}
+FLAGS = {"f32": [], "f16": ["--fp16"], "bf16": ["--bf16"], "q8_0": ["--weights", "q8_0"], "q4_0": ["--weights", "q4_0"]}
 SMOLLM2_135M = [30, 576, 9, 3, 1536, 49152]
 TERATRON = "build/release/teratron"
 LLAMA_CPP = Path(os.environ.get("TERATRON_LLAMA_CPP", "/var/tmp/teratron-llama-cpp"))
@@ -77,6 +77,7 @@ def main():
     parser.add_argument("--model", type=int, nargs=6, default=SMOLLM2_135M,
                         metavar=("LAYERS", "HIDDEN", "HEADS", "KEY_HEADS", "FFN", "VOCABULARY"))
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--types", nargs="+", choices=list(FLAGS), default=list(FLAGS))
     parser.add_argument("--save", action="store_true")
     options = parser.parse_args()
     rates = {}
@@ -84,11 +85,11 @@ def main():
         folder = Path(name)
         write_model(folder, options.model)
         prompt, prompt_tokens = prompt_of(folder)
-        for kind in FLAGS:
+        for kind in options.types:
             run(TERATRON, "convert", "--from", "hf", "--to", "gguf", "--type", kind, folder, folder / f"{kind}.gguf")
         for number in range(options.rounds):
             for texts in (1, 16):
-                for kind in FLAGS:
+                for kind in options.types:
                     pair = (ours(folder, kind, texts, prompt, options.threads),
                             theirs(folder, kind, texts, prompt_tokens, options.threads))
                     rates.setdefault((texts, kind), []).append(pair)

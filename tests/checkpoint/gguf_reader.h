@@ -17,7 +17,7 @@ struct ReadTensor {
   std::vector<std::uint64_t> sizes;  // columns first
   std::uint32_t type = 0;
   std::vector<double> values;
-  std::vector<double> steps;  // of Q8_0's blocks
+  std::vector<double> steps;  // of Q8_0's and Q4_0's blocks
 };
 
 class GgufReader {
@@ -96,10 +96,23 @@ class GgufReader {
                                  : std::ldexp(mantissa + (1 << mantissa_bits), exponent - bias - mantissa_bits);
     return (bits & 0x8000) != 0 ? -magnitude : magnitude;
   }
+  // Halves of 16 bytes: the low ones are values 0 to 15 of the block.
+  void read_q4(ReadTensor& tensor, std::uint64_t count) {
+    tensor.values.resize(count);
+    for (std::uint64_t block = 0; block < count; block += 32) {
+      tensor.steps.push_back(narrow(take<std::uint16_t>(), 5));
+      for (std::uint64_t i = 0; i < 16; ++i) {
+        const int both = take<std::uint8_t>();
+        tensor.values[block + i] = tensor.steps.back() * (both % 16 - 8);
+        tensor.values[block + 16 + i] = tensor.steps.back() * (both / 16 - 8);
+      }
+    }
+  }
   void read_values(ReadTensor& tensor) {
     std::uint64_t count = 1;
     for (const std::uint64_t size : tensor.sizes) count *= size;
-    need(tensor.type != 8 || tensor.sizes[0] % 32 == 0, "rows of whole blocks");
+    need((tensor.type != 8 && tensor.type != 2) || tensor.sizes[0] % 32 == 0, "rows of whole blocks");
+    if (tensor.type == 2) return read_q4(tensor, count);
     for (std::uint64_t i = 0; i < count; ++i) {
       switch (tensor.type) {
         case 0: tensor.values.push_back(take<float>()); break;

@@ -15,6 +15,7 @@
 #include "base/philox.h"
 #include "ops/backend.h"
 #include "ops/cpu/scratch.h"
+#include "tensor/weight_tiles.h"
 
 namespace teratron {
 namespace {
@@ -205,6 +206,33 @@ TEST(WorkingMemory, HasTheSumsOfKeyHeadsThatQueryHeadsShare) {
     Trial trial = random_trial(random);
     trial.key_heads = 1;
     planned_share(trial);
+  }
+}
+
+TEST(WorkingMemory, OfWeightsInTilesIsPlannedAsItIsTaken) {
+  RandomSequence random({.seed = 4});
+  for (int i = 0; i < 30; ++i) {
+    const CpuOptions options{.vnni_products = random.below(2) == 0};
+    const WorkShapes::Product product{.rows = drawn(random, {1, 7, 64, 65, 700}),
+                                      .inputs = 32 * drawn(random, {1, 3, 12}),
+                                      .outputs = drawn(random, {1, 50, 64, 300})};
+    ScratchSizes taken;
+    std::thread([&] {
+      set_thread_count(1 + i % 3);
+      const auto backend = make_cpu_backend(options);
+      const Tensor x(*backend, DType::kF32, {product.rows, product.inputs}),
+          y(*backend, DType::kF32, {product.rows, product.outputs}),
+          weight(*backend, DType::kQ8Tile, tiles_of({product.outputs, product.inputs}));
+      for (const Tensor* tensor : {&x, &weight}) backend->fill_zero(*tensor);
+      backend->tile_linear_forward({{.y = y, .x = x, .weight = weight}});
+      taken = scratch_sizes();
+    }).join();
+    const ScratchSizes planned = most_scratch({.products = {product}, .has_tiles = true}, options, true);
+    for (std::size_t use = 0; use < std::size(kNames); ++use) {
+      EXPECT_LE(taken[static_cast<Scratch>(use)], planned[static_cast<Scratch>(use)]) << kNames[use];
+    }
+    if (i % 3 != 0) continue;  // helpers may have taken all tasks
+    EXPECT_LT(static_cast<double>(planned.bytes()), kMostPlanned * static_cast<double>(taken.bytes()));
   }
 }
 

@@ -5,6 +5,8 @@
 #include <memory>
 
 #include "base/error.h"
+#include "base/round_up.h"
+#include "tensor/weight_tiles.h"
 
 namespace teratron {
 namespace {
@@ -154,6 +156,38 @@ void receive_pieces(const Parameter& parameter, DType dtype, Backend& backend, C
   });
 }
 
+namespace {
+
+// load_tensor_part() of a matrix in tiles: as many rows of the part at a time as are whole tiles.
+void load_tiles(const Parameter& parameter, TensorRef part, Backend& backend, std::span<const std::byte> whole,
+                DType dtype) {
+  const std::int64_t rows = parameter.shape[0], columns = parameter.shape[1], element = size_of(dtype);
+  const std::int64_t whole_row = whole_columns(parameter) * element, row_bytes = columns * element;
+  const std::int64_t step = round_up(rows_at_a_time(columns * size_of(DType::kF32)), kTileRows);
+  const std::vector<ParameterPiece> pieces = pieces_of(parameter, parameter.group.rank);
+  std::vector<std::byte> stored, tiles;
+  std::vector<float> values;
+  for (std::int64_t begin = 0; begin < rows; begin += step) {
+    const std::int64_t end = std::min(rows, begin + step);
+    stored.assign(static_cast<std::size_t>((end - begin) * row_bytes), std::byte{0});  // padding rows stay zero
+    for (const ParameterPiece& piece : pieces) {
+      const std::int64_t first = std::max(begin, piece.local_row), last = std::min(end, piece.local_row + piece.rows);
+      if (first >= last) continue;
+      const std::int64_t from = (piece.global_row + first - piece.local_row) * whole_row;
+      copy_rows(stored.data() + (first - begin) * row_bytes, row_bytes,
+                whole.data() + from + piece.global_column * element, whole_row, last - first, row_bytes);
+    }
+    values.resize(static_cast<std::size_t>((end - begin) * columns));
+    convert_floats(std::as_writable_bytes(std::span(values)), DType::kF32, stored, dtype);
+    const TensorRef there = part.slice(0, begin / kTileRows, (end + kTileRows - 1) / kTileRows);
+    tiles.resize(static_cast<std::size_t>(there.bytes()));
+    encode_tiles(part.dtype, values, columns, tiles);
+    backend.upload(there, tiles.data());
+  }
+}
+
+}  // namespace
+
 void load_tensor_part(const Parameter& parameter, TensorRef part, Backend& backend, std::span<const std::byte> whole,
                       DType dtype) {
   check(static_cast<bool>(part), "a tensor that is loaded has memory");
@@ -161,6 +195,7 @@ void load_tensor_part(const Parameter& parameter, TensorRef part, Backend& backe
   const std::int64_t element = size_of(dtype), row_bytes = whole_columns(parameter) * element;
   const std::int64_t stored_rows = parameter.global_shape()[0] - parameter.padding_rows;
   check_equal(static_cast<std::int64_t>(whole.size()), stored_rows * row_bytes, "bytes of the stored tensor");
+  if (is_tiles(part.dtype)) return load_tiles(parameter, part, backend, whole, dtype);
   if (parameter.padding_rows > 0) backend.fill_zero(part);
   // Uploaded from memory of our own: aligned, contiguous, and of the parameter's type.
   std::vector<std::byte> rows, converted;

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -21,7 +22,9 @@ struct ExecutorOptions {
   // Key/value caches of generation, one for each sequence, and their capacity in tokens (0: the model's positions). A
   // call extends one sequence, or each by one token.
   std::int64_t caches = 1, cache_tokens = 0;
-  std::int64_t logits_chunk = 0;                  // rows of logits that exist at a time; 0: see executor/logits_chunk.h
+  std::int64_t logits_chunk = 0;  // rows of logits that exist at a time; 0: see executor/logits_chunk.h
+  // Tiles that hold the matrices of products and the token table; not in training. Nothing: the compute type does.
+  std::optional<DType> weight_tiles;
   bool first_keys = false, position_ids = false;  // micro-batches may have these inputs
   // Training only. Actions of the stages in a step with the most micro-batches; it has as many stages as the mesh. No
   // actions: one stage runs schedule.micro_batches one after another. With several slices, every sequence has `tokens`

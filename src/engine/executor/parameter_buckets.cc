@@ -1,13 +1,17 @@
 #include "executor/parameter_buckets.h"
 
 #include <algorithm>
+#include <cstddef>
 
+#include "base/error.h"
 #include "base/round_up.h"
+#include "tensor/weight_tiles.h"
 
 namespace teratron {
 namespace {
 
 constexpr std::int64_t kMemberAlignment = 16;  // elements between the starts of members: a cache line of fp32
+constexpr std::int64_t kMemberBytes = 64;
 
 // Order of a bucket's members: those whose gradients ranks add up in the same way stand together.
 int sum_order(const Parameter& member) {
@@ -76,9 +80,34 @@ void ParameterBuckets::plan_slots(Arena& arena, Bucket& bucket) const {
   }
 }
 
-void ParameterBuckets::plan(Arena& arena, DType compute_dtype, bool training, GroupRank sharded_over) {
+TensorRef ParameterBuckets::value_view(const Parameter& member, void* at) const {
+  if (!tiles_ || !member.takes_tiles) return {at, compute_dtype_, member.shape};
+  return {at, *tiles_, tiles_of(member.shape)};
+}
+
+// Places members of several types side by side. Returns the bytes of all.
+std::int64_t ParameterBuckets::plan_bytes(Bucket& bucket) const {
+  std::int64_t bytes = 0;
+  for (const Parameter* member : bucket.members) {
+    if (member->takes_tiles && member->shape[1] % kTileColumns != 0) {
+      const bool is_part = member->split.axis == 1 && member->group.size > 1;
+      throw_user_error("'{}' has {} columns{}, and weights in {} come in blocks of {}; leave out --weights{}",
+                       member->name, member->shape[1], is_part ? " on each tensor-parallel rank" : "", name_of(*tiles_),
+                       kTileColumns, is_part ? " or take fewer ranks with --tp" : "");
+    }
+    bucket.byte_offsets.push_back(bytes);
+    bytes += round_up(value_view(*member, nullptr).bytes(), kMemberBytes);
+  }
+  return bytes;
+}
+
+void ParameterBuckets::plan(Arena& arena, DType compute_dtype, bool training, GroupRank sharded_over,
+                            std::optional<DType> tiles) {
+  check(!training || !tiles, "weights in tiles are not trained");
   const DType accumulation = accumulation_dtype_of(compute_dtype);
   training_ = training;
+  compute_dtype_ = compute_dtype;
+  tiles_ = tiles;
   const std::optional<DType> master = master_dtype_of(compute_dtype);
   has_master_ = training && master;
   sharding_ = {.ranks = sharded_over.size, .rank = sharded_over.rank};
@@ -87,7 +116,8 @@ void ParameterBuckets::plan(Arena& arena, DType compute_dtype, bool training, Gr
     const auto forever = [&](MemoryKind kind, const char* what, DType dtype, std::int64_t elements) {
       return arena.add(bucket.name + what, kind, dtype, {elements}, 0, Arena::kForever);
     };
-    bucket.value = forever(MemoryKind::kWeights, "", compute_dtype, bucket.elements);
+    bucket.value = tiles ? forever(MemoryKind::kWeights, "", DType::kU8, plan_bytes(bucket))
+                         : forever(MemoryKind::kWeights, "", compute_dtype, bucket.elements);
     if (!training) continue;
     bucket.gradient = arena.add(bucket.name + ".gradient", MemoryKind::kGradients, accumulation, {bucket.elements},
                                 bucket.gradient_first, bucket.gradient_last);
@@ -108,6 +138,10 @@ void ParameterBuckets::bind(const Arena& arena) {
     const std::int64_t run = bucket.elements / sharding_.ranks, run_begin = run * sharding_.rank;
     for (std::size_t i = 0; i < bucket.members.size(); ++i) {
       Parameter& member = *bucket.members[i];
+      if (tiles_) {
+        member.value = value_view(member, static_cast<std::byte*>(bucket.values.data) + bucket.byte_offsets[i]);
+        continue;
+      }
       const std::int64_t begin = bucket.offsets[i], end = begin + member.shape.elements();
       member.value = bucket.values.slice(0, begin, end).reshape(member.shape);
       if (!training_) continue;

@@ -4,6 +4,7 @@
 // of the bucket alone, updates that, and all gather the bucket's new weights.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,7 +21,10 @@ class ParameterBuckets {
 
   // `sharded_over`: the data-parallel ranks that the optimizer's state is shared out over; one: each keeps all of it.
   // In training, members have their optimizer's slots by now; they get their Sharding.
-  void plan(Arena& arena, DType compute_dtype, bool training, GroupRank sharded_over);
+  // Without training, `tiles` may hold the parameters that take them. UserError: the columns of one are no multiple of
+  // a tile's.
+  void plan(Arena& arena, DType compute_dtype, bool training, GroupRank sharded_over,
+            std::optional<DType> tiles = std::nullopt);
   void bind(const Arena& arena);  // gives every parameter its views
 
   std::size_t size() const { return buckets_.size(); }
@@ -44,8 +48,9 @@ class ParameterBuckets {
   };
   struct Bucket {
     std::string name;
-    std::vector<Parameter*> members;    // those that sum over rows first, then over ranks, then over replicas
-    std::vector<std::int64_t> offsets;  // of the members, in elements
+    std::vector<Parameter*> members;         // those that sum over rows first, then over ranks, then over replicas
+    std::vector<std::int64_t> offsets;       // of the members, in elements
+    std::vector<std::int64_t> byte_offsets;  // of their values, where tiles hold some
     std::int64_t elements = 0, rows_end = 0, ranks_end = 0, replicas_end = 0;
     int gradient_first = 0, gradient_last = 0;
     Arena::Block value = 0, gradient = 0, master = 0;
@@ -55,9 +60,14 @@ class ParameterBuckets {
   // The elements of a data-parallel rank's run that lie between the start of a member and that of the next.
   std::int64_t elements_in_run(const Bucket& bucket, std::size_t member, int rank) const;
   void plan_slots(Arena& arena, Bucket& bucket) const;
+  // The view of a member's value at this byte of the bucket's.
+  TensorRef value_view(const Parameter& member, void* at) const;
+  std::int64_t plan_bytes(Bucket& bucket) const;
   TensorRef own_run(TensorRef flat) const;
 
   bool training_ = false, has_master_ = false;
+  DType compute_dtype_ = DType::kF32;
+  std::optional<DType> tiles_;
   Sharding sharding_;
   std::vector<Bucket> buckets_;
 };

@@ -21,6 +21,7 @@ struct Embedding {
                .shape = {padded_vocab / group.size, hidden},
                .init = Init::kNormal,
                .padding_rows = padded_vocab - vocab,
+               .takes_tiles = true,
                .decay = true,
                .split = {.axis = 0},
                .group = group},

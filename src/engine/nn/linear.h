@@ -32,15 +32,17 @@ struct LinearWeights {
 
   // y[T, outputs] from x[T, inputs]
   void forward(const LayerPass& pass, TensorRef y, TensorRef x, const LinearEpilogue& epilogue = {}) const {
-    pass.backend.linear_forward({.y = y,
-                                 .x = x,
-                                 .weight = weight.value,
-                                 .bias = bias == nullptr ? TensorRef() : bias->value,
-                                 .activation = epilogue.activation,
-                                 .activated = epilogue.activated,
-                                 .gate = epilogue.gate,
-                                 .rows_alone = pass.is_next_token() || epilogue.rows_alone,
-                                 .lengths = lengths(pass)});
+    const LinearForward product{.y = y,
+                                .x = x,
+                                .weight = weight.value,
+                                .bias = bias == nullptr ? TensorRef() : bias->value,
+                                .activation = epilogue.activation,
+                                .activated = epilogue.activated,
+                                .gate = epilogue.gate,
+                                .rows_alone = pass.is_next_token() || epilogue.rows_alone,
+                                .lengths = lengths(pass)};
+    if (is_tiles(weight.value.dtype)) return pass.backend.tile_linear_forward({product});
+    pass.backend.linear_forward(product);
   }
 
   // dx[T, inputs] from dy[T, outputs]
@@ -99,6 +101,7 @@ struct Linear {
                     parallel == Parallel::kRow ? config.inputs / parts.size : config.inputs};
     weight.init = Init::kNormal;
     weight.init_scale = config.init_scale;
+    weight.takes_tiles = true;
     weight.decay = true;
     if (parallel == Parallel::kColumn) weight.split = {.axis = 0, .blocks = config.blocks};
     if (parallel == Parallel::kRow) weight.split = {.axis = 1};

@@ -71,6 +71,7 @@ struct Parameter {
   double init_scale = 1.0;        // times init_method_std; 1/sqrt(2N) just before a residual add (Megatron section 4)
   std::int64_t padding_rows = 0;  // the last rows of the global axis 0 that only round it up: zero, never stored
   bool layer_matrix = false;      // a weight matrix of a transformer layer; along axis 0 split.blocks of them
+  bool takes_tiles = false;       // a matrix of products or the token table: inference may hold it in tiles
   bool decay = false;             // weight decay: matrices and embeddings, never biases and norms
   Split split;
   // In the tensor-parallel group. A parameter that is not split counts once, on the first rank. Where `replicas` ranks
@@ -83,8 +84,8 @@ struct Parameter {
 
   GradientSum sum = GradientSum::kNone;
 
-  // Views into arenas, null until placed. `value` is of the compute type, what the layers read; `gradient` of the
-  // accumulation type.
+  // Views into arenas, null until placed. `value` is of the compute type, what the layers read, or tiles of it
+  // (tensor/weight_tiles.h); `gradient` of the accumulation type.
   TensorRef value, gradient;
   OptimizerState state;
   Sharding sharding;

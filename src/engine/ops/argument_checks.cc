@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "tensor/weight_tiles.h"
+
 namespace teratron {
 namespace {
 
@@ -94,6 +96,13 @@ TensorRef ArgumentChecks::vector(std::string_view name, const TensorRef& view, s
     fail(fmt::format("shape of {}: got {}, expected {} elements", name, view.shape, size));
   }
   return view.reshape({size});
+}
+
+void ArgumentChecks::tiles(std::string_view name, const TensorRef& view, std::int64_t rows,
+                           std::int64_t columns) const {
+  require(is_tiles(view.dtype), "weights in tiles are tiles");
+  require(columns % kTileColumns == 0, "a matrix in tiles has whole blocks of columns");
+  tensor(name, view, tiles_of({rows, columns}), view.dtype);
 }
 
 void ArgumentChecks::tensor(std::string_view name, const TensorRef& view, const Shape& shape) const {

@@ -38,6 +38,9 @@ class ArgumentChecks {
   void strided(std::string_view name, const TensorRef& view, const Shape& shape) const;
   void strided(std::string_view name, const TensorRef& view, const Shape& shape, DType dtype) const;
 
+  // A matrix [rows, columns] in tiles (tensor/weight_tiles.h).
+  void tiles(std::string_view name, const TensorRef& view, std::int64_t rows, std::int64_t columns) const;
+
   // Rows and columns of the view that decides the sizes of the others. At least one column.
   std::int64_t rows(std::string_view name, const TensorRef& view) const;
   std::int64_t columns(std::string_view name, const TensorRef& view) const;

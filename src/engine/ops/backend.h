@@ -144,6 +144,8 @@ struct CpuOptions {
   bool guard_memory = false;          // device memory is unreadable outside of calls (finds code that reads it there)
   // Matrix products of bf16 in the processor's own instructions, where it has them; false: widened to fp32.
   bool bf16_products = true;
+  // Products with weights in tiles in AVX512-VNNI, where the processor has it. The bits are the same without.
+  bool vnni_products = true;
 };
 std::unique_ptr<Backend> make_cpu_backend(const CpuOptions& options = {});
 

@@ -20,14 +20,12 @@ void check_lengths(const ArgumentChecks& checks, TensorRef& lengths, std::int64_
   checks.require(sequences > 0 && rows % sequences == 0, "each of the lengths is of as many rows");
 }
 
-}  // namespace
-
-bool check_arguments(LinearForward& args, const ArgumentChecks& checks) {
+// All but the weight.
+bool check_forward(LinearForward& args, const ArgumentChecks& checks) {
   const std::int64_t rows = checks.rows("x", args.x);
   const std::int64_t inputs = checks.columns("x", args.x), outputs = checks.columns("y", args.y);
   args.y = checks.matrix("y", args.y, rows, outputs);
   args.x = checks.matrix("x", args.x, rows, inputs);
-  args.weight = checks.matrix("weight", args.weight, outputs, inputs);
   if (args.bias) args.bias = checks.vector("bias", args.bias, outputs);
   check_lengths(checks, args.lengths, rows);
   checks.require(args.activation != Activation::kTanh, "a linear layer's activation is GELU or SiLU");
@@ -41,6 +39,19 @@ bool check_arguments(LinearForward& args, const ArgumentChecks& checks) {
       {{"y", args.y}, {"activated", args.activated}},
       {{"x", args.x}, {"weight", args.weight}, {"bias", args.bias}, {"gate", args.gate}, {"lengths", args.lengths}});
   return args.y.elements() > 0;
+}
+
+}  // namespace
+
+bool check_arguments(LinearForward& args, const ArgumentChecks& checks) {
+  args.weight = checks.matrix("weight", args.weight, checks.columns("y", args.y), checks.columns("x", args.x));
+  return check_forward(args, checks);
+}
+
+bool check_arguments(TileLinearForward& args, const ArgumentChecks& checks) {
+  LinearForward& linear = args.linear;
+  checks.tiles("weight", linear.weight, checks.columns("y", linear.y), checks.columns("x", linear.x));
+  return check_forward(linear, checks);
 }
 
 bool check_arguments(LinearInputGradient& args, const ArgumentChecks& checks) {

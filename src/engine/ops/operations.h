@@ -51,6 +51,15 @@ struct LinearForward {
   TensorRef lengths;  // optional
 };
 
+// linear_forward() with weights in tiles (tensor/weight_tiles.h): linear.weight is [ceil(O / 16), I / 32], of q8_0 or
+// q4_0. Each block of 32 columns of a row of x is rounded to whole numbers of a step, its largest magnitude over 127
+// (whole_numbers_of), and y = the sum over the blocks, in their order, of a's step * b's step * the products of
+// their whole numbers, which are exact. Every row of y has the bits it has in a call of its own; they differ only
+// between processors with and without fused multiply-adds. CPUs alone.
+struct TileLinearForward {
+  LinearForward linear;
+};
+
 // dx[T,I] = dy[T,O] weight[O,I]. With an activation (x was activation(u)): dx[T,I] = (dy weight) * activation'(u), the
 // gradient of u, and `activated` receives activation(u) again, for the weight gradient that follows. With a gate (x was
 // activation(gate) * u): dx = (dy weight) * activation(gate), dgate = (dy weight) * u * activation'(gate), and
@@ -233,7 +242,7 @@ struct Rotary {
 struct EmbeddingForward {
   TensorRef y;          // [batch, tokens, hidden]
   TensorRef ids;        // i32 [batch, tokens]
-  TensorRef tokens;     // [V, hidden]
+  TensorRef tokens;     // [V, hidden]; on CPUs also tiles of it [ceil(V / 16), hidden / 32] (tensor/weight_tiles.h)
   TensorRef positions;  // [max positions, hidden], optional
   std::int64_t first_position = 0, vocab_begin = 0;
   TensorRef position_ids;  // i32 [batch, tokens], optional
@@ -328,6 +337,7 @@ struct AdamW {
 // X(operation, arguments): Backend::operation(const arguments&) checks them and calls do_operation(const arguments&).
 #define TERATRON_OPERATIONS(X)                    \
   X(linear_forward, LinearForward)                \
+  X(tile_linear_forward, TileLinearForward)       \
   X(linear_input_gradient, LinearInputGradient)   \
   X(linear_weight_gradient, LinearWeightGradient) \
   X(activation_forward, ActivationForward)        \

@@ -1,6 +1,7 @@
 // Checks of the operations that know which tokens are a sequence: attention, rotary positions and embeddings.
 #include "ops/argument_checks.h"
 #include "ops/operations.h"
+#include "tensor/weight_tiles.h"
 
 namespace teratron {
 namespace {
@@ -104,7 +105,11 @@ bool check_arguments(EmbeddingForward& args, const ArgumentChecks& checks) {
   const std::int64_t batch = args.y.dim(0), tokens = args.y.dim(1), hidden = checks.columns("y", args.y);
   checks.tensor("y", args.y, {batch, tokens, hidden});
   checks.tensor("ids", args.ids, {batch, tokens}, DType::kI32);
-  args.tokens = checks.matrix("tokens", args.tokens, checks.rows("tokens", args.tokens), hidden);
+  if (is_tiles(args.tokens.dtype)) {
+    checks.tiles("tokens", args.tokens, args.tokens.dim(0) * kTileRows, hidden);
+  } else {
+    args.tokens = checks.matrix("tokens", args.tokens, checks.rows("tokens", args.tokens), hidden);
+  }
   checks.require(args.vocab_begin >= 0, "vocab_begin is not negative");
   if (args.positions) {
     args.positions = checks.matrix("positions", args.positions, checks.rows("positions", args.positions), hidden);

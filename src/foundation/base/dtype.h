@@ -8,7 +8,8 @@
 
 namespace teratron {
 
-enum class DType : std::uint8_t { kF64, kF32, kBF16, kF16, kI64, kI32, kU16, kU8 };
+// The last two are weights in blocks, an element being a tile of 16 rows by 32 columns (tensor/weight_tiles.h).
+enum class DType : std::uint8_t { kF64, kF32, kBF16, kF16, kI64, kI32, kU16, kU8, kQ8Tile, kQ4Tile };
 
 constexpr std::int64_t size_of(DType dtype) {
   switch (dtype) {
@@ -20,6 +21,8 @@ constexpr std::int64_t size_of(DType dtype) {
     case DType::kF16:
     case DType::kU16: return 2;
     case DType::kU8: return 1;
+    case DType::kQ8Tile: return 544;
+    case DType::kQ4Tile: return 288;
   }
   return 0;
 }
@@ -34,11 +37,14 @@ constexpr std::string_view name_of(DType dtype) {
     case DType::kI32: return "i32";
     case DType::kU16: return "u16";
     case DType::kU8: return "u8";
+    case DType::kQ8Tile: return "q8_0";
+    case DType::kQ4Tile: return "q4_0";
   }
   return "?";
 }
 
 constexpr bool is_floating(DType dtype) { return dtype <= DType::kF16; }
+constexpr bool is_tiles(DType dtype) { return dtype >= DType::kQ8Tile; }
 
 // Conversions of 16-bit values, which are passed as their bits. Arithmetic happens in fp32.
 inline float bf16_to_float(std::uint16_t bits) { return std::bit_cast<float>(std::uint32_t{bits} << 16); }

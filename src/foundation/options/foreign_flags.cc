@@ -137,8 +137,8 @@ constexpr ForeignFlag kFlags[] = {
     {kOthers, "lora-alpha", "", "there are no adapters: --finetune trains all weights", true},
     {kOthers, "use-lora", "", "there are no adapters: --finetune trains all weights", true},
     {kOthers, "use-peft", "", "there are no adapters: --finetune trains all weights", true},
-    {kOthers, "load-in-8bit", "", "weights have 32 or 16 bits: --bf16 or --fp16", true},
-    {kOthers, "load-in-4bit", "", "weights have 32 or 16 bits: --bf16 or --fp16", true},
+    {kOthers, "load-in-8bit", "", "not in training; generate, serve, embed, eval: --weights q8_0", true},
+    {kOthers, "load-in-4bit", "", "not in training; generate, serve, embed, eval: --weights q4_0", true},
     {kOthers, "deepspeed", "--use-distributed-optimizer", "with --dp N: ZeRO's stage 1"},
     {kOthers, "fsdp", "--use-distributed-optimizer", "with --dp N: ZeRO's stage 1"},
 };

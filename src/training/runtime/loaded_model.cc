@@ -19,6 +19,7 @@ std::string loading_advice(const ExecutorOptions& options, const BackendSettings
   std::vector<std::string> remedies;
   if (options.batch > 1) remedies.emplace_back("a smaller --micro-batch-size");
   if (options.caches > 1) remedies.emplace_back("a smaller --batch-size");
+  if (!settings.weight_tiles && room.is_host) remedies.emplace_back("--weights q8_0");
   if (!settings.bf16 && !settings.fp16) remedies.emplace_back("--bf16");
   if (!room.is_host) remedies.emplace_back("more devices with --tp or --pp");
   return remedies.empty() ? "take a smaller model" : fmt::format("use {}", fmt::join(remedies, " or "));
@@ -44,6 +45,7 @@ Loaded<Model> load(const WeightSource& source, const ExecutorOptions& options, c
   ExecutorOptions filled = options;
   if (filled.tokens == 0) filled.tokens = config.max_position_embeddings;
   filled.tokens = std::min(filled.tokens, config.max_position_embeddings);
+  filled.weight_tiles = settings.weight_tiles;
   filled.cell_layers = pipeline::even_slices(config.num_layers, rank.mesh->pipeline->size());
   Loaded<Model> loaded{.backend = make_backend(settings, rank), .model = nullptr};
   loaded.model = std::make_unique<Model>(*loaded.backend, config, filled, rank.mesh);
@@ -81,6 +83,10 @@ WeightSource find_encoder(const std::filesystem::path& path, const LayoutSetting
 void add_loaded_precision_fields(FieldList& list, BackendSettings& settings) {
   add_precision_fields(list, settings, "weights and activations in bf16; statistics and losses in fp32",
                        "weights and activations in fp16, whose values end at 65504; statistics and losses in fp32");
+  list.add_choice("weights", settings.weight_tiles,
+                  {{"whole", std::nullopt}, {"q8_0", DType::kQ8Tile}, {"q4_0", DType::kQ4Tile}},
+                  "CPUs: matrices and the token table, as they are loaded, in blocks of 32 values with one step, of 8 "
+                  "bits or of 4, as GGUF's; whole: in the precision of the others");
 }
 
 LoadedModel load_model(const WeightSource& source, const ExecutorOptions& options, const BackendSettings& settings,

@@ -1,6 +1,7 @@
 // Settings of the back end and its precision, for every command that runs a model.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "base/dtype.h"
@@ -14,7 +15,8 @@ enum class BackendKind { kCpu, kReference, kCuda };
 
 struct BackendSettings {
   BackendKind kind = BackendKind::kCpu;
-  bool bf16 = false, fp16 = false;  // neither: fp32
+  bool bf16 = false, fp16 = false;    // neither: fp32
+  std::optional<DType> weight_tiles;  // of commands that only read a model (ExecutorOptions::weight_tiles)
   // CUDA alone (CudaOptions in ops/backend.h).
   bool tf32 = false, gemm_timing = true, cuda_graphs = true;
   CudnnAttentionUse cudnn_attention = CudnnAttentionUse::kWherePossible;

@@ -4,7 +4,7 @@ namespace teratron::testing {
 
 std::vector<Operation> operations() {
 #define TERATRON_TRIAL(operation, Arguments) {#operation, operation##_trial},
-  return {
+  std::vector<Operation> all = {
       TERATRON_OPERATIONS(TERATRON_TRIAL)
       // Trials with other arguments.
       {"residual_add_in_place", residual_add_in_place_trial},
@@ -25,10 +25,14 @@ std::vector<Operation> operations() {
       {"add", add_trial},
   };
 #undef TERATRON_TRIAL
+  std::erase_if(all, [](const Operation& operation) { return operation.name == "tile_linear_forward"; });
+  return all;
 }
 
 std::vector<Operation> host_operations() {
   std::vector<Operation> all = operations();
+  all.push_back({"tile_linear_forward", tile_linear_forward_trial});
+  all.push_back({"tiled_embedding_forward", tiled_embedding_forward_trial});
   all.push_back({"scale_add", scale_add_trial});
   return all;
 }

@@ -42,6 +42,7 @@ TERATRON_OPERATIONS(TERATRON_TRIAL)
 Trial timed_linear_forward_trial(Random& random);
 Trial timed_linear_input_gradient_trial(Random& random);
 Trial timed_linear_weight_gradient_trial(Random& random);
+Trial tiled_embedding_forward_trial(Random& random);
 Trial residual_add_in_place_trial(Random& random);
 Trial padded_attention_forward_trial(Random& random);
 Trial padded_attention_backward_trial(Random& random);

@@ -8,40 +8,37 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/float_types.h"
+#include "tensor/weight_tiles.h"
 
 namespace teratron {
 namespace {
 
-constexpr float kMostSteps = 127;
 constexpr double kLargestF16 = 65504;
 
-F16 step_for(float largest) {
-  F16 step(largest / kMostSteps);
-  if (static_cast<float>(step) * kMostSteps < largest) ++step.bits;  // the next above, exact in fp32 times 127
-  return step;
-}
-
-void encode_block(std::byte* to, const float* values) {
-  float largest = 0;
-  for (std::size_t i = 0; i < kQ8Values; ++i) largest = std::max(largest, std::abs(values[i]));
-  const F16 step = step_for(largest);
-  const float width = largest == 0 ? 1 : static_cast<float>(step);
-  std::memcpy(to, &step.bits, sizeof step.bits);
-  for (std::size_t i = 0; i < kQ8Values; ++i) {
-    to[sizeof step.bits + i] = static_cast<std::byte>(static_cast<std::int8_t>(std::nearbyint(values[i] / width)));
+void encode_block(GgufType type, std::byte* to, const float* values) {
+  const std::span<const float, kTileColumns> from(values, kTileColumns);
+  const WeightBlock block = type == GgufType::kQ8 ? q8_block(from) : q4_block(from);
+  std::memcpy(to, &block.step.bits, sizeof block.step.bits);
+  to += sizeof block.step.bits;
+  if (type == GgufType::kQ8) {
+    std::memcpy(to, block.values.data(), block.values.size());
+    return;
+  }
+  constexpr std::size_t kHalf = kTileColumns / 2;
+  for (std::size_t i = 0; i < kHalf; ++i) {
+    to[i] = static_cast<std::byte>((block.values[i] + kQ4Zero) | (block.values[i + kHalf] + kQ4Zero) << 4);
   }
 }
 
-ByteSink block_sink(DType from, ByteSink sink) {
-  return [from, next = std::move(sink), values = std::vector<float>(),
-          blocks = std::vector<std::byte>()](std::span<const std::byte> bytes) mutable {
+ByteSink block_sink(DType from, GgufType type, ByteSink sink) {
+  return [from, type, block_bytes = type == GgufType::kQ8 ? kQ8Bytes : kQ4Bytes, next = std::move(sink),
+          values = std::vector<float>(), blocks = std::vector<std::byte>()](std::span<const std::byte> bytes) mutable {
     values.resize(bytes.size() / static_cast<std::size_t>(size_of(from)));
     check_equal(values.size() % kQ8Values, std::size_t{0}, "values beside whole blocks");
     convert_floats(std::as_writable_bytes(std::span(values)), DType::kF32, bytes, from);
-    blocks.resize(values.size() / kQ8Values * kQ8Bytes);
+    blocks.resize(values.size() / kQ8Values * block_bytes);
     for (std::size_t block = 0; block < values.size() / kQ8Values; ++block) {
-      encode_block(blocks.data() + block * kQ8Bytes, values.data() + block * kQ8Values);
+      encode_block(type, blocks.data() + block * block_bytes, values.data() + block * kQ8Values);
     }
     next(blocks);
   };
@@ -54,6 +51,7 @@ double largest_of(GgufType type) {
     case GgufType::kF32: return std::numeric_limits<float>::max();
     case GgufType::kF16: return kLargestF16;
     case GgufType::kBf16: return 0x1.FEp127;
+    case GgufType::kQ4: return kLargestF16 * 8;
     case GgufType::kQ8: break;
   }
   return kLargestF16 * kMostSteps;
@@ -64,9 +62,10 @@ ByteSink encoding_sink(DType from, GgufType to, ByteSink sink) {
     case GgufType::kF32: return converting_sink(from, DType::kF32, std::move(sink));
     case GgufType::kF16: return converting_sink(from, DType::kF16, std::move(sink));
     case GgufType::kBf16: return converting_sink(from, DType::kBF16, std::move(sink));
-    case GgufType::kQ8: break;
+    case GgufType::kQ8:
+    case GgufType::kQ4: break;
   }
-  return block_sink(from, std::move(sink));
+  return block_sink(from, to, std::move(sink));
 }
 
 }  // namespace teratron

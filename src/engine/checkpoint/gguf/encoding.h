@@ -1,7 +1,7 @@
-// Values of a tensor as GGUF has them: in fp32, in 16 bits rounded once to nearest even, or in Q8_0's blocks.
+// Values of a tensor as GGUF has them: in fp32, in 16 bits rounded once to nearest even, or in blocks.
 //
-// Q8_0: 32 values of a row are a step in fp16 and 32 whole numbers from -127 to 127, each the nearest to a value. The
-// step is the smallest in fp16 whose 127-fold reaches the largest of the values, so each is within half a step.
+// Q8_0: 32 values of a row are a step in fp16 and 32 whole numbers (q8_block in tensor/weight_tiles.h). Q4_0
+// has 16 bytes for them (q4_block): the first 16 values in the low halves, the others in the high ones, each 8 larger.
 #pragma once
 
 #include <cstddef>
@@ -14,12 +14,12 @@
 
 namespace teratron {
 
-constexpr std::size_t kQ8Values = 32, kQ8Bytes = 34;
+constexpr std::size_t kQ8Values = 32, kQ8Bytes = 34, kQ4Bytes = 18;
 
 // The largest magnitude that a type holds, after rounding.
 double largest_of(GgufType type);
 
-// A sink that takes values of type `from`, of Q8_0 whole blocks at a time, and passes them on as `to`.
+// A sink that takes values of type `from`, of blocks whole ones at a time, and passes them on as `to`.
 ByteSink encoding_sink(DType from, GgufType to, ByteSink sink);
 
 }  // namespace teratron

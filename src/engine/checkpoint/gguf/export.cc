@@ -23,6 +23,7 @@ constexpr std::string_view word_of(GgufType type) {
     case GgufType::kF32: return "f32";
     case GgufType::kF16: return "f16";
     case GgufType::kBf16: return "bf16";
+    case GgufType::kQ4: return "q4_0";
     case GgufType::kQ8: break;
   }
   return "q8_0";

@@ -28,6 +28,7 @@ TensorFormat tensor_format(GgufType type) {
     case GgufType::kF32: return {0, 1, 4};
     case GgufType::kF16: return {1, 1, 2};
     case GgufType::kBf16: return {30, 1, 2};
+    case GgufType::kQ4: return {2, 32, 18};
     case GgufType::kQ8: break;
   }
   return {8, 32, 34};

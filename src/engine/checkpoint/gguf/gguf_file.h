@@ -20,8 +20,10 @@ using GgufValue = std::variant<std::uint32_t, float, bool, std::string, std::vec
                                std::vector<std::string>>;
 using GgufMetadata = std::vector<std::pair<std::string, GgufValue>>;
 
-// Types of a tensor's values. kQ8 is Q8_0: 32 values of a row in whole steps of one size (gguf/encoding.h).
-enum class GgufType { kF32, kF16, kBf16, kQ8 };
+// Types of a tensor's values. kQ8 is Q8_0 and kQ4 Q4_0: 32 values of a row in whole steps of one size
+// (gguf/encoding.h).
+enum class GgufType { kF32, kF16, kBf16, kQ8, kQ4 };
+inline bool is_blocks(GgufType type) { return type == GgufType::kQ8 || type == GgufType::kQ4; }
 
 struct GgufTensor {
   std::string name;

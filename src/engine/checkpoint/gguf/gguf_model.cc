@@ -11,6 +11,7 @@
 #include "checkpoint/gguf/encoding.h"
 #include "checkpoint/stored_tensor.h"
 #include "model/family.h"
+#include "tensor/weight_tiles.h"
 
 namespace teratron {
 namespace {
@@ -133,6 +134,7 @@ std::uint32_t file_type(GgufType type) {
     case GgufType::kF32: return 0;
     case GgufType::kF16: return 1;
     case GgufType::kQ8: return 7;
+    case GgufType::kQ4: return 2;
     case GgufType::kBf16: break;
   }
   return 32;
@@ -142,9 +144,9 @@ std::vector<std::string> rows_beside_blocks(const GgufModel& model) {
   std::vector<std::string> faults;
   for (const GgufTensor& tensor : model.tensors) {
     const std::int64_t columns = tensor.shape.back();
-    if (tensor.type != GgufType::kQ8 || columns % std::int64_t{kQ8Values} == 0) continue;
-    faults.push_back(
-        fmt::format("{} has rows of {} values, and q8_0 blocks of {}: f16 holds it", tensor.name, columns, kQ8Values));
+    if (!is_blocks(tensor.type) || columns % kTileColumns == 0) continue;
+    faults.push_back(fmt::format("{} has rows of {} values, and {} blocks of {}: f16 holds it", tensor.name, columns,
+                                 tensor.type == GgufType::kQ8 ? "q8_0" : "q4_0", kTileColumns));
     break;
   }
   return faults;

@@ -139,6 +139,7 @@ void StagePlan::add_product(const WorkShapes::Product& product) {
 
 void StagePlan::plan_attention(const Model& model) {
   work_.has_backward = options_.trains();
+  work_.has_tiles = options_.weight_tiles.has_value();
   work_.norm_rows = memory_.most_rows();
   work_.norm_columns = model.traits.hidden_size;
   for (const TransformerLayer& layer : model.layers) {
@@ -181,7 +182,7 @@ void StagePlan::plan_parameters(Model& model, DType compute_dtype) {
         [&](Parameter& parameter) { parameter.state.slots = options_.optimizer->slots(parameter, compute_dtype); });
   }
   buckets_.plan(memory_.arena(), compute_dtype, options_.trains(),
-                options_.shard_optimizer ? coordinates_.data : GroupRank{});
+                options_.shard_optimizer ? coordinates_.data : GroupRank{}, options_.weight_tiles);
   if (options_.trains()) plan_optimizer(model, compute_dtype);
 }
 

@@ -35,7 +35,7 @@ class CpuBackend final : public Backend {
 
  private:
   DType compute_dtype_;
-  bool bf16_products_;
+  bool bf16_products_, vnni_products_;
   std::mutex mutex_;
   std::map<void*, std::int64_t> mapped_;    // bytes of what is mapped
   std::unique_ptr<GuardedMemory> guarded_;  // null unless CpuOptions::guard_memory

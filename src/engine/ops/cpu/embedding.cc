@@ -18,6 +18,7 @@
 #include "ops/cpu/simd/dropout-inl.h"
 #include "ops/cpu/simd/simd-inl.h"
 #include "ops/storage.h"
+#include "tensor/weight_tiles.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace teratron {
@@ -47,25 +48,63 @@ void write_row(T* y, std::int64_t hidden, const Dropout& dropout, DropoutMask& m
   }
 }
 
+// A row of a table, of T: reading a vector of it.
 template <class T>
+struct PlainRow {
+  const T* values;
+  template <class Access>
+  HWY_INLINE FloatVector load(std::int64_t at, Access access) const {
+    return access.load(values + at);
+  }
+};
+template <class T>
+PlainRow<T> row_of(const TensorRef& table, std::int64_t row, ElementType<T> /*element*/) {
+  return {table.as<T>() + row * table.dim(1)};
+}
+
+template <class Tile>
+struct TiledRow {
+  const Tile* tiles;
+  std::int64_t row;
+  template <class Access>
+  HWY_INLINE FloatVector load(std::int64_t at, Access access) const {
+    HWY_ALIGN float values[kFloatLanes];
+    for (std::int64_t i = 0; i < kFloatLanes; ++i) {  // which lie in one tile
+      values[i] = value_in(tiles[at / kTileColumns], row, at % kTileColumns + i);
+    }
+    return access.load(values);
+  }
+};
+TiledRow<Q8Tile> row_of(const TensorRef& table, std::int64_t row, ElementType<Q8Tile> /*element*/) {
+  return {table.as<Q8Tile>() + row / kTileRows * table.dim(1), row % kTileRows};
+}
+TiledRow<Q4Tile> row_of(const TensorRef& table, std::int64_t row, ElementType<Q4Tile> /*element*/) {
+  return {table.as<Q4Tile>() + row / kTileRows * table.dim(1), row % kTileRows};
+}
+
+// `Element`: of the token table.
+template <class T, class Element = T>
 void embed_rows(const EmbeddingForward& args, std::int64_t begin, std::int64_t end) {
+  const std::int64_t entries = args.tokens.dim(0) * (is_tiles(args.tokens.dtype) ? kTileRows : 1);
   const std::int64_t tokens = args.y.dim(1), hidden = args.y.dim(2);
   DropoutMask mask(args.dropout);
   for (std::int64_t row = begin; row < end; ++row) {
     const std::int64_t t = row % tokens, first = first_element(args.dropout, row / tokens, t, hidden);
     T* const y = args.y.as<T>() + row * hidden;
     const std::int64_t entry = args.ids.as<std::int32_t>()[row] - args.vocab_begin;
-    const bool is_here = entry >= 0 && entry < args.tokens.dim(0);
-    const T* const token = is_here ? args.tokens.as<T>() + entry * hidden : nullptr;
+    const bool is_here = entry >= 0 && entry < entries;
+    const auto token = row_of(args.tokens, is_here ? entry : 0, ElementType<Element>());
     const T* const position = args.positions ? args.positions.as<T>() + position_of(args, row) * hidden : nullptr;
-    if (token != nullptr && position != nullptr) {
+    if (is_here && position != nullptr) {
       write_row(y, hidden, args.dropout, mask, first, [&](std::int64_t i, auto access) HWY_ATTR {
-        return hn::Add(access.load(position + i), access.load(token + i));
+        return hn::Add(access.load(position + i), token.load(i, access));
       });
-    } else if (token != nullptr || position != nullptr) {
-      const T* const only = token != nullptr ? token : position;
+    } else if (is_here) {
       write_row(y, hidden, args.dropout, mask, first,
-                [&](std::int64_t i, auto access) HWY_ATTR { return access.load(only + i); });
+                [&](std::int64_t i, auto access) HWY_ATTR { return token.load(i, access); });
+    } else if (position != nullptr) {
+      write_row(y, hidden, args.dropout, mask, first,
+                [&](std::int64_t i, auto access) HWY_ATTR { return access.load(position + i); });
     } else {
       std::fill(y, y + hidden, T(0.0F));
     }
@@ -106,8 +145,11 @@ void add_entry_gradient(const EmbeddingBackward& args, const TensorRef& table, s
 
 using EmbedRows = void (*)(const EmbeddingForward&, std::int64_t, std::int64_t);
 
-EmbedRows embed_kernel(DType dtype) {
-  return choose_by_storage(dtype, []<class T>(ElementType<T>) -> EmbedRows { return &embed_rows<T>; });
+EmbedRows embed_kernel(DType dtype, DType tokens) {
+  return choose_by_storage(dtype, [&]<class T>(ElementType<T>) -> EmbedRows {
+    if (!is_tiles(tokens)) return &embed_rows<T>;
+    return visit_tiles(tokens, []<class Tile>(Tile) -> EmbedRows { return &embed_rows<T, Tile>; });
+  });
 }
 
 EmbeddingGradientKernels gradient_kernels(DType dtype) {
@@ -163,7 +205,7 @@ void add_entries(const EmbeddingGradientKernels& kernels, const EmbeddingBackwar
 }  // namespace
 
 void CpuBackend::do_embedding_forward(const EmbeddingForward& args) {
-  const auto kernel = HWY_DYNAMIC_DISPATCH(embed_kernel)(args.y.dtype);
+  const auto kernel = HWY_DYNAMIC_DISPATCH(embed_kernel)(args.y.dtype, args.tokens.dtype);
   parallel_for(args.ids.elements(), kRowGrain, [&](std::int64_t begin, std::int64_t end) { kernel(args, begin, end); });
 }
 

@@ -3,6 +3,7 @@
 #include "ops/cpu/attention/attention.h"
 #include "ops/cpu/cpu_backend.h"
 #include "ops/cpu/products/linear.h"
+#include "ops/cpu/products/tile_products.h"
 #include "ops/cpu/scratch.h"
 
 namespace teratron {
@@ -17,7 +18,11 @@ ScratchSizes most_scratch(const WorkShapes& work, const CpuOptions& options, boo
   const bool bf16_products = multiplies_bf16(options);
   ScratchSizes sizes;
   for (const WorkShapes::Product& product : work.products) {
-    include_linear(product, compute_dtype, bf16_products, work.has_backward, sizes);
+    if (work.has_tiles) {
+      include_tile_linear(product, options.vnni_products && has_vnni_products(), sizes);
+    } else {
+      include_linear(product, compute_dtype, bf16_products, work.has_backward, sizes);
+    }
   }
   for (const WorkShapes::Attention& head : work.attentions) {
     include_attention_forward(head, compute_dtype, bf16_products, sizes);

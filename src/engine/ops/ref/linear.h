@@ -4,19 +4,18 @@
 #include "ops/backend.h"
 #include "ops/ref/activation.h"
 #include "ops/ref/elements.h"
+#include "tensor/weight_tiles.h"
 
 namespace teratron::reference {
 
-template <class C>
-void linear_forward(const LinearForward& args) {
-  const std::int64_t rows = args.x.dim(0), inputs = args.x.dim(1), outputs = args.y.dim(1);
-  const Elements<C> y(args.y), x(args.x), weight(args.weight), bias(args.bias), activated(args.activated);
-  const Elements<C> gate(args.gate);
+// y and activated from product(row, output).
+template <class C, class Product>
+void finish_forward(const LinearForward& args, const Product& product) {
+  const std::int64_t rows = args.x.dim(0), outputs = args.y.dim(1);
+  const Elements<C> y(args.y), bias(args.bias), activated(args.activated), gate(args.gate);
   for (std::int64_t t = 0; t < rows; ++t) {
     for (std::int64_t o = 0; o < outputs; ++o) {
-      double sum = args.bias ? double{bias(o)} : 0;
-      for (std::int64_t i = 0; i < inputs; ++i) sum += double{x(t, i)} * weight(o, i);
-      y(t, o) = static_cast<C>(sum);
+      y(t, o) = static_cast<C>(product(t, o) + (args.bias ? double{bias(o)} : 0));
       if (args.gate) {
         activated(t, o) = static_cast<C>(activate(args.activation, double{gate(t, o)}) * y(t, o));
       } else if (args.activation != Activation::kNone) {
@@ -24,6 +23,43 @@ void linear_forward(const LinearForward& args) {
       }
     }
   }
+}
+
+template <class C>
+void linear_forward(const LinearForward& args) {
+  const Elements<C> x(args.x), weight(args.weight);
+  finish_forward<C>(args, [&](std::int64_t t, std::int64_t o) {
+    double sum = 0;
+    for (std::int64_t i = 0; i < args.x.dim(1); ++i) sum += double{x(t, i)} * weight(o, i);
+    return sum;
+  });
+}
+
+template <class C>
+void tile_linear_forward(const TileLinearForward& args) {
+  const Elements<C> x(args.linear.x);
+  const std::int64_t blocks = args.linear.x.dim(1) / kTileColumns;
+  visit_tiles(args.linear.weight.dtype, [&]<class Tile>(Tile) {
+    const Elements<Tile> weight(args.linear.weight);
+    finish_forward<C>(args.linear, [&](std::int64_t t, std::int64_t o) {
+      double sum = 0;
+      for (std::int64_t b = 0; b < blocks; ++b) {
+        std::array<float, kTileColumns> values;
+        for (std::int64_t i = 0; i < kTileColumns; ++i) {
+          values[static_cast<std::size_t>(i)] = static_cast<float>(x(t, b * kTileColumns + i));
+        }
+        const WholeNumbers input = whole_numbers_of(values);
+        const Tile& tile = weight(o / kTileRows, b);
+        const std::int64_t row = o % kTileRows;
+        int products = 0;
+        for (std::int64_t i = 0; i < kTileColumns; ++i) {
+          products += whole_number_in(tile, row, i) * input.values[static_cast<std::size_t>(i)];
+        }
+        sum += double{f16_to_float(tile.steps[static_cast<std::size_t>(row)])} * input.step * products;
+      }
+      return sum;
+    });
+  });
 }
 
 template <class C>

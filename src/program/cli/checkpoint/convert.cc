@@ -56,10 +56,13 @@ FieldList fields_of(ConvertOptions& o) {
       .required = true;
   list.add("max-file-size", &o.max_file_size, "BYTES",
            "most bytes of tensors in a file, to hf; a larger tensor has its own; 0: one file");
-  list.add_choice(
-          "type", o.type,
-          {{"f32", GgufType::kF32}, {"f16", GgufType::kF16}, {"bf16", GgufType::kBf16}, {"q8_0", GgufType::kQ8}},
-          "of a GGUF file's matrices; vectors stay f32")
+  list.add_choice("type", o.type,
+                  {{"f32", GgufType::kF32},
+                   {"f16", GgufType::kF16},
+                   {"bf16", GgufType::kBf16},
+                   {"q8_0", GgufType::kQ8},
+                   {"q4_0", GgufType::kQ4}},
+                  "of a GGUF file's matrices; vectors stay f32")
       .when_set = [&o] { o.gives_type = true; };
   add_json_field(list, o.json);
   return list;

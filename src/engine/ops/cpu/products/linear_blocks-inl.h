@@ -82,7 +82,7 @@ void round_outputs(const LinearForward& args, const GemmBlock& block, const Gemm
   }
 }
 
-void finish_bf16_forward_block(const LinearForward& args, const GemmBlock& block, const GemmSums& sums) {
+inline void finish_bf16_forward_block(const LinearForward& args, const GemmBlock& block, const GemmSums& sums) {
   with_activation(args.activation, [&]<class A>(A) { round_outputs<A>(args, block, sums); });
 }
 
@@ -162,7 +162,7 @@ void round_gradients(const LinearInputGradient& args, const GemmBlock& block, co
   }
 }
 
-void finish_bf16_gradient_block(const LinearInputGradient& args, const GemmBlock& block, const GemmSums& sums) {
+inline void finish_bf16_gradient_block(const LinearInputGradient& args, const GemmBlock& block, const GemmSums& sums) {
   with_activation(args.activation, [&]<class A>(A) { round_gradients<A>(args, block, sums); });
 }
 

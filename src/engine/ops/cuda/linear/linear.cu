@@ -308,6 +308,11 @@ void CudaBackend::do_linear_forward(const LinearForward& args) {
   cuda::LinearCall(context, args).run();
 }
 
+void CudaBackend::do_tile_linear_forward(const TileLinearForward&) {
+  throw_user_error(
+      "the CUDA back end has no operation tile_linear_forward, which --weights needs; take --backend cpu or leave it out");
+}
+
 void CudaBackend::do_linear_input_gradient(const LinearInputGradient& args) {
   const cuda::Context context{stream_, scratch_, gemm_, compute_dtype_};
   cuda::LinearCall(context, args).run();

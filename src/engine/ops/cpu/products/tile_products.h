@@ -1,0 +1,58 @@
+// Products of rows with weights in tiles (tensor/weight_tiles.h), in whole numbers: a row's blocks of 32 columns are
+// rounded first, then each tile's words are multiplied with the row's words. The products of a block are exact; blocks
+// add up in their order, so that a row's bits depend neither on the rows beside it nor on threads nor on the kernel.
+#pragma once
+
+#include <cstdint>
+
+#include "ops/backend.h"
+#include "ops/cpu/products/gemm.h"
+#include "ops/cpu/scratch.h"
+#include "ops/working_memory.h"
+
+namespace teratron {
+
+// Rows in whole numbers, and a matrix in tiles. `offsets`: for each block of a row, the number that its products begin
+// with, because a kernel takes whole numbers of the weights that are larger by a constant.
+struct TileProduct {
+  const void* tiles;
+  std::int64_t blocks;        // of a row
+  const std::int8_t* values;  // [rows, 32 * blocks]
+  // The same in 16 bits, of each four columns the first, the third, the second and the fourth; of kernels that take it.
+  const std::int16_t* pairs;
+  const float* steps;  // [rows, blocks]
+  const std::int32_t* offsets;
+};
+
+struct TileKernel {
+  // sums[t, 0..16) of rows [begin, end) and one row of tiles; row `begin` is t = 0.
+  void (*multiply)(const TileProduct& product, std::int64_t tile_row, std::int64_t begin, std::int64_t end, float* sums,
+                   std::int64_t stride);
+  int larger_by;     // the constant of `offsets`
+  bool takes_pairs;  // TileProduct::pairs
+};
+
+// Memory of a TileProduct's rows.
+struct RoundedRows {
+  std::int8_t* values;
+  std::int16_t* pairs;  // null: not taken
+  float* steps;
+  std::int32_t* offsets;
+};
+
+// Functions for one storage type of the rows and one type of tiles.
+struct TileLinearKernels {
+  // Row `row` of args.x becomes row `at`.
+  void (*round)(const LinearForward& args, std::int64_t row, int larger_by, const RoundedRows& to, std::int64_t at);
+  void (*finish)(const LinearForward& args, const GemmBlock& block, const GemmSums& sums);
+  TileKernel kernel;
+};
+
+// Kernels in the instruction VPDPBUSD of AVX512-VNNI (Ice Lake, Zen 4 and later); only where the processor has it.
+bool has_vnni_products();
+TileKernel vnni_kernel(DType tiles);
+
+// Includes the scratch memory of a product with weights in tiles, of at most so many rows.
+void include_tile_linear(const WorkShapes::Product& product, bool vnni_products, ScratchSizes& sizes);
+
+}  // namespace teratron
