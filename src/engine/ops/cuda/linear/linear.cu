@@ -310,7 +310,8 @@ void CudaBackend::do_linear_forward(const LinearForward& args) {
 
 void CudaBackend::do_tile_linear_forward(const TileLinearForward&) {
   throw_user_error(
-      "the CUDA back end has no operation tile_linear_forward, which --weights needs; take --backend cpu or leave it out");
+      "the CUDA back end has no operation tile_linear_forward, which --weights needs; take --backend cpu or leave it "
+      "out");
 }
 
 void CudaBackend::do_linear_input_gradient(const LinearInputGradient& args) {
