@@ -28,7 +28,7 @@ ChatRules rules_of(const std::string& text, std::vector<std::int32_t> ends = {})
           .ends = std::move(ends)};
 }
 
-// What kTemplate writes.
+// Text of a conversation by kTemplate.
 std::string written(const Json& messages) {
   std::string text;
   for (const Json& message : messages) {

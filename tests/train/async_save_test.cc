@@ -31,7 +31,7 @@ struct SaveRecorder final : TrainingObserver {
 
 class AsyncSave : public testing::TrainingFixture {
  protected:
-  // What the first rank saw saved.
+  // Checkpoints that the first rank saw saved.
   std::vector<std::int64_t> run(const TrainConfig& config, const std::function<RunControl(int rank)>& control = {},
                                 const std::function<void(std::int64_t)>& on_saved = {}) {
     std::vector<std::int64_t> saves;

@@ -15,7 +15,7 @@ struct TensorDifference {
   std::vector<std::int64_t> shape;
   std::int64_t values = 0, differing = 0;  // equal: the same number, or neither is one
   std::int64_t first = 0;                  // index of the first differing value, row-major
-  // Of floating tensors, over values that are finite on both sides, in double.
+  // Over values that are finite on both sides, in double; 0 where the tensors are not floating.
   double largest = 0;   // max |a - b|
   double relative = 0;  // ||a - b|| / ||a||, Euclidean norms; infinite where a is zero
 };

@@ -117,7 +117,7 @@ void gather_tensor(const Parameter& parameter, TensorRef part, Backend& backend,
   check(static_cast<bool>(part), "a tensor that is saved has memory");
   part = as_matrix(part);
   Gathering gathering(parameter, part, backend, tensor_group);
-  // What crosses neither ranks nor stages nor a bus is passed on while a core's cache has it.
+  // A tensor that crosses neither ranks nor stages nor a bus is passed on while a core's cache has it.
   const bool stays_here = !parameter.is_split() && parameter.stage == 0 && backend.is_host_memory();
   const std::size_t bytes = stays_here ? kPieceBytes / 16 : kPieceBytes;
   for_each_piece(

@@ -26,7 +26,7 @@ struct RotaryConfig {
   Scaling scaling = Scaling::kNone;
   double factor = 1, low_frequency = 1, high_frequency = 4;
   std::int64_t first_positions = 8192;
-  // Of kYarn: what cosines and sines are multiplied by, and whether its bounds are whole pairs.
+  // kYarn: the factor of cosines and sines, and whether its bounds are whole pairs.
   double attention = 1;
   bool whole_pairs = true;
 

@@ -34,11 +34,11 @@ std::vector<OrderedJson> ChatAnswer::add(const TextEvent& event) {
     message.bytes += tokenizer_.bytes_of(event.token->chosen.token).size();
   }
   if (event.end) end(message, event);
-  if (message.told_text < message.text.size() || message.told_scores < message.scores.size()) {
-    parts.push_back(part(event.text, {{"content", message.text.substr(message.told_text)}},
-                         scores_of(message, message.told_scores), nullptr));
-    message.told_text = message.text.size();
-    message.told_scores = message.scores.size();
+  if (message.sent_text < message.text.size() || message.sent_scores < message.scores.size()) {
+    parts.push_back(part(event.text, {{"content", message.text.substr(message.sent_text)}},
+                         scores_of(message, message.sent_scores), nullptr));
+    message.sent_text = message.text.size();
+    message.sent_scores = message.scores.size();
   }
   if (event.end) {
     parts.push_back(part(event.text, OrderedJson::object(), nullptr, message.reason));
@@ -52,7 +52,7 @@ void ChatAnswer::end(Message& message, const TextEvent& event) const {
   message.reason = *event.end == GenerationEnd::kLength ? "length" : "stop";
   if (*event.end != GenerationEnd::kStopped) return;
   // Tokens of the stop text alone are not of the message.
-  while (message.scores.size() > message.told_scores && message.scores.back().offset >= message.kept) {
+  while (message.scores.size() > message.sent_scores && message.scores.back().offset >= message.kept) {
     message.scores.pop_back();
   }
 }

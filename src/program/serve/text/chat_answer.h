@@ -30,7 +30,7 @@ class ChatAnswer {
     std::string text;
     std::vector<Score> scores;
     std::size_t bytes = 0, kept = 0;             // of its tokens, and of those that joined the text
-    std::size_t told_text = 0, told_scores = 0;  // in parts of a stream
+    std::size_t sent_text = 0, sent_scores = 0;  // in parts of a stream
     std::int64_t made = 0;
     const char* reason = nullptr;
     bool has_begun = false;

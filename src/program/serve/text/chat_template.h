@@ -32,7 +32,7 @@ class ChatTemplate {
   // it. `begins_answer`: with the beginning of the assistant's turn. `now`: the template's date. ChatTemplateError.
   std::string render(const nlohmann::ordered_json& messages, bool begins_answer,
                      Time now = std::chrono::system_clock::now()) const;
-  // What the template writes after an assistant's last answer, from the answer's end; empty: nothing, or it is not
+  // Text that the template writes after an assistant's last answer, from the answer's end; empty: none, or it is not
   // seen.
   std::string after_answer() const;
 

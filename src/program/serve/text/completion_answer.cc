@@ -31,12 +31,12 @@ std::vector<nlohmann::ordered_json> CompletionAnswer::add(const TextEvent& event
     if (request_.settings.log_probabilities) add_score(text, *event.token);
   }
   if (event.end) end(text, event);
-  const bool tells_scores = text.told_scores < text.scores.tokens.size();
-  if (text.told_text == text.text.size() && !tells_scores && !event.end) return {};
+  const bool sends_scores = text.sent_scores < text.scores.tokens.size();
+  if (text.sent_text == text.text.size() && !sends_scores && !event.end) return {};
   nlohmann::ordered_json part = frame();
-  part["choices"] = nlohmann::ordered_json::array({choice(text, event.text, text.told_text, text.told_scores)});
-  text.told_text = text.text.size();
-  text.told_scores = text.scores.tokens.size();
+  part["choices"] = nlohmann::ordered_json::array({choice(text, event.text, text.sent_text, text.sent_scores)});
+  text.sent_text = text.text.size();
+  text.sent_scores = text.scores.tokens.size();
   return {part};
 }
 
@@ -48,7 +48,7 @@ void CompletionAnswer::end(Text& text, const TextEvent& event) {
   // Tokens of the stop text alone are not of the text.
   Scores& scores = text.scores;
   const std::size_t characters = count_characters(text.text);
-  while (scores.tokens.size() > text.told_scores && scores.offsets.back() >= characters) {
+  while (scores.tokens.size() > text.sent_scores && scores.offsets.back() >= characters) {
     scores.tokens.pop_back();
     scores.values.pop_back();
     scores.likeliest.pop_back();

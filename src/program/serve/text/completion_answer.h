@@ -46,7 +46,7 @@ class CompletionAnswer {
     std::size_t characters = 0;    // that the latter made
     std::string text;
     Scores scores;
-    std::size_t told_scores = 0, told_text = 0;  // in parts of a stream
+    std::size_t sent_scores = 0, sent_text = 0;  // in parts of a stream
     std::int64_t made = 0;
     const char* reason = nullptr;
   };

@@ -156,7 +156,7 @@ void TextEngine::leave(std::int64_t id, bool is_cancelled) {
   ++(is_cancelled ? counts_.cancelled : counts_.finished);
 }
 
-// Requests that no call has told to the other ranks fail, too, so all ranks forget the same texts.
+// Requests that no call has sent to the other ranks fail, too, so all ranks forget the same texts.
 void TextEngine::fail_all(const std::string& why) {
   generator_.cancel_all();
   for (const auto& [id, text] : texts_) tell(text, {.failure = why});

@@ -73,7 +73,7 @@ class TextEngine {
     std::int64_t request = 0;
     std::size_t index = 0;
     StopTexts stop;
-    std::int64_t reused = 0;  // not told yet
+    std::int64_t reused = 0;  // not sent yet
   };
 
   void serve();

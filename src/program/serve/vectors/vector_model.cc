@@ -157,8 +157,8 @@ void VectorModel::end(Job& job) {
 void VectorModel::serve() {
   while (true) {
     Job* const asked = ranks_.rank() == 0 ? next_job() : nullptr;
-    Job told;  // by the first rank
-    Job& job = asked == nullptr ? told : *asked;
+    Job received;  // from the first rank
+    Job& job = asked == nullptr ? received : *asked;
     try {
       if (!share_texts(ranks_, asked != nullptr, job.texts)) return;
       compute(job);

@@ -33,7 +33,7 @@ double DivisorOrder::share(std::size_t corpus) const {
   return static_cast<double>(shares_[corpus]) / static_cast<double>(total_);
 }
 
-// Of equal ones the first corpus' comes first.
+// Equal ones come in the order of their corpora.
 bool DivisorOrder::is_before(std::size_t corpus, std::int64_t sample, std::size_t other,
                              std::int64_t others_sample) const {
   const Wide own = product(2 * sample + 1, shares_[other]), others = product(2 * others_sample + 1, shares_[corpus]);

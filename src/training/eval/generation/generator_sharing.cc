@@ -55,7 +55,7 @@ void Generator::share_prompt(std::size_t slot, bool is_fed) {
   sequence.cached = best.tokens;
 }
 
-// Keeps the prompt of an ended text, behind which all texts go on, unless another cache has it.
+// Keeps the prompt of an ended text, unless another cache has it. Texts in progress have the caches before its place.
 void Generator::keep_prompt(std::size_t slot) {
   Sequence& ended = active_[slot];
   const std::int64_t tokens = ended.shareable();
