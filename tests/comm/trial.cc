@@ -29,6 +29,8 @@ std::vector<std::byte> encode(DType dtype, const std::vector<double>& values) {
       case DType::kI32: put(static_cast<std::int32_t>(value)); break;
       case DType::kU16: put(static_cast<std::uint16_t>(value)); break;
       case DType::kU8: put(static_cast<std::uint8_t>(value)); break;
+      case DType::kQ8Tile:
+      case DType::kQ4Tile: throw std::logic_error("tiles do not travel");
     }
   }
   return bytes;
