@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 
-#if defined(__x86_64__)
+#if defined(__x86_64__) && !defined(TERATRON_WITHOUT_BF16_PRODUCTS)
 
 // GCC warns falsely about an unused operand of its own intrinsics.
 #if defined(__GNUC__) && !defined(__clang__)

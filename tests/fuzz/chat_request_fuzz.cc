@@ -1,0 +1,20 @@
+// The body of /v1/chat/completions, of a model with ChatML's template.
+#include "requests.h"
+
+void teratron::fuzz::parse(std::string_view input) {
+  static const ChatRules rules = {
+      .form = std::make_shared<ChatTemplate>(ChatTemplateFile{
+          .text =
+              "{% for message in messages %}{{ '<|im_start|>' + message['role'] + '\\n' + message['content'] + "
+              "'<|im_end|>' }}{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}",
+          .path = "a.jinja",
+          .specials = {}}),
+      .why_none = {},
+      .ends = {}};
+  try {
+    const CompletionRequest request = read_chat_request(parse_request(input), small_tokenizer(), rules, kLimits);
+    require(request.prompts.size() == 1, "a chat is one prompt");
+  } catch (const ApiError& error) {
+    require(error.status() == 400 && !error.answer().body.empty(), "a bad request is answered by status 400");
+  }
+}

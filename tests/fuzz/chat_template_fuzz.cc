@@ -1,0 +1,22 @@
+// A model's chat template, read and given a conversation. The input is the template.
+#include "serve/text/chat_template.h"
+
+#include <nlohmann/json.hpp>
+
+#include "fuzz.h"
+
+// Templates that define macros within loops lose memory in minja (docs/status.md).
+extern "C" const char* __asan_default_options() { return "detect_leaks=0"; }
+
+void teratron::fuzz::parse(std::string_view input) {
+  const ChatTemplate form(
+      {.text = std::string(input), .path = "a.jinja", .specials = {{"bos_token", "<s>"}, {"eos_token", "</s>"}}});
+  const auto messages = nlohmann::ordered_json::parse(
+      R"([{"role": "system", "content": "S"}, {"role": "user", "content": " U "}, {"role": "assistant", "content": "A"},
+          {"role": "user", "content": "\u00e9"}])");
+  form.after_answer();
+  try {
+    form.render(messages, true, {});
+  } catch (const ChatTemplateError&) {
+  }
+}
