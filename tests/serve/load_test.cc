@@ -40,8 +40,9 @@ TEST(ServeLoad, ClientsThatComeStreamAndBreakOffLoseNothing) {
           body.append(bytes, count);
           return !breaks_off;
         };
-        (void)texts.server.client().send(call);
+        const httplib::Result result = texts.server.client().send(call);
         if (breaks_off) continue;
+        ASSERT_TRUE(result) << httplib::to_string(result.error());
         std::string text;
         const bool streams = client % 4 != 0;
         for (const std::string& part : streams ? testing::stream_parts(body) : std::vector<std::string>{body}) {

@@ -27,6 +27,14 @@ class SinkStream : public HttpStream {
   bool is_open_ = true;
 };
 
+// The library lets five connections wait to be accepted. Where more clients come at once, the system drops some, whose
+// requests are lost.
+class PatientServer : public httplib::Server {
+ public:
+  // After the server was bound: listening again changes the number that may wait.
+  void let_clients_wait() { ::listen(svr_sock_, SOMAXCONN); }
+};
+
 void fill(httplib::Response& response, const HttpAnswer& answer) {
   response.status = answer.status;
   for (const auto& [name, value] : answer.headers) response.set_header(name, value);
@@ -53,7 +61,7 @@ std::string message_of(const std::exception_ptr& error) {
 }  // namespace
 
 struct HttpServer::Insides {
-  httplib::Server server;
+  PatientServer server;
   int port = 0;
   std::atomic<bool> is_stopped{false}, has_ended{false};
 };
@@ -61,7 +69,7 @@ struct HttpServer::Insides {
 HttpServer::HttpServer(const HttpSettings& settings, std::function<HttpAnswer(const HttpRequest&)> handle,
                        std::function<HttpAnswer(int, const std::string&)> fail)
     : insides_(std::make_unique<Insides>()) {
-  httplib::Server& server = insides_->server;
+  PatientServer& server = insides_->server;
   server.new_task_queue = [threads = settings.connections] { return new httplib::ThreadPool(threads); };
   server.set_payload_max_length(settings.body_bytes);
   server.set_read_timeout(kReadSeconds);
@@ -105,6 +113,7 @@ HttpServer::HttpServer(const HttpSettings& settings, std::function<HttpAnswer(co
     throw_environment_error("cannot listen at {}:{}: another program does, or the address is none of this machine's",
                             settings.host, settings.port);
   }
+  server.let_clients_wait();
 }
 
 HttpServer::~HttpServer() = default;
