@@ -7,7 +7,6 @@
 
 #include "base/error.h"
 #include "base/files/file.h"
-#include "base/temporary_folder.h"
 #include "comm/launch.h"
 #include "serve/served_texts.h"
 #include "serve/vectors/vector_model.h"
@@ -207,9 +206,7 @@ TEST(ServedLayouts, VectorsAreThoseOfOneCopy) {
                      .make_vocab_size_divisible_by = 3,
                      .init_method_std = 0.3};
   config.set_kind(ModelKind::kBert);
-  const testing::TemporaryFolder folder;
-  write_file_atomically(folder.path() / "vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\na\nb\nc\n##d\n[MASK]\n");
-  const Tokenizer tokenizer = Tokenizer::load(folder.path());
+  const Tokenizer tokenizer = testing::tokenizer_of_words();
   const ServeOnRank serves = [&](const std::shared_ptr<Mesh>& mesh,
                                  const std::function<void(ServedModel & model)>& serve) {
     const auto backend = make_cpu_backend();

@@ -93,6 +93,13 @@ inline Tokenizer tokenizer_of_texts() {
   return Tokenizer(train_bpe(std::vector<std::string_view>{text}, {.vocab_size = 290}));
 }
 
+// A BERT's tokenizer of nine words.
+inline Tokenizer tokenizer_of_words() {
+  const TemporaryFolder folder;
+  write_file_atomically(folder.path() / "vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\na\nb\nc\n##d\n[MASK]\n");
+  return Tokenizer::load(folder.path());
+}
+
 inline ModelConfig config_of_texts(std::int64_t positions) {
   ModelConfig config{.num_layers = 2,
                      .hidden_size = 32,

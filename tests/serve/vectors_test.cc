@@ -5,7 +5,6 @@
 #include <cstring>
 
 #include "base/files/file.h"
-#include "base/temporary_folder.h"
 #include "serve/served_texts.h"
 #include "serve/vectors/vector_model.h"
 
@@ -15,12 +14,6 @@ namespace {
 using ::testing::HasSubstr;
 using testing::Json;
 using testing::Reply;
-
-Tokenizer words_of_vectors() {
-  const testing::TemporaryFolder folder;
-  write_file_atomically(folder.path() / "vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\na\nb\nc\n##d\n[MASK]\n");
-  return Tokenizer::load(folder.path());
-}
 
 TEST(ServedVectors, AreThoseOfEmbedInEitherEncoding) {
   ModelConfig config{.num_layers = 2,
@@ -35,7 +28,7 @@ TEST(ServedVectors, AreThoseOfEmbedInEitherEncoding) {
   Encoder encoder(*backend, config, {.purpose = Purpose::kEvaluation, .batch = 2, .tokens = 10, .logits_chunk = 1});
   encoder.allocate();
   encoder.initialize(3);
-  const Tokenizer tokenizer = words_of_vectors();
+  const Tokenizer tokenizer = testing::tokenizer_of_words();
   const TextVectorSettings settings{.pooling = Pooling::kMean, .normalize = true};
   const std::vector<std::string_view> texts = {"a b", "c", "ad c a", ""};
   const auto vectors_of = [&](std::span<const std::string_view> some) {

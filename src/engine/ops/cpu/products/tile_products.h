@@ -18,7 +18,7 @@ struct TileProduct {
   const void* tiles;
   std::int64_t blocks;        // of a row
   const std::int8_t* values;  // [rows, 32 * blocks]
-  // The same in 16 bits, of each four columns the first, the third, the second and the fourth; of kernels that take it.
+  // Values in 16 bits for kernels that take pairs; of each four columns the first, the third, the second, the fourth.
   const std::int16_t* pairs;
   const float* steps;  // [rows, blocks]
   const std::int32_t* offsets;
