@@ -82,7 +82,7 @@ TEST_F(Decompression, ShowsWhatComesNextWithoutTakingIt) {
   }
 }
 
-TEST_F(Decompression, OfFewBytesThatStandForVeryManyIsRefused) {
+TEST_F(Decompression, RefusesFewBytesThatStandForVeryMany) {
   const std::string text(100'000, 'a');
   for (const std::string& content : {testing::gzip(text), testing::zstd(text)}) {
     EXPECT_THROW(read_decompressed(file(content), 99'999), UserError);
@@ -107,7 +107,7 @@ TEST_F(Decompression, GivesBackWhatWasCompressedInAnyNumberOfPieces) {
   }
 }
 
-TEST_F(Decompression, WhatIsNotCompressedStaysAsItIs) {
+TEST_F(Decompression, LeavesOtherBytesAsTheyAre) {
   RandomSequence random({.seed = 2});
   for (const std::string start : {"", "a", "\x1F", "\x1F\x8B", "\x28\xB5\x2F", "\x50\x2A\x4D", "text "}) {
     for (const std::size_t length : {0U, 1U, 700'000U}) {
@@ -126,7 +126,7 @@ TEST_F(Decompression, ZerosBehindGzipAndFramesToSkipAreNoText) {
 }
 
 // Cut at any place but between members, it is an error and never a shorter text.
-TEST_F(Decompression, WhatIsCutShortIsTold) {
+TEST_F(Decompression, ReportsInputThatIsCutShort) {
   RandomSequence random({.seed = 4});
   for (const Compression& format : kCompressions) {
     const std::string first = format.compress(compressible(random, 3000), 6);

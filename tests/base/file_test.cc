@@ -71,7 +71,7 @@ TEST_F(Files, AMapMovesWithItsBytes) {
   EXPECT_EQ(moved.path(), in_folder("b"));
 }
 
-TEST_F(Files, WhatCannotBeReadIsNamedWithTheReason) {
+TEST_F(Files, NameUnreadableFilesWithTheReason) {
   const auto missing = in_folder("missing");
   const auto expected = AllOf(HasSubstr(missing.string()), HasSubstr("No such file"));
   EXPECT_THAT(error_of<UserError>([&] { read_file(missing); }), expected);

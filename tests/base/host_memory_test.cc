@@ -34,7 +34,7 @@ TEST_F(HostMemory, IsWhatTheTightestGroupLeaves) {
   EXPECT_EQ(available(), 0) << "never less than nothing";
 }
 
-TEST_F(HostMemory, OfVersion1IsThatOfTheMemoryController) {
+TEST_F(HostMemory, IsThatOfTheMemoryControllerInVersion1) {
   write("proc/meminfo", "MemAvailable:  500 kB");
   write("proc/self/cgroup", "5:memory:/slurm/job\n4:cpu,cpuacct:/slurm");
   write("sys/fs/cgroup/memory/slurm/job/memory.limit_in_bytes", "90000");

@@ -10,7 +10,7 @@
 namespace teratron {
 namespace {
 
-TEST(ParsedJson, OfAnyDepthIsRefusedAndCanBeCopiedElse) {
+TEST(ParsedJson, IsRefusedAtGreatDepthAndCanBeCopiedElse) {
   const auto nested = [](std::size_t depth, const std::string& open, const std::string& close) {
     std::string text = "{\"a\": \"]}\\\"[\", \"b\": ";
     for (std::size_t i = 0; i < depth; ++i) text += open;

@@ -57,7 +57,7 @@ TEST(OutputLocks, AllNamesOfAPlaceHaveOneLock) {
   EXPECT_EQ(folder.entries(), 4U);  // no lock is left
 }
 
-TEST(OutputLocks, WhatIsNoFileHasNone) {
+TEST(OutputLocks, DevicesAndPipesHaveNone) {
   const TemporaryFolder folder;
   ASSERT_EQ(::mkfifo((folder / "pipe").c_str(), 0600), 0);
   for (const fs::path& out : {fs::path("-"), fs::path("/dev/null"), folder / "pipe"}) {

@@ -19,7 +19,7 @@ class ProcessorQuota : public testing::SystemFiles {
 
 TEST_F(ProcessorQuota, IsNoneWhereThereAreNoControlGroups) { EXPECT_EQ(quota(), 0); }
 
-TEST_F(ProcessorQuota, OfVersion2IsTheSmallestOfTheGroupAndThoseAround) {
+TEST_F(ProcessorQuota, IsTheSmallestOfTheGroupAndThoseAroundInVersion2) {
   write("proc/self/cgroup", "0::/slice/job");
   write("sys/fs/cgroup/slice/job/cpu.max", "max 100000");
   EXPECT_EQ(quota(), 0);
@@ -31,13 +31,13 @@ TEST_F(ProcessorQuota, OfVersion2IsTheSmallestOfTheGroupAndThoseAround) {
   EXPECT_EQ(quota(), 1) << "never none";
 }
 
-TEST_F(ProcessorQuota, OfAContainerIsWhereItsGroupIsMounted) {
+TEST_F(ProcessorQuota, LiesWhereAContainersGroupIsMounted) {
   write("proc/self/cgroup", "0::/kubepods/pod7/container9");  // the host's path, which is not seen inside
   write("sys/fs/cgroup/cpu.max", "400000 100000");
   EXPECT_EQ(quota(), 4);
 }
 
-TEST_F(ProcessorQuota, OfVersion1IsThatOfTheCpuController) {
+TEST_F(ProcessorQuota, IsThatOfTheCpuControllerInVersion1) {
   write("proc/self/cgroup", "5:memory:/slurm\n4:cpu,cpuacct:/slurm/job\n3:cpuset:/");
   write("sys/fs/cgroup/cpu,cpuacct/slurm/job/cpu.cfs_quota_us", "-1");
   write("sys/fs/cgroup/cpu,cpuacct/slurm/job/cpu.cfs_period_us", "100000");

@@ -66,7 +66,7 @@ TEST_F(ChangingFile, WhateverChangesItIsToldByName) {
   }
 }
 
-TEST_F(ChangingFile, WhatWasCutOffIsToldWithItsPlace) {
+TEST_F(ChangingFile, ReportsThePlaceOfACut) {
   const RandomAccessFile file(path_);
   fs::resize_file(path_, 50000);
   EXPECT_THAT(error_of(file, 60000, 10), AllOf(HasSubstr("was cut short while it was read: it ends at byte 60000"),
@@ -97,7 +97,7 @@ TEST_F(ChangingFile, MoreFilesThanTheFirstLimitAllowsAreOpened) {
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
 }
 
-TEST_F(ChangingFile, WhatIsNoRegularFileIsRefused) {
+TEST_F(ChangingFile, RefusesOtherThanRegularFiles) {
   EXPECT_THROW(RandomAccessFile(folder_ / "none"), UserError);
   EXPECT_THROW(RandomAccessFile(fs::path("/dev/null")), UserError);
   EXPECT_THROW(RandomAccessFile(folder_ / "."), UserError);

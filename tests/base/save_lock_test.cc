@@ -62,7 +62,7 @@ TEST_F(SaveLocks, ASecondIsRefusedWithTheFirstOnesNameAndTheFileGoesWithTheFirst
   const SaveLock again(folder_.path());
 }
 
-TEST_F(SaveLocks, OfManyThatBeginAtOnceOneIsLet) {
+TEST_F(SaveLocks, LetInOneOfManyThatBeginAtOnce) {
   for (int trial = 0; trial < 20; ++trial) {
     std::atomic<int> held{0}, refused{0}, ready{0};
     std::vector<std::thread> threads;
@@ -133,7 +133,7 @@ TEST_F(SaveLocks, WithoutLocksAKilledRunOfThisHostHoldsNobodyUp) {
   const SaveLock lock(folder_.path(), settings);
 }
 
-TEST_F(SaveLocks, WhatIsLeftInTheFileMayBeAnything) {
+TEST_F(SaveLocks, TakeAFileOfAnyContent) {
   for (const std::string& text : {std::string("no JSON"), std::string("[]"), std::string("{\"host\": 3}"),
                                   std::string("{\"host\": \"h\", \"process\": \"x\"}"), std::string(9000, 'x')}) {
     put_file(file(), text);

@@ -94,7 +94,7 @@ TEST_F(CheckpointNames, AreThoseOfAllLinksOnTheWay) {
   EXPECT_TRUE(verify_checkpoint(root()).intact());
 }
 
-TEST_F(CheckpointNames, OfALinkedOneThatIsSetAsideStillLeadToIt) {
+TEST_F(CheckpointNames, LeadToALinkedOneThatIsSetAside) {
   for (const bool is_relative : {true, false}) {
     const TemporaryFolder other;
     const fs::path run = other / "run", link = iteration_folder(run, 30);
@@ -110,7 +110,7 @@ TEST_F(CheckpointNames, OfALinkedOneThatIsSetAsideStillLeadToIt) {
   }
 }
 
-TEST_F(CheckpointNames, OfALinkThatLeadsNowhereAreSaid) {
+TEST_F(CheckpointNames, SayThatALinkLeadsNowhere) {
   fs::remove_all(last());
   fs::create_directory_symlink("/nowhere/iter_0000030", last());
   EXPECT_THAT(message_of<UserError>([&] { read_checkpoint_info(root()); }),
@@ -134,7 +134,7 @@ TEST_F(CheckpointNames, ThatAreNotOfTheirIterationAreRefusedByAllReaders) {
   EXPECT_TRUE(verify_checkpoint(root() / "before_the_crash").intact());
 }
 
-TEST_F(CheckpointNames, OfOnesThatMayNotBeReadAreNeverCalledDamaged) {
+TEST_F(CheckpointNames, NeverCallUnreadableOnesDamaged) {
   if (!NotRoot::is_possible()) GTEST_SKIP() << "root is not held back by permissions, and cannot be left";
   ::chmod(folder_.path().c_str(), 0755);
   const std::vector<std::pair<fs::path, mode_t>> closed = {{last(), 0700},
@@ -164,7 +164,7 @@ TEST_F(CheckpointNames, OfOnesThatMayNotBeReadAreNeverCalledDamaged) {
 }
 
 // The last one is damaged, the one before it cannot be read.
-TEST_F(CheckpointNames, OfAnUnreadableOneAreSaidBeforeAnEarlierOneIsAdvised) {
+TEST_F(CheckpointNames, NameAnUnreadableOneBeforeTheyAdviseAnEarlierOne) {
   if (!NotRoot::is_possible()) GTEST_SKIP() << "root is not held back by permissions, and cannot be left";
   ::chmod(folder_.path().c_str(), 0755);
   save_checkpoint(root(), small_config(), model_.parameters, *model_.backend, some_state(10));

@@ -57,7 +57,7 @@ TEST_F(ExportFolders, ASecondWriterIsRefusedAndTheFirstOnesFilesStay) {
   EXPECT_EQ(all_files(out()), before);
 }
 
-TEST_F(ExportFolders, OfAKilledProcessAreWrittenAnewUnlessOthersPutSomethingThere) {
+TEST_F(ExportFolders, AreWrittenAnewAfterAKillUnlessOthersPutSomethingThere) {
   const std::string unfinished(ExportFolder::kUnfinished);
   for (const std::string& other : {std::string(), std::string("notes.txt"), std::string("model.bin")}) {
     const TemporaryFolder parent;

@@ -303,7 +303,7 @@ void expect_refused(const ModelConfig& config, GgufType type, const std::string&
   EXPECT_FALSE(fs::exists(folder / "out.gguf.partial"));
 }
 
-TEST(Gguf, WhatLlamaCppDoesNotComputeIsRefusedByName) {
+TEST(Gguf, RefusesByNameModelsThatLlamaCppDoesNotCompute) {
   ModelConfig window = even_config(ModelKind::kGpt2);
   window.window = 3;
   expect_refused(window, GgufType::kF32, "--window-size");

@@ -59,7 +59,7 @@ TEST(RotaryConfigs, FrequenciesAreThoseOfTransformers) {
   EXPECT_GT(static_cast<double>(equal), 0.98 * static_cast<double>(values));
 }
 
-TEST(RotaryConfigs, WhatIsWrittenIsReadAsTheSame) {
+TEST(RotaryConfigs, ReadBackAsWritten) {
   const Json golden =
       Json::parse(testing::bytes_of_file(fs::path(TERATRON_SOURCE_DIR) / "tests/golden/rotary.json"))["cases"];
   for (const Json& one : golden) {

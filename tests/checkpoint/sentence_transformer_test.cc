@@ -117,7 +117,7 @@ TEST_F(SentenceTransformerFolder, ItsDefaultPromptAloneIsPutBeforeTexts) {
   EXPECT_THAT(refusal_with({{"include_prompt", false}}), HasSubstr("include_prompt false"));
 }
 
-TEST_F(SentenceTransformerFolder, WhatItComputesOtherwiseIsRefusedByName) {
+TEST_F(SentenceTransformerFolder, RefusesOtherComputationsByName) {
   EXPECT_THAT(refusal_with({{"pooling_mode", "attention"}}),
               AllOf(HasSubstr("pooling 'attention'"), HasSubstr("mean, cls, max, mean_sqrt_len_tokens")));
   EXPECT_THAT(refusal_with({{"pooling_mode_cls_token", true}, {"pooling_mode_max_tokens", true}}),

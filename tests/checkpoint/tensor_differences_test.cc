@@ -114,7 +114,7 @@ TEST_F(TensorDifferences, TensorsOfAnotherShapeOrOneSideAreNamed) {
   EXPECT_EQ(other.only_in_b.size(), model.parameters.size());  // the optimizer's are left out
 }
 
-TEST_F(TensorDifferences, OfTwoCheckpointsTheTensorsThatChangedComeInTheModelsOrder) {
+TEST_F(TensorDifferences, ListChangedTensorsInTheModelsOrder) {
   RandomModel model(small_config());
   const auto a = save_checkpoint(path("a"), model.config, model.parameters, *model.backend, {});
   EXPECT_TRUE(compare(*open_tensors_of(a), *open_tensors_of(path("a"))).equal());

@@ -165,7 +165,7 @@ TEST_F(Surroundings, TheSecondOfTwoCommandsWithOneOutputIsRefusedAndTheFirstOnes
   }
 }
 
-TEST_F(Surroundings, OfTwoThatBeginAtRandomTimesOneAtATimeWritesAndItsFileIsWhole) {
+TEST_F(Surroundings, TwoCommandsThatBeginAtRandomTimesWriteOneAfterTheOther) {
   const std::vector<std::string> lines = {write_lines("a.jsonl", 4000, "rank"), write_lines("b.jsonl", 4000, "layer")};
   const auto command = [&](const std::string& in, const std::string& out) {
     return of_shell("exec $T data tokenize --overwrite --threads 1 --tokenizer " + path("tokenizer") + " --out " +
@@ -287,7 +287,7 @@ TEST_F(Surroundings, ARunsSettingsStartAnotherOneWhoseRecordsGoElsewhere) {
   EXPECT_THAT(on.errors, Not(HasSubstr("nothing is written to the checkpoint's --tensorboard-dir")));
 }
 
-TEST_F(Surroundings, WhatATemporaryFileLacksIsSaid) {
+TEST_F(Surroundings, NameTheSpaceThatATemporaryFileLacks) {
   const std::string dedup =
       "$T data dedup --overwrite --out " + path("d.jsonl") + " " + write_lines("lines.jsonl", 3000, "rank");
   std::vector<std::pair<std::string, std::string>> limits = {{"ulimit -f 8", "ulimit -f"}};

@@ -63,7 +63,7 @@ TEST(AddressLaunch, VariablesOfOtherToolsAndWorldsOfOneAreNone) {
   EXPECT_FALSE(find({{"WORLD_SIZE", "1"}, {"RANK", "0"}}));
 }
 
-TEST(AddressLaunch, WhatIsMissingOrWrongIsListed) {
+TEST(AddressLaunch, ListsMissingAndWrongVariables) {
   EXPECT_THAT(error_of({{"RANK", "0"}, {"WORLD_SIZE", "2"}}),
               AllOf(HasSubstr("MASTER_ADDR is not set"), HasSubstr("MASTER_PORT is not set"),
                     HasSubstr("unset RANK and WORLD_SIZE for one process"), Not(HasSubstr("\n  RANK"))));

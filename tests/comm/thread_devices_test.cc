@@ -114,7 +114,7 @@ TEST(ThreadDeviceGroup, SumsLargerThanTheScratchMemoryAreExact) {
   });
 }
 
-TEST(ThreadDeviceGroup, OfMoreRanksThanADeviceAddsUpAtOnceIsExact) {
+TEST(ThreadDeviceGroup, SumsMoreRanksThanADeviceAddsUpAtOnce) {
   run_threads(CommunicationStream::kMostRanks + 3, [](Communicator& world) {
     testing::LateDevice device(static_cast<std::uint32_t>(world.rank()), fmt::format("device {}", world.rank()));
     world.attach(&device);

@@ -92,7 +92,7 @@ TEST_F(Chains, StagesFollowInTheOrderInWhichTheyAreNamed) {
   EXPECT_THAT(names, ElementsAre("extract", "dedup", "langid", "clean"));
 }
 
-TEST_F(Chains, WhatCannotBeAChainIsRefused) {
+TEST_F(Chains, RefuseCommandsThatMakeNoChain) {
   const StageText dedup = stage_named("dedup");
   const std::string unknown = refusal(dedup, {"--then", "polish"});
   EXPECT_THAT(unknown, HasSubstr("there is no stage 'polish'; there are: "));

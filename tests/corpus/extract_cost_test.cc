@@ -62,7 +62,7 @@ TEST(ExtractCost, ManyOpenElementsAtManyTagsAreRefused) {
   EXPECT_NE(simplified(repeated("<div>", 200) + repeated("<p>x", kBytes / 8)), "too deep");
 }
 
-TEST(ExtractCost, WhatIsNoTextIsNotParsed) {
+TEST(ExtractCost, PagesWithoutTextAreNotParsed) {
   EXPECT_EQ(simplified("a<!-- <b> -->b<!--> c<!---> d<!-- --!> e<!x <b>> f<?php <b> ?> g</ <b>> h"),
             "ab c d e> f ?> g> h");
   EXPECT_EQ(simplified("<script>'<b>' </scriptx> <!-- <script></script> <i> --></script>a"), "a");

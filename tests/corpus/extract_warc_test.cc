@@ -106,7 +106,7 @@ TEST_F(ExtractWarc, ReadsRecordsOfAnyShape) {
   }
 }
 
-TEST_F(ExtractWarc, WhatAServerSentWrongIsDropped) {
+TEST_F(ExtractWarc, DropsDamagedResponsesOfAServer) {
   RandomSequence random(RandomStream{.seed = 32});
   const std::string page = page_of(random_paragraphs(random, 5)), html = "Content-Type: text/html\r\n";
   const std::string chunks = html + "Transfer-Encoding: chunked\r\n", zipped = html + "Content-Encoding: gzip\r\n";

@@ -62,7 +62,7 @@ class FullDisk : public ::testing::Test {
   bool is_mounted_ = false;
 };
 
-TEST_F(FullDisk, OfAnySizeTheOutputIsThereAsAWholeOrNotAtAll) {
+TEST_F(FullDisk, LeavesTheWholeOutputOrNoneAtAnySize) {
   write_documents(300, 200, false);
   for (const bool surveys : {false, true}) {
     const auto stages = [&] { return surveys ? dedup() : clean(); };

@@ -218,7 +218,7 @@ TEST_F(CorpusJournal, CompressedFramesAreTheSame) {
   EXPECT_GT(read_decompressed(options_.out).size(), std::size_t{9} << 20);
 }
 
-TEST_F(CorpusJournal, WhatWasDoneIsNotDoneAgain) {
+TEST_F(CorpusJournal, DoesNotRepeatFinishedWork) {
   write_inputs(300);
   undisturbed();
   run();
@@ -236,7 +236,7 @@ TEST_F(CorpusJournal, WhatWasDoneIsNotDoneAgain) {
                            HasSubstr("resumes after document ")));
 }
 
-TEST_F(CorpusJournal, WhatASurveyHasSeenIsNotMeasuredAgain) {
+TEST_F(CorpusJournal, KeepsTheMeasurementsOfASurvey) {
   kinds_ = "so";
   write_inputs(300);
   const std::vector<std::string> expected = undisturbed();

@@ -143,7 +143,7 @@ TEST(TextRepair, ComposesWhatNormalisationComposes) {
   }
 }
 
-TEST(TextRepair, OfAsciiOnlyReferencesAndControlsChange) {
+TEST(TextRepair, AsciiTextChangesInReferencesAndControlsAlone) {
   std::string text;
   for (char c = 0x20; c < 0x7F; ++c) {
     if (c != '&') text.push_back(c);

@@ -35,7 +35,7 @@ TEST(Words, AreRunsOfLettersAndNumbers) {
 }
 
 // By Unicode's grapheme clusters and its joining signs, by hand.
-TEST(Words, OfScriptsWithoutSpacesAreClustersOfALetterAndItsMarks) {
+TEST(Words, AreClustersOfALetterAndItsMarksInScriptsWithoutSpaces) {
   const auto words = [](std::initializer_list<const char*> all) {
     return std::vector<std::string>(all.begin(), all.end());
   };
@@ -51,7 +51,7 @@ TEST(Words, OfScriptsWithoutSpacesAreClustersOfALetterAndItsMarks) {
   EXPECT_EQ(hashes("ภาษา\u200Bไทย"), hashes("ภาษาไทย"));  // a space of no width is none
 }
 
-TEST(Words, OfScriptsWithSpacesAreWhatTheyWere) {
+TEST(Words, StayAsTheyWereInScriptsWithSpaces) {
   const std::vector<std::pair<std::string, std::vector<std::string>>> cases = {
       {"हिन्दी भाषा", {"हिन्दी", "भाषा"}},   {"বাংলা ভাষা", {"বাংলা", "ভাষা"}},       {"தமிழ் மொழி", {"தமிழ்", "மொழி"}},
       {"한국어 문장", {"한국어", "문장"}}, {"اللغة العربية", {"اللغة", "العربية"}}, {"ქართული ენა", {"ქართული", "ენა"}},
@@ -59,7 +59,7 @@ TEST(Words, OfScriptsWithSpacesAreWhatTheyWere) {
   for (const auto& [text, words] : cases) EXPECT_EQ(spelled(text), words);
 }
 
-TEST(Shingles, OfATextWithoutWordsAreItsCharacters) {
+TEST(Shingles, AreCharactersInATextWithoutWords) {
   const auto shingles = [](std::string_view text) { return shingles_of(text, 5); };
   EXPECT_EQ(shingles("!!!").size(), 1U);
   EXPECT_EQ(shingles("!!!"), shingles(" !! !\n"));

@@ -86,7 +86,7 @@ TEST(BatchSampler, EveryLayoutReadsTheSamePositionsInTheSameOrder) {
   }
 }
 
-TEST(BatchSampler, WhatIsPlannedForIsTheMostOfAnyRankAndNoMore) {
+TEST(BatchSampler, PlansForTheMostOfAnyRankAndNoMore) {
   RandomSequence random(RandomStream{.seed = 5});
   for (int trial = 0; trial < 300; ++trial) {
     const auto global_batch = static_cast<std::int64_t>(1 + random.below(200));

@@ -139,7 +139,7 @@ TEST_F(MillionTokens, HalfOfThePairsAreSwappedAndEachCutIsEquallyLikely) {
   for (std::size_t i = 1; i < kSentences; ++i) EXPECT_NEAR(cut[i] / samples, 1.0 / 3, deviations(1.0 / 3, samples));
 }
 
-TEST_F(MillionTokens, WhatIsTooLongIsCutAtEitherEnd) {
+TEST_F(MillionTokens, LongPairsAreCutAtEitherEnd) {
   constexpr std::int64_t kLength = 67, kSentence = 90;
   std::vector<std::vector<Document>> corpus(200, std::vector<Document>(2, Document(kSentence)));
   std::int32_t next = kFirstOrdinary;

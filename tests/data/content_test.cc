@@ -179,7 +179,7 @@ TEST(ContentKinds, AreSeenInTheBytesUnderEveryNameThatSaysNothingElse) {
   }
 }
 
-TEST(ContentKinds, OfJsonUnderAJsonNameAreReadSoThatTheirFaultsHaveALine) {
+TEST(ContentKinds, ReadJsonNamesAsJsonSoThatFaultsHaveALine) {
   for (const char* name : {"a.jsonl", "a.JSONL", "a.ndjson", "a.json", "a.json.gz", "a.JsonL.zst"}) {
     for (const char* text : {"{\"text\": \"open\n", "plain", "{'text': 1}\n", "{ x }", "", "[1", "{\"a\": NaN}\n"}) {
       const ContentKind kind = recognise_content(text, name).kind;
@@ -209,7 +209,7 @@ TEST(ContentKinds, ThatANameDoesNotLetExpectAreToldTheUser) {
   EXPECT_EQ(surprise_of(Content{}, "a.txt"), "");
 }
 
-TEST(ContentKinds, OfWideAndPackedTextAreSeenWithoutAMark) {
+TEST(ContentKinds, RecogniseWideAndPackedTextWithoutAMark) {
   const std::u32string russian = U"Паром всё утро стоял у дальнего берега, и никто не шёл домой. ",
                        chinese = U"昨天晚上我们在河边坐了很久，看着河水慢慢变暗。谁也不想回家。",
                        english = U"The rank waits for it. ";
@@ -235,7 +235,7 @@ TEST(ContentKinds, OfWideAndPackedTextAreSeenWithoutAMark) {
 }
 
 // No file of this project's own prose and source code is refused.
-TEST(ContentKinds, OfProseAndSourceCodeAreText) {
+TEST(ContentKinds, CallProseAndSourceCodeText) {
   int files = 0;
   for (const char* folder : {"docs", "src", "tests", "scripts"}) {
     for (const auto& entry :

@@ -182,7 +182,7 @@ TEST_F(Sidecar, TokensOutsideTheVocabularyAreTold) {
   EXPECT_THAT(verify_corpus(folder_ / "c").faults, ::testing::ElementsAre(HasSubstr("holds token id 122")));
 }
 
-TEST_F(Sidecar, WhatIsNoSidecarIsRefusedByName) {
+TEST_F(Sidecar, RefusesOtherFilesByName) {
   const fs::path corpus = make_corpus();
   const std::vector<std::pair<std::function<void(nlohmann::json&)>, std::string>> cases = {
       {[](nlohmann::json& json) { json["format"] = "x"; }, "does not describe a corpus"},

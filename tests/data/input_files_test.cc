@@ -132,7 +132,7 @@ TEST_F(InputFiles, DamagedCompressedFilesMakeNoCorpus) {
   EXPECT_FALSE(fs::exists(folder_ / "out.idx"));
 }
 
-TEST_F(InputFiles, WhatIsNotTextIsRefusedWithItsPlace) {
+TEST_F(InputFiles, RefuseOtherThanTextWithItsPlace) {
   std::mt19937_64 random(2);
   for (int trial = 0; trial < 30; ++trial) {
     const bool has_lines = trial % 2 == 0;
@@ -152,7 +152,7 @@ TEST_F(InputFiles, WhatIsNotTextIsRefusedWithItsPlace) {
   }
 }
 
-TEST_F(InputFiles, OfAFolderAllTextBelowIsTakenInOrder) {
+TEST_F(InputFiles, TakeAllTextBelowAFolderInOrder) {
   for (const char* name : {"c/b.txt", "c/b.jsonl.gz", "c/a/z.txt.zst", "c/a.txt", "c/x.md", "c/y.gz", "c/.hidden.txt",
                            "c/.cache/d.txt", "c/table.json", "c/B.jsonl"}) {
     file(name, "{\"text\": \"x\"}");

@@ -112,7 +112,7 @@ TEST_F(JsonDocuments, HaveTheirLastTextWhateverElseTheyHold) {
   for (const auto& [line, text] : cases) EXPECT_THAT(read(line + "\n", 1 << 20, "a.jsonl"), ElementsAre(text)) << line;
 }
 
-TEST_F(JsonDocuments, OfAnArrayAreItsElementsWhateverTheBatches) {
+TEST_F(JsonDocuments, AreTheElementsOfAnArrayWhateverTheBatches) {
   const std::string array =
       "\xEF\xBB\xBF [ {\"text\": \"a, ]}\\\"\"},\r\n  {\n    \"more\": [[1, {}], \"x\"],\n    \"text\": \"b\\\\\"\n  "
       "},\n"
@@ -143,7 +143,7 @@ TEST_F(JsonDocuments, MayBeginWithAByteOrderMarkInAnyLine) {
   EXPECT_THAT(read(line + line + line), ElementsAre("a", "a", "a"));
 }
 
-TEST_F(JsonDocuments, OfCompressedFilesHaveALargestSize) {
+TEST_F(JsonDocuments, HaveALargestSizeInCompressedFiles) {
   const std::string long_line = "{\"text\": \"" + std::string(5000, 'a') + "\"}\n";
   const auto fault = [&](const std::string& name, const std::string& content) {
     write_file_atomically(folder_ / name, content);

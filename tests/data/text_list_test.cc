@@ -61,7 +61,7 @@ TEST_F(TextList, ComesBackAsItWasWrittenWithAnyEndings) {
   }
 }
 
-TEST_F(TextList, OfJsonStandsUnderTheFirstKeyThatIsThere) {
+TEST_F(TextList, TakesTheFirstKeyOfJsonThatIsThere) {
   EXPECT_THAT(read("{\"text\": \"b\", \"prompt\": \"a\"}\n{\"text\": \"c\\n\"}\r\n{\"prompt\": \"\"}"),
               ElementsAre("a", "c\n", ""));
   EXPECT_THAT(read("{\"text\": \"b\", \"n\": 1e999, \"prompt\": \"a\"}\n"), ElementsAre("a"));

@@ -228,7 +228,7 @@ TEST_F(Tokenize, ABadLineIsToldByFileAndLine) {
   }
 }
 
-TEST_F(Tokenize, OfManyBadLinesTheFirstIsTold) {
+TEST_F(Tokenize, NamesTheFirstOfManyBadLines) {
   std::string content;
   for (int i = 0; i < 1000; ++i) content += i < 500 ? "{\"text\": \"fine\"}\n" : "bad\n";
   EXPECT_THAT(failure({file("a.jsonl", content)}), HasSubstr("a.jsonl:501: "));

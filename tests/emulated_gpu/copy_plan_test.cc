@@ -39,7 +39,7 @@ TEST(Divisors, GiveTheQuotientOfEveryNumber) {
 
 // The copies of a slice of tokens: gradients of keys from their sums into a packed projection, and the packed
 // projection of several sequences into a cache.
-TEST(CopyPlans, OfTokenSlicesHaveOneRowATokenOrSequenceAndVectors) {
+TEST(CopyPlans, HaveOneRowForATokenOrSequenceOfASlice) {
   constexpr std::int64_t kBatch = 3, kTokens = 40, kAll = 160, kHeads = 12, kSize = 64;
   const TensorRef sums = view_of(DType::kF32, {kBatch, kAll, 2, kHeads, kSize}).select(2, 1).slice(1, 80, 80 + kTokens);
   const TensorRef packed = view_of(DType::kBF16, {kBatch, kTokens, 3, kHeads, kSize}).select(2, 2);
@@ -53,7 +53,7 @@ TEST(CopyPlans, OfTokenSlicesHaveOneRowATokenOrSequenceAndVectors) {
   EXPECT_TRUE(takes_chunks(rows, 8));
 }
 
-TEST(CopyPlans, OfContiguousViewsAreOneRowInAnyOrderOfTheAxes) {
+TEST(CopyPlans, AreOneRowForContiguousViewsInAnyOrderOfAxes) {
   TensorRef to = view_of(DType::kBF16, {7, 3, 5}), from = view_of(DType::kF32, {7, 3, 5});
   for (TensorRef* const view : {&to, &from}) {
     view->shape = {5, 7, 3};
@@ -73,7 +73,7 @@ TEST(CopyPlans, TakeNoVectorsWhereAViewIsNotAligned) {
 }
 
 // More elements than a launch can count.
-TEST(CopyPlans, OfPartsThatAreSmallEnoughCoverAllElementsOnce) {
+TEST(CopyPlans, CoverAllElementsOnceInSmallParts) {
   const CopyViews all =
       collapsed({view_of(DType::kU8, {3, 5, 200}).slice(2, 0, 130), view_of(DType::kU8, {3, 5, 130})});
   for (const std::int64_t most : {1, 2, 100, 129, 130, 400, 10000}) {

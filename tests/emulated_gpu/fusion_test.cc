@@ -217,7 +217,7 @@ TEST(Fusions, AreNotTriedWhereTheLibraryLacksThem) {
   EXPECT_EQ(layer.weight_gradient(), once(CUBLASLT_EPILOGUE_DEFAULT));
 }
 
-TEST(Fusions, OfAnAccumulatedGradientLeaveItAsItWasUntilItIsAddedOnce) {
+TEST(Fusions, LeaveAnAccumulatedGradientUntilTheyAddToItOnce) {
   const auto gpu = make_timed();
   for (const std::int64_t rows : {14, 13}) {  // terms for which the library's is faster, and not
     Layer layer(*gpu, rows, 80, 88);
@@ -273,7 +273,7 @@ TEST_F(KeptFusions, AreTakenAndOthersThanThisProgramKnowsAreNot) {
 }
 
 // What GELU is applied to is not read from memory again.
-TEST_F(KeptFusions, OfGeluApplyItToWhatIsNotRounded) {
+TEST_F(KeptFusions, ApplyGeluBeforeRounding) {
   const MatrixProductKey key{.c_dtype = DType::kBF16,
                              .dtype = DType::kBF16,
                              .m = 24,

@@ -131,7 +131,7 @@ TEST_F(Gemms, AreTimedOnceForAllThatFollow) {
   EXPECT_NEAR(kept->begin()->second.microseconds, 4, 1e-3);
 }
 
-TEST_F(Gemms, OfOtherKindsAreChosenAnew) {
+TEST_F(Gemms, AreChosenAnewForOtherKinds) {
   Gemm gemm = make(), tf32 = make({.tf32 = true, .timed_from = 0});
   Product transposed = product();  // of the same memory, as other matrices
   transposed.a = view(a_, {kK, kM});
@@ -152,7 +152,7 @@ TEST_F(Gemms, ThatAreSmallOrOfARunWithoutTimingAreTheLibrarysFirst) {
   }
 }
 
-TEST_F(Gemms, OfABackEndAreAsItsOptionsSayAndItsSettingsTell) {
+TEST_F(Gemms, FollowTheOptionsOfABackEnd) {
   EXPECT_EQ(make_cuda_backend()->settings(), "");
   EXPECT_EQ(make_cuda_backend({.tf32 = true})->settings(), "tf32");
   EXPECT_EQ(make_cuda_backend({.tf32 = true, .gemm_timing = false})->settings(), "tf32, gemm timing off");

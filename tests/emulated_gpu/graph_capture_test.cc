@@ -80,7 +80,7 @@ TEST(GpuGraphs, AreCapturedAgainWhenScratchMemoryMoves) {
 
 // A text that grows through a cache which several blocks share: a replay ends where the text does, and gives the bits
 // of a call.
-TEST(GpuGraphs, OfAttentionFollowTheTextThroughALongCache) {
+TEST(GpuGraphs, FollowTheTextThroughALongCache) {
   constexpr std::int64_t kRoom = 700, kTokens = 2;
   const auto gpu = make_cuda_backend();
   const Tensor qkv(*gpu, DType::kF32, {2, kTokens, 3, 2, 72}), cache(*gpu, DType::kF32, {2, kRoom, 2, 2, 72}),

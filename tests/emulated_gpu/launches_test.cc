@@ -32,7 +32,7 @@ double calls_of_layer(bool graphs) {
   return static_cast<double>(more(3) - more(2)) / 3;
 }
 
-TEST(GpuLaunches, OfALayerAreTwoOnceItsPassesAreCaptured) {
+TEST(GpuLaunches, AreTwoForALayerOnceItsPassesAreCaptured) {
   EXPECT_EQ(calls_of_layer(true), 2);
   const double plain = calls_of_layer(false);
   RecordProperty("plain", static_cast<int>(plain));

@@ -29,7 +29,7 @@ cudaError_t launch_with(std::size_t shared_bytes, void (*kernel)(int)) {
   return cudaLaunchKernelEx(&config, kernel, 0);
 }
 
-TEST(Refusals, OfSharedMemoryThatWasNotAskedFor) {
+TEST(Refusals, SharedMemoryThatWasNotAskedFor) {
   EXPECT_EQ(launch_with(40 << 10, touch_nothing), cudaSuccess);
   EXPECT_EQ(launch_with(48 << 10, touch_nothing), cudaErrorInvalidValue) << "no room for what is static";
   launch(nullptr, {.shared_bytes = 96 << 10}, touch_nothing, 0);  // which asks
@@ -48,7 +48,7 @@ void copy_from(const float* from) {
   wait_for_copies<0>();
 }
 
-TEST(Refusals, OfAsynchronousCopiesThatAreNotAligned) {
+TEST(Refusals, AsynchronousCopiesThatAreNotAligned) {
   const LaunchShape shape{.grid = dim3(1), .block = dim3(32), .shared_bytes = 16};
   launch(nullptr, shape, copy_from, there.data() + 4);
   EXPECT_THAT([&] { launch(nullptr, shape, copy_from, there.data() + 1); },
@@ -56,12 +56,12 @@ TEST(Refusals, OfAsynchronousCopiesThatAreNotAligned) {
   launch(nullptr, shape, copy_from, there.data());  // the emulator is as before
 }
 
-TEST(RefusalsDeathTest, OfVectorsThatAreNotAligned) {
+TEST(RefusalsDeathTest, VectorsThatAreNotAligned) {
   EXPECT_EQ(load_chunk<4>(there.data() + 4)[0], 0);
   EXPECT_DEATH(load_chunk<4>(there.data() + 1), "misaligned address");
 }
 
-TEST(Refusals, OfABiasThatIsNotAligned) {
+TEST(Refusals, BiasThatIsNotAligned) {
   std::vector<float> a(16 * 16, 1), c(16 * 16), bias(32);
   Gemm gemm(nullptr, {.timing = false});
   const auto view = [](std::vector<float>& of, std::int64_t from) {
@@ -180,7 +180,7 @@ TEST_F(Epilogues, AreRefusedByTheLibraryItself) {
   }
 }
 
-TEST(Refusals, OfWaitingAndOfMemoryWhileACaptureIsUnderWay) {
+TEST(Refusals, WaitingAndMemoryDuringACapture) {
   const TimedEvent event;
   void* memory = nullptr;
   ASSERT_EQ(cudaMalloc(&memory, 16), cudaSuccess);
@@ -200,7 +200,7 @@ TEST(Refusals, OfWaitingAndOfMemoryWhileACaptureIsUnderWay) {
   EXPECT_EQ(cudaFree(memory), cudaSuccess);
 }
 
-TEST(Refusals, OfMoreMemoryThanThereIs) {
+TEST(Refusals, MoreMemoryThanThereIs) {
   const std::size_t before = emulated::device_memory_in_use();
   const auto backend = make_cuda_backend({.compute_dtype = DType::kF32});
   emulated::set_device_memory(emulated::device_memory_in_use() + (3 << 20));

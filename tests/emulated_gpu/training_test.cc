@@ -83,7 +83,7 @@ TEST(GpuTraining, InSixteenBitsStaysWithinTheirRounding) {
 }
 
 // Heads and inputs of other kinds, padding that differs from sequence to sequence, and both orders of norms.
-TEST(GpuTraining, OfBertIsThatOfOneRankOnTheCpu) {
+TEST(GpuTraining, BertEqualsOneRankOnTheCpu) {
   for (const NormPlacement placement : {NormPlacement::kPre, NormPlacement::kPost}) {
     Study study = small_study();
     study.config.set_kind(ModelKind::kBert);
@@ -103,7 +103,7 @@ TEST(GpuTraining, OfBertIsThatOfOneRankOnTheCpu) {
 }
 
 // Fewer key heads than heads and than ranks, rotary positions, RMS norms, gates, norms of heads, and a window.
-TEST(GpuTraining, OfALaterFamilyIsThatOfOneRankOnTheCpu) {
+TEST(GpuTraining, LaterFamilyEqualsOneRankOnTheCpu) {
   for (const ModelKind kind : {ModelKind::kQwen3, ModelKind::kGptNeox}) {
     Study study = small_study();
     study.config.set_kind(kind);
@@ -127,7 +127,7 @@ TEST(GpuTraining, OfALaterFamilyIsThatOfOneRankOnTheCpu) {
 }
 
 // Micro-batches of whole groups of choices, spans whose rows ranks share, and the copies of turned logits.
-TEST(GpuTraining, OfTheHeadsOfTasksIsThatOfOneRankOnTheCpu) {
+TEST(GpuTraining, HeadsOfTasksEqualOneRankOnTheCpu) {
   for (const ModelHead head : {ModelHead::kClassification, ModelHead::kChoice, ModelHead::kSpans}) {
     for (Layout layout : {Layout{.micro_batch = 1}, Layout{.mesh = {.tensor = 2},
                                                     .micro_batch = 1,

@@ -57,14 +57,14 @@ class Overflow : public ::testing::TestWithParam<DType> {
   std::unique_ptr<LanguageModel> model_;
 };
 
-TEST_P(Overflow, OfALossNamesTheToken) {
+TEST_P(Overflow, NamesTheTokenOfALoss) {
   const std::vector<std::int32_t> text = {1, 2, 3, 4, 5, 6, 7, 8, 9};
   EXPECT_THAT(message_of<UserError>(
                   [&] { score_windows(*model_, text, scoring_windows(8, 4, 4), [](const ScoringState&) {}); }),
               AllOf(HasSubstr("the loss of the text's token "), HasSubstr(" of 9 is not finite"), HasSubstr(advice())));
 }
 
-TEST_P(Overflow, OfAPassageNamesIt) {
+TEST_P(Overflow, NamesAPassage) {
   const std::vector<Continuation> examples = {{.ids = {1, 2, 3, 4}, .scored = 1, .number = 17}};
   EXPECT_THAT(message_of<UserError>([&] { score_cloze(*model_, examples); }),
               AllOf(HasSubstr("the loss of passage 17 is not finite"), HasSubstr(advice())));

@@ -118,7 +118,7 @@ const std::vector<MeshShape> kSplits = {{}, {.tensor = 3}, {.data = 2}, {.tensor
 
 // Every token but the last one has a twin with the same row, which under three ranks lies with another one. argmax over
 // whole rows of logits says which words are found.
-TEST(Lambada, OfEquallyLikelyTokensTheLowestIdIsFoundInEverySplit) {
+TEST(Lambada, TakesTheLowestIdAmongEquallyLikelyTokensInEverySplit) {
   const auto backend = make_cpu_backend();
   LanguageModel model(*backend, test::small_config(), {.purpose = Purpose::kGeneration, .tokens = kTokens});
   model.allocate();

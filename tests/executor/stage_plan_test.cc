@@ -48,7 +48,7 @@ ModelConfig deep_config() {
 }
 
 // 8 x 35 x 8 ranks, as arXiv 2201.11990 trained 530B parameters.
-TEST(StagePlan, OfEveryRankOfALargeJobIsWhatLiveRanksTake) {
+TEST(StagePlan, IsWhatLiveRanksTakeForEveryRankOfALargeJob) {
   const MeshShape shape{.tensor = 8, .pipeline = 35, .data = 8};
   ASSERT_EQ(shape.ranks(), 2240);
   const ModelConfig config = deep_config();
@@ -85,7 +85,7 @@ TEST(StagePlan, OfEveryRankOfALargeJobIsWhatLiveRanksTake) {
 }
 
 // Korthikanti et al. (arXiv 2205.05198) section 4.2: with sequence parallelism all activations are shared out.
-TEST(StagePlan, OfSequenceParallelRanksSharesActivationsOut) {
+TEST(StagePlan, SharesActivationsOutAmongSequenceParallelRanks) {
   const auto activations = [](int ranks) {
     const ModelConfig config = deep_config();
     const auto model = make_model(config, {.rank = 0, .size = ranks});
@@ -99,7 +99,7 @@ TEST(StagePlan, OfSequenceParallelRanksSharesActivationsOut) {
 
 // Of every member a data-parallel rank keeps the elements of its run alone: no more than a share and, for each bucket,
 // the rounding of its length.
-TEST(StagePlan, OfAShardedOptimizerKeepsAShareOnEachRank) {
+TEST(StagePlan, KeepsAShareOfAShardedOptimizerOnEachRank) {
   const auto moments = [](int ranks, int rank) {
     const auto model = make_model(deep_config());
     const StagePlan plan(*model, {.tokens = 32, .logits_chunk = 256, .shard_optimizer = ranks > 1},

@@ -116,7 +116,7 @@ TEST_F(FineTuningWeights, TakeWhatBothModelsHaveAndDrawTheRest) {
 }
 
 // The labels' rows are found by name, in a checkpoint and in a folder of Hugging Face's, in any layout.
-TEST_F(FineTuningWeights, OfLabelsAreTakenInTheOrderThatIsAskedFor) {
+TEST_F(FineTuningWeights, PutLabelsInTheOrderThatIsAskedFor) {
   ModelConfig stored = config_with(ModelHead::kClassification);
   stored.label_names = {"no", "yes", "maybe"};
   save(stored, "ours");
@@ -163,7 +163,7 @@ TEST_F(FineTuningWeights, AreTheSameUnderAnyLayout) {
   }
 }
 
-TEST_F(FineTuningWeights, OfAHuggingFaceFolderAreThoseOfItsConversion) {
+TEST_F(FineTuningWeights, AreAlikeFromAHuggingFaceFolderAndItsConversion) {
   for (const char* name : {"bert_tiny", "bert_classification", "bert_spans"}) {
     const fs::path golden = fs::path(TERATRON_SOURCE_DIR) / "tests/golden" / name;
     import_from_hugging_face(golden, folder_ / name);
@@ -175,7 +175,7 @@ TEST_F(FineTuningWeights, OfAHuggingFaceFolderAreThoseOfItsConversion) {
 }
 
 // A folder that BertForMaskedLM saves. The pooler of its conversion would be that of --seed 0.
-TEST_F(FineTuningWeights, OfAHuggingFaceFolderWithoutAPoolerDrawThatToo) {
+TEST_F(FineTuningWeights, DrawAPoolerThatAHuggingFaceFolderLacks) {
   testing::make_variant(
       fs::path(TERATRON_SOURCE_DIR) / "tests/golden/bert_tiny", folder_ / "hf", [](auto&) {},
       [](testing::FileTensors& tensors) {
@@ -190,7 +190,7 @@ TEST_F(FineTuningWeights, OfAHuggingFaceFolderWithoutAPoolerDrawThatToo) {
   EXPECT_NE(here.at("layers.0.mlp.up.weight"), fresh.at("layers.0.mlp.up.weight"));
 }
 
-TEST_F(FineTuningWeights, OfAnotherShapeOrForAnotherHeadAreRefused) {
+TEST_F(FineTuningWeights, AreRefusedForAnotherShapeOrHead) {
   const fs::path path = save(config_with(ModelHead::kPretraining), "source");
   const auto message_of = [&](const ModelConfig& config) -> std::string {
     try {

@@ -26,7 +26,7 @@ TEST(LabelNames, ThatAreUnknownLeaveTheRowsInTheirOrder) {
   EXPECT_EQ(rows_by_label(Names{"c", "a", "b"}, {}), in_order);
 }
 
-TEST(LabelNames, OfOtherLabelsGiveNothing) {
+TEST(LabelNames, AreNoneForOtherLabels) {
   EXPECT_FALSE(rows_by_label(Names{"a", "b"}, Names{"a", "b", "c"}));
   EXPECT_FALSE(rows_by_label(Names{"a", "b", "d"}, Names{"a", "b", "c"}));
   EXPECT_FALSE(rows_by_label(Names{"a", "a", "c"}, Names{"a", "b", "c"}));

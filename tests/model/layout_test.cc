@@ -88,7 +88,7 @@ TEST(Layout, GuardedMemoryIsTouchedOnlyByOperationsAndCommunicators) {
 
 // bf16 keeps 8 bits of a value, so a partial sum is off by up to 2^-9 of itself, and which partial sums are rounded
 // depends on the layout. Masters in fp32 keep ten steps within that of fp32's.
-TEST(Layout, OfSixteenBitStorageStaysWithinItsRoundingOfFloat) {
+TEST(Layout, SixteenBitStorageStaysWithinItsRoundingOfFloat) {
   Study study = float_study();
   const Result exact = train(study, {.micro_batch = 7}, [] { return make_cpu_backend(); });
   for (const DType dtype : {DType::kBF16, DType::kF16}) {

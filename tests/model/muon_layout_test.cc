@@ -50,7 +50,7 @@ TEST(MuonLayout, ChangesNothingInDoubleOverPipelinesOfEitherModel) {
 // Momentum in all three is fp32 and the iteration in the compute type, as its inventor runs it. 16 bits know a matrix
 // to 2^-9 of its norm, of which the iteration makes up to 3.4445^5 times as much of its smallest singular values: so
 // the weights are compared by how far they moved together, not one by one.
-TEST(MuonLayout, OfEveryPrecisionStaysWithinItsRounding) {
+TEST(MuonLayout, EveryPrecisionStaysWithinItsRounding) {
   Study study{
       .batch = 4, .tokens = 16, .logits_chunk = 50, .steps = 10, .learning_rate = 1e-3, .epsilon = 1e-6, .muon = true};
   study.config = test::small_config();

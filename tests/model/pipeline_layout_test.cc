@@ -112,7 +112,7 @@ TEST(PipelineLayout, RecomputingActivationsChangesNoBit) {
 }
 
 // The tolerance of tests/model/layout_test.cc: the rounding of 16 bits, kept small by masters in fp32.
-TEST(PipelineLayout, OfSixteenBitStorageStaysWithinItsRoundingOfFloat) {
+TEST(PipelineLayout, SixteenBitStorageStaysWithinItsRoundingOfFloat) {
   const Study study = pipeline_float_study();
   const Result exact = train(study, {.micro_batch = 6}, [] { return make_cpu_backend(); });
   for (const DType dtype : {DType::kBF16, DType::kF16}) {
@@ -212,7 +212,7 @@ TEST(PipelineEvaluation, GenerationKeepsEachStagesCache) {
 }
 
 // A schedule's bound is in whole micro-batches' activations of a stage; what a stage plans for activations grows by it.
-TEST(PipelineMemory, OfActivationsIsWhatTheScheduleBounds) {
+TEST(PipelineMemory, HoldsTheActivationsThatTheScheduleAllows) {
   ModelConfig config = test::small_config();
   config.num_layers = 4;
   config.hidden_size = 96;

@@ -31,7 +31,7 @@ const std::int64_t kLayers = test::small_config().num_layers, kBytes = kRows * t
 
 // Megatron-LM section 3: two all-reduces a layer forward, two backward, of batch x tokens x hidden values; around the
 // layers one for the embedding and, in a single chunk of logits, three numbers a token and the gradient of the input.
-TEST(Traffic, OfTensorParallelismIsThatOfThePaper) {
+TEST(Traffic, TensorParallelismSendsTheBytesOfThePaper) {
   Traffic traffic = traffic_of_a_pass({.batch = kBatch, .tokens = kTokens, .logits_chunk = kRows});
   const Traffic::Count expected{.calls = 4 * kLayers + 2 + 2, .bytes = (4 * kLayers + 2) * kBytes + 3 * kRows * 4};
   EXPECT_EQ(traffic[Collective::kAllReduce], expected);
@@ -43,7 +43,7 @@ TEST(Traffic, OfTensorParallelismIsThatOfThePaper) {
 // Korthikanti et al. (arXiv 2205.05198) section 4.2.2: each of those all-reduces becomes a reduce-scatter and an
 // all-gather, which together move as much; the inputs of the split layers, not kept, are gathered again in the backward
 // pass. Gradients of the norms, which cover a rank's rows, are summed once a layer.
-TEST(Traffic, OfSequenceParallelismIsGathersAndScattersInstead) {
+TEST(Traffic, SequenceParallelismGathersAndScattersInstead) {
   Traffic traffic =
       traffic_of_a_pass({.batch = kBatch, .tokens = kTokens, .logits_chunk = kRows, .sequence_parallel = true});
   const Traffic::Count scatters{.calls = 4 * kLayers + 2, .bytes = (4 * kLayers + 2) * kBytes};

@@ -76,8 +76,8 @@ class Conversion : public ::testing::TestWithParam<BackEnd> {
   std::unique_ptr<Backend> backend_ = GetParam().make();
 };
 
-TEST_P(Conversion, OfBf16IsTheScalarOne) { expect_the_scalar_conversions<Bf16>(DType::kBF16); }
-TEST_P(Conversion, OfF16IsTheScalarOne) { expect_the_scalar_conversions<F16>(DType::kF16); }
+TEST_P(Conversion, Bf16EqualsTheScalarConversion) { expect_the_scalar_conversions<Bf16>(DType::kBF16); }
+TEST_P(Conversion, F16EqualsTheScalarConversion) { expect_the_scalar_conversions<F16>(DType::kF16); }
 
 TEST_P(Conversion, FromDoubleRoundsOnce) {
   expect_one_rounding_from_double<Bf16>(DType::kBF16, 1 + 0x1p-8, 0x3F80);

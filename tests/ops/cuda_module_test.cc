@@ -45,7 +45,7 @@ TEST(CudaModule, ThatWasNotBuiltIsSaidWithThePlacesAndWhatToDo) {
                                             HasSubstr("-DTERATRON_CUDA=ON"), HasSubstr("--backend cpu"))));
 }
 
-TEST(CudaModule, OfAnotherVersionIsRefused) {
+TEST(CudaModule, RefusesAnotherVersion) {
   const std::filesystem::path other = kModules / "libfake_module_of_another_version.so";
   EXPECT_THAT([&] { load_cuda_module(Paths{other}); },
               ThrowsMessage<EnvironmentError>(

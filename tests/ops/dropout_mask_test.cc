@@ -111,7 +111,7 @@ class DropoutMask : public ::testing::TestWithParam<BackEnd> {
   std::unique_ptr<Backend> backend_ = GetParam().make();
 };
 
-TEST_P(DropoutMask, OfActivationsIsTheDefinitionsInEveryOperation) {
+TEST_P(DropoutMask, EveryOperationDropsTheActivationsOfTheDefinition) {
   const Dropout dropout = drops(0.3);
   Mask expected;
   for (std::int64_t e = 0; e < kBatch * kTokens * kHidden; ++e) expected.push_back(is_kept(dropout, e));
@@ -121,7 +121,7 @@ TEST_P(DropoutMask, OfActivationsIsTheDefinitionsInEveryOperation) {
   EXPECT_EQ(mask_of(embedding_gradient_values(*backend_, dropout)), expected);
 }
 
-TEST_P(DropoutMask, OfAttentionIsTheDefinitions) {
+TEST_P(DropoutMask, AttentionDropsTheProbabilitiesOfTheDefinition) {
   const Dropout dropout = drops(0.3, RandomPurpose::kAttentionDropout);
   const std::int64_t row_stride = 24;  // 21 tokens, rounded up to a multiple of 8
   Mask expected;
@@ -138,7 +138,7 @@ TEST_P(DropoutMask, OfAttentionIsTheDefinitions) {
 }
 
 // Queries at positions 9 to 12 on keys at positions 6 to 12: a window that does not begin with the sequence.
-TEST_P(DropoutMask, OfAttentionCountsKeysFromTheirPlaceInTheSequence) {
+TEST_P(DropoutMask, AttentionCountsKeysFromTheirPlaceInTheSequence) {
   Dropout dropout = drops(0.3, RandomPurpose::kAttentionDropout);
   dropout.first_position = 9;
   const std::int64_t row_stride = 24;
@@ -149,7 +149,7 @@ TEST_P(DropoutMask, OfAttentionCountsKeysFromTheirPlaceInTheSequence) {
   EXPECT_EQ(mask_of(attention_values(*backend_, dropout, 1, 4, 1, 7)), expected);
 }
 
-TEST_P(DropoutMask, OfActivationsDoesNotDependOnHowBatchAndTokensAreDivided) {
+TEST_P(DropoutMask, ActivationsDoNotDependOnHowBatchAndTokensAreDivided) {
   Dropout dropout = drops(0.3);
   const Values whole = residual_values(*backend_, dropout, kBatch, kTokens);
   for (std::int64_t b = 0; b < kBatch; ++b) {
@@ -163,7 +163,7 @@ TEST_P(DropoutMask, OfActivationsDoesNotDependOnHowBatchAndTokensAreDivided) {
   }
 }
 
-TEST_P(DropoutMask, OfAttentionDoesNotDependOnHowBatchHeadsAndQueriesAreDivided) {
+TEST_P(DropoutMask, AttentionDoesNotDependOnHowBatchHeadsAndQueriesAreDivided) {
   Dropout dropout = drops(0.3, RandomPurpose::kAttentionDropout);
   const Mask whole = mask_of(attention_values(*backend_, dropout, kBatch, kTokens, kHeads));
   for (std::int64_t b = 0; b < kBatch; ++b) {
@@ -187,7 +187,7 @@ TEST_P(DropoutMask, OfAttentionDoesNotDependOnHowBatchHeadsAndQueriesAreDivided)
 }
 
 // dv = (dropped probabilities)^T dout: with dout the identity, element [key, query] is that probability.
-TEST_P(DropoutMask, OfAttentionIsTheSameInTheBackwardPass) {
+TEST_P(DropoutMask, AttentionHasTheSameMaskInTheBackwardPass) {
   Dropout dropout = drops(0.3, RandomPurpose::kAttentionDropout);
   const Mask forward = mask_of(attention_values(*backend_, dropout, 1, kTokens, 1));
   const Shape shape{1, kTokens, 1, kTokens};

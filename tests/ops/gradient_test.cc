@@ -23,7 +23,7 @@ Dropout half_dropped(RandomPurpose purpose, std::int64_t tokens) {
 // gradient of the layer after it.
 class LinearGradients : public ::testing::TestWithParam<Activation> {};
 
-TEST_P(LinearGradients, OfTwoLayersWithAnActivationBetweenThem) {
+TEST_P(LinearGradients, TwoLayersWithAnActivationBetweenThem) {
   const Activation activation = GetParam();
   const bool activates = activation != Activation::kNone;
   const std::int64_t rows = 3, inputs = 5, hidden = 4, outputs = 2;
@@ -64,7 +64,7 @@ INSTANTIATE_TEST_SUITE_P(Every, LinearGradients,
                                            Activation::kSilu));
 
 // hidden = activation(gate) * u with gate = x wg^T and u = x wu^T, then y = hidden w2^T: the gated feed-forward.
-TEST(Gradients, OfAGatedFeedForward) {
+TEST(Gradients, GatedFeedForward) {
   const std::int64_t rows = 3, inputs = 5, hidden = 4, outputs = 2;
   for (const Activation activation : {Activation::kGeluTanh, Activation::kGeluErf, Activation::kSilu}) {
     for (const bool in_place : {false, true}) {
@@ -117,7 +117,7 @@ NormForward norm_of(const Views& views, const TensorRef& x) {
           .beta = views["beta"]};
 }
 
-TEST(Gradients, OfLayerNorm) {
+TEST(Gradients, LayerNorm) {
   const std::int64_t rows = 3, hidden = 7;
   GradientCase tested;
   tested.inputs = {{"x", {rows, hidden}}, {"gamma", {hidden}}, {"beta", {hidden}}};
@@ -137,7 +137,7 @@ TEST(Gradients, OfLayerNorm) {
   expect_gradients_match(tested, 2);
 }
 
-TEST(Gradients, OfRmsNorm) {
+TEST(Gradients, RmsNorm) {
   const std::int64_t rows = 3, hidden = 7;
   GradientCase tested;
   tested.inputs = {{"x", {rows, hidden}}, {"gamma", {hidden}}};
@@ -155,7 +155,7 @@ TEST(Gradients, OfRmsNorm) {
   expect_gradients_match(tested, 8);
 }
 
-TEST(Gradients, OfPointwiseActivations) {
+TEST(Gradients, PointwiseActivations) {
   for (const Activation activation :
        {Activation::kGeluTanh, Activation::kGeluErf, Activation::kSilu, Activation::kTanh}) {
     GradientCase tested;
@@ -172,7 +172,7 @@ TEST(Gradients, OfPointwiseActivations) {
 }
 
 // sum and y are both outputs, as in a residual stream: dsum joins the layer norm's gradient by accumulate_dx.
-TEST(Gradients, OfResidualAddWithDropoutAndLayerNorm) {
+TEST(Gradients, ResidualAddWithDropoutAndLayerNorm) {
   const Shape shape{2, 3, 5};
   const std::int64_t rows = 6, hidden = 5;
   const Dropout dropout = half_dropped(RandomPurpose::kResidualDropout, 3);
@@ -209,7 +209,7 @@ struct AttentionVariant {
 
 class AttentionGradients : public ::testing::TestWithParam<AttentionVariant> {};
 
-TEST_P(AttentionGradients, OfQueriesKeysAndValues) {
+TEST_P(AttentionGradients, QueriesKeysAndValues) {
   const auto [context, causal, drops, heads, key_heads] = GetParam();
   const std::int64_t batch = 2, queries = 4, keys = queries + context, head_size = 3;
   const Shape query_shape{batch, queries, heads, head_size}, key_shape{batch, keys, key_heads, head_size};
@@ -246,7 +246,7 @@ INSTANTIATE_TEST_SUITE_P(Every, AttentionGradients,
                                            AttentionVariant{2, false, true, 4, 2}));
 
 // The gradient turns back what the forward pass turned.
-TEST(Gradients, OfRotaryPositions) {
+TEST(Gradients, RotaryPositions) {
   const std::int64_t batch = 2, tokens = 3, heads = 2, head_size = 5, pairs = 2;
   const Shape shape{batch, tokens, heads, head_size};
   Values table;
@@ -275,7 +275,7 @@ TEST(Gradients, OfRotaryPositions) {
 }
 
 // The vocabulary in two parts, as two ranks would hold it; ids that neither holds contribute their position alone.
-TEST(Gradients, OfASplitEmbeddingWithDropout) {
+TEST(Gradients, SplitEmbeddingWithDropout) {
   const std::int64_t batch = 2, tokens = 4, hidden = 3, part = 4;
   const Shape shape{batch, tokens, hidden};
   const Values ids = {0, 3, 3, 7, 4, 9, 0, 5};
@@ -333,7 +333,7 @@ void combine_partials(Backend& backend, const Views& views) {
 }
 
 // The high part ends in padding columns. The last row's target is -1: it has no target term.
-TEST(Gradients, OfCrossEntropyOverASplitAndPaddedVocabulary) {
+TEST(Gradients, CrossEntropyOverASplitAndPaddedVocabulary) {
   const std::int64_t rows = 4, low_columns = 3, high_columns = 5, valid_high = 3;
   const Shape row_shape{rows};
   const Values targets = {1, 5, 3, -1};

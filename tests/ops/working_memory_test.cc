@@ -209,7 +209,7 @@ TEST(WorkingMemory, HasTheSumsOfKeyHeadsThatQueryHeadsShare) {
   }
 }
 
-TEST(WorkingMemory, OfWeightsInTilesIsPlannedAsItIsTaken) {
+TEST(WorkingMemory, IsPlannedForTilesAsItIsTaken) {
   RandomSequence random({.seed = 4});
   for (int i = 0; i < 30; ++i) {
     const CpuOptions options{.vnni_products = random.below(2) == 0};

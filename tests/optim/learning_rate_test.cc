@@ -40,7 +40,7 @@ TEST(LearningRate, DecaysAsItsNameSaysAndStaysAtTheMinimum) {
 }
 
 // Warm-up, stable, decay (MiniCPM, arXiv 2404.06395): each phase by its formula.
-TEST(LearningRate, OfWsdStaysAtThePeakAndFallsOverTheLastUpdates) {
+TEST(LearningRate, StaysAtThePeakOfWsdAndFallsOverTheLastUpdates) {
   const std::map<WsdDecayStyle, double (*)(double)> curves = {
       {WsdDecayStyle::kLinear, [](double r) { return 1 - r; }},
       {WsdDecayStyle::kCosine, [](double r) { return (1 + std::cos(std::numbers::pi * r)) / 2; }},
@@ -61,7 +61,7 @@ TEST(LearningRate, OfWsdStaysAtThePeakAndFallsOverTheLastUpdates) {
 }
 
 // All of a run's decay may be WSD's, which then begins where the warm-up ends.
-TEST(LearningRate, OfWsdWithoutAStablePhaseIsThatOfItsDecay) {
+TEST(LearningRate, FollowsTheDecayOfWsdWithoutAStablePhase) {
   LearningRateSchedule schedule = with_style(DecayStyle::kWsd);
   schedule.wsd_decay = 100;
   schedule.wsd_style = WsdDecayStyle::kCosine;

@@ -126,7 +126,7 @@ TEST_F(ConfigFile, ByteOrderMarksAreDroppedAndUtf16IsRefused) {
   }
 }
 
-TEST_F(ConfigFile, OfManyFaultsTheFirstAreToldAndTheOthersCounted) {
+TEST_F(ConfigFile, ListsTheFirstFaultsAndCountsTheOthers) {
   std::string text;
   for (int i = 0; i < 20'000; ++i) text += fmt::format("kount{} = 1\n", i);
   const FaultLines faults = read_toml(text).faults;
@@ -161,7 +161,7 @@ TEST_F(ConfigFile, APipeThroughWhichNoSettingComesIsAFault) {
   EXPECT_THAT(read_toml("").faults, IsEmpty());
 }
 
-TEST_F(ConfigFile, WhatIsNotTomlIsOneFaultWithItsLine) {
+TEST_F(ConfigFile, TextThatIsNotTomlIsOneFaultWithItsLine) {
   const Reading r = read_toml("count = 1\nrate = = 2\n");
   EXPECT_THAT(r.faults, ElementsAre(HasSubstr(file_.string() + ":2: not valid TOML")));
   EXPECT_THAT(read_toml("count = 1\ncount = 2\n").faults, ElementsAre(HasSubstr("not valid TOML")));
@@ -236,7 +236,7 @@ TEST_F(ConfigFile, AFaultOfAValueNamesTheLinesOfItsFlagsAndOfNoOtherThatItsTextM
                                      file_.string() + ":2)"));
 }
 
-TEST_F(ConfigFile, WhatFollowsFromAWrongValueIsLeftOut) {
+TEST_F(ConfigFile, LeavesOutFaultsThatFollowFromAWrongValue) {
   Options options;
   FieldList fields = fields_of(options);
   FaultLines lines = read_fields(fields, std::vector<std::string>{"--count", "x"});

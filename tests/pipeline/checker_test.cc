@@ -179,7 +179,7 @@ TEST(Checker, StagesThatWaitForOneAnotherAreNamedThoughEachListIsInOrder) {
   }
 }
 
-TEST(Checker, WhatIsTakenInAnotherOrderThanItWasSentIsNamed) {
+TEST(Checker, NamesResultsTakenInAnotherOrderThanSent) {
   expect_rejected(10, [](Schedule& schedule, RandomSequence&) -> std::vector<std::string> {
     const bool alike = schedule.slices_each.empty();
     if (!alike || schedule.stages < 2 || schedule.micro_batches < 2 || schedule.virtual_stages > 1) return {};

@@ -151,7 +151,7 @@ TEST(SendSlots, AreEnoughForEverySchedule) {
   EXPECT_GT(more_than_two, 10);  // so that the test has something to find
 }
 
-TEST(SendSlots, OfTheNamedSchedulesAreTwo) {
+TEST(SendSlots, AreTwoForTheNamedSchedules) {
   RandomSequence random(RandomStream{.seed = 12});
   for (int trial = 0; trial < 300; ++trial) {
     for (const ScheduleKind kind : testing::kAllKinds) {
@@ -171,7 +171,7 @@ TEST(SendSlots, ASinglePlaceCanStopAllStages) {
   EXPECT_GT(stopped, 0);
 }
 
-TEST(FirstMicroBatches, OfAScheduleAreFitToRunAndAsTheGeneratorsMakeThem) {
+TEST(FirstMicroBatches, AreFitToRunAndAsTheGeneratorsMakeThem) {
   RandomSequence random(RandomStream{.seed = 14});
   for (int trial = 0; trial < 300; ++trial) {
     const Schedule any = any_schedule(random);

@@ -64,7 +64,7 @@ TEST(Calibration, FindsTheConstantsThatTheStepsWereMadeWith) {
 }
 
 // Two copies: a sum and an update alone cannot be told apart, since both grow with the parameters.
-TEST(Calibration, OfBothKindsOfOptimizerPredictsBoth) {
+TEST(Calibration, PredictsBothKindsOfOptimizer) {
   Cluster truth = machine(2);
   truth.constants = {{"update_bytes", 50, ""}, {"sum_interference", 0.7, ""}, {"gather_slowdown", 5, ""}};
   const std::vector<CalibrationStep> steps = made_steps(truth);

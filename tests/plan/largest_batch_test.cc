@@ -164,7 +164,7 @@ TEST(LargestBatch, FallsAsSequencesGrow) {
   EXPECT_GT(before, 0);
 }
 
-TEST(LargestBatch, OfNoneIsTold) {
+TEST(LargestBatch, SaysThatNoneFits) {
   PlanRequest request{.cluster = find_cluster("dgx-a100", 8), .vocab_size = 50257};
   request.model.data_path = {"corpus"};
   request.cluster.device.memory = 1e6;

@@ -167,7 +167,7 @@ TEST(LayoutSearch, JointSlicesAreNeverSlowerThanThoseOfMicroBatchesAlike) {
   EXPECT_GT(faster, 0);
 }
 
-TEST(LayoutSearch, WhatIsFixedStaysFixed) {
+TEST(LayoutSearch, KeepsFixedValues) {
   RandomSequence random({.seed = 33});
   for (int trial = 0; trial < 12; ++trial) {
     PlanRequest request = random_request(random);

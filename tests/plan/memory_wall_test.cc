@@ -51,7 +51,7 @@ TEST(MemoryWall, IsTheFewestThatFit) {
   }
 }
 
-TEST(MemoryWall, WhatDoesNotFitIsToldWithChangesThatFit) {
+TEST(MemoryWall, OffersChangesThatFit) {
   RandomSequence random({.seed = 52});
   int told = 0;
   for (int trial = 0; trial < 20; ++trial) {

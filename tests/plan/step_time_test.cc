@@ -66,7 +66,7 @@ TEST(StepTime, MuonsUpdateHasItsProducts) {
 }
 
 // Narayanan et al. (arXiv 2104.04473) count a forward once more where all is made again: four thirds of the layers'.
-TEST(StepTime, WhatIsMadeAgainIsInTheShareOfThePeak) {
+TEST(StepTime, RecomputedWorkIsPartOfTheShareOfThePeak) {
   TrainConfig config = some_config();
   const Cluster cluster = find_cluster("dgx-2h", 1);
   const StepTime kept = predict_step(config, cluster, kWords);

@@ -79,7 +79,7 @@ TEST_F(PeakSpeed, IsTheMostThatWasEverMeasuredByNumberOfRanksAndTheSameOnAllOfTh
   EXPECT_GT(kept(2), 1e8);
 }
 
-TEST_F(PeakSpeed, OfAFileThatSaysSomethingElseNothingIsBelieved) {
+TEST_F(PeakSpeed, IgnoresAFileOfAnotherMachine) {
   ask(1);
   ASSERT_EQ(files().size(), 1U);
   const fs::path file = files().front();

@@ -167,7 +167,7 @@ TEST_F(PipelineProfile, InAFileOfTheUserIsWrittenThereOrMustFit) {
   EXPECT_THAT([&] { profile_in(file); }, ThrowsMessage<UserError>(HasSubstr("p.json")));
 }
 
-TEST_F(PipelineProfile, OfTensorParallelStagesAndCopiesIsTheSameOnAllRanks) {
+TEST_F(PipelineProfile, IsTheSameOnAllRanksOfStagesAndCopies) {
   request_.sequence_parallel = true;
   request_.sequences = 1;
   request_.tokens = 32;  // eight ranks that wait for one another take long where there are fewer cores
@@ -195,7 +195,7 @@ TEST_F(PipelineProfile, IsKeptByTheSettingsOfItsBackEnd) {
   });
 }
 
-TEST_F(PipelineProfile, OfOneStageHasNoTransfers) {
+TEST_F(PipelineProfile, HasNoTransfersForOneStage) {
   request_.cell_layers = {3};
   const slicing::Profile profile = profile_in("", {});
   EXPECT_EQ(profile.stages.size(), 1U);
@@ -203,7 +203,7 @@ TEST_F(PipelineProfile, OfOneStageHasNoTransfers) {
   EXPECT_FALSE(profile.stages.front().parts);  // nothing to defer
 }
 
-TEST_F(PipelineProfile, OfSequencesTooShortToSliceIsRefused) {
+TEST_F(PipelineProfile, RefusesSequencesTooShortToSlice) {
   request_.tokens = 7;
   EXPECT_THAT([&] { profile_in(""); }, ThrowsMessage<UserError>(HasSubstr("8 tokens or more")));
 }

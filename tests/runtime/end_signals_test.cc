@@ -131,7 +131,7 @@ TEST(EndSignals, HangingUpIsARequestWhereOutputIsATerminal) {
   EXPECT_EQ(end.exit_code, SIGHUP);
 }
 
-TEST(EndSignals, WhatWasIgnoredStaysSo) {
+TEST(EndSignals, LeavesIgnoredSignalsIgnored) {
   const ChildEnd end = in_child([] {
     std::signal(SIGINT, SIG_IGN);
     std::signal(SIGHUP, SIG_IGN);

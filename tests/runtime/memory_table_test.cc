@@ -58,7 +58,7 @@ TEST(DeviceMemory, IsThatOfAllRanksThatShareIt) {
   EXPECT_EQ(errors[2], "");
 }
 
-TEST(DeviceMemory, OfARankAloneIsItsOwn) {
+TEST(DeviceMemory, BelongsToARankThatIsAlone) {
   const std::vector<std::string> errors = told({1, 2, kGiB + 1}, kGiB);
   EXPECT_EQ(errors[0] + errors[1], "");
   EXPECT_THAT(errors[2], AllOf(HasSubstr("needed on a card, which"), Not(HasSubstr("by"))));

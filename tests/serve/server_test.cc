@@ -241,7 +241,7 @@ TEST_F(Completions, WrongRequestsAreRefusedWithTheirParameter) {
   EXPECT_EQ(server().complete({{"prompt", std::vector<int>(64, 1)}, {"max_tokens", 1}}).status, 200);
 }
 
-TEST_F(Completions, WhatIsNotThereSaysSo) {
+TEST_F(Completions, RefuseUnknownPathsAndModels) {
   EXPECT_EQ(server().get("/health").json.at("status"), "ok");
   EXPECT_EQ(server().get("/v1/models").json.at("data").at(0).at("id"), "tiny");
   EXPECT_EQ(server().get("/v1/nothing").status, 404);

@@ -141,7 +141,7 @@ TEST(EventSimulation, RandomMessagesEndWhenSmallStepsOfTimeSay) {
   }
 }
 
-TEST(EventSimulation, WhatIsSentCrossesEveryLinkOfItsRoute) {
+TEST(EventSimulation, MessagesCrossEveryLinkOfTheirRoute) {
   RandomSequence random(RandomStream{.seed = 7});
   EventSimulation events;
   std::vector<double> expected(5, 0);

@@ -15,7 +15,7 @@ using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
 
 // Normal equations, solved by Cramer's rule in two unknowns: nothing in common with reflections.
-TEST(LeastSquares, OfTwoUnknownsSolvesTheNormalEquations) {
+TEST(LeastSquares, SolvesTheNormalEquationsOfTwoUnknowns) {
   RandomSequence random(RandomStream{.seed = 1});
   for (int trial = 0; trial < 100; ++trial) {
     std::vector<std::vector<double>> rows;
@@ -65,7 +65,7 @@ TEST(LeastSquares, LeavesAResidualAcrossEveryColumn) {
   }
 }
 
-TEST(LeastSquares, OfDependentColumnsOrTooFewRowsHasNoAnswer) {
+TEST(LeastSquares, HasNoAnswerForDependentColumnsOrTooFewRows) {
   EXPECT_FALSE(least_squares({{1, 2}, {2, 4}, {3, 6}}, std::vector<double>{1, 2, 3}));
   EXPECT_FALSE(least_squares({{1, 0}, {2, 0}}, std::vector<double>{1, 2}));
   EXPECT_FALSE(least_squares({{1, 2}}, std::vector<double>{1}));
@@ -113,7 +113,7 @@ TEST(CostModel, FindsTheCoefficientsThatThePointsWereMadeWith) {
   EXPECT_LT(relative_error(model, held_out(truth)).worst, 1e-9);
 }
 
-TEST(CostModel, OfMeasurementsThatAreOffByTwoPercentIsOffByLessElsewhere) {
+TEST(CostModel, ErrsLessThanItsMeasurements) {
   RandomSequence random(RandomStream{.seed = 4});
   const Truth truth;
   const RelativeError error = relative_error(fit_cost_model(measured(truth, 0.02, random)), held_out(truth));
@@ -149,7 +149,7 @@ TEST(CostModel, IsAStraightLineBetweenMeasuredLengths) {
   EXPECT_THROW(static_cast<void>(model.milliseconds(17, 0)), InternalError);
 }
 
-TEST(CostModel, OfAShorterSliceThanAnyMeasuredIsBetweenItsShareAndTheShortest) {
+TEST(CostModel, PutsShortSlicesBetweenTheirShareAndTheShortestMeasured) {
   const auto of = [](double first, double second, std::int64_t length) {
     return CostModel{.lengths = {8, 16}, .without_context = {first, second}}.milliseconds(length, 0);
   };

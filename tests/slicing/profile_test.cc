@@ -55,7 +55,7 @@ Profile some_profile() {
 
 TEST(Profile, ReadsBackExactly) { EXPECT_EQ(profile_from_json(to_json(some_profile()), "p.json"), some_profile()); }
 
-TEST(Profile, OfAnEarlierVersionMayHoldSlicesThatATrainingChose) {
+TEST(Profile, MayHoldChosenSlicesInAnEarlierVersion) {
   nlohmann::json old = nlohmann::json::parse(to_json(some_profile()));
   old["chosen_slices"] = {{{"schedule", "seq1f1b"}, {"micro_batches", 4}, {"sequences", 0}, {"cuts", "1x16,8"}}};
   EXPECT_EQ(profile_from_json(old.dump(), "p.json"), some_profile());

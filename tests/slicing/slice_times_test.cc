@@ -56,7 +56,7 @@ TEST(SliceTimes, AreThoseOfEachStageWithTheContextOfEachSlice) {
   EXPECT_EQ(costs.transfers[1], profile.transfer.fixed + 300 * profile.transfer.per_token);
 }
 
-TEST(SliceTimes, OfMoreStagesThanWereMeasuredAreThoseOfTheNearestPlace) {
+TEST(SliceTimes, TakeTheNearestPlaceForStagesThatWereNotMeasured) {
   RandomSequence random(RandomStream{.seed = 2});
   const Profile profile = random_profile(random, 2);
   const Lengths whole = {1024};
@@ -98,7 +98,7 @@ TEST(SliceTimes, ThePaceIsFoundFromIterationsThoughOneInSevenWasDisturbed) {
   }
 }
 
-TEST(SliceTimes, OfOneStageHaveOnePace) {
+TEST(SliceTimes, HaveOnePaceForOneStage) {
   RandomSequence random(RandomStream{.seed = 6});
   Profile profile = random_profile(random, 1);
   profile.iterations = {{.slices = {1024}}, {.slices = {512, 512}}};

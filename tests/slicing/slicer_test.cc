@@ -169,7 +169,7 @@ TEST(Slicer, WhereContextCostsLaterSlicesAreShorter) {
   EXPECT_GT(found.lengths.front(), found.lengths.back());
 }
 
-TEST(Slicer, WhatItPromisesIsWhatTeraPipesScheduleTakes) {
+TEST(Slicer, PromisesTheTimeThatTeraPipesScheduleTakes) {
   const CostTable forward = attention_table(2048, 1), backward = attention_table(2048, 2);
   const SlicerOptions options{.stages = 6, .micro_batches = 2, .epsilon = 0.01};
   const Slicing found = best_slicing(sum_of(forward, backward), options);

@@ -89,7 +89,7 @@ TEST_F(GlueFiles, RowsThatNobodyCanUseAreCountedAndKeepTheirIndex) {
   EXPECT_EQ(qqp.pairs[0].index, 1);  // the row, not the id
 }
 
-TEST_F(GlueFiles, WhatIsWrongIsToldByFileAndLine) {
+TEST_F(GlueFiles, NameFileAndLineOfAFault) {
   const std::string right = "neutral\ta\tb\n";
   EXPECT_THAT(refusal(right + "\n" + right + "maybe\ta\tb\n", Task::kMnli),
               AllOf(HasSubstr("dev.tsv', line 4: 'maybe' is none of the labels contradiction, entailment, neutral")));

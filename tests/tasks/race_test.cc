@@ -87,7 +87,7 @@ TEST_F(RaceFiles, ThePathTellsTheLevelWhereTheIdDoesNot) {
   EXPECT_EQ(data(article("high7.txt", {"A"}).dump(), "dev.middle.jsonl")[0].level, Level::kHigh);
 }
 
-TEST_F(RaceFiles, WhatIsWrongIsToldByFileLineAndArticle) {
+TEST_F(RaceFiles, NameFileLineAndArticleOfAFault) {
   const auto changed = [](const auto& change) {
     Json json = article("high2.txt", {"A", "B"});
     change(json);

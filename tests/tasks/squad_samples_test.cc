@@ -43,7 +43,7 @@ TEST_F(TaskFiles, QuestionsThatDoNotTellTheirAnswersArePredictedAndNotTrainedOn)
   EXPECT_THAT(message_of<UserError>([&] { squad::score(data, {}, squad::Version::kSquad1); }), HasSubstr("'q'"));
 }
 
-TEST_F(TaskFiles, WhatIsOddInSquadIsCountedOrRefused) {
+TEST_F(TaskFiles, CountOrRefuseOddEntriesOfSquad) {
   const TaskReading small = reading_of(10, 2, 1);
   // A question of five tokens; a paragraph of none; an answer of no token; one in no window; one not at its start.
   const auto long_question =

@@ -113,7 +113,7 @@ class SquadFiles : public ::testing::Test {
   fs::path folder_;
 };
 
-TEST_F(SquadFiles, WhatIsWrongIsToldByItsQuestion) {
+TEST_F(SquadFiles, NameTheQuestionOfAFault) {
   const std::string right = R"({"id": "q", "question": "?", "answers": [{"text": "red", "answer_start": 7}]})";
   EXPECT_EQ(refusal(right, Version::kSquad1), "");
   EXPECT_THAT(refusal(right + "," + right, Version::kSquad1), HasSubstr("the question 'q' twice"));
@@ -146,7 +146,7 @@ TEST_F(SquadFiles, AnAnswerThatIsNoneAndAMissingOneScore) {
 }
 
 // The figures of the data's SOURCE.txt, by another implementation of the official rules.
-TEST(SquadPredictions, OfTheOfficialSiteScoreAsPublishedElsewhere) {
+TEST(SquadPredictions, ScoreAsTheOfficialSite) {
   const fs::path data = fs::path(TERATRON_SOURCE_DIR) / "../shared/data/squad";
   if (!fs::exists(data)) GTEST_SKIP() << "../shared/data/squad is absent";
   const Scores first =

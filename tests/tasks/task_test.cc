@@ -129,7 +129,7 @@ TEST_P(SyntheticTask, OutputsOfOtherExamplesAreABug) {
   EXPECT_THROW(set->write_predictions(folder_ / "p", outputs), InternalError);
 }
 
-TEST_P(SyntheticTask, WhatCannotBeReadIsToldWithWhatToDo) {
+TEST_P(SyntheticTask, NamesUnreadableFilesAndTheRemedy) {
   const std::vector<std::string> texts = {testing::task_file(GetParam(), 5, 5)};
   EXPECT_THAT(refusal(GetParam(), texts, reading_of(4, 1, 0)), HasSubstr("--seq-length 4 is too short for a pair"));
   const fs::path file = folder_ / testing::task_file_name(GetParam());

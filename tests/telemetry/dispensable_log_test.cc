@@ -47,7 +47,7 @@ class DispensableLogs : public ::testing::Test {
   std::vector<std::string> told_;
 };
 
-TEST_F(DispensableLogs, WhatFoundNoRoomIsWrittenWhenThereIsAndNoLineIsCut) {
+TEST_F(DispensableLogs, WriteWaitingLinesWholeOnceThereIsRoom) {
   std::string expected;
   auto log = make_log();
   const auto write = [&](int line) {
@@ -83,7 +83,7 @@ TEST_F(DispensableLogs, OneThatFindsNoRoomAtFirstBeginsLater) {
   EXPECT_EQ(told_.size(), 1U);
 }
 
-TEST_F(DispensableLogs, WhatIsWrongWithItsPlaceIsAnErrorAtOnce) {
+TEST_F(DispensableLogs, RefuseAWrongPlaceAtOnce) {
   EXPECT_THROW(DispensableLog<AppendedFile>([&] { return std::make_unique<AppendedFile>(folder_ / "no/log"); },
                                             [](const std::string&) {}),
                EnvironmentError);

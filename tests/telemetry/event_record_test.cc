@@ -37,7 +37,7 @@ TEST(EventRecord, BytesAreThoseOfTensorBoardsOwnWriter) {
                      "0412020801420a736f206974207761730a4a080a060a0474657874e25b354d"));
 }
 
-TEST(EventRecord, WhatIsReadIsWhatWasWrittenAndDamageIsSeen) {
+TEST(EventRecord, ReadsBackAsWrittenAndShowsDamage) {
   RandomSequence random(RandomStream{.seed = 3});
   for (int trial = 0; trial < 50; ++trial) {
     Event event{.wall_time = 1e9, .step = static_cast<std::int64_t>(random.next_u32()) << random.below(32)};

@@ -67,7 +67,7 @@ TEST_F(MetricsLogTest, AResumedRunLeavesTheFileOfAnUninterruptedOne) {
   }
 }
 
-TEST_F(MetricsLogTest, WhatARunMeasuredOnlyBecauseItEndedIsDroppedWhereALongerOneGoesOn) {
+TEST_F(MetricsLogTest, DropsMeasurementsOfARunsEndWhereALongerOneGoesOn) {
   run(0, 12);
   const std::string uninterrupted = read_file(file_);
   for (const std::int64_t stopped : {4, 5}) {  // no multiples of three, which have their line in any run

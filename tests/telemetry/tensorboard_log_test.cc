@@ -76,7 +76,7 @@ TEST_F(TensorBoardLogTest, ARunThatGoesOnLeavesTheRecordsOfAnUninterruptedOne) {
   }
 }
 
-TEST_F(TensorBoardLogTest, WhatACrashCutShortDoesNotHideWhatFollows) {
+TEST_F(TensorBoardLogTest, RecordsFollowOneThatACrashCutShort) {
   run(0, 6);
   const fs::path file = only_file();
   const std::string whole = read_file(file);

@@ -54,7 +54,7 @@ TEST(TraceFile, HoldsEveryEventOfEveryProcess) {
   }
 }
 
-TEST(TraceFile, OfNothingIsAFileToo) {
+TEST(TraceFile, IsAFileWithoutSpansToo) {
   EXPECT_TRUE(nlohmann::json::parse(trace_file({})).at("traceEvents").empty());
   const std::vector<std::string> parts = {trace_of_process(0, "stage 0", {})};
   EXPECT_EQ(nlohmann::json::parse(trace_file(parts)).at("traceEvents").size(), 2U);

@@ -124,7 +124,7 @@ INSTANTIATE_TEST_SUITE_P(Each, BpeFamilies,
                          ::testing::Values("llama3", "qwen3", "neox", "smollm", "llama2", "mistral", "metaspace"),
                          [](const auto& one) { return one.param; });
 
-TEST(BpeFamilyFiles, OfAnotherMeaningAreRefusedByName) {
+TEST(BpeFamilyFiles, AreRefusedByNameForAnotherMeaning) {
   const TemporaryFolder folder;
   const auto error_after = [&](const std::string& family, const std::function<void(json&)>& change) {
     json content = json::parse(read_file(family_file(family + ".json")));

@@ -157,7 +157,7 @@ TEST_F(TokenizerFiles, AreRefusedWhenNotByteLevel) {
               HasSubstr("characters that stand for no byte"));
 }
 
-TEST_F(TokenizerFiles, OfOtherPipelinesAreRefusedByName) {
+TEST_F(TokenizerFiles, AreRefusedByNameForOtherPipelines) {
   const std::vector<std::pair<std::function<void(json&)>, std::string>> cases = {
       {[](json& t) { t["model"]["type"] = "Unigram"; }, "its model is 'Unigram'"},
       {[](json& t) { t.erase("model"); }, "it has no \"model\""},

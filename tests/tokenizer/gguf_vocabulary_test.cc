@@ -137,7 +137,7 @@ void expect_refused(const Tokenizer& tokenizer, const std::string& why) {
   }
 }
 
-TEST(GgufVocabulary, WhatLlamaCppWouldSplitOtherwiseIsRefused) {
+TEST(GgufVocabulary, RefusesTextThatLlamaCppWouldSplitOtherwise) {
   expect_refused(tokenizer_of(family_json("llama2")), "whose text is a token");  // one merge a token
   json apart = with_all_merges(family_json("llama2"));
   json& merges = apart["model"]["merges"];

@@ -156,7 +156,7 @@ TEST_F(PrefixSpace, AndMarksBeforeTheFilesAreReadOver) {
   EXPECT_EQ(Tokenizer::load(folder_.path()).hash(), hash);
 }
 
-TEST(TokenizerSideFiles, OfAVocabularyWithoutTokensSayThatItIsEmpty) {
+TEST(TokenizerSideFiles, SayThatAVocabularyWithoutTokensIsEmpty) {
   const TemporaryFolder folder;
   std::ofstream(folder / "vocab.json") << "{}";
   std::ofstream(folder / "merges.txt") << "#version: 0.2\n";
@@ -168,7 +168,7 @@ TEST(TokenizerSideFiles, OfAVocabularyWithoutTokensSayThatItIsEmpty) {
   }
 }
 
-TEST(SideFiles, OfATokenizerThatStoodInTheFolderAreNoneOfTheOneThatIsSaved) {
+TEST(SideFiles, LeaveWithTheTokenizerThatStoodInTheFolder) {
   const TemporaryFolder folder;
   const std::string_view text = "the rank waits for the rank";
   const Tokenizer tokenizer(train_bpe(std::array{text}, {.vocab_size = 260}));

@@ -167,7 +167,7 @@ TEST_F(WordPieceFiles, WithOtherSettingsAreRefused) {
               HasSubstr("adds token 'new' with id 7"));
 }
 
-TEST_F(WordPieceFiles, OfOtherPipelinesAreRefusedByName) {
+TEST_F(WordPieceFiles, AreRefusedByNameForOtherPipelines) {
   const std::vector<std::pair<std::function<void(json&)>, std::string>> cases = {
       {[](json& t) { t["model"]["vocab"] = 3; }, "no object \"vocab\""},
       {[](json& t) { t["model"]["vocab"]["a"] = 9; }, "'a' has id 9, but the ids of 7 tokens must be 0 to 6"},

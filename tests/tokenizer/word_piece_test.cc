@@ -91,7 +91,7 @@ TEST(WordPiece, EncodesAnyBytesWithPlacesInOrderAndTheSameInAnyWay) {
   }
 }
 
-TEST(WordPiece, WhatIsDroppedIsAsIfItWereNotThere) {
+TEST(WordPiece, DroppedCharactersLeaveNoTrace) {
   // No UTF-8, U+FFFD, controls, format characters, a private one.
   const std::string_view dropped[] = {"\xFF", "\xC3", "\xED\xA0\x80", "\uFFFD", "\x01",
                                       "\x7F", "\v",   "\u00AD",       "\u200B", "\uE000"};

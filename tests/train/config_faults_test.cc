@@ -135,7 +135,7 @@ TEST(ConfigFaults, AllOfTheFileTheLineAndTheValuesComeAtOnce) {
   EXPECT_THAT(message, HasSubstr("nearest that are: 763, 770 (--num-attention-heads from " + file + ":3)"));
 }
 
-TEST(ConfigFaults, WhatFollowsFromAValueAlreadyReportedIsLeftOut) {
+TEST(ConfigFaults, LeaveOutFaultsThatFollowFromAReportedValue) {
   const std::string message = message_of({"--data-path", "corpus", "--train-iters", "many"});
   EXPECT_EQ(message, "--train-iters is 'many'; a whole number is needed");
 }

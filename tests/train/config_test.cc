@@ -37,7 +37,7 @@ TrainConfig read_unchecked(const std::vector<std::string>& arguments, FaultLines
   return config;
 }
 
-TEST(TrainConfig, WhatIsSavedReadsBackToTheSameValues) {
+TEST(TrainConfig, ReadsBackFromAFileToTheSameValues) {
   const TemporaryFolder folder;
   const std::filesystem::path file = folder.path() / "config.toml";
   RandomSequence random(RandomStream{.seed = 1});

@@ -257,7 +257,7 @@ TEST_F(EarlyEnd, EarlyStopAndBestFollowTheValidationLossesAcrossARestart) {
   EXPECT_GE(ended_early, 2);
 }
 
-TEST_F(EarlyEnd, WhatNeedsValidationsSaysSo) {
+TEST_F(EarlyEnd, RefusesToStopByValidationsWithoutAny) {
   const auto faults_of = [](const TrainConfig& config) {
     std::string all;
     for (const Fault& fault : config.faults()) all += fault.text + "\n";

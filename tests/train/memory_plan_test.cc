@@ -217,7 +217,7 @@ TEST(MemoryRemedies, NameNoFlagThatDoesNotFit) {
 }
 
 // Copies of the model in one process share its memory.
-TEST(MemoryRemedies, OfOneProcessMayBeFewerCopies) {
+TEST(MemoryRemedies, MayBeFewerCopiesInOneProcess) {
   TrainConfig config;
   config.train_iters = 1;
   config.data_path = {"corpus"};

@@ -186,7 +186,7 @@ TEST(Recipes, HaveAsManyParametersAsTheirNamesSay) {
 
 // The scaling study pads every row's vocabulary as the widest one needs (section 5.1), and its rows of 64 times the
 // GPUs are the same files with more copies.
-TEST(Recipes, OfTheScalingStudyHaveOneVocabularyAndRowsOfManyCopies) {
+TEST(Recipes, ScalingStudyHasOneVocabularyAndRowsOfManyCopies) {
   for (const auto& [recipe, expected] : published()) {
     if (!recipe.starts_with("scaling/")) continue;
     const TrainConfig config = read_recipe(recipe, {"--dp", "64", "--global-batch-size", "512"});
@@ -197,7 +197,7 @@ TEST(Recipes, OfTheScalingStudyHaveOneVocabularyAndRowsOfManyCopies) {
 }
 
 // Those of which the paper says that slices help are cut, and all have its schedule.
-TEST(Recipes, OfTerapipeRunItsScheduleOverWholeSequences) {
+TEST(Recipes, TerapipeRunsItsScheduleOverWholeSequences) {
   for (const auto& [recipe, _] : published()) {
     if (!recipe.starts_with("terapipe/")) continue;
     const PipelinePlan plan = plan_pipeline(read_recipe(recipe));
@@ -229,7 +229,7 @@ TEST(Recipes, FitThePapersDevices) {
 }
 
 // Section 5.1: the smallest model of the study fits on one GPU, and the others need the GPUs that they have.
-TEST(Recipes, OfTheScalingStudyDoNotFitHalfTheGpus) {
+TEST(Recipes, ScalingStudyDoesNotFitHalfTheGpus) {
   for (const auto& [recipe, expected] : published()) {
     if (!recipe.starts_with("scaling/") || expected.tensor == 1) continue;
     const TrainConfig half = read_recipe(recipe, {"--tp", fmt::format("{}", expected.tensor / 2)});
@@ -238,7 +238,7 @@ TEST(Recipes, OfTheScalingStudyDoNotFitHalfTheGpus) {
 }
 
 // They run on a laptop beside other programs.
-TEST(Recipes, OfOursAreSmall) {
+TEST(Recipes, OwnRecipesAreSmall) {
   for (const std::string& recipe : recipes_of_ours()) {
     const TrainConfig config = read_recipe(recipe);
     EXPECT_EQ(config.layout.mesh().ranks(), 1) << recipe;

@@ -204,7 +204,7 @@ TEST_F(ResumeRules, EverySettingThatDiffersIsListedAndOthersAreNot) {
                                                              "bf16", "tensor-model-parallel-size", "eval-iters"));
 }
 
-TEST_F(ResumeRules, WhatTheLearningRateWillDoIsWhatItDoes) {
+TEST_F(ResumeRules, AnnounceTheLearningRateThatFollows) {
   TrainConfig config = config_;
   config.optimizer.learning_rate = {
       .peak = 0.5, .minimum = 0.125, .warmup = 4, .decay = 10, .style = DecayStyle::kLinear};

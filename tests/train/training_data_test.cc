@@ -91,7 +91,7 @@ class DataOfRuns : public testing::TrainingFixture {
   std::mt19937_64 random_{1};
 };
 
-TEST_F(DataOfRuns, WhatIsHeldOutOfABlendIsNeverTrainedOn) {
+TEST_F(DataOfRuns, HeldOutSamplesOfABlendAreNeverTrainedOn) {
   for (int round = 0; round < 30; ++round) {
     config_.model.seq_length = 1 + below(6);
     config_.seed = 1 + below(1000);
@@ -236,7 +236,7 @@ TEST_F(DataOfRuns, TheConfigurationIsSavedAndReadBackWithItsCorpora) {
   EXPECT_EQ(again.split.weights, config.split.weights);
 }
 
-TEST_F(DataOfRuns, WhatContradictsIsRefused) {
+TEST_F(DataOfRuns, RefusesContradictions) {
   config_.data_path = {path("corpus")};
   config_.valid_data_path = {some_of_corpus("even", 0, 2)};
   EXPECT_THAT(config_.faults().texts(),

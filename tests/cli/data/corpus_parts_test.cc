@@ -185,7 +185,7 @@ TEST_F(CorpusParts, LinesThatAreNoObjectsAreTold) {
   EXPECT_THAT(outcome.errors, AllOf(HasSubstr("2 lines copied"), HasSubstr("h.jsonl:2")));
 }
 
-TEST_F(CorpusParts, WhatIsNoCorpusIsNotCalledDamaged) {
+TEST_F(CorpusParts, OtherFilesAreNotCalledDamaged) {
   write_lines("h.jsonl", 0, 3);
   for (const char* name : {"h.jsonl", "missing"}) {
     EXPECT_THAT(refused({"data", "verify", path(name)}), HasSubstr("is no tokenised corpus"));

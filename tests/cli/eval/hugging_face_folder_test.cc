@@ -107,7 +107,7 @@ TEST_F(HuggingFaceFolders, WithMoreRowsThanTokensGenerateTextAlone) {
   EXPECT_EQ(texts, 9);
 }
 
-TEST_F(HuggingFaceFolders, OfWeightsThatAreNotFiniteAreRefusedByEveryCommand) {
+TEST_F(HuggingFaceFolders, EveryCommandRefusesWeightsThatAreNotFinite) {
   const float infinity = std::numeric_limits<float>::infinity();
   const auto spoil = [&](const std::string& name) {
     return [name, infinity](FileTensors& tensors) { std::memcpy(tensors.at(name).bytes.data(), &infinity, 4); };

@@ -141,7 +141,7 @@ TEST(Plan, ItsCommandTrains) {
   }
 }
 
-TEST(Plan, WhatFitsNowhereIsToldWithWhatWouldFit) {
+TEST(Plan, OffersChangesWhereNothingFits) {
   EXPECT_THAT(errors_of(plan({"--model", "gpt3-175B", "--global-batch", "64"})),
               AllOf(HasSubstr("does not fit"), HasSubstr("GiB more than the 78.1 GiB"), HasSubstr("take 36 devices")));
   EXPECT_THAT(errors_of(plan({"--model", "gpt3-13B", "--global-batch", "16", "--tp", "1", "--pp", "1"})),

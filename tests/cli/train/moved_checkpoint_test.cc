@@ -85,7 +85,7 @@ TEST_F(MovedCheckpoints, ThatMayNotBeReadStartNoOtherRun) {
   EXPECT_THAT(refused.errors, HasSubstr("cannot be read"));
 }
 
-TEST_F(MovedCheckpoints, WhatIsPutInPlaceOfTheFolderOfARunStays) {
+TEST_F(MovedCheckpoints, FileInPlaceOfTheFolderOfARunStays) {
   testing::ChildProgram program(with({TERATRON_BINARY}, small("run", "1000000")));
   const fs::path metrics = path("run/metrics.jsonl");
   for (int look = 0; look < 12000 && (!fs::exists(metrics) || fs::file_size(metrics) == 0); ++look) {

@@ -144,7 +144,7 @@ TEST_F(NothingLostUnderMpirun, AnUpdateThatTakesSecondsIsFinishedAfterSigterm) {
   EXPECT_THAT(outcome.errors, HasSubstr("saved "));
 }
 
-TEST_F(NothingLost, OfTwoRunsThatSaveToOneFolderOneIsRefusedAndTheOtherUntouched) {
+TEST_F(NothingLost, SecondRunThatSavesToAFolderIsRefusedAndTheFirstUntouched) {
   ChildProgram first(of_binary(endless("run", {"--seed", "1", "--save-interval", "5"})));
   const fs::path folder = training_.path("run");
   for (const auto end = Clock::now() + seconds(60); !fs::exists(folder / "latest_checkpointed_iteration.txt");) {
@@ -200,7 +200,7 @@ TEST_F(NothingLost, Fp16ThatDivergesEndsWithAnErrorAndNoJson) {
 }
 
 // Updates of milliseconds are reported ten times a second.
-TEST_F(NothingLost, WhatARunDidBeforeAnErrorIsWrittenDown) {
+TEST_F(NothingLost, UpdatesBeforeAnErrorAreWrittenDown) {
   const std::string records = training_.path("records");
   const Outcome outcome =
       run_teratron(training_.command({"--lr", "1e30", "--clip-grad", "0", "--train-iters", "40", "--save",

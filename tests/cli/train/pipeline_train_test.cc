@@ -166,7 +166,7 @@ TEST_F(PipelineTrain, EvaluationAndGenerationAreThoseOfOneRank) {
   }
 }
 
-TEST_F(PipelineTrain, WhatCannotBeIsToldOnceBeforeAnythingStarts) {
+TEST_F(PipelineTrain, RefusesImpossiblePipelinesOnceBeforeTheStart) {
   const auto errors = [&](const Words& words) {
     const Outcome outcome = run_teratron(train("2", with({"--save", training_.path("never")}, words)));
     EXPECT_EQ(outcome.exit_code, 2);

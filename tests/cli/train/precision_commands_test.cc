@@ -74,7 +74,7 @@ TEST_F(PrecisionCommands, GenerationRunsInSixteenBits) {
   }
 }
 
-TEST_F(PrecisionCommands, WhatContradictsIsToldByAllCommandsAlike) {
+TEST_F(PrecisionCommands, AllCommandsRefuseContradictionsAlike) {
   const Words train = training().command({"--train-iters", "1", "--save", path("never")});
   const Words profile = {"profile", "--model", "tiny", "--vocab-size", "300", "--seq-length", "32"};
   for (const Words& command : {train, profile, eval_loss(), eval_wikitext(), generate()}) {

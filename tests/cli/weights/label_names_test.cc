@@ -117,7 +117,7 @@ TEST_F(LabelNames, ThatOnlyCountAreTakenInOurOrderAndThatIsSaidOnce) {
   EXPECT_EQ(testing::Json::parse(eval(TaskKind::kMnli, "hf").output)["accuracy"], 100);
 }
 
-TEST_F(LabelNames, OfAnotherTaskAreRefusedByName) {
+TEST_F(LabelNames, AreRefusedByNameForAnotherTask) {
   pairs(TaskKind::kMnli, "entailment");
   const std::vector<std::pair<Names, std::string>> others = {
       {{"negative", "neutral", "positive"},

@@ -241,7 +241,7 @@ class WeightUse : public ::testing::Test {
   std::map<std::string, std::string> weights_;
 };
 
-TEST_F(WeightUse, OfEveryKindByEveryCommandIsWhatTheTableSays) {
+TEST_F(WeightUse, EveryKindAndCommandFollowTheTable) {
   for (const auto& [weights, cells] : kTable) {
     std::string signs = cells;
     std::erase(signs, ' ');

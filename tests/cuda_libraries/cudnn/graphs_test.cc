@@ -193,7 +193,7 @@ TEST(CudnnLibrary, ThatIsNotThereSaysWhatToDo) {
                   AllOf(HasSubstr("/nowhere/libcudnn.so.9"), HasSubstr("leave out --cudnn-attention on"))));
 }
 
-TEST(CudnnLibrary, OfAnotherKindIsRefused) {
+TEST(CudnnLibrary, RefusesAnotherKind) {
   EXPECT_THAT([] { load_cudnn({"libc.so.6"}); },
               ThrowsMessage<EnvironmentError>(HasSubstr("no function cudnnGetVersion")));
 }

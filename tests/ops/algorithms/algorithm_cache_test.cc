@@ -48,7 +48,7 @@ TEST(AlgorithmText, ReadsBackExactly) {
   EXPECT_EQ(algorithms_from_text(text_of({}, kMachine), kMachine), Algorithms{});
 }
 
-TEST(AlgorithmText, OfAnotherMachineOrFormatIsOfNoUse) {
+TEST(AlgorithmText, IsUselessFromAnotherMachineOrFormat) {
   const std::string text = text_of({{key(1), algorithm(1)}}, kMachine);
   EXPECT_EQ(algorithms_from_text(text, "A card, driver 13000, cuBLASLt 130102"), std::nullopt);
   const std::string former = std::string("teratron-algorithms-1\n") + kMachine + "\n";
@@ -223,7 +223,7 @@ TEST_F(AlgorithmCaches, ProcessesAgreeAndLoseNothing) {
   EXPECT_EQ(on_disk().size(), static_cast<std::size_t>(kShared + kProcesses));
 }
 
-TEST_F(AlgorithmCaches, OfOneMachineAreOneForTheWholeProcess) {
+TEST_F(AlgorithmCaches, AreOneForAMachineInAProcess) {
   setenv("XDG_CACHE_HOME", folder_.path().c_str(), 1);
   const std::string machine = "a card that only this test has";
   const auto cache = algorithm_cache_of(machine);

@@ -88,7 +88,7 @@ TEST_F(AlgorithmChoice, LeavesOutThoseThatFailEvenIfOnlyOnce) {
 }
 
 // There may have been no memory to time the others in.
-TEST_F(AlgorithmChoice, OfOneIsNeitherTimedNorKept) {
+TEST_F(AlgorithmChoice, NeitherTimesNorKeepsASingleAlgorithm) {
   FakeTrial trial({{std::nullopt}});
   EXPECT_EQ(choose(trial), 0);
   EXPECT_TRUE(trial.timed.empty());
@@ -130,7 +130,7 @@ TEST_F(AlgorithmChoice, IsTheOneOfTheRankThatWasFirst) {
   EXPECT_EQ(number_of(choose_algorithm("a product", overtaken, cache_)), 7);
 }
 
-TEST_F(AlgorithmChoice, OfAnotherRankIsNotTakenWhereItCannotBeUsed) {
+TEST_F(AlgorithmChoice, IsMadeAnewWhereAnotherRanksCannotBeUsed) {
   OvertakenTrial overtaken(cache_, false);
   EXPECT_EQ(number_of(choose_algorithm("a product", overtaken, cache_)), 1);
 }
