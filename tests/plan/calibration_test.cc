@@ -31,9 +31,7 @@ std::vector<CalibrationStep> made_steps(const Cluster& truth) {
     steps.insert(steps.end(), sharded.begin(), sharded.end());
   }
   for (CalibrationStep& step : steps) {
-    for (std::size_t slice = 0; slice < step.slices.size(); ++slice) {
-      step.passes.push_back(predicted(step, truth, slice));
-    }
+    step.passes = predicted(step, truth);
     step.after = step.tensor == 1 ? predicted_after(step, truth) : 0;
   }
   return steps;

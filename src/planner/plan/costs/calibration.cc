@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
+#include <functional>
 
 #include "base/median.h"
 #include "plan/costs/layer_costs.h"
@@ -10,7 +10,20 @@
 namespace teratron::plan {
 namespace {
 
-LayerSettings settings_of(const CalibrationStep& step) { return {.tensor = step.tensor, .dtype = step.dtype}; }
+// A measured step, and what the search asks of its model again and again.
+struct KnownStep {
+  explicit KnownStep(const CalibrationStep& measured, const Cluster& cluster)
+      : step(measured),
+        costs(measured.model, {.tensor = measured.tensor, .dtype = measured.dtype}, cluster),
+        parameters(static_cast<double>(measured.model.parameters())) {}
+
+  std::vector<pipeline::PassTimes> passes(const Cluster& cluster) const;
+  double after(const Cluster& cluster) const;
+
+  const CalibrationStep& step;
+  const ModelCosts costs;  // on any cluster
+  const double parameters;
+};
 
 struct Searched {
   std::string name;
@@ -29,25 +42,31 @@ void set_constant(Cluster& cluster, const std::string& name, double value) {
 
 // Calls use(predicted, measured).
 using Use = std::function<void(double, double)>;
-using Compare = void (*)(const Cluster&, const std::vector<CalibrationStep>&, const Use&);
+using Compare = void (*)(const Cluster&, const std::vector<KnownStep>&, const Use&);
 
-void compare_passes(const Cluster& cluster, const std::vector<CalibrationStep>& steps, const Use& use) {
-  for (const CalibrationStep& step : steps) {
-    for (std::size_t slice = 0; slice < step.slices.size(); ++slice) {
-      const pipeline::PassTimes times = predicted(step, cluster, slice);
-      use(times.forward, step.passes[slice].forward);
-      use(times.backward, step.passes[slice].backward);
+Cluster at_its_best(Cluster cluster) {
+  set_constant(cluster, "pace", 1);
+  return cluster;
+}
+
+void compare_passes(const Cluster& cluster, const std::vector<KnownStep>& steps, const Use& use) {
+  const Cluster at_best = at_its_best(cluster);
+  for (const KnownStep& known : steps) {
+    const std::vector<pipeline::PassTimes> passes = known.passes(at_best);
+    for (std::size_t slice = 0; slice < passes.size(); ++slice) {
+      use(passes[slice].forward, known.step.passes[slice].forward);
+      use(passes[slice].backward, known.step.passes[slice].backward);
     }
   }
 }
 
-void compare_updates(const Cluster& cluster, const std::vector<CalibrationStep>& steps, const Use& use) {
-  for (const CalibrationStep& step : steps) {
-    if (step.tensor == 1) use(predicted_after(step, cluster), step.after);
+void compare_updates(const Cluster& cluster, const std::vector<KnownStep>& steps, const Use& use) {
+  for (const KnownStep& known : steps) {
+    if (known.step.tensor == 1) use(known.after(cluster), known.step.after);
   }
 }
 
-double objective(const Cluster& cluster, const std::vector<CalibrationStep>& steps, Compare compare) {
+double objective(const Cluster& cluster, const std::vector<KnownStep>& steps, Compare compare) {
   double sum = 0;
   compare(cluster, steps, [&](double ours, double measured) {
     const double error = std::log(ours / measured);
@@ -57,8 +76,7 @@ double objective(const Cluster& cluster, const std::vector<CalibrationStep>& ste
 }
 
 // One value after the other by smaller and smaller factors, as long as that helps.
-void search(Cluster& cluster, std::vector<Searched>& values, const std::vector<CalibrationStep>& steps,
-            Compare compare) {
+void search(Cluster& cluster, std::vector<Searched>& values, const std::vector<KnownStep>& steps, Compare compare) {
   for (const Searched& searched : values) set_constant(cluster, searched.name, searched.value);
   double best = objective(cluster, steps, compare);
   for (double factor = 2; factor > 1.002; factor = std::sqrt(factor)) {
@@ -81,26 +99,24 @@ void search(Cluster& cluster, std::vector<Searched>& values, const std::vector<C
   }
 }
 
-}  // namespace
-
-pipeline::PassTimes predicted(const CalibrationStep& step, const Cluster& cluster, std::size_t slice) {
-  Cluster at_best = cluster;
-  set_constant(at_best, "pace", 1);
-  const ModelCosts costs(step.model, settings_of(step), at_best);
-  const std::int64_t context =
-      std::accumulate(step.slices.begin(), step.slices.begin() + static_cast<std::ptrdiff_t>(slice), std::int64_t{0});
-  const Slice shape{.sequences = step.sequences, .tokens = step.slices[slice], .context = context};
+std::vector<pipeline::PassTimes> KnownStep::passes(const Cluster& cluster) const {
+  const ModelCosts here = costs.on(cluster);
   const auto layers = static_cast<double>(step.model.num_layers);
-  const pipeline::PassTimes layer = costs.layer(shape), ends = costs.embedding(shape), head = costs.head(shape);
-  return {.forward = layers * layer.forward + ends.forward + head.forward,
-          .backward = layers * layer.backward + ends.backward + head.backward};
+  std::vector<pipeline::PassTimes> passes;
+  Slice slice{.sequences = step.sequences};
+  for (const std::int64_t tokens : step.slices) {
+    slice.tokens = tokens;
+    const pipeline::PassTimes layer = here.layer(slice), ends = here.embedding(slice), head = here.head(slice);
+    passes.push_back({.forward = layers * layer.forward + ends.forward + head.forward,
+                      .backward = layers * layer.backward + ends.backward + head.backward});
+    slice.context += tokens;
+  }
+  return passes;
 }
 
-double predicted_after(const CalibrationStep& step, const Cluster& cluster) {
-  const ModelCosts costs(step.model, settings_of(step), cluster);
-  const auto parameters = static_cast<double>(step.model.parameters());
+double KnownStep::after(const Cluster& cluster) const {
   const double shares = step.shards_optimizer ? static_cast<double>(step.copies) : 1;
-  double seconds = costs.update_seconds(parameters / shares);
+  double seconds = costs.on(cluster).update_seconds(parameters / shares);
   if (step.copies > 1) {
     const CostConstants constants = constants_of(cluster);
     const CollectiveGroup copies{.size = step.copies};
@@ -113,7 +129,19 @@ double predicted_after(const CalibrationStep& step, const Cluster& cluster) {
   return 1e3 * seconds;
 }
 
-Calibration calibrate(Cluster cluster, const std::vector<CalibrationStep>& steps, int cores) {
+}  // namespace
+
+std::vector<pipeline::PassTimes> predicted(const CalibrationStep& step, const Cluster& cluster) {
+  return KnownStep(step, cluster).passes(at_its_best(cluster));
+}
+
+double predicted_after(const CalibrationStep& step, const Cluster& cluster) {
+  return KnownStep(step, cluster).after(cluster);
+}
+
+Calibration calibrate(Cluster cluster, const std::vector<CalibrationStep>& measured, int cores) {
+  std::vector<KnownStep> steps;
+  for (const CalibrationStep& step : measured) steps.emplace_back(step, cluster);
   std::vector<Searched> values = {{"product_efficiency", 0.7, 0.01, 1}, {"saturation", 8, 0.01, 1000},
                                   {"memory_efficiency", 0.5, 0.01, 1},  {"kernel_start", 3e-6, 1e-8, 1e-3},
                                   {"gradient_speed", 1, 0.2, 5},        {"attention_efficiency", 0.3, 0.01, 1},
@@ -129,19 +157,19 @@ Calibration calibrate(Cluster cluster, const std::vector<CalibrationStep>& steps
   // Sums begin beside the passes, and what they take from these is measured with the update.
   if (!cluster.links.empty()) update.push_back({"sum_interference", 1, 0.01, 10});
   // Only steps of both kinds show the savings of a sharded optimizer and the cost of its gathers.
-  if (std::ranges::any_of(steps, &CalibrationStep::shards_optimizer)) {
+  if (std::ranges::any_of(measured, &CalibrationStep::shards_optimizer)) {
     update.push_back({"gather_slowdown", 1, 0.01, 1000});
   }
   search(cluster, update, steps, compare_updates);
   std::vector<double> paces;
-  for (const CalibrationStep& step : steps) {
+  for (const CalibrationStep& step : measured) {
     if (step.pace > 0) paces.push_back(step.pace);
   }
   if (!paces.empty()) set_constant(cluster, "pace", std::clamp(median(paces), 1.0, 100.0));
   Calibration result{.cluster = std::move(cluster)};
   double passes = 0;
-  compare_passes(result.cluster, steps, [&](double ours, double measured) {
-    const double error = std::abs(ours / measured - 1);
+  compare_passes(result.cluster, steps, [&](double ours, double theirs) {
+    const double error = std::abs(ours / theirs - 1);
     result.mean_error += error;
     result.worst_error = std::max(result.worst_error, error);
     ++passes;

@@ -2,7 +2,6 @@
 // models are least off.
 #pragma once
 
-#include <cstddef>
 #include <vector>
 
 #include "cluster/cluster.h"
@@ -11,8 +10,8 @@
 
 namespace teratron::plan {
 
-// Predicted milliseconds of a step's slice at its best, and of what follows the passes of an unsplit model.
-pipeline::PassTimes predicted(const CalibrationStep& step, const Cluster& cluster, std::size_t slice);
+// Predicted milliseconds of a step's slices at their best, and of what follows the passes of an unsplit model.
+std::vector<pipeline::PassTimes> predicted(const CalibrationStep& step, const Cluster& cluster);
 double predicted_after(const CalibrationStep& step, const Cluster& cluster);
 
 struct Calibration {
@@ -22,6 +21,6 @@ struct Calibration {
 
 // Least squares of the logarithms of predicted over measured. `cluster`: all that was measured otherwise. `cores`:
 // threads of each rank that computes on a CPU, else 0.
-Calibration calibrate(Cluster cluster, const std::vector<CalibrationStep>& steps, int cores);
+Calibration calibrate(Cluster cluster, const std::vector<CalibrationStep>& measured, int cores);
 
 }  // namespace teratron::plan

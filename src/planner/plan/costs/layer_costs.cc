@@ -48,15 +48,25 @@ struct ModelCosts::Parts {
 ModelCosts::ModelCosts(const ModelConfig& model, const LayerSettings& settings, const Cluster& cluster)
     : model_(model),
       work_(TransformerLayer(model.layer_config(), 0, {0, static_cast<int>(settings.tensor)}).work()),
-      settings_(settings),
-      cluster_(cluster),
-      constants_(constants_of(cluster)) {
-  const bool is_wide = settings.dtype == DType::kF32 || settings.dtype == DType::kF64;
+      settings_(settings) {
+  take(cluster);
+}
+
+ModelCosts ModelCosts::on(const Cluster& cluster) const {
+  ModelCosts costs = *this;
+  costs.take(cluster);
+  return costs;
+}
+
+void ModelCosts::take(const Cluster& cluster) {
+  cluster_ = cluster;
+  constants_ = constants_of(cluster);
+  const bool is_wide = settings_.dtype == DType::kF32 || settings_.dtype == DType::kF64;
   peak_ = is_wide ? cluster.device.peak_32 : cluster.device.peak_16;
   bandwidth_ = cluster.device.memory_bandwidth * constants_.memory_efficiency;
-  element_ = static_cast<double>(size_of(settings.dtype));
+  element_ = static_cast<double>(size_of(settings_.dtype));
   milliseconds_ = 1e3 * constants_.pace;
-  tensor_group_ = slowest_tensor_group(cluster, settings.tensor, settings.groups);
+  tensor_group_ = slowest_tensor_group(cluster, settings_.tensor, settings_.groups);
 }
 
 double ModelCosts::kernels(double seconds, double count) const {

@@ -37,6 +37,8 @@ class ModelCosts {
  public:
   // UserError where the cluster has constants that there are none of.
   ModelCosts(const ModelConfig& model, const LayerSettings& settings, const Cluster& cluster);
+  // The costs of the same model on another cluster.
+  ModelCosts on(const Cluster& cluster) const;
 
   // Milliseconds on each rank. What is made again is in the backward, its whole and its input's.
   pipeline::PassTimes layer(const Slice& slice) const;
@@ -59,6 +61,7 @@ class ModelCosts {
  private:
   struct Parts;  // of a pass: seconds
 
+  void take(const Cluster& cluster);
   double kernels(double seconds, double count) const;  // with their starts, on all cores or on one
   double product(double rows, double inner, double columns, double count = 1) const;  // seconds
   double product_of_weights(double rows, double inner, double columns) const;

@@ -104,8 +104,8 @@ nlohmann::ordered_json json_of(const Calibration& calibration, const std::vector
   nlohmann::ordered_json passes = nlohmann::ordered_json::array(), constants = nlohmann::ordered_json::object();
   for (const Constant& constant : calibration.cluster.constants) constants[constant.name] = constant.value;
   for (const CalibrationStep& step : steps) {
+    const std::vector<pipeline::PassTimes> ours = plan::predicted(step, calibration.cluster);
     for (std::size_t slice = 0; slice < step.slices.size(); ++slice) {
-      const pipeline::PassTimes ours = plan::predicted(step, calibration.cluster, slice);
       passes.push_back(
           {{"layers", step.model.num_layers},
            {"hidden_size", step.model.hidden_size},
@@ -119,8 +119,8 @@ nlohmann::ordered_json json_of(const Calibration& calibration, const std::vector
            {"forward_ms", step.passes[slice].forward},
            {"backward_ms", step.passes[slice].backward},
            {"after_ms", step.after},
-           {"predicted_forward_ms", ours.forward},
-           {"predicted_backward_ms", ours.backward},
+           {"predicted_forward_ms", ours[slice].forward},
+           {"predicted_backward_ms", ours[slice].backward},
            {"predicted_after_ms", step.tensor == 1 ? plan::predicted_after(step, calibration.cluster) : 0.0}});
     }
   }
