@@ -113,7 +113,7 @@ std::vector<Scenario> Workplace::trainings() const {
       {"llama-tp2-pp2", llama, with(every_second, {"--num-query-groups", "2", "--tp", "2", "--pp", "2"})},
       {"bert-dp2", bert, with(each, {"--dp", "2", "--use-distributed-optimizer", "--keep-last", "1"})},
       {"bert-async-best", bert, with(each, {"--async-save", "--eval-interval", "2", "--save-best", "--keep-last", "2"})},
-      {"gpt2-finetune", with({"train", "--finetune", in("hf"), "--data-path", in("tokens"), "--tokenizer", in("bpe")}, {"--lr", "0.003", "--micro-batch-size", "2", "--train-iters", "4", "--eval-iters", "1", "--peak-tflops", "1", "--threads", "1"}), each},
+      {"gpt2-finetune", with({"train", "--finetune", in("hf"), "--data-path", in("tokens"), "--tokenizer", in("bpe")}, {"--lr", "0.003", "--micro-batch-size", "2", "--train-iters", "4", "--eval-iters", "1", "--peak-tflops", "1", "--threads", "2"}), each},
       {"gpt2-tp2-mpirun", gpt2, with(each, {"--tp", "2", "--keep-last", "2"}), 2},
   };
   std::vector<Scenario> scenarios;
@@ -134,11 +134,12 @@ std::vector<Scenario> Workplace::tasks() const {
     const Words words = {"finetune", "--task", std::string(name_of(task)), "--tokenizer", in("words"), "--train-data", in("train-" + file), "--valid-data", in("valid-" + file),
                          "--model", "bert-tiny", "--num-layers", "1", "--hidden-size", "16", "--num-attention-heads", "2", "--seq-length", "24",
                          "--global-batch-size", "6", "--lr", "0.003", "--epochs", "2", "--peak-tflops", "1", "--threads", "2", "--save", out("tuned")};
-    scenarios.push_back({.name = name, .command = with(words, more)});
+    scenarios.push_back({.name = name, .command = with(words, more), .run = "tuned"});
   };
   add("finetune-mnli", TaskKind::kMnli, {"--save-interval", "1"});
   add("finetune-squad2-tp2", TaskKind::kSquad2, {"--tp", "2", "--keep-last", "2"});
   add("finetune-race-seeds", TaskKind::kRace, {"--seeds", "2", "--ensemble"});
+  scenarios.back().run += "/seed-1234";
   add("finetune-qqp-dp2", TaskKind::kQqp, {"--dp", "2", "--test-data", in("valid-qqp.tsv")});
   return scenarios;
 }
@@ -185,10 +186,10 @@ std::vector<Scenario> Workplace::others() const {
 Tree results_in(const Tree& tree) {
   Tree results;
   for (const auto& [path, content] : tree) {
-    const fs::path full = path;
-    const bool is_remains = path.ends_with(".partial") || path.ends_with(".lock") || path.find(".journal") != path.npos;
-    const bool is_log = full.filename() == "metrics.jsonl" || path.find("/curves") != path.npos;
-    if (!is_remains && !is_log && path.find("set_aside") == path.npos) results[path] = content;
+    const auto has = [&path = path](std::string_view part) { return path.find(part) != path.npos; };
+    const bool is_of_a_start = path.ends_with("/config.toml") && !has("/iter_");
+    const bool is_remains = has(".partial") || path.ends_with(".lock") || has(".journal") || has("set_aside");
+    if (!is_of_a_start && !is_remains && !has("metrics.jsonl") && !has("/curves")) results[path] = content;
   }
   return results;
 }

@@ -44,6 +44,16 @@ std::string differences(const Tree& is, const Tree& must_be, bool alone) {
   return text;
 }
 
+// Lines about what came before, what was saved, and errors.
+std::string news_in(const std::string& errors) {
+  const std::regex news("error|warning|saved |goes on|resum|starts over|set aside|dropped");
+  std::string text;
+  for (const std::string& line : lines_of(errors)) {
+    if (std::regex_search(line, news)) text += line + "\n";
+  }
+  return text;
+}
+
 // The iteration that a run reported last as saved; 0 where it reported none.
 std::int64_t reported_in(const std::string& errors) {
   std::int64_t last = 0;
@@ -85,7 +95,7 @@ void Torment::disturb(const Reference& reference, RandomSequence& random) {
   }
   history_ += "== undisturbed\n";
   const Outcome outcome = run({});
-  history_ += outcome.errors;
+  history_ += news_in(outcome.errors);
   if (was_done_already(outcome, reference)) return;
   EXPECT_EQ(outcome.exit_code, 0) << history_;
   expect_results(reference, /*alone=*/true);
@@ -124,7 +134,7 @@ bool Torment::disturb_once(const Disturbance& disturbance, const Reference& refe
   std::optional<Disk> disk;
   if (disturbance.power_failure) disk.emplace(place_.results());
   const Outcome outcome = run(disturbance);
-  history_ += fmt::format("{}exit code {}\n", outcome.errors, outcome.exit_code);
+  history_ += fmt::format("{}exit code {}\n", news_in(outcome.errors), outcome.exit_code);
   if (was_done_already(outcome, reference)) return true;
   if (disk) {
     if (fs::exists(log_)) disk->replay(log_);
@@ -165,7 +175,7 @@ void Torment::expect_clear_error(const Outcome& outcome) const {
 
 // That no results of the command before stand beside some of this one. Checkpoints have names of their own.
 void Torment::expect_of_one_run(const Reference& reference) const {
-  if (!scenario_.goes_on.empty()) return;
+  if (!scenario_.run.empty()) return;
   const Tree is = results();
   const auto are_of = [&](const Tree& whole) {
     return std::ranges::all_of(is, [&](const auto& entry) {
