@@ -74,5 +74,6 @@ int main(int count, char** words) {
     std::fputs("usage: torture_test [--seeds FIRST-LAST | --seeds NUMBER]\n", stderr);
     return 2;
   }
+  if (has_seeds) GTEST_FLAG_SET(filter, "Torture.*");
   return RUN_ALL_TESTS();
 }
