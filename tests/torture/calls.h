@@ -1,5 +1,5 @@
-// What shim/shim.cc and the tests that preload it say to each other: the calls it sees, what it shall do to one of them, and
-// its log of all of them.
+// What shim/shim.cc and the tests that preload it say to each other: the calls it sees, what it shall do to one of
+// them, and its log of all of them.
 #pragma once
 
 #include <array>

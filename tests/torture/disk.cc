@@ -198,7 +198,8 @@ void Disk::sync(const Record& record) {
   const NodePtr node = open_files_.at(record.file);
   if (node->kind != Node::kFolder) return node->sync();
   for (NameStep& step : steps_) {
-    step.is_on_disk = step.is_on_disk || std::ranges::any_of(step.changes, [&](const Change& c) { return c.folder == node; });
+    step.is_on_disk =
+        step.is_on_disk || std::ranges::any_of(step.changes, [&](const Change& c) { return c.folder == node; });
   }
 }
 
@@ -220,7 +221,9 @@ void list(const Folders& folders, const Node* folder, const std::string& path, c
   if (names == folders.end()) return;
   for (const auto& [name, node] : names->second) {
     const std::string full = path.empty() ? name : path + "/" + name;
-    tree[full] = node->kind == Node::kFolder ? "/" : node->kind == Node::kLink ? "-> " + node->content : "=" + content_of(*node);
+    tree[full] = node->kind == Node::kFolder ? "/"
+                 : node->kind == Node::kLink ? "-> " + node->content
+                                             : "=" + content_of(*node);
     if (node->kind == Node::kFolder) list(folders, node.get(), full, content_of, tree);
   }
 }
@@ -229,7 +232,8 @@ void list(const Folders& folders, const Node* folder, const std::string& path, c
 
 Tree Disk::seen() const {
   Tree tree;
-  list(now_, root_.get(), "", [](const Node& file) { return file.content; }, tree);
+  list(
+      now_, root_.get(), "", [](const Node& file) { return file.content; }, tree);
   return tree;
 }
 
@@ -248,7 +252,8 @@ Tree Disk::after_power_failure(RandomSequence& random, Names names) const {
     }
   }
   Tree tree;
-  list(folders, root_.get(), "", [&](const Node& file) { return file.after_power_failure(random); }, tree);
+  list(
+      folders, root_.get(), "", [&](const Node& file) { return file.after_power_failure(random); }, tree);
   return tree;
 }
 

@@ -1,8 +1,8 @@
 // A folder as a disk may hold it after the power has failed, from the log of what programs did (shim/shim.cc).
 //
-// A file's bytes are on the disk from fsync of the file on; its name, and any rename or deletion, from fsync of the folder
-// on. The rest may be there or not, in any combination: so POSIX has it. Of what was written to a file since its last
-// fsync, any blocks may be missing, and be zeros where the file grew.
+// A file's bytes are on the disk from fsync of the file on; its name, and any rename or deletion, from fsync of the
+// folder on. The rest may be there or not, in any combination: so POSIX has it. Of what was written to a file since its
+// last fsync, any blocks may be missing, and be zeros where the file grew.
 #pragma once
 
 #include <filesystem>

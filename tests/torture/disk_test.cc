@@ -1,5 +1,5 @@
-// What a disk may hold after a power failure: of small programs whose calls are seen, every state that POSIX allows, and no
-// other.
+// What a disk may hold after a power failure: of small programs whose calls are seen, every state that POSIX allows,
+// and no other.
 #include "torture/disk.h"
 
 #include <gmock/gmock.h>
@@ -34,10 +34,9 @@ class DiskTest : public ::testing::Test {
         "os.chdir('" +
         watched.string() + "')\n";
     const testing::Outcome outcome =
-        testing::ChildProgram({"python3", "-c", begin + lines},
-                              {std::string("LD_PRELOAD=") + TERATRON_TORTURE_SHIM,
-                               std::string(kFolderVariable) + "=" + watched.string(),
-                               std::string(kLogVariable) + "=" + log.string()})
+        testing::ChildProgram({"python3", "-c", begin + lines}, {std::string("LD_PRELOAD=") + TERATRON_TORTURE_SHIM,
+                                                                 std::string(kFolderVariable) + "=" + watched.string(),
+                                                                 std::string(kLogVariable) + "=" + log.string()})
             .wait();
     EXPECT_EQ(outcome.exit_code, 0) << outcome.errors;
     disk.replay(log);
@@ -56,8 +55,9 @@ const std::string kLost = std::string("=") + std::string(3, '\0');
 
 TEST_F(DiskTest, ARenameAndItsBytesThatWereNotSyncedComeInAnyOrder) {
   EXPECT_THAT(states_after("put('p', b'new')\nos.rename('p', 'f')"),
-              UnorderedElementsAre(Files{{"f", "=old"}}, Files{{"f", "=old"}, {"p", "=new"}}, Files{{"f", "=old"}, {"p", "="}},
-                                   Files{{"f", "=old"}, {"p", kLost}}, Files{{"f", "=new"}}, Files{{"f", "="}}, Files{{"f", kLost}}));
+              UnorderedElementsAre(Files{{"f", "=old"}}, Files{{"f", "=old"}, {"p", "=new"}},
+                                   Files{{"f", "=old"}, {"p", "="}}, Files{{"f", "=old"}, {"p", kLost}},
+                                   Files{{"f", "=new"}}, Files{{"f", "="}}, Files{{"f", kLost}}));
   EXPECT_THAT(states_after("put('p', b'new', True)\nos.rename('p', 'f')"),
               UnorderedElementsAre(Files{{"f", "=old"}}, Files{{"f", "=old"}, {"p", "=new"}}, Files{{"f", "=new"}}));
   EXPECT_THAT(states_after("put('p', b'new', True)\nos.rename('p', 'f')\nsync_folder('.')"),
@@ -85,8 +85,9 @@ TEST_F(DiskTest, AFileThatIsWrittenInPlaceMayBeCut) {
 }
 
 TEST_F(DiskTest, ADeletionThatWasNotSyncedMayBeUndone) {
-  EXPECT_THAT(states_after("os.remove('f')\nos.symlink('f', 'l')"),
-              UnorderedElementsAre(Files{{"f", "=old"}}, Files{}, Files{{"l", "-> f"}}, Files{{"f", "=old"}, {"l", "-> f"}}));
+  EXPECT_THAT(
+      states_after("os.remove('f')\nos.symlink('f', 'l')"),
+      UnorderedElementsAre(Files{{"f", "=old"}}, Files{}, Files{{"l", "-> f"}}, Files{{"f", "=old"}, {"l", "-> f"}}));
 }
 
 }  // namespace

@@ -26,13 +26,15 @@ int error_of(Call call, RandomSequence& random) {
 }  // namespace
 
 std::string text_of(const Disturbance& one) {
-  constexpr std::array kActions = {"nothing",   "kill before",    "kill in the midst of", "kill after", "error of",
-                                   "full disk from", "half of", "interruption of"};
+  constexpr std::array kActions = {"nothing",        "kill before", "kill in the midst of", "kill after", "error of",
+                                   "full disk from", "half of",     "interruption of"};
   std::string text = one.killed_after ? fmt::format("kill after {} us", one.killed_after->count())
                                       : std::string(kActions[static_cast<std::size_t>(one.action)]);
-  if (one.action != Action::kNothing) text += fmt::format(" {} {}", kCallNames[static_cast<std::size_t>(one.call)], one.number);
+  if (one.action != Action::kNothing)
+    text += fmt::format(" {} {}", kCallNames[static_cast<std::size_t>(one.call)], one.number);
   if (one.error != 0) text += fmt::format(" ({})", std::strerror(one.error));
-  if (one.power_failure) text += *one.power_failure == Names::kInOrder ? ", power failure (ordered names)" : ", power failure";
+  if (one.power_failure)
+    text += *one.power_failure == Names::kInOrder ? ", power failure (ordered names)" : ", power failure";
   return text;
 }
 

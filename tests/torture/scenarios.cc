@@ -32,7 +32,8 @@ std::string sentence(RandomSequence& random) {
 std::string documents(int count, RandomSequence& random) {
   std::string lines, text;
   for (int i = 0; i < count; ++i) {
-    if (i % 5 != 4) text = i % 9 == 0 ? "Die Leute reden \u00c3\u00bcber das Wetter und den Wald." : "People talk &amp; walk.";
+    if (i % 5 != 4)
+      text = i % 9 == 0 ? "Die Leute reden \u00c3\u00bcber das Wetter und den Wald." : "People talk &amp; walk.";
     for (std::uint64_t left = i % 5 != 4 ? 3 + random.below(6) : 0; left > 0; --left) text += " " + sentence(random);
     lines += nlohmann::json{{"text", text}, {"url", fmt::format("http://a.org/{}", random.below(300))}}.dump() + "\n";
   }
@@ -43,7 +44,8 @@ std::string pages(int count, RandomSequence& random) {
   std::string lines;
   for (int i = 0; i < count; ++i) {
     std::string html = fmt::format("<html><head><title>Page {}</title></head><body><nav>Menu</nav><article>", i);
-    for (int paragraph = 0; paragraph < 4; ++paragraph) html += "<p>" + sentence(random) + " " + sentence(random) + "</p>";
+    for (int paragraph = 0; paragraph < 4; ++paragraph)
+      html += "<p>" + sentence(random) + " " + sentence(random) + "</p>";
     lines += nlohmann::json{{"html", html + "</article></body></html>"}}.dump() + "\n";
   }
   return lines;
@@ -73,14 +75,16 @@ void Workplace::make_texts() const {
   require({"tokenizer", "train", "--vocab-size", "280", "--out", in("bpe"), in("a.jsonl")});
   require({"data", "tokenize", "--tokenizer", in("bpe"), "--out", in("tokens"), in("a.jsonl")});
   require({"data", "tokenize", "--tokenizer", in("bpe"), "--out", in("more"), in("b.jsonl.gz")});
-  require({"data", "tokenize", "--split-sentences", "--tokenizer", in("words"), "--out", in("sentences"), in("a.jsonl")});
+  require(
+      {"data", "tokenize", "--split-sentences", "--tokenizer", in("words"), "--out", in("sentences"), in("a.jsonl")});
 }
 
 namespace {
 
-const Words kSmall = {"--num-layers", "2", "--hidden-size", "16", "--num-attention-heads", "2", "--seq-length", "16",
-                      "--micro-batch-size", "2", "--global-batch-size", "4", "--lr", "0.003", "--threads", "2",
-                      "--eval-iters", "1", "--log-interval", "1", "--peak-tflops", "1", "--train-iters", "5"};
+const Words kSmall = {"--num-layers",   "2",     "--hidden-size",      "16", "--num-attention-heads", "2",
+                      "--seq-length",   "16",    "--micro-batch-size", "2",  "--global-batch-size",   "4",
+                      "--lr",           "0.003", "--threads",          "2",  "--eval-iters",          "1",
+                      "--log-interval", "1",     "--peak-tflops",      "1",  "--train-iters",         "5"};
 
 }  // namespace
 
@@ -92,8 +96,11 @@ void Workplace::make_models() const {
 
 std::vector<Scenario> Workplace::trainings() const {
   const Words gpt2 = with({"train", "--data-path", in("tokens"), "--tokenizer", in("bpe")}, kSmall);
-  const Words llama = with(with({"train", "--model-type", "llama", "--data-path", in("tokens"), "--tokenizer", in("bpe")}, kSmall), {"--num-query-groups", "1"});
-  const Words bert = with({"train", "--model-type", "bert", "--data-path", in("sentences"), "--tokenizer", in("words")}, kSmall);
+  const Words llama =
+      with(with({"train", "--model-type", "llama", "--data-path", in("tokens"), "--tokenizer", in("bpe")}, kSmall),
+           {"--num-query-groups", "1"});
+  const Words bert =
+      with({"train", "--model-type", "bert", "--data-path", in("sentences"), "--tokenizer", in("words")}, kSmall);
   const Words each = {"--save-interval", "1"}, every_second = {"--save-interval", "2"};
   struct Training {
     const char* name;
@@ -112,8 +119,13 @@ std::vector<Scenario> Workplace::trainings() const {
       {"llama-best", llama, with(every_second, {"--eval-interval", "1", "--save-best", "--keep-last", "1"})},
       {"llama-tp2-pp2", llama, with(every_second, {"--num-query-groups", "2", "--tp", "2", "--pp", "2"})},
       {"bert-dp2", bert, with(each, {"--dp", "2", "--use-distributed-optimizer", "--keep-last", "1"})},
-      {"bert-async-best", bert, with(each, {"--async-save", "--eval-interval", "2", "--save-best", "--keep-last", "2"})},
-      {"gpt2-finetune", with({"train", "--finetune", in("hf"), "--data-path", in("tokens"), "--tokenizer", in("bpe")}, {"--lr", "0.003", "--micro-batch-size", "2", "--train-iters", "4", "--eval-iters", "1", "--peak-tflops", "1", "--threads", "2"}), each},
+      {"bert-async-best", bert,
+       with(each, {"--async-save", "--eval-interval", "2", "--save-best", "--keep-last", "2"})},
+      {"gpt2-finetune",
+       with({"train", "--finetune", in("hf"), "--data-path", in("tokens"), "--tokenizer", in("bpe")},
+            {"--lr", "0.003", "--micro-batch-size", "2", "--train-iters", "4", "--eval-iters", "1", "--peak-tflops",
+             "1", "--threads", "2"}),
+       each},
       {"gpt2-tp2-mpirun", gpt2, with(each, {"--tp", "2", "--keep-last", "2"}), 2},
   };
   std::vector<Scenario> scenarios;
@@ -131,9 +143,37 @@ std::vector<Scenario> Workplace::tasks() const {
   std::vector<Scenario> scenarios;
   const auto add = [&](const std::string& name, TaskKind task, const Words& more) {
     const std::string file = testing::task_file_name(task);
-    const Words words = {"finetune", "--task", std::string(name_of(task)), "--tokenizer", in("words"), "--train-data", in("train-" + file), "--valid-data", in("valid-" + file),
-                         "--model", "bert-tiny", "--num-layers", "1", "--hidden-size", "16", "--num-attention-heads", "2", "--seq-length", "24",
-                         "--global-batch-size", "6", "--lr", "0.003", "--epochs", "2", "--peak-tflops", "1", "--threads", "2", "--save", out("tuned")};
+    const Words words = {"finetune",
+                         "--task",
+                         std::string(name_of(task)),
+                         "--tokenizer",
+                         in("words"),
+                         "--train-data",
+                         in("train-" + file),
+                         "--valid-data",
+                         in("valid-" + file),
+                         "--model",
+                         "bert-tiny",
+                         "--num-layers",
+                         "1",
+                         "--hidden-size",
+                         "16",
+                         "--num-attention-heads",
+                         "2",
+                         "--seq-length",
+                         "24",
+                         "--global-batch-size",
+                         "6",
+                         "--lr",
+                         "0.003",
+                         "--epochs",
+                         "2",
+                         "--peak-tflops",
+                         "1",
+                         "--threads",
+                         "2",
+                         "--save",
+                         out("tuned")};
     scenarios.push_back({.name = name, .command = with(words, more), .run = "tuned"});
   };
   add("finetune-mnli", TaskKind::kMnli, {"--save-interval", "1"});
@@ -151,32 +191,47 @@ std::vector<Scenario> Workplace::corpora() const {
     return Scenario{.name = name, .command = with(with({"data"}, stage), with(with(both, journal), more))};
   };
   std::vector<Scenario> scenarios = {
-      stream("clean-dedup", {"clean"}, {"--min-tokens", "0", "--then", "dedup", "--dropped", out("dropped.jsonl"), "--out", out("o.jsonl")}),
-      stream("clean-zst", {"clean"}, {"--min-tokens", "0", "--dropped", out("dropped.jsonl.zst"), "--out", out("o.jsonl.zst")}),
+      stream("clean-dedup", {"clean"},
+             {"--min-tokens", "0", "--then", "dedup", "--dropped", out("dropped.jsonl"), "--out", out("o.jsonl")}),
+      stream("clean-zst", {"clean"},
+             {"--min-tokens", "0", "--dropped", out("dropped.jsonl.zst"), "--out", out("o.jsonl.zst")}),
       stream("dedup", {"dedup"}, {"--out", out("o.jsonl")}),
       stream("decontaminate", {"decontaminate"}, {"--evaluation", in("evaluation.jsonl"), "--out", out("o.jsonl")}),
   };
   scenarios.back().before = {"data", "dedup", in("evaluation.jsonl"), "--out", out("o.jsonl")};
   if (testing::kHasTextTools) {
     scenarios.push_back({.name = "extract-langid-dedup",
-                         .command = with({"data", "extract", in("pages.jsonl"), "--min-characters", "20", "--then", "langid,dedup", "--keep-unsure", "--out", out("o.jsonl")}, journal)});
+                         .command = with({"data", "extract", in("pages.jsonl"), "--min-characters", "20", "--then",
+                                          "langid,dedup", "--keep-unsure", "--out", out("o.jsonl")},
+                                         journal)});
   }
   return scenarios;
 }
 
 std::vector<Scenario> Workplace::others() const {
-  const Words tokenize = {"data", "tokenize", "--overwrite", "--tokenizer", in("bpe"), "--threads", "2", "--out", out("o")};
+  const Words tokenize = {"data",      "tokenize", "--overwrite", "--tokenizer", in("bpe"),
+                          "--threads", "2",        "--out",       out("o")};
   return {
       {.name = "tokenize", .command = with(tokenize, {in("a.jsonl"), in("b.jsonl.gz")})},
-      {.name = "tokenize-over-another", .command = with(tokenize, {in("b.jsonl.gz")}), .before = with(tokenize, {in("a.jsonl")})},
+      {.name = "tokenize-over-another",
+       .command = with(tokenize, {in("b.jsonl.gz")}),
+       .before = with(tokenize, {in("a.jsonl")})},
       {.name = "merge", .command = {"data", "merge", "--overwrite", "--out", out("o"), in("tokens"), in("more")}},
-      {.name = "split-tokens", .command = {"data", "split", "--overwrite", "--parts", "train=0.8", "valid=0.2", "--out", out("o"), in("tokens"), in("more")}},
-      {.name = "split-lines", .command = {"data", "split", "--overwrite", "--parts", "train=0.8", "valid=0.2", "--out", out("o.jsonl.zst"), in("a.jsonl")}},
-      {.name = "sample", .command = {"data", "sample", "--overwrite", "--documents", "40", "--out", out("o.jsonl"), in("a.jsonl")}},
-      {.name = "tokenizer", .command = {"tokenizer", "train", "--overwrite", "--vocab-size", "300", "--out", out("bpe"), in("a.jsonl")}},
-      {.name = "tokenizer-over-another", .command = {"tokenizer", "train", "--overwrite", "--vocab-size", "300", "--out", out("bpe"), in("a.jsonl")},
+      {.name = "split-tokens",
+       .command = {"data", "split", "--overwrite", "--parts", "train=0.8", "valid=0.2", "--out", out("o"), in("tokens"),
+                   in("more")}},
+      {.name = "split-lines",
+       .command = {"data", "split", "--overwrite", "--parts", "train=0.8", "valid=0.2", "--out", out("o.jsonl.zst"),
+                   in("a.jsonl")}},
+      {.name = "sample",
+       .command = {"data", "sample", "--overwrite", "--documents", "40", "--out", out("o.jsonl"), in("a.jsonl")}},
+      {.name = "tokenizer",
+       .command = {"tokenizer", "train", "--overwrite", "--vocab-size", "300", "--out", out("bpe"), in("a.jsonl")}},
+      {.name = "tokenizer-over-another",
+       .command = {"tokenizer", "train", "--overwrite", "--vocab-size", "300", "--out", out("bpe"), in("a.jsonl")},
        .before = {"tokenizer", "train", "--vocab-size", "290", "--out", out("bpe"), in("a.jsonl")}},
-      {.name = "export", .command = {"convert", "--from", "teratron", "--to", "hf", "--max-file-size", "5000", in("gpt2"), out("hf")}},
+      {.name = "export",
+       .command = {"convert", "--from", "teratron", "--to", "hf", "--max-file-size", "5000", in("gpt2"), out("hf")}},
       {.name = "import", .command = {"convert", "--from", "hf", "--to", "teratron", in("hf"), out("run")}},
       {.name = "gguf", .command = {"convert", "--from", "teratron", "--to", "gguf", in("gpt2"), out("model.gguf")}},
       {.name = "reshard", .command = {"checkpoint", "reshard", "--max-file-size", "8000", in("gpt2"), out("run")}},
@@ -197,7 +252,8 @@ Tree results_in(const Tree& tree) {
 std::vector<Scenario> Workplace::scenarios() const {
   std::vector<Scenario> all;
   // Kinds alternate, so that few of them are a fair sample.
-  for (const std::vector<Scenario>& kind : {trainings(), tasks(), corpora(), others()}) all.insert(all.end(), kind.begin(), kind.end());
+  for (const std::vector<Scenario>& kind : {trainings(), tasks(), corpora(), others()})
+    all.insert(all.end(), kind.begin(), kind.end());
   return all;
 }
 

@@ -14,11 +14,11 @@ using testing::Words;
 
 struct Scenario {
   std::string name;
-  Words command;              // words behind `teratron`
-  Words goes_on = {};         // the same, where a checkpoint stands; empty: the command again
-  std::string run = {};       // folder of a training's checkpoints, below that of results
-  int processes = 1;          // more: ranks of mpirun
-  Words before = {};          // a command whose results stand there when the first one begins
+  Words command;         // words behind `teratron`
+  Words goes_on = {};    // the same, where a checkpoint stands; empty: the command again
+  std::string run = {};  // folder of a training's checkpoints, below that of results
+  int processes = 1;     // more: ranks of mpirun
+  Words before = {};     // a command whose results stand there when the first one begins
 };
 
 // Inputs that all scenarios read, and a folder for their results.
@@ -42,8 +42,8 @@ class Workplace {
   std::filesystem::path inputs_, results_;
 };
 
-// What must be equal of two runs: all files, but logs with times, the settings of the last start (config.toml beside the
-// checkpoints), what a run that went back has set aside, and remains that the next run removes.
+// What must be equal of two runs: all files, but logs with times, the settings of the last start (config.toml beside
+// the checkpoints), what a run that went back has set aside, and remains that the next run removes.
 Tree results_in(const Tree& tree);
 
 }  // namespace teratron::torture

@@ -114,7 +114,8 @@ Outcome Torment::run(const Disturbance& disturbance) const {
   if (scenario_.processes > 1) {
     words = {TERATRON_MPIRUN, "--oversubscribe", "-n", std::to_string(scenario_.processes)};
   }
-  words = with(words, {"env", fmt::format("LD_PRELOAD={}", TERATRON_TORTURE_SHIM),
+  words = with(words, {"env", "ASAN_OPTIONS=detect_leaks=0:verify_asan_link_order=0",
+                       fmt::format("LD_PRELOAD={}", TERATRON_TORTURE_SHIM),
                        fmt::format("{}={}", kFolderVariable, place_.results().string()),
                        fmt::format("{}={}", kLogVariable, log_.string()),
                        fmt::format("{}={} {} {} {}", kPlanVariable, static_cast<int>(disturbance.action),
@@ -140,12 +141,13 @@ bool Torment::disturb_once(const Disturbance& disturbance, const Reference& refe
   if (was_done_already(outcome, reference)) return true;
   if (disk) {
     if (fs::exists(log_)) disk->replay(log_);
-    EXPECT_EQ(differences(read_tree(place_.results()), disk->seen(), true), "")
-        << "the shim has missed a call\n" << history_;
+    EXPECT_EQ(differences(read_tree(place_.results()), disk->seen(), true), "") << "the shim has missed a call\n"
+                                                                                << history_;
     write_tree(place_.results(), disk->after_power_failure(random, *disturbance.power_failure));
   }
   EXPECT_GE(saved_iteration(), std::max(saved_before, reported_in(outcome.errors)))
-      << "a checkpoint that was reported as saved is lost\n" << history_;
+      << "a checkpoint that was reported as saved is lost\n"
+      << history_;
   if (outcome.exit_code == 0) {
     expect_results(reference, /*alone=*/false);
     return true;
@@ -186,7 +188,8 @@ void Torment::expect_of_one_run(const Reference& reference) const {
     });
   };
   EXPECT_TRUE(are_of(reference.before) || are_of(reference.results))
-      << "what stands is not of one run:\n" << differences(is, reference.results, false) << history_;
+      << "what stands is not of one run:\n"
+      << differences(is, reference.results, false) << history_;
 }
 
 void Torment::expect_results(const Reference& reference, bool alone) const {
@@ -205,7 +208,8 @@ std::vector<std::string> Torment::losses() const {
   if (scenario_.run.empty() || !fs::exists(file)) return losses;
   for (const std::string& line : lines_of(read_file(file))) {
     const auto json = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
-    if (json.is_object() && json.contains("loss")) losses.push_back(json["iteration"].dump() + ": " + json["loss"].dump());
+    if (json.is_object() && json.contains("loss"))
+      losses.push_back(json["iteration"].dump() + ": " + json["loss"].dump());
   }
   return losses;
 }

@@ -1,6 +1,6 @@
 // Random disturbances of random commands: kills at any call that changes files and at any time, calls that fail, full
-// disks, and power failures, after which a disk holds only what was synced. Then the command is run again, or goes on as
-// its documentation says, and its results have the bytes of a run that nobody disturbed.
+// disks, and power failures, after which a disk holds only what was synced. Then the command is run again, or goes on
+// as its documentation says, and its results have the bytes of a run that nobody disturbed.
 //   torture_test --seeds 51-500      other cases than the first 50
 //   torture_test --seeds 17          one of them again: a case is a function of its number, but for kills by the clock
 #include <fmt/format.h>

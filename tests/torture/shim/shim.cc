@@ -1,6 +1,6 @@
-// A library to preload (LD_PRELOAD) that sees every call by which a program changes files below one folder. It logs them
-// for Disk (disk.h), and kills the program at one of them, or lets one fail. Calls are made and logged one at a time, also
-// those of several processes, so the log has their order.
+// A library to preload (LD_PRELOAD) that sees every call by which a program changes files below one folder. It logs
+// them for Disk (disk.h), and kills the program at one of them, or lets one fail. Calls are made and logged one at a
+// time, also those of several processes, so the log has their order.
 //
 // It knows nothing of files that C's stdio or mmap change; Disk compares its result with the folder, so that a program
 // that begins to use those is noticed.
@@ -78,8 +78,8 @@ class Watch {
     return number;
   }
 
-  // Makes a call that returns -1 where it fails, unless the plan says otherwise, and logs it by `log` where it succeeds.
-  // `half` makes half of it.
+  // Makes a call that returns -1 where it fails, unless the plan says otherwise, and logs it by `log` where it
+  // succeeds. `half` makes half of it.
   template <class Do, class Half, class Log>
   auto make(Call call, bool needs_space, const Do& once, const Half& half, const Log& log) -> decltype(once()) {
     const std::scoped_lock lock(mutex_);
@@ -222,8 +222,7 @@ int on_paths(Call call, bool needs_space, const std::string& path, const std::st
              const auto& once) {
   if (path.empty() && other.empty()) return once();
   Watch& watch = Watch::get();
-  return watch.make(call, needs_space, once, once,
-                    [&](int) { watch.log({.call = call, .flag = flag}, path, other); });
+  return watch.make(call, needs_space, once, once, [&](int) { watch.log({.call = call, .flag = flag}, path, other); });
 }
 
 int rename_at(int from_at, const char* from, int to_at, const char* to, unsigned flags) {
@@ -256,8 +255,8 @@ ssize_t write_at(int descriptor, const void* bytes, std::size_t count, off64_t o
   static const auto real = next<ssize_t(int, const void*, std::size_t, off64_t)>("pwrite64");
   return on_file(
       Call::kWrite, true, descriptor, [&] { return real(descriptor, bytes, count, offset); },
-      [&] { return real(descriptor, bytes, (count + 1) / 2, offset); },
-      {.offset = static_cast<std::uint64_t>(offset)}, bytes);
+      [&] { return real(descriptor, bytes, (count + 1) / 2, offset); }, {.offset = static_cast<std::uint64_t>(offset)},
+      bytes);
 }
 
 mode_t mode_in(int flags, va_list arguments) {
@@ -268,13 +267,13 @@ mode_t mode_in(int flags, va_list arguments) {
 }  // namespace teratron::torture
 
 using namespace teratron::torture;  // NOLINT: the functions below are C's
-#define TERATRON_OPEN(name, parameters, at, path)         \
-  extern "C" int name parameters {                        \
-    va_list arguments;                                    \
-    va_start(arguments, flags);                           \
-    const mode_t mode = mode_in(flags, arguments);        \
-    va_end(arguments);                                    \
-    return open_at(at, path, flags, mode);                \
+#define TERATRON_OPEN(name, parameters, at, path)  \
+  extern "C" int name parameters {                 \
+    va_list arguments;                             \
+    va_start(arguments, flags);                    \
+    const mode_t mode = mode_in(flags, arguments); \
+    va_end(arguments);                             \
+    return open_at(at, path, flags, mode);         \
   }
 TERATRON_OPEN(open, (const char* path, int flags, ...), AT_FDCWD, path)
 TERATRON_OPEN(open64, (const char* path, int flags, ...), AT_FDCWD, path)
