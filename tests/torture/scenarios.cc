@@ -40,6 +40,14 @@ std::string documents(int count, RandomSequence& random) {
   return lines;
 }
 
+// Statistics without what no two runs have in common.
+std::string without_costs(const std::string& content) {
+  nlohmann::json json = nlohmann::json::parse(content.substr(1));
+  json.erase("seconds");
+  json.erase("peak_memory_bytes");
+  return "=" + json.dump();
+}
+
 std::string pages(int count, RandomSequence& random) {
   std::string lines;
   for (int i = 0; i < count; ++i) {
@@ -192,7 +200,8 @@ std::vector<Scenario> Workplace::corpora() const {
   };
   std::vector<Scenario> scenarios = {
       stream("clean-dedup", {"clean"},
-             {"--min-tokens", "0", "--then", "dedup", "--dropped", out("dropped.jsonl"), "--out", out("o.jsonl")}),
+             {"--min-tokens", "0", "--then", "dedup", "--dropped", out("dropped.jsonl"), "--out", out("o.jsonl"),
+              "--json", out("s.json")}),
       stream("clean-zst", {"clean"},
              {"--min-tokens", "0", "--dropped", out("dropped.jsonl.zst"), "--out", out("o.jsonl.zst")}),
       stream("dedup", {"dedup"}, {"--out", out("o.jsonl")}),
@@ -244,14 +253,14 @@ Tree results_in(const Tree& tree) {
     const auto has = [&path = path](std::string_view part) { return path.find(part) != path.npos; };
     const bool is_of_a_start = path.ends_with("/config.toml") && !has("/iter_");
     const bool is_remains = has(".partial") || path.ends_with(".lock") || has(".journal") || has("set_aside");
-    if (!is_of_a_start && !is_remains && !has("metrics.jsonl") && !has("/curves")) results[path] = content;
+    if (is_of_a_start || is_remains || has("metrics.jsonl") || has("/curves")) continue;
+    results[path] = path == "s.json" ? without_costs(content) : content;
   }
   return results;
 }
 
 std::vector<Scenario> Workplace::scenarios() const {
   std::vector<Scenario> all;
-  // Kinds alternate, so that few of them are a fair sample.
   for (const std::vector<Scenario>& kind : {trainings(), tasks(), corpora(), others()})
     all.insert(all.end(), kind.begin(), kind.end());
   return all;
