@@ -205,7 +205,7 @@ void Disk::sync(const Record& record) {
 
 void Disk::step(std::vector<Change> changes) {
   for (const Change& one : changes) {
-    Names_& names = now_[one.folder.get()];
+    Entries& names = now_[one.folder.get()];
     one.node ? void(names[one.name] = one.node) : void(names.erase(one.name));
     if (one.node && one.node->kind == Node::kFolder) now_[one.node.get()];
   }

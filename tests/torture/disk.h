@@ -59,8 +59,8 @@ class Disk {
     std::vector<Change> changes;
     bool is_on_disk = false;
   };
-  using Names_ = std::map<std::string, NodePtr>;
-  using Folders = std::map<const Node*, Names_>;
+  using Entries = std::map<std::string, NodePtr>;
+  using Folders = std::map<const Node*, Entries>;
 
   NodePtr find(const std::string& path) const;
   Change change(const std::string& path, NodePtr node) const;

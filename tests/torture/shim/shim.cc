@@ -194,27 +194,27 @@ int open_at(int at, const char* name, int flags, mode_t mode) {
   return descriptor;
 }
 
-// Makes a call on an open file below the folder, which a record without paths describes.
-template <class Do, class Half>
-auto on_file(Call call, bool needs_space, int descriptor, const Do& once, const Half& half, Record record = {},
+// Makes a call on an open file below the folder. `offset_of` tells from its result what the record's offset is.
+auto on_file(Call call, bool needs_space, int descriptor, const auto& once, const auto& half, const auto& offset_of,
              const void* bytes = nullptr) {
   Watch& watch = Watch::get();
-  record.file = watch.file_of(descriptor);
-  if (record.file == 0) return once();
-  record.call = call;
+  const std::uint64_t file = watch.file_of(descriptor);
+  if (file == 0) return once();
   return watch.make(call, needs_space, once, half, [&](auto result) {
-    if (call == Call::kWrite) record.bytes = static_cast<std::uint64_t>(result);
-    watch.log(record, "", "", bytes);
+    watch.log({.call = call,
+               .file = file,
+               .offset = static_cast<std::uint64_t>(offset_of(result)),
+               .bytes = call == Call::kWrite ? static_cast<std::uint64_t>(result) : 0},
+              "", "", bytes);
   });
 }
 
-std::uint64_t place_of(int descriptor) {
-  const bool appends = (::fcntl(descriptor, F_GETFL) & O_APPEND) != 0;
-  return static_cast<std::uint64_t>(::lseek(descriptor, 0, appends ? SEEK_END : SEEK_CUR));
-}
-
-int resize(int descriptor, std::uint64_t size, bool needs_space, const auto& once) {
-  return on_file(Call::kResize, needs_space, descriptor, once, once, {.offset = size});
+int resize(int descriptor, bool needs_space, const auto& once) {
+  return on_file(Call::kResize, needs_space, descriptor, once, once, [&](int) {
+    struct stat status {};
+    ::fstat(descriptor, &status);
+    return status.st_size;
+  });
 }
 
 // Makes a call on one or two paths, of which one is below the folder.
@@ -255,8 +255,7 @@ ssize_t write_at(int descriptor, const void* bytes, std::size_t count, off64_t o
   static const auto real = next<ssize_t(int, const void*, std::size_t, off64_t)>("pwrite64");
   return on_file(
       Call::kWrite, true, descriptor, [&] { return real(descriptor, bytes, count, offset); },
-      [&] { return real(descriptor, bytes, (count + 1) / 2, offset); }, {.offset = static_cast<std::uint64_t>(offset)},
-      bytes);
+      [&] { return real(descriptor, bytes, (count + 1) / 2, offset); }, [&](ssize_t) { return offset; }, bytes);
 }
 
 mode_t mode_in(int flags, va_list arguments) {
@@ -290,10 +289,10 @@ int close(int descriptor) {
 
 ssize_t write(int descriptor, const void* bytes, std::size_t count) {
   static const auto real = next<ssize_t(int, const void*, std::size_t)>("write");
-  if (Watch::get().file_of(descriptor) == 0) return real(descriptor, bytes, count);
   return on_file(
       Call::kWrite, true, descriptor, [&] { return real(descriptor, bytes, count); },
-      [&] { return real(descriptor, bytes, (count + 1) / 2); }, {.offset = place_of(descriptor)}, bytes);
+      [&] { return real(descriptor, bytes, (count + 1) / 2); },
+      [&](ssize_t written) { return ::lseek(descriptor, 0, SEEK_CUR) - written; }, bytes);
 }
 ssize_t pwrite(int descriptor, const void* bytes, std::size_t count, off_t offset) {
   return write_at(descriptor, bytes, count, offset);
@@ -303,16 +302,12 @@ ssize_t pwrite64(int descriptor, const void* bytes, std::size_t count, off64_t o
 }
 int ftruncate(int descriptor, off_t size) {
   static const auto real = next<int(int, off_t)>("ftruncate");
-  return resize(descriptor, static_cast<std::uint64_t>(size), false, [&] { return real(descriptor, size); });
+  return resize(descriptor, false, [&] { return real(descriptor, size); });
 }
 int ftruncate64(int descriptor, off64_t size) { return ::ftruncate(descriptor, size); }
 int fallocate(int descriptor, int mode, off_t offset, off_t count) {
   static const auto real = next<int(int, int, off_t, off_t)>("fallocate");
-  struct stat status {};
-  ::fstat(descriptor, &status);
-  const off_t size = status.st_size > offset + count ? status.st_size : offset + count;
-  return resize(descriptor, static_cast<std::uint64_t>(size), true,
-                [&] { return real(descriptor, mode, offset, count); });
+  return resize(descriptor, true, [&] { return real(descriptor, mode, offset, count); });
 }
 int fallocate64(int descriptor, int mode, off64_t offset, off64_t count) {
   return ::fallocate(descriptor, mode, offset, count);
@@ -320,7 +315,7 @@ int fallocate64(int descriptor, int mode, off64_t offset, off64_t count) {
 int fsync(int descriptor) {
   static const auto real = next<int(int)>("fsync");
   const auto once = [&] { return real(descriptor); };
-  return on_file(Call::kSync, false, descriptor, once, once);
+  return on_file(Call::kSync, false, descriptor, once, once, [](int) { return 0; });
 }
 int fdatasync(int descriptor) { return ::fsync(descriptor); }
 
