@@ -126,7 +126,9 @@ Outcome Torment::run(const Disturbance& disturbance) const {
                                 testing::mpirun_environment());
   if (disturbance.killed_after) {
     std::this_thread::sleep_for(*disturbance.killed_after);
-    ::kill(program.pid(), SIGKILL);
+    // The first rank of mpirun, where it runs: ranks without mpirun would go on for a while.
+    const pid_t killed = scenario_.processes > 1 ? testing::process_of_mpirun(program.pid(), 0) : program.pid();
+    if (killed != 0) ::kill(killed, SIGKILL);
   }
   return program.wait(std::chrono::seconds(120));
 }
