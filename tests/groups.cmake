@@ -10,7 +10,7 @@ if(NOT EXISTS "${program}")
 endif()
 # Those that start processes, which wait, begin first, so that they are not left alone at the end.
 set(cost 1)
-if(prefix MATCHES "^(comm|cli)$")
+if(prefix MATCHES "^(comm|cli|torture)$")
   set(cost 2)
 endif()
 set(list "${program}.list")

@@ -1,16 +1,13 @@
 // Saves beside the caller: nothing can be seen before the release, then it is what save_checkpoint writes; errors of
-// writing come to the caller, and a kill at any step leaves a whole checkpoint.
+// writing come to the caller.
 #include "checkpoint/native/background_save.h"
 
 #include <gmock/gmock.h>
-#include <sys/inotify.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include <csignal>
+#include <chrono>
+#include <thread>
 
 #include "base/error.h"
-#include "base/host/threads.h"
 #include "checkpoint/damage.h"
 #include "checkpoint/native/folders.h"
 #include "checkpoint/random_model.h"
@@ -100,48 +97,6 @@ TEST(BackgroundSave, AnErrorOfWritingComesToTheCallerAndTheNextSaveSucceeds) {
   saver.begin(folder.path(), 2);
   (*saver).release();
   EXPECT_EQ((*saver).wait(), iteration_folder(folder.path(), 2));
-}
-
-// Every event of the folder, of the saves that the child does on and on, is a moment for a kill: no clock decides.
-TEST(BackgroundSave, AKillAtAnyStepLeavesAWholeCheckpointCurrent) {
-  const TemporaryFolder folder(TemporaryFolder::kDisk);
-  RandomModel model(small_config());
-  save_checkpoint(folder.path(), model.config, model.parameters, *model.backend, some_state(1));
-  std::int64_t last = 1, left_over = 0;
-  for (int kill_at = 1; kill_at <= 40; kill_at += 2) {
-    const int watch = ::inotify_init1(IN_CLOEXEC);
-    ASSERT_GE(::inotify_add_watch(watch, folder.path().c_str(), IN_CREATE | IN_MOVE | IN_DELETE | IN_CLOSE_WRITE), 0);
-    const pid_t child = ::fork();
-    ASSERT_GE(child, 0);
-    if (child == 0) {
-      set_thread_count(1);
-      Saver saver(model);
-      for (std::int64_t iteration = last + 1;; ++iteration) {
-        saver.begin(folder.path(), iteration, {.keep_last = 2});
-        (*saver).release();
-        (*saver).wait();
-      }
-    }
-    for (int seen = 0; seen < kill_at;) {
-      alignas(inotify_event) char events[4096];
-      const ssize_t bytes = ::read(watch, events, sizeof(events));
-      ASSERT_GT(bytes, 0);
-      for (ssize_t at = 0; at < bytes; ++seen) {
-        at += static_cast<ssize_t>(sizeof(inotify_event) + reinterpret_cast<inotify_event*>(events + at)->len);
-      }
-    }
-    ::kill(child, SIGKILL);
-    ::waitpid(child, nullptr, 0);
-    ::close(watch);
-    for (const auto& entry : fs::directory_iterator(folder.path())) left_over += entry.path().extension() == ".partial";
-
-    RandomModel loaded(small_config());
-    const TrainingState state = load_checkpoint(folder.path(), small_config(), loaded.parameters, *loaded.backend);
-    EXPECT_GE(state.iteration, last);
-    EXPECT_EQ(loaded.bytes(), model.bytes());
-    last = state.iteration;
-  }
-  EXPECT_GT(left_over, 0) << "no kill found a save under way: the test has lost its point";
 }
 
 }  // namespace

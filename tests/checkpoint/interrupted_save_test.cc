@@ -1,19 +1,15 @@
-// Saves that something ends half-way: a full disk, a file that may not grow, a folder that may not be written, a kill.
+// Saves that something ends half-way: a full disk, a file that may not grow, a folder that may not be written.
 // The checkpoint before stays current and intact, and nothing half-written can be seen.
 #include <gmock/gmock.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <csignal>
-#include <thread>
 
 #include "base/error.h"
 #include "base/files/file.h"
-#include "base/host/threads.h"
-#include "base/philox.h"
 #include "checkpoint/damage.h"
 #include "checkpoint/hugging_face/hugging_face.h"
 #include "checkpoint/native/checkpoint.h"
@@ -113,42 +109,6 @@ TEST(InterruptedSave, AFolderThatMayNotBeWrittenIsAnEnvironmentError) {
   EXPECT_THAT(message, HasSubstr("Permission denied"));
   EXPECT_TRUE(verify_checkpoint(folder / "run").intact());
   ::chmod((folder / "run").c_str(), 0755);
-}
-
-// The child saves on and on; the parent kills it at a random moment, wherever that finds it.
-TEST(InterruptedSave, AKillAtAnyMomentLeavesAWholeCheckpointCurrent) {
-  const TemporaryFolder folder(TemporaryFolder::kDisk);
-  RandomModel model(small_config());
-  model.fill(1);
-  save(folder.path(), model, 1);
-  std::int64_t last = 1;
-  RandomSequence random({.seed = 11});
-  int left_over = 0;
-  for (int kill = 0; kill < 60; ++kill) {
-    const pid_t child = ::fork();
-    ASSERT_GE(child, 0);
-    if (child == 0) {
-      set_thread_count(1);
-      // Every other time the same iteration again and again, which replaces a folder that is current.
-      for (std::int64_t iteration = last;; iteration += kill % 2) {
-        save_checkpoint(folder.path(), small_config(), model.parameters, *model.backend, some_state(iteration),
-                        {.keep_last = 2});
-      }
-    }
-    std::this_thread::sleep_for(std::chrono::microseconds(random.below(8000)));
-    ::kill(child, SIGKILL);
-    ::waitpid(child, nullptr, 0);
-    for (const auto& entry : fs::directory_iterator(folder.path())) left_over += entry.path().extension() == ".partial";
-
-    RandomModel loaded(small_config());
-    const TrainingState state = load_checkpoint(folder.path(), small_config(), loaded.parameters, *loaded.backend);
-    EXPECT_GE(state.iteration, last);
-    last = state.iteration;
-    EXPECT_EQ(loaded.bytes(), model.bytes());
-  }
-  EXPECT_GT(left_over, 0) << "no kill found a save under way: the test has lost its point";
-  save(folder.path(), model, last + 1);
-  for (const auto& entry : fs::directory_iterator(folder.path())) EXPECT_NE(entry.path().extension(), ".partial");
 }
 
 TEST(InterruptedImport, ThatWasKilledBeforeItsLastStepIsFinishedByTheSameOneAlone) {

@@ -37,6 +37,11 @@ bool is_kept(std::string_view line, std::int64_t number, const Resumption& resum
 
 TrimmedLog trim(std::string_view text, const Resumption& resumption, const std::filesystem::path& path) {
   TrimmedLog trimmed;
+  // After a power failure, zeros may stand where lines had not come to the disk; nothing behind them counts.
+  if (const std::size_t lost = text.find('\0'); lost != text.npos) {
+    text = text.substr(0, lost);
+    trimmed.dropped_lines = 1;
+  }
   for (std::int64_t number = 1; !text.empty(); ++number) {
     const std::size_t end = text.find('\n');
     const bool cut_short = end == std::string_view::npos;

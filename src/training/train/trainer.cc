@@ -18,7 +18,8 @@ namespace {
 // Names in a checkpoint's training state.
 constexpr const char* kLossScale = "loss_scale";
 constexpr const char *kGoodUpdates = "updates_since_overflow", *kOverflowsLeft = "overflows_left";
-constexpr const char *kBestValidation = "best_validation_loss", *kSinceBest = "validations_since_best";
+constexpr const char *kBestValidation = "best_validation_loss", *kSinceBest = "validations_since_best",
+                     *kBestIteration = "best_validation_iteration";
 constexpr const char* kValidationIsOwed = "validation_is_owed";
 
 }  // namespace
@@ -222,6 +223,7 @@ TrainingState Trainer::state() const {
   if (best_validation_) {
     state.values[kBestValidation] = *best_validation_;
     state.counters[kSinceBest] = validations_since_best_;
+    state.counters[kBestIteration] = best_iteration_;
   }
   if (validation_is_owed_) state.counters[kValidationIsOwed] = 1;
   if (!scaler_) return state;
@@ -239,6 +241,7 @@ void Trainer::restore(const TrainingState& state) {
   iteration_ = state.iteration;
   skipped_ = counter(kSkippedIterations, 0);
   validations_since_best_ = counter(kSinceBest, 0);
+  best_iteration_ = counter(kBestIteration, -1);
   validation_is_owed_ = counter(kValidationIsOwed, 0) != 0;
   if (const auto best = state.values.find(kBestValidation); best != state.values.end()) {
     best_validation_ = best->second;

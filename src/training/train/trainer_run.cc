@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "checkpoint/native/folders.h"
 #include "train/config/resume_rules.h"
 #include "train/trainer.h"
 #include "train/watch/replica_check.h"
@@ -51,8 +52,21 @@ void Trainer::validate(TrainingObserver& observer, TrainingResult& result) {
 
 void Trainer::compare_with_best(double validation) {
   const bool is_best = !best_validation_ || validation < *best_validation_;
-  if (is_best) best_validation_ = validation;
   validations_since_best_ = is_best ? 0 : validations_since_best_ + 1;
+  if (!is_best) return;
+  best_validation_ = validation;
+  best_iteration_ = iteration_;
+}
+
+// A kill may have come between the checkpoint that this run goes on from and its link.
+void Trainer::restore_best_link() const {
+  const std::filesystem::path& save = config_.output.save;
+  if (!is_best() || save.empty() || !verifies()) return;
+  const std::filesystem::path folder = iteration_folder(save, iteration_);
+  std::error_code error;
+  if (std::filesystem::exists(folder, error) && !std::filesystem::equivalent(folder, save / kBestLink, error)) {
+    link_best(save, iteration_);
+  }
 }
 
 // By the first copy of the model; the draws depend on the run's seed alone, so that samples of different iterations
@@ -101,13 +115,11 @@ void Trainer::end_if_stalled(TrainingObserver& observer, TrainingResult& result)
 
 void Trainer::save_if_due(const Requests& requests, bool ends, TrainingObserver& observer, const RunControl& control) {
   if (config_.output.save.empty()) return;
-  const bool is_best = config_.output.save_best && !validation_is_owed_ && validates_after(iteration_) &&
-                       best_validation_ && validations_since_best_ == 0;
-  const bool is_lasting = is_best || ends || is_due(config_.output.save_interval, iteration_);
+  const bool is_lasting = is_best() || ends || is_due(config_.output.save_interval, iteration_);
   if (!is_lasting && !requests.save_is_due()) return;
   observer.flush();  // who goes on from the checkpoint does not report these updates again
   finish_save(observer);
-  const SaveReason reason{.best = is_best, .by_time = !is_lasting};
+  const SaveReason reason{.best = is_best(), .by_time = !is_lasting};
   if (background_ && !ends && iteration_ < config_.train_iters) {
     begin_save(reason);
   } else {
@@ -171,6 +183,7 @@ TrainingResult Trainer::run_updates(TrainingObserver& observer, const RunControl
   double seconds = 0;
   std::int64_t tokens = 0;
   saved_at_ = control.seconds();
+  restore_best_link();
   if (validation_is_owed_ && validates_after(iteration_)) {
     validate(observer, result);
     end_if_stalled(observer, result);

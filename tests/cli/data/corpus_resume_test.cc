@@ -1,4 +1,5 @@
-// Corpus commands that are killed or asked to end, and begun again: the bytes are those of a run that nobody disturbed.
+// Corpus commands that are asked to end, or disturbed by other commands, and begun again: the bytes are those of a run that
+// nobody disturbed. tests/torture kills them.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -17,7 +18,6 @@ namespace {
 namespace fs = std::filesystem;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-using testing::json_of;
 using testing::Outcome;
 using testing::with;
 using testing::Words;
@@ -53,52 +53,9 @@ class CorpusResume : public ::testing::Test {
     }
     FAIL() << "it does not come";
   }
-  // Without what no two runs have in common.
-  nlohmann::json statistics() const {
-    auto json = nlohmann::json::parse(read_file(path("s.json")));
-    json.erase("seconds");
-    json.erase("peak_memory_bytes");
-    return json;
-  }
   testing::TemporaryFolder folder_;
   RandomSequence random_{RandomStream{.seed = 61}};
 };
-
-TEST_F(CorpusResume, KilledAtAnyMomentItGoesOn) {
-  if (!testing::kHasTextTools) GTEST_SKIP() << "built without text tools";
-  write_documents(2500);
-  int resumed = 0;
-  for (const std::string ending : {".jsonl", ".jsonl.zst"}) {
-    const std::string then = ending == ".jsonl" ? "langid,dedup" : "langid";  // with a survey, and without one
-    const Words more = {"--then", then,           "--dropped", path("dropped" + ending),
-                        "--json", path("s.json"), "--out",     path("out" + ending)};
-    ASSERT_EQ(testing::ChildProgram(command(more)).wait().exit_code, 0);
-    const std::string out = read_file(path("out" + ending)), dropped = read_file(path("dropped" + ending));
-    const nlohmann::json counts = statistics();
-    EXPECT_GT(counts["stages"][0]["reasons"]["duplicate url"], 0);
-    EXPECT_GT(counts["stages"][1]["reasons"]["language"], 0);
-    EXPECT_EQ(counts["stages"].size() == 3 && counts["stages"][2]["reasons"]["duplicate"] > 0, ending == ".jsonl");
-    for (int trial = 0; trial < 4; ++trial) {
-      fs::remove(path("out" + ending));
-      fs::remove(path("dropped" + ending));
-      Outcome outcome;
-      for (std::uint64_t longest = 150; outcome.exit_code != 0; longest += 20) {
-        testing::ChildProgram run(with(command(more), {"--threads", std::to_string(1 + random_.below(3))}));
-        std::this_thread::sleep_for(std::chrono::milliseconds(random_.below(longest)));
-        ::kill(run.pid(), SIGKILL);
-        outcome = run.wait();
-        resumed += outcome.errors.find("resumes after document") != std::string::npos ? 1 : 0;
-        // The kill may come when all is done.
-        EXPECT_TRUE(!fs::exists(path("out" + ending)) || read_file(path("out" + ending)) == out);
-      }
-      EXPECT_EQ(read_file(path("out" + ending)), out);
-      EXPECT_EQ(read_file(path("dropped" + ending)), dropped);
-      EXPECT_EQ(statistics(), counts);
-    }
-    EXPECT_EQ(folder_.entries(), ending == ".jsonl" ? 5 : 7);  // inputs, statistics and two results for each ending
-  }
-  EXPECT_GT(resumed, 4);
-}
 
 TEST_F(CorpusResume, ASignalIsAnsweredByAPointToGoOnFrom) {
   write_documents(2500);
@@ -118,6 +75,7 @@ TEST_F(CorpusResume, ASignalIsAnsweredByAPointToGoOnFrom) {
     const Outcome outcome = run.wait();
     EXPECT_EQ(outcome.exit_code, 128 + signal) << outcome.errors;
     EXPECT_THAT(outcome.errors, HasSubstr("run the same command again to resume"));
+    EXPECT_EQ(outcome.errors.find("resumes after document") != std::string::npos, signal == SIGTERM);
     EXPECT_FALSE(fs::exists(path("out.jsonl")));
   }
   // With another flag it starts over, and says why; with the first one again, too.

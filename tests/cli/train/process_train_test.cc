@@ -20,7 +20,6 @@ using ::testing::StartsWith;
 using testing::TinyTraining;
 using testing::with;
 using testing::Words;
-using Clock = std::chrono::steady_clock;
 using std::chrono::seconds;
 
 Words with_binary(const Words& words) { return with({TERATRON_BINARY}, words); }
@@ -29,35 +28,6 @@ class ProcessTrain : public ::testing::TestWithParam<LaunchedBy> {
  protected:
   void SetUp() override {
     if (const std::string reason = testing::why_no(GetParam()); !reason.empty()) GTEST_SKIP() << reason;
-  }
-
-  // Rank 1 of a training that would take for ever gets `signal` when there is a checkpoint.
-  void expect_others_end_and_the_checkpoint_loads(int signal, const std::string& reason) {
-    const Words layout = {"--tp", "2", "--save", training_.path("run"), "--save-interval", "5", "--keep-last", "2"};
-    const Words words = training_.command(with(layout, {"--train-iters", "1000000"}));
-    const auto program = launch(GetParam(), 2, with_binary(words));
-    const auto tracker = std::filesystem::path(training_.path("run")) / "latest_checkpointed_iteration.txt";
-    for (const auto end = Clock::now() + seconds(60); !std::filesystem::exists(tracker);) {
-      ASSERT_LT(Clock::now(), end) << program->errors_so_far();
-      std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    }
-    std::this_thread::sleep_for(std::chrono::milliseconds(1500));  // a heartbeat has reported its activity
-    const pid_t process = program->process_of(1);
-    ASSERT_NE(process, 0);
-    ::kill(process, signal);
-    const JobOutcome outcome = program->wait(seconds(60));
-    EXPECT_NE(outcome.exit_code, 0);
-    EXPECT_THAT(outcome.errors_of_rank[0],
-                AllOf(HasSubstr("error: rank 1 on host "), HasSubstr(reason), HasSubstr(" of iteration ")))
-        << outcome.errors;
-
-    const Outcome verified = run_teratron({"checkpoint", "verify", training_.path("run")});
-    EXPECT_EQ(verified.exit_code, 0) << verified.errors;
-    const std::string iterations = std::to_string(std::stoi(read_file(tracker)) + 2);
-    const Outcome resumed = run_teratron(training_.command(
-        {"--load", training_.path("run"), "--train-iters", iterations, "--lr-decay-iters", "1000000"}));
-    EXPECT_EQ(resumed.exit_code, 0) << resumed.errors;
-    EXPECT_THAT(resumed.errors, HasSubstr("resuming after iteration"));
   }
 
   const TinyTraining training_;
@@ -107,14 +77,6 @@ TEST_P(ProcessTrain, GivesTheLossesOfThreadRanksBetweenHosts) {
   ASSERT_EQ(outcome.exit_code, 0) << outcome.errors;
   ASSERT_EQ(run_teratron(words("threads")).exit_code, 0);
   EXPECT_EQ(TinyTraining::losses(training_.path("hosts")), TinyTraining::losses(training_.path("threads")));
-}
-
-TEST_P(ProcessTrain, ARankThatIsKilledEndsTheOthersAndTheLastCheckpointLoads) {
-  expect_others_end_and_the_checkpoint_loads(SIGKILL, "its process is gone");
-}
-
-TEST_P(ProcessTrain, ARankThatIsStoppedEndsTheOthersAndTheLastCheckpointLoads) {
-  expect_others_end_and_the_checkpoint_loads(SIGSTOP, "it sent no heartbeat");
 }
 
 TEST_P(ProcessTrain, RanksWithDifferentConfigurationsAreToldWhatDiffers) {

@@ -14,6 +14,7 @@
 
 #include "base/error.h"
 #include "base/files/file.h"
+#include "base/files/write_all.h"
 
 namespace teratron {
 namespace {
@@ -81,10 +82,7 @@ void ExportFolder::begin() {
   check_holds_only(leftovers);
   remove_files(leftovers);
   const std::string names = fmt::format("{}\n", fmt::join(files_, "\n"));
-  if (::ftruncate(descriptor_, 0) != 0 ||
-      ::pwrite(descriptor_, names.data(), names.size(), 0) != static_cast<ssize_t>(names.size()) ||
-      (::fsync(descriptor_) != 0 && errno != EINVAL)) {
-    const int error = errno;
+  if (const int error = write_all(descriptor_, names); error != 0) {
     ::unlink(unfinished_.c_str());
     throw_environment_error("cannot write '{}': {}; {} or choose another folder", unfinished_.string(),
                             std::strerror(error), remedy_of_write_error(error));

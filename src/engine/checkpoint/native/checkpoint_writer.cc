@@ -77,7 +77,11 @@ void CheckpointWriter::add_file(const std::string& file_name, std::string conten
 }
 
 void CheckpointWriter::bring_to_disk() {
-  for (const auto& [name, content] : small_files_) write_file_atomically(folder_.path() / name, content);
+  for (const auto& [name, content] : small_files_) {
+    BlockFile& file = open_.emplace_back(blocks_, folder_.path() / name, content.size());
+    file.append(std::as_bytes(std::span(content)));
+    file.end();
+  }
   small_files_.clear();
   for (; !open_.empty(); open_.pop_front()) open_.front().sync_and_close();
 }

@@ -196,7 +196,6 @@ void check_holds_no_checkpoint(const fs::path& folder) {
 
 void write_tracker(const fs::path& root, std::int64_t iteration) {
   write_file_atomically(root / kTrackerFile, tracker_text(iteration));
-  sync_folder(root);
 }
 
 std::vector<fs::path> set_aside_later(const fs::path& root, std::int64_t iteration) {
@@ -237,6 +236,7 @@ void remove_checkpoint(const fs::path& folder) {
   const fs::path partial = partial_name(folder);
   remove_folder(partial);
   rename_folder(folder, partial);
+  sync_folder(root_of(folder));  // before any of its files is gone, else a power failure brings its name back
   remove_folder(partial);
 }
 
@@ -254,20 +254,21 @@ FolderInProgress::~FolderInProgress() {
 
 void FolderInProgress::publish() {
   sync_folder(partial_);
+  fs::path replaced;  // where an older folder of this name is now
   std::error_code error;
   if (!fs::exists(final_, error)) {
     rename_folder(partial_, final_);
   } else if (exchange(partial_, final_)) {
-    remove_folder(partial_);
+    replaced = partial_;
   } else {
     // Between the two names there is none, for a moment: the best that such a file system allows.
-    const fs::path replaced = partial_name(final_.string() + ".replaced");
+    replaced = partial_name(final_.string() + ".replaced");
     rename_folder(final_, replaced);
     rename_folder(partial_, final_);
-    remove_folder(replaced);
   }
   published_ = true;
-  sync_folder(final_.parent_path());
+  sync_folder(final_.parent_path());  // before any file of the older one is gone
+  if (!replaced.empty()) remove_folder(replaced);
 }
 
 }  // namespace teratron

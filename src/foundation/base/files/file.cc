@@ -15,6 +15,7 @@
 #include <cstring>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "base/error.h"
 
@@ -74,6 +75,10 @@ bool take_lock(int descriptor) {
     result = ::flock(descriptor, LOCK_EX | LOCK_NB);
   } while (result != 0 && errno == EINTR);
   return result == 0 || errno != EWOULDBLOCK;
+}
+
+std::filesystem::path folder_of(const std::filesystem::path& path) {
+  return path.has_parent_path() ? path.parent_path() : ".";
 }
 
 bool is_named(int descriptor, const std::filesystem::path& path) {
@@ -322,6 +327,7 @@ void AtomicFile::commit() {
   if (!partial_.empty() && ::rename(partial_.c_str(), path_.c_str()) != 0) throw_write_error(path_, errno);
   committed_ = true;
   if (::close(std::exchange(descriptor_, -1)) != 0) throw_write_error(path_, errno);
+  if (!partial_.empty()) sync_folder(folder_of(path_));  // else a power failure may take the name back
 }
 
 int open_for_writing(const std::filesystem::path& path, int flags) {
@@ -344,14 +350,21 @@ void write_file_atomically(const std::filesystem::path& path, std::string_view c
 
 void make_folders(const std::filesystem::path& path) {
   std::error_code error;
+  std::vector<std::filesystem::path> parents;  // of folders that are new
+  for (std::filesystem::path at = path; !at.empty() && !std::filesystem::exists(at, error); at = at.parent_path()) {
+    parents.push_back(folder_of(at));
+  }
   std::filesystem::create_directories(path, error);
-  if (!error) return;
-  throw_environment_error("cannot create the folder '{}': {}; {} or choose another place", path.string(),
-                          error.message(), remedy_of_write_error(error.value()));
+  if (error) {
+    throw_environment_error("cannot create the folder '{}': {}; {} or choose another place", path.string(),
+                            error.message(), remedy_of_write_error(error.value()));
+  }
+  for (const std::filesystem::path& parent : parents) sync_folder(parent);
 }
 
 void sync_folder(const std::filesystem::path& folder) {
   const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (descriptor < 0 && errno == EACCES) return;  // one that may be written, but not read, cannot be synced
   if (descriptor < 0) throw_write_error(folder, errno);
   const int result = ::fsync(descriptor);
   const int error = errno;

@@ -18,6 +18,7 @@
 
 #include "base/error.h"
 #include "base/files/file.h"
+#include "base/files/write_all.h"
 
 namespace teratron {
 namespace {
@@ -129,11 +130,9 @@ bool SaveLock::is_still_there() const {
 
 void SaveLock::write_owner() {
   const std::string text = own_text();
-  const auto size = static_cast<ssize_t>(text.size());
-  if (::ftruncate(descriptor_, 0) != 0 || ::pwrite(descriptor_, text.data(), text.size(), 0) != size ||
-      (::fsync(descriptor_) != 0 && errno != EINVAL)) {
-    throw_environment_error("cannot write '{}': {}; {} or choose {}", file_.string(), std::strerror(errno),
-                            remedy_of_write_error(errno), place_.another);
+  if (const int error = write_all(descriptor_, text); error != 0) {
+    throw_environment_error("cannot write '{}': {}; {} or choose {}", file_.string(), std::strerror(error),
+                            remedy_of_write_error(error), place_.another);
   }
   if (has_locks_) return;
   settings_.notice(fmt::format("the file system of '{}' has no locks; only '{}' keeps a second run from writing there",

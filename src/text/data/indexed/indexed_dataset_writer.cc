@@ -109,10 +109,10 @@ void IndexedDatasetWriter::finish(const std::optional<TokenizerIdentity>& tokeni
 void IndexedDatasetWriter::publish() {
   remove_old(idx_path(prefix_));
   remove_old(sidecar_path(prefix_));
+  sync_folder(prefix_.has_parent_path() ? prefix_.parent_path() : std::filesystem::path("."));
   token_file_.commit();
   if (sidecar_) sidecar_->commit();
   index_file_->commit();
-  sync_folder(prefix_.has_parent_path() ? prefix_.parent_path() : std::filesystem::path("."));
 }
 
 }  // namespace teratron

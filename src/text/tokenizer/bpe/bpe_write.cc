@@ -4,9 +4,9 @@
 #include <optional>
 #include <string_view>
 
-#include "base/files/file.h"
 #include "tokenizer/bpe/bpe_files.h"
 #include "tokenizer/bpe/byte_alphabet.h"
+#include "tokenizer/replace_files.h"
 #include "tokenizer/tokenizer_json.h"
 
 namespace teratron {
@@ -100,15 +100,16 @@ std::vector<std::string> spell_tokens(const BpeModel& model) {
 
 void write_bpe_model(const BpeModel& model, const std::filesystem::path& folder) {
   const std::vector<std::string> spelled = spell_tokens(model);
+  std::vector<std::pair<std::string, std::string>> files = {{"tokenizer_config.json", bpe_config_json(model)}};
   if (is_as_gpt2(model)) {
-    write_file_atomically(folder / "vocab.json", vocabulary_json(spelled) + "\n");
-    write_file_atomically(folder / "merges.txt", "#version: 0.2\n" + list_merges(model, spelled, "\n", false) + "\n");
+    files.emplace_back("merges.txt", "#version: 0.2\n" + list_merges(model, spelled, "\n", false) + "\n");
+    files.emplace_back("vocab.json", vocabulary_json(spelled) + "\n");
   } else {
     std::filesystem::remove(folder / "vocab.json");
     std::filesystem::remove(folder / "merges.txt");
   }
-  write_file_atomically(folder / "tokenizer_config.json", bpe_config_json(model));
-  write_file_atomically(folder / "tokenizer.json", bpe_json(model, spelled));
+  files.emplace_back("tokenizer.json", bpe_json(model, spelled));
+  replace_files(folder, files);
 }
 
 }  // namespace teratron

@@ -1,7 +1,7 @@
 // Writes the files that Hugging Face's BERT tokenizers read.
 #include <fmt/format.h>
 
-#include "base/files/file.h"
+#include "tokenizer/replace_files.h"
 #include "tokenizer/tokenizer_json.h"
 #include "tokenizer/word_piece/word_piece_files.h"
 
@@ -62,9 +62,9 @@ std::string word_piece_config_json(const WordPieceModel& model) {
 void write_word_piece_model(const WordPieceModel& model, const std::filesystem::path& folder) {
   std::string vocabulary;
   for (const std::string& token : model.tokens) vocabulary += token + "\n";
-  write_file_atomically(folder / "vocab.txt", vocabulary);
-  write_file_atomically(folder / "tokenizer_config.json", word_piece_config_json(model));
-  write_file_atomically(folder / "tokenizer.json", word_piece_json(model));
+  replace_files(folder, {{"tokenizer_config.json", word_piece_config_json(model)},
+                         {"vocab.txt", vocabulary},
+                         {"tokenizer.json", word_piece_json(model)}});
 }
 
 }  // namespace teratron

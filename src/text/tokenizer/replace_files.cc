@@ -1,0 +1,26 @@
+#include "tokenizer/replace_files.h"
+
+#include <list>
+
+#include "base/error.h"
+#include "base/files/file.h"
+
+namespace teratron {
+
+void replace_files(const std::filesystem::path& folder, const std::vector<std::pair<std::string, std::string>>& files) {
+  std::list<AtomicFile> written;
+  for (const auto& [name, content] : files) {
+    AtomicFile& file = written.emplace_back(folder / name);
+    file.write(content);
+    file.sync();
+  }
+  for (const auto& [name, content] : files) {
+    std::error_code error;
+    std::filesystem::remove(folder / name, error);
+    if (error) throw_environment_error("cannot replace '{}': {}", (folder / name).string(), error.message());
+  }
+  sync_folder(folder);
+  for (AtomicFile& file : written) file.commit();
+}
+
+}  // namespace teratron
