@@ -308,8 +308,8 @@ TEST_F(Surroundings, NameTheSpaceThatATemporaryFileLacks) {
 }
 
 TEST_F(Surroundings, LimitsOfWaitingAreWholeSeconds) {
-  for (const std::string wrong : {"TERATRON_STALL_TIMEOUT=abc", "TERATRON_STALL_TIMEOUT=5x",
-                                  "TERATRON_STALL_TIMEOUT=-1", "TERATRON_START_TIMEOUT=0"}) {
+  for (const std::string wrong : {"TERATRON_START_TIMEOUT=abc", "TERATRON_START_TIMEOUT=5x",
+                                  "TERATRON_START_TIMEOUT=-1", "TERATRON_START_TIMEOUT=0"}) {
     const Outcome outcome = in_shell("OMPI_COMM_WORLD_SIZE=2 " + wrong + " " + train("waits", {"--train-iters", "1"}));
     if (outcome.errors.find("built without MPI") != std::string::npos) GTEST_SKIP();
     EXPECT_EQ(outcome.exit_code, 2) << wrong;

@@ -213,21 +213,22 @@ TEST(ControlPlane, AnExchangeThatSomebodyIsLateForSaysWho) {
 
 // A job of three that ends when all wait for so long; `waits(rank, seconds since the meeting)` says who does.
 std::vector<std::string> run_waiting_job(seconds length, const std::function<bool(int rank, double since)>& waits,
-                                         seconds longest_stall = seconds(2)) {
+                                         seconds longest = seconds(2)) {
   const int port = free_port();
   std::vector<Process> members;
   for (int rank = 0; rank < 3; ++rank) {
     members.push_back([=] {
       ControlSettings settings = testing::settings_for(seconds(20));
-      settings.longest_stall = longest_stall;
+      settings.watch.longest = longest;
       ControlPlane control(member_at(port, rank, 3), settings);
+      const Place::Use place(control.place());
       control.meet();
-      control.set_activity(fmt::format("exchange {}", rank));
+      note_activity({.name = "exchange", .iteration = rank});
       for (const auto start = Clock::now(); Clock::now() - start < length;) {
-        std::optional<ControlPlane::Waits> waiting;
+        std::optional<Place::Waits> waiting;
         const auto since = [&] { return std::chrono::duration<double>(Clock::now() - start).count(); };
         const double began = since();
-        if (waits(rank, began)) waiting.emplace(control);
+        if (waits(rank, began)) waiting.emplace(AwaitedCall{.name = "barrier of", .size = 3});
         while (waits(rank, began) == waits(rank, since()) && since() < began + 20 &&
                since() < static_cast<double>(length.count())) {
           control.throw_if_failed();
@@ -243,9 +244,11 @@ std::vector<std::string> run_waiting_job(seconds length, const std::function<boo
 TEST(ControlPlane, RanksThatAllWaitForOneAnotherAreEndedWithWhatTheyWaitIn) {
   ::testing::internal::CaptureStderr();
   const auto errors = run_waiting_job(seconds(60), [](int, double) { return true; });
-  EXPECT_THAT(errors, Each(AllOf(StartsWith("environment: nothing has moved for "),
-                                 HasSubstr("rank 0 on host0 in: exchange 0, rank 1 on host1 in: exchange 1, rank 2 on"),
-                                 HasSubstr("start again from the last checkpoint"))));
+  EXPECT_THAT(
+      errors,
+      Each(AllOf(StartsWith("environment: nothing has moved for "),
+                 HasSubstr("rank 0 on host0 in: exchange of iteration 0, in barrier of ranks 0, 1, 2, rank 1 on"),
+                 HasSubstr("start again from the last checkpoint"))));
   EXPECT_THAT(::testing::internal::GetCapturedStderr(), HasSubstr("the job ends after 2 seconds of that"));
 }
 
@@ -265,7 +268,8 @@ TEST(ControlPlane, RanksThatWaitAgainAndAgainAreNotEnded) {
 TEST(ControlPlane, AFailureReachesRanksThatWait) {
   for (const int lost : {0, 1}) {
     const auto errors = testing::run_job(3, [&](ControlPlane& control, int rank) {
-      control.set_activity("the test");
+      const Place::Use place(control.place());
+      note_activity({.name = "the test"});
       if (rank != lost) control.all_gather("world", rank, 3, "");
       control.report_failure("this rank was told to fail");
       throw UserError("here");

@@ -1,5 +1,6 @@
 // Ranks as processes under each launcher: every exchange exact, and a rank that is lost ends the job with its name.
 // The ranks are those of tests/comm/process/program.cc.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -29,6 +30,10 @@ class ProcessRanks : public ::testing::TestWithParam<LaunchedBy> {
     for (const std::string& argument : arguments) line += " " + argument;
     return launch(GetParam(), ranks, {"bash", "-c", line})->wait(std::chrono::seconds(100));
   }
+  static JobOutcome run_watched(int ranks, const std::string& arguments) {
+    return launch(GetParam(), ranks, {"bash", "-c", "WATCHDOG=2 exec " TERATRON_COMM_PROGRAM " " + arguments})
+        ->wait(std::chrono::seconds(60));
+  }
   static std::string exact(int ranks) { return std::to_string(ranks) + " ranks of " + testing::name_of(GetParam()); }
   // By address there is nothing to move tensors here, so hosts alone exchange.
   static Words exact_program(int ranks) {
@@ -48,7 +53,7 @@ class ProcessRanks : public ::testing::TestWithParam<LaunchedBy> {
       if (rank == lost) continue;
       EXPECT_THAT(outcome.errors_of_rank[static_cast<std::size_t>(rank)],
                   AllOf(HasSubstr("rank " + std::to_string(lost) + " on host "), HasSubstr(reason),
-                        HasSubstr("it was last known to be in: iteration 100 of the test")))
+                        HasSubstr("it was last known to be in: the test of iteration 100")))
           << outcome.errors;
     }
   }
@@ -88,6 +93,46 @@ TEST_P(ProcessRanks, TheFirstRankThatIsKilledIsNamedByTheOthers) { expect_told(0
 TEST_P(ProcessRanks, ARankThatIsStoppedIsNamedByTheOthers) { expect_told(2, SIGSTOP, "it sent no heartbeat"); }
 TEST_P(ProcessRanks, TheFirstRankThatIsStoppedIsNamedByTheOthers) { expect_told(0, SIGSTOP, "it sent no heartbeat"); }
 TEST_P(ProcessRanks, ARankThatFailsIsNamedWithItsReason) { expect_told(1, 0, "this rank was told to fail"); }
+
+TEST_P(ProcessRanks, ARankThatComputesForEverIsNamedWithThePlacesOfAll) {
+  for (const int standing : {0, 1}) {
+    const JobOutcome outcome = run_watched(3, fmt::format("stand 3 {} 0", standing));
+    EXPECT_EQ(outcome.exit_code, 3);
+    for (const std::string& errors : outcome.errors_of_rank) {
+      EXPECT_THAT(errors, AllOf(HasSubstr(fmt::format("rank {} on host ", standing)),
+                                HasSubstr("is lost: it has made no progress for 2 seconds"),
+                                HasSubstr("it was last known to be in: the test of iteration 100")))
+          << outcome.errors;
+    }
+    EXPECT_THAT(outcome.errors_of_rank[0], HasSubstr("the test of iteration 100, in host exchange of ranks 0, 1, 2; "
+                                                     "its last progress was 2."))
+        << outcome.errors;
+  }
+}
+
+TEST_P(ProcessRanks, ARankThatIsStoppedIsNamedWithinTheTimeOfTheWatchdog) {
+  const JobOutcome outcome = run_watched(3, fmt::format("lose 3 2 {}", SIGSTOP));
+  EXPECT_NE(outcome.exit_code, 0);
+  for (const int rank : {0, 1}) {
+    EXPECT_THAT(outcome.errors_of_rank[static_cast<std::size_t>(rank)],
+                AllOf(HasSubstr("rank 2 on host "), HasSubstr("it sent no heartbeat for 2 seconds")))
+        << outcome.errors;
+  }
+}
+
+TEST(ThreadWatch, ARankThatComputesForEverIsNamedWithThePlacesOfAll) {
+  for (const int ranks : {1, 3}) {
+    const testing::Outcome outcome =
+        testing::ChildProgram({TERATRON_COMM_PROGRAM, "stand", std::to_string(ranks), "0", "0"}, {"WATCHDOG=1"}).wait();
+    EXPECT_EQ(outcome.exit_code, 3);
+    EXPECT_THAT(outcome.errors,
+                AllOf(HasSubstr("error: rank 0 on host "), HasSubstr("it has made no progress for 1 seconds"),
+                      HasSubstr("it was last known to be in: the test of iteration 100")));
+    if (ranks == 1) continue;
+    EXPECT_THAT(outcome.errors, HasSubstr("the test of iteration 100, in host exchange of ranks 0, 1, 2; its last "
+                                          "progress was 1."));
+  }
+}
 
 TEST_P(ProcessRanks, ARankThatNeverAsksWhoIsLostIsEndedWithTheMessage) {
   const JobOutcome outcome = run(2, {"compute", "2", "1", std::to_string(SIGKILL)});

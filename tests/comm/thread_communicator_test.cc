@@ -219,7 +219,7 @@ void expect_failure_reaches_all(int ranks, int failing, const Body& wait) {
   EXPECT_THROW(run_threads(ranks,
                            [&](Communicator& world) {
                              if (world.rank() == failing) {
-                               world.set_activity("forward of layer 3");
+                               note_activity({.name = "forward of layer 3"});
                                throw OwnFailure("the disk is full");
                              }
                              try {

@@ -15,6 +15,15 @@
 namespace teratron {
 namespace {
 
+AwaitedCall call_of(std::span<const int> ranks) {
+  AwaitedCall call{.first = ranks.front(), .size = static_cast<int>(ranks.size())};
+  if (ranks.size() > 1) call.stride = ranks[1] - ranks[0];
+  for (std::size_t member = 2; member < ranks.size(); ++member) {
+    if (ranks[member] - ranks[member - 1] != call.stride) call.stride = 0;
+  }
+  return call;
+}
+
 // A group of one. The public members return before they call it.
 class SelfCommunicator final : public Communicator {
  public:
@@ -110,6 +119,7 @@ std::string_view name_of(Collective collective) {
 
 Pending& Pending::operator=(Pending&& other) noexcept {
   std::swap(work_, other.work_);  // what was under way here is other's to account for
+  std::swap(call_, other.call_);
   return *this;
 }
 
@@ -119,7 +129,10 @@ Pending::~Pending() {
 }
 
 void Pending::wait() {
-  if (const std::unique_ptr<Work> work = std::move(work_)) work->wait();
+  const std::unique_ptr<Work> work = std::move(work_);
+  if (!work) return;
+  const Place::Waits waits(call_);
+  work->wait();
 }
 
 void Communicator::attach(Allocator* memory, Uses uses) {
@@ -205,11 +218,31 @@ Pending Communicator::start(const Call& call, const TensorRef& counted, const Be
   Traffic::Count& count = traffic_[call.collective];
   ++count.calls;
   count.bytes += counted.bytes();
-  if (route_ == Route::kDirect) return Pending(begin(call.views));
+  const AwaitedCall awaited_call = awaited(call);
+  const Place::Waits waits(awaited_call);  // beginning a call may block, too
+  if (route_ == Route::kDirect) return {begin(call.views), awaited_call};
   if (route_ == Route::kChannels) {
-    if (auto work = start_on_channels(call)) return Pending(std::move(work));
+    if (auto work = start_on_channels(call)) return {std::move(work), awaited_call};
   }
-  return Pending(start_staged(*memory_, call.views, begin));
+  return {start_staged(*memory_, call.views, begin), awaited_call};
+}
+
+AwaitedCall Communicator::call_of_all(const char* name) const {
+  AwaitedCall call = world_ranks_.empty() ? AwaitedCall{.size = size()} : members_;
+  call.name = name;
+  return call;
+}
+
+AwaitedCall Communicator::awaited(const Call& call) const {
+  switch (call.collective) {
+    case Collective::kAllReduce: return call_of_all("all-reduce of");
+    case Collective::kAllGather: return call_of_all("all-gather of");
+    case Collective::kReduceScatter: return call_of_all("reduce-scatter of");
+    case Collective::kBroadcast: return call_of_all("broadcast to");
+    case Collective::kSend: return {.name = "send to", .first = world_rank(call.root), .size = 1};
+    case Collective::kReceive: return {.name = "receive from", .first = world_rank(call.root), .size = 1};
+  }
+  return {};
 }
 
 // Null if these channels are not for it.
@@ -224,7 +257,9 @@ std::unique_ptr<Pending::Work> Communicator::start_on_channels(const Call& call)
 }
 
 void Communicator::all_reduce_host(std::span<double> values, ReduceOp op) {
-  if (size() > 1) do_all_reduce_host(values, op);
+  if (size() == 1) return;
+  const Place::Waits waits(call_of_all("host exchange of"));
+  do_all_reduce_host(values, op);
 }
 
 void Communicator::do_all_reduce_host(std::span<double> values, ReduceOp op) {
@@ -241,6 +276,7 @@ void Communicator::do_all_reduce_host(std::span<double> values, ReduceOp op) {
 
 std::vector<std::string> Communicator::all_gather_host(const std::string& text) {
   if (size() == 1) return {text};
+  const Place::Waits waits(call_of_all("host exchange of"));
   return do_all_gather_host(text);
 }
 
@@ -254,7 +290,11 @@ std::unique_ptr<Communicator> Communicator::split(int color, int key) {
   std::ranges::sort(members);
   std::vector<int> ranks;
   for (const auto& [_, member] : members) ranks.push_back(member);
-  return do_split(ranks);
+  const Place::Waits waits(call_of_all("split of"));
+  std::unique_ptr<Communicator> group = do_split(ranks);
+  for (const int member : ranks) group->world_ranks_.push_back(world_rank(member));
+  group->members_ = call_of(group->world_ranks_);
+  return group;
 }
 
 std::unique_ptr<Communicator> make_self_communicator() { return std::make_unique<SelfCommunicator>(); }

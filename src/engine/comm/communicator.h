@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "comm/place.h"
 #include "tensor/memory.h"
 #include "tensor/tensor.h"
 
@@ -49,7 +50,7 @@ class [[nodiscard]] Pending {
     virtual void wait() = 0;
   };
   Pending() = default;  // done
-  explicit Pending(std::unique_ptr<Work> work) : work_(std::move(work)) {}
+  Pending(std::unique_ptr<Work> work, const AwaitedCall& call) : work_(std::move(work)), call_(call) {}
   Pending(Pending&&) noexcept = default;
   Pending& operator=(Pending&& other) noexcept;
   ~Pending();
@@ -57,6 +58,7 @@ class [[nodiscard]] Pending {
 
  private:
   std::unique_ptr<Work> work_;
+  AwaitedCall call_;  // for who watches the rank
 };
 
 // Views that a collective reads and writes; either may be absent, and they may be the same view.
@@ -106,10 +108,6 @@ class Communicator {
   // Groups of the members that name the same color, ranked by key and then by rank here. Everyone calls it.
   std::unique_ptr<Communicator> split(int color, int key);
 
-  // Records the caller's activity ("forward of layer 3, iteration 12"). If this rank is lost, the other ranks' error
-  // message has it.
-  virtual void set_activity(std::string_view /*activity*/) {}
-
   // Sets the memory of the views: opened around every access (tensor/memory.h), not owned; nullptr: plain memory.
   // Chooses the path of collectives on it. Memory that hosts cannot read takes one of three routes:
   //   - ranks in one process whose devices reach each other: a stream of the device copies and adds;
@@ -152,6 +150,9 @@ class Communicator {
   template <class Begin>
   Pending start(const Call& call, const TensorRef& counted, const Begin& begin);
   std::unique_ptr<Pending::Work> start_on_channels(const Call& call);
+  int world_rank(int rank) const { return world_ranks_.empty() ? rank : world_ranks_[static_cast<std::size_t>(rank)]; }
+  AwaitedCall call_of_all(const char* name) const;  // by all members
+  AwaitedCall awaited(const Call& call) const;
   void open_channels(Allocator& memory, Uses uses);
 
   // Path of collectives on the attached memory.
@@ -162,6 +163,8 @@ class Communicator {
   std::shared_ptr<DeviceGroup> device_group_;
   std::shared_ptr<DeviceRing> device_ring_;
   Traffic traffic_;
+  std::vector<int> world_ranks_;  // of the members; empty: the group is the world
+  AwaitedCall members_;           // the same, for calls
 };
 
 template <PlainValue T>

@@ -57,23 +57,22 @@ std::unique_ptr<ControlPlane> job_control;  // of processes: from detect_launch(
 }
 
 // A user's limit in whole seconds; nothing where the variable is not set.
-std::optional<std::chrono::milliseconds> seconds_in(const char* variable, int least) {
+std::optional<std::chrono::milliseconds> seconds_in(const char* variable) {
   const char* const text = std::getenv(variable);
   if (text == nullptr || *text == '\0') return std::nullopt;
-  constexpr int kMost = 1'000'000'000;
+  constexpr int kLeast = 1, kMost = 1'000'000'000;
   int number = 0;
   const char* const end = text + std::char_traits<char>::length(text);
   const auto [read, error] = std::from_chars(text, end, number);
-  if (error != std::errc{} || read != end || number < least || number > kMost) {
-    throw_user_error("{} is '{}'; it must be whole seconds, {} to {}", variable, text, least, kMost);
+  if (error != std::errc{} || read != end || number < kLeast || number > kMost) {
+    throw_user_error("{} is '{}'; it must be whole seconds, {} to {}", variable, text, kLeast, kMost);
   }
   return std::chrono::seconds(number);
 }
 
-ControlSettings control_settings() {
-  ControlSettings settings{.end_process = end_process};
-  settings.longest_meeting = seconds_in("TERATRON_START_TIMEOUT", 1).value_or(settings.longest_meeting);
-  settings.longest_stall = seconds_in("TERATRON_STALL_TIMEOUT", 0).value_or(settings.longest_stall);
+ControlSettings control_settings(const WatchSettings& watch) {
+  ControlSettings settings{.watch = watch, .end_process = end_process};
+  settings.longest_meeting = seconds_in("TERATRON_START_TIMEOUT").value_or(settings.longest_meeting);
   return settings;
 }
 
@@ -97,7 +96,7 @@ void start_at_address(const AddressLaunch& launch, const std::string& bind, Laun
                                                           .size = launch.world_size,
                                                           .host = environment.host,
                                                           .point = meeting_point_of(launch, bind)},
-                                               control_settings());
+                                               control_settings(environment.watch));
 }
 
 // The cores of a host, and the quota of its control group, are shared out among its ranks; none uses more threads than
@@ -121,6 +120,7 @@ void take_share_of_cores(Communicator& world, const std::string& host) {
 
 void run_process_rank(const LaunchEnvironment& environment, const std::function<void(Communicator& world)>& body) {
   check(job_control != nullptr, "detect_launch() was called, and its ranks have not run yet");
+  const Place::Use place(job_control->place());
   try {
     job_control->meet();
     const auto world = environment.has_mpi()
@@ -143,8 +143,14 @@ void run_process_rank(const LaunchEnvironment& environment, const std::function<
 
 }  // namespace
 
-LaunchEnvironment detect_launch(TensorMemory memory, const std::string& bind) {
-  LaunchEnvironment environment{.host = host_name()};
+std::string launcher_of_process() {
+  if (std::getenv("TORCHELASTIC_RUN_ID") != nullptr) return "torchrun";
+  if (const Launcher launcher = find_launcher(); launcher.processes > 1) return launcher.name;
+  return number_in("WORLD_SIZE") > 1 ? "a job by RANK and WORLD_SIZE" : "";
+}
+
+LaunchEnvironment detect_launch(TensorMemory memory, const std::string& bind, const WatchSettings& watch) {
+  LaunchEnvironment environment{.host = host_name(), .watch = watch};
   const bool is_torchrun = std::getenv("TORCHELASTIC_RUN_ID") != nullptr;
   const Launcher launcher = is_torchrun ? Launcher{} : find_launcher();
   const bool is_alone = launcher.processes == 0 || (launcher.processes == 1 && launcher.name == "srun");
@@ -164,7 +170,7 @@ LaunchEnvironment detect_launch(TensorMemory memory, const std::string& bind) {
         "RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT for each",
         launcher.name, launcher.processes);
   }
-  const MpiRank own = start_mpi(control_settings());
+  const MpiRank own = start_mpi(control_settings(watch));
   if (own.processes != launcher.processes) {
     throw_user_error(
         "{} started {} processes, but MPI sees {}; under Slurm use srun --mpi=pmix (or another kind that "
@@ -174,13 +180,14 @@ LaunchEnvironment detect_launch(TensorMemory memory, const std::string& bind) {
   environment.kind = RankKind::kProcesses;
   environment.processes = own.processes;
   environment.process = own.process;
-  job_control = make_mpi_control_plane(environment.host, control_settings(), bind);
+  job_control = make_mpi_control_plane(environment.host, control_settings(watch), bind);
   return environment;
 }
 
 void run_ranks(const LaunchEnvironment& environment, int ranks, const std::function<void(Communicator& world)>& body) {
   check(ranks >= 1, "there is at least one rank");
-  if (environment.kind == RankKind::kThreads) return run_thread_ranks(ranks, environment.host, body);
+  if (environment.kind == RankKind::kThreads)
+    return run_thread_ranks(ranks, environment.host, environment.watch, end_process, body);
   if (environment.processes != ranks) {
     throw_user_error(
         "{} started {} processes, but the layout needs {} ranks; start {} processes or choose another layout",

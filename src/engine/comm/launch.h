@@ -4,8 +4,8 @@
 //
 // A program calls detect_launch() first, run_ranks() with its work, and leave_launch() last.
 //
-// TERATRON_START_TIMEOUT (seconds, 300 by default) limits how long processes wait for one another at the start,
-// TERATRON_STALL_TIMEOUT (seconds, 300 by default; 0: for ever) how long all of them may wait for one another later on.
+// TERATRON_START_TIMEOUT (seconds, 300 by default) limits how long processes wait for one another at the start. Later
+// on a watch (comm/watch.h) ends a job that stands, with exit code 3.
 #pragma once
 
 #include <functional>
@@ -14,6 +14,7 @@
 
 #include "comm/communicator.h"
 #include "comm/control/address_launch.h"
+#include "comm/watch.h"
 
 namespace teratron {
 
@@ -27,6 +28,7 @@ struct LaunchEnvironment {
   std::string launcher;  // "mpirun", "srun", "torchrun", "the job at ADDRESS:PORT" or empty
   std::string host;
   std::optional<AddressLaunch> address;  // of processes without MPI
+  WatchSettings watch;
   bool has_mpi() const { return kind == RankKind::kProcesses && !address; }
   // The kind of ranks, as measurements record it.
   std::string ranks_are() const {
@@ -45,7 +47,10 @@ enum class TensorMemory { kHost, kDevice };
 // of mpirun or srun in a build without MPI (each would train alone); the launcher and MPI disagree about their number;
 // variables are missing or wrong (comm/control/address_launch.h). `bind`: the address that the first process listens at
 // while the others come; empty: chosen automatically (docs/guide/clusters.md).
-LaunchEnvironment detect_launch(TensorMemory memory, const std::string& bind = "");
+LaunchEnvironment detect_launch(TensorMemory memory, const std::string& bind = "", const WatchSettings& watch = {});
+
+// Launcher that started this process as one of several, by its environment: "mpirun", "torchrun"; empty: none.
+std::string launcher_of_process();
 
 // Runs body once a rank: as `ranks` threads with an even share of thread_count() each, or as this process's one rank
 // under a launcher, with thread_count() threads but no more than its share of the host's cores. UserError if the

@@ -11,10 +11,6 @@ void Mesh::attach(Allocator* memory) {
   model->attach(memory, Communicator::Uses::kHostExchanges);
 }
 
-void Mesh::set_activity(std::string_view activity) {
-  for (Communicator* group : groups()) group->set_activity(activity);
-}
-
 Mesh make_single_rank_mesh() {
   return {.tensor = make_self_communicator(),
           .pipeline = make_self_communicator(),

@@ -23,8 +23,7 @@ struct Mesh {
             .pipeline = {pipeline->rank(), pipeline->size()},
             .data = {data->rank(), data->size()}};
   }
-  void attach(Allocator* memory);                // to every group
-  void set_activity(std::string_view activity);  // in every group
+  void attach(Allocator* memory);  // to every group
 
   std::array<Communicator*, 6> groups() const {
     return {tensor.get(), pipeline.get(), data.get(), model.get(), pipeline_back.get(), ends.get()};

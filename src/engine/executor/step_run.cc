@@ -30,18 +30,22 @@ StepRun::StepRun(Backend& backend, Mesh& mesh, const StagePlan& plan, StagePasse
 }
 
 LossSums StepRun::run() {
+  const std::int64_t iteration = micro_batches_.empty() ? -1 : std::int64_t{micro_batches_.front().iteration} + 1;
   passes_.clear_losses();
   Incoming incoming = receive_for(0);
   for (std::size_t at = 0; at < actions_.size(); ++at) {
     Incoming own = std::move(incoming);
     incoming = receive_for(at + 1);
+    note_activity(activity_of(actions_[at]));  // whose input may be on its way
     traced(TraceSpan::Kind::kReceive, actions_[at], [&] { own.receive.wait(); });
     act(actions_[at], own.slot);
   }
+  note_activity({.name = "the last messages", .iteration = iteration});
   traced(TraceSpan::Kind::kSend, {}, [&] {
     outputs_.wait_for_all();
     gradients_.wait_for_all();
   });
+  note_activity({.name = "the sums of gradients", .iteration = iteration});
   traced(TraceSpan::Kind::kGradientSums, {}, [&] { finish_gradients(); });
   report_spans();
   LossSums losses = passes_.losses(loss_scale());
@@ -98,11 +102,18 @@ StepRun::Incoming StepRun::receive_for(std::size_t at) {
   return incoming;
 }
 
+Activity StepRun::activity_of(const Action& action) const {
+  return {.name = name_of(action.pass).data(),  // a literal
+          .iteration = std::int64_t{micro_batch_of(action).iteration} + 1,
+          .micro_batch = action.micro_batch,
+          .slice = schedule_.slices > 1 ? action.slice : -1,
+          .chunk = schedule_.virtual_stages > 1 ? action.chunk : -1};
+}
+
 void StepRun::act(const Action& action, std::size_t slot) {
-  const std::string activity =
-      fmt::format("{} of iteration {}", pipeline::text_of(schedule_, action), micro_batch_of(action).iteration + 1);
-  mesh_.set_activity(activity);
-  const BackendRange range(backend_, activity);
+  const Activity activity = activity_of(action);
+  note_activity(activity);
+  const BackendRange range(backend_, activity.text());
   if (action.pass == Pass::kForward) return forward(action);
   if (makes_input_gradient(action.pass)) return backward(action, slot);
   traced(TraceSpan::Kind::kPass, action, [&] { weight_gradients(action); });

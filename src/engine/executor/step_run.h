@@ -67,6 +67,7 @@ class StepRun {
   void traced(pipeline::TraceSpan::Kind kind, const Action& action, const Work& work);
   void report_spans();
 
+  Activity activity_of(const Action& action) const;
   Incoming receive_for(std::size_t at);
   void act(const Action& action, std::size_t slot);
   void forward(const Action& action);

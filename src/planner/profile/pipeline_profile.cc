@@ -209,7 +209,7 @@ slicing::LinearTime measure_transfers(Mesh& mesh, Backend& backend, const Profil
 slicing::Profile measure_profile(const ProfileRequest& request, const std::shared_ptr<Mesh>& mesh, Backend& backend,
                                  const ProfileProgress& progress) {
   check(request.repeats >= 1, "a profile is measured once at least");
-  mesh->set_activity("measuring a profile");
+  note_activity({.name = "measuring a profile"});
   const std::vector<Measured> all = measure_slicings(request, mesh, backend, progress);
   slicing::Profile profile{.key = profile_key(request, *mesh, backend)};
   for (int stage = 0; stage < mesh->pipeline->size(); ++stage) {

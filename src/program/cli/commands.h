@@ -12,6 +12,7 @@ namespace teratron {
 #define TERATRON_COMMANDS(ONE, EACH) \
   ONE(train)                         \
   ONE(finetune)                      \
+  ONE(top)                           \
   ONE(eval_loss)                     \
   ONE(eval_wikitext103)              \
   ONE(eval_lambada)                  \

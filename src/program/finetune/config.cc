@@ -198,6 +198,7 @@ Faults FinetuneConfig::faults() const {
   OutputSettings output = run.output;
   output.eval_interval = 1;  // follows from the data, too
   faults.add(output.faults());
+  faults.add(run.failures.faults(output.save, run.config_file));
   faults.add(optimizer_backend_faults(run));
   constexpr std::int64_t kMostCount = std::numeric_limits<std::int32_t>::max();
   faults.need_between({"epochs"}, epochs, 0, kMostCount);
@@ -218,6 +219,7 @@ FieldList fields_of(FinetuneConfig& c) {
   add_encoder_fields(list, c.run.model);
   add_update_fields(list, c.run);
   add_output_fields(list, c.run.output);
+  add_watchdog_field(list, c.run.failures);
   add_machine_fields(list, c.run);
   fit_to_task(list, c.run);
   return list;

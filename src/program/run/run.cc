@@ -86,7 +86,14 @@ TrainingResult Run::run_first_rank(std::int64_t done, const RunControl& control,
                                aside.front().parent_path().string()));
   }
   add_run_observers(observers_, config(), trainer_, done, peak_flops);
-  return trainer_.run(observers_, control);
+  if (config().output.save.empty()) return trainer_.run(observers_, control);
+  const LiveRun begin{.host = setup_.rank.environment.host, .iteration = done, .iterations = config().train_iters};
+  auto status = std::make_unique<LiveStatus>(setup_.launch.board(), config().output.save, begin);
+  LiveStatus& live = *status;
+  observers_.add(std::move(status));
+  const TrainingResult result = trainer_.run(observers_, control);
+  live.end_in_order();
+  return result;
 }
 
 void Run::write_trace() {

@@ -3,9 +3,11 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
 
 #include "base/host/monotonic_clock.h"
+#include "run/live_status.h"
 #include "runtime/end_signals.h"
 #include "runtime/ranks.h"
 #include "train/config/config.h"
@@ -16,7 +18,11 @@ namespace teratron {
 class RunLaunch {
  public:
   explicit RunLaunch(const TrainConfig& config)
-      : shape_(config.layout.mesh()), launcher_(config.layout.threads, config.backend.kind, config.layout.bind) {}
+      : shape_(config.layout.mesh()),
+        launcher_(config.layout.threads, config.backend.kind, config.layout.bind,
+                  {.longest = config.failures.longest_standstill(),
+                   .watches_work = true,
+                   .report = [board = board_](std::span<const RankReport> reports) { board->take(reports); }}) {}
 
   // Calls `body` on every rank of the layout. `options` and errors: as RankLauncher::run.
   void run(const std::string& options, const std::function<void(const Rank&)>& body) const {
@@ -27,6 +33,7 @@ class RunLaunch {
   bool is_first_process() const { return launcher_.environment().process == 0; }
   std::string layout() const { return launcher_.description(shape_); }  // for people; empty for one rank
   EndSignals& end_signals() { return end_signals_; }
+  const RankBoard& board() const { return *board_; }
 
   // Whether this rank's result is the one that its process keeps.
   static bool speaks_for_process(const Rank& rank) {
@@ -36,6 +43,7 @@ class RunLaunch {
  private:
   const double began_ = monotonic_seconds();
   const MeshShape shape_;
+  const std::shared_ptr<RankBoard> board_ = std::make_shared<RankBoard>();
   const RankLauncher launcher_;
   EndSignals end_signals_{is_first_process()};
 };

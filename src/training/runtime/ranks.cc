@@ -69,8 +69,10 @@ std::string warning_of_split_hosts(const MeshShape& shape, std::span<const std::
   return "";
 }
 
-RankLauncher::RankLauncher(std::int64_t threads, BackendKind backend, const std::string& bind)
-    : environment_(detect_launch(backend == BackendKind::kCuda ? TensorMemory::kDevice : TensorMemory::kHost, bind)) {
+RankLauncher::RankLauncher(std::int64_t threads, BackendKind backend, const std::string& bind,
+                           const WatchSettings& watch)
+    : environment_(
+          detect_launch(backend == BackendKind::kCuda ? TensorMemory::kDevice : TensorMemory::kHost, bind, watch)) {
   if (threads > 0) set_thread_count(static_cast<int>(threads));
 }
 

@@ -35,8 +35,9 @@ std::string warning_of_split_hosts(const MeshShape& shape, std::span<const std::
 // Launcher of a command's ranks. A command makes it first, and calls run() once.
 class RankLauncher {
  public:
-  // `threads`: of all ranks of this process together; 0: one per core. `bind`: as detect_launch().
-  RankLauncher(std::int64_t threads, BackendKind backend, const std::string& bind = "");
+  // `threads`: of all ranks of this process together; 0: one per core. `bind`, `watch`: as detect_launch().
+  RankLauncher(std::int64_t threads, BackendKind backend, const std::string& bind = "",
+               const WatchSettings& watch = {});
 
   static constexpr int kMostThreads = 1024;  // ranks as threads of one process
 

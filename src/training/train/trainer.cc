@@ -47,6 +47,7 @@ std::int64_t Trainer::bytes_of_copy() {
 }
 
 std::int64_t Trainer::start() {
+  note_activity({.name = "start from weights or a checkpoint"});
   executor_.allocate();
   if (config_.output.async_save) background_.emplace(bytes_of_copy());
   if (config_.output.load.empty() && config_.output.finetune.empty()) {
@@ -132,9 +133,10 @@ IterationReport Trainer::update(const RunControl& control, Requests& agreed) {
                          .learning_rate = schedule_.at(applied_updates() + 1),
                          .loss_scale = scaler_ ? scaler_->scale() : 1.0};
   if (trace_) executor_.record(trace_->begin(iteration_ + 1));
+  note_activity({.name = "reading of samples", .iteration = iteration_ + 1});
   const std::vector<MicroBatch> share = read_share();
   report.losses = executor_.forward_backward(share);
-  executor_.mesh().set_activity(fmt::format("update of iteration {}", iteration_ + 1));
+  note_activity({.name = "update", .iteration = iteration_ + 1});
   agreed = requests(control);
   const auto losses = static_cast<std::ptrdiff_t>(report.losses.of_kind.size());
   std::vector<double> sums = report.losses.of_kind;
@@ -180,7 +182,7 @@ bool Trainer::apply(double gradient_norm, double learning_rate) {
 std::optional<LossSums> Trainer::validation_losses(std::int64_t batches) {
   if (!task_.validation) return std::nullopt;
   const Samples& samples = *task_.validation;
-  executor_.mesh().set_activity(fmt::format("validation after iteration {}", iteration_));
+  note_activity({.name = "validation", .iteration = iteration_});
   const LossSums losses =
       mean_losses(samples, {0, std::min(samples.samples_per_epoch(), batches * batches_.largest())});
   require_readable_corpus();

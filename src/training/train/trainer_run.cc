@@ -42,7 +42,7 @@ void Trainer::validate(TrainingObserver& observer, TrainingResult& result) {
     if (!task_.scores) compare_with_best(loss);
   }
   if (task_.scores) {
-    executor_.mesh().set_activity(fmt::format("scores after iteration {}", iteration_));
+    note_activity({.name = "scores", .iteration = iteration_});
     const std::vector<TaskScore> scores = task_.scores(executor_);
     observer.scored(iteration_, scores);
     compare_with_best(-scores.front().value);
@@ -76,6 +76,7 @@ void Trainer::sample(TrainingObserver& observer) {
   const ContinuationLimits limits{
       .count = config_.output.sample_tokens, .end = task_.samples.end_of_text, .tokens = task_.samples.tokens};
   for (const SamplePrompt& prompt : task_.samples.prompts) {
+    note_activity({.name = "text sample", .iteration = iteration_});
     try {
       observer.sample(iteration_, prompt.text,
                       continue_text(executor_, *task_.model, task_.config.vocab_size, prompt.tokens, limits,
@@ -165,7 +166,7 @@ void Trainer::require_readable_corpus() {
 
 void Trainer::check_replicas() {
   if (config_.output.check_replicas == 0 || iteration_ % config_.output.check_replicas != 0) return;
-  executor_.mesh().set_activity(fmt::format("check of replicas after iteration {}", iteration_));
+  note_activity({.name = "check of replicas", .iteration = iteration_});
   const std::string unequal = unequal_replicas(executor_);
   if (unequal.empty()) {
     replicas_were_equal_ = iteration_;
@@ -235,7 +236,7 @@ void Trainer::note_save(SaveReason reason) {
 }
 
 std::filesystem::path Trainer::save(SaveReason reason) {
-  executor_.mesh().set_activity(fmt::format("checkpoint of iteration {}", iteration_));
+  note_activity({.name = "checkpoint", .iteration = iteration_});
   require_finite_loss();
   const std::filesystem::path folder =
       save_checkpoint(config_.output.save, task_.config, executor_.all_parameters(), executor_.backend(), state(),
@@ -245,7 +246,7 @@ std::filesystem::path Trainer::save(SaveReason reason) {
 }
 
 void Trainer::begin_save(SaveReason reason) {
-  executor_.mesh().set_activity(fmt::format("copy for the checkpoint of iteration {}", iteration_));
+  note_activity({.name = "copy for the checkpoint", .iteration = iteration_});
   background_->begin(config_.output.save, task_.config, executor_.all_parameters(), executor_.backend(), state(),
                      save_options(reason), executor_.mesh());
   note_save(reason);
@@ -258,6 +259,7 @@ void Trainer::report_finished_save(TrainingObserver& observer) {
 
 void Trainer::finish_save(TrainingObserver& observer) {
   if (!background_) return;
+  note_activity({.name = "end of the checkpoint", .iteration = kept_iteration_});
   if (const auto folder = background_->wait()) observer.saved(kept_iteration_, *folder);
 }
 

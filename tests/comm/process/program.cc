@@ -9,6 +9,8 @@
 //   program leave RANKS CODE         ends with CODE, after MPI was started and before ranks have met
 //   program desert RANKS LOST CODE   as exchange, but rank LOST ends with CODE before ranks have met
 //   program meet RANKS LOST SIGNAL   the last rank never comes; rank LOST, if not the last, comes and takes SIGNAL
+//   program stand RANKS LOST 0       as exchange, again and again, until rank LOST computes for ever
+// Variable WATCHDOG: seconds after which a job that stands ends, ranks that compute included.
 #include <fmt/format.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -154,10 +156,20 @@ void lose(Communicator& world, bool has_tensors, int lost, int signal) {
   const Tensor view(*memory, DType::kF32, {100000});
   memory->fill_zero(view);
   for (int iteration = 0;; ++iteration) {
-    world.set_activity(fmt::format("iteration {} of the test", iteration / 100 * 100));
+    note_activity({.name = "the test", .iteration = iteration / 100 * 100});
     if (world.rank() == lost && iteration == 100) take_signal(signal);
     if (iteration == 1) fmt::print(stderr, "rank {} has met the others\n", world.rank());
     has_tensors ? world.all_reduce(view) : world.barrier();
+  }
+}
+
+void stand(Communicator& world, int lost) {
+  for (int iteration = 0;; ++iteration) {
+    note_activity({.name = "the test", .iteration = iteration});
+    check_host_exchanges(world);
+    if (world.rank() == 0 && iteration == 1) fmt::print(stderr, "the ranks have met\n");
+    for (std::atomic<int> steps = 0; world.rank() == lost && iteration == 100; ++steps) {
+    }
   }
 }
 
@@ -167,8 +179,16 @@ void run_rank(Communicator& world, const LaunchEnvironment& environment, const s
   if (command == "exchange" || command == "desert" || command == "meet") return exchange(world);
   if (command == "channels") return channels(world);
   const int lost = std::stoi(words.at(2)), signal = std::stoi(words.at(3));
+  if (command == "stand") return stand(world, lost);
   const Lingerer lingerer(command == "linger");
   command == "compute" ? compute(world, lost, signal) : lose(world, !environment.address, lost, signal);
+}
+
+WatchSettings watch_settings() {
+  WatchSettings watch;
+  const char* const seconds = std::getenv("WATCHDOG");
+  if (seconds != nullptr) watch = {.longest = std::chrono::seconds(std::stoi(seconds)), .watches_work = true};
+  return watch;
 }
 
 // The rank, before anything is started.
@@ -186,10 +206,11 @@ int run(const std::vector<std::string>& words) {
       return 0;
     }
 #ifdef TERATRON_GPU_RANKS
-    const LaunchEnvironment environment = detect_launch(TensorMemory::kDevice);
+    const LaunchEnvironment environment = detect_launch(TensorMemory::kDevice, "", watch_settings());
 #else
     const bool has_tensors = words.at(0) == "check";
-    const LaunchEnvironment environment = detect_launch(has_tensors ? TensorMemory::kHost : TensorMemory::kDevice);
+    const LaunchEnvironment environment =
+        detect_launch(has_tensors ? TensorMemory::kHost : TensorMemory::kDevice, "", watch_settings());
 #endif
     if (words.at(0) == "leave") return std::stoi(words.at(2));
     if (words.at(0) == "desert" && environment.process == std::stoi(words.at(2))) return std::stoi(words.at(3));

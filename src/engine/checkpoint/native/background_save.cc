@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/host/progress_count.h"
 
 namespace teratron {
 
@@ -33,7 +34,10 @@ void BackgroundSave::begin(const fs::path& root, const ModelConfig& config, std:
   if (!copy) return;
   decision_ = Decision::kOpen;
   done_ = false;
-  thread_ = std::thread([this, owned = std::move(copy)]() mutable { run(std::move(owned)); });
+  thread_ = std::thread([this, rank = ProgressCount::of_thread(), owned = std::move(copy)]() mutable {
+    const ProgressCount::Use count(rank);  // which may come to wait for this
+    run(std::move(owned));
+  });
 }
 
 void BackgroundSave::release() {

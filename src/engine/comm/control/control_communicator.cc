@@ -14,7 +14,6 @@ class ControlCommunicator final : public Communicator {
       : control_(control), name_(std::move(name)), rank_(rank), size_(size) {}
   int rank() const override { return rank_; }
   int size() const override { return size_; }
-  void set_activity(std::string_view activity) override { control_.set_activity(activity); }
 
  protected:
   using Work = std::unique_ptr<Pending::Work>;

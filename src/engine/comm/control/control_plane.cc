@@ -7,11 +7,11 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/host/resources.h"
 
 namespace teratron {
 namespace {
 
-constexpr std::size_t kLongestText = 300;             // of an activity
 constexpr auto kEarlyEnd = std::chrono::seconds(30);  // how long a process looks for the first rank to report its end
 
 }  // namespace
@@ -20,7 +20,8 @@ ControlPlane::ControlPlane(Membership own, ControlSettings settings, Socket list
     : own_(std::move(own)),
       settings_(std::move(settings)),
       wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
-      peers_(static_cast<std::size_t>(own_.size)) {
+      peers_(static_cast<std::size_t>(own_.size)),
+      watch_(settings_.watch, own_.size) {
   peer(own_.rank).host = own_.host;
   if (listener) listener_.emplace(std::move(listener), settings_.longest_hello);
   thread_ = std::thread([this] { run(); });
@@ -50,9 +51,8 @@ void ControlPlane::meet() {
   wait_until(lock, [&] { return has_met_.load(); });
 }
 
-void ControlPlane::set_activity(std::string_view activity) {
-  const std::lock_guard lock(mutex_);
-  activity_ = activity.substr(0, kLongestText);
+std::string ControlPlane::activity() const {
+  return has_met_ ? place_.look().text() : "the start, before all ranks had met";
 }
 
 void ControlPlane::throw_failure() const {
@@ -73,7 +73,7 @@ void ControlPlane::report_failure(const std::string& reason) {
   const std::lock_guard lock(mutex_);
   notified_ = true;
   if (is_first()) return declare_lost(0, reason);
-  if (!failure_) peer(0).connection.send({"failed", activity_, reason});
+  if (!failure_) peer(0).connection.send({"failed", activity(), reason});
   wake();
 }
 
@@ -86,7 +86,7 @@ void ControlPlane::report_early_end(int exit_code) {
 }
 
 void ControlPlane::finish() {
-  const Waits waits(*this);
+  const Place::Waits waits({.name = "the end of all ranks"}, &place_);
   std::unique_lock lock(mutex_);
   if (is_first()) {
     mark_done(0);
@@ -98,7 +98,6 @@ void ControlPlane::finish() {
 
 std::vector<std::string> ControlPlane::all_gather(const std::string& key, int group_rank, int size,
                                                   const std::string& text) {
-  const Waits waits(*this);
   std::unique_lock lock(mutex_);
   if (is_first()) {
     contribute(0, key, group_rank, size, text);
@@ -161,16 +160,19 @@ void ControlPlane::send_all(const Frame& frame) {
   for (const int rank : neighbours()) peer(rank).connection.send(frame);
 }
 
-void ControlPlane::beat() {
+void ControlPlane::beat(Clock::time_point now) {
   const std::vector<int> absent = is_first() ? missing() : std::vector<int>();
-  send_all({"beat", activity_, absent.empty() ? "" : text_of_ranks(absent), waits_ ? "waits" : "",
-            std::to_string(exchanges_done_)});
+  const Place::Look look = place_.look();
+  const auto memory = static_cast<std::int64_t>(resident_memory_bytes());
+  send_all({"beat", activity(), absent.empty() ? "" : text_of_ranks(absent), look.waits ? "waits" : "",
+            std::to_string(look.progress), std::to_string(memory)});
+  if (!is_first()) return;
+  watch_.see(0, {.place = look.text(), .waits = look.waits, .progress = look.progress, .memory = memory}, now);
 }
 
 void ControlPlane::end_meeting() {
   listener_.reset();
   crowded_ = std::ranges::count(peers_, own_.host, &Peer::host) > ::sysconf(_SC_NPROCESSORS_ONLN);
-  activity_.clear();
   if (is_first()) {
     Frame frame = {"met"};
     for (Peer& peer : peers_) {
@@ -179,13 +181,15 @@ void ControlPlane::end_meeting() {
     }
     send_all(frame);
   }
-  last_progress_ = Clock::now();
+  for (int rank = 0; rank < own_.size; ++rank) watch_.set_host(rank, peer(rank).host);
+  watch_.begin(Clock::now());
   has_met_ = true;
   changed_.notify_all();
 }
 
 void ControlPlane::mark_done(int rank) {
   peer(rank).is_done = true;
+  watch_.see_end(rank);
   if (!std::ranges::all_of(peers_, &Peer::is_done)) return;
   is_over_ = true;
   send_all({"end"});
@@ -197,7 +201,7 @@ void ControlPlane::declare_lost(int rank, const std::string& reason) {
         .reason = reason,
         .rank = rank,
         .host = peer(rank).host,
-        .activity = rank == own_.rank ? activity_ : peer(rank).activity});
+        .activity = rank == own_.rank ? activity() : peer(rank).activity});
 }
 
 void ControlPlane::fail(FailureNotice notice) {

@@ -1,7 +1,8 @@
 // ControlPlane of a job of processes: one TCP connection from every process to the first one, used by a thread of its
 // own, whether MPI or NCCL moves the tensors. It carries
 //   - the meeting: every process says hello to the first; the meeting ends when the last one has come;
-//   - heartbeats, one a second in both directions, from the hello on, with what a rank does and whether it waits;
+//   - heartbeats, one a second in both directions, from the hello on, with the rank's place, of which the first rank
+//     sees whether the job stands (comm/watch.h);
 //   - failure notices: the first rank sends all members the lost rank and the reason;
 //   - exchanges of small texts between the hosts of a group (ranks without MPI).
 //
@@ -29,6 +30,8 @@
 #include "comm/control/listener.h"
 #include "comm/control/membership.h"
 #include "comm/control/termination.h"
+#include "comm/place.h"
+#include "comm/watch.h"
 
 namespace teratron {
 
@@ -39,9 +42,9 @@ struct ControlSettings {
   std::chrono::milliseconds longest_hello = std::chrono::seconds(5);
   // Processes that wait for others print a line to stderr after this time, again and again.
   std::chrono::milliseconds notice_interval = std::chrono::seconds(5);
-  // All ranks wait for one another, none of them computes, and nothing has reached any of them for so long: the job
-  // ends. A stranger's connection can stop MPI so. Zero: never.
-  std::chrono::milliseconds longest_stall = std::chrono::minutes(5);
+  // When a job that stands ends. A stranger's connection can stop MPI so. Its limit, if it is shorter, also counts for
+  // heartbeats that do not come.
+  WatchSettings watch;
   // Called from the control thread with the message of the failure; does not return.
   std::function<void(const std::string& message)> end_process;
 };
@@ -62,24 +65,10 @@ class ControlPlane {
   // Whether this host has more ranks than cores. A rank that waits then yields its core early. Valid after meet().
   bool crowded() const { return crowded_; }
 
-  void set_activity(std::string_view activity);
+  Place& place() { return place_; }  // of this process's rank
   void throw_if_failed() const {
     if (has_failed_.load(std::memory_order_relaxed)) throw_failure();
   }
-  // While one exists, the rank's own thread is in a call that other ranks let end. It makes progress when that ends.
-  class Waits {
-   public:
-    explicit Waits(const ControlPlane& control) : control_(control) { control_.waits_.store(true); }
-    Waits(const Waits&) = delete;
-    Waits& operator=(const Waits&) = delete;
-    ~Waits() {
-      control_.exchanges_done_.fetch_add(1);
-      control_.waits_.store(false);
-    }
-
-   private:
-    const ControlPlane& control_;
-  };
   // For a caller whose messages fail before the reason is known: throws the failure, or returns if none comes within
   // kVerdict. A silent rank is found in this time.
   static constexpr auto kVerdict = std::chrono::seconds(8);
@@ -102,9 +91,7 @@ class ControlPlane {
   using Clock = std::chrono::steady_clock;
   struct Peer {
     FrameConnection connection;
-    std::string host, activity;
-    std::string exchanges_done;  // of its progress, in its last heartbeat
-    bool waits = false;
+    std::string host, activity;  // activity: its place, in its last heartbeat
     Clock::time_point last_heard;
     bool is_done = false, was_notified = false;
   };
@@ -130,8 +117,7 @@ class ControlPlane {
   void take(int from, const Frame& frame);
   void look_for_closed();
   void look_for_silence(Clock::time_point now);
-  void look_for_stall(Clock::time_point now);
-  std::string text_of_stall(Clock::time_point now) const;
+  void look_for_standstill(Clock::time_point now);
   void check_time_of_meeting(Clock::time_point now);
   void print_who_is_awaited(Clock::time_point now);
   void act_on_termination(Clock::time_point now);
@@ -147,7 +133,8 @@ class ControlPlane {
   std::vector<int> neighbours() const;  // the ranks that this one is connected to, or waits for
   std::vector<std::string> hosts() const;
   std::vector<int> missing() const;
-  void beat();
+  void beat(Clock::time_point now);
+  std::string activity() const;  // of this rank
   void send_all(const Frame& frame);
   void end_meeting();
   void mark_done(int rank);
@@ -168,14 +155,12 @@ class ControlPlane {
   mutable std::condition_variable changed_;
   std::vector<Peer> peers_;  // by rank; all but the first rank are connected to the first one alone
   std::optional<Listener> listener_;
-  std::string activity_ = "the start, before all ranks had met";
   std::string awaited_;          // of the meeting, as the first rank says: "ranks 2, 3"
   bool asks_ = false;            // the rank's own thread has come to the meeting
   bool is_out_of_time_ = false;  // the meeting, which nobody is waited for any more
   bool is_over_ = false;         // all are done
   Clock::time_point next_beat_, last_run_, next_notice_;
-  Clock::time_point last_progress_;  // of any rank, on the first one
-  bool stall_is_reported_ = false;
+  Watch watch_;  // of all ranks, by the first one
   std::set<Stranger> reported_strangers_;
   std::optional<FailureNotice> failure_;
   Clock::time_point failed_since_;
@@ -184,8 +169,7 @@ class ControlPlane {
   std::optional<Clock::time_point> terminated_since_;
   std::optional<TerminationRequest> termination_;
 
-  mutable std::atomic<bool> waits_{false};
-  mutable std::atomic<std::uint64_t> exchanges_done_{0};
+  Place place_;
   std::atomic<bool> has_met_{false}, has_failed_{false}, stopping_{false};
   mutable std::atomic<bool> notified_{false};                // the rank's own thread has the failure
   mutable std::optional<Clock::time_point> notified_since_;  // of a failure of another; under the mutex

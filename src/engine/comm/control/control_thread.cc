@@ -19,9 +19,9 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-constexpr auto kBeat = seconds(1);
 // With the patience below, within ten seconds. The first rank is given longer, since it judges the others.
-constexpr auto kSilence = milliseconds(5000), kSilenceOfFirst = milliseconds(6500);
+constexpr auto kSilence = milliseconds(5000), kShortestSilence = milliseconds(2000);
+constexpr auto kGraceOfFirst = milliseconds(1500);
 constexpr auto kWakeUp = milliseconds(100);
 // Time in which a rank's own thread must ask for failures; less where mpirun is about to kill it.
 constexpr auto kPatience = milliseconds(1500), kPatienceTerminated = milliseconds(200);
@@ -62,18 +62,17 @@ void ControlPlane::serve() {
   const Clock::time_point now = Clock::now();
   if (now - last_run_ > kOwnPause) {
     for (Peer& peer : peers_) peer.last_heard = now;
-    last_progress_ = now;
   }
   last_run_ = now;
   accept_members(now);
   receive_frames(now);
   look_for_closed();
   if (now >= next_beat_ && (!terminated_since_ || TerminationRequest::is_left_to_the_program())) {
-    next_beat_ = now + kBeat;
-    beat();
+    next_beat_ = now + settings_.watch.interval();
+    beat(now);
   }
   look_for_silence(now);
-  look_for_stall(now);
+  look_for_standstill(now);
   check_time_of_meeting(now);
   print_who_is_awaited(now);
   act_on_termination(now);
@@ -173,7 +172,7 @@ bool ControlPlane::call_first_rank(const sockaddr_in& address, std::string& note
   if (answer->size() != 2 || answer->front() != "welcome") return false;
   connection.allow_long_frames();
   peer(0) = {.connection = std::move(connection), .host = answer->back(), .last_heard = Clock::now()};
-  peer(0).activity = activity_;
+  peer(0).activity = activity();
   return true;
 }
 
@@ -210,7 +209,7 @@ void ControlPlane::admit(Listener::Arrival arrival, const Hello& hello, Clock::t
   arrival.connection.allow_long_frames();
   arrival.connection.send({"welcome", own_.host});
   peer(hello.rank) = {.connection = std::move(arrival.connection), .host = hello.host, .last_heard = now};
-  peer(hello.rank).activity = activity_;
+  peer(hello.rank).activity = activity();
   if (missing().empty()) end_meeting();
 }
 
@@ -233,14 +232,15 @@ void ControlPlane::receive_frames(Clock::time_point now) {
 
 void ControlPlane::take(int from, const Frame& frame) {
   const auto is = [&](std::string_view kind, std::size_t texts) { return frame.size() == texts && frame[0] == kind; };
-  if (is("beat", 5)) {
-    Peer& other = peer(from);
-    other.activity = frame[1];
+  if (is("beat", 6)) {
+    peer(from).activity = frame[1];
     awaited_ = frame[2];
-    const bool waits = !frame[3].empty();
-    if (!waits || other.exchanges_done != frame[4]) last_progress_ = Clock::now();
-    other.waits = waits;
-    other.exchanges_done = frame[4];
+    watch_.see(from,
+               {.place = frame[1],
+                .waits = !frame[3].empty(),
+                .progress = count_from(frame[4]),
+                .memory = static_cast<std::int64_t>(count_from(frame[5]))},
+               Clock::now());
   } else if (is("failed", 3) && is_first()) {
     peer(from).activity = frame[1];
     declare_lost(from, frame[2]);
@@ -272,9 +272,14 @@ void ControlPlane::look_for_closed() {
 }
 
 void ControlPlane::look_for_silence(Clock::time_point now) {
+  const milliseconds limit = settings_.watch.longest;
+  const milliseconds silence =
+      limit.count() == 0 ? kSilence : std::clamp<milliseconds>(limit, kShortestSilence, kSilence);
   for (const int rank : neighbours()) {
     const Peer& silent = peer(rank);
-    if (silent.host.empty() || is_over_ || now - silent.last_heard < (rank == 0 ? kSilenceOfFirst : kSilence)) continue;
+    const milliseconds longest = rank == 0 ? silence + kGraceOfFirst : silence;
+    if (silent.host.empty() || is_over_ || failure_ || now - silent.last_heard < longest) continue;
+    if (is_first() && has_met_) std::fputs(watch_.text(now).c_str(), stderr);
     declare_lost(rank, fmt::format("it sent no heartbeat for {:.0f} seconds (it was stopped, or its host cannot be "
                                    "reached)",
                                    in_seconds(now - silent.last_heard)));

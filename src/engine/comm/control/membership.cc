@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <charconv>
 
 #include "base/error.h"
 #include "comm/lost_rank.h"
@@ -10,7 +11,7 @@
 namespace teratron {
 namespace {
 
-constexpr const char* kProtocol = "3";  // of all frames
+constexpr const char* kProtocol = "4";  // of all frames
 constexpr std::size_t kHelloFields = 6, kNoticeFields = 6;
 
 // Takes the same time wherever the texts differ.
@@ -93,6 +94,12 @@ std::string text_of_ranks(const std::vector<int>& ranks) {
 
 int number_from(const std::string& text) {
   return text.empty() || text.size() > 8 || text.find_first_not_of("0123456789") != text.npos ? -1 : std::stoi(text);
+}
+
+std::uint64_t count_from(const std::string& text) {
+  std::uint64_t count = 0;
+  const char* const end = text.data() + text.size();
+  return std::from_chars(text.data(), end, count).ptr == end ? count : 0;
 }
 
 }  // namespace teratron

@@ -62,4 +62,7 @@ std::string text_of_ranks(const std::vector<int>& ranks);
 // Number that another process wrote as a decimal of up to 8 digits; -1 for anything else.
 int number_from(const std::string& text);
 
+// Count of up to 64 bits that another process wrote as a decimal; 0 for anything else.
+std::uint64_t count_from(const std::string& text);
+
 }  // namespace teratron

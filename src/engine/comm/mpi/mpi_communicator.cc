@@ -52,7 +52,6 @@ class MpiCommunicator final : public Communicator {
   }
   int rank() const override { return rank_; }
   int size() const override { return size_; }
-  void set_activity(std::string_view activity) override { control_.set_activity(activity); }
 
  protected:
   using Work = std::unique_ptr<Pending::Work>;
@@ -159,7 +158,6 @@ std::vector<std::string> MpiCommunicator::do_all_gather_host(const std::string& 
 }
 
 std::unique_ptr<Communicator> MpiCommunicator::do_split(const std::vector<int>& members) {
-  const ControlPlane::Waits waits(control_);
   MPI_Group everyone = MPI_GROUP_NULL, chosen = MPI_GROUP_NULL;
   check_mpi(MPI_Comm_group(group_.collectives, &everyone), "list a group");
   check_mpi(MPI_Group_incl(everyone, static_cast<int>(members.size()), members.data(), &chosen), "choose members");
@@ -174,7 +172,7 @@ std::unique_ptr<Communicator> MpiCommunicator::do_split(const std::vector<int>& 
 }  // namespace
 
 std::unique_ptr<Communicator> make_mpi_world(ControlPlane& control) {
-  const ControlPlane::Waits waits(control);
+  const Place::Waits waits({.name = "the start of MPI"});
   MpiGroup world;
   check_mpi(MPI_Comm_dup(MPI_COMM_WORLD, &world.collectives), "copy its world");
   check_mpi(MPI_Comm_dup(MPI_COMM_WORLD, &world.messages), "copy its world");

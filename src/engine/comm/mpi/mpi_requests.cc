@@ -47,7 +47,6 @@ void check_mpi(int code, std::string_view what) {
 }
 
 void MpiRequests::send(const void* from, std::int64_t bytes, int to, int tag) {
-  const ControlPlane::Waits waits(control_);
   in_pieces(bytes, [&](std::int64_t begin, int count) {
     check_mpi(MPI_Isend(static_cast<const std::byte*>(from) + begin, count, MPI_BYTE, to, tag, communicator_, next()),
               "send");
@@ -55,7 +54,6 @@ void MpiRequests::send(const void* from, std::int64_t bytes, int to, int tag) {
 }
 
 void MpiRequests::receive(void* to, std::int64_t bytes, int from, int tag) {
-  const ControlPlane::Waits waits(control_);
   in_pieces(bytes, [&](std::int64_t begin, int count) {
     check_mpi(MPI_Irecv(static_cast<std::byte*>(to) + begin, count, MPI_BYTE, from, tag, communicator_, next()),
               "receive");
@@ -63,7 +61,6 @@ void MpiRequests::receive(void* to, std::int64_t bytes, int from, int tag) {
 }
 
 void MpiRequests::broadcast(void* data, std::int64_t bytes, int root) {
-  const ControlPlane::Waits waits(control_);
   in_pieces(bytes, [&](std::int64_t begin, int count) {
     check_mpi(MPI_Ibcast(static_cast<std::byte*>(data) + begin, count, MPI_BYTE, root, communicator_, next()),
               "broadcast");
@@ -76,7 +73,6 @@ MPI_Request* MpiRequests::next() {
 }
 
 void MpiRequests::wait() {
-  const ControlPlane::Waits waits(control_);
   for (int looks = 0;; looks = std::min(looks + 1, kLooksBeforeLongSleep)) {
     control_.throw_if_failed();
     int done = 0;

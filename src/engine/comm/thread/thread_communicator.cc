@@ -194,9 +194,6 @@ class ThreadCommunicator final : public Communicator {
   ThreadCommunicator(std::shared_ptr<ThreadGroup> group, int rank) : group_(std::move(group)), rank_(rank) {}
   int rank() const override { return rank_; }
   int size() const override { return group_->size(); }
-  void set_activity(std::string_view activity) override {
-    group_->world().set_activity(group_->world_rank(rank_), activity);
-  }
 
  protected:
   using Work = std::unique_ptr<Pending::Work>;

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/host/threads.h"
 #include "comm/lost_rank.h"
+#include "comm/thread/thread_watch.h"
 
 namespace teratron {
 namespace {
@@ -15,6 +16,7 @@ using Body = std::function<void(Communicator& world)>;
 
 void run_rank(const std::shared_ptr<ThreadGroup>& everyone, int rank, int threads, const Body& body) {
   ThreadWorld& world = everyone->world();
+  const Place::Use place(world.place(rank));
   try {
     set_thread_count(threads);
     body(*make_thread_communicator(everyone, rank));
@@ -68,12 +70,17 @@ std::shared_ptr<ThreadGroup> ThreadGroup::part(std::int64_t number, const std::v
   return group;
 }
 
-void run_thread_ranks(int ranks, const std::string& host, const Body& body) {
-  if (ranks == 1) return body(*make_self_communicator());
+void run_thread_ranks(int ranks, const std::string& host, const WatchSettings& watch,
+                      const std::function<void(const std::string&)>& end_process, const Body& body) {
+  const auto world = std::make_shared<ThreadWorld>(ranks, host);
+  const ThreadWatch watching(*world, watch, end_process);
+  if (ranks == 1) {
+    const Place::Use place(world->place(0));
+    return body(*make_self_communicator());
+  }
   const int threads = thread_count();
   std::vector<int> members(static_cast<std::size_t>(ranks));
   std::iota(members.begin(), members.end(), 0);
-  const auto world = std::make_shared<ThreadWorld>(ranks, host);
   const auto everyone = std::make_shared<ThreadGroup>(world, members);
   {
     std::vector<std::jthread> running;

@@ -13,6 +13,7 @@
 
 #include "comm/thread/rendezvous.h"
 #include "comm/thread/thread_world.h"
+#include "comm/watch.h"
 
 namespace teratron {
 
@@ -57,7 +58,9 @@ class ThreadGroup {
 std::unique_ptr<Communicator> make_thread_communicator(std::shared_ptr<ThreadGroup> group, int rank);
 
 // Runs body once a rank, each on a thread of its own that may use an even share of the caller's thread_count(). The
-// first failure is rethrown when all have ended.
-void run_thread_ranks(int ranks, const std::string& host, const std::function<void(Communicator& world)>& body);
+// first failure is rethrown when all have ended. `watch`, `end_process`: as ThreadWatch.
+void run_thread_ranks(int ranks, const std::string& host, const WatchSettings& watch,
+                      const std::function<void(const std::string& message)>& end_process,
+                      const std::function<void(Communicator& world)>& body);
 
 }  // namespace teratron

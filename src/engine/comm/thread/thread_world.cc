@@ -16,13 +16,8 @@ int looks_for(int ranks) { return ranks <= static_cast<int>(std::thread::hardwar
 ThreadWorld::ThreadWorld(int ranks, std::string host)
     : host_(std::move(host)),
       looks_(looks_for(ranks)),
-      activities_(static_cast<std::size_t>(ranks)),
+      places_(static_cast<std::size_t>(ranks)),
       ended_(static_cast<std::size_t>(ranks)) {}
-
-void ThreadWorld::set_activity(int rank, std::string_view activity) {
-  const std::lock_guard lock(mutex_);
-  activities_[static_cast<std::size_t>(rank)] = activity;
-}
 
 std::shared_ptr<EventCount> ThreadWorld::make_event_count() {
   auto event = std::make_shared<EventCount>(looks_);
@@ -37,7 +32,7 @@ void ThreadWorld::fail(int rank, const std::string& reason, std::exception_ptr f
     const std::lock_guard lock(mutex_);
     if (failed_rank_ >= 0) return;
     failed_rank_ = rank;
-    failed_activity_ = activities_[static_cast<std::size_t>(rank)];
+    failed_activity_ = place(rank).look().text();
     reason_ = reason;
     failure_ = std::move(failure);
     failed_.store(true);

@@ -7,9 +7,9 @@
 #include <memory>
 #include <mutex>
 #include <string>
-#include <string_view>
 #include <vector>
 
+#include "comm/place.h"
 #include "comm/thread/event_count.h"
 
 namespace teratron {
@@ -19,7 +19,8 @@ class ThreadWorld {
   ThreadWorld(int ranks, std::string host);
 
   const std::string& host() const { return host_; }
-  void set_activity(int rank, std::string_view activity);
+  int ranks() const { return static_cast<int>(places_.size()); }
+  Place& place(int rank) { return places_[static_cast<std::size_t>(rank)]; }
 
   // For one group. fail() and end() notify it, too.
   std::shared_ptr<EventCount> make_event_count();
@@ -39,8 +40,8 @@ class ThreadWorld {
 
   const std::string host_;
   const int looks_;
-  mutable std::mutex mutex_;  // over what follows
-  std::vector<std::string> activities_;
+  std::vector<Place> places_;  // by rank
+  mutable std::mutex mutex_;   // over what follows
   std::vector<std::weak_ptr<EventCount>> events_;
   int failed_rank_ = -1;
   std::string failed_activity_, reason_;

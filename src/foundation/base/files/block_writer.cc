@@ -193,6 +193,7 @@ int BlockFile::write_at(const std::byte* from, std::size_t bytes, std::uint64_t 
     }
     if (put < 0) return errno;
     const auto done = static_cast<std::size_t>(put);
+    if (progress_ != nullptr) progress_->add();
     from += done, offset += done, bytes -= done;
     if (done % kSector != 0) stop_direct();
   }

@@ -13,6 +13,8 @@
 #include <thread>
 #include <vector>
 
+#include "base/host/progress_count.h"
+
 namespace teratron {
 
 class BlockFile;
@@ -83,6 +85,7 @@ class BlockFile {
   BlockWriter& writer_;
   const std::filesystem::path path_;
   const std::uint64_t size_;
+  ProgressCount* const progress_ = ProgressCount::of_thread();  // of the rank that may come to wait for the writers
   int descriptor_ = -1;
   std::byte* block_ = nullptr;  // that is being filled
   std::size_t filled_ = 0;

@@ -7,6 +7,8 @@
 #include <atomic>
 #include <new>
 
+#include "base/host/progress_count.h"
+
 namespace teratron {
 namespace {
 
@@ -42,6 +44,7 @@ void Checksum::update(std::span<const std::byte> bytes) {
     XXH3_64bits_update(state_->hash.get(), piece.data(), piece.size());
     bytes = bytes.subspan(piece.size());
     all_bytes.fetch_add(piece.size(), std::memory_order_relaxed);
+    note_progress();
   }
 }
 

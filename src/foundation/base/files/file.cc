@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/host/progress_count.h"
 
 namespace teratron {
 namespace {
@@ -163,6 +164,7 @@ std::size_t FileReader::read(std::span<char> to) {
         got == 0 && is_named_pipe_ && bytes_read_ == 0 && (::poll(&look, 1, 0) == 0 || (look.revents & POLLHUP) == 0);
     if (got >= 0 && !awaits_writer) {
       bytes_read_ += static_cast<std::size_t>(got);
+      note_progress();
       if (is_device_ && bytes_read_ > kMostOfADevice) {
         throw_user_error("{} is a device that has given {} MiB and no end; a file is needed", name_,
                          kMostOfADevice >> 20);
@@ -313,6 +315,7 @@ void AtomicFile::flush() {
     if (put < 0 && errno == EINTR) continue;
     if (put < 0) throw_write_error(path_, errno);
     done += static_cast<std::size_t>(put);
+    note_progress();
   }
   buffer_.clear();
 }

@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/files/file.h"
+#include "base/host/progress_count.h"
 
 namespace teratron {
 namespace {
@@ -99,6 +100,7 @@ void RandomAccessFile::read(std::uint64_t offset, std::span<std::byte> out) cons
       throw_environment_error("'{}' was cut short while it was read: it ends at byte {} or before, and had {} bytes",
                               path_.string(), offset, size_);
     }
+    note_progress();
     out = out.subspan(static_cast<std::size_t>(got));
     offset += static_cast<std::uint64_t>(got);
   }

@@ -125,6 +125,10 @@ std::optional<std::int64_t> available_host_memory(const fs::path& root) {
   return available;
 }
 
+std::uint64_t resident_memory_bytes() {
+  return 1024 * static_cast<std::uint64_t>(value_of("VmRSS:", "/proc/self/status").value_or(0));
+}
+
 // Unlike getrusage's ru_maxrss this does not survive exec, by which a small program would report its large parent.
 std::uint64_t peak_memory_bytes() {
   return 1024 * static_cast<std::uint64_t>(value_of("VmHWM:", "/proc/self/status").value_or(0));

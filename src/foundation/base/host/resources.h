@@ -24,6 +24,9 @@ int usual_threads();
 // kernel can drop count as free. nullopt: the system does not say.
 std::optional<std::int64_t> available_host_memory(const std::filesystem::path& root = "/");
 
+// Resident bytes now (VmRSS of /proc/self/status); 0: the system does not say.
+std::uint64_t resident_memory_bytes();
+
 // Highest resident bytes since the program started (VmHWM of /proc/self/status); 0: the system does not say.
 std::uint64_t peak_memory_bytes();
 

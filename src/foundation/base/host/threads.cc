@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "base/host/monotonic_clock.h"
+#include "base/host/progress_count.h"
 #include "base/host/resources.h"
 
 namespace teratron {
@@ -70,6 +71,7 @@ bool is_lack_of_threads(const std::exception& error) {
 }
 
 void run_in_parallel(std::int64_t tasks, const std::function<void(std::int64_t)>& task) {
+  note_progress();
   const double began = team.threads > 1 && !is_in_loop ? monotonic_seconds() : 0;
   if (tasks <= 1 || team.threads == 1 || is_in_loop || !team.guard.has_helpers(began)) {
     for (std::int64_t i = 0; i < tasks; ++i) task(i);

@@ -72,6 +72,7 @@ Faults TrainConfig::faults() const {
   faults.add(bert.faults());
   faults.add(bert_faults(*this));
   faults.add(output.faults());
+  faults.add(failures.faults(output.save, config_file));
   faults.add_if(pipeline.chooses_micro_batches(),
                 "{} is joint, which 'teratron plan' answers for a cluster; give the cuts that it prints, such as "
                 "2x512,512+1x1024, or auto",
@@ -121,6 +122,9 @@ FieldList fields_of(TrainConfig& c) {
   add_bert_fields(list, c.bert);
 
   add_output_fields(list, c.output);
+  list.group("Failures");
+  add_watchdog_field(list, c.failures);
+  add_restart_fields(list, c.failures);
   add_machine_fields(list, c);
   return list;
 }

@@ -7,6 +7,7 @@
 #include "settings/sample_settings.h"
 #include "settings/split_settings.h"
 #include "settings/step_settings.h"
+#include "train/config/failure_settings.h"
 #include "train/config/optimizer_settings.h"
 #include "train/config/output_settings.h"
 
@@ -22,6 +23,7 @@ struct TrainConfig : StepSettings {
   DocumentSettings documents;
   BertSettings bert;
   OutputSettings output;
+  FailureSettings failures;
   // The words of data/data_path.h: one corpus, its shards, or a blend with weights.
   std::vector<std::string> data_path;        // must be given
   std::vector<std::string> valid_data_path;  // empty: the validation part that the split holds out

@@ -1,0 +1,54 @@
+// State of a run that lives, for `teratron top` (telemetry/live_file.h). Two sources meet here: the watch of the ranks
+// (comm/watch.h) and the observer of the updates.
+#pragma once
+
+#include <deque>
+#include <filesystem>
+#include <mutex>
+#include <span>
+#include <thread>
+#include <vector>
+
+#include "comm/watch.h"
+#include "telemetry/live_file.h"
+#include "train/trainer.h"
+
+namespace teratron {
+
+// What the watch last saw of the ranks. The watch outlives the run.
+class RankBoard {
+ public:
+  void take(std::span<const RankReport> reports);
+  std::vector<RankReport> reports() const;
+
+ private:
+  mutable std::mutex mutex_;
+  std::vector<RankReport> reports_;
+};
+
+// Writes the file once a second, on a thread of its own: a folder that hangs delays neither updates nor heartbeats.
+class LiveStatus final : public TrainingObserver {
+ public:
+  // `start`: host, iterations done, and all. The folder is held by this run.
+  LiveStatus(const RankBoard& board, std::filesystem::path folder, LiveRun start);
+  LiveStatus(const LiveStatus&) = delete;
+  LiveStatus& operator=(const LiveStatus&) = delete;
+  ~LiveStatus() override;  // leaves the file, unless the run ended in good order
+
+  void iteration(const IterationReport& report) override;
+  void end_in_order() { ended_in_order_ = true; }
+
+ private:
+  void write_until(const std::stop_token& stop);
+  LiveRun state() const;
+
+  const RankBoard& board_;
+  const std::filesystem::path folder_;
+  mutable std::mutex mutex_;  // over what follows
+  LiveRun run_;
+  std::deque<IterationReport> recent_;
+  bool ended_in_order_ = false;
+  std::jthread thread_;
+};
+
+}  // namespace teratron

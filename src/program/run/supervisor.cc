@@ -1,0 +1,206 @@
+#include "run/supervisor.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "base/error.h"
+#include "checkpoint/native/folders.h"
+#include "runtime/end_signals.h"
+
+namespace teratron {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kSignalled = 128;
+// Signals of programs that are killed or crash. SIGALRM: MPI could not end a process (comm/mpi/mpi_job.cc).
+constexpr std::array kDeadly = {SIGKILL, SIGSEGV, SIGBUS, SIGABRT, SIGILL, SIGFPE, SIGSYS, SIGALRM};
+
+// Signals of EndSignals and SIGCHLD wait in a queue while one exists.
+class QueuedSignals {
+ public:
+  QueuedSignals() {
+    ::sigemptyset(&queued_);
+    for (const int signal : kEndSignals) ::sigaddset(&queued_, signal);
+    ::sigaddset(&queued_, SIGCHLD);
+    ::signal(SIGCHLD, SIG_DFL);  // where it was ignored, no end of a child is seen
+    ::sigprocmask(SIG_BLOCK, &queued_, &before_);
+  }
+  QueuedSignals(const QueuedSignals&) = delete;
+  QueuedSignals& operator=(const QueuedSignals&) = delete;
+  ~QueuedSignals() { restore(); }
+
+  void restore() const { ::sigprocmask(SIG_SETMASK, &before_, nullptr); }
+  siginfo_t next() const {
+    siginfo_t info{};
+    while (::sigwaitinfo(&queued_, &info) < 0 && errno == EINTR) {
+    }
+    return info;
+  }
+
+ private:
+  sigset_t queued_{}, before_{};
+};
+
+// In the child: becomes the program, or writes errno to `report`.
+[[noreturn]] void become(const std::vector<std::string>& words, pid_t parent, const QueuedSignals& signals,
+                         int report) {
+  std::vector<char*> arguments;
+  for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
+  arguments.push_back(nullptr);
+  ::prctl(PR_SET_PDEATHSIG, SIGTERM);
+  if (::getppid() != parent) ::_exit(kSignalled + SIGTERM);  // it is gone already
+  signals.restore();
+  ::execvp(arguments[0], arguments.data());
+  const int error = errno;
+  (void)!::write(report, &error, sizeof(error));
+  ::_exit(static_cast<int>(ExitCode::kEnvironment));
+}
+
+pid_t start_child(const std::vector<std::string>& words, const QueuedSignals& signals) {
+  std::array<int, 2> report{};
+  if (::pipe2(report.data(), O_CLOEXEC) != 0) throw_environment_error("cannot make a pipe: {}", std::strerror(errno));
+  const pid_t parent = ::getpid(), child = ::fork();
+  if (child == 0) become(words, parent, signals, report[1]);
+  ::close(report[1]);
+  int error = child < 0 ? errno : 0;
+  if (child > 0 && ::read(report[0], &error, sizeof(error)) == sizeof(error)) ::waitpid(child, nullptr, 0);
+  ::close(report[0]);
+  if (error != 0) throw_environment_error("cannot start '{}': {}", words.front(), std::strerror(error));
+  return child;
+}
+
+// End of a child.
+struct ChildEnd {
+  int status = 0;      // of waitpid()
+  bool asked = false;  // a signal asked for it
+
+  // A launcher passes the signal that ended a rank on in this form, too.
+  int exit_code() const { return WIFSIGNALED(status) ? kSignalled + WTERMSIG(status) : WEXITSTATUS(status); }
+  bool is_failure() const {
+    if (asked) return false;
+    return exit_code() == static_cast<int>(ExitCode::kEnvironment) ||
+           std::ranges::find(kDeadly, exit_code() - kSignalled) != kDeadly.end();
+  }
+  std::string text() const {
+    const int code = exit_code();
+    if (code <= kSignalled) return fmt::format("exit code {}", code);
+    const char* const name = ::sigabbrev_np(code - kSignalled);
+    return name != nullptr ? fmt::format("SIG{}", name) : fmt::format("signal {}", code - kSignalled);
+  }
+};
+
+ChildEnd await(pid_t child, const QueuedSignals& signals) {
+  ChildEnd end;
+  while (true) {
+    const siginfo_t info = signals.next();
+    if (info.si_signo == SIGCHLD) {
+      if (::waitpid(child, &end.status, WNOHANG) == child && (WIFEXITED(end.status) || WIFSIGNALED(end.status)))
+        return end;
+      continue;
+    }
+    end.asked = true;
+    // The terminal has sent Ctrl-C to the child, too, which would take a second one for impatience.
+    if (info.si_code <= 0) ::kill(child, info.si_signo);
+  }
+}
+
+// Iteration of the current checkpoint; 0: none.
+std::int64_t saved_iteration(const fs::path& save) {
+  std::int64_t iteration = 0;
+  std::ifstream(save / kTrackerFile) >> iteration;
+  return iteration;
+}
+
+// Last iteration in metrics.jsonl; 0: none.
+std::int64_t reported_iteration(const fs::path& metrics) {
+  constexpr std::streamoff kTail = 1 << 16;
+  std::ifstream file(metrics, std::ios::binary);
+  file.seekg(0, std::ios::end);
+  const std::streamoff size = file.tellg();
+  if (size <= 0) return 0;
+  file.seekg(std::max<std::streamoff>(0, size - kTail));
+  std::int64_t last = 0;
+  for (std::string line; std::getline(file, line);) {
+    const auto json = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
+    if (json.is_object() && json.contains("iteration") && json["iteration"].is_number_integer()) {
+      last = json["iteration"];
+    }
+  }
+  return last;
+}
+
+// Updates that the runs of a folder have made, by what they left there.
+class Updates {
+ public:
+  explicit Updates(const fs::path& save) : save_(save) { begin(); }
+  void begin() {
+    saved_ = saved_iteration(save_);
+    changed_ = change_of_metrics();
+  }
+  // Whether a run has made updates since begin(). A run that begins drops the lines that it will write again.
+  bool were_made() const {
+    if (saved_iteration(save_) > saved_) return true;
+    return change_of_metrics() != changed_ && reported_iteration(metrics()) > saved_;
+  }
+
+ private:
+  fs::path metrics() const { return save_ / "metrics.jsonl"; }
+  fs::file_time_type change_of_metrics() const {
+    std::error_code none;
+    return fs::last_write_time(metrics(), none);
+  }
+
+  const fs::path save_;
+  std::int64_t saved_ = 0;
+  fs::file_time_type changed_;
+};
+
+}  // namespace
+
+int supervise(const Supervision& supervision) {
+  const QueuedSignals signals;
+  const std::int64_t saved_at_first = saved_iteration(supervision.save);
+  Updates updates(supervision.save);
+  bool died_at_once = false;  // before its first update, the time before
+  for (std::int64_t restarts = 0;; ++restarts) {
+    std::vector<std::string> words = supervision.start;
+    updates.begin();
+    if (saved_iteration(supervision.save) != saved_at_first) {
+      words.insert(words.end(), supervision.resume.begin(), supervision.resume.end());
+    }
+    const ChildEnd end = await(start_child(words, signals), signals);
+    if (!end.is_failure()) return end.exit_code();
+    const bool dies_at_once = !updates.were_made();
+    if (dies_at_once && died_at_once) {
+      supervision.say(fmt::format(
+          "the run ended by {}, before its first update as the time before, and is not started again", end.text()));
+      return end.exit_code();
+    }
+    died_at_once = dies_at_once;
+    if (restarts == supervision.restarts) {
+      supervision.say(fmt::format("the run ended by {}; it was started again {} times, and no more are asked for",
+                                  end.text(), restarts));
+      return end.exit_code();
+    }
+    const std::int64_t saved = saved_iteration(supervision.save);
+    supervision.say(
+        fmt::format("the run ended by {}; it starts again {} (restart {} of {})", end.text(),
+                    saved == saved_at_first ? "as it began" : fmt::format("from the checkpoint of iteration {}", saved),
+                    restarts + 1, supervision.restarts));
+  }
+}
+
+}  // namespace teratron

@@ -1,0 +1,36 @@
+// Supervisor: a process that runs a training as its child, and starts it again from its last checkpoint when it died.
+//
+//   end of the child                                                  then
+//   exit code 3: a lost rank, the watchdog, the machine               starts again
+//   a signal of crashes and kills, or 128 + that of a launcher        starts again
+//   all others: done, wrong input, divergence, a bug, a signal that   passed on
+//   asks for an orderly end
+//
+// Two starts in a row that die before their first update are the last: a third would, too.
+//
+// Signals that ask for an orderly end are passed on to the child, and make its end the last one. A child whose
+// supervisor is gone gets SIGTERM.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace teratron {
+
+struct Supervision {
+  std::int64_t restarts = 0;       // at most
+  std::filesystem::path save;      // where checkpoints and metrics.jsonl of the run come to be
+  std::vector<std::string> start;  // program and arguments of the first start
+  // Arguments that lead a start to the checkpoint in `save`.
+  std::vector<std::string> resume;
+  std::function<void(const std::string& line)> say;  // for people
+};
+
+// Returns the exit code of the last child; 128 + its signal, where one ended it. EnvironmentError: it cannot be
+// started. Called by a process that has one thread.
+int supervise(const Supervision& supervision);
+
+}  // namespace teratron

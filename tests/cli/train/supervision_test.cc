@@ -1,0 +1,199 @@
+// Runs that are watched and started again: `teratron top` beside a live, an ended and a killed one, and the bits of a
+// run whose processes were killed.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <map>
+
+#include "base/philox.h"
+#include "cli/tiny_training.h"
+#include "comm/process/launched_job.h"
+
+namespace teratron {
+namespace {
+
+namespace fs = std::filesystem;
+using std::chrono::milliseconds;
+using ::testing::AllOf;
+using testing::ChildProgram;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using testing::Outcome;
+using testing::run_teratron;
+using testing::TinyTraining;
+using testing::with;
+using testing::Words;
+
+class Supervision : public ::testing::Test {
+ protected:
+  std::string path(const std::string& name) const { return training_.path(name); }
+  Words command(const std::string& run, const Words& more) const {
+    return with({TERATRON_BINARY}, training_.command(with({"--save", path(run)}, more)));
+  }
+  // Waits until `is_so()`, or the program has ended.
+  template <class Is>
+  static void wait_until(ChildProgram& program, const Is& is_so) {
+    for (int look = 0; look < 60'000 && !program.has_ended() && !is_so(); ++look) {
+      std::this_thread::sleep_for(milliseconds(1));
+    }
+  }
+  nlohmann::json top(const std::string& run) const {
+    const Outcome outcome = run_teratron({"top", path(run), "--json", "-"});
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.errors;
+    return nlohmann::json::parse(outcome.output, nullptr, /*allow_exceptions=*/false);
+  }
+  static pid_t only_child(pid_t parent) {
+    const std::string id = std::to_string(parent);
+    std::ifstream children("/proc/" + id + "/task/" + id + "/children");
+    pid_t child = 0;
+    children >> child;
+    return child;
+  }
+  static std::map<std::string, std::string> tensors(const fs::path& checkpoint) {
+    std::map<std::string, std::string> files;
+    for (const auto& entry : fs::directory_iterator(checkpoint)) {
+      if (entry.path().extension() == ".safetensors") files[entry.path().filename()] = read_file(entry.path());
+    }
+    EXPECT_FALSE(files.empty());
+    return files;
+  }
+
+  const TinyTraining training_;
+};
+
+TEST_F(Supervision, TopShowsARunThatLivesThenDies) {
+  ChildProgram run(command("run", {"--train-iters", "1000000", "--tp", "2", "--save-interval", "1000000"}));
+  const fs::path file = fs::path(path("run")) / "live.json";
+  wait_until(run, [&] { return fs::exists(file) && read_file(file).find("\"place\"") != std::string::npos; });
+  const nlohmann::json live = top("run");
+  ASSERT_EQ(live.value("state", ""), "lives") << run.errors_so_far();
+  EXPECT_EQ(live.at("iterations"), 1000000);
+  ASSERT_EQ(live.at("ranks").size(), 2U);
+  for (const nlohmann::json& rank : live.at("ranks")) EXPECT_GT(rank.at("memory_bytes"), 0);
+  const Outcome text = run_teratron({"top", path("run")});
+  EXPECT_THAT(text.output, AllOf(HasSubstr("of 1,000,000"), HasSubstr("rank"), HasSubstr(" of iteration ")));
+
+  ::kill(run.pid(), SIGKILL);
+  run.wait();
+  EXPECT_EQ(top("run").value("state", ""), "gone");
+  EXPECT_THAT(run_teratron({"top", path("run")}).output, HasSubstr("was killed, or ended with an error"));
+}
+
+TEST_F(Supervision, ARunThatEndsInGoodOrderLeavesNoState) {
+  const Outcome done = ChildProgram(command("run", {"--train-iters", "3"})).wait();
+  ASSERT_EQ(done.exit_code, 0) << done.errors;
+  EXPECT_FALSE(fs::exists(fs::path(path("run")) / "live.json"));
+  const Outcome outcome = run_teratron({"top", path("run")});
+  EXPECT_EQ(outcome.exit_code, 2);
+  EXPECT_THAT(outcome.errors, AllOf(HasSubstr("no run lives in"), HasSubstr("its last checkpoint is of iteration 3")));
+}
+
+TEST_F(Supervision, TopRefusesWhatIsNoRunWithOneError) {
+  const std::string file = path("live.json");
+  EXPECT_THAT(run_teratron({"top", path("none")}).errors, HasSubstr("there is no folder"));
+  EXPECT_THAT(run_teratron({"top", path("corpus.txt")}).errors, HasSubstr("there is no folder"));
+  EXPECT_THAT(run_teratron({"top", path("")}).errors, AllOf(HasSubstr("no run lives"), HasSubstr("no checkpoint")));
+  write_file_atomically(path("run.lock"), "{}");
+  EXPECT_THAT(run_teratron({"top", path("")}).errors, HasSubstr("has not come to its updates, or died"));
+  for (const std::string text : {"", "garbage", "{\"host\": 3}"}) {
+    write_file_atomically(file, text);
+    const Outcome outcome = run_teratron({"top", path("")});
+    EXPECT_EQ(outcome.exit_code, 2) << text;
+    EXPECT_THAT(outcome.errors, AllOf(HasSubstr("error: "), HasSubstr(file))) << text;
+  }
+}
+
+// A state that another host wrote long ago, with a terminal's control characters in it.
+TEST_F(Supervision, TopSaysThatAStateIsOldAndShowsNoControlCharacters) {
+  write_file_atomically(path("live.json"),
+                        R"({"host":"\u001b[2Jelsewhere","process":7,"written_at":1e9,"iteration":5,"iterations":9,)"
+                        R"("loss":1e300,"tokens_per_second":1e300,"seconds_left":1e300,"ranks":[]})");
+  const Outcome outcome = run_teratron({"top", path("")});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.errors;
+  EXPECT_THAT(outcome.output, AllOf(HasSubstr("has written nothing for"), Not(HasSubstr("\x1b"))));
+}
+
+// Killed at random times, each time it is started again.
+TEST_F(Supervision, ARunThatWasKilledAgainAndAgainHasTheBitsOfOneThatWasNot) {
+  const Words flags = {"--train-iters", "120", "--save-interval", "10", "--json"};
+  ASSERT_EQ(ChildProgram(command("whole", with(flags, {path("whole.json")}))).wait().exit_code, 0);
+  ChildProgram run(command("killed", with(flags, {path("killed.json"), "--restart-on-failure", "100"})));
+  RandomSequence random(RandomStream{.seed = 3});
+  int kills = 0;
+  for (pid_t before = 0; kills < 4; ++kills) {
+    pid_t child = 0;
+    wait_until(run, [&] {
+      child = only_child(run.pid());
+      return child != 0 && child != before && fs::exists(fs::path(path("killed")) / "metrics.jsonl");
+    });
+    if (run.has_ended()) break;
+    std::this_thread::sleep_for(milliseconds(300 + random.below(400)));
+    before = child;
+    ::kill(child, SIGKILL);
+  }
+  const Outcome outcome = run.wait();
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.errors;
+  EXPECT_THAT(outcome.errors,
+              AllOf(HasSubstr("the run ended by SIGKILL; it starts again"), HasSubstr("(restart 1 of ")));
+  EXPECT_EQ(TinyTraining::losses(path("killed")), TinyTraining::losses(path("whole")));
+  EXPECT_EQ(tensors(path("killed") + "/iter_0000120"), tensors(path("whole") + "/iter_0000120"));
+  const auto result = [&](const std::string& name) { return nlohmann::json::parse(read_file(path(name))); };
+  EXPECT_EQ(result("killed.json").at("final_loss"), result("whole.json").at("final_loss"));
+}
+
+TEST_F(Supervision, ASignalToTheSupervisorEndsTheRunInGoodOrder) {
+  ChildProgram run(command("run", {"--train-iters", "1000000", "--restart-on-failure", "3"}));
+  wait_until(run, [&] { return fs::exists(fs::path(path("run")) / "live.json"); });
+  ::kill(run.pid(), SIGTERM);
+  const Outcome outcome = run.wait();
+  EXPECT_EQ(outcome.exit_code, 128 + SIGTERM) << outcome.errors;
+  EXPECT_TRUE(fs::exists(fs::path(path("run")) / "latest_checkpointed_iteration.txt"));
+  EXPECT_THAT(outcome.errors, Not(HasSubstr("starts again")));
+}
+
+TEST_F(Supervision, TheChildOfASupervisorThatIsKilledSavesAndEnds) {
+  ChildProgram run(command("run", {"--train-iters", "1000000", "--restart-on-failure", "3"}));
+  wait_until(run, [&] { return fs::exists(fs::path(path("run")) / "live.json"); });
+  ::kill(run.pid(), SIGKILL);
+  run.wait();
+  const fs::path tracker = fs::path(path("run")) / "latest_checkpointed_iteration.txt";
+  for (int look = 0; look < 30'000 && !fs::exists(tracker); ++look) std::this_thread::sleep_for(milliseconds(1));
+  EXPECT_TRUE(fs::exists(tracker));
+}
+
+TEST_F(Supervision, ALauncherStartsTheRanksAgainWhereOneWasKilled) {
+  if (const std::string reason = testing::why_no(testing::LaunchedBy::kMpirun); !reason.empty()) GTEST_SKIP() << reason;
+  const Words flags = {"--train-iters", "60", "--save-interval", "10", "--tp", "2"};
+  ASSERT_EQ(ChildProgram(command("whole", flags)).wait().exit_code, 0);
+  ChildProgram run(command("killed", with(flags, {"--restart-on-failure", "3", "--launcher",
+                                                  TERATRON_MPIRUN " --oversubscribe -n 2"})),
+                   testing::mpirun_environment());
+  wait_until(run, [&] { return fs::exists(fs::path(path("killed")) / "metrics.jsonl"); });
+  const pid_t rank = testing::process_of_mpirun(only_child(run.pid()), 1);
+  ASSERT_NE(rank, 0) << run.errors_so_far();
+  ::kill(rank, SIGKILL);
+  const Outcome outcome = run.wait();
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.errors;
+  EXPECT_THAT(outcome.errors, HasSubstr("it starts again"));
+  EXPECT_EQ(TinyTraining::losses(path("killed")), TinyTraining::losses(path("whole")));
+}
+
+TEST_F(Supervision, WrongUsesAreOneErrorBeforeAnyWork) {
+  const auto errors_of = [&](const Words& more, const std::string& shell = "") {
+    const Words words = with({TERATRON_BINARY}, training_.command(with({"--train-iters", "3"}, more)));
+    const Outcome outcome = ChildProgram(words, shell.empty() ? Words{} : Words{shell}).wait();
+    EXPECT_EQ(outcome.exit_code, 2) << outcome.errors;
+    return outcome.errors;
+  };
+  EXPECT_THAT(errors_of({"--restart-on-failure", "2"}), HasSubstr("needs a place for it: --save DIR"));
+  EXPECT_THAT(errors_of({"--launcher", "mpirun -n 2"}), HasSubstr("--restart-on-failure N"));
+  EXPECT_THAT(errors_of({"--restart-on-failure", "-1", "--save", path("x")}), HasSubstr("--restart-on-failure"));
+  EXPECT_THAT(errors_of({"--watchdog", "-1"}), HasSubstr("--watchdog"));
+  EXPECT_THAT(errors_of({"--restart-on-failure", "2", "--save", path("x")}, "OMPI_COMM_WORLD_SIZE=2"),
+              HasSubstr("--restart-on-failure 2 --launcher 'mpirun .."));
+  EXPECT_FALSE(fs::exists(path("x")));
+}
+
+}  // namespace
+}  // namespace teratron
