@@ -46,7 +46,7 @@ TEST(BlockWriter, FilesOfAnySizeHoldWhatWasAppended) {
   RandomSequence random({.seed = 3});
   constexpr std::size_t kBlock = BlockWriter::kBlockBytes;
   for (const std::size_t blocks : {std::size_t{0}, std::size_t{5}}) {
-    BlockWriter writer(blocks, blocks == 5);
+    BlockWriter writer(blocks);
     std::vector<std::string> contents;
     std::list<BlockFile> files;
     for (const std::size_t size : {std::size_t{0}, std::size_t{1}, std::size_t{4096}, kBlock - 1, kBlock, kBlock + 4097,

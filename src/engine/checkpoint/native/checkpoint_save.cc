@@ -69,10 +69,24 @@ class Collector {
     }
   }
 
+  // The same on the rank that writes, into memory for all of it.
+  void collect(const Outgoing& tensor, std::span<std::byte> memory) const {
+    const Parameter& parameter = *tensor.parameter;
+    if (parameter.stage == mesh_.pipeline->rank()) {
+      gather_tensor(parameter, whole_part(tensor), backend_, *mesh_.tensor, memory);
+      return;
+    }
+    receive_pieces(parameter, tensor.declaration.dtype, backend_, *mesh_.pipeline,
+                   [&](std::span<const std::byte> piece) {
+                     std::ranges::copy(piece, memory.begin());
+                     memory = memory.subspan(piece.size());
+                   });
+  }
+
   // The part of the ranks that do not write.
   void send(const OutgoingFiles& files) const {
     for (const std::vector<Outgoing>* file : {&files.model, &files.optimizer}) {
-      for (const Outgoing& tensor : *file) collect(tensor, {});
+      for (const Outgoing& tensor : *file) collect(tensor, ByteSink());
     }
   }
 
@@ -84,10 +98,14 @@ class Collector {
 
  private:
   void gather(const Outgoing& tensor, const ByteSink& sink) const {
-    const Parameter& parameter = *tensor.parameter;
-    const TensorRef part = tensor.state ? whole_state(backend_, parameter, tensor.state, *mesh_.data)
-                                        : whole_weights(backend_, parameter, *mesh_.data);
-    if (mesh_.data->rank() == 0) gather_tensor(parameter, part, backend_, *mesh_.tensor, sink);
+    const TensorRef part = whole_part(tensor);
+    if (mesh_.data->rank() == 0) gather_tensor(*tensor.parameter, part, backend_, *mesh_.tensor, sink);
+  }
+
+  // This rank's tensor-parallel part, on the first copy of the model.
+  TensorRef whole_part(const Outgoing& tensor) const {
+    return tensor.state ? whole_state(backend_, *tensor.parameter, tensor.state, *mesh_.data)
+                        : whole_weights(backend_, *tensor.parameter, *mesh_.data);
   }
 
   Backend& backend_;
@@ -101,9 +119,10 @@ std::vector<SafetensorsDeclaration> declarations_of(const std::vector<Outgoing>&
 }
 
 void write(CheckpointWriter& writer, std::string_view file_name, const std::vector<Outgoing>& outgoing,
-           const Collector& collector) {
-  writer.write_tensors(file_name, declarations_of(outgoing),
-                       [&](std::size_t i, const ByteSink& sink) { collector.collect(outgoing[i], sink); });
+           const Collector& collector, bool copies) {
+  const std::vector<SafetensorsDeclaration> tensors = declarations_of(outgoing);
+  const auto collect = [&](std::size_t i, const auto& to) { collector.collect(outgoing[i], to); };
+  copies ? writer.copy_tensors(file_name, tensors, collect) : writer.write_tensors(file_name, tensors, collect);
 }
 
 }  // namespace
@@ -115,19 +134,14 @@ bool writes_checkpoints(const RankCoordinates& place) {
 std::int64_t bytes_of_copied_checkpoint(std::span<Parameter* const> parameters, DType compute_dtype) {
   const DType weights = master_dtype_of(compute_dtype) ? accumulation_dtype_of(compute_dtype) : compute_dtype;
   const OutgoingFiles files = outgoing_files(parameters, weights, /*with_optimizer=*/true);
-  std::uint64_t bytes = 0;
-  for (const std::vector<Outgoing>* file : {&files.model, &files.optimizer}) {
-    const std::vector<SafetensorsDeclaration> tensors = declarations_of(*file);
-    bytes += safetensors_header_of(tensors).size();
-    for (const SafetensorsDeclaration& tensor : tensors) bytes += bytes_of(tensor);
-  }
-  return static_cast<std::int64_t>(BlockWriter::blocks_for(bytes, 2) * BlockWriter::kBlockBytes);
+  return static_cast<std::int64_t>(CheckpointWriter::bytes_of_copy(declarations_of(files.model)) +
+                                   CheckpointWriter::bytes_of_copy(declarations_of(files.optimizer)));
 }
 
 std::unique_ptr<CopiedCheckpoint> copy_checkpoint(const fs::path& root, const ModelConfig& config,
                                                   std::span<Parameter* const> parameters, Backend& backend,
                                                   const TrainingState& state, const SaveOptions& options,
-                                                  const Mesh& mesh, BlockWriter* blocks) {
+                                                  const Mesh& mesh, std::span<std::byte> copy_to) {
   const Collector collector(backend, mesh);
   const OutgoingFiles files = outgoing_files(parameters, weights_dtype(any_held(parameters)), options.optimizer);
   const auto has_memory = [](const Outgoing& slot) { return !is_held(*slot.parameter) || slot.state; };
@@ -139,10 +153,11 @@ std::unique_ptr<CopiedCheckpoint> copy_checkpoint(const fs::path& root, const Mo
   }
   FileContents tokenizer;
   if (!options.tokenizer.empty()) tokenizer = read_tokenizer_files(options.tokenizer);
-  auto copy = std::make_unique<CopiedCheckpoint>(root, config, state, options, blocks);
+  auto copy = std::make_unique<CopiedCheckpoint>(root, config, state, options, copy_to);
   CheckpointWriter& writer = copy->writer();
-  write(writer, tensor_file_name(TensorKind::kModel), files.model, collector);
-  if (options.optimizer) write(writer, tensor_file_name(TensorKind::kOptimizer), files.optimizer, collector);
+  const bool copies = !copy_to.empty();
+  write(writer, tensor_file_name(TensorKind::kModel), files.model, collector, copies);
+  if (options.optimizer) write(writer, tensor_file_name(TensorKind::kOptimizer), files.optimizer, collector, copies);
   for (const auto& [name, content] : tokenizer) writer.add_file(name, content);
   if (!options.settings.empty()) writer.add_file(std::string(kSettingsFile), options.settings);
   collector.verdict(writer.not_finite());
@@ -155,7 +170,7 @@ fs::path save_checkpoint(const fs::path& root, const ModelConfig& config, std::s
   const Mesh alone = make_single_rank_mesh();
   const Mesh& all = mesh != nullptr ? *mesh : alone;
   const std::unique_ptr<CopiedCheckpoint> copy =
-      copy_checkpoint(root, config, parameters, backend, state, options, all, nullptr);
+      copy_checkpoint(root, config, parameters, backend, state, options, all);
   const fs::path folder = copy ? copy->publish() : iteration_folder(root, state.iteration);
   all.model->barrier();
   all.data->barrier();
