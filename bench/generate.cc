@@ -2,8 +2,8 @@
 // weights: on a GPU with CUDA graphs and without, taking turns, medians.
 //   bench_generate [cpu|cuda] [tiny | LAYERS HIDDEN HEADS]...    `tiny` is for tests of this program
 // Our side of bench/generation: a prompt of 64 tokens and 64 new ones on the CPU, a line of JSON for each line "run" of
-// standard input.
-//   bench_generate serve fp32|bf16|q8_0|q4_0 LAYERS HIDDEN HEADS      (of the latter weights are zeros)
+// standard input. PRESET is one of `teratron train --model`: 124M, smollm2-135m, ..
+//   bench_generate serve fp32|bf16|q8_0|q4_0 PRESET      (of the latter weights are zeros)
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -18,7 +18,9 @@
 #include "base/error.h"
 #include "base/host/threads.h"
 #include "base/median.h"
+#include "model/family.h"
 #include "model/language_model.h"
+#include "model/presets.h"
 #include "program.h"
 #include "tensor/weight_tiles.h"
 
@@ -30,36 +32,57 @@ double seconds_since(Clock::time_point start) { return std::chrono::duration<dou
 constexpr int kRounds = 5;
 constexpr std::int64_t kPrompt = 64;  // tokens of the context at once
 
-struct Sizes {
-  std::int64_t layers, hidden, heads, vocab = 50257;
-  std::int64_t context = 512, tokens = 100;  // before the first token that is timed, and timed
+// A model, the tokens before the first one that is timed, and the tokens that are timed.
+struct Workload {
+  ModelConfig model;
+  std::int64_t context = 512, tokens = 100;
 
-  // Multiplications and additions of the layers for so many tokens, each of which sees those before it.
-  double layer_flops(std::int64_t count) const {
-    return 2.0 * static_cast<double>(layers * count * hidden * (12 * hidden + count));
+  // A token's multiplications, in the layers: `sequence` tokens are computed at once.
+  double layer_flops(std::int64_t sequence) const {
+    const TransformerLayer layer(model.layer_config(), 0, {});
+    return static_cast<double>(model.num_layers) * layer.work().operations(static_cast<double>(sequence), 0);
   }
-  double head_flops(std::int64_t rows) const { return 2.0 * static_cast<double>(rows * vocab * hidden); }
-  std::int64_t weights_a_token() const { return 12 * layers * hidden * hidden + vocab * hidden; }  // matrices alone
-  ModelConfig config() const {
-    return {.num_layers = layers,
-            .hidden_size = hidden,
-            .num_attention_heads = heads,
-            .vocab_size = vocab,
-            .max_position_embeddings = 1024,
-            .hidden_dropout = 0,
-            .attention_dropout = 0};
+  double head_flops() const { return 2.0 * static_cast<double>(model.vocab_size * model.hidden_size); }
+  // Weights that a token is multiplied with.
+  std::int64_t weights() const {
+    const TransformerLayer layer(model.layer_config(), 0, {});
+    const double of_layers = static_cast<double>(model.num_layers) * layer.work().product_operations();
+    return static_cast<std::int64_t>((of_layers + head_flops()) / 2);
   }
 };
-constexpr Sizes kTiny = {.layers = 2, .hidden = 64, .heads = 2, .vocab = 320, .context = kPrompt, .tokens = 3};
+
+ModelConfig gpt2(std::int64_t layers, std::int64_t hidden, std::int64_t heads) {
+  return {.num_layers = layers,
+          .hidden_size = hidden,
+          .num_attention_heads = heads,
+          .hidden_dropout = 0,
+          .attention_dropout = 0};
+}
+
+ModelConfig model_of(std::string_view preset_name) {
+  const ModelPreset& preset = find_model_preset(preset_name);
+  ModelConfig model;
+  preset.apply_to(model);
+  if (!model.family().continues_text) throw_user_error("{} continues no text", preset_name);
+  model.vocab_size = preset.vocabulary > 0 ? preset.vocabulary : model.family().usual_vocabulary;
+  model.hidden_dropout = model.attention_dropout = 0;
+  return model;
+}
+
+Workload tiny() {
+  Workload workload{.model = gpt2(2, 64, 2), .context = kPrompt, .tokens = 3};
+  workload.model.vocab_size = 320;
+  return workload;
+}
 
 class Generation {
  public:
-  Generation(const Sizes& sizes, std::unique_ptr<Backend> backend, std::optional<DType> tiles = {})
-      : sizes_(sizes),
+  Generation(const Workload& workload, std::unique_ptr<Backend> backend, std::optional<DType> tiles = {})
+      : workload_(workload),
         backend_(std::move(backend)),
-        runner_(*backend_, sizes.config(),
+        runner_(*backend_, workload.model,
                 {.purpose = Purpose::kGeneration, .tokens = kPrompt, .logits_chunk = 1, .weight_tiles = tiles}),
-        logits_(static_cast<std::size_t>(sizes.vocab)) {
+        logits_(static_cast<std::size_t>(workload.model.vocab_size)) {
     runner_.allocate();
     std::vector<Parameter*> drawn;
     for (Parameter* parameter : runner_.parameters()) {
@@ -70,7 +93,7 @@ class Generation {
       }
     }
     runner_.initialize(1, drawn);
-    run(0, sizes.context, kPrompt);
+    run(0, workload.context, kPrompt);
   }
 
   // Seconds that a prompt of so many tokens at once takes, up to the logits that follow it.
@@ -82,10 +105,10 @@ class Generation {
 
   // Seconds a token, of those after the context.
   double seconds_a_token() {
-    run(sizes_.context, 3, 1);  // what is done a first time is not timed
+    run(workload_.context, 3, 1);  // what is done a first time is not timed
     const Clock::time_point start = Clock::now();
-    run(sizes_.context, sizes_.tokens, 1);
-    return seconds_since(start) / static_cast<double>(sizes_.tokens);
+    run(workload_.context, workload_.tokens, 1);
+    return seconds_since(start) / static_cast<double>(workload_.tokens);
   }
 
  private:
@@ -101,24 +124,26 @@ class Generation {
     }
   }
 
-  const Sizes sizes_;
+  const Workload workload_;
   std::unique_ptr<Backend> backend_;
   LanguageModel runner_;
   std::vector<float> logits_;
 };
 
-void measure(const Sizes& sizes, bool cuda) {
+void measure(const Workload& workload, bool cuda) {
   std::vector<std::unique_ptr<Generation>> sides;
   for (const bool graphs : {true, false}) {
     if (!cuda && !graphs) break;
     auto backend = cuda ? make_cuda_backend({.compute_dtype = DType::kBF16, .graphs = graphs}) : make_cpu_backend();
-    sides.push_back(std::make_unique<Generation>(sizes, std::move(backend)));
+    sides.push_back(std::make_unique<Generation>(workload, std::move(backend)));
   }
   std::vector<std::vector<double>> seconds(sides.size());
   for (int round = 0; round < kRounds; ++round) {
     for (std::size_t side = 0; side < sides.size(); ++side) seconds[side].push_back(sides[side]->seconds_a_token());
   }
-  fmt::print("| {} x {}, {} heads | {:.3f} |", sizes.layers, sizes.hidden, sizes.heads, 1e3 * median(seconds[0]));
+  const ModelConfig& model = workload.model;
+  fmt::print("| {} x {}, {} heads | {:.3f} |", model.num_layers, model.hidden_size, model.num_attention_heads,
+             1e3 * median(seconds[0]));
   if (cuda) fmt::print(" {:.3f} | {:.2f} |", 1e3 * median(seconds[1]), median(seconds[1]) / median(seconds[0]));
   fmt::print("\n");
   std::fflush(stdout);
@@ -127,9 +152,9 @@ void measure(const Sizes& sizes, bool cuda) {
 // The forward pass of a training step, layers alone, of one sequence as long as there are positions.
 class TrainingForward {
  public:
-  TrainingForward(const Sizes& sizes, DType dtype)
+  TrainingForward(const ModelConfig& model, DType dtype)
       : backend_(make_cpu_backend({.compute_dtype = dtype})),
-        model_(*backend_, sizes.config(), {.purpose = Purpose::kTraining, .batch = 1, .tokens = kTokens}),
+        model_(*backend_, model, {.purpose = Purpose::kTraining, .batch = 1, .tokens = kTokens}),
         ids_(static_cast<std::size_t>(kTokens), 7),
         weights_(ids_.size(), 1) {
     model_.allocate();
@@ -178,52 +203,56 @@ class MemoryReads {
   std::vector<int> found_;
 };
 
-int serve(const Sizes& sizes, DType dtype, std::optional<DType> tiles) {
-  Generation generation(sizes, make_cpu_backend({.compute_dtype = dtype}), tiles);
-  TrainingForward training(sizes, dtype);
-  constexpr std::int64_t kTile = kTileRows * kTileColumns;
-  const std::int64_t weight_bytes =
-      tiles ? sizes.weights_a_token() / kTile * size_of(*tiles) : sizes.weights_a_token() * size_of(dtype);
+// What the other sides make the same model from.
+std::string described(const ModelConfig& model) {
+  return fmt::format(
+      R"({{"family": "{}", "layers": {}, "hidden": {}, "heads": {}, "key_heads": {}, "ffn": {}, "vocabulary": {}}})",
+      model.family().name, model.num_layers, model.hidden_size, model.num_attention_heads, model.key_value_heads(),
+      model.ffn_hidden_size(), model.vocab_size);
+}
+
+int serve(std::string_view type, const ModelConfig& model) {
+  const bool has_tiles = type == "q8_0" || type == "q4_0";
+  if (type != "fp32" && type != "bf16" && !has_tiles) {
+    throw_user_error("serve takes fp32, bf16, q8_0 or q4_0, not {}", type);
+  }
+  const DType dtype = type == "bf16" ? DType::kBF16 : DType::kF32;
+  const DType weights = type == "q8_0" ? DType::kQ8Tile : type == "q4_0" ? DType::kQ4Tile : dtype;
+  const Workload workload{.model = model, .context = kPrompt, .tokens = 64};
+  Generation generation(workload, make_cpu_backend({.compute_dtype = dtype}),
+                        has_tiles ? std::optional(weights) : std::nullopt);
+  TrainingForward training(model, dtype);
+  const std::int64_t weight_bytes = workload.weights() / (has_tiles ? kTileRows * kTileColumns : 1) * size_of(weights);
   MemoryReads reads(weight_bytes);
-  fmt::print("{{\"ready\": true, \"weight_bytes\": {}}}\n", weight_bytes);
+  fmt::print("{{\"ready\": true, \"weight_bytes\": {}, \"model\": {}}}\n", weight_bytes, described(model));
   std::fflush(stdout);
+  const double prompt_flops = kPrompt * workload.layer_flops(kPrompt) + workload.head_flops();
+  const double forward_flops = TrainingForward::kTokens * workload.layer_flops(TrainingForward::kTokens);
   for (std::string line; std::getline(std::cin, line) && line == "run";) {
     const double prompt = generation.seconds_of_prompt(), token = generation.seconds_a_token(), read = reads.seconds(),
                  forward = training.seconds();
     fmt::print("{{\"prompt_s\": {}, \"token_s\": {}, \"read_s\": {}, \"prompt_flops\": {}, \"forward_flops\": {}}}\n",
-               prompt, token, read, (sizes.layer_flops(kPrompt) + sizes.head_flops(1)) / prompt,
-               sizes.layer_flops(TrainingForward::kTokens) / forward);
+               prompt, token, read, prompt_flops / prompt, forward_flops / forward);
     std::fflush(stdout);
   }
   return 0;
 }
 
 int run(std::span<char*> arguments) {
-  if (arguments.size() == 6 && std::string_view(arguments[1]) == "serve") {
-    const std::string_view type = arguments[2];
-    const bool has_tiles = type == "q8_0" || type == "q4_0";
-    if (type != "fp32" && type != "bf16" && !has_tiles) {
-      throw_user_error("serve takes fp32, bf16, q8_0 or q4_0, not {}", type);
-    }
-    return serve({.layers = std::atoll(arguments[3]),
-                  .hidden = std::atoll(arguments[4]),
-                  .heads = std::atoll(arguments[5]),
-                  .context = kPrompt,
-                  .tokens = 64},
-                 type == "bf16" ? DType::kBF16 : DType::kF32,
-                 has_tiles ? std::optional(type == "q8_0" ? DType::kQ8Tile : DType::kQ4Tile) : std::nullopt);
+  if (arguments.size() == 4 && std::string_view(arguments[1]) == "serve") {
+    return serve(arguments[2], model_of(arguments[3]));
   }
   const bool cuda = arguments.size() > 1 && std::string_view(arguments[1]) == "cuda";
-  std::vector<Sizes> all;
-  const bool tiny = arguments.size() > 2 && std::string_view(arguments[2]) == "tiny";
-  if (tiny) all = {kTiny};
-  for (std::size_t i = 2; !tiny && i + 2 < arguments.size(); i += 3) {
-    all.push_back({std::atoll(arguments[i]), std::atoll(arguments[i + 1]), std::atoll(arguments[i + 2])});
+  std::vector<Workload> all;
+  const bool is_tiny = arguments.size() > 2 && std::string_view(arguments[2]) == "tiny";
+  if (is_tiny) all = {tiny()};
+  for (std::size_t i = 2; !is_tiny && i + 2 < arguments.size(); i += 3) {
+    all.push_back({gpt2(std::atoll(arguments[i]), std::atoll(arguments[i + 1]), std::atoll(arguments[i + 2]))});
   }
-  if (all.empty()) all = {{12, 768, 12}, {24, 1024, 16}, {40, 1536, 16}};
+  if (all.empty()) all = {{gpt2(12, 768, 12)}, {gpt2(24, 1024, 16)}, {gpt2(40, 1536, 16)}};
   fmt::print("| {}, token by token after {} | ms a token |{}\n|---|---|{}\n", cuda ? "bf16" : "fp32",
              all.front().context, cuda ? " without graphs | times |" : "", cuda ? "---|---|" : "");
-  for (const Sizes& sizes : all) measure(sizes, cuda);
+  for (const Workload& workload : all) measure(workload, cuda);
   return 0;
 }
 

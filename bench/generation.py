@@ -2,6 +2,7 @@
 
 import argparse
 import datetime
+import json
 import os
 import re
 import statistics
@@ -16,6 +17,7 @@ import numpy
 from side import Program, cpu_name
 
 PROMPT, TOKENS, VOCABULARY, POSITIONS = 64, 64, 50257, 1024
+MODELS = ("124M", "smollm2-135m")
 THREADS = {**os.environ, "OMP_NUM_THREADS": "2"}
 
 
@@ -51,9 +53,9 @@ class Ggml(Side):
     """The example `gpt-2-backend`, which prints what all its calls of the model took: a run with one new token, where the
     prompt is all that is computed, and one with all of them."""
 
-    def __init__(self, program, dtype, shape, folder):
+    def __init__(self, program, dtype, model, folder):
         super().__init__("ggml", dtype)
-        self.command = [program, "-m", write_ggml_model(folder, dtype, *shape), "-t", "2", "-b", str(PROMPT), "--ignore-eos",
+        self.command = [program, "-m", write_ggml_model(folder, dtype, model), "-t", "2", "-b", str(PROMPT), "--ignore-eos",
                         "--top_k", "1", "-s", "1", "-p", " a" * PROMPT]
 
     def run(self):
@@ -65,10 +67,12 @@ class Ggml(Side):
         assert f"number of tokens in prompt = {PROMPT}," in out, out
         return float(re.search(r"predict time = *([0-9.]+) ms", out)[1]) / 1e3
 
-def write_ggml_model(folder, dtype, layers, hidden, heads):
+
+def write_ggml_model(folder, dtype, model):
     """In the format that the example reads (its converter says how): sizes, words, then tensors, matrices in fp32 or fp16.
     Word 1 is " a", so that prompts of any length can be written; the others are never used."""
     path, is_f16 = f"{folder}/{dtype}.bin", dtype == "fp16"
+    layers, hidden, heads = model["layers"], model["hidden"], model["heads"]
     random = numpy.random.default_rng(1)
     shapes = {"wte": (VOCABULARY, hidden), "wpe": (POSITIONS, hidden), "ln_f/g": (hidden,), "ln_f/b": (hidden,)}
     for layer in range(layers):
@@ -120,18 +124,22 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--ggml", help="a checkout of github.com/ggml-org/ggml; without it that side is left out")
     parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--model", type=int, nargs=3, default=[12, 768, 12], metavar=("LAYERS", "HIDDEN", "HEADS"))
+    parser.add_argument("--model", choices=MODELS, default="124M", help="a GPT-2 or Llama of this preset's sizes")
     parser.add_argument("--save", action="store_true")
     options = parser.parse_args()
-    shape = options.model
+    if options.ggml and options.model != "124M":
+        parser.error("ggml's example is a GPT-2: --model 124M")
     with tempfile.TemporaryDirectory() as folder:
         sides, versions = [], []
+        sides += [Server("Teratron", dtype, ["build/release/bench_generate", "serve", dtype, options.model])
+                  for dtype in ("fp32", "bf16", "q8_0", "q4_0")]
+        model = sides[0].about["model"]
         if options.ggml:
             program, version = build_ggml(options.ggml)
-            sides += [Ggml(program, dtype, shape, folder) for dtype in ("fp32", "fp16")]
+            sides += [Ggml(program, dtype, model, folder) for dtype in ("fp32", "fp16")]
             versions.append(f"ggml {version}")
-        sides += [Server("Teratron", dtype, ["build/release/bench_generate", "serve", dtype, *shape]) for dtype in ("fp32", "bf16", "q8_0", "q4_0")]
-        sides += [Server("transformers", dtype, [sys.executable, "bench/peers/transformers_generate.py", name, *shape, PROMPT, TOKENS])
+        sides += [Server("transformers", dtype,
+                         [sys.executable, "bench/peers/transformers_generate.py", name, json.dumps(model), PROMPT, TOKENS])
                   for dtype, name in (("fp32", "float32"), ("bf16", "bfloat16"))]
         versions += [f"transformers {sides[-1].about['version']}, torch {sides[-1].about['torch']}"]
         for _ in range(options.rounds):
@@ -140,13 +148,13 @@ def main():
         for side in sides:
             side.close()
     sides.sort(key=lambda side: ("Teratron", "ggml", "transformers").index(side.name))
-    text = (f"{datetime.date.today()}, {cpu_name()}, 2 threads; GPT-2 of {shape[0]} layers, hidden {shape[1]}, {shape[2]} heads, "
-            f"vocabulary {VOCABULARY}; {'; '.join(versions)}; medians of {options.rounds} rounds in turns; "
-            f"`bench/generation {' '.join(sys.argv[1:])}`\n\n{table(sides)}")
+    sizes = ", ".join(f"{name.replace('_', ' ')} {size}" for name, size in model.items() if name != "family")
+    text = (f"{datetime.date.today()}, {cpu_name()}, 2 threads; {model['family']} of {sizes}; {'; '.join(versions)}; "
+            f"medians of {options.rounds} rounds in turns; `bench/generation {' '.join(sys.argv[1:])}`\n\n{table(sides)}")
     print(text)
     if options.save:
-        with open("bench/results/generation.md", "w") as file:
-            file.write("# bench/generation\n\n" + text)
+        with open("bench/results/generation.md", "a") as file:
+            file.write("\n" + text)
 
 
 main()

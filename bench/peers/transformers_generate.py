@@ -1,4 +1,4 @@
-"""The transformers side of bench/generation: a GPT-2 with random weights, a prompt at once and then one token after another,
+"""The transformers side of bench/generation: a GPT-2 or Llama with random weights, of the sizes that ours said, a prompt at once and then one token after another,
 with the library's own cache; greedy. For each line "run" of standard input a line of JSON.
 """
 
@@ -9,11 +9,17 @@ import time
 import torch
 import transformers
 
-dtype, layers, hidden, heads, prompt, tokens = sys.argv[1], *map(int, sys.argv[2:])
+dtype, sizes, prompt, tokens = sys.argv[1], json.loads(sys.argv[2]), *map(int, sys.argv[3:])
 torch.set_num_threads(2)
 torch.manual_seed(1)
-config = transformers.GPT2Config(n_layer=layers, n_embd=hidden, n_head=heads)
-model = transformers.GPT2LMHeadModel(config).to(getattr(torch, dtype)).eval()
+if sizes["family"] == "gpt2":
+    config = transformers.GPT2Config(n_layer=sizes["layers"], n_embd=sizes["hidden"], n_head=sizes["heads"],
+                                     vocab_size=sizes["vocabulary"])
+else:
+    config = transformers.LlamaConfig(num_hidden_layers=sizes["layers"], hidden_size=sizes["hidden"],
+                                      num_attention_heads=sizes["heads"], num_key_value_heads=sizes["key_heads"],
+                                      intermediate_size=sizes["ffn"], vocab_size=sizes["vocabulary"], tie_word_embeddings=True)
+model = transformers.AutoModelForCausalLM.from_config(config).to(getattr(torch, dtype)).eval()
 
 
 @torch.inference_mode()

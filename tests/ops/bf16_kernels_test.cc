@@ -21,14 +21,17 @@ std::vector<Bf16> some_bf16(Random& random, std::int64_t count) {
   return values;
 }
 
-// Sum of a[p * a_step] b[p * b_step] as the instruction makes it.
+// Adds the products of depths p and p + 1, of which the last may have none, as the instruction does.
+float add_pair(float sum, const Bf16* a, std::int64_t a_step, const Bf16* b, std::int64_t b_step, std::int64_t p,
+               std::int64_t depth) {
+  const bool pair = p + 1 < depth;
+  sum = std::fma(pair ? float{a[(p + 1) * a_step]} : 0.0F, pair ? float{b[(p + 1) * b_step]} : 0.0F, sum);
+  return std::fma(float{a[p * a_step]}, float{b[p * b_step]}, sum);
+}
+
 float sum_of_products(const Bf16* a, std::int64_t a_step, const Bf16* b, std::int64_t b_step, std::int64_t depth) {
   float sum = 0;
-  for (std::int64_t p = 0; p < depth; p += 2) {
-    const bool pair = p + 1 < depth;
-    sum = std::fma(pair ? float{a[(p + 1) * a_step]} : 0.0F, pair ? float{b[(p + 1) * b_step]} : 0.0F, sum);
-    sum = std::fma(float{a[p * a_step]}, float{b[p * b_step]}, sum);
-  }
+  for (std::int64_t p = 0; p < depth; p += 2) sum = add_pair(sum, a, a_step, b, b_step, p, depth);
   return sum;
 }
 
@@ -90,6 +93,39 @@ TEST_F(Bf16Kernels, MultiplyAsTheManualSaysBitByBit) {
         const float expected = j < columns && accumulate ? sum + old : sum;
         ASSERT_EQ(c[static_cast<std::size_t>(i * c_stride + j)], expected) << "element " << i << ", " << j;
       }
+    }
+  }
+}
+
+// Lane l of 16 takes the pairs l, l + 16, .. of a row; then lanes 8 apart are added, 4, 2 and 1.
+float sum_of_lanes(const Bf16* a, const Bf16* b, std::int64_t depth) {
+  constexpr std::int64_t kLanes = 16;
+  float lanes[kLanes] = {};
+  for (std::int64_t p = 0; p < depth; p += 2) {
+    float& lane = lanes[p / 2 % kLanes];
+    lane = add_pair(lane, a, 1, b, 1, p, depth);
+  }
+  for (std::int64_t apart = kLanes / 2; apart > 0; apart /= 2) {
+    for (std::int64_t lane = 0; lane < apart; ++lane) lanes[lane] += lanes[lane + apart];
+  }
+  return lanes[0];
+}
+
+TEST_F(Bf16Kernels, MultiplyRowsInPlaceBitByBit) {
+  Random random(13);
+  for (int trial = 0; trial < 200; ++trial) {
+    const std::int64_t rows = 1 + random.below(22), columns = 1 + random.below(20), depth = 1 + random.below(150);
+    SCOPED_TRACE(::testing::Message() << "seed 13, trial " << trial << ": " << rows << "x" << columns << "x" << depth);
+    const auto a = some_bf16(random, rows * depth), b = some_bf16(random, columns * depth);
+    const std::int64_t c_stride = columns + random.below(3);
+    constexpr float kUntouched = 77;
+    std::vector<float> c(static_cast<std::size_t>((rows - 1) * c_stride + columns), kUntouched);
+    multiply_bf16_rows(rows, columns, depth, a.data(), b.data(), c.data(), c_stride);
+    for (std::int64_t at = 0; at < std::ssize(c); ++at) {
+      const std::int64_t row = at / c_stride, column = at % c_stride;
+      const float expected =
+          column < columns ? sum_of_lanes(a.data() + row * depth, b.data() + column * depth, depth) : kUntouched;
+      ASSERT_EQ(c[static_cast<std::size_t>(at)], expected) << "element " << row << ", " << column;
     }
   }
 }

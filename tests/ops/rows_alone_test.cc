@@ -7,14 +7,16 @@ namespace teratron::testing {
 namespace {
 
 std::unique_ptr<Backend> some_cpu_backend(Random& random) {
-  return make_cpu_backend({.compute_dtype = random.one_of({DType::kF32, DType::kBF16, DType::kF16})});
+  return make_cpu_backend(
+      {.compute_dtype = random.one_of({DType::kF32, DType::kBF16, DType::kF16}), .bf16_products = random.coin()});
 }
 
 TEST(RowsAlone, ProductsHaveTheBitsOfACallOfTheirOwn) {
   Random random(3);
   for (int trial = 0; trial < 60; ++trial) {
     const auto backend = some_cpu_backend(random);
-    const std::int64_t rows = 1 + random.below(40), inputs = 1 + random.below(300), outputs = 1 + random.below(200);
+    const std::int64_t rows = 1 + random.below(random.coin() ? 40 : 150), inputs = 1 + random.below(300),
+                       outputs = 1 + random.below(200);
     const Tensor x = make_tensor(*backend, {rows, inputs}, random.normals({rows, inputs})),
                  weight = make_tensor(*backend, {outputs, inputs}, random.normals({outputs, inputs})),
                  bias = make_tensor(*backend, {outputs}, random.normals({outputs}));

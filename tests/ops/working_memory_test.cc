@@ -236,6 +236,36 @@ TEST(WorkingMemory, IsPlannedForTilesAsItIsTaken) {
   }
 }
 
+// A row of each text, as generation computes them.
+TEST(WorkingMemory, OfRowsAloneIsPlannedAsItIsTaken) {
+  RandomSequence random({.seed = 5});
+  for (int i = 0; i < 40; ++i) {
+    const CpuOptions options{.compute_dtype = std::array{DType::kF32, DType::kBF16, DType::kF16}[random.below(3)],
+                             .bf16_products = random.below(2) == 0};
+    const WorkShapes::Product product{.rows = drawn(random, {1, 4, 16, 64, 65, 300}),
+                                      .inputs = drawn(random, {1, 40, 576, 1100}),
+                                      .outputs = drawn(random, {1, 50, 128, 300})};
+    ScratchSizes taken;
+    std::thread([&] {
+      set_thread_count(1 + i % 3);
+      const auto backend = make_cpu_backend(options);
+      const auto zeros = [&](const Shape& shape) {
+        Tensor tensor(*backend, options.compute_dtype, shape);
+        backend->fill_zero(tensor);
+        return tensor;
+      };
+      const Tensor x = zeros({product.rows, product.inputs}), y = zeros({product.rows, product.outputs}),
+                   weight = zeros({product.outputs, product.inputs});
+      backend->linear_forward({.y = y, .x = x, .weight = weight, .rows_alone = true});
+      taken = scratch_sizes();
+    }).join();
+    const ScratchSizes planned = most_scratch({.products = {product}}, options, true);
+    for (std::size_t use = 0; use < std::size(kNames); ++use) {
+      EXPECT_LE(taken[static_cast<Scratch>(use)], planned[static_cast<Scratch>(use)]) << kNames[use];
+    }
+  }
+}
+
 TEST(WorkingMemory, GrowsWithThreadsByWhatAHelperTakes) {
   RandomSequence random({.seed = 2});
   const Trial trial = random_trial(random);

@@ -48,6 +48,11 @@ void multiply_bf16_panel(std::int64_t rows, std::int64_t columns, std::int64_t d
                          std::int64_t a_stride, const std::uint32_t* panel, float* c, std::int64_t c_stride,
                          bool accumulate);
 
+// c[rows, columns] = a[rows, depth] b[columns, depth]^T, nothing packed. Lane l of 16 sums the pairs l, l + 16, .. of a
+// row, and the lanes are added in a fixed order, so that a row's bits do not depend on the rows beside it.
+void multiply_bf16_rows(std::int64_t rows, std::int64_t columns, std::int64_t depth, const Bf16* a, const Bf16* b,
+                        float* c, std::int64_t c_stride);
+
 // Multiplies rows of a that pack_bf16_tiles() packed.
 void multiply_bf16_tiles(std::int64_t rows, std::int64_t columns, std::int64_t depth, const std::uint32_t* tiles,
                          const std::uint32_t* panel, float* c, std::int64_t c_stride, bool accumulate);

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cstring>
 #include <span>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -18,6 +19,7 @@
 #include "ops/cpu/cpu_backend.h"
 #include "ops/cpu/products/linear.h"
 #include "ops/cpu/products/linear_blocks-inl.h"
+#include "ops/cpu/products/linear_rows-inl.h"
 #include "ops/cpu/scratch.h"
 #include "ops/cpu/simd/gemm_kernel-inl.h"
 #include "ops/cpu/simd/simd-inl.h"
@@ -43,65 +45,6 @@ void finish_transposed(const LinearForward& args, const GemmBlock& block, const 
   }
 }
 
-// Rows of x and of the weights that are multiplied at a time: as many as the registers hold.
-constexpr int kDotRows = kFloatLanes >= 16 ? 4 : 2, kDotColumns = 4;
-
-// sums[rows, columns] of x[rows, inputs] weight[columns, inputs]^T. A sum is one chain of additions of vectors,
-// whatever the tile's size is, so that a row's bits do not depend on the rows beside it.
-template <int rows, int columns, class T>
-HWY_INLINE void dot_tile(std::int64_t inputs, const T* x, const T* weight, float* sums, std::int64_t sums_stride) {
-  FloatVector sum[rows][columns];
-#pragma GCC unroll 4
-  for (int t = 0; t < rows; ++t) {
-#pragma GCC unroll 4
-    for (int o = 0; o < columns; ++o) sum[t][o] = constant(0);
-  }
-  for_each_vector(inputs, [&](std::int64_t i, auto access) HWY_ATTR {
-    FloatVector weights[columns];
-#pragma GCC unroll 4
-    for (int o = 0; o < columns; ++o) weights[o] = access.load(weight + o * inputs + i);
-#pragma GCC unroll 4
-    for (int t = 0; t < rows; ++t) {
-      const FloatVector value = access.load(x + t * inputs + i);
-#pragma GCC unroll 4
-      for (int o = 0; o < columns; ++o) sum[t][o] = hn::MulAdd(value, weights[o], sum[t][o]);
-    }
-  });
-#pragma GCC unroll 4
-  for (int t = 0; t < rows; ++t) {
-#pragma GCC unroll 4
-    for (int o = 0; o < columns; ++o) sums[t * sums_stride + o] = sum_of_lanes(sum[t][o]);
-  }
-}
-
-// Multiplies any number of rows.
-template <int columns, class T, int tile = kDotRows>
-HWY_INLINE void dot_rows(std::int64_t rows, std::int64_t inputs, const T* x, const T* weight, float* sums,
-                         std::int64_t sums_stride) {
-  std::int64_t t = 0;
-  for (; t + tile <= rows; t += tile) {
-    dot_tile<tile, columns>(inputs, x + t * inputs, weight, sums + t * sums_stride, sums_stride);
-  }
-  if constexpr (tile > 1) {
-    dot_rows<columns, T, tile / 2>(rows - t, inputs, x + t * inputs, weight, sums + t * sums_stride, sums_stride);
-  }
-}
-
-// y[rows, begin..end) as products of rows with rows of the weights, which are read once and packed nowhere.
-template <class T, auto finish>
-void multiply_row_by_row(const LinearForward& args, std::int64_t begin, std::int64_t end) {
-  const std::int64_t rows = args.x.dim(0), inputs = args.x.dim(1), columns = end - begin;
-  float* const sums = scratch_floats(Scratch::kTileB, rows * columns);
-  const T *const x = args.x.as<T>(), *const weights = args.weight.as<T>();
-  std::int64_t o = begin;
-  // A single row is as fast as the weights come from memory, which is fastest where they are read in order.
-  for (; rows > 1 && o + kDotColumns <= end; o += kDotColumns) {
-    dot_rows<kDotColumns>(rows, inputs, x, weights + o * inputs, sums + o - begin, columns);
-  }
-  for (; o < end; ++o) dot_rows<1>(rows, inputs, x, weights + o * inputs, sums + o - begin, columns);
-  finish(args, {0, rows, begin, end}, {sums, columns});
-}
-
 // Columns [begin, end) of dbias (+)= the sum over the rows of dy.
 template <class T>
 void sum_columns(const LinearWeightGradient& args, std::int64_t begin, std::int64_t end) {
@@ -124,12 +67,20 @@ void sum_columns(const LinearWeightGradient& args, std::int64_t begin, std::int6
 
 LinearKernels linear_kernels(DType dtype, bool bf16_products) {
   if (bf16_products) {
-    return {&finish_bf16_forward_block, &finish_transposed<finish_bf16_forward_block>,
-            &multiply_row_by_row<Bf16, finish_bf16_forward_block>, &finish_bf16_gradient_block, &sum_columns<Bf16>};
+    return {.finish_forward = &finish_bf16_forward_block,
+            .finish_forward_transposed = &finish_transposed<finish_bf16_forward_block>,
+            .multiply_rows = &multiply_rows_in_place<Bf16, Bf16, multiply_bf16_rows, finish_bf16_forward_block>,
+            .finish_gradient = &finish_bf16_gradient_block,
+            .sum_columns = &sum_columns<Bf16>};
   }
   return choose_by_storage(dtype, []<class T>(ElementType<T>) {
-    return LinearKernels{&finish_forward_block<T>, &finish_transposed<finish_forward_block<T>>,
-                         &multiply_row_by_row<T, finish_forward_block<T>>, &finish_gradient_block<T>, &sum_columns<T>};
+    return LinearKernels{
+        .finish_forward = &finish_forward_block<T>,
+        .finish_forward_transposed = &finish_transposed<finish_forward_block<T>>,
+        .widen_rows = std::is_same_v<T, float> ? nullptr : &widen_rows<T>,
+        .multiply_rows = &multiply_rows_in_place<float, T, multiply_widened_rows<T>, finish_forward_block<T>>,
+        .finish_gradient = &finish_gradient_block<T>,
+        .sum_columns = &sum_columns<T>};
   });
 }
 
@@ -145,8 +96,10 @@ namespace {
 HWY_EXPORT(linear_kernels);
 HWY_EXPORT(transposed_floats);
 
-// Generation computes one row at a time: packing the weights would cost as much as the product.
-constexpr std::int64_t kFewRows = block_size(4, 2), kFewRowsGrain = block_size(128, 3);
+// Generation computes a row of each text: packing the weights would cost as much as the product. kMostRowsAlone bounds
+// the memory of so many texts.
+constexpr std::int64_t kFewRows = block_size(4, 2), kMostRowsAlone = block_size(64, 3);
+constexpr std::int64_t kFewRowsGrain = block_size(128, 3);
 
 // Whether y is computed transposed: then x is packed instead of the weights, which are read in place, and y is brought
 // into order at the end. The bits are the same, since every sum is of the same products in the same order. Measured on
@@ -163,6 +116,23 @@ bool is_faster_transposed(std::int64_t rows, std::int64_t inputs, bool bf16_prod
 // Memory of the sums: fp32 outputs themselves; others are rounded once when a block is finished.
 float* sums_of(const TensorRef& output) { return output.dtype == DType::kF32 ? output.as<float>() : nullptr; }
 
+// Computes all rows, each as in a call of its own.
+void multiply_rows_alone(const LinearForward& args, const LinearKernels& kernels) {
+  const std::int64_t rows = args.x.dim(0), inputs = args.x.dim(1);
+  for (std::int64_t begin = 0; begin < rows; begin += kMostRowsAlone) {
+    const std::int64_t end = std::min(rows, begin + kMostRowsAlone);
+    const void* x = args.x.slice(0, begin, end).data;
+    if (kernels.widen_rows != nullptr) {
+      float* const widened = scratch_floats(Scratch::kPanels, (end - begin) * inputs);
+      kernels.widen_rows(args.x, begin, end, widened);
+      x = widened;
+    }
+    parallel_for(args.y.dim(1), kFewRowsGrain, [&](std::int64_t first, std::int64_t last) {
+      kernels.multiply_rows(args, x, {begin, end, first, last});
+    });
+  }
+}
+
 }  // namespace
 
 void include_linear(const WorkShapes::Product& product, DType dtype, bool bf16_products, bool has_backward,
@@ -171,7 +141,9 @@ void include_linear(const WorkShapes::Product& product, DType dtype, bool bf16_p
   const bool has_c = dtype == DType::kF32;  // else sums are rounded from a block's own
   GemmShape shape{.m = rows, .n = outputs, .k = inputs, .dtype = dtype, .bf16_products = bf16_products, .has_c = has_c};
   include_gemm(shape, sizes);
-  sizes.include(Scratch::kTileB, std::min(rows, kFewRows) * kFewRowsGrain);
+  const std::int64_t alone = std::min(rows, has_backward ? kFewRows : kMostRowsAlone);
+  sizes.include(Scratch::kTileB, alone * std::min(outputs, kFewRowsGrain));
+  if (dtype != DType::kF32 && !bf16_products) sizes.include(Scratch::kPanels, alone * inputs);
   if (inputs >= kFewestInputs && (!bf16_products || rows >= kFewestBf16Rows)) {
     const std::int64_t few = std::min(rows, bf16_products ? kMostBf16Rows : kMostRows);
     shape = {.m = outputs, .n = few, .k = inputs, .dtype = dtype, .bf16_products = bf16_products, .has_c = false};
@@ -194,11 +166,7 @@ void include_linear(const WorkShapes::Product& product, DType dtype, bool bf16_p
 void CpuBackend::do_linear_forward(const LinearForward& args) {
   const std::int64_t rows = args.x.dim(0), inputs = args.x.dim(1), outputs = args.y.dim(1);
   const LinearKernels kernels = HWY_DYNAMIC_DISPATCH(linear_kernels)(args.x.dtype, bf16_products_);
-  if (rows <= kFewRows || args.rows_alone) {
-    parallel_for(outputs, kFewRowsGrain,
-                 [&](std::int64_t begin, std::int64_t end) { kernels.multiply_row_by_row(args, begin, end); });
-    return;
-  }
+  if (rows <= kFewRows || args.rows_alone) return multiply_rows_alone(args, kernels);
   const bool is_transposed = is_faster_transposed(rows, inputs, bf16_products_);
   const std::vector<GemmRange> ranges = text_ranges(is_transposed ? TensorRef() : args.lengths, rows);
   clear_padding(args.y, ranges);

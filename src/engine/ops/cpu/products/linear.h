@@ -16,7 +16,10 @@ struct LinearKernels {
   void (*finish_forward)(const LinearForward& args, const GemmBlock& block, const GemmSums& sums);
   // Takes a block of y transposed: some outputs for all rows.
   void (*finish_forward_transposed)(const LinearForward& args, const GemmBlock& block, const GemmSums& sums);
-  void (*multiply_row_by_row)(const LinearForward& args, std::int64_t begin, std::int64_t end);
+  // Rows [begin, end) of x as multiply_rows() takes them. Null: they are taken where they are.
+  void (*widen_rows)(const TensorRef& x, std::int64_t begin, std::int64_t end, float* widened) = nullptr;
+  // Computes a block of y from its rows of x. A row's bits do not depend on the rows beside it.
+  void (*multiply_rows)(const LinearForward& args, const void* x, const GemmBlock& block);
   void (*finish_gradient)(const LinearInputGradient& args, const GemmBlock& block, const GemmSums& sums);
   void (*sum_columns)(const LinearWeightGradient& args, std::int64_t begin, std::int64_t end);
 };
