@@ -15,29 +15,40 @@ namespace {
 
 constexpr int kAnyNumber = std::numeric_limits<int>::max();
 
-// A stage runs its forwards in one order and its backwards in another, the same on all stages. Schedules differ in the
-// number of forwards before a stage's first backward.
+// A pass with its number in the order of all passes of its direction.
+struct Numbered {
+  std::size_t number = 0;
+  Action action;
+};
+
+// A stage runs its forwards in one order and its backwards in another, the same on all stages. Schedules differ in how
+// many forwards the former is ahead.
 struct Orders {
-  std::vector<Action> forward, backward;
+  std::vector<Numbered> forward, backward;
 };
 
 // Micro-batches first in, first out; slices first to last forward and last to first backward. Groups of whole
 // micro-batches go through all of a stage's chunks before the next group does. A group has at least as many slices as
 // there are stages: when the first stage is done with its last slice, the last stage has the first slice's result for
-// the next chunk.
+// the next chunk. Where the last group has fewer, numbers are left out for those that are missing: without that, stages
+// could wait for one another for ever.
 Orders orders_of(const ScheduleSize& size) {
   Orders orders;
+  std::size_t number = 0;
   for (int group = 0, next = 0; group < size.micro_batches; group = next) {
-    for (int slices = 0; next < size.micro_batches && slices < size.stages; ++next) slices += size.slices_of(next);
+    int in_group = 0;  // slices
+    for (; next < size.micro_batches && in_group < size.stages; ++next) in_group += size.slices_of(next);
     for (int chunk = 0; chunk < size.virtual_stages; ++chunk) {
       for (int m = group; m < next; ++m) {
         const int slices = size.slices_of(m), last_chunk = size.virtual_stages - 1;
-        for (int s = 0; s < slices; ++s) {
-          orders.forward.push_back({.pass = Pass::kForward, .micro_batch = m, .slice = s, .chunk = chunk});
+        for (int s = 0; s < slices; ++s, ++number) {
+          orders.forward.push_back({number, {.pass = Pass::kForward, .micro_batch = m, .slice = s, .chunk = chunk}});
           orders.backward.push_back(
-              {.pass = Pass::kBackward, .micro_batch = m, .slice = slices - 1 - s, .chunk = last_chunk - chunk});
+              {number,
+               {.pass = Pass::kBackward, .micro_batch = m, .slice = slices - 1 - s, .chunk = last_chunk - chunk}});
         }
       }
+      number += static_cast<std::size_t>(std::max(0, size.stages - in_group));
     }
   }
   return orders;
@@ -45,34 +56,37 @@ Orders orders_of(const ScheduleSize& size) {
 
 // Forwards that must be ahead of the backwards where no stage is waited for: on the last one.
 std::size_t least_lead(const ScheduleSize& size, const Orders& orders) {
-  const auto number_of = [&](const Action& action) {
-    return static_cast<std::size_t>((action.micro_batch * size.slices + action.slice) * size.virtual_stages +
-                                    action.chunk);
+  const auto place_of = [&](const Action& action) {
+    const auto whole = [](int value) { return static_cast<std::size_t>(value); };
+    return (whole(action.micro_batch) * whole(size.slices) + whole(action.slice)) * whole(size.virtual_stages) +
+           whole(action.chunk);
   };
-  std::vector<std::size_t> place(number_of({.micro_batch = size.micro_batches}));
-  for (std::size_t i = 0; i < orders.forward.size(); ++i) place[number_of(orders.forward[i])] = i;
+  std::vector<std::size_t> forward_numbers(place_of({.micro_batch = size.micro_batches}));
+  for (const Numbered& forward : orders.forward) forward_numbers[place_of(forward.action)] = forward.number;
   std::size_t lead = 0;
-  for (std::size_t i = 0; i < orders.backward.size(); ++i) {
-    lead = std::max(lead, std::max(place[number_of(orders.backward[i])], i) - i);
+  for (const Numbered& backward : orders.backward) {
+    const std::size_t needed = forward_numbers[place_of(backward.action)];
+    if (needed > backward.number) lead = std::max(lead, needed - backward.number);
   }
   return lead;
 }
 
-// First `warm_up` forwards, then forward and backward in turns, then the backwards that are left.
-std::vector<Action> one_forward_one_backward(const Orders& orders, std::size_t warm_up) {
-  const std::size_t count = orders.forward.size();
-  warm_up = std::min(warm_up, count);
-  std::vector<Action> list(orders.forward.begin(), orders.forward.begin() + static_cast<std::ptrdiff_t>(warm_up));
-  for (std::size_t i = 0; i < count; ++i) {
-    if (warm_up + i < count) list.push_back(orders.forward[warm_up + i]);
-    list.push_back(orders.backward[i]);
+// First `lead` forwards, then forward and backward in turns, then the backwards that are left.
+std::vector<Action> one_forward_one_backward(const Orders& orders, std::size_t lead) {
+  std::vector<Action> list;
+  auto next = orders.forward.begin();
+  for (const Numbered& backward : orders.backward) {
+    for (; next != orders.forward.end() && next->number <= backward.number + lead; ++next) {
+      list.push_back(next->action);
+    }
+    list.push_back(backward.action);
   }
   return list;
 }
 
 std::vector<std::vector<Action>> actions_in_turns(const ScheduleTraits& traits, const ScheduleSize& size) {
   const Orders orders = orders_of(size);
-  const std::size_t lead = traits.holds_all ? orders.forward.size() : least_lead(size, orders);
+  const std::size_t lead = traits.holds_all ? orders.forward.back().number : least_lead(size, orders);
   // Stages take turns twice as far apart where chunks follow one another without a pause (Megatron-LM).
   const int apart = size.virtual_stages > 1 ? 2 : 1;
   std::vector<std::vector<Action>> lists;
@@ -81,24 +95,6 @@ std::vector<std::vector<Action>> actions_in_turns(const ScheduleTraits& traits, 
     lists.push_back(one_forward_one_backward(orders, lead + static_cast<std::size_t>(apart * below)));
   }
   return lists;
-}
-
-// With more micro-batches, where the last group of orders_of() would have fewer slices than there are stages: stages
-// could wait for one another for ever.
-ScheduleSize with_full_groups(const ScheduleSize& size) {
-  if (size.virtual_stages == 1) return size;
-  int group = 0;  // slices of the last one
-  std::vector<int> slices;
-  for (int m = 0; m < size.micro_batches; ++m) {
-    if (group >= size.stages) group = 0;
-    slices.push_back(size.slices_of(m));
-    group += slices.back();
-  }
-  for (; group < size.stages; group += slices.back()) slices.push_back(slices.back());
-  ScheduleSize full = size;
-  full.micro_batches = static_cast<int>(slices.size());
-  full.set_slices(std::move(slices));
-  return full;
 }
 
 bool can_run(const ScheduleTraits& traits, const ScheduleSize& size) {
@@ -189,16 +185,14 @@ Schedule make_schedule(ScheduleKind kind, const ScheduleSize& size) {
   const Faults faults = size_faults(kind, size);
   if (!faults.empty()) throw_user_error("{}", fmt::join(faults.texts(), "\n"));
   const ScheduleTraits& traits = traits_of(kind);
-  const bool is_folded = traits.placement == Placement::kFolded;
-  const ScheduleSize made = is_folded ? size : with_full_groups(size);
-  const Schedule schedule{.stages = made.stages,
-                          .micro_batches = made.micro_batches,
-                          .slices = made.slices,
-                          .slices_each = made.slices_each,
-                          .virtual_stages = made.virtual_stages,
-                          .placement = traits.placement,
-                          .actions = is_folded ? v_actions(v_steps(kind), made) : actions_in_turns(traits, made)};
-  return first_micro_batches(schedule, size.micro_batches);
+  return {.stages = size.stages,
+          .micro_batches = size.micro_batches,
+          .slices = size.slices,
+          .slices_each = size.slices_each,
+          .virtual_stages = size.virtual_stages,
+          .placement = traits.placement,
+          .actions =
+              traits.placement == Placement::kFolded ? v_actions(v_steps(kind), size) : actions_in_turns(traits, size)};
 }
 
 }  // namespace teratron::pipeline

@@ -44,7 +44,7 @@ Block building_block(const VSteps& steps, int stages) {
 }
 
 struct TimedPass {
-  int time = 0;
+  std::int64_t time = 0;
   Action action;
 };
 
@@ -78,12 +78,13 @@ std::vector<std::vector<Action>> v_actions(const VSteps& steps, const ScheduleSi
   std::vector<std::vector<Action>> lists;
   for (int stage = 0; stage < size.stages; ++stage) {
     std::vector<TimedPass> passes;
-    for (int m = 0, first_unit = 0; m < size.micro_batches; first_unit += size.slices_of(m++)) {
+    std::int64_t first_unit = 0;
+    for (int m = 0; m < size.micro_batches; first_unit += size.slices_of(m++)) {
       const int slices = size.slices_of(m);
       for (int s = 0; s < slices; ++s) {
         for (const Run& run : block) {
           const bool is_forward = run.pass == Pass::kForward;
-          const int turn = first_unit + (is_forward ? s : slices - 1 - s + size.slices - 1);
+          const std::int64_t turn = first_unit + (is_forward ? s : slices - 1 - s + size.slices - 1);
           passes.push_back({kVInterval * turn + run.at(stage, size.stages), {run.pass, m, s, run.chunk}});
         }
       }

@@ -175,7 +175,9 @@ std::vector<Layout> LayoutTimes::chosen(const Layout& layout) {
 std::vector<Layout> LayoutTimes::chosen_alike(const Layout& layout) {
   const std::int64_t sequences = std::min(layout.micro_batch, share_of_batch(config_, layout.data));
   const CostTable costs = slowest_stage(layout, sequences);
-  const slicing::SlicerOptions options{.stages = static_cast<int>(layout.pipeline),
+  // With several cells a stage, the pipeline fills and empties in as small a part of the time.
+  const std::int64_t cells = layout.virtual_stages, further = (layout.pipeline - 1 + cells - 1) / cells;
+  const slicing::SlicerOptions options{.stages = static_cast<int>(1 + further),
                                        .micro_batches = static_cast<int>(micro_batches_of(config_, layout)),
                                        .epsilon = kSlicerEpsilon * costs.of(0, costs.intervals())};
   const std::vector<std::int64_t> lengths = slicing::best_slicing(costs, options).lengths;
