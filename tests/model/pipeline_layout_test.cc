@@ -71,6 +71,18 @@ std::vector<Layout> some_pipelines() {
            .virtual_stages = 2,
            .defer_weight_gradients = true},
           {.mesh = {.pipeline = 2, .data = 2},
+           .micro_batch = 1,
+           .schedule = ScheduleKind::kSeq1F1BInterleaved,
+           .virtual_stages = 2,
+           .slices = {9, 8, 7}},
+          {.mesh = {.tensor = 2, .pipeline = 2},
+           .micro_batch = 1,
+           .sequence_parallel = true,
+           .schedule = ScheduleKind::kVZeroBubble,
+           .virtual_stages = 2,
+           .slices = {10, 8, 6},
+           .defer_weight_gradients = true},
+          {.mesh = {.pipeline = 2, .data = 2},
            .micro_batch = 2,
            .shard_optimizer = true,
            .recompute = Recompute::kFull,
@@ -182,7 +194,13 @@ TEST(PipelineEvaluation, ByARunnerThatTrainsInSlicesIsTheSame) {
       .tokens = 8,
       .schedule =
           pipeline::make_schedule(ScheduleKind::kInterleaved, {.stages = 2, .micro_batches = 2, .virtual_stages = 2})};
-  for (const ExecutorOptions& options : {sliced, interleaved}) {
+  const ExecutorOptions folded{
+      .batch = 2,
+      .tokens = 8,
+      .schedule = pipeline::make_schedule(ScheduleKind::kVMin,
+                                          {.stages = 2, .micro_batches = 2, .slices = 2, .virtual_stages = 2}),
+      .cuts = cut_alike(2, {5, 3})};
+  for (const ExecutorOptions& options : {sliced, interleaved, folded}) {
     on_mesh({.pipeline = 2}, options, config, [&](LanguageModel& runner, Communicator&) {
       std::vector<float> values(2 * 8);
       runner.losses(batch.whole(), 0, values);

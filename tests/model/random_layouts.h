@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <random>
 
 #include "model/train_in_layout.h"
@@ -53,10 +54,8 @@ class RandomPipeline {
   // may_slice: sequences may be cut into slices of tokens.
   explicit RandomPipeline(std::uint32_t seed, bool may_slice = true) : random_(seed) {
     layout.mesh = {.tensor = one_of({1, 1, 2}), .pipeline = one_of({1, 2, 2, 3, 4}), .data = one_of({1, 1, 2})};
-    layout.schedule = static_cast<pipeline::ScheduleKind>(one_of({0, 1, 2, 3, 4}));
-    if (layout.schedule == pipeline::ScheduleKind::kInterleaved && layout.mesh.pipeline > 1) {
-      layout.virtual_stages = one_of({1, 2, 3});
-    }
+    layout.schedule = pipeline::kScheduleKinds[random_() % pipeline::kScheduleKinds.size()];
+    choose_cells();
     layout.micro_batch = one_of({1, 1, 2, 3});
     layout.shard_optimizer = one_of({0, 1}) == 1;
     layout.recompute = static_cast<Recompute>(one_of({0, 1, 2}));
@@ -80,8 +79,9 @@ class RandomPipeline {
   // Micro-batches of random sizes, each with slices of its own, of one sequence where its rows are shared out.
   void cut_jointly() {
     using Kind = pipeline::ScheduleKind;
-    layout.schedule = one_of({0, 1}) == 1 ? Kind::kTeraPipe : Kind::kSeq1F1B;
-    layout.virtual_stages = 1;
+    constexpr std::array kSliced = {Kind::kTeraPipe, Kind::kSeq1F1B, Kind::kSeq1F1BInterleaved, Kind::kVHalf};
+    layout.schedule = kSliced[random_() % kSliced.size()];
+    choose_cells();
     layout.cell_layers.clear();
     choose_layers();
     layout.slices.clear();
@@ -104,10 +104,19 @@ class RandomPipeline {
   Layout layout;
 
  private:
+  // A pipeline of one stage has one cell.
+  void choose_cells() {
+    const pipeline::ScheduleTraits& traits = pipeline::traits_of(layout.schedule);
+    layout.virtual_stages = 1;
+    if (layout.mesh.pipeline > 1) {
+      layout.virtual_stages = std::clamp(one_of({1, 2, 3}), traits.least_cells, traits.most_cells);
+    } else if (traits.least_cells > 1) {
+      layout.schedule = pipeline::ScheduleKind::kSeq1F1B;
+    }
+  }
   void choose_slices(bool may_slice) {
     const int unit = layout.sequence_parallel ? layout.mesh.tensor : 1;
-    const bool sliced =
-        layout.schedule == pipeline::ScheduleKind::kTeraPipe || layout.schedule == pipeline::ScheduleKind::kSeq1F1B;
+    const bool sliced = pipeline::traits_of(layout.schedule).takes_slices;
     const int count = sliced && may_slice ? one_of({1, 2, 3, 5}) : 1;
     study.tokens = 0;
     for (int slice = 0; slice < count; ++slice) {

@@ -88,8 +88,7 @@ struct Layout {
     return cuts.empty() ? micro_batch : cuts.at(micro_batch_index).sequences;
   }
   pipeline::Schedule schedule_of(std::int64_t micro_batches) const {
-    const bool interleaved = schedule == pipeline::ScheduleKind::kInterleaved;
-    const int unit = interleaved ? mesh.pipeline : 1;
+    const int unit = pipeline::traits_of(schedule).fills_groups ? mesh.pipeline : 1;
     pipeline::ScheduleSize size{.stages = mesh.pipeline,
                                 .micro_batches = (static_cast<int>(micro_batches) + unit - 1) / unit * unit,
                                 .slices = std::max(1, static_cast<int>(slices.size())),
@@ -100,7 +99,8 @@ struct Layout {
     }
     const pipeline::Schedule made = pipeline::make_schedule(schedule, size);
     if (!defer_weight_gradients) return made;
-    return pipeline::defer_weight_gradients(made, pipeline::even_costs(made, 1, 2), pipeline::most_live_slices(made));
+    return pipeline::defer_weight_gradients(made, pipeline::even_costs(made, 1, 2),
+                                            pipeline::deferral_bound(schedule, made));
   }
 };
 

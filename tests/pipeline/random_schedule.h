@@ -1,6 +1,7 @@
 // Schedules of random size, and random orders that are as fit to run as those of the generators.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <tuple>
@@ -20,11 +21,13 @@ inline constexpr const auto& kAllKinds = kScheduleKinds;
 
 inline ScheduleSize random_size(RandomSequence& random, ScheduleKind kind) {
   ScheduleSize size{.stages = between(random, 1, 6), .micro_batches = between(random, 1, 9)};
-  if (kind == ScheduleKind::kTeraPipe || kind == ScheduleKind::kSeq1F1B) size.slices = between(random, 1, 6);
-  if (kind == ScheduleKind::kInterleaved) {
-    size.virtual_stages = between(random, 1, 4);
-    size.micro_batches = size.stages * between(random, 1, 3);
-  }
+  const ScheduleTraits& traits = traits_of(kind);
+  if (traits.takes_slices) size.slices = between(random, 1, 6);
+  if (traits.most_cells == 1) return size;
+  size.virtual_stages = between(random, traits.least_cells, std::min(traits.most_cells, 4));
+  // Closed forms are of full groups.
+  const int group = traits.placement == Placement::kFolded ? 1 : (size.stages + size.slices - 1) / size.slices;
+  size.micro_batches = group * between(random, 1, 3);
   return size;
 }
 
@@ -32,12 +35,13 @@ inline ScheduleSize random_size(RandomSequence& random, ScheduleKind kind) {
 // comes from another stage in the order in which it was sent. Backward is whole or in parts, by the toss of a coin.
 class RandomSchedule {
  public:
-  RandomSchedule(RandomSequence& random, const ScheduleSize& size) : random_(random) {
+  RandomSchedule(RandomSequence& random, const ScheduleSize& size, Placement placement) : random_(random) {
     schedule_ = {.stages = size.stages,
                  .micro_batches = size.micro_batches,
                  .slices = size.slices,
                  .slices_each = size.slices_each,
-                 .virtual_stages = size.virtual_stages};
+                 .virtual_stages = size.virtual_stages,
+                 .placement = placement};
     schedule_.actions.resize(static_cast<std::size_t>(size.stages));
   }
 
@@ -55,21 +59,22 @@ class RandomSchedule {
  private:
   using Key = std::tuple<int, int, int, int>;  // what, cell, micro-batch, slice
   enum { kOutput, kGradient, kWeight };
+  int holder(int cell) const { return schedule_.stage_of(cell); }
   // Whether `key` is at hand at `stage`, where it comes from another stage: the first of its channel not taken yet.
   bool first_of_channel(int stage, const Key& key) {
     const auto [what, cell, m, s] = key;
-    const std::vector<Key>& sent = channels_[{cell % schedule_.stages, stage, what}];
-    const std::size_t taken = taken_[{cell % schedule_.stages, stage, what}];
+    const std::vector<Key>& sent = channels_[{holder(cell), stage, what}];
+    const std::size_t taken = taken_[{holder(cell), stage, what}];
     return taken < sent.size() && sent[taken] == key;
   }
   bool at_hand(int stage, const Key& key) {
-    return std::get<1>(key) % schedule_.stages == stage ? done_.contains(key) : first_of_channel(stage, key);
+    return holder(std::get<1>(key)) == stage ? done_.contains(key) : first_of_channel(stage, key);
   }
 
   std::vector<Action> ready_at(int stage) {
     std::vector<Action> ready;
     for (int chunk = 0; chunk < schedule_.virtual_stages; ++chunk) {
-      const int cell = chunk * schedule_.stages + stage;
+      const int cell = schedule_.cell_map().cell(stage, chunk);
       for (int m = 0; m < schedule_.micro_batches; ++m) {
         for (int s = 0; s < schedule_.slices_of(m); ++s) add_ready(stage, cell, {Pass::kForward, m, s, chunk}, ready);
       }
@@ -94,19 +99,19 @@ class RandomSchedule {
   }
 
   void take(int stage, int what, int cell) {
-    if (cell >= 0 && cell < schedule_.cells() && cell % schedule_.stages != stage) {
-      ++taken_[{cell % schedule_.stages, stage, what}];
+    if (cell >= 0 && cell < schedule_.cells() && holder(cell) != stage) {
+      ++taken_[{holder(cell), stage, what}];
     }
   }
   void bring(int stage, int what, int cell, const Action& action, int user) {
     const Key key{what, cell, action.micro_batch, action.slice};
     done_[key] = true;
     if (what != kWeight && user >= 0 && user < schedule_.cells()) {
-      channels_[{stage, user % schedule_.stages, what}].push_back(key);
+      channels_[{stage, holder(user), what}].push_back(key);
     }
   }
   void perform(int stage, const Action& action) {
-    const int cell = action.chunk * schedule_.stages + stage;
+    const int cell = schedule_.cell(stage, action);
     schedule_.actions[static_cast<std::size_t>(stage)].push_back(action);
     if (action.pass == Pass::kForward) {
       take(stage, kOutput, cell - 1);
@@ -129,7 +134,8 @@ class RandomSchedule {
 };
 
 inline Schedule random_schedule(RandomSequence& random, const ScheduleSize& size) {
-  return RandomSchedule(random, size).make();
+  const Placement placement = random.below(2) == 0 ? Placement::kInTurns : Placement::kFolded;
+  return RandomSchedule(random, size, placement).make();
 }
 
 // Micro-batches with slices of their own each.

@@ -155,7 +155,8 @@ TEST(SendSlots, AreTwoForTheNamedSchedules) {
   RandomSequence random(RandomStream{.seed = 12});
   for (int trial = 0; trial < 300; ++trial) {
     for (const ScheduleKind kind : testing::kAllKinds) {
-      if (kind == ScheduleKind::kInterleaved) continue;
+      const ScheduleTraits& traits = traits_of(kind);
+      if (traits.most_cells > 1 && traits.placement == Placement::kInTurns) continue;
       EXPECT_EQ(send_slots(make_schedule(kind, testing::random_size(random, kind))), 2) << name_of(kind);
     }
   }
@@ -179,7 +180,7 @@ TEST(FirstMicroBatches, AreFitToRunAndAsTheGeneratorsMakeThem) {
     const ScheduleKind kind = testing::kAllKinds[random.below(testing::kAllKinds.size())];
     ScheduleSize size = testing::random_size(random, kind);
     const Schedule schedule = make_schedule(kind, size);
-    const int unit = kind == ScheduleKind::kInterleaved ? size.stages : 1;
+    const int unit = traits_of(kind).fills_groups ? size.stages : 1;
     const int fewer = testing::between(random, 1, size.micro_batches / unit) * unit;
     size.micro_batches = fewer;
     EXPECT_EQ(first_micro_batches(schedule, fewer), make_schedule(kind, size)) << name_of(kind);

@@ -34,9 +34,10 @@ TEST(Simulation, WithStagesAndSlicesAlikeTheBubbleIsTheClosedForm) {
       const Schedule schedule = make_schedule(kind, size);
       const Simulation simulation = simulate(schedule, even_costs(schedule, forward, backward));
       const double bubble = simulation.iteration - size.micro_batches * (forward + backward);
-      ASSERT_NEAR(bubble, closed_form(kind, size, forward, backward).bubble, kRounding)
-          << name_of(kind) << " " << size.stages << " " << size.micro_batches << " " << size.slices << " "
-          << size.virtual_stages;
+      const std::optional<ClosedForm> form = closed_form(kind, size, forward, backward);
+      if (!form) break;
+      ASSERT_NEAR(bubble, form->bubble, kRounding) << name_of(kind) << " " << size.stages << " " << size.micro_batches
+                                                   << " " << size.slices << " " << size.virtual_stages;
       ASSERT_NEAR(simulation.bubble_share(), bubble / simulation.iteration, kRounding);
     }
   }
@@ -88,8 +89,20 @@ class LongestPath {
     if (known != ends_.end()) return known->second;
     const Action& a = schedule_.actions[static_cast<std::size_t>(stage)][place];
     double start = place > 0 ? end(stage, place - 1) : 0;
-    const int last_chunk = schedule_.virtual_stages - 1;
     const int K = schedule_.stages;
+    // A row of K cells goes down the stages, the next one down again or, in a V, up.
+    const auto cell_at = [&](int in_stage, int chunk) {
+      const bool goes_up = schedule_.placement == Placement::kFolded && chunk % 2 == 1;
+      return chunk * K + (goes_up ? K - 1 - in_stage : in_stage);
+    };
+    const int cell = cell_at(stage, a.chunk);
+    const auto for_cell = [&](int wanted, const auto& use) {
+      for (int chunk = 0; chunk < schedule_.virtual_stages; ++chunk) {
+        for (int from = 0; from < K; ++from) {
+          if (cell_at(from, chunk) == wanted) use(from, chunk);
+        }
+      }
+    };
     const auto after = [&](Pass pass, int from, int slice, int chunk) {
       const double transfer = from == stage ? 0 : costs_.transfers[static_cast<std::size_t>(slice)];
       const auto found = places_.find({static_cast<int>(pass), from, a.micro_batch, slice, chunk});
@@ -102,17 +115,14 @@ class LongestPath {
     };
     if (a.pass == Pass::kForward) {
       for (int slice = 0; slice < a.slice; ++slice) after(Pass::kForward, stage, slice, a.chunk);
-      if (stage > 0) after(Pass::kForward, stage - 1, a.slice, a.chunk);
-      if (stage == 0 && a.chunk > 0) after(Pass::kForward, K - 1, a.slice, a.chunk - 1);
+      for_cell(cell - 1, [&](int from, int chunk) { after(Pass::kForward, from, a.slice, chunk); });
     } else if (a.pass == Pass::kBackwardWeight) {
       after(Pass::kBackwardInput, stage, a.slice, a.chunk);
     } else {
       after(Pass::kForward, stage, a.slice, a.chunk);
       for (int slice = a.slice + 1; slice < schedule_.slices; ++slice) after_gradient(stage, slice, a.chunk);
-      if (stage + 1 < K) after_gradient(stage + 1, a.slice, a.chunk);
-      if (stage + 1 == K && a.chunk < last_chunk) after_gradient(0, a.slice, a.chunk + 1);
+      for_cell(cell + 1, [&](int from, int chunk) { after_gradient(from, a.slice, chunk); });
     }
-    const int cell = a.chunk * K + stage;
     const PassTimes& times = costs_.passes[static_cast<std::size_t>(cell)][static_cast<std::size_t>(a.slice)];
     const double time = a.pass == Pass::kForward         ? times.forward
                         : a.pass == Pass::kBackward      ? times.backward

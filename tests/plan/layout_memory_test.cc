@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 
 #include "cluster/cluster_file.h"
 #include "cluster/presets.h"
@@ -20,6 +21,13 @@ const Layout& any_of(const std::vector<Layout>& layouts, RandomSequence& random)
   return layouts[random.below(layouts.size())];
 }
 
+// A schedule that the search looks at where it is given.
+pipeline::ScheduleKind several_cells(RandomSequence& random) {
+  using Kind = pipeline::ScheduleKind;
+  constexpr std::array kKinds = {Kind::kSeq1F1BInterleaved, Kind::kVMin, Kind::kVHalf, Kind::kVZeroBubble};
+  return kKinds[random.below(kKinds.size())];
+}
+
 TEST(LayoutMemory, IsNoMoreThanThePlanAndNearIt) {
   RandomSequence random({.seed = 21});
   double shares = 0;
@@ -30,6 +38,7 @@ TEST(LayoutMemory, IsNoMoreThanThePlanAndNearIt) {
     if (trial % 3 == 1) testing::become_llama(request.model.model.config);
     FixedLayout fixed;
     if (trial % 5 == 0) fixed.token_slices = kJointChoice;
+    if (trial % 5 == 1) fixed.schedule = several_cells(random);
     const std::vector<Layout> layouts = layouts_on(request.cluster.devices, request.model, fixed);
     if (layouts.empty()) continue;
     Layout layout = any_of(layouts, random);
@@ -63,7 +72,9 @@ TEST(LayoutMemory, NoStageTakesMoreThanTheFirstOrTheLast) {
     PlanRequest request = random_request(random);
     if (trial % 3 == 1) testing::become_llama(request.model.model.config);
     if (trial % 2 == 1) request.cluster.constants.push_back({"cores", 3, "test"});
-    const std::vector<Layout> layouts = layouts_on(request.cluster.devices, request.model, {});
+    FixedLayout fixed;
+    if (trial % 4 == 3) fixed.schedule = several_cells(random);
+    const std::vector<Layout> layouts = layouts_on(request.cluster.devices, request.model, fixed);
     if (layouts.empty()) continue;
     const Layout& layout = any_of(layouts, random);
     if (layout.token_slices == kSlicersChoice) continue;

@@ -67,13 +67,15 @@ void tighten_memory(PlanRequest& request, RandomSequence& random) {
 }
 
 void fix_something(PlanRequest& request, RandomSequence& random) {
-  switch (random.below(8)) {
+  switch (random.below(10)) {
     case 0: request.fixed.tensor = drawn(random, {1, 2}); break;
     case 1: request.fixed.pipeline = 2; break;
     case 2: request.fixed.recompute = Recompute::kFull; break;
     case 3: request.fixed.schedule = pipeline::ScheduleKind::kTeraPipe; break;
     case 4: request.fixed.distributed_optimizer = true; break;
     case 5: request.fixed.token_slices = kJointChoice; break;
+    case 6: request.fixed.schedule = pipeline::ScheduleKind::kSeq1F1BInterleaved; break;
+    case 7: request.fixed.schedule = pipeline::ScheduleKind::kVHalf; break;
     default: break;
   }
 }

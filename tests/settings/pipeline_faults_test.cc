@@ -76,12 +76,24 @@ TEST(PipelineFaults, ALayoutIsToldFromOneThatWorks) {
 }
 
 TEST(PipelineFaults, VirtualStagesBelongToInterleavedPipelines) {
-  EXPECT_THAT(faults_of({"--pp", "2", "--virtual-stages", "2"}),
+  EXPECT_THAT(faults_of({"--pp", "2", "--virtual-stages", "2"}), IsEmpty());
+  EXPECT_THAT(faults_of({"--pp", "2", "--virtual-stages", "2", "--schedule", "1f1b"}),
               ElementsAre(AllOf(HasSubstr("--virtual-stages is 2"), HasSubstr("schedule 1f1b"),
                                 HasSubstr("choose --schedule interleaved"))));
   EXPECT_THAT(faults_of({"--schedule", "interleaved", "--virtual-stages", "3"}),
               ElementsAre(AllOf(HasSubstr("--virtual-stages is 3, but there is one stage"),
                                 HasSubstr("--pipeline-model-parallel-size 2 or more"))));
+}
+
+TEST(PipelineFaults, SchedulesInAVHaveTwoCellsAStage) {
+  for (const char* schedule : {"v-min", "v-half", "v-zb"}) {
+    const auto faults = [&](const char* cells) {
+      return faults_of({"--pp", "2", "--schedule", schedule, "--virtual-stages", cells, "--token-slices", "512,512"});
+    };
+    EXPECT_THAT(faults("2"), IsEmpty());
+    EXPECT_THAT(faults("1"), ElementsAre(HasSubstr("two cells a stage; give 2, or choose --schedule terapipe")));
+    EXPECT_THAT(faults("3"), ElementsAre(HasSubstr("two cells a stage; give 2, or choose --schedule seq1f1b-i")));
+  }
 }
 
 TEST(PipelineFaults, SlicesAreToldWithHowFarTheyAreOff) {

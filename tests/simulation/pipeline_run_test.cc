@@ -54,7 +54,9 @@ TEST(PipelineRun, WithStagesAlikeAndLinksFreeTheBubbleIsTheClosedForm) {
       const Schedule schedule = pipeline::make_schedule(kind, size);
       const PipelineResult result = simulate(work_of(schedule, even_costs(schedule, forward, backward)), cluster);
       const double work = size.micro_batches * (forward + backward);
-      ASSERT_NEAR(1e3 * result.seconds - work, closed_form(kind, size, forward, backward).bubble, kMillisecondRounding)
+      const std::optional<pipeline::ClosedForm> form = closed_form(kind, size, forward, backward);
+      if (!form) break;
+      ASSERT_NEAR(1e3 * result.seconds - work, form->bubble, kMillisecondRounding)
           << name_of(kind) << " " << size.stages << " " << size.micro_batches << " " << size.slices;
       ASSERT_NEAR(result.stages.back().bubble_share, 1 - work / (1e3 * result.pipeline_seconds), kMillisecondRounding);
     }
@@ -203,7 +205,7 @@ TEST(PipelineRun, TheTiedEmbeddingIsSummedWhenAllElseIs) {
 TEST(PipelineRun, AFastEnoughLinkLeavesTheClosedFormAndASlowerOneNeverHelps) {
   for (std::uint64_t seed = 1; seed <= 60; ++seed) {
     RandomSequence random(RandomStream{.seed = seed});
-    const ScheduleKind kind = kAllKinds[random.below(5)];
+    const ScheduleKind kind = kAllKinds[random.below(kAllKinds.size())];
     const Schedule schedule = pipeline::make_schedule(kind, random_size(random, kind));
     PipelineWork work = work_of(schedule, even_costs(schedule, 1, 2));
     Cluster cluster = hosts_of_8(8, 1e-6);

@@ -147,7 +147,7 @@ TEST(SliceTimes, TheBestSlicesAreWithinTwoPerCentOfAnyEvenOnes) {
         return pipeline_milliseconds(profile, schedule_of(kind, stages, micro_batches, lengths),
                                      alike(profile, lengths));
       };
-      const Lengths best = best_slice_lengths(profile, 1024, kind, stages, micro_batches);
+      const Lengths best = best_slice_lengths(profile, 1024, kind, {.stages = stages, .micro_batches = micro_batches});
       ASSERT_EQ(std::accumulate(best.begin(), best.end(), std::int64_t{0}), 1024);
       double even = std::numeric_limits<double>::infinity();
       for (int count = 1; count <= 64; ++count) even = std::min(even, time_of(pipeline::even_slices(1024, count)));
@@ -166,7 +166,7 @@ TEST(SliceTimes, TheBestSlicesCanBeSharedOutWhereRanksShareRows) {
   profile.key.sequence_parallel = 1;
   profile.key.tensor_parallel = 3;
   for (const std::int64_t tokens : {1023, 300, 9}) {
-    for (const std::int64_t length : best_slice_lengths(profile, tokens, ScheduleKind::kSeq1F1B, 2, 1)) {
+    for (const std::int64_t length : best_slice_lengths(profile, tokens, ScheduleKind::kSeq1F1B, {.stages = 2})) {
       EXPECT_EQ(length % 3, 0) << tokens;
     }
   }

@@ -55,6 +55,11 @@ TEST(PipelinePlan, SlicesAskForSeq1F1BWhereNothingElseDoes) {
   EXPECT_EQ(schedule_kind(config.pipeline), pipeline::ScheduleKind::kSeq1F1B);
   config.pipeline.schedule = pipeline::ScheduleKind::kTeraPipe;
   EXPECT_EQ(schedule_kind(config.pipeline), pipeline::ScheduleKind::kTeraPipe);
+  config.pipeline.schedule.reset();
+  config.pipeline.virtual_stages = 2;
+  EXPECT_EQ(schedule_kind(config.pipeline), pipeline::ScheduleKind::kSeq1F1BInterleaved);
+  config.pipeline.token_slices.clear();
+  EXPECT_EQ(schedule_kind(config.pipeline), pipeline::ScheduleKind::kInterleaved);
 }
 
 slicing::Profile measured() {
@@ -73,12 +78,19 @@ TrainConfig sliced(const char* slices) {
 
 TEST(PipelinePlan, AutoTakesSlicesWithinTwoPerCentOfTheBest) {
   const slicing::Profile profile = measured();
-  const auto time_of = [&](const char* slices) {
-    const PipelinePlan plan = plan_pipeline(sliced(slices), &profile);
-    return pipeline::simulate(plan.schedule, plan.costs).iteration;
-  };
-  for (const char* other : {"uniform:2", "uniform:4", "uniform:8", "uniform:16", "uniform:64", "1024,512,512"}) {
-    EXPECT_LE(time_of("auto"), 1.02 * time_of(other)) << other;
+  for (const pipeline::ScheduleKind kind :
+       {pipeline::ScheduleKind::kSeq1F1B, pipeline::ScheduleKind::kSeq1F1BInterleaved,
+        pipeline::ScheduleKind::kVHalf}) {
+    const auto time_of = [&](const char* slices) {
+      TrainConfig config = sliced(slices);
+      config.pipeline.schedule = kind;
+      config.pipeline.virtual_stages = kind == pipeline::ScheduleKind::kSeq1F1B ? 1 : 2;
+      const PipelinePlan plan = plan_pipeline(config, &profile);
+      return pipeline::simulate(plan.schedule, plan.costs).iteration;
+    };
+    for (const char* other : {"uniform:2", "uniform:4", "uniform:8", "uniform:16", "uniform:64", "1024,512,512"}) {
+      EXPECT_LE(time_of("auto"), 1.02 * time_of(other)) << other << " " << pipeline::name_of(kind);
+    }
   }
   EXPECT_THAT(text_of(plan_pipeline(sliced("auto"), &profile)),
               AllOf(HasSubstr("seq1f1b"), HasSubstr("by the profile")));

@@ -45,20 +45,22 @@ inline TrainConfig random_pipeline(const TrainConfig& config, RandomSequence& ra
     return *(values.begin() + static_cast<std::ptrdiff_t>(random.below(values.size())));
   };
   TrainConfig c = config;
-  c.layout.pipeline_parallel = one_of({1, 2, 2, 3, 4});
+  const pipeline::ScheduleKind kind = pipeline::kScheduleKinds[random.below(pipeline::kScheduleKinds.size())];
+  const pipeline::ScheduleTraits& traits = pipeline::traits_of(kind);
+  c.pipeline.schedule = kind;
+  c.layout.pipeline_parallel = traits.least_cells > 1 ? 2 : one_of({1, 2, 2, 3, 4});
   c.layout.tensor_parallel = c.layout.pipeline_parallel <= 3 ? one_of({1, 1, 2}) : 1;
   c.layout.data_parallel = c.layout.pipeline_parallel * c.layout.tensor_parallel <= 4 ? one_of({1, 2}) : 1;
   c.batch.micro_batch_size = one_of({1, 1, 2, 3});
   c.layout.distributed_optimizer = random.below(2) == 0;
   c.layout.recompute = static_cast<Recompute>(random.below(3));
   c.pipeline.defer_weight_gradients = random.below(2) == 0;
-  const auto kind = static_cast<pipeline::ScheduleKind>(random.below(5));
-  c.pipeline.schedule = kind;
-  c.pipeline.virtual_stages =
-      kind == pipeline::ScheduleKind::kInterleaved && c.layout.pipeline_parallel == 2 ? one_of({1, 2}) : 1;
+  c.pipeline.virtual_stages = c.layout.pipeline_parallel == 2
+                                  ? std::clamp<std::int64_t>(one_of({1, 2}), traits.least_cells, traits.most_cells)
+                                  : 1;
   c.layout.sequence_parallel = c.layout.tensor_parallel > 1 && random.below(2) == 0;
   const std::int64_t unit = c.layout.sequence_parallel ? c.layout.tensor_parallel : 1;
-  if (kind == pipeline::ScheduleKind::kTeraPipe || kind == pipeline::ScheduleKind::kSeq1F1B) {
+  if (traits.takes_slices) {
     const std::int64_t count = one_of({2, 3, 5});
     std::vector<std::int64_t> lengths = random_parts(random, c.model.seq_length / unit, count);
     for (std::int64_t& length : lengths) length *= unit;
@@ -67,7 +69,7 @@ inline TrainConfig random_pipeline(const TrainConfig& config, RandomSequence& ra
     if (c.layout.sequence_parallel) c.batch.micro_batch_size = 1;
     if (random.below(3) == 0) c.pipeline.token_slices = random_cuts(c, unit, random);
   }
-  if (kind == pipeline::ScheduleKind::kTeraPipe || kind == pipeline::ScheduleKind::kGpipe) {
+  if (traits.holds_all) {
     const bool is_joint = c.pipeline.token_slices.find('x') != std::string::npos;
     const std::int64_t share = (c.largest_batch() + c.layout.data_parallel - 1) / c.layout.data_parallel;
     c.pipeline.flushes =

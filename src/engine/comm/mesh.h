@@ -14,7 +14,8 @@ struct Mesh {
   std::unique_ptr<Communicator> model;  // the ranks that hold one copy of the model: tensor x pipeline
   // A second group of the stages, for gradients, which therefore never queue after activations.
   std::unique_ptr<Communicator> pipeline_back;
-  // The first and the last stage, which both hold the tied embedding; a stage between them is alone.
+  // The first and the last stage, which both hold the tied embedding where the model ends on the last; a stage between
+  // them is alone.
   std::unique_ptr<Communicator> ends;
 
   MeshShape shape() const { return {tensor->size(), pipeline->size(), data->size()}; }

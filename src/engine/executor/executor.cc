@@ -120,8 +120,9 @@ void Executor::share_from_last_stage(std::span<float> values) const {
 }
 
 TensorRef Executor::output(const SliceCall& call) const {
-  const StageMemory& memory = plan_->memory();
-  return plan_->part().is_last(call.key.chunk) ? memory.final_x(call.pass, call.key) : memory.sent(call.pass, 0);
+  const StagePart& part = plan_->part();
+  const bool stays = part.is_last(call.key.chunk) || part.is_continued(call.key.chunk);
+  return stays ? passes_.kept_output(call) : plan_->memory().sent(call.pass, 0);
 }
 
 void Executor::run_forward(const MicroBatch& micro_batch, bool training,
@@ -134,14 +135,14 @@ void Executor::run_forward(const MicroBatch& micro_batch, bool training,
       passes_.begin(call, micro_batch);
       if (part.is_first(chunk)) {
         passes_.embed(call, micro_batch, after);
-      } else {
+      } else if (!part.continues(chunk)) {
         messages_.receive(*mesh_->pipeline, memory.input(call.pass, call.key, 0), part.stage_before(chunk)).wait();
       }
       const TensorRef out = output(call);
       passes_.forward_layers(call, out, after);
       if (part.is_last(chunk)) {
         use_output(call, out);
-      } else {
+      } else if (!part.is_continued(chunk)) {
         messages_.send(*mesh_->pipeline, out, part.stage_after(chunk)).wait();
       }
     }

@@ -128,7 +128,7 @@ void StepRun::forward(const Action& action) {
     slot = outputs_.next();
     traced(TraceSpan::Kind::kSend, action, [&] { outputs_.wait_for(slot); });
   }
-  const TensorRef out = to ? plan_.memory().sent(call.pass, slot) : plan_.memory().final_x(call.pass, call.key);
+  const TensorRef out = to ? plan_.memory().sent(call.pass, slot) : passes_.kept_output(call);
   traced(TraceSpan::Kind::kPass, action, [&] {
     passes_.begin(call, micro_batch);
     if (plan_.part().is_first(action.chunk)) passes_.embed(call, micro_batch);
@@ -148,6 +148,9 @@ void StepRun::backward(const Action& action, std::size_t slot) {
   const TensorRef dx = plan_.memory().gradient(call.pass, slot);
   traced(TraceSpan::Kind::kPass, action, [&] {
     passes_.begin(call, micro_batch);
+    if (plan_.part().is_continued(action.chunk)) {
+      backend_.copy(dx, plan_.memory().output_gradient(call.pass, call.key));
+    }
     if (plan_.part().is_last(action.chunk)) {
       passes_.head(call, micro_batch, plan_.memory().final_x(call.pass, call.key), dx);
       if (is_last_pass) complete(Part::kHead);
@@ -158,6 +161,10 @@ void StepRun::backward(const Action& action, std::size_t slot) {
     if (plan_.part().is_first(action.chunk)) {
       passes_.embed_backward(call, micro_batch, dx);
       if (is_last_pass) complete(Part::kEmbedding);
+    }
+    if (plan_.part().continues(action.chunk)) {
+      const SliceKey before{call.key.chunk - 1, call.key.micro_batch, call.key.slice};
+      backend_.copy(plan_.memory().output_gradient(call.pass, before), dx);
     }
   });
   const std::optional<int> to = pipeline::sends_to(schedule_, plan_.part().stage(), action);
@@ -193,11 +200,14 @@ void StepRun::start_sums() {
   }
 }
 
-// Both ends have a share of the tied gradient; its sum comes last, since backward ends with the embedding.
+// Both ends have a share of the tied gradient; its sum comes last, since backward ends with the embedding. A stage that
+// is both ends has added them up.
 void StepRun::finish_gradients() {
   if (!options_.sums_over_copies) return;
   for (const std::size_t bucket : plan_.buckets_at(Part::kBothEnds)) {
-    mesh_.ends->all_reduce(plan_.buckets().gradients(bucket));
+    if (!plan_.part().has_embedding() || !plan_.part().has_head()) {
+      mesh_.ends->all_reduce(plan_.buckets().gradients(bucket));
+    }
     complete_[bucket] = true;
   }
   start_sums();

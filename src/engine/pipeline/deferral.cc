@@ -9,6 +9,7 @@
 #include "pipeline/checker.h"
 #include "pipeline/dependencies.h"
 #include "pipeline/memory.h"
+#include "pipeline/v_schedules.h"
 
 namespace teratron::pipeline {
 namespace {
@@ -137,6 +138,12 @@ std::int64_t most_live_slices(const Schedule& schedule) {
   std::int64_t most = 0;
   for (const MemoryPeak& peak : memory_peaks(schedule)) most = std::max(most, peak.slices);
   return most;
+}
+
+std::int64_t deferral_bound(ScheduleKind kind, const Schedule& schedule) {
+  const std::int64_t needed = most_live_slices(schedule);
+  if (schedule.placement != Placement::kFolded) return needed;
+  return std::max(needed, v_most_slices(kind, schedule.stages, schedule.slices));
 }
 
 }  // namespace teratron::pipeline

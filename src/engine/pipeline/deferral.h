@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "pipeline/schedule.h"
+#include "pipeline/generators.h"
 #include "pipeline/timing/costs.h"
 
 namespace teratron::pipeline {
@@ -17,7 +17,11 @@ namespace teratron::pipeline {
 // InternalError if the schedule needs more than `most_slices` anyway, or is not fit to run.
 Schedule defer_weight_gradients(const Schedule& schedule, const Costs& costs, std::int64_t most_slices);
 
-// The bound that costs no memory: the most live activations of any stage as the schedule stands.
+// The most live activations of any stage as the schedule stands.
 std::int64_t most_live_slices(const Schedule& schedule);
+
+// The bound to defer within: what the schedule needs anyway. Schedules of the V placement are made for weight gradients
+// apart, and have their paper's memory for it.
+std::int64_t deferral_bound(ScheduleKind kind, const Schedule& schedule);
 
 }  // namespace teratron::pipeline

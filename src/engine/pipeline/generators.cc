@@ -4,85 +4,151 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "base/error.h"
+#include "pipeline/v_schedules.h"
 
 namespace teratron::pipeline {
 namespace {
 
-// A stage runs its forwards in one order and its backwards in another. Schedules differ in these two orders and in the
-// number of forwards before a stage's first backward.
-struct Orders {
-  std::vector<Action> forward, backward;
+constexpr int kAnyNumber = std::numeric_limits<int>::max();
+
+// A pass with its number in the order of all passes of its direction.
+struct Numbered {
+  std::size_t number = 0;
+  Action action;
 };
 
-// First `warm_up` forwards, then forward and backward in turns, then the backwards that are left.
-std::vector<Action> one_forward_one_backward(const Orders& orders, std::size_t warm_up) {
-  const std::size_t count = orders.forward.size();
-  warm_up = std::min(warm_up, count);
-  std::vector<Action> list(orders.forward.begin(), orders.forward.begin() + static_cast<std::ptrdiff_t>(warm_up));
-  for (std::size_t i = 0; i < count; ++i) {
-    if (warm_up + i < count) list.push_back(orders.forward[warm_up + i]);
-    list.push_back(orders.backward[i]);
+// A stage runs its forwards in one order and its backwards in another, the same on all stages. Schedules differ in how
+// many forwards the former is ahead.
+struct Orders {
+  std::vector<Numbered> forward, backward;
+};
+
+// Micro-batches first in, first out; slices first to last forward and last to first backward. Groups of whole
+// micro-batches go through all of a stage's chunks before the next group does. A group has at least as many slices as
+// there are stages: when the first stage is done with its last slice, the last stage has the first slice's result for
+// the next chunk. Where the last group has fewer, numbers are left out for those that are missing: without that, stages
+// could wait for one another for ever.
+Orders orders_of(const ScheduleSize& size) {
+  Orders orders;
+  std::size_t number = 0;
+  for (int group = 0, next = 0; group < size.micro_batches; group = next) {
+    int in_group = 0;  // slices
+    for (; next < size.micro_batches && in_group < size.stages; ++next) in_group += size.slices_of(next);
+    for (int chunk = 0; chunk < size.virtual_stages; ++chunk) {
+      for (int m = group; m < next; ++m) {
+        const int slices = size.slices_of(m), last_chunk = size.virtual_stages - 1;
+        for (int s = 0; s < slices; ++s, ++number) {
+          orders.forward.push_back({number, {.pass = Pass::kForward, .micro_batch = m, .slice = s, .chunk = chunk}});
+          orders.backward.push_back(
+              {number,
+               {.pass = Pass::kBackward, .micro_batch = m, .slice = slices - 1 - s, .chunk = last_chunk - chunk}});
+        }
+      }
+      number += static_cast<std::size_t>(std::max(0, size.stages - in_group));
+    }
+  }
+  return orders;
+}
+
+// Forwards that must be ahead of the backwards where no stage is waited for: on the last one.
+std::size_t least_lead(const ScheduleSize& size, const Orders& orders) {
+  const auto place_of = [&](const Action& action) {
+    const auto whole = [](int value) { return static_cast<std::size_t>(value); };
+    return (whole(action.micro_batch) * whole(size.slices) + whole(action.slice)) * whole(size.virtual_stages) +
+           whole(action.chunk);
+  };
+  std::vector<std::size_t> forward_numbers(place_of({.micro_batch = size.micro_batches}));
+  for (const Numbered& forward : orders.forward) forward_numbers[place_of(forward.action)] = forward.number;
+  std::size_t lead = 0;
+  for (const Numbered& backward : orders.backward) {
+    const std::size_t needed = forward_numbers[place_of(backward.action)];
+    if (needed > backward.number) lead = std::max(lead, needed - backward.number);
+  }
+  return lead;
+}
+
+// First `lead` forwards, then forward and backward in turns, then the backwards that are left.
+std::vector<Action> one_forward_one_backward(const Orders& orders, std::size_t lead) {
+  std::vector<Action> list;
+  auto next = orders.forward.begin();
+  for (const Numbered& backward : orders.backward) {
+    for (; next != orders.forward.end() && next->number <= backward.number + lead; ++next) {
+      list.push_back(next->action);
+    }
+    list.push_back(backward.action);
   }
   return list;
 }
 
-// Micro-batches first in, first out; slices first to last forward and last to first backward.
-Orders slice_orders(const ScheduleSize& size) {
-  Orders orders;
-  for (int m = 0; m < size.micro_batches; ++m) {
-    const int slices = size.slices_of(m);
-    for (int s = 0; s < slices; ++s) {
-      orders.forward.push_back({.pass = Pass::kForward, .micro_batch = m, .slice = s});
-      orders.backward.push_back({.pass = Pass::kBackward, .micro_batch = m, .slice = slices - 1 - s});
-    }
+std::vector<std::vector<Action>> actions_in_turns(const ScheduleTraits& traits, const ScheduleSize& size) {
+  const Orders orders = orders_of(size);
+  const std::size_t lead = traits.holds_all ? orders.forward.back().number : least_lead(size, orders);
+  // Stages take turns twice as far apart where chunks follow one another without a pause (Megatron-LM).
+  const int apart = size.virtual_stages > 1 ? 2 : 1;
+  std::vector<std::vector<Action>> lists;
+  for (int stage = 0; stage < size.stages; ++stage) {
+    const int below = size.stages - 1 - stage;  // stages after it
+    lists.push_back(one_forward_one_backward(orders, lead + static_cast<std::size_t>(apart * below)));
   }
-  return orders;
+  return lists;
 }
 
-// Groups of as many micro-batches as there are stages go through all of a stage's chunks before the next group does.
-Orders interleaved_orders(const ScheduleSize& size) {
-  Orders orders;
-  for (int group = 0; group < size.micro_batches; group += size.stages) {
-    for (int chunk = 0; chunk < size.virtual_stages; ++chunk) {
-      for (int m = group; m < group + size.stages; ++m) {
-        orders.forward.push_back({.pass = Pass::kForward, .micro_batch = m, .chunk = chunk});
-        orders.backward.push_back(
-            {.pass = Pass::kBackward, .micro_batch = m, .chunk = size.virtual_stages - 1 - chunk});
-      }
-    }
-  }
-  return orders;
+bool can_run(const ScheduleTraits& traits, const ScheduleSize& size) {
+  return (size.slices == 1 || traits.takes_slices) && traits.has_cells(size.virtual_stages);
 }
 
-// Number of forwards of stage `stage` before it alternates forwards and backwards.
-int warm_up_of(ScheduleKind kind, const ScheduleSize& size, int stage) {
-  const int below = size.stages - 1 - stage;  // stages after it
-  switch (kind) {
-    case ScheduleKind::kGpipe:
-    case ScheduleKind::kTeraPipe: return size.micro_batches * size.slices;
-    case ScheduleKind::k1F1B: return below;
-    case ScheduleKind::kInterleaved:  // with one chunk there is nothing to interleave: 1F1B
-      return size.virtual_stages == 1 ? below : 2 * below + (size.virtual_stages - 1) * size.stages;
-    // The slices of any micro-batch are all forward before the last of them goes back.
-    case ScheduleKind::kSeq1F1B: return below + size.slices - 1;
+// "a, b or c": kinds to which so many slices and cells belong.
+std::string kinds_for(const ScheduleSize& size) {
+  std::vector<std::string> names;
+  for (const ScheduleKind kind : kScheduleKinds) {
+    const ScheduleTraits& traits = traits_of(kind);
+    const bool is_interleaved = traits.most_cells > 1;
+    if (can_run(traits, size) && is_interleaved == (size.virtual_stages > 1)) names.emplace_back(traits.name);
   }
-  return 0;
+  if (names.size() < 2) return names.empty() ? "" : names.front();
+  const std::string last = names.back();
+  names.pop_back();
+  return fmt::format("{} or {}", fmt::join(names, ", "), last);
+}
+
+void add_micro_batch_faults(const char* name, const ScheduleSize& size, const ScheduleFlags& flags, Faults& faults) {
+  if (size.micro_batches % size.stages == 0) return;
+  const int below = size.micro_batches / size.stages * size.stages;
+  faults.add("{} is {}, and schedule {} needs a multiple of the {} stages; nearest {}: {}", flags.micro_batches,
+             size.micro_batches, name, size.stages, below > 0 ? "are" : "is",
+             below > 0 ? fmt::format("{} and {}", below, below + size.stages) : fmt::format("{}", size.stages));
 }
 
 }  // namespace
 
-const char* name_of(ScheduleKind kind) {
+const ScheduleTraits& traits_of(ScheduleKind kind) {
+  static constexpr ScheduleTraits kGpipe{.name = "gpipe", .holds_all = true}, k1F1B{.name = "1f1b"},
+      kInterleaved{.name = "interleaved", .most_cells = kAnyNumber, .fills_groups = true},
+      kTeraPipe{.name = "terapipe", .takes_slices = true, .holds_all = true},
+      kSeq1F1B{.name = "seq1f1b", .takes_slices = true},
+      kSeq1F1BInterleaved{.name = "seq1f1b-i", .takes_slices = true, .most_cells = kAnyNumber};
+  static constexpr auto v_placed = [](const char* name) {
+    return ScheduleTraits{
+        .name = name, .takes_slices = true, .least_cells = 2, .most_cells = 2, .placement = Placement::kFolded};
+  };
+  static constexpr ScheduleTraits kVMin = v_placed("v-min"), kVHalf = v_placed("v-half"),
+                                  kVZeroBubble = v_placed("v-zb");
   switch (kind) {
-    case ScheduleKind::kGpipe: return "gpipe";
-    case ScheduleKind::k1F1B: return "1f1b";
-    case ScheduleKind::kInterleaved: return "interleaved";
-    case ScheduleKind::kTeraPipe: return "terapipe";
-    case ScheduleKind::kSeq1F1B: return "seq1f1b";
+    case ScheduleKind::kGpipe: return kGpipe;
+    case ScheduleKind::k1F1B: return k1F1B;
+    case ScheduleKind::kInterleaved: return kInterleaved;
+    case ScheduleKind::kTeraPipe: return kTeraPipe;
+    case ScheduleKind::kSeq1F1B: return kSeq1F1B;
+    case ScheduleKind::kSeq1F1BInterleaved: return kSeq1F1BInterleaved;
+    case ScheduleKind::kVMin: return kVMin;
+    case ScheduleKind::kVHalf: return kVHalf;
+    case ScheduleKind::kVZeroBubble: return kVZeroBubble;
   }
-  return "?";
+  throw InternalError("a schedule has a kind");
 }
 
 void ScheduleSize::set_slices(std::vector<int> of_micro_batches) {
@@ -99,40 +165,34 @@ Faults size_faults(ScheduleKind kind, const ScheduleSize& size, const ScheduleFl
   faults.need_between(flags.slices, size.slices, 1);
   faults.need_between(flags.virtual_stages, size.virtual_stages, 1);
   if (!faults.empty()) return faults;
-  const bool sliced = kind == ScheduleKind::kTeraPipe || kind == ScheduleKind::kSeq1F1B;
-  const std::string choose = flags.kind ? fmt::format("choose {}", *flags.kind) : "choose";
-  if (size.slices > 1 && !sliced) {
+  const ScheduleTraits& traits = traits_of(kind);
+  const std::string others =
+      fmt::format("choose {}{}", flags.kind ? fmt::format("{} ", *flags.kind) : "", kinds_for(size));
+  if (size.slices > 1 && !traits.takes_slices) {
     const std::string given = flags.slices_as_given.empty() ? fmt::format("{}", size.slices) : flags.slices_as_given;
-    faults.add("{} is {}, but schedule {} runs sequences whole; {} terapipe or seq1f1b", flags.slices, given,
-               name_of(kind), choose);
+    faults.add("{} is {}, but schedule {} runs sequences whole; {}", flags.slices, given, traits.name, others);
   }
-  if (kind != ScheduleKind::kInterleaved && size.virtual_stages > 1) {
-    faults.add("{} is {}, but schedule {} has one cell a stage; {} interleaved", flags.virtual_stages,
-               size.virtual_stages, name_of(kind), choose);
+  if (size.virtual_stages > traits.most_cells || size.virtual_stages < traits.least_cells) {
+    const bool two = traits.least_cells == 2;
+    faults.add("{} is {}, but schedule {} has {} a stage; {}{}", flags.virtual_stages, size.virtual_stages, traits.name,
+               two ? "two cells" : "one cell", two ? "give 2, or " : "", others);
   }
-  if (kind == ScheduleKind::kInterleaved && size.micro_batches % size.stages != 0) {
-    const int below = size.micro_batches / size.stages * size.stages;
-    faults.add("{} is {}, and schedule interleaved needs a multiple of the {} stages; nearest {}: {}",
-               flags.micro_batches, size.micro_batches, size.stages, below > 0 ? "are" : "is",
-               below > 0 ? fmt::format("{} and {}", below, below + size.stages) : fmt::format("{}", size.stages));
-  }
+  if (traits.fills_groups) add_micro_batch_faults(traits.name, size, flags, faults);
   return faults;
 }
 
 Schedule make_schedule(ScheduleKind kind, const ScheduleSize& size) {
   const Faults faults = size_faults(kind, size);
   if (!faults.empty()) throw_user_error("{}", fmt::join(faults.texts(), "\n"));
-  Schedule schedule{.stages = size.stages,
-                    .micro_batches = size.micro_batches,
-                    .slices = size.slices,
-                    .slices_each = size.slices_each,
-                    .virtual_stages = size.virtual_stages};
-  const Orders orders = kind == ScheduleKind::kInterleaved ? interleaved_orders(size) : slice_orders(size);
-  for (int stage = 0; stage < size.stages; ++stage) {
-    schedule.actions.push_back(
-        one_forward_one_backward(orders, static_cast<std::size_t>(warm_up_of(kind, size, stage))));
-  }
-  return schedule;
+  const ScheduleTraits& traits = traits_of(kind);
+  return {.stages = size.stages,
+          .micro_batches = size.micro_batches,
+          .slices = size.slices,
+          .slices_each = size.slices_each,
+          .virtual_stages = size.virtual_stages,
+          .placement = traits.placement,
+          .actions =
+              traits.placement == Placement::kFolded ? v_actions(v_steps(kind), size) : actions_in_turns(traits, size)};
 }
 
 }  // namespace teratron::pipeline

@@ -12,17 +12,36 @@
 namespace teratron::pipeline {
 
 enum class ScheduleKind {
-  kGpipe,        // all forward, then all backward (arXiv 1811.06965)
-  k1F1B,         // backward as soon as there is one to do (PipeDream-Flush; arXiv 2006.09503)
-  kInterleaved,  // 1F1B over virtual stages in Megatron-LM's order (arXiv 2104.04473, section 2.2)
-  kTeraPipe,     // all forward over the slices of all micro-batches, then all backward, slices last to first
-  kSeq1F1B,      // 1F1B over slices (arXiv 2406.03488)
+  kGpipe,               // all forward, then all backward (arXiv 1811.06965)
+  k1F1B,                // backward as soon as there is one to do (PipeDream-Flush; arXiv 2006.09503)
+  kInterleaved,         // 1F1B over virtual stages in Megatron-LM's order (arXiv 2104.04473, section 2.2)
+  kTeraPipe,            // all forward over the slices of all micro-batches, then all backward, slices last to first
+  kSeq1F1B,             // 1F1B over slices (arXiv 2406.03488)
+  kSeq1F1BInterleaved,  // Seq1F1B-I of the same paper: slices and virtual stages
+  kVMin,                // V placement with the least memory (arXiv 2405.15362, v_schedules.h),
+  kVHalf,               // with half of 1F1B's,
+  kVZeroBubble,         // and with 1F1B's, without bubbles between the first micro-batch and the last
 };
 
-inline constexpr std::array kScheduleKinds = {ScheduleKind::kGpipe, ScheduleKind::k1F1B, ScheduleKind::kInterleaved,
-                                              ScheduleKind::kTeraPipe, ScheduleKind::kSeq1F1B};
+inline constexpr std::array kScheduleKinds = {
+    ScheduleKind::kGpipe,    ScheduleKind::k1F1B,    ScheduleKind::kInterleaved,
+    ScheduleKind::kTeraPipe, ScheduleKind::kSeq1F1B, ScheduleKind::kSeq1F1BInterleaved,
+    ScheduleKind::kVMin,     ScheduleKind::kVHalf,   ScheduleKind::kVZeroBubble};
 
-const char* name_of(ScheduleKind kind);  // "gpipe", "1f1b", "interleaved", "terapipe", "seq1f1b"
+// Properties in which kinds differ, for all that treats some of them alike.
+struct ScheduleTraits {
+  const char* name;
+  bool takes_slices = false;            // of tokens
+  bool holds_all = false;               // all activations of a step live before the first backward
+  int least_cells = 1, most_cells = 1;  // a stage
+  bool fills_groups = false;            // micro-batches are a multiple of the stages
+  Placement placement = Placement::kInTurns;
+
+  bool has_cells(int cells) const { return cells >= least_cells && cells <= most_cells; }
+};
+const ScheduleTraits& traits_of(ScheduleKind kind);
+
+inline const char* name_of(ScheduleKind kind) { return traits_of(kind).name; }
 
 struct ScheduleSize {
   int stages = 1, micro_batches = 1, slices = 1, virtual_stages = 1;

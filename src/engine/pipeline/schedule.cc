@@ -58,7 +58,8 @@ Schedule first_micro_batches(const Schedule& schedule, int count) {
 }
 
 Schedule one_after_the_other(const Schedule& first, const Schedule& second) {
-  check(first.stages == second.stages && first.virtual_stages == second.virtual_stages,
+  check(first.stages == second.stages && first.virtual_stages == second.virtual_stages &&
+            first.placement == second.placement,
         "schedules that follow each other have the same cells");
   Schedule both = first;
   both.micro_batches += second.micro_batches;

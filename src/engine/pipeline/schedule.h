@@ -1,7 +1,7 @@
 // Schedules of pipeline parallelism are data: for every stage the ordered list of its actions. The same list is checked
 // (checker.h), timed (simulate.h), drawn (drawing.h) and executed.
 //
-// A model is cut into cells, runs of layers; with V virtual stages, stage k of K holds the cells k, K + k, 2K + k, ...
+// A model is cut into cells, runs of layers; with V virtual stages, each stage holds V of them (CellMap says which).
 // A micro-batch goes through the cells in order, whole or in slices of tokens (TeraPipe, arXiv 2102.07988): a cell may
 // work on slice s once it has worked on the slices before it, whose keys and values slice s attends to. Backward takes
 // the slices last to first.
@@ -25,24 +25,45 @@ enum class Pass {
 constexpr bool makes_input_gradient(Pass pass) { return pass == Pass::kBackward || pass == Pass::kBackwardInput; }
 constexpr bool makes_weight_gradient(Pass pass) { return pass == Pass::kBackward || pass == Pass::kBackwardWeight; }
 
+// Order in which the model's cells lie on the stages. Row r is the cells rK to rK + K - 1, one on each of the K stages.
+enum class Placement {
+  kInTurns,  // every row from the first stage to the last: stage k holds the cells k, K + k, 2K + k, ...
+  kFolded,   // every other row from the last stage to the first: the V of arXiv 2405.15362, cells k and 2K - 1 - k
+};
+
+// Cells of each stage. No other code says where a cell lies.
+struct CellMap {
+  int stages = 1;
+  Placement placement = Placement::kInTurns;
+
+  int cell(int stage, int chunk) const { return chunk * stages + place(stage, chunk); }
+  int stage_of(int cell) const { return place(cell % stages, cell / stages); }
+
+ private:
+  // A row's mirror image is its own inverse.
+  int place(int at, int row) const { return placement == Placement::kFolded && row % 2 == 1 ? stages - 1 - at : at; }
+};
+
 // Unit of a stage's work: one pass of one slice of one micro-batch through one of its cells.
 struct Action {
   Pass pass = Pass::kForward;
   int micro_batch = 0, slice = 0;
-  int chunk = 0;  // which of the stage's cells: cell chunk * stages + stage
+  int chunk = 0;  // which of the stage's cells, in the model's order
   bool operator==(const Action&) const = default;
 };
 
 struct Schedule {
   int stages = 1, micro_batches = 1;
-  int slices = 1;                            // of tokens, a micro-batch; the most where they differ
-  std::vector<int> slices_each;              // of every micro-batch where they differ; else empty
-  int virtual_stages = 1;                    // cells a stage
+  int slices = 1;                // of tokens, a micro-batch; the most where they differ
+  std::vector<int> slices_each;  // of every micro-batch where they differ; else empty
+  int virtual_stages = 1;        // cells a stage
+  Placement placement = Placement::kInTurns;
   std::vector<std::vector<Action>> actions;  // [stage], in order
 
   int cells() const { return stages * virtual_stages; }
-  int cell(int stage, const Action& action) const { return action.chunk * stages + stage; }
-  int stage_of(int cell) const { return cell % stages; }
+  CellMap cell_map() const { return {stages, placement}; }
+  int cell(int stage, const Action& action) const { return cell_map().cell(stage, action.chunk); }
+  int stage_of(int cell) const { return cell_map().stage_of(cell); }
   int slices_of(int micro_batch) const {
     return slices_each.empty() ? slices : slices_each[static_cast<std::size_t>(micro_batch)];
   }

@@ -52,8 +52,10 @@ Slices profiled_slices(const Scenario& scenario) {
   }
   std::vector<std::int64_t> lengths;
   if (scenario.slices == "auto") {
-    lengths = best_slice_lengths(profile, tokens, scenario.schedule, static_cast<int>(scenario.stages),
-                                 static_cast<int>(scenario.micro_batches));
+    lengths = best_slice_lengths(profile, tokens, scenario.schedule,
+                                 {.stages = static_cast<int>(scenario.stages),
+                                  .micro_batches = static_cast<int>(scenario.micro_batches),
+                                  .virtual_stages = static_cast<int>(scenario.virtual_stages)});
   } else {
     pipeline::TokenSlices slices = pipeline::parse_token_slices("--slices", scenario.slices);
     if (!slices.cuts.empty()) {
@@ -124,7 +126,8 @@ pipeline::PassTimes slowest_stage(const pipeline::Schedule& schedule, const pipe
   pipeline::PassTimes slowest;
   for (int stage = 0; stage < schedule.stages; ++stage) {
     pipeline::PassTimes sum;
-    for (int cell = stage; cell < schedule.cells(); cell += schedule.stages) {
+    for (int chunk = 0; chunk < schedule.virtual_stages; ++chunk) {
+      const int cell = schedule.cell_map().cell(stage, chunk);
       for (const pipeline::PassTimes& slice : costs.passes[static_cast<std::size_t>(cell)]) {
         sum.forward += slice.forward;
         sum.backward += slice.backward;
@@ -152,7 +155,7 @@ Faults Scenario::faults() const {
                 "{} is joint, which 'teratron plan' answers; give the cuts that it prints, such as "
                 "2x512,512+1x1024",
                 Flag{"slices"});
-  faults.add_if(slices == "auto" && schedule != ScheduleKind::kTeraPipe && schedule != ScheduleKind::kSeq1F1B,
+  faults.add_if(slices == "auto" && !pipeline::traits_of(schedule).takes_slices,
                 "{} is auto, but schedule {} runs sequences whole; choose terapipe or seq1f1b", Flag{"slices"},
                 pipeline::name_of(schedule));
   return faults;
@@ -164,7 +167,9 @@ ScenarioResult simulate(const Scenario& scenario) {
   ScenarioResult result{
       .schedule = pipeline::make_schedule(scenario.schedule, size), .lengths = slices.lengths, .cuts = slices.cuts};
   const pipeline::Costs costs = costs_of(scenario, slices, result.schedule);
-  const std::int64_t most = pipeline::most_live_slices(result.schedule);
+  const std::int64_t most = scenario.defer_weight_gradients
+                                ? pipeline::deferral_bound(scenario.schedule, result.schedule)
+                                : pipeline::most_live_slices(result.schedule);
   if (scenario.defer_weight_gradients) {
     result.schedule = pipeline::defer_weight_gradients(result.schedule, costs, most);
   }

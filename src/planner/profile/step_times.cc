@@ -16,7 +16,11 @@ using pipeline::TraceSpan;
 std::vector<std::int64_t> stage_layers(const StepSettings& settings) {
   std::vector<std::int64_t> stages(static_cast<std::size_t>(settings.layout.pipeline_parallel));
   const std::vector<std::int64_t> cells = cell_layers(settings);
-  for (std::size_t cell = 0; cell < cells.size(); ++cell) stages[cell % stages.size()] += cells[cell];
+  const pipeline::CellMap map{static_cast<int>(settings.layout.pipeline_parallel),
+                              pipeline::traits_of(schedule_kind(settings.pipeline)).placement};
+  for (std::size_t cell = 0; cell < cells.size(); ++cell) {
+    stages[static_cast<std::size_t>(map.stage_of(static_cast<int>(cell)))] += cells[cell];
+  }
   return stages;
 }
 

@@ -181,10 +181,18 @@ class Run {
     if (!sums_copies() || work_.gradient_pieces > 0) return;
     for (int stage = 0; stage < stages_; ++stage) {
       const TaskId last = pass_tasks_[at(stage)].back().second;
-      for (int cell = stage; cell < schedule_.cells(); cell += stages_) {
+      for (const int cell : cells_of(stage)) {
         add_sum(stage, cell, work_.gradient_bytes[at(cell)], {&last, 1});
       }
     }
+  }
+
+  std::vector<int> cells_of(int stage) const {
+    std::vector<int> cells;
+    for (int chunk = 0; chunk < schedule_.virtual_stages; ++chunk) {
+      cells.push_back(schedule_.cell_map().cell(stage, chunk));
+    }
+    return cells;
   }
 
   // Everything of a stage's step until now.
@@ -222,7 +230,7 @@ class Run {
       const TaskId update = events_.compute(streams_[at(stage)].passes, seconds, {&norm, 1});
       if (keeps_spans_) noted_.push_back({{.kind = Span::Kind::kUpdate, .stage = stage}, update});
       if (!work_.shards_optimizer || work_.data == 1 || work_.weight_bytes.empty()) continue;
-      for (int cell = stage; cell < schedule_.cells(); cell += stages_) {
+      for (const int cell : cells_of(stage)) {
         const TaskId gathered = add_ring(stage, work_.weight_bytes[at(cell)], 1, {&update, 1});
         if (keeps_spans_) noted_.push_back({{.kind = Span::Kind::kGather, .stage = stage, .cell = cell}, gathered});
       }

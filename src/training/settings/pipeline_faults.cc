@@ -67,9 +67,8 @@ class PipelineFaults {
   std::int64_t cells() const { return s_.layout.pipeline_parallel * s_.pipeline.virtual_stages; }
 
   void check_flushes(const std::optional<pipeline::TokenSlices>& slices) {
-    const bool holds_all = kind_ == ScheduleKind::kGpipe || kind_ == ScheduleKind::kTeraPipe;
     faults_.add_if(
-        s_.pipeline.flushes > 1 && !holds_all,
+        s_.pipeline.flushes > 1 && !pipeline::traits_of(kind_).holds_all,
         "{} is {}, but schedule {} holds the activations of few micro-batches anyway; leave it out, or choose "
         "{} gpipe or terapipe",
         kFlushes, s_.pipeline.flushes, pipeline::name_of(kind_), kSchedule);

@@ -8,7 +8,11 @@ namespace teratron {
 using pipeline::ScheduleKind;
 
 ScheduleKind schedule_kind(const PipelineSettings& settings) {
-  return settings.schedule.value_or(settings.token_slices.empty() ? ScheduleKind::k1F1B : ScheduleKind::kSeq1F1B);
+  if (settings.schedule) return *settings.schedule;
+  if (settings.virtual_stages > 1) {
+    return settings.token_slices.empty() ? ScheduleKind::kInterleaved : ScheduleKind::kSeq1F1BInterleaved;
+  }
+  return settings.token_slices.empty() ? ScheduleKind::k1F1B : ScheduleKind::kSeq1F1B;
 }
 
 std::optional<std::vector<std::int64_t>> comma_separated(std::string_view text) {
@@ -33,8 +37,10 @@ void add_pipeline_fields(FieldList& list, PipelineSettings& s) {
   for (const auto& [name, kind] : schedule_choices()) schedules.emplace_back(name, kind);
   list.group("Pipeline", FieldScope::kLayout);
   list.add_choice("schedule", s.schedule, schedules,
-                  "order of the stages' work; auto: seq1f1b with --token-slices, else 1f1b");
-  list.add("virtual-stages", &s.virtual_stages, "V", "cells of layers per stage, for interleaved");
+                  "order of the stages' work; auto: seq1f1b with --token-slices, else 1f1b; with --virtual-stages "
+                  "seq1f1b-i or interleaved");
+  list.add("virtual-stages", &s.virtual_stages, "V",
+           "cells of layers per stage, for interleaved and seq1f1b-i; 2 for v-min, v-half and v-zb");
   add_pipeline_layout_field(list, s);
   list.add("token-slices", &s.token_slices, "L,L,..|uniform:N|NxL,L,..+NxL,..|auto",
            "cut sequences into slices of so many tokens, into N slices, micro-batches of N sequences each in its own "

@@ -15,7 +15,7 @@
 namespace teratron {
 
 struct PipelineSettings {
-  std::optional<pipeline::ScheduleKind> schedule;  // nullopt: seq1f1b with token slices, else 1f1b
+  std::optional<pipeline::ScheduleKind> schedule;  // nullopt: schedule_kind() chooses
   std::int64_t virtual_stages = 1;                 // cells of a stage
   std::string layout;                              // layers of each cell, "5,7"; empty: equal numbers
   std::string token_slices;                        // "704,688,656", "uniform:8", "auto", ..; empty: whole sequences
@@ -27,7 +27,8 @@ struct PipelineSettings {
   bool chooses_micro_batches() const { return token_slices == "joint"; }
 };
 
-// Schedule of --schedule; auto: seq1f1b with token slices, else 1f1b.
+// Schedule of --schedule; auto: seq1f1b with token slices, else 1f1b; of several cells a stage, seq1f1b-i or
+// interleaved.
 pipeline::ScheduleKind schedule_kind(const PipelineSettings& settings);
 
 // Numbers of "5,7"; nullopt: not such a list.

@@ -33,7 +33,8 @@ TEST(Simulate, EveryScheduleTakesTheTimeAndMemoryOfItsClosedForm) {
                                         {"--schedule", "1f1b"},
                                         {"--schedule", "interleaved", "--virtual-stages", "2"},
                                         {"--schedule", "terapipe", "--slices", "4"},
-                                        {"--schedule", "seq1f1b", "--slices", "uniform:4"}};
+                                        {"--schedule", "seq1f1b", "--slices", "uniform:4"},
+                                        {"--schedule", "seq1f1b-i", "--slices", "4", "--virtual-stages", "2"}};
   for (Words arguments : schedules) {
     arguments.insert(arguments.end(), {"--forward-ms", "3", "--backward-ms", "5"});
     const nlohmann::json json = simulated(arguments);
@@ -51,6 +52,19 @@ TEST(Simulate, DeferredWeightGradientsShortenAnIterationInTheSameMemory) {
   const nlohmann::json before = simulated(arguments), after = simulated(deferred);
   EXPECT_LT(after.at("iteration_ms"), before.at("iteration_ms"));
   EXPECT_EQ(after.at("peak_activations").at(0).at("slices"), before.at("peak_activations").at(0).at("slices"));
+}
+
+TEST(Simulate, SchedulesInAVTakeLessMemoryAndHaveNoClosedForm) {
+  double before = 0;
+  for (const char* schedule : {"v-min", "v-half", "v-zb"}) {
+    const nlohmann::json json = simulated({"--schedule", schedule, "--virtual-stages", "2", "--stages", "8",
+                                           "--micro-batches", "32", "--defer-weight-gradients"});
+    EXPECT_TRUE(json.at("closed_form").is_null());
+    const double most = json.at("peak_activations").at(0).at("micro_batches");
+    EXPECT_GT(most, before) << schedule;
+    EXPECT_LE(most, 8);
+    before = most;
+  }
 }
 
 TEST(Simulate, AutoSlicesAddUpAndBeatEveryEvenCut) {
@@ -100,6 +114,7 @@ TEST(Simulate, BadInputIsToldAtOnceWithWhatToDo) {
   expect_fault({"--schedule", "interleaved", "--micro-batches", "6"}, "nearest are: 4 and 8");
   expect_fault({"--schedule", "gpipe", "--slices", "4"}, "choose terapipe or seq1f1b");
   expect_fault({"--virtual-stages", "2"}, "choose interleaved");
+  expect_fault({"--schedule", "v-zb"}, "two cells a stage; give 2");
   expect_fault({"--stages", "0"}, "--stages is 0");
   expect_fault({"--forward-ms", "0"}, "--forward-ms is 0");
   expect_fault({"--backward-ms", "nan"}, "--backward-ms");
@@ -155,6 +170,37 @@ TEST(Simulate, SlicesShortenAStepOnAClusterAndRecomputationLengthensIt) {
   const double whole = simulated(one).at("seconds");
   EXPECT_LT(simulated(with(one, {"--slices", "4"})).at("seconds"), whole);
   EXPECT_GT(simulated(with(one, {"--recompute-granularity", "full"})).at("seconds"), whole);
+}
+
+TEST(Simulate, OnAClusterAVHasBothEndsOfTheModelOnItsFirstStage) {
+  const auto busy = [](const char* schedule) -> std::vector<double> {
+    const nlohmann::json json = simulated({"--cluster",
+                                           "dgx-h100",
+                                           "--stages",
+                                           "4",
+                                           "--micro-batches",
+                                           "4",
+                                           "--slices",
+                                           "4",
+                                           "--model",
+                                           "1.2B",
+                                           "--tp",
+                                           "2",
+                                           "--micro-batch-size",
+                                           "1",
+                                           "--pipeline-layout",
+                                           "6,5,5,5,5,5,5,4",
+                                           "--virtual-stages",
+                                           "2",
+                                           "--schedule",
+                                           schedule});
+    std::vector<double> seconds;
+    for (const nlohmann::json& stage : json.at("stage_use")) seconds.push_back(stage.at("busy_seconds"));
+    return seconds;
+  };
+  const std::vector<double> in_turns = busy("seq1f1b-i"), in_a_v = busy("v-zb");
+  EXPECT_GT(in_turns[3], in_turns[1]);  // 9 layers and the head, 10 layers
+  EXPECT_GT(in_a_v[0], in_a_v[3]);      // 10 layers and the head, 10 layers
 }
 
 TEST(Simulate, ATraceHasEveryPassAndWhatGoesOnBesideThem) {

@@ -85,6 +85,10 @@ TensorRef StageMemory::gradient(const LayerPass& pass, std::size_t slot) const {
   return view(blocks_.gradients[slot], pass.stream_shape(hidden_));
 }
 
+TensorRef StageMemory::output_gradient(const LayerPass& pass, const SliceKey& key) const {
+  return view(blocks_.slices[timeline_.index(key)].output_gradient, pass.stream_shape(hidden_));
+}
+
 Carver StageMemory::embedding_kept(const SliceKey& key) const {
   return Carver(arena_[blocks_.slices[timeline_.index(key)].embedding_kept].data);
 }

@@ -39,6 +39,9 @@ class StageMemory {
   TensorRef final_x(const LayerPass& pass, const SliceKey& key) const;  // the last layer's output
   TensorRef sent(const LayerPass& pass, std::size_t slot) const;        // what goes to the next stage
   TensorRef gradient(const LayerPass& pass, std::size_t slot) const;    // of the residual stream
+  // The gradient of a cell's output, from the backward of the stage's next cell until its own
+  // (StagePart::is_continued).
+  TensorRef output_gradient(const LayerPass& pass, const SliceKey& key) const;
   std::size_t gradient_slots() const { return blocks_.gradients.size(); }
   std::size_t send_slots() const { return blocks_.sent.size(); }
 
@@ -90,7 +93,7 @@ class StageMemory {
   };
   struct SliceBlocks {
     std::vector<LayerBlocks> layers;
-    Arena::Block embedding_kept = 0, final_x = 0;
+    Arena::Block embedding_kept = 0, final_x = 0, output_gradient = 0;
   };
   struct Blocks {
     Arena::Block cache_lengths, counters, key_lengths, first_keys, position_ids, rotary;

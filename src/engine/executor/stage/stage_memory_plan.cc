@@ -107,9 +107,13 @@ void StageMemory::plan_slice(const SliceKey& key) {
   const auto activation = [&](const char* name, DType dtype, const Shape& shape, int first, int last) {
     return arena_.add(name, MemoryKind::kActivations, dtype, shape, first, last);
   };
+  const SliceKey before{key.chunk - 1, key.micro_batch, key.slice}, after{key.chunk + 1, key.micro_batch, key.slice};
+  const int input_written = part_.is_first(key.chunk)    ? passes.forward
+                            : part_.continues(key.chunk) ? timeline_.of(before).forward_end() - 1
+                                                         : passes.received;
   for (int index = 0; index < passes.layers; ++index) {
     const int at = passes.forward_of(index), last = passes.last_of(index);
-    const int written = index > 0 ? at - 1 : part_.is_first(key.chunk) ? passes.forward : passes.received;
+    const int written = index > 0 ? at - 1 : input_written;
     const LayerBytes bytes = layer_bytes(layer(key.chunk, index), call_of(key));
     LayerBlocks there;
     there.x = activation("x", dtype_, stream, written, last);
@@ -125,6 +129,10 @@ void StageMemory::plan_slice(const SliceKey& key) {
     model_.carve_embedding({sizes, logits_chunk_, training()}, kept, memory);
     blocks.embedding_kept = activation("embedding kept", DType::kU8, {kept.bytes()}, passes.forward,
                                        training() ? passes.backward_end() : passes.forward);
+  }
+  if (training() && part_.is_continued(key.chunk)) {
+    blocks.output_gradient =
+        activation("output's gradient", dtype_, stream, timeline_.of(after).backward_end(), passes.backward);
   }
   if (!part_.is_last(key.chunk)) return;
   const int head = training() ? passes.backward : passes.forward_end();

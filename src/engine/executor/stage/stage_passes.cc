@@ -204,6 +204,12 @@ void StagePasses::embed_backward(const SliceCall& call, const MicroBatch& micro_
   model_.embed_backward(embedding_call(call, pass, inputs, layers), dx, plan_.part().has_head());
 }
 
+TensorRef StagePasses::kept_output(const SliceCall& call) const {
+  const auto& [pass, key] = call;
+  if (plan_.part().is_last(key.chunk)) return plan_.memory().final_x(pass, key);
+  return plan_.memory().input(pass, {key.chunk + 1, key.micro_batch, key.slice}, 0);
+}
+
 void StagePasses::forward_layers(const SliceCall& call, TensorRef out, const After& after) {
   const auto& [pass, key] = call;
   const StageMemory& memory = plan_.memory();

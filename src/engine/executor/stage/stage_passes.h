@@ -36,6 +36,8 @@ class StagePasses {
   void embed(const SliceCall& call, std::span<const std::int32_t> ids);
   void embed_backward(const SliceCall& call, const MicroBatch& micro_batch, TensorRef dx);
 
+  // The place of a cell's output that stays on this stage: the next cell's input, or what the head works on.
+  TensorRef kept_output(const SliceCall& call) const;
   // `out` from the first layer's input.
   void forward_layers(const SliceCall& call, TensorRef out, const After& after = {});
   // dx, the gradient of the cell's output, becomes that of its input. done(layer) follows each layer.

@@ -90,10 +90,10 @@ StagePlan::StagePlan(Model& model, const ExecutorOptions& options, const RankCoo
 
 int StagePlan::stage_of(const ParameterBucket& bucket) const {
   switch (bucket.part) {
-    case Part::kHead: return part_.stages() - 1;
+    case Part::kHead: return part_.stage_of_head();
     case Part::kLayer: return part_.stage_of_layer(bucket.layer);
     case Part::kEmbedding:
-    case Part::kBothEnds: return 0;
+    case Part::kBothEnds: return part_.stage_of_embedding();
   }
   return 0;
 }

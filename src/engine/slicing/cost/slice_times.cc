@@ -130,17 +130,16 @@ Pace pace_of(const Profile& profile) {
 }
 
 std::vector<std::int64_t> best_slice_lengths(const Profile& profile, std::int64_t tokens,
-                                             pipeline::ScheduleKind schedule, int stages, int micro_batches) {
-  check(schedule == pipeline::ScheduleKind::kTeraPipe || schedule == pipeline::ScheduleKind::kSeq1F1B,
-        "only terapipe and seq1f1b take slices");
+                                             pipeline::ScheduleKind schedule, pipeline::ScheduleSize size) {
+  check(pipeline::traits_of(schedule).takes_slices, "the schedule takes slices");
   // A steady state shows after as many micro-batches as there are stages; more of them only take longer.
-  micro_batches = std::min(micro_batches, 2 * stages);
+  size.micro_batches = std::min(size.micro_batches, 2 * size.stages);
   const std::int64_t step = slice_grid(tokens, profile.key.unit(), kSteps);
   Lengths best;
   double least = std::numeric_limits<double>::infinity();
   const auto consider = [&](Lengths lengths, double handicap) {
-    const pipeline::Schedule cut = pipeline::make_schedule(
-        schedule, {.stages = stages, .micro_batches = micro_batches, .slices = static_cast<int>(lengths.size())});
+    size.slices = static_cast<int>(lengths.size());
+    const pipeline::Schedule cut = pipeline::make_schedule(schedule, size);
     const double time = handicap * pipeline_milliseconds(profile, cut, alike(profile, lengths));
     if (time >= least) return;
     least = time;
@@ -150,8 +149,8 @@ std::vector<std::int64_t> best_slice_lengths(const Profile& profile, std::int64_
     const bool is_power_of_two = std::has_single_bit(lengths.size());
     consider(std::move(lengths), is_power_of_two ? 1 : 1.01);
   }
-  const ProfileCosts costs(profile, stages);
-  for (Lengths& lengths : uneven_cuts(costs, profile.key.sequences, tokens, step, micro_batches)) {
+  const ProfileCosts costs(profile, size.stages);
+  for (Lengths& lengths : uneven_cuts(costs, profile.key.sequences, tokens, step, size.micro_batches)) {
     consider(std::move(lengths), 1.02);
   }
   return best;

@@ -48,11 +48,11 @@ double predicted_milliseconds(const Profile& profile, const MeasuredIteration& i
 // The pace that makes the profile's costs fit its iterations, without those held out.
 Pace pace_of(const Profile& profile);
 
-// Slice lengths for a schedule that takes slices, terapipe or seq1f1b. Candidates are even cuts and those of Algorithm
-// 1 for the slowest stage, all on a grid of 1/256 of the sequence; the simulation ranks them. Predictions are off by
-// one or two per cent, so a simpler cut wins a near tie: even slices whose number is no power of two must be predicted
-// 1 % faster, uneven slices 2 %.
+// Slice lengths for a schedule that takes slices. `size`: all but their number. Candidates are even cuts and those of
+// Algorithm 1 for the slowest stage, all on a grid of 1/256 of the sequence; the simulation ranks them. Predictions are
+// off by one or two per cent, so a simpler cut wins a near tie: even slices whose number is no power of two must be
+// predicted 1 % faster, uneven slices 2 %.
 std::vector<std::int64_t> best_slice_lengths(const Profile& profile, std::int64_t tokens,
-                                             pipeline::ScheduleKind schedule, int stages, int micro_batches);
+                                             pipeline::ScheduleKind schedule, pipeline::ScheduleSize size);
 
 }  // namespace teratron::slicing

@@ -74,6 +74,10 @@ class WorkBuilder {
     work_.costs.transfers.assign(work_.message_bytes.size(), 0);
   }
 
+  std::size_t stage_of(std::size_t cell) const {
+    return static_cast<std::size_t>(plan_.schedule.stage_of(static_cast<int>(cell)));
+  }
+
   void add_column(const Slice& slice) {
     const PassTimes layer = costs_.layer(slice);
     const std::size_t cells = plan_.cell_layers.size();
@@ -81,10 +85,10 @@ class WorkBuilder {
       PassTimes times = layer.times(static_cast<double>(plan_.cell_layers[cell]));
       if (cell == 0) times = times.plus(costs_.embedding(slice));
       if (cell + 1 == cells) times = times.plus(costs_.head(slice));
-      if (config_.layout.pipeline_parallel > 1) {
-        const double gather = costs_.gather_after_message(slice);
-        if (cell > 0) times = times.plus({.forward = gather});
-        if (cell + 1 < cells) times = times.plus({.backward = gather, .backward_input = gather});
+      const double gather = costs_.gather_after_message(slice);
+      if (cell > 0 && stage_of(cell - 1) != stage_of(cell)) times = times.plus({.forward = gather});
+      if (cell + 1 < cells && stage_of(cell + 1) != stage_of(cell)) {
+        times = times.plus({.backward = gather, .backward_input = gather});
       }
       work_.costs.passes[cell].push_back(slice.sequences == 0 ? PassTimes{} : times);
     }
@@ -99,13 +103,14 @@ class WorkBuilder {
     const auto stages = static_cast<std::size_t>(config_.layout.pipeline_parallel);
     const RankParameters held = rank_parameters(model_, config_.layout.tensor_parallel);
     const double element = static_cast<double>(size_of(config_.backend.compute_dtype()));
+    const bool ends_meet = stage_of(0) == stage_of(cells - 1);  // on one stage, which has one copy of a tied table
     std::vector<double> of_stage(stages);
     std::vector<std::int64_t> layers_of_stage(stages);
     for (std::size_t cell = 0; cell < cells; ++cell) {
       double parameters = static_cast<double>(plan_.cell_layers[cell]) * held.layer;
       if (cell == 0) parameters += held.embedding + held.tied;
-      if (cell + 1 == cells) parameters += held.head + (stages > 1 ? held.tied : 0);
-      const std::size_t stage = cell % stages;
+      if (cell + 1 == cells) parameters += held.head + (ends_meet ? 0 : held.tied);
+      const std::size_t stage = stage_of(cell);
       of_stage[stage] += parameters;
       layers_of_stage[stage] += plan_.cell_layers[cell];
       const double gathered = parameters * element * constants_.gather_slowdown;
@@ -113,7 +118,7 @@ class WorkBuilder {
       work_.weight_bytes.push_back(bytes_on_links(cluster_, copies(stage), gathered));
     }
     work_.gradient_pieces = static_cast<int>(std::max<std::int64_t>(1, plan_.cell_layers.front()));
-    work_.tied_bytes = stages > 1 ? held.tied * constants_.gradient_bytes : 0;
+    work_.tied_bytes = ends_meet ? 0 : held.tied * constants_.gradient_bytes;
     work_.shards_optimizer = config_.layout.distributed_optimizer;
     const auto shares = static_cast<double>(config_.layout.distributed_optimizer ? config_.layout.data_parallel : 1);
     for (std::size_t stage = 0; stage < stages; ++stage) {

@@ -58,7 +58,7 @@ class BatchSearch {
     std::vector<Layout> layouts = layouts_of(request_);
     std::erase_if(layouts, [&](const Layout& layout) {
       const bool is_cut = !layout.token_slices.empty() && !fixed.token_slices;
-      const bool holds = layout.pipeline > 1 ? holds_batch(layout.schedule) : !fixed.micro_batch;
+      const bool holds = layout.pipeline > 1 ? pipeline::traits_of(layout.schedule).holds_all : !fixed.micro_batch;
       return is_cut || !holds || layout.micro_batch != size;
     });
     if (layouts.empty()) {

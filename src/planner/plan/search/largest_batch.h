@@ -8,11 +8,6 @@
 
 namespace teratron::plan {
 
-// Whether a schedule holds its whole batch.
-constexpr bool holds_batch(pipeline::ScheduleKind schedule) {
-  return schedule == pipeline::ScheduleKind::kGpipe || schedule == pipeline::ScheduleKind::kTeraPipe;
-}
-
 // The largest batch of each (tp, pp, dp), which the configuration of the result has; largest first, of equal ones the
 // fastest. Micro-batches of a pipeline have one sequence, which takes least memory, or what is fixed, and tokens are
 // cut only as is fixed: slices take less for workspaces and more for caches. `request`'s batch does not matter. What is

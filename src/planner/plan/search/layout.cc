@@ -51,32 +51,31 @@ class MeshLayouts {
     for (const ScheduleKind kind : {ScheduleKind::kInterleaved, ScheduleKind::kSeq1F1B, ScheduleKind::kTeraPipe}) {
       add_slices(layout, kind);
     }
+    // Slices times cells are many ways: where one of them is given.
+    if (fixed_.virtual_stages) add_slices(layout, ScheduleKind::kSeq1F1BInterleaved);
   }
 
   void add_slices(Layout layout, ScheduleKind kind) {
     layout.schedule = kind;
-    if (kind == ScheduleKind::kInterleaved) return add_virtual_stages(layout);
-    if (kind != ScheduleKind::kSeq1F1B && kind != ScheduleKind::kTeraPipe) {
+    const pipeline::ScheduleTraits& traits = pipeline::traits_of(kind);
+    if (!traits.takes_slices || fixed_.token_slices) {
       layout.token_slices = fixed_.token_slices.value_or("");
-      return add_memory_ways(layout);
+      return add_cells(layout);
     }
-    if (fixed_.token_slices) {
-      layout.token_slices = *fixed_.token_slices;
-      return add_memory_ways(layout);
-    }
-    if (fixed_.schedule) add_memory_ways(layout);  // whole, which another schedule does as well
+    if (fixed_.schedule) add_cells(layout);  // whole, which another schedule does as well
     if (!config_.model.config.family().continues_text || layout.pipeline == 1) return;
     for (std::int64_t count = 2; count <= kMostSlices && config_.model.seq_length / count >= kFewestSliceTokens;
          count *= 2) {
       layout.token_slices = fmt::format("uniform:{}", count);
-      add_memory_ways(layout);
+      add_cells(layout);
     }
     layout.token_slices = kSlicersChoice;
-    add_memory_ways(layout);
+    add_cells(layout);
   }
 
-  void add_virtual_stages(Layout layout) {
-    layout.token_slices = fixed_.token_slices.value_or("");
+  // Numbers of cells a stage that have equal layers.
+  void add_cells(Layout layout) {
+    if (pipeline::traits_of(layout.schedule).most_cells == 1) return add_memory_ways(layout);
     const std::int64_t layers = config_.model.config.num_layers / layout.pipeline;
     const std::int64_t first = fixed_.virtual_stages ? *fixed_.virtual_stages : fixed_.schedule ? 1 : 2;
     const std::int64_t last = fixed_.virtual_stages.value_or(layers);

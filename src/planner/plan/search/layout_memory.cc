@@ -10,8 +10,6 @@
 namespace teratron::plan {
 namespace {
 
-using pipeline::ScheduleKind;
-
 // Even slices of a sequence; 1: it runs whole; 0: the slices are of several lengths, or not known yet.
 std::int64_t even_slice_count(const Layout& layout) {
   if (layout.token_slices.empty()) return 1;
@@ -25,16 +23,16 @@ std::int64_t live_cells(const Layout& layout, const TrainConfig& config, std::in
   const std::int64_t micro_batches = micro_batches_of(config, layout), cells = slices * layout.virtual_stages;
   if (layout.pipeline == 1) return cells;
   if (layout.virtual_stages > 1 && !config.pipeline.layout.empty()) return 1;
-  // An interleaved schedule of other numbers of micro-batches is one of more with some left out.
-  if (layout.schedule == ScheduleKind::kInterleaved && micro_batches % layout.pipeline != 0) {
-    return std::min(micro_batches, layout.pipeline) * cells;
-  }
+  // An interleaved schedule whose last group of micro-batches is not full is one of more with some left out.
+  const std::int64_t group = (layout.pipeline + slices - 1) / slices;
+  if (layout.virtual_stages > 1 && micro_batches % group != 0) return std::min(micro_batches, group) * cells;
   const pipeline::ScheduleSize size{.stages = static_cast<int>(layout.pipeline),
                                     .micro_batches = static_cast<int>(micro_batches),
                                     .slices = static_cast<int>(slices),
                                     .virtual_stages = static_cast<int>(layout.virtual_stages)};
-  const double alive = pipeline::closed_form(layout.schedule, size, 1, 1).peak_micro_batches;
-  return static_cast<std::int64_t>(std::floor(alive * static_cast<double>(cells) + 1e-9));
+  const std::optional<pipeline::ClosedForm> form = pipeline::closed_form(layout.schedule, size, 1, 1);
+  if (!form) return cells;  // of one micro-batch: the first stage holds both ends of a V
+  return static_cast<std::int64_t>(std::floor(form->peak_micro_batches * static_cast<double>(cells) + 1e-9));
 }
 
 TransformerLayer layer_of(const TrainConfig& config, const MemoryPlanContext& context, const Layout& layout) {
@@ -93,7 +91,9 @@ std::int64_t LayoutMemory::least(const Layout& layout) const {
   const std::int64_t even = even_slice_count(layout), slices = std::max<std::int64_t>(even, 1);
   const std::vector<std::int64_t> cells = cell_layers(with_layout(config_, layout));
   std::int64_t layers = 0, fewest = cells.front();  // of the first stage
-  for (std::size_t cell = 0; cell < cells.size(); cell += static_cast<std::size_t>(layout.pipeline)) {
+  const pipeline::CellMap map{static_cast<int>(layout.pipeline), pipeline::traits_of(layout.schedule).placement};
+  for (std::size_t cell = 0; cell < cells.size(); ++cell) {
+    if (map.stage_of(static_cast<int>(cell)) != 0) continue;
     layers += cells[cell];
     fewest = std::min(fewest, cells[cell]);
   }
@@ -104,7 +104,8 @@ std::int64_t LayoutMemory::least(const Layout& layout) const {
   for (std::int64_t i = 0; i < layers; ++i) {
     layer.visit([&](Parameter& parameter) { parameters.add(parameter, *optimizer, context_.compute_dtype); });
   }
-  const double head = layout.pipeline == 1 ? ends.head : 0;  // a stage alone is the last one, too
+  const bool has_head = map.stage_of(static_cast<int>(cells.size()) - 1) == 0;
+  const double head = has_head ? ends.head : 0;
   const Parameter embeddings{.name = "embeddings",
                              .shape = {static_cast<std::int64_t>(ends.embedding + ends.tied + head)}};
   parameters.add(embeddings, *optimizer, context_.compute_dtype);
@@ -125,7 +126,8 @@ std::vector<std::int64_t> LayoutMemory::planned(const Layout& layout) const {
 }
 
 std::int64_t LayoutMemory::fullest_end(const Layout& layout) const {
-  if (!config_.pipeline.layout.empty()) return std::ranges::max(planned(layout));
+  const bool is_folded = pipeline::traits_of(layout.schedule).placement == pipeline::Placement::kFolded;
+  if (is_folded || !config_.pipeline.layout.empty()) return std::ranges::max(planned(layout));
   const TrainConfig config = with_layout(config_, layout);
   std::vector<int> ends = {0};
   if (layout.pipeline > 1) ends.push_back(static_cast<int>(layout.pipeline) - 1);

@@ -148,13 +148,19 @@ double LayoutTimes::least(const Layout& layout) {
   const auto shares = static_cast<double>(layout.distributed_optimizer ? layout.data : 1);
   double most = 0, round_trip = 0;  // round_trip: of the quickest slice, to this stage and back
   double update = 0;                // of the slowest stage: all begin when the norm of all gradients is known
+  const pipeline::CellMap map{static_cast<int>(stages), pipeline::traits_of(layout.schedule).placement};
+  const auto stage_of = [&](std::size_t cell) {
+    return static_cast<std::size_t>(map.stage_of(static_cast<int>(cell)));
+  };
   for (std::size_t stage = 0; stage < stages; ++stage) {
     double layers = 0;
-    for (std::size_t cell = stage; cell < cells.size(); cell += stages) layers += static_cast<double>(cells[cell]);
+    for (std::size_t cell = 0; cell < cells.size(); ++cell) {
+      if (stage_of(cell) == stage) layers += static_cast<double>(cells[cell]);
+    }
     update = std::max(update, costs_of(layout).update_seconds(layers * per_layer / shares));
     double work = layers * (batch.layer.forward + batch.layer.backward);
     if (stage == 0) work += batch.embedding.forward + batch.embedding.backward;
-    if (stage + 1 == stages) work += batch.head.forward + batch.head.backward;
+    if (stage == stage_of(cells.size() - 1)) work += batch.head.forward + batch.head.backward;
     most = std::max(most, round_trip + work);
     round_trip += static_cast<double>(cells[stage]) * (batch.layer.least_forward + batch.layer.least_backward);
     if (stage == 0) round_trip += batch.embedding.least_forward + batch.embedding.least_backward;
@@ -169,7 +175,9 @@ std::vector<Layout> LayoutTimes::chosen(const Layout& layout) {
 std::vector<Layout> LayoutTimes::chosen_alike(const Layout& layout) {
   const std::int64_t sequences = std::min(layout.micro_batch, share_of_batch(config_, layout.data));
   const CostTable costs = slowest_stage(layout, sequences);
-  const slicing::SlicerOptions options{.stages = static_cast<int>(layout.pipeline),
+  // With several cells a stage, the pipeline fills and empties in as small a part of the time.
+  const std::int64_t cells = layout.virtual_stages, further = (layout.pipeline - 1 + cells - 1) / cells;
+  const slicing::SlicerOptions options{.stages = static_cast<int>(1 + further),
                                        .micro_batches = static_cast<int>(micro_batches_of(config_, layout)),
                                        .epsilon = kSlicerEpsilon * costs.of(0, costs.intervals())};
   const std::vector<std::int64_t> lengths = slicing::best_slicing(costs, options).lengths;

@@ -36,7 +36,8 @@ void add_layout(FieldList& list, PlanOptions& o) {
   std::vector<std::pair<std::string, std::optional<pipeline::ScheduleKind>>> schedules = {{"auto", std::nullopt}};
   for (const auto& [name, kind] : schedule_choices()) schedules.emplace_back(name, kind);
   list.add_choice("schedule", t.pipeline.schedule, schedules, "in what order stages work; auto: the fastest");
-  list.add("virtual-stages", &t.pipeline.virtual_stages, "V", "cells of layers that a stage holds, for interleaved");
+  list.add("virtual-stages", &t.pipeline.virtual_stages, "V",
+           "cells of layers that a stage holds, for interleaved and seq1f1b-i; 2 for v-min, v-half and v-zb");
   list.add(
       "token-slices", &t.pipeline.token_slices, "L,L,..|uniform:N|joint",
       "slices of tokens: their lengths, or so many; uniform:1: sequences run whole; joint: chosen with micro-batches "
@@ -65,11 +66,9 @@ TrainConfig as_decided(const PlanOptions& o) {
                       .recompute = o.fixed.recompute.value_or(Recompute::kNone),
                       .sequence_parallel = o.fixed.sequence_parallel.value_or(false),
                       .distributed_optimizer = o.fixed.distributed_optimizer.value_or(false)};
-  using pipeline::ScheduleKind;
   if (layout.virtual_stages > 1 && !o.fixed.pipeline) layout.pipeline = 2;
-  layout.schedule = o.fixed.schedule.value_or(layout.virtual_stages > 1      ? ScheduleKind::kInterleaved
-                                              : !layout.token_slices.empty() ? ScheduleKind::kSeq1F1B
-                                                                             : ScheduleKind::k1F1B);
+  layout.schedule = schedule_kind(
+      {.schedule = o.fixed.schedule, .virtual_stages = layout.virtual_stages, .token_slices = layout.token_slices});
   const bool makes_sense = layout.pipeline >= 1 && layout.virtual_stages >= 1 && o.train.model.config.num_layers >= 1 &&
                            layout.pipeline <= o.train.model.config.num_layers / layout.virtual_stages;
   TrainConfig config = makes_sense ? plan::with_layout(o.train, layout) : o.train;
@@ -81,7 +80,7 @@ TrainConfig as_decided(const PlanOptions& o) {
 
 // Flags that --largest-batch (plan/search/largest_batch.h) cannot combine with.
 void add_largest_batch_faults(const PlanOptions& o, Faults& faults) {
-  faults.add_if(o.fixed.schedule && !plan::holds_batch(*o.fixed.schedule),
+  faults.add_if(o.fixed.schedule && !pipeline::traits_of(*o.fixed.schedule).holds_all,
                 "{} {} holds a few micro-batches at a time, so that any batch fits where one does; {} is of gpipe and "
                 "terapipe",
                 Flag{"schedule"}, o.fixed.schedule ? pipeline::name_of(*o.fixed.schedule) : "", kLargestBatch);

@@ -43,7 +43,8 @@ FieldList fields_of(SimulateOptions& o) {
   list.add("slices", &o.slices, "uniform:N|L,L,..|NxL,L,..+NxL,..|auto",
            "slices of tokens: so many (N does too), their lengths, micro-batches of N sequences each in its own way "
            "(2x512,512+1x1024), or the best for the profile");
-  list.add("virtual-stages", &o.virtual_stages, "V", "cells a stage, for interleaved");
+  list.add("virtual-stages", &o.virtual_stages, "V",
+           "cells a stage, for interleaved and seq1f1b-i; 2 for v-min, v-half and v-zb");
   list.add("defer-weight-gradients", &o.defer_weight_gradients, "",
            "make weight gradients where a stage would wait, in the memory that the schedule takes anyway");
   list.group("Costs");

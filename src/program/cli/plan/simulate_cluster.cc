@@ -27,6 +27,7 @@ void add_cluster_fields(FieldList& list, ClusterScenario& o) {
   Field& tensor = list.add("tensor-model-parallel-size", &t.layout.tensor_parallel, "T", "ranks that split each layer");
   tensor.alias = "tp";
   add_data_parallel_field(list, t.layout, "copies of the model");
+  add_pipeline_layout_field(list, t.pipeline);
   list.add("sequence-parallel", &t.layout.sequence_parallel, "",
            "norms, dropout and residuals are split over those ranks too");
   list.add("use-distributed-optimizer", &t.layout.distributed_optimizer, "",

@@ -51,10 +51,11 @@ std::vector<std::int64_t> rounded_to(std::int64_t unit, const std::vector<std::i
 // Empty: sequences run whole.
 std::vector<std::int64_t> measured_slicing(const TrainConfig& config, const PipelinePlan& plan,
                                            const slicing::Profile& profile) {
+  const pipeline::ScheduleSize size{.stages = static_cast<int>(config.layout.pipeline_parallel),
+                                    .micro_batches = micro_batches_of(config, plan.micro_batch_sizes),
+                                    .virtual_stages = static_cast<int>(config.pipeline.virtual_stages)};
   std::vector<std::int64_t> lengths =
-      rounded_to(slice_unit(config), slicing::best_slice_lengths(profile, config.model.seq_length, plan.kind,
-                                                                 static_cast<int>(config.layout.pipeline_parallel),
-                                                                 micro_batches_of(config, plan.micro_batch_sizes)));
+      rounded_to(slice_unit(config), slicing::best_slice_lengths(profile, config.model.seq_length, plan.kind, size));
   if (lengths.size() == 1) lengths.clear();
   return lengths;
 }
@@ -100,7 +101,7 @@ Schedule schedule_in_parts(ScheduleKind kind, const pipeline::ScheduleSize& size
 Schedule schedule_of(const TrainConfig& config, const PipelinePlan& plan) {
   const int micro_batches = micro_batches_of(config, plan.micro_batch_sizes),
             stages = static_cast<int>(config.layout.pipeline_parallel);
-  const int unit = plan.kind == ScheduleKind::kInterleaved ? stages : 1;
+  const int unit = pipeline::traits_of(plan.kind).fills_groups ? stages : 1;
   pipeline::ScheduleSize size{.stages = stages,
                               .micro_batches = round_up(micro_batches, unit),
                               .virtual_stages = static_cast<int>(config.pipeline.virtual_stages)};
@@ -140,6 +141,12 @@ Costs costs_of(const PipelinePlan& plan, std::int64_t tokens, const slicing::Pro
   return costs;
 }
 
+std::string cells_text(const Schedule& schedule) {
+  if (schedule.virtual_stages == 1) return "";
+  return fmt::format(" ({} cells each, {})", schedule.virtual_stages,
+                     schedule.placement == pipeline::Placement::kFolded ? "in a V" : "in turns");
+}
+
 }  // namespace
 
 const std::vector<std::int64_t>& PipelinePlan::slices_of(int micro_batch) const {
@@ -158,7 +165,7 @@ PipelinePlan plan_pipeline(const TrainConfig& config, const slicing::Profile* pr
   plan.costs = costs_of(plan, config.model.seq_length, profile);
   if (config.pipeline.defer_weight_gradients) {
     plan.schedule =
-        pipeline::defer_weight_gradients(plan.schedule, plan.costs, pipeline::most_live_slices(plan.schedule));
+        pipeline::defer_weight_gradients(plan.schedule, plan.costs, pipeline::deferral_bound(plan.kind, plan.schedule));
   }
   return plan;
 }
@@ -169,13 +176,11 @@ std::string text_of(const PipelinePlan& plan) {
   const bool deferred = std::ranges::any_of(schedule.actions.front(), [](const pipeline::Action& action) {
     return action.pass == pipeline::Pass::kBackwardWeight;
   });
-  const bool interleaved = schedule.virtual_stages > 1;
   std::string text =
       fmt::format("pipeline {}{}: {} stage{} of {} layer{}{}, {} micro-batch{}", pipeline::name_of(plan.kind),
                   deferred ? " with deferred weight gradients" : "", schedule.stages, schedule.stages > 1 ? "s" : "",
                   fmt::join(plan.cell_layers, ","), plan.cell_layers == std::vector<std::int64_t>{1} ? "" : "s",
-                  interleaved ? fmt::format(" ({} cells each, in turns)", schedule.virtual_stages) : "",
-                  schedule.micro_batches, schedule.micro_batches > 1 ? "es" : "");
+                  cells_text(schedule), schedule.micro_batches, schedule.micro_batches > 1 ? "es" : "");
   if (plan.cuts.size() == 1) {
     text += fmt::format(" in slices of {} tokens", fmt::join(plan.cuts.front().slice_tokens, ","));
   } else if (!plan.cuts.empty()) {
