@@ -34,11 +34,11 @@ double seconds_since(Clock::time_point start) { return std::chrono::duration<dou
 
 struct Options {
   std::map<std::string, double> numbers = {
-      {"layers", 12},  {"hidden", 768}, {"heads", 12},  {"seq", 1024},       {"vocab", 50257},
-      {"batch", 1},    {"threads", 2},  {"dropout", 0}, {"tp", 1},           {"dp", 1},
-      {"pp", 1},       {"sp", 0},       {"zero", 0},    {"bf16", 0},         {"fp16", 0},
-      {"cuda", 0},     {"cudnn", 0},    {"micro", 0},   {"logits_chunk", 0}, {"recompute", 0},
-      {"schedule", 1}, {"graphs", 1},   {"llama", 0},   {"key_heads", 0},    {"ffn", 0}};
+      {"layers", 12},      {"hidden", 768},  {"heads", 12},   {"seq", 1024}, {"vocab", 50257}, {"batch", 1},
+      {"threads", 2},      {"dropout", 0},   {"tp", 1},       {"dp", 1},     {"pp", 1},        {"sp", 0},
+      {"zero", 0},         {"bf16", 0},      {"fp16", 0},     {"cuda", 0},   {"cudnn", 0},     {"micro", 0},
+      {"logits_chunk", 0}, {"recompute", 0}, {"schedule", 1}, {"graphs", 1}, {"llama", 0},     {"key_heads", 0},
+      {"ffn", 0},          {"tallies", 0}};
   std::vector<std::int64_t> cells;  // layers of each
   pipeline::TokenSlices slices;     // lengths, or micro-batches of their own sizes; neither: sequences run whole
 
@@ -106,6 +106,7 @@ class TrainingStep {
                  .recompute = static_cast<Recompute>(o.at("recompute")),
                  .sequence_parallel = o.at("sp") > 0,
                  .shard_optimizer = o.at("zero") > 0,
+                 .tallies = o.at("tallies") > 0,
                  .optimizer = std::make_shared<AdamWOptimizer>(AdamWSettings{.beta2 = 0.95, .weight_decay = 0.1}),
                  .cell_layers = o.cells},
                 std::make_shared<Mesh>(make_mesh(world, mesh_of(o)))),
@@ -130,6 +131,7 @@ class TrainingStep {
   Times run(double& loss) {
     const Clock::time_point start = Clock::now();
     loss = runner_.forward_backward(micro_batches()).total();
+    if (StepTallies* const tallies = runner_.tallies()) tallies->read();
     const double passes = seconds_since(start);
     const double norm = gradient_norm(*backend_, parameters_, runner_.mesh());
     runner_.update({.learning_rate = 1e-4, .update = ++update_, .gradient_norm = norm});

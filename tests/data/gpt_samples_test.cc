@@ -141,6 +141,33 @@ std::int64_t shard_of(const IndexedDataset& dataset, std::int32_t token) {
   return -1;
 }
 
+// Told from the tokens, which are their own positions in the corpus.
+TEST(GptSamples, TheSourceOfASampleIsItsDocumentsAndTheTokensInThem) {
+  const TemporaryFolder folder;
+  std::mt19937_64 random(2);
+  for (int round = 0; round < 30; ++round) {
+    const auto [dataset, part, seq_length] = random_corpus(folder, random);
+    const GptSamples samples(dataset, part, seq_length, SampleOrder::kShuffled, random());
+    const auto position = static_cast<std::int64_t>(random() % 1000);
+    std::vector<std::pair<std::int64_t, Document>> pieces;  // tokens by their document
+    for (const std::int32_t token : sample_of(samples, position)) {
+      std::int64_t number = 0;
+      while (dataset->document(number).end <= token) ++number;
+      if (pieces.empty() || pieces.back().first != number) pieces.emplace_back(number, Document());
+      pieces.back().second.push_back(token);
+    }
+    std::string expected;
+    for (std::size_t i = 0; i < std::min<std::size_t>(4, pieces.size()); ++i) {
+      const auto& [number, tokens] = pieces[i];
+      const std::int64_t begin = dataset->document(number).begin;
+      expected += fmt::format("{}document {} of '{}', tokens {} to {}", i == 0 ? "" : "; ", number,
+                              (folder / "corpus").string(), tokens.front() - begin, tokens.back() - begin);
+    }
+    if (pieces.size() > 4) expected += fmt::format("; and {} more documents", pieces.size() - 4);
+    EXPECT_EQ(samples.source(position), expected);
+  }
+}
+
 TEST(GptSamples, ShardsAreReadOneAfterAnotherInAnOrderDrawnEachEpoch) {
   const TemporaryFolder folder;
   std::mt19937_64 random(2);

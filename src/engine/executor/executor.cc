@@ -36,6 +36,7 @@ Executor::Executor(Backend& backend, Model& model, const ExecutorOptions& option
   std::uint32_t number = 0;
   for (Parameter* parameter : all_parameters()) parameter->number = number++;
   if (plan_->options().trains()) pipeline::check_schedule(plan_->options().schedule);
+  if (plan_->options().tallies) tallies_ = std::make_unique<StepTallies>(backend, *plan_, parameters());
   mesh_->attach(&backend);
   if (const int replicas = replicas_of(model); plan_->options().trains() && replicas > 1) {
     replicas_ = mesh_->tensor->split(mesh_->tensor->rank() / replicas, mesh_->tensor->rank());
@@ -101,8 +102,9 @@ void Executor::initialize_weights(const Parameter& parameter, TensorRef whole, c
 }
 
 LossSums Executor::forward_backward(std::span<const MicroBatch> micro_batches) {
+  if (tallies_) tallies_->begin();
   return StepRun(backend_, *mesh_, *plan_, passes_, micro_batches,
-                 {.sums_over_copies = true, .replicas = replicas_.get(), .trace = trace_})
+                 {.sums_over_copies = true, .replicas = replicas_.get(), .trace = trace_, .tallies = tallies_.get()})
       .run();
 }
 
@@ -160,11 +162,19 @@ LossSums Executor::evaluate(const MicroBatch& micro_batch) {
 
 Executor::NotFinite Executor::first_not_finite(const MicroBatch& micro_batch) {
   NotFinite first;
+  const auto is_finite = [&](TensorRef values) { return std::isfinite(backend_.sum_of_squares(values)); };
   run_forward(
       micro_batch, true, [](const SliceCall&, TensorRef) {},
-      [&](std::int64_t layer, TensorRef x) {
-        if (!first.name.empty() || std::isfinite(backend_.sum_of_squares(x))) return;
-        first = {layer, layer < 0 ? "the embedding" : fmt::format("layer {}", layer)};
+      [&](const StagePasses::Passed& passed) {
+        if (!first.name.empty() || is_finite(passed.x)) return;
+        first.layer = passed.layer;
+        first.name = passed.layer < 0 ? "the embedding" : fmt::format("layer {}", passed.layer);
+        if (passed.of == nullptr) return;
+        first.operation = passed.of->first_result(*passed.pass, passed.x, passed.saved, passed.workspace,
+                                                  [&](TensorRef result) { return !is_finite(result); });
+        for (const Parameter* parameter : parameters_of(model_.layers[static_cast<std::size_t>(passed.layer)])) {
+          if (first.parameter.empty() && !is_finite(parameter->value)) first.parameter = parameter->name;
+        }
       });
   return first;
 }

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "executor/stage/stage_passes.h"
+#include "executor/step_tallies.h"
 #include "executor/stream_messages.h"
 #include "pipeline/timing/trace.h"
 
@@ -38,10 +39,12 @@ class Executor {
   LossSums evaluate(const MicroBatch& micro_batch);
 
   // Finds the first layer of this stage whose output is not finite in a forward pass of the micro-batch, dropout
-  // included.
+  // included, and in it the first operation.
   struct NotFinite {
     std::int64_t layer = 0;  // -1: the embedding
     std::string name;        // "layer 3"; empty: nowhere
+    std::string operation;   // "the FFN's up product"; empty: the embedding
+    std::string parameter;   // of the layer, on this rank, that is not finite itself; empty: none
   };
   NotFinite first_not_finite(const MicroBatch& micro_batch);
 
@@ -64,7 +67,11 @@ class Executor {
   // Appends the actions of this stage in later steps to `trace`; nullptr: stops that.
   void record(std::vector<pipeline::TraceSpan>* trace) { trace_ = trace; }
 
+  // Those of the last forward_backward(), with ExecutorOptions::tallies; else null.
+  StepTallies* tallies() { return tallies_.get(); }
+
   Backend& backend() { return backend_; }
+  Model& model() { return model_; }
   Mesh& mesh() const { return *mesh_; }
   const ExecutorOptions& options() const { return plan_->options(); }
   const StagePlan& plan() const { return *plan_; }
@@ -96,6 +103,7 @@ class Executor {
   // Graphs of generation: the layers, for one more token of each of so many sequences.
   std::map<std::int64_t, std::unique_ptr<Backend::Graph>> next_tokens_;
   std::vector<pipeline::TraceSpan>* trace_ = nullptr;
+  std::unique_ptr<StepTallies> tallies_;
 };
 
 }  // namespace teratron

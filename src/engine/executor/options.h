@@ -36,6 +36,7 @@ struct ExecutorOptions {
   Recompute recompute = Recompute::kNone;
   bool sequence_parallel = false;  // batch * tokens of every call is a multiple of the tensor-parallel ranks
   bool shard_optimizer = false;    // the optimizer's state is shared out over the data-parallel ranks
+  bool tallies = false;            // every step keeps them (executor/step_tallies.h)
   std::shared_ptr<const Optimizer> optimizer = nullptr;  // null: AdamW with its usual settings
   // With several stages, for any purpose.
   std::vector<std::int64_t> cell_layers;  // layers of each cell; empty: as many in each

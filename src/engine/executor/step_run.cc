@@ -131,8 +131,12 @@ void StepRun::forward(const Action& action) {
   const TensorRef out = to ? plan_.memory().sent(call.pass, slot) : passes_.kept_output(call);
   traced(TraceSpan::Kind::kPass, action, [&] {
     passes_.begin(call, micro_batch);
-    if (plan_.part().is_first(action.chunk)) passes_.embed(call, micro_batch);
-    passes_.forward_layers(call, out);
+    StagePasses::After after;
+    if (options_.tallies != nullptr) {
+      after = [&](const StagePasses::Passed& passed) { options_.tallies->take_output(passed.layer, passed.x); };
+    }
+    if (plan_.part().is_first(action.chunk)) passes_.embed(call, micro_batch, after);
+    passes_.forward_layers(call, out, after);
   });
   if (to) outputs_.sent_from(slot, messages_.send(*mesh_.pipeline, out, *to));
 }
@@ -155,8 +159,12 @@ void StepRun::backward(const Action& action, std::size_t slot) {
       passes_.head(call, micro_batch, plan_.memory().final_x(call.pass, call.key), dx);
       if (is_last_pass) complete(Part::kHead);
     }
+    const StagePart& part = plan_.part();
+    const std::int64_t bottom = part.first_layer(action.chunk);
+    tally_gradient(bottom + part.layers(action.chunk) - 1, dx);
     passes_.backward_layers(call, dx, [&](std::int64_t layer) {
       if (is_final) complete(Part::kLayer, layer);
+      if (layer > bottom || part.is_first(action.chunk)) tally_gradient(layer - 1, dx);
     });
     if (plan_.part().is_first(action.chunk)) {
       passes_.embed_backward(call, micro_batch, dx);
@@ -169,6 +177,10 @@ void StepRun::backward(const Action& action, std::size_t slot) {
   });
   const std::optional<int> to = pipeline::sends_to(schedule_, plan_.part().stage(), action);
   if (to) gradients_.sent_from(slot, messages_.send(*mesh_.pipeline_back, dx, *to));
+}
+
+void StepRun::tally_gradient(std::int64_t layer, TensorRef dx) {
+  if (options_.tallies != nullptr) options_.tallies->take_gradient(layer, dx);
 }
 
 bool StepRun::is_final_weight_pass(const Action& action) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "executor/stage/stage_passes.h"
+#include "executor/step_tallies.h"
 #include "executor/stream_messages.h"
 #include "pipeline/timing/trace.h"
 
@@ -17,6 +18,7 @@ class StepRun {
     bool sums_over_copies = true;      // gradients, over the data-parallel ranks
     Communicator* replicas = nullptr;  // ParameterBuckets::sum_over_ranks
     std::vector<pipeline::TraceSpan>* trace = nullptr;
+    StepTallies* tallies = nullptr;
   };
   // The arguments must outlive it.
   StepRun(Backend& backend, Mesh& mesh, const StagePlan& plan, StagePasses& passes,
@@ -73,6 +75,8 @@ class StepRun {
   void forward(const Action& action);
   void backward(const Action& action, std::size_t slot);
   void weight_gradients(const Action& action);
+  // Takes the gradient of a layer's output.
+  void tally_gradient(std::int64_t layer, TensorRef dx);
   // Counts a pass that makes weight gradients. True: it is its cell's last.
   bool is_final_weight_pass(const Action& action);
 

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <algorithm>
+#include <functional>
 #include <string>
 
 #include "nn/attention.h"
@@ -100,6 +101,11 @@ struct TransformerLayer {
   // y from saved.x. Where no backward follows, y may be saved.sum1 with pre-norm.
   void forward(const LayerPass& pass, TensorRef y, const Saved& saved, const LayerWorkspace& w,
                const Chain& chain) const;
+
+  // Name of the first operation, in the order of forward(), one of whose results `is_wanted`; results are those that
+  // forward() has left in memory when it returns. Empty: none.
+  std::string first_result(const LayerPass& pass, TensorRef y, const Saved& saved, const LayerWorkspace& w,
+                           const std::function<bool(TensorRef)>& is_wanted) const;
 
   // Computes the activations again that `recompute` left out of `saved`.
   void recompute(const LayerPass& pass, Recompute recompute, const Saved& saved, const LayerWorkspace& w) const;

@@ -1,6 +1,9 @@
 // The passes of a transformer layer. Pre-norm and parallel: each sub-layer reads a norm of the residual stream and is
 // added to it; where they are parallel, both norms read the layer's input. Post-norm: each sub-layer's output is added
 // to its input, and the sum is normed.
+#include <algorithm>
+#include <initializer_list>
+
 #include "nn/transformer_layer.h"
 
 namespace teratron {
@@ -91,6 +94,39 @@ void TransformerLayer::post_backward(const LayerPass& pass, TensorRef dx, const 
   post_norm_backward(pass, norm1, dx, saved.sum1, saved.norm1, w);
   attention_backward(pass, into_branch(pass, dx, dropout_after(pass, 0), gradients.attention), saved, w, gradients);
   pass.backend.add(dx, dinput);
+}
+
+// Sums of the residual stream stand for the product before them, whose own result is no longer there.
+std::string TransformerLayer::first_result(const LayerPass& pass, TensorRef y, const Saved& saved,
+                                           const LayerWorkspace& w,
+                                           const std::function<bool(TensorRef)>& is_wanted) const {
+  const bool is_post = norm_placement == NormPlacement::kPost;
+  // Of a projection, which may hold the whole sequence, only this call's rows are there.
+  const auto is_wanted_of_call = [&](TensorRef projected) {
+    for (std::int64_t sequence = 0; projected && sequence < pass.batch; ++sequence) {
+      const std::int64_t begin = projected.dim(1) == pass.tokens ? 0 : pass.first_position;
+      if (is_wanted(projected.select(0, sequence).slice(0, begin, begin + pass.tokens))) return true;
+    }
+    return false;
+  };
+  const auto any = [&](std::initializer_list<TensorRef> results) {
+    return std::ranges::any_of(results, [&](TensorRef result) { return result && is_wanted(result); });
+  };
+  const Attention::Saved& kept = saved.attention;
+  if (!is_post && any({saved.norm1.mean, saved.norm1.rstd})) return "the first norm";
+  if (is_wanted_of_call(kept.qkv) || is_wanted_of_call(kept.key_value))
+    return "the product of queries, keys and values";
+  if (any({kept.queries, kept.keys})) return "the norms of queries and keys";
+  if (any({kept.log_sum_exp})) return "the attention scores";
+  if (any({kept.context})) return "attention";
+  if (any({saved.sum1})) return "the projection of attention";
+  if (is_post && any({saved.norm1.mean, saved.norm1.rstd})) return "the first norm";
+  if (!is_post && any({saved.norm2.mean, saved.norm2.rstd})) return "the second norm";
+  if (any({saved.mlp.gate})) return "the FFN's gate product";
+  if (any({saved.mlp.up})) return "the FFN's up product";
+  if (any({activated(pass, w.wide)})) return "the FFN's activation";
+  if (any({is_post ? saved.sum2 : y})) return "the FFN's down product";
+  return any({y}) ? "the second norm" : "";
 }
 
 }  // namespace teratron

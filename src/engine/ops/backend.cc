@@ -183,6 +183,18 @@ double Backend::sum_of_squares(std::span<const TensorRef> views) {
   return do_sum_of_squares(flat);
 }
 
+void Backend::tally(TensorRef to, TensorRef from) {
+  const ArgumentChecks checks("tally", compute_dtype());
+  to = checks.vector("to", to, sizeof(Tally), DType::kU8);
+  checks.require(reinterpret_cast<std::uintptr_t>(to.data) % alignof(Tally) == 0, "a tally is aligned");
+  checks.floating("from", from);
+  from = checks.vector("from", from, from.elements(), from.dtype);
+  checks.separate({{"to", to}}, {{"from", from}});
+  if (from.elements() == 0) return;
+  const Call call(*this, "tally");
+  do_tally(to, from);
+}
+
 // Checks and computes one call. Without rows there is nothing to compute, but gradients that are not added to become 0.
 template <class Arguments, class Compute>
 void Backend::run(std::string_view operation, Arguments args, const Compute& compute) {

@@ -86,6 +86,10 @@ class Backend : public Allocator {
   double sum_of_squares(std::span<const TensorRef> views);
   double sum_of_squares(TensorRef view) { return sum_of_squares({&view, 1}); }
 
+  // Takes the values of a view into the Tally at `to` (u8 [16], aligned to 8), where tallies of a whole step stay: it
+  // waits for no device. The order of the sum depends on the shape alone.
+  void tally(TensorRef to, TensorRef from);
+
   // All others, as ops/operations.h defines them: linear_forward(const LinearForward& args), ...
 #define TERATRON_DECLARE(operation, Arguments) void operation(const Arguments& args);
   TERATRON_OPERATIONS(TERATRON_DECLARE)

@@ -361,6 +361,15 @@ struct AdamW {
   X(weighted_sum, WeightedSum)                    \
   X(adamw, AdamW)
 
+// Summary of tensors in the back end's memory (Backend::tally). Equal bits in equal calls give equal tallies; a bit
+// that differs gives other `bits`.
+struct Tally {
+  double squares = 0;      // the sum of the squares; infinite or NaN if a value is, or if squares of fp32 overflow
+  float largest = 0;       // the largest magnitude; NaN if a value is
+  std::uint32_t bits = 0;  // the sum of the bit patterns as 32-bit words, modulo 2^32
+  bool operator==(const Tally&) const = default;
+};
+
 // X(result, operation, parameters...): what has no struct, works on views of any floating dtype, and Backend declares
 // itself. do_fill() also serves fill_zero().
 #define TERATRON_MEMORY_OPERATIONS(X)                                                             \
@@ -373,6 +382,7 @@ struct AdamW {
   X(void, scale_add, const TensorRef&, double, const TensorRef&, double)                          \
   X(void, split_floats, const TensorRef&, const TensorRef&, const TensorRef&)                     \
   X(void, join_floats, const TensorRef&, const TensorRef&, const TensorRef&)                      \
-  X(double, sum_of_squares, std::span<const TensorRef>)
+  X(double, sum_of_squares, std::span<const TensorRef>)                                           \
+  X(void, tally, const TensorRef&, const TensorRef&)
 
 }  // namespace teratron

@@ -2,6 +2,8 @@
 // run continues after the samples it has consumed, and any two instances agree.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -39,6 +41,9 @@ class Samples {
 
   // The unread part of the corpus, in words; empty: none worth reporting.
   virtual std::string left_out() const { return {}; }
+
+  // Where the sample at a position of the run comes from, in words: "document 12 of 'corpus', tokens 0 to 63".
+  virtual std::string source(std::int64_t position) const { return fmt::format("position {}", position); }
 
   // Tokens of these samples before their padding; empty if no sample is padded.
   virtual std::vector<std::int32_t> lengths(SampleRange /*positions*/) const { return {}; }

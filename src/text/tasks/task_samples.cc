@@ -33,6 +33,11 @@ std::int64_t TaskSamples::sequence_at(std::int64_t position) const {
   return (*order)(index / each) * each + index % each;
 }
 
+std::string TaskSamples::source(std::int64_t position) const {
+  return fmt::format("example {} of those that were read, counted from 0",
+                     sequence_at(position) / examples_.sequences_each);
+}
+
 std::vector<std::int32_t> TaskSamples::lengths(SampleRange positions) const {
   std::vector<std::int32_t> all;
   for (std::int64_t i = 0; i < positions.count; ++i) {

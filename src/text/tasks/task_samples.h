@@ -21,6 +21,7 @@ class TaskSamples : public Samples {
 
   std::int64_t seq_length() const override { return seq_length_; }
   std::int64_t samples_per_epoch() const override { return examples_.sequences(); }
+  std::string source(std::int64_t position) const override;
   std::vector<std::int32_t> lengths(SampleRange positions) const override;
   SampleBatch make_batch(std::int64_t samples) const override;
   void read(SampleRange positions, SampleBatch& batch, std::int64_t at) const override;

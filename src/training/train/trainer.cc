@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "base/error.h"
 #include "base/host/monotonic_clock.h"
@@ -21,6 +22,12 @@ constexpr const char *kGoodUpdates = "updates_since_overflow", *kOverflowsLeft =
 constexpr const char *kBestValidation = "best_validation_loss", *kSinceBest = "validations_since_best",
                      *kBestIteration = "best_validation_iteration";
 constexpr const char* kValidationIsOwed = "validation_is_owed";
+constexpr const char *kLossLevel = "loss_level", *kLowestLoss = "lowest_loss_level";
+
+std::int64_t counter_of(const TrainingState& state, const char* name, std::int64_t otherwise) {
+  const auto found = state.counters.find(name);
+  return found == state.counters.end() ? otherwise : found->second;
+}
 
 }  // namespace
 
@@ -38,6 +45,7 @@ Trainer::Trainer(const TrainConfig& config, Backend& backend, TrainingTask task,
       share_(task_.training->make_batch(config.largest_share())) {
   check(!task_.model->traits.losses.empty(), "a model that is trained has a loss");
   if (!config.output.trace.empty()) trace_.emplace();
+  if (config.output.trace_numerics) doctor_.emplace(executor_);
 }
 
 std::int64_t Trainer::bytes_of_copy() {
@@ -50,22 +58,21 @@ std::int64_t Trainer::start() {
   note_activity({.name = "start from weights or a checkpoint"});
   executor_.allocate();
   if (config_.output.async_save) background_.emplace(bytes_of_copy());
-  if (config_.output.load.empty() && config_.output.finetune.empty()) {
-    executor_.initialize(static_cast<std::uint64_t>(config_.seed));
-    return iteration_;
-  }
-  executor_.clear_slots();
-  if (!config_.output.load.empty()) {
-    resume();
-  } else {
-    const std::vector<Parameter*> lacking = load_weights(config_.output.finetune, task_.config,
-                                                         executor_.all_parameters(), executor_.backend(), verifies());
-    executor_.initialize(static_cast<std::uint64_t>(config_.seed), lacking);
-  }
+  config_.output.load.empty() ? start_weights() : resume();
   return iteration_;
 }
 
+void Trainer::start_weights() {
+  const auto seed = static_cast<std::uint64_t>(config_.seed);
+  if (config_.output.finetune.empty()) return executor_.initialize(seed);
+  executor_.clear_slots();
+  const std::vector<Parameter*> lacking =
+      load_weights(config_.output.finetune, task_.config, executor_.all_parameters(), executor_.backend(), verifies());
+  executor_.initialize(seed, lacking);
+}
+
 void Trainer::resume() {
+  executor_.clear_slots();
   const CheckpointInfo checkpoint = read_checkpoint_info(config_.output.checkpoint());
   config_ = filled_from(checkpoint, config_);
   schedule_ = config_.schedule();
@@ -77,6 +84,8 @@ void Trainer::resume() {
                                               executor_.backend(), {.verify = verifies()});
   restore(state);
   kept_iteration_ = replicas_were_equal_ = iteration_;
+  good_folder_ = checkpoint.folder;
+  if (doctor_) doctor_->goes_on_from(iteration_, state.learning_rate);
   // Samples are counted, so that a run may go on with another batch size and reads each one once.
   batches_ = config_.batches({.updates = state.iteration, .samples = state.consumed_samples});
 }
@@ -132,7 +141,7 @@ IterationReport Trainer::update(const RunControl& control, Requests& agreed) {
   IterationReport report{.global_batch_size = sampler_.global_batch(),
                          .learning_rate = schedule_.at(applied_updates() + 1),
                          .loss_scale = scaler_ ? scaler_->scale() : 1.0};
-  if (trace_) executor_.record(trace_->begin(iteration_ + 1));
+  if (trace_) executor_.record(replays() ? nullptr : trace_->begin(iteration_ + 1));
   note_activity({.name = "reading of samples", .iteration = iteration_ + 1});
   const std::vector<MicroBatch> share = read_share();
   report.losses = executor_.forward_backward(share);
@@ -147,10 +156,20 @@ IterationReport Trainer::update(const RunControl& control, Requests& agreed) {
   report.losses.of_kind.assign(sums.begin(), sums.begin() + losses);
   std::copy(sums.begin() + losses, sums.end() - 1, agreed.counts().begin());
   report.loss = report.losses.total();
+  if (doctor_) {
+    doctor_->take({.iteration = iteration_ + 1,
+                   .loss = report.loss,
+                   .loss_scale = report.loss_scale,
+                   .learning_rate = report.learning_rate,
+                   .has_samples = sampler_.micro_batches() > 0});
+    report.layers = doctor_->layers();
+  }
   // No scale of the loss explains it: the forward pass does not use the scale.
   if (!std::isfinite(report.loss)) throw_diverged();
-  if (background_) background_->release();  // it is the loss of the weights that were copied
+  if (background_ && !replays()) background_->release();  // it is the loss of the weights that were copied
+  if (unproven_ && !replays()) keep_as_good(*std::exchange(unproven_, std::nullopt));
   const double norm = gradient_norm(executor_.backend(), parameters_, executor_.mesh(), agreed.counts());
+  if (doctor_) doctor_->take_norm(norm, report.loss_scale);
   if (agreed.corpus_fails()) require_readable_corpus();
   report.skipped = !apply(norm, report.learning_rate);
   report.gradient_norm = norm / report.loss_scale;
@@ -189,17 +208,20 @@ std::optional<LossSums> Trainer::validation_losses(std::int64_t batches) {
   return losses;
 }
 
+LossSums Trainer::loss_sums(const Samples& samples, SampleRange positions, SampleBatch& batch) {
+  reader_.read(samples, positions, batch, 0);
+  return executor_.evaluate(
+      MicroBatchCutter(executor_, config_.model.seq_length).micro_batch(batch, 0, positions.count));
+}
+
 LossSums Trainer::mean_losses(const Samples& samples, SampleRange positions) {
   Communicator& replicas = *executor_.mesh().data;
   const std::int64_t size = executor_.options().batch;
   const std::vector<ModelTraits::Loss>& kinds = task_.model->traits.losses;
   LossSums means = no_losses(task_.model->traits);
-  const MicroBatchCutter cutter(executor_, config_.model.seq_length);
   SampleBatch batch = samples.make_batch(size);
   for (std::int64_t done = replicas.rank() * size; done < positions.count; done += replicas.size() * size) {
-    const SampleRange range{positions.first + done, std::min(size, positions.count - done)};
-    reader_.read(samples, range, batch, 0);
-    const LossSums sums = executor_.evaluate(cutter.micro_batch(batch, 0, range.count));
+    const LossSums sums = loss_sums(samples, {positions.first + done, std::min(size, positions.count - done)}, batch);
     for (std::size_t kind = 0; kind < kinds.size(); ++kind) means.of_kind[kind] += sums.of_kind[kind];
   }
   replicas.all_reduce_host(means.of_kind);
@@ -228,6 +250,10 @@ TrainingState Trainer::state() const {
     state.counters[kBestIteration] = best_iteration_;
   }
   if (validation_is_owed_) state.counters[kValidationIsOwed] = 1;
+  if (const std::optional<LossWatch::State> watch = loss_watch_.state(); doctor_ && watch) {
+    state.values[kLossLevel] = watch->level;
+    state.values[kLowestLoss] = watch->lowest;
+  }
   if (!scaler_) return state;
   state.values[kLossScale] = scaler_->state().scale;
   state.counters[kGoodUpdates] = scaler_->state().good_updates;
@@ -236,24 +262,27 @@ TrainingState Trainer::state() const {
 }
 
 void Trainer::restore(const TrainingState& state) {
-  const auto counter = [&](const char* name, std::int64_t otherwise) {
-    const auto found = state.counters.find(name);
-    return found == state.counters.end() ? otherwise : found->second;
-  };
-  iteration_ = state.iteration;
-  skipped_ = counter(kSkippedIterations, 0);
-  validations_since_best_ = counter(kSinceBest, 0);
-  best_iteration_ = counter(kBestIteration, -1);
-  validation_is_owed_ = counter(kValidationIsOwed, 0) != 0;
+  restore_updates(state);
+  validations_since_best_ = counter_of(state, kSinceBest, 0);
+  best_iteration_ = counter_of(state, kBestIteration, -1);
+  validation_is_owed_ = counter_of(state, kValidationIsOwed, 0) != 0;
   if (const auto best = state.values.find(kBestValidation); best != state.values.end()) {
     best_validation_ = best->second;
   }
+  const auto level = state.values.find(kLossLevel), lowest = state.values.find(kLowestLoss);
+  if (!doctor_ || level == state.values.end() || lowest == state.values.end()) return;
+  loss_watch_.restore({.level = level->second, .lowest = lowest->second});
+}
+
+void Trainer::restore_updates(const TrainingState& state) {
+  iteration_ = state.iteration;
+  skipped_ = counter_of(state, kSkippedIterations, 0);
   // A run that was not scaled before begins with the scale of the options.
   const auto scale = state.values.find(kLossScale);
   if (!scaler_ || scale == state.values.end()) return;
   scaler_->restore({.scale = scale->second,
-                    .good_updates = counter(kGoodUpdates, 0),
-                    .overflows_left = counter(kOverflowsLeft, config_.optimizer.loss_scaling.hysteresis)});
+                    .good_updates = counter_of(state, kGoodUpdates, 0),
+                    .overflows_left = counter_of(state, kOverflowsLeft, config_.optimizer.loss_scaling.hysteresis)});
 }
 
 }  // namespace teratron

@@ -18,6 +18,7 @@
 #include "executor/executor.h"
 #include "optim/loss_scaler.h"
 #include "train/config/config.h"
+#include "train/doctor/doctor.h"
 #include "train/plans/pipeline_plan.h"
 #include "train/run_control.h"
 #include "train/sample_reader.h"
@@ -39,7 +40,8 @@ struct IterationReport {
   double learning_rate = 0;
   double loss_scale = 1;  // that the gradients were computed with
   double seconds = 0;
-  double done_at = 0;  // in seconds since 1970
+  double done_at = 0;                 // in seconds since 1970
+  std::vector<LayerNumerics> layers;  // with --trace-numerics
 };
 
 // Receives the events of a run; does nothing by itself, as on ranks other than the first.
@@ -73,7 +75,8 @@ struct TrainingResult {
   int signal = 0;  // that ended it
 };
 
-// Training came to numbers that are not finite, on all ranks alike: other settings may do.
+// Training came to numbers that are not finite, on all ranks alike: other settings may do. With --trace-numerics a
+// replay has come to them again.
 class DivergedError : public UserError {
  public:
   using UserError::UserError;
@@ -92,6 +95,7 @@ class Trainer {
   const PipelinePlan& pipeline() const { return pipeline_; }
   const BatchSchedule& batches() const { return batches_; }  // after start(): of the whole run, earlier parts included
   const std::optional<StepTrace>& trace() const { return trace_; }  // where --trace asks for one
+  std::int64_t iteration() const { return iteration_; }             // updates done; in a replay, again
 
   // Host memory that a copy of the checkpoint takes on this rank: --async-save, on the rank that writes; else 0.
   std::int64_t bytes_of_copy();
@@ -106,8 +110,9 @@ class Trainer {
   }
 
   // Trains to the last iteration, or to the update after which all ranks agree that one of them is to end. Evaluates
-  // and saves on the way as the configuration says, and at the end. UserError: training has diverged. CorpusFailure:
-  // the corpus cannot be read any more; what was trained until then is saved.
+  // and saves on the way as the configuration says, and at the end. DivergedError. EnvironmentError: the corpus cannot
+  // be read any more, and what was trained until then is saved; with --check-replicas or --trace-numerics, the machine
+  // has computed wrongly.
   TrainingResult run(TrainingObserver& observer, const RunControl& control = {});
 
   // Whether a run of these settings validates after `iteration` updates.
@@ -144,6 +149,23 @@ class Trainer {
   // CorpusFailure where one of the ranks could not read its samples. All ranks call it.
   void require_readable_corpus();
   void check_replicas();  // EnvironmentError, on all ranks: they differ
+
+  // trainer_doctor.cc: goes back to the last good state and replays (train/README.md).
+  struct Diagnosis {
+    std::string text;            // for people, on all ranks
+    bool is_of_machine = false;  // else the replay repeats the fault, and the run stands where it stood
+  };
+  // `bad`: the update whose loss is at fault. EnvironmentError, on all ranks: the replay cannot go on.
+  Diagnosis diagnose(std::int64_t bad, TrainingObserver& observer);
+  std::string fault_of_going_back() const;  // empty: all ranks can
+  void go_back();
+  std::optional<Parting> replay_until(std::int64_t iteration);
+  std::vector<SampleLoss> losses_of_samples();  // of the next update
+  void diagnose_jump(const IterationReport& report, TrainingObserver& observer);
+  [[noreturn]] void throw_diagnosed(const std::string& diverged, TrainingObserver& observer);
+  void keep_as_good(std::int64_t iteration);  // its checkpoint stands, or will once it is written
+  bool replays() const { return doctor_ && doctor_->replays(); }
+
   TrainingResult run_updates(TrainingObserver& observer, const RunControl& control);
   void save_before_failure(TrainingObserver& observer);
   // --async-save: copies for a save under way beside training.
@@ -153,6 +175,8 @@ class Trainer {
   SaveOptions save_options(SaveReason reason) const;
   void note_save(SaveReason reason);
 
+  // Sums of the losses of these samples, at most a micro-batch, on this copy of the model; without dropout.
+  LossSums loss_sums(const Samples& samples, SampleRange positions, SampleBatch& batch);
   // Mean losses of these samples, shared over the copies of the model; without dropout.
   LossSums mean_losses(const Samples& samples, SampleRange positions);
 
@@ -172,7 +196,9 @@ class Trainer {
   // Every rank reads its own parts of a checkpoint; one is enough to compare the checksums.
   bool verifies() const { return executor_.mesh().data->rank() == 0 && executor_.mesh().model->rank() == 0; }
   void resume();
+  void start_weights();  // those of no checkpoint of this run
   void restore(const TrainingState& state);
+  void restore_updates(const TrainingState& state);  // what an update depends on, and no more
   std::int64_t applied_updates() const { return iteration_ - skipped_; }
   TrainConfig config_;
   TrainingTask task_;
@@ -197,6 +223,9 @@ class Trainer {
   double saved_at_ = 0;                        // on the clock of RunControl
   std::optional<BackgroundSave> background_;   // --async-save
   LossWatch loss_watch_;
+  std::optional<Doctor> doctor_;          // --trace-numerics
+  std::filesystem::path good_folder_;     // of the checkpoint that the doctor goes back to; empty: the start
+  std::optional<std::int64_t> unproven_;  // --async-save: copied, and no update has tested it yet
   bool reported_failed_sample_ = false;
 
   SampleReader reader_;

@@ -13,6 +13,7 @@ namespace {
 struct Origin {
   std::int64_t depth = 0;
   std::string name;
+  std::string details = {};
 };
 
 // The backward pass goes from the last parameter to the first. `parameters`: of the whole model, in order.
@@ -29,14 +30,14 @@ Origin first_gradient_not_finite(Backend& backend, std::span<Parameter* const> p
 // The one that a pass in this direction meets first, and the rank of the group where it does.
 std::pair<Origin, int> first_met(Communicator& group, const Origin& own, bool forward) {
   const std::vector<std::int64_t> depths = group.all_gather_host(own.depth);
-  const std::vector<std::string> names = group.all_gather_host(own.name);
+  const std::vector<std::string> names = group.all_gather_host(own.name), details = group.all_gather_host(own.details);
   std::size_t first = 0;
   for (std::size_t rank = 1; rank < names.size(); ++rank) {
     const bool is_first =
         names[first].empty() || (forward ? depths[rank] < depths[first] : depths[rank] > depths[first]);
     if (!names[rank].empty() && is_first) first = rank;
   }
-  return {{depths[first], names[first]}, static_cast<int>(first)};
+  return {{depths[first], names[first], details[first]}, static_cast<int>(first)};
 }
 
 }  // namespace
@@ -47,17 +48,21 @@ std::string Trainer::first_not_finite(const MicroBatch& alone) {
   const bool in_forward = !std::isfinite(executor_.forward_backward_alone(alone).total());  // on all ranks of the model
   const auto first_output = [&]() -> Origin {
     Executor::NotFinite output = executor_.first_not_finite(alone);
-    return {output.layer, std::move(output.name)};
+    std::string details;
+    if (!output.operation.empty()) details += ", first that of " + output.operation;
+    if (!output.parameter.empty()) details += fmt::format(", whose '{}' is not finite", output.parameter);
+    return {output.layer, std::move(output.name), std::move(details)};
   };
   const Origin own =
       in_forward ? first_output() : first_gradient_not_finite(executor_.backend(), executor_.all_parameters());
   const auto& [origin, rank] = first_met(*mesh.model, own, in_forward);
   const int world_rank = mesh.data->rank() * mesh.model->size() + rank;
   if (!origin.name.empty()) {
-    return in_forward ? fmt::format("the output of {} (rank {}", origin.name, world_rank)
+    return in_forward ? fmt::format("the output of {}{} (rank {}", origin.name, origin.details, world_rank)
                       : fmt::format("the gradient of '{}' (rank {}", origin.name, world_rank);
   }
-  return in_forward ? fmt::format("the loss (rank {}", mesh.data->rank() * mesh.model->size()) : "";
+  return in_forward ? fmt::format("the loss that the head computes (rank {}", mesh.data->rank() * mesh.model->size())
+                    : "";
 }
 
 std::string Trainer::first_not_finite() {

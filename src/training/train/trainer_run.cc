@@ -130,8 +130,12 @@ void Trainer::save_if_due(const Requests& requests, bool ends, TrainingObserver&
 }
 
 TrainingResult Trainer::run(TrainingObserver& observer, const RunControl& control) {
+  std::string diverged;
   try {
     return run_updates(observer, control);
+  } catch (const DivergedError& error) {
+    if (!doctor_) throw;
+    diverged = error.what();
   } catch (const CorpusFailure& failure) {
     save_before_failure(observer);
     // A rank that ends takes those with it that still save.
@@ -145,6 +149,7 @@ TrainingResult Trainer::run(TrainingObserver& observer, const RunControl& contro
         "of it), then start again from the last checkpoint",
         failure.what(), kept);
   }
+  throw_diagnosed(diverged, observer);
 }
 
 void Trainer::save_before_failure(TrainingObserver& observer) {
@@ -200,6 +205,7 @@ TrainingResult Trainer::run_updates(TrainingObserver& observer, const RunControl
     if (!task_.scores && loss_watch_.explodes(report.loss)) {
       observer.notice(fmt::format("warning: the loss explodes: {:.4f} in iteration {}, after a level of {:.4f}",
                                   report.loss, iteration_, loss_watch_.lowest()));
+      if (doctor_) diagnose_jump(report, observer);
     }
     seconds += report.seconds;
     tokens += report.tokens;
@@ -242,6 +248,7 @@ std::filesystem::path Trainer::save(SaveReason reason) {
       save_checkpoint(config_.output.save, task_.config, executor_.all_parameters(), executor_.backend(), state(),
                       save_options(reason), &executor_.mesh());
   note_save(reason);
+  keep_as_good(iteration_);
   return executor_.mesh().data->rank() == 0 ? folder : std::filesystem::path();
 }
 
@@ -250,6 +257,7 @@ void Trainer::begin_save(SaveReason reason) {
   background_->begin(config_.output.save, task_.config, executor_.all_parameters(), executor_.backend(), state(),
                      save_options(reason), executor_.mesh());
   note_save(reason);
+  unproven_ = iteration_;
 }
 
 void Trainer::report_finished_save(TrainingObserver& observer) {

@@ -197,6 +197,28 @@ Trial sum_of_squares_trial(Random& random) {
   return trial;
 }
 
+// Of two views, one after the other. Bit patterns depend on the type that a back end stores, so a test of their own has
+// them (tally_test.cc).
+Trial tally_trial(Random& random) {
+  const std::int64_t n = some_length(random), m = some_length(random);
+  Trial trial{.sizes = fmt::format("n={} m={}", n, m), .arguments = {}, .run = {}};
+  trial.input("x", {n}, random.normals({n}), some_precision(random));
+  trial.input("y", {m}, random.normals({m}), some_precision(random));
+  trial.output("squares", {1}, sum_tolerance(n + m), Precision::kDouble);
+  trial.output("largest", {1}, {}, Precision::kDouble);
+  trial.run = [=](Backend& backend, const Views& views) {
+    const Tensor memory(backend, DType::kU8, {sizeof(Tally)});
+    backend.fill_zero(memory);
+    backend.tally(memory, views["x"]);
+    backend.tally(memory, views["y"]);
+    Tally tally;
+    backend.download(&tally, memory);
+    backend.fill(views["squares"], tally.squares);
+    backend.fill(views["largest"], double{tally.largest});
+  };
+  return trial;
+}
+
 // From a slice to a transposed slice, and back into a larger tensor.
 Trial copy_trial(Random& random) {
   const std::int64_t a = some_rows(random), b = 1 + random.below(4), c = some_features(random);

@@ -16,6 +16,7 @@ std::vector<Operation> operations() {
       {"document_embedding_backward", document_embedding_backward_trial},
       // On memory.
       {"sum_of_squares", sum_of_squares_trial},
+      {"tally", tally_trial},
       {"split_floats", split_floats_trial},
       {"copy", copy_trial},
       {"copy_converting", copy_converting_trial},

@@ -53,6 +53,7 @@ Trial document_attention_backward_trial(Random& random);
 Trial plain_attention_forward_trial(Random& random);
 Trial plain_attention_backward_trial(Random& random);
 Trial sum_of_squares_trial(Random& random);
+Trial tally_trial(Random& random);
 Trial split_floats_trial(Random& random);
 Trial scale_add_trial(Random& random);
 Trial copy_trial(Random& random);

@@ -183,7 +183,7 @@ void StagePasses::embed_inputs(const SliceCall& call, const SliceInputs& inputs)
 
 void StagePasses::embed(const SliceCall& call, const MicroBatch& micro_batch, const After& after) {
   embed_inputs(call, embedding_inputs(call, micro_batch));
-  if (after) after(-1, plan_.memory().input(call.pass, call.key, 0));
+  if (after) after({.x = plan_.memory().input(call.pass, call.key, 0)});
 }
 
 void StagePasses::embed(const SliceCall& call, std::span<const std::int32_t> ids) {
@@ -226,7 +226,13 @@ void StagePasses::forward_layers(const SliceCall& call, TensorRef out, const Aft
       }
       layer.forward(pass, y, memory.saved(pass, key, index, false), w, chain);
     });
-    if (after) after(layer.index, y);
+    if (!after) continue;
+    after({.layer = layer.index,
+           .x = y,
+           .of = &layer,
+           .pass = &pass,
+           .saved = memory.saved(pass, key, index, false),
+           .workspace = w});
   }
 }
 

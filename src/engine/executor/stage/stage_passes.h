@@ -15,8 +15,16 @@ namespace teratron {
 
 class StagePasses {
  public:
-  // Called after the embedding (layer -1) and after every layer, with the residual stream.
-  using After = std::function<void(std::int64_t layer, TensorRef x)>;
+  // The embedding or a layer that has just run forward, with the memory that it used, which the next one may overwrite.
+  struct Passed {
+    std::int64_t layer = -1;  // -1: the embedding, which has an output alone
+    TensorRef x;              // the residual stream after it
+    const TransformerLayer* of = nullptr;
+    const LayerPass* pass = nullptr;
+    TransformerLayer::Saved saved = {};
+    LayerWorkspace workspace = {};
+  };
+  using After = std::function<void(const Passed& passed)>;
 
   StagePasses(Backend& backend, Model& model, const StagePlan& plan, Mesh& mesh)
       : backend_(backend), model_(model), plan_(plan), mesh_(mesh), graphs_(backend) {}

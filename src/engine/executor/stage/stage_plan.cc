@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "executor/step_tallies.h"
 #include "optim/adamw.h"
 #include "pipeline/generators.h"
 #include "pipeline/send_slots.h"
@@ -191,6 +192,10 @@ void StagePlan::plan_optimizer(Model& model, DType compute_dtype) {
   std::erase_if(here, [&](const Parameter* parameter) { return !is_here(*parameter); });
   const UpdateMemory update = options_.optimizer->memory(here, compute_dtype);
   for (const WorkShapes::Product& product : update.products) add_product(product);
+  if (options_.tallies) {
+    tallies_ = memory_.arena().add("tallies", MemoryKind::kWorkspace, DType::kU8,
+                                   {StepTallies::bytes(part_, std::ssize(here))}, 0, Arena::kForever);
+  }
   if (update.bytes == 0) return;
   const int end = memory_.timeline().end();
   update_workspace_ = memory_.arena().add("update", MemoryKind::kWorkspace, DType::kU8, {update.bytes}, end, end);

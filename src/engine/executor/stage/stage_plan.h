@@ -35,6 +35,9 @@ class StagePlan {
   // stages.
   std::span<const std::size_t> buckets_at(ParameterBucket::Part part, std::int64_t layer = 0) const;
 
+  // Memory of StepTallies, u8; null where ExecutorOptions does not ask for them.
+  TensorRef tallies() const { return tallies_ ? memory_.arena()[*tallies_] : TensorRef(); }
+
   void allocate(Allocator& allocator);  // and gives the parameters their views
 
   bool is_here(const Parameter& parameter) const;
@@ -61,7 +64,7 @@ class StagePlan {
   ParameterBuckets buckets_;
   WorkShapes work_;
   std::vector<PartBuckets> parts_;
-  std::optional<Arena::Block> update_workspace_;
+  std::optional<Arena::Block> update_workspace_, tallies_;
   std::vector<const Parameter*> tied_;  // of those that both ends hold
 };
 

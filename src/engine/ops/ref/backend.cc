@@ -73,6 +73,10 @@ class ReferenceBackend final : public Backend {
     }
     return sum;
   }
+  void do_tally(const TensorRef& to, const TensorRef& from) override {
+    visit_floating(from.dtype,
+                   [&]<class T>(ElementType<T>) { reference::tally<T>(*static_cast<Tally*>(to.data), from); });
+  }
   // All others: do_linear_forward(args) calls reference::linear_forward<C>(args), and so on.
 #define TERATRON_COMPUTE(operation, Arguments) \
   void do_##operation(const Arguments& args) override { reference::operation<C>(args); }

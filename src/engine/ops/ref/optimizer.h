@@ -3,6 +3,7 @@
 
 #include <bit>
 #include <cmath>
+#include <cstring>
 #include <type_traits>
 
 #include "ops/backend.h"
@@ -96,6 +97,21 @@ double sum_of_squares(const TensorRef& view) {
   double sum = 0;
   for (std::int64_t e = 0; e < view.elements(); ++e) sum += double{x(e)} * double{x(e)};
   return sum;
+}
+
+template <class T>
+void tally(Tally& tally, const TensorRef& view) {
+  const Elements<T> x(view);
+  double largest = double{tally.largest};
+  for (std::int64_t e = 0; e < view.elements(); ++e) {
+    const double value = double{x(e)};
+    tally.squares += value * value;
+    if (!(std::abs(value) <= largest)) largest = std::abs(value);  // a NaN stays
+    std::uint32_t words[2] = {};
+    std::memcpy(words, view.as<T>() + e, sizeof(T));
+    tally.bits += words[0] + words[1];
+  }
+  tally.largest = static_cast<float>(largest);
 }
 
 }  // namespace teratron::reference

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "run/observers/numerics_observer.h"
 #include "run/observers/observer_list.h"
 #include "run/observers/run_scale.h"
 #include "run/observers/tensorboard_observer.h"
@@ -177,6 +178,9 @@ void add_run_observers(ObserverList& list, const TrainConfig& config, const Trai
   list.add(std::move(progress));
   if (!config.output.save.empty()) {
     list.add(std::make_unique<MetricsObserver>(config, scale, done, keeps_validation, report));
+  }
+  if (!config.output.save.empty() && config.output.trace_numerics) {
+    list.add(std::make_unique<NumericsObserver>(config, done, report));
   }
   if (writes_tensorboard(config)) {
     list.add(std::make_unique<TensorBoardObserver>(config, scale, done, keeps_validation, report));

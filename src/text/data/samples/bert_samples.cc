@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/host/threads.h"
 #include "data/indexed/corpus_sidecar.h"
+#include "data/samples/sample_source.h"
 #include "data/samples/sentence_segments.h"
 
 namespace teratron {
@@ -134,6 +135,12 @@ std::string BertSamples::left_out() const {
   if (all.documents_left_out == 0) return {};
   return fmt::format("{} of {} documents have fewer than two sentences and are left out", all.documents_left_out,
                      all.documents);
+}
+
+std::string BertSamples::source(std::int64_t position) const {
+  const SentenceSegment segment = segment_at(position);
+  const TokenRange tokens{dataset_->sequence(segment.first).begin, dataset_->sequence(segment.end - 1).end};
+  return source_of(*dataset_, {&tokens, 1});
 }
 
 std::vector<std::int32_t> BertSamples::lengths(SampleRange positions) const {

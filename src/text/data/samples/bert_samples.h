@@ -61,6 +61,7 @@ class BertSamples : public Samples {
   std::int64_t seq_length() const override { return seq_length_; }
   std::int64_t samples_per_epoch() const override { return segments_.count(); }
   std::string left_out() const override;
+  std::string source(std::int64_t position) const override;
   // Contents of an epoch, for messages.
   struct Counts {
     std::int64_t documents = 0, documents_left_out = 0;  // of the part; left out: those with fewer than two sentences

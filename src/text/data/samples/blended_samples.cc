@@ -31,6 +31,11 @@ std::string BlendedSamples::left_out() const {
   return text;
 }
 
+std::string BlendedSamples::source(std::int64_t position) const {
+  const BlendOrder::Entry entry = order_.entry(position);
+  return corpora_[entry.corpus]->source(entry.sample);
+}
+
 std::vector<std::int32_t> BlendedSamples::lengths(SampleRange positions) const {
   std::vector<std::int32_t> all;
   for (std::int64_t i = 0; i < positions.count; ++i) {

@@ -25,6 +25,7 @@ class BlendedSamples : public Samples {
   std::int64_t samples_per_epoch() const override;
 
   std::string left_out() const override;
+  std::string source(std::int64_t position) const override;
   std::vector<std::int32_t> lengths(SampleRange positions) const override;
   SampleBatch make_batch(std::int64_t samples) const override { return corpora_.front()->make_batch(samples); }
   void read(SampleRange positions, SampleBatch& batch, std::int64_t at) const override;

@@ -92,31 +92,41 @@ TokenRange EpochOrder::document_at(std::int64_t rank) const {
   return part_.document(*dataset_, shard.first_document + shard.documents(rank - shard.first_rank));
 }
 
-void EpochOrder::read(std::int64_t index, std::span<std::int32_t> tokens) const {
+std::int64_t EpochOrder::position_of_chunk(std::int64_t index) const {
   check(index >= 0 && index < chunks(part_, seq_length_), "EpochOrder: no such chunk");
-  check_equal(static_cast<std::int64_t>(tokens.size()), seq_length_ + 1, "tokens of a chunk");
   std::size_t slot = kShards - 1;
   while (shards_[slot].first_chunk > index) --slot;
   const Shard& shard = shards_[slot];
-  const std::int64_t chunk = shard.first_chunk + shard.chunks(index - shard.first_chunk);
-  read_stream(skipped_ + chunk * seq_length_, tokens);
+  return skipped_ + (shard.first_chunk + shard.chunks(index - shard.first_chunk)) * seq_length_;
 }
 
-void EpochOrder::read_stream(std::int64_t position, std::span<std::int32_t> tokens) const {
+std::vector<TokenRange> EpochOrder::ranges(std::int64_t index) const {
+  std::int64_t position = position_of_chunk(index), left = seq_length_ + 1;
   const auto mark = std::ranges::upper_bound(marks_, position) - 1;
   std::int64_t rank = (mark - marks_.begin()) * kDocumentsPerMark;
   std::int64_t begin = *mark;  // offset in the stream of the document of this rank
-  while (!tokens.empty()) {
+  std::vector<TokenRange> ranges;
+  while (left > 0) {
     const TokenRange document = document_at(rank);
     if (position < begin + document.size()) {
       const std::int64_t from = document.begin + (position - begin);
-      const auto count = std::min(static_cast<std::size_t>(document.end - from), tokens.size());
-      dataset_->read(from, tokens.first(count));
-      tokens = tokens.subspan(count);
-      position += static_cast<std::int64_t>(count);
+      const std::int64_t count = std::min(document.end - from, left);
+      ranges.push_back({from, from + count});
+      left -= count;
+      position += count;
     }
     begin += document.size();
     ++rank;
+  }
+  return ranges;
+}
+
+void EpochOrder::read(std::int64_t index, std::span<std::int32_t> tokens) const {
+  check_equal(static_cast<std::int64_t>(tokens.size()), seq_length_ + 1, "tokens of a chunk");
+  for (const TokenRange& range : ranges(index)) {
+    const auto count = static_cast<std::size_t>(range.size());
+    dataset_->read(range.begin, tokens.first(count));
+    tokens = tokens.subspan(count);
   }
 }
 

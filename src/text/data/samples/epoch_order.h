@@ -34,6 +34,8 @@ class EpochOrder {
 
   // Writes chunk `index` of the epoch, seq_length + 1 tokens.
   void read(std::int64_t index, std::span<std::int32_t> tokens) const;
+  // Places of those tokens in the corpus, document by document.
+  std::vector<TokenRange> ranges(std::int64_t index) const;
 
  private:
   static constexpr std::size_t kShards = 5;
@@ -50,7 +52,7 @@ class EpochOrder {
   void place_chunks(std::uint64_t seed, std::uint32_t epoch);
   std::int64_t stream_begin(std::int64_t rank) const;
   TokenRange document_at(std::int64_t rank) const;
-  void read_stream(std::int64_t position, std::span<std::int32_t> tokens) const;
+  std::int64_t position_of_chunk(std::int64_t index) const;  // in the stream
 
   const IndexedDataset* dataset_;
   CorpusPart part_;

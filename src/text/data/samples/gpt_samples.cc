@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "data/samples/sample_source.h"
 
 namespace teratron {
 
@@ -34,6 +35,15 @@ void GptSamples::sample(std::int64_t position, std::span<std::int32_t> tokens) c
   } else {
     epoch_order(position / samples_per_epoch_)->read(index, tokens);
   }
+}
+
+std::string GptSamples::source(std::int64_t position) const {
+  const std::int64_t index = position % samples_per_epoch_;
+  if (order_ == SampleOrder::kShuffled) {
+    return source_of(*dataset_, epoch_order(position / samples_per_epoch_)->ranges(index));
+  }
+  return fmt::format("tokens {} to {} of the {} part of {}", index * seq_length_, (index + 1) * seq_length_, part_.name,
+                     dataset_->name());
 }
 
 SampleBatch GptSamples::make_batch(std::int64_t samples) const {

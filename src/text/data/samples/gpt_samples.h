@@ -28,6 +28,8 @@ class GptSamples : public Samples {
   // tokens in each epoch, the sequential one skips the end.
   std::int64_t samples_per_epoch() const override { return samples_per_epoch_; }
 
+  std::string source(std::int64_t position) const override;
+
   // Writes seq_length + 1 tokens: the inputs are all but the last, the targets all but the first. position >= 0.
   void sample(std::int64_t position, std::span<std::int32_t> tokens) const;
 

@@ -78,6 +78,10 @@ void add_output_fields(FieldList& list, OutputSettings& s) {
   list.add("eval-iters", &s.eval_iters, "N", "batches a validation");
   list.add("check-replicas", &s.check_replicas, "N",
            "updates between comparisons of what ranks hold in common; a difference ends the run. 0: none");
+  list.add(
+      "trace-numerics", &s.trace_numerics, "",
+      "keep norms and extremes of every layer, in numerics.jsonl of --save; if the loss jumps or is not finite, go "
+      "back to the last checkpoint, replay, and name the rank, the layer and the documents at fault");
   list.add("save-best", &s.save_best, "", "save after each validation with the lowest loss so far, as --save/best");
   list.add("early-stop", &s.early_stop, "N", "end after so many validations in a row without a lower loss; 0: go on");
   list.add("exit-duration-in-mins", &s.exit_duration_in_mins, "X",

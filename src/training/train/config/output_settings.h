@@ -22,6 +22,7 @@ struct OutputSettings {
   std::int64_t eval_interval = 0;  // 0: at the end only
   std::int64_t eval_iters = 10;
   std::int64_t check_replicas = 0;  // updates between comparisons; 0: none
+  bool trace_numerics = false;      // by layer, in numerics.jsonl; and faults are replayed
   bool save_best = false;
   std::int64_t early_stop = 0;       // validations without a lower loss; 0: goes on
   double exit_duration_in_mins = 0;  // of the command; 0: goes on

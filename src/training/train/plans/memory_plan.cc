@@ -25,6 +25,7 @@ ExecutorOptions training_options(const TrainConfig& config, const PipelinePlan& 
           .recompute = config.layout.recompute,
           .sequence_parallel = config.layout.sequence_parallel,
           .shard_optimizer = config.layout.distributed_optimizer,
+          .tallies = config.output.trace_numerics,
           .optimizer = config.optimizer.make_optimizer(),
           .cell_layers = pipeline.cell_layers};
 }

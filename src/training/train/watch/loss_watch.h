@@ -13,6 +13,18 @@ class LossWatch {
 
   double lowest() const { return lowest_; }
 
+  // Levels, from which a resumed run goes on; nothing before the first loss.
+  struct State {
+    double level = 0, lowest = 0;
+  };
+  std::optional<State> state() const {
+    return level_ ? std::optional(State{.level = *level_, .lowest = lowest_}) : std::nullopt;
+  }
+  void restore(const State& state) {
+    level_ = state.level;
+    lowest_ = state.lowest;
+  }
+
  private:
   // More than half above the lowest level, and more than a nat, is beyond what batches differ by.
   bool is_far_up(double loss) const { return loss > lowest_ + (lowest_ > 2 ? lowest_ / 2 : 1); }

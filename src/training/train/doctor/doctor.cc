@@ -1,0 +1,138 @@
+#include "train/doctor/doctor.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <tuple>
+#include <utility>
+
+namespace teratron {
+namespace {
+
+constexpr double kJump = 4;  // of a rate or a norm, beyond what schedules and batches do
+
+double middle_of(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::ranges::nth_element(values, middle);
+  return *middle;
+}
+
+std::string name_of_layer(std::int64_t layer) {
+  return layer < 0 ? std::string("the embedding") : fmt::format("layer {}", layer);
+}
+
+// Those that are no number come first.
+double rank_of_loss(const SampleLoss& sample) {
+  return std::isnan(sample.loss) ? std::numeric_limits<double>::infinity() : sample.loss;
+}
+
+}  // namespace
+
+void Doctor::goes_on_from(std::int64_t iteration, double learning_rate) {
+  past_.push_back({.iteration = iteration, .learning_rate = learning_rate});
+}
+
+void Doctor::take(const Step& step) {
+  StepNumbers numbers{.iteration = step.iteration, .loss = step.loss, .entries = executor_.tallies()->read()};
+  if (replays_) {
+    replayed_ = std::move(numbers);
+    return;
+  }
+  layers_before_ = std::move(layers_);
+  layers_ = layer_numerics(executor_, numbers.entries, step.has_samples, step.loss_scale);
+  record_.add(std::move(numbers));
+  past_.push_back({.iteration = step.iteration, .learning_rate = step.learning_rate});
+  if (past_.size() > kMostPast) past_.pop_front();
+}
+
+void Doctor::take_norm(double gradient_norm, double loss_scale) {
+  (replays_ ? replayed_ : record_.last()).gradient_norm = gradient_norm;
+  if (!replays_) past_.back().gradient_norm = gradient_norm / loss_scale;
+}
+
+void Doctor::begin_replay() {
+  replays_ = true;
+  replayed_ = {};
+}
+
+std::optional<Parting> Doctor::parting() {
+  const StepNumbers* const record = record_.find(replayed_.iteration);
+  if (record == nullptr || replayed_.entries.empty()) return std::nullopt;
+  return first_parting(executor_, *record, replayed_);
+}
+
+std::string Doctor::account_of_rate() const {
+  std::string text;
+  for (std::size_t i = 1; i < past_.size(); ++i) {
+    const Past &before = past_[i - 1], &after = past_[i];
+    if (!(before.learning_rate > 0) || after.learning_rate < kJump * before.learning_rate) continue;
+    text = fmt::format(
+        " The learning rate of iteration {} is {:.4g} times that of the update before ({:.4g} after {:.4g}).",
+        after.iteration, after.learning_rate / before.learning_rate, after.learning_rate, before.learning_rate);
+  }
+  return text;
+}
+
+std::string Doctor::account_of_norm() const {
+  std::vector<double> norms;
+  const Past* highest = nullptr;  // one that is no number is the highest
+  for (const Past& past : past_) {
+    if (!past.gradient_norm) continue;
+    if (std::isfinite(*past.gradient_norm)) norms.push_back(*past.gradient_norm);
+    if (highest == nullptr || *past.gradient_norm > *highest->gradient_norm || std::isnan(*past.gradient_norm)) {
+      highest = &past;
+    }
+  }
+  if (norms.size() < 2) return "";
+  const double level = middle_of(norms);
+  if (*highest->gradient_norm < kJump * level) return "";
+  return fmt::format(" The gradient norm of iteration {} is {:.4g}, where {:.4g} is usual.", highest->iteration,
+                     *highest->gradient_norm, level);
+}
+
+std::string Doctor::account_of_layers(std::int64_t bad) const {
+  const bool is_taken = !past_.empty() && past_.back().iteration == bad;
+  if (!is_taken || layers_before_.size() != layers_.size()) return "";
+  std::size_t most = 0;
+  double growth = 1;
+  for (std::size_t i = 0; i < layers_.size(); ++i) {
+    const double ratio = layers_[i].output.rms / layers_before_[i].output.rms;
+    if (!(ratio <= growth)) std::tie(most, growth) = std::pair(i, ratio);
+    if (std::isnan(ratio)) break;
+  }
+  if (growth <= 1) return "";
+  return fmt::format(
+      " The output of {} has grown most since the update before: its root mean square is {:.4g} after {:.4g}.",
+      name_of_layer(layers_[most].layer), layers_[most].output.rms, layers_before_[most].output.rms);
+}
+
+std::string Doctor::account(std::int64_t bad, const std::vector<SampleLoss>& losses, const Samples& samples) const {
+  return account_of_rate() + account_of_norm() + account_of_layers(bad) + account_of_samples(losses, samples);
+}
+
+std::string account_of_samples(std::vector<SampleLoss> losses, const Samples& samples) {
+  constexpr std::size_t kMostNamed = 3;
+  constexpr double kApart = 1.5;  // times the median
+  if (losses.empty()) return "";
+  std::ranges::stable_sort(losses, std::ranges::greater(), rank_of_loss);
+  const double median = losses[losses.size() / 2].loss;
+  const auto is_apart = [&](const SampleLoss& sample) {
+    return losses.size() > 1 && std::isfinite(median) && !(sample.loss <= kApart * median);
+  };
+  std::string text =
+      is_apart(losses.front())
+          ? fmt::format(" The loss lies in few samples; the median of a sample is {:.4g}. The highest:", median)
+          : fmt::format(" All samples have much the same loss, in the median {:.4g}. The highest:", median);
+  for (std::size_t i = 0; i < std::min(losses.size(), kMostNamed); ++i) {
+    if (i > 0 && is_apart(losses.front()) && !is_apart(losses[i])) break;
+    const SampleLoss& sample = losses[i];
+    text += fmt::format("{} {:.4g} for sample {} of the run, {}", i == 0 ? "" : ";", sample.loss,
+                        sample.positions.first, samples.source(sample.positions.first));
+  }
+  return text + ".";
+}
+
+}  // namespace teratron
