@@ -80,7 +80,7 @@ std::vector<SampleLoss> Trainer::losses_of_samples() {
   const SampleRange all{batches_.consumed_after(iteration_), batches_.batch_size(iteration_)};
   const std::int64_t together = task_.model->traits.label_sequences;
   Communicator& copies = *executor_.mesh().data;
-  executor_.mesh().set_activity(fmt::format("losses of the samples of iteration {}", iteration_ + 1));
+  note_activity({.name = "losses of the samples", .iteration = iteration_ + 1});
   SampleBatch batch = samples.make_batch(executor_.options().batch);
   std::vector<double> losses(static_cast<std::size_t>(all.count / together));
   for (std::size_t group = 0; group < losses.size(); ++group) {
