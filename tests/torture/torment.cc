@@ -150,6 +150,7 @@ bool Torment::disturb_once(const Disturbance& disturbance, const Reference& refe
   EXPECT_GE(saved_iteration(), std::max(saved_before, reported_in(outcome.errors)))
       << "a checkpoint that was reported as saved is lost\n"
       << history_;
+  expect_whole_checkpoints(reference);
   if (outcome.exit_code == 0) {
     expect_results(reference, /*alone=*/false);
     return true;
@@ -192,6 +193,26 @@ void Torment::expect_of_one_run(const Reference& reference) const {
   EXPECT_TRUE(are_of(reference.before) || are_of(reference.results))
       << "what stands is not of one run:\n"
       << differences(is, reference.results, false) << history_;
+}
+
+// That each folder with a checkpoint's name has all files of one; those that the reference has, too, have its bytes.
+void Torment::expect_whole_checkpoints(const Reference& reference) const {
+  const auto is_checkpoint = [](const auto& entry) {
+    return entry.second == "/" && fs::path(entry.first).filename().string().starts_with("iter_");
+  };
+  const auto whole = std::ranges::find_if(reference.results, is_checkpoint);
+  const Tree is = results();
+  for (const auto& entry : is) {
+    if (!is_checkpoint(entry)) continue;
+    for (const auto& [path, content] : reference.results) {
+      if (!path.starts_with(whole->first + "/")) continue;
+      const std::string file = entry.first + path.substr(whole->first.size());
+      const auto must_be = reference.results.find(file);
+      EXPECT_TRUE(is.contains(file) && (must_be == reference.results.end() || must_be->second == is.at(file)))
+          << file << " is not whole\n"
+          << history_;
+    }
+  }
 }
 
 void Torment::expect_results(const Reference& reference, bool alone) const {

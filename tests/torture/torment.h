@@ -34,6 +34,7 @@ class Torment {
   bool was_done_already(const testing::Outcome& outcome, const Reference& reference) const;
   void expect_clear_error(const testing::Outcome& outcome) const;
   void expect_of_one_run(const Reference& reference) const;
+  void expect_whole_checkpoints(const Reference& reference) const;
   void expect_results(const Reference& reference, bool alone) const;
   Tree results() const;
   std::vector<std::string> losses() const;

@@ -215,7 +215,7 @@ class Trainer {
   // The lowest validation loss, or minus the highest score of a task; of the runs that this one goes on from, too.
   std::optional<double> best_validation_;
   std::int64_t validations_since_best_ = 0;
-  std::int64_t best_iteration_ = -1;  // when that was; -1: never, or it is not known
+  std::int64_t best_iteration_ = -1;           // when that was; -1: never, or it is not known
   bool validation_is_owed_ = false;            // the run was asked to end before a validation that was due
   std::optional<std::int64_t> saved_by_time_;  // the checkpoint that the next one replaces
   std::int64_t replicas_were_equal_ = 0;       // after this iteration, or the one that the run started from

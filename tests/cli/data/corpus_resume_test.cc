@@ -1,5 +1,5 @@
-// Corpus commands that are asked to end, or disturbed by other commands, and begun again: the bytes are those of a run that
-// nobody disturbed. tests/torture kills them.
+// Corpus commands that are asked to end, or disturbed by other commands, and begun again: the bytes are those of a run
+// that nobody disturbed. tests/torture kills them.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
