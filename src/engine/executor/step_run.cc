@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "pipeline/dependencies.h"
+#include "pipeline/pass_names.h"
 
 namespace teratron {
 
@@ -103,7 +104,7 @@ StepRun::Incoming StepRun::receive_for(std::size_t at) {
 }
 
 Activity StepRun::activity_of(const Action& action) const {
-  return {.name = name_of(action.pass).data(),  // a literal
+  return {.name = pipeline::name_of(action.pass),
           .iteration = std::int64_t{micro_batch_of(action).iteration} + 1,
           .micro_batch = action.micro_batch,
           .slice = schedule_.slices > 1 ? action.slice : -1,

@@ -7,9 +7,9 @@
 #include <utility>
 
 #include "base/error.h"
+#include "pipeline/pass_names.h"
 
 namespace teratron::pipeline {
-namespace {
 
 const char* name_of(Pass pass) {
   switch (pass) {
@@ -20,8 +20,6 @@ const char* name_of(Pass pass) {
   }
   return "?";
 }
-
-}  // namespace
 
 void Schedule::set_slices(std::vector<int> of_micro_batches) {
   slices = *std::ranges::max_element(of_micro_batches);

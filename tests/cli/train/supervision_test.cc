@@ -50,6 +50,20 @@ class Supervision : public ::testing::Test {
     children >> child;
     return child;
   }
+  // Whether this process of a run has reported an update that it did not begin with.
+  bool has_updates(const std::string& run, pid_t process) const {
+    const std::string live = "\"process\":" + std::to_string(process) + ",";
+    const fs::path state = fs::path(path(run)) / "live.json";
+    if (!fs::exists(state) || read_file(state).find(live) == std::string::npos) return false;
+    std::int64_t saved = 0, reported = 0;
+    std::ifstream(fs::path(path(run)) / "latest_checkpointed_iteration.txt") >> saved;
+    std::ifstream metrics(fs::path(path(run)) / "metrics.jsonl");
+    for (std::string line; std::getline(metrics, line);) {
+      const auto json = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
+      if (json.is_object()) reported = json.value("iteration", reported);
+    }
+    return reported > saved;
+  }
   static std::map<std::string, std::string> tensors(const fs::path& checkpoint) {
     std::map<std::string, std::string> files;
     for (const auto& entry : fs::directory_iterator(checkpoint)) {
@@ -114,30 +128,30 @@ TEST_F(Supervision, TopSaysThatAStateIsOldAndShowsNoControlCharacters) {
   EXPECT_THAT(outcome.output, AllOf(HasSubstr("has written nothing for"), Not(HasSubstr("\x1b"))));
 }
 
-// Killed at random times, each time it is started again.
+// Killed at random times after an update of its own, each time it is started again.
 TEST_F(Supervision, ARunThatWasKilledAgainAndAgainHasTheBitsOfOneThatWasNot) {
-  const Words flags = {"--train-iters", "120", "--save-interval", "10", "--json"};
+  const Words flags = {"--train-iters", "300", "--save-interval", "10", "--json"};
   ASSERT_EQ(ChildProgram(command("whole", with(flags, {path("whole.json")}))).wait().exit_code, 0);
   ChildProgram run(command("killed", with(flags, {path("killed.json"), "--restart-on-failure", "100"})));
   RandomSequence random(RandomStream{.seed = 3});
-  int kills = 0;
-  for (pid_t before = 0; kills < 4; ++kills) {
+  pid_t before = 0;
+  for (int kills = 0; kills < 4; ++kills) {
     pid_t child = 0;
     wait_until(run, [&] {
       child = only_child(run.pid());
-      return child != 0 && child != before && fs::exists(fs::path(path("killed")) / "metrics.jsonl");
+      return child != 0 && child != before && has_updates("killed", child);
     });
     if (run.has_ended()) break;
-    std::this_thread::sleep_for(milliseconds(300 + random.below(400)));
-    before = child;
+    std::this_thread::sleep_for(milliseconds(random.below(200)));
     ::kill(child, SIGKILL);
+    before = child;
   }
   const Outcome outcome = run.wait();
   ASSERT_EQ(outcome.exit_code, 0) << outcome.errors;
   EXPECT_THAT(outcome.errors,
               AllOf(HasSubstr("the run ended by SIGKILL; it starts again"), HasSubstr("(restart 1 of ")));
   EXPECT_EQ(TinyTraining::losses(path("killed")), TinyTraining::losses(path("whole")));
-  EXPECT_EQ(tensors(path("killed") + "/iter_0000120"), tensors(path("whole") + "/iter_0000120"));
+  EXPECT_EQ(tensors(path("killed") + "/iter_0000300"), tensors(path("whole") + "/iter_0000300"));
   const auto result = [&](const std::string& name) { return nlohmann::json::parse(read_file(path(name))); };
   EXPECT_EQ(result("killed.json").at("final_loss"), result("whole.json").at("final_loss"));
 }
@@ -164,15 +178,15 @@ TEST_F(Supervision, TheChildOfASupervisorThatIsKilledSavesAndEnds) {
 
 TEST_F(Supervision, ALauncherStartsTheRanksAgainWhereOneWasKilled) {
   if (const std::string reason = testing::why_no(testing::LaunchedBy::kMpirun); !reason.empty()) GTEST_SKIP() << reason;
-  const Words flags = {"--train-iters", "60", "--save-interval", "10", "--tp", "2"};
+  const Words flags = {"--train-iters", "200", "--save-interval", "10", "--tp", "2"};
   ASSERT_EQ(ChildProgram(command("whole", flags)).wait().exit_code, 0);
   ChildProgram run(command("killed", with(flags, {"--restart-on-failure", "3", "--launcher",
                                                   TERATRON_MPIRUN " --oversubscribe -n 2"})),
                    testing::mpirun_environment());
-  wait_until(run, [&] { return fs::exists(fs::path(path("killed")) / "metrics.jsonl"); });
-  const pid_t rank = testing::process_of_mpirun(only_child(run.pid()), 1);
-  ASSERT_NE(rank, 0) << run.errors_so_far();
-  ::kill(rank, SIGKILL);
+  const auto rank = [&](int number) { return testing::process_of_mpirun(only_child(run.pid()), number); };
+  wait_until(run, [&] { return has_updates("killed", rank(0)); });
+  ASSERT_NE(rank(1), 0) << run.errors_so_far();
+  ::kill(rank(1), SIGKILL);
   const Outcome outcome = run.wait();
   ASSERT_EQ(outcome.exit_code, 0) << outcome.errors;
   EXPECT_THAT(outcome.errors, HasSubstr("it starts again"));

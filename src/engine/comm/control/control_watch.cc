@@ -5,13 +5,24 @@
 #include "comm/control/control_plane.h"
 
 namespace teratron {
+namespace {
+
+constexpr auto kSilenceOfStopped = std::chrono::milliseconds(1500);  // longer than between heartbeats
+
+}  // namespace
 
 void ControlPlane::look_for_standstill(Clock::time_point now) {
   if (!is_first() || !has_met_ || failure_ || is_over_) return;
   const std::optional<Watch::Verdict> verdict = watch_.look(now);
   if (!verdict) return;
   std::fputs(watch_.text(now).c_str(), stderr);
-  if (verdict->rank) return declare_lost(*verdict->rank, verdict->reason);
+  if (verdict->rank) {
+    // A process that computes goes on sending heartbeats; this one may have been found by the shorter limit.
+    const bool is_silent = *verdict->rank != 0 && now - peer(*verdict->rank).last_heard > kSilenceOfStopped;
+    return declare_lost(*verdict->rank, verdict->reason + (is_silent ? ", and it sent no heartbeat (it was stopped, or "
+                                                                       "its host cannot be reached)"
+                                                                     : ""));
+  }
   fail({.kind = FailureNotice::Kind::kEnvironment, .reason = verdict->reason + std::string(kWhenAllWait)});
 }
 
