@@ -62,6 +62,19 @@ TEST(BlockWriter, FilesOfAnySizeHoldWhatWasAppended) {
   }
 }
 
+TEST(DirectFile, HoldsMemoryOfAnySize) {
+  const TemporaryFolder folder(TemporaryFolder::kDisk);
+  RandomSequence random({.seed = 5});
+  constexpr std::size_t kMost = (std::size_t{9} << 20) + 77;
+  const HugePages memory(kMost, /*now=*/true);
+  const std::string bytes = random_bytes(kMost, random);
+  std::ranges::copy(bytes_of(bytes), memory.bytes().begin());
+  for (const std::size_t size : {std::size_t{0}, std::size_t{1}, DirectFile::kSector, DirectFile::kSector + 1, kMost}) {
+    write_directly(folder / "file", memory.bytes().first(size));
+    EXPECT_TRUE(read_file(folder / "file") == bytes.substr(0, size)) << size << " bytes";
+  }
+}
+
 TEST(BlockWriter, AFileThatIsForgottenGivesItsBlocksBack) {
   const TemporaryFolder folder(TemporaryFolder::kDisk);
   RandomSequence random({.seed = 4});

@@ -69,18 +69,23 @@ class Collector {
     }
   }
 
-  // The same on the rank that writes, into memory for all of it.
-  void collect(const Outgoing& tensor, std::span<std::byte> memory) const {
+  // The same on the rank that writes: the bytes where they lie and stay until the next update, or in `room`.
+  std::span<const std::byte> locate(const Outgoing& tensor, std::span<std::byte> room) const {
     const Parameter& parameter = *tensor.parameter;
     if (parameter.stage == mesh_.pipeline->rank()) {
-      gather_tensor(parameter, whole_part(tensor), backend_, *mesh_.tensor, memory);
-      return;
+      const TensorRef part = whole_part(tensor);
+      const bool is_whole = !parameter.is_split() && backend_.is_host_memory() && stays(parameter, part);
+      if (is_whole) return {static_cast<const std::byte*>(part.data), room.size()};  // rows that pad it come last
+      gather_tensor(parameter, part, backend_, *mesh_.tensor, room);
+      return room;
     }
+    std::span<std::byte> rest = room;
     receive_pieces(parameter, tensor.declaration.dtype, backend_, *mesh_.pipeline,
                    [&](std::span<const std::byte> piece) {
-                     std::ranges::copy(piece, memory.begin());
-                     memory = memory.subspan(piece.size());
+                     std::ranges::copy(piece, rest.begin());
+                     rest = rest.subspan(piece.size());
                    });
+    return room;
   }
 
   // The part of the ranks that do not write.
@@ -118,11 +123,29 @@ std::vector<SafetensorsDeclaration> declarations_of(const std::vector<Outgoing>&
   return declarations;
 }
 
-void write(CheckpointWriter& writer, std::string_view file_name, const std::vector<Outgoing>& outgoing,
-           const Collector& collector, bool copies) {
-  const std::vector<SafetensorsDeclaration> tensors = declarations_of(outgoing);
-  const auto collect = [&](std::size_t i, const auto& to) { collector.collect(outgoing[i], to); };
-  copies ? writer.copy_tensors(file_name, tensors, collect) : writer.write_tensors(file_name, tensors, collect);
+// For threads that read tensors without calling the back end.
+class OpenMemory {
+ public:
+  explicit OpenMemory(Backend& backend) : backend_(backend) { backend.open_memory(); }
+  OpenMemory(const OpenMemory&) = delete;
+  OpenMemory& operator=(const OpenMemory&) = delete;
+  ~OpenMemory() { backend_.close_memory(); }
+
+ private:
+  Backend& backend_;
+};
+
+void write_file(CheckpointWriter& writer, TensorKind kind, const std::vector<Outgoing>& outgoing,
+                const Collector& collector) {
+  writer.write_tensors(tensor_file_name(kind), declarations_of(outgoing),
+                       [&](std::size_t i, const ByteSink& sink) { collector.collect(outgoing[i], sink); });
+}
+
+void copy_file(CheckpointWriter& writer, TensorKind kind, const std::vector<Outgoing>& outgoing,
+               const Collector& collector, Backend& backend) {
+  const OpenMemory opened(backend);
+  writer.copy_tensors(tensor_file_name(kind), declarations_of(outgoing),
+                      [&](std::size_t i, std::span<std::byte> room) { return collector.locate(outgoing[i], room); });
 }
 
 }  // namespace
@@ -155,9 +178,12 @@ std::unique_ptr<CopiedCheckpoint> copy_checkpoint(const fs::path& root, const Mo
   if (!options.tokenizer.empty()) tokenizer = read_tokenizer_files(options.tokenizer);
   auto copy = std::make_unique<CopiedCheckpoint>(root, config, state, options, copy_to);
   CheckpointWriter& writer = copy->writer();
-  const bool copies = !copy_to.empty();
-  write(writer, tensor_file_name(TensorKind::kModel), files.model, collector, copies);
-  if (options.optimizer) write(writer, tensor_file_name(TensorKind::kOptimizer), files.optimizer, collector, copies);
+  const auto save = [&](TensorKind kind, const std::vector<Outgoing>& outgoing) {
+    copy_to.empty() ? write_file(writer, kind, outgoing, collector)
+                    : copy_file(writer, kind, outgoing, collector, backend);
+  };
+  save(TensorKind::kModel, files.model);
+  if (options.optimizer) save(TensorKind::kOptimizer, files.optimizer);
   for (const auto& [name, content] : tokenizer) writer.add_file(name, content);
   if (!options.settings.empty()) writer.add_file(std::string(kSettingsFile), options.settings);
   collector.verdict(writer.not_finite());

@@ -6,13 +6,12 @@
 #include <system_error>
 
 #include "base/error.h"
-#include "base/files/checksum.h"
 #include "base/files/direct_file.h"
 #include "base/files/file.h"
 #include "base/host/threads.h"
 #include "base/round_up.h"
 #include "checkpoint/model_config_json.h"
-#include "checkpoint/safetensors/finite_values.h"
+#include "checkpoint/native/tensor_check.h"
 
 namespace teratron {
 
@@ -34,34 +33,47 @@ FileRecord record_of(const std::string& header, const std::vector<SafetensorsDec
   return record;
 }
 
-}  // namespace
-
-// The bytes of a tensor on their way to a file. Each part is looked at and added to the checksum while a core's cache
-// has it.
-class TensorCheck {
+// A tensor, and where its copy goes, which may be where it is.
+class TensorCopy {
  public:
-  explicit TensorCheck(DType dtype) : finite_(dtype) {}
+  TensorCopy(std::span<const std::byte> from, std::span<std::byte> to, DType dtype)
+      : from_(from), to_(to), check_(dtype) {}
 
-  void update(std::span<const std::byte> bytes, const ByteSink& next = {}) {
-    constexpr std::size_t kCached = std::size_t{128} << 10;
-    for (std::span<const std::byte> part; !bytes.empty(); bytes = bytes.subspan(part.size())) {
-      part = bytes.first(std::min(bytes.size(), kCached));
-      checksum_.update(part);
-      finite_.update(part);
-      bytes_ += part.size();
-      if (next) next(part);
-    }
+  void make() {
+    if (from_.data() == to_.data()) return check_.update(from_);
+    check_.update(
+        from_, [to = to_.begin()](std::span<const std::byte> part) mutable { to = std::ranges::copy(part, to).out; });
   }
-
-  std::uint64_t bytes() const { return bytes_; }
-  std::string checksum() const { return checksum_.digest(); }
-  bool is_finite() const { return finite_.all(); }
+  std::size_t bytes() const { return to_.size(); }
+  const TensorCheck& check() const { return check_; }
 
  private:
-  Checksum checksum_;
-  FiniteValues finite_;
-  std::uint64_t bytes_ = 0;
+  std::span<const std::byte> from_;
+  std::span<std::byte> to_;
+  TensorCheck check_;
 };
+
+struct Share {
+  std::vector<TensorCopy*> copies;
+  std::size_t bytes = 0;
+};
+
+// A share for each thread, of about as many bytes: a tensor has one checksum, and loops expect tasks of the same length
+// (ContentionGuard).
+std::vector<Share> shares_of(std::deque<TensorCopy>& copies) {
+  std::vector<TensorCopy*> largest_first;
+  for (TensorCopy& copy : copies) largest_first.push_back(&copy);
+  std::ranges::stable_sort(largest_first, std::greater<>{}, &TensorCopy::bytes);
+  std::vector<Share> shares(static_cast<std::size_t>(thread_count()));
+  for (TensorCopy* const copy : largest_first) {
+    Share& least = *std::ranges::min_element(shares, {}, &Share::bytes);
+    least.copies.push_back(copy);
+    least.bytes += copy->bytes();
+  }
+  return shares;
+}
+
+}  // namespace
 
 CheckpointWriter::CheckpointWriter(std::filesystem::path root, RunOrigin run, const ModelConfig& config,
                                    const TrainingState& state, std::span<std::byte> copy)
@@ -103,9 +115,8 @@ std::size_t CheckpointWriter::bytes_of_copy(const std::vector<SafetensorsDeclara
   return round_up(static_cast<std::size_t>(record.bytes), DirectFile::kSector);
 }
 
-// Ranks exchange tensors in order, so threads share what follows: the checks of all tensors.
 void CheckpointWriter::copy_tensors(std::string_view file_name, const std::vector<SafetensorsDeclaration>& tensors,
-                                    const Put& put) {
+                                    const Locate& locate) {
   const std::string header = safetensors_header_of(tensors);
   FileRecord record = record_of(header, tensors);
   const std::size_t taken = bytes_of_copy(tensors);
@@ -113,18 +124,18 @@ void CheckpointWriter::copy_tensors(std::string_view file_name, const std::vecto
   const std::span<std::byte> file = copy_.first(record.bytes);
   copy_ = copy_.subspan(taken);
   std::ranges::copy(std::as_bytes(std::span(header)), file.begin());
-  std::vector<std::span<std::byte>> copies;
-  std::deque<TensorCheck> checks;
+  std::deque<TensorCopy> copies;
   std::size_t at = header.size();
   for (std::size_t i = 0; i < tensors.size(); ++i) {
-    put(i, copies.emplace_back(file.subspan(at, bytes_of(tensors[i]))));
-    checks.emplace_back(tensors[i].dtype);
-    at += copies.back().size();
+    const std::span<std::byte> room = file.subspan(at, bytes_of(tensors[i]));
+    copies.emplace_back(locate(i, room), room, tensors[i].dtype);
+    at += room.size();
   }
-  parallel_for(std::ssize(copies), 1, [&](std::int64_t i, std::int64_t) {
-    checks[static_cast<std::size_t>(i)].update(copies[static_cast<std::size_t>(i)]);
+  const std::vector<Share> shares = shares_of(copies);
+  parallel_for(std::ssize(shares), 1, [&](std::int64_t i, std::int64_t) {
+    for (TensorCopy* const copy : shares[static_cast<std::size_t>(i)].copies) copy->make();
   });
-  for (std::size_t i = 0; i < tensors.size(); ++i) note_tensor(tensors[i], checks[i], record);
+  for (std::size_t i = 0; i < tensors.size(); ++i) note_tensor(tensors[i], copies[i].check(), record);
   copied_files_.push_back({std::string(file_name), file});
   manifest_.files[std::string(file_name)] = std::move(record);
 }

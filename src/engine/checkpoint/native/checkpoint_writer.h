@@ -35,9 +35,11 @@ class CheckpointWriter {
   using Fill = std::function<void(std::size_t tensor, const ByteSink& sink)>;
   void write_tensors(std::string_view file_name, const std::vector<SafetensorsDeclaration>& tensors, const Fill& fill);
 
-  // `put(i, memory)` fills memory with the bytes of tensor i. Nothing is written before bring_to_disk().
-  using Put = std::function<void(std::size_t tensor, std::span<std::byte> memory)>;
-  void copy_tensors(std::string_view file_name, const std::vector<SafetensorsDeclaration>& tensors, const Put& put);
+  // Copies instead, by all threads, and checks what it copies; nothing is written before bring_to_disk(). `locate(i,
+  // room)`: the bytes of tensor i, which stay until this returns; or `room`, where it has put them.
+  using Locate = std::function<std::span<const std::byte>(std::size_t tensor, std::span<std::byte> room)>;
+  void copy_tensors(std::string_view file_name, const std::vector<SafetensorsDeclaration>& tensors,
+                    const Locate& locate);
   // Memory that the copy of one such file takes.
   static std::size_t bytes_of_copy(const std::vector<SafetensorsDeclaration>& tensors);
 
