@@ -237,6 +237,23 @@ TEST(MemoryRemedies, OfOneProcessMayBeFewerCopies) {
   EXPECT_EQ(remedy->flags, "--dp 1 --global-batch-size 4");
 }
 
+TEST(MemoryRemedies, LeaveOutTheCopyOfACheckpointWhereThatIsEnough) {
+  RandomSequence random({.seed = 5});
+  MemoryPlanContext on_cpu = kContext;
+  on_cpu.threads = 1;
+  for (int trial = 0; trial < 10; ++trial) {
+    TrainConfig config = random_run(random);
+    config.layout = {};
+    config.output.save = "run";
+    SCOPED_TRACE(to_toml(config));
+    const MemoryRoom room{.bytes = planned_memory(config, on_cpu).front(), .has_all_ranks = true};
+    config.output.async_save = true;
+    EXPECT_THAT(memory_advice(config, on_cpu, room), ::testing::StartsWith("--async-save false needs"));
+    const MemoryRoom device{.bytes = room.bytes, .has_all_ranks = true, .is_host = false};
+    EXPECT_THAT(memory_advice(config, on_cpu, device), ::testing::Not(HasSubstr("--async-save")));
+  }
+}
+
 TEST(MemoryRemedies, AreNoneWhereNothingHelps) {
   TrainConfig config;
   config.train_iters = 1;

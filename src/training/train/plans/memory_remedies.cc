@@ -44,6 +44,9 @@ class Ladder {
     if (layout.tensor_parallel > 1 && !layout.sequence_parallel) {
       add("sequence-parallel", "", [](TrainConfig& c) { c.layout.sequence_parallel = true; });
     }
+    if (room.is_host && config_.output.async_save) {
+      add("async-save", "false", [](TrainConfig& c) { c.output.async_save = false; });
+    }
     if (!room.is_host || !room.has_all_ranks) return;  // copies elsewhere take nothing of this room
     for (std::int64_t copies = layout.data_parallel / 2; copies >= 1; copies /= 2) {
       add("dp", fmt::format("{}", copies), [copies](TrainConfig& c) { c.layout.data_parallel = copies; });

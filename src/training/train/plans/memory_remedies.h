@@ -21,9 +21,9 @@ struct MemoryRemedy {
 using HasFlag = std::function<bool(const std::string& flag)>;
 
 // The cheapest flags with which `config` fits into `room`, none of them superfluous. Flags are tried in the order of
-// the time that they cost: to share the optimizer's state and the residuals between ranks, fewer copies of the model on
-// one host, selective recompute, smaller micro-batches, full recompute; then those that change the run: 16 bits,
-// shorter samples. Nothing: no such flags fit.
+// the time that they cost: to share the optimizer's state and the residuals between ranks, saves that wait, fewer
+// copies of the model on one host, selective recompute, smaller micro-batches, full recompute; then those that change
+// the run: 16 bits, shorter samples. Nothing: no such flags fit.
 std::optional<MemoryRemedy> memory_remedy(const TrainConfig& config, const MemoryPlanContext& context,
                                           const MemoryRoom& room, const HasFlag& has_flag = {});
 
