@@ -3,17 +3,20 @@
 //   save   {"seconds": ..}, of save_checkpoint
 //   copy   {"seconds": .., "write": .., "cpu": ..}: how long a step waits for the copy of --async-save, how long the
 //          writing takes then, and the processor's seconds of both
+//   memory {"seconds": ..}, of the same threads that copy as many bytes
 //   bench_checkpoint FOLDER [LAYERS HIDDEN HEADS]      FOLDER: on the disk that is to be written to
 #include <fmt/format.h>
 
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <ctime>
 #include <filesystem>
 #include <iostream>
 #include <memory>
 #include <string>
 
+#include "base/host/huge_pages.h"
 #include "base/host/monotonic_clock.h"
 #include "base/host/threads.h"
 #include "checkpoint/native/background_save.h"
@@ -51,7 +54,10 @@ int run(std::span<char*> arguments) {
   model.allocate();
   model.initialize(1);
   const auto parameters = model.all_parameters();
-  BackgroundSave background(bytes_of_copied_checkpoint(parameters, DType::kF32));
+  const std::int64_t bytes = bytes_of_copied_checkpoint(parameters, DType::kF32);
+  BackgroundSave background(bytes);
+  const HugePages from(static_cast<std::size_t>(bytes), /*now=*/true),
+      to(static_cast<std::size_t>(bytes), /*now=*/true);
   fmt::print("{{\"ready\": true}}\n");
   std::fflush(stdout);
   TrainingState state;
@@ -62,6 +68,11 @@ int run(std::span<char*> arguments) {
     const double begin = monotonic_seconds(), cpu = cpu_seconds();
     if (word == "save") {
       save_checkpoint(root, model.config(), parameters, *backend, state, options);
+      fmt::print("{{\"seconds\": {}}}\n", monotonic_seconds() - begin);
+    } else if (word == "memory") {
+      parallel_for(bytes, 1 << 20, [&](std::int64_t first, std::int64_t end) {
+        std::memcpy(to.bytes().data() + first, from.bytes().data() + first, static_cast<std::size_t>(end - first));
+      });
       fmt::print("{{\"seconds\": {}}}\n", monotonic_seconds() - begin);
     } else {
       background.begin(root, model.config(), parameters, *backend, state, options, model.mesh());

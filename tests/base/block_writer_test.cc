@@ -46,7 +46,7 @@ TEST(BlockWriter, FilesOfAnySizeHoldWhatWasAppended) {
   RandomSequence random({.seed = 3});
   constexpr std::size_t kBlock = BlockWriter::kBlockBytes;
   for (const std::size_t blocks : {std::size_t{0}, std::size_t{5}}) {
-    BlockWriter writer(blocks, blocks == 5);
+    BlockWriter writer(blocks);
     std::vector<std::string> contents;
     std::list<BlockFile> files;
     for (const std::size_t size : {std::size_t{0}, std::size_t{1}, std::size_t{4096}, kBlock - 1, kBlock, kBlock + 4097,
@@ -59,6 +59,19 @@ TEST(BlockWriter, FilesOfAnySizeHoldWhatWasAppended) {
     for (std::size_t i = 0; i < contents.size(); ++i) {
       EXPECT_TRUE(read_file(folder / fmt::format("{}", i + 1)) == contents[i]) << contents[i].size() << " bytes";
     }
+  }
+}
+
+TEST(DirectFile, HoldsMemoryOfAnySize) {
+  const TemporaryFolder folder(TemporaryFolder::kDisk);
+  RandomSequence random({.seed = 5});
+  constexpr std::size_t kMost = (std::size_t{9} << 20) + 77;
+  const HugePages memory(kMost, /*now=*/true);
+  const std::string bytes = random_bytes(kMost, random);
+  std::ranges::copy(bytes_of(bytes), memory.bytes().begin());
+  for (const std::size_t size : {std::size_t{0}, std::size_t{1}, DirectFile::kSector, DirectFile::kSector + 1, kMost}) {
+    write_directly(folder / "file", memory.bytes().first(size));
+    EXPECT_TRUE(read_file(folder / "file") == bytes.substr(0, size)) << size << " bytes";
   }
 }
 

@@ -72,23 +72,26 @@ class Gathering {
         element_(size_of(part.dtype)),
         row_bytes_(whole_columns(parameter) * element_) {}
 
+  std::int64_t row_bytes() const { return row_bytes_; }
+
   // The whole's rows [begin, end).
   std::span<const std::byte> rows(std::int64_t begin, std::int64_t end) {
     whole_.resize(static_cast<std::size_t>((end - begin) * row_bytes_));
-    if (!parameter_.is_split()) {
-      backend_.download(whole_.data(), part_.slice(0, begin, end));
-      return whole_;
-    }
+    put_rows(begin, end, whole_.data());
+    return whole_;
+  }
+
+  void put_rows(std::int64_t begin, std::int64_t end, std::byte* to) {
+    if (!parameter_.is_split()) return backend_.download(to, part_.slice(0, begin, end));
     for (int part = 0; part < parameter_.group.size; ++part) {
       for (const ParameterPiece& piece : pieces_within(parameter_, part, begin, end)) {
         const std::int64_t bytes = piece.columns * element_;
         piece_.resize(static_cast<std::size_t>(piece.rows * bytes));
         backend_.download(piece_.data(), device_rows(part * parameter_.replicas, piece));
-        copy_rows(whole_.data() + (piece.global_row - begin) * row_bytes_ + piece.global_column * element_, row_bytes_,
+        copy_rows(to + (piece.global_row - begin) * row_bytes_ + piece.global_column * element_, row_bytes_,
                   piece_.data(), bytes, piece.rows, bytes);
       }
     }
-    return whole_;
   }
 
  private:
@@ -132,6 +135,20 @@ void gather_tensor(const Parameter& parameter, TensorRef part, Backend& backend,
         }
       },
       bytes);
+}
+
+void gather_tensor(const Parameter& parameter, TensorRef part, Backend& backend, Communicator& tensor_group,
+                   std::span<std::byte> whole) {
+  check(static_cast<bool>(part), "a tensor that is saved has memory");
+  part = as_matrix(part);
+  Gathering gathering(parameter, part, backend, tensor_group);
+  // Those that other ranks send come in pieces; the back end copies any number of its own bytes by all its threads.
+  for_each_piece(
+      parameter, part.dtype,
+      [&](std::int64_t begin, std::int64_t end) {
+        gathering.put_rows(begin, end, whole.data() + begin * gathering.row_bytes());
+      },
+      parameter.is_split() ? kPieceBytes : whole.size());
 }
 
 ByteSink sending_pieces(const Parameter& parameter, DType dtype, Backend& backend, Communicator& pipeline) {

@@ -13,6 +13,9 @@ namespace teratron {
 // order, on rank 0 alone. Rank 0 takes device memory of one piece to receive into.
 void gather_tensor(const Parameter& parameter, TensorRef part, Backend& backend, Communicator& tensor_group,
                    const ByteSink& sink);
+// Rank 0's call instead, with memory for the whole.
+void gather_tensor(const Parameter& parameter, TensorRef part, Backend& backend, Communicator& tensor_group,
+                   std::span<std::byte> whole);
 
 // Sends from the first rank of another stage's tensor-parallel group to stage 0's, over `pipeline`: the stage gathers
 // into what sending_pieces returns, stage 0 receives the same bytes in `sink`. Each takes device memory of one piece.

@@ -24,6 +24,9 @@ void store_state(Backend& backend, const Parameter& parameter, TensorRef own, co
 TensorRef whole_weights(Backend& backend, const Parameter& parameter, Communicator& data);
 TensorRef whole_state(Backend& backend, const Parameter& parameter, TensorRef own, Communicator& data);
 
+// Whether `whole`, which one of them returned, stays until the next update: it is not the gradient's memory.
+inline bool stays(const Parameter& parameter, const TensorRef& whole) { return whole.data != parameter.gradient.data; }
+
 // The type of what whole_weights returns.
 DType weights_dtype(const Parameter& parameter);
 

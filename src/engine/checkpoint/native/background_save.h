@@ -13,6 +13,7 @@
 #include <optional>
 #include <thread>
 
+#include "base/host/huge_pages.h"
 #include "checkpoint/native/copied_checkpoint.h"
 
 namespace teratron {
@@ -20,7 +21,8 @@ namespace teratron {
 // Every rank of the mesh has one. The thread calls no collective.
 class BackgroundSave {
  public:
-  // Takes the memory of the copy: bytes_of_copied_checkpoint() on the rank that writes, 0 on others. EnvironmentError.
+  // Takes the memory of the copy, bytes_of_copied_checkpoint() on the rank that writes, 0 on others: the first copy is
+  // as fast as later ones. EnvironmentError.
   explicit BackgroundSave(std::int64_t bytes);
   BackgroundSave(const BackgroundSave&) = delete;
   BackgroundSave& operator=(const BackgroundSave&) = delete;
@@ -45,7 +47,7 @@ class BackgroundSave {
   void decide(Decision decision);
   std::optional<std::filesystem::path> join();
 
-  std::optional<BlockWriter> blocks_;
+  std::optional<HugePages> copy_;
   std::thread thread_;  // of the save under way
   std::mutex mutex_;
   std::condition_variable changed_;

@@ -69,10 +69,29 @@ class Collector {
     }
   }
 
+  // The same on the rank that writes: the bytes where they lie and stay until the next update, or in `room`.
+  std::span<const std::byte> locate(const Outgoing& tensor, std::span<std::byte> room) const {
+    const Parameter& parameter = *tensor.parameter;
+    if (parameter.stage == mesh_.pipeline->rank()) {
+      const TensorRef part = whole_part(tensor);
+      const bool is_whole = !parameter.is_split() && backend_.is_host_memory() && stays(parameter, part);
+      if (is_whole) return {static_cast<const std::byte*>(part.data), room.size()};  // rows that pad it come last
+      gather_tensor(parameter, part, backend_, *mesh_.tensor, room);
+      return room;
+    }
+    std::span<std::byte> rest = room;
+    receive_pieces(parameter, tensor.declaration.dtype, backend_, *mesh_.pipeline,
+                   [&](std::span<const std::byte> piece) {
+                     std::ranges::copy(piece, rest.begin());
+                     rest = rest.subspan(piece.size());
+                   });
+    return room;
+  }
+
   // The part of the ranks that do not write.
   void send(const OutgoingFiles& files) const {
     for (const std::vector<Outgoing>* file : {&files.model, &files.optimizer}) {
-      for (const Outgoing& tensor : *file) collect(tensor, {});
+      for (const Outgoing& tensor : *file) collect(tensor, ByteSink());
     }
   }
 
@@ -84,10 +103,14 @@ class Collector {
 
  private:
   void gather(const Outgoing& tensor, const ByteSink& sink) const {
-    const Parameter& parameter = *tensor.parameter;
-    const TensorRef part = tensor.state ? whole_state(backend_, parameter, tensor.state, *mesh_.data)
-                                        : whole_weights(backend_, parameter, *mesh_.data);
-    if (mesh_.data->rank() == 0) gather_tensor(parameter, part, backend_, *mesh_.tensor, sink);
+    const TensorRef part = whole_part(tensor);
+    if (mesh_.data->rank() == 0) gather_tensor(*tensor.parameter, part, backend_, *mesh_.tensor, sink);
+  }
+
+  // This rank's tensor-parallel part, on the first copy of the model.
+  TensorRef whole_part(const Outgoing& tensor) const {
+    return tensor.state ? whole_state(backend_, *tensor.parameter, tensor.state, *mesh_.data)
+                        : whole_weights(backend_, *tensor.parameter, *mesh_.data);
   }
 
   Backend& backend_;
@@ -100,10 +123,29 @@ std::vector<SafetensorsDeclaration> declarations_of(const std::vector<Outgoing>&
   return declarations;
 }
 
-void write(CheckpointWriter& writer, std::string_view file_name, const std::vector<Outgoing>& outgoing,
-           const Collector& collector) {
-  writer.write_tensors(file_name, declarations_of(outgoing),
+// For threads that read tensors without calling the back end.
+class OpenMemory {
+ public:
+  explicit OpenMemory(Backend& backend) : backend_(backend) { backend.open_memory(); }
+  OpenMemory(const OpenMemory&) = delete;
+  OpenMemory& operator=(const OpenMemory&) = delete;
+  ~OpenMemory() { backend_.close_memory(); }
+
+ private:
+  Backend& backend_;
+};
+
+void write_file(CheckpointWriter& writer, TensorKind kind, const std::vector<Outgoing>& outgoing,
+                const Collector& collector) {
+  writer.write_tensors(tensor_file_name(kind), declarations_of(outgoing),
                        [&](std::size_t i, const ByteSink& sink) { collector.collect(outgoing[i], sink); });
+}
+
+void copy_file(CheckpointWriter& writer, TensorKind kind, const std::vector<Outgoing>& outgoing,
+               const Collector& collector, Backend& backend) {
+  const OpenMemory opened(backend);
+  writer.copy_tensors(tensor_file_name(kind), declarations_of(outgoing),
+                      [&](std::size_t i, std::span<std::byte> room) { return collector.locate(outgoing[i], room); });
 }
 
 }  // namespace
@@ -115,19 +157,14 @@ bool writes_checkpoints(const RankCoordinates& place) {
 std::int64_t bytes_of_copied_checkpoint(std::span<Parameter* const> parameters, DType compute_dtype) {
   const DType weights = master_dtype_of(compute_dtype) ? accumulation_dtype_of(compute_dtype) : compute_dtype;
   const OutgoingFiles files = outgoing_files(parameters, weights, /*with_optimizer=*/true);
-  std::uint64_t bytes = 0;
-  for (const std::vector<Outgoing>* file : {&files.model, &files.optimizer}) {
-    const std::vector<SafetensorsDeclaration> tensors = declarations_of(*file);
-    bytes += safetensors_header_of(tensors).size();
-    for (const SafetensorsDeclaration& tensor : tensors) bytes += bytes_of(tensor);
-  }
-  return static_cast<std::int64_t>(BlockWriter::blocks_for(bytes, 2) * BlockWriter::kBlockBytes);
+  return static_cast<std::int64_t>(CheckpointWriter::bytes_of_copy(declarations_of(files.model)) +
+                                   CheckpointWriter::bytes_of_copy(declarations_of(files.optimizer)));
 }
 
 std::unique_ptr<CopiedCheckpoint> copy_checkpoint(const fs::path& root, const ModelConfig& config,
                                                   std::span<Parameter* const> parameters, Backend& backend,
                                                   const TrainingState& state, const SaveOptions& options,
-                                                  const Mesh& mesh, BlockWriter* blocks) {
+                                                  const Mesh& mesh, std::span<std::byte> copy_to) {
   const Collector collector(backend, mesh);
   const OutgoingFiles files = outgoing_files(parameters, weights_dtype(any_held(parameters)), options.optimizer);
   const auto has_memory = [](const Outgoing& slot) { return !is_held(*slot.parameter) || slot.state; };
@@ -139,10 +176,14 @@ std::unique_ptr<CopiedCheckpoint> copy_checkpoint(const fs::path& root, const Mo
   }
   FileContents tokenizer;
   if (!options.tokenizer.empty()) tokenizer = read_tokenizer_files(options.tokenizer);
-  auto copy = std::make_unique<CopiedCheckpoint>(root, config, state, options, blocks);
+  auto copy = std::make_unique<CopiedCheckpoint>(root, config, state, options, copy_to);
   CheckpointWriter& writer = copy->writer();
-  write(writer, tensor_file_name(TensorKind::kModel), files.model, collector);
-  if (options.optimizer) write(writer, tensor_file_name(TensorKind::kOptimizer), files.optimizer, collector);
+  const auto save = [&](TensorKind kind, const std::vector<Outgoing>& outgoing) {
+    copy_to.empty() ? write_file(writer, kind, outgoing, collector)
+                    : copy_file(writer, kind, outgoing, collector, backend);
+  };
+  save(TensorKind::kModel, files.model);
+  if (options.optimizer) save(TensorKind::kOptimizer, files.optimizer);
   for (const auto& [name, content] : tokenizer) writer.add_file(name, content);
   if (!options.settings.empty()) writer.add_file(std::string(kSettingsFile), options.settings);
   collector.verdict(writer.not_finite());
@@ -155,7 +196,7 @@ fs::path save_checkpoint(const fs::path& root, const ModelConfig& config, std::s
   const Mesh alone = make_single_rank_mesh();
   const Mesh& all = mesh != nullptr ? *mesh : alone;
   const std::unique_ptr<CopiedCheckpoint> copy =
-      copy_checkpoint(root, config, parameters, backend, state, options, all, nullptr);
+      copy_checkpoint(root, config, parameters, backend, state, options, all);
   const fs::path folder = copy ? copy->publish() : iteration_folder(root, state.iteration);
   all.model->barrier();
   all.data->barrier();

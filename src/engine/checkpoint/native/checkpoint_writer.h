@@ -6,6 +6,7 @@
 #include <list>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,20 +19,30 @@
 
 namespace teratron {
 
+class TensorCheck;
+
 // UserError: `tensor` of the checkpoint after `iteration` updates holds a value that is not finite.
 [[noreturn]] void throw_not_finite(const std::string& tensor, std::int64_t iteration);
 
 // Nothing is visible before publish(), and nothing remains without it. EnvironmentError: a full disk, no permission.
 class CheckpointWriter {
  public:
-  // `blocks`: through which large files are written, and which outlives this; nullptr: a few of its own. Where it has
-  // blocks for all bytes, write_tensors() copies them and does not wait for the disk.
+  // `copy`: memory of multiples of DirectFile::kSector that outlives this, for copy_tensors().
   CheckpointWriter(std::filesystem::path root, RunOrigin run, const ModelConfig& config, const TrainingState& state,
-                   BlockWriter* blocks = nullptr);
+                   std::span<std::byte> copy = {});
 
-  // `fill(i, sink)` passes on the bytes of tensor i.
+  // `fill(i, sink)` passes on the bytes of tensor i. The file is written meanwhile.
   using Fill = std::function<void(std::size_t tensor, const ByteSink& sink)>;
   void write_tensors(std::string_view file_name, const std::vector<SafetensorsDeclaration>& tensors, const Fill& fill);
+
+  // Copies instead, by all threads, and checks what it copies; nothing is written before bring_to_disk(). `locate(i,
+  // room)`: the bytes of tensor i, which stay until this returns; or `room`, where it has put them.
+  using Locate = std::function<std::span<const std::byte>(std::size_t tensor, std::span<std::byte> room)>;
+  void copy_tensors(std::string_view file_name, const std::vector<SafetensorsDeclaration>& tensors,
+                    const Locate& locate);
+  // Memory that the copy of one such file takes.
+  static std::size_t bytes_of_copy(const std::vector<SafetensorsDeclaration>& tensors);
+
   void add_file(const std::string& file_name, std::string content);  // a small one; publish() writes it
 
   // The first tensor with a value that is not finite; empty: there is none.
@@ -46,16 +57,20 @@ class CheckpointWriter {
   std::filesystem::path publish();
 
  private:
-  void write_tensor(const SafetensorsDeclaration& tensor, BlockFile& file, FileRecord& record,
-                    const std::function<void(const ByteSink&)>& fill);
+  struct CopiedFile {
+    std::string name;
+    std::span<const std::byte> bytes;
+  };
+  void note_tensor(const SafetensorsDeclaration& tensor, const TensorCheck& check, FileRecord& record);
 
   std::filesystem::path root_, final_path_;
   FolderInProgress folder_;
   Manifest manifest_;
   std::string not_finite_;
   std::map<std::string, std::string> small_files_;  // that are not written yet
-  std::optional<BlockWriter> own_blocks_;
-  BlockWriter& blocks_;
+  std::vector<CopiedFile> copied_files_;            // likewise
+  std::span<std::byte> copy_;                       // that is not in use
+  std::optional<BlockWriter> blocks_;
   std::list<BlockFile> open_;
 };
 

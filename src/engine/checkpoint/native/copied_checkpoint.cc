@@ -7,11 +7,11 @@ namespace teratron {
 namespace fs = std::filesystem;
 
 CopiedCheckpoint::CopiedCheckpoint(fs::path root, const ModelConfig& config, const TrainingState& state,
-                                   SaveOptions options, BlockWriter* blocks)
+                                   SaveOptions options, std::span<std::byte> copy)
     : root_(std::move(root)),
       iteration_(state.iteration),
       options_(std::move(options)),
-      writer_(root_, options_.run, config, state, blocks) {}
+      writer_(root_, options_.run, config, state, copy) {}
 
 fs::path CopiedCheckpoint::publish() {
   fs::path folder = writer_.publish();

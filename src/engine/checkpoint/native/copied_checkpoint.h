@@ -7,7 +7,6 @@
 #include <memory>
 #include <span>
 
-#include "base/files/block_writer.h"
 #include "checkpoint/native/checkpoint.h"
 #include "checkpoint/native/checkpoint_writer.h"
 
@@ -16,7 +15,7 @@ namespace teratron {
 class CopiedCheckpoint {
  public:
   CopiedCheckpoint(std::filesystem::path root, const ModelConfig& config, const TrainingState& state,
-                   SaveOptions options, BlockWriter* blocks);
+                   SaveOptions options, std::span<std::byte> copy);
 
   CheckpointWriter& writer() { return writer_; }
 
@@ -33,18 +32,18 @@ class CopiedCheckpoint {
   CheckpointWriter writer_;
 };
 
-// The first half of save_checkpoint, with its arguments and errors; every rank of the mesh calls it. The copy on the
-// rank that writes, nullptr on the others. `blocks`: as CheckpointWriter's.
+// The first half of save_checkpoint, with its arguments and errors; every rank of the mesh calls it. The checkpoint on
+// the rank that writes, nullptr on the others. `copy`: memory of bytes_of_copied_checkpoint() to copy to, which
+// outlives the result; empty: tensors are written as they come.
 std::unique_ptr<CopiedCheckpoint> copy_checkpoint(const std::filesystem::path& root, const ModelConfig& config,
                                                   std::span<Parameter* const> parameters, Backend& backend,
                                                   const TrainingState& state, const SaveOptions& options,
-                                                  const Mesh& mesh, BlockWriter* blocks);
+                                                  const Mesh& mesh, std::span<std::byte> copy = {});
 
 // Whether this rank writes.
 bool writes_checkpoints(const RankCoordinates& place);
 
-// Memory of the blocks that hold a whole checkpoint with the optimizer's slots, of parameters that need not have memory
-// yet.
+// Memory of the copy of a whole checkpoint with the optimizer's slots, of parameters that need not have memory yet.
 std::int64_t bytes_of_copied_checkpoint(std::span<Parameter* const> parameters, DType compute_dtype);
 
 }  // namespace teratron

@@ -1,6 +1,5 @@
 // Large files written by threads of their own while the caller goes on. The caller fills blocks of memory; the threads
-// write them to their places, past the page cache where the file system can (O_DIRECT): that is faster and takes a
-// fraction of the processor time (bench/results/checkpoint.md).
+// write them to their places (direct_file.h).
 #pragma once
 
 #include <condition_variable>
@@ -13,6 +12,9 @@
 #include <thread>
 #include <vector>
 
+#include "base/files/direct_file.h"
+#include "base/host/huge_pages.h"
+
 namespace teratron {
 
 class BlockFile;
@@ -23,13 +25,8 @@ class BlockWriter {
   static constexpr std::size_t kBlockBytes = std::size_t{4} << 20;
   static constexpr std::size_t kFewBlocks = 4;  // keep the disk busy
 
-  // Blocks that hold files of so many bytes in all, each of `files` beginning a block of its own.
-  static std::size_t blocks_for(std::uint64_t bytes, std::size_t files) {
-    return static_cast<std::size_t>(bytes / kBlockBytes) + files;
-  }
-
-  // `takes_memory_now`: all of it, instead of blocks as they are first used. EnvironmentError where the system refuses.
-  explicit BlockWriter(std::size_t blocks = kFewBlocks, bool takes_memory_now = false);
+  // Takes the blocks as they are first used. EnvironmentError where the system refuses.
+  explicit BlockWriter(std::size_t blocks = kFewBlocks);
   BlockWriter(const BlockWriter&) = delete;
   BlockWriter& operator=(const BlockWriter&) = delete;
   ~BlockWriter();
@@ -49,8 +46,7 @@ class BlockWriter {
   void wait_for(const BlockFile& file);  // all that was passed to write() has been written, or failed
   void run();
 
-  std::byte* memory_;
-  std::size_t bytes_;
+  HugePages memory_;
   std::mutex mutex_;
   std::condition_variable work_, done_;
   std::vector<std::byte*> free_;
@@ -76,14 +72,10 @@ class BlockFile {
  private:
   friend class BlockWriter;
   void pass_on();
-  int write_at(const std::byte* from, std::size_t bytes, std::uint64_t offset);  // errno; 0: done
-  void stop_direct();
-  void throw_if_failed(int error) const;
 
   BlockWriter& writer_;
-  const std::filesystem::path path_;
+  DirectFile file_;
   const std::uint64_t size_;
-  int descriptor_ = -1;
   std::byte* block_ = nullptr;  // that is being filled
   std::size_t filled_ = 0;
   std::uint64_t offset_ = 0;  // of block_ in the file
