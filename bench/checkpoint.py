@@ -43,7 +43,7 @@ def main():
         os.mkdir(f"{folder}/torch")
         torch = Program([sys.executable, "bench/peers/pytorch_save.py", f"{folder}/torch", str(LAYERS), str(HIDDEN)])
         size = torch.ready["bytes"]
-        times = {name: [] for name in ("save", "copy", "torch.save", "distributed", "disk")}
+        times = {name: [] for name in ("save", "copy", "memory", "torch.save", "distributed", "disk")}
         writes, cpu = [], []
         for _ in range(options.rounds):
             times["save"].append(ours.ask("save")["seconds"])
@@ -51,6 +51,7 @@ def main():
             times["copy"].append(copy["seconds"])
             writes.append(copy["write"])
             cpu.append(copy["cpu"])
+            times["memory"].append(ours.ask("memory")["seconds"])
             for peer in ("torch.save", "distributed"):
                 times[peer].append(torch.ask(peer)["seconds"])
             times["disk"].append(disk(folder, size))
@@ -70,6 +71,7 @@ in the last five minutes: `bench/checkpoint --save`.
 | torch.distributed.checkpoint, sync_files | {cell(times["distributed"])} | no |
 | the same bytes, direct writes of 4 MiB one after another | {cell(times["disk"])} | no |
 | `--async-save`: the step waits for the copy | {cell(times["copy"])} | yes |
+| two threads that copy as many bytes from memory to memory | {cell(times["memory"])} | no |
 | `--async-save`: writing beside training | {cell(writes)} | |
 | `--async-save`: the processor's seconds of both | {cell(cpu)} | |
 """
