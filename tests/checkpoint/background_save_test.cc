@@ -102,6 +102,30 @@ TEST(BackgroundSave, AnErrorOfWritingComesToTheCallerAndTheNextSaveSucceeds) {
   EXPECT_EQ((*saver).wait(), iteration_folder(folder.path(), 2));
 }
 
+// In any of the threads' shares, whose sizes differ.
+TEST(BackgroundSave, AValueThatIsNotFiniteIsRefusedBeforeTheUpdateGoesOn) {
+  const TemporaryFolder folder(TemporaryFolder::kDisk);
+  RandomModel model(small_config());
+  Saver saver(model);
+  const int threads = thread_count();
+  std::int64_t iteration = 0;
+  for (const Parameter* parameter : model.parameters) {
+    set_thread_count(1 + static_cast<int>(++iteration % 3));
+    const TensorRef moment = parameter->state.slots[1].values;
+    std::vector<float> values(static_cast<std::size_t>(moment.elements()), 0.5F);
+    values.front() = std::numeric_limits<float>::quiet_NaN();
+    model.backend->upload(moment, values.data());
+    EXPECT_THAT(message_of<UserError>([&] { saver.begin(folder.path(), iteration); }),
+                HasSubstr("'" + parameter->name + ".moment2' holds values that are infinite or not a number"));
+    EXPECT_EQ(folder.entries(), 0U);
+    model.fill(1);
+  }
+  set_thread_count(threads);
+  saver.begin(folder.path(), iteration);
+  (*saver).release();
+  EXPECT_EQ((*saver).wait(), iteration_folder(folder.path(), iteration));
+}
+
 // Every event of the folder, of the saves that the child does on and on, is a moment for a kill: no clock decides.
 TEST(BackgroundSave, AKillAtAnyStepLeavesAWholeCheckpointCurrent) {
   const TemporaryFolder folder(TemporaryFolder::kDisk);

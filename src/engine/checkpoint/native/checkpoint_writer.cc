@@ -6,13 +6,12 @@
 #include <system_error>
 
 #include "base/error.h"
-#include "base/files/checksum.h"
 #include "base/files/direct_file.h"
 #include "base/files/file.h"
 #include "base/host/threads.h"
 #include "base/round_up.h"
 #include "checkpoint/model_config_json.h"
-#include "checkpoint/safetensors/finite_values.h"
+#include "checkpoint/native/tensor_check.h"
 
 namespace teratron {
 
@@ -34,37 +33,7 @@ FileRecord record_of(const std::string& header, const std::vector<SafetensorsDec
   return record;
 }
 
-}  // namespace
-
-// The bytes of a tensor on their way to a file. Each part is looked at and added to the checksum while a core's cache
-// has it.
-class TensorCheck {
- public:
-  explicit TensorCheck(DType dtype) : finite_(dtype) {}
-
-  void update(std::span<const std::byte> bytes, const ByteSink& next = {}) {
-    constexpr std::size_t kCached = std::size_t{128} << 10;
-    for (std::span<const std::byte> part; !bytes.empty(); bytes = bytes.subspan(part.size())) {
-      part = bytes.first(std::min(bytes.size(), kCached));
-      checksum_.update(part);
-      finite_.update(part);
-      bytes_ += part.size();
-      if (next) next(part);
-    }
-  }
-
-  std::uint64_t bytes() const { return bytes_; }
-  std::string checksum() const { return checksum_.digest(); }
-  bool is_finite() const { return finite_.all(); }
-
- private:
-  Checksum checksum_;
-  FiniteValues finite_;
-  std::uint64_t bytes_ = 0;
-};
-
-namespace {
-
+// A tensor, and where its copy goes, which may be where it is.
 class TensorCopy {
  public:
   TensorCopy(std::span<const std::byte> from, std::span<std::byte> to, DType dtype)
