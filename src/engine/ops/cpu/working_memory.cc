@@ -19,7 +19,7 @@ ScratchSizes most_scratch(const WorkShapes& work, const CpuOptions& options, boo
   ScratchSizes sizes;
   for (const WorkShapes::Product& product : work.products) {
     if (work.has_tiles) {
-      include_tile_linear(product, options.vnni_products && has_vnni_products(), sizes);
+      include_tile_linear(product, sizes);
     } else {
       include_linear(product, compute_dtype, bf16_products, work.has_backward, sizes);
     }

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "hwy/base.h"
 #include "hwy/cache_control.h"
 
 namespace teratron {
@@ -19,7 +20,7 @@ class FetchAhead {
   FetchAhead(const T* begin, std::int64_t rows, int tile_rows)
       : at_(begin), parts_((columns * tile_rows + rows - 1) / std::max<std::int64_t>(rows, tile_rows)) {}
 
-  void step() {
+  HWY_INLINE void step() {
 #pragma GCC unroll 4
     for (int part = 0; part < columns; ++part) {
       if (part < parts_) hwy::Prefetch(at_ + part * values);

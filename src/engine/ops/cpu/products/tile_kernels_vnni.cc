@@ -29,18 +29,15 @@ HWY_PUSH_ATTRIBUTES("avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,avx2,fma,f16c
 namespace teratron {
 namespace {
 
-// VPDPBUSD takes one side without sign: the weights, made larger by this.
-constexpr int kQ8LargerBy = 128;
-
 inline __m512i broadcast_word(const std::int8_t* values) {
   std::int32_t word;
   std::memcpy(&word, values, sizeof(word));
   return _mm512_set1_epi32(word);
 }
 
-// The words of a tile, all 16 rows of each, without sign.
+// The words of a tile, all 16 rows of each, without sign, as VPDPBUSD takes one side.
 inline void load_words(const Q8Tile& tile, __m512i (&words)[kTileWords]) {
-  const __m512i sign = _mm512_set1_epi8(static_cast<char>(kQ8LargerBy));
+  const __m512i sign = _mm512_set1_epi8(static_cast<char>(larger_by(DType::kQ8Tile)));
 #pragma GCC unroll 8
   for (std::size_t w = 0; w < kTileWords; ++w) {
     words[w] = _mm512_xor_si512(_mm512_loadu_si512(&tile.values[w]), sign);
@@ -105,8 +102,7 @@ void multiply_by_vnni(const TileProduct& product, std::int64_t tile_row, std::in
 }  // namespace
 
 TileKernel vnni_kernel(DType tiles) {
-  if (tiles == DType::kQ8Tile) return {&multiply_by_vnni<Q8Tile>, kQ8LargerBy, false};
-  return {&multiply_by_vnni<Q4Tile>, kQ4Zero, false};
+  return visit_tiles(tiles, []<class Tile>(Tile) -> TileKernel { return &multiply_by_vnni<Tile>; });
 }
 
 }  // namespace teratron

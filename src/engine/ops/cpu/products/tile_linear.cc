@@ -9,6 +9,7 @@
 #include <cstring>
 #include <limits>
 #include <span>
+#include <type_traits>
 #include <vector>
 
 #include "base/block_size.h"
@@ -55,138 +56,157 @@ void round_row(const T* x, std::int64_t blocks, int larger_by, const RoundedRows
       sum = hn::Add(sum, whole);
       hn::StoreU(hn::DemoteTo(bytes, whole), bytes, values + i);
     }
-    if (to.pairs != nullptr) {
-      std::int16_t* const pairs = to.pairs + (row * blocks + b) * kTileColumns;
-      for (std::int64_t i = 0; i < kTileColumns; ++i) pairs[(i & ~3) + (i & 1) * 2 + (i >> 1 & 1)] = values[i];
-    }
     const float step = is_zero ? 0 : most / kMostSteps;
     to.steps[row * blocks + b] = is_finite ? step : std::numeric_limits<float>::quiet_NaN();
     to.offsets[row * blocks + b] = -larger_by * hn::GetLane(hn::SumOfLanes(IntTag(), sum));
   }
 }
 
-#if HWY_TARGET == HWY_SCALAR  // one lane of 32 bits
+// Words hold four numbers of 8 bits: inputs with a sign, weights without one, since they are larger by larger_by().
+template <int parts>
+using BlockWords = IntVector[parts][kTileWords];
 
-struct Word {
-  std::int32_t bits;
-};
-HWY_INLINE Word split(IntVector word) { return {hn::GetLane(word)}; }
-HWY_INLINE void add_products(Word a, Word b, IntVector& sum, IntVector& /*sum1*/) {
-  std::int32_t products = 0;
-  for (int byte = 0; byte < 4; ++byte) {
-    products += static_cast<std::int8_t>(a.bits >> 8 * byte) * static_cast<std::int8_t>(b.bits >> 8 * byte);
-  }
-  sum = hn::Add(sum, hn::Set(IntTag(), products));
+HWY_INLINE IntVector load_word(const void* from) { return hn::LoadU(IntTag(), static_cast<const std::int32_t*>(from)); }
+HWY_INLINE IntVector low_halves(IntVector words) { return hn::And(words, hn::Set(IntTag(), 0x0F0F0F0F)); }
+HWY_INLINE IntVector high_halves(IntVector words) { return low_halves(hn::ShiftRight<4>(words)); }
+HWY_INLINE IntVector without_sign(IntVector words) {
+  static_assert(larger_by(DType::kQ8Tile) == 0x80);
+  return hn::Xor(words, hn::Set(IntTag(), static_cast<std::int32_t>(0x80808080)));
 }
-HWY_INLINE IntVector total(IntVector sum, IntVector /*sum1*/) { return sum; }
-// Word `at` of the rows, the same in every lane.
-HWY_INLINE Word word_of(const TileProduct& product, std::int64_t at) {
-  Word word;
-  std::memcpy(&word.bits, product.values + 4 * at, sizeof(word.bits));
-  return word;
-}
-constexpr bool kTakesPairs = false;
-
-#else
-
-using ShortTag = hn::Repartition<std::int16_t, IntTag>;
-
-// The signed bytes of words, as numbers of 16 bits: bytes 0 and 2, bytes 1 and 3.
-struct Word {
-  hn::Vec<ShortTag> even, odd;
-};
-HWY_INLINE Word split(IntVector word) {
-  const auto shorts = hn::BitCast(ShortTag(), word);
-  return {hn::ShiftRight<8>(hn::ShiftLeft<8>(shorts)), hn::ShiftRight<8>(shorts)};
-}
-HWY_INLINE void add_products(const Word& a, const Word& b, IntVector& sum0, IntVector& sum1) {
-  sum0 = hn::ReorderWidenMulAccumulate(IntTag(), a.even, b.even, sum0, sum1);
-  sum0 = hn::ReorderWidenMulAccumulate(IntTag(), a.odd, b.odd, sum0, sum1);
-}
-HWY_INLINE IntVector total(IntVector sum0, IntVector sum1) { return hn::RearrangeToOddPlusEven(sum0, sum1); }
-// Word `at` of the rows, the same in every lane.
-HWY_INLINE Word word_of(const TileProduct& product, std::int64_t at) {
-  std::int32_t even, odd;
-  std::memcpy(&even, product.pairs + 4 * at, sizeof(even));
-  std::memcpy(&odd, product.pairs + 4 * at + 2, sizeof(odd));
-  return {hn::BitCast(ShortTag(), hn::Set(IntTag(), even)), hn::BitCast(ShortTag(), hn::Set(IntTag(), odd))};
-}
-constexpr bool kTakesPairs = true;
-
-#endif
-
-// Word `w` of the rows of a tile from `row` on, a lane each.
-HWY_INLINE Word word_of(const Q8Tile& tile, std::int64_t w, std::int64_t row) {
-  return split(hn::LoadU(IntTag(), reinterpret_cast<const std::int32_t*>(&tile.values[w][row])));
-}
-HWY_INLINE Word word_of(const Q4Tile& tile, std::int64_t w, std::int64_t row) {
+// kFloatLanes rows of a block of 4 bits.
+HWY_INLINE void split(const Q4Tile& tile, std::int64_t row, BlockWords<1>& words) {
   constexpr std::int64_t kHalf = kTileWords / 2;
-  const IntVector both = hn::LoadU(IntTag(), reinterpret_cast<const std::int32_t*>(&tile.values[w % kHalf][row]));
-  const IntVector low = hn::Set(IntTag(), 0x0F0F0F0F);
-  return split(hn::And(w < kHalf ? both : hn::ShiftRight<4>(both), low));
-}
-
-constexpr int larger_by(const Q8Tile& /*tile*/) { return 0; }
-constexpr int larger_by(const Q4Tile& /*tile*/) { return kQ4Zero; }
-
-template <int rows, class Tile>
-HWY_INLINE void multiply_rows(const TileProduct& product, const Tile* tiles, std::int64_t first, float* sums,
-                              std::int64_t stride) {
-  const std::int64_t blocks = product.blocks;
-  for (std::int64_t lane = 0; lane < kTileRows; lane += kFloatLanes) {
-    FloatVector sum[rows];
 #pragma GCC unroll 4
-    for (int t = 0; t < rows; ++t) sum[t] = constant(0);
-    for (std::int64_t b = 0; b < blocks; ++b) {
-      IntVector dots[rows], more[rows];
-#pragma GCC unroll 4
-      for (int t = 0; t < rows; ++t) {
-        dots[t] = hn::Zero(IntTag());
-        more[t] = hn::Zero(IntTag());
-      }
-#pragma GCC unroll 8
-      for (std::int64_t w = 0; w < kTileWords; ++w) {
-        const Word weights = word_of(tiles[b], w, lane);
-#pragma GCC unroll 4
-        for (int t = 0; t < rows; ++t) {
-          add_products(weights, word_of(product, ((first + t) * blocks + b) * kTileWords + w), dots[t], more[t]);
-        }
-      }
-      const FloatVector weight_steps = widen(FloatTag(), reinterpret_cast<const F16*>(tiles[b].steps.data()) + lane);
-#pragma GCC unroll 4
-      for (int t = 0; t < rows; ++t) {
-        const std::int64_t at = (first + t) * blocks + b;
-        const IntVector products = hn::Add(total(dots[t], more[t]), hn::Set(IntTag(), product.offsets[at]));
-        const FloatVector step = hn::Mul(weight_steps, constant(product.steps[at]));
-        sum[t] = hn::MulAdd(hn::ConvertTo(FloatTag(), products), step, sum[t]);
-      }
-    }
-#pragma GCC unroll 4
-    for (int t = 0; t < rows; ++t) hn::StoreU(sum[t], FloatTag(), sums + t * stride + lane);
+  for (std::int64_t w = 0; w < kHalf; ++w) {
+    const IntVector both = load_word(&tile.values[w][row]);
+    words[0][w] = low_halves(both);
+    words[0][w + kHalf] = high_halves(both);
   }
 }
 
-template <class Tile>
+// Adds up products in 16 bits, two of a word at a time. Weights are taken in parts of 4 bits, of which 16 bits hold a
+// block: 16 * 15 * 127 < 2^15.
+struct PairProducts {
+  template <class Tile>
+  static constexpr int kParts = std::is_same_v<Tile, Q8Tile> ? 2 : 1;
+
+  HWY_INLINE static void take(const Q8Tile& tile, std::int64_t row, BlockWords<2>& words) {
+#pragma GCC unroll 8
+    for (std::int64_t w = 0; w < kTileWords; ++w) {
+      const IntVector whole = without_sign(load_word(&tile.values[w][row]));
+      words[0][w] = low_halves(whole);
+      words[1][w] = high_halves(whole);
+    }
+  }
+  HWY_INLINE static void take(const Q4Tile& tile, std::int64_t row, BlockWords<1>& words) { split(tile, row, words); }
+
+#if HWY_TARGET == HWY_SCALAR  // one lane of 32 bits
+  using Sums = IntVector;
+  HWY_INLINE static Sums zero() { return hn::Zero(IntTag()); }
+  HWY_INLINE static void add(IntVector weights, IntVector inputs, Sums& sums) {
+    std::int32_t products = 0;
+    for (int byte = 0; byte < 4; ++byte) {
+      products += static_cast<std::int8_t>(hn::GetLane(weights) >> 8 * byte) *
+                  static_cast<std::int8_t>(hn::GetLane(inputs) >> 8 * byte);
+    }
+    sums = hn::Add(sums, hn::Set(IntTag(), products));
+  }
+  HWY_INLINE static IntVector total(Sums sums) { return sums; }
+#else
+  using ShortTag = hn::Repartition<std::int16_t, IntTag>;
+  using Sums = hn::Vec<ShortTag>;
+  HWY_INLINE static Sums zero() { return hn::Zero(ShortTag()); }
+  HWY_INLINE static void add(IntVector weights, IntVector inputs, Sums& sums) {
+#if HWY_TARGET == HWY_AVX3
+    sums = hn::Add(sums, Sums{_mm512_maddubs_epi16(weights.raw, inputs.raw)});
+    asm("" : "+v"(sums.raw));  // or GCC adds up in another order, for which it lacks registers: twice as slow
+#elif HWY_TARGET == HWY_AVX2
+    sums = hn::Add(sums, Sums{_mm256_maddubs_epi16(weights.raw, inputs.raw)});
+    asm("" : "+x"(sums.raw));
+#else
+    const Sums w = hn::BitCast(ShortTag(), weights), x = hn::BitCast(ShortTag(), inputs);
+    const Sums even = hn::Mul(hn::And(w, hn::Set(ShortTag(), 0xFF)), hn::ShiftRight<8>(hn::ShiftLeft<8>(x)));
+    sums = hn::Add(sums, hn::Add(even, hn::Mul(hn::ShiftRight<8>(w), hn::ShiftRight<8>(x))));
+#endif
+  }
+  HWY_INLINE static IntVector total(Sums sums) {
+    const IntVector words = hn::BitCast(IntTag(), sums);
+    return hn::Add(hn::ShiftRight<16>(hn::ShiftLeft<16>(words)), hn::ShiftRight<16>(words));
+  }
+#endif
+};
+
+// Adds the products of block b to the sums of rows [first, first + rows).
+template <class Products, int rows, int parts>
+HWY_INLINE void add_block(const BlockWords<parts>& words, FloatVector weight_steps, const TileProduct& product,
+                          std::int64_t first, std::int64_t b, float* sums, std::int64_t stride) {
+  typename Products::Sums dots[rows][parts];
+#pragma GCC unroll 8
+  for (int i = 0; i < rows * parts; ++i) dots[i / parts][i % parts] = Products::zero();
+#pragma GCC unroll 8
+  for (std::int64_t w = 0; w < kTileWords; ++w) {
+#pragma GCC unroll 4
+    for (int t = 0; t < rows; ++t) {
+      std::int32_t word;
+      std::memcpy(&word, product.values + ((first + t) * product.blocks + b) * kTileColumns + 4 * w, sizeof(word));
+      const IntVector inputs = hn::Set(IntTag(), word);
+#pragma GCC unroll 2
+      for (int part = 0; part < parts; ++part) Products::add(words[part][w], inputs, dots[t][part]);
+    }
+  }
+#pragma GCC unroll 4
+  for (int t = 0; t < rows; ++t) {
+    const std::int64_t at = (first + t) * product.blocks + b;
+    IntVector whole = hn::Add(hn::Set(IntTag(), product.offsets[at]), Products::total(dots[t][0]));
+    if constexpr (parts == 2) whole = hn::Add(whole, hn::ShiftLeft<4>(Products::total(dots[t][1])));
+    const FloatVector step = hn::Mul(weight_steps, constant(product.steps[at]));
+    float* const sum = sums + t * stride;
+    hn::StoreU(hn::MulAdd(hn::ConvertTo(FloatTag(), whole), step, hn::LoadU(FloatTag(), sum)), FloatTag(), sum);
+  }
+}
+
+// Adds the products of one block to the sums of as many rows as make whole groups of `rows`, and returns how many.
+template <class Products, int rows, class Tile>
+HWY_INLINE std::int64_t add_rows(const Tile& tile, std::int64_t lane, const TileProduct& product, std::int64_t begin,
+                                 std::int64_t end, std::int64_t b, float* sums, std::int64_t stride) {
+  constexpr int kParts = Products::template kParts<Tile>;
+  if (end - begin < rows) return 0;
+  BlockWords<kParts> words;
+  Products::take(tile, lane, words);
+  const FloatVector steps = widen(FloatTag(), reinterpret_cast<const F16*>(tile.steps.data()) + lane);
+  std::int64_t t = begin;
+  for (; t + rows <= end; t += rows) {
+    add_block<Products, rows, kParts>(words, steps, product, t, b, sums + (t - begin) * stride, stride);
+  }
+  return t - begin;
+}
+
+// A TileKernel. A block's weights are taken once for all rows, and again for those that make no whole group.
+template <class Products, class Tile>
 void multiply_tile_row(const TileProduct& product, std::int64_t tile_row, std::int64_t begin, std::int64_t end,
                        float* sums, std::int64_t stride) {
   const Tile* const tiles = static_cast<const Tile*>(product.tiles) + tile_row * product.blocks;
-  std::int64_t t = begin;
-  for (; t + 4 <= end; t += 4) multiply_rows<4>(product, tiles, t, sums + (t - begin) * stride, stride);
-  for (; t < end; ++t) multiply_rows<1>(product, tiles, t, sums + (t - begin) * stride, stride);
+  for (std::int64_t t = 0; t < end - begin; ++t) std::fill_n(sums + t * stride, kTileRows, 0.0F);
+  for (std::int64_t lane = 0; lane < kTileRows; lane += kFloatLanes) {
+    for (std::int64_t b = 0; b < product.blocks; ++b) {
+      float* const to = sums + lane;
+      const std::int64_t done = add_rows<Products, 4>(tiles[b], lane, product, begin, end, b, to, stride);
+      add_rows<Products, 1>(tiles[b], lane, product, begin + done, end, b, to + done * stride, stride);
+    }
+  }
 }
 
 template <class T>
-void round_row_of(const LinearForward& args, std::int64_t row, int larger_by, const RoundedRows& to, std::int64_t at) {
+void round_row_of(const LinearForward& args, std::int64_t row, const RoundedRows& to, std::int64_t at) {
   const std::int64_t inputs = args.x.dim(1);
-  round_row(args.x.as<T>() + row * inputs, inputs / kTileColumns, larger_by, to, at);
+  round_row(args.x.as<T>() + row * inputs, inputs / kTileColumns, larger_by(args.weight.dtype), to, at);
 }
 
 TileLinearKernels tile_linear_kernels(DType dtype, DType tiles) {
-  const TileKernel kernel = visit_tiles(tiles, []<class Tile>(Tile tile) {
-    return TileKernel{&multiply_tile_row<Tile>, larger_by(tile), kTakesPairs};
-  });
+  const TileKernel multiply =
+      visit_tiles(tiles, []<class Tile>(Tile) -> TileKernel { return &multiply_tile_row<PairProducts, Tile>; });
   return choose_by_storage(dtype, [&]<class T>(ElementType<T>) {
-    return TileLinearKernels{&round_row_of<T>, &finish_forward_block<T>, kernel};
+    return TileLinearKernels{&round_row_of<T>, &finish_forward_block<T>, multiply};
   });
 }
 
@@ -206,26 +226,21 @@ constexpr std::int64_t kTaskRows = block_size(64, 3), kTaskTileRows = block_size
 constexpr std::int64_t kTaskColumns = kTaskTileRows * kTileRows;
 constexpr std::int64_t kRoundedGrain = block_size(1 << 15, 64);  // values that a thread rounds at a time
 
-// Steps, offsets, values and pairs of a row, in floats.
-std::int64_t rounded_floats(std::int64_t inputs, bool has_pairs) {
-  return 2 * (inputs / kTileColumns) + inputs / 4 + (has_pairs ? inputs / 2 : 0);
-}
+// Steps, offsets and values of a row, in floats.
+std::int64_t rounded_floats(std::int64_t inputs) { return 2 * (inputs / kTileColumns) + inputs / 4; }
 
 // Rounds and multiplies rows [begin, end), of which there are at most kMostRounded.
 void multiply_some(const LinearForward& args, const TileLinearKernels& kernels, std::int64_t begin, std::int64_t end) {
   const std::int64_t rows = end - begin, inputs = args.x.dim(1), outputs = args.y.dim(1);
   const std::int64_t blocks = inputs / kTileColumns;
-  float* const memory = scratch_floats(Scratch::kPanels, rows * rounded_floats(inputs, kernels.kernel.takes_pairs));
-  float *const pairs = memory + 2 * rows * blocks, *const values =
-                                                       pairs + (kernels.kernel.takes_pairs ? rows * inputs / 2 : 0);
-  const RoundedRows rounded{.values = reinterpret_cast<std::int8_t*>(values),
-                            .pairs = kernels.kernel.takes_pairs ? reinterpret_cast<std::int16_t*>(pairs) : nullptr,
+  float* const memory = scratch_floats(Scratch::kPanels, rows * rounded_floats(inputs));
+  const RoundedRows rounded{.values = reinterpret_cast<std::int8_t*>(memory + 2 * rows * blocks),
                             .steps = memory,
                             .offsets = reinterpret_cast<std::int32_t*>(memory + rows * blocks)};
   parallel_for(rows, std::max<std::int64_t>(1, kRoundedGrain / inputs), [&](std::int64_t first, std::int64_t last) {
-    for (std::int64_t t = first; t < last; ++t) kernels.round(args, begin + t, kernels.kernel.larger_by, rounded, t);
+    for (std::int64_t t = first; t < last; ++t) kernels.round(args, begin + t, rounded, t);
   });
-  const TileProduct product{args.weight.data, blocks, rounded.values, rounded.pairs, rounded.steps, rounded.offsets};
+  const TileProduct product{args.weight.data, blocks, rounded.values, rounded.steps, rounded.offsets};
   const std::int64_t tile_rows = args.weight.dim(0);
   const std::int64_t across = (tile_rows + kTaskTileRows - 1) / kTaskTileRows,
                      down = (rows + kTaskRows - 1) / kTaskRows;
@@ -235,7 +250,7 @@ void multiply_some(const LinearForward& args, const TileLinearKernels& kernels, 
     const std::int64_t first = task % down * kTaskRows, last = std::min(rows, first + kTaskRows);
     float* const sums = scratch_floats(Scratch::kTileB, (last - first) * kTaskColumns);
     for (std::int64_t tile = first_tile; tile < last_tile; ++tile) {
-      kernels.kernel.multiply(product, tile, first, last, sums + (tile - first_tile) * kTileRows, kTaskColumns);
+      kernels.multiply(product, tile, first, last, sums + (tile - first_tile) * kTileRows, kTaskColumns);
     }
     const GemmBlock block{begin + first, begin + last, first_tile * kTileRows,
                           std::min(outputs, last_tile * kTileRows)};
@@ -245,16 +260,15 @@ void multiply_some(const LinearForward& args, const TileLinearKernels& kernels, 
 
 }  // namespace
 
-void include_tile_linear(const WorkShapes::Product& product, bool vnni_products, ScratchSizes& sizes) {
-  sizes.include(Scratch::kPanels,
-                std::min(product.rows, kMostRounded) * rounded_floats(product.inputs, !vnni_products));
+void include_tile_linear(const WorkShapes::Product& product, ScratchSizes& sizes) {
+  sizes.include(Scratch::kPanels, std::min(product.rows, kMostRounded) * rounded_floats(product.inputs));
   sizes.include(Scratch::kTileB, std::min(product.rows, kTaskRows) * kTaskColumns);
 }
 
 void CpuBackend::do_tile_linear_forward(const TileLinearForward& tiled) {
   const LinearForward& args = tiled.linear;
   auto kernels = HWY_DYNAMIC_DISPATCH(tile_linear_kernels)(args.x.dtype, args.weight.dtype);
-  if (vnni_products_) kernels.kernel = vnni_kernel(args.weight.dtype);
+  if (vnni_products_) kernels.multiply = vnni_kernel(args.weight.dtype);
   const std::vector<GemmRange> ranges = text_ranges(args.lengths, args.x.dim(0));
   clear_padding(args.y, ranges);
   clear_padding(args.activated, ranges);

@@ -9,33 +9,30 @@
 #include "ops/cpu/products/gemm.h"
 #include "ops/cpu/scratch.h"
 #include "ops/working_memory.h"
+#include "tensor/weight_tiles.h"
 
 namespace teratron {
 
 // Rows in whole numbers, and a matrix in tiles. `offsets`: for each block of a row, the number that its products begin
-// with, because a kernel takes whole numbers of the weights that are larger by a constant.
+// with, because kernels take whole numbers of the weights that are larger_by().
 struct TileProduct {
   const void* tiles;
   std::int64_t blocks;        // of a row
   const std::int8_t* values;  // [rows, 32 * blocks]
-  // Values in 16 bits for kernels that take pairs; of each four columns the first, the third, the second, the fourth.
-  const std::int16_t* pairs;
-  const float* steps;  // [rows, blocks]
+  const float* steps;         // [rows, blocks]
   const std::int32_t* offsets;
 };
 
-struct TileKernel {
-  // sums[t, 0..16) of rows [begin, end) and one row of tiles; row `begin` is t = 0.
-  void (*multiply)(const TileProduct& product, std::int64_t tile_row, std::int64_t begin, std::int64_t end, float* sums,
-                   std::int64_t stride);
-  int larger_by;     // the constant of `offsets`
-  bool takes_pairs;  // TileProduct::pairs
-};
+// sums[t, 0..16) of rows [begin, end) and one row of tiles; row `begin` is t = 0.
+using TileKernel = void (*)(const TileProduct& product, std::int64_t tile_row, std::int64_t begin, std::int64_t end,
+                            float* sums, std::int64_t stride);
+
+// The constant by which kernels take weights larger, so that none has a sign.
+constexpr int larger_by(DType tiles) { return tiles == DType::kQ8Tile ? 128 : kQ4Zero; }
 
 // Memory of a TileProduct's rows.
 struct RoundedRows {
   std::int8_t* values;
-  std::int16_t* pairs;  // null: not taken
   float* steps;
   std::int32_t* offsets;
 };
@@ -43,9 +40,9 @@ struct RoundedRows {
 // Functions for one storage type of the rows and one type of tiles.
 struct TileLinearKernels {
   // Row `row` of args.x becomes row `at`.
-  void (*round)(const LinearForward& args, std::int64_t row, int larger_by, const RoundedRows& to, std::int64_t at);
+  void (*round)(const LinearForward& args, std::int64_t row, const RoundedRows& to, std::int64_t at);
   void (*finish)(const LinearForward& args, const GemmBlock& block, const GemmSums& sums);
-  TileKernel kernel;
+  TileKernel multiply;
 };
 
 // Kernels in the instruction VPDPBUSD of AVX512-VNNI (Ice Lake, Zen 4 and later); only where the processor has it.
@@ -53,6 +50,6 @@ bool has_vnni_products();
 TileKernel vnni_kernel(DType tiles);
 
 // Includes the scratch memory of a product with weights in tiles, of at most so many rows.
-void include_tile_linear(const WorkShapes::Product& product, bool vnni_products, ScratchSizes& sizes);
+void include_tile_linear(const WorkShapes::Product& product, ScratchSizes& sizes);
 
 }  // namespace teratron
