@@ -30,15 +30,16 @@ std::int64_t live_cells(const Layout& layout, const TrainConfig& config, std::in
   const std::int64_t micro_batches = micro_batches_of(config, layout), cells = slices * layout.virtual_stages;
   if (layout.pipeline == 1) return cells;
   if (layout.virtual_stages > 1 && !config.pipeline.layout.empty()) return 1;
+  // An interleaved schedule of other numbers of micro-batches is one of more with some left out.
+  if (pipeline::traits_of(layout.schedule).fills_groups && micro_batches % layout.pipeline != 0) {
+    return std::min(micro_batches, layout.pipeline) * cells;
+  }
   const pipeline::ScheduleSize size{.stages = static_cast<int>(layout.pipeline),
                                     .micro_batches = static_cast<int>(micro_batches),
                                     .slices = static_cast<int>(slices),
                                     .virtual_stages = static_cast<int>(layout.virtual_stages)};
   const std::optional<pipeline::ClosedForm> form = pipeline::closed_form(layout.schedule, size, 1, 1);
   if (!form) return peak_slices(layout.schedule, size);
-  // An interleaved schedule whose last group of micro-batches is not full is one of more with some left out.
-  const std::int64_t group = (layout.pipeline + slices - 1) / slices;
-  if (layout.virtual_stages > 1 && micro_batches % group != 0) return std::min(micro_batches, group) * cells;
   return static_cast<std::int64_t>(std::floor(form->peak_micro_batches * static_cast<double>(cells) + 1e-9));
 }
 
