@@ -192,7 +192,14 @@ TEST(GpuTraining, ByGraphsGivesTheBitsOfPlainCalls) {
         {.micro_batch = 2, .recompute = Recompute::kFull},
         {.mesh = {.data = 2}, .micro_batch = 1},
         {.mesh = {.pipeline = 2}, .micro_batch = 1, .schedule = ScheduleKind::kSeq1F1B, .slices = {11, 9, 4}},
-        {.mesh = {.pipeline = 2}, .micro_batch = 2, .schedule = ScheduleKind::k1F1B, .defer_weight_gradients = true}}) {
+        {.mesh = {.pipeline = 2}, .micro_batch = 2, .schedule = ScheduleKind::k1F1B, .defer_weight_gradients = true},
+        {.mesh = {.pipeline = 2},
+        .micro_batch = 1,
+        .schedule = ScheduleKind::kVZeroBubble,
+        .virtual_stages = 2,
+        .slices = {11, 9, 4},
+        .defer_weight_gradients = true}}) {
+    study.config.num_layers = 2 * layout.virtual_stages;
     const Result plain = train(study, layout, with_graphs(false)), captured = train(study, layout, with_graphs(true));
     EXPECT_EQ(captured.losses, plain.losses) << layout.text();
     EXPECT_EQ(captured.weights, plain.weights) << layout.text();

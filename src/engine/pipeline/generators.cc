@@ -15,6 +15,24 @@ namespace {
 
 constexpr int kAnyNumber = std::numeric_limits<int>::max();
 
+constexpr ScheduleTraits in_a_v(const char* name) {
+  return {.name = name, .takes_slices = true, .least_cells = 2, .most_cells = 2, .placement = Placement::kFolded};
+}
+
+// Traits of each kind, in the order of ScheduleKind.
+constexpr std::array kTraits = {
+    ScheduleTraits{.name = "gpipe", .holds_all = true},
+    ScheduleTraits{.name = "1f1b"},
+    ScheduleTraits{.name = "interleaved", .most_cells = kAnyNumber, .fills_groups = true},
+    ScheduleTraits{.name = "terapipe", .takes_slices = true, .holds_all = true},
+    ScheduleTraits{.name = "seq1f1b", .takes_slices = true},
+    ScheduleTraits{.name = "seq1f1b-i", .takes_slices = true, .most_cells = kAnyNumber},
+    in_a_v("v-min"),
+    in_a_v("v-half"),
+    in_a_v("v-zb"),
+};
+static_assert(kTraits.size() == kScheduleKinds.size());
+
 // A pass with its number in the order of all passes of its direction.
 struct Numbered {
   std::size_t number = 0;
@@ -125,31 +143,7 @@ void add_micro_batch_faults(const char* name, const ScheduleSize& size, const Sc
 
 }  // namespace
 
-const ScheduleTraits& traits_of(ScheduleKind kind) {
-  static constexpr ScheduleTraits kGpipe{.name = "gpipe", .holds_all = true}, k1F1B{.name = "1f1b"},
-      kInterleaved{.name = "interleaved", .most_cells = kAnyNumber, .fills_groups = true},
-      kTeraPipe{.name = "terapipe", .takes_slices = true, .holds_all = true},
-      kSeq1F1B{.name = "seq1f1b", .takes_slices = true},
-      kSeq1F1BInterleaved{.name = "seq1f1b-i", .takes_slices = true, .most_cells = kAnyNumber};
-  static constexpr auto v_placed = [](const char* name) {
-    return ScheduleTraits{
-        .name = name, .takes_slices = true, .least_cells = 2, .most_cells = 2, .placement = Placement::kFolded};
-  };
-  static constexpr ScheduleTraits kVMin = v_placed("v-min"), kVHalf = v_placed("v-half"),
-                                  kVZeroBubble = v_placed("v-zb");
-  switch (kind) {
-    case ScheduleKind::kGpipe: return kGpipe;
-    case ScheduleKind::k1F1B: return k1F1B;
-    case ScheduleKind::kInterleaved: return kInterleaved;
-    case ScheduleKind::kTeraPipe: return kTeraPipe;
-    case ScheduleKind::kSeq1F1B: return kSeq1F1B;
-    case ScheduleKind::kSeq1F1BInterleaved: return kSeq1F1BInterleaved;
-    case ScheduleKind::kVMin: return kVMin;
-    case ScheduleKind::kVHalf: return kVHalf;
-    case ScheduleKind::kVZeroBubble: return kVZeroBubble;
-  }
-  throw InternalError("a schedule has a kind");
-}
+const ScheduleTraits& traits_of(ScheduleKind kind) { return kTraits[static_cast<std::size_t>(kind)]; }
 
 void ScheduleSize::set_slices(std::vector<int> of_micro_batches) {
   Schedule cut;

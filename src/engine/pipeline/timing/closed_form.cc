@@ -1,7 +1,6 @@
 #include "pipeline/timing/closed_form.h"
 
 #include <algorithm>
-#include <cmath>
 
 namespace teratron::pipeline {
 
@@ -16,7 +15,9 @@ std::optional<ClosedForm> closed_form(ScheduleKind kind, const ScheduleSize& siz
     case ScheduleKind::kSeq1F1B: return ClosedForm{bubble / k, std::min(m, (p + k - 1) / k)};
     case ScheduleKind::kSeq1F1BInterleaved: {
       if (size.virtual_stages == 1) return closed_form(ScheduleKind::kSeq1F1B, size, forward, backward);
-      const double group = std::ceil(p / k) * k;
+      const int group_size = (size.stages + size.slices - 1) / size.slices;
+      if (size.micro_batches % group_size != 0) return std::nullopt;
+      const double group = group_size * k;
       return ClosedForm{bubble / (k * v), std::min(m, (2 * (p - 1) + k + (v - 1) * group) / (k * v))};
     }
     case ScheduleKind::kVMin:

@@ -20,9 +20,8 @@ struct ClosedForm {
 //   terapipe            (p-1)(F+B)/k        m
 //   seq1f1b             (p-1)(F+B)/k        (p+k-1)/k       "
 //   seq1f1b-i           (p-1)(F+B)/(vk)     (2(p-1)+k+(v-1)g)/(vk)  "   (v = 1 is seq1f1b)
-// where g slices are the whole micro-batches that make p slices or more; the bubble is of numbers of micro-batches that
-// such groups share out evenly. Nothing for schedules of the V placement (v_most_slices() bounds
-// their memory).
+// where g slices are the whole micro-batches that make p slices or more. Nothing where such groups do not share out the
+// micro-batches, and for schedules of the V placement (v_most_slices() bounds their memory).
 std::optional<ClosedForm> closed_form(ScheduleKind kind, const ScheduleSize& size, double forward, double backward);
 
 }  // namespace teratron::pipeline

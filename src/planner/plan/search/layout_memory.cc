@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "pipeline/memory.h"
 #include "pipeline/timing/closed_form.h"
 #include "pipeline/token_slices.h"
 #include "plan/costs/rank_parameters.h"
@@ -18,20 +19,27 @@ std::int64_t even_slice_count(const Layout& layout) {
   return slices.lengths.empty() && slices.cuts.empty() ? slices.count : 0;
 }
 
+// By the schedule itself, of no more micro-batches than fill the pipeline.
+std::int64_t peak_slices(pipeline::ScheduleKind kind, pipeline::ScheduleSize size) {
+  size.micro_batches = std::min(size.micro_batches, 2 * size.stages);
+  return pipeline::memory_peaks(pipeline::make_schedule(kind, size)).front().slices;
+}
+
 // Slices whose activations the first stage holds at once in one of its cells, added up over its cells; at least.
 std::int64_t live_cells(const Layout& layout, const TrainConfig& config, std::int64_t slices) {
   const std::int64_t micro_batches = micro_batches_of(config, layout), cells = slices * layout.virtual_stages;
   if (layout.pipeline == 1) return cells;
   if (layout.virtual_stages > 1 && !config.pipeline.layout.empty()) return 1;
-  // An interleaved schedule whose last group of micro-batches is not full is one of more with some left out.
-  const std::int64_t group = (layout.pipeline + slices - 1) / slices;
-  if (layout.virtual_stages > 1 && micro_batches % group != 0) return std::min(micro_batches, group) * cells;
+  // An interleaved schedule of other numbers of micro-batches is one of more with some left out.
+  if (pipeline::traits_of(layout.schedule).fills_groups && micro_batches % layout.pipeline != 0) {
+    return std::min(micro_batches, layout.pipeline) * cells;
+  }
   const pipeline::ScheduleSize size{.stages = static_cast<int>(layout.pipeline),
                                     .micro_batches = static_cast<int>(micro_batches),
                                     .slices = static_cast<int>(slices),
                                     .virtual_stages = static_cast<int>(layout.virtual_stages)};
   const std::optional<pipeline::ClosedForm> form = pipeline::closed_form(layout.schedule, size, 1, 1);
-  if (!form) return cells;  // of one micro-batch: the first stage holds both ends of a V
+  if (!form) return peak_slices(layout.schedule, size);
   return static_cast<std::int64_t>(std::floor(form->peak_micro_batches * static_cast<double>(cells) + 1e-9));
 }
 
