@@ -74,7 +74,8 @@ class BreakingOperation final : public CallObserver {
     if (trainer_.iteration() + 1 != place_.iteration || layer_ != place_.index) return;
     if (!place_.persists && done_ > 0) return;
     ++done_;
-    static_cast<float*>(memory().data)[0] = std::numeric_limits<float>::quiet_NaN();
+    std::fill_n(static_cast<float*>(memory().data), 8,
+                std::numeric_limits<float>::quiet_NaN());  // dropout may drop one
   }
   // The first sequence's, whatever the micro-batch.
   TensorRef memory() const {

@@ -94,10 +94,10 @@ TEST_F(Doctors, NamesTheRankAndTheTensorOfAFlippedMoment) {
 }
 
 TEST_F(Doctors, NamesTheRankThatHoldsAnothersShard) {
-  for (int wrong = 0; wrong < 2; ++wrong) {
+  for (const int wrong : {0, 2}) {
     TrainConfig config = config_;
     config.layout.tensor_parallel = 2;
-    config.layout.pipeline_parallel = 1 + wrong;
+    config.layout.pipeline_parallel = 1 + wrong / 2;
     config = going_on(config);
     std::map<std::string, std::vector<std::byte>> shards;  // of the other rank
     const DoctoredRun outcome = outcome_of(config, [&](Trainer& trainer, Communicator& world) -> Meddle {
@@ -107,7 +107,7 @@ TEST_F(Doctors, NamesTheRankThatHoldsAnothersShard) {
           if (parameter->is_split()) visit(*parameter);
         }
       };
-      if (world.rank() == 1 - wrong) {
+      if (world.rank() == wrong + 1) {
         for_each([&](const Parameter& parameter) {
           std::vector<std::byte>& bytes = shards[parameter.name];
           bytes.resize(static_cast<std::size_t>(parameter.value.bytes()));
