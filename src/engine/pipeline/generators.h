@@ -18,9 +18,9 @@ enum class ScheduleKind {
   kTeraPipe,            // all forward over the slices of all micro-batches, then all backward, slices last to first
   kSeq1F1B,             // 1F1B over slices (arXiv 2406.03488)
   kSeq1F1BInterleaved,  // Seq1F1B-I of the same paper: slices and virtual stages
-  kVMin,                // V placement with the least memory (arXiv 2405.15362, v_schedules.h),
-  kVHalf,               // with half of 1F1B's,
-  kVZeroBubble,         // and with 1F1B's, without bubbles between the first micro-batch and the last
+  kVMin,                // V placement in a third of 1F1B's memory (v_schedules.h; arXiv 2405.15362)
+  kVHalf,               // in half of it
+  kVZeroBubble,         // in all of it, without bubbles once the pipeline is full
 };
 
 inline constexpr std::array kScheduleKinds = {
