@@ -147,9 +147,7 @@ void CheckpointWriter::add_file(const std::string& file_name, std::string conten
 
 void CheckpointWriter::bring_to_disk() {
   for (const auto& [name, content] : small_files_) {
-    BlockFile& file = open_.emplace_back(blocks_, folder_.path() / name, content.size());
-    file.append(std::as_bytes(std::span(content)));
-    file.end();
+    write_directly(folder_.path() / name, std::as_bytes(std::span(content)));
   }
   small_files_.clear();
   for (const CopiedFile& file : copied_files_) write_directly(folder_.path() / file.name, file.bytes);

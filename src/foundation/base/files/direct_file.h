@@ -36,7 +36,7 @@ class DirectFile {
   int descriptor_ = -1;
 };
 
-// A file of `bytes`, which begin at a multiple of DirectFile::kSector.
+// A file of `bytes`. Those that do not begin at a multiple of DirectFile::kSector go through the page cache.
 void write_directly(const std::filesystem::path& path, std::span<const std::byte> bytes);
 
 }  // namespace teratron
