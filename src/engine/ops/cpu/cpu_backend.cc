@@ -13,7 +13,7 @@ bool multiplies_bf16(const CpuOptions& options) {
 CpuBackend::CpuBackend(const CpuOptions& options)
     : compute_dtype_(options.compute_dtype),
       bf16_products_(multiplies_bf16(options)),
-      vnni_products_(options.vnni_products && has_vnni_products()),
+      vnni_products_(options.vnni_products),
       guarded_(options.guard_memory ? std::make_unique<GuardedMemory>() : nullptr) {
   choose_by_storage(compute_dtype_, [](auto) { return true; });  // or says that there are no such kernels
 }

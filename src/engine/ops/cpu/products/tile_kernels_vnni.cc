@@ -9,6 +9,7 @@
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #endif
+#include <cpuid.h>
 #include <immintrin.h>
 
 #include <cstring>
@@ -20,6 +21,14 @@ namespace teratron {
 bool has_vnni_products() {
   static const bool has = __builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512bw") &&
                           __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
+  return has;
+}
+
+bool has_avx_vnni() {
+  static const bool has = [] {
+    unsigned a = 0, b = 0, c = 0, d = 0;
+    return __builtin_cpu_supports("avx2") && __get_cpuid_count(7, 1, &a, &b, &c, &d) != 0 && (a >> 4 & 1) != 0;
+  }();
   return has;
 }
 
@@ -113,6 +122,7 @@ HWY_POP_ATTRIBUTES
 namespace teratron {
 
 bool has_vnni_products() { return false; }
+bool has_avx_vnni() { return false; }
 TileKernel vnni_kernel(DType /*tiles*/) { throw InternalError("a processor without AVX512-VNNI"); }
 
 }  // namespace teratron

@@ -47,6 +47,8 @@ struct TileLinearKernels {
 
 // Kernels in the instruction VPDPBUSD of AVX512-VNNI (Ice Lake, Zen 4 and later); only where the processor has it.
 bool has_vnni_products();
+// Whether the processor has the instruction in 256 bits, as AVX-VNNI (Alder Lake and later), without AVX-512.
+bool has_avx_vnni();
 TileKernel vnni_kernel(DType tiles);
 
 // Includes the scratch memory of a product with weights in tiles, of at most so many rows.
