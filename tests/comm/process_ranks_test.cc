@@ -30,8 +30,9 @@ class ProcessRanks : public ::testing::TestWithParam<LaunchedBy> {
     for (const std::string& argument : arguments) line += " " + argument;
     return launch(GetParam(), ranks, {"bash", "-c", line})->wait(std::chrono::seconds(100));
   }
-  static JobOutcome run_watched(int ranks, const std::string& arguments) {
-    return launch(GetParam(), ranks, {"bash", "-c", "WATCHDOG=2 exec " TERATRON_COMM_PROGRAM " " + arguments})
+  static JobOutcome run_watched(int seconds, int ranks, const std::string& arguments) {
+    return launch(GetParam(), ranks,
+                  {"bash", "-c", fmt::format("WATCHDOG={} exec {} {}", seconds, TERATRON_COMM_PROGRAM, arguments)})
         ->wait(std::chrono::seconds(60));
   }
   static std::string exact(int ranks) { return std::to_string(ranks) + " ranks of " + testing::name_of(GetParam()); }
@@ -96,7 +97,7 @@ TEST_P(ProcessRanks, ARankThatFailsIsNamedWithItsReason) { expect_told(1, 0, "th
 
 TEST_P(ProcessRanks, ARankThatComputesForEverIsNamedWithThePlacesOfAll) {
   for (const int standing : {0, 1}) {
-    const JobOutcome outcome = run_watched(3, fmt::format("stand 3 {} 0", standing));
+    const JobOutcome outcome = run_watched(2, 3, fmt::format("stand 3 {} 0", standing));
     EXPECT_EQ(outcome.exit_code, 3);
     for (const std::string& errors : outcome.errors_of_rank) {
       EXPECT_THAT(errors, AllOf(HasSubstr(fmt::format("rank {} on host ", standing)),
@@ -111,7 +112,7 @@ TEST_P(ProcessRanks, ARankThatComputesForEverIsNamedWithThePlacesOfAll) {
 }
 
 TEST_P(ProcessRanks, ARankThatIsStoppedIsNamedWithinTheTimeOfTheWatchdog) {
-  const JobOutcome outcome = run_watched(3, fmt::format("lose 3 2 {}", SIGSTOP));
+  const JobOutcome outcome = run_watched(4, 3, fmt::format("lose 3 2 {}", SIGSTOP));
   EXPECT_NE(outcome.exit_code, 0);
   for (const int rank : {0, 1}) {
     EXPECT_THAT(outcome.errors_of_rank[static_cast<std::size_t>(rank)],

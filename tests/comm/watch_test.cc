@@ -77,6 +77,15 @@ TEST(Watch, RanksThatWaitForOneThatWorksMayWaitForEver) {
   EXPECT_FALSE((Play{.waits = [=](int rank, double at) { return !works(rank, at); }, .moves = works}.run().verdict));
 }
 
+TEST(Watch, TheTimeOfAJobCountsFromWhereItsLastRankBeganToWait) {
+  const Play::End end = Play{.watches_work = false,
+                             .waits = [](int rank, double at) { return rank != 0 || at >= 15; },
+                             .moves = [](int, double) { return false; }}
+                            .run();
+  ASSERT_TRUE(end.verdict);
+  EXPECT_NEAR(end.at, 25, 0.2);
+}
+
 TEST(Watch, WhereWorkIsNotWatchedARankMayWorkForEver) {
   EXPECT_FALSE((Play{.watches_work = false,
                      .waits = [](int rank, double) { return rank != 1; },

@@ -1,7 +1,6 @@
 // Mesh: the groups one rank belongs to, in the order of rank_coordinates.h. Passed down, never global.
 #pragma once
 
-#include <array>
 #include <memory>
 
 #include "comm/communicator.h"
@@ -25,10 +24,6 @@ struct Mesh {
             .data = {data->rank(), data->size()}};
   }
   void attach(Allocator* memory);  // to every group
-
-  std::array<Communicator*, 6> groups() const {
-    return {tensor.get(), pipeline.get(), data.get(), model.get(), pipeline_back.get(), ends.get()};
-  }
 };
 
 Mesh make_single_rank_mesh();

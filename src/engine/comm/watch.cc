@@ -45,8 +45,8 @@ void Watch::see(int rank, const Sight& sight, Clock::time_point now) {
   const auto index = static_cast<std::size_t>(rank);
   report.place = sight.place;
   report.memory = sight.memory;
-  const bool began_to_work = std::exchange(report.waits, sight.waits) && !sight.waits;
-  if (std::exchange(progress_[index], sight.progress) != sight.progress || began_to_work) moved_at_[index] = now;
+  const bool has_turned = std::exchange(report.waits, sight.waits) != sight.waits;  // to work, or to wait
+  if (std::exchange(progress_[index], sight.progress) != sight.progress || has_turned) moved_at_[index] = now;
 }
 
 void Watch::count_times(Clock::time_point now) {

@@ -112,9 +112,7 @@ Activity StepRun::activity_of(const Action& action) const {
 }
 
 void StepRun::act(const Action& action, std::size_t slot) {
-  const Activity activity = activity_of(action);
-  note_activity(activity);
-  const BackendRange range(backend_, activity.text());
+  const BackendRange range(backend_, activity_of(action).text());
   if (action.pass == Pass::kForward) return forward(action);
   if (makes_input_gradient(action.pass)) return backward(action, slot);
   traced(TraceSpan::Kind::kPass, action, [&] { weight_gradients(action); });

@@ -206,6 +206,7 @@ void follow(const fs::path& folder) {
   const SingleKeys keys;
   constexpr std::string_view kFromTop = "\x1b[H\x1b[J";
   while (EndSignals::came() == 0) {
+    if (!read_live_run(folder)) return print_result("the run has ended\n");
     const Shown shown = look_at(folder);
     winsize size{};
     ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size);
