@@ -207,17 +207,23 @@ void Torment::expect_of_one_run(const Tree& is, const Reference& reference) cons
       << differences(is, reference.results, false) << history_;
 }
 
-// That each folder with a checkpoint's name has all files of one; those that the reference has, too, have its bytes.
+// That each folder with a checkpoint's name has all files of one, and the reference's bytes where that has it; and that
+// the current one is there.
 void Torment::expect_whole_checkpoints(const Tree& is, const Reference& reference) const {
   const auto is_checkpoint = [](const auto& entry) {
     return entry.second == "/" && fs::path(entry.first).filename().string().starts_with("iter_");
   };
   const auto whole = std::ranges::find_if(reference.results, is_checkpoint);
   for (const auto& entry : is) {
+    const fs::path path = entry.first;
+    if (path.filename() == "latest_checkpointed_iteration.txt") {
+      const std::string named = fmt::format("iter_{:07}", std::stoll(entry.second.substr(1)));
+      EXPECT_TRUE(is.contains((path.parent_path() / named).string())) << named << " is gone\n" << history_;
+    }
     if (!is_checkpoint(entry)) continue;
-    for (const auto& [path, content] : reference.results) {
-      if (!path.starts_with(whole->first + "/")) continue;
-      const std::string file = entry.first + path.substr(whole->first.size());
+    for (const auto& [one, content] : reference.results) {
+      if (!one.starts_with(whole->first + "/")) continue;
+      const std::string file = entry.first + one.substr(whole->first.size());
       const auto must_be = reference.results.find(file);
       EXPECT_TRUE(is.contains(file) && (must_be == reference.results.end() || must_be->second == is.at(file)))
           << file << " is not whole\n"
