@@ -42,6 +42,7 @@ class Disk {
   explicit Disk(const std::filesystem::path& folder);
   // Does what a log says. std::runtime_error: it is cut, or of another folder.
   void replay(const std::filesystem::path& log);
+  void apply(const LoggedCall& call);
   // The folder as programs see it.
   Tree seen() const;
   // One of the states in which it may be after a power failure.
@@ -64,7 +65,6 @@ class Disk {
 
   NodePtr find(const std::string& path) const;
   Change change(const std::string& path, NodePtr node) const;
-  void apply(const LoggedCall& call);
   void open(const LoggedCall& call);
   void rename(const std::string& from, const std::string& to, bool exchanges);
   void sync(const Record& record);

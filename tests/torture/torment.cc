@@ -73,17 +73,30 @@ Torment::Torment(const Workplace& place, const Scenario& scenario, fs::path log)
 
 Reference Torment::refer() {
   begin();
+  history_ = scenario_.name + "\n";
   Reference reference{.before = results()};
+  Disk disk(place_.results());
   const auto began = std::chrono::steady_clock::now();
   const Outcome outcome = run({});
   const auto time = std::chrono::steady_clock::now() - began;
   if (outcome.exit_code != 0) throw std::runtime_error(scenario_.name + ": " + outcome.errors);
   reference.extent.time = std::chrono::duration_cast<std::chrono::microseconds>(time);
-  for (const LoggedCall& call : read_log(log_)) {
-    if (!call.record.is_folder) ++reference.extent.calls[static_cast<std::size_t>(call.record.call)];
-  }
   reference.results = results();
   reference.losses = losses();
+  RandomSequence random({.seed = 1});
+  const std::vector<LoggedCall> calls = read_log(log_);
+  const std::size_t draws = 1 + 1000 / calls.size();
+  for (const LoggedCall& call : calls) {
+    disk.apply(call);
+    if (!call.record.is_folder) ++reference.extent.calls[static_cast<std::size_t>(call.record.call)];
+    if (call.path.empty()) continue;  // no name has changed
+    for (std::size_t draw = 0; draw < 2 * draws; ++draw) {
+      const Names names = draw % 2 == 0 ? Names::kAnyOrder : Names::kInOrder;
+      const Tree state = results_in(disk.after_power_failure(random, names));
+      expect_of_one_run(state, reference);
+      expect_whole_checkpoints(state, reference);
+    }
+  }
   return reference;
 }
 
@@ -150,12 +163,12 @@ bool Torment::disturb_once(const Disturbance& disturbance, const Reference& refe
   EXPECT_GE(saved_iteration(), std::max(saved_before, reported_in(outcome.errors)))
       << "a checkpoint that was reported as saved is lost\n"
       << history_;
-  expect_whole_checkpoints(reference);
+  expect_whole_checkpoints(results(), reference);
   if (outcome.exit_code == 0) {
     expect_results(reference, /*alone=*/false);
     return true;
   }
-  expect_of_one_run(reference);
+  expect_of_one_run(results(), reference);
   if (disturbance.kills()) {
     EXPECT_TRUE(outcome.exit_code == -1 || scenario_.processes > 1) << history_;
   } else {
@@ -181,9 +194,8 @@ void Torment::expect_clear_error(const Outcome& outcome) const {
 }
 
 // That no results of the command before stand beside some of this one. Checkpoints have names of their own.
-void Torment::expect_of_one_run(const Reference& reference) const {
+void Torment::expect_of_one_run(const Tree& is, const Reference& reference) const {
   if (!scenario_.run.empty()) return;
-  const Tree is = results();
   const auto are_of = [&](const Tree& whole) {
     return std::ranges::all_of(is, [&](const auto& entry) {
       const auto found = whole.find(entry.first);
@@ -195,18 +207,23 @@ void Torment::expect_of_one_run(const Reference& reference) const {
       << differences(is, reference.results, false) << history_;
 }
 
-// That each folder with a checkpoint's name has all files of one; those that the reference has, too, have its bytes.
-void Torment::expect_whole_checkpoints(const Reference& reference) const {
+// That each folder with a checkpoint's name has all files of one, and the reference's bytes where that has it; and that
+// the current one is there.
+void Torment::expect_whole_checkpoints(const Tree& is, const Reference& reference) const {
   const auto is_checkpoint = [](const auto& entry) {
     return entry.second == "/" && fs::path(entry.first).filename().string().starts_with("iter_");
   };
   const auto whole = std::ranges::find_if(reference.results, is_checkpoint);
-  const Tree is = results();
   for (const auto& entry : is) {
+    const fs::path path = entry.first;
+    if (path.filename() == "latest_checkpointed_iteration.txt") {
+      const std::string named = fmt::format("iter_{:07}", std::stoll(entry.second.substr(1)));
+      EXPECT_TRUE(is.contains((path.parent_path() / named).string())) << named << " is gone\n" << history_;
+    }
     if (!is_checkpoint(entry)) continue;
-    for (const auto& [path, content] : reference.results) {
-      if (!path.starts_with(whole->first + "/")) continue;
-      const std::string file = entry.first + path.substr(whole->first.size());
+    for (const auto& [one, content] : reference.results) {
+      if (!one.starts_with(whole->first + "/")) continue;
+      const std::string file = entry.first + one.substr(whole->first.size());
       const auto must_be = reference.results.find(file);
       EXPECT_TRUE(is.contains(file) && (must_be == reference.results.end() || must_be->second == is.at(file)))
           << file << " is not whole\n"

@@ -22,6 +22,7 @@ class Torment {
   // Writes the log of calls to `log`.
   Torment(const Workplace& place, const Scenario& scenario, std::filesystem::path log);
 
+  // Looks at disks after power failures at all its calls, too.
   Reference refer();
   // Disturbs the command once to three times, and expects the reference's results of it in the end. Failures are
   // GoogleTest's.
@@ -33,8 +34,8 @@ class Torment {
   bool disturb_once(const Disturbance& disturbance, const Reference& reference, RandomSequence& random);
   bool was_done_already(const testing::Outcome& outcome, const Reference& reference) const;
   void expect_clear_error(const testing::Outcome& outcome) const;
-  void expect_of_one_run(const Reference& reference) const;
-  void expect_whole_checkpoints(const Reference& reference) const;
+  void expect_of_one_run(const Tree& is, const Reference& reference) const;
+  void expect_whole_checkpoints(const Tree& is, const Reference& reference) const;
   void expect_results(const Reference& reference, bool alone) const;
   Tree results() const;
   std::vector<std::string> losses() const;

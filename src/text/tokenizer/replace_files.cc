@@ -16,8 +16,9 @@ void replace_files(const std::filesystem::path& folder, const std::vector<std::p
   }
   for (const auto& [name, content] : files) {
     std::error_code error;
-    std::filesystem::remove(folder / name, error);
-    if (error) throw_environment_error("cannot replace '{}': {}", (folder / name).string(), error.message());
+    const std::filesystem::path old = AtomicFile::target_of(folder / name);  // a link stays
+    if (!old.empty()) std::filesystem::remove(old, error);
+    if (error) throw_environment_error("cannot replace '{}': {}", old.string(), error.message());
   }
   sync_folder(folder);
   for (AtomicFile& file : written) file.commit();
