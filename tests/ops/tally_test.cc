@@ -61,8 +61,8 @@ TEST_P(Tallies, ValuesThatAreNoNumbersStay) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(BackEnds, Tallies, ::testing::ValuesIn(back_ends()),
-                         [](const auto& param) { return param.param.name; });
+INSTANTIATE_TEST_SUITE_P(Every, Tallies, ::testing::ValuesIn(back_ends()),
+                         [](const auto& tested) { return tested.param.name; });
 
 }  // namespace
 }  // namespace teratron::testing

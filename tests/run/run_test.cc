@@ -29,8 +29,8 @@ class RunTest : public TrainingFixture {
   }
   std::filesystem::path save() const { return folder_ / "run"; }
 
-  std::vector<std::string> lines_of_log() const {
-    std::ifstream file(save() / "metrics.jsonl");
+  std::vector<std::string> lines_of_log(const std::string& name = "metrics.jsonl") const {
+    std::ifstream file(save() / name);
     std::vector<std::string> lines;
     for (std::string line; std::getline(file, line);) lines.push_back(line);
     return lines;
@@ -66,6 +66,22 @@ TEST_F(RunTest, GoesOnWhereItWasAndLogsEveryUpdateOnce) {
   ASSERT_THAT(parts, SizeIs(6));
   for (std::size_t i = 0; i < 6; ++i) EXPECT_NEAR(parts[i], whole[i], 1e-5 * whole[i]) << i;
   EXPECT_THAT(lines_of_log(), SizeIs(7));  // six updates and the validation at the end
+}
+
+// The flag is the checkpoint's, so the run that goes on has not to repeat it.
+TEST_F(RunTest, KeepsNumericsOfEveryLayerAndGoesOnWithThem) {
+  pretrain(start({"--train-iters=4", "--trace-numerics", "--save-interval=2"}));
+  const std::vector<std::string> before = lines_of_log("numerics.jsonl");
+  ASSERT_THAT(before, SizeIs(4 * 3));  // the embedding and two layers
+  pretrain(start({"--train-iters=3", "--load=" + save().string(), "--iteration=2"}));
+  const std::vector<std::string> after = lines_of_log("numerics.jsonl");
+  // An update that is done again has the numbers that it had.
+  EXPECT_EQ(after, std::vector<std::string>(before.begin(), before.begin() + 9));
+  for (std::size_t i = 0; i < after.size(); ++i) {
+    EXPECT_THAT(after[i], HasSubstr(fmt::format("{{\"iteration\":{},\"layer\":{},\"output_rms\":", i / 3 + 1,
+                                                static_cast<int>(i % 3) - 1)));
+    EXPECT_THAT(after[i], ::testing::Not(HasSubstr("null")));
+  }
 }
 
 TEST_F(RunTest, HoldsItsFolderAndLetsItGo) {

@@ -9,6 +9,8 @@ namespace {
 
 using Kind = StepTallies::Kind;
 
+constexpr auto kTallyBytes = static_cast<std::int64_t>(sizeof(Tally));
+
 std::vector<std::int64_t> layers_of(const StagePart& part) {
   std::vector<std::int64_t> layers;
   if (part.has_embedding()) layers.push_back(-1);
@@ -22,13 +24,17 @@ std::vector<std::int64_t> layers_of(const StagePart& part) {
 
 std::int64_t StepTallies::bytes(const StagePart& part, std::int64_t parameters) {
   const std::int64_t places = 2 * parameters + 2 * std::ssize(layers_of(part));
-  return places * static_cast<std::int64_t>(sizeof(Tally));
+  return places * kTallyBytes;
 }
 
 StepTallies::StepTallies(Backend& backend, const StagePlan& plan, std::vector<Parameter*> parameters)
     : backend_(backend), plan_(plan), layers_(layers_of(plan.part())) {
   for (const Kind kind : {Kind::kWeights, Kind::kCopiedWeights}) {
-    for (const Parameter* parameter : parameters) places_.push_back({.kind = kind, .parameter = parameter});
+    for (const Parameter* parameter : parameters) {
+      if (kind == Kind::kWeights || parameter->sharding.ranks > 1) {
+        places_.push_back({.kind = kind, .parameter = parameter});
+      }
+    }
   }
   outputs_ = places_.size();
   for (const std::int64_t layer : layers_) places_.push_back({.kind = Kind::kOutput, .layer = layer});
@@ -45,9 +51,8 @@ std::size_t StepTallies::output(std::int64_t layer) const {
 }
 
 void StepTallies::take(std::size_t place, TensorRef values) {
-  constexpr auto kBytes = static_cast<std::int64_t>(sizeof(Tally));
-  const auto begin = static_cast<std::int64_t>(place) * kBytes;
-  backend_.tally(plan_.tallies().slice(0, begin, begin + kBytes), values);
+  const auto begin = static_cast<std::int64_t>(place) * kTallyBytes;
+  backend_.tally(plan_.tallies().slice(0, begin, begin + kTallyBytes), values);
   elements_[place] += values.elements();
 }
 
@@ -73,7 +78,7 @@ void StepTallies::take_gradient(std::int64_t layer, TensorRef dx) {
 
 std::vector<StepTallies::Entry> StepTallies::read() {
   std::vector<Tally> tallies(places_.size());
-  backend_.download(tallies.data(), plan_.tallies());
+  backend_.download(tallies.data(), plan_.tallies().slice(0, 0, std::ssize(tallies) * kTallyBytes));
   std::vector<Entry> entries;
   for (std::size_t place = 0; place < places_.size(); ++place) {
     entries.push_back({.tally = tallies[place], .elements = elements_[place]});

@@ -1,7 +1,6 @@
 // What a run with --trace-numerics does about a loss that jumps or is not finite: it goes back to the last good state,
 // replays every update bit for bit, and compares. A replay that parts from the record says that the machine was at
 // fault; one that repeats the fault says that settings or data are.
-#include <cmath>
 #include <utility>
 
 #include "base/error.h"

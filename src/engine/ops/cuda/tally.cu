@@ -65,7 +65,7 @@ __global__ void __launch_bounds__(kThreads) add_tallies(Tally* total, const Tall
   const Tally sum = sum_over_block(squares, largest, bits);
   if (threadIdx.x != 0) return;
   total->squares += sum.squares;
-  total->largest = isnan(total->squares) ? static_cast<float>(total->squares) : fmaxf(total->largest, sum.largest);
+  total->largest = std::isnan(total->squares) ? static_cast<float>(total->squares) : fmaxf(total->largest, sum.largest);
   total->bits += sum.bits;
 }
 

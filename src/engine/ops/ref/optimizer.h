@@ -106,7 +106,7 @@ void tally(Tally& tally, const TensorRef& view) {
   for (std::int64_t e = 0; e < view.elements(); ++e) {
     const double value = double{x(e)};
     tally.squares += value * value;
-    if (!(std::abs(value) <= largest)) largest = std::abs(value);  // a NaN stays
+    if (std::isnan(value) || std::abs(value) > largest) largest = std::abs(value);  // a NaN stays
     std::uint32_t words[2] = {};
     std::memcpy(words, view.as<T>() + e, sizeof(T));
     tally.bits += words[0] + words[1];

@@ -21,9 +21,9 @@ struct StepNumbers {
 
 class StepRecord {
  public:
-  // Most updates that are kept, which bounds the memory of a run without checkpoints: 200 bytes a layer of the rank for
-  // each, or less.
-  static constexpr std::size_t kMost = 4096;
+  // Most updates that are kept, which bounds the memory of a run without checkpoints: about 400 bytes a layer of the
+  // rank for each, twice that with a sharded optimizer.
+  static constexpr std::size_t kMost = 1024;
 
   void add(StepNumbers numbers);
   StepNumbers& last() { return numbers_.back(); }
