@@ -9,6 +9,7 @@
 namespace teratron {
 namespace {
 
+using std::chrono::seconds;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using testing::JobOutcome;
@@ -20,7 +21,6 @@ using ::testing::StartsWith;
 using testing::TinyTraining;
 using testing::with;
 using testing::Words;
-using std::chrono::seconds;
 
 Words with_binary(const Words& words) { return with({TERATRON_BINARY}, words); }
 
