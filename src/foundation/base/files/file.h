@@ -104,7 +104,7 @@ class AtomicFile {
   static std::filesystem::path target_of(const std::filesystem::path& path);
   static std::filesystem::path partial_of(const std::filesystem::path& path);
   void sync();    // brings all bytes so far to the disk (fsync), where a full disk shows at the latest
-  void commit();  // sync, then rename
+  void commit();  // sync, then rename, which is brought to the disk too
 
  private:
   void open_partial();
@@ -128,10 +128,10 @@ int open_for_writing(const std::filesystem::path& path, int flags);
 
 void write_file_atomically(const std::filesystem::path& path, std::string_view content);
 
-// Creates `path` and its parents. EnvironmentError where that fails.
+// Creates `path` and its parents, durably. EnvironmentError where that fails.
 void make_folders(const std::filesystem::path& path);
 
-// Makes renames inside `folder` durable (fsync of the folder).
+// Makes names inside `folder` durable (fsync of the folder), unless it may not be read.
 void sync_folder(const std::filesystem::path& folder);
 
 }  // namespace teratron
