@@ -203,7 +203,7 @@ class MemoryReads {
   std::vector<int> found_;
 };
 
-// What the other sides make the same model from.
+// Shape from which the other sides make the same model.
 std::string described(const ModelConfig& model) {
   return fmt::format(
       R"({{"family": "{}", "layers": {}, "hidden": {}, "heads": {}, "key_heads": {}, "ffn": {}, "vocabulary": {}}})",

@@ -15,12 +15,12 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using Verdict = std::optional<Watch::Verdict>;
 
-// Ranks that do as they are told at every tenth of a second, for 30 seconds of the watch's clock.
+// Ranks that do as the test says at every tenth of a second, for 30 seconds of the watch's clock.
 struct Play {
   int ranks = 3;
   seconds longest{10};
   bool watches_work = true;
-  // Of a rank at a time in seconds.
+  // State of a rank at a time in seconds.
   std::function<bool(int rank, double at)> waits = [](int, double) { return false; };
   std::function<bool(int rank, double at)> moves = [](int, double) { return true; };
   std::function<bool(double at)> is_stopped = [](double) { return false; };  // the process that looks

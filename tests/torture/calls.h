@@ -1,4 +1,4 @@
-// What shim/shim.cc and the tests that preload it say to each other: the calls it sees, what it shall do to one of
+// Protocol of shim/shim.cc and the tests that preload it: the calls it sees, what it shall do to one of
 // them, and its log of all of them.
 #pragma once
 
@@ -13,7 +13,7 @@ enum class Call : std::uint8_t { kOpen, kWrite, kResize, kSync, kRename, kUnlink
 inline constexpr std::array<std::string_view, 8> kCallNames = {"open",   "write",  "resize", "sync",
                                                                "rename", "unlink", "mkdir",  "symlink"};
 
-// What happens to the chosen call.
+// Fate of the chosen call.
 enum class Action : std::uint8_t {
   kNothing,
   kKillBefore,  // the process gets SIGKILL

@@ -30,7 +30,7 @@ struct LoggedCall {
 };
 std::vector<LoggedCall> read_log(const std::filesystem::path& log);
 
-// What a file system promises of names whose folder was not synced.
+// Promise of a file system for names whose folder was not synced.
 enum class Names {
   kAnyOrder,  // any of the changes may be lost
   kInOrder,   // of all changes, in all folders, the last ones may be lost, as where a journal holds them (ext4, xfs)
@@ -38,7 +38,7 @@ enum class Names {
 
 class Disk {
  public:
-  // Of a folder all of which is on the disk.
+  // Takes a folder all of which is on the disk.
   explicit Disk(const std::filesystem::path& folder);
   // Does what a log says. std::runtime_error: it is cut, or of another folder.
   void replay(const std::filesystem::path& log);

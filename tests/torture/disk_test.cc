@@ -1,4 +1,4 @@
-// What a disk may hold after a power failure: of small programs whose calls are seen, every state that POSIX allows,
+// Disks after a power failure: of small programs whose calls are seen, every state that POSIX allows,
 // and no other.
 #include "torture/disk.h"
 

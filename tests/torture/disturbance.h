@@ -1,4 +1,4 @@
-// What happens to a command while it runs.
+// Event that befalls a command while it runs.
 #pragma once
 
 #include <array>

@@ -73,7 +73,7 @@ TEST_F(LostRanksUnderMpirun, OneThatIsKilledOrStoppedIsNamedAndTheRunGoesOn) {
     fs::remove_all(training_.path("straight"));
     const auto job = testing::launch(testing::LaunchedBy::kMpirun, 2, endless());
     wait_until("a checkpoint", [&] { return saved() > 0; });
-    std::this_thread::sleep_for(std::chrono::milliseconds(1500));  // heartbeats have told what the ranks do
+    std::this_thread::sleep_for(std::chrono::milliseconds(1500));  // heartbeats have said what the ranks do
     const pid_t rank = job->process_of(1);
     ASSERT_NE(rank, 0);
     ::kill(rank, signal);

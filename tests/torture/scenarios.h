@@ -14,7 +14,7 @@ using testing::Words;
 
 struct Scenario {
   std::string name;
-  Words command;         // words behind `teratron`
+  Words command;         // words after `teratron`
   Words goes_on = {};    // the same, where a checkpoint stands; empty: the command again
   std::string run = {};  // folder of a training's checkpoints, below that of results
   int processes = 1;     // more: ranks of mpirun
@@ -42,7 +42,7 @@ class Workplace {
   std::filesystem::path inputs_, results_;
 };
 
-// What must be equal of two runs: all files, but logs with times, the settings of the last start (config.toml beside
+// Files that must be equal in two runs: all, but logs with times, the settings of the last start (config.toml beside
 // the checkpoints), what a run that went back has set aside, and remains that the next run removes.
 Tree results_in(const Tree& tree);
 

@@ -13,7 +13,7 @@ namespace teratron::testing {
 
 constexpr std::int64_t kTrained = 150;  // updates before any fault
 
-// What is done to a rank after an update.
+// Damage to a rank after an update.
 using Meddle = std::function<void(std::int64_t iteration)>;
 
 class MeddlingObserver final : public TrainingObserver {
@@ -113,7 +113,7 @@ struct DoctoredRun {
 
 class DoctorFixture : public TrainingFixture {
  protected:
-  // What is done to a rank's trainer, after its start.
+  // Damage to a rank's trainer, after its start.
   using Prepare = std::function<Meddle(Trainer&, Communicator& world)>;
 
   void SetUp() override {

@@ -19,7 +19,7 @@
 
 namespace teratron {
 
-// What was last seen of a rank.
+// Last look at a rank.
 struct RankReport {
   int rank = 0;
   std::string host, place;  // place: as Place::Look::text()
@@ -41,7 +41,7 @@ struct WatchSettings {
   std::chrono::milliseconds interval() const;
 };
 
-// What follows the reason where all ranks wait for one another.
+// Text after the reason where all ranks wait for one another.
 inline constexpr std::string_view kWhenAllWait =
     "; all ranks end here. A stranger's connection to a port of MPI does that, and a network that loses messages; keep "
     "MPI to the hosts' own network (docs/guide/clusters.md), and start again from the last checkpoint";
@@ -79,7 +79,7 @@ class Watch {
  private:
   RankReport& report_of(int rank) { return reports_[static_cast<std::size_t>(rank)]; }
   void count_times(Clock::time_point now);
-  // What has stood longest: a rank that works, or all of them, waiting for one another.
+  // Longest stand: of a rank that works, or all of them, waiting for one another.
   struct Stand {
     std::optional<int> rank;
     double seconds = 0;

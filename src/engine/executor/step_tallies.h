@@ -38,7 +38,7 @@ class StepTallies {
   // `parameters`: those that this rank holds. The plan has memory for tallies and, by the first begin(), is allocated.
   StepTallies(Backend& backend, const StagePlan& plan, std::vector<Parameter*> parameters);
 
-  // Of a step: clears all, and takes the weights.
+  // Begins a step: clears all, and takes the weights.
   void begin();
   void take_output(std::int64_t layer, TensorRef x) { take(output(layer), x); }
   // Gradients of outputs that another stage made are left out.

@@ -101,7 +101,7 @@ std::string TransformerLayer::first_result(const LayerPass& pass, TensorRef y, c
                                            const LayerWorkspace& w,
                                            const std::function<bool(TensorRef)>& is_wanted) const {
   const bool is_post = norm_placement == NormPlacement::kPost;
-  // Of a projection, which may hold the whole sequence, only this call's rows are there.
+  // A projection may hold the whole sequence; only this call's rows are there.
   const auto is_wanted_of_call = [&](TensorRef projected) {
     for (std::int64_t sequence = 0; projected && sequence < pass.batch; ++sequence) {
       const std::int64_t begin = projected.dim(1) == pass.tokens ? 0 : pass.first_position;

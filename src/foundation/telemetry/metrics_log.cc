@@ -37,7 +37,7 @@ bool is_kept(std::string_view line, std::int64_t number, const Resumption& resum
 
 TrimmedLog trim(std::string_view text, const Resumption& resumption, const std::filesystem::path& path) {
   TrimmedLog trimmed;
-  // After a power failure, zeros may stand where lines had not come to the disk; nothing behind them counts.
+  // After a power failure, zeros may stand where lines had not come to the disk; nothing after them counts.
   if (const std::size_t lost = text.find('\0'); lost != text.npos) {
     text = text.substr(0, lost);
     trimmed.dropped_lines = 1;

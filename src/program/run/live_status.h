@@ -15,7 +15,7 @@
 
 namespace teratron {
 
-// What the watch last saw of the ranks. The watch outlives the run.
+// Ranks as the watch last saw them. The watch outlives the run.
 class RankBoard {
  public:
   void take(std::span<const RankReport> reports);

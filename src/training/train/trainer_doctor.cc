@@ -1,5 +1,5 @@
-// What a run with --trace-numerics does about a loss that jumps or is not finite: it goes back to the last good state,
-// replays every update bit for bit, and compares. A replay that parts from the record says that the machine was at
+// Diagnosis of a loss that jumps or is not finite (--trace-numerics): the run goes back to its last good state, replays
+// every update bit for bit, and compares. A replay that parts from the record says that the machine was at
 // fault; one that repeats the fault says that settings or data are.
 #include <utility>
 

@@ -197,8 +197,8 @@ Trial sum_of_squares_trial(Random& random) {
   return trial;
 }
 
-// Of two views, one after the other. Bit patterns depend on the type that a back end stores, so a test of their own has
-// them (tally_test.cc).
+// Tallies of two views, one after the other. Bit patterns depend on the type that a back end stores, so a test of their
+// own has them (tally_test.cc).
 Trial tally_trial(Random& random) {
   const std::int64_t n = some_length(random), m = some_length(random);
   Trial trial{.sizes = fmt::format("n={} m={}", n, m), .arguments = {}, .run = {}};

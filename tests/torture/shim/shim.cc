@@ -194,7 +194,7 @@ int open_at(int at, const char* name, int flags, mode_t mode) {
   return descriptor;
 }
 
-// Makes a call on an open file below the folder. `offset_of` tells from its result what the record's offset is.
+// Makes a call on an open file below the folder. `offset_of` gives the record's offset by its result.
 auto on_file(Call call, bool needs_space, int descriptor, const auto& once, const auto& half, const auto& offset_of,
              const void* bytes = nullptr) {
   Watch& watch = Watch::get();

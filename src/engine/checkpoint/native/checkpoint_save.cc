@@ -69,7 +69,7 @@ class Collector {
     }
   }
 
-  // The same on the rank that writes: the bytes where they lie and stay until the next update, or in `room`.
+  // On the rank that writes: the bytes where they lie and stay until the next update, or in `room`.
   std::span<const std::byte> locate(const Outgoing& tensor, std::span<std::byte> room) const {
     const Parameter& parameter = *tensor.parameter;
     if (parameter.stage == mesh_.pipeline->rank()) {

@@ -22,7 +22,7 @@ namespace teratron {
 namespace HWY_NAMESPACE {
 namespace {
 
-// Of a block. Highway's Max may lose a NaN, so that only the squares show it.
+// Tally of a block. Highway's Max may lose a NaN, so that only the squares show it.
 template <class T>
 Tally tally_range(const void* data, std::int64_t begin, std::int64_t count) {
   const T* const values = static_cast<const T*>(data) + begin;

@@ -34,7 +34,7 @@ class Doctor {
   void take(const Step& step);
   void take_norm(double gradient_norm, double loss_scale);
 
-  // Of the last update but for replays.
+  // Layers of the last update; replays leave them.
   const std::vector<LayerNumerics>& layers() const { return layers_; }
 
   // Updates up to this one are never replayed.

@@ -20,9 +20,9 @@ struct LayerNumerics {
   Values weights;          // before the update
 };
 
-// Of the last step of all ranks, which all call it; the embedding first. `entries`: this rank's. `has_samples`: its
-// copy of the model had some. Equal for all layouts but for the order of sums and, where samples are padded, the
-// padding.
+// Numerics of the last step of all ranks, which all call it; the embedding first. `entries`: this rank's.
+// `has_samples`: its copy of the model had some. Equal for all layouts but for the order of sums and, where samples are
+// padded, the padding.
 std::vector<LayerNumerics> layer_numerics(Executor& executor, std::span<const StepTallies::Entry> entries,
                                           bool has_samples, double loss_scale);
 
