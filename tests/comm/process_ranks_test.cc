@@ -30,9 +30,9 @@ class ProcessRanks : public ::testing::TestWithParam<LaunchedBy> {
     for (const std::string& argument : arguments) line += " " + argument;
     return launch(GetParam(), ranks, {"bash", "-c", line})->wait(std::chrono::seconds(100));
   }
-  static JobOutcome run_watched(int seconds, int ranks, const std::string& arguments) {
+  static JobOutcome run_watched(int limit, int ranks, const std::string& arguments) {
     return launch(GetParam(), ranks,
-                  {"bash", "-c", fmt::format("WATCHDOG={} exec {} {}", seconds, TERATRON_COMM_PROGRAM, arguments)})
+                  {"bash", "-c", fmt::format("WATCHDOG={} exec {} {}", limit, TERATRON_COMM_PROGRAM, arguments)})
         ->wait(std::chrono::seconds(60));
   }
   static std::string exact(int ranks) { return std::to_string(ranks) + " ranks of " + testing::name_of(GetParam()); }
