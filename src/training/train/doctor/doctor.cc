@@ -24,6 +24,8 @@ std::string name_of_layer(std::int64_t layer) {
   return layer < 0 ? std::string("the embedding") : fmt::format("layer {}", layer);
 }
 
+std::string text_of(double value) { return std::isfinite(value) ? fmt::format("{:.4g}", value) : "not finite"; }
+
 // Those that are no number come first.
 double rank_of_loss(const SampleLoss& sample) {
   return std::isnan(sample.loss) ? std::numeric_limits<double>::infinity() : sample.loss;
@@ -101,12 +103,12 @@ std::string Doctor::account_of_layers(std::int64_t bad) const {
   for (std::size_t i = 0; i < layers_.size(); ++i) {
     const double ratio = layers_[i].output.rms / layers_before_[i].output.rms;
     if (!(ratio <= growth)) std::tie(most, growth) = std::pair(i, ratio);
-    if (std::isnan(ratio)) break;
+    if (!std::isfinite(ratio)) break;  // those after it have it from there
   }
   if (growth <= 1) return "";
   return fmt::format(
-      " The output of {} has grown most since the update before: its root mean square is {:.4g} after {:.4g}.",
-      name_of_layer(layers_[most].layer), layers_[most].output.rms, layers_before_[most].output.rms);
+      " The output of {} has grown most since the update before: its root mean square is {} after {:.4g}.",
+      name_of_layer(layers_[most].layer), text_of(layers_[most].output.rms), layers_before_[most].output.rms);
 }
 
 std::string Doctor::account(std::int64_t bad, const std::vector<SampleLoss>& losses, const Samples& samples) const {
@@ -119,17 +121,21 @@ std::string account_of_samples(std::vector<SampleLoss> losses, const Samples& sa
   if (losses.empty()) return "";
   std::ranges::stable_sort(losses, std::ranges::greater(), rank_of_loss);
   const double median = losses[losses.size() / 2].loss;
+  if (!std::isfinite(losses.back().loss)) return " No sample has a finite loss.";
   const auto is_apart = [&](const SampleLoss& sample) {
     return losses.size() > 1 && std::isfinite(median) && !(sample.loss <= kApart * median);
   };
   std::string text =
-      is_apart(losses.front())
-          ? fmt::format(" The loss lies in few samples; the median of a sample is {:.4g}. The highest:", median)
-          : fmt::format(" All samples have much the same loss, in the median {:.4g}. The highest:", median);
+      fmt::format(" All samples have much the same loss, in the median {}. The highest:", text_of(median));
+  if (!std::isfinite(median)) {
+    text = " Most samples have a loss that is not finite:";
+  } else if (is_apart(losses.front())) {
+    text = fmt::format(" The loss lies in few samples; the median of a sample is {:.4g}. The highest:", median);
+  }
   for (std::size_t i = 0; i < std::min(losses.size(), kMostNamed); ++i) {
     if (i > 0 && is_apart(losses.front()) && !is_apart(losses[i])) break;
     const SampleLoss& sample = losses[i];
-    text += fmt::format("{} {:.4g} for sample {} of the run, {}", i == 0 ? "" : ";", sample.loss,
+    text += fmt::format("{} {} for sample {} of the run, {}", i == 0 ? "" : ";", text_of(sample.loss),
                         sample.positions.first, samples.source(sample.positions.first));
   }
   return text + ".";
