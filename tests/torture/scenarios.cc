@@ -254,7 +254,8 @@ Tree results_in(const Tree& tree) {
     const auto has = [&path = path](std::string_view part) { return path.find(part) != path.npos; };
     const bool is_of_a_start = path.ends_with("/config.toml") && !has("/iter_");
     const bool is_remains = has(".partial") || path.ends_with(".lock") || has(".journal") || has("set_aside");
-    if (is_of_a_start || is_remains || has("metrics.jsonl") || has("/curves")) continue;
+    const bool is_of_its_time = has("metrics.jsonl") || has("/curves") || path.ends_with("/live.json");
+    if (is_of_a_start || is_remains || is_of_its_time) continue;
     results[path] = path == "s.json" ? without_costs(content) : content;
   }
   return results;

@@ -49,6 +49,10 @@ void Watch::see(int rank, const Sight& sight, Clock::time_point now) {
   if (std::exchange(progress_[index], sight.progress) != sight.progress || has_turned) moved_at_[index] = now;
 }
 
+void Watch::see_end(int rank, Clock::time_point now) {
+  if (!std::exchange(report_of(rank).has_ended, true)) moved_at_[static_cast<std::size_t>(rank)] = now;
+}
+
 void Watch::count_times(Clock::time_point now) {
   for (std::size_t rank = 0; rank < reports_.size(); ++rank) {
     reports_[rank].still = in_seconds_of_watch(now - moved_at_[rank]);
@@ -58,8 +62,8 @@ void Watch::count_times(Clock::time_point now) {
 Watch::Stand Watch::longest_stand() const {
   Stand work, all_wait{.seconds = std::numeric_limits<double>::max()};
   for (const RankReport& report : reports_) {
+    all_wait.seconds = std::min(all_wait.seconds, report.waits || report.has_ended ? report.still : 0);
     if (report.has_ended) continue;
-    all_wait.seconds = std::min(all_wait.seconds, report.waits ? report.still : 0);
     if (!report.waits && report.still > work.seconds) work = {.rank = report.rank, .seconds = report.still};
   }
   const bool all_have_ended = std::ranges::all_of(reports_, &RankReport::has_ended);

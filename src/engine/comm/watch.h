@@ -67,7 +67,7 @@ class Watch {
   void set_host(int rank, const std::string& host) { report_of(rank).host = host; }
   void begin(Clock::time_point now);  // all ranks have met
   void see(int rank, const Sight& sight, Clock::time_point now);
-  void see_end(int rank) { report_of(rank).has_ended = true; }
+  void see_end(int rank, Clock::time_point now);  // which is progress; later calls do nothing
 
   // Judges, reports, and prints a warning to stderr after half of the time. Called every tenth of a second or so: after
   // a longer pause this process was stopped itself (SIGSTOP, a debugger), and all times begin anew.

@@ -43,7 +43,7 @@ std::pair<Origin, int> first_met(Communicator& group, const Origin& own, bool fo
 }  // namespace
 
 // All ranks of the model report the same.
-std::string Trainer::first_not_finite(const MicroBatch& alone) {
+std::string Trainer::first_not_finite(const MicroBatch& alone, std::int64_t micro_batch) {
   const Mesh& mesh = executor_.mesh();
   const bool in_forward = !std::isfinite(executor_.forward_backward_alone(alone).total());  // on all ranks of the model
   const auto first_output = [&]() -> Origin {
@@ -56,21 +56,20 @@ std::string Trainer::first_not_finite(const MicroBatch& alone) {
   const Origin own =
       in_forward ? first_output() : first_gradient_not_finite(executor_.backend(), executor_.all_parameters());
   const auto& [origin, rank] = first_met(*mesh.model, own, in_forward);
-  const int world_rank = mesh.data->rank() * mesh.model->size() + rank;
+  if (origin.name.empty() && !in_forward) return "";
+  std::string what = "the loss that the head computes";
   if (!origin.name.empty()) {
-    return in_forward ? fmt::format("the output of {}{} (rank {}", origin.name, origin.details, world_rank)
-                      : fmt::format("the gradient of '{}' (rank {}", origin.name, world_rank);
+    what = in_forward ? "the output of " + origin.name : fmt::format("the gradient of '{}'", origin.name);
   }
-  return in_forward ? fmt::format("the loss that the head computes (rank {}", mesh.data->rank() * mesh.model->size())
-                    : "";
+  const int world_rank = mesh.data->rank() * mesh.model->size() + (origin.name.empty() ? 0 : rank);
+  return fmt::format("{} (rank {}, its micro-batch {}) is not finite{}", what, world_rank, micro_batch, origin.details);
 }
 
 std::string Trainer::first_not_finite() {
   std::int64_t micro_batch = 0;
   for (const MicroBatch& alone : read_share()) {
-    const std::string found = first_not_finite(alone);
-    if (!found.empty()) return fmt::format("{}, its micro-batch {})", found, micro_batch);
-    ++micro_batch;
+    std::string found = first_not_finite(alone, micro_batch++);
+    if (!found.empty()) return found;
   }
   return "";
 }
@@ -81,10 +80,10 @@ void Trainer::throw_diverged() {
   for (std::string& found : executor_.mesh().data->all_gather_host(first_not_finite())) {
     if (first.empty()) first = std::move(found);
   }
-  throw DivergedError(fmt::format(
-      "training has diverged in iteration {}: {} is not finite; the weights were not updated. Lower --lr, lengthen "
-      "--lr-warmup-iters or set --clip-grad, and go on from the last checkpoint",
-      iteration_ + 1, first.empty() ? "the sum of all gradients" : first));
+  throw DivergedError(
+      fmt::format("training has diverged in iteration {}: {}; the weights were not updated. Lower --lr, lengthen "
+                  "--lr-warmup-iters or set --clip-grad, and go on from the last checkpoint",
+                  iteration_ + 1, first.empty() ? "the sum of all gradients is not finite" : first));
 }
 
 void Trainer::throw_weights_diverged(const std::string& what) const {

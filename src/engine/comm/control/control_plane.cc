@@ -189,7 +189,7 @@ void ControlPlane::end_meeting() {
 
 void ControlPlane::mark_done(int rank) {
   peer(rank).is_done = true;
-  watch_.see_end(rank);
+  watch_.see_end(rank, Clock::now());
   if (!std::ranges::all_of(peers_, &Peer::is_done)) return;
   is_over_ = true;
   send_all({"end"});

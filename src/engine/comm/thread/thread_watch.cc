@@ -33,7 +33,7 @@ void ThreadWatch::look(Watch::Clock::time_point now) {
   for (int rank = 0; rank < world_.ranks(); ++rank) {
     const Place::Look look = world_.place(rank).look();
     watch_.see(rank, {.place = look.text(), .waits = look.waits, .progress = look.progress, .memory = share}, now);
-    if (world_.has_ended(rank)) watch_.see_end(rank);
+    if (world_.has_ended(rank)) watch_.see_end(rank, now);
   }
   const std::optional<Watch::Verdict> verdict = watch_.look(now);
   if (!verdict || world_.failed()) return;
