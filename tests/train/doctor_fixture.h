@@ -137,7 +137,8 @@ class DoctorFixture : public TrainingFixture {
     std::mt19937 random(2);
     for (int document = 0; document < 40; ++document) {
       std::vector<std::int32_t> tokens(60, static_cast<std::int32_t>(random() % kVocab));
-      for (std::size_t i = 1; i < tokens.size(); ++i) tokens[i] = (tokens[i - 1] * 7 + 3) % kVocab;
+      for (std::size_t i = 1; i < tokens.size(); ++i)
+        tokens[i] = static_cast<std::int32_t>((tokens[i - 1] * 7 + 3) % kVocab);
       writer.add_document(tokens);
     }
     std::vector<std::int32_t> last(garbage);
