@@ -31,6 +31,8 @@ TEST(FinetuneFlags, AreTheTrainersButThoseThatFollowFromTheTask) {
                            "iteration", "finetune", "override-opt-param-scheduler",
                            // When it is scored: after each epoch, on the whole set.
                            "eval-interval", "eval-iters", "save-best", "early-stop",
+                           // A process of its own starts one run again; these are several.
+                           "restart-on-failure", "launcher",
                            // Features that BERT lacks.
                            "sample-prompt", "sample-tokens"));
 }
