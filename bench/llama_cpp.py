@@ -14,7 +14,8 @@ from pathlib import Path
 
 from side import cpu_name
 
-PROMPT, NEW = 64, 128
+PROMPT = 64
+NEW = {1: 1024, 16: 256}  # by texts: so many that what loading varies by is little beside them
 FLAGS = {"f32": [], "f16": ["--fp16"], "bf16": ["--bf16"], "q8_0": ["--weights", "q8_0"], "q4_0": ["--weights", "q4_0"]}
 SMOLLM2_135M = [30, 576, 9, 3, 1536, 49152]
 TERATRON = "build/release/teratron"
@@ -52,7 +53,7 @@ def prompt_of(folder):
 
 
 def ours(folder, kind, texts, prompt, threads):
-    """New tokens a second: how much longer NEW + 1 tokens of each text take than one does."""
+    """New tokens a second: how much longer many tokens of each text and one more take than one does."""
     prompts = folder / "prompts.jsonl"
     prompts.write_text((json.dumps({"prompt": prompt}) + "\n") * texts)
 
@@ -63,12 +64,12 @@ def ours(folder, kind, texts, prompt, threads):
         return time.monotonic() - begin
 
     first = seconds(1)
-    return texts * NEW / (seconds(NEW + 1) - first)
+    return texts * NEW[texts] / (seconds(NEW[texts] + 1) - first)
 
 
 def theirs(folder, kind, texts, prompt_tokens, threads):
-    answer = run(LLAMA_CPP / "llama_cpp", "time", folder / f"{kind}.gguf", texts, prompt_tokens, NEW, threads)
-    return texts * NEW / float(answer.split()[1])
+    answer = run(LLAMA_CPP / "llama_cpp", "time", folder / f"{kind}.gguf", texts, prompt_tokens, NEW[texts], threads)
+    return texts * NEW[texts] / float(answer.split()[1])
 
 
 def main():
@@ -88,7 +89,7 @@ def main():
         for kind in options.types:
             run(TERATRON, "convert", "--from", "hf", "--to", "gguf", "--type", kind, folder, folder / f"{kind}.gguf")
         for number in range(options.rounds):
-            for texts in (1, 16):
+            for texts in NEW:
                 for kind in options.types:
                     pair = (ours(folder, kind, texts, prompt, options.threads),
                             theirs(folder, kind, texts, prompt_tokens, options.threads))
@@ -104,8 +105,9 @@ def main():
     source = (LLAMA_CPP / ".ready").read_text().strip()
     version = next((part for part in Path(source).parts if part.startswith("llama_cpp_python")), source)
     text = (f"{datetime.date.today()}, {cpu_name()}, {options.threads} threads; Llama of {layers} layers, hidden {hidden}, "
-            f"{heads} heads, {key_heads} key heads, FFN {ffn}, vocabulary {vocabulary}; the llama.cpp of {version}; {NEW} new "
-            f"tokens after prompts of {prompt_tokens}, whose time is left out; medians of {options.rounds} rounds in turns; "
+            f"{heads} heads, {key_heads} key heads, FFN {ffn}, vocabulary {vocabulary}; the llama.cpp of {version}; {NEW[1]} new "
+            f"tokens of one text, {NEW[16]} of each of 16, after prompts of {prompt_tokens}, whose time is left out; "
+            f"medians of {options.rounds} rounds in turns; "
             f"`bench/llama_cpp {' '.join(sys.argv[1:])}`\n\n" + "\n".join(lines) + "\n")
     print(text)
     if options.save:
