@@ -15,19 +15,13 @@
 #include "base/files/checksum.h"
 #include "base/host/threads.h"
 #include "base/philox.h"
-#include "data/dataset_fixture.h"
+#include "data/random_corpus.h"
 
 namespace teratron {
 namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-
-Document sample_of(const GptSamples& samples, std::int64_t position) {
-  Document tokens(static_cast<std::size_t>(samples.seq_length()) + 1);
-  samples.sample(position, tokens);
-  return tokens;
-}
 
 std::vector<Document> epoch_of(const GptSamples& samples, std::int64_t epoch) {
   std::vector<Document> result;
@@ -69,39 +63,6 @@ GptSamples training(const std::shared_ptr<const IndexedDataset>& dataset, std::i
   return GptSamples(dataset, whole(*dataset), seq_length, SampleOrder::kShuffled, seed);
 }
 
-struct RandomCorpus {
-  std::shared_ptr<const IndexedDataset> dataset;
-  CorpusPart part;
-  std::int64_t seq_length;
-};
-
-// Parts of a corpus, of one document to some hundreds: runs in the middle of it, or drawn from all over it.
-RandomCorpus random_corpus(const TemporaryFolder& folder, std::mt19937_64& random) {
-  const auto below = [&](std::int64_t bound) {
-    return std::uniform_int_distribution<std::int64_t>(0, bound - 1)(random);
-  };
-  while (true) {
-    const auto dataset = numbered_dataset(folder / "corpus", random_lengths(random, 1 + below(1 + below(600)), 25));
-    const SplitRule rule = below(2) == 0 ? kFileOrder : SplitRule{.seed = random()};
-    const auto parts =
-        split_corpus(*dataset, std::vector<double>{1.0 + static_cast<double>(below(9)), 20.0, 1.0}, rule);
-    const std::int64_t seq_length = 1 + below(20);
-    if (parts[1].tokens() > seq_length) return {dataset, parts[1], seq_length};
-  }
-}
-
-// The tokens of a part's documents, one document after the other.
-Document tokens_of(const IndexedDataset& dataset, const CorpusPart& part) {
-  Document tokens;
-  for (std::int64_t d = 0; d < part.documents(); ++d) {
-    const TokenRange document = part.document(dataset, d);
-    for (std::int64_t token = document.begin; token < document.end; ++token) {
-      tokens.push_back(static_cast<std::int32_t>(token));
-    }
-  }
-  return tokens;
-}
-
 TEST(GptSamples, AnEpochIsOneStreamOfWholeDocumentsCutOnce) {
   const TemporaryFolder folder;
   std::mt19937_64 random(1);
@@ -139,33 +100,6 @@ std::int64_t shard_of(const IndexedDataset& dataset, std::int32_t token) {
     if (end > 0 && token < dataset.document(end - 1).end) return shard;
   }
   return -1;
-}
-
-// Told from the tokens, which are their own positions in the corpus.
-TEST(GptSamples, TheSourceOfASampleIsItsDocumentsAndTheTokensInThem) {
-  const TemporaryFolder folder;
-  std::mt19937_64 random(2);
-  for (int round = 0; round < 30; ++round) {
-    const auto [dataset, part, seq_length] = random_corpus(folder, random);
-    const GptSamples samples(dataset, part, seq_length, SampleOrder::kShuffled, random());
-    const auto position = static_cast<std::int64_t>(random() % 1000);
-    std::vector<std::pair<std::int64_t, Document>> pieces;  // tokens by their document
-    for (const std::int32_t token : sample_of(samples, position)) {
-      std::int64_t number = 0;
-      while (dataset->document(number).end <= token) ++number;
-      if (pieces.empty() || pieces.back().first != number) pieces.emplace_back(number, Document());
-      pieces.back().second.push_back(token);
-    }
-    std::string expected;
-    for (std::size_t i = 0; i < std::min<std::size_t>(4, pieces.size()); ++i) {
-      const auto& [number, tokens] = pieces[i];
-      const std::int64_t begin = dataset->document(number).begin;
-      expected += fmt::format("{}document {} of '{}', tokens {} to {}", i == 0 ? "" : "; ", number,
-                              (folder / "corpus").string(), tokens.front() - begin, tokens.back() - begin);
-    }
-    if (pieces.size() > 4) expected += fmt::format("; and {} more documents", pieces.size() - 4);
-    EXPECT_EQ(samples.source(position), expected);
-  }
 }
 
 TEST(GptSamples, ShardsAreReadOneAfterAnotherInAnOrderDrawnEachEpoch) {
@@ -334,20 +268,6 @@ TEST(GptSamples, TheOneDocumentOfACorpusIsLeftOutNowhere) {
     seen.insert(tokens.begin(), tokens.end());
   }
   EXPECT_EQ(seen.size(), 1019U);
-}
-
-TEST(GptSamples, ValidationIsReadInOrderAndTheSameEveryTime) {
-  const TemporaryFolder folder;
-  std::mt19937_64 random(7);
-  for (int round = 0; round < 20; ++round) {
-    const auto [dataset, part, seq_length] = random_corpus(folder, random);
-    const GptSamples samples(dataset, part, seq_length, SampleOrder::kSequential, random());
-    const Document stream = tokens_of(*dataset, part);
-    for (std::int64_t position = 0; position < 2 * samples.samples_per_epoch(); ++position) {
-      const auto begin = stream.begin() + position % samples.samples_per_epoch() * seq_length;
-      ASSERT_EQ(sample_of(samples, position), Document(begin, begin + seq_length + 1));
-    }
-  }
 }
 
 TEST(GptSamples, APartOfExactlyOneSequenceIsEnough) {

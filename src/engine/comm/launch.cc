@@ -3,13 +3,13 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <cstdio>
 #include <cstdlib>
 #include <optional>
 
 #include "base/error.h"
+#include "base/host/host_name.h"
 #include "base/host/resources.h"
 #include "base/host/threads.h"
 #include "comm/control/control_plane.h"
@@ -20,12 +20,6 @@
 
 namespace teratron {
 namespace {
-
-std::string host_name() {
-  std::array<char, 256> name{};
-  if (::gethostname(name.data(), name.size() - 1) != 0) return "?";
-  return name.data();
-}
 
 // The number in an environment variable; 0 where there is none.
 int number_in(const char* variable) {

@@ -4,12 +4,12 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <chrono>
 
 #include "base/error.h"
 #include "base/files/file.h"
+#include "base/host/host_name.h"
 
 namespace teratron {
 namespace {
@@ -18,11 +18,6 @@ namespace fs = std::filesystem;
 
 // TensorBoard reads files with this in their names, in the order of names.
 constexpr std::string_view kPrefix = "events.out.tfevents.", kSuffix = ".teratron";
-
-std::string host_name() {
-  std::array<char, 256> name{};
-  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown";
-}
 
 std::vector<fs::path> event_files(const fs::path& folder) {
   std::vector<fs::path> files;

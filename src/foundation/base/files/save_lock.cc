@@ -19,15 +19,10 @@
 #include "base/error.h"
 #include "base/files/file.h"
 #include "base/files/write_all.h"
+#include "base/host/host_name.h"
 
 namespace teratron {
 namespace {
-
-std::string host_of_this_process() {
-  std::array<char, 256> name{};
-  if (::gethostname(name.data(), name.size() - 1) != 0) return "?";
-  return name.data();
-}
 
 std::string user_of_this_process() {
   std::array<char, 4096> buffer{};
@@ -97,7 +92,7 @@ bool SaveLock::open() {
   if (!has_locks_) {
     const std::string text = read_lock_file(file_);
     const Owner owner = owner_in(text);
-    const bool has_ended = owner.host == host_of_this_process() && owner.process > 0 &&
+    const bool has_ended = owner.host == host_name() && owner.process > 0 &&
                            ::kill(static_cast<pid_t>(owner.process), 0) != 0 && errno == ESRCH;
     if (!text.empty() && !has_ended) refuse();
   }
@@ -168,7 +163,7 @@ SaveLock::Owner SaveLock::owner_in(const std::string& text) {
 std::string SaveLock::own_text() {
   const auto now = std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
   const nlohmann::ordered_json json = {{"user", user_of_this_process()},
-                                       {"host", host_of_this_process()},
+                                       {"host", host_name()},
                                        {"process", ::getpid()},
                                        {"since", fmt::format("{:%Y-%m-%d %H:%M:%S} UTC", now)}};
   return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";

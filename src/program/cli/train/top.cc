@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <csignal>
 #include <nlohmann/json.hpp>
@@ -16,6 +15,7 @@
 #include "base/error.h"
 #include "base/files/file.h"
 #include "base/files/save_lock.h"
+#include "base/host/host_name.h"
 #include "base/host/monotonic_clock.h"
 #include "checkpoint/native/folders.h"
 #include "cli/commands.h"
@@ -83,13 +83,8 @@ std::optional<LiveRun> read_live_run(const fs::path& folder) {
   }
 }
 
-std::string own_host() {
-  std::array<char, 256> name{};
-  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
-}
-
 bool is_gone(const LiveRun& run) {
-  return run.host == own_host() && ::kill(static_cast<pid_t>(run.process), 0) != 0 && errno == ESRCH;
+  return run.host == host_name() && ::kill(static_cast<pid_t>(run.process), 0) != 0 && errno == ESRCH;
 }
 
 // A process of another container may have the host's name, too: what goes on writing lives.
