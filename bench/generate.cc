@@ -1,9 +1,10 @@
 // Milliseconds a token of generation, one token after another, of GPT-2 models of the paper's sizes with random
 // weights: on a GPU with CUDA graphs and without, taking turns, medians.
 //   bench_generate [cpu|cuda] [tiny | LAYERS HIDDEN HEADS]...    `tiny` is for tests of this program
-// Our side of bench/generation: a prompt of 64 tokens and 64 new ones on the CPU, a line of JSON for each line "run" of
-// standard input. PRESET is one of `teratron train --model`: 124M, smollm2-135m, ..
-//   bench_generate serve fp32|bf16|q8_0|q4_0 PRESET      (of the latter weights are zeros)
+// Our side of bench/generation, on the CPU, a line of JSON for each line "run" of standard input: the seconds of a
+// prompt, and those of a token of NEW ones after CONTEXT. PRESET is one of `teratron train --model`: 124M,
+// smollm2-135m, ..
+//   bench_generate serve fp32|bf16|q8_0|q4_0 PRESET PROMPT CONTEXT NEW      (weights of q8_0 and q4_0 are zeros)
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -18,6 +19,7 @@
 #include "base/error.h"
 #include "base/host/threads.h"
 #include "base/median.h"
+#include "eval/generation/generator.h"
 #include "model/family.h"
 #include "model/language_model.h"
 #include "model/presets.h"
@@ -30,12 +32,11 @@ namespace {
 using Clock = std::chrono::steady_clock;
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 constexpr int kRounds = 5;
-constexpr std::int64_t kPrompt = 64;  // tokens of the context at once
 
-// A model, the tokens before the first one that is timed, and the tokens that are timed.
+// A model, the tokens before the first one that is timed, those that are timed, and those of a prompt.
 struct Workload {
   ModelConfig model;
-  std::int64_t context = 512, tokens = 100;
+  std::int64_t context = 512, tokens = 100, prompt = 0;
 
   // A token's multiplications, in the layers: `sequence` tokens are computed at once.
   double layer_flops(std::int64_t sequence) const {
@@ -70,7 +71,7 @@ ModelConfig model_of(std::string_view preset_name) {
 }
 
 Workload tiny() {
-  Workload workload{.model = gpt2(2, 64, 2), .context = kPrompt, .tokens = 3};
+  Workload workload{.model = gpt2(2, 64, 2), .context = 64, .tokens = 3};
   workload.model.vocab_size = 320;
   return workload;
 }
@@ -81,7 +82,7 @@ class Generation {
       : workload_(workload),
         backend_(std::move(backend)),
         runner_(*backend_, workload.model,
-                {.purpose = Purpose::kGeneration, .tokens = kPrompt, .logits_chunk = 1, .weight_tiles = tiles}),
+                {.purpose = Purpose::kGeneration, .tokens = kPromptPiece, .logits_chunk = 1, .weight_tiles = tiles}),
         logits_(static_cast<std::size_t>(workload.model.vocab_size)) {
     runner_.allocate();
     std::vector<Parameter*> drawn;
@@ -93,34 +94,38 @@ class Generation {
       }
     }
     runner_.initialize(1, drawn);
-    run(0, workload.context, kPrompt);
+    read(workload.context);
   }
 
-  // Seconds that a prompt of so many tokens at once takes, up to the logits that follow it.
+  // Seconds that the prompt takes, up to the logits that follow it.
   double seconds_of_prompt() {
     const Clock::time_point start = Clock::now();
-    run(0, kPrompt, kPrompt);
+    read(workload_.prompt);
     return seconds_since(start);
   }
 
   // Seconds a token, of those after the context.
   double seconds_a_token() {
-    run(workload_.context, 3, 1);  // what is done a first time is not timed
+    generate(3);  // what is done a first time is not timed
     const Clock::time_point start = Clock::now();
-    run(workload_.context, workload_.tokens, 1);
+    generate(workload_.tokens);
     return seconds_since(start) / static_cast<double>(workload_.tokens);
   }
 
  private:
-  void run(std::int64_t first, std::int64_t count, std::int64_t at_once) {
-    const std::vector<std::int32_t> ids(static_cast<std::size_t>(at_once), 7);
-    for (std::int64_t at = first; at < first + count; at += at_once) {
+  // Computes the first tokens of a text.
+  void read(std::int64_t count) {
+    for (std::int64_t at = 0; at < count; at += kPromptPiece) {
+      const std::vector<std::int32_t> ids(static_cast<std::size_t>(std::min(kPromptPiece, count - at)), 7);
+      runner_.logits(ids, at, at + std::ssize(ids) == count ? 1 : 0, logits_);
+    }
+  }
+
+  void generate(std::int64_t count) {
+    constexpr std::int32_t kToken = 7;
+    for (std::int64_t at = workload_.context; at < workload_.context + count; ++at) {
       const auto position = static_cast<std::int32_t>(at);
-      if (at_once == 1) {
-        runner_.next_logits(ids, {&position, 1}, logits_);
-      } else {
-        runner_.logits(ids, at, 1, logits_);
-      }
+      runner_.next_logits({&kToken, 1}, {&position, 1}, logits_);
     }
   }
 
@@ -211,14 +216,14 @@ std::string described(const ModelConfig& model) {
       model.ffn_hidden_size(), model.vocab_size);
 }
 
-int serve(std::string_view type, const ModelConfig& model) {
+int serve(std::string_view type, Workload workload) {
   const bool has_tiles = type == "q8_0" || type == "q4_0";
   if (type != "fp32" && type != "bf16" && !has_tiles) {
     throw_user_error("serve takes fp32, bf16, q8_0 or q4_0, not {}", type);
   }
   const DType dtype = type == "bf16" ? DType::kBF16 : DType::kF32;
   const DType weights = type == "q8_0" ? DType::kQ8Tile : type == "q4_0" ? DType::kQ4Tile : dtype;
-  const Workload workload{.model = model, .context = kPrompt, .tokens = 64};
+  const ModelConfig& model = workload.model;
   Generation generation(workload, make_cpu_backend({.compute_dtype = dtype}),
                         has_tiles ? std::optional(weights) : std::nullopt);
   TrainingForward training(model, dtype);
@@ -226,7 +231,8 @@ int serve(std::string_view type, const ModelConfig& model) {
   MemoryReads reads(weight_bytes);
   fmt::print("{{\"ready\": true, \"weight_bytes\": {}, \"model\": {}}}\n", weight_bytes, described(model));
   std::fflush(stdout);
-  const double prompt_flops = kPrompt * workload.layer_flops(kPrompt) + workload.head_flops();
+  const double prompt_flops =
+      static_cast<double>(workload.prompt) * workload.layer_flops(workload.prompt) + workload.head_flops();
   const double forward_flops = TrainingForward::kTokens * workload.layer_flops(TrainingForward::kTokens);
   for (std::string line; std::getline(std::cin, line) && line == "run";) {
     const double prompt = generation.seconds_of_prompt(), token = generation.seconds_a_token(), read = reads.seconds(),
@@ -239,8 +245,11 @@ int serve(std::string_view type, const ModelConfig& model) {
 }
 
 int run(std::span<char*> arguments) {
-  if (arguments.size() == 4 && std::string_view(arguments[1]) == "serve") {
-    return serve(arguments[2], model_of(arguments[3]));
+  if (arguments.size() == 7 && std::string_view(arguments[1]) == "serve") {
+    return serve(arguments[2], {.model = model_of(arguments[3]),
+                                .context = std::atoll(arguments[5]),
+                                .tokens = std::atoll(arguments[6]),
+                                .prompt = std::atoll(arguments[4])});
   }
   const bool cuda = arguments.size() > 1 && std::string_view(arguments[1]) == "cuda";
   std::vector<Workload> all;

@@ -1,4 +1,4 @@
-"""The transformers side of bench/generation: a GPT-2 or Llama with random weights, of the sizes that ours said, a prompt at once and then one token after another,
+"""The transformers side of bench/generation: a GPT-2 or Llama with random weights, of the sizes that ours said: a prompt at once, and one token after another of another text,
 with the library's own cache; greedy. For each line "run" of standard input a line of JSON.
 """
 
@@ -9,7 +9,7 @@ import time
 import torch
 import transformers
 
-dtype, sizes, prompt, tokens = sys.argv[1], json.loads(sys.argv[2]), *map(int, sys.argv[3:])
+dtype, sizes, prompt, context, tokens = sys.argv[1], json.loads(sys.argv[2]), *map(int, sys.argv[3:])
 torch.set_num_threads(2)
 torch.manual_seed(1)
 if sizes["family"] == "gpt2":
@@ -23,14 +23,19 @@ model = transformers.AutoModelForCausalLM.from_config(config).to(getattr(torch, 
 
 
 @torch.inference_mode()
-def run():
-    ids, cache, times = torch.full((1, prompt), 7), None, []
-    for _ in range(1 + tokens):
+def seconds_of_calls(text, calls):
+    """The first computes `text` tokens, the others one each."""
+    ids, cache, times = torch.full((1, text), 7), None, []
+    for _ in range(calls):
         start = time.perf_counter()
         out = model(ids, past_key_values=cache, use_cache=True, logits_to_keep=1)
         ids, cache = out.logits[:, -1:].argmax(-1), out.past_key_values
         times.append(time.perf_counter() - start)
-    return {"prompt_s": times[0], "token_s": sum(times[1:]) / tokens}
+    return times
+
+
+def run():
+    return {"prompt_s": seconds_of_calls(prompt, 1)[0], "token_s": sum(seconds_of_calls(context, 1 + tokens)[1:]) / tokens}
 
 
 run()

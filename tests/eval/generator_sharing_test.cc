@@ -18,8 +18,8 @@ std::vector<std::int32_t> joined(std::vector<std::int32_t> begin, const std::vec
 
 class SharedPrompts {
  public:
-  explicit SharedPrompts(std::int64_t caches, std::int64_t prompt_tokens_a_step = 0)
-      : model_(*backend_, config(), {.purpose = Purpose::kGeneration, .tokens = kPiece, .caches = caches}) {
+  explicit SharedPrompts(std::int64_t caches, std::int64_t prompt_tokens_a_step = 0, std::int64_t piece = kPiece)
+      : model_(*backend_, config(), {.purpose = Purpose::kGeneration, .tokens = piece, .caches = caches}) {
     model_.allocate();
     model_.initialize(5);
     GeneratorEvents events;
@@ -57,7 +57,7 @@ class SharedPrompts {
  private:
   static ModelConfig config() {
     ModelConfig config = test::small_config();
-    config.max_position_embeddings = 40;
+    config.max_position_embeddings = 400;
     return config;
   }
 
@@ -81,6 +81,18 @@ TEST(SharedPrompts, WholePiecesOfTheSameBeginningAreReused) {
     EXPECT_EQ(prompts.reused_of({1, 2, 3, 4}), 0) << "the last token is always computed";
     EXPECT_EQ(prompts.reused_of({6, 6, 6, 6, 6}), 0);
   }
+}
+
+// Pieces have several units of 64 tokens, and a unit is shared alone.
+TEST(SharedPrompts, UnitsOfAPieceAreReused) {
+  SharedPrompts prompts(2, 0, 256);
+  std::vector<std::int32_t> prompt(380, 1);
+  EXPECT_EQ(prompts.reused_of(prompt), 0);
+  prompt[200] = 2;
+  EXPECT_EQ(prompts.reused_of(prompt), 192);
+  prompt[320] = 2;
+  EXPECT_EQ(prompts.reused_of(prompt), 320);
+  EXPECT_EQ(prompts.reused_of(prompt), 379);
 }
 
 TEST(SharedPrompts, ScoredPromptsAreComputedAndShared) {

@@ -14,6 +14,7 @@
 #include "cli/generate/generate_output.h"
 #include "cli/report.h"
 #include "data/text/text_list.h"
+#include "eval/generation/generator.h"
 #include "runtime/loaded_model.h"
 #include "runtime/ranks.h"
 
@@ -112,7 +113,7 @@ GenerationSettings settings_of(const GenerateOptions& options, const Tokenizer& 
 
 ExecutorOptions executor_options_of(const GenerateOptions& options, const GenerateWork& work,
                                     const GenerationSettings& settings, const ModelConfig& model) {
-  ExecutorOptions executor{.purpose = Purpose::kGeneration, .tokens = 64};
+  ExecutorOptions executor{.purpose = Purpose::kGeneration, .tokens = kPromptPiece};
   executor.cache_tokens = cache_tokens_for(work.requests, settings, model);
   const std::int64_t bytes = size_of(options.backend.compute_dtype());
   executor.caches = options.batch > 0 ? std::min(options.batch, static_cast<std::int64_t>(work.requests.size()))

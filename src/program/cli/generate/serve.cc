@@ -8,6 +8,7 @@
 #include "checkpoint/hugging_face/sentence_transformer.h"
 #include "cli/commands.h"
 #include "cli/report.h"
+#include "eval/generation/generator.h"
 #include "model/family.h"
 #include "runtime/end_signals.h"
 #include "runtime/loaded_model.h"
@@ -90,7 +91,7 @@ void serve(const ServeOptions& options, std::int64_t texts, ServedModel& model, 
 void serve_texts(const ServeOptions& options, const WeightSource& source, const Tokenizer& tokenizer,
                  const ChatRules& chat, const Rank& rank) {
   const std::int64_t positions = source.model.max_position_embeddings;
-  ExecutorOptions executor{.purpose = Purpose::kGeneration, .tokens = 64};
+  ExecutorOptions executor{.purpose = Purpose::kGeneration, .tokens = kPromptPiece};
   executor.cache_tokens = options.context == 0 ? positions : std::min(options.context, positions);
   executor.caches = options.slots > 0 ? options.slots
                                       : choose_caches(1 << 10, executor.cache_tokens, source.model,

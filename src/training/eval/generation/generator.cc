@@ -5,12 +5,21 @@
 
 #include "base/error.h"
 #include "base/host/threads.h"
+#include "base/round_up.h"
 #include "eval/finite_outputs.h"
 
 namespace teratron {
+namespace {
+
+// A prompt's unit. On CPUs rows have the same bits in any product of 64 rows and more
+// (tests/eval/prompt_pieces_test.cc).
+constexpr std::int64_t kUnit = 64;
+
+}  // namespace
 
 Generator::Generator(LanguageModel& model, const GeneratorLimits& limits, GeneratorEvents events)
     : model_(model),
+      unit_(std::min(kUnit, model.options().tokens)),
       limits_(limits),
       events_(std::move(events)),
       kept_(static_cast<std::size_t>(model.options().caches)) {
@@ -107,16 +116,19 @@ void Generator::feed_prompts() {
     share_prompt(slot, left > 0);
     while (left > 0 && !sequence.is_finished && !sequence.is_ready()) {
       const std::int64_t before = sequence.cached;
-      feed_piece(slot);
+      feed_piece(slot, left);
       left -= sequence.cached - before;
     }
   }
 }
 
-// Feeds the next piece of the tokens before the last one.
-void Generator::feed_piece(std::size_t slot) {
+// Feeds the next piece of the tokens before the last one: whole units, of about `most` tokens, or the rest of a unit.
+// Scored prompts go by single units, since each of their tokens has a row of logits.
+void Generator::feed_piece(std::size_t slot, std::int64_t most) {
   Sequence& sequence = active_[slot];
-  const std::int64_t begin = sequence.cached, count = std::min(sequence.size() - 1 - begin, model_.options().tokens),
+  const std::int64_t begin = sequence.cached, left = sequence.size() - 1 - begin, tokens = model_.options().tokens;
+  most = sequence.scores_prompt ? unit_ : std::min(round_up(std::min(most, tokens), unit_), tokens / unit_ * unit_);
+  const std::int64_t count = left < unit_ ? left : std::min(left / unit_ * unit_, most),
                      rows = sequence.scores_prompt ? count : 0;
   logits_.resize(std::max(logits_.size(), static_cast<std::size_t>(rows) * vocabulary()));
   model_.logits(sequence.tokens(begin, count), begin - sequence.window_begin, rows,

@@ -34,7 +34,7 @@ struct GeneratorRequest {
 
 struct GeneratorLimits {
   std::size_t queue = 0;  // requests that wait for a cache
-  // Tokens of prompts that are computed between two tokens of other texts, in whole pieces; 0: all.
+  // Tokens of prompts that are computed between two tokens of other texts, rounded up to whole units; 0: all.
   std::int64_t prompt_tokens_a_step = 0;
 };
 
@@ -54,13 +54,16 @@ struct PromptCounts {
   std::int64_t computed = 0, reused = 0;
 };
 
+// Most tokens of a prompt in one call of the model. From 256 on, products run nearly at their rate of training.
+inline constexpr std::int64_t kPromptPiece = 256;
+
 // One thread at a time calls it. All ranks of the model make the same calls. Its memory is planned: the caches are the
 // model's, and a request's text has at most as many tokens as a cache. A prompt that begins as that of another text
 // does takes its keys and values from there, also where that text has ended and its cache is not needed yet. Prompts
 // whose log-probabilities are asked for are computed.
 class Generator {
  public:
-  // `model`: of purpose kGeneration; prompts are fed in pieces of its `tokens`. It outlives the generator.
+  // `model`: of purpose kGeneration; prompts are fed in pieces of at most its `tokens`. It outlives the generator.
   Generator(LanguageModel& model, const GeneratorLimits& limits, GeneratorEvents events);
 
   // Takes a request; its number counts from 0. nullopt: the queue is full. UserError: a prompt longer than the model's
@@ -111,7 +114,7 @@ class Generator {
   void remove_finished();
   void move_context(Sequence& sequence) const;
   void feed_prompts();
-  void feed_piece(std::size_t slot);
+  void feed_piece(std::size_t slot, std::int64_t most);
   // Cache that shares most tokens with a prompt.
   struct Share {
     std::size_t cache = 0;
@@ -131,6 +134,7 @@ class Generator {
   void finish(Sequence& sequence, GenerationEnd end);
 
   LanguageModel& model_;
+  const std::int64_t unit_;  // tokens of a prompt, of which a piece has one or several, that caches share whole
   const GeneratorLimits limits_;
   const GeneratorEvents events_;
   std::deque<Waiting> queue_;

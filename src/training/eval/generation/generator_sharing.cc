@@ -12,8 +12,8 @@ Generator::Share Generator::best_share(const Sequence& sequence) const {
     const bool is_active = cache < active_.size();
     if (is_active && &active_[cache] == &sequence) continue;
     const std::vector<std::int32_t>& held = is_active ? active_[cache].prompt() : kept_[cache].prompt;
-    const std::int64_t tokens = shared_tokens(held, is_active ? active_[cache].shareable() : kept_[cache].tokens,
-                                              sequence.prompt(), model_.options().tokens);
+    const std::int64_t tokens =
+        shared_tokens(held, is_active ? active_[cache].shareable() : kept_[cache].tokens, sequence.prompt(), unit_);
     if (tokens > best.tokens) best = {.cache = cache, .tokens = tokens};
   }
   return best;
@@ -26,7 +26,7 @@ void Generator::take_cache(Sequence& sequence) {
   const CachedPrompt& held = kept_[slot];
   if (held.used == 0) return;
   if (sequence.takes_from_others()) {
-    const std::int64_t tokens = shared_tokens(held.prompt, held.tokens, sequence.prompt(), model_.options().tokens);
+    const std::int64_t tokens = shared_tokens(held.prompt, held.tokens, sequence.prompt(), unit_);
     const Share other = best_share(sequence);
     if (other.tokens <= tokens) {
       if (tokens > 0) kept_.use(slot);

@@ -6,11 +6,11 @@
 namespace teratron {
 
 std::int64_t shared_tokens(std::span<const std::int32_t> held, std::int64_t tokens,
-                           std::span<const std::int32_t> prompt, std::int64_t piece) {
+                           std::span<const std::int32_t> prompt, std::int64_t unit) {
   const std::int64_t alike = std::ranges::mismatch(held, prompt).in1 - held.begin(),
                      before_last = std::ssize(prompt) - 1;
   if (tokens == before_last && std::ssize(held) == std::ssize(prompt) && alike >= before_last) return before_last;
-  return std::min({alike, tokens, before_last}) / piece * piece;
+  return std::min({alike, tokens, before_last}) / unit * unit;
 }
 
 void PromptCaches::keep(std::size_t cache, std::vector<std::int32_t> prompt, std::int64_t tokens) {

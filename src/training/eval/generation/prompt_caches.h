@@ -15,10 +15,10 @@ struct CachedPrompt {
 };
 
 // Returns how many tokens of `prompt` have the keys and values in a cache of `held`'s first `tokens` that they have
-// alone. Prompts are computed in pieces of `piece` tokens, a shorter one before the last token, and other pieces round
-// otherwise: so whole pieces count, and the shorter one where the prompts are the same.
+// alone. Prompts are computed in whole units of `unit` tokens, with a shorter one before the last token, and that one
+// rounds otherwise: so whole units count, and the shorter one where the prompts are the same.
 std::int64_t shared_tokens(std::span<const std::int32_t> held, std::int64_t tokens,
-                           std::span<const std::int32_t> prompt, std::int64_t piece);
+                           std::span<const std::int32_t> prompt, std::int64_t unit);
 
 // Caches by number. Those in use are the first ones, and empty here.
 class PromptCaches {
