@@ -122,6 +122,7 @@ TEST(StagePlan, IsWhatRanksOfRandomLayoutsTakeOfAnyModel) {
     if (is_encoder) random.study.become_bert(kHeads[seed / 2 % kHeads.size()], random.layout);
     if (is_llama) random.study.become_llama(random.layout.mesh);
     if (!is_encoder && seed % 3 == 0) random.cut_jointly();
+    random.layout.vocabulary_parallel = !is_encoder && seed / 2 % 3 > 0 && random.layout.mesh.pipeline > 1;
     const test::Layout& layout = random.layout;
     const ExecutorOptions options{
         .batch = layout.sequences_of(0),
@@ -136,11 +137,14 @@ TEST(StagePlan, IsWhatRanksOfRandomLayoutsTakeOfAnyModel) {
     run_ranks({}, layout.mesh.ranks(), [&](Communicator& world) {
       const auto backend = make_cpu_backend();
       const auto mesh = std::make_shared<Mesh>(make_mesh(world, layout.mesh));
-      const auto model = make_model(random.study.config, mesh->coordinates().tensor);
+      const auto make = [&](const RankCoordinates& rank) {
+        return make_model(random.study.config, rank.tensor, layout.vocabulary_stages(rank.pipeline));
+      };
+      const auto model = make(mesh->coordinates());
       Executor live(*backend, *model, options, mesh);
 
       const RankCoordinates place = rank_coordinates(layout.mesh, world.rank());
-      const auto offline_model = make_model(random.study.config, place.tensor);
+      const auto offline_model = make(place);
       CountedMemory memory(*backend);
       StagePlan offline(*offline_model, options, place, DType::kF32);
       EXPECT_EQ(bytes_of(live.memory()), bytes_of(offline.memory().arena())) << random.text();

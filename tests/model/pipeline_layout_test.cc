@@ -40,6 +40,21 @@ TEST(PipelineLayout, ChangesNothingInDoubleWhateverMicroBatchesHaveWhichSlices) 
   }
 }
 
+// The vocabulary of random models, tied and not, shared out over the stages of any schedule.
+TEST(VocabularyParallel, ChangesNothingInDoubleOverRandomSchedulesAndSlices) {
+  const MakeBackend reference = [] { return make_reference_backend(DType::kF64); };
+  for (std::uint32_t seed = 1; seed <= testing::trials(120U); ++seed) {
+    RandomPipeline random(seed);
+    if (random.layout.mesh.pipeline == 1) continue;
+    if (seed % 3 == 1) random.study.become_llama(random.layout.mesh);
+    if (seed % 5 == 1) random.cut_jointly();
+    const Result alone = train(random.study, {.micro_batch = random.study.batch}, reference);
+    random.layout.vocabulary_parallel = true;
+    expect_same(train(random.study, random.layout, reference), alone, 1e-10, random.text());
+    if (HasFailure()) return;
+  }
+}
+
 Study pipeline_float_study() {
   Study study{.batch = 6, .tokens = 24, .logits_chunk = 50, .steps = 20, .learning_rate = 1e-4};
   study.config = test::small_config();

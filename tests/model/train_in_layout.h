@@ -20,6 +20,7 @@
 #include "pipeline/deferral.h"
 #include "pipeline/generators.h"
 #include "pipeline/token_slices.h"
+#include "pipeline/vocabulary_passes.h"
 
 namespace teratron::test {
 
@@ -75,13 +76,14 @@ struct Layout {
   std::vector<std::int64_t> slices = {};           // their tokens
   std::vector<pipeline::MicroBatchCut> cuts = {};  // of micro-batches in ways of their own; empty: all as above
   std::vector<std::int64_t> cell_layers = {};
-  bool defer_weight_gradients = false;
+  bool defer_weight_gradients = false, vocabulary_parallel = false;
 
   std::string text() const {
-    return fmt::format("tp {} pp {} dp {} micro-batch {}{}{} recompute {}{} {} v {} slices {}{} cells {}", mesh.tensor,
-                       mesh.pipeline, mesh.data, micro_batch, sequence_parallel ? " sequence parallel" : "",
-                       shard_optimizer ? " sharded optimizer" : "", static_cast<int>(recompute),
-                       defer_weight_gradients ? " deferred" : "", pipeline::name_of(schedule), virtual_stages,
+    return fmt::format("tp {} pp {} dp {} micro-batch {}{}{} recompute {}{}{} {} v {} slices {}{} cells {}",
+                       mesh.tensor, mesh.pipeline, mesh.data, micro_batch,
+                       sequence_parallel ? " sequence parallel" : "", shard_optimizer ? " sharded optimizer" : "",
+                       static_cast<int>(recompute), defer_weight_gradients ? " deferred" : "",
+                       vocabulary_parallel ? " vocabulary parallel" : "", pipeline::name_of(schedule), virtual_stages,
                        fmt::join(slices, ","), pipeline::text_of(cuts), fmt::join(cell_layers, ","));
   }
   std::int64_t sequences_of(std::size_t micro_batch_index) const {
@@ -97,11 +99,16 @@ struct Layout {
       size.micro_batches = static_cast<int>(cuts.size());
       size.set_slices(pipeline::TokenSlices{.cuts = cuts}.slices_each());
     }
-    const pipeline::Schedule made = pipeline::make_schedule(schedule, size);
-    if (!defer_weight_gradients) return made;
-    return pipeline::defer_weight_gradients(made, pipeline::even_costs(made, 1, 2),
-                                            pipeline::deferral_bound(schedule, made));
+    size.vocabulary_parallel = vocabulary_parallel;
+    pipeline::Schedule made = pipeline::make_schedule(schedule, size);
+    pipeline::Costs costs = pipeline::even_costs(made, 1, 2);
+    if (defer_weight_gradients) {
+      made = pipeline::defer_weight_gradients(made, costs, pipeline::deferral_bound(schedule, made));
+    }
+    return vocabulary_parallel ? pipeline::with_vocabulary_passes(made, costs) : made;
   }
+  // Stages that share the vocabulary out.
+  GroupRank vocabulary_stages(GroupRank pipeline) const { return vocabulary_parallel ? pipeline : GroupRank{}; }
 };
 
 inline void Study::become_bert(ModelHead head, Layout& layout) {
@@ -179,7 +186,8 @@ inline Result train(const Study& study, const Layout& layout, const MakeBackend&
     const std::int64_t groups = study.batch / study.group;
     const std::int64_t largest_share = (groups + layout.mesh.data - 1) / layout.mesh.data * study.group;
     const std::int64_t micro_batches = (largest_share + layout.micro_batch - 1) / layout.micro_batch;
-    const std::unique_ptr<Model> model = make_model(study.config, mesh->coordinates().tensor);
+    const std::unique_ptr<Model> model =
+        make_model(study.config, mesh->coordinates().tensor, layout.vocabulary_stages(mesh->coordinates().pipeline));
     Executor runner(*backend, *model,
                     {.batch = layout.sequences_of(0),
                      .tokens = study.tokens,

@@ -45,14 +45,15 @@ class WholeWeights {
       const TensorRef part = part_of(*parameter);
       if (mesh.data->rank() != 0) continue;
       std::vector<double> values;
-      gather_tensor(*parameter, part, executor.backend(), *mesh.tensor, [&](std::span<const std::byte> bytes) {
-        const std::size_t count = bytes.size() / static_cast<std::size_t>(size_of(part.dtype)), old = values.size();
-        std::vector<std::byte> doubles(count * sizeof(double));
-        convert_floats(doubles, DType::kF64, bytes, part.dtype);
-        values.resize(old + count);
-        std::memcpy(values.data() + old, doubles.data(), doubles.size());
-      });
-      if (mesh.tensor->rank() == 0) keep(parameter->name, std::move(values));
+      gather_tensor(
+          *parameter, part, executor.backend(), group_of(*parameter, mesh), [&](std::span<const std::byte> bytes) {
+            const std::size_t count = bytes.size() / static_cast<std::size_t>(size_of(part.dtype)), old = values.size();
+            std::vector<std::byte> doubles(count * sizeof(double));
+            convert_floats(doubles, DType::kF64, bytes, part.dtype);
+            values.resize(old + count);
+            std::memcpy(values.data() + old, doubles.data(), doubles.size());
+          });
+      if (group_of(*parameter, mesh).rank() == 0) keep(parameter->name, std::move(values));
     }
   }
   void keep(const std::string& name, std::vector<double> values) {

@@ -39,6 +39,7 @@ TEST(PipelineFaults, ThereAreNoneInWhatWorks) {
            {"--pp", "2", "--dp", "2", "--token-slices", "2x1024+1x1024", "--schedule", "gpipe", "--global-batch-size",
             "5"},
            {"--pp", "2", "--schedule", "terapipe", "--global-batch-size", "12", "--pipeline-flushes", "3"},
+           {"--pp", "4", "--schedule", "gpipe", "--vocabulary-parallel"},
            {"--pipeline-layout", "12"}}) {
     EXPECT_THAT(faults_of(words), IsEmpty()) << words[1];
   }
@@ -60,6 +61,15 @@ TEST(PipelineFaults, StagesAndLayersThatDoNotFitAreToldWithWhatDoes) {
                                 HasSubstr("the most that works is 3"))));
   EXPECT_THAT(faults_of({"--tp", "12", "--pp", "12", "--dp", "4000", "--global-batch-size", "4000"}),
               ElementsAre(AllOf(HasSubstr(stages + " 12"), HasSubstr("576000 ranks"), HasSubstr("65536 at most"))));
+}
+
+TEST(PipelineFaults, AVocabularyIsSharedOutOverStagesByModelsThatContinueText) {
+  EXPECT_THAT(faults_of({"--vocabulary-parallel"}),
+              ElementsAre(AllOf(HasSubstr("--vocabulary-parallel shares"), HasSubstr("there is one"))));
+  EXPECT_THAT(faults_of({"--vocabulary-parallel", "--pp", "2", "--model-type", "bert"}),
+              ElementsAre(HasSubstr("--vocabulary-parallel is for models that continue text")));
+  EXPECT_THAT(faults_of({"--vocabulary-parallel", "--pp", "2", "--token-slices", "auto"}),
+              ElementsAre(AllOf(HasSubstr("--token-slices is auto"), HasSubstr("uniform:4"))));
 }
 
 TEST(PipelineFaults, ALayoutIsToldFromOneThatWorks) {

@@ -75,7 +75,7 @@ class FailingCorpus : public testing::TrainingFixture {
       run_ranks({}, config.layout.mesh().ranks(), [&](Communicator& world) {
         const auto backend = make_cpu_backend({.guard_memory = config.backend.guard_memory});
         const auto mesh = std::make_shared<Mesh>(make_mesh(world, config.layout.mesh()));
-        TrainingTask task = make_training_task(config, data, kVocab, mesh->coordinates().tensor);
+        TrainingTask task = make_training_task(config, data, kVocab, mesh->coordinates());
         if (change) change(task, world.rank());
         Trainer trainer(config, *backend, std::move(task), mesh);
         trainer.start();

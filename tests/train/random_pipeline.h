@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/philox.h"
+#include "model/family.h"
 #include "pipeline/token_slices.h"
 #include "train/config/config.h"
 #include "train/plans/pipeline_plan.h"
@@ -77,6 +78,8 @@ inline TrainConfig random_pipeline(const TrainConfig& config, RandomSequence& ra
     c.pipeline.flushes =
         std::min(c.pipeline.flushes, (share + c.batch.micro_batch_size - 1) / c.batch.micro_batch_size);
   }
+  c.pipeline.vocabulary_parallel =
+      c.layout.pipeline_parallel > 1 && c.model.config.family().continues_text && random.below(3) == 0;
   c.backend.guard_memory = random.below(4) == 0;
   const std::int64_t cells = c.layout.pipeline_parallel * c.pipeline.virtual_stages;
   if (c.model.config.num_layers % cells != 0 || random.below(2) == 0) {
@@ -87,12 +90,13 @@ inline TrainConfig random_pipeline(const TrainConfig& config, RandomSequence& ra
 
 inline std::string text_of_layout(const TrainConfig& c) {
   return fmt::format(
-      "tp {}{} pp {} dp {}{} micro-batches of {} recompute {}{} {} layout '{}' slices '{}' v {}{} flushes {}",
+      "tp {}{} pp {} dp {}{} micro-batches of {} recompute {}{}{} {} layout '{}' slices '{}' v {}{} flushes {}",
       c.layout.tensor_parallel, c.layout.sequence_parallel ? " sequence-parallel" : "", c.layout.pipeline_parallel,
       c.layout.data_parallel, c.layout.distributed_optimizer ? " sharded" : "", c.batch.micro_batch_size,
       static_cast<int>(c.layout.recompute), c.pipeline.defer_weight_gradients ? " deferred" : "",
-      pipeline::name_of(schedule_kind(c.pipeline)), c.pipeline.layout, c.pipeline.token_slices,
-      c.pipeline.virtual_stages, c.backend.guard_memory ? " guarded" : "", c.pipeline.flushes);
+      c.pipeline.vocabulary_parallel ? " vocabulary parallel" : "", pipeline::name_of(schedule_kind(c.pipeline)),
+      c.pipeline.layout, c.pipeline.token_slices, c.pipeline.virtual_stages, c.backend.guard_memory ? " guarded" : "",
+      c.pipeline.flushes);
 }
 
 }  // namespace teratron::testing

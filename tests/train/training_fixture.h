@@ -73,7 +73,7 @@ class TrainingFixture : public ::testing::Test {
       const auto backend = make_cpu_backend(
           {.compute_dtype = config.backend.compute_dtype(), .guard_memory = config.backend.guard_memory});
       const auto mesh = std::make_shared<Mesh>(make_mesh(world, config.layout.mesh()));
-      Trainer trainer(config, *backend, make_training_task(config, data, kVocab, mesh->coordinates().tensor), mesh,
+      Trainer trainer(config, *backend, make_training_task(config, data, kVocab, mesh->coordinates()), mesh,
                       profile_ ? &*profile_ : nullptr);
       body(trainer, world);
     });

@@ -4,11 +4,12 @@
 
 namespace teratron {
 
-void Mesh::attach(Allocator* memory) {
-  for (const auto& group : {&tensor, &data, &ends}) (*group)->attach(memory, Communicator::Uses::kCollectives);
-  pipeline->attach(memory, Communicator::Uses::kMessagesToNext);
-  pipeline_back->attach(memory, Communicator::Uses::kMessagesToPrevious);
-  model->attach(memory, Communicator::Uses::kHostExchanges);
+void Mesh::attach(Allocator* memory, bool vocabulary_parallel) {
+  using Uses = Communicator::Uses;
+  for (const auto& group : {&tensor, &data, &ends}) (*group)->attach(memory, Uses::kCollectives);
+  pipeline->attach(memory, Uses::kMessagesToNext);
+  pipeline_back->attach(memory, Uses::kMessagesToPrevious);
+  model->attach(memory, vocabulary_parallel ? Uses::kCollectives : Uses::kHostExchanges);
 }
 
 Mesh make_single_rank_mesh() {

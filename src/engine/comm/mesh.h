@@ -23,7 +23,8 @@ struct Mesh {
             .pipeline = {pipeline->rank(), pipeline->size()},
             .data = {data->rank(), data->size()}};
   }
-  void attach(Allocator* memory);  // to every group
+  // To every group. vocabulary_parallel: the ranks of a copy of the model sum and broadcast tensors, too.
+  void attach(Allocator* memory, bool vocabulary_parallel = false);
 };
 
 Mesh make_single_rank_mesh();

@@ -37,7 +37,7 @@ Executor::Executor(Backend& backend, Model& model, const ExecutorOptions& option
   for (Parameter* parameter : all_parameters()) parameter->number = number++;
   if (plan_->options().trains()) pipeline::check_schedule(plan_->options().schedule);
   if (plan_->options().tallies) tallies_ = std::make_unique<StepTallies>(backend, *plan_, parameters());
-  mesh_->attach(&backend);
+  mesh_->attach(&backend, model.traits.vocabulary_parallel);
   if (const int replicas = replicas_of(model); plan_->options().trains() && replicas > 1) {
     replicas_ = mesh_->tensor->split(mesh_->tensor->rank() / replicas, mesh_->tensor->rank());
     replicas_->attach(&backend);
@@ -131,13 +131,14 @@ void Executor::run_forward(const MicroBatch& micro_batch, bool training,
                            const std::function<void(const SliceCall&, TensorRef)>& use_output, const After& after) {
   const StagePart& part = plan_->part();
   const StageMemory& memory = plan_->memory();
+  const bool has_joint_ends = memory.has_joint_ends();
   for (int slice = 0; slice < memory.timeline().slices_of(0); ++slice) {
     for (int chunk = 0; chunk < part.chunks(); ++chunk) {
       SliceCall call = passes_.call_of(micro_batch, {.chunk = chunk, .slice = slice}, training);
       passes_.begin(call, micro_batch);
-      if (part.is_first(chunk)) {
-        passes_.embed(call, micro_batch, after);
-      } else if (!part.continues(chunk)) {
+      const bool embeds = has_joint_ends ? chunk == 0 : part.is_first(chunk);
+      if (embeds) passes_.embed(call, micro_batch, after);
+      if (!part.is_first(chunk) && !part.continues(chunk)) {
         messages_.receive(*mesh_->pipeline, memory.input(call.pass, call.key, 0), part.stage_before(chunk)).wait();
       }
       const TensorRef out = output(call);
@@ -147,6 +148,7 @@ void Executor::run_forward(const MicroBatch& micro_batch, bool training,
       } else if (!part.is_continued(chunk)) {
         messages_.send(*mesh_->pipeline, out, part.stage_after(chunk)).wait();
       }
+      if (has_joint_ends && !part.has_head() && chunk + 1 == part.chunks()) use_output(call, TensorRef());
     }
   }
 }

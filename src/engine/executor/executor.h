@@ -48,7 +48,8 @@ class Executor {
   };
   NotFinite first_not_finite(const MicroBatch& micro_batch);
 
-  // A forward pass without dropout, of which the last stage hands on what the last layer gives, slice by slice.
+  // A forward pass without dropout, of which the last stage hands on what the last layer gives, slice by slice. Where
+  // ends are joint passes the other stages call use(), too, without x.
   using UseOutput = std::function<void(const EndCall& head, TensorRef x)>;
   void forward(const MicroBatch& micro_batch, const UseOutput& use);
   // Forward of tokens of one sequence, at first_position and after. With purpose kGeneration, their keys and values
@@ -83,7 +84,8 @@ class Executor {
   using After = StagePasses::After;
   // Destination of a cell's output in forward_layers().
   TensorRef output(const SliceCall& call) const;
-  // All slices of a micro-batch through all cells, without a backward pass; use_output(call, x) on the last stage.
+  // All slices of a micro-batch through all cells, without a backward pass; use_output(call, x) on the last stage, and
+  // where ends are joint passes on the others, too, without x.
   void run_forward(const MicroBatch& micro_batch, bool training,
                    const std::function<void(const SliceCall&, TensorRef)>& use_output, const After& after = {});
   void check_room(const LayerPass& pass) const;

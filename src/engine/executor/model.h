@@ -23,6 +23,7 @@ struct ModelTraits {
   bool token_types = false, key_lengths = false, targets = true, labels = false;
   // Only some tokens have a target; the head gets those whose weight is not 0.
   bool sparse_targets = false;
+  bool vocabulary_parallel = false;  // the vocabulary is shared out over all stages, which then run both ends together
   // Every `label_sequences` sequences, one after the other, have `labels_each` labels: a choice between four sequences
   // has one, a span in each sequence two. Micro-batches have whole groups.
   std::int64_t label_sequences = 1, labels_each = 1;
@@ -88,6 +89,13 @@ struct EndSizes {
   bool training = false;
 };
 
+// An end's pass over the ranks of all stages, which share the vocabulary out (ModelTraits::vocabulary_parallel). These
+// are whole rows on every rank, whatever the residual stream is.
+struct JointPass {
+  LayerPass pass;
+  int root = 0;  // a rank of the stage that has the end's layers; others have no residual stream
+};
+
 // One call of an end. `layers` holds what no layer uses at this time: normed and branch, in the head's backward
 // dnormed too.
 struct EndCall {
@@ -98,6 +106,11 @@ struct EndCall {
   TensorRef losses;  // f64, one of each kind; for the head
   Carver kept;       // of the embedding: from the slice's forward to its backward
   Carver memory;     // for this call alone
+  // Null: the end is its stage's alone.
+  const JointPass* joint = nullptr;
+
+  // The pass over the ranks that share the vocabulary out.
+  const LayerPass& vocabulary() const { return joint == nullptr ? pass : joint->pass; }
 };
 
 // The parameters of one part of a model, as its visit() yields them.
@@ -131,6 +144,7 @@ class Model {
 
   // x, the residual stream (LayerPass::stream_shape), from the inputs; and the parameters' gradients from dx, which may
   // be changed. has_head: a tied parameter's gradient already holds the head's share of this micro-batch.
+  // Joint passes: x and dx are null on stages that have not this end; a pass that trains makes gradients on all.
   virtual void embed(const EndCall& call, TensorRef x) = 0;
   virtual void embed_backward(const EndCall& call, TensorRef dx, bool has_head) = 0;
 
@@ -138,8 +152,9 @@ class Model {
   // last layer's output x, and the parameters' gradients, of those sums.
   virtual void head(const EndCall& call, TensorRef x, TensorRef dx) = 0;
 
-  // Logits after token `token` of the slice's first sequence, for this tensor-parallel rank's part of the vocabulary:
-  // [1, columns]. x is the last layer's output. InternalError: the model does not continue text.
+  // Logits after token `token` of the slice's first sequence, for this rank's part of the vocabulary: [1, columns].
+  // In a joint pass every stage calls it. x is the last layer's output. InternalError: the model does not continue
+  // text.
   virtual TensorRef next_token_logits(const EndCall& /*call*/, TensorRef /*x*/, std::int64_t /*token*/) const {
     check(false, "a model that continues text");
     return {};

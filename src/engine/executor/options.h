@@ -26,7 +26,8 @@ struct ExecutorOptions {
   // Tiles that hold the matrices of products and the token table; not in training. Nothing: the compute type does.
   std::optional<DType> weight_tiles;
   bool first_keys = false, position_ids = false;  // micro-batches may have these inputs
-  // Training only. Actions of the stages in a step with the most micro-batches; it has as many stages as the mesh. No
+  // Training only. Actions of the stages in a step with the most micro-batches; it has as many stages as the mesh, and
+  // is vocabulary-parallel if the model is. No
   // actions: one stage runs schedule.micro_batches one after another. With several slices, every sequence has `tokens`
   // tokens.
   pipeline::Schedule schedule;

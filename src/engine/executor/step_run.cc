@@ -27,6 +27,7 @@ StepRun::StepRun(Backend& backend, Mesh& mesh, const StagePlan& plan, StagePasse
       complete_(plan.buckets().size()) {
   for (const Action& action : actions_) {
     if (makes_weight_gradient(action.pass)) ++progress_of(action).passes;
+    if (is_joint(action.pass)) ++joint_passes_[static_cast<std::size_t>(action.pass)];
   }
 }
 
@@ -115,6 +116,7 @@ void StepRun::act(const Action& action, std::size_t slot) {
   const BackendRange range(backend_, activity_of(action).text());
   if (action.pass == Pass::kForward) return forward(action);
   if (makes_input_gradient(action.pass)) return backward(action, slot);
+  if (is_joint(action.pass)) return traced(TraceSpan::Kind::kPass, action, [&] { joint(action); });
   traced(TraceSpan::Kind::kPass, action, [&] { weight_gradients(action); });
 }
 
@@ -130,12 +132,9 @@ void StepRun::forward(const Action& action) {
   const TensorRef out = to ? plan_.memory().sent(call.pass, slot) : passes_.kept_output(call);
   traced(TraceSpan::Kind::kPass, action, [&] {
     passes_.begin(call, micro_batch);
-    StagePasses::After after;
-    if (options_.tallies != nullptr) {
-      after = [&](const StagePasses::Passed& passed) { options_.tallies->take_output(passed.layer, passed.x); };
-    }
-    if (plan_.part().is_first(action.chunk)) passes_.embed(call, micro_batch, after);
-    passes_.forward_layers(call, out, after);
+    const bool embeds = plan_.part().is_first(action.chunk) && !plan_.memory().has_joint_ends();
+    if (embeds) passes_.embed(call, micro_batch, tally_output());
+    passes_.forward_layers(call, out, tally_output());
   });
   if (to) outputs_.sent_from(slot, messages_.send(*mesh_.pipeline, out, *to));
 }
@@ -151,10 +150,11 @@ void StepRun::backward(const Action& action, std::size_t slot) {
   const TensorRef dx = plan_.memory().gradient(call.pass, slot);
   traced(TraceSpan::Kind::kPass, action, [&] {
     passes_.begin(call, micro_batch);
-    if (plan_.part().is_continued(action.chunk)) {
+    const bool has_joint_ends = plan_.memory().has_joint_ends(), is_last = plan_.part().is_last(action.chunk);
+    if (plan_.part().is_continued(action.chunk) || (is_last && has_joint_ends)) {
       backend_.copy(dx, plan_.memory().output_gradient(call.pass, call.key));
     }
-    if (plan_.part().is_last(action.chunk)) {
+    if (is_last && !has_joint_ends) {
       passes_.head(call, micro_batch, plan_.memory().final_x(call.pass, call.key), dx);
       if (is_last_pass) complete(Part::kHead);
     }
@@ -165,7 +165,9 @@ void StepRun::backward(const Action& action, std::size_t slot) {
       if (is_final) complete(Part::kLayer, layer);
       if (layer > bottom || part.is_first(action.chunk)) tally_gradient(layer - 1, dx);
     });
-    if (plan_.part().is_first(action.chunk)) {
+    if (part.is_first(action.chunk) && has_joint_ends) {
+      backend_.copy(plan_.memory().input_gradient(call.pass, call.key), dx);
+    } else if (part.is_first(action.chunk)) {
       passes_.embed_backward(call, micro_batch, dx);
       if (is_last_pass) complete(Part::kEmbedding);
     }
@@ -176,6 +178,33 @@ void StepRun::backward(const Action& action, std::size_t slot) {
   });
   const std::optional<int> to = pipeline::sends_to(schedule_, plan_.part().stage(), action);
   if (to) gradients_.sent_from(slot, messages_.send(*mesh_.pipeline_back, dx, *to));
+}
+
+// An end of the model, of which this stage has a part of the vocabulary, and the layers or not.
+void StepRun::joint(const Action& action) {
+  SliceCall call = call_of(action);
+  const MicroBatch& micro_batch = micro_batch_of(action);
+  const auto pass = static_cast<std::size_t>(action.pass);
+  call.pass.accumulate = joint_done_[pass]++ > 0;
+  const bool is_last = joint_done_[pass] == joint_passes_[pass];
+  const StageMemory& memory = plan_.memory();
+  passes_.begin(call, micro_batch);
+  if (action.pass == Pass::kEmbedding) return passes_.embed(call, micro_batch, tally_output());
+  if (action.pass == Pass::kHead) {
+    const bool has_layers = plan_.part().has_head();
+    passes_.head(call, micro_batch, has_layers ? memory.final_x(call.pass, call.key) : TensorRef(),
+                 has_layers ? memory.output_gradient(call.pass, call.key) : TensorRef());
+    if (is_last) complete(Part::kHead);
+    return;
+  }
+  const bool has_layers = plan_.part().has_embedding();
+  passes_.embed_backward(call, micro_batch, has_layers ? memory.input_gradient(call.pass, call.key) : TensorRef());
+  if (is_last) complete(Part::kEmbedding);
+}
+
+StagePasses::After StepRun::tally_output() {
+  if (options_.tallies == nullptr) return {};
+  return [this](const StagePasses::Passed& passed) { options_.tallies->take_output(passed.layer, passed.x); };
 }
 
 void StepRun::tally_gradient(std::int64_t layer, TensorRef dx) {
@@ -216,7 +245,8 @@ void StepRun::start_sums() {
 void StepRun::finish_gradients() {
   if (!options_.sums_over_copies) return;
   for (const std::size_t bucket : plan_.buckets_at(Part::kBothEnds)) {
-    if (!plan_.part().has_embedding() || !plan_.part().has_head()) {
+    const bool is_whole = plan_.part().has_embedding() && plan_.part().has_head();
+    if (!is_whole && !plan_.memory().has_joint_ends()) {
       mesh_.ends->all_reduce(plan_.buckets().gradients(bucket));
     }
     complete_[bucket] = true;

@@ -2,6 +2,7 @@
 // before it runs; its outputs are sent while later ones run.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <vector>
 
@@ -75,6 +76,9 @@ class StepRun {
   void forward(const Action& action);
   void backward(const Action& action, std::size_t slot);
   void weight_gradients(const Action& action);
+  void joint(const Action& action);
+  // Takes outputs; empty where there are no tallies.
+  StagePasses::After tally_output();
   // Takes the gradient of a layer's output.
   void tally_gradient(std::int64_t layer, TensorRef dx);
   // Counts a pass that makes weight gradients. True: it is its cell's last.
@@ -99,6 +103,7 @@ class StepRun {
   std::vector<bool> complete_;  // by bucket
   std::vector<Pending> sums_;   // of the first buckets
   std::vector<MarkedSpan> spans_;
+  std::array<int, pipeline::kPasses> joint_done_{}, joint_passes_{};  // by pass
 };
 
 }  // namespace teratron

@@ -18,13 +18,21 @@ Timeline::Timeline(const std::vector<pipeline::Action>& actions, const StagePart
       case pipeline::Pass::kForward:
         passes.forward = end_;
         passes.received = previous;
+        if (passes.embedding < 0) passes.embedding = end_;
         break;
       case pipeline::Pass::kBackward:
-      case pipeline::Pass::kBackwardInput: passes.backward = end_; break;
+      case pipeline::Pass::kBackwardInput:
+        passes.backward = end_;
+        passes.embedding_backward = passes.backward_end();
+        if (passes.head < 0) passes.head = end_;
+        break;
       case pipeline::Pass::kBackwardWeight: passes.weight = end_; break;
+      case pipeline::Pass::kEmbedding: passes.embedding = end_; break;
+      case pipeline::Pass::kHead: passes.head = end_; break;
+      case pipeline::Pass::kEmbeddingBackward: passes.embedding_backward = end_; break;
     }
     previous = end_;
-    end_ += passes.layers + 2;
+    end_ += is_joint(action.pass) ? 1 : passes.layers + 2;
   }
 }
 

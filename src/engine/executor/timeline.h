@@ -1,5 +1,5 @@
 // Timeline of a step of one stage, for the planner of memory: every action has a moment for each layer of its cell, in
-// the order of the pass, one before them (embedding, head, receives) and one after.
+// the order of the pass, one before them (embedding, head, receives) and one after. Joint passes have one moment.
 #pragma once
 
 #include <vector>
@@ -24,6 +24,8 @@ class Timeline {
     int layers = 0;
     int received = -1;  // the earliest at which its input may arrive: while the action before its forward runs
     int forward = -1, backward = -1, weight = -1;  // the first of each pass; -1: there is none. Weight: if apart
+    // Of the model's ends, in passes of their own or in those of the cell.
+    int embedding = -1, head = -1, embedding_backward = -1;
 
     int forward_of(int layer) const { return forward + 1 + layer; }
     int forward_end() const { return forward + 1 + layers; }

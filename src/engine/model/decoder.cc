@@ -6,15 +6,16 @@
 
 namespace teratron {
 
-Decoder::Decoder(const ModelConfig& model_config, GroupRank group)
+Decoder::Decoder(const ModelConfig& model_config, GroupRank group, GroupRank stages)
     : Model({.hidden_size = model_config.hidden_size,
              .longest_sequence = model_config.max_position_embeddings,
-             .init_method_std = model_config.init_method_std},
+             .init_method_std = model_config.init_method_std,
+             .vocabulary_parallel = stages.size > 1},
             model_config.make_layers(group)),
       config(model_config),
-      embedding(config.vocab_size, config.padded_vocab_size(group.size),
+      embedding(config.vocab_size, config.padded_vocab_size(std::int64_t{group.size} * stages.size),
                 config.has_learned_positions() ? config.max_position_embeddings : 0, config.hidden_size,
-                config.dropout_after_embedding(), group),
+                config.dropout_after_embedding(), group, stages),
       final_norm("final_norm", config.norm_shape(), group),
       output{.vocab_size = config.vocab_size, .vocab_begin = embedding.vocab_begin()} {
   if (!config.untied_output) return;
@@ -41,14 +42,17 @@ std::vector<ParameterBucket> Decoder::buckets() {
 }
 
 void Decoder::embed(const EndCall& call, TensorRef x) {
-  embedding.forward(call.pass, x, call.pass.sequence_parallel ? call.layers.branch : x, call.inputs.ids,
-                    call.inputs.position_ids);
+  const TensorRef full = call.pass.sequence_parallel || call.joint != nullptr ? call.layers.branch : x;
+  embedding.look_up(call.vocabulary(), full, call.inputs.ids, call.inputs.position_ids);
+  if (x) embedding.drop_out(call.pass, x, full);
 }
 
 void Decoder::embed_backward(const EndCall& call, TensorRef dx, bool has_head) {
   const bool has_share = has_head && !output_weight;
-  embedding.backward(call.pass, dx, call.layers.branch, call.inputs.ids, has_share || call.pass.accumulate,
-                     call.inputs.position_ids);
+  const TensorRef full = call.layers.branch, dsum = dx ? embedding.drop_out_backward(call.pass, dx, full) : full;
+  if (call.joint != nullptr) call.joint->pass.tensor.broadcast(dsum, call.joint->root);
+  embedding.look_up_backward(call.vocabulary(), dsum, call.inputs.ids, has_share || call.pass.accumulate,
+                             call.inputs.position_ids);
 }
 
 Decoder::HeadMemory Decoder::carve(const EndSizes& sizes, Carver& memory) const {
@@ -75,6 +79,12 @@ TensorRef Decoder::final_normed(const EndCall& call, TensorRef x) const {
   return normed;
 }
 
+TensorRef Decoder::shared_normed(const EndCall& call, TensorRef x) const {
+  if (x) final_normed(call, x);
+  if (call.joint != nullptr) call.joint->pass.tensor.broadcast(call.layers.normed, call.joint->root);
+  return call.layers.normed;
+}
+
 TensorRef Decoder::final_normed_rows(const EndCall& call, TensorRef rows) const {
   const TensorRef normed = call.layers.normed.flatten_rows().slice(0, 0, rows.dim(0));
   final_norm.forward(call.pass, normed, rows, head_memory(call).final.rows(0, rows.dim(0)));
@@ -83,16 +93,19 @@ TensorRef Decoder::final_normed_rows(const EndCall& call, TensorRef rows) const 
 
 void Decoder::head(const EndCall& call, TensorRef x, TensorRef dx) {
   const HeadMemory memory = head_memory(call);
-  const TensorRef normed = final_normed(call, x).flatten_rows();
-  if (!dx) {
-    output.forward(call.pass, output_weights(), memory.rows.loss, normed, call.inputs.targets, memory.output);
+  const LayerPass& vocabulary = call.vocabulary();
+  const TensorRef normed = shared_normed(call, x).flatten_rows();
+  const bool makes_gradients = dx || (call.joint != nullptr && call.pass.training);
+  if (!makes_gradients) {
+    output.forward(vocabulary, output_weights(), memory.rows.loss, normed, call.inputs.targets, memory.output);
   } else {
     const TensorRef dnormed = call.layers.dnormed;
-    output.forward_backward(call.pass, output_weights(), memory.rows.loss, dnormed.flatten_rows(), normed,
+    output.forward_backward(vocabulary, output_weights(), memory.rows.loss, dnormed.flatten_rows(), normed,
                             call.inputs.targets, call.inputs.weights, memory.output);
-    final_norm.backward(call.pass, dx, call.pass.own_rows(dnormed), x, memory.final, /*accumulate_dx=*/false);
+    if (x) final_norm.backward(call.pass, dx, call.pass.own_rows(dnormed), x, memory.final, /*accumulate_dx=*/false);
   }
-  call.pass.backend.weighted_sum({.total = call.losses, .value = memory.rows.loss, .weight = call.inputs.weights});
+  if (x)
+    call.pass.backend.weighted_sum({.total = call.losses, .value = memory.rows.loss, .weight = call.inputs.weights});
 }
 
 Decoder::RowScores Decoder::row_scores(const EndCall& call, TensorRef normed_rows, TensorRef targets,
@@ -116,7 +129,7 @@ TensorRef Decoder::own_logits(const EndCall& call, TensorRef normed_rows) const 
 }
 
 TensorRef Decoder::next_token_logits(const EndCall& call, TensorRef x, std::int64_t token) const {
-  return own_logits(call, final_normed(call, x).select(0, 0).slice(0, token, token + 1));
+  return own_logits(call, shared_normed(call, x).select(0, 0).slice(0, token, token + 1));
 }
 
 TensorRef Decoder::logits(const EndCall& call, TensorRef normed_rows) const {

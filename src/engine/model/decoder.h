@@ -15,8 +15,9 @@ namespace teratron {
 
 class Decoder : public Model {
  public:
-  // This tensor-parallel rank's part. UserError lists the faults of the configuration.
-  explicit Decoder(const ModelConfig& model_config, GroupRank group = {});
+  // This tensor-parallel rank's part. `stages`: those of a pipeline that share the vocabulary out. UserError lists the
+  // faults of the configuration.
+  explicit Decoder(const ModelConfig& model_config, GroupRank group = {}, GroupRank stages = {});
 
   const ModelConfig config;
   Embedding embedding;
@@ -57,6 +58,8 @@ class Decoder : public Model {
     LanguageModelHead::Workspace output;
     TensorRef gathered_logits;  // [ranks, chunk, columns]; not in training, which needs no logits
   };
+  // The final norm on every rank that has a part of the vocabulary. x is null on other stages than the last.
+  TensorRef shared_normed(const EndCall& call, TensorRef x) const;
   LinearWeights output_weights() const { return {output_weight ? *output_weight : embedding.tokens}; }
   HeadMemory carve(const EndSizes& sizes, Carver& memory) const;
   // Logits of normed rows, for this rank's part of the vocabulary: [rows, columns].

@@ -9,9 +9,13 @@
 namespace teratron {
 namespace {
 
-template <class Of>
-std::unique_ptr<Model> make(const ModelConfig& config, GroupRank group) {
-  return std::make_unique<Of>(config, group);
+std::unique_ptr<Model> make_decoder(const ModelConfig& config, GroupRank tensor, GroupRank stages) {
+  return std::make_unique<Decoder>(config, tensor, stages);
+}
+
+std::unique_ptr<Model> make_bert(const ModelConfig& config, GroupRank tensor, GroupRank stages) {
+  check_equal(stages.size, 1, "stages that share the vocabulary of a model that reads texts");
+  return std::make_unique<Bert>(config, tensor);
 }
 
 double logits_of_all_tokens(const ModelConfig& config, double /*tokens*/) {
@@ -92,7 +96,7 @@ constexpr Family kFamilies[] = {
      .usual_vocabulary = 50257,
      .set_function = set_gpt2,
      .head_operations = logits_of_all_tokens,
-     .make = make<Decoder>},
+     .make = make_decoder},
     {.kind = ModelKind::kBert,
      .name = "bert",
      .title = "BERT",
@@ -100,7 +104,7 @@ constexpr Family kFamilies[] = {
      .usual_vocabulary = 30522,
      .set_function = set_bert,
      .head_operations = bert_heads,
-     .make = make<Bert>},
+     .make = make_bert},
     {.kind = ModelKind::kLlama,
      .name = "llama",
      .title = "Llama",
@@ -108,7 +112,7 @@ constexpr Family kFamilies[] = {
      .usual_vocabulary = 32000,
      .set_function = set_llama,
      .head_operations = logits_of_all_tokens,
-     .make = make<Decoder>},
+     .make = make_decoder},
     {.kind = ModelKind::kMistral,
      .name = "mistral",
      .title = "Mistral",
@@ -116,7 +120,7 @@ constexpr Family kFamilies[] = {
      .usual_vocabulary = 32000,
      .set_function = set_llama,
      .head_operations = logits_of_all_tokens,
-     .make = make<Decoder>},
+     .make = make_decoder},
     {.kind = ModelKind::kQwen2,
      .name = "qwen2",
      .title = "Qwen 2",
@@ -124,7 +128,7 @@ constexpr Family kFamilies[] = {
      .usual_vocabulary = 151936,
      .set_function = set_qwen2,
      .head_operations = logits_of_all_tokens,
-     .make = make<Decoder>},
+     .make = make_decoder},
     {.kind = ModelKind::kQwen3,
      .name = "qwen3",
      .title = "Qwen 3",
@@ -132,7 +136,7 @@ constexpr Family kFamilies[] = {
      .usual_vocabulary = 151936,
      .set_function = set_qwen3,
      .head_operations = logits_of_all_tokens,
-     .make = make<Decoder>},
+     .make = make_decoder},
     {.kind = ModelKind::kGptNeox,
      .name = "gpt_neox",
      .title = "GPT-NeoX",
@@ -140,7 +144,7 @@ constexpr Family kFamilies[] = {
      .usual_vocabulary = 50304,
      .set_function = set_gpt_neox,
      .head_operations = logits_of_all_tokens,
-     .make = make<Decoder>},
+     .make = make_decoder},
 };
 
 }  // namespace

@@ -25,7 +25,7 @@ struct Family {
   void (*set_function)(ModelConfig&);
   // Operations of the head forward, a token of a sequence of so many (ModelConfig::training_flops_per_token).
   double (*head_operations)(const ModelConfig&, double tokens);
-  std::unique_ptr<Model> (*make)(const ModelConfig&, GroupRank);
+  std::unique_ptr<Model> (*make)(const ModelConfig&, GroupRank tensor, GroupRank stages);
 };
 
 std::span<const Family> families();

@@ -4,8 +4,8 @@
 
 namespace teratron {
 
-std::unique_ptr<Model> make_model(const ModelConfig& config, GroupRank group) {
-  return config.family().make(config, group);
+std::unique_ptr<Model> make_model(const ModelConfig& config, GroupRank group, GroupRank stages) {
+  return config.family().make(config, group, stages);
 }
 
 std::vector<Parameter> declared_parameters(const ModelConfig& config) {

@@ -9,8 +9,9 @@
 
 namespace teratron {
 
-// This tensor-parallel rank's part of the model. UserError lists the faults of the configuration.
-std::unique_ptr<Model> make_model(const ModelConfig& config, GroupRank group = {});
+// This tensor-parallel rank's part of the model. `stages`: those of a pipeline that share the vocabulary out, of a
+// model that continues text (pipeline/vocabulary_passes.h). UserError lists the faults of the configuration.
+std::unique_ptr<Model> make_model(const ModelConfig& config, GroupRank group = {}, GroupRank stages = {});
 
 // All of the whole model's parameters, in the order of Model::visit, without memory.
 std::vector<Parameter> declared_parameters(const ModelConfig& config);

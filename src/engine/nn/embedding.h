@@ -10,21 +10,22 @@
 namespace teratron {
 
 struct Embedding {
-  Parameter tokens;                    // [padded vocabulary, hidden], split along the vocabulary
+  Parameter tokens;                    // [padded vocabulary, hidden], split along the vocabulary, over `stages`, too
   std::optional<Parameter> positions;  // [max positions, hidden]
   double dropout;
 
-  // max_positions 0: no positions.
+  // max_positions 0: no positions. `stages`: those of a pipeline that share the vocabulary out.
   Embedding(std::int64_t vocab, std::int64_t padded_vocab, std::int64_t max_positions, std::int64_t hidden,
-            double dropout_after, GroupRank group)
+            double dropout_after, GroupRank group, GroupRank stages = {})
       : tokens{.name = "embedding.tokens.weight",
-               .shape = {padded_vocab / group.size, hidden},
+               .shape = {padded_vocab / (group.size * stages.size), hidden},
                .init = Init::kNormal,
                .padding_rows = padded_vocab - vocab,
                .takes_tiles = true,
                .decay = true,
                .split = {.axis = 0},
-               .group = group},
+               .group = {stages.rank * group.size + group.rank, stages.size * group.size},
+               .over_stages = stages.size > 1},
         dropout(dropout_after) {
     if (max_positions == 0) return;
     positions = Parameter{.name = "embedding.positions.weight",
@@ -44,8 +45,14 @@ struct Embedding {
 
   // y, the residual stream's beginning, from ids i32 [batch, tokens]. position_ids, of the same shape, are null where
   // positions are those of the sequence. `full` is workspace [batch, tokens, hidden] and may be y where that is full.
-  // Each rank adds the rows that it holds, the first one also the positions; dropout follows the sum.
   void forward(const LayerPass& pass, TensorRef y, TensorRef full, TensorRef ids, TensorRef position_ids = {}) const {
+    look_up(pass, full, ids, position_ids);
+    drop_out(pass, y, full);
+  }
+
+  // The first part of forward: the sum over the pass's ranks of the rows that each holds; the first rank adds the
+  // positions.
+  void look_up(const LayerPass& pass, TensorRef full, TensorRef ids, TensorRef position_ids = {}) const {
     pass.backend.embedding_forward({.y = full,
                                     .ids = ids,
                                     .tokens = tokens.value,
@@ -54,6 +61,10 @@ struct Embedding {
                                     .vocab_begin = vocab_begin(),
                                     .position_ids = positions ? position_ids : TensorRef()});
     pass.start_sum(full).wait();
+  }
+
+  // The second: dropout of this rank's rows of the sum.
+  void drop_out(const LayerPass& pass, TensorRef y, TensorRef full) const {
     const TensorRef sum = pass.own_rows(full);
     if (mask(pass).active()) {  // which is the same forward as backward
       pass.backend.dropout_backward({.dbranch = sum, .dsum = sum, .dropout = mask(pass)});
@@ -65,6 +76,11 @@ struct Embedding {
   // holds something, be it the output projection's share.
   void backward(const LayerPass& pass, TensorRef dy, TensorRef full, TensorRef ids, bool accumulate_tokens,
                 TensorRef position_ids = {}) const {
+    look_up_backward(pass, drop_out_backward(pass, dy, full), ids, accumulate_tokens, position_ids);
+  }
+
+  // Returns the gradient of look_up's sum on every rank, which lies in dy or `full`.
+  TensorRef drop_out_backward(const LayerPass& pass, TensorRef dy, TensorRef full) const {
     const TensorRef masked = pass.sequence_parallel ? pass.own_rows(full) : dy;
     if (mask(pass).active()) {
       pass.backend.dropout_backward({.dbranch = masked, .dsum = dy, .dropout = mask(pass)});
@@ -72,9 +88,15 @@ struct Embedding {
       pass.backend.copy(masked, dy);
     }
     pass.gather_rows(full);
+    return pass.sequence_parallel ? full : dy;
+  }
+
+  // Gradients of the rows and positions that this rank holds.
+  void look_up_backward(const LayerPass& pass, TensorRef dsum, TensorRef ids, bool accumulate_tokens,
+                        TensorRef position_ids = {}) const {
     pass.backend.embedding_backward({.dtokens = tokens.gradient,
                                      .dpositions = positions ? positions->gradient : TensorRef(),
-                                     .dy = pass.sequence_parallel ? full : dy,
+                                     .dy = dsum,
                                      .ids = ids,
                                      .first_position = pass.first_position,
                                      .vocab_begin = vocab_begin(),

@@ -79,7 +79,10 @@ struct Parameter {
   // parts; a rank is number `replica` of those with its part, the gradient is the sum over them, and the first counts.
   GroupRank group;
   int replicas = 1, replica = 0;
-  // Pipeline stage on which it counts and is saved. A tied parameter also lies on the last stage.
+  // Its group is that of all ranks of a copy of the model (Mesh::model): it is split over stages, too.
+  bool over_stages = false;
+  // Pipeline stage on which it counts and is saved; over stages, this rank's. A tied parameter also lies on the last
+  // stage.
   int stage = 0;
 
   GradientSum sum = GradientSum::kNone;

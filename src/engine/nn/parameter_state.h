@@ -5,11 +5,16 @@
 
 #include <functional>
 
-#include "comm/communicator.h"
+#include "comm/mesh.h"
 #include "nn/parameter.h"
 #include "ops/backend.h"
 
 namespace teratron {
+
+// The group of Parameter::group.
+inline Communicator& group_of(const Parameter& parameter, const Mesh& mesh) {
+  return parameter.over_stages ? *mesh.model : *mesh.tensor;
+}
 
 // Writes a tensor of the parameter's shape.
 using FillTensor = std::function<void(TensorRef whole)>;

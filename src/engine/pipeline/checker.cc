@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <utility>
 
 #include "base/error.h"
 #include "pipeline/dependencies.h"
@@ -49,7 +50,7 @@ Lines size_faults(const Schedule& schedule) {
 }
 
 // Counts of each pass of one slice of one micro-batch in one chunk.
-using Counts = std::array<int, 4>;
+using Counts = std::array<int, kPasses>;
 
 void add_count_faults(const Schedule& schedule, int stage, Action action, const Counts& counts, Lines& faults) {
   const auto add_fault = [&](Pass pass, int count) {
@@ -70,6 +71,17 @@ void add_count_faults(const Schedule& schedule, int stage, Action action, const 
     add_fault(Pass::kBackwardWeight, of(Pass::kBackwardWeight));
   } else {
     add_fault(Pass::kBackward, of(Pass::kBackward));
+  }
+  // One at each end, none elsewhere.
+  const bool at_begin = action.chunk == 0, at_end = action.chunk + 1 == schedule.virtual_stages;
+  for (const auto& [pass, is_end] :
+       {std::pair{Pass::kEmbedding, at_begin}, {Pass::kHead, at_end}, {Pass::kEmbeddingBackward, at_begin}}) {
+    if (schedule.vocabulary_parallel && is_end) {
+      add_fault(pass, of(pass));
+    } else if (of(pass) > 0) {
+      action.pass = pass;
+      faults.push_back(fmt::format("stage {}: {} has no place", stage, text_of(schedule, action)));
+    }
   }
 }
 
@@ -98,7 +110,9 @@ Lines completeness_faults(const Schedule& schedule) {
 
 // The event in words, as an action of the stage that brings it about.
 std::string text_of(const Schedule& schedule, const Event& event) {
-  constexpr std::array<const char*, 3> kWords = {"the output", "the input's gradient", "the weights' gradient"};
+  constexpr std::array<const char*, kOutcomes> kWords = {
+      "the output",    "the input's gradient", "the weights' gradient",
+      "the embedding", "the loss's gradient",  "the table's gradient"};
   const Action action{.micro_batch = event.micro_batch, .slice = event.slice, .chunk = event.cell / schedule.stages};
   const std::string indices = text_of(schedule, action).substr(std::string_view("forward").size());
   return std::string(kWords[static_cast<std::size_t>(event.outcome)]) + indices;
@@ -139,7 +153,7 @@ Lines channel_faults(const Schedule& schedule) {
       });
       for_each_result(schedule, stage, action, [&](const Event& event) {
         const int user = event.cell + (event.outcome == Outcome::kOutput ? 1 : -1);
-        if (event.outcome == Outcome::kWeightGradient || user < 0 || user >= schedule.cells()) return;
+        if (!is_sent(event.outcome) || user < 0 || user >= schedule.cells()) return;
         const int to = schedule.stage_of(user);
         if (to != stage) sent[{stage, to, event.outcome}].push_back(event);
       });
@@ -174,6 +188,10 @@ Lines deadlock_faults(const Schedule& schedule) {
     const std::vector<Action>& list = schedule.actions[static_cast<std::size_t>(stage)];
     const std::size_t next = progress[static_cast<std::size_t>(stage)];
     if (next == list.size()) continue;
+    if (is_joint(list[next].pass)) {
+      faults.push_back(
+          fmt::format("stage {}: {} waits for ever for the other stages", stage, text_of(schedule, list[next])));
+    }
     for_each_need(schedule, stage, list[next], [&](const Event& need) {
       if (happened[number_of(schedule, need)] != 0) return;
       faults.push_back(fmt::format("stage {}: {} waits for ever for {} of stage {}", stage,
@@ -191,7 +209,7 @@ Lines memory_faults(const Schedule& schedule, std::int64_t most_slices) {
     if (peaks[stage].slices <= most_slices) continue;
     std::int64_t alive = 0;
     for (const Action& action : schedule.actions[stage]) {
-      alive += action.pass == Pass::kForward ? 1 : action.pass == Pass::kBackwardInput ? 0 : -1;
+      alive += action.pass == Pass::kForward ? 1 : makes_weight_gradient(action.pass) ? -1 : 0;
       if (alive <= most_slices) continue;
       faults.push_back(fmt::format("stage {}: with {} it holds {} live activations; the bound is {}", stage,
                                    text_of(schedule, action), alive, most_slices));

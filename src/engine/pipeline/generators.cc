@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "pipeline/v_schedules.h"
+#include "pipeline/vocabulary_passes.h"
 
 namespace teratron::pipeline {
 namespace {
@@ -110,7 +111,9 @@ std::vector<std::vector<Action>> actions_in_turns(const ScheduleTraits& traits, 
   std::vector<std::vector<Action>> lists;
   for (int stage = 0; stage < size.stages; ++stage) {
     const int below = size.stages - 1 - stage;  // stages after it
-    lists.push_back(one_forward_one_backward(orders, lead + static_cast<std::size_t>(apart * below)));
+    const bool makes_room = size.vocabulary_parallel && size.virtual_stages == 1;
+    const int ahead = apart * below + (makes_room ? vocabulary_lead(below) : 0);
+    lists.push_back(one_forward_one_backward(orders, lead + static_cast<std::size_t>(ahead)));
   }
   return lists;
 }

@@ -47,6 +47,7 @@ struct ScheduleSize {
   int stages = 1, micro_batches = 1, slices = 1, virtual_stages = 1;
   // Slices of each micro-batch where they differ; `slices` are then the most.
   std::vector<int> slices_each = {};
+  bool vocabulary_parallel = false;  // passes of the vocabulary are to come (vocabulary_passes.h), which take room
 
   int slices_of(int micro_batch) const {
     return slices_each.empty() ? slices : slices_each[static_cast<std::size_t>(micro_batch)];

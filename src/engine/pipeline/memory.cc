@@ -24,7 +24,7 @@ std::vector<MemoryPeak> peaks_of(const Schedule& schedule, const TokensOf& token
         alive += size;
       } else if (action.pass == Pass::kBackwardInput) {
         ++deferred;
-      } else {
+      } else if (makes_weight_gradient(action.pass)) {
         --slices;
         alive -= size;
         if (action.pass == Pass::kBackwardWeight) --deferred;

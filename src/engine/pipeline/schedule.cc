@@ -17,6 +17,9 @@ const char* name_of(Pass pass) {
     case Pass::kBackward: return "backward";
     case Pass::kBackwardInput: return "input gradient";
     case Pass::kBackwardWeight: return "weight gradient";
+    case Pass::kEmbedding: return "embedding";
+    case Pass::kHead: return "head";
+    case Pass::kEmbeddingBackward: return "embedding's backward";
   }
   return "?";
 }
@@ -57,7 +60,7 @@ Schedule first_micro_batches(const Schedule& schedule, int count) {
 
 Schedule one_after_the_other(const Schedule& first, const Schedule& second) {
   check(first.stages == second.stages && first.virtual_stages == second.virtual_stages &&
-            first.placement == second.placement,
+            first.placement == second.placement && first.vocabulary_parallel == second.vocabulary_parallel,
         "schedules that follow each other have the same cells");
   Schedule both = first;
   both.micro_batches += second.micro_batches;

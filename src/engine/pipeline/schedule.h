@@ -20,10 +20,17 @@ enum class Pass {
   kBackward,        // gradients of the input and of the weights
   kBackwardInput,   // the input's alone, which is all that the cell before waits for
   kBackwardWeight,  // the weights' alone, any time after
+  // Of all stages together, in schedules of vocabulary parallelism (vocabulary_passes.h).
+  kEmbedding,
+  kHead,  // the loss and its gradient
+  kEmbeddingBackward,
 };
+constexpr std::size_t kPasses = 7;
 
 constexpr bool makes_input_gradient(Pass pass) { return pass == Pass::kBackward || pass == Pass::kBackwardInput; }
 constexpr bool makes_weight_gradient(Pass pass) { return pass == Pass::kBackward || pass == Pass::kBackwardWeight; }
+// A pass that begins on all stages together, when each has come to it.
+constexpr bool is_joint(Pass pass) { return pass >= Pass::kEmbedding; }
 
 // Order in which the model's cells lie on the stages. Row r is the cells rK to rK + K - 1, one on each of the K stages.
 enum class Placement {
@@ -48,7 +55,7 @@ struct CellMap {
 struct Action {
   Pass pass = Pass::kForward;
   int micro_batch = 0, slice = 0;
-  int chunk = 0;  // which of the stage's cells, in the model's order
+  int chunk = 0;  // which of the stage's cells, in the model's order; of a joint pass, that of the model's end
   bool operator==(const Action&) const = default;
 };
 
@@ -58,6 +65,7 @@ struct Schedule {
   std::vector<int> slices_each;  // of every micro-batch where they differ; else empty
   int virtual_stages = 1;        // cells a stage
   Placement placement = Placement::kInTurns;
+  bool vocabulary_parallel = false;          // embedding and head have passes of their own
   std::vector<std::vector<Action>> actions;  // [stage], in order
 
   int cells() const { return stages * virtual_stages; }

@@ -9,6 +9,7 @@
 #include "pipeline/checker.h"
 #include "pipeline/deferral.h"
 #include "pipeline/token_slices.h"
+#include "pipeline/vocabulary_passes.h"
 #include "slicing/cost/profile.h"
 #include "slicing/cost/slice_times.h"
 
@@ -83,11 +84,13 @@ pipeline::ScheduleSize size_of(const Scenario& scenario, const Slices& slices) {
                               .micro_batches = static_cast<int>(scenario.micro_batches),
                               .slices = slices.count,
                               .virtual_stages = static_cast<int>(scenario.virtual_stages)};
+  size.vocabulary_parallel = scenario.vocabulary_parallel;
   if (!slices.cuts.empty()) {
     size.micro_batches = static_cast<int>(slices.cuts.size());
     size.set_slices(pipeline::TokenSlices{.cuts = slices.cuts}.slices_each());
   }
-  const double actions = 3.0 * size.stages * size.micro_batches * size.slices * size.virtual_stages;
+  const double passes = 3.0 * size.virtual_stages + (size.vocabulary_parallel ? 3 : 0);
+  const double actions = passes * size.stages * size.micro_batches * size.slices;
   const bool can_be = pipeline::size_faults(scenario.schedule, size).empty();  // else make_schedule() throws
   if (can_be && actions > static_cast<double>(kMostActions)) {
     throw_user_error(
@@ -121,6 +124,15 @@ pipeline::Costs costs_of(const Scenario& scenario, const Slices& slices, const p
   return costs;
 }
 
+// A head takes as long as its slice's share of a forward says.
+void add_heads(const Scenario& scenario, const pipeline::Schedule& schedule, pipeline::Costs& costs) {
+  for (std::vector<pipeline::PassTimes>& cell : costs.passes) {
+    for (pipeline::PassTimes& times : cell) {
+      times.head = scenario.head / scenario.forward * times.forward * schedule.virtual_stages;
+    }
+  }
+}
+
 // Sum of all slices with a cost of their own, in the slowest stage.
 pipeline::PassTimes slowest_stage(const pipeline::Schedule& schedule, const pipeline::Costs& costs) {
   pipeline::PassTimes slowest;
@@ -149,6 +161,11 @@ Faults Scenario::faults() const {
   need_time(faults, {"forward-ms"}, forward, false);
   need_time(faults, {"backward-ms"}, backward, false);
   need_time(faults, {"transfer-ms"}, transfer, true);
+  need_time(faults, {"head-ms"}, head, true);
+  faults.add_if(head > 0 && !vocabulary_parallel, "{} is of heads that stages share; give {}, too", Flag{"head-ms"},
+                Flag{"vocabulary-parallel"});
+  faults.add_if(vocabulary_parallel && !profile.empty(), "{} is of stages without {}; give {} and {} instead",
+                Flag{"profile"}, Flag{"vocabulary-parallel"}, Flag{"forward-ms"}, Flag{"head-ms"});
   faults.add_if(slices == "auto" && profile.empty(), "{} is auto, which needs to know what slices cost; give {} FILE",
                 Flag{"slices"}, Flag{"profile"});
   faults.add_if(slices == "joint",
@@ -166,12 +183,16 @@ ScenarioResult simulate(const Scenario& scenario) {
   const pipeline::ScheduleSize size = size_of(scenario, slices);
   ScenarioResult result{
       .schedule = pipeline::make_schedule(scenario.schedule, size), .lengths = slices.lengths, .cuts = slices.cuts};
-  const pipeline::Costs costs = costs_of(scenario, slices, result.schedule);
+  pipeline::Costs costs = costs_of(scenario, slices, result.schedule);
   const std::int64_t most = scenario.defer_weight_gradients
                                 ? pipeline::deferral_bound(scenario.schedule, result.schedule)
                                 : pipeline::most_live_slices(result.schedule);
   if (scenario.defer_weight_gradients) {
     result.schedule = pipeline::defer_weight_gradients(result.schedule, costs, most);
+  }
+  if (scenario.vocabulary_parallel) {
+    add_heads(scenario, result.schedule, costs);
+    result.schedule = pipeline::with_vocabulary_passes(result.schedule, costs);
   }
   pipeline::check_schedule(result.schedule, most);
   result.simulation = pipeline::simulate(result.schedule, costs);
@@ -183,6 +204,7 @@ ScenarioResult simulate(const Scenario& scenario) {
   }
   result.peaks = pipeline::memory_peaks(result.schedule, result.lengths);
   result.work *= size.micro_batches;
+  if (scenario.vocabulary_parallel) return result;
   result.closed_form = pipeline::closed_form(scenario.schedule, size, stage.forward, stage.backward);
   return result;
 }

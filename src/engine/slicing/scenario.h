@@ -24,6 +24,8 @@ struct Scenario {
   std::filesystem::path profile;                   // costs as measured, in place of forward and backward; empty: none
   std::int64_t tokens = 0;                         // of a sequence, with a profile; 0: the longest that it holds
   bool defer_weight_gradients = false;
+  bool vocabulary_parallel = false;
+  double head = 0;  // milliseconds of a stage's part of a micro-batch's head, where all stages share it
 
   Faults faults() const;
 };
@@ -32,7 +34,8 @@ struct ScenarioResult {
   pipeline::Schedule schedule;
   pipeline::Simulation simulation;
   std::vector<pipeline::MemoryPeak> peaks;  // by stage
-  // The closed form of the named schedule with equal slices; nothing if micro-batches are cut in different ways.
+  // The closed form of the named schedule with equal slices; nothing if micro-batches are cut in different ways, or
+  // stages share the vocabulary out.
   std::optional<pipeline::ClosedForm> closed_form;
   std::vector<std::int64_t> lengths;          // slices in tokens; empty: not known
   std::vector<pipeline::MicroBatchCut> cuts;  // if micro-batches are cut in different ways

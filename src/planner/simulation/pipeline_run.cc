@@ -103,6 +103,7 @@ class Run {
       const TaskId arrival = arrivals_[number_of(schedule_, need)];
       if (arrival >= 0) after.push_back(arrival);
     });
+    if (is_joint(action.pass)) add_together(stage, after);
     const double seconds = work_.costs.of(schedule_, stage, action) * kMilliseconds;
     const bool completes =
         pipeline::makes_weight_gradient(action.pass) && --weight_passes_left_[at(schedule_.cell(stage, action))] == 0;
@@ -114,6 +115,17 @@ class Run {
       pass_tasks_[at(stage)].push_back({task, task});
     }
     send_results(stage, action);
+  }
+
+  // A joint pass, which comes to all stages one after the other from the first on, follows what each did before.
+  void add_together(int stage, std::vector<TaskId>& after) {
+    if (stage == 0) {
+      joint_after_.clear();
+      for (const auto& tasks : pass_tasks_) {
+        if (!tasks.empty()) joint_after_.push_back(tasks.back().second);
+      }
+    }
+    std::ranges::copy(joint_after_, std::back_inserter(after));
   }
 
   // The pass that completes a cell's gradients, piece by piece.
@@ -294,6 +306,7 @@ class Run {
   std::vector<std::vector<std::pair<TaskId, TaskId>>> pass_tasks_;  // [stage][place]: first and last piece
   std::vector<std::int64_t> weight_passes_left_;                    // [cell]
   std::vector<TaskId> last_sums_;                                   // [stage]; -1: none
+  std::vector<TaskId> joint_after_;
   std::vector<TaskId> tied_sums_;
   std::vector<Noted> noted_;
 };

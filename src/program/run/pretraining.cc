@@ -37,7 +37,7 @@ PretrainingResult pretrain(const TrainStart& start, const std::function<void(Run
              .config = config,
              .checkpoint = start.checkpoint ? &*start.checkpoint : nullptr,
              .profile = profile ? &*profile : nullptr},
-            make_training_task(config, data, vocab_size, rank.mesh->coordinates().tensor));
+            make_training_task(config, data, vocab_size, rank.mesh->coordinates()));
     if (prepare) prepare(run);
     const TrainingResult training = run.run();
     const std::vector<std::int64_t> peaks = rank.peak_memory(*backend);

@@ -148,7 +148,7 @@ std::string StartText::text(const Backend& backend) const {
                               text_of_kind(model), readable_count(static_cast<double>(model.parameters())),
                               counted(model.num_layers, "layer"), model.hidden_size,
                               counted(model.num_attention_heads, "head"), model.max_position_embeddings,
-                              model.vocab_size, model.padded_vocab_size(config.layout.tensor_parallel)));
+                              model.vocab_size, model.padded_vocab_size(config.vocabulary_ranks())));
   lines.push_back(text_of_origin(config, checkpoint));
   lines.push_back(
       fmt::format("{} of {} an epoch", counted(epoch, "training sample"), counted(config.model.seq_length, "token")));

@@ -21,7 +21,8 @@ constexpr double kMostActions = 4'000'000;  // of a schedule, held by every rank
 
 constexpr Flag kStages{"pipeline-model-parallel-size"}, kVirtualStages{"virtual-stages"}, kSchedule{"schedule"},
     kLayout{"pipeline-layout"}, kLayers{"num-layers"}, kTokenSlices{"token-slices"}, kSeqLength{"seq-length"},
-    kSequenceParallel{"sequence-parallel"}, kMicroBatchSize{"micro-batch-size"}, kFlushes{"pipeline-flushes"};
+    kSequenceParallel{"sequence-parallel"}, kMicroBatchSize{"micro-batch-size"}, kFlushes{"pipeline-flushes"},
+    kVocabularyParallel{"vocabulary-parallel"};
 
 // Multiples of `unit` next to `value`, which is none: "below and above".
 std::string nearest_multiples(std::int64_t value, std::int64_t unit) {
@@ -55,6 +56,7 @@ class PipelineFaults {
     faults_.add_if(!s_.pipeline.profile.empty() && !s_.model.config.family().continues_text,
                    "{} is of what slices cost, and a BERT's sequences are not cut into slices; leave it out",
                    Flag{"profile"});
+    if (s_.pipeline.vocabulary_parallel) check_vocabulary(slices && slices->automatic);
     if (!stages_make_sense) return std::move(faults_);
     check_flushes(slices);
     check_kind(!slices ? 1 : slices->automatic ? 2 : slices->count);  // automatic: several
@@ -65,6 +67,18 @@ class PipelineFaults {
 
  private:
   std::int64_t cells() const { return s_.layout.pipeline_parallel * s_.pipeline.virtual_stages; }
+
+  void check_vocabulary(bool slices_are_automatic) {
+    faults_.add_if(s_.layout.pipeline_parallel == 1,
+                   "{} shares the vocabulary out over stages, and there is one; give {} 2 or more, or leave it out",
+                   kVocabularyParallel, kStages);
+    faults_.add_if(!s_.model.config.family().continues_text,
+                   "{} is for models that continue text, and BERT does not; leave it out", kVocabularyParallel);
+    faults_.add_if(slices_are_automatic,
+                   "{} is {}, which measures stages with the whole vocabulary on the last; with {} give the slices, "
+                   "such as uniform:4",
+                   kTokenSlices, s_.pipeline.token_slices, kVocabularyParallel);
+  }
 
   void check_flushes(const std::optional<pipeline::TokenSlices>& slices) {
     faults_.add_if(

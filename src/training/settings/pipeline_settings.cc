@@ -49,6 +49,8 @@ void add_pipeline_fields(FieldList& list, PipelineSettings& s) {
            "empty the pipeline N times an update, so that gpipe and terapipe hold 1/N of the activations at a time");
   list.add("defer-weight-gradients", &s.defer_weight_gradients, "",
            "compute weight gradients while a stage would wait, in the memory that the schedule needs anyway");
+  list.add("vocabulary-parallel", &s.vocabulary_parallel, "",
+           "share the embedding and the output projection out over all stages; stages hold a few more micro-batches");
   list.add("profile", &s.profile, "FILE",
            "measured costs of slices, for --token-slices auto (teratron profile); measured and written there if "
            "it does not exist. Without it: in the user's cache")

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "comm/rank_coordinates.h"
 #include "options/fields.h"
 #include "pipeline/generators.h"
 
@@ -21,7 +22,11 @@ struct PipelineSettings {
   std::string token_slices;                        // "704,688,656", "uniform:8", "auto", ..; empty: whole sequences
   std::int64_t flushes = 1;                        // per update, each after a part of the micro-batches
   bool defer_weight_gradients = false;
+  bool vocabulary_parallel = false;
   std::filesystem::path profile;  // measured costs of slices, for "auto"
+
+  // Stages that share the vocabulary out, for make_model(); one: none do.
+  GroupRank vocabulary_stages(GroupRank pipeline) const { return vocabulary_parallel ? pipeline : GroupRank{}; }
 
   // "joint", which the planner answers and training refuses.
   bool chooses_micro_batches() const { return token_slices == "joint"; }

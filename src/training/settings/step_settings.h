@@ -48,6 +48,9 @@ struct StepSettings {
     return (largest_batch() / batch.samples_together + layout.data_parallel - 1) / layout.data_parallel *
            batch.samples_together;
   }
+  std::int64_t vocabulary_ranks() const {  // that have a part of the vocabulary each
+    return layout.tensor_parallel * (pipeline.vocabulary_parallel ? layout.pipeline_parallel : 1);
+  }
   // Sequences of a rank's micro-batches, in order; the last number holds for all that follow. With joint slices it is
   // the most.
   std::vector<std::int64_t> micro_batch_sizes() const;

@@ -120,7 +120,7 @@ void check_corpus_tokenizer(const TrainConfig& config, const TrainingData& data)
 }
 
 TrainingTask make_training_task(const TrainConfig& config, const TrainingData& data, std::int64_t vocab_size,
-                                GroupRank tensor) {
+                                const RankCoordinates& rank) {
   TrainingTask task{.config = config.model.model_for(vocab_size)};
   if (task.config.head != ModelHead::kPretraining) {
     throw_user_error(
@@ -132,7 +132,7 @@ TrainingTask make_training_task(const TrainConfig& config, const TrainingData& d
   read.validation = checked(data.validation, task.config.vocab_size, config.seed);
   add_samples(task, config, read);
   task.samples = text_samples(config);
-  task.model = make_model(task.config, tensor);
+  task.model = make_model(task.config, rank.tensor, config.pipeline.vocabulary_stages(rank.pipeline));
   return task;
 }
 

@@ -52,6 +52,6 @@ void check_corpus_tokenizer(const TrainConfig& config, const TrainingData& data)
 // Pre-training. UserError: a model that ends in the head of a task; what the configuration, the data and the checkpoint
 // of --load, whose split is kept to, cannot do together.
 TrainingTask make_training_task(const TrainConfig& config, const TrainingData& data, std::int64_t vocab_size,
-                                GroupRank tensor = {});
+                                const RankCoordinates& rank = {});
 
 }  // namespace teratron

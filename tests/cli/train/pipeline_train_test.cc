@@ -134,6 +134,24 @@ TEST_P(PipelineOfProcesses, GivesTheLossesAndTheTraceOfThreads) {
   EXPECT_EQ(run_teratron({"checkpoint", "verify", training_.path("resumed")}).exit_code, 0);
 }
 
+// Begun with the whole vocabulary at both ends.
+TEST_P(PipelineOfProcesses, GivesTheLossesOfThreadsWithTheVocabularySharedOut) {
+  if (const std::string reason = testing::why_no(GetParam()); !reason.empty()) GTEST_SKIP() << reason;
+  succeed(train("12", {"--save", training_.path("alone")}));
+  succeed(train("5", with(kPipeline, {"--save", training_.path("threads")})));
+  std::filesystem::copy(training_.path("threads"), training_.path("processes"),
+                        std::filesystem::copy_options::recursive);
+  for (const auto& [save, launcher] :
+       {std::pair{"threads", std::optional<LaunchedBy>()}, {"processes", std::optional(GetParam())}}) {
+    const std::string folder = training_.path(save);
+    const Words words = with(kPipeline, {"--save", folder, "--load", folder, "--vocabulary-parallel"});
+    EXPECT_THAT(succeed(train("12", words), launcher), HasSubstr("with the vocabulary shared out"));
+  }
+  EXPECT_EQ(losses("processes"), losses("threads"));
+  expect_near(losses("processes"), losses("alone"));
+  EXPECT_EQ(run_teratron({"checkpoint", "verify", training_.path("processes")}).exit_code, 0);
+}
+
 INSTANTIATE_TEST_SUITE_P(Mpirun, PipelineOfProcesses, ::testing::Values(LaunchedBy::kMpirun));
 
 TEST_F(PipelineTrain, EvaluationAndGenerationAreThoseOfOneRank) {

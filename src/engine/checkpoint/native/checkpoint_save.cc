@@ -61,6 +61,7 @@ class Collector {
   void collect(const Outgoing& tensor, const ByteSink& sink) const {
     const Parameter& parameter = *tensor.parameter;
     const DType dtype = tensor.declaration.dtype;
+    if (parameter.over_stages) return gather(tensor, sink);
     if (parameter.stage == mesh_.pipeline->rank()) {
       const bool passes_on = parameter.stage > 0 && mesh_.tensor->rank() == 0 && mesh_.data->rank() == 0;
       gather(tensor, passes_on ? sending_pieces(parameter, dtype, backend_, *mesh_.pipeline) : sink);
@@ -76,7 +77,7 @@ class Collector {
       const TensorRef part = whole_part(tensor);
       const bool is_whole = !parameter.is_split() && backend_.is_host_memory() && stays(parameter, part);
       if (is_whole) return {static_cast<const std::byte*>(part.data), room.size()};  // rows that pad it come last
-      gather_tensor(parameter, part, backend_, *mesh_.tensor, room);
+      gather_tensor(parameter, part, backend_, group_of(parameter, mesh_), room);
       return room;
     }
     std::span<std::byte> rest = room;
@@ -104,7 +105,8 @@ class Collector {
  private:
   void gather(const Outgoing& tensor, const ByteSink& sink) const {
     const TensorRef part = whole_part(tensor);
-    if (mesh_.data->rank() == 0) gather_tensor(*tensor.parameter, part, backend_, *mesh_.tensor, sink);
+    if (mesh_.data->rank() == 0)
+      gather_tensor(*tensor.parameter, part, backend_, group_of(*tensor.parameter, mesh_), sink);
   }
 
   // This rank's tensor-parallel part, on the first copy of the model.

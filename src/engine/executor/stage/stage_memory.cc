@@ -89,6 +89,10 @@ TensorRef StageMemory::output_gradient(const LayerPass& pass, const SliceKey& ke
   return view(blocks_.slices[timeline_.index(key)].output_gradient, pass.stream_shape(hidden_));
 }
 
+TensorRef StageMemory::input_gradient(const LayerPass& pass, const SliceKey& key) const {
+  return view(blocks_.slices[timeline_.index(key)].input_gradient, pass.stream_shape(hidden_));
+}
+
 Carver StageMemory::embedding_kept(const SliceKey& key) const {
   return Carver(arena_[blocks_.slices[timeline_.index(key)].embedding_kept].data);
 }

@@ -39,9 +39,12 @@ class StageMemory {
   TensorRef final_x(const LayerPass& pass, const SliceKey& key) const;  // the last layer's output
   TensorRef sent(const LayerPass& pass, std::size_t slot) const;        // what goes to the next stage
   TensorRef gradient(const LayerPass& pass, std::size_t slot) const;    // of the residual stream
-  // The gradient of a cell's output, from the backward of the stage's next cell until its own
-  // (StagePart::is_continued).
+  // The gradient of a cell's output, until its own backward: from that of the stage's next cell
+  // (StagePart::is_continued), or, of the last cell, from a joint head.
   TensorRef output_gradient(const LayerPass& pass, const SliceKey& key) const;
+  // The gradient of the first cell's input, until the joint backward of the embedding.
+  TensorRef input_gradient(const LayerPass& pass, const SliceKey& key) const;
+  bool has_joint_ends() const { return joint_ends_; }
   std::size_t gradient_slots() const { return blocks_.gradients.size(); }
   std::size_t send_slots() const { return blocks_.sent.size(); }
 
@@ -93,7 +96,7 @@ class StageMemory {
   };
   struct SliceBlocks {
     std::vector<LayerBlocks> layers;
-    Arena::Block embedding_kept = 0, final_x = 0, output_gradient = 0;
+    Arena::Block embedding_kept = 0, final_x = 0, output_gradient = 0, input_gradient = 0;
   };
   struct Blocks {
     Arena::Block cache_lengths, counters, key_lengths, first_keys, position_ids, rotary;
@@ -144,7 +147,7 @@ class StageMemory {
   const std::int64_t batch_, tokens_, caches_, cache_tokens_, logits_chunk_, hidden_;
   const std::vector<pipeline::MicroBatchCut> cuts_;
   const Recompute recompute_;
-  const bool sequence_parallel_, first_keys_, position_ids_;
+  const bool sequence_parallel_, first_keys_, position_ids_, joint_ends_;
   const int tensor_ranks_;
   const DType dtype_, accumulation_;
   const Timeline timeline_;

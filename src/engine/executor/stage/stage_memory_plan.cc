@@ -24,6 +24,7 @@ StageMemory::StageMemory(const Model& model, const ExecutorOptions& options, con
       sequence_parallel_(options.sequence_parallel),
       first_keys_(options.first_keys || window() > 0),
       position_ids_(options.position_ids),
+      joint_ends_(options.schedule.vocabulary_parallel),
       tensor_ranks_(tensor_ranks),
       dtype_(compute_dtype),
       accumulation_(accumulation_dtype_of(compute_dtype)),
@@ -61,11 +62,11 @@ void StageMemory::find_spans() {
     forward_.include(passes.forward, passes.forward_end());
     if (training()) backward_.include(passes.backward, passes.backward_end());
     if (passes.is_deferred()) backward_.include(passes.weight, passes.weight + passes.layers + 1);
-    if (part_.is_first(key.chunk)) {
-      embedding_.include(passes.forward, training() ? passes.backward_end() : passes.forward);
-    }
-    if (part_.is_last(key.chunk)) {
-      const int head = training() ? passes.backward : passes.forward_end();
+    const bool at_begin = joint_ends_ ? key.chunk == 0 : part_.is_first(key.chunk);
+    if (at_begin) embedding_.include(passes.embedding, training() ? passes.embedding_backward : passes.embedding);
+    const bool at_end = joint_ends_ ? key.chunk + 1 == part_.chunks() : part_.is_last(key.chunk);
+    if (at_end) {
+      const int head = training() ? passes.head : passes.forward_end();
       head_.include(head, head);
     }
   });
@@ -108,7 +109,7 @@ void StageMemory::plan_slice(const SliceKey& key) {
     return arena_.add(name, MemoryKind::kActivations, dtype, shape, first, last);
   };
   const SliceKey before{key.chunk - 1, key.micro_batch, key.slice}, after{key.chunk + 1, key.micro_batch, key.slice};
-  const int input_written = part_.is_first(key.chunk)    ? passes.forward
+  const int input_written = part_.is_first(key.chunk)    ? passes.embedding
                             : part_.continues(key.chunk) ? timeline_.of(before).forward_end() - 1
                                                          : passes.received;
   for (int index = 0; index < passes.layers; ++index) {
@@ -127,15 +128,22 @@ void StageMemory::plan_slice(const SliceKey& key) {
   if (part_.is_first(key.chunk)) {
     Carver kept, memory;
     model_.carve_embedding({sizes, logits_chunk_, training()}, kept, memory);
-    blocks.embedding_kept = activation("embedding kept", DType::kU8, {kept.bytes()}, passes.forward,
-                                       training() ? passes.backward_end() : passes.forward);
+    blocks.embedding_kept = activation("embedding kept", DType::kU8, {kept.bytes()}, passes.embedding,
+                                       training() ? passes.embedding_backward : passes.embedding);
+    if (joint_ends_) {
+      blocks.input_gradient =
+          activation("input's gradient", dtype_, stream, passes.backward_end(), passes.embedding_backward);
+    }
   }
   if (training() && part_.is_continued(key.chunk)) {
     blocks.output_gradient =
         activation("output's gradient", dtype_, stream, timeline_.of(after).backward_end(), passes.backward);
   }
   if (!part_.is_last(key.chunk)) return;
-  const int head = training() ? passes.backward : passes.forward_end();
+  const int head = training() ? passes.head : passes.forward_end();
+  if (joint_ends_) {
+    blocks.output_gradient = activation("output's gradient", dtype_, stream, passes.head, passes.backward);
+  }
   blocks.final_x = activation("final_x", dtype_, stream, passes.forward_end() - 1, head);
 }
 

@@ -168,22 +168,37 @@ SliceInputs StagePasses::head_inputs(const SliceCall& call, const MicroBatch& mi
   return inputs;
 }
 
+std::optional<JointPass> StagePasses::joint_pass(const LayerPass& pass, int stage_of_end) const {
+  if (!plan_.memory().has_joint_ends()) return std::nullopt;
+  return JointPass{.pass = {.backend = pass.backend,
+                            .tensor = *mesh_.model,
+                            .batch = pass.batch,
+                            .tokens = pass.tokens,
+                            .first_position = pass.first_position,
+                            .training = pass.training,
+                            .accumulate = pass.accumulate},
+                   .root = stage_of_end * mesh_.tensor->size()};
+}
+
 EndCall StagePasses::embedding_call(const SliceCall& call, const LayerPass& pass, const SliceInputs& inputs,
                                     const LayerWorkspace& layers) const {
   EndCall end = end_call(pass, inputs, layers);
-  end.kept = plan_.memory().embedding_kept(call.key);
+  if (plan_.part().has_embedding()) end.kept = plan_.memory().embedding_kept(call.key);
   end.memory = plan_.memory().embedding_memory();
   return end;
 }
 
 void StagePasses::embed_inputs(const SliceCall& call, const SliceInputs& inputs) {
   const LayerWorkspace layers = plan_.memory().workspace(call.pass);
-  model_.embed(embedding_call(call, call.pass, inputs, layers), plan_.memory().input(call.pass, call.key, 0));
+  const std::optional<JointPass> joint = joint_pass(call.pass, plan_.part().stage_of_embedding());
+  EndCall end = embedding_call(call, call.pass, inputs, layers);
+  end.joint = joint ? &*joint : nullptr;
+  model_.embed(end, plan_.part().has_embedding() ? plan_.memory().input(call.pass, call.key, 0) : TensorRef());
 }
 
 void StagePasses::embed(const SliceCall& call, const MicroBatch& micro_batch, const After& after) {
   embed_inputs(call, embedding_inputs(call, micro_batch));
-  if (after) after({.x = plan_.memory().input(call.pass, call.key, 0)});
+  if (after && plan_.part().has_embedding()) after({.x = plan_.memory().input(call.pass, call.key, 0)});
 }
 
 void StagePasses::embed(const SliceCall& call, std::span<const std::int32_t> ids) {
@@ -201,7 +216,10 @@ void StagePasses::embed_backward(const SliceCall& call, const MicroBatch& micro_
   const SliceInputs inputs = embedding_inputs(call, micro_batch);
   const LayerWorkspace layers = plan_.memory().workspace(call.pass);
   const LayerPass pass = of_end(call.pass);
-  model_.embed_backward(embedding_call(call, pass, inputs, layers), dx, plan_.part().has_head());
+  const std::optional<JointPass> joint = joint_pass(pass, plan_.part().stage_of_embedding());
+  EndCall end = embedding_call(call, pass, inputs, layers);
+  end.joint = joint ? &*joint : nullptr;
+  model_.embed_backward(end, dx, plan_.part().has_head() || joint);
 }
 
 TensorRef StagePasses::kept_output(const SliceCall& call) const {
@@ -270,7 +288,9 @@ void StagePasses::head(const SliceCall& call, const MicroBatch& micro_batch, Ten
   const SliceInputs inputs = head_inputs(call, micro_batch);
   const LayerWorkspace layers = plan_.memory().workspace(call.pass);
   const LayerPass pass = of_end(call.pass);
+  const std::optional<JointPass> joint = joint_pass(pass, plan_.part().stage_of_head());
   EndCall end = end_call(pass, inputs, layers);
+  end.joint = joint ? &*joint : nullptr;
   end.losses = plan_.memory().losses();
   end.memory = plan_.memory().head_memory();
   model_.head(end, x, dx);
@@ -289,7 +309,9 @@ LossSums StagePasses::losses(double loss_scale) {
 void StagePasses::with_head(const SliceCall& call, const std::function<void(const EndCall&)>& use) {
   const SliceInputs inputs;
   const LayerWorkspace layers = plan_.memory().workspace(call.pass);
+  const std::optional<JointPass> joint = joint_pass(call.pass, plan_.part().stage_of_head());
   EndCall end = end_call(call.pass, inputs, layers);
+  end.joint = joint ? &*joint : nullptr;
   end.memory = plan_.memory().head_memory();
   use(end);
 }

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "comm/mesh.h"
@@ -38,7 +39,8 @@ class StagePasses {
   // the model's window.
   void see_from(LayerPass& pass, std::vector<std::int32_t> first_keys) const;
 
-  // The first layer's input from the slice's ids.
+  // The first layer's input from the slice's ids. Where ends are joint passes, every stage calls these and head();
+  // without this end, x and dx are null and not used.
   void embed(const SliceCall& call, const MicroBatch& micro_batch, const After& after = {});
   // Embeds ids [batch, tokens] alone, for a model that needs no other inputs.
   void embed(const SliceCall& call, std::span<const std::int32_t> ids);
@@ -65,6 +67,8 @@ class StagePasses {
   EndCall end_call(const LayerPass& pass, const SliceInputs& inputs, const LayerWorkspace& layers) const {
     return {.pass = pass, .inputs = inputs, .layers = layers, .sizes = plan_.memory().end_sizes(pass)};
   }
+  // Nothing: the ends are of their stages alone.
+  std::optional<JointPass> joint_pass(const LayerPass& pass, int stage_of_end) const;
   EndCall embedding_call(const SliceCall& call, const LayerPass& pass, const SliceInputs& inputs,
                          const LayerWorkspace& layers) const;
   void embed_inputs(const SliceCall& call, const SliceInputs& inputs);

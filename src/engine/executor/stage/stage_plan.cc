@@ -80,6 +80,8 @@ StagePlan::StagePlan(Model& model, const ExecutorOptions& options, const RankCoo
       part_(static_cast<std::int64_t>(model.layers.size()), options_, coordinates.pipeline),
       memory_(model, options_, part_, coordinates.tensor.size, compute_dtype, timeline_of(options_, part_),
               options_.schedule.stages > 1 ? pipeline::send_slots(options_.schedule) : 1) {
+  check_equal(model.traits.vocabulary_parallel, options_.schedule.vocabulary_parallel,
+              "the vocabulary is shared out over stages by the model and by the schedule");
   check_mask(model, options_);
   if (options_.trains()) check_cuts(options_);
   if (options_.trains()) model.traits.check_groups(options_.batch);
@@ -90,6 +92,7 @@ StagePlan::StagePlan(Model& model, const ExecutorOptions& options, const RankCoo
 }
 
 int StagePlan::stage_of(const ParameterBucket& bucket) const {
+  if (bucket.members.front()->over_stages) return part_.stage();
   switch (bucket.part) {
     case Part::kHead: return part_.stage_of_head();
     case Part::kLayer: return part_.stage_of_layer(bucket.layer);
@@ -110,9 +113,9 @@ bool StagePlan::is_here(const Parameter& parameter) const {
 // The moment in which the first backward pass writes the bucket's gradients.
 int StagePlan::first_gradient_moment(const ParameterBucket& bucket) const {
   const Timeline& timeline = memory_.timeline();
-  const bool is_the_heads = bucket.part == Part::kHead || (bucket.part == Part::kBothEnds && part_.has_head());
+  const bool is_the_heads = bucket.part == Part::kHead || (bucket.part == Part::kBothEnds && multiplies_table());
   if (is_the_heads) return memory_.head_moments().first;
-  if (bucket.part != Part::kLayer) return timeline.of({}).backward_end();
+  if (bucket.part != Part::kLayer) return timeline.of({}).embedding_backward;
   for (int chunk = 0; chunk < part_.chunks(); ++chunk) {
     const std::int64_t index = bucket.layer - part_.first_layer(chunk);
     if (index >= 0 && index < part_.layers(chunk)) {
@@ -125,7 +128,7 @@ int StagePlan::first_gradient_moment(const ParameterBucket& bucket) const {
 // Every matrix that is not looked up in is multiplied, the tied table by the rows of logits that exist at a time.
 void StagePlan::plan_products(const ParameterBucket& bucket) {
   const bool is_tied = bucket.part == Part::kBothEnds;
-  const bool is_multiplied = is_tied ? part_.has_head() : bucket.part != Part::kEmbedding;
+  const bool is_multiplied = is_tied ? multiplies_table() : bucket.part != Part::kEmbedding;
   const std::int64_t rows = is_tied ? std::min(options_.logits_chunk, memory_.most_rows()) : memory_.most_rows();
   for (const Parameter* member : bucket.members) {
     work_.largest_parameter = std::max(work_.largest_parameter, member->shape.elements());

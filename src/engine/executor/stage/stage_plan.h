@@ -56,6 +56,8 @@ class StagePlan {
   bool holds(const ParameterBucket& bucket) const;
   int stage_of(const ParameterBucket& bucket) const;
   int first_gradient_moment(const ParameterBucket& bucket) const;
+  // Whether the output projection of a tied table, or a part of it, is this stage's.
+  bool multiplies_table() const { return part_.has_head() || memory_.has_joint_ends(); }
 
   const ExecutorOptions options_;
   const RankCoordinates coordinates_;

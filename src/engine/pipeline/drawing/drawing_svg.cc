@@ -19,6 +19,9 @@ const char* color_of(Pass pass) {
     case Pass::kBackward: return "#93c88b";
     case Pass::kBackwardInput: return "#7fcdbb";
     case Pass::kBackwardWeight: return "#f2c46d";
+    case Pass::kEmbedding:
+    case Pass::kEmbeddingBackward: return "#d9b3e0";
+    case Pass::kHead: return "#c58fd0";
   }
   return "black";
 }

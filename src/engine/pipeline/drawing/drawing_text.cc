@@ -24,6 +24,9 @@ char letter_of(const std::vector<int>& first_numbers, const Action& action) {
     case Pass::kBackward:
     case Pass::kBackwardInput: return static_cast<char>('a' + number % 26);
     case Pass::kBackwardWeight: return '+';
+    case Pass::kEmbedding:
+    case Pass::kHead:
+    case Pass::kEmbeddingBackward: return '#';
   }
   return '?';
 }
@@ -60,7 +63,8 @@ std::string to_text(const Schedule& schedule, const Simulation& simulation, int 
     text += fmt::format("stage {:<{}} {}\n", stage, static_cast<int>(prefix) - 7, line);
   }
   const char* const what = schedule.slices > 1 ? "slice (of all micro-batches)" : "micro-batch";
-  return text + fmt::format("digits: forward of a {}; letters: its backward; +: a weight gradient; .: waiting\n", what);
+  return text + fmt::format("digits: forward of a {}; letters: its backward; +: a weight gradient; {}.: waiting\n",
+                            what, schedule.vocabulary_parallel ? "#: the vocabulary; " : "");
 }
 
 }  // namespace teratron::pipeline

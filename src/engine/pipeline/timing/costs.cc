@@ -12,6 +12,9 @@ double PassTimes::of(Pass pass) const {
     case Pass::kBackward: return backward;
     case Pass::kBackwardInput: return backward_input;
     case Pass::kBackwardWeight: return backward_weight;
+    case Pass::kEmbedding: return embedding;
+    case Pass::kHead: return head;
+    case Pass::kEmbeddingBackward: return embedding_backward;
   }
   return 0;
 }
@@ -24,14 +27,20 @@ PassTimes PassTimes::times(double factor) const {
   return {.forward = forward * factor,
           .backward = backward * factor,
           .backward_input = backward_input * factor,
-          .backward_weight = backward_weight * factor};
+          .backward_weight = backward_weight * factor,
+          .embedding = embedding * factor,
+          .head = head * factor,
+          .embedding_backward = embedding_backward * factor};
 }
 
 PassTimes PassTimes::plus(const PassTimes& other) const {
   return {.forward = forward + other.forward,
           .backward = backward + other.backward,
           .backward_input = backward_input + other.backward_input,
-          .backward_weight = backward_weight + other.backward_weight};
+          .backward_weight = backward_weight + other.backward_weight,
+          .embedding = embedding + other.embedding,
+          .head = head + other.head,
+          .embedding_backward = embedding_backward + other.embedding_backward};
 }
 
 double Costs::of(const Schedule& schedule, int stage, const Action& action) const {

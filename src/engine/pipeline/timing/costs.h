@@ -14,6 +14,8 @@ struct PassTimes {
   double forward = 0;
   double backward = 0;  // whole
   double backward_input = 0, backward_weight = 0;
+  // A stage's part of the joint passes of a slice.
+  double embedding = 0, head = 0, embedding_backward = 0;
 
   double of(Pass pass) const;
   // A backward that its parts share out evenly, as they share the multiplications of linear layers.

@@ -19,11 +19,19 @@ Simulation simulate(const Schedule& schedule, const Costs& costs) {
   result.actions.resize(schedule.actions.size());
   result.busy.assign(schedule.actions.size(), 0);
   std::vector<double> happened(events(schedule), 0);
+  double together = 0;  // when the last stage comes to the joint pass under way
   // The order of visits respects every need, so the times of an action's needs are known when it is visited.
   const std::vector<std::size_t> progress = play(schedule, [&](int stage, std::size_t index) {
     const auto at = static_cast<std::size_t>(stage);
     const Action& action = schedule.actions[at][index];
-    double start = result.actions[at].empty() ? 0 : result.actions[at].back().end;
+    const auto free = [&](std::size_t one) { return result.actions[one].empty() ? 0 : result.actions[one].back().end; };
+    double start = free(at);
+    if (is_joint(action.pass)) {
+      for (std::size_t one = 0; stage == 0 && one < result.actions.size(); ++one) {
+        together = one == 0 ? free(one) : std::max(together, free(one));
+      }
+      start = together;
+    }
     for_each_need(schedule, stage, action, [&](const Event& need) {
       const bool here = schedule.stage_of(need.cell) == stage;
       const double transfer = here ? 0 : costs.transfer(need.micro_batch, need.slice);

@@ -67,6 +67,8 @@ void ModelCosts::take(const Cluster& cluster) {
   element_ = static_cast<double>(size_of(settings_.dtype));
   milliseconds_ = 1e3 * constants_.pace;
   tensor_group_ = slowest_tensor_group(cluster, settings_.tensor, settings_.groups);
+  vocabulary_group_ = slowest_tensor_group(cluster, settings_.tensor * settings_.vocabulary_stages,
+                                           settings_.groups / settings_.vocabulary_stages);
 }
 
 double ModelCosts::kernels(double seconds, double count) const {
@@ -102,6 +104,10 @@ double ModelCosts::passes(double elements, double reads_and_writes) const {
 }
 
 double ModelCosts::collective(double bytes) const { return all_reduce_seconds(cluster_, tensor_group_, bytes); }
+
+double ModelCosts::vocabulary_collective(double bytes) const {
+  return all_reduce_seconds(cluster_, vocabulary_group_, bytes);
+}
 
 ModelCosts::AttentionSizes ModelCosts::attention_sizes(const Slice& slice) const {
   const auto tokens = static_cast<double>(slice.tokens);
@@ -197,7 +203,8 @@ pipeline::PassTimes ModelCosts::layer(const Slice& slice) const {
 
 pipeline::PassTimes ModelCosts::embedding(const Slice& slice) const {
   const double stream = stream_elements(slice);
-  const double sum = collective(static_cast<double>(slice.sequences * slice.tokens * model_.hidden_size) * element_);
+  const double sum =
+      vocabulary_collective(static_cast<double>(slice.sequences * slice.tokens * model_.hidden_size) * element_);
   const double forward = kernels(passes(stream, 4), 2) + sum;
   const double backward = kernels(passes(stream, 3), 2);
   return {.forward = forward * milliseconds_,
@@ -207,17 +214,27 @@ pipeline::PassTimes ModelCosts::embedding(const Slice& slice) const {
 
 pipeline::PassTimes ModelCosts::head(const Slice& slice) const {
   const auto rows = static_cast<double>(slice.sequences * slice.tokens), h = static_cast<double>(model_.hidden_size);
-  const std::int64_t rank_words = model_.padded_vocab_size(settings_.tensor) / settings_.tensor;
+  const std::int64_t ranks = settings_.tensor * settings_.vocabulary_stages;
+  const std::int64_t rank_words = model_.padded_vocab_size(ranks) / ranks;
   const auto vocabulary = static_cast<double>(rank_words);
   const double norm = passes(stream_elements(slice), 6);
   const double loss = passes(rows * vocabulary, constants_.loss_passes);
   const double input = product_of_weights(rows, h, vocabulary) +
                        product_of_weights(rows, vocabulary, h) / constants_.gradient_speed + kernels(loss + norm, 4) +
-                       collective(rows * h * element_);
+                       vocabulary_collective(rows * h * element_);
   const double weight = weight_gradient(rows, h, vocabulary);
   return {.backward = (input + weight) * milliseconds_,
           .backward_input = input * milliseconds_,
           .backward_weight = weight * milliseconds_};
+}
+
+// A broadcast of the end's rows comes to what an end does by itself; it takes half as long as a sum.
+pipeline::PassTimes ModelCosts::joint_ends(const Slice& slice) const {
+  const auto values = static_cast<double>(slice.sequences * slice.tokens * model_.hidden_size);
+  const double broadcast = vocabulary_collective(values * element_) / 2 * milliseconds_;
+  const pipeline::PassTimes first = embedding(slice), last = head(slice);
+  return {
+      .embedding = first.forward, .head = last.backward + broadcast, .embedding_backward = first.backward + broadcast};
 }
 
 double ModelCosts::gather_after_message(const Slice& slice) const {

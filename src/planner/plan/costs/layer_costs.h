@@ -24,6 +24,7 @@ struct Slice {
 struct LayerSettings {
   std::int64_t tensor = 1;  // ranks of tensor parallelism; they divide the heads and the widths
   std::int64_t groups = 1;  // of such ranks, one after another on the cluster; the slowest sets the pace
+  std::int64_t vocabulary_stages = 1;
   bool sequence_parallel = false;
   Recompute recompute = Recompute::kNone;
   DType dtype = DType::kF16;
@@ -44,6 +45,8 @@ class ModelCosts {
   pipeline::PassTimes layer(const Slice& slice) const;
   pipeline::PassTimes embedding(const Slice& slice) const;
   pipeline::PassTimes head(const Slice& slice) const;  // logits, loss and their gradients, all in the backward
+  // A stage's part of the joint passes, where stages share the vocabulary out.
+  pipeline::PassTimes joint_ends(const Slice& slice) const;
   // The gather that follows a message between stages (executor/stream_messages.h); 0 with sequence parallelism.
   double gather_after_message(const Slice& slice) const;
 
@@ -68,6 +71,7 @@ class ModelCosts {
   double weight_gradient(double rows, double inner, double columns) const;  // of a product of that shape
   double passes(double elements, double reads_and_writes) const;
   double collective(double bytes) const;
+  double vocabulary_collective(double bytes) const;  // of all that have a part of it
   struct AttentionSizes {
     double heads, key_heads, head_size, queries, keys;  // heads: of all sequences, of this rank
   };
@@ -84,7 +88,7 @@ class ModelCosts {
   LayerSettings settings_;
   Cluster cluster_;
   CostConstants constants_;
-  CollectiveGroup tensor_group_;
+  CollectiveGroup tensor_group_, vocabulary_group_;
   double peak_ = 0, bandwidth_ = 0, element_ = 2;  // operations and bytes a second; bytes of a number
   double milliseconds_ = 0;                        // of a pass, for each second that it takes at its best
 };

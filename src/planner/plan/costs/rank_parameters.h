@@ -11,8 +11,10 @@ struct RankParameters {
   double layer = 0;                // of one layer
   double embedding = 0, head = 0;  // of the first and of the last stage alone
   double tied = 0;                 // that both hold
+  double shared = 0;               // of every stage, where they share the vocabulary out
 };
 
-RankParameters rank_parameters(const ModelConfig& model, std::int64_t tensor);
+// `stages`: those that share the vocabulary out (PipelineSettings::vocabulary_stages).
+RankParameters rank_parameters(const ModelConfig& model, std::int64_t tensor, std::int64_t stages = 1);
 
 }  // namespace teratron::plan

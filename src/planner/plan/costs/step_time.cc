@@ -31,6 +31,7 @@ std::vector<pipeline::MicroBatchCut> all_cuts(const TrainConfig& config, const P
 LayerSettings settings_of(const TrainConfig& config) {
   return {.tensor = config.layout.tensor_parallel,
           .groups = config.layout.mesh().ranks() / config.layout.tensor_parallel,
+          .vocabulary_stages = config.vocabulary_ranks() / config.layout.tensor_parallel,
           .sequence_parallel = config.layout.sequence_parallel,
           .recompute = config.layout.recompute,
           .dtype = config.backend.compute_dtype()};
@@ -83,8 +84,12 @@ class WorkBuilder {
     const std::size_t cells = plan_.cell_layers.size();
     for (std::size_t cell = 0; cell < cells; ++cell) {
       PassTimes times = layer.times(static_cast<double>(plan_.cell_layers[cell]));
-      if (cell == 0) times = times.plus(costs_.embedding(slice));
-      if (cell + 1 == cells) times = times.plus(costs_.head(slice));
+      if (plan_.schedule.vocabulary_parallel) {
+        times = times.plus(costs_.joint_ends(slice));
+      } else {
+        if (cell == 0) times = times.plus(costs_.embedding(slice));
+        if (cell + 1 == cells) times = times.plus(costs_.head(slice));
+      }
       const double gather = costs_.gather_after_message(slice);
       if (cell > 0 && stage_of(cell - 1) != stage_of(cell)) times = times.plus({.forward = gather});
       if (cell + 1 < cells && stage_of(cell + 1) != stage_of(cell)) {
@@ -101,7 +106,8 @@ class WorkBuilder {
   void add_parameters() {
     const std::size_t cells = plan_.cell_layers.size();
     const auto stages = static_cast<std::size_t>(config_.layout.pipeline_parallel);
-    const RankParameters held = rank_parameters(model_, config_.layout.tensor_parallel);
+    const RankParameters held = rank_parameters(model_, config_.layout.tensor_parallel,
+                                                config_.vocabulary_ranks() / config_.layout.tensor_parallel);
     const double element = static_cast<double>(size_of(config_.backend.compute_dtype()));
     const bool ends_meet = stage_of(0) == stage_of(cells - 1);  // on one stage, which has one copy of a tied table
     std::vector<double> of_stage(stages);
@@ -110,6 +116,7 @@ class WorkBuilder {
       double parameters = static_cast<double>(plan_.cell_layers[cell]) * held.layer;
       if (cell == 0) parameters += held.embedding + held.tied;
       if (cell + 1 == cells) parameters += held.head + (ends_meet ? 0 : held.tied);
+      if (cell < stages) parameters += held.shared;  // one cell of each stage
       const std::size_t stage = stage_of(cell);
       of_stage[stage] += parameters;
       layers_of_stage[stage] += plan_.cell_layers[cell];

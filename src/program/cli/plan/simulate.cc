@@ -47,9 +47,11 @@ FieldList fields_of(SimulateOptions& o) {
            "cells a stage, for interleaved and seq1f1b-i; 2 for v-min, v-half and v-zb");
   list.add("defer-weight-gradients", &o.defer_weight_gradients, "",
            "make weight gradients where a stage would wait, in the memory that the schedule takes anyway");
+  list.add("vocabulary-parallel", &o.vocabulary_parallel, "", "share embedding and head out over all stages");
   list.group("Costs");
   list.add("forward-ms", &o.forward, "F", "forward of a micro-batch in a stage");
   list.add("backward-ms", &o.backward, "B", "backward of it");
+  list.add("head-ms", &o.head, "H", "a stage's part of a micro-batch's head, with --vocabulary-parallel");
   list.add("profile", &o.profile, "FILE", "costs as measured, in place of --forward-ms and --backward-ms");
   list.add("seq-length", &o.tokens, "L",
            "tokens of a sequence, with --profile or --cluster; 0: the longest that the profile holds, 1024");
@@ -141,6 +143,7 @@ std::string title_of(const SimulateOptions& options, const slicing::ScenarioResu
     title += fmt::format(", {} slices", result.schedule.slices);
   }
   if (result.schedule.virtual_stages > 1) title += fmt::format(", {} virtual stages", result.schedule.virtual_stages);
+  if (options.vocabulary_parallel) title += ", vocabulary parallel";
   return title + (options.defer_weight_gradients ? ", deferred weight gradients" : "");
 }
 

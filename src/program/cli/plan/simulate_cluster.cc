@@ -48,6 +48,7 @@ TrainConfig ClusterScenario::config_of(const slicing::Scenario& scenario) const 
   config.pipeline.schedule = scenario.schedule;
   config.pipeline.virtual_stages = scenario.virtual_stages;
   config.pipeline.defer_weight_gradients = scenario.defer_weight_gradients;
+  config.pipeline.vocabulary_parallel = scenario.vocabulary_parallel;
   if (scenario.slices != "1") {
     const bool is_number = scenario.slices.find_first_not_of("0123456789") == std::string::npos;
     config.pipeline.token_slices = is_number ? "uniform:" + scenario.slices : scenario.slices;
@@ -65,6 +66,7 @@ Faults ClusterScenario::faults(const slicing::Scenario& scenario) const {
                 Flag{"slices"}, kCluster);
   faults.add_if(scenario.transfer != 0, "{} says what messages cost, and {} adds to it; leave it out", kCluster,
                 Flag{"transfer-ms"});
+  faults.add_if(scenario.head != 0, "{} says what heads cost, too; leave out {}", kCluster, Flag{"head-ms"});
   if (!faults.empty()) return faults;
   faults = scenario.faults();
   if (!faults.empty()) return faults;

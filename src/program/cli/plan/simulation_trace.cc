@@ -19,6 +19,9 @@ std::string_view name_of(pipeline::Pass pass) {
     case pipeline::Pass::kBackward: return "backward";
     case pipeline::Pass::kBackwardInput: return "backward without weights";
     case pipeline::Pass::kBackwardWeight: return "weight gradient";
+    case pipeline::Pass::kEmbedding: return "embedding";
+    case pipeline::Pass::kHead: return "head";
+    case pipeline::Pass::kEmbeddingBackward: return "embedding's backward";
   }
   return "";
 }

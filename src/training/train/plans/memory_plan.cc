@@ -44,7 +44,8 @@ std::vector<std::int64_t> planned_memory(const TrainConfig& config, const Memory
   std::vector<std::int64_t> bytes;
   for (const int stage : stages) {
     const RankCoordinates place = rank_coordinates(mesh, stage * mesh.tensor);
-    const std::unique_ptr<Model> model = make_model(config.model.model_for(context.vocab_size), place.tensor);
+    const std::unique_ptr<Model> model = make_model(config.model.model_for(context.vocab_size), place.tensor,
+                                                    config.pipeline.vocabulary_stages(place.pipeline));
     const StagePlan plan(*model, options, place, context.compute_dtype);
     bytes.push_back(plan.memory().arena().bytes());
     if (context.threads > 0)

@@ -8,9 +8,11 @@
 #include "base/error.h"
 #include "base/round_up.h"
 #include "data/batch_sampler.h"
+#include "model/family.h"
 #include "pipeline/deferral.h"
 #include "pipeline/timing/simulate.h"
 #include "pipeline/token_slices.h"
+#include "pipeline/vocabulary_passes.h"
 #include "slicing/cost/slice_times.h"
 
 namespace teratron {
@@ -110,6 +112,7 @@ Schedule schedule_of(const TrainConfig& config, const PipelinePlan& plan) {
     slices.push_back(std::max(1, static_cast<int>(plan.slices_of(m).size())));
   }
   size.set_slices(std::move(slices));
+  size.vocabulary_parallel = config.pipeline.vocabulary_parallel;
   if (config.pipeline.flushes > 1) return schedule_in_parts(plan.kind, size, static_cast<int>(config.pipeline.flushes));
   const Schedule whole = pipeline::make_schedule(plan.kind, size);
   return pipeline::first_micro_batches(whole, micro_batches);
@@ -141,6 +144,17 @@ Costs costs_of(const PipelinePlan& plan, std::int64_t tokens, const slicing::Pro
   return costs;
 }
 
+// A stage's part of a head, in proportion to the operations of the stage's forward passes: a forward and a backward.
+void add_head_costs(const TrainConfig& config, const Schedule& schedule, Costs& costs) {
+  const ModelConfig& model = config.model.config;
+  const auto tokens = static_cast<double>(config.model.seq_length);
+  const double head = model.family().head_operations(model, tokens);
+  const double layers = model.training_flops_per_token(config.model.seq_length) / 3 - head;
+  for (std::vector<PassTimes>& cell : costs.passes) {
+    for (PassTimes& times : cell) times.head = 3 * head / layers * times.forward * schedule.virtual_stages;
+  }
+}
+
 std::string cells_text(const Schedule& schedule) {
   if (schedule.virtual_stages == 1) return "";
   return fmt::format(" ({} cells each, {})", schedule.virtual_stages,
@@ -167,6 +181,10 @@ PipelinePlan plan_pipeline(const TrainConfig& config, const slicing::Profile* pr
     plan.schedule =
         pipeline::defer_weight_gradients(plan.schedule, plan.costs, pipeline::deferral_bound(plan.kind, plan.schedule));
   }
+  if (config.pipeline.vocabulary_parallel) {
+    add_head_costs(config, plan.schedule, plan.costs);
+    plan.schedule = pipeline::with_vocabulary_passes(plan.schedule, plan.costs);
+  }
   return plan;
 }
 
@@ -176,11 +194,12 @@ std::string text_of(const PipelinePlan& plan) {
   const bool deferred = std::ranges::any_of(schedule.actions.front(), [](const pipeline::Action& action) {
     return action.pass == pipeline::Pass::kBackwardWeight;
   });
-  std::string text =
-      fmt::format("pipeline {}{}: {} stage{} of {} layer{}{}, {} micro-batch{}", pipeline::name_of(plan.kind),
-                  deferred ? " with deferred weight gradients" : "", schedule.stages, schedule.stages > 1 ? "s" : "",
-                  fmt::join(plan.cell_layers, ","), plan.cell_layers == std::vector<std::int64_t>{1} ? "" : "s",
-                  cells_text(schedule), schedule.micro_batches, schedule.micro_batches > 1 ? "es" : "");
+  std::string text = fmt::format("pipeline {}{}{}: {} stage{} of {} layer{}{}, {} micro-batch{}",
+                                 pipeline::name_of(plan.kind), deferred ? " with deferred weight gradients" : "",
+                                 schedule.vocabulary_parallel ? " with the vocabulary shared out" : "", schedule.stages,
+                                 schedule.stages > 1 ? "s" : "", fmt::join(plan.cell_layers, ","),
+                                 plan.cell_layers == std::vector<std::int64_t>{1} ? "" : "s", cells_text(schedule),
+                                 schedule.micro_batches, schedule.micro_batches > 1 ? "es" : "");
   if (plan.cuts.size() == 1) {
     text += fmt::format(" in slices of {} tokens", fmt::join(plan.cuts.front().slice_tokens, ","));
   } else if (!plan.cuts.empty()) {

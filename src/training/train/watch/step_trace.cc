@@ -25,6 +25,9 @@ std::string_view name_of(const TraceSpan& span) {
     case Pass::kBackward: return "backward";
     case Pass::kBackwardInput: return "backward without weights";
     case Pass::kBackwardWeight: return "weight gradient";
+    case Pass::kEmbedding: return "embedding";
+    case Pass::kHead: return "head";
+    case Pass::kEmbeddingBackward: return "embedding's backward";
   }
   return "";
 }

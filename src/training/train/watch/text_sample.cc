@@ -20,21 +20,22 @@ std::vector<float> next_logits(Executor& executor, const Model& model, std::int6
   std::vector<std::int32_t> ids(text.begin(), text.end());
   ids.resize(static_cast<std::size_t>(tokens), 0);
   std::vector<double> logits(static_cast<std::size_t>(vocab_size));
+  Communicator& vocabulary_ranks = model.traits.vocabulary_parallel ? *executor.mesh().model : *executor.mesh().tensor;
   executor.forward({.ids = ids, .batch = 1, .tokens = tokens}, [&](const EndCall& call, TensorRef x) {
     const std::int64_t token = length - 1 - call.pass.first_position;
     if (token < 0 || token >= call.pass.tokens) return;
     const TensorRef own = model.next_token_logits(call, x, token);
     std::vector<float> columns(static_cast<std::size_t>(own.dim(1)));
     download_floats(executor.backend(), own, columns);
-    const auto first = static_cast<std::size_t>(executor.mesh().tensor->rank()) * columns.size();
+    const auto first = static_cast<std::size_t>(vocabulary_ranks.rank()) * columns.size();
     for (std::size_t i = 0; i < columns.size() && first + i < logits.size(); ++i) {
       logits[first + i] = static_cast<double>(columns[i]);
     }
-    executor.mesh().tensor->all_reduce_host(logits);  // the others have zeros there
+    vocabulary_ranks.all_reduce_host(logits);  // the others have zeros there
   });
   std::vector<float> shared(logits.size());
   std::ranges::transform(logits, shared.begin(), [](double value) { return static_cast<float>(value); });
-  executor.share_from_last_stage(shared);
+  if (!model.traits.vocabulary_parallel) executor.share_from_last_stage(shared);
   return shared;
 }
 

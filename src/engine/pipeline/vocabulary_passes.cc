@@ -1,0 +1,195 @@
+#include "pipeline/vocabulary_passes.h"
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+
+#include "base/error.h"
+#include "pipeline/checker.h"
+#include "pipeline/dependencies.h"
+
+namespace teratron::pipeline {
+namespace {
+
+constexpr double kNever = std::numeric_limits<double>::infinity();
+constexpr double kRounding = 1e-9;  // of sums of times, relative
+
+// Works the stages through a schedule from head to head.
+class Insertion {
+ public:
+  Insertion(const Schedule& schedule, const Costs& costs)
+      : source_(schedule), costs_(costs), happened_(events(schedule), kNever), producers_(events(schedule)) {
+    source_.vocabulary_parallel = true;
+    result_ = source_;
+    for (std::vector<Action>& list : result_.actions) list.clear();
+    stages_.resize(source_.actions.size());
+    for (int stage = 0; stage < source_.stages; ++stage) {
+      for (std::size_t index = 0; index < list(stage).size(); ++index) {
+        for_each_result(source_, stage, list(stage)[index], [&](const Event& event) {
+          producers_[number_of(source_, event)] = Place{stage, index};
+        });
+      }
+    }
+  }
+
+  Schedule run() {
+    const int last = source_.stage_of(source_.cells() - 1), chunk = source_.virtual_stages - 1;
+    for (std::size_t index = 0; index < list(last).size(); ++index) {
+      const Action action = list(last)[index];
+      if (action.pass != Pass::kForward || action.chunk != chunk) continue;
+      require({last, index});
+      run_required();
+      run_others(at(last).clock);
+      add_head(action);
+    }
+    for (int stage = 0; stage < source_.stages; ++stage) {
+      while (has_next(stage)) append(stage);
+    }
+    add_embedding_backwards();
+    return std::move(result_);
+  }
+
+ private:
+  struct Place {
+    int stage = 0;
+    std::size_t index = 0;
+  };
+  struct Stage {
+    std::size_t next = 0, required = 0;  // in its list: the next action, and the end of those that the next head needs
+    std::size_t begin = 0;               // in the result's list: since the last head
+    double clock = 0;
+  };
+  Stage& at(int stage) { return stages_[static_cast<std::size_t>(stage)]; }
+  const std::vector<Action>& list(int stage) const { return source_.actions[static_cast<std::size_t>(stage)]; }
+  bool has_next(int stage) { return at(stage).next < list(stage).size(); }
+
+  // Marks an action, those before it on its stage, and all that these need.
+  void require(const Place& place) {
+    std::vector<Place> open = {place};
+    while (!open.empty()) {
+      const auto [stage, end] = open.back();
+      open.pop_back();
+      std::size_t& required = at(stage).required;
+      for (; required <= end; ++required) {
+        for_each_need(source_, stage, list(stage)[required], [&](const Event& need) {
+          if (const auto& producer = producers_[number_of(source_, need)]) open.push_back(*producer);
+        });
+      }
+    }
+  }
+
+  // When everything that the stage's next action needs is there; kNever where that is not known yet.
+  double arrival(int stage) {
+    double time = 0;
+    for_each_need(source_, stage, list(stage)[at(stage).next], [&](const Event& need) {
+      if (need.outcome == Outcome::kEmbedded) return;  // put before it
+      const bool here = source_.stage_of(need.cell) == stage;
+      const double transfer = here ? 0 : costs_.transfer(need.micro_batch, need.slice);
+      time = std::max(time, happened_[number_of(source_, need)] + transfer);
+    });
+    return time;
+  }
+
+  void perform(int stage) {
+    at(stage).clock =
+        std::max(at(stage).clock, arrival(stage)) + costs_.of(source_, stage, list(stage)[at(stage).next]);
+    append(stage);
+  }
+
+  void append(int stage) {
+    const Action& action = list(stage)[at(stage).next++];
+    for_each_result(source_, stage, action,
+                    [&](const Event& event) { happened_[number_of(source_, event)] = at(stage).clock; });
+    result_.actions[static_cast<std::size_t>(stage)].push_back(action);
+    if (source_.cell(stage, action) != 0) return;
+    if (action.pass == Pass::kForward) embedded_.push_back(action);
+    if (makes_input_gradient(action.pass)) differentiated_.push_back(action);
+  }
+
+  void run_required() {
+    for (bool moved = true; moved;) {
+      moved = false;
+      for (int stage = 0; stage < source_.stages; ++stage) {
+        while (at(stage).next < at(stage).required && arrival(stage) < kNever) {
+          perform(stage);
+          moved = true;
+        }
+      }
+    }
+    for (const Stage& stage : stages_) check(stage.next >= stage.required, "a schedule fit to run comes to its heads");
+  }
+
+  // Actions that the next head, possible from `ready` on, does not wait for, as long as they delay it less than the
+  // stage would wait without them. One whose input is yet to come must not delay it at all: the stage would wait now.
+  void run_others(double ready) {
+    std::vector<bool> is_done(stages_.size(), false);
+    while (true) {
+      std::optional<int> first;
+      for (int stage = 0; stage < source_.stages; ++stage) {
+        if (is_done[static_cast<std::size_t>(stage)] || !has_next(stage) || arrival(stage) == kNever) continue;
+        if (!first || start(stage) < start(*first)) first = stage;
+      }
+      if (!first) return;
+      const double time = costs_.of(source_, *first, list(*first)[at(*first).next]);
+      const bool waits = arrival(*first) > at(*first).clock * (1 + kRounding);
+      const bool fits = start(*first) + time <= ready * (1 + kRounding);
+      if (fits || (!waits && start(*first) + time / 2 < ready * (1 - kRounding))) {
+        perform(*first);
+      } else {
+        is_done[static_cast<std::size_t>(*first)] = true;
+      }
+    }
+  }
+  double start(int stage) { return std::max(at(stage).clock, arrival(stage)); }
+
+  // The head of `forward`, which all stages come to; before the actions since the last one the look-ups that these
+  // need, after it those look-ups' backwards that can be.
+  void add_head(const Action& forward) {
+    double begin = 0, time = 0;
+    for (int stage = 0; stage < source_.stages; ++stage) {
+      std::vector<Action>& actions = result_.actions[static_cast<std::size_t>(stage)];
+      auto where = actions.begin() + static_cast<std::ptrdiff_t>(at(stage).begin);
+      for (const Action& one : embedded_) {
+        where = std::next(actions.insert(where, {Pass::kEmbedding, one.micro_batch, one.slice, 0}));
+      }
+      const Action head{Pass::kHead, forward.micro_batch, forward.slice, forward.chunk};
+      actions.push_back(head);
+      begin = std::max(begin, at(stage).clock);
+      time = std::max(time, costs_.of(source_, stage, head));
+    }
+    embedded_.clear();
+    const Event done{Outcome::kLossGradient, source_.cells() - 1, forward.micro_batch, forward.slice};
+    happened_[number_of(source_, done)] = begin + time;
+    add_embedding_backwards();
+    for (std::size_t stage = 0; stage < stages_.size(); ++stage) {
+      stages_[stage].clock = begin + time;
+      stages_[stage].begin = result_.actions[stage].size();
+    }
+  }
+
+  void add_embedding_backwards() {
+    for (std::vector<Action>& actions : result_.actions) {
+      for (const Action& one : differentiated_) {
+        actions.push_back({Pass::kEmbeddingBackward, one.micro_batch, one.slice, 0});
+      }
+    }
+    differentiated_.clear();
+  }
+
+  Schedule source_;
+  const Costs& costs_;
+  std::vector<double> happened_;                 // when, by event
+  std::vector<std::optional<Place>> producers_;  // by event; none of joint passes
+  std::vector<Stage> stages_;
+  std::vector<Action> embedded_, differentiated_;  // of the first cell: forwards and backwards since the last head
+  Schedule result_;
+};
+
+}  // namespace
+
+Schedule with_vocabulary_passes(const Schedule& schedule, const Costs& costs) {
+  check_schedule(schedule);
+  return Insertion(schedule, costs).run();
+}
+
+}  // namespace teratron::pipeline
