@@ -12,7 +12,7 @@
 
 namespace teratron::plan {
 
-enum class CellKind { kAmount, kShare, kRatio, kCount };  // by the unit: all others; "%"; "x"; "slices"
+enum class CellKind { kAmount, kMemory, kShare, kRatio, kCount };  // by the unit: all others; "GiB"; "%"; "x"; "slices"
 CellKind kind_of(const ReproducedCell& cell);
 
 // The bounds. 10 % is the worst error that plans are held to (docs/plan.md). Papers give shares in whole per cent and

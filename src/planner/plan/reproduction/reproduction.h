@@ -1,7 +1,7 @@
 // Published figures of papers beside what this cost model says, and beside what Teratron's own program would
 // take. Megatron-LM (arXiv 1909.08053): sections 1 and 5.1, Table 2, Appendix D and, of its first version, days and
 // operations of the whole run. TeraPipe (arXiv 2102.07988): section 3.2's figure of a layer, and section 4. Beside them
-// Llama 3 (arXiv 2407.21783): Table 4.
+// Llama 3 (arXiv 2407.21783): Table 4. And Seq1F1B (arXiv 2406.03488), TeraPipe's heir: throughput and memory.
 #pragma once
 
 #include <cstdint>
@@ -64,7 +64,7 @@ struct Reproduction {
   std::vector<Constant> fitted;
 };
 
-// "megatron", "terapipe" and "llama3". UserError lists the names there are.
+// UserError lists the names there are.
 std::vector<std::string_view> reproduction_names();
 Reproduction reproduce(std::string_view name);
 
@@ -75,6 +75,7 @@ std::string to_svg(const Reproduction& reproduction);   // bars of every table a
 Reproduction reproduce_megatron();
 Reproduction reproduce_terapipe();
 Reproduction reproduce_llama3();
+Reproduction reproduce_seq1f1b();
 
 // The constants of a cluster that were fitted to published cells.
 std::vector<Constant> fitted_constants(const Cluster& cluster);
