@@ -11,11 +11,11 @@ CellKind kind_of(const ReproducedCell& cell) {
   if (cell.unit == "%") return CellKind::kShare;
   if (cell.unit == "x") return CellKind::kRatio;
   if (cell.unit == "GiB") return CellKind::kMemory;
-  return cell.unit == "slices" ? CellKind::kCount : CellKind::kAmount;
+  return cell.unit == "slices" || cell.unit == "runs" ? CellKind::kCount : CellKind::kAmount;
 }
 
 std::vector<std::string> bounds_of_judgement() {
-  return {fmt::format("{:.0f} % of a time, a rate, memory or a number of slices", 100 * kMostOfAmount),
+  return {fmt::format("{:.0f} % of a time, a rate, memory or a number", 100 * kMostOfAmount),
           fmt::format("{:.0f} points of a percentage", kMostPoints),
           fmt::format("{:.0f} % of a ratio's distance from 1, but {} at least and {:.0f} % of the ratio at most",
                       100 * kMostOfEffect, kLeastOfRatio, 100 * kMostOfAmount)};
@@ -76,7 +76,7 @@ std::string_view name_of(CellKind kind) {
     case CellKind::kMemory: return "memory";
     case CellKind::kShare: return "percentages";
     case CellKind::kRatio: return "ratios";
-    case CellKind::kCount: return "numbers of slices";
+    case CellKind::kCount: return "numbers";
     default: return "times and rates";
   }
 }

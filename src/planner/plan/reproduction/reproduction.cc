@@ -16,7 +16,8 @@ struct Paper {
   Reproduction (*reproduce)();
 };
 constexpr std::array kPapers = {Paper{"megatron", reproduce_megatron}, Paper{"terapipe", reproduce_terapipe},
-                                Paper{"llama3", reproduce_llama3}, Paper{"seq1f1b", reproduce_seq1f1b}};
+                                Paper{"llama3", reproduce_llama3}, Paper{"seq1f1b", reproduce_seq1f1b},
+                                Paper{"zero-bubble", reproduce_zero_bubble}};
 
 }  // namespace
 
