@@ -30,7 +30,7 @@ Cluster papers_cluster(std::int64_t devices) {
   return cluster;
 }
 
-// Slices that take as many operations each, in whole tokens of all tensor-parallel ranks.
+// Slices of as many operations each, multiples of `unit` tokens.
 std::vector<std::int64_t> equal_slices(const ModelConfig& model, std::int64_t tokens, std::int64_t unit) {
   const auto operations = [&](std::int64_t length) {
     return static_cast<double>(length) * model.training_flops_per_token(length);
@@ -107,7 +107,7 @@ double teratrons_bytes(const TrainConfig& config) {
 }
 
 constexpr const char* kSlowInterleaving =
-    "by this table slices on interleaved stages are slower than either alone, which no cost of the model is";
+    "by this table slices on interleaved stages are slower than either alone; nothing in the model makes them so";
 constexpr const char* kReserved =
     "the published bytes are what PyTorch's allocator reserved, so the fragments between its blocks too; ours are "
     "counted tensors";
@@ -135,15 +135,8 @@ void add_throughput(Reproduction& reproduction) {
       reproduction.cells.push_back(cells[i]);
     }
     for (const Place other : {k1F1B, k1F1BI}) {
-      const ReproducedCell &sliced = cells[kSeq1F1B], &whole = cells[other];
-      if (whole.published == 0 || contradicts_itself(row, kSeq1F1B)) continue;
-      reproduction.cells.push_back({.table = table,
-                                    .name = fmt::format("Seq1F1B beside {}", whole.name),
-                                    .unit = "x",
-                                    .source = sliced.source,
-                                    .published = sliced.published / whole.published,
-                                    .ours = sliced.ours / whole.ours,
-                                    .teratron = *sliced.teratron / *whole.teratron});
+      if (row.tokens_a_second[other] == 0 || contradicts_itself(row, kSeq1F1B)) continue;
+      reproduction.cells.push_back(ratio_of(cells[kSeq1F1B], cells[other]));
     }
   }
 }
@@ -174,15 +167,8 @@ void add_memory(Reproduction& reproduction) {
       if (!is_met(cells[i])) cells[i].cause = kReserved;
       reproduction.cells.push_back(cells[i]);
     }
-    const ReproducedCell &sliced = cells[kSeq1F1B], &whole = cells[k1F1B];
-    if (whole.published == 0) continue;
-    reproduction.cells.push_back({.table = table,
-                                  .name = "Seq1F1B beside 1F1B",
-                                  .unit = "x",
-                                  .source = sliced.source,
-                                  .published = sliced.published / whole.published,
-                                  .ours = sliced.ours / whole.ours,
-                                  .teratron = *sliced.teratron / *whole.teratron});
+    if (row.gib[k1F1B] == 0) continue;
+    reproduction.cells.push_back(ratio_of(cells[kSeq1F1B], cells[k1F1B]));
     if (!is_met(reproduction.cells.back())) reproduction.cells.back().cause = kReserved;
   }
   reproduction.cells.push_back({.table = "all models",

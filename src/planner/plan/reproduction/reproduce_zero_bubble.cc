@@ -75,12 +75,7 @@ void add(const Run& run, std::vector<ReproducedCell>& cells) {
   cells.push_back(base);
   for (const ReproducedCell& other : {cell("1F1B-I", run.interleaved, interleaved), cell("ZB-1p", run.one_p, one_p)}) {
     cells.push_back(other);
-    ReproducedCell gain = other;
-    gain.name += " beside 1F1B";
-    gain.unit = "x";
-    gain.published /= base.published;
-    gain.ours /= base.ours;
-    gain.teratron = *gain.teratron / *base.teratron;
+    ReproducedCell gain = ratio_of(other, base);
     if (gain.ours > gain.published && !is_met(gain)) gain.cause = kMessages;
     cells.push_back(gain);
   }

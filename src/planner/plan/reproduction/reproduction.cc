@@ -34,6 +34,17 @@ Reproduction reproduce(std::string_view name) {
   throw_user_error("there is no paper '{}' to reproduce; there are {}", name, fmt::join(reproduction_names(), ", "));
 }
 
+ReproducedCell ratio_of(const ReproducedCell& cell, const ReproducedCell& base) {
+  return {.table = cell.table,
+          .name = fmt::format("{} beside {}", cell.name, base.name),
+          .unit = "x",
+          .source = cell.source,
+          .published = cell.published / base.published,
+          .ours = cell.ours / base.ours,
+          .teratron = cell.teratron.value() / base.teratron.value(),
+          .is_fitted = cell.is_fitted && base.is_fitted};
+}
+
 std::vector<Constant> fitted_constants(const Cluster& cluster) {
   std::vector<Constant> fitted;
   for (const Constant& constant : all_constants(cluster)) {

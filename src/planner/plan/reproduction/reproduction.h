@@ -28,6 +28,9 @@ struct ReproducedCell {
   std::string full_name() const { return table + ", " + name; }
 };
 
+// The ratio of two cells of a table as a cell: "ZB-1p beside 1F1B".
+ReproducedCell ratio_of(const ReproducedCell& cell, const ReproducedCell& base);
+
 // A series of which the paper has a picture or a sentence, but no number for each point.
 struct Curve {
   struct Point {
