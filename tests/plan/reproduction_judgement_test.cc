@@ -44,6 +44,9 @@ TEST(Judgement, OtherUnitsHaveBoundsOfTheirOwn) {
   EXPECT_DOUBLE_EQ(*error_of(some_cell("%", 20, 23)), 3);
   EXPECT_TRUE(is_met(some_cell("slices", 16, 17)));
   EXPECT_FALSE(is_met(some_cell("slices", 3, 4)));
+  EXPECT_FALSE(is_met(some_cell("GiB", 28, 21.8)));
+  EXPECT_EQ(kind_of(some_cell("GiB", 28, 21.8)), CellKind::kMemory);
+  EXPECT_EQ(kind_of(some_cell("runs", 11, 10)), CellKind::kCount);
 }
 
 TEST(Judgement, ScoresLeaveOutWhatIsNotCountedAndSayWhatIsPredicted) {

@@ -169,7 +169,7 @@ TEST(Plan, FaultsAreListedAtOnce) {
 }
 
 TEST(Plan, ReproducesWhatThePapersMeasured) {
-  for (const char* paper : {"megatron", "terapipe", "llama3"}) {
+  for (const char* paper : {"megatron", "terapipe", "llama3", "seq1f1b", "zero-bubble"}) {
     const nlohmann::json json = json_of({"plan", "--reproduce", paper});
     EXPECT_GE(json.at("cells").size(), 4U);
     EXPECT_TRUE(json.contains("scores") && json.contains("curves") && json.contains("fitted"));

@@ -10,11 +10,12 @@ namespace teratron::plan {
 CellKind kind_of(const ReproducedCell& cell) {
   if (cell.unit == "%") return CellKind::kShare;
   if (cell.unit == "x") return CellKind::kRatio;
-  return cell.unit == "slices" ? CellKind::kCount : CellKind::kAmount;
+  if (cell.unit == "GiB") return CellKind::kMemory;
+  return cell.unit == "slices" || cell.unit == "runs" ? CellKind::kCount : CellKind::kAmount;
 }
 
 std::vector<std::string> bounds_of_judgement() {
-  return {fmt::format("{:.0f} % of a time, a rate or a number of slices", 100 * kMostOfAmount),
+  return {fmt::format("{:.0f} % of a time, a rate, memory or a number", 100 * kMostOfAmount),
           fmt::format("{:.0f} points of a percentage", kMostPoints),
           fmt::format("{:.0f} % of a ratio's distance from 1, but {} at least and {:.0f} % of the ratio at most",
                       100 * kMostOfEffect, kLeastOfRatio, 100 * kMostOfAmount)};
@@ -45,7 +46,8 @@ std::optional<double> error_of(const ReproducedCell& cell) {
 
 std::vector<Score> scores_of(std::span<const ReproducedCell> cells, Counted counted) {
   std::vector<Score> scores;
-  for (const CellKind kind : {CellKind::kAmount, CellKind::kShare, CellKind::kRatio, CellKind::kCount}) {
+  for (const CellKind kind :
+       {CellKind::kAmount, CellKind::kMemory, CellKind::kShare, CellKind::kRatio, CellKind::kCount}) {
     Score score{.kind = kind};
     double sum = 0, worst = 0;
     int with_error = 0;
@@ -71,9 +73,10 @@ std::vector<Score> scores_of(std::span<const ReproducedCell> cells, Counted coun
 
 std::string_view name_of(CellKind kind) {
   switch (kind) {
+    case CellKind::kMemory: return "memory";
     case CellKind::kShare: return "percentages";
     case CellKind::kRatio: return "ratios";
-    case CellKind::kCount: return "numbers of slices";
+    case CellKind::kCount: return "numbers";
     default: return "times and rates";
   }
 }

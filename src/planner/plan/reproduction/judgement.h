@@ -12,14 +12,15 @@
 
 namespace teratron::plan {
 
-enum class CellKind { kAmount, kShare, kRatio, kCount };  // by the unit: all others; "%"; "x"; "slices"
+enum class CellKind { kAmount, kMemory, kShare, kRatio, kCount };  // by the unit
+// "GiB", "%", "x", "slices" and "runs"; all other units are amounts of time or rates.
 CellKind kind_of(const ReproducedCell& cell);
 
 // The bounds. 10 % is the worst error that plans are held to (docs/plan.md). Papers give shares in whole per cent and
 // ratios in hundredths of single runs, so that 3 points and 0.03 are about what a second run would differ by. A
 // quarter of the effect keeps its size: 12 % stands for 9 to 15 %. Of large ratios that would be more than 10 %, which
 // no time may be off.
-inline constexpr double kMostOfAmount = 0.10;  // of amounts and counts, relative
+inline constexpr double kMostOfAmount = 0.10;  // of amounts, memory and counts, relative
 inline constexpr double kMostPoints = 3;       // of shares
 inline constexpr double kMostOfEffect = 0.25;  // of a ratio's distance from 1 ..
 inline constexpr double kLeastOfRatio = 0.03;  // .. but this at least, and kMostOfAmount of the ratio at most
@@ -30,8 +31,8 @@ std::vector<std::string> bounds_of_judgement();  // the same in words: "10 % of 
 double tolerance_of(const ReproducedCell& cell);
 bool is_met(const ReproducedCell& cell);
 
-// Amounts and counts: relative. Shares: points. Ratios: relative to the published distance from 1; none where that is
-// 0.
+// Amounts, memory and counts: relative. Shares: points. Ratios: relative to the published distance from 1; none where
+// that is 0.
 std::optional<double> error_of(const ReproducedCell& cell);
 
 // Score of the counted cells of one kind.

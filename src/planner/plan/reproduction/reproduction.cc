@@ -16,7 +16,8 @@ struct Paper {
   Reproduction (*reproduce)();
 };
 constexpr std::array kPapers = {Paper{"megatron", reproduce_megatron}, Paper{"terapipe", reproduce_terapipe},
-                                Paper{"llama3", reproduce_llama3}};
+                                Paper{"llama3", reproduce_llama3}, Paper{"seq1f1b", reproduce_seq1f1b},
+                                Paper{"zero-bubble", reproduce_zero_bubble}};
 
 }  // namespace
 
@@ -31,6 +32,17 @@ Reproduction reproduce(std::string_view name) {
     if (paper.name == name) return paper.reproduce();
   }
   throw_user_error("there is no paper '{}' to reproduce; there are {}", name, fmt::join(reproduction_names(), ", "));
+}
+
+ReproducedCell ratio_of(const ReproducedCell& cell, const ReproducedCell& base) {
+  return {.table = cell.table,
+          .name = fmt::format("{} beside {}", cell.name, base.name),
+          .unit = "x",
+          .source = cell.source,
+          .published = cell.published / base.published,
+          .ours = cell.ours / base.ours,
+          .teratron = cell.teratron.value() / base.teratron.value(),
+          .is_fitted = cell.is_fitted && base.is_fitted};
 }
 
 std::vector<Constant> fitted_constants(const Cluster& cluster) {

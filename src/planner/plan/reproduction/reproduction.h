@@ -1,7 +1,8 @@
 // Published figures of papers beside what this cost model says, and beside what Teratron's own program would
 // take. Megatron-LM (arXiv 1909.08053): sections 1 and 5.1, Table 2, Appendix D and, of its first version, days and
 // operations of the whole run. TeraPipe (arXiv 2102.07988): section 3.2's figure of a layer, and section 4. Beside them
-// Llama 3 (arXiv 2407.21783): Table 4.
+// Llama 3 (arXiv 2407.21783): Table 4. And two heirs: Seq1F1B (arXiv 2406.03488), throughput and memory, and
+// zero-bubble pipelines (arXiv 2401.10241), Table 4.
 #pragma once
 
 #include <cstdint>
@@ -20,12 +21,15 @@ struct ReproducedCell {
   double published = 0, ours = 0;  // ours: the paper's program on the paper's cluster, by this cost model
   std::optional<double> teratron = std::nullopt;  // Teratron's program there (run_by_teratron()); none: no meaning
   bool is_fitted = false;  // constants were fitted to all runs that the cell is of; the others are predictions
-  std::string uncounted;   // why it is in no score: "by definition", "derived" from other cells; empty: it is counted
+  std::string uncounted;   // why it is in no score: "by definition", "derived" from others, ..; empty: it is counted
   std::string cause;       // why it is missed, if that is known; says nothing about whether it is
   std::string assumed;     // what the name does not say; may be empty
 
   std::string full_name() const { return table + ", " + name; }
 };
+
+// The ratio of two cells of a table as a cell: "ZB-1p beside 1F1B".
+ReproducedCell ratio_of(const ReproducedCell& cell, const ReproducedCell& base);
 
 // A series of which the paper has a picture or a sentence, but no number for each point.
 struct Curve {
@@ -64,7 +68,7 @@ struct Reproduction {
   std::vector<Constant> fitted;
 };
 
-// "megatron", "terapipe" and "llama3". UserError lists the names there are.
+// UserError lists the names there are.
 std::vector<std::string_view> reproduction_names();
 Reproduction reproduce(std::string_view name);
 
@@ -75,6 +79,8 @@ std::string to_svg(const Reproduction& reproduction);   // bars of every table a
 Reproduction reproduce_megatron();
 Reproduction reproduce_terapipe();
 Reproduction reproduce_llama3();
+Reproduction reproduce_seq1f1b();
+Reproduction reproduce_zero_bubble();
 
 // The constants of a cluster that were fitted to published cells.
 std::vector<Constant> fitted_constants(const Cluster& cluster);

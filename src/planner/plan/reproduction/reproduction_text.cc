@@ -50,7 +50,7 @@ std::vector<std::string> score_row(const Score& score, std::string what) {
 
 std::string text_of_scores(const Reproduction& reproduction) {
   TextTable table({kLeft, kRight, kRight, kRight});
-  table.heading("Scores, without the cells that are derived or 100 % or 1 by definition");
+  table.heading("Scores, without the cells that are derived, contradictory, or 100 % or 1 by definition");
   table.row({"", "met", "mean error", "worst"});
   const std::vector<Score> predictions = scores_of(reproduction.cells, Counted::kPredictions);
   for (const Score& score : scores_of(reproduction.cells, Counted::kAll)) {

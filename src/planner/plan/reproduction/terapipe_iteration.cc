@@ -35,10 +35,10 @@ Cluster cluster_of(const Setting& setting) {
 std::vector<std::int64_t> sliced_by(const Setting& setting, const Batch& batch,
                                     const std::function<double(const Slice&)>& milliseconds) {
   const slicing::CostTable table(batch.tokens, kGranularity, [&](std::int64_t length, std::int64_t context) {
-    return milliseconds({.tokens = length, .context = context});
+    return milliseconds({.sequences = batch.together, .tokens = length, .context = context});
   });
-  return slicing::best_slicing(
-             table, {.stages = static_cast<int>(setting.stages), .micro_batches = static_cast<int>(batch.sequences)})
+  return slicing::best_slicing(table, {.stages = static_cast<int>(setting.stages),
+                                       .micro_batches = static_cast<int>(batch.micro_batches())})
       .lengths;
 }
 
@@ -57,7 +57,7 @@ class PapersIteration : public Iteration {
     const auto kind = slices == 1 ? pipeline::ScheduleKind::kGpipe : pipeline::ScheduleKind::kTeraPipe;
     simulation::PipelineWork work{
         .schedule = pipeline::make_schedule(
-            kind, {.stages = stages, .micro_batches = static_cast<int>(batch_.sequences), .slices = slices}),
+            kind, {.stages = stages, .micro_batches = static_cast<int>(batch_.micro_batches()), .slices = slices}),
         .tensor = setting_.tensor,
         .data = setting_.data,
         .gradient_pieces = 0};
@@ -78,7 +78,7 @@ class PapersIteration : public Iteration {
  private:
   void add_stage(simulation::PipelineWork& work, int stage, const std::vector<std::int64_t>& lengths) const {
     std::vector<pipeline::PassTimes> columns;
-    Slice slice;
+    Slice slice{.sequences = batch_.together};
     for (const std::int64_t length : lengths) {
       slice.tokens = length;
       pipeline::PassTimes times = costs_.layer(slice).times(static_cast<double>(layers_));
@@ -94,7 +94,9 @@ class PapersIteration : public Iteration {
     work.update_seconds.push_back(costs_.update_seconds(parameters));
   }
 
-  double bytes(std::int64_t length) const { return 2 * static_cast<double>(length * model_.hidden_size); }
+  double bytes(std::int64_t length) const {
+    return 2 * static_cast<double>(batch_.together * length * model_.hidden_size);
+  }
   // Milliseconds; 0 beyond the pipeline's ends.
   double message(int from, int to, std::int64_t length) const {
     if (to < 0 || to >= setting_.stages) return 0;
@@ -122,7 +124,7 @@ class TeratronsIteration : public Iteration {
     config.model.config = model_of(setting_);
     config.model.config.max_position_embeddings = batch_.tokens;
     config.model.seq_length = batch_.tokens;
-    config.batch.micro_batch_size = 1;
+    config.batch.micro_batch_size = batch_.together;
     config.batch.global_batch_size = batch_.sequences * setting_.data;
     config.layout.tensor_parallel = setting_.tensor;
     config.layout.pipeline_parallel = setting_.stages;

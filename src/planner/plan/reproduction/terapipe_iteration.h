@@ -1,4 +1,4 @@
-// An iteration of a setting of TeraPipe's, by the paper's program and by Teratron, with the sequences one at a time.
+// An iteration of a setting of TeraPipe's, by the paper's program and by Teratron.
 #pragma once
 
 #include <cstdint>
@@ -19,9 +19,11 @@ class Iteration {
   virtual std::vector<std::int64_t> best_slices() const = 0;
 };
 
-// A copy of the model takes `sequences` sequences of `tokens` tokens.
+// A copy of the model takes `sequences` sequences of `tokens` tokens, so many at a time.
 struct Batch {
-  std::int64_t tokens = 0, sequences = 0;
+  std::int64_t tokens = 0, sequences = 0, together = 1;
+
+  std::int64_t micro_batches() const { return sequences / together; }
 };
 
 // Layers alone. A stage sends what it has made before it goes on, once for its tensor-parallel ranks; gradients are
