@@ -84,6 +84,30 @@ TEST_F(RunTest, KeepsNumericsOfEveryLayerAndGoesOnWithThem) {
   }
 }
 
+// The choice is recorded as if it had been given, and the run that goes on keeps it.
+TEST_F(RunTest, ChoosesItsPipelineAndKeepsIt) {
+  setenv("XDG_CACHE_HOME", folder_.c_str(), 1);
+  const std::vector<std::string> shape = {"--num-layers=4", "--global-batch-size=8", "--train-iters=2",
+                                          "--seq-length=64"};
+  const auto with = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), shape.begin(), shape.end());
+    return start(std::move(more));
+  };
+  std::vector<std::vector<double>> losses;
+  for (const std::string schedule : {"auto", "1f1b"}) {
+    losses.emplace_back();
+    pretrain(with({"--pp=2", "--schedule=" + schedule, "--save=" + (folder_ / schedule).string()}),
+             [&](teratron::Run& run) { run.add(std::make_unique<Losses>(losses.back())); });
+  }
+  unsetenv("XDG_CACHE_HOME");
+  ASSERT_THAT(losses[0], SizeIs(2));
+  for (std::size_t i = 0; i < 2; ++i) EXPECT_NEAR(losses[0][i], losses[1][i], 1e-5 * losses[1][i]) << i;
+  const TrainStart next = with({"--load=" + (folder_ / "auto").string(), "--train-iters=4"});
+  EXPECT_FALSE(next.given.is_auto);
+  EXPECT_TRUE(next.config.pipeline.schedule.has_value());
+  EXPECT_NE(next.config.pipeline.token_slices, "auto");
+}
+
 TEST_F(RunTest, HoldsItsFolderAndLetsItGo) {
   std::string refused;
   pretrain(start({"--train-iters=2"}), [&](teratron::Run& run) {

@@ -4,16 +4,19 @@
 
 #include "console/long_task.h"
 #include "profile/pipeline_profile.h"
+#include "run/chosen_pipeline.h"
 #include "runtime/backend_choice.h"
 
 namespace teratron {
 namespace {
 
 // Measured costs of slices, if the settings ask for them.
-std::optional<slicing::Profile> measured_costs(const TrainConfig& config, std::int64_t vocab_size, const Rank& rank,
+std::optional<slicing::Profile> measured_costs(const TrainStart& start, std::int64_t vocab_size, const Rank& rank,
                                                Backend& backend) {
+  const TrainConfig& config = start.config;
   const PipelineSettings& settings = config.pipeline;
-  if (settings.token_slices != "auto" && settings.profile.empty()) return std::nullopt;
+  const bool is_needed = chooses_pipeline(start) || settings.token_slices == "auto" || !settings.profile.empty();
+  if (!is_needed) return std::nullopt;
   return profile_for(profile_request(config, vocab_size, rank.environment.ranks_are()), rank.mesh, backend,
                      settings.profile, rank.is_first() ? show_steps("measuring what slices cost") : ProfileProgress{});
 }
@@ -30,14 +33,16 @@ PretrainingResult pretrain(const TrainStart& start, const std::function<void(Run
   PretrainingResult result{.is_first_process = launch.is_first_process()};
   launch.run(to_toml(config), [&](const Rank& rank) {
     const std::unique_ptr<Backend> backend = make_backend(config.backend, rank);
-    const std::optional<slicing::Profile> profile = measured_costs(config, vocab_size, rank, *backend);
+    const std::optional<slicing::Profile> profile = measured_costs(start, vocab_size, rank, *backend);
+    const TrainConfig chosen =
+        chooses_pipeline(start) ? with_chosen_pipeline(start, vocab_size, *profile, rank, *backend) : config;
     Run run({.launch = launch,
              .rank = rank,
              .backend = *backend,
-             .config = config,
+             .config = chosen,
              .checkpoint = start.checkpoint ? &*start.checkpoint : nullptr,
              .profile = profile ? &*profile : nullptr},
-            make_training_task(config, data, vocab_size, rank.mesh->coordinates()));
+            make_training_task(chosen, data, vocab_size, rank.mesh->coordinates()));
     if (prepare) prepare(run);
     const TrainingResult training = run.run();
     const std::vector<std::int64_t> peaks = rank.peak_memory(*backend);

@@ -116,6 +116,20 @@ std::string memory_table(std::span<const RankMemory> ranks) {
   return table.text();
 }
 
+std::optional<std::int64_t> room_of_rank(Backend& backend, Communicator& world, int ranks_in_this_process) {
+  constexpr std::int64_t kUnknown = -1;
+  const auto own = [&]() -> std::int64_t {
+    if (!backend.is_host_memory()) {
+      const std::vector<std::string> names = world.all_gather_host(backend.memory_name());
+      return backend.bytes_left() / std::ranges::count(names, backend.memory_name());
+    }
+    const std::optional<std::int64_t> left = available_host_memory();
+    return left ? *left / ranks_in_this_process - (ranks_in_this_process > 1 ? kOfRankThread : 0) : kUnknown;
+  };
+  const std::int64_t least = std::ranges::min(world.all_gather_host(own()));
+  return least == kUnknown ? std::nullopt : std::optional(least);
+}
+
 void require_memory(std::span<const RankMemory> ranks, Backend& backend, Communicator& world, int ranks_in_this_process,
                     const MemoryAdvice& advice) {
   if (!backend.is_host_memory()) return require_device_memory(ranks, backend, world, advice);

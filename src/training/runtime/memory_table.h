@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -39,6 +40,10 @@ std::vector<RankMemory> memory_of_ranks(const StagePlan& plan, const Backend& ba
 
 // Table of the rank that needs most; of each stage, where stages differ.
 std::string memory_table(std::span<const RankMemory> ranks);
+
+// Bytes that each rank may take: the least that any has free, a host's shared out evenly. Nothing: it is not known.
+// Every rank calls it.
+std::optional<std::int64_t> room_of_rank(Backend& backend, Communicator& world, int ranks_in_this_process);
 
 // Free memory of the host or of a device, for the ranks that share it.
 struct MemoryRoom {

@@ -37,8 +37,9 @@ void add_pipeline_fields(FieldList& list, PipelineSettings& s) {
   for (const auto& [name, kind] : schedule_choices()) schedules.emplace_back(name, kind);
   list.group("Pipeline", FieldScope::kLayout);
   list.add_choice("schedule", s.schedule, schedules,
-                  "order of the stages' work; auto: seq1f1b with --token-slices, else 1f1b; with --virtual-stages "
-                  "seq1f1b-i or interleaved");
+                  "order of the stages' work; not given: seq1f1b with --token-slices, else 1f1b; with --virtual-stages "
+                  "seq1f1b-i or interleaved; auto, given: the fastest that fits, with cells, slices, deferred weight "
+                  "gradients and recompute where they are not given");
   list.add("virtual-stages", &s.virtual_stages, "V",
            "cells of layers per stage, for interleaved and seq1f1b-i; 2 for v-min, v-half and v-zb");
   add_pipeline_layout_field(list, s);

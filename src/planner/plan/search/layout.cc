@@ -51,8 +51,11 @@ class MeshLayouts {
     for (const ScheduleKind kind : {ScheduleKind::kInterleaved, ScheduleKind::kSeq1F1B, ScheduleKind::kTeraPipe}) {
       add_slices(layout, kind);
     }
-    // Slices times cells are many ways: where one of them is given.
-    if (fixed_.virtual_stages) add_slices(layout, ScheduleKind::kSeq1F1BInterleaved);
+    if (fixed_.has_mesh() || fixed_.virtual_stages) add_slices(layout, ScheduleKind::kSeq1F1BInterleaved);
+    if (!fixed_.has_mesh()) return;
+    for (const ScheduleKind kind : {ScheduleKind::kVMin, ScheduleKind::kVHalf, ScheduleKind::kVZeroBubble}) {
+      add_slices(layout, kind);
+    }
   }
 
   void add_slices(Layout layout, ScheduleKind kind) {
@@ -62,7 +65,9 @@ class MeshLayouts {
       layout.token_slices = fixed_.token_slices.value_or("");
       return add_cells(layout);
     }
-    if (fixed_.schedule) add_cells(layout);  // whole, which another schedule does as well
+    // Sequences whole, which another schedule does as well unless cells lie in a V.
+    const bool is_folded = traits.placement == pipeline::Placement::kFolded;
+    if (fixed_.schedule || is_folded) add_cells(layout);
     if (!config_.model.config.family().continues_text || layout.pipeline == 1) return;
     for (std::int64_t count = 2; count <= kMostSlices && config_.model.seq_length / count >= kFewestSliceTokens;
          count *= 2) {
@@ -80,6 +85,7 @@ class MeshLayouts {
     const std::int64_t first = fixed_.virtual_stages ? *fixed_.virtual_stages : fixed_.schedule ? 1 : 2;
     const std::int64_t last = fixed_.virtual_stages.value_or(layers);
     for (std::int64_t count = first; count <= last; ++count) {
+      if (!pipeline::traits_of(layout.schedule).has_cells(static_cast<int>(count))) continue;
       layout.virtual_stages = count;
       if (layers * layout.pipeline == config_.model.config.num_layers && layers % count == 0) add_memory_ways(layout);
     }
@@ -87,6 +93,7 @@ class MeshLayouts {
 
   // Choices that trade time for memory.
   void add_memory_ways(Layout layout) {
+    layout.defer_weight_gradients = fixed_.defer_weight_gradients.value_or(false);
     for (const Recompute recompute : {Recompute::kNone, Recompute::kSelective, Recompute::kFull}) {
       layout.recompute = recompute;
       for (const bool sequence : {false, true}) {
@@ -123,14 +130,21 @@ bool has_fault(const TrainConfig& config, Layout layout) {
 std::string Layout::text() const {
   std::vector<std::string> parts = {fmt::format("tp {} pp {} dp {}", tensor, pipeline, data),
                                     fmt::format("micro-batch {}", micro_batch)};
+  if (const std::string of_pipeline = pipeline_text(); !of_pipeline.empty()) parts.push_back(of_pipeline);
+  if (sequence_parallel) parts.emplace_back("sequence parallel");
+  if (distributed_optimizer) parts.emplace_back("sharded optimizer");
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+std::string Layout::pipeline_text() const {
+  std::vector<std::string> parts;
   if (pipeline > 1) parts.emplace_back(pipeline::name_of(schedule));
   if (virtual_stages > 1) parts.push_back(fmt::format("{} virtual stages", virtual_stages));
   if (!token_slices.empty()) parts.push_back(fmt::format("slices {}", token_slices));
   if (recompute != Recompute::kNone) {
     parts.emplace_back(recompute == Recompute::kFull ? "full recompute" : "selective recompute");
   }
-  if (sequence_parallel) parts.emplace_back("sequence parallel");
-  if (distributed_optimizer) parts.emplace_back("sharded optimizer");
+  if (defer_weight_gradients) parts.emplace_back("deferred weight gradients");
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
@@ -139,7 +153,16 @@ bool FixedLayout::allows(const Layout& layout) const {
          agrees(micro_batch, layout.micro_batch) && agrees(virtual_stages, layout.virtual_stages) &&
          agrees(schedule, layout.schedule) && agrees(token_slices, layout.token_slices) &&
          agrees(recompute, layout.recompute) && agrees(sequence_parallel, layout.sequence_parallel) &&
-         agrees(distributed_optimizer, layout.distributed_optimizer);
+         agrees(distributed_optimizer, layout.distributed_optimizer) &&
+         agrees(defer_weight_gradients, layout.defer_weight_gradients);
+}
+
+std::optional<Layout> deferring(const Layout& layout, const FixedLayout& fixed) {
+  const bool is_open = fixed.has_mesh() && !fixed.defer_weight_gradients;
+  if (!is_open || layout.defer_weight_gradients || layout.pipeline == 1) return std::nullopt;
+  Layout deferred = layout;
+  deferred.defer_weight_gradients = true;
+  return deferred;
 }
 
 std::int64_t share_of_batch(const TrainConfig& config, std::int64_t data) {
@@ -178,6 +201,7 @@ TrainConfig with_layout(const TrainConfig& config, const Layout& layout) {
   changed.layout.recompute = layout.recompute;
   changed.layout.sequence_parallel = layout.sequence_parallel;
   changed.layout.distributed_optimizer = layout.distributed_optimizer;
+  changed.pipeline.defer_weight_gradients = layout.defer_weight_gradients;
   const std::int64_t cells = layout.pipeline * layout.virtual_stages;
   if (config.pipeline.layout.empty() && config.model.config.num_layers % cells != 0) {
     changed.pipeline.layout = fmt::format(
@@ -196,7 +220,8 @@ Layout layout_of(const TrainConfig& config) {
           .token_slices = config.pipeline.token_slices,
           .recompute = config.layout.recompute,
           .sequence_parallel = config.layout.sequence_parallel,
-          .distributed_optimizer = config.layout.distributed_optimizer};
+          .distributed_optimizer = config.layout.distributed_optimizer,
+          .defer_weight_gradients = config.pipeline.defer_weight_gradients};
 }
 
 std::vector<AlikeCuts> cuts_of(const TrainConfig& config, const Layout& layout) {
@@ -218,6 +243,18 @@ std::vector<AlikeCuts> cuts_of(const TrainConfig& config, const Layout& layout) 
     for (std::int64_t& length : alike.cut.slice_tokens) length *= unit;
   }
   return {alike};
+}
+
+std::vector<Layout> cut_into(const Layout& layout, const std::vector<std::vector<std::int64_t>>& cuts) {
+  std::vector<Layout> all;
+  for (const std::vector<std::int64_t>& lengths : cuts) {
+    if (lengths.size() == 1) continue;
+    const bool is_even = std::ranges::all_of(lengths, [&](std::int64_t length) { return length == lengths.front(); });
+    all.push_back(layout);
+    all.back().token_slices =
+        is_even ? fmt::format("uniform:{}", lengths.size()) : fmt::format("{}", fmt::join(lengths, ","));
+  }
+  return all;
 }
 
 }  // namespace teratron::plan

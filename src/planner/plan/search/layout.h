@@ -22,9 +22,11 @@ struct Layout {
   std::string token_slices;  // as --token-slices takes them; empty: whole; kSlicersChoice: still to be chosen
   Recompute recompute = Recompute::kNone;
   bool sequence_parallel = false, distributed_optimizer = false;
+  bool defer_weight_gradients = false;
 
   std::int64_t devices() const { return tensor * pipeline * data; }
-  std::string text() const;  // "tp 8 pp 4 dp 2, micro-batch 1, seq1f1b, slices uniform:4, full recompute"
+  std::string text() const;           // "tp 8 pp 4 dp 2, micro-batch 1, seq1f1b, slices uniform:4, full recompute"
+  std::string pipeline_text() const;  // "seq1f1b, slices uniform:4, full recompute"
   auto operator<=>(const Layout&) const = default;
 };
 
@@ -41,18 +43,24 @@ struct FixedLayout {
   std::optional<pipeline::ScheduleKind> schedule;
   std::optional<std::string> token_slices;
   std::optional<Recompute> recompute;
-  std::optional<bool> sequence_parallel, distributed_optimizer;
+  std::optional<bool> sequence_parallel, distributed_optimizer, defer_weight_gradients;
 
   bool allows(const Layout& layout) const;
+  // Whether layouts differ in the pipeline alone. There are few enough then to look at every schedule.
+  bool has_mesh() const { return tensor && pipeline; }
   bool is_empty() const { return *this == FixedLayout{}; }
   bool operator==(const FixedLayout&) const = default;
 };
 
 // The model, the sequences and the global batch are `config`'s, whose layout does not matter but for a
 // --pipeline-layout. Exactly so many devices; micro-batches are powers of two (or what is fixed), slices even in powers
-// of two of at least kFewestSliceTokens tokens, or the slicer's. None of them has faults. Empty: there is no way.
+// of two of at least kFewestSliceTokens tokens, or the slicer's. Slices times cells, cells in a V and deferred weight
+// gradients (deferring()) are there only where they or the mesh are fixed. None has faults. Empty: there is no way.
 inline constexpr std::int64_t kFewestSliceTokens = 32, kMostSlices = 32;
 std::vector<Layout> layouts_on(std::int64_t devices, const TrainConfig& config, const FixedLayout& fixed);
+
+// The layout with deferred weight gradients. Nothing: it has them, has one stage, they are fixed or the mesh is not.
+std::optional<Layout> deferring(const Layout& layout, const FixedLayout& fixed);
 
 // `config` in that layout, with the layers of stages where they do not divide.
 TrainConfig with_layout(const TrainConfig& config, const Layout& layout);
@@ -70,5 +78,8 @@ struct AlikeCuts {
 };
 // Most sequences first. The slices of `layout` are chosen.
 std::vector<AlikeCuts> cuts_of(const TrainConfig& config, const Layout& layout);
+
+// The layout in each of these cuts of its sequences. One slice is none.
+std::vector<Layout> cut_into(const Layout& layout, const std::vector<std::vector<std::int64_t>>& cuts);
 
 }  // namespace teratron::plan

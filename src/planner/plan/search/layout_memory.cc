@@ -134,8 +134,10 @@ std::vector<std::int64_t> LayoutMemory::planned(const Layout& layout) const {
 }
 
 std::int64_t LayoutMemory::fullest_end(const Layout& layout) const {
+  // Deferred weight gradients fill the bound of the stage that needs most on all.
   const bool is_folded = pipeline::traits_of(layout.schedule).placement == pipeline::Placement::kFolded;
-  if (is_folded || !config_.pipeline.layout.empty()) return std::ranges::max(planned(layout));
+  if (is_folded || layout.defer_weight_gradients || !config_.pipeline.layout.empty())
+    return std::ranges::max(planned(layout));
   const TrainConfig config = with_layout(config_, layout);
   std::vector<int> ends = {0};
   if (layout.pipeline > 1) ends.push_back(static_cast<int>(layout.pipeline) - 1);

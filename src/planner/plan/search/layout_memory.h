@@ -31,7 +31,7 @@ class LayoutMemory {
   // Bytes of a rank of each stage, by train/plans/memory_plan.h.
   std::vector<std::int64_t> planned(const Layout& layout) const;
   // The most of a rank of the first and of the last stage: with as many layers in each, no other takes more, since
-  // fewer micro-batches are alive on later ones. Where a --pipeline-layout says otherwise, of all stages.
+  // fewer micro-batches are alive on later ones. Where that is not so, of all stages.
   std::int64_t fullest_end(const Layout& layout) const;
 
  private:

@@ -4,15 +4,22 @@
 #include <array>
 #include <limits>
 #include <map>
+#include <memory>
 #include <queue>
 #include <set>
 
 #include "base/error.h"
 #include "plan/search/layout_memory.h"
 #include "plan/search/layout_time.h"
+#include "plan/search/measured_time.h"
 
 namespace teratron::plan {
 namespace {
+
+std::unique_ptr<LayoutCosts> costs_of(const PlanRequest& request) {
+  if (request.profile != nullptr) return std::make_unique<MeasuredTimes>(request.model, *request.profile);
+  return std::make_unique<LayoutTimes>(request.model, request.cluster, request.vocab_size, request.fixed.has_mesh());
+}
 
 class Search {
  public:
@@ -21,11 +28,10 @@ class Search {
         wanted_(wanted),
         room_(static_cast<std::int64_t>(request.cluster.device.memory)),
         memory_(request.model, request.context()),
-        times_(request.model, request.cluster, request.vocab_size) {}
+        times_(costs_of(request)) {}
 
   SearchResult run() {
     std::vector<Layout> layouts = layouts_of(request_);
-    result_.layouts = std::ssize(layouts);
     result_.devices = layouts.front().devices();
     for (Layout& layout : layouts) add(std::move(layout));
     while (!queue_.empty() && queue_.top().bound < worst_wanted()) {
@@ -38,7 +44,6 @@ class Search {
   }
 
  private:
-  using Shape = std::array<std::int64_t, 3>;
   struct Candidate {
     double bound = 0;
     std::int64_t number = 0;
@@ -52,23 +57,22 @@ class Search {
     StepTime time;
   };
 
-  static Shape shape_of(const Layout& layout) { return {layout.tensor, layout.pipeline, layout.data}; }
-
   void add(Layout layout) {
+    ++result_.layouts;
     const std::int64_t bytes = memory_.least(layout);
     if (bytes > room_) {
       ++result_.too_large;
       too_large_.emplace_back(bytes, std::move(layout));
       return;
     }
-    const double bound = times_.least(layout);
+    const double bound = times_->least(layout);
     queue_.push({bound, number_++, std::move(layout)});
   }
 
   // The time of the last wanted layout; nothing slower matters.
   double worst_wanted() const {
     std::vector<double> seconds;
-    for (const auto& [shape, found] : best_) seconds.push_back(found.time.seconds);
+    for (const auto& [rivals, found] : best_) seconds.push_back(found.time.seconds);
     if (seconds.size() < wanted_) return std::numeric_limits<double>::infinity();
     std::ranges::nth_element(seconds, seconds.begin() + static_cast<std::ptrdiff_t>(wanted_ - 1));
     return seconds[wanted_ - 1];
@@ -76,21 +80,24 @@ class Search {
 
   void look_at(const Candidate& candidate) {
     const Layout& layout = candidate.layout;
-    const auto best = best_.find(shape_of(layout));
+    const RivalKey rivals = rivals_of(layout, request_.fixed);
+    const auto best = best_.find(rivals);
     const double limit = std::min(
         worst_wanted(), best == best_.end() ? std::numeric_limits<double>::infinity() : best->second.time.seconds);
     if (candidate.bound >= limit) return;
     if (is_to_be_chosen(layout)) {
-      for (Layout& chosen : times_.chosen(layout)) add(std::move(chosen));
+      for (Layout& chosen : times_->chosen(layout)) add(std::move(chosen));
       return;
     }
+    if (!looked_at_.insert(layout).second) return;  // cut so in two ways
+    if (std::optional<Layout> deferred = deferring(layout, request_.fixed)) add(std::move(*deferred));
     // Where memory is nearly full, the plan is cheaper than simulations of what will not fit.
     const bool is_close = memory_.least(layout) > room_ / 5 * 4;
     if (is_close && !fits(layout)) return;
-    const StepTime time = predict_step(with_layout(request_.model, layout), request_.cluster, request_.vocab_size);
+    const StepTime time = times_->step(layout);
     ++result_.simulated;
     if (time.seconds >= limit || (!is_close && !fits(layout))) return;
-    best_.insert_or_assign(shape_of(layout), Found{layout, time});
+    best_.insert_or_assign(rivals, Found{layout, time});
   }
 
   bool fits(const Layout& layout) {
@@ -104,7 +111,7 @@ class Search {
 
   void finish() {
     std::vector<Found> found;
-    for (const auto& [shape, one] : best_) found.push_back(one);
+    for (const auto& [rivals, one] : best_) found.push_back(one);
     std::ranges::stable_sort(found, {}, [](const Found& one) { return one.time.seconds; });
     if (found.size() > wanted_) found.resize(wanted_);
     for (const Found& one : found) {
@@ -114,7 +121,7 @@ class Search {
            .config = with_layout(request_.model, one.layout),
            .memory = is_best ? memory_.planned(one.layout) : std::vector{memory_.fullest_end(one.layout)},
            .time = one.time,
-           .parts = parts_of(request_, one.layout, one.time)});
+           .parts = request_.profile == nullptr ? parts_of(request_, one.layout, one.time) : StepParts{}});
     }
     if (found.empty()) find_smallest();
   }
@@ -137,15 +144,21 @@ class Search {
   const std::size_t wanted_;
   const std::int64_t room_;
   LayoutMemory memory_;
-  LayoutTimes times_;
+  const std::unique_ptr<LayoutCosts> times_;
   std::priority_queue<Candidate> queue_;
   std::int64_t number_ = 0;
-  std::map<Shape, Found> best_;
+  std::map<RivalKey, Found> best_;
+  std::set<Layout> looked_at_;
   std::vector<std::pair<std::int64_t, Layout>> too_large_;  // with the bytes that they take at least
   SearchResult result_;
 };
 
 }  // namespace
+
+RivalKey rivals_of(const Layout& layout, const FixedLayout& fixed) {
+  if (fixed.has_mesh()) return {0, 0, 0, static_cast<std::int64_t>(layout.schedule), layout.virtual_stages};
+  return {layout.tensor, layout.pipeline, layout.data};
+}
 
 std::vector<Layout> layouts_of(const PlanRequest& request) {
   for (std::int64_t devices = request.cluster.devices; devices >= 1; --devices) {

@@ -3,6 +3,7 @@
 // times found, so its result is that of simulating all layouts.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -21,6 +22,7 @@ struct PlanRequest {
   Cluster cluster;
   std::int64_t vocab_size = 0;  // where the model has none
   FixedLayout fixed;
+  const slicing::Profile* profile = nullptr;  // measured times, in place of those of the cluster's devices
 
   MemoryPlanContext context() const {
     return {.vocab_size = vocab_size, .compute_dtype = model.backend.compute_dtype(), .threads = cpu_threads(cluster)};
@@ -51,9 +53,14 @@ struct PlannedLayout {
   StepParts parts;
 };
 
+// Layouts of which a result has the fastest alone: of one (tp, pp, dp); where these are fixed, of one schedule and
+// number of cells. The rest of a key is 0.
+using RivalKey = std::array<std::int64_t, 5>;
+RivalKey rivals_of(const Layout& layout, const FixedLayout& fixed);
+
 struct SearchResult {
   std::int64_t devices = 0;  // that the layouts use: the cluster's, or the most below on which there is any
-  // The fastest of each (tp, pp, dp), fastest first.
+  // The fastest of each rivals_of(), fastest first.
   std::vector<PlannedLayout> best;
   std::int64_t layouts = 0, too_large = 0, simulated = 0, planned = 0;  // too_large: as far as they were looked at
   // The layout that needs least, if nothing fits.

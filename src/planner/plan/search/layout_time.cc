@@ -4,12 +4,12 @@
 
 #include <algorithm>
 
-#include "nn/transformer_layer.h"
+#include "base/round_up.h"
 #include "pipeline/token_slices.h"
 #include "plan/costs/rank_parameters.h"
 #include "plan/costs/step_time.h"
+#include "slicing/candidate_cuts.h"
 #include "slicing/least_sum.h"
-#include "slicing/slice_costs.h"
 #include "slicing/slicer.h"
 
 namespace teratron::plan {
@@ -17,39 +17,29 @@ namespace {
 
 using pipeline::PassTimes;
 using slicing::CostTable;
+using CostsKey = std::tuple<std::int64_t, bool, Recompute>;
 
-constexpr std::int64_t kGrid = 32;       // intervals of a sequence between which the slicer cuts
-constexpr double kSlicerEpsilon = 1e-4;  // of a micro-batch's time
+constexpr std::int64_t kCoarse = 32, kFine = 256;  // intervals of a sequence between which the slicers cut
+constexpr double kSlicerEpsilon = 1e-4;            // of a micro-batch's time
 
-// The slowest stage by the cost model: the layers of the largest cell. The simulation adds messages and the ends of the
-// model.
-class ModelledCosts : public slicing::SliceCosts {
- public:
-  ModelledCosts(const ModelCosts& costs, double layers) : costs_(costs), layers_(layers) {}
-
-  int stages() const override { return 1; }
-  PassTimes passes(int /*stage*/, const slicing::TokenSlice& slice) const override {
-    return costs_.layer({.sequences = slice.sequences, .tokens = slice.length, .context = slice.context})
-        .times(layers_);
-  }
-  double message(const slicing::TokenSlice& /*slice*/) const override { return 0; }
-
- private:
-  const ModelCosts& costs_;
-  double layers_;
-};
+CostsKey key_of(const Layout& layout) { return {layout.tensor, layout.sequence_parallel, layout.recompute}; }
 
 }  // namespace
 
-LayoutTimes::LayoutTimes(const TrainConfig& config, const Cluster& cluster, std::int64_t vocab_size)
-    : config_(config), cluster_(cluster), model_(config.model.model_for(vocab_size)) {}
+LayoutTimes::LayoutTimes(const TrainConfig& config, const Cluster& cluster, std::int64_t vocab_size, bool closely)
+    : config_(config),
+      cluster_(cluster),
+      model_(config.model.model_for(vocab_size)),
+      vocab_size_(vocab_size),
+      closely_(closely) {}
 
 std::int64_t LayoutTimes::granularity_of(const Layout& layout) const {
-  return slicing::slice_grid(config_.model.seq_length, layout.sequence_parallel ? layout.tensor : 1, kGrid);
+  return slicing::slice_grid(config_.model.seq_length, layout.sequence_parallel ? layout.tensor : 1,
+                             closely_ ? kFine : kCoarse);
 }
 
 const ModelCosts& LayoutTimes::costs_of(const Layout& layout) {
-  std::unique_ptr<ModelCosts>& costs = costs_[{layout.tensor, layout.sequence_parallel, layout.recompute}];
+  std::unique_ptr<ModelCosts>& costs = costs_[key_of(layout)];
   if (costs == nullptr) {
     costs = std::make_unique<ModelCosts>(model_,
                                          LayerSettings{.tensor = layout.tensor,
@@ -63,7 +53,7 @@ const ModelCosts& LayoutTimes::costs_of(const Layout& layout) {
 }
 
 const LayoutTimes::MicroBatch& LayoutTimes::micro_batch_of(const Layout& layout, const pipeline::MicroBatchCut& cut) {
-  const MicroBatchKey key{{layout.tensor, layout.sequence_parallel, layout.recompute}, cut.sequences, cut.slice_tokens};
+  const MicroBatchKey key{key_of(layout), cut.sequences, cut.slice_tokens};
   const auto known = micro_batches_.find(key);
   if (known != micro_batches_.end()) return known->second;
   const ModelCosts& costs = costs_of(layout);
@@ -74,7 +64,7 @@ const LayoutTimes::MicroBatch& LayoutTimes::micro_batch_of(const Layout& layout,
     sums.forward += times.forward;
     sums.backward += times.backward;
     sums.least_forward = is_first ? times.forward : std::min(sums.least_forward, times.forward);
-    sums.least_backward = is_first ? times.backward : std::min(sums.least_backward, times.backward);
+    sums.least_backward = is_first ? times.backward_input : std::min(sums.least_backward, times.backward_input);
   };
   for (const std::int64_t length : cut.slice_tokens) {
     slice.tokens = length;
@@ -86,14 +76,17 @@ const LayoutTimes::MicroBatch& LayoutTimes::micro_batch_of(const Layout& layout,
   return micro_batches_[key] = micro_batch;
 }
 
-CostTable LayoutTimes::slowest_stage(const Layout& layout, std::int64_t sequences) {
-  const auto layers = static_cast<double>(std::ranges::max(cell_layers(with_layout(config_, layout))));
-  return slicing::slowest_stage(ModelledCosts(costs_of(layout), layers), sequences, config_.model.seq_length,
-                                granularity_of(layout));
+// Forward and backward of every slice in a layer. The simulation adds messages and the ends of the model.
+CostTable LayoutTimes::layer_table(const Layout& layout, std::int64_t sequences, std::int64_t granularity) {
+  const ModelCosts& costs = costs_of(layout);
+  return {config_.model.seq_length, granularity, [&](std::int64_t length, std::int64_t context) {
+            const PassTimes times = costs.layer({.sequences = sequences, .tokens = length, .context = context});
+            return times.forward + times.backward;
+          }};
 }
 
 const LayoutTimes::MicroBatch& LayoutTimes::any_slices(const Layout& layout, std::int64_t sequences) {
-  const MicroBatchKey key{{layout.tensor, layout.sequence_parallel, layout.recompute}, sequences, {}};
+  const MicroBatchKey key{key_of(layout), sequences, {}};
   const auto known = micro_batches_.find(key);
   if (known != micro_batches_.end()) return known->second;
   const auto least = [&](PassTimes (ModelCosts::*part)(const Slice&) const) {
@@ -174,24 +167,33 @@ std::vector<Layout> LayoutTimes::chosen(const Layout& layout) {
 
 std::vector<Layout> LayoutTimes::chosen_alike(const Layout& layout) {
   const std::int64_t sequences = std::min(layout.micro_batch, share_of_batch(config_, layout.data));
-  const CostTable costs = slowest_stage(layout, sequences);
+  const std::pair key{key_of(layout), sequences};
+  auto table = tables_.find(key);
+  if (table == tables_.end()) {
+    table = tables_.emplace(key, layer_table(layout, sequences, granularity_of(layout))).first;
+  }
   // With several cells a stage, the pipeline fills and empties in as small a part of the time.
   const std::int64_t cells = layout.virtual_stages, further = (layout.pipeline - 1 + cells - 1) / cells;
-  const slicing::SlicerOptions options{.stages = static_cast<int>(1 + further),
-                                       .micro_batches = static_cast<int>(micro_batches_of(config_, layout)),
-                                       .epsilon = kSlicerEpsilon * costs.of(0, costs.intervals())};
-  const std::vector<std::int64_t> lengths = slicing::best_slicing(costs, options).lengths;
-  if (lengths.size() == 1) return {};
-  Layout cut = layout;
-  cut.token_slices = fmt::format("{}", fmt::join(lengths, ","));
-  return {cut};
+  const slicing::CutLimits limits{.fewest_tokens = kFewestSliceTokens,
+                                  .most_slices = static_cast<std::size_t>(kMostSlices),
+                                  .further = static_cast<int>(further),
+                                  .micro_batches = static_cast<int>(micro_batches_of(config_, layout))};
+  if (closely_) return cut_into(layout, slicing::candidate_cuts(table->second, limits));
+  return cut_into(layout, {slicing::algorithm_1_cut(table->second, limits, limits.further)});
+}
+
+StepTime LayoutTimes::step(const Layout& layout) {
+  return predict_step(with_layout(config_, layout), cluster_, vocab_size_);
 }
 
 std::vector<Layout> LayoutTimes::chosen_jointly(const Layout& layout) {
   const std::int64_t share = share_of_batch(config_, layout.data);
+  const std::int64_t unit = layout.sequence_parallel ? layout.tensor : 1;
+  const std::int64_t granularity =
+      round_up(slicing::slice_grid(config_.model.seq_length, unit, kCoarse), granularity_of(layout));
   std::vector<CostTable> tables;
   for (std::int64_t size = 1; size <= std::min(layout.micro_batch, share); ++size) {
-    tables.push_back(slowest_stage(layout, size));
+    tables.push_back(layer_table(layout, size, granularity));
   }
   const double epsilon = kSlicerEpsilon * tables.front().of(0, tables.front().intervals());
   std::vector<Layout> all = chosen_alike(layout);

@@ -6,33 +6,37 @@
 #include <map>
 #include <memory>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "plan/costs/layer_costs.h"
-#include "plan/search/layout.h"
+#include "plan/search/layout_costs.h"
 #include "slicing/cost/cost_table.h"
 
 namespace teratron::plan {
 
-class LayoutTimes {
+class LayoutTimes : public LayoutCosts {
  public:
-  // Refers to both. All layouts have the same number of devices.
-  LayoutTimes(const TrainConfig& config, const Cluster& cluster, std::int64_t vocab_size);
+  // Refers to both. All layouts have the same number of devices. `closely`: there are few of them, so that many cuts on
+  // a fine grid are chosen from.
+  LayoutTimes(const TrainConfig& config, const Cluster& cluster, std::int64_t vocab_size, bool closely = false);
 
-  // Seconds of an update. With kSlicersChoice: of any slices.
-  double least(const Layout& layout);
+  // Seconds of an update, with weight gradients deferred or not. With kSlicersChoice: of any slices.
+  double least(const Layout& layout) override;
 
-  // The layouts that the slicers make of one whose slices are to be chosen: Algorithm 1's (slicing/slicer.h). Jointly
-  // with micro-batches: those of the paper's section 3.4, and beside them micro-batches of one size, also in even
-  // slices. Boundaries are multiples of 1/32 of the sequence (and of the ranks of sequence parallelism). None:
-  // sequences are best left whole.
-  std::vector<Layout> chosen(const Layout& layout);
+  // The layouts that the slicers make of one whose slices are to be chosen: Algorithm 1's (slicing/slicer.h), closely
+  // also even ones and those of equal work (slicing/candidate_cuts.h). Jointly with micro-batches: those of the paper's
+  // section 3.4, and beside them micro-batches of one size, also in even slices. Boundaries are multiples of 1/32 or
+  // 1/256 of the sequence (and of the ranks of sequence parallelism).
+  std::vector<Layout> chosen(const Layout& layout) override;
+
+  StepTime step(const Layout& layout) override;
 
  private:
   // Milliseconds of the slices of micro-batches in one layer or end of the model.
   struct Sums {
     double forward = 0, backward = 0;              // all slices
-    double least_forward = 0, least_backward = 0;  // the quickest slice
+    double least_forward = 0, least_backward = 0;  // the quickest slice, back without weight gradients
     void add(const Sums& other, double count);
   };
   struct MicroBatch {
@@ -46,7 +50,7 @@ class LayoutTimes {
   const MicroBatch& micro_batch_of(const Layout& layout, const pipeline::MicroBatchCut& cut);
   const MicroBatch& any_slices(const Layout& layout, std::int64_t sequences);
   MicroBatch batch_of(const Layout& layout);  // all micro-batches of an update together
-  slicing::CostTable slowest_stage(const Layout& layout, std::int64_t sequences);
+  slicing::CostTable layer_table(const Layout& layout, std::int64_t sequences, std::int64_t granularity);
   std::vector<Layout> chosen_alike(const Layout& layout);
   std::vector<Layout> chosen_jointly(const Layout& layout);
   std::int64_t granularity_of(const Layout& layout) const;  // of slices, in tokens
@@ -54,8 +58,11 @@ class LayoutTimes {
   const TrainConfig& config_;
   const Cluster& cluster_;
   const ModelConfig model_;
+  const std::int64_t vocab_size_;
+  const bool closely_;
   std::map<CostsKey, std::unique_ptr<ModelCosts>> costs_;
   std::map<MicroBatchKey, MicroBatch> micro_batches_;
+  std::map<std::pair<CostsKey, std::int64_t>, slicing::CostTable> tables_;
 };
 
 }  // namespace teratron::plan

@@ -17,6 +17,7 @@
 #include "plan/reproduction/reproduction.h"
 #include "plan/search/largest_batch.h"
 #include "plan/search/memory_wall.h"
+#include "plan/search/pipeline_choice.h"
 #include "plan/train_command.h"
 #include "report/svg.h"
 
@@ -135,7 +136,8 @@ nlohmann::ordered_json json_of(const plan::Layout& layout) {
                         : layout.recompute == Recompute::kSelective ? "selective"
                                                                     : "full"},
           {"sequence_parallel", layout.sequence_parallel},
-          {"distributed_optimizer", layout.distributed_optimizer}};
+          {"distributed_optimizer", layout.distributed_optimizer},
+          {"defer_weight_gradients", layout.defer_weight_gradients}};
 }
 
 nlohmann::ordered_json json_of(const std::optional<WallLayout>& found) {
@@ -203,6 +205,7 @@ void run(const PlanOptions& options) {
   SearchResult result =
       options.largest_batch ? plan::largest_batches(request, runners_up) : plan::search_layouts(request, runners_up);
   if (result.best.empty()) plan::throw_too_large(request, result);
+  if (!options.largest_batch) plan::choose_pipelines(request, result);
   PlannedLayout& best = result.best.front();
   request.model.batch.global_batch_size = best.config.batch.global_batch_size;
   const MemoryWall wall = plan::memory_wall(request);

@@ -43,6 +43,8 @@ void add_layout(FieldList& list, PlanOptions& o) {
       "slices of tokens: their lengths, or so many; uniform:1: sequences run whole; joint: chosen with micro-batches "
       "of up to --micro-batch-size sequences");
   add_pipeline_layout_field(list, t.pipeline);
+  list.add("defer-weight-gradients", &t.pipeline.defer_weight_gradients, "",
+           "make weight gradients where a stage would wait, in the memory that the schedule takes anyway");
   fixes(list, t.layout.tensor_parallel, o.fixed.tensor);
   fixes(list, t.layout.pipeline_parallel, o.fixed.pipeline);
   fixes(list, t.layout.data_parallel, o.fixed.data);
@@ -52,6 +54,7 @@ void add_layout(FieldList& list, PlanOptions& o) {
   fixes(list, t.batch.micro_batch_size, o.fixed.micro_batch);
   fixes(list, t.pipeline.virtual_stages, o.fixed.virtual_stages);
   fixes(list, t.pipeline.token_slices, o.fixed.token_slices);
+  fixes(list, t.pipeline.defer_weight_gradients, o.fixed.defer_weight_gradients);
   list.field_of(t.pipeline.schedule).when_set = [&o] { o.fixed.schedule = o.train.pipeline.schedule; };
 }
 
@@ -65,7 +68,8 @@ TrainConfig as_decided(const PlanOptions& o) {
                       .token_slices = o.fixed.token_slices.value_or(""),
                       .recompute = o.fixed.recompute.value_or(Recompute::kNone),
                       .sequence_parallel = o.fixed.sequence_parallel.value_or(false),
-                      .distributed_optimizer = o.fixed.distributed_optimizer.value_or(false)};
+                      .distributed_optimizer = o.fixed.distributed_optimizer.value_or(false),
+                      .defer_weight_gradients = o.fixed.defer_weight_gradients.value_or(false)};
   if (layout.virtual_stages > 1 && !o.fixed.pipeline) layout.pipeline = 2;
   layout.schedule = schedule_kind(
       {.schedule = o.fixed.schedule, .virtual_stages = layout.virtual_stages, .token_slices = layout.token_slices});

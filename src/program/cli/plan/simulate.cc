@@ -27,6 +27,7 @@ namespace teratron {
 namespace {
 
 struct SimulateOptions : slicing::Scenario {
+  std::optional<pipeline::ScheduleKind> asked = pipeline::ScheduleKind::k1F1B;  // none: auto
   ClusterScenario on_cluster;
   double svg_span = 0;
   std::filesystem::path svg, trace, json;
@@ -37,16 +38,28 @@ struct SimulateOptions : slicing::Scenario {
 FieldList fields_of(SimulateOptions& o) {
   FieldList list;
   list.group("Schedule");
-  list.add_choice("schedule", o.schedule, schedule_choices(), "in what order stages work");
+  std::vector<std::pair<std::string, std::optional<pipeline::ScheduleKind>>> schedules = {{"auto", std::nullopt}};
+  for (const auto& [name, kind] : schedule_choices()) schedules.emplace_back(name, kind);
+  list.add_choice(
+          "schedule", o.asked, schedules,
+          "in what order stages work; auto, with --cluster: the fastest that fits, with cells, slices, deferred "
+          "weight gradients and recompute where they are not given")
+      .when_set = [&o] {
+    o.on_cluster.given.is_auto = !o.asked;
+    if (o.asked) o.schedule = *o.asked;
+  };
   list.add("stages", &o.stages, "K", "stages of the pipeline").alias = "pp";
   list.add("micro-batches", &o.micro_batches, "M", "micro-batches an iteration");
   list.add("slices", &o.slices, "uniform:N|L,L,..|NxL,L,..+NxL,..|auto",
            "slices of tokens: so many (N does too), their lengths, micro-batches of N sequences each in its own way "
-           "(2x512,512+1x1024), or the best for the profile");
+           "(2x512,512+1x1024), or the best for the profile")
+      .when_set = [&o] { o.on_cluster.given.token_slices = true; };
   list.add("virtual-stages", &o.virtual_stages, "V",
-           "cells a stage, for interleaved and seq1f1b-i; 2 for v-min, v-half and v-zb");
+           "cells a stage, for interleaved and seq1f1b-i; 2 for v-min, v-half and v-zb")
+      .when_set = [&o] { o.on_cluster.given.virtual_stages = true; };
   list.add("defer-weight-gradients", &o.defer_weight_gradients, "",
-           "make weight gradients where a stage would wait, in the memory that the schedule takes anyway");
+           "make weight gradients where a stage would wait, in the memory that the schedule takes anyway")
+      .when_set = [&o] { o.on_cluster.given.defer_weight_gradients = true; };
   list.add("vocabulary-parallel", &o.vocabulary_parallel, "", "share embedding and head out over all stages");
   list.group("Costs");
   list.add("forward-ms", &o.forward, "F", "forward of a micro-batch in a stage");
@@ -68,6 +81,9 @@ FieldList fields_of(SimulateOptions& o) {
 
 Faults SimulateOptions::faults() const {
   Faults faults = on_cluster.cluster.empty() ? Scenario::faults() : on_cluster.faults(*this);
+  faults.add_if(on_cluster.given.is_auto && on_cluster.cluster.empty(),
+                "{} is auto, which chooses by what passes cost and what fits; give {} NAME", Flag{"schedule"},
+                Flag{"cluster"});
   add_output_faults(faults, "--svg", svg, json);
   const bool is_span = std::isfinite(svg_span) && svg_span >= 0 && svg_span <= 1e9;
   faults.add_if(!is_span, "{} is {}; it must be a time of at least 0, in milliseconds", Flag{"svg-span-ms"}, svg_span);
@@ -155,8 +171,8 @@ void write_pictures(const SimulateOptions& options, const pipeline::Picture& pic
 
 void run_on_cluster(const SimulateOptions& options) {
   const ClusterRun run = simulate_on_cluster(options.on_cluster, options);
-  const std::string title = fmt::format("{} on {}: {}, {} of {}", pipeline::name_of(options.schedule), run.cluster.name,
-                                        counted(run.schedule.stages, "stage"),
+  const std::string title = fmt::format("{} on {}: {}, {} of {}", pipeline::name_of(schedule_kind(run.config.pipeline)),
+                                        run.cluster.name, counted(run.schedule.stages, "stage"),
                                         counted(run.schedule.micro_batches, "micro-batch", "micro-batches"),
                                         counted(run.schedule.slices, "slice"));
   write_pictures(options, {run.schedule, run.result.timeline, title}, run.result.spans);

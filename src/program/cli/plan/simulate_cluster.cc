@@ -28,13 +28,15 @@ void add_cluster_fields(FieldList& list, ClusterScenario& o) {
   tensor.alias = "tp";
   add_data_parallel_field(list, t.layout, "copies of the model");
   add_pipeline_layout_field(list, t.pipeline);
+  list.field_of(t.pipeline.layout).when_set = [&o] { o.given.layout = true; };
   list.add("sequence-parallel", &t.layout.sequence_parallel, "",
            "norms, dropout and residuals are split over those ranks too");
   list.add("use-distributed-optimizer", &t.layout.distributed_optimizer, "",
            "each copy of the model keeps its share of the optimizer's state");
   list.add_choice("recompute-granularity", t.layout.recompute,
                   {{"none", Recompute::kNone}, {"selective", Recompute::kSelective}, {"full", Recompute::kFull}},
-                  "activations made again in the backward pass");
+                  "activations made again in the backward pass")
+      .when_set = [&o] { o.given.recompute = true; };
   list.add("bf16", &t.backend.bf16, "", "weights and activations in bf16; neither: as suits the devices").when_set =
       [&o] { o.has_precision = true; };
   list.add("fp16", &t.backend.fp16, "", "the same in fp16").when_set = [&o] { o.has_precision = true; };
@@ -45,11 +47,11 @@ TrainConfig ClusterScenario::config_of(const slicing::Scenario& scenario) const 
   TrainConfig config = train;
   config.data_path = {"corpus"};  // none is read
   config.layout.pipeline_parallel = scenario.stages;
-  config.pipeline.schedule = scenario.schedule;
+  if (!given.is_auto) config.pipeline.schedule = scenario.schedule;
   config.pipeline.virtual_stages = scenario.virtual_stages;
   config.pipeline.defer_weight_gradients = scenario.defer_weight_gradients;
   config.pipeline.vocabulary_parallel = scenario.vocabulary_parallel;
-  if (scenario.slices != "1") {
+  if (scenario.slices != "1" && scenario.slices != "auto") {
     const bool is_number = scenario.slices.find_first_not_of("0123456789") == std::string::npos;
     config.pipeline.token_slices = is_number ? "uniform:" + scenario.slices : scenario.slices;
   }
@@ -62,13 +64,16 @@ Faults ClusterScenario::faults(const slicing::Scenario& scenario) const {
   Faults faults;
   constexpr Flag kCluster{"cluster"};
   faults.add_if(!scenario.profile.empty(), "{} and {} both say what passes cost; give one", kCluster, Flag{"profile"});
-  faults.add_if(scenario.slices == "auto", "{} is auto, which needs a profile; `teratron plan` chooses slices for a {}",
-                Flag{"slices"}, kCluster);
+  faults.add_if(scenario.slices == "auto" && !given.is_auto,
+                "{} is auto, which needs a profile; {} auto chooses slices for a {}", Flag{"slices"}, Flag{"schedule"},
+                kCluster);
   faults.add_if(scenario.transfer != 0, "{} says what messages cost, and {} adds to it; leave it out", kCluster,
                 Flag{"transfer-ms"});
   faults.add_if(scenario.head != 0, "{} says what heads cost, too; leave out {}", kCluster, Flag{"head-ms"});
   if (!faults.empty()) return faults;
-  faults = scenario.faults();
+  slicing::Scenario chosen_later = scenario;
+  if (given.is_auto && scenario.slices == "auto") chosen_later.slices = "1";
+  faults = chosen_later.faults();
   if (!faults.empty()) return faults;
   const TrainConfig config = config_of(scenario);
   return static_cast<const StepSettings&>(config).faults();
@@ -81,6 +86,12 @@ ClusterRun simulate_on_cluster(const ClusterScenario& options, const slicing::Sc
   if (run.cluster.devices < ranks) run.cluster = find_cluster(options.cluster, ranks);
   plan::choose_device_settings(run.config, run.cluster.device, options.has_precision);
   const std::int64_t vocab_size = plan::vocabulary_size(run.config);
+  if (options.given.is_auto) {
+    GivenPipeline given = options.given;
+    given.token_slices = given.token_slices && scenario.slices != "auto";
+    run.choice = plan::choose_pipeline(plan::pipeline_request(run.config, given, run.cluster, vocab_size));
+    run.config = run.choice->best.front().config;
+  }
   const simulation::PipelineWork work = plan::work_of(run.config, run.cluster, vocab_size);
   run.schedule = work.schedule;
   run.result = simulation::simulate(work, run.cluster, true);
@@ -94,7 +105,8 @@ ClusterRun simulate_on_cluster(const ClusterScenario& options, const slicing::Sc
 
 std::string text_of(const ClusterRun& run) {
   const simulation::PipelineResult& result = run.result;
-  std::string text = fmt::format(
+  std::string text = run.choice ? plan::text_of_choice(*run.choice) + "\n" : "";
+  text += fmt::format(
       "{} ranks (tensor {} x pipeline {} x data {}) of {}\n"
       "update: {:.4g} s, {:.0f} tokens/s; the pipeline takes {:.4g} s of it, with bubbles of {:.2f} %\n\n",
       run.config.layout.mesh().ranks(), run.config.layout.tensor_parallel, run.config.layout.pipeline_parallel,
@@ -139,6 +151,8 @@ std::string json_of(const ClusterRun& run) {
                      {"busy_share", link.busy / run.result.seconds},
                      {"bytes", link.bytes}});
   }
+  Json choice;  // null where nothing was chosen
+  if (run.choice) choice = {{"flags", plan::train_words(run.config)}, {"text", plan::text_of_choice(*run.choice)}};
   const Json json = {{"cluster", run.cluster.name},
                      {"ranks", run.config.layout.mesh().ranks()},
                      {"schedule", pipeline::name_of(schedule_kind(run.config.pipeline))},
@@ -151,6 +165,7 @@ std::string json_of(const ClusterRun& run) {
                      {"bubble_share", run.result.bubble_share()},
                      {"tokens_per_second", run.tokens_per_second},
                      {"events", run.result.events},
+                     {"choice", choice},
                      {"stage_use", stages},
                      {"link_use", links}};
   return json.dump();

@@ -45,6 +45,16 @@ class GivenSettings {
     return fields_.field_of(value).given;
   }
 
+  GivenPipeline pipeline() {
+    const PipelineSettings& pipeline = config_.pipeline;
+    return {.is_auto = has(pipeline.schedule) && !pipeline.schedule,
+            .virtual_stages = has(pipeline.virtual_stages),
+            .layout = has(pipeline.layout),
+            .token_slices = has(pipeline.token_slices) && pipeline.token_slices != "auto",
+            .defer_weight_gradients = has(pipeline.defer_weight_gradients),
+            .recompute = has(config_.layout.recompute)};
+  }
+
  private:
   TrainConfig config_;
   FieldList fields_;
@@ -155,7 +165,7 @@ fs::path save_folder_of(const CheckpointInfo& checkpoint) {
 TrainStart read_train_start(std::span<const std::string> arguments) {
   ConfigFiles files;
   GivenSettings given(arguments, files);
-  TrainStart start;
+  TrainStart start{.config = {}, .checkpoint = {}, .given = given.pipeline()};
   TrainConfig& config = start.config;
   FieldList fields = fields_of(config);
   if (!given.config().output.load.empty()) {

@@ -7,12 +7,14 @@
 
 #include "checkpoint/native/checkpoint.h"
 #include "train/config/config.h"
+#include "train/config/given_pipeline.h"
 
 namespace teratron {
 
 struct TrainStart {
   TrainConfig config;                        // without faults; with `load`, `finetune` is where that run began
   std::optional<CheckpointInfo> checkpoint;  // of `load`
+  GivenPipeline given;                       // by the arguments and --config FILE
 };
 
 // Defaults < the checkpoint's record (of --load) or its shape and tokenizer (of --finetune) < --config FILE < command

@@ -1,0 +1,71 @@
+#include "slicing/candidate_cuts.h"
+
+#include <algorithm>
+#include <set>
+
+#include "pipeline/token_slices.h"
+#include "slicing/slicer.h"
+
+namespace teratron::slicing {
+namespace {
+
+using Lengths = std::vector<std::int64_t>;
+
+// The most that is tried of each kind; between neighbours of large numbers the time hardly changes.
+constexpr std::size_t kCounts[] = {2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 16, 18, 20, 24, 28, 32, 48, 64};
+
+// The boundaries of slices that each are as long as `bound` allows; a step of the grid is never cut.
+std::vector<std::size_t> longest_within(const CostTable& costs, double bound) {
+  std::vector<std::size_t> boundaries = {0};
+  while (boundaries.back() < costs.intervals()) {
+    const std::span<const double> ends = costs.from(boundaries.back());
+    const auto fitting = std::ranges::upper_bound(ends, bound) - ends.begin();
+    boundaries.push_back(boundaries.back() + static_cast<std::size_t>(std::max<std::ptrdiff_t>(1, fitting)));
+  }
+  return boundaries;
+}
+
+Lengths even_on_grid(const CostTable& costs, std::size_t count) {
+  Lengths steps = pipeline::even_slices(static_cast<std::int64_t>(costs.intervals()), static_cast<int>(count));
+  std::vector<std::size_t> boundaries = {0};
+  for (const std::int64_t step : steps) boundaries.push_back(boundaries.back() + static_cast<std::size_t>(step));
+  return costs.lengths(boundaries);
+}
+
+}  // namespace
+
+Lengths equal_work_slices(const CostTable& costs, std::size_t count) {
+  constexpr int kHalvings = 40;
+  double too_low = 0, enough = costs.of(0, costs.intervals());
+  for (int i = 0; i < kHalvings; ++i) {
+    const double middle = too_low + (enough - too_low) / 2;
+    (longest_within(costs, middle).size() - 1 <= count ? enough : too_low) = middle;
+  }
+  return costs.lengths(longest_within(costs, enough));
+}
+
+Lengths algorithm_1_cut(const CostTable& costs, const CutLimits& limits, int further) {
+  const double epsilon = 1e-4 * costs.of(0, costs.intervals());
+  return best_slicing(costs, {.stages = 1 + further, .micro_batches = limits.micro_batches, .epsilon = epsilon})
+      .lengths;
+}
+
+std::vector<Lengths> candidate_cuts(const CostTable& costs, const CutLimits& limits) {
+  std::set<Lengths> known = {{costs.tokens()}};
+  std::vector<Lengths> cuts;
+  const auto add = [&](Lengths lengths) {
+    if (lengths.size() <= limits.most_slices && known.insert(lengths).second) cuts.push_back(std::move(lengths));
+  };
+  const auto longest = static_cast<std::size_t>(costs.tokens() / limits.fewest_tokens);
+  for (const std::size_t count : kCounts) {
+    if (count > std::min({limits.most_slices, costs.intervals(), longest})) break;
+    add(even_on_grid(costs, count));
+    add(equal_work_slices(costs, count));
+  }
+  for (int quarters = 1; quarters <= 16; quarters *= 2) {
+    add(algorithm_1_cut(costs, limits, std::max(1, limits.further * quarters / 4)));
+  }
+  return cuts;
+}
+
+}  // namespace teratron::slicing

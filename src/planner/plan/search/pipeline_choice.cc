@@ -1,0 +1,84 @@
+#include "plan/search/pipeline_choice.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "console/readable.h"
+#include "plan/search/memory_wall.h"
+
+namespace teratron::plan {
+namespace {
+
+std::string pipeline_text(const Layout& layout) {
+  const std::string text = layout.pipeline_text();
+  return text.empty() ? "sequences whole" : text;
+}
+
+std::string fullest_text(const PlannedLayout& one) {
+  return readable_bytes(static_cast<std::uint64_t>(std::ranges::max(one.memory)));
+}
+
+}  // namespace
+
+PlanRequest pipeline_request(const TrainConfig& config, const GivenPipeline& given, const Cluster& cluster,
+                             std::int64_t vocab_size) {
+  PlanRequest request{.model = config, .cluster = cluster, .vocab_size = vocab_size};
+  request.model.batch.global_batch_size = config.largest_batch();
+  if (!given.layout) request.model.pipeline.layout.clear();
+  const Layout layout = layout_of(config);
+  FixedLayout& fixed = request.fixed;
+  fixed = {.tensor = layout.tensor,
+           .pipeline = layout.pipeline,
+           .data = layout.data,
+           .micro_batch = layout.micro_batch,
+           .sequence_parallel = layout.sequence_parallel,
+           .distributed_optimizer = layout.distributed_optimizer};
+  if (given.virtual_stages) fixed.virtual_stages = layout.virtual_stages;
+  if (given.token_slices) fixed.token_slices = layout.token_slices;
+  if (given.defer_weight_gradients) fixed.defer_weight_gradients = layout.defer_weight_gradients;
+  if (given.recompute) fixed.recompute = layout.recompute;
+  return request;
+}
+
+SearchResult choose_pipeline(const PlanRequest& request, std::size_t runners_up) {
+  SearchResult result = search_layouts(request, runners_up);
+  if (result.best.empty()) throw_too_large(request, result);
+  return result;
+}
+
+void choose_pipelines(const PlanRequest& request, SearchResult& result) {
+  if (request.fixed.has_mesh() || request.fixed.token_slices == kJointChoice) return;
+  for (PlannedLayout& one : result.best) {
+    PlanRequest of_mesh = request;
+    const Layout& layout = one.layout;
+    of_mesh.fixed.tensor = layout.tensor;
+    of_mesh.fixed.pipeline = layout.pipeline;
+    of_mesh.fixed.data = layout.data;
+    of_mesh.fixed.micro_batch = layout.micro_batch;
+    of_mesh.fixed.sequence_parallel = layout.sequence_parallel;
+    of_mesh.fixed.distributed_optimizer = layout.distributed_optimizer;
+    SearchResult chosen = search_layouts(of_mesh, 0);
+    result.layouts += chosen.layouts;
+    result.too_large += chosen.too_large;
+    result.simulated += chosen.simulated;
+    result.planned += chosen.planned;
+    if (!chosen.best.empty() && chosen.best.front().time.seconds < one.time.seconds) one = chosen.best.front();
+  }
+  std::ranges::stable_sort(result.best, {}, [](const PlannedLayout& one) { return one.time.seconds; });
+}
+
+std::string text_of_choice(const SearchResult& result) {
+  const PlannedLayout& best = result.best.front();
+  std::string text =
+      fmt::format("chosen, of {} ways to run the pipeline ({} simulated): {}; expected: {:.4g} s an update, {}",
+                  result.layouts, result.simulated, pipeline_text(best.layout), best.time.seconds, fullest_text(best));
+  for (const PlannedLayout& other : result.best) {
+    if (&other == &best) continue;
+    text += fmt::format("\n  instead: {}: {:.4g} s (+{:.1f} %), {}", pipeline_text(other.layout), other.time.seconds,
+                        100 * (other.time.seconds / best.time.seconds - 1), fullest_text(other));
+  }
+  return text;
+}
+
+}  // namespace teratron::plan

@@ -1,0 +1,27 @@
+// The pipeline of a training whose ranks are given (--schedule auto): the search for a layout (layout_search.h) over
+// schedules, cells a stage, slices of tokens, deferred weight gradients and recomputation. None of them changes the
+// result of training.
+#pragma once
+
+#include <string>
+
+#include "plan/search/layout_search.h"
+#include "train/config/given_pipeline.h"
+
+namespace teratron::plan {
+
+// `config` gives the ranks and the given parts. Its own schedule does not matter.
+PlanRequest pipeline_request(const TrainConfig& config, const GivenPipeline& given, const Cluster& cluster,
+                             std::int64_t vocab_size);
+
+// The best pipeline first, then the best of other schedules or numbers of cells. UserError: none fits into the memory
+// of the cluster's devices (throw_too_large()).
+SearchResult choose_pipeline(const PlanRequest& request, std::size_t runners_up = 2);
+
+// Chooses the pipeline of each layout of a search over meshes so, and sorts them again.
+void choose_pipelines(const PlanRequest& request, SearchResult& result);
+
+// The choice for people: what was chosen, its time and memory, and what the next best would take.
+std::string text_of_choice(const SearchResult& result);
+
+}  // namespace teratron::plan

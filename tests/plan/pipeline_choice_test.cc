@@ -1,0 +1,141 @@
+// The chosen pipeline against brute force: all schedules that the generators make, with every cut of a coarse grid.
+#include "plan/search/pipeline_choice.h"
+
+#include <fmt/ranges.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "plan/random_request.h"
+#include "plan/search/layout_memory.h"
+
+namespace teratron::plan {
+namespace {
+
+using testing::drawn;
+using testing::drawn_between;
+using ::testing::HasSubstr;
+using testing::random_request;
+
+constexpr std::int64_t kSteps = 8, kMostSlicesTried = 4;
+
+// Every way to cut a sequence into up to four slices at eighths of it; the first is whole.
+std::vector<std::string> all_cuts(std::int64_t tokens) {
+  std::vector<std::string> cuts = {""};
+  for (unsigned boundaries = 1; boundaries < 1U << (kSteps - 1); ++boundaries) {
+    std::vector<std::int64_t> lengths = {tokens / kSteps};
+    for (unsigned step = 0; step + 1 < kSteps; ++step) {
+      if (boundaries >> step & 1U) lengths.push_back(0);
+      lengths.back() += tokens / kSteps;
+    }
+    if (std::ssize(lengths) <= kMostSlicesTried) cuts.push_back(fmt::format("{}", fmt::join(lengths, ",")));
+  }
+  return cuts;
+}
+
+// Every pipeline of the request's mesh that has no faults.
+std::vector<Layout> all_pipelines(const PlanRequest& request) {
+  const std::vector<std::string> cuts = all_cuts(request.model.model.seq_length);
+  std::vector<Layout> all;
+  for (const pipeline::ScheduleKind kind : pipeline::kScheduleKinds) {
+    for (std::int64_t cells = 1; cells <= request.model.model.config.num_layers / *request.fixed.pipeline; ++cells) {
+      if (request.model.model.config.num_layers % (cells * *request.fixed.pipeline) != 0) continue;
+      for (const std::string& cut : cuts) {
+        for (const bool deferred : {false, true}) {
+          Layout layout = layout_of(request.model);
+          layout.schedule = kind;
+          layout.virtual_stages = cells;
+          layout.token_slices = cut;
+          layout.defer_weight_gradients = deferred;
+          layout.recompute = *request.fixed.recompute;
+          if (with_layout(request.model, layout).StepSettings::faults().empty()) all.push_back(layout);
+        }
+      }
+    }
+  }
+  return all;
+}
+
+double seconds_of(const PlanRequest& request, const Layout& layout) {
+  return predict_step(with_layout(request.model, layout), request.cluster, request.vocab_size).seconds;
+}
+
+bool fits(const PlanRequest& request, const Layout& layout) {
+  const LayoutMemory memory(request.model, request.context());
+  return static_cast<double>(std::ranges::max(memory.planned(layout))) <= request.cluster.device.memory;
+}
+
+// A pipeline of two or three stages with up to four micro-batches, in which slices and bubbles both cost something.
+PlanRequest small_pipeline(RandomSequence& random) {
+  PlanRequest drawn_request = random_request(random);
+  TrainConfig config = drawn_request.model;
+  const std::int64_t stages = drawn(random, {2, 3});
+  config.model.config.num_layers = stages * drawn(random, {1, 2, 4});
+  config.model.seq_length = drawn(random, {128, 1024});
+  config.layout.pipeline_parallel = stages;
+  config.batch.micro_batch_size = 1;
+  config.batch.global_batch_size = drawn(random, {1, 2, 3, 4});
+  Cluster cluster = drawn_request.cluster;
+  cluster.devices = stages;
+  for (double* speed : {&cluster.device.peak_16, &cluster.device.peak_32, &cluster.device.memory_bandwidth}) {
+    *speed /= 100;  // so that short slices take hardly longer
+  }
+  cluster.links = {{.name = "link",
+                    .devices = stages,
+                    .bandwidth = drawn_between(random, 1e9, 1e11),
+                    .latency = drawn_between(random, 1e-6, 1e-5)}};
+  return pipeline_request(config, {.is_auto = true, .recompute = true}, cluster, drawn_request.vocab_size);
+}
+
+TEST(PipelineChoice, IsWithinOnePercentOfAllSchedules) {
+  RandomSequence random({.seed = 61});
+  int in_slices = 0, deferred = 0, in_cells = 0, tight = 0;
+  for (int trial = 0; trial < 12; ++trial) {
+    PlanRequest request = small_pipeline(random);
+    std::vector<std::pair<double, Layout>> all;
+    for (const Layout& layout : all_pipelines(request)) all.emplace_back(seconds_of(request, layout), layout);
+    std::ranges::stable_sort(all, {}, &std::pair<double, Layout>::first);
+    if (trial % 2 == 1) {  // the fastest does not fit
+      const LayoutMemory memory(request.model, request.context());
+      request.cluster.device.memory = static_cast<double>(std::ranges::max(memory.planned(all.front().second))) - 1;
+    }
+    const auto best = std::ranges::find_if(all, [&](const auto& one) { return fits(request, one.second); });
+    if (best == all.end()) continue;
+    SCOPED_TRACE(fmt::format("trial {}: {}\n{}", trial, best->second.text(), to_toml(request.model)));
+    const SearchResult chosen = choose_pipeline(request);
+    const Layout& layout = chosen.best.front().layout;
+    EXPECT_LE(chosen.best.front().time.seconds, 1.01 * best->first) << layout.text();
+    EXPECT_DOUBLE_EQ(chosen.best.front().time.seconds, seconds_of(request, layout));
+    EXPECT_TRUE(fits(request, layout)) << layout.text();
+    in_slices += layout.token_slices.empty() ? 0 : 1;
+    in_cells += layout.virtual_stages > 1 ? 1 : 0;
+    deferred += layout.defer_weight_gradients ? 1 : 0;
+    tight += trial % 2;
+  }
+  EXPECT_GT(in_slices, 1);
+  EXPECT_GT(in_cells, 1);
+  EXPECT_GT(deferred, 1);
+  EXPECT_GT(tight, 2);
+}
+
+TEST(PipelineChoice, KeepsWhatIsGivenAndSaysWhatElseThereIs) {
+  RandomSequence random({.seed = 62});
+  PlanRequest request = small_pipeline(random);
+  TrainConfig config = request.model;
+  config.model.config.num_layers = 4 * config.layout.pipeline_parallel;
+  config.pipeline.virtual_stages = 2;
+  const GivenPipeline given{.is_auto = true, .virtual_stages = true, .defer_weight_gradients = true, .recompute = true};
+  const SearchResult chosen = choose_pipeline(pipeline_request(config, given, request.cluster, request.vocab_size));
+  for (const PlannedLayout& one : chosen.best) {
+    EXPECT_EQ(one.layout.virtual_stages, 2);
+    EXPECT_FALSE(one.layout.defer_weight_gradients);
+    EXPECT_TRUE(one.config.faults().empty());
+  }
+  ASSERT_GT(chosen.best.size(), 1U);
+  EXPECT_THAT(text_of_choice(chosen), HasSubstr(chosen.best.front().layout.pipeline_text()));
+  EXPECT_THAT(text_of_choice(chosen), HasSubstr("instead: " + chosen.best[1].layout.pipeline_text()));
+}
+
+}  // namespace
+}  // namespace teratron::plan
