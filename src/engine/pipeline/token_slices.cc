@@ -91,8 +91,7 @@ TokenSlices parse_token_slices(std::string_view flag, std::string_view text) {
   if (!slices) {
     throw_user_error(
         "{} is '{}'; it must be a number of slices, such as uniform:4 or documents:4, their lengths in tokens, such as "
-        "704,688,656, "
-        "those of several micro-batches, such as 2x512,512+1x1024, auto, or joint",
+        "704,688,656, those of several micro-batches, such as 2x512,512+1x1024, auto, or joint",
         flag, text);
   }
   for (const MicroBatchCut& cut : slices->cuts) {

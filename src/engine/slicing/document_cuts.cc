@@ -69,8 +69,8 @@ class Places {
   std::vector<Place> places_;
 };
 
-// The best way to cut at `places`, by a cost of slices and how costs add up: the index of each slice's first place.
-// Nothing: no way has a finite cost.
+// The best way to cut at `places`, by a cost of slices and how costs add up: the index of the place before each slice,
+// and after the last. Nothing: no way has a finite cost.
 template <class Cost, class Add>
 std::vector<std::size_t> best_cut(const std::vector<Place>& places, const DocumentSlices& slices, const Cost& cost,
                                   const Add& add) {
@@ -92,9 +92,8 @@ std::vector<std::size_t> best_cut(const std::vector<Place>& places, const Docume
     best.swap(next);
   }
   if (best.back() == kNever) return {};
-  std::vector<std::size_t> cut(count);
-  std::size_t end = places.size() - 1;
-  for (std::size_t slice = count; slice-- > 0;) cut[slice] = end = begins[slice][end];
+  std::vector<std::size_t> cut(count + 1, places.size() - 1);
+  for (std::size_t slice = count; slice-- > 0;) cut[slice] = begins[slice][cut[slice + 1]];
   return cut;
 }
 
@@ -109,25 +108,19 @@ std::vector<std::int64_t> cut_by_documents(const DocumentSlices& slices, std::sp
   check(slices.count >= 1 && slices.tokens % slices.unit == 0 && slices.count <= slices.tokens / slices.unit,
         "slices of whole units of tokens");
   check(!first_keys.empty() && std::ssize(first_keys) % slices.tokens == 0, "first keys of whole sequences");
-  const Places places(slices, first_keys);
+  const std::vector<Place> places = Places(slices, first_keys).all();
   const auto work = [](const Place& begin, const Place& end) { return end.work - begin.work; };
   const auto larger = [](double a, double b) { return std::max(a, b); };
-  const std::vector<std::size_t> even = best_cut(places.all(), slices, work, larger);
+  const std::vector<std::size_t> even = best_cut(places, slices, work, larger);
   check(!even.empty(), "a cut into slices of no more than a quarter above even ones");
-  double bound = 0;
-  for (std::size_t slice = 0; slice < even.size(); ++slice) {
-    const std::size_t end = slice + 1 < even.size() ? even[slice + 1] : places.all().size() - 1;
-    bound = std::max(bound, work(places.all()[even[slice]], places.all()[end]));
-  }
+  double longest = 0;
+  for (std::size_t i = 1; i < even.size(); ++i) longest = std::max(longest, work(places[even[i - 1]], places[even[i]]));
   const auto carried = [&](const Place& begin, const Place& end) {
-    return work(begin, end) <= (1 + kTolerance) * bound ? begin.carried : kNever;
+    return work(begin, end) <= (1 + kTolerance) * longest ? begin.carried : kNever;
   };
-  const std::vector<std::size_t> cut = best_cut(places.all(), slices, carried, std::plus());
+  const std::vector<std::size_t> cut = best_cut(places, slices, carried, std::plus());
   std::vector<std::int64_t> lengths;
-  for (std::size_t slice = 0; slice < cut.size(); ++slice) {
-    const std::size_t end = slice + 1 < cut.size() ? cut[slice + 1] : places.all().size() - 1;
-    lengths.push_back(places.all()[end].token - places.all()[cut[slice]].token);
-  }
+  for (std::size_t i = 1; i < cut.size(); ++i) lengths.push_back(places[cut[i]].token - places[cut[i - 1]].token);
   return lengths;
 }
 
