@@ -55,6 +55,17 @@ TEST(VocabularyParallel, ChangesNothingInDoubleOverRandomSchedulesAndSlices) {
   }
 }
 
+TEST(PipelineLayout, ChangesNothingInDoubleWhereEveryMicroBatchHasACutOfItsOwn) {
+  const MakeBackend reference = [] { return make_reference_backend(DType::kF64); };
+  for (std::uint32_t seed = 1; seed <= testing::trials(40U); ++seed) {
+    RandomPipeline random(seed);
+    random.cut_each();
+    const Result alone = train(random.study, {.micro_batch = random.study.batch}, reference);
+    expect_same(train(random.study, random.layout, reference), alone, 1e-10, random.text());
+    if (HasFailure()) return;
+  }
+}
+
 Study pipeline_float_study() {
   Study study{.batch = 6, .tokens = 24, .logits_chunk = 50, .steps = 20, .learning_rate = 1e-4};
   study.config = test::small_config();

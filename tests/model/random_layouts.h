@@ -99,6 +99,14 @@ class RandomPipeline {
     }
   }
 
+  // Every micro-batch with a cut of its own, of several documents a sequence.
+  void cut_each() {
+    study.documents = true;
+    layout.own_slices = !layout.slices.empty();
+    const std::int64_t unit = layout.sequence_parallel ? layout.mesh.tensor : 1;
+    for (std::int64_t& longest : layout.slices) longest += unit * one_of({0, 1, 3});
+  }
+
   std::string text() const { return study.text() + "; " + layout.text(); }
   Study study;
   Layout layout;

@@ -74,17 +74,34 @@ struct Layout {
   pipeline::ScheduleKind schedule = pipeline::ScheduleKind::k1F1B;
   int virtual_stages = 1;
   std::vector<std::int64_t> slices = {};           // their tokens
+  bool own_slices = false;                         // `slices` are the longest; every micro-batch is cut at random
   std::vector<pipeline::MicroBatchCut> cuts = {};  // of micro-batches in ways of their own; empty: all as above
   std::vector<std::int64_t> cell_layers = {};
   bool defer_weight_gradients = false, vocabulary_parallel = false;
 
   std::string text() const {
-    return fmt::format("tp {} pp {} dp {} micro-batch {}{}{} recompute {}{}{} {} v {} slices {}{} cells {}",
+    return fmt::format("tp {} pp {} dp {} micro-batch {}{}{} recompute {}{}{} {} v {} slices {}{}{} cells {}",
                        mesh.tensor, mesh.pipeline, mesh.data, micro_batch,
                        sequence_parallel ? " sequence parallel" : "", shard_optimizer ? " sharded optimizer" : "",
                        static_cast<int>(recompute), defer_weight_gradients ? " deferred" : "",
                        vocabulary_parallel ? " vocabulary parallel" : "", pipeline::name_of(schedule), virtual_stages,
-                       fmt::join(slices, ","), pipeline::text_of(cuts), fmt::join(cell_layers, ","));
+                       fmt::join(slices, ","), own_slices ? " at most" : "", pipeline::text_of(cuts),
+                       fmt::join(cell_layers, ","));
+  }
+  // Tokens of a micro-batch's slices that own_slices draws; the same on every rank.
+  std::vector<std::int64_t> drawn_slices(std::int64_t tokens, std::uint32_t seed) const {
+    std::mt19937 random(seed);
+    const std::int64_t unit = sequence_parallel ? mesh.tensor : 1;
+    std::vector<std::int64_t> drawn;
+    std::int64_t room = std::accumulate(slices.begin(), slices.end(), std::int64_t{0}), later = std::ssize(slices);
+    for (const std::int64_t longest : slices) {
+      room -= longest;
+      --later;
+      const std::int64_t least = std::max(unit, tokens - room), most = std::min(longest, tokens - later * unit);
+      drawn.push_back(least + static_cast<std::int64_t>(random() % ((most - least) / unit + 1)) * unit);
+      tokens -= drawn.back();
+    }
+    return drawn;
   }
   std::int64_t sequences_of(std::size_t micro_batch_index) const {
     return cuts.empty() ? micro_batch : cuts.at(micro_batch_index).sequences;
@@ -168,6 +185,9 @@ inline double update(Executor& runner, const Study& study, const RandomBatch& da
   for (std::int64_t done = 0; done < share; done += layout.sequences_of(parts.size() - 1)) {
     parts.push_back(data.part(first + done, std::min(layout.sequences_of(parts.size()), share - done)));
     parts.back().iteration = static_cast<std::uint32_t>(step);
+    if (!layout.own_slices) continue;
+    const auto number = static_cast<std::uint32_t>((first + done) * study.steps + step);
+    parts.back().slice_tokens = layout.drawn_slices(study.tokens, study.seed * 1000 + number);
   }
   double loss = runner.forward_backward(parts).total();
   mesh.data->all_reduce_host({&loss, 1});

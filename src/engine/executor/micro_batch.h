@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <span>
+#include <vector>
 
 namespace teratron {
 
@@ -22,6 +23,8 @@ struct MicroBatch {
   std::span<const std::int32_t> labels;
   std::span<const float> label_weights;
   std::int64_t batch = 0, tokens = 0;
+  // Tokens of each slice where ExecutorOptions::cuts have room for others; empty: theirs.
+  std::vector<std::int64_t> slice_tokens = {};
   // Tokens of a sequence before padding that no sequence here needs was cut off, which dropout masks count by; 0:
   // nothing was.
   std::int64_t uncut_tokens = 0;

@@ -32,7 +32,8 @@ struct ExecutorOptions {
   // tokens.
   pipeline::Schedule schedule;
   // Cuts of the schedule's micro-batches; the last one stands for all that follow. A cut's slices have `tokens` tokens
-  // together, its sequences are the most that the micro-batch may have. Empty: `batch` sequences, whole.
+  // together, its sequences are the most that the micro-batch may have. Slices of more tokens together are the longest
+  // that there may be, and each micro-batch says how it is cut. Empty: `batch` sequences, whole.
   std::vector<pipeline::MicroBatchCut> cuts;
   Recompute recompute = Recompute::kNone;
   bool sequence_parallel = false;  // batch * tokens of every call is a multiple of the tensor-parallel ranks

@@ -11,6 +11,7 @@
 namespace teratron::pipeline {
 namespace {
 
+constexpr std::string_view kUniform = "uniform:", kDocuments = "documents:";
 constexpr std::int64_t kMost = std::int64_t{1} << 24;  // tokens, or slices
 
 // The parts between separators; of an empty text one empty part.
@@ -64,10 +65,11 @@ std::optional<TokenSlices> slices_in(std::string_view text) {
     slices.count = std::ranges::max(slices.slices_each());
     return slices;
   }
-  constexpr std::string_view kUniform = "uniform:";
-  if (text.starts_with(kUniform)) {
-    const std::optional<std::int64_t> count = number_in(text.substr(kUniform.size()));
-    return count ? std::optional(TokenSlices{.count = static_cast<int>(*count)}) : std::nullopt;
+  for (const std::string_view kind : {kUniform, kDocuments}) {
+    if (!text.starts_with(kind)) continue;
+    const std::optional<std::int64_t> count = number_in(text.substr(kind.size()));
+    if (!count) return std::nullopt;
+    return TokenSlices{.by_documents = kind == kDocuments, .count = static_cast<int>(*count)};
   }
   std::optional<std::vector<std::int64_t>> lengths = numbers_in(text);
   if (!lengths) return std::nullopt;
@@ -88,8 +90,8 @@ TokenSlices parse_token_slices(std::string_view flag, std::string_view text) {
   const std::optional<TokenSlices> slices = slices_in(text);
   if (!slices) {
     throw_user_error(
-        "{} is '{}'; it must be a number of slices, such as uniform:4, their lengths in tokens, such as 704,688,656, "
-        "those of several micro-batches, such as 2x512,512+1x1024, auto, or joint",
+        "{} is '{}'; it must be a number of slices, such as uniform:4 or documents:4, their lengths in tokens, such as "
+        "704,688,656, those of several micro-batches, such as 2x512,512+1x1024, auto, or joint",
         flag, text);
   }
   for (const MicroBatchCut& cut : slices->cuts) {

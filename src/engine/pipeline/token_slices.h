@@ -14,6 +14,7 @@ namespace teratron::pipeline {
 struct TokenSlices {
   bool automatic = false;             // "auto" and "joint": those that a profile says are best
   bool joint = false;                 // "joint": micro-batches are chosen with them
+  bool by_documents = false;          // cuts follow each micro-batch's documents; `count` says how many
   int count = 1;                      // of a sequence; the most where micro-batches have slices of their own
   std::vector<std::int64_t> lengths;  // in tokens, first slice first; empty where the user gave their number only
   std::vector<MicroBatchCut> cuts;    // where micro-batches have slices of their own: every one's; else empty
@@ -21,9 +22,10 @@ struct TokenSlices {
   std::vector<int> slices_each() const;  // of `cuts`
 };
 
-// "4" or "uniform:4" (so many, as even as can be), "704,688,656" (their lengths), "auto", "joint", or micro-batches of
-// different sizes, each cut in its own way: "2x512,512+1x1024" is one of two sequences in two slices, then one of one
-// in one piece. The first has the most sequences. UserError that begins with `flag`.
+// "4" or "uniform:4" (so many, as even as can be), "704,688,656" (their lengths), "auto", "joint",
+// "documents:4" (so many, cut by the documents of each micro-batch), or micro-batches of different sizes, each cut in
+// its own way: "2x512,512+1x1024" is one of two sequences in two slices, then one of one in one piece. The first has
+// the most sequences. UserError that begins with `flag`.
 TokenSlices parse_token_slices(std::string_view flag, std::string_view text);
 
 // Text that parse_token_slices() reads.

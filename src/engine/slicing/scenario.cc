@@ -172,6 +172,8 @@ Faults Scenario::faults() const {
                 "{} is joint, which 'teratron plan' answers; give the cuts that it prints, such as "
                 "2x512,512+1x1024",
                 Flag{"slices"});
+  faults.add_if(slices.starts_with("documents:"),
+                "{} is {}, which goes by the documents of each micro-batch; give uniform:N", Flag{"slices"}, slices);
   faults.add_if(slices == "auto" && !pipeline::traits_of(schedule).takes_slices,
                 "{} is auto, but schedule {} runs sequences whole; choose terapipe or seq1f1b", Flag{"slices"},
                 pipeline::name_of(schedule));

@@ -39,7 +39,7 @@ class Samples {
   virtual std::int64_t seq_length() const = 0;  // tokens per sample
   virtual std::int64_t samples_per_epoch() const = 0;
 
-  // The unread part of the corpus, in words; empty: none worth reporting.
+  // The unread part of the corpus, or the padding, in words; empty: none worth reporting.
   virtual std::string left_out() const { return {}; }
 
   // Where the sample at a position of the run comes from, in words: "document 12 of 'corpus', tokens 0 to 63".
@@ -47,6 +47,9 @@ class Samples {
 
   // Tokens of these samples before their padding; empty if no sample is padded.
   virtual std::vector<std::int32_t> lengths(SampleRange /*positions*/) const { return {}; }
+
+  // The first token that each token of these samples sees, where the index says so without a token read; else empty.
+  virtual std::vector<std::int32_t> first_keys(SampleRange /*positions*/) const { return {}; }
 
   // A batch with room for this many samples, with the fields that these samples have.
   virtual SampleBatch make_batch(std::int64_t samples) const = 0;

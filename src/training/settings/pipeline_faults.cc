@@ -17,6 +17,7 @@ namespace {
 using pipeline::ScheduleKind;
 
 constexpr std::int64_t kMostVirtualStages = 1000, kMostFlushes = 1'000'000;
+constexpr int kMostByDocuments = 256;       // slices, whose choice takes time and memory for each pair
 constexpr double kMostActions = 4'000'000;  // of a schedule, held by every rank
 
 constexpr Flag kStages{"pipeline-model-parallel-size"}, kVirtualStages{"virtual-stages"}, kSchedule{"schedule"},
@@ -192,6 +193,10 @@ class PipelineFaults {
     if (slices.automatic || s_.model.seq_length < 1) return;
     const std::int64_t unit = sequence_parallel ? s_.layout.tensor_parallel : 1;
     if (!slices.cuts.empty()) return check_cuts(slices.cuts, unit);
+    faults_.add_if(
+        slices.by_documents && slices.count > kMostByDocuments,
+        "{} {} is more slices than are chosen for every micro-batch anew; the most that works is documents:{}",
+        kTokenSlices, s_.pipeline.token_slices, kMostByDocuments);
     if (slices.lengths.empty()) return check_count(slices.count, unit);
     check_lengths(slices.lengths, unit);
   }

@@ -43,8 +43,9 @@ void add_pipeline_fields(FieldList& list, PipelineSettings& s) {
   list.add("virtual-stages", &s.virtual_stages, "V",
            "cells of layers per stage, for interleaved and seq1f1b-i; 2 for v-min, v-half and v-zb");
   add_pipeline_layout_field(list, s);
-  list.add("token-slices", &s.token_slices, "L,L,..|uniform:N|NxL,L,..+NxL,..|auto",
-           "cut sequences into slices of so many tokens, into N slices, micro-batches of N sequences each in its own "
+  list.add("token-slices", &s.token_slices, "L,L,..|uniform:N|documents:N|NxL,L,..+NxL,..|auto",
+           "cut sequences into slices of so many tokens, into N slices, into N whose cuts follow the documents of each "
+           "micro-batch (with --packing best-fit), micro-batches of N sequences each in its own "
            "way (2x512,512+1x1024, from plan --token-slices joint), or as --profile says is best");
   list.add("pipeline-flushes", &s.flushes, "N",
            "empty the pipeline N times an update, so that gpipe and terapipe hold 1/N of the activations at a time");

@@ -30,6 +30,8 @@ struct PipelineSettings {
 
   // "joint", which the planner answers and training refuses.
   bool chooses_micro_batches() const { return token_slices == "joint"; }
+  // "documents:N", which needs packed documents.
+  bool cuts_by_documents() const { return token_slices.starts_with("documents:"); }
 };
 
 // Schedule of --schedule; auto: seq1f1b with token slices, else 1f1b; of several cells a stage, seq1f1b-i or

@@ -50,6 +50,9 @@ DocumentOptions DocumentSettings::options(const std::filesystem::path& tokenizer
 }
 
 void add_document_fields(FieldList& list, DocumentSettings& settings) {
+  list.add_choice("packing", settings.packing, {{"stream", Packing::kStream}, {"best-fit", Packing::kBestFit}},
+                  "samples are cut from a stream of documents; best-fit: made of whole ones and padded, cutting only "
+                  "those longer than --seq-length; needs --reset-attention-mask");
   list.add(std::string(kResetAttentionMask.name), &settings.reset_attention_mask, "",
            "documents in a sample, which end with <|endoftext|>, do not see one another");
   list.add(std::string(kResetPositionIds.name), &settings.reset_position_ids, "",

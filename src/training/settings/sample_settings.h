@@ -12,8 +12,14 @@
 
 namespace teratron {
 
+enum class Packing {
+  kStream,   // samples are cut from a stream of documents (data/samples/gpt_samples.h)
+  kBestFit,  // samples are of whole documents (data/samples/packed_samples.h)
+};
+
 struct DocumentSettings {
   bool reset_attention_mask = false, reset_position_ids = false, eod_mask_loss = false;
+  Packing packing = Packing::kStream;
 
   // `tokenizer`: folder of the settings; empty: none.
   Faults faults(const std::filesystem::path& tokenizer) const;

@@ -33,6 +33,22 @@ std::int64_t labels_before(const SampleBatch& batch, std::int64_t tokens, std::i
 
 }  // namespace
 
+std::optional<slicing::DocumentSlices> slices_by_documents(Executor& executor) {
+  const ExecutorOptions& options = executor.options();
+  if (options.cuts.empty() || options.cuts.front().tokens() == options.tokens) return std::nullopt;
+  double keys = 0, products = 0;
+  for (const TransformerLayer& layer : executor.model().layers) {
+    const Work work = layer.work();
+    keys += 4.0 * static_cast<double>(work.attention.columns());  // its score, and its value's share
+    products += work.product_operations();
+  }
+  return slicing::DocumentSlices{.tokens = options.tokens,
+                                 .unit = options.sequence_parallel ? executor.mesh().tensor->size() : 1,
+                                 .count = static_cast<int>(options.cuts.front().slice_tokens.size()),
+                                 .key_cost = keys / products,
+                                 .window = executor.plan().memory().window()};
+}
+
 void divide_weights(SampleBatch& batch, const Samples::TotalWeights& totals, std::int64_t tokens, std::int64_t first,
                     std::int64_t count) {
   const auto divide = [](std::vector<float>& weights, double total, std::int64_t begin, std::int64_t end) {
@@ -54,7 +70,8 @@ std::vector<std::int64_t> order_of_lengths(const std::vector<std::int32_t>& leng
   return order;
 }
 
-MicroBatchCutter::MicroBatchCutter(Executor& executor, std::int64_t tokens) : tokens_(tokens), unit_(tokens) {
+MicroBatchCutter::MicroBatchCutter(Executor& executor, std::int64_t tokens)
+    : tokens_(tokens), unit_(tokens), slices_(slices_by_documents(executor)) {
   const ExecutorOptions& options = executor.options();
   // Slices have lengths of their own, and the rows of several samples that ranks share are those of whole samples.
   if (options.schedule.slices > 1 || (options.sequence_parallel && options.batch > 1)) return;
@@ -77,10 +94,11 @@ MicroBatch MicroBatchCutter::micro_batch(SampleBatch& batch, std::int64_t first,
     shorten_rows(*values, first, count, tokens_, length);
   }
   shorten_rows(batch.weights, first, count, tokens_, length);
+  const std::span<const std::int32_t> first_keys = part_of(batch.first_keys, begin, size);
   return {.ids = part_of(batch.ids, begin, size),
           .token_types = part_of(batch.token_types, begin, size),
           .key_lengths = part_of(batch.key_lengths, first, count),
-          .first_keys = part_of(batch.first_keys, begin, size),
+          .first_keys = first_keys,
           .position_ids = part_of(batch.position_ids, begin, size),
           .targets = part_of(batch.targets, begin, size),
           .weights = part_of(batch.weights, begin, size),
@@ -88,6 +106,7 @@ MicroBatch MicroBatchCutter::micro_batch(SampleBatch& batch, std::int64_t first,
           .label_weights = part_of(batch.label_weights, first_label, labels),
           .batch = count,
           .tokens = length,
+          .slice_tokens = slices_ ? slicing::cut_by_documents(*slices_, first_keys) : std::vector<std::int64_t>(),
           .uncut_tokens = tokens_};
 }
 

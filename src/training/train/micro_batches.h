@@ -2,11 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "data/samples.h"
 #include "executor/executor.h"
+#include "slicing/document_cuts.h"
 
 namespace teratron {
 
@@ -18,9 +20,13 @@ void divide_weights(SampleBatch& batch, const Samples::TotalWeights& totals, std
 // a micro-batch need little padding. Empty if `lengths` is.
 std::vector<std::int64_t> order_of_lengths(const std::vector<std::int32_t>& lengths);
 
+// The slices of an executor whose micro-batches say how they are cut (MicroBatch::slice_tokens); nullopt: they do not.
+std::optional<slicing::DocumentSlices> slices_by_documents(Executor& executor);
+
 // Cuts micro-batches out of batches of samples of so many tokens. Where all samples of a micro-batch are shorter, the
 // padding after the longest one is cut off: it would be computed for nothing. Losses and gradients stay the same but
 // for rounding, with dropout too, since masks go by the token positions in the uncut samples.
+// Micro-batches that say how they are cut are cut by their documents.
 class MicroBatchCutter {
  public:
   MicroBatchCutter(Executor& executor, std::int64_t tokens);
@@ -33,7 +39,8 @@ class MicroBatchCutter {
   std::int64_t cut_length(const SampleBatch& batch, std::int64_t first, std::int64_t count) const;
 
   std::int64_t tokens_;
-  std::int64_t unit_;  // lengths are multiples of it, but for tokens_ itself
+  std::int64_t unit_;                              // lengths are multiples of it, but for tokens_ itself
+  std::optional<slicing::DocumentSlices> slices_;  // where each micro-batch has its own
 };
 
 // The tokens of micro-batches, without padding.

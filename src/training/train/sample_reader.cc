@@ -13,7 +13,7 @@ void fill_part(std::vector<T>& values, const SampleBatch& batch, std::int64_t to
   std::fill_n(values.begin() + places.first * each, places.count * each, value);
 }
 
-// Samples of the lengths that the other ranks of the model read from their index.
+// Samples of the lengths and documents that the other ranks of the model read from their index.
 void stand_in(const Samples& samples, SampleRange positions, SampleBatch& batch, std::int64_t at) {
   const SampleRange places{at, positions.count};
   const std::int64_t tokens = samples.seq_length();
@@ -23,6 +23,8 @@ void stand_in(const Samples& samples, SampleRange positions, SampleBatch& batch,
   }
   for (auto* const weights : {&batch.weights, &batch.label_weights}) fill_part(*weights, batch, tokens, places, 1.0F);
   if (!batch.key_lengths.empty()) std::ranges::copy(samples.lengths(positions), batch.key_lengths.begin() + at);
+  if (!batch.first_keys.empty())
+    std::ranges::copy(samples.first_keys(positions), batch.first_keys.begin() + at * tokens);
 }
 
 }  // namespace

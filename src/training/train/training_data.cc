@@ -12,6 +12,7 @@
 #include "data/samples/bert_samples.h"
 #include "data/samples/blended_samples.h"
 #include "data/samples/gpt_samples.h"
+#include "data/samples/packed_samples.h"
 #include "model/family.h"
 
 namespace teratron {
@@ -52,6 +53,9 @@ class SampleMaker {
                                            config_.bert.filled());
     }
     for (const IndexedShard& shard : weighted.dataset->shards()) require_whole_documents(shard.prefix());
+    if (config_.documents.packing == Packing::kBestFit) {
+      return std::make_unique<PackedSamples>(weighted.dataset, part, config_.model.seq_length, order, seed, documents_);
+    }
     return std::make_unique<GptSamples>(weighted.dataset, part, config_.model.seq_length, order, seed, documents_);
   }
 

@@ -81,6 +81,49 @@ TEST_F(DocumentCommands, ResultsAreTheSameOnRanksAndInSlices) {
   }
 }
 
+TEST_F(DocumentCommands, PackedRunsAreTheSameOnRanksInSlicesAndResumed) {
+  const Words all = {"--packing",           "best-fit", "--reset-attention-mask", "--reset-position-ids",
+                     "--global-batch-size", "4",        "--num-layers",           "2",
+                     "--lr-decay-iters",    "4"};
+  const Outcome alone = train("alone", all);
+  ASSERT_EQ(alone.exit_code, 0) << alone.errors;
+  EXPECT_THAT(alone.output + alone.errors, HasSubstr("padding"));
+  const auto expected = testing::TinyTraining::losses(path("alone"));
+  ASSERT_EQ(train("resumed", with(all, {"--train-iters", "2"})).exit_code, 0);
+  const std::vector<std::pair<std::string, Words>> runs = {
+      {"resumed", {"--load", path("resumed")}},
+      {"copies", {"--data-parallel-size", "2"}},
+      {"tensor",
+       {"--tensor-model-parallel-size", "2", "--micro-batch-size", "1", "--sequence-parallel", "--token-slices",
+        "documents:3"}},
+      {"stages", {"--pipeline-model-parallel-size", "2", "--token-slices", "documents:3"}},
+      {"slices", {"--token-slices", "documents:16", "--recompute-granularity", "full", "--sample-prompt", "ab"}}};
+  for (const auto& [run, more] : runs) {
+    const Outcome outcome = train(run, with(all, more));
+    ASSERT_EQ(outcome.exit_code, 0) << run << outcome.errors;
+    const auto losses = testing::TinyTraining::losses(path(run));
+    ASSERT_EQ(losses.size(), expected.size()) << run;
+    // fp32, and Adam, which at first divides gradients by their own size.
+    for (std::size_t step = 0; step < losses.size(); ++step) EXPECT_NEAR(losses[step], expected[step], 1e-3) << run;
+  }
+  const Outcome stream = train("other", {"--load", path("alone"), "--reset-attention-mask", "--reset-position-ids",
+                                         "--global-batch-size", "4", "--num-layers", "2", "--lr-decay-iters", "4"});
+  EXPECT_THAT(stream.errors, AllOf(HasSubstr("--packing best-fit there, stream now"), HasSubstr("--override-data")));
+}
+
+TEST_F(DocumentCommands, PackingNeedsDocumentsApartAndCutsByDocumentsNeedPacking) {
+  const Outcome together = train("together", {"--packing", "best-fit"});
+  EXPECT_EQ(together.exit_code, 2);
+  EXPECT_THAT(together.errors, AllOf(HasSubstr("--packing best-fit"), HasSubstr("add --reset-attention-mask")));
+  const Outcome stream = train("stream", {"--reset-attention-mask", "--token-slices", "documents:4"});
+  EXPECT_EQ(stream.exit_code, 2);
+  EXPECT_THAT(stream.errors, AllOf(HasSubstr("--token-slices documents:4"), HasSubstr("add --packing best-fit")));
+  const Outcome none =
+      train("none", {"--reset-attention-mask", "--packing", "best-fit", "--token-slices", "documents:0"});
+  EXPECT_EQ(none.exit_code, 2);
+  EXPECT_THAT(none.errors, HasSubstr("documents:0"));
+}
+
 TEST_F(DocumentCommands, WithoutATokenizerThatEndsDocumentsAreRefusedOnce) {
   for (const std::string flag : {"--reset-attention-mask", "--reset-position-ids", "--eod-mask-loss"}) {
     const Outcome outcome = run_teratron({"train", "--data-path", path("documents"), "--vocab-size", "300", flag});

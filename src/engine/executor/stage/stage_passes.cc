@@ -34,10 +34,15 @@ LayerPass of_end(LayerPass pass) {
 SliceCall StagePasses::call_of(const MicroBatch& micro_batch, const SliceKey& key, bool training) const {
   const StageMemory& memory = plan_.memory();
   std::int64_t first = 0, tokens = micro_batch.tokens;
+  // A slice that few other micro-batches have is not worth a graph.
+  const bool captures = training && micro_batch.slice_tokens.empty() && graphs_.capture(*mesh_.tensor);
   if (!micro_batch.labels.empty()) model_.traits.check_groups(micro_batch.batch);
   if (memory.timeline().most_slices() > 1) {
     check_equal(micro_batch.tokens, plan_.options().tokens, "tokens of a sequence that is cut into slices");
-    const std::vector<std::int64_t>& slices = memory.cut_of(key.micro_batch).slice_tokens;
+    const std::vector<std::int64_t>& planned = memory.cut_of(key.micro_batch).slice_tokens;
+    const std::vector<std::int64_t>& slices = micro_batch.slice_tokens.empty() ? planned : micro_batch.slice_tokens;
+    check_equal(slices.size(), planned.size(), "slices of a micro-batch");
+    check_equal(std::reduce(slices.begin(), slices.end()), micro_batch.tokens, "tokens of a micro-batch's slices");
     first = std::accumulate(slices.begin(), slices.begin() + key.slice, std::int64_t{0});
     tokens = slices[static_cast<std::size_t>(key.slice)];
   }
@@ -51,7 +56,7 @@ SliceCall StagePasses::call_of(const MicroBatch& micro_batch, const SliceKey& ke
                    .sequence_length = std::max(micro_batch.tokens, micro_batch.uncut_tokens),
                    .seed = micro_batch.seed,
                    .iteration = micro_batch.iteration,
-                   .counters = training && graphs_.capture(*mesh_.tensor) ? memory.counters() : TensorRef(),
+                   .counters = captures ? memory.counters() : TensorRef(),
                    .training = training,
                    .sequence_parallel = plan_.options().sequence_parallel},
           .key = key};

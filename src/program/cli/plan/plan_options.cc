@@ -119,6 +119,9 @@ Faults PlanOptions::faults() const {
   const bool is_automatic = train.pipeline.token_slices == "auto";
   faults.add_if(is_automatic, "{} is auto, which measures on the machine that trains; leave it out: slices are chosen",
                 kSlices);
+  faults.add_if(train.pipeline.cuts_by_documents(),
+                "{} is {}, which goes by the documents of each micro-batch; give uniform:N", kSlices,
+                train.pipeline.token_slices);
   if (largest_batch) add_largest_batch_faults(*this, faults);
   if (is_automatic) return faults;
   const TrainConfig decided = as_decided(*this);

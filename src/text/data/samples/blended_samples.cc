@@ -36,14 +36,24 @@ std::string BlendedSamples::source(std::int64_t position) const {
   return corpora_[entry.corpus]->source(entry.sample);
 }
 
-std::vector<std::int32_t> BlendedSamples::lengths(SampleRange positions) const {
+std::vector<std::int32_t> BlendedSamples::of_each(SampleRange positions,
+                                                  std::vector<std::int32_t> (Samples::*values)(SampleRange)
+                                                      const) const {
   std::vector<std::int32_t> all;
   for (std::int64_t i = 0; i < positions.count; ++i) {
     const BlendOrder::Entry entry = order_.entry(positions.first + i);
-    const std::vector<std::int32_t> one = corpora_[entry.corpus]->lengths({entry.sample, 1});
+    const std::vector<std::int32_t> one = (*corpora_[entry.corpus].*values)({entry.sample, 1});
     all.insert(all.end(), one.begin(), one.end());
   }
   return all;
+}
+
+std::vector<std::int32_t> BlendedSamples::lengths(SampleRange positions) const {
+  return of_each(positions, &Samples::lengths);
+}
+
+std::vector<std::int32_t> BlendedSamples::first_keys(SampleRange positions) const {
+  return of_each(positions, &Samples::first_keys);
 }
 
 void BlendedSamples::read(SampleRange positions, SampleBatch& batch, std::int64_t at) const {

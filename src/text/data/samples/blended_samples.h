@@ -27,11 +27,15 @@ class BlendedSamples : public Samples {
   std::string left_out() const override;
   std::string source(std::int64_t position) const override;
   std::vector<std::int32_t> lengths(SampleRange positions) const override;
+  std::vector<std::int32_t> first_keys(SampleRange positions) const override;
   SampleBatch make_batch(std::int64_t samples) const override { return corpora_.front()->make_batch(samples); }
   void read(SampleRange positions, SampleBatch& batch, std::int64_t at) const override;
   TotalWeights total_weights(SampleRange positions) const override;
 
  private:
+  std::vector<std::int32_t> of_each(SampleRange positions,
+                                    std::vector<std::int32_t> (Samples::*values)(SampleRange) const) const;
+
   std::vector<std::unique_ptr<const Samples>> corpora_;
   BlendOrder order_;
 };

@@ -10,7 +10,8 @@ namespace teratron {
 
 namespace {
 
-constexpr Flag kDataPath{"data-path"}, kValidDataPath{"valid-data-path"};
+constexpr Flag kDataPath{"data-path"}, kValidDataPath{"valid-data-path"}, kPacking{"packing"},
+    kResetAttentionMask{"reset-attention-mask"};
 
 Faults data_faults(const TrainConfig& config) {
   Faults faults = data_path_faults(kDataPath, config.data_path);
@@ -20,6 +21,10 @@ Faults data_faults(const TrainConfig& config) {
       !config.valid_data_path.empty() && weights.size() > 1 && weights[0] < std::reduce(weights.begin(), weights.end()),
       "{} {} holds documents out, but with {} all of {} is trained on; leave one of the two out", Flag{"split"},
       config.split.weights, kValidDataPath, kDataPath);
+  faults.add_if(config.documents.packing == Packing::kBestFit && !config.documents.reset_attention_mask &&
+                    config.model.config.family().continues_text,
+                "{} best-fit puts documents side by side that must not see one another; add {}", kPacking,
+                kResetAttentionMask);
   return faults;
 }
 
@@ -31,10 +36,11 @@ Faults bert_faults(const TrainConfig& config) {
   faults.add_if(config.model.tokenizer.empty(),
                 "{} bert needs {} DIR with its WordPiece vocabulary: samples have [CLS], [SEP] and [MASK]", kBert,
                 Flag{"tokenizer"});
-  faults.add_if(
-      config.documents.reset_attention_mask || config.documents.reset_position_ids || config.documents.eod_mask_loss,
-      "{}, {} and {} are for models that continue text; each of BERT's samples is from one document. Leave them out",
-      Flag{"reset-attention-mask"}, Flag{"reset-position-ids"}, Flag{"eod-mask-loss"});
+  faults.add_if(config.documents.reset_attention_mask || config.documents.reset_position_ids ||
+                    config.documents.eod_mask_loss || config.documents.packing != Packing::kStream,
+                "{}, {}, {} and {} are for models that continue text; each of BERT's samples is from one document. "
+                "Leave them out",
+                kResetAttentionMask, Flag{"reset-position-ids"}, Flag{"eod-mask-loss"}, kPacking);
   faults.add_if(!config.output.sample_prompts.empty(), "BERT does not continue text; leave out {}",
                 Flag{"sample-prompt"});
   return faults;
@@ -77,6 +83,9 @@ Faults TrainConfig::faults() const {
                 "{} is joint, which 'teratron plan' answers for a cluster; give the cuts that it prints, such as "
                 "2x512,512+1x1024, or auto",
                 Flag{"token-slices"});
+  faults.add_if(pipeline.cuts_by_documents() && documents.packing != Packing::kBestFit,
+                "{} {} cuts between packed documents; add {} best-fit, or cut by uniform:N", Flag{"token-slices"},
+                pipeline.token_slices, kPacking);
   faults.add_if(!output.sample_prompts.empty() && model.tokenizer.empty(), "{} needs a tokenizer: {} DIR",
                 Flag{"sample-prompt"}, Flag{"tokenizer"});
   return faults;

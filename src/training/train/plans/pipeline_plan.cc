@@ -14,6 +14,7 @@
 #include "pipeline/token_slices.h"
 #include "pipeline/vocabulary_passes.h"
 #include "slicing/cost/slice_times.h"
+#include "slicing/document_cuts.h"
 
 namespace teratron {
 namespace {
@@ -64,7 +65,11 @@ std::vector<std::int64_t> measured_slicing(const TrainConfig& config, const Pipe
 
 std::vector<std::int64_t> given_slicing(const TrainConfig& config, const pipeline::TokenSlices& slices) {
   std::vector<std::int64_t> lengths = slices.lengths;
-  if (lengths.empty()) {
+  if (slices.by_documents && slices.count > 1) {
+    const slicing::DocumentSlices longest{
+        .tokens = config.model.seq_length, .unit = slice_unit(config), .count = slices.count};
+    lengths.assign(static_cast<std::size_t>(slices.count), longest.most_tokens());
+  } else if (lengths.empty()) {
     lengths = pipeline::even_slices(config.model.seq_length / slice_unit(config), slices.count);
     for (std::int64_t& length : lengths) length *= slice_unit(config);
   }
@@ -173,6 +178,7 @@ PipelinePlan plan_pipeline(const TrainConfig& config, const slicing::Profile* pr
                     .cell_layers = cell_layers(config),
                     .micro_batch_sizes = config.micro_batch_sizes(),
                     .samples_together = config.batch.samples_together,
+                    .cuts_by_documents = config.pipeline.cuts_by_documents(),
                     .is_measured = profile != nullptr};
   plan.cuts = cuts_of(config, plan, profile);
   plan.schedule = schedule_of(config, plan);
@@ -201,7 +207,10 @@ std::string text_of(const PipelinePlan& plan) {
                                  plan.cell_layers == std::vector<std::int64_t>{1} ? "" : "s", cells_text(schedule),
                                  schedule.micro_batches, schedule.micro_batches > 1 ? "es" : "");
   if (plan.cuts.size() == 1) {
-    text += fmt::format(" in slices of {} tokens", fmt::join(plan.cuts.front().slice_tokens, ","));
+    const std::vector<std::int64_t>& lengths = plan.cuts.front().slice_tokens;
+    text += plan.cuts_by_documents
+                ? fmt::format(" in {} slices by documents, of {} tokens at most", lengths.size(), lengths.front())
+                : fmt::format(" in slices of {} tokens", fmt::join(lengths, ","));
   } else if (!plan.cuts.empty()) {
     text += fmt::format(" cut into {}", pipeline::text_of(plan.cuts));
   }

@@ -24,6 +24,7 @@ struct PipelinePlan {
   std::vector<std::int64_t> micro_batch_sizes;  // sequences of each; the last one stands for all that follow
   std::int64_t samples_together = 1;            // BatchSettings'
   std::vector<pipeline::MicroBatchCut> cuts;    // likewise (ExecutorOptions::cuts); empty: sequences run whole
+  bool cuts_by_documents = false;               // `cuts` has the longest slices of any micro-batch
   pipeline::Costs costs;                        // the assumed costs of `schedule`
   bool is_measured = false;  // costs in milliseconds; else in forward passes of a stage, all tokens alike
 

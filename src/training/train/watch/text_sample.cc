@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/round_up.h"
 #include "nn/host_values.h"
+#include "train/micro_batches.h"
 
 namespace teratron {
 namespace {
@@ -20,8 +21,13 @@ std::vector<float> next_logits(Executor& executor, const Model& model, std::int6
   std::vector<std::int32_t> ids(text.begin(), text.end());
   ids.resize(static_cast<std::size_t>(tokens), 0);
   std::vector<double> logits(static_cast<std::size_t>(vocab_size));
+  MicroBatch micro_batch{.ids = ids, .batch = 1, .tokens = tokens};
+  if (const auto slices = slices_by_documents(executor)) {
+    const std::vector<std::int32_t> one_document(ids.size());
+    micro_batch.slice_tokens = slicing::cut_by_documents(*slices, one_document);
+  }
   Communicator& vocabulary_ranks = model.traits.vocabulary_parallel ? *executor.mesh().model : *executor.mesh().tensor;
-  executor.forward({.ids = ids, .batch = 1, .tokens = tokens}, [&](const EndCall& call, TensorRef x) {
+  executor.forward(micro_batch, [&](const EndCall& call, TensorRef x) {
     const std::int64_t token = length - 1 - call.pass.first_position;
     if (token < 0 || token >= call.pass.tokens) return;
     const TensorRef own = model.next_token_logits(call, x, token);

@@ -35,18 +35,19 @@ namespace teratron {
 namespace HWY_NAMESPACE {
 namespace {
 
+// Packs rows [first, rows); `first` begins a block.
 template <class P>
-void pack_transposed(const HeadMatrix<typename P::Stored>& from, std::int64_t rows, std::int64_t size,
-                     typename P::Word* panels) {
-  for (std::int64_t j = 0; j < rows; j += P::kColumns) {
+void pack_transposed(const HeadMatrix<typename P::Stored>& from, std::int64_t first, std::int64_t rows,
+                     std::int64_t size, typename P::Word* panels) {
+  for (std::int64_t j = first; j < rows; j += P::kColumns) {
     P::pack_transposed(from.row(j), from.stride, size, std::min(P::kColumns, rows - j), panels + j * P::words(size));
   }
 }
 
 template <class P>
-void pack_blocks(const HeadMatrix<typename P::Stored>& from, std::int64_t rows, std::int64_t block, const Work<P>& work,
-                 typename P::Word* panels) {
-  for (std::int64_t i = 0; i < rows; i += block) {
+void pack_blocks(const HeadMatrix<typename P::Stored>& from, std::int64_t first, std::int64_t rows, std::int64_t block,
+                 const Work<P>& work, typename P::Word* panels) {
+  for (std::int64_t i = first; i < rows; i += block) {
     const std::int64_t depth = std::min(block, rows - i);
     P::pack(from.row(i), from.stride, depth, work.size, panels + P::words(i) * work.padded_size);
   }
@@ -61,11 +62,12 @@ void pack_operands(const AttentionHead& head, const HeadMatrix<typename P::Store
   float* const rows = scratch_floats(Scratch::kRows, 2 * converted);
   work.q_rows = P::rows(q, head.queries, work.size, rows);
   work.dout_rows = P::rows(dout, head.queries, work.size, rows + converted);
-  pack_transposed<P>(k, head.keys, work.size, work.keys_t);
-  pack_transposed<P>(v, head.keys, work.size, work.values_t);
-  pack_blocks<P>(k, head.keys, kKeyBlock<P>, work, work.keys);
-  pack_blocks<P>(q, head.queries, kQueryBlock<P>, work, work.queries);
-  pack_blocks<P>(dout, head.queries, kQueryBlock<P>, work, work.dout);
+  const std::int64_t first_key = head.first_key(0) / kKeyBlock<P> * kKeyBlock<P>;  // no query sees earlier blocks
+  pack_transposed<P>(k, first_key, head.keys, work.size, work.keys_t);
+  pack_transposed<P>(v, first_key, head.keys, work.size, work.values_t);
+  pack_blocks<P>(k, first_key, head.keys, kKeyBlock<P>, work, work.keys);
+  pack_blocks<P>(q, 0, head.queries, kQueryBlock<P>, work, work.queries);
+  pack_blocks<P>(dout, 0, head.queries, kQueryBlock<P>, work, work.dout);
   for (std::int64_t i = 0; i < head.queries; ++i) {
     work.products[i] = sum_over(work.size, [&](std::int64_t d, auto access) HWY_ATTR {
       return hn::Mul(access.load(dout.row(i) + d), access.load(out.row(i) + d));
