@@ -216,7 +216,8 @@ void StepRun::start_sums() {
 void StepRun::finish_gradients() {
   if (!options_.sums_over_copies) return;
   for (const std::size_t bucket : plan_.buckets_at(Part::kBothEnds)) {
-    if (!plan_.part().has_embedding() || !plan_.part().has_head()) {
+    const bool is_trained = plan_.buckets().gradients(bucket).elements() > 0;
+    if (is_trained && (!plan_.part().has_embedding() || !plan_.part().has_head())) {
       mesh_.ends->all_reduce(plan_.buckets().gradients(bucket));
     }
     complete_[bucket] = true;

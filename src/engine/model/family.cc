@@ -84,6 +84,17 @@ void set_gpt_neox(ModelConfig& config) {
   leave_out_dropout(config);
 }
 
+using Target = AdapterConfig::Target;
+constexpr AdapterTarget kGpt2Targets[] = {
+    {"c_attn", Target::kPacked}, {"c_proj", Target::kOutput | Target::kDown}, {"c_fc", Target::kUp}};
+constexpr AdapterTarget kLlamaTargets[] = {
+    {"q_proj", Target::kQuery},   {"k_proj", Target::kKey}, {"v_proj", Target::kValue},  {"o_proj", Target::kOutput},
+    {"gate_proj", Target::kGate}, {"up_proj", Target::kUp}, {"down_proj", Target::kDown}};
+constexpr AdapterTarget kNeoxTargets[] = {{"query_key_value", Target::kPacked},
+                                          {"dense", Target::kOutput},
+                                          {"dense_h_to_4h", Target::kUp},
+                                          {"dense_4h_to_h", Target::kDown}};
+
 constexpr Family kFamilies[] = {
     {.kind = ModelKind::kGpt2,
      .name = "gpt2",
@@ -91,6 +102,7 @@ constexpr Family kFamilies[] = {
      .continues_text = true,
      .usual_vocabulary = 50257,
      .set_function = set_gpt2,
+     .adapter_targets = kGpt2Targets,
      .head_operations = logits_of_all_tokens,
      .make = make<Decoder>},
     {.kind = ModelKind::kBert,
@@ -99,6 +111,7 @@ constexpr Family kFamilies[] = {
      .continues_text = false,
      .usual_vocabulary = 30522,
      .set_function = set_bert,
+     .adapter_targets = {},
      .head_operations = bert_heads,
      .make = make<Bert>},
     {.kind = ModelKind::kLlama,
@@ -107,6 +120,7 @@ constexpr Family kFamilies[] = {
      .continues_text = true,
      .usual_vocabulary = 32000,
      .set_function = set_llama,
+     .adapter_targets = kLlamaTargets,
      .head_operations = logits_of_all_tokens,
      .make = make<Decoder>},
     {.kind = ModelKind::kMistral,
@@ -115,6 +129,7 @@ constexpr Family kFamilies[] = {
      .continues_text = true,
      .usual_vocabulary = 32000,
      .set_function = set_llama,
+     .adapter_targets = kLlamaTargets,
      .head_operations = logits_of_all_tokens,
      .make = make<Decoder>},
     {.kind = ModelKind::kQwen2,
@@ -123,6 +138,7 @@ constexpr Family kFamilies[] = {
      .continues_text = true,
      .usual_vocabulary = 151936,
      .set_function = set_qwen2,
+     .adapter_targets = kLlamaTargets,
      .head_operations = logits_of_all_tokens,
      .make = make<Decoder>},
     {.kind = ModelKind::kQwen3,
@@ -131,6 +147,7 @@ constexpr Family kFamilies[] = {
      .continues_text = true,
      .usual_vocabulary = 151936,
      .set_function = set_qwen3,
+     .adapter_targets = kLlamaTargets,
      .head_operations = logits_of_all_tokens,
      .make = make<Decoder>},
     {.kind = ModelKind::kGptNeox,
@@ -139,6 +156,7 @@ constexpr Family kFamilies[] = {
      .continues_text = true,
      .usual_vocabulary = 50304,
      .set_function = set_gpt_neox,
+     .adapter_targets = kNeoxTargets,
      .head_operations = logits_of_all_tokens,
      .make = make<Decoder>},
 };

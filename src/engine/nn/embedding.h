@@ -61,10 +61,11 @@ struct Embedding {
     if (sum.data != y.data) pass.backend.copy(y, sum);
   }
 
-  // Changes dy, the gradient of the stream; `full` as in forward. accumulate_tokens: the token table's gradient already
+  // Does nothing where the tables are frozen. Changes dy, the gradient of the stream; `full` as in forward. accumulate_tokens: the token table's gradient already
   // holds something, be it the output projection's share.
   void backward(const LayerPass& pass, TensorRef dy, TensorRef full, TensorRef ids, bool accumulate_tokens,
                 TensorRef position_ids = {}) const {
+    if (tokens.frozen) return;
     const TensorRef masked = pass.sequence_parallel ? pass.own_rows(full) : dy;
     if (mask(pass).active()) {
       pass.backend.dropout_backward({.dbranch = masked, .dsum = dy, .dropout = mask(pass)});
