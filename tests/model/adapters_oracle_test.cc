@@ -105,7 +105,7 @@ TEST(AdaptersOracle, TenUpdatesAreThoseOfPeftAndFilesGoThereAndBack) {
   }
   std::vector<AdaptedCase> cases;
   Json requests = Json::array();
-  for (std::uint32_t seed = 1; seed <= (std::getenv("TERATRON_WHOLE_DATA") != nullptr ? 40U : 8U); ++seed) {
+  for (std::uint32_t seed = 1; seed <= (std::getenv("TERATRON_WHOLE_DATA") != nullptr ? 40U : 4U); ++seed) {
     cases.push_back(make_adapted_case(seed));
     requests.push_back(cases.back().request);
   }

@@ -130,16 +130,10 @@ Adapter::InputShare Adapter::input_share(const LayerPass& pass, TensorRef dy,
 void Adapter::backward_weight(const LayerPass& pass, TensorRef dy, TensorRef x) const {
   if (pass.weights_later) return;
   const Memory memory = this->memory(pass);
-  const TensorRef input = dropped(pass, x, memory);
-  reduce(pass, input, memory);
-  TensorRef own = dy.flatten_rows();
-  if (!is_whole(dy)) {
-    pass.backend.copy(memory.part, part_of(dy));
-    own = memory.part;
-  }
-  weights(b).backward_weight(pass, own, memory.scaled);
-  reduce_gradient(pass, own, memory);
+  const TensorRef input = dropped(pass, x, memory), own = reduce_gradient(pass, dy, memory);
   weights(a).backward_weight(pass, memory.scaled, input);
+  reduce(pass, input, memory);
+  weights(b).backward_weight(pass, own, memory.scaled);
 }
 
 }  // namespace teratron

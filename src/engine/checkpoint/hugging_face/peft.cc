@@ -42,6 +42,7 @@ std::vector<PeftTensor> peft_tensors(const ModelConfig& model) {
     Parameter rows = adapter.weight;
     rows.name = rows.name.substr(0, rows.name.rfind('.')) + ".bias";
     rows.shape = {adapter.weight.shape[0]};
+    if (rows.split.axis != 0) rows.split = {};
     const HuggingFaceTensors there = hugging_face_tensors(model, rows);
     const HuggingFaceTensor& layer = there.parts[there.parts.size() == 1 ? 0 : static_cast<std::size_t>(adapter.part)];
     const std::string module = "base_model.model." + layer.name.substr(0, layer.name.rfind('.'));
