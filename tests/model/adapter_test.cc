@@ -7,6 +7,7 @@
 #include <random>
 
 #include "base/trials.h"
+#include "model/presets.h"
 #include "model/random_layouts.h"
 
 namespace teratron {
@@ -196,6 +197,26 @@ TEST(Adapter, TakesNoMemoryForGradientsAndMomentsOfFrozenWeights) {
   EXPECT_NEAR(static_cast<double>(bytes(2, MemoryKind::kOptimizer)[0]), 10.0 * static_cast<double>(trained), 3000);
 }
 
+// Llama 3.1 8B in bf16, rank 16 beside every matrix, sequences of 2048 tokens, one recomputed layer at a time.
+TEST(Adapter, LetsAModelOfEightBillionParametersTrainIn24GB) {
+  ModelConfig config;
+  find_model_preset("llama-3.1-8b").apply_to(config);
+  config.vocab_size = 128256;
+  config.max_position_embeddings = 2048;
+  config.adapters = {.rank = 16, .targets = ~0U & ~static_cast<unsigned>(AdapterConfig::kPacked)};
+  const auto model = make_model(config);
+  const auto backend = make_cpu_backend({.compute_dtype = DType::kBF16});
+  const Executor executor(*backend, *model,
+                          {.batch = 1,
+                           .tokens = 2048,
+                           .logits_chunk = 512,
+                           .schedule = pipeline::make_schedule(pipeline::ScheduleKind::k1F1B, {.micro_batches = 4}),
+                           .recompute = Recompute::kFull});
+  fmt::print("{:.2f} GB planned\n", static_cast<double>(executor.memory().bytes()) * 1e-9);
+  EXPECT_LT(executor.memory().bytes(), 24'000'000'000);
+  EXPECT_GT(executor.memory().bytes(), 16'000'000'000);  // the weights alone
+}
+
 void expect_trained_alike(const Result& actual, const Result& alone, const std::string& what) {
   expect_near(actual.losses, alone.losses, 1e-10, what + ": losses");
   expect_near(actual.norms, alone.norms, 1e-9, what + ": gradient norms");
@@ -203,7 +224,7 @@ void expect_trained_alike(const Result& actual, const Result& alone, const std::
 }
 
 TEST(AdapterLayout, ChangesNothingInDoubleOverRandomShapes) {
-  for (std::uint32_t seed = 1; seed <= testing::trials(40U); ++seed) {
+  for (std::uint32_t seed = 1; seed <= testing::trials(20U); ++seed) {
     RandomStudy random(seed);
     const Layout layout = random.layout();
     if (seed % 3 != 0) random.study.become_llama(layout.mesh);
@@ -217,7 +238,7 @@ TEST(AdapterLayout, ChangesNothingInDoubleOverRandomShapes) {
 }
 
 TEST(AdapterLayout, ChangesNothingInDoubleOverPipelines) {
-  for (std::uint32_t seed = 1; seed <= testing::trials(30U); ++seed) {
+  for (std::uint32_t seed = 1; seed <= testing::trials(20U); ++seed) {
     RandomPipeline random(seed);
     if (seed % 3 != 0) random.study.become_llama(random.layout.mesh);
     add_adapters(random.study, seed % 2 * 0.2);

@@ -28,8 +28,9 @@ def make_model(case):
     size.update(num_hidden_layers=layers, hidden_size=hidden, num_attention_heads=heads, intermediate_size=3 * hidden,
                 max_position_embeddings=16)
     if case["family"] == "gpt_neox":
-        return transformers.GPTNeoXForCausalLM(transformers.GPTNeoXConfig(hidden_dropout=0.0, attention_dropout=0.0,
-                                                                          **size))
+        rotary = dict(rope_type="default", rope_theta=10000.0, partial_rotary_factor=0.5)
+        return transformers.GPTNeoXForCausalLM(transformers.GPTNeoXConfig(
+            hidden_dropout=0.0, attention_dropout=0.0, rope_parameters=rotary, **size))
     size["num_key_value_heads"] = case["key_heads"]
     if case["family"] == "qwen2":
         return transformers.Qwen2ForCausalLM(transformers.Qwen2Config(**size))
