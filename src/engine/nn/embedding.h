@@ -61,8 +61,8 @@ struct Embedding {
     if (sum.data != y.data) pass.backend.copy(y, sum);
   }
 
-  // Does nothing where the tables are frozen. Changes dy, the gradient of the stream; `full` as in forward. accumulate_tokens: the token table's gradient already
-  // holds something, be it the output projection's share.
+  // Does nothing where the tables are frozen. Changes dy, the gradient of the stream; `full` as in forward.
+  // accumulate_tokens: the token table's gradient already holds something, be it the output projection's share.
   void backward(const LayerPass& pass, TensorRef dy, TensorRef full, TensorRef ids, bool accumulate_tokens,
                 TensorRef position_ids = {}) const {
     if (tokens.frozen) return;

@@ -92,9 +92,10 @@ struct LoadOptions {
 // `path` is a folder that was saved to (its current checkpoint is taken) or one checkpoint's folder. Fills the values
 // and slots of all parameters that have memory, padding rows with zero. A checkpoint of any layout can be read by any
 // other; each rank reads its own parts. Stored values of another floating type are converted. `parameters` are those of
-// the whole model, or some of them; from a checkpoint of adapters, these alone are filled. UserError: no checkpoint there; another model (all differences at once); damage
-// (which file and tensor, and which earlier checkpoint is intact); values that are not finite; no optimizer state where
-// it was asked for. After an error the parameters are undefined.
+// the whole model, or some of them; from a checkpoint of adapters, these alone are filled. UserError: no checkpoint
+// there; another model (all differences at once); damage (which file and tensor, and which earlier checkpoint is
+// intact); values that are not finite; no optimizer state where it was asked for. After an error the parameters are
+// undefined.
 TrainingState load_checkpoint(const std::filesystem::path& path, const ModelConfig& config,
                               std::span<Parameter* const> parameters, Backend& backend,
                               const LoadOptions& options = {});

@@ -1,8 +1,6 @@
 // Sums, activations, dropout and the residual connection: one pass over memory each.
 #include <algorithm>
 
-#include "base/error.h"
-
 #include "ops/cuda/cuda_backend.h"
 #include "ops/cuda/kernels/chunks.h"
 #include "ops/cuda/kernels/dropout.h"
