@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 
+#include "checkpoint/adapter_base.h"
 #include "checkpoint/hugging_face/hugging_face.h"
 #include "checkpoint/hugging_face/model_folder.h"
 #include "checkpoint/model_config_json.h"
@@ -111,6 +112,7 @@ WeightSource find_weights(const fs::path& path) {
 
 std::vector<std::string> drawn_weights(const fs::path& path, const ModelConfig& model) {
   const WeightSource source = find_weights(path);
+  if (model.adapters.active()) return {};  // adapters are new, and say so elsewhere
   if (!takes_other_heads(model) || differences(source.model, model).empty()) return source.drawn;
   std::vector<Parameter> declared = declared_parameters(model);
   std::vector<Parameter*> parameters;
@@ -144,8 +146,31 @@ std::string warning_of_drawn(const fs::path& path, const ModelConfig& model) {
   return text_of_drawn(path, drawn) + unused;
 }
 
+namespace {
+
+// Of a model with adapters.
+std::vector<Parameter*> load_adapted(const fs::path& path, const ModelConfig& config,
+                                     std::span<Parameter* const> parameters, Backend& backend, bool verify) {
+  const WeightSource source = find_weights(path);
+  std::vector<Parameter*> frozen, adapters;
+  for (Parameter* const parameter : parameters) (parameter->frozen ? frozen : adapters).push_back(parameter);
+  if (source.model.adapters.active()) {
+    load_base(source.folder, source.run.base, config, frozen, backend, verify);
+    load_checkpoint(source.folder, config, adapters, backend, {.optimizer = false, .verify = verify});
+    return {};
+  }
+  ModelConfig whole = config;
+  whole.adapters = {};
+  std::vector<Parameter*> lacking = load_weights(path, whole, frozen, backend, verify);
+  lacking.insert(lacking.end(), adapters.begin(), adapters.end());
+  return lacking;
+}
+
+}  // namespace
+
 std::vector<Parameter*> load_weights(const fs::path& path, const ModelConfig& config,
                                      std::span<Parameter* const> parameters, Backend& backend, bool verify) {
+  if (config.adapters.active()) return load_adapted(path, config, parameters, backend, verify);
   CommonWeights common{.stored = config, .there = {parameters.begin(), parameters.end()}, .lacking = {}};
   if (takes_other_heads(config)) common = common_weights(path, config, parameters);
   // In the order of `config`, if it has the labels that are stored.

@@ -20,7 +20,7 @@ using Json = nlohmann::json;
 enum class Decides { kFunction, kFamily, kHead, kTraining };
 
 constexpr const char *kNumLabels = "num_labels", *kLabelNames = "label_names", *kEmbeddingDropout = "embedding_dropout",
-                     *kNoScaledInit = "no_scaled_init";
+                     *kNoScaledInit = "no_scaled_init", *kAdapters = "adapters";
 
 // Every field: its name in the file, a pointer to it, and its effect. Those with kFamily are in the file where they
 // differ from what the family's models have in common.
@@ -171,6 +171,24 @@ void read_field(RotaryConfig& to, const JsonFields& fields, std::string_view key
   read_field(to.whole_pairs, rotary, "whole_pairs");
 }
 
+Json to_json(const AdapterConfig& value, const ModelConfig& model) {
+  return {{"rank", value.rank},
+          {"alpha", value.alpha},
+          {"dropout", value.dropout},
+          {"rank_stabilized", value.rank_stabilized},
+          {"targets", adapter_target_names(model)}};
+}
+
+void read_adapters(ModelConfig& config, const JsonFields& fields) {
+  config.adapters.rank = fields.integer("rank", 1, kLargestSize);
+  config.adapters.alpha = fields.number("alpha");
+  config.adapters.dropout = fields.number("dropout");
+  config.adapters.rank_stabilized = fields.boolean("rank_stabilized");
+  std::vector<std::string> names;
+  read_field(names, fields, "targets");
+  config.adapters.targets = adapter_targets(config, names);
+}
+
 ModelConfig common_to_family(ModelKind kind) {
   ModelConfig config;
   config.set_kind(kind);
@@ -188,6 +206,7 @@ Json model_config_to_json(const ModelConfig& config) {
   });
   if (!config.no_scaled_init) json.erase(kNoScaledInit);
   if (config.label_names.empty()) json.erase(kLabelNames);
+  if (config.adapters.active()) json[kAdapters] = to_json(config.adapters, config);
   return json;
 }
 
@@ -199,6 +218,7 @@ ModelConfig model_config_from_json(const Json& json, const std::filesystem::path
   visit_fields([&](const char* name, auto member, Decides decides) {
     if (decides != Decides::kFamily || fields.has(name)) read_field(config.*member, fields, name);
   });
+  if (fields.has(kAdapters)) read_adapters(config, fields.fields_of(kAdapters));
   std::vector<std::string> faults = config.faults().texts();
   const double layer = faults.empty() ? TransformerLayer(config.layer_config(), 0, {}).work().product_operations() : 0;
   const double weights = static_cast<double>(config.num_layers) * layer / 2;
@@ -219,6 +239,14 @@ std::vector<std::string> differences(const ModelConfig& stored, const ModelConfi
     const Json there = to_json(stored.*member), here = to_json(asked.*member);
     found.push_back(fmt::format("{} is {} there, {} was asked for", name, there.dump(), here.dump()));
   });
+  AdapterConfig adapters = stored.adapters;
+  adapters.dropout = asked.adapters.dropout;
+  if (adapters != asked.adapters) {
+    const auto text = [](const ModelConfig& model) {
+      return model.adapters.active() ? to_json(model.adapters, model).dump() : "none";
+    };
+    found.push_back(fmt::format("its adapters are {} there, {} were asked for", text(stored), text(asked)));
+  }
   return found;
 }
 

@@ -19,6 +19,21 @@ std::unique_ptr<StagePlan> make_plan(Backend& backend, Model& model, ExecutorOpt
   return std::make_unique<StagePlan>(model, options, mesh.coordinates(), backend.compute_dtype());
 }
 
+// Element e of the whole parameter is made of word e % 4 of block e / 4.
+void fill_uniform(Backend& backend, const Parameter& parameter, TensorRef whole, const RandomStream& random) {
+  const std::int64_t columns = parameter.global_shape()[1], own_columns = parameter.shape[1];
+  for (const ParameterPiece& piece : pieces_of(parameter, parameter.group.rank)) {
+    std::vector<float> values;
+    for (std::int64_t i = 0; i < piece.rows * own_columns; ++i) {
+      const auto e = static_cast<std::uint64_t>((piece.global_row + i / own_columns) * columns + piece.global_column +
+                                                i % own_columns);
+      const double unit = uniform_from_bits(random.bits(e / 4)[e % 4]);
+      values.push_back(static_cast<float>((2 * unit - 1) * parameter.init_scale));
+    }
+    upload_floats(backend, whole.slice(0, piece.local_row, piece.local_row + piece.rows), values);
+  }
+}
+
 int replicas_of(const Model& model) {
   const std::optional<ColumnParallelLinear>& key_value = model.layers.front().attention.key_value;
   return key_value ? key_value->weight.replicas : 1;
@@ -83,7 +98,9 @@ void Executor::clear_slots() {
 }
 
 void Executor::update(const UpdateStep& step) {
-  options().optimizer->update(backend_, *mesh_, parameters(), step, plan_->update_workspace());
+  std::vector<Parameter*> trained = parameters();
+  std::erase_if(trained, [](const Parameter* parameter) { return parameter->frozen; });
+  options().optimizer->update(backend_, *mesh_, trained, step, plan_->update_workspace());
   // With a sharded optimizer, every rank receives the weights that the others have updated.
   plan_->buckets().gather_weights(*mesh_->data);
 }
@@ -93,6 +110,7 @@ void Executor::initialize_weights(const Parameter& parameter, TensorRef whole, c
   if (parameter.init == Init::kOne) return backend_.fill(whole, 1.0);
   backend_.fill_zero(whole);  // padding rows stay zero
   if (parameter.init == Init::kZero) return;
+  if (parameter.init == Init::kUniform) return fill_uniform(backend_, parameter, whole, random);
   const double stddev = model_.traits.init_method_std * parameter.init_scale;
   const std::int64_t columns = parameter.global_shape()[1];
   for (const ParameterPiece& piece : pieces_of(parameter, parameter.group.rank)) {

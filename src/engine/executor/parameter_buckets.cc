@@ -15,6 +15,7 @@ constexpr std::int64_t kMemberBytes = 64;
 
 // Order of a bucket's members: those whose gradients ranks add up in the same way stand together.
 int sum_order(const Parameter& member) {
+  if (member.frozen) return 4;
   if (member.sum == GradientSum::kOverRows) return 0;
   if (member.sum == GradientSum::kOverRanks) return 1;
   return member.replicas > 1 ? 2 : 3;
@@ -38,6 +39,7 @@ void ParameterBuckets::add(std::string name, std::vector<Parameter*> members, in
                 .gradient_last = gradient_last};
   std::ranges::stable_sort(bucket.members, {}, [](const Parameter* member) { return sum_order(*member); });
   for (const Parameter* member : bucket.members) {
+    if (member->frozen) break;
     bucket.offsets.push_back(bucket.elements);
     bucket.elements += round_up(member->shape.elements(), kMemberAlignment);
     const int order = sum_order(*member);
@@ -113,17 +115,23 @@ void ParameterBuckets::plan(Arena& arena, DType compute_dtype, bool training, Gr
   sharding_ = {.ranks = sharded_over.size, .rank = sharded_over.rank};
   for (Bucket& bucket : buckets_) {
     bucket.elements = round_up(bucket.elements, kMemberAlignment * sharding_.ranks);
+    bucket.all_elements = bucket.elements;
+    for (std::size_t i = bucket.offsets.size(); i < bucket.members.size(); ++i) {
+      bucket.offsets.push_back(bucket.all_elements);
+      bucket.all_elements += round_up(bucket.members[i]->shape.elements(), kMemberAlignment);
+    }
     const auto forever = [&](MemoryKind kind, const char* what, DType dtype, std::int64_t elements) {
       return arena.add(bucket.name + what, kind, dtype, {elements}, 0, Arena::kForever);
     };
     bucket.value = tiles ? forever(MemoryKind::kWeights, "", DType::kU8, plan_bytes(bucket))
-                         : forever(MemoryKind::kWeights, "", compute_dtype, bucket.elements);
+                         : forever(MemoryKind::kWeights, "", compute_dtype, bucket.all_elements);
     if (!training) continue;
     bucket.gradient = arena.add(bucket.name + ".gradient", MemoryKind::kGradients, accumulation, {bucket.elements},
                                 bucket.gradient_first, bucket.gradient_last);
     const std::int64_t run = bucket.elements / sharding_.ranks;
     if (master) bucket.master = forever(MemoryKind::kOptimizer, ".master", *master, run);
     for (std::size_t i = 0; i < bucket.members.size(); ++i) {
+      if (bucket.members[i]->frozen) break;
       bucket.members[i]->sharding = {
           .first = bucket.offsets[i], .run = run, .ranks = sharding_.ranks, .rank = sharding_.rank};
     }
@@ -144,7 +152,7 @@ void ParameterBuckets::bind(const Arena& arena) {
       }
       const std::int64_t begin = bucket.offsets[i], end = begin + member.shape.elements();
       member.value = bucket.values.slice(0, begin, end).reshape(member.shape);
-      if (!training_) continue;
+      if (!training_ || member.frozen) continue;
       member.gradient = bucket.gradients.slice(0, begin, end).reshape(member.shape);
       const std::int64_t own = own_shard(member).count();
       const auto part = [&](Arena::Block block, std::int64_t first) {
@@ -166,6 +174,7 @@ TensorRef ParameterBuckets::own_run(TensorRef flat) const {
 
 Pending ParameterBuckets::start_gradient_sum(std::size_t bucket, Communicator& data) const {
   const TensorRef& gradients = buckets_[bucket].gradients;
+  if (gradients.elements() == 0) return {};  // all of it is frozen
   if (sharding_.ranks == 1) return data.start_all_reduce(gradients);
   return data.start_reduce_scatter(own_run(gradients), gradients);
 }
@@ -182,7 +191,9 @@ void ParameterBuckets::sum_over_ranks(std::size_t bucket, Communicator& tensor, 
 
 void ParameterBuckets::gather_weights(Communicator& data) const {
   if (sharding_.ranks == 1) return;
-  for (const Bucket& bucket : buckets_) data.all_gather(bucket.values, own_run(bucket.values));
+  for (const Bucket& bucket : buckets_) {
+    if (bucket.elements > 0) data.all_gather(trained_values(bucket), own_run(trained_values(bucket)));
+  }
 }
 
 }  // namespace teratron

@@ -48,10 +48,12 @@ class ParameterBuckets {
   };
   struct Bucket {
     std::string name;
-    std::vector<Parameter*> members;         // those that sum over rows first, then over ranks, then over replicas
-    std::vector<std::int64_t> offsets;       // of the members, in elements
-    std::vector<std::int64_t> byte_offsets;  // of their values, where tiles hold some
-    std::int64_t elements = 0, rows_end = 0, ranks_end = 0, replicas_end = 0;
+    // Those that sum over rows first, then over ranks, then over replicas; frozen ones last.
+    std::vector<Parameter*> members;
+    std::vector<std::int64_t> offsets;                                         // of the members, in elements
+    std::vector<std::int64_t> byte_offsets;                                    // of their values, where tiles hold some
+    std::int64_t elements = 0, rows_end = 0, ranks_end = 0, replicas_end = 0;  // of those that are trained
+    std::int64_t all_elements = 0;  // of values: behind the trained ones lie the frozen
     int gradient_first = 0, gradient_last = 0;
     Arena::Block value = 0, gradient = 0, master = 0;
     std::vector<SlotBlock> slots;
@@ -64,6 +66,7 @@ class ParameterBuckets {
   TensorRef value_view(const Parameter& member, void* at) const;
   std::int64_t plan_bytes(Bucket& bucket) const;
   TensorRef own_run(TensorRef flat) const;
+  static TensorRef trained_values(const Bucket& bucket) { return bucket.values.slice(0, 0, bucket.elements); }
 
   bool training_ = false, has_master_ = false;
   DType compute_dtype_ = DType::kF32;

@@ -245,8 +245,9 @@ void StepRun::start_sums() {
 void StepRun::finish_gradients() {
   if (!options_.sums_over_copies) return;
   for (const std::size_t bucket : plan_.buckets_at(Part::kBothEnds)) {
-    const bool is_whole = plan_.part().has_embedding() && plan_.part().has_head();
-    if (!is_whole && !plan_.memory().has_joint_ends()) {
+    const bool is_trained = plan_.buckets().gradients(bucket).elements() > 0,
+               is_whole = plan_.part().has_embedding() && plan_.part().has_head();
+    if (is_trained && !is_whole && !plan_.memory().has_joint_ends()) {
       mesh_.ends->all_reduce(plan_.buckets().gradients(bucket));
     }
     complete_[bucket] = true;

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "model/adapters.h"
 #include "model/family.h"
 #include "model/make_model.h"
 
@@ -97,7 +98,8 @@ TransformerLayerConfig ModelConfig::layer_config() const {
           .qkv_bias = qkv_bias,
           .head_norms = head_norms,
           .window = window,
-          .rotary = positions};
+          .rotary = positions,
+          .adapters = adapters};
 }
 
 std::vector<TransformerLayer> ModelConfig::make_layers(GroupRank group) const {
@@ -122,14 +124,23 @@ void ModelConfig::set_pretraining_head() {
   label_names.clear();
 }
 
-std::int64_t ModelConfig::parameters() const {
+namespace {
+
+std::int64_t count_parameters(const ModelConfig& config, bool frozen) {
   std::int64_t sum = 0;
-  for (const Parameter& parameter : declared_parameters(*this)) {
+  for (const Parameter& parameter : declared_parameters(config)) {
+    if (parameter.frozen && !frozen) continue;
     const std::int64_t columns = parameter.shape.elements() / parameter.shape[0];
     sum += (parameter.shape[0] - parameter.padding_rows) * columns;
   }
   return sum;
 }
+
+}  // namespace
+
+std::int64_t ModelConfig::parameters() const { return count_parameters(*this, /*frozen=*/true); }
+
+std::int64_t ModelConfig::trained_parameters() const { return count_parameters(*this, /*frozen=*/false); }
 
 double ModelConfig::training_flops_per_token(std::int64_t sequence_length) const {
   const auto tokens = static_cast<double>(sequence_length);
@@ -169,6 +180,7 @@ Faults ModelConfig::faults(std::int64_t tensor_parallel_size) const {
   faults.need_between({"ffn-hidden-size"}, intermediate_size, 0, kMostFeatures);
   faults.need_between({"window-size"}, window, 0, kMostTokens);
   faults.add_if(!(rotary.base > 0), "{} must be above 0", Flag{"rotary-base"});
+  add_adapter_faults(*this, faults);
   if (num_attention_heads < 1 || num_attention_heads > kMostFeatures) return faults;
   faults.add_if(!continues && (window > 0 || rotary_share > 0 || untied_output),
                 "{} and {} are for models that continue text", Flag{"window-size"},

@@ -66,6 +66,7 @@ struct ModelConfig {
   std::int64_t window = 0;     // tokens that a token sees at most, itself included; 0: all before
   double rotary_share = 0;     // of a head's elements that have rotary positions; 0: positions are learned
   RotaryConfig rotary;         // but its elements, which follow from the share
+  AdapterConfig adapters;      // with a rank: they alone are trained, and the rest is frozen (model/adapters.h)
   ModelHead head = ModelHead::kPretraining;
   std::int64_t num_labels = 2;  // of kClassification
   // Labels of the rows of kClassification; empty if they have no names (model/label_names.h).
@@ -101,7 +102,8 @@ struct ModelConfig {
   TransformerLayerConfig layer_config() const;
   // This tensor-parallel rank's part of every layer. UserError lists the faults of the configuration.
   std::vector<TransformerLayer> make_layers(GroupRank group) const;
-  std::int64_t parameters() const;  // trainable values, without the padding of the vocabulary
+  std::int64_t parameters() const;          // values, without the padding of the vocabulary
+  std::int64_t trained_parameters() const;  // of them; with adapters, theirs
 
   // Operations of forward and backward a token, multiply-adds counted twice, causal attention as the half it is,
   // nothing recomputed; of a GPT-2, 6 (12 L h^2 + V h) + 6 L h s. (The formula of arXiv 2104.04473 counts attention in

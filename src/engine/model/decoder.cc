@@ -18,9 +18,13 @@ Decoder::Decoder(const ModelConfig& model_config, GroupRank group, GroupRank sta
                 config.dropout_after_embedding(), group, stages),
       final_norm("final_norm", config.norm_shape(), group),
       output{.vocab_size = config.vocab_size, .vocab_begin = embedding.vocab_begin()} {
-  if (!config.untied_output) return;
-  output_weight = embedding.tokens;
-  output_weight->name = "output.weight";
+  if (config.untied_output) {
+    output_weight = embedding.tokens;
+    output_weight->name = "output.weight";
+  }
+  if (config.adapters.active()) {
+    Decoder::visit([](Parameter& parameter) { parameter.frozen = !parameter.adapter; });
+  }
 }
 
 void Decoder::visit(const ParameterVisitor& visitor) {

@@ -88,6 +88,17 @@ void set_gpt_neox(ModelConfig& config) {
   leave_out_dropout(config);
 }
 
+using Target = AdapterConfig::Target;
+constexpr AdapterTarget kGpt2Targets[] = {
+    {"c_attn", Target::kPacked}, {"c_proj", Target::kOutput | Target::kDown}, {"c_fc", Target::kUp}};
+constexpr AdapterTarget kLlamaTargets[] = {
+    {"q_proj", Target::kQuery},   {"k_proj", Target::kKey}, {"v_proj", Target::kValue},  {"o_proj", Target::kOutput},
+    {"gate_proj", Target::kGate}, {"up_proj", Target::kUp}, {"down_proj", Target::kDown}};
+constexpr AdapterTarget kNeoxTargets[] = {{"query_key_value", Target::kPacked},
+                                          {"dense", Target::kOutput},
+                                          {"dense_h_to_4h", Target::kUp},
+                                          {"dense_4h_to_h", Target::kDown}};
+
 constexpr Family kFamilies[] = {
     {.kind = ModelKind::kGpt2,
      .name = "gpt2",
@@ -95,6 +106,7 @@ constexpr Family kFamilies[] = {
      .continues_text = true,
      .usual_vocabulary = 50257,
      .set_function = set_gpt2,
+     .adapter_targets = kGpt2Targets,
      .head_operations = logits_of_all_tokens,
      .make = make_decoder},
     {.kind = ModelKind::kBert,
@@ -103,6 +115,7 @@ constexpr Family kFamilies[] = {
      .continues_text = false,
      .usual_vocabulary = 30522,
      .set_function = set_bert,
+     .adapter_targets = {},
      .head_operations = bert_heads,
      .make = make_bert},
     {.kind = ModelKind::kLlama,
@@ -111,6 +124,7 @@ constexpr Family kFamilies[] = {
      .continues_text = true,
      .usual_vocabulary = 32000,
      .set_function = set_llama,
+     .adapter_targets = kLlamaTargets,
      .head_operations = logits_of_all_tokens,
      .make = make_decoder},
     {.kind = ModelKind::kMistral,
@@ -119,6 +133,7 @@ constexpr Family kFamilies[] = {
      .continues_text = true,
      .usual_vocabulary = 32000,
      .set_function = set_llama,
+     .adapter_targets = kLlamaTargets,
      .head_operations = logits_of_all_tokens,
      .make = make_decoder},
     {.kind = ModelKind::kQwen2,
@@ -127,6 +142,7 @@ constexpr Family kFamilies[] = {
      .continues_text = true,
      .usual_vocabulary = 151936,
      .set_function = set_qwen2,
+     .adapter_targets = kLlamaTargets,
      .head_operations = logits_of_all_tokens,
      .make = make_decoder},
     {.kind = ModelKind::kQwen3,
@@ -135,6 +151,7 @@ constexpr Family kFamilies[] = {
      .continues_text = true,
      .usual_vocabulary = 151936,
      .set_function = set_qwen3,
+     .adapter_targets = kLlamaTargets,
      .head_operations = logits_of_all_tokens,
      .make = make_decoder},
     {.kind = ModelKind::kGptNeox,
@@ -143,6 +160,7 @@ constexpr Family kFamilies[] = {
      .continues_text = true,
      .usual_vocabulary = 50304,
      .set_function = set_gpt_neox,
+     .adapter_targets = kNeoxTargets,
      .head_operations = logits_of_all_tokens,
      .make = make_decoder},
 };

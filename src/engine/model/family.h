@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "executor/model.h"
+#include "model/adapters.h"
 #include "model/config.h"
 
 namespace teratron {
@@ -23,6 +24,7 @@ struct Family {
   std::int64_t usual_vocabulary;  // of the published tokenizer
   // Sets everything of a configuration but sizes and what training alone decides.
   void (*set_function)(ModelConfig&);
+  std::span<const AdapterTarget> adapter_targets;  // empty: its models take no adapters
   // Operations of the head forward, a token of a sequence of so many (ModelConfig::training_flops_per_token).
   double (*head_operations)(const ModelConfig&, double tokens);
   std::unique_ptr<Model> (*make)(const ModelConfig&, GroupRank tensor, GroupRank stages);

@@ -13,8 +13,16 @@ int replicas_of(const AttentionConfig& config, GroupRank group) {
 }
 
 Linear::Config projection_in(const AttentionConfig& config, std::int64_t outputs, std::int64_t blocks) {
-  return {
-      .inputs = config.hidden_size, .outputs = outputs, .bias = config.bias, .blocks = blocks, .of_all_tokens = true};
+  using enum AdapterConfig::Target;
+  const std::pair<AdapterConfig::Target, std::string> query{kQuery, "query"}, key{kKey, "key"}, value{kValue, "value"};
+  return {.inputs = config.hidden_size,
+          .outputs = outputs,
+          .bias = config.bias,
+          .blocks = blocks,
+          .of_all_tokens = true,
+          .adapters = blocks == 1   ? LayerAdapters::of(config.adapters, {query})
+                      : blocks == 2 ? LayerAdapters::of(config.adapters, {key, value})
+                                    : LayerAdapters::of(config.adapters, {query, key, value})};
 }
 
 // A view of the beginning of workspace memory.
@@ -32,7 +40,8 @@ Attention::Attention(const std::string& name, const AttentionConfig& config, std
                   .outputs = config.hidden_size,
                   .bias = config.output_bias,
                   .init_scale = config.residual_scale,
-                  .of_all_tokens = true},
+                  .of_all_tokens = true,
+                  .adapters = LayerAdapters::of(config.adapters, {{AdapterConfig::kOutput, ""}})},
                  group),
       heads(config.heads / group.size),
       key_heads(std::max<std::int64_t>(1, config.key_heads / group.size)),

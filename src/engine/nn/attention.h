@@ -25,6 +25,7 @@ struct AttentionConfig {
   bool bias = true, output_bias = true;     // of queries, keys and values; of the output projection
   std::optional<NormShape> head_norm = {};  // of queries and of keys, head by head, before positions
   RotaryConfig rotary = {};
+  AdapterConfig adapters = {};
 };
 
 struct Attention {
@@ -71,6 +72,13 @@ struct Attention {
   };
 
   void visit(const ParameterVisitor& visitor);
+  // `self`: a layer, const or not.
+  template <class Self, class Visit>
+  static void for_each_linear(Self& self, const Visit& visit_linear) {
+    visit_linear(self.qkv);
+    if (self.key_value) visit_linear(*self.key_value);
+    visit_linear(self.projection);
+  }
   void add_to(Work& work) const;
 
   // y[batch, tokens, hidden] from x[batch, tokens, hidden]. In generation nothing is left for a backward.

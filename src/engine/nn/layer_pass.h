@@ -33,6 +33,7 @@ struct LayerPass {
   std::int64_t sequence_length = 0;  // of the whole sequence
   std::uint64_t seed = 0;
   std::uint32_t iteration = 0;
+  TensorRef adapters;       // u8: memory that adapters write within one product; null: there are none
   TensorRef counters;       // i32 [2], optional: iteration and first_sample, where dropout should take them from there
   bool training = false;    // dropout is active only then
   bool accumulate = false;  // parameter gradients: add to what is there

@@ -6,73 +6,11 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
-#include "nn/layer_pass.h"
-#include "nn/parameter.h"
+#include "nn/adapter.h"
 
 namespace teratron {
-
-// Steps that follow a product in its own pass: after its result (LinearForward), and after the gradient of its input
-// (LinearInputGradient).
-struct LinearEpilogue {
-  Activation activation = Activation::kNone;
-  TensorRef activated, gate;
-  bool rows_alone = false;
-};
-struct LinearInputEpilogue {
-  Activation activation = Activation::kNone;
-  TensorRef pre_activation, activated, gate, dgate;
-};
-
-// A weight matrix and its bias, wherever they are declared. All products with weights go through here.
-struct LinearWeights {
-  const Parameter& weight;          // [outputs, inputs]
-  const Parameter* bias = nullptr;  // [outputs], optional
-  bool of_all_tokens = false;  // the rows are the tokens of the pass, of which a back end may leave out the padding
-
-  // y[T, outputs] from x[T, inputs]
-  void forward(const LayerPass& pass, TensorRef y, TensorRef x, const LinearEpilogue& epilogue = {}) const {
-    const LinearForward product{.y = y,
-                                .x = x,
-                                .weight = weight.value,
-                                .bias = bias == nullptr ? TensorRef() : bias->value,
-                                .activation = epilogue.activation,
-                                .activated = epilogue.activated,
-                                .gate = epilogue.gate,
-                                .rows_alone = pass.is_next_token() || epilogue.rows_alone,
-                                .lengths = lengths(pass)};
-    if (is_tiles(weight.value.dtype)) return pass.backend.tile_linear_forward({product});
-    pass.backend.linear_forward(product);
-  }
-
-  // dx[T, inputs] from dy[T, outputs]
-  void backward_input(const LayerPass& pass, TensorRef dx, TensorRef dy,
-                      const LinearInputEpilogue& epilogue = {}) const {
-    pass.backend.linear_input_gradient({.dx = dx,
-                                        .dy = dy,
-                                        .weight = weight.value,
-                                        .activation = epilogue.activation,
-                                        .pre_activation = epilogue.pre_activation,
-                                        .activated = epilogue.activated,
-                                        .gate = epilogue.gate,
-                                        .dgate = epilogue.dgate,
-                                        .lengths = lengths(pass)});
-  }
-
-  // Does nothing where weights come later.
-  void backward_weight(const LayerPass& pass, TensorRef dy, TensorRef x) const {
-    if (pass.weights_later) return;
-    pass.backend.linear_weight_gradient({.dweight = weight.gradient,
-                                         .dy = dy,
-                                         .x = x,
-                                         .dbias = bias == nullptr ? TensorRef() : bias->gradient,
-                                         .accumulate = pass.accumulate,
-                                         .lengths = lengths(pass)});
-  }
-
- private:
-  TensorRef lengths(const LayerPass& pass) const { return of_all_tokens ? pass.key_lengths : TensorRef(); }
-};
 
 struct Linear {
   enum class Parallel { kNone, kColumn, kRow };
@@ -85,10 +23,13 @@ struct Linear {
     std::int64_t blocks = 1;     // Split::blocks
     bool of_all_tokens = false;  // LinearWeights::of_all_tokens
     int replicas = 1;            // Parameter::replicas, of column-parallel layers
+    LayerAdapters adapters = {};
+    bool follows_activation = false;  // the inputs are an activation's
   };
 
   Parameter weight;               // [outputs, inputs], or this rank's part
   std::optional<Parameter> bias;  // [outputs], or this rank's part
+  std::vector<Adapter> adapters;
   bool of_all_tokens;
 
   Linear(const std::string& name, const Config& config, Parallel parallel = Parallel::kNone, GroupRank group = {})
@@ -105,6 +46,10 @@ struct Linear {
     weight.decay = true;
     if (parallel == Parallel::kColumn) weight.split = {.axis = 0, .blocks = config.blocks};
     if (parallel == Parallel::kRow) weight.split = {.axis = 1};
+    for (const LayerAdapters::Part& part : config.adapters.parts) {
+      adapters.emplace_back(name, weight, part, config.adapters.config, group, config.of_all_tokens,
+                            config.follows_activation);
+    }
     if (!config.bias) return;
     bias = common;
     bias->name = name + ".bias";
@@ -117,19 +62,42 @@ struct Linear {
   void visit(const ParameterVisitor& visitor) {
     visitor(weight);
     if (bias) visitor(*bias);
+    for (Adapter& adapter : adapters) {
+      visitor(adapter.a);
+      visitor(adapter.b);
+    }
   }
 
   LinearWeights weights() const { return {weight, bias ? &*bias : nullptr, of_all_tokens}; }
   void forward(const LayerPass& pass, TensorRef y, TensorRef x, const LinearEpilogue& epilogue = {}) const {
-    weights().forward(pass, y, x, epilogue);
+    // A gated result is linear in y, and adapters add to both; another activation waits for them.
+    const bool waits = !adapters.empty() && epilogue.activation != Activation::kNone && !epilogue.gate;
+    weights().forward(pass, y, x, waits ? LinearEpilogue{} : epilogue);
+    for (const Adapter& adapter : adapters) adapter.forward(pass, y, x, waits ? LinearEpilogue{} : epilogue);
+    if (waits) {
+      pass.backend.activation_forward({.y = epilogue.activated, .x = y, .activation = epilogue.activation});
+    }
   }
   void backward_input(const LayerPass& pass, TensorRef dx, TensorRef dy,
                       const LinearInputEpilogue& epilogue = {}) const {
+    if (epilogue.activation == Activation::kNone || adapters.empty()) {
+      weights().backward_input(pass, dx, dy, epilogue);
+      for (const Adapter& adapter : adapters) add(pass, dx, adapter.input_share(pass, dy).dx);
+      return;
+    }
+    check(adapters.size() == 1, "a layer after an activation has one adapter");
+    const Adapter::InputShare share = adapters.front().input_share(pass, dy, epilogue);
     weights().backward_input(pass, dx, dy, epilogue);
+    add(pass, dx, share.dx);
+    if (epilogue.dgate) add(pass, epilogue.dgate, share.dgate);
   }
   void backward_weight(const LayerPass& pass, TensorRef dy, TensorRef x) const {
     weights().backward_weight(pass, dy, x);
+    for (const Adapter& adapter : adapters) adapter.backward_weight(pass, dy, x);
   }
+
+ private:
+  static void add(const LayerPass& pass, TensorRef to, TensorRef share) { pass.backend.add(to.flatten_rows(), share); }
 };
 
 // Outputs split: x is whole on every rank, y[T, outputs / size] is the rank's own.
@@ -169,6 +137,7 @@ struct RowParallelLinear : Linear {
     LinearWeights share = weights();
     if (pass.tensor.rank() != 0) share.bias = nullptr;
     share.forward(pass, y, x);
+    for (const Adapter& adapter : adapters) adapter.forward(pass, y, x);
     pass.start_sum(y).wait();
   }
 };

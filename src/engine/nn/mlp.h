@@ -19,6 +19,7 @@ struct MlpConfig {
   Activation activation = Activation::kGeluTanh;
   bool gated = false, bias = true;
   double residual_scale = 1;
+  AdapterConfig adapters = {};
 };
 
 struct Mlp {
@@ -28,16 +29,18 @@ struct Mlp {
   Activation activation;
 
   Mlp(const std::string& name, const MlpConfig& config, GroupRank group)
-      : up(name + ".up", into(config), group),
+      : up(name + ".up", into(config, AdapterConfig::kUp), group),
         down(name + ".down",
              {.inputs = config.ffn_hidden_size,
               .outputs = config.hidden_size,
               .bias = config.bias,
               .init_scale = config.residual_scale,
-              .of_all_tokens = true},
+              .of_all_tokens = true,
+              .adapters = LayerAdapters::of(config.adapters, {{AdapterConfig::kDown, ""}}),
+              .follows_activation = true},
              group),
         activation(config.activation) {
-    if (config.gated) gate.emplace(name + ".gate", into(config), group);
+    if (config.gated) gate.emplace(name + ".gate", into(config, AdapterConfig::kGate), group);
   }
 
   std::int64_t columns() const { return up.outputs(); }  // of the ffn's width, here
@@ -56,6 +59,14 @@ struct Mlp {
     if (gate) gate->visit(visitor);
     up.visit(visitor);
     down.visit(visitor);
+  }
+
+  // `self`: a layer, const or not.
+  template <class Self, class Visit>
+  static void for_each_linear(Self& self, const Visit& visit_linear) {
+    if (self.gate) visit_linear(*self.gate);
+    visit_linear(self.up);
+    visit_linear(self.down);
   }
 
   void add_to(Work& work) const {
@@ -101,9 +112,12 @@ struct Mlp {
   }
 
  private:
-  static Linear::Config into(const MlpConfig& config) {
-    return {
-        .inputs = config.hidden_size, .outputs = config.ffn_hidden_size, .bias = config.bias, .of_all_tokens = true};
+  static Linear::Config into(const MlpConfig& config, AdapterConfig::Target target) {
+    return {.inputs = config.hidden_size,
+            .outputs = config.ffn_hidden_size,
+            .bias = config.bias,
+            .of_all_tokens = true,
+            .adapters = LayerAdapters::of(config.adapters, {{target, ""}})};
   }
 };
 

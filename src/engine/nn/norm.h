@@ -72,7 +72,7 @@ struct Norm {
   void backward(const LayerPass& pass, TensorRef dx, TensorRef dy, TensorRef x, const Saved& saved,
                 bool accumulate_dx = true) const {
     pass.backend.norm_backward({.dx = dx,
-                                .dgamma = gamma.gradient,
+                                .dgamma = gamma.gradient,  // null: frozen
                                 .dbeta = beta ? beta->gradient : TensorRef(),
                                 .dy = dy,
                                 .x = x,

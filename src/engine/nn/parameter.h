@@ -16,7 +16,7 @@
 
 namespace teratron {
 
-enum class Init { kZero, kOne, kNormal };
+enum class Init { kZero, kOne, kNormal, kUniform };
 
 // Split of a parameter over the ranks of a tensor-parallel group: `axis` is cut into `blocks` equal blocks (3 for
 // packed queries, keys and values) and each block into an equal part a rank, so that heads stay whole (Megatron-LM
@@ -68,11 +68,14 @@ struct Parameter {
   std::string name;  // global and free of layout: "layers.3.attention.qkv.weight"
   Shape shape;       // as stored here: [outputs, inputs] for linear layers; a rank's part where it is split
   Init init = Init::kZero;
-  double init_scale = 1.0;        // times init_method_std; 1/sqrt(2N) just before a residual add (Megatron section 4)
+  double init_scale = 1.0;        // times init_method_std; 1/sqrt(2N) just before a residual add (Megatron section 4).
+                                  // kUniform: the largest magnitude
   std::int64_t padding_rows = 0;  // the last rows of the global axis 0 that only round it up: zero, never stored
   bool layer_matrix = false;      // a weight matrix of a transformer layer; along axis 0 split.blocks of them
   bool takes_tiles = false;       // a matrix of products or the token table: inference may hold it in tiles
   bool decay = false;             // weight decay: matrices and embeddings, never biases and norms
+  bool adapter = false;           // belongs to an adapter (nn/adapter.h)
+  bool frozen = false;            // is not trained: has neither gradient nor master nor slots
   Split split;
   // In the tensor-parallel group. A parameter that is not split counts once, on the first rank. Where `replicas` ranks
   // one after another hold the same part (key and value heads that are fewer than the ranks), the group is that of the

@@ -30,7 +30,8 @@ AttentionConfig attention_config(const TransformerLayerConfig& config) {
                             .window = config.window,
                             .bias = config.qkv_bias,
                             .output_bias = config.bias,
-                            .rotary = config.rotary};
+                            .rotary = config.rotary,
+                            .adapters = config.adapters};
   if (config.head_norms) attention.head_norm = norm_shape(config, NormKind::kRms, config.head_size);
   return attention;
 }
@@ -41,10 +42,20 @@ MlpConfig mlp_config(const TransformerLayerConfig& config) {
           .activation = config.activation,
           .gated = config.gated,
           .bias = config.bias,
-          .residual_scale = residual_scale(config)};
+          .residual_scale = residual_scale(config),
+          .adapters = config.adapters};
 }
 
 }  // namespace
+
+template <class Self, class Use>
+void TransformerLayer::for_each_adapter(Self& self, const Use& use) {
+  const auto use_all = [&](auto& linear) {
+    for (auto& adapter : linear.adapters) use(adapter);
+  };
+  Attention::for_each_linear(self.attention, use_all);
+  Mlp::for_each_linear(self.mlp, use_all);
+}
 
 TransformerLayer::TransformerLayer(const TransformerLayerConfig& config, std::int64_t layer, GroupRank group)
     : norm1(prefix(layer) + "norm1", stream_norm(config), group),
@@ -54,7 +65,15 @@ TransformerLayer::TransformerLayer(const TransformerLayerConfig& config, std::in
       hidden_dropout(config.hidden_dropout),
       norm_placement(config.norm_placement),
       index(layer) {
-  visit([](Parameter& parameter) { parameter.layer_matrix = parameter.shape.rank() == 2; });
+  visit([](Parameter& parameter) { parameter.layer_matrix = parameter.shape.rank() == 2 && !parameter.adapter; });
+  std::uint32_t stream = Adapter::kFirstStream + static_cast<std::uint32_t>(layer) * Adapter::kMostInLayer;
+  for_each_adapter(*this, [&](Adapter& adapter) { adapter.stream = stream++; });
+}
+
+std::int64_t TransformerLayer::adapter_bytes(const CallSizes& sizes) const {
+  std::int64_t most = 0;
+  for_each_adapter(*this, [&](const Adapter& adapter) { most = std::max(most, adapter.bytes(sizes)); });
+  return most;
 }
 
 void TransformerLayer::visit(const ParameterVisitor& visitor) {

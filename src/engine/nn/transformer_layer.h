@@ -38,6 +38,7 @@ struct TransformerLayerConfig {
   bool head_norms = false;  // RMS norms of queries and keys
   std::int64_t window = 0;  // keys that a token sees at most; 0: all
   RotaryConfig rotary = {};
+  AdapterConfig adapters = {};
 
   bool operator==(const TransformerLayerConfig&) const = default;
 };
@@ -85,6 +86,9 @@ struct TransformerLayer {
   // left out where they lie in memory that the calls of a sequence share.
   Saved carve(const CallSizes& sizes, Recompute recompute, bool has_cache, Carver& kept, Carver& again) const;
 
+  // Memory that the layer's adapters share, as LayerPass::adapters; 0: it has none.
+  std::int64_t adapter_bytes(const CallSizes& sizes) const;
+
   // Products, attention and passes over memory of a row on this rank.
   Work work() const;
 
@@ -127,6 +131,9 @@ struct TransformerLayer {
                         const ProductGradients& gradients) const;
 
  private:
+  template <class Self, class Use>
+  static void for_each_adapter(Self& self, const Use& use);
+
   // The MLP's norm reads the sum after attention, and not the layer's input.
   bool is_sequential() const { return norm_placement != NormPlacement::kParallel; }
 

@@ -73,8 +73,7 @@ class Backend : public Allocator {
                    std::int64_t row_stride = 0);
   void fill(TensorRef view, double value);
   void add(TensorRef to, TensorRef from);  // to += from, of one dtype
-  // to = keep * to + scale * from, rounded once, each of any floating dtype. With keep 0 `to` is not read. The CUDA
-  // back end does not have it: a UserError.
+  // to = keep * to + scale * from, rounded once, each of any floating dtype. With keep 0 `to` is not read.
   void scale_add(TensorRef to, double keep, TensorRef from, double scale);
   // Between fp32 values and their halves (split_float in base/float_types.h), views of one shape: bf16 `nearest` and
   // u16 `remainder`.

@@ -142,8 +142,8 @@ bool check_arguments(NormForward& args, const ArgumentChecks& checks) {
 bool check_arguments(NormBackward& args, const ArgumentChecks& checks) {
   const std::int64_t rows = checks.rows("x", args.x), hidden = checks.columns("x", args.x);
   args.dx = checks.matrix("dx", args.dx, rows, hidden);
-  args.dgamma = checks.vector("dgamma", args.dgamma, hidden, checks.accumulation());
-  checks.require(static_cast<bool>(args.mean) == static_cast<bool>(args.dbeta),
+  if (args.dgamma) args.dgamma = checks.vector("dgamma", args.dgamma, hidden, checks.accumulation());
+  checks.require(static_cast<bool>(args.dbeta) == (args.dgamma && args.mean),
                  "layer norm has mean and dbeta, RMS norm neither");
   if (args.dbeta) args.dbeta = checks.vector("dbeta", args.dbeta, hidden, checks.accumulation());
   args.dy = checks.matrix("dy", args.dy, rows, hidden);
@@ -282,7 +282,10 @@ std::vector<TensorRef> cleared_without_rows(const LinearWeightGradient& args) {
 
 std::vector<TensorRef> cleared_without_rows(const NormBackward& args) {
   if (args.accumulate) return {};
-  return args.dbeta ? std::vector{args.dgamma, args.dbeta} : std::vector{args.dgamma};
+  std::vector<TensorRef> gradients;
+  if (args.dgamma) gradients.push_back(args.dgamma);
+  if (args.dbeta) gradients.push_back(args.dbeta);
+  return gradients;
 }
 
 std::vector<TensorRef> cleared_without_rows(const AttentionBackward& args) {

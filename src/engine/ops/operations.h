@@ -132,8 +132,8 @@ struct NormForward {
 
 struct NormBackward {
   TensorRef dx;
-  TensorRef dgamma;  // A
-  TensorRef dbeta;   // A; with mean
+  TensorRef dgamma;  // A, optional
+  TensorRef dbeta;   // A; with mean and dgamma
   TensorRef dy, x;
   TensorRef mean;  // A; null: RMS norm
   TensorRef rstd;  // A

@@ -10,6 +10,7 @@ double gradient_norm(Backend& backend, std::span<Parameter* const> parameters, c
   std::vector<TensorRef> gradients;
   bool sharded = false;
   for (const Parameter* parameter : parameters) {
+    if (parameter->frozen) continue;
     sharded = sharded || parameter->sharding.ranks > 1;
     const ElementRange own = own_shard(*parameter);
     const bool counts = parameter->stage == mesh.pipeline->rank() && parameter->counts();

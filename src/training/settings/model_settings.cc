@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "model/family.h"
 #include "model/presets.h"
+#include "settings/adapter_settings.h"
 #include "tokenizer/tokenizer.h"
 
 namespace teratron {
@@ -36,6 +37,7 @@ ModelConfig ModelSettings::model_for(std::int64_t data_vocab_size) const {
   ModelConfig filled = config;
   if (filled.vocab_size == 0) filled.vocab_size = data_vocab_size;
   if (filled.max_position_embeddings == 0) filled.max_position_embeddings = seq_length;
+  set_adapter_targets(filled, lora_targets);
   if (filled.init_method_std == kInitByWidth) filled.init_method_std = init_std_by_width(filled.hidden_size);
   return filled;
 }
@@ -69,6 +71,7 @@ Faults ModelSettings::faults(std::int64_t tensor_parallel) const {
   ModelConfig rest = config;
   rest.vocab_size = checked(config.vocab_size);
   rest.max_position_embeddings = checked(config.max_position_embeddings);
+  faults.add(adapter_faults(rest, lora_targets));
   faults.add(rest.faults(tensor_parallel));
   faults.add_if(config.max_position_embeddings > 0 && seq_length > config.max_position_embeddings,
                 "{} {} is more than {} {}; lower the first or raise the second", kSeqLength, seq_length, kPositions,

@@ -22,6 +22,7 @@ struct ModelSettings {
                                 // init_method_std kInitByWidth: init_std_by_width()
   std::int64_t seq_length = 1024;
   std::filesystem::path tokenizer;  // empty: none
+  std::string lora_targets;         // names of layers with adapters, by commas; empty: those of `config`, or the usual
 
   // Whether the model still has the values of the preset.
   bool has_preset_shape() const;

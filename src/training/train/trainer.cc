@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/host/monotonic_clock.h"
+#include "checkpoint/adapter_base.h"
 #include "checkpoint/initial_weights.h"
 #include "runtime/recorded_data.h"
 #include "runtime/weight_use.h"
@@ -66,6 +67,9 @@ void Trainer::start_weights() {
   const auto seed = static_cast<std::uint64_t>(config_.seed);
   if (config_.output.finetune.empty()) return executor_.initialize(seed);
   executor_.clear_slots();
+  if (task_.config.adapters.active() && writes_checkpoints(executor_.plan().coordinates())) {
+    task_.run.base = adapter_base_of(config_.output.finetune);
+  }
   const std::vector<Parameter*> lacking =
       load_weights(config_.output.finetune, task_.config, executor_.all_parameters(), executor_.backend(), verifies());
   executor_.initialize(seed, lacking);
@@ -80,6 +84,9 @@ void Trainer::resume() {
                  source_of(checkpoint), task_.run.task, task_.config);
   require_resumable(checkpoint, config_);
   if (!config_.split.override_data) require_same_data(checkpoint, task_.run, task_.data);
+  task_.run.base = checkpoint.run.base;
+  load_base(checkpoint.folder, checkpoint.run.base, task_.config, executor_.all_parameters(), executor_.backend(),
+            verifies());
   const TrainingState state = load_checkpoint(checkpoint.folder, task_.config, executor_.all_parameters(),
                                               executor_.backend(), {.verify = verifies()});
   restore(state);

@@ -1,6 +1,7 @@
 // Checkpoints that any layout can read. Under the folder of --save:
 //   iter_0000100/model.safetensors       weights by global name, without the padding rows of the vocabulary; of a
-//                                        mixed-precision run the fp32 ones, so that nothing is lost
+//                                        mixed-precision run the fp32 ones, so that nothing is lost; of a model with
+//                                        adapters those alone
 //   iter_0000100/optimizer.safetensors   "<name>.<slot>" for each slot of the optimizer;
 //                                        either may be cut: model-00001-of-00003.safetensors (reshard.h)
 //   iter_0000100/vocab.json, ...         the tokenizer's files, so that the folder is all that `generate` needs
@@ -47,9 +48,17 @@ enum class RunKind {
   kConversion,  // convert: weights without a run
 };
 
+// The model that a checkpoint's adapters are beside (checkpoint/adapter_base.h).
+struct AdapterBase {
+  std::filesystem::path folder;  // empty: the checkpoint holds a whole model
+  std::string checksum;          // of its weights
+  bool operator==(const AdapterBase&) const = default;
+};
+
 struct RunOrigin {
   RunKind kind = RunKind::kTraining;
   std::string task;  // of kFinetuning, as its --task names it; empty: older checkpoints do not say
+  AdapterBase base = {};
   bool operator==(const RunOrigin&) const = default;
 };
 std::string text_of(const RunOrigin& origin);  // "finetune --task mnli"
@@ -83,9 +92,10 @@ struct LoadOptions {
 // `path` is a folder that was saved to (its current checkpoint is taken) or one checkpoint's folder. Fills the values
 // and slots of all parameters that have memory, padding rows with zero. A checkpoint of any layout can be read by any
 // other; each rank reads its own parts. Stored values of another floating type are converted. `parameters` are those of
-// the whole model, or some of them. UserError: no checkpoint there; another model (all differences at once); damage
-// (which file and tensor, and which earlier checkpoint is intact); values that are not finite; no optimizer state where
-// it was asked for. After an error the parameters are undefined.
+// the whole model, or some of them; from a checkpoint of adapters, these alone are filled. UserError: no checkpoint
+// there; another model (all differences at once); damage (which file and tensor, and which earlier checkpoint is
+// intact); values that are not finite; no optimizer state where it was asked for. After an error the parameters are
+// undefined.
 TrainingState load_checkpoint(const std::filesystem::path& path, const ModelConfig& config,
                               std::span<Parameter* const> parameters, Backend& backend,
                               const LoadOptions& options = {});

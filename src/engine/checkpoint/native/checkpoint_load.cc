@@ -127,12 +127,16 @@ TrainingState load_checkpoint(const fs::path& path, const ModelConfig& config, s
     require_files(model, optimizer ? &*optimizer : nullptr, folder);
     if (options.verify) check_other_files(folder, manifest);
     std::vector<Parameter> declared = declared_parameters(manifest.model);
+    std::erase_if(declared, [](const Parameter& parameter) { return parameter.frozen; });
+    std::vector<Parameter*> wanted(parameters.begin(), parameters.end());
+    if (manifest.model.adapters.active())
+      std::erase_if(wanted, [](const Parameter* parameter) { return parameter->frozen; });
     const std::vector<Parameter*> all = addresses_of(declared);
     check_tensors(model.entries(), of_model(all), folder);
-    if (optimizer) check_slots(*optimizer, all, parameters, folder);
+    if (optimizer) check_slots(*optimizer, all, wanted, folder);
     LabelRows labels(manifest.model, config);
-    load_tensors(model, of_model(parameters), labels, backend, folder, options.verify);
-    if (optimizer) load_tensors(*optimizer, of_optimizer(parameters), labels, backend, folder, options.verify);
+    load_tensors(model, of_model(wanted), labels, backend, folder, options.verify);
+    if (optimizer) load_tensors(*optimizer, of_optimizer(wanted), labels, backend, folder, options.verify);
     return manifest.state;
   });
 }

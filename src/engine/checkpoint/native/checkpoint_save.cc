@@ -27,9 +27,10 @@ struct OutgoingFiles {
   std::vector<Outgoing> model, optimizer;
 };
 
-// Any parameter held here: all parameters of a model have the same types.
+// Any trained parameter held here: all of a model have the same types.
 const Parameter& any_held(std::span<Parameter* const> parameters) {
-  const auto held = std::ranges::find_if(parameters, [](const Parameter* parameter) { return is_held(*parameter); });
+  const auto held = std::ranges::find_if(
+      parameters, [](const Parameter* parameter) { return is_held(*parameter) && !parameter->frozen; });
   check(held != parameters.end(), "a rank that saves holds parameters");
   return **held;
 }
@@ -38,6 +39,7 @@ const Parameter& any_held(std::span<Parameter* const> parameters) {
 OutgoingFiles outgoing_files(std::span<Parameter* const> parameters, DType weights, bool with_optimizer) {
   OutgoingFiles files;
   for (const Parameter* parameter : parameters) {
+    if (parameter->frozen) continue;
     const auto declared = [&](const std::string& suffix, DType dtype) {
       return SafetensorsDeclaration{parameter->name + suffix, dtype, stored_shape(*parameter)};
     };

@@ -26,7 +26,7 @@ using Json = nlohmann::json;
 namespace fs = std::filesystem;
 
 constexpr std::int64_t kFormatVersion = 1;
-constexpr const char *kRun = "run", *kTask = "task";
+constexpr const char *kRun = "run", *kTask = "task", *kBase = "base", *kBaseChecksum = "base_xxh3_64";
 constexpr std::int64_t kLargestCount = std::numeric_limits<std::int64_t>::max();
 // More than any training does, and so few that products with the sizes of batches and sequences stay within 64 bits.
 constexpr std::int64_t kMostUpdates = std::numeric_limits<std::uint32_t>::max();
@@ -84,6 +84,10 @@ std::string_view name_of(RunKind kind) { return std::ranges::find(kRunKinds, kin
 Json run_to_json(const RunOrigin& run) {
   Json json = {{"by", name_of(run.kind)}};
   if (!run.task.empty()) json[kTask] = run.task;
+  if (!run.base.folder.empty()) {
+    json[kBase] = run.base.folder.string();
+    json[kBaseChecksum] = run.base.checksum;
+  }
   return json;
 }
 
@@ -92,7 +96,9 @@ RunOrigin run_from_json(const Json& json, const fs::path& path) {
   const std::string by = fields.string("by");
   const auto found = std::ranges::find(kRunKinds, by, &NamedRun::first);
   if (found == std::end(kRunKinds)) fields.throw_not("by", "train, finetune or convert");
-  return {.kind = found->second, .task = fields.has(kTask) ? fields.string(kTask) : ""};
+  RunOrigin run{.kind = found->second, .task = fields.has(kTask) ? fields.string(kTask) : ""};
+  if (fields.has(kBase)) run.base = {.folder = fields.string(kBase), .checksum = fields.string(kBaseChecksum)};
+  return run;
 }
 
 // Older checkpoints do not say which command wrote them. `convert` writes weights alone.
@@ -134,7 +140,7 @@ void check_sizes(const Manifest& manifest, const fs::path& path) {
     if (missing || size != file.bytes) return;  // damage is reported elsewhere
     values += std::min<std::uint64_t>(static_cast<std::uint64_t>(file.values), size / kFewestBytes);
   }
-  const std::int64_t parameters = manifest.model.parameters();
+  const std::int64_t parameters = manifest.model.trained_parameters();
   if (std::cmp_greater_equal(values, parameters)) return;
   throw_user_error(
       "'{}' contradicts itself: its model has {} parameters, and its files have room for {}; copy the "
@@ -224,6 +230,10 @@ Manifest read_manifest(const fs::path& folder) {
   }
   check_name(folder, manifest.state.iteration);
   manifest.run = fields.has(kRun) ? run_from_json(fields.object(kRun), path) : guess_run(manifest);
+  if (manifest.model.adapters.active() && manifest.run.base.folder.empty()) {
+    throw_user_error("'{}' contradicts itself: its model has adapters, and it names no model that they are beside",
+                     path.string());
+  }
   check_sizes(manifest, path);
   return manifest;
 }

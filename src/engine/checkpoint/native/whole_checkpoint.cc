@@ -17,6 +17,13 @@ std::vector<Parameter> parameters_in(const TensorFiles& weights, const ModelConf
   if (static_cast<std::size_t>(config.num_layers) > weights.entries().size()) {
     throw_user_error("'{}' has fewer tensors than its model has layers", folder.string());
   }
+  if (config.adapters.active()) {
+    throw_user_error(
+        "'{}' holds adapters, and no whole model; `teratron convert --merge --from teratron --to teratron` makes one "
+        "of "
+        "them and the model that they are beside",
+        folder.string());
+  }
   std::vector<Parameter> parameters = declared_parameters(config);
   std::vector<ExpectedTensor> expected;
   for (const Parameter& parameter : parameters) expected.push_back({parameter.name, stored_shape(parameter)});

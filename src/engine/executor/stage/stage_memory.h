@@ -60,6 +60,8 @@ class StageMemory {
     return window < most_keys() ? window : 0;
   }
 
+  TensorRef adapters() const { return arena_[blocks_.adapters]; }  // LayerPass::adapters
+
   TensorRef losses() const { return arena_[blocks_.losses]; }  // f64, one of each kind
 
   // Inputs; views of no elements where the model or the stage has no such input.
@@ -101,7 +103,7 @@ class StageMemory {
   struct Blocks {
     Arena::Block cache_lengths, counters, key_lengths, first_keys, position_ids, rotary;
     Arena::Block ids, token_types, targets, weights, target_rows, target_numbers, labels, label_weights;
-    Arena::Block normed, branch, dnormed, wide, heads, again_forward, again_backward, embedding, head, losses;
+    Arena::Block normed, branch, dnormed, wide, heads, again_forward, again_backward, adapters, embedding, head, losses;
     std::vector<Arena::Block> sent, gradients;
     std::vector<SliceBlocks> slices;               // by the timeline's index
     std::vector<std::vector<CacheBlocks>> caches;  // [chunk, micro-batch][layer]

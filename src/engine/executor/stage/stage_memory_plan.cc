@@ -178,12 +178,13 @@ void StageMemory::plan_cache(int chunk, int micro_batch) {
 
 void StageMemory::plan_workspace() {
   const std::int64_t t = largest_.rows();
-  std::int64_t wide = 0, again = 0, heads = 0, gradient = hidden_;
+  std::int64_t wide = 0, again = 0, heads = 0, gradient = hidden_, adapters = 0;
   for (int chunk = 0; chunk < part_.chunks(); ++chunk) {
     for (int index = 0; index < part_.layers(chunk); ++index) {
       wide = std::max(wide, layer(chunk, index).wide_columns());
       heads = std::max(heads, layer(chunk, index).head_columns());
       gradient = std::max(gradient, layer(chunk, index).attention.width());
+      adapters = std::max(adapters, layer(chunk, index).adapter_bytes(sizes_of(largest_)));
       for (const pipeline::MicroBatchCut& cut : cuts_) {
         for (const std::int64_t tokens : cut.slice_tokens) {
           again = std::max(again, layer_bytes(layer(chunk, index), {cut.sequences, tokens}).again);
@@ -201,6 +202,7 @@ void StageMemory::plan_workspace() {
   // The moments of layers: neither the first action's first nor the last one's last.
   blocks_.wide = workspace("wide", wide, {all_.first + 1, all_.last - 1});
   blocks_.heads = workspace("heads", heads, {all_.first + 1, all_.last - 1});
+  blocks_.adapters = add("adapters", MemoryKind::kWorkspace, DType::kU8, {adapters}, {all_.first + 1, all_.last - 1});
   blocks_.dnormed = workspace("dnormed", gradient, training() ? backwards : Span{});
   const auto made_again = [&](const char* name, Span life) {
     life.first += 1;

@@ -23,6 +23,11 @@ std::vector<T> slice_of(const LayerPass& pass, const MicroBatch& micro_batch, st
   return rows;
 }
 
+LayerPass of_layers(LayerPass pass, const StageMemory& memory) {
+  pass.adapters = memory.adapters();
+  return pass;
+}
+
 // An end's parameters get their gradients in the same pass, whatever layers do.
 LayerPass of_end(LayerPass pass) {
   pass.weights_later = false;
@@ -234,8 +239,9 @@ TensorRef StagePasses::kept_output(const SliceCall& call) const {
 }
 
 void StagePasses::forward_layers(const SliceCall& call, TensorRef out, const After& after) {
-  const auto& [pass, key] = call;
+  const SliceKey& key = call.key;
   const StageMemory& memory = plan_.memory();
+  const LayerPass pass = of_layers(call.pass, memory);
   const LayerWorkspace w = memory.workspace(pass);
   const int layers = plan_.part().layers(key.chunk);
   for (int index = 0; index < layers; ++index) {
@@ -261,8 +267,9 @@ void StagePasses::forward_layers(const SliceCall& call, TensorRef out, const Aft
 
 void StagePasses::backward_layers(const SliceCall& call, TensorRef dx,
                                   const std::function<void(std::int64_t layer)>& done) {
-  const auto& [pass, key] = call;
+  const SliceKey& key = call.key;
   const StageMemory& memory = plan_.memory();
+  const LayerPass pass = of_layers(call.pass, memory);
   const LayerWorkspace w = memory.workspace(pass);
   for (int index = plan_.part().layers(key.chunk); index-- > 0;) {
     const TransformerLayer& layer = this->layer(key.chunk, index);
@@ -277,8 +284,9 @@ void StagePasses::backward_layers(const SliceCall& call, TensorRef dx,
 }
 
 void StagePasses::weight_gradients(const SliceCall& call, const std::function<void(std::int64_t layer)>& done) {
-  const auto& [pass, key] = call;
+  const SliceKey& key = call.key;
   const StageMemory& memory = plan_.memory();
+  const LayerPass pass = of_layers(call.pass, memory);
   for (int index = plan_.part().layers(key.chunk); index-- > 0;) {
     const TransformerLayer& layer = this->layer(key.chunk, index);
     graphs_.run(PassGraphs::Kind::kWeightGradients, call, index, TensorRef(), [&] {

@@ -182,8 +182,9 @@ void StagePlan::plan_parameters(Model& model, DType compute_dtype) {
   check_equal(static_cast<std::int64_t>(in_buckets), static_cast<std::int64_t>(in_all),
               "parameters of the model and of its buckets");
   if (options_.trains()) {
-    model.visit(
-        [&](Parameter& parameter) { parameter.state.slots = options_.optimizer->slots(parameter, compute_dtype); });
+    model.visit([&](Parameter& parameter) {
+      if (!parameter.frozen) parameter.state.slots = options_.optimizer->slots(parameter, compute_dtype);
+    });
   }
   buckets_.plan(memory_.arena(), compute_dtype, options_.trains(),
                 options_.shard_optimizer ? coordinates_.data : GroupRank{}, options_.weight_tiles);
@@ -193,11 +194,13 @@ void StagePlan::plan_parameters(Model& model, DType compute_dtype) {
 void StagePlan::plan_optimizer(Model& model, DType compute_dtype) {
   std::vector<Parameter*> here = parameters_of(model);
   std::erase_if(here, [&](const Parameter* parameter) { return !is_here(*parameter); });
+  const auto parameters = std::ssize(here);
+  std::erase_if(here, [](const Parameter* parameter) { return parameter->frozen; });
   const UpdateMemory update = options_.optimizer->memory(here, compute_dtype);
   for (const WorkShapes::Product& product : update.products) add_product(product);
   if (options_.tallies) {
     tallies_ = memory_.arena().add("tallies", MemoryKind::kWorkspace, DType::kU8,
-                                   {StepTallies::bytes(part_, std::ssize(here))}, 0, Arena::kForever);
+                                   {StepTallies::bytes(part_, parameters)}, 0, Arena::kForever);
   }
   if (update.bytes == 0) return;
   const int end = memory_.timeline().end();

@@ -125,6 +125,7 @@ void CpuBackend::do_norm_backward(const NormBackward& args) {
   parallel_for(rows, grain, [&](std::int64_t begin, std::int64_t end) {
     kernel(args, begin, end, parts + begin / grain * 2 * hidden);
   });
+  if (!args.dgamma) return;
   add_parts(args.dgamma.as<float>(), parts, blocks, 2 * hidden, hidden, args.accumulate);
   if (args.is_rms()) return;
   add_parts(args.dbeta.as<float>(), parts + hidden, blocks, 2 * hidden, hidden, args.accumulate);

@@ -1,8 +1,6 @@
 // Sums, activations, dropout and the residual connection: one pass over memory each.
 #include <algorithm>
 
-#include "base/error.h"
-
 #include "ops/cuda/cuda_backend.h"
 #include "ops/cuda/kernels/chunks.h"
 #include "ops/cuda/kernels/dropout.h"
@@ -30,6 +28,17 @@ __global__ void __launch_bounds__(kThreads) add_chunks(T* to, const T* from, std
     Wide<T> sum[kCount];
     for (int e = 0; e < kCount; ++e) sum[e] = a[e] + b[e];
     store_chunk<kCount>(to + i * kCount, sum);
+  }
+}
+
+// to = keep * to + scale * from; with keep 0, `to` is not read.
+template <class To, class From>
+__global__ void __launch_bounds__(kThreads)
+    scale_add_elements(To* to, double keep, const From* from, double scale, std::int64_t count) {
+  for (std::int64_t i = std::int64_t{blockIdx.x} * kThreads + threadIdx.x; i < count;
+       i += std::int64_t{gridDim.x} * kThreads) {
+    const double added = scale * static_cast<double>(widened(from[i]));
+    to[i] = narrowed<To>(keep == 0 ? added : keep * static_cast<double>(widened(to[i])) + added);
   }
 }
 
@@ -104,10 +113,13 @@ void CudaBackend::do_add(const TensorRef& to, const TensorRef& from) {
   });
 }
 
-// An optimizer that needs it is refused before a run begins (train/config/config.cc).
-void CudaBackend::do_scale_add(const TensorRef&, double, const TensorRef&, double) {
-  throw_user_error(
-      "the CUDA back end has no operation scale_add, which --optimizer muon needs; take --optimizer adamw");
+void CudaBackend::do_scale_add(const TensorRef& to, double keep, const TensorRef& from, double scale) {
+  visit_floating(to.dtype, [&]<class To>(ElementType<To>) {
+    visit_floating(from.dtype, [&]<class From>(ElementType<From>) {
+      cuda::launch(stream_, cuda::shape_for(to.elements(), cuda::kThreads), cuda::scale_add_elements<To, From>,
+                   to.as<To>(), keep, from.as<From>(), scale, to.elements());
+    });
+  });
 }
 
 void CudaBackend::do_activation_forward(const ActivationForward& args) {

@@ -79,6 +79,7 @@ void norm_input_gradient(const NormBackward& args) {
 template <class C>
 void norm_backward(const NormBackward& args) {
   norm_input_gradient<C>(args);
+  if (!args.dgamma) return;
   const std::int64_t rows = args.x.dim(0), hidden = args.x.dim(1);
   const Elements<C> dy(args.dy), x(args.x);
   const Elements<Accumulator<C>> dgamma(args.dgamma), dbeta(args.dbeta), rstd(args.rstd);

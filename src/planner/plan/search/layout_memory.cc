@@ -52,6 +52,7 @@ TransformerLayer layer_of(const TrainConfig& config, const MemoryPlanContext& co
 void ParameterBytes::add(const Parameter& parameter, const Optimizer& updates, DType compute_dtype) {
   const std::int64_t elements = parameter.shape.elements();
   weight += elements * size_of(compute_dtype);
+  if (parameter.frozen) return;
   gradient += elements * size_of(accumulation_dtype_of(compute_dtype));
   if (const std::optional<DType> master = master_dtype_of(compute_dtype)) optimizer += elements * size_of(*master);
   for (const OptimizerSlot& slot : updates.slots(parameter, compute_dtype)) optimizer += elements * size_of(slot.dtype);
@@ -110,12 +111,16 @@ std::int64_t LayoutMemory::least(const Layout& layout) const {
   const std::shared_ptr<const Optimizer> optimizer = config_.optimizer.make_optimizer();
   ParameterBytes parameters;
   for (std::int64_t i = 0; i < layers; ++i) {
-    layer.visit([&](Parameter& parameter) { parameters.add(parameter, *optimizer, context_.compute_dtype); });
+    layer.visit([&](Parameter& parameter) {
+      parameter.frozen = config_.model.config.adapters.active() && !parameter.adapter;
+      parameters.add(parameter, *optimizer, context_.compute_dtype);
+    });
   }
   const bool has_head = map.stage_of(static_cast<int>(cells.size()) - 1) == 0;
   const double head = has_head ? ends.head : 0;
   const Parameter embeddings{.name = "embeddings",
-                             .shape = {static_cast<std::int64_t>(ends.embedding + ends.tied + head)}};
+                             .shape = {static_cast<std::int64_t>(ends.embedding + ends.tied + head)},
+                             .frozen = config_.model.config.adapters.active()};
   parameters.add(embeddings, *optimizer, context_.compute_dtype);
   const SliceBytes slice = slice_bytes(layout, slices);
   // Slices of several lengths: one micro-batch is alive, whole.

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/files/output_lock.h"
 #include "base/host/standard_streams.h"
+#include "checkpoint/adapter_files.h"
 #include "checkpoint/gguf/gguf.h"
 #include "checkpoint/hugging_face/hugging_face.h"
 #include "checkpoint/hugging_face/model_folder.h"
@@ -21,26 +22,38 @@
 namespace teratron {
 namespace {
 
-enum class Format { kHuggingFace, kTeratron, kGguf };
+enum class Format { kHuggingFace, kTeratron, kGguf, kPeft };
 
 constexpr std::int64_t kFileBytes = 5'000'000'000;
-constexpr Flag kMaxFileSize{"max-file-size"};
+constexpr Flag kMaxFileSize{"max-file-size"}, kMerge{"merge"}, kBaseModel{"base"};
 
 struct ConvertOptions {
   Format from = Format::kHuggingFace, to = Format::kTeratron;
   GgufType type = GgufType::kF32;
   bool gives_type = false;
   std::filesystem::path in, out, json;
+  std::filesystem::path base;  // of kPeft
+  bool merge = false;
   std::int64_t max_file_size = kFileBytes;
 
   Faults faults() const {
     Faults faults;
-    faults.add_if(from == to, "{} and {} name the same format; choose another to write", Flag{"from"}, Flag{"to"});
+    faults.add_if(from == to && !merge, "{} and {} name the same format; choose another to write", Flag{"from"},
+                  Flag{"to"});
     faults.add_if(max_file_size < 0, "{} is {}; it must be at least 0 (0: one file)", kMaxFileSize, max_file_size);
     faults.add_if(to != Format::kHuggingFace && max_file_size != kFileBytes, "{} is for {} hf", kMaxFileSize,
                   Flag{"to"});
     faults.add_if(gives_type && to != Format::kGguf, "{} is for {} gguf; other formats keep the weights' type",
                   Flag{"type"}, Flag{"to"});
+    faults.add_if(merge && (from != Format::kTeratron || to != Format::kTeratron),
+                  "{} makes a whole model of a checkpoint of adapters: {} teratron {} teratron", kMerge, Flag{"from"},
+                  Flag{"to"});
+    const bool is_peft = from == Format::kPeft || to == Format::kPeft;
+    faults.add_if(is_peft && from != Format::kTeratron && to != Format::kTeratron,
+                  "peft is a format of adapters, and becomes teratron, or is made of it");
+    faults.add_if(from == Format::kPeft && base.empty(), "{} peft needs the model that the adapters are beside: {} DIR",
+                  Flag{"from"}, kBaseModel);
+    faults.add_if(from != Format::kPeft && !base.empty(), "{} is for {} peft", kBaseModel, Flag{"from"});
     return faults;
   }
 };
@@ -49,11 +62,19 @@ FieldList fields_of(ConvertOptions& o) {
   FieldList list;
   list.add_positional(&o.in, "IN", "folder to read");
   list.add_positional(&o.out, "OUT", "folder to write, new or empty; of gguf a new file").writes();
-  list.add_choice("from", o.from, {{"hf", Format::kHuggingFace}, {"teratron", Format::kTeratron}}, "format of IN")
+  list.add_choice("from", o.from,
+                  {{"hf", Format::kHuggingFace}, {"teratron", Format::kTeratron}, {"peft", Format::kPeft}},
+                  "format of IN; peft: adapters")
       .required = true;
-  list.add_choice("to", o.to, {{"hf", Format::kHuggingFace}, {"teratron", Format::kTeratron}, {"gguf", Format::kGguf}},
+  list.add_choice("to", o.to,
+                  {{"hf", Format::kHuggingFace},
+                   {"teratron", Format::kTeratron},
+                   {"gguf", Format::kGguf},
+                   {"peft", Format::kPeft}},
                   "format of OUT")
       .required = true;
+  list.add("merge", &o.merge, "", "make a whole model of adapters and the model that they are beside");
+  list.add("base", &o.base, "DIR", "from peft: the model that the adapters are beside");
   list.add("max-file-size", &o.max_file_size, "BYTES",
            "most bytes of tensors in a file, to hf; a larger tensor has its own; 0: one file");
   list.add_choice("type", o.type,
@@ -150,11 +171,26 @@ std::filesystem::path to_gguf(const ConvertOptions& options) {
   return options.out;
 }
 
+std::filesystem::path to_peft(const ConvertOptions& options) {
+  export_to_peft(options.in, options.out);
+  return options.out;
+}
+
+std::filesystem::path convert(const ConvertOptions& options) {
+  if (options.merge) return merge_adapters(options.in, options.out);
+  if (options.from == Format::kPeft) return import_from_peft(options.in, options.base, options.out);
+  switch (options.to) {
+    case Format::kHuggingFace: return to_hugging_face(options);
+    case Format::kTeratron: return to_teratron(options);
+    case Format::kGguf: return to_gguf(options);
+    case Format::kPeft: return to_peft(options);
+  }
+  return {};
+}
+
 void run(const ConvertOptions& options) {
   const OutputLock lock(options.out);
-  const std::filesystem::path written = options.to == Format::kHuggingFace ? to_hugging_face(options)
-                                        : options.to == Format::kTeratron  ? to_teratron(options)
-                                                                           : to_gguf(options);
+  const std::filesystem::path written = convert(options);
   const nlohmann::ordered_json json = {{"from", options.in.string()}, {"to", written.string()}};
   report(options.json, fmt::format("'{}' written from '{}'\n", written.string(), options.in.string()),
          json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));

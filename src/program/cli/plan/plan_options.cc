@@ -12,6 +12,7 @@
 #include "plan/reproduction/reproduction.h"
 #include "plan/search/largest_batch.h"
 #include "plan/train_command.h"
+#include "settings/adapter_settings.h"
 
 namespace teratron {
 namespace {
@@ -158,6 +159,7 @@ FieldList fields_of(PlanOptions& o) {
   TrainConfig& t = o.train;
   FieldList list;
   add_model_fields(list, t.model);
+  add_adapter_fields(list, t.model.config.adapters, t.model.lora_targets);
   list.group("Training");
   add_seq_length_field(list, t.model);
   list.field_of(t.model.seq_length).alias = "seq";

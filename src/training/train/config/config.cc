@@ -5,6 +5,7 @@
 #include "data/data_path.h"
 #include "model/family.h"
 #include "options/output.h"
+#include "settings/adapter_settings.h"
 
 namespace teratron {
 
@@ -78,6 +79,9 @@ Faults TrainConfig::faults() const {
   faults.add(bert.faults());
   faults.add(bert_faults(*this));
   faults.add(output.faults());
+  faults.add_if(model.config.adapters.active() && output.finetune.empty() && output.load.empty(),
+                "{} trains adapters beside weights that are there; name their folder: {} DIR", Flag{"lora-rank"},
+                Flag{"finetune"});
   faults.add(failures.faults(output.save, config_file));
   faults.add_if(pipeline.chooses_micro_batches(),
                 "{} is joint, which 'teratron plan' answers for a cluster; give the cuts that it prints, such as "
@@ -111,6 +115,7 @@ void add_update_fields(FieldList& list, TrainConfig& c) {
 FieldList fields_of(TrainConfig& c) {
   FieldList list;
   add_model_fields(list, c.model);
+  add_adapter_fields(list, c.model.config.adapters, c.model.lora_targets);
   add_update_fields(list, c);
 
   list.group("Data", FieldScope::kData);

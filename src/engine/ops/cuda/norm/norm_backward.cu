@@ -317,6 +317,7 @@ void CudaBackend::do_norm_backward(const NormBackward& args) {
       cuda::launch_any(stream_, gradient);
     }
   });
+  if (!args.dgamma) return;
   cuda::launch(stream_, cuda::shape_for(2 * hidden * cuda::kPartWarps, cuda::kPartWarps * cuda::kWarp),
                cuda::add_up_parts, partial, parts, hidden, args.dgamma.as<float>(), args.dbeta.as<float>(),
                args.accumulate);

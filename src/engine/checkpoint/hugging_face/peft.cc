@@ -1,0 +1,179 @@
+// Adapters as PEFT's folders hold them.
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/files/file.h"
+#include "base/json_fields.h"
+#include "checkpoint/adapter_base.h"
+#include "checkpoint/adapter_files.h"
+#include "checkpoint/hugging_face/export_folder.h"
+#include "checkpoint/hugging_face/mapping.h"
+#include "checkpoint/initial_weights.h"
+#include "checkpoint/native/checkpoint_writer.h"
+#include "checkpoint/safetensors/safetensors.h"
+#include "checkpoint/stored_tensor.h"
+#include "checkpoint/tensor_files.h"
+#include "checkpoint/tensor_source.h"
+#include "model/adapters.h"
+
+namespace teratron {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char *kConfig = "adapter_config.json", *kWeights = "adapter_model.safetensors";
+constexpr std::int64_t kMostRank = 1 << 20;
+
+// One of our tensors, and where it is there.
+struct PeftTensor {
+  std::string ours, theirs;
+  std::vector<std::int64_t> shape;
+  std::array<std::int64_t, 2> transposed = {1, 1};  // HuggingFaceTensor::transposed; of the rows
+};
+
+std::vector<PeftTensor> peft_tensors(const ModelConfig& model) {
+  std::vector<PeftTensor> tensors;
+  for (const PlacedAdapter& adapter : placed_adapters(model)) {
+    // A vector of the layer's outputs has B's rows, of which there are as many; a matrix may be turned, too.
+    Parameter rows = adapter.weight;
+    rows.name = rows.name.substr(0, rows.name.rfind('.')) + ".bias";
+    rows.shape = {adapter.weight.shape[0]};
+    if (rows.split.axis != 0) rows.split = {};
+    const HuggingFaceTensors there = hugging_face_tensors(model, rows);
+    const HuggingFaceTensor& layer = there.parts[there.parts.size() == 1 ? 0 : static_cast<std::size_t>(adapter.part)];
+    const std::string module = "base_model.model." + layer.name.substr(0, layer.name.rfind('.'));
+    tensors.push_back({adapter.a.name, module + ".lora_A.weight", stored_shape(adapter.a)});
+    tensors.push_back({adapter.b.name, module + ".lora_B.weight", stored_shape(adapter.b), layer.transposed});
+  }
+  return tensors;
+}
+
+// Settings of PEFT under which an adapter is another function.
+void require_plain(const JsonFields& fields, const fs::path& path) {
+  std::vector<std::string> other;
+  if (fields.string("peft_type") != "LORA") other.push_back("peft_type " + fields.string("peft_type"));
+  if (fields.has("bias") && fields.string("bias") != "none") other.push_back("bias " + fields.string("bias"));
+  for (const char* key : {"use_dora", "lora_bias", "use_qalora"}) {
+    if (fields.has(key) && fields.boolean(key)) other.emplace_back(key);
+  }
+  for (const char* key : {"rank_pattern", "alpha_pattern", "modules_to_save", "layers_to_transform",
+                          "layer_replication", "target_parameters", "trainable_token_indices", "exclude_modules"}) {
+    if (fields.has(key) && !fields[key].empty()) other.emplace_back(key);
+  }
+  if (other.empty()) return;
+  throw_user_error("'{}' has adapters that are none of ours: {}", path.string(), fmt::join(other, ", "));
+}
+
+AdapterConfig read_adapter_config(ModelConfig model, const fs::path& path) {
+  const nlohmann::json json = parse_json_object(read_file(path), path);
+  const JsonFields fields(json, path);
+  require_plain(fields, path);
+  AdapterConfig adapters{.rank = fields.integer("r", 1, kMostRank),
+                         .alpha = fields.number("lora_alpha"),
+                         .dropout = fields.has("lora_dropout") ? fields.number("lora_dropout") : 0,
+                         .rank_stabilized = fields.has("use_rslora") && fields.boolean("use_rslora")};
+  const nlohmann::json& targets = fields["target_modules"];
+  std::vector<std::string> names;
+  if (targets.is_string()) {
+    names = {targets.get<std::string>()};
+  } else if (targets.is_array() && std::ranges::all_of(targets, [](const auto& one) { return one.is_string(); })) {
+    names = targets.get<std::vector<std::string>>();
+  } else {
+    fields.throw_not("target_modules", "a list of names");
+  }
+  adapters.targets = adapter_targets(model, names);
+  model.adapters = adapters;
+  if (const std::vector<std::string> faults = model.faults().texts(); !faults.empty()) {
+    throw_user_error("'{}': {}", path.string(), fmt::join(faults, "; "));
+  }
+  return adapters;
+}
+
+std::string adapter_config(const ModelConfig& model, const fs::path& base) {
+  const AdapterConfig& adapters = model.adapters;
+  const nlohmann::ordered_json json = {{"base_model_name_or_path", base.string()},
+                                       {"bias", "none"},
+                                       {"fan_in_fan_out", model.kind == ModelKind::kGpt2},
+                                       {"inference_mode", true},
+                                       {"lora_alpha", adapters.alpha},
+                                       {"lora_dropout", adapters.dropout},
+                                       {"peft_type", "LORA"},
+                                       {"r", adapters.rank},
+                                       {"target_modules", adapter_target_names(model)},
+                                       {"task_type", "CAUSAL_LM"},
+                                       {"use_rslora", adapters.rank_stabilized}};
+  return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace
+
+void export_to_peft(const fs::path& adapters, const fs::path& folder) {
+  const WeightSource source = find_weights(adapters);
+  if (!source.model.adapters.active()) {
+    throw_user_error("'{}' holds a whole model, and no adapters for PEFT", source.folder.string());
+  }
+  check_holds_no_checkpoint(folder);
+  const std::unique_ptr<TensorSource> own = open_tensors_of(source.folder);
+  std::map<std::string, std::size_t> numbers;
+  for (std::size_t i = 0; i < own->tensors().size(); ++i) numbers[own->tensors()[i].name] = i;
+  std::map<std::string, PeftTensor> tensors;
+  for (const PeftTensor& tensor : peft_tensors(source.model)) {
+    if (!numbers.contains(tensor.ours)) {
+      throw_user_error("'{}' lacks the adapter '{}' of its model", source.folder.string(), tensor.ours);
+    }
+    tensors[tensor.theirs] = tensor;
+  }
+  std::vector<SafetensorsDeclaration> declarations;
+  for (const auto& [name, tensor] : tensors) declarations.push_back({name, DType::kF32, tensor.shape});
+  ExportFolder out(folder, {kWeights, kConfig});
+  SafetensorsWriter file(folder / kWeights, declarations, {{"format", "pt"}});
+  for (const auto& [name, tensor] : tensors) {
+    const std::size_t number = numbers.at(tensor.ours);
+    std::vector<std::byte> bytes;
+    own->pass_on(number,
+                 converting_sink(*own->tensors()[number].dtype, DType::kF32, [&](std::span<const std::byte> piece) {
+                   bytes.insert(bytes.end(), piece.begin(), piece.end());
+                 }));
+    const auto [rows, columns] = tensor.transposed;
+    stream_transposed(bytes, columns, rows, [&](std::span<const std::byte> piece) { file.write(name, piece); });
+  }
+  file.commit();
+  write_file_atomically(folder / kConfig, adapter_config(source.model, source.run.base.folder));  // last
+  out.finish();
+}
+
+fs::path import_from_peft(const fs::path& folder, const fs::path& base, const fs::path& root) {
+  check_holds_no_checkpoint(root);
+  const WeightSource source = find_weights(base);
+  if (source.model.adapters.active()) {
+    throw_user_error("'{}' holds adapters itself; name the whole model that those in '{}' are beside", base.string(),
+                     folder.string());
+  }
+  ModelConfig model = source.model;
+  model.adapters = read_adapter_config(model, folder / kConfig);
+  const SafetensorsFile file(folder / kWeights);
+  const std::vector<PeftTensor> tensors = peft_tensors(model);
+  std::vector<ExpectedTensor> expected;
+  for (const PeftTensor& tensor : tensors) expected.push_back({tensor.theirs, tensor.shape});
+  const std::vector<std::string> faults = compare_tensors(file.tensors(), expected);
+  if (!faults.empty()) {
+    throw_user_error("'{}' does not hold adapters of the model in '{}': {}", (folder / kWeights).string(),
+                     base.string(), summary_of(faults));
+  }
+  std::vector<SafetensorsDeclaration> declarations;
+  for (const PeftTensor& tensor : tensors) declarations.push_back({tensor.ours, DType::kF32, tensor.shape});
+  CheckpointWriter writer(root, {.kind = RunKind::kConversion, .task = {}, .base = adapter_base_of(base)}, model, {});
+  writer.write_tensors(tensor_file_name(TensorKind::kModel), declarations, [&](std::size_t i, const ByteSink& sink) {
+    const SafetensorsEntry& entry = *file.find(tensors[i].theirs);
+    const auto [rows, columns] = tensors[i].transposed;
+    stream_transposed(file.bytes(entry), rows, columns, converting_sink(*entry.dtype, DType::kF32, sink));
+  });
+  for (const auto& [name, content] : find_tokenizer_files(source.folder)) writer.add_file(name, content);
+  return writer.publish();
+}
+
+}  // namespace teratron

@@ -1,0 +1,71 @@
+// LinearWeights: a weight matrix and its bias, and the products with them.
+#pragma once
+
+#include "nn/layer_pass.h"
+#include "nn/parameter.h"
+
+namespace teratron {
+
+// Steps that follow a product in its own pass: after its result (LinearForward), and after the gradient of its input
+// (LinearInputGradient).
+struct LinearEpilogue {
+  Activation activation = Activation::kNone;
+  TensorRef activated, gate;
+  bool rows_alone = false;
+};
+struct LinearInputEpilogue {
+  Activation activation = Activation::kNone;
+  TensorRef pre_activation, activated, gate, dgate;
+};
+
+// A weight matrix and its bias, wherever they are declared. All products with weights go through here.
+struct LinearWeights {
+  const Parameter& weight;          // [outputs, inputs]
+  const Parameter* bias = nullptr;  // [outputs], optional
+  bool of_all_tokens = false;  // the rows are the tokens of the pass, of which a back end may leave out the padding
+
+  // y[T, outputs] from x[T, inputs]
+  void forward(const LayerPass& pass, TensorRef y, TensorRef x, const LinearEpilogue& epilogue = {}) const {
+    const LinearForward product{.y = y,
+                                .x = x,
+                                .weight = weight.value,
+                                .bias = bias == nullptr ? TensorRef() : bias->value,
+                                .activation = epilogue.activation,
+                                .activated = epilogue.activated,
+                                .gate = epilogue.gate,
+                                .rows_alone = pass.is_next_token() || epilogue.rows_alone,
+                                .lengths = lengths(pass)};
+    if (is_tiles(weight.value.dtype)) return pass.backend.tile_linear_forward({product});
+    pass.backend.linear_forward(product);
+  }
+
+  // dx[T, inputs] from dy[T, outputs]
+  void backward_input(const LayerPass& pass, TensorRef dx, TensorRef dy,
+                      const LinearInputEpilogue& epilogue = {}) const {
+    pass.backend.linear_input_gradient({.dx = dx,
+                                        .dy = dy,
+                                        .weight = weight.value,
+                                        .activation = epilogue.activation,
+                                        .pre_activation = epilogue.pre_activation,
+                                        .activated = epilogue.activated,
+                                        .gate = epilogue.gate,
+                                        .dgate = epilogue.dgate,
+                                        .lengths = lengths(pass)});
+  }
+
+  // Does nothing where weights come later, or are frozen.
+  void backward_weight(const LayerPass& pass, TensorRef dy, TensorRef x) const {
+    if (pass.weights_later || weight.frozen) return;
+    pass.backend.linear_weight_gradient({.dweight = weight.gradient,
+                                         .dy = dy,
+                                         .x = x,
+                                         .dbias = bias == nullptr ? TensorRef() : bias->gradient,
+                                         .accumulate = pass.accumulate,
+                                         .lengths = lengths(pass)});
+  }
+
+ private:
+  TensorRef lengths(const LayerPass& pass) const { return of_all_tokens ? pass.key_lengths : TensorRef(); }
+};
+
+}  // namespace teratron

@@ -1,0 +1,21 @@
+// Settings of low-rank adapters (model/adapters.h).
+#pragma once
+
+#include <string>
+
+#include "base/faults.h"
+#include "model/config.h"
+#include "options/fields.h"
+
+namespace teratron {
+
+void add_adapter_fields(FieldList& list, AdapterConfig& adapters, std::string& targets);  // under their own heading
+
+// Sets the targets of a model's adapters, if it has some, from names with commas between; no names: those that are set,
+// or those of queries and values. UserError: a name that its family does not have.
+void set_adapter_targets(ModelConfig& model, const std::string& names);
+
+// The faults that ModelConfig::faults() cannot see; sets the targets where there are none.
+Faults adapter_faults(ModelConfig& model, const std::string& names);
+
+}  // namespace teratron

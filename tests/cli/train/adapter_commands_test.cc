@@ -1,0 +1,75 @@
+// Adapters by the program: trained beside frozen weights, resumed, generated with, merged, to PEFT's files and back.
+#include <gmock/gmock.h>
+
+#include "cli/tiny_training.h"
+
+namespace teratron {
+namespace {
+
+namespace fs = std::filesystem;
+using namespace testing;
+using ::testing::HasSubstr;
+
+class AdapterCommands : public ::testing::Test {
+ protected:
+  AdapterCommands() { succeed(training_.command({"--train-iters", "4", "--save", path("base")})); }
+
+  std::string path(const std::string& name) const { return training_.path(name); }
+  // A training of adapters, of which `more` says the rest.
+  Words adapted(const Words& more) const {
+    const Words start = {"train", "--finetune",         path("base"), "--data-path", path("data"), "--seq-length",
+                         "32",    "--micro-batch-size", "2",          "--lr",        "0.01",       "--lora-rank",
+                         "4",     "--lora-targets",     "all-linear"};
+    return with(start, more);
+  }
+  std::string generated(const std::string& model) const {
+    return succeed(
+        {"generate", "--load", path(model), "--prompt", "the rank", "--max-new-tokens", "20", "--temperature", "0"});
+  }
+  std::string errors_of(const Words& words) const {
+    const Outcome outcome = run_teratron(words);
+    EXPECT_EQ(outcome.exit_code, 2) << outcome.errors;
+    return outcome.errors;
+  }
+
+  TinyTraining training_;
+};
+
+TEST_F(AdapterCommands, ResumedRunHasTheBitsOfTheUninterruptedOne) {
+  succeed(adapted({"--lora-dropout", "0.1", "--train-iters", "6", "--save", path("whole")}));
+  succeed(adapted({"--lora-dropout", "0.1", "--train-iters", "6", "--save", path("halves"), "--save-interval", "3"}));
+  succeed({"train", "--load", path("halves"), "--iteration", "3", "--save", path("again")});
+  const std::string name = "iter_0000006/model.safetensors";
+  EXPECT_EQ(read_file(fs::path(path("again")) / name), read_file(fs::path(path("whole")) / name));
+  // The adapters alone: rank 4 beside a hidden size of 64.
+  EXPECT_LT(fs::file_size(fs::path(path("whole")) / name),
+            fs::file_size(fs::path(path("base")) / "iter_0000004/model.safetensors") / 4);
+}
+
+TEST_F(AdapterCommands, MergedAndConvertedOnesGenerateTheSame) {
+  succeed(adapted({"--rslora", "--train-iters", "6", "--save", path("adapted")}));
+  const std::string expected = generated("adapted");
+  EXPECT_NE(expected, generated("base"));
+  succeed({"convert", "--from", "teratron", "--to", "teratron", "--merge", path("adapted"), path("merged")});
+  EXPECT_EQ(generated("merged"), expected);
+  succeed({"convert", "--from", "teratron", "--to", "peft", path("adapted"), path("peft")});
+  succeed({"convert", "--from", "peft", "--to", "teratron", "--base", path("base"), path("peft"), path("back")});
+  EXPECT_EQ(generated("back"), expected);
+}
+
+TEST_F(AdapterCommands, FaultsAreOneClearError) {
+  EXPECT_THAT(errors_of(training_.command({"--train-iters", "1", "--lora-rank", "4"})), HasSubstr("--finetune DIR"));
+  EXPECT_THAT(errors_of(adapted({"--train-iters", "1", "--lora-targets", "q_proj"})),
+              HasSubstr("has no layer 'q_proj' for an adapter; it has c_attn, c_proj, c_fc"));
+  EXPECT_THAT(errors_of(adapted({"--train-iters", "1", "--lora-rank", "0"})), HasSubstr("their rank, is missing"));
+  succeed(adapted({"--train-iters", "2", "--save", path("adapted")}));
+  EXPECT_THAT(errors_of({"convert", "--from", "teratron", "--to", "hf", path("adapted"), path("hf")}),
+              HasSubstr("holds adapters, and no whole model"));
+  fs::rename(path("base"), path("elsewhere"));
+  EXPECT_THAT(errors_of({"generate", "--load", path("adapted"), "--prompt", "a"}), HasSubstr("which is not there"));
+  succeed(training_.command({"--train-iters", "4", "--seed", "7", "--save", path("base")}));
+  EXPECT_THAT(errors_of({"generate", "--load", path("adapted"), "--prompt", "a"}), HasSubstr("another one by now"));
+}
+
+}  // namespace
+}  // namespace teratron
