@@ -32,9 +32,10 @@ Faults bert_faults(const TrainConfig& config) {
                 "{} bert needs {} DIR with its WordPiece vocabulary: samples have [CLS], [SEP] and [MASK]", kBert,
                 Flag{"tokenizer"});
   faults.add_if(
-      config.documents.reset_attention_mask || config.documents.reset_position_ids || config.documents.eod_mask_loss,
-      "{}, {} and {} are for models that continue text; each of BERT's samples is from one document. Leave them out",
-      Flag{"reset-attention-mask"}, Flag{"reset-position-ids"}, Flag{"eod-mask-loss"});
+      config.documents.has_first_keys() || config.documents.has_position_ids() || config.documents.eod_mask_loss,
+      "{}, {}, {} and {} are for models that continue text; each of BERT's samples is from one document. Leave them "
+      "out",
+      Flag{"reset-attention-mask"}, Flag{"reset-position-ids"}, Flag{"eod-mask-loss"}, Flag{"sft"});
   faults.add_if(!config.output.sample_prompts.empty(), "BERT does not continue text; leave out {}",
                 Flag{"sample-prompt"});
   return faults;
