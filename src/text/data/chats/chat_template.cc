@@ -127,7 +127,8 @@ std::string with_marking(std::string_view text) {
     for (const auto& [word, filter] : {std::pair<std::string_view, std::string>("generation", "filter teratron_marked"),
                                        {"endgeneration", "endfilter"}}) {
       const std::string_view rest = text.substr(std::min(word.size(), text.size()));
-      if (!text.starts_with(word) || rest.empty() || std::string_view("-+% \t\r\n").find(rest[0]) == rest.npos) continue;
+      if (!text.starts_with(word) || rest.empty() || std::string_view("-+% \t\r\n").find(rest[0]) == rest.npos)
+        continue;
       marking += filter;
       text = rest;
       break;
@@ -188,9 +189,8 @@ ChatTemplate::ChatTemplate(const ChatTemplateFile& file) {
   if (!is_utf8(file.text)) throw_user_error("the chat template of '{}' is not UTF-8; save it so", name);
   try {
     const std::string text = with_newlines(file.text), marking = with_marking(text);
-    insides_.reset(new Insides{.root = parse(text),
-                               .marking = marking.empty() ? nullptr : parse(marking),
-                               .specials = file.specials});
+    insides_.reset(new Insides{
+        .root = parse(text), .marking = marking.empty() ? nullptr : parse(marking), .specials = file.specials});
   } catch (const std::exception& error) {
     throw_user_error("the chat template of '{}' cannot be read: {}; give a simpler one by --chat-template", name,
                      first_line(error.what()));
