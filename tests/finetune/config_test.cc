@@ -25,7 +25,7 @@ TEST(FinetuneFlags, AreTheTrainersButThoseThatFollowFromTheTask) {
                            "train-iters", "lr-decay-iters", "lr-warmup-iters", "rampup-batch-size",
                            // Files of the task.
                            "data-path", "valid-data-path", "split", "split-order", "split-seed", "override-data",
-                           "packing", "reset-attention-mask", "reset-position-ids", "eod-mask-loss", "mask-prob",
+                           "packing", "reset-attention-mask", "reset-position-ids", "eod-mask-loss", "sft", "mask-prob",
                            "short-seq-prob", "masking-max-ngram", "masking-use-geometric-distribution",
                            // Where it starts: --load, or what --save holds.
                            "iteration", "finetune", "override-opt-param-scheduler",

@@ -1,5 +1,5 @@
 // A model's chat template, read and given a conversation. The input is the template.
-#include "serve/text/chat_template.h"
+#include "data/chats/chat_template.h"
 
 #include <nlohmann/json.hpp>
 
@@ -17,6 +17,7 @@ void teratron::fuzz::parse(std::string_view input) {
   form.after_answer();
   try {
     form.render(messages, true, {});
+    if (form.marks_answers()) form.render_with_answers(messages, {});
   } catch (const ChatTemplateError&) {
   }
 }

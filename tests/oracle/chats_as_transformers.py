@@ -295,4 +295,5 @@ def main():
                 cases.write(json.dumps(case) + "\n")
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -29,6 +29,7 @@ namespace teratron {
   EACH(data_stage)                   \
   ONE(data_overlap)                  \
   ONE(data_tokenize)                 \
+  ONE(data_chat)                     \
   ONE(data_merge)                    \
   ONE(data_split)                    \
   ONE(data_sample)                   \

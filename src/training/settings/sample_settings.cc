@@ -6,7 +6,7 @@ namespace teratron {
 namespace {
 
 constexpr Flag kResetAttentionMask{"reset-attention-mask"}, kResetPositionIds{"reset-position-ids"};
-constexpr Flag kEodMaskLoss{"eod-mask-loss"};
+constexpr Flag kEodMaskLoss{"eod-mask-loss"}, kSft{"sft"}, kPacking{"packing"};
 
 std::int32_t end_token_of(const Tokenizer& tokenizer) {
   const std::optional<std::int32_t> end = tokenizer.end_of_text();
@@ -26,6 +26,9 @@ constexpr std::int64_t kMostWords = 1 << 20;
 
 Faults DocumentSettings::faults(const std::filesystem::path& tokenizer) const {
   Faults faults;
+  faults.add_if(sft && (reset_attention_mask || reset_position_ids || eod_mask_loss || packing != Packing::kStream),
+                "{} packs chats and keeps them apart by itself; leave out {}, {}, {} and {}", kSft, kResetAttentionMask,
+                kResetPositionIds, kEodMaskLoss, kPacking);
   if (!tokenizer.empty()) return faults;
   for (const auto& [flag, is_set] : {std::pair{kResetAttentionMask, reset_attention_mask},
                                      {kResetPositionIds, reset_position_ids},
@@ -50,7 +53,7 @@ DocumentOptions DocumentSettings::options(const std::filesystem::path& tokenizer
 }
 
 void add_document_fields(FieldList& list, DocumentSettings& settings) {
-  list.add_choice("packing", settings.packing, {{"stream", Packing::kStream}, {"best-fit", Packing::kBestFit}},
+  list.add_choice(std::string(kPacking.name), settings.packing, {{"stream", Packing::kStream}, {"best-fit", Packing::kBestFit}},
                   "samples are cut from a stream of documents; best-fit: made of whole ones and padded, cutting only "
                   "those longer than --seq-length; needs --reset-attention-mask");
   list.add(std::string(kResetAttentionMask.name), &settings.reset_attention_mask, "",
@@ -59,6 +62,9 @@ void add_document_fields(FieldList& list, DocumentSettings& settings) {
            "positions begin at 0 with every document in a sample");
   list.add(std::string(kEodMaskLoss.name), &settings.eod_mask_loss, "",
            "no loss for the token after <|endoftext|>: the loss is the mean over the other targets");
+  list.add(std::string(kSft.name), &settings.sft, "",
+           "corpora are of chats (teratron data chat): whole ones share a sample without seeing one another, and the "
+           "loss is the mean over the assistant's words");
 }
 
 BertOptions BertSettings::filled() const {

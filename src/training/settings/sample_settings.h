@@ -20,7 +20,10 @@ enum class Packing {
 struct DocumentSettings {
   bool reset_attention_mask = false, reset_position_ids = false, eod_mask_loss = false;
   Packing packing = Packing::kStream;
+  bool sft = false;  // chats: apart from each other, and with a loss on the assistant's words alone
 
+  bool has_first_keys() const { return sft || reset_attention_mask; }
+  bool has_position_ids() const { return sft || reset_position_ids; }
   // `tokenizer`: folder of the settings; empty: none.
   Faults faults(const std::filesystem::path& tokenizer) const;
   // Reads the tokenizer if a flag is set. UserError: it has no end-of-document token.

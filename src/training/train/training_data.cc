@@ -11,6 +11,7 @@
 #include "data/indexed/corpus_sidecar.h"
 #include "data/samples/bert_samples.h"
 #include "data/samples/blended_samples.h"
+#include "data/samples/chat_samples.h"
 #include "data/samples/gpt_samples.h"
 #include "data/samples/packed_samples.h"
 #include "model/family.h"
@@ -52,7 +53,11 @@ class SampleMaker {
       return std::make_unique<BertSamples>(weighted.dataset, part, config_.model.seq_length, order, seed, bert_tokens_,
                                            config_.bert.filled());
     }
-    for (const IndexedShard& shard : weighted.dataset->shards()) require_whole_documents(shard.prefix());
+    const bool are_chats = config_.documents.sft;
+    for (const IndexedShard& shard : weighted.dataset->shards()) {
+      are_chats ? require_chats(shard.prefix()) : require_whole_documents(shard.prefix());
+    }
+    if (are_chats) return std::make_unique<ChatSamples>(weighted.dataset, part, config_.model.seq_length, order, seed);
     if (config_.documents.packing == Packing::kBestFit) {
       return std::make_unique<PackedSamples>(weighted.dataset, part, config_.model.seq_length, order, seed, documents_);
     }

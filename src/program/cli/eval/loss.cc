@@ -5,12 +5,14 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "base/error.h"
 #include "cli/commands.h"
 #include "cli/eval/scoring.h"
 #include "cli/report.h"
 #include "data/data_path.h"
 #include "data/indexed/content_check.h"
 #include "data/indexed/corpus_sidecar.h"
+#include "eval/chat_loss.h"
 #include "eval/corpus_loss.h"
 #include "model/family.h"
 #include "runtime/loaded_model.h"
@@ -65,7 +67,8 @@ struct EvaluationJob {
   std::shared_ptr<const IndexedDataset> dataset;
   SplitRule split_rule;
   std::vector<CorpusPart> parts;
-  DocumentOptions documents;  // of the checkpoint's training
+  DocumentOptions documents;              // of the checkpoint's training
+  std::optional<ChatSamples> chats = {};  // of the part; the corpus is one of chats
 };
 
 std::string table_row(std::string_view name, double loss, double bits_per_nat) {
@@ -75,8 +78,10 @@ std::string table_row(std::string_view name, double loss, double bits_per_nat) {
 
 std::string table(const CorpusLoss& result, const EvaluationJob& job) {
   const double bits_per_nat = result.bits_per_byte.value_or(0) / result.loss;
-  std::string text = fmt::format("{} tokens of the {} part of {} ({})\n", result.targets, job.options.part,
-                                 job.dataset->name(), text_of(job.split_rule));
+  std::string text =
+      fmt::format("{} tokens {}of the {} part of {} ({})\n", result.targets, job.chats ? "to be learned " : "",
+                  job.options.part, job.dataset->name(), text_of(job.split_rule));
+  if (job.chats) text += job.chats->left_out() + "\n";
   text += table_row(job.source.model.family().title, result.loss, bits_per_nat);
   if (result.trigram_loss) text += table_row("Kneser-Ney trigram", *result.trigram_loss, bits_per_nat);
   if (result.unigram_loss) text += table_row("unigram", *result.unigram_loss, bits_per_nat);
@@ -95,6 +100,10 @@ nlohmann::json json_of(const CorpusLoss& result, const std::vector<std::int64_t>
 }
 
 CorpusLoss measure(const EvaluationJob& job, const LoadedModel& model, const Rank& rank) {
+  if (job.chats) {
+    const ChatLoss result = chat_loss(*model.model, *job.chats, show_scoring(rank));
+    return {.targets = result.targets, .loss = result.loss};
+  }
   return corpus_loss(*model.model, *job.dataset, find_part(job.parts, job.options.part), job.parts.front(),
                      rank.is_first() ? &job.tokenizer : nullptr,
                      {.stride = std::min(job.options.stride, model.model->options().tokens),
@@ -103,14 +112,27 @@ CorpusLoss measure(const EvaluationJob& job, const LoadedModel& model, const Ran
                       .observer = show_scoring(rank)});
 }
 
+// Whether the shards are chats. UserError: some are, or the options are for other texts.
+bool are_chats(const IndexedDataset& corpus, const EvalLossOptions& options) {
+  const bool are = holds_chats(corpus.shards().front().prefix());
+  for (const IndexedShard& shard : corpus.shards()) {
+    are ? require_chats(shard.prefix()) : require_whole_documents(shard.prefix());
+  }
+  if (are && (options.baselines || options.stride > 0)) {
+    throw_user_error("{} is of chats, which are scored each by itself; leave out --baselines and --overlapping-eval",
+                     corpus.name());
+  }
+  return are;
+}
+
 void run(const EvalLossOptions& options) {
   const RankLauncher launcher(options.layout.threads, options.backend.kind, options.layout.bind);
   WeightSource source = find_model(options.load, options.layout, WeightUse::kEvalLoss);
   const auto corpus = open_corpus(options.data_path);
   Tokenizer tokenizer = load_tokenizer_for(source, options.tokenizer);
   const std::filesystem::path& tokenizer_from = options.tokenizer.empty() ? source.folder : options.tokenizer;
+  const bool has_chats = are_chats(*corpus, options);
   for (const IndexedShard& shard : corpus->shards()) {
-    require_whole_documents(shard.prefix());
     require_tokenizer(shard.prefix(), tokenizer, tokenizer_from.string());
   }
   check_content(*corpus, source.model.vocab_size, 0);
@@ -119,17 +141,21 @@ void run(const EvalLossOptions& options) {
   std::vector<CorpusPart> parts = split_corpus(*dataset, parse_split(options.parts()), rule);
   find_part(parts, options.part);
   const DocumentOptions documents = recorded_documents(source.state, tokenizer);
-  const EvaluationJob job{.options = options,
-                          .source = std::move(source),
-                          .tokenizer = std::move(tokenizer),
-                          .dataset = dataset,
-                          .split_rule = rule,
-                          .parts = std::move(parts),
-                          .documents = documents};
+  EvaluationJob job{.options = options,
+                    .source = std::move(source),
+                    .tokenizer = std::move(tokenizer),
+                    .dataset = dataset,
+                    .split_rule = rule,
+                    .parts = std::move(parts),
+                    .documents = documents};
+  if (has_chats) {
+    job.chats.emplace(dataset, find_part(job.parts, options.part), job.source.model.max_position_embeddings,
+                      SampleOrder::kSequential);
+  }
   EvalLossOptions shown = options;
   ExecutorOptions executor_options = options.executor_options();
-  executor_options.first_keys = documents.reset_attention_mask;
-  executor_options.position_ids = documents.reset_position_ids;
+  executor_options.first_keys = has_chats || documents.reset_attention_mask;
+  executor_options.position_ids = has_chats || documents.reset_position_ids;
   launcher.run(options.layout.mesh(), to_toml(fields_of(shown)), [&](const Rank& rank) {
     const LoadedModel model = load_model(job.source, executor_options, options.backend, rank);
     const CorpusLoss result = measure(job, model, rank);

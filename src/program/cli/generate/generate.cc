@@ -7,10 +7,12 @@
 #include <algorithm>
 #include <optional>
 
+#include "base/error.h"
 #include "base/files/free_place.h"
 #include "base/files/output_lock.h"
 #include "base/host/monotonic_clock.h"
 #include "cli/commands.h"
+#include "cli/generate/chat.h"
 #include "cli/generate/generate_output.h"
 #include "cli/report.h"
 #include "data/text/text_list.h"
@@ -26,6 +28,12 @@ Faults GenerateOptions::faults() const {
   faults.add(backend.faults());
   faults.add_if(!prompts.empty() && !prompt.empty(), "{} and {} exclude each other", Flag{"prompt"}, Flag{"prompts"});
   faults.add_if(std::ranges::count(stop_texts, "") > 0, "{} is empty; leave it out, or give a text", Flag{"stop"});
+  faults.add_if(chat && (!prompt.empty() || !prompts.empty() || samples > 1 || !stop_texts.empty() || !json.empty()),
+                "{} reads what is said from standard input and shows one answer to each line; leave out {}, {}, {}, {} "
+                "and {}",
+                Flag{"chat"}, Flag{"prompt"}, Flag{"prompts"}, Flag{"num-samples"}, Flag{"stop"}, Flag{"json"});
+  faults.add_if(!chat && (!system.empty() || !chat_template.empty()), "{} and {} need {}", Flag{"system"},
+                Flag{"chat-template"}, Flag{"chat"});
   return faults;
 }
 
@@ -47,6 +55,10 @@ FieldList fields_of(GenerateOptions& o) {
                   {{"no", LongPrompt::kRefuse}, {"left", LongPrompt::kCutLeft}, {"right", LongPrompt::kCutRight}},
                   "end at which a prompt longer than the context is cut; no: it is an error");
   list.add("tokenizer", &o.tokenizer, "DIR", "default: the tokenizer saved with the checkpoint");
+  list.add("chat", &o.chat, "",
+           "talk: answers each line of standard input by the model's chat template, with what was said before");
+  list.add("system", &o.system, "TEXT", "first message of the chat, from the system");
+  list.add("chat-template", &o.chat_template, "FILE", "template in place of the tokenizer's");
   list.group("Generation");
   list.add("max-new-tokens", &o.settings.max_new_tokens, "N", "most tokens to add").between(0);
   list.add("num-samples", &o.samples, "N", "texts for each prompt").between(1, 1 << 24);
@@ -135,6 +147,23 @@ void run_rank(const GenerateOptions& options, const WeightSource& source, const 
   output.finish({{"tokens_per_second", static_cast<double>(output.tokens()) / seconds}, {"peak_memory_bytes", peaks}});
 }
 
+void run_chat(const GenerateOptions& options, const WeightSource& source, const Tokenizer& tokenizer,
+              const RankLauncher& launcher) {
+  const ChatRules rules = find_chat_rules(source.folder, options.tokenizer, options.chat_template, tokenizer);
+  if (!rules.form) throw_user_error("{}; give one by --chat-template FILE", rules.why_none);
+  GenerateOptions shown = options;
+  launcher.run(options.layout.mesh(), to_toml(fields_of(shown)), [&](const Rank& rank) {
+    // A second cache keeps the beginning that the next prompt shares.
+    const ExecutorOptions executor{.purpose = Purpose::kGeneration,
+                                   .tokens = 64,
+                                   .caches = 2,
+                                   .cache_tokens = source.model.max_position_embeddings,
+                                   .logits_chunk = 2};
+    const LoadedModel model = load_model(source, executor, options.backend, rank);
+    talk(*model.model, tokenizer, rules, settings_of(options, tokenizer), options.system, rank);
+  });
+}
+
 // Whether standard input holds unread data. An empty open pipe is usual where a script starts the program.
 bool standard_input_waits() {
   struct stat status {};
@@ -159,6 +188,7 @@ void run(const GenerateOptions& options) {
   launcher.require_file("--prompts", options.prompts);
   const WeightSource source = find_model(options.load, options.layout, WeightUse::kGenerate);
   const Tokenizer tokenizer = load_tokenizer_for(source, options.tokenizer);
+  if (options.chat) return run_chat(options, source, tokenizer, launcher);
   const GenerateWork work = work_of(options, tokenizer, source.model);
   const bool is_reported = report_unread_input(options, launcher);
   GenerateOptions shown = options;

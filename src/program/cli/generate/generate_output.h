@@ -19,8 +19,8 @@
 namespace teratron {
 
 struct GenerateOptions {
-  std::filesystem::path load, tokenizer, json, prompts;
-  std::string prompt;
+  std::filesystem::path load, tokenizer, json, prompts, chat_template;
+  std::string prompt, system;
   TextFormat prompt_format = TextFormat::kAuto;
   LongPrompt long_prompt = LongPrompt::kRefuse;
   std::vector<std::string> stop_texts;
@@ -29,7 +29,7 @@ struct GenerateOptions {
   std::int64_t seed = 1234;
   LayoutSettings layout;
   BackendSettings backend;
-  bool ignore_end = false;
+  bool ignore_end = false, chat = false;
 
   Faults faults() const;
 };

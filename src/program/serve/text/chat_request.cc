@@ -4,8 +4,6 @@
 #include <array>
 
 #include "base/error.h"
-#include "base/files/file.h"
-#include "base/json_fields.h"
 #include "serve/api_error.h"
 #include "serve/request_fields.h"
 
@@ -107,68 +105,7 @@ void read_scores(RequestFields& fields, nlohmann::json& completion) {
   if (is_scored) completion["logprobs"] = alternatives;
 }
 
-std::vector<std::int32_t> ends_in(const std::filesystem::path& path, const Tokenizer& tokenizer) {
-  std::error_code error;
-  if (!std::filesystem::is_regular_file(path, error)) return {};
-  const nlohmann::json config = parse_json_object(read_file(path), path);
-  const nlohmann::json ends = config.value("eos_token_id", nlohmann::json());
-  std::vector<std::int32_t> ids;
-  for (const nlohmann::json& id : ends.is_array() ? ends : nlohmann::json::array({ends})) {
-    if (id.is_number_integer() && id >= 0 && id < tokenizer.vocab_size()) ids.push_back(id.get<std::int32_t>());
-  }
-  return ids;
-}
-
-// The special token at the beginning of a text, after white space.
-std::optional<std::int32_t> first_special(const Tokenizer& tokenizer, std::string_view text) {
-  text.remove_prefix(std::min(text.find_first_not_of(" \t\r\n"), text.size()));
-  if (text.empty()) return std::nullopt;
-  const std::vector<std::int32_t> ids = tokenizer.encode(text, SpecialText::kToken);
-  for (const std::int32_t id : ids) {
-    const std::string_view bytes = tokenizer.bytes_of(id);
-    if (text.starts_with(bytes) && tokenizer.special_token(bytes) == id) return id;
-    if (bytes.find_first_not_of(" \t\r\n") != std::string_view::npos) break;  // SentencePiece puts a space before
-  }
-  return std::nullopt;
-}
-
-ChatTemplateFile file_of(const std::filesystem::path& path, const std::filesystem::path& tokenizer,
-                         const Tokenizer& tokens, bool is_given) {
-  ChatTemplateFile file = is_given ? read_chat_template(path, tokenizer) : *find_chat_template(path);
-  // Names that the files leave to transformers' classes.
-  const auto name = [&](const char* key, std::optional<std::int32_t> id) {
-    if (id) file.specials.emplace(key, tokens.bytes_of(*id));
-  };
-  name("bos_token", tokens.beginning_of_text());
-  name("eos_token", tokens.end_of_text());
-  return file;
-}
-
 }  // namespace
-
-ChatRules find_chat_rules(const std::filesystem::path& folder, const std::filesystem::path& tokenizer,
-                          const std::filesystem::path& given, const Tokenizer& tokens) {
-  const std::filesystem::path& beside = tokenizer.empty() ? folder : tokenizer;
-  ChatRules rules{.ends = ends_in(folder / "generation_config.json", tokens)};
-  if (given.empty()) {
-    try {
-      if (!find_chat_template(beside)) {
-        rules.why_none = fmt::format(
-            "the model has no chat template: beside its tokenizer there is neither chat_template.jinja nor a "
-            "chat_template in tokenizer_config.json");
-        return rules;
-      }
-      rules.form = std::make_shared<ChatTemplate>(file_of(beside, beside, tokens, false));
-    } catch (const UserError& error) {
-      rules.why_none = error.what();
-      return rules;
-    }
-  } else {
-    rules.form = std::make_shared<ChatTemplate>(file_of(given, beside, tokens, true));
-  }
-  if (const auto end = first_special(tokens, rules.form->after_answer())) rules.ends.push_back(*end);
-  return rules;
-}
 
 CompletionRequest read_chat_request(const nlohmann::json& json, const Tokenizer& tokenizer, const ChatRules& rules,
                                     const CompletionLimits& limits) {

@@ -1,29 +1,12 @@
 // Request of /v1/chat/completions, read and checked.
 #pragma once
 
-#include <memory>
 #include <nlohmann/json.hpp>
-#include <string>
-#include <vector>
 
-#include "serve/text/chat_template.h"
+#include "data/chats/chat_rules.h"
 #include "serve/text/completion_request.h"
 
 namespace teratron {
-
-// The way a model's chats are written, and where its answers end.
-struct ChatRules {
-  std::shared_ptr<const ChatTemplate> form;  // nullptr: none is there
-  std::string why_none;                      // then, for people
-  std::vector<std::int32_t> ends;            // tokens that end an answer, beside the tokenizer's end of a text
-};
-
-// Rules of the model in `folder` with a tokenizer in `tokenizer`. `given`: the template's file; empty: the tokenizer's
-// own. Answers end at the tokens of generation_config.json beside the model and of tokenizer_config.json, and at the
-// special token that the template writes after an answer. A template of the tokenizer that cannot be read is none.
-// UserError: one that was given cannot; generation_config.json is damaged.
-ChatRules find_chat_rules(const std::filesystem::path& folder, const std::filesystem::path& tokenizer,
-                          const std::filesystem::path& given, const Tokenizer& tokens);
 
 // One prompt: the conversation's tokens, special ones where the text has them, with the beginning of the answer. Its
 // max_tokens is set. ApiError of status 400: as read_completion_request, the template refuses, or there is none.

@@ -33,6 +33,11 @@ void require_agreement(const IndexedShard& first, const std::optional<CorpusSide
     throw_user_error("'{}' was made with the tokenizer '{}' ({}), '{}' with '{}' ({}); tokenise both with one", a,
                      one.name, one.hash, b, two.name, two.hash);
   }
+  if ((first_sidecar->unit == SequenceUnit::kTurn) != (sidecar->unit == SequenceUnit::kTurn)) {
+    const bool is_chats = sidecar->unit == SequenceUnit::kTurn;
+    throw_user_error("'{}' is of chats, '{}' is not; make both by 'data chat', or none", is_chats ? b : a,
+                     is_chats ? a : b);
+  }
   if (is_sentence(first_sidecar->unit) != is_sentence(sidecar->unit)) {
     const bool is_split = is_sentence(sidecar->unit);
     throw_user_error("'{}' is split into sentences, '{}' is not; tokenise both with --split-sentences, or none",

@@ -61,16 +61,21 @@ CorpusFile file_from(const nlohmann::json& json, const fs::path& path) {
   return {.bytes = bytes, .checksum = fields.string("xxh3_64"), .blocks = blocks_from(fields, bytes)};
 }
 
-constexpr std::string_view kUnit = "sequence_unit", kDocument = "document", kSentence = "sentence";
+constexpr std::string_view kUnit = "sequence_unit", kDocument = "document", kSentence = "sentence", kTurn = "turn";
 constexpr std::string_view kSentencesBy = "sentences_by", kLines = "lines", kPunctuation = "punctuation";
 
 // Corpora from before BERT lack the unit.
 SequenceUnit unit_from(const JsonFields& fields) {
   const std::string name = fields.has(kUnit) ? fields.string(kUnit) : std::string(kDocument);
-  if (name != kDocument && name != kSentence) fields.throw_not(kUnit, "\"document\" or \"sentence\"");
   if (name == kDocument) return SequenceUnit::kDocument;
+  if (name == kTurn) return SequenceUnit::kTurn;
+  if (name != kSentence) fields.throw_not(kUnit, "\"document\", \"sentence\" or \"turn\"");
   const bool by_lines = fields.has(kSentencesBy) && fields.string(kSentencesBy) == kLines;
   return by_lines ? SequenceUnit::kLine : SequenceUnit::kSentence;
+}
+
+std::string_view name_of(SequenceUnit unit) {
+  return is_sentence(unit) ? kSentence : unit == SequenceUnit::kTurn ? kTurn : kDocument;
 }
 
 std::string description_of(const TokenizerIdentity& tokenizer) {
@@ -131,7 +136,7 @@ std::string text_of(const CorpusSidecar& sidecar) {
                                   {{"hash", sidecar.tokenizer.hash},
                                    {"vocab_size", sidecar.tokenizer.vocab_size},
                                    {"name", sidecar.tokenizer.name}}},
-                                 {kUnit, is_sentence(sidecar.unit) ? kSentence : kDocument},
+                                 {kUnit, name_of(sidecar.unit)},
                                  {"documents", sidecar.documents},
                                  {"sequences", sidecar.sequences},
                                  {"tokens", sidecar.tokens},
@@ -192,10 +197,27 @@ void require_tokenizer(const fs::path& prefix, const Tokenizer& tokenizer, std::
 void require_whole_documents(const fs::path& prefix) {
   const std::optional<CorpusSidecar> sidecar = read_sidecar(prefix);
   if (!sidecar || sidecar->unit == SequenceUnit::kDocument) return;
+  if (sidecar->unit == SequenceUnit::kTurn) {
+    throw_user_error("the corpus '{}' is one of chats; train with --sft, which learns the assistant's words alone",
+                     prefix.string());
+  }
   throw_user_error(
       "the corpus '{}' is split into sentences for BERT, and nothing ends its documents; for GPT, tokenise the text "
       "again "
       "without --split-sentences",
+      prefix.string());
+}
+
+bool holds_chats(const fs::path& prefix) {
+  const std::optional<CorpusSidecar> sidecar = read_sidecar(prefix);
+  return sidecar && sidecar->unit == SequenceUnit::kTurn;
+}
+
+void require_chats(const fs::path& prefix) {
+  if (holds_chats(prefix)) return;
+  throw_user_error(
+      "the corpus '{}' does not say which words are to be learned; make it by 'teratron data chat', or leave out --sft "
+      "to learn all of them",
       prefix.string());
 }
 

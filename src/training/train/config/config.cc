@@ -37,11 +37,11 @@ Faults bert_faults(const TrainConfig& config) {
   faults.add_if(config.model.tokenizer.empty(),
                 "{} bert needs {} DIR with its WordPiece vocabulary: samples have [CLS], [SEP] and [MASK]", kBert,
                 Flag{"tokenizer"});
-  faults.add_if(config.documents.reset_attention_mask || config.documents.reset_position_ids ||
+  faults.add_if(config.documents.has_first_keys() || config.documents.has_position_ids() ||
                     config.documents.eod_mask_loss || config.documents.packing != Packing::kStream,
-                "{}, {}, {} and {} are for models that continue text; each of BERT's samples is from one document. "
+                "{}, {}, {}, {} and {} are for models that continue text; each of BERT's samples is from one document. "
                 "Leave them out",
-                kResetAttentionMask, Flag{"reset-position-ids"}, Flag{"eod-mask-loss"}, kPacking);
+                kResetAttentionMask, Flag{"reset-position-ids"}, Flag{"eod-mask-loss"}, kPacking, Flag{"sft"});
   faults.add_if(!config.output.sample_prompts.empty(), "BERT does not continue text; leave out {}",
                 Flag{"sample-prompt"});
   return faults;

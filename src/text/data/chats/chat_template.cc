@@ -1,4 +1,4 @@
-#include "serve/text/chat_template.h"
+#include "data/chats/chat_template.h"
 
 #include <algorithm>
 #include <array>
@@ -112,6 +112,52 @@ std::string text_argument(const minja::ArgumentsValue& arguments, const char* fu
   return arguments.args[0].get<std::string>();
 }
 
+// Characters that no text has (Unicode, section 23.7), around what {% generation %} blocks write.
+constexpr std::string_view kBegin = "\xEF\xB7\x90", kEnd = "\xEF\xB7\x91";
+constexpr const char* kMarking = "teratron_marked";
+
+// The template with a filter, whose blocks are read alike, in place of its {% generation %} blocks. Empty: it has none.
+std::string with_marking(std::string_view text) {
+  std::string marking;
+  while (!text.empty()) {
+    std::size_t at = std::min(text.find("{%"), text.size());
+    at = std::min(text.find_first_not_of("{%-+ \t\r\n", at), text.size());
+    marking += text.substr(0, at);
+    text.remove_prefix(at);
+    for (const auto& [word, filter] : {std::pair<std::string_view, std::string>("generation", "filter teratron_marked"),
+                                       {"endgeneration", "endfilter"}}) {
+      const std::string_view rest = text.substr(std::min(word.size(), text.size()));
+      if (!text.starts_with(word) || rest.empty() || std::string_view("-+% \t\r\n").find(rest[0]) == rest.npos)
+        continue;
+      marking += filter;
+      text = rest;
+      break;
+    }
+  }
+  return marking.find(kMarking) == std::string::npos ? "" : marking;
+}
+
+ChatText without_marks(std::string_view marked) {
+  ChatText chat;
+  while (true) {
+    const std::size_t begin = marked.find(kBegin);
+    chat.text += marked.substr(0, begin);
+    if (begin == std::string_view::npos) return chat;
+    marked.remove_prefix(begin + kBegin.size());
+    const std::size_t end = marked.find(kEnd);
+    if (end == std::string_view::npos || marked.substr(0, end).find(kBegin) != std::string_view::npos) {
+      throw ChatTemplateError("the model's chat template has a {% generation %} block within another or cuts one");
+    }
+    chat.answers.push_back({chat.text.size(), chat.text.size() + end});
+    chat.text += marked.substr(0, end);
+    marked.remove_prefix(end + kEnd.size());
+  }
+}
+
+std::shared_ptr<minja::TemplateNode> parse(const std::string& text) {
+  return minja::Parser::parse(text, {.trim_blocks = true, .lstrip_blocks = true, .keep_trailing_newline = false});
+}
+
 // Empties a context at last: a macro in it holds it, and neither would go. Those of loops, where no template that we
 // know defines a macro, are out of reach.
 struct EmptiedContext {
@@ -124,8 +170,10 @@ struct EmptiedContext {
 }  // namespace
 
 struct ChatTemplate::Insides {
-  std::shared_ptr<minja::TemplateNode> root;
+  std::shared_ptr<minja::TemplateNode> root, marking;  // marking: nullptr without {% generation %} blocks
   std::map<std::string, std::string> specials;
+
+  std::string render(minja::TemplateNode& node, const OrderedJson& messages, bool begins_answer, Time now) const;
 };
 
 ChatTemplate::ChatTemplate(const ChatTemplateFile& file) {
@@ -140,10 +188,9 @@ ChatTemplate::ChatTemplate(const ChatTemplateFile& file) {
   }
   if (!is_utf8(file.text)) throw_user_error("the chat template of '{}' is not UTF-8; save it so", name);
   try {
+    const std::string text = with_newlines(file.text), marking = with_marking(text);
     insides_.reset(new Insides{
-        .root = minja::Parser::parse(with_newlines(file.text),
-                                     {.trim_blocks = true, .lstrip_blocks = true, .keep_trailing_newline = false}),
-        .specials = file.specials});
+        .root = parse(text), .marking = marking.empty() ? nullptr : parse(marking), .specials = file.specials});
   } catch (const std::exception& error) {
     throw_user_error("the chat template of '{}' cannot be read: {}; give a simpler one by --chat-template", name,
                      first_line(error.what()));
@@ -154,8 +201,24 @@ ChatTemplate::~ChatTemplate() = default;
 ChatTemplate::ChatTemplate(ChatTemplate&&) noexcept = default;
 
 std::string ChatTemplate::render(const OrderedJson& messages, bool begins_answer, Time now) const {
+  return insides_->render(*insides_->root, messages, begins_answer, now);
+}
+
+bool ChatTemplate::marks_answers() const { return insides_->marking != nullptr; }
+
+ChatText ChatTemplate::render_with_answers(const OrderedJson& messages, Time now) const {
+  check(marks_answers(), "a template without {% generation %}");
+  const std::string written = messages.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
+  if (written.find(kBegin) != std::string::npos || written.find(kEnd) != std::string::npos) {
+    throw ChatTemplateError("a message has U+FDD0 or U+FDD1, which stand for no character; remove them");
+  }
+  return without_marks(insides_->render(*insides_->marking, messages, false, now));
+}
+
+std::string ChatTemplate::Insides::render(minja::TemplateNode& node, const OrderedJson& messages, bool begins_answer,
+                                          Time now) const {
   OrderedJson values = {{"messages", messages}, {"add_generation_prompt", begins_answer}};
-  for (const auto& [key, text] : insides_->specials) values[key] = text;
+  for (const auto& [key, text] : specials) values[key] = text;
   const auto context = minja::Context::make(minja::Value(values));
   const EmptiedContext emptied{context};
   std::optional<std::string> refusal;
@@ -173,8 +236,13 @@ std::string ChatTemplate::render(const OrderedJson& messages, bool begins_answer
                  if (arguments.args.size() == 1 && arguments.args[0].is_null()) return arguments.args[0];
                  return minja::strip_characters(text_argument(arguments, "trim"), "", true, true);
                }));
+  if (&node == marking.get()) {
+    context->set(kMarking, minja::Value::callable([](const Context&, minja::ArgumentsValue& arguments) -> minja::Value {
+                   return std::string(kBegin) + text_argument(arguments, kMarking) + std::string(kEnd);
+                 }));
+  }
   try {
-    return insides_->root->render(context);
+    return node.render(context);
   } catch (const std::bad_alloc&) {
     throw;
   } catch (const std::exception& error) {

@@ -1,0 +1,133 @@
+// teratron data chat: chats to a corpus that says which words a model learns, and samples of it for people.
+#include <fmt/format.h>
+
+#include <atomic>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "base/error.h"
+#include "base/files/free_place.h"
+#include "base/host/monotonic_clock.h"
+#include "base/host/threads.h"
+#include "cli/commands.h"
+#include "cli/report.h"
+#include "console/live_line.h"
+#include "console/long_task.h"
+#include "console/readable.h"
+#include "data/chats/chat_reader.h"
+#include "data/indexed/corpus_sidecar.h"
+#include "options/reading.h"
+
+namespace teratron {
+namespace {
+
+struct DataChatOptions {
+  std::vector<std::filesystem::path> files;
+  std::filesystem::path tokenizer, chat_template, out, json;
+  std::int64_t show = 0, threads = 0;
+  bool overwrite = false;
+
+  Faults faults() const {
+    Faults faults;
+    faults.add_if(is_standard_stream(out), "{} is two files, and standard output is one; name a PREFIX", Flag{"out"});
+    faults.add_if(out.empty() == (show == 0), "give either {} PREFIX, to write a corpus, or {} N, to look at examples",
+                  Flag{"out"}, Flag{"show"});
+    return faults;
+  }
+};
+
+FieldList fields_of(DataChatOptions& o) {
+  FieldList list;
+  list.add_positional(
+      &o.files, "FILE",
+      "JSON lines, an object a line: \"messages\" (OpenAI), \"conversations\" (ShareGPT), \"prompt\" and "
+      "\"completion\", or \"text\"; -: standard input");
+  list.add("tokenizer", &o.tokenizer, "DIR", "folder with the model's tokenizer and chat template").required = true;
+  list.add("chat-template", &o.chat_template, "FILE", "template in place of the tokenizer's");
+  list.add("out", &o.out, "PREFIX", "writes PREFIX.bin, PREFIX.idx and PREFIX.teratron.json, for train --sft")
+      .writes(FileContent::kOwn, corpus_files());
+  add_overwrite_field(list, o.overwrite);
+  list.add("show", &o.show, "N",
+           "writes nothing, and shows the first N documents, with the words to learn in green, or in [[ ]] where no "
+           "terminal is")
+      .between(0);
+  list.add("threads", &o.threads, "N", "0: one per core").between(0);
+  add_json_field(list, o.json);
+  return list;
+}
+
+std::string shown(const ChatTokens& chat, const Tokenizer& tokenizer, bool has_colours) {
+  const std::string_view begin = has_colours ? "\x1b[32m" : "[[", end = has_colours ? "\x1b[0m" : "]]";
+  std::string text;
+  for (std::size_t at = 0; at < chat.ids.size();) {
+    const bool learned = chat.learned[at];
+    std::string piece;
+    for (; at < chat.ids.size() && chat.learned[at] == learned; ++at) piece += tokenizer.bytes_of(chat.ids[at]);
+    text += learned ? fmt::format("{}{}{}", begin, printable(piece), end) : printable(piece);
+  }
+  return text;
+}
+
+void show(const DataChatOptions& options, const ChatTokenizer& tokenizer) {
+  const bool has_colours = terminal_columns(stdout) > 0;
+  ChatReader reader(tokenizer, options.files, 1 << 16);
+  std::int64_t number = 0;
+  for (std::vector<ChatTokens> documents; number < options.show && reader.next(documents);) {
+    for (const ChatTokens& chat : documents) {
+      if (number++ == options.show) return;
+      print_result(fmt::format("--- {}: {} tokens, {} to learn\n{}\n", number, chat.ids.size(),
+                               std::ranges::count(chat.learned, true),
+                               shown(chat, tokenizer.tokenizer(), has_colours)));
+      write_json(options.json, nlohmann::ordered_json({{"ids", chat.ids}, {"learned", chat.learned}}).dump());
+    }
+  }
+  if (number == 0) throw_user_error("in {} examples there is no answer of an assistant", reader.counts().examples);
+}
+
+std::string text_of(const ChatCounts& counts, const DataChatOptions& options, double seconds) {
+  std::string text = fmt::format("{}, {}, {} of them to learn, in {}: {}\n", counted(counts.documents, "conversation"),
+                                 counted(counts.tokens, "token"), readable_integer(counts.learned),
+                                 readable_duration(seconds), options.out.string());
+  text += fmt::format("the longest has {}\n", counted(counts.longest, "token"));
+  if (counts.unanswered > 0) {
+    text += fmt::format("{} without an answer left out\n", counted(counts.unanswered, "conversation"));
+  }
+  if (counts.rewritten > 0) {
+    text += fmt::format(
+        "{}: the template writes their earlier answers otherwise than their last, so each answer is one of its own\n",
+        counted(counts.rewritten, "conversation"));
+  }
+  return text;
+}
+
+void run(const DataChatOptions& options) {
+  if (options.threads > 0) set_thread_count(static_cast<int>(options.threads));
+  if (!options.out.empty()) require_free(files_of_corpus(options.out), options.overwrite);
+  const double start = monotonic_seconds();
+  const Tokenizer tokens = Tokenizer::load(options.tokenizer);
+  const ChatTokenizer tokenizer(tokens,
+                                find_chat_rules(options.tokenizer, options.tokenizer, options.chat_template, tokens));
+  if (options.show > 0) return show(options, tokenizer);
+  ChatReader reader(tokenizer, options.files);
+  {
+    std::atomic<double> share{0};
+    const LongTask task("tokenising", [&] { return share.load(); });
+    write_chats(reader, tokenizer, options.out, options.tokenizer.string(), [&](double read) { share = read; });
+  }
+  const ChatCounts& counts = reader.counts();
+  const double seconds = monotonic_seconds() - start;
+  const nlohmann::ordered_json json = {{"examples", counts.examples},   {"unanswered", counts.unanswered},
+                                       {"rewritten", counts.rewritten}, {"documents", counts.documents},
+                                       {"tokens", counts.tokens},       {"learned", counts.learned},
+                                       {"longest", counts.longest},     {"seconds", seconds}};
+  report(options.json, text_of(counts, options, seconds), json.dump());
+}
+
+}  // namespace
+
+Command data_chat_command() {
+  return make_command<DataChatOptions>("data chat", "turns chats into token files whose answers alone are learned",
+                                       run);
+}
+
+}  // namespace teratron

@@ -1,0 +1,25 @@
+// Examples of chats as files have them, in the forms that are usual.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+
+namespace teratron {
+
+// A conversation, or a text and what follows it.
+struct ChatExample {
+  nlohmann::ordered_json messages;  // objects with "role" and "content"; null: prompt and completion count
+  std::size_t context = 0;          // first messages that are only read, whoever says them
+  std::string prompt, completion;
+};
+
+// Reads a JSON object with one of
+//   "messages": [{"role", "content"}, ..]          OpenAI's form; a content may be a list of parts of type "text"
+//   "conversations": [{"from", "value"}, ..]       ShareGPT's; from human or gpt, or roles as above
+//   "prompt" with "completion"                     two texts, or two lists of messages
+//   "text"                                         all of it is learned
+// Other members are left aside. UserError, without the place: it is none of these, or holds more than texts.
+ChatExample read_chat_example(std::string_view json);
+
+}  // namespace teratron

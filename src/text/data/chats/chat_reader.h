@@ -1,0 +1,46 @@
+// Files of chats as documents with their words to learn, and as a corpus.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "data/chats/chat_tokens.h"
+#include "data/text/document_reader.h"
+
+namespace teratron {
+
+struct ChatCounts {
+  std::int64_t examples = 0, unanswered = 0;                         // unanswered: left out
+  std::int64_t rewritten = 0;                                        // examples of several documents (ChatTokenizer)
+  std::int64_t documents = 0, tokens = 0, learned = 0, longest = 0;  // longest: tokens of a document
+};
+
+class ChatReader {
+ public:
+  // `tokenizer` outlives it. UserError: as DocumentReader.
+  ChatReader(const ChatTokenizer& tokenizer, std::span<const std::filesystem::path> files,
+             std::int64_t batch_bytes = std::int64_t{1} << 22);
+
+  // Reads the documents of the next examples, in their order, by all threads. False: there are no more. UserError, with
+  // file and line: as read_chat_example and ChatTokenizer::tokenize, of the first example at fault.
+  bool next(std::vector<ChatTokens>& documents);
+  const ChatCounts& counts() const { return counts_; }
+  double share_read() const;  // 0 to 1; pipes do not count
+
+ private:
+  const ChatTokenizer& tokenizer_;
+  DocumentReader reader_;
+  DocumentBatch batch_;
+  std::int64_t bytes_read_ = 0;
+  ChatCounts counts_;
+};
+
+// Writes the rest of the documents as a corpus of chats (SequenceUnit::kTurn), whole or not at all. UserError: as
+// ChatReader::next and IndexedDatasetWriter, or no answer is there.
+void write_chats(ChatReader& reader, const ChatTokenizer& tokenizer, const std::filesystem::path& prefix,
+                 const std::string& tokenizer_name, const std::function<void(double share)>& progress);
+
+}  // namespace teratron

@@ -1,0 +1,117 @@
+#include "data/chats/chat_tokens.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/error.h"
+
+namespace teratron {
+namespace {
+
+constexpr std::string_view kWhite = " \t\r\n";
+
+// Numbers of the messages to learn.
+std::vector<std::size_t> answers_of(const ChatExample& example) {
+  std::vector<std::size_t> answers;
+  for (std::size_t i = example.context; i < example.messages.size(); ++i) {
+    if (example.messages[i]["role"] == "assistant") answers.push_back(i);
+  }
+  return answers;
+}
+
+nlohmann::ordered_json first_messages(const ChatExample& example, std::size_t count) {
+  return {example.messages.begin(), example.messages.begin() + static_cast<std::ptrdiff_t>(count)};
+}
+
+}  // namespace
+
+ChatTokenizer::ChatTokenizer(Tokenizer tokenizer, ChatRules rules)
+    : tokenizer_(std::move(tokenizer)), rules_(std::move(rules)) {
+  ends_turns_ = rules_.form && rules_.form->after_answer().find_first_not_of(kWhite) != std::string::npos;
+}
+
+std::vector<ChatTokens> ChatTokenizer::tokenize(const ChatExample& example) const {
+  if (example.messages.is_null()) return {continued(example)};
+  if (!rules_.form) throw_user_error("{}; give one by --chat-template FILE", rules_.why_none);
+  std::vector<ChatTokens> documents;
+  try {
+    for (const ChatText& text : texts_of(example)) documents.push_back(tokens_of(text));
+  } catch (const ChatTemplateError& error) {
+    throw UserError(error.what());
+  }
+  std::erase_if(documents, [](const ChatTokens& tokens) { return std::ranges::count(tokens.learned, true) == 0; });
+  return documents;
+}
+
+std::vector<ChatText> ChatTokenizer::texts_of(const ChatExample& example) const {
+  const std::vector<std::size_t> answers = answers_of(example);
+  if (answers.empty()) return {};
+  if (!rules_.form->marks_answers()) return texts_by_prefixes(example, answers);
+  ChatText chat = rules_.form->render_with_answers(example.messages);
+  // Answers in the prompt are context. Their blocks are the first ones.
+  const auto said = static_cast<std::size_t>(
+      std::ranges::count_if(example.messages, [](const auto& message) { return message["role"] == "assistant"; }));
+  if (said == answers.size()) return {std::move(chat)};
+  if (chat.answers.size() != said) {
+    throw_user_error(
+        "the chat template has {} {{% generation %}} blocks for {} answers, so those of \"prompt\" are unknown",
+        chat.answers.size(), said);
+  }
+  chat.answers.erase(chat.answers.begin(), chat.answers.end() - std::ssize(answers));
+  return {std::move(chat)};
+}
+
+std::vector<ChatText> ChatTokenizer::texts_by_prefixes(const ChatExample& example,
+                                                       const std::vector<std::size_t>& answers) const {
+  std::vector<ChatText> each;  // a text up to every answer
+  ChatText whole{.text = rules_.form->render(example.messages, false)};
+  bool is_extended = true;  // each text by the next
+  for (const std::size_t answer : answers) {
+    const std::string before = rules_.form->render(first_messages(example, answer), true);
+    std::string through = answer + 1 == example.messages.size()
+                              ? whole.text
+                              : rules_.form->render(first_messages(example, answer + 1), false);
+    if (!through.starts_with(before)) {
+      throw_user_error(
+          "the chat template begins the answer of message {} otherwise than it writes it, so where the assistant's "
+          "words "
+          "begin is unknown; give a template with {{% generation %}} blocks by --chat-template FILE",
+          answer);
+    }
+    is_extended = is_extended && whole.text.starts_with(through);
+    if (ends_turns_) through.resize(std::max(before.size(), through.find_last_not_of(kWhite) + 1));
+    whole.answers.push_back({before.size(), through.size()});
+    each.push_back({.text = std::move(through), .answers = {whole.answers.back()}});
+  }
+  if (is_extended) return {std::move(whole)};
+  return each;
+}
+
+ChatTokens ChatTokenizer::tokens_of(const ChatText& chat) const {
+  ChatTokens tokens;
+  auto answer = chat.answers.begin();
+  for (const TokenSpan& token : tokenizer_.encode_with_offsets(chat.text, SpecialText::kToken)) {
+    while (answer != chat.answers.end() && answer->end <= token.begin) ++answer;
+    tokens.ids.push_back(token.id);
+    tokens.learned.push_back(answer != chat.answers.end() && answer->begin < token.end && token.begin < token.end);
+  }
+  return tokens;
+}
+
+ChatTokens ChatTokenizer::continued(const ChatExample& example) const {
+  const std::optional<std::int32_t> begin = tokenizer_.beginning_of_text(), end = tokenizer_.end_of_text();
+  if (!end) throw_user_error("the tokenizer has no token that ends a text, which a completion needs; use another");
+  const std::string text = example.prompt + example.completion;
+  ChatTokens tokens = tokens_of({.text = text, .answers = {{example.prompt.size(), text.size()}}});
+  if (begin && (tokens.ids.empty() || tokens.ids.front() != *begin)) {
+    tokens.ids.insert(tokens.ids.begin(), *begin);
+    tokens.learned.insert(tokens.learned.begin(), false);
+  }
+  if (tokens.ids.empty() || tokens.ids.back() != *end) {
+    tokens.ids.push_back(*end);
+    tokens.learned.push_back(true);
+  }
+  return tokens;
+}
+
+}  // namespace teratron

@@ -1,0 +1,159 @@
+#include "data/samples/chat_samples.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "base/error.h"
+#include "data/samples/best_fit.h"
+#include "data/samples/sample_source.h"
+
+namespace teratron {
+namespace {
+
+// Beside the streams of epoch_order.cc and training_data.cc.
+constexpr std::uint32_t kPackStream = 48;
+
+}  // namespace
+
+ChatSamples::ChatSamples(std::shared_ptr<const IndexedDataset> dataset, const CorpusPart& part, std::int64_t seq_length,
+                         SampleOrder order, std::uint64_t seed)
+    : dataset_(std::move(dataset)), seq_length_(seq_length), order_(order), seed_(seed) {
+  check(seq_length >= 1, "ChatSamples: seq_length");
+  std::vector<Conversation> conversations;
+  for (std::int64_t i = 0; i < part.documents(); ++i) add(part, i, conversations);
+  if (conversations.empty()) {
+    throw_user_error(
+        "of the {} conversations in the {} part of {} none has a word to learn among its first {} tokens; give it more "
+        "of them, a longer --seq-length, or a larger share in --split",
+        part.documents(), part.name, dataset_->name(), seq_length + 1);
+  }
+  pack(conversations);
+}
+
+template <class Visit>
+void ChatSamples::visit_learned(std::int64_t document, TokenRange tokens, const Visit& visit) const {
+  const std::int64_t first = dataset_->first_sequence(document), end = dataset_->first_sequence(document + 1);
+  for (std::int64_t turn = first + 1; turn < end; turn += 2) {
+    const TokenRange range = dataset_->sequence(turn);
+    const TokenRange targets{std::max(range.begin, tokens.begin + 1), std::min(range.end, tokens.end)};
+    if (targets.begin < targets.end) visit(targets);
+  }
+}
+
+void ChatSamples::add(const CorpusPart& part, std::int64_t number, std::vector<Conversation>& conversations) {
+  const auto learned_in = [&](std::int64_t document, TokenRange tokens) {
+    std::int64_t learned = 0;
+    visit_learned(document, tokens, [&](TokenRange range) { learned += range.size(); });
+    return learned;
+  };
+  ++counts_.conversations;
+  const TokenRange whole = part.document(*dataset_, number);
+  Conversation one{.tokens = {whole.begin, std::min(whole.end, whole.begin + seq_length_ + 1)},
+                   .document = part.number(number)};
+  one.learned = learned_in(one.document, one.tokens);
+  if (one.tokens.end < whole.end) {
+    ++counts_.cut;
+    counts_.tokens_cut += whole.end - one.tokens.end;
+    counts_.learned_cut += learned_in(one.document, whole) - one.learned;
+  }
+  if (one.learned == 0) {
+    ++counts_.empty;
+    return;
+  }
+  conversations.push_back(one);
+}
+
+void ChatSamples::pack(const std::vector<Conversation>& conversations) {
+  std::vector<std::int64_t> inputs;
+  for (const Conversation& one : conversations) inputs.push_back(one.inputs());
+  const std::vector<std::int64_t> packs = best_fit_decreasing(inputs, seq_length_);
+  packs_.resize(static_cast<std::size_t>(*std::ranges::max_element(packs)) + 1);
+  for (std::size_t i = 0; i < packs.size(); ++i) {
+    packs_[static_cast<std::size_t>(packs[i])].push_back(conversations[i]);
+  }
+  counts_.padding = samples_per_epoch() * seq_length_ - std::accumulate(inputs.begin(), inputs.end(), std::int64_t{0});
+}
+
+std::string ChatSamples::left_out() const {
+  std::string text =
+      fmt::format("{} conversations in {} samples of {} tokens, {:.1f} % of them padding",
+                  counts_.conversations - counts_.empty, packs_.size(), seq_length_,
+                  100 * static_cast<double>(counts_.padding) / static_cast<double>(samples_per_epoch() * seq_length_));
+  if (counts_.cut > 0) {
+    text += fmt::format("\n{} are longer: {} tokens at their ends are cut off, {} of them to be learned", counts_.cut,
+                        counts_.tokens_cut, counts_.learned_cut);
+  }
+  if (counts_.empty > 0) text += fmt::format("\n{} without a word to learn are left out", counts_.empty);
+  return text;
+}
+
+const ChatSamples::Pack& ChatSamples::pack_at(std::int64_t position) const {
+  check(position >= 0, "ChatSamples: position");
+  const std::int64_t epoch = position / samples_per_epoch(), index = position % samples_per_epoch();
+  if (order_ == SampleOrder::kSequential) return packs_[static_cast<std::size_t>(index)];
+  const auto order = orders_.get(epoch, [&] {
+    return RandomPermutation(samples_per_epoch(), {.seed = seed_,
+                                                   .purpose = RandomPurpose::kShuffle,
+                                                   .stream = kPackStream,
+                                                   .step = static_cast<std::uint32_t>(epoch)});
+  });
+  return packs_[static_cast<std::size_t>((*order)(index))];
+}
+
+std::string ChatSamples::source(std::int64_t position) const {
+  std::vector<TokenRange> ranges;
+  for (const Conversation& conversation : pack_at(position)) ranges.push_back(conversation.tokens);
+  return source_of(*dataset_, ranges);
+}
+
+SampleBatch ChatSamples::make_batch(std::int64_t samples) const {
+  const auto tokens = static_cast<std::size_t>(samples * seq_length_);
+  SampleBatch batch;
+  for (auto* const values : {&batch.ids, &batch.targets, &batch.first_keys, &batch.position_ids})
+    values->resize(tokens);
+  batch.weights.resize(tokens);
+  return batch;
+}
+
+void ChatSamples::read(SampleRange positions, SampleBatch& batch, std::int64_t at) const {
+  for (std::int64_t i = 0; i < positions.count; ++i) {
+    const std::ptrdiff_t begin = (at + i) * seq_length_;
+    std::int64_t filled = 0;
+    for (const Conversation& conversation : pack_at(positions.first + i)) {
+      read_conversation(conversation, filled, batch, begin + filled);
+      filled += conversation.inputs();
+    }
+    // Padding: a text of its own, without a target.
+    const std::int64_t padding = seq_length_ - filled;
+    for (auto* const values : {&batch.ids, &batch.targets}) std::fill_n(values->begin() + begin + filled, padding, 0);
+    std::fill_n(batch.weights.begin() + begin + filled, padding, 0.0F);
+    std::fill_n(batch.first_keys.begin() + begin + filled, padding, static_cast<std::int32_t>(filled));
+    std::iota(batch.position_ids.begin() + begin + filled, batch.position_ids.begin() + begin + seq_length_, 0);
+  }
+}
+
+void ChatSamples::read_conversation(const Conversation& conversation, std::int64_t first_key, SampleBatch& batch,
+                                    std::int64_t begin) const {
+  std::vector<std::int32_t> tokens(static_cast<std::size_t>(conversation.tokens.size()));
+  dataset_->read(conversation.tokens.begin, tokens);
+  const std::int64_t inputs = conversation.inputs();
+  std::copy(tokens.begin(), tokens.end() - 1, batch.ids.begin() + begin);
+  std::copy(tokens.begin() + 1, tokens.end(), batch.targets.begin() + begin);
+  std::fill_n(batch.first_keys.begin() + begin, inputs, static_cast<std::int32_t>(first_key));
+  std::iota(batch.position_ids.begin() + begin, batch.position_ids.begin() + begin + inputs, 0);
+  std::fill_n(batch.weights.begin() + begin, inputs, 0.0F);
+  visit_learned(conversation.document, conversation.tokens, [&](TokenRange targets) {
+    std::fill_n(batch.weights.begin() + begin + (targets.begin - 1 - conversation.tokens.begin), targets.size(), 1.0F);
+  });
+}
+
+Samples::TotalWeights ChatSamples::total_weights(SampleRange positions) const {
+  std::int64_t learned = 0;
+  for (std::int64_t i = 0; i < positions.count; ++i) {
+    for (const Conversation& conversation : pack_at(positions.first + i)) learned += conversation.learned;
+  }
+  return {.targets = static_cast<double>(learned)};
+}
+
+}  // namespace teratron

@@ -1,0 +1,108 @@
+// Chats from lines of JSON to answers: data chat, train --sft, eval loss and generate --chat.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "cli/tiny_training.h"
+#include "oracle/python.h"
+
+namespace teratron {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using testing::Outcome;
+using testing::run_teratron;
+using testing::succeed;
+using testing::with;
+using testing::Words;
+
+TEST(ChatOracleCommands, TenUpdatesOnChatsEndWherePyTorchEnds) {
+  if (const std::string reason = testing::why_no_oracle(); !reason.empty()) GTEST_SKIP() << reason;
+  const testing::TemporaryFolder folder;
+  const int status =
+      testing::run_oracle("chats_finetune_as_pytorch.py", {TERATRON_BINARY, folder.path().string()}, folder / "log");
+  EXPECT_EQ(status, 0) << read_file(folder / "log");
+}
+
+class ChatCommands : public ::testing::Test {
+ protected:
+  ChatCommands() {
+    std::string lines;
+    for (int i = 0; i < 8; ++i) {
+      lines += R"({"messages": [{"role": "user", "content": "ranks"}, {"role": "assistant", "content": "sums"},)"
+               R"( {"role": "user", "content": "layer"}, {"role": "assistant", "content": "waits"}]})"
+               "\n";
+    }
+    write_file_atomically(path("chats.jsonl"), lines);
+    write_file_atomically(path("tokenizer/chat_template.jinja"),
+                          "{% for m in messages %}{% if m.role == 'assistant' %}={% generation %}{{ m.content }}"
+                          "<|endoftext|>{% endgeneration %}{% else %}{{ m.content }}{% endif %}{% endfor %}"
+                          "{% if add_generation_prompt %}={% endif %}");
+  }
+  std::string path(const std::string& name) const { return training_.path(name); }
+  Words chat(const Words& more) const {
+    return with({"data", "chat", path("chats.jsonl"), "--tokenizer", path("tokenizer")}, more);
+  }
+  Outcome train(const std::string& run, const Words& more) const {
+    const Words words = {"--data-path", path("chats"), "--sft",        "--split", "1",
+                         "--save",      path(run),     "--seq-length", "40"};
+    return run_teratron(training_.command(with(words, more)));
+  }
+
+  const testing::TinyTraining training_{300};
+};
+
+TEST_F(ChatCommands, AModelAnswersAsItWasTaught) {
+  EXPECT_THAT(succeed(chat({"--out", path("chats")})), AllOf(HasSubstr("8 conversations"), HasSubstr("to learn")));
+  const Words learning = {"--train-iters", "60", "--lr", "0.02", "--hidden-dropout", "0", "--attention-dropout", "0"};
+  const Outcome trained = train("run", learning);
+  ASSERT_EQ(trained.exit_code, 0) << trained.errors;
+  const auto talk = [&](const std::string& lines, const std::string& more) {
+    return testing::ChildProgram({"bash", "-c",
+                                  fmt::format("printf '{}' | {} generate --load {} --chat --temperature 0 {}", lines,
+                                              TERATRON_BINARY, path("run"), more)})
+        .wait()
+        .output;
+  };
+  EXPECT_EQ(talk("ranks\\n\\nlayer\\n", ""), "sums\nwaits\n");
+  EXPECT_EQ(talk("ranks\\nlayer", "--tp 2"), "sums\nwaits\n");
+  const std::string text = succeed(
+      {"eval", "loss", "--load", path("run"), "--data-path", path("chats"), "--split", "1", "--part", "training"});
+  EXPECT_THAT(text, AllOf(HasSubstr("tokens to be learned"), HasSubstr("8 conversations in")));
+}
+
+TEST_F(ChatCommands, SamplesAreShownWithTheWordsToLearn) {
+  EXPECT_THAT(succeed(chat({"--show", "1"})), HasSubstr("\nranks=[[sums<|endoftext|>]]layer=[[waits<|endoftext|>]]\n"));
+  write_file_atomically(path("chats.jsonl"), "{\"text\": \"\\u001b[2Ja\"}\n");
+  EXPECT_THAT(succeed(chat({"--show", "9"})), HasSubstr("[[\\x1b[2Ja<|endoftext|>]]"));
+}
+
+TEST_F(ChatCommands, LossesAreTheSameOnRanksAndInSlices) {
+  succeed(chat({"--out", path("chats")}));
+  const Words batch = {"--train-iters", "4", "--global-batch-size", "2"};
+  ASSERT_EQ(train("alone", batch).exit_code, 0);
+  const auto expected = testing::TinyTraining::losses(path("alone"));
+  for (const Words& layout : {Words{"--dp", "2", "--micro-batch-size", "1"}, Words{"--tp", "2", "--sequence-parallel"},
+                              Words{"--pp", "2", "--token-slices", "15,25"}}) {
+    const Outcome outcome = train("layout", with(batch, layout));
+    ASSERT_EQ(outcome.exit_code, 0) << outcome.errors;
+    const auto losses = testing::TinyTraining::losses(path("layout"));
+    ASSERT_EQ(losses.size(), expected.size());
+    for (std::size_t i = 0; i < losses.size(); ++i) EXPECT_NEAR(losses[i], expected[i], 1e-3) << layout[0];
+    std::filesystem::remove_all(path("layout"));
+  }
+}
+
+TEST_F(ChatCommands, FaultsAreTold) {
+  succeed(chat({"--out", path("chats")}));
+  const auto fault_of = [](const Words& words) { return run_teratron(words).errors; };
+  EXPECT_THAT(train("run", {"--train-iters", "1", "--reset-position-ids"}).errors,
+              HasSubstr("--sft keeps chats apart"));
+  EXPECT_THAT(fault_of(training_.command({"--data-path", path("chats"), "--train-iters", "1"})), HasSubstr("--sft"));
+  EXPECT_THAT(fault_of(training_.command({"--sft", "--train-iters", "1"})), HasSubstr("data chat"));
+  EXPECT_THAT(fault_of(chat({})), HasSubstr("--show N"));
+  EXPECT_THAT(fault_of({"generate", "--load", path("run"), "--chat", "--prompt", "a"}), HasSubstr("--chat reads"));
+}
+
+}  // namespace
+}  // namespace teratron

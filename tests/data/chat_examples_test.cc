@@ -1,0 +1,118 @@
+// Forms of chats, their faults, and the words to learn where a template does not mark them.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "data/chats/chat_reader.h"
+#include "data/dataset_fixture.h"
+
+namespace teratron {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr const char* kForm =
+    "{% for m in messages %}{{ m.role }}:{{ m.content }};\n{% endfor %}{% if add_generation_prompt %}assistant:{% "
+    "endif %}";
+
+// Says the last answer otherwise than the earlier ones.
+constexpr const char* kRewritingForm =
+    "{% for m in messages %}{{ m.role }}:{{ m.content }}{% if loop.last and m.role == 'assistant' %}!{% endif %};{% "
+    "endfor %}"
+    "{% if add_generation_prompt %}assistant:{% endif %}";
+
+ChatTokenizer tokenizer_with(const std::string& form) {
+  return {byte_tokenizer(), {.form = std::make_shared<ChatTemplate>(ChatTemplateFile{.text = form, .path = "form"})}};
+}
+
+// Texts of the documents, with the words to learn in brackets; bytes are tokens.
+std::vector<std::string> shown(const std::string& form, const std::string& json) {
+  std::vector<std::string> texts;
+  for (const ChatTokens& chat : tokenizer_with(form).tokenize(read_chat_example(json))) {
+    std::string& text = texts.emplace_back();
+    for (std::size_t i = 0; i < chat.ids.size(); ++i) {
+      if (chat.learned[i] && (i == 0 || !chat.learned[i - 1])) text += '[';
+      text += chat.ids[i] == 256 ? "<end>" : std::string(1, static_cast<char>(chat.ids[i]));
+      if (chat.learned[i] && (i + 1 == chat.ids.size() || !chat.learned[i + 1])) text += ']';
+    }
+  }
+  return texts;
+}
+
+TEST(ChatExamples, AllFormsAreRead) {
+  using Texts = std::vector<std::string>;
+  EXPECT_EQ(
+      shown(kForm, R"({"messages": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Yo"}]})"),
+      Texts{"user:Hi;\nassistant:[Yo;]\n"});
+  EXPECT_EQ(shown(kForm, R"({"conversations": [{"from": "system", "value": "S"}, {"from": "human", "value": "A"},
+                              {"from": "gpt", "value": "B"}, {"from": "human", "value": "C"}, {"from": "gpt", "value": "D"}]})"),
+            Texts{"system:S;\nuser:A;\nassistant:[B;]\nuser:C;\nassistant:[D;]\n"});
+  EXPECT_EQ(shown(kForm, R"({"prompt": [{"role": "user", "content": "A"}, {"role": "assistant", "content": "B"},
+                                        {"role": "user", "content": "C"}],
+                              "completion": [{"role": "assistant", "content": "D"}]})"),
+            Texts{"user:A;\nassistant:B;\nuser:C;\nassistant:[D;]\n"});
+  EXPECT_EQ(shown(kForm, R"({"prompt": "2+2=", "completion": "4", "id": [1]})"), Texts{"2+2=[4<end>]"});
+  EXPECT_EQ(shown(kForm, R"({"text": "all"})"), Texts{"[all<end>]"});
+  EXPECT_EQ(shown(kForm, R"({"messages": [{"role": "user", "content": "Hi"}]})"), Texts{});
+  EXPECT_EQ(shown(kForm, R"({"messages": [{"role": "user", "content": [{"type": "text", "text": "x"}, {"type": "text",
+                              "text": "y"}], "tool_calls": []}, {"role": "assistant", "content": "Yo", "refusal": null}]})"),
+            Texts{"user:x\ny;\nassistant:[Yo;]\n"});
+}
+
+TEST(ChatExamples, AnswersThatAreWrittenOtherwiseLaterAreDocumentsOfTheirOwn) {
+  EXPECT_EQ(
+      shown(kRewritingForm, R"({"messages": [{"role": "user", "content": "A"}, {"role": "assistant", "content": "B"},
+                                       {"role": "user", "content": "C"}, {"role": "assistant", "content": "D"}]})"),
+      (std::vector<std::string>{"user:A;assistant:[B!;]", "user:A;assistant:B;user:C;assistant:[D!;]"}));
+}
+
+TEST(ChatExamples, BlocksOfTheTemplateSayWhatIsLearned) {
+  const std::string form =
+      "{% for m in messages %}{{ m.role }}:{%- if m.role == 'assistant' %} {% generation %}{{ m.content }}{% "
+      "endgeneration %}{% else %}{{ m.content }}{% endif %};{% endfor %}";
+  EXPECT_EQ(shown(form, R"({"messages": [{"role": "user", "content": "A"}, {"role": "assistant", "content": "B"}]})"),
+            std::vector<std::string>{"user:A;assistant: [B];"});
+  EXPECT_EQ(shown(form, R"({"prompt": [{"role": "assistant", "content": "A"}],
+                            "completion": [{"role": "assistant", "content": "B"}]})"),
+            std::vector<std::string>{"assistant: A;assistant: [B];"});
+  EXPECT_THAT(message_of<UserError>(
+                  [&] { shown(form, "{\"messages\": [{\"role\": \"assistant\", \"content\": \"\\ufdd0\"}]}"); }),
+              HasSubstr("U+FDD0"));
+}
+
+TEST(ChatExamples, EveryFaultIsToldWithItsLine) {
+  const TemporaryFolder folder;
+  const auto fault_of = [&](const std::string& line) {
+    write_file_atomically(folder / "chats.jsonl", "{\"text\": \"fine\"}\n" + line + "\n");
+    return message_of<UserError>([&] {
+      const ChatTokenizer tokenizer = tokenizer_with(
+          "{% for m in messages %}{% if m.content == 'no' %}{{ raise_exception('not that') }}{% endif %}{{ m.content }}"
+          "{% endfor %}{% if add_generation_prompt %}?{% endif %}");
+      const std::vector<std::filesystem::path> files = {folder / "chats.jsonl"};
+      ChatReader reader(tokenizer, files);
+      for (std::vector<ChatTokens> documents; reader.next(documents);) {
+      }
+    });
+  };
+  const std::string user = R"({"role": "user", "content": "A"})";
+  for (const auto& [line, words] : std::vector<std::pair<std::string, std::string>>{
+           {"{\"messages\": [}", "not valid JSON"},
+           {"[1]", "no JSON object"},
+           {"{\"prompt\": \"A\"}", "neither \"messages\""},
+           {"{\"messages\": []}", "no list of messages"},
+           {"{\"messages\": [3]}", "messages[0] is no object"},
+           {"{\"messages\": [" + user + R"(, {"role": "asistant", "content": "B"}]})",
+            "messages[1] is said by 'asistant'"},
+           {R"({"messages": [{"content": "B"}]})", "messages[0] is said by nobody"},
+           {R"({"messages": [{"role": "user", "content": 3}]})", "messages[0] has no text"},
+           {R"({"messages": [{"role": "user", "content": [{"type": "image_url"}]}]})", "only parts of type \"text\""},
+           {R"({"messages": [{"role": "assistant", "content": "", "tool_calls": [{}]}]})", "'tool_calls'"},
+           {R"({"messages": [{"role": "user", "content": "no"}, {"role": "assistant", "content": "B"}]})", "not that"},
+           {"{\"messages\": [" + user + R"(, {"role": "assistant", "content": "B"}]})", "{% generation %} blocks"}}) {
+    EXPECT_THAT(fault_of(line), HasSubstr("chats.jsonl:2: ")) << line;
+    EXPECT_THAT(fault_of(line), HasSubstr(words)) << line;
+  }
+}
+
+}  // namespace
+}  // namespace teratron
