@@ -53,7 +53,8 @@ DocumentOptions DocumentSettings::options(const std::filesystem::path& tokenizer
 }
 
 void add_document_fields(FieldList& list, DocumentSettings& settings) {
-  list.add_choice(std::string(kPacking.name), settings.packing, {{"stream", Packing::kStream}, {"best-fit", Packing::kBestFit}},
+  list.add_choice(std::string(kPacking.name), settings.packing,
+                  {{"stream", Packing::kStream}, {"best-fit", Packing::kBestFit}},
                   "samples are cut from a stream of documents; best-fit: made of whole ones and padded, cutting only "
                   "those longer than --seq-length; needs --reset-attention-mask");
   list.add(std::string(kResetAttentionMask.name), &settings.reset_attention_mask, "",

@@ -97,7 +97,7 @@ TEST_F(ChatCommands, FaultsAreTold) {
   succeed(chat({"--out", path("chats")}));
   const auto fault_of = [](const Words& words) { return run_teratron(words).errors; };
   EXPECT_THAT(train("run", {"--train-iters", "1", "--reset-position-ids"}).errors,
-              HasSubstr("--sft keeps chats apart"));
+              HasSubstr("--sft packs chats and keeps them apart"));
   EXPECT_THAT(fault_of(training_.command({"--data-path", path("chats"), "--train-iters", "1"})), HasSubstr("--sft"));
   EXPECT_THAT(fault_of(training_.command({"--sft", "--train-iters", "1"})), HasSubstr("data chat"));
   EXPECT_THAT(fault_of(chat({})), HasSubstr("--show N"));

@@ -22,7 +22,7 @@ Faults data_faults(const TrainConfig& config) {
       !config.valid_data_path.empty() && weights.size() > 1 && weights[0] < std::reduce(weights.begin(), weights.end()),
       "{} {} holds documents out, but with {} all of {} is trained on; leave one of the two out", Flag{"split"},
       config.split.weights, kValidDataPath, kDataPath);
-  faults.add_if(config.documents.packing == Packing::kBestFit && !config.documents.reset_attention_mask &&
+  faults.add_if(config.documents.packing == Packing::kBestFit && !config.documents.has_first_keys() &&
                     config.model.config.family().continues_text,
                 "{} best-fit puts documents side by side that must not see one another; add {}", kPacking,
                 kResetAttentionMask);
