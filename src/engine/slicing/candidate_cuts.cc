@@ -32,6 +32,16 @@ Lengths even_on_grid(const CostTable& costs, std::size_t count) {
   return costs.lengths(boundaries);
 }
 
+// Even slices but for the last, which has two thirds of their length: it alone is both the end of the way forward and
+// the beginning of the way back.
+Lengths short_last_on_grid(const CostTable& costs, std::size_t count) {
+  const std::size_t step = (3 * costs.intervals() + 3 * count / 2) / (3 * count - 1);
+  std::vector<std::size_t> boundaries = {0};
+  while (boundaries.back() + step < costs.intervals()) boundaries.push_back(boundaries.back() + step);
+  boundaries.push_back(costs.intervals());
+  return costs.lengths(boundaries);
+}
+
 }  // namespace
 
 Lengths equal_work_slices(const CostTable& costs, std::size_t count) {
@@ -60,6 +70,7 @@ std::vector<Lengths> candidate_cuts(const CostTable& costs, const CutLimits& lim
   for (const std::size_t count : kCounts) {
     if (count > std::min({limits.most_slices, costs.intervals(), longest})) break;
     add(even_on_grid(costs, count));
+    add(short_last_on_grid(costs, count));
     add(equal_work_slices(costs, count));
   }
   for (int quarters = 1; quarters <= 16; quarters *= 2) {

@@ -23,8 +23,8 @@ struct CutLimits {
 // The cut of Algorithm 1 (slicer.h), for so many further stages.
 std::vector<std::int64_t> algorithm_1_cut(const CostTable& costs, const CutLimits& limits, int further);
 
-// Cuts into several slices on the table's grid, none twice: even ones, ones of equal work, and Algorithm 1's for more
-// and for fewer further stages, since a schedule hides some of them.
+// Cuts into several slices on the table's grid, none twice: even ones, also with a shorter last one, ones of equal
+// work, and Algorithm 1's for more and for fewer further stages, since a schedule hides some of them.
 std::vector<std::vector<std::int64_t>> candidate_cuts(const CostTable& costs, const CutLimits& limits);
 
 }  // namespace teratron::slicing

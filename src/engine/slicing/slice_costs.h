@@ -1,5 +1,4 @@
-// Costs of a slice of tokens in each stage of a pipeline. Two makers implement them: a measured profile
-// (cost/slice_times.h) and the planner's model (plan/search/layout_time.cc).
+// Costs of a slice of tokens in each stage of a pipeline, such as a measured profile's (cost/slice_times.h).
 #pragma once
 
 #include <cstdint>

@@ -139,6 +139,9 @@ double LayoutTimes::least(const Layout& layout) {
   const auto stages = static_cast<std::size_t>(layout.pipeline);
   const double per_layer = rank_parameters(model_, layout.tensor).layer;
   const auto shares = static_cast<double>(layout.distributed_optimizer ? layout.data : 1);
+  // A stage may make deferred weight gradients while the last slice goes back.
+  const bool may_defer = closely_ || layout.defer_weight_gradients;
+  const auto way_back = [&](const Sums& sums) { return may_defer ? 0 : sums.least_backward; };
   double most = 0, round_trip = 0;  // round_trip: of the quickest slice, to this stage and back
   double update = 0;                // of the slowest stage: all begin when the norm of all gradients is known
   const pipeline::CellMap map{static_cast<int>(stages), pipeline::traits_of(layout.schedule).placement};
@@ -155,8 +158,8 @@ double LayoutTimes::least(const Layout& layout) {
     if (stage == 0) work += batch.embedding.forward + batch.embedding.backward;
     if (stage == stage_of(cells.size() - 1)) work += batch.head.forward + batch.head.backward;
     most = std::max(most, round_trip + work);
-    round_trip += static_cast<double>(cells[stage]) * (batch.layer.least_forward + batch.layer.least_backward);
-    if (stage == 0) round_trip += batch.embedding.least_forward + batch.embedding.least_backward;
+    round_trip += static_cast<double>(cells[stage]) * (batch.layer.least_forward + way_back(batch.layer));
+    if (stage == 0) round_trip += batch.embedding.least_forward + way_back(batch.embedding);
   }
   return most / 1000 + update;
 }
