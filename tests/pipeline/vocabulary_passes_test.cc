@@ -34,7 +34,7 @@ std::vector<Action> kept(std::vector<Action> list, const Keep& keep) {
 }
 
 TEST(VocabularyPasses, KeepTheOrderOfAllElseAndAreTheSameOnAllStages) {
-  for (std::uint64_t seed = 1; seed <= ::testing::trials(300U); ++seed) {
+  for (std::uint64_t seed = 1; seed <= teratron::testing::trials(300U); ++seed) {
     RandomSequence random(RandomStream{.seed = seed});
     const Schedule schedule = any_schedule(random);
     Costs costs = random_costs(schedule, random);
