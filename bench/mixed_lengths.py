@@ -27,7 +27,7 @@ WAYS = {
 
 
 def teratron(*words):
-    return subprocess.run([TERATRON, *map(str, words)], check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+    return subprocess.run([TERATRON, *map(str, words)], check=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                           text=True).stdout
 
 
