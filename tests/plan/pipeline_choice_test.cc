@@ -17,6 +17,7 @@ using testing::drawn;
 using testing::drawn_between;
 using ::testing::HasSubstr;
 using testing::random_request;
+using ::testing::ThrowsMessage;
 
 constexpr std::int64_t kSteps = 8, kMostSlicesTried = 4;
 
@@ -135,6 +136,18 @@ TEST(PipelineChoice, KeepsWhatIsGivenAndSaysWhatElseThereIs) {
   ASSERT_GT(chosen.best.size(), 1U);
   EXPECT_THAT(text_of_choice(chosen), HasSubstr(chosen.best.front().layout.pipeline_text()));
   EXPECT_THAT(text_of_choice(chosen), HasSubstr("instead: " + chosen.best[1].layout.pipeline_text()));
+}
+
+TEST(PipelineChoice, RefusesWhatItDoesNotKnow) {
+  RandomSequence random(1);
+  const PlanRequest request = small_pipeline(random);
+  TrainConfig config = request.model;
+  const auto request_of_it = [&] { pipeline_request(config, {}, request.cluster, request.vocab_size); };
+  config.pipeline.vocabulary_parallel = true;
+  EXPECT_THAT(request_of_it, ThrowsMessage<UserError>(HasSubstr("leave out --vocabulary-parallel")));
+  config = request.model;
+  config.pipeline.token_slices = "documents:4";
+  EXPECT_THAT(request_of_it, ThrowsMessage<UserError>(HasSubstr("documents:4 goes by their documents")));
 }
 
 }  // namespace

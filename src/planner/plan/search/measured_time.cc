@@ -14,6 +14,7 @@ namespace {
 
 constexpr std::int64_t kGrid = 256;  // intervals of a sequence between which the slicers cut
 
+// Factors of the times predicted for unusual pipelines: a prediction is off by one or two per cent, so less is no gain.
 constexpr double kUneven = 1.02, kNoPowerOfTwo = 1.01, kSeveralCells = 1.02, kDeferred = 1.02;
 
 double handicap_of(const Layout& layout) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/error.h"
 #include "console/readable.h"
 #include "plan/search/memory_wall.h"
 
@@ -23,6 +24,18 @@ std::string fullest_text(const PlannedLayout& one) {
 
 PlanRequest pipeline_request(const TrainConfig& config, const GivenPipeline& given, const Cluster& cluster,
                              std::int64_t vocab_size) {
+  if (config.pipeline.vocabulary_parallel) {
+    throw_user_error(
+        "--schedule auto compares pipelines whose last stage has the whole vocabulary; leave out "
+        "--vocabulary-parallel, "
+        "or give --schedule and --token-slices with it");
+  }
+  if (config.pipeline.cuts_by_documents()) {
+    throw_user_error(
+        "--schedule auto compares pipelines that cut all sequences alike, and --token-slices {} goes by their "
+        "documents; give --schedule with it, such as seq1f1b",
+        config.pipeline.token_slices);
+  }
   PlanRequest request{.model = config, .cluster = cluster, .vocab_size = vocab_size};
   request.model.batch.global_batch_size = config.largest_batch();
   if (!given.layout) request.model.pipeline.layout.clear();

@@ -10,7 +10,8 @@
 
 namespace teratron::plan {
 
-// `config` gives the ranks and the given parts. Its own schedule does not matter.
+// `config` gives the ranks and the given parts. Its own schedule does not matter. UserError: it shares the vocabulary
+// out over stages, or cuts by documents, which the search does not know.
 PlanRequest pipeline_request(const TrainConfig& config, const GivenPipeline& given, const Cluster& cluster,
                              std::int64_t vocab_size);
 
