@@ -11,14 +11,14 @@
 namespace teratron::pipeline {
 namespace {
 
-constexpr double kNever = std::numeric_limits<double>::infinity();
+constexpr double kNotYet = std::numeric_limits<double>::infinity();
 constexpr double kRounding = 1e-9;  // of sums of times, relative
 
 // Works the stages through a schedule from head to head.
 class Insertion {
  public:
   Insertion(const Schedule& schedule, const Costs& costs)
-      : source_(schedule), costs_(costs), happened_(events(schedule), kNever), producers_(events(schedule)) {
+      : source_(schedule), costs_(costs), happened_(events(schedule), kNotYet), producers_(events(schedule)) {
     source_.vocabulary_parallel = true;
     result_ = source_;
     for (std::vector<Action>& list : result_.actions) list.clear();
@@ -78,7 +78,7 @@ class Insertion {
     }
   }
 
-  // When everything that the stage's next action needs is there; kNever where that is not known yet.
+  // When everything that the stage's next action needs is there; kNotYet where that is not known yet.
   double arrival(int stage) {
     double time = 0;
     for_each_need(source_, stage, list(stage)[at(stage).next], [&](const Event& need) {
@@ -110,7 +110,7 @@ class Insertion {
     for (bool moved = true; moved;) {
       moved = false;
       for (int stage = 0; stage < source_.stages; ++stage) {
-        while (at(stage).next < at(stage).required && arrival(stage) < kNever) {
+        while (at(stage).next < at(stage).required && arrival(stage) < kNotYet) {
           perform(stage);
           moved = true;
         }
@@ -126,7 +126,7 @@ class Insertion {
     while (true) {
       std::optional<int> first;
       for (int stage = 0; stage < source_.stages; ++stage) {
-        if (is_done[static_cast<std::size_t>(stage)] || !has_next(stage) || arrival(stage) == kNever) continue;
+        if (is_done[static_cast<std::size_t>(stage)] || !has_next(stage) || arrival(stage) == kNotYet) continue;
         if (!first || start(stage) < start(*first)) first = stage;
       }
       if (!first) return;

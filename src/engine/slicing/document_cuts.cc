@@ -1,16 +1,15 @@
 #include "slicing/document_cuts.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "base/error.h"
+#include "slicing/least_sum.h"
 
 namespace teratron::slicing {
 namespace {
 
 constexpr std::int64_t kLeastPlaces = 256, kPlacesASlice = 16;
 constexpr double kTolerance = 0.01;
-constexpr double kNever = std::numeric_limits<double>::infinity();
 
 // A place where slices may begin and end.
 struct Place {
