@@ -24,7 +24,7 @@ using test::Study;
 using test::train;
 using test::WholeWeights;
 
-constexpr int kUpdates = 10;
+constexpr int kAdaptedUpdates = 10;
 
 struct AdaptedCase {
   Study study;
@@ -36,7 +36,8 @@ AdaptedCase make_adapted_case(std::uint32_t seed) {
   std::mt19937 random(seed);
   AdaptedCase one;
   Study& study = one.study;
-  study = {.batch = 2, .tokens = 6, .logits_chunk = 100, .steps = kUpdates, .learning_rate = 1e-3, .epsilon = 1e-4};
+  study = {
+      .batch = 2, .tokens = 6, .logits_chunk = 100, .steps = kAdaptedUpdates, .learning_rate = 1e-3, .epsilon = 1e-4};
   study.seed = seed;
   const std::string family = kNames[seed % 4];
   study.config = test::small_config();
@@ -61,7 +62,7 @@ AdaptedCase make_adapted_case(std::uint32_t seed) {
                  {"targets", targets},
                  {"learning_rate", study.learning_rate},
                  {"epsilon", study.epsilon}};
-  for (int step = 0; step < kUpdates; ++step) {
+  for (int step = 0; step < kAdaptedUpdates; ++step) {
     const test::RandomBatch batch = study.batch_of(step);
     const auto rows = [&](const std::vector<std::int32_t>& values) {
       Json all = Json::array();
