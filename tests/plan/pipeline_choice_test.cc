@@ -139,7 +139,7 @@ TEST(PipelineChoice, KeepsWhatIsGivenAndSaysWhatElseThereIs) {
 }
 
 TEST(PipelineChoice, RefusesWhatItDoesNotKnow) {
-  RandomSequence random(1);
+  RandomSequence random({.seed = 1});
   const PlanRequest request = small_pipeline(random);
   TrainConfig config = request.model;
   const auto request_of_it = [&] { pipeline_request(config, {}, request.cluster, request.vocab_size); };
