@@ -8,7 +8,7 @@
 namespace teratron {
 namespace {
 
-constexpr std::int64_t kTokens = 256;
+constexpr std::int64_t kPromptTokens = 256;
 
 ModelConfig wide(ModelKind kind) {
   ModelConfig config = test::small_config();
@@ -26,14 +26,14 @@ std::vector<float> logits_by(std::int64_t piece, const ModelConfig& config, Back
   LanguageModel model(backend, config, {.purpose = Purpose::kGeneration, .tokens = piece});
   model.allocate();
   model.initialize(7);
-  std::vector<std::int32_t> ids(kTokens + 1);
+  std::vector<std::int32_t> ids(kPromptTokens + 1);
   for (std::size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<std::int32_t>(i * i % 128);
   std::vector<float> logits(2 * 128);
-  for (std::int64_t at = 0; at < kTokens; at += piece) {
+  for (std::int64_t at = 0; at < kPromptTokens; at += piece) {
     const auto begin = static_cast<std::size_t>(at), size = static_cast<std::size_t>(piece);
     model.logits(std::span(ids).subspan(begin, size), at, 1, std::span(logits).first(128));
   }
-  constexpr std::int32_t kNext = kTokens;
+  constexpr std::int32_t kNext = kPromptTokens;
   model.next_logits(std::span(ids).last(1), {&kNext, 1}, std::span(logits).last(128));
   return logits;
 }
