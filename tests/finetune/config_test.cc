@@ -34,7 +34,8 @@ TEST(FinetuneFlags, AreTheTrainersButThoseThatFollowFromTheTask) {
                            // A process of its own starts one run again; these are several.
                            "restart-on-failure", "launcher",
                            // Features that BERT lacks.
-                           "sample-prompt", "sample-tokens"));
+                           "sample-prompt", "sample-tokens", "lora-rank", "lora-alpha", "lora-dropout", "lora-targets",
+                           "rslora"));
 }
 
 TEST(FinetuneFlags, EveryNameStandsForOneValue) {

@@ -71,6 +71,7 @@ TEST(ConfigFaults, EveryNumberOutOfItsRangeIsReportedByItsFlag) {
   config.model.seq_length = 8;
   config.model.config.layernorm_epsilon = config.model.config.init_method_std = -1;
   config.model.config.hidden_dropout = config.model.config.attention_dropout = -1;
+  config.model.config.adapters = {.rank = 8, .alpha = -1, .dropout = -1};
   const std::string more = fmt::format("{}", fmt::join(config.faults().texts(), "\n"));
   for (const Field& field : fields_of(config)) {
     const bool number =

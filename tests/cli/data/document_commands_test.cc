@@ -106,8 +106,9 @@ TEST_F(DocumentCommands, PackedRunsAreTheSameOnRanksInSlicesAndResumed) {
     // fp32, and Adam, which at first divides gradients by their own size.
     for (std::size_t step = 0; step < losses.size(); ++step) EXPECT_NEAR(losses[step], expected[step], 1e-3) << run;
   }
-  const Outcome stream = train("other", {"--load", path("alone"), "--reset-attention-mask", "--reset-position-ids",
-                                         "--global-batch-size", "4", "--num-layers", "2", "--lr-decay-iters", "4"});
+  const Outcome stream =
+      train("other", {"--load", path("alone"), "--reset-attention-mask", "--reset-position-ids", "--global-batch-size",
+                      "4", "--num-layers", "2", "--lr-decay-iters", "4", "--train-iters", "5"});
   EXPECT_THAT(stream.errors, AllOf(HasSubstr("--packing best-fit there, stream now"), HasSubstr("--override-data")));
 }
 

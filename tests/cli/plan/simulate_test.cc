@@ -230,7 +230,7 @@ TEST(Simulate, AClusterThatDoesNotFitIsToldInOneError) {
   };
   fails({"--cluster", "dgx-1"}, "dgx-a100");
   fails({"--cluster", "dgx-a100", "--profile", kProfile}, "give one");
-  fails({"--cluster", "dgx-a100", "--slices", "auto", "--schedule", "terapipe"}, "teratron plan");
+  fails({"--cluster", "dgx-a100", "--slices", "auto", "--schedule", "terapipe"}, "--schedule auto chooses");
   fails({"--cluster", "dgx-a100", "--stages", "13"}, "13");
   const testing::TemporaryFolder cache;
   const Outcome outcome = testing::ChildProgram({TERATRON_BINARY, "simulate", "--cluster", "this-machine"},
