@@ -5,14 +5,12 @@ import datetime
 import json
 import pathlib
 import re
-import statistics
-import subprocess
 import sys
 import tempfile
 
 from side import cpu_name
+from ways import Way, take_turns, teratron
 
-TERATRON = "build/release/teratron"
 ARTICLES = pathlib.Path("../shared/data/wikitext103")
 APART = ["--reset-attention-mask", "--reset-position-ids"]
 PACKED = [*APART, "--packing", "best-fit"]
@@ -24,11 +22,6 @@ WAYS = {
     "packed, documents:4": [*PACKED, "--token-slices", "documents:4"],
     "packed, documents:8": [*PACKED, "--token-slices", "documents:8"],
 }
-
-
-def teratron(*words):
-    return subprocess.run([TERATRON, *map(str, words)], check=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                          text=True).stdout
 
 
 def write_articles(file):
@@ -50,17 +43,6 @@ def padding_shares(corpus, seq):
     return 1 - inputs / int(pieces.replace(",", "")), packed
 
 
-class Way:
-    def __init__(self, flags, folder, name):
-        self.flags, self.folder, self.seconds = flags, folder / re.sub(r"\W+", "-", name), []
-
-    def run(self, shape, number):
-        save = self.folder / str(number)
-        teratron("train", *shape, *self.flags, "--save", save)
-        lines = [json.loads(line) for line in (save / "metrics.jsonl").read_text().splitlines()]
-        self.seconds += [line["seconds"] for line in lines if "loss" in line][1:]  # the first takes memory
-
-
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--save", action="store_true")
@@ -77,12 +59,10 @@ def main():
                  "--seq-length", options.seq, "--micro-batch-size", 1, "--global-batch-size", options.batch,
                  "--train-iters", options.updates]
         alone, packed = padding_shares(folder / "corpus", options.seq)
-        ways = {name: Way(flags, folder, name) for name, flags in WAYS.items()}
-        for number in range(options.rounds):
-            for way in ways.values():
-                way.run(shape, number)
+        ways = [Way(name, flags, folder) for name, flags in WAYS.items()]
+        take_turns(ways, shape, options.rounds)
     tokens = options.batch * options.seq
-    medians = {name: statistics.median(way.seconds) for name, way in ways.items()}
+    medians = {way.name: way.median() for way in ways}
     rates = {name: tokens * (1 - (packed if name.startswith("packed") else 0)) / one for name, one in medians.items()}
     rows = [f"| padded, 1f1b (as packed, but for the padding) | | {100 * alone:.1f} % "
             f"| {tokens * (1 - alone) / medians['packed, 1f1b']:.0f} | |"]
