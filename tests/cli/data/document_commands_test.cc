@@ -108,7 +108,7 @@ TEST_F(DocumentCommands, PackedRunsAreTheSameOnRanksInSlicesAndResumed) {
   }
   const Outcome stream =
       train("other", {"--load", path("alone"), "--reset-attention-mask", "--reset-position-ids", "--global-batch-size",
-                      "4", "--num-layers", "2", "--lr-decay-iters", "4", "--train-iters", "5"});
+                      "4", "--num-layers", "2", "--lr-decay-iters", "4", "--train-iters", "5", "--packing", "stream"});
   EXPECT_THAT(stream.errors, AllOf(HasSubstr("--packing best-fit there, stream now"), HasSubstr("--override-data")));
 }
 
