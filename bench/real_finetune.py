@@ -65,7 +65,7 @@ class Task:
 
 
 TASKS = [Task("race", "accuracy", 1e-4, 8, 1, 160, "25 by chance"),
-         Task("squad1", "f1", 2e-4, 8, 2, 160, "near 0 by chance"),
+         Task("squad1", "f1", 2e-4, 8, 8, 160, "near 0 by chance"),
          Task("mnli", "accuracy", 1e-4, 16, 2, 64, "34.6 by the most frequent label")]
 TASK_OF = {task.name: task for task in TASKS}
 
