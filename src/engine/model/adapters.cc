@@ -68,7 +68,8 @@ void add_adapter_faults(const ModelConfig& model, Faults& faults) {
   if (!adapters.active()) return;
   faults.add_if(model.family().adapter_targets.empty(), "{} is for models that continue text, and a {} does not",
                 Flag{"lora-rank"}, model.family().title);
-  faults.add_if(adapters.targets == 0, "{} names no layer", Flag{"lora-targets"});
+  faults.add_if(adapters.targets == 0 && !model.family().adapter_targets.empty(), "{} names no layer",
+                Flag{"lora-targets"});
   faults.add_if(!(adapters.alpha > 0 && std::isfinite(adapters.alpha)), "{} is {}; it must be above 0",
                 Flag{"lora-alpha"}, adapters.alpha);
   faults.add_if(!(adapters.dropout >= 0 && adapters.dropout < 0.999), "{} is {}; it must be at least 0 and below 0.999",

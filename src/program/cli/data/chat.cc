@@ -81,7 +81,8 @@ void show(const DataChatOptions& options, const ChatTokenizer& tokenizer) {
       write_json(options.json, nlohmann::ordered_json({{"ids", chat.ids}, {"learned", chat.learned}}).dump());
     }
   }
-  if (number == 0) throw_user_error("in {} examples there is no answer of an assistant", reader.counts().examples);
+  if (number == 0)
+    throw_user_error("no example has an answer of an assistant; examples read: {}", reader.counts().examples);
 }
 
 std::string text_of(const ChatCounts& counts, const DataChatOptions& options, double seconds) {

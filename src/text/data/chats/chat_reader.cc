@@ -81,7 +81,7 @@ void write_chats(ChatReader& reader, const ChatTokenizer& tokenizer, const std::
     progress(reader.share_read());
   }
   if (writer.documents() == 0) {
-    throw_user_error("in {} examples there is no answer of an assistant; nothing was written",
+    throw_user_error("no example has an answer of an assistant; examples read: {}. Nothing was written",
                      reader.counts().examples);
   }
   writer.commit(identity_of(tokenizer.tokenizer(), tokenizer_name), SequenceUnit::kTurn);
