@@ -117,7 +117,8 @@ class Generation {
   void read(std::int64_t count) {
     for (std::int64_t at = 0; at < count; at += kPromptPiece) {
       const std::vector<std::int32_t> ids(static_cast<std::size_t>(std::min(kPromptPiece, count - at)), 7);
-      runner_.logits(ids, at, at + std::ssize(ids) == count ? 1 : 0, logits_);
+      const bool is_last = at + std::ssize(ids) == count;
+      runner_.logits(ids, at, is_last ? 1 : 0, std::span(logits_).first(is_last ? logits_.size() : 0));
     }
   }
 
