@@ -12,7 +12,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Of all weights: names, types, shapes and bytes.
+// Checksum of the names, types, shapes and bytes of all weights.
 std::string checksum_of_weights(const fs::path& folder) {
   const std::unique_ptr<TensorSource> source = open_tensors_of(folder);
   std::string text;

@@ -8,7 +8,8 @@
 
 namespace teratron {
 
-// Of the model in `path`; where that holds adapters itself, of theirs. Reads tensors that have no recorded checksums.
+// Returns the base that adapters beside the model in `path` have: that model, or its own base where it holds adapters
+// itself. Reads tensors that have no recorded checksums.
 // UserError as find_weights.
 AdapterBase adapter_base_of(const std::filesystem::path& path);
 

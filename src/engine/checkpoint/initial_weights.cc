@@ -148,7 +148,7 @@ std::string warning_of_drawn(const fs::path& path, const ModelConfig& model) {
 
 namespace {
 
-// Of a model with adapters.
+// Loads a model with adapters: its frozen weights, and the adapters where `path` holds some.
 std::vector<Parameter*> load_adapted(const fs::path& path, const ModelConfig& config,
                                      std::span<Parameter* const> parameters, Backend& backend, bool verify) {
   const WeightSource source = find_weights(path);

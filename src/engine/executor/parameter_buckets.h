@@ -48,12 +48,12 @@ class ParameterBuckets {
   };
   struct Bucket {
     std::string name;
-    // Those that sum over rows first, then over ranks, then over replicas; frozen ones last.
+    // Members that sum over rows come first, then over ranks, then over replicas; frozen ones last.
     std::vector<Parameter*> members;
     std::vector<std::int64_t> offsets;                                         // of the members, in elements
     std::vector<std::int64_t> byte_offsets;                                    // of their values, where tiles hold some
     std::int64_t elements = 0, rows_end = 0, ranks_end = 0, replicas_end = 0;  // of those that are trained
-    std::int64_t all_elements = 0;  // of values: behind the trained ones lie the frozen
+    std::int64_t all_elements = 0;  // of values: the trained ones, then the frozen
     int gradient_first = 0, gradient_last = 0;
     Arena::Block value = 0, gradient = 0, master = 0;
     std::vector<SlotBlock> slots;

@@ -24,7 +24,7 @@ class Timeline {
     int layers = 0;
     int received = -1;  // the earliest at which its input may arrive: while the action before its forward runs
     int forward = -1, backward = -1, weight = -1;  // the first of each pass; -1: there is none. Weight: if apart
-    // Of the model's ends, in passes of their own or in those of the cell.
+    // The model's ends, in passes of their own or in those of the cell.
     int embedding = -1, head = -1, embedding_backward = -1;
 
     int forward_of(int layer) const { return forward + 1 + layer; }

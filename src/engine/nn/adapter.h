@@ -51,7 +51,7 @@ struct LayerAdapters {
   AdapterConfig config;
   std::vector<Part> parts;
 
-  // Of a layer with these parts, in order.
+  // Adapters of a layer with these parts, in order.
   static LayerAdapters of(const AdapterConfig& config,
                           const std::vector<std::pair<AdapterConfig::Target, std::string>>& parts) {
     LayerAdapters adapters{.config = config, .parts = {}};

@@ -20,7 +20,7 @@ enum class Pass {
   kBackward,        // gradients of the input and of the weights
   kBackwardInput,   // the input's alone, which is all that the cell before waits for
   kBackwardWeight,  // the weights' alone, any time after
-  // Of all stages together, in schedules of vocabulary parallelism (vocabulary_passes.h).
+  // Joint passes, in which all stages take part together, of vocabulary parallelism (vocabulary_passes.h).
   kEmbedding,
   kHead,  // the loss and its gradient
   kEmbeddingBackward,

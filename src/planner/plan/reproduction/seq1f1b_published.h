@@ -51,8 +51,8 @@ inline constexpr Throughput kThroughput[] = {
     {32768, 8, {48189, 52964, 53485, 47232}}, {32768, 16, {55333, 56304, 55765, 46195}},
     {65536, 8, {37343, 41677, 43297, 40908}}, {65536, 16, {43063, 44712, 33367, 40990}},
     {131072, 8, {0, 0, 30392, 30023}},        {131072, 16, {0, 0, 31584, 30362}}};
-// Of Seq1F1B with 65536 tokens and 16 micro-batches the table also has 123.05 TFLOP/s, which are 42.7 thousand tokens a
-// second by the operations of all its other rows.
+// Whether the table has two rates that exclude each other: for Seq1F1B with 65536 tokens and 16 micro-batches it also
+// has 123.05 TFLOP/s, which are 42.7 thousand tokens a second by the operations of all its other rows.
 constexpr bool contradicts_itself(const Throughput& row, std::size_t method) {
   return row.tokens == 65536 && row.micro_batches == 16 && method == kSeq1F1B;
 }

@@ -24,7 +24,7 @@ class MeasuredTimes : public LayoutCosts {
   StepTime step(const Layout& layout) override;
 
  private:
-  // The same for all ways: a pace that falls as stages wait would make a way that waits look fast.
+  // Pace of all pipelines: one that falls as stages wait would make a pipeline that waits look fast.
   double slowest_pace() const { return std::max(profile_.pace.alone, profile_.pace.together); }
   // Milliseconds of forward and backward, in one part or two.
   double busiest_stage(const pipeline::MicroBatchCut& cut) const;

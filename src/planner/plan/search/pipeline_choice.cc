@@ -16,6 +16,16 @@ std::string pipeline_text(const Layout& layout) {
   return text.empty() ? "sequences whole" : text;
 }
 
+// Fixes all of a layout but its pipeline.
+void fix_mesh(FixedLayout& fixed, const Layout& layout) {
+  fixed.tensor = layout.tensor;
+  fixed.pipeline = layout.pipeline;
+  fixed.data = layout.data;
+  fixed.micro_batch = layout.micro_batch;
+  fixed.sequence_parallel = layout.sequence_parallel;
+  fixed.distributed_optimizer = layout.distributed_optimizer;
+}
+
 std::string fullest_text(const PlannedLayout& one) {
   return readable_bytes(static_cast<std::uint64_t>(std::ranges::max(one.memory)));
 }
@@ -41,12 +51,7 @@ PlanRequest pipeline_request(const TrainConfig& config, const GivenPipeline& giv
   if (!given.layout) request.model.pipeline.layout.clear();
   const Layout layout = layout_of(config);
   FixedLayout& fixed = request.fixed;
-  fixed = {.tensor = layout.tensor,
-           .pipeline = layout.pipeline,
-           .data = layout.data,
-           .micro_batch = layout.micro_batch,
-           .sequence_parallel = layout.sequence_parallel,
-           .distributed_optimizer = layout.distributed_optimizer};
+  fix_mesh(fixed, layout);
   if (given.virtual_stages) fixed.virtual_stages = layout.virtual_stages;
   if (given.token_slices) fixed.token_slices = layout.token_slices;
   if (given.defer_weight_gradients) fixed.defer_weight_gradients = layout.defer_weight_gradients;
@@ -64,13 +69,7 @@ void choose_pipelines(const PlanRequest& request, SearchResult& result) {
   if (request.fixed.has_mesh() || request.fixed.token_slices == kJointChoice) return;
   for (PlannedLayout& one : result.best) {
     PlanRequest of_mesh = request;
-    const Layout& layout = one.layout;
-    of_mesh.fixed.tensor = layout.tensor;
-    of_mesh.fixed.pipeline = layout.pipeline;
-    of_mesh.fixed.data = layout.data;
-    of_mesh.fixed.micro_batch = layout.micro_batch;
-    of_mesh.fixed.sequence_parallel = layout.sequence_parallel;
-    of_mesh.fixed.distributed_optimizer = layout.distributed_optimizer;
+    fix_mesh(of_mesh.fixed, one.layout);
     SearchResult chosen = search_layouts(of_mesh, 0);
     result.layouts += chosen.layouts;
     result.too_large += chosen.too_large;

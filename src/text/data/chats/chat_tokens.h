@@ -19,7 +19,7 @@ struct ChatTokens {
 // The assistant's words are
 // - the {% generation %} blocks of a template that has them, as transformers finds them; else
 // - what an answer adds to the text before it with the beginning of the answer (add_generation_prompt), up to the
-//   template's end of a turn, without white space behind that.
+//   template's end of a turn, without the white space after that.
 // A template of the second sort may write an answer otherwise once others follow, as Qwen 3's, which takes thoughts
 // out. Each answer is a document of its own then, after the text that the model would answer to. A token with a byte of
 // theirs is learned. Texts begin with the tokenizer's beginning of a text and end with its end, which is learned. Names

@@ -5,30 +5,36 @@
 #include <utility>
 
 #include "base/error.h"
-#include "data/samples/best_fit.h"
 #include "data/samples/sample_source.h"
 
 namespace teratron {
-namespace {
-
-// Beside the streams of epoch_order.cc and training_data.cc.
-constexpr std::uint32_t kPackStream = 48;
-
-}  // namespace
 
 ChatSamples::ChatSamples(std::shared_ptr<const IndexedDataset> dataset, const CorpusPart& part, std::int64_t seq_length,
                          SampleOrder order, std::uint64_t seed)
-    : dataset_(std::move(dataset)), seq_length_(seq_length), order_(order), seed_(seed) {
-  check(seq_length >= 1, "ChatSamples: seq_length");
+    : dataset_(std::move(dataset)),
+      seq_length_(seq_length),
+      conversations_(find_conversations(part)),
+      packing_(inputs(), seq_length, order, seed) {}
+
+std::vector<ChatSamples::Conversation> ChatSamples::find_conversations(const CorpusPart& part) {
   std::vector<Conversation> conversations;
   for (std::int64_t i = 0; i < part.documents(); ++i) add(part, i, conversations);
-  if (conversations.empty()) {
-    throw_user_error(
-        "of the {} conversations in the {} part of {} none has a word to learn among its first {} tokens; give it more "
-        "of them, a longer --seq-length, or a larger share in --split",
-        part.documents(), part.name, dataset_->name(), seq_length + 1);
-  }
-  pack(conversations);
+  if (!conversations.empty()) return conversations;
+  throw_user_error(
+      "of the {} conversations in the {} part of {} none has a word to learn among its first {} tokens; give it more "
+      "of them, a longer --seq-length, or a larger share in --split",
+      part.documents(), part.name, dataset_->name(), seq_length_ + 1);
+}
+
+std::vector<std::int64_t> ChatSamples::inputs() const {
+  std::vector<std::int64_t> all;
+  for (const Conversation& conversation : conversations_) all.push_back(conversation.inputs());
+  return all;
+}
+
+template <class Visit>
+void ChatSamples::visit_sample(std::int64_t position, const Visit& visit) const {
+  for (const std::int64_t item : packing_.items(position)) visit(conversations_[static_cast<std::size_t>(item)]);
 }
 
 template <class Visit>
@@ -64,22 +70,9 @@ void ChatSamples::add(const CorpusPart& part, std::int64_t number, std::vector<C
   conversations.push_back(one);
 }
 
-void ChatSamples::pack(const std::vector<Conversation>& conversations) {
-  std::vector<std::int64_t> inputs;
-  for (const Conversation& one : conversations) inputs.push_back(one.inputs());
-  const std::vector<std::int64_t> packs = best_fit_decreasing(inputs, seq_length_);
-  packs_.resize(static_cast<std::size_t>(*std::ranges::max_element(packs)) + 1);
-  for (std::size_t i = 0; i < packs.size(); ++i) {
-    packs_[static_cast<std::size_t>(packs[i])].push_back(conversations[i]);
-  }
-  counts_.padding = samples_per_epoch() * seq_length_ - std::accumulate(inputs.begin(), inputs.end(), std::int64_t{0});
-}
-
 std::string ChatSamples::left_out() const {
-  std::string text =
-      fmt::format("{} conversations in {} samples of {} tokens, {:.1f} % of them padding",
-                  counts_.conversations - counts_.empty, packs_.size(), seq_length_,
-                  100 * static_cast<double>(counts_.padding) / static_cast<double>(samples_per_epoch() * seq_length_));
+  std::string text = fmt::format("{} conversations in {} samples of {} tokens, {:.1f} % of them padding",
+                                 conversations_.size(), samples_per_epoch(), seq_length_, 100 * packing_.padding());
   if (counts_.cut > 0) {
     text += fmt::format("\n{} are longer: {} tokens at their ends are cut off, {} of them to be learned", counts_.cut,
                         counts_.tokens_cut, counts_.learned_cut);
@@ -88,22 +81,9 @@ std::string ChatSamples::left_out() const {
   return text;
 }
 
-const ChatSamples::Pack& ChatSamples::pack_at(std::int64_t position) const {
-  check(position >= 0, "ChatSamples: position");
-  const std::int64_t epoch = position / samples_per_epoch(), index = position % samples_per_epoch();
-  if (order_ == SampleOrder::kSequential) return packs_[static_cast<std::size_t>(index)];
-  const auto order = orders_.get(epoch, [&] {
-    return RandomPermutation(samples_per_epoch(), {.seed = seed_,
-                                                   .purpose = RandomPurpose::kShuffle,
-                                                   .stream = kPackStream,
-                                                   .step = static_cast<std::uint32_t>(epoch)});
-  });
-  return packs_[static_cast<std::size_t>((*order)(index))];
-}
-
 std::string ChatSamples::source(std::int64_t position) const {
   std::vector<TokenRange> ranges;
-  for (const Conversation& conversation : pack_at(position)) ranges.push_back(conversation.tokens);
+  visit_sample(position, [&](const Conversation& conversation) { ranges.push_back(conversation.tokens); });
   return source_of(*dataset_, ranges);
 }
 
@@ -120,10 +100,10 @@ void ChatSamples::read(SampleRange positions, SampleBatch& batch, std::int64_t a
   for (std::int64_t i = 0; i < positions.count; ++i) {
     const std::ptrdiff_t begin = (at + i) * seq_length_;
     std::int64_t filled = 0;
-    for (const Conversation& conversation : pack_at(positions.first + i)) {
+    visit_sample(positions.first + i, [&](const Conversation& conversation) {
       read_conversation(conversation, filled, batch, begin + filled);
       filled += conversation.inputs();
-    }
+    });
     // Padding: a text of its own, without a target.
     const std::int64_t padding = seq_length_ - filled;
     for (auto* const values : {&batch.ids, &batch.targets}) std::fill_n(values->begin() + begin + filled, padding, 0);
@@ -151,7 +131,7 @@ void ChatSamples::read_conversation(const Conversation& conversation, std::int64
 Samples::TotalWeights ChatSamples::total_weights(SampleRange positions) const {
   std::int64_t learned = 0;
   for (std::int64_t i = 0; i < positions.count; ++i) {
-    for (const Conversation& conversation : pack_at(positions.first + i)) learned += conversation.learned;
+    visit_sample(positions.first + i, [&](const Conversation& conversation) { learned += conversation.learned; });
   }
   return {.targets = static_cast<double>(learned)};
 }

@@ -8,16 +8,15 @@
 
 #include "data/indexed/indexed_dataset.h"
 #include "data/samples.h"
-#include "data/samples/epoch_cache.h"
-#include "data/samples/permutation.h"
+#include "data/samples/packing.h"
 #include "data/split/corpus_split.h"
 
 namespace teratron {
 
 // Samples of a corpus whose sequences are turns (SequenceUnit::kTurn). The target of a token is the next one of its
-// conversation, with weight 1 if that is to be learned. Conversations are packed by best fit, the longest first, once
-// for all epochs; epochs shuffle the samples. What is longer than a sample is cut at its end; padding has no weight.
-// Memory: 56 bytes a conversation. Safe to use from many threads.
+// conversation, with weight 1 if that is to be learned. Conversations are packed (Packing). One that is longer than a
+// sample is cut at its end; padding has no weight. Memory: 40 bytes a conversation, and 8 a sample. Safe to use from
+// many threads.
 class ChatSamples : public Samples {
  public:
   // UserError: no conversation of the part has a word to learn within seq_length.
@@ -25,8 +24,8 @@ class ChatSamples : public Samples {
               SampleOrder order, std::uint64_t seed = 0);
 
   std::int64_t seq_length() const override { return seq_length_; }
-  std::int64_t samples_per_epoch() const override { return std::ssize(packs_); }
-  // What was cut off and left out, and the share of padding.
+  std::int64_t samples_per_epoch() const override { return packing_.samples(); }
+  // Says how much was cut off and left out, and the share of padding.
   std::string left_out() const override;
   std::string source(std::int64_t position) const override;
   SampleBatch make_batch(std::int64_t samples) const override;
@@ -35,7 +34,7 @@ class ChatSamples : public Samples {
 
   struct Counts {
     std::int64_t conversations = 0, cut = 0, empty = 0;  // empty: left out, since nothing in them is to be learned
-    std::int64_t tokens_cut = 0, learned_cut = 0, padding = 0;
+    std::int64_t tokens_cut = 0, learned_cut = 0;
   };
   const Counts& counts() const { return counts_; }
 
@@ -45,24 +44,25 @@ class ChatSamples : public Samples {
     std::int64_t document = 0, learned = 0;
     std::int64_t inputs() const { return tokens.size() - 1; }
   };
-  using Pack = std::vector<Conversation>;
 
+  // Counts, too.
+  std::vector<Conversation> find_conversations(const CorpusPart& part);
   void add(const CorpusPart& part, std::int64_t number, std::vector<Conversation>& conversations);
-  void pack(const std::vector<Conversation>& conversations);
+  std::vector<std::int64_t> inputs() const;  // of each conversation
   // Calls visit with each range of tokens to learn among the targets of a conversation.
   template <class Visit>
   void visit_learned(std::int64_t document, TokenRange tokens, const Visit& visit) const;
-  const Pack& pack_at(std::int64_t position) const;
+  // Calls visit with each conversation of a sample.
+  template <class Visit>
+  void visit_sample(std::int64_t position, const Visit& visit) const;
   void read_conversation(const Conversation& conversation, std::int64_t first_key, SampleBatch& batch,
                          std::int64_t begin) const;
 
   std::shared_ptr<const IndexedDataset> dataset_;
   std::int64_t seq_length_;
-  SampleOrder order_;
-  std::uint64_t seed_;
   Counts counts_;
-  std::vector<Pack> packs_;  // of the samples of an epoch, in the order of their first conversations
-  mutable EpochCache<RandomPermutation> orders_;
+  std::vector<Conversation> conversations_;
+  Packing packing_;
 };
 
 }  // namespace teratron

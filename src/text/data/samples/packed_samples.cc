@@ -1,17 +1,13 @@
 #include "data/samples/packed_samples.h"
 
 #include <algorithm>
-#include <numeric>
 #include <utility>
 
 #include "base/error.h"
-#include "data/samples/best_fit.h"
 #include "data/samples/sample_source.h"
 
 namespace teratron {
 namespace {
-
-constexpr std::uint32_t kPackedStream = 48;  // of RandomPurpose::kShuffle, beside those of epoch_order.cc
 
 std::vector<TokenRange> pieces_of(const IndexedDataset& dataset, const CorpusPart& part, std::int64_t seq_length) {
   std::vector<TokenRange> pieces;
@@ -21,7 +17,18 @@ std::vector<TokenRange> pieces_of(const IndexedDataset& dataset, const CorpusPar
       pieces.push_back({begin, std::min(begin + seq_length, document.end - 1)});
     }
   }
-  return pieces;
+  if (!pieces.empty()) return pieces;
+  throw_user_error(
+      "no document of the {} part of {} has two tokens, so there is nothing to predict; give it more text, or a "
+      "larger share in --split",
+      part.name, dataset.name());
+}
+
+std::vector<std::int64_t> sizes_of(const std::vector<TokenRange>& ranges) {
+  std::vector<std::int64_t> sizes;
+  sizes.reserve(ranges.size());
+  for (const TokenRange& range : ranges) sizes.push_back(range.size());
+  return sizes;
 }
 
 }  // namespace
@@ -31,59 +38,21 @@ PackedSamples::PackedSamples(std::shared_ptr<const IndexedDataset> dataset, cons
                              const DocumentOptions& documents)
     : dataset_(std::move(dataset)),
       seq_length_(seq_length),
-      order_(order),
-      seed_(order == SampleOrder::kSequential ? 0 : seed),
-      documents_(documents) {
-  check(seq_length >= 1 && documents.reset_attention_mask, "PackedSamples: documents that do not see one another");
-  pack(part);
-  if (pieces_.empty()) {
-    throw_user_error(
-        "no document of the {} part of {} has two tokens, so there is nothing to predict; give it more text, or a "
-        "larger share in --split",
-        part.name, dataset_->name());
-  }
-}
-
-void PackedSamples::pack(const CorpusPart& part) {
-  const std::vector<TokenRange> pieces = pieces_of(*dataset_, part, seq_length_);
-  std::vector<std::int64_t> sizes;
-  sizes.reserve(pieces.size());
-  for (const TokenRange& piece : pieces) sizes.push_back(piece.size());
-  inputs_ = std::reduce(sizes.begin(), sizes.end());
-  const std::vector<std::int64_t> bins = best_fit_decreasing(sizes, seq_length_);
-  const std::int64_t samples = bins.empty() ? 0 : *std::ranges::max_element(bins) + 1;
-  first_pieces_.assign(static_cast<std::size_t>(samples) + 1, 0);
-  for (const std::int64_t bin : bins) ++first_pieces_[static_cast<std::size_t>(bin) + 1];
-  std::partial_sum(first_pieces_.begin(), first_pieces_.end(), first_pieces_.begin());
-  std::vector<std::int64_t> next = first_pieces_;
-  pieces_.resize(pieces.size());
-  for (std::size_t i = 0; i < pieces.size(); ++i) {
-    pieces_[static_cast<std::size_t>(next[static_cast<std::size_t>(bins[i])]++)] = pieces[i];
-  }
+      documents_(documents),
+      pieces_(pieces_of(*dataset_, part, seq_length)),
+      packing_(sizes_of(pieces_), seq_length, order, seed) {
+  check(documents.reset_attention_mask, "PackedSamples: documents that do not see one another");
 }
 
 std::string PackedSamples::left_out() const {
-  const std::int64_t places = samples_per_epoch() * seq_length_;
   return fmt::format("{} documents and pieces of long ones packed into {} samples an epoch, {:.2f} % of them padding",
-                     pieces_.size(), samples_per_epoch(),
-                     100 * static_cast<double>(places - inputs_) / static_cast<double>(places));
+                     pieces_.size(), samples_per_epoch(), 100 * packing_.padding());
 }
 
-std::span<const TokenRange> PackedSamples::pieces(std::int64_t position) const {
-  check(position >= 0, "PackedSamples: position");
-  const std::int64_t samples = samples_per_epoch();
-  const std::int64_t epoch = order_ == SampleOrder::kSequential ? 0 : position / samples;
-  check(epoch <= 0xffffffff, "PackedSamples: epoch");
-  const auto order = orders_.get(epoch, [&] {
-    return RandomPermutation(samples, {.seed = seed_,
-                                       .purpose = RandomPurpose::kShuffle,
-                                       .stream = kPackedStream,
-                                       .step = static_cast<std::uint32_t>(epoch)});
-  });
-  const auto sample = static_cast<std::size_t>((*order)(position % samples));
-  const auto first = static_cast<std::size_t>(first_pieces_[sample]),
-             end = static_cast<std::size_t>(first_pieces_[sample + 1]);
-  return std::span(pieces_).subspan(first, end - first);
+std::vector<TokenRange> PackedSamples::pieces(std::int64_t position) const {
+  std::vector<TokenRange> pieces;
+  for (const std::int64_t item : packing_.items(position)) pieces.push_back(pieces_[static_cast<std::size_t>(item)]);
+  return pieces;
 }
 
 std::string PackedSamples::source(std::int64_t position) const { return source_of(*dataset_, pieces(position)); }

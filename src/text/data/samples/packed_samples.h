@@ -3,27 +3,21 @@
 
 #include <cstdint>
 #include <memory>
-#include <span>
 #include <vector>
 
 #include "data/indexed/indexed_dataset.h"
 #include "data/samples.h"
 #include "data/samples/documents.h"
-#include "data/samples/epoch_cache.h"
-#include "data/samples/permutation.h"
+#include "data/samples/packing.h"
 #include "data/split/corpus_split.h"
 
 namespace teratron {
 
 // A document of n tokens gives n - 1 inputs, each with the token after it as its target; the end of a document is no
-// input. Documents with more inputs than seq_length are cut into pieces of seq_length and a rest. Pieces are packed by
-// best_fit_decreasing() and padded at the end; nothing is asked of padding, and each of its tokens sees itself alone.
-// So every epoch has every token but the first of each document as a target once, and a document is cut only where it
-// must be.
-//
-// The packing is a pure function of (dataset, part, seq_length): all epochs have the same samples, each in an order of
-// its own, drawn by (seed, epoch). Sequential order is one random order that no seed changes: the packing's own begins
-// with the longest. Memory: 16 bytes a document, and 8 a sample. Safe to use from many threads.
+// input. Documents with more inputs than seq_length are cut into pieces of seq_length and a rest. Pieces are packed
+// (Packing) and padded at the end; nothing is asked of padding, and each of its tokens sees itself alone. So every
+// epoch has every token but the first of each document as a target once, and a document is cut only where it must be.
+// Memory: 24 bytes a document, and 8 a sample. Safe to use from many threads.
 class PackedSamples : public Samples {
  public:
   // `documents`: reset_attention_mask is set, for pieces must not see one another. eod_mask_loss changes nothing: no
@@ -32,7 +26,7 @@ class PackedSamples : public Samples {
                 SampleOrder order, std::uint64_t seed, const DocumentOptions& documents);
 
   std::int64_t seq_length() const override { return seq_length_; }
-  std::int64_t samples_per_epoch() const override { return std::ssize(first_pieces_) - 1; }
+  std::int64_t samples_per_epoch() const override { return packing_.samples(); }
   std::string left_out() const override;  // the padding
   std::string source(std::int64_t position) const override;
   std::vector<std::int32_t> first_keys(SampleRange positions) const override;
@@ -41,22 +35,16 @@ class PackedSamples : public Samples {
   TotalWeights total_weights(SampleRange positions) const override;
 
   // The inputs of a sample's pieces, as places in the corpus.
-  std::span<const TokenRange> pieces(std::int64_t position) const;
+  std::vector<TokenRange> pieces(std::int64_t position) const;
 
  private:
-  void pack(const CorpusPart& part);
   void read_tokens(std::int64_t position, SampleBatch& batch, std::int64_t begin) const;
 
   std::shared_ptr<const IndexedDataset> dataset_;
   std::int64_t seq_length_;
-  SampleOrder order_;
-  std::uint64_t seed_;
   DocumentOptions documents_;
-  std::vector<TokenRange> pieces_;          // sample by sample
-  std::vector<std::int64_t> first_pieces_;  // of each sample; then the number of pieces
-  std::int64_t inputs_ = 0;                 // of an epoch, without padding
-
-  mutable EpochCache<RandomPermutation> orders_;
+  std::vector<TokenRange> pieces_;  // as they stand in the corpus
+  Packing packing_;
 };
 
 }  // namespace teratron

@@ -1,0 +1,36 @@
+// Packing: which items share which sample, and the order of the samples in each epoch.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "data/samples.h"
+#include "data/samples/epoch_cache.h"
+#include "data/samples/permutation.h"
+
+namespace teratron {
+
+// Items of given sizes in samples of one size, by best_fit_decreasing(), the same in all epochs. Each epoch has the
+// samples in an order drawn by (seed, epoch); sequential, in the order of their first items. Memory: 8 bytes an item
+// and 8 a sample. Safe to use from many threads.
+class Packing {
+ public:
+  // `sizes`: between 1 and seq_length.
+  Packing(std::span<const std::int64_t> sizes, std::int64_t seq_length, SampleOrder order, std::uint64_t seed);
+
+  std::int64_t samples() const { return std::ssize(begins_) - 1; }  // an epoch
+  double padding() const { return padding_; }                       // share of an epoch's tokens that no item has
+  // Items of the sample at a position of the run, in their order.
+  std::span<const std::int64_t> items(std::int64_t position) const;
+
+ private:
+  SampleOrder order_ = SampleOrder::kSequential;
+  std::uint64_t seed_ = 0;
+  double padding_ = 0;
+  std::vector<std::int64_t> items_;         // sample by sample
+  std::vector<std::int64_t> begins_ = {0};  // of each sample in items_; then their end
+  mutable EpochCache<RandomPermutation> orders_;
+};
+
+}  // namespace teratron
