@@ -2,19 +2,16 @@
 
 #include <algorithm>
 #include <deque>
-#include <limits>
 #include <optional>
 
 #include "base/error.h"
 #include "pipeline/checker.h"
-#include "pipeline/dependencies.h"
 #include "pipeline/memory.h"
+#include "pipeline/timing/event_times.h"
 #include "pipeline/v_schedules.h"
 
 namespace teratron::pipeline {
 namespace {
-
-constexpr double kNever = std::numeric_limits<double>::infinity();
 
 // Without any weight gradients.
 Schedule input_gradients_only(Schedule schedule) {
@@ -31,10 +28,7 @@ Schedule input_gradients_only(Schedule schedule) {
 class Deferral {
  public:
   Deferral(const Schedule& schedule, const Costs& costs, std::int64_t most_slices)
-      : source_(input_gradients_only(schedule)),
-        costs_(costs),
-        most_slices_(most_slices),
-        happened_(events(schedule), kNever) {
+      : source_(input_gradients_only(schedule)), costs_(costs), most_slices_(most_slices), times_(source_, costs) {
     stages_.resize(schedule.actions.size());
     result_ = schedule;
     for (std::vector<Action>& list : result_.actions) list.clear();
@@ -60,17 +54,7 @@ class Deferral {
   const Action& next_of(int stage) { return source_.actions[static_cast<std::size_t>(stage)][at(stage).next]; }
   bool has_next(int stage) { return at(stage).next < source_.actions[static_cast<std::size_t>(stage)].size(); }
 
-  // When everything that the stage's next action needs is there; kNever as long as that is not known.
-  double arrival(int stage) {
-    if (!has_next(stage)) return kNever;
-    double time = 0;
-    for_each_need(source_, stage, next_of(stage), [&](const Event& need) {
-      const bool here = source_.stage_of(need.cell) == stage;
-      const double transfer = here ? 0 : costs_.transfer(need.micro_batch, need.slice);
-      time = std::max(time, happened_[number_of(source_, need)] + transfer);
-    });
-    return time;
-  }
+  double arrival(int stage) { return has_next(stage) ? times_.arrival(stage, next_of(stage)) : EventTimes::kNotYet; }
 
   // Time at which the stage can run an action. No later choice of another stage changes the results that are there
   // then.
@@ -79,7 +63,7 @@ class Deferral {
   // The stage that can start first; none when all are done or wait for ever.
   std::optional<int> earliest() {
     std::optional<int> best;
-    double best_start = kNever;
+    double best_start = EventTimes::kNotYet;
     for (int stage = 0; stage < source_.stages; ++stage) {
       const double time = start(stage);
       if (time < best_start) {
@@ -114,15 +98,14 @@ class Deferral {
     Stage& state = at(stage);
     state.clock += costs_.of(source_, stage, action);
     state.live += action.pass == Pass::kForward ? 1 : action.pass == Pass::kBackwardWeight ? -1 : 0;
-    for_each_result(source_, stage, action,
-                    [&](const Event& event) { happened_[number_of(source_, event)] = state.clock; });
+    times_.happens(stage, action, state.clock);
     result_.actions[static_cast<std::size_t>(stage)].push_back(action);
   }
 
   const Schedule source_;
   const Costs& costs_;
   std::int64_t most_slices_;
-  std::vector<double> happened_;  // when, by event
+  EventTimes times_;
   std::vector<Stage> stages_;
   Schedule result_;
 };

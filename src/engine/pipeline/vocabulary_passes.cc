@@ -1,25 +1,26 @@
 #include "pipeline/vocabulary_passes.h"
 
 #include <algorithm>
-#include <limits>
 #include <optional>
 
 #include "base/error.h"
 #include "pipeline/checker.h"
-#include "pipeline/dependencies.h"
+#include "pipeline/timing/event_times.h"
 
 namespace teratron::pipeline {
 namespace {
 
-constexpr double kNotYet = std::numeric_limits<double>::infinity();
 constexpr double kRounding = 1e-9;  // of sums of times, relative
 
 // Works the stages through a schedule from head to head.
 class Insertion {
  public:
   Insertion(const Schedule& schedule, const Costs& costs)
-      : source_(schedule), costs_(costs), happened_(events(schedule), kNotYet), producers_(events(schedule)) {
+      : source_(schedule), costs_(costs), times_(source_, costs), producers_(events(schedule)) {
     source_.vocabulary_parallel = true;
+    for (int m = 0; m < source_.micro_batches; ++m) {  // look-ups are put before what needs them
+      for (int s = 0; s < source_.slices_of(m); ++s) times_.happens({Outcome::kEmbedded, 0, m, s}, 0);
+    }
     result_ = source_;
     for (std::vector<Action>& list : result_.actions) list.clear();
     stages_.resize(source_.actions.size());
@@ -78,17 +79,7 @@ class Insertion {
     }
   }
 
-  // When everything that the stage's next action needs is there; kNotYet where that is not known yet.
-  double arrival(int stage) {
-    double time = 0;
-    for_each_need(source_, stage, list(stage)[at(stage).next], [&](const Event& need) {
-      if (need.outcome == Outcome::kEmbedded) return;  // put before it
-      const bool here = source_.stage_of(need.cell) == stage;
-      const double transfer = here ? 0 : costs_.transfer(need.micro_batch, need.slice);
-      time = std::max(time, happened_[number_of(source_, need)] + transfer);
-    });
-    return time;
-  }
+  double arrival(int stage) { return times_.arrival(stage, list(stage)[at(stage).next]); }
 
   void perform(int stage) {
     at(stage).clock =
@@ -98,8 +89,7 @@ class Insertion {
 
   void append(int stage) {
     const Action& action = list(stage)[at(stage).next++];
-    for_each_result(source_, stage, action,
-                    [&](const Event& event) { happened_[number_of(source_, event)] = at(stage).clock; });
+    times_.happens(stage, action, at(stage).clock);
     result_.actions[static_cast<std::size_t>(stage)].push_back(action);
     if (source_.cell(stage, action) != 0) return;
     if (action.pass == Pass::kForward) embedded_.push_back(action);
@@ -110,7 +100,7 @@ class Insertion {
     for (bool moved = true; moved;) {
       moved = false;
       for (int stage = 0; stage < source_.stages; ++stage) {
-        while (at(stage).next < at(stage).required && arrival(stage) < kNotYet) {
+        while (at(stage).next < at(stage).required && arrival(stage) < EventTimes::kNotYet) {
           perform(stage);
           moved = true;
         }
@@ -126,7 +116,8 @@ class Insertion {
     while (true) {
       std::optional<int> first;
       for (int stage = 0; stage < source_.stages; ++stage) {
-        if (is_done[static_cast<std::size_t>(stage)] || !has_next(stage) || arrival(stage) == kNotYet) continue;
+        if (is_done[static_cast<std::size_t>(stage)] || !has_next(stage) || arrival(stage) == EventTimes::kNotYet)
+          continue;
         if (!first || start(stage) < start(*first)) first = stage;
       }
       if (!first) return;
@@ -158,8 +149,7 @@ class Insertion {
       time = std::max(time, costs_.of(source_, stage, head));
     }
     embedded_.clear();
-    const Event done{Outcome::kLossGradient, source_.cells() - 1, forward.micro_batch, forward.slice};
-    happened_[number_of(source_, done)] = begin + time;
+    times_.happens({Outcome::kLossGradient, source_.cells() - 1, forward.micro_batch, forward.slice}, begin + time);
     add_embedding_backwards();
     for (std::size_t stage = 0; stage < stages_.size(); ++stage) {
       stages_[stage].clock = begin + time;
@@ -178,7 +168,7 @@ class Insertion {
 
   Schedule source_;
   const Costs& costs_;
-  std::vector<double> happened_;                 // when, by event
+  EventTimes times_;
   std::vector<std::optional<Place>> producers_;  // by event; none of joint passes
   std::vector<Stage> stages_;
   std::vector<Action> embedded_, differentiated_;  // of the first cell: forwards and backwards since the last head

@@ -4,7 +4,7 @@
 #include <numeric>
 
 #include "base/error.h"
-#include "pipeline/dependencies.h"
+#include "pipeline/timing/event_times.h"
 
 namespace teratron::pipeline {
 
@@ -18,7 +18,7 @@ Simulation simulate(const Schedule& schedule, const Costs& costs) {
   Simulation result;
   result.actions.resize(schedule.actions.size());
   result.busy.assign(schedule.actions.size(), 0);
-  std::vector<double> happened(events(schedule), 0);
+  EventTimes times(schedule, costs);
   double together = 0;  // when the last stage comes to the joint pass under way
   // The order of visits respects every need, so the times of an action's needs are known when it is visited.
   const std::vector<std::size_t> progress = play(schedule, [&](int stage, std::size_t index) {
@@ -32,13 +32,9 @@ Simulation simulate(const Schedule& schedule, const Costs& costs) {
       }
       start = together;
     }
-    for_each_need(schedule, stage, action, [&](const Event& need) {
-      const bool here = schedule.stage_of(need.cell) == stage;
-      const double transfer = here ? 0 : costs.transfer(need.micro_batch, need.slice);
-      start = std::max(start, happened[number_of(schedule, need)] + transfer);
-    });
+    start = std::max(start, times.arrival(stage, action));
     const double time = costs.of(schedule, stage, action), end = start + time;
-    for_each_result(schedule, stage, action, [&](const Event& event) { happened[number_of(schedule, event)] = end; });
+    times.happens(stage, action, end);
     result.actions[at].push_back({action, start, end});
     result.busy[at] += time;
     result.iteration = std::max(result.iteration, end);
