@@ -14,9 +14,9 @@
 namespace teratron {
 
 // Samples of a corpus whose sequences are turns (SequenceUnit::kTurn). The target of a token is the next one of its
-// conversation, with weight 1 if that is to be learned. Conversations are packed (Packing). One that is longer than a
-// sample is cut at its end; padding has no weight. Memory: 40 bytes a conversation, and 8 a sample. Safe to use from
-// many threads.
+// conversation, with weight 1 if that is to be learned. Conversations are packed (SamplePacking). One that is longer
+// than a sample is cut at its end; padding has no weight. Memory: 40 bytes a conversation, and 8 a sample. Safe to use
+// from many threads.
 class ChatSamples : public Samples {
  public:
   // UserError: no conversation of the part has a word to learn within seq_length.
@@ -62,7 +62,7 @@ class ChatSamples : public Samples {
   std::int64_t seq_length_;
   Counts counts_;
   std::vector<Conversation> conversations_;
-  Packing packing_;
+  SamplePacking packing_;
 };
 
 }  // namespace teratron

@@ -15,9 +15,9 @@ namespace teratron {
 
 // A document of n tokens gives n - 1 inputs, each with the token after it as its target; the end of a document is no
 // input. Documents with more inputs than seq_length are cut into pieces of seq_length and a rest. Pieces are packed
-// (Packing) and padded at the end; nothing is asked of padding, and each of its tokens sees itself alone. So every
-// epoch has every token but the first of each document as a target once, and a document is cut only where it must be.
-// Memory: 24 bytes a document, and 8 a sample. Safe to use from many threads.
+// (SamplePacking) and padded at the end; nothing is asked of padding, and each of its tokens sees itself alone. So
+// every epoch has every token but the first of each document as a target once, and a document is cut only where it must
+// be. Memory: 24 bytes a document, and 8 a sample. Safe to use from many threads.
 class PackedSamples : public Samples {
  public:
   // `documents`: reset_attention_mask is set, for pieces must not see one another. eod_mask_loss changes nothing: no
@@ -44,7 +44,7 @@ class PackedSamples : public Samples {
   std::int64_t seq_length_;
   DocumentOptions documents_;
   std::vector<TokenRange> pieces_;  // as they stand in the corpus
-  Packing packing_;
+  SamplePacking packing_;
 };
 
 }  // namespace teratron

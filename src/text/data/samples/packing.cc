@@ -13,7 +13,8 @@ constexpr std::uint32_t kPackedStream = 48;  // of RandomPurpose::kShuffle, besi
 
 }  // namespace
 
-Packing::Packing(std::span<const std::int64_t> sizes, std::int64_t seq_length, SampleOrder order, std::uint64_t seed)
+SamplePacking::SamplePacking(std::span<const std::int64_t> sizes, std::int64_t seq_length, SampleOrder order,
+                             std::uint64_t seed)
     : order_(order), seed_(seed) {
   const std::vector<std::int64_t> bins = best_fit_decreasing(sizes, seq_length);
   if (bins.empty()) return;
@@ -29,10 +30,10 @@ Packing::Packing(std::span<const std::int64_t> sizes, std::int64_t seq_length, S
   padding_ = 1 - static_cast<double>(std::reduce(sizes.begin(), sizes.end())) / all;
 }
 
-std::span<const std::int64_t> Packing::items(std::int64_t position) const {
-  check(position >= 0, "Packing: position");
+std::span<const std::int64_t> SamplePacking::items(std::int64_t position) const {
+  check(position >= 0, "SamplePacking: position");
   const std::int64_t epoch = position / samples(), index = position % samples();
-  check(epoch <= 0xffffffff, "Packing: epoch");
+  check(epoch <= 0xffffffff, "SamplePacking: epoch");
   std::int64_t sample = index;
   if (order_ == SampleOrder::kShuffled) {
     const auto order = orders_.get(epoch, [&] {

@@ -1,4 +1,4 @@
-// Packing: which items share which sample, and the order of the samples in each epoch.
+// SamplePacking: which items share which sample, and the order of the samples in each epoch.
 #pragma once
 
 #include <cstdint>
@@ -14,10 +14,10 @@ namespace teratron {
 // Items of given sizes in samples of one size, by best_fit_decreasing(), the same in all epochs. Each epoch has the
 // samples in an order drawn by (seed, epoch); sequential, in the order of their first items. Memory: 8 bytes an item
 // and 8 a sample. Safe to use from many threads.
-class Packing {
+class SamplePacking {
  public:
   // `sizes`: between 1 and seq_length.
-  Packing(std::span<const std::int64_t> sizes, std::int64_t seq_length, SampleOrder order, std::uint64_t seed);
+  SamplePacking(std::span<const std::int64_t> sizes, std::int64_t seq_length, SampleOrder order, std::uint64_t seed);
 
   std::int64_t samples() const { return std::ssize(begins_) - 1; }  // an epoch
   double padding() const { return padding_; }                       // share of an epoch's tokens that no item has
