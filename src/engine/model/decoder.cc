@@ -52,6 +52,7 @@ void Decoder::embed(const EndCall& call, TensorRef x) {
 }
 
 void Decoder::embed_backward(const EndCall& call, TensorRef dx, bool has_head) {
+  if (embedding.tokens.frozen) return;  // on all ranks: a frozen table needs no exchange
   const bool has_share = has_head && !output_weight;
   const TensorRef full = call.layers.branch, dsum = dx ? embedding.drop_out_backward(call.pass, dx, full) : full;
   if (call.joint != nullptr) call.joint->pass.tensor.broadcast(dsum, call.joint->root);

@@ -72,11 +72,10 @@ struct Embedding {
     if (sum.data != y.data) pass.backend.copy(y, sum);
   }
 
-  // Does nothing where the tables are frozen. Changes dy, the gradient of the stream; `full` as in forward.
+  // Changes dy, the gradient of the stream; `full` as in forward.
   // accumulate_tokens: the token table's gradient already holds something, be it the output projection's share.
   void backward(const LayerPass& pass, TensorRef dy, TensorRef full, TensorRef ids, bool accumulate_tokens,
                 TensorRef position_ids = {}) const {
-    if (tokens.frozen) return;
     look_up_backward(pass, drop_out_backward(pass, dy, full), ids, accumulate_tokens, position_ids);
   }
 
@@ -92,10 +91,9 @@ struct Embedding {
     return pass.sequence_parallel ? full : dy;
   }
 
-  // Gradients of the rows and positions that this rank holds, unless they are frozen.
+  // Gradients of the rows and positions that this rank holds.
   void look_up_backward(const LayerPass& pass, TensorRef dsum, TensorRef ids, bool accumulate_tokens,
                         TensorRef position_ids = {}) const {
-    if (tokens.frozen) return;
     pass.backend.embedding_backward({.dtokens = tokens.gradient,
                                      .dpositions = positions ? positions->gradient : TensorRef(),
                                      .dy = dsum,

@@ -151,7 +151,7 @@ void Generator::score_piece(Sequence& sequence, std::int64_t begin, std::int64_t
   });
 }
 
-// Tells the scores of a prompt, and ends a text of no new tokens.
+// Reports the scores of a prompt, and ends a text of no new tokens.
 void Generator::end_prompt(Sequence& sequence) {
   if (sequence.scores_prompt && events_.prompt) events_.prompt(sequence.id, std::move(sequence.scored));
   sequence.scores_prompt = false;
