@@ -10,6 +10,7 @@
 #include <sstream>
 #include <thread>
 
+#include "base/temporary_folder.h"
 #include "eval/generation/generation.h"
 #include "serve/server.h"
 #include "serve/text/text_model.h"

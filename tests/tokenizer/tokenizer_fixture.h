@@ -1,9 +1,8 @@
-// Shared by the tokenizer's tests: the shared data, folders that go away again, random bytes.
+// Shared by the tokenizer's tests: the shared data, random bytes.
 #pragma once
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <span>
@@ -11,6 +10,7 @@
 
 #include "base/files/file.h"
 #include "base/philox.h"
+#include "base/temporary_folder.h"
 #include "tokenizer/bpe/bpe_trainer.h"
 #include "tokenizer/tokenizer.h"
 
@@ -24,22 +24,7 @@ inline std::string fnv1a(std::span<const std::byte> bytes) {
   return fmt::format("{:016x}", value);
 }
 
-// A new empty folder, removed at the end.
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    std::string name = (std::filesystem::temp_directory_path() / "teratron-tokenizer-XXXXXX").string();
-    path_ = ::mkdtemp(name.data());
-  }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  ~TemporaryFolder() { std::filesystem::remove_all(path_); }
-  std::filesystem::path operator/(const std::string& name) const { return path_ / name; }
-  const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
-};
+using testing::TemporaryFolder;
 
 inline RandomSequence random_sequence(std::uint64_t seed) { return RandomSequence(RandomStream{.seed = seed}); }
 
