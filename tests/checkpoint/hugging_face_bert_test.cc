@@ -129,11 +129,45 @@ TEST(HuggingFaceBert, AHeadThatComputesSomethingElseIsRefused) {
               }),
               AllOf(HasSubstr("problem_type is 'multi_label_classification' (there is single_label_classification)"),
                     HasSubstr("classifier_dropout is 0.3 (it must be hidden_dropout_prob = 0)")));
-  EXPECT_THAT(refusal_of([](Json& config) { config["id2label"] = {{"0", "a"}}; }), HasSubstr("it has one label"));
+  EXPECT_THAT(refusal_of([](Json& config) {
+                config["id2label"] = {{"0", "a"}};
+                config["problem_type"] = "single_label_classification";
+              }),
+              HasSubstr("problem_type is 'single_label_classification' (there is regression of one label)"));
   EXPECT_THAT(refusal_of([](Json& config) { config["id2label"].erase("2"); }),
               HasSubstr("'classifier.bias' is [3] there, [2] is needed"));
   EXPECT_THAT(refusal_of([](Json& config) { config["architectures"] = {"BertForTokenClassification"}; }),
               HasSubstr("the class is BertForTokenClassification (there are BertForMaskedLM, BertForPreTraining, "));
+}
+
+TEST(HuggingFaceBert, OneLabelIsANumber) {
+  const fs::path golden = kBert.parent_path() / "bert_classification";
+  const TemporaryFolder folder;
+  for (const char* problem : {"", "regression"}) {
+    testing::make_variant(
+        golden, folder / "hf",
+        [&](Json& config) {
+          config["id2label"] = {{"0", "LABEL_0"}};
+          config.erase("label2id");
+          if (problem[0] != '\0') config["problem_type"] = problem;
+        },
+        [](FileTensors& tensors) {
+          tensors["classifier.weight"].shape[0] = 1;
+          tensors["classifier.weight"].bytes.resize(tensors["classifier.weight"].bytes.size() / 3);
+          tensors["classifier.bias"] = {"F32", {1}, "abcd"};
+        });
+    for (const char* made : {"run", "back"}) fs::remove_all(folder / made);
+    import_from_hugging_face(folder / "hf", folder / "run");
+    const ModelConfig model = read_checkpoint_info(folder / "run").model;
+    EXPECT_EQ(model.head, ModelHead::kClassification);
+    EXPECT_EQ(model.num_labels, 1);
+    EXPECT_THAT(model.label_names, ::testing::IsEmpty());
+    export_to_hugging_face(folder / "run", folder / "back");
+    EXPECT_EQ(tensors_of(folder / "back" / "model.safetensors"), tensors_of(folder / "hf" / "model.safetensors"));
+    const Json config = Json::parse(bytes_of_file(folder / "back" / "config.json"));
+    EXPECT_EQ(config["problem_type"], "regression");
+    EXPECT_EQ(config["id2label"], (Json{{"0", "LABEL_0"}}));
+  }
 }
 
 TEST(HuggingFaceBert, ExportAndImportGiveBackEveryBitOfOurs) {

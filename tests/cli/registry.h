@@ -33,7 +33,8 @@ inline std::vector<std::string> members_of_family(std::string_view family) {
 inline std::vector<std::string> registered_commands() {
   std::vector<std::string> names;
   const auto add = [&](std::string name) {
-    if (const std::size_t end = name.find('_'); end != std::string::npos) name[end] = ' ';
+    const std::size_t end = name.find('_');
+    if (end != std::string::npos && name != "fill_mask") name[end] = ' ';
     std::ranges::replace(name, '_', '-');  // those behind the first
     names.push_back(std::move(name));
   };

@@ -49,7 +49,8 @@ class Finetuning : public ::testing::TestWithParam<TaskKind> {
     config_.epochs = 2;
     config_.run.optimizer.learning_rate.peak = 5e-3;
     config_.run.output.save = folder_ / "run";
-    set_task_head(config_.run.model.config, GetParam());
+    if (has_labels_of_files(GetParam())) config_.reading.given.labels.names = {"negative", "positive"};
+    set_task_head(config_.run.model.config, GetParam(), config_.reading.given);
     config_.run.model.config = config_.run.model.model_for(config_.run.model.vocabulary_size());
   }
   void TearDown() override { fs::remove_all(folder_); }

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 #include "model/bert.h"
@@ -19,12 +20,20 @@ using test::Layout;
 using test::RandomBatch;
 using test::small_bert_config;
 
-constexpr ModelHead kTaskHeads[] = {ModelHead::kClassification, ModelHead::kChoice, ModelHead::kSpans};
+// A head, and its labels; one is a number.
+struct StudiedHead {
+  ModelHead head;
+  std::int64_t labels;
+  constexpr StudiedHead(ModelHead of, std::int64_t count = 3) : head(of), labels(count) {}  // NOLINT
+  constexpr operator ModelHead() const { return head; }                                     // NOLINT
+};
+constexpr StudiedHead kTaskHeads[] = {
+    {ModelHead::kClassification}, {ModelHead::kClassification, 1}, {ModelHead::kChoice}, {ModelHead::kSpans}};
 constexpr NormPlacement kTaskPlacements[] = {NormPlacement::kPre, NormPlacement::kPost};
 
 // A small model with eight texts, and its executor.
 struct TaskStudy {
-  TaskStudy(ModelHead head, NormPlacement placement, double dropout = 0.1, const ExecutorOptions& options = sizes())
+  TaskStudy(StudiedHead head, NormPlacement placement, double dropout = 0.1, const ExecutorOptions& options = sizes())
       : config(config_of(head, placement, dropout)),
         model(config),
         batch(8, 7, config.vocab_size, 1, /*all_inputs=*/true),
@@ -35,10 +44,10 @@ struct TaskStudy {
   }
 
   static ExecutorOptions sizes() { return {.batch = 8, .tokens = 9}; }
-  static ModelConfig config_of(ModelHead head, NormPlacement placement, double dropout) {
+  static ModelConfig config_of(StudiedHead head, NormPlacement placement, double dropout) {
     ModelConfig config = small_bert_config(placement);
     config.head = head;
-    config.num_labels = 3;
+    config.num_labels = head.labels;
     config.hidden_dropout = config.attention_dropout = dropout;
     return config;
   }
@@ -66,17 +75,28 @@ struct TaskStudy {
   Executor executor;
 };
 
-void for_each_study(const std::function<void(ModelHead, NormPlacement)>& use) {
-  for (const ModelHead head : kTaskHeads) {
+void for_each_study(const std::function<void(StudiedHead, NormPlacement)>& use) {
+  for (const StudiedHead head : kTaskHeads) {
     for (const NormPlacement placement : kTaskPlacements) {
-      SCOPED_TRACE(fmt::format("head {}, norms {}", static_cast<int>(head), static_cast<int>(placement)));
+      SCOPED_TRACE(fmt::format("head {} of {} labels, norms {}", static_cast<int>(head.head), head.labels,
+                               static_cast<int>(placement)));
       use(head, placement);
     }
   }
 }
 
+double squared_error_of(const std::vector<float>& outputs, const RandomBatch& batch) {
+  double total = 0;
+  for (std::size_t label = 0; label < outputs.size(); ++label) {
+    const double error = double{outputs[label]} - double{std::bit_cast<float>(batch.labels[label])};
+    total += double{batch.label_weights[label]} * error * error;
+  }
+  return total;
+}
+
 // The sum of weight * loss by the definition: a row of outputs for each label, of spans as long as the text.
-double loss_of(const std::vector<float>& outputs, const RandomBatch& batch, ModelHead head) {
+double loss_of(const std::vector<float>& outputs, const RandomBatch& batch, StudiedHead head) {
+  if (head.labels == 1) return squared_error_of(outputs, batch);
   const std::size_t labels = batch.labels.size(), columns = outputs.size() / labels;
   double total = 0;
   for (std::size_t label = 0; label < labels; ++label) {
@@ -92,7 +112,7 @@ double loss_of(const std::vector<float>& outputs, const RandomBatch& batch, Mode
 }
 
 TEST(BertTaskHead, LossIsThatOfTheOutputsByTheDefinition) {
-  for_each_study([](ModelHead head, NormPlacement placement) {
+  for_each_study([](StudiedHead head, NormPlacement placement) {
     TaskStudy study(head, placement, /*dropout=*/0);
     const double expected = loss_of(study.outputs_of(study.batch.whole()), study.batch, head);
     ASSERT_GT(expected, 0.1);
@@ -104,7 +124,7 @@ TEST(BertTaskHead, LossIsThatOfTheOutputsByTheDefinition) {
 }
 
 TEST(BertTaskHead, OutputsAreThoseWithoutDropoutAndLeaveTrainingAsItIs) {
-  for_each_study([](ModelHead head, NormPlacement placement) {
+  for_each_study([](StudiedHead head, NormPlacement placement) {
     TaskStudy training(head, placement);
     TaskStudy evaluation(head, placement, 0,
                          {.purpose = Purpose::kEvaluation, .batch = 8, .tokens = 7, .logits_chunk = 1});
@@ -145,14 +165,14 @@ TEST(BertTaskHead, TrainingDropsOfWhatTheClassifierReads) {
 }
 
 TEST(BertTaskHead, GradientIsTheDerivativeAlongRandomDirections) {
-  for_each_study([](ModelHead head, NormPlacement placement) {
+  for_each_study([](StudiedHead head, NormPlacement placement) {
     TaskStudy study(head, placement);
     test::expect_gradient_is_the_derivative(study.executor, study.batch.whole());
   });
 }
 
 TEST(BertTaskHead, EveryParameterGetsAGradient) {
-  for_each_study([](ModelHead head, NormPlacement placement) {
+  for_each_study([](StudiedHead head, NormPlacement placement) {
     TaskStudy study(head, placement);
     study.executor.forward_backward(study.batch.whole());
     std::int64_t counted = 0;
@@ -169,7 +189,7 @@ TEST(BertTaskHead, EveryParameterGetsAGradient) {
 
 // Whatever padding holds, and with its places cut off as far as no text needs them.
 TEST(BertTaskHead, NeitherPaddingNorHowMuchOfItIsThereChangesAnything) {
-  for_each_study([](ModelHead head, NormPlacement placement) {
+  for_each_study([](StudiedHead head, NormPlacement placement) {
     TaskStudy study(head, placement);
     RandomBatch& batch = study.batch;
     for (std::int32_t& length : batch.key_lengths) length = std::min(length, 5);
@@ -219,7 +239,7 @@ TEST(BertTaskHead, PartsOfGroupsOfChoicesAreRefused) {
 }
 
 TEST(BertTaskHead, EveryRankOfALayoutHasTheOutputs) {
-  for_each_study([](ModelHead head, NormPlacement placement) {
+  for_each_study([](StudiedHead head, NormPlacement placement) {
     TaskStudy alone(head, placement);
     alone.batch = RandomBatch(8, 6, alone.config.vocab_size, 1, true);  // 3 ranks share the tokens
     const std::vector<float> expected = alone.outputs_of(alone.batch.whole());
@@ -249,7 +269,7 @@ TEST(BertTaskHead, EveryRankOfALayoutHasTheOutputs) {
 
 // Storage alone is of 16 bits: losses and outputs are near those in fp32.
 TEST(BertTaskHead, SixteenBitsAreNearFp32) {
-  for_each_study([](ModelHead head, NormPlacement placement) {
+  for_each_study([](StudiedHead head, NormPlacement placement) {
     TaskStudy exact(head, placement, 0);
     const std::vector<float> expected = exact.outputs_of(exact.batch.whole());
     const auto backend = make_cpu_backend({.compute_dtype = DType::kBF16, .guard_memory = true});

@@ -1,6 +1,7 @@
 // A small random micro-batch for tests of whole models.
 #pragma once
 
+#include <bit>
 #include <numeric>
 #include <random>
 #include <vector>
@@ -53,6 +54,9 @@ struct RandomBatch {
                                  : config.head == ModelHead::kChoice       ? kChoices
                                                                            : std::int64_t{key_lengths[text]};
       labels[label] = static_cast<std::int32_t>(random() % static_cast<std::uint32_t>(count));
+      if (config.head == ModelHead::kClassification && count == 1) {  // a number between -2 and 2
+        labels[label] = std::bit_cast<std::int32_t>(static_cast<float>(random() % 401) / 100 - 2);
+      }
       label_weights.push_back(random() % 4 == 0 ? 0 : 1.0F / static_cast<float>(labels.size()));
     }
   }

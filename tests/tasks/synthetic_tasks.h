@@ -110,12 +110,33 @@ inline std::string race_file(std::int64_t examples, RandomSequence& random) {
   return text;
 }
 
+// A text that begins with "yes" is positive, with "no" negative. JSON lines.
+inline std::string classify_file(std::int64_t examples, RandomSequence& random) {
+  std::string text;
+  for (std::int64_t i = 0; i < examples; ++i) {
+    const bool is_positive = random.below(2) == 0;
+    text += nlohmann::json{{"text", (is_positive ? "yes " : "no ") + task_words(random, 2, 9)},
+                           {"label", is_positive ? "positive" : "negative"}}
+                .dump() +
+            "\n";
+  }
+  return text;
+}
+
+// What a model of the task's file says of an example.
+inline TaskShape synthetic_shape(TaskKind kind) {
+  TaskReading reading;
+  reading.labels.names = {"negative", "positive"};
+  return shape_of(kind, reading);
+}
+
 // The name of a file that the task's reader takes for its format.
 inline std::string task_file_name(TaskKind kind) {
   switch (kind) {
     case TaskKind::kMnli:
     case TaskKind::kQqp: return std::string(name_of(kind)) + ".tsv";
-    case TaskKind::kRace: return "race.jsonl";
+    case TaskKind::kRace:
+    case TaskKind::kClassify: return std::string(name_of(kind)) + ".jsonl";
     default: return std::string(name_of(kind)) + ".json";
   }
 }
@@ -128,6 +149,7 @@ inline std::string task_file(TaskKind kind, std::int64_t examples, std::uint64_t
     case TaskKind::kSquad1: return squad_file(examples, false, random);
     case TaskKind::kSquad2: return squad_file(examples, true, random);
     case TaskKind::kRace: return race_file(examples, random);
+    case TaskKind::kClassify: return classify_file(examples, random);
   }
   throw std::logic_error("no such task");
 }

@@ -56,6 +56,7 @@ std::string_view purpose_of(ModelHead head) {
 }
 
 std::string text_of_labels(const ModelConfig& model) {
+  if (model.num_labels == 1) return "a number";
   return model.label_names.empty()
              ? fmt::format("{} labels", model.num_labels)
              : fmt::format("{} labels ({})", model.num_labels, fmt::join(model.label_names, ", "));

@@ -189,6 +189,11 @@ TensorRef Bert::pooled(const EndCall& call, TensorRef encoded) const {
   return saved.pooled;
 }
 
+TensorRef Bert::token_logits(const EndCall& call, TensorRef encoded, TensorRef rows) const {
+  check(heads.has_value(), "a BERT with the heads of pre-training");
+  return heads->token_logits(of_heads(call.pass), embedding.tokens, encoded, rows, head_memory(call).heads);
+}
+
 TensorRef Bert::read_by_task(const EndCall& call, TensorRef x) const {
   const TensorRef all = encoded(call, x);
   return task->reads_tokens() ? all.flatten_rows() : pooled(call, all);

@@ -43,6 +43,8 @@ class Bert : public Model {
   TensorRef encoded(const EndCall& call, TensorRef x) const;
   // The pooler's, of that: [batch, hidden].
   TensorRef pooled(const EndCall& call, TensorRef encoded) const;
+  // The logits of pre-training for rows of encoded [batch * tokens, hidden] (BertPretrainingHeads::token_logits).
+  TensorRef token_logits(const EndCall& call, TensorRef encoded, TensorRef rows) const;
   // The logits of the task, of x (BertTaskHead::forward).
   TensorRef task_outputs(const EndCall& call, TensorRef x) const;
 

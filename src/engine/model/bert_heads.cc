@@ -88,35 +88,47 @@ BertPretrainingHeads::Workspace BertPretrainingHeads::carve(const EndSizes& size
           .order = LanguageModelHead::carve(call, call.batch, order.weight.shape[0], memory)};
 }
 
+TensorRef BertPretrainingHeads::transformed(const LayerPass& pass, TensorRef encoded, TensorRef target_rows,
+                                            const Workspace& w) const {
+  const std::int64_t rows = target_rows.dim(0), hidden = encoded.dim(1);
+  const auto first = [&](TensorRef of_chunk) { return of_chunk.slice(0, 0, rows); };
+  const TensorRef activated = first(w.activated), normed = first(w.normed);
+  // A gather of rows is an embedding of their numbers.
+  pass.backend.embedding_forward(
+      {.y = first(w.gathered).reshape({1, rows, hidden}), .ids = target_rows.reshape({1, rows}), .tokens = encoded});
+  transform.forward(pass, first(w.sum), first(w.gathered), {.activation = activation, .activated = activated});
+  norm.forward(pass, normed, activated, w.norm.rows(0, rows));
+  return normed;
+}
+
+TensorRef BertPretrainingHeads::token_logits(const LayerPass& pass, const Parameter& tokens, TensorRef encoded,
+                                             TensorRef target_rows, const Workspace& w) const {
+  const TensorRef logits = w.output.logits.slice(0, 0, target_rows.dim(0));
+  LinearWeights{tokens, &bias}.forward(pass, logits, transformed(pass, encoded, target_rows, w));
+  return logits;
+}
+
 void BertPretrainingHeads::predict_tokens(const LayerPass& pass, const Parameter& tokens, TensorRef encoded,
                                           TensorRef drows, const SliceInputs& inputs, const Workspace& w) const {
-  const std::int64_t rows = inputs.target_rows.dim(0), hidden = encoded.dim(1);
+  const std::int64_t rows = inputs.target_rows.dim(0);
   LayerPass chunk_pass = pass;
   std::int64_t begin = 0;
   do {  // once at least: without any row, gradients still become zero
     const std::int64_t end = std::min(rows, begin + w.gathered.dim(0));
     const auto first = [count = end - begin](TensorRef of_chunk) { return of_chunk.slice(0, 0, count); };
     const auto here = [&](TensorRef of_all) { return of_all.slice(0, begin, end); };
-    const Shape one_sequence{1, end - begin, hidden};
-    const Norm::Saved saved = w.norm.rows(0, end - begin);
-    const TensorRef gathered = first(w.gathered), sum = first(w.sum), activated = first(w.activated),
-                    normed = first(w.normed);
-    // A gather of rows is an embedding of their numbers.
-    pass.backend.embedding_forward({.y = gathered.reshape(one_sequence),
-                                    .ids = here(inputs.target_rows).reshape({1, end - begin}),
-                                    .tokens = encoded});
-    transform.forward(pass, sum, gathered, {.activation = activation, .activated = activated});
-    norm.forward(pass, normed, activated, saved);
+    const TensorRef normed = transformed(pass, encoded, here(inputs.target_rows), w);
     const TensorRef loss = here(w.loss), targets = here(inputs.targets);
     if (!drows) {
       output.forward(pass, {tokens, &bias}, loss, normed, targets, w.output);
     } else {
-      const TensorRef dnormed = first(w.dnormed), dsum = normed;  // whose value is used up by then
+      const TensorRef sum = first(w.sum), dnormed = first(w.dnormed), dsum = normed;  // whose value is used up by then
       output.forward_backward(chunk_pass, {tokens, &bias}, loss, dnormed, normed, targets, here(inputs.weights),
                               w.output);
-      norm.backward(chunk_pass, dsum, dnormed, activated, saved, /*accumulate_dx=*/false);
+      norm.backward(chunk_pass, dsum, dnormed, first(w.activated), w.norm.rows(0, end - begin),
+                    /*accumulate_dx=*/false);
       pass.backend.activation_backward({.dx = dsum, .dy = dsum, .x = sum, .activation = activation});
-      transform.backward_weight(chunk_pass, dsum, gathered);
+      transform.backward_weight(chunk_pass, dsum, first(w.gathered));
       transform.backward_input(pass, here(drows), dsum);
       chunk_pass.accumulate = true;
     }

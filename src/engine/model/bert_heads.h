@@ -58,9 +58,18 @@ struct BertPretrainingHeads {
   // drows, those of the parameters added up as pass.accumulate says.
   void predict_tokens(const LayerPass& pass, const Parameter& tokens, TensorRef encoded, TensorRef drows,
                       const SliceInputs& inputs, const Workspace& workspace) const;
+  // Logits of the rows of encoded that target_rows (i32 [rows], at most a chunk) names, for this rank's part of the
+  // vocabulary: [rows, columns], in the workspace.
+  TensorRef token_logits(const LayerPass& pass, const Parameter& tokens, TensorRef encoded, TensorRef target_rows,
+                         const Workspace& workspace) const;
   // Predicts the order of the texts of each pair, from pooled [batch, hidden]; dpooled may be null.
   void predict_order(const LayerPass& pass, TensorRef pooled, TensorRef dpooled, const SliceInputs& inputs,
                      const Workspace& workspace) const;
+
+ private:
+  // The output projection's input, of these rows of encoded: workspace.normed, from those before it.
+  TensorRef transformed(const LayerPass& pass, TensorRef encoded, TensorRef target_rows,
+                        const Workspace& workspace) const;
 };
 
 }  // namespace teratron

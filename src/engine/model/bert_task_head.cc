@@ -45,6 +45,9 @@ BertTaskHead::Workspace BertTaskHead::carve(const EndSizes& sizes, Carver& memor
   for (TensorRef* values : {&w.loss, &w.max, &w.sum, &w.target_logit}) {
     *values = memory.take(call.accumulation, {labels});
   }
+  if (!is_number()) return w;
+  w.error = memory.take(call.compute, {labels, 1});
+  w.factors = memory.take(call.compute, {3});
   return w;
 }
 
@@ -64,7 +67,31 @@ TensorRef BertTaskHead::forward(const LayerPass& pass, TensorRef read, const Wor
   return w.by_label;
 }
 
+// norm_apply() is an affine map of each row, here of one column: y = (x - mean) * rstd * gamma + beta. With the target
+// as the mean, a scale of 1, the error, or twice the weight gives the error, its square, or the gradient.
+void BertTaskHead::find_squared_errors(const LayerPass& pass, const SliceInputs& inputs, const Workspace& w) const {
+  Backend& backend = pass.backend;
+  const TensorRef target = w.max, scale = w.sum;
+  const auto factor = [&](std::int64_t value) {
+    const TensorRef one = w.factors.slice(0, value, value + 1);
+    backend.fill(one, static_cast<double>(value));
+    return one;
+  };
+  const TensorRef zero = factor(0), one = factor(1), two = factor(2);
+  const auto scaled_error = [&](TensorRef rows, TensorRef gamma) {
+    backend.norm_apply({.y = w.error, .mean = target, .rstd = rows, .x = w.of_rows, .gamma = gamma, .beta = zero});
+    return w.error.reshape({w.error.dim(0)});
+  };
+  backend.copy(target, {inputs.labels.data, DType::kF32, inputs.labels.shape});
+  backend.fill(scale, 1);
+  backend.copy(scale, scaled_error(scale, one));
+  backend.copy(w.loss, scaled_error(scale, one));
+  scaled_error(inputs.label_weights, two);
+  backend.copy(w.of_rows, w.error);
+}
+
 void BertTaskHead::find_losses(const LayerPass& pass, const SliceInputs& inputs, const Workspace& w) const {
+  if (is_number()) return find_squared_errors(pass, inputs, w);
   pass.backend.cross_entropy_partials({.max = w.max,
                                        .sum = w.sum,
                                        .target_logit = w.target_logit,
@@ -77,13 +104,15 @@ void BertTaskHead::find_losses(const LayerPass& pass, const SliceInputs& inputs,
 
 void BertTaskHead::backward(const LayerPass& pass, TensorRef dread, std::int64_t first, TensorRef read,
                             const SliceInputs& inputs, const Workspace& w) const {
-  pass.backend.cross_entropy_backward({.logits = w.by_label,
-                                       .max = w.max,
-                                       .sum = w.sum,
-                                       .targets = inputs.labels,
-                                       .weight = inputs.label_weights,
-                                       .lengths = reads_tokens() ? pass.key_lengths : TensorRef(),
-                                       .valid_columns = w.by_label.dim(-1)});
+  if (!is_number()) {  // whose gradient is there
+    pass.backend.cross_entropy_backward({.logits = w.by_label,
+                                         .max = w.max,
+                                         .sum = w.sum,
+                                         .targets = inputs.labels,
+                                         .weight = inputs.label_weights,
+                                         .lengths = reads_tokens() ? pass.key_lengths : TensorRef(),
+                                         .valid_columns = w.by_label.dim(-1)});
+  }
   if (reads_tokens()) pass.backend.copy(by_text(w.of_rows, pass), w.by_label);
   linear.backward_input(pass, dread, w.of_rows.slice(0, first, first + dread.dim(0)));
   linear.backward_weight(pass, w.of_rows, read);

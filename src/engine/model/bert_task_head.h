@@ -1,7 +1,9 @@
-// Head of a fine-tuned BERT: a linear layer and a softmax. Every tensor-parallel rank holds all of the layer and
-// computes the same, so the loss needs no exchange.
+// Head of a fine-tuned BERT: a linear layer, and a softmax or a squared error. Every tensor-parallel rank holds all of
+// the layer and computes the same, so the loss needs no exchange. A label is a 32-bit word: an index, or of a number
+// its bits as fp32.
 //
-//   kClassification  num_labels logits of the pooled text, after dropout; a label for each text
+//   kClassification  num_labels logits of the pooled text, after dropout; a label for each text. With one label it is a
+//                    number, whose loss is the squared error, as of transformers' problem_type "regression"
 //   kChoice          one logit of each pooled text, after dropout; of each kChoices texts one is the answer (one label)
 //   kSpans           two logits of each token: whether an answer begins, or ends, there; two labels for each text, the
 //                    places of its answer's first and last token. The softmaxes are over the text's own tokens. Hugging
@@ -30,12 +32,14 @@ struct BertTaskHead {
     TensorRef of_rows;                       // [texts or tokens, logits], as the linear layer gives them
     TensorRef by_label;                      // one row for each label; the same memory but for kSpans
     TensorRef loss, max, sum, target_logit;  // A [labels]
+    TensorRef error, factors;                // of numbers: [labels, 1], [3]
   };
   Workspace carve(const EndSizes& sizes, Carver& memory) const;
 
   void visit(const ParameterVisitor& visitor) { linear.visit(visitor); }
 
   bool reads_tokens() const { return kind == ModelHead::kSpans; }
+  bool is_number() const { return kind == ModelHead::kClassification && logits == 1; }
 
   // [batch, num_labels], [batch / kChoices, kChoices] or [batch, 2, tokens] in the workspace, from pooled [batch,
   // hidden] or encoded [batch * tokens, hidden]. Dropout, in training, changes `pooled` in place.
@@ -48,6 +52,8 @@ struct BertTaskHead {
                 const Workspace& workspace) const;
 
  private:
+  // The same of numbers, whose gradients of weight * loss replace them.
+  void find_squared_errors(const LayerPass& pass, const SliceInputs& inputs, const Workspace& workspace) const;
   // The masks of pooled texts go by the number of the text.
   void drop(const LayerPass& pass, TensorRef pooled) const;
 };

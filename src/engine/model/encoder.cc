@@ -66,6 +66,36 @@ void Encoder::encode(const MicroBatch& micro_batch, std::span<float> encoded) {
   share_from_last_stage(encoded);
 }
 
+void Encoder::predict_tokens(const MicroBatch& micro_batch, std::span<const std::int32_t> rows,
+                             std::span<float> logits) {
+  const auto vocab = static_cast<std::size_t>(config().vocab_size);
+  check_equal(logits.size(), rows.size() * vocab, "logits to fill");
+  std::ranges::fill(logits, 0.0F);
+  forward(micro_batch, [&](const EndCall& call, TensorRef x) {
+    const TensorRef encoded = model_->encoded(call, x).flatten_rows();
+    const auto first = static_cast<std::size_t>(model_->heads->output.vocab_begin);
+    const auto chunk = static_cast<std::size_t>(std::min(call.sizes.logits_chunk, encoded.dim(0)));
+    for (std::size_t begin = 0; begin < rows.size(); begin += chunk) {
+      const std::span<const std::int32_t> some = rows.subspan(begin, std::min(chunk, rows.size() - begin));
+      const TensorRef numbers = plan().memory().target_rows(std::ssize(some));
+      backend().upload(numbers, some.data());
+      const TensorRef part = model_->token_logits(call, encoded, numbers);
+      const std::size_t columns = std::min(static_cast<std::size_t>(part.dim(1)), vocab - std::min(vocab, first));
+      for (std::size_t row = 0; row < some.size() && columns > 0; ++row) {
+        const TensorRef own = part.select(0, static_cast<std::int64_t>(row));
+        download_floats(backend(), own.slice(0, 0, static_cast<std::int64_t>(columns)),
+                        logits.subspan((begin + row) * vocab + first, columns));
+      }
+    }
+  });
+  if (mesh().tensor->size() > 1) {  // each has filled its part of the vocabulary
+    std::vector<double> sums(logits.begin(), logits.end());
+    mesh().tensor->all_reduce_host(sums);
+    std::ranges::transform(sums, logits.begin(), [](double sum) { return static_cast<float>(sum); });
+  }
+  share_from_last_stage(logits);
+}
+
 void Encoder::embed(const MicroBatch& micro_batch, Pooling pooling, std::span<float> vectors) {
   const auto hidden = static_cast<std::size_t>(config().hidden_size);
   check_equal(vectors.size(), static_cast<std::size_t>(micro_batch.batch) * hidden, "values of vectors");

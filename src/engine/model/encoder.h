@@ -37,6 +37,9 @@ class Encoder : public Executor {
   // Encodes ids, token types and lengths; targets and labels are not used. `encoded`: the vectors of all tokens,
   // [batch, tokens, hidden], on every stage. Vectors of padding are undefined.
   void encode(const MicroBatch& micro_batch, std::span<float> encoded);
+  // Logits of pre-training for some of the tokens, whose numbers are `rows` (sequence * tokens + position):
+  // [rows, vocab_size] on every rank. The model has the heads of pre-training.
+  void predict_tokens(const MicroBatch& micro_batch, std::span<const std::int32_t> rows, std::span<float> logits);
   // The texts', [batch, hidden] in `vectors`, on every stage.
   void embed(const MicroBatch& micro_batch, Pooling pooling, std::span<float> vectors);
 

@@ -21,6 +21,7 @@ namespace teratron {
   EACH(score)                        \
   ONE(generate)                      \
   ONE(embed)                         \
+  ONE(fill_mask)                     \
   ONE(serve)                         \
   ONE(tokenizer_train)               \
   ONE(tokenizer_encode)              \

@@ -12,6 +12,7 @@
 #include "checkpoint/native/folders.h"
 #include "finetune/search.h"
 #include "model/family.h"
+#include "model/label_names.h"
 #include "model/presets.h"
 #include "options/output.h"
 #include "options/reading.h"
@@ -33,11 +34,28 @@ std::vector<std::pair<std::string, TaskKind>> task_choices() {
   return choices;
 }
 
+// UserError: two labels differ in capitals, spaces or hyphens alone, which label names of models do not
+// (label_names.h).
+void require_different(const std::vector<std::string>& labels) {
+  for (auto label = labels.begin(); label != labels.end(); ++label) {
+    const auto same = std::find_if(labels.begin(), label, [&](auto& other) { return is_same_label(other, *label); });
+    if (same == label) continue;
+    throw_user_error(
+        "--train-data has the labels '{}' and '{}', which models do not tell apart; write them alike, or "
+        "as different words",
+        *same, *label);
+  }
+}
+
 // Fills in values that follow from the weights, the paper and the task.
 void fill_in(FinetuneConfig& config, FieldList& fields) {
   TrainConfig& run = config.run;
   TaskReading& reading = config.reading.given;
-  set_task_head(run.model.config, config.task);
+  if (has_labels_of_files(config.task) && !config.train_data.empty()) {
+    reading.labels = labels_in_files(config.task, config.train_data, reading);
+    require_different(reading.labels.names);
+  }
+  set_task_head(run.model.config, config.task, reading);
   reading.seq_length = run.model.seq_length;
   const std::int64_t positions = run.model.config.max_position_embeddings;
   reading = config.reading.reading_for(config.task, positions > 0 ? positions : std::numeric_limits<int>::max());
@@ -86,7 +104,10 @@ void add_encoder_fields(FieldList& list, ModelSettings& model) {
 
 void add_task_fields(FieldList& list, FinetuneConfig& c) {
   list.group("Task");
-  list.add_choice("task", c.task, task_choices(), "task to learn, from the files of its own site").required = true;
+  list.add_choice("task", c.task, task_choices(),
+                  "task to learn, from the files of its own site; classify: any labels or numbers of texts, from your "
+                  ".csv, .tsv or .jsonl")
+      .required = true;
   list.add("train-data", &c.train_data, "PATH", "files to train on").required = true;
   list.add("valid-data", &c.valid_data, "PATH",
            "files to score after each epoch; the checkpoint of the highest score is kept as --save/best")
@@ -95,7 +116,11 @@ void add_task_fields(FieldList& list, FinetuneConfig& c) {
   list.add("load", &c.load, "DIR",
            "weights to start from, with their shape and tokenizer: a checkpoint of a BERT, or a folder of Hugging "
            "Face's; without it, random weights of --model");
-  list.add("epochs", &c.epochs, "N", "passes over the training data; 0: as in Megatron-LM's Table 6");
+  list.add_choice("labels", c.reading.given.label_kind,
+                  {{"auto", LabelKind::kAuto}, {"names", LabelKind::kNames}, {"numbers", LabelKind::kNumbers}},
+                  "classify: names, one of which each text has, or numbers, learned by their squared error; auto: "
+                  "numbers where all labels are, and some have a fraction");
+  list.add("epochs", &c.epochs, "N", "passes over the training data; 0: as in Megatron-LM's Table 6; classify 3");
   list.add("lr-warmup-fraction", &c.warmup_fraction, "X", "share of the updates with a linear warm-up");
   list.add("seeds", &c.seeds, "N",
            "runs, with --seed and the numbers after it; the median of their scores is reported; with --search 5 unless "
@@ -116,12 +141,12 @@ void fit_to_task(FieldList& list, TrainConfig& run) {
   const auto help = [&](const auto& value, const char* text) { list.field_of(value).help = text; };
   help(run.model.tokenizer, "BERT's vocabulary, where --load has none");
   help(run.model.seq_length,
-       "tokens of a sequence at most; 0: MNLI and QQP 128, SQuAD 384, RACE 512, or what the model has");
+       "tokens of a sequence at most; 0: MNLI, QQP and classify 128, SQuAD 384, RACE 512, or what the model has");
   help(run.batch.micro_batch_size, "examples computed at a time; memory grows with it");
-  help(run.batch.global_batch_size, "examples an update; 0: as in Table 6");
-  help(rate.peak, "peak learning rate; 0: as in Table 6, by the size of the model");
+  help(run.batch.global_batch_size, "examples an update; 0: as in Table 6; classify 32");
+  help(rate.peak, "peak learning rate; 0: as in Table 6, by the size of the model; classify 2e-5");
   help(run.optimizer.adamw.weight_decay,
-       "decoupled weight decay; biases and norms have none; SQuAD's is 0.01 unless given, as RoBERTa's");
+       "decoupled weight decay; biases and norms have none; that of SQuAD and classify is 0.01 unless given");
   help(run.optimizer.adamw.beta2, "decay of the gradient's running square; RoBERTa's is 0.98");
   help(run.optimizer.adamw.epsilon, "added to the root of the running square; RoBERTa's is 1e-6");
   help(run.seed, "seed of the first run: the head's weights, dropout and the order of the data");
@@ -167,7 +192,14 @@ Faults TaskReadingSettings::faults() const {
   return faults;
 }
 
+void add_label_column_field(FieldList& list, TaskReading& reading) {
+  list.add("label-column", &reading.label_column, "NAME", "classify: that of the label; empty cells have none");
+}
+
 void add_task_reading_fields(FieldList& list, TaskReadingSettings& s) {
+  list.add("text-column", &s.given.text_column, "NAME", "classify: column, or key, of the text");
+  list.add("pair-column", &s.given.pair_column, "NAME", "classify: that of a second text; empty: there is none");
+  add_label_column_field(list, s.given);
   list.add("max-query-length", &s.given.max_query_length, "N",
            "SQuAD, RACE: tokens of a question, which loses its end; 0: 64 and 128, and at most half of a sequence");
   list.add("doc-stride", &s.given.doc_stride, "N",
@@ -246,19 +278,34 @@ FinetuneConfig read_finetune_config(std::span<const std::string> arguments) {
   return config;
 }
 
-void set_task_head(ModelConfig& model, TaskKind task) {
-  const TaskShape shape = shape_of(task);
+void set_task_head(ModelConfig& model, TaskKind task, const TaskReading& reading) {
+  const TaskShape shape = shape_of(task, reading);
   model.set_pretraining_head();
-  if (shape.outputs == TaskOutputs::kLabels) {
-    const std::span<const std::string_view> names = label_names(task);
+  if (shape.outputs == TaskOutputs::kLabels && shape.count > 0) {
     model.num_labels = shape.count;
-    model.label_names.assign(names.begin(), names.end());
+    model.label_names = label_names(task, reading);
   }
   switch (shape.outputs) {
     case TaskOutputs::kLabels: model.head = ModelHead::kClassification; break;
     case TaskOutputs::kChoice: model.head = ModelHead::kChoice; break;
     case TaskOutputs::kSpans: model.head = ModelHead::kSpans; break;
   }
+}
+
+LabelSet labels_of(const WeightSource& source) {
+  const ModelConfig& model = source.model;
+  if (model.head != ModelHead::kClassification) {
+    throw_user_error(
+        "the model in '{0}' tells no labels apart{1}; `teratron finetune --task classify --load {0}` trains one for "
+        "yours",
+        source.folder.string(), source.unusable_head.empty() ? "" : ": " + source.unusable_head);
+  }
+  if (model.num_labels == 1) return {.are_numbers = true};
+  LabelSet labels{.names = model.label_names};
+  for (std::int64_t row = std::ssize(labels.names); row < model.num_labels; ++row) {
+    labels.names.push_back(fmt::format("{}", row));  // which nobody has named
+  }
+  return labels;
 }
 
 std::int64_t warmup_updates(const FinetuneConfig& config, std::int64_t updates) {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "checkpoint/initial_weights.h"
 #include "settings/step_settings.h"
 #include "tasks/task.h"
 #include "train/config/config.h"
@@ -35,6 +36,7 @@ struct TaskReadingSettings {
   Faults faults() const;
 };
 void add_task_reading_fields(FieldList& list, TaskReadingSettings& settings);
+void add_label_column_field(FieldList& list, TaskReading& reading);  // the one that `score` has, too
 
 // Point of --search: batch size in examples, peak learning rate.
 struct SearchPoint {
@@ -73,8 +75,10 @@ std::string to_toml(FinetuneConfig config);
 // values. UserError: all faults; no weights there; weights of something else than a BERT.
 FinetuneConfig read_finetune_config(std::span<const std::string> arguments);
 
-// Gives a model the head of a task.
-void set_task_head(ModelConfig& model, TaskKind task);
+// Gives a model the head of a task. That of classify has the labels of `reading`.
+void set_task_head(ModelConfig& model, TaskKind task, const TaskReading& reading = {});
+// The labels that a model of classify tells apart. UserError: it has another head.
+LabelSet labels_of(const WeightSource& source);
 
 // Warm-up updates of the learning rate, of so many updates in all.
 std::int64_t warmup_updates(const FinetuneConfig& config, std::int64_t updates);

@@ -128,7 +128,7 @@ class RankRuns {
       }
     }
     results_.chosen = chosen();
-    if (results_.points[results_.chosen].score() < 0) {
+    if (results_.points[results_.chosen].validation.empty()) {
       throw_user_error("training diverged at every point of --search; give it lower rates: --search-lrs");
     }
     if (rank_.is_first()) report_to_user(search_table(results_.points, results_.chosen));

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -21,9 +22,12 @@ struct FinetuneResult {
 // Point of --search after its run.
 struct SearchedPoint {
   SearchPoint point;
-  std::int64_t iteration = 0;                                                          // of its best checkpoint
-  std::vector<TaskScore> validation;                                                   // empty: training diverged
-  double score() const { return validation.empty() ? -1 : validation.front().value; }  // in per cent
+  std::int64_t iteration = 0;         // of its best checkpoint
+  std::vector<TaskScore> validation;  // empty: training diverged
+  // Below that of any run where training diverged; correlations are negative where they are wrong.
+  double score() const {
+    return validation.empty() ? -std::numeric_limits<double>::infinity() : validation.front().value;
+  }
 };
 
 struct FinetuneResults {

@@ -1,13 +1,22 @@
 // Examples of a task as a BERT reads them.
 #pragma once
 
+#include <bit>
 #include <cstdint>
 #include <span>
 #include <vector>
 
 namespace teratron {
 
-// An example is a group of sequences, each [CLS] A [SEP] B [SEP] without padding, and the labels of the group.
+// No label. The same word as a number (label_of_number) is a NaN, which is no label either.
+inline constexpr std::int32_t kUnknownLabel = -1;
+
+// A number to learn, as the word that stands in its label's place (model/bert_task_head.h).
+constexpr std::int32_t label_of_number(float number) { return std::bit_cast<std::int32_t>(number); }
+constexpr float number_of_label(std::int32_t label) { return std::bit_cast<float>(label); }
+
+// An example is a group of sequences, each [CLS] A [SEP] B [SEP] without padding, and the labels of the group. A
+// sequence may be [CLS] A [SEP] alone.
 struct TaskExamples {
   std::int64_t sequences_each = 1;  // per example: RACE has 4, one per option
   // Labels per example. Spans have two: the indices in the sequence of the answer's first and last token; 0, which is
@@ -17,8 +26,8 @@ struct TaskExamples {
   std::vector<std::int32_t> ids;  // of all sequences, one after another
   std::vector<std::int64_t>
       begins;  // [sequences + 1]: the offset in ids where each sequence begins, and the end of the last
-  std::vector<std::int32_t> seconds;  // [sequences]: the index in the sequence where B begins
-  std::vector<std::int32_t> labels;   // [examples, labels_each]; -1: unknown, as in a test set
+  std::vector<std::int32_t> seconds;  // [sequences]: the index in the sequence where B begins; without B its length
+  std::vector<std::int32_t> labels;   // [examples, labels_each]; kUnknownLabel: none, as in a test set
 
   std::int64_t count() const { return sequences() / sequences_each; }  // of examples
   std::int64_t sequences() const { return std::ssize(seconds); }

@@ -13,13 +13,17 @@ constexpr std::int64_t kSequencesAtATime = 256;
 
 }  // namespace
 
-PairFrame frame_of_pairs(const Tokenizer& tokenizer, std::int64_t seq_length) {
+PairFrame frame_of_pairs(const Tokenizer& tokenizer, std::int64_t seq_length, bool has_second) {
   if (tokenizer.kind() != TokenizerKind::kWordPiece) {
     throw_user_error(
         "the tokenizer is byte-level BPE, and tasks need BERT's [CLS] and [SEP]; use the model's own WordPiece "
         "vocabulary (vocab.txt)");
   }
-  if (seq_length < kFrameTokens + 2) {
+  if (!has_second && seq_length < kSingleFrameTokens + 1) {
+    throw_user_error("--seq-length {} is too short for a text: [CLS] A [SEP] needs {} tokens at least", seq_length,
+                     kSingleFrameTokens + 1);
+  }
+  if (has_second && seq_length < kFrameTokens + 2) {
     throw_user_error("--seq-length {} is too short for a pair of texts: [CLS] A [SEP] B [SEP] needs {} tokens at least",
                      seq_length, kFrameTokens + 2);
   }
@@ -36,12 +40,14 @@ bool cut_longer_side(TokenPair& pair, std::int64_t most) {
   return true;
 }
 
-void write_sequences(std::span<const TokenPair> pairs, const PairFrame& frame, TaskExamples& examples) {
+void write_sequences(std::span<const TokenPair> pairs, const PairFrame& frame, TaskExamples& examples,
+                     bool has_second) {
+  const std::int64_t frame_tokens = has_second ? kFrameTokens : kSingleFrameTokens;
   examples.begins.assign(pairs.size() + 1, 0);
   examples.seconds.resize(pairs.size());
   for (std::size_t i = 0; i < pairs.size(); ++i) {
     examples.seconds[i] = static_cast<std::int32_t>(pairs[i].a.size() + 2);
-    examples.begins[i + 1] = examples.begins[i] + std::ssize(pairs[i].a) + std::ssize(pairs[i].b) + kFrameTokens;
+    examples.begins[i + 1] = examples.begins[i] + std::ssize(pairs[i].a) + std::ssize(pairs[i].b) + frame_tokens;
   }
   examples.ids.resize(static_cast<std::size_t>(examples.begins.back()));
   parallel_for(std::ssize(pairs), kSequencesAtATime, [&](std::int64_t begin, std::int64_t end) {
@@ -50,6 +56,7 @@ void write_sequences(std::span<const TokenPair> pairs, const PairFrame& frame, T
       *at++ = frame.classify;
       at = std::ranges::copy(pairs[i].a, at).out;
       *at++ = frame.separate;
+      if (!has_second) continue;
       at = std::ranges::copy(pairs[i].b, at).out;
       *at = frame.separate;
     }

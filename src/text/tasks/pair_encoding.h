@@ -1,4 +1,4 @@
-// Two texts as one sequence of a BERT.
+// One text or two as a sequence of a BERT.
 #pragma once
 
 #include <cstdint>
@@ -13,13 +13,14 @@
 namespace teratron {
 
 inline constexpr std::int64_t kFrameTokens = 3;  // [CLS] and two [SEP]
+inline constexpr std::int64_t kSingleFrameTokens = 2;
 
 struct PairFrame {
   std::int32_t classify = 0, separate = 0;  // [CLS], [SEP]
 };
 
 // UserError: the tokenizer is not WordPiece; a sequence of `seq_length` tokens has no room for a token of each text.
-PairFrame frame_of_pairs(const Tokenizer& tokenizer, std::int64_t seq_length);
+PairFrame frame_of_pairs(const Tokenizer& tokenizer, std::int64_t seq_length, bool has_second = true);
 
 struct TokenPair {
   std::span<const std::int32_t> a, b;
@@ -48,8 +49,10 @@ TokenLists encode_texts(const Tokenizer& tokenizer, std::int64_t count, const Te
   return lists;
 }
 
-// Writes [CLS] a [SEP] b [SEP] for each pair into `examples`, which already has its labels and sizes.
-void write_sequences(std::span<const TokenPair> pairs, const PairFrame& frame, TaskExamples& examples);
+// Writes [CLS] a [SEP] b [SEP] for each pair, or [CLS] a [SEP], into `examples`, which already has its labels and
+// sizes.
+void write_sequences(std::span<const TokenPair> pairs, const PairFrame& frame, TaskExamples& examples,
+                     bool has_second = true);
 
 // "; 12 things" if there are any, else empty: for TaskSet::notes.
 std::string note_of(std::int64_t count, std::string_view what);

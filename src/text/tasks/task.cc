@@ -39,9 +39,23 @@ TaskKind task_named(std::string_view name) {
   throw_user_error("'{}' is none of the tasks {}", name, names);
 }
 
-TaskShape shape_of(TaskKind kind) { return entry_of(kind).shape; }
+TaskShape shape_of(TaskKind kind, const TaskReading& reading) {
+  TaskShape shape = entry_of(kind).shape;
+  if (has_labels_of_files(kind)) shape.count = reading.labels.are_numbers ? 1 : std::ssize(reading.labels.names);
+  return shape;
+}
 
-std::span<const std::string_view> label_names(TaskKind kind) { return entry_of(kind).labels; }
+std::vector<std::string> label_names(TaskKind kind, const TaskReading& reading) {
+  if (has_labels_of_files(kind)) return reading.labels.names;
+  return {entry_of(kind).labels.begin(), entry_of(kind).labels.end()};
+}
+
+bool has_labels_of_files(TaskKind kind) { return entry_of(kind).has_labels_of_files; }
+
+LabelSet labels_in_files(TaskKind kind, std::span<const std::filesystem::path> files, const TaskReading& reading) {
+  check(has_labels_of_files(kind), "a task whose files decide its labels");
+  return entry_of(kind).labels_in_files(files, reading);
+}
 
 TaskReading default_reading(TaskKind kind) {
   return {.seq_length = entry_of(kind).seq_length, .max_query_length = entry_of(kind).max_query_length};

@@ -21,7 +21,8 @@ namespace teratron {
   X(kQqp)                 \
   X(kSquad1)              \
   X(kSquad2)              \
-  X(kRace)
+  X(kRace)                \
+  X(kClassify)
 
 enum class TaskKind {
 #define TERATRON_ENUMERATOR(kind) kind,
@@ -31,13 +32,13 @@ enum class TaskKind {
 
 // All tasks, in the order of the enumeration.
 std::span<const TaskKind> all_tasks();
-std::string_view name_of(TaskKind kind);  // mnli, qqp, squad1, squad2, race
+std::string_view name_of(TaskKind kind);  // mnli, qqp, squad1, squad2, race, classify
 // UserError, listing the names, if there is no such task.
 TaskKind task_named(std::string_view name);
 
 // The outputs of a model for an example, by which its head is chosen.
 enum class TaskOutputs {
-  kLabels,  // logits of an example's label, `count` of them
+  kLabels,  // logits of an example's label, `count` of them; a number, of `count` = 1
   kChoice,  // a logit for each of the example's `count` sequences
   kSpans,   // `count` = 2 logits for each token: of an answer's first and last token
 };
@@ -48,11 +49,21 @@ struct TaskShape {
   bool operator==(const TaskShape&) const = default;
 };
 
-TaskShape shape_of(TaskKind kind);
+// Labels of a task whose files decide them (classify).
+struct LabelSet {
+  bool are_numbers = false;        // a number for each example, and no names
+  std::vector<std::string> names;  // in the order of their numbers
 
-// The labels of a kLabels task in the order of their numbers, for examples, outputs, scores and checkpoints. Empty for
-// other tasks.
-std::span<const std::string_view> label_names(TaskKind kind);
+  bool empty() const { return !are_numbers && names.empty(); }
+  bool operator==(const LabelSet&) const = default;
+};
+
+// What a column of labels holds.
+enum class LabelKind {
+  kAuto,     // numbers where every label is one, and some have a fraction; else names
+  kNames,    // one of several for each text
+  kNumbers,  // as of STS-B
+};
 
 // How texts become sequences, and outputs become answers.
 struct TaskReading {
@@ -67,15 +78,32 @@ struct TaskReading {
   std::int64_t n_best = 20;             // candidates for the first token, and for the last one, in a window
   // 2.0: the answer is empty if its score is this much higher than the best answer's.
   double null_score_diff_threshold = 0;
+
+  // classify only: the names of its files' columns, and its labels.
+  std::string text_column = "text", pair_column, label_column = "label";  // pair_column: empty for single texts
+  LabelKind label_kind = LabelKind::kAuto;                                // of labels_in_files()
+  LabelSet labels;                                                        // empty: as the opened files have them
 };
 
-// The usual settings: sequences of 128 tokens (MNLI, QQP), 384 (SQuAD) and 512 (RACE); questions of 64 (SQuAD) and 128
-// (RACE).
+// The outputs of a model for a task. Those of classify follow from reading.labels; without them their count is 0.
+TaskShape shape_of(TaskKind kind, const TaskReading& reading = {});
+
+// The labels of a kLabels task in the order of their numbers, for examples, outputs, scores and checkpoints. Empty for
+// other tasks, and for numbers.
+std::vector<std::string> label_names(TaskKind kind, const TaskReading& reading = {});
+
+// Whether the files to train on decide the labels (classify).
+bool has_labels_of_files(TaskKind kind);
+// Those labels. UserError: as open_task(), and classify/labels.h.
+LabelSet labels_in_files(TaskKind kind, std::span<const std::filesystem::path> files, const TaskReading& reading);
+
+// The usual settings: sequences of 128 tokens (MNLI, QQP, classify), 384 (SQuAD) and 512 (RACE); questions of 64
+// (SQuAD) and 128 (RACE).
 TaskReading default_reading(TaskKind kind);
 
 struct TaskScore {
   std::string name;  // its name in `teratron score --json`
-  double value = 0;  // in per cent
+  double value = 0;  // in per cent, but of mean_squared_error
 };
 
 // The outputs for each example: logits of the labels or of the choices; for spans [2, tokens], the logits of the first
@@ -94,11 +122,12 @@ class TaskSet {
 
   // Whether scores() may be called.
   virtual bool has_labels() const = 0;
-  // The first score compares sets of a task: accuracy (MNLI, QQP, RACE), F1 (SQuAD). Further ones are F1 (QQP), exact
-  // match (SQuAD), accuracies of middle and high schools (RACE, of its levels). InternalError: no labels, outputs of
-  // other examples.
+  // The first score compares sets of a task: accuracy (MNLI, QQP, RACE, classify), F1 (SQuAD), Spearman's correlation
+  // (numbers of classify). Further ones are F1 (QQP), exact match (SQuAD), accuracies of middle and high schools (RACE,
+  // of its levels), and those of classify/metrics.h. InternalError: no labels, outputs of other examples.
   virtual std::vector<TaskScore> scores(const TaskOutputValues& outputs) const = 0;
-  // Writes the format of the task's site: GLUE's table (MNLI, QQP), JSON (SQuAD, RACE), whole or not at all.
+  // Writes the format of the task's site: GLUE's table (MNLI, QQP), JSON (SQuAD, RACE), JSON lines
+  // (classify), whole or not at all.
   // EnvironmentError: it cannot be written; InternalError: outputs of other examples.
   virtual void write_predictions(const std::filesystem::path& path, const TaskOutputValues& outputs) const = 0;
 };

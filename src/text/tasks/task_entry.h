@@ -55,13 +55,16 @@ struct TaskScoring {
   std::string_view summary;            // "scores labels of QQP by accuracy and F1"
   std::string_view data, predictions;  // the help of --data and --predictions
   bool has_folders;                    // --data takes several files and folders; otherwise one file
-  Required<ScoreReport(std::span<const std::filesystem::path> data, const std::filesystem::path& predictions)> score;
+  // Of `reading`, classify reads the column of labels.
+  Required<ScoreReport(std::span<const std::filesystem::path> data, const std::filesystem::path& predictions,
+                       const TaskReading& reading)>
+      score;
 };
 
 struct TaskEntry {
   std::string_view name;
-  std::string_view ability;  // of a fine-tuned BERT: "finds answers in paragraphs (SQuAD 1.1)"
-  TaskShape shape;
+  std::string_view ability;                   // of a fine-tuned BERT: "finds answers in paragraphs (SQuAD 1.1)"
+  TaskShape shape;                            // its count is 0 where the files decide the labels
   std::span<const std::string_view> labels;   // as label_names()
   std::int64_t seq_length, max_query_length;  // of default_reading()
   std::string_view predictions_extension;     // ".tsv", ".json"
@@ -70,6 +73,8 @@ struct TaskEntry {
                                     const TaskReading& reading, bool training)>
       open;
   TaskScoring scoring;
+  bool has_labels_of_files = false;
+  LabelSet (*labels_in_files)(std::span<const std::filesystem::path> files, const TaskReading& reading) = nullptr;
 };
 
 // Returns the entry if nothing is missing; otherwise it does not compile.
@@ -81,10 +86,10 @@ consteval TaskEntry complete(TaskEntry entry) {
     return true;
   };
   const std::size_t labels = entry.shape.outputs == TaskOutputs::kLabels ? std::size_t(entry.shape.count) : 0;
-  if (entry.name.empty() || entry.ability.empty() || entry.shape.count == 0 || entry.labels.size() != labels ||
-      entry.seq_length == 0 || entry.predictions_extension.empty() || !positive(entry.paper.batch) ||
-      !positive(entry.paper.learning_rate) || entry.paper.epochs == 0 || !positive(entry.paper.search_rates) ||
-      entry.scoring.summary.empty()) {
+  if (entry.name.empty() || entry.ability.empty() || (entry.shape.count == 0) != entry.has_labels_of_files ||
+      entry.labels.size() != labels || entry.seq_length == 0 || entry.predictions_extension.empty() ||
+      !positive(entry.paper.batch) || !positive(entry.paper.learning_rate) || entry.paper.epochs == 0 ||
+      !positive(entry.paper.search_rates) || entry.scoring.summary.empty()) {
     throw "a task's entry is incomplete";
   }
   return entry;

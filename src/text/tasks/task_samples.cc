@@ -81,8 +81,8 @@ void TaskSamples::read(SampleRange positions, SampleBatch& batch, std::int64_t a
     for (std::int64_t k = 0; k < std::ssize(labels); ++k) {
       const auto label = static_cast<std::size_t>(first_label + k);
       const std::int32_t value = labels[static_cast<std::size_t>(k)];
-      batch.labels[label] = std::max(value, 0);
-      batch.label_weights[label] = value < 0 ? 0 : 1;
+      batch.labels[label] = value == kUnknownLabel ? 0 : value;
+      batch.label_weights[label] = value == kUnknownLabel ? 0 : 1;
     }
   }
 }
@@ -93,7 +93,7 @@ Samples::TotalWeights TaskSamples::total_weights(SampleRange positions) const {
     const std::int64_t number = sequence_at(positions.first + i);
     if (number % examples_.sequences_each != 0) continue;
     const std::span<const std::int32_t> here = examples_.labels_of(number / examples_.sequences_each);
-    labels += static_cast<double>(std::ranges::count_if(here, [](std::int32_t label) { return label >= 0; }));
+    labels += static_cast<double>(std::ssize(here) - std::ranges::count(here, kUnknownLabel));
   }
   return {.labels = labels};
 }

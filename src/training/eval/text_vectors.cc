@@ -11,6 +11,7 @@
 #include "base/host/threads.h"
 #include "base/round_up.h"
 #include "eval/finite_outputs.h"
+#include "eval/padded_batch.h"
 
 namespace teratron {
 namespace {
@@ -29,30 +30,6 @@ void make_unit_length(std::span<float> vector) {
   const double norm = std::max(std::sqrt(squares), 1e-12);
   for (float& value : vector) value = static_cast<float>(static_cast<double>(value) / norm);
 }
-
-// Batch of sequences, padded to the longest, which is the first.
-struct PaddedBatch {
-  std::vector<std::int32_t> ids, types, lengths;
-
-  PaddedBatch(const TokenizedTexts& texts, std::span<const std::size_t> numbers) {
-    const std::size_t tokens = texts.ids[numbers.front()].size();
-    for (const std::size_t number : numbers) {
-      const std::vector<std::int32_t>& text = texts.ids[number];
-      ids.insert(ids.end(), text.begin(), text.end());
-      ids.resize(ids.size() + tokens - text.size());
-      lengths.push_back(static_cast<std::int32_t>(text.size()));
-    }
-    types.resize(ids.size());
-  }
-  MicroBatch micro_batch() const {
-    const std::size_t batch = lengths.size();
-    return {.ids = ids,
-            .token_types = types,
-            .key_lengths = lengths,
-            .batch = static_cast<std::int64_t>(batch),
-            .tokens = static_cast<std::int64_t>(ids.size() / batch)};
-  }
-};
 
 }  // namespace
 
@@ -95,7 +72,7 @@ void make_text_vectors(Encoder& encoder, const TokenizedTexts& texts, const Text
   std::vector<float> vectors;
   for (std::size_t begin = 0; begin < order.size(); begin += batch) {
     const std::span<const std::size_t> numbers = std::span(order).subspan(begin, std::min(batch, order.size() - begin));
-    const PaddedBatch padded(texts, numbers);
+    const PaddedBatch padded(texts.ids, numbers);
     vectors.resize(numbers.size() * hidden);
     encoder.embed(padded.micro_batch(), settings.pooling, vectors);
     for (std::size_t i = 0; i < numbers.size(); ++i) {

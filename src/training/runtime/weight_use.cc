@@ -16,6 +16,7 @@ enum class HeadRule {
   kAny,     // any head; it stays, or is not read
   kDrawn,   // the command has its own head and initialises missing weights
   kNeeded,  // the head of the task
+  kMasked,  // of a BERT: that which predicts masked tokens
 };
 
 struct Rule {
@@ -30,17 +31,19 @@ constexpr Rule kRules[] = {
     {WeightUse::kTrainLoad, "train --load", {}, HeadRule::kAny, RunKind::kTraining},
     {WeightUse::kFinetune, "finetune", false, HeadRule::kDrawn, {}},
     {WeightUse::kFinetuneAgain, "finetune", false, HeadRule::kNeeded, RunKind::kFinetuning},
-    {WeightUse::kEvalLoss, "eval loss", true, HeadRule::kAny, {}},
+    {WeightUse::kEvalLoss, "eval loss", {}, HeadRule::kMasked, {}},
     {WeightUse::kEvalWikitext103, "eval wikitext103", true, HeadRule::kAny, {}},
     {WeightUse::kEvalLambada, "eval lambada", true, HeadRule::kAny, {}},
     {WeightUse::kEvalMultipleChoice, "eval multiple-choice", true, HeadRule::kAny, {}},
     {WeightUse::kEvalTask, "eval", false, HeadRule::kNeeded, {}},
     {WeightUse::kGenerate, "generate", true, HeadRule::kAny, {}},
     {WeightUse::kEmbed, "embed", false, HeadRule::kAny, {}},
+    {WeightUse::kFillMask, "fill-mask", false, HeadRule::kMasked, {}},
     {WeightUse::kConvert, "convert", {}, HeadRule::kAny, {}},
 };
 
 std::string text_of_labels(const ModelConfig& model) {
+  if (model.num_labels == 1) return "a number";
   return model.label_names.empty() ? fmt::format("{}", model.num_labels)
                                    : fmt::format("{}: {}", model.num_labels, fmt::join(model.label_names, ", "));
 }
@@ -56,8 +59,9 @@ std::string text_of_labels(const ModelConfig& model) {
                                : fmt::format("it has no loss of a text, which `teratron {}` measures", rule.command);
   throw_user_error(
       "the model in '{}' is a BERT, which reads texts and continues none: {}. `teratron train` prints its losses of "
-      "pre-training, `embed` makes vectors of texts with it, `finetune` trains it for a task, and `eval` mnli, qqp, "
-      "squad1, squad2 and race score that",
+      "pre-training, and `eval loss` those of other texts; `fill-mask` predicts masked words, `embed` makes vectors of "
+      "texts with it, `finetune` trains it for a task, and `eval` mnli, qqp, "
+      "squad1, squad2, race and classify score that",
       folder, lack);
 }
 
@@ -110,6 +114,16 @@ void require_head(const WeightSource& source, std::string_view task, const Model
       folder, task, text_of_labels(model), text_of_labels(needed), other);
 }
 
+void require_masked_head(const Rule& rule, const WeightSource& source) {
+  const bool is_drawn =
+      std::ranges::any_of(source.drawn, [](const std::string& name) { return name.starts_with("cls.predictions"); });
+  if (source.model.family().continues_text || (source.model.head == ModelHead::kPretraining && !is_drawn)) return;
+  throw_user_error(
+      "the model in '{}' has no head that predicts masked words, which `teratron {}` needs; take a BERT of `teratron "
+      "train`, a BertForMaskedLM or a BertForPreTraining",
+      source.folder.string(), rule.command);
+}
+
 }  // namespace
 
 void require_usable(WeightUse use, const WeightSource& source, std::string_view task, const ModelConfig& needed) {
@@ -122,12 +136,14 @@ void require_usable(WeightUse use, const WeightSource& source, std::string_view 
   if (rule.continues_text && source.model.family().continues_text != *rule.continues_text)
     throw_other_kind(rule, source, task);
   if (rule.head == HeadRule::kNeeded) require_head(source, task, needed);
+  if (rule.head == HeadRule::kMasked) require_masked_head(rule, source);
 }
 
 std::string note_of_unnamed_labels(const WeightSource& source, const ModelConfig& needed) {
   const ModelConfig& model = source.model;
   const bool are_taken = needed.head == ModelHead::kClassification && model.head == needed.head &&
-                         model.num_labels == needed.num_labels && model.label_names.empty();
+                         model.num_labels == needed.num_labels && model.label_names.empty() &&
+                         !needed.label_names.empty();
   if (!are_taken || source.run.kind == RunKind::kFinetuning) return "";
   return fmt::format(
       "note: the labels of the model in '{}' have no names (id2label); they are taken as {}, in this order",

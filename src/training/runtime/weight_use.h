@@ -20,6 +20,7 @@ enum class WeightUse {
   kEvalTask,  // eval mnli, ..
   kGenerate,
   kEmbed,
+  kFillMask,
   kConvert,
 };
 

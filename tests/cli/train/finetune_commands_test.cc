@@ -8,6 +8,7 @@
 #include "base/files/file.h"
 #include "cli/binary.h"
 #include "tasks/synthetic_tasks.h"
+#include "tasks/task_entry.h"
 
 namespace teratron {
 namespace {
@@ -69,7 +70,7 @@ class FinetuneCommands : public ::testing::Test {
 
 TEST_F(FinetuneCommands, ScoresAreThoseOfEvalAndOfScore) {
   for (const TaskKind task : all_tasks()) {
-    const std::string name(name_of(task)), extension = name == "mnli" || name == "qqp" ? ".tsv" : ".json";
+    const std::string name(name_of(task)), extension(entry_of(task).predictions_extension);
     SCOPED_TRACE(name);
     fs::remove_all(path("run"));
     const auto json = json_of(finetune(task));
@@ -237,6 +238,53 @@ TEST_F(FinetuneCommands, BadInputIsOneMessageAndExitCode2) {
   const Outcome outcome = run_teratron({"eval", "mnli", "--load", path("run"), "--data", path("valid.jsonl")});
   EXPECT_EQ(outcome.exit_code, 2);
   EXPECT_THAT(outcome.errors, HasSubstr("was not trained for mnli"));
+}
+
+// Texts of a table, some of which are scored by their length.
+TEST_F(FinetuneCommands, NumbersAreLearnedAndLabelsThatDoNotFitAreRefused) {
+  const auto command = [&](const std::string& train, const std::string& valid, const Words& more = {}) {
+    Words words = finetune(TaskKind::kClassify, more);
+    put_file(path("train.csv"), train);
+    put_file(path("valid.csv"), valid);
+    for (std::string& word : words) {
+      for (const char* set : {"train", "valid"}) {
+        if (word == path(fmt::format("{}.jsonl", set))) word = path(fmt::format("{}.csv", set));
+      }
+      if (word == path("test.jsonl")) word = path("valid.csv");
+    }
+    return words;
+  };
+  std::string numbers = "text,label\n";
+  for (int words = 1; words < 9; ++words) {
+    std::string text = "rain";
+    for (int more = 1; more < words; ++more) text += " rain";
+    numbers += fmt::format("{},{}\n", text, 0.25 * words - 1);
+  }
+  const auto json = json_of(command(numbers, numbers, {"--epochs", "60"}));
+  EXPECT_GT(json["runs"][0]["valid"]["spearman"].get<double>(), 80);
+  EXPECT_LT(json["runs"][0]["valid"]["mean_squared_error"].get<double>(), 0.3);
+  EXPECT_EQ(json_of(command(numbers, numbers, {"--epochs", "60"}))["runs"], json["runs"]) << "a finished run goes on";
+  const auto evaluated = json_of({"eval", "classify", "--load", path("run") + "/best", "--data", path("valid.csv")});
+  EXPECT_EQ(evaluated["pearson"], json["runs"][0]["valid"]["pearson"]);
+
+  const auto fault = [&](const std::string& train, const std::string& valid, const Words& more = {}) {
+    fs::remove_all(path("run"));
+    const Outcome outcome = run_teratron(command(train, valid, more));
+    EXPECT_EQ(outcome.exit_code, 2);
+    EXPECT_FALSE(fs::exists(path("run")));
+    return outcome.errors;
+  };
+  const std::string names = "text,label\nrain,a\nsnow,b\n";
+  EXPECT_THAT(fault(names, "text,label\nrain,a\nsnow,c\n"),
+              HasSubstr("valid.csv:3: 'c' is none of the model's labels a, b"));
+  EXPECT_THAT(fault("text,label\nrain,a\nsnow,a\n", names), HasSubstr("has the label 'a'; a classifier"));
+  EXPECT_THAT(fault("text,label\nrain,Yes\nsnow,yes\n", names), HasSubstr("has the labels 'Yes' and 'yes'"));
+  EXPECT_THAT(fault(names, names, {"--labels", "numbers"}), HasSubstr("train.csv:2: the label 'a' is no number"));
+  EXPECT_THAT(fault(names, "text\nrain\n"), HasSubstr("--valid-data has no labels to score by"));
+  EXPECT_THAT(fault(names, names, {"--text-column", "body"}),
+              HasSubstr("no column is called 'body'; name one of text, label"));
+  fs::create_directories(path("run"));
+  EXPECT_THAT(run_teratron({"eval", "classify", "--load", path("words"), "--data", path("valid.csv")}).exit_code, 2);
 }
 
 }  // namespace

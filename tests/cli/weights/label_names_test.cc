@@ -54,7 +54,7 @@ class LabelNames : public ::testing::Test {
   const testing::TemporaryFolder folder_;
 };
 
-Names names_of_task(TaskKind task) { return {label_names(task).begin(), label_names(task).end()}; }
+Names names_of_task(TaskKind task) { return label_names(task); }
 
 TEST_F(LabelNames, InWhateverOrderMeanTheSameInEvalAndInConversions) {
   for (const TaskKind task : {TaskKind::kMnli, TaskKind::kQqp}) {

@@ -25,30 +25,27 @@ struct Result {
   const char* message;  // of a refusal
 };
 constexpr Result kRefusals[] = {
-    {'B', "is a BERT, which reads texts and continues none: "},   {'G', "needs a BERT; name a BERT's folder"},
-    {'F', "holds a run of `teratron finetune --task "},           {'W', "holds weights alone"},
-    {'H', "is a Hugging Face model: train --finetune "},          {'T', "was not trained for "},
-    {'C', "the class is BertForTokenClassification (there are "}, {'L', "it has one label, so that "},
-    {'A', "\"architectures\" in config.json names none of "},     {'n', ""},  // not the format given to convert
+    {'B', "is a BERT, which reads texts and continues none: "},
+    {'G', "needs a BERT; name a BERT's folder"},
+    {'F', "holds a run of `teratron finetune --task "},
+    {'W', "holds weights alone"},
+    {'H', "is a Hugging Face model: train --finetune "},
+    {'T', "was not trained for "},
+    {'C', "the class is BertForTokenClassification (there are "},
+    {'M', "has no head that predicts masked words, which "},
+    {'A', "\"architectures\" in config.json names none of "},
+    {'n', ""},  // not the format given to convert
 };
 
-constexpr const char* kCommands[] = {"train --finetune",
-                                     "train --load",
-                                     "finetune mnli",
-                                     "finetune qqp",
-                                     "finetune squad1",
-                                     "finetune race",
-                                     "eval loss",
-                                     "eval wikitext103",
-                                     "eval lambada",
-                                     "eval multiple-choice",
-                                     "generate",
-                                     "eval mnli",
-                                     "eval qqp",
-                                     "eval squad1",
-                                     "eval race",
-                                     "embed",
-                                     "to hf",
+constexpr const char* kCommands[] = {"train --finetune", "train --load",
+                                     "finetune mnli",    "finetune qqp",
+                                     "finetune squad1",  "finetune race",
+                                     "eval loss",        "eval wikitext103",
+                                     "eval lambada",     "eval multiple-choice",
+                                     "generate",         "eval mnli",
+                                     "eval qqp",         "eval squad1",
+                                     "eval race",        "embed",
+                                     "fill-mask",        "to hf",
                                      "to teratron"};
 
 struct Row {
@@ -58,29 +55,30 @@ struct Row {
   const char* cells;
 };
 constexpr Row kTable[] = {
-    // train --finetune, --load; finetune m q s r; loss wiki lambada choice generate; eval m q s r; embed; to hf,
+    // train --finetune, --load; finetune m q s r; loss wiki lambada choice generate; eval m q s r; embed, fill-mask; to
+    // hf,
     // teratron
-    {"a GPT-2 run", "ww GGGG wwwww GGGG G wn"},
-    {"GPT2LMHeadModel", "wH GGGG wwwww GGGG G nw"},
-    {"GPT2LMHeadModel, converted", "wW GGGG wwwww GGGG G wn"},
-    {"a BERT run", "ww dddd BBBBB TTTT w wn"},
-    {"BertModel", "dH dddd BBBBB TTTT w nw"},
-    {"BertModel, converted", "dW dddd BBBBB TTTT w wn"},
-    {"BertForMaskedLM", "dH dddd BBBBB TTTT w nd"},
-    {"BertForNextSentencePrediction", "dH dddd BBBBB TTTT w nd"},
-    {"BertForTokenClassification", "dH dddd BBBBB CCCC w nC"},
-    {"one label", "dH dddd BBBBB LLLL w nL"},
-    {"a class of its own", "dH dddd BBBBB AAAA w nA"},
-    {"BertForPreTraining", "wH dddd BBBBB TTTT w nw"},
-    {"MNLI's labels", "dH wddd BBBBB wTTT w nw"},
-    {"MNLI's labels, converted", "dW wddd BBBBB wTTT w wn"},
-    {"5 labels", "dH dddd BBBBB TTTT w nw"},
-    {"BertForMultipleChoice", "dH dddw BBBBB TTTw w nw"},
-    {"BertForQuestionAnswering", "dH ddwd BBBBB TTwT w nw"},
-    {"a run of mnli", "dF wddd BBBBB wTTT w wn"},
-    {"a run of qqp", "dF dwdd BBBBB TwTT w wn"},
-    {"a run of squad1", "dF ddwd BBBBB TTwT w wn"},
-    {"a run of race", "dF dddw BBBBB TTTw w wn"},
+    {"a GPT-2 run", "ww GGGG wwwww GGGG GG wn"},
+    {"GPT2LMHeadModel", "wH GGGG wwwww GGGG GG nw"},
+    {"GPT2LMHeadModel, converted", "wW GGGG wwwww GGGG GG wn"},
+    {"a BERT run", "ww dddd wBBBB TTTT ww wn"},
+    {"BertModel", "dH dddd MBBBB TTTT wM nw"},
+    {"BertModel, converted", "dW dddd MBBBB TTTT wM wn"},
+    {"BertForMaskedLM", "dH dddd wBBBB TTTT ww nd"},
+    {"BertForNextSentencePrediction", "dH dddd MBBBB TTTT wM nd"},
+    {"BertForTokenClassification", "dH dddd MBBBB CCCC wM nC"},
+    {"one label", "dH dddd MBBBB TTTT wM nw"},
+    {"a class of its own", "dH dddd MBBBB AAAA wM nA"},
+    {"BertForPreTraining", "wH dddd wBBBB TTTT ww nw"},
+    {"MNLI's labels", "dH wddd MBBBB wTTT wM nw"},
+    {"MNLI's labels, converted", "dW wddd MBBBB wTTT wM wn"},
+    {"5 labels", "dH dddd MBBBB TTTT wM nw"},
+    {"BertForMultipleChoice", "dH dddw MBBBB TTTw wM nw"},
+    {"BertForQuestionAnswering", "dH ddwd MBBBB TTwT wM nw"},
+    {"a run of mnli", "dF wddd MBBBB wTTT wM wn"},
+    {"a run of qqp", "dF dwdd MBBBB TwTT wM wn"},
+    {"a run of squad1", "dF ddwd MBBBB TTwT wM wn"},
+    {"a run of race", "dF dddw MBBBB TTTw wM wn"},
 };
 
 class WeightUse : public ::testing::Test {
@@ -201,7 +199,12 @@ class WeightUse : public ::testing::Test {
     }
     if (name == "train --load") return {"train", "--load", from, "--save", path("out"), "--train-iters", "1"};
     if (name.starts_with("finetune")) return finetune(task, from, path("out"));
-    if (name == "eval loss") return {"eval", "loss", "--load", from, "--data-path", path("data")};
+    if (name == "eval loss" && is_gpt) return {"eval", "loss", "--load", from, "--data-path", path("data")};
+    if (name == "eval loss") {
+      return {"eval",    "loss",    "--load",       from, "--data-path", path("sentences"),
+              "--split", "0.6,0.4", "--seq-length", "24"};
+    }
+    if (name == "fill-mask") return {"fill-mask", "--load", from, "--prompt", "rain is [MASK]"};
     if (name == "eval wikitext103") return {"eval", "wikitext103", "--load", from, "--data", path("article.txt")};
     if (name == "eval lambada") return {"eval", "lambada", "--load", from, "--data", path("passages.jsonl")};
     if (name == "eval multiple-choice")

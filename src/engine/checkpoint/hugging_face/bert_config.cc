@@ -23,6 +23,8 @@ constexpr HeadClass kClasses[] = {{ModelHead::kPretraining, "BertForPreTraining"
                                   {ModelHead::kChoice, "BertForMultipleChoice"},
                                   {ModelHead::kSpans, "BertForQuestionAnswering"}};
 
+constexpr std::string_view kOneLabel = "single_label_classification", kRegression = "regression";
+
 // A class of another task with a head like that of kClassification.
 constexpr const char* kUnknownClass = "BertForTokenClassification";
 
@@ -44,12 +46,11 @@ void find_faults_of_head(const JsonFields& fields, const ModelConfig& model, std
     faults.push_back(fmt::format("the class is {} (there are {})", kUnknownClass, known));
   }
   if (!is_task_head(model.head)) return;
-  constexpr std::string_view kOneLabel = "single_label_classification";
-  if (fields.has("problem_type") && fields.string("problem_type") != kOneLabel) {
-    faults.push_back(fmt::format("problem_type is '{}' (there is {})", fields.string("problem_type"), kOneLabel));
-  }
-  if (model.head == ModelHead::kClassification && model.num_labels < 2) {
-    faults.emplace_back("it has one label, so that it computes a number and is no classifier");
+  // Without a problem_type, one label is a number, as in transformers.
+  const std::string_view problem = model.num_labels == 1 ? kRegression : kOneLabel;
+  if (fields.has("problem_type") && fields.string("problem_type") != problem) {
+    faults.push_back(fmt::format("problem_type is '{}' (there is {}{})", fields.string("problem_type"), problem,
+                                 model.num_labels == 1 ? " of one label" : ""));
   }
   const double dropout = number_or(fields, "classifier_dropout", model.hidden_dropout);
   if (model.has_pooler() && dropout != model.hidden_dropout) {
@@ -149,6 +150,7 @@ void read_label_names(const JsonFields& fields, ModelConfig& model, std::vector<
   model.num_labels = fields.has("num_labels") ? fields.integer("num_labels", 1, kLargestSize) : 2;
   Names names = names_by_row(fields, unsupported);
   if (!names.empty()) model.num_labels = std::ssize(names);
+  if (model.num_labels == 1) return;  // a number, whose name says nothing
   if (names.empty() || are_numbers(names)) {
     model.label_names = names_of_inverse(fields, static_cast<std::size_t>(model.num_labels));
     return;
@@ -163,6 +165,7 @@ void read_label_names(const JsonFields& fields, ModelConfig& model, std::vector<
 
 // Writes both keys; labels without names are LABEL_0, ..
 void write_label_names(const ModelConfig& model, nlohmann::ordered_json& json) {
+  if (model.num_labels == 1) json["problem_type"] = kRegression;
   for (std::size_t row = 0; row < static_cast<std::size_t>(model.num_labels); ++row) {
     const std::string name = model.label_names.empty() ? default_label_name(row) : model.label_names[row];
     json["id2label"][fmt::format("{}", row)] = name;

@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "cli/commands.h"
-#include "cli/eval/scoring.h"
+#include "cli/eval/loss.h"
 #include "cli/report.h"
 #include "data/data_path.h"
 #include "data/indexed/content_check.h"
@@ -15,22 +15,11 @@
 #include "eval/chat_loss.h"
 #include "eval/corpus_loss.h"
 #include "model/family.h"
-#include "runtime/loaded_model.h"
 #include "runtime/ranks.h"
 #include "runtime/recorded_data.h"
 #include "settings/sample_settings.h"
-#include "settings/split_settings.h"
 
 namespace teratron {
-namespace {
-
-struct EvalLossOptions : ScoringOptions, SplitSettings {
-  std::vector<std::string> data_path;
-  std::string part = "validation";
-  bool baselines = false;
-
-  Faults faults() const;
-};
 
 Faults EvalLossOptions::faults() const {
   Faults faults = ScoringOptions::faults();
@@ -47,11 +36,14 @@ FieldList fields_of(EvalLossOptions& o) {
   add_split_fields(list, o);
   list.add("part", &o.part, "NAME", "training, validation or test");
   list.add("baselines", &o.baselines, "", "also unigram and Kneser-Ney trigram models of the training part");
+  list.add("seed", &o.sample_seed, "N", "of a BERT's pairs and masks; -1: that of its run, else 1234").between(-1);
+  list.add("seq-length", &o.seq_length, "N", "tokens of a BERT's pair; 0: as it was trained, else its positions")
+      .between(0);
   add_scoring_fields(list, o, "new targets a window; 0: windows do not overlap");
   return list;
 }
 
-const CorpusPart& find_part(const std::vector<CorpusPart>& parts, const std::string& name) {
+const CorpusPart& SplitCorpus::part(const std::string& name) const {
   for (const CorpusPart& part : parts) {
     if (part.name == name) return part;
   }
@@ -59,14 +51,31 @@ const CorpusPart& find_part(const std::vector<CorpusPart>& parts, const std::str
                    name);
 }
 
+SplitCorpus open_split_corpus(const EvalLossOptions& options, const WeightSource& source) {
+  const auto corpus = open_corpus(options.data_path);
+  Tokenizer tokenizer = load_tokenizer_for(source, options.tokenizer);
+  const std::filesystem::path& tokenizer_from = options.tokenizer.empty() ? source.folder : options.tokenizer;
+  for (const IndexedShard& shard : corpus->shards()) {
+    require_tokenizer(shard.prefix(), tokenizer, tokenizer_from.string());
+  }
+  check_content(*corpus, source.model.vocab_size, 0);
+  const auto dataset = std::make_shared<const IndexedDataset>(corpus->with_vocabulary(source.model.vocab_size));
+  const SplitRule rule = evaluation_split(options, source.state);
+  SplitCorpus split{.tokenizer = std::move(tokenizer),
+                    .dataset = dataset,
+                    .rule = rule,
+                    .parts = split_corpus(*dataset, parse_split(options.parts()), rule)};
+  split.part(options.part);
+  return split;
+}
+
+namespace {
+
 // Data that all ranks of a process share.
 struct EvaluationJob {
   const EvalLossOptions& options;
   WeightSource source;
-  Tokenizer tokenizer;
-  std::shared_ptr<const IndexedDataset> dataset;
-  SplitRule split_rule;
-  std::vector<CorpusPart> parts;
+  SplitCorpus corpus;
   DocumentOptions documents;              // of the checkpoint's training
   std::optional<ChatSamples> chats = {};  // of the part; the corpus is one of chats
 };
@@ -80,7 +89,7 @@ std::string table(const CorpusLoss& result, const EvaluationJob& job) {
   const double bits_per_nat = result.bits_per_byte.value_or(0) / result.loss;
   std::string text =
       fmt::format("{} tokens {}of the {} part of {} ({})\n", result.targets, job.chats ? "to be learned " : "",
-                  job.options.part, job.dataset->name(), text_of(job.split_rule));
+                  job.options.part, job.corpus.dataset->name(), text_of(job.corpus.rule));
   if (job.chats) text += job.chats->left_out() + "\n";
   text += table_row(job.source.model.family().title, result.loss, bits_per_nat);
   if (result.trigram_loss) text += table_row("Kneser-Ney trigram", *result.trigram_loss, bits_per_nat);
@@ -104,8 +113,8 @@ CorpusLoss measure(const EvaluationJob& job, const LoadedModel& model, const Ran
     const ChatLoss result = chat_loss(*model.model, *job.chats, show_scoring(rank));
     return {.targets = result.targets, .loss = result.loss};
   }
-  return corpus_loss(*model.model, *job.dataset, find_part(job.parts, job.options.part), job.parts.front(),
-                     rank.is_first() ? &job.tokenizer : nullptr,
+  return corpus_loss(*model.model, *job.corpus.dataset, job.corpus.part(job.options.part), job.corpus.parts.front(),
+                     rank.is_first() ? &job.corpus.tokenizer : nullptr,
                      {.stride = std::min(job.options.stride, model.model->options().tokens),
                       .documents = job.documents,
                       .baselines = rank.is_first() && job.options.baselines,
@@ -128,28 +137,18 @@ bool are_chats(const IndexedDataset& corpus, const EvalLossOptions& options) {
 void run(const EvalLossOptions& options) {
   const RankLauncher launcher(options.layout.threads, options.backend.kind, options.layout.bind);
   WeightSource source = find_model(options.load, options.layout, WeightUse::kEvalLoss);
-  const auto corpus = open_corpus(options.data_path);
-  Tokenizer tokenizer = load_tokenizer_for(source, options.tokenizer);
-  const std::filesystem::path& tokenizer_from = options.tokenizer.empty() ? source.folder : options.tokenizer;
-  const bool has_chats = are_chats(*corpus, options);
-  for (const IndexedShard& shard : corpus->shards()) {
-    require_tokenizer(shard.prefix(), tokenizer, tokenizer_from.string());
+  if (!source.model.family().continues_text) return eval_masked_loss(options, launcher, std::move(source));
+  if (options.sample_seed >= 0 || options.seq_length > 0) {
+    throw_user_error("--seed and --seq-length are of a BERT's samples; leave them out for the {} in '{}'",
+                     source.model.family().title, source.folder.string());
   }
-  check_content(*corpus, source.model.vocab_size, 0);
-  const auto dataset = std::make_shared<const IndexedDataset>(corpus->with_vocabulary(source.model.vocab_size));
-  const SplitRule rule = evaluation_split(options, source.state);
-  std::vector<CorpusPart> parts = split_corpus(*dataset, parse_split(options.parts()), rule);
-  find_part(parts, options.part);
-  const DocumentOptions documents = recorded_documents(source.state, tokenizer);
-  EvaluationJob job{.options = options,
-                    .source = std::move(source),
-                    .tokenizer = std::move(tokenizer),
-                    .dataset = dataset,
-                    .split_rule = rule,
-                    .parts = std::move(parts),
-                    .documents = documents};
+  SplitCorpus corpus = open_split_corpus(options, source);
+  const bool has_chats = are_chats(*corpus.dataset, options);
+  const DocumentOptions documents = recorded_documents(source.state, corpus.tokenizer);
+  EvaluationJob job{
+      .options = options, .source = std::move(source), .corpus = std::move(corpus), .documents = documents};
   if (has_chats) {
-    job.chats.emplace(dataset, find_part(job.parts, options.part), job.source.model.max_position_embeddings,
+    job.chats.emplace(job.corpus.dataset, job.corpus.part(options.part), job.source.model.max_position_embeddings,
                       SampleOrder::kSequential);
   }
   EvalLossOptions shown = options;
@@ -167,8 +166,9 @@ void run(const EvalLossOptions& options) {
 }  // namespace
 
 Command eval_loss_command() {
-  return make_command<EvalLossOptions>("eval loss", "measures loss, perplexity and bits per byte on a tokenised corpus",
-                                       run);
+  return make_command<EvalLossOptions>(
+      "eval loss",
+      "measures loss, perplexity and bits per byte on a tokenised corpus; of a BERT, the loss of masked words", run);
 }
 
 }  // namespace teratron

@@ -1,6 +1,7 @@
 // teratron score TASK: official scores of predictions for a task's files.
 #include "cli/commands.h"
 #include "cli/report.h"
+#include "finetune/config.h"
 #include "tasks/task_entry.h"
 
 namespace teratron {
@@ -10,6 +11,7 @@ struct ScoreOptions {
   TaskKind task = {};
   std::vector<std::filesystem::path> data = {{}};
   std::filesystem::path predictions, json;
+  TaskReading reading;
 };
 
 FieldList fields_of(ScoreOptions& o) {
@@ -22,12 +24,13 @@ FieldList fields_of(ScoreOptions& o) {
     list.add("data", &o.data.front(), "FILE", data_help).required = true;
   }
   list.add("predictions", &o.predictions, "FILE", std::string(scoring.predictions)).required = true;
+  if (has_labels_of_files(o.task)) add_label_column_field(list, o.reading);
   add_json_field(list, o.json);
   return list;
 }
 
 void run(const ScoreOptions& options) {
-  const ScoreReport scores = entry_of(options.task).scoring.score(options.data, options.predictions);
+  const ScoreReport scores = entry_of(options.task).scoring.score(options.data, options.predictions, options.reading);
   report(options.json, scores.text, scores.json);
 }
 

@@ -45,7 +45,8 @@ FieldList fields_of(EvalTaskOptions& o) {
   FieldList list;
   list.add("load", &o.load, "DIR", "a checkpoint of `teratron finetune`, or a Hugging Face folder of such a model")
       .required = true;
-  list.add("data", &o.data, "PATH", "files of the task's site, as for `teratron score`").required = true;
+  list.add("data", &o.data, "PATH", "files of the task's site, as for `teratron score`; classify: yours").required =
+      true;
   list.add("predictions", &o.predictions, "OUT", "write the model's answers, in the format of the task's site")
       .writes();
   add_overwrite_field(list, o.overwrite);
@@ -62,14 +63,13 @@ struct EvalTaskJob {
   std::unique_ptr<TaskSet> set;
 };
 
-TaskReading reading_of(const EvalTaskOptions& options, const WeightSource& source) {
-  TaskReadingSettings settings = options;
+TaskReading reading_of(TaskKind task, TaskReadingSettings settings, const WeightSource& source) {
   if (settings.given.seq_length == 0 && !source.is_hugging_face) {
     const std::optional<TrainConfig> trained = settings_of(read_checkpoint_info(source.folder));
     if (trained) settings.given.seq_length = trained->model.seq_length;
   }
   const std::int64_t positions = source.model.max_position_embeddings;
-  const TaskReading reading = settings.reading_for(options.task, positions);
+  const TaskReading reading = settings.reading_for(task, positions);
   if (reading.seq_length > positions) {
     throw_user_error("--seq-length {} is more than the {} positions of the model in '{}'", reading.seq_length,
                      positions, source.folder.string());
@@ -126,8 +126,10 @@ void run(const EvalTaskOptions& options) {
   require_free(std::array{options.predictions}, options.overwrite);
   std::optional<OutputLock> lock;
   if (launcher.environment().process == 0 && !options.predictions.empty()) lock.emplace(options.predictions);
+  TaskReadingSettings settings = options;
+  if (has_labels_of_files(task)) settings.given.labels = labels_of(find_weights(options.load));
   ModelConfig needed;
-  set_task_head(needed, task);
+  set_task_head(needed, task, settings.given);
   WeightSource source = find_encoder(options.load, options.layout, WeightUse::kEvalTask, name_of(task), needed);
   if (const std::string note = note_of_unnamed_labels(source, needed);
       launcher.environment().process == 0 && !note.empty()) {
@@ -135,7 +137,7 @@ void run(const EvalTaskOptions& options) {
   }
   source.model.label_names = needed.label_names;  // puts its outputs in the order of the task's labels
   const Tokenizer tokenizer = load_tokenizer_for(source.folder, source.model, options.tokenizer);
-  auto set = open_task(task, options.data, tokenizer, reading_of(options, source), /*training=*/false);
+  auto set = open_task(task, options.data, tokenizer, reading_of(task, settings, source), /*training=*/false);
   const EvalTaskJob job{.options = options, .source = std::move(source), .set = std::move(set)};
   EvalTaskOptions shown = options;
   launcher.run(options.layout.mesh(), to_toml(fields_of(shown)), [&](const Rank& rank) { run_rank(job, rank); });

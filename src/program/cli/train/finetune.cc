@@ -1,4 +1,4 @@
-// teratron finetune: trains a BERT for MNLI, QQP, SQuAD or RACE, and scores it.
+// teratron finetune: trains a BERT for MNLI, QQP, SQuAD, RACE or anyone's labels, and scores it.
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
@@ -72,7 +72,7 @@ void report_results(const FinetuneConfig& config, const FinetuneResults& results
 
 Command finetune_command() {
   Command command =
-      make_command<FinetuneConfig>("finetune", "trains a BERT for a task: MNLI, QQP, SQuAD or RACE", nullptr);
+      make_command<FinetuneConfig>("finetune", "trains a BERT for a task: MNLI, QQP, SQuAD, RACE, or labels of your own", nullptr);
   command.run = [](std::span<const std::string> arguments) {
     FinetuneConfig config = read_finetune_config(arguments);
     require_separate_files(fields_of(config));

@@ -145,7 +145,8 @@ std::string notes_of(const Dataset& dataset, const Scores& scores) {
 }
 
 template <Task task>
-ScoreReport score_pairs(std::span<const std::filesystem::path> data, const std::filesystem::path& predictions) {
+ScoreReport score_pairs(std::span<const std::filesystem::path> data, const std::filesystem::path& predictions,
+                        const TaskReading& /*reading*/) {
   const Dataset dataset = read_dataset(data.front(), task);
   const Scores scores = score(dataset, read_predictions(predictions, task));
   std::string text = fmt::format("{} pairs   accuracy {:.4f}", scores.pairs, scores.accuracy);

@@ -119,7 +119,8 @@ nlohmann::ordered_json json_of(const Scores& scores) {
   return {{"questions", scores.questions}, {"accuracy", scores.accuracy}};
 }
 
-ScoreReport score_choices(std::span<const std::filesystem::path> data, const std::filesystem::path& predictions) {
+ScoreReport score_choices(std::span<const std::filesystem::path> data, const std::filesystem::path& predictions,
+                          const TaskReading& /*reading*/) {
   const Dataset dataset = read_dataset(data);
   const ScoresByLevel scores = score(dataset, read_predictions(predictions));
   std::string text = line_of("RACE-M (middle)", scores.middle) + line_of("RACE-H (high)", scores.high) +

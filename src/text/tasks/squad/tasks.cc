@@ -26,7 +26,8 @@ nlohmann::ordered_json json_of(const squad::Scores& scores) {
 }
 
 template <squad::Version version>
-ScoreReport score_answers(std::span<const std::filesystem::path> data, const std::filesystem::path& predictions) {
+ScoreReport score_answers(std::span<const std::filesystem::path> data, const std::filesystem::path& predictions,
+                          const TaskReading& /*reading*/) {
   const squad::Dataset dataset = squad::read_dataset(data.front(), version);
   const auto scores = squad::score(dataset, squad::read_predictions(predictions), version);
   std::string text = line_of("all", scores.all);

@@ -1,0 +1,32 @@
+// Labels of anyone's examples: names, of which the training files decide the set, or numbers.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "tasks/classify/table.h"
+
+namespace teratron::classify {
+
+// The finite number that all of a text is, within fp32.
+std::optional<double> number_of(std::string_view text);
+
+// The labels of a table to train on. Names are sorted: by value where all are whole numbers, else by their bytes. By
+// LabelKind::kAuto labels are numbers where all are, and one has a fraction. UserError: no label; all labels are the
+// same name; by LabelKind::kNumbers one is no number (with its file and line).
+LabelSet labels_in(const Table& table, LabelKind kind);
+
+// Converts labels of one set to the 32-bit words of TaskExamples::labels.
+class LabelWords {
+ public:
+  explicit LabelWords(const LabelSet& labels);
+  // kUnknownLabel for a row without a label. UserError, with file and line: a label that is not of the set.
+  std::int32_t of(const Row& row, const Table& table) const;
+
+ private:
+  const LabelSet labels_;
+  std::vector<std::pair<std::string_view, std::int32_t>> sorted_;  // views of labels_
+};
+
+}  // namespace teratron::classify

@@ -1,0 +1,95 @@
+#include "tasks/classify/predictions.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "base/error.h"
+#include "base/files/file.h"
+#include "data/text/document_reader.h"
+#include "tasks/task_entry.h"
+
+namespace teratron::classify {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::int64_t kPredictionBytes = std::int64_t{8} << 20;
+
+std::vector<float> probabilities_of(const std::vector<float>& logits) {
+  const double largest = logits[static_cast<std::size_t>(index_of_largest(logits))];
+  double sum = 0;
+  for (const float logit : logits) sum += std::exp(static_cast<double>(logit) - largest);
+  std::vector<float> all;
+  for (const float logit : logits)
+    all.push_back(static_cast<float>(std::exp(static_cast<double>(logit) - largest) / sum));
+  return all;
+}
+
+std::string quoted(const std::string& text) { return nlohmann::json(text).dump(); }
+
+}  // namespace
+
+void write_predictions(const fs::path& path, const TaskOutputValues& outputs, const LabelSet& labels) {
+  std::string text;
+  std::vector<std::string> names;
+  for (const std::string& name : labels.names) names.push_back(quoted(name));
+  for (std::size_t row = 0; row < outputs.size(); ++row) {
+    if (labels.are_numbers) {
+      text += fmt::format("{{\"index\": {}, \"number\": {}}}\n", row, outputs[row].front());
+      continue;
+    }
+    const std::vector<float> probabilities = probabilities_of(outputs[row]);
+    text += fmt::format("{{\"index\": {}, \"label\": {}, \"probabilities\": {{", row,
+                        names[static_cast<std::size_t>(index_of_largest(outputs[row]))]);
+    for (std::size_t label = 0; label < names.size(); ++label) {
+      text += fmt::format("{}{}: {}", label == 0 ? "" : ", ", names[label], probabilities[label]);
+    }
+    text += "}}\n";
+  }
+  write_file_atomically(path, text);
+}
+
+Predictions read_predictions(const fs::path& path, std::size_t rows) {
+  std::vector<std::optional<std::string>> found(rows);
+  std::optional<bool> are_numbers;
+  DocumentReader reader(std::span(&path, 1), kPredictionBytes, TextFormat::kJsonLines);
+  for (DocumentBatch batch; reader.next(batch);) {
+    for (const RawDocument& document : batch.documents) {
+      const std::string place = place_of(path, document.line, document.in_array);
+      const auto line = nlohmann::json::parse(document.bytes, nullptr, /*allow_exceptions=*/false);
+      const bool has_index = line.is_object() && line.contains("index") && line["index"].is_number_unsigned();
+      const bool has_label = line.is_object() && line.contains("label") && line["label"].is_string() &&
+                             !line["label"].get_ref<const std::string&>().empty();
+      const bool has_number = line.is_object() && line.contains("number") && line["number"].is_number();
+      if (!has_index || has_label == has_number) {
+        throw_user_error(
+            "{}: this is no prediction, which looks like {{\"index\": 0, \"label\": \"a\"}} or {{\"index\": "
+            "0, \"number\": 1.5}}",
+            place);
+      }
+      const auto index = line["index"].get<std::size_t>();
+      if (index >= rows)
+        throw_user_error("{}: row {} is predicted, and the data have {}, counted from 0", place, index, rows);
+      if (are_numbers.value_or(has_number) != has_number) {
+        throw_user_error("{}: a {}, where the lines before have the other", place, has_number ? "number" : "label");
+      }
+      are_numbers = has_number;
+      if (found[index]) throw_user_error("{}: row {} is predicted twice", place, index);
+      found[index] = has_label ? line["label"].get<std::string>() : line["number"].dump();
+    }
+  }
+  Predictions all{.are_numbers = are_numbers.value_or(false)};
+  for (std::optional<std::string>& one : found) {
+    if (!one) {
+      throw_user_error("'{}' has no prediction for row {} of {}, counted from 0", path.string(), all.values.size(),
+                       rows);
+    }
+    all.values.push_back(std::move(*one));
+  }
+  return all;
+}
+
+}  // namespace teratron::classify

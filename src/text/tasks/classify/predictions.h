@@ -1,0 +1,29 @@
+// Predictions of a classifier of anyone's labels: JSON lines,
+//
+//   {"index": 0, "label": "positive", "probabilities": {"negative": 0.07, "positive": 0.93}}
+//   {"index": 0, "number": 3.25}                                             for numbers
+//
+// with the index of the row in its files, counted from 0.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "tasks/task.h"
+
+namespace teratron::classify {
+
+// Writes a line for each row, whole or not at all. outputs[i] are logits of the labels, or a number. EnvironmentError:
+// it cannot be written.
+void write_predictions(const std::filesystem::path& path, const TaskOutputValues& outputs, const LabelSet& labels);
+
+struct Predictions {
+  bool are_numbers = false;
+  std::vector<std::string> values;  // [rows]: labels, or numbers as they are written
+};
+// Reads the predictions of `rows` rows; other members do not matter. UserError, with the line: no such object, a label
+// among numbers, a row that is predicted twice or not at all, an index that there is not.
+Predictions read_predictions(const std::filesystem::path& path, std::size_t rows);
+
+}  // namespace teratron::classify

@@ -1,0 +1,40 @@
+// Files of anyone's examples: CSV, TSV or JSON lines, by the ending of their names.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "tasks/task.h"
+
+namespace teratron::classify {
+
+struct Columns {
+  std::string text, pair, label;  // an empty name is not read
+};
+Columns columns_of(const TaskReading& reading);
+
+struct Row {
+  std::string text, pair;
+  std::string label;      // without spaces around it; empty: none
+  std::int64_t line = 0;  // of its file, from 1; in a JSON array the element's number
+  std::size_t file = 0;   // its index among the files
+};
+
+struct Table {
+  std::vector<std::filesystem::path> files;
+  std::vector<Row> rows;
+
+  std::string place(const Row& row) const;  // "dev.csv:12"
+};
+
+// Reads all rows of the files, plain or compressed (gzip, zstd). `.csv` and `.tsv` begin with a row of the columns'
+// names; a file without the column of labels has none. `.jsonl`, `.ndjson` and `.json` (an array, too) hold objects
+// with the columns as keys; numbers and booleans are texts as they are written, and a label may be null or missing.
+// UserError, with file and line: another ending, a column that is missing or there twice, another number of cells than
+// the first row's, a value that is no text, text that is not UTF-8, no row at all.
+Table read_table(std::span<const std::filesystem::path> files, const Columns& columns);
+
+}  // namespace teratron::classify

@@ -1,0 +1,240 @@
+// Classification by anyone's labels: texts, or pairs of them, as sequences, and the labels or numbers of a model's
+// outputs.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <ranges>
+#include <set>
+#include <utility>
+
+#include "base/error.h"
+#include "tasks/classify/labels.h"
+#include "tasks/classify/metrics.h"
+#include "tasks/classify/predictions.h"
+#include "tasks/classify/table.h"
+#include "tasks/pair_encoding.h"
+#include "tasks/task.h"
+#include "tasks/task_entry.h"
+
+namespace teratron::classify {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::vector<TaskScore> scores_of(const LabelMetrics& metrics) {
+  return {
+      {"accuracy", 100 * metrics.accuracy}, {"f1_macro", 100 * metrics.f1_macro}, {"matthews", 100 * metrics.matthews}};
+}
+
+std::vector<TaskScore> scores_of(const NumberMetrics& metrics) {
+  return {{"spearman", 100 * metrics.spearman},
+          {"pearson", 100 * metrics.pearson},
+          {"mean_squared_error", metrics.mean_squared_error}};
+}
+
+// Scores of the rows that have a label; words of both sides as in TaskExamples::labels.
+std::vector<TaskScore> scores_of(const LabelSet& set, const std::vector<std::int32_t>& labels,
+                                 const std::vector<std::int32_t>& predicted) {
+  std::vector<std::int32_t> known, said;
+  for (std::size_t i = 0; i < labels.size(); ++i) {
+    if (labels[i] == kUnknownLabel) continue;
+    known.push_back(labels[i]);
+    said.push_back(predicted[i]);
+  }
+  if (!set.are_numbers) return scores_of(label_metrics(known, said, std::ssize(set.names)));
+  const auto numbers = [](const std::vector<std::int32_t>& words) {
+    const auto all = std::views::transform(words, [](std::int32_t word) { return double{number_of_label(word)}; });
+    return std::vector<double>(all.begin(), all.end());
+  };
+  return scores_of(number_metrics(numbers(known), numbers(said)));
+}
+
+class LabelledTexts : public TaskSet {
+ public:
+  LabelledTexts(Table table, const Tokenizer& tokenizer, const TaskReading& reading, bool training)
+      : labels_(reading.labels.empty() ? labels_in(table, reading.label_kind) : reading.labels) {
+    const LabelWords words(labels_);
+    for (const Row& row : table.rows) examples_.labels.push_back(words.of(row, table));
+    if (training) leave_out_unlabelled(table);
+    encode(table, tokenizer, reading);
+    add_label_notes();
+  }
+
+  const TaskExamples& examples() const override { return examples_; }
+  std::string notes() const override { return notes_; }
+  bool has_labels() const override { return known() > 0; }
+
+  std::vector<TaskScore> scores(const TaskOutputValues& outputs) const override {
+    check(has_labels(), "scores of texts without labels");
+    check_sizes(outputs);
+    std::vector<std::int32_t> predicted;
+    for (const std::vector<float>& one : outputs) {
+      predicted.push_back(labels_.are_numbers ? label_of_number(one.front()) : index_of_largest(one));
+    }
+    return scores_of(labels_, examples_.labels, predicted);
+  }
+
+  void write_predictions(const fs::path& path, const TaskOutputValues& outputs) const override {
+    check_sizes(outputs);
+    classify::write_predictions(path, outputs, labels_);
+  }
+
+ private:
+  std::int64_t known() const {
+    return std::ssize(examples_.labels) - std::ranges::count(examples_.labels, kUnknownLabel);
+  }
+
+  void check_sizes(const TaskOutputValues& outputs) const {
+    const std::int64_t each = labels_.are_numbers ? 1 : std::ssize(labels_.names);
+    check_outputs(outputs, examples_.count(), [&](std::int64_t) { return each; });
+  }
+
+  void leave_out_unlabelled(Table& table) {
+    std::vector<Row> kept;
+    for (std::size_t i = 0; i < table.rows.size(); ++i) {
+      if (examples_.labels[i] != kUnknownLabel) kept.push_back(std::move(table.rows[i]));
+    }
+    left_out_ = std::ssize(table.rows) - std::ssize(kept);
+    table.rows = std::move(kept);
+    std::erase(examples_.labels, kUnknownLabel);
+    if (!table.rows.empty()) return;
+    throw_user_error("none of the {} texts to train on has a label; a test set is none to train on", left_out_);
+  }
+
+  void encode(const Table& table, const Tokenizer& tokenizer, const TaskReading& reading) {
+    const bool has_pairs = !reading.pair_column.empty();
+    const PairFrame frame = frame_of_pairs(tokenizer, reading.seq_length, has_pairs);
+    const std::int64_t count = std::ssize(table.rows);
+    const TokenLists first = encode_texts(
+        tokenizer, count, [&](std::size_t i) -> auto& { return table.rows[i].text; });
+    const TokenLists second = encode_texts(
+        tokenizer, count, [&](std::size_t i) -> auto& { return table.rows[i].pair; });
+    const std::int64_t most = reading.seq_length - (has_pairs ? kFrameTokens : kSingleFrameTokens);
+    std::vector<TokenPair> texts;
+    std::int64_t cut = 0, empty = 0;
+    for (std::size_t i = 0; i < table.rows.size(); ++i) {
+      texts.push_back({.a = first[i], .b = second[i]});
+      if (first[i].empty() || (has_pairs && second[i].empty())) ++empty;
+      if (has_pairs ? cut_longer_side(texts.back(), most) : cut_end(texts.back().a, most)) ++cut;
+    }
+    write_sequences(texts, frame, examples_, has_pairs);
+    notes_ = fmt::format("{} {}", count, has_pairs ? "pairs" : "texts") +
+             note_of(cut, fmt::format("cut to {} tokens", reading.seq_length)) +
+             note_of(empty, has_pairs ? "with an empty text" : "are empty") +
+             note_of(left_out_, "without a label left out");
+  }
+
+  static bool cut_end(std::span<const std::int32_t>& text, std::int64_t most) {
+    if (std::ssize(text) <= most) return false;
+    text = text.first(static_cast<std::size_t>(most));
+    return true;
+  }
+
+  void add_label_notes() {
+    if (!has_labels()) {
+      notes_ += "; no labels";
+      return;
+    }
+    notes_ += note_of(std::ssize(examples_.labels) - known(), "without a label");
+    if (labels_.are_numbers) {
+      notes_ += "; labels are numbers";
+      return;
+    }
+    std::vector<std::int64_t> counts(labels_.names.size());
+    for (const std::int32_t label : examples_.labels) {
+      if (label != kUnknownLabel) ++counts[static_cast<std::size_t>(label)];
+    }
+    constexpr std::size_t kShown = 20;
+    for (std::size_t label = 0; label < std::min(counts.size(), kShown); ++label) {
+      notes_ += fmt::format("; {} {}", counts[label], labels_.names[label]);
+    }
+    if (counts.size() > kShown) notes_ += fmt::format("; and {} other labels", counts.size() - kShown);
+  }
+
+  const LabelSet labels_;
+  TaskExamples examples_;
+  std::int64_t left_out_ = 0;
+  std::string notes_;
+};
+
+std::unique_ptr<TaskSet> open_texts(std::span<const fs::path> files, const Tokenizer& tokenizer,
+                                    const TaskReading& reading, bool training) {
+  return std::make_unique<LabelledTexts>(read_table(files, columns_of(reading)), tokenizer, reading, training);
+}
+
+LabelSet labels_of_files(std::span<const fs::path> files, const TaskReading& reading) {
+  return labels_in(read_table(files, {.label = reading.label_column}), reading.label_kind);
+}
+
+// The labels are those that the data and the predictions have. Numbers are predicted for numbers.
+ScoreReport score_texts(std::span<const fs::path> data, const fs::path& predictions, const TaskReading& reading) {
+  const Table table = read_table(data, {.label = reading.label_column});
+  std::vector<Row> said = table.rows;
+  const Predictions predicted = read_predictions(predictions, said.size());
+  std::set<std::string> names;
+  for (std::size_t i = 0; i < said.size(); ++i) {
+    said[i].label = predicted.values[i];
+    names.insert(predicted.values[i]);
+    if (!table.rows[i].label.empty()) names.insert(table.rows[i].label);
+  }
+  LabelSet labels{.are_numbers = predicted.are_numbers};
+  if (!labels.are_numbers) labels.names.assign(names.begin(), names.end());
+  const LabelWords words(labels);
+  std::vector<std::int32_t> known, all;
+  for (std::size_t i = 0; i < said.size(); ++i) {
+    known.push_back(words.of(table.rows[i], table));
+    all.push_back(words.of(said[i], table));
+  }
+  const auto unlabelled = std::ranges::count(known, kUnknownLabel);
+  if (unlabelled == std::ssize(known))
+    throw_user_error("the data have no labels to score by; name their column with --label-column");
+  nlohmann::ordered_json json = {{"examples", std::ssize(known) - unlabelled}};
+  std::string text = fmt::format("{} examples", std::ssize(known) - unlabelled);
+  for (const TaskScore& score : scores_of(labels, known, all)) {
+    text += fmt::format("   {} {:.4f}", score.name, score.value);
+    json[score.name] = score.value;
+  }
+  json["without_label"] = unlabelled;
+  text += unlabelled == 0 ? "\n" : fmt::format("\n{} rows have no label, and are not scored\n", unlabelled);
+  return {.text = text, .json = json.dump()};
+}
+
+}  // namespace
+}  // namespace teratron::classify
+
+namespace teratron {
+
+// The paper's settings are those of BERT's fine-tuning (arXiv 1810.04805, appendix A.3).
+constinit const TaskEntry kClassifyTask = complete({
+    .name = "classify",
+    .ability = "tells labels or numbers of texts or pairs of them, from files of your own",
+    .shape = {TaskOutputs::kLabels, 0},
+    .labels = {},
+    .seq_length = 128,
+    .max_query_length = 0,
+    .predictions_extension = ".jsonl",
+    .paper =
+        {
+            .batch = {32, 32, 32},
+            .learning_rate = {2e-5, 2e-5, 2e-5},
+            .epochs = 3,
+            .weight_decay = 0.01,
+            .search_rates = kBertSearchRates,
+        },
+    .open = classify::open_texts,
+    .scoring =
+        {
+            .summary = "scores labels or numbers that `eval classify` has predicted",
+            .data = "your .csv, .tsv or .jsonl with labels",
+            .predictions = "JSON lines: {\"index\": row, \"label\": name} or {\"index\": row, \"number\": x}",
+            .has_folders = false,
+            .score = classify::score_texts,
+        },
+    .has_labels_of_files = true,
+    .labels_in_files = classify::labels_of_files,
+});
+
+}  // namespace teratron

@@ -1,0 +1,20 @@
+// `finetune --task classify`, its exports, and `fill-mask`, beside transformers.
+#include <gtest/gtest.h>
+
+#include "base/files/file.h"
+#include "cli/binary.h"
+#include "oracle/python.h"
+
+namespace teratron {
+namespace {
+
+TEST(ClassifyOracle, UpdatesPredictionsAndMasksAreThoseOfTransformers) {
+  if (const std::string reason = testing::why_no_oracle(); !reason.empty()) GTEST_SKIP() << reason;
+  const testing::TemporaryFolder folder;
+  const int status =
+      testing::run_oracle("classify_as_transformers.py", {TERATRON_BINARY, folder.path().string()}, folder / "log");
+  EXPECT_EQ(status, 0) << read_file(folder / "log");
+}
+
+}  // namespace
+}  // namespace teratron
