@@ -102,6 +102,18 @@ TEST_F(GpuRun, RunsEachOperationOnceWithEveryTypeAndSaysThatAllPassed) {
   }
 }
 
+TEST_F(GpuRun, ExchangesBetweenCardsWhereThereAreSeveral) {
+  install("nvidia-smi", "printf 'NVIDIA H100, 9.0\\nNVIDIA H100, 9.0\\nNVIDIA H100, 9.0\\n'");
+  install("ldd", "");
+  install("find", "");
+  write_program("pack/bin/comm_gpu_program", "echo \"$* $RANK/$WORLD_SIZE\" >>$OUT/ranks; (( RANK != 1 ))");
+  const Outcome outcome = run("check", "abc\n");
+  EXPECT_EQ(outcome.exit_code, 1);
+  EXPECT_THAT(outcome.output, HasSubstr("1 failed: nccl-3-cards")) << "as one of its ranks";
+  const std::string ranks = read_file(folder_ / "out/ranks");
+  for (const std::string rank : {"0", "1", "2"}) EXPECT_THAT(ranks, HasSubstr("channels 3 " + rank + "/3\n"));
+}
+
 TEST_F(GpuRun, RehearsesWithOneType) {
   const Outcome outcome = run("check", "abc\nemulated\n");
   EXPECT_EQ(outcome.exit_code, 0) << outcome.output << outcome.errors;

@@ -11,6 +11,7 @@
 enum cublasStatus_t {
   CUBLAS_STATUS_SUCCESS = 0,
   CUBLAS_STATUS_INVALID_VALUE = 7,
+  CUBLAS_STATUS_ARCH_MISMATCH = 8,
   CUBLAS_STATUS_EXECUTION_FAILED = 13,
   CUBLAS_STATUS_NOT_SUPPORTED = 15
 };
@@ -103,6 +104,10 @@ namespace teratron::emulated {
 
 // The library's algorithms, in the order in which it thinks that they are good.
 enum BlasAlgorithm : std::uint64_t { kUsual, kFailing, kFast, kSlow, kUnrepeatable, kBlasAlgorithms };
+
+// Refuses this thread's products with an epilogue from now on: when their algorithm is asked for, or when they start.
+enum class Refuses { kNothing, kChoices, kStarts };
+void refuse_epilogues(Refuses refuses, cublasStatus_t status = CUBLAS_STATUS_NOT_SUPPORTED);
 
 // Of this thread since it began: products by each algorithm.
 std::uint64_t products_by(BlasAlgorithm algorithm);

@@ -13,7 +13,9 @@
 #include "emulated_gpu/tensor_core.h"
 #include "ops/cuda/linear/activation.h"
 
-struct EmulatedBlas {};
+struct EmulatedBlas {
+  cudaStream_t stream = nullptr;
+};
 struct EmulatedLayout {
   cudaDataType_t type;
   std::int64_t rows, columns, stride;
@@ -40,7 +42,8 @@ namespace {
 constexpr std::array<double, kBlasAlgorithms> kMicroseconds = {10, 5, 4, 7, 1};
 thread_local std::array<std::uint64_t, kBlasAlgorithms> products{};
 thread_local std::map<cublasLtEpilogue_t, std::uint64_t> products_of_epilogues;
-thread_local double clock_microseconds = 0;
+thread_local Refuses refuses = Refuses::kNothing;
+thread_local cublasStatus_t refusal = CUBLAS_STATUS_SUCCESS;
 
 std::uint32_t scheme_of(std::uint64_t algorithm) {
   return algorithm == kUnrepeatable ? CUBLASLT_REDUCTION_SCHEME_INPLACE : CUBLASLT_REDUCTION_SCHEME_NONE;
@@ -151,6 +154,10 @@ bool is_aligned(const Epilogue& epilogue) {
   return fits(epilogue.vector) && fits(epilogue.aux);
 }
 
+bool is_refused(const Epilogue& epilogue, Refuses what) {
+  return refuses == what && epilogue.kind != CUBLASLT_EPILOGUE_DEFAULT;
+}
+
 template <class T>
 cublasStatus_t create(T** made, T value) {
   *made = new T(std::move(value));
@@ -165,6 +172,11 @@ cublasStatus_t destroy(T* made) {
 
 }  // namespace
 
+void refuse_epilogues(Refuses what, cublasStatus_t status) {
+  refuses = what;
+  refusal = status;
+}
+
 std::uint64_t products_by(BlasAlgorithm algorithm) { return products[algorithm]; }
 std::uint64_t products_with(cublasLtEpilogue_t epilogue) { return products_of_epilogues[epilogue]; }
 
@@ -175,36 +187,9 @@ double epilogue_microseconds(cublasLtEpilogue_t epilogue, std::int64_t terms) {
   return terms % 2 == 0 ? 0 : 10;
 }
 
-void pass_time(double microseconds) { clock_microseconds += microseconds; }
-
 }  // namespace teratron::emulated
 
 using namespace teratron::emulated;  // NOLINT: this is its other half
-
-struct EmulatedEvent {
-  double microseconds = 0;
-};
-
-cudaError_t cudaEventCreate(cudaEvent_t* event) {
-  *event = new EmulatedEvent;
-  return cudaSuccess;
-}
-cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) { return cudaEventCreate(event); }
-cudaError_t cudaEventDestroy(cudaEvent_t event) {
-  delete event;
-  return cudaSuccess;
-}
-cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t) {
-  event->microseconds = clock_microseconds;
-  return cudaSuccess;
-}
-cudaError_t cudaEventSynchronize(cudaEvent_t) {
-  return is_capturing() ? cudaErrorStreamCaptureUnsupported : cudaSuccess;
-}
-cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEvent_t end) {
-  *milliseconds = static_cast<float>((end->microseconds - start->microseconds) / 1000);
-  return cudaSuccess;
-}
 
 const char* cublasLtGetStatusString(cublasStatus_t) { return "an emulated error"; }
 std::size_t cublasLtGetVersion() { return 130000; }
@@ -245,6 +230,7 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
                                               cublasLtMatrixLayout_t d, cublasLtMatmulPreference_t preference, int most,
                                               cublasLtMatmulHeuristicResult_t* results, int* found) {
   *found = 0;
+  if (is_refused(Epilogue(*operation), Refuses::kChoices)) return refusal;
   if (!has_algorithms(Epilogue(*operation), *a, *d)) return CUBLAS_STATUS_NOT_SUPPORTED;
   for (std::uint64_t algorithm = 0; algorithm < kBlasAlgorithms && *found < most; ++algorithm) {
     const std::uint32_t scheme = scheme_of(algorithm);
@@ -319,12 +305,13 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t operation, 
                               cublasLtMatrixLayout_t a_layout, const void* b, cublasLtMatrixLayout_t b_layout,
                               const void* beta, const void* c, cublasLtMatrixLayout_t c_layout, void* d,
                               cublasLtMatrixLayout_t d_layout, const cublasLtMatmulAlgo_t* algorithm, void*,
-                              std::size_t, cudaStream_t) {
+                              std::size_t, cudaStream_t stream) {
   const std::uint64_t number = algorithm->data[0];
   if (number >= kBlasAlgorithms) return CUBLAS_STATUS_INVALID_VALUE;
   const Epilogue epilogue(*operation);
   ++products[number];
   ++products_of_epilogues[epilogue.kind];
+  if (is_refused(epilogue, Refuses::kStarts)) return refusal;
   if (number == kFailing) return CUBLAS_STATUS_NOT_SUPPORTED;
   if (!is_allowed(epilogue, *d_layout)) return CUBLAS_STATUS_INVALID_VALUE;
   if (!is_aligned(epilogue)) return CUBLAS_STATUS_EXECUTION_FAILED;
@@ -340,7 +327,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t operation, 
                                 .c_layout = *c_layout,
                                 .d_layout = *d_layout,
                                 .algorithm = number};
-  queue([product] {
+  queue(stream, [product] {
     pass_time(kMicroseconds[product.algorithm] +
               epilogue_microseconds(Epilogue(product.operation).kind, product.terms()));
     product.run();
@@ -351,7 +338,10 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t operation, 
 
 cublasStatus_t cublasCreate(cublasHandle_t* handle) { return cublasLtCreate(handle); }
 cublasStatus_t cublasDestroy(cublasHandle_t handle) { return cublasLtDestroy(handle); }
-cublasStatus_t cublasSetStream(cublasHandle_t, cudaStream_t) { return CUBLAS_STATUS_SUCCESS; }
+cublasStatus_t cublasSetStream(cublasHandle_t handle, cudaStream_t stream) {
+  handle->stream = stream;
+  return CUBLAS_STATUS_SUCCESS;
+}
 cublasStatus_t cublasSetWorkspace(cublasHandle_t, void*, std::size_t) { return CUBLAS_STATUS_SUCCESS; }
 
 cublasStatus_t cublasGemmEx(cublasHandle_t handle, cublasOperation_t transpose_a, cublasOperation_t transpose_b, int m,
@@ -370,5 +360,5 @@ cublasStatus_t cublasGemmEx(cublasHandle_t handle, cublasOperation_t transpose_a
                  c_layout = layout(c_type, CUBLAS_OP_N, m, n, c_stride);
   const cublasLtMatmulAlgo_t usual = {{kUsual}};
   return cublasLtMatmul(handle, &operation, alpha, a, &a_layout, b, &b_layout, beta, c, &c_layout, c, &c_layout, &usual,
-                        nullptr, 0, nullptr);
+                        nullptr, 0, handle->stream);
 }

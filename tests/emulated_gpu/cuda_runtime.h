@@ -44,9 +44,12 @@ enum cudaError_t {
   cudaErrorInvalidValue = 1,
   cudaErrorMemoryAllocation = 2,
   cudaErrorNoDevice = 100,
-  cudaErrorStreamCaptureUnsupported = 900,
-  cudaErrorPeerAccessAlreadyEnabled = 704
+  cudaErrorPeerAccessAlreadyEnabled = 704,
+  cudaErrorLaunchFailure = 719,
+  cudaErrorNotSupported = 801,
+  cudaErrorStreamCaptureUnsupported = 900
 };
+enum cudaDeviceAttr { cudaDevAttrMemoryPoolsSupported = 115 };
 enum cudaMemcpyKind {
   cudaMemcpyHostToDevice = 1,
   cudaMemcpyDeviceToHost = 2,
@@ -77,13 +80,14 @@ struct cudaLaunchConfig_t {
 
 namespace teratron::emulated {
 
-// What events measure is a clock of the host thread that only work moves, by the same amount each time: a product by
-// its algorithm's (cublas_lt.cc), each other launch, copy and fill by one microsecond.
+// What events measure is a clock of the thread that does the work, which only work moves, by the same amount each time:
+// a product by its algorithm's (cublas_lt.cc), each other launch, copy and fill by one microsecond.
 void pass_time(double microseconds);
 constexpr double kLaunchMicroseconds = 1;
 
-// Does the work or, while this thread captures its stream, keeps it with the arguments of now.
-cudaError_t queue(std::function<cudaError_t()> work);
+// Does the work on the stream (streams.h) or, while this thread captures its stream, keeps it with the arguments of
+// now.
+cudaError_t queue(cudaStream_t stream, std::function<cudaError_t()> work);
 bool is_capturing();
 
 // Whether a kernel may have that much dynamic shared memory: what it was allowed (cudaFuncSetAttribute), or what all
@@ -104,7 +108,7 @@ cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(
     teratron::emulated::pass_time(teratron::emulated::kLaunchMicroseconds);
     return cudaSuccess;
   };
-  return teratron::emulated::queue(run);
+  return teratron::emulated::queue(config->stream, run);
 }
 
 const char* cudaGetErrorString(cudaError_t error);
@@ -116,8 +120,15 @@ cudaError_t cudaSetDevice(int device);
 cudaError_t cudaGetDevice(int* device);
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device);
 cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total);
+cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device);
+// Those that the fake NCCL calls, a library of its own.
+extern "C" {
+#pragma GCC visibility push(default)
 cudaError_t cudaMalloc(void** memory, std::size_t bytes);
 cudaError_t cudaFree(void* memory);
+cudaError_t cudaLaunchHostFunc(cudaStream_t stream, void (*function)(void*), void* argument);
+#pragma GCC visibility pop
+}
 cudaError_t cudaMallocAsync(void** memory, std::size_t bytes, cudaStream_t stream);
 cudaError_t cudaFreeAsync(void* memory, cudaStream_t stream);
 cudaError_t cudaMallocHost(void** memory, std::size_t bytes);

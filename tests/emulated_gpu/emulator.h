@@ -34,6 +34,7 @@ std::int64_t queued_calls();
 // How much device memory there is from now on; 8 GiB at first.
 void set_device_memory(std::size_t bytes);
 std::size_t device_memory_in_use();
+void set_memory_pools(bool has_them);  // whether there is cudaMallocAsync(); true at first
 
 // Of the kernel that runs: the launch fails unless the address is a multiple of `bytes`.
 void check_aligned(const void* address, std::size_t bytes, const char* what);

@@ -158,6 +158,43 @@ TEST_F(Gemms, FollowTheOptionsOfABackEnd) {
   EXPECT_EQ(make_cuda_backend({.tf32 = true, .gemm_timing = false})->settings(), "tf32, gemm timing off");
 }
 
+// A library need not say that it lacks an epilogue in so many words, nor before the product starts.
+TEST_F(Gemms, WithAnEpilogueThatIsRefusedInAnyWordsAreNotDone) {
+  for (const emulated::Refuses refuses : {emulated::Refuses::kChoices, emulated::Refuses::kStarts}) {
+    for (const cublasStatus_t status :
+         {CUBLAS_STATUS_NOT_SUPPORTED, CUBLAS_STATUS_INVALID_VALUE, CUBLAS_STATUS_ARCH_MISMATCH}) {
+      Gemm gemm = make({.timing = false});
+      emulated::refuse_epilogues(refuses, status);
+      EXPECT_FALSE(gemm.try_fused(biased()));
+      emulated::refuse_epilogues(emulated::Refuses::kNothing);
+      EXPECT_FALSE(gemm.can_fuse(biased())) << "nor asked for again";
+      EXPECT_EQ(result(gemm), expected(true));
+    }
+  }
+  Gemm gemm = make({.timing = false});
+  emulated::refuse_epilogues(emulated::Refuses::kStarts, CUBLAS_STATUS_EXECUTION_FAILED);
+  EXPECT_THROW(static_cast<void>(gemm.try_fused(biased())), EnvironmentError) << "which is a failure of the device";
+  emulated::refuse_epilogues(emulated::Refuses::kNothing);
+}
+
+// A small layer's bias is the library's unless it refuses.
+TEST_F(Gemms, OfALayerWhoseEpilogueIsRefusedAreDoneWithoutIt) {
+  const auto gpu = make_cuda_backend({.gemm_timing = false});
+  const Tensor x(*gpu, DType::kF32, {8, 16}), weight(*gpu, DType::kF32, {24, 16}), bias(*gpu, DType::kF32, {24}),
+      y(*gpu, DType::kF32, {8, 24});
+  for (const Tensor* const tensor : {&x, &weight, &bias}) gpu->fill_normal(tensor->ref(), {.seed = 1}, 0, 1);
+  const auto forward = [&] {
+    gpu->linear_forward({.y = y.ref(), .x = x.ref(), .weight = weight.ref(), .bias = bias.ref()});
+    std::vector<float> values(8 * 24);
+    gpu->download(values.data(), y.ref());
+    return values;
+  };
+  emulated::refuse_epilogues(emulated::Refuses::kStarts, CUBLAS_STATUS_INVALID_VALUE);
+  const std::vector<float> plain = forward();
+  emulated::refuse_epilogues(emulated::Refuses::kNothing);
+  EXPECT_EQ(plain, forward());
+}
+
 // What is kept says which one a run takes, even if it is not the fastest.
 class KeptGemms : public Gemms {
  protected:

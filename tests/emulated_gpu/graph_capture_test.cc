@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "comm/launch.h"
+#include "emulated_gpu/emulator.h"
 #include "model/random_batch.h"
 
 namespace teratron {
@@ -77,6 +78,20 @@ TEST(GpuGraphs, AreCapturedAgainWhenScratchMemoryMoves) {
   EXPECT_LE(work.calls(), 3);
 #endif
 }
+
+#ifdef TERATRON_EMULATED_GPU
+TEST(GpuGraphs, ThatFindNoMemoryAreLaunchedKernelByKernel) {
+  const auto gpu = make_cuda_backend();
+  Captured work(*gpu, 30), other(*gpu, 30);
+  work.expect_same_as_call(0);
+  emulated::set_device_memory(emulated::device_memory_in_use());
+  for (std::uint64_t seed = 1; seed < 5; ++seed) work.expect_same_as_call(seed);
+  EXPECT_EQ(work.calls(), 6) << "once more to be captured, which comes to nothing";
+  emulated::set_device_memory(std::size_t{8} << 30);
+  for (std::uint64_t seed = 0; seed < 5; ++seed) other.expect_same_as_call(seed);
+  EXPECT_EQ(other.calls(), 2);
+}
+#endif
 
 // A text that grows through a cache which several blocks share: a replay ends where the text does, and gives the bits
 // of a call.

@@ -230,5 +230,22 @@ TEST(TensorCores, RoundTowardZero) {
   EXPECT_EQ(emulated::tensor_core_sum(0x1p30F, std::array<double, 2>{-0x1p30, 3}), 0) << "3 is lost beside 2^30";
 }
 
+// Some virtual GPUs have none.
+TEST(Refusals, MemoryPools) {
+  emulated::set_memory_pools(false);
+  {
+    const std::size_t before = emulated::device_memory_in_use();
+    MemoryMeter meter;
+    Scratch scratch(nullptr, &meter);
+    void* const small = scratch.bytes(1000);
+    EXPECT_EQ(scratch.bytes(500), small);
+    scratch.bytes(5000);
+    EXPECT_EQ(emulated::device_memory_in_use(), before + 5000);
+    EXPECT_EQ(meter.taken, 5000);
+  }
+  EXPECT_NO_THROW(make_cuda_backend());
+  emulated::set_memory_pools(true);
+}
+
 }  // namespace
 }  // namespace teratron::cuda

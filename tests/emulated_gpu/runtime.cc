@@ -1,19 +1,27 @@
-// The host side of the emulated runtime: device memory is the host's, streams are done at once.
+// The host side of the emulated runtime: device memory is the host's. Streams and events are in streams.cc.
+#include <unistd.h>
+
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
 #include <map>
 #include <mutex>
 #include <optional>
+#include <set>
+#include <string_view>
 #include <vector>
 
-#include "cuda_runtime.h"
+#include "emulated_gpu/streams.h"
 
 using teratron::emulated::is_capturing;
 using teratron::emulated::queue;
+using teratron::emulated::run_on;
+using teratron::emulated::streams_are_late;
+using teratron::emulated::wait_for_device;
 
 struct EmulatedGraph {
   std::vector<std::function<cudaError_t()>> work;
+  bool is_executable = false;
 };
 
 namespace {
@@ -22,17 +30,42 @@ thread_local std::optional<EmulatedGraph> capture;  // of this thread's stream
 std::atomic<std::int64_t> calls_of_host = 0;
 
 constexpr std::size_t kUsualShared = 47 << 10, kMostShared = 227 << 10;  // of a block on Hopper
+constexpr std::size_t kGraphBytes = 64 << 10;                            // of the device, for an executable graph
 
 struct Device {
   std::mutex mutex;
   std::map<const void*, std::size_t> allowed;    // dynamic shared memory, by kernel
   std::map<const void*, std::size_t> allocated;  // bytes, by address
   std::size_t memory = cudaDeviceProp{}.totalGlobalMem, in_use = 0;
+  bool has_pools = true;         // of memory, for cudaMallocAsync()
+  std::set<const void*> loaded;  // kernels that were launched
 };
 
 Device& device() {
-  static Device one;
-  return one;
+  static auto* const one = new Device;  // threads may still use it while the program ends
+  return *one;
+}
+
+bool take(std::size_t bytes) {
+  const std::lock_guard lock(device().mutex);
+  if (device().in_use + bytes > device().memory) return false;
+  device().in_use += bytes;
+  return true;
+}
+
+bool kernels_are_loaded_at_the_start() {
+  const char* const loading = std::getenv("CUDA_MODULE_LOADING");
+  return loading != nullptr && std::string_view(loading) == "EAGER";
+}
+
+// A real driver loads a kernel when it is first launched, and may wait for all that the device does before it goes on.
+void load(const void* kernel) {
+  if (!streams_are_late() || kernels_are_loaded_at_the_start()) return;
+  {
+    const std::lock_guard lock(device().mutex);
+    if (!device().loaded.insert(kernel).second) return;
+  }
+  wait_for_device();
 }
 
 // NaN of every floating type.
@@ -49,16 +82,17 @@ namespace teratron::emulated {
 
 bool is_capturing() { return capture.has_value(); }
 
-cudaError_t queue(std::function<cudaError_t()> work) {
+cudaError_t queue(cudaStream_t stream, std::function<cudaError_t()> work) {
   if (!is_capturing()) {
     ++calls_of_host;
-    return work();
+    return run_on(stream, std::move(work));
   }
   capture->work.push_back(std::move(work));
   return cudaSuccess;
 }
 
 bool may_use(const void* kernel, std::size_t shared_bytes) {
+  load(kernel);
   const std::lock_guard lock(device().mutex);
   const auto found = device().allowed.find(kernel);
   return shared_bytes <= (found == device().allowed.end() ? kUsualShared : std::max(kUsualShared, found->second));
@@ -70,6 +104,8 @@ void set_device_memory(std::size_t bytes) {
   const std::lock_guard lock(device().mutex);
   device().memory = bytes;
 }
+
+void set_memory_pools(bool has_them) { device().has_pools = has_them; }
 
 std::size_t device_memory_in_use() {
   const std::lock_guard lock(device().mutex);
@@ -97,19 +133,26 @@ cudaError_t cudaStreamIsCapturing(cudaStream_t, cudaStreamCaptureStatus* status)
 }
 
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph, unsigned long long) {
-  *executable = new EmulatedGraph(*graph);
+  if (!take(kGraphBytes)) return cudaErrorMemoryAllocation;
+  *executable = new EmulatedGraph{.work = graph->work, .is_executable = true};
   return cudaSuccess;
 }
 
-cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t) {
+cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream) {
   ++calls_of_host;
-  for (const auto& work : executable->work) {
-    if (const cudaError_t status = work(); status != cudaSuccess) return status;
-  }
-  return cudaSuccess;
+  return run_on(stream, [executable] {
+    for (const auto& work : executable->work) {
+      if (const cudaError_t status = work(); status != cudaSuccess) return status;
+    }
+    return cudaSuccess;
+  });
 }
 
 cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
+  if (graph->is_executable) {
+    const std::lock_guard lock(device().mutex);
+    device().in_use -= kGraphBytes;
+  }
   delete graph;
   return cudaSuccess;
 }
@@ -143,7 +186,16 @@ cudaError_t cudaGetDevice(int* device) {
 
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
   *properties = {};
+  if (streams_are_late()) {  // no other process's
+    const auto process = static_cast<std::uint32_t>(::getpid());
+    std::memcpy(properties->uuid.bytes, &process, sizeof(process));
+  }
   return cudaSetDevice(device);
+}
+
+cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr, int) {
+  *value = device().has_pools ? 1 : 0;
+  return cudaSuccess;
 }
 
 cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {
@@ -155,16 +207,16 @@ cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {
 
 cudaError_t cudaMalloc(void** memory, std::size_t bytes) {
   if (is_capturing()) return cudaErrorStreamCaptureUnsupported;
-  const std::lock_guard lock(device().mutex);
-  if (device().in_use + bytes > device().memory) return cudaErrorMemoryAllocation;
+  if (!take(bytes)) return cudaErrorMemoryAllocation;
   *memory = new_memory(bytes);
-  device().in_use += bytes;
+  const std::lock_guard lock(device().mutex);
   device().allocated[*memory] = bytes;
   return cudaSuccess;
 }
 
-cudaError_t cudaFree(void* memory) {
-  if (is_capturing()) return cudaErrorStreamCaptureUnsupported;
+namespace {
+
+cudaError_t give_back(void* memory) {
   if (memory == nullptr) return cudaSuccess;
   const std::lock_guard lock(device().mutex);
   const auto found = device().allocated.find(memory);
@@ -175,8 +227,22 @@ cudaError_t cudaFree(void* memory) {
   return cudaSuccess;
 }
 
-cudaError_t cudaMallocAsync(void** memory, std::size_t bytes, cudaStream_t) { return cudaMalloc(memory, bytes); }
-cudaError_t cudaFreeAsync(void* memory, cudaStream_t) { return cudaFree(memory); }
+}  // namespace
+
+cudaError_t cudaFree(void* memory) {
+  if (is_capturing()) return cudaErrorStreamCaptureUnsupported;
+  wait_for_device();
+  return give_back(memory);
+}
+
+cudaError_t cudaMallocAsync(void** memory, std::size_t bytes, cudaStream_t) {
+  return device().has_pools ? cudaMalloc(memory, bytes) : cudaErrorNotSupported;
+}
+cudaError_t cudaFreeAsync(void* memory, cudaStream_t stream) {
+  if (!device().has_pools) return cudaErrorNotSupported;
+  if (is_capturing()) return cudaErrorStreamCaptureUnsupported;
+  return run_on(stream, [memory] { return give_back(memory); });
+}
 
 cudaError_t cudaMallocHost(void** memory, std::size_t bytes) {
   if (is_capturing()) return cudaErrorStreamCaptureUnsupported;
@@ -186,6 +252,7 @@ cudaError_t cudaMallocHost(void** memory, std::size_t bytes) {
 
 cudaError_t cudaFreeHost(void* memory) {
   if (is_capturing()) return cudaErrorStreamCaptureUnsupported;
+  wait_for_device();
   std::free(memory);
   return cudaSuccess;
 }
@@ -197,16 +264,16 @@ cudaError_t cudaFuncSetAttribute(const void* kernel, cudaFuncAttribute, int valu
   return cudaSuccess;
 }
 
-cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind, cudaStream_t) {
-  return queue([=] {
+cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind, cudaStream_t stream) {
+  return queue(stream, [=] {
     std::memmove(to, from, bytes);
     teratron::emulated::pass_time(teratron::emulated::kLaunchMicroseconds);
     return cudaSuccess;
   });
 }
 
-cudaError_t cudaMemsetAsync(void* memory, int value, std::size_t bytes, cudaStream_t) {
-  return queue([=] {
+cudaError_t cudaMemsetAsync(void* memory, int value, std::size_t bytes, cudaStream_t stream) {
+  return queue(stream, [=] {
     std::memset(memory, value, bytes);
     teratron::emulated::pass_time(teratron::emulated::kLaunchMicroseconds);
     return cudaSuccess;
@@ -224,17 +291,3 @@ cudaError_t cudaDeviceCanAccessPeer(int* can, int, int) {
 }
 
 cudaError_t cudaDeviceEnablePeerAccess(int, unsigned) { return cudaErrorInvalidValue; }
-
-// Work is done where it is called, in each rank's order; between ranks, hosts wait for each other.
-cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t, unsigned) { return cudaSuccess; }
-
-cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned, int) {
-  *stream = nullptr;
-  return cudaSuccess;
-}
-
-cudaError_t cudaStreamSynchronize(cudaStream_t) {
-  return is_capturing() ? cudaErrorStreamCaptureUnsupported : cudaSuccess;
-}
-cudaError_t cudaDeviceSynchronize() { return cudaStreamSynchronize(nullptr); }
-cudaError_t cudaStreamDestroy(cudaStream_t) { return cudaSuccess; }

@@ -171,6 +171,8 @@ inline void Study::become_llama(const MeshShape& mesh) {
 
 struct Result {
   std::vector<double> losses, norms, weights;  // weights of the whole model, parameter after parameter
+  std::map<std::string, std::vector<double>>
+      by_name;  // the weights; of ranks that are processes, what this one gathers
 };
 
 using MakeBackend = std::function<std::unique_ptr<Backend>()>;
@@ -197,10 +199,11 @@ inline double update(Executor& runner, const Study& study, const RandomBatch& da
   return loss;
 }
 
-inline Result train(const Study& study, const Layout& layout, const MakeBackend& make_backend) {
+inline Result train(const Study& study, const Layout& layout, const MakeBackend& make_backend,
+                    const LaunchEnvironment& environment = {}) {
   Result result;
   WholeWeights weights;
-  run_ranks({}, layout.mesh.ranks(), [&](Communicator& world) {
+  run_ranks(environment, layout.mesh.ranks(), [&](Communicator& world) {
     const std::unique_ptr<Backend> backend = make_backend();
     auto mesh = std::make_shared<Mesh>(make_mesh(world, layout.mesh));
     const std::int64_t groups = study.batch / study.group;
@@ -238,6 +241,7 @@ inline Result train(const Study& study, const Layout& layout, const MakeBackend&
     weights.add(runner);
   });
   result.weights = weights.values();
+  result.by_name = weights.by_name();
   return result;
 }
 

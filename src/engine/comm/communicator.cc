@@ -159,6 +159,7 @@ void Communicator::attach(Allocator* memory, Uses uses) {
 }
 
 void Communicator::open_channels(Allocator& memory, Uses uses) {
+  if (const auto channels = memory.open_channels()) watch(channels);
   // Other messages than a ring's take the channel of all members where nothing else carries them.
   if (uses == Uses::kCollectives || !moves_host_memory()) device_group_ = make_device_group(*this, memory);
   if (uses != Uses::kCollectives)

@@ -118,6 +118,12 @@ class Communicator {
   enum class Uses { kCollectives, kMessagesToNext, kMessagesToPrevious, kHostExchanges };
   void attach(Allocator* memory, Uses uses = Uses::kCollectives);
 
+  // Runs `work`, which exchanges device memory. Where it throws, ranks of other processes learn the reason and this
+  // one's channels are aborted before anything is destroyed: what a device does with memory ends before the memory is
+  // freed, and a receive would wait for ever.
+  template <class Work>
+  auto or_give_up(const Work& work);
+
   const Traffic& traffic() const { return traffic_; }
   void reset_traffic() { traffic_ = {}; }
 
@@ -139,6 +145,9 @@ class Communicator {
   virtual std::vector<std::string> do_all_gather_host(const std::string& text) = 0;
   // `members`: the ranks here of the new group that the caller belongs to, by their rank there.
   virtual std::unique_ptr<Communicator> do_split(const std::vector<int>& members) = 0;
+  // Of ranks that are processes: what a member looks after, and its end by the exception that is being handled.
+  virtual void watch(const std::shared_ptr<OpenChannels>& /*channels*/) {}
+  virtual void give_up() noexcept {}
 
  private:
   struct Call {
@@ -166,6 +175,16 @@ class Communicator {
   std::vector<int> world_ranks_;  // of the members; empty: the group is the world
   AwaitedCall members_;           // the same, for calls
 };
+
+template <class Work>
+auto Communicator::or_give_up(const Work& work) {
+  try {
+    return work();
+  } catch (...) {
+    give_up();
+    throw;
+  }
+}
 
 template <PlainValue T>
 std::vector<T> Communicator::all_gather_host(const T& value) {

@@ -14,7 +14,6 @@
 #include "base/host/threads.h"
 #include "comm/control/control_plane.h"
 #include "comm/core_share.h"
-#include "comm/lost_rank.h"
 #include "comm/mpi/mpi_job.h"
 #include "comm/thread/thread_group.h"
 
@@ -80,6 +79,10 @@ ControlSettings control_settings(const WatchSettings& watch) {
       launch.world_size, launch.world_size);
 }
 
+// CUDA reads this when it starts. A kernel that is loaded at its first launch may wait for all that the device does,
+// and thereby for a message that another rank sends when it has that kernel's result (CUDA's programming guide, 4.7).
+void load_kernels_at_the_start() { ::setenv("CUDA_MODULE_LOADING", "EAGER", /*overwrite=*/0); }
+
 void start_at_address(const AddressLaunch& launch, const std::string& bind, LaunchEnvironment& environment) {
   environment.kind = RankKind::kProcesses;
   environment.processes = launch.world_size;
@@ -123,13 +126,8 @@ void run_process_rank(const LaunchEnvironment& environment, const std::function<
     take_share_of_cores(*world, environment.host);
     body(*world);
     job_control->finish();
-  } catch (const LostRank&) {
-    throw;  // the failure of another rank
-  } catch (const std::exception& error) {
-    job_control->report_failure(error.what());
-    throw;
   } catch (...) {
-    job_control->report_failure("an exception without a message");
+    job_control->give_up();
     throw;
   }
   job_control.reset();
@@ -145,6 +143,7 @@ std::string launcher_of_process() {
 
 LaunchEnvironment detect_launch(TensorMemory memory, const std::string& bind, const WatchSettings& watch) {
   LaunchEnvironment environment{.host = host_name(), .watch = watch};
+  if (memory == TensorMemory::kDevice && !launcher_of_process().empty()) load_kernels_at_the_start();
   const bool is_torchrun = std::getenv("TORCHELASTIC_RUN_ID") != nullptr;
   const Launcher launcher = is_torchrun ? Launcher{} : find_launcher();
   const bool is_alone = launcher.processes == 0 || (launcher.processes == 1 && launcher.name == "srun");

@@ -5,7 +5,6 @@
 
 #include "base/error.h"
 #include "executor/logits_chunk.h"
-#include "executor/step_run.h"
 #include "nn/host_values.h"
 #include "nn/parameter_state.h"
 #include "pipeline/checker.h"
@@ -121,13 +120,18 @@ void Executor::initialize_weights(const Parameter& parameter, TensorRef whole, c
 
 LossSums Executor::forward_backward(std::span<const MicroBatch> micro_batches) {
   if (tallies_) tallies_->begin();
-  return StepRun(backend_, *mesh_, *plan_, passes_, micro_batches,
-                 {.sums_over_copies = true, .replicas = replicas_.get(), .trace = trace_, .tallies = tallies_.get()})
-      .run();
+  return run_step(micro_batches,
+                  {.sums_over_copies = true, .replicas = replicas_.get(), .trace = trace_, .tallies = tallies_.get()});
 }
 
 LossSums Executor::forward_backward_alone(const MicroBatch& only) {
-  return StepRun(backend_, *mesh_, *plan_, passes_, {&only, 1}, {.sums_over_copies = false, .trace = trace_}).run();
+  return run_step({&only, 1}, {.sums_over_copies = false, .trace = trace_});
+}
+
+// A step receives ahead of what it sends, so a rank that fails in it leaves receives that wait for ever.
+LossSums Executor::run_step(std::span<const MicroBatch> micro_batches, const StepRun::Options& options) {
+  StepRun step(backend_, *mesh_, *plan_, passes_, micro_batches, options);
+  return mesh_->model->or_give_up([&] { return step.run(); });
 }
 
 void Executor::share_from_last_stage(std::span<float> values) const {

@@ -5,10 +5,8 @@
 
 #include <map>
 
-#include "executor/stage/stage_passes.h"
+#include "executor/step_run.h"
 #include "executor/step_tallies.h"
-#include "executor/stream_messages.h"
-#include "pipeline/timing/trace.h"
 
 namespace teratron {
 
@@ -82,6 +80,7 @@ class Executor {
 
  private:
   using After = StagePasses::After;
+  LossSums run_step(std::span<const MicroBatch> micro_batches, const StepRun::Options& options);
   // Destination of a cell's output in forward_layers().
   TensorRef output(const SliceCall& call) const;
   // All slices of a micro-batch through all cells, without a backward pass; use_output(call, x) on the last stage, and

@@ -16,6 +16,17 @@ namespace teratron {
 
 enum class ReduceOp { kSum, kMax };
 
+// All channels of a device, for any thread.
+class OpenChannels {
+ public:
+  virtual ~OpenChannels() = default;
+  // Why an exchange broke after it had been queued; empty: none did.
+  virtual std::string fault() = 0;
+  // Ends exchanges that wait for other ranks, which may be lost; the device goes on, with values that mean nothing.
+  // Later exchanges throw EnvironmentError.
+  virtual void abort() noexcept = 0;
+};
+
 class CommunicationStream {
  public:
   // A point in a stream that any stream of the process can wait for; null: already reached.

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -36,6 +37,7 @@ class Allocator {
   virtual bool reaches_other_ranks() const { return false; }
   virtual bool has_channels() const { return false; }
   virtual CommunicationStream* add_communication_stream() { return nullptr; }
+  virtual std::shared_ptr<OpenChannels> open_channels() { return nullptr; }  // null where there can be none
 
   // Bracket every access to allocated memory, for memory that must be opened first (ops/guarded_memory.h). Calls nest,
   // come from several threads at once, and are paired even if the access throws.

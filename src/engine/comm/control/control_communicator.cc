@@ -29,6 +29,8 @@ class ControlCommunicator final : public Communicator {
     return control_.all_gather(fmt::format("{} {}", name_, exchanges_++), rank_, size_, text);
   }
   std::unique_ptr<Communicator> do_split(const std::vector<int>& members) override;
+  void watch(const std::shared_ptr<OpenChannels>& channels) override { control_.watch_channels(channels); }
+  void give_up() noexcept override { control_.give_up(); }
 
  private:
   [[noreturn]] static void refuse() { throw InternalError("processes without MPI move the memory of devices alone"); }

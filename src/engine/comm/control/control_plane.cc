@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/host/resources.h"
+#include "comm/lost_rank.h"
 
 namespace teratron {
 namespace {
@@ -56,10 +57,13 @@ std::string ControlPlane::activity() const {
 }
 
 void ControlPlane::throw_failure() const {
-  const std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
   notified_ = true;
   notified_since_ = Clock::now();
-  failure_->raise();
+  const FailureNotice failure = *failure_;
+  lock.unlock();
+  abort_channels();
+  failure.raise();
 }
 
 void ControlPlane::await_verdict() const {
@@ -71,10 +75,40 @@ void ControlPlane::await_verdict() const {
 
 void ControlPlane::report_failure(const std::string& reason) {
   const std::lock_guard lock(mutex_);
-  notified_ = true;
+  if (notified_.exchange(true)) return;
+  notified_since_ = Clock::now();
+  is_own_failure_ = true;
   if (is_first()) return declare_lost(0, reason);
   if (!failure_) peer(0).connection.send({"failed", activity(), reason});
   wake();
+}
+
+void ControlPlane::give_up() noexcept {
+  try {
+    throw;
+  } catch (const LostRank&) {  // the failure of another rank
+  } catch (const std::exception& error) {
+    report_failure(error.what());
+  } catch (...) {
+    report_failure("an exception without a message");
+  }
+  abort_channels();
+}
+
+void ControlPlane::watch_channels(const std::shared_ptr<OpenChannels>& channels) {
+  const std::lock_guard lock(mutex_);
+  const bool is_known = std::ranges::any_of(
+      channels_, [&](const std::weak_ptr<OpenChannels>& known) { return known.lock() == channels; });
+  if (!is_known) channels_.push_back(channels);
+}
+
+void ControlPlane::abort_channels() const {
+  std::unique_lock lock(mutex_);
+  const std::vector<std::weak_ptr<OpenChannels>> all = channels_;
+  lock.unlock();
+  for (const std::weak_ptr<OpenChannels>& weak : all) {
+    if (const auto channels = weak.lock()) channels->abort();
+  }
 }
 
 void ControlPlane::report_early_end(int exit_code) {

@@ -9,7 +9,7 @@
 // A killed process closes its connection, which is noticed at once. A stopped process, or a host that is cut off, is
 // noticed by missing heartbeats, within 7 seconds. A rank's own thread gets the failure as an exception in its next
 // call here. If it makes none, in a long computation or a blocking call, or does not end after the exception, the
-// control thread ends the process.
+// control thread ends the process. It also asks the device's channels (NCCL) whether they broke.
 #pragma once
 
 #include <atomic>
@@ -74,11 +74,14 @@ class ControlPlane {
   static constexpr auto kVerdict = std::chrono::seconds(8);
   void await_verdict() const;
 
-  // Reports to all others that this rank has failed.
-  void report_failure(const std::string& reason);
+  // Of a rank that fails, within a handler of the exception and before anything is destroyed: reports the reason to all
+  // others, unless it is their failure, and aborts the channels. The process ends 10 seconds later at the latest.
+  void give_up() noexcept;
   // Reports that this process ends before its rank runs. If it has not found the first rank yet, it looks for it up to
   // half a minute longer.
   void report_early_end(int exit_code);
+  // Channels of this rank's device. One that breaks is this rank's failure; those of a rank that ends are aborted.
+  void watch_channels(const std::shared_ptr<OpenChannels>& channels);
   // Whether the others expect this rank's end: it has reported its failure, or ends because of another's.
   bool end_is_accounted_for() const { return notified_.load(); }
   // This rank has done its work. Returns when all have: closed connections are no failures from then on.
@@ -118,6 +121,7 @@ class ControlPlane {
   void look_for_closed();
   void look_for_silence(Clock::time_point now);
   void look_for_standstill(Clock::time_point now);
+  void look_for_broken_channels();
   void check_time_of_meeting(Clock::time_point now);
   void print_who_is_awaited(Clock::time_point now);
   void act_on_termination(Clock::time_point now);
@@ -126,6 +130,8 @@ class ControlPlane {
   bool has_notified_all() const;
 
   void wake() const;
+  void report_failure(const std::string& reason);
+  void abort_channels() const;
 
   // Under the mutex.
   bool is_first() const { return own_.rank == 0; }
@@ -153,6 +159,7 @@ class ControlPlane {
 
   mutable std::mutex mutex_;  // over what follows
   mutable std::condition_variable changed_;
+  std::vector<std::weak_ptr<OpenChannels>> channels_;
   std::vector<Peer> peers_;  // by rank; all but the first rank are connected to the first one alone
   std::optional<Listener> listener_;
   std::string awaited_;          // of the meeting, as the first rank says: "ranks 2, 3"
@@ -172,7 +179,8 @@ class ControlPlane {
   Place place_;
   std::atomic<bool> has_met_{false}, has_failed_{false}, stopping_{false};
   mutable std::atomic<bool> notified_{false};                // the rank's own thread has the failure
-  mutable std::optional<Clock::time_point> notified_since_;  // of a failure of another; under the mutex
+  mutable std::optional<Clock::time_point> notified_since_;  // under the mutex
+  bool is_own_failure_ = false;                              // likewise
   std::thread thread_;
 };
 

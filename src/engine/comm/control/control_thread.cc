@@ -25,8 +25,8 @@ constexpr auto kGraceOfFirst = milliseconds(1500);
 constexpr auto kWakeUp = milliseconds(100);
 // Time in which a rank's own thread must ask for failures; less where mpirun is about to kill it.
 constexpr auto kPatience = milliseconds(1500), kPatienceTerminated = milliseconds(200);
-// Time in which a rank that has a failure must end.
-constexpr auto kLeaving = milliseconds(3000);
+// Time in which a rank that has a failure must end; more for one that failed itself and has more to say.
+constexpr auto kLeaving = milliseconds(3000), kLeavingAfterOwn = milliseconds(10000);
 // After SIGTERM: how long the notice of a failure may take.
 constexpr auto kNotice = milliseconds(400);
 // A process that has not run for this long was stopped itself and cannot judge who was silent.
@@ -70,6 +70,7 @@ void ControlPlane::serve() {
   if (now >= next_beat_ && (!terminated_since_ || TerminationRequest::is_left_to_the_program())) {
     next_beat_ = now + settings_.watch.interval();
     beat(now);
+    look_for_broken_channels();
   }
   look_for_silence(now);
   look_for_standstill(now);
@@ -338,8 +339,8 @@ void ControlPlane::act_on_termination(Clock::time_point now) {
 }
 
 void ControlPlane::end_where_nobody_asks(Clock::time_point now) {
-  if (!failure_ || !asks_ || stopping_ || (notified_ && !notified_since_)) return;
-  const bool has_time = notified_since_ ? now - *notified_since_ < kLeaving
+  if (!failure_ || !asks_ || stopping_) return;
+  const bool has_time = notified_since_ ? now - *notified_since_ < (is_own_failure_ ? kLeavingAfterOwn : kLeaving)
                                         : now - failed_since_ < (terminated_since_ ? kPatienceTerminated : kPatience);
   if (!has_time) settings_.end_process(failure_->message());
 }

@@ -1,4 +1,5 @@
-// Detection, by the first rank's control thread, of jobs that stand still although every process is alive.
+// Detection of jobs that stand still although every process is alive: by the first rank's control thread, which sees
+// all ranks' progress, and by each rank's, which sees its own channels.
 #include <cstdio>
 
 #include "base/error.h"
@@ -24,6 +25,19 @@ void ControlPlane::look_for_standstill(Clock::time_point now) {
                                                                      : ""));
   }
   fail({.kind = FailureNotice::Kind::kEnvironment, .reason = verdict->reason + std::string(kWhenAllWait)});
+}
+
+// A link that broke is known to its ends alone, while every rank waits. A rank that has a failure aborts its channels
+// itself, and nobody asks them then.
+void ControlPlane::look_for_broken_channels() {
+  if (!has_met_ || failure_ || notified_ || is_over_) return;
+  for (const std::weak_ptr<OpenChannels>& weak : channels_) {
+    const auto channels = weak.lock();
+    const std::string fault = channels ? channels->fault() : "";
+    if (fault.empty()) continue;
+    if (!is_first()) peer(0).connection.send({"failed", activity(), fault});
+    return declare_lost(own_.rank, fault);
+  }
 }
 
 }  // namespace teratron

@@ -84,6 +84,8 @@ class MpiCommunicator final : public Communicator {
   }
   std::vector<std::string> do_all_gather_host(const std::string& text) override;
   std::unique_ptr<Communicator> do_split(const std::vector<int>& members) override;
+  void watch(const std::shared_ptr<OpenChannels>& channels) override { control_.watch_channels(channels); }
+  void give_up() noexcept override { control_.give_up(); }
 
  private:
   // Members start collectives in the same order, so they find the same tags.

@@ -50,12 +50,12 @@ CudaBackend::CudaBackend(const CudaOptions& options)
       tf32_(options.tf32),
       gemm_timing_(options.gemm_timing),
       graphs_(options.graphs),
-      channels_(options.channels),
       device_(use_device(options.device)),
       gemm_(stream_,
             {.tf32 = tf32_, .timing = gemm_timing_, .timed_from = options.gemm_timed_from, .device = device_.name},
             &meter_) {
   if (compute_dtype_ == DType::kF64) throw_user_error("back end cuda computes in f32, bf16 or f16, not in f64");
+  if (options.channels && cuda::nccl_is_available()) channels_ = cuda::make_nccl_channels();
   start_cudnn_attention(options.cudnn_attention);
 }
 
@@ -79,7 +79,7 @@ std::string CudaBackend::settings() const {
 }
 
 CommunicationStream* CudaBackend::add_communication_stream() {
-  return &communication_streams_.emplace_back(stream_, number_, &meter_);
+  return &communication_streams_.emplace_back(stream_, number_, channels_, &meter_);
 }
 
 void CudaBackend::wait() {
@@ -89,7 +89,7 @@ void CudaBackend::wait() {
 
 void CudaBackend::do_replay(std::unique_ptr<Graph>& graph, const std::function<void()>& work) {
   if (!graphs_) return work();
-  if (graph == nullptr) graph = std::make_unique<cuda::CapturedGraph>(stream_);
+  if (graph == nullptr) graph = std::make_unique<cuda::CapturedGraph>(stream_, &meter_);
   dynamic_cast<cuda::CapturedGraph&>(*graph).replay(scratch_.memory(), work);
 }
 
@@ -106,11 +106,7 @@ std::string CudaBackend::memory_name() const {
   return fmt::format("GPU-{:02x}", fmt::join(bytes, bytes + sizeof(device_.uuid.bytes), ""));
 }
 
-std::int64_t CudaBackend::bytes_left() {
-  std::size_t free = 0, total = 0;
-  cuda::require(cudaMemGetInfo(&free, &total), "its memory");
-  return static_cast<std::int64_t>(free);
-}
+std::int64_t CudaBackend::bytes_left() { return cuda::free_memory(); }
 
 // This rank's stream waits for what other ranks' devices do with the memory, so its end is theirs too.
 void CudaBackend::release(void* memory) noexcept {

@@ -40,7 +40,8 @@ class CudaBackend final : public Backend {
   void copy_out(void* to_host, const void* from, std::int64_t bytes) override;
   void copy_in(void* to, const void* from_host, std::int64_t bytes) override;
   bool reaches_other_ranks() const override { return cuda::devices_reach_each_other(); }
-  bool has_channels() const override { return channels_ && cuda::nccl_is_available(); }
+  bool has_channels() const override { return channels_ != nullptr; }
+  std::shared_ptr<OpenChannels> open_channels() override { return channels_; }
   CommunicationStream* add_communication_stream() override;
 
  protected:
@@ -52,13 +53,14 @@ class CudaBackend final : public Backend {
 
   DType compute_dtype_;
   int number_;  // of the device
-  bool tf32_, gemm_timing_, graphs_, channels_;
+  bool tf32_, gemm_timing_, graphs_;
   cudaDeviceProp device_;
   cuda::MemoryMeter meter_;
   std::map<void*, std::int64_t> allocated_;
   cuda::Stream stream_;
   cuda::Timestamps timestamps_{stream_};
   cuda::Uploads uploads_{stream_};
+  std::shared_ptr<cuda::NcclChannels> channels_;
   std::list<cuda::GpuCommunicationStream> communication_streams_;
   cuda::Scratch scratch_{stream_, &meter_};
   cuda::Gemm gemm_;

@@ -125,6 +125,33 @@ class GpuEvent final : public CommunicationStream::Event {
   const int device_;
 };
 
+// Counts the memory that NCCL takes of the device: for the group, and for its links, with the first exchange.
+class MeteredChannel final : public CommunicationStream::Channel {
+ public:
+  MeteredChannel(NcclChannels& channels, cudaStream_t stream, const std::string& id, int rank, int size,
+                 MemoryMeter* meter)
+      : meter_(meter) {
+    metered([&] { channel_ = channels.open(stream, id, rank, size); });
+  }
+  void exchange(std::span<const Piece> sends, std::span<const Piece> receives) override {
+    if (is_connected_) return channel_->exchange(sends, receives);
+    metered([&] { channel_->exchange(sends, receives); });
+    is_connected_ = true;
+  }
+
+ private:
+  template <class Work>
+  void metered(const Work& work) {
+    const std::int64_t before = free_memory();
+    work();
+    meter_->add(std::max<std::int64_t>(0, before - free_memory()));
+  }
+
+  std::unique_ptr<Channel> channel_;
+  MemoryMeter* const meter_;
+  bool is_connected_ = false;
+};
+
 const GpuEvent& gpu_event(const CommunicationStream::EventPtr& event) { return static_cast<const GpuEvent&>(*event); }
 
 }  // namespace
@@ -159,6 +186,12 @@ void GpuCommunicationStream::wait_for(const EventPtr& event) {
 
 void GpuCommunicationStream::compute_waits_for(const EventPtr& event) {
   if (event) gpu_event(event).hold_back(compute_);
+}
+
+std::unique_ptr<CommunicationStream::Channel> GpuCommunicationStream::open_channel(const std::string& id, int rank,
+                                                                                   int size) {
+  check(channels_ != nullptr, "a back end without channels opens none");
+  return std::make_unique<MeteredChannel>(*channels_, stream_, id, rank, size, meter_);
 }
 
 void GpuCommunicationStream::reach(int device) {

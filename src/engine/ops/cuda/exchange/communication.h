@@ -2,6 +2,7 @@
 // devices that it can access directly.
 #pragma once
 
+#include <memory>
 #include <set>
 #include <string>
 
@@ -16,17 +17,16 @@ bool devices_reach_each_other();
 
 class GpuCommunicationStream final : public CommunicationStream {
  public:
-  GpuCommunicationStream(cudaStream_t compute, int device, MemoryMeter* meter)
-      : compute_(compute), device_(device), scratch_(stream_, meter) {}
+  // `channels`: null where none are opened.
+  GpuCommunicationStream(cudaStream_t compute, int device, std::shared_ptr<NcclChannels> channels, MemoryMeter* meter)
+      : compute_(compute), device_(device), channels_(std::move(channels)), meter_(meter), scratch_(stream_, meter) {}
 
   EventPtr record_compute() override;
   EventPtr record() override;
   void wait_for(const EventPtr& event) override;
   void compute_waits_for(const EventPtr& event) override;
   std::string make_channel_id() override { return make_nccl_id(); }
-  std::unique_ptr<Channel> open_channel(const std::string& id, int rank, int size) override {
-    return open_nccl_channel(stream_, id, rank, size);
-  }
+  std::unique_ptr<Channel> open_channel(const std::string& id, int rank, int size) override;
   std::span<std::byte> scratch() override {
     return {scratch_.of<std::byte>(kScratchBytes), static_cast<std::size_t>(kScratchBytes)};
   }
@@ -41,6 +41,8 @@ class GpuCommunicationStream final : public CommunicationStream {
 
   const cudaStream_t compute_;
   const int device_;
+  const std::shared_ptr<NcclChannels> channels_;
+  MemoryMeter* const meter_;
   Stream stream_{Stream::Priority::kHigh};  // ranks wait for its results, while computing goes on beside it
   Scratch scratch_;
   std::set<int> reached_;

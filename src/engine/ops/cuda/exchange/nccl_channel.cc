@@ -2,8 +2,11 @@
 
 #include <nccl.h>
 
+#include <atomic>
 #include <cstring>
+#include <mutex>
 #include <optional>
+#include <vector>
 
 #include "base/error.h"
 #include "base/host/shared_library.h"
@@ -16,6 +19,7 @@ namespace {
 struct Nccl {
   decltype(&ncclGetUniqueId) get_unique_id;
   decltype(&ncclCommInitRank) init_rank;
+  decltype(&ncclCommAbort) abort;
   decltype(&ncclGroupStart) group_start;
   decltype(&ncclGroupEnd) group_end;
   decltype(&ncclSend) send;
@@ -23,11 +27,15 @@ struct Nccl {
   decltype(&ncclGetErrorString) get_error_string;
   decltype(&ncclGetLastError) get_last_error;
   decltype(&ncclCommGetAsyncError) get_async_error;
+  int version;
 
-  void require(ncclResult_t result, const char* what) const {
-    if (result == ncclSuccess) return;
-    throw_environment_error("NCCL failed: {}: {} ({}); NCCL_DEBUG=INFO in the environment makes it say more", what,
-                            get_error_string(result), get_last_error(nullptr));
+  std::string text_of(ncclResult_t result, std::string_view what) const {
+    return fmt::format("NCCL {}.{}.{} failed: {}: {} ({}); NCCL_DEBUG=INFO in the environment makes it say more",
+                       version / 10000, version / 100 % 100, version % 100, what, get_error_string(result),
+                       get_last_error(nullptr));
+  }
+  void require(ncclResult_t result, std::string_view what) const {
+    if (result != ncclSuccess) throw EnvironmentError(text_of(result, what));
   }
 };
 
@@ -38,6 +46,7 @@ Nccl load_nccl() {
   Nccl nccl = {};
   library.find("ncclGetUniqueId", nccl.get_unique_id);
   library.find("ncclCommInitRank", nccl.init_rank);
+  library.find("ncclCommAbort", nccl.abort);
   library.find("ncclGroupStart", nccl.group_start);
   library.find("ncclGroupEnd", nccl.group_end);
   library.find("ncclSend", nccl.send);
@@ -45,6 +54,9 @@ Nccl load_nccl() {
   library.find("ncclGetErrorString", nccl.get_error_string);
   library.find("ncclGetLastError", nccl.get_last_error);
   library.find("ncclCommGetAsyncError", nccl.get_async_error);
+  decltype(&ncclGetVersion) get_version = nullptr;
+  library.find("ncclGetVersion", get_version);
+  nccl.require(get_version(&nccl.version), "its version");
   return nccl;
 }
 
@@ -61,13 +73,52 @@ const Nccl* nccl() {
   return loaded ? &*loaded : nullptr;
 }
 
-class NcclChannel final : public CommunicationStream::Channel {
+class NcclGroups final : public NcclChannels, public std::enable_shared_from_this<NcclGroups> {
  public:
-  NcclChannel(cudaStream_t stream, const ncclUniqueId& id, int rank, int size) : stream_(stream) {
-    nccl()->require(nccl()->init_rank(&group_, size, id, rank), "making a group of GPUs");
+  std::unique_ptr<CommunicationStream::Channel> open(cudaStream_t stream, const std::string& id, int rank,
+                                                     int size) override;
+  std::string fault() override;
+  void abort() noexcept override;
+
+  void check_not_aborted() const {
+    if (aborted_) throw EnvironmentError("the channels between GPUs were closed, since a rank failed");
   }
 
+ private:
+  std::mutex mutex_;
+  std::vector<ncclComm_t> groups_;
+  std::atomic<bool> aborted_ = false;
+};
+
+std::string NcclGroups::fault() {
+  const std::lock_guard lock(mutex_);
+  for (const ncclComm_t group : groups_) {
+    ncclResult_t result = ncclSuccess;
+    const ncclResult_t asked = nccl()->get_async_error(group, &result);
+    if (asked != ncclSuccess) result = asked;
+    if (result != ncclSuccess) return nccl()->text_of(result, "an exchange that was under way");
+  }
+  return "";
+}
+
+// Aborting a group frees memory of the device, which may wait for other groups' messages. All of them are therefore
+// aborted as one group of calls: NCCL 2.22 and later end the messages of all first.
+void NcclGroups::abort() noexcept {
+  const std::lock_guard lock(mutex_);
+  if (aborted_.exchange(true) || groups_.empty()) return;
+  nccl()->group_start();
+  for (const ncclComm_t group : groups_) nccl()->abort(group);
+  nccl()->group_end();
+  groups_.clear();
+}
+
+class NcclChannel final : public CommunicationStream::Channel {
+ public:
+  NcclChannel(std::shared_ptr<const NcclGroups> all, cudaStream_t stream, ncclComm_t group)
+      : all_(std::move(all)), stream_(stream), group_(group) {}
+
   void exchange(std::span<const Piece> sends, std::span<const Piece> receives) override {
+    all_->check_not_aborted();
     ncclResult_t result = ncclSuccess;  // of what was queued earlier: a link that broke
     nccl()->require(nccl()->get_async_error(group_, &result), "its state");
     nccl()->require(result, "an earlier exchange");
@@ -87,9 +138,23 @@ class NcclChannel final : public CommunicationStream::Channel {
   }
 
  private:
+  const std::shared_ptr<const NcclGroups> all_;
   const cudaStream_t stream_;
-  ncclComm_t group_ = nullptr;  // never destroyed: that waits for all members, who may be gone, and a run makes three
+  const ncclComm_t group_;
 };
+
+std::unique_ptr<CommunicationStream::Channel> NcclGroups::open(cudaStream_t stream, const std::string& id, int rank,
+                                                               int size) {
+  check_not_aborted();
+  ncclUniqueId unique;
+  check_equal(id.size(), sizeof(unique.internal), "bytes of a group's id");
+  std::memcpy(unique.internal, id.data(), id.size());
+  ncclComm_t group = nullptr;
+  nccl()->require(nccl()->init_rank(&group, size, unique, rank), "making a group of GPUs");
+  const std::lock_guard lock(mutex_);
+  groups_.push_back(group);
+  return std::make_unique<NcclChannel>(shared_from_this(), stream, group);
+}
 
 }  // namespace
 
@@ -101,12 +166,6 @@ std::string make_nccl_id() {
   return {id.internal, sizeof(id.internal)};
 }
 
-std::unique_ptr<CommunicationStream::Channel> open_nccl_channel(cudaStream_t stream, const std::string& id, int rank,
-                                                                int size) {
-  ncclUniqueId unique;
-  check_equal(id.size(), sizeof(unique.internal), "bytes of a group's id");
-  std::memcpy(unique.internal, id.data(), id.size());
-  return std::make_unique<NcclChannel>(stream, unique, rank, size);
-}
+std::shared_ptr<NcclChannels> make_nccl_channels() { return std::make_shared<NcclGroups>(); }
 
 }  // namespace teratron::cuda

@@ -15,8 +15,15 @@ namespace teratron::cuda {
 bool nccl_is_available();
 
 std::string make_nccl_id();
-// Every rank of the group calls it, with the stream's device current. EnvironmentError with NCCL's message.
-std::unique_ptr<CommunicationStream::Channel> open_nccl_channel(cudaStream_t stream, const std::string& id, int rank,
-                                                                int size);
+
+// All channels of a back end: groups of GPUs, as NCCL has them. They are never destroyed, since that waits for members
+// that may be gone, and a run makes three to five.
+class NcclChannels : public OpenChannels {
+ public:
+  // Every rank of the group calls it, with the stream's device current. EnvironmentError with NCCL's message.
+  virtual std::unique_ptr<CommunicationStream::Channel> open(cudaStream_t stream, const std::string& id, int rank,
+                                                             int size) = 0;
+};
+std::shared_ptr<NcclChannels> make_nccl_channels();
 
 }  // namespace teratron::cuda

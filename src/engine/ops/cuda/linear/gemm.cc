@@ -83,6 +83,13 @@ Preference preference_for(const MatrixProductKey& key) {
   return preference;
 }
 
+// Whether the library says that it does not do that. What it says of an epilogue that a device lacks is not always that
+// it is not supported.
+bool is_refusal(cublasStatus_t status) {
+  return status == CUBLAS_STATUS_NOT_SUPPORTED || status == CUBLAS_STATUS_INVALID_VALUE ||
+         status == CUBLAS_STATUS_ARCH_MISMATCH;
+}
+
 bool sums_repeat(const cublasLtMatmulAlgo_t& algorithm) {
   std::uint32_t scheme = 0;
   std::size_t written = 0;
@@ -110,10 +117,11 @@ struct Gemm::Library {
 
   bool times(const Product& product) const { return cache && product.multiply_adds() >= timed_from; }
   Plan make_plan(const Product& product, const MatrixProductKey& key);
-  const Plan& plan_for(const Product& product);
+  Plan& plan_for(const Product& product);
   // The best first; none where the library has none.
   std::vector<cublasLtMatmulAlgo_t> algorithms(const Plan& plan, const Product& product, int most) const;
   cublasStatus_t start(const Plan& plan, const Product& product, const cublasLtMatmulAlgo_t& algorithm, void* c);
+  bool try_plan(Plan& plan, const Product& product);  // false: the library has no algorithm, or refuses the product
   void multiply_plainly(const Product& product);
 };
 
@@ -214,7 +222,7 @@ std::vector<cublasLtMatmulAlgo_t> Gemm::Library::algorithms(const Plan& plan, co
   const cublasStatus_t status =
       cublasLtMatmulAlgoGetHeuristic(handle, plan.operation.get(), plan.b.get(), plan.a.get(), plan.c.get(),
                                      plan.c.get(), preference.get(), most, results.data(), &found);
-  if (status == CUBLAS_STATUS_NOT_SUPPORTED) return {};
+  if (is_refusal(status)) return {};
   require(status, "the choice of an algorithm");
   std::vector<cublasLtMatmulAlgo_t> algorithms;
   for (int i = 0; i < found; ++i) {
@@ -232,6 +240,17 @@ cublasStatus_t Gemm::Library::start(const Plan& plan, const Product& product, co
                         workspace.bytes(static_cast<std::int64_t>(kWorkspace)), kWorkspace, stream);
 }
 
+bool Gemm::Library::try_plan(Plan& plan, const Product& product) {
+  if (!plan.algorithm) return false;
+  const cublasStatus_t status = start(plan, product, *plan.algorithm, product.c.data);
+  if (is_refusal(status)) {
+    plan.algorithm.reset();
+    return false;
+  }
+  require(status, "a product");
+  return true;
+}
+
 Plan Gemm::Library::make_plan(const Product& product, const MatrixProductKey& key) {
   Plan plan{.c = layout_of(product.c), .a = layout_of(product.a), .b = layout_of(product.b)};
   require(cublasLtMatmulDescCreate(plan.operation.address(), compute_type(key.tf32), CUDA_R_32F), "a product");
@@ -246,7 +265,7 @@ Plan Gemm::Library::make_plan(const Product& product, const MatrixProductKey& ke
   return plan;
 }
 
-const Plan& Gemm::Library::plan_for(const Product& product) {
+Plan& Gemm::Library::plan_for(const Product& product) {
   const MatrixProductKey key = key_of(product, tf32);
   auto found = plans.find(key);
   if (found == plans.end()) found = plans.emplace(key, make_plan(product, key)).first;
@@ -275,9 +294,7 @@ void Gemm::Library::multiply_plainly(const Product& product) {
 
 void Gemm::multiply(const Product& product) {
   check(product.is_plain(), "a plain product");
-  const Plan& plan = library_->plan_for(product);
-  if (!plan.algorithm) return library_->multiply_plainly(product);
-  require(library_->start(plan, product, *plan.algorithm, product.c.data), "a product");
+  if (!library_->try_plan(library_->plan_for(product), product)) library_->multiply_plainly(product);
 }
 
 bool Gemm::can_fuse(const Product& product) {
@@ -286,11 +303,9 @@ bool Gemm::can_fuse(const Product& product) {
 
 bool Gemm::try_fused(const Product& product) {
   if (!takes_epilogue(product)) return false;
-  const Plan& plan = library_->plan_for(product);
-  if (!plan.algorithm) return false;
+  Plan& plan = library_->plan_for(product);
   point_at_epilogue(plan.operation, product);
-  require(library_->start(plan, product, *plan.algorithm, product.c.data), "a product");
-  return true;
+  return library_->try_plan(plan, product);
 }
 
 Fusion Gemm::choose(const Product& whole, FusibleOperation& operation) {

@@ -39,10 +39,23 @@ void allow_shared_memory(const void* kernel, std::size_t bytes) {
   most = bytes;
 }
 
+namespace {
+
+// Of the current device. Some virtual GPUs have none.
+bool has_memory_pools() {
+  int device = 0, has = 0;
+  require(cudaGetDevice(&device), "the current device");
+  require(cudaDeviceGetAttribute(&has, cudaDevAttrMemoryPoolsSupported, device), "whether it has memory pools");
+  return has != 0;
+}
+
+}  // namespace
+
 void* take_memory(std::int64_t bytes, std::optional<cudaStream_t> stream) {
   void* memory = nullptr;
   const auto size = static_cast<std::size_t>(bytes);
-  const cudaError_t status = stream ? cudaMallocAsync(&memory, size, *stream) : cudaMalloc(&memory, size);
+  const cudaError_t status =
+      stream && has_memory_pools() ? cudaMallocAsync(&memory, size, *stream) : cudaMalloc(&memory, size);
   if (status == cudaErrorMemoryAllocation) {
     cudaGetLastError();  // and forget it
     std::size_t free = 0, total = 0;
@@ -56,10 +69,23 @@ void* take_memory(std::int64_t bytes, std::optional<cudaStream_t> stream) {
   return memory;
 }
 
+std::int64_t free_memory() {
+  std::size_t free = 0, total = 0;
+  require(cudaMemGetInfo(&free, &total), "its memory");
+  return static_cast<std::int64_t>(free);
+}
+
+void give_back_memory(void* memory, cudaStream_t stream) noexcept {
+  if (cudaFreeAsync(memory, stream) == cudaSuccess) return;
+  cudaGetLastError();  // and forget it: there are no pools
+  cudaStreamSynchronize(stream);
+  cudaFree(memory);
+}
+
 Scratch::~Scratch() { free_memory(); }
 
 void Scratch::free_memory() {
-  if (memory_ != nullptr) cudaFreeAsync(memory_, stream_);
+  if (memory_ != nullptr) give_back_memory(memory_, stream_);
   if (meter_ != nullptr) meter_->add(-bytes_);
   memory_ = nullptr;
   bytes_ = 0;

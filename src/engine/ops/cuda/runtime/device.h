@@ -95,8 +95,13 @@ struct MemoryMeter {
 };
 
 // If there is too little memory, an EnvironmentError with the free bytes and the flags that help. With a stream, memory
-// for the work that is queued on it from now on (cudaMallocAsync), else for all (cudaMalloc).
+// for the work that is queued on it from now on (cudaMallocAsync, where the device has pools), else for all
+// (cudaMalloc).
 void* take_memory(std::int64_t bytes, std::optional<cudaStream_t> stream = std::nullopt);
+// Gives back what was taken with that stream, when the work that is queued on it now is done.
+void give_back_memory(void* memory, cudaStream_t stream) noexcept;
+
+std::int64_t free_memory();  // of the current device, in bytes
 
 // Memory for values that one operation passes between its kernels. Operations of one stream run in order and share it.
 // It grows in the stream's order: neither the host nor other streams wait, which could have to wait for this one
@@ -140,7 +145,8 @@ class Uploads {
   void copy(void* to, const void* from, std::int64_t bytes);
 
  private:
-  static constexpr std::size_t kSlots = 8;  // copies in flight at most
+  // Copies in flight at most: a micro-batch makes up to six, and the host runs ahead by several.
+  static constexpr std::size_t kSlots = 32;
 
   const cudaStream_t stream_;
   std::byte* pinned_ = nullptr;  // kSlots x kMost bytes, allocated by the first copy

@@ -1,5 +1,7 @@
 #include "ops/cuda/runtime/graph_capture.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 
 namespace teratron::cuda {
@@ -19,10 +21,16 @@ class StreamCapture {
     if (graph_ != nullptr) cudaGraphDestroy(graph_);
   }
 
+  // Null where the device has no memory for one more graph.
   cudaGraphExec_t finish() {
     require(end(), "a capture");
     cudaGraphExec_t executable = nullptr;
-    require(cudaGraphInstantiate(&executable, graph_, 0), "a captured graph");
+    const cudaError_t status = cudaGraphInstantiate(&executable, graph_, 0);
+    if (status == cudaErrorMemoryAllocation) {
+      cudaGetLastError();  // and forget it
+      return nullptr;
+    }
+    require(status, "a captured graph");
     return executable;
   }
 
@@ -48,10 +56,12 @@ void CapturedGraph::destroy() noexcept {
   cudaStreamSynchronize(stream_);  // it may be running
   cudaGraphExecDestroy(graph_);
   graph_ = nullptr;
+  meter_->add(-bytes_);
+  bytes_ = 0;
 }
 
 void CapturedGraph::replay(const void* scratch, const std::function<void()>& work) {
-  if (!called_) {
+  if (!called_ || has_no_memory_) {
     work();
     called_ = true;
     return;
@@ -59,13 +69,18 @@ void CapturedGraph::replay(const void* scratch, const std::function<void()>& wor
   if (scratch != scratch_) destroy();
   if (graph_ == nullptr) capture(work);
   scratch_ = scratch;
+  if (graph_ == nullptr) return replay(scratch, work);
   require(cudaGraphLaunch(graph_, stream_), "the launch of a graph");
 }
 
 void CapturedGraph::capture(const std::function<void()>& work) {
   StreamCapture capture(stream_);
   work();
+  const std::int64_t before = free_memory();
   graph_ = capture.finish();
+  bytes_ = std::max<std::int64_t>(0, before - free_memory());
+  meter_->add(bytes_);
+  has_no_memory_ = graph_ == nullptr;
 }
 
 void check_not_capturing(cudaStream_t stream, std::string_view what) {

@@ -10,13 +10,15 @@ namespace teratron::cuda {
 
 class CapturedGraph final : public Backend::Graph {
  public:
-  explicit CapturedGraph(cudaStream_t stream) : stream_(stream) {}
+  // The meter counts the memory that the device takes for the graph.
+  CapturedGraph(cudaStream_t stream, MemoryMeter* meter) : stream_(stream), meter_(meter) {}
   CapturedGraph(const CapturedGraph&) = delete;
   CapturedGraph& operator=(const CapturedGraph&) = delete;
   ~CapturedGraph() override;
 
   // The first replay() only calls `work`: operations then allocate their memory and choose algorithms. The second
-  // captures it. It is captured again when `scratch`, the memory that all operations share, was reallocated.
+  // captures it. It is captured again when `scratch`, the memory that all operations share, was reallocated. Where the
+  // device has no memory for the graph, `work` is called each time.
   void replay(const void* scratch, const std::function<void()>& work);
 
  private:
@@ -24,7 +26,9 @@ class CapturedGraph final : public Backend::Graph {
   void destroy() noexcept;
 
   const cudaStream_t stream_;
-  bool called_ = false;
+  MemoryMeter* const meter_;
+  std::int64_t bytes_ = 0;
+  bool called_ = false, has_no_memory_ = false;
   const void* scratch_ = nullptr;  // at the time of the capture
   cudaGraphExec_t graph_ = nullptr;
 };
