@@ -103,11 +103,11 @@ TEST(MeasuredTime, NoPipelineIsFasterThanItsBound) {
   }
 }
 
-// Slices gain 8 % without it.
+// Slices gain several per cent without it.
 TEST(MeasuredTime, SlicesAreLeftWhereTheTimeBesidePassesOutweighsThem) {
   const GivenPipeline given{.is_auto = true, .layout = true, .vocabulary_parallel = true, .recompute = true};
   EXPECT_NE(chosen(training(), given, profile_of(0)).best.front().layout.token_slices, "");
-  const Layout layout = chosen(training(), given, profile_of(0, 4)).best.front().layout;
+  const Layout layout = chosen(training(), given, profile_of(0, 12)).best.front().layout;
   EXPECT_EQ(layout.token_slices, "") << layout.text();
   EXPECT_EQ(layout.virtual_stages, 1) << layout.text();
 }
@@ -122,7 +122,7 @@ TEST(MeasuredTime, AProfileThatDoesNotFitItselfNeedsALargerGain) {
     MeasuredTimes times(config, profile);
     return times.step(layout_of(config)).seconds / times.step(sliced).seconds;
   };
-  EXPECT_LT(gain(noisy), gain(quiet) - 0.02);
+  EXPECT_LT(gain(noisy), 0.98 * gain(quiet));
 }
 
 }  // namespace

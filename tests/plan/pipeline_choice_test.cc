@@ -158,7 +158,7 @@ std::vector<Layout> all_dealt_pipelines(const PlanRequest& request) {
   std::vector<Layout> all;
   for (const pipeline::ScheduleKind kind : pipeline::kScheduleKinds) {
     for (const std::int64_t cells : {1, 2}) {
-      if (cells * stages > layers || layers % (cells * stages) != 0) continue;
+      if (cells * stages > layers) continue;
       for (const std::string& dealing : all_dealings(layers, cells * stages)) {
         for (const bool shared : {false, true}) {
           Layout layout = layout_of(request.model);
@@ -168,6 +168,7 @@ std::vector<Layout> all_dealt_pipelines(const PlanRequest& request) {
           layout.recompute = *request.fixed.recompute;
           layout.vocabulary_parallel = shared;
           layout.layers = dealing;
+          if (shared && request.fixed.vocabulary_parallel) continue;
           if (with_layout(request.model, layout).StepSettings::faults().empty()) all.push_back(layout);
         }
       }
@@ -188,7 +189,11 @@ TEST(PipelineChoice, DealsLayersOrSharesTheVocabularyWithinOnePercentOfAllWays) 
     config.model.config.vocab_size = words;
     config.batch.global_batch_size = drawn(random, {2, 4});
     config.pipeline.token_slices = drawn(random, {0, 1}) == 0 ? "" : "uniform:2";
-    const GivenPipeline given{.is_auto = true, .token_slices = true, .defer_weight_gradients = true, .recompute = true};
+    const GivenPipeline given{.is_auto = true,
+                              .token_slices = true,
+                              .defer_weight_gradients = true,
+                              .vocabulary_parallel = trial % 2 == 0,
+                              .recompute = true};
     PlanRequest request = pipeline_request(config, given, drawn_request.cluster, words);
     std::vector<std::pair<double, Layout>> all;
     for (const Layout& layout : all_dealt_pipelines(request)) all.emplace_back(seconds_of(request, layout), layout);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "base/error.h"
 #include "base/median.h"
@@ -52,12 +53,18 @@ Pace pace_through(const std::vector<Point>& points) {
   return {.alone = std::max(start, kSlowest), .together = std::max(start + slope, kSlowest)};
 }
 
-IterationFit fit_with(const Profile& profile, double beside_pass) {
+struct Trial {
+  IterationFit fit;
+  double usual_error = 0;  // the median, which an iteration that was disturbed does not move
+};
+
+Trial fit_with(const Profile& profile, double beside_pass) {
   const std::vector<Point> points = points_of(profile, beside_pass);
   const Pace pace = pace_through(points);
   std::vector<double> errors;
   for (const Point& point : points) errors.push_back(std::abs(pace.of(point.together) / point.pace - 1));
-  return {.beside_pass = beside_pass, .pace = pace, .error = median(std::move(errors))};
+  const double mean = std::accumulate(errors.begin(), errors.end(), 0.0) / static_cast<double>(errors.size());
+  return {{.beside_pass = beside_pass, .pace = pace, .error = mean}, median(std::move(errors))};
 }
 
 // The mean pass of the iteration that has the shortest ones: no more than that is looked for.
@@ -88,14 +95,14 @@ Pace pace_of(const Profile& profile) { return pace_through(points_of(profile, 0)
 
 IterationFit fit_iterations(const Profile& profile) {
   if (std::ranges::all_of(profile.iterations, &MeasuredIteration::held_out)) return {.pace = profile.pace};
-  const IterationFit without = fit_with(profile, 0);
-  IterationFit best = without;
+  const Trial without = fit_with(profile, 0);
+  Trial best = without;
   const double most = shortest_pass(profile);
   for (int step = 1; step <= kSteps; ++step) {
-    const IterationFit fit = fit_with(profile, most * step / kSteps);
-    if (fit.error < best.error) best = fit;
+    const Trial trial = fit_with(profile, most * step / kSteps);
+    if (trial.usual_error < best.usual_error) best = trial;
   }
-  return best.error < kGain * without.error ? best : without;
+  return best.usual_error < kGain * without.usual_error ? best.fit : without.fit;
 }
 
 }  // namespace teratron::slicing

@@ -11,7 +11,7 @@ Pace pace_of(const Profile& profile);
 struct IterationFit {
   double beside_pass = 0;  // milliseconds of a stage beside each of its passes: handing slices over, waking up
   Pace pace;               // with that time counted
-  double error = 0;        // median of all iterations: |predicted over measured - 1|
+  double error = 0;        // mean over all iterations of |predicted over measured - 1|
 };
 
 // The least error by far where short passes are many and cores are busy; else nearly pace_of(). The profile's own pace

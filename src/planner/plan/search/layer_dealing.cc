@@ -1,6 +1,7 @@
 #include "plan/search/layer_dealing.h"
 
 #include <algorithm>
+#include <functional>
 #include <set>
 
 #include "pipeline/token_slices.h"
@@ -10,7 +11,8 @@ namespace {
 
 using Numbers = std::vector<std::int64_t>;
 
-constexpr std::int64_t kAllStages = 3;  // up to so many, every number of a stage is looked at
+// Up to so many, every number of a stage is looked at, and every choice of the cells that take one more.
+constexpr std::int64_t kAllStages = 3;
 
 // Whole numbers that add up to `sum`; the first or the last ones take one more.
 Numbers shared_evenly(std::int64_t sum, std::int64_t count, bool first_take_more) {
@@ -57,14 +59,23 @@ class Dealings {
         stages.insert(stages.end(), shares.begin(), shares.end());
       }
       stages.insert(stages.end(), after.begin(), after.end());
-      for (const bool first_cells_take_more : {true, false}) add_cells(stages, first_cells_take_more);
+      if (map_.stages <= kAllStages && cells_ > 1) {
+        for (unsigned bits = 0; bits < 1U << map_.stages; ++bits) {
+          add_cells(stages, [bits](int stage) { return (bits >> stage & 1U) != 0; });
+        }
+        continue;
+      }
+      for (const bool first_cells_take_more : {true, false}) {
+        add_cells(stages, [first_cells_take_more](int) { return first_cells_take_more; });
+      }
     }
   }
 
-  void add_cells(const Numbers& stages, bool first_take_more) {
+  // `first_take_more`: of a stage's cells.
+  void add_cells(const Numbers& stages, const std::function<bool(int stage)>& first_take_more) {
     Numbers cells(stages.size() * static_cast<std::size_t>(cells_));
     for (int stage = 0; stage < map_.stages; ++stage) {
-      const Numbers shares = shared_evenly(stages[static_cast<std::size_t>(stage)], cells_, first_take_more);
+      const Numbers shares = shared_evenly(stages[static_cast<std::size_t>(stage)], cells_, first_take_more(stage));
       for (int chunk = 0; chunk < static_cast<int>(cells_); ++chunk) {
         cells[static_cast<std::size_t>(map_.cell(stage, chunk))] = shares[static_cast<std::size_t>(chunk)];
       }

@@ -91,8 +91,7 @@ class MeshLayouts {
       if (!pipeline::traits_of(layout.schedule).has_cells(static_cast<int>(count))) continue;
       layout.virtual_stages = count;
       const bool are_equal = config_.model.config.num_layers % (layout.pipeline * count) == 0;
-      const bool are_open = fixed_.virtual_stages && (deals || !config_.pipeline.layout.empty());
-      if (are_equal || are_open) add_ends(layout);
+      if (are_equal || deals || !config_.pipeline.layout.empty()) add_ends(layout);
     }
   }
 

@@ -16,7 +16,7 @@
 namespace teratron::plan {
 namespace {
 
-constexpr std::size_t kMostDealings = 12;  // of one layout's layers that are looked at
+constexpr std::size_t kMostDealings = 24;  // of one layout's layers that are looked at
 
 std::unique_ptr<LayoutCosts> costs_of(const PlanRequest& request) {
   if (request.profile != nullptr) return std::make_unique<MeasuredTimes>(request.model, *request.profile);
