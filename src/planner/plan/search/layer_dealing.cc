@@ -11,9 +11,6 @@ namespace {
 
 using Numbers = std::vector<std::int64_t>;
 
-// Up to so many, every number of a stage is looked at, and every choice of the cells that take one more.
-constexpr std::int64_t kAllStages = 3;
-
 // Whole numbers that add up to `sum`; the first or the last ones take one more.
 Numbers shared_evenly(std::int64_t sum, std::int64_t count, bool first_take_more) {
   Numbers shares = pipeline::even_slices(sum, static_cast<int>(count));
@@ -30,7 +27,7 @@ class Dealings {
     add(pipeline::even_slices(layers_, static_cast<int>(map_.stages * cells_)));
     const auto head = static_cast<std::size_t>(map_.stage_of(static_cast<int>(map_.stages * cells_) - 1));
     const std::int64_t mean = layers_ / map_.stages;
-    const bool few = map_.stages <= kAllStages;
+    const bool few = map_.stages <= kFewStages;
     const std::int64_t most = layers_ - cells_ * (map_.stages - 1);
     const std::int64_t last = few ? most : std::min(most, mean + 2), least = few ? cells_ : std::max(cells_, mean - 2);
     for (std::int64_t of_head = cells_; of_head <= last; ++of_head) {
@@ -59,7 +56,7 @@ class Dealings {
         stages.insert(stages.end(), shares.begin(), shares.end());
       }
       stages.insert(stages.end(), after.begin(), after.end());
-      if (map_.stages <= kAllStages && cells_ > 1) {
+      if (map_.stages <= kFewStages && cells_ > 1) {
         for (unsigned bits = 0; bits < 1U << map_.stages; ++bits) {
           add_cells(stages, [bits](int stage) { return (bits >> stage & 1U) != 0; });
         }

@@ -91,7 +91,10 @@ class MeshLayouts {
       if (!pipeline::traits_of(layout.schedule).has_cells(static_cast<int>(count))) continue;
       layout.virtual_stages = count;
       const bool are_equal = config_.model.config.num_layers % (layout.pipeline * count) == 0;
-      if (are_equal || deals || !config_.pipeline.layout.empty()) add_ends(layout);
+      // Of many stages in slices, unequal cells are too many ways for what they gain.
+      const bool is_small = layout.pipeline <= kFewStages || layout.token_slices.empty();
+      const bool deals_cells = deals && (is_small || fixed_.virtual_stages);
+      if (are_equal || deals_cells || !config_.pipeline.layout.empty()) add_ends(layout);
     }
   }
 
@@ -133,6 +136,20 @@ bool agrees(const std::optional<Value>& fixed, const Value& value) {
   return !fixed || *fixed == value;
 }
 
+// "3,4,4,1"; of many cells "24x1,8x2": runs of cells of so many layers.
+std::string short_layers(const std::string& layers) {
+  constexpr std::size_t kMost = 8;
+  const std::vector<std::int64_t> cells = comma_separated(layers).value_or(std::vector<std::int64_t>{});
+  if (cells.size() <= kMost) return layers;
+  std::vector<std::string> runs;
+  for (auto begin = cells.begin(); begin != cells.end();) {
+    const auto end = std::find_if(begin, cells.end(), [&](std::int64_t other) { return other != *begin; });
+    runs.push_back(fmt::format("{}x{}", end - begin, *begin));
+    begin = end;
+  }
+  return fmt::format("{}", fmt::join(runs, ","));
+}
+
 bool has_fault(const TrainConfig& config, Layout layout) {
   // The lengths are not known yet; two slices have the faults of several. Settings check joint ones.
   if (layout.token_slices == kSlicersChoice) layout.token_slices = "uniform:2";
@@ -159,7 +176,7 @@ std::string Layout::pipeline_text() const {
     parts.emplace_back(recompute == Recompute::kFull ? "full recompute" : "selective recompute");
   }
   if (defer_weight_gradients) parts.emplace_back("deferred weight gradients");
-  if (!layers.empty()) parts.push_back(fmt::format("layers {}", layers));
+  if (!layers.empty()) parts.push_back(fmt::format("layers {}", short_layers(layers)));
   if (vocabulary_parallel) parts.emplace_back("the vocabulary shared out");
   return fmt::format("{}", fmt::join(parts, ", "));
 }

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "plan/search/layer_dealing.h"
 #include "plan/search/layout_memory.h"
 #include "plan/search/layout_time.h"
 #include "plan/search/measured_time.h"
@@ -16,7 +17,8 @@
 namespace teratron::plan {
 namespace {
 
-constexpr std::size_t kMostDealings = 24;  // of one layout's layers that are looked at
+// Dealings of one layout's layers that are looked at. With few stages a simulation is cheap, and one layer much.
+constexpr std::size_t kMostDealings = 6, kMostOfFewStages = 24;
 
 std::unique_ptr<LayoutCosts> costs_of(const PlanRequest& request) {
   if (request.profile != nullptr) return std::make_unique<MeasuredTimes>(request.model, *request.profile);
@@ -112,7 +114,8 @@ class Search {
     }
     std::stable_sort(dealings.begin() + 1, dealings.end(),
                      [](const auto& a, const auto& b) { return a.first < b.first; });
-    if (dealings.size() > kMostDealings) dealings.resize(kMostDealings);
+    const std::size_t most = layout.pipeline <= kFewStages ? kMostOfFewStages : kMostDealings;
+    if (dealings.size() > most) dealings.resize(most);
     for (auto& [bound, one] : dealings) add(std::move(one));
   }
 
