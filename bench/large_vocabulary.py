@@ -16,6 +16,7 @@ SHARED = [*TWO_STAGES, "--vocabulary-parallel"]
 WAYS = {
     "one stage, two threads": ["--threads", 2],
     "1f1b": TWO_STAGES,
+    "1f1b, --pipeline-layout auto": [*TWO_STAGES, "--pipeline-layout", "auto"],
     "1f1b, 8 and 4 layers": [*TWO_STAGES, "--pipeline-layout", "8,4"],
     "seq1f1b, uniform:4": [*TWO_STAGES, "--token-slices", "uniform:4"],
     "seq1f1b, uniform:4, 8 and 4 layers": [*TWO_STAGES, "--token-slices", "uniform:4", "--pipeline-layout", "8,4"],
@@ -28,7 +29,7 @@ WAYS = {
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--save", action="store_true")
-    for name, value in dict(rounds=3, updates=4, batch=4).items():
+    for name, value in dict(rounds=1, updates=3, batch=4, seq=256).items():
         parser.add_argument(f"--{name}", type=int, default=value)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
@@ -37,15 +38,15 @@ def main():
         text.write_text(json.dumps({"text": (DATA / "wikitext103/wiki.test.tokens").read_text()}) + "\n")
         teratron("data", "tokenize", "--tokenizer", DATA / "gpt2-bpe", "--out", folder / "corpus", text)
         shape = ["--data-path", folder / "corpus", "--split", 1, "--model", "124M", "--vocab-size", 50257, "--micro-batch-size", 1,
-                 "--global-batch-size", options.batch, "--train-iters", options.updates]
+                 "--seq-length", options.seq, "--global-batch-size", options.batch, "--train-iters", options.updates]
         ways = [Way(name, flags, folder) for name, flags in WAYS.items()]
-        take_turns(ways, shape, options.rounds)
+        printed = take_turns(ways, shape, options.rounds)
     best = ways[0].median()
     rows = [f"| {way.name} | {1e3 * way.median():.0f} | {way.median() / best:.3f} |" for way in ways]
-    text = (f"{datetime.date.today()}, {cpu_name()}, GPT-2 124M (12 layers, vocabulary 50,257), fp32, {options.batch} sequences of 1024 tokens an "
-            f"update; two stages of one core each; medians of {options.rounds} interleaved rounds of {options.updates} updates, the first of "
+    text = (f"{datetime.date.today()}, {cpu_name()}, GPT-2 124M (12 layers, vocabulary 50,257), fp32, {options.batch} sequences of {options.seq} tokens an "
+            f"update; two stages of one core each; medians of interleaved rounds ({options.rounds}) of {options.updates} updates, the first of "
             f"each left out; `bench/large_vocabulary {' '.join(sys.argv[1:])}`\n\n"
-            "| way | ms an update | times one stage of two threads |\n|---|---|---|\n" + "\n".join(rows) + "\n")
+            "| way | ms an update | times one stage of two threads |\n|---|---|---|\n" + "\n".join(rows) + "\n\n" + "\n".join(line for line in printed.splitlines() if "instead:" in line or "chosen, of" in line) + "\n")
     print(text)
     if options.save:
         with open("bench/results/large_vocabulary.md", "w") as file:

@@ -86,7 +86,9 @@ PlanRequest small_pipeline(RandomSequence& random) {
                     .devices = stages,
                     .bandwidth = drawn_between(random, 1e9, 1e11),
                     .latency = drawn_between(random, 1e-6, 1e-5)}};
-  return pipeline_request(config, {.is_auto = true, .recompute = true}, cluster, drawn_request.vocab_size);
+  // Equal layers; those that are dealt have a test of their own.
+  return pipeline_request(config, {.is_auto = true, .layout = true, .vocabulary_parallel = true, .recompute = true},
+                          cluster, drawn_request.vocab_size);
 }
 
 TEST(PipelineChoice, IsWithinOnePercentOfAllSchedules) {
@@ -138,16 +140,122 @@ TEST(PipelineChoice, KeepsWhatIsGivenAndSaysWhatElseThereIs) {
   EXPECT_THAT(text_of_choice(chosen), HasSubstr("instead: " + chosen.best[1].layout.pipeline_text()));
 }
 
-TEST(PipelineChoice, RefusesWhatItDoesNotKnow) {
+// Every way to write `sum` as so many positive numbers, "1,2", ...
+std::vector<std::string> all_dealings(std::int64_t sum, std::int64_t count) {
+  if (count == 1) return {fmt::format("{}", sum)};
+  std::vector<std::string> all;
+  for (std::int64_t first = 1; first <= sum - count + 1; ++first) {
+    for (const std::string& rest : all_dealings(sum - first, count - 1)) {
+      all.push_back(fmt::format("{},{}", first, rest));
+    }
+  }
+  return all;
+}
+
+// Every schedule, cells, dealing of layers and place of the vocabulary, with whole sequences or two even slices.
+std::vector<Layout> all_dealt_pipelines(const PlanRequest& request) {
+  const std::int64_t layers = request.model.model.config.num_layers, stages = *request.fixed.pipeline;
+  std::vector<Layout> all;
+  for (const pipeline::ScheduleKind kind : pipeline::kScheduleKinds) {
+    for (const std::int64_t cells : {1, 2}) {
+      if (cells * stages > layers) continue;
+      for (const std::string& dealing : all_dealings(layers, cells * stages)) {
+        for (const bool shared : {false, true}) {
+          Layout layout = layout_of(request.model);
+          layout.schedule = kind;
+          layout.virtual_stages = cells;
+          layout.token_slices = *request.fixed.token_slices;
+          layout.recompute = *request.fixed.recompute;
+          layout.vocabulary_parallel = shared;
+          layout.layers = dealing;
+          if (shared && request.fixed.vocabulary_parallel) continue;
+          if (with_layout(request.model, layout).StepSettings::faults().empty()) all.push_back(layout);
+        }
+      }
+    }
+  }
+  return all;
+}
+
+TEST(PipelineChoice, DealsLayersOrSharesTheVocabularyWithinOnePercentOfAllWays) {
+  RandomSequence random({.seed = 63});
+  int uneven = 0, shared = 0, tight = 0;
+  for (int trial = 0; trial < 16; ++trial) {
+    TrainConfig config = small_pipeline(random).model;
+    const PlanRequest drawn_request = small_pipeline(random);
+    config.layout.pipeline_parallel = drawn_request.model.layout.pipeline_parallel;
+    config.model.config.num_layers = config.layout.pipeline_parallel * drawn(random, {2, 3});
+    const std::int64_t words = drawn(random, {50, 4000, 20000});
+    config.model.config.vocab_size = words;
+    config.batch.global_batch_size = drawn(random, {2, 4});
+    config.pipeline.token_slices = drawn(random, {0, 1}) == 0 ? "" : "uniform:2";
+    const GivenPipeline given{.is_auto = true,
+                              .token_slices = true,
+                              .defer_weight_gradients = true,
+                              .vocabulary_parallel = trial % 2 == 0,
+                              .recompute = true};
+    PlanRequest request = pipeline_request(config, given, drawn_request.cluster, words);
+    std::vector<std::pair<double, Layout>> all;
+    for (const Layout& layout : all_dealt_pipelines(request)) all.emplace_back(seconds_of(request, layout), layout);
+    std::ranges::stable_sort(all, {}, &std::pair<double, Layout>::first);
+    ASSERT_FALSE(all.empty());
+    if (trial % 3 == 2) {  // the fastest does not fit
+      const LayoutMemory memory(request.model, request.context());
+      request.cluster.device.memory = static_cast<double>(std::ranges::max(memory.planned(all.front().second))) - 1;
+    }
+    const auto best = std::ranges::find_if(all, [&](const auto& one) { return fits(request, one.second); });
+    if (best == all.end()) continue;
+    SCOPED_TRACE(fmt::format("trial {}: {}\n{}", trial, best->second.text(), to_toml(request.model)));
+    const SearchResult chosen = choose_pipeline(request);
+    const PlannedLayout& first = chosen.best.front();
+    EXPECT_LE(first.time.seconds, 1.01 * best->first) << first.layout.text();
+    EXPECT_DOUBLE_EQ(first.time.seconds, seconds_of(request, first.layout));
+    EXPECT_TRUE(fits(request, first.layout)) << first.layout.text();
+    EXPECT_TRUE(first.config.faults().empty());
+    uneven += first.layout.layers.empty() ? 0 : 1;
+    shared += first.layout.vocabulary_parallel ? 1 : 0;
+    tight += trial % 3 == 2 ? 1 : 0;
+  }
+  EXPECT_GT(uneven, 2);
+  EXPECT_GT(shared, 1);
+  EXPECT_GT(tight, 1);
+}
+
+TEST(PipelineChoice, DealsLayersAloneWhereTheScheduleIsGiven) {
+  RandomSequence random({.seed = 64});
+  PlanRequest drawn_request = small_pipeline(random);
+  TrainConfig config = drawn_request.model;
+  config.layout.pipeline_parallel = drawn_request.cluster.devices = drawn_request.cluster.links[0].devices = 2;
+  config.model.config.num_layers = 12;
+  config.model.config.vocab_size = 50000;
+  config.batch.global_batch_size = 4;
+  config.pipeline.schedule = pipeline::ScheduleKind::kGpipe;
+  config.pipeline.layout = "auto";
+  const PlanRequest request = pipeline_request(config, {.layout_is_auto = true}, drawn_request.cluster, 50000);
+  const PlannedLayout best = choose_pipeline(request).best.front();
+  EXPECT_EQ(best.layout.schedule, pipeline::ScheduleKind::kGpipe);
+  EXPECT_FALSE(best.layout.defer_weight_gradients || best.layout.vocabulary_parallel);
+  EXPECT_GT(cell_layers(best.config)[0], cell_layers(best.config)[1]);  // the last stage has the head
+  Layout equal = best.layout;
+  equal.layers.clear();
+  EXPECT_LT(best.time.seconds, seconds_of(request, equal));
+  config.pipeline.layout = "8,4";
+  const PlanRequest as_given =
+      pipeline_request(config, {.is_auto = true, .layout = true}, drawn_request.cluster, 50000);
+  for (const PlannedLayout& one : choose_pipeline(as_given).best) EXPECT_EQ(one.config.pipeline.layout, "8,4");
+}
+
+TEST(PipelineChoice, RefusesCutsByDocuments) {
   RandomSequence random({.seed = 1});
   const PlanRequest request = small_pipeline(random);
   TrainConfig config = request.model;
-  const auto request_of_it = [&] { pipeline_request(config, {}, request.cluster, request.vocab_size); };
-  config.pipeline.vocabulary_parallel = true;
-  EXPECT_THAT(request_of_it, ThrowsMessage<UserError>(HasSubstr("leave out --vocabulary-parallel")));
-  config = request.model;
   config.pipeline.token_slices = "documents:4";
-  EXPECT_THAT(request_of_it, ThrowsMessage<UserError>(HasSubstr("documents:4 goes by their documents")));
+  const auto request_of = [&](const GivenPipeline& given) {
+    return [&, given] { pipeline_request(config, given, request.cluster, request.vocab_size); };
+  };
+  EXPECT_THAT(request_of({.is_auto = true}),
+              ThrowsMessage<UserError>(HasSubstr("documents:4 goes by their documents")));
+  EXPECT_THAT(request_of({.layout_is_auto = true}), ThrowsMessage<UserError>(HasSubstr("--pipeline-layout L,L,..")));
 }
 
 }  // namespace

@@ -108,6 +108,28 @@ TEST_F(RunTest, ChoosesItsPipelineAndKeepsIt) {
   EXPECT_NE(next.config.pipeline.token_slices, "auto");
 }
 
+TEST_F(RunTest, ChoosesTheLayersOfStagesAlone) {
+  setenv("XDG_CACHE_HOME", folder_.c_str(), 1);
+  const auto with = [&](std::vector<std::string> more) {
+    for (const char* one : {"--num-layers=5", "--global-batch-size=4", "--seq-length=64"}) more.emplace_back(one);
+    return start(std::move(more));
+  };
+  const TrainStart asked = with({"--pp=2", "--pipeline-layout=auto", "--schedule=gpipe", "--train-iters=2"});
+  EXPECT_TRUE(asked.given.layout_is_auto);
+  EXPECT_FALSE(asked.given.layout);
+  std::vector<double> losses;
+  pretrain(asked, [&](teratron::Run& run) { run.add(std::make_unique<Losses>(losses)); });
+  unsetenv("XDG_CACHE_HOME");
+  ASSERT_THAT(losses, SizeIs(2));
+  const TrainStart next = with({"--load=" + save().string(), "--train-iters=4"});
+  EXPECT_FALSE(next.given.chooses());
+  EXPECT_EQ(next.config.pipeline.schedule, pipeline::ScheduleKind::kGpipe);
+  const std::vector<std::int64_t> layers = cell_layers(next.config);  // five cannot be shared alike
+  EXPECT_THAT(layers, SizeIs(2));
+  EXPECT_EQ(comma_separated(next.config.pipeline.layout), layers);
+  EXPECT_EQ(layers[0] + layers[1], 5);
+}
+
 TEST_F(RunTest, HoldsItsFolderAndLetsItGo) {
   std::string refused;
   pretrain(start({"--train-iters=2"}), [&](teratron::Run& run) {

@@ -75,6 +75,8 @@ TEST(PipelineFaults, AVocabularyIsSharedOutOverStagesByModelsThatContinueText) {
 TEST(PipelineFaults, ALayoutIsToldFromOneThatWorks) {
   const auto faults = [](const char* layout) { return faults_of({"--pp", "2", "--pipeline-layout", layout}); };
   EXPECT_THAT(faults("5,7"), IsEmpty());
+  EXPECT_THAT(faults("auto"), IsEmpty());
+  EXPECT_THAT(faults_of({"--pp", "5", "--pipeline-layout", "auto"}), IsEmpty());  // of 12 layers
   EXPECT_THAT(faults("5,8"), ElementsAre(AllOf(HasSubstr("--pipeline-layout 5,8 adds up to 13 layers"),
                                                HasSubstr("12 of --num-layers"), HasSubstr("such as 6,6"))));
   EXPECT_THAT(faults("4,4,4"), ElementsAre(AllOf(HasSubstr("has 3 cells; 2 are needed"), HasSubstr("such as 6,6"))));

@@ -1,6 +1,7 @@
 // What a profile of unlike stages says about slices.
 #include "slicing/cost/slice_times.h"
 
+#include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
 #include <limits>
@@ -10,6 +11,7 @@
 #include "base/philox.h"
 #include "pipeline/timing/simulate.h"
 #include "pipeline/token_slices.h"
+#include "slicing/cost/iteration_fit.h"
 
 namespace teratron::slicing {
 namespace {
@@ -68,6 +70,59 @@ TEST(SliceTimes, TakeTheNearestPlaceForStagesThatWereNotMeasured) {
   }
 }
 
+double straight(const CostModel& model, std::int64_t length) { return model.milliseconds(length, 0); }
+
+// Stages of unlike speed, of so many layers each, and a head on the last: exactly as ProfileCosts assumes them.
+Profile profile_of_layers(RandomSequence& random, const std::vector<std::int64_t>& layers, double head) {
+  const CostModel forward = random_model(random), backward = random_model(random);
+  Profile profile;
+  for (std::size_t stage = 0; stage < layers.size(); ++stage) {
+    const double times = (0.5 + random.uniform()) * static_cast<double>(layers[stage]);
+    profile.stages.push_back({.forward = forward.times(times), .backward = backward.times(times)});
+  }
+  // The head's time is a part of the last stage's backward.
+  CostModel& last = profile.stages.back().backward;
+  for (double& time : last.without_context) time += head;
+  profile.key.cell_layers = fmt::format("{}", fmt::join(layers, ","));
+  profile.key.stages = std::ssize(layers);
+  return profile;
+}
+
+TEST(SliceTimes, OfOtherNumbersOfLayersAreThoseOfTheirLayersAndTheHead) {
+  RandomSequence random(RandomStream{.seed = 9});
+  for (int trial = 0; trial < 20; ++trial) {
+    const std::vector<std::int64_t> measured = {3, 2, 4};
+    const double head = 5 * random.uniform();
+    const Profile profile = profile_of_layers(random, measured, head);
+    const Lengths whole = {1024};
+    const auto costs_of = [&](ScheduleKind kind, int cells, const std::vector<std::int64_t>& layers, bool shared) {
+      const pipeline::Schedule schedule =
+          pipeline::make_schedule(kind, {.stages = 3, .micro_batches = 3, .virtual_stages = cells});
+      return paced_costs(profile, schedule, alike(profile, whole), {.layers = layers, .vocabulary_parallel = shared});
+    };
+    const auto layer = [&](std::size_t stage, bool forward) {
+      const StageCosts& costs = profile.stages[stage];
+      const double all = straight(forward ? costs.forward : costs.backward, 1024) - (!forward && stage == 2 ? head : 0);
+      return all / static_cast<double>(measured[stage]);
+    };
+    const pipeline::Costs same = costs_of(ScheduleKind::k1F1B, 1, measured, false);
+    for (std::size_t stage = 0; stage < 3; ++stage) {
+      EXPECT_NEAR(same.passes[stage][0].backward, straight(profile.stages[stage].backward, 1024), 1e-9);
+    }
+    const pipeline::Costs in_turns = costs_of(ScheduleKind::kInterleaved, 2, {1, 2, 1, 2, 2, 1}, false);
+    EXPECT_NEAR(in_turns.passes[3][0].forward, 2 * layer(0, true), 1e-9);
+    EXPECT_NEAR(in_turns.passes[2][0].backward, layer(2, false), 1e-9);
+    EXPECT_NEAR(in_turns.passes[5][0].backward, layer(2, false) + head, 1e-9);
+    const pipeline::Costs folded = costs_of(ScheduleKind::kVHalf, 2, {1, 2, 1, 2, 2, 1}, false);
+    EXPECT_NEAR(folded.passes[5][0].backward, layer(0, false) + head, 1e-9);  // on the first stage
+    const pipeline::Costs shared = costs_of(ScheduleKind::k1F1B, 1, {4, 4, 1}, true);
+    for (std::size_t stage = 0; stage < 3; ++stage) {
+      EXPECT_NEAR(shared.passes[stage][0].head, head / 3, 1e-9);
+      EXPECT_NEAR(shared.passes[stage][0].backward, (stage == 2 ? 1 : 4) * layer(stage, false), 1e-9);
+    }
+  }
+}
+
 // Iterations of a profile as they would be measured at this pace.
 Profile at_pace(Profile profile, const Pace& pace) {
   profile.pace = pace;
@@ -95,6 +150,41 @@ TEST(SliceTimes, ThePaceIsFoundFromIterationsThoughOneInSevenWasDisturbed) {
     const Pace found = pace_of(measured);
     ASSERT_NEAR(found.alone, pace.alone, 1e-9) << trial;
     ASSERT_NEAR(found.together, pace.together, 1e-9) << trial;
+  }
+}
+
+// Iterations in which every pass takes so much longer than the profile's passes say.
+Profile with_time_beside(Profile profile, double beside_pass, const Pace& pace) {
+  for (MeasuredIteration& iteration : profile.iterations) {
+    const int stages = static_cast<int>(profile.stages.size());
+    const pipeline::Schedule schedule = schedule_of(iteration, stages);
+    pipeline::Costs costs = schedule_costs(ProfileCosts(profile, stages), schedule, alike(profile, iteration.slices));
+    add_to_passes(costs, beside_pass);
+    const pipeline::Simulation simulation = pipeline::simulate(schedule, costs);
+    iteration.pipeline = simulation.iteration * pace.of(together_share(simulation));
+  }
+  return profile;
+}
+
+TEST(SliceTimes, TheTimeBesideAPassIsFoundFromIterations) {
+  RandomSequence random(RandomStream{.seed = 10});
+  for (int trial = 0; trial < 20; ++trial) {
+    Profile profile = random_profile(random, 2 + trial % 2);
+    for (const int count : {1, 2, 4, 8, 16, 32}) {
+      profile.iterations.push_back({.slices = pipeline::even_slices(1024, count)});
+    }
+    for (const int count : {1, 4, 8}) {
+      profile.iterations.push_back({.slices = pipeline::even_slices(1024, count), .micro_batches = 4});
+    }
+    const Pace pace{.alone = 0.9 + 0.2 * random.uniform(), .together = 0.9 + 0.2 * random.uniform()};
+    const IterationFit none = fit_iterations(with_time_beside(profile, 0, pace));
+    EXPECT_NEAR(none.error, 0, 1e-9);
+    EXPECT_EQ(none.beside_pass, 0);
+    const double shortest = profile.stages[0].forward.milliseconds(32, 0);
+    const Profile measured = with_time_beside(profile, shortest / 2, pace);
+    const IterationFit found = fit_iterations(measured);
+    EXPECT_NEAR(found.beside_pass, shortest / 2, 0.2 * shortest) << trial;
+    EXPECT_LT(found.error, 0.02) << trial;
   }
 }
 

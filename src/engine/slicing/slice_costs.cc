@@ -24,7 +24,6 @@ pipeline::Costs schedule_costs(const SliceCosts& costs, const pipeline::Schedule
   check_equal(costs.stages(), schedule.stages, "stages of known costs");
   pipeline::Costs all;
   all.passes.resize(static_cast<std::size_t>(schedule.cells()));
-  const double share = 1.0 / schedule.virtual_stages;
   for (std::size_t m = 0; m < cuts.size(); ++m) {
     const pipeline::MicroBatchCut& cut = cuts[m];
     check_equal(std::ssize(cut.slice_tokens), schedule.slices_of(static_cast<int>(m)), "slices of a known length");
@@ -33,7 +32,7 @@ pipeline::Costs schedule_costs(const SliceCosts& costs, const pipeline::Schedule
     for (const std::int64_t length : cut.slice_tokens) {
       slice.length = length;
       for (int cell = 0; cell < schedule.cells(); ++cell) {
-        all.passes[static_cast<std::size_t>(cell)].push_back(costs.passes(schedule.stage_of(cell), slice).times(share));
+        all.passes[static_cast<std::size_t>(cell)].push_back(costs.cell_passes(schedule, cell, slice));
       }
       all.transfers.push_back(costs.message(slice));
       slice.context += length;

@@ -22,6 +22,10 @@ class SliceCosts {
   virtual int stages() const = 0;
   // Milliseconds of forward and backward in a stage.
   virtual pipeline::PassTimes passes(int stage, const TokenSlice& slice) const = 0;
+  // Milliseconds in one of the schedule's cells. Here the cells of a stage share its time evenly.
+  virtual pipeline::PassTimes cell_passes(const pipeline::Schedule& schedule, int cell, const TokenSlice& slice) const {
+    return passes(schedule.stage_of(cell), slice).times(1.0 / schedule.virtual_stages);
+  }
   // Milliseconds until a stage's output has arrived at the next stage.
   virtual double message(const TokenSlice& slice) const = 0;
 };
@@ -29,8 +33,7 @@ class SliceCosts {
 // Both passes and the message in the slowest stage: sends and receives take a stage's time, too.
 CostTable slowest_stage(const SliceCosts& costs, std::int64_t sequences, std::int64_t tokens, std::int64_t granularity);
 
-// Costs of a schedule with as many stages. A single cut stands for all micro-batches; the cells of a stage share its
-// time evenly.
+// Costs of a schedule with as many stages. A single cut stands for all micro-batches.
 pipeline::Costs schedule_costs(const SliceCosts& costs, const pipeline::Schedule& schedule,
                                std::span<const pipeline::MicroBatchCut> cuts);
 

@@ -52,7 +52,9 @@ std::string text_of(const teratron::Shape& shape) { return fmt::format("{} x {}"
 // The matrices of the first layer, and of the embeddings and heads.
 std::string matrices_text(const TrainConfig& config, std::int64_t vocab_size) {
   const auto tensor = static_cast<int>(config.layout.tensor_parallel);
-  const std::unique_ptr<Model> model = make_model(config.model.model_for(vocab_size), {0, tensor});
+  const std::unique_ptr<Model> model =
+      make_model(config.model.model_for(vocab_size), {0, tensor},
+                 config.pipeline.vocabulary_stages({0, static_cast<int>(config.layout.pipeline_parallel)}));
   TextTable table({Align::kLeft, Align::kRight, Align::kLeft});
   table.row({"", "inputs x outputs", tensor > 1 ? "of the whole" : ""});
   model->visit([&](Parameter& parameter) {

@@ -59,6 +59,7 @@ std::vector<ProfileSlicing> profile_slicings(std::int64_t tokens, int stages, st
   for (const std::int64_t parts : {4, 8, 16, 32})
     add(slices_of(units, std::max<std::int64_t>(1, 3 * units / parts)), false);
   if (stages > 1) {
+    add({units}, false, 2 * stages);
     for (const int count : {4, 8}) add(pipeline::even_slices(units, count), false, stages);
     for (const int count : {2, 4, 8}) {
       add(pipeline::even_slices(units, count), false);

@@ -22,7 +22,7 @@ Cluster ranks_at_hand(const Rank& rank, Backend& backend) {
 }  // namespace
 
 bool chooses_pipeline(const TrainStart& start) {
-  return start.given.is_auto && start.config.layout.pipeline_parallel > 1 &&
+  return start.given.chooses() && start.config.layout.pipeline_parallel > 1 &&
          start.config.model.config.family().continues_text;
 }
 

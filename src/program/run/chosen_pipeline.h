@@ -1,4 +1,5 @@
-// The pipeline of --schedule auto, by measured times of this machine's ranks and the memory that they have.
+// The pipeline of --schedule auto and --pipeline-layout auto, by measured times of this machine's ranks and the memory
+// that they have.
 #pragma once
 
 #include <optional>

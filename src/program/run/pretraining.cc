@@ -17,7 +17,9 @@ std::optional<slicing::Profile> measured_costs(const TrainStart& start, std::int
   const PipelineSettings& settings = config.pipeline;
   const bool is_needed = chooses_pipeline(start) || settings.token_slices == "auto" || !settings.profile.empty();
   if (!is_needed) return std::nullopt;
-  return profile_for(profile_request(config, vocab_size, rank.environment.ranks_are()), rank.mesh, backend,
+  TrainConfig measured = config;
+  if (chooses_pipeline(start) && !start.given.layout) measured.pipeline.layout.clear();
+  return profile_for(profile_request(measured, vocab_size, rank.environment.ranks_are()), rank.mesh, backend,
                      settings.profile, rank.is_first() ? show_steps("measuring what slices cost") : ProfileProgress{});
 }
 

@@ -121,6 +121,8 @@ class PipelineFaults {
           "that works is {}",
           kVirtualStages, s_.pipeline.virtual_stages, cells(), kStages, s_.layout.pipeline_parallel, layers, kLayers,
           layers / s_.layout.pipeline_parallel);
+    } else if (s_.pipeline.chooses_layers()) {
+      return;
     } else if (!s_.pipeline.layout.empty()) {
       check_layout();
     } else if (layers % cells() != 0) {

@@ -36,10 +36,11 @@ void add_pipeline_fields(FieldList& list, PipelineSettings& s) {
   std::vector<std::pair<std::string, std::optional<ScheduleKind>>> schedules = {{"auto", std::nullopt}};
   for (const auto& [name, kind] : schedule_choices()) schedules.emplace_back(name, kind);
   list.group("Pipeline", FieldScope::kLayout);
-  list.add_choice("schedule", s.schedule, schedules,
-                  "order of the stages' work; not given: seq1f1b with --token-slices, else 1f1b; with --virtual-stages "
-                  "seq1f1b-i or interleaved; auto, given: the fastest that fits, with cells, slices, deferred weight "
-                  "gradients and recompute where they are not given");
+  list.add_choice(
+      "schedule", s.schedule, schedules,
+      "order of the stages' work; not given: seq1f1b with --token-slices, else 1f1b; with --virtual-stages "
+      "seq1f1b-i or interleaved; auto, given: the fastest that fits, with cells, their layers, slices, deferred "
+      "weight gradients, a shared vocabulary and recompute where they are not given");
   list.add("virtual-stages", &s.virtual_stages, "V",
            "cells of layers per stage, for interleaved and seq1f1b-i; 2 for v-min, v-half and v-zb");
   add_pipeline_layout_field(list, s);
@@ -60,7 +61,8 @@ void add_pipeline_fields(FieldList& list, PipelineSettings& s) {
 }
 
 void add_pipeline_layout_field(FieldList& list, PipelineSettings& s) {
-  list.add("pipeline-layout", &s.layout, "L,L,..", "layers of each cell, in order; equal numbers if not given");
+  list.add("pipeline-layout", &s.layout, "L,L,..|auto",
+           "layers of each cell, in order; auto: those with which an update is fastest; equal numbers if not given");
 }
 
 }  // namespace teratron

@@ -18,7 +18,7 @@ namespace teratron {
 struct PipelineSettings {
   std::optional<pipeline::ScheduleKind> schedule;  // nullopt: schedule_kind() chooses
   std::int64_t virtual_stages = 1;                 // cells of a stage
-  std::string layout;                              // layers of each cell, "5,7"; empty: equal numbers
+  std::string layout;                              // layers of each cell, "5,7", or "auto"; empty: equal numbers
   std::string token_slices;                        // "704,688,656", "uniform:8", "auto", ..; empty: whole sequences
   std::int64_t flushes = 1;                        // per update, each after a part of the micro-batches
   bool defer_weight_gradients = false;
@@ -28,6 +28,8 @@ struct PipelineSettings {
   // Stages that share the vocabulary out, for make_model(); one: none do.
   GroupRank vocabulary_stages(GroupRank pipeline) const { return vocabulary_parallel ? pipeline : GroupRank{}; }
 
+  // "auto", which the planner answers; until then cells have equal numbers.
+  bool chooses_layers() const { return layout == "auto"; }
   // "joint", which the planner answers and training refuses.
   bool chooses_micro_batches() const { return token_slices == "joint"; }
   // "documents:N", which needs packed documents.

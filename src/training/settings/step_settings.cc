@@ -125,7 +125,7 @@ std::vector<std::int64_t> StepSettings::micro_batch_sizes() const {
 }
 
 std::vector<std::int64_t> cell_layers(const StepSettings& settings) {
-  if (!settings.pipeline.layout.empty()) return comma_separated(settings.pipeline.layout).value();
+  if (const auto given = comma_separated(settings.pipeline.layout)) return *given;
   return pipeline::even_slices(settings.model.config.num_layers,
                                static_cast<int>(settings.layout.pipeline_parallel * settings.pipeline.virtual_stages));
 }

@@ -125,6 +125,7 @@ TEST(Plan, ItsCommandTrains) {
   const Words given = {"--global-batch", "4"};
   for (const Words& more :
        {given, with(given, {"--pp", "2", "--schedule", "seq1f1b"}),
+        with(given, {"--pp", "2", "--pipeline-layout", "auto", "--vocabulary-parallel"}),
         with(given, {"--pp", "2", "--schedule", "terapipe", "--token-slices", "joint"}), Words{"--largest-batch"},
         Words{"--largest-batch", "--pp", "2", "--schedule", "terapipe", "--token-slices", "uniform:2"}}) {
     const Words model = {"--num-layers", "2",  "--hidden-size", "64",   "--num-attention-heads", "4",
@@ -165,6 +166,8 @@ TEST(Plan, FaultsAreListedAtOnce) {
   EXPECT_THAT(errors_of(plan({"--model", "124M", "--global-batch", "8", "--tp", "4", "--pp", "6"})),
               HasSubstr("needs 24 ranks"));
   EXPECT_THAT(errors_of({"plan", "--model", "124M", "--global-batch", "4", "--cluster", "dgx-9"}), HasSubstr("dgx-9"));
+  EXPECT_THAT(errors_of(plan({"--model", "bert-tiny", "--global-batch", "4", "--vocabulary-parallel"})),
+              HasSubstr("--vocabulary-parallel is for models that continue text"));
   EXPECT_THAT(errors_of({"plan", "--reproduce", "gpt"}), AllOf(HasSubstr("megatron"), HasSubstr("terapipe")));
 }
 

@@ -203,6 +203,22 @@ TEST(Simulate, OnAClusterAVHasBothEndsOfTheModelOnItsFirstStage) {
   EXPECT_GT(in_a_v[0], in_a_v[1]);      // 10 layers and the head, 10 layers
 }
 
+TEST(Simulate, OnAClusterAHeavyHeadsStageGetsFewerLayersWhereTheyAreChosen) {
+  const Words pipeline = {"--cluster",          "dgx-h100", "--model",         "124M",
+                          "--stages",           "2",        "--micro-batches", "8",
+                          "--micro-batch-size", "4",        "--schedule",      "1f1b"};
+  const nlohmann::json dealt = simulated(with(pipeline, {"--pipeline-layout", "auto"}));
+  const std::vector<double> times = {simulated(pipeline).at("seconds"),
+                                     simulated(with(pipeline, {"--pipeline-layout", "7,5"})).at("seconds"),
+                                     simulated(with(pipeline, {"--pipeline-layout", "8,4"})).at("seconds"),
+                                     simulated(with(pipeline, {"--pipeline-layout", "9,3"})).at("seconds")};
+  EXPECT_LT(dealt.at("seconds"), 0.98 * times[0]);
+  EXPECT_DOUBLE_EQ(dealt.at("seconds"), *std::ranges::min_element(times));
+  const Words flags = dealt.at("choice").at("flags");
+  EXPECT_THAT(flags, Contains("--pipeline-layout"));
+  EXPECT_EQ(dealt.at("schedule"), "1f1b");
+}
+
 TEST(Simulate, ATraceHasEveryPassAndWhatGoesOnBesideThem) {
   const testing::TemporaryFolder folder;
   const std::string file = folder.path() / "trace.json";

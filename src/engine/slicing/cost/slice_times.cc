@@ -2,11 +2,10 @@
 
 #include <algorithm>
 #include <bit>
+#include <charconv>
 #include <limits>
 
 #include "base/error.h"
-#include "base/median.h"
-#include "pipeline/timing/simulate.h"
 #include "pipeline/token_slices.h"
 #include "slicing/slicer.h"
 
@@ -14,21 +13,32 @@ namespace teratron::slicing {
 namespace {
 
 using Lengths = std::vector<std::int64_t>;
+using pipeline::PassTimes;
 
 constexpr std::int64_t kSteps = 256;  // of the grid that slices are cut on
-constexpr double kApart = 0.1;        // least difference of two iterations' shares that gives a slope
-constexpr double kSlowest = 0.01;     // of a pace: never 0, however odd the measurements
+// Messages of a slice's hidden states that a stage waits for in a joint pass: a sum over stages comes to two.
+constexpr double kLookUpMessages = 2, kHeadMessages = 3, kLookUpBackwardMessages = 1;
 
-// 0 where one stage works at a time, 1 where all of them always do.
-double together_share(const pipeline::Simulation& simulation) {
-  const auto stages = static_cast<double>(simulation.busy.size());
-  if (stages == 1) return 1;
-  return std::max(0.0, 1 - simulation.bubble_share() * stages / (stages - 1));
+// Numbers of "6,6"; empty: not such a list.
+std::vector<std::int64_t> layers_of_stages(const std::string& text) {
+  std::vector<std::int64_t> layers;
+  for (const char *begin = text.data(), *end = begin + text.size(); begin <= end;) {
+    const auto [stop, error] = std::from_chars(begin, end, layers.emplace_back());
+    if (error != std::errc() || layers.back() < 1 || (stop != end && *stop != ',')) return {};
+    begin = stop + 1;
+  }
+  return layers;
+}
+
+PassTimes less(const PassTimes& whole, const PassTimes& part) {
+  return {.backward = std::max(0.0, whole.backward - part.backward),
+          .backward_input = std::max(0.0, whole.backward_input - part.backward_input),
+          .backward_weight = std::max(0.0, whole.backward_weight - part.backward_weight)};
 }
 
 pipeline::Costs undisturbed(const Profile& profile, const pipeline::Schedule& schedule,
-                            std::span<const pipeline::MicroBatchCut> cuts) {
-  return schedule_costs(ProfileCosts(profile, schedule.stages), schedule, cuts);
+                            std::span<const pipeline::MicroBatchCut> cuts, const CellWork& work = {}) {
+  return schedule_costs(ProfileCosts(profile, schedule.stages, work), schedule, cuts);
 }
 
 // Even cuts on the grid: few numbers of slices, since the time hardly changes between neighbours of large numbers.
@@ -61,12 +71,57 @@ std::vector<Lengths> uneven_cuts(const SliceCosts& costs, std::int64_t sequences
 
 }  // namespace
 
-pipeline::PassTimes ProfileCosts::passes(int stage, const TokenSlice& slice) const {
+double together_share(const pipeline::Simulation& simulation) {
+  const auto stages = static_cast<double>(simulation.busy.size());
+  if (stages == 1) return 1;
+  return std::max(0.0, 1 - simulation.bubble_share() * stages / (stages - 1));
+}
+
+ProfileCosts::ProfileCosts(const Profile& profile, int stages, CellWork work)
+    : profile_(profile), stages_(stages), work_(std::move(work)) {
+  measured_layers_ = layers_of_stages(profile.key.cell_layers);
+  if (profile.stages.size() < 2 || measured_layers_.size() != profile.stages.size()) measured_layers_.clear();
+}
+
+std::size_t ProfileCosts::measured(int stage) const {
   const auto last = static_cast<std::size_t>(stages_ - 1);
-  const std::size_t measured =
-      last == 0 ? 0 : (static_cast<std::size_t>(stage) * (profile_.stages.size() - 1) + last / 2) / last;
+  return last == 0 ? 0 : (static_cast<std::size_t>(stage) * (profile_.stages.size() - 1) + last / 2) / last;
+}
+
+PassTimes ProfileCosts::passes(int stage, const TokenSlice& slice) const {
   const double size = static_cast<double>(slice.sequences) / static_cast<double>(profile_.key.sequences);
-  return profile_.stages[measured].times(slice.length, slice.context).times(size);
+  return profile_.stages[measured(stage)].times(slice.length, slice.context).times(size);
+}
+
+PassTimes ProfileCosts::layer(int stage, const TokenSlice& slice) const {
+  const double layers = static_cast<double>(measured_layers_[measured(stage)]);
+  const PassTimes times = passes(stage, slice).times(1 / layers);
+  if (measured(stage) + 1 < profile_.stages.size()) return times;
+  PassTimes others;
+  for (std::size_t other = 0; other + 1 < profile_.stages.size(); ++other) {
+    others = others.plus(profile_.stages[other].times(slice.length, slice.context));
+  }
+  return others.times(times.forward / others.forward);
+}
+
+PassTimes ProfileCosts::head(const TokenSlice& slice) const {
+  return less(passes(stages_ - 1, slice),
+              layer(stages_ - 1, slice).times(static_cast<double>(measured_layers_.back())));
+}
+
+PassTimes ProfileCosts::joint_ends(const TokenSlice& slice) const {
+  const double once = message(slice);
+  return {.embedding = kLookUpMessages * once,
+          .head = head(slice).backward / stages_ + kHeadMessages * once,
+          .embedding_backward = kLookUpBackwardMessages * once};
+}
+
+PassTimes ProfileCosts::cell_passes(const pipeline::Schedule& schedule, int cell, const TokenSlice& slice) const {
+  if (work_.layers.empty() || !knows_layers()) return SliceCosts::cell_passes(schedule, cell, slice);
+  const auto layers = static_cast<double>(work_.layers[static_cast<std::size_t>(cell)]);
+  const PassTimes times = layer(schedule.stage_of(cell), slice).times(layers);
+  if (work_.vocabulary_parallel) return times.plus(joint_ends(slice));
+  return cell + 1 == schedule.cells() ? times.plus(head(slice)) : times;
 }
 
 std::vector<pipeline::MicroBatchCut> alike(const Profile& profile, std::span<const std::int64_t> lengths) {
@@ -74,11 +129,11 @@ std::vector<pipeline::MicroBatchCut> alike(const Profile& profile, std::span<con
 }
 
 pipeline::Costs paced_costs(const Profile& profile, const pipeline::Schedule& schedule,
-                            std::span<const pipeline::MicroBatchCut> cuts) {
-  pipeline::Costs costs = undisturbed(profile, schedule, cuts);
+                            std::span<const pipeline::MicroBatchCut> cuts, const CellWork& work) {
+  pipeline::Costs costs = undisturbed(profile, schedule, cuts, work);
   const double pace = profile.pace.of(together_share(pipeline::simulate(schedule, costs)));
-  for (std::vector<pipeline::PassTimes>& cell : costs.passes) {
-    for (pipeline::PassTimes& slice : cell) slice = slice.times(pace);
+  for (std::vector<PassTimes>& cell : costs.passes) {
+    for (PassTimes& slice : cell) slice = slice.times(pace);
   }
   for (double& transfer : costs.transfers) transfer *= pace;
   return costs;
@@ -101,32 +156,6 @@ pipeline::Schedule schedule_of(const MeasuredIteration& iteration, int stages) {
 double predicted_milliseconds(const Profile& profile, const MeasuredIteration& iteration) {
   const int stages = static_cast<int>(profile.stages.size());
   return pipeline_milliseconds(profile, schedule_of(iteration, stages), alike(profile, iteration.slices));
-}
-
-Pace pace_of(const Profile& profile) {
-  struct Point {
-    double together, pace;
-  };
-  std::vector<Point> points;
-  for (const MeasuredIteration& iteration : profile.iterations) {
-    if (iteration.held_out) continue;
-    const pipeline::Schedule schedule = schedule_of(iteration, static_cast<int>(profile.stages.size()));
-    const pipeline::Simulation simulation =
-        pipeline::simulate(schedule, undisturbed(profile, schedule, alike(profile, iteration.slices)));
-    points.push_back({together_share(simulation), iteration.pipeline / simulation.iteration});
-  }
-  check(!points.empty(), "a pace needs an iteration");
-  // The median of the slopes between any two points (Theil and Sen) ignores an iteration that was disturbed.
-  std::vector<double> slopes, starts;
-  for (const Point& a : points) {
-    for (const Point& b : points) {
-      if (b.together - a.together > kApart) slopes.push_back((b.pace - a.pace) / (b.together - a.together));
-    }
-  }
-  const double slope = slopes.empty() ? 0 : median(std::move(slopes));
-  for (const Point& point : points) starts.push_back(point.pace - slope * point.together);
-  const double start = median(std::move(starts));
-  return {.alone = std::max(start, kSlowest), .together = std::max(start + slope, kSlowest)};
 }
 
 std::vector<std::int64_t> best_slice_lengths(const Profile& profile, std::int64_t tokens,

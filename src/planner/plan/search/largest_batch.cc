@@ -20,7 +20,9 @@ class BatchSearch {
       : request_(request),
         wanted_(wanted),
         room_(static_cast<std::int64_t>(request.cluster.device.memory)),
-        memory_(request_.model, request_.context()) {}
+        memory_(request_.model, request_.context()) {
+    request_.fixed.layers = "";  // in equal numbers, or as given
+  }
 
   SearchResult run() {
     std::vector<Sized> bounded;

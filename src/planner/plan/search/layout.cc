@@ -6,6 +6,7 @@
 
 #include "model/family.h"
 #include "pipeline/token_slices.h"
+#include "plan/search/layer_dealing.h"
 
 namespace teratron::plan {
 namespace {
@@ -78,16 +79,32 @@ class MeshLayouts {
     add_cells(layout);
   }
 
-  // Numbers of cells a stage that have equal layers.
+  // Numbers of cells a stage; equal layers in each, where they are not given or dealt.
   void add_cells(Layout layout) {
-    if (pipeline::traits_of(layout.schedule).most_cells == 1) return add_memory_ways(layout);
+    const bool deals = fixed_.has_mesh() && !fixed_.layers && layout.pipeline > 1;
+    if (deals) layout.layers = kBestDealing;
+    if (pipeline::traits_of(layout.schedule).most_cells == 1) return add_ends(layout);
     const std::int64_t layers = config_.model.config.num_layers / layout.pipeline;
     const std::int64_t first = fixed_.virtual_stages ? *fixed_.virtual_stages : fixed_.schedule ? 1 : 2;
     const std::int64_t last = fixed_.virtual_stages.value_or(layers);
     for (std::int64_t count = first; count <= last; ++count) {
       if (!pipeline::traits_of(layout.schedule).has_cells(static_cast<int>(count))) continue;
       layout.virtual_stages = count;
-      if (layers * layout.pipeline == config_.model.config.num_layers && layers % count == 0) add_memory_ways(layout);
+      const bool are_equal = config_.model.config.num_layers % (layout.pipeline * count) == 0;
+      // Of many stages in slices, unequal cells are too many ways for what they gain.
+      const bool is_small = layout.pipeline <= kFewStages || layout.token_slices.empty();
+      const bool deals_cells = deals && (is_small || fixed_.virtual_stages);
+      if (are_equal || deals_cells || !config_.pipeline.layout.empty()) add_ends(layout);
+    }
+  }
+
+  void add_ends(Layout layout) {
+    const bool may_share = fixed_.has_mesh() && layout.pipeline > 1 && config_.model.config.family().continues_text;
+    for (const bool shared : {false, true}) {
+      layout.vocabulary_parallel = shared;
+      if (fixed_.vocabulary_parallel ? *fixed_.vocabulary_parallel == shared : !shared || may_share) {
+        add_memory_ways(layout);
+      }
     }
   }
 
@@ -119,6 +136,20 @@ bool agrees(const std::optional<Value>& fixed, const Value& value) {
   return !fixed || *fixed == value;
 }
 
+// "3,4,4,1"; of many cells "24x1,8x2": runs of cells of so many layers.
+std::string short_layers(const std::string& layers) {
+  constexpr std::size_t kMost = 8;
+  const std::vector<std::int64_t> cells = comma_separated(layers).value_or(std::vector<std::int64_t>{});
+  if (cells.size() <= kMost) return layers;
+  std::vector<std::string> runs;
+  for (auto begin = cells.begin(); begin != cells.end();) {
+    const auto end = std::find_if(begin, cells.end(), [&](std::int64_t other) { return other != *begin; });
+    runs.push_back(fmt::format("{}x{}", end - begin, *begin));
+    begin = end;
+  }
+  return fmt::format("{}", fmt::join(runs, ","));
+}
+
 bool has_fault(const TrainConfig& config, Layout layout) {
   // The lengths are not known yet; two slices have the faults of several. Settings check joint ones.
   if (layout.token_slices == kSlicersChoice) layout.token_slices = "uniform:2";
@@ -145,6 +176,8 @@ std::string Layout::pipeline_text() const {
     parts.emplace_back(recompute == Recompute::kFull ? "full recompute" : "selective recompute");
   }
   if (defer_weight_gradients) parts.emplace_back("deferred weight gradients");
+  if (!layers.empty()) parts.push_back(fmt::format("layers {}", short_layers(layers)));
+  if (vocabulary_parallel) parts.emplace_back("the vocabulary shared out");
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
@@ -152,6 +185,7 @@ bool FixedLayout::allows(const Layout& layout) const {
   return agrees(tensor, layout.tensor) && agrees(pipeline, layout.pipeline) && agrees(data, layout.data) &&
          agrees(micro_batch, layout.micro_batch) && agrees(virtual_stages, layout.virtual_stages) &&
          agrees(schedule, layout.schedule) && agrees(token_slices, layout.token_slices) &&
+         agrees(layers, layout.layers) && agrees(vocabulary_parallel, layout.vocabulary_parallel) &&
          agrees(recompute, layout.recompute) && agrees(sequence_parallel, layout.sequence_parallel) &&
          agrees(distributed_optimizer, layout.distributed_optimizer) &&
          agrees(defer_weight_gradients, layout.defer_weight_gradients);
@@ -189,6 +223,17 @@ std::vector<Layout> layouts_on(std::int64_t devices, const TrainConfig& config, 
   return found;
 }
 
+std::vector<Layout> dealt(const TrainConfig& config, const Layout& layout) {
+  const pipeline::CellMap map{static_cast<int>(layout.pipeline), pipeline::traits_of(layout.schedule).placement};
+  std::vector<Layout> all;
+  for (const std::vector<std::int64_t>& cells :
+       layer_dealings(config.model.config.num_layers, map, layout.virtual_stages)) {
+    all.push_back(layout);
+    all.back().layers = all.size() == 1 ? "" : fmt::format("{}", fmt::join(cells, ","));
+  }
+  return all;
+}
+
 TrainConfig with_layout(const TrainConfig& config, const Layout& layout) {
   TrainConfig changed = config;
   changed.layout.tensor_parallel = layout.tensor;
@@ -202,8 +247,11 @@ TrainConfig with_layout(const TrainConfig& config, const Layout& layout) {
   changed.layout.sequence_parallel = layout.sequence_parallel;
   changed.layout.distributed_optimizer = layout.distributed_optimizer;
   changed.pipeline.defer_weight_gradients = layout.defer_weight_gradients;
+  changed.pipeline.vocabulary_parallel = layout.vocabulary_parallel;
   const std::int64_t cells = layout.pipeline * layout.virtual_stages;
-  if (config.pipeline.layout.empty() && config.model.config.num_layers % cells != 0) {
+  if (!layout.layers.empty() && !deals_layers(layout)) {
+    changed.pipeline.layout = layout.layers;
+  } else if (config.pipeline.layout.empty() && config.model.config.num_layers % cells != 0) {
     changed.pipeline.layout = fmt::format(
         "{}", fmt::join(pipeline::even_slices(config.model.config.num_layers, static_cast<int>(cells)), ","));
   }
@@ -221,7 +269,8 @@ Layout layout_of(const TrainConfig& config) {
           .recompute = config.layout.recompute,
           .sequence_parallel = config.layout.sequence_parallel,
           .distributed_optimizer = config.layout.distributed_optimizer,
-          .defer_weight_gradients = config.pipeline.defer_weight_gradients};
+          .defer_weight_gradients = config.pipeline.defer_weight_gradients,
+          .vocabulary_parallel = config.pipeline.vocabulary_parallel};
 }
 
 std::vector<AlikeCuts> cuts_of(const TrainConfig& config, const Layout& layout) {

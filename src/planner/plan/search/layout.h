@@ -1,6 +1,7 @@
 // The ways to lay an update out over devices that a planner looks at: tensor, pipeline and data parallelism
 // (Megatron-LM, arXiv 1909.08053 and 2104.04473), micro-batches, schedules, token slices (TeraPipe, arXiv 2102.07988),
-// recomputation (arXiv 2205.05198) and the sharded optimizer (ZeRO, arXiv 1910.02054).
+// recomputation (arXiv 2205.05198), vocabulary parallelism over stages (arXiv 2411.05288) and the sharded optimizer
+// (ZeRO, arXiv 1910.02054).
 #pragma once
 
 #include <compare>
@@ -22,7 +23,9 @@ struct Layout {
   std::string token_slices;  // as --token-slices takes them; empty: whole; kSlicersChoice: still to be chosen
   Recompute recompute = Recompute::kNone;
   bool sequence_parallel = false, distributed_optimizer = false;
-  bool defer_weight_gradients = false;
+  bool defer_weight_gradients = false, vocabulary_parallel = false;
+  std::string layers;  // of each cell, as --pipeline-layout takes them; empty: the configuration's, or equal numbers;
+                       // kBestDealing: still to be chosen
 
   std::int64_t devices() const { return tensor * pipeline * data; }
   std::string text() const;           // "tp 8 pp 4 dp 2, micro-batch 1, seq1f1b, slices uniform:4, full recompute"
@@ -37,13 +40,17 @@ inline bool is_to_be_chosen(const Layout& layout) {
   return layout.token_slices == kSlicersChoice || layout.token_slices == kJointChoice;
 }
 
+// Layout::layers that are chosen once the slices are (layer_dealing.h).
+inline const std::string kBestDealing = "best";
+inline bool deals_layers(const Layout& layout) { return layout.layers == kBestDealing; }
+
 // Choices that the user has fixed; the rest is searched.
 struct FixedLayout {
   std::optional<std::int64_t> tensor, pipeline, data, micro_batch, virtual_stages;
   std::optional<pipeline::ScheduleKind> schedule;
-  std::optional<std::string> token_slices;
+  std::optional<std::string> token_slices, layers;
   std::optional<Recompute> recompute;
-  std::optional<bool> sequence_parallel, distributed_optimizer, defer_weight_gradients;
+  std::optional<bool> sequence_parallel, distributed_optimizer, defer_weight_gradients, vocabulary_parallel;
 
   bool allows(const Layout& layout) const;
   // Whether layouts differ in the pipeline alone. There are few enough then to look at every schedule.
@@ -54,15 +61,19 @@ struct FixedLayout {
 
 // The model, the sequences and the global batch are `config`'s, whose layout does not matter but for a
 // --pipeline-layout. Exactly so many devices; micro-batches are powers of two (or what is fixed), slices even in powers
-// of two of at least kFewestSliceTokens tokens, or the slicer's. Slices times cells, cells in a V and deferred weight
-// gradients (deferring()) are there only where they or the mesh are fixed. None has faults. Empty: there is no way.
+// of two of at least kFewestSliceTokens tokens, or the slicer's. Slices times cells, cells in a V, deferred weight
+// gradients (deferring()), layers to be dealt and a shared vocabulary are there only where they or the mesh are fixed.
+// None has faults. Empty: there is no way.
 inline constexpr std::int64_t kFewestSliceTokens = 32, kMostSlices = 32;
 std::vector<Layout> layouts_on(std::int64_t devices, const TrainConfig& config, const FixedLayout& fixed);
 
 // The layout with deferred weight gradients. Nothing: it has them, has one stage, they are fixed or the mesh is not.
 std::optional<Layout> deferring(const Layout& layout, const FixedLayout& fixed);
 
-// `config` in that layout, with the layers of stages where they do not divide.
+// The layout in every dealing of its layers (layer_dealing.h). Equal numbers are an empty Layout::layers.
+std::vector<Layout> dealt(const TrainConfig& config, const Layout& layout);
+
+// `config` in that layout, with the layers of stages where they do not divide. Layers to be dealt are in equal numbers.
 TrainConfig with_layout(const TrainConfig& config, const Layout& layout);
 // The choices that with_layout() takes. `config` has no --token-slices of its own kind (auto, joint).
 Layout layout_of(const TrainConfig& config);

@@ -29,7 +29,7 @@ std::int64_t peak_slices(pipeline::ScheduleKind kind, pipeline::ScheduleSize siz
 std::int64_t live_cells(const Layout& layout, const TrainConfig& config, std::int64_t slices) {
   const std::int64_t micro_batches = micro_batches_of(config, layout), cells = slices * layout.virtual_stages;
   if (layout.pipeline == 1) return cells;
-  if (layout.virtual_stages > 1 && !config.pipeline.layout.empty()) return 1;
+  if (layout.virtual_stages > 1 && (!config.pipeline.layout.empty() || !layout.layers.empty())) return 1;
   // An interleaved schedule of other numbers of micro-batches is one of more with some left out.
   if (pipeline::traits_of(layout.schedule).fills_groups && micro_batches % layout.pipeline != 0) {
     return std::min(micro_batches, layout.pipeline) * cells;
@@ -106,8 +106,13 @@ std::int64_t LayoutMemory::least(const Layout& layout) const {
     layers += cells[cell];
     fewest = std::min(fewest, cells[cell]);
   }
+  if (deals_layers(layout)) {
+    layers = layout.virtual_stages;
+    fewest = 1;
+  }
   TransformerLayer layer = layer_of(config_, context_, layout);
-  const RankParameters ends = rank_parameters(config_.model.model_for(context_.vocab_size), layout.tensor);
+  const RankParameters ends = rank_parameters(config_.model.model_for(context_.vocab_size), layout.tensor,
+                                              layout.vocabulary_parallel ? layout.pipeline : 1);
   const std::shared_ptr<const Optimizer> optimizer = config_.optimizer.make_optimizer();
   ParameterBytes parameters;
   for (std::int64_t i = 0; i < layers; ++i) {
@@ -119,7 +124,7 @@ std::int64_t LayoutMemory::least(const Layout& layout) const {
   const bool has_head = map.stage_of(static_cast<int>(cells.size()) - 1) == 0;
   const double head = has_head ? ends.head : 0;
   const Parameter embeddings{.name = "embeddings",
-                             .shape = {static_cast<std::int64_t>(ends.embedding + ends.tied + head)},
+                             .shape = {static_cast<std::int64_t>(ends.embedding + ends.tied + ends.shared + head)},
                              .frozen = config_.model.config.adapters.active()};
   parameters.add(embeddings, *optimizer, context_.compute_dtype);
   const SliceBytes slice = slice_bytes(layout, slices);
@@ -141,8 +146,10 @@ std::vector<std::int64_t> LayoutMemory::planned(const Layout& layout) const {
 std::int64_t LayoutMemory::fullest_end(const Layout& layout) const {
   // Deferred weight gradients fill the bound of the stage that needs most on all.
   const bool is_folded = pipeline::traits_of(layout.schedule).placement == pipeline::Placement::kFolded;
-  if (is_folded || layout.defer_weight_gradients || !config_.pipeline.layout.empty())
+  const bool is_uneven = !config_.pipeline.layout.empty() || !layout.layers.empty();
+  if (is_folded || is_uneven || layout.defer_weight_gradients || layout.vocabulary_parallel) {
     return std::ranges::max(planned(layout));
+  }
   const TrainConfig config = with_layout(config_, layout);
   std::vector<int> ends = {0};
   if (layout.pipeline > 1) ends.push_back(static_cast<int>(layout.pipeline) - 1);

@@ -9,12 +9,16 @@
 #include <set>
 
 #include "base/error.h"
+#include "plan/search/layer_dealing.h"
 #include "plan/search/layout_memory.h"
 #include "plan/search/layout_time.h"
 #include "plan/search/measured_time.h"
 
 namespace teratron::plan {
 namespace {
+
+// Dealings of one layout's layers that are looked at. With few stages a simulation is cheap, and one layer much.
+constexpr std::size_t kMostDealings = 6, kMostOfFewStages = 24;
 
 std::unique_ptr<LayoutCosts> costs_of(const PlanRequest& request) {
   if (request.profile != nullptr) return std::make_unique<MeasuredTimes>(request.model, *request.profile);
@@ -62,6 +66,7 @@ class Search {
     const std::int64_t bytes = memory_.least(layout);
     if (bytes > room_) {
       ++result_.too_large;
+      if (deals_layers(layout)) layout.layers.clear();
       too_large_.emplace_back(bytes, std::move(layout));
       return;
     }
@@ -89,6 +94,7 @@ class Search {
       for (Layout& chosen : times_->chosen(layout)) add(std::move(chosen));
       return;
     }
+    if (deals_layers(layout)) return add_dealings(layout);
     if (!looked_at_.insert(layout).second) return;  // cut so in two ways
     if (std::optional<Layout> deferred = deferring(layout, request_.fixed)) add(std::move(*deferred));
     // Where memory is nearly full, the plan is cheaper than simulations of what will not fit.
@@ -98,6 +104,19 @@ class Search {
     ++result_.simulated;
     if (time.seconds >= limit || (!is_close && !fits(layout))) return;
     best_.insert_or_assign(rivals, Found{layout, time});
+  }
+
+  // Those with the least bounds, and equal numbers of layers.
+  void add_dealings(const Layout& layout) {
+    std::vector<std::pair<double, Layout>> dealings;
+    for (Layout& one : dealt(request_.model, layout)) {
+      if (memory_.least(one) <= room_ || one.layers.empty()) dealings.emplace_back(times_->least(one), std::move(one));
+    }
+    std::stable_sort(dealings.begin() + 1, dealings.end(),
+                     [](const auto& a, const auto& b) { return a.first < b.first; });
+    const std::size_t most = layout.pipeline <= kFewStages ? kMostOfFewStages : kMostDealings;
+    if (dealings.size() > most) dealings.resize(most);
+    for (auto& [bound, one] : dealings) add(std::move(one));
   }
 
   bool fits(const Layout& layout) {
@@ -156,7 +175,10 @@ class Search {
 }  // namespace
 
 RivalKey rivals_of(const Layout& layout, const FixedLayout& fixed) {
-  if (fixed.has_mesh()) return {0, 0, 0, static_cast<std::int64_t>(layout.schedule), layout.virtual_stages};
+  if (fixed.has_mesh()) {
+    return {
+        0, 0, 0, static_cast<std::int64_t>(layout.schedule), layout.virtual_stages, layout.vocabulary_parallel ? 1 : 0};
+  }
   return {layout.tensor, layout.pipeline, layout.data};
 }
 

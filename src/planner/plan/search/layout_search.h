@@ -53,9 +53,9 @@ struct PlannedLayout {
   StepParts parts;
 };
 
-// Layouts of which a result has the fastest alone: of one (tp, pp, dp); where these are fixed, of one schedule and
-// number of cells. The rest of a key is 0.
-using RivalKey = std::array<std::int64_t, 5>;
+// Layouts of which a result has the fastest alone: of one (tp, pp, dp); where these are fixed, of one schedule, number
+// of cells and place of the vocabulary. The rest of a key is 0.
+using RivalKey = std::array<std::int64_t, 6>;
 RivalKey rivals_of(const Layout& layout, const FixedLayout& fixed);
 
 struct SearchResult {

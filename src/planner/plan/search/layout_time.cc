@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/round_up.h"
 #include "pipeline/token_slices.h"
@@ -17,12 +18,26 @@ namespace {
 
 using pipeline::PassTimes;
 using slicing::CostTable;
-using CostsKey = std::tuple<std::int64_t, bool, Recompute>;
+using CostsKey = std::tuple<std::int64_t, bool, Recompute, std::int64_t>;
 
 constexpr std::int64_t kCoarse = 32, kFine = 256;  // intervals of a sequence between which the slicers cut
 constexpr double kSlicerEpsilon = 1e-4;            // of a micro-batch's time
 
-CostsKey key_of(const Layout& layout) { return {layout.tensor, layout.sequence_parallel, layout.recompute}; }
+std::int64_t vocabulary_stages(const Layout& layout) { return layout.vocabulary_parallel ? layout.pipeline : 1; }
+
+CostsKey key_of(const Layout& layout) {
+  return {layout.tensor, layout.sequence_parallel, layout.recompute, vocabulary_stages(layout)};
+}
+
+struct Ends {
+  PassTimes embedding, head;
+};
+
+Ends ends_of(const ModelCosts& costs, const Layout& layout, const Slice& slice) {
+  if (!layout.vocabulary_parallel) return {costs.embedding(slice), costs.head(slice)};
+  const PassTimes joint = costs.joint_ends(slice);
+  return {{.forward = joint.embedding, .backward = joint.embedding_backward}, {.backward = joint.head}};
+}
 
 }  // namespace
 
@@ -44,6 +59,7 @@ const ModelCosts& LayoutTimes::costs_of(const Layout& layout) {
     costs = std::make_unique<ModelCosts>(model_,
                                          LayerSettings{.tensor = layout.tensor,
                                                        .groups = layout.devices() / layout.tensor,
+                                                       .vocabulary_stages = vocabulary_stages(layout),
                                                        .sequence_parallel = layout.sequence_parallel,
                                                        .recompute = layout.recompute,
                                                        .dtype = config_.backend.compute_dtype()},
@@ -69,8 +85,9 @@ const LayoutTimes::MicroBatch& LayoutTimes::micro_batch_of(const Layout& layout,
   for (const std::int64_t length : cut.slice_tokens) {
     slice.tokens = length;
     add(micro_batch.layer, costs.layer(slice));
-    add(micro_batch.embedding, costs.embedding(slice));
-    add(micro_batch.head, costs.head(slice));
+    const Ends ends = ends_of(costs, layout, slice);
+    add(micro_batch.embedding, ends.embedding);
+    add(micro_batch.head, ends.head);
     slice.context += length;
   }
   return micro_batches_[key] = micro_batch;
@@ -89,16 +106,18 @@ const LayoutTimes::MicroBatch& LayoutTimes::any_slices(const Layout& layout, std
   const MicroBatchKey key{key_of(layout), sequences, {}};
   const auto known = micro_batches_.find(key);
   if (known != micro_batches_.end()) return known->second;
-  const auto least = [&](PassTimes (ModelCosts::*part)(const Slice&) const) {
+  const ModelCosts& costs = costs_of(layout);
+  const auto least = [&](const auto& times_of) {
     const CostTable table(config_.model.seq_length, granularity_of(layout), [&](auto length, auto context) {
-      const PassTimes times = (costs_of(layout).*part)({.sequences = sequences, .tokens = length, .context = context});
+      const PassTimes times = times_of(Slice{.sequences = sequences, .tokens = length, .context = context});
       return times.forward + times.backward;
     });
     return Sums{.forward = slicing::LeastSum(table).solve(slicing::kNever)};
   };
-  return micro_batches_[key] = {.layer = least(&ModelCosts::layer),
-                                .embedding = least(&ModelCosts::embedding),
-                                .head = least(&ModelCosts::head)};
+  return micro_batches_[key] = {
+             .layer = least([&](const Slice& slice) { return costs.layer(slice); }),
+             .embedding = least([&](const Slice& slice) { return ends_of(costs, layout, slice).embedding; }),
+             .head = least([&](const Slice& slice) { return ends_of(costs, layout, slice).head; })};
 }
 
 void LayoutTimes::Sums::add(const Sums& other, double count) {
@@ -133,12 +152,27 @@ LayoutTimes::MicroBatch LayoutTimes::batch_of(const Layout& layout) {
   return batch;
 }
 
+double LayoutTimes::update_seconds(const Layout& layout, double layers) {
+  const auto shares = static_cast<double>(layout.distributed_optimizer ? layout.data : 1);
+  return costs_of(layout).update_seconds(layers * rank_parameters(model_, layout.tensor).layer / shares);
+}
+
+// The stages' mean work, and the least that the one with the head has; none waits.
+double LayoutTimes::least_of_any_dealing(const Layout& layout, const MicroBatch& batch) {
+  const auto stages = static_cast<double>(layout.pipeline), layers = static_cast<double>(model_.num_layers);
+  const double of_layer = batch.layer.forward + batch.layer.backward, head = batch.head.forward + batch.head.backward,
+               embedding = batch.embedding.forward + batch.embedding.backward;
+  const double ends = layout.vocabulary_parallel ? head + embedding : (head + embedding) / stages;
+  const double with_head = static_cast<double>(layout.virtual_stages) * of_layer + head;
+  return std::max(layers / stages * of_layer + ends, with_head) / 1000 +
+         update_seconds(layout, std::ceil(layers / stages));
+}
+
 double LayoutTimes::least(const Layout& layout) {
   const MicroBatch batch = batch_of(layout);
+  if (deals_layers(layout)) return least_of_any_dealing(layout, batch);
   const std::vector<std::int64_t> cells = cell_layers(with_layout(config_, layout));
   const auto stages = static_cast<std::size_t>(layout.pipeline);
-  const double per_layer = rank_parameters(model_, layout.tensor).layer;
-  const auto shares = static_cast<double>(layout.distributed_optimizer ? layout.data : 1);
   // A stage may make deferred weight gradients while the last slice goes back.
   const bool may_defer = closely_ || layout.defer_weight_gradients;
   const auto way_back = [&](const Sums& sums) { return may_defer ? 0 : sums.least_backward; };
@@ -153,13 +187,16 @@ double LayoutTimes::least(const Layout& layout) {
     for (std::size_t cell = 0; cell < cells.size(); ++cell) {
       if (stage_of(cell) == stage) layers += static_cast<double>(cells[cell]);
     }
-    update = std::max(update, costs_of(layout).update_seconds(layers * per_layer / shares));
+    update = std::max(update, update_seconds(layout, layers));
+    const bool shares_ends = layout.vocabulary_parallel, has_head = stage == stage_of(cells.size() - 1);
+    const double embedding = batch.embedding.forward + batch.embedding.backward;
     double work = layers * (batch.layer.forward + batch.layer.backward);
-    if (stage == 0) work += batch.embedding.forward + batch.embedding.backward;
-    if (stage == stage_of(cells.size() - 1)) work += batch.head.forward + batch.head.backward;
-    most = std::max(most, round_trip + work);
+    if (stage == 0 && !shares_ends) work += embedding;
+    if (has_head || shares_ends) work += batch.head.forward + batch.head.backward;
+    // Joint look-ups need not wait for the first slice.
+    most = std::max({most, round_trip + work, shares_ends ? work + embedding : 0});
     round_trip += static_cast<double>(cells[stage]) * (batch.layer.least_forward + way_back(batch.layer));
-    if (stage == 0) round_trip += batch.embedding.least_forward + way_back(batch.embedding);
+    if (stage == 0 && !shares_ends) round_trip += batch.embedding.least_forward + way_back(batch.embedding);
   }
   return most / 1000 + update;
 }

@@ -33,7 +33,7 @@ class LayoutTimes : public LayoutCosts {
   StepTime step(const Layout& layout) override;
 
  private:
-  // Milliseconds of the slices of micro-batches in one layer or end of the model.
+  // Milliseconds of the slices of micro-batches in one layer or end of the model; of shared ends, a stage's part.
   struct Sums {
     double forward = 0, backward = 0;              // all slices
     double least_forward = 0, least_backward = 0;  // the quickest slice, back without weight gradients
@@ -43,13 +43,15 @@ class LayoutTimes : public LayoutCosts {
     Sums layer, embedding, head;
     void add(const MicroBatch& other, double count);
   };
-  using CostsKey = std::tuple<std::int64_t, bool, Recompute>;
+  using CostsKey = std::tuple<std::int64_t, bool, Recompute, std::int64_t>;
   using MicroBatchKey = std::tuple<CostsKey, std::int64_t, std::vector<std::int64_t>>;  // no lengths: any slices
 
   const ModelCosts& costs_of(const Layout& layout);
   const MicroBatch& micro_batch_of(const Layout& layout, const pipeline::MicroBatchCut& cut);
   const MicroBatch& any_slices(const Layout& layout, std::int64_t sequences);
   MicroBatch batch_of(const Layout& layout);  // all micro-batches of an update together
+  double least_of_any_dealing(const Layout& layout, const MicroBatch& batch);
+  double update_seconds(const Layout& layout, double layers);
   slicing::CostTable layer_table(const Layout& layout, std::int64_t sequences, std::int64_t granularity);
   std::vector<Layout> chosen_alike(const Layout& layout);
   std::vector<Layout> chosen_jointly(const Layout& layout);

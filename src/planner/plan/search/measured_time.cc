@@ -2,11 +2,12 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
+#include <limits>
 
 #include "pipeline/timing/simulate.h"
 #include "pipeline/token_slices.h"
 #include "slicing/candidate_cuts.h"
-#include "slicing/cost/slice_times.h"
 #include "train/plans/pipeline_plan.h"
 
 namespace teratron::plan {
@@ -14,16 +15,27 @@ namespace {
 
 constexpr std::int64_t kGrid = 256;  // intervals of a sequence between which the slicers cut
 
-// Factors of the times predicted for unusual pipelines: a prediction is off by one or two per cent, so less is no gain.
-constexpr double kUneven = 1.02, kNoPowerOfTwo = 1.01, kSeveralCells = 1.02, kDeferred = 1.02;
-
-double handicap_of(const Layout& layout) {
-  double handicap = layout.virtual_stages > 1 ? kSeveralCells : 1;
-  if (layout.defer_weight_gradients) handicap *= kDeferred;
-  if (layout.token_slices.empty()) return handicap;
+// How unusual the slices are.
+int oddness_of_slices(const Layout& layout) {
+  if (layout.token_slices.empty()) return 0;
   const pipeline::TokenSlices slices = pipeline::parse_token_slices("--token-slices", layout.token_slices);
-  if (!slices.lengths.empty() || !slices.cuts.empty()) return kUneven * handicap;
-  return (std::has_single_bit(static_cast<unsigned>(slices.count)) ? 1 : kNoPowerOfTwo) * handicap;
+  if (!slices.lengths.empty() || !slices.cuts.empty()) return 3;
+  return std::has_single_bit(static_cast<unsigned>(slices.count)) ? 1 : 2;
+}
+
+double time_of(const pipeline::PassTimes& times) {
+  return times.forward + std::min(times.backward, times.backward_input + times.backward_weight);
+}
+
+// Layers of each stage.
+std::vector<double> stage_layers(const TrainConfig& config, const Layout& layout) {
+  const std::vector<std::int64_t> cells = cell_layers(with_layout(config, layout));
+  const pipeline::CellMap map{static_cast<int>(layout.pipeline), pipeline::traits_of(layout.schedule).placement};
+  std::vector<double> stages(static_cast<std::size_t>(layout.pipeline));
+  for (std::size_t cell = 0; cell < cells.size(); ++cell) {
+    stages[static_cast<std::size_t>(map.stage_of(static_cast<int>(cell)))] += static_cast<double>(cells[cell]);
+  }
+  return stages;
 }
 
 // Everything is made again before the backward.
@@ -38,30 +50,51 @@ void add_recompute(pipeline::Costs& costs) {
 }  // namespace
 
 MeasuredTimes::MeasuredTimes(const TrainConfig& config, const slicing::Profile& profile)
-    : config_(config), profile_(profile) {}
+    : config_(config), profile_(profile), fit_(slicing::fit_iterations(profile)) {}
 
-double MeasuredTimes::busiest_stage(const pipeline::MicroBatchCut& cut) const {
-  const slicing::ProfileCosts costs(profile_, static_cast<int>(config_.layout.pipeline_parallel));
-  double most = 0;
-  for (int stage = 0; stage < costs.stages(); ++stage) {
-    slicing::TokenSlice slice{.sequences = cut.sequences};
-    double sum = 0;
-    for (const std::int64_t length : cut.slice_tokens) {
-      slice.length = length;
-      const pipeline::PassTimes times = costs.passes(stage, slice);
-      sum += times.forward + std::min(times.backward, times.backward_input + times.backward_weight);
-      slice.context += length;
-    }
-    most = std::max(most, sum);
+double MeasuredTimes::handicap_of(const Layout& layout) const {
+  int oddness = oddness_of_slices(layout);
+  const bool is_uneven = !layout.layers.empty() && !deals_layers(layout);
+  for (const bool odd :
+       {layout.virtual_stages > 1, layout.defer_weight_gradients, is_uneven, layout.vocabulary_parallel}) {
+    oddness += odd ? 2 : 0;
   }
-  return most;
+  return 1 + std::clamp(fit_.error, kLeastDoubt, kMostDoubt) * (1 - std::exp2(-oddness));
+}
+
+double MeasuredTimes::busiest_stage(const Layout& layout, const pipeline::MicroBatchCut& cut) const {
+  const slicing::ProfileCosts costs(profile_, static_cast<int>(layout.pipeline));
+  const std::vector<double> layers = stage_layers(config_, layout);
+  const int stages = costs.stages();
+  const int with_head = pipeline::CellMap{stages, pipeline::traits_of(layout.schedule).placement}.stage_of(
+      stages * static_cast<int>(layout.virtual_stages) - 1);
+  std::vector<double> of_stage(static_cast<std::size_t>(stages));
+  double all = 0;  // of any dealing's stages together
+  slicing::TokenSlice slice{.sequences = cut.sequences};
+  for (const std::int64_t length : cut.slice_tokens) {
+    slice.length = length;
+    double fastest = std::numeric_limits<double>::infinity();
+    const double joint = layout.vocabulary_parallel && costs.knows_layers() ? costs.joint_ends(slice).head : 0;
+    const double head = layout.vocabulary_parallel || !costs.knows_layers() ? 0 : time_of(costs.head(slice));
+    for (int stage = 0; stage < stages; ++stage) {
+      const double layer = costs.knows_layers()
+                               ? time_of(costs.layer(stage, slice))
+                               : time_of(costs.passes(stage, slice)) / layers[static_cast<std::size_t>(stage)];
+      of_stage[static_cast<std::size_t>(stage)] +=
+          layers[static_cast<std::size_t>(stage)] * layer + joint + (stage == with_head ? head : 0);
+      fastest = std::min(fastest, layer);
+    }
+    all += static_cast<double>(config_.model.config.num_layers) * fastest + stages * joint + head;
+    slice.context += length;
+  }
+  return deals_layers(layout) ? all / stages : std::ranges::max(of_stage);
 }
 
 double MeasuredTimes::least(const Layout& layout) {
   if (is_to_be_chosen(layout)) return 0;
   double work = 0;
-  for (const auto& [cut, count] : cuts_of(config_, layout)) work += count * busiest_stage(cut);
-  return work * slowest_pace() / 1000;
+  for (const auto& [cut, count] : cuts_of(config_, layout)) work += count * busiest_stage(layout, cut);
+  return handicap_of(layout) * work * slowest_pace() / 1000;
 }
 
 std::vector<Layout> MeasuredTimes::chosen(const Layout& layout) {
@@ -86,9 +119,13 @@ StepTime MeasuredTimes::step(const Layout& layout) {
   const TrainConfig config = with_layout(config_, layout);
   const PipelinePlan plan = plan_pipeline(config, &profile_);
   const std::vector<std::int64_t> whole = {config.model.seq_length};
-  pipeline::Costs costs = slicing::schedule_costs(slicing::ProfileCosts(profile_, plan.schedule.stages), plan.schedule,
-                                                  plan.cuts.empty() ? slicing::alike(profile_, whole) : plan.cuts);
+  const slicing::ProfileCosts measured(
+      profile_, plan.schedule.stages,
+      {.layers = plan.cell_layers, .vocabulary_parallel = config.pipeline.vocabulary_parallel});
+  pipeline::Costs costs =
+      slicing::schedule_costs(measured, plan.schedule, plan.cuts.empty() ? slicing::alike(profile_, whole) : plan.cuts);
   if (layout.recompute != Recompute::kNone && profile_.key.recompute == "none") add_recompute(costs);
+  slicing::add_to_passes(costs, fit_.beside_pass);
   const pipeline::Simulation run = pipeline::simulate(plan.schedule, costs);
   const double milliseconds = handicap_of(layout) * slowest_pace() * run.iteration;
   StepTime time{.seconds = (milliseconds + profile_.update) / 1000,

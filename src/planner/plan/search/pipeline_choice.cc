@@ -34,17 +34,12 @@ std::string fullest_text(const PlannedLayout& one) {
 
 PlanRequest pipeline_request(const TrainConfig& config, const GivenPipeline& given, const Cluster& cluster,
                              std::int64_t vocab_size) {
-  if (config.pipeline.vocabulary_parallel) {
-    throw_user_error(
-        "--schedule auto compares pipelines whose last stage has the whole vocabulary; leave out "
-        "--vocabulary-parallel, "
-        "or give --schedule and --token-slices with it");
-  }
   if (config.pipeline.cuts_by_documents()) {
     throw_user_error(
-        "--schedule auto compares pipelines that cut all sequences alike, and --token-slices {} goes by their "
-        "documents; give --schedule with it, such as seq1f1b",
-        config.pipeline.token_slices);
+        "{} auto compares pipelines that cut all sequences alike, and --token-slices {} goes by their documents; give "
+        "{} with it",
+        given.is_auto ? "--schedule" : "--pipeline-layout", config.pipeline.token_slices,
+        given.is_auto ? "--schedule, such as seq1f1b," : "--pipeline-layout L,L,..");
   }
   PlanRequest request{.model = config, .cluster = cluster, .vocab_size = vocab_size};
   request.model.batch.global_batch_size = config.largest_batch();
@@ -52,10 +47,15 @@ PlanRequest pipeline_request(const TrainConfig& config, const GivenPipeline& giv
   const Layout layout = layout_of(config);
   FixedLayout& fixed = request.fixed;
   fix_mesh(fixed, layout);
-  if (given.virtual_stages) fixed.virtual_stages = layout.virtual_stages;
-  if (given.token_slices) fixed.token_slices = layout.token_slices;
-  if (given.defer_weight_gradients) fixed.defer_weight_gradients = layout.defer_weight_gradients;
-  if (given.recompute) fixed.recompute = layout.recompute;
+  const bool fixes_all = !given.is_auto;
+  const bool has_slices = given.token_slices || (fixes_all && layout.token_slices != "auto");
+  if (fixes_all) fixed.schedule = layout.schedule;
+  if (given.layout) fixed.layers = "";
+  if (fixes_all || given.virtual_stages) fixed.virtual_stages = layout.virtual_stages;
+  if (has_slices) fixed.token_slices = layout.token_slices;
+  if (fixes_all || given.defer_weight_gradients) fixed.defer_weight_gradients = layout.defer_weight_gradients;
+  if (fixes_all || given.vocabulary_parallel) fixed.vocabulary_parallel = layout.vocabulary_parallel;
+  if (fixes_all || given.recompute) fixed.recompute = layout.recompute;
   return request;
 }
 

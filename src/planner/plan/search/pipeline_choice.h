@@ -1,6 +1,6 @@
 // The pipeline of a training whose ranks are given (--schedule auto): the search for a layout (layout_search.h) over
-// schedules, cells a stage, slices of tokens, deferred weight gradients and recomputation. None of them changes the
-// result of training.
+// schedules, cells a stage, their layers, slices of tokens, deferred weight gradients, a shared vocabulary and
+// recomputation. None of them changes the result of training.
 #pragma once
 
 #include <string>
@@ -10,8 +10,8 @@
 
 namespace teratron::plan {
 
-// `config` gives the ranks and the given parts. Its own schedule does not matter. UserError: it shares the vocabulary
-// out over stages, or cuts by documents, which the search does not know.
+// `config` gives the ranks and the given parts; without --schedule auto, all but layers that are to be chosen.
+// UserError: it cuts by documents, which the search does not know.
 PlanRequest pipeline_request(const TrainConfig& config, const GivenPipeline& given, const Cluster& cluster,
                              std::int64_t vocab_size);
 

@@ -137,7 +137,9 @@ nlohmann::ordered_json json_of(const plan::Layout& layout) {
                                                                     : "full"},
           {"sequence_parallel", layout.sequence_parallel},
           {"distributed_optimizer", layout.distributed_optimizer},
-          {"defer_weight_gradients", layout.defer_weight_gradients}};
+          {"defer_weight_gradients", layout.defer_weight_gradients},
+          {"vocabulary_parallel", layout.vocabulary_parallel},
+          {"pipeline_layout", layout.layers}};
 }
 
 nlohmann::ordered_json json_of(const std::optional<WallLayout>& found) {

@@ -46,6 +46,12 @@ void add_layout(FieldList& list, PlanOptions& o) {
   add_pipeline_layout_field(list, t.pipeline);
   list.add("defer-weight-gradients", &t.pipeline.defer_weight_gradients, "",
            "make weight gradients where a stage would wait, in the memory that the schedule takes anyway");
+  list.add("vocabulary-parallel", &t.pipeline.vocabulary_parallel, "",
+           "share the embedding and the output projection out over all stages");
+  list.field_of(t.pipeline.layout).when_set = [&o] {
+    if (!o.train.pipeline.chooses_layers()) o.fixed.layers = "";
+  };
+  fixes(list, t.pipeline.vocabulary_parallel, o.fixed.vocabulary_parallel);
   fixes(list, t.layout.tensor_parallel, o.fixed.tensor);
   fixes(list, t.layout.pipeline_parallel, o.fixed.pipeline);
   fixes(list, t.layout.data_parallel, o.fixed.data);
@@ -70,8 +76,10 @@ TrainConfig as_decided(const PlanOptions& o) {
                       .recompute = o.fixed.recompute.value_or(Recompute::kNone),
                       .sequence_parallel = o.fixed.sequence_parallel.value_or(false),
                       .distributed_optimizer = o.fixed.distributed_optimizer.value_or(false),
-                      .defer_weight_gradients = o.fixed.defer_weight_gradients.value_or(false)};
-  if (layout.virtual_stages > 1 && !o.fixed.pipeline) layout.pipeline = 2;
+                      .defer_weight_gradients = o.fixed.defer_weight_gradients.value_or(false),
+                      .vocabulary_parallel = o.fixed.vocabulary_parallel.value_or(false)};
+  const bool needs_stages = layout.virtual_stages > 1 || layout.vocabulary_parallel;
+  if (needs_stages && !o.fixed.pipeline) layout.pipeline = 2;
   layout.schedule = schedule_kind(
       {.schedule = o.fixed.schedule, .virtual_stages = layout.virtual_stages, .token_slices = layout.token_slices});
   const bool makes_sense = layout.pipeline >= 1 && layout.virtual_stages >= 1 && o.train.model.config.num_layers >= 1 &&
@@ -136,6 +144,7 @@ Faults PlanOptions::faults() const {
 plan::PlanRequest PlanOptions::request() const {
   plan::PlanRequest request{.model = train, .cluster = find_cluster(cluster, devices), .fixed = fixed};
   TrainConfig& config = request.model;
+  if (config.pipeline.chooses_layers()) config.pipeline.layout.clear();
   plan::choose_device_settings(config, request.cluster.device, precision_given);
   const std::vector<std::string> faults = optimizer_backend_faults(config).texts();
   if (!faults.empty()) throw_user_error("{}", faults.front());

@@ -38,10 +38,19 @@ struct ProfileOptions : StepSettings {
 
   Faults faults() const {
     if (!cluster.empty()) return machine_faults();
-    if (model.config.family().continues_text) return StepSettings::faults();
+    if (model.config.family().continues_text) return step_faults();
     Faults faults;
     faults.add("profile measures what slices of tokens cost, and sequences of a BERT are not cut into slices; {} gpt2",
                Flag{"model-type"});
+    return faults;
+  }
+
+  Faults step_faults() const {
+    Faults faults = StepSettings::faults();
+    faults.add_if(
+        pipeline.chooses_layers(),
+        "{} is auto, which train and simulate answer by what stages cost, and profile measures that; leave it out",
+        Flag{"pipeline-layout"});
     return faults;
   }
 

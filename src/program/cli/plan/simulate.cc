@@ -42,8 +42,8 @@ FieldList fields_of(SimulateOptions& o) {
   for (const auto& [name, kind] : schedule_choices()) schedules.emplace_back(name, kind);
   list.add_choice(
           "schedule", o.asked, schedules,
-          "in what order stages work; auto, with --cluster: the fastest that fits, with cells, slices, deferred "
-          "weight gradients and recompute where they are not given")
+          "in what order stages work; auto, with --cluster: the fastest that fits, with cells, their layers, slices, "
+          "deferred weight gradients, a shared vocabulary and recompute where they are not given")
       .when_set = [&o] {
     o.on_cluster.given.is_auto = !o.asked;
     if (o.asked) o.schedule = *o.asked;
@@ -60,7 +60,8 @@ FieldList fields_of(SimulateOptions& o) {
   list.add("defer-weight-gradients", &o.defer_weight_gradients, "",
            "make weight gradients where a stage would wait, in the memory that the schedule takes anyway")
       .when_set = [&o] { o.on_cluster.given.defer_weight_gradients = true; };
-  list.add("vocabulary-parallel", &o.vocabulary_parallel, "", "share embedding and head out over all stages");
+  list.add("vocabulary-parallel", &o.vocabulary_parallel, "", "share embedding and head out over all stages").when_set =
+      [&o] { o.on_cluster.given.vocabulary_parallel = true; };
   list.group("Costs");
   list.add("forward-ms", &o.forward, "F", "forward of a micro-batch in a stage");
   list.add("backward-ms", &o.backward, "B", "backward of it");

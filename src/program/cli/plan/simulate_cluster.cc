@@ -28,7 +28,10 @@ void add_cluster_fields(FieldList& list, ClusterScenario& o) {
   tensor.alias = "tp";
   add_data_parallel_field(list, t.layout, "copies of the model");
   add_pipeline_layout_field(list, t.pipeline);
-  list.field_of(t.pipeline.layout).when_set = [&o] { o.given.layout = true; };
+  list.field_of(t.pipeline.layout).when_set = [&o] {
+    o.given.layout_is_auto = o.train.pipeline.chooses_layers();
+    o.given.layout = !o.given.layout_is_auto;
+  };
   list.add("sequence-parallel", &t.layout.sequence_parallel, "",
            "norms, dropout and residuals are split over those ranks too");
   list.add("use-distributed-optimizer", &t.layout.distributed_optimizer, "",
@@ -86,7 +89,7 @@ ClusterRun simulate_on_cluster(const ClusterScenario& options, const slicing::Sc
   if (run.cluster.devices < ranks) run.cluster = find_cluster(options.cluster, ranks);
   plan::choose_device_settings(run.config, run.cluster.device, options.has_precision);
   const std::int64_t vocab_size = plan::vocabulary_size(run.config);
-  if (options.given.is_auto) {
+  if (options.given.chooses()) {
     GivenPipeline given = options.given;
     given.token_slices = given.token_slices && scenario.slices != "auto";
     run.choice = plan::choose_pipeline(plan::pipeline_request(run.config, given, run.cluster, vocab_size));

@@ -48,10 +48,12 @@ class GivenSettings {
   GivenPipeline pipeline() {
     const PipelineSettings& pipeline = config_.pipeline;
     return {.is_auto = has(pipeline.schedule) && !pipeline.schedule,
+            .layout_is_auto = has(pipeline.layout) && pipeline.chooses_layers(),
             .virtual_stages = has(pipeline.virtual_stages),
-            .layout = has(pipeline.layout),
+            .layout = has(pipeline.layout) && !pipeline.chooses_layers(),
             .token_slices = has(pipeline.token_slices) && pipeline.token_slices != "auto",
             .defer_weight_gradients = has(pipeline.defer_weight_gradients),
+            .vocabulary_parallel = has(pipeline.vocabulary_parallel),
             .recompute = has(config_.layout.recompute)};
   }
 

@@ -124,10 +124,12 @@ Schedule schedule_of(const TrainConfig& config, const PipelinePlan& plan) {
 }
 
 // Measured costs, or costs in proportion to the cells' layers.
-Costs costs_of(const PipelinePlan& plan, std::int64_t tokens, const slicing::Profile* profile) {
+Costs costs_of(const PipelinePlan& plan, std::int64_t tokens, bool vocabulary_parallel,
+               const slicing::Profile* profile) {
   if (profile != nullptr) {
     const std::vector<pipeline::MicroBatchCut> whole = cut_alike(plan.micro_batch_sizes.front(), {tokens});
-    return slicing::paced_costs(*profile, plan.schedule, plan.cuts.empty() ? whole : plan.cuts);
+    return slicing::paced_costs(*profile, plan.schedule, plan.cuts.empty() ? whole : plan.cuts,
+                                {.layers = plan.cell_layers, .vocabulary_parallel = vocabulary_parallel});
   }
   const std::vector<std::int64_t>& cell_layers = plan.cell_layers;
   Costs costs = pipeline::costs_of_each(plan.schedule, plan.cuts.size() > 1, [&](int m) {
@@ -182,13 +184,13 @@ PipelinePlan plan_pipeline(const TrainConfig& config, const slicing::Profile* pr
                     .is_measured = profile != nullptr};
   plan.cuts = cuts_of(config, plan, profile);
   plan.schedule = schedule_of(config, plan);
-  plan.costs = costs_of(plan, config.model.seq_length, profile);
+  plan.costs = costs_of(plan, config.model.seq_length, config.pipeline.vocabulary_parallel, profile);
   if (config.pipeline.defer_weight_gradients) {
     plan.schedule =
         pipeline::defer_weight_gradients(plan.schedule, plan.costs, pipeline::deferral_bound(plan.kind, plan.schedule));
   }
   if (config.pipeline.vocabulary_parallel) {
-    add_head_costs(config, plan.schedule, plan.costs);
+    if (profile == nullptr) add_head_costs(config, plan.schedule, plan.costs);
     plan.schedule = pipeline::with_vocabulary_passes(plan.schedule, plan.costs);
   }
   return plan;
