@@ -1,7 +1,7 @@
-// Teratron's side of bench/train_cpu, bench/layouts, bench/scaling, bench/pipeline and bench/gpu: full training
-// steps of a GPT-2 or a Llama on one batch of random tokens, by thread ranks, or mpirun's processes, in the layout
-// given. Takes turns with bench/peers/pytorch_gpt2.py and speaks as it does: for each line "step N" on standard input
-// it does N steps (forward, loss, backward, clip, AdamW) and prints
+// Teratron's side of bench/train_cpu, bench/adapters, bench/layouts, bench/scaling, bench/pipeline and bench/gpu: full
+// training steps of a GPT-2, a Llama or a Qwen 2, or of adapters beside one, on one batch of random tokens, by thread
+// ranks, or mpirun's processes, in the layout given. Takes turns with bench/peers/pytorch_gpt2.py and speaks as it
+// does: for each line "step N" on standard input it does N steps (forward, loss, backward, clip, AdamW) and prints
 // {"seconds": [..], ...}; "quit" ends it.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -19,12 +19,14 @@
 #include "base/host/resources.h"
 #include "base/host/threads.h"
 #include "comm/launch.h"
+#include "model/family.h"
 #include "model/language_model.h"
 #include "model/presets.h"
 #include "optim/adamw.h"
 #include "pipeline/generators.h"
 #include "pipeline/token_slices.h"
 #include "program.h"
+#include "tensor/weight_tiles.h"
 
 namespace teratron {
 namespace {
@@ -37,8 +39,8 @@ struct Options {
       {"layers", 12},      {"hidden", 768},  {"heads", 12},   {"seq", 1024}, {"vocab", 50257}, {"batch", 1},
       {"threads", 2},      {"dropout", 0},   {"tp", 1},       {"dp", 1},     {"pp", 1},        {"sp", 0},
       {"zero", 0},         {"bf16", 0},      {"fp16", 0},     {"cuda", 0},   {"cudnn", 0},     {"micro", 0},
-      {"logits_chunk", 0}, {"recompute", 0}, {"schedule", 1}, {"graphs", 1}, {"llama", 0},     {"key_heads", 0},
-      {"ffn", 0},          {"tallies", 0}};
+      {"logits_chunk", 0}, {"recompute", 0}, {"schedule", 1}, {"graphs", 1}, {"llama", 0},     {"qwen", 0},
+      {"key_heads", 0},    {"ffn", 0},       {"tallies", 0},  {"rank", 0},   {"frozen", 0},    {"fused", 1}};
   std::vector<std::int64_t> cells;  // layers of each
   pipeline::TokenSlices slices;     // lengths, or micro-batches of their own sizes; neither: sequences run whole
 
@@ -101,6 +103,7 @@ class TrainingStep {
                 {.batch = sizes_.front(),
                  .tokens = seq_,
                  .logits_chunk = static_cast<std::int64_t>(o.at("logits_chunk")),
+                 .weight_tiles = o.at("frozen") > 0 ? std::optional(DType::kQ8Tile) : std::nullopt,
                  .schedule = schedule_of(o),
                  .cuts = cuts_of(o),
                  .recompute = static_cast<Recompute>(o.at("recompute")),
@@ -112,7 +115,7 @@ class TrainingStep {
                 std::make_shared<Mesh>(make_mesh(world, mesh_of(o)))),
         parameters_(runner_.parameters()) {
     runner_.allocate();
-    runner_.initialize(1);
+    initialize();
     const int replica = runner_.mesh().data->rank();
     std::mt19937 random(1 + static_cast<unsigned>(replica));
     const auto tokens = static_cast<std::size_t>(batch_ * seq_);
@@ -169,6 +172,7 @@ class TrainingStep {
   static ModelConfig config_of(const Options& o) {
     ModelConfig config;
     if (o.at("llama") > 0) find_model_preset("llama-15m").apply_to(config);  // tied; the sizes follow
+    if (o.at("qwen") > 0) find_model_preset("qwen2.5-0.5b").apply_to(config);
     config.num_key_value_heads = o.count("key_heads");
     config.intermediate_size = o.count("ffn");
     config.num_layers = static_cast<std::int64_t>(o.at("layers"));
@@ -177,6 +181,10 @@ class TrainingStep {
     config.vocab_size = static_cast<std::int64_t>(o.at("vocab"));
     config.max_position_embeddings = static_cast<std::int64_t>(o.at("seq"));
     config.hidden_dropout = config.attention_dropout = o.at("dropout");
+    if (o.at("rank") > 0) {  // LoRA beside every product of a layer
+      config.adapters.rank = o.count("rank");
+      for (const AdapterTarget& target : config.family().adapter_targets) config.adapters.targets |= target.targets;
+    }
     return config;
   }
 
@@ -191,7 +199,29 @@ class TrainingStep {
            .graphs = o.at("graphs") > 0,
            .cudnn_attention = o.at("cudnn") > 0 ? CudnnAttentionUse::kRequired : CudnnAttentionUse::kOff});
     }
-    return make_cpu_backend({.compute_dtype = dtype});
+    return make_cpu_backend({.compute_dtype = dtype, .frozen_linear = o.at("fused") > 0});
+  }
+
+  // Weights in tiles are encoded from random rows.
+  void initialize() {
+    std::vector<Parameter*> drawn = parameters_;
+    std::erase_if(drawn, [](const Parameter* parameter) { return parameter->widens_tiles; });
+    runner_.clear_slots();
+    runner_.initialize(1, drawn);
+    std::mt19937 random(1);
+    std::uniform_real_distribution<float> values(-0.035F, 0.035F);
+    for (Parameter* const parameter : parameters_) {
+      if (!parameter->widens_tiles) continue;
+      const std::int64_t columns = parameter->shape[1];
+      std::vector<float> rows(static_cast<std::size_t>(kTileRows * columns));
+      for (std::int64_t row = 0; row < parameter->value.dim(0); ++row) {
+        std::ranges::generate(rows, [&] { return values(random); });
+        const TensorRef tiles = parameter->value.slice(0, row, row + 1);
+        std::vector<std::byte> bytes(static_cast<std::size_t>(tiles.bytes()));
+        encode_tiles(tiles.dtype, rows, columns, bytes);
+        backend_->upload(tiles, bytes.data());
+      }
+    }
   }
 
   std::vector<std::int64_t> sizes_;  // of micro-batches, in sequences; the first is the largest

@@ -76,7 +76,7 @@ def serve_language_model(o, model, stages, model_flops_per_token):
 
 def serve(o, model, backward, stages, **about):
     """backward(run) computes the gradients of a step with `run`, the model as the mode has it, and returns the loss."""
-    parameters = list(model.parameters())
+    parameters = [p for p in model.parameters() if p.requires_grad]
     groups = [{"params": [p for p in parameters if p.dim() >= 2], "weight_decay": 0.1},
               {"params": [p for p in parameters if p.dim() < 2], "weight_decay": 0.0}]
     optimizer = torch.optim.AdamW(groups, lr=1e-4, betas=(0.9, 0.95), eps=1e-8, fused=True)

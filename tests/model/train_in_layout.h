@@ -32,10 +32,11 @@ struct Study {
   int steps = 3;
   double learning_rate = 1e-2, epsilon = 1e-8;  // AdamW's
   std::uint32_t seed = 1;
-  bool documents = false;     // several share a sequence
-  bool bf16_moments = false;  // of the optimizer
-  bool muon = false;          // else AdamW
-  std::int64_t group = 1;     // sequences that have labels together; batches and micro-batches are of whole groups
+  bool documents = false;                  // several share a sequence
+  bool bf16_moments = false;               // of the optimizer
+  bool muon = false;                       // else AdamW
+  std::optional<DType> weight_tiles = {};  // of frozen weights, which take_weights loads then
+  std::int64_t group = 1;  // sequences that have labels together; batches and micro-batches are of whole groups
   std::function<void(Executor&)> take_weights = {};   // unless empty, in the place of those that were drawn
   std::function<void(Executor&)> before_update = {};  // unless empty: every rank calls it
 
@@ -215,6 +216,7 @@ inline Result train(const Study& study, const Layout& layout, const MakeBackend&
                     {.batch = layout.sequences_of(0),
                      .tokens = study.tokens,
                      .logits_chunk = study.logits_chunk,
+                     .weight_tiles = study.weight_tiles,
                      .first_keys = study.documents,
                      .position_ids = study.documents,
                      .schedule = layout.schedule_of(micro_batches),
@@ -226,7 +228,7 @@ inline Result train(const Study& study, const Layout& layout, const MakeBackend&
                      .cell_layers = layout.cell_layers},
                     mesh);
     runner.allocate();
-    runner.initialize(study.seed);
+    study.weight_tiles ? runner.clear_slots() : runner.initialize(study.seed);
     if (study.take_weights) study.take_weights(runner);
     for (int step = 0; step < study.steps; ++step) {
       RandomBatch data = study.batch_of(step, model->traits.labels);

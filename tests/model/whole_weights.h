@@ -19,7 +19,7 @@ namespace teratron::test {
 
 class WholeWeights {
  public:
-  // Every rank calls it.
+  // Every rank calls it. Where frozen weights lie in tiles, of the others alone.
   void add(Executor& executor) {
     add(executor, [&](const Parameter& parameter) {
       return whole_weights(executor.backend(), parameter, *executor.mesh().data);
@@ -41,7 +41,9 @@ class WholeWeights {
  private:
   void add(Executor& executor, const std::function<TensorRef(const Parameter&)>& part_of) {
     Mesh& mesh = executor.mesh();
-    for (const Parameter* parameter : executor.parameters()) {
+    std::vector<Parameter*> parameters = executor.parameters();
+    if (executor.options().weight_tiles) std::erase_if(parameters, [](const Parameter* p) { return p->frozen; });
+    for (const Parameter* parameter : parameters) {
       const TensorRef part = part_of(*parameter);
       if (mesh.data->rank() != 0) continue;
       std::vector<double> values;

@@ -11,6 +11,7 @@ import json
 import sys
 from pathlib import Path
 
+import numpy as np
 import peft
 import torch
 import torch.nn.functional as F
@@ -43,6 +44,28 @@ def loss_of(model, batch):
     return losses * batch["weight"]
 
 
+def in_eight_bits(rows):
+    """Rows as GGUF's Q8_0 holds them: of 32 values the step is the smallest in fp16 whose 127-fold reaches all."""
+    blocks = rows.reshape(-1, 32)
+    largest = np.abs(blocks).max(axis=1, keepdims=True)
+    step = (largest / np.float32(127)).astype(np.float16)
+    step = np.where(step.astype(np.float32) * np.float32(127) < largest, np.nextafter(step, np.float16(np.inf)), step)
+    step = step.astype(np.float32)
+    return (np.clip(np.rint(blocks / step), -127, 127) * step).reshape(rows.shape)
+
+
+def round_to_eight_bits(model):
+    """Matrices of products and the token table; GPT-2's lie [inputs, outputs]."""
+    with torch.no_grad():
+        for name, p in model.named_parameters():
+            if p.dim() != 2 or "wpe" in name:
+                continue
+            transposed = isinstance(model.get_submodule(name.rsplit(".", 1)[0]), transformers.pytorch_utils.Conv1D)
+            rows = (p.T if transposed else p).contiguous().numpy()
+            rounded = torch.from_numpy(in_eight_bits(rows))
+            p.copy_(rounded.T if transposed else rounded)
+
+
 def make(case, folder):
     torch.manual_seed(case["seed"])
     model = make_model(case).float()
@@ -52,6 +75,8 @@ def make(case, folder):
             if "norm" in name or "ln_" in name:
                 p.add_(1.0 if name.endswith("weight") else 0.0)
     model.save_pretrained(folder / "model")
+    if case["eight_bits"]:
+        round_to_eight_bits(model)
     config = peft.LoraConfig(task_type="CAUSAL_LM", r=case["rank"], lora_alpha=case["alpha"], lora_dropout=0.0,
                              use_rslora=case["rslora"], target_modules=case["targets"],
                              fan_in_fan_out=case["family"] == "gpt2")
@@ -77,6 +102,8 @@ def make(case, folder):
 
 def read(case, folder):
     model = type(make_model(case)).from_pretrained(folder / "model", attn_implementation="eager")
+    if case["eight_bits"]:
+        round_to_eight_bits(model)
     adapted = peft.PeftModel.from_pretrained(model, folder / "back").eval()
     with torch.no_grad():
         return {"loss": loss_of(adapted, case["batches"][0]).item()}

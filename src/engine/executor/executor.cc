@@ -84,6 +84,7 @@ void Executor::initialize(std::uint64_t seed, std::span<Parameter* const> some) 
 
 void Executor::draw_weights(std::uint64_t seed, const std::function<bool(const Parameter*)>& is_wanted) {
   for (Parameter* parameter : all_parameters()) {
+    check(!parameter->widens_tiles || !is_wanted(parameter), "weights in tiles are loaded, not drawn");
     const RandomStream random{.seed = seed, .purpose = RandomPurpose::kInit, .stream = parameter->number};
     if (!plan_->is_here(*parameter) || !is_wanted(parameter)) continue;
     store_weights(backend_, *parameter, [&](TensorRef whole) { initialize_weights(*parameter, whole, random); });
@@ -197,7 +198,8 @@ Executor::NotFinite Executor::first_not_finite(const MicroBatch& micro_batch) {
         first.operation = passed.of->first_result(*passed.pass, passed.x, passed.saved, passed.workspace,
                                                   [&](TensorRef result) { return !is_finite(result); });
         for (const Parameter* parameter : parameters_of(model_.layers[static_cast<std::size_t>(passed.layer)])) {
-          if (first.parameter.empty() && !is_finite(parameter->value)) first.parameter = parameter->name;
+          const bool is_checked = first.parameter.empty() && !parameter->widens_tiles;
+          if (is_checked && !is_finite(parameter->value)) first.parameter = parameter->name;
         }
       });
   return first;

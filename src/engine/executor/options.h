@@ -23,7 +23,8 @@ struct ExecutorOptions {
   // call extends one sequence, or each by one token.
   std::int64_t caches = 1, cache_tokens = 0;
   std::int64_t logits_chunk = 0;  // rows of logits that exist at a time; 0: see executor/logits_chunk.h
-  // Tiles that hold the matrices of products and the token table; not in training. Nothing: the compute type does.
+  // Tiles that hold the matrices of products and the token table, in training those that are frozen. Nothing: the
+  // compute type does.
   std::optional<DType> weight_tiles;
   bool first_keys = false, position_ids = false;  // micro-batches may have these inputs
   // Training only. Actions of the stages in a step with the most micro-batches; it has as many stages as the mesh, and

@@ -71,7 +71,7 @@ void ParameterBuckets::plan_slots(Arena& arena, Bucket& bucket) const {
     std::int64_t most = 0;
     for (int rank = 0; rank < sharding_.ranks; ++rank) {
       std::int64_t elements = 0;
-      for (std::size_t i = 0; i < bucket.members.size(); ++i) {
+      for (std::size_t i = 0; i < bucket.offsets.size(); ++i) {
         if (rank == sharding_.rank) block.begins.push_back(elements);
         if (find_slot(*bucket.members[i], block.slot) != nullptr) elements += elements_in_run(bucket, i, rank);
       }
@@ -83,29 +83,40 @@ void ParameterBuckets::plan_slots(Arena& arena, Bucket& bucket) const {
 }
 
 TensorRef ParameterBuckets::value_view(const Parameter& member, void* at) const {
-  if (!tiles_ || !member.takes_tiles) return {at, compute_dtype_, member.shape};
+  if (!is_in_tiles(member)) return {at, compute_dtype_, member.shape};
   return {at, *tiles_, tiles_of(member.shape)};
 }
 
-// Places members of several types side by side. Returns the bytes of all.
+void ParameterBuckets::require_whole_tiles(const Parameter& member) const {
+  if (!is_in_tiles(member) || member.shape[1] % kTileColumns == 0) return;
+  const bool is_part = member.split.axis == 1 && member.group.size > 1;
+  throw_user_error("'{}' has {} columns{}, and weights in {} come in blocks of {}; leave out {}{}", member.name,
+                   member.shape[1], is_part ? " on each tensor-parallel rank" : "", name_of(*tiles_), kTileColumns,
+                   training_ ? "--frozen-weights" : "--weights", is_part ? " or take fewer ranks with --tp" : "");
+}
+
+// Places members of several types side by side: first those that are trained, whose elements ranks may share out.
+// Returns the bytes of all.
 std::int64_t ParameterBuckets::plan_bytes(Bucket& bucket) const {
-  std::int64_t bytes = 0;
-  for (const Parameter* member : bucket.members) {
-    if (member->takes_tiles && member->shape[1] % kTileColumns != 0) {
-      const bool is_part = member->split.axis == 1 && member->group.size > 1;
-      throw_user_error("'{}' has {} columns{}, and weights in {} come in blocks of {}; leave out --weights{}",
-                       member->name, member->shape[1], is_part ? " on each tensor-parallel rank" : "", name_of(*tiles_),
-                       kTileColumns, is_part ? " or take fewer ranks with --tp" : "");
+  const std::int64_t element = size_of(compute_dtype_);
+  const bool has_runs = training_ || !tiles_;
+  std::int64_t bytes = has_runs ? round_up(bucket.elements * element, kMemberBytes) : 0;
+  for (std::size_t i = 0; i < bucket.members.size(); ++i) {
+    Parameter& member = *bucket.members[i];
+    require_whole_tiles(member);
+    member.widens_tiles = training_ && is_in_tiles(member);
+    if (has_runs && !member.frozen) {
+      bucket.byte_offsets.push_back(bucket.offsets[i] * element);
+      continue;
     }
     bucket.byte_offsets.push_back(bytes);
-    bytes += round_up(value_view(*member, nullptr).bytes(), kMemberBytes);
+    bytes += round_up(value_view(member, nullptr).bytes(), kMemberBytes);
   }
   return bytes;
 }
 
 void ParameterBuckets::plan(Arena& arena, DType compute_dtype, bool training, GroupRank sharded_over,
                             std::optional<DType> tiles) {
-  check(!training || !tiles, "weights in tiles are not trained");
   const DType accumulation = accumulation_dtype_of(compute_dtype);
   training_ = training;
   compute_dtype_ = compute_dtype;
@@ -115,23 +126,16 @@ void ParameterBuckets::plan(Arena& arena, DType compute_dtype, bool training, Gr
   sharding_ = {.ranks = sharded_over.size, .rank = sharded_over.rank};
   for (Bucket& bucket : buckets_) {
     bucket.elements = round_up(bucket.elements, kMemberAlignment * sharding_.ranks);
-    bucket.all_elements = bucket.elements;
-    for (std::size_t i = bucket.offsets.size(); i < bucket.members.size(); ++i) {
-      bucket.offsets.push_back(bucket.all_elements);
-      bucket.all_elements += round_up(bucket.members[i]->shape.elements(), kMemberAlignment);
-    }
     const auto forever = [&](MemoryKind kind, const char* what, DType dtype, std::int64_t elements) {
       return arena.add(bucket.name + what, kind, dtype, {elements}, 0, Arena::kForever);
     };
-    bucket.value = tiles ? forever(MemoryKind::kWeights, "", DType::kU8, plan_bytes(bucket))
-                         : forever(MemoryKind::kWeights, "", compute_dtype, bucket.all_elements);
+    bucket.value = forever(MemoryKind::kWeights, "", DType::kU8, plan_bytes(bucket));
     if (!training) continue;
     bucket.gradient = arena.add(bucket.name + ".gradient", MemoryKind::kGradients, accumulation, {bucket.elements},
                                 bucket.gradient_first, bucket.gradient_last);
     const std::int64_t run = bucket.elements / sharding_.ranks;
     if (master) bucket.master = forever(MemoryKind::kOptimizer, ".master", *master, run);
-    for (std::size_t i = 0; i < bucket.members.size(); ++i) {
-      if (bucket.members[i]->frozen) break;
+    for (std::size_t i = 0; i < bucket.offsets.size(); ++i) {
       bucket.members[i]->sharding = {
           .first = bucket.offsets[i], .run = run, .ranks = sharding_.ranks, .rank = sharding_.rank};
     }
@@ -141,18 +145,15 @@ void ParameterBuckets::plan(Arena& arena, DType compute_dtype, bool training, Gr
 
 void ParameterBuckets::bind(const Arena& arena) {
   for (Bucket& bucket : buckets_) {
-    bucket.values = arena[bucket.value];
+    std::byte* const bytes = static_cast<std::byte*>(arena[bucket.value].data);
+    bucket.values = {bytes, compute_dtype_, {bucket.elements}};
     if (training_) bucket.gradients = arena[bucket.gradient];
     const std::int64_t run = bucket.elements / sharding_.ranks, run_begin = run * sharding_.rank;
     for (std::size_t i = 0; i < bucket.members.size(); ++i) {
       Parameter& member = *bucket.members[i];
-      if (tiles_) {
-        member.value = value_view(member, static_cast<std::byte*>(bucket.values.data) + bucket.byte_offsets[i]);
-        continue;
-      }
-      const std::int64_t begin = bucket.offsets[i], end = begin + member.shape.elements();
-      member.value = bucket.values.slice(0, begin, end).reshape(member.shape);
+      member.value = value_view(member, bytes + bucket.byte_offsets[i]);
       if (!training_ || member.frozen) continue;
+      const std::int64_t begin = bucket.offsets[i], end = begin + member.shape.elements();
       member.gradient = bucket.gradients.slice(0, begin, end).reshape(member.shape);
       const std::int64_t own = own_shard(member).count();
       const auto part = [&](Arena::Block block, std::int64_t first) {
@@ -192,7 +193,7 @@ void ParameterBuckets::sum_over_ranks(std::size_t bucket, Communicator& tensor, 
 void ParameterBuckets::gather_weights(Communicator& data) const {
   if (sharding_.ranks == 1) return;
   for (const Bucket& bucket : buckets_) {
-    if (bucket.elements > 0) data.all_gather(trained_values(bucket), own_run(trained_values(bucket)));
+    if (bucket.elements > 0) data.all_gather(bucket.values, own_run(bucket.values));
   }
 }
 

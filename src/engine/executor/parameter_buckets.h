@@ -21,8 +21,8 @@ class ParameterBuckets {
 
   // `sharded_over`: the data-parallel ranks that the optimizer's state is shared out over; one: each keeps all of it.
   // In training, members have their optimizer's slots by now; they get their Sharding.
-  // Without training, `tiles` may hold the parameters that take them. UserError: the columns of one are no multiple of
-  // a tile's.
+  // `tiles` hold the parameters that take them, in training the frozen ones of those. UserError: the columns of one are
+  // no multiple of a tile's.
   void plan(Arena& arena, DType compute_dtype, bool training, GroupRank sharded_over,
             std::optional<DType> tiles = std::nullopt);
   void bind(const Arena& arena);  // gives every parameter its views
@@ -50,23 +50,25 @@ class ParameterBuckets {
     std::string name;
     // Members that sum over rows come first, then over ranks, then over replicas; frozen ones last.
     std::vector<Parameter*> members;
-    std::vector<std::int64_t> offsets;                                         // of the members, in elements
-    std::vector<std::int64_t> byte_offsets;                                    // of their values, where tiles hold some
-    std::int64_t elements = 0, rows_end = 0, ranks_end = 0, replicas_end = 0;  // of those that are trained
-    std::int64_t all_elements = 0;  // of values: the trained ones, then the frozen
+    std::vector<std::int64_t> offsets;       // of those that are not frozen, in elements
+    std::vector<std::int64_t> byte_offsets;  // of the values of all
+    std::int64_t elements = 0, rows_end = 0, ranks_end = 0, replicas_end = 0;  // of those that are not frozen
     int gradient_first = 0, gradient_last = 0;
     Arena::Block value = 0, gradient = 0, master = 0;
     std::vector<SlotBlock> slots;
-    TensorRef values, gradients;  // flat
+    TensorRef values, gradients;  // flat: of values the trained ones
   };
   // The elements of a data-parallel rank's run that lie between the start of a member and that of the next.
   std::int64_t elements_in_run(const Bucket& bucket, std::size_t member, int rank) const;
   void plan_slots(Arena& arena, Bucket& bucket) const;
+  bool is_in_tiles(const Parameter& member) const {
+    return tiles_ && member.takes_tiles && (!training_ || member.frozen);
+  }
   // The view of a member's value at this byte of the bucket's.
   TensorRef value_view(const Parameter& member, void* at) const;
   std::int64_t plan_bytes(Bucket& bucket) const;
+  void require_whole_tiles(const Parameter& member) const;
   TensorRef own_run(TensorRef flat) const;
-  static TensorRef trained_values(const Bucket& bucket) { return bucket.values.slice(0, 0, bucket.elements); }
 
   bool training_ = false, has_master_ = false;
   DType compute_dtype_ = DType::kF32;

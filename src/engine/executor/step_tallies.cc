@@ -31,6 +31,7 @@ StepTallies::StepTallies(Backend& backend, const StagePlan& plan, std::vector<Pa
     : backend_(backend), plan_(plan), layers_(layers_of(plan.part())) {
   for (const Kind kind : {Kind::kWeights, Kind::kCopiedWeights}) {
     for (const Parameter* parameter : parameters) {
+      if (parameter->widens_tiles) continue;  // whole numbers, which never change
       if (kind == Kind::kWeights || parameter->sharding.ranks > 1) {
         places_.push_back({.kind = kind, .parameter = parameter});
       }

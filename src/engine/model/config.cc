@@ -144,8 +144,9 @@ std::int64_t ModelConfig::trained_parameters() const { return count_parameters(*
 
 double ModelConfig::training_flops_per_token(std::int64_t sequence_length) const {
   const auto tokens = static_cast<double>(sequence_length);
-  const double layer = TransformerLayer(layer_config(), 0, {}).work().operations(tokens, 0);
-  return 3 * (static_cast<double>(num_layers) * layer + family().head_operations(*this, tokens));
+  const double layer = TransformerLayer(layer_config(), 0, {}).work().training_operations(tokens, 0);
+  const double of_head = adapters.active() ? 2 : 3;  // a frozen one has no weight gradient
+  return static_cast<double>(num_layers) * layer + of_head * family().head_operations(*this, tokens);
 }
 
 Faults ModelConfig::faults(std::int64_t tensor_parallel_size) const {

@@ -34,7 +34,8 @@ Adapter::Memory Adapter::carve(std::int64_t rows, DType compute, Carver& carver)
   const auto take = [&](std::int64_t columns) { return carver.take(compute, {rows, columns}); };
   Memory memory;
   memory.low = take(a.shape[0]);
-  memory.scaled = take(a.shape[0]);
+  memory.scaled = carver.take(compute, {kMostInLayer, rows, a.shape[0]});
+  memory.gradient = carver.take(compute, {kMostInLayer, rows, a.shape[0]});
   memory.part = take(outputs());
   memory.sum = take(outputs());
   memory.in = take(inputs());
@@ -80,31 +81,43 @@ TensorRef Adapter::dropped(const LayerPass& pass, TensorRef x, const Memory& mem
   return memory.in;
 }
 
-void Adapter::reduce(const LayerPass& pass, TensorRef input, const Memory& memory) const {
+TensorRef Adapter::reduce(const LayerPass& pass, TensorRef input, const Memory& memory) const {
   weights(a).forward(pass, memory.low, input);
-  pass.backend.scale_add(memory.scaled, 0, memory.low, scale);
+  pass.backend.scale_add(own(memory.scaled), 0, memory.low, scale);
+  return own(memory.scaled);
 }
 
-TensorRef Adapter::reduce_gradient(const LayerPass& pass, TensorRef dy, const Memory& memory) const {
-  TensorRef own = dy.flatten_rows();
-  if (!is_whole(dy)) {
-    pass.backend.copy(memory.part, part_of(dy));
-    own = memory.part;
-  }
-  weights(b).backward_input(pass, memory.low, own);
-  pass.backend.scale_add(memory.scaled, 0, memory.low, scale);
-  return own;
+TensorRef Adapter::part_gradient(const LayerPass& pass, TensorRef dy, const Memory& memory) const {
+  if (is_whole(dy)) return dy.flatten_rows();
+  pass.backend.copy(memory.part, part_of(dy));
+  return memory.part;
+}
+
+TensorRef Adapter::reduce_gradient(const LayerPass& pass, TensorRef part, const Memory& memory) const {
+  weights(b).backward_input(pass, memory.low, part);
+  pass.backend.scale_add(own(memory.gradient), 0, memory.low, scale);
+  return own(memory.gradient);
+}
+
+LowRankProduct Adapter::addend(const LayerPass& pass, TensorRef x) const {
+  const Memory memory = this->memory(pass);
+  return {.rows = reduce(pass, dropped(pass, x, memory), memory), .weight = b.value, .first_output = first_output};
+}
+
+LowRankProduct Adapter::input_addend(const LayerPass& pass, TensorRef dy) const {
+  const Memory memory = this->memory(pass);
+  return {.rows = reduce_gradient(pass, part_gradient(pass, dy, memory), memory), .weight = a.value};
 }
 
 void Adapter::forward(const LayerPass& pass, TensorRef y, TensorRef x, const LinearEpilogue& epilogue) const {
   const Memory memory = this->memory(pass);
-  reduce(pass, dropped(pass, x, memory), memory);
+  const TensorRef scaled = reduce(pass, dropped(pass, x, memory), memory);
   if (epilogue.gate) {
-    weights(b).forward(pass, memory.part, memory.scaled,
+    weights(b).forward(pass, memory.part, scaled,
                        {.activation = epilogue.activation, .activated = memory.sum, .gate = epilogue.gate});
     pass.backend.add(epilogue.activated.flatten_rows(), memory.sum);
   } else {
-    weights(b).forward(pass, memory.part, memory.scaled);
+    weights(b).forward(pass, memory.part, scaled);
   }
   if (is_whole(y)) return pass.backend.add(y.flatten_rows(), memory.part);
   pass.backend.copy(memory.sum, part_of(y));
@@ -115,25 +128,25 @@ void Adapter::forward(const LayerPass& pass, TensorRef y, TensorRef x, const Lin
 Adapter::InputShare Adapter::input_share(const LayerPass& pass, TensorRef dy,
                                          const LinearInputEpilogue& epilogue) const {
   const Memory memory = this->memory(pass);
-  reduce_gradient(pass, dy, memory);
-  LinearInputEpilogue own = epilogue;
-  if (epilogue.activation != Activation::kNone) own.activated = memory.activated;
-  if (epilogue.gate) own.dgate = memory.dgate;
-  weights(a).backward_input(pass, memory.in, memory.scaled, own);
+  const TensorRef gradient = reduce_gradient(pass, part_gradient(pass, dy, memory), memory);
+  LinearInputEpilogue share = epilogue;
+  if (epilogue.activation != Activation::kNone) share.activated = memory.activated;
+  if (epilogue.gate) share.dgate = memory.dgate;
+  weights(a).backward_input(pass, memory.in, gradient, share);
   if (drops(pass)) {
     mask(pass, memory.in, memory.in);
-    if (own.dgate) mask(pass, own.dgate, own.dgate);
+    if (share.dgate) mask(pass, share.dgate, share.dgate);
   }
-  return {.dx = memory.in, .dgate = own.dgate};
+  return {.dx = memory.in, .dgate = share.dgate};
 }
 
-void Adapter::backward_weight(const LayerPass& pass, TensorRef dy, TensorRef x) const {
+void Adapter::backward_weight(const LayerPass& pass, TensorRef dy, TensorRef x, bool alone) const {
   if (pass.weights_later) return;
   const Memory memory = this->memory(pass);
-  const TensorRef input = dropped(pass, x, memory), own = reduce_gradient(pass, dy, memory);
-  weights(a).backward_weight(pass, memory.scaled, input);
-  reduce(pass, input, memory);
-  weights(b).backward_weight(pass, own, memory.scaled);
+  const TensorRef input = dropped(pass, x, memory), part = part_gradient(pass, dy, memory);
+  const TensorRef gradient = alone ? reduce_gradient(pass, part, memory) : own(memory.gradient);
+  weights(a).backward_weight(pass, gradient, input);
+  weights(b).backward_weight(pass, part, reduce(pass, input, memory));
 }
 
 }  // namespace teratron

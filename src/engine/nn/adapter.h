@@ -94,6 +94,12 @@ struct Adapter {
     return carver.bytes();
   }
 
+  // What the layer's product adds to y, where it takes low ranks.
+  LowRankProduct addend(const LayerPass& pass, TensorRef x) const;
+  // What the layer's product adds to dx, where it takes low ranks and drops() is false.
+  LowRankProduct input_addend(const LayerPass& pass, TensorRef dy) const;
+  bool drops(const LayerPass& pass) const { return pass.training && dropout > 0; }
+
   // Adds to y and, with a gate, to epilogue.activated, which are linear in it.
   void forward(const LayerPass& pass, TensorRef y, TensorRef x, const LinearEpilogue& epilogue = {}) const;
 
@@ -104,13 +110,16 @@ struct Adapter {
   };
   InputShare input_share(const LayerPass& pass, TensorRef dy, const LinearInputEpilogue& epilogue = {}) const;
 
-  void backward_weight(const LayerPass& pass, TensorRef dy, TensorRef x) const;
+  // Without `alone`, after input_addend() or input_share() in the layer's backward, whose product with dy it takes.
+  void backward_weight(const LayerPass& pass, TensorRef dy, TensorRef x, bool alone) const;
 
  private:
-  // Alive within one call.
+  // Alive within one call, but for `gradient`.
   struct Memory {
-    TensorRef low, scaled;           // [rows, rank]
-    TensorRef part, sum;             // [rows, outputs]
+    TensorRef low;        // [rows, rank]
+    TensorRef scaled;     // [kMostInLayer, rows, rank], of which an adapter of the layer has one: scale * A x
+    TensorRef gradient;   // alike, until the end of the layer's backward: scale * B^T dy
+    TensorRef part, sum;  // [rows, outputs]
     TensorRef in, activated, dgate;  // [rows, inputs]
   };
   Memory carve(std::int64_t rows, DType compute, Carver& carver) const;
@@ -120,15 +129,17 @@ struct Adapter {
   }
   bool is_whole(TensorRef y) const { return y.dim(-1) == outputs(); }
   TensorRef part_of(TensorRef y) const { return y.flatten_rows().slice(1, first_output, first_output + outputs()); }
-  bool drops(const LayerPass& pass) const { return pass.training && dropout > 0; }
+  TensorRef own(TensorRef of_layer) const { return of_layer.select(0, stream % kMostInLayer); }
   // The mask's element depends on the place in the whole input alone. `to` may be `from`.
   void mask(const LayerPass& pass, TensorRef to, TensorRef from) const;
   // x as A sees it.
   TensorRef dropped(const LayerPass& pass, TensorRef x, const Memory& memory) const;
-  // memory.scaled = scale * A input
-  void reduce(const LayerPass& pass, TensorRef input, const Memory& memory) const;
-  // memory.scaled = scale * B^T dy, from the part's dy, which it returns.
-  TensorRef reduce_gradient(const LayerPass& pass, TensorRef dy, const Memory& memory) const;
+  // Returns scale * A input, in memory.scaled.
+  TensorRef reduce(const LayerPass& pass, TensorRef input, const Memory& memory) const;
+  // Returns the part's dy.
+  TensorRef part_gradient(const LayerPass& pass, TensorRef dy, const Memory& memory) const;
+  // Returns scale * B^T dy, in memory.gradient, from the part's dy.
+  TensorRef reduce_gradient(const LayerPass& pass, TensorRef part, const Memory& memory) const;
 };
 
 }  // namespace teratron

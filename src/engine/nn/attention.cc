@@ -73,12 +73,7 @@ void Attention::visit(const ParameterVisitor& visitor) {
 }
 
 void Attention::add_to(Work& work) const {
-  const auto product = [&](const Linear& linear) {
-    work.products.push_back({.inputs = linear.weight.shape[1], .outputs = linear.weight.shape[0]});
-  };
-  product(qkv);
-  if (key_value) product(*key_value);
-  product(projection);
+  for_each_linear(*this, [&](const Linear& linear) { linear.add_to(work); });
   work.attention = {.heads = heads, .key_heads = key_heads, .head_size = head_size, .window = window, .causal = causal};
   work.projected_columns = projected_columns();
 }
@@ -206,8 +201,8 @@ void Attention::recompute_context(const LayerPass& pass, const Saved& saved) con
 
 void Attention::backward(const LayerPass& pass, TensorRef dx, TensorRef dy, TensorRef x, const Saved& saved,
                          const Workspace& w) const {
-  projection.backward_weight(pass, dy, saved.context);
   projection.backward_input(pass, w.dcontext, dy);
+  projection.backward_weight(pass, dy, saved.context);
   const Heads gradients = by_head(pass, w.qkv, w.key_value);
   backward_heads(pass, gradients, w.dcontext.reshape({pass.batch, pass.tokens, heads, head_size}), saved);
   position_backward(pass, gradients, saved, w);
@@ -238,9 +233,9 @@ void Attention::backward_heads(const LayerPass& pass, const Heads& gradients, Te
 
 void Attention::weight_gradients(const LayerPass& pass, TensorRef dy, TensorRef dqkv, TensorRef dkey_value, TensorRef x,
                                  const Saved& saved) const {
-  projection.backward_weight(pass, dy, saved.context);
-  qkv.backward_weight(pass, dqkv, x);
-  if (key_value) key_value->backward_weight(pass, dkey_value, x);
+  projection.backward_weight(pass, dy, saved.context, /*alone=*/true);
+  qkv.backward_weight(pass, dqkv, x, /*alone=*/true);
+  if (key_value) key_value->backward_weight(pass, dkey_value, x, /*alone=*/true);
 }
 
 double Attention::scale() const { return 1.0 / std::sqrt(static_cast<double>(head_size)); }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "nn/adapter.h"
+#include "nn/work.h"
 
 namespace teratron {
 
@@ -68,18 +69,25 @@ struct Linear {
     }
   }
 
+  void add_to(Work& work) const {
+    work.products.push_back({.inputs = weight.shape[1], .outputs = weight.shape[0]});
+    for (const Adapter& adapter : adapters) {
+      work.adapters.push_back({.inputs = adapter.inputs(), .outputs = adapter.a.shape[0]});
+      work.adapters.push_back({.inputs = adapter.a.shape[0], .outputs = adapter.outputs()});
+    }
+  }
+
   LinearWeights weights() const { return {weight, bias ? &*bias : nullptr, of_all_tokens}; }
   void forward(const LayerPass& pass, TensorRef y, TensorRef x, const LinearEpilogue& epilogue = {}) const {
-    // A gated result is linear in y, and adapters add to both; another activation waits for them.
-    const bool waits = !adapters.empty() && epilogue.activation != Activation::kNone && !epilogue.gate;
-    weights().forward(pass, y, x, waits ? LinearEpilogue{} : epilogue);
-    for (const Adapter& adapter : adapters) adapter.forward(pass, y, x, waits ? LinearEpilogue{} : epilogue);
-    if (waits) {
-      pass.backend.activation_forward({.y = epilogue.activated, .x = y, .activation = epilogue.activation});
-    }
+    forward_with(weights(), pass, y, x, epilogue);
   }
   void backward_input(const LayerPass& pass, TensorRef dx, TensorRef dy,
                       const LinearInputEpilogue& epilogue = {}) const {
+    if (!adapters.empty() && weights().takes_low_ranks(pass) && !adapters.front().drops(pass)) {
+      LinearInputEpilogue all = epilogue;
+      for (std::size_t i = 0; i < adapters.size(); ++i) all.added[i] = adapters[i].input_addend(pass, dy);
+      return weights().backward_input(pass, dx, dy, all);
+    }
     if (epilogue.activation == Activation::kNone || adapters.empty()) {
       weights().backward_input(pass, dx, dy, epilogue);
       for (const Adapter& adapter : adapters) add(pass, dx, adapter.input_share(pass, dy).dx);
@@ -91,9 +99,28 @@ struct Linear {
     add(pass, dx, share.dx);
     if (epilogue.dgate) add(pass, epilogue.dgate, share.dgate);
   }
-  void backward_weight(const LayerPass& pass, TensorRef dy, TensorRef x) const {
+  // Follows backward_input() in the layer's backward, or, with `alone`, is of a pass of its own.
+  void backward_weight(const LayerPass& pass, TensorRef dy, TensorRef x, bool alone = false) const {
     weights().backward_weight(pass, dy, x);
-    for (const Adapter& adapter : adapters) adapter.backward_weight(pass, dy, x);
+    for (const Adapter& adapter : adapters) adapter.backward_weight(pass, dy, x, alone);
+  }
+
+ protected:
+  void forward_with(const LinearWeights& used, const LayerPass& pass, TensorRef y, TensorRef x,
+                    const LinearEpilogue& epilogue) const {
+    if (adapters.empty()) return used.forward(pass, y, x, epilogue);
+    if (used.takes_low_ranks(pass)) {
+      LinearEpilogue all = epilogue;
+      for (std::size_t i = 0; i < adapters.size(); ++i) all.added[i] = adapters[i].addend(pass, x);
+      return used.forward(pass, y, x, all);
+    }
+    // A gated result is linear in y, and adapters add to both; another activation waits for them.
+    const bool waits = epilogue.activation != Activation::kNone && !epilogue.gate;
+    used.forward(pass, y, x, waits ? LinearEpilogue{} : epilogue);
+    for (const Adapter& adapter : adapters) adapter.forward(pass, y, x, waits ? LinearEpilogue{} : epilogue);
+    if (waits) {
+      pass.backend.activation_forward({.y = epilogue.activated, .x = y, .activation = epilogue.activation});
+    }
   }
 
  private:
@@ -136,8 +163,7 @@ struct RowParallelLinear : Linear {
   void forward(const LayerPass& pass, TensorRef y, TensorRef x) const {
     LinearWeights share = weights();
     if (pass.tensor.rank() != 0) share.bias = nullptr;
-    share.forward(pass, y, x);
-    for (const Adapter& adapter : adapters) adapter.forward(pass, y, x);
+    forward_with(share, pass, y, x, {});
     pass.start_sum(y).wait();
   }
 };

@@ -12,10 +12,12 @@ struct LinearEpilogue {
   Activation activation = Activation::kNone;
   TensorRef activated, gate;
   bool rows_alone = false;
+  LowRankProducts added = {};  // where takes_low_ranks()
 };
 struct LinearInputEpilogue {
   Activation activation = Activation::kNone;
   TensorRef pre_activation, activated, gate, dgate;
+  LowRankProducts added = {};
 };
 
 // A weight matrix and its bias, wherever they are declared. All products with weights go through here.
@@ -23,6 +25,9 @@ struct LinearWeights {
   const Parameter& weight;          // [outputs, inputs]
   const Parameter* bias = nullptr;  // [outputs], optional
   bool of_all_tokens = false;  // the rows are the tokens of the pass, of which a back end may leave out the padding
+
+  // Whether products add low ranks themselves.
+  bool takes_low_ranks(const LayerPass& pass) const { return pass.backend.has_frozen_linear() && !multiplies_tiles(); }
 
   // y[T, outputs] from x[T, inputs]
   void forward(const LayerPass& pass, TensorRef y, TensorRef x, const LinearEpilogue& epilogue = {}) const {
@@ -35,22 +40,25 @@ struct LinearWeights {
                                 .gate = epilogue.gate,
                                 .rows_alone = pass.is_next_token() || epilogue.rows_alone,
                                 .lengths = lengths(pass)};
-    if (is_tiles(weight.value.dtype)) return pass.backend.tile_linear_forward({product});
+    if (multiplies_tiles()) return pass.backend.tile_linear_forward({product});
+    if (is_general(epilogue.added)) return pass.backend.frozen_linear_forward({product, epilogue.added});
     pass.backend.linear_forward(product);
   }
 
   // dx[T, inputs] from dy[T, outputs]
   void backward_input(const LayerPass& pass, TensorRef dx, TensorRef dy,
                       const LinearInputEpilogue& epilogue = {}) const {
-    pass.backend.linear_input_gradient({.dx = dx,
-                                        .dy = dy,
-                                        .weight = weight.value,
-                                        .activation = epilogue.activation,
-                                        .pre_activation = epilogue.pre_activation,
-                                        .activated = epilogue.activated,
-                                        .gate = epilogue.gate,
-                                        .dgate = epilogue.dgate,
-                                        .lengths = lengths(pass)});
+    const LinearInputGradient product{.dx = dx,
+                                      .dy = dy,
+                                      .weight = weight.value,
+                                      .activation = epilogue.activation,
+                                      .pre_activation = epilogue.pre_activation,
+                                      .activated = epilogue.activated,
+                                      .gate = epilogue.gate,
+                                      .dgate = epilogue.dgate,
+                                      .lengths = lengths(pass)};
+    if (is_general(epilogue.added)) return pass.backend.frozen_linear_input_gradient({product, epilogue.added});
+    pass.backend.linear_input_gradient(product);
   }
 
   // Does nothing where weights come later, or are frozen.
@@ -65,6 +73,9 @@ struct LinearWeights {
   }
 
  private:
+  // In whole numbers.
+  bool multiplies_tiles() const { return is_tiles(weight.value.dtype) && !weight.widens_tiles; }
+  bool is_general(const LowRankProducts& added) const { return added[0].rows || is_tiles(weight.value.dtype); }
   TensorRef lengths(const LayerPass& pass) const { return of_all_tokens ? pass.key_lengths : TensorRef(); }
 };
 

@@ -70,10 +70,7 @@ struct Mlp {
   }
 
   void add_to(Work& work) const {
-    const Work::Product in{.inputs = up.weight.shape[1], .outputs = columns()};
-    if (gate) work.products.push_back(in);
-    work.products.push_back(in);
-    work.products.push_back({.inputs = columns(), .outputs = down.outputs()});
+    for_each_linear(*this, [&](const Linear& linear) { linear.add_to(work); });
     work.activated_columns = columns() * (gate ? 2 : 1);
   }
 
@@ -106,9 +103,9 @@ struct Mlp {
 
   // Weight gradients that a backward with weights_later left out, from the same tensors.
   void weight_gradients(const LayerPass& pass, TensorRef dy, TensorRef dffn, TensorRef x, const Saved& saved) const {
-    down.backward_weight(pass, dy, saved.up);
-    up.backward_weight(pass, dffn, x);
-    if (gate) gate->backward_weight(pass, saved.gate, x);
+    down.backward_weight(pass, dy, saved.up, /*alone=*/true);
+    up.backward_weight(pass, dffn, x, /*alone=*/true);
+    if (gate) gate->backward_weight(pass, saved.gate, x, /*alone=*/true);
   }
 
  private:

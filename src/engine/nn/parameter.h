@@ -76,6 +76,7 @@ struct Parameter {
   bool decay = false;             // weight decay: matrices and embeddings, never biases and norms
   bool adapter = false;           // belongs to an adapter (nn/adapter.h)
   bool frozen = false;            // is not trained: has neither gradient nor master nor slots
+  bool widens_tiles = false;      // where tiles hold it, products take their values, and do not round their rows
   Split split;
   // In the tensor-parallel group. A parameter that is not split counts once, on the first rank. Where `replicas` ranks
   // one after another hold the same part (key and value heads that are fewer than the ranks), the group is that of the

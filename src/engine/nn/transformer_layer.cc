@@ -76,6 +76,12 @@ std::int64_t TransformerLayer::adapter_bytes(const CallSizes& sizes) const {
   return most;
 }
 
+std::int64_t TransformerLayer::adapter_rank() const {
+  std::int64_t rank = 0;
+  for_each_adapter(*this, [&](const Adapter& adapter) { rank = adapter.a.shape[0]; });
+  return rank;
+}
+
 void TransformerLayer::visit(const ParameterVisitor& visitor) {
   norm1.visit(visitor);
   attention.visit(visitor);

@@ -88,6 +88,7 @@ struct TransformerLayer {
 
   // Memory that the layer's adapters share, as LayerPass::adapters; 0: it has none.
   std::int64_t adapter_bytes(const CallSizes& sizes) const;
+  std::int64_t adapter_rank() const;  // of those that it has; 0: none
 
   // Products, attention and passes over memory of a row on this rank.
   Work work() const;

@@ -39,20 +39,30 @@ struct Work {
   };
 
   std::vector<Product> products;  // in the order of a forward pass
+  std::vector<Product> adapters;  // of adapters, A and B in turn: those above are frozen beside them
   Attention attention;            // no heads: none
   // Passes over memory beside those: over rows of the residual stream, and over columns that this rank has of a row.
   std::int64_t norms = 0, residual_adds = 0;
   std::int64_t activated_columns = 0;  // that activations read
   std::int64_t projected_columns = 0;  // queries, keys and values
 
-  double product_operations() const {
-    double sum = 0;
-    for (const Product& product : products) sum += product.operations();
-    return sum;
-  }
+  double product_operations() const { return operations_of(products); }
+  double adapter_operations() const { return operations_of(adapters); }
   // Operations of a row, forward.
   double operations(double tokens, double context) const {
     return product_operations() + attention.operations(tokens, context);
+  }
+  // Forward and backward, which has twice the operations of a forward, but for the products with frozen weights.
+  double training_operations(double tokens, double context) const {
+    return (adapters.empty() ? 3 : 2) * product_operations() + 3 * adapter_operations() +
+           3 * attention.operations(tokens, context);
+  }
+
+ private:
+  static double operations_of(const std::vector<Product>& products) {
+    double sum = 0;
+    for (const Product& product : products) sum += product.operations();
+    return sum;
   }
 };
 

@@ -28,9 +28,10 @@ class CallObserver {
 class Backend : public Allocator {
  public:
   virtual std::string_view name() const = 0;
-  virtual DType compute_dtype() const = 0;              // C
-  virtual std::string processor() const { return {}; }  // the device's name; empty: the host's processor
-  virtual std::string settings() const { return {}; }   // options that change speed and are not at their default
+  virtual DType compute_dtype() const = 0;                 // C
+  virtual std::string processor() const { return {}; }     // the device's name; empty: the host's processor
+  virtual std::string settings() const { return {}; }      // options that change speed and are not at their default
+  virtual bool has_frozen_linear() const { return true; }  // frozen_linear_forward() and frozen_linear_input_gradient()
 
   // A device may run calls after they return, in order. wait() returns when every earlier call is done.
   virtual void wait() {}
@@ -149,6 +150,7 @@ struct CpuOptions {
   bool bf16_products = true;
   // Products with weights in tiles in AVX512-VNNI, where the processor has it. The bits are the same without.
   bool vnni_products = true;
+  bool frozen_linear = true;  // false: without the operations of Backend::has_frozen_linear(), as on GPUs
 };
 std::unique_ptr<Backend> make_cpu_backend(const CpuOptions& options = {});
 

@@ -41,25 +41,12 @@ bool check_forward(LinearForward& args, const ArgumentChecks& checks) {
   return args.y.elements() > 0;
 }
 
-}  // namespace
-
-bool check_arguments(LinearForward& args, const ArgumentChecks& checks) {
-  args.weight = checks.matrix("weight", args.weight, checks.columns("y", args.y), checks.columns("x", args.x));
-  return check_forward(args, checks);
-}
-
-bool check_arguments(TileLinearForward& args, const ArgumentChecks& checks) {
-  LinearForward& linear = args.linear;
-  checks.tiles("weight", linear.weight, checks.columns("y", linear.y), checks.columns("x", linear.x));
-  return check_forward(linear, checks);
-}
-
-bool check_arguments(LinearInputGradient& args, const ArgumentChecks& checks) {
+// All but the weight.
+bool check_input_gradient(LinearInputGradient& args, const ArgumentChecks& checks) {
   const std::int64_t rows = checks.rows("dy", args.dy);
   const std::int64_t outputs = checks.columns("dy", args.dy), inputs = checks.columns("dx", args.dx);
   args.dx = checks.matrix("dx", args.dx, rows, inputs);
   args.dy = checks.matrix("dy", args.dy, rows, outputs);
-  args.weight = checks.matrix("weight", args.weight, outputs, inputs);
   check_lengths(checks, args.lengths, rows);
   checks.require(args.activation != Activation::kTanh, "a linear layer's activation is GELU or SiLU");
   checks.require(static_cast<bool>(args.gate) == static_cast<bool>(args.dgate), "a gate has a gradient");
@@ -88,6 +75,64 @@ bool check_arguments(LinearInputGradient& args, const ArgumentChecks& checks) {
     checks.separate({{"activated", args.activated}}, {{"pre_activation", args.pre_activation}});
   }
   return args.dx.elements() > 0;
+}
+
+// A weight of the compute type, or in tiles.
+void check_frozen(TensorRef& weight, std::int64_t outputs, std::int64_t inputs, const ArgumentChecks& checks) {
+  if (is_tiles(weight.dtype)) return checks.tiles("weight", weight, outputs, inputs);
+  weight = checks.matrix("weight", weight, outputs, inputs);
+}
+
+}  // namespace
+
+bool check_arguments(LinearForward& args, const ArgumentChecks& checks) {
+  args.weight = checks.matrix("weight", args.weight, checks.columns("y", args.y), checks.columns("x", args.x));
+  return check_forward(args, checks);
+}
+
+bool check_arguments(TileLinearForward& args, const ArgumentChecks& checks) {
+  LinearForward& linear = args.linear;
+  checks.tiles("weight", linear.weight, checks.columns("y", linear.y), checks.columns("x", linear.x));
+  return check_forward(linear, checks);
+}
+
+bool check_arguments(FrozenLinearForward& args, const ArgumentChecks& checks) {
+  LinearForward& linear = args.linear;
+  const std::int64_t outputs = checks.columns("y", linear.y);
+  check_frozen(linear.weight, outputs, checks.columns("x", linear.x), checks);
+  const bool has_rows = check_forward(linear, checks);
+  for (LowRankProduct& low : args.added) {
+    if (!low.rows) continue;
+    const std::int64_t rank = checks.columns("rows of low rank", low.rows);
+    const std::int64_t columns = checks.rows("weight of low rank", low.weight);
+    low.rows = checks.matrix("rows of low rank", low.rows, linear.x.dim(0), rank);
+    low.weight = checks.matrix("weight of low rank", low.weight, columns, rank);
+    checks.require(low.first_output >= 0 && low.first_output + columns <= outputs, "low ranks are of outputs");
+    checks.separate({{"y", linear.y}, {"activated", linear.activated}},
+                    {{"rows of low rank", low.rows}, {"weight of low rank", low.weight}});
+  }
+  return has_rows;
+}
+
+bool check_arguments(LinearInputGradient& args, const ArgumentChecks& checks) {
+  args.weight = checks.matrix("weight", args.weight, checks.columns("dy", args.dy), checks.columns("dx", args.dx));
+  return check_input_gradient(args, checks);
+}
+
+bool check_arguments(FrozenLinearInputGradient& args, const ArgumentChecks& checks) {
+  LinearInputGradient& linear = args.linear;
+  const std::int64_t inputs = checks.columns("dx", linear.dx);
+  check_frozen(linear.weight, checks.columns("dy", linear.dy), inputs, checks);
+  const bool has_rows = check_input_gradient(linear, checks);
+  for (LowRankProduct& low : args.added) {
+    if (!low.rows) continue;
+    const std::int64_t rank = checks.columns("rows of low rank", low.rows);
+    low.rows = checks.matrix("rows of low rank", low.rows, linear.dy.dim(0), rank);
+    low.weight = checks.matrix("weight of low rank", low.weight, rank, inputs);
+    checks.separate({{"dx", linear.dx}, {"activated", linear.activated}, {"dgate", linear.dgate}},
+                    {{"rows of low rank", low.rows}, {"weight of low rank", low.weight}});
+  }
+  return has_rows;
 }
 
 bool check_arguments(LinearWeightGradient& args, const ArgumentChecks& checks) {

@@ -17,6 +17,7 @@
 // last place.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <limits>
 #include <optional>
@@ -72,6 +73,27 @@ struct LinearInputGradient {
   TensorRef gate;            // [T,I], optional
   TensorRef dgate;           // [T,I], with a gate; may be the gate
   TensorRef lengths;         // optional; dy is 0 after them
+};
+
+// A product of low rank R that is added to another one's sums (LoRA, nn/adapter.h). No rows: there is none.
+struct LowRankProduct {
+  TensorRef rows;    // [T,R]
+  TensorRef weight;  // forward: [n,R], of the outputs from first_output on; input gradient: [R,I]
+  std::int64_t first_output = 0;
+};
+using LowRankProducts = std::array<LowRankProduct, 3>;
+
+// linear_forward() and linear_input_gradient() with weights that are not trained: of C, or in tiles as
+// tile_linear_forward() has them, of which a value counts, rounded once to C. A forward's sums y have rows weight^T of
+// each low-rank product added before bias and activation; those of an input gradient have rows weight added before the
+// activation's derivative. Back ends with has_frozen_linear() alone.
+struct FrozenLinearForward {
+  LinearForward linear;
+  LowRankProducts added = {};
+};
+struct FrozenLinearInputGradient {
+  LinearInputGradient linear;
+  LowRankProducts added = {};
 };
 
 // dweight[O,I] (+)= dy[T,O]^T x[T,I]; dbias[O] (+)= sum over T of dy.
@@ -335,30 +357,32 @@ struct AdamW {
 };
 
 // X(operation, arguments): Backend::operation(const arguments&) checks them and calls do_operation(const arguments&).
-#define TERATRON_OPERATIONS(X)                    \
-  X(linear_forward, LinearForward)                \
-  X(tile_linear_forward, TileLinearForward)       \
-  X(linear_input_gradient, LinearInputGradient)   \
-  X(linear_weight_gradient, LinearWeightGradient) \
-  X(activation_forward, ActivationForward)        \
-  X(activation_backward, ActivationBackward)      \
-  X(norm_forward, NormForward)                    \
-  X(norm_apply, NormForward)                      \
-  X(norm_backward, NormBackward)                  \
-  X(residual_add, ResidualAdd)                    \
-  X(residual_add_norm, ResidualAddNorm)           \
-  X(dropout_backward, DropoutBackward)            \
-  X(attention_forward, AttentionForward)          \
-  X(attention_backward, AttentionBackward)        \
-  X(cached_attention, CachedAttention)            \
-  X(rotary, Rotary)                               \
-  X(embedding_forward, EmbeddingForward)          \
-  X(embedding_backward, EmbeddingBackward)        \
-  X(cross_entropy_partials, CrossEntropyPartials) \
-  X(cross_entropy_rescale, CrossEntropyRescale)   \
-  X(cross_entropy_loss, CrossEntropyLoss)         \
-  X(cross_entropy_backward, CrossEntropyBackward) \
-  X(weighted_sum, WeightedSum)                    \
+#define TERATRON_OPERATIONS(X)                               \
+  X(linear_forward, LinearForward)                           \
+  X(tile_linear_forward, TileLinearForward)                  \
+  X(frozen_linear_forward, FrozenLinearForward)              \
+  X(linear_input_gradient, LinearInputGradient)              \
+  X(frozen_linear_input_gradient, FrozenLinearInputGradient) \
+  X(linear_weight_gradient, LinearWeightGradient)            \
+  X(activation_forward, ActivationForward)                   \
+  X(activation_backward, ActivationBackward)                 \
+  X(norm_forward, NormForward)                               \
+  X(norm_apply, NormForward)                                 \
+  X(norm_backward, NormBackward)                             \
+  X(residual_add, ResidualAdd)                               \
+  X(residual_add_norm, ResidualAddNorm)                      \
+  X(dropout_backward, DropoutBackward)                       \
+  X(attention_forward, AttentionForward)                     \
+  X(attention_backward, AttentionBackward)                   \
+  X(cached_attention, CachedAttention)                       \
+  X(rotary, Rotary)                                          \
+  X(embedding_forward, EmbeddingForward)                     \
+  X(embedding_backward, EmbeddingBackward)                   \
+  X(cross_entropy_partials, CrossEntropyPartials)            \
+  X(cross_entropy_rescale, CrossEntropyRescale)              \
+  X(cross_entropy_loss, CrossEntropyLoss)                    \
+  X(cross_entropy_backward, CrossEntropyBackward)            \
+  X(weighted_sum, WeightedSum)                               \
   X(adamw, AdamW)
 
 // Summary of tensors in the back end's memory (Backend::tally). Equal bits in equal calls give equal tallies; a bit

@@ -25,7 +25,8 @@ struct WorkShapes {
   std::int64_t norm_rows = 0, norm_columns = 0;
   std::int64_t largest_parameter = 0;  // elements in one sum of squares
   bool has_backward = false;
-  bool has_tiles = false;  // the products are of weights in tiles
+  bool has_tiles = false;     // the products are of weights in tiles, in whole numbers
+  std::int64_t low_rank = 0;  // the largest of low-rank products that are added to the others
 };
 
 // Upper bound of the bytes that `threads` threads of a rank take, on this kind of processor. Where threads never all

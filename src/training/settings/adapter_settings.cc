@@ -10,7 +10,7 @@ namespace teratron {
 namespace {
 
 constexpr Flag kRank{"lora-rank"}, kAlpha{"lora-alpha"}, kDropout{"lora-dropout"}, kTargets{"lora-targets"},
-    kRankStabilized{"rslora"};
+    kRankStabilized{"rslora"}, kFrozenWeights{"frozen-weights"};
 
 std::vector<std::string> split_names(const std::string& names) {
   std::vector<std::string> all;
@@ -24,7 +24,7 @@ std::vector<std::string> split_names(const std::string& names) {
 
 }  // namespace
 
-void add_adapter_fields(FieldList& list, AdapterConfig& adapters, std::string& targets) {
+void add_adapter_fields(FieldList& list, AdapterConfig& adapters, std::string& targets, std::optional<DType>& frozen) {
   list.group("Adapters", FieldScope::kModel);
   list.add(std::string(kRank.name), &adapters.rank, "N",
            "train low-rank adapters of this rank (LoRA) beside the weights, which are frozen; 0: train the weights");
@@ -36,6 +36,12 @@ void add_adapter_fields(FieldList& list, AdapterConfig& adapters, std::string& t
       "queries and values");
   list.add(std::string(kRankStabilized.name), &adapters.rank_stabilized, "",
            "divide --lora-alpha by the root of the rank, not by the rank");
+  list.add_choice(
+          std::string(kFrozenWeights.name), frozen,
+          {{"whole", std::nullopt}, {"q8_0", DType::kQ8Tile}, {"q4_0", DType::kQ4Tile}},
+          "CPUs: frozen matrices and the token table, as they are loaded, in blocks of 32 values with one step, "
+          "of 8 bits or of 4, as GGUF's; whole: in the precision of the others")
+      .of(FieldScope::kRun);
 }
 
 void set_adapter_targets(ModelConfig& model, const std::string& names) {
@@ -47,6 +53,13 @@ void set_adapter_targets(ModelConfig& model, const std::string& names) {
     constexpr unsigned kUsual = AdapterConfig::kQuery | AdapterConfig::kValue | AdapterConfig::kPacked;
     for (const AdapterTarget& target : model.family().adapter_targets) adapters.targets |= target.targets & kUsual;
   }
+}
+
+Faults frozen_weights_faults(const AdapterConfig& adapters, std::optional<DType> frozen) {
+  Faults faults;
+  faults.add_if(frozen && !adapters.active(), "{} is for weights beside adapters, and {} N, their rank, is missing",
+                kFrozenWeights, kRank);
+  return faults;
 }
 
 Faults adapter_faults(ModelConfig& model, const std::string& names) {

@@ -16,7 +16,7 @@ enum class BackendKind { kCpu, kReference, kCuda };
 struct BackendSettings {
   BackendKind kind = BackendKind::kCpu;
   bool bf16 = false, fp16 = false;    // neither: fp32
-  std::optional<DType> weight_tiles;  // of commands that only read a model (ExecutorOptions::weight_tiles)
+  std::optional<DType> weight_tiles;  // of weights that are not trained (ExecutorOptions::weight_tiles)
   // CUDA alone (CudaOptions in ops/backend.h).
   bool tf32 = false, gemm_timing = true, cuda_graphs = true;
   CudnnAttentionUse cudnn_attention = CudnnAttentionUse::kWherePossible;

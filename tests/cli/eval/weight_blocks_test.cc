@@ -74,7 +74,7 @@ TEST_F(WeightBlocks, CannotBeHadEverywhere) {
   expect_refused(
       with(with(generate(), blocks), {"--tp", "4"}),
       AllOf(HasSubstr("16 columns on each tensor-parallel rank"), HasSubstr("blocks of 32"), HasSubstr("--tp")));
-  expect_refused(with(with(eval_loss(), blocks), {"--backend", "cuda"}), HasSubstr("--weights q8_0 is for CPUs"));
+  expect_refused(with(with(eval_loss(), blocks), {"--backend", "cuda"}), HasSubstr("weights in q8_0 are for CPUs"));
   expect_refused(training().command({"--train-iters", "1", "--weights", "q8_0"}), HasSubstr("--weights"));
   expect_refused(with(generate(), {"--weights", "q5_0"}), HasSubstr("q8_0"));
 }

@@ -57,11 +57,35 @@ TEST_F(AdapterCommands, MergedAndConvertedOnesGenerateTheSame) {
   EXPECT_EQ(generated("back"), expected);
 }
 
+TEST_F(AdapterCommands, FrozenWeightsInBlocksResumeAndMergeIntoPreciseOnes) {
+  const Words blocks = {"--frozen-weights", "q8_0"};
+  succeed(adapted(with(blocks, {"--train-iters", "6", "--save", path("whole")})));
+  succeed(adapted(with(blocks, {"--train-iters", "6", "--save", path("halves"), "--save-interval", "3"})));
+  succeed({"train", "--load", path("halves"), "--iteration", "3", "--save", path("again")});
+  const std::string name = "iter_0000006/model.safetensors";
+  EXPECT_EQ(read_file(fs::path(path("again")) / name), read_file(fs::path(path("whole")) / name));
+  succeed(adapted({"--train-iters", "6", "--save", path("precise")}));
+  const std::vector<double> losses = TinyTraining::losses(path("whole")),
+                            precise = TinyTraining::losses(path("precise"));
+  ASSERT_EQ(losses.size(), precise.size());
+  EXPECT_NE(losses, precise);
+  for (std::size_t i = 0; i < losses.size(); ++i) EXPECT_NEAR(losses[i], precise[i], 0.01 * precise[i]);
+  // Adapters of B = 0 add nothing: what is merged is the base as it was saved.
+  succeed(adapted(with(blocks, {"--train-iters", "1", "--lr", "0", "--min-lr", "0", "--save", path("unmoved")})));
+  succeed({"convert", "--from", "teratron", "--to", "teratron", "--merge", path("unmoved"), path("merged")});
+  EXPECT_EQ(generated("merged"), generated("base"));
+}
+
 TEST_F(AdapterCommands, FaultsAreOneClearError) {
   EXPECT_THAT(errors_of(training_.command({"--train-iters", "1", "--lora-rank", "4"})), HasSubstr("--finetune DIR"));
   EXPECT_THAT(errors_of(adapted({"--train-iters", "1", "--lora-targets", "q_proj"})),
               HasSubstr("has no layer 'q_proj' for an adapter; it has c_attn, c_proj, c_fc"));
   EXPECT_THAT(errors_of(adapted({"--train-iters", "1", "--lora-rank", "0"})), HasSubstr("their rank, is missing"));
+  EXPECT_THAT(errors_of(adapted({"--train-iters", "1", "--frozen-weights", "q8_0", "--tp", "4"})),
+              HasSubstr("16 columns on each tensor-parallel rank, and weights in q8_0 come in blocks of 32; leave out "
+                        "--frozen-weights or take fewer ranks"));
+  EXPECT_THAT(errors_of(training_.command({"--train-iters", "1", "--frozen-weights", "q8_0"})),
+              HasSubstr("is for weights beside adapters"));
   succeed(adapted({"--train-iters", "2", "--save", path("adapted")}));
   EXPECT_THAT(errors_of({"convert", "--from", "teratron", "--to", "hf", path("adapted"), path("hf")}),
               HasSubstr("holds adapters, and no whole model"));

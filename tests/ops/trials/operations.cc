@@ -26,13 +26,17 @@ std::vector<Operation> operations() {
       {"add", add_trial},
   };
 #undef TERATRON_TRIAL
-  std::erase_if(all, [](const Operation& operation) { return operation.name == "tile_linear_forward"; });
+  std::erase_if(all, [](const Operation& operation) {
+    return operation.name == "tile_linear_forward" || operation.name.starts_with("frozen_linear");
+  });
   return all;
 }
 
 std::vector<Operation> host_operations() {
   std::vector<Operation> all = operations();
   all.push_back({"tile_linear_forward", tile_linear_forward_trial});
+  all.push_back({"frozen_linear_forward", frozen_linear_forward_trial});
+  all.push_back({"frozen_linear_input_gradient", frozen_linear_input_gradient_trial});
   all.push_back({"tiled_embedding_forward", tiled_embedding_forward_trial});
   all.push_back({"scale_add", scale_add_trial});
   return all;

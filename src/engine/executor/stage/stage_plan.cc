@@ -143,11 +143,12 @@ void StagePlan::add_product(const WorkShapes::Product& product) {
 
 void StagePlan::plan_attention(const Model& model) {
   work_.has_backward = options_.trains();
-  work_.has_tiles = options_.weight_tiles.has_value();
+  work_.has_tiles = options_.weight_tiles && !options_.trains();
   work_.norm_rows = memory_.most_rows();
   work_.norm_columns = model.traits.hidden_size;
   for (const TransformerLayer& layer : model.layers) {
     const Attention& attention = layer.attention;
+    work_.low_rank = std::max(work_.low_rank, layer.adapter_rank());
     const WorkShapes::Attention head{.queries = memory_.most_tokens(),
                                      .keys = memory_.most_keys(),
                                      .head_size = attention.head_size,

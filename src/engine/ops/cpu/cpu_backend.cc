@@ -6,14 +6,30 @@
 
 namespace teratron {
 
+namespace {
+
+// Intel's cores without AMX have one unit for VDPBF16PS and two for FMA: on Sapphire Rapids training in it took 1.66
+// times as long as in widened products. On Zen 4 it is twice as fast.
+bool are_bf16_products_fast() {
+#if defined(__x86_64__)
+  return __builtin_cpu_is("amd") != 0;
+#else
+  return true;
+#endif
+}
+
+}  // namespace
+
 bool multiplies_bf16(const CpuOptions& options) {
-  return options.compute_dtype == DType::kBF16 && options.bf16_products && has_bf16_products();
+  return options.compute_dtype == DType::kBF16 && options.bf16_products && has_bf16_products() &&
+         are_bf16_products_fast();
 }
 
 CpuBackend::CpuBackend(const CpuOptions& options)
     : compute_dtype_(options.compute_dtype),
       bf16_products_(multiplies_bf16(options)),
       vnni_products_(options.vnni_products),
+      frozen_linear_(options.frozen_linear),
       guarded_(options.guard_memory ? std::make_unique<GuardedMemory>() : nullptr) {
   choose_by_storage(compute_dtype_, [](auto) { return true; });  // or says that there are no such kernels
 }

@@ -23,6 +23,7 @@ class CpuBackend final : public Backend {
   std::string_view name() const override { return "cpu"; }
   DType compute_dtype() const override { return compute_dtype_; }
   std::string settings() const override;
+  bool has_frozen_linear() const override { return frozen_linear_; }
   // Blocks of a huge page or more are aligned to it and ask the system for huge pages. They are mapped, not taken from
   // the C library, so released blocks return to the system and do not add to the planned memory.
   void* allocate(std::int64_t bytes) override;
@@ -35,7 +36,7 @@ class CpuBackend final : public Backend {
 
  private:
   DType compute_dtype_;
-  bool bf16_products_, vnni_products_;
+  bool bf16_products_, vnni_products_, frozen_linear_;
   std::mutex mutex_;
   std::map<void*, std::int64_t> mapped_;    // bytes of what is mapped
   std::unique_ptr<GuardedMemory> guarded_;  // null unless CpuOptions::guard_memory

@@ -23,6 +23,7 @@ ScratchSizes most_scratch(const WorkShapes& work, const CpuOptions& options, boo
     } else {
       include_linear(product, compute_dtype, bf16_products, work.has_backward, sizes);
     }
+    include_low_rank(product.rows, work.low_rank, compute_dtype, bf16_products, sizes);
   }
   for (const WorkShapes::Attention& head : work.attentions) {
     include_attention_forward(head, compute_dtype, bf16_products, sizes);

@@ -62,15 +62,43 @@ void tile_linear_forward(const TileLinearForward& args) {
   });
 }
 
+// Element (o, i) of a weight of C, or of its tiles rounded to C.
 template <class C>
-void linear_input_gradient(const LinearInputGradient& args) {
-  const std::int64_t rows = args.dy.dim(0), outputs = args.dy.dim(1), inputs = args.dx.dim(1);
-  const Elements<C> dx(args.dx), dy(args.dy), weight(args.weight);
+double frozen_weight(const TensorRef& weight, std::int64_t o, std::int64_t i) {
+  if (!is_tiles(weight.dtype)) return Elements<C>(weight)(o, i);
+  return visit_tiles(weight.dtype, [&]<class Tile>(Tile) {
+    const Tile& tile = Elements<Tile>(weight)(o / kTileRows, i / kTileColumns);
+    return double{static_cast<C>(value_in(tile, o % kTileRows, i % kTileColumns))};
+  });
+}
+
+template <class C>
+void frozen_linear_forward(const FrozenLinearForward& args) {
+  const Elements<C> x(args.linear.x);
+  finish_forward<C>(args.linear, [&](std::int64_t t, std::int64_t o) {
+    double sum = 0;
+    for (std::int64_t i = 0; i < args.linear.x.dim(1); ++i) {
+      sum += double{x(t, i)} * frozen_weight<C>(args.linear.weight, o, i);
+    }
+    for (const LowRankProduct& low : args.added) {
+      const std::int64_t own = o - low.first_output;
+      if (!low.rows || own < 0 || own >= low.weight.dim(0)) continue;
+      const Elements<C> rows(low.rows), weight(low.weight);
+      for (std::int64_t r = 0; r < low.rows.dim(1); ++r) sum += double{rows(t, r)} * weight(own, r);
+    }
+    return sum;
+  });
+}
+
+// dx, dgate and activated from product(row, input).
+template <class C, class Product>
+void finish_input_gradient(const LinearInputGradient& args, const Product& product) {
+  const std::int64_t rows = args.dy.dim(0), inputs = args.dx.dim(1);
+  const Elements<C> dx(args.dx);
   const Elements<C> pre_activation(args.pre_activation), activated(args.activated), gate(args.gate), dgate(args.dgate);
   for (std::int64_t t = 0; t < rows; ++t) {
     for (std::int64_t i = 0; i < inputs; ++i) {
-      double sum = 0;
-      for (std::int64_t o = 0; o < outputs; ++o) sum += double{dy(t, o)} * weight(o, i);
+      double sum = product(t, i);
       // Read first: outputs may be the same memory.
       const double u = args.pre_activation ? double{pre_activation(t, i)} : 0, g = args.gate ? double{gate(t, i)} : 0;
       if (args.gate) {
@@ -85,6 +113,33 @@ void linear_input_gradient(const LinearInputGradient& args) {
       dx(t, i) = static_cast<C>(sum);
     }
   }
+}
+
+template <class C>
+void linear_input_gradient(const LinearInputGradient& args) {
+  const Elements<C> dy(args.dy), weight(args.weight);
+  finish_input_gradient<C>(args, [&](std::int64_t t, std::int64_t i) {
+    double sum = 0;
+    for (std::int64_t o = 0; o < args.dy.dim(1); ++o) sum += double{dy(t, o)} * weight(o, i);
+    return sum;
+  });
+}
+
+template <class C>
+void frozen_linear_input_gradient(const FrozenLinearInputGradient& args) {
+  const Elements<C> dy(args.linear.dy);
+  finish_input_gradient<C>(args.linear, [&](std::int64_t t, std::int64_t i) {
+    double sum = 0;
+    for (std::int64_t o = 0; o < args.linear.dy.dim(1); ++o) {
+      sum += double{dy(t, o)} * frozen_weight<C>(args.linear.weight, o, i);
+    }
+    for (const LowRankProduct& low : args.added) {
+      if (!low.rows) continue;
+      const Elements<C> rows(low.rows), weight(low.weight);
+      for (std::int64_t r = 0; r < low.rows.dim(1); ++r) sum += double{rows(t, r)} * weight(r, i);
+    }
+    return sum;
+  });
 }
 
 template <class C>

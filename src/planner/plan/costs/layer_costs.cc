@@ -168,7 +168,16 @@ ModelCosts::Parts ModelCosts::parts(const Slice& slice) const {
     parts.last_product = product_of_weights(rows, inner, columns);
     parts.products += parts.last_product;
     parts.input_gradients += product_of_weights(rows, columns, inner) / constants_.gradient_speed;
-    parts.weight_gradients += weight_gradient(rows, inner, columns);
+    if (work_.adapters.empty()) parts.weight_gradients += weight_gradient(rows, inner, columns);
+  }
+  // Beside frozen weights. A x is made again for the weight gradients of B.
+  for (std::size_t i = 0; i < work_.adapters.size(); ++i) {
+    const auto inner = static_cast<double>(work_.adapters[i].inputs),
+               columns = static_cast<double>(work_.adapters[i].outputs);
+    const double forward = product_of_weights(rows, inner, columns);
+    parts.products += forward;
+    parts.input_gradients += product_of_weights(rows, columns, inner) / constants_.gradient_speed;
+    parts.weight_gradients += weight_gradient(rows, inner, columns) + (i % 2 == 0 ? forward : 0);
   }
   parts.attention = attention_forward(slice);
   parts.attention_backward = attention_backward(slice);
@@ -206,7 +215,7 @@ pipeline::PassTimes ModelCosts::embedding(const Slice& slice) const {
   const double sum =
       vocabulary_collective(static_cast<double>(slice.sequences * slice.tokens * model_.hidden_size) * element_);
   const double forward = kernels(passes(stream, 4), 2) + sum;
-  const double backward = kernels(passes(stream, 3), 2);
+  const double backward = model_.adapters.active() ? 0 : kernels(passes(stream, 3), 2);  // a frozen table has none
   return {.forward = forward * milliseconds_,
           .backward = backward * milliseconds_,
           .backward_weight = backward * milliseconds_};
@@ -222,7 +231,7 @@ pipeline::PassTimes ModelCosts::head(const Slice& slice) const {
   const double input = product_of_weights(rows, h, vocabulary) +
                        product_of_weights(rows, vocabulary, h) / constants_.gradient_speed + kernels(loss + norm, 4) +
                        vocabulary_collective(rows * h * element_);
-  const double weight = weight_gradient(rows, h, vocabulary);
+  const double weight = model_.adapters.active() ? 0 : weight_gradient(rows, h, vocabulary);
   return {.backward = (input + weight) * milliseconds_,
           .backward_input = input * milliseconds_,
           .backward_weight = weight * milliseconds_};
@@ -258,20 +267,21 @@ double ModelCosts::recomputed_operations(const Slice& slice) const {
   const double attention = attention_operations(slice);
   if (settings_.recompute == Recompute::kSelective) return attention;
   // Nothing needs the MLP's second product.
-  const double products =
-      work_.product_operations() - (constants_.recomputes_all != 0 ? 0 : work_.products.back().operations());
+  const double products = work_.product_operations() + work_.adapter_operations() -
+                          (constants_.recomputes_all != 0 ? 0 : work_.products.back().operations());
   return static_cast<double>(slice.sequences * slice.tokens) * products + attention;
 }
 
 double ModelCosts::layer_operations(const Slice& slice) const {
   const auto rows = static_cast<double>(slice.sequences * slice.tokens);
-  return 3 * (rows * work_.product_operations() + attention_operations(slice));
+  return rows * work_.training_operations(static_cast<double>(slice.tokens), static_cast<double>(slice.context));
 }
 
 double ModelCosts::head_operations(const Slice& slice) const {
   const auto rows = static_cast<double>(slice.sequences * slice.tokens);
   const double of_token = model_.family().head_operations(model_, static_cast<double>(slice.tokens + slice.context));
-  return 3 * rows * of_token / static_cast<double>(settings_.tensor);
+  const double times = model_.adapters.active() ? 2 : 3;  // a frozen head has no weight gradient
+  return times * rows * of_token / static_cast<double>(settings_.tensor);
 }
 
 }  // namespace teratron::plan

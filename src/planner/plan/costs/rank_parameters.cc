@@ -4,7 +4,7 @@
 
 namespace teratron::plan {
 
-RankParameters rank_parameters(const ModelConfig& model, std::int64_t tensor, std::int64_t stages) {
+RankParameters rank_parameters(const ModelConfig& model, std::int64_t tensor, std::int64_t stages, bool trained) {
   ModelConfig one_layer = model;
   one_layer.num_layers = 1;
   RankParameters sums;
@@ -13,6 +13,7 @@ RankParameters rank_parameters(const ModelConfig& model, std::int64_t tensor, st
   for (const ParameterBucket& bucket : rank->buckets()) {
     double elements = 0;
     for (const Parameter* member : bucket.members) {
+      if (trained && member->frozen) continue;
       (member->over_stages ? sums.shared : elements) += static_cast<double>(member->shape.elements());
     }
     switch (bucket.part) {

@@ -14,7 +14,8 @@ struct RankParameters {
   double shared = 0;               // of every stage, where they share the vocabulary out
 };
 
-// `stages`: those that share the vocabulary out (PipelineSettings::vocabulary_stages).
-RankParameters rank_parameters(const ModelConfig& model, std::int64_t tensor, std::int64_t stages = 1);
+// `stages`: those that share the vocabulary out (PipelineSettings::vocabulary_stages). `trained`: without frozen ones.
+RankParameters rank_parameters(const ModelConfig& model, std::int64_t tensor, std::int64_t stages = 1,
+                               bool trained = false);
 
 }  // namespace teratron::plan

@@ -107,7 +107,8 @@ class WorkBuilder {
     const std::size_t cells = plan_.cell_layers.size();
     const auto stages = static_cast<std::size_t>(config_.layout.pipeline_parallel);
     const RankParameters held = rank_parameters(model_, config_.layout.tensor_parallel,
-                                                config_.vocabulary_ranks() / config_.layout.tensor_parallel);
+                                                config_.vocabulary_ranks() / config_.layout.tensor_parallel,
+                                                /*trained=*/true);
     const double element = static_cast<double>(size_of(config_.backend.compute_dtype()));
     const bool ends_meet = stage_of(0) == stage_of(cells - 1);  // on one stage, which has one copy of a tied table
     std::vector<double> of_stage(stages);

@@ -7,6 +7,7 @@
 #include "pipeline/timing/closed_form.h"
 #include "pipeline/token_slices.h"
 #include "plan/costs/rank_parameters.h"
+#include "tensor/weight_tiles.h"
 
 namespace teratron::plan {
 namespace {
@@ -49,9 +50,14 @@ TransformerLayer layer_of(const TrainConfig& config, const MemoryPlanContext& co
 
 }  // namespace
 
-void ParameterBytes::add(const Parameter& parameter, const Optimizer& updates, DType compute_dtype) {
+void ParameterBytes::add(const Parameter& parameter, const Optimizer& updates, DType compute_dtype,
+                         std::optional<DType> tiles) {
   const std::int64_t elements = parameter.shape.elements();
-  weight += elements * size_of(compute_dtype);
+  if (tiles && parameter.frozen && parameter.takes_tiles) {
+    weight += elements * size_of(*tiles) / (kTileRows * kTileColumns);  // at least: rows are rounded up to tiles
+  } else {
+    weight += elements * size_of(compute_dtype);
+  }
   if (parameter.frozen) return;
   gradient += elements * size_of(accumulation_dtype_of(compute_dtype));
   if (const std::optional<DType> master = master_dtype_of(compute_dtype)) optimizer += elements * size_of(*master);
@@ -118,15 +124,16 @@ std::int64_t LayoutMemory::least(const Layout& layout) const {
   for (std::int64_t i = 0; i < layers; ++i) {
     layer.visit([&](Parameter& parameter) {
       parameter.frozen = config_.model.config.adapters.active() && !parameter.adapter;
-      parameters.add(parameter, *optimizer, context_.compute_dtype);
+      parameters.add(parameter, *optimizer, context_.compute_dtype, config_.backend.weight_tiles);
     });
   }
   const bool has_head = map.stage_of(static_cast<int>(cells.size()) - 1) == 0;
   const double head = has_head ? ends.head : 0;
   const Parameter embeddings{.name = "embeddings",
                              .shape = {static_cast<std::int64_t>(ends.embedding + ends.tied + ends.shared + head)},
+                             .takes_tiles = true,
                              .frozen = config_.model.config.adapters.active()};
-  parameters.add(embeddings, *optimizer, context_.compute_dtype);
+  parameters.add(embeddings, *optimizer, context_.compute_dtype, config_.backend.weight_tiles);
   const SliceBytes slice = slice_bytes(layout, slices);
   // Slices of several lengths: one micro-batch is alive, whole.
   const std::int64_t alive = even == 0 ? layout.virtual_stages : live_cells(layout, config_, slices);

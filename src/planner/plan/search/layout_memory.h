@@ -16,7 +16,8 @@ namespace teratron::plan {
 struct ParameterBytes {
   std::int64_t weight = 0, gradient = 0, optimizer = 0;
   std::int64_t all() const { return weight + gradient + optimizer; }
-  void add(const Parameter& parameter, const Optimizer& optimizer, DType compute_dtype);
+  // `tiles`: of frozen weights that take them.
+  void add(const Parameter& parameter, const Optimizer& optimizer, DType compute_dtype, std::optional<DType> tiles);
 };
 
 class LayoutMemory {

@@ -74,7 +74,7 @@ MemoryWall::Bytes bytes_of_parameter(const PlanRequest& request) {
   ParameterBytes all;
   double elements = 0;
   model->visit([&](Parameter& parameter) {
-    all.add(parameter, *optimizer, request.model.backend.compute_dtype());
+    all.add(parameter, *optimizer, request.model.backend.compute_dtype(), request.model.backend.weight_tiles);
     elements += static_cast<double>(parameter.shape.elements());
   });
   const auto mean = [&](std::int64_t bytes) { return static_cast<double>(bytes) / elements; };

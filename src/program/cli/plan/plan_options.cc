@@ -168,7 +168,7 @@ FieldList fields_of(PlanOptions& o) {
   TrainConfig& t = o.train;
   FieldList list;
   add_model_fields(list, t.model);
-  add_adapter_fields(list, t.model.config.adapters, t.model.lora_targets);
+  add_adapter_fields(list, t.model.config.adapters, t.model.lora_targets, t.backend.weight_tiles);
   list.group("Training");
   add_seq_length_field(list, t.model);
   list.field_of(t.model.seq_length).alias = "seq";

@@ -82,6 +82,7 @@ Faults TrainConfig::faults() const {
   faults.add_if(model.config.adapters.active() && output.finetune.empty() && output.load.empty(),
                 "{} trains adapters beside weights that are there; name their folder: {} DIR", Flag{"lora-rank"},
                 Flag{"finetune"});
+  faults.add(frozen_weights_faults(model.config.adapters, backend.weight_tiles));
   faults.add(failures.faults(output.save, config_file));
   faults.add_if(pipeline.chooses_micro_batches(),
                 "{} is joint, which 'teratron plan' answers for a cluster; give the cuts that it prints, such as "
@@ -115,7 +116,7 @@ void add_update_fields(FieldList& list, TrainConfig& c) {
 FieldList fields_of(TrainConfig& c) {
   FieldList list;
   add_model_fields(list, c.model);
-  add_adapter_fields(list, c.model.config.adapters, c.model.lora_targets);
+  add_adapter_fields(list, c.model.config.adapters, c.model.lora_targets, c.backend.weight_tiles);
   add_update_fields(list, c);
 
   list.group("Data", FieldScope::kData);

@@ -18,6 +18,7 @@ ExecutorOptions training_options(const TrainConfig& config, const PipelinePlan& 
           .batch = batch,
           .tokens = config.model.seq_length,
           .logits_chunk = config.rows_of_logits(),
+          .weight_tiles = config.backend.weight_tiles,
           .first_keys = config.documents.has_first_keys(),
           .position_ids = config.documents.has_position_ids(),
           .schedule = pipeline.schedule,

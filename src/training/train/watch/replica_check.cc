@@ -21,11 +21,12 @@ namespace {
 using Digests = std::vector<std::pair<std::string, std::string>>;
 
 std::string digest_of(Backend& backend, const TensorRef& tensor) {
-  constexpr std::int64_t kPieceElements = 1 << 20;
+  constexpr std::int64_t kPieceBytes = 1 << 22;
+  const std::int64_t piece_elements = kPieceBytes / size_of(tensor.dtype);
   Checksum checksum;
   std::vector<std::byte> bytes;
-  for (std::int64_t begin = 0; begin < tensor.elements(); begin += kPieceElements) {
-    const TensorRef piece = slice_of(tensor, {begin, std::min(begin + kPieceElements, tensor.elements())});
+  for (std::int64_t begin = 0; begin < tensor.elements(); begin += piece_elements) {
+    const TensorRef piece = slice_of(tensor, {begin, std::min(begin + piece_elements, tensor.elements())});
     bytes.resize(static_cast<std::size_t>(piece.bytes()));
     backend.download(bytes.data(), piece);
     checksum.update(bytes);

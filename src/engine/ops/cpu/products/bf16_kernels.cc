@@ -94,9 +94,9 @@ HWY_INLINE void transpose(__m512i (&rows)[16]) {
   }
 }
 
-// c[rows, 32] (+)= a b. Word (i, q) of a is at a + i * row_step + q * word_step bytes; with `has_tail`, a row ends
-// with half a word.
-template <int rows>
+// c[rows, 16 * vectors] (+)= a b. Word (i, q) of a is at a + i * row_step + q * word_step bytes; with `has_tail`, a row
+// ends with half a word.
+template <int rows, int vectors>
 inline void multiply_tile(std::int64_t words, bool has_tail, const char* a, std::int64_t row_step,
                           std::int64_t word_step, const std::uint32_t* panel, float* c, std::int64_t c_stride,
                           bool accumulate) {
@@ -105,27 +105,29 @@ inline void multiply_tile(std::int64_t words, bool has_tail, const char* a, std:
   for (int i = 0; i < rows; ++i) {
     left[i] = right[i] = _mm512_setzero_ps();
     _mm_prefetch(c + i * c_stride, _MM_HINT_T0);  // the tile arrives while it is computed
-    _mm_prefetch(c + i * c_stride + kWordLanes, _MM_HINT_T0);
+    if constexpr (vectors == 2) _mm_prefetch(c + i * c_stride + kWordLanes, _MM_HINT_T0);
   }
 #pragma GCC unroll 2
   for (std::int64_t q = 0; q < words; ++q, a += word_step, panel += kBf16PanelColumns) {
-    const __m512i b_left = _mm512_loadu_si512(panel), b_right = _mm512_loadu_si512(panel + kWordLanes);
+    const __m512i b_left = _mm512_loadu_si512(panel);
+    const __m512i b_right = vectors == 2 ? _mm512_loadu_si512(panel + kWordLanes) : b_left;
 #pragma GCC unroll 8
     for (int i = 0; i < rows; ++i) {
       const __m512i value = broadcast(a + i * row_step);
       left[i] = add_products(left[i], value, b_left);
-      right[i] = add_products(right[i], value, b_right);
+      if constexpr (vectors == 2) right[i] = add_products(right[i], value, b_right);
     }
   }
   if (has_tail) {
-    const __m512i b_left = _mm512_loadu_si512(panel), b_right = _mm512_loadu_si512(panel + kWordLanes);
+    const __m512i b_left = _mm512_loadu_si512(panel);
+    const __m512i b_right = vectors == 2 ? _mm512_loadu_si512(panel + kWordLanes) : b_left;
 #pragma GCC unroll 8
     for (int i = 0; i < rows; ++i) {
       std::uint16_t half;
       std::memcpy(&half, a + i * row_step, sizeof(half));
       const __m512i value = _mm512_set1_epi32(half);
       left[i] = add_products(left[i], value, b_left);
-      right[i] = add_products(right[i], value, b_right);
+      if constexpr (vectors == 2) right[i] = add_products(right[i], value, b_right);
     }
   }
 #pragma GCC unroll 8
@@ -133,21 +135,22 @@ inline void multiply_tile(std::int64_t words, bool has_tail, const char* a, std:
     float* const to = c + i * c_stride;
     if (accumulate) {
       left[i] = _mm512_add_ps(left[i], _mm512_loadu_ps(to));
-      right[i] = _mm512_add_ps(right[i], _mm512_loadu_ps(to + kWordLanes));
+      if constexpr (vectors == 2) right[i] = _mm512_add_ps(right[i], _mm512_loadu_ps(to + kWordLanes));
     }
     _mm512_storeu_ps(to, left[i]);
-    _mm512_storeu_ps(to + kWordLanes, right[i]);
+    if constexpr (vectors == 2) _mm512_storeu_ps(to + kWordLanes, right[i]);
   }
 }
 
-template <int rows = kBf16TileRows>
+template <int vectors, int rows = kBf16TileRows>
 inline void multiply_rows(std::int64_t row_count, std::int64_t words, bool has_tail, const char* a,
                           std::int64_t row_step, std::int64_t word_step, const std::uint32_t* panel, float* c,
                           std::int64_t c_stride, bool accumulate) {
   if (row_count == rows) {
-    multiply_tile<rows>(words, has_tail, a, row_step, word_step, panel, c, c_stride, accumulate);
+    multiply_tile<rows, vectors>(words, has_tail, a, row_step, word_step, panel, c, c_stride, accumulate);
   } else if constexpr (rows > 1) {
-    multiply_rows<rows - 1>(row_count, words, has_tail, a, row_step, word_step, panel, c, c_stride, accumulate);
+    multiply_rows<vectors, rows - 1>(row_count, words, has_tail, a, row_step, word_step, panel, c, c_stride,
+                                     accumulate);
   }
 }
 
@@ -156,7 +159,11 @@ void multiply_edge(std::int64_t rows, std::int64_t columns, std::int64_t words, 
                    std::int64_t row_step, std::int64_t word_step, const std::uint32_t* panel, float* c,
                    std::int64_t c_stride, bool accumulate) {
   alignas(64) float tile[kBf16TileRows * kBf16PanelColumns];
-  multiply_rows(rows, words, has_tail, a, row_step, word_step, panel, tile, kBf16PanelColumns, false);
+  if (columns < kWordLanes) {
+    multiply_rows<1>(rows, words, has_tail, a, row_step, word_step, panel, tile, kBf16PanelColumns, false);
+  } else {
+    multiply_rows<2>(rows, words, has_tail, a, row_step, word_step, panel, tile, kBf16PanelColumns, false);
+  }
   for (std::int64_t i = 0; i < rows; ++i) {
     float* const to = c + i * c_stride;
     const float* const from = tile + i * kBf16PanelColumns;
@@ -171,7 +178,9 @@ inline void multiply_all_rows(std::int64_t rows, std::int64_t columns, std::int6
   for (std::int64_t i = 0; i < rows; i += kBf16TileRows, a += tile_step, c += kBf16TileRows * c_stride) {
     const std::int64_t count = std::min(kBf16TileRows, rows - i);
     if (columns == kBf16PanelColumns) {
-      multiply_rows(count, words, has_tail, a, row_step, word_step, panel, c, c_stride, accumulate);
+      multiply_rows<2>(count, words, has_tail, a, row_step, word_step, panel, c, c_stride, accumulate);
+    } else if (columns == kWordLanes) {  // low ranks
+      multiply_rows<1>(count, words, has_tail, a, row_step, word_step, panel, c, c_stride, accumulate);
     } else {
       multiply_edge(count, columns, words, has_tail, a, row_step, word_step, panel, c, c_stride, accumulate);
     }

@@ -19,6 +19,7 @@
 #include "base/block_size.h"
 #include "base/round_up.h"
 #include "hwy/highway.h"
+#include "ops/cpu/products/tile_values.h"
 #include "ops/cpu/scratch.h"
 #include "ops/cpu/simd/gemm_kernel-inl.h"
 #include "ops/storage.h"
@@ -40,6 +41,17 @@ void pack_columns(const GemmOperand& b, const PackedBlock& packed, std::int64_t 
   for (const DepthBlock& depths : packed.depths) {
     const std::int64_t p = depths.begin, depth = depths.count;
     float* const panels = static_cast<float*>(packed.panels) + packed.words_before(depths, kPanelColumns);
+    if (b.tiles) {
+      for_each_widened_part<T>(b, depths, {column_begin, column_end}, kPanelColumns, [&](const WidenedPart<T>& part) {
+        float* const to = panels + (part.column - packed.column_begin) * depth + part.depth * kPanelColumns;
+        if (b.transposed) {
+          pack_panel_transposed(part.values, part.stride, part.depths, part.columns, to);
+        } else {
+          pack_panels(part.values, part.stride, part.depths, part.columns, to);
+        }
+      });
+      continue;
+    }
     if (!b.transposed) {
       pack_panels(data + p * b.stride + column_begin, b.stride, depth, column_end - column_begin,
                   panels + (column_begin - packed.column_begin) * depth);

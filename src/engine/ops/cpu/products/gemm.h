@@ -13,6 +13,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -27,6 +28,9 @@ struct GemmOperand {
   const void* data;
   std::int64_t stride;
   bool transposed = false;
+  // b alone may be a weight in tiles (tensor/weight_tiles.h), with the columns of a row as its stride. Its values,
+  // rounded to the product's type, take the way of all others: the bits are those of a weight that was widened before.
+  std::optional<DType> tiles = std::nullopt;
 };
 
 // Rows of c, or depths of the sum: [begin, end).

@@ -4,6 +4,7 @@
 
 #include "ops/cpu/products/bf16_kernels.h"
 #include "ops/cpu/products/gemm.h"
+#include "ops/cpu/products/tile_values.h"
 #include "ops/cpu/scratch.h"
 
 namespace teratron {
@@ -25,6 +26,17 @@ void pack_bf16_columns(const GemmOperand& b, const PackedBlock& packed, std::int
     std::uint32_t* const panels =
         static_cast<std::uint32_t*>(packed.panels) + packed.words_before(depths, kBf16PanelColumns);
     const auto at = [&](std::int64_t column) { return panels + (column - packed.column_begin) * bf16_pairs(depth); };
+    if (b.tiles) {
+      for_each_widened_part<Bf16>(b, depths, {begin, end}, kBf16PanelColumns, [&](const WidenedPart<Bf16>& part) {
+        std::uint32_t* const to = at(part.column) + part.depth / 2 * kBf16PanelColumns;
+        if (b.transposed) {
+          pack_bf16_panel_transposed(part.values, part.stride, part.depths, part.columns, to);
+        } else {
+          pack_bf16_panels(part.values, part.stride, part.depths, part.columns, to);
+        }
+      });
+      continue;
+    }
     if (!b.transposed) {
       pack_bf16_panels(data + p * b.stride + begin, b.stride, depth, end - begin, at(begin));
       continue;

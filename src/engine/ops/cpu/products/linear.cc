@@ -20,6 +20,7 @@
 #include "ops/cpu/products/linear.h"
 #include "ops/cpu/products/linear_blocks-inl.h"
 #include "ops/cpu/products/linear_rows-inl.h"
+#include "ops/cpu/products/low_rank-inl.h"
 #include "ops/cpu/scratch.h"
 #include "ops/cpu/simd/gemm_kernel-inl.h"
 #include "ops/cpu/simd/simd-inl.h"
@@ -36,7 +37,7 @@ std::int64_t transposed_floats(std::int64_t rows) { return rows * kPanelColumns;
 // Brings a block of y transposed, some outputs for all rows of x, into order and finishes it: as many outputs at a time
 // as a panel has columns.
 template <auto finish>
-void finish_transposed(const LinearForward& args, const GemmBlock& block, const GemmSums& sums) {
+void finish_transposed(const FrozenLinearForward& args, const GemmBlock& block, const GemmSums& sums) {
   float* const panel = scratch_floats(Scratch::kTileA, transposed_floats(block.columns()));
   for (std::int64_t o = 0; o < block.rows(); o += kPanelColumns) {
     const std::int64_t outputs = std::min(kPanelColumns, block.rows() - o), first = block.row_begin + o;
@@ -67,20 +68,21 @@ void sum_columns(const LinearWeightGradient& args, std::int64_t begin, std::int6
 
 LinearKernels linear_kernels(DType dtype, bool bf16_products) {
   if (bf16_products) {
-    return {.finish_forward = &finish_bf16_forward_block,
-            .finish_forward_transposed = &finish_transposed<finish_bf16_forward_block>,
-            .multiply_rows = &multiply_rows_in_place<Bf16, Bf16, multiply_bf16_rows, finish_bf16_forward_block>,
-            .finish_gradient = &finish_bf16_gradient_block,
+    constexpr auto kFinish = &finish_frozen_forward<add_bf16_low_rank_part, finish_bf16_forward_block>;
+    return {.finish_forward = kFinish,
+            .finish_forward_transposed = &finish_transposed<kFinish>,
+            .multiply_rows = &multiply_rows_in_place<Bf16, Bf16, multiply_bf16_rows, kFinish>,
+            .finish_gradient = &finish_frozen_gradient<add_bf16_low_rank_part, finish_bf16_gradient_block>,
             .sum_columns = &sum_columns<Bf16>};
   }
   return choose_by_storage(dtype, []<class T>(ElementType<T>) {
-    return LinearKernels{
-        .finish_forward = &finish_forward_block<T>,
-        .finish_forward_transposed = &finish_transposed<finish_forward_block<T>>,
-        .widen_rows = std::is_same_v<T, float> ? nullptr : &widen_rows<T>,
-        .multiply_rows = &multiply_rows_in_place<float, T, multiply_widened_rows<T>, finish_forward_block<T>>,
-        .finish_gradient = &finish_gradient_block<T>,
-        .sum_columns = &sum_columns<T>};
+    constexpr auto kFinish = &finish_frozen_forward<add_low_rank_part<T>, finish_forward_block<T>>;
+    return LinearKernels{.finish_forward = kFinish,
+                         .finish_forward_transposed = &finish_transposed<kFinish>,
+                         .widen_rows = std::is_same_v<T, float> ? nullptr : &widen_rows<T>,
+                         .multiply_rows = &multiply_rows_in_place<float, T, multiply_widened_rows<T>, kFinish>,
+                         .finish_gradient = &finish_frozen_gradient<add_low_rank_part<T>, finish_gradient_block<T>>,
+                         .sum_columns = &sum_columns<T>};
   });
 }
 
@@ -95,6 +97,7 @@ namespace {
 
 HWY_EXPORT(linear_kernels);
 HWY_EXPORT(transposed_floats);
+HWY_EXPORT(low_rank_floats);
 
 // Generation computes a row of each text: packing the weights would cost as much as the product. kMostRowsAlone bounds
 // the memory of so many texts.
@@ -113,21 +116,26 @@ bool is_faster_transposed(std::int64_t rows, std::int64_t inputs, bool bf16_prod
   return rows <= kMostRows;
 }
 
+std::optional<DType> tiles_in(const TensorRef& weight) {
+  return is_tiles(weight.dtype) ? std::optional(weight.dtype) : std::nullopt;
+}
+
 // Memory of the sums: fp32 outputs themselves; others are rounded once when a block is finished.
 float* sums_of(const TensorRef& output) { return output.dtype == DType::kF32 ? output.as<float>() : nullptr; }
 
 // Computes all rows, each as in a call of its own.
-void multiply_rows_alone(const LinearForward& args, const LinearKernels& kernels) {
-  const std::int64_t rows = args.x.dim(0), inputs = args.x.dim(1);
+void multiply_rows_alone(const FrozenLinearForward& args, const LinearKernels& kernels) {
+  const TensorRef& all = args.linear.x;
+  const std::int64_t rows = all.dim(0), inputs = all.dim(1);
   for (std::int64_t begin = 0; begin < rows; begin += kMostRowsAlone) {
     const std::int64_t end = std::min(rows, begin + kMostRowsAlone);
-    const void* x = args.x.slice(0, begin, end).data;
+    const void* x = all.slice(0, begin, end).data;
     if (kernels.widen_rows != nullptr) {
       float* const widened = scratch_floats(Scratch::kPanels, (end - begin) * inputs);
-      kernels.widen_rows(args.x, begin, end, widened);
+      kernels.widen_rows(all, begin, end, widened);
       x = widened;
     }
-    parallel_for(args.y.dim(1), kFewRowsGrain, [&](std::int64_t first, std::int64_t last) {
+    parallel_for(args.linear.y.dim(1), kFewRowsGrain, [&](std::int64_t first, std::int64_t last) {
       kernels.multiply_rows(args, x, {begin, end, first, last});
     });
   }
@@ -163,11 +171,23 @@ void include_linear(const WorkShapes::Product& product, DType dtype, bool bf16_p
                sizes);
 }
 
-void CpuBackend::do_linear_forward(const LinearForward& args) {
+void include_low_rank(std::int64_t rows, std::int64_t rank, DType dtype, bool bf16_products, ScratchSizes& sizes) {
+  if (rank == 0) return;
+  const std::int64_t most = std::min(rows, kMostRows);  // of a block that is computed transposed; others have fewer
+  sizes.include(Scratch::kLowRank, bf16_products
+                                       ? bf16_pairs(rank) * kBf16PanelColumns
+                                       : HWY_DYNAMIC_DISPATCH(low_rank_floats)(most, rank, dtype != DType::kF32));
+}
+
+void CpuBackend::do_linear_forward(const LinearForward& args) { do_frozen_linear_forward({.linear = args}); }
+
+void CpuBackend::do_frozen_linear_forward(const FrozenLinearForward& frozen) {
+  const LinearForward& args = frozen.linear;
   const std::int64_t rows = args.x.dim(0), inputs = args.x.dim(1), outputs = args.y.dim(1);
   const LinearKernels kernels = HWY_DYNAMIC_DISPATCH(linear_kernels)(args.x.dtype, bf16_products_);
-  if (rows <= kFewRows || args.rows_alone) return multiply_rows_alone(args, kernels);
-  const bool is_transposed = is_faster_transposed(rows, inputs, bf16_products_);
+  const std::optional<DType> tiles = tiles_in(args.weight);
+  if (!tiles && (rows <= kFewRows || args.rows_alone)) return multiply_rows_alone(frozen, kernels);
+  const bool is_transposed = !tiles && is_faster_transposed(rows, inputs, bf16_products_);
   const std::vector<GemmRange> ranges = text_ranges(is_transposed ? TensorRef() : args.lengths, rows);
   clear_padding(args.y, ranges);
   clear_padding(args.activated, ranges);
@@ -178,7 +198,7 @@ void CpuBackend::do_linear_forward(const LinearForward& args) {
                .dtype = args.x.dtype,
                .bf16_products = bf16_products_,
                .a = {args.x.data, inputs},
-               .b = {args.weight.data, inputs, /*transposed=*/true},
+               .b = {args.weight.data, inputs, /*transposed=*/true, tiles},
                .c = sums_of(args.y),
                .c_stride = outputs,
                .rows = ranges};
@@ -190,10 +210,15 @@ void CpuBackend::do_linear_forward(const LinearForward& args) {
     product.c = nullptr;  // y lies the other way round
     finish = kernels.finish_forward_transposed;
   }
-  gemm(product, [&](const GemmBlock& block, const GemmSums& sums) { finish(args, block, sums); });
+  gemm(product, [&](const GemmBlock& block, const GemmSums& sums) { finish(frozen, block, sums); });
 }
 
 void CpuBackend::do_linear_input_gradient(const LinearInputGradient& args) {
+  do_frozen_linear_input_gradient({.linear = args});
+}
+
+void CpuBackend::do_frozen_linear_input_gradient(const FrozenLinearInputGradient& frozen) {
+  const LinearInputGradient& args = frozen.linear;
   const std::int64_t rows = args.dx.dim(0), inputs = args.dx.dim(1), outputs = args.dy.dim(1);
   const LinearKernels kernels = HWY_DYNAMIC_DISPATCH(linear_kernels)(args.dy.dtype, bf16_products_);
   const std::vector<GemmRange> ranges = text_ranges(args.lengths, rows);
@@ -206,11 +231,11 @@ void CpuBackend::do_linear_input_gradient(const LinearInputGradient& args) {
                      .dtype = args.dy.dtype,
                      .bf16_products = bf16_products_,
                      .a = {args.dy.data, outputs},
-                     .b = {args.weight.data, inputs},
+                     .b = {args.weight.data, inputs, /*transposed=*/false, tiles_in(args.weight)},
                      .c = sums_of(args.dx),
                      .c_stride = inputs,
                      .rows = ranges};
-  gemm(product, [&](const GemmBlock& block, const GemmSums& sums) { kernels.finish_gradient(args, block, sums); });
+  gemm(product, [&](const GemmBlock& block, const GemmSums& sums) { kernels.finish_gradient(frozen, block, sums); });
 }
 
 void CpuBackend::do_linear_weight_gradient(const LinearWeightGradient& args) {

@@ -92,10 +92,11 @@ void widen_rows(const TensorRef& x, std::int64_t begin, std::int64_t end, float*
 
 // A block of y. X and T: what `multiply` takes, which makes the sums of x[rows, inputs] weight[columns, inputs]^T.
 template <class X, class T, auto multiply, auto finish>
-void multiply_rows_in_place(const LinearForward& args, const void* x, const GemmBlock& block) {
+void multiply_rows_in_place(const FrozenLinearForward& args, const void* x, const GemmBlock& block) {
+  const LinearForward& linear = args.linear;
   const std::int64_t rows = block.rows(), columns = block.columns();
   float* const sums = scratch_floats(Scratch::kTileB, rows * columns);
-  multiply(rows, columns, args.x.dim(1), static_cast<const X*>(x), at<T>(args.weight, block.column_begin, 0), sums,
+  multiply(rows, columns, linear.x.dim(1), static_cast<const X*>(x), at<T>(linear.weight, block.column_begin, 0), sums,
            columns);
   finish(args, block, {sums, columns});
 }

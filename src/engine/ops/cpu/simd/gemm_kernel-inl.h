@@ -31,9 +31,9 @@ constexpr int kTileRows = block_size(8, 2);
 #endif
 constexpr std::int64_t kPanelColumns = 2 * kFloatLanes;
 
-// tile[rows, kPanelColumns] of c (+)= a[rows, depth] panel[depth, kPanelColumns]. Element (i, p) of a is at
-// a[i * a_stride + p] or, with `transposed`, at a[p * a_stride + i].
-template <int rows, bool transposed>
+// tile[rows, vectors * kFloatLanes] of c (+)= a[rows, depth] panel[depth, ..], whose rows are kPanelColumns long.
+// Element (i, p) of a is at a[i * a_stride + p] or, with `transposed`, at a[p * a_stride + i].
+template <int rows, bool transposed, int vectors>
 HWY_INLINE void multiply_tile(std::int64_t depth, const float* HWY_RESTRICT a, std::int64_t a_stride,
                               const float* HWY_RESTRICT panel, float* HWY_RESTRICT c, std::int64_t c_stride,
                               bool accumulate) {
@@ -46,12 +46,13 @@ HWY_INLINE void multiply_tile(std::int64_t depth, const float* HWY_RESTRICT a, s
   }
 #pragma GCC unroll 2
   for (std::int64_t p = 0; p < depth; ++p) {
-    const FloatVector b_left = hn::Load(d, panel), b_right = hn::Load(d, panel + kFloatLanes);
+    const FloatVector b_left = hn::Load(d, panel);
+    const FloatVector b_right = vectors == 2 ? hn::Load(d, panel + kFloatLanes) : b_left;
 #pragma GCC unroll 8
     for (int i = 0; i < rows; ++i) {
       const FloatVector a_value = hn::Set(d, transposed ? a[i] : a[i * a_stride]);
       left[i] = hn::MulAdd(a_value, b_left, left[i]);
-      right[i] = hn::MulAdd(a_value, b_right, right[i]);
+      if constexpr (vectors == 2) right[i] = hn::MulAdd(a_value, b_right, right[i]);
     }
     a += transposed ? a_stride : 1;
     panel += kPanelColumns;
@@ -61,25 +62,26 @@ HWY_INLINE void multiply_tile(std::int64_t depth, const float* HWY_RESTRICT a, s
     float* const to = c + i * c_stride;
     if (accumulate) {
       left[i] = hn::Add(left[i], hn::LoadU(d, to));
-      right[i] = hn::Add(right[i], hn::LoadU(d, to + kFloatLanes));
+      if constexpr (vectors == 2) right[i] = hn::Add(right[i], hn::LoadU(d, to + kFloatLanes));
     }
     hn::StoreU(left[i], d, to);
-    hn::StoreU(right[i], d, to + kFloatLanes);
+    if constexpr (vectors == 2) hn::StoreU(right[i], d, to + kFloatLanes);
   }
 }
 
 // Multiplies at most a tile's rows.
-template <bool transposed, int rows = kTileRows>
+template <bool transposed, int vectors, int rows = kTileRows>
 HWY_INLINE void multiply_rows(std::int64_t row_count, std::int64_t depth, const float* a, std::int64_t a_stride,
                               const float* panel, float* c, std::int64_t c_stride, bool accumulate) {
   if (row_count == rows) {
-    multiply_tile<rows, transposed>(depth, a, a_stride, panel, c, c_stride, accumulate);
+    multiply_tile<rows, transposed, vectors>(depth, a, a_stride, panel, c, c_stride, accumulate);
   } else if constexpr (rows > 1) {
-    multiply_rows<transposed, rows - 1>(row_count, depth, a, a_stride, panel, c, c_stride, accumulate);
+    multiply_rows<transposed, vectors, rows - 1>(row_count, depth, a, a_stride, panel, c, c_stride, accumulate);
   }
 }
 
 // c[rows, columns] (+)= a[rows, depth] panel[depth, columns] for any number of rows and at most kPanelColumns columns.
+// Of few columns (low ranks) half a panel's are multiplied. The bits are the same.
 template <bool transposed>
 HWY_NOINLINE void multiply_panel(std::int64_t rows, std::int64_t columns, std::int64_t depth, const float* a,
                                  std::int64_t a_stride, const float* panel, float* c, std::int64_t c_stride,
@@ -87,13 +89,21 @@ HWY_NOINLINE void multiply_panel(std::int64_t rows, std::int64_t columns, std::i
   const std::int64_t a_step = transposed ? 1 : a_stride;
   for (std::int64_t i = 0; i < rows; i += kTileRows) {
     const std::int64_t tile_rows = std::min<std::int64_t>(kTileRows, rows - i);
+    const float* const from_a = a + i * a_step;
     if (columns == kPanelColumns) {
-      multiply_rows<transposed>(tile_rows, depth, a + i * a_step, a_stride, panel, c + i * c_stride, c_stride,
-                                accumulate);
+      multiply_rows<transposed, 2>(tile_rows, depth, from_a, a_stride, panel, c + i * c_stride, c_stride, accumulate);
+      continue;
+    }
+    if (columns == kFloatLanes) {
+      multiply_rows<transposed, 1>(tile_rows, depth, from_a, a_stride, panel, c + i * c_stride, c_stride, accumulate);
       continue;
     }
     HWY_ALIGN float tile[kTileRows * kPanelColumns];
-    multiply_rows<transposed>(tile_rows, depth, a + i * a_step, a_stride, panel, tile, kPanelColumns, false);
+    if (columns < kFloatLanes) {
+      multiply_rows<transposed, 1>(tile_rows, depth, from_a, a_stride, panel, tile, kPanelColumns, false);
+    } else {
+      multiply_rows<transposed, 2>(tile_rows, depth, from_a, a_stride, panel, tile, kPanelColumns, false);
+    }
     for (std::int64_t row = 0; row < tile_rows; ++row) {
       float* const to = c + (i + row) * c_stride;
       const float* const from = tile + row * kPanelColumns;

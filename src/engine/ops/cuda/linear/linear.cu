@@ -314,6 +314,14 @@ void CudaBackend::do_tile_linear_forward(const TileLinearForward&) {
       "out");
 }
 
+// Layers ask has_frozen_linear() first.
+void CudaBackend::do_frozen_linear_forward(const FrozenLinearForward&) {
+  throw InternalError("the CUDA back end has no operation frozen_linear_forward");
+}
+void CudaBackend::do_frozen_linear_input_gradient(const FrozenLinearInputGradient&) {
+  throw InternalError("the CUDA back end has no operation frozen_linear_input_gradient");
+}
+
 void CudaBackend::do_linear_input_gradient(const LinearInputGradient& args) {
   const cuda::Context context{stream_, scratch_, gemm_, compute_dtype_};
   cuda::LinearCall(context, args).run();
