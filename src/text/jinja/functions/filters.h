@@ -22,7 +22,7 @@ class Bound {
  public:
   Bound(std::string_view function, Arguments& arguments, std::initializer_list<std::string_view> names,
         std::size_t required = 1);
-  bool has(std::size_t i) const { return !values_[i].is_undefined() || given_[i]; }
+  bool has(std::size_t i) const { return given_[i]; }
   const Value& operator[](std::size_t i) const { return values_[i]; }
   // Of an argument that is not there or None, the other.
   std::int64_t integer_or(std::size_t i, std::int64_t other) const;
