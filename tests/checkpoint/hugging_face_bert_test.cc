@@ -310,8 +310,8 @@ TEST(HuggingFaceBert, AModelThatComputesSomethingElseIsRefusedWithAllReasons) {
                              HasSubstr("type_vocab_size 3 (it must be 2)"), HasSubstr("'relative_key'"),
                              HasSubstr("16 is not divisible")));
   EXPECT_THAT(refusal(
-                  kBert, [](Json& config) { config["model_type"] = "roberta"; }, kUnchanged),
-              HasSubstr("of type 'roberta'; those that can be converted: gpt2, bert"));
+                  kBert, [](Json& config) { config["model_type"] = "electra"; }, kUnchanged),
+              HasSubstr("of type 'electra'; those that can be converted: gpt2, bert"));
   EXPECT_THAT(refusal(
                   kBert, [](Json& config) { config["tie_word_embeddings"] = false; }, kUnchanged),
               HasSubstr("unties the output projection"));

@@ -1,8 +1,11 @@
-"""Make tests/golden/bert_{classification,choice,spans}, or more such folders: what Hugging Face's fine-tuned BERTs compute.
+"""Make tests/golden/bert_{classification,choice,spans}, {roberta,distilbert}_classification, or more such folders: what
+Hugging Face's fine-tuned BERTs compute.
 
     nice $(scripts/oracle-env | tail -n 1) tests/golden/make_bert_task_golden.py [OUT SEED...]
+    nice $(scripts/oracle-env | tail -n 1) tests/golden/make_bert_task_golden.py --one KIND HEAD
 
-Without arguments the folders in the repository are made; else OUT/SEED-HEAD for each seed and head. Shapes are random. The
+Without arguments the folders of BERT in the repository are made, with --one another; else OUT/SEED-KIND-HEAD for each seed,
+kind and head. Shapes are random. The
 weights are random and large, biases among them, so that a mistake in any one part shows.
 
   config.json, model.safetensors   a model as save_pretrained writes it (fp32)
@@ -27,52 +30,45 @@ from pathlib import Path
 
 import torch
 import transformers
-from make_bert_golden import ADAM, CLIP, WEIGHT_DECAY, mask_of
+from make_bert_golden import ADAM, CLIP, WEIGHT_DECAY, draw_weights, make_config, mask_of, most_tokens, types_of
 from safetensors import safe_open
 from safetensors.torch import save_file
 
 OUT = Path(__file__).parent
 STEPS, CHOICES = 3, 4
-HEADS = {"classification": transformers.BertForSequenceClassification,
-         "choice": transformers.BertForMultipleChoice,
-         "spans": transformers.BertForQuestionAnswering}
+HEADS = {"classification": "ForSequenceClassification", "choice": "ForMultipleChoice", "spans": "ForQuestionAnswering"}
+KINDS = {"bert": "Bert", "roberta": "Roberta", "distilbert": "DistilBert"}
 
 
-def make_model(draw, head):
+def make_model(draw, kind, head):
     heads = draw.choice([1, 2, 4])
     hidden = heads * draw.choice([4, 6])
     labels = {"num_labels": draw.randint(2, 5)} if head == "classification" else {}
-    config = transformers.BertConfig(
+    config = make_config(kind, dict(
         num_hidden_layers=draw.randint(1, 2), num_attention_heads=heads, hidden_size=hidden,
         intermediate_size=4 * hidden, vocab_size=draw.randint(20, 60), max_position_embeddings=draw.randint(12, 20),
         hidden_act=draw.choice(["gelu", "gelu_new"]), layer_norm_eps=draw.choice([1e-12, 1e-5]),
-        hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0, attn_implementation="eager", **labels)
-    model = HEADS[head](config).float()
-    with torch.no_grad():
-        for name, p in model.named_parameters():
-            p.normal_(std=0.2)
-            if "LayerNorm" in name and name.endswith("weight"):
-                p.add_(1.0)
-    return model
+        hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0, attn_implementation="eager", **labels))
+    return draw_weights(getattr(transformers, KINDS[kind] + HEADS[head])(config).float(), kind)
 
 
-def make_inputs(draw, config, head):
-    batch, tokens = CHOICES * draw.randint(1, 2), draw.randint(4, config.max_position_embeddings)
+def make_inputs(draw, config, kind, head):
+    batch, tokens = CHOICES * draw.randint(1, 2), draw.randint(4, most_tokens(config, kind))
     of_tokens = lambda value: torch.tensor([[value(b, t) for t in range(tokens)] for b in range(batch)])
     lengths = torch.tensor([draw.randint(2, tokens) for _ in range(batch)])
     second = [draw.randint(1, int(length)) for length in lengths]
     labels = {"classification": lambda: [draw.randrange(config.num_labels) for _ in range(batch)],
               "choice": lambda: [draw.randrange(CHOICES) for _ in range(batch // CHOICES)],
               "spans": lambda: [draw.randrange(int(length)) for length in lengths for _ in range(2)]}[head]()
-    return {"ids": of_tokens(lambda b, t: draw.randrange(1, config.vocab_size)),  # transformers never trains that of 0
+    return {"ids": of_tokens(lambda b, t: draw.randrange((config.pad_token_id or 0) + 1, config.vocab_size)),  # padding's is never trained
             "token_types": of_tokens(lambda b, t: int(second[b] <= t)),
             "lengths": lengths,
             "labels": torch.tensor(labels)}
 
 
-def run(model, inputs, head):
+def run(model, inputs, kind, head):
     """Outputs with the loss; of spans, the loss of the sequences' own tokens."""
-    texts = {"input_ids": inputs["ids"], "token_type_ids": inputs["token_types"], "attention_mask": mask_of(inputs)}
+    texts = {"input_ids": inputs["ids"], "attention_mask": mask_of(inputs), **types_of(inputs, kind)}
     if head == "choice":
         texts = {name: value.unflatten(0, (-1, CHOICES)) for name, value in texts.items()}
     if head != "spans":
@@ -87,7 +83,7 @@ def logits_of(outputs, head):
     return torch.stack([outputs.start_logits, outputs.end_logits], 1) if head == "spans" else outputs.logits
 
 
-def train(model, inputs, head):
+def train(model, inputs, kind, head):
     parameters = list(model.parameters())
     optimizer = torch.optim.AdamW(
         [{"params": [p for p in parameters if p.dim() == 2], "weight_decay": WEIGHT_DECAY},
@@ -95,7 +91,7 @@ def train(model, inputs, head):
     losses, norms = [], []
     for _ in range(STEPS):
         optimizer.zero_grad()
-        loss = run(model, inputs, head).loss
+        loss = run(model, inputs, kind, head).loss
         loss.backward()
         norms.append(torch.nn.utils.clip_grad_norm_(parameters, CLIP).item())
         optimizer.step()
@@ -103,37 +99,41 @@ def train(model, inputs, head):
     return {"losses": losses, "grad_norms": norms}
 
 
-def make_folder(out, head, seed):
+def make_folder(out, kind, head, seed):
     draw = random.Random(f"{head} {seed}")
     torch.manual_seed(seed)
-    model = make_model(draw, head)
-    inputs = make_inputs(draw, model.config, head)
+    model = make_model(draw, kind, head)
+    inputs = make_inputs(draw, model.config, kind, head)
     model.save_pretrained(out)
     (out / "inputs.json").write_text(json.dumps({name: value.tolist() for name, value in inputs.items()}) + "\n")
 
     exact = copy.deepcopy(model).double()
-    run(exact, inputs, head).loss.backward()
+    run(exact, inputs, kind, head).loss.backward()
     parameters = dict(exact.named_parameters(remove_duplicate=False))
     with safe_open(out / "model.safetensors", "pt") as file:
         tensors = {"grad." + name: parameters[name].grad for name in file.keys()}
     with torch.no_grad():
-        tensors["outputs"] = logits_of(run(exact, inputs, head), head)
+        tensors["outputs"] = logits_of(run(exact, inputs, kind, head), head)
     save_file({name: t.float().contiguous() for name, t in tensors.items()}, out / "expected.safetensors")
     (out / "expected.json").write_text(json.dumps({
-        "description": f"{HEADS[head].__name__} with large random weights; tests/golden/make_bert_task_golden.py",
+        "description": f"{type(model).__name__} with large random weights; tests/golden/make_bert_task_golden.py",
         "torch": torch.__version__, "transformers": transformers.__version__,
         "adamw": {**ADAM, "weight_decay_2d": WEIGHT_DECAY, "weight_decay_1d": 0.0, "clip_grad_norm": CLIP},
-        "steps_float64": train(copy.deepcopy(model).double(), inputs, head),
+        "steps_float64": train(copy.deepcopy(model).double(), inputs, kind, head),
     }, indent=2) + "\n")
 
 
 def main(out=None, *seeds):
     torch.set_num_threads(1)
+    if out == "--one":
+        kind, head = seeds
+        return make_folder(OUT / f"{kind}_{head}", kind, head, 5)
     for head in HEADS:
         if out is None:
-            make_folder(OUT / f"bert_{head}", head, 5)
-        for seed in seeds:
-            make_folder(Path(out) / f"{seed}-{head}", head, int(seed))
+            make_folder(OUT / f"bert_{head}", "bert", head, 5)
+        for kind in KINDS:
+            for seed in seeds:
+                make_folder(Path(out) / f"{seed}-{kind}-{head}", kind, head, int(seed))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-// BERT with the head of a task against Hugging Face's classes: logits, losses, every gradient, and three steps of
-// PyTorch's AdamW. An example of each is in the repository (tests/golden/bert_classification, bert_choice, bert_spans);
-// where there is Python, more are made, of random shapes.
+// BERT, RoBERTa and DistilBERT with the head of a task against Hugging Face's classes: logits, losses, every gradient,
+// and three steps of PyTorch's AdamW. An example of each is in the repository (tests/golden/bert_classification,
+// bert_choice, bert_spans, ..); where there is Python, more are made, of random shapes.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -51,7 +51,7 @@ class TaskExample {
     load(runner);
     const double loss = steps()["losses"][0].get<double>();
     EXPECT_NEAR(runner.forward_backward(micro_batch()).total(), loss, 1e-4 * loss);
-    test::expect_gradients_agree(runner, expected_, {.kind = ModelKind::kBert}, 1e-6);  // the biases' of spans cancel
+    test::expect_gradients_agree(runner, expected_, config_, 1e-6);  // the biases' of spans cancel
   }
 
   void expect_same_steps(Backend& backend) const {
@@ -87,11 +87,12 @@ class TaskExample {
   std::vector<float> label_weights_;
 };
 
-constexpr const char* kTasks[] = {"classification", "choice", "spans"};
+constexpr const char* kExamples[] = {"bert_classification", "bert_choice", "bert_spans", "roberta_classification",
+                                     "distilbert_classification"};
 
 class HuggingFaceTask : public ::testing::TestWithParam<const char*> {
  protected:
-  const TaskExample golden_{fs::path(TERATRON_SOURCE_DIR) / "tests/golden" / fmt::format("bert_{}", GetParam())};
+  const TaskExample golden_{fs::path(TERATRON_SOURCE_DIR) / "tests/golden" / GetParam()};
   const std::unique_ptr<Backend> cpu_ = make_cpu_backend(), reference_ = make_reference_backend(DType::kF32);
 };
 
@@ -110,7 +111,7 @@ TEST_P(HuggingFaceTask, ThreeStepsOfAdamWHaveTheSameLossesAndNorms) {
   golden_.expect_same_steps(*reference_);
 }
 
-INSTANTIATE_TEST_SUITE_P(Heads, HuggingFaceTask, ::testing::ValuesIn(kTasks),
+INSTANTIATE_TEST_SUITE_P(Heads, HuggingFaceTask, ::testing::ValuesIn(kExamples),
                          [](const auto& head) { return std::string(head.param); });
 
 TEST(HuggingFaceTaskOracle, RandomModelsAgreeInAllOfIt) {
@@ -123,9 +124,12 @@ TEST(HuggingFaceTaskOracle, RandomModelsAgreeInAllOfIt) {
   ASSERT_EQ(status, 0) << read_file(folder / "log");
   const std::unique_ptr<Backend> backend = make_cpu_backend();
   for (std::size_t i = 1; i < arguments.size(); ++i) {
-    for (const char* head : kTasks) {
-      SCOPED_TRACE(fmt::format("seed {}, {}", arguments[i], head));
-      const TaskExample example(folder / fmt::format("{}-{}", arguments[i], head));
+    for (const char* head :
+         {"bert-classification", "bert-choice", "bert-spans", "roberta-classification", "roberta-choice",
+          "roberta-spans", "distilbert-classification", "distilbert-choice", "distilbert-spans"}) {
+      const std::string name = fmt::format("{}-{}", arguments[i], head);
+      SCOPED_TRACE(name);
+      const TaskExample example(folder / name);
       example.expect_same_outputs(*backend);
       example.expect_same_gradients(*backend);
       example.expect_same_steps(*backend);

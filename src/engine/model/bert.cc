@@ -2,6 +2,8 @@
 
 #include <numbers>
 
+#include "model/bert_kind.h"
+
 namespace teratron {
 namespace {
 
@@ -9,14 +11,18 @@ ModelTraits traits_of(const ModelConfig& config) {
   ModelTraits traits{.hidden_size = config.hidden_size,
                      .longest_sequence = config.max_position_embeddings,
                      .init_method_std = config.init_method_std,
-                     .token_types = true,
+                     .token_types = bert_kind(config.kind).token_types > 0,
                      .key_lengths = true};
   if (is_task_head(config.head)) {
     BertTaskHead::add_to(traits, config.head);
   } else if (config.head == ModelHead::kPretraining) {
-    traits.labels = traits.sparse_targets = true;
-    traits.losses = {
-        {"lm loss", "lm_loss"}, {"sop loss", "sop_loss", true}, {"sop accuracy", "sop_accuracy", true, true}};
+    traits.sparse_targets = true;
+    traits.labels = bert_kind(config.kind).orders_sentences;
+    traits.losses = {{"lm loss", "lm_loss"}};
+    if (traits.labels) {
+      traits.losses.push_back({"sop loss", "sop_loss", true});
+      traits.losses.push_back({"sop accuracy", "sop_accuracy", true, true});
+    }
   } else {
     traits.targets = false;
     traits.losses = {};
@@ -27,6 +33,16 @@ ModelTraits traits_of(const ModelConfig& config) {
 std::optional<Norm> norm_if(bool is_there, const char* name, const ModelConfig& config, GroupRank group) {
   if (!is_there) return std::nullopt;
   return Norm(name, config.norm_shape(), group);
+}
+
+std::optional<Parameter> table_of_types(const ModelConfig& config, GroupRank group) {
+  const std::int64_t rows = bert_kind(config.kind).token_types;
+  if (rows == 0) return std::nullopt;
+  return Parameter{.name = "embedding.types.weight",
+                   .shape = {rows, config.hidden_size},
+                   .init = Init::kNormal,
+                   .decay = true,
+                   .group = group};
 }
 
 bool is_pre(const ModelConfig& config) { return config.norm_placement == NormPlacement::kPre; }
@@ -68,24 +84,19 @@ Bert::Bert(const ModelConfig& model_config, GroupRank group)
       // The embedding has no dropout of its own: it follows the token types and the norm.
       embedding(config.vocab_size, config.padded_vocab_size(group.size), config.max_position_embeddings,
                 config.hidden_size, /*dropout_after=*/0, group),
-      types{.name = "embedding.types.weight",
-            .shape = {kTokenTypes, config.hidden_size},
-            .init = Init::kNormal,
-            .decay = true,
-            .group = group},
+      types(table_of_types(config, group)),
       embedding_norm(norm_if(!is_pre(config), "embedding.norm", config, group)),
       final_norm(norm_if(is_pre(config), "final_norm", config, group)) {
-  if (config.has_pooler()) pooler.emplace(config.hidden_size, group);
+  if (config.has_pooler()) pooler.emplace(config, group);
   if (is_task_head(config.head)) task.emplace(config, group);
   if (config.head == ModelHead::kPretraining) {
-    heads.emplace(embedding.tokens, config.vocab_size, config.hidden_size, config.layernorm_epsilon, config.activation,
-                  group);
+    heads.emplace(embedding.tokens, config, group);
   }
 }
 
 void Bert::visit(const ParameterVisitor& visitor) {
   embedding.visit(visitor);
-  visitor(types);
+  if (types) visitor(*types);
   if (embedding_norm) embedding_norm->visit(visitor);
   for (TransformerLayer& layer : layers) layer.visit(visitor);
   if (final_norm) final_norm->visit(visitor);
@@ -103,7 +114,8 @@ std::vector<ParameterBucket> Bert::buckets() {
   if (final_norm) all.push_back({"final_norm", parameters_of(*final_norm), Part::kHead});
   add_layer_buckets(all);
   if (embedding_norm) all.push_back({"embedding.norm", parameters_of(*embedding_norm), Part::kEmbedding});
-  all.push_back({"embedding.positions", {&*embedding.positions, &types}, Part::kEmbedding});
+  all.push_back({"embedding.positions", {&*embedding.positions}, Part::kEmbedding});
+  if (types) all.back().members.push_back(&*types);
   all.push_back({"embedding.tokens", {&embedding.tokens}, heads ? Part::kBothEnds : Part::kEmbedding});
   return all;
 }
@@ -130,10 +142,13 @@ void Bert::embed(const EndCall& call, TensorRef x) {
   Carver kept_memory = call.kept, memory = call.memory;
   const Kept kept = carve_kept(call.sizes.call, kept_memory);
   const TensorRef full = carve_full(call.sizes.call, memory), sum = embedding_norm ? kept.sum : x;
-  const TensorRef of_types = call.layers.branch;
   embedding.forward(pass, sum, full ? full : sum, call.inputs.ids, call.inputs.position_ids);
-  pass.backend.embedding_forward({.y = of_types, .ids = call.inputs.token_types, .tokens = types.value});
-  pass.backend.add(sum, pass.own_rows(of_types));
+  if (types) {
+    const TensorRef of_types = call.layers.branch;
+    if (types->shape[0] == 1) pass.backend.fill_zero(call.inputs.token_types);
+    pass.backend.embedding_forward({.y = of_types, .ids = call.inputs.token_types, .tokens = types->value});
+    pass.backend.add(sum, pass.own_rows(of_types));
+  }
   if (embedding_norm) embedding_norm->forward(pass, x, sum, kept.norm);
   const Dropout mask = embedding_dropout(pass);
   if (mask.active()) pass.backend.dropout_backward({.dbranch = x, .dsum = x, .dropout = mask});
@@ -153,7 +168,9 @@ void Bert::embed_backward(const EndCall& call, TensorRef dx, bool has_head) {
   }
   embedding.backward(pass, dsum, full, call.inputs.ids, (heads && has_head) || pass.accumulate,
                      call.inputs.position_ids);
-  pass.backend.embedding_backward({.dtokens = types.gradient,
+  if (!types) return;
+  if (types->shape[0] == 1) pass.backend.fill_zero(call.inputs.token_types);
+  pass.backend.embedding_backward({.dtokens = types->gradient,
                                    .dy = full ? full : dsum,
                                    .ids = call.inputs.token_types,
                                    .accumulate_tokens = pass.accumulate});
@@ -237,13 +254,27 @@ void Bert::pretraining_head(const EndCall& call, TensorRef x, TensorRef dx) {
   const LayerPass whole = of_heads(pass);
   const TensorRef drows = dx ? call.layers.dnormed.flatten_rows() : TensorRef();
   heads->predict_tokens(whole, embedding.tokens, rows, drows, call.inputs, memory.heads);
-  pooler->forward(whole, all, memory.pooler);
-  heads->predict_order(whole, memory.pooler.pooled, dx ? memory.pooler.dpooled : TensorRef(), call.inputs,
-                       memory.heads);
   const std::int64_t targets = call.inputs.targets.dim(0);
   pass.backend.weighted_sum({.total = call.losses.slice(0, 0, 1),
                              .value = memory.heads.loss.slice(0, 0, targets),
                              .weight = call.inputs.weights});
+  if (heads->order) predict_order(call, all, memory, static_cast<bool>(dx));
+  if (!dx) return;
+  // The gradient of a row is that of its target, or nothing: again a gather, by the targets' numbers.
+  const TensorRef dencoded = final_norm ? pass.own_rows(call.layers.branch) : dx;
+  const std::int64_t here = dencoded.flatten_rows().dim(0), first = first_own_row(pass, here);
+  pass.backend.embedding_forward({.y = dencoded.reshape({1, here, config.hidden_size}),
+                                  .ids = call.inputs.target_numbers.slice(0, first, first + here).reshape({1, here}),
+                                  .tokens = drows});
+  if (heads->order) add_to_first_tokens(pass, dencoded, memory.pooler);
+  if (final_norm) final_norm->backward(pass, dx, dencoded, x, memory.final, /*accumulate_dx=*/false);
+}
+
+void Bert::predict_order(const EndCall& call, TensorRef encoded, const HeadMemory& memory, bool backward) const {
+  const LayerPass &pass = call.pass, whole = of_heads(pass);
+  pooler->forward(whole, encoded, memory.pooler);
+  heads->predict_order(whole, memory.pooler.pooled, backward ? memory.pooler.dpooled : TensorRef(), call.inputs,
+                       memory.heads);
   pass.backend.weighted_sum({.total = call.losses.slice(0, 1, 2),
                              .value = memory.heads.order_loss.slice(0, 0, pass.batch),
                              .weight = call.inputs.label_weights});
@@ -252,16 +283,7 @@ void Bert::pretraining_head(const EndCall& call, TensorRef x, TensorRef dx) {
                              .value = memory.heads.order_loss.slice(0, 0, pass.batch),
                              .weight = call.inputs.label_weights,
                              .count_below = std::numbers::ln2});
-  if (!dx) return;
-  pooler->backward(whole, memory.pooler);
-  // The gradient of a row is that of its target, or nothing: again a gather, by the targets' numbers.
-  const TensorRef dencoded = final_norm ? pass.own_rows(call.layers.branch) : dx;
-  const std::int64_t here = dencoded.flatten_rows().dim(0), first = first_own_row(pass, here);
-  pass.backend.embedding_forward({.y = dencoded.reshape({1, here, config.hidden_size}),
-                                  .ids = call.inputs.target_numbers.slice(0, first, first + here).reshape({1, here}),
-                                  .tokens = drows});
-  add_to_first_tokens(pass, dencoded, memory.pooler);
-  if (final_norm) final_norm->backward(pass, dx, dencoded, x, memory.final, /*accumulate_dx=*/false);
+  if (backward) pooler->backward(whole, memory.pooler);
 }
 
 void Bert::add_to_first_tokens(const LayerPass& pass, TensorRef dencoded, const BertPooler::Saved& saved) const {

@@ -1,5 +1,6 @@
 // BERT (Devlin et al., arXiv 1810.04805) as the Megatron-LM paper trains it (sections 4.2 and 5.3): layers that see all
-// tokens of a pair of texts, the prediction of masked tokens, and that of the order of the two texts. Norms stand where
+// tokens of a pair of texts, the prediction of masked tokens, and that of the order of the two texts; and its later
+// kinds, RoBERTa and DistilBERT, which have fewer parts (model/bert_kind.h). Norms stand where
 // ModelConfig::norm_placement says: `pre` with a final norm (Figure 7b), or `post` with one after the embedding (7a,
 // the original).
 #pragma once
@@ -16,17 +17,15 @@ namespace teratron {
 
 class Bert : public Model {
  public:
-  static constexpr std::int64_t kTokenTypes = 2;
-
   // This tensor-parallel rank's part. UserError lists the faults of the configuration.
   explicit Bert(const ModelConfig& model_config, GroupRank group = {});
 
   const ModelConfig config;
   Embedding embedding;
-  Parameter types;                            // [kTokenTypes, hidden]
+  std::optional<Parameter> types;             // [BertKind::token_types, hidden]
   std::optional<Norm> embedding_norm;         // post alone
   std::optional<Norm> final_norm;             // pre alone
-  std::optional<BertPooler> pooler;           // but with ModelHead::kSpans
+  std::optional<BertPooler> pooler;           // where ModelConfig::has_pooler() says so
   std::optional<BertPretrainingHeads> heads;  // with ModelHead::kPretraining
   std::optional<BertTaskHead> task;           // with the head of a task
 
@@ -69,6 +68,8 @@ class Bert : public Model {
     return carve(call.sizes, memory);
   }
   void pretraining_head(const EndCall& call, TensorRef x, TensorRef dx);
+  // Losses of the order of texts, and with `backward` the pooler's gradients.
+  void predict_order(const EndCall& call, TensorRef encoded, const HeadMemory& memory, bool backward) const;
   // Input of the task's head, from the last layer's x.
   TensorRef read_by_task(const EndCall& call, TensorRef x) const;
   void task_head(const EndCall& call, TensorRef x, TensorRef dx);

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include "model/bert_kind.h"
+#include "model/bert_task_head.h"
+
 namespace teratron {
 namespace {
 
@@ -18,6 +21,13 @@ Norm whole_norm(std::int64_t hidden, double epsilon, GroupRank group) {
   return {"head.norm", {.columns = hidden, .epsilon = epsilon}, group, GradientSum::kNone};
 }
 
+// Whether a task's head has a layer of its own in the pooler's place.
+bool has_own_layer(const ModelConfig& config) {
+  const BertKind& its = bert_kind(config.kind);
+  return (config.head == ModelHead::kClassification && its.classes_have_layer) ||
+         (config.head == ModelHead::kChoice && its.choices_have_layer);
+}
+
 ColumnParallelLinear order_layer(std::int64_t hidden, GroupRank group) {
   const std::int64_t padded = round_up<std::int64_t>(BertPretrainingHeads::kOrders, group.size);
   ColumnParallelLinear order("order", {.inputs = hidden, .outputs = padded}, group);
@@ -27,8 +37,13 @@ ColumnParallelLinear order_layer(std::int64_t hidden, GroupRank group) {
 
 }  // namespace
 
-BertPooler::BertPooler(std::int64_t hidden, GroupRank group)
-    : dense("pooler", {.inputs = hidden, .outputs = hidden}, Linear::Parallel::kNone, group) {}
+BertPooler::BertPooler(const ModelConfig& config, GroupRank group)
+    : dense(has_own_layer(config) ? "task_dense" : "pooler",
+            {.inputs = config.hidden_size, .outputs = config.hidden_size}, Linear::Parallel::kNone, group),
+      activation(bert_kind(config.kind).pooler),
+      input_dropout(config.head == ModelHead::kClassification && bert_kind(config.kind).classes_drop_input
+                        ? config.hidden_dropout
+                        : 0) {}
 
 BertPooler::Saved BertPooler::carve(const EndSizes& sizes, std::int64_t hidden, Carver& memory) {
   const auto rows = [&] { return memory.take(sizes.call.compute, {sizes.call.batch, hidden}); };
@@ -42,32 +57,36 @@ BertPooler::Saved BertPooler::carve(const EndSizes& sizes, std::int64_t hidden, 
 
 void BertPooler::forward(const LayerPass& pass, TensorRef encoded, const Saved& saved) const {
   pass.backend.copy(saved.first, encoded.select(1, 0));
+  drop_texts(pass, saved.first, input_dropout, kPoolerInput);
   dense.forward(pass, saved.sum, saved.first);
-  pass.backend.activation_forward({.y = saved.pooled, .x = saved.sum, .activation = Activation::kTanh});
+  pass.backend.activation_forward({.y = saved.pooled, .x = saved.sum, .activation = activation});
 }
 
 void BertPooler::backward(const LayerPass& pass, const Saved& saved) const {
   pass.backend.activation_backward(
-      {.dx = saved.dpooled, .dy = saved.dpooled, .x = saved.sum, .activation = Activation::kTanh});
+      {.dx = saved.dpooled, .dy = saved.dpooled, .x = saved.sum, .activation = activation});
   dense.backward_input(pass, saved.dfirst, saved.dpooled);
   dense.backward_weight(pass, saved.dpooled, saved.first);
+  drop_texts(pass, saved.dfirst, input_dropout, kPoolerInput);
 }
 
-BertPretrainingHeads::BertPretrainingHeads(const Parameter& tokens, std::int64_t vocab_size, std::int64_t hidden,
-                                           double epsilon, Activation layer_activation, GroupRank group)
-    : transform("head.transform", {.inputs = hidden, .outputs = hidden}, Linear::Parallel::kNone, group),
-      norm(whole_norm(hidden, epsilon, group)),
+BertPretrainingHeads::BertPretrainingHeads(const Parameter& tokens, const ModelConfig& config, GroupRank group)
+    : transform("head.transform", {.inputs = config.hidden_size, .outputs = config.hidden_size},
+                Linear::Parallel::kNone, group),
+      norm(whole_norm(config.hidden_size, config.layernorm_epsilon, group)),
       bias(output_bias(tokens)),
-      order(order_layer(hidden, group)),
-      output{.vocab_size = vocab_size, .vocab_begin = group.rank * tokens.shape[0]},
-      order_output{.vocab_size = kOrders, .vocab_begin = group.rank * order.weight.shape[0]},
-      activation(layer_activation) {}
+      output{.vocab_size = config.vocab_size, .vocab_begin = group.rank * tokens.shape[0]},
+      activation(config.activation) {
+  if (!bert_kind(config.kind).orders_sentences) return;
+  order = order_layer(config.hidden_size, group);
+  order_output = {.vocab_size = kOrders, .vocab_begin = group.rank * order->weight.shape[0]};
+}
 
 void BertPretrainingHeads::visit(const ParameterVisitor& visitor) {
   transform.visit(visitor);
   norm.visit(visitor);
   visitor(bias);
-  order.visit(visitor);
+  if (order) order->visit(visitor);
 }
 
 BertPretrainingHeads::Workspace BertPretrainingHeads::carve(const EndSizes& sizes, std::int64_t token_columns,
@@ -85,7 +104,8 @@ BertPretrainingHeads::Workspace BertPretrainingHeads::carve(const EndSizes& size
           .dnormed = sizes.training ? rows() : TensorRef(),
           .norm = norm.carve(call, chunk, memory),
           .output = LanguageModelHead::carve(call, chunk, token_columns, memory),
-          .order = LanguageModelHead::carve(call, call.batch, order.weight.shape[0], memory)};
+          .order = order ? LanguageModelHead::carve(call, call.batch, order->weight.shape[0], memory)
+                         : LanguageModelHead::Workspace()};
 }
 
 TensorRef BertPretrainingHeads::transformed(const LayerPass& pass, TensorRef encoded, TensorRef target_rows,
@@ -138,7 +158,7 @@ void BertPretrainingHeads::predict_tokens(const LayerPass& pass, const Parameter
 
 void BertPretrainingHeads::predict_order(const LayerPass& pass, TensorRef pooled, TensorRef dpooled,
                                          const SliceInputs& inputs, const Workspace& w) const {
-  const LinearWeights weights = order.weights();
+  const LinearWeights weights = order->weights();
   if (!dpooled) return order_output.forward(pass, weights, w.order_loss, pooled, inputs.labels, w.order);
   order_output.forward_backward(pass, weights, w.order_loss, dpooled, pooled, inputs.labels, inputs.label_weights,
                                 w.order);

@@ -2,17 +2,22 @@
 // the same; the vocabulary is split.
 #pragma once
 
+#include <optional>
+
 #include "executor/model.h"
+#include "model/config.h"
 #include "nn/language_model_head.h"
 #include "nn/linear.h"
 
 namespace teratron {
 
-// tanh of a linear layer of each sequence's first token, [CLS].
+// Linear layer of each sequence's first token, [CLS], and its activation: tanh, or ReLU.
 struct BertPooler {
-  Linear dense;  // [hidden, hidden]
+  Linear dense;  // [hidden, hidden]; "pooler", or "task_dense"
+  Activation activation;
+  double input_dropout;  // in training
 
-  BertPooler(std::int64_t hidden, GroupRank group);
+  BertPooler(const ModelConfig& config, GroupRank group);
 
   struct Saved {
     TensorRef first, sum, pooled;  // [batch, hidden]: input, before tanh, after
@@ -28,19 +33,18 @@ struct BertPooler {
 
 // Heads of pre-training. Masked tokens are predicted by dense, GELU, norm and the token table with its own bias; the
 // order of a pair's texts by a linear layer on the pooler's output (sentence order prediction, ALBERT, arXiv
-// 1909.11942). Tokens without a weight are no rows of any product.
+// 1909.11942), unless the kind of model has none. Tokens without a weight are no rows of any product.
 struct BertPretrainingHeads {
   static constexpr std::int64_t kOrders = 2;
 
   Linear transform;  // [hidden, hidden]
   Norm norm;
-  Parameter bias;              // [padded vocabulary], split as the token table is
-  ColumnParallelLinear order;  // [kOrders, hidden], its rows split, rounded up to a row a rank
+  Parameter bias;                             // [padded vocabulary], split as the token table is
+  std::optional<ColumnParallelLinear> order;  // [kOrders, hidden], its rows split, rounded up to a row a rank
   LanguageModelHead output, order_output;
   Activation activation;  // after the transform: that of the layers
 
-  BertPretrainingHeads(const Parameter& tokens, std::int64_t vocab_size, std::int64_t hidden, double epsilon,
-                       Activation layer_activation, GroupRank group);
+  BertPretrainingHeads(const Parameter& tokens, const ModelConfig& config, GroupRank group);
 
   struct Workspace {
     TensorRef loss, order_loss;                  // A [rows], [batch]

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "model/bert_kind.h"
+
 namespace teratron {
 namespace {
 
@@ -13,14 +15,19 @@ TensorRef by_text(TensorRef of_tokens, const LayerPass& pass) {
   return turned;
 }
 
+const char* name_of_layer(const ModelConfig& config) {
+  if (config.head == ModelHead::kSpans) return "spans";
+  return config.head == ModelHead::kClassification ? bert_kind(config.kind).class_layer : "classifier";
+}
+
 }  // namespace
 
 BertTaskHead::BertTaskHead(const ModelConfig& config, GroupRank group)
     : kind(config.head),
       logits(config.task_logits()),
       hidden_dropout(config.hidden_dropout),
-      linear(config.head == ModelHead::kSpans ? "spans" : "classifier",
-             {.inputs = config.hidden_size, .outputs = logits}, Linear::Parallel::kNone, group) {}
+      linear(name_of_layer(config), {.inputs = config.hidden_size, .outputs = logits}, Linear::Parallel::kNone, group) {
+}
 
 void BertTaskHead::add_to(ModelTraits& traits, ModelHead kind) {
   traits.targets = false;
@@ -51,8 +58,8 @@ BertTaskHead::Workspace BertTaskHead::carve(const EndSizes& sizes, Carver& memor
   return w;
 }
 
-void BertTaskHead::drop(const LayerPass& pass, TensorRef pooled) const {
-  Dropout mask = pass.dropout(hidden_dropout, RandomPurpose::kClassifierDropout, 0);
+void drop_texts(const LayerPass& pass, TensorRef pooled, double rate, DroppedTexts place) {
+  Dropout mask = pass.dropout(rate, RandomPurpose::kClassifierDropout, place);
   if (!mask.active()) return;
   mask.first_position = 0;
   mask.sequence_length = 1;
@@ -61,7 +68,7 @@ void BertTaskHead::drop(const LayerPass& pass, TensorRef pooled) const {
 }
 
 TensorRef BertTaskHead::forward(const LayerPass& pass, TensorRef read, const Workspace& w) const {
-  if (!reads_tokens()) drop(pass, read);
+  if (!reads_tokens()) drop_texts(pass, read, hidden_dropout, kPooledTexts);
   linear.forward(pass, w.of_rows, read);
   if (reads_tokens()) pass.backend.copy(w.by_label, by_text(w.of_rows, pass));
   return w.by_label;
@@ -116,7 +123,7 @@ void BertTaskHead::backward(const LayerPass& pass, TensorRef dread, std::int64_t
   if (reads_tokens()) pass.backend.copy(by_text(w.of_rows, pass), w.by_label);
   linear.backward_input(pass, dread, w.of_rows.slice(0, first, first + dread.dim(0)));
   linear.backward_weight(pass, w.of_rows, read);
-  if (!reads_tokens()) drop(pass, dread);
+  if (!reads_tokens()) drop_texts(pass, dread, hidden_dropout, kPooledTexts);
 }
 
 }  // namespace teratron

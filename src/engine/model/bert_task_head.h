@@ -16,11 +16,15 @@
 
 namespace teratron {
 
+// Dropouts of a vector of each text, [batch, hidden], in place: masks go by the number of the text and the place.
+enum DroppedTexts : std::uint32_t { kPooledTexts, kPoolerInput };
+void drop_texts(const LayerPass& pass, TensorRef texts, double rate, DroppedTexts place);
+
 struct BertTaskHead {
   ModelHead kind;
   std::int64_t logits;    // of a text, or of a token
   double hidden_dropout;  // of pooled texts
-  // [logits, hidden]; "spans" of kSpans, otherwise "classifier".
+  // [logits, hidden]; "spans" of kSpans, of kClassification BertKind::class_layer, otherwise "classifier".
   Linear linear;
 
   BertTaskHead(const ModelConfig& config, GroupRank group);
@@ -54,8 +58,6 @@ struct BertTaskHead {
  private:
   // The same of numbers, whose gradients of weight * loss replace them.
   void find_squared_errors(const LayerPass& pass, const SliceInputs& inputs, const Workspace& workspace) const;
-  // The masks of pooled texts go by the number of the text.
-  void drop(const LayerPass& pass, TensorRef pooled) const;
 };
 
 }  // namespace teratron

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "model/adapters.h"
+#include "model/bert_kind.h"
 #include "model/family.h"
 #include "model/make_model.h"
 
@@ -108,6 +109,13 @@ std::vector<TransformerLayer> ModelConfig::make_layers(GroupRank group) const {
   std::vector<TransformerLayer> layers;
   for (std::int64_t layer = 0; layer < num_layers; ++layer) layers.emplace_back(layer_config(), layer, group);
   return layers;
+}
+
+bool ModelConfig::has_pooler() const {
+  if (family().continues_text || head == ModelHead::kSpans) return false;
+  const BertKind& its = bert_kind(kind);
+  if (head == ModelHead::kPretraining) return its.orders_sentences;
+  return head != ModelHead::kNone || its.encoder_has_pooler;
 }
 
 const Family& ModelConfig::family() const { return family_of(kind); }

@@ -14,13 +14,13 @@
 
 namespace teratron {
 
-enum class ModelKind { kGpt2, kBert, kLlama, kMistral, kQwen2, kQwen3, kGptNeox };
+enum class ModelKind { kGpt2, kBert, kLlama, kMistral, kQwen2, kQwen3, kGptNeox, kRoberta, kDistilBert };
 struct Family;
 
 // Head of a model.
 enum class ModelHead {
   kPretraining,  // of models that continue text: the output projection. BERT: that with its transform, and the order of
-                 // sentences
+                 // sentences; RoBERTa and DistilBERT: without the latter
   kNone,         // of BERT: the encoder and its pooler alone, as Hugging Face's BertModel is
   // Heads of a BERT for fine-tuning (model/bert_task_head.h).
   kClassification,  // one of num_labels for each text or pair of texts
@@ -58,7 +58,7 @@ struct ModelConfig {
   double init_method_std = 0.02;
   bool no_scaled_init = false;  // the opposite of TransformerLayerConfig::scaled_init
   Activation activation = Activation::kGeluTanh;
-  NormPlacement norm_placement = NormPlacement::kPre;  // post, original BERT's, is for kBert
+  NormPlacement norm_placement = NormPlacement::kPre;  // post, original BERT's, is for models that read texts
   NormKind norm = NormKind::kLayer;
   bool gated_mlp = false, linear_bias = true, qkv_bias = true;  // TransformerLayerConfig
   bool head_norms = false;                                      // RMS norms of queries and keys
@@ -78,7 +78,8 @@ struct ModelConfig {
   void set_kind(ModelKind new_kind);
   const Family& family() const;
 
-  bool has_pooler() const { return kind == ModelKind::kBert && head != ModelHead::kSpans; }
+  // Whether a layer reads the first token: a pooler, or one of a task's head in its place (model/bert_kind.h).
+  bool has_pooler() const;
   bool has_learned_positions() const { return rotary_share == 0; }
   // Rows of the linear layer that a task's head ends in: numbers for each text, or for each token.
   std::int64_t task_logits() const {

@@ -13,7 +13,7 @@ namespace teratron {
 namespace {
 
 std::unique_ptr<Bert> make_bert(const ModelConfig& config, GroupRank group) {
-  if (config.kind != ModelKind::kBert) {
+  if (config.family().continues_text) {
     throw_user_error("a model of type {} has no vectors for texts; take a bert", config.family().name);
   }
   return std::make_unique<Bert>(config, group);

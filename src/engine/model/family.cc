@@ -27,7 +27,8 @@ double bert_heads(const ModelConfig& config, double tokens) {
   constexpr double kMaskedShare = 0.15;
   const auto h = static_cast<double>(config.hidden_size), v = static_cast<double>(config.vocab_size);
   const auto logits = static_cast<double>(config.task_logits());
-  if (config.head == ModelHead::kPretraining) return 2 * (kMaskedShare * (h * h + v * h) + h * h / tokens);
+  const double pooler = config.has_pooler() ? h * h / tokens : 0;
+  if (config.head == ModelHead::kPretraining) return 2 * (kMaskedShare * (h * h + v * h) + pooler);
   if (!is_task_head(config.head)) return 0;
   return 2 * (config.has_pooler() ? (h * h + logits * h) / tokens : logits * h);
 }
@@ -48,6 +49,12 @@ void set_gpt2(ModelConfig& config) {
 void set_bert(ModelConfig& config) {
   set_gpt2(config);
   config.activation = Activation::kGeluErf;
+}
+
+// Liu et al., arXiv 1907.11692; Sanh et al., arXiv 1910.01108. No such model has its norms first.
+void set_later_bert(ModelConfig& config) {
+  set_bert(config);
+  config.norm_placement = NormPlacement::kPost;
 }
 
 // Later families train without dropout, unless it was asked for.
@@ -163,6 +170,24 @@ constexpr Family kFamilies[] = {
      .adapter_targets = kNeoxTargets,
      .head_operations = logits_of_all_tokens,
      .make = make_decoder},
+    {.kind = ModelKind::kRoberta,
+     .name = "roberta",
+     .title = "RoBERTa",
+     .continues_text = false,
+     .usual_vocabulary = 50265,
+     .set_function = set_later_bert,
+     .adapter_targets = {},
+     .head_operations = bert_heads,
+     .make = make_bert},
+    {.kind = ModelKind::kDistilBert,
+     .name = "distilbert",
+     .title = "DistilBERT",
+     .continues_text = false,
+     .usual_vocabulary = 30522,
+     .set_function = set_later_bert,
+     .adapter_targets = {},
+     .head_operations = bert_heads,
+     .make = make_bert},
 };
 
 }  // namespace

@@ -28,7 +28,8 @@ bool check_forward(LinearForward& args, const ArgumentChecks& checks) {
   args.x = checks.matrix("x", args.x, rows, inputs);
   if (args.bias) args.bias = checks.vector("bias", args.bias, outputs);
   check_lengths(checks, args.lengths, rows);
-  checks.require(args.activation != Activation::kTanh, "a linear layer's activation is GELU or SiLU");
+  checks.require(args.activation != Activation::kTanh && args.activation != Activation::kRelu,
+                 "a linear layer's activation is GELU or SiLU");
   if (args.activation == Activation::kNone) {
     checks.require(!args.activated && !args.gate, "there is no activated output or gate without an activation");
   } else {
@@ -48,7 +49,8 @@ bool check_input_gradient(LinearInputGradient& args, const ArgumentChecks& check
   args.dx = checks.matrix("dx", args.dx, rows, inputs);
   args.dy = checks.matrix("dy", args.dy, rows, outputs);
   check_lengths(checks, args.lengths, rows);
-  checks.require(args.activation != Activation::kTanh, "a linear layer's activation is GELU or SiLU");
+  checks.require(args.activation != Activation::kTanh && args.activation != Activation::kRelu,
+                 "a linear layer's activation is GELU or SiLU");
   checks.require(static_cast<bool>(args.gate) == static_cast<bool>(args.dgate), "a gate has a gradient");
   if (args.activation == Activation::kNone) {
     checks.require(!args.pre_activation && !args.activated && !args.gate,

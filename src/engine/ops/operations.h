@@ -29,7 +29,7 @@
 
 namespace teratron {
 
-enum class Activation { kNone, kGeluTanh, kGeluErf, kSilu, kTanh };
+enum class Activation { kNone, kGeluTanh, kGeluErf, kSilu, kTanh, kRelu };
 
 // Linear layers take `lengths`, i32 [B], where their T rows are B sequences of T / B tokens, of which sequence b has
 // text at the first lengths[b]; the rest is padding. Nothing reads what becomes of padding. It is finite, since a back

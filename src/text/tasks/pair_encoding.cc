@@ -13,21 +13,23 @@ constexpr std::int64_t kSequencesAtATime = 256;
 
 }  // namespace
 
-PairFrame frame_of_pairs(const Tokenizer& tokenizer, std::int64_t seq_length, bool has_second) {
-  if (tokenizer.kind() != TokenizerKind::kWordPiece) {
+TextFrame frame_of_pairs(const Tokenizer& tokenizer, std::int64_t seq_length, bool has_second) {
+  const std::optional<TextFrame> frame = text_frame(tokenizer);
+  if (!frame) {
     throw_user_error(
-        "the tokenizer is byte-level BPE, and tasks need BERT's [CLS] and [SEP]; use the model's own WordPiece "
-        "vocabulary (vocab.txt)");
+        "the tokenizer is byte-level BPE without RoBERTa's special tokens, and tasks need BERT's [CLS] and [SEP]; use "
+        "the model's own files (vocab.txt, or tokenizer.json)");
   }
-  if (!has_second && seq_length < kSingleFrameTokens + 1) {
+  if (!has_second && seq_length < TextFrame::kTokensOfOne + 1) {
     throw_user_error("--seq-length {} is too short for a text: [CLS] A [SEP] needs {} tokens at least", seq_length,
-                     kSingleFrameTokens + 1);
+                     TextFrame::kTokensOfOne + 1);
   }
-  if (has_second && seq_length < kFrameTokens + 2) {
+  const std::int64_t shortest = frame->tokens_of_two() + 2;
+  if (has_second && seq_length < shortest) {
     throw_user_error("--seq-length {} is too short for a pair of texts: [CLS] A [SEP] B [SEP] needs {} tokens at least",
-                     seq_length, kFrameTokens + 2);
+                     seq_length, shortest);
   }
-  return {.classify = tokenizer.word_piece().classify, .separate = tokenizer.word_piece().separate};
+  return *frame;
 }
 
 bool cut_longer_side(TokenPair& pair, std::int64_t most) {
@@ -40,25 +42,26 @@ bool cut_longer_side(TokenPair& pair, std::int64_t most) {
   return true;
 }
 
-void write_sequences(std::span<const TokenPair> pairs, const PairFrame& frame, TaskExamples& examples,
+void write_sequences(std::span<const TokenPair> pairs, const TextFrame& frame, TaskExamples& examples,
                      bool has_second) {
-  const std::int64_t frame_tokens = has_second ? kFrameTokens : kSingleFrameTokens;
+  const std::int64_t frame_tokens = has_second ? frame.tokens_of_two() : TextFrame::kTokensOfOne;
   examples.begins.assign(pairs.size() + 1, 0);
   examples.seconds.resize(pairs.size());
   for (std::size_t i = 0; i < pairs.size(); ++i) {
-    examples.seconds[i] = static_cast<std::int32_t>(pairs[i].a.size() + 2);
+    examples.seconds[i] = static_cast<std::int32_t>(pairs[i].a.size()) + 1 + (has_second ? frame.between : 1);
     examples.begins[i + 1] = examples.begins[i] + std::ssize(pairs[i].a) + std::ssize(pairs[i].b) + frame_tokens;
   }
   examples.ids.resize(static_cast<std::size_t>(examples.begins.back()));
   parallel_for(std::ssize(pairs), kSequencesAtATime, [&](std::int64_t begin, std::int64_t end) {
     for (auto i = static_cast<std::size_t>(begin); i < static_cast<std::size_t>(end); ++i) {
       auto at = examples.ids.begin() + examples.begins[i];
-      *at++ = frame.classify;
+      *at++ = frame.begin;
       at = std::ranges::copy(pairs[i].a, at).out;
-      *at++ = frame.separate;
-      if (!has_second) continue;
-      at = std::ranges::copy(pairs[i].b, at).out;
-      *at = frame.separate;
+      if (has_second) {
+        at = std::fill_n(at, frame.between, frame.end);
+        at = std::ranges::copy(pairs[i].b, at).out;
+      }
+      *at = frame.end;
     }
   });
 }

@@ -8,19 +8,13 @@
 
 #include "base/host/threads.h"
 #include "tasks/examples.h"
-#include "tokenizer/tokenizer.h"
+#include "tokenizer/text_frame.h"
 
 namespace teratron {
 
-inline constexpr std::int64_t kFrameTokens = 3;  // [CLS] and two [SEP]
-inline constexpr std::int64_t kSingleFrameTokens = 2;
-
-struct PairFrame {
-  std::int32_t classify = 0, separate = 0;  // [CLS], [SEP]
-};
-
-// UserError: the tokenizer is not WordPiece; a sequence of `seq_length` tokens has no room for a token of each text.
-PairFrame frame_of_pairs(const Tokenizer& tokenizer, std::int64_t seq_length, bool has_second = true);
+// UserError: the tokenizer frames no texts (tokenizer/text_frame.h); a sequence of `seq_length` tokens has no room for
+// a token of each text.
+TextFrame frame_of_pairs(const Tokenizer& tokenizer, std::int64_t seq_length, bool has_second = true);
 
 struct TokenPair {
   std::span<const std::int32_t> a, b;
@@ -49,9 +43,9 @@ TokenLists encode_texts(const Tokenizer& tokenizer, std::int64_t count, const Te
   return lists;
 }
 
-// Writes [CLS] a [SEP] b [SEP] for each pair, or [CLS] a [SEP], into `examples`, which already has its labels and
-// sizes.
-void write_sequences(std::span<const TokenPair> pairs, const PairFrame& frame, TaskExamples& examples,
+// Writes the frame around a and b, [CLS] a [SEP] b [SEP] of BERT, for each pair, or that around a alone, into
+// `examples`, which already has its labels and sizes.
+void write_sequences(std::span<const TokenPair> pairs, const TextFrame& frame, TaskExamples& examples,
                      bool has_second = true);
 
 // "; 12 things" if there are any, else empty: for TaskSet::notes.

@@ -9,18 +9,32 @@
 #include "base/error.h"
 #include "base/files/file.h"
 #include "base/host/threads.h"
+#include "base/utf8.h"
 #include "tokenizer/tokenizer_implementation.h"
+#include "tokenizer/unicode.h"
 
 namespace teratron {
 namespace {
 
+std::string_view without_space_at_end(std::string_view text) {
+  while (!text.empty()) {
+    std::size_t begin = text.size() - 1;
+    while (begin > 0 && (static_cast<unsigned char>(text[begin]) & 0xC0) == 0x80) --begin;
+    const Utf8Step last = decode_utf8(text.substr(begin));
+    if (last.status != Utf8Status::kValid || class_of(last.code) != CharClass::kSpace) break;
+    text = text.substr(0, begin);
+  }
+  return text;
+}
+
 // Calls back with each plain part of `text`, and with each special token between them and its offset.
 template <class Plain, class Special>
-void split_at_special_tokens(std::string_view text, const SpecialTokens& special, const Plain& plain,
+void split_at_special_tokens(std::string_view text, const Tokenizer::Implementation& tokenizer, const Plain& plain,
                              const Special& token) {
   std::size_t at = 0;
-  while (const auto match = special.find(text.substr(at))) {
-    plain(text.substr(at, match->position), at);
+  while (const auto match = tokenizer.special().find(text.substr(at))) {
+    const std::string_view part = text.substr(at, match->position);
+    plain(match->id == tokenizer.takes_space_before() ? without_space_at_end(part) : part, at);
     token(*match, at + match->position);
     at += match->position + match->length;
   }
@@ -69,8 +83,7 @@ std::vector<std::int32_t> Tokenizer::encode(std::string_view text, SpecialText s
 void Tokenizer::encode_to(std::string_view text, std::vector<std::int32_t>& out, SpecialText special) const {
   if (special == SpecialText::kPlain) return encode_segment(text, true, out);
   split_at_special_tokens(
-      text, implementation_->special(),
-      [&](std::string_view part, std::size_t begin) { encode_segment(part, begin == 0, out); },
+      text, *implementation_, [&](std::string_view part, std::size_t begin) { encode_segment(part, begin == 0, out); },
       [&](const SpecialTokens::Match& match, std::size_t) { out.push_back(match.id); });
 }
 
@@ -128,11 +141,9 @@ std::vector<TokenSpan> Tokenizer::encode_with_offsets(std::string_view text, Spe
       span.end += static_cast<std::uint32_t>(begin);
     }
   };
-  split_at_special_tokens(
-      text, implementation_->special(), plain, [&](const SpecialTokens::Match& match, std::size_t begin) {
-        spans.push_back(
-            {match.id, static_cast<std::uint32_t>(begin), static_cast<std::uint32_t>(begin + match.length)});
-      });
+  split_at_special_tokens(text, *implementation_, plain, [&](const SpecialTokens::Match& match, std::size_t begin) {
+    spans.push_back({match.id, static_cast<std::uint32_t>(begin), static_cast<std::uint32_t>(begin + match.length)});
+  });
   return spans;
 }
 

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "eval/finite_outputs.h"
 #include "eval/padded_batch.h"
+#include "tokenizer/text_frame.h"
 
 namespace teratron {
 namespace {
@@ -32,24 +33,32 @@ std::vector<TokenChance> likeliest(std::span<const float> logits, std::int64_t c
 
 }  // namespace
 
+std::string token_text(const Tokenizer& tokenizer, std::int32_t token) {
+  if (tokenizer.kind() != TokenizerKind::kWordPiece) return tokenizer.decode(std::span(&token, 1));
+  return std::string(tokenizer.word_piece().tokens[static_cast<std::size_t>(token)]);
+}
+
 MaskedText masked_text(const Tokenizer& tokenizer, std::string_view text, std::int64_t most_tokens,
                        std::string_view name) {
-  if (tokenizer.kind() != TokenizerKind::kWordPiece) {
-    throw_user_error("the tokenizer has no [MASK]; use the BERT's own WordPiece vocabulary (vocab.txt)");
+  const std::optional<TextFrame> frame = text_frame(tokenizer);
+  if (!frame) {
+    throw_user_error(
+        "the tokenizer has no mask, neither BERT's [MASK] nor RoBERTa's <mask>; use the model's own files");
   }
-  const WordPieceModel& words = tokenizer.word_piece();
-  MaskedText masked{.ids = {words.classify}};
+  MaskedText masked{.ids = {frame->begin}};
   tokenizer.encode_to(text, masked.ids, SpecialText::kToken);
-  masked.ids.push_back(words.separate);
-  const std::string mask(tokenizer.word_piece().tokens[static_cast<std::size_t>(words.mask)]);
+  masked.ids.push_back(frame->end);
   if (std::ssize(masked.ids) > most_tokens) {
-    throw_user_error("{} has {} tokens, with [CLS] and [SEP], and the model {} positions; shorten it", name,
+    throw_user_error("{} has {} tokens, with those around it, and the model {} positions; shorten it", name,
                      masked.ids.size(), most_tokens);
   }
   for (std::size_t at = 0; at < masked.ids.size(); ++at) {
-    if (masked.ids[at] == words.mask) masked.masks.push_back(static_cast<std::int32_t>(at));
+    if (masked.ids[at] == frame->mask) masked.masks.push_back(static_cast<std::int32_t>(at));
   }
-  if (masked.masks.empty()) throw_user_error("{} has no {}; write it where a word is to be predicted", name, mask);
+  if (masked.masks.empty()) {
+    throw_user_error("{} has no {}; write it where a word is to be predicted", name,
+                     token_text(tokenizer, frame->mask));
+  }
   return masked;
 }
 

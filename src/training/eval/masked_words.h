@@ -1,4 +1,4 @@
-// Words in the places of [MASK], as a BERT of pre-training predicts them.
+// Words in the places of masks, as a BERT or RoBERTa of pre-training predicts them.
 #pragma once
 
 #include <cstdint>
@@ -13,12 +13,15 @@
 namespace teratron {
 
 struct MaskedText {
-  std::vector<std::int32_t> ids;    // [CLS], the text's tokens, [SEP]
-  std::vector<std::int32_t> masks;  // positions of [MASK] in ids, ascending; one at least
+  std::vector<std::int32_t> ids;    // the text's tokens in their frame (text_frame.h)
+  std::vector<std::int32_t> masks;  // positions of masks in ids, ascending; one at least
 };
 
-// Tokenizes a text, in which special tokens ("[MASK]") are written as in the vocabulary. UserError: the tokenizer is
-// not WordPiece, the text has no mask, or more than `most_tokens` tokens; `name` names it.
+// A token as people read it: WordPiece's of the vocabulary ("##ing"), else the bytes that it stands for.
+std::string token_text(const Tokenizer& tokenizer, std::int32_t token);
+
+// Tokenizes a text, in which special tokens ("[MASK]", "<mask>") are written as in the vocabulary. UserError: the
+// tokenizer has none, the text has no mask, or more than `most_tokens` tokens; `name` names it.
 MaskedText masked_text(const Tokenizer& tokenizer, std::string_view text, std::int64_t most_tokens,
                        std::string_view name);
 

@@ -12,16 +12,18 @@
 #include "base/round_up.h"
 #include "eval/finite_outputs.h"
 #include "eval/padded_batch.h"
+#include "tokenizer/text_frame.h"
 
 namespace teratron {
 namespace {
 
 constexpr std::int64_t kTextsAtATime = 64;  // tokenized by a thread at a time
 
-std::int32_t needed_token(const Tokenizer& tokenizer, std::string_view text) {
-  const std::optional<std::int32_t> id = tokenizer.special_token(text);
-  if (!id) throw_user_error("the tokenizer has no {}, which BERT's texts are framed by; use the model's own", text);
-  return *id;
+TextFrame needed_frame(const Tokenizer& tokenizer) {
+  const std::optional<TextFrame> frame = text_frame(tokenizer);
+  if (frame) return *frame;
+  throw_user_error(
+      "the tokenizer has no [CLS], which BERT's texts are framed by, nor RoBERTa's <s>; use the model's own");
 }
 
 void make_unit_length(std::span<float> vector) {
@@ -35,23 +37,23 @@ void make_unit_length(std::span<float> vector) {
 
 TokenizedTexts tokenize_texts(const Tokenizer& tokenizer, std::span<const std::string_view> texts,
                               std::int64_t most_tokens, std::string_view prompt) {
-  const std::int32_t begin = needed_token(tokenizer, "[CLS]"), end = needed_token(tokenizer, "[SEP]");
+  const TextFrame frame = needed_frame(tokenizer);
   if (most_tokens < 2) throw_user_error("a text needs 2 positions at least, and the model has {}", most_tokens);
   TokenizedTexts all;
   all.ids.resize(texts.size());
   parallel_for(static_cast<std::int64_t>(texts.size()), kTextsAtATime, [&](std::int64_t first, std::int64_t last) {
     for (std::int64_t i = first; i < last; ++i) {
       std::vector<std::int32_t>& ids = all.ids[static_cast<std::size_t>(i)];
-      ids.push_back(begin);
+      ids.push_back(frame.begin);
       const std::string text = std::string(prompt).append(texts[static_cast<std::size_t>(i)]);
       tokenizer.encode_beginning_to(text, static_cast<std::size_t>(most_tokens), ids);
-      ids.push_back(end);
+      ids.push_back(frame.end);
     }
   });
   for (std::vector<std::int32_t>& ids : all.ids) {
     if (static_cast<std::int64_t>(ids.size()) > most_tokens) {
       ids.resize(static_cast<std::size_t>(most_tokens));
-      ids.back() = end;
+      ids.back() = frame.end;
       ++all.cut;
     }
     const auto tokens = static_cast<std::int64_t>(ids.size());

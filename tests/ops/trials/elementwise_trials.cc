@@ -18,8 +18,8 @@ Precision some_precision(Random& random) { return random.one_of({Precision::kCom
 // `gradient`: dx of dy in its place or apart, with x beside them; else y of x.
 Trial activation_trial(Random& random, bool gradient, Tolerance tolerance) {
   const Shape shape{random.below(3), std::max<std::int64_t>(1, some_length(random))};
-  const Activation activation =
-      random.one_of({Activation::kGeluTanh, Activation::kGeluErf, Activation::kSilu, Activation::kTanh});
+  const Activation activation = random.one_of(
+      {Activation::kGeluTanh, Activation::kGeluErf, Activation::kSilu, Activation::kTanh, Activation::kRelu});
   const bool in_place = random.coin();
   const std::string from = gradient ? "dy" : "x", to = gradient ? "dx" : "y";
   Trial trial{

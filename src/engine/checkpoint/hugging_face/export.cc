@@ -26,6 +26,10 @@ void pass_on_part(const TensorFiles::Location& from, const HuggingFaceTensor& th
   const std::size_t bytes = all.size() / parts;
   const std::span<const std::byte> here = all.subspan(part * bytes, bytes);
   const auto [rows, columns] = there.transposed;
+  if (there.skipped_rows > 0) {
+    const auto own_rows = static_cast<std::size_t>(there.shape[0] - there.skipped_rows);
+    stream(std::vector<std::byte>(bytes / own_rows * static_cast<std::size_t>(there.skipped_rows)), sink);
+  }
   stream_transposed(here, columns, rows, sink);
 }
 

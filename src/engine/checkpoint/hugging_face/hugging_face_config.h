@@ -31,6 +31,8 @@ std::string hugging_face_config(const ModelConfig& model, DType dtype, const Fil
 using Phrases = std::vector<std::string>;
 ModelConfig read_gpt2_config(const JsonFields& fields, Phrases& unsupported, Phrases& unusable_head);
 ModelConfig read_bert_config(const JsonFields& fields, Phrases& unsupported, Phrases& unusable_head);
+ModelConfig read_roberta_config(const JsonFields& fields, Phrases& unsupported, Phrases& unusable_head);
+ModelConfig read_distilbert_config(const JsonFields& fields, Phrases& unsupported, Phrases& unusable_head);
 ModelConfig read_llama_like_config(ModelKind kind, const JsonFields& fields, Phrases& unsupported);
 template <ModelKind kind>
 ModelConfig read_llama_config(const JsonFields& fields, Phrases& unsupported, Phrases& /*unusable_head*/) {
@@ -39,8 +41,16 @@ ModelConfig read_llama_config(const JsonFields& fields, Phrases& unsupported, Ph
 ModelConfig read_gpt_neox_config(const JsonFields& fields, Phrases& unsupported, Phrases& unusable_head);
 nlohmann::ordered_json gpt_neox_config(const ModelConfig& model, const FileContents& tokenizer);
 nlohmann::ordered_json gpt2_config(const ModelConfig& model, const FileContents& tokenizer);
+nlohmann::ordered_json distilbert_config(const ModelConfig& model, const FileContents& tokenizer);
 nlohmann::ordered_json bert_config(const ModelConfig& model, const FileContents& tokenizer);
 nlohmann::ordered_json llama_config(const ModelConfig& model, const FileContents& tokenizer);
+
+// Number of a text's first position in RoBERTa's table: that after the padding token's id.
+constexpr std::int64_t kRobertaFirstPosition = 2;
+
+// Labels of a class's head (label_config.cc): num_labels, id2label and label2id.
+void read_label_names(const JsonFields& fields, ModelConfig& model, Phrases& unsupported);
+void write_label_names(const ModelConfig& model, nlohmann::ordered_json& json);
 
 // Base, share and scaling of rotary positions (rotary_config.cc); the value of rope_scaling.
 void read_rotary(const JsonFields& fields, ModelConfig& model, Phrases& unsupported);

@@ -55,6 +55,8 @@ const HuggingFaceFormat& hugging_face_format(ModelKind kind) {
   static constexpr HuggingFaceFormat kFormats[] = {
       {ModelKind::kGpt2, gpt2_mapping, read_gpt2_config, gpt2_config},
       {ModelKind::kBert, bert_mapping, read_bert_config, bert_config},
+      {ModelKind::kRoberta, roberta_mapping, read_roberta_config, bert_config},
+      {ModelKind::kDistilBert, distilbert_mapping, read_distilbert_config, distilbert_config},
       {ModelKind::kGptNeox, gpt_neox_mapping, read_gpt_neox_config, gpt_neox_config},
       {ModelKind::kLlama, llama_mapping, read_llama_config<ModelKind::kLlama>, llama_config},
       {ModelKind::kMistral, llama_mapping, read_llama_config<ModelKind::kMistral>, llama_config},
@@ -82,8 +84,10 @@ HuggingFaceTensors hugging_face_tensors(const ModelConfig& model, const Paramete
   }
   if (module.by_head) transposed = {model.num_attention_heads, parameter.split.blocks};
   HuggingFaceTensors tensors{.parts = {}, .may_lack = module.may_lack};
+  shape[0] += module.skipped_rows;
   for (const std::string_view theirs : module.theirs) {
-    tensors.parts.push_back({fmt::format("{}{}{}", layer, theirs, parts.tensor), transposed, shape});
+    tensors.parts.push_back(
+        {fmt::format("{}{}{}", layer, theirs, parts.tensor), transposed, shape, module.skipped_rows});
   }
   return tensors;
 }

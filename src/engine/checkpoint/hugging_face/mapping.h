@@ -24,6 +24,7 @@ struct HuggingFaceMapping {
     bool transposed = false;               // matrices are stored [inputs, outputs], ours are [outputs, inputs]
     bool by_head = false;                  // queries, keys and values of each head together, ours are apart
     bool may_lack = false;                 // an end that a model may be saved without; then it is drawn
+    std::int64_t skipped_rows = 0;         // rows there before the first of ours, which nothing reads; written as 0
   };
   struct Copy {
     std::string_view name, of;
@@ -31,7 +32,7 @@ struct HuggingFaceMapping {
 
   std::string_view prefix;              // of all names but those of heads; models saved without a head leave it out
   std::vector<std::string_view> heads;  // prefixes of heads; that of pre-training comes first
-  std::string_view pooler;              // BERT: prefix of its pooler, which old files of spans have and do not use
+  std::string_view pooler;              // BERT: prefix of its pooler, which files of models without one may have
   std::string_view layers;              // what stands before a layer's number, "layers." in ours
   std::vector<Module> of_model, of_layer;
   // Tensors that are stored a second time where the model has them once; the output projection comes first.
@@ -45,6 +46,8 @@ struct HuggingFaceMapping {
 
 const HuggingFaceMapping& gpt2_mapping();
 const HuggingFaceMapping& bert_mapping();
+const HuggingFaceMapping& roberta_mapping();
+const HuggingFaceMapping& distilbert_mapping();
 const HuggingFaceMapping& gpt_neox_mapping();
 const HuggingFaceMapping& llama_mapping();  // and of Mistral, Qwen 2 and Qwen 3
 
@@ -68,6 +71,7 @@ struct HuggingFaceTensor {
   // The tensor is stored as [rows, columns] of equal pieces, and ours has them [columns, rows]. {1, 1}: alike.
   std::array<std::int64_t, 2> transposed = {1, 1};
   std::vector<std::int64_t> shape;  // as stored there; without rows that only round the vocabulary's size up
+  std::int64_t skipped_rows = 0;    // of these, the first that are not ours
 };
 
 struct HuggingFaceTensors {

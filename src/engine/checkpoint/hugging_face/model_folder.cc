@@ -6,6 +6,7 @@
 #include "base/philox.h"
 #include "checkpoint/safetensors/finite_values.h"
 #include "checkpoint/stored_tensor.h"
+#include "model/family.h"
 #include "model/make_model.h"
 #include "ops/backend.h"
 #include "tensor/memory.h"
@@ -55,9 +56,14 @@ void check_copies(const HuggingFaceWeights& weights, const HuggingFaceConfig& co
   }
 }
 
+std::span<const std::byte> without_skipped_rows(std::span<const std::byte> bytes, const HuggingFaceTensor& tensor) {
+  return bytes.subspan(bytes.size() / static_cast<std::size_t>(tensor.shape[0]) *
+                       static_cast<std::size_t>(tensor.skipped_rows));
+}
+
 // Whether a BERT's weights end in the head of a task, whichever class wrote them.
 bool is_of_task_head(std::string_view name) {
-  return name.starts_with("classifier.") || name.starts_with("qa_outputs.");
+  return name.starts_with("classifier.") || name.starts_with("qa_outputs.") || name.starts_with("pre_classifier.");
 }
 
 bool has_task_head(const HuggingFaceWeights& weights) {
@@ -71,7 +77,7 @@ void check_tensors(const HuggingFaceWeights& weights, const HuggingFaceMapping& 
   std::vector<SafetensorsEntry> there;
   for (const auto& [name, location] : weights.tensors()) {
     if (std::ranges::find(copies, name, &HuggingFaceMapping::Copy::name) != copies.end()) continue;
-    if (config.model.head == ModelHead::kSpans && name.starts_with(mapping.pooler)) continue;
+    if (!config.model.has_pooler() && !mapping.pooler.empty() && name.starts_with(mapping.pooler)) continue;
     if (!config.unusable_head.empty() && is_of_task_head(name)) continue;
     there.push_back(*location.entry);
     there.back().name = name;
@@ -104,15 +110,15 @@ HuggingFaceFolder::HuggingFaceFolder(const fs::path& folder, HuggingFaceConfig c
     throw_user_error("'{}' has {} layers in its config.json and {} tensors in all", folder.string(), model_.num_layers,
                      weights_.tensors().size());
   }
-  if (model_.head == ModelHead::kPretraining && model_.kind == ModelKind::kBert &&
+  if (model_.head == ModelHead::kPretraining && !model_.family().continues_text &&
       !has_pretraining_head(weights_, mapping)) {
     model_.head = ModelHead::kNone;
   }
-  if (model_.kind == ModelKind::kBert && !is_task_head(model_.head) && unusable_head_.empty() &&
+  if (!model_.family().continues_text && !is_task_head(model_.head) && unusable_head_.empty() &&
       has_task_head(weights_)) {
     unusable_head_ =
         "it is a task's, and \"architectures\" in config.json names none of BertForSequenceClassification, "
-        "BertForMultipleChoice and BertForQuestionAnswering; write there which it is";
+        "BertForMultipleChoice and BertForQuestionAnswering, or of these of its own kind; write there which it is";
   }
   config.model = model_;
   config.unusable_head = unusable_head_;
@@ -161,7 +167,7 @@ void HuggingFaceFolder::pass_on(std::size_t parameter, const ByteSink& sink) con
     const DType stored = *from.entry->dtype;
     const ByteSink converted = converting_sink(stored, common, sink);
     const auto [rows, columns] = tensor.transposed;
-    stream_transposed(from.bytes(), rows, columns, converted);
+    stream_transposed(without_skipped_rows(from.bytes(), tensor), rows, columns, converted);
     from.release();
   }
 }

@@ -36,12 +36,23 @@ void dropout_add_range(const DropoutRange& range, std::int64_t begin, std::int64
               count);
 }
 
+struct Relu {
+  static HWY_INLINE FloatVector value(FloatVector x) {
+    return hn::IfThenElse(hn::Lt(x, constant(0.0F)), constant(0.0F), x);  // of what is no number, that
+  }
+  static HWY_INLINE ValueAndSlope value_and_slope(FloatVector x) {
+    const FloatVector zero = constant(0.0F);
+    return {value(x), hn::IfThenElse(hn::Gt(x, zero), constant(1.0F), zero)};
+  }
+};
+
 // use(function) with what computes the activation.
 template <class Use>
 HWY_INLINE void with_function_of(Activation activation, const Use& use) {
   if (activation == Activation::kGeluTanh) return use(GeluTanh());
   if (activation == Activation::kGeluErf) return use(GeluErf());
   if (activation == Activation::kSilu) return use(Silu());
+  if (activation == Activation::kRelu) return use(Relu());
   use(Tanh());
 }
 

@@ -62,6 +62,7 @@ void activate_views(cudaStream_t stream, Activation activation, const TensorRef&
     if (activation == Activation::kGeluTanh) return run(activate_elements<T, Activation::kGeluTanh>);
     if (activation == Activation::kGeluErf) return run(activate_elements<T, Activation::kGeluErf>);
     if (activation == Activation::kSilu) return run(activate_elements<T, Activation::kSilu>);
+    if (activation == Activation::kRelu) return run(activate_elements<T, Activation::kRelu>);
     run(activate_elements<T, Activation::kTanh>);
   });
 }

@@ -1,5 +1,5 @@
 // GELU (Hendrycks and Gimpel, arXiv 1606.08415), x * P(N(0,1) <= x), exact and in its tanh approximation; SiLU (in the
-// same paper), x / (1 + e^-x); and tanh.
+// same paper), x / (1 + e^-x); tanh; and ReLU, max(x, 0), whose slope at 0 is 0.
 #pragma once
 
 #include <cmath>
@@ -19,6 +19,7 @@ inline double activate(Activation activation, double x) {
     case Activation::kGeluErf: return 0.5 * x * (1 + std::erf(x / std::numbers::sqrt2));
     case Activation::kSilu: return x / (1 + std::exp(-x));
     case Activation::kTanh: return std::tanh(x);
+    case Activation::kRelu: return x < 0 ? 0 : x;
   }
   return x;
 }
@@ -40,6 +41,7 @@ inline double activation_derivative(Activation activation, double x) {
       return sigmoid * (1 + x * (1 - sigmoid));
     }
     case Activation::kTanh: return 1 - std::tanh(x) * std::tanh(x);
+    case Activation::kRelu: return x > 0 ? 1 : 0;
   }
   return 1;
 }

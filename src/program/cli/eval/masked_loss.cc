@@ -13,6 +13,7 @@
 #include "cli/eval/loss.h"
 #include "cli/report.h"
 #include "console/long_task.h"
+#include "model/bert_kind.h"
 #include "train/config/resume_rules.h"
 
 namespace teratron {
@@ -50,8 +51,9 @@ struct MaskedLossJob {
   const BertSamples& samples;
 };
 
-// Models that Hugging Face saved as BertForMaskedLM have no head of orders.
+// DistilBERT has no head of orders, nor have models that Hugging Face saved as BertForMaskedLM.
 bool has_order_head(const WeightSource& source) {
+  if (!bert_kind(source.model.kind).orders_sentences) return false;
   return std::ranges::none_of(source.drawn, [](const std::string& name) { return name.starts_with("cls.seq"); });
 }
 

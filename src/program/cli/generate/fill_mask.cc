@@ -1,4 +1,4 @@
-// teratron fill-mask: the likeliest words in the places of [MASK], by a BERT.
+// teratron fill-mask: the likeliest words in the places of masks, by a BERT or RoBERTa.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -83,9 +83,8 @@ nlohmann::ordered_json json_of(const std::string& text, const MaskedText& masked
   for (std::size_t mask = 0; mask < masks.size(); ++mask) {
     nlohmann::ordered_json tokens = nlohmann::ordered_json::array();
     for (const TokenChance& chance : masks[mask]) {
-      tokens.push_back({{"token", chance.token},
-                        {"token_str", tokenizer.word_piece().tokens[static_cast<std::size_t>(chance.token)]},
-                        {"score", chance.probability}});
+      tokens.push_back(
+          {{"token", chance.token}, {"token_str", token_text(tokenizer, chance.token)}, {"score", chance.probability}});
     }
     json["masks"].push_back({{"position", masked.masks[mask]}, {"tokens", std::move(tokens)}});
   }
@@ -102,8 +101,7 @@ void report_words(const FillMaskJob& job, const std::vector<std::vector<Chances>
     for (std::size_t mask = 0; mask < words[text].size(); ++mask) {
       TextTable rows({Align::kRight, Align::kLeft});
       for (const TokenChance& chance : words[text][mask]) {
-        rows.row({fmt::format("{:.4f}", chance.probability),
-                  job.tokenizer.word_piece().tokens[static_cast<std::size_t>(chance.token)]});
+        rows.row({fmt::format("{:.4f}", chance.probability), token_text(job.tokenizer, chance.token)});
       }
       if (words[text].size() > 1) table += fmt::format("mask {}\n", mask + 1);
       table += rows.text();
@@ -163,7 +161,8 @@ void run(const FillMaskOptions& options) {
 }  // namespace
 
 Command fill_mask_command() {
-  return make_command<FillMaskOptions>("fill-mask", "predicts words in the places of [MASK] with a BERT", run);
+  return make_command<FillMaskOptions>("fill-mask", "predicts words in the places of [MASK] with a BERT or RoBERTa",
+                                       run);
 }
 
 }  // namespace teratron

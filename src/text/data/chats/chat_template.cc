@@ -1,101 +1,23 @@
 #include "data/chats/chat_template.h"
 
-#include <algorithm>
 #include <array>
-#include <cctype>
 #include <ctime>
+#include <nlohmann/json.hpp>
+#include <optional>
 #include <utility>
 
 #include "base/error.h"
-#include "base/utf8.h"
-
-namespace minja {
-namespace {
-
-// White space of Python's str.strip().
-bool is_white(char32_t c) {
-  return (c >= 0x09 && c <= 0x0D) || (c >= 0x1C && c <= 0x20) || c == 0x85 || c == 0xA0 || c == 0x1680 ||
-         (c >= 0x2000 && c <= 0x200A) || c == 0x2028 || c == 0x2029 || c == 0x202F || c == 0x205F || c == 0x3000;
-}
-
-// str.strip(), which takes characters away. minja's own takes bytes, and knows four kinds of white space.
-std::string strip_characters(std::string_view text, std::string_view characters, bool left, bool right) {
-  std::u32string set;
-  for (; !characters.empty(); characters.remove_prefix(teratron::decode_utf8(characters).length)) {
-    set += teratron::decode_utf8(characters).code;
-  }
-  const auto goes = [&](char32_t c) { return set.empty() ? is_white(c) : set.find(c) != std::u32string::npos; };
-  std::size_t begin = text.size(), end = 0;  // of what stays
-  for (std::size_t at = 0; at < text.size();) {
-    const teratron::Utf8Step step = teratron::decode_utf8(text.substr(at));
-    if (step.status != teratron::Utf8Status::kValid || !goes(step.code)) {
-      begin = std::min(begin, at);
-      end = at + step.length;
-    }
-    at += step.length;
-  }
-  if (begin == text.size() && (left || right)) return "";
-  if (!left) begin = 0;
-  if (!right) end = text.size();
-  return std::string(text.substr(begin, end - begin));
-}
-
-// These match the calls in minja's methods better than its function of this name, which takes constants. A version that
-// calls otherwise does not need them.
-[[maybe_unused]] std::string strip(std::string& text, std::string& characters, bool left, bool right) {
-  return strip_characters(text, characters, left, right);
-}
-[[maybe_unused]] std::string strip(std::string& text, std::string& characters) {
-  return strip(text, characters, true, true);
-}
-
-}  // namespace
-}  // namespace minja
-
-#include <minja/minja.hpp>
+#include "jinja/template.h"
 
 namespace teratron {
 namespace {
 
 using OrderedJson = nlohmann::ordered_json;
 
-// Line ends are as Jinja reads them.
-std::string with_newlines(std::string_view text) {
-  std::string out;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (text[i] != '\r') {
-      out += text[i];
-    } else if (i + 1 == text.size() || text[i + 1] != '\n') {
-      out += '\n';
-    }
-  }
-  return out;
-}
-
-// Bytes of the longest comment, name or white space.
-std::size_t longest_piece(std::string_view text) {
-  const auto kind = [](char c) {
-    return std::isspace(static_cast<unsigned char>(c)) != 0               ? 1
-           : c == '_' || std::isalnum(static_cast<unsigned char>(c)) != 0 ? 2
-                                                                          : 0;
-  };
-  std::size_t longest = 0, length = 0;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    length = i > 0 && kind(text[i]) != 0 && kind(text[i]) == kind(text[i - 1]) ? length + 1 : 1;
-    longest = std::max(longest, length);
-  }
-  for (std::size_t begin = text.find("{#"); begin != std::string_view::npos; begin = text.find("{#", begin + 1)) {
-    longest = std::max(longest, std::min(text.find("#}", begin), text.size()) - begin);
-  }
-  return longest;
-}
-
-// minja adds where in the template it was, with the line, to a message.
-std::string first_line(std::string_view message) {
-  message = message.substr(0, message.find('\n'));
-  while (message.ends_with(':') || message.ends_with(' ')) message.remove_suffix(1);
-  return std::string(message);
-}
+// What a template itself says of a conversation, by raise_exception.
+struct Refusal : std::runtime_error {
+  using runtime_error::runtime_error;
+};
 
 std::string formatted(const std::string& format, ChatTemplate::Time now) {
   const std::time_t seconds = std::chrono::system_clock::to_time_t(now);
@@ -105,38 +27,15 @@ std::string formatted(const std::string& format, ChatTemplate::Time now) {
   return {text.data(), std::strftime(text.data(), text.size(), format.c_str(), &local)};
 }
 
-std::string text_argument(const minja::ArgumentsValue& arguments, const char* function) {
-  if (arguments.args.size() != 1 || !arguments.args[0].is_string()) {
-    throw std::runtime_error(std::string(function) + " takes a string");
-  }
-  return arguments.args[0].get<std::string>();
+std::string text_argument(const jinja::Arguments& arguments, const char* function) {
+  const bool is_one = arguments.positional.size() == 1 && arguments.named.empty();
+  const jinja::Text* text = is_one ? arguments.positional[0].text() : nullptr;
+  if (text == nullptr) jinja::fail("{} takes a string", function);
+  return text->bytes;
 }
 
 // Characters that no text has (Unicode, section 23.7), around what {% generation %} blocks write.
 constexpr std::string_view kBegin = "\xEF\xB7\x90", kEnd = "\xEF\xB7\x91";
-constexpr const char* kMarking = "teratron_marked";
-
-// The template with a filter, whose blocks are read alike, in place of its {% generation %} blocks. Empty: it has none.
-std::string with_marking(std::string_view text) {
-  std::string marking;
-  while (!text.empty()) {
-    std::size_t at = std::min(text.find("{%"), text.size());
-    at = std::min(text.find_first_not_of("{%-+ \t\r\n", at), text.size());
-    marking += text.substr(0, at);
-    text.remove_prefix(at);
-    for (const auto& [word, filter] : {std::pair<std::string_view, std::string>("generation", "filter teratron_marked"),
-                                       {"endgeneration", "endfilter"}}) {
-      const std::string_view rest = text.substr(std::min(word.size(), text.size()));
-      if (!text.starts_with(word) || rest.empty() || std::string_view("-+% \t\r\n").find(rest[0]) == rest.npos)
-        continue;
-      marking += filter;
-      text = rest;
-      break;
-    }
-  }
-  return marking.find(kMarking) == std::string::npos ? "" : marking;
-}
-
 ChatText without_marks(std::string_view marked) {
   ChatText chat;
   while (true) {
@@ -154,46 +53,46 @@ ChatText without_marks(std::string_view marked) {
   }
 }
 
-std::shared_ptr<minja::TemplateNode> parse(const std::string& text) {
-  return minja::Parser::parse(text, {.trim_blocks = true, .lstrip_blocks = true, .keep_trailing_newline = false});
-}
-
-// Empties a context at last: a macro in it holds it, and neither would go. Those of loops, where no template that we
-// know defines a macro, are out of reach.
-struct EmptiedContext {
-  std::shared_ptr<minja::Context> context;
-  ~EmptiedContext() {
-    for (const minja::Value& key : context->keys()) context->set(key, minja::Value());
-  }
-};
-
 }  // namespace
 
+OrderedJson messages_for_template(const OrderedJson& messages) {
+  OrderedJson all = OrderedJson::array();
+  for (const OrderedJson& message : messages) {
+    const OrderedJson* thought = nullptr;
+    for (const char* name : {"reasoning_content", "thinking", "reasoning"}) {
+      if (thought == nullptr && message.contains(name) && !message.at(name).is_null()) thought = &message.at(name);
+    }
+    OrderedJson plain = OrderedJson::object();
+    if (thought != nullptr) plain["thinking"] = *thought;
+    for (const auto& [name, value] : message.items()) {
+      if (!value.is_null()) plain[name] = value;
+    }
+    if (thought != nullptr) plain["reasoning_content"] = *thought;
+    all.push_back(std::move(plain));
+  }
+  return all;
+}
+
 struct ChatTemplate::Insides {
-  std::shared_ptr<minja::TemplateNode> root, marking;  // marking: nullptr without {% generation %} blocks
+  jinja::Template form;
   std::map<std::string, std::string> specials;
 
-  std::string render(minja::TemplateNode& node, const OrderedJson& messages, bool begins_answer, Time now) const;
+  std::string render(const OrderedJson& messages, bool begins_answer, Time now,
+                     std::pair<std::string, std::string> marks) const;
 };
 
 ChatTemplate::ChatTemplate(const ChatTemplateFile& file) {
-  // The parser's regular expressions recurse with each character of a comment, a name or white space.
-  constexpr std::size_t kMostBytes = 1 << 18, kLongestPiece = 4096;
+  constexpr std::size_t kMostBytes = 1 << 18;
   const std::string name = file.path.string();
-  if (file.text.size() > kMostBytes || longest_piece(file.text) > kLongestPiece) {
-    throw_user_error(
-        "the chat template of '{}' is too long: it has {} bytes, and a comment, name or white space of {}; {} and {} "
-        "are the most",
-        name, file.text.size(), longest_piece(file.text), kMostBytes, kLongestPiece);
+  if (file.text.size() > kMostBytes) {
+    throw_user_error("the chat template of '{}' is too long: it has {} bytes, and {} are the most", name,
+                     file.text.size(), kMostBytes);
   }
-  if (!is_utf8(file.text)) throw_user_error("the chat template of '{}' is not UTF-8; save it so", name);
   try {
-    const std::string text = with_newlines(file.text), marking = with_marking(text);
-    insides_.reset(new Insides{
-        .root = parse(text), .marking = marking.empty() ? nullptr : parse(marking), .specials = file.specials});
-  } catch (const std::exception& error) {
+    insides_.reset(new Insides{.form = jinja::Template(file.text), .specials = file.specials});
+  } catch (const jinja::Error& error) {
     throw_user_error("the chat template of '{}' cannot be read: {}; give a simpler one by --chat-template", name,
-                     first_line(error.what()));
+                     error.what());
   }
 }
 
@@ -201,10 +100,10 @@ ChatTemplate::~ChatTemplate() = default;
 ChatTemplate::ChatTemplate(ChatTemplate&&) noexcept = default;
 
 std::string ChatTemplate::render(const OrderedJson& messages, bool begins_answer, Time now) const {
-  return insides_->render(*insides_->root, messages, begins_answer, now);
+  return insides_->render(messages, begins_answer, now, {});
 }
 
-bool ChatTemplate::marks_answers() const { return insides_->marking != nullptr; }
+bool ChatTemplate::marks_answers() const { return insides_->form.has_generation(); }
 
 ChatText ChatTemplate::render_with_answers(const OrderedJson& messages, Time now) const {
   check(marks_answers(), "a template without {% generation %}");
@@ -212,42 +111,33 @@ ChatText ChatTemplate::render_with_answers(const OrderedJson& messages, Time now
   if (written.find(kBegin) != std::string::npos || written.find(kEnd) != std::string::npos) {
     throw ChatTemplateError("a message has U+FDD0 or U+FDD1, which stand for no character; remove them");
   }
-  return without_marks(insides_->render(*insides_->marking, messages, false, now));
+  return without_marks(insides_->render(messages, false, now, {std::string(kBegin), std::string(kEnd)}));
 }
 
-std::string ChatTemplate::Insides::render(minja::TemplateNode& node, const OrderedJson& messages, bool begins_answer,
-                                          Time now) const {
-  OrderedJson values = {{"messages", messages}, {"add_generation_prompt", begins_answer}};
+std::string ChatTemplate::Insides::render(const OrderedJson& messages, bool begins_answer, Time now,
+                                          std::pair<std::string, std::string> marks) const {
+  OrderedJson values = {{"messages", messages_for_template(messages)},
+                        {"tools", nullptr},
+                        {"documents", nullptr},
+                        {"add_generation_prompt", begins_answer}};
   for (const auto& [key, text] : specials) values[key] = text;
-  const auto context = minja::Context::make(minja::Value(values));
-  const EmptiedContext emptied{context};
-  std::optional<std::string> refusal;
-  using Context = std::shared_ptr<minja::Context>;
-  context->set("raise_exception",
-               minja::Value::callable([&](const Context&, minja::ArgumentsValue& arguments) -> minja::Value {
-                 refusal = text_argument(arguments, "raise_exception");
-                 throw std::runtime_error(*refusal);
-               }));
-  context->set("strftime_now",
-               minja::Value::callable([&](const Context&, minja::ArgumentsValue& arguments) -> minja::Value {
-                 return formatted(text_argument(arguments, "strftime_now"), now);
-               }));
-  context->set("trim", minja::Value::callable([](const Context&, minja::ArgumentsValue& arguments) -> minja::Value {
-                 if (arguments.args.size() == 1 && arguments.args[0].is_null()) return arguments.args[0];
-                 return minja::strip_characters(text_argument(arguments, "trim"), "", true, true);
-               }));
-  if (&node == marking.get()) {
-    context->set(kMarking, minja::Value::callable([](const Context&, minja::ArgumentsValue& arguments) -> minja::Value {
-                   return std::string(kBegin) + text_argument(arguments, kMarking) + std::string(kEnd);
-                 }));
-  }
+  const jinja::Context context{
+      .variables = values,
+      .functions = {{"raise_exception",
+                     [](jinja::Arguments& arguments) -> jinja::Value {
+                       throw Refusal(text_argument(arguments, "raise_exception"));
+                     }},
+                    {"strftime_now",
+                     [now](jinja::Arguments& arguments) {
+                       return jinja::Value::text(formatted(text_argument(arguments, "strftime_now"), now));
+                     }}},
+      .marks = std::move(marks)};
   try {
-    return node.render(context);
-  } catch (const std::bad_alloc&) {
-    throw;
-  } catch (const std::exception& error) {
-    throw ChatTemplateError(refusal ? "the model's chat template says: " + *refusal
-                                    : "the model's chat template failed: " + first_line(error.what()));
+    return form.render(context);
+  } catch (const Refusal& refusal) {
+    throw ChatTemplateError(std::string("the model's chat template says: ") + refusal.what());
+  } catch (const jinja::Error& error) {
+    throw ChatTemplateError(std::string("the model's chat template failed: ") + error.what());
   }
 }
 

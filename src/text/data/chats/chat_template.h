@@ -1,4 +1,4 @@
-// Model's chat template, by minja, whose header only chat_template.cc reads.
+// Model's chat template, as transformers' apply_chat_template gives it its variables (jinja/template.h).
 #pragma once
 
 #include <chrono>
@@ -24,18 +24,22 @@ struct ChatText {
   std::vector<ByteRange> answers;
 };
 
-// Refusal of a conversation by the template, or what it needs and minja has not.
+// Refusal of a conversation by the template, or what it needs and we have not.
 class ChatTemplateError : public std::runtime_error {
  public:
   using runtime_error::runtime_error;
 };
+
+// Messages as transformers 5 passes them to a template: members that are null are left out, and what an assistant
+// thought ("reasoning_content", "thinking" or "reasoning") has the first two names.
+nlohmann::ordered_json messages_for_template(const nlohmann::ordered_json& messages);
 
 // Immutable, and safe to use from many threads at once.
 class ChatTemplate {
  public:
   using Time = std::chrono::system_clock::time_point;
 
-  // UserError: the file is no template that minja reads.
+  // UserError: the file is no template, or has what we have not.
   explicit ChatTemplate(const ChatTemplateFile& file);
   ~ChatTemplate();
   ChatTemplate(ChatTemplate&&) noexcept;

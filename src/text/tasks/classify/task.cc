@@ -106,13 +106,13 @@ class LabelledTexts : public TaskSet {
 
   void encode(const Table& table, const Tokenizer& tokenizer, const TaskReading& reading) {
     const bool has_pairs = !reading.pair_column.empty();
-    const PairFrame frame = frame_of_pairs(tokenizer, reading.seq_length, has_pairs);
+    const TextFrame frame = frame_of_pairs(tokenizer, reading.seq_length, has_pairs);
     const std::int64_t count = std::ssize(table.rows);
     const TokenLists first = encode_texts(
         tokenizer, count, [&](std::size_t i) -> auto& { return table.rows[i].text; });
     const TokenLists second = encode_texts(
         tokenizer, count, [&](std::size_t i) -> auto& { return table.rows[i].pair; });
-    const std::int64_t most = reading.seq_length - (has_pairs ? kFrameTokens : kSingleFrameTokens);
+    const std::int64_t most = reading.seq_length - (has_pairs ? frame.tokens_of_two() : TextFrame::kTokensOfOne);
     std::vector<TokenPair> texts;
     std::int64_t cut = 0, empty = 0;
     for (std::size_t i = 0; i < table.rows.size(); ++i) {

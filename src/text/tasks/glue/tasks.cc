@@ -40,7 +40,7 @@ class PairSet : public TaskSet {
  public:
   PairSet(Dataset data, const Tokenizer& tokenizer, const TaskReading& reading, bool training)
       : data_(std::move(data)) {
-    const PairFrame frame = frame_of_pairs(tokenizer, reading.seq_length);
+    const TextFrame frame = frame_of_pairs(tokenizer, reading.seq_length);
     if (training) leave_out_unlabelled();
     const std::int64_t count = std::ssize(data_.pairs);
     const TokenLists first = encode_texts(
@@ -51,7 +51,7 @@ class PairSet : public TaskSet {
     std::int64_t cut = 0;
     for (std::size_t i = 0; i < data_.pairs.size(); ++i) {
       pairs.push_back({.a = first[i], .b = second[i]});
-      if (cut_longer_side(pairs.back(), reading.seq_length - kFrameTokens)) ++cut;
+      if (cut_longer_side(pairs.back(), reading.seq_length - frame.tokens_of_two())) ++cut;
       examples_.labels.push_back(pair(i).label.value_or(-1));
       data_.pairs[i].first = data_.pairs[i].second = {};  // only labels and rows are needed later
     }

@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 class ChoiceSet : public TaskSet {
  public:
   ChoiceSet(Dataset articles, const Tokenizer& tokenizer, const TaskReading& reading) : articles_(std::move(articles)) {
-    const PairFrame frame = frame_of_pairs(tokenizer, reading.seq_length);
+    const TextFrame frame = frame_of_pairs(tokenizer, reading.seq_length);
     if (reading.max_query_length < 1) throw_user_error("--max-query-length must be 1 at least");
     examples_.sequences_each = kOptions;
     struct QuestionIndex {
@@ -52,7 +52,7 @@ class ChoiceSet : public TaskSet {
         ++long_choices;
       }
       pairs.push_back({.a = texts[indices[i / kOptions].article], .b = choice});
-      if (cut_longer_side(pairs.back(), reading.seq_length - kFrameTokens)) ++cut;
+      if (cut_longer_side(pairs.back(), reading.seq_length - frame.tokens_of_two())) ++cut;
     }
     write_sequences(pairs, frame, examples_);
     notes_ = fmt::format("{} questions on {} articles, {} sequences", indices.size(), articles_.size(), pairs.size()) +

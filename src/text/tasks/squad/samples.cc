@@ -39,12 +39,12 @@ Dataset read_files(std::span<const fs::path> files, Version version) {
   return all;
 }
 
-void check_reading(const TaskReading& reading) {
+void check_reading(const TaskReading& reading, const TextFrame& frame) {
   if (reading.max_query_length < 1 || reading.max_answer_length < 1 || reading.n_best < 1 || reading.doc_stride < 0) {
     throw_user_error(
         "--max-query-length, --max-answer-length and --n-best must be 1 at least, and --doc-stride 0 at least");
   }
-  const std::int64_t room = reading.seq_length - kFrameTokens - reading.max_query_length;
+  const std::int64_t room = reading.seq_length - frame.tokens_of_two() - reading.max_query_length;
   if (room > reading.doc_stride) return;
   throw_user_error(
       "--seq-length {} leaves {} tokens for the paragraph beside a question of --max-query-length {}, and a window "
@@ -62,8 +62,8 @@ class SampleSet : public TaskSet {
                .n_best = reading.n_best,
                .may_be_none = version == Version::kSquad2,
                .null_score_diff_threshold = reading.null_score_diff_threshold} {
-    const PairFrame frame = frame_of_pairs(tokenizer, reading.seq_length);
-    check_reading(reading);
+    const TextFrame frame = frame_of_pairs(tokenizer, reading.seq_length);
+    check_reading(reading, frame);
     if (training) leave_out_unlabelled();
     encode_paragraphs(tokenizer);
     TokenLists questions = encode_texts(
@@ -127,7 +127,7 @@ class SampleSet : public TaskSet {
     });
   }
 
-  void cut_windows(const TokenLists& questions, const PairFrame& frame, const TaskReading& reading) {
+  void cut_windows(const TokenLists& questions, const TextFrame& frame, const TaskReading& reading) {
     TokenLists contexts(tokens_.size());
     for (std::size_t i = 0; i < tokens_.size(); ++i) {
       for (const TokenSpan& token : tokens_[i]) contexts[i].push_back(token.id);
@@ -136,7 +136,7 @@ class SampleSet : public TaskSet {
     for (std::size_t i = 0; i < questions.size(); ++i) {
       first_windows_.push_back(windows_.size());
       const std::vector<std::int32_t>& context = contexts[data_.questions[i].paragraph];
-      const std::int64_t room = reading.seq_length - kFrameTokens - std::ssize(questions[i]);
+      const std::int64_t room = reading.seq_length - frame.tokens_of_two() - std::ssize(questions[i]);
       for (const Window& window : windows_of(std::ssize(context), room, reading.doc_stride)) {
         windows_.push_back(window);
         pairs.push_back({.a = questions[i],

@@ -41,15 +41,17 @@ BpeModel build_bpe_model(const BpeSource& source);
 // Applies the settings beside the files: added tokens, the prefix space, the end of text. `is_pair`: beside vocab.json
 // and merges.txt, not tokenizer.json, which has its own settings for added text. UserError: they describe another kind.
 void take_config(const TokenizerConfig& config, BpeSource& source, bool is_pair);
+// UserError: the class that the settings name needs special tokens that the model lacks.
+void require_tokens_of_class(const TokenizerConfig& config, const BpeModel& model);
 // The tokens in `added`, as transformers finds them. UserError, naming `file`: one is found inside words, and is no run
 // of spaces; or after a normalizer that changes what is found.
 void take_added_tokens(std::vector<AddedToken> added, std::string_view file, BpeSource& source);
 
 // Reads the steps beside the model. UserError: one is of no supported family.
 BpePipeline read_bpe_pipeline(simdjson::dom::object root, std::string_view file);
-// The members of a tokenizer.json for these steps; `beginning` is the id of the pipeline's token, if the vocabulary has
-// it.
-std::string bpe_pipeline_json(const BpePipeline& pipeline, std::optional<std::int32_t> beginning);
+// The members of a tokenizer.json for the model's steps; `beginning` is the id of the pipeline's token, if the
+// vocabulary has it.
+std::string bpe_pipeline_json(const BpeModel& model, std::optional<std::int32_t> beginning);
 // UserError: `file` is of another kind than those supported.
 [[noreturn]] void refuse_bpe(std::string_view file, std::string_view why);
 

@@ -85,6 +85,7 @@ BpeModel read_bpe_json(dom::object root, const std::string& file, const Tokenize
   take_config(config, source, /*is_pair=*/false);
   BpeModel model = build_bpe_model(source);
   config.require_tokens(model.tokens);
+  require_tokens_of_class(config, model);
   return model;
 }
 

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "tokenizer/bpe/bpe_files.h"
+#include "tokenizer/bpe/roberta.h"
 #include "tokenizer/tokenizer_json.h"
 
 namespace teratron {
@@ -171,6 +172,7 @@ class PipelineReader {
       for (const dom::element member : processors) read_post_processor(member);
       return;
     }
+    if (type == "RobertaProcessing") return read_roberta_frame(processor);
     if (type != "TemplateProcessing") refuse("its post_processor is '{}'", type);
     dom::array pieces;
     if (processor["single"].get(pieces)) refuse("its post_processor is a template without a list \"single\"");
@@ -190,12 +192,32 @@ class PipelineReader {
     if (texts != 1) refuse("its post_processor's template is more than the text itself");
   }
 
+  // Texts between <s> and </s>, which the vocabulary alone says later (bpe/roberta.h).
+  void read_roberta_frame(const dom::element& processor) const {
+    for (const auto& [name, text] : {std::pair<const char*, std::string_view>{"cls", "<s>"}, {"sep", "</s>"}}) {
+      dom::array token;
+      std::int64_t id = -1;
+      const bool is_it = !processor[name].get(token) && token.size() == 2 && text_or(token.at(0), "") == text &&
+                         !token.at(1).get(id) && id_of_added(text) == id;
+      if (!is_it) refuse("its post_processor frames texts by other tokens than <s> and </s> (\"{}\")", name);
+    }
+    for (const std::string_view text : {std::string_view("<pad>"), kRobertaMask}) {
+      if (id_of_added(text) < 0) refuse("its post_processor is RoBERTa's, and it has no token {}", text);
+    }
+  }
+
+  // The id of an added token; -1: there is none.
+  std::int64_t id_of_added(std::string_view text) const {
+    for (const AddedToken& added : read_added_tokens(root_, file_)) {
+      if (added.token.text == text) return added.token.id;
+    }
+    return -1;
+  }
+
   // The template's own list of tokens must give the id that the vocabulary has.
   void require_id(const dom::element& processor, std::string_view token) const {
-    std::int64_t id = -1, listed = -1;
-    for (const AddedToken& added : read_added_tokens(root_, file_)) {
-      if (added.token.text == token) listed = added.token.id;
-    }
+    std::int64_t id = -1;
+    const std::int64_t listed = id_of_added(token);
     dom::object tokens;
     dom::array ids;
     const bool has_ids = !processor["special_tokens"].get(tokens) && !tokens[token]["ids"].get(ids) && ids.size() == 1;
@@ -269,15 +291,18 @@ std::string post_processor_json(const BpePipeline& pipeline, std::optional<std::
 void refuse_bpe(std::string_view file, std::string_view why) {
   throw_user_error(
       "{} is not a BPE tokenizer of a kind that is supported (GPT-2, GPT-NeoX, Llama 2 and 3, Mistral, Qwen 2 and 3, "
-      "SmolLM): {}",
+      "RoBERTa, SmolLM): {}",
       file, why);
 }
 
 BpePipeline read_bpe_pipeline(dom::object root, std::string_view file) { return PipelineReader(root, file).read(); }
 
-std::string bpe_pipeline_json(const BpePipeline& pipeline, std::optional<std::int32_t> beginning) {
+std::string bpe_pipeline_json(const BpeModel& model, std::optional<std::int32_t> beginning) {
+  const BpePipeline& pipeline = model.pipeline;
+  const std::optional<RobertaTokens> roberta = roberta_tokens(model);
   return fmt::format("\"normalizer\": {},\n\"pre_tokenizer\": {},\n\"post_processor\": {},\n\"decoder\": {}",
-                     normalizer_json(pipeline), pre_tokenizer_json(pipeline), post_processor_json(pipeline, beginning),
+                     normalizer_json(pipeline), pre_tokenizer_json(pipeline),
+                     roberta ? roberta_post_processor_json(model, *roberta) : post_processor_json(pipeline, beginning),
                      decoder_json(pipeline));
 }
 

@@ -15,6 +15,7 @@
 #include "base/files/file.h"
 #include "tokenizer/bpe/bpe_files.h"
 #include "tokenizer/bpe/byte_alphabet.h"
+#include "tokenizer/bpe/roberta.h"
 #include "tokenizer/tokenizer_config.h"
 #include "tokenizer/tokenizer_json.h"
 
@@ -63,6 +64,7 @@ BpeModel read_vocabulary_and_merges(const fs::path& vocabulary, const fs::path& 
   take_config(config, source, /*is_pair=*/true);
   BpeModel model = build_bpe_model(source);
   config.require_tokens(model.tokens);
+  require_tokens_of_class(config, model);
   return model;
 }
 
@@ -70,10 +72,10 @@ namespace {
 
 // Classes with GPT-2's splitter and merges, which add nothing to a text.
 constexpr auto kBytePairClasses =
-    std::to_array<std::string_view>({"GPT2Tokenizer", "CodeGenTokenizer", "GPTNeoXTokenizer"});
+    std::to_array<std::string_view>({"GPT2Tokenizer", "CodeGenTokenizer", "GPTNeoXTokenizer", "RobertaTokenizer"});
 // Further ones, whose pipeline tokenizer.json describes.
 constexpr auto kJsonClasses = std::to_array<std::string_view>(
-    {"GPT2Tokenizer", "CodeGenTokenizer", "GPTNeoXTokenizer", "Qwen2Tokenizer", "LlamaTokenizer"});
+    {"GPT2Tokenizer", "CodeGenTokenizer", "GPTNeoXTokenizer", "RobertaTokenizer", "Qwen2Tokenizer", "LlamaTokenizer"});
 
 // Whether transformers would find the token elsewhere than in the text as it is.
 bool is_changed_by_normalizer(const AddedToken& added, const BpePipeline& pipeline) {
@@ -92,7 +94,8 @@ bool is_found_in_text(const AddedToken& added, const BpePipeline& pipeline) {
 void take_added_tokens(std::vector<AddedToken> added, std::string_view file, BpeSource& source) {
   for (AddedToken& one : added) {
     const std::string& text = one.token.text;
-    if (!one.refused.empty()) {
+    const bool is_mask = text == kRobertaMask && one.refused == "lstrip" && one.is_special;  // bpe/roberta.h
+    if (!one.refused.empty() && !is_mask) {
       throw_user_error("{}: its added token '{}' sets \"{}\", which changes the text around it; {}", file, text,
                        one.refused, "use a tokenizer without");
     }
@@ -111,6 +114,11 @@ void take_added_tokens(std::vector<AddedToken> added, std::string_view file, Bpe
     if (is_found) source.found.push_back(one.token.id);
     source.added.push_back(std::move(one.token));
   }
+}
+
+void require_tokens_of_class(const TokenizerConfig& config, const BpeModel& model) {
+  if (!config.is_of_class(std::to_array<std::string_view>({"RobertaTokenizer"})) || roberta_tokens(model)) return;
+  config.refuse("its class frames texts by <s> and </s>, and the vocabulary lacks one of these, <pad> and <mask>");
 }
 
 void take_config(const TokenizerConfig& config, BpeSource& source, bool is_pair) {

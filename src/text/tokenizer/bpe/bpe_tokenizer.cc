@@ -3,6 +3,7 @@
 #include "tokenizer/bpe/bpe_encoder.h"
 #include "tokenizer/bpe/bpe_files.h"
 #include "tokenizer/bpe/bpe_normalizer.h"
+#include "tokenizer/bpe/roberta.h"
 #include "tokenizer/bpe/splitter.h"
 #include "tokenizer/tokenizer_implementation.h"
 
@@ -37,7 +38,9 @@ class BytePairTokenizer final : public Tokenizer::Implementation {
         tables_(model_),
         normalizer_(model_),
         special_(model_.tokens, model_.special),
-        found_(model_.tokens, model_.found) {}
+        found_(model_.tokens, model_.found) {
+    if (const std::optional<RobertaTokens> tokens = roberta_tokens(model_)) mask_ = tokens->mask;
+  }
 
   TokenizerKind kind() const override { return TokenizerKind::kBytePair; }
   void encode(std::string_view text, std::vector<std::int32_t>& out) const override {
@@ -83,6 +86,7 @@ class BytePairTokenizer final : public Tokenizer::Implementation {
   }
   std::string_view end_of_text() const override { return model_.end_of_text; }
   std::string_view beginning_of_text() const override { return model_.pipeline.beginning; }
+  std::optional<std::int32_t> takes_space_before() const override { return mask_; }
   std::int64_t vocab_size() const override { return std::ssize(model_.tokens); }
   const SpecialTokens& special() const override { return special_; }
   std::string hash() const override { return hash_of(model_); }
@@ -105,6 +109,7 @@ class BytePairTokenizer final : public Tokenizer::Implementation {
   BpeTables tables_;
   BpeNormalizer normalizer_;
   SpecialTokens special_, found_;
+  std::optional<std::int32_t> mask_;  // RoBERTa's
   mutable EncoderPool<BpeEncoder> encoders_;
 };
 

@@ -6,6 +6,7 @@
 
 #include "tokenizer/bpe/bpe_files.h"
 #include "tokenizer/bpe/byte_alphabet.h"
+#include "tokenizer/bpe/roberta.h"
 #include "tokenizer/replace_files.h"
 #include "tokenizer/tokenizer_json.h"
 
@@ -51,7 +52,7 @@ std::string bpe_json(const BpeModel& model, const std::vector<std::string>& spel
 "merges": [{}]}}}}
 )",
                      added_tokens_json(spelled, model.special, model.found),
-                     bpe_pipeline_json(pipeline, special_id(model, pipeline.beginning)),
+                     bpe_pipeline_json(model, special_id(model, pipeline.beginning)),
                      has_unknown ? "\"<unk>\"" : "null", pipeline.is_sentence_piece() ? "null" : "\"\"",
                      pipeline.is_sentence_piece() ? "null" : "\"\"", pipeline.is_sentence_piece(),
                      pipeline.is_sentence_piece(), pipeline.ignore_merges, vocabulary_json(spelled),
@@ -65,6 +66,7 @@ bool is_as_gpt2(const BpeModel& model) {
 // Hugging Face's GPT-2 class adds "<|endoftext|>" to a vocabulary without it, so such a vocabulary needs the general
 // class.
 std::string bpe_config_json(const BpeModel& model) {
+  if (roberta_tokens(model)) return roberta_config_json(model);
   const bool has_end = special_id(model, model.end_of_text).has_value();
   if (!has_end || !is_as_gpt2(model)) {
     std::string config = R"({"tokenizer_class": "PreTrainedTokenizerFast")";

@@ -37,6 +37,9 @@ Faults bert_faults(const TrainConfig& config) {
   faults.add_if(config.model.tokenizer.empty(),
                 "{} bert needs {} DIR with its WordPiece vocabulary: samples have [CLS], [SEP] and [MASK]", kBert,
                 Flag{"tokenizer"});
+  faults.add_if(config.model.config.kind != encoder_family().kind,
+                "a {} is fine-tuned, and not pre-trained: the samples of pre-training are BERT's ({} bert)",
+                config.model.config.family().title, kBert);
   faults.add_if(config.documents.has_first_keys() || config.documents.has_position_ids() ||
                     config.documents.eod_mask_loss || config.documents.packing != Packing::kStream,
                 "{}, {}, {}, {} and {} are for models that continue text; each of BERT's samples is from one document. "

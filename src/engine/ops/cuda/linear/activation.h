@@ -1,4 +1,4 @@
-// GELU, SiLU, tanh and their derivatives (ops/ref/activation.h), in fp32.
+// GELU, SiLU, tanh, ReLU and their derivatives (ops/ref/activation.h), in fp32.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -26,6 +26,8 @@ __device__ inline ValueAndSlope activate(float x) {
   } else if constexpr (kActivation == Activation::kTanh) {
     const float tanh = tanhf(x);
     return {tanh, 1 - tanh * tanh};
+  } else if constexpr (kActivation == Activation::kRelu) {
+    return {x < 0 ? 0 : x, x > 0 ? 1.0F : 0.0F};
   } else {
     constexpr float kRoot = 0.7071067811865476F, kDensity = 0.3989422804014327F;  // 1 / sqrt(2), 1 / sqrt(2 pi)
     const float below = 0.5F * (1 + erff(x * kRoot));

@@ -1,0 +1,247 @@
+#include "jinja/functions/filters.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+
+#include "jinja/values/printing.h"
+#include "jinja/values/python_text.h"
+
+namespace teratron::jinja {
+namespace {
+
+struct NamedFilter {
+  std::string_view name;
+  Filter filter;
+};
+
+Value trim(Renderer& /*renderer*/, Arguments& arguments) {
+  const Bound bound("trim", arguments, {"value", "chars"});
+  std::optional<std::string> characters;
+  if (bound.has(1) && !bound[1].is_none()) characters = text_of(bound[1]);
+  const bool safe = bound[0].text() != nullptr && bound[0].text()->safe;
+  return Value::text(std::string(stripped(text_of(bound[0]), characters, true, true)), safe);
+}
+
+template <std::string (*kChange)(std::string_view)>
+Value changed_by(Renderer& /*renderer*/, Arguments& arguments) {
+  const Bound bound("a filter of texts", arguments, {"s"});
+  return Value::text(kChange(text_of(bound[0])));
+}
+
+// Jinja's: words begin after white space, and after - ( { [ and <.
+std::string title_of_words(std::string_view text) {
+  std::string out;
+  bool begins = true;
+  for (const std::string_view character : characters_of(text)) {
+    const bool parts = character.find_first_of("-({[<") == 0 || !stripped(character, std::nullopt, true, false).size();
+    out += parts ? std::string(character) : begins ? upper(character) : lower(character);
+    begins = parts;
+  }
+  return out;
+}
+
+Value filter_default(Renderer& /*renderer*/, Arguments& arguments) {
+  const Bound bound("default", arguments, {"value", "default_value", "boolean"});
+  const bool takes = bound[0].is_undefined() || (bound.flag_or(2, false) && !is_true(bound[0]));
+  if (!takes) return bound[0];
+  return bound.has(1) ? bound[1] : Value::text("");
+}
+
+Value filter_length(Renderer& /*renderer*/, Arguments& arguments) {
+  const Bound bound("length", arguments, {"obj"});
+  return length(bound[0]);
+}
+
+Value filter_string(Renderer& /*renderer*/, Arguments& arguments) {
+  const Bound bound("string", arguments, {"object"});
+  return bound[0].text() != nullptr ? bound[0] : Value::text(text_of(bound[0]));
+}
+
+Value safe(Renderer& /*renderer*/, Arguments& arguments) {
+  const Bound bound("safe", arguments, {"value"});
+  return Value::text(text_of(bound[0]), true);
+}
+
+Value filter_replace(Renderer& /*renderer*/, Arguments& arguments) {
+  const Bound bound("replace", arguments, {"s", "old", "new", "count"}, 3);
+  return Value::text(replaced(text_of(bound[0]), text_of(bound[1]), text_of(bound[2]), bound.integer_or(3, -1)));
+}
+
+Value indent(Renderer& /*renderer*/, Arguments& arguments) {
+  const Bound bound("indent", arguments, {"s", "width", "first", "blank"});
+  const bool is_text = bound.has(1) && bound[1].text() != nullptr;
+  const std::string by =
+      is_text
+          ? bound[1].text()->bytes
+          : std::string(static_cast<std::size_t>(std::clamp<std::int64_t>(bound.integer_or(1, 4), 0, 1'000'000)), ' ');
+  const bool first = bound.flag_or(2, false), blank = bound.flag_or(3, false);
+  const std::string text = text_of(bound[0]) + "\n";
+  std::string out = first ? by : "";
+  Pieces lines = split_lines(text);
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    if (i > 0) out += '\n';
+    if (i > 0 && (blank || !lines[i].empty())) out += by;
+    out += lines[i];
+  }
+  return Value::text(std::move(out));
+}
+
+JsonForm json_form(const Bound& bound) {
+  JsonForm form{.ascii = bound.flag_or(1, false), .sort_keys = bound.flag_or(4, false), .indent = {}};
+  if (bound.has(2) && !bound[2].is_none()) {
+    form.indent =
+        bound[2].text() != nullptr
+            ? bound[2].text()->bytes
+            : std::string(static_cast<std::size_t>(std::clamp<std::int64_t>(bound.integer_or(2, 0), 0, 1000)), ' ');
+    form.between = ",";
+  }
+  if (bound.has(3) && !bound[3].is_none()) {
+    const Values both = elements(bound[3]);
+    if (both.size() != 2 || both[0].text() == nullptr || both[1].text() == nullptr) {
+      fail("tojson takes two texts as separators");
+    }
+    form.between = both[0].text()->bytes;
+    form.after_key = both[1].text()->bytes;
+  }
+  return form;
+}
+
+Value tojson(Renderer& /*renderer*/, Arguments& arguments) {
+  const Bound bound("tojson", arguments, {"x", "ensure_ascii", "indent", "separators", "sort_keys"});
+  return Value::text(to_json(bound[0], json_form(bound)));
+}
+
+// int(): white space around, and underscores between digits. Nothing: no integer.
+std::optional<std::int64_t> integer_of(std::string_view text) {
+  text = stripped(text, std::nullopt, true, true);
+  if (text.starts_with('+')) text.remove_prefix(1);
+  std::int64_t number = 0;
+  const auto read = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (read.ec == std::errc::result_out_of_range) fail("the number {} is above 2^63", text);
+  if (text.find('_') != std::string_view::npos) fail("int of a text with _ is not supported");
+  if (read.ec != std::errc() || read.ptr != text.data() + text.size() || text.starts_with("+-")) return std::nullopt;
+  return number;
+}
+
+std::optional<double> real_of(std::string_view text) {
+  text = stripped(text, std::nullopt, true, true);
+  if (text.find('_') != std::string_view::npos) fail("float of a text with _ is not supported");
+  if (text.starts_with('+')) text.remove_prefix(1);
+  double number = 0;
+  const auto read = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (text.find('(') != std::string_view::npos || read.ptr != text.data() + text.size()) return std::nullopt;
+  if (read.ec == std::errc::result_out_of_range) fail("the number {} has no float", text);
+  return read.ec == std::errc() ? std::optional(number) : std::nullopt;
+}
+
+Value whole(double number) {
+  if (!(std::abs(number) < 9e18)) fail("the number {} is above 2^63", written(number));
+  return static_cast<std::int64_t>(number);
+}
+
+Value filter_int(Renderer& /*renderer*/, Arguments& arguments) {
+  const Bound bound("int", arguments, {"value", "default", "base"});
+  if (bound.integer_or(2, 10) != 10) fail("int with a base is not supported");
+  require_defined(bound[0]);
+  if (bound[0].is_integer()) return bound[0].integer();
+  if (const double* number = bound[0].get<double>()) return whole(*number);
+  if (const Text* text = bound[0].text()) {
+    if (const auto number = integer_of(text->bytes)) return *number;
+    if (const auto number = real_of(text->bytes)) return whole(*number);
+  }
+  return bound.has(1) ? bound[1] : Value(std::int64_t{0});
+}
+
+Value filter_float(Renderer& /*renderer*/, Arguments& arguments) {
+  const Bound bound("float", arguments, {"value", "default"});
+  require_defined(bound[0]);
+  if (bound[0].is_number()) return bound[0].number();
+  if (const Text* text = bound[0].text()) {
+    if (const auto number = real_of(text->bytes)) return *number;
+  }
+  return bound.has(1) ? bound[1] : Value(0.0);
+}
+
+Value filter_abs(Renderer& /*renderer*/, Arguments& arguments) {
+  const Bound bound("abs", arguments, {"x"});
+  if (!bound[0].is_number()) fail("bad operand type for abs(): '{}'", type_name(bound[0]));
+  if (!bound[0].is_integer()) return std::abs(bound[0].number());
+  if (bound[0].integer() == INT64_MIN) fail("a number is above 2^63");
+  return std::abs(bound[0].integer());
+}
+
+// Number of the digits that fmt writes exactly is Python's round(); half a last digit goes to the even one.
+Value filter_round(Renderer& /*renderer*/, Arguments& arguments) {
+  const Bound bound("round", arguments, {"value", "precision", "method"});
+  const std::int64_t precision = bound.integer_or(1, 0);
+  if (!bound[0].is_number()) fail("round of a {}", type_name(bound[0]));
+  const std::string method = bound.has(2) ? text_of(bound[2]) : "common";
+  const double number = bound[0].number();
+  if (method != "common") {
+    if (method != "ceil" && method != "floor") fail("method must be common, ceil or floor");
+    const double scale = std::pow(10.0, static_cast<double>(precision));
+    return (method == "ceil" ? std::ceil(number * scale) : std::floor(number * scale)) / scale;
+  }
+  if (precision < 0 || precision > 100) fail("round to {} places is not supported", precision);
+  if (bound[0].is_integer()) return bound[0];
+  return std::stod(fmt::format("{:.{}f}", number, precision));
+}
+
+constexpr std::array kFilters = {NamedFilter{"trim", trim},
+                                 NamedFilter{"upper", changed_by<upper>},
+                                 NamedFilter{"lower", changed_by<lower>},
+                                 NamedFilter{"capitalize", changed_by<capitalized>},
+                                 NamedFilter{"title", changed_by<title_of_words>},
+                                 NamedFilter{"default", filter_default},
+                                 NamedFilter{"d", filter_default},
+                                 NamedFilter{"length", filter_length},
+                                 NamedFilter{"count", filter_length},
+                                 NamedFilter{"string", filter_string},
+                                 NamedFilter{"safe", safe},
+                                 NamedFilter{"replace", filter_replace},
+                                 NamedFilter{"indent", indent},
+                                 NamedFilter{"tojson", tojson},
+                                 NamedFilter{"int", filter_int},
+                                 NamedFilter{"float", filter_float},
+                                 NamedFilter{"abs", filter_abs},
+                                 NamedFilter{"round", filter_round}};
+
+}  // namespace
+
+Bound::Bound(std::string_view function, Arguments& arguments, std::initializer_list<std::string_view> names,
+             std::size_t required)
+    : function_(function), values_(names.size()), given_(names.size()) {
+  if (arguments.positional.size() > names.size()) {
+    fail("{}() takes at most {} arguments ({} given)", function, names.size(), arguments.positional.size());
+  }
+  for (std::size_t i = 0; i < arguments.positional.size(); ++i) {
+    values_[i] = std::move(arguments.positional[i]);
+    given_[i] = true;
+  }
+  for (auto& [name, value] : arguments.named) {
+    const auto place = static_cast<std::size_t>(std::ranges::find(names, name) - names.begin());
+    if (place == names.size()) fail("{}() got an unexpected keyword argument '{}'", function, name);
+    if (given_[place]) fail("{}() got multiple values for argument '{}'", function, name);
+    values_[place] = std::move(value);
+    given_[place] = true;
+  }
+  for (std::size_t i = 0; i < required; ++i) {
+    if (!given_[i]) fail("{}() missing 1 required argument: '{}'", function, names.begin()[i]);
+  }
+}
+
+std::int64_t Bound::integer_or(std::size_t i, std::int64_t other) const {
+  if (!given_[i] || values_[i].is_none()) return other;
+  require_defined(values_[i]);
+  if (!values_[i].is_integer()) fail("{}() takes an integer, not a {}", function_, type_name(values_[i]));
+  return values_[i].integer();
+}
+
+Filter find_filter(std::string_view name) {
+  const auto found = std::ranges::find(kFilters, name, &NamedFilter::name);
+  return found != kFilters.end() ? found->filter : find_sequence_filter(name);
+}
+
+}  // namespace teratron::jinja

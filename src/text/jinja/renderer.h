@@ -1,0 +1,76 @@
+// State of a template that writes: scopes, the function's depth, and work done. Scopes follow Jinja's: a loop's turn, a
+// macro, with, a block that is assigned or filtered have their own, and if has none.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "jinja/syntax/syntax.h"
+#include "jinja/template.h"
+
+namespace teratron::jinja {
+
+struct Scope {
+  std::shared_ptr<Scope> outer;
+  std::map<std::string, Value, std::less<>> values;
+};
+
+class Renderer {
+ public:
+  explicit Renderer(const Context& context);
+  // Macros hold the scopes that hold them, and namespaces may hold anything; so both are emptied.
+  ~Renderer();
+  Renderer(const Renderer&) = delete;
+  Renderer& operator=(const Renderer&) = delete;
+
+  // Error: a function of Jinja's that is not supported.
+  Value value_of(const std::string& name) const;
+  void set(const std::string& name, Value value) { scope_->values[name] = std::move(value); }
+  void assign(const Target& target, const Value& value);
+  Value make_namespace(Arguments& arguments);
+
+  Flow run(const Body& body, std::string& out);
+  // Text of a body, in a scope of its own.
+  std::string run_apart(const Body& body);
+  Value call(const Callable& function, Arguments& arguments);
+  Value make_macro(const Macro& macro);
+  // Turn of a loop, call of a macro. Error: there are too many.
+  void count_work();
+  // Line of the statement that ran last.
+  int line() const { return line_; }
+  // Signs around what {% generation %} blocks write.
+  const std::pair<std::string, std::string>& marks() const { return context_.marks; }
+
+  // Scope within the current one, or within another, while it lives.
+  class Within {
+   public:
+    explicit Within(Renderer& renderer) : Within(renderer, renderer.scope_) {}
+    Within(Renderer& renderer, std::shared_ptr<Scope> outer) : renderer_(renderer), before_(renderer.scope_) {
+      renderer.scope_ = std::make_shared<Scope>(Scope{std::move(outer), {}});
+    }
+    ~Within() { renderer_.scope_ = before_; }
+    Within(const Within&) = delete;
+    Within& operator=(const Within&) = delete;
+
+   private:
+    Renderer& renderer_;
+    std::shared_ptr<Scope> before_;
+  };
+
+ private:
+  Value call_macro(const Macro& macro, const std::shared_ptr<Scope>& outer, Arguments& arguments);
+  void bind(const Macro& macro, Arguments& arguments);
+  void check_size(const std::string& out) const;
+
+  const Context& context_;
+  std::shared_ptr<Scope> scope_;
+  std::vector<std::shared_ptr<Scope>> scopes_of_macros_;
+  std::vector<std::shared_ptr<Namespace>> namespaces_;
+  int calls_ = 0, line_ = 1;
+  std::int64_t work_ = 0;
+};
+
+}  // namespace teratron::jinja

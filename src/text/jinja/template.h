@@ -1,0 +1,42 @@
+// Jinja's templates as chat templates use them (transformers' apply_chat_template): a template once read, and what it
+// writes of variables. What it has not it refuses by name; what it has writes byte for byte what jinja2 3.1 writes in
+// transformers' environment (immutable sandbox, trim_blocks, lstrip_blocks, loop controls).
+#pragma once
+
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "jinja/values/value.h"
+
+namespace teratron::jinja {
+
+// What a template is given.
+struct Context {
+  const nlohmann::ordered_json& variables;      // an object
+  std::map<std::string, Function> functions;    // beside Jinja's range, dict and namespace
+  std::int64_t most_work = 1'000'000;           // turns of loops and calls of macros
+  std::pair<std::string, std::string> marks{};  // around what {% generation %} blocks write
+};
+
+// Immutable, and safe to use from many threads at once.
+class Template {
+ public:
+  // `source`: UTF-8. Error says what is wrong in which line.
+  explicit Template(std::string_view source);
+  ~Template();
+  Template(Template&&) noexcept;
+
+  // Error: what Jinja calls an error, or what is not supported. What a function of the context throws passes through.
+  std::string render(const Context& context) const;
+  // Whether it has {% generation %} blocks, which transformers adds to find the assistant's words.
+  bool has_generation() const;
+
+ private:
+  struct Insides;
+  std::unique_ptr<const Insides> insides_;
+};
+
+}  // namespace teratron::jinja

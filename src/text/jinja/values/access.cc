@@ -1,0 +1,169 @@
+#include "jinja/values/access.h"
+
+#include <algorithm>
+
+#include "base/utf8.h"
+#include "jinja/values/methods.h"
+#include "jinja/values/printing.h"
+#include "jinja/values/python_text.h"
+
+namespace teratron::jinja {
+namespace {
+
+Value missing(const Value& value, const std::string& what) {
+  if (value.is_none()) return Value::undefined(fmt::format("'None' has no attribute '{}'", what));
+  return Value::undefined(fmt::format("'{} object' has no attribute '{}'", type_name(value), what));
+}
+
+// loop.changed(): whether the arguments are others than at the call before.
+Value changed(const Loop& loop, const Arguments& arguments) {
+  const Value now = Value::tuple(arguments.positional);
+  if (equal(*loop.last_changed, now)) return false;
+  *loop.last_changed = now;
+  return true;
+}
+
+Value neighbour(const Loop& loop, bool before) {
+  const std::size_t at = before ? loop.index0 - 1 : loop.index0 + 1;
+  if (at < loop.items->size()) return (*loop.items)[at];  // -1 is above
+  return Value::undefined(before ? "there is no previous item" : "there is no next item");
+}
+
+std::optional<Value> attribute_of_loop(const std::shared_ptr<const Loop>& loop, const std::string& name) {
+  const auto at = static_cast<std::int64_t>(loop->index0), count = std::ssize(*loop->items);
+  if (name == "index0") return at;
+  if (name == "index") return at + 1;
+  if (name == "revindex0") return count - at - 1;
+  if (name == "revindex") return count - at;
+  if (name == "first") return at == 0;
+  if (name == "last") return at + 1 == count;
+  if (name == "length") return count;
+  if (name == "depth0") return std::int64_t{0};  // recursive loops alone are deeper
+  if (name == "depth") return std::int64_t{1};
+  if (name == "previtem") return neighbour(*loop, true);
+  if (name == "nextitem") return neighbour(*loop, false);
+  if (name == "cycle") {
+    return Value::function("cycle", [loop](Arguments& arguments) {
+      if (arguments.positional.empty()) fail("no items for cycling given");
+      return arguments.positional[loop->index0 % arguments.positional.size()];
+    });
+  }
+  if (name == "changed") {
+    return Value::function("changed", [loop](Arguments& arguments) { return changed(*loop, arguments); });
+  }
+  return std::nullopt;
+}
+
+// Attribute that Python's objects have themselves.
+std::optional<Value> own_attribute(const Value& value, const std::string& name) {
+  if (const auto* loop = value.get<std::shared_ptr<const Loop>>()) return attribute_of_loop(*loop, name);
+  if (const Namespace* space = value.name_space()) {
+    const auto found = space->attributes.find(name);
+    return found == space->attributes.end() ? std::nullopt : std::optional(found->second);
+  }
+  if (value.callable() != nullptr) fail("'{}' of a function is not supported", name);
+  return find_method(value, name);
+}
+
+std::optional<Value> element_at(const Value& value, std::int64_t index) {
+  if (const Text* text = value.text()) {
+    const Pieces all = characters_of(text->bytes);
+    if (index < 0) index += std::ssize(all);
+    if (index < 0 || index >= std::ssize(all)) return std::nullopt;
+    return Value::text(std::string(all[static_cast<std::size_t>(index)]), text->safe);
+  }
+  const Sequence* sequence = value.sequence();
+  if (sequence == nullptr || sequence->kind > Sequence::Kind::kRange) return std::nullopt;
+  if (index < 0) index += std::ssize(sequence->items);
+  if (index < 0 || index >= std::ssize(sequence->items)) return std::nullopt;
+  return sequence->items[static_cast<std::size_t>(index)];
+}
+
+std::optional<Value> element_of(const Value& value, const Value& key) {
+  if (const Dictionary* dictionary = value.dictionary()) {
+    const Value* found = dictionary->find(key);
+    return found == nullptr ? std::nullopt : std::optional(*found);
+  }
+  return key.is_integer() ? element_at(value, key.integer()) : std::nullopt;
+}
+
+// Places that a slice takes of `size` (Python's slice.indices).
+std::vector<std::size_t> places(std::int64_t size, const Value& begin, const Value& end, const Value& step) {
+  for (const Value* part : {&begin, &end, &step}) {
+    if (!part->is_none() && !part->is_integer()) fail("slice indices must be integers or None");
+  }
+  const std::int64_t by = step.is_none() ? 1 : step.integer();
+  if (by == 0) fail("slice step cannot be zero");
+  const std::int64_t lowest = by > 0 ? 0 : -1, highest = by > 0 ? size : size - 1;
+  const auto place = [&](const Value& given, std::int64_t other) {
+    if (given.is_none()) return other;
+    const std::int64_t at = given.integer();
+    return std::clamp(at < 0 && at >= -size - 1 ? at + size : at, lowest, highest);
+  };
+  const std::int64_t first = place(begin, by > 0 ? lowest : highest), last = place(end, by > 0 ? highest : lowest);
+  std::vector<std::size_t> all;
+  for (std::int64_t at = first; by > 0 ? at < last : at > last;) {
+    all.push_back(static_cast<std::size_t>(at));
+    if (by > size || by < -size) break;
+    at += by;
+  }
+  return all;
+}
+
+}  // namespace
+
+Value attribute_of(const Value& value, const std::string& name) {
+  require_defined(value);
+  if (std::optional<Value> own = own_attribute(value, name)) return *std::move(own);
+  const Dictionary* dictionary = value.dictionary();
+  const Value* item = dictionary == nullptr ? nullptr : dictionary->find(name);
+  if (item != nullptr) return *item;
+  if (name.starts_with('_')) fail("access to attribute '{}' of '{}' object is unsafe", name, type_name(value));
+  return missing(value, name);
+}
+
+Value item_of(const Value& value, const Value& key) {
+  require_defined(value);
+  if (std::optional<Value> element = element_of(value, key)) return *std::move(element);
+  const Text* name = key.text();
+  if (name == nullptr) {
+    return Value::undefined(fmt::format("{} has no element {}", type_name(value) + " object", repr(key)));
+  }
+  if (std::optional<Value> own = own_attribute(value, name->bytes)) return *std::move(own);
+  return missing(value, name->bytes);
+}
+
+Value slice_of(const Value& value, const Value& begin, const Value& end, const Value& step) {
+  require_defined(value);
+  if (const Text* text = value.text()) {
+    const Pieces all = characters_of(text->bytes);
+    std::string out;
+    for (const std::size_t at : places(std::ssize(all), begin, end, step)) out += all[at];
+    return Value::text(std::move(out), text->safe);
+  }
+  const Sequence* sequence = value.sequence();
+  if (sequence == nullptr || sequence->kind > Sequence::Kind::kRange) {
+    return Value::undefined(fmt::format("'{}' object is not subscriptable", type_name(value)));
+  }
+  Values items;
+  for (const std::size_t at : places(std::ssize(sequence->items), begin, end, step)) {
+    items.push_back(sequence->items[at]);
+  }
+  return Value::list(std::move(items), sequence->kind, sequence->name);
+}
+
+Value path_of(const Value& value, const Value& path) {
+  if (path.is_integer()) return item_of(value, path);
+  const Text* text = path.text();
+  if (text == nullptr) fail("the name of an attribute is a {}", type_name(path));
+  Value at = value;
+  for (const std::string_view part : split(text->bytes, ".", -1, false)) {
+    const bool is_number =
+        !part.empty() && part.size() < 10 && std::ranges::all_of(part, [](char c) { return c >= '0' && c <= '9'; });
+    at = item_of(at, is_number ? Value(static_cast<std::int64_t>(std::stoi(std::string(part))))
+                               : Value::text(std::string(part)));
+  }
+  return at;
+}
+
+}  // namespace teratron::jinja

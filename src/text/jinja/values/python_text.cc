@@ -1,0 +1,253 @@
+#include "jinja/values/python_text.h"
+
+#include <fmt/format.h>
+#include <utf8proc.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+
+#include "base/utf8.h"
+#include "jinja/error.h"
+
+namespace teratron::jinja {
+namespace {
+
+utf8proc_category_t category(char32_t code) { return utf8proc_category(static_cast<utf8proc_int32_t>(code)); }
+
+// str.isprintable()
+bool is_printable(char32_t code) {
+  switch (category(code)) {
+    case UTF8PROC_CATEGORY_CC:
+    case UTF8PROC_CATEGORY_CF:
+    case UTF8PROC_CATEGORY_CS:
+    case UTF8PROC_CATEGORY_CO:
+    case UTF8PROC_CATEGORY_CN:
+    case UTF8PROC_CATEGORY_ZL:
+    case UTF8PROC_CATEGORY_ZP: return false;
+    case UTF8PROC_CATEGORY_ZS: return code == ' ';
+    default: return true;
+  }
+}
+
+bool is_cased(char32_t code) {
+  const utf8proc_category_t kind = category(code);
+  return kind == UTF8PROC_CATEGORY_LU || kind == UTF8PROC_CATEGORY_LL || kind == UTF8PROC_CATEGORY_LT;
+}
+
+enum class Case { kUpper, kLower, kTitle };
+
+// Characters whose case has several characters, or depends on their neighbours (Unicode's SpecialCasing.txt).
+bool has_special_case(char32_t code, Case to) {
+  if (to == Case::kLower) return code == 0x130 || code == 0x3A3;
+  constexpr std::array kSingle = {0xDF, 0x149, 0x1F0, 0x390, 0x3B0, 0x587};
+  return std::ranges::find(kSingle, static_cast<int>(code)) != kSingle.end() || (code >= 0x1E96 && code <= 0x1E9A) ||
+         (code >= 0x1F50 && code <= 0x1FFC) || (code >= 0xFB00 && code <= 0xFB17);
+}
+
+void append_cased(char32_t code, Case to, std::string& out) {
+  if (has_special_case(code, to)) {
+    std::string character;
+    append_utf8(code, character);
+    fail("the case of '{}' is several characters, or depends on those around it, which is not supported", character);
+  }
+  const auto point = static_cast<utf8proc_int32_t>(code);
+  append_utf8(static_cast<char32_t>(to == Case::kUpper   ? utf8proc_toupper(point)
+                                    : to == Case::kLower ? utf8proc_tolower(point)
+                                                         : utf8proc_totitle(point)),
+              out);
+}
+
+template <typename ToCase>
+std::string cased(std::string_view text, ToCase to) {
+  std::string out;
+  while (!text.empty()) {
+    const Utf8Step step = decode_utf8(text);
+    append_cased(step.code, to(step.code), out);
+    text.remove_prefix(step.length);
+  }
+  return out;
+}
+
+bool is_line_end(char32_t code) {
+  return (code >= 0x0A && code <= 0x0D) || (code >= 0x1C && code <= 0x1E) || code == 0x85 || code == 0x2028 ||
+         code == 0x2029;
+}
+
+Pieces split_at_white(std::string_view text, std::int64_t most) {
+  Pieces pieces;
+  while (true) {
+    text = stripped(text, std::nullopt, true, false);
+    if (text.empty()) return pieces;
+    if (most >= 0 && std::ssize(pieces) == most) {
+      pieces.push_back(stripped(text, std::nullopt, false, true));
+      return pieces;
+    }
+    std::size_t end = 0;
+    while (end < text.size()) {
+      const Utf8Step step = decode_utf8(text.substr(end));
+      if (is_white_space(step.code)) break;
+      end += step.length;
+    }
+    pieces.push_back(text.substr(0, end));
+    text.remove_prefix(end);
+  }
+}
+
+}  // namespace
+
+Pieces characters_of(std::string_view text) {
+  Pieces all;
+  while (!text.empty()) {
+    const std::size_t bytes = decode_utf8(text).length;
+    all.push_back(text.substr(0, bytes));
+    text.remove_prefix(bytes);
+  }
+  return all;
+}
+
+bool is_white_space(char32_t c) {
+  return (c >= 0x09 && c <= 0x0D) || (c >= 0x1C && c <= 0x20) || c == 0x85 || c == 0xA0 || c == 0x1680 ||
+         (c >= 0x2000 && c <= 0x200A) || c == 0x2028 || c == 0x2029 || c == 0x202F || c == 0x205F || c == 0x3000;
+}
+
+std::string_view stripped(std::string_view text, std::optional<std::string_view> characters, bool left, bool right) {
+  const Pieces set = characters_of(characters.value_or(""));
+  const auto goes = [&](std::string_view character) {
+    return characters ? std::ranges::find(set, character) != set.end() : is_white_space(decode_utf8(character).code);
+  };
+  while (left && !text.empty()) {
+    const std::string_view first = text.substr(0, decode_utf8(text).length);
+    if (!goes(first)) break;
+    text.remove_prefix(first.size());
+  }
+  while (right && !text.empty()) {
+    std::size_t begin = text.size() - 1;
+    while (begin > 0 && (static_cast<unsigned char>(text[begin]) & 0xC0) == 0x80) --begin;
+    if (!goes(text.substr(begin))) break;
+    text = text.substr(0, begin);
+  }
+  return text;
+}
+
+Pieces split(std::string_view text, std::optional<std::string_view> separator, std::int64_t most, bool from_right) {
+  if (!separator) {
+    if (from_right && most >= 0) fail("rsplit() at white space, a number of times, is not supported");
+    return split_at_white(text, most);
+  }
+  if (separator->empty()) fail("empty separator");
+  Pieces pieces;
+  const auto is_enough = [&] { return most >= 0 && std::ssize(pieces) == most; };
+  while (!is_enough()) {
+    const std::size_t at = from_right ? text.rfind(*separator) : text.find(*separator);
+    if (at == std::string_view::npos) break;
+    const std::string_view before = text.substr(0, at), after = text.substr(at + separator->size());
+    pieces.push_back(from_right ? after : before);
+    text = from_right ? before : after;
+  }
+  pieces.push_back(text);
+  if (from_right) std::ranges::reverse(pieces);
+  return pieces;
+}
+
+Pieces split_lines(std::string_view text, bool keep_ends) {
+  Pieces lines;
+  std::size_t begin = 0, at = 0;
+  while (at < text.size()) {
+    const Utf8Step step = decode_utf8(text.substr(at));
+    const std::size_t end = at;
+    at += step.length;
+    if (!is_line_end(step.code)) continue;
+    if (step.code == '\r' && at < text.size() && text[at] == '\n') ++at;
+    lines.push_back(text.substr(begin, (keep_ends ? at : end) - begin));
+    begin = at;
+  }
+  if (begin < text.size()) lines.push_back(text.substr(begin));
+  return lines;
+}
+
+std::string replaced(std::string_view text, std::string_view old, std::string_view with, std::int64_t count) {
+  std::string out;
+  const auto check_size = [&] {
+    if (out.size() > (std::size_t{1} << 26)) fail("replace() makes a text of more than 2^26 bytes");
+  };
+  if (old.empty()) {  // between all characters, and at both ends
+    const Pieces all = characters_of(text);
+    for (std::size_t i = 0; i <= all.size(); ++i) {
+      if (count < 0 || static_cast<std::int64_t>(i) < count) out += with;
+      if (i < all.size()) out += all[i];
+      check_size();
+    }
+    return out;
+  }
+  for (; count != 0; --count) {
+    const std::size_t at = text.find(old);
+    if (at == std::string_view::npos) break;
+    out += text.substr(0, at);
+    out += with;
+    text.remove_prefix(at + old.size());
+    check_size();
+  }
+  return out += text;
+}
+
+std::string upper(std::string_view text) {
+  return cased(text, [](char32_t) { return Case::kUpper; });
+}
+
+std::string lower(std::string_view text) {
+  return cased(text, [](char32_t) { return Case::kLower; });
+}
+
+std::string capitalized(std::string_view text) {
+  return cased(text,
+               [first = true](char32_t) mutable { return std::exchange(first, false) ? Case::kTitle : Case::kLower; });
+}
+
+std::string title(std::string_view text) {
+  return cased(text, [after_letter = false](char32_t code) mutable {
+    return std::exchange(after_letter, is_cased(code)) ? Case::kLower : Case::kTitle;
+  });
+}
+
+std::string repr_of_text(std::string_view text) {
+  const bool has_single = text.find('\'') != std::string_view::npos,
+             has_double = text.find('"') != std::string_view::npos;
+  const char quote = has_single && !has_double ? '"' : '\'';
+  std::string out(1, quote);
+  while (!text.empty()) {
+    const Utf8Step step = decode_utf8(text);
+    const char32_t code = step.code;
+    if (code == static_cast<unsigned char>(quote) || code == '\\') {
+      (out += '\\') += static_cast<char>(code);
+    } else if (code == '\n' || code == '\r' || code == '\t') {
+      (out += '\\') += code == '\n' ? 'n' : code == '\r' ? 'r' : 't';
+    } else if (is_printable(code)) {
+      out += text.substr(0, step.length);
+    } else {
+      const auto number = static_cast<std::uint32_t>(code);
+      out += code < 0x100     ? fmt::format("\\x{:02x}", number)
+             : code < 0x10000 ? fmt::format("\\u{:04x}", number)
+                              : fmt::format("\\U{:08x}", number);
+    }
+    text.remove_prefix(step.length);
+  }
+  return out += quote;
+}
+
+std::string written(double number) {
+  if (std::isnan(number)) return "nan";
+  if (std::isinf(number)) return number > 0 ? "inf" : "-inf";
+  if (number == 0) return std::signbit(number) ? "-0.0" : "0.0";
+  const double size = std::abs(number);
+  const bool plain = size >= 1e-4 && size < 1e16;
+  std::array<char, 64> digits{};
+  const auto end = std::to_chars(digits.begin(), digits.end(), number,
+                                 plain ? std::chars_format::fixed : std::chars_format::scientific);
+  std::string text(digits.begin(), end.ptr);
+  if (plain && text.find('.') == std::string::npos) text += ".0";
+  return text;
+}
+
+}  // namespace teratron::jinja

@@ -1,0 +1,222 @@
+#include "jinja/values/value.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "base/utf8.h"
+#include "jinja/values/python_text.h"
+
+namespace teratron::jinja {
+namespace {
+
+constexpr int kDeepest = 200;
+
+bool equal_items(const Values& a, const Values& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const Value& x, const Value& y) { return equal(x, y); });
+}
+
+bool equal_dictionaries(const Dictionary& a, const Dictionary& b) {
+  return a.items.size() == b.items.size() && std::ranges::all_of(a.items, [&](const auto& item) {
+           const Value* other = b.find(item.first);
+           return other != nullptr && equal(item.second, *other);
+         });
+}
+
+Value from_json_within(const nlohmann::ordered_json& json, int depth) {
+  if (depth > kDeepest) fail("a message has lists within lists, {} deep", depth);
+  switch (json.type()) {
+    case nlohmann::ordered_json::value_t::null: return None{};
+    case nlohmann::ordered_json::value_t::boolean: return json.get<bool>();
+    case nlohmann::ordered_json::value_t::number_float: return json.get<double>();
+    case nlohmann::ordered_json::value_t::number_integer: return json.get<std::int64_t>();
+    case nlohmann::ordered_json::value_t::number_unsigned: {
+      const auto number = json.get<std::uint64_t>();
+      if (number > static_cast<std::uint64_t>(INT64_MAX)) fail("the number {} is above 2^63 - 1", number);
+      return static_cast<std::int64_t>(number);
+    }
+    case nlohmann::ordered_json::value_t::string: return Value::text(json.get<std::string>());
+    case nlohmann::ordered_json::value_t::array: {
+      Values items;
+      for (const auto& item : json) items.push_back(from_json_within(item, depth + 1));
+      return Value::list(std::move(items));
+    }
+    case nlohmann::ordered_json::value_t::object: {
+      auto dictionary = std::make_shared<Dictionary>();
+      for (const auto& [key, item] : json.items()) {
+        dictionary->items.emplace_back(Value::text(key), from_json_within(item, depth + 1));
+      }
+      return std::shared_ptr<const Dictionary>(std::move(dictionary));
+    }
+    default: fail("a value of JSON that Python has not");
+  }
+}
+
+}  // namespace
+
+const Value* Dictionary::find(const Value& key) const {
+  const auto found = std::ranges::find_if(items, [&](const auto& item) { return equal(item.first, key); });
+  return found == items.end() ? nullptr : &found->second;
+}
+
+const Value* Dictionary::find(std::string_view key) const {
+  const auto found = std::ranges::find_if(
+      items, [&](const auto& item) { return item.first.text() != nullptr && item.first.text()->bytes == key; });
+  return found == items.end() ? nullptr : &found->second;
+}
+
+void Dictionary::set(Value key, Value value) {
+  if ((key.sequence() != nullptr && key.sequence()->kind != Sequence::Kind::kTuple) || key.dictionary() != nullptr) {
+    fail("unhashable type: '{}'", type_name(key));
+  }
+  for (auto& [known, there] : items) {
+    if (!equal(known, key)) continue;
+    there = std::move(value);
+    return;
+  }
+  items.emplace_back(std::move(key), std::move(value));
+}
+
+Value Value::text(std::string bytes, bool safe) {
+  if (bytes.size() > kMostBytes) fail("it makes a text of more than {} bytes", kMostBytes);
+  return std::make_shared<const Text>(Text{std::move(bytes), safe});
+}
+
+Value Value::list(Values items, Sequence::Kind kind, std::string name) {
+  if (items.size() > kMostElements) fail("it makes a list of more than {} elements", kMostElements);
+  return std::make_shared<const Sequence>(Sequence{.kind = kind, .items = std::move(items), .name = std::move(name)});
+}
+
+Value Value::function(std::string name, Function call) {
+  return std::make_shared<const Callable>(Callable{std::move(name), std::move(call)});
+}
+
+Namespace* Value::name_space() const {
+  const auto* held = get<std::shared_ptr<Namespace>>();
+  return held == nullptr ? nullptr : held->get();
+}
+
+std::int64_t Value::integer() const {
+  const bool* flag = get<bool>();
+  return flag != nullptr ? static_cast<std::int64_t>(*flag) : *get<std::int64_t>();
+}
+
+double Value::number() const {
+  const double* real = get<double>();
+  return real != nullptr ? *real : static_cast<double>(integer());
+}
+
+bool Value::is_same(const Value& other) const {
+  if (held_.index() != other.held_.index()) return false;
+  return std::visit(
+      [&]<typename T>(const T& mine) {
+        const T& its = std::get<T>(other.held_);
+        if constexpr (std::is_same_v<T, None>) {
+          return true;
+        } else if constexpr (std::is_same_v<T, Undefined>) {
+          return mine.why == its.why;
+        } else {
+          return mine == its;
+        }
+      },
+      held_);
+}
+
+void require_defined(const Value& value) {
+  const auto* undefined = value.get<Undefined>();
+  if (undefined == nullptr) return;
+  fail("{}", undefined->why == nullptr ? "a value is undefined" : *undefined->why);
+}
+
+bool is_true(const Value& value) {
+  if (value.is_undefined() || value.is_none()) return false;
+  if (value.is_number()) return value.number() != 0;
+  if (const Text* text = value.text()) return !text->bytes.empty();
+  if (const Sequence* sequence = value.sequence()) {
+    return sequence->kind == Sequence::Kind::kIterator || !sequence->items.empty();
+  }
+  if (const Dictionary* dictionary = value.dictionary()) return !dictionary->items.empty();
+  return true;
+}
+
+bool equal(const Value& a, const Value& b) {
+  if (a.is_number() && b.is_number()) {
+    return a.is_integer() && b.is_integer() ? a.integer() == b.integer() : a.number() == b.number();
+  }
+  if (a.text() != nullptr && b.text() != nullptr) return a.text()->bytes == b.text()->bytes;
+  if (a.is_undefined() && b.is_undefined()) return true;
+  if (const Sequence* x = a.sequence(), *y = b.sequence(); x != nullptr && y != nullptr) {
+    const bool by_items = x->kind == y->kind && x->kind != Sequence::Kind::kIterator;
+    return x == y || (by_items && x->name == y->name && equal_items(x->items, y->items));
+  }
+  if (const Dictionary* x = a.dictionary(), *y = b.dictionary(); x != nullptr && y != nullptr) {
+    return equal_dictionaries(*x, *y);
+  }
+  return a.is_same(b);
+}
+
+bool less(const Value& a, const Value& b) {
+  require_defined(a);
+  require_defined(b);
+  if (a.is_number() && b.is_number()) {
+    return a.is_integer() && b.is_integer() ? a.integer() < b.integer() : a.number() < b.number();
+  }
+  if (a.text() != nullptr && b.text() != nullptr) return a.text()->bytes < b.text()->bytes;  // the order of characters
+  const Sequence *x = a.sequence(), *y = b.sequence();
+  using Kind = Sequence::Kind;
+  if (x != nullptr && y != nullptr && x->kind == y->kind && (x->kind == Kind::kList || x->kind == Kind::kTuple)) {
+    const auto [at, other] =
+        std::ranges::mismatch(x->items, y->items, [](const Value& v, const Value& w) { return equal(v, w); });
+    if (other == y->items.end()) return false;
+    return at == x->items.end() || less(*at, *other);
+  }
+  fail("'<' not supported between instances of '{}' and '{}'", type_name(a), type_name(b));
+}
+
+std::string type_name(const Value& value) {
+  if (value.is_undefined()) return "Undefined";
+  if (value.is_none()) return "NoneType";
+  if (value.get<bool>() != nullptr) return "bool";
+  if (value.get<std::int64_t>() != nullptr) return "int";
+  if (value.get<double>() != nullptr) return "float";
+  if (value.text() != nullptr) return value.text()->safe ? "Markup" : "str";
+  if (value.sequence() != nullptr) return value.sequence()->name;
+  if (value.dictionary() != nullptr) return "dict";
+  if (value.name_space() != nullptr) return "Namespace";
+  return value.loop() != nullptr ? "LoopContext" : "function";
+}
+
+Values elements(const Value& value) {
+  if (value.is_undefined()) return {};
+  if (const Sequence* sequence = value.sequence()) {
+    if (sequence->kind != Sequence::Kind::kIterator) return sequence->items;
+    Values rest(sequence->items.begin() + static_cast<std::ptrdiff_t>(sequence->taken), sequence->items.end());
+    sequence->taken = sequence->items.size();
+    return rest;
+  }
+  Values all;
+  if (const Dictionary* dictionary = value.dictionary()) {
+    for (const auto& [key, item] : dictionary->items) all.push_back(key);
+    return all;
+  }
+  if (const Text* text = value.text()) {
+    for (const std::string_view character : characters_of(text->bytes)) {
+      all.push_back(Value::text(std::string(character), text->safe));
+    }
+    return all;
+  }
+  fail("'{}' object is not iterable", type_name(value));
+}
+
+std::int64_t length(const Value& value) {
+  if (value.is_undefined()) return 0;
+  if (const Text* text = value.text()) return static_cast<std::int64_t>(count_characters(text->bytes));
+  if (const Dictionary* dictionary = value.dictionary()) return std::ssize(dictionary->items);
+  const Sequence* sequence = value.sequence();
+  if (sequence != nullptr && sequence->kind != Sequence::Kind::kIterator) return std::ssize(sequence->items);
+  if (const Loop* loop = value.loop()) return std::ssize(*loop->items);
+  fail("object of type '{}' has no len()", type_name(value));
+}
+
+Value from_json(const nlohmann::ordered_json& json) { return from_json_within(json, 0); }
+
+}  // namespace teratron::jinja

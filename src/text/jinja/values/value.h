@@ -1,0 +1,132 @@
+// Values of templates: Python's, as far as Jinja's templates have them. All but namespaces are immutable, as in Jinja's
+// immutable sandbox, so copies share what they hold.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "jinja/error.h"
+
+namespace teratron::jinja {
+
+class Value;
+struct Loop;
+using Values = std::vector<Value>;
+
+// Arguments of a call.
+struct Arguments {
+  Values positional;
+  std::vector<std::pair<std::string, Value>> named;
+};
+using Function = std::function<Value(Arguments&)>;
+
+// Bound of texts and of lists: bytes, and elements. A template that doubles something again and again meets it.
+constexpr std::size_t kMostBytes = std::size_t{1} << 26, kMostElements = std::size_t{1} << 18;
+
+// Name that nothing has, or a missing attribute: empty where it is written, an error where it is computed with.
+struct Undefined {
+  std::shared_ptr<const std::string> why;
+};
+struct None {};
+// UTF-8. `safe`: Markup, which escapes what is added to it.
+struct Text {
+  std::string bytes;
+  bool safe = false;
+};
+struct Sequence {
+  enum class Kind { kList, kTuple, kRange, kView, kIterator };
+  Kind kind = Kind::kList;
+  Values items;
+  std::string name = "list";      // of the type
+  mutable std::size_t taken = 0;  // elements of an iterator that are gone
+};
+struct Dictionary {
+  std::vector<std::pair<Value, Value>> items;  // in the order of insertion
+  const Value* find(const Value& key) const;   // null: it has none
+  const Value* find(std::string_view key) const;
+  void set(Value key, Value value);
+};
+struct Namespace {
+  std::map<std::string, Value, std::less<>> attributes;
+};
+struct Callable {
+  std::string name;
+  Function call;
+};
+
+class Value {
+ public:
+  using Variant =
+      std::variant<Undefined, None, bool, std::int64_t, double, std::shared_ptr<const Text>,
+                   std::shared_ptr<const Sequence>, std::shared_ptr<const Dictionary>, std::shared_ptr<Namespace>,
+                   std::shared_ptr<const Callable>, std::shared_ptr<const Loop>>;
+
+  Value() = default;  // Undefined
+  template <typename T>
+  requires std::is_constructible_v<Variant, T> &&(!std::is_pointer_v<std::decay_t<T>>)Value(T held)
+      : held_(std::move(held)) {}  // NOLINT(google-explicit-constructor)
+  static Value undefined(std::string why) { return Undefined{std::make_shared<const std::string>(std::move(why))}; }
+  static Value text(std::string bytes, bool safe = false);
+  static Value list(Values items, Sequence::Kind kind = Sequence::Kind::kList, std::string name = "list");
+  static Value tuple(Values items) { return list(std::move(items), Sequence::Kind::kTuple, "tuple"); }
+  // Iterator, which is read once.
+  static Value iterator(Values items) { return list(std::move(items), Sequence::Kind::kIterator, "generator"); }
+  static Value function(std::string name, Function call);
+
+  template <typename T>
+  const T* get() const {
+    return std::get_if<T>(&held_);
+  }
+  bool is_undefined() const { return get<Undefined>() != nullptr; }
+  bool is_none() const { return get<None>() != nullptr; }
+  const Text* text() const { return pointee<Text>(); }
+  const Sequence* sequence() const { return pointee<Sequence>(); }
+  const Dictionary* dictionary() const { return pointee<Dictionary>(); }
+  const Callable* callable() const { return pointee<Callable>(); }
+  const Loop* loop() const { return pointee<Loop>(); }
+  Namespace* name_space() const;
+  // A bool is an integer, too.
+  bool is_integer() const { return get<std::int64_t>() != nullptr || get<bool>() != nullptr; }
+  std::int64_t integer() const;  // of is_integer()
+  bool is_number() const { return is_integer() || get<double>() != nullptr; }
+  double number() const;                   // of is_number()
+  bool is_same(const Value& other) const;  // `is` of Python
+
+ private:
+  template <typename T>
+  const T* pointee() const {
+    const auto* held = get<std::shared_ptr<const T>>();
+    return held == nullptr ? nullptr : held->get();
+  }
+  Variant held_;
+};
+
+// Variables of a loop's body.
+struct Loop {
+  std::shared_ptr<const Values> items;
+  std::size_t index0 = 0;
+  std::shared_ptr<Value> last_changed;  // of loop.changed()
+};
+
+// Error: it is Undefined; the message says why.
+void require_defined(const Value& value);
+bool is_true(const Value& value);
+bool equal(const Value& a, const Value& b);
+// Whether a < b. Error: Python has no order of them.
+bool less(const Value& a, const Value& b);
+std::string type_name(const Value& value);
+// Elements of a sequence, keys of a dictionary, characters of a text; nothing of Undefined. Error: it has none.
+Values elements(const Value& value);
+std::int64_t length(const Value& value);
+// Error: a number that is too large, or an element within too many others.
+Value from_json(const nlohmann::ordered_json& json);
+
+}  // namespace teratron::jinja
