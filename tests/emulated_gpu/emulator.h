@@ -3,13 +3,15 @@
 // turns in an order that changes with every block, so that a missing barrier shows as a wrong result; a barrier that
 // some threads never come to is an InternalError that says so. Blocks run one after another.
 //
-// What this cannot show: anything of speed, and races between threads that no barrier separates in any order.
+// What this cannot show: anything of speed, what nvcc makes of the kernels, and races between threads that no barrier
+// separates in any order. The latter two are seen where a kernel runs by its PTX (ptx/launch.h).
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <functional>
+#include <span>
 
 namespace teratron::emulated {
 
@@ -27,6 +29,18 @@ void* dynamic_shared_memory();
 // InternalError for a launch that no GPU would take, for barriers that not all threads come to, and for copies to or
 // from addresses that are not aligned.
 void run_grid(const Dim3& grid, const Dim3& block, std::size_t shared_bytes, const std::function<void()>& thread);
+
+struct LaunchedShape {
+  Dim3 grid, block;
+  std::size_t dynamic_shared = 0;  // bytes
+};
+struct KernelArgument {
+  const void* value = nullptr;
+  std::size_t bytes = 0, alignment = 1;
+};
+// Runs what nvcc made of a kernel, where its PTX is in use (ptx/launch.h), on the device memory that is allocated now.
+bool runs_ptx();
+void run_by_ptx(const void* kernel, const LaunchedShape& shape, std::span<const KernelArgument> arguments);
 
 // How many kernels, copies and graphs the host has queued so far.
 std::int64_t queued_calls();

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cuda_runtime.h"
+#include "emulated_gpu/ptx/launch.h"
 
 using teratron::emulated::is_capturing;
 using teratron::emulated::queue;
@@ -21,7 +22,8 @@ namespace {
 thread_local std::optional<EmulatedGraph> capture;  // of this thread's stream
 std::atomic<std::int64_t> calls_of_host = 0;
 
-constexpr std::size_t kUsualShared = 47 << 10, kMostShared = 227 << 10;  // of a block on Hopper
+constexpr std::size_t kUsualShared = 48 << 10, kMostShared = 227 << 10;  // of a block on Hopper
+constexpr std::size_t kUsualStatic = 1 << 10;                             // a guess
 
 struct Device {
   std::mutex mutex;
@@ -59,9 +61,32 @@ cudaError_t queue(std::function<cudaError_t()> work) {
 }
 
 bool may_use(const void* kernel, std::size_t shared_bytes) {
+  const std::size_t of_kernel = runs_ptx() ? ptx::static_shared_of(kernel) : kUsualStatic;
+  if (of_kernel + shared_bytes <= kUsualShared) return true;
   const std::lock_guard lock(device().mutex);
   const auto found = device().allowed.find(kernel);
-  return shared_bytes <= (found == device().allowed.end() ? kUsualShared : std::max(kUsualShared, found->second));
+  return found != device().allowed.end() && shared_bytes <= found->second;
+}
+
+bool runs_ptx() {
+  [[maybe_unused]] static const bool asked = [] {
+    const char* const folder = std::getenv("TERATRON_PTX");
+    if (folder != nullptr) ptx::use_folder(folder);
+    return folder != nullptr;
+  }();
+  return ptx::is_in_use();
+}
+
+void run_by_ptx(const void* kernel, const LaunchedShape& shape, std::span<const KernelArgument> arguments) {
+  std::vector<ptx::Allocation> allocations;
+  {
+    const std::lock_guard lock(device().mutex);
+    for (const auto& [memory, bytes] : device().allocated) {
+      const auto begin = reinterpret_cast<std::uint64_t>(memory);
+      allocations.push_back({begin, begin + bytes});
+    }
+  }
+  ptx::run(kernel, shape, arguments, std::move(allocations));
 }
 
 std::int64_t queued_calls() { return calls_of_host; }

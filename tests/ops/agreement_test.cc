@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 
 #include "base/host/threads.h"
 #include "ops/back_ends.h"
@@ -11,12 +12,15 @@
 namespace teratron::testing {
 namespace {
 
-// A sanitizer looks at what is read and written, of which fewer trials show enough.
+// A sanitizer looks at what is read and written, of which fewer trials show enough. TERATRON_TRIALS says another number.
+int number_of_trials() {
+  if (const char* const asked = std::getenv("TERATRON_TRIALS")) return std::max(1, std::atoi(asked));
 #ifdef __SANITIZE_ADDRESS__
-constexpr int kTrials = 10;
+  return 10;
 #else
-constexpr int kTrials = 30;
+  return 30;
 #endif
+}
 
 struct Case {
   BackEnd back_end;
@@ -75,7 +79,7 @@ class Operations : public ::testing::TestWithParam<Case> {
  protected:
   // Calls visit(trial, offset) for the trials of this case; every back end gets the same ones.
   template <class Visit>
-  void for_each_trial(const Visit& visit, int trials = kTrials) {
+  void for_each_trial(const Visit& visit, int trials = number_of_trials()) {
     Random random(std::hash<std::string>{}(GetParam().operation.name));
     for (int i = 0; i < trials && !HasFatalFailure(); ++i) {
       const Trial trial = GetParam().operation.make(random);
@@ -106,7 +110,7 @@ class RepeatingOperations : public Operations {};
 TEST_P(RepeatingOperations, GiveTheSameBitsWithAnyNumberOfThreads) {
   const auto backend = GetParam().back_end.make();
   const int usual_threads = thread_count();
-  const int trials = kTrials / 3;  // each of three executions
+  const int trials = std::max(1, number_of_trials() / 3);  // each of three executions
   const auto repeats = [&](const Trial& trial, std::int64_t offset) {
     const auto first = execute(trial, *backend, offset, backend->compute_dtype()).memory;
     for (const int threads : {1, 3}) {

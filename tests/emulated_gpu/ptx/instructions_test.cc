@@ -1,0 +1,2 @@
+// Tests
+#include <gtest/gtest.h>
