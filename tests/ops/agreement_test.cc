@@ -2,11 +2,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstdlib>
 
 #include "base/host/threads.h"
 #include "ops/back_ends.h"
+#include "ops/trials/agreement.h"
 #include "ops/trials/operations.h"
 
 namespace teratron::testing {
@@ -49,32 +49,6 @@ std::string name_of_case(const ::testing::TestParamInfo<Case>& tested) {
   return tested.param.back_end.name + "_" + tested.param.operation.name;
 }
 
-double root_mean_square(const Values& values) {
-  double sum = 0, count = 0;
-  for (const double value : values) {
-    if (!std::isfinite(value)) continue;
-    sum += value * value;
-    ++count;
-  }
-  return count == 0 ? 0 : std::sqrt(sum / count);
-}
-
-// NaN where neither wrote, infinities alike, everything else within the allowed error.
-void expect_close(const Values& actual, const Values& expected, const Argument& argument, DType compute,
-                  bool tensor_cores) {
-  const std::string& where = argument.name;
-  ASSERT_EQ(actual.size(), expected.size()) << where;
-  const double rms = root_mean_square(expected);
-  for (std::size_t e = 0; e < actual.size(); ++e) {
-    const bool equal = actual[e] == expected[e] || (std::isnan(actual[e]) && std::isnan(expected[e]));
-    const double allowed =
-        allowed_error(argument.tolerance, expected[e], rms, argument.dtype(compute), compute, tensor_cores);
-    ASSERT_TRUE(equal || std::abs(actual[e] - expected[e]) <= allowed)
-        << where << ", element " << e << ": got " << actual[e] << ", expected " << expected[e] << ", difference "
-        << std::abs(actual[e] - expected[e]) << ", allowed " << allowed;
-  }
-}
-
 class Operations : public ::testing::TestWithParam<Case> {
  protected:
   // Calls visit(trial, offset) for the trials of this case; every back end gets the same ones.
@@ -96,11 +70,7 @@ TEST_P(Operations, WritesWhatTheReferenceDoesInDouble) {
   const DType compute = backend->compute_dtype();
   for_each_trial([&](const Trial& trial, std::int64_t offset) {
     const Outcome actual = execute(trial, *backend, offset, compute), expected = execute(trial, *reference, 0, compute);
-    EXPECT_EQ(actual.damaged_borders, std::vector<std::string>{});
-    for (const Argument& argument : trial.arguments) {
-      expect_close(actual.values.at(argument.name), expected.values.at(argument.name), argument, compute,
-                   GetParam().back_end.tensor_cores);
-    }
+    ASSERT_EQ(disagreement(trial, actual, expected, compute, GetParam().back_end.tensor_cores), "");
   });
 }
 
