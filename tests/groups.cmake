@@ -2,7 +2,7 @@
 # process for each test costs more than most tests. ctest includes this, so programs are asked when tests run, not when
 # they are built. The file of the build folder that includes it sets program, prefix and labels, and own_filter and
 # environment, which may be empty. The environment of ctest may have a filter of GoogleTest for all programs
-# (TERATRON_TESTS="-*UnderMpirun*") and one for a room (TERATRON_TESTS_OF_cli); a program's own filter stands before them.
+# (TERATRON_TESTS="-*UnderMpirun*") and one for a room (TERATRON_TESTS_OF_cli).
 set(most 40)  # tests of a process
 if(NOT EXISTS "${program}")
   add_test("${prefix}_NOT_BUILT" "${prefix}_NOT_BUILT")
@@ -18,8 +18,7 @@ set(list "${program}.${prefix}.list")
 set(filter "$ENV{TERATRON_TESTS}")
 if(DEFINED "ENV{TERATRON_TESTS_OF_${prefix}}")
   set(filter "$ENV{TERATRON_TESTS_OF_${prefix}}")
-endif()
-if(NOT own_filter STREQUAL "")
+elseif(NOT own_filter STREQUAL "")
   set(filter "${own_filter}")
 endif()
 if(filter STREQUAL "")

@@ -1,6 +1,7 @@
 // The host side of the emulated runtime: device memory is the host's, streams are done at once.
 #include <algorithm>
 #include <atomic>
+#include <cstdio>
 #include <cstdlib>
 #include <map>
 #include <mutex>
@@ -23,7 +24,7 @@ thread_local std::optional<EmulatedGraph> capture;  // of this thread's stream
 std::atomic<std::int64_t> calls_of_host = 0;
 
 constexpr std::size_t kUsualShared = 48 << 10, kMostShared = 227 << 10;  // of a block on Hopper
-constexpr std::size_t kUsualStatic = 1 << 10;                             // a guess
+constexpr std::size_t kUsualStatic = 1 << 10;                            // a guess
 
 struct Device {
   std::mutex mutex;
@@ -68,11 +69,18 @@ bool may_use(const void* kernel, std::size_t shared_bytes) {
   return found != device().allowed.end() && shared_bytes <= found->second;
 }
 
+// By the environment: the folder of the PTX, and whether kernels that no test ran are named at the end.
 bool runs_ptx() {
   [[maybe_unused]] static const bool asked = [] {
     const char* const folder = std::getenv("TERATRON_PTX");
-    if (folder != nullptr) ptx::use_folder(folder);
-    return folder != nullptr;
+    if (folder == nullptr) return false;
+    ptx::use_folder(folder);
+    const auto report = [] {
+      for (const std::string& kernel : ptx::kernels_without_a_run())
+        std::fprintf(stderr, "never ran: %s\n", kernel.c_str());
+    };
+    if (std::getenv("TERATRON_PTX_REPORT") != nullptr) std::atexit(report);
+    return true;
   }();
   return ptx::is_in_use();
 }

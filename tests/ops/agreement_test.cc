@@ -12,7 +12,8 @@
 namespace teratron::testing {
 namespace {
 
-// A sanitizer looks at what is read and written, of which fewer trials show enough. TERATRON_TRIALS says another number.
+// A sanitizer looks at what is read and written, of which fewer trials show enough. TERATRON_TRIALS says another
+// number.
 int number_of_trials() {
   if (const char* const asked = std::getenv("TERATRON_TRIALS")) return std::max(1, std::atoi(asked));
 #ifdef __SANITIZE_ADDRESS__

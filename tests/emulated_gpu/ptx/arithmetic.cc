@@ -25,9 +25,7 @@ constexpr auto kSquareRoot = [](auto a) { return std::sqrt(a); };
 template <class T>
 constexpr auto kWideProduct = [](auto a, auto b) { return static_cast<T>(a) * static_cast<T>(b); };
 template <class T>
-constexpr auto kHighProduct = [](auto a, auto b) {
-  return static_cast<T>(a) * static_cast<T>(b) >> (8 * sizeof(a));
-};
+constexpr auto kHighProduct = [](auto a, auto b) { return static_cast<T>(a) * static_cast<T>(b) >> (8 * sizeof(a)); };
 
 // NaN gives way to a number, and -0 is less than 0.
 template <class T>

@@ -1,5 +1,5 @@
-// One block of a launch: its warps, its shared memory, and what may be wrong with what they do. Lanes of a warp that are
-// at different instructions take turns: those that are furthest behind run until they meet the next ones.
+// One block of a launch: its warps, its shared memory, and what may be wrong with what they do. Lanes of a warp that
+// are at different instructions take turns: those that are furthest behind run until they meet the next ones.
 #pragma once
 
 #include <cstddef>

@@ -75,8 +75,7 @@ void Block::wait_for_copies(std::size_t groups_left, const Warp& warp, unsigned 
   CopyGroups& groups = copies_[warp.thread(lane)];
   while (groups.size() > groups_left + 1) {
     for (const Copy& copy : groups.front()) {
-      shared_.finish_copy(copy.to, reinterpret_cast<const void*>(copy.from), copy.bytes, copy.given,
-                          actor(warp, lane));
+      shared_.finish_copy(copy.to, reinterpret_cast<const void*>(copy.from), copy.bytes, copy.given, actor(warp, lane));
     }
     groups.erase(groups.begin());
   }

@@ -99,7 +99,8 @@ class Decoder {
     if (const std::size_t at = kernel_.directives.find(kMost); at != std::string::npos) {
       const std::size_t end = kernel_.directives.find('\n', at);
       program_.most_threads = 1;
-      for (const auto part : parts_of(std::string_view(kernel_.directives).substr(at + kMost.size(), end - at - kMost.size()))) {
+      for (const auto part :
+           parts_of(std::string_view(kernel_.directives).substr(at + kMost.size(), end - at - kMost.size()))) {
         program_.most_threads *= static_cast<unsigned>(number_of(part));
       }
     }
@@ -198,10 +199,10 @@ class Decoder {
 
   void check_operands(const std::string& name, const std::vector<std::string_view>& operands) const {
     const Instruction& instruction = program_.code.back();
-    const bool right_number = name.starts_with("bar.sync")   ? operands.size() == 1 && operands[0] == "0"
+    const bool right_number = name.starts_with("bar.sync")     ? operands.size() == 1 && operands[0] == "0"
                               : name.starts_with("cp.async.c") ? !instruction.wide_address
-                              : name.starts_with("ld")       ? instruction.operands == instruction.outputs + 1
-                                                             : true;
+                              : name.starts_with("ld")         ? instruction.operands == instruction.outputs + 1
+                                                               : true;
     if (!right_number) fail(fmt::format("operands that {} does not have here", name));
   }
 
@@ -261,7 +262,8 @@ class Decoder {
     const auto [entry, is_new] = registers_.try_emplace(std::string(name), static_cast<Row>(widths_.size()));
     if (is_new) {
       auto found = classes_.find(std::string(name));
-      if (found == classes_.end()) found = classes_.find(std::string(name.substr(0, name.find_last_not_of("0123456789") + 1)));
+      if (found == classes_.end())
+        found = classes_.find(std::string(name.substr(0, name.find_last_not_of("0123456789") + 1)));
       if (found == classes_.end()) fail(fmt::format("register {} is not declared", name));
       widths_.push_back(found->second);
     }
@@ -281,12 +283,12 @@ class Decoder {
 
   const KernelText& kernel_;
   Program program_;
-  int line_ = 0;                // of the statement, as is
-  std::size_t type_bytes_ = 0;  // of its type
-  std::unordered_map<std::string, std::size_t> symbols_;     // addresses of parameters and shared variables
-  std::unordered_map<std::string, std::uint8_t> classes_;    // bytes, by the name without its number
-  std::unordered_map<std::string, Row> registers_;           // their numbers
-  std::vector<std::uint8_t> widths_;                         // of registers
+  int line_ = 0;                                           // of the statement, as is
+  std::size_t type_bytes_ = 0;                             // of its type
+  std::unordered_map<std::string, std::size_t> symbols_;   // addresses of parameters and shared variables
+  std::unordered_map<std::string, std::uint8_t> classes_;  // bytes, by the name without its number
+  std::unordered_map<std::string, Row> registers_;         // their numbers
+  std::vector<std::uint8_t> widths_;                       // of registers
   std::map<std::pair<std::uint64_t, std::uint8_t>, Row> constants_;
   std::unordered_map<std::string, std::uint32_t> labels_;
   std::vector<std::pair<std::size_t, std::string>> branches_;

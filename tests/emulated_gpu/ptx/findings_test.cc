@@ -60,8 +60,7 @@ TEST(PtxFindings, RacesBetweenWarpsThatNoBarrierSeparates) {
   expect_fine(write + "bar.sync 0;\n" + read, kTwoWarps);
   expect_finding(write + "\n" + read, 4, 0, "reads shared memory that thread 1 wrote", kTwoWarps);
   expect_finding(write + "bar.warp.sync -1;\n" + read, 2, 32, "writes shared memory that thread 31 read", kTwoWarps);
-  expect_finding(write + "bar.sync 0;\n" + read + "st.shared.u8 [%r2+7], %r1;", 5, 1, "that thread 0 read",
-                 kTwoWarps);
+  expect_finding(write + "bar.sync 0;\n" + read + "st.shared.u8 [%r2+7], %r1;", 5, 1, "that thread 0 read", kTwoWarps);
   expect_fine(write + "bar.sync 0;\n" + read + "bar.sync 0;\nst.shared.u8 [%r2+7], %r1;", kTwoWarps);
   expect_finding(kShared + "st.shared.u32 [dynamic], %r1;", 2, 1, "writes shared memory that thread 0 wrote",
                  kTwoWarps);
@@ -90,7 +89,8 @@ TEST(PtxFindings, CopiesThatAreReadBeforeTheyAreWaitedFor) {
   const std::string others = "ld.shared.u64 %rd6, [%r3];\n";
   expect_finding(copy + "cp.async.wait_group 0;\n" + others, 5, 0, "that thread 1 wrote", kTwoWarps);
   expect_fine(copy + "cp.async.wait_group 0;\nbar.sync 0;\n" + others, kTwoWarps);
-  expect_finding(kShared + "cp.async.ca.shared.global [%r2], [%rd1+8], 8;", 2, 63, "outside every allocation", kTwoWarps);
+  expect_finding(kShared + "cp.async.ca.shared.global [%r2], [%rd1+8], 8;", 2, 63, "outside every allocation",
+                 kTwoWarps);
 }
 
 TEST(PtxFindings, LanesThatAreMissing) {

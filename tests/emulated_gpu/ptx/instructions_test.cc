@@ -32,8 +32,8 @@ template <class Expected>
 void expect_of_pairs(const std::string& instruction, const Expected& expected) {
   for (const std::uint64_t seed : {1, 2, 3}) {
     const std::vector<u64> words = random_words(seed);
-    const auto out = run_written("ld.global.v2.u32 {%r2, %r3}, [%rd1];\n" + instruction + "\nst.global.u32 [%rd2], %r4;",
-                                 {.in = words});
+    const auto out = run_written(
+        "ld.global.v2.u32 {%r2, %r3}, [%rd1];\n" + instruction + "\nst.global.u32 [%rd2], %r4;", {.in = words});
     for (std::size_t i = 0; i < words.size(); ++i) {
       const u32 a = static_cast<u32>(words[i]), b = static_cast<u32>(words[i] >> 32);
       ASSERT_EQ(static_cast<u32>(out[i]), static_cast<u32>(expected(a, b))) << instruction << " of " << a << ", " << b;
@@ -158,18 +158,22 @@ TEST(PtxInstructions, MultiplyMatricesOfLanes) {
     const bool of_a = i < 4;
     for (u32 half = 0; half < 2; ++half) {
       const u32 k = (of_a ? i / 2 : i - 4) * 8 + half, row = of_a ? i % 2 * 8 : 0;
-      body += of_a ? fmt::format("add.u32 %r5, %r3, {}; mul.lo.u32 %r5, %r5, 5; add.u32 %r6, %r4, {}; "
-                                 "mad.lo.u32 %r7, %r6, 3, %r5;\n", row, k)
+      body += of_a ? fmt::format(
+                         "add.u32 %r5, %r3, {}; mul.lo.u32 %r5, %r5, 5; add.u32 %r6, %r4, {}; "
+                         "mad.lo.u32 %r7, %r6, 3, %r5;\n",
+                         row, k)
                    : fmt::format("add.u32 %r5, %r4, {}; mad.lo.u32 %r7, %r3, 2, %r5;\n", k);
       body += element(half == 0 ? "%r8" : "%r9", "%r7", of_a ? 7 : 5, of_a ? 0 : 2);
     }
     body += fmt::format("shr.u32 %r8, %r8, 16; and.b32 %r9, %r9, 0xFFFF0000; or.b32 %r{}, %r8, %r9;\n", 10 + i);
   }
-  body += "mov.f32 %f2, 0f40400000;\n"
-          "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f4, %f5, %f6, %f7}, {%r10, %r11, %r12, %r13}, "
-          "{%r14, %r15}, {%f2, %f2, %f2, %f2};\n";
+  body +=
+      "mov.f32 %f2, 0f40400000;\n"
+      "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f4, %f5, %f6, %f7}, {%r10, %r11, %r12, %r13}, "
+      "{%r14, %r15}, {%f2, %f2, %f2, %f2};\n";
   for (const u32 half : {0U, 1U}) {
-    const auto out = run_written(body + fmt::format("st.global.v2.f32 [%rd2], {{%f{}, %f{}}};", 4 + 2 * half, 5 + 2 * half));
+    const auto out =
+        run_written(body + fmt::format("st.global.v2.f32 [%rd2], {{%f{}, %f{}}};", 4 + 2 * half, 5 + 2 * half));
     for (u32 lane = 0; lane < 32; ++lane) {
       for (u32 e = 0; e < 2; ++e) {
         const u32 row = lane / 4 + 8 * half, column = 2 * (lane % 4) + e;
@@ -190,8 +194,10 @@ TEST(PtxInstructions, LoadMatricesAndTheirTransposes) {
   for (const bool transposed : {false, true}) {
     for (u32 matrix = 0; matrix < 4; ++matrix) {
       const std::string body =
-          fill + fmt::format("ldmatrix.sync.aligned.m8n8.x4{}.shared.b16 {{%r10, %r11, %r12, %r13}}, [%r2];\n"
-                             "st.global.u32 [%rd2], %r{};", transposed ? ".trans" : "", 10 + matrix);
+          fill + fmt::format(
+                     "ldmatrix.sync.aligned.m8n8.x4{}.shared.b16 {{%r10, %r11, %r12, %r13}}, [%r2];\n"
+                     "st.global.u32 [%rd2], %r{};",
+                     transposed ? ".trans" : "", 10 + matrix);
       const auto out = run_written(body, {.dynamic_shared = 512});
       for (u32 lane = 0; lane < 32; ++lane) {
         for (u32 e = 0; e < 2; ++e) {

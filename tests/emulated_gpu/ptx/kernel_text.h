@@ -15,9 +15,9 @@ struct SharedVariable {
 };
 
 struct KernelText {
-  std::string file, name;                    // mangled
-  std::string parameters, directives, body;  // what stands in ( ), before the { and within { }
-  int line = 0;                              // of the body's begin
+  std::string file, name;                                     // mangled
+  std::string parameters, directives, body;                   // what stands in ( ), before the { and within { }
+  int line = 0;                                               // of the body's begin
   std::map<std::string, SharedVariable, std::less<>> shared;  // of the file
 };
 

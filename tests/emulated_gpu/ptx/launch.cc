@@ -64,8 +64,8 @@ void run_program(const Program& program, const LaunchedShape& shape, std::span<c
                  std::vector<Allocation> allocations) {
   const Dim3 &grid = shape.grid, &block = shape.block;
   const unsigned threads = block.x * block.y * block.z;
-  check(threads >= 1 && threads <= std::min(program.most_threads, 1024U) && grid.x >= 1 && grid.y >= 1 &&
-            grid.z >= 1 && grid.y < 65536 && grid.z < 65536,
+  check(threads >= 1 && threads <= std::min(program.most_threads, 1024U) && grid.x >= 1 && grid.y >= 1 && grid.z >= 1 &&
+            grid.y < 65536 && grid.z < 65536,
         fmt::format("a launch of {} is of 1 to {} threads a block, and of some blocks", program.kernel,
                     program.most_threads));
   check(program.dynamic_shared_at + shape.dynamic_shared <= kMostShared,
@@ -125,21 +125,13 @@ void run(const KernelText& kernel, const LaunchedShape& shape, std::span<const K
   run_program(decode(kernel), shape, arguments, std::move(allocations));
 }
 
-std::set<std::string> kernels_that_ran() {
+std::vector<std::string> kernels_without_a_run() {
   Library& all = library();
   const std::lock_guard lock(all.mutex);
-  std::set<std::string> names;
+  std::vector<std::string> names;
   for (const auto& [name, entry] : all.kernels) {
-    if (entry.has_run) names.insert(entry.program->kernel);
+    if (!entry.has_run) names.push_back(demangled(entry.text.name));
   }
-  return names;
-}
-
-std::set<std::string> all_kernels() {
-  Library& all = library();
-  const std::lock_guard lock(all.mutex);
-  std::set<std::string> names;
-  for (const auto& [name, entry] : all.kernels) names.insert(demangled(entry.text.name));
   return names;
 }
 

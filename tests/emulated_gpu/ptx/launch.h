@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <filesystem>
 #include <functional>
-#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -29,9 +28,8 @@ void run(const void* kernel, const LaunchedShape& shape, std::span<const KernelA
 void run(const KernelText& kernel, const LaunchedShape& shape, std::span<const KernelArgument> arguments,
          std::vector<Allocation> allocations);
 
-// Kernels that ran and all that there are, demangled.
-std::set<std::string> kernels_that_ran();
-std::set<std::string> all_kernels();
+// Demangled names of the kernels that have not run yet.
+std::vector<std::string> kernels_without_a_run();
 
 // While it lives, kernels whose demangled name contains `part` have the body that `edit` makes of theirs. In no two
 // threads.

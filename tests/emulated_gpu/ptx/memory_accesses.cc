@@ -73,9 +73,8 @@ template <class T, Space kSpace>
 void add_accesses(Opcodes& opcodes, const std::string& space, const std::string& type) {
   for (const int vector : {1, 2, 4}) {
     const std::string shape = space + (vector > 1 ? ".v" + std::to_string(vector) : "") + type;
-    Opcode opcode{.run = load<T, kSpace>,
-                  .widths = {kAnyWidth, kAnyWidth},
-                  .vector = static_cast<std::uint8_t>(vector)};
+    Opcode opcode{
+        .run = load<T, kSpace>, .widths = {kAnyWidth, kAnyWidth}, .vector = static_cast<std::uint8_t>(vector)};
     opcodes["ld" + shape] = opcode;
     opcode.run = store<T, kSpace>;
     opcode.outputs = 0;

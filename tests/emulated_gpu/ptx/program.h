@@ -40,16 +40,16 @@ struct Instruction {
   Handler run = nullptr;  // of kPlain, kExchange and kWholeWarp
   Kind kind = Kind::kPlain;
   bool guard_negated = false;
-  bool wide_data = false;     // of ld and st: their registers have 8 bytes
-  bool wide_address = false;  // the register of the address has 8 bytes
-  std::uint8_t vector = 1;    // elements of ld and st
+  bool wide_data = false;                  // of ld and st: their registers have 8 bytes
+  bool wide_address = false;               // the register of the address has 8 bytes
+  std::uint8_t vector = 1;                 // elements of ld and st
   std::uint8_t outputs = 0, operands = 0;  // of `rows`; operands counts both
-  Row guard = kNoRow;         // predicate
-  std::uint32_t target = 0;   // of a branch: an instruction
-  int line = 0;               // of the PTX file
-  std::int64_t offset = 0;    // of the address; of mov from a special register: which
-  std::int64_t source_offset = 0;  // of cp.async
-  std::array<Row, kMostOperands> rows{};  // as written, outputs first
+  Row guard = kNoRow;                      // predicate
+  std::uint32_t target = 0;                // of a branch: an instruction
+  int line = 0;                            // of the PTX file
+  std::int64_t offset = 0;                 // of the address; of mov from a special register: which
+  std::int64_t source_offset = 0;          // of cp.async
+  std::array<Row, kMostOperands> rows{};   // as written, outputs first
 };
 
 struct Parameter {

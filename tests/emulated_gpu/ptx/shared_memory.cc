@@ -45,8 +45,7 @@ bool SharedMemory::precedes(std::uint32_t stamp, unsigned earlier_warp, const Ac
 SharedMemory::Conflict SharedMemory::conflict(const Cell& cell, Access access, const Actor& actor) const {
   const std::uint16_t self = counted(actor.thread);
   if (cell.copier != 0) return {Conflict::Kind::kCopied, cell.copier - 1};
-  if (cell.writer != 0 && cell.writer != self &&
-      !precedes(cell.written, (cell.writer - 1U) / kLanes, actor)) {
+  if (cell.writer != 0 && cell.writer != self && !precedes(cell.written, (cell.writer - 1U) / kLanes, actor)) {
     return {Conflict::Kind::kWritten, cell.writer - 1};
   }
   if (access == Access::kRead || cell.reader == 0 || cell.reader == self || cell.read < block_barrier_) return {};
@@ -68,7 +67,8 @@ SharedMemory::Cell SharedMemory::noted(Cell cell, Access access, const Actor& ac
   }
   const bool several = (cell.reader & kLanesOfWarp) != 0;
   const unsigned earlier = several ? cell.reader & ~kLanesOfWarp : (cell.reader - 1U) / kLanes;
-  if (cell.reader == 0 || cell.reader == self || precedes(cell.read, cell.reader == kManyWarps ? ~0U : earlier, actor)) {
+  if (cell.reader == 0 || cell.reader == self ||
+      precedes(cell.read, cell.reader == kManyWarps ? ~0U : earlier, actor)) {
     cell.reader = self;
   } else if (cell.reader != kManyWarps && earlier == warp) {
     cell.reader = static_cast<std::uint16_t>(kLanesOfWarp | warp);

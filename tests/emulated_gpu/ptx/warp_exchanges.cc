@@ -33,7 +33,8 @@ std::optional<unsigned> source_of(unsigned lane, unsigned by, unsigned bounds) {
 template <Shuffle kShuffle>
 void shuffle(Block& block, Warp& warp, const Instruction& instruction, LaneMask mask) {
   const auto values = read<std::uint32_t>(warp, instruction.rows[2]);
-  const auto by = read<std::uint32_t>(warp, instruction.rows[3]), bounds = read<std::uint32_t>(warp, instruction.rows[4]);
+  const auto by = read<std::uint32_t>(warp, instruction.rows[3]),
+             bounds = read<std::uint32_t>(warp, instruction.rows[4]);
   Lanes<std::uint32_t> results = {}, found = {};
   for_each_lane(mask, [&](unsigned lane) {
     const std::optional<unsigned> from = source_of<kShuffle>(lane, by[lane], bounds[lane]);
@@ -118,9 +119,9 @@ void add_warp_exchanges(Opcodes& opcodes) {
   opcodes["ldmatrix.sync.aligned.m8n8.x4.shared.b16"] = matrices;
   opcodes["ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16"] = transposed;
   opcodes["mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"] = {.run = multiply_matrices<HalfNumber>,
-                                                                 .kind = Kind::kWholeWarp};
+                                                                  .kind = Kind::kWholeWarp};
   opcodes["mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32"] = {.run = multiply_matrices<BrainNumber>,
-                                                                   .kind = Kind::kWholeWarp};
+                                                                    .kind = Kind::kWholeWarp};
   opcodes["bar.sync"] = {.kind = Kind::kBlockBarrier, .outputs = 0};
   opcodes["bar.warp.sync"] = {.kind = Kind::kWarpBarrier, .outputs = 0};
 }
