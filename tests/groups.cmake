@@ -1,7 +1,8 @@
 # Adds a test program's tests to ctest: a test suite is one test of ctest, or several where it has many tests, since a
 # process for each test costs more than most tests. ctest includes this, so programs are asked when tests run, not when
-# they are built. The file of the build folder that includes it sets program, prefix and labels. The environment may have
-# a filter of GoogleTest for all programs (TERATRON_TESTS="-*UnderMpirun*") and one for a room (TERATRON_TESTS_OF_cli).
+# they are built. The file of the build folder that includes it sets program, prefix and labels, and own_filter and
+# environment, which may be empty. The environment of ctest may have a filter of GoogleTest for all programs
+# (TERATRON_TESTS="-*UnderMpirun*") and one for a room (TERATRON_TESTS_OF_cli).
 set(most 40)  # tests of a process
 if(NOT EXISTS "${program}")
   add_test("${prefix}_NOT_BUILT" "${prefix}_NOT_BUILT")
@@ -13,10 +14,12 @@ set(cost 1)
 if(prefix MATCHES "^(comm|cli|torture)$")
   set(cost 2)
 endif()
-set(list "${program}.list")
+set(list "${program}.${prefix}.list")
 set(filter "$ENV{TERATRON_TESTS}")
 if(DEFINED "ENV{TERATRON_TESTS_OF_${prefix}}")
   set(filter "$ENV{TERATRON_TESTS_OF_${prefix}}")
+elseif(NOT own_filter STREQUAL "")
+  set(filter "${own_filter}")
 endif()
 if(filter STREQUAL "")
   set(filter "*")
@@ -42,7 +45,8 @@ macro(add_process)
     endif()
     list(JOIN tests ":" tests)
     add_test("${name}" "${program}" "--gtest_filter=${tests}")
-    set_tests_properties("${name}" PROPERTIES LABELS "${labels}" TIMEOUT 600 COST ${cost})
+    set_tests_properties("${name}" PROPERTIES LABELS "${labels}" TIMEOUT 600 COST ${cost}
+                         ENVIRONMENT "${environment}")
     math(EXPR processes "${processes} + 1")
   endif()
   set(tests)

@@ -3,6 +3,7 @@
 // those of the CUDA runtime API's documentation.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -91,8 +92,26 @@ cudaError_t queue(cudaStream_t stream, std::function<cudaError_t()> work);
 bool is_capturing();
 
 // Whether a kernel may have that much dynamic shared memory: what it was allowed (cudaFuncSetAttribute), or what all
-// may have, 48 KiB with its static shared memory, of which 1 KiB is thought here, since a C++ compiler does not tell.
+// may have, 48 KiB with its static shared memory. PTX says how much that is; a C++ compiler does not, and 1 KiB is
+// thought.
 bool may_use(const void* kernel, std::size_t shared_bytes);
+
+}  // namespace teratron::emulated
+
+namespace teratron::emulated {
+
+// As C++, or by its PTX where that is in use (ptx/launch.h).
+template <class... Parameters>
+void run_kernel(const void* kernel, const cudaLaunchConfig_t& shape, const std::function<void()>& thread,
+                const std::tuple<Parameters...>& values) {
+  if (!runs_ptx()) return run_grid(shape.gridDim, shape.blockDim, shape.dynamicSmemBytes, thread);
+  const auto run = [&](const Parameters&... value) {
+    const std::array<KernelArgument, sizeof...(Parameters)> list = {
+        {{&value, sizeof(Parameters), alignof(Parameters)}...}};
+    run_by_ptx(kernel, {shape.gridDim, shape.blockDim, shape.dynamicSmemBytes}, list);
+  };
+  std::apply(run, values);
+}
 
 }  // namespace teratron::emulated
 
@@ -103,8 +122,8 @@ cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(
     return cudaErrorInvalidValue;
   }
   const auto run = [shape = *config, kernel, values = std::tuple<Parameters...>(arguments...)] {
-    teratron::emulated::run_grid(shape.gridDim, shape.blockDim, shape.dynamicSmemBytes,
-                                 [&] { std::apply(kernel, values); });
+    const auto thread = [&] { std::apply(kernel, values); };
+    teratron::emulated::run_kernel(reinterpret_cast<const void*>(kernel), shape, thread, values);
     teratron::emulated::pass_time(teratron::emulated::kLaunchMicroseconds);
     return cudaSuccess;
   };

@@ -117,14 +117,14 @@ bool release(unsigned begin, unsigned end, State barrier) {
 }
 
 // Until all its threads wait for the block or are done.
-bool run_warp(unsigned begin, const std::vector<unsigned>& lanes) {
+bool run_warp(unsigned begin) {
   Machine& m = machine();
   bool any = false;
   for (bool moved = true; moved;) {
     moved = false;
-    for (const unsigned lane : lanes) {
-      if (begin + lane >= m.threads || m.fibers[begin + lane]->state != State::kReady) continue;
-      enter(*m.fibers[begin + lane]);
+    for (unsigned i = begin; i < std::min(begin + kWarp, m.threads); ++i) {
+      if (m.fibers[i]->state != State::kReady) continue;
+      enter(*m.fibers[i]);
       if (!m.fault.empty()) end_launch(m.fault);
       moved = true;
     }
@@ -135,11 +135,11 @@ bool run_warp(unsigned begin, const std::vector<unsigned>& lanes) {
 }
 
 // One warp runs as far ahead of the others as barriers let it, then the next.
-void run_block(const std::vector<unsigned>& warps, const std::vector<unsigned>& lanes) {
+void run_block() {
   Machine& m = machine();
   for (bool moved = true; moved;) {
     moved = false;
-    for (const unsigned warp : warps) moved = run_warp(warp * kWarp, lanes) || moved;
+    for (unsigned begin = 0; begin < m.threads; begin += kWarp) moved = run_warp(begin) || moved;
     moved = release(0, m.threads, State::kAtBlockBarrier) || moved;
   }
   for (unsigned i = 0; i < m.threads; ++i) {
@@ -204,7 +204,7 @@ void run_grid(const Dim3& grid, const Dim3& block, std::size_t shared_bytes, con
     m.shared.assign(shared_bytes + 1, std::byte{0xff});  // NaN, so that reading before writing shows
     prepare_threads(block);
     ++m.blocks;
-    run_block(shuffled((threads + kWarp - 1) / kWarp, m.blocks), shuffled(kWarp, m.blocks));
+    run_block();
   }
 }
 

@@ -1,15 +1,16 @@
 // Runs CUDA kernels on the CPU, as a test tool, and refuses what a GPU refuses. Every thread of a block is a fiber that
-// runs until it waits for others. A warp runs as far ahead of the others as barriers let it, and warps and lanes take
-// turns in an order that changes with every block, so that a missing barrier shows as a wrong result; a barrier that
-// some threads never come to is an InternalError that says so. Blocks run one after another.
+// runs until it waits for others, and a warp runs as far ahead of the others as barriers let it. A barrier that some
+// threads never come to is an InternalError that says so. Blocks run one after another, in an order that changes.
 //
-// What this cannot show: anything of speed, and races between threads that no barrier separates in any order.
+// What this cannot show: anything of speed, what nvcc makes of the kernels, and races. The latter two are seen where a
+// kernel runs by its PTX (ptx/launch.h).
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <functional>
+#include <span>
 
 namespace teratron::emulated {
 
@@ -27,6 +28,18 @@ void* dynamic_shared_memory();
 // InternalError for a launch that no GPU would take, for barriers that not all threads come to, and for copies to or
 // from addresses that are not aligned.
 void run_grid(const Dim3& grid, const Dim3& block, std::size_t shared_bytes, const std::function<void()>& thread);
+
+struct LaunchedShape {
+  Dim3 grid, block;
+  std::size_t dynamic_shared = 0;  // bytes
+};
+struct KernelArgument {
+  const void* value = nullptr;
+  std::size_t bytes = 0, alignment = 1;
+};
+// Runs what nvcc made of a kernel, where its PTX is in use (ptx/launch.h), on the device memory that is allocated now.
+bool runs_ptx();
+void run_by_ptx(const void* kernel, const LaunchedShape& shape, std::span<const KernelArgument> arguments);
 
 // How many kernels, copies and graphs the host has queued so far.
 std::int64_t queued_calls();

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdio>
 #include <cstdlib>
 #include <map>
 #include <mutex>
@@ -11,6 +12,8 @@
 #include <string_view>
 #include <vector>
 
+#include "cuda_runtime.h"
+#include "emulated_gpu/ptx/launch.h"
 #include "emulated_gpu/streams.h"
 
 using teratron::emulated::is_capturing;
@@ -29,7 +32,8 @@ namespace {
 thread_local std::optional<EmulatedGraph> capture;  // of this thread's stream
 std::atomic<std::int64_t> calls_of_host = 0;
 
-constexpr std::size_t kUsualShared = 47 << 10, kMostShared = 227 << 10;  // of a block on Hopper
+constexpr std::size_t kUsualShared = 48 << 10, kMostShared = 227 << 10;  // of a block on Hopper
+constexpr std::size_t kUsualStatic = 1 << 10;                            // a guess
 constexpr std::size_t kGraphBytes = 64 << 10;                            // of the device, for an executable graph
 
 struct Device {
@@ -93,9 +97,39 @@ cudaError_t queue(cudaStream_t stream, std::function<cudaError_t()> work) {
 
 bool may_use(const void* kernel, std::size_t shared_bytes) {
   load(kernel);
+  const std::size_t of_kernel = runs_ptx() ? ptx::static_shared_of(kernel) : kUsualStatic;
+  if (of_kernel + shared_bytes <= kUsualShared) return true;
   const std::lock_guard lock(device().mutex);
   const auto found = device().allowed.find(kernel);
-  return shared_bytes <= (found == device().allowed.end() ? kUsualShared : std::max(kUsualShared, found->second));
+  return found != device().allowed.end() && shared_bytes <= found->second;
+}
+
+// By the environment: the folder of the PTX, and whether kernels that no test ran are named at the end.
+bool runs_ptx() {
+  [[maybe_unused]] static const bool asked = [] {
+    const char* const folder = std::getenv("TERATRON_PTX");
+    if (folder == nullptr) return false;
+    ptx::use_folder(folder);
+    const auto report = [] {
+      for (const std::string& kernel : ptx::kernels_without_a_run())
+        std::fprintf(stderr, "never ran: %s\n", kernel.c_str());
+    };
+    if (std::getenv("TERATRON_PTX_REPORT") != nullptr) std::atexit(report);
+    return true;
+  }();
+  return ptx::is_in_use();
+}
+
+void run_by_ptx(const void* kernel, const LaunchedShape& shape, std::span<const KernelArgument> arguments) {
+  std::vector<ptx::Allocation> allocations;
+  {
+    const std::lock_guard lock(device().mutex);
+    for (const auto& [memory, bytes] : device().allocated) {
+      const auto begin = reinterpret_cast<std::uint64_t>(memory);
+      allocations.push_back({begin, begin + bytes});
+    }
+  }
+  ptx::run(kernel, shape, arguments, std::move(allocations));
 }
 
 std::int64_t queued_calls() { return calls_of_host; }

@@ -74,6 +74,25 @@ struct Sizes {
     return sizes;
   }
 
+  // Two heads that share their keys, rows around the ends of tiles, and a cache before them if there is context.
+  static Sizes of_matrices(Random& random, const MatrixAttention& asked) {
+    Sizes sizes(random);
+    const std::int64_t context = asked.context ? 69 : 0;
+    sizes.batch = sizes.key_heads = 1;
+    sizes.heads = 2;
+    sizes.queries = 131;
+    sizes.keys = sizes.queries + context;
+    sizes.head_size = asked.head_size;
+    sizes.layout = Layout::kSeparate;
+    sizes.causal = asked.causal;
+    sizes.dropout.probability = asked.dropout ? 0.1 : 0;
+    sizes.dropout.first_sample = sizes.dropout.first_head = 0;
+    sizes.dropout.heads = 2;
+    sizes.dropout.first_position = context + (asked.aligned ? 8 : 3);
+    sizes.dropout.sequence_length = sizes.dropout.first_position + sizes.queries;
+    return sizes;
+  }
+
   // Sequences of different lengths: nothing, one, as far as the queries, a query, prime numbers, all.
   static Sizes padded(Random& random) {
     Sizes sizes(random);
@@ -351,6 +370,10 @@ Trial rotary_trial(Random& random) {
                     .inverse = inverse});
   };
   return trial;
+}
+
+Trial matrix_attention_trial(Random& random, const MatrixAttention& asked) {
+  return any_backward_trial(random, Sizes::of_matrices(random, asked));
 }
 
 Trial plain_attention_forward_trial(Random& random) {

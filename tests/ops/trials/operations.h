@@ -50,6 +50,13 @@ Trial document_embedding_forward_trial(Random& random);
 Trial document_embedding_backward_trial(Random& random);
 Trial document_attention_forward_trial(Random& random);
 Trial document_attention_backward_trial(Random& random);
+// Attention as tensor cores take it, both passes, of several tiles.
+struct MatrixAttention {
+  std::int64_t head_size = 64;
+  bool causal = true, context = false, dropout = false;
+  bool aligned = true;  // the dropout's mask, to its blocks of eight
+};
+Trial matrix_attention_trial(Random& random, const MatrixAttention& asked);
 Trial plain_attention_forward_trial(Random& random);
 Trial plain_attention_backward_trial(Random& random);
 Trial sum_of_squares_trial(Random& random);

@@ -1,0 +1,225 @@
+// Faults that are planted in what nvcc made of our kernels, one at a time, and must be seen: by a check of the
+// interpreter, or in the numbers.
+#include <gmock/gmock.h>
+
+#include <functional>
+#include <set>
+
+#include "base/error.h"
+#include "emulated_gpu/ptx/launch.h"
+#include "ops/trials/agreement.h"
+#include "ops/trials/operations.h"
+
+namespace teratron::testing {
+namespace {
+
+using emulated::ptx::Edited;
+using Change = std::function<std::string(std::string)>;  // of a line
+
+constexpr int kAll = -1;
+
+struct Mutation {
+  std::string name;
+  std::string kernel;  // a part of its demangled name
+  std::string line;    // a part of the lines that may change
+  int which = 0;       // of these lines, or kAll
+  Change change;
+  std::string seen;  // a part of what is found; empty: the numbers differ
+  std::string operation = "matrix_attention";
+  DType dtype = DType::kBF16;
+};
+
+void PrintTo(const Mutation& mutation, std::ostream* out) { *out << mutation.name; }
+
+std::string removed(const std::string&) { return ""; }
+
+Change replaced(const std::string& from, const std::string& to) {
+  return [=](std::string line) {
+    const std::size_t at = line.find(from);
+    check(at != std::string::npos, fmt::format("'{}' is in '{}'", from, line));
+    return line.replace(at, from.size(), to);
+  };
+}
+
+Change put_before(const std::string& text) {
+  return [=](const std::string& line) { return text + line; };
+}
+Change put_after(const std::string& text) {
+  return [=](const std::string& line) { return line + text; };
+}
+
+// Registers with the number 0 are declared, and nvcc does not use them.
+std::string by_half_the_lanes(const std::string& line) {
+  return "mov.u32 %r0, %tid.x; and.b32 %r0, %r0, 16; setp.eq.s32 %p0, %r0, 0; @%p0 " + line;
+}
+
+// Of `name  a, b, c;`.
+Change swapped(std::size_t first, std::size_t second) {
+  return [=](std::string line) {
+    const std::size_t begin = line.find('%', line.find('.')), end = line.find(';');
+    std::vector<std::string> operands(1);
+    for (const char c : line.substr(begin, end - begin)) {
+      c == ',' ? static_cast<void>(operands.emplace_back()) : operands.back().push_back(c);
+    }
+    std::swap(operands.at(first), operands.at(second));
+    std::string text;
+    for (const std::string& operand : operands) text += (text.empty() ? "" : ", ") + operand;
+    return line.replace(begin, end - begin, text);
+  };
+}
+
+Change with_last_operand(const std::string& text) {
+  return [=](std::string line) {
+    const std::size_t comma = line.rfind(','), end = line.find(';', comma);
+    return line.replace(comma + 1, end - comma - 1, " " + text);
+  };
+}
+
+// Of an address: 4 bytes further.
+std::string moved_by_4(std::string line) {
+  const std::size_t plus = line.find('+'), end = line.find(']');
+  if (plus == std::string::npos) return line.insert(end, "+4");
+  const int offset = std::stoi(line.substr(plus + 1));
+  return line.replace(plus + 1, end - plus - 1, std::to_string(offset + 4));
+}
+
+std::string mutated(const std::string& body, const Mutation& mutation) {
+  std::string result;
+  int found = 0;
+  for (std::size_t at = 0; at < body.size();) {
+    const std::size_t end = std::min(body.find('\n', at), body.size());
+    const std::string line = body.substr(at, end - at);
+    const bool fits = line.find(mutation.line) != std::string::npos;
+    const bool changes = fits && (mutation.which == kAll || found == mutation.which);
+    found += fits ? 1 : 0;
+    result += (changes ? mutation.change(line) : line) + "\n";
+    at = end + 1;
+  }
+  return result;
+}
+
+const std::string kForward = "attend<teratron::Bf16, 128>(", kKeys = "add_key_gradients<teratron::Bf16, 128>(",
+                  kSmallKeys = "add_key_gradients<teratron::Bf16, 64>(",
+                  kQueries = "add_query_gradients<teratron::Bf16, 128>(";
+const std::string kRace = "with no barrier between them", kCopy = "before the copy was waited for",
+                  kMisaligned = "misaligned address", kOutside = "outside every allocation";
+
+std::vector<Mutation> all_mutations() {
+  return {
+      // Barriers.
+      {"ForwardWithoutItsBarrier", kForward, "bar.sync", 0, removed, kRace},
+      {"KeysWithoutTheFirstBarrier", kSmallKeys, "bar.sync", 0, removed, kRace, "small_matrix_attention"},
+      {"KeysWithoutTheSecondBarrier", kKeys, "bar.sync", 1, removed, kRace},
+      {"KeysWithoutTheThirdBarrier", kKeys, "bar.sync", 2, removed, kRace},
+      {"KeysWithoutTheFourthBarrier", kKeys, "bar.sync", 3, removed, kRace},
+      {"QueriesWithoutTheirBarrier", kQueries, "bar.sync", 0, removed, kRace},
+      {"BarrierOfAWarpAlone", kKeys, "bar.sync", 2, replaced("bar.sync \t0", "bar.warp.sync \t-1"), kRace},
+      {"BarrierOfHalfTheLanes", kForward, "bar.sync", 0, by_half_the_lanes, kRace},
+      {"ReductionWithoutItsFirstBarrier", "normalise_any<teratron::Bf16>", "bar.sync", 2, removed, kRace,
+       "norm_forward"},
+      {"ReductionWithoutItsSecondBarrier", "normalise_any<teratron::Bf16>", "bar.sync", 1, removed, kRace,
+       "norm_forward"},
+      {"SortWithoutABarrier", "sort_rows", "bar.sync", 1, removed, kRace, "embedding_backward"},
+      // Asynchronous copies.
+      {"ForwardThatDoesNotWait", kForward, "cp.async.wait_group", 0, removed, kCopy},
+      {"ForwardThatWaitsForAllButOne", kForward, "cp.async.wait_group", 0, replaced("0;", "1;"), kCopy},
+      {"QueriesThatWaitForAllButOne", kQueries, "cp.async.wait_group", 0, replaced("0;", "1;"), kCopy},
+      {"KeysThatDoNotCommit", kKeys, "cp.async.commit_group", 1, removed, kCopy},
+      {"CopiesOfHalfARow", kForward, "cp.async.cg", kAll, with_last_operand("8"), ""},
+      {"CopiesFromFourBytesOn", kForward, "cp.async.cg", 0, replaced("], 16", "+4], 16"), kMisaligned},
+      // Matrices.
+      {"ForwardThatDoesNotTranspose", kForward, ".trans.shared", kAll, replaced(".trans", ""), ""},
+      {"KeysThatTransposeOnce", kKeys, "m8n8.x4.shared", 0, replaced(".x4", ".x4.trans"), ""},
+      {"PairsTheOtherWayRound", kForward, "cvt.rn.bf16x2", 0, swapped(1, 2), ""},
+      {"ProductsOfAnotherType", kForward, "f32.bf16.bf16", 0, replaced("bf16.bf16", "f16.f16"), ""},
+      {"ProductOfHalfTheLanes", kForward, "mma.sync", 0, by_half_the_lanes, "that never come"},
+      {"MatricesFromFourBytesOn", kForward, "ldmatrix", 0, moved_by_4, kMisaligned},
+      // Shuffles.
+      {"ShuffleOfHalfTheLanes", kForward, "shfl.sync", 0, by_half_the_lanes, "that never come"},
+      {"ShuffleWithAMaskOfOneLane", kForward, "shfl.sync.bfly", 0, with_last_operand("1"), "its mask of lanes"},
+      // Addresses and bounds.
+      {"SumsFromFourBytesOn", "add_bias<float>", "st.global", 0, moved_by_4, "", "linear_forward", DType::kF32},
+      {"VectorsFromFourBytesOn", "add_branch<teratron::Bf16, 8>", "ld.global.v4", 0, moved_by_4, kMisaligned,
+       "residual_add"},
+      {"ParametersFromFourBytesOn", "softmax_partials<float, 1>", "ld.param.u64", 0, moved_by_4, "",
+       "cross_entropy_partials", DType::kF32},
+      {"OneRowTooMany", "add_bias<float>", "setp.ge.s64", kAll, replaced(".ge.", ".gt."), "", "linear_forward",
+       DType::kF32},
+      {"PredicateNegated", kKeys, "@%p", 0, replaced("@%p", "@!%p"), ""},
+      {"TilesInLessMemory", "attend<float, 64, false>(", ".shared .align 16", 0, replaced("[36624]", "[20000]"),
+       "of which the block has", "attention_forward", DType::kF32},
+      // Arithmetic.
+      {"DivisorZero", kForward, "div.s32", 0, put_after(" div.s32 %r0, 1, 0;"), "divides an integer by zero"},
+      {"ProductThatIsASum", kQueries, "mul.f32", 3, replaced("mul", "add"), ""},
+      {"ChoiceTheOtherWayRound", kForward, "selp.f32", kAll, swapped(1, 2), ""},
+      {"LoopWithoutEnd", kKeys, "bar.sync", 0, put_before("$forever: bra.uni $forever; "), "does not end"},
+  };
+}
+
+class PtxKernels : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (std::string(TERATRON_PTX_FOLDER).empty()) GTEST_SKIP() << "nvcc was not found when this was configured";
+    static const bool loaded = [] {
+      emulated::ptx::use_folder(TERATRON_PTX_FOLDER);
+      return true;
+    }();
+    ASSERT_TRUE(loaded);
+  }
+
+  static Trial trial_of(const std::string& operation, Random& random) {
+    if (operation.ends_with("matrix_attention")) {
+      const std::int64_t head_size = operation.starts_with("small") ? 64 : 128;
+      return matrix_attention_trial(random, {.head_size = head_size, .context = true, .dropout = true});
+    }
+    for (const Operation& known : operations()) {
+      if (known.name == operation) return known.make(random);
+    }
+    throw InternalError(fmt::format("there is an operation {}", operation));
+  }
+
+  // What is wrong in the first trial in which something is; empty if all are right.
+  static std::string evidence(const std::string& operation, DType dtype) {
+    const auto gpu = make_cuda_backend({.compute_dtype = dtype}), reference = make_reference_backend(DType::kF64);
+    Random random(1);
+    const int trials = operation.ends_with("matrix_attention") ? 1 : 12;
+    for (int i = 0; i < trials; ++i) {
+      const Trial trial = trial_of(operation, random);
+      const std::int64_t offset = i % 2 == 0 ? 0 : random.below(20);
+      try {
+        const Outcome actual = execute(trial, *gpu, offset, dtype), expected = execute(trial, *reference, 0, dtype);
+        std::string found = disagreement(trial, actual, expected, dtype, dtype != DType::kF32);
+        if (!found.empty()) return found;
+      } catch (const InternalError& error) {
+        return error.what();
+      }
+    }
+    return "";
+  }
+};
+
+class PtxMutations : public PtxKernels, public ::testing::WithParamInterface<Mutation> {};
+
+TEST_P(PtxMutations, IsSeen) {
+  const Mutation& mutation = GetParam();
+  const Edited edited(mutation.kernel, [&](const std::string& body) { return mutated(body, mutation); });
+  ASSERT_GE(edited.kernels(), 1) << "nothing was changed: is there still such a kernel, such a line?";
+  const std::string found = evidence(mutation.operation, mutation.dtype);
+  RecordProperty("found", found);
+  EXPECT_NE(found, "");
+  EXPECT_THAT(found, ::testing::HasSubstr(mutation.seen));
+}
+
+INSTANTIATE_TEST_SUITE_P(Every, PtxMutations, ::testing::ValuesIn(all_mutations()),
+                         [](const auto& tested) { return tested.param.name; });
+
+TEST_F(PtxKernels, HaveNoFaultBeforeOneIsPlanted) {
+  std::set<std::pair<std::string, DType>> tried;
+  for (const Mutation& mutation : all_mutations()) {
+    if (!tried.emplace(mutation.operation, mutation.dtype).second) continue;
+    EXPECT_EQ(evidence(mutation.operation, mutation.dtype), "") << mutation.operation;
+  }
+}
+
+}  // namespace
+}  // namespace teratron::testing
