@@ -5,6 +5,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -68,12 +69,18 @@ struct Linear {
     }
   }
 
+  // Adapters that take part in a forward pass.
+  std::span<const Adapter> adapters_of(const LayerPass& pass) const {
+    return pass.without_adapters ? std::span<const Adapter>() : adapters;
+  }
+
   LinearWeights weights() const { return {weight, bias ? &*bias : nullptr, of_all_tokens}; }
   void forward(const LayerPass& pass, TensorRef y, TensorRef x, const LinearEpilogue& epilogue = {}) const {
     // A gated result is linear in y, and adapters add to both; another activation waits for them.
-    const bool waits = !adapters.empty() && epilogue.activation != Activation::kNone && !epilogue.gate;
+    const std::span<const Adapter> beside = adapters_of(pass);
+    const bool waits = !beside.empty() && epilogue.activation != Activation::kNone && !epilogue.gate;
     weights().forward(pass, y, x, waits ? LinearEpilogue{} : epilogue);
-    for (const Adapter& adapter : adapters) adapter.forward(pass, y, x, waits ? LinearEpilogue{} : epilogue);
+    for (const Adapter& adapter : beside) adapter.forward(pass, y, x, waits ? LinearEpilogue{} : epilogue);
     if (waits) {
       pass.backend.activation_forward({.y = epilogue.activated, .x = y, .activation = epilogue.activation});
     }
@@ -137,7 +144,7 @@ struct RowParallelLinear : Linear {
     LinearWeights share = weights();
     if (pass.tensor.rank() != 0) share.bias = nullptr;
     share.forward(pass, y, x);
-    for (const Adapter& adapter : adapters) adapter.forward(pass, y, x);
+    for (const Adapter& adapter : adapters_of(pass)) adapter.forward(pass, y, x);
     pass.start_sum(y).wait();
   }
 };
