@@ -26,9 +26,9 @@ ChatTokenizer tokenizer_with(const std::string& form) {
 }
 
 // Texts of the documents, with the words to learn in brackets; bytes are tokens.
-std::vector<std::string> shown(const std::string& form, const std::string& json) {
+std::vector<std::string> shown(const std::vector<ChatTokens>& documents) {
   std::vector<std::string> texts;
-  for (const ChatTokens& chat : tokenizer_with(form).tokenize(read_chat_example(json))) {
+  for (const ChatTokens& chat : documents) {
     std::string& text = texts.emplace_back();
     for (std::size_t i = 0; i < chat.ids.size(); ++i) {
       if (chat.learned[i] && (i == 0 || !chat.learned[i - 1])) text += '[';
@@ -37,6 +37,66 @@ std::vector<std::string> shown(const std::string& form, const std::string& json)
     }
   }
   return texts;
+}
+
+std::vector<std::string> shown(const std::string& form, const std::string& json) {
+  return shown(tokenizer_with(form).tokenize(read_chat_example(json)));
+}
+
+std::vector<std::string> shown_pair(const std::string& form, const std::string& json) {
+  return shown(tokenizer_with(form).tokenize(read_preference_example(json)));
+}
+
+TEST(PreferenceExamples, AllFormsAreRead) {
+  using Texts = std::vector<std::string>;
+  EXPECT_EQ(shown_pair("", R"({"prompt": "2+2=", "chosen": "4", "rejected": "5"})"),
+            (Texts{"2+2=[4<end>]", "2+2=[5<end>]"}));
+  // What both begin with, as TRL's extract_prompt cuts it: before the space.
+  EXPECT_EQ(shown_pair("", R"({"chosen": "It is blue.", "rejected": "It is green."})"),
+            (Texts{"It is[ blue.<end>]", "It is[ green.<end>]"}));
+  EXPECT_EQ(shown_pair("", R"({"chosen": "a\u00e9", "rejected": "a\u00e8"})"),
+            (Texts{"a[\u00e9<end>]", "a[\u00e8<end>]"}));
+  EXPECT_EQ(shown_pair("", R"({"chosen": "", "rejected": "no"})"), (Texts{"[<end>]", "[no<end>]"}));
+  const Texts talk = {"user:A;\nassistant:[B;]", "user:A;\nassistant:[C;]"};
+  const std::string chosen = R"({"role": "assistant", "content": "B"})", rejected = R"({"from": "gpt", "value": "C"})",
+                    asked = R"({"role": "user", "content": "A"})";
+  for (const std::string& json :
+       {R"({"prompt": [)" + asked + R"(], "chosen": [)" + chosen + R"(], "rejected": [)" + rejected + "]}",
+        R"({"chosen": [)" + asked + "," + chosen + R"(], "rejected": [)" + asked + "," + rejected + "]}",
+        R"({"prompt": "A", "chosen": [)" + asked + "," + chosen + R"(], "rejected": [)" + asked + "," + rejected + "]}",
+        R"({"prompt": "A", "chosen": [)" + chosen + R"(], "rejected": [)" + rejected + "]}",
+        R"({"conversations": [{"from": "human", "value": "A"}], "chosen": )" + chosen + R"(, "rejected": )" + rejected +
+            "}",
+        R"({"messages": [)" + asked + R"(], "chosen": "B", "rejected": "C"})",
+        R"({"prompt": "A", "messages": [)" + asked + "," + chosen + R"(], "chosen": [)" + asked + "," + chosen +
+            R"(], "rejected": [)" + asked + "," + rejected + "]}"}) {
+    EXPECT_EQ(shown_pair(kForm, json), talk) << json;
+  }
+  // Earlier answers that both begin with are context; of an answer of several turns all is learned.
+  EXPECT_EQ(
+      shown_pair(kForm, R"({"chosen": [)" + asked + "," + chosen + "," + asked + "," + chosen + R"(], "rejected": [)" +
+                            asked + "," + chosen + "," + asked + "," + rejected + "]}"),
+      (Texts{"user:A;\nassistant:B;\nuser:A;\nassistant:[B;]", "user:A;\nassistant:B;\nuser:A;\nassistant:[C;]"}));
+  EXPECT_EQ(shown_pair(kForm, R"({"chosen": [)" + asked + "," + chosen + "," + asked + "," + chosen +
+                                  R"(], "rejected": [)" + asked + "," + rejected + "]}"),
+            (Texts{"user:A;\nassistant:[B;\nuser:A;\nassistant:B;]", "user:A;\nassistant:[C;]"}));
+  EXPECT_EQ(shown_pair(kForm, R"({"chosen": [)" + asked + R"(], "rejected": [)" + asked + "]}"), Texts{});
+}
+
+TEST(PreferenceExamples, FaultsAreTold) {
+  const auto fault_of = [](const std::string& form, const std::string& json) {
+    return message_of<UserError>([&] { shown_pair(form, json); });
+  };
+  EXPECT_THAT(fault_of(kForm, R"({"chosen": "a"})"), HasSubstr("no \"rejected\""));
+  EXPECT_THAT(fault_of(kForm, R"({"chosen": "a", "rejected": 3})"), HasSubstr("\"rejected\" is no answer"));
+  EXPECT_THAT(fault_of(kForm, R"({"chosen": [], "rejected": "b"})"), HasSubstr("no list of messages"));
+  EXPECT_THAT(fault_of(kForm, R"(["chosen"])"), HasSubstr("no JSON object"));
+  EXPECT_THAT(fault_of(kForm, "{"), HasSubstr("not valid JSON"));
+  const std::string turns = R"([{"role": "user", "content": "A"}, {"role": "assistant", "content": "B"},
+                                {"role": "user", "content": "C"}, {"role": "assistant", "content": "D"}])";
+  EXPECT_THAT(
+      fault_of(kRewritingForm, R"({"chosen": )" + turns + R"(, "rejected": [{"role": "user", "content": "X"}]})"),
+      HasSubstr("end the pair at the first turn that differs"));
 }
 
 TEST(ChatExamples, AllFormsAreRead) {

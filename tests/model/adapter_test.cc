@@ -13,6 +13,7 @@
 namespace teratron {
 namespace {
 
+using test::add_adapters;
 using test::expect_near;
 using test::Layout;
 using test::MakeBackend;
@@ -25,21 +26,6 @@ using test::train;
 using Values = std::map<std::string, std::vector<double>>;
 
 const MakeBackend kReferenceBackend = [] { return make_reference_backend(DType::kF64); };
-
-void add_adapters(Study& study, double dropout) {
-  std::mt19937 random(study.seed);
-  AdapterConfig& adapters = study.config.adapters;
-  adapters = {.rank = 1 + static_cast<std::int64_t>(random() % 4),
-              .alpha = 3,
-              .dropout = dropout,
-              .rank_stabilized = random() % 2 == 0};
-  unsigned all = 0;
-  for (const AdapterTarget& target : study.config.family().adapter_targets) all |= target.targets;
-  do {
-    adapters.targets = all & static_cast<unsigned>(random());
-  } while (adapters.targets == 0);
-  if (random() % 4 == 0) adapters.targets = all;
-}
 
 struct Trained {
   std::unique_ptr<Backend> backend = kReferenceBackend();

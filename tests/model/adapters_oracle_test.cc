@@ -101,9 +101,7 @@ std::vector<double> weights_in(const fs::path& path, std::optional<DType> tiles)
 TEST(AdaptersOracle, TenUpdatesAreThoseOfPeftAndFilesGoThereAndBack) {
   if (const std::string reason = testing::why_no_oracle(); !reason.empty()) GTEST_SKIP() << reason;
   const testing::TemporaryFolder folder;
-  if (std::system(
-          fmt::format("'{}' -c 'import peft' 2>/dev/null", (testing::oracle_environment() / "bin" / "python").string())
-              .c_str()) != 0) {
+  if (!testing::oracle_has("peft")) {
     GTEST_SKIP() << "no PEFT in the Python environment; scripts/oracle-env adds it";
   }
   std::vector<AdaptedCase> cases;

@@ -21,6 +21,7 @@ struct RandomBatch {
   std::vector<float> label_weights;
   // After add_documents().
   std::vector<std::int32_t> first_keys, position_ids;
+  std::vector<std::int32_t> answers;  // after add_answers()
 
   RandomBatch(std::int64_t b, std::int64_t t, std::int64_t vocab, std::uint32_t seed, bool all_inputs = false)
       : batch(b), tokens(t) {
@@ -74,6 +75,20 @@ struct RandomBatch {
     }
   }
 
+  // Pairs of answers whose tokens lie strewn over their sequence, each with a weight of its own; some tokens are of
+  // none.
+  void add_answers(std::uint32_t seed) {
+    std::mt19937 random(seed);
+    for (std::int64_t sequence = 0; sequence < batch; ++sequence) {
+      const float pair_weights[] = {0.5F / static_cast<float>(batch), 0.25F / static_cast<float>(batch)};
+      for (std::int64_t t = 0; t < tokens; ++t) {
+        const auto answer = static_cast<std::int32_t>(random() % 5) - 2;
+        weights[static_cast<std::size_t>(sequence * tokens + t)] = answer == 0 ? 0 : pair_weights[std::abs(answer) - 1];
+        answers.push_back(answer);
+      }
+    }
+  }
+
   // Sequences first .. first + count - 1.
   MicroBatch part(std::int64_t first, std::int64_t count) const {
     const auto begin = static_cast<std::size_t>(first * tokens), length = static_cast<std::size_t>(count * tokens);
@@ -85,6 +100,7 @@ struct RandomBatch {
             .position_ids = part_of(position_ids, begin, length),
             .targets = std::span(targets).subspan(begin, length),
             .weights = std::span(weights).subspan(begin, length),
+            .answers = part_of(answers, begin, length),
             .labels = labels_of(labels, sample, samples),
             .label_weights = labels_of(label_weights, sample, samples),
             .batch = count,

@@ -9,6 +9,22 @@
 
 namespace teratron::test {
 
+// Adapters of any rank beside some of the layers, or all.
+inline void add_adapters(Study& study, double dropout) {
+  std::mt19937 random(study.seed);
+  AdapterConfig& adapters = study.config.adapters;
+  adapters = {.rank = 1 + static_cast<std::int64_t>(random() % 4),
+              .alpha = 3,
+              .dropout = dropout,
+              .rank_stabilized = random() % 2 == 0};
+  unsigned all = 0;
+  for (const AdapterTarget& target : study.config.family().adapter_targets) all |= target.targets;
+  do {
+    adapters.targets = all & static_cast<unsigned>(random());
+  } while (adapters.targets == 0);
+  if (random() % 4 == 0) adapters.targets = all;
+}
+
 // Tensor and data parallelism of one stage.
 class RandomStudy {
  public:

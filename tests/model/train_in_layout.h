@@ -36,6 +36,7 @@ struct Study {
   bool bf16_moments = false;               // of the optimizer
   bool muon = false;                       // else AdamW
   std::optional<DType> weight_tiles = {};  // of frozen weights, which take_weights loads then
+  std::optional<PreferenceConfig> preferences = {};
   std::int64_t group = 1;  // sequences that have labels together; batches and micro-batches are of whole groups
   std::function<void(Executor&)> take_weights = {};   // unless empty, in the place of those that were drawn
   std::function<void(Executor&)> before_update = {};  // unless empty: every rank calls it
@@ -224,6 +225,7 @@ inline Result train(const Study& study, const Layout& layout, const MakeBackend&
                      .recompute = layout.recompute,
                      .sequence_parallel = layout.sequence_parallel,
                      .shard_optimizer = layout.shard_optimizer,
+                     .preferences = study.preferences,
                      .optimizer = study.make_optimizer(),
                      .cell_layers = layout.cell_layers},
                     mesh);
@@ -234,6 +236,7 @@ inline Result train(const Study& study, const Layout& layout, const MakeBackend&
       RandomBatch data = study.batch_of(step, model->traits.labels);
       if (is_task_head(study.config.head)) data.add_labels(study.config, model->traits, study.seed);
       if (study.documents) data.add_documents(0, study.seed + static_cast<std::uint32_t>(step));
+      if (study.preferences) data.add_answers(study.seed + static_cast<std::uint32_t>(step));
       double norm = 0;
       const double loss = update(runner, study, data, layout, step, norm);
       if (world.rank() != 0) continue;

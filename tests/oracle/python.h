@@ -19,6 +19,12 @@ inline std::string why_no_oracle() {
   return "no Python environment at " + oracle_environment().string() + "; scripts/oracle-env makes it";
 }
 
+// Whether it has the Python module.
+inline bool oracle_has(const std::string& module) {
+  const std::string python = (oracle_environment() / "bin" / "python").string();
+  return std::system(("'" + python + "' -c 'import " + module + "' 2>/dev/null").c_str()) == 0;
+}
+
 // Runs tests/oracle/PROGRAM, whose output goes to `log`. The exit status.
 inline int run_oracle(const std::string& program, const std::vector<std::string>& arguments,
                       const std::filesystem::path& log) {

@@ -69,6 +69,19 @@ TEST(Progress, AResumedRunAveragesOnlyOverWhatItHasSeen) {
   EXPECT_THAT(sink.lines(), ElementsAre(HasSubstr("loss: 19.00000")));
 }
 
+TEST(Progress, FurtherRatesFollowTheLossAveragedAsItIs) {
+  testing::WrittenStream sink;
+  Progress progress(sink.file(), 0, kScale);
+  for (std::int64_t i = 1; i <= 2; ++i) {
+    ProgressPoint with_rates = point(i);
+    with_rates.rates = {{"reward margin", 0.5 * static_cast<double>(i)}, {"reward accuracy", 1}};
+    progress.iteration(with_rates);
+  }
+  EXPECT_THAT(progress.log_line(),
+              HasSubstr("loss: 1.50000 | reward margin: 0.7500 | reward accuracy: 1.0000 | grad norm"));
+  EXPECT_THAT(progress.live_line(), HasSubstr("loss 1.5000  reward margin 0.7500  reward accuracy 1.0000  "));
+}
+
 TEST(Progress, OnATerminalALineOfEachIntervalStaysAboveTheLiveOne) {
   testing::WrittenStream sink;
   {

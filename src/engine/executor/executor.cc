@@ -120,19 +120,42 @@ void Executor::initialize_weights(const Parameter& parameter, TensorRef whole, c
 }
 
 LossSums Executor::forward_backward(std::span<const MicroBatch> micro_batches) {
+  const std::vector<std::vector<double>> reference = reference_losses(micro_batches);
   if (tallies_) tallies_->begin();
-  return run_step(micro_batches,
-                  {.sums_over_copies = true, .replicas = replicas_.get(), .trace = trace_, .tallies = tallies_.get()});
+  return run_step(micro_batches, {.sums_over_copies = true,
+                                  .replicas = replicas_.get(),
+                                  .trace = trace_,
+                                  .tallies = tallies_.get(),
+                                  .reference_losses = reference});
 }
 
 LossSums Executor::forward_backward_alone(const MicroBatch& only) {
-  return run_step({&only, 1}, {.sums_over_copies = false, .trace = trace_});
+  const std::vector<std::vector<double>> reference = reference_losses({&only, 1});
+  return run_step({&only, 1}, {.sums_over_copies = false, .trace = trace_, .reference_losses = reference});
 }
 
 // A step receives ahead of what it sends, so a rank that fails in it leaves receives that wait for ever.
 LossSums Executor::run_step(std::span<const MicroBatch> micro_batches, const StepRun::Options& options) {
   StepRun step(backend_, *mesh_, *plan_, passes_, micro_batches, options);
   return mesh_->model->or_give_up([&] { return step.run(); });
+}
+
+std::vector<double> Executor::target_losses(const MicroBatch& micro_batch, const ForwardOptions& options) {
+  std::vector<double> losses(micro_batch.targets.size());
+  run_forward(micro_batch, options,
+              [&](const SliceCall& call, TensorRef x) { passes_.target_losses(call, micro_batch, x, losses); });
+  return losses;
+}
+
+std::vector<std::vector<double>> Executor::reference_losses(std::span<const MicroBatch> micro_batches) {
+  std::vector<std::vector<double>> losses;
+  if (!options().preferences) return losses;
+  const bool share_memory = plan_->memory().timeline().micro_batches() == 1;
+  for (const MicroBatch& micro_batch : micro_batches) {
+    const int number = share_memory ? 0 : static_cast<int>(losses.size());
+    losses.push_back(target_losses(micro_batch, {.without_adapters = true, .micro_batch = number}));
+  }
+  return losses;
 }
 
 void Executor::share_from_last_stage(std::span<float> values) const {
@@ -150,14 +173,16 @@ TensorRef Executor::output(const SliceCall& call) const {
   return stays ? passes_.kept_output(call) : plan_->memory().sent(call.pass, 0);
 }
 
-void Executor::run_forward(const MicroBatch& micro_batch, bool training,
+void Executor::run_forward(const MicroBatch& micro_batch, const ForwardOptions& options,
                            const std::function<void(const SliceCall&, TensorRef)>& use_output, const After& after) {
   const StagePart& part = plan_->part();
   const StageMemory& memory = plan_->memory();
   const bool has_joint_ends = memory.has_joint_ends();
-  for (int slice = 0; slice < memory.timeline().slices_of(0); ++slice) {
+  for (int slice = 0; slice < memory.timeline().slices_of(options.micro_batch); ++slice) {
     for (int chunk = 0; chunk < part.chunks(); ++chunk) {
-      SliceCall call = passes_.call_of(micro_batch, {.chunk = chunk, .slice = slice}, training);
+      const SliceKey key{.chunk = chunk, .micro_batch = options.micro_batch, .slice = slice};
+      SliceCall call = passes_.call_of(micro_batch, key, options.training);
+      call.pass.without_adapters = options.without_adapters;
       passes_.begin(call, micro_batch);
       const bool embeds = has_joint_ends ? chunk == 0 : part.is_first(chunk);
       if (embeds) passes_.embed(call, micro_batch, after);
@@ -176,9 +201,19 @@ void Executor::run_forward(const MicroBatch& micro_batch, bool training,
   }
 }
 
+LossSums Executor::evaluate_preferences(const MicroBatch& micro_batch) {
+  const std::vector<double> reference = target_losses(micro_batch, {.without_adapters = true}),
+                            losses = target_losses(micro_batch, {});
+  LossSums sums = no_losses(preference_losses());
+  if (plan_->part().has_head()) preference_weights(*options().preferences, micro_batch, losses, reference, sums);
+  mesh_->pipeline->all_reduce_host(sums.of_kind);
+  return sums;
+}
+
 LossSums Executor::evaluate(const MicroBatch& micro_batch) {
+  if (options().preferences) return evaluate_preferences(micro_batch);
   passes_.clear_losses();
-  run_forward(micro_batch, false,
+  run_forward(micro_batch, {},
               [&](const SliceCall& call, TensorRef x) { passes_.head(call, micro_batch, x, TensorRef()); });
   LossSums losses = passes_.losses(micro_batch.loss_scale);
   mesh_->pipeline->all_reduce_host(losses.of_kind);  // of the last stage alone
@@ -189,7 +224,7 @@ Executor::NotFinite Executor::first_not_finite(const MicroBatch& micro_batch) {
   NotFinite first;
   const auto is_finite = [&](TensorRef values) { return std::isfinite(backend_.sum_of_squares(values)); };
   run_forward(
-      micro_batch, true, [](const SliceCall&, TensorRef) {},
+      micro_batch, {.training = true}, [](const SliceCall&, TensorRef) {},
       [&](const StagePasses::Passed& passed) {
         if (!first.name.empty() || is_finite(passed.x)) return;
         first.layer = passed.layer;
@@ -206,7 +241,7 @@ Executor::NotFinite Executor::first_not_finite(const MicroBatch& micro_batch) {
 }
 
 void Executor::forward(const MicroBatch& micro_batch, const UseOutput& use) {
-  run_forward(micro_batch, false, [&](const SliceCall& call, TensorRef x) {
+  run_forward(micro_batch, {}, [&](const SliceCall& call, TensorRef x) {
     passes_.with_head(call, [&](const EndCall& end) { use(end, x); });
   });
 }

@@ -33,6 +33,11 @@ class Executor {
   // New weights from the step's gradients, on every rank. All ranks of the mesh call it.
   void update(const UpdateStep& step);
 
+  // Kinds of the losses that the calls above and below return: the model's, or preference_losses().
+  const std::vector<ModelTraits::Loss>& loss_kinds() const {
+    return options().preferences ? preference_losses() : model_.traits.losses;
+  }
+
   // The losses of a micro-batch without dropout and without gradients; on all ranks of the model.
   LossSums evaluate(const MicroBatch& micro_batch);
 
@@ -83,10 +88,20 @@ class Executor {
   LossSums run_step(std::span<const MicroBatch> micro_batches, const StepRun::Options& options);
   // Destination of a cell's output in forward_layers().
   TensorRef output(const SliceCall& call) const;
+  struct ForwardOptions {
+    bool training = false;  // dropout
+    bool without_adapters = false;
+    int micro_batch = 0;  // whose memory it takes, and whose cut
+  };
   // All slices of a micro-batch through all cells, without a backward pass; use_output(call, x) on the last stage, and
   // where ends are joint passes on the others, too, without x.
-  void run_forward(const MicroBatch& micro_batch, bool training,
+  void run_forward(const MicroBatch& micro_batch, const ForwardOptions& options,
                    const std::function<void(const SliceCall&, TensorRef)>& use_output, const After& after = {});
+  // Losses of its targets without dropout, [batch, tokens], on the stages that run_forward hands its output to.
+  std::vector<double> target_losses(const MicroBatch& micro_batch, const ForwardOptions& options);
+  // Those without adapters, where there are preferences; else none.
+  std::vector<std::vector<double>> reference_losses(std::span<const MicroBatch> micro_batches);
+  LossSums evaluate_preferences(const MicroBatch& micro_batch);
   void check_room(const LayerPass& pass) const;
   // A call of generation: layers(out) runs the layers of this stage.
   void run_call(const SliceCall& call, std::span<const std::int32_t> ids,

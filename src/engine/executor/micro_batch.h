@@ -19,6 +19,10 @@ struct MicroBatch {
   // A target for every token, each with its weight in the loss: its mask over the number that the loss is a mean of.
   std::span<const std::int32_t> targets;  // [batch, tokens]
   std::span<const float> weights;         // [batch, tokens]
+  // Pairs of answers (executor/preferences.h), [batch, tokens]: the target is a token of the chosen answer of its
+  // sequence's pair n (n, counted from 1), of the rejected one (-n), or of none (0). A pair's tokens all have its
+  // weight. Empty: there are none.
+  std::span<const std::int32_t> answers = {};
   // Labels of whole sequences or of groups of them, with their weights: [ModelTraits::labels_of(batch)].
   std::span<const std::int32_t> labels;
   std::span<const float> label_weights;

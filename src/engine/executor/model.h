@@ -33,7 +33,9 @@ struct ModelTraits {
   struct Loss {
     std::string_view name, metric;  // for people; in metrics.jsonl
     bool of_labels = false;         // a mean over the weights of labels, else over those of targets
-    bool is_rate = false;           // a share of the weights, and no part of the loss; after all losses
+    bool is_rate = false;           // a mean over them that is no part of the loss; after all losses
+    bool has_perplexity = true;     // of a token or a label
+    bool in_progress = false;       // people see it after every update
   };
   std::vector<Loss> losses = {{"lm loss", "lm_loss"}};  // the kinds of LossSums
 };
@@ -44,16 +46,16 @@ inline void ModelTraits::check_groups(std::int64_t sequences) const {
                    sequences, label_sequences);
 }
 
-// Sums of weight * loss, in nats, by kind of loss; then those of the weights that a rate counts. They add up over
-// slices, micro-batches and ranks.
+// Sums of weight * loss, in nats, by kind of loss; then those of the rates. They add up over slices, micro-batches and
+// ranks.
 struct LossSums {
   std::vector<double> of_kind;
   std::int64_t rates = 0;  // the last of them
   double total() const { return std::accumulate(of_kind.begin(), of_kind.end() - rates, 0.0); }
 };
 
-inline LossSums no_losses(const ModelTraits& traits) {
-  return {std::vector<double>(traits.losses.size()), std::ranges::count_if(traits.losses, &ModelTraits::Loss::is_rate)};
+inline LossSums no_losses(const std::vector<ModelTraits::Loss>& kinds) {
+  return {std::vector<double>(kinds.size()), std::ranges::count_if(kinds, &ModelTraits::Loss::is_rate)};
 }
 
 // Parameters whose gradients are complete at the same moment of a backward pass. Their values, gradients and moments
@@ -151,6 +153,13 @@ class Model {
   // Adds the slice's sums of weights * loss to call.losses. Where dx is not null, also makes it, the gradient of the
   // last layer's output x, and the parameters' gradients, of those sums.
   virtual void head(const EndCall& call, TensorRef x, TensorRef dx) = 0;
+
+  // Losses of the slice's targets, A [batch * tokens], in memory of the call. x is the last layer's output. In a joint
+  // pass every stage calls it. InternalError: the model does not continue text.
+  virtual TensorRef target_losses(const EndCall& /*call*/, TensorRef /*x*/) const {
+    check(false, "a model that continues text");
+    return {};
+  }
 
   // Logits after token `token` of the slice's first sequence, for this rank's part of the vocabulary: [1, columns].
   // In a joint pass every stage calls it. x is the last layer's output. InternalError: the model does not continue

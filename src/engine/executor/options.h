@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "executor/preferences.h"
 #include "nn/transformer_layer.h"
 #include "optim/optimizer.h"
 #include "pipeline/schedule.h"
@@ -40,6 +41,9 @@ struct ExecutorOptions {
   bool sequence_parallel = false;  // batch * tokens of every call is a multiple of the tensor-parallel ranks
   bool shard_optimizer = false;    // the optimizer's state is shared out over the data-parallel ranks
   bool tallies = false;            // every step keeps them (executor/step_tallies.h)
+  // Micro-batches have pairs of answers, whose loss takes the place of the model's. The model has adapters; slices of
+  // tokens do not go together with a vocabulary that stages share out.
+  std::optional<PreferenceConfig> preferences = std::nullopt;
   std::shared_ptr<const Optimizer> optimizer = nullptr;  // null: AdamW with its usual settings
   // With several stages, for any purpose.
   std::vector<std::int64_t> cell_layers;  // layers of each cell; empty: as many in each

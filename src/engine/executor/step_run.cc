@@ -24,7 +24,9 @@ StepRun::StepRun(Backend& backend, Mesh& mesh, const StagePlan& plan, StagePasse
       outputs_(plan.memory().send_slots()),
       gradients_(plan.memory().gradient_slots()),
       progress_(static_cast<std::size_t>(plan.part().chunks())),
-      complete_(plan.buckets().size()) {
+      complete_(plan.buckets().size()),
+      preference_weights_(micro_batches.size()),
+      preference_sums_(no_losses(preference_losses())) {
   for (const Action& action : actions_) {
     if (makes_weight_gradient(action.pass)) ++progress_of(action).passes;
     if (is_joint(action.pass)) ++joint_passes_[static_cast<std::size_t>(action.pass)];
@@ -51,6 +53,7 @@ LossSums StepRun::run() {
   traced(TraceSpan::Kind::kGradientSums, {}, [&] { finish_gradients(); });
   report_spans();
   LossSums losses = passes_.losses(loss_scale());
+  if (plan_.options().preferences) losses = preference_sums_;
   mesh_.pipeline->all_reduce_host(losses.of_kind);  // of the last stage alone
   return losses;
 }
@@ -155,7 +158,7 @@ void StepRun::backward(const Action& action, std::size_t slot) {
       backend_.copy(dx, plan_.memory().output_gradient(call.pass, call.key));
     }
     if (is_last && !has_joint_ends) {
-      passes_.head(call, micro_batch, plan_.memory().final_x(call.pass, call.key), dx);
+      passes_.head(call, weighed(action), plan_.memory().final_x(call.pass, call.key), dx);
       if (is_last_pass) complete(Part::kHead);
     }
     const StagePart& part = plan_.part();
@@ -192,7 +195,7 @@ void StepRun::joint(const Action& action) {
   if (action.pass == Pass::kEmbedding) return passes_.embed(call, micro_batch, tally_output());
   if (action.pass == Pass::kHead) {
     const bool has_layers = plan_.part().has_head();
-    passes_.head(call, micro_batch, has_layers ? memory.final_x(call.pass, call.key) : TensorRef(),
+    passes_.head(call, weighed(action), has_layers ? memory.final_x(call.pass, call.key) : TensorRef(),
                  has_layers ? memory.output_gradient(call.pass, call.key) : TensorRef());
     if (is_last) complete(Part::kHead);
     return;
@@ -200,6 +203,29 @@ void StepRun::joint(const Action& action) {
   const bool has_layers = plan_.part().has_embedding();
   passes_.embed_backward(call, micro_batch, has_layers ? memory.input_gradient(call.pass, call.key) : TensorRef());
   if (is_last) complete(Part::kEmbedding);
+}
+
+// The first backward pass of a micro-batch comes after the forward passes of all its slices.
+MicroBatch StepRun::weighed(const Action& action) {
+  MicroBatch micro_batch = micro_batch_of(action);
+  if (!plan_.options().preferences) return micro_batch;
+  const auto number = static_cast<std::size_t>(action.micro_batch);
+  std::vector<float>& weights = preference_weights_[number];
+  if (weights.empty()) {
+    const bool has_layers = plan_.part().has_head();
+    std::vector<double> losses(micro_batch.targets.size());
+    Action each = action;
+    for (each.slice = 0; each.slice < schedule_.slices_of(action.micro_batch); ++each.slice) {
+      const SliceCall call = call_of(each);
+      passes_.target_losses(call, micro_batch, has_layers ? plan_.memory().final_x(call.pass, call.key) : TensorRef(),
+                            losses);
+    }
+    LossSums elsewhere = preference_sums_;  // stages that share the vocabulary compute the pairs, too
+    weights = preference_weights(*plan_.options().preferences, micro_batch, losses, options_.reference_losses[number],
+                                 has_layers ? preference_sums_ : elsewhere);
+  }
+  micro_batch.weights = weights;
+  return micro_batch;
 }
 
 StagePasses::After StepRun::tally_output() {

@@ -20,6 +20,8 @@ class StepRun {
     Communicator* replicas = nullptr;  // ParameterBuckets::sum_over_ranks
     std::vector<pipeline::TraceSpan>* trace = nullptr;
     StepTallies* tallies = nullptr;
+    // Those of each micro-batch's targets without adapters, where ExecutorOptions has preferences.
+    std::span<const std::vector<double>> reference_losses = {};
   };
   // The arguments must outlive it.
   StepRun(Backend& backend, Mesh& mesh, const StagePlan& plan, StagePasses& passes,
@@ -77,6 +79,9 @@ class StepRun {
   void backward(const Action& action, std::size_t slot);
   void weight_gradients(const Action& action);
   void joint(const Action& action);
+  // The action's micro-batch; where it has pairs of answers, with their weights (executor/preferences.h), for which the
+  // last layer's output of all its slices must be there.
+  MicroBatch weighed(const Action& action);
   // Takes outputs; empty where there are no tallies.
   StagePasses::After tally_output();
   // Takes the gradient of a layer's output.
@@ -103,6 +108,8 @@ class StepRun {
   std::vector<bool> complete_;  // by bucket
   std::vector<Pending> sums_;   // of the first buckets
   std::vector<MarkedSpan> spans_;
+  std::vector<std::vector<float>> preference_weights_;  // of each micro-batch
+  LossSums preference_sums_;
   std::array<int, pipeline::kPasses> joint_done_{}, joint_passes_{};  // by pass
 };
 

@@ -98,19 +98,24 @@ TensorRef Decoder::final_normed_rows(const EndCall& call, TensorRef rows) const 
 
 void Decoder::head(const EndCall& call, TensorRef x, TensorRef dx) {
   const HeadMemory memory = head_memory(call);
-  const LayerPass& vocabulary = call.vocabulary();
-  const TensorRef normed = shared_normed(call, x).flatten_rows();
   const bool makes_gradients = dx || (call.joint != nullptr && call.pass.training);
   if (!makes_gradients) {
-    output.forward(vocabulary, output_weights(), memory.rows.loss, normed, call.inputs.targets, memory.output);
+    target_losses(call, x);
   } else {
-    const TensorRef dnormed = call.layers.dnormed;
-    output.forward_backward(vocabulary, output_weights(), memory.rows.loss, dnormed.flatten_rows(), normed,
+    const TensorRef normed = shared_normed(call, x).flatten_rows(), dnormed = call.layers.dnormed;
+    output.forward_backward(call.vocabulary(), output_weights(), memory.rows.loss, dnormed.flatten_rows(), normed,
                             call.inputs.targets, call.inputs.weights, memory.output);
     if (x) final_norm.backward(call.pass, dx, call.pass.own_rows(dnormed), x, memory.final, /*accumulate_dx=*/false);
   }
   if (x)
     call.pass.backend.weighted_sum({.total = call.losses, .value = memory.rows.loss, .weight = call.inputs.weights});
+}
+
+TensorRef Decoder::target_losses(const EndCall& call, TensorRef x) const {
+  const HeadMemory memory = head_memory(call);
+  output.forward(call.vocabulary(), output_weights(), memory.rows.loss, shared_normed(call, x).flatten_rows(),
+                 call.inputs.targets, memory.output);
+  return memory.rows.loss;
 }
 
 Decoder::RowScores Decoder::row_scores(const EndCall& call, TensorRef normed_rows, TensorRef targets,

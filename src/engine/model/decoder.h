@@ -31,6 +31,7 @@ class Decoder : public Model {
   void embed(const EndCall& call, TensorRef x) override;
   void embed_backward(const EndCall& call, TensorRef dx, bool has_head) override;
   void head(const EndCall& call, TensorRef x, TensorRef dx) override;
+  TensorRef target_losses(const EndCall& call, TensorRef x) const override;
   TensorRef next_token_logits(const EndCall& call, TensorRef x, std::int64_t token) const override;
 
   // Parts of head(), for evaluation and generation token by token (model/language_model.h).

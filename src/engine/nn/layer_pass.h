@@ -37,6 +37,7 @@ struct LayerPass {
   TensorRef counters;       // i32 [2], optional: iteration and first_sample, where dropout should take them from there
   bool training = false;    // dropout is active only then
   bool accumulate = false;  // parameter gradients: add to what is there
+  bool without_adapters = false;  // forward: the model as it was before them
   bool sequence_parallel = false;
   // Backward leaves the weights of linear layers to a pass of their own (arXiv 2401.10241).
   bool weights_later = false;

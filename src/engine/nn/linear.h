@@ -5,6 +5,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -69,6 +70,11 @@ struct Linear {
     }
   }
 
+  // Adapters that take part in a forward pass.
+  std::span<const Adapter> adapters_of(const LayerPass& pass) const {
+    return pass.without_adapters ? std::span<const Adapter>() : adapters;
+  }
+
   void add_to(Work& work) const {
     work.products.push_back({.inputs = weight.shape[1], .outputs = weight.shape[0]});
     for (const Adapter& adapter : adapters) {
@@ -108,16 +114,17 @@ struct Linear {
  protected:
   void forward_with(const LinearWeights& used, const LayerPass& pass, TensorRef y, TensorRef x,
                     const LinearEpilogue& epilogue) const {
-    if (adapters.empty()) return used.forward(pass, y, x, epilogue);
+    const std::span<const Adapter> beside = adapters_of(pass);
+    if (beside.empty()) return used.forward(pass, y, x, epilogue);
     if (used.takes_low_ranks(pass)) {
       LinearEpilogue all = epilogue;
-      for (std::size_t i = 0; i < adapters.size(); ++i) all.added[i] = adapters[i].addend(pass, x);
+      for (std::size_t i = 0; i < beside.size(); ++i) all.added[i] = beside[i].addend(pass, x);
       return used.forward(pass, y, x, all);
     }
     // A gated result is linear in y, and adapters add to both; another activation waits for them.
     const bool waits = epilogue.activation != Activation::kNone && !epilogue.gate;
     used.forward(pass, y, x, waits ? LinearEpilogue{} : epilogue);
-    for (const Adapter& adapter : adapters) adapter.forward(pass, y, x, waits ? LinearEpilogue{} : epilogue);
+    for (const Adapter& adapter : beside) adapter.forward(pass, y, x, waits ? LinearEpilogue{} : epilogue);
     if (waits) {
       pass.backend.activation_forward({.y = epilogue.activated, .x = y, .activation = epilogue.activation});
     }

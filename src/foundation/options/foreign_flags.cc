@@ -137,6 +137,8 @@ constexpr ForeignFlag kFlags[] = {
     {kOthers, "use-rslora", "--rslora", ""},
     {kOthers, "use-lora", "--lora-rank N", "with --finetune DIR"},
     {kOthers, "use-peft", "--lora-rank N", "with --finetune DIR"},
+    {kOthers, "beta", "--dpo-beta X", "with --dpo"},
+    {kOthers, "pref-beta", "--dpo-beta X", "with --dpo"},
     {kOthers, "load-in-8bit", "", "not in training; generate, serve, embed, eval: --weights q8_0", true},
     {kOthers, "load-in-4bit", "", "not in training; generate, serve, embed, eval: --weights q4_0", true},
     {kOthers, "deepspeed", "--use-distributed-optimizer", "with --dp N: ZeRO's stage 1"},

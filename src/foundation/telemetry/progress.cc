@@ -59,6 +59,17 @@ void Progress::message(std::string_view text) {
   if (shown) live_.show(live_line());
 }
 
+std::string Progress::rates(std::string_view before, std::string_view after) const {
+  std::string text;
+  for (std::size_t rate = 0; rate < recent_.back().rates.size(); ++rate) {
+    double sum = 0;
+    for (const ProgressPoint& point : recent_) sum += point.rates[rate].value;
+    text += fmt::format("{}{}{} {:.4f}", before, recent_.back().rates[rate].name, after,
+                        sum / static_cast<double>(recent_.size()));
+  }
+  return text;
+}
+
 std::string Progress::use_of_peak() const {
   return fmt::format("{:.1f} %", 100 * flops_per_second() / scale_.peak_flops);
 }
@@ -71,8 +82,9 @@ std::string Progress::live_line() const {
   const auto samples_left = static_cast<double>(scale_.total_samples - now.consumed_samples);
   const double left = samples_per_second > 0 ? samples_left / samples_per_second : 0;
   const std::string mfu = scale_.peak_flops > 0 ? fmt::format("  MFU {}", use_of_peak()) : "";
-  return fmt::format("{}/{}  loss {:.4f}  {} tokens/s{}  {} left  lr {:.2e}", now.iteration, scale_.total_iterations,
-                     mean(&ProgressPoint::loss), readable_count(rate), mfu, readable_duration(left), now.learning_rate);
+  return fmt::format("{}/{}  loss {:.4f}{}  {} tokens/s{}  {} left  lr {:.2e}", now.iteration, scale_.total_iterations,
+                     mean(&ProgressPoint::loss), rates("  ", ""), readable_count(rate), mfu, readable_duration(left),
+                     now.learning_rate);
 }
 
 std::string Progress::log_line() const {
@@ -83,9 +95,9 @@ std::string Progress::log_line() const {
   const std::string mfu = scale_.peak_flops > 0 ? fmt::format(" | MFU: {}", use_of_peak()) : "";
   return fmt::format(
       "iteration {:>{}}/{} | consumed samples: {} | ms/iteration: {:.1f} | GFLOP/s: {:.1f}{} | learning rate: {:.3e} | "
-      "global batch size: {} | loss: {:.5f} | grad norm: {:.3f}",
+      "global batch size: {} | loss: {:.5f}{} | grad norm: {:.3f}",
       now.iteration, total.size(), total, now.consumed_samples, seconds * 1e3, flops_per_second() / 1e9, mfu,
-      now.learning_rate, now.global_batch_size, mean(&ProgressPoint::loss), now.gradient_norm);
+      now.learning_rate, now.global_batch_size, mean(&ProgressPoint::loss), rates(" | ", ":"), now.gradient_norm);
 }
 
 }  // namespace teratron

@@ -7,6 +7,7 @@
 #include <deque>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "console/live_line.h"
 
@@ -27,6 +28,11 @@ struct ProgressPoint {
   std::int64_t tokens = 0;  // of this iteration, without padding
   double loss = 0, gradient_norm = 0, learning_rate = 0;
   double seconds = 0;  // of this iteration
+  struct Rate {
+    std::string_view name;  // which outlives the progress
+    double value = 0;
+  };
+  std::vector<Rate> rates = {};  // shown after the loss; those of every point have the same names
 };
 
 class Progress {
@@ -48,6 +54,8 @@ class Progress {
   // Rate of a count over the averaged points.
   double per_second(std::int64_t ProgressPoint::*count) const;
   double flops_per_second() const { return per_second(&ProgressPoint::tokens) * scale_.flops_per_token; }
+  // Averaged rates, each with what stands before and after its name.
+  std::string rates(std::string_view before, std::string_view after) const;
   std::string use_of_peak() const;  // "43.2 %"
 
   std::FILE* file_;

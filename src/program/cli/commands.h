@@ -31,6 +31,7 @@ namespace teratron {
   ONE(data_overlap)                  \
   ONE(data_tokenize)                 \
   ONE(data_chat)                     \
+  ONE(data_preferences)              \
   ONE(data_merge)                    \
   ONE(data_split)                    \
   ONE(data_sample)                   \

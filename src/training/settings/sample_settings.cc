@@ -1,12 +1,14 @@
 #include "settings/sample_settings.h"
 
+#include <cmath>
+
 #include "base/error.h"
 
 namespace teratron {
 namespace {
 
 constexpr Flag kResetAttentionMask{"reset-attention-mask"}, kResetPositionIds{"reset-position-ids"};
-constexpr Flag kEodMaskLoss{"eod-mask-loss"}, kSft{"sft"}, kPacking{"packing"};
+constexpr Flag kEodMaskLoss{"eod-mask-loss"}, kSft{"sft"}, kPacking{"packing"}, kDpo{"dpo"}, kDpoBeta{"dpo-beta"};
 
 std::int32_t end_token_of(const Tokenizer& tokenizer) {
   const std::optional<std::int32_t> end = tokenizer.end_of_text();
@@ -26,9 +28,14 @@ constexpr std::int64_t kMostWords = 1 << 20;
 
 Faults DocumentSettings::faults(const std::filesystem::path& tokenizer) const {
   Faults faults;
-  faults.add_if(sft && (reset_attention_mask || reset_position_ids || eod_mask_loss || packing != Packing::kStream),
-                "{} packs chats and keeps them apart by itself; leave out {}, {}, {} and {}", kSft, kResetAttentionMask,
-                kResetPositionIds, kEodMaskLoss, kPacking);
+  const bool joins = reset_attention_mask || reset_position_ids || eod_mask_loss || packing != Packing::kStream;
+  faults.add_if(sft && joins, "{} packs chats and keeps them apart by itself; leave out {}, {}, {} and {}", kSft,
+                kResetAttentionMask, kResetPositionIds, kEodMaskLoss, kPacking);
+  faults.add_if(dpo && joins, "{} packs pairs and keeps their answers apart by itself; leave out {}, {}, {} and {}",
+                kDpo, kResetAttentionMask, kResetPositionIds, kEodMaskLoss, kPacking);
+  faults.add_if(sft && dpo, "{} learns answers and {} prefers one of two; leave one of them out", kSft, kDpo);
+  faults.add_if(!(dpo_beta > 0 && std::isfinite(dpo_beta)), "{} is {:g}; it must be above 0", kDpoBeta, dpo_beta);
+  faults.add_if(!dpo && dpo_beta != PreferenceConfig().beta, "{} is for {}, which is missing", kDpoBeta, kDpo);
   if (!tokenizer.empty()) return faults;
   for (const auto& [flag, is_set] : {std::pair{kResetAttentionMask, reset_attention_mask},
                                      {kResetPositionIds, reset_position_ids},
@@ -66,6 +73,13 @@ void add_document_fields(FieldList& list, DocumentSettings& settings) {
   list.add(std::string(kSft.name), &settings.sft, "",
            "corpora are of chats (teratron data chat): whole ones share a sample without seeing one another, and the "
            "loss is the mean over the assistant's words");
+  list.add(
+      std::string(kDpo.name), &settings.dpo, "",
+      "corpora are of pairs of answers (teratron data preferences): prefer the chosen ones to the rejected ones, by "
+      "DPO's sigmoid loss; the model without its adapters is the reference, so --lora-rank is needed");
+  list.add(std::string(kDpoBeta.name), &settings.dpo_beta, "X",
+           "how near the model stays to its reference with --dpo: its rewards are log-probabilities times this")
+      .of(FieldScope::kRun);
 }
 
 BertOptions BertSettings::filled() const {

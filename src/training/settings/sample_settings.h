@@ -3,10 +3,12 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 
 #include "base/faults.h"
 #include "data/samples/bert_samples.h"
 #include "data/samples/documents.h"
+#include "executor/preferences.h"
 #include "options/fields.h"
 #include "tokenizer/tokenizer.h"
 
@@ -21,9 +23,14 @@ struct DocumentSettings {
   bool reset_attention_mask = false, reset_position_ids = false, eod_mask_loss = false;
   Packing packing = Packing::kStream;
   bool sft = false;  // chats: apart from each other, and with a loss on the assistant's words alone
+  bool dpo = false;  // pairs of answers, whose chosen one is to be preferred
+  double dpo_beta = PreferenceConfig().beta;
 
-  bool has_first_keys() const { return sft || reset_attention_mask; }
-  bool has_position_ids() const { return sft || reset_position_ids; }
+  bool has_first_keys() const { return sft || dpo || reset_attention_mask; }
+  bool has_position_ids() const { return sft || dpo || reset_position_ids; }
+  std::optional<PreferenceConfig> preferences() const {
+    return dpo ? std::optional(PreferenceConfig{.beta = dpo_beta}) : std::nullopt;
+  }
   // `tokenizer`: folder of the settings; empty: none.
   Faults faults(const std::filesystem::path& tokenizer) const;
   // Reads the tokenizer if a flag is set. UserError: it has no end-of-document token.

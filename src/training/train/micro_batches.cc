@@ -90,7 +90,8 @@ MicroBatch MicroBatchCutter::micro_batch(SampleBatch& batch, std::int64_t first,
   const std::int64_t length = cut_length(batch, first, count), begin = first * tokens_, size = count * length;
   const std::int64_t first_label = labels_before(batch, tokens_, first),
                      labels = labels_before(batch, tokens_, first + count) - first_label;
-  for (auto* values : {&batch.ids, &batch.token_types, &batch.first_keys, &batch.position_ids, &batch.targets}) {
+  for (auto* values :
+       {&batch.ids, &batch.token_types, &batch.first_keys, &batch.position_ids, &batch.targets, &batch.answers}) {
     shorten_rows(*values, first, count, tokens_, length);
   }
   shorten_rows(batch.weights, first, count, tokens_, length);
@@ -102,6 +103,7 @@ MicroBatch MicroBatchCutter::micro_batch(SampleBatch& batch, std::int64_t first,
           .position_ids = part_of(batch.position_ids, begin, size),
           .targets = part_of(batch.targets, begin, size),
           .weights = part_of(batch.weights, begin, size),
+          .answers = part_of(batch.answers, begin, size),
           .labels = part_of(batch.labels, first_label, labels),
           .label_weights = part_of(batch.label_weights, first_label, labels),
           .batch = count,

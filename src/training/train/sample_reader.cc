@@ -17,8 +17,8 @@ void fill_part(std::vector<T>& values, const SampleBatch& batch, std::int64_t to
 void stand_in(const Samples& samples, SampleRange positions, SampleBatch& batch, std::int64_t at) {
   const SampleRange places{at, positions.count};
   const std::int64_t tokens = samples.seq_length();
-  for (auto* const values :
-       {&batch.ids, &batch.token_types, &batch.first_keys, &batch.position_ids, &batch.targets, &batch.labels}) {
+  for (auto* const values : {&batch.ids, &batch.token_types, &batch.first_keys, &batch.position_ids, &batch.targets,
+                             &batch.answers, &batch.labels}) {
     fill_part(*values, batch, tokens, places, 0);
   }
   for (auto* const weights : {&batch.weights, &batch.label_weights}) fill_part(*weights, batch, tokens, places, 1.0F);

@@ -224,8 +224,8 @@ LossSums Trainer::loss_sums(const Samples& samples, SampleRange positions, Sampl
 LossSums Trainer::mean_losses(const Samples& samples, SampleRange positions) {
   Communicator& replicas = *executor_.mesh().data;
   const std::int64_t size = executor_.options().batch;
-  const std::vector<ModelTraits::Loss>& kinds = task_.model->traits.losses;
-  LossSums means = no_losses(task_.model->traits);
+  const std::vector<ModelTraits::Loss>& kinds = executor_.loss_kinds();
+  LossSums means = no_losses(kinds);
   SampleBatch batch = samples.make_batch(size);
   for (std::int64_t done = replicas.rank() * size; done < positions.count; done += replicas.size() * size) {
     const LossSums sums = loss_sums(samples, {positions.first + done, std::min(size, positions.count - done)}, batch);

@@ -75,7 +75,7 @@ std::optional<Parting> Trainer::replay_until(std::int64_t iteration) {
 
 std::vector<SampleLoss> Trainer::losses_of_samples() {
   const Samples& samples = *task_.training;
-  const std::vector<ModelTraits::Loss>& kinds = task_.model->traits.losses;
+  const std::vector<ModelTraits::Loss>& kinds = executor_.loss_kinds();
   const SampleRange all{batches_.consumed_after(iteration_), batches_.batch_size(iteration_)};
   const std::int64_t together = task_.model->traits.label_sequences;
   Communicator& copies = *executor_.mesh().data;

@@ -14,6 +14,7 @@
 #include "data/samples/chat_samples.h"
 #include "data/samples/gpt_samples.h"
 #include "data/samples/packed_samples.h"
+#include "data/samples/preference_samples.h"
 #include "model/family.h"
 
 namespace teratron {
@@ -53,9 +54,14 @@ class SampleMaker {
       return std::make_unique<BertSamples>(weighted.dataset, part, config_.model.seq_length, order, seed, bert_tokens_,
                                            config_.bert.filled());
     }
-    const bool are_chats = config_.documents.sft;
+    const auto& [are_chats, are_pairs] = std::pair(config_.documents.sft, config_.documents.dpo);
     for (const IndexedShard& shard : weighted.dataset->shards()) {
-      are_chats ? require_chats(shard.prefix()) : require_whole_documents(shard.prefix());
+      are_chats   ? require_chats(shard.prefix())
+      : are_pairs ? require_pairs(shard.prefix())
+                  : require_whole_documents(shard.prefix());
+    }
+    if (are_pairs) {
+      return std::make_unique<PreferenceSamples>(weighted.dataset, part, config_.model.seq_length, order, seed);
     }
     if (are_chats) return std::make_unique<ChatSamples>(weighted.dataset, part, config_.model.seq_length, order, seed);
     if (config_.documents.packing == Packing::kBestFit) {

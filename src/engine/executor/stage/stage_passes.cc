@@ -298,33 +298,39 @@ void StagePasses::weight_gradients(const SliceCall& call, const std::function<vo
 }
 
 void StagePasses::head(const SliceCall& call, const MicroBatch& micro_batch, TensorRef x, TensorRef dx) {
-  const SliceInputs inputs = head_inputs(call, micro_batch);
-  const LayerWorkspace layers = plan_.memory().workspace(call.pass);
-  const LayerPass pass = of_end(call.pass);
-  const std::optional<JointPass> joint = joint_pass(pass, plan_.part().stage_of_head());
-  EndCall end = end_call(pass, inputs, layers);
-  end.joint = joint ? &*joint : nullptr;
-  end.losses = plan_.memory().losses();
-  end.memory = plan_.memory().head_memory();
-  model_.head(end, x, dx);
+  with_head(call, head_inputs(call, micro_batch), [&](const EndCall& end) { model_.head(end, x, dx); });
+}
+
+void StagePasses::target_losses(const SliceCall& call, const MicroBatch& micro_batch, TensorRef x,
+                                std::span<double> losses) {
+  const LayerPass& pass = call.pass;
+  std::vector<double> rows(static_cast<std::size_t>(pass.batch * pass.tokens));
+  with_head(call, head_inputs(call, micro_batch),
+            [&](const EndCall& end) { download_floats(backend_, model_.target_losses(end, x), rows); });
+  for (std::int64_t sequence = 0; sequence < pass.batch; ++sequence) {
+    std::copy_n(rows.begin() + sequence * pass.tokens, pass.tokens,
+                losses.begin() + sequence * micro_batch.tokens + pass.first_position);
+  }
 }
 
 void StagePasses::clear_losses() { backend_.fill_zero(plan_.memory().losses()); }
 
 LossSums StagePasses::losses(double loss_scale) {
-  LossSums sums = no_losses(model_.traits);
+  LossSums sums = no_losses(model_.traits.losses);
   if (!plan_.part().has_head()) return sums;
   backend_.download(sums.of_kind.data(), plan_.memory().losses());
   for (double& sum : sums.of_kind) sum /= loss_scale;
   return sums;
 }
 
-void StagePasses::with_head(const SliceCall& call, const std::function<void(const EndCall&)>& use) {
-  const SliceInputs inputs;
+void StagePasses::with_head(const SliceCall& call, const SliceInputs& inputs,
+                            const std::function<void(const EndCall&)>& use) {
   const LayerWorkspace layers = plan_.memory().workspace(call.pass);
-  const std::optional<JointPass> joint = joint_pass(call.pass, plan_.part().stage_of_head());
-  EndCall end = end_call(call.pass, inputs, layers);
+  const LayerPass pass = of_end(call.pass);
+  const std::optional<JointPass> joint = joint_pass(pass, plan_.part().stage_of_head());
+  EndCall end = end_call(pass, inputs, layers);
   end.joint = joint ? &*joint : nullptr;
+  end.losses = plan_.memory().losses();
   end.memory = plan_.memory().head_memory();
   use(end);
 }

@@ -57,16 +57,19 @@ class StagePasses {
   // Adds the losses of the last layer's output to those since clear_losses(); where dx is not null, makes gradients
   // too.
   void head(const SliceCall& call, const MicroBatch& micro_batch, TensorRef x, TensorRef dx);
+  // Losses of the slice's targets without their weights, into their places of the micro-batch's [batch, tokens].
+  void target_losses(const SliceCall& call, const MicroBatch& micro_batch, TensorRef x, std::span<double> losses);
   void clear_losses();
   // Waits for the device. Zeros without a head. The scale is that of all micro-batches since clear_losses().
   LossSums losses(double loss_scale);
   // Calls use(end call) with the head's workspace.
-  void with_head(const SliceCall& call, const std::function<void(const EndCall&)>& use);
+  void with_head(const SliceCall& call, const std::function<void(const EndCall&)>& use) { with_head(call, {}, use); }
 
  private:
   EndCall end_call(const LayerPass& pass, const SliceInputs& inputs, const LayerWorkspace& layers) const {
     return {.pass = pass, .inputs = inputs, .layers = layers, .sizes = plan_.memory().end_sizes(pass)};
   }
+  void with_head(const SliceCall& call, const SliceInputs& inputs, const std::function<void(const EndCall&)>& use);
   // Nothing: the ends are of their stages alone.
   std::optional<JointPass> joint_pass(const LayerPass& pass, int stage_of_end) const;
   EndCall embedding_call(const SliceCall& call, const LayerPass& pass, const SliceInputs& inputs,

@@ -1,4 +1,5 @@
-// teratron data chat: chats to a corpus that says which words a model learns, and samples of it for people.
+// teratron data chat, data preferences: chats, and pairs of answers, to a corpus that says which words a model learns;
+// and samples of it for people.
 #include <fmt/format.h>
 
 #include <atomic>
@@ -36,15 +37,14 @@ struct DataChatOptions {
   }
 };
 
-FieldList fields_of(DataChatOptions& o) {
+struct DataPreferencesOptions : DataChatOptions {};
+
+FieldList fields_of(DataChatOptions& o, const std::string& members, const std::string& trained_by) {
   FieldList list;
-  list.add_positional(
-      &o.files, "FILE",
-      "JSON lines, an object a line: \"messages\" (OpenAI), \"conversations\" (ShareGPT), \"prompt\" and "
-      "\"completion\", or \"text\"; -: standard input");
+  list.add_positional(&o.files, "FILE", "JSON lines, an object a line: " + members + "; -: standard input");
   list.add("tokenizer", &o.tokenizer, "DIR", "folder with the model's tokenizer and chat template").required = true;
   list.add("chat-template", &o.chat_template, "FILE", "template in place of the tokenizer's");
-  list.add("out", &o.out, "PREFIX", "writes PREFIX.bin, PREFIX.idx and PREFIX.teratron.json, for train --sft")
+  list.add("out", &o.out, "PREFIX", "writes PREFIX.bin, PREFIX.idx and PREFIX.teratron.json, for train " + trained_by)
       .writes(FileContent::kOwn, corpus_files());
   add_overwrite_field(list, o.overwrite);
   list.add("show", &o.show, "N",
@@ -54,6 +54,18 @@ FieldList fields_of(DataChatOptions& o) {
   list.add("threads", &o.threads, "N", "0: one per core").between(0);
   add_json_field(list, o.json);
   return list;
+}
+
+FieldList fields_of(DataChatOptions& o) {
+  return fields_of(o, "\"messages\" (OpenAI), \"conversations\" (ShareGPT), \"prompt\" and \"completion\", or \"text\"",
+                   "--sft");
+}
+
+FieldList fields_of(DataPreferencesOptions& o) {
+  return fields_of(o,
+                   "\"chosen\" and \"rejected\", texts or messages, after \"prompt\", \"messages\" or "
+                   "\"conversations\", or after what both begin with",
+                   "--dpo");
 }
 
 std::string shown(const ChatTokens& chat, const Tokenizer& tokenizer, bool has_colours) {
@@ -68,14 +80,19 @@ std::string shown(const ChatTokens& chat, const Tokenizer& tokenizer, bool has_c
   return text;
 }
 
-void show(const DataChatOptions& options, const ChatTokenizer& tokenizer) {
+void show(const DataChatOptions& options, const ChatTokenizer& tokenizer, ChatForm form) {
   const bool has_colours = terminal_columns(stdout) > 0;
-  ChatReader reader(tokenizer, options.files, 1 << 16);
+  ChatReader reader(tokenizer, options.files, form, 1 << 16);
+  const bool has_pairs = form == ChatForm::kPairs;
+  const std::int64_t most = has_pairs ? 2 * options.show : options.show;
   std::int64_t number = 0;
-  for (std::vector<ChatTokens> documents; number < options.show && reader.next(documents);) {
+  for (std::vector<ChatTokens> documents; number < most && reader.next(documents);) {
     for (const ChatTokens& chat : documents) {
-      if (number++ == options.show) return;
-      print_result(fmt::format("--- {}: {} tokens, {} to learn\n{}\n", number, chat.ids.size(),
+      if (number++ == most) return;
+      const std::string name = has_pairs
+                                   ? fmt::format("{}, {}", (number + 1) / 2, number % 2 == 1 ? "chosen" : "rejected")
+                                   : fmt::format("{}", number);
+      print_result(fmt::format("--- {}: {} tokens, {} to learn\n{}\n", name, chat.ids.size(),
                                std::ranges::count(chat.learned, true),
                                shown(chat, tokenizer.tokenizer(), has_colours)));
       write_json(options.json, nlohmann::ordered_json({{"ids", chat.ids}, {"learned", chat.learned}}).dump());
@@ -85,13 +102,16 @@ void show(const DataChatOptions& options, const ChatTokenizer& tokenizer) {
     throw_user_error("no example has an answer of an assistant; examples read: {}", reader.counts().examples);
 }
 
-std::string text_of(const ChatCounts& counts, const DataChatOptions& options, double seconds) {
-  std::string text = fmt::format("{}, {}, {} of them to learn, in {}: {}\n", counted(counts.documents, "conversation"),
-                                 counted(counts.tokens, "token"), readable_integer(counts.learned),
-                                 readable_duration(seconds), options.out.string());
+std::string text_of(const ChatCounts& counts, const DataChatOptions& options, ChatForm form, double seconds) {
+  const bool has_pairs = form == ChatForm::kPairs;
+  const std::string documents =
+      has_pairs ? counted(counts.documents / 2, "pair") : counted(counts.documents, "conversation");
+  std::string text = fmt::format("{}, {}, {} of them to learn, in {}: {}\n", documents, counted(counts.tokens, "token"),
+                                 readable_integer(counts.learned), readable_duration(seconds), options.out.string());
   text += fmt::format("the longest has {}\n", counted(counts.longest, "token"));
   if (counts.unanswered > 0) {
-    text += fmt::format("{} without an answer left out\n", counted(counts.unanswered, "conversation"));
+    text +=
+        fmt::format("{} without an answer left out\n", counted(counts.unanswered, has_pairs ? "pair" : "conversation"));
   }
   if (counts.rewritten > 0) {
     text += fmt::format(
@@ -101,15 +121,15 @@ std::string text_of(const ChatCounts& counts, const DataChatOptions& options, do
   return text;
 }
 
-void run(const DataChatOptions& options) {
+void run(const DataChatOptions& options, ChatForm form) {
   if (options.threads > 0) set_thread_count(static_cast<int>(options.threads));
   if (!options.out.empty()) require_free(files_of_corpus(options.out), options.overwrite);
   const double start = monotonic_seconds();
   const Tokenizer tokens = Tokenizer::load(options.tokenizer);
   const ChatTokenizer tokenizer(tokens,
                                 find_chat_rules(options.tokenizer, options.tokenizer, options.chat_template, tokens));
-  if (options.show > 0) return show(options, tokenizer);
-  ChatReader reader(tokenizer, options.files);
+  if (options.show > 0) return show(options, tokenizer, form);
+  ChatReader reader(tokenizer, options.files, form);
   {
     std::atomic<double> share{0};
     const LongTask task("tokenising", [&] { return share.load(); });
@@ -121,14 +141,20 @@ void run(const DataChatOptions& options) {
                                        {"rewritten", counts.rewritten}, {"documents", counts.documents},
                                        {"tokens", counts.tokens},       {"learned", counts.learned},
                                        {"longest", counts.longest},     {"seconds", seconds}};
-  report(options.json, text_of(counts, options, seconds), json.dump());
+  report(options.json, text_of(counts, options, form, seconds), json.dump());
 }
 
 }  // namespace
 
 Command data_chat_command() {
   return make_command<DataChatOptions>("data chat", "turns chats into token files whose answers alone are learned",
-                                       run);
+                                       [](const DataChatOptions& options) { run(options, ChatForm::kChats); });
+}
+
+Command data_preferences_command() {
+  return make_command<DataPreferencesOptions>(
+      "data preferences", "turns pairs of answers into token files, the chosen one beside the rejected one",
+      [](const DataPreferencesOptions& options) { run(options, ChatForm::kPairs); });
 }
 
 }  // namespace teratron

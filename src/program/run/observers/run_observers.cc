@@ -47,6 +47,11 @@ ProgressObserver::ProgressObserver(const TrainConfig& config, RunScale scale)
     : scale_(std::move(scale)), progress_(stderr, terminal_columns(stderr), progress_scale(config, scale_)) {}
 
 void ProgressObserver::iteration(const IterationReport& r) {
+  std::vector<ProgressPoint::Rate> rates;
+  for (std::size_t kind = 0; kind < scale_.losses.size(); ++kind) {
+    const ModelTraits::Loss& loss = scale_.losses[kind];
+    if (loss.in_progress) rates.push_back({.name = loss.name, .value = r.losses.of_kind[kind]});
+  }
   progress_.iteration({.iteration = r.iteration,
                        .global_batch_size = r.global_batch_size,
                        .consumed_samples = r.consumed_samples,
@@ -54,7 +59,8 @@ void ProgressObserver::iteration(const IterationReport& r) {
                        .loss = r.loss,
                        .gradient_norm = r.gradient_norm,
                        .learning_rate = r.learning_rate,
-                       .seconds = r.seconds});
+                       .seconds = r.seconds,
+                       .rates = std::move(rates)});
   if (!r.skipped) return;
   progress_.message(fmt::format("iteration {}: gradients overflowed at loss scale {:g}; the update is skipped",
                                 r.iteration, r.loss_scale));
@@ -67,8 +73,10 @@ void ProgressObserver::validation(std::int64_t iteration, const LossSums& losses
     const char* const joint = kinds[kind].is_rate ? "," : kind == 0 ? " =" : " +";
     parts += fmt::format("{} {} {:.4f}", joint, kinds[kind].name, losses.of_kind[kind]);
   }
-  progress_.message(fmt::format("validation after iteration {}: loss {:.4f}{}, perplexity {:.2f} per token", iteration,
-                                losses.total(), parts, std::exp(losses.of_kind.front())));
+  if (kinds.front().has_perplexity) {
+    parts += fmt::format(", perplexity {:.2f} per token", std::exp(losses.of_kind.front()));
+  }
+  progress_.message(fmt::format("validation after iteration {}: loss {:.4f}{}", iteration, losses.total(), parts));
 }
 
 void ProgressObserver::scored(std::int64_t iteration, std::span<const TaskScore> scores) {
@@ -151,8 +159,9 @@ void MetricsObserver::iteration(const IterationReport& r) {
 void MetricsObserver::validation(std::int64_t iteration, const LossSums& losses) {
   std::vector<Metric> metrics = {{"kind", std::string("validation")}, {"validation_loss", losses.total()}};
   add_losses(losses, metrics);
-  metrics.emplace_back("validation_perplexity",
-                       std::exp(losses.of_kind.front()));  // the first kind is the loss of tokens
+  if (scale_.losses.front().has_perplexity) {  // the first kind is the loss of tokens
+    metrics.emplace_back("validation_perplexity", std::exp(losses.of_kind.front()));
+  }
   write(iteration, metrics);
 }
 

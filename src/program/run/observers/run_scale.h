@@ -42,7 +42,7 @@ inline RunScale scale_of(const TrainConfig& config, const Trainer& trainer, doub
   if (!config.output.sample_prompts.empty()) {
     tokenizer = std::make_shared<const Tokenizer>(Tokenizer::load(config.model.tokenizer));
   }
-  return {.losses = trainer.task().model->traits.losses,
+  return {.losses = trainer.executor().loss_kinds(),
           .batches = trainer.batches(),
           .flops_per_token = trainer.task().config.training_flops_per_token(config.model.seq_length),
           .peak_flops = peak_flops,

@@ -90,7 +90,7 @@ void TensorBoardObserver::validation(std::int64_t iteration, const LossSums& los
   for (std::size_t kind = 0; kind < scale_.losses.size(); ++kind) {
     const std::string name = std::string(scale_.losses[kind].name) + kOfValidation;
     curves.emplace_back(name, losses.of_kind[kind]);
-    if (scale_.losses[kind].is_rate) continue;
+    if (scale_.losses[kind].is_rate || !scale_.losses[kind].has_perplexity) continue;
     curves.emplace_back(name + " ppl", std::exp(std::min(losses.of_kind[kind], kMostExponent)));
   }
   write({points(iteration, curves), points(scale_.batches.consumed_after(iteration), curves, kOverSamples)});

@@ -73,13 +73,100 @@ void add_messages(const Json& list, const char* key, Json& messages) {
   }
 }
 
+Json object_of(std::string_view json, std::string_view content) {
+  if (!is_json(json)) throw_user_error("this is not valid JSON: {}", json_fault(json));
+  Json object = Json::parse(json, nullptr, false);
+  if (!object.is_object()) throw_user_error("this is no JSON object in UTF-8 with {}", content);
+  return object;
+}
+
+// Bytes that both texts begin with, whole characters and without a space at their end, which the answers keep.
+std::size_t common_beginning(std::string_view one, std::string_view other) {
+  const auto is_inside = [](std::string_view text, std::size_t at) {
+    return at < text.size() && (static_cast<unsigned char>(text[at]) & 0xC0U) == 0x80;
+  };
+  auto common = static_cast<std::size_t>(std::ranges::mismatch(one, other).in1 - one.begin());
+  while (is_inside(one, common) || is_inside(other, common)) --common;
+  return common - (common > 0 && one[common - 1] == ' ' ? 1 : 0);
+}
+
+std::array<ChatExample, 2> pair_of_texts(const Json& object) {
+  const std::string chosen = object["chosen"], rejected = object["rejected"];
+  std::string prompt;
+  std::size_t common = 0;
+  if (object.contains("prompt")) {
+    prompt = object["prompt"];
+  } else {
+    common = common_beginning(chosen, rejected);
+    prompt = chosen.substr(0, common);
+  }
+  ChatExample first{.prompt = prompt, .completion = chosen.substr(common)};
+  return {std::move(first), ChatExample{.prompt = std::move(prompt), .completion = rejected.substr(common)}};
+}
+
+Json answer_of(const Json& object, const char* key) {
+  const Json& answer = object[key];
+  Json messages = Json::array();
+  if (answer.is_string()) {
+    messages.push_back({{"role", "assistant"}, {"content", answer}});
+  } else if (answer.is_object()) {
+    messages.push_back(message_of(answer, key));
+  } else {
+    add_messages(answer, key, messages);
+  }
+  return messages;
+}
+
+// Messages that both begin with; each keeps its last one.
+std::size_t common_messages(const Json& one, const Json& other) {
+  const std::size_t most = std::min(one.size(), other.size()) - 1;
+  std::size_t common = 0;
+  while (common < most && one[common] == other[common]) ++common;
+  return common;
+}
+
+std::array<ChatExample, 2> pair_of_messages(const Json& object) {
+  std::array<Json, 2> answers = {answer_of(object, "chosen"), answer_of(object, "rejected")};
+  // Beside lists, "messages" often repeats the chosen one.
+  const bool are_lists = object["chosen"].is_array() && object["rejected"].is_array();
+  Json prompt = Json::array();
+  for (const char* key : {"prompt", "messages", "conversations"}) {
+    if (are_lists && key != std::string_view("prompt")) continue;
+    if (prompt.empty() && object.contains(key) && object[key].is_array()) add_messages(object[key], key, prompt);
+  }
+  std::array<ChatExample, 2> pair;
+  const std::size_t common = prompt.empty() ? common_messages(answers[0], answers[1]) : 0;
+  const bool is_asked = !prompt.empty() || answers[0][0]["role"] != "assistant";
+  if (!is_asked && object.contains("prompt") && object["prompt"].is_string()) {
+    prompt.push_back({{"role", "user"}, {"content", object["prompt"]}});
+  }
+  for (std::size_t side = 0; side < pair.size(); ++side) {
+    pair[side].messages = prompt;
+    pair[side].context = prompt.size() + common;
+    for (Json& message : answers[side]) pair[side].messages.push_back(std::move(message));
+  }
+  return pair;
+}
+
 }  // namespace
 
+std::array<ChatExample, 2> read_preference_example(std::string_view json) {
+  const Json object = object_of(json, "a chosen and a rejected answer");
+  for (const char* key : {"chosen", "rejected"}) {
+    if (!object.contains(key)) throw_user_error("this object has no \"{}\", an answer", key);
+    const Json& answer = object[key];
+    if (!answer.is_string() && !answer.is_structured()) {
+      throw_user_error("\"{}\" is no answer; it is a text, a message, or a list of messages", key);
+    }
+  }
+  const auto is_text = [&](const char* key) { return !object.contains(key) || object[key].is_string(); };
+  const bool are_texts = object["chosen"].is_string() && object["rejected"].is_string() && is_text("prompt");
+  return are_texts && !object.contains("messages") && !object.contains("conversations") ? pair_of_texts(object)
+                                                                                        : pair_of_messages(object);
+}
+
 ChatExample read_chat_example(std::string_view json) {
-  if (!is_json(json)) throw_user_error("this is not valid JSON: {}", json_fault(json));
-  const Json object = Json::parse(json, nullptr, false);
-  if (!object.is_object())
-    throw_user_error("this is no JSON object in UTF-8 with messages, or a prompt and a completion");
+  const Json object = object_of(json, "messages, or a prompt and a completion");
   ChatExample example;
   for (const char* key : {"messages", "conversations"}) {
     if (!object.contains(key)) continue;

@@ -1,6 +1,7 @@
 // Examples of chats as files have them, in the forms that are usual.
 #pragma once
 
+#include <array>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
@@ -21,5 +22,13 @@ struct ChatExample {
 //   "text"                                         all of it is learned
 // Other members are left aside. UserError, without the place: it is none of these, or holds more than texts.
 ChatExample read_chat_example(std::string_view json);
+
+// Reads a JSON object with "chosen" and "rejected", two answers to a prompt, in that order:
+//   two texts, after "prompt", a text
+//   two lists of messages, which follow those of "prompt"
+//   one message each, where a text is one of the assistant, after those of "prompt", "messages" or "conversations"
+// Without a prompt of their form, it is what both begin with, as in TRL's data sets. Names of messages are as above.
+// UserError, without the place: it is none of these, or holds more than texts.
+std::array<ChatExample, 2> read_preference_example(std::string_view json);
 
 }  // namespace teratron

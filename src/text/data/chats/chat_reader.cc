@@ -15,7 +15,7 @@ struct ReadExample {
   std::string error;  // kept, so that of several bad lines the first one is reported
 };
 
-// In turn context and words to learn, context first.
+// In turn context and words to learn, context first; two of each in a pair, which is a document.
 void add_turns(const ChatTokens& chat, IndexedDatasetWriter& writer) {
   const std::span tokens(chat.ids);
   bool learns = false;
@@ -25,14 +25,19 @@ void add_turns(const ChatTokens& chat, IndexedDatasetWriter& writer) {
     writer.add_sequence(tokens.subspan(begin, end - begin));
     begin = end;
   }
-  writer.end_document();
 }
 
 }  // namespace
 
-ChatReader::ChatReader(const ChatTokenizer& tokenizer, std::span<const std::filesystem::path> files,
+ChatReader::ChatReader(const ChatTokenizer& tokenizer, std::span<const std::filesystem::path> files, ChatForm form,
                        std::int64_t batch_bytes)
-    : tokenizer_(tokenizer), reader_(files, batch_bytes, TextFormat::kAuto) {}
+    : tokenizer_(tokenizer), form_(form), reader_(files, batch_bytes, TextFormat::kAuto) {}
+
+std::vector<ChatTokens> ChatReader::tokenize(const RawDocument& document) const {
+  if (document.line == 0) throw_user_error("this is plain text; chats are JSON lines, an object a line");
+  return form_ == ChatForm::kPairs ? tokenizer_.tokenize(read_preference_example(document.bytes))
+                                   : tokenizer_.tokenize(read_chat_example(document.bytes));
+}
 
 bool ChatReader::next(std::vector<ChatTokens>& documents) {
   documents.clear();
@@ -43,8 +48,7 @@ bool ChatReader::next(std::vector<ChatTokens>& documents) {
     for (auto i = static_cast<std::size_t>(begin); i < static_cast<std::size_t>(end); ++i) {
       const RawDocument& document = batch_.documents[i];
       try {
-        if (document.line == 0) throw_user_error("this is plain text; chats are JSON lines, an object a line");
-        read[i].documents = tokenizer_.tokenize(read_chat_example(document.bytes));
+        read[i].documents = tokenize(document);
       } catch (const UserError& error) {
         read[i].error = fmt::format("{}: {}", place_of(*document.file, document.line, document.in_array), error.what());
       }
@@ -54,7 +58,7 @@ bool ChatReader::next(std::vector<ChatTokens>& documents) {
     if (!example.error.empty()) throw UserError(example.error);
     ++counts_.examples;
     counts_.unanswered += example.documents.empty() ? 1 : 0;
-    counts_.rewritten += example.documents.size() > 1 ? 1 : 0;
+    counts_.rewritten += form_ == ChatForm::kChats && example.documents.size() > 1 ? 1 : 0;
     for (ChatTokens& document : example.documents) {
       const std::int64_t tokens = std::ssize(document.ids);
       ++counts_.documents;
@@ -75,16 +79,21 @@ double ChatReader::share_read() const {
 void write_chats(ChatReader& reader, const ChatTokenizer& tokenizer, const std::filesystem::path& prefix,
                  const std::string& tokenizer_name, const std::function<void(double share)>& progress) {
   if (prefix.has_parent_path()) make_folders(prefix.parent_path());
+  const bool has_pairs = reader.form() == ChatForm::kPairs;
   IndexedDatasetWriter writer(prefix, tokenizer.tokenizer().vocab_size());
   for (std::vector<ChatTokens> documents; reader.next(documents);) {
-    for (const ChatTokens& document : documents) add_turns(document, writer);
+    for (std::size_t i = 0; i < documents.size(); ++i) {
+      add_turns(documents[i], writer);
+      if (!has_pairs || i % 2 == 1) writer.end_document();
+    }
     progress(reader.share_read());
   }
   if (writer.documents() == 0) {
     throw_user_error("no example has an answer of an assistant; examples read: {}. Nothing was written",
                      reader.counts().examples);
   }
-  writer.commit(identity_of(tokenizer.tokenizer(), tokenizer_name), SequenceUnit::kTurn);
+  writer.commit(identity_of(tokenizer.tokenizer(), tokenizer_name),
+                has_pairs ? SequenceUnit::kPair : SequenceUnit::kTurn);
 }
 
 }  // namespace teratron

@@ -12,9 +12,14 @@
 
 namespace teratron {
 
+enum class ChatForm {
+  kChats,  // read_chat_example
+  kPairs,  // read_preference_example
+};
+
 struct ChatCounts {
   std::int64_t examples = 0, unanswered = 0;                         // unanswered: left out
-  std::int64_t rewritten = 0;                                        // examples of several documents (ChatTokenizer)
+  std::int64_t rewritten = 0;                                        // chats of several documents (ChatTokenizer)
   std::int64_t documents = 0, tokens = 0, learned = 0, longest = 0;  // longest: tokens of a document
 };
 
@@ -22,24 +27,29 @@ class ChatReader {
  public:
   // `tokenizer` outlives it. UserError: as DocumentReader.
   ChatReader(const ChatTokenizer& tokenizer, std::span<const std::filesystem::path> files,
-             std::int64_t batch_bytes = std::int64_t{1} << 22);
+             ChatForm form = ChatForm::kChats, std::int64_t batch_bytes = std::int64_t{1} << 22);
 
-  // Reads the documents of the next examples, in their order, by all threads. False: there are no more. UserError, with
-  // file and line: as read_chat_example and ChatTokenizer::tokenize, of the first example at fault.
+  // Reads the documents of the next examples, in their order, by all threads; of pairs, two each. False: there are no
+  // more. UserError, with file and line: as the form's function and ChatTokenizer::tokenize, of the first example at
+  // fault.
   bool next(std::vector<ChatTokens>& documents);
+  ChatForm form() const { return form_; }
   const ChatCounts& counts() const { return counts_; }
   double share_read() const;  // 0 to 1; pipes do not count
 
  private:
+  std::vector<ChatTokens> tokenize(const RawDocument& document) const;
+
   const ChatTokenizer& tokenizer_;
+  ChatForm form_;
   DocumentReader reader_;
   DocumentBatch batch_;
   std::int64_t bytes_read_ = 0;
   ChatCounts counts_;
 };
 
-// Writes the rest of the documents as a corpus of chats (SequenceUnit::kTurn), whole or not at all. UserError: as
-// ChatReader::next and IndexedDatasetWriter, or no answer is there.
+// Writes the rest of the documents as a corpus of chats or of pairs (SequenceUnit::kTurn, kPair), whole or not at all.
+// UserError: as ChatReader::next and IndexedDatasetWriter, or no answer is there.
 void write_chats(ChatReader& reader, const ChatTokenizer& tokenizer, const std::filesystem::path& prefix,
                  const std::string& tokenizer_name, const std::function<void(double share)>& progress);
 

@@ -1,6 +1,7 @@
 #include "data/chats/chat_tokens.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "base/error.h"
@@ -41,6 +42,29 @@ std::vector<ChatTokens> ChatTokenizer::tokenize(const ChatExample& example) cons
   }
   std::erase_if(documents, [](const ChatTokens& tokens) { return std::ranges::count(tokens.learned, true) == 0; });
   return documents;
+}
+
+std::vector<ChatTokens> ChatTokenizer::tokenize(const std::array<ChatExample, 2>& pair) const {
+  std::vector<ChatTokens> answers;
+  std::size_t first = std::numeric_limits<std::size_t>::max();
+  for (const ChatExample& example : pair) {
+    std::vector<ChatTokens> documents = tokenize(example);
+    if (documents.empty()) return {};
+    if (documents.size() > 1) {
+      throw_user_error(
+          "the chat template writes the earlier turns of an answer otherwise once others follow, so its words are "
+          "unknown; end the pair at the first turn that differs");
+    }
+    ChatTokens& answer = answers.emplace_back(std::move(documents.front()));
+    const auto end = std::find(answer.learned.rbegin(), answer.learned.rend(), true).base();
+    answer.ids.resize(static_cast<std::size_t>(end - answer.learned.begin()));
+    answer.learned.resize(answer.ids.size());
+    first = std::min(first, static_cast<std::size_t>(std::ranges::find(answer.learned, true) - answer.learned.begin()));
+  }
+  for (ChatTokens& answer : answers) {
+    std::fill(answer.learned.begin() + static_cast<std::ptrdiff_t>(first), answer.learned.end(), true);
+  }
+  return answers;
 }
 
 std::vector<ChatText> ChatTokenizer::texts_of(const ChatExample& example) const {

@@ -1,6 +1,7 @@
 // Tokens of chats, and which of them a model learns: the assistant's.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -32,6 +33,11 @@ class ChatTokenizer {
   // Documents of an example; none: nobody answers. UserError, without the place: the template is missing or refuses the
   // messages, or does not say where answers begin.
   std::vector<ChatTokens> tokenize(const ChatExample& example) const;
+  // The two answers of a pair, each a document that ends with it. Learned are its tokens from the first on that is not
+  // the prompt's in both, as TRL counts; so both count the same text, though one may begin with a token that joins
+  // prompt and answer. None: nobody answers. UserError, without the place: as tokenize; or the template writes an
+  // answer of several turns otherwise than it stood in each of them.
+  std::vector<ChatTokens> tokenize(const std::array<ChatExample, 2>& pair) const;
 
  private:
   std::vector<ChatText> texts_of(const ChatExample& example) const;

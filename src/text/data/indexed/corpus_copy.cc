@@ -1,6 +1,7 @@
 #include "data/indexed/corpus_copy.h"
 
 #include <algorithm>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -33,10 +34,13 @@ void require_agreement(const IndexedShard& first, const std::optional<CorpusSide
     throw_user_error("'{}' was made with the tokenizer '{}' ({}), '{}' with '{}' ({}); tokenise both with one", a,
                      one.name, one.hash, b, two.name, two.hash);
   }
-  if ((first_sidecar->unit == SequenceUnit::kTurn) != (sidecar->unit == SequenceUnit::kTurn)) {
-    const bool is_chats = sidecar->unit == SequenceUnit::kTurn;
-    throw_user_error("'{}' is of chats, '{}' is not; make both by 'data chat', or none", is_chats ? b : a,
-                     is_chats ? a : b);
+  for (const auto& [unit, content, command] :
+       {std::tuple{SequenceUnit::kTurn, "chats", "data chat"},
+        std::tuple{SequenceUnit::kPair, "pairs of answers", "data preferences"}}) {
+    const bool is_other = sidecar->unit == unit;
+    if (is_other == (first_sidecar->unit == unit)) continue;
+    throw_user_error("'{}' is of {}, '{}' is not; make both by '{}', or none", is_other ? b : a, content,
+                     is_other ? a : b, command);
   }
   if (is_sentence(first_sidecar->unit) != is_sentence(sidecar->unit)) {
     const bool is_split = is_sentence(sidecar->unit);

@@ -61,7 +61,8 @@ CorpusFile file_from(const nlohmann::json& json, const fs::path& path) {
   return {.bytes = bytes, .checksum = fields.string("xxh3_64"), .blocks = blocks_from(fields, bytes)};
 }
 
-constexpr std::string_view kUnit = "sequence_unit", kDocument = "document", kSentence = "sentence", kTurn = "turn";
+constexpr std::string_view kUnit = "sequence_unit", kDocument = "document", kSentence = "sentence", kTurn = "turn",
+                           kPair = "pair";
 constexpr std::string_view kSentencesBy = "sentences_by", kLines = "lines", kPunctuation = "punctuation";
 
 // Corpora from before BERT lack the unit.
@@ -69,12 +70,14 @@ SequenceUnit unit_from(const JsonFields& fields) {
   const std::string name = fields.has(kUnit) ? fields.string(kUnit) : std::string(kDocument);
   if (name == kDocument) return SequenceUnit::kDocument;
   if (name == kTurn) return SequenceUnit::kTurn;
+  if (name == kPair) return SequenceUnit::kPair;
   if (name != kSentence) fields.throw_not(kUnit, "\"document\", \"sentence\" or \"turn\"");
   const bool by_lines = fields.has(kSentencesBy) && fields.string(kSentencesBy) == kLines;
   return by_lines ? SequenceUnit::kLine : SequenceUnit::kSentence;
 }
 
 std::string_view name_of(SequenceUnit unit) {
+  if (unit == SequenceUnit::kPair) return kPair;
   return is_sentence(unit) ? kSentence : unit == SequenceUnit::kTurn ? kTurn : kDocument;
 }
 
@@ -201,6 +204,10 @@ void require_whole_documents(const fs::path& prefix) {
     throw_user_error("the corpus '{}' is one of chats; train with --sft, which learns the assistant's words alone",
                      prefix.string());
   }
+  if (sidecar->unit == SequenceUnit::kPair) {
+    throw_user_error("the corpus '{}' is one of pairs of answers; train with --dpo, which prefers the chosen ones",
+                     prefix.string());
+  }
   throw_user_error(
       "the corpus '{}' is split into sentences for BERT, and nothing ends its documents; for GPT, tokenise the text "
       "again "
@@ -218,6 +225,14 @@ void require_chats(const fs::path& prefix) {
   throw_user_error(
       "the corpus '{}' does not say which words are to be learned; make it by 'teratron data chat', or leave out --sft "
       "to learn all of them",
+      prefix.string());
+}
+
+void require_pairs(const fs::path& prefix) {
+  const std::optional<CorpusSidecar> sidecar = read_sidecar(prefix);
+  if (sidecar && sidecar->unit == SequenceUnit::kPair) return;
+  throw_user_error(
+      "the corpus '{}' has no pairs of answers, which --dpo compares; make them by 'teratron data preferences'",
       prefix.string());
 }
 

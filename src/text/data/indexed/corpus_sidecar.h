@@ -43,6 +43,8 @@ enum class SequenceUnit {
   kLine,      // as kSentence, where each line is a sentence
   // One of several in a chat: in turn words that are only read, and words to learn. The first are read, or none.
   kTurn,
+  // One of four in a pair of answers: the prompt, the chosen answer, the prompt, the rejected answer.
+  kPair,
 };
 inline bool is_sentence(SequenceUnit unit) { return unit == SequenceUnit::kSentence || unit == SequenceUnit::kLine; }
 
@@ -68,13 +70,15 @@ void require_written_sizes(const std::filesystem::path& prefix, const CorpusSide
 // of the files. Reads the sidecar only; without one every tokenizer is accepted.
 void require_tokenizer(const std::filesystem::path& prefix, const Tokenizer& tokenizer, std::string_view name);
 
-// UserError if the sequences are sentences or turns by the corpus' sidecar: nothing need end its documents then, and
-// GPT would read them all as one text.
+// UserError if the sequences are no documents by the corpus' sidecar: nothing need end its documents then, and GPT
+// would read them all as one text.
 void require_whole_documents(const std::filesystem::path& prefix);
 // Whether the corpus is one of chats by its sidecar.
 bool holds_chats(const std::filesystem::path& prefix);
 // UserError if it is not.
 void require_chats(const std::filesystem::path& prefix);
+// UserError if the corpus is not one of pairs of answers by its sidecar.
+void require_pairs(const std::filesystem::path& prefix);
 
 // The outcome of reading every byte of a corpus.
 struct CorpusVerification {

@@ -1,11 +1,11 @@
 #include "data/samples/chat_samples.h"
 
 #include <algorithm>
-#include <numeric>
 #include <utility>
 
 #include "base/error.h"
 #include "data/samples/sample_source.h"
+#include "data/samples/texts_in_samples.h"
 
 namespace teratron {
 
@@ -87,42 +87,23 @@ std::string ChatSamples::source(std::int64_t position) const {
   return source_of(*dataset_, ranges);
 }
 
-SampleBatch ChatSamples::make_batch(std::int64_t samples) const {
-  const auto tokens = static_cast<std::size_t>(samples * seq_length_);
-  SampleBatch batch;
-  for (auto* const values : {&batch.ids, &batch.targets, &batch.first_keys, &batch.position_ids})
-    values->resize(tokens);
-  batch.weights.resize(tokens);
-  return batch;
-}
+SampleBatch ChatSamples::make_batch(std::int64_t samples) const { return make_batch_of_texts(samples, seq_length_); }
 
 void ChatSamples::read(SampleRange positions, SampleBatch& batch, std::int64_t at) const {
   for (std::int64_t i = 0; i < positions.count; ++i) {
-    const std::ptrdiff_t begin = (at + i) * seq_length_;
+    const std::int64_t begin = (at + i) * seq_length_;
     std::int64_t filled = 0;
     visit_sample(positions.first + i, [&](const Conversation& conversation) {
       read_conversation(conversation, filled, batch, begin + filled);
       filled += conversation.inputs();
     });
-    // Padding: a text of its own, without a target.
-    const std::int64_t padding = seq_length_ - filled;
-    for (auto* const values : {&batch.ids, &batch.targets}) std::fill_n(values->begin() + begin + filled, padding, 0);
-    std::fill_n(batch.weights.begin() + begin + filled, padding, 0.0F);
-    std::fill_n(batch.first_keys.begin() + begin + filled, padding, static_cast<std::int32_t>(filled));
-    std::iota(batch.position_ids.begin() + begin + filled, batch.position_ids.begin() + begin + seq_length_, 0);
+    write_padding(batch, begin, filled, seq_length_);
   }
 }
 
 void ChatSamples::read_conversation(const Conversation& conversation, std::int64_t first_key, SampleBatch& batch,
                                     std::int64_t begin) const {
-  std::vector<std::int32_t> tokens(static_cast<std::size_t>(conversation.tokens.size()));
-  dataset_->read(conversation.tokens.begin, tokens);
-  const std::int64_t inputs = conversation.inputs();
-  std::copy(tokens.begin(), tokens.end() - 1, batch.ids.begin() + begin);
-  std::copy(tokens.begin() + 1, tokens.end(), batch.targets.begin() + begin);
-  std::fill_n(batch.first_keys.begin() + begin, inputs, static_cast<std::int32_t>(first_key));
-  std::iota(batch.position_ids.begin() + begin, batch.position_ids.begin() + begin + inputs, 0);
-  std::fill_n(batch.weights.begin() + begin, inputs, 0.0F);
+  write_text(*dataset_, conversation.tokens, first_key, batch, begin);
   visit_learned(conversation.document, conversation.tokens, [&](TokenRange targets) {
     std::fill_n(batch.weights.begin() + begin + (targets.begin - 1 - conversation.tokens.begin), targets.size(), 1.0F);
   });

@@ -12,7 +12,7 @@ namespace teratron {
 namespace {
 
 constexpr Flag kDataPath{"data-path"}, kValidDataPath{"valid-data-path"}, kPacking{"packing"},
-    kResetAttentionMask{"reset-attention-mask"};
+    kResetAttentionMask{"reset-attention-mask"}, kDpo{"dpo"}, kLoraRank{"lora-rank"};
 
 Faults data_faults(const TrainConfig& config) {
   Faults faults = data_path_faults(kDataPath, config.data_path);
@@ -29,6 +29,19 @@ Faults data_faults(const TrainConfig& config) {
   return faults;
 }
 
+Faults preference_faults(const TrainConfig& config) {
+  Faults faults;
+  if (!config.documents.dpo) return faults;
+  faults.add_if(!config.model.config.adapters.active(),
+                "{} compares the model with itself without adapters, and has none; give it some by {} N, such as 16",
+                kDpo, kLoraRank);
+  faults.add_if(config.pipeline.vocabulary_parallel && !config.pipeline.token_slices.empty(),
+                "{} needs the losses of a whole sequence before the first gradient, and {} makes them slice by slice; "
+                "leave out that or {}",
+                kDpo, Flag{"vocabulary-parallel"}, Flag{"token-slices"});
+  return faults;
+}
+
 // Flags that BERT's samples need, and flags for models that continue text.
 Faults bert_faults(const TrainConfig& config) {
   constexpr Flag kBert{"model-type"};
@@ -42,9 +55,9 @@ Faults bert_faults(const TrainConfig& config) {
                 config.model.config.family().title, kBert);
   faults.add_if(config.documents.has_first_keys() || config.documents.has_position_ids() ||
                     config.documents.eod_mask_loss || config.documents.packing != Packing::kStream,
-                "{}, {}, {}, {} and {} are for models that continue text; each of BERT's samples is from one document. "
-                "Leave them out",
-                kResetAttentionMask, Flag{"reset-position-ids"}, Flag{"eod-mask-loss"}, kPacking, Flag{"sft"});
+                "{}, {}, {}, {}, {} and {} are for models that continue text; each of BERT's samples is from one "
+                "document. Leave them out",
+                kResetAttentionMask, Flag{"reset-position-ids"}, Flag{"eod-mask-loss"}, kPacking, Flag{"sft"}, kDpo);
   faults.add_if(!config.output.sample_prompts.empty(), "BERT does not continue text; leave out {}",
                 Flag{"sample-prompt"});
   return faults;
@@ -81,9 +94,10 @@ Faults TrainConfig::faults() const {
   faults.add(documents.faults(model.tokenizer));
   faults.add(bert.faults());
   faults.add(bert_faults(*this));
+  faults.add(preference_faults(*this));
   faults.add(output.faults());
   faults.add_if(model.config.adapters.active() && output.finetune.empty() && output.load.empty(),
-                "{} trains adapters beside weights that are there; name their folder: {} DIR", Flag{"lora-rank"},
+                "{} trains adapters beside weights that are there; name their folder: {} DIR", kLoraRank,
                 Flag{"finetune"});
   faults.add(frozen_weights_faults(model.config.adapters, backend.weight_tiles));
   faults.add(failures.faults(output.save, config_file));

@@ -122,6 +122,16 @@ void require_tokenizer_fits(const TrainConfig& config, const fs::path& source) {
   }
 }
 
+// The reference model of pairs of answers is the one without adapters, which is not the one that has learned by them.
+void require_reference(const TrainConfig& config) {
+  const fs::path& from = config.output.finetune;
+  if (!config.documents.dpo || from.empty() || !find_weights(from).model.adapters.active()) return;
+  throw_user_error(
+      "'{}' holds adapters, and --dpo compares with the model without them; merge them first: teratron convert --merge "
+      "{} OUT, then --finetune OUT",
+      from.string(), from.string());
+}
+
 std::string unknown_settings(const CheckpointInfo& checkpoint) {
   return fmt::format(
       "'{}', written by {}, does not record its settings; beside its shape and tokenizer, give those that it was "
@@ -190,6 +200,7 @@ TrainStart read_train_start(std::span<const std::string> arguments) {
   faults.add(config.faults());
   add_value_faults(fields, faults, lines);
   throw_if_any(lines);
+  if (!start.checkpoint) require_reference(config);
   if (start.checkpoint) {
     require_tokenizer_fits(config, start.checkpoint->folder);
     training_split(config.split, config.output.checkpoint());

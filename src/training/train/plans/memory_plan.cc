@@ -27,6 +27,7 @@ ExecutorOptions training_options(const TrainConfig& config, const PipelinePlan& 
           .sequence_parallel = config.layout.sequence_parallel,
           .shard_optimizer = config.layout.distributed_optimizer,
           .tallies = config.output.trace_numerics,
+          .preferences = config.documents.preferences(),
           .optimizer = config.optimizer.make_optimizer(),
           .cell_layers = pipeline.cell_layers};
 }
