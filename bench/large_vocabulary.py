@@ -29,7 +29,7 @@ WAYS = {
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--save", action="store_true")
-    for name, value in dict(rounds=1, updates=3, batch=4, seq=256).items():
+    for name, value in dict(rounds=1, updates=3, batch=4, seq=128).items():
         parser.add_argument(f"--{name}", type=int, default=value)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
