@@ -11,6 +11,11 @@ from side import cpu_name
 from ways import Way, take_turns, teratron
 
 DATA = pathlib.Path("../shared/data")
+# Output projection and layer are as large beside one another: words over twelve times the hidden size.
+SHAPES = {
+    "small": (["--num-layers", 12, "--hidden-size", 256, "--num-attention-heads", 4], 16384, "12 layers, hidden size 256"),
+    "124M": (["--model", "124M", "--vocab-size", 50257], 50257, "GPT-2 124M, 12 layers"),
+}
 TWO_STAGES = ["--pp", 2]
 SHARED = [*TWO_STAGES, "--vocabulary-parallel"]
 WAYS = {
@@ -29,21 +34,27 @@ WAYS = {
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--save", action="store_true")
-    for name, value in dict(rounds=1, updates=3, batch=4, seq=256).items():
+    parser.add_argument("--shape", choices=list(SHAPES), default="small")
+    for name, value in dict(rounds=2, updates=6, batch=4, seq=256).items():
         parser.add_argument(f"--{name}", type=int, default=value)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         text = folder / "text.jsonl"
         text.write_text(json.dumps({"text": (DATA / "wikitext103/wiki.test.tokens").read_text()}) + "\n")
-        teratron("data", "tokenize", "--tokenizer", DATA / "gpt2-bpe", "--out", folder / "corpus", text)
-        shape = ["--data-path", folder / "corpus", "--split", 1, "--model", "124M", "--vocab-size", 50257, "--micro-batch-size", 1,
+        flags, words, shape_text = SHAPES[options.shape]
+        tokenizer = DATA / "gpt2-bpe"
+        if options.shape == "small":
+            tokenizer = folder / "tokenizer"
+            teratron("tokenizer", "train", "--vocab-size", words, "--out", tokenizer, text)
+        teratron("data", "tokenize", "--tokenizer", tokenizer, "--out", folder / "corpus", text)
+        shape = ["--data-path", folder / "corpus", "--tokenizer", tokenizer, "--split", 1, *flags, "--micro-batch-size", 1,
                  "--seq-length", options.seq, "--global-batch-size", options.batch, "--train-iters", options.updates]
         ways = [Way(name, flags, folder) for name, flags in WAYS.items()]
         printed = take_turns(ways, shape, options.rounds)
     best = ways[0].median()
     rows = [f"| {way.name} | {1e3 * way.median():.0f} | {way.median() / best:.3f} |" for way in ways]
-    text = (f"{datetime.date.today()}, {cpu_name()}, GPT-2 124M (12 layers, vocabulary 50,257), fp32, {options.batch} sequences of {options.seq} tokens an "
+    text = (f"{datetime.date.today()}, {cpu_name()}, {shape_text}, vocabulary {words:,}, fp32, {options.batch} sequences of {options.seq} tokens an "
             f"update; two stages of one core each; medians of interleaved rounds ({options.rounds}) of {options.updates} updates, the first of "
             f"each left out; `bench/large_vocabulary {' '.join(sys.argv[1:])}`\n\n"
             "| way | ms an update | times one stage of two threads |\n|---|---|---|\n" + "\n".join(rows) + "\n\n" + "\n".join(line for line in printed.splitlines() if "instead:" in line or "chosen, of" in line) + "\n")

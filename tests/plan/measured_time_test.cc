@@ -4,9 +4,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
+
+#include "base/philox.h"
 #include "pipeline/timing/simulate.h"
 #include "pipeline/token_slices.h"
 #include "plan/search/pipeline_choice.h"
+#include "train/plans/pipeline_plan.h"
 
 namespace teratron::plan {
 namespace {
@@ -101,6 +105,62 @@ TEST(MeasuredTime, NoPipelineIsFasterThanItsBound) {
       }
     }
   }
+}
+
+// Seconds of an update as the numbers of the profile say, with no doubt about them.
+double exact_seconds(const TrainConfig& config, const slicing::Profile& profile, double beside_pass) {
+  const PipelinePlan plan = plan_pipeline(config, &profile);
+  const slicing::ProfileCosts measured(
+      profile, 2, {.layers = plan.cell_layers, .vocabulary_parallel = config.pipeline.vocabulary_parallel});
+  const std::vector<std::int64_t> whole = {kTokens};
+  pipeline::Costs costs =
+      slicing::schedule_costs(measured, plan.schedule, plan.cuts.empty() ? slicing::alike(profile, whole) : plan.cuts);
+  slicing::add_to_passes(costs, beside_pass);
+  return pipeline::simulate(plan.schedule, costs).iteration / 1000;
+}
+
+TEST(MeasuredTime, AutoIsAtMostTwoPerCentFromTheBestByHand) {
+  RandomSequence random({.seed = 71});
+  int plain = 0;
+  for (int trial = 0; trial < 4; ++trial) {
+    const double head = 5 * random.uniform(), beside_pass = trial % 2 == 0 ? 0 : 20 * random.uniform();
+    const slicing::Profile profile = profile_of(head, beside_pass);
+    TrainConfig config = training();
+    config.batch.global_batch_size = trial % 3 == 0 ? 4 : 8;
+    const Layout first = chosen(config, {.is_auto = true, .recompute = true}, profile).best.front().layout;
+    double best = std::numeric_limits<double>::infinity();
+    std::string by_hand;
+    for (const pipeline::ScheduleKind kind : pipeline::kScheduleKinds) {
+      for (const std::int64_t cells : {1, 2}) {
+        for (const char* slices : {"", "uniform:2", "uniform:4", "384,336,304"}) {
+          for (const char* layers : {"", "7,5", "8,4", "9,3"}) {
+            for (const bool deferred : {false, true}) {
+              for (const bool shared : {false, true}) {
+                Layout layout = layout_of(config);
+                layout.schedule = kind;
+                layout.virtual_stages = cells;
+                layout.token_slices = slices;
+                layout.layers = layers;
+                layout.defer_weight_gradients = deferred;
+                layout.vocabulary_parallel = shared;
+                const TrainConfig one = with_layout(config, layout);
+                if (!one.StepSettings::faults().empty()) continue;
+                const double seconds = exact_seconds(one, profile, beside_pass);
+                if (seconds >= best) continue;
+                best = seconds;
+                by_hand = layout.pipeline_text();
+              }
+            }
+          }
+        }
+      }
+    }
+    EXPECT_LE(exact_seconds(with_layout(config, first), profile, beside_pass), 1.02 * best)
+        << trial << ": " << first.pipeline_text() << " for " << by_hand;
+    plain += first.token_slices.empty() ? 1 : 0;
+  }
+  EXPECT_GT(plain, 0);
+  EXPECT_LT(plain, 4);
 }
 
 // Slices gain several per cent without it.

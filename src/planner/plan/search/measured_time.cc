@@ -66,25 +66,25 @@ double MeasuredTimes::busiest_stage(const Layout& layout, const pipeline::MicroB
   const slicing::ProfileCosts costs(profile_, static_cast<int>(layout.pipeline));
   const std::vector<double> layers = stage_layers(config_, layout);
   const int stages = costs.stages();
+  const bool knows = costs.knows_layers(), shares = layout.vocabulary_parallel;
   const int with_head = pipeline::CellMap{stages, pipeline::traits_of(layout.schedule).placement}.stage_of(
       stages * static_cast<int>(layout.virtual_stages) - 1);
-  std::vector<double> of_stage(static_cast<std::size_t>(stages));
+  const double passes = 2 * static_cast<double>(layout.virtual_stages) + (shares ? 3 : 0);  // of a slice, at least
+  std::vector<double> of_stage(layers.size());
   double all = 0;  // of any dealing's stages together
   slicing::TokenSlice slice{.sequences = cut.sequences};
   for (const std::int64_t length : cut.slice_tokens) {
     slice.length = length;
+    const double head = knows && !shares ? time_of(costs.head(slice)) : 0;
+    const double everywhere = passes * fit_.beside_pass + (knows && shares ? costs.joint_ends(slice).head : 0);
     double fastest = std::numeric_limits<double>::infinity();
-    const double joint = layout.vocabulary_parallel && costs.knows_layers() ? costs.joint_ends(slice).head : 0;
-    const double head = layout.vocabulary_parallel || !costs.knows_layers() ? 0 : time_of(costs.head(slice));
     for (int stage = 0; stage < stages; ++stage) {
-      const double layer = costs.knows_layers()
-                               ? time_of(costs.layer(stage, slice))
-                               : time_of(costs.passes(stage, slice)) / layers[static_cast<std::size_t>(stage)];
-      of_stage[static_cast<std::size_t>(stage)] +=
-          layers[static_cast<std::size_t>(stage)] * layer + joint + (stage == with_head ? head : 0);
+      const double held = layers[static_cast<std::size_t>(stage)];
+      const double layer = knows ? time_of(costs.layer(stage, slice)) : time_of(costs.passes(stage, slice)) / held;
+      of_stage[static_cast<std::size_t>(stage)] += held * layer + everywhere + (stage == with_head ? head : 0);
       fastest = std::min(fastest, layer);
     }
-    all += static_cast<double>(config_.model.config.num_layers) * fastest + stages * joint + head;
+    all += static_cast<double>(config_.model.config.num_layers) * fastest + stages * everywhere + head;
     slice.context += length;
   }
   return deals_layers(layout) ? all / stages : std::ranges::max(of_stage);
