@@ -34,21 +34,30 @@ struct Point {
 
 class LateQueue {
  public:
-  void push(std::function<cudaError_t()> work) {
+  // False: it was closed, and all its work is done.
+  bool push(std::function<cudaError_t()> work) {
     const std::lock_guard lock(mutex_);
+    if (has_ended_) return false;
     works_.push_back(std::move(work));
     came_.notify_one();
+    return true;
   }
-  void close() { push(nullptr); }  // when its work is done
+  // Ends when its work is done.
+  void close() {
+    const std::lock_guard lock(mutex_);
+    is_closed_ = true;
+    came_.notify_one();
+  }
 
   void run() {
     while (true) {
       std::unique_lock lock(mutex_);
-      came_.wait(lock, [this] { return !works_.empty(); });
+      came_.wait(lock, [this] { return !works_.empty() || is_closed_; });
+      has_ended_ = works_.empty();
+      if (has_ended_) return;
       const std::function<cudaError_t()> work = std::move(works_.front());
       works_.pop_front();
       lock.unlock();
-      if (!work) return;
       if (const cudaError_t error = done(work); error != cudaSuccess) device_error = error;
     }
   }
@@ -66,6 +75,7 @@ class LateQueue {
   std::mutex mutex_;
   std::condition_variable came_;
   std::deque<std::function<cudaError_t()>> works_;
+  bool is_closed_ = false, has_ended_ = false;
 };
 
 }  // namespace
@@ -95,11 +105,11 @@ Streams& streams() {
 
 void wait_for(LateQueue& queue) {
   const auto point = std::make_shared<Point>();
-  queue.push([point] {
+  const bool has_to_wait = queue.push([point] {
     point->reach();
     return cudaSuccess;
   });
-  point->reached.wait(false);
+  if (has_to_wait) point->reached.wait(false);
 }
 
 }  // namespace
