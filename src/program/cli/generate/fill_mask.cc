@@ -7,7 +7,6 @@
 #include <optional>
 
 #include "base/error.h"
-#include "base/files/file.h"
 #include "base/files/output_lock.h"
 #include "cli/commands.h"
 #include "cli/report.h"
@@ -77,15 +76,20 @@ std::vector<std::string> texts_of(const FillMaskOptions& options) {
 
 using Chances = std::vector<TokenChance>;
 
+// The token as the vocabulary writes it; empty for padding of the model's vocabulary.
+std::string text_of(const TokenChance& chance, const Tokenizer& tokenizer) {
+  return chance.token < tokenizer.vocab_size() ? tokenizer.word_piece().tokens[static_cast<std::size_t>(chance.token)]
+                                               : std::string();
+}
+
 nlohmann::ordered_json json_of(const std::string& text, const MaskedText& masked, const std::vector<Chances>& masks,
                                const Tokenizer& tokenizer) {
   nlohmann::ordered_json json = {{"text", text}, {"masks", nlohmann::ordered_json::array()}};
   for (std::size_t mask = 0; mask < masks.size(); ++mask) {
     nlohmann::ordered_json tokens = nlohmann::ordered_json::array();
     for (const TokenChance& chance : masks[mask]) {
-      tokens.push_back({{"token", chance.token},
-                        {"token_str", tokenizer.word_piece().tokens[static_cast<std::size_t>(chance.token)]},
-                        {"score", chance.probability}});
+      tokens.push_back(
+          {{"token", chance.token}, {"token_str", text_of(chance, tokenizer)}, {"score", chance.probability}});
     }
     json["masks"].push_back({{"position", masked.masks[mask]}, {"tokens", std::move(tokens)}});
   }
@@ -95,26 +99,20 @@ nlohmann::ordered_json json_of(const std::string& text, const MaskedText& masked
 void report_words(const FillMaskJob& job, const std::vector<std::vector<Chances>>& words) {
   std::string table, lines;
   for (std::size_t text = 0; text < words.size(); ++text) {
+    if (!lines.empty()) lines += '\n';
     lines += json_of(job.texts[text], job.masked[text], words[text], job.tokenizer)
-                 .dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) +
-             "\n";
+                 .dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
     table += fmt::format("{}\n", job.texts[text]);
     for (std::size_t mask = 0; mask < words[text].size(); ++mask) {
       TextTable rows({Align::kRight, Align::kLeft});
       for (const TokenChance& chance : words[text][mask]) {
-        rows.row({fmt::format("{:.4f}", chance.probability),
-                  job.tokenizer.word_piece().tokens[static_cast<std::size_t>(chance.token)]});
+        rows.row({fmt::format("{:.4f}", chance.probability), text_of(chance, job.tokenizer)});
       }
       if (words[text].size() > 1) table += fmt::format("mask {}\n", mask + 1);
       table += rows.text();
     }
   }
-  if (is_standard_stream(job.options.json)) {
-    fmt::print("{}", lines);
-    return;
-  }
-  if (!job.options.json.empty()) write_file_atomically(job.options.json, lines);
-  fmt::print("{}", table);
+  report(job.options.json, table, lines);
 }
 
 void run_rank(const FillMaskJob& job, const Rank& rank) {
