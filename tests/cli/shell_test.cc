@@ -44,7 +44,7 @@ struct HelpOfCommand {
 
 std::vector<HelpOfCommand> commands_of_help() {
   std::vector<HelpOfCommand> commands;
-  const std::regex command_line("  ([a-z0-9]+(?: [a-z0-9-]+)?)  +(.*)"), flag("--[a-z0-9-]+");
+  const std::regex command_line("  ([a-z0-9-]+(?: [a-z0-9-]+)?)  +(.*)"), flag("--[a-z0-9-]+");
   for (const std::string& line : lines_of(succeed({"--help"}))) {
     std::smatch found;
     if (!std::regex_match(line, found, command_line)) continue;

@@ -18,10 +18,18 @@ using Arguments = std::vector<std::string>;
 
 class Search : public ::testing::Test {
  protected:
-  void SetUp() override { write_file_atomically(folder_.path() / "vocab.txt", testing::task_vocabulary()); }
+  void SetUp() override {
+    write_file_atomically(folder_.path() / "vocab.txt", testing::task_vocabulary());
+    write_file_atomically(examples(), testing::task_file(TaskKind::kClassify, 8, 1));  // whose labels are read
+  }
+  std::filesystem::path examples() const { return folder_.path() / "examples.jsonl"; }
   FinetuneConfig read(const std::string& task, const Arguments& more = {}) const {
-    Arguments arguments = {"--task",       task, "--model",      "bert-tiny", "--tokenizer", folder_.path().string(),
-                           "--train-data", "a",  "--valid-data", "b",         "--save",      "run"};
+    Arguments arguments = {"--task",       task,
+                           "--model",      "bert-tiny",
+                           "--tokenizer",  folder_.path().string(),
+                           "--train-data", examples().string(),
+                           "--valid-data", "b",
+                           "--save",       "run"};
     arguments.insert(arguments.end(), more.begin(), more.end());
     return read_finetune_config(arguments);
   }
@@ -94,12 +102,12 @@ TEST_F(Search, TheHighestScoreIsChosenAndOfEqualOnesTheFirst) {
   EXPECT_EQ(best_of(std::vector{-1.0}), 0U);
 }
 
-// RoBERTa's Table 10 (arXiv 1907.11692).
+// RoBERTa's Table 10 (arXiv 1907.11692); of classify BERT's (arXiv 1810.04805, appendix A.2).
 TEST_F(Search, WeightDecayIsThatOfRobertasFineTuningUnlessGiven) {
   for (const TaskKind task : all_tasks()) {
-    const bool is_squad = task == TaskKind::kSquad1 || task == TaskKind::kSquad2;
+    const bool is_glue_or_race = task == TaskKind::kMnli || task == TaskKind::kQqp || task == TaskKind::kRace;
     const std::string name(name_of(task));
-    EXPECT_EQ(read(name).run.optimizer.adamw.weight_decay, is_squad ? 0.01 : 0.1) << name;
+    EXPECT_EQ(read(name).run.optimizer.adamw.weight_decay, is_glue_or_race ? 0.1 : 0.01) << name;
     EXPECT_EQ(read(name, {"--weight-decay", "0"}).run.optimizer.adamw.weight_decay, 0) << name;
   }
   const AdamWSettings adam =

@@ -22,15 +22,14 @@ DRAW = random.Random(11)
 PIECES = ['"', '""', ",", "\n", "\r\n", "\r", " ", "a", "bc", "é", "雪", "\t", "'", "\\", ";"]
 
 
+def is_open(text):
+    """Whether a quote has no end, so that a line more would be part of its cell."""
+    return list(csv.reader(io.StringIO(text + "\nZ", newline="")))[-1] != ["Z"]
+
+
 def raw_table():
-    """Any pieces in any order; a cell that is not closed gets its quote."""
-    text = "".join(DRAW.choices(PIECES, weights=[6, 2, 6, 3, 2, 1] + [2] * 9, k=DRAW.randint(1, 60)))
-    try:
-        list(csv.reader(io.StringIO(text, newline=""), strict=True))
-    except csv.Error as error:
-        if "unexpected end" in str(error):
-            return text + '"'
-    return text
+    """Any pieces in any order."""
+    return "".join(DRAW.choices(PIECES, weights=[6, 2, 6, 3, 2, 1] + [2] * 9, k=DRAW.randint(1, 60)))
 
 
 def written_table():
@@ -46,13 +45,8 @@ def write_tables(folder):
     tables = []
     while len(tables) < 600:
         text = raw_table() if len(tables) % 2 else written_table()
-        if not text.strip("\r\n"):
+        if not text.strip("\r\n") or is_open(text):  # an error here; Python ends the cell at the end of the file
             continue
-        try:  # an open quote that our reader refuses, and Python ends at the end of the file
-            list(csv.reader(io.StringIO(text, newline=""), strict=True))
-        except csv.Error as error:
-            if "unexpected end" in str(error):
-                continue
         mark = DRAW.choice(["", "\ufeff"])
         (folder / f"{len(tables)}.csv").write_bytes((mark + text).encode())
         tables.append([row for row in csv.reader(io.StringIO(text, newline="")) if row])

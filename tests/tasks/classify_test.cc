@@ -98,7 +98,7 @@ TEST_F(ClassifyFiles, LabelsAreTheNamesOfTheFilesSorted) {
   EXPECT_TRUE(names("3\n1\n", LabelKind::kNumbers).are_numbers);
   EXPECT_THAT(names("0.5\n1\n", LabelKind::kNames).names, ElementsAre("0.5", "1"));
   EXPECT_THAT(message_of<UserError>([&] { names("a\na\n"); }), HasSubstr("every example in"));
-  EXPECT_THAT(message_of<UserError>([&] { names("\"\"\n\"\"\n"); }), HasSubstr("no example in"));
+  EXPECT_THAT(message_of<UserError>([&] { names("\"\"\n\"\"\n"); }), HasSubstr("--label-column (there are label)"));
   EXPECT_THAT(message_of<UserError>([&] { names("1\nnan\n", LabelKind::kNumbers); }),
               HasSubstr("t.csv:3: the label 'nan' is no number, as --labels numbers needs"));
   EXPECT_EQ(number_of("1e39"), std::nullopt) << "beyond fp32";

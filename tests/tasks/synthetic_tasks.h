@@ -123,7 +123,7 @@ inline std::string classify_file(std::int64_t examples, RandomSequence& random) 
   return text;
 }
 
-// What a model of the task's file says of an example.
+// Outputs of a model for an example of the task's file.
 inline TaskShape synthetic_shape(TaskKind kind) {
   TaskReading reading;
   reading.labels.names = {"negative", "positive"};

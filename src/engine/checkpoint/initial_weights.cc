@@ -75,9 +75,10 @@ CommonWeights common_weights(const fs::path& path, const ModelConfig& config, st
   if (differences(common.stored, config).empty()) return common;
   std::map<std::string, std::vector<std::int64_t>> shapes;
   for (const Parameter& stored : stored_parameters(path, common.stored)) shapes[stored.name] = stored_shape(stored);
-  const bool has_other_labels = config.head == common.stored.head && !has_same_labels(common.stored, config);
+  // The classifiers of numbers and of choices have one shape.
+  const bool has_other_head = config.head != common.stored.head || !has_same_labels(common.stored, config);
   const auto is_there = [&](const Parameter* parameter) {
-    if (has_other_labels && has_label_rows(*parameter)) return false;
+    if (has_other_head && has_label_rows(*parameter)) return false;
     const auto found = shapes.find(parameter->name);
     return found != shapes.end() && found->second == stored_shape(*parameter);
   };

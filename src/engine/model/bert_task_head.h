@@ -56,7 +56,7 @@ struct BertTaskHead {
                 const Workspace& workspace) const;
 
  private:
-  // The same of numbers, whose gradients of weight * loss replace them.
+  // Squared errors of numbers, whose gradients of weight * loss replace them.
   void find_squared_errors(const LayerPass& pass, const SliceInputs& inputs, const Workspace& workspace) const;
 };
 

@@ -8,7 +8,7 @@
 
 namespace teratron {
 
-// No label. The same word as a number (label_of_number) is a NaN, which is no label either.
+// No label. As a number (label_of_number) this word is a NaN, which is no label either.
 inline constexpr std::int32_t kUnknownLabel = -1;
 
 // A number to learn, as the word that stands in its label's place (model/bert_task_head.h).

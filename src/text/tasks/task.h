@@ -58,7 +58,7 @@ struct LabelSet {
   bool operator==(const LabelSet&) const = default;
 };
 
-// What a column of labels holds.
+// Content of a column of labels.
 enum class LabelKind {
   kAuto,     // numbers where every label is one, and some have a fraction; else names
   kNames,    // one of several for each text

@@ -55,7 +55,7 @@ struct TaskScoring {
   std::string_view summary;            // "scores labels of QQP by accuracy and F1"
   std::string_view data, predictions;  // the help of --data and --predictions
   bool has_folders;                    // --data takes several files and folders; otherwise one file
-  // Of `reading`, classify reads the column of labels.
+  // classify alone reads `reading`: the column of labels.
   Required<ScoreReport(std::span<const std::filesystem::path> data, const std::filesystem::path& predictions,
                        const TaskReading& reading)>
       score;

@@ -34,6 +34,7 @@ std::vector<TokenChance> likeliest(std::span<const float> logits, std::int64_t c
 }  // namespace
 
 std::string token_text(const Tokenizer& tokenizer, std::int32_t token) {
+  if (token >= tokenizer.vocab_size()) return "";
   if (tokenizer.kind() != TokenizerKind::kWordPiece) return tokenizer.decode(std::span(&token, 1));
   return std::string(tokenizer.word_piece().tokens[static_cast<std::size_t>(token)]);
 }

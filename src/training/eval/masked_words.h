@@ -17,7 +17,8 @@ struct MaskedText {
   std::vector<std::int32_t> masks;  // positions of masks in ids, ascending; one at least
 };
 
-// A token as people read it: WordPiece's of the vocabulary ("##ing"), else the bytes that it stands for.
+// A token as people read it: WordPiece's of the vocabulary ("##ing"), else the bytes that it stands for; empty for
+// padding of the model's vocabulary.
 std::string token_text(const Tokenizer& tokenizer, std::int32_t token);
 
 // Tokenizes a text, in which special tokens ("[MASK]", "<mask>") are written as in the vocabulary. UserError: the

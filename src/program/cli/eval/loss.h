@@ -16,7 +16,7 @@ struct EvalLossOptions : ScoringOptions, SplitSettings {
   std::vector<std::string> data_path;
   std::string part = "validation";
   bool baselines = false;
-  // Of a BERT's samples; the run's, or 1234 and the model's positions where there is none.
+  // Seed and length of a BERT's samples; -1 and 0: the run's, or 1234 and the model's positions where there is none.
   std::int64_t sample_seed = -1, seq_length = 0;
 
   Faults faults() const;

@@ -19,7 +19,7 @@
 namespace teratron {
 namespace {
 
-// What a BERT's samples are made with.
+// Settings that a BERT's samples are made with.
 struct MaskedSamples {
   std::int64_t seed = TrainConfig().seed, seq_length = 0;
   BertOptions options = BertSettings().filled();

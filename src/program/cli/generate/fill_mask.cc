@@ -7,7 +7,6 @@
 #include <optional>
 
 #include "base/error.h"
-#include "base/files/file.h"
 #include "base/files/output_lock.h"
 #include "cli/commands.h"
 #include "cli/report.h"
@@ -94,9 +93,9 @@ nlohmann::ordered_json json_of(const std::string& text, const MaskedText& masked
 void report_words(const FillMaskJob& job, const std::vector<std::vector<Chances>>& words) {
   std::string table, lines;
   for (std::size_t text = 0; text < words.size(); ++text) {
+    if (!lines.empty()) lines += '\n';
     lines += json_of(job.texts[text], job.masked[text], words[text], job.tokenizer)
-                 .dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) +
-             "\n";
+                 .dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
     table += fmt::format("{}\n", job.texts[text]);
     for (std::size_t mask = 0; mask < words[text].size(); ++mask) {
       TextTable rows({Align::kRight, Align::kLeft});
@@ -107,12 +106,7 @@ void report_words(const FillMaskJob& job, const std::vector<std::vector<Chances>
       table += rows.text();
     }
   }
-  if (is_standard_stream(job.options.json)) {
-    fmt::print("{}", lines);
-    return;
-  }
-  if (!job.options.json.empty()) write_file_atomically(job.options.json, lines);
-  fmt::print("{}", table);
+  report(job.options.json, table, lines);
 }
 
 void run_rank(const FillMaskJob& job, const Rank& rank) {

@@ -56,8 +56,9 @@ LabelSet labels_in(const Table& table, LabelKind kind) {
     found.insert(row.label);
   }
   if (found.empty()) {
-    throw_user_error("no example in '{}' has a label to train on; name the column of labels with --label-column",
-                     table.files.front().string());
+    throw_user_error("no example in '{}' has a label to train on; name the column of labels with --label-column{}",
+                     table.files.front().string(),
+                     table.columns.empty() ? "" : fmt::format(" (there are {})", fmt::join(table.columns, ", ")));
   }
   if (kind == LabelKind::kNumbers && no_number != nullptr) {
     throw_user_error("{}: the label '{}' is no number, as --labels numbers needs", table.place(*no_number),

@@ -75,6 +75,7 @@ void add_delimited(const fs::path& path, Delimiter delimiter, const Columns& col
   DelimitedReader reader(text, delimiter, path);
   if (!reader.next()) throw_user_error("'{}' is empty; its first row names the columns", path.string());
   const Header header(reader.cells(), columns, place_of(path, reader.line()));
+  table.columns = reader.cells();
   while (reader.next()) {
     if (reader.cells().size() != header.columns()) {
       throw_user_error("{}: {} cells, where the first row has {}; {}", place_of(path, reader.line()),

@@ -26,6 +26,7 @@ struct Row {
 struct Table {
   std::vector<std::filesystem::path> files;
   std::vector<Row> rows;
+  std::vector<std::string> columns;  // of the last file with a row of names; for messages
 
   std::string place(const Row& row) const;  // "dev.csv:12"
 };
