@@ -27,7 +27,7 @@ from safetensors.torch import load_file
 from chats_as_transformers import make_tokenizer
 from finetune_as_pytorch import norm_of, run
 
-TOKENS, PAIRS, UPDATES, RATE, BETA = 96, 14, 10, 3e-3, 0.3
+TOKENS, PAIRS, UPDATES, RATE, BETA = 192, 14, 10, 3e-3, 0.3
 # Adam divides by the root of the squared gradient plus this, which is far above gradients that are zero but for rounding.
 EPS = 1e-6
 WORDS = ["one", " two", " three", ", four", "\n", " 5", " six?", "é", "seven"]
@@ -35,7 +35,7 @@ WORDS = ["one", " two", " three", ", four", "\n", " 5", " six?", "é", "seven"]
 TEMPLATE = """{% for message in messages %}{{ '<|im_start|>' + message['role'] + '\n' + message['content'] + '<|im_end|>' }}\
 {% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}"""
 LAYOUTS = (["--micro-batch-size", "2"],
-           ["--micro-batch-size", "1", "--tp", "2", "--pp", "2", "--token-slices", "33,63"],
+           ["--micro-batch-size", "1", "--tp", "2", "--pp", "2", "--token-slices", "65,127"],
            ["--micro-batch-size", "3", "--dp", "2", "--use-distributed-optimizer", "--recompute-granularity", "full"])
 
 
@@ -118,7 +118,7 @@ def check(teratron, folder, family, form, draw):
     def train(name, *more):
         words = [teratron, "train", "--finetune", folder / "hf", "--data-path", folder / "pairs", "--dpo", "--dpo-beta", BETA,
                  "--split", "1", "--seq-length", TOKENS, "--lora-rank", "4", "--lora-targets", "all-linear",
-                 "--lr-decay-style", "constant", "--adam-beta1", "0.9", "--adam-beta2", "0.95", "--adam-eps", EPS,
+                 "--lr-decay-style", "constant", "--min-lr", "0", "--adam-beta1", "0.9", "--adam-beta2", "0.95", "--adam-eps", EPS,
                  "--weight-decay", "0.1", "--clip-grad", "1.0", "--seed", "5", "--save", folder / name, *more]
         done = subprocess.run([str(word) for word in words], capture_output=True, text=True)
         assert done.returncode == 0, done.stderr

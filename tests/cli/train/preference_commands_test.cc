@@ -42,7 +42,7 @@ class PreferenceCommands : public ::testing::Test {
                            asked, chosen, rejected);
     }
     write_file_atomically(path("pairs.jsonl"), lines);
-    succeed(training_.command({"--train-iters", "4", "--save", path("base")}));
+    succeed(training_.command({"--train-iters", "4", "--split", "1", "--save", path("base")}));
   }
   std::string path(const std::string& name) const { return training_.path(name); }
   Words preferences(const Words& more) const {
