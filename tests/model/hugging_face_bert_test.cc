@@ -184,7 +184,7 @@ TEST(HuggingFaceBertOracle, RandomModelsAgreeInAllOfIt) {
   const fs::path folder = fs::path(::testing::TempDir()) / fmt::format("teratron-bert-{}", ::getpid());
   make_folders(folder);
   std::vector<std::string> arguments = {folder.string()};
-  for (int seed = 100; seed < 108; ++seed) arguments.push_back(fmt::format("{}", seed));
+  for (int seed = 100; seed < 105; ++seed) arguments.push_back(fmt::format("{}", seed));
   const int status = testing::run_oracle("../golden/make_bert_golden.py", arguments, folder / "log");
   ASSERT_EQ(status, 0) << read_file(folder / "log");
   for (std::size_t i = 1; i < arguments.size() && !HasFailure(); ++i) {

@@ -119,7 +119,7 @@ TEST(HuggingFaceTaskOracle, RandomModelsAgreeInAllOfIt) {
   const fs::path folder = fs::path(::testing::TempDir()) / fmt::format("teratron-tasks-{}", ::getpid());
   make_folders(folder);
   std::vector<std::string> arguments = {folder.string()};
-  for (int seed = 100; seed < 110; ++seed) arguments.push_back(fmt::format("{}", seed));
+  for (int seed = 100; seed < 104; ++seed) arguments.push_back(fmt::format("{}", seed));
   const int status = testing::run_oracle("../golden/make_bert_task_golden.py", arguments, folder / "log");
   ASSERT_EQ(status, 0) << read_file(folder / "log");
   const std::unique_ptr<Backend> backend = make_cpu_backend();

@@ -95,7 +95,7 @@ JsonForm json_form(const Bound& bound) {
         bound[2].text() != nullptr
             ? bound[2].text()->bytes
             : std::string(static_cast<std::size_t>(std::clamp<std::int64_t>(bound.integer_or(2, 0), 0, 1000)), ' ');
-    form.between = ",";
+    form.between.pop_back();  // no space at the end of a line
   }
   if (bound.has(3) && !bound[3].is_none()) {
     const Values both = elements(bound[3]);
