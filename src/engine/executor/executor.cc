@@ -50,6 +50,9 @@ Executor::Executor(Backend& backend, Model& model, const ExecutorOptions& option
   std::uint32_t number = 0;
   for (Parameter* parameter : all_parameters()) parameter->number = number++;
   if (plan_->options().trains()) pipeline::check_schedule(plan_->options().schedule);
+  check(!plan_->options().preferences || !model.traits.vocabulary_parallel ||
+            plan_->memory().timeline().most_slices() == 1,
+        "pairs of answers are whole sequences where stages share the vocabulary out");
   if (plan_->options().tallies) tallies_ = std::make_unique<StepTallies>(backend, *plan_, parameters());
   mesh_->attach(&backend, model.traits.vocabulary_parallel);
   if (const int replicas = replicas_of(model); plan_->options().trains() && replicas > 1) {
