@@ -19,7 +19,8 @@ struct MicroBatch {
   // A target for every token, each with its weight in the loss: its mask over the number that the loss is a mean of.
   std::span<const std::int32_t> targets;  // [batch, tokens]
   std::span<const float> weights;         // [batch, tokens]
-  // Labels of whole sequences or of groups of them, with their weights: [ModelTraits::labels_of(batch)].
+  // Labels of whole sequences or of groups of them, with their weights: [ModelTraits::labels_of(batch)]. Numbers, of a
+  // head of one label, are the bits of fp32.
   std::span<const std::int32_t> labels;
   std::span<const float> label_weights;
   std::int64_t batch = 0, tokens = 0;
