@@ -23,7 +23,8 @@ struct MicroBatch {
   // sequence's pair n (n, counted from 1), of the rejected one (-n), or of none (0). A pair's tokens all have its
   // weight. Empty: there are none.
   std::span<const std::int32_t> answers = {};
-  // Labels of whole sequences or of groups of them, with their weights: [ModelTraits::labels_of(batch)].
+  // Labels of whole sequences or of groups of them, with their weights: [ModelTraits::labels_of(batch)]. Numbers, of a
+  // head of one label, are the bits of fp32.
   std::span<const std::int32_t> labels;
   std::span<const float> label_weights;
   std::int64_t batch = 0, tokens = 0;

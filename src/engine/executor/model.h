@@ -80,7 +80,7 @@ struct SliceInputs {
   TensorRef targets, weights;  // i32 and A [batch * tokens], or [targets] where they are sparse; for the head
   // Sparse targets: i32 [targets], the row of each; i32 [batch * tokens], the number of a row's target or -1.
   TensorRef target_rows, target_numbers;
-  // i32 and A [ModelTraits::labels_of(batch)]. Weights are times the scale of the loss.
+  // i32, of numbers the bits of fp32, and A [ModelTraits::labels_of(batch)]. Weights are times the scale of the loss.
   TensorRef labels, label_weights;
 };
 

@@ -23,7 +23,7 @@ enum class ModelHead {
                  // sentences; RoBERTa and DistilBERT: without the latter
   kNone,         // of BERT: the encoder and its pooler alone, as Hugging Face's BertModel is
   // Heads of a BERT for fine-tuning (model/bert_task_head.h).
-  kClassification,  // one of num_labels for each text or pair of texts
+  kClassification,  // one of num_labels for each text or pair of texts; with one label, a number
   kChoice,          // one of kChoices texts
   kSpans,           // the beginning and the end of an answer in each text; without a pooler
 };

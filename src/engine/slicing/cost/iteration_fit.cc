@@ -14,7 +14,7 @@ namespace {
 
 constexpr double kApart = 0.1;     // least difference of two iterations' shares that gives a slope
 constexpr double kSlowest = 0.01;  // of a pace: never 0, however odd the measurements
-constexpr int kSteps = 40;         // of the search for the time beside a pass
+constexpr int kSearchSteps = 40;   // of the search for the time beside a pass
 constexpr double kGain = 0.9;      // of the error without such a time, which one has to reach to count
 
 struct Point {
@@ -98,8 +98,8 @@ IterationFit fit_iterations(const Profile& profile) {
   const Trial without = fit_with(profile, 0);
   Trial best = without;
   const double most = shortest_pass(profile);
-  for (int step = 1; step <= kSteps; ++step) {
-    const Trial trial = fit_with(profile, most * step / kSteps);
+  for (int step = 1; step <= kSearchSteps; ++step) {
+    const Trial trial = fit_with(profile, most * step / kSearchSteps);
     if (trial.usual_error < best.usual_error) best = trial;
   }
   return best.usual_error < kGain * without.usual_error ? best.fit : without.fit;
