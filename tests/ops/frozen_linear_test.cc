@@ -29,7 +29,7 @@ Values values_in_tiles(DType dtype, const Shape& shape, const Values& values) {
 TEST(FrozenLinear, HasTheBitsOfTheProductWithTheValuesOfItsTiles) {
   Random random(1);
   const int threads = thread_count();
-  for (int trial = 0; trial < 40; ++trial) {
+  for (int trial = 0; trial < 25; ++trial) {
     const auto backend = make_cpu_backend(
         {.compute_dtype = random.one_of({DType::kF32, DType::kBF16, DType::kF16}), .bf16_products = random.coin()});
     const DType tiles = random.one_of({DType::kQ8Tile, DType::kQ4Tile});

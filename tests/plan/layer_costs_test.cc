@@ -82,6 +82,24 @@ TEST(LayerCosts, OperationsOfSlicesAreTheModels) {
   }
 }
 
+// Frozen products have no weight gradient, and the small ones beside them have all that products have.
+TEST(LayerCosts, CountAdaptersAndNoWeightGradientsOfFrozenWeights) {
+  const ModelConfig model = preset_model("gpt3-1B");
+  ModelConfig adapted = model;
+  adapted.adapters = {.rank = 16, .targets = ~0U & ~static_cast<unsigned>(AdapterConfig::kPacked)};
+  const Cluster cluster = find_cluster("p3.16xlarge", 8);
+  const ModelCosts whole(model, {}, cluster), low(adapted, {}, cluster);
+  const Slice slice{1, 1024, 0};
+  const double of_low =
+      static_cast<double>(model.num_layers) * low.layer_operations(slice) + low.head_operations(slice);
+  EXPECT_NEAR(of_low / (1024 * adapted.training_flops_per_token(1024)), 1, 1e-12);
+  EXPECT_GT(of_low, 0.66 * 1024 * model.training_flops_per_token(1024));
+  EXPECT_LT(of_low, 0.75 * 1024 * model.training_flops_per_token(1024));
+  EXPECT_GT(low.layer(slice).forward, whole.layer(slice).forward);
+  EXPECT_LT(low.layer(slice).backward_weight, 0.5 * whole.layer(slice).backward_weight);
+  EXPECT_EQ(low.head(slice).backward_weight, 0);
+}
+
 TEST(LayerCosts, TensorParallelismSplitsTheOperationsAndNotTheTime) {
   const ModelConfig model = preset_model("gpt3-13B");
   const Cluster cluster = find_cluster("p3.16xlarge", 8);

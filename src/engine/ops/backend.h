@@ -146,7 +146,8 @@ std::unique_ptr<Backend> make_reference_backend(DType compute_dtype);
 struct CpuOptions {
   DType compute_dtype = DType::kF32;  // or kBF16, kF16
   bool guard_memory = false;          // device memory is unreadable outside of calls (finds code that reads it there)
-  // Matrix products of bf16 in the processor's own instructions, where it has them; false: widened to fp32.
+  // Matrix products of bf16 in the processor's own instructions, where it has them and they are faster; else widened to
+  // fp32.
   bool bf16_products = true;
   // Products with weights in tiles in AVX512-VNNI, where the processor has it. The bits are the same without.
   bool vnni_products = true;
