@@ -179,7 +179,8 @@ Faults ModelConfig::faults(std::int64_t tensor_parallel_size) const {
                 "{} parallel is for models that continue text", Flag{"layernorm-placement"});
   faults.add_if(continues && is_task_head(head), "the heads of tasks are for BERT ({} bert)", Flag{"model-type"});
   faults.add_if(head == ModelHead::kClassification && (num_labels < 1 || num_labels > kMostFeatures),
-                "a text has one of {} labels; there must be 1 at least, which is a number, and {} at most", num_labels, kMostFeatures);
+                "a text has one of {} labels; there must be 1 at least, which is a number, and {} at most", num_labels,
+                kMostFeatures);
   faults.add_if(!label_names.empty() && std::ssize(label_names) != num_labels, "{} labels have {} names", num_labels,
                 label_names.size());
   faults.add_if(!(layernorm_epsilon > 0), "{} must be above 0", Flag{"layernorm-epsilon"});

@@ -71,8 +71,8 @@ void report_results(const FinetuneConfig& config, const FinetuneResults& results
 }  // namespace
 
 Command finetune_command() {
-  Command command =
-      make_command<FinetuneConfig>("finetune", "trains a BERT for a task: MNLI, QQP, SQuAD, RACE, or labels of your own", nullptr);
+  Command command = make_command<FinetuneConfig>(
+      "finetune", "trains a BERT for a task: MNLI, QQP, SQuAD, RACE, or labels of your own", nullptr);
   command.run = [](std::span<const std::string> arguments) {
     FinetuneConfig config = read_finetune_config(arguments);
     require_separate_files(fields_of(config));
