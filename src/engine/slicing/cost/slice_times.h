@@ -36,12 +36,12 @@ class ProfileCosts : public SliceCosts {
 
   // Whether measured stages can be split into layers and the head: there are several, of known numbers of layers.
   bool knows_layers() const { return !measured_layers_.empty(); }
-  // One of them in that stage. A layer's backward in the last stage, which has the head's too, is to its forward as in
-  // the other stages. The first stage's layers have the embedding's small time.
+  // Time of one layer in that stage. A layer's backward in the last stage, which has the head's too, is to its forward
+  // as in the other stages. The first stage's layers have the embedding's small time.
   pipeline::PassTimes layer(int stage, const TokenSlice& slice) const;
-  // The last stage without its layers: backward passes alone.
+  // Time of the last stage without its layers: backward passes alone.
   pipeline::PassTimes head(const TokenSlice& slice) const;
-  // A stage's part of the joint passes: an even share of the head, and the messages of sums and broadcasts.
+  // Part of a stage in the joint passes: an even share of the head, and the messages of sums and broadcasts.
   pipeline::PassTimes joint_ends(const TokenSlice& slice) const;
 
  private:

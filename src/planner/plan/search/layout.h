@@ -40,7 +40,7 @@ inline bool is_to_be_chosen(const Layout& layout) {
   return layout.token_slices == kSlicersChoice || layout.token_slices == kJointChoice;
 }
 
-// Layout::layers that are chosen once the slices are (layer_dealing.h).
+// Layout::layers that are dealt once the slices are chosen (layer_dealing.h).
 inline const std::string kBestDealing = "best";
 inline bool deals_layers(const Layout& layout) { return layout.layers == kBestDealing; }
 

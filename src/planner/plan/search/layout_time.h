@@ -51,7 +51,7 @@ class LayoutTimes : public LayoutCosts {
   const MicroBatch& any_slices(const Layout& layout, std::int64_t sequences);
   MicroBatch batch_of(const Layout& layout);  // all micro-batches of an update together
   double least_of_any_dealing(const Layout& layout, const MicroBatch& batch);
-  double update_seconds(const Layout& layout, double layers);
+  double update_seconds(const Layout& layout, double layers);  // of a rank that has so many
   slicing::CostTable layer_table(const Layout& layout, std::int64_t sequences, std::int64_t granularity);
   std::vector<Layout> chosen_alike(const Layout& layout);
   std::vector<Layout> chosen_jointly(const Layout& layout);
@@ -63,6 +63,7 @@ class LayoutTimes : public LayoutCosts {
   const std::int64_t vocab_size_;
   const bool closely_;
   std::map<CostsKey, std::unique_ptr<ModelCosts>> costs_;
+  std::map<std::int64_t, double> layer_parameters_;  // of a rank, by the ranks of tensor parallelism
   std::map<MicroBatchKey, MicroBatch> micro_batches_;
   std::map<std::pair<CostsKey, std::int64_t>, slicing::CostTable> tables_;
 };

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::int64_t kGrid = 256;  // intervals of a sequence between which the slicers cut
 
-// How unusual the slices are.
+// Oddness of slices: 0 of whole sequences.
 int oddness_of_slices(const Layout& layout) {
   if (layout.token_slices.empty()) return 0;
   const pipeline::TokenSlices slices = pipeline::parse_token_slices("--token-slices", layout.token_slices);
