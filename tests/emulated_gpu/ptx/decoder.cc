@@ -152,7 +152,6 @@ class Decoder {
     const Opcode& opcode = found->second;
     instruction.run = opcode.run;
     instruction.kind = opcode.kind;
-    instruction.vector = opcode.vector;
     if (opcode.kind == Kind::kBranch) {
       branches_.emplace_back(program_.code.size() - 1, std::string(operands.at(0)));
       return;
@@ -192,9 +191,8 @@ class Decoder {
 
   void check_operands(const std::string& name, const std::vector<std::string_view>& operands, unsigned count) const {
     const Instruction& instruction = program_.code.back();
-    const bool right_number = name.starts_with("bar.sync")     ? operands.size() == 1 && operands[0] == "0"
+    const bool right_number = name == "bar.sync"               ? operands.size() == 1 && operands[0] == "0"
                               : name.starts_with("cp.async.c") ? !instruction.wide_address
-                              : name.starts_with("ld")         ? instruction.operands == instruction.outputs + 1
                                                                : count == 0 || instruction.operands == count;
     if (!right_number) fail(fmt::format("operands that {} does not have here", name));
   }
