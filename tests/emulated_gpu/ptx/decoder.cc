@@ -12,18 +12,11 @@
 namespace teratron::emulated::ptx {
 namespace {
 
-constexpr std::string_view kBlanks = " \t\r\n";
 constexpr std::array<std::string_view, 13> kSpecialRegisters = {
     "%tid.x",   "%tid.y",   "%tid.z",    "%ntid.x",   "%ntid.y",   "%ntid.z", "%ctaid.x",
     "%ctaid.y", "%ctaid.z", "%nctaid.x", "%nctaid.y", "%nctaid.z", "%laneid"};
 
 std::size_t rounded_up(std::size_t value, std::size_t multiple) { return (value + multiple - 1) / multiple * multiple; }
-
-std::string_view trimmed(std::string_view text) {
-  const std::size_t begin = text.find_first_not_of(kBlanks);
-  if (begin == std::string_view::npos) return {};
-  return text.substr(begin, text.find_last_not_of(kBlanks) - begin + 1);
-}
 
 // Parts between commas that stand in no bracket.
 std::vector<std::string_view> parts_of(std::string_view text) {
@@ -159,7 +152,6 @@ class Decoder {
     const Opcode& opcode = found->second;
     instruction.run = opcode.run;
     instruction.kind = opcode.kind;
-    instruction.vector = opcode.vector;
     if (opcode.kind == Kind::kBranch) {
       branches_.emplace_back(program_.code.size() - 1, std::string(operands.at(0)));
       return;
@@ -173,7 +165,7 @@ class Decoder {
       if (i + 1 == opcode.outputs) instruction.outputs = instruction.operands;
     }
     if (name.starts_with("cp.async.c") && operands.size() == 3) add_operand(instruction, operands[2], 4);  // all given
-    check_operands(name, operands);
+    check_operands(name, operands, opcode.operands);
   }
 
   // The function of mov and the source of cvt depend on their operands.
@@ -197,12 +189,11 @@ class Decoder {
     return std::find(kSpecialRegisters.begin(), kSpecialRegisters.end(), text) - kSpecialRegisters.begin();
   }
 
-  void check_operands(const std::string& name, const std::vector<std::string_view>& operands) const {
+  void check_operands(const std::string& name, const std::vector<std::string_view>& operands, unsigned count) const {
     const Instruction& instruction = program_.code.back();
-    const bool right_number = name.starts_with("bar.sync")     ? operands.size() == 1 && operands[0] == "0"
+    const bool right_number = name == "bar.sync"               ? operands.size() == 1 && operands[0] == "0"
                               : name.starts_with("cp.async.c") ? !instruction.wide_address
-                              : name.starts_with("ld")         ? instruction.operands == instruction.outputs + 1
-                                                               : true;
+                                                               : count == 0 || instruction.operands == count;
     if (!right_number) fail(fmt::format("operands that {} does not have here", name));
   }
 

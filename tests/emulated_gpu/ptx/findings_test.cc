@@ -127,6 +127,7 @@ TEST(PtxFindings, KernelsAndLaunchesThatCannotBe) {
   expect_refused("add.s32 %r1, %rd1, 2;", "a register of another size");
   expect_refused("add.s32 %x1, %r1, 2;", "%x1 is not declared");
   expect_refused("bra.uni $nowhere;", "there is no label $nowhere");
+  expect_refused("add.s32 %r1, %r2;", "operands that add.s32 does not have here");
   expect_refused("bar.sync 1;", "operands that bar.sync does not have here");
   expect_refused("", "1 to 64 threads a block", {.in = {}, .threads = 96});
   expect_refused("mov.u32 %r2, dynamic;", "as much shared memory as there is", {.in = {}, .dynamic_shared = 228 << 10});

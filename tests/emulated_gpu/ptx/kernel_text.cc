@@ -13,18 +13,10 @@
 namespace teratron::emulated::ptx {
 namespace {
 
-constexpr std::string_view kBlanks = " \t\r\n";
-
 std::size_t number_at(std::string_view text) {
   std::size_t value = 0;
   std::from_chars(text.data(), text.data() + text.size(), value);
   return value;
-}
-
-std::string_view trimmed(std::string_view text) {
-  const std::size_t begin = text.find_first_not_of(kBlanks);
-  if (begin == std::string_view::npos) return {};
-  return text.substr(begin, text.find_last_not_of(kBlanks) - begin + 1);
 }
 
 std::vector<std::string_view> words_of(std::string_view text) {
@@ -52,6 +44,12 @@ std::map<std::string, SharedVariable, std::less<>> shared_of(std::string_view te
 }
 
 }  // namespace
+
+std::string_view trimmed(std::string_view text) {
+  const std::size_t begin = text.find_first_not_of(kBlanks);
+  if (begin == std::string_view::npos) return {};
+  return text.substr(begin, text.find_last_not_of(kBlanks) - begin + 1);
+}
 
 std::size_t bytes_of_type(std::string_view type) {
   if (type == ".pred") return 4;

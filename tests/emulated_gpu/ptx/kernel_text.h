@@ -21,6 +21,9 @@ struct KernelText {
   std::map<std::string, SharedVariable, std::less<>> shared;  // of the file
 };
 
+constexpr std::string_view kBlanks = " \t\r\n";
+std::string_view trimmed(std::string_view text);  // without blanks around it
+
 // Statements of PTX begin where the last one ended, by ; or : or a brace.
 struct Statement {
   int line = 0;

@@ -51,7 +51,7 @@ Opcode lane_function() {
   const Handler run = [](Block&, Warp& warp, const Instruction& instruction, LaneMask mask) {
     apply<kFunction, R, T...>(warp, instruction, mask, std::index_sequence_for<T...>());
   };
-  return {.run = run, .widths = {kWidth<R>, kWidth<T>...}};
+  return {.run = run, .widths = {kWidth<R>, kWidth<T>...}, .operands = 1 + sizeof...(T)};
 }
 
 template <auto kFunction, class... T>

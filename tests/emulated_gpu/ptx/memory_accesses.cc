@@ -28,33 +28,31 @@ void write_loaded(Warp& warp, const Instruction& instruction, unsigned element, 
   }
 }
 
-template <class T, Space kSpace>
+template <class T, Space kSpace, unsigned kVector>
 void load(Block& block, Warp& warp, const Instruction& instruction, LaneMask mask) {
-  const unsigned vector = instruction.vector;
-  const Row address_row = instruction.rows[vector];
+  const Row address_row = instruction.rows[kVector];
   const Lanes<std::uint64_t> from = addresses(warp, address_row, instruction.wide_address, instruction.offset);
-  std::array<Lanes<T>, 4> values = {};
+  std::array<Lanes<T>, kVector> values = {};
   if (kSpace == Space::kParameter && (address_row & kConstant) != 0) {  // one address for all
     const auto lane = static_cast<unsigned>(__builtin_ctz(mask));
     const std::byte* const bytes =
-        block.access(kSpace, Access::kRead, from[lane], vector * sizeof(T), warp, lane, instruction);
-    for (unsigned i = 0; i < vector; ++i) values[i].fill(value_at<T>(bytes + i * sizeof(T)));
+        block.access(kSpace, Access::kRead, from[lane], kVector * sizeof(T), warp, lane, instruction);
+    for (unsigned i = 0; i < kVector; ++i) values[i].fill(value_at<T>(bytes + i * sizeof(T)));
   } else {
     for_each_lane(mask, [&](unsigned lane) {
       const std::byte* const bytes =
-          block.access(kSpace, Access::kRead, from[lane], vector * sizeof(T), warp, lane, instruction);
-      for (unsigned i = 0; i < vector; ++i) values[i][lane] = value_at<T>(bytes + i * sizeof(T));
+          block.access(kSpace, Access::kRead, from[lane], kVector * sizeof(T), warp, lane, instruction);
+      for (unsigned i = 0; i < kVector; ++i) values[i][lane] = value_at<T>(bytes + i * sizeof(T));
     });
   }
-  for (unsigned i = 0; i < vector; ++i) write_loaded(warp, instruction, i, mask, values[i]);
+  for (unsigned i = 0; i < kVector; ++i) write_loaded(warp, instruction, i, mask, values[i]);
 }
 
-template <class T, Space kSpace>
+template <class T, Space kSpace, unsigned kVector>
 void store(Block& block, Warp& warp, const Instruction& instruction, LaneMask mask) {
-  const unsigned vector = instruction.vector;
   const Lanes<std::uint64_t> to = addresses(warp, instruction.rows[0], instruction.wide_address, instruction.offset);
-  std::array<Lanes<T>, 4> values;
-  for (unsigned i = 0; i < vector; ++i) {
+  std::array<Lanes<T>, kVector> values;
+  for (unsigned i = 0; i < kVector; ++i) {
     if (instruction.wide_data && sizeof(T) < 8) {
       const Lanes<std::uint64_t> wide = read<std::uint64_t>(warp, instruction.rows[1 + i]);
       for (unsigned lane = 0; lane < kLanes; ++lane) values[i][lane] = static_cast<T>(wide[lane]);
@@ -64,22 +62,25 @@ void store(Block& block, Warp& warp, const Instruction& instruction, LaneMask ma
   }
   for_each_lane(mask, [&](unsigned lane) {
     std::byte* const bytes =
-        block.access(kSpace, Access::kWrite, to[lane], vector * sizeof(T), warp, lane, instruction);
-    for (unsigned i = 0; i < vector; ++i) std::memcpy(bytes + i * sizeof(T), &values[i][lane], sizeof(T));
+        block.access(kSpace, Access::kWrite, to[lane], kVector * sizeof(T), warp, lane, instruction);
+    for (unsigned i = 0; i < kVector; ++i) std::memcpy(bytes + i * sizeof(T), &values[i][lane], sizeof(T));
   });
+}
+
+template <class T, Space kSpace, unsigned kVector>
+void add_shape(Opcodes& opcodes, const std::string& shape) {
+  Opcode opcode{.run = load<T, kSpace, kVector>, .widths = {kAnyWidth, kAnyWidth}, .operands = kVector + 1};
+  opcodes["ld" + shape] = opcode;
+  opcode.run = store<T, kSpace, kVector>;
+  opcode.outputs = 0;
+  if (kSpace != Space::kParameter) opcodes["st" + shape] = opcode;
 }
 
 template <class T, Space kSpace>
 void add_accesses(Opcodes& opcodes, const std::string& space, const std::string& type) {
-  for (const int vector : {1, 2, 4}) {
-    const std::string shape = space + (vector > 1 ? ".v" + std::to_string(vector) : "") + type;
-    Opcode opcode{
-        .run = load<T, kSpace>, .widths = {kAnyWidth, kAnyWidth}, .vector = static_cast<std::uint8_t>(vector)};
-    opcodes["ld" + shape] = opcode;
-    opcode.run = store<T, kSpace>;
-    opcode.outputs = 0;
-    if (kSpace != Space::kParameter) opcodes["st" + shape] = opcode;
-  }
+  add_shape<T, kSpace, 1>(opcodes, space + type);
+  add_shape<T, kSpace, 2>(opcodes, space + ".v2" + type);
+  add_shape<T, kSpace, 4>(opcodes, space + ".v4" + type);
 }
 
 template <class... T>

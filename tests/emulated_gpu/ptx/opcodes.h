@@ -20,7 +20,7 @@ struct Opcode {
   Kind kind = Kind::kPlain;
   unsigned outputs = 1;  // operands as written
   std::array<std::uint8_t, 5> widths = {4, 4, 4, 4, 4};
-  std::uint8_t vector = 1;  // elements of ld and st
+  std::uint8_t operands = 0;  // with each element of a vector; 0: the decoder does not count them
 };
 
 using Opcodes = std::unordered_map<std::string, Opcode>;

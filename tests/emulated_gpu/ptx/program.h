@@ -42,7 +42,6 @@ struct Instruction {
   bool guard_negated = false;
   bool wide_data = false;                  // of ld and st: their registers have 8 bytes
   bool wide_address = false;               // the register of the address has 8 bytes
-  std::uint8_t vector = 1;                 // elements of ld and st
   std::uint8_t outputs = 0, operands = 0;  // of `rows`; operands counts both
   Row guard = kNoRow;                      // predicate
   std::uint32_t target = 0;                // of a branch: an instruction
