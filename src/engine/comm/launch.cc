@@ -80,7 +80,8 @@ ControlSettings control_settings(const WatchSettings& watch) {
 }
 
 // CUDA reads this when it starts. A kernel that is loaded at its first launch may wait for all that the device does,
-// and thereby for a message that another rank sends when it has that kernel's result (CUDA's programming guide, 4.7).
+// and thereby for a message that another rank sends when it has that kernel's result (CUDA's programming guide, Lazy
+// Loading).
 void load_kernels_at_the_start() { ::setenv("CUDA_MODULE_LOADING", "EAGER", /*overwrite=*/0); }
 
 void start_at_address(const AddressLaunch& launch, const std::string& bind, LaunchEnvironment& environment) {

@@ -21,7 +21,7 @@ std::unique_ptr<Backend> make_backend(const BackendSettings& settings, const Ran
       const int device = rank_on_host(rank) % std::max(1, cuda_devices());
       return make_cuda_backend({.compute_dtype = compute_dtype,
                                 .device = device,
-                                .channels = rank.environment.kind != RankKind::kThreads,
+                                .channels = rank.environment.kind != RankKind::kThreads && rank.world.size() > 1,
                                 .tf32 = settings.tf32,
                                 .gemm_timing = settings.gemm_timing,
                                 .graphs = settings.cuda_graphs,

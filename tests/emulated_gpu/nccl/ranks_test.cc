@@ -46,7 +46,7 @@ class NcclRanks : public ::testing::Test {
     for (std::string line; std::getline(stream, line);) lines.insert(line);
     return lines;
   }
-  // Of four stages, in the middle of the first of three steps of six micro-batches.
+  // The third of four stages, in the first forward pass.
   static constexpr int kFailing = 2;
   static void expect_lost(const JobOutcome& outcome, const std::string& reason) {
     EXPECT_NE(outcome.exit_code, 0);
@@ -60,7 +60,7 @@ class NcclRanks : public ::testing::Test {
 };
 
 TEST_F(NcclRanks, ExchangeExactly) {
-  for (const int ranks : {2, 3, 5}) {
+  for (const int ranks : {2, 3}) {
     const JobOutcome outcome = run(ranks, fmt::format("{} channels {}", TERATRON_COMM_GPU_PROGRAM, ranks));
     EXPECT_EQ(outcome.exit_code, 0) << outcome.errors;
     EXPECT_THAT(outcome.output, HasSubstr(" are exact"));
@@ -92,7 +92,7 @@ TEST_F(NcclRanks, TrainWithTheBitsOfThreads) {
 
 // Ranks as threads, whose devices' work comes late: no wait between streams is missing.
 TEST(LateStreams, TrainWithTheBitsOfWorkThatIsDoneAtOnce) {
-  for (const int seed : {2, 3, 8, 11}) {
+  for (const int seed : {2, 11}) {
     const std::string words = fmt::format("exec {} train {}", TERATRON_NCCL_PROGRAM, seed);
     const testing::Outcome at_once = testing::ChildProgram({"bash", "-c", words}).wait(kLongest);
     const testing::Outcome late = testing::ChildProgram({"bash", "-c", words}, {"EMULATED_GPU=late"}).wait(kLongest);
@@ -103,23 +103,23 @@ TEST(LateStreams, TrainWithTheBitsOfWorkThatIsDoneAtOnce) {
 
 // In the middle of a step, while the others' devices wait for messages of its.
 TEST_F(NcclRanks, ARankThatFailsWithinAStepSaysWhyAndEndsAll) {
-  const JobOutcome outcome = run(4, fmt::format("{} lose 0 {} 60 0", kProgram, kFailing));
-  expect_lost(outcome, "is lost: this rank was told to fail in ");
-  EXPECT_THAT(outcome.errors_of_rank[kFailing], HasSubstr("error: this rank was told to fail in "));
+  const JobOutcome outcome = run(4, fmt::format("{} lose 0 {} 0", kProgram, kFailing));
+  expect_lost(outcome, "is lost: this rank was told to fail in its attention");
+  EXPECT_THAT(outcome.errors_of_rank[kFailing], HasSubstr("error: this rank was told to fail in its attention"));
 }
 
 TEST_F(NcclRanks, ARankThatIsKilledWithinAStepEndsAll) {
-  expect_lost(run(4, fmt::format("{} lose 0 {} 60 9", kProgram, kFailing)), "its process is gone");
+  expect_lost(run(4, fmt::format("{} lose 0 {} 9", kProgram, kFailing)), "its process is gone");
 }
 
 TEST_F(NcclRanks, ACallThatFailsIsTheRanksFailure) {
-  const JobOutcome outcome = run(4, fmt::format("{} train 0", kProgram), "FAKE_NCCL_FAIL_CALL=20", kFailing);
+  const JobOutcome outcome = run(4, fmt::format("{} train 0", kProgram), "FAKE_NCCL_FAIL_CALL=19", kFailing);
   expect_lost(outcome, "NCCL 2.28.9 failed: an exchange: unhandled system error");
 }
 
 // Nobody fails, and every rank would wait for ever: the ends of the link are told by NCCL, and by nothing else.
 TEST_F(NcclRanks, ALinkThatBreaksIsTheFailureOfTheRankThatSeesIt) {
-  const JobOutcome outcome = run(4, fmt::format("{} train 0", kProgram), "FAKE_NCCL_BREAK_AFTER=300", kFailing);
+  const JobOutcome outcome = run(4, fmt::format("{} train 0", kProgram), "FAKE_NCCL_BREAK_AFTER=50", kFailing);
   expect_lost(outcome, "NCCL 2.28.9 failed: an exchange that was under way: unhandled system error");
 }
 

@@ -74,6 +74,8 @@ class ControlPlane {
   static constexpr auto kVerdict = std::chrono::seconds(8);
   void await_verdict() const;
 
+  // Reports to all others that this rank has failed.
+  void report_failure(const std::string& reason);
   // Of a rank that fails, within a handler of the exception and before anything is destroyed: reports the reason to all
   // others, unless it is their failure, and aborts the channels. The process ends 10 seconds later at the latest.
   void give_up() noexcept;
@@ -130,7 +132,6 @@ class ControlPlane {
   bool has_notified_all() const;
 
   void wake() const;
-  void report_failure(const std::string& reason);
   void abort_channels() const;
 
   // Under the mutex.
