@@ -1,10 +1,10 @@
 // Runs CUDA kernels on the CPU, as a test tool, and refuses what a GPU refuses. Every thread of a block is a fiber that
-// runs until it waits for others. A warp runs as far ahead of the others as barriers let it, and warps and lanes take
-// turns in an order that changes with every block, so that a missing barrier shows as a wrong result; a barrier that
-// some threads never come to is an InternalError that says so. Blocks run one after another.
+// runs until it waits for others. A warp runs as far ahead of the others as barriers let it; a barrier that some
+// threads never come to is an InternalError that says so. Blocks run one after another, in an order that changes from
+// launch to launch.
 //
-// What this cannot show: anything of speed, what nvcc makes of the kernels, and races between threads that no barrier
-// separates in any order. The latter two are seen where a kernel runs by its PTX (ptx/launch.h).
+// What this cannot show: anything of speed, what nvcc makes of the kernels, and races. The latter two are seen where a
+// kernel runs by its PTX (ptx/launch.h).
 #pragma once
 
 #include <cstddef>

@@ -2,10 +2,14 @@
 // interpreter, or in the numbers.
 #include <gmock/gmock.h>
 
+#include <filesystem>
+#include <fstream>
 #include <functional>
+#include <iterator>
 #include <set>
 
 #include "base/error.h"
+#include "emulated_gpu/ptx/decoder.h"
 #include "emulated_gpu/ptx/launch.h"
 #include "ops/trials/agreement.h"
 #include "ops/trials/operations.h"
@@ -212,6 +216,21 @@ TEST_P(PtxMutations, IsSeen) {
 
 INSTANTIATE_TEST_SUITE_P(Every, PtxMutations, ::testing::ValuesIn(all_mutations()),
                          [](const auto& tested) { return tested.param.name; });
+
+// Those, too, that no test runs: an instruction that nvcc has not written before is named.
+TEST_F(PtxKernels, AreAllDecoded) {
+  int kernels = 0;
+  for (const auto& file : std::filesystem::directory_iterator(TERATRON_PTX_FOLDER)) {
+    if (file.path().extension() != ".ptx") continue;
+    std::ifstream in(file.path());
+    const std::string text((std::istreambuf_iterator<char>(in)), {});
+    for (const emulated::ptx::KernelText& kernel : emulated::ptx::kernels_of(text, file.path().filename())) {
+      EXPECT_NO_THROW(emulated::ptx::decode(kernel)) << kernel.name;
+      ++kernels;
+    }
+  }
+  EXPECT_GT(kernels, 100);
+}
 
 TEST_F(PtxKernels, HaveNoFaultBeforeOneIsPlanted) {
   std::set<std::pair<std::string, DType>> tried;
