@@ -51,7 +51,7 @@ TEST(PreferenceExamples, AllFormsAreRead) {
   using Texts = std::vector<std::string>;
   EXPECT_EQ(shown_pair("", R"({"prompt": "2+2=", "chosen": "4", "rejected": "5"})"),
             (Texts{"2+2=[4<end>]", "2+2=[5<end>]"}));
-  // What both begin with, as TRL's extract_prompt cuts it: before the space.
+  // The beginning of both, as TRL's extract_prompt cuts it: before the space.
   EXPECT_EQ(shown_pair("", R"({"chosen": "It is blue.", "rejected": "It is green."})"),
             (Texts{"It is[ blue.<end>]", "It is[ green.<end>]"}));
   EXPECT_EQ(shown_pair("", R"({"chosen": "a\u00e9", "rejected": "a\u00e8"})"),

@@ -63,7 +63,7 @@ std::vector<std::int32_t> targets_of(const Document& prompt, const Document& ans
                              : std::vector<std::int32_t>();
 }
 
-// Of a pair that is too long, each text keeps half of the sample, or what the other leaves.
+// Each text of a pair that is too long keeps half of the sample, or what the other leaves.
 std::vector<PairTargets> expected_targets(const std::vector<PairTexts>& pairs, std::int64_t seq_length) {
   std::vector<PairTargets> expected;
   for (const PairTexts& texts : pairs) {

@@ -3,7 +3,7 @@
 // threads never come to is an InternalError that says so. Blocks run one after another, in an order that changes from
 // launch to launch.
 //
-// What this cannot show: anything of speed, what nvcc makes of the kernels, and races. The latter two are seen where a
+// Not shown here are: anything of speed, what nvcc makes of the kernels, and races. The latter two are seen where a
 // kernel runs by its PTX (ptx/launch.h).
 #pragma once
 

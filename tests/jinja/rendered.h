@@ -1,4 +1,4 @@
-// What a template writes, on a day in July.
+// A template's text, on a day in July.
 #pragma once
 
 #include <array>

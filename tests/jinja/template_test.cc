@@ -1,4 +1,4 @@
-// What no other Jinja answers: bounds, damaged templates, marks, and templates that hold themselves.
+// Questions that no other Jinja answers: bounds, damaged templates, marks, and templates that hold themselves.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

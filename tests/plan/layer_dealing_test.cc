@@ -40,7 +40,7 @@ TEST(LayerDealing, LooksAtEveryNumberOfUpToThreeStages) {
       const std::set<Numbers> found(dealings.begin(), dealings.end());
       EXPECT_EQ(found.size(), dealings.size());
       const std::vector<Numbers> all = compositions(layers, stages);
-      // Of stages between the ends each has its share; with three there is one.
+      // Stages between the ends have a share each; with three there is one.
       EXPECT_EQ(found, std::set<Numbers>(all.begin(), all.end())) << stages << " " << layers;
     }
   }

@@ -145,7 +145,8 @@ class Communicator {
   virtual std::vector<std::string> do_all_gather_host(const std::string& text) = 0;
   // `members`: the ranks here of the new group that the caller belongs to, by their rank there.
   virtual std::unique_ptr<Communicator> do_split(const std::vector<int>& members) = 0;
-  // Of ranks that are processes: what a member looks after, and its end by the exception that is being handled.
+  // Ranks that are processes have both: channels that a member looks after, and its end by the exception that is being
+  // handled.
   virtual void watch(const std::shared_ptr<OpenChannels>& /*channels*/) {}
   virtual void give_up() noexcept {}
 

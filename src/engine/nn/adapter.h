@@ -94,9 +94,9 @@ struct Adapter {
     return carver.bytes();
   }
 
-  // What the layer's product adds to y, where it takes low ranks.
+  // Addend of the layer's product y, where it takes low ranks.
   LowRankProduct addend(const LayerPass& pass, TensorRef x) const;
-  // What the layer's product adds to dx, where it takes low ranks and drops() is false.
+  // Addend of the layer's product dx, where it takes low ranks and drops() is false.
   LowRankProduct input_addend(const LayerPass& pass, TensorRef dy) const;
   bool drops(const LayerPass& pass) const { return pass.training && dropout > 0; }
 

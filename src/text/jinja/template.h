@@ -13,7 +13,7 @@
 
 namespace teratron::jinja {
 
-// What a template is given.
+// The variables that a template is given.
 struct Context {
   const nlohmann::ordered_json& variables;      // an object
   std::map<std::string, Function> functions;    // beside Jinja's range, dict and namespace

@@ -17,7 +17,8 @@ struct TextFrame {
   std::int64_t tokens_of_two() const { return kTokensOfOne + between; }
 };
 
-// Of WordPiece, and of byte-level BPE whose vocabulary has RoBERTa's special tokens; nullopt: of no other tokenizer.
+// The frame of WordPiece, or of byte-level BPE whose vocabulary has RoBERTa's special tokens; nullopt: another
+// tokenizer.
 std::optional<TextFrame> text_frame(const Tokenizer& tokenizer);
 
 }  // namespace teratron

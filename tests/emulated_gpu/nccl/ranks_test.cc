@@ -104,8 +104,8 @@ TEST(LateStreams, TrainWithTheBitsOfWorkThatIsDoneAtOnce) {
 // In the middle of a step, while the others' devices wait for messages of its.
 TEST_F(NcclRanks, ARankThatFailsWithinAStepSaysWhyAndEndsAll) {
   const JobOutcome outcome = run(4, fmt::format("{} lose 0 {} 0", kProgram, kFailing));
-  expect_lost(outcome, "is lost: this rank was told to fail in its attention");
-  EXPECT_THAT(outcome.errors_of_rank[kFailing], HasSubstr("error: this rank was told to fail in its attention"));
+  expect_lost(outcome, "is lost: this rank fails in its attention, as asked");
+  EXPECT_THAT(outcome.errors_of_rank[kFailing], HasSubstr("error: this rank fails in its attention, as asked"));
 }
 
 TEST_F(NcclRanks, ARankThatIsKilledWithinAStepEndsAll) {
@@ -117,7 +117,7 @@ TEST_F(NcclRanks, ACallThatFailsIsTheRanksFailure) {
   expect_lost(outcome, "NCCL 2.28.9 failed: an exchange: unhandled system error");
 }
 
-// Nobody fails, and every rank would wait for ever: the ends of the link are told by NCCL, and by nothing else.
+// Nobody fails, and every rank would wait for ever: NCCL says it to the ends of the link, and nothing else does.
 TEST_F(NcclRanks, ALinkThatBreaksIsTheFailureOfTheRankThatSeesIt) {
   const JobOutcome outcome = run(4, fmt::format("{} train 0", kProgram), "FAKE_NCCL_BREAK_AFTER=50", kFailing);
   expect_lost(outcome, "NCCL 2.28.9 failed: an exchange that was under way: unhandled system error");

@@ -45,7 +45,7 @@ class Fails final : public CallObserver {
   explicit Fails(int signal) : signal_(signal) {}
   void begin(std::string_view operation) override {
     if (operation != "attention_forward") return;
-    if (signal_ == 0) throw EnvironmentError("this rank was told to fail in its attention");
+    if (signal_ == 0) throw EnvironmentError("this rank fails in its attention, as asked");
     std::raise(signal_);
   }
   void end(std::string_view) override {}

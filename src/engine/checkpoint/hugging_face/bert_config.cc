@@ -93,7 +93,7 @@ void find_unsupported_in_bert(const JsonFields& fields, ModelKind kind, Phrases&
 
 namespace {
 
-// What BERT and RoBERTa have in common.
+// Fields that BERT and RoBERTa have in common.
 ModelConfig read_bert_like_config(ModelKind kind, const JsonFields& fields, Phrases& unsupported) {
   ModelConfig model{.kind = kind,
                     .num_layers = fields.integer("num_hidden_layers", 1, kLargestSize),

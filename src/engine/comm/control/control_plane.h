@@ -76,8 +76,9 @@ class ControlPlane {
 
   // Reports to all others that this rank has failed.
   void report_failure(const std::string& reason);
-  // Of a rank that fails, within a handler of the exception and before anything is destroyed: reports the reason to all
-  // others, unless it is their failure, and aborts the channels. The process ends 10 seconds later at the latest.
+  // A rank that fails calls it, within a handler of the exception and before anything is destroyed: reports the reason
+  // to all others, unless it is their failure, and aborts the channels. The process ends 10 seconds later at the
+  // latest.
   void give_up() noexcept;
   // Reports that this process ends before its rank runs. If it has not found the first rank yet, it looks for it up to
   // half a minute longer.

@@ -1,4 +1,4 @@
-// What a profile's measured iterations say beyond its passes: the pace, the time beside a pass, and how well both fit.
+// Fit of a profile's measured iterations, beyond its passes: the pace, the time beside a pass, and how well both fit.
 #pragma once
 
 #include "slicing/cost/profile.h"

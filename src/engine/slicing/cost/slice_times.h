@@ -13,7 +13,7 @@
 
 namespace teratron::slicing {
 
-// What cells hold, where that is not what was measured.
+// Contents of cells, where they are not those that were measured.
 struct CellWork {
   std::vector<std::int64_t> layers;  // of each cell; empty: a stage's cells share its measured time evenly
   bool vocabulary_parallel = false;

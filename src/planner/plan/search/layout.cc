@@ -91,7 +91,7 @@ class MeshLayouts {
       if (!pipeline::traits_of(layout.schedule).has_cells(static_cast<int>(count))) continue;
       layout.virtual_stages = count;
       const bool are_equal = config_.model.config.num_layers % (layout.pipeline * count) == 0;
-      // Of many stages in slices, unequal cells are too many ways for what they gain.
+      // Unequal cells of many stages in slices are too many ways for what they gain.
       const bool is_small = layout.pipeline <= kFewStages || layout.token_slices.empty();
       const bool deals_cells = deals && (is_small || fixed_.virtual_stages);
       if (are_equal || deals_cells || !config_.pipeline.layout.empty()) add_ends(layout);

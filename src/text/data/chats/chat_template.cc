@@ -14,7 +14,7 @@ namespace {
 
 using OrderedJson = nlohmann::ordered_json;
 
-// What a template itself says of a conversation, by raise_exception.
+// A template's own word on a conversation, by raise_exception.
 struct Refusal : std::runtime_error {
   using runtime_error::runtime_error;
 };

@@ -39,7 +39,7 @@ class PreferenceSamples : public Samples {
     TokenRange text;           // with the prompt
     std::int64_t first_token;  // of the answer
     std::int64_t inputs() const { return text.size() - 1; }
-    // Of the answer, but for a first token of a text, which nothing predicts.
+    // Tokens of the answer, but for a first token of a text, which nothing predicts.
     TokenRange targets() const { return {std::max(first_token, text.begin + 1), text.end}; }
   };
   struct Pair {

@@ -24,7 +24,7 @@ class Bound {
         std::size_t required = 1);
   bool has(std::size_t i) const { return given_[i]; }
   const Value& operator[](std::size_t i) const { return values_[i]; }
-  // Of an argument that is not there or None, the other.
+  // The other value, where the argument is not there or None.
   std::int64_t integer_or(std::size_t i, std::int64_t other) const;
   bool flag_or(std::size_t i, bool other) const { return given_[i] ? is_true(values_[i]) : other; }
 

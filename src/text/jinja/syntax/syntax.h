@@ -123,7 +123,7 @@ struct TestCall : Expression {
   Value evaluate(Renderer& renderer) const override;
 };
 
-// What is assigned to: a name, an attribute of a namespace, or several of them.
+// The target of an assignment: a name, an attribute of a namespace, or several of them.
 struct Target {
   std::string name, attribute;
   std::vector<Target> several;

@@ -81,7 +81,7 @@ HWY_INLINE void multiply_rows(std::int64_t row_count, std::int64_t depth, const 
 }
 
 // c[rows, columns] (+)= a[rows, depth] panel[depth, columns] for any number of rows and at most kPanelColumns columns.
-// Of few columns (low ranks) half a panel's are multiplied. The bits are the same.
+// With few columns (low ranks) half a panel's are multiplied. The bits are the same.
 template <bool transposed>
 HWY_NOINLINE void multiply_panel(std::int64_t rows, std::int64_t columns, std::int64_t depth, const float* a,
                                  std::int64_t a_stride, const float* panel, float* c, std::int64_t c_stride,

@@ -41,7 +41,7 @@ void allow_shared_memory(const void* kernel, std::size_t bytes) {
 
 namespace {
 
-// Of the current device. Some virtual GPUs have none.
+// Whether the current device has them. Some virtual GPUs do not.
 bool has_memory_pools() {
   int device = 0, has = 0;
   require(cudaGetDevice(&device), "the current device");
