@@ -15,8 +15,8 @@ namespace {
 
 using test::add_adapters;
 using test::expect_near;
+using test::kDouble;
 using test::Layout;
-using test::MakeBackend;
 using test::RandomPipeline;
 using test::RandomStudy;
 using test::Result;
@@ -25,10 +25,8 @@ using test::train;
 
 using Values = std::map<std::string, std::vector<double>>;
 
-const MakeBackend kReferenceBackend = [] { return make_reference_backend(DType::kF64); };
-
 struct Trained {
-  std::unique_ptr<Backend> backend = kReferenceBackend();
+  std::unique_ptr<Backend> backend = kDouble();
   std::unique_ptr<Model> model;
   std::unique_ptr<Executor> executor;
 
@@ -216,9 +214,8 @@ TEST(AdapterLayout, ChangesNothingInDoubleOverRandomShapes) {
     if (seed % 3 != 0) random.study.become_llama(layout.mesh);
     add_adapters(random.study, seed % 2 * 0.2);
     random.study.epsilon = 1e-4;
-    const Result alone = train(random.study, {.micro_batch = random.study.batch}, kReferenceBackend);
-    expect_trained_alike(train(random.study, layout, kReferenceBackend), alone,
-                         random.study.text() + "; " + layout.text());
+    const Result alone = train(random.study, {.micro_batch = random.study.batch}, kDouble);
+    expect_trained_alike(train(random.study, layout, kDouble), alone, random.study.text() + "; " + layout.text());
     if (HasFailure()) return;
   }
 }
@@ -229,8 +226,8 @@ TEST(AdapterLayout, ChangesNothingInDoubleOverPipelines) {
     if (seed % 3 != 0) random.study.become_llama(random.layout.mesh);
     add_adapters(random.study, seed % 2 * 0.2);
     random.study.epsilon = 1e-4;
-    const Result alone = train(random.study, {.micro_batch = random.study.batch}, kReferenceBackend);
-    expect_trained_alike(train(random.study, random.layout, kReferenceBackend), alone, random.text());
+    const Result alone = train(random.study, {.micro_batch = random.study.batch}, kDouble);
+    expect_trained_alike(train(random.study, random.layout, kDouble), alone, random.text());
     if (HasFailure()) return;
   }
 }

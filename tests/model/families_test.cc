@@ -12,14 +12,13 @@ namespace teratron {
 namespace {
 
 using test::expect_same;
+using test::kDouble;
 using test::Layout;
 using test::MakeBackend;
 using test::RandomPipeline;
 using test::RandomStudy;
 using test::Result;
 using test::train;
-
-const MakeBackend kDouble = [] { return make_reference_backend(DType::kF64); };
 
 ModelConfig random_config(std::uint32_t seed) {
   test::Study study{.config = test::small_config(), .seed = seed};

@@ -13,6 +13,7 @@ namespace {
 
 using test::expect_near;
 using test::expect_same;
+using test::kDouble;
 using test::Layout;
 using test::MakeBackend;
 using test::RandomPipeline;
@@ -21,15 +22,13 @@ using test::Result;
 using test::Study;
 using test::train;
 
-const MakeBackend kReference = [] { return make_reference_backend(DType::kF64); };
-
 TEST(MuonLayout, ChangesNothingInDoubleOverRandomShapes) {
   for (std::uint32_t seed = 1; seed <= testing::trials(40U); ++seed) {
     RandomStudy random(seed);
     random.study.muon = true;
     const Layout layout = random.layout();
-    const Result alone = train(random.study, {.micro_batch = random.study.batch}, kReference);
-    expect_same(train(random.study, layout, kReference), alone, 1e-10, random.study.text() + "; " + layout.text());
+    const Result alone = train(random.study, {.micro_batch = random.study.batch}, kDouble);
+    expect_same(train(random.study, layout, kDouble), alone, 1e-10, random.study.text() + "; " + layout.text());
     if (HasFailure()) return;
   }
 }
@@ -41,8 +40,8 @@ TEST(MuonLayout, ChangesNothingInDoubleOverPipelinesOfEitherModel) {
     RandomPipeline random(seed, !is_encoder);
     if (is_encoder) random.study.become_bert(kHeads[seed / 2 % kHeads.size()], random.layout);
     random.study.muon = true;
-    const Result alone = train(random.study, {.micro_batch = random.study.batch}, kReference);
-    expect_same(train(random.study, random.layout, kReference), alone, 1e-10, random.text());
+    const Result alone = train(random.study, {.micro_batch = random.study.batch}, kDouble);
+    expect_same(train(random.study, random.layout, kDouble), alone, 1e-10, random.text());
     if (HasFailure()) return;
   }
 }
@@ -53,9 +52,9 @@ TEST(MuonLayout, ChangesNothingInDoubleWhereStagesShareTheVocabulary) {
     RandomPipeline random(seed);
     if (random.layout.mesh.pipeline == 1 || random.study.config.hidden_size == 2) continue;
     random.study.muon = true;
-    const Result alone = train(random.study, {.micro_batch = random.study.batch}, kReference);
+    const Result alone = train(random.study, {.micro_batch = random.study.batch}, kDouble);
     random.layout.vocabulary_parallel = true;
-    expect_same(train(random.study, random.layout, kReference), alone, 1e-10, random.text());
+    expect_same(train(random.study, random.layout, kDouble), alone, 1e-10, random.text());
     if (HasFailure()) return;
   }
 }
@@ -72,7 +71,7 @@ TEST(MuonLayout, EveryPrecisionStaysWithinItsRounding) {
   study.config.vocab_size = 100;
   study.config.max_position_embeddings = 16;
   study.config.init_method_std = 0.1;
-  const Result exact = train(study, {.micro_batch = 4}, kReference);
+  const Result exact = train(study, {.micro_batch = 4}, kDouble);
   const auto expect_losses = [&](DType dtype, const Layout& layout, double tolerance) {
     const Result rounded = train(study, layout, [&] { return make_cpu_backend({.compute_dtype = dtype}); });
     expect_near(rounded.losses, exact.losses, tolerance, layout.text() + ": losses");

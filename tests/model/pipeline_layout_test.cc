@@ -11,6 +11,7 @@ namespace {
 using pipeline::ScheduleKind;
 using test::expect_near;
 using test::expect_same;
+using test::kDouble;
 using test::Layout;
 using test::MakeBackend;
 using test::RandomPipeline;
@@ -20,48 +21,44 @@ using test::train;
 
 // In double the layouts may differ only by the order of sums: 1e-10 leaves four digits for three AdamW steps.
 TEST(PipelineLayout, ChangesNothingInDoubleOverRandomSchedulesAndSlices) {
-  const MakeBackend reference = [] { return make_reference_backend(DType::kF64); };
   for (std::uint32_t seed = 1; seed <= testing::trials(120U); ++seed) {
     const RandomPipeline random(seed);
-    const Result alone = train(random.study, {.micro_batch = random.study.batch}, reference);
-    expect_same(train(random.study, random.layout, reference), alone, 1e-10, random.text());
+    const Result alone = train(random.study, {.micro_batch = random.study.batch}, kDouble);
+    expect_same(train(random.study, random.layout, kDouble), alone, 1e-10, random.text());
     if (HasFailure()) return;
   }
 }
 
 TEST(PipelineLayout, ChangesNothingInDoubleWhateverMicroBatchesHaveWhichSlices) {
-  const MakeBackend reference = [] { return make_reference_backend(DType::kF64); };
   for (std::uint32_t seed = 1; seed <= testing::trials(80U); ++seed) {
     RandomPipeline random(seed);
     random.cut_jointly();
-    const Result alone = train(random.study, {.micro_batch = random.study.batch}, reference);
-    expect_same(train(random.study, random.layout, reference), alone, 1e-10, random.text());
+    const Result alone = train(random.study, {.micro_batch = random.study.batch}, kDouble);
+    expect_same(train(random.study, random.layout, kDouble), alone, 1e-10, random.text());
     if (HasFailure()) return;
   }
 }
 
 // The vocabulary of random models, tied and not, shared out over the stages of any schedule.
 TEST(VocabularyParallel, ChangesNothingInDoubleOverRandomSchedulesAndSlices) {
-  const MakeBackend reference = [] { return make_reference_backend(DType::kF64); };
   for (std::uint32_t seed = 1; seed <= testing::trials(120U); ++seed) {
     RandomPipeline random(seed);
     if (random.layout.mesh.pipeline == 1) continue;
     if (seed % 3 == 1) random.study.become_llama(random.layout.mesh);
     if (seed % 5 == 1) random.cut_jointly();
-    const Result alone = train(random.study, {.micro_batch = random.study.batch}, reference);
+    const Result alone = train(random.study, {.micro_batch = random.study.batch}, kDouble);
     random.layout.vocabulary_parallel = true;
-    expect_same(train(random.study, random.layout, reference), alone, 1e-10, random.text());
+    expect_same(train(random.study, random.layout, kDouble), alone, 1e-10, random.text());
     if (HasFailure()) return;
   }
 }
 
 TEST(PipelineLayout, ChangesNothingInDoubleWhereEveryMicroBatchHasACutOfItsOwn) {
-  const MakeBackend reference = [] { return make_reference_backend(DType::kF64); };
   for (std::uint32_t seed = 1; seed <= testing::trials(40U); ++seed) {
     RandomPipeline random(seed);
     random.cut_each();
-    const Result alone = train(random.study, {.micro_batch = random.study.batch}, reference);
-    expect_same(train(random.study, random.layout, reference), alone, 1e-10, random.text());
+    const Result alone = train(random.study, {.micro_batch = random.study.batch}, kDouble);
+    expect_same(train(random.study, random.layout, kDouble), alone, 1e-10, random.text());
     if (HasFailure()) return;
   }
 }

@@ -13,8 +13,8 @@ namespace {
 
 using test::add_adapters;
 using test::expect_near;
+using test::kDouble;
 using test::Layout;
-using test::MakeBackend;
 using test::RandomBatch;
 using test::RandomPipeline;
 using test::RandomStudy;
@@ -23,8 +23,6 @@ using test::Study;
 using test::train;
 
 constexpr double kBeta = 0.7;
-
-const MakeBackend kDouble = [] { return make_reference_backend(DType::kF64); };
 
 // A model in double on one rank, without dropout.
 struct PreferenceModel {

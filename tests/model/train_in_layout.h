@@ -178,6 +178,7 @@ struct Result {
 };
 
 using MakeBackend = std::function<std::unique_ptr<Backend>()>;
+inline const MakeBackend kDouble = [] { return make_reference_backend(DType::kF64); };
 
 inline double update(Executor& runner, const Study& study, const RandomBatch& data, const Layout& layout, int step,
                      double& norm) {

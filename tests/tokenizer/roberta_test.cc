@@ -50,16 +50,16 @@ TEST(RobertaTokenizer, TheMaskTakesTheSpaceBeforeIt) {
   const TemporaryFolder folder;
   const Tokenizer tokenizer = roberta();
   tokenizer.save(folder.path());
-  Json json = Json::parse(read_file(folder / "tokenizer.json"));
-  for (Json& added : json["added_tokens"]) added["lstrip"] = added["content"] == "<mask>";
-  write_file_atomically(folder / "tokenizer.json", json.dump());
+  Json saved = Json::parse(read_file(folder / "tokenizer.json"));
+  for (Json& added : saved["added_tokens"]) added["lstrip"] = added["content"] == "<mask>";
+  write_file_atomically(folder / "tokenizer.json", saved.dump());
   const Tokenizer read = Tokenizer::load(folder.path());
   const auto ids = [&](std::string_view text) { return read.encode(text, SpecialText::kToken); };
   EXPECT_EQ(ids("the \t\u00a0<mask> rank"), ids("the<mask> rank"));
   EXPECT_NE(ids("the <s> rank"), ids("the<s> rank"));
   EXPECT_EQ(read.encode_with_offsets("the <mask>", SpecialText::kToken).back().begin, 4U);
-  for (Json& added : json["added_tokens"]) added["lstrip"] = added["content"] == "<s>";
-  write_file_atomically(folder / "tokenizer.json", json.dump());
+  for (Json& added : saved["added_tokens"]) added["lstrip"] = added["content"] == "<s>";
+  write_file_atomically(folder / "tokenizer.json", saved.dump());
   EXPECT_THROW(Tokenizer::load(folder.path()), UserError);
 }
 
