@@ -125,7 +125,7 @@ TEST_F(MaskedWords, ThePlacesOfMasksAreFilledInOrder) {
   EXPECT_EQ(testing::Json::parse(line)["masks"].size(), 2U);
   EXPECT_THAT(run_teratron(with(fill, {"--prompt", "rain"})).errors, HasSubstr("--prompt has no [MASK]"));
   EXPECT_THAT(run_teratron(with(fill, {"--prompt", std::string(99, '.') + "[MASK]"})).errors,
-              HasSubstr("has 102 tokens, with [CLS] and [SEP], and the model 20 positions"));
+              HasSubstr("has 102 tokens, with those around it, and the model 20 positions"));
   EXPECT_THAT(run_teratron(fill).errors, HasSubstr("give a text with [MASK] in it by --prompt"));
 }
 

@@ -70,8 +70,8 @@ TEST_F(AdapterCommands, FrozenWeightsInBlocksResumeAndMergeIntoPreciseOnes) {
   ASSERT_EQ(losses.size(), precise.size());
   EXPECT_NE(losses, precise);
   for (std::size_t i = 0; i < losses.size(); ++i) EXPECT_NEAR(losses[i], precise[i], 0.01 * precise[i]);
-  // Adapters of B = 0 add nothing: what is merged is the base as it was saved.
-  succeed(adapted(with(blocks, {"--train-iters", "1", "--lr", "0", "--min-lr", "0", "--save", path("unmoved")})));
+  // Adapters whose B hardly leaves 0 add nothing that fp32 holds: the merged model is the base as it was saved.
+  succeed(adapted(with(blocks, {"--train-iters", "1", "--lr", "1e-30", "--min-lr", "0", "--save", path("unmoved")})));
   succeed({"convert", "--from", "teratron", "--to", "teratron", "--merge", path("unmoved"), path("merged")});
   EXPECT_EQ(generated("merged"), generated("base"));
 }
