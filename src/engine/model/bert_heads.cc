@@ -76,7 +76,7 @@ BertPretrainingHeads::BertPretrainingHeads(const Parameter& tokens, const ModelC
       norm(whole_norm(config.hidden_size, config.layernorm_epsilon, group)),
       bias(output_bias(tokens)),
       output{.vocab_size = config.vocab_size, .vocab_begin = group.rank * tokens.shape[0]},
-      activation(config.activation) {
+      activation(bert_kind(config.kind).words == Activation::kNone ? config.activation : bert_kind(config.kind).words) {
   if (!bert_kind(config.kind).orders_sentences) return;
   order = order_layer(config.hidden_size, group);
   order_output = {.vocab_size = kOrders, .vocab_begin = group.rank * order->weight.shape[0]};

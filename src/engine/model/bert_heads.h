@@ -42,7 +42,7 @@ struct BertPretrainingHeads {
   Parameter bias;                             // [padded vocabulary], split as the token table is
   std::optional<ColumnParallelLinear> order;  // [kOrders, hidden], its rows split, rounded up to a row a rank
   LanguageModelHead output, order_output;
-  Activation activation;  // after the transform: that of the layers
+  Activation activation;  // after the transform
 
   BertPretrainingHeads(const Parameter& tokens, const ModelConfig& config, GroupRank group);
 

@@ -16,6 +16,7 @@ constexpr BertKind kKinds[] = {{.kind = ModelKind::kBert,
                                 .choices_have_layer = false,
                                 .classes_drop_input = false,
                                 .pooler = Activation::kTanh,
+                                .words = Activation::kNone,
                                 .class_layer = "classifier"},
                                {.kind = ModelKind::kRoberta,
                                 .token_types = 1,
@@ -25,6 +26,7 @@ constexpr BertKind kKinds[] = {{.kind = ModelKind::kBert,
                                 .choices_have_layer = false,
                                 .classes_drop_input = true,
                                 .pooler = Activation::kTanh,
+                                .words = Activation::kGeluErf,  // whatever the configuration says
                                 .class_layer = "classifier.out_proj"},
                                {.kind = ModelKind::kDistilBert,
                                 .token_types = 0,
@@ -34,6 +36,7 @@ constexpr BertKind kKinds[] = {{.kind = ModelKind::kBert,
                                 .choices_have_layer = true,
                                 .classes_drop_input = false,
                                 .pooler = Activation::kRelu,
+                                .words = Activation::kNone,
                                 .class_layer = "classifier"}};
 
 }  // namespace

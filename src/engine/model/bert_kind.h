@@ -18,6 +18,7 @@ struct BertKind {
   bool classes_have_layer, choices_have_layer;
   bool classes_drop_input;  // dropout before that layer, too
   Activation pooler;        // after the pooler, or that layer
+  Activation words;         // of the head of masked words; kNone: that of the layers
   const char* class_layer;  // name of the linear layer that classes end in; LabelRows knows its beginning
 };
 
