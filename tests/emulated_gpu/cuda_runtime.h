@@ -81,7 +81,7 @@ struct cudaLaunchConfig_t {
 
 namespace teratron::emulated {
 
-// What events measure is a clock of the thread that does the work, which only work moves, by the same amount each time:
+// Events measure a clock of the thread that does the work, which only work moves, by the same amount each time:
 // a product by its algorithm's (cublas_lt.cc), each other launch, copy and fill by one microsecond.
 void pass_time(double microseconds);
 constexpr double kLaunchMicroseconds = 1;

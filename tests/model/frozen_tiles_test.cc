@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include "checkpoint/tensor_parts.h"
-#include "model/presets.h"
 #include "model/train_in_layout.h"
 #include "tensor/weight_tiles.h"
 
@@ -108,27 +107,6 @@ TEST(FrozenTiles, AreRefusedWhereARankHasHalfABlock) {
   Study study = frozen_study(2, true);
   study.config.hidden_size = 32;
   EXPECT_THROW(train(study, {{.tensor = 2}, 2}, [] { return make_cpu_backend(); }), UserError);
-}
-
-// Llama 3.1 8B, as in adapter_test.cc, with 8.5 bits a frozen weight in place of 16.
-TEST(FrozenTiles, HalveTheMemoryOfAModelOfEightBillionParameters) {
-  ModelConfig config;
-  find_model_preset("llama-3.1-8b").apply_to(config);
-  config.vocab_size = 128256;
-  config.max_position_embeddings = 2048;
-  config.adapters = {.rank = 16, .targets = ~0U & ~static_cast<unsigned>(AdapterConfig::kPacked)};
-  const auto model = make_model(config);
-  const auto backend = make_cpu_backend({.compute_dtype = DType::kBF16});
-  const Executor executor(*backend, *model,
-                          {.batch = 1,
-                           .tokens = 2048,
-                           .logits_chunk = 512,
-                           .weight_tiles = DType::kQ8Tile,
-                           .schedule = pipeline::make_schedule(pipeline::ScheduleKind::k1F1B, {.micro_batches = 4}),
-                           .recompute = Recompute::kFull});
-  fmt::print("{:.2f} GB planned\n", static_cast<double>(executor.memory().bytes()) * 1e-9);
-  EXPECT_LT(executor.memory().bytes(), 11'000'000'000);
-  EXPECT_GT(executor.memory().bytes(), 8'500'000'000);  // the weights alone
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// What the lanes of a block do to memory, and what may be wrong with it.
+// Memory accesses of a block's lanes, and the faults that they may have.
 #include <fmt/format.h>
 
 #include <cstring>

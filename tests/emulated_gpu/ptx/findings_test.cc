@@ -1,4 +1,5 @@
-// What is found wrong with a kernel, in kernels that do nothing else. Messages name the kernel, the line, the thread.
+// Findings of the interpreter, in kernels that have one fault and do nothing else. Messages name the kernel, the line,
+// the thread.
 #include <gmock/gmock.h>
 
 #include "base/error.h"

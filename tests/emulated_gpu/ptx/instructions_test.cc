@@ -27,7 +27,7 @@ std::vector<u64> random_words(std::uint64_t seed, std::size_t count = 32) {
   return words;
 }
 
-// Of two operands of 32 bits, %r2 (the word's low half) and %r3, the result %r4.
+// Kernel of one instruction: of two operands of 32 bits, %r2 (the word's low half) and %r3, the result %r4.
 template <class Expected>
 void expect_of_pairs(const std::string& instruction, const Expected& expected) {
   for (const std::uint64_t seed : {1, 2, 3}) {

@@ -57,7 +57,7 @@ std::string by_half_the_lanes(const std::string& line) {
   return "mov.u32 %r0, %tid.x; and.b32 %r0, %r0, 16; setp.eq.s32 %p0, %r0, 0; @%p0 " + line;
 }
 
-// Of `name  a, b, c;`.
+// Operands of `name  a, b, c;`.
 Change swapped(std::size_t first, std::size_t second) {
   return [=](std::string line) {
     const std::size_t begin = line.find('%', line.find('.')), end = line.find(';');
@@ -79,7 +79,7 @@ Change with_last_operand(const std::string& text) {
   };
 }
 
-// Of an address: 4 bytes further.
+// An address 4 bytes further.
 std::string moved_by_4(std::string line) {
   const std::size_t plus = line.find('+'), end = line.find(']');
   if (plus == std::string::npos) return line.insert(end, "+4");
@@ -182,7 +182,7 @@ class PtxKernels : public ::testing::Test {
     throw InternalError(fmt::format("there is an operation {}", operation));
   }
 
-  // What is wrong in the first trial in which something is; empty if all are right.
+  // The fault of the first trial that has one; empty if all are right.
   static std::string evidence(const std::string& operation, DType dtype) {
     const auto gpu = make_cuda_backend({.compute_dtype = dtype}), reference = make_reference_backend(DType::kF64);
     Random random(1);

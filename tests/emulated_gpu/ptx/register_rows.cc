@@ -37,7 +37,7 @@ std::vector<Range> ranges_of(Program& program, std::size_t registers) {
   return ranges;
 }
 
-// What lives into a loop lives until its end, since the loop may begin again.
+// A register that lives into a loop lives until its end, since the loop may begin again.
 void extend_over_loops(const Program& program, std::vector<Range>& ranges) {
   std::vector<Range> loops;
   for (std::uint32_t at = 0; at < program.code.size(); ++at) {

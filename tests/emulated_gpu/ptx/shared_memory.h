@@ -27,7 +27,7 @@ class SharedMemory {
     std::uint32_t warp_barrier = 0;
   };
 
-  // Of a new block: NaN of every type.
+  // Bytes of a new block: NaN of every type.
   void reset(std::size_t bytes);
   std::size_t bytes() const { return memory_.size(); }
   std::byte* at(std::size_t address) { return memory_.data() + address; }

@@ -63,7 +63,7 @@ void write(Warp& warp, Row at, LaneMask mask, const Lanes<T>& values) {
   }
 }
 
-// What an address operand says, and the offset beside it. Constant ones are wide.
+// Base of an address operand, and the offset beside it. Constant ones are wide.
 inline Lanes<std::uint64_t> addresses(const Warp& warp, Row row, bool wide, std::int64_t offset) {
   Lanes<std::uint64_t> all;
   if (wide || (row & kConstant) != 0) {

@@ -1,4 +1,4 @@
-// What the lanes of a warp do together: shfl, ldmatrix, mma.
+// Instructions that the lanes of a warp do together: shfl, ldmatrix, mma.
 #include <bit>
 #include <cstring>
 #include <optional>

@@ -8,8 +8,8 @@ namespace teratron {
 
 namespace {
 
-// Intel's cores without AMX have one unit for VDPBF16PS and two for FMA: on Sapphire Rapids training in it took 1.66
-// times as long as in widened products. On Zen 4 it is twice as fast.
+// On Intel's Sapphire Rapids (without AMX), training by VDPBF16PS took 1.66 times as long as in widened products
+// (bench/results/adapters.md). On Zen 4 it is twice as fast.
 bool are_bf16_products_fast() {
 #if defined(__x86_64__)
   return __builtin_cpu_is("amd") != 0;
