@@ -143,7 +143,7 @@ class PipelineFaults {
     const std::string offer = fmt::format(
         "such as {}", fmt::join(pipeline::even_slices(s_.model.config.num_layers, static_cast<int>(cells())), ","));
     if (!layout) {
-      return faults_.add("{} is '{}'; it must be the layers of each cell, {}", kLayout, given, offer);
+      return faults_.add("{} is '{}'; it must be the layers of each cell, {}, or auto", kLayout, given, offer);
     }
     if (static_cast<std::int64_t>(layout->size()) != cells()) {
       return faults_.add("{} {} has {} cell{}; {} are needed for the {}, {}", kLayout, given, layout->size(),
