@@ -73,7 +73,7 @@ TEST(Drawing, OnALongerSpanASvgsBlocksAreShorter) {
   const Simulation simulation = simulate(schedule, even_costs(schedule, 1, 1));
   const auto whole_width = [&](double span) {  // of the grey block behind a stage
     const std::string svg = to_svg({{schedule, simulation, ""}}, span);
-    const std::string before = svg.substr(0, svg.find("fill=\"#e4e4e4\""));
+    const std::string before = svg.substr(0, svg.find("fill=\"#e4e4e4\" stroke"));
     return std::stod(before.substr(before.rfind("width=\"") + 7));
   };
   EXPECT_GT(whole_width(0), 0);

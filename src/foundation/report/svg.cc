@@ -10,19 +10,6 @@
 namespace teratron::svg {
 namespace {
 
-std::string escaped(std::string_view text) {
-  std::string safe;
-  for (const char c : text) {
-    switch (c) {
-      case '<': safe += "&lt;"; break;
-      case '>': safe += "&gt;"; break;
-      case '&': safe += "&amp;"; break;
-      default: safe += c;
-    }
-  }
-  return safe;
-}
-
 std::string_view name_of(Anchor anchor) {
   switch (anchor) {
     case Anchor::kStart: return "start";
@@ -31,6 +18,13 @@ std::string_view name_of(Anchor anchor) {
   }
   return "start";
 }
+
+// Colours on a dark page. Programs that know no such pages take the attributes of the elements.
+constexpr std::string_view kDarkStyle =
+    "<style>@media (prefers-color-scheme: dark) { .page { fill: #0d1117 } text { fill: #e6edf3 } .label { fill: #000 } "
+    "[stroke=\"#e5e7eb\"] { stroke: #3d444d } [stroke=\"white\"] { stroke: #0d1117 } [fill=\"#e4e4e4\"] { fill: "
+    "#3d444d } "
+    "}</style>\n";
 
 struct Unit {
   double size;
@@ -46,15 +40,36 @@ Unit unit_for(double largest) {
 
 }  // namespace
 
+std::string escaped(std::string_view text) {
+  std::string safe;
+  for (const char c : text) {
+    switch (c) {
+      case '<': safe += "&lt;"; break;
+      case '>': safe += "&gt;"; break;
+      case '&': safe += "&amp;"; break;
+      case '"': safe += "&quot;"; break;
+      default: safe += c;
+    }
+  }
+  return safe;
+}
+
 Drawing::Drawing(double width, double height)
-    : svg_(fmt::format("{}{:.0f}\" height=\"{:.0f}\" font-family=\"sans-serif\">\n<rect width=\"100%\" "
-                       "height=\"100%\" fill=\"white\"/>\n",
-                       kBeginning, width, height)) {}
+    : svg_(
+          fmt::format("{}{:.0f}\" height=\"{:.0f}\" font-family=\"sans-serif\">\n{}<rect class=\"page\" width=\"100%\" "
+                      "height=\"100%\" fill=\"white\"/>\n",
+                      kBeginning, width, height, kDarkStyle)) {}
 
 void Drawing::text(double x, double y, Anchor anchor, int size, std::string_view text) {
   fmt::format_to(std::back_inserter(svg_),
                  "<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\" font-size=\"{}\">{}</text>\n", x, y,
                  name_of(anchor), size, escaped(text));
+}
+
+void Drawing::label(double x, double y, int size, std::string_view text) {
+  fmt::format_to(std::back_inserter(svg_),
+                 "<text class=\"label\" x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\" font-size=\"{}\">{}</text>\n",
+                 x, y, size, escaped(text));
 }
 
 void Drawing::text_upwards(double x, double y, int size, std::string_view text) {

@@ -13,14 +13,19 @@ namespace teratron::svg {
 // Beginning of every picture.
 inline constexpr std::string_view kBeginning = "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"";
 
+// Text as content or attribute of SVG and HTML.
+std::string escaped(std::string_view text);
+
 enum class Anchor { kStart, kMiddle, kEnd };
 
 class Drawing {
  public:
-  Drawing(double width, double height);  // white
+  Drawing(double width, double height);  // white, or dark where the page around it is
 
   // Writes text with its baseline at y. The anchor is the part of the text at x.
   void text(double x, double y, Anchor anchor, int size, std::string_view text);
+  // Writes black text with its middle at x, on a bright block.
+  void label(double x, double y, int size, std::string_view text);
   // Writes text upwards with its middle at (x, y).
   void text_upwards(double x, double y, int size, std::string_view text);
   void rectangle(double x, double y, double width, double height, std::string_view fill);

@@ -7,8 +7,7 @@
 #include <string_view>
 #include <utility>
 
-#include "base/error.h"
-#include "base/files/file.h"
+#include "telemetry/metrics_reading.h"
 
 namespace teratron {
 namespace {
@@ -18,21 +17,8 @@ using Json = nlohmann::ordered_json;
 using Lines = std::map<std::pair<std::int64_t, std::string>, Json>;
 
 Lines lines_of(const std::filesystem::path& path) {
-  const std::string text = read_file(path);
   Lines lines;
-  std::string_view rest = text;
-  for (std::int64_t number = 1; rest.find('\n') != std::string_view::npos; ++number) {
-    const std::string_view line = rest.substr(0, rest.find('\n'));
-    rest.remove_prefix(line.size() + 1);
-    Json object = Json::parse(line, nullptr, /*allow_exceptions=*/false);
-    if (!object.is_object() || !object.contains("iteration") || !object["iteration"].is_number_integer()) {
-      throw_user_error("line {} of '{}' is not a metrics line (a JSON object with an \"iteration\")", number,
-                       path.string());
-    }
-    const auto iteration = object["iteration"].get<std::int64_t>();
-    const std::string kind = object.contains("loss") ? "iteration" : object.value("kind", std::string("validation"));
-    lines[{iteration, kind}] = std::move(object);
-  }
+  for (MetricsLine& line : read_metrics(path)) lines[{line.iteration, line.kind}] = std::move(line.values);
   return lines;
 }
 

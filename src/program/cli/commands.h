@@ -13,6 +13,7 @@ namespace teratron {
   ONE(train)                         \
   ONE(finetune)                      \
   ONE(top)                           \
+  ONE(report)                        \
   ONE(eval_loss)                     \
   ONE(eval_wikitext103)              \
   ONE(eval_lambada)                  \

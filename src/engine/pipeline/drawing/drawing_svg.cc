@@ -68,7 +68,7 @@ void draw(svg::Drawing& drawing, const Picture& picture, double top, double pixe
       drawing.block(x, y, width, kRow - 2, color_of(timed.action.pass));
       const std::string label = label_of(picture.schedule, timed.action);
       if (width >= 6.5 * static_cast<double>(label.size())) {
-        drawing.text(x + width / 2, y + kRow / 2 + 3, svg::Anchor::kMiddle, 10, label);
+        drawing.label(x + width / 2, y + kRow / 2 + 3, 10, label);
       }
     }
   }

@@ -51,7 +51,8 @@ std::string text_of(const ClozeExamples& examples, const ClozeResult& result) {
 }
 
 nlohmann::ordered_json json_of(const ClozeExamples& examples, const ClozeResult& result) {
-  return {{"accuracy", result.accuracy()},
+  return {{"evaluation", "lambada"},
+          {"accuracy", result.accuracy()},
           {"correct", result.correct},
           {"examples", result.examples},
           {"mean_log_probability", result.log_probability / static_cast<double>(result.examples)},

@@ -74,6 +74,7 @@ void report_score(const EvalWikitext103Options& options, const Counts& counts, d
   const double per_word = std::exp(sum / static_cast<double>(counts.words));
   const double loss = sum / static_cast<double>(counts.tokens - 1);
   nlohmann::json json = counts.json();
+  json["evaluation"] = "wikitext103";
   json["loss"] = loss;
   json["perplexity"] = per_word;
   json["perplexity_per_token"] = std::exp(loss);

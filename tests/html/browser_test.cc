@@ -1,0 +1,89 @@
+// Pages in Chromium, where it is installed (Debian's package chromium): widths, keys, and no request that leaves them.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <fstream>
+#include <regex>
+
+#include "base/files/file.h"
+#include "base/temporary_folder.h"
+#include "html/page.h"
+
+namespace teratron {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+// Presses keys on the first chart, and writes down what the page is like.
+constexpr std::string_view kProbe = R"html(<script>
+const chart = document.querySelector("figure.chart"), said = [];
+for (const key of ["Home", "ArrowRight", "End", "ArrowRight", "a"]) {
+  chart.dispatchEvent(new KeyboardEvent("keydown", {key, bubbles: true}));
+  said.push(chart.querySelector("output").textContent);
+}
+const colour = getComputedStyle(document.body).backgroundColor;
+const requests = performance.getEntriesByType("resource").length;
+const wide = document.documentElement.scrollWidth > document.documentElement.clientWidth;
+const probe = document.createElement("pre");
+probe.id = "probe";
+probe.textContent = JSON.stringify({said, colour, requests, wide, width: innerWidth,
+  mark: chart.querySelector(".pointer").getAttribute("x1")});
+document.body.append(probe);
+</script>)html";
+
+class InABrowser : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (std::system("command -v chromium > /dev/null 2>&1") != 0) GTEST_SKIP() << "chromium is not installed";
+    HtmlPage page("Run");
+    page.table("", {"setting", "a", "b"}, {{"data_path", std::string(300, 'x'), "/a/b"}});
+    svg::Points falling, noisy;
+    for (int i = 1; i <= 1000; ++i) {
+      falling.emplace_back(i, 7 * std::exp(-i / 300.0));
+      noisy.emplace_back(i, 3 + std::sin(i));
+    }
+    page.section("Curves");
+    page.charts({{.title = "Few", .x_axis = "updates", .curves = {{.name = "a", .points = {{1, 4}, {2, 2.5}, {3, 2}}}}},
+                 {.title = "Many",
+                  .x_axis = "updates",
+                  .curves = {{.name = "a", .points = falling}, {.name = "b", .color = 1, .points = noisy}}}});
+    write_file_atomically(file(), page.finish() + std::string(kProbe));
+  }
+
+  std::filesystem::path file() const { return folder_.path() / "page.html"; }
+
+  // JSON that the probe left in the page.
+  std::string probed(int width, bool dark) const {
+    const std::string out = (folder_.path() / "dom.html").string();
+    const std::string command = fmt::format(
+        "HOME='{0}' timeout 100 chromium --headless=new --no-sandbox --disable-gpu --user-data-dir='{0}/profile' "
+        "--blink-settings=preferredColorScheme={1} --window-size={2},900 --virtual-time-budget=2000 --dump-dom "
+        "'file://{3}' > '{4}' "
+        "2> /dev/null",
+        folder_.path().string(), dark ? 0 : 1, width, file().string(), out);
+    if (std::system(command.c_str()) != 0) return "chromium failed";
+    const std::string dom = read_file(out);
+    std::smatch match;
+    return std::regex_search(dom, match, std::regex("id=\"probe\">([^<]*)<")) ? match[1].str() : dom;
+  }
+
+  const testing::TemporaryFolder folder_;
+};
+
+TEST_F(InABrowser, KeysShowValuesAtEveryWidthAndNothingIsAskedFor) {
+  for (const int width : {500, 820, 1440}) {  // Chromium's windows are at least 500 wide
+    const std::string probe = probed(width, width == 820);
+    EXPECT_THAT(probe, HasSubstr(R"("said":["1:  4","2:  2.5","3:  2","3:  2","3:  2"])"));
+    EXPECT_THAT(probe, HasSubstr("\"requests\":0"));
+    EXPECT_THAT(probe, HasSubstr("\"wide\":false")) << "at " << width;
+    EXPECT_THAT(probe, HasSubstr(fmt::format("\"width\":{}", width)));
+    EXPECT_THAT(probe, HasSubstr(width == 820 ? "rgb(13, 17, 23)" : "rgb(255, 255, 255)"));
+  }
+}
+
+}  // namespace
+}  // namespace teratron

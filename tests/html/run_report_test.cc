@@ -1,0 +1,140 @@
+#include "html/run_report.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "base/error.h"
+#include "base/files/file.h"
+#include "base/temporary_folder.h"
+
+namespace teratron {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::Pair;
+
+class RunReportTest : public ::testing::Test {
+ protected:
+  std::filesystem::path folder(const std::string& name) const { return folder_.path() / name; }
+
+  // A folder of --save without a checkpoint.
+  RunRecord run(const std::string& name, const std::string& settings, const std::string& more = "") const {
+    std::filesystem::create_directories(folder(name));
+    std::ofstream log(folder(name) / "metrics.jsonl");
+    for (int i = 1; i <= 5; ++i) {
+      log << R"({"iteration":)" << i << R"(,"kind":"iteration","loss":)" << 7.0 / i << R"(,"learning_rate":0.5,)"
+          << R"("tokens_per_second":)" << 100 * i << R"(,"consumed_tokens":)" << 64 * i << "}\n";
+    }
+    log << more;
+    log.close();
+    std::ofstream(folder(name) / "config.toml") << settings;
+    return read_run(folder(name));
+  }
+
+  const testing::TemporaryFolder folder_;
+};
+
+TEST_F(RunReportTest, ReadsWhatARunLeft) {
+  const RunRecord record = run("a", "lr = 0.5\nbf16 = false\ndata_path = ['/no/corpus']\ntokenizer = \"\"\n",
+                               R"({"iteration":5,"kind":"validation","validation_loss":1.5,"lm_loss":1.25}
+{"iteration":5,"kind":"sample","prompt":"the","text":" end"}
+{"iteration":5,"kind":"score","score":0.75}
+{"iteration":6,"los)");
+  EXPECT_EQ(record.curve("loss")->size(), 5U);
+  EXPECT_THAT(*record.curve("validation_loss"), ElementsAre(Pair(5, 1.5)));
+  EXPECT_THAT(*record.curve("validation_lm_loss"), ElementsAre(Pair(5, 1.25)));
+  EXPECT_THAT(*record.curve("score"), ElementsAre(Pair(5, 0.75)));
+  EXPECT_EQ(record.samples.at(0).text, " end");
+  EXPECT_THAT(record.settings, ElementsAre(Pair("lr", "0.5"), Pair("bf16", "false"),
+                                           Pair("data_path", "[ '/no/corpus' ]"), Pair("tokenizer", "")));
+  EXPECT_EQ(record.data.at(0), "/no/corpus");
+  EXPECT_EQ(record.curve("mfu"), nullptr);
+}
+
+TEST_F(RunReportTest, APageAsksNoNetworkAndShowsTextsAsTexts) {
+  const RunRecord record =
+      run("<b>", "tokenizer = \"<i>\"\n",
+          R"x({"iteration":5,"kind":"sample","prompt":"</script><script>alert(1)","text":"<img src=x>"})x"
+          "\n");
+  const std::string page = run_report({record}, {});
+  for (const char* no : {"<img", "<b>", "<i>\"", "alert(1)\"", "</script><script>alert", "src=\"", "http://",
+                         "https://", "@import", "url("}) {
+    std::string without = page;
+    for (std::size_t at = 0; (at = without.find("http://www.w3.org/2000/svg")) != std::string::npos;)
+      without.erase(at, 26);
+    EXPECT_THAT(without, Not(HasSubstr(no)));
+  }
+  EXPECT_THAT(page, HasSubstr("&lt;img src=x&gt;"));
+  EXPECT_THAT(page, HasSubstr("Training loss"));
+  EXPECT_THAT(page, Not(HasSubstr("Learning rate"))) << "it never changes";
+}
+
+TEST_F(RunReportTest, OfSeveralRunsItTellsWhatDiffers) {
+  std::vector<RunRecord> runs = {run("one/run", "lr = 0.5\nseed = 1\n"),
+                                 run("two/run", "lr = 0.25\nseed = 1\nnew = 3\n")};
+  name_apart(runs);
+  EXPECT_EQ(runs[0].name, "one/run");
+  EXPECT_EQ(runs[1].name, "two/run");
+  const std::string page = run_report(runs, {});
+  const std::string differing =
+      page.substr(page.find("Settings that differ"), page.find("All settings") - page.find("Settings that differ"));
+  EXPECT_THAT(differing, HasSubstr("<th scope=\"row\">lr</th><td>0.5</td><td>0.25</td>"));
+  EXPECT_THAT(differing, HasSubstr("<th scope=\"row\">new</th><td>-</td><td>3</td>"));
+  EXPECT_THAT(differing, Not(HasSubstr("seed")));
+  EXPECT_THAT(run_report({runs[0], run("three", "lr = 0.5\nseed = 1\n")}, {}), HasSubstr("All settings are equal."));
+}
+
+TEST_F(RunReportTest, LayersLieOnTheStagesThatTheSettingsSay) {
+  const auto layout_of = [&](const std::string& settings) {
+    const std::string page = run_report({run("layout", settings)}, {});
+    return page.substr(page.find("id=\"s3\""), page.find("id=\"s4\"") - page.find("id=\"s3\""));
+  };
+  const std::string uneven = layout_of(
+      "num_layers = 12\npipeline_model_parallel_size = 2\npipeline_layout = \"8,4\"\n"
+      "tensor_model_parallel_size = 2\ndata_parallel_size = 3\nvirtual_stages = 1\n");
+  EXPECT_THAT(uneven, HasSubstr("3 copies, 2 pipeline stages, 2 tensor ranks a stage"));
+  EXPECT_THAT(uneven, HasSubstr("stage 0, tensor rank 0<br>layers 1 to 8<"));
+  EXPECT_THAT(uneven, HasSubstr("stage 1, tensor rank 1<br>layers 9 to 12<"));
+  const std::string turns =
+      "num_layers = 8\npipeline_model_parallel_size = 2\nvirtual_stages = 2\npipeline_layout = \"\"\n";
+  EXPECT_THAT(layout_of(turns + "schedule = \"interleaved\"\n"), HasSubstr("stage 0<br>layers 1 to 2, 5 to 6<"));
+  EXPECT_THAT(layout_of(turns + "schedule = \"v-zb\"\n"), HasSubstr("stage 0<br>layers 1 to 2, 7 to 8<"));
+  EXPECT_THAT(layout_of("pipeline_model_parallel_size = -7\nnum_layers = 3\n"), HasSubstr("stage 0<br>layers 1 to 3<"));
+}
+
+TEST_F(RunReportTest, EvaluationsStandBesideThePapers) {
+  const auto written = [&](const char* name, const char* text) {
+    std::ofstream(folder(name)) << text;
+    return folder(name);
+  };
+  const EvaluationResult wiki =
+      read_evaluation(written("w.json", R"({"evaluation": "wikitext103", "perplexity": 20.5})"));
+  const EvaluationResult other = read_evaluation(written("mine.json", R"({"accuracy": 0.5, "name": "x"})"));
+  EXPECT_EQ(other.name, "mine");
+  const std::string page = run_report({run("a", "")}, {wiki, other});
+  EXPECT_THAT(page, HasSubstr("<td>perplexity</td><td>20.5</td><td>19.31 (355M)"));
+  EXPECT_THAT(page, HasSubstr("<th scope=\"row\">mine</th><td>accuracy</td><td>0.5</td><td></td>"));
+  for (const char* text : {"[1]", "{}", "no", "{\"a\": \"b\"}"}) {
+    EXPECT_THROW(read_evaluation(written("bad.json", text)), UserError);
+  }
+}
+
+TEST_F(RunReportTest, WhatIsNoRunIsAnError) {
+  EXPECT_THROW(read_run(folder("none")), UserError);
+  std::filesystem::create_directories(folder("empty"));
+  EXPECT_THROW(read_run(folder("empty")), UserError);
+  EXPECT_THROW(run("bad", "= 1\n"), UserError);
+  EXPECT_THROW(run("torn", "", "no json\n"), UserError);
+  EXPECT_EQ(run("odd", "",
+                R"({"iteration":6,"kind":"sample","text":7})"
+                "\n")
+                .samples.size(),
+            1U);
+}
+
+}  // namespace
+}  // namespace teratron
