@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <sstream>
 
 #include "base/version.h"
 #include "cli/binary.h"
@@ -38,6 +39,22 @@ TEST(Binary, HelpListsEveryCommandAndGoesToStandardOutput) {
     ASSERT_NE(found, std::string::npos) << command;
     EXPECT_GT(found, at) << command << " stands before the one that the registry has before it";
     at = found;
+  }
+}
+
+TEST(Binary, HelpFitsEightyColumnsAndNamesItsGroups) {
+  for (const Words& words :
+       {Words{"--help"}, Words{"train", "--help"}, Words{"plan", "--help"}, Words{"data", "--help"}}) {
+    std::istringstream help(succeed(words));
+    for (std::string line; std::getline(help, line);) {
+      EXPECT_LE(line.size(), 80U) << line;
+    }
+  }
+  const std::string help = succeed({"--help"});
+  for (const char* group :
+       {"Training:\n  train ", "Evaluation:\n  eval loss ", "Use:\n  generate ", "data:\n  tokenizer train ",
+        "Checkpoints:\n  checkpoint info ", "Planning:\n  profile ", "This program:\n  flags "}) {
+    EXPECT_THAT(help, HasSubstr(group));
   }
 }
 

@@ -1,4 +1,4 @@
-// Aligned columns of text, for start-up tables, --help and reports.
+// Aligned columns of text, for start-up tables and reports.
 #pragma once
 
 #include <string>

@@ -6,25 +6,11 @@
 #include <utility>
 #include <vector>
 
+#include "console/term_list.h"
 #include "console/text_table.h"
 
 namespace teratron {
 namespace {
-
-constexpr std::size_t kHelpColumns = 110;
-
-// Cuts text at spaces into lines of at most `columns`. A longer word has its own line.
-std::vector<std::string> wrap(const std::string& text, std::size_t columns) {
-  std::vector<std::string> lines(1);
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t end = std::min(text.find(' ', at), text.size());
-    const std::string word = text.substr(at, end - at);
-    if (!lines.back().empty() && display_width(lines.back()) + 1 + display_width(word) > columns) lines.emplace_back();
-    lines.back() += (lines.back().empty() ? "" : " ") + word;
-    at = end + 1;
-  }
-  return lines;
-}
 
 // Value in a usage: "FILE...", "N", "START INCREMENT SAMPLES"; empty for a switch.
 std::string value_of(const Field& field) {
@@ -60,23 +46,16 @@ std::string usage_text(const FieldList& fields) {
   return needed.empty() && !positionals.empty() ? positionals.substr(1) : needed + positionals;
 }
 
-std::string help_text(const FieldList& fields) {
-  std::size_t usage_width = 0;
-  for (const Field& field : fields) usage_width = std::max(usage_width, usage_of(field).size());
-  TextTable table({Align::kLeft, Align::kLeft});
+std::string help_text(const FieldList& fields, TextStyle style) {
+  TermList list(style);
   std::string_view group;
   for (const Field& field : fields) {
     if (field.role == FieldRole::kHiddenFlag) continue;
-    if (field.group != group) {
-      table.heading(fmt::format("{}{}:", group.empty() ? "" : "\n", field.group));
-      group = field.group;
-    }
-    std::string usage = usage_of(field);
-    for (const std::string& line : wrap(explanation_of(field), kHelpColumns - usage_width)) {
-      table.row({std::exchange(usage, ""), line});
-    }
+    if (field.group != group) list.heading(field.group + ":");
+    group = field.group;
+    list.term(usage_of(field), explanation_of(field));
   }
-  return table.text();
+  return list.text();
 }
 
 std::string roff_escaped(std::string_view text) {

@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "console/term_list.h"
 #include "options/fields.h"
 
 namespace teratron {
@@ -28,8 +29,8 @@ std::string from_utf8(std::string_view text);
 // Usage: needed flags, then arguments without a flag. "IN OUT", "--out PREFIX [--flag value ...] FILE...".
 std::string usage_text(const FieldList& fields);
 
-// Flags by group, each with its help and its current value in brackets, at most 110 columns wide.
-std::string help_text(const FieldList& fields);
+// Flags by group, each with its help and its current value in brackets.
+std::string help_text(const FieldList& fields, TextStyle style = {});
 
 // Part of a manual page with the same content, for roff with the macros man(7).
 std::string man_text(const FieldList& fields);

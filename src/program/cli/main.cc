@@ -3,6 +3,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
+#include <cstdio>
 #include <ranges>
 #include <span>
 #include <string>
@@ -12,7 +14,7 @@
 #include "base/version.h"
 #include "cli/commands.h"
 #include "cli/report.h"
-#include "console/text_table.h"
+#include "console/term_list.h"
 #include "options/suggestion.h"
 #include "runtime/program.h"
 
@@ -45,19 +47,45 @@ std::vector<Command> family(std::span<const Command> commands, const std::string
 }
 
 std::string list_of(std::span<const Command> commands) {
-  TextTable table({Align::kLeft, Align::kLeft});
-  for (const Command& command : commands) table.row({command.name, command.summary});
-  return table.text();
+  TermList list(style_for(stdout));
+  for (const Command& command : commands) list.term(command.name, command.summary);
+  return list.text();
 }
 
+// Headings of the list of commands, each before the first of its group.
+constexpr auto kGroups = std::to_array<std::pair<std::string_view, const char*>>({
+    {"train", "Training:"},
+    {"eval loss", "Evaluation:"},
+    {"generate", "Use:"},
+    {"tokenizer train", "Tokenizers and data:"},
+    {"checkpoint info", "Checkpoints:"},
+    {"profile", "Planning:"},
+    {"flags", "This program:"},
+});
+
 std::string general_help(std::span<const Command> commands) {
+  const TextStyle style = style_for(stdout);
+  TermList list(style);
+  for (const Command& command : commands) {
+    const auto group = std::ranges::find(kGroups, command.name, [](const auto& entry) { return entry.first; });
+    if (group != kGroups.end()) list.heading(group->second);
+    list.term(command.name, command.summary);
+  }
+  std::string end;
+  for (const std::string& line : wrapped(
+           "teratron COMMAND --help lists a command's flags. Exit codes: 0 done, 2 wrong input, 3 the machine failed "
+           "(disk, memory, permission), 1 a bug of Teratron, 128 + N ended in good order after signal N.",
+           style.columns)) {
+    end += line + "\n";
+  }
   return fmt::format(
-      "Teratron {}: trains, evaluates and samples from GPT-2-, Llama- and BERT-style transformers.\n\n"
-      "usage: teratron COMMAND [--flag value ...]\n\n{}\n"
-      "teratron COMMAND --help lists a command's flags. Exit codes: 0 done, 2 wrong input, 3 the machine failed "
-      "(disk,\n"
-      "memory, permission), 1 a bug of Teratron, 128 + N ended in good order after signal N.\n",
-      kVersion, list_of(commands));
+      "Teratron {}: trains, evaluates and serves transformers: GPT-2, Llama, BERT.\n\n"
+      "usage: teratron COMMAND [--flag value ...]\n\n"
+      "  teratron tokenizer train book.txt --vocab-size 1024 --out tok\n"
+      "  teratron data tokenize book.txt --tokenizer tok --out corpus\n"
+      "  teratron train --model tiny --data-path corpus --train-iters 200 --save run\n"
+      "  teratron generate --load run --prompt \"The \"\n\n{}\n{}",
+      kVersion, list.text(), end);
 }
 
 void run_or_help(const Command& command, std::span<const std::string> arguments) {
@@ -67,7 +95,8 @@ void run_or_help(const Command& command, std::span<const std::string> arguments)
   if (!help) return command.run(arguments);
   const std::string usage = command.text(usage_text);
   print_result(fmt::format("teratron {}: {}\n\nusage: teratron {}{}{}\n\n{}", command.name, command.summary,
-                           command.name, usage.empty() ? "" : " ", usage, command.text(help_text)));
+                           command.name, usage.empty() ? "" : " ", usage,
+                           command.text([](const FieldList& fields) { return help_text(fields, style_for(stdout)); })));
 }
 
 // Commands whose second word is `word`: "data tokenize" for "tokenize".
