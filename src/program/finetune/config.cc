@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/files/free_place.h"
+#include "checkpoint/hugging_face/sentence_transformer.h"
 #include "checkpoint/initial_weights.h"
 #include "checkpoint/native/checkpoint.h"
 #include "checkpoint/native/folders.h"
@@ -47,6 +48,13 @@ void require_different(const std::vector<std::string>& labels) {
   }
 }
 
+bool learns_vectors(TaskKind task) { return shape_of(task).outputs == TaskOutputs::kVectors; }
+
+// Whether the examples of a micro-batch are one another's negatives.
+bool ranks_negatives(const ModelConfig& model) {
+  return model.head == ModelHead::kVectors && !model.vectors.are_similarities;
+}
+
 // Fills in values that follow from the weights, the paper and the task.
 void fill_in(FinetuneConfig& config, FieldList& fields) {
   TrainConfig& run = config.run;
@@ -55,16 +63,26 @@ void fill_in(FinetuneConfig& config, FieldList& fields) {
     reading.labels = labels_in_files(config.task, config.train_data, reading);
     require_different(reading.labels.names);
   }
+  if (learns_vectors(config.task) && !config.train_data.empty()) {
+    reading.labels = labels_in_files(config.task, config.train_data, reading);
+  }
   set_task_head(run.model.config, config.task, reading);
   reading.seq_length = run.model.seq_length;
   const std::int64_t positions = run.model.config.max_position_embeddings;
   reading = config.reading.reading_for(config.task, positions > 0 ? positions : std::numeric_limits<int>::max());
   run.model.seq_length = reading.seq_length;
+  if (learns_vectors(config.task)) {
+    run.model.config.vectors.pooling = pooling_for(config.reading, config.load);
+    run.model.config.vectors.tokens = reading.seq_length;
+  }
   const ModelConfig model = run.model.model_for(run.model.config.family().usual_vocabulary);
   const std::int64_t parameters = model.faults().empty() ? model.parameters() : 0;  // faults are reported later
   const TaskHyperParameters paper = paper_hyper_parameters(config.task, parameters);
   if (config.epochs == 0) config.epochs = paper.epochs;
   if (run.batch.global_batch_size == 0) run.batch.global_batch_size = paper.batch;
+  if (ranks_negatives(run.model.config) && !fields.field_of(run.batch.micro_batch_size).given) {
+    run.batch.micro_batch_size = run.batch.global_batch_size;  // so that all pairs of an update are negatives
+  }
   if (run.optimizer.learning_rate.peak == 0) run.optimizer.learning_rate.peak = paper.learning_rate;
   AdamWSettings& adamw = run.optimizer.adamw;
   config.weight_decay_given = fields.field_of(adamw.weight_decay).given;
@@ -104,9 +122,10 @@ void add_encoder_fields(FieldList& list, ModelSettings& model) {
 
 void add_task_fields(FieldList& list, FinetuneConfig& c) {
   list.group("Task");
-  list.add_choice("task", c.task, task_choices(),
-                  "task to learn, from the files of its own site; classify: any labels or numbers of texts, from your "
-                  ".csv, .tsv or .jsonl")
+  list.add_choice(
+          "task", c.task, task_choices(),
+          "task to learn, from the files of its own site; from your .csv, .tsv or .jsonl, classify: any labels or "
+          "numbers of texts, embed: vectors of texts")
       .required = true;
   list.add("train-data", &c.train_data, "PATH", "files to train on").required = true;
   list.add("valid-data", &c.valid_data, "PATH",
@@ -120,7 +139,8 @@ void add_task_fields(FieldList& list, FinetuneConfig& c) {
                   {{"auto", LabelKind::kAuto}, {"names", LabelKind::kNames}, {"numbers", LabelKind::kNumbers}},
                   "classify: names, one of which each text has, or numbers, learned by their squared error; auto: "
                   "numbers where all labels are, and some have a fraction");
-  list.add("epochs", &c.epochs, "N", "passes over the training data; 0: as in Megatron-LM's Table 6; classify 3");
+  list.add("epochs", &c.epochs, "N",
+           "passes over the training data; 0: as in Megatron-LM's Table 6; classify and embed 3");
   list.add("lr-warmup-fraction", &c.warmup_fraction, "X", "share of the updates with a linear warm-up");
   list.add("seeds", &c.seeds, "N",
            "runs, with --seed and the numbers after it; the median of their scores is reported; with --search 5 unless "
@@ -140,13 +160,16 @@ void fit_to_task(FieldList& list, TrainConfig& run) {
   list.remove(output.sample_prompts, output.sample_tokens);
   const auto help = [&](const auto& value, const char* text) { list.field_of(value).help = text; };
   help(run.model.tokenizer, "BERT's vocabulary, where --load has none");
-  help(run.model.seq_length,
-       "tokens of a sequence at most; 0: MNLI, QQP and classify 128, SQuAD 384, RACE 512, or what the model has");
-  help(run.batch.micro_batch_size, "examples computed at a time; memory grows with it");
-  help(run.batch.global_batch_size, "examples an update; 0: as in Table 6; classify 32");
-  help(rate.peak, "peak learning rate; 0: as in Table 6, by the size of the model; classify 2e-5");
+  help(
+      run.model.seq_length,
+      "tokens of a sequence at most; 0: MNLI, QQP, classify and embed 128, SQuAD 384, RACE 512, or what the model has");
+  help(run.batch.micro_batch_size,
+       "examples computed at a time; memory grows with it. embed: pairs that are one another's negatives, in every "
+       "layout; --global-batch-size unless given");
+  help(run.batch.global_batch_size, "examples an update; 0: as in Table 6; classify and embed 32");
+  help(rate.peak, "peak learning rate; 0: as in Table 6, by the size of the model; classify and embed 2e-5");
   help(run.optimizer.adamw.weight_decay,
-       "decoupled weight decay; biases and norms have none; that of SQuAD and classify is 0.01 unless given");
+       "decoupled weight decay; biases and norms have none; that of SQuAD, classify and embed is 0.01 unless given");
   help(run.optimizer.adamw.beta2, "decay of the gradient's running square; RoBERTa's is 0.98");
   help(run.optimizer.adamw.epsilon, "added to the root of the running square; RoBERTa's is 1e-6");
   help(run.seed, "seed of the first run: the head's weights, dropout and the order of the data");
@@ -193,13 +216,40 @@ Faults TaskReadingSettings::faults() const {
 }
 
 void add_label_column_field(FieldList& list, TaskReading& reading) {
-  list.add("label-column", &reading.label_column, "NAME", "classify: that of the label; empty cells have none");
+  list.add("label-column", &reading.label_column, "NAME",
+           "classify: that of the label; embed: of a similarity; empty cells have none");
+}
+
+namespace {
+
+std::vector<std::pair<std::string, std::optional<Pooling>>> trained_poolings() {
+  std::vector<std::pair<std::string, std::optional<Pooling>>> choices = {{"auto", std::nullopt}};
+  for (const auto& [name, pooling] : kPoolingNames) {
+    if (can_be_trained(pooling)) choices.emplace_back(name, pooling);
+  }
+  return choices;
+}
+
+}  // namespace
+
+Pooling pooling_for(const TaskReadingSettings& settings, const std::filesystem::path& load) {
+  if (settings.pooling) return *settings.pooling;
+  if (load.empty()) return Pooling::kMean;
+  std::optional<SentenceTransformer> folder = read_sentence_transformer(load);
+  if (!folder) folder = learned_vectors(load, find_weights(load).model);
+  return folder ? folder->pooling : Pooling::kMean;
 }
 
 void add_task_reading_fields(FieldList& list, TaskReadingSettings& s) {
-  list.add("text-column", &s.given.text_column, "NAME", "classify: column, or key, of the text");
-  list.add("pair-column", &s.given.pair_column, "NAME", "classify: that of a second text; empty: there is none");
+  list.add("text-column", &s.given.text_column, "NAME", "classify, embed: column, or key, of the text");
+  list.add("pair-column", &s.given.pair_column, "NAME",
+           "that of a second text; empty: of classify there is none, and of embed it is pair");
+  list.add("negative-column", &s.given.negative_column, "NAME",
+           "embed: that of a text that does not belong to the first; empty: there is none");
   add_label_column_field(list, s.given);
+  list.add_choice("pooling", s.pooling, trained_poolings(),
+                  "embed: a text's vector, the mean of its tokens' outputs, the output of [CLS], .., by "
+                  "sentence-transformers' names; auto: as the folder of --load says, else mean");
   list.add("max-query-length", &s.given.max_query_length, "N",
            "SQuAD, RACE: tokens of a question, which loses its end; 0: 64 and 128, and at most half of a sequence");
   list.add("doc-stride", &s.given.doc_stride, "N",
@@ -239,6 +289,11 @@ Faults FinetuneConfig::faults() const {
                 Flag{"lr-warmup-fraction"}, warmup_fraction);
   faults.add(search_faults(*this));
   faults.add_if(ensemble && seeds < 2, "{} averages models of several seeds: {} 5", Flag{"ensemble"}, Flag{"seeds"});
+  faults.add_if(ensemble && learns_vectors(task), "{} averages outputs, and vectors of several models have no mean",
+                Flag{"ensemble"});
+  faults.add_if(ranks_negatives(run.model.config) && run.batch.micro_batch_size == 1,
+                "{} is 1; a pair alone has no others to tell it from, so take as many as memory allows",
+                Flag{"micro-batch-size"});
   if (run.model.config.family().continues_text) faults.add(needs_bert());
   faults.add_if(run.model.tokenizer.empty(),
                 "the weights have no tokenizer beside them; give {} DIR with BERT's vocabulary", Flag{"tokenizer"});
@@ -289,6 +344,11 @@ void set_task_head(ModelConfig& model, TaskKind task, const TaskReading& reading
     case TaskOutputs::kLabels: model.head = ModelHead::kClassification; break;
     case TaskOutputs::kChoice: model.head = ModelHead::kChoice; break;
     case TaskOutputs::kSpans: model.head = ModelHead::kSpans; break;
+    case TaskOutputs::kVectors:
+      model.head = ModelHead::kVectors;
+      model.vectors.texts = reading.negative_column.empty() ? 2 : 3;
+      model.vectors.are_similarities = reading.labels.are_numbers;
+      break;
   }
 }
 
@@ -312,6 +372,22 @@ std::int64_t warmup_updates(const FinetuneConfig& config, std::int64_t updates) 
   return std::llround(config.warmup_fraction * static_cast<double>(updates));
 }
 
+namespace {
+
+// Examples of a micro-batch are one another's negatives, so they must be the same in every layout: all micro-batches
+// are whole, and copies of the model have as many each. UserError: they are not.
+void require_whole_groups(std::int64_t batch, std::int64_t micro_batch, std::int64_t copies) {
+  if (batch % (micro_batch * copies) == 0) return;
+  const std::int64_t whole = std::max(batch / (micro_batch * copies), std::int64_t{1}) * micro_batch * copies;
+  throw_user_error(
+      "an update has {0} examples, in micro-batches of {1} that are one another's negatives{2}, so it must have a "
+      "multiple of {3}: --global-batch-size {4}, or another --micro-batch-size",
+      batch, micro_batch, copies > 1 ? fmt::format(", on {} copies of the model", copies) : "", micro_batch * copies,
+      whole);
+}
+
+}  // namespace
+
 TrainConfig train_config(const FinetuneConfig& config, const TaskExamples& examples, std::int64_t index) {
   TrainConfig run = config.run;
   OutputSettings& output = run.output;
@@ -322,6 +398,10 @@ TrainConfig train_config(const FinetuneConfig& config, const TaskExamples& examp
   const std::int64_t batch = std::min(run.batch.global_batch_size, examples.count());
   const std::int64_t together = run.batch.samples_together = examples.sequences_each;
   run.batch.global_batch_size = batch * together;
+  if (ranks_negatives(run.model.config)) {
+    run.batch.micro_batch_size = std::min(run.batch.micro_batch_size, batch);
+    require_whole_groups(batch, run.batch.micro_batch_size, std::max<std::int64_t>(run.layout.data_parallel, 1));
+  }
   run.batch.micro_batch_size = std::min(run.batch.micro_batch_size * together, run.largest_share());
   const std::int64_t epoch = std::max(examples.count() / batch, std::int64_t{1});
   run.train_iters = epoch * config.epochs;
