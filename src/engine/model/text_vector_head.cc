@@ -31,7 +31,7 @@ void TextVectorHead::add_to(ModelTraits& traits, const TextVectors& settings) {
   traits.labels = true;
   traits.label_sequences = settings.texts;
   traits.labels_are_places = !settings.are_similarities;
-  traits.pools = pooled_tokens(settings.pooling);
+  if (settings.texts > 1) traits.pools = pooled_tokens(settings.pooling);
   traits.losses = {{"task loss", "task_loss", true}};
 }
 

@@ -2,12 +2,12 @@
 #pragma once
 
 #include <filesystem>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "checkpoint/initial_weights.h"
+#include "finetune/task_reading.h"
 #include "settings/step_settings.h"
 #include "tasks/task.h"
 #include "train/config/config.h"
@@ -27,20 +27,6 @@ TaskHyperParameters paper_hyper_parameters(TaskKind task, std::int64_t model_par
 
 // Weight decay of RoBERTa's fine-tuning (arXiv 1907.11692, Table 10), whose procedure Megatron-LM's paper follows.
 double paper_weight_decay(TaskKind task);
-
-// Reading of texts: flags of `finetune` and `eval TASK`. 0: the value of default_reading().
-struct TaskReadingSettings {
-  TaskReading given{.seq_length = 0};
-  std::optional<Pooling> pooling;  // of embed; nothing: as the folder of --load says, else the mean
-
-  // Reading with all values, for a model of so many positions.
-  TaskReading reading_for(TaskKind task, std::int64_t positions) const;
-  Faults faults() const;
-};
-void add_task_reading_fields(FieldList& list, TaskReadingSettings& settings);
-// Pooling of embed's vectors: the given one, that of the weights in `load`, or the mean.
-Pooling pooling_for(const TaskReadingSettings& settings, const std::filesystem::path& load);
-void add_label_column_field(FieldList& list, TaskReading& reading);  // the one that `score` has, too
 
 // Point of --search: batch size in examples, peak learning rate.
 struct SearchPoint {

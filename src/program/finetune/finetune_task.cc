@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "checkpoint/native/folders.h"
+#include "finetune/negatives.h"
 #include "finetune/outputs.h"
 #include "runtime/weight_use.h"
 #include "tasks/task_samples.h"
@@ -91,8 +92,7 @@ void require_same_run(const FinetuneConfig& config, const TrainConfig& run, cons
   }
   const ModelConfig& model = run.model.config;
   add_difference(found, "pooling", name_of(checkpoint.model.vectors.pooling), name_of(model.vectors.pooling));
-  if (const std::optional<TrainConfig> there = settings_of(checkpoint);
-      there && model.head == ModelHead::kVectors && !model.vectors.are_similarities) {
+  if (const std::optional<TrainConfig> there = settings_of(checkpoint); there && ranks_negatives(model)) {
     const std::int64_t each = sequences_of_example(model);
     add_difference(found, "micro-batch-size", there->batch.micro_batch_size / each,
                    run.batch.micro_batch_size / each);  // of negatives

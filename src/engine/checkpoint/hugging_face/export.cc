@@ -132,7 +132,7 @@ void export_to_hugging_face(const fs::path& checkpoint, const fs::path& folder, 
   for (const auto& [name, content] : tokenizer) write_file_atomically(folder / name, content);
   stored.write(folder);
   for (const auto& [name, content] : modules) {
-    fs::create_directories((folder / name).parent_path());
+    make_folders((folder / name).parent_path());
     write_file_atomically(folder / name, content);
   }
   write_file_atomically(folder / kConfig, config);  // last: without it the folder is no model

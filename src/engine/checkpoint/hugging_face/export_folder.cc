@@ -116,8 +116,9 @@ void ExportFolder::check_holds_only(const std::vector<std::string>& ours) const 
   const auto is_ours = [&](const fs::path& path) {
     return (path.filename() == kUnfinished && fs::is_regular_file(fs::symlink_status(path))) ||
            std::ranges::any_of(ours, [&](const std::string& file) {
-             const fs::path top = folder_ / *fs::path(file).begin();  // of a file below: its folder
-             return path == top || path == AtomicFile::partial_of(folder_ / file);
+             const fs::path whole = folder_ / file, parent = whole.parent_path();
+             if (parent != folder_) return path == parent && fs::is_directory(fs::symlink_status(parent));
+             return path == whole || path == AtomicFile::partial_of(whole);
            });
   };
   std::error_code error;
@@ -132,7 +133,7 @@ void ExportFolder::remove_files(const std::vector<std::string>& files) const {
   for (const std::string& file : files) {
     const fs::path path = folder_ / file, parent = path.parent_path();
     std::error_code error;
-    if (!fs::is_directory(fs::symlink_status(parent, error)) && parent != folder_) continue;  // a link leads elsewhere
+    if (parent != folder_ && !fs::is_directory(fs::symlink_status(parent, error))) continue;  // a link leads elsewhere
     ::unlink(path.c_str());
     ::unlink(AtomicFile::partial_of(path).c_str());
     if (parent != folder_) ::rmdir(parent.c_str());
