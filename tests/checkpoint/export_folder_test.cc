@@ -15,6 +15,7 @@
 #include "base/philox.h"
 #include "checkpoint/damage.h"
 #include "checkpoint/hugging_face/hugging_face.h"
+#include "checkpoint/hugging_face/sentence_transformer.h"
 
 namespace teratron {
 namespace {
@@ -98,6 +99,29 @@ TEST_F(ExportFolders, DeletesNothingElsewhereWhateverTheListSays) {
   fs::create_symlink(folder_ / "precious", out() / ExportFolder::kUnfinished);
   EXPECT_THAT(message_of<UserError>([&] { ExportFolder(out(), {"a"}); }), HasSubstr("is not empty"));
   EXPECT_EQ(testing::bytes_of_file(folder_ / "precious"), "x");
+}
+
+// Of a sentence-transformer, a file lies one folder below.
+TEST_F(ExportFolders, AFileBelowGoesAndComesWithItsFolder) {
+  {
+    ExportFolder folder(out(), {"a", kPoolingFile});
+    fs::create_directory((out() / kPoolingFile).parent_path());
+    put_file(out() / kPoolingFile, "1");
+  }
+  EXPECT_FALSE(fs::exists(out()));
+  fs::create_directory(out());
+  put_file(out() / ExportFolder::kUnfinished, std::string(kPoolingFile) + "\n");
+  fs::create_directory((out() / kPoolingFile).parent_path());
+  put_file(out() / kPoolingFile, "1");
+  { const ExportFolder folder(out(), {"a"}); }
+  EXPECT_TRUE(fs::is_empty(out()));
+  // A link in its place leads elsewhere.
+  fs::create_directory(folder_ / "other");
+  put_file(folder_ / "other/config.json", "x");
+  put_file(out() / ExportFolder::kUnfinished, std::string(kPoolingFile) + "\n");
+  fs::create_directory_symlink(folder_ / "other", (out() / kPoolingFile).parent_path());
+  EXPECT_THAT(message_of<UserError>([&] { ExportFolder(out(), {"a"}); }), HasSubstr("is not empty"));
+  EXPECT_EQ(testing::bytes_of_file(folder_ / "other/config.json"), "x");
 }
 
 // Each time the process is killed at a random moment; the next one starts from what that has left.

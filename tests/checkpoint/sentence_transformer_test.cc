@@ -146,5 +146,26 @@ TEST_F(SentenceTransformerFolder, RefusesOtherComputationsByName) {
               HasSubstr("no JSON list of modules"));
 }
 
+TEST_F(SentenceTransformerFolder, OfVectorsThatWereLearnedIsReadAsItWasMeant) {
+  ModelConfig model;
+  EXPECT_TRUE(sentence_transformer_files(model).empty());
+  EXPECT_FALSE(learned_vectors(folder_.path(), model));
+  model.set_kind(ModelKind::kBert);
+  model.head = ModelHead::kVectors;
+  for (const auto& [name, pooling] : kPoolingNames) {
+    model.vectors = {.pooling = pooling, .tokens = 77};
+    const SentenceTransformer learned = learned_vectors(folder_.path(), model).value();
+    for (const auto& [file, content] : sentence_transformer_files(model)) put(file, Json::parse(content));
+    const SentenceTransformer read = read_sentence_transformer(folder_.path()).value();
+    for (const SentenceTransformer& one : {learned, read}) {
+      EXPECT_EQ(one.encoder, folder_.path());
+      EXPECT_EQ(one.pooling, pooling) << name;
+      EXPECT_TRUE(one.normalize);
+      EXPECT_EQ(one.max_tokens, 77);
+      EXPECT_FALSE(one.lower_case);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace teratron

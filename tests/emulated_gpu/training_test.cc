@@ -128,7 +128,8 @@ TEST(GpuTraining, LaterFamilyEqualsOneRankOnTheCpu) {
 
 // Micro-batches of whole groups of choices, spans whose rows ranks share, and the copies of turned logits.
 TEST(GpuTraining, HeadsOfTasksEqualOneRankOnTheCpu) {
-  for (const ModelHead head : {ModelHead::kClassification, ModelHead::kChoice, ModelHead::kSpans}) {
+  for (const ModelHead head :
+       {ModelHead::kClassification, ModelHead::kChoice, ModelHead::kSpans, ModelHead::kVectors}) {
     for (Layout layout : {Layout{.micro_batch = 1}, Layout{.mesh = {.tensor = 2},
                                                     .micro_batch = 1,
                                                     .sequence_parallel = true,
@@ -137,7 +138,9 @@ TEST(GpuTraining, HeadsOfTasksEqualOneRankOnTheCpu) {
       study.batch = 2;
       study.config.num_layers = 1;
       study.become_bert(head, layout);
-      const Result alone = train(study, {.micro_batch = study.batch}, [] { return make_cpu_backend(); });
+      // Negatives are of a micro-batch, so other ones are another loss.
+      const std::int64_t micro_batch = head == ModelHead::kVectors ? layout.micro_batch : study.batch;
+      const Result alone = train(study, {.micro_batch = micro_batch}, [] { return make_cpu_backend(); });
       const Result result = train(study, layout, cuda(DType::kF32));
       expect_near(result.losses, alone.losses, 1e-5, layout.text() + ": losses");
       expect_near(result.norms, alone.norms, 1e-4, layout.text() + ": norms");

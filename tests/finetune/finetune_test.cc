@@ -50,6 +50,7 @@ class Finetuning : public ::testing::TestWithParam<TaskKind> {
     config_.run.optimizer.learning_rate.peak = 5e-3;
     config_.run.output.save = folder_ / "run";
     if (has_labels_of_files(GetParam())) config_.reading.given.labels.names = {"negative", "positive"};
+    config_.reading.given.labels.are_numbers = GetParam() == TaskKind::kEmbed;
     set_task_head(config_.run.model.config, GetParam(), config_.reading.given);
     config_.run.model.config = config_.run.model.model_for(config_.run.model.vocabulary_size());
   }

@@ -58,6 +58,9 @@ struct RandomBatch {
       if (config.head == ModelHead::kClassification && count == 1) {  // a number between -2 and 2
         labels[label] = std::bit_cast<std::int32_t>(static_cast<float>(random() % 401) / 100 - 2);
       }
+      if (config.head == ModelHead::kVectors) {  // a similarity; where it is ranked, nothing reads it
+        labels[label] = std::bit_cast<std::int32_t>(static_cast<float>(random() % 201) / 100 - 1);
+      }
       label_weights.push_back(random() % 4 == 0 ? 0 : 1.0F / static_cast<float>(labels.size()));
     }
   }

@@ -135,6 +135,12 @@ inline void Study::become_bert(ModelHead head, Layout& layout) {
   config.head = head;
   config.num_labels = 2 + seed % 3;
   config.norm_placement = seed / 2 % 2 == 0 ? NormPlacement::kPre : NormPlacement::kPost;
+  if (head == ModelHead::kVectors) {
+    config.vectors = {.pooling = seed % 2 == 0 ? Pooling::kMean : Pooling::kCls, .texts = 2 + seed / 2 % 2};
+    group = 2 * config.vectors.texts;  // of two examples, which are one another's negatives
+    batch *= group;
+    layout.micro_batch *= group;
+  }
   if (head != ModelHead::kChoice) return;
   epsilon =
       1e-6;  // of gradients that are zero but for rounding, some 1e-16, AdamW's own 1e-8 would make steps of 1e-10
@@ -235,7 +241,8 @@ inline Result train(const Study& study, const Layout& layout, const MakeBackend&
     if (study.take_weights) study.take_weights(runner);
     for (int step = 0; step < study.steps; ++step) {
       RandomBatch data = study.batch_of(step, model->traits.labels);
-      if (is_task_head(study.config.head)) data.add_labels(study.config, model->traits, study.seed);
+      if (is_task_head(study.config.head) || study.config.head == ModelHead::kVectors)
+        data.add_labels(study.config, model->traits, study.seed);
       if (study.documents) data.add_documents(0, study.seed + static_cast<std::uint32_t>(step));
       if (study.preferences) data.add_answers(study.seed + static_cast<std::uint32_t>(step));
       double norm = 0;

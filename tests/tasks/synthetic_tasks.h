@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <string>
@@ -123,6 +124,23 @@ inline std::string classify_file(std::int64_t examples, RandomSequence& random) 
   return text;
 }
 
+// The second text has the first k of the eight words of the first one, and "key" in the place of the others; their
+// similarity is k / 8. JSON lines.
+inline std::string embed_file(std::int64_t examples, RandomSequence& random) {
+  std::string text;
+  for (std::int64_t i = 0; i < examples; ++i) {
+    const auto same = static_cast<std::int64_t>(random.below(9));
+    std::string first, second;
+    for (std::int64_t word = 0; word < 8; ++word) {
+      const std::string drawn = task_word(random);
+      first += drawn + " ";
+      second += (word < same ? drawn : "key") + " ";
+    }
+    text += nlohmann::json{{"text", first}, {"pair", second}, {"label", static_cast<double>(same) / 8}}.dump() + "\n";
+  }
+  return text;
+}
+
 // Outputs of a model for an example of the task's file.
 inline TaskShape synthetic_shape(TaskKind kind) {
   TaskReading reading;
@@ -136,6 +154,7 @@ inline std::string task_file_name(TaskKind kind) {
     case TaskKind::kMnli:
     case TaskKind::kQqp: return std::string(name_of(kind)) + ".tsv";
     case TaskKind::kRace:
+    case TaskKind::kEmbed:
     case TaskKind::kClassify: return std::string(name_of(kind)) + ".jsonl";
     default: return std::string(name_of(kind)) + ".json";
   }
@@ -150,15 +169,22 @@ inline std::string task_file(TaskKind kind, std::int64_t examples, std::uint64_t
     case TaskKind::kSquad2: return squad_file(examples, true, random);
     case TaskKind::kRace: return race_file(examples, random);
     case TaskKind::kClassify: return classify_file(examples, random);
+    case TaskKind::kEmbed: return embed_file(examples, random);
   }
   throw std::logic_error("no such task");
 }
 
-// Outputs of a model that knows the labels: 10 for what is right and 0 for the rest.
+// Outputs of a model that knows the labels: 10 for what is right and 0 for the rest; vectors with the cosine that is
+// the label.
 inline TaskOutputValues right_outputs(const TaskExamples& examples, const TaskShape& shape) {
   TaskOutputValues outputs;
   for (std::int64_t i = 0; i < examples.count(); ++i) {
     const auto labels = examples.labels_of(i);
+    if (shape.outputs == TaskOutputs::kVectors) {
+      const float cosine = number_of_label(labels[0]);
+      outputs.push_back({1, 0, cosine, std::sqrt(1 - cosine * cosine)});
+      continue;
+    }
     if (shape.outputs != TaskOutputs::kSpans) {
       outputs.emplace_back(static_cast<std::size_t>(shape.count))[static_cast<std::size_t>(labels[0])] = 10;
       continue;

@@ -20,7 +20,7 @@ using Json = nlohmann::json;
 enum class Decides { kFunction, kFamily, kHead, kTraining };
 
 constexpr const char *kNumLabels = "num_labels", *kLabelNames = "label_names", *kEmbeddingDropout = "embedding_dropout",
-                     *kNoScaledInit = "no_scaled_init", *kAdapters = "adapters";
+                     *kNoScaledInit = "no_scaled_init", *kAdapters = "adapters", *kVectors = "vectors";
 
 // Every field: its name in the file, a pointer to it, and its effect. Those with kFamily are in the file where they
 // differ from what the family's models have in common.
@@ -74,10 +74,12 @@ using Scaling = RotaryConfig::Scaling;
 constexpr std::array kScalings = {Named<Scaling>{"none", Scaling::kNone}, Named<Scaling>{"linear", Scaling::kLinear},
                                   Named<Scaling>{"llama3", Scaling::kLlama3},
                                   Named<Scaling>{"dynamic", Scaling::kDynamic}, Named<Scaling>{"yarn", Scaling::kYarn}};
-constexpr std::array kHeads = {
-    Named<ModelHead>{"pretraining", ModelHead::kPretraining}, Named<ModelHead>{"none", ModelHead::kNone},
-    Named<ModelHead>{"classification", ModelHead::kClassification}, Named<ModelHead>{"choice", ModelHead::kChoice},
-    Named<ModelHead>{"spans", ModelHead::kSpans}};
+constexpr std::array kHeads = {Named<ModelHead>{"pretraining", ModelHead::kPretraining},
+                               Named<ModelHead>{"none", ModelHead::kNone},
+                               Named<ModelHead>{"classification", ModelHead::kClassification},
+                               Named<ModelHead>{"choice", ModelHead::kChoice},
+                               Named<ModelHead>{"spans", ModelHead::kSpans},
+                               Named<ModelHead>{"vectors", ModelHead::kVectors}};
 
 constexpr const auto& values_of(Activation) { return kActivations; }
 constexpr const auto& values_of(NormPlacement) { return kPlacements; }
@@ -85,6 +87,7 @@ constexpr const auto& values_of(NormKind) { return kNorms; }
 constexpr const auto& values_of(RotaryPairs) { return kPairs; }
 constexpr const auto& values_of(Scaling) { return kScalings; }
 constexpr const auto& values_of(ModelHead) { return kHeads; }
+constexpr const auto& values_of(Pooling) { return kPoolingNames; }
 
 Json to_json(std::int64_t value) { return value; }
 Json to_json(double value) { return value; }
@@ -189,6 +192,20 @@ void read_adapters(ModelConfig& config, const JsonFields& fields) {
   config.adapters.targets = adapter_targets(config, names);
 }
 
+Json to_json(const TextVectors& value) {
+  return {{"pooling", to_json(value.pooling)},
+          {"texts", value.texts},
+          {"tokens", value.tokens},
+          {"are_similarities", value.are_similarities}};
+}
+
+void read_vectors(TextVectors& to, const JsonFields& fields) {
+  read_field(to.pooling, fields, "pooling");
+  to.texts = fields.integer("texts", 1, kLargestSize);
+  to.tokens = fields.integer("tokens", 0, kLargestSize);
+  to.are_similarities = fields.boolean("are_similarities");
+}
+
 ModelConfig common_to_family(ModelKind kind) {
   ModelConfig config;
   config.set_kind(kind);
@@ -207,6 +224,7 @@ Json model_config_to_json(const ModelConfig& config) {
   if (!config.no_scaled_init) json.erase(kNoScaledInit);
   if (config.label_names.empty()) json.erase(kLabelNames);
   if (config.adapters.active()) json[kAdapters] = to_json(config.adapters, config);
+  if (config.head == ModelHead::kVectors) json[kVectors] = to_json(config.vectors);
   return json;
 }
 
@@ -219,6 +237,7 @@ ModelConfig model_config_from_json(const Json& json, const std::filesystem::path
     if (decides != Decides::kFamily || fields.has(name)) read_field(config.*member, fields, name);
   });
   if (fields.has(kAdapters)) read_adapters(config, fields.fields_of(kAdapters));
+  if (fields.has(kVectors)) read_vectors(config.vectors, fields.fields_of(kVectors));
   std::vector<std::string> faults = config.faults().texts();
   const double layer = faults.empty() ? TransformerLayer(config.layer_config(), 0, {}).work().product_operations() : 0;
   const double weights = static_cast<double>(config.num_layers) * layer / 2;

@@ -15,6 +15,9 @@
 
 namespace teratron {
 
+// Tokens of a text that its vector is of, [CLS] and [SEP] among them.
+enum class PooledTokens { kNone, kAll, kFirst, kLast };
+
 struct ModelTraits {
   std::int64_t hidden_size = 0;
   std::int64_t longest_sequence = 0;  // tokens; the size of a key/value cache
@@ -28,6 +31,8 @@ struct ModelTraits {
   // has one, a span in each sequence two. Micro-batches have whole groups.
   std::int64_t label_sequences = 1, labels_each = 1;
   std::int64_t labels_of(std::int64_t sequences) const { return sequences / label_sequences * labels_each; }
+  bool labels_are_places = false;            // the label of a micro-batch's group n is n, whatever the input says
+  PooledTokens pools = PooledTokens::kNone;  // the head gets SliceInputs::text_of_row
   // UserError: so many sequences in a micro-batch are no whole groups.
   void check_groups(std::int64_t sequences) const;
   struct Loss {
@@ -80,6 +85,9 @@ struct SliceInputs {
   TensorRef targets, weights;  // i32 and A [batch * tokens], or [targets] where they are sparse; for the head
   // Sparse targets: i32 [targets], the row of each; i32 [batch * tokens], the number of a row's target or -1.
   TensorRef target_rows, target_numbers;
+  // Of models that pool texts: i32 [batch * tokens], the number of the text whose vector the row is part of, or -1.
+  // Texts are counted kind by kind: all first ones of the groups, then all second ones.
+  TensorRef text_of_row;
   // i32, of numbers the bits of fp32, and A [ModelTraits::labels_of(batch)]. Weights are times the scale of the loss.
   TensorRef labels, label_weights;
 };

@@ -15,6 +15,8 @@ ModelTraits traits_of(const ModelConfig& config) {
                      .key_lengths = true};
   if (is_task_head(config.head)) {
     BertTaskHead::add_to(traits, config.head);
+  } else if (config.head == ModelHead::kVectors) {
+    TextVectorHead::add_to(traits, config.vectors);
   } else if (config.head == ModelHead::kPretraining) {
     traits.sparse_targets = true;
     traits.labels = bert_kind(config.kind).orders_sentences;
@@ -89,6 +91,7 @@ Bert::Bert(const ModelConfig& model_config, GroupRank group)
       final_norm(norm_if(is_pre(config), "final_norm", config, group)) {
   if (config.has_pooler()) pooler.emplace(config, group);
   if (is_task_head(config.head)) task.emplace(config, group);
+  if (config.head == ModelHead::kVectors) vectors = TextVectorHead{config.vectors, config.hidden_size};
   if (config.head == ModelHead::kPretraining) {
     heads.emplace(embedding.tokens, config, group);
   }
@@ -182,6 +185,7 @@ Bert::HeadMemory Bert::carve(const EndSizes& sizes, Carver& memory) const {
   if (pooler) all.pooler = BertPooler::carve(sizes, config.hidden_size, memory);
   if (heads) all.heads = heads->carve(sizes, embedding.tokens.shape[0], memory);
   if (task) all.task = task->carve(sizes, memory);
+  if (vectors) all.vectors = vectors->carve(sizes, memory);
   return all;
 }
 
@@ -224,6 +228,18 @@ TensorRef Bert::task_outputs(const EndCall& call, TensorRef x) const {
 void Bert::head(const EndCall& call, TensorRef x, TensorRef dx) {
   if (heads) pretraining_head(call, x, dx);
   if (task) task_head(call, x, dx);
+  if (vectors) vector_head(call, x, dx);
+}
+
+void Bert::vector_head(const EndCall& call, TensorRef x, TensorRef dx) {
+  const LayerPass &pass = call.pass, whole = of_heads(pass);
+  const HeadMemory memory = head_memory(call);
+  vectors->find_losses(whole, encoded(call, x).flatten_rows(), call.inputs, memory.vectors);
+  pass.backend.weighted_sum({.total = call.losses, .value = memory.vectors.loss, .weight = call.inputs.label_weights});
+  if (!dx) return;
+  const TensorRef dencoded = final_norm ? pass.own_rows(call.layers.branch) : dx, drows = dencoded.flatten_rows();
+  vectors->backward(whole, drows, first_own_row(pass, drows.dim(0)), call.inputs, memory.vectors);
+  if (final_norm) final_norm->backward(pass, dx, dencoded, x, memory.final, /*accumulate_dx=*/false);
 }
 
 void Bert::task_head(const EndCall& call, TensorRef x, TensorRef dx) {

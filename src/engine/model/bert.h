@@ -11,6 +11,7 @@
 #include "model/bert_heads.h"
 #include "model/bert_task_head.h"
 #include "model/config.h"
+#include "model/text_vector_head.h"
 #include "nn/embedding.h"
 
 namespace teratron {
@@ -28,6 +29,7 @@ class Bert : public Model {
   std::optional<BertPooler> pooler;           // where ModelConfig::has_pooler() says so
   std::optional<BertPretrainingHeads> heads;  // with ModelHead::kPretraining
   std::optional<BertTaskHead> task;           // with the head of a task
+  std::optional<TextVectorHead> vectors;      // with ModelHead::kVectors
 
   void visit(const ParameterVisitor& visitor) override;
   std::vector<ParameterBucket> buckets() override;
@@ -58,6 +60,7 @@ class Bert : public Model {
     BertPooler::Saved pooler;
     BertPretrainingHeads::Workspace heads;
     BertTaskHead::Workspace task;
+    TextVectorHead::Workspace vectors;
   };
 
   Kept carve_kept(const CallSizes& sizes, Carver& kept) const;
@@ -73,6 +76,7 @@ class Bert : public Model {
   // Input of the task's head, from the last layer's x.
   TensorRef read_by_task(const EndCall& call, TensorRef x) const;
   void task_head(const EndCall& call, TensorRef x, TensorRef dx);
+  void vector_head(const EndCall& call, TensorRef x, TensorRef dx);
   // dencoded += the gradient of the rows that the pooler reads.
   void add_to_first_tokens(const LayerPass& pass, TensorRef dencoded, const BertPooler::Saved& saved) const;
   Dropout embedding_dropout(const LayerPass& pass) const {

@@ -52,9 +52,7 @@ BertTaskHead::Workspace BertTaskHead::carve(const EndSizes& sizes, Carver& memor
   for (TensorRef* values : {&w.loss, &w.max, &w.sum, &w.target_logit}) {
     *values = memory.take(call.accumulation, {labels});
   }
-  if (!is_number()) return w;
-  w.error = memory.take(call.compute, {labels, 1});
-  w.factors = memory.take(call.compute, {3});
+  if (is_number()) w.errors.carve(labels, call, memory);
   return w;
 }
 
@@ -74,31 +72,36 @@ TensorRef BertTaskHead::forward(const LayerPass& pass, TensorRef read, const Wor
   return w.by_label;
 }
 
+void SquaredErrors::carve(std::int64_t labels, const CallSizes& sizes, Carver& memory) {
+  target = memory.take(sizes.accumulation, {labels});
+  scale = memory.take(sizes.accumulation, {labels});
+  error = memory.take(sizes.compute, {labels, 1});
+  factors = memory.take(sizes.compute, {3});
+}
+
 // norm_apply() is an affine map of each row, here of one column: y = (x - mean) * rstd * gamma + beta. With the target
 // as the mean, a scale of 1, the error, or twice the weight gives the error, its square, or the gradient.
-void BertTaskHead::find_squared_errors(const LayerPass& pass, const SliceInputs& inputs, const Workspace& w) const {
-  Backend& backend = pass.backend;
-  const TensorRef target = w.max, scale = w.sum;
+void SquaredErrors::find(Backend& backend, TensorRef loss, TensorRef values, const SliceInputs& inputs) const {
   const auto factor = [&](std::int64_t value) {
-    const TensorRef one = w.factors.slice(0, value, value + 1);
+    const TensorRef one = factors.slice(0, value, value + 1);
     backend.fill(one, static_cast<double>(value));
     return one;
   };
   const TensorRef zero = factor(0), one = factor(1), two = factor(2);
   const auto scaled_error = [&](TensorRef rows, TensorRef gamma) {
-    backend.norm_apply({.y = w.error, .mean = target, .rstd = rows, .x = w.of_rows, .gamma = gamma, .beta = zero});
-    return w.error.reshape({w.error.dim(0)});
+    backend.norm_apply({.y = error, .mean = target, .rstd = rows, .x = values, .gamma = gamma, .beta = zero});
+    return error.reshape({error.dim(0)});
   };
   backend.copy(target, {inputs.labels.data, DType::kF32, inputs.labels.shape});
   backend.fill(scale, 1);
   backend.copy(scale, scaled_error(scale, one));
-  backend.copy(w.loss, scaled_error(scale, one));
+  backend.copy(loss, scaled_error(scale, one));
   scaled_error(inputs.label_weights, two);
-  backend.copy(w.of_rows, w.error);
+  backend.copy(values, error);
 }
 
 void BertTaskHead::find_losses(const LayerPass& pass, const SliceInputs& inputs, const Workspace& w) const {
-  if (is_number()) return find_squared_errors(pass, inputs, w);
+  if (is_number()) return w.errors.find(pass.backend, w.loss, w.of_rows, inputs);
   pass.backend.cross_entropy_partials({.max = w.max,
                                        .sum = w.sum,
                                        .target_logit = w.target_logit,

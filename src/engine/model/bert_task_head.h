@@ -20,6 +20,16 @@ namespace teratron {
 enum DroppedTexts : std::uint32_t { kPooledTexts, kPoolerInput };
 void drop_texts(const LayerPass& pass, TensorRef texts, double rate, DroppedTexts place);
 
+// Squared errors of numbers, one for each label.
+struct SquaredErrors {
+  TensorRef target, scale;   // A [labels]; memory alone
+  TensorRef error, factors;  // C [labels, 1], [3]; memory alone
+
+  void carve(std::int64_t labels, const CallSizes& sizes, Carver& memory);
+  // loss A [labels] from values C [labels, 1], which become the gradients of the sum of weight * loss.
+  void find(Backend& backend, TensorRef loss, TensorRef values, const SliceInputs& inputs) const;
+};
+
 struct BertTaskHead {
   ModelHead kind;
   std::int64_t logits;    // of a text, or of a token
@@ -36,7 +46,7 @@ struct BertTaskHead {
     TensorRef of_rows;                       // [texts or tokens, logits], as the linear layer gives them
     TensorRef by_label;                      // one row for each label; the same memory but for kSpans
     TensorRef loss, max, sum, target_logit;  // A [labels]
-    TensorRef error, factors;                // of numbers: [labels, 1], [3]
+    SquaredErrors errors;                    // of numbers
   };
   Workspace carve(const EndSizes& sizes, Carver& memory) const;
 
@@ -54,10 +64,6 @@ struct BertTaskHead {
   // rows of `read` from row `first` on.
   void backward(const LayerPass& pass, TensorRef dread, std::int64_t first, TensorRef read, const SliceInputs& inputs,
                 const Workspace& workspace) const;
-
- private:
-  // Squared errors of numbers, whose gradients of weight * loss replace them.
-  void find_squared_errors(const LayerPass& pass, const SliceInputs& inputs, const Workspace& workspace) const;
 };
 
 }  // namespace teratron

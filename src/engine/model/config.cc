@@ -112,7 +112,7 @@ std::vector<TransformerLayer> ModelConfig::make_layers(GroupRank group) const {
 }
 
 bool ModelConfig::has_pooler() const {
-  if (family().continues_text || head == ModelHead::kSpans) return false;
+  if (family().continues_text || head == ModelHead::kSpans || head == ModelHead::kVectors) return false;
   const BertKind& its = bert_kind(kind);
   if (head == ModelHead::kPretraining) return its.orders_sentences;
   return head != ModelHead::kNone || its.encoder_has_pooler;
@@ -177,7 +177,11 @@ Faults ModelConfig::faults(std::int64_t tensor_parallel_size) const {
                 family().title);
   faults.add_if(!continues && norm_placement == NormPlacement::kParallel,
                 "{} parallel is for models that continue text", Flag{"layernorm-placement"});
-  faults.add_if(continues && is_task_head(head), "the heads of tasks are for BERT ({} bert)", Flag{"model-type"});
+  faults.add_if(continues && (is_task_head(head) || head == ModelHead::kVectors),
+                "the heads of tasks are for BERT ({} bert)", Flag{"model-type"});
+  faults.add_if(vectors.texts > 1 && !can_be_trained(vectors.pooling), "{} {} cannot be trained; take mean, cls or lasttoken",
+                Flag{"pooling"}, name_of(vectors.pooling));
+  faults.add_if(vectors.texts < 1 || vectors.texts > 3, "an example has {} texts; there must be 1 to 3", vectors.texts);
   faults.add_if(head == ModelHead::kClassification && (num_labels < 1 || num_labels > kMostFeatures),
                 "a text has one of {} labels; there must be 1 at least, which is a number, and {} at most", num_labels,
                 kMostFeatures);

@@ -10,6 +10,7 @@
 
 #include "base/faults.h"
 #include "base/round_up.h"
+#include "model/pooling.h"
 #include "nn/transformer_layer.h"
 
 namespace teratron {
@@ -26,8 +27,21 @@ enum class ModelHead {
   kClassification,  // one of num_labels for each text or pair of texts; with one label, a number
   kChoice,          // one of kChoices texts
   kSpans,           // the beginning and the end of an answer in each text; without a pooler
+  // Of BERT: vectors of texts, whose cosines are learned (model/text_vector_head.h); without parameters and a pooler.
+  kVectors,
 };
-constexpr bool is_task_head(ModelHead head) { return head >= ModelHead::kClassification; }
+// Heads with a layer of their own for a task.
+constexpr bool is_task_head(ModelHead head) { return head >= ModelHead::kClassification && head <= ModelHead::kSpans; }
+
+// Learning of vectors of texts.
+struct TextVectors {
+  Pooling pooling = Pooling::kMean;  // one that can_be_trained()
+  // Of an example: two that belong together, in training perhaps a third that does not; 1: texts are encoded alone.
+  std::int64_t texts = 2;
+  std::int64_t tokens = 0;        // most tokens of a text that was read in training; 0: the model's positions
+  bool are_similarities = false;  // cosines are numbers to learn; else they rank an example's second text first
+  bool operator==(const TextVectors&) const = default;
+};
 constexpr std::int64_t kChoices = 4;
 
 // The most layers of a model, and so of stages that have one each. The training state of the widest model, of 18 bytes
@@ -68,6 +82,7 @@ struct ModelConfig {
   RotaryConfig rotary;         // but its elements, which follow from the share
   AdapterConfig adapters;      // with a rank: they alone are trained, and the rest is frozen (model/adapters.h)
   ModelHead head = ModelHead::kPretraining;
+  TextVectors vectors;          // of kVectors
   std::int64_t num_labels = 2;  // of kClassification
   // Labels of the rows of kClassification; empty if they have no names (model/label_names.h).
   std::vector<std::string> label_names;

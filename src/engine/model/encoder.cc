@@ -12,10 +12,11 @@
 namespace teratron {
 namespace {
 
-std::unique_ptr<Bert> make_bert(const ModelConfig& config, GroupRank group) {
+std::unique_ptr<Bert> make_bert(ModelConfig config, GroupRank group) {
   if (config.family().continues_text) {
     throw_user_error("a model of type {} has no vectors for texts; take a bert", config.family().name);
   }
+  config.vectors.texts = 1;  // here texts come alone
   return std::make_unique<Bert>(config, group);
 }
 
@@ -45,10 +46,6 @@ void pool(std::span<const float> rows, Pooling pooling, std::span<float> vector)
 }
 
 }  // namespace
-
-std::string_view name_of(Pooling pooling) {
-  return std::ranges::find(kPoolingNames, pooling, &std::pair<std::string_view, Pooling>::second)->first;
-}
 
 Encoder::Encoder(Backend& backend, const ModelConfig& config, const ExecutorOptions& options,
                  const std::shared_ptr<Mesh>& mesh)
@@ -97,21 +94,26 @@ void Encoder::predict_tokens(const MicroBatch& micro_batch, std::span<const std:
 }
 
 void Encoder::embed(const MicroBatch& micro_batch, Pooling pooling, std::span<float> vectors) {
-  const auto hidden = static_cast<std::size_t>(config().hidden_size);
+  text_vectors(*this, *model_, micro_batch, pooling, vectors);
+}
+
+void text_vectors(Executor& executor, const Bert& model, const MicroBatch& micro_batch, Pooling pooling,
+                  std::span<float> vectors) {
+  const auto hidden = static_cast<std::size_t>(model.config.hidden_size);
   check_equal(vectors.size(), static_cast<std::size_t>(micro_batch.batch) * hidden, "values of vectors");
-  forward(micro_batch, [&](const EndCall& call, TensorRef x) {
-    const TensorRef encoded = model_->encoded(call, x);
+  executor.forward(micro_batch, [&](const EndCall& call, TensorRef x) {
+    const TensorRef encoded = model.encoded(call, x);
     std::vector<float> rows;
     for (std::int64_t sequence = 0; sequence < micro_batch.batch; ++sequence) {
       const auto index = static_cast<std::size_t>(sequence);
       const std::int64_t length = micro_batch.key_lengths.empty() ? micro_batch.tokens : micro_batch.key_lengths[index];
       const auto [begin, end] = tokens_read(pooling, length);
       rows.resize(static_cast<std::size_t>(end - begin) * hidden);
-      download_floats(backend(), encoded.select(0, sequence).slice(0, begin, end), rows);
+      download_floats(executor.backend(), encoded.select(0, sequence).slice(0, begin, end), rows);
       pool(rows, pooling, vectors.subspan(index * hidden, hidden));
     }
   });
-  share_from_last_stage(vectors);
+  executor.share_from_last_stage(vectors);
 }
 
 void task_outputs(Executor& executor, const Bert& model, const MicroBatch& micro_batch, std::span<float> outputs) {

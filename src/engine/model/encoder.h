@@ -1,32 +1,11 @@
 // Encoder: a BERT and its executor, for vectors of tokens or texts; and the outputs of a fine-tuned BERT's head.
 #pragma once
 
-#include <string_view>
-#include <utility>
-
 #include "executor/executor.h"
 #include "model/bert.h"
+#include "model/pooling.h"
 
 namespace teratron {
-
-// Pooling of the vectors of a text's tokens, [CLS] and [SEP] among them, into one, as in sentence-transformers.
-enum class Pooling {
-  kMean,
-  kCls,             // the first token's
-  kMax,             // the largest of all, value by value
-  kMeanSqrtLength,  // their sum, over the square root of their number
-  kWeightedMean,    // the n-th token counts n times
-  kLastToken,       // [SEP]'s
-};
-// Names in sentence-transformers.
-inline constexpr std::pair<std::string_view, Pooling> kPoolingNames[] = {
-    {"mean", Pooling::kMean},
-    {"cls", Pooling::kCls},
-    {"max", Pooling::kMax},
-    {"mean_sqrt_len_tokens", Pooling::kMeanSqrtLength},
-    {"weightedmean", Pooling::kWeightedMean},
-    {"lasttoken", Pooling::kLastToken}};
-std::string_view name_of(Pooling pooling);
 
 class Encoder : public Executor {
  public:
@@ -52,6 +31,10 @@ class Encoder : public Executor {
 
   std::unique_ptr<Bert> model_;
 };
+
+// Encoder::embed() with any executor of a BERT, one that trains too.
+void text_vectors(Executor& executor, const Bert& model, const MicroBatch& micro_batch, Pooling pooling,
+                  std::span<float> vectors);
 
 // Logits of the task's head, on every stage, from ids, token types and lengths, without dropout; labels are not used.
 // `model` is the executor's, made for evaluation or training; its weights and gradients stay as they are. outputs:

@@ -10,6 +10,7 @@
 #include "checkpoint/initial_weights.h"
 #include "checkpoint/native/checkpoint.h"
 #include "checkpoint/native/folders.h"
+#include "finetune/negatives.h"
 #include "finetune/search.h"
 #include "model/family.h"
 #include "model/label_names.h"
@@ -47,6 +48,8 @@ void require_different(const std::vector<std::string>& labels) {
   }
 }
 
+bool learns_vectors(TaskKind task) { return shape_of(task).outputs == TaskOutputs::kVectors; }
+
 // Fills in values that follow from the weights, the paper and the task.
 void fill_in(FinetuneConfig& config, FieldList& fields) {
   TrainConfig& run = config.run;
@@ -55,16 +58,26 @@ void fill_in(FinetuneConfig& config, FieldList& fields) {
     reading.labels = labels_in_files(config.task, config.train_data, reading);
     require_different(reading.labels.names);
   }
+  if (learns_vectors(config.task) && !config.train_data.empty()) {
+    reading.labels = labels_in_files(config.task, config.train_data, reading);
+  }
   set_task_head(run.model.config, config.task, reading);
   reading.seq_length = run.model.seq_length;
   const std::int64_t positions = run.model.config.max_position_embeddings;
   reading = config.reading.reading_for(config.task, positions > 0 ? positions : std::numeric_limits<int>::max());
   run.model.seq_length = reading.seq_length;
+  if (learns_vectors(config.task)) {
+    run.model.config.vectors.pooling = pooling_for(config.reading, config.load);
+    run.model.config.vectors.tokens = reading.seq_length;
+  }
   const ModelConfig model = run.model.model_for(run.model.config.family().usual_vocabulary);
   const std::int64_t parameters = model.faults().empty() ? model.parameters() : 0;  // faults are reported later
   const TaskHyperParameters paper = paper_hyper_parameters(config.task, parameters);
   if (config.epochs == 0) config.epochs = paper.epochs;
   if (run.batch.global_batch_size == 0) run.batch.global_batch_size = paper.batch;
+  if (ranks_negatives(run.model.config) && !fields.field_of(run.batch.micro_batch_size).given) {
+    run.batch.micro_batch_size = run.batch.global_batch_size;  // so that all pairs of an update are negatives
+  }
   if (run.optimizer.learning_rate.peak == 0) run.optimizer.learning_rate.peak = paper.learning_rate;
   AdamWSettings& adamw = run.optimizer.adamw;
   config.weight_decay_given = fields.field_of(adamw.weight_decay).given;
@@ -104,9 +117,10 @@ void add_encoder_fields(FieldList& list, ModelSettings& model) {
 
 void add_task_fields(FieldList& list, FinetuneConfig& c) {
   list.group("Task");
-  list.add_choice("task", c.task, task_choices(),
-                  "task to learn, from the files of its own site; classify: any labels or numbers of texts, from your "
-                  ".csv, .tsv or .jsonl")
+  list.add_choice(
+          "task", c.task, task_choices(),
+          "task to learn, from the files of its own site; from your .csv, .tsv or .jsonl, classify: any labels or "
+          "numbers of texts, embed: vectors of texts")
       .required = true;
   list.add("train-data", &c.train_data, "PATH", "files to train on").required = true;
   list.add("valid-data", &c.valid_data, "PATH",
@@ -120,7 +134,8 @@ void add_task_fields(FieldList& list, FinetuneConfig& c) {
                   {{"auto", LabelKind::kAuto}, {"names", LabelKind::kNames}, {"numbers", LabelKind::kNumbers}},
                   "classify: names, one of which each text has, or numbers, learned by their squared error; auto: "
                   "numbers where all labels are, and some have a fraction");
-  list.add("epochs", &c.epochs, "N", "passes over the training data; 0: as in Megatron-LM's Table 6; classify 3");
+  list.add("epochs", &c.epochs, "N",
+           "passes over the training data; 0: as in Megatron-LM's Table 6; classify and embed 3");
   list.add("lr-warmup-fraction", &c.warmup_fraction, "X", "share of the updates with a linear warm-up");
   list.add("seeds", &c.seeds, "N",
            "runs, with --seed and the numbers after it; the median of their scores is reported; with --search 5 unless "
@@ -140,13 +155,16 @@ void fit_to_task(FieldList& list, TrainConfig& run) {
   list.remove(output.sample_prompts, output.sample_tokens);
   const auto help = [&](const auto& value, const char* text) { list.field_of(value).help = text; };
   help(run.model.tokenizer, "BERT's vocabulary, where --load has none");
-  help(run.model.seq_length,
-       "tokens of a sequence at most; 0: MNLI, QQP and classify 128, SQuAD 384, RACE 512, or what the model has");
-  help(run.batch.micro_batch_size, "examples computed at a time; memory grows with it");
-  help(run.batch.global_batch_size, "examples an update; 0: as in Table 6; classify 32");
-  help(rate.peak, "peak learning rate; 0: as in Table 6, by the size of the model; classify 2e-5");
+  help(
+      run.model.seq_length,
+      "tokens of a sequence at most; 0: MNLI, QQP, classify and embed 128, SQuAD 384, RACE 512, or what the model has");
+  help(run.batch.micro_batch_size,
+       "examples computed at a time; memory grows with it. embed: pairs that are one another's negatives, in every "
+       "layout; --global-batch-size unless given");
+  help(run.batch.global_batch_size, "examples an update; 0: as in Table 6; classify and embed 32");
+  help(rate.peak, "peak learning rate; 0: as in Table 6, by the size of the model; classify and embed 2e-5");
   help(run.optimizer.adamw.weight_decay,
-       "decoupled weight decay; biases and norms have none; that of SQuAD and classify is 0.01 unless given");
+       "decoupled weight decay; biases and norms have none; that of SQuAD, classify and embed is 0.01 unless given");
   help(run.optimizer.adamw.beta2, "decay of the gradient's running square; RoBERTa's is 0.98");
   help(run.optimizer.adamw.epsilon, "added to the root of the running square; RoBERTa's is 1e-6");
   help(run.seed, "seed of the first run: the head's weights, dropout and the order of the data");
@@ -172,43 +190,6 @@ TaskHyperParameters paper_hyper_parameters(TaskKind task, std::int64_t model_par
 }
 
 double paper_weight_decay(TaskKind task) { return entry_of(task).paper.weight_decay; }
-
-TaskReading TaskReadingSettings::reading_for(TaskKind task, std::int64_t positions) const {
-  const TaskReading usual = default_reading(task);
-  TaskReading filled = given;
-  if (filled.seq_length == 0) filled.seq_length = std::min(usual.seq_length, positions);
-  if (filled.max_query_length == 0) filled.max_query_length = std::min(usual.max_query_length, filled.seq_length / 2);
-  if (filled.doc_stride == 0) filled.doc_stride = std::min(usual.doc_stride, filled.seq_length / 4);
-  return filled;
-}
-
-Faults TaskReadingSettings::faults() const {
-  constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
-  Faults faults;
-  faults.need_between({"max-query-length"}, given.max_query_length, 0, kMost);
-  faults.need_between({"doc-stride"}, given.doc_stride, 0, kMost);
-  faults.need_between({"max-answer-length"}, given.max_answer_length, 1, kMost);
-  faults.need_between({"n-best"}, given.n_best, 1, kMost);
-  return faults;
-}
-
-void add_label_column_field(FieldList& list, TaskReading& reading) {
-  list.add("label-column", &reading.label_column, "NAME", "classify: that of the label; empty cells have none");
-}
-
-void add_task_reading_fields(FieldList& list, TaskReadingSettings& s) {
-  list.add("text-column", &s.given.text_column, "NAME", "classify: column, or key, of the text");
-  list.add("pair-column", &s.given.pair_column, "NAME", "classify: that of a second text; empty: there is none");
-  add_label_column_field(list, s.given);
-  list.add("max-query-length", &s.given.max_query_length, "N",
-           "SQuAD, RACE: tokens of a question, which loses its end; 0: 64 and 128, and at most half of a sequence");
-  list.add("doc-stride", &s.given.doc_stride, "N",
-           "SQuAD: tokens that a paragraph's windows share; 0: 128, and at most a quarter of a sequence");
-  list.add("max-answer-length", &s.given.max_answer_length, "N", "SQuAD: tokens of an answer");
-  list.add("n-best", &s.given.n_best, "N", "SQuAD: beginnings and ends of a window that are put together");
-  list.add("null-score-diff-threshold", &s.given.null_score_diff_threshold, "X",
-           "SQuAD 2.0: there is no answer where its score is this much higher than the best answer's");
-}
 
 FinetuneConfig::FinetuneConfig() {
   run.model.config.set_kind(encoder_family().kind);
@@ -239,6 +220,11 @@ Faults FinetuneConfig::faults() const {
                 Flag{"lr-warmup-fraction"}, warmup_fraction);
   faults.add(search_faults(*this));
   faults.add_if(ensemble && seeds < 2, "{} averages models of several seeds: {} 5", Flag{"ensemble"}, Flag{"seeds"});
+  faults.add_if(ensemble && learns_vectors(task), "{} averages outputs, and vectors of several models have no mean",
+                Flag{"ensemble"});
+  faults.add_if(ranks_negatives(run.model.config) && run.batch.micro_batch_size == 1,
+                "{} is 1; a pair alone has no others to tell it from, so take as many as memory allows",
+                Flag{"micro-batch-size"});
   if (run.model.config.family().continues_text) faults.add(needs_bert());
   faults.add_if(run.model.tokenizer.empty(),
                 "the weights have no tokenizer beside them; give {} DIR with BERT's vocabulary", Flag{"tokenizer"});
@@ -289,6 +275,11 @@ void set_task_head(ModelConfig& model, TaskKind task, const TaskReading& reading
     case TaskOutputs::kLabels: model.head = ModelHead::kClassification; break;
     case TaskOutputs::kChoice: model.head = ModelHead::kChoice; break;
     case TaskOutputs::kSpans: model.head = ModelHead::kSpans; break;
+    case TaskOutputs::kVectors:
+      model.head = ModelHead::kVectors;
+      model.vectors.texts = reading.negative_column.empty() ? 2 : 3;
+      model.vectors.are_similarities = reading.labels.are_numbers;
+      break;
   }
 }
 
@@ -322,6 +313,10 @@ TrainConfig train_config(const FinetuneConfig& config, const TaskExamples& examp
   const std::int64_t batch = std::min(run.batch.global_batch_size, examples.count());
   const std::int64_t together = run.batch.samples_together = examples.sequences_each;
   run.batch.global_batch_size = batch * together;
+  if (ranks_negatives(run.model.config)) {
+    run.batch.micro_batch_size = std::min(run.batch.micro_batch_size, batch);
+    require_whole_groups(batch, run.batch.micro_batch_size, std::max<std::int64_t>(run.layout.data_parallel, 1));
+  }
   run.batch.micro_batch_size = std::min(run.batch.micro_batch_size * together, run.largest_share());
   const std::int64_t epoch = std::max(examples.count() / batch, std::int64_t{1});
   run.train_iters = epoch * config.epochs;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "checkpoint/initial_weights.h"
+#include "finetune/task_reading.h"
 #include "settings/step_settings.h"
 #include "tasks/task.h"
 #include "train/config/config.h"
@@ -26,17 +27,6 @@ TaskHyperParameters paper_hyper_parameters(TaskKind task, std::int64_t model_par
 
 // Weight decay of RoBERTa's fine-tuning (arXiv 1907.11692, Table 10), whose procedure Megatron-LM's paper follows.
 double paper_weight_decay(TaskKind task);
-
-// Reading of texts: flags of `finetune` and `eval TASK`. 0: the value of default_reading().
-struct TaskReadingSettings {
-  TaskReading given{.seq_length = 0};
-
-  // Reading with all values, for a model of so many positions.
-  TaskReading reading_for(TaskKind task, std::int64_t positions) const;
-  Faults faults() const;
-};
-void add_task_reading_fields(FieldList& list, TaskReadingSettings& settings);
-void add_label_column_field(FieldList& list, TaskReading& reading);  // the one that `score` has, too
 
 // Point of --search: batch size in examples, peak learning rate.
 struct SearchPoint {

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "checkpoint/native/folders.h"
+#include "finetune/negatives.h"
 #include "finetune/outputs.h"
 #include "runtime/weight_use.h"
 #include "tasks/task_samples.h"
@@ -24,11 +25,16 @@ std::int64_t epochs_of(const TrainConfig& run) {
   return run.train_iters / std::max<std::int64_t>(run.output.eval_interval, 1);
 }
 
+std::int64_t sequences_of_example(const ModelConfig& model) {
+  if (model.head == ModelHead::kVectors) return model.vectors.texts;
+  return model.head == ModelHead::kChoice ? kChoices : 1;
+}
+
 // Differences of the learning rate's schedule, by the flags of finetune that it follows from.
 std::vector<std::string> schedule_differences(const TrainConfig& there, const FinetuneConfig& config,
                                               const TrainConfig& here) {
   std::vector<std::string> found;
-  const std::int64_t sequences_each = here.model.config.head == ModelHead::kChoice ? kChoices : 1;
+  const std::int64_t sequences_each = sequences_of_example(here.model.config);
   add_difference(found, "epochs", epochs_of(there), epochs_of(here));
   add_difference(found, "global-batch-size", there.batch.global_batch_size / sequences_each,
                  here.batch.global_batch_size / sequences_each);
@@ -83,6 +89,13 @@ void require_same_run(const FinetuneConfig& config, const TrainConfig& run, cons
     } else {
       add_difference(found, one.field, one.there, one.here);
     }
+  }
+  const ModelConfig& model = run.model.config;
+  add_difference(found, "pooling", name_of(checkpoint.model.vectors.pooling), name_of(model.vectors.pooling));
+  if (const std::optional<TrainConfig> there = settings_of(checkpoint); there && ranks_negatives(model)) {
+    const std::int64_t each = sequences_of_example(model);
+    add_difference(found, "micro-batch-size", there->batch.micro_batch_size / each,
+                   run.batch.micro_batch_size / each);  // of negatives
   }
   if (const std::optional<TrainConfig> there = settings_of(checkpoint); has_other_schedule && there) {
     const std::vector<std::string> more = schedule_differences(*there, config, run);

@@ -33,6 +33,7 @@ std::size_t size_of(const ModelConfig& model, const TaskExamples& examples, std:
     case ModelHead::kClassification: return static_cast<std::size_t>(model.num_labels);
     case ModelHead::kChoice: return static_cast<std::size_t>(examples.sequences_each);
     case ModelHead::kSpans: return static_cast<std::size_t>(2 * examples.length(example));
+    case ModelHead::kVectors: return static_cast<std::size_t>(examples.sequences_each * model.hidden_size);
     default: break;
   }
   throw InternalError("outputs of a model without a task's head");
@@ -73,11 +74,17 @@ TaskOutputValues outputs_of(Executor& executor, const Bert& model, const TaskExa
     for (std::int64_t i = 0; i < count; ++i) {
       samples.read({order[static_cast<std::size_t>(begin + i)] * each, each}, batch, i * each);
     }
-    const MicroBatch micro_batch = cutter.micro_batch(batch, 0, count * each);
+    MicroBatch micro_batch = cutter.micro_batch(batch, 0, count * each);
+    micro_batch.labels = {};  // outputs need none
+    micro_batch.label_weights = {};
     const bool of_tokens = model.config.head == ModelHead::kSpans;
     const std::int64_t row = of_tokens ? 2 * micro_batch.tokens : std::ssize(outputs.front());
     values.resize(static_cast<std::size_t>(count * row));
-    task_outputs(executor, model, micro_batch, values);
+    if (model.config.head == ModelHead::kVectors) {
+      text_vectors(executor, model, micro_batch, model.config.vectors.pooling, values);
+    } else {
+      task_outputs(executor, model, micro_batch, values);
+    }
     for (std::int64_t i = 0; i < count; ++i) {
       std::vector<float>& own = outputs[static_cast<std::size_t>(order[static_cast<std::size_t>(begin + i)])];
       const auto from = values.begin() + i * row;

@@ -23,6 +23,10 @@ struct TaskExamples {
   // [CLS], if the sequence does not hold the answer.
   std::int64_t labels_each = 1;
 
+  // Examples of a micro-batch follow one another in the order of the epoch, since their losses depend on one another.
+  // Otherwise they are those of a batch that have about one length.
+  bool are_negatives = false;  // of one another
+
   std::vector<std::int32_t> ids;  // of all sequences, one after another
   std::vector<std::int64_t>
       begins;  // [sequences + 1]: the offset in ids where each sequence begins, and the end of the last
@@ -45,7 +49,8 @@ struct TaskExamples {
                                      static_cast<std::size_t>(labels_each));
   }
   std::int64_t length(std::int64_t number) const { return std::ssize(sequence(number)); }
-  // A hash of all members; not 0. Sets of the same examples in the same order are equal, whatever their files.
+  // A hash of all members but are_negatives; not 0. Sets of the same examples in the same order are equal, whatever
+  // their files.
   std::int64_t checksum() const;
   std::int64_t longest() const;  // tokens of the longest sequence; 0 if there is none
 };

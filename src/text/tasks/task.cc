@@ -53,7 +53,7 @@ std::vector<std::string> label_names(TaskKind kind, const TaskReading& reading) 
 bool has_labels_of_files(TaskKind kind) { return entry_of(kind).has_labels_of_files; }
 
 LabelSet labels_in_files(TaskKind kind, std::span<const std::filesystem::path> files, const TaskReading& reading) {
-  check(has_labels_of_files(kind), "a task whose files decide its labels");
+  check(entry_of(kind).labels_in_files != nullptr, "a task whose files decide its labels");
   return entry_of(kind).labels_in_files(files, reading);
 }
 

@@ -22,7 +22,8 @@ namespace teratron {
   X(kSquad1)              \
   X(kSquad2)              \
   X(kRace)                \
-  X(kClassify)
+  X(kClassify)            \
+  X(kEmbed)
 
 enum class TaskKind {
 #define TERATRON_ENUMERATOR(kind) kind,
@@ -32,15 +33,16 @@ enum class TaskKind {
 
 // All tasks, in the order of the enumeration.
 std::span<const TaskKind> all_tasks();
-std::string_view name_of(TaskKind kind);  // mnli, qqp, squad1, squad2, race, classify
+std::string_view name_of(TaskKind kind);  // mnli, qqp, squad1, squad2, race, classify, embed
 // UserError, listing the names, if there is no such task.
 TaskKind task_named(std::string_view name);
 
 // The outputs of a model for an example, by which its head is chosen.
 enum class TaskOutputs {
-  kLabels,  // logits of an example's label, `count` of them; a number, of `count` = 1
-  kChoice,  // a logit for each of the example's `count` sequences
-  kSpans,   // `count` = 2 logits for each token: of an answer's first and last token
+  kLabels,   // logits of an example's label, `count` of them; a number, of `count` = 1
+  kChoice,   // a logit for each of the example's `count` sequences
+  kSpans,    // `count` = 2 logits for each token: of an answer's first and last token
+  kVectors,  // a vector of each of the example's sequences, of which the first `count` = 2 belong together
 };
 
 struct TaskShape {
@@ -79,10 +81,12 @@ struct TaskReading {
   // 2.0: the answer is empty if its score is this much higher than the best answer's.
   double null_score_diff_threshold = 0;
 
-  // classify only: the names of its files' columns, and its labels.
-  std::string text_column = "text", pair_column, label_column = "label";  // pair_column: empty for single texts
-  LabelKind label_kind = LabelKind::kAuto;                                // of labels_in_files()
-  LabelSet labels;                                                        // empty: as the opened files have them
+  // classify and embed: the names of their files' columns. pair_column: empty for single texts, of embed
+  // for "pair"; negative_column, of embed: empty for none.
+  std::string text_column = "text", pair_column, label_column = "label", negative_column;
+  LabelKind label_kind = LabelKind::kAuto;  // classify: of labels_in_files()
+  // Of classify; empty: as the opened files have them. Of embed: numbers are similarities to learn.
+  LabelSet labels;
 };
 
 // The outputs of a model for a task. Those of classify follow from reading.labels; without them their count is 0.
@@ -94,10 +98,10 @@ std::vector<std::string> label_names(TaskKind kind, const TaskReading& reading =
 
 // Whether the files to train on decide the labels (classify).
 bool has_labels_of_files(TaskKind kind);
-// Those labels. UserError: as open_task(), and classify/labels.h.
+// Those labels; of embed numbers, or none. UserError: as open_task(), and classify/labels.h.
 LabelSet labels_in_files(TaskKind kind, std::span<const std::filesystem::path> files, const TaskReading& reading);
 
-// The usual settings: sequences of 128 tokens (MNLI, QQP, classify), 384 (SQuAD) and 512 (RACE); questions of 64
+// The usual settings: sequences of 128 tokens (MNLI, QQP, classify, embed), 384 (SQuAD) and 512 (RACE); questions of 64
 // (SQuAD) and 128 (RACE).
 TaskReading default_reading(TaskKind kind);
 
@@ -107,7 +111,7 @@ struct TaskScore {
 };
 
 // The outputs for each example: logits of the labels or of the choices; for spans [2, tokens], the logits of the first
-// token, then of the last one.
+// token, then of the last one; vectors one after another.
 using TaskOutputValues = std::vector<std::vector<float>>;
 
 // One data set as sequences, and the interpretation of a model's outputs for them. Immutable; safe to use from many
@@ -123,8 +127,9 @@ class TaskSet {
   // Whether scores() may be called.
   virtual bool has_labels() const = 0;
   // The first score compares sets of a task: accuracy (MNLI, QQP, RACE, classify), F1 (SQuAD), Spearman's correlation
-  // (numbers of classify). Further ones are F1 (QQP), exact match (SQuAD), accuracies of middle and high schools (RACE,
-  // of its levels), and those of classify/metrics.h. InternalError: no labels, outputs of other examples.
+  // (numbers of classify, similarities of embed), the accuracy of retrieval (embed without them). Further ones are F1
+  // (QQP), exact match (SQuAD), accuracies of middle and high schools (RACE, of its levels), and those of
+  // classify/metrics.h. InternalError: no labels, outputs of other examples.
   virtual std::vector<TaskScore> scores(const TaskOutputValues& outputs) const = 0;
   // Writes the format of the task's site: GLUE's table (MNLI, QQP), JSON (SQuAD, RACE), JSON lines
   // (classify), whole or not at all.

@@ -40,6 +40,7 @@ std::string TaskSamples::source(std::int64_t position) const {
 
 std::vector<std::int32_t> TaskSamples::lengths(SampleRange positions) const {
   std::vector<std::int32_t> all;
+  if (examples_.are_negatives) return all;
   for (std::int64_t i = 0; i < positions.count; ++i) {
     const std::int64_t first = sequence_at(positions.first + i) / examples_.sequences_each * examples_.sequences_each;
     std::int64_t longest = 0;

@@ -61,7 +61,7 @@ std::string text_of_labels(const ModelConfig& model) {
       "the model in '{}' is a BERT, which reads texts and continues none: {}. `teratron train` prints its losses of "
       "pre-training, and `eval loss` those of other texts; `fill-mask` predicts masked words, `embed` makes vectors of "
       "texts with it, `finetune` trains it for a task, and `eval` mnli, qqp, "
-      "squad1, squad2, race and classify score that",
+      "squad1, squad2, race, classify and embed score that",
       folder, lack);
 }
 
@@ -135,7 +135,8 @@ void require_usable(WeightUse use, const WeightSource& source, std::string_view 
   }
   if (rule.continues_text && source.model.family().continues_text != *rule.continues_text)
     throw_other_kind(rule, source, task);
-  if (rule.head == HeadRule::kNeeded) require_head(source, task, needed);
+  const bool is_encoder_enough = use == WeightUse::kEvalTask && needed.head == ModelHead::kVectors;
+  if (rule.head == HeadRule::kNeeded && !is_encoder_enough) require_head(source, task, needed);
   if (rule.head == HeadRule::kMasked) require_masked_head(rule, source);
 }
 

@@ -19,5 +19,16 @@ TEST(EmbedOracle, TextsHaveTheVectorsThatTransformersGivesThem) {
   EXPECT_EQ(status, 0) << read_file(folder / "log");
 }
 
+TEST(EmbedOracle, LearnedVectorsAreThoseOfSentenceTransformersLosses) {
+#ifdef __SANITIZE_ADDRESS__
+  GTEST_SKIP() << "with sanitizers, some 20 runs take minutes; the plain build has this test too";
+#endif
+  if (const std::string reason = testing::why_no_oracle(); !reason.empty()) GTEST_SKIP() << reason;
+  const testing::TemporaryFolder folder;
+  const int status = testing::run_oracle("vectors_as_sentence_transformers.py",
+                                         {TERATRON_BINARY, folder.path().string()}, folder / "log");
+  EXPECT_EQ(status, 0) << read_file(folder / "log");
+}
+
 }  // namespace
 }  // namespace teratron

@@ -288,5 +288,62 @@ TEST_F(FinetuneCommands, NumbersAreLearnedAndLabelsThatDoNotFitAreRefused) {
   EXPECT_THAT(run_teratron({"eval", "classify", "--load", path("words"), "--data", path("valid.csv")}).exit_code, 2);
 }
 
+// Pairs that say the same in other words: every word has its own translation.
+TEST_F(FinetuneCommands, VectorsAreLearnedFromPairsWithTheOthersAsNegatives) {
+  RandomSequence random({.seed = 9});
+  const auto pairs = [&](int count) {
+    std::string file = "text,pair\n";
+    for (int i = 0; i < count; ++i) {
+      std::string first, second;
+      for (int word = 0; word < 4; ++word) {
+        const std::uint64_t drawn = random.below(8);
+        first += fmt::format("{} ", testing::kTaskWords[drawn]);
+        second += fmt::format("{} ", testing::kTaskWords[8 + drawn]);
+      }
+      file += first + "," + second + "\n";
+    }
+    return file;
+  };
+  Words words = finetune(TaskKind::kEmbed, {"--epochs", "12", "--lr", "1e-2"});
+  put_file(path("train.csv"), pairs(96));
+  put_file(path("valid.csv"), pairs(20));
+  for (std::string& word : words) {
+    for (const char* set : {"train", "valid"}) {
+      if (word == path(fmt::format("{}.jsonl", set))) word = path(fmt::format("{}.csv", set));
+    }
+    if (word == path("test.jsonl")) word = path("valid.csv");
+  }
+  const auto json = json_of(words);
+  const double accuracy = json["runs"][0]["valid"]["retrieval_accuracy"];
+  EXPECT_GT(accuracy, 60) << "one of 20 is right by chance";
+  const auto evaluated = json_of({"eval", "embed", "--load", path("run") + "/best", "--data", path("valid.csv")});
+  EXPECT_EQ(evaluated["retrieval_accuracy"], accuracy);
+  // The run's vectors are those of `embed`, and an export's, in the run's own way.
+  put_file(path("texts"), "rain snow\nwind\n");
+  succeed({"convert", "--from", "teratron", "--to", "hf", path("run") + "/best", path("hf")});
+  for (const char* folder : {"run/best", "hf"}) {
+    const Outcome outcome =
+        run_teratron({"embed", path("texts"), "--load", path(folder), "--out", path("vectors.npy"), "--overwrite"});
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.errors;
+    EXPECT_THAT(outcome.errors, HasSubstr("is a sentence-transformer: --pooling mean --normalize --seq-length"));
+  }
+  EXPECT_THAT(read_file(path("hf") + "/1_Pooling/config.json"), HasSubstr("\"pooling_mode_mean_tokens\": true"));
+
+  // Micro-batches decide which pairs are negatives, so they stay.
+  EXPECT_THAT(run_teratron(with(words, {"--micro-batch-size", "4"})).errors,
+              HasSubstr("--micro-batch-size 8 there, 4 now"));
+  EXPECT_THAT(run_teratron(with(words, {"--pooling", "cls"})).errors, HasSubstr("pooling mean there, cls now"));
+  const auto refusal = [&](const Words& more) {
+    fs::remove_all(path("run"));
+    return run_teratron(with(words, more)).errors;
+  };
+  EXPECT_THAT(refusal({"--micro-batch-size", "3"}),
+              HasSubstr("an update has 8 examples, in micro-batches of 3 that are one another's negatives, so it must "
+                        "have a multiple of 3: --global-batch-size 6"));
+  EXPECT_THAT(refusal({"--dp", "2"}), HasSubstr("on 2 copies of the model, so it must have a multiple of 16"));
+  EXPECT_THAT(refusal({"--micro-batch-size", "1"}), HasSubstr("a pair alone has no others to tell it from"));
+  EXPECT_THAT(refusal({"--ensemble", "--seeds", "2"}), HasSubstr("vectors of several models have no mean"));
+}
+
 }  // namespace
 }  // namespace teratron

@@ -20,7 +20,8 @@ struct HeadClass {
 constexpr HeadClass kClasses[] = {{ModelHead::kNone, "Model"},
                                   {ModelHead::kClassification, "ForSequenceClassification"},
                                   {ModelHead::kChoice, "ForMultipleChoice"},
-                                  {ModelHead::kSpans, "ForQuestionAnswering"}};
+                                  {ModelHead::kSpans, "ForQuestionAnswering"},
+                                  {ModelHead::kVectors, "Model"}};
 
 constexpr std::string_view kOneLabel = "single_label_classification", kRegression = "regression";
 

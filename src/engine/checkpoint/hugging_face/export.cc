@@ -7,6 +7,7 @@
 #include "checkpoint/hugging_face/hugging_face.h"
 #include "checkpoint/hugging_face/hugging_face_config.h"
 #include "checkpoint/hugging_face/mapping.h"
+#include "checkpoint/hugging_face/sentence_transformer.h"
 #include "checkpoint/native/folders.h"
 #include "checkpoint/native/whole_checkpoint.h"
 #include "checkpoint/safetensors/safetensors.h"
@@ -42,8 +43,8 @@ class StoredWeights {
       : checkpoint_(checkpoint), dtype_(checkpoint.dtype(0)) {
     const ModelConfig& model = checkpoint.model();
     // A body alone is stored without the prefix that it has beside a head.
-    const std::size_t prefix =
-        model.head == ModelHead::kNone ? hugging_face_mapping(model.kind).prefix.size() : std::size_t{0};
+    const bool is_body = model.head == ModelHead::kNone || model.head == ModelHead::kVectors;
+    const std::size_t prefix = is_body ? hugging_face_mapping(model.kind).prefix.size() : std::size_t{0};
     std::vector<SafetensorsDeclaration> declarations;
     for (std::size_t i = 0; i < checkpoint.parameters().size(); ++i) {
       const HuggingFaceTensors there = hugging_face_tensors(model, checkpoint.parameters()[i]);
@@ -123,11 +124,17 @@ void export_to_hugging_face(const fs::path& checkpoint, const fs::path& folder, 
   std::vector<std::string> files = stored.names();
   files.emplace_back(kConfig);
   for (const auto& [name, content] : tokenizer) files.push_back(name);
+  const FileContents modules = sentence_transformer_files(whole.model());
+  for (const auto& [name, content] : modules) files.push_back(name);
   ExportFolder out(folder, files);  // before the long look at the checkpoint
   whole.require_intact();
   whole.require_finite();
   for (const auto& [name, content] : tokenizer) write_file_atomically(folder / name, content);
   stored.write(folder);
+  for (const auto& [name, content] : modules) {
+    make_folders((folder / name).parent_path());
+    write_file_atomically(folder / name, content);
+  }
   write_file_atomically(folder / kConfig, config);  // last: without it the folder is no model
   out.finish();
 }

@@ -15,18 +15,21 @@
 #include "base/error.h"
 #include "base/files/file.h"
 #include "base/files/write_all.h"
+#include "checkpoint/hugging_face/sentence_transformer.h"
 
 namespace teratron {
 namespace {
 
 namespace fs = std::filesystem;
 
-// Names of files in the folder itself; others are ignored, since anybody may have written the list.
+// Names of files in the folder itself, and that of the one below; others are ignored, since anybody may have written
+// the list.
 std::vector<std::string> names_in(const std::string& text) {
   std::vector<std::string> names;
   std::istringstream lines(text);
   for (std::string name; std::getline(lines, name);) {
-    if (!name.empty() && name != "." && name != ".." && name.find('/') == name.npos) names.push_back(name);
+    const bool is_in_folder = !name.empty() && name != "." && name != ".." && name.find('/') == name.npos;
+    if (is_in_folder || name == kPoolingFile) names.push_back(name);
   }
   return names;
 }
@@ -113,7 +116,9 @@ void ExportFolder::check_holds_only(const std::vector<std::string>& ours) const 
   const auto is_ours = [&](const fs::path& path) {
     return (path.filename() == kUnfinished && fs::is_regular_file(fs::symlink_status(path))) ||
            std::ranges::any_of(ours, [&](const std::string& file) {
-             return path == folder_ / file || path == AtomicFile::partial_of(folder_ / file);
+             const fs::path whole = folder_ / file, parent = whole.parent_path();
+             if (parent != folder_) return path == parent && fs::is_directory(fs::symlink_status(parent));
+             return path == whole || path == AtomicFile::partial_of(whole);
            });
   };
   std::error_code error;
@@ -126,8 +131,12 @@ void ExportFolder::check_holds_only(const std::vector<std::string>& ours) const 
 
 void ExportFolder::remove_files(const std::vector<std::string>& files) const {
   for (const std::string& file : files) {
-    ::unlink((folder_ / file).c_str());
-    ::unlink(AtomicFile::partial_of(folder_ / file).c_str());
+    const fs::path path = folder_ / file, parent = path.parent_path();
+    std::error_code error;
+    if (parent != folder_ && !fs::is_directory(fs::symlink_status(parent, error))) continue;  // a link leads elsewhere
+    ::unlink(path.c_str());
+    ::unlink(AtomicFile::partial_of(path).c_str());
+    if (parent != folder_) ::rmdir(parent.c_str());
   }
 }
 

@@ -197,6 +197,34 @@ class ModuleReader {
 
 }  // namespace
 
+std::optional<SentenceTransformer> learned_vectors(const fs::path& folder, const ModelConfig& model) {
+  if (model.head != ModelHead::kVectors) return std::nullopt;
+  return SentenceTransformer{.encoder = folder,
+                             .pooling = model.vectors.pooling,
+                             .normalize = true,  // losses are of cosines
+                             .max_tokens = model.vectors.tokens};
+}
+
+FileContents sentence_transformer_files(const ModelConfig& model) {
+  const std::optional<SentenceTransformer> learned = learned_vectors({}, model);
+  if (!learned) return {};
+  using Ordered = nlohmann::ordered_json;
+  Ordered modules = Ordered::array();
+  for (const auto& [kind, path] :
+       {std::pair("Transformer", ""), std::pair("Pooling", "1_Pooling"), std::pair("Normalize", "2_Normalize")}) {
+    modules.push_back({{"idx", modules.size()},
+                       {"name", fmt::format("{}", modules.size())},
+                       {"path", path},
+                       {"type", fmt::format("sentence_transformers.models.{}", kind)}});
+  }
+  Ordered pooling = {{"word_embedding_dimension", model.hidden_size}};
+  for (const auto& [flag, its] : kFlags) pooling[flag] = its == learned->pooling;
+  const std::int64_t tokens = learned->max_tokens > 0 ? learned->max_tokens : model.max_position_embeddings;
+  const Ordered encoder = {{"max_seq_length", tokens}, {"do_lower_case", false}};
+  const auto text = [](const Ordered& json) { return json.dump(2) + "\n"; };
+  return {{"modules.json", text(modules)}, {"sentence_bert_config.json", text(encoder)}, {kPoolingFile, text(pooling)}};
+}
+
 std::optional<SentenceTransformer> read_sentence_transformer(const fs::path& folder) {
   std::error_code error;
   if (!fs::exists(folder / "modules.json", error)) return std::nullopt;

@@ -7,7 +7,8 @@
 #include <optional>
 #include <string>
 
-#include "model/encoder.h"
+#include "checkpoint/tokenizer_files.h"
+#include "model/config.h"
 
 namespace teratron {
 
@@ -19,6 +20,14 @@ struct SentenceTransformer {
   bool lower_case = false;      // texts, whatever the tokenizer does
   std::string prompt;           // that every text begins with
 };
+
+// Settings of vectors that were learned here; none: the model does not end in vectors (ModelHead::kVectors).
+std::optional<SentenceTransformer> learned_vectors(const std::filesystem::path& folder, const ModelConfig& model);
+
+// The files of such a model beside its encoder, by their paths in the folder, as all versions of the library read them.
+// None: the model does not end in vectors.
+inline constexpr const char* kPoolingFile = "1_Pooling/config.json";
+FileContents sentence_transformer_files(const ModelConfig& model);
 
 // Reads modules.json and the files that it names, as the library does. None: `folder` has no modules.json. UserError,
 // with all reasons: a module that we do not compute (Dense, several poolings side by side).

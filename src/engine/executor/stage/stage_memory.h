@@ -76,6 +76,7 @@ class StageMemory {
   TensorRef weights(std::int64_t rows) const { return view(blocks_.weights, {rows}); }
   TensorRef target_rows(std::int64_t targets) const { return view(blocks_.target_rows, {targets}); }
   TensorRef target_numbers(std::int64_t rows) const { return view(blocks_.target_numbers, {rows}); }
+  TensorRef text_of_row(std::int64_t rows) const { return view(blocks_.text_of_row, {rows}); }
   TensorRef labels(std::int64_t labels) const { return view(blocks_.labels, {labels}); }
   TensorRef label_weights(std::int64_t labels) const { return view(blocks_.label_weights, {labels}); }
 
@@ -102,7 +103,7 @@ class StageMemory {
   };
   struct Blocks {
     Arena::Block cache_lengths, counters, key_lengths, first_keys, position_ids, rotary;
-    Arena::Block ids, token_types, targets, weights, target_rows, target_numbers, labels, label_weights;
+    Arena::Block ids, token_types, targets, weights, target_rows, target_numbers, text_of_row, labels, label_weights;
     Arena::Block normed, branch, dnormed, wide, heads, again_forward, again_backward, adapters, embedding, head, losses;
     std::vector<Arena::Block> sent, gradients;
     std::vector<SliceBlocks> slices;               // by the timeline's index

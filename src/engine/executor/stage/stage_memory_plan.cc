@@ -251,6 +251,7 @@ void StageMemory::plan_inputs() {
   blocks_.weights = input("weights", accumulation_, t, head_, traits.targets);
   blocks_.target_rows = input("target_rows", DType::kI32, t, head_, traits.sparse_targets);
   blocks_.target_numbers = input("target_numbers", DType::kI32, t, head_, traits.sparse_targets);
+  blocks_.text_of_row = input("text_of_row", DType::kI32, t, head_, traits.pools != PooledTokens::kNone);
   const std::int64_t labels = traits.labels_of(batch_);
   blocks_.labels = input("labels", DType::kI32, labels, head_, traits.labels);
   blocks_.label_weights = input("label_weights", accumulation_, labels, head_, traits.labels);

@@ -158,8 +158,26 @@ void StagePasses::upload_labels(SliceInputs& inputs, const MicroBatch& micro_bat
   check_equal(micro_batch.label_weights.size(), micro_batch.labels.size(), "weights of labels");
   inputs.labels = memory.labels(labels);
   inputs.label_weights = memory.label_weights(labels);
-  backend_.upload(inputs.labels, micro_batch.labels.data());
+  std::vector<std::int32_t> places(traits.labels_are_places ? micro_batch.labels.size() : 0);
+  std::iota(places.begin(), places.end(), 0);
+  backend_.upload(inputs.labels, traits.labels_are_places ? places.data() : micro_batch.labels.data());
   upload_floats(backend_, inputs.label_weights, micro_batch.label_weights, micro_batch.loss_scale);
+}
+
+void StagePasses::upload_texts(SliceInputs& inputs, const MicroBatch& micro_batch) const {
+  const PooledTokens pools = model_.traits.pools;
+  const std::int64_t kinds = model_.traits.label_sequences, groups = micro_batch.batch / kinds;
+  std::vector<std::int32_t> text_of_row(micro_batch.ids.size(), -1);
+  for (std::int64_t sequence = 0; sequence < micro_batch.batch; ++sequence) {
+    const auto at = static_cast<std::size_t>(sequence);
+    const std::int64_t length = micro_batch.key_lengths.empty() ? micro_batch.tokens : micro_batch.key_lengths[at];
+    const std::int64_t begin = pools == PooledTokens::kLast ? length - 1 : 0,
+                       end = pools == PooledTokens::kFirst ? 1 : length;
+    const auto rows = text_of_row.begin() + sequence * micro_batch.tokens;
+    std::fill(rows + begin, rows + end, static_cast<std::int32_t>(sequence % kinds * groups + sequence / kinds));
+  }
+  inputs.text_of_row = plan_.memory().text_of_row(std::ssize(text_of_row));
+  backend_.upload(inputs.text_of_row, text_of_row.data());
 }
 
 SliceInputs StagePasses::head_inputs(const SliceCall& call, const MicroBatch& micro_batch) const {
@@ -175,6 +193,7 @@ SliceInputs StagePasses::head_inputs(const SliceCall& call, const MicroBatch& mi
     upload_floats(backend_, inputs.weights, slice_of(pass, micro_batch, micro_batch.weights), micro_batch.loss_scale);
   }
   if (model_.traits.labels) upload_labels(inputs, micro_batch);
+  if (model_.traits.pools != PooledTokens::kNone) upload_texts(inputs, micro_batch);
   return inputs;
 }
 

@@ -80,6 +80,7 @@ class StagePasses {
   SliceInputs embedding_inputs(const SliceCall& call, const MicroBatch& micro_batch) const;
   void upload_sparse_targets(SliceInputs& inputs, const SliceCall& call, const MicroBatch& micro_batch) const;
   void upload_labels(SliceInputs& inputs, const MicroBatch& micro_batch) const;
+  void upload_texts(SliceInputs& inputs, const MicroBatch& micro_batch) const;
   SliceInputs head_inputs(const SliceCall& call, const MicroBatch& micro_batch) const;
   TransformerLayer& layer(int chunk, int index) {
     return model_.layers[static_cast<std::size_t>(plan_.part().first_layer(chunk) + index)];

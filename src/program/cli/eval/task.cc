@@ -43,10 +43,11 @@ struct EvalTaskOptions : EvaluationOptions, TaskReadingSettings {
 
 FieldList fields_of(EvalTaskOptions& o) {
   FieldList list;
-  list.add("load", &o.load, "DIR", "a checkpoint of `teratron finetune`, or a Hugging Face folder of such a model")
+  list.add("load", &o.load, "DIR",
+           "a checkpoint of `teratron finetune`, or a Hugging Face folder of such a model; embed: any BERT")
       .required = true;
-  list.add("data", &o.data, "PATH", "files of the task's site, as for `teratron score`; classify: yours").required =
-      true;
+  list.add("data", &o.data, "PATH", "files of the task's site, as for `teratron score`; classify and embed: yours")
+      .required = true;
   list.add("predictions", &o.predictions, "OUT", "write the model's answers, in the format of the task's site")
       .writes();
   add_overwrite_field(list, o.overwrite);
@@ -136,6 +137,12 @@ void run(const EvalTaskOptions& options) {
     fmt::print(stderr, "{}\n", note);
   }
   source.model.label_names = needed.label_names;  // puts its outputs in the order of the task's labels
+  if (needed.head == ModelHead::kVectors) {
+    needed.vectors.pooling = pooling_for(settings, options.load);
+    needed.vectors.tokens = source.model.vectors.tokens;
+    source.model.head = needed.head;
+    source.model.vectors = needed.vectors;
+  }
   const Tokenizer tokenizer = load_tokenizer_for(source.folder, source.model, options.tokenizer);
   auto set = open_task(task, options.data, tokenizer, reading_of(task, settings, source), /*training=*/false);
   const EvalTaskJob job{.options = options, .source = std::move(source), .set = std::move(set)};

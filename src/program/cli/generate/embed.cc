@@ -198,9 +198,10 @@ void run(const EmbedOptions& options) {
   launcher.require_file("TEXT", options.text);
   require_free(std::array{options.out}, options.overwrite);
   EmbedOptions filled = options;
-  const std::optional<SentenceTransformer> folder = read_sentence_transformer(options.load);
-  const std::string note = folder ? take_from(*folder, filled) : "";
+  std::optional<SentenceTransformer> folder = read_sentence_transformer(options.load);
   WeightSource source = find_encoder(folder ? folder->encoder : options.load, options.layout, WeightUse::kEmbed);
+  if (!folder) folder = learned_vectors(source.folder, source.model);
+  const std::string note = folder ? take_from(*folder, filled) : "";
   require_positions(options, source);
   TokenizedTexts texts = read_texts(filled, source, folder);
   const EmbedJob job{.options = std::move(filled), .source = std::move(source), .texts = std::move(texts)};

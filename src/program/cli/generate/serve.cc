@@ -135,11 +135,12 @@ void serve_vectors(const ServeOptions& options, const VectorSettings& settings, 
 
 void run(const ServeOptions& given) {
   const RankLauncher launcher(given.layout.threads, given.backend.kind, given.layout.bind);
-  const std::optional<SentenceTransformer> folder = read_sentence_transformer(given.load);
-  const std::filesystem::path& weights = folder ? folder->encoder : given.load;
+  std::optional<SentenceTransformer> folder = read_sentence_transformer(given.load);
+  const std::filesystem::path weights = folder ? folder->encoder : given.load;
   const bool continues = find_weights(weights).model.family().continues_text;
   const WeightSource source = continues ? find_model(weights, given.layout, WeightUse::kGenerate)
                                         : find_encoder(weights, given.layout, WeightUse::kEmbed);
+  if (!folder) folder = learned_vectors(source.folder, source.model);
   const Tokenizer tokenizer = load_tokenizer_for(source, given.tokenizer);
   ServeOptions options = given;
   if (options.name.empty()) options.name = std::filesystem::weakly_canonical(options.load).filename().string();

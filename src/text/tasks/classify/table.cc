@@ -36,15 +36,18 @@ class Header {
         place_(std::move(place)),
         text_(find("text-column", columns.text)),
         pair_(find("pair-column", columns.pair)),
+        negative_(find("negative-column", columns.negative)),
         label_(find("label-column", columns.label)) {
     if (!columns.text.empty() && !text_) throw_missing("text-column", columns.text);
     if (!columns.pair.empty() && !pair_) throw_missing("pair-column", columns.pair);
+    if (!columns.negative.empty() && !negative_) throw_missing("negative-column", columns.negative);
   }
 
   std::size_t columns() const { return names_.size(); }
   Row row(const std::vector<std::string>& cells) const {
     return {.text = cell(cells, text_),
             .pair = cell(cells, pair_),
+            .negative = cell(cells, negative_),
             .label = std::string(without_spaces(cell(cells, label_)))};
   }
 
@@ -67,7 +70,7 @@ class Header {
 
   const std::vector<std::string> names_;
   const std::string place_;
-  const std::optional<std::size_t> text_, pair_, label_;
+  const std::optional<std::size_t> text_, pair_, negative_, label_;
 };
 
 void add_delimited(const fs::path& path, Delimiter delimiter, const Columns& columns, Table& table) {
@@ -125,6 +128,7 @@ void add_json_lines(const fs::path& path, const Columns& columns, Table& table) 
       }
       Row row{.text = needed_member(object, columns.text, "text-column", place),
               .pair = needed_member(object, columns.pair, "pair-column", place),
+              .negative = needed_member(object, columns.negative, "negative-column", place),
               .line = document.line,
               .file = table.files.size() - 1};
       if (!columns.label.empty()) {
@@ -149,7 +153,10 @@ void add_file(const fs::path& path, const Columns& columns, Table& table) {
 }  // namespace
 
 Columns columns_of(const TaskReading& reading) {
-  return {.text = reading.text_column, .pair = reading.pair_column, .label = reading.label_column};
+  return {.text = reading.text_column,
+          .pair = reading.pair_column,
+          .negative = reading.negative_column,
+          .label = reading.label_column};
 }
 
 std::string Table::place(const Row& row) const { return place_of(files[row.file], row.line); }

@@ -12,12 +12,12 @@
 namespace teratron::classify {
 
 struct Columns {
-  std::string text, pair, label;  // an empty name is not read
+  std::string text, pair, negative, label;  // an empty name is not read
 };
 Columns columns_of(const TaskReading& reading);
 
 struct Row {
-  std::string text, pair;
+  std::string text, pair, negative;
   std::string label;      // without spaces around it; empty: none
   std::int64_t line = 0;  // of its file, from 1; in a JSON array the element's number
   std::size_t file = 0;   // its index among the files

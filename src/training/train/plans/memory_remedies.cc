@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "console/readable.h"
+#include "model/negatives.h"
 
 namespace teratron {
 namespace {
@@ -60,7 +61,8 @@ class Ladder {
     };
     recompute("selective", Recompute::kSelective);
     const std::int64_t together = config_.batch.samples_together;  // which the flag counts as one
-    for (std::int64_t size = config_.batch.micro_batch_size / together / 2; size >= 1; size /= 2) {
+    const bool is_kept = ranks_negatives(config_.model.config);
+    for (std::int64_t size = is_kept ? 0 : config_.batch.micro_batch_size / together / 2; size >= 1; size /= 2) {
       add("micro-batch-size", fmt::format("{}", size),
           [size, together](TrainConfig& c) { c.batch.micro_batch_size = size * together; });
     }

@@ -1,0 +1,27 @@
+// Settings of how texts of a task are read: those that `finetune` and `eval TASK` have in common.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+
+#include "model/pooling.h"
+#include "options/fields.h"
+#include "tasks/task.h"
+
+namespace teratron {
+
+// Reading of texts: flags of `finetune` and `eval TASK`. 0: the value of default_reading().
+struct TaskReadingSettings {
+  TaskReading given{.seq_length = 0};
+  std::optional<Pooling> pooling;  // of embed; nothing: as the folder of --load says, else the mean
+
+  // Reading with all values, for a model of so many positions.
+  TaskReading reading_for(TaskKind task, std::int64_t positions) const;
+  Faults faults() const;
+};
+void add_task_reading_fields(FieldList& list, TaskReadingSettings& settings);
+// Pooling of embed's vectors: the given one, that of the weights in `load`, or the mean.
+Pooling pooling_for(const TaskReadingSettings& settings, const std::filesystem::path& load);
+void add_label_column_field(FieldList& list, TaskReading& reading);  // the one that `score` has, too
+
+}  // namespace teratron
