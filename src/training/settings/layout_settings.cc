@@ -24,6 +24,15 @@ Faults LayoutSettings::faults() const {
   return faults;
 }
 
+Faults TrainingLayoutSettings::execution_faults() const {
+  Faults faults;
+  faults.add_if(data_sharding >= DataSharding::kGradients,
+                "{} {} is modelled by 'teratron plan' and 'teratron simulate' alone: here each copy of the model keeps "
+                "its weights and gradients whole; give optimizer",
+                Flag{"data-parallel-sharding"}, data_sharding == DataSharding::kWeights ? "weights" : "gradients");
+  return faults;
+}
+
 void add_model_parallel_fields(FieldList& list, LayoutSettings& s) {
   list.add("tensor-model-parallel-size", &s.tensor_parallel, "T", "ranks that each layer is split over").alias = "tp";
   list.add("pipeline-model-parallel-size", &s.pipeline_parallel, "P", "stages that the layers are cut into").alias =
@@ -42,6 +51,19 @@ void add_process_fields(FieldList& list, LayoutSettings& s) {
       .of(FieldScope::kCommand);
 }
 
+void add_data_sharding_field(FieldList& list, TrainingLayoutSettings& s) {
+  list.add_choice("data-parallel-sharding", s.data_sharding,
+                  {{"none", DataSharding::kNone},
+                   {"optimizer", DataSharding::kOptimizer},
+                   {"gradients", DataSharding::kGradients},
+                   {"weights", DataSharding::kWeights}},
+                  "what copies of the model share out: the optimizer's state, as --use-distributed-optimizer; for plan "
+                  "and simulate alone, gradients or weights too (ZeRO-2 and 3, FSDP)")
+      .when_set = [&s] {
+    if (s.data_sharding != DataSharding::kNone) s.distributed_optimizer = true;
+  };
+}
+
 void add_training_layout_fields(FieldList& list, TrainingLayoutSettings& s) {
   list.group("Layout", FieldScope::kLayout);
   add_model_parallel_fields(list, s);
@@ -50,6 +72,7 @@ void add_training_layout_fields(FieldList& list, TrainingLayoutSettings& s) {
            "split norms, dropout and residuals over the tensor-parallel ranks too, by rows");
   list.add("use-distributed-optimizer", &s.distributed_optimizer, "",
            "each copy of the model keeps its share of the optimizer's state");
+  add_data_sharding_field(list, s);
   list.add_choice("recompute-granularity", s.recompute,
                   {{"none", Recompute::kNone}, {"selective", Recompute::kSelective}, {"full", Recompute::kFull}},
                   "activations recomputed in the backward pass: those of attention, or of whole layers");

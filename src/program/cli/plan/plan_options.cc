@@ -194,9 +194,11 @@ FieldList fields_of(PlanOptions& o) {
   list.add("runners-up", &o.runners_up, "N", "layouts that are shown beside the best");
   list.add("explain", &o.explain, "",
            "of the best: groups of ranks, the shapes of a rank's matrices, what the loss sends");
-  list.add("reproduce", &o.reproduce, "megatron|terapipe|llama3|seq1f1b|zero-bubble",
-           "a paper's published numbers beside ours, in place of a plan")
-      .known_values = {"megatron", "terapipe", "llama3", "seq1f1b", "zero-bubble"};
+  Field& reproduce = list.add("reproduce", &o.reproduce, "NAME",
+                              "published numbers beside ours, in place of a plan: of a paper (megatron, terapipe, "
+                              "llama3, seq1f1b, zero-bubble), of runs (mosaicml, llmq, torchtitan, selene, "
+                              "megatron-gpt), or of all runs in short (all)");
+  for (const std::string_view name : plan::reproduction_names()) reproduce.known_values.emplace_back(name);
   list.add("svg", &o.svg, "FILE", "with --reproduce, bars of published numbers and ours as a picture").writes();
   add_json_field(list, o.json);
   return list;

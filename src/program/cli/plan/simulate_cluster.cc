@@ -36,6 +36,7 @@ void add_cluster_fields(FieldList& list, ClusterScenario& o) {
            "norms, dropout and residuals are split over those ranks too");
   list.add("use-distributed-optimizer", &t.layout.distributed_optimizer, "",
            "each copy of the model keeps its share of the optimizer's state");
+  add_data_sharding_field(list, t.layout);
   list.add_choice("recompute-granularity", t.layout.recompute,
                   {{"none", Recompute::kNone}, {"selective", Recompute::kSelective}, {"full", Recompute::kFull}},
                   "activations made again in the backward pass")
