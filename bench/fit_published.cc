@@ -1,7 +1,7 @@
-// Fits the constants of generations, cards and programs to the published runs of the fitting half: coordinate descent of
-// the mean size of the logarithm of predicted over measured, each constant by shrinking steps. The judging half is never
-// looked at.
-//   bench_fit_published ROUNDS [FILE]    prints the constants for src/planner/plan/reproduction/published_constants.cc
+// Fits the constants of generations, cards and programs to the published runs of the fitting half: coordinate descent
+// of the mean size of the logarithm of predicted over measured, each constant by shrinking steps. The judging half is
+// never looked at.
+//   bench_fit_published ROUNDS [FILE]    prints data/published/constants.toml
 //   bench_fit_published errors [FILE]    the error of every run of the fitting half
 // FILE has constants to begin with, as they are printed; else those of the program.
 #include <fmt/format.h>
@@ -11,14 +11,14 @@
 #include <cstdio>
 #include <cstdlib>
 #include <random>
-#include <regex>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "cluster/cluster_file.h"
 #include "base/files/file.h"
+#include "cluster/cluster_file.h"
+#include "options/toml_parsing.h"
 #include "plan/reproduction/published_prediction.h"
 #include "program.h"
 
@@ -54,13 +54,13 @@ double error_of(const PublishedRun& run, const RunConstants& constants) {
 // Flat near 0 and a line far away, so that a few odd runs do not decide.
 double cost_of(double error) { return std::sqrt(error * error + 4e-4); }
 
-// Lines of {"scope", "name", value}.
 RunConstants constants_from(const std::string& file) {
   RunConstants constants;
-  const std::string text = read_file(file);
-  const std::regex line(R"re(\{"([^"]+)", "([^"]+)", ([0-9.e+-]+)\})re");
-  for (std::sregex_iterator match(text.begin(), text.end(), line), end; match != end; ++match) {
-    constants[(*match)[1].str() + " " + (*match)[2].str()] = std::stod((*match)[3].str());
+  const toml::table scopes = parse_toml(read_file(file), file);
+  for (const auto& [scope, table] : scopes) {
+    for (const auto& [name, value] : *table.as_table()) {
+      constants[fmt::format("{} {}", scope.str(), name.str())] = value.value_or(0.0);
+    }
   }
   return constants;
 }
@@ -83,9 +83,11 @@ class Fit {
   }
 
   void print() const {
+    fmt::print("# Made by bench/fit_published.cc from the fitting half; do not edit.\n");
+    std::string last;
     for (const auto& [name, value] : constants_) {
-      const std::size_t space = name.rfind(' ');
-      fmt::print("      {{\"{}\", \"{}\", {:.4g}}},\n", name.substr(0, space), name.substr(space + 1), value);
+      if (scope_of(name) != last) fmt::print("\n[\"{}\"]\n", last = scope_of(name));
+      fmt::print("{} = {:.4g}\n", name.substr(last.size() + 1), value);
     }
   }
   double mean() const {
@@ -95,8 +97,8 @@ class Fit {
   }
   void print_errors() const {
     for (const Sample& sample : samples_) {
-      fmt::print("{:+6.1f} %  {}: {}\n", 100 * (std::exp(plan::error_of(sample.run, constants_)) - 1), sample.run.program,
-                 sample.run.name);
+      fmt::print("{:+6.1f} %  {}: {}\n", 100 * (std::exp(plan::error_of(sample.run, constants_)) - 1),
+                 sample.run.program, sample.run.name);
     }
   }
 
@@ -105,7 +107,9 @@ class Fit {
 
   // Two constants of runs that they have in common, each up or down.
   void try_pair(double step) {
-    const auto some = [&] { return std::next(constants_.begin(), static_cast<std::ptrdiff_t>(random_() % constants_.size())); };
+    const auto some = [&] {
+      return std::next(constants_.begin(), static_cast<std::ptrdiff_t>(random_() % constants_.size()));
+    };
     const auto a = some(), b = some();
     if (a == b || !meet(scope_of(a->first), scope_of(b->first))) return;
     const auto factor = [&] { return random_() % 2 == 0 ? 1 + step : 1 / (1 + step); };
@@ -115,7 +119,9 @@ class Fit {
   }
 
   static std::string scope_of(const std::string& name) { return name.substr(0, name.rfind(' ')); }
-  static bool has(const Sample& sample, const std::string& scope) { return std::ranges::count(sample.scopes, scope) > 0; }
+  static bool has(const Sample& sample, const std::string& scope) {
+    return std::ranges::count(sample.scopes, scope) > 0;
+  }
   bool meet(const std::string& a, const std::string& b) const {
     return std::ranges::any_of(samples_, [&](const Sample& sample) { return has(sample, a) && has(sample, b); });
   }

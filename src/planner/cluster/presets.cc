@@ -13,7 +13,8 @@
 // - A100 of 40 GB: "NVIDIA A100" (1555 GB/s).
 // - B200: "NVIDIA DGX B200" (eight: 18 PFLOP/s of dense bf16, 36 of fp8, 1440 GB at 64 TB/s, NVLink of 900 GB/s a
 //   direction), eight ports of 400 Gb/s.
-// - Ada: "NVIDIA Ada GPU architecture" (RTX 4090: 165.2 TFLOP/s of fp16 with fp32 sums, 330.3 of fp8, 82.6 of fp32, 1008
+// - Ada: "NVIDIA Ada GPU architecture" (RTX 4090: 165.2 TFLOP/s of fp16 with fp32 sums, 330.3 of fp8, 82.6 of fp32,
+// 1008
 //   GB/s); "NVIDIA L40S" (362 and 733 TFLOP/s, 91.6 of fp32, 864 GB/s).
 // - Blackwell: "NVIDIA RTX Blackwell GPU architecture" (RTX 5090: 209.5, 419 and 104.8 TFLOP/s, 1792 GB/s; RTX 5060 Ti,
 //   16 GB: 36 of the 5070's 48 multiprocessors at 2572 MHz, 448 GB/s); "NVIDIA RTX PRO 6000" (503.8, 1007.6 and 125
@@ -107,7 +108,9 @@ Cluster hopper(std::string name, Device device) {
                     network("InfiniBand", 8 * kHosts, 360e9, 10e-6, "90 % of the data sheet's rate")}};
 }
 
-Cluster dgx_h100() { return hopper("dgx-h100", {"H100-SXM5-80GB", 78.6 * kGiB, 989.4e12, 66.9e12, 3350e9, 1978.9e12, 700}); }
+Cluster dgx_h100() {
+  return hopper("dgx-h100", {"H100-SXM5-80GB", 78.6 * kGiB, 989.4e12, 66.9e12, 3350e9, 1978.9e12, 700});
+}
 Cluster h200() { return hopper("h200", {"H200-SXM5-141GB", 138.8 * kGiB, 989.4e12, 66.9e12, 4800e9, 1978.9e12, 700}); }
 
 Cluster grand_teton() {
@@ -143,7 +146,8 @@ Cluster rtx_5090() {
 Cluster rtx_5060_ti() {
   constexpr double kShare = 36.0 / 48 * 2572 / 2512;  // of an RTX 5070
   return slots("rtx-5060-ti",
-               {"RTX 5060 Ti", 14.5 * kGiB, 61.7e12 * kShare, 30.9e12 * kShare, 448e9, 123.5e12 * kShare, 180}, kPcie5 / 2);
+               {"RTX 5060 Ti", 14.5 * kGiB, 61.7e12 * kShare, 30.9e12 * kShare, 448e9, 123.5e12 * kShare, 180},
+               kPcie5 / 2);
 }
 Cluster rtx_pro_6000() {
   return slots("rtx-pro-6000", {"RTX PRO 6000", 94 * kGiB, 503.8e12, 125e12, 1792e9, 1007.6e12, 600}, kPcie5);
@@ -155,8 +159,10 @@ struct Preset {
   std::int64_t devices;  // of a host
 };
 
-constexpr std::array kPresets = {Preset{"dgx-2h", dgx_2h, 16}, Preset{"p3.16xlarge", p3_16xlarge, 8},
-                                 Preset{"dgx-a100", dgx_a100, 8}, Preset{"dgx-h100", dgx_h100, 8},
+constexpr std::array kPresets = {Preset{"dgx-2h", dgx_2h, 16},
+                                 Preset{"p3.16xlarge", p3_16xlarge, 8},
+                                 Preset{"dgx-a100", dgx_a100, 8},
+                                 Preset{"dgx-h100", dgx_h100, 8},
                                  Preset{"h200", h200, 8},
                                  Preset{"dgx-a100-40gb", dgx_a100_40gb, 8},
                                  Preset{"grand-teton", grand_teton, 8},

@@ -273,7 +273,8 @@ class Run {
       const bool gathers = work_.shards_optimizer && work_.data > 1 && !work_.shards_gradients;
       if (!gathers || work_.weight_bytes.empty()) continue;
       for (const int cell : cells_of(stage)) {
-        const TaskId gathered = add_ring(stage, streams_[at(stage)].sums, work_.weight_bytes[at(cell)], 1, {&update, 1});
+        const TaskId gathered =
+            add_ring(stage, streams_[at(stage)].sums, work_.weight_bytes[at(cell)], 1, {&update, 1});
         if (keeps_spans_) noted_.push_back({{.kind = Span::Kind::kGather, .stage = stage, .cell = cell}, gathered});
       }
     }

@@ -28,8 +28,9 @@ Faults TrainingLayoutSettings::execution_faults() const {
   Faults faults;
   faults.add_if(data_sharding >= DataSharding::kGradients,
                 "{} {} is modelled by 'teratron plan' and 'teratron simulate' alone: here each copy of the model keeps "
-                "its weights and gradients whole; give optimizer",
-                Flag{"data-parallel-sharding"}, data_sharding == DataSharding::kWeights ? "weights" : "gradients");
+                "its weights and gradients whole; give none, and {} for the optimizer's state",
+                Flag{"data-parallel-sharding"}, data_sharding == DataSharding::kWeights ? "weights" : "gradients",
+                Flag{"use-distributed-optimizer"});
   return faults;
 }
 
@@ -52,16 +53,11 @@ void add_process_fields(FieldList& list, LayoutSettings& s) {
 }
 
 void add_data_sharding_field(FieldList& list, TrainingLayoutSettings& s) {
-  list.add_choice("data-parallel-sharding", s.data_sharding,
-                  {{"none", DataSharding::kNone},
-                   {"optimizer", DataSharding::kOptimizer},
-                   {"gradients", DataSharding::kGradients},
-                   {"weights", DataSharding::kWeights}},
-                  "what copies of the model share out: the optimizer's state, as --use-distributed-optimizer; for plan "
-                  "and simulate alone, gradients or weights too (ZeRO-2 and 3, FSDP)")
-      .when_set = [&s] {
-    if (s.data_sharding != DataSharding::kNone) s.distributed_optimizer = true;
-  };
+  list.add_choice(
+      "data-parallel-sharding", s.data_sharding,
+      {{"none", DataSharding::kNone}, {"gradients", DataSharding::kGradients}, {"weights", DataSharding::kWeights}},
+      "in plan and simulate alone: what copies of the model share out beside the optimizer's state: gradients "
+      "(ZeRO-2), or weights too (ZeRO-3, FSDP)");
 }
 
 void add_training_layout_fields(FieldList& list, TrainingLayoutSettings& s) {

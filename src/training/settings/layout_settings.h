@@ -46,7 +46,7 @@ struct TrainingLayoutSettings : LayoutSettings {
 void add_model_parallel_fields(FieldList& list, LayoutSettings& settings);
 void add_data_parallel_field(FieldList& list, LayoutSettings& settings, std::string help);
 void add_process_fields(FieldList& list, LayoutSettings& settings);  // --threads and --bind
-// --data-parallel-sharding, which also sets distributed_optimizer.
+// Adds --data-parallel-sharding.
 void add_data_sharding_field(FieldList& list, TrainingLayoutSettings& settings);
 // Adds all other fields under their own heading.
 void add_training_layout_fields(FieldList& list, TrainingLayoutSettings& settings);

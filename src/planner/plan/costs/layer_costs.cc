@@ -107,8 +107,7 @@ double ModelCosts::weight_gradient(double rows, double inner, double columns, bo
   // of its own reads both and writes.
   const double sums = 2 * constants_.gradient_bytes + (constants_.adds_weight_gradients != 0 ? element_ : -element_);
   return scaled_product(inner, rows, columns, in_layer) / constants_.gradient_speed +
-         passes(inner * columns, constants_.weight_passes) +
-         inner * columns * sums / bandwidth_;
+         passes(inner * columns, constants_.weight_passes) + inner * columns * sums / bandwidth_;
 }
 
 double ModelCosts::passes(double elements, double reads_and_writes) const {
@@ -247,8 +246,8 @@ pipeline::PassTimes ModelCosts::head(const Slice& slice) const {
   const double norm = passes(stream_elements(slice), 6);
   const double loss = passes(rows * vocabulary, constants_.loss_passes);
   const double input = product_of_weights(rows, h, vocabulary, false) +
-                       product_of_weights(rows, vocabulary, h, false) / constants_.gradient_speed + kernels(loss + norm, 4) +
-                       vocabulary_collective(rows * h * element_);
+                       product_of_weights(rows, vocabulary, h, false) / constants_.gradient_speed +
+                       kernels(loss + norm, 4) + vocabulary_collective(rows * h * element_);
   const double weight = model_.adapters.active() ? 0 : weight_gradient(rows, h, vocabulary, false);
   return {.backward = (input + weight) * milliseconds_,
           .backward_input = input * milliseconds_,

@@ -81,7 +81,7 @@ class ModelCosts {
   };
   AttentionSizes attention_sizes(const Slice& slice) const;
   double attention_operations(const Slice& slice) const;  // of a forward
-  double attention_rate(double head_size) const;  // operations a second, of what writes no scores
+  double attention_rate(double head_size) const;          // operations a second, of what writes no scores
   double attention_forward(const Slice& slice) const;
   double attention_backward(const Slice& slice) const;
   double cache_copies(const Slice& slice, double reads_and_writes) const;

@@ -112,10 +112,7 @@ class WorkBuilder {
                  gather = milliseconds * all_gather_seconds(cluster_, group, work_.weight_bytes[cell]),
                  sum = milliseconds * reduce_scatter_seconds(cluster_, group, work_.gradient_bytes[cell]),
                  again = work_.shards_weights ? gather : 0;
-    times = times.plus({.forward = gather,
-                        .backward = again + sum,
-                        .backward_input = again,
-                        .backward_weight = sum});
+    times = times.plus({.forward = gather, .backward = again + sum, .backward_input = again, .backward_weight = sum});
   }
 
   void add_parameters() {

@@ -118,26 +118,19 @@ Cluster card_of(const PublishedRun& run, const RunConstants& constants) {
 }
 
 // Of a Llama by FSDP: a layer's input, and of torchtitan's selective recompute every second product's output (queries,
-// values, the gate, the last) and attention's; what one layer's backward makes again and the gradients beside it; logits
-// in 16 bits, in fp32 and their gradient.
+// values, the gate, the last) and attention's; what one layer's backward makes again and the gradients beside it;
+// logits in 16 bits, in fp32 and their gradient.
 double fsdp_activation_bytes(const PublishedRun& run) {
   const ModelConfig& m = run.model;
   const auto h = static_cast<double>(m.hidden_size), wide = static_cast<double>(m.ffn_hidden_size()),
              keys = static_cast<double>(m.key_value_heads() * m.head_size());
   const double tokens = static_cast<double>(run.micro_batch * run.tokens) / static_cast<double>(run.tensor);
-  const double whole = 2 * (8 * h + 2 * keys + 3 * wide), kept = run.recomputes("ops") ? 2 * (4 * h + keys + wide) : 2 * h;
+  const double whole = 2 * (8 * h + 2 * keys + 3 * wide),
+               kept = run.recomputes("ops") ? 2 * (4 * h + keys + wide) : 2 * h;
   return tokens * (static_cast<double>(m.num_layers) * kept + 2 * whole + 10 * static_cast<double>(m.vocab_size));
 }
 
 }  // namespace
-
-RunConstants run_constants() {
-  RunConstants constants;
-  for (const RunConstant& constant : fitted_run_constants()) {
-    constants[fmt::format("{} {}", constant.scope, constant.name)] = constant.value;
-  }
-  return constants;
-}
 
 std::string_view generation_of(std::string_view card) {
   const auto begins = [&](std::string_view text) { return card.starts_with(text); };
@@ -219,8 +212,8 @@ double state_bytes_of(const PublishedRun& run) {
 
 double activation_bytes_of(const PublishedRun& run) {
   if (run.sharding == DataSharding::kWeights) return fsdp_activation_bytes(run);
-  // Korthikanti et al. (arXiv 2205.05198), section 4: of a layer's token and column 34 bytes, 24 of them split by tensor
-  // parallelism and 10 by sequence parallelism; of a head's scores 5 bytes each.
+  // Korthikanti et al. (arXiv 2205.05198), section 4: of a layer's token and column 34 bytes, 24 of them split by
+  // tensor parallelism and 10 by sequence parallelism; of a head's scores 5 bytes each.
   const auto s = static_cast<double>(run.tokens), b = static_cast<double>(run.micro_batch),
              h = static_cast<double>(run.model.hidden_size), t = static_cast<double>(run.tensor),
              heads = static_cast<double>(run.model.num_attention_heads);

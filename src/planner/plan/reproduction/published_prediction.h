@@ -2,8 +2,6 @@
 // generation and of the program, and the memory of its fullest GPU.
 #pragma once
 
-#include <map>
-#include <span>
 #include <string>
 #include <string_view>
 
@@ -13,18 +11,9 @@
 
 namespace teratron::plan {
 
-// A constant that was fitted to runs of the fitting half (bench/fit_published.cc). Its scope is a generation of cards
-// ("Hopper"), a card ("L40S") or a program ("llmq"). "power" is no constant of the cost model: the share of a data
-// sheet's rates that a card keeps under its limit of power, and "host_share" that of PCIe's rate which the update of
-// state in the host's memory reaches.
-struct RunConstant {
-  std::string_view scope, name;
-  double value = 0;
-};
-std::span<const RunConstant> fitted_run_constants();
-
-using RunConstants = std::map<std::string, double, std::less<>>;  // "Hopper saturation"
-RunConstants run_constants();                                     // the fitted ones
+// The scope of a fitted constant (run_constants()) is a generation of cards ("Hopper"), a card ("L40S") or a program
+// ("llmq"). Two are no constants of the cost model: "power", the share of a data sheet's rates that a card keeps under
+// its limit of power, and "host_share", that of PCIe's rate which the update of state in the host's memory reaches.
 
 // The generation of a preset's card: "Ampere", "Hopper", "Ada", "Blackwell".
 std::string_view generation_of(std::string_view card);
@@ -35,10 +24,10 @@ Cluster cluster_of(const PublishedRun& run, const RunConstants& constants);
 Cluster teratrons_cluster_of(const PublishedRun& run, const RunConstants& constants);
 TrainConfig config_of(const PublishedRun& run);
 
-// Seconds of an update, and from them what was measured of the run's speed, in its unit.
 // The scope of the run's program: torchtitan without torch.compile, and Megatron-LM on H100, have one of their own.
 std::string program_scope_of(const PublishedRun& run);
 
+// Seconds of an update, and from them what was measured of the run's speed, in its unit.
 double step_seconds_of(const PublishedRun& run, const RunConstants& constants);
 double tokens_per_second_of(const PublishedRun& run, double seconds);  // of a GPU
 double teraflops_of(const PublishedRun& run, double seconds);          // of a GPU, as arXiv 2104.04473 counts them

@@ -1,5 +1,7 @@
 #include "plan/reproduction/published_runs.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 
@@ -9,6 +11,15 @@
 
 namespace teratron::plan {
 namespace {
+
+constexpr std::string_view kConstants = "constants", kCauses = "causes";
+
+toml::table parse_file(std::string_view name) {
+  for (const PublishedFile& file : all_published_files()) {
+    if (file.name == name) return parse_toml(file.text, std::string(name));
+  }
+  throw InternalError(fmt::format("data/published has no {}.toml", name));
+}
 
 std::optional<double> number_of(const toml::table& table, std::string_view key) {
   return table[key].is_number() ? table[key].value<double>() : std::nullopt;
@@ -78,6 +89,36 @@ PublishedRun run_of(const toml::table& table) {
 }
 
 }  // namespace
+
+std::vector<PublishedFile> published_files() {
+  std::vector<PublishedFile> files;
+  for (const PublishedFile& file : all_published_files()) {
+    if (file.name != kConstants && file.name != kCauses) files.push_back(file);
+  }
+  return files;
+}
+
+RunConstants run_constants() {
+  RunConstants constants;
+  const toml::table scopes = parse_file(kConstants);
+  for (const auto& [scope, table] : scopes) {
+    for (const auto& [name, value] : *table.as_table()) {
+      constants[fmt::format("{} {}", scope.str(), name.str())] = value.value_or(0.0);
+    }
+  }
+  return constants;
+}
+
+std::map<std::string, std::string> published_causes() {
+  std::map<std::string, std::string> causes;
+  const toml::table programs = parse_file(kCauses);
+  for (const auto& [program, table] : programs) {
+    for (const auto& [run, cause] : *table.as_table()) {
+      causes[fmt::format("{}: {}", program.str(), run.str())] = cause.value_or(std::string());
+    }
+  }
+  return causes;
+}
 
 bool PublishedRun::recomputes(std::string_view part) const { return std::ranges::count(recompute, part) > 0; }
 bool PublishedRun::offloads(std::string_view part) const { return std::ranges::count(offload, part) > 0; }

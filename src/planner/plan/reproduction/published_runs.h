@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -18,15 +20,22 @@ namespace teratron::plan {
 struct PublishedFile {
   std::string_view name, text;  // "mosaicml"; TOML
 };
-std::span<const PublishedFile> published_files();
+std::span<const PublishedFile> all_published_files();
+std::vector<PublishedFile> published_files();  // of runs: without constants and causes
+
+// constants.toml: what bench/fit_published.cc fitted to the fitting half, by scope and name ("Hopper saturation").
+using RunConstants = std::map<std::string, double, std::less<>>;
+RunConstants run_constants();
+// causes.toml: why a run is missed, by its program and name.
+std::map<std::string, std::string> published_causes();
 
 struct PublishedRun {
   std::string program;  // the file's name
   std::string name, table, source, assumed;
   std::string cluster;  // a preset
   ModelConfig model;
-  std::int64_t devices = 1, tokens = 0;       // tokens: of a sequence
-  std::int64_t micro_batch = 1, batch = 1;    // sequences
+  std::int64_t devices = 1, tokens = 0;            // tokens: of a sequence
+  std::int64_t micro_batch = 1, batch = 1;         // sequences
   std::int64_t tensor = 1, stages = 1, cells = 1;  // cells: of a stage
   bool sequence_parallel = false, is_fp8 = false;
   bool sums_in_fp32 = true;  // gradients of the copies

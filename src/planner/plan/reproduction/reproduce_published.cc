@@ -20,11 +20,11 @@ namespace {
 
 constexpr double kGiB = 1024.0 * 1024 * 1024;
 
-// Teratron itself: copies share the optimizer's state out alone, products are of 16 bits, whole layers or scores are made
-// again. None where that does not fit.
+// Teratron itself: copies share the optimizer's state out alone, products are of 16 bits, whole layers or scores are
+// made again. None where that does not fit.
 std::optional<double> teratrons_seconds(const PublishedRun& run, const RunConstants& constants) {
-  const bool has_kind = std::ranges::all_of(
-      run.recompute, [](const std::string& part) { return part == "block" || part == "scores"; });
+  const bool has_kind =
+      std::ranges::all_of(run.recompute, [](const std::string& part) { return part == "block" || part == "scores"; });
   if (run.is_fp8 || !has_kind || !run.offload.empty()) return std::nullopt;
   TrainConfig config = config_of(run);
   config.layout.data_sharding = DataSharding::kOptimizer;
@@ -34,11 +34,6 @@ std::optional<double> teratrons_seconds(const PublishedRun& run, const RunConsta
   const double room = find_cluster(run.cluster, run.devices).device.memory;
   if (static_cast<double>(planned_memory(config, context, first).front()) > room) return std::nullopt;
   return predict_step(config, teratrons_cluster_of(run, constants), run.model.vocab_size).seconds;
-}
-
-const std::map<std::string, std::string_view, std::less<>>& causes() {
-  static const std::map<std::string, std::string_view, std::less<>> kCauses = {};
-  return kCauses;
 }
 
 ReproducedCell cell_of(const PublishedRun& run, std::string unit, double published, double ours) {
@@ -90,10 +85,11 @@ std::vector<ReproducedCell> cells_of(const PublishedFile& file) {
     add_speed(run, constants, cells);
     add_memory(run, cells);
   }
+  const std::map<std::string, std::string> causes = published_causes();
   for (ReproducedCell& cell : cells) {
     if (is_met(cell)) continue;
-    const auto cause = causes().find(cell.name);
-    if (cause != causes().end()) cell.cause = cause->second;
+    const auto cause = causes.find(fmt::format("{}: {}", file.name, cell.name));
+    if (cause != causes.end()) cell.cause = cause->second;
   }
   return cells;
 }
@@ -117,9 +113,7 @@ Reproduction reproduce_all_published() {
       all.cells.push_back(std::move(cell));
     }
   }
-  for (const RunConstant& constant : fitted_run_constants()) {
-    all.fitted.push_back({fmt::format("{}, {}", constant.scope, constant.name), constant.value, "fitted to the fitting half"});
-  }
+  for (const auto& [name, value] : run_constants()) all.fitted.push_back({name, value, "fitted to the fitting half"});
   return all;
 }
 
