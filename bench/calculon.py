@@ -6,7 +6,7 @@ Megatron-LM's GPTs with tensor and pipeline parallelism. Runs of FSDP and of Lla
     build/release/teratron plan --reproduce megatron-gpt --json megatron-gpt.json
     python3 bench/calculon.py calculon selene.json megatron-gpt.json      # needs numpy, which Calculon reads with
 
-Its system files are its own: a100_80g for A100, h100_80g_nvl8 for H100. It has no layer of a vocabulary, so its rates are of
+Its system files are its own: a100_80g for A100 (for memory a100_80e, which has room for all), h100_80g_nvl8 for H100. It has no layer of a vocabulary, so its rates are of
 blocks alone, as its own validation compares them.
 """
 
@@ -35,7 +35,8 @@ def stats_of(calculon, llm, checkout, run, model):
         "training": True}
     shape = {"hidden": model["hidden"], "feedforward": 4 * model["hidden"], "seq_size": run["tokens"], "attn_heads": model["heads"],
              "attn_size": model["hidden"] // model["heads"], "num_blocks": model["layers"]}
-    system = calculon.System(calculon.read_json_file(str(checkout / "systems" / SYSTEMS[run["cluster"]])))
+    file = "a100_80e.json" if "state_gib" in run else SYSTEMS[run["cluster"]]
+    system = calculon.System(calculon.read_json_file(str(checkout / "systems" / file)))
     program = llm.Llm(llm.Llm.Application(shape), logging.getLogger())
     program.compile(system, llm.Llm.Execution.from_json(execution))
     program.run(system)

@@ -76,7 +76,7 @@ TEST(PublishedRuns, TheJudgingHalfIsWithinItsBarsInTheMean) {
   }
   EXPECT_GT(count, 180);
   EXPECT_LE(sum / count, kMostMeanError);
-  EXPECT_LE(over / count, 0.03);
+  EXPECT_LE(over, 7);  // each is listed in docs/plan.md
 }
 
 TEST(PublishedRuns, EightBitsAreFasterWhereTheCardHasThemAndRecomputeIsSlower) {

@@ -139,6 +139,7 @@ std::vector<PublishedRun> published_runs(const PublishedFile& file) {
     const toml::table& table = *node.as_table();
     PublishedRun run = run_of(table);
     run.program = file.name;
+    if (run.source.empty()) run.source = text["source"].value_or(std::string());
     run.model = models.at(table["model"].value_or(std::string()));
     run.model.max_position_embeddings = run.tokens;
     runs.push_back(std::move(run));

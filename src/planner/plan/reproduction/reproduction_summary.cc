@@ -123,7 +123,7 @@ std::string summary_text(const Reproduction& reproduction) {
 }
 
 std::string summary_svg(const Reproduction& reproduction) {
-  constexpr double kLeft = 60, kTop = 50, kHeight = 320, kStep = 2.2, kGap = 30, kMost = 0.4;
+  constexpr double kLeft = 60, kTop = 50, kHeight = 320, kStep = 2.2, kGap = 30, kMost = 0.4, kLegend = 430;
   const std::vector<std::string> sources = sources_of(reproduction);
   const Cells all = cells_where(reproduction, [](const auto& cell) { return !is_memory(cell); });
   const double width = kLeft + kStep * static_cast<double>(all.size()) + kGap * static_cast<double>(sources.size() + 1);
@@ -135,8 +135,8 @@ std::string summary_svg(const Reproduction& reproduction) {
     drawing.text(kLeft - 6, y_of(line) + 4, svg::Anchor::kEnd, 11, fmt::format("{:+.0f} %", 100 * line));
   }
   for (const auto& [half, name] : {std::pair{0, "fitting half"}, {1, "judging half"}}) {
-    drawing.circle(kLeft + 330 + 110 * half, 20, 4, svg::series_color(static_cast<std::size_t>(half)));
-    drawing.text(kLeft + 338 + 110 * half, 24, svg::Anchor::kStart, 12, name);
+    drawing.circle(kLegend + 110 * half, 20, 4, svg::series_color(static_cast<std::size_t>(half)));
+    drawing.text(kLegend + 8 + 110 * half, 24, svg::Anchor::kStart, 12, name);
   }
   double x = kLeft + kGap / 2;
   for (const std::string& source : sources) {
