@@ -32,16 +32,16 @@ Total total_of(std::string_view paper, Counted counted) {
   return total;
 }
 
-TEST(ReproductionDocs, ThePageOfPlansShowsWhatTheCommandPrints) {
-  const std::string page = document("plan.md");
+TEST(ReproductionDocs, ThePagesOfPlansShowWhatTheCommandPrints) {
+  const std::string pages = document("plan.md") + document("published-runs.md");
   for (const std::string_view paper : reproduction_names()) {
     const std::string begin = fmt::format("<!-- teratron plan --reproduce {} -->\n```\n", paper);
-    const std::size_t at = page.find(begin);
+    const std::size_t at = pages.find(begin);
     ASSERT_NE(at, std::string::npos) << begin;
-    const std::size_t from = at + begin.size(), end = page.find("```\n<!-- end -->\n", from);
+    const std::size_t from = at + begin.size(), end = pages.find("```\n<!-- end -->\n", from);
     ASSERT_NE(end, std::string::npos);
-    EXPECT_EQ(page.substr(from, end - from), text_of(reproduction_of(paper)))
-        << "put what 'teratron plan --reproduce " << paper << "' prints into docs/plan.md";
+    EXPECT_EQ(pages.substr(from, end - from), text_of(reproduction_of(paper)))
+        << "put what 'teratron plan --reproduce " << paper << "' prints into docs/plan.md, or docs/published-runs.md";
   }
 }
 

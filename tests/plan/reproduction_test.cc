@@ -235,7 +235,7 @@ TEST(Reproduction, ACellOfAFittedRunIsFittedUnderAnyName) {
   EXPECT_DOUBLE_EQ(cell_of("megatron", "8.3B at TP 8, 32 heads").ours, cell_of("megatron", "weak scaling, TP 8").ours);
   EXPECT_FALSE(cell_of("megatron", "8.3B at TP 8, 24 heads").is_fitted);
   EXPECT_FALSE(cell_of("terapipe", "Figure 7, with slices, 4096 tokens").is_fitted);
-  for (const std::string_view paper : reproduction_names()) {
+  for (const std::string_view paper : papers()) {
     const Reproduction& reproduction = reproduction_of(paper);
     for (const Constant& constant : reproduction.fitted) EXPECT_FALSE(constant.from.empty()) << constant.name;
     const auto fitted = std::ranges::count_if(reproduction.cells, &ReproducedCell::is_fitted);
@@ -313,7 +313,9 @@ TEST(Reproduction, JsonAndPictureHaveAllOfIt) {
     EXPECT_EQ(json["curves"].size(), reproduction.curves.size());
     EXPECT_EQ(json["slicings"].size(), reproduction.slicings.size());
     const std::string svg = to_svg(reproduction), text = text_of(reproduction);
-    EXPECT_THAT(svg, AllOf(HasSubstr("<svg"), HasSubstr("Teratron")));
+    EXPECT_THAT(svg, HasSubstr("<svg"));
+    if (reproduction.is_summary) continue;  // it shows neither tables nor cells that are met
+    if (std::ranges::count(papers(), paper) > 0) EXPECT_THAT(svg, HasSubstr("Teratron"));
     for (const std::string& table : tables) EXPECT_THAT(svg, HasSubstr(table));
     for (const Curve& curve : reproduction.curves) EXPECT_THAT(svg, HasSubstr(curve.title));
     for (const std::string& name : missed_of(reproduction))

@@ -3,6 +3,7 @@
 
 #include <map>
 #include <string>
+#include <vector>
 
 #include "plan/reproduction/reproduction.h"
 
@@ -13,5 +14,8 @@ inline const Reproduction& reproduction_of(std::string_view paper) {
   const auto found = made.find(paper);
   return found != made.end() ? found->second : made.emplace(paper, reproduce(paper)).first->second;
 }
+
+// Papers, whose cells are read one by one, without the runs of data/published.
+inline std::vector<std::string_view> papers() { return {"megatron", "terapipe", "llama3", "seq1f1b", "zero-bubble"}; }
 
 }  // namespace teratron::plan

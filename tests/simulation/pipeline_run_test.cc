@@ -234,6 +234,43 @@ TEST(PipelineRun, EventsGrowAsActions) {
   EXPECT_NEAR(events(64, 128), small, 0.4 * small);  // of 4 stages a quarter sends nothing
 }
 
+// Weights that two copies share out, of a cell in four pieces: by hand.
+PipelineWork shared_weights(int micro_batches, double bytes) {
+  const Schedule schedule =
+      pipeline::make_schedule(ScheduleKind::kGpipe, {.stages = 1, .micro_batches = micro_batches});
+  PipelineWork work = work_of(schedule, even_costs(schedule, 4, 8));
+  work.data = 2;
+  work.gradient_pieces = 4;
+  work.gradient_bytes = work.weight_bytes = {bytes};
+  work.shards_optimizer = work.shards_gradients = work.shards_weights = true;
+  return work;
+}
+
+TEST(PipelineRun, GathersOfSharedWeightsRunBesidePassesButTheFirstAndTheLastSum) {
+  // A piece of 2 MB takes 1 MB of each port, 10 us of 1 ms and 2 ms: all but the first gather and the last sum hide.
+  const double seconds = simulate(shared_weights(3, 8e6), hosts_of_8(2)).seconds;
+  EXPECT_NEAR(seconds, 3 * 12e-3 + 2 * 10e-6, 1e-9);
+}
+
+TEST(PipelineRun, OverSlowLinksSharedWeightsTakeTheLinksTime) {
+  // A piece of 2 GB takes 10 ms, ten times its forward. Of each micro-batch weights go round twice, gradients once.
+  const double gathers = 3 * 2 * 4 * 10e-3, sums = 3 * 4 * 10e-3;
+  const double seconds = simulate(shared_weights(3, 8e9), hosts_of_8(2)).seconds;
+  EXPECT_GE(seconds, gathers + sums);
+  EXPECT_LE(seconds, gathers + sums + 3 * 12e-3);
+}
+
+TEST(PipelineRun, WeightsThatStayThroughTheBackwardAreGatheredOnce) {
+  PipelineWork work = shared_weights(2, 8e9);
+  const double again = simulate(work, hosts_of_8(2)).seconds;
+  work.shards_weights = false;
+  EXPECT_LT(simulate(work, hosts_of_8(2)).seconds, again);
+  const auto bytes = [&] { return simulate(work, hosts_of_8(2)).links.front().bytes; };
+  const double once = bytes();
+  work.shards_weights = true;
+  EXPECT_NEAR(bytes() - once, 2 * 4e9, 1);  // half of the weights of each of two micro-batches
+}
+
 TEST(PipelineRun, WorkThatDoesNotFitIsOurBug) {
   PipelineWork work = copies(16, 1);
   EXPECT_THROW(simulate(work, hosts_of_8(8)), InternalError);

@@ -33,6 +33,15 @@ std::string message_of(const std::vector<std::string>& arguments) {
   return "";
 }
 
+TEST(ConfigFaults, WeightsThatCopiesShareOutAreNotTrained) {
+  for (const char* kind : {"weights", "gradients"}) {
+    const std::string message = message_of(
+        {"--data-path", "corpus", "--train-iters", "10", "--model", "tiny", "--data-parallel-sharding", kind});
+    EXPECT_THAT(message, AllOf(HasSubstr(kind), HasSubstr("teratron plan"), HasSubstr("--use-distributed-optimizer")));
+    EXPECT_EQ(message.find('\n'), std::string::npos) << message;
+  }
+}
+
 TEST(ConfigFaults, ThereAreNoneInASoundConfiguration) {
   EXPECT_THAT(sound_config().faults(), IsEmpty());
   EXPECT_EQ(message_of({"--data-path", "corpus", "--train-iters", "10", "--model", "tiny"}), "");

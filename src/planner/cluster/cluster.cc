@@ -79,6 +79,10 @@ Faults Cluster::faults() const {
   need_positive(faults, "peak_16 of the device", device.peak_16);
   need_positive(faults, "peak_32 of the device", device.peak_32);
   need_positive(faults, "memory_bandwidth of the device", device.memory_bandwidth);
+  for (const auto& [key, value] : {std::pair{"peak_8", device.peak_8}, {"watts", device.watts}}) {
+    faults.add_if(!(std::isfinite(value) && value >= 0), "{} of the device is {}; it must be positive, or left out",
+                  key, value);
+  }
   for (std::size_t level = 0; level < links.size(); ++level) add_link_faults(faults, *this, level);
   const std::int64_t joined = links.empty() ? 1 : links.back().devices;
   faults.add_if(devices != joined, "devices is {}, but the links join {}; the last link joins all devices", devices,

@@ -17,6 +17,8 @@ struct Device {
                                 // multiply-add is two
   double peak_32 = 0;           // of fp32 numbers
   double memory_bandwidth = 0;  // bytes a second
+  double peak_8 = 0;            // of 8-bit floating-point numbers; 0: it has no such products
+  double watts = 0;             // of the board at full load; 0: not known
   bool operator==(const Device&) const = default;
 };
 

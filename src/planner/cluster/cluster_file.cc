@@ -35,8 +35,8 @@ class TableReader {
     wrong(key, *node, "a whole number");
     return 0;
   }
-  double number(std::string_view key) {
-    const toml::node* node = take(key, true);
+  double number(std::string_view key, bool needed = true) {
+    const toml::node* node = take(key, needed);
     if (node == nullptr) return 0;
     if (const auto value = node->is_number() ? node->value<double>() : std::nullopt) return *value;
     wrong(key, *node, "a number");
@@ -109,7 +109,9 @@ Cluster read_cluster(const toml::table& file, const std::string& path, std::vect
                       .memory = device.number("memory"),
                       .peak_16 = device.number("peak_16"),
                       .peak_32 = device.number("peak_32"),
-                      .memory_bandwidth = device.number("memory_bandwidth")};
+                      .memory_bandwidth = device.number("memory_bandwidth"),
+                      .peak_8 = device.number("peak_8", false),
+                      .watts = device.number("watts", false)};
     device.finish();
   }
   for (const toml::table* table : top.tables("link")) {
@@ -152,6 +154,8 @@ std::string to_toml(const Cluster& cluster) {
   text += fmt::format("\n[device]\nname = {}\nmemory = {}\npeak_16 = {}\npeak_32 = {}\nmemory_bandwidth = {}\n",
                       toml_text(device.name), toml_number(device.memory), toml_number(device.peak_16),
                       toml_number(device.peak_32), toml_number(device.memory_bandwidth));
+  if (device.peak_8 > 0) text += fmt::format("peak_8 = {}\n", toml_number(device.peak_8));
+  if (device.watts > 0) text += fmt::format("watts = {}\n", toml_number(device.watts));
   for (const LinkLevel& link : cluster.links) {
     text += fmt::format("\n[[link]]\nname = {}\ndevices = {}\nbandwidth = {}\nshared = {}\nlatency = {}\nfrom = {}\n",
                         toml_text(link.name), link.devices, toml_number(link.bandwidth), link.is_shared,

@@ -40,10 +40,12 @@ class Run {
       streams_.push_back({.passes = stream("stage"),
                           .outputs = stream("outputs of stage"),
                           .gradients = stream("gradients of stage"),
-                          .sums = stream("sums of stage")});
+                          .sums = stream("sums of stage"),
+                          .gathers = stream("gathers of stage")});
     }
     arrivals_.assign(pipeline::events(schedule_), -1);
     pass_tasks_.resize(schedule_.actions.size());
+    pieces_.resize(schedule_.actions.size());
     last_sums_.assign(schedule_.actions.size(), -1);
     count_weight_passes();
   }
@@ -63,7 +65,7 @@ class Run {
 
  private:
   struct StageStreams {
-    StreamId passes, outputs, gradients, sums;
+    StreamId passes, outputs, gradients, sums, gathers;
   };
   // Where a stage's messages go, forward or backward.
   struct Channel {
@@ -73,6 +75,7 @@ class Run {
   };
 
   static std::size_t at(int value) { return static_cast<std::size_t>(value); }
+  bool shards_gradients() const { return work_.shards_gradients && sums_copies(); }
   bool sums_copies() const { return work_.data > 1 && !work_.gradient_bytes.empty(); }
 
   void check_sizes() const {
@@ -108,7 +111,9 @@ class Run {
     const bool completes =
         pipeline::makes_weight_gradient(action.pass) && --weight_passes_left_[at(schedule_.cell(stage, action))] == 0;
     const StreamId stream = streams_[at(stage)].passes;
-    if (completes && sums_copies() && work_.gradient_pieces > 0) {
+    if (shards_gradients()) {
+      add_sharded_pass(stage, action, seconds, after);
+    } else if (completes && sums_copies() && work_.gradient_pieces > 0) {
       add_last_pass(stage, schedule_.cell(stage, action), seconds, after);
     } else {
       const TaskId task = events_.compute(stream, seconds, after);
@@ -137,6 +142,30 @@ class Run {
       if (i == 0) first = piece;
       after.clear();  // the rest follows on its stream
       add_sum(stage, cell, work_.gradient_bytes[at(cell)] / pieces, {&piece, 1});
+    }
+    pass_tasks_[at(stage)].push_back({first, piece});
+  }
+
+  // A pass of a cell whose weights and gradients are shared out, piece by piece.
+  void add_sharded_pass(int stage, const Action& action, double seconds, std::vector<TaskId> after) {
+    constexpr std::size_t kAhead = 2;  // pieces that may be whole at once: one computes, the next is gathered
+    const int cell = schedule_.cell(stage, action), pieces = std::max(1, work_.gradient_pieces);
+    const bool is_forward = action.pass == pipeline::Pass::kForward;
+    std::vector<TaskId>& done = pieces_[at(stage)];
+    TaskId first = -1, piece = -1;
+    for (int i = 0; i < pieces; ++i) {
+      if (is_forward || work_.shards_weights) {
+        std::vector<TaskId> freed;
+        if (done.size() >= kAhead) freed.push_back(done.end()[-static_cast<std::ptrdiff_t>(kAhead)]);
+        after.push_back(add_ring(stage, streams_[at(stage)].gathers, work_.weight_bytes[at(cell)] / pieces, 1, freed));
+      }
+      piece = events_.compute(streams_[at(stage)].passes, seconds / pieces, after);
+      if (i == 0) first = piece;
+      done.push_back(piece);
+      after.clear();
+      if (pipeline::makes_weight_gradient(action.pass)) {
+        add_sum(stage, cell, work_.gradient_bytes[at(cell)] / pieces, {&piece, 1});
+      }
     }
     pass_tasks_[at(stage)].push_back({first, piece});
   }
@@ -176,21 +205,21 @@ class Run {
   }
 
   // `passes_over`: how often a ring sends its bytes around: twice for an all-reduce.
-  TaskId add_ring(int stage, double bytes, int passes_over, std::span<const TaskId> after) {
+  TaskId add_ring(int stage, StreamId stream, double bytes, int passes_over, std::span<const TaskId> after) {
     auto& ring = rings_[stage];
     if (!ring) ring = ports_.ring(stage);
     const auto ranks = static_cast<double>(work_.data), steps = passes_over * (ranks - 1);
-    return events_.transfer(streams_[at(stage)].sums, ring->route, steps / ranks * bytes, steps * ring->latency, after);
+    return events_.transfer(stream, ring->route, steps / ranks * bytes, steps * ring->latency, after);
   }
 
   void add_sum(int stage, int cell, double bytes, std::span<const TaskId> after) {
-    const TaskId sum = add_ring(stage, bytes, work_.shards_optimizer ? 1 : 2, after);
+    const TaskId sum = add_ring(stage, streams_[at(stage)].sums, bytes, work_.shards_optimizer ? 1 : 2, after);
     last_sums_[at(stage)] = sum;
     if (keeps_spans_) noted_.push_back({{.kind = Span::Kind::kSum, .stage = stage, .cell = cell}, sum});
   }
 
   void add_sums_after_passes() {
-    if (!sums_copies() || work_.gradient_pieces > 0) return;
+    if (!sums_copies() || work_.gradient_pieces > 0 || work_.shards_gradients) return;
     for (int stage = 0; stage < stages_; ++stage) {
       const TaskId last = pass_tasks_[at(stage)].back().second;
       for (const int cell : cells_of(stage)) {
@@ -241,9 +270,11 @@ class Run {
       const double seconds = work_.update_seconds.empty() ? 0 : work_.update_seconds[at(stage)];
       const TaskId update = events_.compute(streams_[at(stage)].passes, seconds, {&norm, 1});
       if (keeps_spans_) noted_.push_back({{.kind = Span::Kind::kUpdate, .stage = stage}, update});
-      if (!work_.shards_optimizer || work_.data == 1 || work_.weight_bytes.empty()) continue;
+      const bool gathers = work_.shards_optimizer && work_.data > 1 && !work_.shards_gradients;
+      if (!gathers || work_.weight_bytes.empty()) continue;
       for (const int cell : cells_of(stage)) {
-        const TaskId gathered = add_ring(stage, work_.weight_bytes[at(cell)], 1, {&update, 1});
+        const TaskId gathered =
+            add_ring(stage, streams_[at(stage)].sums, work_.weight_bytes[at(cell)], 1, {&update, 1});
         if (keeps_spans_) noted_.push_back({{.kind = Span::Kind::kGather, .stage = stage, .cell = cell}, gathered});
       }
     }
@@ -304,6 +335,7 @@ class Run {
   std::map<int, std::optional<Ports::Way>> rings_;
   std::vector<TaskId> arrivals_;  // [event]: of its message; -1: it stays in its stage
   std::vector<std::vector<std::pair<TaskId, TaskId>>> pass_tasks_;  // [stage][place]: first and last piece
+  std::vector<std::vector<TaskId>> pieces_;                         // [stage]: of passes with shared-out weights
   std::vector<std::int64_t> weight_passes_left_;                    // [cell]
   std::vector<TaskId> last_sums_;                                   // [stage]; -1: none
   std::vector<TaskId> joint_after_;

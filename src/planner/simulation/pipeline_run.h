@@ -29,6 +29,9 @@ struct PipelineWork {
   double tied_bytes = 0;             // of a rank's part of the embedding, which first and last stage sum (0: not tied)
   bool shards_optimizer = false;     // reduce-scatter in place of all-reduce; weights are gathered after the update
   std::vector<double> weight_bytes;  // [cell] of a rank, gathered then; empty: none
+  // Gradients shared out: each is summed after the backward of every micro-batch, and weights are gathered before every
+  // forward, a piece of gradient_pieces while the piece before computes; weights shared out: before every backward too.
+  bool shards_gradients = false, shards_weights = false;
   std::vector<double> update_seconds;  // [stage]: the norm and AdamW; empty: none
 };
 

@@ -204,6 +204,7 @@ FinetuneConfig::FinetuneConfig() {
 
 Faults FinetuneConfig::faults() const {
   Faults faults = run.StepSettings::faults();
+  faults.add(run.layout.execution_faults());
   faults.add(reading.faults());
   faults.add(
       run.optimizer.faults(std::numeric_limits<std::uint32_t>::max()));  // the number of updates follows from the data

@@ -24,6 +24,16 @@ Faults LayoutSettings::faults() const {
   return faults;
 }
 
+Faults TrainingLayoutSettings::execution_faults() const {
+  Faults faults;
+  faults.add_if(data_sharding >= DataSharding::kGradients,
+                "{} {} is modelled by 'teratron plan' and 'teratron simulate' alone: here each copy of the model keeps "
+                "its weights and gradients whole; give none, and {} for the optimizer's state",
+                Flag{"data-parallel-sharding"}, data_sharding == DataSharding::kWeights ? "weights" : "gradients",
+                Flag{"use-distributed-optimizer"});
+  return faults;
+}
+
 void add_model_parallel_fields(FieldList& list, LayoutSettings& s) {
   list.add("tensor-model-parallel-size", &s.tensor_parallel, "T", "ranks that each layer is split over").alias = "tp";
   list.add("pipeline-model-parallel-size", &s.pipeline_parallel, "P", "stages that the layers are cut into").alias =
@@ -42,6 +52,14 @@ void add_process_fields(FieldList& list, LayoutSettings& s) {
       .of(FieldScope::kCommand);
 }
 
+void add_data_sharding_field(FieldList& list, TrainingLayoutSettings& s) {
+  list.add_choice(
+      "data-parallel-sharding", s.data_sharding,
+      {{"none", DataSharding::kNone}, {"gradients", DataSharding::kGradients}, {"weights", DataSharding::kWeights}},
+      "in plan and simulate alone: what copies of the model share out beside the optimizer's state: gradients "
+      "(ZeRO-2), or weights too (ZeRO-3, FSDP)");
+}
+
 void add_training_layout_fields(FieldList& list, TrainingLayoutSettings& s) {
   list.group("Layout", FieldScope::kLayout);
   add_model_parallel_fields(list, s);
@@ -50,6 +68,7 @@ void add_training_layout_fields(FieldList& list, TrainingLayoutSettings& s) {
            "split norms, dropout and residuals over the tensor-parallel ranks too, by rows");
   list.add("use-distributed-optimizer", &s.distributed_optimizer, "",
            "each copy of the model keeps its share of the optimizer's state");
+  add_data_sharding_field(list, s);
   list.add_choice("recompute-granularity", s.recompute,
                   {{"none", Recompute::kNone}, {"selective", Recompute::kSelective}, {"full", Recompute::kFull}},
                   "activations recomputed in the backward pass: those of attention, or of whole layers");

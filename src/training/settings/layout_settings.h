@@ -27,16 +27,27 @@ struct LayoutSettings {
   Faults faults() const;
 };
 
+// What the copies of the model share out among themselves (ZeRO, arXiv 1910.02054): the optimizer's state; gradients
+// too, which are then summed after each micro-batch; weights too, which are then gathered layer by layer for each pass.
+enum class DataSharding { kNone, kOptimizer, kGradients, kWeights };
+
 // Layout of training, which also distributes activations and the optimizer's state.
 struct TrainingLayoutSettings : LayoutSettings {
   bool sequence_parallel = false, distributed_optimizer = false;
   Recompute recompute = Recompute::kNone;
+  DataSharding data_sharding = DataSharding::kNone;  // the last two kinds: plans and simulations alone have them
+
+  bool shards_gradients() const { return data_sharding >= DataSharding::kGradients && data_parallel > 1; }
+  // What no executor of this program does.
+  Faults execution_faults() const;
 };
 
 // Adds the sizes of one copy of the model: tensor-parallel ranks and stages.
 void add_model_parallel_fields(FieldList& list, LayoutSettings& settings);
 void add_data_parallel_field(FieldList& list, LayoutSettings& settings, std::string help);
 void add_process_fields(FieldList& list, LayoutSettings& settings);  // --threads and --bind
+// Adds --data-parallel-sharding.
+void add_data_sharding_field(FieldList& list, TrainingLayoutSettings& settings);
 // Adds all other fields under their own heading.
 void add_training_layout_fields(FieldList& list, TrainingLayoutSettings& settings);
 

@@ -96,6 +96,31 @@ TEST(Plan, TellsTheUpdatesAndDaysOfAnEpoch) {
   EXPECT_THAT(testing::succeed(words), HasSubstr("an epoch of 35.9 G tokens: 68,507 updates"));
 }
 
+TEST(Plan, TellsWhatTrainingCostsAndWhatABudgetPaysFor) {
+  const Words words = plan({"--model", "8.3B", "--global-batch", "64", "--tp", "8", "--pp", "1", "--target-tokens",
+                            "1e9", "--price", "2.5", "--budget", "1000"});
+  const nlohmann::json json = json_of(words), &bill = json.at("bill");
+  const double device_hours = json.at("days").get<double>() * 24 * 16;
+  EXPECT_NEAR(bill.at("dollars"), 2.5 * device_hours, 1e-6 * device_hours);
+  EXPECT_NEAR(bill.at("megawatt_hours"), device_hours * 400e-6, 1e-9 * device_hours);  // an A100 has 400 W
+  EXPECT_NEAR(bill.at("budget_days"), 1000 / 2.5 / 24 / 16, 1e-12);
+  EXPECT_THAT(testing::succeed(words), AllOf(HasSubstr("1,000 dollars last 1.04 days"), HasSubstr("for the above")));
+  EXPECT_THAT(errors_of(plan({"--model", "124M", "--global-batch", "16", "--budget", "5"})), HasSubstr("--price 2.5"));
+}
+
+TEST(Plan, SharingWeightsOutTakesLessMemoryAndMoreTime) {
+  const auto best = [](const char* sharding) {
+    return json_of(plan({"--model", "1.5B", "--global-batch", "64", "--tp", "1", "--pp", "1", "--micro-batch-size", "1",
+                         "--recompute-granularity", "none", "--use-distributed-optimizer", "--data-parallel-sharding",
+                         sharding}))
+        .at("best")[0];
+  };
+  const nlohmann::json optimizer = best("none"), gradients = best("gradients"), weights = best("weights");
+  EXPECT_LT(gradients.at("rank_bytes")[0], optimizer.at("rank_bytes")[0]);
+  EXPECT_LT(weights.at("rank_bytes")[0], gradients.at("rank_bytes")[0]);
+  EXPECT_GT(weights.at("step_seconds"), gradients.at("step_seconds"));
+}
+
 TEST(Plan, ExplainsTheBest) {
   const Words words = plan({"--model", "8.3B", "--global-batch", "64", "--tp", "8"});
   EXPECT_THAT(testing::succeed(with(words, {"--explain"})),

@@ -44,6 +44,17 @@ constexpr std::array kKnown = {
     Known{"gather_slowdown", &CostConstants::gather_slowdown, 1, 0.01, 1000, "at the links' pace"},
     Known{"pace", &CostConstants::pace, 1, 1, 100, "passes are always as fast as they can be"},
     Known{"sum_interference", &CostConstants::sum_interference, 0, 0, 10, "not measured"},
+    Known{"head_saturation", &CostConstants::head_saturation, 0, 0, 1e6, "as fast with narrow heads"},
+    Known{"point_passes", &CostConstants::point_passes, 1, 0, 100, "as they are counted"},
+    Known{"fp8_products", &CostConstants::fp8_products, 0, 0, 1, "this program's are of 16 bits"},
+    Known{"fp8_efficiency", &CostConstants::fp8_efficiency, 0.69, 1e-6, 1, "as that of 16 bits"},
+    Known{"scaling_passes", &CostConstants::scaling_passes, 2.5, 0, 100,
+          "the largest value is sought, then it is read again and half as many bytes are written"},
+    Known{"again_products", &CostConstants::again_products, 0, 0, 1, "by --recompute-granularity alone"},
+    Known{"again_points", &CostConstants::again_points, 0, 0, 1, "by --recompute-granularity alone"},
+    Known{"again_attention", &CostConstants::again_attention, 0, 0, 1, "by --recompute-granularity alone"},
+    Known{"exposed_collectives", &CostConstants::exposed_collectives, 1, 0, 1, "this program's wait for them"},
+    Known{"step_start", &CostConstants::step_start, 0, 0, 100, "none was measured"},
 };
 
 }  // namespace

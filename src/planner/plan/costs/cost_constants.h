@@ -31,6 +31,16 @@ struct CostConstants {
   double gather_slowdown = 0;        // times the links' own time that gathers of updated weights take
   double pace = 0;                   // times that passes take of what they take at their best
   double sum_interference = 0;       // seconds that a second of these sums takes from the passes beside it
+  double head_saturation = 0;        // a head of this size halves the rate of attention that writes no scores
+  double point_passes = 1;           // times the counted reads and writes of a layer's passes over memory
+  double fp8_products = 0;           // 1: products of weights are of 8-bit numbers
+  double fp8_efficiency = 0;         // share of the peak of 8 bits that they reach where all their sides are long
+  double scaling_passes = 0;         // reads or writes of an operand, in 16 bits, to make 8 bits of it
+  double again_products = 0;         // share of a layer's products that the backward makes again ..
+  double again_points = 0;           // .. of its passes over memory
+  double again_attention = 0;        // .. and of attention: of kinds of recompute that this program has not
+  double exposed_collectives = 1;    // share of tensor parallelism's collectives that no product hides
+  double step_start = 0;             // seconds of an update beside all else
 };
 
 // Threads of a rank where devices are CPUs, whose clusters say how many `cores` they have; else 0.

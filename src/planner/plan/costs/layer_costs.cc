@@ -78,25 +78,36 @@ double ModelCosts::kernels(double seconds, double count) const {
 }
 
 double ModelCosts::product(double rows, double inner, double columns, double count) const {
+  return product_at(peak_ * constants_.product_efficiency, rows, inner, columns, count);
+}
+
+double ModelCosts::scaled_product(double rows, double inner, double columns, bool in_layer) const {
+  if (!in_8_bits(in_layer)) return product(rows, inner, columns);
+  return product_at(cluster_.device.peak_8 * constants_.fp8_efficiency, rows, inner, columns, 1);
+}
+
+// `rate`: operations a second where all sides are long.
+double ModelCosts::product_at(double rate, double rows, double inner, double columns, double count) const {
   const double s = constants_.saturation;
-  const double share =
-      constants_.product_efficiency * rows / (rows + s) * inner / (inner + s) * columns / (columns + s);
-  const double arithmetic = 2 * rows * inner * columns * count / (peak_ * share);
+  const double share = rows / (rows + s) * inner / (inner + s) * columns / (columns + s);
+  const double arithmetic = 2 * rows * inner * columns * count / (rate * share);
   const double traffic = (rows * inner + inner * columns + rows * columns) * count * element_ / bandwidth_;
   return kernels(std::max(arithmetic, traffic), 1);
 }
 
-double ModelCosts::product_of_weights(double rows, double inner, double columns) const {
+double ModelCosts::product_of_weights(double rows, double inner, double columns, bool in_layer) const {
   // Beside few rows, weights that are packed, or that lie in memory beyond the caches, take a time of their own.
-  return product(rows, inner, columns) + passes(inner * columns, constants_.weight_passes);
+  const double scaled = in_8_bits(in_layer) ? rows * inner + inner * columns : 0;
+  return scaled_product(rows, inner, columns, in_layer) + passes(inner * columns, constants_.weight_passes) +
+         passes(scaled, constants_.scaling_passes);
 }
 
-double ModelCosts::weight_gradient(double rows, double inner, double columns) const {
+double ModelCosts::weight_gradient(double rows, double inner, double columns, bool in_layer) const {
   // Where products add to what is there, they read it and write it in place of the product's own result. Else a kernel
   // of its own reads both and writes.
   const double sums = 2 * constants_.gradient_bytes + (constants_.adds_weight_gradients != 0 ? element_ : -element_);
-  return product(inner, rows, columns) / constants_.gradient_speed + passes(inner * columns, constants_.weight_passes) +
-         inner * columns * sums / bandwidth_;
+  return scaled_product(inner, rows, columns, in_layer) / constants_.gradient_speed +
+         passes(inner * columns, constants_.weight_passes) + inner * columns * sums / bandwidth_;
 }
 
 double ModelCosts::passes(double elements, double reads_and_writes) const {
@@ -123,13 +134,17 @@ double ModelCosts::attention_operations(const Slice& slice) const {
   return static_cast<double>(slice.sequences * slice.tokens) * work_.attention.operations(tokens, context);
 }
 
+double ModelCosts::attention_rate(double head_size) const {
+  return peak_ * constants_.attention_efficiency * head_size / (head_size + constants_.head_saturation);
+}
+
 double ModelCosts::attention_forward(const Slice& slice) const {
   const auto [heads, key_heads, d, l, keys] = attention_sizes(slice);
   if (constants_.writes_scores != 0) {
     return product(l, d, keys, heads) + product(l, keys, d, heads) + passes(heads * l * keys, constants_.score_passes) +
            4 * constants_.kernel_start + cache_copies(slice, kCachePasses);
   }
-  const double arithmetic = attention_operations(slice) / (peak_ * constants_.attention_efficiency);
+  const double arithmetic = attention_operations(slice) / attention_rate(d);
   return kernels(std::max(arithmetic, passes(d * (2 * heads * l + 2 * key_heads * keys), 1)), 1);
 }
 
@@ -141,7 +156,7 @@ double ModelCosts::attention_backward(const Slice& slice) const {
            cache_copies(slice, kCacheGradientPasses);
   }
   // The scores are made again: five products where forward has two. Gradients of keys and values are added up.
-  const double arithmetic = 2.5 * attention_operations(slice) / (peak_ * constants_.attention_efficiency);
+  const double arithmetic = 2.5 * attention_operations(slice) / attention_rate(d);
   return kernels(std::max(arithmetic, passes(d * (4 * heads * l + 6 * key_heads * keys), 1)), 2);
 }
 
@@ -158,10 +173,11 @@ double ModelCosts::stream_elements(const Slice& slice) const {
 
 ModelCosts::Parts ModelCosts::parts(const Slice& slice) const {
   const auto rows = static_cast<double>(slice.sequences * slice.tokens), h = static_cast<double>(model_.hidden_size);
-  const double stream = stream_elements(slice);
+  const double stream = stream_elements(slice) * constants_.point_passes;
   const auto norms = static_cast<double>(work_.norms), residuals = static_cast<double>(work_.residual_adds);
-  const double activated = rows * static_cast<double>(work_.activated_columns);
-  const double projected = rows * static_cast<double>(work_.projected_columns + work_.attention.columns());
+  const double activated = rows * static_cast<double>(work_.activated_columns) * constants_.point_passes;
+  const double projected =
+      rows * static_cast<double>(work_.projected_columns + work_.attention.columns()) * constants_.point_passes;
   Parts parts;
   for (const Work::Product& shape : work_.products) {
     const auto inner = static_cast<double>(shape.inputs), columns = static_cast<double>(shape.outputs);
@@ -190,14 +206,15 @@ ModelCosts::Parts ModelCosts::parts(const Slice& slice) const {
               kPointKernels);
   parts.after_up =
       parts.last_product + kernels(passes(stream, kResidualPasses) + passes(activated, kActivationPasses), 3);
-  parts.collectives = 2 * collective(rows * h * element_);
+  parts.collectives = 2 * constants_.exposed_collectives * collective(rows * h * element_);
   return parts;
 }
 
 pipeline::PassTimes ModelCosts::layer(const Slice& slice) const {
   const Parts p = parts(slice);
   const double forward = p.products + p.attention + p.points + p.collectives;
-  double again = 0;
+  double again = constants_.again_products * p.products + constants_.again_points * p.points +
+                 constants_.again_attention * p.attention;
   if (settings_.recompute == Recompute::kSelective) again = p.attention;
   if (settings_.recompute == Recompute::kFull) {
     // The backward needs nothing of what follows the MLP's first product.
@@ -228,10 +245,10 @@ pipeline::PassTimes ModelCosts::head(const Slice& slice) const {
   const auto vocabulary = static_cast<double>(rank_words);
   const double norm = passes(stream_elements(slice), 6);
   const double loss = passes(rows * vocabulary, constants_.loss_passes);
-  const double input = product_of_weights(rows, h, vocabulary) +
-                       product_of_weights(rows, vocabulary, h) / constants_.gradient_speed + kernels(loss + norm, 4) +
-                       vocabulary_collective(rows * h * element_);
-  const double weight = model_.adapters.active() ? 0 : weight_gradient(rows, h, vocabulary);
+  const double input = product_of_weights(rows, h, vocabulary, false) +
+                       product_of_weights(rows, vocabulary, h, false) / constants_.gradient_speed +
+                       kernels(loss + norm, 4) + vocabulary_collective(rows * h * element_);
+  const double weight = model_.adapters.active() ? 0 : weight_gradient(rows, h, vocabulary, false);
   return {.backward = (input + weight) * milliseconds_,
           .backward_input = input * milliseconds_,
           .backward_weight = weight * milliseconds_};

@@ -67,8 +67,12 @@ class ModelCosts {
   void take(const Cluster& cluster);
   double kernels(double seconds, double count) const;  // with their starts, on all cores or on one
   double product(double rows, double inner, double columns, double count = 1) const;  // seconds
-  double product_of_weights(double rows, double inner, double columns) const;
-  double weight_gradient(double rows, double inner, double columns) const;  // of a product of that shape
+  double product_at(double rate, double rows, double inner, double columns, double count) const;
+  double scaled_product(double rows, double inner, double columns, bool in_layer) const;
+  bool in_8_bits(bool in_layer) const { return in_layer && constants_.fp8_products != 0; }
+  // `in_layer`: may be of 8 bits; the head never is.
+  double product_of_weights(double rows, double inner, double columns, bool in_layer = true) const;
+  double weight_gradient(double rows, double inner, double columns, bool in_layer = true) const;  // of such a product
   double passes(double elements, double reads_and_writes) const;
   double collective(double bytes) const;
   double vocabulary_collective(double bytes) const;  // of all that have a part of it
@@ -77,6 +81,7 @@ class ModelCosts {
   };
   AttentionSizes attention_sizes(const Slice& slice) const;
   double attention_operations(const Slice& slice) const;  // of a forward
+  double attention_rate(double head_size) const;          // operations a second, of what writes no scores
   double attention_forward(const Slice& slice) const;
   double attention_backward(const Slice& slice) const;
   double cache_copies(const Slice& slice, double reads_and_writes) const;

@@ -53,8 +53,8 @@ class WorkBuilder {
     work_.tensor = config_.layout.tensor_parallel;
     work_.data = config_.layout.data_parallel;
     work_.costs.passes.resize(plan_.cell_layers.size());
-    add_passes();
     add_parameters();
+    add_passes();
     return std::move(work_);
   }
 
@@ -90,6 +90,7 @@ class WorkBuilder {
         if (cell == 0) times = times.plus(costs_.embedding(slice));
         if (cell + 1 == cells) times = times.plus(costs_.head(slice));
       }
+      slow_beside_gathers(cell, times);
       const double gather = costs_.gather_after_message(slice);
       if (cell > 0 && stage_of(cell - 1) != stage_of(cell)) times = times.plus({.forward = gather});
       if (cell + 1 < cells && stage_of(cell + 1) != stage_of(cell)) {
@@ -101,6 +102,17 @@ class WorkBuilder {
     work_.message_bytes.push_back(static_cast<double>(slice.sequences * slice.tokens * model_.hidden_size) *
                                   static_cast<double>(size_of(config_.backend.compute_dtype())) /
                                   static_cast<double>(config_.layout.tensor_parallel));
+  }
+
+  // What gathers of weights and sums of gradients take from the passes that they run beside.
+  void slow_beside_gathers(std::size_t cell, PassTimes& times) const {
+    if (!work_.shards_gradients || constants_.sum_interference == 0) return;
+    const CollectiveGroup group = copies(stage_of(cell));
+    const double milliseconds = 1e3 * constants_.sum_interference,
+                 gather = milliseconds * all_gather_seconds(cluster_, group, work_.weight_bytes[cell]),
+                 sum = milliseconds * reduce_scatter_seconds(cluster_, group, work_.gradient_bytes[cell]),
+                 again = work_.shards_weights ? gather : 0;
+    times = times.plus({.forward = gather, .backward = again + sum, .backward_input = again, .backward_weight = sum});
   }
 
   void add_parameters() {
@@ -128,12 +140,15 @@ class WorkBuilder {
     work_.gradient_pieces = static_cast<int>(std::max<std::int64_t>(1, plan_.cell_layers.front()));
     work_.tied_bytes = ends_meet ? 0 : held.tied * constants_.gradient_bytes;
     work_.shards_optimizer = config_.layout.distributed_optimizer;
+    work_.shards_gradients = config_.layout.shards_gradients();
+    work_.shards_weights = work_.shards_gradients && config_.layout.data_sharding == DataSharding::kWeights;
     const auto shares = static_cast<double>(config_.layout.distributed_optimizer ? config_.layout.data_parallel : 1);
     for (std::size_t stage = 0; stage < stages; ++stage) {
       // Sums slow the passes beside them.
       const double sums = all_reduce_seconds(cluster_, copies(stage), of_stage[stage] * constants_.gradient_bytes);
       work_.update_seconds.push_back(costs_.update_seconds(of_stage[stage] / shares) +
-                                     constants_.sum_interference * sums);
+                                     (work_.shards_gradients ? 0 : constants_.sum_interference * sums) +
+                                     constants_.step_start);
       if (config_.optimizer.kind == OptimizerKind::kMuon) {
         work_.update_seconds.back() += muon_seconds(layers_of_stage[stage], copies(stage));
       }

@@ -15,9 +15,17 @@ struct Paper {
   std::string_view name;
   Reproduction (*reproduce)();
 };
-constexpr std::array kPapers = {Paper{"megatron", reproduce_megatron}, Paper{"terapipe", reproduce_terapipe},
-                                Paper{"llama3", reproduce_llama3}, Paper{"seq1f1b", reproduce_seq1f1b},
-                                Paper{"zero-bubble", reproduce_zero_bubble}};
+constexpr std::array kPapers = {Paper{"megatron", reproduce_megatron},
+                                Paper{"terapipe", reproduce_terapipe},
+                                Paper{"llama3", reproduce_llama3},
+                                Paper{"seq1f1b", reproduce_seq1f1b},
+                                Paper{"zero-bubble", reproduce_zero_bubble},
+                                Paper{"mosaicml", [] { return reproduce_published("mosaicml"); }},
+                                Paper{"llmq", [] { return reproduce_published("llmq"); }},
+                                Paper{"torchtitan", [] { return reproduce_published("torchtitan"); }},
+                                Paper{"selene", [] { return reproduce_published("selene"); }},
+                                Paper{"megatron-gpt", [] { return reproduce_published("megatron-gpt"); }},
+                                Paper{"all", reproduce_all_published}};
 
 }  // namespace
 

@@ -2,7 +2,7 @@
 // take. Megatron-LM (arXiv 1909.08053): sections 1 and 5.1, Table 2, Appendix D and, of its first version, days and
 // operations of the whole run. TeraPipe (arXiv 2102.07988): section 3.2's figure of a layer, and section 4. Beside them
 // Llama 3 (arXiv 2407.21783): Table 4. And two heirs: Seq1F1B (arXiv 2406.03488), throughput and memory, and
-// zero-bubble pipelines (arXiv 2401.10241), Table 4.
+// zero-bubble pipelines (arXiv 2401.10241), Table 4. Then the runs of data/published, of which a half judges.
 #pragma once
 
 #include <cstdint>
@@ -66,6 +66,7 @@ struct Reproduction {
   std::vector<SlicingPair> slicings;
   std::optional<RankedPairs> ranking;
   std::vector<Constant> fitted;
+  bool is_summary = false;  // cells are shown by their tables' beginnings and halves, not one by one
 };
 
 // UserError lists the names there are.
@@ -81,6 +82,8 @@ Reproduction reproduce_terapipe();
 Reproduction reproduce_llama3();
 Reproduction reproduce_seq1f1b();
 Reproduction reproduce_zero_bubble();
+Reproduction reproduce_published(std::string_view name);  // of data/published
+Reproduction reproduce_all_published();
 
 // The constants of a cluster that were fitted to published cells.
 std::vector<Constant> fitted_constants(const Cluster& cluster);

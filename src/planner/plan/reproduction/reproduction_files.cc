@@ -4,6 +4,7 @@
 
 #include "plan/reproduction/judgement.h"
 #include "plan/reproduction/reproduction.h"
+#include "plan/reproduction/reproduction_summary.h"
 #include "report/bar_chart.h"
 
 namespace teratron::plan {
@@ -108,6 +109,7 @@ std::string to_json(const Reproduction& reproduction) {
 }
 
 std::string to_svg(const Reproduction& reproduction) {
+  if (reproduction.is_summary) return summary_svg(reproduction);
   std::vector<svg::BarChart> charts;
   const std::span cells(reproduction.cells);
   for (std::size_t i = 0, end = 0; i < cells.size(); i = end) {

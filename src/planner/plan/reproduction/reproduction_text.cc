@@ -7,6 +7,7 @@
 #include "console/text_table.h"
 #include "plan/reproduction/judgement.h"
 #include "plan/reproduction/reproduction.h"
+#include "plan/reproduction/reproduction_summary.h"
 
 namespace teratron::plan {
 namespace {
@@ -142,6 +143,7 @@ std::string text_of_constants(const std::vector<Constant>& constants) {
 }  // namespace
 
 std::string text_of(const Reproduction& reproduction) {
+  if (reproduction.is_summary) return summary_text(reproduction);
   std::string text = reproduction.title + "\nA cell is met where ours is within\n";
   for (const std::string& bound : bounds_of_judgement()) text += "  " + bound + "\n";
   text += "fitted: constants were fitted to its runs. Teratron: what Teratron itself would take there.\n";
@@ -149,7 +151,8 @@ std::string text_of(const Reproduction& reproduction) {
   if (reproduction.ranking) text += text_of_ranking(*reproduction.ranking);
   text += text_of_missed(reproduction) + text_of_notes(reproduction);
   for (const Curve& curve : reproduction.curves) text += text_of_curve(curve);
-  return text + text_of_slicings(reproduction.slicings) + text_of_constants(reproduction.fitted);
+  text += text_of_slicings(reproduction.slicings);
+  return reproduction.fitted.empty() ? text : text + text_of_constants(reproduction.fitted);
 }
 
 }  // namespace teratron::plan

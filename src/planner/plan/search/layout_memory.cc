@@ -44,6 +44,40 @@ std::int64_t live_cells(const Layout& layout, const TrainConfig& config, std::in
   return static_cast<std::int64_t>(std::floor(form->peak_micro_batches * static_cast<double>(cells) + 1e-9));
 }
 
+// Copies that share a weight and a gradient out.
+struct Sharing {
+  std::int64_t weights = 1, gradients = 1;
+};
+Sharing sharing_of(DataSharding sharding, std::int64_t copies) {
+  return {.weights = sharding == DataSharding::kWeights ? copies : 1,
+          .gradients = sharding >= DataSharding::kGradients ? copies : 1};
+}
+
+// Bytes of weights and gradients that a rank of the stage leaves to other copies.
+std::int64_t bytes_left_out(const TrainConfig& config, const MemoryPlanContext& context, std::size_t stage) {
+  const auto [weights, gradients] = sharing_of(config.layout.data_sharding, config.layout.data_parallel);
+  const PipelinePlan plan = plan_pipeline(config);
+  const RankParameters held = rank_parameters(config.model.model_for(context.vocab_size), config.layout.tensor_parallel,
+                                              config.vocabulary_ranks() / config.layout.tensor_parallel);
+  const std::size_t cells = plan.cell_layers.size();
+  double parameters = held.shared;
+  for (std::size_t cell = 0; cell < cells; ++cell) {
+    if (static_cast<std::size_t>(plan.schedule.stage_of(static_cast<int>(cell))) != stage) continue;
+    parameters += static_cast<double>(plan.cell_layers[cell]) * held.layer;
+    if (cell == 0) parameters += held.embedding;
+    if (cell + 1 == cells) parameters += held.head;
+    if (cell == 0 || cell + 1 == cells) parameters += cells > 1 || cell == 0 ? held.tied : 0;
+  }
+  const auto element = static_cast<double>(size_of(context.compute_dtype)),
+             of_gradient = static_cast<double>(size_of(accumulation_dtype_of(context.compute_dtype)));
+  const auto others = [](std::int64_t copies) { return 1 - 1 / static_cast<double>(copies); };
+  const bool keeps_gradients = plan.schedule.micro_batches > 1;  // else they may lie where activations lay
+  const double whole = weights > 1 ? std::min(parameters * others(weights), 2 * held.layer) * element : 0;
+  const double left_out =
+      parameters * (element * others(weights) + (keeps_gradients ? of_gradient * others(gradients) : 0)) - whole;
+  return static_cast<std::int64_t>(left_out);
+}
+
 TransformerLayer layer_of(const TrainConfig& config, const MemoryPlanContext& context, const Layout& layout) {
   return {config.model.model_for(context.vocab_size).layer_config(), 0, {0, static_cast<int>(layout.tensor)}};
 }
@@ -62,6 +96,17 @@ void ParameterBytes::add(const Parameter& parameter, const Optimizer& updates, D
   gradient += elements * size_of(accumulation_dtype_of(compute_dtype));
   if (const std::optional<DType> master = master_dtype_of(compute_dtype)) optimizer += elements * size_of(*master);
   for (const OptimizerSlot& slot : updates.slots(parameter, compute_dtype)) optimizer += elements * size_of(slot.dtype);
+}
+
+std::vector<std::int64_t> memory_of_stages(const TrainConfig& config, const MemoryPlanContext& context,
+                                           std::span<const int> stages) {
+  std::vector<std::int64_t> bytes =
+      stages.empty() ? planned_memory(config, context) : planned_memory(config, context, stages);
+  if (!config.layout.shards_gradients()) return bytes;
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    bytes[i] -= bytes_left_out(config, context, stages.empty() ? i : static_cast<std::size_t>(stages[i]));
+  }
+  return bytes;
 }
 
 LayoutMemory::LayoutMemory(const TrainConfig& config, const MemoryPlanContext& context)
@@ -97,9 +142,10 @@ LayoutMemory::SliceBytes LayoutMemory::slice_bytes(const Layout& layout, std::in
 
 std::int64_t LayoutMemory::state(const Layout& layout, const ParameterBytes& bytes) const {
   const std::int64_t sharing = layout.distributed_optimizer ? layout.data : 1;
+  const auto [weights, gradients] = sharing_of(config_.layout.data_sharding, layout.data);
   // With one backward pass an update, gradients may lie where activations lay.
   const bool keeps_gradients = micro_batches_of(config_, layout) > 1;
-  return bytes.weight + (keeps_gradients ? bytes.gradient : 0) + bytes.optimizer / sharing;
+  return bytes.weight / weights + (keeps_gradients ? bytes.gradient / gradients : 0) + bytes.optimizer / sharing;
 }
 
 std::int64_t LayoutMemory::least(const Layout& layout) const {
@@ -147,7 +193,7 @@ std::int64_t LayoutMemory::least(const Layout& layout) const {
 }
 
 std::vector<std::int64_t> LayoutMemory::planned(const Layout& layout) const {
-  return planned_memory(with_layout(config_, layout), context_);
+  return memory_of_stages(with_layout(config_, layout), context_);
 }
 
 std::int64_t LayoutMemory::fullest_end(const Layout& layout) const {
@@ -160,7 +206,7 @@ std::int64_t LayoutMemory::fullest_end(const Layout& layout) const {
   const TrainConfig config = with_layout(config_, layout);
   std::vector<int> ends = {0};
   if (layout.pipeline > 1) ends.push_back(static_cast<int>(layout.pipeline) - 1);
-  return std::ranges::max(planned_memory(config, context_, ends));
+  return std::ranges::max(memory_of_stages(config, context_, ends));
 }
 
 }  // namespace teratron::plan

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <span>
 #include <tuple>
 #include <vector>
 
@@ -19,6 +20,11 @@ struct ParameterBytes {
   // `tiles`: of frozen weights that take them.
   void add(const Parameter& parameter, const Optimizer& optimizer, DType compute_dtype, std::optional<DType> tiles);
 };
+
+// Bytes of a rank of these stages, of all where none is given: what training allocates (planned_memory()), and of
+// weights and gradients that copies share out a share alone, beside two layers that are whole.
+std::vector<std::int64_t> memory_of_stages(const TrainConfig& config, const MemoryPlanContext& context,
+                                           std::span<const int> stages = {});
 
 class LayoutMemory {
  public:

@@ -32,14 +32,31 @@ using plan::WallLayout;
 
 std::string bytes_text(std::int64_t bytes) { return readable_bytes(static_cast<std::uint64_t>(bytes)); }
 
+constexpr double kSecondsOfDay = 86400, kHoursOfDay = 24, kWattHoursOfMegawattHour = 1e6;
+
 // A training of so many tokens.
 struct Training {
   double tokens = 0, days = 0, operations = 0;
   std::int64_t updates = 0;
 };
 
+// Dollars, and the devices' energy at full load, which hosts, networks and cooling add to.
+struct Bill {
+  double dollars = 0, megawatt_hours = 0;  // 0: not known
+};
+
+Bill bill_of(double days, const PlanOptions& options, const Cluster& cluster) {
+  const double device_hours = days * kHoursOfDay * static_cast<double>(cluster.devices);
+  return {.dollars = device_hours * options.price,
+          .megawatt_hours = device_hours * cluster.device.watts / kWattHoursOfMegawattHour};
+}
+
+// How long the budget lasts, in days of all devices.
+double days_of_budget(const PlanOptions& options, const Cluster& cluster) {
+  return options.budget / (options.price * kHoursOfDay * static_cast<double>(cluster.devices));
+}
+
 Training training_of(double tokens, const PlanRequest& request, const PlannedLayout& best) {
-  constexpr double kSecondsOfDay = 86400;
   const TrainConfig& config = best.config;
   return {.tokens = tokens,
           .days = tokens / best.time.tokens_per_second / kSecondsOfDay,
@@ -102,6 +119,32 @@ std::string layouts_text(const SearchResult& result, bool is_largest_batch) {
     table.row(std::move(cells));
   }
   return table.text();
+}
+
+std::string bill_text(const Bill& bill) {
+  std::string text;
+  if (bill.dollars > 0) text += fmt::format(", {} dollars", readable_integer(std::llround(bill.dollars)));
+  if (bill.megawatt_hours > 0) text += fmt::format(", {:.3g} MWh of the devices at full load", bill.megawatt_hours);
+  return text;
+}
+
+std::string costs_text(const PlanOptions& options, const PlanRequest& request, const PlannedLayout& best,
+                       const Training& training) {
+  const Cluster& cluster = request.cluster;
+  const std::string bill = bill_text(bill_of(training.days, options, cluster));
+  std::string text;
+  if (!bill.empty())
+    text += fmt::format(
+        "  that is {} device-hours{}\n",
+        readable_integer(std::llround(training.days * kHoursOfDay * static_cast<double>(cluster.devices))), bill);
+  if (options.budget == 0) return text;
+  const double days = days_of_budget(options, cluster), tokens = days * kSecondsOfDay * best.time.tokens_per_second;
+  const auto parameters = static_cast<double>(request.model.model.model_for(request.vocab_size).parameters());
+  return text +
+         fmt::format("  {} dollars last {:.3g} days: {} tokens, {:.3g} a parameter, {}\n",
+                     readable_integer(std::llround(options.budget)), days, readable_count(tokens), tokens / parameters,
+                     options.budget >= bill_of(training.days, options, cluster).dollars ? "enough for the above"
+                                                                                        : "too few for the above");
 }
 
 std::string best_text(const PlannedLayout& best, const Training& training, const std::optional<Training>& epoch) {
@@ -174,8 +217,18 @@ nlohmann::ordered_json json_of(const PlannedLayout& one) {
           {"rank_bytes", one.memory}};
 }
 
+nlohmann::ordered_json json_of_bill(const PlanOptions& options, const Cluster& cluster, double days) {
+  const Bill bill = bill_of(days, options, cluster);
+  nlohmann::ordered_json json = {{"dollars", nullptr}, {"megawatt_hours", nullptr}, {"budget_days", nullptr}};
+  if (options.price > 0) json["dollars"] = bill.dollars;
+  if (cluster.device.watts > 0) json["megawatt_hours"] = bill.megawatt_hours;
+  if (options.budget > 0) json["budget_days"] = days_of_budget(options, cluster);
+  return json;
+}
+
 nlohmann::ordered_json json_of(const MemoryWall& wall, const SearchResult& result, const Training& training,
-                               const std::optional<Training>& epoch, const std::string& command) {
+                               const std::optional<Training>& epoch, const std::string& command,
+                               const nlohmann::ordered_json& bill) {
   nlohmann::ordered_json best = nlohmann::ordered_json::array();
   for (const PlannedLayout& one : result.best) best.push_back(json_of(one));
   return {{"memory_wall", json_of(wall)},
@@ -187,6 +240,7 @@ nlohmann::ordered_json json_of(const MemoryWall& wall, const SearchResult& resul
           {"tokens", training.tokens},
           {"days", training.days},
           {"operations", training.operations},
+          {"bill", bill},
           {"epoch_updates", epoch ? nlohmann::ordered_json(epoch->updates) : nullptr},
           {"epoch_days", epoch ? nlohmann::ordered_json(epoch->days) : nullptr},
           {"words", plan::train_words(result.best.front().config)},
@@ -226,15 +280,19 @@ void run(const PlanOptions& options) {
               : fmt::format("\nOf {} layouts on {} devices {} do not fit; {} were simulated\n",
                             readable_integer(result.layouts), readable_integer(result.devices),
                             readable_integer(result.too_large), readable_integer(result.simulated));
-  text += layouts_text(result, options.largest_batch) + best_text(best, training, epoch) + "\n";
+  text += layouts_text(result, options.largest_batch) + best_text(best, training, epoch) +
+          costs_text(options, request, best, training) + "\n";
   if (options.explain) text += plan::explanation(best.config, request.cluster, request.vocab_size) + "\n";
+  if (best.config.layout.shards_gradients()) {
+    text += "Weights or gradients that copies share out are a model of other programs; train refuses them.\n";
+  }
   text += command + "\n";
   const Device& device = request.cluster.device;
   if (plan::is_refused_by_cuda_backend(device)) {
     text += fmt::format("The CUDA back end refuses {}: it needs compute capability 8.0 or more.\n", device.name);
   }
   report(options.json, text,
-         json_of(wall, result, training, epoch, command)
+         json_of(wall, result, training, epoch, command, json_of_bill(options, request.cluster, training.days))
              .dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
 }
 

@@ -57,6 +57,11 @@ void add_layout(FieldList& list, PlanOptions& o) {
   fixes(list, t.layout.data_parallel, o.fixed.data);
   fixes(list, t.layout.sequence_parallel, o.fixed.sequence_parallel);
   fixes(list, t.layout.distributed_optimizer, o.fixed.distributed_optimizer);
+  list.field_of(t.layout.data_sharding).when_set = [&o] {
+    if (o.train.layout.data_sharding == DataSharding::kNone) return;
+    o.train.layout.distributed_optimizer = true;
+    o.fixed.distributed_optimizer = true;
+  };
   fixes(list, t.layout.recompute, o.fixed.recompute);
   fixes(list, t.batch.micro_batch_size, o.fixed.micro_batch);
   fixes(list, t.pipeline.virtual_stages, o.fixed.virtual_stages);
@@ -125,6 +130,12 @@ Faults PlanOptions::faults() const {
   for (const auto& [flag, count] : {std::pair{Flag{"tokens"}, tokens}, {Flag{"corpus-tokens"}, corpus_tokens}}) {
     faults.add_if(!(std::isfinite(count) && count >= 0), "{} is {}; it must be a number of tokens", flag, count);
   }
+  for (const auto& [flag, dollars] : {std::pair{Flag{"price"}, price}, {Flag{"budget"}, budget}}) {
+    faults.add_if(!(std::isfinite(dollars) && dollars >= 0), "{} is {}; it must be a number of dollars", flag, dollars);
+  }
+  faults.add_if(budget > 0 && price == 0,
+                "{} says what training may cost; say what a device costs an hour, too: {} 2.5", Flag{"budget"},
+                Flag{"price"});
   const bool is_automatic = train.pipeline.token_slices == "auto";
   faults.add_if(is_automatic, "{} is auto, which measures on the machine that trains; leave it out: slices are chosen",
                 kSlices);
@@ -175,7 +186,8 @@ FieldList fields_of(PlanOptions& o) {
   list.add("global-batch-size", &t.batch.global_batch_size, "N", "sequences of an update").alias = "global-batch";
   list.add("largest-batch", &o.largest_batch, "",
            "in place of it: the most that devices hold at once, as gpipe, terapipe and a single stage do");
-  list.add("tokens", &o.tokens, "T", "to train on: for days and operations; 0: 20 a parameter");
+  list.add("tokens", &o.tokens, "T", "to train on: for days, operations, dollars and energy; 0: 20 a parameter").alias =
+      "target-tokens";
   list.add("corpus-tokens", &o.corpus_tokens, "T", "of an epoch: for its updates and days");
   add_optimizer_choice_fields(list, t.optimizer);
   add_training_precision_fields(list, t.backend);
@@ -186,6 +198,8 @@ FieldList fields_of(PlanOptions& o) {
   Field& cluster = list.add("cluster", &o.cluster, "NAME|FILE", "preset or TOML file of devices and their links");
   for (const std::string_view name : cluster_preset_names()) cluster.known_values.emplace_back(name);
   list.add("devices", &o.devices, "N", "of the cluster; 0: all of them");
+  list.add("price", &o.price, "DOLLARS", "of a device and hour: what the training costs");
+  list.add("budget", &o.budget, "DOLLARS", "with --price: how long it lasts, and the tokens that it pays for");
   add_layout(list, o);
   list.group("Data");
   list.add("data-path", &t.data_path, "PREFIX", "for the command that is printed");
@@ -194,9 +208,11 @@ FieldList fields_of(PlanOptions& o) {
   list.add("runners-up", &o.runners_up, "N", "layouts that are shown beside the best");
   list.add("explain", &o.explain, "",
            "of the best: groups of ranks, the shapes of a rank's matrices, what the loss sends");
-  list.add("reproduce", &o.reproduce, "megatron|terapipe|llama3|seq1f1b|zero-bubble",
-           "a paper's published numbers beside ours, in place of a plan")
-      .known_values = {"megatron", "terapipe", "llama3", "seq1f1b", "zero-bubble"};
+  Field& reproduce = list.add("reproduce", &o.reproduce, "NAME",
+                              "published numbers beside ours, in place of a plan: of a paper (megatron, terapipe, "
+                              "llama3, seq1f1b, zero-bubble), of runs (mosaicml, llmq, torchtitan, selene, "
+                              "megatron-gpt), or of all runs in short (all)");
+  for (const std::string_view name : plan::reproduction_names()) reproduce.known_values.emplace_back(name);
   list.add("svg", &o.svg, "FILE", "with --reproduce, bars of published numbers and ours as a picture").writes();
   add_json_field(list, o.json);
   return list;

@@ -20,6 +20,8 @@ struct PlanOptions {
   std::int64_t devices = 0;  // 0: as many as the cluster has
   double tokens = 0;         // to train on; 0: kTokensOfParameter for each parameter
   double corpus_tokens = 0;  // of an epoch; 0: not known
+  double price = 0;          // of a device and hour, in dollars; 0: not known
+  double budget = 0;         // dollars; 0: none
   bool largest_batch = false, explain = false;
   std::int64_t runners_up = 5;
   std::filesystem::path json, svg;

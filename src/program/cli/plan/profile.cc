@@ -47,6 +47,7 @@ struct ProfileOptions : StepSettings {
 
   Faults step_faults() const {
     Faults faults = StepSettings::faults();
+    faults.add(layout.execution_faults());
     faults.add_if(
         pipeline.chooses_layers(),
         "{} is auto, which train and simulate answer by what stages cost, and profile measures that; leave it out",

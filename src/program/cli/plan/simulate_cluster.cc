@@ -11,6 +11,7 @@
 #include "console/readable.h"
 #include "console/text_table.h"
 #include "plan/costs/step_time.h"
+#include "plan/search/layout_memory.h"
 #include "plan/train_command.h"
 #include "train/plans/memory_plan.h"
 
@@ -36,6 +37,10 @@ void add_cluster_fields(FieldList& list, ClusterScenario& o) {
            "norms, dropout and residuals are split over those ranks too");
   list.add("use-distributed-optimizer", &t.layout.distributed_optimizer, "",
            "each copy of the model keeps its share of the optimizer's state");
+  add_data_sharding_field(list, t.layout);
+  list.field_of(t.layout.data_sharding).when_set = [&t] {
+    if (t.layout.data_sharding != DataSharding::kNone) t.layout.distributed_optimizer = true;
+  };
   list.add_choice("recompute-granularity", t.layout.recompute,
                   {{"none", Recompute::kNone}, {"selective", Recompute::kSelective}, {"full", Recompute::kFull}},
                   "activations made again in the backward pass")
@@ -98,9 +103,9 @@ ClusterRun simulate_on_cluster(const ClusterScenario& options, const slicing::Sc
   const simulation::PipelineWork work = plan::work_of(run.config, run.cluster, vocab_size);
   run.schedule = work.schedule;
   run.result = simulation::simulate(work, run.cluster, true);
-  run.memory = planned_memory(run.config, {.vocab_size = vocab_size,
-                                           .compute_dtype = run.config.backend.compute_dtype(),
-                                           .threads = plan::cpu_threads(run.cluster)});
+  run.memory = plan::memory_of_stages(run.config, {.vocab_size = vocab_size,
+                                                   .compute_dtype = run.config.backend.compute_dtype(),
+                                                   .threads = plan::cpu_threads(run.cluster)});
   run.tokens_per_second =
       static_cast<double>(run.config.batch.global_batch_size * run.config.model.seq_length) / run.result.seconds;
   return run;

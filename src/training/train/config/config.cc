@@ -86,6 +86,7 @@ std::string TrainConfig::parts() const {
 
 Faults TrainConfig::faults() const {
   Faults faults = StepSettings::faults();
+  faults.add(layout.execution_faults());
   faults.need_between({"seed"}, seed, 0);
   faults.add(optimizer.faults(train_iters));
   faults.add(optimizer_backend_faults(*this));

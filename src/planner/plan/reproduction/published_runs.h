@@ -1,0 +1,61 @@
+// Published runs of data/published: each a model, a cluster, a layout and what was measured. They are of two halves: to
+// the fitting half constants are fitted, by the judging half they are judged.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "model/config.h"
+#include "settings/layout_settings.h"
+
+namespace teratron::plan {
+
+// A file of data/published, which the program holds.
+struct PublishedFile {
+  std::string_view name, text;  // "mosaicml"; TOML
+};
+std::span<const PublishedFile> all_published_files();
+std::vector<PublishedFile> published_files();  // of runs: without constants and causes
+
+// constants.toml: what bench/fit_published.cc fitted to the fitting half, by scope and name ("Hopper saturation").
+using RunConstants = std::map<std::string, double, std::less<>>;
+RunConstants run_constants();
+// causes.toml: why a run is missed, by its program and name.
+std::map<std::string, std::string> published_causes();
+
+struct PublishedRun {
+  std::string program;  // the file's name
+  std::string name, table, source, assumed;
+  std::string cluster;  // a preset
+  ModelConfig model;
+  std::int64_t devices = 1, tokens = 0;            // tokens: of a sequence
+  std::int64_t micro_batch = 1, batch = 1;         // sequences
+  std::int64_t tensor = 1, stages = 1, cells = 1;  // cells: of a stage
+  bool sequence_parallel = false, is_fp8 = false;
+  bool sums_in_fp32 = true;  // gradients of the copies
+  bool is_compiled = true;   // by torch.compile
+  DataSharding sharding = DataSharding::kNone;
+  std::vector<std::string> recompute, offload;  // parts: "block", "scores", ..; "opt-m", "residual", ..
+  // Measured; those that are there.
+  std::optional<double> tokens_per_second, teraflops;  // of a GPU
+  std::optional<double> step_seconds, memory_gib, state_gib, activations_gib;
+  bool counts_recompute = false;  // teraflops have the forward that is made again
+
+  std::int64_t data() const { return devices / tensor / stages; }
+  bool recomputes(std::string_view part) const;
+  bool offloads(std::string_view part) const;
+  // Of the fitting half: the lowest bit of XXH3 of the name is 0.
+  bool is_for_fitting() const;
+};
+
+// All runs of a file, in its order.
+std::vector<PublishedRun> published_runs(const PublishedFile& file);
+std::string title_of(const PublishedFile& file);
+
+}  // namespace teratron::plan
