@@ -27,10 +27,14 @@ struct LayoutSettings {
   Faults faults() const;
 };
 
+// Activations that a layer could make again cheaply, as --keep-activations says.
+enum class KeepActivations { kAuto, kAll, kNone };
+
 // Layout of training, which also distributes activations and the optimizer's state.
 struct TrainingLayoutSettings : LayoutSettings {
   bool sequence_parallel = false, distributed_optimizer = false;
   Recompute recompute = Recompute::kNone;
+  KeepActivations keep_activations = KeepActivations::kAuto;
 };
 
 // Adds the sizes of one copy of the model: tensor-parallel ranks and stages.

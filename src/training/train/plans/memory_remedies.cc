@@ -58,6 +58,9 @@ class Ladder {
       if (config_.layout.recompute >= kind) return;
       add("recompute-granularity", name, [kind](TrainConfig& c) { c.layout.recompute = kind; });
     };
+    if (config_.layout.keep_activations == KeepActivations::kAll) {
+      add("keep-activations", "none", [](TrainConfig& c) { c.layout.keep_activations = KeepActivations::kNone; });
+    }
     recompute("selective", Recompute::kSelective);
     const std::int64_t together = config_.batch.samples_together;  // which the flag counts as one
     for (std::int64_t size = config_.batch.micro_batch_size / together / 2; size >= 1; size /= 2) {
