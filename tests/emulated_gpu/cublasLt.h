@@ -50,19 +50,31 @@ enum cublasLtMatmulPreferenceAttributes_t {
   CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES,
   CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES
 };
-enum cublasLtMatmulAlgoConfigAttributes_t { CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME };
+enum cublasLtMatmulAlgoCapAttributes_t {
+  CUBLASLT_ALGO_CAP_SPLITK_SUPPORT = 0,
+  CUBLASLT_ALGO_CAP_REDUCTION_SCHEME_MASK = 1,
+  CUBLASLT_ALGO_CAP_TILE_IDS = 6,
+  CUBLASLT_ALGO_CAP_STAGES_IDS = 13
+};
+enum cublasLtMatmulAlgoConfigAttributes_t {
+  CUBLASLT_ALGO_CONFIG_TILE_ID = 1,
+  CUBLASLT_ALGO_CONFIG_SPLITK_NUM = 2,
+  CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME = 3,
+  CUBLASLT_ALGO_CONFIG_STAGES_ID = 6
+};
 
 using cublasLtHandle_t = struct EmulatedBlas*;
 using cublasLtMatmulDesc_t = struct EmulatedOperation*;
 using cublasLtMatrixLayout_t = struct EmulatedLayout*;
 using cublasLtMatmulPreference_t = struct EmulatedPreference*;
 struct cublasLtMatmulAlgo_t {
-  std::uint64_t data[8];  // the number of an algorithm, its reduction scheme
+  std::uint64_t data[8];  // the number of an algorithm, its reduction scheme, its parts, its tile, its stages
 };
 struct cublasLtMatmulHeuristicResult_t {
   cublasLtMatmulAlgo_t algo;
   std::size_t workspaceSize;
   cublasStatus_t state;
+  float wavesCount;
 };
 
 const char* cublasLtGetStatusString(cublasStatus_t status);
@@ -91,6 +103,18 @@ cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t handle, cublasLtMatmulDe
                                        cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t c,
                                        cublasLtMatrixLayout_t d, const cublasLtMatmulAlgo_t* algorithm,
                                        cublasLtMatmulHeuristicResult_t* result);
+cublasStatus_t cublasLtMatmulAlgoGetIds(cublasLtHandle_t handle, cublasComputeType_t compute, cudaDataType_t scale,
+                                        cudaDataType_t a, cudaDataType_t b, cudaDataType_t c, cudaDataType_t d,
+                                        int most, int ids[], int* found);
+cublasStatus_t cublasLtMatmulAlgoInit(cublasLtHandle_t handle, cublasComputeType_t compute, cudaDataType_t scale,
+                                      cudaDataType_t a, cudaDataType_t b, cudaDataType_t c, cudaDataType_t d, int id,
+                                      cublasLtMatmulAlgo_t* algorithm);
+cublasStatus_t cublasLtMatmulAlgoCapGetAttribute(const cublasLtMatmulAlgo_t* algorithm,
+                                                 cublasLtMatmulAlgoCapAttributes_t attribute, void* value,
+                                                 std::size_t bytes, std::size_t* written);
+cublasStatus_t cublasLtMatmulAlgoConfigSetAttribute(cublasLtMatmulAlgo_t* algorithm,
+                                                    cublasLtMatmulAlgoConfigAttributes_t attribute, const void* value,
+                                                    std::size_t bytes);
 cublasStatus_t cublasLtMatmulAlgoConfigGetAttribute(const cublasLtMatmulAlgo_t* algorithm,
                                                     cublasLtMatmulAlgoConfigAttributes_t attribute, void* value,
                                                     std::size_t bytes, std::size_t* written);
@@ -102,8 +126,16 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t oper
 
 namespace teratron::emulated {
 
-// The library's algorithms, in the order in which it thinks that they are good.
-enum BlasAlgorithm : std::uint64_t { kUsual, kFailing, kFast, kSlow, kUnrepeatable, kBlasAlgorithms };
+// The library's algorithms, in the order in which it thinks that they are good; it offers none that splits terms.
+enum BlasAlgorithm : std::uint64_t { kUsual, kFailing, kFast, kSlow, kUnrepeatable, kSplitting, kBlasAlgorithms };
+constexpr std::uint64_t kOfferedAlgorithms = kSplitting;
+
+// Tiles that the splitting one has, and the parts and the tile with which it is the fastest of all.
+enum BlasTile : std::uint32_t { kSmallTile = 1, kLargeTile = 2 };
+constexpr std::int32_t kBestParts = 4;
+constexpr BlasTile kBestTile = kLargeTile;
+// Of this thread since it began: settings of the splitting one that the library was given.
+std::uint64_t split_checks();
 
 // Refuses this thread's products with an epilogue from now on: when their algorithm is asked for, or when they start.
 enum class Refuses { kNothing, kChoices, kStarts };

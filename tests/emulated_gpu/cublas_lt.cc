@@ -39,11 +39,34 @@ struct EmulatedPreference {
 namespace teratron::emulated {
 namespace {
 
-constexpr std::array<double, kBlasAlgorithms> kMicroseconds = {10, 5, 4, 7, 1};
+constexpr std::array<double, kBlasAlgorithms> kMicroseconds = {10, 5, 4, 7, 1, 6};
+constexpr double kBestSplitMicroseconds = 2;
+constexpr std::int32_t kMostParts = 6;
 thread_local std::array<std::uint64_t, kBlasAlgorithms> products{};
 thread_local std::map<cublasLtEpilogue_t, std::uint64_t> products_of_epilogues;
 thread_local Refuses refuses = Refuses::kNothing;
 thread_local cublasStatus_t refusal = CUBLAS_STATUS_SUCCESS;
+
+thread_local std::uint64_t checks_of_splits = 0;
+
+// Places in cublasLtMatmulAlgo_t::data.
+enum Place : std::uint8_t { kNumber, kScheme, kParts, kTile, kStages };
+
+// As on a GPU of 16 multiprocessors, with a tile of 64 or 128 values.
+float waves_of(const EmulatedLayout& d, const cublasLtMatmulAlgo_t& algorithm) {
+  const std::uint64_t parts = std::max<std::uint64_t>(1, algorithm.data[kParts]);
+  const auto tile = algorithm.data[kTile] == kLargeTile ? 128 : 64;
+  return static_cast<float>(d.rows * d.columns) * static_cast<float>(parts) / static_cast<float>(16 * tile);
+}
+
+// What a setting of the splitting algorithm must be: one of its tiles and stages, and sums in a scheme that it has.
+bool is_configured(const cublasLtMatmulAlgo_t& algorithm) {
+  if (algorithm.data[kNumber] != kSplitting) return true;
+  ++checks_of_splits;
+  const auto& [number, scheme, parts, tile, stages, a, b, c] = algorithm.data;
+  return scheme == CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE && parts >= 2 && parts <= kMostParts &&
+         (tile == kSmallTile || tile == kLargeTile) && stages == 1;
+}
 
 std::uint32_t scheme_of(std::uint64_t algorithm) {
   return algorithm == kUnrepeatable ? CUBLASLT_REDUCTION_SCHEME_INPLACE : CUBLASLT_REDUCTION_SCHEME_NONE;
@@ -177,6 +200,7 @@ void refuse_epilogues(Refuses what, cublasStatus_t status) {
   refusal = status;
 }
 
+std::uint64_t split_checks() { return checks_of_splits; }
 std::uint64_t products_by(BlasAlgorithm algorithm) { return products[algorithm]; }
 std::uint64_t products_with(cublasLtEpilogue_t epilogue) { return products_of_epilogues[epilogue]; }
 
@@ -232,10 +256,12 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
   *found = 0;
   if (is_refused(Epilogue(*operation), Refuses::kChoices)) return refusal;
   if (!has_algorithms(Epilogue(*operation), *a, *d)) return CUBLAS_STATUS_NOT_SUPPORTED;
-  for (std::uint64_t algorithm = 0; algorithm < kBlasAlgorithms && *found < most; ++algorithm) {
+  for (std::uint64_t algorithm = 0; algorithm < kOfferedAlgorithms && *found < most; ++algorithm) {
     const std::uint32_t scheme = scheme_of(algorithm);
     if ((scheme & ~preference->schemes) != 0) continue;
-    results[(*found)++] = {.algo = {{algorithm, scheme}}, .workspaceSize = 0, .state = CUBLAS_STATUS_SUCCESS};
+    const cublasLtMatmulAlgo_t made = {{algorithm, scheme}};
+    results[(*found)++] = {
+        .algo = made, .workspaceSize = 0, .state = CUBLAS_STATUS_SUCCESS, .wavesCount = waves_of(*d, made)};
   }
   return CUBLAS_STATUS_SUCCESS;
 }
@@ -244,15 +270,71 @@ cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t, cublasLtMatmulDesc_t op
                                        cublasLtMatrixLayout_t, cublasLtMatrixLayout_t, cublasLtMatrixLayout_t d,
                                        const cublasLtMatmulAlgo_t* algorithm, cublasLtMatmulHeuristicResult_t* result) {
   if (!has_algorithms(Epilogue(*operation), *a, *d)) return CUBLAS_STATUS_NOT_SUPPORTED;
-  if (algorithm->data[0] >= kBlasAlgorithms) return CUBLAS_STATUS_INVALID_VALUE;
-  *result = {.algo = *algorithm, .workspaceSize = 0, .state = CUBLAS_STATUS_SUCCESS};
+  if (algorithm->data[kNumber] >= kBlasAlgorithms || !is_configured(*algorithm)) return CUBLAS_STATUS_INVALID_VALUE;
+  const bool splits = algorithm->data[kNumber] == kSplitting;
+  if (splits && Epilogue(*operation).kind != CUBLASLT_EPILOGUE_DEFAULT) return CUBLAS_STATUS_NOT_SUPPORTED;
+  const std::size_t sums = static_cast<std::size_t>(d->rows * d->columns) * algorithm->data[kParts] * sizeof(float);
+  *result = {.algo = *algorithm,
+             .workspaceSize = splits ? sums : 0,
+             .state = CUBLAS_STATUS_SUCCESS,
+             .wavesCount = waves_of(*d, *algorithm)};
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulAlgoGetIds(cublasLtHandle_t, cublasComputeType_t, cudaDataType_t, cudaDataType_t,
+                                        cudaDataType_t, cudaDataType_t, cudaDataType_t, int most, int ids[],
+                                        int* found) {
+  *found = std::min(most, static_cast<int>(kBlasAlgorithms));
+  for (int i = 0; i < *found; ++i) ids[i] = i;
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulAlgoInit(cublasLtHandle_t, cublasComputeType_t, cudaDataType_t, cudaDataType_t,
+                                      cudaDataType_t, cudaDataType_t, cudaDataType_t, int id,
+                                      cublasLtMatmulAlgo_t* algorithm) {
+  if (id == static_cast<int>(kFailing)) return CUBLAS_STATUS_NOT_SUPPORTED;
+  const auto number = static_cast<std::uint64_t>(id);
+  *algorithm = {{number, scheme_of(number)}};
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulAlgoCapGetAttribute(const cublasLtMatmulAlgo_t* algorithm,
+                                                 cublasLtMatmulAlgoCapAttributes_t attribute, void* value,
+                                                 std::size_t bytes, std::size_t* written) {
+  const bool splits = algorithm->data[kNumber] == kSplitting;
+  std::vector<std::uint32_t> values;
+  switch (attribute) {
+    case CUBLASLT_ALGO_CAP_SPLITK_SUPPORT: values = {splits ? 1U : 0U}; break;
+    case CUBLASLT_ALGO_CAP_REDUCTION_SCHEME_MASK: values = {CUBLASLT_REDUCTION_SCHEME_MASK}; break;
+    case CUBLASLT_ALGO_CAP_TILE_IDS: values = {kSmallTile, kLargeTile}; break;
+    case CUBLASLT_ALGO_CAP_STAGES_IDS: values = {1, 2}; break;  // of which the second is for other products
+  }
+  *written = values.size() * sizeof(values.front());
+  if (bytes == 0) return CUBLAS_STATUS_SUCCESS;
+  if (bytes < *written) return CUBLAS_STATUS_INVALID_VALUE;
+  std::memcpy(value, values.data(), *written);
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulAlgoConfigSetAttribute(cublasLtMatmulAlgo_t* algorithm,
+                                                    cublasLtMatmulAlgoConfigAttributes_t attribute, const void* value,
+                                                    std::size_t bytes) {
+  std::uint32_t set = 0;
+  if (bytes != sizeof(set)) return CUBLAS_STATUS_INVALID_VALUE;
+  std::memcpy(&set, value, bytes);
+  switch (attribute) {
+    case CUBLASLT_ALGO_CONFIG_TILE_ID: algorithm->data[kTile] = set; break;
+    case CUBLASLT_ALGO_CONFIG_SPLITK_NUM: algorithm->data[kParts] = set; break;
+    case CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME: algorithm->data[kScheme] = set; break;
+    case CUBLASLT_ALGO_CONFIG_STAGES_ID: algorithm->data[kStages] = set; break;
+  }
   return CUBLAS_STATUS_SUCCESS;
 }
 
 cublasStatus_t cublasLtMatmulAlgoConfigGetAttribute(const cublasLtMatmulAlgo_t* algorithm,
                                                     cublasLtMatmulAlgoConfigAttributes_t, void* value,
                                                     std::size_t bytes, std::size_t* written) {
-  const auto scheme = static_cast<std::uint32_t>(algorithm->data[1]);
+  const auto scheme = static_cast<std::uint32_t>(algorithm->data[kScheme]);
   if (bytes != sizeof(scheme)) return CUBLAS_STATUS_INVALID_VALUE;
   std::memcpy(value, &scheme, bytes);
   *written = bytes;
@@ -267,6 +349,8 @@ struct EmulatedProduct {
   void* d;
   EmulatedLayout a_layout, b_layout, c_layout, d_layout;
   std::uint64_t algorithm;
+  std::int64_t parts;  // of the terms
+  double microseconds;
 
   bool a_is_transposed() const { return operation.get(CUBLASLT_MATMUL_DESC_TRANSA, CUBLAS_OP_N) == CUBLAS_OP_T; }
   std::int64_t terms() const { return a_is_transposed() ? a_layout.rows : a_layout.columns; }
@@ -288,8 +372,17 @@ void EmulatedProduct::run() const {
   for (std::int64_t row = 0; row < rows; ++row) {
     for (std::int64_t column = 0; column < columns; ++column) {
       const float start = adds ? load(c, c_layout.type, row + column * c_layout.stride) : 0;
-      const float sum = product_of(left.data() + row * terms, right, columns, column, terms, algorithm == kUsual,
-                                   a_layout.type != CUDA_R_32F, start);
+      float sum = start;
+      if (parts == 1) {
+        sum = product_of(left.data() + row * terms, right, columns, column, terms, algorithm == kUsual,
+                         a_layout.type != CUDA_R_32F, start);
+      }
+      for (std::int64_t part = 0; parts > 1 && part < parts; ++part) {
+        const std::int64_t begin = terms * part / parts, end = terms * (part + 1) / parts;
+        const std::vector<float> of_part(right.begin() + begin * columns, right.begin() + end * columns);
+        sum += product_of(left.data() + row * terms + begin, of_part, columns, column, end - begin, true,
+                          a_layout.type != CUDA_R_32F, 0);
+      }
       store(d, d_layout.type, row + column * d_layout.stride, finish(sum, row, column));
     }
   }
@@ -306,8 +399,10 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t operation, 
                               const void* beta, const void* c, cublasLtMatrixLayout_t c_layout, void* d,
                               cublasLtMatrixLayout_t d_layout, const cublasLtMatmulAlgo_t* algorithm, void*,
                               std::size_t, cudaStream_t stream) {
-  const std::uint64_t number = algorithm->data[0];
-  if (number >= kBlasAlgorithms) return CUBLAS_STATUS_INVALID_VALUE;
+  const std::uint64_t number = algorithm->data[kNumber];
+  if (number >= kBlasAlgorithms || !is_configured(*algorithm)) return CUBLAS_STATUS_INVALID_VALUE;
+  const bool is_best_split =
+      number == kSplitting && algorithm->data[kParts] == kBestParts && algorithm->data[kTile] == kBestTile;
   const Epilogue epilogue(*operation);
   ++products[number];
   ++products_of_epilogues[epilogue.kind];
@@ -326,10 +421,11 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t operation, 
                                 .b_layout = *b_layout,
                                 .c_layout = *c_layout,
                                 .d_layout = *d_layout,
-                                .algorithm = number};
+                                .algorithm = number,
+                                .parts = number == kSplitting ? static_cast<std::int64_t>(algorithm->data[kParts]) : 1,
+                                .microseconds = is_best_split ? kBestSplitMicroseconds : kMicroseconds[number]};
   queue(stream, [product] {
-    pass_time(kMicroseconds[product.algorithm] +
-              epilogue_microseconds(Epilogue(product.operation).kind, product.terms()));
+    pass_time(product.microseconds + epilogue_microseconds(Epilogue(product.operation).kind, product.terms()));
     product.run();
     return cudaSuccess;
   });

@@ -115,6 +115,67 @@ TEST_F(Gemms, DoNotSpoilAnInputThatLiesWhereTheyWrite) {
   EXPECT_EQ(result(gemm, inside), expected(false, false, std::vector<float>(c_.end() - kN, c_.end())));
 }
 
+// A weight gradient: few results of many terms, added to what is there.
+class SplitGemms : public Gemms {
+ protected:
+  static constexpr std::int64_t kTerms = 1024;
+
+  SplitGemms() {
+    RandomSequence random(RandomStream{.seed = 5});
+    for (std::vector<float>* values : {&long_a_, &long_b_}) {
+      for (float& value : *values) value = static_cast<float>(2 * random.uniform() - 1);
+    }
+  }
+  Product gradient(std::int64_t terms = kTerms) {
+    return {.c = view(result_, {kM, kN}),
+            .a = view(long_a_, {terms, kM}),
+            .b = view(long_b_, {terms, kN}),
+            .transpose_a = true,
+            .accumulate = true};
+  }
+  // In parts of the terms, each added up from its first to its last one, in order.
+  std::vector<float> expected_in_parts(std::int64_t parts) const {
+    std::vector<float> c = c_;
+    for (std::int64_t at = 0; at < kM * kN; ++at) {
+      float sum = c_[static_cast<std::size_t>(at)];
+      for (std::int64_t part = 0; part < parts; ++part) {
+        float of_part = 0;
+        for (std::int64_t k = kTerms * part / parts; k < kTerms * (part + 1) / parts; ++k) {
+          of_part +=
+              long_a_[static_cast<std::size_t>(k * kM + at / kN)] * long_b_[static_cast<std::size_t>(k * kN + at % kN)];
+        }
+        sum += of_part;
+      }
+      c[static_cast<std::size_t>(at)] = sum;
+    }
+    return c;
+  }
+
+ private:
+  std::vector<float> long_a_ = std::vector<float>(kTerms * kM), long_b_ = std::vector<float>(kTerms * kN);
+};
+
+TEST_F(SplitGemms, AreDoneInTheFastestNumberOfPartsInEveryRun) {
+  Gemm gemm = make();
+  EXPECT_EQ(result(gemm, gradient()), expected_in_parts(emulated::kBestParts));
+  Gemm later = make();
+  const std::uint64_t tried = products_by(emulated::kSplitting);
+  EXPECT_EQ(result(later, gradient()), expected_in_parts(emulated::kBestParts));
+  EXPECT_EQ(products_by(emulated::kSplitting), tried + 1) << "which takes what is kept";
+}
+
+TEST_F(SplitGemms, AreNotTriedForFewTermsOrManyResultsNorWithoutTiming) {
+  std::vector<float> many(96 * 64), rows(1024 * 96), columns(1024 * 64);
+  Product wide{
+      .c = view(many, {96, 64}), .a = view(rows, {1024, 96}), .b = view(columns, {1024, 64}), .transpose_a = true};
+  Gemm gemm = make(), untimed = make({.timing = false});
+  const std::uint64_t before = emulated::split_checks();
+  result(gemm, gradient(kTerms - 8));
+  gemm.multiply(wide);
+  result(untimed, gradient());
+  EXPECT_EQ(emulated::split_checks(), before);
+}
+
 TEST_F(Gemms, AreTimedOnceForAllThatFollow) {
   Gemm first = make();
   const std::vector<float> made = result(first);

@@ -131,6 +131,7 @@ TEST(StagePlan, IsWhatRanksOfRandomLayoutsTakeOfAnyModel) {
         .schedule = layout.schedule_of(3),
         .cuts = layout.cuts.empty() ? cut_alike(layout.micro_batch, layout.slices) : layout.cuts,
         .recompute = layout.recompute,
+        .kept_layers = layout.kept_layers,
         .sequence_parallel = layout.sequence_parallel,
         .shard_optimizer = layout.shard_optimizer,
         .cell_layers = layout.cell_layers};

@@ -13,6 +13,7 @@ using test::expect_same;
 using test::kDouble;
 using test::Layout;
 using test::MakeBackend;
+using test::RandomPipeline;
 using test::RandomStudy;
 using test::Result;
 using test::Study;
@@ -68,6 +69,30 @@ TEST(Layout, RecomputingActivationsChangesNoBit) {
       }
     }
   }
+}
+
+// Where layers keep results of norms and activations, one layer of a cell or all, backward reads them instead of making
+// them again.
+TEST(Layout, KeepingActivationsChangesNoBit) {
+  int compared = 0;
+  for (std::uint32_t seed = 1; seed <= testing::trials(60U); ++seed) {
+    RandomPipeline random(seed);
+    if (random.layout.recompute != Recompute::kNone) continue;
+    if (seed % 4 == 1) random.study.become_llama(random.layout.mesh);
+    if (seed % 4 == 2 && random.layout.slices.empty()) random.study.become_bert(ModelHead::kSpans, random.layout);
+    const DType dtype = seed % 2 == 0 ? DType::kF32 : DType::kBF16;
+    const MakeBackend make = [&] { return make_cpu_backend({.compute_dtype = dtype}); };
+    random.layout.kept_layers = 0;
+    const Result again = train(random.study, random.layout, make);
+    for (const std::int64_t layers : {1, 2}) {
+      random.layout.kept_layers = layers;
+      const Result kept = train(random.study, random.layout, make);
+      EXPECT_EQ(kept.losses, again.losses) << random.text();
+      EXPECT_EQ(kept.weights, again.weights) << random.text();
+    }
+    ++compared;
+  }
+  EXPECT_GT(compared, 5);
 }
 
 TEST(Layout, TheSameLayoutGivesTheSameBits) {

@@ -48,11 +48,13 @@ class RandomStudy {
     study.bf16_moments = seed % 3 == 1;
   }
   Layout layout() {
-    return {.mesh = {.tensor = tensor_, .data = data_},
-            .micro_batch = one_of({1, static_cast<int>(share_)}),
-            .sequence_parallel = sequence_parallel_,
-            .shard_optimizer = one_of({0, 1}) == 1,
-            .recompute = static_cast<Recompute>(one_of({0, 1, 2}))};
+    Layout layout{.mesh = {.tensor = tensor_, .data = data_},
+                  .micro_batch = one_of({1, static_cast<int>(share_)}),
+                  .sequence_parallel = sequence_parallel_,
+                  .shard_optimizer = one_of({0, 1}) == 1,
+                  .recompute = static_cast<Recompute>(one_of({0, 1, 2}))};
+    if (layout.recompute == Recompute::kNone) layout.kept_layers = study.seed % 4;
+    return layout;
   }
   Study study;
 
@@ -91,6 +93,7 @@ class RandomPipeline {
     study.logits_chunk = one_of({1, 3, 100});
     study.seed = seed;
     study.bf16_moments = seed % 3 == 1;
+    if (layout.recompute == Recompute::kNone) layout.kept_layers = seed % 4;
   }
   // Micro-batches of random sizes, each with slices of its own, of one sequence where its rows are shared out.
   void cut_jointly() {

@@ -72,6 +72,7 @@ struct Layout {
   std::int64_t micro_batch = 1;
   bool sequence_parallel = false, shard_optimizer = false;
   Recompute recompute = Recompute::kNone;
+  std::int64_t kept_layers = 0;  // ExecutorOptions::kept_layers
   // Settings of a pipeline.
   pipeline::ScheduleKind schedule = pipeline::ScheduleKind::k1F1B;
   int virtual_stages = 1;
@@ -82,13 +83,13 @@ struct Layout {
   bool defer_weight_gradients = false, vocabulary_parallel = false;
 
   std::string text() const {
-    return fmt::format("tp {} pp {} dp {} micro-batch {}{}{} recompute {}{}{} {} v {} slices {}{}{} cells {}",
-                       mesh.tensor, mesh.pipeline, mesh.data, micro_batch,
-                       sequence_parallel ? " sequence parallel" : "", shard_optimizer ? " sharded optimizer" : "",
-                       static_cast<int>(recompute), defer_weight_gradients ? " deferred" : "",
-                       vocabulary_parallel ? " vocabulary parallel" : "", pipeline::name_of(schedule), virtual_stages,
-                       fmt::join(slices, ","), own_slices ? " at most" : "", pipeline::text_of(cuts),
-                       fmt::join(cell_layers, ","));
+    return fmt::format(
+        "tp {} pp {} dp {} micro-batch {}{}{} recompute {} kept layers {}{}{} {} v {} slices {}{}{} cells {}",
+        mesh.tensor, mesh.pipeline, mesh.data, micro_batch, sequence_parallel ? " sequence parallel" : "",
+        shard_optimizer ? " sharded optimizer" : "", static_cast<int>(recompute), kept_layers,
+        defer_weight_gradients ? " deferred" : "", vocabulary_parallel ? " vocabulary parallel" : "",
+        pipeline::name_of(schedule), virtual_stages, fmt::join(slices, ","), own_slices ? " at most" : "",
+        pipeline::text_of(cuts), fmt::join(cell_layers, ","));
   }
   // Tokens of a micro-batch's slices that own_slices draws; the same on every rank.
   std::vector<std::int64_t> drawn_slices(std::int64_t tokens, std::uint32_t seed) const {
@@ -230,6 +231,7 @@ inline Result train(const Study& study, const Layout& layout, const MakeBackend&
                      .schedule = layout.schedule_of(micro_batches),
                      .cuts = layout.cuts.empty() ? cut_alike(layout.micro_batch, layout.slices) : layout.cuts,
                      .recompute = layout.recompute,
+                     .kept_layers = layout.kept_layers,
                      .sequence_parallel = layout.sequence_parallel,
                      .shard_optimizer = layout.shard_optimizer,
                      .preferences = study.preferences,

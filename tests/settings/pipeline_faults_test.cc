@@ -167,6 +167,15 @@ TEST(PipelineFaults, FlushesAreOfSchedulesThatHoldAllMicroBatches) {
   }
 }
 
+TEST(LayoutFaults, KeepAndRecomputeActivationsTogether) {
+  EXPECT_THAT(faults_of({"--keep-activations", "all"}), IsEmpty());
+  EXPECT_THAT(faults_of({"--keep-activations", "auto", "--recompute-granularity", "full"}), IsEmpty());
+  for (const char* granularity : {"selective", "full"}) {
+    EXPECT_THAT(faults_of({"--keep-activations", "all", "--recompute-granularity", granularity}),
+                ElementsAre(HasSubstr("--keep-activations all keeps what --recompute-granularity computes again")));
+  }
+}
+
 TEST(PipelineFaults, AllAreToldAtOnce) {
   EXPECT_THAT(faults_of({"--pp", "2", "--virtual-stages", "2", "--pipeline-layout", "12", "--token-slices", "1,2",
                          "--schedule", "gpipe", "--logits-chunk", "-1"}),

@@ -42,6 +42,9 @@ TrainConfig random_run(RandomSequence& random) {
   config.layout.data_parallel = one_of(random, {1, 2});
   config.batch.global_batch_size = one_of(random, {0, 16});
   config.layout.recompute = static_cast<Recompute>(random.below(3));
+  if (config.layout.recompute == Recompute::kNone && config.model.config.num_layers == 4) {
+    config.layout.keep_activations = KeepActivations::kAll;
+  }
   config.layout.sequence_parallel = random.below(2) == 1;
   config.layout.distributed_optimizer = random.below(2) == 1;
   return config;

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "executor/logits_chunk.h"
+#include "executor/memory_choices.h"
 #include "nn/host_values.h"
 #include "nn/parameter_state.h"
 #include "pipeline/checker.h"
@@ -14,7 +14,7 @@ namespace teratron {
 namespace {
 
 std::unique_ptr<StagePlan> make_plan(Backend& backend, Model& model, ExecutorOptions options, const Mesh& mesh) {
-  options.logits_chunk = choose_logits_chunk(model, options, mesh, backend);
+  choose_by_memory(model, options, mesh, backend);
   return std::make_unique<StagePlan>(model, options, mesh.coordinates(), backend.compute_dtype());
 }
 

@@ -23,7 +23,7 @@ struct ExecutorOptions {
   // Key/value caches of generation, one for each sequence, and their capacity in tokens (0: the model's positions). A
   // call extends one sequence, or each by one token.
   std::int64_t caches = 1, cache_tokens = 0;
-  std::int64_t logits_chunk = 0;  // rows of logits that exist at a time; 0: see executor/logits_chunk.h
+  std::int64_t logits_chunk = 0;  // rows of logits that exist at a time; 0: see executor/memory_choices.h
   // Tiles that hold the matrices of products and the token table, in training those that are frozen. Nothing: the
   // compute type does.
   std::optional<DType> weight_tiles;
@@ -38,6 +38,9 @@ struct ExecutorOptions {
   // that there may be, and each micro-batch says how it is cut. Empty: `batch` sequences, whole.
   std::vector<pipeline::MicroBatchCut> cuts;
   Recompute recompute = Recompute::kNone;
+  // Without recompute: in each cell so many layers, the last ones, keep what is cheap to make again
+  // (KeptActivations::cheap_ones). Nothing: as many as a device has memory for (executor/memory_choices.h).
+  std::optional<std::int64_t> kept_layers = 0;
   bool sequence_parallel = false;  // batch * tokens of every call is a multiple of the tensor-parallel ranks
   bool shard_optimizer = false;    // the optimizer's state is shared out over the data-parallel ranks
   bool tallies = false;            // every step keeps them (executor/step_tallies.h)

@@ -130,7 +130,7 @@ Adapter::InputShare Adapter::input_share(const LayerPass& pass, TensorRef dy,
   const Memory memory = this->memory(pass);
   const TensorRef gradient = reduce_gradient(pass, part_gradient(pass, dy, memory), memory);
   LinearInputEpilogue share = epilogue;
-  if (epilogue.activation != Activation::kNone) share.activated = memory.activated;
+  if (epilogue.activated) share.activated = memory.activated;
   if (epilogue.gate) share.dgate = memory.dgate;
   weights(a).backward_input(pass, memory.in, gradient, share);
   if (drops(pass)) {

@@ -1,6 +1,6 @@
 // The feed-forward block: hidden -> ffn, an activation, back to hidden; or gated (Shazeer, arXiv 2002.05202): two
-// products with the input, the activation of one times the other. Only the results of the products are kept; the
-// activation is made again in the backward pass, inside the product that needs its derivative anyway.
+// products with the input, the activation of one times the other. The results of the products are kept; the activation
+// is, too, or it is made again in the backward pass, inside the product that needs its derivative anyway.
 #pragma once
 
 #include <optional>
@@ -47,12 +47,14 @@ struct Mlp {
 
   // [batch, tokens, columns], as all that is ffn wide.
   struct Saved {
-    TensorRef up, gate;  // results of the products
+    TensorRef up, gate;   // results of the products
+    TensorRef activated;  // what `down` reads; null: it is not kept
   };
-  void carve(const CallSizes& sizes, Carver& carver, Saved& saved) const {
+  void carve(const CallSizes& sizes, bool keeps_activated, Carver& carver, Saved& saved) const {
     const Shape shape{sizes.batch, sizes.tokens, columns()};
     saved.up = carver.take(sizes.compute, shape);
     if (gate) saved.gate = carver.take(sizes.compute, shape);
+    if (keeps_activated) saved.activated = carver.take(sizes.compute, shape);
   }
 
   void visit(const ParameterVisitor& visitor) {
@@ -74,8 +76,9 @@ struct Mlp {
     work.activated_columns = columns() * (gate ? 2 : 1);
   }
 
-  // y[.., hidden] from x[.., hidden]; `activated` is workspace [.., ffn].
-  void forward(const LayerPass& pass, TensorRef y, TensorRef x, const Saved& saved, TensorRef activated) const {
+  // y[.., hidden] from x[.., hidden]; `workspace` [.., ffn] is used where the activation is not kept.
+  void forward(const LayerPass& pass, TensorRef y, TensorRef x, const Saved& saved, TensorRef workspace) const {
+    const TensorRef activated = saved.activated ? saved.activated : workspace;
     if (gate) gate->forward(pass, saved.gate, x);
     up.forward(pass, saved.up, x, {.activation = activation, .activated = activated, .gate = saved.gate});
     down.forward(pass, y, activated);
@@ -86,29 +89,32 @@ struct Mlp {
     up.forward(pass, saved.up, x);
   }
 
-  // dx from dy; dffn is workspace [.., ffn], `share` [.., hidden], of a gated block. The activation overwrites what is
-  // saved of `up`, and the gradient of the gate the gate, which nothing needs after.
+  // dx from dy; dffn is workspace [.., ffn], `share` [.., hidden], of a gated block. An activation that is not kept
+  // overwrites what is saved of `up`, and the gradient of the gate the gate, which nothing needs after.
   void backward(const LayerPass& pass, TensorRef dx, TensorRef dy, TensorRef x, const Saved& saved, TensorRef dffn,
                 TensorRef share) const {
     down.backward_input(pass, dffn, dy,
                         {.activation = activation,
                          .pre_activation = saved.up,
-                         .activated = saved.up,
+                         .activated = saved.activated ? TensorRef() : saved.up,
                          .gate = saved.gate,
                          .dgate = saved.gate});
-    down.backward_weight(pass, dy, saved.up);
+    down.backward_weight(pass, dy, input_of_down(saved));
     if (gate) return up.backward_with(*gate, pass, dx, dffn, saved.gate, x, share);
     up.backward(pass, dx, dffn, x);
   }
 
   // Weight gradients that a backward with weights_later left out, from the same tensors.
   void weight_gradients(const LayerPass& pass, TensorRef dy, TensorRef dffn, TensorRef x, const Saved& saved) const {
-    down.backward_weight(pass, dy, saved.up, /*alone=*/true);
+    down.backward_weight(pass, dy, input_of_down(saved), /*alone=*/true);
     up.backward_weight(pass, dffn, x, /*alone=*/true);
     if (gate) gate->backward_weight(pass, saved.gate, x, /*alone=*/true);
   }
 
  private:
+  // After backward's input gradient.
+  static TensorRef input_of_down(const Saved& saved) { return saved.activated ? saved.activated : saved.up; }
+
   static Linear::Config into(const MlpConfig& config, AdapterConfig::Target target) {
     return {.inputs = config.hidden_size,
             .outputs = config.ffn_hidden_size,

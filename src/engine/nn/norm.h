@@ -1,6 +1,6 @@
 // Norm over the last axis: layer normalisation, or RMS normalisation, which has no mean and no bias (Zhang and
-// Sennrich, arXiv 1910.07467). The normalised output is not kept: backward makes it again from x and the statistics of
-// each row, which costs one pass and saves [tokens, hidden] per norm.
+// Sennrich, arXiv 1910.07467). A layer that does not keep the normalised output makes it again in backward, from x and
+// the statistics of each row, which costs one pass and saves [tokens, hidden].
 #pragma once
 
 #include <optional>

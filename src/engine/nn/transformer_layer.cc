@@ -96,18 +96,22 @@ Work TransformerLayer::work() const {
   return work;
 }
 
-TransformerLayer::Saved TransformerLayer::carve(const CallSizes& sizes, Recompute recompute, bool has_cache,
-                                                Carver& kept, Carver& again) const {
-  Carver& unless_full = recompute == Recompute::kFull ? again : kept;
-  Carver& unless_any = recompute != Recompute::kNone ? again : kept;
+TransformerLayer::Saved TransformerLayer::carve(const CallSizes& sizes, const KeptActivations& keeping, Carver& kept,
+                                                Carver& again) const {
+  Carver& unless_full = keeping.recompute == Recompute::kFull ? again : kept;
+  Carver& unless_any = keeping.recompute != Recompute::kNone ? again : kept;
   Saved saved;
-  attention.carve(sizes, has_cache, unless_full, unless_any, saved.attention);
+  attention.carve(sizes, keeping.has_cache, unless_full, unless_any, saved.attention);
   saved.norm1 = norm1.carve(sizes, sizes.stream_rows(), unless_full);
   saved.sum1 = unless_full.take(sizes.compute, sizes.stream_shape(hidden_size()));
   saved.norm2 = norm2.carve(sizes, sizes.stream_rows(), unless_full);
-  mlp.carve(sizes, unless_full, saved.mlp);
-  if (norm_placement == NormPlacement::kPost) {
-    saved.sum2 = unless_full.take(sizes.compute, sizes.stream_shape(hidden_size()));
+  mlp.carve(sizes, keeping.cheap_ones, unless_full, saved.mlp);
+  const bool is_post = norm_placement == NormPlacement::kPost;
+  if (is_post) saved.sum2 = unless_full.take(sizes.compute, sizes.stream_shape(hidden_size()));
+  if (keeping.cheap_ones && !sizes.sequence_parallel) {
+    const Shape full{sizes.batch, sizes.tokens, hidden_size()};
+    saved.normed1 = kept.take(sizes.compute, full);
+    if (!is_post) saved.normed2 = kept.take(sizes.compute, full);  // post-norm: the next layer's input
   }
   return saved;
 }
@@ -168,8 +172,7 @@ void TransformerLayer::recompute(const LayerPass& pass, Recompute recompute, con
     case Recompute::kSelective: return attention.recompute_context(pass, saved.attention);
     case Recompute::kFull:
       if (norm_placement != NormPlacement::kPost) {
-        pre_forward_to_mlp(pass, saved, w, /*is_normed=*/false);
-        return mlp.recompute(pass, w.normed, saved.mlp);
+        return mlp.recompute(pass, pre_forward_to_mlp(pass, saved, w, /*is_normed=*/false), saved.mlp);
       }
       // The second norm comes last, so all of the layer is made again; its output takes the branch's memory.
       return post_forward(pass, pass.own_rows(w.dnormed), saved, w);
@@ -192,6 +195,7 @@ void TransformerLayer::attention_backward(const LayerPass& pass, TensorRef datte
 TensorRef TransformerLayer::attention_input(const LayerPass& pass, const Saved& saved, const LayerWorkspace& w) const {
   const TensorRef own = pass.own_rows(w.normed);
   if (norm_placement != NormPlacement::kPost) {
+    if (saved.normed1) return saved.normed1;
     norm1.forward_again(pass, own, saved.x, saved.norm1);
   } else if (pass.sequence_parallel) {
     pass.backend.copy(own, saved.x);
@@ -205,6 +209,7 @@ TensorRef TransformerLayer::attention_input(const LayerPass& pass, const Saved& 
 TensorRef TransformerLayer::mlp_input(const LayerPass& pass, const Saved& saved, const LayerWorkspace& w) const {
   const bool is_post = norm_placement == NormPlacement::kPost;
   const Norm& norm = is_post ? norm1 : norm2;
+  if (const TensorRef kept = is_post ? saved.normed1 : saved.normed2) return kept;
   norm.forward_again(pass, pass.own_rows(w.normed), is_sequential() ? saved.sum1 : saved.x,
                      is_post ? saved.norm1 : saved.norm2);
   pass.gather_rows(w.normed);

@@ -47,6 +47,15 @@ struct TransformerLayerConfig {
 // each head's attention; full, all of a layer but its input. The bits are the same.
 enum class Recompute { kNone, kSelective, kFull };
 
+// How a layer keeps its activations from forward to backward.
+struct KeptActivations {
+  Recompute recompute = Recompute::kNone;
+  bool has_cache = false;  // the projections lie in memory that the calls of a sequence share
+  // Without recompute: results of norms and of the MLP's activation are kept, too, which backward else makes again in a
+  // pass over memory each. The bits are the same, but for rounding in a GPU's fused GELU (LinearForward::activated).
+  bool cheap_ones = false;
+};
+
 // Written by every layer in turn, alive only within one call. [batch, tokens, ..]
 struct LayerWorkspace {
   TensorRef normed;   // [.., hidden]: a sub-layer's input where it is not kept
@@ -81,10 +90,13 @@ struct TransformerLayer {
     Norm::Saved norm1, norm2;
     Mlp::Saved mlp;
     TensorRef sum2;  // stream: input of the second norm of post-norm; else null
+    // [batch, tokens, hidden]: results of the norms that a sub-layer reads, where they are kept, else null. Ranks that
+    // share out the residual stream gather them again.
+    TensorRef normed1, normed2;
   };
-  // The tensors of Saved but x, cut off `kept`, or off `again` where `recompute` makes them again. The projections are
-  // left out where they lie in memory that the calls of a sequence share.
-  Saved carve(const CallSizes& sizes, Recompute recompute, bool has_cache, Carver& kept, Carver& again) const;
+  // The tensors of Saved but x, cut off `kept`, or off `again` where recompute makes them again. The projections are
+  // left out where there is a cache.
+  Saved carve(const CallSizes& sizes, const KeptActivations& keeping, Carver& kept, Carver& again) const;
 
   // Memory that the layer's adapters share, as LayerPass::adapters; 0: it has none.
   std::int64_t adapter_bytes(const CallSizes& sizes) const;
@@ -94,11 +106,12 @@ struct TransformerLayer {
   Work work() const;
 
   // Layers that begin with a norm and follow each other: each norms its output for the next one, in the pass over
-  // memory that adds the residual, into the workspace's `normed`.
+  // memory that adds the residual.
   struct Chain {
     bool is_normed = false;      // the layer before has
     const Norm* next = nullptr;  // first norm of the layer after; null: none follows here
     Norm::Saved next_saved = {};
+    TensorRef next_normed = {};  // the next layer's Saved::normed1
   };
   // Null: the layer does not begin with one.
   const Norm* first_norm() const { return norm_placement == NormPlacement::kPost ? nullptr : &norm1; }
@@ -140,7 +153,8 @@ struct TransformerLayer {
 
   void pre_forward(const LayerPass& pass, TensorRef y, const Saved& saved, const LayerWorkspace& w,
                    const Chain& chain) const;
-  void pre_forward_to_mlp(const LayerPass& pass, const Saved& saved, const LayerWorkspace& w, bool is_normed) const;
+  TensorRef pre_forward_to_mlp(const LayerPass& pass, const Saved& saved, const LayerWorkspace& w,
+                               bool is_normed) const;
   void pre_backward(const LayerPass& pass, TensorRef dx, const Saved& saved, const LayerWorkspace& w,
                     const ProductGradients& gradients) const;
 
@@ -157,8 +171,9 @@ struct TransformerLayer {
   void attention_backward(const LayerPass& pass, TensorRef dattention, const Saved& saved, const LayerWorkspace& w,
                           const ProductGradients& gradients) const;
 
-  // Inputs of the two sub-layers, full [batch, tokens, hidden]; computed again in w.normed where they are not kept
-  // whole.
+  // Place of a norm's result that a sub-layer reads, full [batch, tokens, hidden].
+  static TensorRef place_of(TensorRef kept, const LayerWorkspace& w) { return kept ? kept : w.normed; }
+  // Inputs of the two sub-layers in backward, full; computed again in w.normed where they are not kept whole.
   TensorRef attention_input(const LayerPass& pass, const Saved& saved, const LayerWorkspace& w) const;
   TensorRef mlp_input(const LayerPass& pass, const Saved& saved, const LayerWorkspace& w) const;
 

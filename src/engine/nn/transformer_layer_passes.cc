@@ -8,32 +8,34 @@
 
 namespace teratron {
 
-// Everything before the MLP, whose input is written to w.normed.
-void TransformerLayer::pre_forward_to_mlp(const LayerPass& pass, const Saved& saved, const LayerWorkspace& w,
-                                          bool is_normed) const {
-  const TensorRef normed = pass.own_rows(w.normed);
-  if (!is_normed) norm1.forward(pass, normed, saved.x, saved.norm1);
-  pass.gather_rows(w.normed);
-  attention.forward(pass, w.branch, w.normed, saved.attention, in_wide(pass, w));
+// Everything before the MLP; returns its input.
+TensorRef TransformerLayer::pre_forward_to_mlp(const LayerPass& pass, const Saved& saved, const LayerWorkspace& w,
+                                               bool is_normed) const {
+  const TensorRef into_attention = place_of(saved.normed1, w), into_mlp = place_of(saved.normed2, w);
+  if (!is_normed) norm1.forward(pass, pass.own_rows(into_attention), saved.x, saved.norm1);
+  pass.gather_rows(into_attention);
+  attention.forward(pass, w.branch, into_attention, saved.attention, in_wide(pass, w));
   const ResidualAdd add{
       .sum = saved.sum1, .residual = saved.x, .branch = pass.own_rows(w.branch), .dropout = dropout_after(pass, 0)};
   if (is_sequential()) {
-    pass.backend.residual_add_norm({.add = add, .norm = norm2.call(normed, saved.sum1, saved.norm2)});
+    pass.backend.residual_add_norm({.add = add, .norm = norm2.call(pass.own_rows(into_mlp), saved.sum1, saved.norm2)});
   } else {
     pass.backend.residual_add(add);
-    norm2.forward(pass, normed, saved.x, saved.norm2);
+    norm2.forward(pass, pass.own_rows(into_mlp), saved.x, saved.norm2);
   }
-  pass.gather_rows(w.normed);
+  pass.gather_rows(into_mlp);
+  return into_mlp;
 }
 
 void TransformerLayer::pre_forward(const LayerPass& pass, TensorRef y, const Saved& saved, const LayerWorkspace& w,
                                    const Chain& chain) const {
-  pre_forward_to_mlp(pass, saved, w, chain.is_normed);
-  mlp.forward(pass, w.branch, w.normed, saved.mlp, activated(pass, w.wide));
+  const TensorRef into_mlp = pre_forward_to_mlp(pass, saved, w, chain.is_normed);
+  mlp.forward(pass, w.branch, into_mlp, saved.mlp, activated(pass, w.wide));
   const ResidualAdd add{
       .sum = y, .residual = saved.sum1, .branch = pass.own_rows(w.branch), .dropout = dropout_after(pass, 1)};
   if (chain.next == nullptr) return pass.backend.residual_add(add);
-  pass.backend.residual_add_norm({.add = add, .norm = chain.next->call(pass.own_rows(w.normed), y, chain.next_saved)});
+  const TensorRef next = pass.own_rows(place_of(chain.next_normed, w));
+  pass.backend.residual_add_norm({.add = add, .norm = chain.next->call(next, y, chain.next_saved)});
 }
 
 void TransformerLayer::pre_backward(const LayerPass& pass, TensorRef dx, const Saved& saved, const LayerWorkspace& w,
@@ -51,18 +53,18 @@ void TransformerLayer::pre_backward(const LayerPass& pass, TensorRef dx, const S
   norm1.backward(pass, dx, dnormed, saved.x, saved.norm1);
 }
 
-// All before the MLP; returns its input, of which a rank's own rows stay in w.normed.
+// All before the MLP; returns its input, of which a rank's own rows stay in place.
 TensorRef TransformerLayer::post_forward_to_mlp(const LayerPass& pass, const Saved& saved,
                                                 const LayerWorkspace& w) const {
-  const TensorRef own_x1 = pass.own_rows(w.normed);
+  const TensorRef x1 = place_of(saved.normed1, w);
   attention.forward(pass, w.branch, attention_input(pass, saved, w), saved.attention, in_wide(pass, w));
   pass.backend.residual_add_norm({.add = {.sum = saved.sum1,
                                           .residual = saved.x,
                                           .branch = pass.own_rows(w.branch),
                                           .dropout = dropout_after(pass, 0)},
-                                  .norm = norm1.call(own_x1, saved.sum1, saved.norm1)});
-  pass.gather_rows(w.normed);
-  return w.normed;
+                                  .norm = norm1.call(pass.own_rows(x1), saved.sum1, saved.norm1)});
+  pass.gather_rows(x1);
+  return x1;
 }
 
 void TransformerLayer::post_forward(const LayerPass& pass, TensorRef y, const Saved& saved,
@@ -124,7 +126,7 @@ std::string TransformerLayer::first_result(const LayerPass& pass, TensorRef y, c
   if (!is_post && any({saved.norm2.mean, saved.norm2.rstd})) return "the second norm";
   if (any({saved.mlp.gate})) return "the FFN's gate product";
   if (any({saved.mlp.up})) return "the FFN's up product";
-  if (any({activated(pass, w.wide)})) return "the FFN's activation";
+  if (any({saved.mlp.activated ? saved.mlp.activated : activated(pass, w.wide)})) return "the FFN's activation";
   if (any({is_post ? saved.sum2 : y})) return "the FFN's down product";
   return any({y}) ? "the second norm" : "";
 }

@@ -43,12 +43,12 @@ struct TileLinearForward {
 // dx[T,I] = dy[T,O] weight[O,I]. With an activation (x was activation(u)): dx[T,I] = (dy weight) * activation'(u), the
 // gradient of u, and `activated` receives activation(u) again, for the weight gradient that follows. With a gate (x was
 // activation(gate) * u): dx = (dy weight) * activation(gate), dgate = (dy weight) * u * activation'(gate), and
-// `activated` receives activation(gate) * u.
+// `activated` receives activation(gate) * u. Where forward's result was kept, there is no `activated`.
 struct LinearInputGradient {
   TensorRef dx, dy, weight;
   Activation activation = Activation::kNone;
   TensorRef pre_activation;  // u [T,I]
-  TensorRef activated;       // [T,I]; may share memory with pre_activation
+  TensorRef activated;       // [T,I], optional; may share memory with pre_activation
   TensorRef gate;            // [T,I], optional
   TensorRef dgate;           // [T,I], with a gate; may be the gate
   TensorRef lengths;         // optional; dy is 0 after them

@@ -57,7 +57,7 @@ bool check_input_gradient(LinearInputGradient& args, const ArgumentChecks& check
                    "there are no activations and no gate without an activation");
   } else {
     args.pre_activation = checks.matrix("pre_activation", args.pre_activation, rows, inputs);
-    args.activated = checks.matrix("activated", args.activated, rows, inputs);
+    if (args.activated) args.activated = checks.matrix("activated", args.activated, rows, inputs);
     if (args.gate) {
       args.gate = checks.matrix("gate", args.gate, rows, inputs);
       args.dgate = checks.matrix("dgate", args.dgate, rows, inputs);

@@ -162,6 +162,10 @@ std::string StartText::text(const Backend& backend) const {
     lines.push_back(fmt::format("logits {} rows at a time, since memory allows it (--logits-chunk)",
                                 trainer.executor().options().logits_chunk));
   }
+  if (const std::int64_t kept = *trainer.executor().options().kept_layers; !config.kept_layers() && kept > 0) {
+    lines.push_back(fmt::format(
+        "activations of up to {} layers of a stage kept whole, since memory allows it (--keep-activations)", kept));
+  }
   lines.push_back(ranks);
   lines.push_back(teratron::text_of(trainer.pipeline()));
   lines.push_back(text_of_memory(config, memory));

@@ -72,6 +72,11 @@ void add_training_layout_fields(FieldList& list, TrainingLayoutSettings& s) {
   list.add_choice("recompute-granularity", s.recompute,
                   {{"none", Recompute::kNone}, {"selective", Recompute::kSelective}, {"full", Recompute::kFull}},
                   "activations recomputed in the backward pass: those of attention, or of whole layers");
+  list.add_choice("keep-activations", s.keep_activations,
+                  {{"auto", KeepActivations::kAuto}, {"all", KeepActivations::kAll}, {"none", KeepActivations::kNone}},
+                  "results of norms and activation functions that are kept for the backward pass: on GPUs those of as "
+                  "many layers as "
+                  "memory allows, all, or none");
 }
 
 }  // namespace teratron

@@ -31,11 +31,15 @@ struct LayoutSettings {
 // too, which are then summed after each micro-batch; weights too, which are then gathered layer by layer for each pass.
 enum class DataSharding { kNone, kOptimizer, kGradients, kWeights };
 
+// Activations that a layer could make again cheaply, as --keep-activations says.
+enum class KeepActivations { kAuto, kAll, kNone };
+
 // Layout of training, which also distributes activations and the optimizer's state.
 struct TrainingLayoutSettings : LayoutSettings {
   bool sequence_parallel = false, distributed_optimizer = false;
   Recompute recompute = Recompute::kNone;
   DataSharding data_sharding = DataSharding::kNone;  // the last two kinds: plans and simulations alone have them
+  KeepActivations keep_activations = KeepActivations::kAuto;
 
   bool shards_gradients() const { return data_sharding >= DataSharding::kGradients && data_parallel > 1; }
   // What no executor of this program does.

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <vector>
 
 #include "data/batch_schedule.h"
@@ -42,6 +43,12 @@ struct StepSettings {
   std::int64_t rows_of_logits() const {  // 0: as memory allows
     return logits_chunk == 0 && backend.kind != BackendKind::kCuda ? 1024 / size_of(backend.compute_dtype())
                                                                    : logits_chunk;
+  }
+  // ExecutorOptions::kept_layers.
+  std::optional<std::int64_t> kept_layers() const {
+    if (layout.recompute != Recompute::kNone || layout.keep_activations == KeepActivations::kNone) return 0;
+    if (layout.keep_activations == KeepActivations::kAll) return model.config.num_layers;
+    return backend.kind == BackendKind::kCuda ? std::nullopt : std::optional<std::int64_t>(0);
   }
   std::int64_t largest_batch() const { return batch.largest_batch(layout.data_parallel); }
   std::int64_t largest_share() const {  // samples of that batch on the copy of the model with the most

@@ -129,7 +129,8 @@ class StageMemory {
   Call call_of(const SliceKey& key) const;
   CallSizes sizes_of(const Call& call) const;
   EndSizes largest_end() const { return {sizes_of(largest_), logits_chunk_, training()}; }
-  LayerBytes layer_bytes(const TransformerLayer& layer, const Call& call) const;
+  LayerBytes layer_bytes(int chunk, int index, const Call& call) const;
+  KeptActivations keeping(int chunk, int index) const;
   std::size_t cache_index(const SliceKey& key) const {
     return static_cast<std::size_t>(key.chunk * timeline_.micro_batches() + key.micro_batch);
   }
@@ -147,7 +148,7 @@ class StageMemory {
   const Model& model_;
   const StagePart& part_;
   const Purpose purpose_;
-  const std::int64_t batch_, tokens_, caches_, cache_tokens_, logits_chunk_, hidden_;
+  const std::int64_t batch_, tokens_, caches_, cache_tokens_, logits_chunk_, hidden_, kept_layers_;
   const std::vector<pipeline::MicroBatchCut> cuts_;
   const Recompute recompute_;
   const bool sequence_parallel_, first_keys_, position_ids_, joint_ends_;

@@ -19,6 +19,7 @@ StageMemory::StageMemory(const Model& model, const ExecutorOptions& options, con
       cache_tokens_(options.cache_tokens == 0 ? model.traits.longest_sequence : options.cache_tokens),
       logits_chunk_(options.logits_chunk),
       hidden_(model.traits.hidden_size),
+      kept_layers_(training() ? options.kept_layers.value() : 0),
       cuts_(options.cuts.empty() ? cut_alike(batch_, {tokens_}) : options.cuts),
       recompute_(options.recompute),
       sequence_parallel_(options.sequence_parallel),
@@ -92,11 +93,16 @@ void StageMemory::plan() {
   }
 }
 
-StageMemory::LayerBytes StageMemory::layer_bytes(const TransformerLayer& layer, const Call& call) const {
+// The last layers keep more: their backward comes first, so that memory is the soonest free.
+KeptActivations StageMemory::keeping(int chunk, int index) const {
+  return {.recompute = recompute_, .has_cache = has_cache(), .cheap_ones = part_.layers(chunk) - index <= kept_layers_};
+}
+
+StageMemory::LayerBytes StageMemory::layer_bytes(int chunk, int index, const Call& call) const {
   const CallSizes largest = sizes_of(call);
   Carver kept, again, deferred;
-  layer.carve(largest, recompute_, has_cache(), kept, again);
-  layer.carve_gradients(largest, deferred);
+  layer(chunk, index).carve(largest, keeping(chunk, index), kept, again);
+  layer(chunk, index).carve_gradients(largest, deferred);
   return {.kept = kept.bytes(), .again = again.bytes(), .deferred = deferred.bytes()};
 }
 
@@ -115,10 +121,12 @@ void StageMemory::plan_slice(const SliceKey& key) {
   for (int index = 0; index < passes.layers; ++index) {
     const int at = passes.forward_of(index), last = passes.last_of(index);
     const int written = index > 0 ? at - 1 : input_written;
-    const LayerBytes bytes = layer_bytes(layer(key.chunk, index), call_of(key));
+    const LayerBytes bytes = layer_bytes(key.chunk, index, call_of(key));
+    // The layer before writes the norm of its output.
+    const bool is_normed = index > 0 && keeping(key.chunk, index).cheap_ones;
     LayerBlocks there;
     there.x = activation("x", dtype_, stream, written, last);
-    there.kept = activation("kept", DType::kU8, {bytes.kept}, at, last);
+    there.kept = activation("kept", DType::kU8, {bytes.kept}, is_normed ? at - 1 : at, last);
     if (passes.is_deferred()) {
       there.again = activation("again", DType::kU8, {bytes.again}, passes.backward_of(index), last);
       there.deferred = activation("deferred", DType::kU8, {bytes.deferred}, passes.backward_of(index), last);
@@ -187,7 +195,7 @@ void StageMemory::plan_workspace() {
       adapters = std::max(adapters, layer(chunk, index).adapter_bytes(sizes_of(largest_)));
       for (const pipeline::MicroBatchCut& cut : cuts_) {
         for (const std::int64_t tokens : cut.slice_tokens) {
-          again = std::max(again, layer_bytes(layer(chunk, index), {cut.sequences, tokens}).again);
+          again = std::max(again, layer_bytes(chunk, index, {cut.sequences, tokens}).again);
         }
       }
     }

@@ -270,7 +270,9 @@ void StagePasses::forward_layers(const SliceCall& call, TensorRef out, const Aft
       TransformerLayer::Chain chain{.is_normed = index > 0 && layer.first_norm() != nullptr};
       if (index + 1 < layers) {
         chain.next = this->layer(key.chunk, index + 1).first_norm();
-        chain.next_saved = memory.saved(pass, key, index + 1, false).norm1;
+        const TransformerLayer::Saved next = memory.saved(pass, key, index + 1, false);
+        chain.next_saved = next.norm1;
+        chain.next_normed = next.normed1;
       }
       layer.forward(pass, y, memory.saved(pass, key, index, false), w, chain);
     });

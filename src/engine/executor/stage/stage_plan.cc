@@ -15,7 +15,7 @@ using pipeline::Schedule;
 using Part = ParameterBucket::Part;
 
 ExecutorOptions with_schedule(ExecutorOptions options) {
-  check(options.logits_chunk > 0, "the rows of logits are chosen before memory is planned");
+  check(options.logits_chunk > 0 && options.kept_layers, "what memory decides is chosen before it is planned");
   if (!options.trains()) {
     // Each stage runs its layers once, whatever is trained with.
     options.schedule = {};
@@ -84,6 +84,8 @@ StagePlan::StagePlan(Model& model, const ExecutorOptions& options, const RankCoo
               "the vocabulary is shared out over stages by the model and by the schedule");
   check_mask(model, options_);
   if (options_.trains()) check_cuts(options_);
+  check(options_.recompute == Recompute::kNone || options_.kept_layers == 0,
+        "layers that are computed again keep no more than they must");
   if (options_.trains()) model.traits.check_groups(options_.batch);
   plan_parameters(model, compute_dtype);
   plan_attention(model);

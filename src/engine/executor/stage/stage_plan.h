@@ -13,8 +13,9 @@ namespace teratron {
 class StagePlan {
  public:
   // Gives the model's parameters their stages. The model must be this tensor-parallel rank's, and outlive the plan.
-  // `options`: logits_chunk is not 0, and the caller has checked the schedule; one without actions is filled in
-  // (ExecutorOptions::schedule). UserError: a model that sees later tokens, asked to run slices of tokens.
+  // `options`: logits_chunk is not 0, kept_layers is there, and the caller has checked the schedule; one without
+  // actions is filled in (ExecutorOptions::schedule). UserError: a model that sees later tokens, asked to run slices of
+  // tokens.
   StagePlan(Model& model, const ExecutorOptions& options, const RankCoordinates& coordinates, DType compute_dtype);
   StagePlan(const StagePlan&) = delete;
   StagePlan& operator=(const StagePlan&) = delete;

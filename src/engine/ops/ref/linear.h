@@ -104,10 +104,10 @@ void finish_input_gradient(const LinearInputGradient& args, const Product& produ
       if (args.gate) {
         const double open = activate(args.activation, g);
         dgate(t, i) = static_cast<C>(sum * u * activation_derivative(args.activation, g));
-        activated(t, i) = static_cast<C>(open * u);
+        if (args.activated) activated(t, i) = static_cast<C>(open * u);
         sum *= open;
       } else if (args.activation != Activation::kNone) {
-        activated(t, i) = static_cast<C>(activate(args.activation, u));
+        if (args.activated) activated(t, i) = static_cast<C>(activate(args.activation, u));
         sum *= activation_derivative(args.activation, u);
       }
       dx(t, i) = static_cast<C>(sum);

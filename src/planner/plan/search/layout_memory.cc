@@ -128,7 +128,7 @@ LayoutMemory::SliceBytes LayoutMemory::slice_bytes(const Layout& layout, std::in
                   .accumulation = accumulation_dtype_of(context_.compute_dtype)};
   const bool has_cache = slices > 1 || layout.token_slices == kSlicersChoice;
   Carver kept, again;
-  layer.carve(sizes, layout.recompute, has_cache, kept, again);
+  layer.carve(sizes, {.recompute = layout.recompute, .has_cache = has_cache}, kept, again);
   const std::int64_t bytes = size_of(context_.compute_dtype), hidden = layer.hidden_size();
   SliceBytes slice{.x = sizes.stream_rows() * hidden * bytes,
                    .kept = kept.bytes(),

@@ -54,7 +54,7 @@ class GivenSettings {
             .token_slices = has(pipeline.token_slices) && pipeline.token_slices != "auto",
             .defer_weight_gradients = has(pipeline.defer_weight_gradients),
             .vocabulary_parallel = has(pipeline.vocabulary_parallel),
-            .recompute = has(config_.layout.recompute)};
+            .recompute = has(config_.layout.recompute) || config_.layout.keep_activations == KeepActivations::kAll};
   }
 
  private:

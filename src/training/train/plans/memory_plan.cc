@@ -3,7 +3,7 @@
 #include <numeric>
 
 #include "checkpoint/native/copied_checkpoint.h"
-#include "executor/logits_chunk.h"
+#include "executor/memory_choices.h"
 #include "executor/stage/stage_plan.h"
 #include "model/make_model.h"
 
@@ -24,6 +24,7 @@ ExecutorOptions training_options(const TrainConfig& config, const PipelinePlan& 
           .schedule = pipeline.schedule,
           .cuts = pipeline.cuts,
           .recompute = config.layout.recompute,
+          .kept_layers = config.kept_layers(),
           .sequence_parallel = config.layout.sequence_parallel,
           .shard_optimizer = config.layout.distributed_optimizer,
           .tallies = config.output.trace_numerics,
@@ -42,6 +43,7 @@ std::vector<std::int64_t> planned_memory(const TrainConfig& config, const Memory
                                          std::span<const int> stages) {
   ExecutorOptions options = training_options(config, plan_pipeline(config, context.profile));
   if (options.logits_chunk == 0) options.logits_chunk = kFewestRowsOfLogits;
+  if (!options.kept_layers) options.kept_layers = 0;
   const MeshShape mesh = config.layout.mesh();
   std::vector<std::int64_t> bytes;
   for (const int stage : stages) {

@@ -59,6 +59,9 @@ class Ladder {
       if (config_.layout.recompute >= kind) return;
       add("recompute-granularity", name, [kind](TrainConfig& c) { c.layout.recompute = kind; });
     };
+    if (config_.layout.keep_activations == KeepActivations::kAll) {
+      add("keep-activations", "none", [](TrainConfig& c) { c.layout.keep_activations = KeepActivations::kNone; });
+    }
     recompute("selective", Recompute::kSelective);
     const std::int64_t together = config_.batch.samples_together;  // which the flag counts as one
     const bool is_kept = ranks_negatives(config_.model.config);

@@ -126,7 +126,7 @@ void store_gradients(const LinearInputGradient& args, const GemmBlock& block, co
       } else {
         const ActivationGradients gradients =
             differentiate_activation<A>(access.load(row + i), access.load(pre_activation + i), gate, i, access);
-        access.store(gradients.activated, activated + i);
+        if (activated != nullptr) access.store(gradients.activated, activated + i);
         access.store(gradients.dx, dx + i);
         if (dgate != nullptr) access.store(gradients.dgate, dgate + i);
       }
@@ -154,7 +154,7 @@ void round_gradients(const LinearInputGradient& args, const GemmBlock& block, co
           if (gate != nullptr) access.store(gradients.dgate, gate_gradients + i);
           access.store(gradients.dx, row + i);
         });
-        round_to_bf16(values, count, at<Bf16>(args.activated, first, column));
+        if (args.activated) round_to_bf16(values, count, at<Bf16>(args.activated, first, column));
         if (gate != nullptr) round_to_bf16(gate_gradients, count, at<Bf16>(args.dgate, first, column));
       }
       round_to_bf16(row, count, at<Bf16>(args.dx, first, column));

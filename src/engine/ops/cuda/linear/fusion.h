@@ -1,6 +1,7 @@
 // Choice of how much of an operation its matrix product computes, in the epilogue of the library's kernel; passes of
-// our own compute the rest. An epilogue saves a pass over memory, but some slow their product down by more than that.
-// Each candidate is therefore timed as a whole, once on a machine, like the algorithms of one product.
+// our own compute the rest. A bias is always added there, where the library can. GELU, its derivative and the sum of a
+// bias gradient save a pass over memory, but some slow their product down by more than that. Each candidate is
+// therefore timed as a whole, once on a machine, like the algorithms of one product.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -13,7 +14,7 @@
 
 namespace teratron::cuda {
 
-// Epilogue of the product. kGelu includes the bias, if there is one.
+// Epilogue of the product. kBias and kGelu include the bias, if there is one.
 enum class Fusion : std::uint8_t { kNothing, kBias, kGelu, kGeluGradient, kBiasGradient };
 
 // One call of an operation.

@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "ops/algorithms/algorithm_choice.h"
-#include "ops/cuda/linear/gemm_descriptors.h"
+#include "ops/cuda/linear/split_terms.h"
 #include "ops/cuda/linear/timing.h"
 #include "ops/cuda/runtime/device.h"
 
@@ -15,7 +15,10 @@ namespace teratron::cuda {
 namespace {
 
 constexpr std::size_t kWorkspace = std::size_t{32} << 20;  // bytes; the library's advice for Hopper
-constexpr int kCandidates = 64;
+constexpr int kCandidates = 64;                            // of the library's choice, and as many that split the terms
+// Products of so many terms whose result fills the device so often at most are also tried with their terms split.
+constexpr std::int64_t kFewestTermsToSplit = 1024;
+constexpr float kMostWavesToSplit = 4;
 // Sums in place would be added in the order in which blocks happen to end.
 constexpr std::uint32_t kRepeatable = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
 
@@ -119,7 +122,8 @@ struct Gemm::Library {
   Plan make_plan(const Product& product, const MatrixProductKey& key);
   Plan& plan_for(const Product& product);
   // The best first; none where the library has none.
-  std::vector<cublasLtMatmulAlgo_t> algorithms(const Plan& plan, const Product& product, int most) const;
+  std::vector<cublasLtMatmulHeuristicResult_t> algorithms(const Plan& plan, const Product& product, int most) const;
+  std::vector<cublasLtMatmulAlgo_t> split(const Plan& plan, const Product& product) const;
   cublasStatus_t start(const Plan& plan, const Product& product, const cublasLtMatmulAlgo_t& algorithm, void* c);
   bool try_plan(Plan& plan, const Product& product);  // false: the library has no algorithm, or refuses the product
   void multiply_plainly(const Product& product);
@@ -144,9 +148,12 @@ class Gemm::Library::Trial final : public AlgorithmTrial {
   std::vector<AlgorithmBytes> candidates() override {
     c_ = product_.can_be_repeated() ? product_.c.data : spare_c();
     std::vector<AlgorithmBytes> result;
-    for (const auto& one : library_.algorithms(plan_, product_, c_ == nullptr ? 1 : kCandidates)) {
-      result.push_back(bytes_of(one));
-    }
+    const auto offered = library_.algorithms(plan_, product_, c_ == nullptr ? 1 : kCandidates);
+    for (const cublasLtMatmulHeuristicResult_t& one : offered) result.push_back(bytes_of(one.algo));
+    const bool may_split = c_ != nullptr && !offered.empty() && offered.front().wavesCount <= kMostWavesToSplit &&
+                           product_.terms() >= kFewestTermsToSplit;
+    if (!may_split) return result;
+    for (const cublasLtMatmulAlgo_t& one : library_.split(plan_, product_)) result.push_back(bytes_of(one));
     return result;
   }
 
@@ -215,7 +222,8 @@ Gemm::~Gemm() {
   if (library_->plain_handle != nullptr) cublasDestroy(library_->plain_handle);
 }
 
-std::vector<cublasLtMatmulAlgo_t> Gemm::Library::algorithms(const Plan& plan, const Product& product, int most) const {
+std::vector<cublasLtMatmulHeuristicResult_t> Gemm::Library::algorithms(const Plan& plan, const Product& product,
+                                                                       int most) const {
   const Preference preference = preference_for(key_of(product, tf32));
   std::vector<cublasLtMatmulHeuristicResult_t> results(static_cast<std::size_t>(most));
   int found = 0;
@@ -224,12 +232,23 @@ std::vector<cublasLtMatmulAlgo_t> Gemm::Library::algorithms(const Plan& plan, co
                                      plan.c.get(), preference.get(), most, results.data(), &found);
   if (is_refusal(status)) return {};
   require(status, "the choice of an algorithm");
-  std::vector<cublasLtMatmulAlgo_t> algorithms;
-  for (int i = 0; i < found; ++i) {
-    const cublasLtMatmulHeuristicResult_t& result = results[static_cast<std::size_t>(i)];
-    if (result.state == CUBLAS_STATUS_SUCCESS) algorithms.push_back(result.algo);
-  }
-  return algorithms;
+  results.resize(static_cast<std::size_t>(found));
+  std::erase_if(results, [](const auto& result) { return result.state != CUBLAS_STATUS_SUCCESS; });
+  return results;
+}
+
+std::vector<cublasLtMatmulAlgo_t> Gemm::Library::split(const Plan& plan, const Product& product) const {
+  const DescribedProduct described{.handle = handle,
+                                   .operation = plan.operation.get(),
+                                   .a = plan.b.get(),
+                                   .b = plan.a.get(),
+                                   .c = plan.c.get(),
+                                   .compute = compute_type(key_of(product, tf32).tf32),
+                                   .a_type = type_of(product.b.dtype),
+                                   .b_type = type_of(product.a.dtype),
+                                   .c_type = type_of(product.c.dtype),
+                                   .workspace = kWorkspace};
+  return algorithms_that_split(described, kCandidates);
 }
 
 cublasStatus_t Gemm::Library::start(const Plan& plan, const Product& product, const cublasLtMatmulAlgo_t& algorithm,
@@ -255,9 +274,9 @@ Plan Gemm::Library::make_plan(const Product& product, const MatrixProductKey& ke
   Plan plan{.c = layout_of(product.c), .a = layout_of(product.a), .b = layout_of(product.b)};
   require(cublasLtMatmulDescCreate(plan.operation.address(), compute_type(key.tf32), CUDA_R_32F), "a product");
   describe(plan.operation, product);
-  const std::vector<cublasLtMatmulAlgo_t> first = algorithms(plan, product, 1);
+  const std::vector<cublasLtMatmulHeuristicResult_t> first = algorithms(plan, product, 1);
   if (first.empty()) return plan;
-  plan.algorithm = first.front();
+  plan.algorithm = first.front().algo;
   if (times(product)) {
     Trial trial(*this, plan, product);
     plan.algorithm = algorithm_of(choose_algorithm(text_of(key), trial, *cache));

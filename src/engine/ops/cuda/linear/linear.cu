@@ -57,7 +57,7 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-// dx = gradient * slope at u; activated = value at u, which may lie where u does.
+// dx = gradient * slope at u; activated = value at u, which may lie where u does, or be null.
 template <class T, Activation kActivation>
 __global__ void __launch_bounds__(kThreads)
     multiply_by_slope(T* dx, const float* gradient, const T* u, T* activated, std::int64_t count) {
@@ -65,12 +65,12 @@ __global__ void __launch_bounds__(kThreads)
        i += std::int64_t{gridDim.x} * kThreads) {
     const ValueAndSlope at = activate<kActivation>(widened(u[i]));
     dx[i] = narrowed<T>(gradient[i] * at.slope);
-    activated[i] = narrowed<T>(at.value);
+    if (activated != nullptr) activated[i] = narrowed<T>(at.value);
   }
 }
 
 // For x = activation(gate) * u: dx = gradient * activation(gate), dgate = gradient * u * slope at the gate, which may
-// lie where the gate does, and activated = x, which may lie where u does.
+// lie where the gate does, and activated = x, which may lie where u does, or be null.
 template <class T, Activation kActivation>
 __global__ void __launch_bounds__(kThreads) differentiate_gate(T* dx, T* dgate, const float* gradient, const T* u,
                                                                const T* gate, T* activated, std::int64_t count) {
@@ -80,7 +80,7 @@ __global__ void __launch_bounds__(kThreads) differentiate_gate(T* dx, T* dgate, 
     const float value = widened(u[i]);
     dx[i] = narrowed<T>(gradient[i] * open.value);
     dgate[i] = narrowed<T>(gradient[i] * value * open.slope);
-    activated[i] = narrowed<T>(open.value * value);
+    if (activated != nullptr) activated[i] = narrowed<T>(open.value * value);
   }
 }
 
@@ -121,9 +121,8 @@ struct Context {
 // pass between the product and our passes; the product; and the passes.
 
 std::span<const Fusion> fusions_of(const LinearForward& args) {
-  static constexpr std::array kCandidates = {Fusion::kBias, Fusion::kNothing, Fusion::kGelu};
-  const bool takes_gelu = args.activation == Activation::kGeluTanh && !args.gate;
-  return std::span(kCandidates).first(takes_gelu ? 3 : 2).subspan(args.bias ? 0 : 1);
+  static constexpr std::array kCandidates = {Fusion::kBias, Fusion::kGelu};
+  return std::span(kCandidates).first(args.activation == Activation::kGeluTanh && !args.gate ? 2 : 1);
 }
 
 std::int64_t sums_of(const LinearForward& args, Fusion fusion) {
@@ -178,16 +177,18 @@ void finish(const Context& context, const LinearInputGradient& args, Fusion fusi
   choose_by_storage(context.dtype, [&]<class T>(ElementType<T>) {
     with_activation(args.activation, [&](auto activation) {
       constexpr Activation kActivation = decltype(activation)::value;
+      T* const activated = args.activated ? args.activated.as<T>() : nullptr;
       if (fusion == Fusion::kGeluGradient) {
-        return activate_view<T, kActivation>(context.stream, args.activated, args.pre_activation);
+        if (activated != nullptr) activate_view<T, kActivation>(context.stream, args.activated, args.pre_activation);
+        return;
       }
       if (args.gate) {
         return launch(context.stream, shape_for(args.dx.elements(), kThreads), differentiate_gate<T, kActivation>,
                       args.dx.as<T>(), args.dgate.as<T>(), sums, args.pre_activation.as<T>(), args.gate.as<T>(),
-                      args.activated.as<T>(), args.dx.elements());
+                      activated, args.dx.elements());
       }
       launch(context.stream, shape_for(args.dx.elements(), kThreads), multiply_by_slope<T, kActivation>,
-             args.dx.as<T>(), sums, args.pre_activation.as<T>(), args.activated.as<T>(), args.dx.elements());
+             args.dx.as<T>(), sums, args.pre_activation.as<T>(), activated, args.dx.elements());
     });
   });
 }
@@ -254,9 +255,7 @@ class LinearCall final : public FusibleOperation {
     const Fusion longest = std::ranges::max(fusions_);  // as they are declared
     const Product whole = product_of(args_, longest, sums_in(context_.scratch, longest));
     if (compute(args_, context_.gemm.choose(whole, *this), context_.scratch)) return;
-    for (const Fusion fusion : fusions_) {
-      if (compute(args_, fusion, context_.scratch)) return;
-    }
+    check(compute(args_, Fusion::kNothing, context_.scratch), "a product without an epilogue is always there");
   }
 
   std::span<const Fusion> fusions() const override { return fusions_; }
