@@ -15,6 +15,8 @@
 #define __device__
 #define __host__
 #define __forceinline__ inline
+#define __grid_constant__
+#define CUDART_VERSION 13000
 #define __launch_bounds__(...)
 #define __shared__ static thread_local  // blocks run one after another on their host thread
 
@@ -25,6 +27,8 @@ using teratron::emulated::threadIdx;
 using dim3 = teratron::emulated::Dim3;
 
 inline void __syncthreads() { teratron::emulated::wait_for_block(); }
+// What a kernel for another device does, whose own instructions run by their PTX alone.
+inline void __trap() { teratron::emulated::trap(); }
 inline void __syncwarp() { teratron::emulated::wait_for_warp(); }
 template <class T>
 T __shfl_sync(unsigned, T value, int lane) {
@@ -174,6 +178,12 @@ cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph,
 cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream);
 cudaError_t cudaGraphDestroy(cudaGraph_t graph);
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable);
+
+enum cudaDriverEntryPointQueryResult { cudaDriverEntryPointSuccess = 0, cudaDriverEntryPointSymbolNotFound = 1 };
+constexpr unsigned long long cudaEnableDefault = 0;
+// Knows cuTensorMapEncodeTiled (cuda.h).
+cudaError_t cudaGetDriverEntryPointByVersion(const char* symbol, void** function, unsigned version,
+                                             unsigned long long flags, cudaDriverEntryPointQueryResult* found);
 
 cudaError_t cudaEventCreate(cudaEvent_t* event);
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags);

@@ -214,6 +214,11 @@ void check_aligned(const void* address, std::size_t bytes, const char* what) {
   leave();  // and never comes back
 }
 
+void trap() {
+  machine().fault = "the kernel traps: it is of another device, or runs by its PTX alone (TERATRON_PTX)";
+  leave();  // and never comes back
+}
+
 void wait_for_block() { wait(State::kAtBlockBarrier); }
 void wait_for_warp() { wait(State::kAtWarpBarrier); }
 

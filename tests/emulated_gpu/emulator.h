@@ -53,6 +53,9 @@ void set_memory_pools(bool has_them);  // whether there is cudaMallocAsync(); tr
 // Of the kernel that runs: the launch fails unless the address is a multiple of `bytes`.
 void check_aligned(const void* address, std::size_t bytes, const char* what);
 
+// The launch fails, for a kernel that this device does not run.
+void trap();
+
 void wait_for_block();
 void wait_for_warp();
 

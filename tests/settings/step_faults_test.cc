@@ -81,6 +81,18 @@ TEST(StepFaults, CudnnIsOfGpusAndSixteenBits) {
   EXPECT_THAT(settings.faults().texts(), UnorderedElementsAre());
 }
 
+TEST(StepFaults, HopperAttentionIsOfGpusAndSixteenBitsAndNotBesideCudnn) {
+  StepSettings settings;
+  settings.backend.hopper_attention = true;
+  EXPECT_THAT(settings.faults().texts(), UnorderedElementsAre(HasSubstr("--hopper-attention needs --backend cuda")));
+  settings.backend.kind = BackendKind::kCuda;
+  EXPECT_THAT(settings.faults().texts(), UnorderedElementsAre(HasSubstr("--bf16 or --fp16")));
+  settings.backend.fp16 = true;
+  EXPECT_THAT(settings.faults().texts(), UnorderedElementsAre());
+  settings.backend.cudnn_attention = CudnnAttentionUse::kRequired;
+  EXPECT_THAT(settings.faults().texts(), UnorderedElementsAre(HasSubstr("leave one of them out")));
+}
+
 TEST(StepFaults, AnUnknownPresetListsThoseThereAre) {
   EXPECT_THAT(lines_of({"--model", "gpt5"}),
               ElementsAre(AllOf(HasSubstr("'gpt5'"), HasSubstr("124M"), HasSubstr("8.3B"))));

@@ -25,7 +25,8 @@ std::unique_ptr<Backend> make_backend(const BackendSettings& settings, const Ran
                                 .tf32 = settings.tf32,
                                 .gemm_timing = settings.gemm_timing,
                                 .graphs = settings.cuda_graphs,
-                                .cudnn_attention = settings.cudnn_attention});
+                                .cudnn_attention = settings.cudnn_attention,
+                                .hopper_attention = settings.hopper_attention});
     }
     case BackendKind::kCpu: break;
   }

@@ -17,6 +17,12 @@ Faults BackendSettings::faults() const {
       cudnn_attention == CudnnAttentionUse::kRequired && (kind != BackendKind::kCuda || compute_dtype() == DType::kF32),
       "{} on needs {} cuda and {} or {}: cuDNN has no attention for others", Flag{"cudnn-attention"}, kBackend, kBf16,
       kFp16);
+  faults.add_if(hopper_attention && (kind != BackendKind::kCuda || compute_dtype() == DType::kF32),
+                "{} needs {} cuda and {} or {}: its products are of 16-bit values", Flag{"hopper-attention"}, kBackend,
+                kBf16, kFp16);
+  faults.add_if(hopper_attention && cudnn_attention == CudnnAttentionUse::kRequired,
+                "{} and {} on both compute attention; leave one of them out", Flag{"hopper-attention"},
+                Flag{"cudnn-attention"});
   return faults;
 }
 
@@ -48,6 +54,9 @@ void add_backend_fields(FieldList& list, BackendSettings& s) {
                    {"off", CudnnAttentionUse::kOff}},
                   "CUDA: 16-bit attention without dropout by cuDNN, where it supports the call; auto: if cuDNN is "
                   "installed; off: all by Teratron's kernels");
+  list.add(
+      "hopper-attention", &s.hopper_attention, "",
+      "CUDA: 16-bit attention forward by Teratron's kernels for Hopper (H100, H200), which no card has judged yet");
   list.add("guard-memory", &s.guard_memory, "", "keep tensors unreadable outside of operations (a test)")
       .of(FieldScope::kCommand)
       .role = FieldRole::kHiddenFlag;

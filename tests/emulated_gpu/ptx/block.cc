@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "base/error.h"
 
@@ -11,6 +12,7 @@ namespace teratron::emulated::ptx {
 namespace {
 
 constexpr std::int64_t kMostSteps = 20'000'000;  // instructions of warps; our tests' blocks take less than a tenth
+constexpr std::uint32_t kMostRegisters = 248;    // of a lane, when a kernel begins
 constexpr std::uint32_t kNobody = std::numeric_limits<std::uint32_t>::max();
 
 LaneMask lanes_in(const Warp& warp, Warp::Lane state) {
@@ -50,7 +52,9 @@ Block::Block(const Program& program, const Dim3& grid, const Dim3& block, std::s
       global_(global),
       registers_((threads_ + kLanes - 1) / kLanes * program.register_units),
       warps_((threads_ + kLanes - 1) / kLanes),
-      copies_(threads_) {}
+      copies_(threads_),
+      products_(program.has_products ? warps_.size() : 0),
+      together_((warps_.size() + kWarpsOfGroup - 1) / kWarpsOfGroup) {}
 
 void Block::prepare() {
   shared_.reset(shared_bytes_);
@@ -61,8 +65,17 @@ void Block::prepare() {
     warp = {.number = i,
             .live = lanes == kLanes ? kAllLanes : (1U << lanes) - 1,
             .registers = registers_.data() + i * program_.register_units,
-            .constants = program_.constants.data()};
+            .constants = program_.constants.data(),
+            .register_count = std::min(kMostRegisters, kRegisters / threads_ / 8 * 8)};
+    if (program_.has_products) {
+      products_[i].reset(program_.register_units);
+      warp.products = &products_[i];
+    }
   }
+  mbarriers_.reset();
+  named_barriers_.fill({});
+  copies_in_bulk_.reset();
+  for (auto& together : together_) together.clear();
   for (CopyGroups& groups : copies_) groups.assign(1, {});
   steps_left_ = kMostSteps;
 }
@@ -71,8 +84,21 @@ void Block::run(const Dim3& index) {
   index_ = index;
   prepare();
   do {
-    for (Warp& warp : warps_) run_warp(warp);
+    while (!all_wait_for_block()) {
+      const std::int64_t before = steps_left_;
+      for (Warp& warp : warps_) run_warp(warp);
+      if (steps_left_ != before) continue;
+      if (copies_in_bulk_.empty()) fail_stuck();
+      finish_bulk_copy();
+    }
   } while (release_block());
+  check_end();
+}
+
+// Those that are not done.
+bool Block::all_wait_for_block() const {
+  return std::all_of(warps_.begin(), warps_.end(),
+                     [](const Warp& warp) { return warp.live == 0 || warp.waits_for_block; });
 }
 
 // True: all threads that are left waited at one barrier, and go on. False: none is left.
@@ -95,9 +121,11 @@ bool Block::release_block() {
 
 // Until its lanes wait for the block or are done.
 void Block::run_warp(Warp& warp) {
+  set_state(warp, lanes_in(warp, Warp::Lane::kStalled), Warp::Lane::kReady);  // which try again
   while (warp.live != 0 && !warp.waits_for_block) {
     const LaneMask ready = lanes_in(warp, Warp::Lane::kReady);
     if (ready == 0) {
+      if (lanes_in(warp, Warp::Lane::kStalled) != 0) return;
       const unsigned lane = static_cast<unsigned>(__builtin_ctz(warp.live));
       fault("waits for lanes of its warp that never come", warp, lane, program_.code[warp.next[lane]]);
     }
@@ -125,9 +153,15 @@ void Block::run_lanes(Warp& warp, std::uint32_t next, LaneMask mask, std::uint32
       fault("the block does not end", warp, static_cast<unsigned>(__builtin_ctz(mask)), instruction);
     }
     const LaneMask active = taken(warp, instruction, mask);
+    if (program_.has_products) watch_products(warp, instruction, active);
     switch (instruction.kind) {
       case Kind::kPlain:
         if (active != 0) instruction.run(*this, warp, instruction, active);
+        ++next;
+        break;
+      case Kind::kWait:
+        if (active != 0) instruction.run(*this, warp, instruction, active);
+        if (!warp.stalls_for.empty()) return stall(warp, next, mask);
         ++next;
         break;
       case Kind::kBranch:
@@ -145,6 +179,7 @@ void Block::run_lanes(Warp& warp, std::uint32_t next, LaneMask mask, std::uint32
           return;
         }
         do_together(warp, instruction, active);
+        if (!warp.stalls_for.empty()) return stall(warp, next, mask);
         ++next;
         if (!warp.waits_for_block) break;
         move_to(warp, mask, next);
@@ -152,6 +187,14 @@ void Block::run_lanes(Warp& warp, std::uint32_t next, LaneMask mask, std::uint32
     }
   }
   move_to(warp, mask, next);
+}
+
+// Lanes that wait for other warps or for copies try again when those have had their turn.
+void Block::stall(Warp& warp, std::uint32_t next, LaneMask mask) {
+  move_to(warp, mask, next);
+  set_state(warp, mask, Warp::Lane::kStalled);
+  warp.stalled_for = std::exchange(warp.stalls_for, {});
+  ++steps_left_;
 }
 
 // False: the lanes part.
@@ -202,6 +245,7 @@ void Block::meet(Warp& warp, std::uint32_t next, LaneMask mask) {
   set_state(warp, here, Warp::Lane::kReady);
   move_to(warp, here, next + 1);
   do_together(warp, instruction, here);
+  if (!warp.stalls_for.empty()) stall(warp, next, here);
 }
 
 void Block::do_together(Warp& warp, const Instruction& instruction, LaneMask mask) {

@@ -2,6 +2,7 @@
 // are at different instructions take turns: those that are furthest behind run until they meet the next ones.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -9,15 +10,23 @@
 #include <vector>
 
 #include "emulated_gpu/emulator.h"
+#include "emulated_gpu/ptx/bulk_copies.h"
 #include "emulated_gpu/ptx/global_memory.h"
+#include "emulated_gpu/ptx/mbarriers.h"
 #include "emulated_gpu/ptx/program.h"
 #include "emulated_gpu/ptx/shared_memory.h"
 #include "emulated_gpu/ptx/warp.h"
+#include "emulated_gpu/ptx/warpgroup_products.h"
 
 namespace teratron::emulated::ptx {
 
 // Generic addresses of shared memory begin here, where no allocation can be.
 constexpr std::uint64_t kSharedWindow = 0x5a00000000000000U;
+// Those of parameters, which only tensor maps are read by.
+constexpr std::uint64_t kParameterWindow = 0x5b00000000000000U;
+
+constexpr std::size_t kWarpsOfGroup = 4;
+constexpr std::uint32_t kRegisters = 65536;  // of a block
 
 enum class Space : std::uint8_t { kGeneric, kGlobal, kShared, kParameter };
 
@@ -44,6 +53,25 @@ class Block {
   void commit_copies(unsigned thread) { copies_[thread].emplace_back(); }
   void wait_for_copies(std::size_t groups_left, const Warp& warp, unsigned lane);
 
+  // What warps wait for by themselves (mbarriers.h), and what they start and do not wait for.
+  static constexpr std::size_t kNamedBarriers = 16;
+  Mbarriers& mbarriers() { return mbarriers_; }
+  Mbarrier& mbarrier_at(std::uint64_t address, const Warp& warp, unsigned lane, const Instruction& instruction);
+  NamedBarrier& named_barrier(std::size_t number) { return named_barriers_.at(number); }
+  // What others are ordered after, once they see that these lanes have come.
+  Clock released_clock(const Warp& warp, LaneMask mask);
+  void start_bulk_copy(BulkCopy copy);
+  const std::byte* parameter(std::uint64_t generic_address, std::size_t bytes, const Warp& warp, unsigned lane,
+                             const Instruction& instruction);
+  // False: other warps have them.
+  bool give_registers(Warp& warp, std::uint32_t count);
+  // The four warps of a warpgroup do the same instructions with the same `value`, in one order.
+  void come_together(Warp& warp, std::uint64_t value, const Instruction& instruction);
+  SharedMemory& shared() { return shared_; }
+  SharedMemory::Actor actor(const Warp& warp, unsigned lane) const {
+    return {warp.thread(lane), warp.barrier_stamp, &warp.clock};
+  }
+
  private:
   struct Copy {
     std::uint64_t to, from;
@@ -60,8 +88,13 @@ class Block {
   void do_together(Warp& warp, const Instruction& instruction, LaneMask mask);
   LaneMask needed(const Warp& warp, const Instruction& instruction, LaneMask mask) const;
   LaneMask taken(const Warp& warp, const Instruction& instruction, LaneMask mask) const;
+  bool all_wait_for_block() const;
   bool release_block();
-  SharedMemory::Actor actor(const Warp& warp, unsigned lane) const { return {warp.thread(lane), warp.barrier_stamp}; }
+  void stall(Warp& warp, std::uint32_t next, LaneMask mask);
+  void finish_bulk_copy();
+  [[noreturn]] void fail_stuck() const;
+  void check_end() const;
+  void watch_products(Warp& warp, const Instruction& instruction, LaneMask mask) const;
 
   const Program& program_;
   const Dim3 grid_, shape_;
@@ -74,6 +107,15 @@ class Block {
   std::vector<std::uint32_t> registers_;
   std::vector<Warp> warps_;
   std::vector<CopyGroups> copies_;
+  Mbarriers mbarriers_;
+  std::array<NamedBarrier, kNamedBarriers> named_barriers_;
+  BulkCopies copies_in_bulk_;
+  std::vector<WarpProducts> products_;  // by warp
+  struct Together {
+    const Instruction* instruction;
+    std::uint64_t value;
+  };
+  std::vector<std::vector<Together>> together_;  // by warpgroup
   std::int64_t steps_left_ = 0;
 };
 

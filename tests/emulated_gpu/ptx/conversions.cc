@@ -27,6 +27,7 @@ constexpr auto kToPairOfBf16 = [](float high, float low) {
 constexpr auto kSaturate = [](float a) { return a > 0 ? std::min(a, 1.0F) : 0.0F; };  // NaN becomes 0
 constexpr auto kToWindow = [](u64 a) { return a + kSharedWindow; };
 constexpr auto kFromWindow = [](u64 a) { return a - kSharedWindow; };
+constexpr auto kToParameters = [](u64 a) { return a + kParameterWindow; };
 constexpr auto kJoin16 = [](u16 low, u16 high) { return u32{high} << 16 | low; };
 constexpr auto kJoin32 = [](u32 low, u32 high) { return u64{high} << 32 | low; };
 
@@ -89,6 +90,7 @@ void add_conversions(Opcodes& opcodes) {
   opcodes["cvt.sat.f32.f32"] = lane_function<kSaturate, float, float>();
   opcodes["cvta.to.global.u64"] = lane_function<kSame, u64, u64>();
   opcodes["cvta.global.u64"] = lane_function<kSame, u64, u64>();
+  opcodes["cvta.param.u64"] = lane_function<kToParameters, u64, u64>();
   opcodes["cvta.shared.u64"] = lane_function<kToWindow, u64, u64>();
   opcodes["cvta.to.shared.u64"] = lane_function<kFromWindow, u64, u64>();
   for (const char* const type : {".b16", ".u16", ".s16", ".b32", ".u32", ".s32", ".f32", ".pred"}) {

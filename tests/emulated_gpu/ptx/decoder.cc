@@ -152,6 +152,8 @@ class Decoder {
     const Opcode& opcode = found->second;
     instruction.run = opcode.run;
     instruction.kind = opcode.kind;
+    instruction.role = opcode.role;
+    program_.has_products = program_.has_products || opcode.role == Role::kProduct;
     if (opcode.kind == Kind::kBranch) {
       branches_.emplace_back(program_.code.size() - 1, std::string(operands.at(0)));
       return;
@@ -174,6 +176,10 @@ class Decoder {
       const bool wide = widths_[register_of(operands[1])] == 8;
       const bool narrow_type = bytes_of_type(written.substr(written.rfind('.'))) < 8;
       return std::string(written) + (wide && narrow_type ? ".wide" : "");
+    }
+    if (written == "bar.sync" && operands.size() == 2) return "bar.sync.counted";
+    if (written.starts_with("wgmma.mma_async") && operands.size() > 1 && operands[1].front() == '{') {
+      return std::string(written) + ".registers";  // of the left operand
     }
     if (!written.starts_with("mov.") || operands.size() != 2) return std::string(written);
     const std::string type(written.substr(3));
@@ -198,7 +204,13 @@ class Decoder {
   }
 
   void add_operand(Instruction& instruction, std::string_view text, std::uint8_t width) {
-    if (text.front() == '[') return add_address(instruction, trimmed(text.substr(1, text.size() - 2)));
+    if (text.front() == '[') {
+      const std::vector<std::string_view> parts = parts_of(text.substr(1, text.size() - 2));
+      add_address(instruction, parts.at(0));
+      if (parts.size() == 2) add_operand(instruction, parts[1], 4);  // coordinates in a tensor
+      return;
+    }
+    if (text == "_") return instruction.add_row(kNoRow);  // a result that nobody wants
     if (text.front() == '{') {
       for (const std::string_view part : parts_of(text.substr(1, text.size() - 2))) {
         add_operand(instruction, part, width);
@@ -209,7 +221,7 @@ class Decoder {
       const std::size_t bar = text.find('|');
       add_row(instruction, register_of(text.substr(0, bar)), width);
       if (bar == std::string_view::npos) {
-        instruction.rows.at(instruction.operands++) = kNoRow;
+        instruction.add_row(kNoRow);
       } else {
         add_row(instruction, register_of(text.substr(bar + 1)), width);
       }
@@ -223,12 +235,12 @@ class Decoder {
   }
 
   void add_row(Instruction& instruction, Row row, std::uint8_t width) {
-    if (instruction.operands == kMostOperands) fail("too many operands");
+    if (instruction.operands >= kMostOperands) fail("too many operands");
     if ((row & kConstant) == 0) {
       if (width != kAnyWidth && widths_[row] != width) fail("a register of another size than the instruction's");
       if (width == kAnyWidth) instruction.wide_data = widths_[row] == 8;
     }
-    instruction.rows[instruction.operands++] = row;
+    instruction.add_row(row);
   }
 
   // "base+offset", where the base is a register or a variable's name.
@@ -237,16 +249,20 @@ class Decoder {
     const std::string_view base = trimmed(text.substr(0, plus));
     const auto offset = plus < text.size() ? static_cast<std::int64_t>(number_of(trimmed(text.substr(plus + 1)))) : 0;
     const bool is_source = instruction.operands > 0 && program_.code.back().outputs == 0;  // of cp.async
-    (is_source ? instruction.source_offset : instruction.offset) = offset;
+    if (is_source && instruction.operands > 1) {  // the mbarrier of a bulk copy
+      if (offset != 0) fail("a third address with an offset");
+    } else {
+      (is_source ? instruction.source_offset : instruction.offset) = offset;
+    }
     if (base.front() != '%') {
       const auto found = symbols_.find(std::string(base));
       if (found == symbols_.end()) fail(fmt::format("there is no variable {}", base));
-      instruction.rows.at(instruction.operands++) = constant(found->second, 8);
+      instruction.add_row(constant(found->second, 8));
       return;
     }
     const Row row = register_of(base);
     if (!is_source) instruction.wide_address = widths_[row] == 8;
-    instruction.rows.at(instruction.operands++) = row;
+    instruction.add_row(row);
   }
 
   Row register_of(std::string_view name) {

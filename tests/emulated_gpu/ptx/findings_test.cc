@@ -1,29 +1,12 @@
 // Findings of the interpreter, in kernels that have one fault and do nothing else. Messages name the kernel, the line,
 // the thread.
-#include <gmock/gmock.h>
-
-#include "base/error.h"
-#include "emulated_gpu/ptx/written_kernel.h"
+#include "emulated_gpu/ptx/findings.h"
 
 namespace teratron::emulated::ptx::testing {
 namespace {
 
-using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
-
-// `line` counts the body's lines from 0.
-void expect_finding(const std::string& body, int line, unsigned thread, const std::string& what,
-                    const WrittenLaunch& launch = {}) {
-  EXPECT_THAT([&] { run_written(body, launch); },
-              ThrowsMessage<InternalError>(AllOf(HasSubstr(fmt::format("written.ptx:{}: ", kFirstLine + line)),
-                                                 HasSubstr("in kernel written"),
-                                                 HasSubstr(fmt::format("thread {} (", thread)), HasSubstr(what))))
-      << body;
-}
-void expect_fine(const std::string& body, const WrittenLaunch& launch = {}) {
-  EXPECT_NO_THROW(run_written(body, launch)) << body;
-}
 
 const WrittenLaunch kTwoWarps{.in = {}, .threads = 64, .dynamic_shared = 512};
 // %r2 is the address of the thread's 8 bytes of shared memory, %r3 that of the next thread's, of 64.

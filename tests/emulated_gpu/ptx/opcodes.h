@@ -21,6 +21,7 @@ struct Opcode {
   unsigned outputs = 1;  // operands as written
   std::array<std::uint8_t, 5> widths = {4, 4, 4, 4, 4};
   std::uint8_t operands = 0;  // with each element of a vector; 0: the decoder does not count them
+  Role role = Role::kNone;
 };
 
 using Opcodes = std::unordered_map<std::string, Opcode>;
@@ -32,6 +33,9 @@ void add_comparisons(Opcodes& opcodes);
 void add_conversions(Opcodes& opcodes);
 void add_memory_accesses(Opcodes& opcodes);
 void add_warp_exchanges(Opcodes& opcodes);
+void add_mbarriers(Opcodes& opcodes);
+void add_bulk_copies(Opcodes& opcodes);
+void add_warpgroup_products(Opcodes& opcodes);
 
 const Opcodes& opcodes();
 

@@ -31,14 +31,19 @@ enum class Kind : std::uint8_t {
   kBlockBarrier,  // bar.sync
   kWarpBarrier,   // bar.warp.sync, of the lanes that its mask names
   kExchange,      // shfl.sync, of the lanes that its mask names
-  kWholeWarp      // mma, ldmatrix: of all 32 lanes
+  kWholeWarp,     // mma, ldmatrix: of all 32 lanes
+  kWait           // mbarrier.try_wait
 };
 
-constexpr unsigned kMostOperands = 14;  // of mma.m16n8k16
+// Products of warpgroups keep their registers until they are waited for.
+enum class Role : std::uint8_t { kNone, kProduct, kProductWait };
+
+constexpr unsigned kUsualOperands = 14, kMostOperands = 250;  // of mma.m16n8k16; of any
 
 struct Instruction {
   Handler run = nullptr;  // of kPlain, kExchange and kWholeWarp
   Kind kind = Kind::kPlain;
+  Role role = Role::kNone;
   bool guard_negated = false;
   bool wide_data = false;                  // of ld and st: their registers have 8 bytes
   bool wide_address = false;               // the register of the address has 8 bytes
@@ -48,7 +53,15 @@ struct Instruction {
   int line = 0;                            // of the PTX file
   std::int64_t offset = 0;                 // of the address; of mov from a special register: which
   std::int64_t source_offset = 0;          // of cp.async
-  std::array<Row, kMostOperands> rows{};   // as written, outputs first
+  std::array<Row, kUsualOperands> rows{};  // as written, outputs first
+  std::vector<Row> more_rows = {};         // beyond those
+
+  Row& row(unsigned i) { return i < kUsualOperands ? rows[i] : more_rows[i - kUsualOperands]; }
+  Row row(unsigned i) const { return i < kUsualOperands ? rows[i] : more_rows[i - kUsualOperands]; }
+  void add_row(Row added) {
+    if (operands >= kUsualOperands) more_rows.push_back(0);
+    row(operands++) = added;
+  }
 };
 
 struct Parameter {
@@ -66,6 +79,7 @@ struct Program {
   std::size_t static_shared = 0;   // bytes
   std::size_t dynamic_shared_at = 0;
   unsigned most_threads = 1024;  // of a block: __launch_bounds__
+  bool has_products = false;     // of warpgroups
 };
 
 }  // namespace teratron::emulated::ptx

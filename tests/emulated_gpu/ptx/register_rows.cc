@@ -18,22 +18,35 @@ void for_each_register(Instruction& instruction, const Visit& visit) {
   const bool guarded = instruction.guard != kNoRow;
   if (guarded) visit(instruction.guard, false);
   for (unsigned i = instruction.outputs; i < instruction.operands; ++i) {
-    if ((instruction.rows[i] & kConstant) == 0) visit(instruction.rows[i], false);
+    if ((instruction.row(i) & kConstant) == 0) visit(instruction.row(i), false);
   }
   for (unsigned i = 0; i < instruction.outputs; ++i) {  // with a guard, some lanes keep what was there
-    if ((instruction.rows[i] & kConstant) == 0) visit(instruction.rows[i], !guarded);
+    if ((instruction.row(i) & kConstant) == 0) visit(instruction.row(i), !guarded);
   }
+}
+
+bool waits_for_all(const Program& program, const Instruction& instruction) {
+  const Row groups = instruction.rows[0];
+  return (groups & kConstant) != 0 && program.constants[groups & ~kConstant] == 0;
 }
 
 std::vector<Range> ranges_of(Program& program, std::size_t registers) {
   std::vector<Range> ranges(registers);
+  std::vector<Row> kept;  // by products that nobody has waited for
+  const auto let_go = [&](std::uint32_t at) {
+    for (const Row number : kept) ranges[number].last = std::max(ranges[number].last, at);
+    kept.clear();
+  };
   for (std::uint32_t at = 0; at < program.code.size(); ++at) {
     for_each_register(program.code[at], [&](Row number, bool written) {
       Range& range = ranges[number];
       if (range.first == ~0U) range = {at, at, !written};
       range.last = at;
+      if (program.code[at].role == Role::kProduct) kept.push_back(number);
     });
+    if (program.code[at].role == Role::kProductWait && waits_for_all(program, program.code[at])) let_go(at);
   }
+  let_go(static_cast<std::uint32_t>(program.code.size()));
   return ranges;
 }
 
@@ -90,7 +103,7 @@ void assign_rows(Program& program, const std::vector<std::uint8_t>& widths) {
   for (Instruction& instruction : program.code) {
     if (instruction.guard != kNoRow) instruction.guard = rows[instruction.guard];
     for (unsigned i = 0; i < instruction.operands; ++i) {
-      if ((instruction.rows[i] & kConstant) == 0) instruction.rows[i] = rows[instruction.rows[i]];
+      if (Row& row = instruction.row(i); (row & kConstant) == 0) row = rows[row];
     }
   }
 }

@@ -4,9 +4,12 @@
 #include <array>
 #include <cstdint>
 #include <cstring>
+#include <string>
 #include <type_traits>
 
 #include "emulated_gpu/ptx/program.h"
+#include "emulated_gpu/ptx/shared_memory.h"
+#include "emulated_gpu/ptx/warpgroup_products.h"
 
 namespace teratron::emulated::ptx {
 
@@ -14,7 +17,8 @@ template <class T>
 using Lanes = std::array<T, kLanes>;
 
 struct Warp {
-  enum class Lane : std::uint8_t { kReady, kParked, kDone };  // parked: waits for other lanes of the warp
+  // Parked: waits for other lanes of the warp. Stalled: waits for what other warps or copies do.
+  enum class Lane : std::uint8_t { kReady, kParked, kStalled, kDone };
 
   unsigned number = 0;
   LaneMask live = 0;
@@ -24,6 +28,13 @@ struct Warp {
   std::uint32_t barrier_stamp = 0;  // of shared memory, at its last barrier
   std::uint32_t* registers = nullptr;
   const std::uint32_t* constants = nullptr;
+  Clock clock = {};
+  std::string stalls_for = {}, stalled_for = {};  // set by an instruction that must be tried again; for messages
+  bool is_at_named_barrier = false;
+  std::uint32_t named_generation = 0;
+  std::uint32_t register_count = 0;  // of a lane: setmaxnreg
+  std::size_t done_together = 0;     // instructions with its warpgroup
+  WarpProducts* products = nullptr;
 
   const std::uint32_t* row(Row at) const {
     return (at & kConstant) != 0 ? constants + (at & ~kConstant) : registers + at;

@@ -130,7 +130,7 @@ const Opcodes& opcodes() {
   static const Opcodes all = [] {
     Opcodes made;
     for (const auto add : {add_arithmetic, add_bit_operations, add_comparisons, add_conversions, add_memory_accesses,
-                           add_warp_exchanges}) {
+                           add_warp_exchanges, add_mbarriers, add_bulk_copies, add_warpgroup_products}) {
       add(made);
     }
     made["bra"] = made["bra.uni"] = {.kind = Kind::kBranch, .outputs = 0};

@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include "base/error.h"
+#include "ops/cuda/attention/attention_hopper.h"
 #include "ops/cuda/runtime/graph_capture.h"
 
 namespace teratron {
@@ -50,12 +51,14 @@ CudaBackend::CudaBackend(const CudaOptions& options)
       tf32_(options.tf32),
       gemm_timing_(options.gemm_timing),
       graphs_(options.graphs),
+      hopper_attention_(options.hopper_attention),
       device_(use_device(options.device)),
       gemm_(stream_,
             {.tf32 = tf32_, .timing = gemm_timing_, .timed_from = options.gemm_timed_from, .device = device_.name},
             &meter_) {
   if (compute_dtype_ == DType::kF64) throw_user_error("back end cuda computes in f32, bf16 or f16, not in f64");
   if (options.channels && cuda::nccl_is_available()) channels_ = cuda::make_nccl_channels();
+  if (hopper_attention_) cuda::require_hopper(device_);
   start_cudnn_attention(options.cudnn_attention);
 }
 
@@ -74,6 +77,7 @@ std::string CudaBackend::settings() const {
   std::vector<std::string_view> unusual;
   if (tf32_) unusual.emplace_back("tf32");
   if (!gemm_timing_) unusual.emplace_back("gemm timing off");
+  if (hopper_attention_) unusual.emplace_back("hopper attention");
   if (cudnn_attention_) unusual.emplace_back("cudnn attention");
   return fmt::format("{}", fmt::join(unusual, ", "));
 }

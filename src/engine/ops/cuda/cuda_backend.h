@@ -54,7 +54,7 @@ class CudaBackend final : public Backend {
 
   DType compute_dtype_;
   int number_;  // of the device
-  bool tf32_, gemm_timing_, graphs_;
+  bool tf32_, gemm_timing_, graphs_, hopper_attention_;
   cudaDeviceProp device_;
   cuda::MemoryMeter meter_;
   std::map<void*, std::int64_t> allocated_;

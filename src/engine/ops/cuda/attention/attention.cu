@@ -1,6 +1,7 @@
 // Attention: the choice of kernels, and the statistics of every query that the backward pass needs first.
 #include "ops/cuda/attention/attention.h"
 
+#include "ops/cuda/attention/attention_hopper.h"
 #include "ops/cuda/attention/attention_matrices.h"
 #include "ops/cuda/cuda_backend.h"
 #include "ops/storage.h"
@@ -106,6 +107,7 @@ AttentionMask mask_of(const AttentionForward& args) {
 }  // namespace cuda
 
 void CudaBackend::do_attention_forward(const AttentionForward& args) {
+  if (hopper_attention_) return cuda::attend_hopper(stream_, args);
   if (cudnn_attention_ && cudnn_attention_->forward(args, scratch_)) return;
   cuda::takes_matrices(args, device_) ? cuda::attend_matrices(stream_, args) : cuda::attend_any(stream_, args);
 }

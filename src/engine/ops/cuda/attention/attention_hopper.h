@@ -1,0 +1,17 @@
+// Attention forward on Hopper's own instructions (attention_hopper.cu), which --hopper-attention asks for.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include "ops/backend.h"
+
+namespace teratron::cuda {
+
+// EnvironmentError unless the device is of compute capability 9.0: no other has the instructions.
+void require_hopper(const cudaDeviceProp& device);
+
+// 16-bit types, heads of up to 128 columns that are multiples of 8, rows that start on 16 bytes; UserError for others.
+// Padding, documents, dropout and key heads that query heads share are all taken.
+void attend_hopper(cudaStream_t stream, const AttentionForward& args);
+
+}  // namespace teratron::cuda
