@@ -11,6 +11,7 @@
 #include "base/files/file.h"
 #include "base/temporary_folder.h"
 #include "html/page.h"
+#include "html/plan_page.h"
 
 namespace teratron {
 namespace {
@@ -83,6 +84,55 @@ TEST_F(InABrowser, KeysShowValuesAtEveryWidthAndNothingIsAskedFor) {
     EXPECT_THAT(probe, HasSubstr(fmt::format("\"width\":{}", width)));
     EXPECT_THAT(probe, HasSubstr(width == 820 ? "rgb(13, 17, 23)" : "rgb(255, 255, 255)"));
   }
+}
+
+// Moves the sliders of a plan's page, and writes down what it says.
+constexpr std::string_view kPlanProbe = R"html(<script>
+const said = [];
+const set = (id, value) => {
+  const input = document.querySelector("#" + id);
+  input.value = value;
+  input.dispatchEvent(new Event("input"));
+  said.push(document.querySelector("#answer").textContent);
+};
+set("devices", 0);
+set("devices", 1);
+set("tokens", 9);
+set("price", 3);
+set("sequences", 1);
+const probe = document.createElement("pre");
+probe.id = "probe";
+probe.textContent = JSON.stringify({said, command: document.querySelector("#command").textContent,
+  wide: document.documentElement.scrollWidth > document.documentElement.clientWidth});
+document.body.append(probe);
+</script>)html";
+
+TEST_F(InABrowser, APlansSlidersPickTheStepsAndMultiply) {
+  const auto step = [](std::int64_t devices, std::int64_t sequences, double rate) {
+    return PlannedStep{.devices = devices,
+                       .sequences = sequences,
+                       .fits = true,
+                       .layout = fmt::format("dp {}", devices),
+                       .command = fmt::format("train --dp {}", devices),
+                       .memory = 1 << 30,
+                       .seconds = 2,
+                       .tokens_per_second = rate,
+                       .mfu = 0.5,
+                       .compute = 2};
+  };
+  PlanPage plan{
+      .model = "GPT-2", .cluster = "c", .device = "D", .room = std::int64_t{2} << 30, .watts = 1000, .tokens = 1e9};
+  plan.steps = {step(8, 64, 1e6), step(8, 128, 2e6), step(16, 64, 4e6), step(16, 128, 8e6)};
+  plan.steps[0].fits = false;
+  plan.first = 3;
+  write_file_atomically(file(), plan_page(plan) + std::string(kPlanProbe));
+  const std::string probe = probed(820, false);
+  EXPECT_THAT(probe, HasSubstr("\"said\":[\"It fits: dp 8.")) << "sequences are those of the first step";
+  EXPECT_THAT(probe, HasSubstr("\"It fits: dp 16.A step takes 2.000 s, 8.00 M tokens a second, MFU 50.0 %."));
+  // 1e9 tokens at 8e6 a second are 125 s of 16 devices: 0.5556 hours, 1.667 dollars, 0.000556 MWh.
+  EXPECT_THAT(probe, HasSubstr("1.00 G tokens take 0.00145 days, 1 device-hours, 2 dollars, 0.000556 MWh"));
+  EXPECT_THAT(probe, HasSubstr("\"command\":\"train --dp 16\""));
+  EXPECT_THAT(probe, HasSubstr("\"wide\":false"));
 }
 
 }  // namespace

@@ -12,7 +12,6 @@ namespace {
 
 using svg::escaped;
 
-// JSON within a <script>, without the character that could end it.
 std::string json_of(const svg::CurveChart& chart) {
   std::string text = "[";
   for (const svg::CurveChart::Curve& curve : chart.curves) {
@@ -25,8 +24,7 @@ std::string json_of(const svg::CurveChart& chart) {
     text += "]}";
   }
   text += "]";
-  for (std::size_t at = 0; (at = text.find('<', at)) != std::string::npos;) text.replace(at, 1, "\\u003c");
-  return text;
+  return within_script(std::move(text));
 }
 
 std::string row_of(const std::vector<std::string>& cells, bool is_head) {
@@ -43,6 +41,11 @@ std::string row_of(const std::vector<std::string>& cells, bool is_head) {
 }
 
 }  // namespace
+
+std::string within_script(std::string json) {
+  for (std::size_t at = 0; (at = json.find('<', at)) != std::string::npos;) json.replace(at, 1, "\\u003c");
+  return json;
+}
 
 HtmlPage::HtmlPage(std::string_view title) : title_(title), sections_(1) {}
 

@@ -39,6 +39,9 @@ class HtmlPage {
   std::vector<Section> sections_;
 };
 
+// Text of JSON as a <script> may hold it, without the character that could end it.
+std::string within_script(std::string json);
+
 // The beginning of every page, by which an earlier one is known.
 inline constexpr std::string_view kPageBeginning = "<!doctype html>\n<!-- teratron -->";
 

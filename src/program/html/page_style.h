@@ -37,6 +37,11 @@ svg polyline { fill: none; stroke-width: 1.6; stroke-linejoin: round; } svg .spr
 pre { white-space: pre-wrap; overflow-wrap: anywhere; background: var(--panel); border: 1px solid var(--line);
   border-radius: 6px; padding: 0.75rem; margin: 0.25rem 0 1rem; font-size: 0.875rem; }
 summary { cursor: pointer; padding: 0.25rem 0; }
+.controls { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 18rem), 1fr)); gap: 1rem; }
+.controls label { display: block; } .controls output { float: right; font-weight: 600; }
+.controls input { display: block; width: 100%; font: inherit; accent-color: var(--c0); }
+.bar div { display: flex; height: 1.25rem; background: var(--panel); border: 1px solid var(--line); border-radius: 4px;
+  overflow: hidden; } .bar i { display: block; } .bar p { margin: 0.75rem 0 0.25rem; }
 )css"
                                                R"css(
 polyline.c0 { stroke: var(--c0); } circle.c0, .spread.c0 { fill: var(--c0); } i.c0 { background: var(--c0); }

@@ -9,6 +9,7 @@
 #include "base/files/file.h"
 #include "base/files/free_place.h"
 #include "cli/commands.h"
+#include "cli/plan/plan_html.h"
 #include "cli/plan/plan_options.h"
 #include "cli/report.h"
 #include "console/readable.h"
@@ -256,6 +257,7 @@ void reproduce(const PlanOptions& options) {
 
 void run(const PlanOptions& options) {
   if (!options.reproduce.empty()) return reproduce(options);
+  if (!options.html.empty()) return write_plan_page(options);
   PlanRequest request = options.request();
   const auto runners_up = static_cast<std::size_t>(options.runners_up);
   SearchResult result =

@@ -118,6 +118,9 @@ Faults PlanOptions::faults() const {
   add_output_faults(faults, "--svg", svg, json);
   faults.add_if(reproduce.empty() && !svg.empty(), "{} is a picture of what {} prints; give both", Flag{"svg"},
                 Flag{"reproduce"});
+  faults.add_if(!html.empty() && (!reproduce.empty() || largest_batch), "{} is a page of plans; leave out {}",
+                Flag{"html"}, reproduce.empty() ? kLargestBatch : Flag{"reproduce"});
+  faults.add_if(html == "-", "{} is a file, not standard output", Flag{"html"});
   if (!reproduce.empty()) return faults;
   faults.add_if(cluster.empty(), "{} is missing: {}, or a file that describes one", kCluster,
                 fmt::join(cluster_preset_names(), ", "));
@@ -214,6 +217,9 @@ FieldList fields_of(PlanOptions& o) {
                               "megatron-gpt), or of all runs in short (all)");
   for (const std::string_view name : plan::reproduction_names()) reproduce.known_values.emplace_back(name);
   list.add("svg", &o.svg, "FILE", "with --reproduce, bars of published numbers and ours as a picture").writes();
+  list.add("html", &o.html, "FILE",
+           "a page with sliders in place of text: a quarter to four times the devices and sequences")
+      .writes();
   add_json_field(list, o.json);
   return list;
 }

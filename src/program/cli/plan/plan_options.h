@@ -24,7 +24,7 @@ struct PlanOptions {
   double budget = 0;         // dollars; 0: none
   bool largest_batch = false, explain = false;
   std::int64_t runners_up = 5;
-  std::filesystem::path json, svg;
+  std::filesystem::path json, svg, html;
 
   Faults faults() const;
   // The vocabulary, the precision and the back end filled in. UserError: the cluster.

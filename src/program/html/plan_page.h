@@ -1,0 +1,34 @@
+// Page of a plan: whether a model fits, how it is split, how long its training takes and what it costs, by sliders for
+// devices, sequences an update and tokens. All steps were planned before; the page's script picks one and multiplies.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace teratron {
+
+// The fastest step on so many devices with so many sequences an update.
+struct PlannedStep {
+  std::int64_t devices = 0, sequences = 0;
+  bool fits = false;
+  std::string layout, command;  // where it does not fit: the layout that needs least, and nothing
+  std::int64_t memory = 0;      // bytes of the fullest rank
+  double seconds = 0, tokens_per_second = 0, mfu = 0;
+  // Seconds of the step by their cause, which sum up to `seconds`.
+  double compute = 0, recompute = 0, tensor = 0, bubble = 0, after = 0;
+};
+
+struct PlanPage {
+  std::string model, cluster, device;  // for people
+  std::int64_t room = 0;               // bytes of a device
+  double watts = 0;                    // of a device at full load; 0: not known
+  double tokens = 0;                   // to train on, at first
+  double price = 0;                    // dollars of a device and hour, at first
+  std::vector<PlannedStep> steps;      // for every number of devices, every number of sequences
+  std::size_t first = 0;               // the step that is shown first
+};
+
+std::string plan_page(const PlanPage& plan);
+
+}  // namespace teratron
