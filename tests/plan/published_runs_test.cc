@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 
+#include "base/error.h"
 #include "cluster/cluster_file.h"
 #include "plan/costs/step_time.h"
 #include "plan/reproduction/judgement.h"
@@ -95,6 +96,14 @@ TEST(PublishedRuns, EightBitsAreFasterWhereTheCardHasThemAndRecomputeIsSlower) {
     }
     run.recompute = {"block"};
     EXPECT_GT(step_seconds_of(run, constants), before);
+  }
+}
+
+TEST(PublishedRuns, EightBitsOnACardWithoutThemAreAnError) {
+  for (PublishedRun run : all_runs()) {
+    if (run.name != "7b, 2048 tokens, 8 A100 80 GB, 6 of 96") continue;
+    run.is_fp8 = true;
+    EXPECT_THROW(step_seconds_of(run, run_constants()), UserError);
   }
 }
 

@@ -271,6 +271,22 @@ TEST(PipelineRun, WeightsThatStayThroughTheBackwardAreGatheredOnce) {
   EXPECT_NEAR(bytes() - once, 2 * 4e9, 1);  // half of the weights of each of two micro-batches
 }
 
+TEST(PipelineRun, WeightGradientsOfTheirOwnGatherNoWeights) {
+  PipelineWork work = shared_weights(2, 8e9);
+  const auto bytes = [&] { return simulate(work, hosts_of_8(2)).links.front().bytes; };
+  const double together = bytes();
+  std::vector<pipeline::Action> actions;
+  for (const pipeline::Action& action : work.schedule.actions.front()) {
+    actions.push_back(action);
+    if (action.pass != pipeline::Pass::kBackward) continue;
+    actions.back().pass = pipeline::Pass::kBackwardInput;
+    actions.push_back(action);
+    actions.back().pass = pipeline::Pass::kBackwardWeight;
+  }
+  work.schedule.actions.front() = actions;
+  EXPECT_NEAR(bytes(), together, 1);
+}
+
 TEST(PipelineRun, WorkThatDoesNotFitIsOurBug) {
   PipelineWork work = copies(16, 1);
   EXPECT_THROW(simulate(work, hosts_of_8(8)), InternalError);

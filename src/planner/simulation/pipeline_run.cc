@@ -150,11 +150,12 @@ class Run {
   void add_sharded_pass(int stage, const Action& action, double seconds, std::vector<TaskId> after) {
     constexpr std::size_t kAhead = 2;  // pieces that may be whole at once: one computes, the next is gathered
     const int cell = schedule_.cell(stage, action), pieces = std::max(1, work_.gradient_pieces);
-    const bool is_forward = action.pass == pipeline::Pass::kForward;
+    const bool reads_weights = action.pass == pipeline::Pass::kForward ||
+                               (work_.shards_weights && pipeline::makes_input_gradient(action.pass));
     std::vector<TaskId>& done = pieces_[at(stage)];
     TaskId first = -1, piece = -1;
     for (int i = 0; i < pieces; ++i) {
-      if (is_forward || work_.shards_weights) {
+      if (reads_weights) {
         std::vector<TaskId> freed;
         if (done.size() >= kAhead) freed.push_back(done.end()[-static_cast<std::ptrdiff_t>(kAhead)]);
         after.push_back(add_ring(stage, streams_[at(stage)].gathers, work_.weight_bytes[at(cell)] / pieces, 1, freed));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/error.h"
 #include "model/family.h"
 #include "optim/muon/newton_schulz.h"
 
@@ -61,6 +62,11 @@ ModelCosts ModelCosts::on(const Cluster& cluster) const {
 void ModelCosts::take(const Cluster& cluster) {
   cluster_ = cluster;
   constants_ = constants_of(cluster);
+  if (constants_.fp8_products != 0 && cluster.device.peak_8 == 0) {
+    throw_user_error(
+        "constant 'fp8_products' of cluster '{}' is 1, but its device {} has no 'peak_8'; give the rate, or 0",
+        cluster.name, cluster.device.name);
+  }
   const bool is_wide = settings_.dtype == DType::kF32 || settings_.dtype == DType::kF64;
   peak_ = is_wide ? cluster.device.peak_32 : cluster.device.peak_16;
   bandwidth_ = cluster.device.memory_bandwidth * constants_.memory_efficiency;
