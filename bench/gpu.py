@@ -32,6 +32,7 @@ ROWS = [
     ("bf16", "1.3B", 8, {}),
     ("bf16", "1.2B", 32, {}),
     ("bf16", "124M", 32, {}),
+    ("bf16, norms and activations computed again", "1.2B", 8, dict(keep=0)),
     ("bf16, without graphs", "1.2B", 8, dict(graphs=0)),
     ("fp16, full recompute (the paper's baseline)", "1.2B", 8, dict(bf16=0, fp16=1, recompute=2)),
     ("bf16, 256 rows of logits at a time", "1.2B", 8, dict(logits_chunk=256)),

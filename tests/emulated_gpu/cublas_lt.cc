@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/float_types.h"
+#include "emulated_gpu/cublas_lt_algorithms.h"
 #include "emulated_gpu/tensor_core.h"
 #include "ops/cuda/linear/activation.h"
 
@@ -41,35 +42,16 @@ namespace {
 
 constexpr std::array<double, kBlasAlgorithms> kMicroseconds = {10, 5, 4, 7, 1, 6};
 constexpr double kBestSplitMicroseconds = 2;
-constexpr std::int32_t kMostParts = 6;
 thread_local std::array<std::uint64_t, kBlasAlgorithms> products{};
 thread_local std::map<cublasLtEpilogue_t, std::uint64_t> products_of_epilogues;
 thread_local Refuses refuses = Refuses::kNothing;
 thread_local cublasStatus_t refusal = CUBLAS_STATUS_SUCCESS;
-
-thread_local std::uint64_t checks_of_splits = 0;
-
-// Places in cublasLtMatmulAlgo_t::data.
-enum Place : std::uint8_t { kNumber, kScheme, kParts, kTile, kStages };
 
 // As on a GPU of 16 multiprocessors, with a tile of 64 or 128 values.
 float waves_of(const EmulatedLayout& d, const cublasLtMatmulAlgo_t& algorithm) {
   const std::uint64_t parts = std::max<std::uint64_t>(1, algorithm.data[kParts]);
   const auto tile = algorithm.data[kTile] == kLargeTile ? 128 : 64;
   return static_cast<float>(d.rows * d.columns) * static_cast<float>(parts) / static_cast<float>(16 * tile);
-}
-
-// What a setting of the splitting algorithm must be: one of its tiles and stages, and sums in a scheme that it has.
-bool is_configured(const cublasLtMatmulAlgo_t& algorithm) {
-  if (algorithm.data[kNumber] != kSplitting) return true;
-  ++checks_of_splits;
-  const auto& [number, scheme, parts, tile, stages, a, b, c] = algorithm.data;
-  return scheme == CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE && parts >= 2 && parts <= kMostParts &&
-         (tile == kSmallTile || tile == kLargeTile) && stages == 1;
-}
-
-std::uint32_t scheme_of(std::uint64_t algorithm) {
-  return algorithm == kUnrepeatable ? CUBLASLT_REDUCTION_SCHEME_INPLACE : CUBLASLT_REDUCTION_SCHEME_NONE;
 }
 
 DType dtype_of(cudaDataType_t type) {
@@ -200,7 +182,6 @@ void refuse_epilogues(Refuses what, cublasStatus_t status) {
   refusal = status;
 }
 
-std::uint64_t split_checks() { return checks_of_splits; }
 std::uint64_t products_by(BlasAlgorithm algorithm) { return products[algorithm]; }
 std::uint64_t products_with(cublasLtEpilogue_t epilogue) { return products_of_epilogues[epilogue]; }
 
@@ -278,66 +259,6 @@ cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t, cublasLtMatmulDesc_t op
              .workspaceSize = splits ? sums : 0,
              .state = CUBLAS_STATUS_SUCCESS,
              .wavesCount = waves_of(*d, *algorithm)};
-  return CUBLAS_STATUS_SUCCESS;
-}
-
-cublasStatus_t cublasLtMatmulAlgoGetIds(cublasLtHandle_t, cublasComputeType_t, cudaDataType_t, cudaDataType_t,
-                                        cudaDataType_t, cudaDataType_t, cudaDataType_t, int most, int ids[],
-                                        int* found) {
-  *found = std::min(most, static_cast<int>(kBlasAlgorithms));
-  for (int i = 0; i < *found; ++i) ids[i] = i;
-  return CUBLAS_STATUS_SUCCESS;
-}
-
-cublasStatus_t cublasLtMatmulAlgoInit(cublasLtHandle_t, cublasComputeType_t, cudaDataType_t, cudaDataType_t,
-                                      cudaDataType_t, cudaDataType_t, cudaDataType_t, int id,
-                                      cublasLtMatmulAlgo_t* algorithm) {
-  if (id == static_cast<int>(kFailing)) return CUBLAS_STATUS_NOT_SUPPORTED;
-  const auto number = static_cast<std::uint64_t>(id);
-  *algorithm = {{number, scheme_of(number)}};
-  return CUBLAS_STATUS_SUCCESS;
-}
-
-cublasStatus_t cublasLtMatmulAlgoCapGetAttribute(const cublasLtMatmulAlgo_t* algorithm,
-                                                 cublasLtMatmulAlgoCapAttributes_t attribute, void* value,
-                                                 std::size_t bytes, std::size_t* written) {
-  const bool splits = algorithm->data[kNumber] == kSplitting;
-  std::vector<std::uint32_t> values;
-  switch (attribute) {
-    case CUBLASLT_ALGO_CAP_SPLITK_SUPPORT: values = {splits ? 1U : 0U}; break;
-    case CUBLASLT_ALGO_CAP_REDUCTION_SCHEME_MASK: values = {CUBLASLT_REDUCTION_SCHEME_MASK}; break;
-    case CUBLASLT_ALGO_CAP_TILE_IDS: values = {kSmallTile, kLargeTile}; break;
-    case CUBLASLT_ALGO_CAP_STAGES_IDS: values = {1, 2}; break;  // of which the second is for other products
-  }
-  *written = values.size() * sizeof(values.front());
-  if (bytes == 0) return CUBLAS_STATUS_SUCCESS;
-  if (bytes < *written) return CUBLAS_STATUS_INVALID_VALUE;
-  std::memcpy(value, values.data(), *written);
-  return CUBLAS_STATUS_SUCCESS;
-}
-
-cublasStatus_t cublasLtMatmulAlgoConfigSetAttribute(cublasLtMatmulAlgo_t* algorithm,
-                                                    cublasLtMatmulAlgoConfigAttributes_t attribute, const void* value,
-                                                    std::size_t bytes) {
-  std::uint32_t set = 0;
-  if (bytes != sizeof(set)) return CUBLAS_STATUS_INVALID_VALUE;
-  std::memcpy(&set, value, bytes);
-  switch (attribute) {
-    case CUBLASLT_ALGO_CONFIG_TILE_ID: algorithm->data[kTile] = set; break;
-    case CUBLASLT_ALGO_CONFIG_SPLITK_NUM: algorithm->data[kParts] = set; break;
-    case CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME: algorithm->data[kScheme] = set; break;
-    case CUBLASLT_ALGO_CONFIG_STAGES_ID: algorithm->data[kStages] = set; break;
-  }
-  return CUBLAS_STATUS_SUCCESS;
-}
-
-cublasStatus_t cublasLtMatmulAlgoConfigGetAttribute(const cublasLtMatmulAlgo_t* algorithm,
-                                                    cublasLtMatmulAlgoConfigAttributes_t, void* value,
-                                                    std::size_t bytes, std::size_t* written) {
-  const auto scheme = static_cast<std::uint32_t>(algorithm->data[kScheme]);
-  if (bytes != sizeof(scheme)) return CUBLAS_STATUS_INVALID_VALUE;
-  std::memcpy(value, &scheme, bytes);
-  *written = bytes;
   return CUBLAS_STATUS_SUCCESS;
 }
 

@@ -6,10 +6,11 @@
 #include "base/block_size.h"
 #include "comm/launch.h"
 #include "emulated_gpu/emulator.h"
+#include "executor/device_memory.h"
 #include "executor/executor.h"
 #include "executor/memory_choices.h"
 #include "model/make_model.h"
-#include "model/random_batch.h"
+#include "model/train_in_layout.h"
 #include "pipeline/generators.h"
 
 namespace teratron {
@@ -34,7 +35,7 @@ ModelConfig wide_config() {
 std::int64_t planned_bytes(const ExecutorOptions& options, const RankCoordinates& place) {
   const auto model = make_model(wide_config(), place.tensor);
   const StagePlan plan(*model, options, place, DType::kF32);
-  return plan.memory().arena().bytes();
+  return plan.memory().arena().bytes() + device_memory_of(plan, DType::kF32, true).bytes();
 }
 
 // The choices of all ranks of a mesh on one device that has some more memory than what its back ends take by
@@ -111,7 +112,8 @@ TEST(KeptLayers, AreAsManyAsLeaveATenthOfTheDeviceFree) {
     const ExecutorOptions exactly = all_chosen({}, asked, needed + 100).front();
     EXPECT_EQ(exactly.kept_layers, kept);
     EXPECT_EQ(exactly.logits_chunk, 8192);
-    if (kept > 0) EXPECT_EQ(all_chosen({}, asked, needed - 100).front().kept_layers, kept - 1);
+    if (kept == 0) continue;
+    EXPECT_EQ(all_chosen({}, asked, needed - 100).front().kept_layers, kept - 1);
   }
 }
 
@@ -128,6 +130,77 @@ TEST(KeptLayers, AreTheOwnOfEachStage) {
   const std::vector<ExecutorOptions> chosen = all_chosen({.pipeline = 2}, asked, 2 * (fewer / 9 * 10 + 100));
   EXPECT_EQ(chosen[0].kept_layers, fewer == of_first ? 1 : 0);
   EXPECT_EQ(chosen[1].kept_layers, fewer == of_last ? 1 : 0);
+}
+
+// Bytes that a rank of one stage takes in three steps beside its arena, against the plan: scratch alone, and with
+// graphs.
+struct Beside {
+  DeviceMemory planned;
+  std::int64_t taken = 0, taken_without_graphs = 0;
+};
+
+Beside beside_arena(const Study& given, const Layout& layout, DType dtype) {
+  Beside beside;
+  for (const bool graphs : {true, false}) {
+    Backend* gpu = nullptr;
+    std::int64_t libraries = 0;
+    Study study = given;
+    study.before_update = [&](Executor& executor) {
+      const StagePlan& plan = executor.plan();
+      if (graphs) beside.planned = device_memory_of(plan, dtype, gpu->captures_graphs());
+      (graphs ? beside.taken : beside.taken_without_graphs) =
+          gpu->taken_bytes() - libraries - plan.memory().arena().bytes();
+    };
+    train(study, layout, [&] {
+      auto made = make_cuda_backend({.compute_dtype = dtype, .graphs = graphs});
+      gpu = made.get();
+      libraries = gpu->taken_bytes();
+      return made;
+    });
+  }
+  return beside;
+}
+
+TEST(DeviceMemory, IsPlannedForOperationsAndGraphs) {
+  std::int64_t graphs = 0;
+  for (std::uint32_t seed = 0; seed < 5; ++seed) {
+    const DType dtype = seed % 2 == 0 ? DType::kBF16 : DType::kF32;
+    Layout layout{.micro_batch = seed % 2 == 0 ? 1 : 2, .recompute = seed == 3 ? Recompute::kFull : Recompute::kNone};
+    if (seed == 1 || seed == 2) {
+      layout.schedule = pipeline::ScheduleKind::kSeq1F1B;
+      layout.slices = {7, 4, 1};
+    }
+    layout.defer_weight_gradients = seed == 4;
+    Study study{.config = small_config(), .batch = 2, .tokens = 12, .seed = seed};
+    study.steps = 2;
+    study.config.num_layers = 1;
+    study.config.num_attention_heads = 4;
+    study.config.hidden_size = 32;
+    study.config.max_position_embeddings = 12;
+    if (seed == 2 || seed == 4) study.become_llama({});
+    if (seed == 3) study.become_bert(ModelHead::kSpans, layout);
+    const Beside beside = beside_arena(study, layout, dtype);
+    SCOPED_TRACE(study.text() + "; " + layout.text());
+    EXPECT_GT(beside.taken_without_graphs, 0);
+    EXPECT_LE(beside.taken_without_graphs, beside.planned.scratch);
+    EXPECT_LE(beside.taken - beside.taken_without_graphs, beside.planned.graphs);
+    graphs += beside.taken - beside.taken_without_graphs;
+  }
+  EXPECT_GT(graphs, 0);
+}
+
+// Where a batch is long, the sums before the activation's derivative are the largest, and the plan is what they take.
+TEST(DeviceMemory, IsThatOfTheLargestOperation) {
+  Study study{.config = small_config(), .batch = 8, .tokens = 16};
+  study.become_llama({});
+  study.config.num_layers = 1;
+  study.config.hidden_size = 8 * study.config.num_attention_heads;
+  study.steps = 1;
+  study.config.intermediate_size = 512;
+  study.config.max_position_embeddings = 16;
+  const Beside beside = beside_arena(study, {.micro_batch = 8}, DType::kBF16);
+  EXPECT_EQ(beside.planned.scratch, 8 * 16 * 512 * 4);
+  EXPECT_EQ(beside.taken_without_graphs, beside.planned.scratch);
 }
 
 }  // namespace

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <sstream>
 
-#include "executor/stage/stage_plan.h"
+#include "executor/device_memory.h"
 
 namespace teratron {
 namespace {
@@ -56,7 +56,8 @@ void choose_by_memory(Model& model, ExecutorOptions& options, const Mesh& mesh, 
   const std::int64_t share = backend.bytes_left() / ranks_that_share(mesh, backend);
   const auto fits = [&](const ExecutorOptions& tried) {
     const StagePlan plan(model, tried, mesh.coordinates(), backend.compute_dtype());
-    return plan.memory().arena().bytes() <= share / 10 * 9;
+    const DeviceMemory beside = device_memory_of(plan, backend.compute_dtype(), backend.captures_graphs());
+    return plan.memory().arena().bytes() + beside.bytes() <= share / 10 * 9;
   };
   if (options.logits_chunk == 0) {
     ExecutorOptions tried = options;

@@ -21,7 +21,7 @@ void PassGraphs::run(Kind kind, const SliceCall& call, int layer, const TensorRe
                    .first_keys = pass.first_keys.data};
   auto found = graphs_.find(wanted);
   if (found == graphs_.end()) {
-    if (graphs_.size() == kMostGraphs) return work();
+    if (graphs_.size() == kMost) return work();
     found = graphs_.emplace(wanted, nullptr).first;
   }
   backend_.replay(found->second, work);

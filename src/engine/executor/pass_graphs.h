@@ -23,6 +23,8 @@ class PassGraphs {
  public:
   enum class Kind { kForward, kBackward, kWeightGradients };
 
+  static constexpr std::size_t kMost = 4096;  // beyond that, passes are launched kernel by kernel
+
   explicit PassGraphs(Backend& backend) : backend_(backend) {}
 
   // Whether passes of training are captured: layers that ranks split exchange values, which a graph cannot hold.
@@ -44,8 +46,6 @@ class PassGraphs {
     const void *stream, *key_lengths, *first_keys;
     auto operator<=>(const Key&) const = default;
   };
-  // Beyond that, passes are launched kernel by kernel: a device's memory for graphs is not in the memory plan.
-  static constexpr std::size_t kMostGraphs = 4096;
 
   Backend& backend_;
   std::map<Key, std::unique_ptr<Backend::Graph>> graphs_;

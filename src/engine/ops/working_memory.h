@@ -1,5 +1,6 @@
-// Working memory of a CPU back end's threads: packed panels, tiles and sums of blocks. It grows in the first step and
-// is kept (ops/cpu/scratch.h). Plans compute it from the shapes of a rank's operations, without a back end.
+// Working memory of back ends, which plans compute from the shapes of a rank's operations, without a back end. That of
+// a CPU's threads is packed panels, tiles and sums of blocks; it grows in the first step and is kept
+// (ops/cpu/scratch.h). A GPU's is what operations pass between their kernels; it grows in the first step, too.
 #pragma once
 
 #include <cstdint>
@@ -22,8 +23,11 @@ struct WorkShapes {
   };
   std::vector<Product> products;
   std::vector<Attention> attentions;
-  std::int64_t norm_rows = 0, norm_columns = 0;
-  std::int64_t largest_parameter = 0;  // elements in one sum of squares
+  std::int64_t norm_rows = 0, norm_columns = 0;  // of the residual stream
+  std::int64_t attention_rows = 0;               // rows of all heads of a call
+  std::int64_t activated_columns = 0;            // of a row in a linear layer's activation
+  std::int64_t largest_parameter = 0;            // elements in one sum of squares
+  std::int64_t parameters = 0;                   // of which the squares are summed together
   bool has_backward = false;
   bool has_tiles = false;     // the products are of weights in tiles, in whole numbers
   std::int64_t low_rank = 0;  // the largest of low-rank products that are added to the others
@@ -32,5 +36,9 @@ struct WorkShapes {
 // Upper bound of the bytes that `threads` threads of a rank take, on this kind of processor. Where threads never all
 // worked at once, less is taken.
 std::int64_t cpu_working_bytes(const WorkShapes& work, const CpuOptions& options, int threads);
+
+// Upper bound of the bytes that operations of a CUDA back end pass between their kernels. Timing of products takes more
+// for a moment where that is free, and cuDNN has workspaces of its own.
+std::int64_t gpu_scratch_bytes(const WorkShapes& work, DType compute_dtype);
 
 }  // namespace teratron

@@ -32,6 +32,7 @@ ExecutorOptions options_of(const ProfileRequest& request, const pipeline::Schedu
           .schedule = schedule,
           .cuts = cut_alike(request.sequences, slices),
           .recompute = request.recompute,
+          .kept_layers = request.kept_layers,
           .sequence_parallel = request.sequence_parallel,
           .shard_optimizer = request.shard_optimizer,
           .cell_layers = request.cell_layers};
@@ -54,6 +55,7 @@ ProfileRequest profile_request(const StepSettings& settings, std::int64_t vocab_
           .logits_chunk = settings.rows_of_logits(),
           .cell_layers = stage_layers(settings),
           .recompute = settings.layout.recompute,
+          .kept_layers = settings.kept_layers(),
           .sequence_parallel = settings.layout.sequence_parallel,
           .shard_optimizer = settings.layout.distributed_optimizer,
           .ranks = ranks};

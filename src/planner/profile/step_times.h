@@ -20,6 +20,7 @@ struct ProfileRequest {
   std::int64_t logits_chunk = 256;         // 0: as memory allows
   std::vector<std::int64_t> cell_layers;   // of each stage; empty: as many in each
   Recompute recompute = Recompute::kNone;
+  std::optional<std::int64_t> kept_layers = 0;  // ExecutorOptions::kept_layers
   bool sequence_parallel = false, shard_optimizer = false;
   std::string ranks = "threads";  // LaunchEnvironment::ranks_are()
   int repeats = 3;                // of every slicing

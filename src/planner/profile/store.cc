@@ -62,6 +62,14 @@ std::string stored_text(const slicing::ProfileKey& key, const fs::path& file, bo
   return text;
 }
 
+// What changes times beside the shapes, and is not as it was when the first profiles were written.
+std::string settings_of(const ProfileRequest& request, const Backend& backend) {
+  std::string settings = backend.settings();
+  if (request.kept_layers == 0) return settings;
+  if (!settings.empty()) settings += ", ";
+  return settings + (request.kept_layers ? "activations kept" : "activations kept as memory allows");
+}
+
 }  // namespace
 
 slicing::ProfileKey profile_key(const ProfileRequest& request, const Mesh& mesh, const Backend& backend) {
@@ -73,7 +81,7 @@ slicing::ProfileKey profile_key(const ProfileRequest& request, const Mesh& mesh,
           .recompute = name_of(request.recompute),
           .dropout = fmt::format("{} {}", model.hidden_dropout, model.attention_dropout),
           .cell_layers = cells_of(request, mesh.pipeline->size()),
-          .settings = backend.settings(),
+          .settings = settings_of(request, backend),
           .layer = text_of_layer(model),
           .threads = thread_count(),
           .hidden_size = model.hidden_size,

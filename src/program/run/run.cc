@@ -123,7 +123,8 @@ TrainingResult Run::run() {
   const MemoryPlanContext context{.vocab_size = trainer_.task().config.vocab_size,
                                   .compute_dtype = backend.compute_dtype(),
                                   .profile = setup_.profile,
-                                  .threads = computing_threads(backend)};
+                                  .threads = computing_threads(backend),
+                                  .on_gpu = backend.name() == "cuda"};
   require_memory(memory, backend, rank.world, rank.ranks_in_this_process(),
                  [&](const MemoryRoom& room) { return memory_advice(config(), context, room, setup_.has_flag); });
   rank.world.barrier();  // ranks allocate only after the check of all

@@ -125,9 +125,9 @@ std::string text_of_memory(const TrainConfig& config, std::span<const RankMemory
     if (largest->of_kind[kind] == 0) continue;
     kinds.push_back(fmt::format("{} {}", name_of(kMemoryKinds[kind]), readable(largest->of_kind[kind])));
   }
-  if (largest->threads > 0) kinds.push_back(fmt::format("threads {}", readable(largest->threads)));
-  if (largest->copy > 0) kinds.push_back(fmt::format("checkpoint copy {}", readable(largest->copy)));
-  if (largest->beside > 0) kinds.push_back(fmt::format("libraries {}", readable(largest->beside)));
+  for (const auto& [name, bytes] : RankMemory::others()) {
+    if (largest->*bytes > 0) kinds.push_back(fmt::format("{} {}", name, readable(largest->*bytes)));
+  }
   return wrapped_list(fmt::format("memory{} {}, all taken by the end of the first step",
                                   memory.size() > 1 ? " of a rank" : "", readable(largest->total())),
                       kinds);

@@ -9,6 +9,7 @@
 #include "base/host/threads.h"
 #include "console/readable.h"
 #include "console/text_table.h"
+#include "executor/device_memory.h"
 #include "ops/working_memory.h"
 
 namespace teratron {
@@ -69,6 +70,14 @@ void require_device_memory(std::span<const RankMemory> ranks, Backend& backend, 
 
 }  // namespace
 
+std::span<const RankMemory::Other> RankMemory::others() {
+  static constexpr std::array kOthers = {Other{"threads", &RankMemory::threads}, Other{"scratch", &RankMemory::scratch},
+                                         Other{"graphs, about", &RankMemory::graphs},
+                                         Other{"checkpoint copy", &RankMemory::copy},
+                                         Other{"libraries", &RankMemory::beside}};
+  return kOthers;
+}
+
 int computing_threads(const Backend& backend) { return backend.name() == "cpu" ? thread_count() : 0; }
 
 std::vector<RankMemory> memory_of_ranks(const StagePlan& plan, const Backend& backend, Communicator& world,
@@ -78,6 +87,11 @@ std::vector<RankMemory> memory_of_ranks(const StagePlan& plan, const Backend& ba
   (backend.is_host_memory() ? own.copy : own.copy_on_host) = copy;
   if (const int threads = computing_threads(backend); threads > 0) {
     own.threads = cpu_working_bytes(plan.work(), {.compute_dtype = backend.compute_dtype()}, threads);
+  }
+  if (backend.name() == "cuda") {
+    const DeviceMemory device = device_memory_of(plan, backend.compute_dtype(), backend.captures_graphs());
+    own.scratch = device.scratch;
+    own.graphs = device.graphs;
   }
   for (std::size_t kind = 0; kind < kMemoryKinds.size(); ++kind) own.of_kind[kind] = arena.bytes_of(kMemoryKinds[kind]);
   return world.all_gather_host(own);
@@ -106,9 +120,7 @@ std::string memory_table(std::span<const RankMemory> ranks) {
       row(std::string(name_of(kMemoryKinds[kind])), bytes_of);
     }
   }
-  for (const auto& [name, bytes] : {std::pair{"threads", &RankMemory::threads},
-                                    {"checkpoint copy", &RankMemory::copy},
-                                    {"libraries", &RankMemory::beside}}) {
+  for (const auto& [name, bytes] : RankMemory::others()) {
     const auto bytes_of = [bytes](const RankMemory& stage) { return stage.*bytes; };
     if (std::ranges::any_of(stages, [&](const RankMemory& stage) { return bytes_of(stage) > 0; })) row(name, bytes_of);
   }

@@ -19,14 +19,21 @@ constexpr std::array kMemoryKinds = {MemoryKind::kWeights,     MemoryKind::kGrad
                                      MemoryKind::kActivations, MemoryKind::kWorkspace, MemoryKind::kCommunication};
 
 // Memory of a rank in bytes: by kind at the fullest moment of a step, of the whole arena, of the threads of a CPU
-// (ops/working_memory.h), of the copy that a checkpoint is written from (--async-save), and of libraries and
-// communication, which have taken it already.
+// (ops/working_memory.h), of a GPU's operations and of its graphs (executor/device_memory.h), of the copy that a
+// checkpoint is written from (--async-save), and of libraries and communication, which have taken it already.
 struct RankMemory {
   int stage = 0;
   std::array<std::int64_t, kMemoryKinds.size()> of_kind = {};
-  std::int64_t arena = 0, threads = 0, copy = 0, beside = 0;
-  std::int64_t copy_on_host = 0;                                  // instead of `copy`, where the rest is a device's
-  std::int64_t needed() const { return arena + threads + copy; }  // not allocated yet
+  std::int64_t arena = 0, threads = 0, scratch = 0, graphs = 0, copy = 0, beside = 0;
+  std::int64_t copy_on_host = 0;  // instead of `copy`, where the rest is a device's
+  std::int64_t needed() const { return arena + threads + scratch + graphs + copy; }  // not allocated yet
+
+  // Rows of a table beside the kinds of the arena.
+  struct Other {
+    const char* name;
+    std::int64_t RankMemory::*bytes;
+  };
+  static std::span<const Other> others();
   std::int64_t total() const { return needed() + beside; }
 };
 

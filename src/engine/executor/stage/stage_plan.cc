@@ -134,6 +134,7 @@ void StagePlan::plan_products(const ParameterBucket& bucket) {
   const std::int64_t rows = is_tied ? std::min(options_.logits_chunk, memory_.most_rows()) : memory_.most_rows();
   for (const Parameter* member : bucket.members) {
     work_.largest_parameter = std::max(work_.largest_parameter, member->shape.elements());
+    work_.parameters += 1;
     if (!is_multiplied || member->shape.rank() != 2) continue;
     add_product({.rows = rows, .inputs = member->shape[1], .outputs = member->shape[0]});
   }
@@ -151,6 +152,8 @@ void StagePlan::plan_attention(const Model& model) {
   for (const TransformerLayer& layer : model.layers) {
     const Attention& attention = layer.attention;
     work_.low_rank = std::max(work_.low_rank, layer.adapter_rank());
+    work_.activated_columns = std::max(work_.activated_columns, layer.mlp.columns());
+    work_.attention_rows = std::max(work_.attention_rows, memory_.most_rows() * attention.heads);
     const WorkShapes::Attention head{.queries = memory_.most_tokens(),
                                      .keys = memory_.most_keys(),
                                      .head_size = attention.head_size,

@@ -10,6 +10,7 @@
 #include "ops/cuda/cuda_backend.h"
 #include "ops/cuda/kernels/chunks.h"
 #include "ops/cuda/kernels/reduce.h"
+#include "ops/cuda/scratch_sizes.h"
 #include "ops/storage.h"
 
 namespace teratron {
@@ -196,8 +197,6 @@ class Updates {
   Update update_;
   Parameters<T, M> waiting_;
 };
-
-constexpr std::int64_t kSquareBlocks = 1024;  // of a view at most: a device's worth
 
 // Views of one launch, each with its own blocks: a kernel argument, which may have 4 KiB.
 constexpr int kMostViews = 128;

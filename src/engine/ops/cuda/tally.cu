@@ -7,6 +7,7 @@
 #include "ops/cuda/cuda_backend.h"
 #include "ops/cuda/kernels/chunks.h"
 #include "ops/cuda/kernels/reduce.h"
+#include "ops/cuda/scratch_sizes.h"
 #include "ops/storage.h"
 
 namespace teratron {
@@ -14,7 +15,6 @@ namespace cuda {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr unsigned kMostTallyBlocks = 512;
 
 // fmaxf() takes the number where the other is a NaN, so that only the squares show it.
 __device__ Tally sum_over_block(double squares, float largest, std::uint32_t bits) {

@@ -9,6 +9,7 @@
 #include "ops/cuda/cuda_backend.h"
 #include "ops/cuda/kernels/chunks.h"
 #include "ops/cuda/kernels/dropout.h"
+#include "ops/cuda/scratch_sizes.h"
 #include "ops/storage.h"
 
 namespace teratron {
@@ -18,7 +19,7 @@ namespace {
 constexpr int kThreads = 128;
 constexpr int kInFlight = 8;                                            // rows loaded before the first is added
 constexpr std::int32_t kNoEntry = std::numeric_limits<int>::max() - 1;  // sorts after all that are here
-constexpr int kGroup = 32;
+constexpr int kGroup = kEmbeddingGroup;
 
 // Row `order[i]` of dy used entry `entries[i]`; equal entries follow each other in the order of their rows.
 struct SortedRows {
@@ -196,10 +197,10 @@ LaunchShape columns_of(std::int64_t blocks, std::int64_t hidden, int count) {
 
 void CudaBackend::do_embedding_backward(const EmbeddingBackward& args) {
   const std::int64_t length = args.dy.dim(1), hidden = args.dy.dim(2), rows = args.ids.elements();
-  const std::int64_t groups = (rows + cuda::kGroup - 1) / cuda::kGroup;
+  const std::int64_t groups = cuda::embedding_groups(rows);
   if (args.dtokens && !args.accumulate_tokens) do_fill(args.dtokens, 0);
   if (args.dpositions && !args.accumulate_positions) do_fill(args.dpositions, 0);
-  float* const parts = scratch_.of<float>(2 * groups * hidden + 2 * groups * cuda::kGroup);
+  float* const parts = scratch_.of<float>(cuda::embedding_gradient_floats(rows, hidden));
   auto* const numbers = reinterpret_cast<std::int32_t*>(parts + 2 * groups * hidden);
   const cuda::SortedRows sorted = {.entries = numbers, .order = numbers + groups * cuda::kGroup, .count = rows};
   choose_by_storage(compute_dtype_, [&]<class T>(ElementType<T>) {

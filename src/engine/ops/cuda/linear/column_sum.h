@@ -6,14 +6,9 @@
 
 #include <cstdint>
 
-namespace teratron::cuda {
+#include "ops/cuda/scratch_sizes.h"
 
-// Number of parts of `rows` rows: enough to fill a device, each of 64 rows or more.
-constexpr std::int64_t column_sum_parts(std::int64_t rows) {
-  constexpr std::int64_t kMostParts = 64, kRows = 64;
-  const std::int64_t parts = (rows + kRows - 1) / kRows;
-  return parts < kMostParts ? parts : kMostParts;
-}
+namespace teratron::cuda {
 
 // The rows [begin, end) of a part.
 constexpr std::int64_t part_begin(std::int64_t rows, std::int64_t part) { return rows * part / column_sum_parts(rows); }

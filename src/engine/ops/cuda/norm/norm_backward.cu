@@ -8,6 +8,7 @@
 #include "ops/cuda/cuda_backend.h"
 #include "ops/cuda/kernels/chunks.h"
 #include "ops/cuda/kernels/reduce.h"
+#include "ops/cuda/scratch_sizes.h"
 #include "ops/storage.h"
 
 namespace teratron {
@@ -16,13 +17,6 @@ namespace {
 
 constexpr int kMostThreads = 384, kMostWarps = kMostThreads / kWarp;
 constexpr int kAnyBlock = 256;
-
-// Parts of the rows: two for each of the 108 multiprocessors of an A100, which also fit on the 132 of an H100 at once;
-// and at least 32 rows each, to limit the traffic of their sums.
-constexpr std::int64_t parts_of(std::int64_t rows) {
-  constexpr std::int64_t kMostParts = 216, kRows = 32;
-  return std::min(kMostParts, (rows + kRows - 1) / kRows);
-}
 
 template <class T>
 struct Gradient {
@@ -35,7 +29,7 @@ struct Gradient {
 
   __device__ bool is_rms() const { return mean == nullptr; }
   __device__ float mean_of(std::int64_t row) const { return is_rms() ? 0 : mean[row]; }
-  __device__ std::int64_t begin(std::int64_t part) const { return rows * part / parts_of(rows); }
+  __device__ std::int64_t begin(std::int64_t part) const { return rows * part / norm_gradient_parts(rows); }
 };
 
 // A thread's part of a row: kChunks chunks of 16 bytes of dy and x.
@@ -275,17 +269,18 @@ void launch_columns(cudaStream_t stream, const Gradient<T>& gradient) {
   const auto width = static_cast<unsigned>((gradient.hidden + kColumns * kWarp - 1) / (kColumns * kWarp) * kWarp);
   const unsigned rows = kMostThreads / width;
   const std::size_t sums = rows == 1 ? 0 : 2 * kColumns * width * sizeof(float);
-  launch(
-      stream,
-      {.grid = dim3(static_cast<unsigned>(parts_of(gradient.rows))), .block = dim3(width, rows), .shared_bytes = sums},
-      differentiate<T, kChunks>, gradient);
+  launch(stream,
+         {.grid = dim3(static_cast<unsigned>(norm_gradient_parts(gradient.rows))),
+          .block = dim3(width, rows),
+          .shared_bytes = sums},
+         differentiate<T, kChunks>, gradient);
 }
 
 template <class T>
 void launch_any(cudaStream_t stream, const Gradient<T>& gradient) {
   launch(stream, shape_for(gradient.rows * kAnyBlock, kAnyBlock), differentiate_any_row<T>, gradient);
   LaunchShape shape = shape_for(gradient.hidden, kAnyBlock);
-  shape.grid.y = static_cast<unsigned>(parts_of(gradient.rows));
+  shape.grid.y = static_cast<unsigned>(norm_gradient_parts(gradient.rows));
   launch(stream, shape, sum_any_columns<T>, gradient);
 }
 
@@ -293,8 +288,8 @@ void launch_any(cudaStream_t stream, const Gradient<T>& gradient) {
 }  // namespace cuda
 
 void CudaBackend::do_norm_backward(const NormBackward& args) {
-  const std::int64_t rows = args.x.dim(0), hidden = args.x.dim(1), parts = cuda::parts_of(rows);
-  float* const partial = scratch_.of<float>(parts * 2 * hidden);
+  const std::int64_t rows = args.x.dim(0), hidden = args.x.dim(1), parts = cuda::norm_gradient_parts(rows);
+  float* const partial = scratch_.of<float>(cuda::norm_gradient_floats(rows, hidden));
   choose_by_storage(compute_dtype_, [&]<class T>(ElementType<T>) {
     constexpr int kCount = cuda::Vector<T>::kSize, kFew = 8 / kCount, kMany = 4;  // chunks of a thread
     const cuda::Gradient<T> gradient = {.dx = args.dx.as<T>(),
