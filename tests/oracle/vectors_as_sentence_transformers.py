@@ -199,8 +199,9 @@ def check_scores(teratron, folder, model, batches, rows, data, reading, pooling,
             assert abs(report["spearman"] - 100 * scipy.stats.spearmanr(labels, cosines).statistic) <= 1e-3
             assert abs(report["pearson"] - 100 * scipy.stats.pearsonr(labels, cosines).statistic) <= 1e-3
         elif len(batches) == 2:
-            found = (first @ second.T).argmax(-1) == torch.arange(len(rows))
-            assert abs(report["retrieval_accuracy"] - 100 * float(found.float().mean())) <= 1e-3
+            nearest = (first @ second.T).argmax(-1).tolist()  # perhaps another row with the same text
+            found = sum(rows[near][1] == row[1] for near, row in zip(nearest, rows))
+            assert abs(report["retrieval_accuracy"] - 100 * found / len(rows)) <= 1e-3, (report, found)
 
 
 def check_groups(teratron, folder, start, data, reading):
