@@ -161,7 +161,8 @@ TEST(GpuTraining, HeadsOfTasksEqualOneRankOnTheCpu) {
       expect_near(result.norms, alone.norms, 1e-4, layout.text() + ": norms");
       EXPECT_LT(mean_difference(result, alone, study), 1e-4) << layout.text();
       const Result rounded = train(study, layout, cuda(DType::kBF16));
-      expect_near(rounded.losses, alone.losses, 2e-3, "bf16: losses");
+      // Cosines are rounded to 8 bits, and then count 20 times.
+      expect_near(rounded.losses, alone.losses, head == ModelHead::kVectors ? 1e-2 : 2e-3, "bf16: losses");
     }
   }
 }

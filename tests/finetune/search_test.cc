@@ -20,14 +20,16 @@ class Search : public ::testing::Test {
  protected:
   void SetUp() override {
     write_file_atomically(folder_.path() / "vocab.txt", testing::task_vocabulary());
-    write_file_atomically(examples(), testing::task_file(TaskKind::kClassify, 8, 1));  // whose labels are read
+    for (const TaskKind task : all_tasks()) {  // labels of some are read
+      write_file_atomically(examples(name_of(task)), testing::task_file(task, 8, 1));
+    }
   }
-  std::filesystem::path examples() const { return folder_.path() / "examples.jsonl"; }
+  std::filesystem::path examples(std::string_view task) const { return folder_.path() / fmt::format("{}.jsonl", task); }
   FinetuneConfig read(const std::string& task, const Arguments& more = {}) const {
     Arguments arguments = {"--task",       task,
                            "--model",      "bert-tiny",
                            "--tokenizer",  folder_.path().string(),
-                           "--train-data", examples().string(),
+                           "--train-data", examples(task).string(),
                            "--valid-data", "b",
                            "--save",       "run"};
     arguments.insert(arguments.end(), more.begin(), more.end());

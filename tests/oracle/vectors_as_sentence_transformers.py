@@ -58,6 +58,11 @@ def load(folder):
     return model, {name: value.detach().clone() for name, value in model.state_dict().items() if "pooler" not in name}
 
 
+def without_unused_positions(weights, kind):
+    """RoBERTa's first two positions, which no token has, are written as zeros."""
+    return {name: value[2:] if kind == "roberta" and "position_embeddings" in name else value for name, value in weights.items()}
+
+
 def pooled(model, batch, pooling):
     hidden = model(**batch).last_hidden_state
     if pooling == "cls":
@@ -158,6 +163,7 @@ def check_task(teratron, folder, kind, texts, numbers, pooling, layouts):
     learner = Learner(model, pooling).train()
     theirs = {name.removeprefix("model."): value
               for name, value in train_with_pytorch(learner, dict(batches=batches), labels).items()}
+    theirs, before = without_unused_positions(theirs, kind), without_unused_positions(before, kind)
     movement = norm_of({name: theirs[name] - before[name] for name in before})
     reading = ["--text-column", "first", "--pair-column", "second", f"--label-column={'score' if numbers else ''}",
                "--pooling", pooling, *(["--negative-column", "third"] if texts == 3 else [])]
@@ -165,6 +171,7 @@ def check_task(teratron, folder, kind, texts, numbers, pooling, layouts):
         saved = folder / ("run" + "".join(layout))
         finetune(teratron, saved, start, data, reading, *layout)
         exported, ours_model, ours = exported_weights(teratron, saved)
+        ours = without_unused_positions(ours, kind)
         assert ours.keys() == theirs.keys(), (ours.keys() ^ theirs.keys())
         difference = norm_of({name: ours[name] - theirs[name] for name in theirs})
         print(f"{kind}, {texts} texts, numbers {numbers}, {pooling}, {' '.join(layout) or 'one rank'}: "
@@ -192,8 +199,9 @@ def check_scores(teratron, folder, model, batches, rows, data, reading, pooling,
             assert abs(report["spearman"] - 100 * scipy.stats.spearmanr(labels, cosines).statistic) <= 1e-3
             assert abs(report["pearson"] - 100 * scipy.stats.pearsonr(labels, cosines).statistic) <= 1e-3
         elif len(batches) == 2:
-            found = (first @ second.T).argmax(-1) == torch.arange(len(rows))
-            assert abs(report["retrieval_accuracy"] - 100 * float(found.float().mean())) <= 1e-3
+            nearest = (first @ second.T).argmax(-1).tolist()  # perhaps another row with the same text
+            found = sum(rows[near][1] == row[1] for near, row in zip(nearest, rows))
+            assert abs(report["retrieval_accuracy"] - 100 * found / len(rows)) <= 1e-3, (report, found)
 
 
 def check_groups(teratron, folder, start, data, reading):

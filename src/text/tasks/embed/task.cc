@@ -177,7 +177,8 @@ ScoreReport score_similarities(std::span<const fs::path> data, const fs::path& p
     const std::int32_t label = words.of(table.rows[i], table);
     if (label == kUnknownLabel) continue;
     labels.push_back(static_cast<double>(number_of_label(label)));
-    cosines.push_back(classify::number_of(predicted.values[i]).value_or(0));
+    const double cosine = classify::number_of(predicted.values[i]).value_or(0);
+    cosines.push_back(static_cast<double>(static_cast<float>(cosine)));  // as it was before it was written
   }
   if (labels.empty()) {
     throw_user_error("the data have no similarities to score by; name their column with --label-column");
