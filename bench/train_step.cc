@@ -40,7 +40,8 @@ struct Options {
       {"threads", 2},      {"dropout", 0},   {"tp", 1},       {"dp", 1},     {"pp", 1},        {"sp", 0},
       {"zero", 0},         {"bf16", 0},      {"fp16", 0},     {"cuda", 0},   {"cudnn", 0},     {"micro", 0},
       {"logits_chunk", 0}, {"recompute", 0}, {"schedule", 1}, {"graphs", 1}, {"llama", 0},     {"qwen", 0},
-      {"key_heads", 0},    {"ffn", 0},       {"tallies", 0},  {"rank", 0},   {"frozen", 0},    {"keep", 1}};
+      {"key_heads", 0},    {"ffn", 0},       {"tallies", 0},  {"rank", 0},   {"frozen", 0},    {"keep", 1},
+      {"hopper", 0}};
   std::vector<std::int64_t> cells;  // layers of each
   pipeline::TokenSlices slices;     // lengths, or micro-batches of their own sizes; neither: sequences run whole
 
@@ -198,7 +199,8 @@ class TrainingStep {
            .device = environment.process % std::max(1, cuda_devices()),
            .channels = environment.kind != RankKind::kThreads,
            .graphs = o.at("graphs") > 0,
-           .cudnn_attention = o.at("cudnn") > 0 ? CudnnAttentionUse::kRequired : CudnnAttentionUse::kOff});
+           .cudnn_attention = o.at("cudnn") > 0 ? CudnnAttentionUse::kRequired : CudnnAttentionUse::kOff,
+           .hopper_attention = o.at("hopper") > 0});
     }
     return make_cpu_backend({.compute_dtype = dtype});
   }

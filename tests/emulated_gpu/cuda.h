@@ -19,9 +19,11 @@ enum CUtensorMapSwizzle {
 enum CUtensorMapL2promotion { CU_TENSOR_MAP_L2_PROMOTION_NONE = 0, CU_TENSOR_MAP_L2_PROMOTION_L2_128B = 2 };
 enum CUtensorMapFloatOOBfill { CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE = 0 };
 
-struct alignas(128) CUtensorMap {
+// By its name in CUDA's header, which is part of the names of kernels.
+struct alignas(128) CUtensorMap_st {
   cuuint64_t opaque[16];
 };
+using CUtensorMap = CUtensorMap_st;
 
 // tensor_maps.cc. Refuses what the documentation says that a driver refuses, and a box whose rows are not as wide as
 // the swizzle's span, which ours all are.

@@ -9,6 +9,7 @@
 #include "base/float_types.h"
 #include "emulated_gpu/tensor_core.h"
 #include "ops/backend.h"
+#include "ops/cuda/attention/attention_hopper.h"
 #include "ops/cuda/kernels/chunks.h"
 #include "ops/cuda/kernels/ptx.h"
 #include "ops/cuda/linear/gemm.h"
@@ -27,6 +28,15 @@ cudaError_t launch_with(std::size_t shared_bytes, void (*kernel)(int)) {
   cudaLaunchConfig_t config = {};
   config.dynamicSmemBytes = shared_bytes;
   return cudaLaunchKernelEx(&config, kernel, 0);
+}
+
+TEST(Refusals, HopperAttentionOnOtherDevices) {
+  EXPECT_NO_THROW(require_hopper(cudaDeviceProp{}));
+  cudaDeviceProp other;
+  other.major = 12;
+  EXPECT_THAT(
+      [&] { require_hopper(other); },
+      ThrowsMessage<EnvironmentError>(HasSubstr("needs a device of compute capability 9.0, and emulated has 12.0")));
 }
 
 TEST(Refusals, SharedMemoryThatWasNotAskedFor) {

@@ -95,18 +95,18 @@ std::string end_of(const fs::path& path, std::size_t parts) {
 
 }  // namespace
 
-const svg::Points* RunRecord::curve(const std::string& name) const {
-  const auto found = curves.find(name);
+const svg::Points* RunRecord::curve(const std::string& key) const {
+  const auto found = curves.find(key);
   return found == curves.end() || found->second.empty() ? nullptr : &found->second;
 }
 
-const std::string* RunRecord::setting(const std::string& name) const {
-  const auto found = std::ranges::find(settings, name, &std::pair<std::string, std::string>::first);
+const std::string* RunRecord::setting(const std::string& key) const {
+  const auto found = std::ranges::find(settings, key, &std::pair<std::string, std::string>::first);
   return found == settings.end() ? nullptr : &found->second;
 }
 
-std::int64_t RunRecord::count(const std::string& name, std::int64_t missing) const {
-  const std::string* const text = setting(name);
+std::int64_t RunRecord::count(const std::string& key, std::int64_t missing) const {
+  const std::string* const text = setting(key);
   std::int64_t value = missing;
   if (text != nullptr) std::from_chars(text->data(), text->data() + text->size(), value);
   return value;

@@ -35,9 +35,9 @@ struct RunRecord {
   std::vector<SavedCheckpoint> checkpoints;  // ascending
   std::optional<CheckpointInfo> last;        // of the current checkpoint
 
-  const svg::Points* curve(const std::string& name) const;                  // nullptr: the log has no such number
-  const std::string* setting(const std::string& name) const;                // nullptr: config.toml has none
-  std::int64_t count(const std::string& name, std::int64_t missing) const;  // setting that is an integer
+  const svg::Points* curve(const std::string& key) const;                  // nullptr: the log has no such number
+  const std::string* setting(const std::string& key) const;                // nullptr: config.toml has none
+  std::int64_t count(const std::string& key, std::int64_t missing) const;  // setting that is an integer
 };
 
 // UserError: there is no run in `folder`, or a file of it is damaged.

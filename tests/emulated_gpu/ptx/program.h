@@ -35,8 +35,8 @@ enum class Kind : std::uint8_t {
   kWait           // mbarrier.try_wait
 };
 
-// Products of warpgroups keep their registers until they are waited for.
-enum class Role : std::uint8_t { kNone, kProduct, kProductWait };
+// Products of warpgroups use their registers until they are waited for.
+enum class Role : std::uint8_t { kNone, kProduct };
 
 constexpr unsigned kUsualOperands = 14, kMostOperands = 250;  // of mma.m16n8k16; of any
 

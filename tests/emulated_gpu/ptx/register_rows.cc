@@ -25,28 +25,22 @@ void for_each_register(Instruction& instruction, const Visit& visit) {
   }
 }
 
-bool waits_for_all(const Program& program, const Instruction& instruction) {
-  const Row groups = instruction.rows[0];
-  return (groups & kConstant) != 0 && program.constants[groups & ~kConstant] == 0;
-}
-
+// Those of products live all the time: a product may still use them where no instruction names them any more, and what
+// was done to them before it matters.
 std::vector<Range> ranges_of(Program& program, std::size_t registers) {
   std::vector<Range> ranges(registers);
-  std::vector<Row> kept;  // by products that nobody has waited for
-  const auto let_go = [&](std::uint32_t at) {
-    for (const Row number : kept) ranges[number].last = std::max(ranges[number].last, at);
-    kept.clear();
-  };
+  const auto end = static_cast<std::uint32_t>(program.code.size());
   for (std::uint32_t at = 0; at < program.code.size(); ++at) {
     for_each_register(program.code[at], [&](Row number, bool written) {
       Range& range = ranges[number];
       if (range.first == ~0U) range = {at, at, !written};
       range.last = at;
-      if (program.code[at].role == Role::kProduct) kept.push_back(number);
     });
-    if (program.code[at].role == Role::kProductWait && waits_for_all(program, program.code[at])) let_go(at);
   }
-  let_go(static_cast<std::uint32_t>(program.code.size()));
+  for (Instruction& product : program.code) {
+    if (product.role != Role::kProduct) continue;
+    for_each_register(product, [&](Row number, bool) { ranges[number] = {0, end, true}; });
+  }
   return ranges;
 }
 

@@ -17,9 +17,9 @@ namespace teratron::emulated::ptx {
 
 void WarpProducts::reset(std::size_t register_units) {
   groups_.assign(1, {});
-  written_.assign(register_units / kLanes + 1, 0);
-  sums_.assign(written_.size(), 0);
-  operands_.assign(written_.size(), 0);
+  accessed_.assign(register_units / kLanes + 1, 0);
+  sums_.assign(accessed_.size(), 0);
+  operands_.assign(accessed_.size(), 0);
   executed_ = fence_ = 0;
 }
 
@@ -30,7 +30,7 @@ const char* WarpProducts::watch(const Instruction& instruction) {
     const Row row = instruction.row(i);
     if ((row & kConstant) != 0) continue;
     const bool writes = i < instruction.outputs;
-    if (writes) written_[row / kLanes] = executed_;
+    accessed_[row / kLanes] = executed_;
     if (sums_[row / kLanes] != 0) {
       found = writes ? "writes a register to which a product (wgmma) adds"
                      : "reads a register to which a product (wgmma) adds";
@@ -42,10 +42,7 @@ const char* WarpProducts::watch(const Instruction& instruction) {
 
 void WarpProducts::add(const Group& product) {
   Group& group = groups_.back();
-  for (const Row row : product.sums) {
-    ++sums_[row / kLanes];
-    written_[row / kLanes] = 0;  // by a product, which the next ones follow without a fence
-  }
+  for (const Row row : product.sums) ++sums_[row / kLanes];
   for (const Row row : product.operands) ++operands_[row / kLanes];
   group.sums.insert(group.sums.end(), product.sums.begin(), product.sums.end());
   group.operands.insert(group.operands.end(), product.operands.begin(), product.operands.end());
@@ -118,7 +115,7 @@ class Product {
     const bool accumulates = (warp_.row(instruction_.row(after + 1))[0] & 1) != 0;
     const std::uint64_t right = descriptor(after);
     block_.come_together(warp_, right, instruction_);
-    check_registers(accumulates, after);
+    check_registers(after);
     if (left_in_registers_) {
       read_left_registers();
     } else {
@@ -147,13 +144,13 @@ class Product {
     return of_lanes[0];
   }
 
-  void check_registers(bool accumulates, unsigned after) {
+  void check_registers(unsigned after) {
     for (unsigned i = 0; i < after; ++i) {
       if (i >= sums_ && !left_in_registers_) continue;
       const Row row = instruction_.row(i);
       if ((row & kConstant) != 0) fail("a product of constants");
-      if ((accumulates || i >= sums_) && !warp_.products->is_fenced(row)) {
-        fail("multiplies registers that were written without wgmma.fence behind it");
+      if (!warp_.products->is_fenced(row)) {
+        fail("multiplies registers that were used without wgmma.fence behind it");
       }
       (i < sums_ ? group_.sums : group_.operands).push_back(row);
     }
@@ -272,8 +269,7 @@ void add_warpgroup_products(Opcodes& opcodes) {
   add_products<HalfNumbers>(opcodes, "f16");
   opcodes["wgmma.fence.sync.aligned"] = {.run = fence, .kind = Kind::kWholeWarp, .outputs = 0};
   opcodes["wgmma.commit_group.sync.aligned"] = {.run = commit, .kind = Kind::kWholeWarp, .outputs = 0};
-  opcodes["wgmma.wait_group.sync.aligned"] = {
-      .run = wait, .kind = Kind::kWholeWarp, .outputs = 0, .operands = 1, .role = Role::kProductWait};
+  opcodes["wgmma.wait_group.sync.aligned"] = {.run = wait, .kind = Kind::kWholeWarp, .outputs = 0, .operands = 1};
 }
 
 }  // namespace teratron::emulated::ptx

@@ -16,10 +16,11 @@ class WarpProducts {
   };
 
   void reset(std::size_t register_units);
-  // Counts what an instruction writes. The name of what it must not do to a product under way; null: it does none.
+  // Counts what an instruction uses. The name of what it must not do to a product under way; null: it does none.
   const char* watch(const Instruction& instruction);
   void fence() { fence_ = executed_; }
-  bool is_fenced(Row row) const { return written_[row / kLanes] <= fence_; }
+  // Whether wgmma.fence came after what was done to the register; before the first product there is one in any case.
+  bool is_fenced(Row row) const { return fence_ > 0 && accessed_[row / kLanes] <= fence_; }
   void add(const Group& product);
   void commit() { groups_.emplace_back(); }
   bool has_more_than(std::size_t groups) const { return groups_.size() > groups + 1; }
@@ -28,9 +29,9 @@ class WarpProducts {
 
  private:
   std::vector<Group> groups_;  // the last one is not committed
-  // By units of registers: the number of the instruction that wrote them last, how many products under way write and
+  // By units of registers: the number of the instruction that used them last, how many products under way write and
   // read them.
-  std::vector<std::uint64_t> written_;
+  std::vector<std::uint64_t> accessed_;
   std::vector<std::uint16_t> sums_, operands_;
   std::uint64_t executed_ = 0, fence_ = 0;
 };

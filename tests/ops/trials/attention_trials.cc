@@ -75,9 +75,9 @@ struct Sizes {
   }
 
   // Two heads that share their keys, rows around the ends of tiles, and a cache before them if there is context.
-  static Sizes of_matrices(Random& random, const MatrixAttention& asked) {
+  static Sizes of_matrices(Random& random, const MatrixAttention& asked, std::int64_t longest_context) {
     Sizes sizes(random);
-    const std::int64_t context = asked.context ? 69 : 0;
+    const std::int64_t context = asked.context ? longest_context : 0;
     sizes.batch = sizes.key_heads = 1;
     sizes.heads = 2;
     sizes.queries = 131;
@@ -123,6 +123,13 @@ struct Sizes {
         if (position >= sizes.keys - sizes.queries) sizes.first_keys.push_back(static_cast<double>(first));
       }
     }
+    return sizes;
+  }
+
+  // Whatever the kernels for Hopper take.
+  static Sizes of_hopper(Random& random) {
+    Sizes sizes = random.below(3) == 0 ? of_documents(random) : random.coin() ? padded(random) : Sizes(random);
+    sizes.head_size = random.one_of<std::int64_t>({8, 64, 80, 96, 128});
     return sizes;
   }
 
@@ -331,49 +338,21 @@ Trial cached_attention_trial(Random& random) {
   return trial;
 }
 
-// Some heads of a packed projection or all of a tensor's, whole or in part.
-Trial rotary_trial(Random& random) {
-  const std::int64_t batch = 1 + random.below(3), tokens = some_rows(random), heads = 1 + random.below(4);
-  const auto pairs = random.one_of<std::int64_t>({1, 2, 7, 8, 20, 32, 64});
-  const std::int64_t head_size = 2 * pairs + random.one_of<std::int64_t>({0, 0, 1, 6}), others = random.below(3);
-  const std::int64_t first_position = random.below(5), positions = first_position + tokens + random.below(3);
-  const bool has_ids = positions > 0 && random.coin(), inverse = random.coin();
-  const RotaryPairs kind = random.one_of({RotaryPairs::kHalves, RotaryPairs::kNeighbours});
-  Trial trial{.sizes = fmt::format("B={} S={} H={} of {} D={} R={} positions={}+{} ids={} inverse={} kind={}", batch,
-                                   tokens, heads, heads + others, head_size, pairs, first_position, positions, has_ids,
-                                   inverse, static_cast<int>(kind)),
-              .arguments = {},
-              .run = {}};
-  Values table;
-  for (std::int64_t p = 0; p < positions; ++p) {
-    std::vector<double> angles;
-    for (std::int64_t r = 0; r < pairs; ++r) {
-      angles.push_back(static_cast<double>(p) * std::pow(100, -static_cast<double>(r) / static_cast<double>(pairs)));
-    }
-    for (const double angle : angles) table.push_back(std::cos(angle));
-    for (const double angle : angles) table.push_back(std::sin(angle));
-  }
-  const Shape shape{batch, tokens, heads + others, head_size};
-  trial.in_out("x", shape, random.normals(shape), sum_tolerance(2, 4, 1));
-  trial.input("table", {positions, 2, pairs}, table, Precision::kAccumulation);
-  if (has_ids) {
-    Values ids;
-    for (std::int64_t i = 0; i < batch * tokens; ++i) ids.push_back(static_cast<double>(random.below(positions)));
-    trial.ids("position_ids", {batch, tokens}, ids);
-  }
-  trial.run = [=](Backend& backend, const Views& views) {
-    backend.rotary({.x = views["x"].slice(2, others, others + heads),
-                    .table = views["table"],
-                    .first_position = first_position,
-                    .position_ids = views["position_ids"],
-                    .pairs = kind,
-                    .inverse = inverse});
-  };
-  return trial;
+Trial matrix_attention_trial(Random& random, const MatrixAttention& asked) {
+  return any_backward_trial(random, Sizes::of_matrices(random, asked, 69));
 }
 
-Trial matrix_attention_trial(Random& random, const MatrixAttention& asked) {
-  return any_backward_trial(random, Sizes::of_matrices(random, asked));
+Trial hopper_padding_trial(Random& random) {
+  Sizes sizes = Sizes::of_matrices(random, {.head_size = 64}, 0);
+  sizes.lengths = {static_cast<double>(sizes.keys - 30)};
+  sizes.poisons = true;
+  return forward_trial(random, sizes);
+}
+
+Trial hopper_attention_trial(Random& random) { return forward_trial(random, Sizes::of_hopper(random)); }
+
+Trial hopper_attention_trial(Random& random, const MatrixAttention& asked) {
+  return forward_trial(random, Sizes::of_matrices(random, asked, 400));
 }
 
 Trial plain_attention_forward_trial(Random& random) {

@@ -57,6 +57,11 @@ struct MatrixAttention {
   bool aligned = true;  // the dropout's mask, to its blocks of eight
 };
 Trial matrix_attention_trial(Random& random, const MatrixAttention& asked);
+// Forward alone, as the kernels for Hopper take it: anything, as asked with a context of several of their tiles, or
+// with padding that is NaN.
+Trial hopper_attention_trial(Random& random);
+Trial hopper_attention_trial(Random& random, const MatrixAttention& asked);
+Trial hopper_padding_trial(Random& random);
 Trial plain_attention_forward_trial(Random& random);
 Trial plain_attention_backward_trial(Random& random);
 Trial sum_of_squares_trial(Random& random);

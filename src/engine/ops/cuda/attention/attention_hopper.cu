@@ -98,8 +98,11 @@ struct RowState {
 // What hides keys from a lane's rows: keys from seen[] on, and those before first[].
 struct RowBounds {
   int seen[2], first[2];
+  int least_seen;  // of the warp's rows, so that a warp does not part
+  bool has_documents;
 
-  __device__ RowBounds(const AttentionSizes& sizes, int b, int query) {
+  __device__ RowBounds(const AttentionSizes& sizes, int b, int query)
+      : least_seen(sizes.keys_seen(query)), has_documents(sizes.first_keys != nullptr) {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       const int row = query + part_row(2 * half), last = sizes.queries - 1;
@@ -109,9 +112,7 @@ struct RowBounds {
                         : sizes.first_keys[std::int64_t{b} * sizes.all_queries + (row < last ? row : last)];
     }
   }
-  __device__ bool hides_some(int key) const {
-    return key + kTileKeys > seen[0] || key + kTileKeys > seen[1] || key < first[0] || key < first[1];
-  }
+  __device__ bool hides_some(int key) const { return has_documents || key + kTileKeys > least_seen; }
   __device__ void hide(float (&scores)[kTileKeys / 2], int key) const {
 #pragma unroll
     for (int i = 0; i < kTileKeys / 2; ++i) {
