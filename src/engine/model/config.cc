@@ -179,8 +179,8 @@ Faults ModelConfig::faults(std::int64_t tensor_parallel_size) const {
                 "{} parallel is for models that continue text", Flag{"layernorm-placement"});
   faults.add_if(continues && (is_task_head(head) || head == ModelHead::kVectors),
                 "the heads of tasks are for BERT ({} bert)", Flag{"model-type"});
-  faults.add_if(vectors.texts > 1 && !can_be_trained(vectors.pooling), "{} {} cannot be trained; take mean, cls or lasttoken",
-                Flag{"pooling"}, name_of(vectors.pooling));
+  faults.add_if(vectors.texts > 1 && !can_be_trained(vectors.pooling),
+                "{} {} cannot be trained; take mean, cls or lasttoken", Flag{"pooling"}, name_of(vectors.pooling));
   faults.add_if(vectors.texts < 1 || vectors.texts > 3, "an example has {} texts; there must be 1 to 3", vectors.texts);
   faults.add_if(head == ModelHead::kClassification && (num_labels < 1 || num_labels > kMostFeatures),
                 "a text has one of {} labels; there must be 1 at least, which is a number, and {} at most", num_labels,
