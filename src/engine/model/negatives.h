@@ -1,4 +1,5 @@
-// Examples that are one another's negatives: those of a micro-batch (model/text_vector_head.h), the same in every layout.
+// Examples that are one another's negatives: those of a micro-batch (model/text_vector_head.h), the same in every
+// layout.
 #pragma once
 
 #include "model/config.h"
