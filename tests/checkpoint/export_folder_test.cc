@@ -101,7 +101,7 @@ TEST_F(ExportFolders, DeletesNothingElsewhereWhateverTheListSays) {
   EXPECT_EQ(testing::bytes_of_file(folder_ / "precious"), "x");
 }
 
-// Of a sentence-transformer, a file lies one folder below.
+// A sentence-transformer has a file one folder below.
 TEST_F(ExportFolders, AFileBelowGoesAndComesWithItsFolder) {
   {
     ExportFolder folder(out(), {"a", kPoolingFile});

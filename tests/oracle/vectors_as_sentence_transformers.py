@@ -116,7 +116,7 @@ def words(draw):
 
 
 def check_vectors(teratron, folder, model, exported, texts, pooling, tokenizer):
-    """What `embed` says of the run, and the library of its export."""
+    """Vectors that `embed` makes with the run, and the library with its export."""
     (folder / "texts").write_text("".join(text + "\n" for text in texts))
     with torch.no_grad():
         theirs = torch.nn.functional.normalize(

@@ -85,7 +85,7 @@ struct SliceInputs {
   TensorRef targets, weights;  // i32 and A [batch * tokens], or [targets] where they are sparse; for the head
   // Sparse targets: i32 [targets], the row of each; i32 [batch * tokens], the number of a row's target or -1.
   TensorRef target_rows, target_numbers;
-  // Of models that pool texts: i32 [batch * tokens], the number of the text whose vector the row is part of, or -1.
+  // Models that pool texts: i32 [batch * tokens], the number of the text whose vector the row is part of, or -1.
   // Texts are counted kind by kind: all first ones of the groups, then all second ones.
   TensorRef text_of_row;
   // i32, of numbers the bits of fp32, and A [ModelTraits::labels_of(batch)]. Weights are times the scale of the loss.

@@ -27,7 +27,7 @@ enum class ModelHead {
   kClassification,  // one of num_labels for each text or pair of texts; with one label, a number
   kChoice,          // one of kChoices texts
   kSpans,           // the beginning and the end of an answer in each text; without a pooler
-  // Of BERT: vectors of texts, whose cosines are learned (model/text_vector_head.h); without parameters and a pooler.
+  // Vectors of texts by a BERT, whose cosines are learned (model/text_vector_head.h); without parameters and a pooler.
   kVectors,
 };
 // Heads with a layer of their own for a task.
@@ -36,7 +36,7 @@ constexpr bool is_task_head(ModelHead head) { return head >= ModelHead::kClassif
 // Learning of vectors of texts.
 struct TextVectors {
   Pooling pooling = Pooling::kMean;  // one that can_be_trained()
-  // Of an example: two that belong together, in training perhaps a third that does not; 1: texts are encoded alone.
+  // Texts of an example: two that belong together, in training perhaps a third that does not; 1: each is encoded alone.
   std::int64_t texts = 2;
   std::int64_t tokens = 0;        // most tokens of a text that was read in training; 0: the model's positions
   bool are_similarities = false;  // cosines are numbers to learn; else they rank an example's second text first

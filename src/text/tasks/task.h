@@ -85,7 +85,7 @@ struct TaskReading {
   // for "pair"; negative_column, of embed: empty for none.
   std::string text_column = "text", pair_column, label_column = "label", negative_column;
   LabelKind label_kind = LabelKind::kAuto;  // classify: of labels_in_files()
-  // Of classify; empty: as the opened files have them. Of embed: numbers are similarities to learn.
+  // Labels of classify, empty: as the opened files have them; numbers of embed are similarities to learn.
   LabelSet labels;
 };
 

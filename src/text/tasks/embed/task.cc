@@ -41,7 +41,7 @@ class PairedTexts : public TaskSet {
     examples_.are_negatives = training && !are_similarities;
     if (!training || are_similarities) read_similarities(table);
     if (training && are_similarities) leave_out_unlabelled(table);
-    // What is not learned from a similarity is ranked, and weighs as much as any other.
+    // Every pair to rank weighs as much as any other.
     if (training && !are_similarities) examples_.labels.assign(table.rows.size(), 0);
     encode(table, tokenizer, reading);
     if (has_similarities()) {
