@@ -40,8 +40,7 @@ struct Options {
       {"threads", 2},      {"dropout", 0},   {"tp", 1},       {"dp", 1},     {"pp", 1},        {"sp", 0},
       {"zero", 0},         {"bf16", 0},      {"fp16", 0},     {"cuda", 0},   {"cudnn", 0},     {"micro", 0},
       {"logits_chunk", 0}, {"recompute", 0}, {"schedule", 1}, {"graphs", 1}, {"llama", 0},     {"qwen", 0},
-      {"key_heads", 0},    {"ffn", 0},       {"tallies", 0},  {"rank", 0},   {"frozen", 0},
-      {"keep", 1}};
+      {"key_heads", 0},    {"ffn", 0},       {"tallies", 0},  {"rank", 0},   {"frozen", 0},    {"keep", 1}};
   std::vector<std::int64_t> cells;  // layers of each
   pipeline::TokenSlices slices;     // lengths, or micro-batches of their own sizes; neither: sequences run whole
 
