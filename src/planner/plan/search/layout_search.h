@@ -25,10 +25,7 @@ struct PlanRequest {
   const slicing::Profile* profile = nullptr;  // measured times, in place of those of the cluster's devices
 
   MemoryPlanContext context() const {
-    return {.vocab_size = vocab_size,
-            .compute_dtype = model.backend.compute_dtype(),
-            .threads = cpu_threads(cluster),
-            .on_gpu = cpu_threads(cluster) == 0};
+    return {.vocab_size = vocab_size, .compute_dtype = model.backend.compute_dtype(), .threads = cpu_threads(cluster)};
   }
 };
 

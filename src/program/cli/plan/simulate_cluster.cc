@@ -103,11 +103,9 @@ ClusterRun simulate_on_cluster(const ClusterScenario& options, const slicing::Sc
   const simulation::PipelineWork work = plan::work_of(run.config, run.cluster, vocab_size);
   run.schedule = work.schedule;
   run.result = simulation::simulate(work, run.cluster, true);
-  const int threads = plan::cpu_threads(run.cluster);
   run.memory = plan::memory_of_stages(run.config, {.vocab_size = vocab_size,
                                                    .compute_dtype = run.config.backend.compute_dtype(),
-                                                   .threads = threads,
-                                                   .on_gpu = threads == 0});
+                                                   .threads = plan::cpu_threads(run.cluster)});
   run.tokens_per_second =
       static_cast<double>(run.config.batch.global_batch_size * run.config.model.seq_length) / run.result.seconds;
   return run;

@@ -21,7 +21,7 @@ struct MemoryPlanContext {
   DType compute_dtype = DType::kF32;
   const slicing::Profile* profile = nullptr;  // for --token-slices auto
   int threads = 0;                            // of a rank that computes on a CPU; 0: on another device
-  bool on_gpu = false;                        // a CUDA back end's memory beside the arena counts
+  bool on_gpu = false;                        // counts what a CUDA back end takes beside the arena
 };
 
 // Bytes of a rank of each pipeline stage, in any layout, without starting one: the arena, on a CPU the working
