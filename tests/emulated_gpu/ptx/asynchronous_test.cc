@@ -22,7 +22,7 @@ struct Placement {
   bool rows_contiguous = false;  // along memory's rows; else k is
 
   u32 span() const { return 16U << swizzle; }
-  // What a swizzle does to the chunks of a line of the span's width.
+  // A swizzle's place for the chunks of a line of the span's width.
   u32 chunk_of(u32 line, u32 chunk) const {
     return swizzle == 3   ? chunk ^ line % 8
            : swizzle == 2 ? chunk ^ line / 2 % 4

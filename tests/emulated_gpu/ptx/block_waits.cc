@@ -1,4 +1,4 @@
-// What a block's warps wait for one by one, and what is asked of them when nobody can go on and when all are done.
+// Waits of a block's warps, one by one, and what is asked of them when nobody can go on and when all are done.
 #include <fmt/format.h>
 
 #include "base/error.h"

@@ -27,21 +27,21 @@ std::string arrival_alone(std::string line) {
   return line.replace(line.rfind(','), std::string::npos, ";");
 }
 
-// Of a product, whose operands are `{sums}, first, second, %adds, ..`.
+// Changes a product, whose operands are `{sums}, first, second, %adds, ..`.
 std::string descriptors_swapped(std::string line) {
   const std::size_t begin = line.find("}, ") + 3, comma = line.find(", ", begin), end = line.find(", %adds", comma);
   const std::string first = line.substr(begin, comma - begin), second = line.substr(comma + 2, end - comma - 2);
   return line.replace(begin, end - begin, second + ", " + first);
 }
 
-// Of a descriptor that is put together: its two highest bits are the swizzle.
+// Changes a descriptor that is put together: its two highest bits are the swizzle.
 std::string without_swizzle(std::string line) {
   const std::size_t begin = line.rfind(' ') + 1;
   const std::uint64_t bits = std::stoull(line.substr(begin)) & ~std::uint64_t{0} >> 2;
   return line.replace(begin, std::string::npos, fmt::format("{};", bits));
 }
 
-// Of a copy, whose coordinates are `{column, head, row, batch}`.
+// Changes a copy, whose coordinates are `{column, head, row, batch}`.
 std::string column_and_row_swapped(std::string line) {
   const std::size_t begin = line.find('{') + 1, end = line.find('}', begin);
   std::vector<std::string> parts(1);

@@ -1,4 +1,4 @@
-// What threads of a block wait for besides bar.sync 0: mbarriers, barriers of some of the warps, registers.
+// Waits of a block's threads besides bar.sync 0: mbarriers, barriers of some of the warps, registers.
 #pragma once
 
 #include <array>

@@ -228,7 +228,7 @@ void commit(Block& block, Warp& warp, const Instruction& instruction, LaneMask) 
   warp.products->commit();
 }
 
-// What the products read is looked at again: nobody may have written there.
+// Looks again at memory that the products read: nobody may have written there.
 void wait(Block& block, Warp& warp, const Instruction& instruction, LaneMask) {
   block.come_together(warp, 0, instruction);
   const std::uint32_t groups = warp.row(instruction.rows[0])[0];

@@ -5,11 +5,10 @@
 // position.
 #include "ops/cuda/attention/attention_hopper.h"
 
-#include <limits>
-
 #include "base/error.h"
 #include "ops/cuda/attention/attention.h"
 #include "ops/cuda/attention/attention_matrices.h"
+#include "ops/cuda/attention/hopper_softmax.h"
 #include "ops/cuda/kernels/hopper.h"
 #include "ops/cuda/runtime/device.h"
 #include "ops/cuda/runtime/tensor_map.h"
@@ -18,7 +17,7 @@ namespace teratron::cuda {
 namespace {
 
 constexpr int kHopperThreads = 3 * kWarpgroup;  // those that copy, and two warpgroups that multiply
-constexpr int kGroupQueries = 64, kBlockQueries = 2 * kGroupQueries, kTileKeys = 128;
+constexpr int kGroupQueries = 64, kBlockQueries = 2 * kGroupQueries;
 constexpr int kStages = 2;                        // tiles of keys, and of values, in shared memory
 constexpr std::uint32_t kSharedAlignment = 1024;  // of swizzled rows: eight of 128 bytes
 
@@ -33,7 +32,6 @@ constexpr int kConsumers = 2 * kWarpgroup, kConsumerWarps = kConsumers / kWarp;
 constexpr int kProducerRegisters = 24, kConsumerRegisters = 240;
 // Numbers of barriers: a warpgroup's turn to start products is 1 or 2.
 constexpr int kTurns = 1, kPaddingCleared = 3;
-constexpr float kHidden = -std::numeric_limits<float>::infinity();
 
 template <class T, int kHeadSize>
 struct HopperMemory {
@@ -88,108 +86,6 @@ __device__ void produce(HopperMemory<T, kHeadSize>& memory, const CUtensorMap& q
     start_panels<kTileKeys, kHeadSize>(memory.v[stage], v, memory.v_given[stage], at.b, key_head, key);
   }
 }
-
-// The two rows of a lane, l / 4 and l / 4 + 8 of its warp's 16: their running maximum of scores and this lane's part
-// of the sum of exponentials.
-struct RowState {
-  float max[2] = {kHidden, kHidden}, sum[2] = {0, 0};
-};
-
-// What hides keys from a lane's rows: keys from seen[] on, and those before first[].
-struct RowBounds {
-  int seen[2], first[2];
-  int least_seen;  // of the warp's rows, so that a warp does not part
-  bool has_documents;
-
-  __device__ RowBounds(const AttentionSizes& sizes, int b, int query)
-      : least_seen(sizes.keys_seen(query)), has_documents(sizes.first_keys != nullptr) {
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      const int row = query + part_row(2 * half), last = sizes.queries - 1;
-      seen[half] = sizes.keys_seen(row);
-      first[half] = sizes.first_keys == nullptr
-                        ? 0
-                        : sizes.first_keys[std::int64_t{b} * sizes.all_queries + (row < last ? row : last)];
-    }
-  }
-  __device__ bool hides_some(int key) const { return has_documents || key + kTileKeys > least_seen; }
-  __device__ void hide(float (&scores)[kTileKeys / 2], int key) const {
-#pragma unroll
-    for (int i = 0; i < kTileKeys / 2; ++i) {
-      const int half = i % 4 / 2, column = key + i / 4 * 8 + part_column(i % 2);
-      if (column >= seen[half] || column < first[half]) scores[i] = kHidden;
-    }
-  }
-};
-
-__device__ inline float larger_of(float a, float b) { return a > b ? a : b; }
-
-// Scores become exp2(scale * (score - maximum)). `correction` brings what was summed up to a smaller maximum to the new
-// one. Rows that have seen no key yet have no maximum, and zeros for now.
-__device__ inline void exponentiate(float (&scores)[kTileKeys / 2], RowState& state, float (&correction)[2],
-                                    float scale) {
-#pragma unroll
-  for (int half = 0; half < 2; ++half) {
-    float max = state.max[half];
-#pragma unroll
-    for (int i = 2 * half; i < kTileKeys / 2; i += 4) max = larger_of(max, larger_of(scores[i], scores[i + 1]));
-    max = larger_of(max, __shfl_xor_sync(0xffffffffU, max, 1));
-    max = larger_of(max, __shfl_xor_sync(0xffffffffU, max, 2));
-    const float shift = max == kHidden ? 0.0F : max * scale;
-    correction[half] = fast_exp2(state.max[half] * scale - shift);
-    state.max[half] = max;
-    float sum = state.sum[half] * correction[half];
-#pragma unroll
-    for (int i = 2 * half; i < kTileKeys / 2; i += 4) {
-      scores[i] = fast_exp2(scores[i] * scale - shift);
-      scores[i + 1] = fast_exp2(scores[i + 1] * scale - shift);
-      sum += scores[i] + scores[i + 1];
-    }
-    state.sum[half] = sum;
-  }
-}
-
-// The dropout mask of a warp's 16 queries and a tile's keys: lane l draws half the keys of query l % 16. All lanes call
-// draw() and drop().
-class TileMask {
-  static constexpr int kEights = kTileKeys / 16;
-
- public:
-  __device__ void draw(const AttentionMask& mask, const HeadMask& head, int query, int key) {
-    const int own_query = query + lane_index() % 16, own_key = key + lane_index() / 16 * (kTileKeys / 2);
-    std::uint32_t eights[kEights];
-    if (mask.is_aligned(head)) {
-#pragma unroll
-      for (int i = 0; i < kEights; ++i) eights[i] = mask.kept_of_aligned_8(head, own_query, own_key + 8 * i);
-    } else {
-#pragma unroll
-      for (int i = 0; i < kEights; ++i) eights[i] = mask.kept_of_8(head, own_query, own_key + 8 * i);
-    }
-#pragma unroll
-    for (int i = 0; i < kEights; ++i) words_[i / 4] = (i % 4 == 0 ? 0 : words_[i / 4]) | eights[i] << (i % 4 * 8);
-  }
-
-  // Kept ones are multiplied by their factor at the end.
-  __device__ void drop(float (&scores)[kTileKeys / 2]) const {
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {
-#pragma unroll
-      for (int word = 0; word < kTileKeys / 32; ++word) {
-        const int from = part_row(2 * half) + word / 2 * 16;
-        const std::uint32_t kept = __shfl_sync(0xffffffffU, words_[word % 2], from) >> part_column(0);
-#pragma unroll
-        for (int n = 0; n < 4; ++n) {
-          float* const pair = scores + (4 * word + n) * 4 + 2 * half;
-          if ((kept >> (8 * n) & 1) == 0) pair[0] = 0;
-          if ((kept >> (8 * n + 1) & 1) == 0) pair[1] = 0;
-        }
-      }
-    }
-  }
-
- private:
-  std::uint32_t words_[2];
-};
 
 // A warpgroup's 64 queries.
 template <class T, int kHeadSize>

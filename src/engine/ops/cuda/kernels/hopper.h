@@ -60,7 +60,7 @@ class Mbarrier {
   std::uint64_t state_;
 };
 
-// What this thread has written to shared memory, mbarriers among it, is there for bulk copies and products that start
+// Makes this thread's writes to shared memory, mbarriers among them, visible to bulk copies and products that start
 // after a barrier.
 __device__ inline void show_to_copies() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 
@@ -145,7 +145,7 @@ __device__ void hold(std::uint32_t (&operands)[kCount]) {
 #define TERATRON_NAMES_64 \
   TERATRON_NAMES_48 ", %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
 
-// Of a warpgroup: sums [64, columns] (+)= a b^T with a [64, 16] and b [columns, 16], both by descriptors.
+// A warpgroup's sums [64, columns] (+)= a b^T with a [64, 16] and b [columns, 16], both by descriptors.
 #define TERATRON_MULTIPLY_ROWS(type, columns, names, sums, first, second, third)                                  \
   asm volatile("{\n\t.reg .pred %%adds;\n\tsetp.ne.b32 %%adds, %" third ", 0;\n\t"                                 \
                "wgmma.mma_async.sync.aligned.m64n" columns "k16.f32." type "." type " {" names "}, %" first ", %"  \
@@ -154,7 +154,7 @@ __device__ void hold(std::uint32_t (&operands)[kCount]) {
                : "l"(a), "l"(b), "r"(static_cast<int>(adds))                                                       \
                : "memory")
 
-// Of a warpgroup: sums [64, columns] += a b with a [64, 16] in registers and b [16, columns] by a descriptor.
+// A warpgroup's sums [64, columns] += a b with a [64, 16] in registers and b [16, columns] by a descriptor.
 #define TERATRON_ADD_WEIGHTED(type, columns, names, sums, a0, a1, a2, a3, right, one)                             \
   asm volatile("{\n\t.reg .pred %%adds;\n\tsetp.ne.b32 %%adds, %" one ", 0;\n\t"                                   \
                "wgmma.mma_async.sync.aligned.m64n" columns "k16.f32." type "." type " {" names "}, {%" a0 ", %" a1 \
