@@ -15,12 +15,12 @@ namespace teratron::plan {
 namespace {
 
 using Cells = std::vector<const ReproducedCell*>;
-using Choice = std::function<bool(const ReproducedCell&)>;
+using CellRule = std::function<bool(const ReproducedCell&)>;
 
 double size_of_error(const ReproducedCell& cell) { return std::abs(*error_of(cell)); }
 bool is_memory(const ReproducedCell& cell) { return kind_of(cell) == CellKind::kMemory; }
 
-Cells cells_where(const Reproduction& reproduction, const Choice& is_chosen) {
+Cells cells_where(const Reproduction& reproduction, const CellRule& is_chosen) {
   Cells cells;
   for (const ReproducedCell& cell : reproduction.cells) {
     if (cell.uncounted.empty() && is_chosen(cell)) cells.push_back(&cell);
@@ -66,7 +66,7 @@ std::string text_of_sources(const Reproduction& reproduction) {
   TextTable table(
       {Align::kLeft, Align::kRight, Align::kRight, Align::kRight, Align::kRight, Align::kRight, Align::kRight});
   table.row({"speed", "fitting", "mean error", "worst", "judging", "mean error", "worst"});
-  const auto halves = [&](std::string what, const Choice& is_chosen) {
+  const auto halves = [&](std::string what, const CellRule& is_chosen) {
     table.row(row_of(std::move(what),
                      cells_where(reproduction, [&](const auto& cell) { return is_chosen(cell) && cell.is_fitted; }),
                      cells_where(reproduction, [&](const auto& cell) { return is_chosen(cell) && !cell.is_fitted; })));
