@@ -315,7 +315,9 @@ TEST(Reproduction, JsonAndPictureHaveAllOfIt) {
     const std::string svg = to_svg(reproduction), text = text_of(reproduction);
     EXPECT_THAT(svg, HasSubstr("<svg"));
     if (reproduction.is_summary) continue;  // it shows neither tables nor cells that are met
-    if (std::ranges::count(papers(), paper) > 0) EXPECT_THAT(svg, HasSubstr("Teratron"));
+    if (std::ranges::count(papers(), paper) > 0) {
+      EXPECT_THAT(svg, HasSubstr("Teratron"));
+    }
     for (const std::string& table : tables) EXPECT_THAT(svg, HasSubstr(table));
     for (const Curve& curve : reproduction.curves) EXPECT_THAT(svg, HasSubstr(curve.title));
     for (const std::string& name : missed_of(reproduction))
