@@ -49,7 +49,9 @@ TEST(CurveChart, ManyPointsAreDrawnAsMeansWithinTheirSpread) {
     for (std::size_t i = 0; i < curve.means.size(); ++i) {
       EXPECT_LE(curve.spread[i].first, curve.means[i].second + 1e-12);
       EXPECT_GE(curve.spread[i].second, curve.means[i].second - 1e-12);
-      if (i > 0) EXPECT_LT(curve.means[i - 1].first, curve.means[i].first);
+      if (i > 0) {
+        EXPECT_LT(curve.means[i - 1].first, curve.means[i].first);
+      }
       least = std::min(least, curve.spread[i].first);
       largest = std::max(largest, curve.spread[i].second);
     }
