@@ -96,6 +96,27 @@ TEST(Plan, TellsTheUpdatesAndDaysOfAnEpoch) {
   EXPECT_THAT(testing::succeed(words), HasSubstr("an epoch of 35.9 G tokens: 68,507 updates"));
 }
 
+TEST(Plan, APageHasTheStepsThatArePlannedOneByOne) {
+  const testing::TemporaryFolder folder;
+  const std::string cluster = (folder.path() / "c.toml").string(), page = (folder.path() / "p.html").string();
+  write_file_atomically(cluster, kProcessors);
+  const Words words = {"plan", "--model", "tiny", "--cluster", cluster, "--global-batch-size", "4", "--pp", "1"};
+  const nlohmann::json all = json_of(with(words, {"--html", page}));
+  EXPECT_EQ(all.at("steps"), 20) << "1, 2, 4 and 8 devices by 1, 2, 4, 8 and 16 sequences";
+  const std::string text = read_file(page);
+  const std::size_t begin = text.find("id=\"plan\">") + 10;
+  const nlohmann::json plan = nlohmann::json::parse(text.substr(begin, text.find("</script>", begin) - begin));
+  const nlohmann::json& first = plan.at("steps").at(plan.at("first").get<std::size_t>());
+  EXPECT_EQ(first.at("devices"), 2);
+  EXPECT_EQ(first.at("sequences"), 4);
+  const nlohmann::json one = json_of(words).at("best").at(0);
+  EXPECT_EQ(first.at("seconds"), one.at("step_seconds"));
+  EXPECT_EQ(first.at("tokens_per_second"), one.at("tokens_per_second"));
+  const Outcome refused = run_teratron(with(words, {"--html", cluster}));
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_THAT(refused.errors, HasSubstr("is no page of teratron"));
+}
+
 TEST(Plan, TellsWhatTrainingCostsAndWhatABudgetPaysFor) {
   const Words words = plan({"--model", "8.3B", "--global-batch", "64", "--tp", "8", "--pp", "1", "--target-tokens",
                             "1e9", "--price", "2.5", "--budget", "1000"});

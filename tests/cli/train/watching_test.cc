@@ -106,6 +106,14 @@ TEST_F(Watching, SamplesAtEachValidationChangeNothingElse) {
     EXPECT_THAT(outcome.errors, HasSubstr(line));
   }
   EXPECT_EQ(steps(path("curves")).at("sample the rank"), (std::vector<std::int64_t>{2, 4}));
+
+  const Outcome report = run_teratron({"report", path("with"), path("without"), "--output", path("page.html")});
+  ASSERT_EQ(report.exit_code, 0) << report.errors;
+  const std::string page = read_file(path("page.html"));
+  EXPECT_THAT(page, HasSubstr("Validation loss"));
+  EXPECT_THAT(page, HasSubstr("after &quot;the rank&quot;"));
+  EXPECT_THAT(page, HasSubstr("<th scope=\"row\">sample_tokens</th>"));
+  EXPECT_EQ(run_teratron({"report", path("none")}).exit_code, 2);
 }
 
 // Padded rows of the vocabulary are drawn by an untrained model most of the time.
