@@ -114,15 +114,15 @@ def train(settings, on_line=None):
                     for line in lines.read():
                         if on_line is not None and on_line(line) is False and not stopped:
                             stopped = True
-                            process.send_signal(signal.SIGINT)
+                            process.send_signal(signal.SIGTERM)
                     if ended:
                         break
                     time.sleep(0.1)
             except BaseException:
-                process.send_signal(signal.SIGINT)
+                process.send_signal(signal.SIGTERM)
                 process.wait()
                 raise
             errors.seek(0)
-            if process.returncode != 0 and not (stopped and process.returncode == 128 + signal.SIGINT):
+            if process.returncode != 0 and not (stopped and process.returncode == 128 + signal.SIGTERM):
                 raise failure_of(process.returncode, errors.read())
     return Run(settings["save"])
