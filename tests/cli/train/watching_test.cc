@@ -114,6 +114,16 @@ TEST_F(Watching, SamplesAtEachValidationChangeNothingElse) {
   EXPECT_THAT(page, HasSubstr("after &quot;the rank&quot;"));
   EXPECT_THAT(page, HasSubstr("<th scope=\"row\">sample_tokens</th>"));
   EXPECT_EQ(run_teratron({"report", path("none")}).exit_code, 2);
+
+  write_file_atomically(path("score.json"), R"({"evaluation": "lambada", "accuracy": 0.25})");
+  const Words evaluated = {"report",       path("with"),       "--output",     path("page.html"),
+                           "--evaluation", path("score.json"), "--evaluation", path("score.json")};
+  const Outcome again = run_teratron(evaluated);
+  ASSERT_EQ(again.exit_code, 0) << again.errors;
+  EXPECT_THAT(read_file(path("page.html")), HasSubstr("<td>accuracy</td><td>0.25</td><td>0.4518 (355M)"));
+  const Outcome unread = run_teratron({"report", path("with"), "--evaluation", path("page.html")});
+  EXPECT_EQ(unread.exit_code, 2);
+  EXPECT_THAT(unread.errors, HasSubstr("is no result of an evaluation"));
 }
 
 // Padded rows of the vocabulary are drawn by an untrained model most of the time.

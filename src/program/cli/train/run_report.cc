@@ -18,7 +18,8 @@ namespace {
 namespace fs = std::filesystem;
 
 struct RunReportOptions {
-  std::vector<fs::path> runs, evaluations;
+  std::vector<fs::path> runs;
+  std::vector<std::string> evaluations;  // files
   fs::path output, json;
   Faults faults() const;
 };
@@ -33,7 +34,8 @@ Faults RunReportOptions::faults() const {
 FieldList fields_of(RunReportOptions& o) {
   FieldList list;
   list.add_positional(&o.runs, "DIR", "folder of --save of each run");
-  list.add("evaluation", &o.evaluations, "FILE", "a result of eval, which --json wrote").repeats = true;
+  list.add("evaluation", &o.evaluations, "FILE", "a result of eval, which --json wrote; may be given several times")
+      .repeats = true;
   list.add("output", &o.output, "FILE", "the page, an HTML file").writes();
   add_json_field(list, o.json);
   return list;
@@ -46,6 +48,9 @@ RunReportOptions defaults() {
 }
 
 void run(const RunReportOptions& options) {
+  const std::vector<fs::path> read(options.evaluations.begin(), options.evaluations.end());
+  const std::vector<fs::path> written = {options.output, options.json};
+  require_separate(read, written);
   if (!is_standard_stream(options.output)) require_replaceable(options.output, "page of teratron", kPageBeginning);
   std::vector<RunRecord> runs;
   for (const fs::path& folder : options.runs) {
@@ -56,7 +61,7 @@ void run(const RunReportOptions& options) {
   }
   name_apart(runs);
   std::vector<EvaluationResult> evaluations;
-  for (const fs::path& file : options.evaluations) evaluations.push_back(read_evaluation(file));
+  for (const fs::path& file : read) evaluations.push_back(read_evaluation(file));
   const std::string page = run_report(runs, evaluations);
   nlohmann::ordered_json json = {{"runs", nlohmann::ordered_json::array()}, {"bytes", page.size()}};
   for (const RunRecord& record : runs) json["runs"].push_back(record.name);
