@@ -9,7 +9,6 @@
 #include "base/error.h"
 #include "base/files/file.h"
 #include "data/text/document_reader.h"
-#include "tasks/task_entry.h"
 
 namespace teratron::classify {
 namespace {
@@ -90,6 +89,19 @@ Predictions read_predictions(const fs::path& path, std::size_t rows) {
     all.values.push_back(std::move(*one));
   }
   return all;
+}
+
+ScoreReport report_of(std::span<const TaskScore> scores, std::int64_t examples, std::int64_t left_out,
+                      std::string_view known) {
+  nlohmann::ordered_json json = {{"examples", examples}};
+  std::string text = fmt::format("{} examples", examples);
+  for (const TaskScore& score : scores) {
+    text += fmt::format("   {} {:.4f}", score.name, score.value);
+    json[score.name] = score.value;
+  }
+  json["without_label"] = left_out;
+  text += left_out == 0 ? "\n" : fmt::format("\n{} rows have no {}, and are not scored\n", left_out, known);
+  return {.text = text, .json = json.dump()};
 }
 
 }  // namespace teratron::classify

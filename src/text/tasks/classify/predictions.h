@@ -7,10 +7,13 @@
 #pragma once
 
 #include <filesystem>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tasks/task.h"
+#include "tasks/task_entry.h"
 
 namespace teratron::classify {
 
@@ -25,5 +28,9 @@ struct Predictions {
 // Reads the predictions of `rows` rows; other members do not matter. UserError, with the line: no such object, a label
 // among numbers, a row that is predicted twice or not at all, an index that there is not.
 Predictions read_predictions(const std::filesystem::path& path, std::size_t rows);
+
+// Report of scores over so many examples. `known`: the value that rows without one lack, "label".
+ScoreReport report_of(std::span<const TaskScore> scores, std::int64_t examples, std::int64_t left_out,
+                      std::string_view known);
 
 }  // namespace teratron::classify

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <filesystem>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <ranges>
 #include <set>
 #include <utility>
@@ -191,15 +190,7 @@ ScoreReport score_texts(std::span<const fs::path> data, const fs::path& predicti
   const auto unlabelled = std::ranges::count(known, kUnknownLabel);
   if (unlabelled == std::ssize(known))
     throw_user_error("the data have no labels to score by; name their column with --label-column");
-  nlohmann::ordered_json json = {{"examples", std::ssize(known) - unlabelled}};
-  std::string text = fmt::format("{} examples", std::ssize(known) - unlabelled);
-  for (const TaskScore& score : scores_of(labels, known, all)) {
-    text += fmt::format("   {} {:.4f}", score.name, score.value);
-    json[score.name] = score.value;
-  }
-  json["without_label"] = unlabelled;
-  text += unlabelled == 0 ? "\n" : fmt::format("\n{} rows have no label, and are not scored\n", unlabelled);
-  return {.text = text, .json = json.dump()};
+  return report_of(scores_of(labels, known, all), std::ssize(known) - unlabelled, unlabelled, "label");
 }
 
 }  // namespace

@@ -5,7 +5,6 @@
 #include <cmath>
 #include <filesystem>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "base/error.h"
@@ -183,16 +182,8 @@ ScoreReport score_similarities(std::span<const fs::path> data, const fs::path& p
   if (labels.empty()) {
     throw_user_error("the data have no similarities to score by; name their column with --label-column");
   }
-  const std::size_t unlabelled = table.rows.size() - labels.size();
-  nlohmann::ordered_json json = {{"examples", labels.size()}};
-  std::string text = fmt::format("{} examples", labels.size());
-  for (const TaskScore& score : scores_of_similarities(labels, cosines)) {
-    text += fmt::format("   {} {:.4f}", score.name, score.value);
-    json[score.name] = score.value;
-  }
-  json["without_label"] = unlabelled;
-  text += unlabelled == 0 ? "\n" : fmt::format("\n{} rows have no similarity, and are not scored\n", unlabelled);
-  return {.text = text, .json = json.dump()};
+  return classify::report_of(scores_of_similarities(labels, cosines), std::ssize(labels),
+                             std::ssize(table.rows) - std::ssize(labels), "similarity");
 }
 
 }  // namespace

@@ -161,6 +161,22 @@ class LeftOperand {
   MatrixA parts_[kStays ? kRows16 : 1][kStays ? kHeadSize / 16 : 1] = {};
 };
 
+// Draws the bits of `kEights` times eight keys of a query from `key` on, four times eight to a word. The blocks do not
+// depend on each other, which hides the latency of each.
+template <int kEights>
+__device__ void draw_eights(std::uint32_t* words, const AttentionMask& mask, const HeadMask& head, int query, int key) {
+  std::uint32_t eights[kEights];
+  if (mask.is_aligned(head)) {
+#pragma unroll
+    for (int i = 0; i < kEights; ++i) eights[i] = mask.kept_of_aligned_8(head, query, key + 8 * i);
+  } else {
+#pragma unroll
+    for (int i = 0; i < kEights; ++i) eights[i] = mask.kept_of_8(head, query, key + 8 * i);
+  }
+#pragma unroll
+  for (int i = 0; i < kEights; ++i) words[i / 4] = (i % 4 == 0 ? 0 : words[i / 4]) | eights[i] << (i % 4 * 8);
+}
+
 // The mask of kQueries queries and kKeys keys as a warp draws it for itself, in registers: kLanes lanes draw a query's
 // keys, eight at a time. All lanes call draw() and keys_of(), which exchanges.
 template <int kQueries, int kKeys>
@@ -170,19 +186,9 @@ class WarpMask {
   static_assert(kLanes == 1 || kEights <= 2);
 
  public:
-  // The blocks of a lane do not depend on each other, which hides the latency of each.
   __device__ void draw(const AttentionMask& mask, const HeadMask& head, int query, int key) {
     const int own_query = query + lane_index() % kQueries, own_key = key + lane_index() / kQueries * kEights * 8;
-    std::uint32_t eights[kEights];
-    if (mask.is_aligned(head)) {
-#pragma unroll
-      for (int i = 0; i < kEights; ++i) eights[i] = mask.kept_of_aligned_8(head, own_query, own_key + 8 * i);
-    } else {
-#pragma unroll
-      for (int i = 0; i < kEights; ++i) eights[i] = mask.kept_of_8(head, own_query, own_key + 8 * i);
-    }
-#pragma unroll
-    for (int i = 0; i < kEights; ++i) words_[i / 4] = (i % 4 == 0 ? 0 : words_[i / 4]) | eights[i] << (i % 4 * 8);
+    draw_eights<kEights>(words_, mask, head, own_query, own_key);
   }
 
   // Bit i: whether key 32 word + i of a query is kept.

@@ -83,16 +83,7 @@ class TileMask {
  public:
   __device__ void draw(const AttentionMask& mask, const HeadMask& head, int query, int key) {
     const int own_query = query + lane_index() % 16, own_key = key + lane_index() / 16 * (kTileKeys / 2);
-    std::uint32_t eights[kEights];
-    if (mask.is_aligned(head)) {
-#pragma unroll
-      for (int i = 0; i < kEights; ++i) eights[i] = mask.kept_of_aligned_8(head, own_query, own_key + 8 * i);
-    } else {
-#pragma unroll
-      for (int i = 0; i < kEights; ++i) eights[i] = mask.kept_of_8(head, own_query, own_key + 8 * i);
-    }
-#pragma unroll
-    for (int i = 0; i < kEights; ++i) words_[i / 4] = (i % 4 == 0 ? 0 : words_[i / 4]) | eights[i] << (i % 4 * 8);
+    draw_eights<kEights>(words_, mask, head, own_query, own_key);
   }
 
   // Kept ones are multiplied by their factor at the end.
