@@ -134,7 +134,7 @@ constexpr std::uint64_t kOfferedAlgorithms = kSplitting;
 enum BlasTile : std::uint32_t { kSmallTile = 1, kLargeTile = 2 };
 constexpr std::int32_t kBestParts = 4;
 constexpr BlasTile kBestTile = kLargeTile;
-// Of this thread since it began: settings of the splitting one that the library was given.
+// Settings of the splitting algorithm that the library was given by this thread since it began.
 std::uint64_t split_checks();
 
 // Refuses this thread's products with an epilogue from now on: when their algorithm is asked for, or when they start.

@@ -1,4 +1,4 @@
-// What the emulated cuBLASLt says of its algorithms, and how they are configured.
+// Algorithms of the emulated cuBLASLt: properties, and how they are configured.
 #include "emulated_gpu/cublas_lt_algorithms.h"
 
 #include <algorithm>

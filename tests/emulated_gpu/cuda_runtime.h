@@ -27,7 +27,7 @@ using teratron::emulated::threadIdx;
 using dim3 = teratron::emulated::Dim3;
 
 inline void __syncthreads() { teratron::emulated::wait_for_block(); }
-// What a kernel for another device does, whose own instructions run by their PTX alone.
+// Stand-in of a kernel for another device, whose own instructions run by their PTX alone.
 inline void __trap() { teratron::emulated::trap(); }
 inline void __syncwarp() { teratron::emulated::wait_for_warp(); }
 template <class T>

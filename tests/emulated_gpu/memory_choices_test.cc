@@ -1,4 +1,4 @@
-// What a GPU keeps by how much memory it has: rows of logits, and activations.
+// Choices of a GPU by how much memory it has: rows of logits, and activations.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -62,7 +62,7 @@ std::string stored_text(const slicing::ProfileKey& key, const fs::path& file, bo
   return text;
 }
 
-// What changes times beside the shapes, and is not as it was when the first profiles were written.
+// Settings that change times beside the shapes, and are not as they were when the first profiles were written.
 std::string settings_of(const ProfileRequest& request, const Backend& backend) {
   std::string settings = backend.settings();
   if (request.kept_layers == 0) return settings;

@@ -27,8 +27,9 @@ struct LayoutSettings {
   Faults faults() const;
 };
 
-// What the copies of the model share out among themselves (ZeRO, arXiv 1910.02054): the optimizer's state; gradients
-// too, which are then summed after each micro-batch; weights too, which are then gathered layer by layer for each pass.
+// Tensors that the copies of the model share out among themselves (ZeRO, arXiv 1910.02054): the optimizer's state;
+// gradients too, which are then summed after each micro-batch; weights too, which are then gathered layer by layer for
+// each pass.
 enum class DataSharding { kNone, kOptimizer, kGradients, kWeights };
 
 // Activations that a layer could make again cheaply, as --keep-activations says.
@@ -42,7 +43,7 @@ struct TrainingLayoutSettings : LayoutSettings {
   KeepActivations keep_activations = KeepActivations::kAuto;
 
   bool shards_gradients() const { return data_sharding >= DataSharding::kGradients && data_parallel > 1; }
-  // What no executor of this program does.
+  // Faults of a layout that plans know and no executor of this program runs.
   Faults execution_faults() const;
 };
 

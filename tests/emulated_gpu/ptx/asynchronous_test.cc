@@ -257,7 +257,7 @@ WrittenLaunch launch_of_copy() {
   return {.in = in, .threads = 64, .dynamic_shared = 2048, .map = kMap};
 }
 
-// Thread 0 makes the mbarrier at the beginning of shared memory and copies behind it; all read 8 bytes each.
+// Thread 0 makes the mbarrier at the beginning of shared memory and copies after it; all read 8 bytes each.
 const std::string kMake =
     "mov.u32 %r2, dynamic; add.u32 %r2, %r2, 1024; shl.b32 %r5, %r1, 3; add.u32 %r3, %r2, %r5; mov.b64 %rd6, map;\n"
     "cvta.param.u64 %rd6, %rd6; mov.u32 %r10, 0; mov.u32 %r11, 1; mov.u32 %r12, -2; mov.u32 %r13, 1;\n"

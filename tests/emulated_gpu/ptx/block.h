@@ -53,12 +53,12 @@ class Block {
   void commit_copies(unsigned thread) { copies_[thread].emplace_back(); }
   void wait_for_copies(std::size_t groups_left, const Warp& warp, unsigned lane);
 
-  // What warps wait for by themselves (mbarriers.h), and what they start and do not wait for.
+  // Barriers that warps wait for by themselves (mbarriers.h), and work that they start and do not wait for.
   static constexpr std::size_t kNamedBarriers = 16;
   Mbarriers& mbarriers() { return mbarriers_; }
   Mbarrier& mbarrier_at(std::uint64_t address, const Warp& warp, unsigned lane, const Instruction& instruction);
   NamedBarrier& named_barrier(std::size_t number) { return named_barriers_.at(number); }
-  // What others are ordered after, once they see that these lanes have come.
+  // Clock that others are ordered after, once they see that these lanes have come.
   Clock released_clock(const Warp& warp, LaneMask mask);
   void start_bulk_copy(BulkCopy copy);
   const std::byte* parameter(std::uint64_t generic_address, std::size_t bytes, const Warp& warp, unsigned lane,

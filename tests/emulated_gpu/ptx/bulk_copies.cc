@@ -77,7 +77,7 @@ void Block::start_bulk_copy(BulkCopy copy) {
     fail(fmt::format("copies beyond shared memory, which has {}", shared_.bytes()));
   const Mbarrier& mbarrier = mbarrier_at(copy.mbarrier, *copy.warp, copy.lane, *copy.instruction);
   if (!shared_.is_fenced(copy.mbarrier)) {
-    fail("copies with an mbarrier that was made without fence.proxy.async behind it");
+    fail("copies with an mbarrier that was made without fence.proxy.async after it");
   }
   if (const auto conflict = shared_.start_bulk_copy(copy.to, bytes, mbarrier.number, actor(*copy.warp, copy.lane))) {
     fail(conflict.text(SharedMemory::Access::kWrite));

@@ -1,4 +1,4 @@
-// What tests ask of written kernels that have a fault, or none.
+// Questions of tests to written kernels that have a fault, or none.
 #pragma once
 
 #include <gmock/gmock.h>

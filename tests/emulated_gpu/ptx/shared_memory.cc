@@ -67,7 +67,7 @@ bool SharedMemory::write_precedes(const Cell& cell, const Actor& actor) const {
   return precedes(cell.written, is_bulk ? Clock::kCopies + (cell.writer & ~kBulk) : (cell.writer - 1U) / kLanes, actor);
 }
 
-// Of a write with products that read the chunk.
+// Race of a write with products that read the chunk.
 SharedMemory::Conflict SharedMemory::product_conflict(std::size_t chunk, const Actor& actor) const {
   if (products_.empty()) return {};
   for (unsigned warp = 0; warp < kMostWarps; ++warp) {

@@ -150,7 +150,7 @@ class Product {
       const Row row = instruction_.row(i);
       if ((row & kConstant) != 0) fail("a product of constants");
       if (!warp_.products->is_fenced(row)) {
-        fail("multiplies registers that were used without wgmma.fence behind it");
+        fail("multiplies registers that were used without wgmma.fence after it");
       }
       (i < sums_ ? group_.sums : group_.operands).push_back(row);
     }

@@ -104,7 +104,7 @@ class WorkBuilder {
                                   static_cast<double>(config_.layout.tensor_parallel));
   }
 
-  // What gathers of weights and sums of gradients take from the passes that they run beside.
+  // Seconds that gathers of weights and sums of gradients take from the passes that they run beside.
   void slow_beside_gathers(std::size_t cell, PassTimes& times) const {
     if (!work_.shards_gradients || constants_.sum_interference == 0) return;
     const CollectiveGroup group = copies(stage_of(cell));

@@ -86,7 +86,7 @@ void set_program(Cluster& cluster, const PublishedRun& run) {
     set(cluster, "update_bytes", 18);  // moments and weights of 16 bits read and written, the gradient read three times
     set(cluster, "loss_passes", 3);    // logits are written, then read and replaced by their gradient in one kernel
   }
-  // Of Megatron-LM on H100: gathers of updated weights run beside the next step's forward.
+  // Megatron-LM on H100: gathers of updated weights run beside the next step's forward.
   if (program_scope_of(run) == "megatron-core") set(cluster, "gather_slowdown", 0.01);
   set(cluster, "gradient_bytes", run.program == "llmq" || !run.sums_in_fp32 ? 2 : 4);
   set(cluster, "recomputes_all", run.program == "llmq" ? 0 : 1);
@@ -117,9 +117,9 @@ Cluster card_of(const PublishedRun& run, const RunConstants& constants) {
   return cluster;
 }
 
-// Of a Llama by FSDP: a layer's input, and of torchtitan's selective recompute every second product's output (queries,
-// values, the gate, the last) and attention's; what one layer's backward makes again and the gradients beside it;
-// logits in 16 bits, in fp32 and their gradient.
+// Activations of a Llama by FSDP: a layer's input, and of torchtitan's selective recompute every second product's
+// output (queries, values, the gate, the last) and attention's; what one layer's backward makes again and the gradients
+// beside it; logits in 16 bits, in fp32 and their gradient.
 double fsdp_activation_bytes(const PublishedRun& run) {
   const ModelConfig& m = run.model;
   const auto h = static_cast<double>(m.hidden_size), wide = static_cast<double>(m.ffn_hidden_size()),

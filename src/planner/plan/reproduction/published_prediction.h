@@ -1,4 +1,4 @@
-// What the cost model says of a published run: its program's step on its cluster, with constants of the card's
+// Prediction of a published run by the cost model: its program's step on its cluster, with constants of the card's
 // generation and of the program, and the memory of its fullest GPU.
 #pragma once
 
@@ -20,7 +20,7 @@ std::string_view generation_of(std::string_view card);
 
 // The run's machines with the constants of its scopes; those alone are fitted that have a name there.
 Cluster cluster_of(const PublishedRun& run, const RunConstants& constants);
-// The same machines as Teratron's program would use them: the card's constants alone.
+// Machines of the run as Teratron's program would use them: the card's constants alone.
 Cluster teratrons_cluster_of(const PublishedRun& run, const RunConstants& constants);
 TrainConfig config_of(const PublishedRun& run);
 

@@ -50,7 +50,7 @@ struct PublishedRun {
   std::int64_t data() const { return devices / tensor / stages; }
   bool recomputes(std::string_view part) const;
   bool offloads(std::string_view part) const;
-  // Of the fitting half: the lowest bit of XXH3 of the name is 0.
+  // Whether it is of the fitting half: the lowest bit of XXH3 of the name is 0.
   bool is_for_fitting() const;
 };
 
