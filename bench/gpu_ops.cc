@@ -2,13 +2,17 @@
 // the time of the FLOPs at the rate of a large square product, or of the bytes at the rate of a large copy, whichever
 // is longer. Both limits are measured first. Times are the device's, of many calls in a row, medians of several rounds.
 //
-//   bench_gpu_ops [cpu|cuda] [MODEL]...    all models if none is named; `tiny` is for tests of this program
+//   bench_gpu_ops [cpu|cuda|hopper|cudnn] [MODEL]... [only TEXT]
+//
+// All models if none is named; `tiny` is for tests of this program. hopper and cudnn are cuda with these kernels of
+// attention. `only`: operations whose names have TEXT.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -219,6 +223,10 @@ class Layer {
   }
 
   void add_attention(std::vector<Work>& works) {
+    add_attention(works, "", {});
+    add_attention(works, ", dropout", {.probability = 0.1, .sequence_length = m_.tokens, .heads = m_.heads});
+  }
+  void add_attention(std::vector<Work>& works, std::string_view which, const Dropout& dropout) {
     const std::int64_t size = m_.hidden / m_.heads;
     const TensorRef qkv = part(other_, m_.rows(), 3 * m_.hidden).reshape({m_.batch, m_.tokens, 3, m_.heads, size});
     const TensorRef dqkv = part(wide_, m_.rows(), 3 * m_.hidden).reshape({m_.batch, m_.tokens, 3, m_.heads, size});
@@ -229,17 +237,18 @@ class Layer {
         .q = qkv.select(2, 0),
         .k = qkv.select(2, 1),
         .v = qkv.select(2, 2),
-        .scale = 1 / std::sqrt(static_cast<double>(size))};
+        .scale = 1 / std::sqrt(static_cast<double>(size)),
+        .dropout = dropout};
     // Causal: half of the pairs; two products forward, five backward.
     const double product = static_cast<double>(m_.rows()) * static_cast<double>(m_.tokens * m_.hidden);
-    works.push_back(
-        {"attention forward", 2 * product, bytes_of({qkv, x_}), [=, this] { backend_.attention_forward(forward); }});
+    works.push_back({fmt::format("attention forward{}", which), 2 * product, bytes_of({qkv, x_}),
+                     [=, this] { backend_.attention_forward(forward); }});
     const AttentionBackward backward{.dq = dqkv.select(2, 0),
                                      .dk = dqkv.select(2, 1),
                                      .dv = dqkv.select(2, 2),
                                      .dout = y_.ref().reshape(plain),
                                      .forward = forward};
-    works.push_back({"attention backward", 5 * product, 2 * bytes_of({qkv, x_}),
+    works.push_back({fmt::format("attention backward{}", which), 5 * product, 2 * bytes_of({qkv, x_}),
                      [=, this] { backend_.attention_backward(backward); }});
   }
 
@@ -335,12 +344,14 @@ class Layer {
       ids_;
 };
 
-void print_model(Backend& backend, const Model& model, const Timer& timer, const Limits& limits) {
+void print_model(Backend& backend, const Model& model, std::string_view only, const Timer& timer,
+                 const Limits& limits) {
   fmt::print("\n{}: hidden {}, {} heads, {} x {} tokens, in {}\n\n", model.name, model.hidden, model.heads, model.batch,
              model.tokens, name_of(backend.compute_dtype()));
   fmt::print("| operation | ms | TFLOP/s | GB/s | of the limit |\n|---|---|---|---|---|\n");
   Layer layer(backend, model);
   for (const Work& work : layer.works()) {
+    if (work.name.find(only) == std::string::npos) continue;
     if (const auto seconds = timer.seconds(work.call)) {
       const auto limit = limits.seconds_of(work);
       fmt::print("| {} | {:.4f} | {} | {:.0f} | {} % |\n", work.name, 1e3 * *seconds,
@@ -365,20 +376,31 @@ std::vector<Model> models_named(std::span<char* const> names) {
   return models.empty() ? std::vector<Model>(std::begin(kModels), std::end(kModels)) : models;
 }
 
-int run(std::span<char*> arguments) {
-  const bool cuda = arguments.size() < 2 || std::string_view(arguments[1]) != "cpu";
-  const std::size_t named = arguments.size() < 2 ? 1 : 2;
-  if (named == 2 && cuda && std::string_view(arguments[1]) != "cuda") {
-    throw_user_error("'{}' is no back end; usage: bench_gpu_ops [cpu|cuda] [MODEL]...", arguments[1]);
+std::unique_ptr<Backend> backend_named(std::string_view name) {
+  if (name == "cpu") return make_cpu_backend();
+  if (name != "cuda" && name != "hopper" && name != "cudnn") {
+    throw_user_error("'{}' is no back end; usage: bench_gpu_ops [cpu|cuda|hopper|cudnn] [MODEL]... [only TEXT]", name);
   }
-  const std::vector<Model> models = models_named(arguments.subspan(named));
-  const auto backend = cuda ? make_cuda_backend({.compute_dtype = DType::kBF16}) : make_cpu_backend();
+  return make_cuda_backend(
+      {.compute_dtype = DType::kBF16,
+       .cudnn_attention = name == "cudnn" ? CudnnAttentionUse::kWherePossible : CudnnAttentionUse::kOff,
+       .hopper_attention = name == "hopper"});
+}
+
+int run(std::span<char*> arguments) {
+  std::string_view only;
+  if (arguments.size() > 2 && std::string_view(arguments[arguments.size() - 2]) == "only") {
+    only = arguments.back();
+    arguments = arguments.first(arguments.size() - 2);
+  }
+  const std::vector<Model> models = models_named(arguments.subspan(std::min<std::size_t>(arguments.size(), 2)));
+  const auto backend = backend_named(arguments.size() < 2 ? "cuda" : arguments[1]);
   const Timer timer(*backend);
   const Limits limits = limits_of(*backend, timer, models.front().name == kTiny.name);
   fmt::print("{}: square products {} TFLOP/s, copies {} GB/s (read and written)\n",
              backend->processor().empty() ? "CPU" : backend->processor(), text_of(limits.flops, 1e-12, 1),
              text_of(limits.bytes, 1e-9, 0));
-  for (const Model& model : models) print_model(*backend, model, timer, limits);
+  for (const Model& model : models) print_model(*backend, model, only, timer, limits);
   return 0;
 }
 
