@@ -30,7 +30,7 @@ def losses_of(folder, corpus, vocabulary, key, options):
     """By update; shorter where training diverged. A run that has ended is read again."""
     rate, depth, placement, seed = key
     unscaled = options.unscaled_post and placement == "post"
-    name = f"{placement}{'-unscaled' * unscaled}-width{options.width}-depth{depth}-lr{rate:g}-init{options.init}-updates{options.updates}-seed{seed}"
+    name = f"{placement}{'-unscaled' * unscaled}{'-cuda' * (options.backend == 'cuda')}-width{options.width}-depth{depth}-lr{rate:g}-init{options.init}-updates{options.updates}-seed{seed}"
     kept = folder / f"{name}.json"
     if not kept.exists():
         save = folder / name
@@ -39,7 +39,7 @@ def losses_of(folder, corpus, vocabulary, key, options):
                      "--num-attention-heads", max(1, options.width // HEAD), "--seq-length", TOKENS, "--tokenizer", vocabulary, "--data-path", corpus,
                      "--split", "1", "--micro-batch-size", BATCH, "--global-batch-size", BATCH, "--train-iters", options.updates, "--lr", rate,
                      "--lr-decay-style", "linear", "--lr-warmup-iters", options.updates // 20, "--seed", seed, "--init-method-std", options.init,
-                     *(["--no-scaled-init-method"] if unscaled else []), *NO_DROPOUT, "--bf16", "--threads", 1, "--save", save,
+                     *(["--no-scaled-init-method"] if unscaled else []), *NO_DROPOUT, "--bf16", "--backend", options.backend, "--threads", 1, "--save", save,
                      "--save-interval", options.updates)
         if done.returncode not in (0, 2) or not (save / "metrics.jsonl").exists():  # 2: it diverged
             sys.exit(done.stderr)
@@ -99,6 +99,7 @@ def parse():
     parser.add_argument("--unscaled-post", action="store_true", help="norms behind with --no-scaled-init-method, as in the original BERT")
     parser.add_argument("--work", type=Path, help="where corpus and finished runs are kept; without it, nothing is")
     parser.add_argument("--results", type=Path, default=Path("bench/results"))
+    parser.add_argument("--backend", default="cpu", choices=["cpu", "cuda"])
     parser.add_argument("--jobs", type=int, default=2, help="runs at a time, of one thread each")
     return parser.parse_args()
 
@@ -108,7 +109,9 @@ def run_all(folder, seeds, options):
     vocabulary = folder / "vocabulary-8192"
     if not (vocabulary / "vocab.txt").exists():
         vocabulary = small_vocabulary(folder)
-    corpus = race_corpus(folder, vocabulary)
+    corpus = folder / f"corpus-{vocabulary.name}"
+    if not corpus.with_suffix(".idx").exists():
+        corpus = race_corpus(folder, vocabulary)
     with ThreadPoolExecutor(options.jobs) as jobs:
         # The deepest first, so that the last to end is a short one.
         runs = {key: jobs.submit(losses_of, folder, corpus, vocabulary, key, options)

@@ -4,12 +4,13 @@ import array
 import collections
 import json
 import math
+import os
 import statistics
 import subprocess
 import sys
 from pathlib import Path
 
-TERATRON = "build/release/teratron"
+TERATRON = os.environ.get("TERATRON", "build/release/teratron")
 DATA = Path("../shared/data")
 BERT_TOKENS, BERT_BATCH, EVALUATED = 512, 32, 80  # held-out samples: so many batches
 TASK_TOKENS = 128

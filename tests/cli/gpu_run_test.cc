@@ -40,16 +40,17 @@ class GpuRun : public ::testing::Test {
   // A program that the machine has: what the script finds before others of that name.
   void install(const std::string& name, const std::string& lines) { write_program("tools/" + name, lines); }
 
-  Outcome run(const std::string& what, const std::string& version) {
+  Outcome run(const std::string& what, const std::string& version, const std::vector<std::string>& command = {}) {
     write_file_atomically(folder_ / "version", version);
     const std::string folder = folder_.path().string();
     Outcome packed =
         testing::ChildProgram({"tar", "-C", folder + "/pack", "-czf", folder + "/pack.tar.gz", "."}).wait();
     EXPECT_EQ(packed.exit_code, 0) << packed.errors;
     const std::string path = folder + "/tools:" + std::getenv("PATH");
-    return testing::ChildProgram(
-               {"env", "PATH=" + path, "TMPDIR=" + folder, "OUT=" + folder + "/out", folder + "/run", what})
-        .wait();
+    std::vector<std::string> words = {
+        "env", "PATH=" + path, "TMPDIR=" + folder, "OUT=" + folder + "/out", folder + "/run", what};
+    words.insert(words.end(), command.begin(), command.end());
+    return testing::ChildProgram(words).wait();
   }
 
   const testing::TemporaryFolder folder_;
@@ -130,6 +131,16 @@ TEST_F(GpuRun, FailsWhereATestDoesAndShowsWhatItSaid) {
   EXPECT_THAT(outcome.output, HasSubstr("Failure: four"));
   EXPECT_TRUE(std::filesystem::exists(folder_ / "out/failed.tar.gz"));
   EXPECT_THAT(outcome.output, Not(HasSubstr("all passed")));
+}
+
+TEST_F(GpuRun, RunsAnyCommandWithThePacksPrograms) {
+  write_program("pack/bin/teratron", "echo \"teratron $*\"; exit 7");
+  const Outcome outcome = run("with", "abc\nemulated\n", {"bash", "-c", "teratron one; $TERATRON two"});
+  EXPECT_EQ(outcome.exit_code, 7);
+  EXPECT_EQ(outcome.output, "teratron one\nteratron two\n");
+  const Outcome without = run("with", "abc\nemulated\n");
+  EXPECT_EQ(without.exit_code, 2);
+  EXPECT_EQ(without.errors, "error: .gpu/run with: which command?\n");
 }
 
 TEST_F(GpuRun, LooksIntoKernelsOfAnEmulatedGpuWithoutTools) {
