@@ -42,7 +42,7 @@ template <class T, int kHeadSize>
 __device__ void make_mbarriers(KeyMemory<T, kHeadSize>& memory) {
   memory.keys_given.make(1);
   for (int stage = 0; stage < kStages; ++stage) {
-    memory.given[stage].make(kWarp);
+    memory.given[stage].make(1);
     memory.free[stage].make(kConsumerWarps);
   }
   show_to_copies();
@@ -131,13 +131,11 @@ __device__ void produce(KeyMemory<T, kHeadSize>& memory, const BackwardMaps& map
       const StatisticsCopy copy(block, of_head, query, sizes.queries);
       memory.free[stage].wait_for(n / kStages - 1);
       copy.store(memory.statistics[stage]);
-      if (leads) {
-        memory.given[stage].arrive_and_expect(sizeof(memory.q[stage]) + sizeof(memory.dout[stage]));
-        start_panels<kTileQueries, kHeadSize>(memory.q[stage], maps.q, memory.given[stage], block.b, h, query);
-        start_panels<kTileQueries, kHeadSize>(memory.dout[stage], maps.dout, memory.given[stage], block.b, h, query);
-      } else {
-        memory.given[stage].arrive();
-      }
+      __syncwarp();  // the leader's arrival shows what all have stored
+      if (!leads) continue;
+      memory.given[stage].arrive_and_expect(sizeof(memory.q[stage]) + sizeof(memory.dout[stage]));
+      start_panels<kTileQueries, kHeadSize>(memory.q[stage], maps.q, memory.given[stage], block.b, h, query);
+      start_panels<kTileQueries, kHeadSize>(memory.dout[stage], maps.dout, memory.given[stage], block.b, h, query);
     }
   }
 }
