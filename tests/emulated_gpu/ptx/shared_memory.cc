@@ -47,8 +47,10 @@ void SharedMemory::reset(std::size_t bytes) {
   if (cells_.size() < bytes || now_ > 0xf0000000U) {
     cells_.assign(bytes, Cell{});
     fenced_.fill(0);
+    reads_.clear();
     now_ = 1;
   }
+  reads_.resize(std::max(reads_.size(), (bytes / kChunk + 1) * kMostWarps));
   std::for_each(cells_.begin(), cells_.begin() + static_cast<std::ptrdiff_t>(bytes),
                 [](Cell& cell) { cell.copier = 0; });
   std::fill(products_.begin(), products_.end(), 0U);
@@ -79,20 +81,31 @@ SharedMemory::Conflict SharedMemory::product_conflict(std::size_t chunk, const A
   return {};
 }
 
-SharedMemory::Conflict SharedMemory::conflict(const Cell& cell, Access access, const Actor& actor) const {
-  const std::uint16_t self = counted(actor.thread);
+// Race of a write with reads of the cell. Of several warps that read it, each counts as having read it when it last
+// read the chunk.
+SharedMemory::Conflict SharedMemory::read_conflict(const Cell& cell, std::size_t chunk, const Actor& actor) const {
+  if (cell.reader == 0 || cell.reader == counted(actor.thread) || cell.read < block_barrier_) return {};
+  if (cell.reader != kManyWarps) {
+    const bool several = (cell.reader & kLanesOfWarp) != 0;
+    const unsigned warp = several ? cell.reader & ~kLanesOfWarp : (cell.reader - 1U) / kLanes;
+    if (precedes(cell.read, warp, actor)) return {};
+    return {Conflict::Kind::kRead, several ? -1 : cell.reader - 1};
+  }
+  for (unsigned warp = 0; warp < kMostWarps; ++warp) {
+    if (!precedes(reads_[chunk * kMostWarps + warp], warp, actor)) return {Conflict::Kind::kRead, -1};
+  }
+  return {};
+}
+
+SharedMemory::Conflict SharedMemory::conflict(std::size_t address, Access access, const Actor& actor) const {
+  const Cell& cell = cells_[address];
   if ((cell.copier & kBulk) != 0) return {Conflict::Kind::kBulkArrives};
   if (cell.copier != 0) return {Conflict::Kind::kCopied, cell.copier - 1};
   if (!write_precedes(cell, actor)) {
     if ((cell.writer & kBulk) != 0) return {Conflict::Kind::kBulkCopied};
     return {Conflict::Kind::kWritten, cell.writer - 1};
   }
-  if (access == Access::kRead || cell.reader == 0 || cell.reader == self || cell.read < block_barrier_) return {};
-  if (cell.reader == kManyWarps) return {Conflict::Kind::kRead, -1};
-  const bool several = (cell.reader & kLanesOfWarp) != 0;
-  const unsigned warp = several ? cell.reader & ~kLanesOfWarp : (cell.reader - 1U) / kLanes;
-  if (precedes(cell.read, warp, actor)) return {};
-  return {Conflict::Kind::kRead, several ? -1 : cell.reader - 1};
+  return access == Access::kRead ? Conflict{} : read_conflict(cell, address / kChunk, actor);
 }
 
 SharedMemory::Cell SharedMemory::noted(Cell cell, Access access, const Actor& actor) const {
@@ -124,18 +137,19 @@ SharedMemory::Conflict SharedMemory::note(Access access, std::size_t address, st
   for (std::size_t i = 0; i < bytes; ++i) {
     if (i == 0 || !(cells[i] == before)) {  // bytes of a word mostly share their past
       before = cells[i];
-      if (const Conflict found = conflict(before, access, actor)) return found;
+      if (const Conflict found = conflict(address + i, access, actor)) return found;
       after = noted(before, access, actor);
     }
     cells[i] = after;
   }
   if (access == Access::kWrite) return product_conflict(address / kChunk, actor);
+  reads_[address / kChunk * kMostWarps + actor.thread / kLanes] = now_;
   return {};
 }
 
 SharedMemory::Conflict SharedMemory::ordered(std::size_t address, std::size_t bytes, const Actor& actor) const {
   for (std::size_t i = 0; i < bytes; ++i) {
-    if (const Conflict found = conflict(cells_[address + i], Access::kRead, actor)) return found;
+    if (const Conflict found = conflict(address + i, Access::kRead, actor)) return found;
   }
   return {};
 }
@@ -144,7 +158,7 @@ SharedMemory::Conflict SharedMemory::note_product(std::size_t address, bool is_d
   const Cell* const cells = cells_.data() + address;
   for (std::size_t i = 0; i < kChunk; ++i) {
     if (i > 0 && cells[i] == cells[i - 1]) continue;
-    if (const Conflict found = conflict(cells[i], Access::kRead, actor)) return found;
+    if (const Conflict found = conflict(address + i, Access::kRead, actor)) return found;
     const bool is_generic = cells[i].writer != 0 && (cells[i].writer & kBulk) == 0;
     if (is_generic && cells[i].written >= fenced_[cells[i].writer - 1U]) {
       return {Conflict::Kind::kNotFenced, cells[i].writer - 1};
@@ -158,7 +172,7 @@ SharedMemory::Conflict SharedMemory::note_product(std::size_t address, bool is_d
 SharedMemory::Conflict SharedMemory::start_bulk_copy(std::size_t address, std::size_t bytes, unsigned mbarrier,
                                                      const Actor& actor) {
   for (std::size_t i = 0; i < bytes; ++i) {
-    if (const Conflict found = conflict(cells_[address + i], Access::kWrite, actor)) return found;
+    if (const Conflict found = conflict(address + i, Access::kWrite, actor)) return found;
     if (i % kChunk != 0) continue;
     if (const Conflict found = product_conflict((address + i) / kChunk, actor)) return found;
   }

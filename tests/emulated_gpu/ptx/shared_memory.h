@@ -86,12 +86,14 @@ class SharedMemory {
   bool precedes(std::uint32_t stamp, unsigned earlier_warp, const Actor& actor) const;
   bool write_precedes(const Cell& cell, const Actor& actor) const;
   Conflict product_conflict(std::size_t chunk, const Actor& actor) const;
-  Conflict conflict(const Cell& cell, Access access, const Actor& actor) const;
+  Conflict read_conflict(const Cell& cell, std::size_t chunk, const Actor& actor) const;
+  Conflict conflict(std::size_t address, Access access, const Actor& actor) const;
   Cell noted(Cell cell, Access access, const Actor& actor) const;
 
   std::vector<std::byte> memory_;
   std::vector<Cell> cells_;
-  std::vector<std::uint32_t> products_;                  // stamps, by chunk and warp; empty: no product has read
+  // Stamps, by chunk and warp, of reads and of products' reads; the latter are empty if no product has read.
+  std::vector<std::uint32_t> reads_, products_;
   std::array<std::uint32_t, kMostWarps * 32> fenced_{};  // stamps, by thread
   std::uint32_t now_ = 1, block_barrier_ = 1;            // stamps grow from block to block
 };

@@ -342,17 +342,21 @@ Trial matrix_attention_trial(Random& random, const MatrixAttention& asked) {
   return any_backward_trial(random, Sizes::of_matrices(random, asked, 69));
 }
 
-Trial hopper_padding_trial(Random& random) {
+Trial hopper_attention_trial(Random& random) { return any_backward_trial(random, Sizes::of_hopper(random)); }
+
+Trial hopper_attention_trial(Random& random, const MatrixAttention& asked) {
+  return backward_trial(random, Sizes::of_matrices(random, asked, 200), asked.causal, asked.context);
+}
+
+Trial hopper_forward_trial(Random& random) {
+  return forward_trial(random, Sizes::of_matrices(random, {.head_size = 64, .context = true, .dropout = true}, 400));
+}
+
+Trial hopper_padding_trial(Random& random, bool backward) {
   Sizes sizes = Sizes::of_matrices(random, {.head_size = 64}, 0);
   sizes.lengths = {static_cast<double>(sizes.keys - 30)};
   sizes.poisons = true;
-  return forward_trial(random, sizes);
-}
-
-Trial hopper_attention_trial(Random& random) { return forward_trial(random, Sizes::of_hopper(random)); }
-
-Trial hopper_attention_trial(Random& random, const MatrixAttention& asked) {
-  return forward_trial(random, Sizes::of_matrices(random, asked, 400));
+  return backward ? backward_trial(random, sizes, false, false) : forward_trial(random, sizes);
 }
 
 Trial plain_attention_forward_trial(Random& random) {

@@ -53,29 +53,30 @@ void compute_all_statistics(cudaStream_t stream, const AttentionBackward& args, 
          vectors);
 }
 
-// Whether the kernels for tensor cores do it: aligned views of a 16-bit type, on a device that has the instructions.
-// They have no registers left for a mask of documents.
-bool takes_matrices(const AttentionForward& args, const cudaDeviceProp& device) {
-  const std::int64_t head_size = args.q.dim(3);
-  if (args.first_keys || size_of(args.q.dtype) != 2 || device.major < 8 || head_size % 8 != 0 ||
-      head_size > kLargestMatrixHead) {
-    return false;
-  }
-  bool aligned = true;
-  for (const TensorRef& view : {args.out, args.q, args.k, args.v}) aligned = aligned && has_aligned_rows<Bf16>(view);
-  return aligned;
-}
-
-bool takes_matrices(const AttentionBackward& args, const cudaDeviceProp& device) {
-  bool aligned = takes_matrices(args.forward, device);
-  for (const TensorRef& view : {args.dq, args.dout}) aligned = aligned && has_aligned_rows<Bf16>(view);
-  for (const TensorRef& view : {args.dk, args.dv}) {
-    aligned = aligned && (size_of(view.dtype) == 2 ? has_aligned_rows<Bf16>(view) : has_aligned_rows<float>(view));
-  }
-  return aligned;
+// Whether the kernels for tensor cores do it, which have no registers left for a mask of documents.
+template <class Arguments>
+bool takes_matrices(const Arguments& args, const AttentionForward& forward, const cudaDeviceProp& device) {
+  return !forward.first_keys && device.major >= 8 && fits_matrices(args);
 }
 
 }  // namespace
+
+bool fits_matrices(const AttentionForward& args) {
+  const std::int64_t head_size = args.q.dim(3);
+  if (size_of(args.q.dtype) != 2 || head_size % 8 != 0 || head_size > kLargestMatrixHead) return false;
+  bool fits = true;
+  for (const TensorRef& view : {args.out, args.q, args.k, args.v}) fits = fits && has_aligned_rows<Bf16>(view);
+  return fits;
+}
+
+bool fits_matrices(const AttentionBackward& args) {
+  bool fits = fits_matrices(args.forward);
+  for (const TensorRef& view : {args.dq, args.dout}) fits = fits && has_aligned_rows<Bf16>(view);
+  for (const TensorRef& view : {args.dk, args.dv}) {
+    fits = fits && (size_of(view.dtype) == 2 ? has_aligned_rows<Bf16>(view) : has_aligned_rows<float>(view));
+  }
+  return fits;
+}
 
 AttentionSizes sizes_of(const AttentionForward& args) {
   const auto queries = static_cast<int>(args.q.dim(1)), keys = static_cast<int>(args.k.dim(1));
@@ -109,15 +110,18 @@ AttentionMask mask_of(const AttentionForward& args) {
 void CudaBackend::do_attention_forward(const AttentionForward& args) {
   if (hopper_attention_) return cuda::attend_hopper(stream_, args);
   if (cudnn_attention_ && cudnn_attention_->forward(args, scratch_)) return;
-  cuda::takes_matrices(args, device_) ? cuda::attend_matrices(stream_, args) : cuda::attend_any(stream_, args);
+  cuda::takes_matrices(args, args, device_) ? cuda::attend_matrices(stream_, args) : cuda::attend_any(stream_, args);
 }
 
 void CudaBackend::do_attention_backward(const AttentionBackward& args) {
-  if (cudnn_attention_ && cudnn_attention_->backward(args, scratch_)) return;
+  if (!hopper_attention_ && cudnn_attention_ && cudnn_attention_->backward(args, scratch_)) return;
   auto* const statistics = scratch_.of<cuda::QueryStatistics>(args.forward.q.elements() / args.forward.q.dim(3));
   choose_by_storage(compute_dtype_,
                     [&]<class T>(ElementType<T>) { cuda::compute_all_statistics<T>(stream_, args, statistics); });
-  if (!cuda::takes_matrices(args, device_)) return cuda::differentiate_attention_any(stream_, args, statistics);
+  if (hopper_attention_) return cuda::differentiate_attention_hopper(stream_, args, statistics);
+  if (!cuda::takes_matrices(args, args.forward, device_)) {
+    return cuda::differentiate_attention_any(stream_, args, statistics);
+  }
   cuda::add_key_gradients_matrices(stream_, args, statistics);
   cuda::add_query_gradients_matrices(stream_, args, statistics);
 }

@@ -59,7 +59,7 @@ struct AttentionSizes {
   bool causal;
   float scale;
   const std::int32_t* lengths;     // [batch], or null
-  const std::int32_t* first_keys;  // [B, S_q], or null; only the kernels of any shape look at them
+  const std::int32_t* first_keys;  // [B, S_q], or null; not for attention_matrices.h
 
   // n tokens of text are a call of the first n - context() queries on the first n keys.
   __device__ AttentionSizes without_padding(int b) const {

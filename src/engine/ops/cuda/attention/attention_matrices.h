@@ -202,6 +202,19 @@ class WarpMask {
   std::uint32_t words_[(kEights + 3) / 4];
 };
 
+// Statistics of a lane's two rows.
+struct RowStatistics {
+  QueryStatistics of_row[2];
+
+  __device__ RowStatistics(const QueryStatistics* of_head, int query, int queries) {
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const int row = query + part_row(2 * half);
+      of_row[half] = row < queries ? of_head[row] : QueryStatistics{0, 0};
+    }
+  }
+};
+
 // Neighbouring columns of a row.
 template <class T>
 __device__ void store_pair(T* to, float low, float high) {
@@ -245,6 +258,10 @@ template <class Call>
 void with_half_type(DType dtype, const Call& call) {
   dtype == DType::kBF16 ? call(ElementType<Bf16>()) : call(ElementType<F16>());
 }
+
+// Whether the types, head sizes and rows are what kernels for tensor cores take.
+bool fits_matrices(const AttentionForward& args);
+bool fits_matrices(const AttentionBackward& args);
 
 // The kernels. Their rules are checked in attention.cu.
 void attend_matrices(cudaStream_t stream, const AttentionForward& args);

@@ -24,19 +24,6 @@ struct QueryMemory {
 
 using QueryScores = WarpSums<1, kStep / 8>;
 
-// Statistics of a lane's two rows.
-struct RowStatistics {
-  QueryStatistics of_row[2];
-
-  __device__ RowStatistics(const QueryStatistics* of_head, int query, int queries) {
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      const int row = query + part_row(2 * half);
-      of_row[half] = row < queries ? of_head[row] : QueryStatistics{0, 0};
-    }
-  }
-};
-
 // `gradients`, of probabilities with dropout, become ds.
 __device__ void differentiate(const QueryScores& scores, QueryScores& gradients, const RowStatistics& statistics,
                               const AttentionSizes& sizes, int query, int key, const AttentionMask& mask,

@@ -4,14 +4,21 @@
 
 #include <limits>
 
-#include "ops/cuda/attention/attention.h"
-#include "ops/cuda/attention/attention_matrices.h"
+#include "ops/cuda/attention/hopper_tiles.h"
 
 namespace teratron::cuda {
 
 constexpr int kTileKeys = 128;
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
+
+// Tiles of keys that the queries see of a block whose first one is `query`. The last of them sees as many keys as any,
+// and the first one the first.
+__device__ inline TileRange key_tiles_of(const AttentionSizes& sizes, int b, int query) {
+  const int end = query + kBlockRows < sizes.queries ? query + kBlockRows : sizes.queries;
+  const int first = sizes.first_keys == nullptr ? 0 : sizes.first_keys[std::int64_t{b} * sizes.all_queries + query];
+  return {first / kTileKeys, (sizes.keys_seen(end - 1) + kTileKeys - 1) / kTileKeys};
+}
 
 constexpr float kHidden = -std::numeric_limits<float>::infinity();
 

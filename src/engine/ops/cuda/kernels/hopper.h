@@ -131,12 +131,13 @@ __device__ void hold(std::uint32_t (&operands)[kCount]) {
 }
 
 // clang-format off
-#define TERATRON_SUMS_8(c, i) \
-  "+f"(c[i]), "+f"(c[i + 1]), "+f"(c[i + 2]), "+f"(c[i + 3]), "+f"(c[i + 4]), "+f"(c[i + 5]), "+f"(c[i + 6]), "+f"(c[i + 7])
-#define TERATRON_SUMS_16(c, i) TERATRON_SUMS_8(c, i), TERATRON_SUMS_8(c, i + 8)
-#define TERATRON_SUMS_32(c) TERATRON_SUMS_16(c, 0), TERATRON_SUMS_16(c, 16)
-#define TERATRON_SUMS_48(c) TERATRON_SUMS_32(c), TERATRON_SUMS_16(c, 32)
-#define TERATRON_SUMS_64(c) TERATRON_SUMS_48(c), TERATRON_SUMS_16(c, 48)
+#define TERATRON_SUMS_8(access, c, i) \
+  access(c[i]), access(c[i + 1]), access(c[i + 2]), access(c[i + 3]), access(c[i + 4]), access(c[i + 5]), \
+      access(c[i + 6]), access(c[i + 7])
+#define TERATRON_SUMS_16(access, c, i) TERATRON_SUMS_8(access, c, i), TERATRON_SUMS_8(access, c, i + 8)
+#define TERATRON_SUMS_32(access, c) TERATRON_SUMS_16(access, c, 0), TERATRON_SUMS_16(access, c, 16)
+#define TERATRON_SUMS_48(access, c) TERATRON_SUMS_32(access, c), TERATRON_SUMS_16(access, c, 32)
+#define TERATRON_SUMS_64(access, c) TERATRON_SUMS_48(access, c), TERATRON_SUMS_16(access, c, 48)
 #define TERATRON_NAMES_32 \
   "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, " \
   "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
@@ -145,21 +146,29 @@ __device__ void hold(std::uint32_t (&operands)[kCount]) {
 #define TERATRON_NAMES_64 \
   TERATRON_NAMES_48 ", %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
 
-// A warpgroup's sums [64, columns] (+)= a b^T with a [64, 16] and b [columns, 16], both by descriptors.
-#define TERATRON_MULTIPLY_ROWS(type, columns, names, sums, first, second, third)                                  \
+// A warpgroup's sums [64, columns] = a b^T, or += where `adds` is 1, with a [64, 16] and b [columns, 16], both by
+// descriptors.
+#define TERATRON_MULTIPLY_ROWS(type, columns, names, sums, first, second, third, adds)                            \
   asm volatile("{\n\t.reg .pred %%adds;\n\tsetp.ne.b32 %%adds, %" third ", 0;\n\t"                                 \
                "wgmma.mma_async.sync.aligned.m64n" columns "k16.f32." type "." type " {" names "}, %" first ", %"  \
                second ", %%adds, 1, 1, 0, 0;\n\t}"                                                                 \
                : sums                                                                                              \
-               : "l"(a), "l"(b), "r"(static_cast<int>(adds))                                                       \
+               : "l"(a), "l"(b), "r"(adds)                                                                         \
                : "memory")
+// What adds to sums reads them, too.
+#define TERATRON_MULTIPLY_OR_ADD(type, columns, names, sums, first, second, third)                                \
+  if constexpr (kAdds) {                                                                                           \
+    TERATRON_MULTIPLY_ROWS(type, columns, names, sums("+f", c), first, second, third, 1);                          \
+  } else {                                                                                                         \
+    TERATRON_MULTIPLY_ROWS(type, columns, names, sums("=f", c), first, second, third, 0);                          \
+  }
 
 // A warpgroup's sums [64, columns] += a b with a [64, 16] in registers and b [16, columns] by a descriptor.
 #define TERATRON_ADD_WEIGHTED(type, columns, names, sums, a0, a1, a2, a3, right, one)                             \
   asm volatile("{\n\t.reg .pred %%adds;\n\tsetp.ne.b32 %%adds, %" one ", 0;\n\t"                                   \
                "wgmma.mma_async.sync.aligned.m64n" columns "k16.f32." type "." type " {" names "}, {%" a0 ", %" a1 \
                ", %" a2 ", %" a3 "}, %" right ", %%adds, 1, 1, 1;\n\t}"                                            \
-               : sums                                                                                              \
+               : sums("+f", c)                                                                                     \
                : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(1)                                        \
                : "memory")
 // clang-format on
@@ -168,13 +177,21 @@ template <class T>
 constexpr bool kIsBf16 = std::is_same_v<T, Bf16>;
 
 // Lane l of warp w of the four holds rows 16 w + l / 4 (+ 8) of the sums, in the columns of ptx.h's MatrixC, eight at a
-// time. `a` and `b` describe rows of 16 columns.
-template <class T>
-__device__ void multiply_rows(float (&c)[64], std::uint64_t a, std::uint64_t b, bool adds) {
+// time. `a` and `b` describe rows of 16 columns. kAdds: to what is there.
+template <class T, bool kAdds>
+__device__ void multiply_rows(float (&c)[32], std::uint64_t a, std::uint64_t b) {
   if constexpr (kIsBf16<T>) {
-    TERATRON_MULTIPLY_ROWS("bf16", "128", TERATRON_NAMES_64, TERATRON_SUMS_64(c), "64", "65", "66");
+    TERATRON_MULTIPLY_OR_ADD("bf16", "64", TERATRON_NAMES_32, TERATRON_SUMS_32, "32", "33", "34")
   } else {
-    TERATRON_MULTIPLY_ROWS("f16", "128", TERATRON_NAMES_64, TERATRON_SUMS_64(c), "64", "65", "66");
+    TERATRON_MULTIPLY_OR_ADD("f16", "64", TERATRON_NAMES_32, TERATRON_SUMS_32, "32", "33", "34")
+  }
+}
+template <class T, bool kAdds>
+__device__ void multiply_rows(float (&c)[64], std::uint64_t a, std::uint64_t b) {
+  if constexpr (kIsBf16<T>) {
+    TERATRON_MULTIPLY_OR_ADD("bf16", "128", TERATRON_NAMES_64, TERATRON_SUMS_64, "64", "65", "66")
+  } else {
+    TERATRON_MULTIPLY_OR_ADD("f16", "128", TERATRON_NAMES_64, TERATRON_SUMS_64, "64", "65", "66")
   }
 }
 
@@ -182,25 +199,25 @@ __device__ void multiply_rows(float (&c)[64], std::uint64_t a, std::uint64_t b, 
 template <class T>
 __device__ void add_weighted_rows(float (&c)[32], const std::uint32_t* a, std::uint64_t b) {
   if constexpr (kIsBf16<T>) {
-    TERATRON_ADD_WEIGHTED("bf16", "64", TERATRON_NAMES_32, TERATRON_SUMS_32(c), "32", "33", "34", "35", "36", "37");
+    TERATRON_ADD_WEIGHTED("bf16", "64", TERATRON_NAMES_32, TERATRON_SUMS_32, "32", "33", "34", "35", "36", "37");
   } else {
-    TERATRON_ADD_WEIGHTED("f16", "64", TERATRON_NAMES_32, TERATRON_SUMS_32(c), "32", "33", "34", "35", "36", "37");
+    TERATRON_ADD_WEIGHTED("f16", "64", TERATRON_NAMES_32, TERATRON_SUMS_32, "32", "33", "34", "35", "36", "37");
   }
 }
 template <class T>
 __device__ void add_weighted_rows(float (&c)[48], const std::uint32_t* a, std::uint64_t b) {
   if constexpr (kIsBf16<T>) {
-    TERATRON_ADD_WEIGHTED("bf16", "96", TERATRON_NAMES_48, TERATRON_SUMS_48(c), "48", "49", "50", "51", "52", "53");
+    TERATRON_ADD_WEIGHTED("bf16", "96", TERATRON_NAMES_48, TERATRON_SUMS_48, "48", "49", "50", "51", "52", "53");
   } else {
-    TERATRON_ADD_WEIGHTED("f16", "96", TERATRON_NAMES_48, TERATRON_SUMS_48(c), "48", "49", "50", "51", "52", "53");
+    TERATRON_ADD_WEIGHTED("f16", "96", TERATRON_NAMES_48, TERATRON_SUMS_48, "48", "49", "50", "51", "52", "53");
   }
 }
 template <class T>
 __device__ void add_weighted_rows(float (&c)[64], const std::uint32_t* a, std::uint64_t b) {
   if constexpr (kIsBf16<T>) {
-    TERATRON_ADD_WEIGHTED("bf16", "128", TERATRON_NAMES_64, TERATRON_SUMS_64(c), "64", "65", "66", "67", "68", "69");
+    TERATRON_ADD_WEIGHTED("bf16", "128", TERATRON_NAMES_64, TERATRON_SUMS_64, "64", "65", "66", "67", "68", "69");
   } else {
-    TERATRON_ADD_WEIGHTED("f16", "128", TERATRON_NAMES_64, TERATRON_SUMS_64(c), "64", "65", "66", "67", "68", "69");
+    TERATRON_ADD_WEIGHTED("f16", "128", TERATRON_NAMES_64, TERATRON_SUMS_64, "64", "65", "66", "67", "68", "69");
   }
 }
 
@@ -213,6 +230,7 @@ __device__ void add_weighted_rows(float (&c)[64], const std::uint32_t* a, std::u
 #undef TERATRON_NAMES_48
 #undef TERATRON_NAMES_64
 #undef TERATRON_MULTIPLY_ROWS
+#undef TERATRON_MULTIPLY_OR_ADD
 #undef TERATRON_ADD_WEIGHTED
 
 }  // namespace teratron::cuda
