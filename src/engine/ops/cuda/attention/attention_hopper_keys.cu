@@ -184,10 +184,8 @@ class KeyConsumer {
         block_(block),
         group_(group),
         key_(first_row_of_warp(block.key)),
-        last_first_(sizes.first_query(key_ + 15)) {
-#pragma unroll
-    for (int half = 0; half < 2; ++half) first_[half] = sizes.first_query(key_ + part_row(2 * half));
-  }
+        first_of_group_(sizes.first_query(block.key + group * kGroupRows)),
+        last_first_(sizes.first_query(key_ + 15)) {}
 
   __device__ void add_up() {
 #pragma unroll
@@ -230,11 +228,13 @@ class KeyConsumer {
     const int stage = n % kStages, query = tile * kTileQueries;
     memory_.given[stage].wait_for(n / kStages);
     if (sizes_.lengths != nullptr && tile == block_.tiles.end - 1) clear_last_tile(stage, sizes_.queries - query);
+    if (query + kTileQueries <= first_of_group_) return release(memory_.free[stage]);
     start_scores<kHeadSize>(scores_, memory_.k[group_], memory_.q[stage]);
     if (mask_.active()) key_mask_.draw(mask_, head_mask_, query, key_);
     wait_for_products<1>();
     hold_gradients();
-    if (n > 0) release(memory_.free[(n - 1) % kStages]);
+    if (added_stage_ >= 0) release(memory_.free[added_stage_]);
+    added_stage_ = stage;
     start_scores<kHeadSize>(gradients_, memory_.v[group_], memory_.dout[stage]);
     wait_for_products<1>();
     hold(scores_);
@@ -276,7 +276,10 @@ class KeyConsumer {
         score = fast_exp2(score * scale - (i % 2 == 0 ? log2_sums.low : log2_sums.high));
       }
     }
-    if (query < last_first_) hide([&](int i, int column) { return query + column < first_[i / 2]; });
+    if (query < last_first_) {
+      const int ahead = key_ - sizes_.context() - query;
+      hide([&](int i, int column) { return ahead + part_row(i) > column; });
+    }
     if (block_.first_keys != nullptr) {
       hide([&](int i, int column) { return key_ + part_row(i) < statistics.first_keys[column]; });
     }
@@ -319,8 +322,8 @@ class KeyConsumer {
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
         float& gradient = gradients_[4 * n + i];
-        if constexpr (kDrops) gradient = drawn.at(n, i) ? gradient * dropout_scale : 0.0F;
-        gradient = scores_[4 * n + i] * (gradient - (i % 2 == 0 ? products.low : products.high));
+        if (kDrops && !drawn.at(n, i)) gradient = 0;
+        gradient = scores_[4 * n + i] * (gradient * dropout_scale - (i % 2 == 0 ? products.low : products.high));
       }
     }
   }
@@ -340,9 +343,10 @@ class KeyConsumer {
   const AttentionSizes& sizes_;
   const AttentionMask& mask_;
   const KeyBlock& block_;
-  const int group_, key_;  // the warp's first key
-  const int last_first_;   // the first query that sees all the warp's keys
-  int first_[2];           // that see a lane's keys
+  const int group_, key_;     // the warp's first key
+  const int first_of_group_;  // the first query that sees one of the warpgroup's keys
+  const int last_first_;      // the first query that sees all the warp's keys
+  int added_stage_ = -1;      // of the tile whose gradients are added; -1: there is none
   HeadMask head_mask_;
   KeyMask key_mask_;
   float scores_[kScores], gradients_[kScores], dk_[kHeadSize / 2], dv_[kHeadSize / 2];
