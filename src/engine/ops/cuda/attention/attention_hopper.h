@@ -4,9 +4,10 @@
 #include <cuda_runtime.h>
 
 #include "ops/backend.h"
-#include "ops/cuda/attention/attention.h"
 
 namespace teratron::cuda {
+
+struct QueryStatistics;  // attention.h, which is for the CUDA compiler alone
 
 // EnvironmentError unless the device is of compute capability 9.0: no other has the instructions.
 void require_hopper(const cudaDeviceProp& device);
