@@ -352,6 +352,22 @@ TEST(PtxBarriers, OfSomeWarpsOrderTheirMemory) {
   expect_found(others, "st.shared", "with no barrier between them (a race)", launch);
 }
 
+// A lane of each warp arrives for what its warp has read; then thread 0 writes there.
+TEST(PtxMbarriers, OrderReadsOfAllWarpsThatArrive) {
+  const WrittenLaunch launch{.threads = 128, .dynamic_shared = 1024, .most_threads = 128};
+  const auto awaiting = [](int warps) {
+    return "mov.u32 %r2, dynamic; and.b32 %r4, %r1, 31; setp.ne.u32 %p1, %r1, 0; setp.eq.u32 %p2, %r4, 0;\n"
+           "@%p1 bra $made;\nmbarrier.init.shared::cta.b64 [dynamic], " +
+           std::to_string(warps) +
+           ";\n$made:\nbar.sync 0;\nld.shared.u32 %r3, [%r2+64];\nbar.warp.sync -1;\n"
+           "@%p2 mbarrier.arrive.shared::cta.b64 _, [dynamic];\n@%p1 bra $on;\n"
+           "mbarrier.try_wait.parity.shared::cta.b64 %p3, [dynamic], 0;\nst.shared.u32 [%r2+64], %r3;\n$on:\n";
+  };
+  expect_fine(awaiting(4), launch);
+  expect_found(awaiting(3), "st.shared", "several threads read with no barrier between them (a race)", launch);
+  expect_found(without(awaiting(4), "bar.warp.sync -1;"), "st.shared", "several threads read with no barrier", launch);
+}
+
 TEST(PtxRegisters, AreTakenWhenOthersHaveGivenThemBack) {
   const WrittenLaunch three_groups{.threads = 384, .most_threads = 384};
   const std::string first = "setp.lt.u32 %p1, %r1, 128;\n@%p1 bra $first;\n";

@@ -345,11 +345,14 @@ Trial matrix_attention_trial(Random& random, const MatrixAttention& asked) {
 Trial hopper_attention_trial(Random& random) { return any_backward_trial(random, Sizes::of_hopper(random)); }
 
 Trial hopper_attention_trial(Random& random, const MatrixAttention& asked) {
-  return backward_trial(random, Sizes::of_matrices(random, asked, 200), asked.causal, asked.context);
+  constexpr std::int64_t kContext = 125;  // with the queries, two tiles of keys
+  return backward_trial(random, Sizes::of_matrices(random, asked, kContext), asked.causal, asked.context);
 }
 
-Trial hopper_forward_trial(Random& random) {
-  return forward_trial(random, Sizes::of_matrices(random, {.head_size = 64, .context = true, .dropout = true}, 400));
+Trial hopper_tiles_trial(Random& random, bool backward) {
+  const MatrixAttention asked{.head_size = 64, .context = true, .dropout = true};
+  const Sizes sizes = Sizes::of_matrices(random, asked, backward ? 200 : 400);
+  return backward ? backward_trial(random, sizes, false, false) : forward_trial(random, sizes);
 }
 
 Trial hopper_padding_trial(Random& random, bool backward) {

@@ -57,12 +57,12 @@ struct MatrixAttention {
   bool aligned = true;  // the dropout's mask, to its blocks of eight
 };
 Trial matrix_attention_trial(Random& random, const MatrixAttention& asked);
-// Both passes, as the kernels for Hopper take them: anything, or as asked with a context of several of their tiles.
-// Then gradients of causal attention are added to what is there, and with a context those of keys are sums in fp32.
+// Both passes, as the kernels for Hopper take them: anything, or as asked. Then gradients of causal attention are added
+// to what is there, and with a context those of keys are sums in fp32.
 Trial hopper_attention_trial(Random& random);
 Trial hopper_attention_trial(Random& random, const MatrixAttention& asked);
-// One pass, of several tiles of keys; and padding that is NaN.
-Trial hopper_forward_trial(Random& random);
+// Forward alone or both, for planted faults: more tiles than shared memory holds, or padding that is NaN.
+Trial hopper_tiles_trial(Random& random, bool backward);
 Trial hopper_padding_trial(Random& random, bool backward);
 Trial plain_attention_forward_trial(Random& random);
 Trial plain_attention_backward_trial(Random& random);
