@@ -30,6 +30,7 @@ namespace {
 constexpr int kRounds = 5;
 constexpr double kRoundSeconds = 0.02;       // of calls, at least one
 constexpr double kResolvedSeconds = 0.5e-6;  // what a device's clock tells apart
+constexpr int kSquaredTogether = 32;         // gradients, since a call waits for the device once
 
 struct Model {
   std::string_view name;
@@ -196,7 +197,7 @@ class Layer {
     const bool gelu = outputs == 4 * m_.hidden && !head, into_gelu = inputs == 4 * m_.hidden;
     const TensorRef activated = part(wide_, rows, outputs == 4 * m_.hidden ? outputs : 1);
     works.push_back({fmt::format("{} forward{}", name, gelu ? ", GELU" : ""), flops,
-                     bytes_of({x, y, weight}) + (gelu ? 2 * bytes_of({y}) : 0), [=, this] {
+                     bytes_of({x, y, weight}) + (gelu ? bytes_of({y}) : 0), [=, this] {
                        backend_.linear_forward({.y = y,
                                                 .x = x,
                                                 .weight = weight,
@@ -204,17 +205,20 @@ class Layer {
                                                 .activation = gelu ? Activation::kGeluTanh : Activation::kNone,
                                                 .activated = gelu ? activated : TensorRef()});
                      }});
-    const TensorRef before = part(other_, rows, inputs), dy = head ? logits_.ref() : into_gelu ? y_.ref() : y;
-    works.push_back({fmt::format("{} input gradient{}", name, into_gelu ? ", GELU" : ""), flops,
-                     bytes_of({dx, y, weight}) + (into_gelu ? 3 * bytes_of({dx}) : 0), [=, this] {
-                       backend_.linear_input_gradient(
-                           {.dx = dx,
-                            .dy = dy,
-                            .weight = weight,
-                            .activation = into_gelu ? Activation::kGeluTanh : Activation::kNone,
-                            .pre_activation = into_gelu ? before : TensorRef(),
-                            .activated = into_gelu ? before : TensorRef()});
-                     }});
+    const TensorRef dy = head ? logits_.ref() : into_gelu ? y_.ref() : y;
+    LinearInputGradient input_gradient{.dx = dx, .dy = dy, .weight = weight};
+    if (into_gelu) {
+      input_gradient.activation = Activation::kGeluTanh;
+      input_gradient.pre_activation = part(other_, rows, inputs);
+    }
+    const double moved = bytes_of({dx, dy, weight}) + (into_gelu ? bytes_of({dx}) : 0);
+    works.push_back({fmt::format("{} input gradient{}", name, into_gelu ? ", GELU" : ""), flops, moved,
+                     [=, this] { backend_.linear_input_gradient(input_gradient); }});
+    if (into_gelu) {  // as where forward has not kept its result
+      input_gradient.activated = input_gradient.pre_activation;
+      works.push_back({fmt::format("{} input gradient, GELU made again", name), flops, moved + bytes_of({dx}),
+                       [=, this] { backend_.linear_input_gradient(input_gradient); }});
+    }
     works.push_back({fmt::format("{} weight gradient{}", name, head ? "" : ", bias"), flops,
                      bytes_of({x, dy}) + 2 * bytes_of({dweight}), [=, this] {
                        backend_.linear_weight_gradient(
@@ -282,10 +286,14 @@ class Layer {
                                 .accumulate_dx = true,
                                 .accumulate = true};
     works.push_back({"layer norm backward", 0, 4 * bytes_of({x_}), [=, this] { backend_.norm_backward(backward); }});
-    works.push_back({"dropout backward", 0, 2 * bytes_of({x_}), [=, this] {
-                       backend_.dropout_backward(
-                           {.dbranch = x_.ref().reshape(stream), .dsum = y_.ref().reshape(stream), .dropout = dropout});
+    const DropoutBackward add_backward{.dbranch = part(other_, m_.rows(), m_.hidden).reshape(stream),
+                                       .dsum = x_.ref().reshape(stream),
+                                       .dropout = dropout};
+    works.push_back({"layer norm, dropout backward", 0, 5 * bytes_of({x_}), [=, this] {
+                       backend_.residual_add_norm_backward({backward, add_backward});
                      }});
+    works.push_back(
+        {"dropout backward", 0, 2 * bytes_of({x_}), [=, this] { backend_.dropout_backward(add_backward); }});
   }
 
   void add_head(std::vector<Work>& works) {
@@ -334,7 +342,9 @@ class Layer {
         .learning_rate = 1e-4};
     works.push_back({"AdamW", 0, 7 * bytes_of({gradient}) + (mixed && !is_split ? bytes_of({working}) : 0),
                      [=, this] { backend_.adamw(adamw); }});
-    works.push_back({"sum of squares", 0, bytes_of({gradient}), [=, this] { backend_.sum_of_squares(gradient); }});
+    const std::vector<TensorRef> gradients(kSquaredTogether, gradient);  // a step sums all of its own in one call
+    works.push_back({fmt::format("sum of squares of {}", kSquaredTogether), 0, kSquaredTogether * bytes_of({gradient}),
+                     [=, this] { backend_.sum_of_squares(gradients); }});
   }
 
   Backend& backend_;

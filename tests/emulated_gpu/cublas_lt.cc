@@ -192,6 +192,8 @@ double epilogue_microseconds(cublasLtEpilogue_t epilogue, std::int64_t terms) {
   return terms % 2 == 0 ? 0 : 10;
 }
 
+double fp32_microseconds(std::int64_t terms) { return terms % 3 == 0 ? 5 : 0; }
+
 }  // namespace teratron::emulated
 
 using namespace teratron::emulated;  // NOLINT: this is its other half
@@ -346,7 +348,9 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t operation, 
                                 .parts = number == kSplitting ? static_cast<std::int64_t>(algorithm->data[kParts]) : 1,
                                 .microseconds = is_best_split ? kBestSplitMicroseconds : kMicroseconds[number]};
   queue(stream, [product] {
-    pass_time(product.microseconds + epilogue_microseconds(Epilogue(product.operation).kind, product.terms()));
+    const bool is_widened = product.a_layout.type != CUDA_R_32F && product.d_layout.type == CUDA_R_32F;
+    pass_time(product.microseconds + epilogue_microseconds(Epilogue(product.operation).kind, product.terms()) +
+              (is_widened ? fp32_microseconds(product.terms()) : 0));
     product.run();
     return cudaSuccess;
   });

@@ -242,9 +242,16 @@ class KeptFusions : public ::testing::Test {
     std::ranges::transform(name, way.bytes.begin(), [](char letter) { return static_cast<std::byte>(letter); });
     return way;
   }
-  void keep(const MatrixProductKey& key, std::string_view name) { cache_->settle(text(key), named(name), kept(key)); }
-  std::optional<Algorithm> kept(const MatrixProductKey& key) const { return cache_->find(text(key)); }
-  static std::string text(const MatrixProductKey& key) { return "fusion: " + text_of(key); }
+  // `passes`: FusibleOperation::passes().
+  void keep(const MatrixProductKey& key, std::string_view name, std::string_view passes = {}) {
+    cache_->settle(text(key, passes), named(name), kept(key, passes));
+  }
+  std::optional<Algorithm> kept(const MatrixProductKey& key, std::string_view passes = {}) const {
+    return cache_->find(text(key, passes));
+  }
+  static std::string text(const MatrixProductKey& key, std::string_view passes) {
+    return fmt::format("fusion{}: {}", passes, text_of(key));
+  }
 
   const std::shared_ptr<AlgorithmCache> cache_ =
       algorithm_cache_of(make_timed()->processor() + ", driver 13000, cuBLASLt 130000");
@@ -268,6 +275,59 @@ TEST_F(KeptFusions, AreTakenAndOthersThanThisProgramKnowsAreNot) {
     layer.weight_gradient();
     EXPECT_EQ(layer.weight_gradient(), once(name == "nothing" ? CUBLASLT_EPILOGUE_DEFAULT : CUBLASLT_EPILOGUE_BGRADB));
     EXPECT_EQ(kept(key) == named(name), name == "nothing" || name == "bias gradient");
+  }
+}
+
+MatrixProductKey input_gradient_key(std::int64_t rows, std::int64_t inputs, std::int64_t outputs) {
+  return {.c_dtype = DType::kBF16,
+          .dtype = DType::kBF16,
+          .m = rows,
+          .n = inputs,
+          .k = outputs,
+          .a_alignment = 16,
+          .b_alignment = 16,
+          .c_alignment = 16,
+          .gelu_alignment = 16};
+}
+constexpr std::string_view kGeluMadeAgain = " with activation 1, made again", kGelu = " with activation 1";
+
+// Sums of fp32 are twice the bytes of rounded ones; a product with GELU's derivative needs no pass for it.
+TEST_F(KeptFusions, ReadSumsOrRoundedProductsByTheirTime) {
+  for (const auto& [outputs, name] : {std::pair(std::int64_t{72}, "rounded"), {40, "nothing"}, {96, "gelu gradient"}}) {
+    const auto gpu = make_timed();
+    Layer layer(*gpu, 10, 120, outputs);
+    layer.input_gradient();
+    const std::optional<Algorithm> chosen = kept(input_gradient_key(10, 120, outputs), kGeluMadeAgain);
+    ASSERT_TRUE(chosen) << outputs;
+    EXPECT_EQ(chosen->bytes, named(name).bytes) << outputs;
+    EXPECT_FALSE(kept(input_gradient_key(10, 120, outputs), kGelu)) << "a call with fewer passes chooses for itself";
+  }
+}
+
+TEST_F(KeptFusions, MultiplyTheProductAsItIsStoredByTheSlope) {
+  constexpr std::int64_t kRows = 6, kInputs = 136, kOutputs = 24;
+  const Shape inputs{kRows, kInputs};
+  for (const Activation activation : {Activation::kGeluTanh, Activation::kSilu}) {
+    const auto gpu = make_timed();
+    const Tensor dy(*gpu, DType::kBF16, {kRows, kOutputs}), weight(*gpu, DType::kBF16, {kOutputs, kInputs}),
+        u(*gpu, DType::kBF16, inputs), dx(*gpu, DType::kBF16, inputs), product(*gpu, DType::kBF16, inputs);
+    std::uint64_t seed = 1;
+    for (const Tensor* tensor : {&dy, &weight, &u}) gpu->fill_normal(tensor->ref(), {.seed = seed++}, 0, 1);
+    LinearInputGradient call{.dx = product, .dy = dy, .weight = weight};
+    gpu->linear_input_gradient(call);
+    gpu->activation_backward({.dx = product, .dy = product, .x = u, .activation = activation});
+    const Values expected = download_values(*gpu, product);
+    for (const std::string_view name : {"rounded", "nothing"}) {
+      MatrixProductKey key = input_gradient_key(kRows, kInputs, kOutputs);
+      if (activation != Activation::kGeluTanh) key.gelu_alignment = 0;
+      keep(key, name, fmt::format(" with activation {}", static_cast<int>(activation)));
+      const auto other = make_timed();
+      call.dx = dx;
+      call.activation = activation;
+      call.pre_activation = u;
+      other->linear_input_gradient(call);
+      EXPECT_EQ(download_values(*gpu, dx) == expected, name == "rounded");
+    }
   }
 }
 
@@ -310,7 +370,7 @@ class MemoryLeft {
 // Sums of an input gradient before GELU's derivative, in fp32, take 64 KiB here, and activations of a trial 32. They
 // are faster, for outputs that 16 does not divide.
 TEST(Fusions, AreTheUsualOnesWhereMemoryIsShort) {
-  constexpr std::int64_t kRows = 2, kInputs = 1 << 13, kOutputs = 24;
+  constexpr std::int64_t kRows = 2, kInputs = 1 << 13, kOutputs = 40;
   const auto input_gradient = [](Backend& gpu, std::size_t left) {
     Layer layer(gpu, kRows, kInputs, kOutputs);
     const MemoryLeft memory(left);
@@ -318,9 +378,9 @@ TEST(Fusions, AreTheUsualOnesWhereMemoryIsShort) {
     return layer.input_gradient();
   };
   // The first choice that is kept is that of the second back end.
-  for (const auto& [left, epilogue] : {std::pair(3 << 14, CUBLASLT_EPILOGUE_DGELU),
+  for (const auto& [left, epilogue] : {std::pair(1 << 14, CUBLASLT_EPILOGUE_DGELU),
                                        {1 << 18, CUBLASLT_EPILOGUE_DEFAULT},
-                                       {3 << 14, CUBLASLT_EPILOGUE_DGELU},
+                                       {1 << 14, CUBLASLT_EPILOGUE_DGELU},
                                        {1 << 18, CUBLASLT_EPILOGUE_DEFAULT}}) {
     const auto gpu = make_timed();
     EXPECT_EQ(input_gradient(*gpu, static_cast<std::size_t>(left)), once(epilogue)) << left << " bytes left";

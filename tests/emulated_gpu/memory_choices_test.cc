@@ -132,11 +132,11 @@ TEST(KeptLayers, AreTheOwnOfEachStage) {
   EXPECT_EQ(chosen[1].kept_layers, fewer == of_last ? 1 : 0);
 }
 
-// Bytes that a rank of one stage takes in three steps beside its arena, against the plan: scratch alone, and with
-// graphs.
+// Bytes that a rank of one stage takes beside its arena, against the plan: scratch alone, before the first step and in
+// three, and with graphs.
 struct Beside {
   DeviceMemory planned;
-  std::int64_t taken = 0, taken_without_graphs = 0;
+  std::int64_t taken_before_step = 0, taken = 0, taken_without_graphs = 0;
 };
 
 Beside beside_arena(const Study& given, const Layout& layout, DType dtype) {
@@ -145,11 +145,13 @@ Beside beside_arena(const Study& given, const Layout& layout, DType dtype) {
     Backend* gpu = nullptr;
     std::int64_t libraries = 0;
     Study study = given;
+    const auto taken = [&](const Executor& executor) {
+      return gpu->taken_bytes() - libraries - executor.plan().memory().arena().bytes();
+    };
+    study.take_weights = [&](Executor& executor) { beside.taken_before_step = taken(executor); };
     study.before_update = [&](Executor& executor) {
-      const StagePlan& plan = executor.plan();
-      if (graphs) beside.planned = device_memory_of(plan, dtype, gpu->captures_graphs());
-      (graphs ? beside.taken : beside.taken_without_graphs) =
-          gpu->taken_bytes() - libraries - plan.memory().arena().bytes();
+      if (graphs) beside.planned = device_memory_of(executor.plan(), dtype, gpu->captures_graphs());
+      (graphs ? beside.taken : beside.taken_without_graphs) = taken(executor);
     };
     train(study, layout, [&] {
       auto made = make_cuda_backend({.compute_dtype = dtype, .graphs = graphs});
@@ -181,8 +183,9 @@ TEST(DeviceMemory, IsPlannedForOperationsAndGraphs) {
     if (seed == 3) study.become_bert(ModelHead::kSpans, layout);
     const Beside beside = beside_arena(study, layout, dtype);
     SCOPED_TRACE(study.text() + "; " + layout.text());
-    EXPECT_GT(beside.taken_without_graphs, 0);
-    EXPECT_LE(beside.taken_without_graphs, beside.planned.scratch);
+    EXPECT_GT(beside.taken_before_step, 0);
+    EXPECT_EQ(beside.taken_before_step, beside.planned.scratch);
+    EXPECT_EQ(beside.taken_without_graphs, beside.planned.scratch) << "nothing grows in a step";
     EXPECT_LE(beside.taken - beside.taken_without_graphs, beside.planned.graphs);
     graphs += beside.taken - beside.taken_without_graphs;
   }

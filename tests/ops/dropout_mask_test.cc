@@ -58,6 +58,22 @@ Values dropout_backward_values(Backend& backend, const Dropout& dropout) {
   return download_values(backend, ones);
 }
 
+// A norm's gradient that is 0 leaves the dx that is there.
+Values norm_backward_values(Backend& backend, const Dropout& dropout) {
+  const Shape shape{kBatch, kTokens, kHidden};
+  const DType kept = backend.accumulation_dtype();
+  const Tensor dx = make_tensor(backend, shape, constant(shape, 1)), dbranch = make_poisoned(backend, shape);
+  backend.residual_add_norm_backward(
+      {.norm = {.dx = dx,
+                .dy = make_tensor(backend, shape, constant(shape, 0)),
+                .x = make_tensor(backend, shape, constant(shape, 1)),
+                .rstd = make_tensor(backend, kept, {kBatch * kTokens}, constant({kBatch * kTokens}, 1)),
+                .gamma = make_tensor(backend, {kHidden}, constant({kHidden}, 1)),
+                .accumulate_dx = true},
+       .add = {.dbranch = dbranch, .dsum = dx, .dropout = dropout}});
+  return download_values(backend, dbranch);
+}
+
 Values embedding_values(Backend& backend, const Dropout& dropout) {
   const Shape shape{kBatch, kTokens, kHidden}, table{kTokens, kHidden};
   const Tensor y = make_poisoned(backend, shape);
@@ -117,6 +133,7 @@ TEST_P(DropoutMask, EveryOperationDropsTheActivationsOfTheDefinition) {
   for (std::int64_t e = 0; e < kBatch * kTokens * kHidden; ++e) expected.push_back(is_kept(dropout, e));
   EXPECT_EQ(mask_of(residual_values(*backend_, dropout, kBatch, kTokens)), expected);
   EXPECT_EQ(mask_of(dropout_backward_values(*backend_, dropout)), expected);
+  EXPECT_EQ(mask_of(norm_backward_values(*backend_, dropout)), expected);
   EXPECT_EQ(mask_of(embedding_values(*backend_, dropout)), expected);
   EXPECT_EQ(mask_of(embedding_gradient_values(*backend_, dropout)), expected);
 }

@@ -187,16 +187,17 @@ TEST(Gradients, ResidualAddWithDropoutAndLayerNorm) {
   };
   tested.backward = [=](Backend& backend, const Views& views) {
     backend.copy(views["dresidual"], views["dsum"]);
-    backend.norm_backward({.dx = views["dresidual"],
-                           .dgamma = views["dgamma"],
-                           .dbeta = views["dbeta"],
-                           .dy = views["dy"],
-                           .x = views["sum"],
-                           .mean = views["mean"],
-                           .rstd = views["rstd"],
-                           .gamma = views["gamma"],
-                           .accumulate_dx = true});
-    backend.dropout_backward({.dbranch = views["dbranch"], .dsum = views["dresidual"], .dropout = dropout});
+    backend.residual_add_norm_backward(
+        {.norm = {.dx = views["dresidual"],
+                  .dgamma = views["dgamma"],
+                  .dbeta = views["dbeta"],
+                  .dy = views["dy"],
+                  .x = views["sum"],
+                  .mean = views["mean"],
+                  .rstd = views["rstd"],
+                  .gamma = views["gamma"],
+                  .accumulate_dx = true},
+         .add = {.dbranch = views["dbranch"], .dsum = views["dresidual"], .dropout = dropout}});
   };
   expect_gradients_match(tested, 3);
 }

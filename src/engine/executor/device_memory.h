@@ -6,7 +6,7 @@
 namespace teratron {
 
 struct DeviceMemory {
-  std::int64_t scratch = 0;  // of operations, at most (gpu_scratch_bytes); grown in the first step
+  std::int64_t scratch = 0;  // of operations, at most (gpu_scratch_bytes); taken with the arena
   std::int64_t graphs = 0;   // of captured passes: an estimate; taken in the second micro-batch or step
 
   std::int64_t bytes() const { return scratch + graphs; }

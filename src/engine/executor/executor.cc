@@ -7,6 +7,7 @@
 #include "executor/memory_choices.h"
 #include "nn/host_values.h"
 #include "nn/parameter_state.h"
+#include "ops/working_memory.h"
 #include "pipeline/checker.h"
 
 namespace teratron {
@@ -63,6 +64,7 @@ Executor::Executor(Backend& backend, Model& model, const ExecutorOptions& option
 
 void Executor::allocate() {
   plan_->allocate(backend_);
+  backend_.reserve_scratch(gpu_scratch_bytes(plan_->work(), backend_.compute_dtype()));
   const TensorRef table = plan_->memory().rotary();
   if (table.elements() == 0) return;
   upload_floats(backend_, table, rotary_table(plan_->memory().rotary_config(), table.dim(0)));

@@ -71,16 +71,28 @@ struct Norm {
   // Adds to dx, the gradient of the residual stream that x belongs to, or overwrites it.
   void backward(const LayerPass& pass, TensorRef dx, TensorRef dy, TensorRef x, const Saved& saved,
                 bool accumulate_dx = true) const {
-    pass.backend.norm_backward({.dx = dx,
-                                .dgamma = gamma.gradient,  // null: frozen
-                                .dbeta = beta ? beta->gradient : TensorRef(),
-                                .dy = dy,
-                                .x = x,
-                                .mean = saved.mean,
-                                .rstd = saved.rstd,
-                                .gamma = gamma.value,
-                                .accumulate_dx = accumulate_dx,
-                                .accumulate = pass.accumulate});
+    pass.backend.norm_backward(gradient_call(pass, dx, dy, x, saved, accumulate_dx));
+  }
+  // backward(), and dbranch = dropout(dx): the gradient of the branch whose residual add made x.
+  void backward(const LayerPass& pass, TensorRef dx, TensorRef dy, TensorRef x, const Saved& saved, bool accumulate_dx,
+                TensorRef dbranch, const Dropout& dropout) const {
+    pass.backend.residual_add_norm_backward({.norm = gradient_call(pass, dx, dy, x, saved, accumulate_dx),
+                                             .add = {.dbranch = dbranch, .dsum = dx, .dropout = dropout}});
+  }
+
+ private:
+  NormBackward gradient_call(const LayerPass& pass, TensorRef dx, TensorRef dy, TensorRef x, const Saved& saved,
+                             bool accumulate_dx) const {
+    return {.dx = dx,
+            .dgamma = gamma.gradient,  // null: frozen
+            .dbeta = beta ? beta->gradient : TensorRef(),
+            .dy = dy,
+            .x = x,
+            .mean = saved.mean,
+            .rstd = saved.rstd,
+            .gamma = gamma.value,
+            .accumulate_dx = accumulate_dx,
+            .accumulate = pass.accumulate};
   }
 };
 

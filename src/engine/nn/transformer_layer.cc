@@ -160,9 +160,9 @@ void TransformerLayer::forward(const LayerPass& pass, TensorRef y, const Saved& 
 }
 
 void TransformerLayer::backward(const LayerPass& pass, TensorRef dx, const Saved& saved, const LayerWorkspace& w,
-                                const ProductGradients& gradients) const {
+                                const ProductGradients& gradients, const BackwardChain& chain) const {
   if (norm_placement == NormPlacement::kPost) return post_backward(pass, dx, saved, w, gradients);
-  pre_backward(pass, dx, saved, w, gradients);
+  pre_backward(pass, dx, saved, w, gradients, chain);
 }
 
 void TransformerLayer::recompute(const LayerPass& pass, Recompute recompute, const Saved& saved,
@@ -225,13 +225,20 @@ void TransformerLayer::weight_gradients(const LayerPass& pass, const Saved& save
 
 TensorRef TransformerLayer::into_branch(const LayerPass& pass, TensorRef dx, const Dropout& dropout,
                                         TensorRef branch) const {
-  if (dropout.active()) {
-    pass.backend.dropout_backward({.dbranch = pass.own_rows(branch), .dsum = dx, .dropout = dropout});
-  } else if (pass.sequence_parallel || pass.weights_later) {
-    pass.backend.copy(pass.own_rows(branch), dx);
-  } else {
+  if (!has_own_branch(pass, dropout)) return dx;
+  pass.backend.dropout_backward({.dbranch = pass.own_rows(branch), .dsum = dx, .dropout = dropout});
+  pass.gather_rows(branch);
+  return branch;
+}
+
+TensorRef TransformerLayer::norm_into_branch(const LayerPass& pass, const Norm& norm, const NormGradient& call,
+                                             const Dropout& dropout, TensorRef branch) const {
+  const auto& [dx, dy, x, saved, accumulate_dx] = call;
+  if (!has_own_branch(pass, dropout)) {
+    norm.backward(pass, dx, dy, x, saved, accumulate_dx);
     return dx;
   }
+  norm.backward(pass, dx, dy, x, saved, accumulate_dx, pass.own_rows(branch), dropout);
   pass.gather_rows(branch);
   return branch;
 }

@@ -137,10 +137,23 @@ struct TransformerLayer {
   // Places for them that a backward pass uses one after the other.
   ProductGradients in_workspace(const LayerPass& pass, const LayerWorkspace& w) const;
 
+  // Layers that begin with a norm, from the last to the first: each writes the gradient that enters the MLP of the
+  // layer before, in the pass over memory that makes its own dx.
+  struct BackwardChain {
+    bool has_branch = false;                   // the layer after has written this one's ProductGradients::mlp
+    const TransformerLayer* before = nullptr;  // null: none follows here
+    TensorRef before_mlp = {};                 // its ProductGradients::mlp
+  };
+  // Whether the gradient of y may come with one that enters the MLP: there is a mask, and memory of its own.
+  bool takes_branch(const LayerPass& pass) const {
+    return norm_placement != NormPlacement::kPost && !pass.weights_later &&
+           has_own_branch(pass, dropout_after(pass, 1));
+  }
+
   // dx holds the gradient of y on entry and the gradient of saved.x on return. With pass.weights_later, `gradients`
   // have places of their own, and they and `saved` go into weight_gradients() later.
   void backward(const LayerPass& pass, TensorRef dx, const Saved& saved, const LayerWorkspace& w,
-                const ProductGradients& gradients) const;
+                const ProductGradients& gradients, const BackwardChain& chain) const;
   void weight_gradients(const LayerPass& pass, const Saved& saved, const LayerWorkspace& w,
                         const ProductGradients& gradients) const;
 
@@ -156,14 +169,15 @@ struct TransformerLayer {
   TensorRef pre_forward_to_mlp(const LayerPass& pass, const Saved& saved, const LayerWorkspace& w,
                                bool is_normed) const;
   void pre_backward(const LayerPass& pass, TensorRef dx, const Saved& saved, const LayerWorkspace& w,
-                    const ProductGradients& gradients) const;
+                    const ProductGradients& gradients, const BackwardChain& chain) const;
 
   void post_forward(const LayerPass& pass, TensorRef y, const Saved& saved, const LayerWorkspace& w) const;
   TensorRef post_forward_to_mlp(const LayerPass& pass, const Saved& saved, const LayerWorkspace& w) const;
   void post_backward(const LayerPass& pass, TensorRef dx, const Saved& saved, const LayerWorkspace& w,
                      const ProductGradients& gradients) const;
-  void post_norm_backward(const LayerPass& pass, const Norm& norm, TensorRef dx, TensorRef sum,
-                          const Norm::Saved& saved, const LayerWorkspace& w) const;
+  TensorRef post_norm_backward(const LayerPass& pass, const Norm& norm, TensorRef dx, TensorRef sum,
+                               const Norm::Saved& saved, const LayerWorkspace& w, const Dropout& dropout,
+                               TensorRef branch) const;
 
   // Gradients of the sub-layers' inputs, in w.dnormed, from those of their outputs.
   void mlp_backward(const LayerPass& pass, TensorRef dmlp, const Saved& saved, const LayerWorkspace& w,
@@ -186,6 +200,20 @@ struct TransformerLayer {
   // The gradient that enters a branch, full: dropout's mask applied, or the residual stream's own where that is full,
   // nothing was dropped and nothing reads it later.
   TensorRef into_branch(const LayerPass& pass, TensorRef dx, const Dropout& dropout, TensorRef branch) const;
+  // Whether that has memory of its own.
+  static bool has_own_branch(const LayerPass& pass, const Dropout& dropout) {
+    return dropout.active() || pass.sequence_parallel || pass.weights_later;
+  }
+  // What a norm's backward pass reads and writes.
+  struct NormGradient {
+    TensorRef dx, dy, x;
+    const Norm::Saved& saved;
+    bool accumulate_dx = true;
+  };
+  // The norm's backward pass and into_branch() of its dx, in one pass over memory where the latter has memory of its
+  // own.
+  TensorRef norm_into_branch(const LayerPass& pass, const Norm& norm, const NormGradient& call, const Dropout& dropout,
+                             TensorRef branch) const;
   Dropout dropout_after(const LayerPass& pass, int sublayer) const {
     return pass.stream_dropout(hidden_dropout, RandomPurpose::kResidualDropout, 2 * index + sublayer);
   }

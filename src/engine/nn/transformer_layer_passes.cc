@@ -39,18 +39,29 @@ void TransformerLayer::pre_forward(const LayerPass& pass, TensorRef y, const Sav
 }
 
 void TransformerLayer::pre_backward(const LayerPass& pass, TensorRef dx, const Saved& saved, const LayerWorkspace& w,
-                                    const ProductGradients& gradients) const {
+                                    const ProductGradients& gradients, const BackwardChain& chain) const {
   const TensorRef dnormed = pass.own_rows(w.dnormed);
+  const Dropout of_attention = dropout_after(pass, 0);
   TensorRef dsum1 = dx;
   if (!is_sequential()) {  // which nothing else of the backward reads
     dsum1 = saved.sum1;
     pass.backend.copy(dsum1, dx);
   }
-  mlp_backward(pass, into_branch(pass, dx, dropout_after(pass, 1), gradients.mlp), saved, w, gradients);
-  norm2.backward(pass, dx, dnormed, is_sequential() ? saved.sum1 : saved.x, saved.norm2);
-
-  attention_backward(pass, into_branch(pass, dsum1, dropout_after(pass, 0), gradients.attention), saved, w, gradients);
-  norm1.backward(pass, dx, dnormed, saved.x, saved.norm1);
+  if (chain.has_branch) pass.gather_rows(gradients.mlp);
+  mlp_backward(pass, chain.has_branch ? gradients.mlp : into_branch(pass, dx, dropout_after(pass, 1), gradients.mlp),
+               saved, w, gradients);
+  TensorRef dattention;
+  if (is_sequential()) {
+    dattention = norm_into_branch(pass, norm2, {.dx = dx, .dy = dnormed, .x = saved.sum1, .saved = saved.norm2},
+                                  of_attention, gradients.attention);
+  } else {
+    norm2.backward(pass, dx, dnormed, saved.x, saved.norm2);
+    dattention = into_branch(pass, dsum1, of_attention, gradients.attention);
+  }
+  attention_backward(pass, dattention, saved, w, gradients);
+  if (chain.before == nullptr) return norm1.backward(pass, dx, dnormed, saved.x, saved.norm1);
+  norm1.backward(pass, dx, dnormed, saved.x, saved.norm1, /*accumulate_dx=*/true, pass.own_rows(chain.before_mlp),
+                 chain.before->dropout_after(pass, 1));
 }
 
 // All before the MLP; returns its input, of which a rank's own rows stay in place.
@@ -78,23 +89,29 @@ void TransformerLayer::post_forward(const LayerPass& pass, TensorRef y, const Sa
                                   .norm = norm2.call(y, saved.sum2, saved.norm2)});
 }
 
-// dx, the gradient of the norm's output, becomes that of the sum that the norm read.
-void TransformerLayer::post_norm_backward(const LayerPass& pass, const Norm& norm, TensorRef dx, TensorRef sum,
-                                          const Norm::Saved& saved, const LayerWorkspace& w) const {
+// dx, the gradient of the norm's output, becomes that of the sum that the norm read. Returns the gradient that enters
+// the branch of that sum.
+TensorRef TransformerLayer::post_norm_backward(const LayerPass& pass, const Norm& norm, TensorRef dx, TensorRef sum,
+                                               const Norm::Saved& saved, const LayerWorkspace& w,
+                                               const Dropout& dropout, TensorRef branch) const {
   const TensorRef dsum = pass.own_rows(w.dnormed);
-  norm.backward(pass, dsum, dx, sum, saved, /*accumulate_dx=*/false);
+  const TensorRef into = norm_into_branch(
+      pass, norm, {.dx = dsum, .dy = dx, .x = sum, .saved = saved, .accumulate_dx = false}, dropout, branch);
   pass.backend.copy(dx, dsum);
+  return into.data == dsum.data ? dx : into;
 }
 
 void TransformerLayer::post_backward(const LayerPass& pass, TensorRef dx, const Saved& saved, const LayerWorkspace& w,
                                      const ProductGradients& gradients) const {
   const TensorRef dinput = pass.own_rows(w.dnormed);  // of a sub-layer's input
-  post_norm_backward(pass, norm2, dx, saved.sum2, saved.norm2, w);
-  mlp_backward(pass, into_branch(pass, dx, dropout_after(pass, 1), gradients.mlp), saved, w, gradients);
+  const TensorRef dmlp =
+      post_norm_backward(pass, norm2, dx, saved.sum2, saved.norm2, w, dropout_after(pass, 1), gradients.mlp);
+  mlp_backward(pass, dmlp, saved, w, gradients);
   pass.backend.add(dx, dinput);
 
-  post_norm_backward(pass, norm1, dx, saved.sum1, saved.norm1, w);
-  attention_backward(pass, into_branch(pass, dx, dropout_after(pass, 0), gradients.attention), saved, w, gradients);
+  const TensorRef dattention =
+      post_norm_backward(pass, norm1, dx, saved.sum1, saved.norm1, w, dropout_after(pass, 0), gradients.attention);
+  attention_backward(pass, dattention, saved, w, gradients);
   pass.backend.add(dx, dinput);
 }
 

@@ -98,6 +98,7 @@ std::vector<TensorRef> cleared_without_rows(const Arguments&) {
 }
 std::vector<TensorRef> cleared_without_rows(const LinearWeightGradient& args);
 std::vector<TensorRef> cleared_without_rows(const NormBackward& args);
+std::vector<TensorRef> cleared_without_rows(const ResidualAddNormBackward& args);
 std::vector<TensorRef> cleared_without_rows(const AttentionBackward& args);
 std::vector<TensorRef> cleared_without_rows(const EmbeddingBackward& args);
 

@@ -90,6 +90,10 @@ class Backend : public Allocator {
   // waits for no device. The order of the sum depends on the shape alone.
   void tally(TensorRef to, TensorRef from);
 
+  // Takes the memory that operations pass between their kernels (gpu_scratch_bytes), where a device has such, so that it
+  // does not grow later. EnvironmentError where there is too little.
+  virtual void reserve_scratch(std::int64_t /*bytes*/) {}
+
   // All others, as ops/operations.h defines them: linear_forward(const LinearForward& args), ...
 #define TERATRON_DECLARE(operation, Arguments) void operation(const Arguments& args);
   TERATRON_OPERATIONS(TERATRON_DECLARE)

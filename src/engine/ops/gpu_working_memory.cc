@@ -36,7 +36,7 @@ std::int64_t gpu_scratch_bytes(const WorkShapes& work, DType compute_dtype) {
   include(work.norm_rows * work.activated_columns * kFloat);  // before the activation's derivative
   include(cuda::norm_gradient_floats(work.norm_rows, work.norm_columns) * kFloat);
   include(cuda::embedding_gradient_floats(work.norm_rows, work.norm_columns) * kFloat);
-  include(work.parameters * cuda::kSquareBlocks * static_cast<std::int64_t>(sizeof(double)));
+  include(work.parameters * (cuda::kSquareBlocks + 1) * static_cast<std::int64_t>(sizeof(double)));
   include(cuda::kMostTallyBlocks * static_cast<std::int64_t>(sizeof(Tally)));
   return most;
 }

@@ -43,7 +43,8 @@ struct TileLinearForward {
 // dx[T,I] = dy[T,O] weight[O,I]. With an activation (x was activation(u)): dx[T,I] = (dy weight) * activation'(u), the
 // gradient of u, and `activated` receives activation(u) again, for the weight gradient that follows. With a gate (x was
 // activation(gate) * u): dx = (dy weight) * activation(gate), dgate = (dy weight) * u * activation'(gate), and
-// `activated` receives activation(gate) * u. Where forward's result was kept, there is no `activated`.
+// `activated` receives activation(gate) * u. Where forward's result was kept, there is no `activated`. A back end may
+// round dy weight to C before it multiplies it.
 struct LinearInputGradient {
   TensorRef dx, dy, weight;
   Activation activation = Activation::kNone;

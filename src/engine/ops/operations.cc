@@ -236,6 +236,22 @@ bool check_arguments(DropoutBackward& args, const ArgumentChecks& checks) {
   return args.dsum.elements() > 0;
 }
 
+bool check_arguments(ResidualAddNormBackward& args, const ArgumentChecks& checks) {
+  const bool has_rows = check_arguments(args.norm, checks);
+  check_arguments(args.add, checks);
+  const auto& [norm, add] = args;
+  checks.same_memory({"norm.dx", norm.dx}, {"dsum", add.dsum});
+  checks.separate({{"dbranch", add.dbranch}}, {{"dx", norm.dx},
+                                               {"dgamma", norm.dgamma},
+                                               {"dbeta", norm.dbeta},
+                                               {"dy", norm.dy},
+                                               {"x", norm.x},
+                                               {"mean", norm.mean},
+                                               {"rstd", norm.rstd},
+                                               {"gamma", norm.gamma}});
+  return has_rows;
+}
+
 // Checks the valid columns of both passes of the cross-entropy.
 template <class Arguments>
 void check_valid_columns(const ArgumentChecks& checks, Arguments& args, std::int64_t rows, std::int64_t columns) {
@@ -333,6 +349,10 @@ std::vector<TensorRef> cleared_without_rows(const NormBackward& args) {
   if (args.dgamma) gradients.push_back(args.dgamma);
   if (args.dbeta) gradients.push_back(args.dbeta);
   return gradients;
+}
+
+std::vector<TensorRef> cleared_without_rows(const ResidualAddNormBackward& args) {
+  return cleared_without_rows(args.norm);
 }
 
 std::vector<TensorRef> cleared_without_rows(const AttentionBackward& args) {

@@ -109,6 +109,12 @@ struct DropoutBackward {
   Dropout dropout;
 };
 
+// The gradients of both in one pass over memory: that of the branch is made of norm.dx as it is stored.
+struct ResidualAddNormBackward {
+  NormBackward norm;
+  DropoutBackward add;  // dsum is norm.dx
+};
+
 // Scaled dot-product attention of S_q queries on S_k keys (S_k >= S_q: the queries are the last S_q positions). All
 // views may be strided with unit stride along D, so that q, k and v can be parts of one packed projection or of a
 // key/value cache. Causal: query i sees keys 0 .. S_k - S_q + i. log_sum_exp is kept for the backward pass. A back end
@@ -297,6 +303,7 @@ struct AdamW {
   X(residual_add, ResidualAdd)                               \
   X(residual_add_norm, ResidualAddNorm)                      \
   X(dropout_backward, DropoutBackward)                       \
+  X(residual_add_norm_backward, ResidualAddNormBackward)     \
   X(attention_forward, AttentionForward)                     \
   X(attention_backward, AttentionBackward)                   \
   X(cached_attention, CachedAttention)                       \

@@ -1,6 +1,7 @@
 // Working memory of back ends, which plans compute from the shapes of a rank's operations, without a back end. That of
 // a CPU's threads is packed panels, tiles and sums of blocks; it grows in the first step and is kept
-// (ops/cpu/scratch.h). A GPU's is what operations pass between their kernels; it grows in the first step, too.
+// (ops/cpu/scratch.h). A GPU's is what operations pass between their kernels, and is taken before
+// (Backend::reserve_scratch).
 #pragma once
 
 #include <cstdint>

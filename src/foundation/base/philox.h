@@ -30,14 +30,21 @@ enum class RandomPurpose : std::uint32_t {
 constexpr std::uint32_t kPhiloxMultiplierA = 0xD2511F53U, kPhiloxMultiplierB = 0xCD9E8D57U;
 constexpr std::uint32_t kPhiloxWeylA = 0x9E3779B9U, kPhiloxWeylB = 0xBB67AE85U;
 
+constexpr int kPhiloxRounds = 10;
+
+constexpr PhiloxCounter philox_round(const PhiloxCounter& counter, const PhiloxKey& key) {
+  const std::uint64_t a = std::uint64_t{kPhiloxMultiplierA} * counter[0];
+  const std::uint64_t b = std::uint64_t{kPhiloxMultiplierB} * counter[2];
+  return {static_cast<std::uint32_t>(b >> 32) ^ counter[1] ^ key[0], static_cast<std::uint32_t>(b),
+          static_cast<std::uint32_t>(a >> 32) ^ counter[3] ^ key[1], static_cast<std::uint32_t>(a)};
+}
+
+constexpr PhiloxKey next_round_key(const PhiloxKey& key) { return {key[0] + kPhiloxWeylA, key[1] + kPhiloxWeylB}; }
+
 constexpr PhiloxCounter philox4x32(PhiloxCounter counter, PhiloxKey key) {
-  for (int round = 0; round < 10; ++round) {
-    const std::uint64_t a = std::uint64_t{kPhiloxMultiplierA} * counter[0];
-    const std::uint64_t b = std::uint64_t{kPhiloxMultiplierB} * counter[2];
-    counter = {static_cast<std::uint32_t>(b >> 32) ^ counter[1] ^ key[0], static_cast<std::uint32_t>(b),
-               static_cast<std::uint32_t>(a >> 32) ^ counter[3] ^ key[1], static_cast<std::uint32_t>(a)};
-    key[0] += kPhiloxWeylA;
-    key[1] += kPhiloxWeylB;
+  for (int round = 0; round < kPhiloxRounds; ++round) {
+    counter = philox_round(counter, key);
+    key = next_round_key(key);
   }
   return counter;
 }
@@ -49,11 +56,12 @@ struct RandomStream {
   std::uint32_t stream = 0;  // e.g. a layer, a parameter, an epoch; at most 2^24 - 1
   std::uint32_t step = 0;
 
-  constexpr PhiloxCounter bits(std::uint64_t index) const {
-    return philox4x32({static_cast<std::uint32_t>(index), static_cast<std::uint32_t>(index >> 32), step,
-                       (static_cast<std::uint32_t>(purpose) << 24) | stream},
-                      {static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32)});
+  constexpr PhiloxCounter counter(std::uint64_t index) const {
+    return {static_cast<std::uint32_t>(index), static_cast<std::uint32_t>(index >> 32), step,
+            (static_cast<std::uint32_t>(purpose) << 24) | stream};
   }
+  constexpr PhiloxKey key() const { return {static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32)}; }
+  constexpr PhiloxCounter bits(std::uint64_t index) const { return philox4x32(counter(index), key()); }
 };
 
 // Uniform in (0, 1) from 32 random bits: never 0, never 1.

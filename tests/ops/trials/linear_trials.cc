@@ -130,7 +130,10 @@ Trial input_gradient_trial(Random& random, const Sizes& sizes, Activation activa
   sizes.add_lengths(trial);
   trial.input("weight", {O, I}, random.normals({O, I}, 0, unit_sum(O)));
   // Slopes are made from an exponential, whose argument of up to 10 magnifies the rounding of what it is made from.
-  const Tolerance gradient = sum_tolerance(O, 32, 1).in_products(O, kFromPreActivation);
+  // A product of size 1 and up to 5 deviations is multiplied by a slope of about 1 or, with a gate, two values of up
+  // to 4.
+  const double rounded = activation == Activation::kNone ? 0 : has_gate ? 5 * 16 : 6;
+  const Tolerance gradient = sum_tolerance(O, 32, 1).in_products(O, kFromPreActivation, rounded);
   trial.output("dx", {T, I}, gradient);
   if (activation != Activation::kNone && in_place) {
     trial.in_out("activated", {T, I}, random.normals({T, I}), sum_tolerance(1, 16, 1));

@@ -100,47 +100,92 @@ Trial norm_apply_trial(Random& random) {
   return trial;
 }
 
-Trial norm_backward_trial(Random& random) {
-  const auto [rows, hidden] = RowSizes(random);
-  const bool accumulate_dx = random.coin(), accumulate = random.coin(), is_rms = random.coin();
-  const Values x = spread_rows(random, rows, hidden, 0);
-  const Statistics statistics = statistics_of(x, rows, hidden, is_rms);
-  Trial trial{.sizes = fmt::format("rows={} hidden={} accumulate_dx={} accumulate={} rms={}", rows, hidden,
-                                   accumulate_dx, accumulate, is_rms),
-              .arguments = {},
-              .run = {}};
-  trial.input("dy", {rows, hidden}, random.normals({rows, hidden}));
-  trial.input("x", {rows, hidden}, x);
-  if (!is_rms) trial.input("mean", {rows}, statistics.mean, Precision::kAccumulation);
-  trial.input("rstd", {rows}, statistics.rstd, Precision::kAccumulation);
-  trial.input("gamma", {hidden}, random.normals({hidden}, 1));
-  // dx's summands are rstd times a gradient of size 1.
-  const double rstd = hidden == 1 ? 1 / std::sqrt(kEpsilon) : 1;
-  const Tolerance dx = sum_tolerance(hidden, 24, rstd), sums = sum_tolerance(rows, 16, 1);
-  if (accumulate_dx) {
-    trial.in_out("dx", {rows, hidden}, random.normals({rows, hidden}), dx);
-  } else {
-    trial.output("dx", {rows, hidden}, dx);
+namespace {
+
+// Of rows of a norm backward, whose views have `shape`, [.., hidden].
+struct BackwardCase {
+  bool accumulate_dx, accumulate, is_rms;
+  explicit BackwardCase(Random& random)
+      : accumulate_dx(random.coin()), accumulate(random.coin()), is_rms(random.coin()) {}
+  std::string text() const {
+    return fmt::format("accumulate_dx={} accumulate={} rms={}", accumulate_dx, accumulate, is_rms);
   }
-  for (const char* name : {"dgamma", "dbeta"}) {
-    if (is_rms && name == std::string_view("dbeta")) continue;
-    if (accumulate) {
-      trial.in_out(name, {hidden}, random.normals({hidden}), sums, Precision::kAccumulation);
+
+  void add_to(Trial& trial, Random& random, const Shape& shape) const {
+    const std::int64_t hidden = shape[shape.rank() - 1], rows = shape.elements() / std::max<std::int64_t>(hidden, 1);
+    const Values x = spread_rows(random, rows, hidden, 0);
+    const Statistics statistics = statistics_of(x, rows, hidden, is_rms);
+    trial.input("dy", shape, random.normals(shape));
+    trial.input("x", shape, x);
+    if (!is_rms) trial.input("mean", {rows}, statistics.mean, Precision::kAccumulation);
+    trial.input("rstd", {rows}, statistics.rstd, Precision::kAccumulation);
+    trial.input("gamma", {hidden}, random.normals({hidden}, 1));
+    const Tolerance sums = sum_tolerance(rows, 16, 1);
+    if (accumulate_dx) {
+      trial.in_out("dx", shape, random.normals(shape), dx_tolerance(hidden));
     } else {
-      trial.output(name, {hidden}, sums, Precision::kAccumulation);
+      trial.output("dx", shape, dx_tolerance(hidden));
+    }
+    for (const char* name : {"dgamma", "dbeta"}) {
+      if (is_rms && name == std::string_view("dbeta")) continue;
+      if (accumulate) {
+        trial.in_out(name, {hidden}, random.normals({hidden}), sums, Precision::kAccumulation);
+      } else {
+        trial.output(name, {hidden}, sums, Precision::kAccumulation);
+      }
     }
   }
+
+  // dx's summands are rstd times a gradient of size 1.
+  static Tolerance dx_tolerance(std::int64_t hidden) {
+    return sum_tolerance(hidden, 24, hidden == 1 ? 1 / std::sqrt(kEpsilon) : 1);
+  }
+
+  NormBackward call(const Views& views) const {
+    return {.dx = views["dx"],
+            .dgamma = views["dgamma"],
+            .dbeta = views["dbeta"],
+            .dy = views["dy"],
+            .x = views["x"],
+            .mean = views["mean"],
+            .rstd = views["rstd"],
+            .gamma = views["gamma"],
+            .accumulate_dx = accumulate_dx,
+            .accumulate = accumulate};
+  }
+};
+
+}  // namespace
+
+Trial norm_backward_trial(Random& random) {
+  const auto [rows, hidden] = RowSizes(random);
+  const BackwardCase of(random);
+  Trial trial{.sizes = fmt::format("rows={} hidden={} {}", rows, hidden, of.text()), .arguments = {}, .run = {}};
+  of.add_to(trial, random, {rows, hidden});
+  trial.run = [=](Backend& backend, const Views& views) { backend.norm_backward(of.call(views)); };
+  return trial;
+}
+
+Trial residual_add_norm_backward_trial(Random& random) {
+  const std::int64_t batch = 1 + random.below(3);
+  const auto [tokens, hidden] = RowSizes(random);
+  const Shape shape{batch, tokens, hidden};
+  const BackwardCase of(random);
+  Dropout dropout = some_dropout(random, tokens);
+  Trial trial{.sizes = fmt::format("[batch, tokens, hidden]={} {} p={}", shape, of.text(), dropout.probability),
+              .arguments = {},
+              .run = {}};
+  of.add_to(trial, random, shape);
+  // Of dx as it was stored, up to 6 deviations, which a mask's factor enlarges; and of its arithmetic.
+  const double factor = dropout.active() ? double{dropout.scale()} : 1;
+  Tolerance dbranch = BackwardCase::dx_tolerance(hidden).carrying(6 * factor);
+  dbranch.relative *= factor;
+  trial.output("dbranch", shape, dbranch);
+  move_counters(trial, random, dropout);
   trial.run = [=](Backend& backend, const Views& views) {
-    backend.norm_backward({.dx = views["dx"],
-                           .dgamma = views["dgamma"],
-                           .dbeta = views["dbeta"],
-                           .dy = views["dy"],
-                           .x = views["x"],
-                           .mean = views["mean"],
-                           .rstd = views["rstd"],
-                           .gamma = views["gamma"],
-                           .accumulate_dx = accumulate_dx,
-                           .accumulate = accumulate});
+    backend.residual_add_norm_backward(
+        {.norm = of.call(views),
+         .add = {.dbranch = views["dbranch"], .dsum = views["dx"], .dropout = with_counters(dropout, views)}});
   };
   return trial;
 }

@@ -87,8 +87,10 @@ StorageRounding rounding_of(DType storage) {
 double allowed_error(const Tolerance& tolerance, double expected, double rms, DType stored, DType compute,
                      bool tensor_cores) {
   const double carried = tolerance.carried * rounding_of(compute).relative;
-  const double in_products =
-      tensor_cores ? tolerance.tensor_core_terms / 8 * 2 * kUnitRoundoff + tolerance.approximations * 0x1p-11 : 0;
+  const double in_products = tensor_cores ? tolerance.tensor_core_terms / 8 * 2 * kUnitRoundoff +
+                                                tolerance.approximations * 0x1p-11 +
+                                                tolerance.rounded_products * rounding_of(compute).relative
+                                          : 0;
   const double arithmetic = (tolerance.relative + carried + in_products) * (rms + tolerance.floor);
   if (arithmetic == 0) return 0;
   const StorageRounding rounding = rounding_of(stored);

@@ -23,6 +23,7 @@ struct Tolerance {
   double carried = 0;
   double tensor_core_terms = 0;  // of a matrix product
   double approximations = 0;     // unit roundoffs of f16, of functions that the hardware approximates
+  double rounded_products = 0;   // unit roundoffs of storage, of products that are stored before they are used
 
   Tolerance carrying(double roundoffs) const {
     Tolerance result = *this;
@@ -31,11 +32,13 @@ struct Tolerance {
   }
   // For back ends whose matrix products are made by tensor cores, what those add: they cut the sum so far at every step
   // of at least 8 terms, always toward zero, by half a unit of fp32 in the mean, so that errors grow with the number
-  // of steps; twice that for the largest of many elements. And their libraries' tanh is within 2^-11.
-  Tolerance in_products(std::int64_t terms, double approximated = 0) const {
+  // of steps; twice that for the largest of many elements. And their libraries' tanh is within 2^-11, and they may
+  // round a product before it is multiplied by `rounded` at most.
+  Tolerance in_products(std::int64_t terms, double approximated = 0, double rounded = 0) const {
     Tolerance result = *this;
     result.tensor_core_terms = static_cast<double>(terms);
     result.approximations = approximated;
+    result.rounded_products = rounded;
     return result;
   }
 };

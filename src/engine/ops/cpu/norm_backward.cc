@@ -131,5 +131,10 @@ void CpuBackend::do_norm_backward(const NormBackward& args) {
   add_parts(args.dbeta.as<float>(), parts + hidden, blocks, 2 * hidden, hidden, args.accumulate);
 }
 
+void CpuBackend::do_residual_add_norm_backward(const ResidualAddNormBackward& args) {
+  do_norm_backward(args.norm);
+  do_dropout_backward(args.add);
+}
+
 }  // namespace teratron
 #endif  // HWY_ONCE

@@ -28,6 +28,7 @@ class CudaBackend final : public Backend {
   void wait() override;
   bool captures_graphs() const override { return graphs_; }
   bool has_frozen_linear() const override { return false; }
+  void reserve_scratch(std::int64_t bytes) override { scratch_.bytes(bytes); }
   std::shared_ptr<const Timestamp> timestamp() override { return timestamps_.record(); }
   void begin_range(std::string_view name) override { cuda::begin_range(name); }
   void end_range() noexcept override { cuda::end_range(); }

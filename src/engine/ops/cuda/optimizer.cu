@@ -232,6 +232,19 @@ __global__ void __launch_bounds__(kThreads) sum_squares(SquaredViews<T> views, d
   if (threadIdx.x == 0) of_blocks[blockIdx.x] = sum;
 }
 
+// A block adds up those of a view.
+template <class T>
+__global__ void __launch_bounds__(kThreads)
+    add_squares(SquaredViews<T> views, const double* of_blocks, double* of_views) {
+  double sum = 0;
+  const unsigned end = views.first_block[blockIdx.x + 1];
+  for (unsigned block = views.first_block[blockIdx.x] + threadIdx.x; block < end; block += kThreads) {
+    sum += of_blocks[block];
+  }
+  sum = reduce<kThreads, Plus>(sum);
+  if (threadIdx.x == 0) of_views[blockIdx.x] = sum;
+}
+
 bool has_aligned_values(const TensorRef& view) { return reinterpret_cast<std::uintptr_t>(view.data) % 16 == 0; }
 
 unsigned square_blocks_of(const TensorRef& view) {
@@ -249,8 +262,8 @@ std::size_t alike_at_front(std::span<const TensorRef> views) {
   return std::min<std::size_t>(alike, kMostViews);
 }
 
-// The blocks of all views write their sums side by side.
-void sum_all_squares(cudaStream_t stream, std::span<const TensorRef> views, double* of_blocks) {
+// The blocks of all views write their sums side by side, and so do the views.
+void sum_all_squares(cudaStream_t stream, std::span<const TensorRef> views, double* of_views, double* of_blocks) {
   while (!views.empty()) {
     const std::span<const TensorRef> alike = views.first(alike_at_front(views));
     visit_floating(alike.front().dtype, [&]<class T>(ElementType<T>) {
@@ -264,8 +277,11 @@ void sum_all_squares(cudaStream_t stream, std::span<const TensorRef> views, doub
       choose_chunk<T>(has_aligned_values(alike.front()), [&](auto chunk) {
         launch(stream, {.grid = dim3(blocks), .block = dim3(kThreads)}, sum_squares<T, chunk>, together, of_blocks);
       });
+      launch(stream, {.grid = dim3(static_cast<unsigned>(alike.size())), .block = dim3(kThreads)}, add_squares<T>,
+             together, of_blocks, of_views);
       of_blocks += blocks;
     });
+    of_views += alike.size();
     views = views.subspan(alike.size());
   }
 }
@@ -312,18 +328,12 @@ void CudaBackend::do_adamw(const AdamW& args) {
 double CudaBackend::do_sum_of_squares(std::span<const TensorRef> views) {
   std::int64_t blocks = 0;
   for (const TensorRef& view : views) blocks += cuda::square_blocks_of(view);
-  const TensorRef sums(scratch_.of<double>(blocks), DType::kF64, {blocks});
-  cuda::sum_all_squares(stream_, views, sums.as<double>());
-  std::vector<double> parts(static_cast<std::size_t>(blocks));
-  do_download(parts.data(), sums);
-  double sum = 0;
-  auto part = parts.begin();
-  for (const TensorRef& view : views) {
-    const auto end = part + cuda::square_blocks_of(view);
-    sum += std::accumulate(part, end, 0.0);
-    part = end;
-  }
-  return sum;
+  const auto count = static_cast<std::int64_t>(views.size());
+  const TensorRef sums(scratch_.of<double>(count + blocks), DType::kF64, {count});
+  cuda::sum_all_squares(stream_, views, sums.as<double>(), sums.as<double>() + count);
+  std::vector<double> of_views(views.size());
+  do_download(of_views.data(), sums);
+  return std::accumulate(of_views.begin(), of_views.end(), 0.0);
 }
 
 }  // namespace teratron

@@ -13,10 +13,10 @@ constexpr std::int64_t column_sum_parts(std::int64_t rows) {
   return std::min(kMostParts, (rows + kRows - 1) / kRows);
 }
 
-// Parts of the rows in a norm's gradient: two for each of the 108 multiprocessors of an A100, which also fit on the 132
-// of an H100 at once; and at least 32 rows each, to limit the traffic of their sums.
+// Parts of the rows in a norm's gradient: two for each of the 132 multiprocessors of an H100, so that all have as much
+// to do; and at least 32 rows each, to limit the traffic of their sums.
 constexpr std::int64_t norm_gradient_parts(std::int64_t rows) {
-  constexpr std::int64_t kMostParts = 216, kRows = 32;
+  constexpr std::int64_t kMostParts = 264, kRows = 32;
   return std::min(kMostParts, (rows + kRows - 1) / kRows);
 }
 constexpr std::int64_t norm_gradient_floats(std::int64_t rows, std::int64_t columns) {

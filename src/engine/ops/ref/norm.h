@@ -94,4 +94,10 @@ void norm_backward(const NormBackward& args) {
   }
 }
 
+template <class C>
+void residual_add_norm_backward(const ResidualAddNormBackward& args) {
+  norm_backward<C>(args.norm);
+  dropout_backward<C>(args.add);
+}
+
 }  // namespace teratron::reference

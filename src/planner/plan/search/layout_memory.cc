@@ -6,6 +6,7 @@
 #include "pipeline/memory.h"
 #include "pipeline/timing/closed_form.h"
 #include "pipeline/token_slices.h"
+#include "plan/costs/cost_constants.h"
 #include "plan/costs/rank_parameters.h"
 #include "tensor/weight_tiles.h"
 
@@ -107,6 +108,14 @@ std::vector<std::int64_t> memory_of_stages(const TrainConfig& config, const Memo
     bytes[i] -= bytes_left_out(config, context, stages.empty() ? i : static_cast<std::size_t>(stages[i]));
   }
   return bytes;
+}
+
+MemoryPlanContext memory_context(const TrainConfig& config, std::int64_t vocab_size, const Cluster& cluster) {
+  const int threads = cpu_threads(cluster);
+  return {.vocab_size = vocab_size,
+          .compute_dtype = config.backend.compute_dtype(),
+          .threads = threads,
+          .on_gpu = threads == 0};
 }
 
 LayoutMemory::LayoutMemory(const TrainConfig& config, const MemoryPlanContext& context)

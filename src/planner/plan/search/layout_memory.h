@@ -7,6 +7,7 @@
 #include <tuple>
 #include <vector>
 
+#include "cluster/cluster.h"
 #include "plan/search/layout.h"
 #include "train/plans/memory_plan.h"
 
@@ -25,6 +26,9 @@ struct ParameterBytes {
 // weights and gradients that copies share out a share alone, beside two layers that are whole.
 std::vector<std::int64_t> memory_of_stages(const TrainConfig& config, const MemoryPlanContext& context,
                                            std::span<const int> stages = {});
+
+// What the plan of a run on that cluster starts from. A device without a number of cores is a GPU.
+MemoryPlanContext memory_context(const TrainConfig& config, std::int64_t vocab_size, const Cluster& cluster);
 
 class LayoutMemory {
  public:

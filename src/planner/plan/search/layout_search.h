@@ -12,7 +12,7 @@
 #include "cluster/cluster.h"
 #include "plan/costs/step_time.h"
 #include "plan/search/layout.h"
-#include "train/plans/memory_plan.h"
+#include "plan/search/layout_memory.h"
 
 namespace teratron::plan {
 
@@ -24,9 +24,7 @@ struct PlanRequest {
   FixedLayout fixed;
   const slicing::Profile* profile = nullptr;  // measured times, in place of those of the cluster's devices
 
-  MemoryPlanContext context() const {
-    return {.vocab_size = vocab_size, .compute_dtype = model.backend.compute_dtype(), .threads = cpu_threads(cluster)};
-  }
+  MemoryPlanContext context() const { return memory_context(model, vocab_size, cluster); }
 };
 
 // Seconds of a step by their cause, the mean of its stages.

@@ -103,9 +103,7 @@ ClusterRun simulate_on_cluster(const ClusterScenario& options, const slicing::Sc
   const simulation::PipelineWork work = plan::work_of(run.config, run.cluster, vocab_size);
   run.schedule = work.schedule;
   run.result = simulation::simulate(work, run.cluster, true);
-  run.memory = plan::memory_of_stages(run.config, {.vocab_size = vocab_size,
-                                                   .compute_dtype = run.config.backend.compute_dtype(),
-                                                   .threads = plan::cpu_threads(run.cluster)});
+  run.memory = plan::memory_of_stages(run.config, plan::memory_context(run.config, vocab_size, run.cluster));
   run.tokens_per_second =
       static_cast<double>(run.config.batch.global_batch_size * run.config.model.seq_length) / run.result.seconds;
   return run;

@@ -4,6 +4,7 @@
 
 #include <cuda_runtime.h>
 
+#include <bit>
 #include <cstdint>
 #include <type_traits>
 
@@ -12,18 +13,45 @@
 namespace teratron::cuda {
 
 // Chunk as it is stored. kCount elements of up to 16 bytes are moved at once, longer chunks 16 bytes at a time.
+// Elements of 16 bits lie in words of two, since taking a half out of a register costs an instruction.
 template <class T, int kCount>
 struct Chunk {
   static constexpr int kBytes = kCount * static_cast<int>(sizeof(T)), kPieceBytes = kBytes < 16 ? kBytes : 16;
-  static constexpr int kInPiece = kPieceBytes / static_cast<int>(sizeof(T)), kPieces = kCount / kInPiece;
+  static constexpr bool kHasPairs = sizeof(T) == 2 && kCount % 2 == 0;
+  using Unit = std::conditional_t<kHasPairs, std::uint32_t, T>;
+  static constexpr int kInUnit = static_cast<int>(sizeof(Unit) / sizeof(T)),
+                       kInPiece = kPieceBytes / static_cast<int>(sizeof(Unit)),  // units
+      kPieces = kCount / (kInPiece * kInUnit);
   struct alignas(kPieceBytes) Piece {
-    T values[kInPiece];
+    Unit units[kInPiece];
   };
   Piece pieces[kPieces];
 
-  __device__ T stored(int i) const { return pieces[i / kInPiece].values[i % kInPiece]; }
-  __device__ void set(int i, T value) { pieces[i / kInPiece].values[i % kInPiece] = value; }
-  __device__ Wide<T> operator[](int i) const { return widened(stored(i)); }
+  __device__ Unit& unit(int i) { return pieces[i / kInPiece].units[i % kInPiece]; }
+  __device__ const Unit& unit(int i) const { return pieces[i / kInPiece].units[i % kInPiece]; }
+
+  __device__ T stored(int i) const {
+    if constexpr (kHasPairs) {
+      return std::bit_cast<T>(static_cast<std::uint16_t>(unit(i / 2) >> (i % 2 * 16)));
+    } else {
+      return unit(i);
+    }
+  }
+  __device__ void set(int i, T value) {
+    if constexpr (kHasPairs) {
+      const std::uint32_t bits = std::bit_cast<std::uint16_t>(value), others = 0xffffU << (i % 2 == 0 ? 16 : 0);
+      unit(i / 2) = (unit(i / 2) & others) | bits << (i % 2 * 16);
+    } else {
+      unit(i) = value;
+    }
+  }
+  __device__ Wide<T> operator[](int i) const {
+    if constexpr (kHasPairs && std::is_same_v<T, Bf16>) {
+      return std::bit_cast<float>(i % 2 == 0 ? unit(i / 2) << 16 : unit(i / 2) & 0xffff0000U);
+    } else {
+      return widened(stored(i));
+    }
+  }
 };
 
 template <int kCount, class T>
@@ -42,17 +70,15 @@ __device__ inline Chunk<T, kCount> load_chunk_if(bool given, const T* from) {
 // Each value rounded to T: 16-bit ones in pairs, which is one instruction for bf16.
 template <int kCount, class T>
 __device__ inline Chunk<T, kCount> narrowed_chunk(const Wide<T> (&values)[kCount]) {
-  Chunk<T, kCount> chunk;
-  for (int i = 0; i < kCount; i += 2) {
-    T* const pair = chunk.pieces[i / chunk.kInPiece].values + i % chunk.kInPiece;
-    if constexpr (sizeof(T) == 2 && kCount % 2 == 0) {
-      const std::uint32_t bits =
-          std::is_same_v<T, Bf16> ? bf16_pair(values[i], values[i + 1]) : f16_pair(values[i], values[i + 1]);
-      pair[0].bits = static_cast<std::uint16_t>(bits);
-      pair[1].bits = static_cast<std::uint16_t>(bits >> 16);
+  using Result = Chunk<T, kCount>;
+  Result chunk;
+  for (int i = 0; i < kCount; i += Result::kInUnit) {
+    if constexpr (!Result::kHasPairs) {
+      chunk.unit(i) = narrowed<T>(values[i]);
+    } else if constexpr (std::is_same_v<T, Bf16>) {
+      chunk.unit(i / 2) = bf16_pair(values[i], values[i + 1]);
     } else {
-      pair[0] = narrowed<T>(values[i]);
-      if constexpr (kCount % 2 == 0) pair[1] = narrowed<T>(values[i + 1]);
+      chunk.unit(i / 2) = f16_pair(values[i], values[i + 1]);
     }
   }
   return chunk;

@@ -52,6 +52,13 @@ __device__ inline float fast_exp2(float value) {
   return result;
 }
 
+// 1 / value within one unit in the last place; 0 of an infinity.
+__device__ inline float fast_reciprocal(float value) {
+  float result;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(value));
+  return result;
+}
+
 // The shared memory that the launch asked for. Bytes: kernels of several types share one declaration.
 template <class T>
 __device__ T* dynamic_shared() {

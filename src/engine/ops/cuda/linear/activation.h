@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "ops/backend.h"
+#include "ops/cuda/kernels/ptx.h"
 
 namespace teratron::cuda {
 
@@ -17,9 +18,11 @@ template <Activation kActivation>
 __device__ inline ValueAndSlope activate(float x) {
   if constexpr (kActivation == Activation::kGeluTanh) {
     constexpr float kScale = 0.7978845608028654F, kCubic = 0.044715F;  // sqrt(2 / pi)
-    const float tanh = tanhf(kScale * (x + kCubic * x * x * x));
+    // (1 + tanh(u)) / 2 is the sigmoid of 2 u, which takes fewer instructions.
+    constexpr float kLog2E = 1.4426950408889634F;
+    const float sigmoid = fast_reciprocal(1 + fast_exp2(-2 * kLog2E * kScale * x * (1 + kCubic * x * x)));
     const float inner_slope = kScale * (1 + 3 * kCubic * x * x);
-    return {0.5F * x * (1 + tanh), 0.5F * (1 + tanh) + 0.5F * x * (1 - tanh * tanh) * inner_slope};
+    return {x * sigmoid, sigmoid + 2 * x * sigmoid * (1 - sigmoid) * inner_slope};
   } else if constexpr (kActivation == Activation::kSilu) {
     const float sigmoid = 1 / (1 + expf(-x));
     return {x * sigmoid, sigmoid * (1 + x * (1 - sigmoid))};

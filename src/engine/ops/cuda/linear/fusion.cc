@@ -16,6 +16,7 @@ namespace {
 std::string_view name_of(Fusion fusion) {
   switch (fusion) {
     case Fusion::kNothing: return "nothing";
+    case Fusion::kRounded: return "rounded";
     case Fusion::kBias: return "bias";
     case Fusion::kGelu: return "gelu";
     case Fusion::kGeluGradient: return "gelu gradient";

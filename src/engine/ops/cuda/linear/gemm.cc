@@ -5,6 +5,7 @@
 #include <bit>
 #include <map>
 #include <optional>
+#include <utility>
 
 #include "ops/algorithms/algorithm_choice.h"
 #include "ops/cuda/linear/split_terms.h"
@@ -116,7 +117,7 @@ struct Gemm::Library {
   cublasHandle_t plain_handle = nullptr;  // from the first product that cuBLASLt has no algorithm for
   Scratch workspace;
   std::map<MatrixProductKey, Plan> plans;
-  std::map<MatrixProductKey, Fusion> fusions;
+  std::map<std::pair<MatrixProductKey, std::string>, Fusion> fusions;  // of a product and its passes
 
   bool times(const Product& product) const { return cache && product.multiply_adds() >= timed_from; }
   Plan make_plan(const Product& product, const MatrixProductKey& key);
@@ -329,10 +330,11 @@ bool Gemm::try_fused(const Product& product) {
 
 Fusion Gemm::choose(const Product& whole, FusibleOperation& operation) {
   if (operation.fusions().size() == 1 || !library_->times(whole)) return operation.fusions().front();
-  const MatrixProductKey key = key_of(whole, library_->tf32);
+  const std::pair key(key_of(whole, library_->tf32), operation.passes());
   const auto found = library_->fusions.find(key);
   if (found != library_->fusions.end()) return found->second;
-  const Fusion chosen = choose_fusion("fusion: " + text_of(key), library_->stream, operation, *library_->cache);
+  const std::string text = fmt::format("fusion{}: {}", key.second, text_of(key.first));
+  const Fusion chosen = choose_fusion(text, library_->stream, operation, *library_->cache);
   return library_->fusions.emplace(key, chosen).first->second;
 }
 

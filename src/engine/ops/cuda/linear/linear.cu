@@ -1,113 +1,22 @@
 // Linear layers: products by cuBLASLt, and passes for the work that is not in their epilogues (fusion.h).
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <optional>
 #include <span>
+#include <string>
 
 #include "base/error.h"
 #include "ops/cuda/cuda_backend.h"
-#include "ops/cuda/kernels/elements.h"
-#include "ops/cuda/linear/activation.h"
 #include "ops/cuda/linear/column_sum.h"
 #include "ops/cuda/linear/fusion.h"
+#include "ops/cuda/linear/passes.h"
 #include "ops/storage.h"
 
 namespace teratron {
 namespace cuda {
 namespace {
-
-constexpr int kThreads = 256;
-
-template <class T, Activation kActivation>
-__global__ void __launch_bounds__(kThreads) activate_all(T* activated, const T* values, std::int64_t count) {
-  for (std::int64_t i = std::int64_t{blockIdx.x} * kThreads + threadIdx.x; i < count;
-       i += std::int64_t{gridDim.x} * kThreads) {
-    activated[i] = narrowed<T>(activate<kActivation>(widened(values[i])).value);
-  }
-}
-
-template <class T, Activation kActivation>
-__global__ void __launch_bounds__(kThreads) activate_vectors(T* activated, const T* values, std::int64_t count) {
-  for (std::int64_t i = std::int64_t{blockIdx.x} * kThreads + threadIdx.x; i < count;
-       i += std::int64_t{gridDim.x} * kThreads) {
-    Vector<T> vector = load_vector(values + i * Vector<T>::kSize);
-    for (int e = 0; e < Vector<T>::kSize; ++e) {
-      vector[e] = narrowed<T>(activate<kActivation>(widened(vector[e])).value);
-    }
-    store_vector(activated + i * Vector<T>::kSize, vector);
-  }
-}
-
-// activated = activation(gate) * y.
-template <class T, Activation kActivation>
-__global__ void __launch_bounds__(kThreads) open_gate(T* activated, const T* gate, const T* y, std::int64_t count) {
-  for (std::int64_t i = std::int64_t{blockIdx.x} * kThreads + threadIdx.x; i < count;
-       i += std::int64_t{gridDim.x} * kThreads) {
-    activated[i] = narrowed<T>(activate<kActivation>(widened(gate[i])).value * widened(y[i]));
-  }
-}
-
-// y = sums + bias of the column.
-template <class T>
-__global__ void __launch_bounds__(kThreads)
-    add_bias(T* y, const float* sums, const T* bias, std::int64_t count, std::int64_t columns) {
-  for (std::int64_t i = std::int64_t{blockIdx.x} * kThreads + threadIdx.x; i < count;
-       i += std::int64_t{gridDim.x} * kThreads) {
-    y[i] = narrowed<T>(sums[i] + widened(bias[i % columns]));
-  }
-}
-
-// dx = gradient * slope at u; activated = value at u, which may lie where u does, or be null.
-template <class T, Activation kActivation>
-__global__ void __launch_bounds__(kThreads)
-    multiply_by_slope(T* dx, const float* gradient, const T* u, T* activated, std::int64_t count) {
-  for (std::int64_t i = std::int64_t{blockIdx.x} * kThreads + threadIdx.x; i < count;
-       i += std::int64_t{gridDim.x} * kThreads) {
-    const ValueAndSlope at = activate<kActivation>(widened(u[i]));
-    dx[i] = narrowed<T>(gradient[i] * at.slope);
-    if (activated != nullptr) activated[i] = narrowed<T>(at.value);
-  }
-}
-
-// For x = activation(gate) * u: dx = gradient * activation(gate), dgate = gradient * u * slope at the gate, which may
-// lie where the gate does, and activated = x, which may lie where u does, or be null.
-template <class T, Activation kActivation>
-__global__ void __launch_bounds__(kThreads) differentiate_gate(T* dx, T* dgate, const float* gradient, const T* u,
-                                                               const T* gate, T* activated, std::int64_t count) {
-  for (std::int64_t i = std::int64_t{blockIdx.x} * kThreads + threadIdx.x; i < count;
-       i += std::int64_t{gridDim.x} * kThreads) {
-    const ValueAndSlope open = activate<kActivation>(widened(gate[i]));
-    const float value = widened(u[i]);
-    dx[i] = narrowed<T>(gradient[i] * open.value);
-    dgate[i] = narrowed<T>(gradient[i] * value * open.slope);
-    if (activated != nullptr) activated[i] = narrowed<T>(open.value * value);
-  }
-}
-
-template <class T, Activation kActivation>
-void activate_view(cudaStream_t stream, const TensorRef& activated, const TensorRef& values) {
-  T* const to = activated.as<T>();
-  const T* const from = values.as<T>();
-  const std::int64_t count = values.elements();
-  if (takes_vectors(to) && takes_vectors(from) && count % Vector<T>::kSize == 0) {
-    const std::int64_t vectors = count / Vector<T>::kSize;
-    launch(stream, shape_for(vectors, kThreads), activate_vectors<T, kActivation>, to, from, vectors);
-  } else {
-    launch(stream, shape_for(count, kThreads), activate_all<T, kActivation>, to, from, count);
-  }
-}
-
-// call(std::integral_constant) with one that is not kNone.
-template <class Call>
-void with_activation(Activation activation, const Call& call) {
-  if (activation == Activation::kGeluTanh) {
-    call(std::integral_constant<Activation, Activation::kGeluTanh>());
-  } else if (activation == Activation::kSilu) {
-    call(std::integral_constant<Activation, Activation::kSilu>());
-  } else {
-    call(std::integral_constant<Activation, Activation::kGeluErf>());
-  }
-}
 
 // Parts of the back end that an operation uses.
 struct Context {
@@ -118,12 +27,14 @@ struct Context {
 };
 
 // For each operation: its candidates, in the order in which they are taken if nothing is timed; the number of sums that
-// pass between the product and our passes; the product; and the passes.
+// pass between the product and our passes; the product; and the passes, by name where they differ between calls.
 
 std::span<const Fusion> fusions_of(const LinearForward& args) {
   static constexpr std::array kCandidates = {Fusion::kBias, Fusion::kGelu};
   return std::span(kCandidates).first(args.activation == Activation::kGeluTanh && !args.gate ? 2 : 1);
 }
+
+std::string passes_of(const LinearForward&) { return {}; }
 
 std::int64_t sums_of(const LinearForward& args, Fusion fusion) {
   return fusion == Fusion::kNothing && args.bias ? args.y.elements() : 0;
@@ -143,22 +54,30 @@ Product product_of(const LinearForward& args, Fusion fusion, float* sums) {
 void finish(const Context& context, const LinearForward& args, Fusion fusion, const float* sums) {
   choose_by_storage(context.dtype, [&]<class T>(ElementType<T>) {
     if (fusion == Fusion::kNothing && args.bias) {
-      launch(context.stream, shape_for(args.y.elements(), kThreads), add_bias<T>, args.y.as<T>(), sums,
+      launch(context.stream, shape_for(args.y.elements(), kPassThreads), add_bias<T>, args.y.as<T>(), sums,
              args.bias.as<T>(), args.y.elements(), args.y.dim(1));
     }
     if (fusion == Fusion::kGelu || args.activation == Activation::kNone) return;
     with_activation(args.activation, [&](auto activation) {
       constexpr Activation kActivation = decltype(activation)::value;
       if (!args.gate) return activate_view<T, kActivation>(context.stream, args.activated, args.y);
-      launch(context.stream, shape_for(args.y.elements(), kThreads), open_gate<T, kActivation>, args.activated.as<T>(),
-             args.gate.as<T>(), args.y.as<T>(), args.y.elements());
+      open_gates<T, kActivation>(context.stream, args);
     });
   });
 }
 
 std::span<const Fusion> fusions_of(const LinearInputGradient& args) {
-  static constexpr std::array kCandidates = {Fusion::kGeluGradient, Fusion::kNothing};
-  return std::span(kCandidates).subspan(args.activation == Activation::kGeluTanh && !args.gate ? 0 : 1);
+  static constexpr std::array kCandidates = {Fusion::kGeluGradient, Fusion::kNothing, Fusion::kRounded};
+  if (args.activation == Activation::kNone) return std::span(kCandidates).subspan(1, 1);
+  const std::size_t first = args.activation == Activation::kGeluTanh && !args.gate ? 0 : 1;
+  const std::size_t last = args.dx.dtype == DType::kF32 ? 2 : 3;  // which rounds nothing
+  return std::span(kCandidates).subspan(first, last - first);
+}
+
+std::string passes_of(const LinearInputGradient& args) {
+  if (args.activation == Activation::kNone) return {};
+  return fmt::format(" with activation {}{}{}", static_cast<int>(args.activation), args.gate ? ", gate" : "",
+                     args.activated ? ", made again" : "");
 }
 
 std::int64_t sums_of(const LinearInputGradient& args, Fusion fusion) {
@@ -177,18 +96,13 @@ void finish(const Context& context, const LinearInputGradient& args, Fusion fusi
   choose_by_storage(context.dtype, [&]<class T>(ElementType<T>) {
     with_activation(args.activation, [&](auto activation) {
       constexpr Activation kActivation = decltype(activation)::value;
-      T* const activated = args.activated ? args.activated.as<T>() : nullptr;
       if (fusion == Fusion::kGeluGradient) {
-        if (activated != nullptr) activate_view<T, kActivation>(context.stream, args.activated, args.pre_activation);
-        return;
+        if (args.activated) activate_view<T, kActivation>(context.stream, args.activated, args.pre_activation);
+      } else if (fusion == Fusion::kRounded) {
+        differentiate_activation<T, T, kActivation>(context.stream, args, args.dx.as<const T>());
+      } else {
+        differentiate_activation<T, float, kActivation>(context.stream, args, sums);
       }
-      if (args.gate) {
-        return launch(context.stream, shape_for(args.dx.elements(), kThreads), differentiate_gate<T, kActivation>,
-                      args.dx.as<T>(), args.dgate.as<T>(), sums, args.pre_activation.as<T>(), args.gate.as<T>(),
-                      activated, args.dx.elements());
-      }
-      launch(context.stream, shape_for(args.dx.elements(), kThreads), multiply_by_slope<T, kActivation>,
-             args.dx.as<T>(), sums, args.pre_activation.as<T>(), activated, args.dx.elements());
     });
   });
 }
@@ -197,6 +111,8 @@ std::span<const Fusion> fusions_of(const LinearWeightGradient& args) {
   static constexpr std::array kCandidates = {Fusion::kNothing, Fusion::kBiasGradient};
   return std::span(kCandidates).first(args.dbias ? 2 : 1);
 }
+
+std::string passes_of(const LinearWeightGradient&) { return {}; }
 
 std::int64_t sums_of(const LinearWeightGradient& args, Fusion fusion) {
   if (!args.dbias) return 0;
@@ -228,10 +144,13 @@ void finish(const Context& context, const LinearWeightGradient& args, Fusion fus
 // Copy of a call whose outputs may be written again and again; outputs that are still needed are replaced by `spare`.
 LinearForward rehearsal_of(const LinearForward& args, Scratch&) { return args; }
 
-// A call with a gate has one candidate and is never rehearsed.
 LinearInputGradient rehearsal_of(const LinearInputGradient& args, Scratch& spare) {
   LinearInputGradient result = args;
-  if (overlap(args.activated, args.pre_activation)) result.activated.data = spare.bytes(args.activated.bytes());
+  const bool has_value = overlap(args.activated, args.pre_activation), has_gate = overlap(args.dgate, args.gate);
+  if (!has_value && !has_gate) return result;
+  void* const memory = spare.bytes(args.dx.bytes());  // both may lie there: nothing reads them
+  if (has_value) result.activated.data = memory;
+  if (has_gate) result.dgate.data = memory;
   return result;
 }
 
@@ -259,6 +178,7 @@ class LinearCall final : public FusibleOperation {
   }
 
   std::span<const Fusion> fusions() const override { return fusions_; }
+  std::string passes() const override { return passes_of(args_); }
 
   bool can_compute(Fusion fusion) override {
     try {

@@ -21,20 +21,16 @@ struct Rows {
   const T *residual = nullptr, *branch = nullptr;
   const T *gamma, *beta;  // RMS norm has neither beta nor mean
   float *mean, *rstd;
-  std::int64_t rows, hidden, tokens = 1;
+  std::int64_t rows, hidden;
   float epsilon;
   bool has_statistics = false;  // mean and rstd are read, not written
   ActivationMask activations = {};
 
   template <int kCount>
-  __device__ Chunk<T, kCount> sum(std::int64_t row, std::int64_t j, const Chunk<T, kCount>& to,
+  __device__ Chunk<T, kCount> sum(const RowMask& mask, std::int64_t j, const Chunk<T, kCount>& to,
                                   const Chunk<T, kCount>& from) const {
     float factors[kCount], values[kCount];
-    for (int e = 0; e < kCount; ++e) factors[e] = 1;
-    if (activations.mask.active()) {
-      const auto number = static_cast<std::uint32_t>(row), length = static_cast<std::uint32_t>(tokens);
-      activations.mask.factors(activations.row(number / length, number % length) + j, factors);
-    }
+    mask.factors(activations.mask, j, factors);
     for (int e = 0; e < kCount; ++e) values[e] = to[e] + factors[e] * from[e];
     return narrowed_chunk<kCount, T>(values);
   }
@@ -79,10 +75,11 @@ struct HeldRow {
       Chunk<T, kCount> branch[kChunks];
       load(x, rows.residual);
       load(branch, rows.branch);
+      const RowMask mask = rows.activations.row_mask(row);
 #pragma unroll
       for (int c = 0; c < kChunks; ++c) {
         if (!inside(c)) continue;
-        x[c] = rows.template sum<kCount>(row, column(c), x[c], branch[c]);
+        x[c] = rows.template sum<kCount>(mask, column(c), x[c], branch[c]);
         store_chunk<kCount>(rows.x + row * hidden + column(c), x[c]);
       }
     }
@@ -141,9 +138,10 @@ template <class T>
 __global__ void __launch_bounds__(kAnyBlock) normalise_any(Rows<T> rows) {
   const std::int64_t row = blockIdx.x, hidden = rows.hidden, begin = row * hidden;
   if (rows.branch != nullptr) {
+    const RowMask mask = rows.activations.row_mask(row);
     for (std::int64_t j = threadIdx.x; j < hidden; j += kAnyBlock) {
       const auto to = load_chunk<1>(rows.residual + begin + j), from = load_chunk<1>(rows.branch + begin + j);
-      store_chunk<1>(rows.x + begin + j, rows.template sum<1>(row, j, to, from));
+      store_chunk<1>(rows.x + begin + j, rows.template sum<1>(mask, j, to, from));
     }
   }
   const T* const x = rows.x + begin;  // of what was just stored, a thread reads its own
@@ -190,6 +188,8 @@ void normalise(cudaStream_t stream, const Rows<T>& rows) {
     launch(stream, shape_for(rows.rows * kAnyBlock, kAnyBlock), normalise_any<T>, rows);
   } else if (rows.hidden <= 32 * 32) {
     launch_held<T, 32, 32>(stream, rows);
+  } else if (rows.hidden <= 32 * 48) {
+    launch_held<T, 32, 48>(stream, rows);
   } else if (rows.hidden <= 32 * 64) {
     launch_held<T, 32, 64>(stream, rows);
   } else if (rows.hidden <= 128 * 32) {
@@ -232,8 +232,7 @@ void CudaBackend::do_residual_add_norm(const ResidualAddNorm& args) {
     cuda::Rows<T> rows = cuda::rows_of<T>(args.norm);
     rows.residual = args.add.residual.as<T>();
     rows.branch = args.add.branch.as<T>();
-    rows.tokens = args.add.sum.dim(1);
-    rows.activations = cuda::ActivationMask(args.add.dropout, rows.hidden);
+    rows.activations = cuda::ActivationMask(args.add.dropout, rows.hidden, args.add.sum.dim(1));
     cuda::normalise(stream_, rows);
   });
 }

@@ -2,11 +2,13 @@
 //   dx = rstd * (g - mean(g) - n * mean(g * n)),   dgamma = sum over rows of dy * n,   dbeta = sum over rows of dy.
 // In RMS norm mean and mean(g) are 0; the sums of dbeta are made and not kept.
 // Blocks share the rows; their number depends on the shape alone. Each sums its part of dgamma and dbeta in registers
-// while it reads dy and x once. The parts are then added in order.
+// while it reads dy and x once. The parts are then added in order. The gradient of the branch that was added to x
+// before, dropout(dx), is written while dx is in registers.
 #include <algorithm>
 
 #include "ops/cuda/cuda_backend.h"
 #include "ops/cuda/kernels/chunks.h"
+#include "ops/cuda/kernels/dropout.h"
 #include "ops/cuda/kernels/reduce.h"
 #include "ops/cuda/scratch_sizes.h"
 #include "ops/storage.h"
@@ -26,6 +28,8 @@ struct Gradient {
   std::int64_t rows, hidden;
   bool accumulate_dx;
   float* partial;  // [parts, dgamma and dbeta, hidden]
+  T* dbranch = nullptr;
+  ActivationMask activations = {};  // of dbranch
 
   __device__ bool is_rms() const { return mean == nullptr; }
   __device__ float mean_of(std::int64_t row) const { return is_rms() ? 0 : mean[row]; }
@@ -36,7 +40,7 @@ struct Gradient {
 template <class T, int kChunks>
 struct RowPart {
   static constexpr int kCount = Vector<T>::kSize;
-  Chunk<T, kCount> dy[kChunks], x[kChunks];
+  Chunk<T, kCount> dy[kChunks], x[kChunks], old[kChunks];  // old: dx as it is, where it is added to
   float mean, rstd;
 
   __device__ float normalised(int c, int e) const { return (x[c][e] - mean) * rstd; }
@@ -56,6 +60,7 @@ struct RowSums {
     }
     __syncthreads();
     g = gn = 0;
+#pragma unroll 2
     for (unsigned warp = first; warp < first + warps; ++warp) {
       g += of_warps[warp][0];
       gn += of_warps[warp][1];
@@ -71,9 +76,15 @@ struct Columns {
   static constexpr bool kLoadsAhead = kChunks == 1;
   static constexpr int kBlocks = kChunks * kCount <= 8 ? 2 : 1;  // of a multiprocessor, as the registers allow
   const Gradient<T>& all;
+  const float inverse;  // of the row's size
+  // With one chunk, held: a load from cache would wait for those of the next row, which were started before it.
+  Chunk<T, kCount> gamma[kLoadsAhead ? kChunks : 1];
   float dgamma[kChunks][kCount] = {}, dbeta[kChunks][kCount] = {};
 
-  __device__ explicit Columns(const Gradient<T>& gradient) : all(gradient) {}
+  __device__ explicit Columns(const Gradient<T>& gradient)
+      : all(gradient), inverse(1 / static_cast<float>(gradient.hidden)) {
+    if constexpr (kLoadsAhead) gamma[0] = load_gamma(0);
+  }
 
   __device__ std::int64_t column(int c) const { return (std::int64_t{c} * blockDim.x + threadIdx.x) * kCount; }
   __device__ bool inside(int c) const { return column(c) < all.hidden; }
@@ -81,11 +92,18 @@ struct Columns {
     return row * all.hidden + (inside(c) ? column(c) : 0);
   }
 
+  __device__ Chunk<T, kCount> load_gamma(int c) const { return load_chunk<kCount>(all.gamma + offset(0, c)); }
+  __device__ Chunk<T, kCount> gamma_of(int c) const {
+    if constexpr (kLoadsAhead) return gamma[c];
+    return load_gamma(c);
+  }
+
   __device__ void load(RowPart<T, kChunks>& part, std::int64_t row) const {
 #pragma unroll
     for (int c = 0; c < kChunks; ++c) {
       part.dy[c] = load_chunk<kCount>(all.dy + offset(row, c));
       part.x[c] = load_chunk<kCount>(all.x + offset(row, c));
+      if (all.accumulate_dx) part.old[c] = load_chunk<kCount>(all.dx + offset(row, c));
     }
     part.mean = all.mean_of(row);
     part.rstd = all.rstd[row];
@@ -96,11 +114,11 @@ struct Columns {
     RowSums sums;
 #pragma unroll
     for (int c = 0; c < kChunks; ++c) {
-      const auto gamma = load_chunk<kCount>(all.gamma + (inside(c) ? column(c) : 0));
+      const Chunk<T, kCount> scale = gamma_of(c);
       float g_sum = 0, gn_sum = 0;
 #pragma unroll
       for (int e = 0; e < kCount; ++e) {
-        const float n = part.normalised(c, e), g = part.dy[c][e] * gamma[e];
+        const float n = part.normalised(c, e), g = part.dy[c][e] * scale[e];
         dgamma[c][e] += part.dy[c][e] * n;
         dbeta[c][e] += part.dy[c][e];
         g_sum += g;
@@ -114,22 +132,33 @@ struct Columns {
     return sums;
   }
 
-  __device__ void write_dx(const RowPart<T, kChunks>& part, const Chunk<T, kCount> (&old)[kChunks], std::int64_t row,
-                           const RowSums& sums) const {
-    const auto size = static_cast<float>(all.hidden);
-    const float mean_g = all.is_rms() ? 0 : sums.g / size, mean_gn = sums.gn / size;
+  __device__ void write_dx(const RowPart<T, kChunks>& part, std::int64_t row, const RowSums& sums) const {
+    const float mean_g = all.is_rms() ? 0 : sums.g * inverse, mean_gn = sums.gn * inverse;
+    const RowMask mask = all.activations.row_mask(row);
 #pragma unroll
     for (int c = 0; c < kChunks; ++c) {
       if (!inside(c)) continue;
-      const auto gamma = load_chunk<kCount>(all.gamma + column(c));
+      const Chunk<T, kCount> scale = gamma_of(c);
       float dx[kCount];
 #pragma unroll
       for (int e = 0; e < kCount; ++e) {
-        const float centred = part.dy[c][e] * gamma[e] - mean_g;
-        dx[e] = part.rstd * (centred - part.normalised(c, e) * mean_gn) + (all.accumulate_dx ? old[c][e] : 0);
+        const float centred = part.dy[c][e] * scale[e] - mean_g;
+        dx[e] = part.rstd * (centred - part.normalised(c, e) * mean_gn) + (all.accumulate_dx ? part.old[c][e] : 0);
       }
-      store_chunk<kCount>(all.dx + row * all.hidden + column(c), dx);
+      const Chunk<T, kCount> stored = narrowed_chunk<kCount, T>(dx);
+      store_chunk<kCount>(all.dx + row * all.hidden + column(c), stored);
+      if (all.dbranch != nullptr) write_dbranch(mask, stored, row, c);
     }
+  }
+
+  // The bits of DropoutBackward of dx alone.
+  __device__ void write_dbranch(const RowMask& mask, const Chunk<T, kCount>& dx, std::int64_t row, int c) const {
+    T* const to = all.dbranch + row * all.hidden + column(c);
+    if (!all.activations.mask.active()) return store_chunk(to, dx);
+    float dbranch[kCount];
+    mask.factors(all.activations.mask, column(c), dbranch);
+    for (int e = 0; e < kCount; ++e) dbranch[e] = masked(dbranch[e], dx[e]);
+    store_chunk<kCount>(to, dbranch);
   }
 
   __device__ void walk(std::int64_t begin, std::int64_t end) {
@@ -142,21 +171,16 @@ struct Columns {
       const std::int64_t row = row_of_turn(first);
       const bool mine = first + threadIdx.y < end;  // else there is no row left for this thread
       RowPart<T, kChunks> part;
-      Chunk<T, kCount> old[kChunks];
       if constexpr (kLoadsAhead) {
         part = next;
         load(next, row_of_turn(first + blockDim.y));
       } else {
         load(part, row);
       }
-#pragma unroll
-      for (int c = 0; c < kChunks; ++c) {
-        if (all.accumulate_dx) old[c] = load_chunk<kCount>(all.dx + offset(row, c));
-      }
       RowSums sums;
       if (mine) sums = reduce_row(part);
       sums.add_up(of_warps[odd]);
-      if (mine) write_dx(part, old, row, sums);
+      if (mine) write_dx(part, row, sums);
     }
   }
 
@@ -214,6 +238,7 @@ __global__ void __launch_bounds__(kAnyBlock) differentiate_any_row(Gradient<T> a
   const float mean = all.mean_of(row), rstd = all.rstd[row], size = static_cast<float>(all.hidden);
   const auto normalised = [&](std::int64_t j) { return (widened(all.x[begin + j]) - mean) * rstd; };
   const auto g = [&](std::int64_t j) { return widened(all.dy[begin + j]) * widened(all.gamma[j]); };
+  const RowMask mask = all.activations.row_mask(row);
   float g_sum = 0, gn_sum = 0;
   for (std::int64_t j = threadIdx.x; j < all.hidden; j += kAnyBlock) {
     g_sum += g(j);
@@ -223,7 +248,12 @@ __global__ void __launch_bounds__(kAnyBlock) differentiate_any_row(Gradient<T> a
   const float mean_gn = reduce<kAnyBlock, Plus>(gn_sum) / size;
   for (std::int64_t j = threadIdx.x; j < all.hidden; j += kAnyBlock) {
     const float dx = rstd * (g(j) - mean_g - normalised(j) * mean_gn);
-    all.dx[begin + j] = narrowed<T>(all.accumulate_dx ? widened(all.dx[begin + j]) + dx : dx);
+    const T stored = narrowed<T>(all.accumulate_dx ? widened(all.dx[begin + j]) + dx : dx);
+    all.dx[begin + j] = stored;
+    if (all.dbranch == nullptr) continue;
+    float factor[1];
+    mask.factors(all.activations.mask, j, factor);
+    all.dbranch[begin + j] = narrowed<T>(masked(factor[0], widened(stored)));
   }
 }
 
@@ -284,38 +314,59 @@ void launch_any(cudaStream_t stream, const Gradient<T>& gradient) {
   launch(stream, shape, sum_any_columns<T>, gradient);
 }
 
+template <class T>
+Gradient<T> gradient_of(const NormBackward& args) {
+  return {.dx = args.dx.as<T>(),
+          .dy = args.dy.as<T>(),
+          .x = args.x.as<T>(),
+          .gamma = args.gamma.as<T>(),
+          .mean = args.mean.as<float>(),
+          .rstd = args.rstd.as<float>(),
+          .rows = args.x.dim(0),
+          .hidden = args.x.dim(1),
+          .accumulate_dx = args.accumulate_dx};
+}
+
+template <class T>
+void launch_gradient(cudaStream_t stream, const Gradient<T>& gradient) {
+  constexpr int kCount = Vector<T>::kSize, kFew = 8 / kCount, kMany = 4;  // chunks of a thread
+  const bool vectors = takes_vectors(gradient.dx, gradient.hidden) && takes_vectors(gradient.dy) &&
+                       takes_vectors(gradient.x) && takes_vectors(gradient.gamma) && takes_vectors(gradient.dbranch);
+  if (vectors && gradient.hidden <= kMostThreads * kFew * kCount) {
+    launch_columns<T, kFew>(stream, gradient);
+  } else if (vectors && gradient.hidden <= kMostThreads * kMany * kCount) {
+    launch_columns<T, kMany>(stream, gradient);
+  } else {
+    launch_any(stream, gradient);
+  }
+}
+
+void differentiate_norm(cudaStream_t stream, Scratch& scratch, const NormBackward& args, const DropoutBackward* below) {
+  const std::int64_t rows = args.x.dim(0), hidden = args.x.dim(1);
+  float* const partial = scratch.of<float>(norm_gradient_floats(rows, hidden));
+  choose_by_storage(args.x.dtype, [&]<class T>(ElementType<T>) {
+    Gradient<T> gradient = gradient_of<T>(args);
+    gradient.partial = partial;
+    if (below != nullptr) {
+      gradient.dbranch = below->dbranch.as<T>();
+      gradient.activations = ActivationMask(below->dropout, hidden, below->dsum.dim(1));
+    }
+    launch_gradient(stream, gradient);
+  });
+  if (!args.dgamma) return;
+  launch(stream, shape_for(2 * hidden * kPartWarps, kPartWarps * kWarp), add_up_parts, partial,
+         norm_gradient_parts(rows), hidden, args.dgamma.as<float>(), args.dbeta.as<float>(), args.accumulate);
+}
+
 }  // namespace
 }  // namespace cuda
 
 void CudaBackend::do_norm_backward(const NormBackward& args) {
-  const std::int64_t rows = args.x.dim(0), hidden = args.x.dim(1), parts = cuda::norm_gradient_parts(rows);
-  float* const partial = scratch_.of<float>(cuda::norm_gradient_floats(rows, hidden));
-  choose_by_storage(compute_dtype_, [&]<class T>(ElementType<T>) {
-    constexpr int kCount = cuda::Vector<T>::kSize, kFew = 8 / kCount, kMany = 4;  // chunks of a thread
-    const cuda::Gradient<T> gradient = {.dx = args.dx.as<T>(),
-                                        .dy = args.dy.as<T>(),
-                                        .x = args.x.as<T>(),
-                                        .gamma = args.gamma.as<T>(),
-                                        .mean = args.mean.as<float>(),
-                                        .rstd = args.rstd.as<float>(),
-                                        .rows = rows,
-                                        .hidden = hidden,
-                                        .accumulate_dx = args.accumulate_dx,
-                                        .partial = partial};
-    const bool vectors = cuda::takes_vectors(gradient.dx, hidden) && cuda::takes_vectors(gradient.dy) &&
-                         cuda::takes_vectors(gradient.x) && cuda::takes_vectors(gradient.gamma);
-    if (vectors && hidden <= cuda::kMostThreads * kFew * kCount) {
-      cuda::launch_columns<T, kFew>(stream_, gradient);
-    } else if (vectors && hidden <= cuda::kMostThreads * kMany * kCount) {
-      cuda::launch_columns<T, kMany>(stream_, gradient);
-    } else {
-      cuda::launch_any(stream_, gradient);
-    }
-  });
-  if (!args.dgamma) return;
-  cuda::launch(stream_, cuda::shape_for(2 * hidden * cuda::kPartWarps, cuda::kPartWarps * cuda::kWarp),
-               cuda::add_up_parts, partial, parts, hidden, args.dgamma.as<float>(), args.dbeta.as<float>(),
-               args.accumulate);
+  cuda::differentiate_norm(stream_, scratch_, args, nullptr);
+}
+
+void CudaBackend::do_residual_add_norm_backward(const ResidualAddNormBackward& args) {
+  cuda::differentiate_norm(stream_, scratch_, args.norm, &args.add);
 }
 
 }  // namespace teratron

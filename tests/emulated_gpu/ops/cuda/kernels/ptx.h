@@ -25,6 +25,7 @@ inline std::uint32_t bf16_pair(float low, float high) {
 inline std::uint32_t f16_pair(float low, float high) { return f16_bits(low) | (std::uint32_t{f16_bits(high)} << 16); }
 
 inline float fast_exp2(float value) { return std::exp2(value); }
+inline float fast_reciprocal(float value) { return 1 / value; }
 
 template <class T>
 T* dynamic_shared() {
