@@ -287,6 +287,18 @@ TEST_F(Surroundings, ARunsSettingsStartAnotherOneWhoseRecordsGoElsewhere) {
   EXPECT_THAT(on.errors, Not(HasSubstr("nothing is written to the checkpoint's --tensorboard-dir")));
 }
 
+TEST_F(Surroundings, ARunThatEndedBeforeItsFirstCheckpointBeginsItsRecordsAgain) {
+  const std::string run = train("a", {"--train-iters", "2", "--tensorboard-dir", path("curves")});
+  ASSERT_EQ(in_shell(run).exit_code, 0);
+  EXPECT_THAT(in_shell(train("b", {"--train-iters", "2", "--tensorboard-dir", path("curves")})).errors,
+              HasSubstr("already holds the records of a run"));
+  ASSERT_EQ(in_shell("rm -r " + path("a/latest_checkpointed_iteration.txt") + " " + path("a/iter_*")).exit_code, 0);
+  const Outcome again = in_shell(run);
+  EXPECT_EQ(again.exit_code, 0) << again.errors;
+  ASSERT_EQ(in_shell("rm -r " + path("a")).exit_code, 0);
+  EXPECT_THAT(in_shell(run).errors, HasSubstr("already holds the records of a run")) << "its folder is gone";
+}
+
 TEST_F(Surroundings, NameTheSpaceThatATemporaryFileLacks) {
   const std::string dedup =
       "$T data dedup --overwrite --out " + path("d.jsonl") + " " + write_lines("lines.jsonl", 3000, "rank");

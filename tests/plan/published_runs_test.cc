@@ -11,6 +11,7 @@
 #include "cluster/cluster_file.h"
 #include "plan/costs/step_time.h"
 #include "plan/reproduction/judgement.h"
+#include "plan/reproduction/published_choices.h"
 #include "plan/reproduction/published_prediction.h"
 #include "plan/reproduction/reproduction_summary.h"
 #include "plan/reproductions.h"
@@ -78,6 +79,32 @@ TEST(PublishedRuns, TheJudgingHalfIsWithinItsBarsInTheMean) {
   EXPECT_GT(count, 180);
   EXPECT_LE(sum / count, kMostMeanError);
   EXPECT_LE(over, 7);  // each is listed in docs/plan.md
+}
+
+TEST(PublishedRuns, TheLayoutThatIsChosenIsWithinThreePercentOfTheFastest) {
+  const std::vector<LayoutChoice>& choices = reproduction_of("all").choices;
+  EXPECT_GE(choices.size(), 14U);
+  for (const LayoutChoice& choice : choices) {
+    EXPECT_GE(choice.layouts, 2U);
+    EXPECT_LE(choice.lost, kMostLostByChoice) << choice.chosen << " in place of " << choice.fastest;
+  }
+}
+
+TEST(PublishedRuns, AChoiceLosesWhatTheFastestLayoutHasMoreThanTheChosenOne) {
+  std::vector<PublishedRun> runs;
+  for (PublishedRun& run : all_runs()) {
+    if (run.name.starts_with("Llama 3 on 64 A100: 8B")) runs.push_back(std::move(run));
+  }
+  ASSERT_EQ(runs.size(), 2U);
+  const bool first = step_seconds_of(runs[0], run_constants()) < step_seconds_of(runs[1], run_constants());
+  runs[first ? 0 : 1].tokens_per_second = 900;
+  runs[first ? 1 : 0].tokens_per_second = 1000;
+  const std::vector<LayoutChoice> choices = choices_among(runs, run_constants());
+  ASSERT_EQ(choices.size(), 1U);
+  EXPECT_EQ(choices[0].chosen, runs[first ? 0 : 1].name);
+  EXPECT_NEAR(choices[0].lost, 0.1, 1e-12);
+  runs[1].tokens += 1;  // another question
+  EXPECT_TRUE(choices_among(runs, run_constants()).empty());
 }
 
 TEST(PublishedRuns, EightBitsAreFasterWhereTheCardHasThemAndRecomputeIsSlower) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <map>
 #include <utility>
 
@@ -10,6 +11,7 @@
 #include "cluster/cluster_file.h"
 #include "plan/costs/step_time.h"
 #include "plan/reproduction/judgement.h"
+#include "plan/reproduction/published_choices.h"
 #include "plan/reproduction/published_prediction.h"
 #include "plan/reproduction/reproduction.h"
 #include "train/plans/memory_plan.h"
@@ -100,19 +102,24 @@ std::vector<ReproducedCell> cells_of(const PublishedFile& file) {
 Reproduction reproduce_published(std::string_view name) {
   for (const PublishedFile& file : published_files()) {
     if (file.name != name) continue;
-    return {.title = title_of(file), .cells = published::cells_of(file)};
+    Reproduction reproduction{.title = title_of(file), .cells = published::cells_of(file)};
+    reproduction.choices = choices_among(published_runs(file), run_constants());
+    return reproduction;
   }
   throw InternalError(fmt::format("no file of data/published has the name {}", name));
 }
 
 Reproduction reproduce_all_published() {
   Reproduction all{.title = "Published runs, by source and half", .is_summary = true};
+  std::vector<PublishedRun> runs;
   for (const PublishedFile& file : published_files()) {
     for (ReproducedCell& cell : published::cells_of(file)) {
       cell.table = fmt::format("{}: {}", file.name, cell.table);
       all.cells.push_back(std::move(cell));
     }
+    std::ranges::move(published_runs(file), std::back_inserter(runs));
   }
+  all.choices = choices_among(runs, run_constants());
   for (const auto& [name, value] : run_constants()) all.fitted.push_back({name, value, "fitted to the fitting half"});
   return all;
 }

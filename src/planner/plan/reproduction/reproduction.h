@@ -59,12 +59,21 @@ struct RankedPairs {
   std::vector<std::string> wrong;
 };
 
+// Several layouts of one model on the same devices, of one source: the one that this cost model takes for the fastest,
+// and the fastest as published.
+struct LayoutChoice {
+  std::size_t layouts = 0;
+  std::string chosen, fastest;  // of runs
+  double lost = 0;              // of the fastest one's speed, by choosing
+};
+
 struct Reproduction {
   std::string title;
   std::vector<ReproducedCell> cells;
   std::vector<Curve> curves;
   std::vector<SlicingPair> slicings;
   std::optional<RankedPairs> ranking;
+  std::vector<LayoutChoice> choices = {};  // that lost most, first
   std::vector<Constant> fitted;
   bool is_summary = false;  // cells are shown by their tables' beginnings and halves, not one by one
 };

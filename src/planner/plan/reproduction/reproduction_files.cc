@@ -100,7 +100,12 @@ std::string to_json(const Reproduction& reproduction) {
                       {"scores_of_predictions", json_list(scores_of(reproduction.cells, Counted::kPredictions))},
                       {"curves", json_list(reproduction.curves)},
                       {"slicings", json_list(reproduction.slicings)},
+                      {"choices", nlohmann::json::array()},
                       {"fitted", nlohmann::json::array()}};
+  for (const LayoutChoice& choice : reproduction.choices) {
+    json["choices"].push_back(
+        {{"layouts", choice.layouts}, {"chosen", choice.chosen}, {"fastest", choice.fastest}, {"lost", choice.lost}});
+  }
   for (const Constant& constant : reproduction.fitted)
     json["fitted"].push_back({{"name", constant.name}, {"value", constant.value}, {"from", constant.from}});
   if (reproduction.ranking)

@@ -120,6 +120,17 @@ std::string text_of_lengths(const std::vector<std::int64_t>& lengths) {
   return fmt::format("{}", fmt::join(runs, ", "));
 }
 
+std::string text_of_choices(const std::vector<LayoutChoice>& choices) {
+  TextTable table({kRight, kLeft, kLeft, kRight});
+  table.heading("Layouts of one model on the same devices: the one that this model takes for the fastest");
+  table.row({"layouts", "chosen", "fastest as published", "slower by"});
+  for (const LayoutChoice& choice : choices) {
+    table.row({fmt::format("{}", choice.layouts), choice.chosen, choice.lost == 0 ? "the same" : choice.fastest,
+               fmt::format("{:.1f} %", 100 * choice.lost)});
+  }
+  return choices.empty() ? "" : table.text();
+}
+
 std::string text_of_slicings(const std::vector<SlicingPair>& slicings) {
   if (slicings.empty()) return "";
   TextTable table({kLeft, kRight, kRight, kLeft});
@@ -151,7 +162,7 @@ std::string text_of(const Reproduction& reproduction) {
   if (reproduction.ranking) text += text_of_ranking(*reproduction.ranking);
   text += text_of_missed(reproduction) + text_of_notes(reproduction);
   for (const Curve& curve : reproduction.curves) text += text_of_curve(curve);
-  text += text_of_slicings(reproduction.slicings);
+  text += text_of_slicings(reproduction.slicings) + text_of_choices(reproduction.choices);
   return reproduction.fitted.empty() ? text : text + text_of_constants(reproduction.fitted);
 }
 

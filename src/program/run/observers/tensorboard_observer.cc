@@ -6,7 +6,9 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "base/files/file.h"
 #include "base/host/standard_streams.h"
+#include "checkpoint/native/folders.h"
 #include "console/long_task.h"
 
 namespace teratron {
@@ -18,6 +20,23 @@ using Curves = std::vector<std::pair<std::string, double>>;
 // are those of the kinds of losses.
 constexpr const char *kOverSamples = " vs samples", *kOfValidation = " validation";
 constexpr const char* kSample = "sample";  // not one of Megatron-LM's
+
+// In a folder of records: which --save folder their run has.
+constexpr const char* kRunFile = "teratron_run.txt";
+
+std::string name_of_run(const TrainConfig& config) {
+  return std::filesystem::absolute(config.output.save).lexically_normal().string() + '\n';
+}
+
+// Whether the records are of this run, which ended before its first checkpoint and so begins again.
+bool begins_again(const TrainConfig& config) {
+  const OutputSettings& output = config.output;
+  const std::filesystem::path run = output.tensorboard_dir / kRunFile;
+  std::error_code none;
+  return !output.save.empty() && std::filesystem::exists(output.save / kSettingsFile, none) &&
+         !std::filesystem::exists(output.save / kTrackerFile, none) && std::filesystem::exists(run, none) &&
+         read_file(run) == name_of_run(config);
+}
 
 TensorBoardLog::Points points(std::int64_t step, const Curves& curves, const char* suffix = "") {
   TensorBoardLog::Points points{.step = step};
@@ -42,7 +61,7 @@ void prepare_tensorboard(const TrainConfig& config) {
                     "give the flag to write there",
                     folder.string()));
   }
-  if (!config.output.load.empty() || !TensorBoardLog::holds_records(folder)) return;
+  if (!config.output.load.empty() || !TensorBoardLog::holds_records(folder) || begins_again(config)) return;
   throw_user_error(
       "'{}' already holds the records of a run; go on with that run by --load, or choose another --tensorboard-dir",
       folder.string());
@@ -57,8 +76,11 @@ TensorBoardObserver::TensorBoardObserver(const TrainConfig& config, RunScale sca
     return step < last ||
            (step == last && (keeps_validation || !(tag.find(kOfValidation) != tag.npos || tag.starts_with(kSample))));
   };
-  const auto open = [folder = config.output.tensorboard_dir, keeps] {
-    return std::make_unique<TensorBoardLog>(folder, keeps);
+  const std::string run = config.output.save.empty() ? "" : name_of_run(config);
+  const auto open = [folder = config.output.tensorboard_dir, keeps, run] {
+    auto log = std::make_unique<TensorBoardLog>(folder, keeps);
+    if (!run.empty()) write_file_atomically(folder / kRunFile, run);
+    return log;
   };
   log_.emplace(open, std::move(report));
 }
