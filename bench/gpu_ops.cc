@@ -391,10 +391,9 @@ std::unique_ptr<Backend> backend_named(std::string_view name) {
   if (name != "cuda" && name != "hopper" && name != "cudnn") {
     throw_user_error("'{}' is no back end; usage: bench_gpu_ops [cpu|cuda|hopper|cudnn] [MODEL]... [only TEXT]", name);
   }
-  return make_cuda_backend(
-      {.compute_dtype = DType::kBF16,
-       .cudnn_attention = name == "cudnn" ? CudnnAttentionUse::kWherePossible : CudnnAttentionUse::kOff,
-       .hopper_attention = name == "hopper"});
+  return make_cuda_backend({.compute_dtype = DType::kBF16,
+                            .cudnn_attention = name == "cudnn" ? KernelUse::kWherePossible : KernelUse::kOff,
+                            .hopper_attention = name == "hopper" ? KernelUse::kRequired : KernelUse::kOff});
 }
 
 int run(std::span<char*> arguments) {

@@ -194,13 +194,12 @@ class TrainingStep {
   static std::unique_ptr<Backend> make_backend(const Options& o, const LaunchEnvironment& environment) {
     const DType dtype = o.at("bf16") > 0 ? DType::kBF16 : o.at("fp16") > 0 ? DType::kF16 : DType::kF32;
     if (o.at("cuda") > 0) {
-      return make_cuda_backend(
-          {.compute_dtype = dtype,
-           .device = environment.process % std::max(1, cuda_devices()),
-           .channels = environment.kind != RankKind::kThreads,
-           .graphs = o.at("graphs") > 0,
-           .cudnn_attention = o.at("cudnn") > 0 ? CudnnAttentionUse::kRequired : CudnnAttentionUse::kOff,
-           .hopper_attention = o.at("hopper") > 0});
+      return make_cuda_backend({.compute_dtype = dtype,
+                                .device = environment.process % std::max(1, cuda_devices()),
+                                .channels = environment.kind != RankKind::kThreads,
+                                .graphs = o.at("graphs") > 0,
+                                .cudnn_attention = o.at("cudnn") > 0 ? KernelUse::kRequired : KernelUse::kOff,
+                                .hopper_attention = o.at("hopper") > 0 ? KernelUse::kRequired : KernelUse::kOff});
     }
     return make_cpu_backend({.compute_dtype = dtype});
   }

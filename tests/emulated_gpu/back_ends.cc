@@ -13,7 +13,7 @@ namespace {
 // Said, not skipped in silence: .gpu/run check shows it.
 bool has_cudnn() {
   try {
-    make_cuda_backend({.compute_dtype = DType::kF16, .cudnn_attention = CudnnAttentionUse::kRequired});
+    make_cuda_backend({.compute_dtype = DType::kF16, .cudnn_attention = KernelUse::kRequired});
     return true;
   } catch (const EnvironmentError& error) {
     fmt::print(stderr, "attention by cuDNN is not tested: {}\n", error.what());
@@ -40,10 +40,9 @@ std::vector<BackEnd> back_ends() {
   static const bool with_cudnn = has_cudnn();
   if (!with_cudnn) return all;
   for (const DType dtype : {DType::kBF16, DType::kF16}) {
-    all.push_back(
-        {"cuda_cudnn_" + std::string(name_of(dtype)),
-         [=] { return make_cuda_backend({.compute_dtype = dtype, .cudnn_attention = CudnnAttentionUse::kRequired}); },
-         library_attention_operations});
+    all.push_back({"cuda_cudnn_" + std::string(name_of(dtype)),
+                   [=] { return make_cuda_backend({.compute_dtype = dtype, .cudnn_attention = KernelUse::kRequired}); },
+                   library_attention_operations});
   }
   return all;
 }

@@ -172,7 +172,7 @@ TEST(GpuTraining, WithAttentionByCudnnStaysWithinTheRoundingOfSixteenBits) {
   Study study = small_study();
   study.config.attention_dropout = 0;
   const MakeBackend cudnn = [] {
-    return make_cuda_backend({.compute_dtype = DType::kBF16, .cudnn_attention = CudnnAttentionUse::kRequired});
+    return make_cuda_backend({.compute_dtype = DType::kBF16, .cudnn_attention = KernelUse::kRequired});
   };
   try {
     cudnn();

@@ -15,7 +15,7 @@ namespace {
 // Null: there is none.
 std::unique_ptr<Backend> hopper(DType dtype) {
   try {
-    auto backend = make_cuda_backend({.compute_dtype = dtype, .hopper_attention = true});
+    auto backend = make_cuda_backend({.compute_dtype = dtype, .hopper_attention = KernelUse::kRequired});
     const bool by_fibers = backend->processor() == "emulated" && std::getenv("TERATRON_PTX") == nullptr;
     return by_fibers ? nullptr : std::move(backend);
   } catch (const EnvironmentError&) {
@@ -101,7 +101,7 @@ TEST(HopperAttentionTrials, AreRefusedWithTheirShapeWhereTheKernelsTakeNone) {
   Random random(1);
   const Trial trial = hopper_attention_trial(random, {.head_size = 20});
   EXPECT_THAT([&] { execute(trial, *backend, 0, DType::kBF16); },
-              ::testing::ThrowsMessage<UserError>(::testing::HasSubstr("these are of 20 in bf16; leave it out")));
+              ::testing::ThrowsMessage<UserError>(::testing::HasSubstr("these are of 20 in bf16; use auto")));
 }
 
 }  // namespace

@@ -73,7 +73,7 @@ TEST(StepFaults, ARampThatCannotBeIsToldWithWhatWouldWork) {
 
 TEST(StepFaults, CudnnIsOfGpusAndSixteenBits) {
   StepSettings settings;
-  settings.backend.cudnn_attention = CudnnAttentionUse::kRequired;
+  settings.backend.cudnn_attention = KernelUse::kRequired;
   EXPECT_THAT(settings.faults().texts(), UnorderedElementsAre(HasSubstr("--cudnn-attention on needs --backend cuda")));
   settings.backend.kind = BackendKind::kCuda;
   EXPECT_THAT(settings.faults().texts(), UnorderedElementsAre(HasSubstr("--bf16 or --fp16")));
@@ -83,13 +83,13 @@ TEST(StepFaults, CudnnIsOfGpusAndSixteenBits) {
 
 TEST(StepFaults, HopperAttentionIsOfGpusAndSixteenBitsAndNotBesideCudnn) {
   StepSettings settings;
-  settings.backend.hopper_attention = true;
-  EXPECT_THAT(settings.faults().texts(), UnorderedElementsAre(HasSubstr("--hopper-attention needs --backend cuda")));
+  settings.backend.hopper_attention = KernelUse::kRequired;
+  EXPECT_THAT(settings.faults().texts(), UnorderedElementsAre(HasSubstr("--hopper-attention on needs --backend cuda")));
   settings.backend.kind = BackendKind::kCuda;
   EXPECT_THAT(settings.faults().texts(), UnorderedElementsAre(HasSubstr("--bf16 or --fp16")));
   settings.backend.fp16 = true;
   EXPECT_THAT(settings.faults().texts(), UnorderedElementsAre());
-  settings.backend.cudnn_attention = CudnnAttentionUse::kRequired;
+  settings.backend.cudnn_attention = KernelUse::kRequired;
   EXPECT_THAT(settings.faults().texts(), UnorderedElementsAre(HasSubstr("leave one of them out")));
 }
 

@@ -90,8 +90,8 @@ class Backend : public Allocator {
   // waits for no device. The order of the sum depends on the shape alone.
   void tally(TensorRef to, TensorRef from);
 
-  // Takes the memory that operations pass between their kernels (gpu_scratch_bytes), where a device has such, so that it
-  // does not grow later. EnvironmentError where there is too little.
+  // Takes the memory that operations pass between their kernels (gpu_scratch_bytes), where a device has such, so that
+  // it does not grow later. EnvironmentError where there is too little.
   virtual void reserve_scratch(std::int64_t /*bytes*/) {}
 
   // All others, as ops/operations.h defines them: linear_forward(const LinearForward& args), ...
@@ -159,8 +159,8 @@ struct CpuOptions {
 };
 std::unique_ptr<Backend> make_cpu_backend(const CpuOptions& options = {});
 
-// Whether 16-bit attention is computed by cuDNN, for the calls that it supports (ops/cuda/cudnn/takes_cudnn.h).
-enum class CudnnAttentionUse { kOff, kWherePossible, kRequired };
+// Whether a kind of kernels computes the calls that it takes; required: it refuses others.
+enum class KernelUse { kOff, kWherePossible, kRequired };
 
 struct CudaOptions {
   DType compute_dtype = DType::kF32;  // or kBF16 (on Ampere and later), kF16
@@ -172,10 +172,10 @@ struct CudaOptions {
   bool gemm_timing = true;
   double gemm_timed_from = 1e8;  // multiply-adds; below, most of a product's time is its launch
   bool graphs = true;            // replay() captures CUDA graphs
-  CudnnAttentionUse cudnn_attention = CudnnAttentionUse::kOff;
-  // Attention forward by kernels for Hopper's own instructions, which no card has judged yet. EnvironmentError on other
-  // devices, UserError for a call that they do not take (ops/cuda/attention/attention_hopper.h).
-  bool hopper_attention = false;
+  // 16-bit attention by cuDNN (ops/cuda/cudnn/takes_cudnn.h), or by our kernels for Hopper's own instructions
+  // (ops/cuda/attention/attention_hopper.h). Where both are possible cuDNN is asked first. If required:
+  // EnvironmentError on devices that have none, UserError for a call that they do not take.
+  KernelUse cudnn_attention = KernelUse::kOff, hopper_attention = KernelUse::kOff;
 };
 // Number of GPUs that this process can use; 0 if the CUDA module cannot be loaded.
 int cuda_devices();

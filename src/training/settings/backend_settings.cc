@@ -14,13 +14,14 @@ Faults BackendSettings::faults() const {
                 "weights in {} are for CPUs, and {} is cuda; leave one of them out",
                 weight_tiles ? name_of(*weight_tiles) : "", kBackend);
   faults.add_if(
-      cudnn_attention == CudnnAttentionUse::kRequired && (kind != BackendKind::kCuda || compute_dtype() == DType::kF32),
+      cudnn_attention == KernelUse::kRequired && (kind != BackendKind::kCuda || compute_dtype() == DType::kF32),
       "{} on needs {} cuda and {} or {}: cuDNN has no attention for others", Flag{"cudnn-attention"}, kBackend, kBf16,
       kFp16);
-  faults.add_if(hopper_attention && (kind != BackendKind::kCuda || compute_dtype() == DType::kF32),
-                "{} needs {} cuda and {} or {}: its products are of 16-bit values", Flag{"hopper-attention"}, kBackend,
-                kBf16, kFp16);
-  faults.add_if(hopper_attention && cudnn_attention == CudnnAttentionUse::kRequired,
+  const bool requires_hopper = hopper_attention == KernelUse::kRequired;
+  faults.add_if(requires_hopper && (kind != BackendKind::kCuda || compute_dtype() == DType::kF32),
+                "{} on needs {} cuda and {} or {}: its products are of 16-bit values", Flag{"hopper-attention"},
+                kBackend, kBf16, kFp16);
+  faults.add_if(requires_hopper && cudnn_attention == KernelUse::kRequired,
                 "{} and {} on both compute attention; leave one of them out", Flag{"hopper-attention"},
                 Flag{"cudnn-attention"});
   return faults;
@@ -48,15 +49,15 @@ void add_backend_fields(FieldList& list, BackendSettings& s) {
                   "the one that cuBLASLt ranks first");
   list.add_choice("cuda-graphs", s.cuda_graphs, {{"on", true}, {"off", false}},
                   "CUDA: launch a layer's pass, or the work of a generated token, as one graph");
-  list.add_choice("cudnn-attention", s.cudnn_attention,
-                  {{"auto", CudnnAttentionUse::kWherePossible},
-                   {"on", CudnnAttentionUse::kRequired},
-                   {"off", CudnnAttentionUse::kOff}},
+  const std::vector<std::pair<std::string, KernelUse>> uses = {
+      {"auto", KernelUse::kWherePossible}, {"on", KernelUse::kRequired}, {"off", KernelUse::kOff}};
+  list.add_choice("cudnn-attention", s.cudnn_attention, uses,
                   "CUDA: 16-bit attention without dropout by cuDNN, where it supports the call; auto: if cuDNN is "
                   "installed; off: all by Teratron's kernels");
-  list.add(
-      "hopper-attention", &s.hopper_attention, "",
-      "CUDA: 16-bit attention forward by Teratron's kernels for Hopper (H100, H200), which no card has judged yet");
+  list.add_choice(
+      "hopper-attention", s.hopper_attention, uses,
+      "CUDA: other 16-bit attention by Teratron's kernels for Hopper (H100, H200); auto: on such a card, for "
+      "heads of up to 128; on: all of it; off: by those for Ampere");
   list.add("guard-memory", &s.guard_memory, "", "keep tensors unreadable outside of operations (a test)")
       .of(FieldScope::kCommand)
       .role = FieldRole::kHiddenFlag;

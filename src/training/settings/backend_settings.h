@@ -19,8 +19,7 @@ struct BackendSettings {
   std::optional<DType> weight_tiles;  // of weights that are not trained (ExecutorOptions::weight_tiles)
   // CUDA alone (CudaOptions in ops/backend.h).
   bool tf32 = false, gemm_timing = true, cuda_graphs = true;
-  CudnnAttentionUse cudnn_attention = CudnnAttentionUse::kWherePossible;
-  bool hopper_attention = false;
+  KernelUse cudnn_attention = KernelUse::kWherePossible, hopper_attention = KernelUse::kWherePossible;
   bool guard_memory = false;  // CPUs alone
 
   DType compute_dtype() const { return bf16 ? DType::kBF16 : fp16 ? DType::kF16 : DType::kF32; }

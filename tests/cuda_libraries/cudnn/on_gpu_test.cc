@@ -9,8 +9,8 @@ namespace teratron::testing {
 namespace {
 
 std::unique_ptr<Backend> make_backend(bool cudnn) {
-  return make_cuda_backend({.compute_dtype = DType::kBF16,
-                            .cudnn_attention = cudnn ? CudnnAttentionUse::kRequired : CudnnAttentionUse::kOff});
+  return make_cuda_backend(
+      {.compute_dtype = DType::kBF16, .cudnn_attention = cudnn ? KernelUse::kRequired : KernelUse::kOff});
 }
 
 class CudnnAttention : public ::testing::Test {
@@ -111,8 +111,7 @@ TEST_F(CudnnAttention, PlansForEachCallApart) {
 // Dropout, sums in fp32 and the like are our own kernels': then the bits are theirs.
 TEST_F(CudnnAttention, LeavesFp32ToOurKernels) {
   for (std::uint64_t seed = 0; seed < 3; ++seed) {
-    const auto with = make_cuda_backend({.cudnn_attention = CudnnAttentionUse::kRequired}),
-               without = make_cuda_backend();
+    const auto with = make_cuda_backend({.cudnn_attention = KernelUse::kRequired}), without = make_cuda_backend();
     Random random(seed);
     const Trial trial = plain_attention_backward_trial(random);
     EXPECT_EQ(execute(trial, *with, 0, DType::kF32).memory, execute(trial, *without, 0, DType::kF32).memory);

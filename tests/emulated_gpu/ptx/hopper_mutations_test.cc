@@ -191,7 +191,7 @@ class PtxHopperFaults : public PtxKernels {
  protected:
   // The fault of the trial; empty if there is none.
   static std::string evidence(const std::string& asked) {
-    const auto gpu = make_cuda_backend({.compute_dtype = DType::kBF16, .hopper_attention = true});
+    const auto gpu = make_cuda_backend({.compute_dtype = DType::kBF16, .hopper_attention = KernelUse::kRequired});
     const auto reference = make_reference_backend(DType::kF64);
     Random random(1);
     const bool backward = asked == kGradientTiles || asked == kGradientPadding;

@@ -58,13 +58,14 @@ CudaBackend::CudaBackend(const CudaOptions& options)
             &meter_) {
   if (compute_dtype_ == DType::kF64) throw_user_error("back end cuda computes in f32, bf16 or f16, not in f64");
   if (options.channels && cuda::nccl_is_available()) channels_ = cuda::make_nccl_channels();
-  if (hopper_attention_) cuda::require_hopper(device_);
+  if (hopper_attention_ == KernelUse::kRequired) cuda::require_hopper(device_);
+  if (!cuda::is_hopper(device_)) hopper_attention_ = KernelUse::kOff;
   start_cudnn_attention(options.cudnn_attention);
 }
 
-void CudaBackend::start_cudnn_attention(CudnnAttentionUse use) {
-  const bool is_required = use == CudnnAttentionUse::kRequired;
-  if (!is_required && (use == CudnnAttentionUse::kOff || compute_dtype_ == DType::kF32)) return;
+void CudaBackend::start_cudnn_attention(KernelUse use) {
+  const bool is_required = use == KernelUse::kRequired;
+  if (!is_required && (use == KernelUse::kOff || compute_dtype_ == DType::kF32)) return;
   try {
     cudnn_attention_.emplace(stream_, device_, is_required);
   } catch (const EnvironmentError&) {
@@ -77,7 +78,7 @@ std::string CudaBackend::settings() const {
   std::vector<std::string_view> unusual;
   if (tf32_) unusual.emplace_back("tf32");
   if (!gemm_timing_) unusual.emplace_back("gemm timing off");
-  if (hopper_attention_) unusual.emplace_back("hopper attention");
+  if (hopper_attention_ != KernelUse::kOff) unusual.emplace_back("hopper attention");
   if (cudnn_attention_) unusual.emplace_back("cudnn attention");
   return fmt::format("{}", fmt::join(unusual, ", "));
 }

@@ -51,11 +51,12 @@ class CudaBackend final : public Backend {
   void do_replay(std::unique_ptr<Graph>& graph, const std::function<void()>& work) override;
 
  private:
-  void start_cudnn_attention(CudnnAttentionUse use);
+  void start_cudnn_attention(KernelUse use);
 
   DType compute_dtype_;
   int number_;  // of the device
-  bool tf32_, gemm_timing_, graphs_, hopper_attention_;
+  bool tf32_, gemm_timing_, graphs_;
+  KernelUse hopper_attention_;  // kOff on other devices
   cudaDeviceProp device_;
   cuda::MemoryMeter meter_;
   std::map<void*, std::int64_t> allocated_;

@@ -108,17 +108,21 @@ AttentionMask mask_of(const AttentionForward& args) {
 }  // namespace cuda
 
 void CudaBackend::do_attention_forward(const AttentionForward& args) {
-  if (hopper_attention_) return cuda::attend_hopper(stream_, args);
+  if (hopper_attention_ == KernelUse::kRequired) return cuda::attend_hopper(stream_, args);
   if (cudnn_attention_ && cudnn_attention_->forward(args, scratch_)) return;
+  if (hopper_attention_ != KernelUse::kOff && cuda::fits_matrices(args)) return cuda::attend_hopper(stream_, args);
   cuda::takes_matrices(args, args, device_) ? cuda::attend_matrices(stream_, args) : cuda::attend_any(stream_, args);
 }
 
 void CudaBackend::do_attention_backward(const AttentionBackward& args) {
-  if (!hopper_attention_ && cudnn_attention_ && cudnn_attention_->backward(args, scratch_)) return;
+  const bool requires_hopper = hopper_attention_ == KernelUse::kRequired;
+  if (!requires_hopper && cudnn_attention_ && cudnn_attention_->backward(args, scratch_)) return;
   auto* const statistics = scratch_.of<cuda::QueryStatistics>(args.forward.q.elements() / args.forward.q.dim(3));
   choose_by_storage(compute_dtype_,
                     [&]<class T>(ElementType<T>) { cuda::compute_all_statistics<T>(stream_, args, statistics); });
-  if (hopper_attention_) return cuda::differentiate_attention_hopper(stream_, args, statistics);
+  if (requires_hopper || (hopper_attention_ != KernelUse::kOff && cuda::fits_matrices(args))) {
+    return cuda::differentiate_attention_hopper(stream_, args, statistics);
+  }
   if (!cuda::takes_matrices(args, args.forward, device_)) {
     return cuda::differentiate_attention_any(stream_, args, statistics);
   }

@@ -218,16 +218,19 @@ __global__ void __launch_bounds__(kHopperThreads, 1)
 [[noreturn]] void refuse(const AttentionForward& args) {
   throw_user_error(
       "--hopper-attention computes attention in bf16 and fp16, of heads of up to {} that are multiples of 8 and start "
-      "on 16 bytes, and these are of {} in {}; leave it out",
+      "on 16 bytes, and these are of {} in {}; use auto",
       kLargestMatrixHead, args.q.dim(3), name_of(args.q.dtype));
 }
 
 }  // namespace
 
+bool is_hopper(const cudaDeviceProp& device) { return device.major == 9 && device.minor == 0; }
+
 void require_hopper(const cudaDeviceProp& device) {
-  if (device.major == 9 && device.minor == 0) return;
-  throw_environment_error("--hopper-attention needs a device of compute capability 9.0, and {} has {}.{}; leave it out",
-                          device.name, device.major, device.minor);
+  if (is_hopper(device)) return;
+  throw_environment_error(
+      "--hopper-attention on needs a device of compute capability 9.0, and {} has {}.{}; use auto", device.name,
+      device.major, device.minor);
 }
 
 void attend_hopper(cudaStream_t stream, const AttentionForward& args) {

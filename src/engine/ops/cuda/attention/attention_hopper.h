@@ -1,4 +1,4 @@
-// Attention on Hopper's own instructions (attention_hopper*.cu), which --hopper-attention asks for.
+// Attention on Hopper's own instructions (attention_hopper*.cu): --hopper-attention.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -9,7 +9,9 @@ namespace teratron::cuda {
 
 struct QueryStatistics;  // attention.h, which is for the CUDA compiler alone
 
-// EnvironmentError unless the device is of compute capability 9.0: no other has the instructions.
+// Whether the device is of compute capability 9.0: no other has the instructions.
+bool is_hopper(const cudaDeviceProp& device);
+// EnvironmentError unless it is.
 void require_hopper(const cudaDeviceProp& device);
 
 // 16-bit types, heads of up to 128 columns that are multiples of 8, rows that start on 16 bytes; UserError for others.

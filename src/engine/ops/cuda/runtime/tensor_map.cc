@@ -32,7 +32,7 @@ CUtensorMap tensor_map_of(const TensorRef& view, int rows, int columns) {
   constexpr cuuint32_t kAxes = 4;
   static const auto encode = encode_function();
   if (encode == nullptr) {
-    throw_environment_error("the NVIDIA driver has no tensor maps; update it, or leave out --hopper-attention");
+    throw_environment_error("the NVIDIA driver has no tensor maps; update it, or use --hopper-attention off");
   }
   const auto bytes = static_cast<cuuint64_t>(size_of(view.dtype));
   std::array<cuuint64_t, kAxes> sizes;
