@@ -87,7 +87,7 @@ std::string verdict(const char* what, double value, double bar) {
   return fmt::format("  {} {}, at most {}: {}\n", what, percent(value), percent(bar), value <= bar ? "met" : "not met");
 }
 
-std::string text_of_choices(const std::vector<LayoutChoice>& choices) {
+std::string text_of_worst_choice(const std::vector<LayoutChoice>& choices) {
   if (choices.empty()) return "";
   const LayoutChoice& worst = choices.front();
   std::string text = fmt::format("Choices of {} models of which a source gives several layouts on the same devices\n",
@@ -103,7 +103,7 @@ std::string text_of_bars(const Reproduction& reproduction) {
   const Errors memory = errors_of(cells_where(reproduction, is_memory));
   return "Bars of the judging half\n" + verdict("mean error of speed", speed.mean, kMostMeanError) +
          verdict("worst error of speed", speed.worst, kMostWorstError) +
-         verdict("worst error of memory", memory.worst, kMostMemoryError) + text_of_choices(reproduction.choices);
+         verdict("worst error of memory", memory.worst, kMostMemoryError) + text_of_worst_choice(reproduction.choices);
 }
 
 std::string text_of_worst(const Reproduction& reproduction) {
