@@ -129,11 +129,11 @@ TEST(LargestBatch, MemoryIsALineInTheMicroBatchesOfAPipeline) {
       request.model.batch.global_batch_size = micro_batches * layout.micro_batch * layout.data;
       return LayoutMemory(request.model, request.context()).planned(layout);
     };
-    const std::vector<std::int64_t> few = bytes_of(4), twice = bytes_of(8);
-    for (const std::int64_t many : {9, 33, 97}) {
+    const std::vector<std::int64_t> few = bytes_of(8), twice = bytes_of(16);
+    for (const std::int64_t many : {17, 33, 97}) {
       const std::vector<std::int64_t> planned = bytes_of(many);
       for (std::size_t stage = 0; stage < planned.size(); ++stage) {
-        EXPECT_EQ(planned[stage], few[stage] + (twice[stage] - few[stage]) * (many - 4) / 4)
+        EXPECT_EQ(planned[stage], few[stage] + (twice[stage] - few[stage]) * (many - 8) / 8)
             << many << " of " << layout.text() << "\n"
             << to_toml(request.model);
       }

@@ -124,7 +124,8 @@ TrainingResult Run::run() {
                                   .compute_dtype = backend.compute_dtype(),
                                   .profile = setup_.profile,
                                   .threads = computing_threads(backend),
-                                  .on_gpu = backend.name() == "cuda"};
+                                  .on_gpu = backend.name() == "cuda",
+                                  .captures_graphs = backend.captures_graphs()};
   require_memory(memory, backend, rank.world, rank.ranks_in_this_process(),
                  [&](const MemoryRoom& room) { return memory_advice(config(), context, room, setup_.has_flag); });
   rank.world.barrier();  // ranks allocate only after the check of all

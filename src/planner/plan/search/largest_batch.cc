@@ -12,7 +12,8 @@
 namespace teratron::plan {
 namespace {
 
-constexpr std::int64_t kMostUnits = 1 << 20, kFewUnits = 4;
+// The first few micro-batches of tiny models may find room in what the update works in.
+constexpr std::int64_t kMostUnits = 1 << 20, kFewUnits = 8;
 
 class BatchSearch {
  public:

@@ -52,9 +52,7 @@ std::vector<std::int64_t> planned_memory(const TrainConfig& config, const Memory
                                                     config.pipeline.vocabulary_stages(place.pipeline));
     const StagePlan plan(*model, options, place, context.compute_dtype);
     bytes.push_back(plan.memory().arena().bytes());
-    if (context.on_gpu) {
-      bytes.back() += device_memory_of(plan, context.compute_dtype, config.backend.cuda_graphs).bytes();
-    }
+    if (context.on_gpu) bytes.back() += device_memory_of(plan, context.compute_dtype, context.captures_graphs).bytes();
     if (context.threads > 0)
       bytes.back() += cpu_working_bytes(plan.work(), {.compute_dtype = context.compute_dtype}, context.threads);
     if (config.output.async_save && context.threads > 0 && writes_checkpoints(place)) {

@@ -21,11 +21,12 @@ struct MemoryPlanContext {
   DType compute_dtype = DType::kF32;
   const slicing::Profile* profile = nullptr;  // for --token-slices auto
   int threads = 0;                            // of a rank that computes on a CPU; 0: on another device
-  bool on_gpu = false;                        // counts what a CUDA back end takes beside the arena
+  bool on_gpu = false;                        // counts what a CUDA back end's operations take beside the arena
+  bool captures_graphs = false;               // and its graphs, without which passes run, too
 };
 
 // Bytes of a rank of each pipeline stage, in any layout, without starting one: the arena, on a CPU the working
-// memory of its threads and, on the first, of --async-save, on a GPU that of its operations and graphs. If
+// memory of its threads and, on the first, of --async-save, on a GPU that of its operations and its graphs. If
 // --logits-chunk or --keep-activations is left to a device's memory: with the fewest rows, and nothing kept that need
 // not be.
 std::vector<std::int64_t> planned_memory(const TrainConfig& config, const MemoryPlanContext& context);
