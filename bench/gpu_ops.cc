@@ -2,7 +2,9 @@
 // the time of the FLOPs at the rate of a large square product, or of the bytes at the rate of a large copy, whichever
 // is longer. Both limits are measured first. Times are the device's, of many calls in a row, medians of several rounds.
 //
-//   bench_gpu_ops [cpu|cuda] [MODEL]...    all models if none is named; `tiny` is for tests of this program
+//   bench_gpu_ops [cpu|cuda|hopper] [MODEL]...    all models if none is named; `tiny` is for tests of this program
+//
+// hopper: cuda with --hopper-attention.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -154,7 +156,7 @@ class Layer {
       add_linear(works, name, rows, outputs, inputs);
     }
     add_linear(works, "logits", chunk_, m_.vocab, h);
-    add_attention(works);
+    for (const double dropout : {0.0, 0.1}) add_attention(works, dropout);
     add_norms(works);
     add_head(works);
     add_updates(works);
@@ -218,7 +220,7 @@ class Layer {
                      }});
   }
 
-  void add_attention(std::vector<Work>& works) {
+  void add_attention(std::vector<Work>& works, double dropout) {
     const std::int64_t size = m_.hidden / m_.heads;
     const TensorRef qkv = part(other_, m_.rows(), 3 * m_.hidden).reshape({m_.batch, m_.tokens, 3, m_.heads, size});
     const TensorRef dqkv = part(wide_, m_.rows(), 3 * m_.hidden).reshape({m_.batch, m_.tokens, 3, m_.heads, size});
@@ -229,17 +231,19 @@ class Layer {
         .q = qkv.select(2, 0),
         .k = qkv.select(2, 1),
         .v = qkv.select(2, 2),
-        .scale = 1 / std::sqrt(static_cast<double>(size))};
+        .scale = 1 / std::sqrt(static_cast<double>(size)),
+        .dropout = {.probability = dropout, .sequence_length = m_.tokens, .heads = m_.heads}};
+    const std::string masked = dropout > 0 ? ", dropout" : "";
     // Causal: half of the pairs; two products forward, five backward.
     const double product = static_cast<double>(m_.rows()) * static_cast<double>(m_.tokens * m_.hidden);
-    works.push_back(
-        {"attention forward", 2 * product, bytes_of({qkv, x_}), [=, this] { backend_.attention_forward(forward); }});
+    works.push_back({"attention forward" + masked, 2 * product, bytes_of({qkv, x_}),
+                     [=, this] { backend_.attention_forward(forward); }});
     const AttentionBackward backward{.dq = dqkv.select(2, 0),
                                      .dk = dqkv.select(2, 1),
                                      .dv = dqkv.select(2, 2),
                                      .dout = y_.ref().reshape(plain),
                                      .forward = forward};
-    works.push_back({"attention backward", 5 * product, 2 * bytes_of({qkv, x_}),
+    works.push_back({"attention backward" + masked, 5 * product, 2 * bytes_of({qkv, x_}),
                      [=, this] { backend_.attention_backward(backward); }});
   }
 
@@ -366,13 +370,13 @@ std::vector<Model> models_named(std::span<char* const> names) {
 }
 
 int run(std::span<char*> arguments) {
-  const bool cuda = arguments.size() < 2 || std::string_view(arguments[1]) != "cpu";
-  const std::size_t named = arguments.size() < 2 ? 1 : 2;
-  if (named == 2 && cuda && std::string_view(arguments[1]) != "cuda") {
-    throw_user_error("'{}' is no back end; usage: bench_gpu_ops [cpu|cuda] [MODEL]...", arguments[1]);
+  const std::string_view asked = arguments.size() < 2 ? "cuda" : arguments[1];
+  if (asked != "cpu" && asked != "cuda" && asked != "hopper") {
+    throw_user_error("'{}' is no back end; usage: bench_gpu_ops [cpu|cuda|hopper] [MODEL]...", asked);
   }
-  const std::vector<Model> models = models_named(arguments.subspan(named));
-  const auto backend = cuda ? make_cuda_backend({.compute_dtype = DType::kBF16}) : make_cpu_backend();
+  const std::vector<Model> models = models_named(arguments.subspan(arguments.size() < 2 ? 1 : 2));
+  const CudaOptions options{.compute_dtype = DType::kBF16, .hopper_attention = asked == "hopper"};
+  const auto backend = asked == "cpu" ? make_cpu_backend() : make_cuda_backend(options);
   const Timer timer(*backend);
   const Limits limits = limits_of(*backend, timer, models.front().name == kTiny.name);
   fmt::print("{}: square products {} TFLOP/s, copies {} GB/s (read and written)\n",

@@ -169,7 +169,7 @@ struct CudaOptions {
   double gemm_timed_from = 1e8;  // multiply-adds; below, most of a product's time is its launch
   bool graphs = true;            // replay() captures CUDA graphs
   CudnnAttentionUse cudnn_attention = CudnnAttentionUse::kOff;
-  // Attention forward by kernels for Hopper's own instructions, which no card has judged yet. EnvironmentError on other
+  // Attention by kernels for Hopper's own instructions, which no card has judged yet. EnvironmentError on other
   // devices, UserError for a call that they do not take (ops/cuda/attention/attention_hopper.h).
   bool hopper_attention = false;
 };

@@ -54,9 +54,8 @@ void add_backend_fields(FieldList& list, BackendSettings& s) {
                    {"off", CudnnAttentionUse::kOff}},
                   "CUDA: 16-bit attention without dropout by cuDNN, where it supports the call; auto: if cuDNN is "
                   "installed; off: all by Teratron's kernels");
-  list.add(
-      "hopper-attention", &s.hopper_attention, "",
-      "CUDA: 16-bit attention forward by Teratron's kernels for Hopper (H100, H200), which no card has judged yet");
+  list.add("hopper-attention", &s.hopper_attention, "",
+           "CUDA: 16-bit attention by Teratron's kernels for Hopper (H100, H200), which no card has judged yet");
   list.add("guard-memory", &s.guard_memory, "", "keep tensors unreadable outside of operations (a test)")
       .of(FieldScope::kCommand)
       .role = FieldRole::kHiddenFlag;
