@@ -29,7 +29,7 @@ ROWS = [
     ("bf16", "1.2B", 8, {}),
     ("bf16, no dropout", "1.2B", 8, dict(dropout=0)),
     ("bf16, no dropout, attention by cuDNN", "1.2B", 8, dict(dropout=0, cudnn=1)),
-    ("bf16, attention forward by wgmma", "1.2B", 8, dict(hopper=1)),
+    ("bf16, attention by wgmma", "1.2B", 8, dict(hopper=1)),
     ("bf16", "1.3B", 8, {}),
     ("bf16", "1.2B", 32, {}),
     ("bf16", "124M", 32, {}),

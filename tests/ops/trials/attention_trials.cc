@@ -351,7 +351,7 @@ Trial hopper_attention_trial(Random& random, const MatrixAttention& asked) {
 
 Trial hopper_tiles_trial(Random& random, bool backward) {
   const MatrixAttention asked{.head_size = 64, .context = true, .dropout = true};
-  const Sizes sizes = Sizes::of_matrices(random, asked, backward ? 200 : 400);
+  const Sizes sizes = Sizes::of_matrices(random, asked, backward ? 128 : 400);
   return backward ? backward_trial(random, sizes, false, false) : forward_trial(random, sizes);
 }
 

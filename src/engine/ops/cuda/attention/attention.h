@@ -1,5 +1,6 @@
-// Shared by the kernels of attention: a head's rows, the keys that a query sees, the dropout mask. There are two
-// families of kernels: "any" takes every type, head size and alignment; "matrix" is for 16-bit types on tensor cores.
+// Shared by the kernels of attention: a head's rows, the keys that a query sees, the dropout mask. There are three
+// families of kernels: "any" takes every type, head size and alignment; "matrix" is for 16-bit types on tensor cores;
+// "hopper" is for the same types by that generation's own instructions.
 // Each has two backward kernels: in one a block owns keys and sums over queries, in the other it owns queries and sums
 // over keys. Nothing is added atomically, so results repeat bit by bit. That takes seven matrix products instead of
 // five, since both compute scores and dout v^T.

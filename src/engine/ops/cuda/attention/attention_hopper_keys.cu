@@ -9,17 +9,13 @@
 namespace teratron::cuda {
 namespace {
 
-constexpr int kTileQueries = 64, kScores = kTileQueries / 2;  // scores of a lane
-constexpr int kStages = 4;                                    // tiles of queries in shared memory
+constexpr int kTileQueries = 64;
+constexpr int kStages = 4;  // tiles of queries in shared memory
 
 struct TileStatistics {
   float log2_sums[kTileQueries], products[kTileQueries];
   int first_keys[kTileQueries];  // where documents share a sequence
 };
-
-// Whether gradients of values are added before there are those of scores: larger heads leave no registers for both.
-template <int kHeadSize>
-constexpr bool kStartsEarly = kHeadSize <= 96;
 
 template <int kHeadSize>
 constexpr std::size_t kKeyBytes =
@@ -27,6 +23,12 @@ constexpr std::size_t kKeyBytes =
     (1 + 2 * kStages) * sizeof(std::uint64_t);
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
+
+constexpr int kScores = kTileQueries / 2;  // of a lane
+
+// Whether gradients of values are added before there are those of scores: larger heads leave no registers for both.
+template <int kHeadSize>
+constexpr bool kStartsEarly = kHeadSize <= 96;
 
 template <class T, int kHeadSize>
 struct KeyMemory {

@@ -8,14 +8,15 @@
 namespace teratron::cuda {
 namespace {
 
-constexpr int kScores = kTileKeys / 2;  // of a lane
-constexpr int kStages = 2;              // tiles of keys and values in shared memory
+constexpr int kStages = 2;  // tiles of keys and values in shared memory
 
 template <int kHeadSize>
 constexpr std::size_t kQueryBytes = (2 * kBlockRows + 2 * kStages * kTileKeys) * kHeadSize * 2 +
                                     (1 + 2 * kStages) * sizeof(std::uint64_t);
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
+
+constexpr int kScores = kTileKeys / 2;  // of a lane
 
 template <class T, int kHeadSize>
 struct QueryMemory {
