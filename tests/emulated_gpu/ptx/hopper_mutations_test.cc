@@ -53,7 +53,7 @@ std::string column_and_row_swapped(std::string line) {
 }
 
 // Places of mbarrier.try_wait in the kernel's text.
-enum Wait { kQueries, kFirstKeys, kFreeKeys, kFreeValues, kKeys, kValues, kLastValues };
+enum Wait { kFreeKeys, kFreeValues, kQueries, kFirstKeys, kKeys, kValues, kLastValues };
 
 std::vector<Mutation> all_mutations() {
   const std::string kUnderWay = "to which a bulk copy is under way", kHangs = "waits, as all others do, for ",
