@@ -149,7 +149,7 @@ std::uint64_t products_with(cublasLtEpilogue_t epilogue);
 // What an epilogue adds to the time of a product: as on a GPU, more or less than passes of one's own take, which are a
 // kernel or two (kLaunchMicroseconds).
 double epilogue_microseconds(cublasLtEpilogue_t epilogue, std::int64_t terms);
-// What a product of 16-bit values takes longer where it stores its sums in fp32.
+// Time that a product of 16-bit values takes longer where it stores its sums in fp32.
 double fp32_microseconds(std::int64_t terms);
 
 }  // namespace teratron::emulated

@@ -204,7 +204,7 @@ struct TransformerLayer {
   static bool has_own_branch(const LayerPass& pass, const Dropout& dropout) {
     return dropout.active() || pass.sequence_parallel || pass.weights_later;
   }
-  // What a norm's backward pass reads and writes.
+  // Views of a norm's backward pass.
   struct NormGradient {
     TensorRef dx, dy, x;
     const Norm::Saved& saved;

@@ -66,7 +66,7 @@ const std::string kUnderWay = "to which a bulk copy is under way", kHangs = "wai
                   kProxy = "without fence.proxy.async", kRace = "with no barrier between them", kNumbers;
 
 // Places of mbarrier.try_wait in the kernel's text.
-enum Wait { kQueries, kFirstKeys, kFreeKeys, kFreeValues, kKeys, kValues, kLastValues };
+enum Wait { kFreeKeys, kFreeValues, kQueries, kFirstKeys, kKeys, kValues, kLastValues };
 
 std::vector<Mutation> forward_mutations() {
   const Planter planted{"", "attend_by_warpgroups", kTiles};

@@ -102,7 +102,7 @@ Trial norm_apply_trial(Random& random) {
 
 namespace {
 
-// Of rows of a norm backward, whose views have `shape`, [.., hidden].
+// A norm backward, whose views have `shape`, [.., hidden].
 struct BackwardCase {
   bool accumulate_dx, accumulate, is_rms;
   explicit BackwardCase(Random& random)
@@ -176,7 +176,7 @@ Trial residual_add_norm_backward_trial(Random& random) {
               .arguments = {},
               .run = {}};
   of.add_to(trial, random, shape);
-  // Of dx as it was stored, up to 6 deviations, which a mask's factor enlarges; and of its arithmetic.
+  // The error of dx as it was stored, up to 6 deviations, and that of its arithmetic, which a mask enlarges.
   const double factor = dropout.active() ? double{dropout.scale()} : 1;
   Tolerance dbranch = BackwardCase::dx_tolerance(hidden).carrying(6 * factor);
   dbranch.relative *= factor;

@@ -27,7 +27,7 @@ struct ParameterBytes {
 std::vector<std::int64_t> memory_of_stages(const TrainConfig& config, const MemoryPlanContext& context,
                                            std::span<const int> stages = {});
 
-// What the plan of a run on that cluster starts from. A device without a number of cores is a GPU. Graphs are not
+// Inputs of the plan of a run on that cluster. A device without a number of cores is a GPU. Graphs are not
 // counted: a pass for which there is no memory left is launched kernel by kernel.
 MemoryPlanContext memory_context(const TrainConfig& config, std::int64_t vocab_size, const Cluster& cluster);
 

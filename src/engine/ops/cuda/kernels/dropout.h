@@ -88,7 +88,7 @@ struct DropoutMask {
   }
 };
 
-// A gradient under a factor of the mask. What is dropped becomes 0, never -0.
+// A gradient under a factor of the mask; a dropped one becomes 0, never -0.
 __device__ inline float masked(float factor, float gradient) { return 0.0F + factor * gradient; }
 
 // The mask of one row of activations. It holds what Dropout::counters said when it was made, so that a kernel which
@@ -122,7 +122,7 @@ struct ActivationMask {
   __device__ std::int64_t row(std::int64_t b, std::int64_t t) const {
     return ((mask.first_sample() + b) * sequence_length + first_position + t) * hidden;
   }
-  // Of row `number` of [batch x tokens, hidden].
+  // Mask of row `number` of [batch x tokens, hidden].
   __device__ RowMask row_mask(std::int64_t number) const {
     if (!mask.active()) return {};
     const auto of_view = static_cast<std::uint32_t>(number);
