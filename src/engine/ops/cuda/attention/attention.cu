@@ -53,10 +53,9 @@ void compute_all_statistics(cudaStream_t stream, const AttentionBackward& args, 
          vectors);
 }
 
-// Whether the kernels for tensor cores do it, which have no registers left for a mask of documents.
-template <class Arguments>
-bool takes_matrices(const Arguments& args, const AttentionForward& forward, const cudaDeviceProp& device) {
-  return !forward.first_keys && device.major >= 8 && fits_matrices(args);
+// Whether the device has the kernels for tensor cores, and they the mask: no registers are left for one of documents.
+bool allows_matrices(const AttentionForward& args, const cudaDeviceProp& device) {
+  return !args.first_keys && device.major >= 8;
 }
 
 }  // namespace
@@ -110,7 +109,8 @@ AttentionMask mask_of(const AttentionForward& args) {
 void CudaBackend::do_attention_forward(const AttentionForward& args) {
   if (hopper_attention_) return cuda::attend_hopper(stream_, args);
   if (cudnn_attention_ && cudnn_attention_->forward(args, scratch_)) return;
-  cuda::takes_matrices(args, args, device_) ? cuda::attend_matrices(stream_, args) : cuda::attend_any(stream_, args);
+  const bool matrices = cuda::allows_matrices(args, device_) && cuda::fits_matrices(args);
+  matrices ? cuda::attend_matrices(stream_, args) : cuda::attend_any(stream_, args);
 }
 
 void CudaBackend::do_attention_backward(const AttentionBackward& args) {
@@ -119,7 +119,7 @@ void CudaBackend::do_attention_backward(const AttentionBackward& args) {
   choose_by_storage(compute_dtype_,
                     [&]<class T>(ElementType<T>) { cuda::compute_all_statistics<T>(stream_, args, statistics); });
   if (hopper_attention_) return cuda::differentiate_attention_hopper(stream_, args, statistics);
-  if (!cuda::takes_matrices(args, args.forward, device_)) {
+  if (!cuda::allows_matrices(args.forward, device_) || !cuda::fits_matrices(args)) {
     return cuda::differentiate_attention_any(stream_, args, statistics);
   }
   cuda::add_key_gradients_matrices(stream_, args, statistics);
