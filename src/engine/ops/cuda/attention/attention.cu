@@ -53,10 +53,9 @@ void compute_all_statistics(cudaStream_t stream, const AttentionBackward& args, 
          vectors);
 }
 
-// Whether the kernels for tensor cores do it, which have no registers left for a mask of documents.
-template <class Arguments>
-bool takes_matrices(const Arguments& args, const AttentionForward& forward, const cudaDeviceProp& device) {
-  return !forward.first_keys && device.major >= 8 && fits_matrices(args);
+// Whether the device has the kernels for tensor cores, and they the mask: no registers are left for one of documents.
+bool allows_matrices(const AttentionForward& args, const cudaDeviceProp& device) {
+  return !args.first_keys && device.major >= 8;
 }
 
 }  // namespace
@@ -110,8 +109,9 @@ AttentionMask mask_of(const AttentionForward& args) {
 void CudaBackend::do_attention_forward(const AttentionForward& args) {
   if (hopper_attention_ == KernelUse::kRequired) return cuda::attend_hopper(stream_, args);
   if (cudnn_attention_ && cudnn_attention_->forward(args, scratch_)) return;
-  if (hopper_attention_ != KernelUse::kOff && cuda::fits_matrices(args)) return cuda::attend_hopper(stream_, args);
-  cuda::takes_matrices(args, args, device_) ? cuda::attend_matrices(stream_, args) : cuda::attend_any(stream_, args);
+  const bool fits = cuda::fits_matrices(args);
+  if (fits && hopper_attention_ != KernelUse::kOff) return cuda::attend_hopper(stream_, args);
+  fits&& cuda::allows_matrices(args, device_) ? cuda::attend_matrices(stream_, args) : cuda::attend_any(stream_, args);
 }
 
 void CudaBackend::do_attention_backward(const AttentionBackward& args) {
@@ -120,10 +120,11 @@ void CudaBackend::do_attention_backward(const AttentionBackward& args) {
   auto* const statistics = scratch_.of<cuda::QueryStatistics>(args.forward.q.elements() / args.forward.q.dim(3));
   choose_by_storage(compute_dtype_,
                     [&]<class T>(ElementType<T>) { cuda::compute_all_statistics<T>(stream_, args, statistics); });
-  if (requires_hopper || (hopper_attention_ != KernelUse::kOff && cuda::fits_matrices(args))) {
+  const bool fits = cuda::fits_matrices(args);
+  if (requires_hopper || (fits && hopper_attention_ != KernelUse::kOff)) {
     return cuda::differentiate_attention_hopper(stream_, args, statistics);
   }
-  if (!cuda::takes_matrices(args, args.forward, device_)) {
+  if (!fits || !cuda::allows_matrices(args.forward, device_)) {
     return cuda::differentiate_attention_any(stream_, args, statistics);
   }
   cuda::add_key_gradients_matrices(stream_, args, statistics);

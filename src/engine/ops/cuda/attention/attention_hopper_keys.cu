@@ -4,6 +4,7 @@
 //   dv += (m p)^T dout,   dk += scale ds^T q,   ds = p (m dout v^T - D).
 // A tile's scores are computed while the gradients of the tile before are added, and its mask is drawn meanwhile.
 #include "ops/cuda/attention/attention_hopper.h"
+#include "ops/cuda/attention/hopper_softmax.h"
 #include "ops/cuda/attention/hopper_tiles.h"
 
 namespace teratron::cuda {
@@ -50,8 +51,8 @@ __device__ void make_mbarriers(KeyMemory<T, kHeadSize>& memory) {
   show_to_copies();
 }
 
-// What a block computes: keys of a head from `key` on, and the tiles of queries that see some of them. first_keys is of
-// the sequence.
+// A block's work: keys of a head from `key` on, and the tiles of queries that see some of them. first_keys is of the
+// sequence.
 struct KeyBlock {
   int b, head, key;  // of the keys
   int members;       // query heads that read them
@@ -141,35 +142,6 @@ __device__ void produce(KeyMemory<T, kHeadSize>& memory, const BackwardMaps& map
     }
   }
 }
-
-// The dropout mask of a warp's 16 keys and a tile's queries: lane l draws those of queries l and l + 32. All lanes call
-// draw() and kept().
-class KeyMask {
- public:
-  __device__ void draw(const AttentionMask& mask, const HeadMask& head, int query, int key) {
-    std::uint32_t words[2];
-#pragma unroll
-    for (int i = 0; i < 2; ++i) draw_eights<2>(words + i, mask, head, query + lane_index() + i * kWarp, key);
-    words_ = words[0] | words[1] << 16;
-  }
-
-  // Of the two queries in a lane's columns 8 n and 8 n + 32: bits 0 and 8, and 16 and 24, are its two keys.
-  struct Kept {
-    std::uint32_t of_query[2];
-    __device__ bool at(int n, int i) const { return (of_query[i % 2] >> (n / 4 * 16 + i / 2 * 8) & 1) != 0; }
-  };
-  __device__ Kept kept(int n) const {
-    Kept kept;
-#pragma unroll
-    for (int odd = 0; odd < 2; ++odd) {
-      kept.of_query[odd] = __shfl_sync(0xffffffffU, words_, n % 4 * 8 + part_column(odd)) >> part_row(0);
-    }
-    return kept;
-  }
-
- private:
-  std::uint32_t words_;
-};
 
 // A warpgroup's 64 keys. Of a tile's scores, value 4 n + i is in a lane's columns 8 n, as part_row(i) and
 // part_column(i) say.
@@ -330,7 +302,7 @@ class KeyConsumer {
     }
   }
 
-  // Of a lane's columns 8 n.
+  // A pair for a lane's columns 8 n.
   static __device__ FloatPair pair_at(const float* of_queries, int n) {
     return *reinterpret_cast<const FloatPair*>(of_queries + 8 * n + part_column(0));
   }

@@ -1,5 +1,5 @@
 // The softmax of attention on Hopper: scores of a warp's 16 queries and a tile's keys, as products of warpgroups leave
-// them (kernels/hopper.h), their bounds and their dropout mask.
+// them (kernels/hopper.h), their bounds and their dropout mask; and the mask of a warp's 16 keys.
 #pragma once
 
 #include <limits>
@@ -113,6 +113,35 @@ class TileMask {
 
  private:
   std::uint32_t words_[2];
+};
+
+// The dropout mask of a warp's 16 keys and 64 queries: lane l draws those of queries l and l + 32. All lanes call
+// draw() and kept().
+class KeyMask {
+ public:
+  __device__ void draw(const AttentionMask& mask, const HeadMask& head, int query, int key) {
+    std::uint32_t words[2];
+#pragma unroll
+    for (int i = 0; i < 2; ++i) draw_eights<2>(words + i, mask, head, query + lane_index() + i * kWarp, key);
+    words_ = words[0] | words[1] << 16;
+  }
+
+  // Bits of the two queries in a lane's columns 8 n, and of those 32 further: 0 and 8, and 16 and 24, are its two keys.
+  struct Kept {
+    std::uint32_t of_query[2];
+    __device__ bool at(int n, int i) const { return (of_query[i % 2] >> (n / 4 * 16 + i / 2 * 8) & 1) != 0; }
+  };
+  __device__ Kept kept(int n) const {
+    Kept kept;
+#pragma unroll
+    for (int odd = 0; odd < 2; ++odd) {
+      kept.of_query[odd] = __shfl_sync(0xffffffffU, words_, n % 4 * 8 + part_column(odd)) >> part_row(0);
+    }
+    return kept;
+  }
+
+ private:
+  std::uint32_t words_;
 };
 
 #endif

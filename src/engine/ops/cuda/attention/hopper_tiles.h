@@ -61,12 +61,12 @@ __device__ Memory& hopper_memory() {
   return *reinterpret_cast<Memory*>(memory + (past == 0 ? 0 : kSharedAlignment - past));
 }
 
-// Its number, by way of an exchange, so that the compiler knows that a warp does not part here.
+// Number of the thread's warpgroup, by way of an exchange, so that the compiler knows that a warp does not part here.
 __device__ inline int warpgroup_index() {
   return __shfl_sync(0xffffffffU, static_cast<int>(threadIdx.x) / kWarpgroup, 0);
 }
 
-// A row of the warp's 16 of a block's, which starts at `first`: the block's first warpgroup copies.
+// First of the warp's 16 rows, where the block's begin at `first`: its first warpgroup has none.
 __device__ inline int first_row_of_warp(int first) { return first + (warp_index() - kWarpgroup / kWarp) * 16; }
 
 // The rows of a head from `row` on, to one panel after another.
@@ -89,13 +89,13 @@ __device__ void start_block_rows(T (&to)[2][kGroupRows * kHeadSize], const CUten
   }
 }
 
-// By a warp that has read what is free now.
+// Arrives for a warp that has read what is free now.
 __device__ inline void release(Mbarrier& free) {
   __syncwarp();
   if (lane_index() == 0) free.arrive();
 }
 
-// From the first column to another of the same rows, by panels of so many.
+// Bytes from the first column to another, in panels of so many rows.
 template <int kHeadSize, class T>
 __device__ std::uint32_t bytes_to(int column, int rows) {
   constexpr int kColumns = kPanel<kHeadSize>;
