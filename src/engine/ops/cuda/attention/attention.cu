@@ -111,7 +111,8 @@ void CudaBackend::do_attention_forward(const AttentionForward& args) {
   if (cudnn_attention_ && cudnn_attention_->forward(args, scratch_)) return;
   const bool fits = cuda::fits_matrices(args);
   if (fits && hopper_attention_ != KernelUse::kOff) return cuda::attend_hopper(stream_, args);
-  fits&& cuda::allows_matrices(args, device_) ? cuda::attend_matrices(stream_, args) : cuda::attend_any(stream_, args);
+  const bool matrices = fits && cuda::allows_matrices(args, device_);
+  matrices ? cuda::attend_matrices(stream_, args) : cuda::attend_any(stream_, args);
 }
 
 void CudaBackend::do_attention_backward(const AttentionBackward& args) {
