@@ -4,16 +4,22 @@
 # environment, which may be empty. The environment of ctest may have a filter of GoogleTest for all programs
 # (TERATRON_TESTS="-*UnderMpirun*") and one for a room (TERATRON_TESTS_OF_cli).
 set(most 40)  # tests of a process
+if(prefix MATCHES "emulated_gpu|by_ptx")  # which take seconds each
+  set(most 10)
+endif()
 if(NOT EXISTS "${program}")
   add_test("${prefix}_NOT_BUILT" "${prefix}_NOT_BUILT")
   set_tests_properties("${prefix}_NOT_BUILT" PROPERTIES LABELS "${labels}")
   return()
 endif()
-# Those that start processes, which wait, begin first, so that they are not left alone at the end.
+# Those that start processes and those on emulated GPUs begin first, so that no long one is left alone at the end.
 set(cost 1)
-if(prefix MATCHES "^(comm|cli|torture)$")
+if(prefix MATCHES "^(comm|cli|torture)$|emulated_gpu|by_ptx")
   set(cost 2)
 endif()
+# Suites that mostly wait, for processes that are silent and for limits of time, and leave the processors to others. They
+# count as one of the halves of processors that scripts/run-tests has, the others as two.
+set(suites_that_wait "ProcessRanks$|^ControlPlane|^StrangerAtMpi$|^LostRanksUnderMpirun$")
 set(list "${program}.${prefix}.list")
 set(filter "$ENV{TERATRON_TESTS}")
 if(DEFINED "ENV{TERATRON_TESTS_OF_${prefix}}")
@@ -45,7 +51,13 @@ macro(add_process)
     endif()
     list(JOIN tests ":" tests)
     add_test("${name}" "${program}" "--gtest_filter=${tests}")
-    set_tests_properties("${name}" PROPERTIES LABELS "${labels}" TIMEOUT 600 COST ${cost}
+    set(processors 2)
+    set(own_cost ${cost})
+    if(suite MATCHES "${suites_that_wait}")
+      set(processors 1)
+      math(EXPR own_cost "${cost} + 1")
+    endif()
+    set_tests_properties("${name}" PROPERTIES LABELS "${labels}" TIMEOUT 600 COST ${own_cost} PROCESSORS ${processors}
                          ENVIRONMENT "${environment}")
     math(EXPR processes "${processes} + 1")
   endif()

@@ -1,5 +1,7 @@
-// The share of random trials that ./check runs under sanitizers.
+// The share of random trials that ./check runs in its fast set.
 #pragma once
+
+#include <cstdlib>
 
 namespace teratron::testing {
 
@@ -13,5 +15,9 @@ constexpr Count trials(Count whole) {
   return whole;
 #endif
 }
+
+// Whether ./check runs its fast set (it sets TERATRON_FAST_SET), where the longest tests do a part of what they do in
+// ./check --slow and by hand.
+inline bool is_fast_set() { return std::getenv("TERATRON_FAST_SET") != nullptr; }
 
 }  // namespace teratron::testing

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/philox.h"
+#include "base/trials.h"
 #include "checkpoint/damage.h"
 #include "checkpoint/native/checkpoint.h"
 #include "checkpoint/native/manifest.h"
@@ -46,11 +47,11 @@ class DamagedCheckpointTest : public ::testing::Test {
   fs::path folder_;  // of the later checkpoint
 };
 
-// About 60 bytes of each file, spread over its length, each with one random bit flipped.
+// About 60 bytes of each file (ten with sanitizers), spread over its length, each with one random bit flipped.
 TEST_F(DamagedCheckpointTest, AnyBitOfAnyFileIsFoundAndTheFileNamed) {
   RandomSequence random({.seed = 9});
   for (const auto& [name, content] : testing::all_files(folder_)) {
-    const std::size_t step = std::max<std::size_t>(1, content.size() / 60);
+    const std::size_t step = std::max<std::size_t>(1, content.size() / testing::trials(std::size_t{60}));
     for (std::size_t byte = random.below(step); byte < content.size(); byte += 1 + random.below(2 * step)) {
       testing::flip_bit(folder_ / name, byte, static_cast<int>(random.below(8)));
       EXPECT_THAT(load_message(), HasSubstr((folder_ / name).string())) << "byte " << byte;

@@ -13,6 +13,7 @@
 #include "base/files/decompression.h"
 #include "base/host/threads.h"
 #include "base/philox.h"
+#include "base/trials.h"
 #include "corpus/pages.h"
 #include "corpus/remembering_stages.h"
 
@@ -172,7 +173,7 @@ class CorpusJournal : public ::testing::Test {
 
 TEST_F(CorpusJournal, AnEndedRunGoesOnAndGivesTheSameBytes) {
   const int threads_before = thread_count();
-  for (int trial = 0; trial < 60; ++trial) {
+  for (int trial = 0; trial < testing::trials(60); ++trial) {
     SCOPED_TRACE(trial);
     options_.out = folder_ / (trial % 2 == 0 ? "out.jsonl" : "out.jsonl.zst");
     options_.dropped = folder_ / (trial % 3 == 0 ? "dropped.jsonl.zst" : "dropped.jsonl");
@@ -185,7 +186,7 @@ TEST_F(CorpusJournal, AnEndedRunGoesOnAndGivesTheSameBytes) {
 
 TEST_F(CorpusJournal, AnEndedExtractionGoesOnAndGivesTheSameBytes) {
   const int threads_before = thread_count();
-  for (int trial = 0; trial < 20; ++trial) {
+  for (int trial = 0; trial < testing::trials(20); ++trial) {
     SCOPED_TRACE(trial);
     kinds_ = std::vector<std::string>{"e", "es", "eo"}[random_.below(3)];
     write_pages();
@@ -285,7 +286,7 @@ TEST_F(CorpusJournal, StateIsSavedAfterEachBatch) {
 TEST_F(CorpusJournal, TheEndOfASurveyIsAPoint) {
   kinds_ = "eo";
   options_.journal_seconds = 1000;
-  for (int trial = 0; trial < 10; ++trial) {
+  for (int trial = 0; trial < testing::trials(10); ++trial) {
     SCOPED_TRACE(trial);
     write_pages();
     options_.batch_bytes = 1000;

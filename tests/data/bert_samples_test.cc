@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/host/threads.h"
+#include "base/trials.h"
 #include "data/bert_fixture.h"
 #include "data/samples/blended_samples.h"
 
@@ -162,7 +163,7 @@ void check_texts(const Sample& sample, const IndexedDataset& dataset, const Sent
 }
 
 TEST_F(PairsOfSentences, AreWhatTheRulesMakeOfEachSegment) {
-  for (int round = 0; round < 300; ++round) {
+  for (int round = 0; round < testing::trials(300); ++round) {
     make_corpus();
     const auto all = samples();
     const SentenceSegments expected = segments();

@@ -5,13 +5,14 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <functional>
 #include <map>
 #include <span>
 #include <vector>
 
 #include "base/float_types.h"
 #include "emulated_gpu/cublas_lt_algorithms.h"
-#include "emulated_gpu/tensor_core.h"
+#include "emulated_gpu/cublas_lt_sums.h"
 #include "ops/cuda/linear/activation.h"
 
 struct EmulatedBlas {
@@ -80,25 +81,6 @@ std::vector<float> values_of(const void* matrix, const EmulatedLayout& layout, b
     }
   }
   return values;
-}
-
-// The usual algorithm adds from the first term, the others from the last one.
-float product_of(const float* row, const std::vector<float>& b, std::int64_t columns, std::int64_t column,
-                 std::int64_t terms, bool from_first, bool in_tensor_cores, float start) {
-  const std::int64_t step = in_tensor_cores ? kTensorCoreTerms : 1;
-  std::array<double, kTensorCoreTerms> step_products{};
-  float sum = start;
-  for (std::int64_t done = 0; done < terms; done += step) {
-    const std::int64_t count = std::min(step, terms - done);
-    for (std::int64_t i = 0; i < count; ++i) {
-      const std::int64_t k = from_first ? done + i : terms - 1 - done - i;
-      const float left = row[k], right = b[static_cast<std::size_t>(k * columns + column)];
-      if (!in_tensor_cores) sum += left * right;
-      step_products[static_cast<std::size_t>(i)] = double{left} * right;
-    }
-    if (in_tensor_cores) sum = tensor_core_sum(sum, std::span(step_products).first(static_cast<std::size_t>(count)));
-  }
-  return sum;
 }
 
 bool is_gelu(cublasLtEpilogue_t epilogue) {
@@ -290,30 +272,46 @@ void EmulatedProduct::run() const {
   teratron::check_equal(b_transposed ? b_layout.rows : b_layout.columns, columns, "columns of a product");
   teratron::check_equal(b_transposed ? b_layout.columns : b_layout.rows, terms, "terms of a product");
   const std::vector<float> left = values_of(a, a_layout, a_transposed), right = values_of(b, b_layout, b_transposed);
+  const auto add = a_layout.type == CUDA_R_32F ? add_terms : add_terms_in_tensor_cores;
   const Epilogue finish(operation);
   const bool adds = beta == 1;
+  std::vector<float> sums(static_cast<std::size_t>(columns)), sums_of_part(sums.size());
   for (std::int64_t row = 0; row < rows; ++row) {
     for (std::int64_t column = 0; column < columns; ++column) {
-      const float start = adds ? load(c, c_layout.type, row + column * c_layout.stride) : 0;
-      float sum = start;
-      if (parts == 1) {
-        sum = product_of(left.data() + row * terms, right, columns, column, terms, algorithm == kUsual,
-                         a_layout.type != CUDA_R_32F, start);
-      }
-      for (std::int64_t part = 0; parts > 1 && part < parts; ++part) {
-        const std::int64_t begin = terms * part / parts, end = terms * (part + 1) / parts;
-        const std::vector<float> of_part(right.begin() + begin * columns, right.begin() + end * columns);
-        sum += product_of(left.data() + row * terms + begin, of_part, columns, column, end - begin, true,
-                          a_layout.type != CUDA_R_32F, 0);
-      }
+      sums[static_cast<std::size_t>(column)] = adds ? load(c, c_layout.type, row + column * c_layout.stride) : 0;
+    }
+    const Terms all = {.left = left.data() + row * terms,
+                       .right = right.data(),
+                       .begin = 0,
+                       .end = terms,
+                       .columns = columns,
+                       .from_first = parts > 1 || algorithm == kUsual};
+    if (parts == 1) add(all, sums);
+    for (std::int64_t part = 0; parts > 1 && part < parts; ++part) {
+      Terms of_part = all;
+      of_part.begin = terms * part / parts;
+      of_part.end = terms * (part + 1) / parts;
+      std::fill(sums_of_part.begin(), sums_of_part.end(), 0.0F);
+      add(of_part, sums_of_part);
+      std::transform(sums.begin(), sums.end(), sums_of_part.begin(), sums.begin(), std::plus<>());
+    }
+    for (std::int64_t column = 0; column < columns; ++column) {
+      const float sum = sums[static_cast<std::size_t>(column)];
       store(d, d_layout.type, row + column * d_layout.stride, finish(sum, row, column));
     }
   }
   if (finish.kind != CUBLASLT_EPILOGUE_BGRADB) return;
   const std::vector<float> ones(static_cast<std::size_t>(terms), 1);
+  std::fill(sums.begin(), sums.end(), 0.0F);
+  add_terms_in_tensor_cores({.left = ones.data(),
+                             .right = right.data(),
+                             .begin = 0,
+                             .end = terms,
+                             .columns = columns,
+                             .from_first = algorithm == kUsual},
+                            sums);
   for (std::int64_t column = 0; column < columns; ++column) {
-    store(finish.vector, finish.vector_type, column,
-          product_of(ones.data(), right, columns, column, terms, algorithm == kUsual, true, 0));
+    store(finish.vector, finish.vector_type, column, sums[static_cast<std::size_t>(column)]);
   }
 }
 

@@ -166,7 +166,7 @@ void prepare_threads(const Dim3& block) {
     fiber.state = State::kReady;
     fiber.number = i;
     fiber.thread = {i % block.x, i / block.x % block.y, i / (block.x * block.y)};
-    fiber.copies.assign(1, {});
+    if (fiber.copies.size() != 1 || !fiber.copies.front().empty()) fiber.copies.assign(1, {});
     fiber.exchanges = 0;
   }
 }

@@ -14,6 +14,8 @@ std::int64_t queued_calls(std::int64_t layers, std::int64_t micro_batches, bool 
   Study study{.batch = micro_batches, .tokens = 5, .logits_chunk = 20, .learning_rate = 1e-4};
   study.config = small_config();
   study.config.num_layers = layers;
+  study.config.num_attention_heads = 1;  // sizes change no count of calls
+  study.config.hidden_size = 8;
   study.config.hidden_dropout = study.config.attention_dropout = 0.1;
   const auto calls_in = [&](int steps) {
     study.steps = steps;

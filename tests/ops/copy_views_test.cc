@@ -6,6 +6,7 @@
 #include <array>
 #include <numeric>
 
+#include "base/trials.h"
 #include "ops/back_ends.h"
 
 namespace teratron::testing {
@@ -120,7 +121,7 @@ class CopyViews : public ::testing::TestWithParam<BackEnd> {
 
 TEST_P(CopyViews, TakeEveryElementToItsPlaceAndTouchNothingElse) {
   Random random(3);
-  for (int i = 0; i < 400 && !HasFailure(); ++i) {
+  for (int i = 0; i < trials(400) && !HasFailure(); ++i) {
     const DType to = kTypes[static_cast<std::size_t>(random.below(kTypes.size()))];
     const DType from = is_floating(to) ? kTypes[static_cast<std::size_t>(random.below(4))] : to;
     expect_copied(random, to, from, some_shape(random));

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/trials.h"
 #include "ops/trials/host.h"
 
 namespace teratron::testing {
@@ -11,7 +12,7 @@ namespace {
 
 TEST(FewRows, HaveTheBitsThatTheyHaveAmongMany) {
   Random random(5);
-  for (int trial = 0; trial < 24; ++trial) {
+  for (int trial = 0; trial < trials(24); ++trial) {
     const DType dtype = random.one_of({DType::kF32, DType::kBF16, DType::kF16});
     const auto backend = make_cpu_backend({.compute_dtype = dtype});
     const std::int64_t rows = 300, inputs = 500 + random.below(900),

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/files/file.h"
 #include "base/temporary_folder.h"
+#include "base/trials.h"
 #include "base/utf8.h"
 #include "options/every_type.h"
 #include "options/output.h"
@@ -138,7 +139,7 @@ TEST_F(ConfigFile, ListsTheFirstFaultsAndCountsTheOthers) {
 }
 
 TEST_F(ConfigFile, LongValuesAndControlCharactersAreNotQuotedAsTheyAre) {
-  const std::string lots(1'000'000, 'x');
+  const std::string lots(testing::trials(1'000'000), 'x');
   for (const std::string& text :
        {"count = '" + lots + "'", "colour = '" + lots + "'", "file = '" + lots + "'", lots + " = 1",
         "rate = ['" + lots + "']", "[" + lots + "]\nx = 1", "inputs = ['" + lots + "']"}) {

@@ -55,7 +55,7 @@ TEST_F(PipelineTraining, TrainsAndValidatesAsOneRankDoesOverRandomPipelines) {
   const testing::TrainingRun expected = train(alone);
   ASSERT_EQ(expected.validations.size(), 2U);
   RandomSequence random(RandomStream{.seed = 31});
-  for (int trial = 0; trial < testing::trials(40); ++trial) {
+  for (int trial = 0; trial < testing::trials(testing::is_fast_set() ? 20 : 40); ++trial) {
     const TrainConfig config = testing::random_pipeline(config_, random);
     const std::string what = fmt::format("trial {}: {}", trial, testing::text_of_layout(config));
     ASSERT_THAT(config.faults(), IsEmpty()) << what;

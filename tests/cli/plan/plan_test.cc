@@ -62,7 +62,7 @@ TEST(Plan, SaysThatTheCudaBackEndRefusesVolta) {
 }
 
 TEST(Plan, TellsTheWallTheBestAndWhyOthersLose) {
-  const Words words = plan({"--model", "8.3B", "--global-batch", "64", "--tokens", "1e9"});
+  const Words words = plan({"--model", "8.3B", "--global-batch", "16", "--tokens", "1e9"});
   const nlohmann::json json = json_of(words);
   EXPECT_EQ(json.at("memory_wall").at("bytes_of_parameter"), 16);
   EXPECT_GT(json.at("memory_wall").at("fewest_devices").at("bytes"), 0);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/files/file.h"
+#include "base/trials.h"
 #include "cli/tiny_training.h"
 
 namespace teratron {
@@ -18,6 +19,7 @@ TEST(BertCurve, IsTheOneThatIsKept) {
   const fs::path text = data / "race/dev.high.jsonl", words = data / "bert-vocab";
   if (!fs::exists(text) || !fs::exists(words)) GTEST_SKIP() << "there is no " << text << " or no " << words;
   const testing::TemporaryFolder folder;
+  const std::size_t updates = testing::is_fast_set() ? 16 : 40;
   testing::succeed({"data", "tokenize", "--tokenizer", words, "--split-sentences", "--json-key", "article", "--out",
                     folder / "corpus", text});
   testing::succeed({"train",
@@ -41,8 +43,10 @@ TEST(BertCurve, IsTheOneThatIsKept) {
                     "0",
                     "--attention-dropout",
                     "0",
-                    "--train-iters",
+                    "--lr-decay-iters",
                     "40",
+                    "--train-iters",
+                    std::to_string(updates),
                     "--peak-tflops",
                     "1",
                     "--save",
@@ -52,7 +56,7 @@ TEST(BertCurve, IsTheOneThatIsKept) {
   const std::vector<double> losses = testing::TinyTraining::losses(folder / "run");
   const nlohmann::json kept =
       nlohmann::json::parse(read_file(fs::path(TERATRON_SOURCE_DIR) / "tests/golden/bert_curve.json"));
-  ASSERT_EQ(losses.size(), kept["losses"].size());
+  ASSERT_EQ(losses.size(), updates);
   // Other rounding moves them by less: splitting all layers over two ranks did so by 2e-8, another seed by 8e-2.
   for (std::size_t i = 0; i < losses.size(); ++i) {
     const double expected = kept["losses"][i];

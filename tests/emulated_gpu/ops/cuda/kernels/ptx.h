@@ -16,7 +16,10 @@
 namespace teratron::cuda {
 
 inline float bf16_value(std::uint16_t bits) { return bf16_to_float(bits); }
-inline float f16_value(std::uint16_t bits) { return f16_to_float(bits); }
+inline float f16_value(std::uint16_t bits) {
+  const bool is_zero = (bits & 0x7fffU) == 0;  // the usual one, in tiles that are not full
+  return is_zero ? std::bit_cast<float>(std::uint32_t{bits} << 16) : f16_to_float(bits);
+}
 inline std::uint16_t bf16_bits(float value) { return float_to_bf16(value); }
 inline std::uint16_t f16_bits(float value) { return float_to_f16(value); }
 inline std::uint32_t bf16_pair(float low, float high) {
@@ -38,28 +41,33 @@ using MatrixC = std::array<float, 4>;
 
 namespace emulation {
 
+// `value`: of the bits of an element.
 template <class Value>
 void multiply(MatrixC& c, const MatrixA& a, const MatrixB& b, const Value& value) {
   struct Operands {
-    MatrixA a;
-    MatrixB b;
+    std::array<float, 8> a;
+    std::array<float, 4> b;
   };
-  const Operands own{a, b};
-  emulated::put_in(&own, sizeof(own));
-  const int lane = emulated::lane();
-  // Two rows of a and two columns of b, of 16 values each; four lanes hold a row or a column.
-  float rows[2][16], columns[2][16];
+  static_assert(sizeof(Operands) <= emulated::kLaneBytes);
   const auto unpack = [&](float* to, std::uint32_t pair) {
     to[0] = value(static_cast<std::uint16_t>(pair));
     to[1] = value(static_cast<std::uint16_t>(pair >> 16));
   };
+  Operands own;  // as numbers, which eight lanes read
+  for (std::size_t i = 0; i < a.size(); ++i) unpack(&own.a[2 * i], a[i]);
+  for (std::size_t i = 0; i < b.size(); ++i) unpack(&own.b[2 * i], b[i]);
+  emulated::put_in(&own, sizeof(own));
+  const int lane = emulated::lane();
+  // Two rows of a and two columns of b, of 16 values each; four lanes hold a row or a column.
+  float rows[2][16], columns[2][16];
   for (int t = 0; t < 4; ++t) {
     Operands operands;
     std::memcpy(&operands, emulated::put_in_by(lane / 4 * 4 + t), sizeof(operands));
-    for (std::size_t i = 0; i < 4; ++i) unpack(&rows[i % 2][2 * t + (i < 2 ? 0 : 8)], operands.a[i]);
+    for (std::size_t i = 0; i < 4; ++i) std::memcpy(&rows[i % 2][2 * t + (i < 2 ? 0 : 8)], &operands.a[2 * i], 8);
     for (int column = 0; column < 2; ++column) {
       std::memcpy(&operands, emulated::put_in_by((lane % 4 * 2 + column) * 4 + t), sizeof(operands));
-      for (std::size_t i = 0; i < 2; ++i) unpack(&columns[column][2 * t + (i == 0 ? 0 : 8)], operands.b[i]);
+      for (std::size_t i = 0; i < 2; ++i)
+        std::memcpy(&columns[column][2 * t + (i == 0 ? 0 : 8)], &operands.b[2 * i], 8);
     }
   }
   for (std::size_t i = 0; i < 4; ++i) {
@@ -89,8 +97,12 @@ inline MatrixA load_matrices(const void* row, bool transposed) {
 
 }  // namespace emulation
 
-inline void multiply_bf16(MatrixC& c, const MatrixA& a, const MatrixB& b) { emulation::multiply(c, a, b, bf16_value); }
-inline void multiply_f16(MatrixC& c, const MatrixA& a, const MatrixB& b) { emulation::multiply(c, a, b, f16_value); }
+inline void multiply_bf16(MatrixC& c, const MatrixA& a, const MatrixB& b) {
+  emulation::multiply(c, a, b, [](std::uint16_t bits) { return bf16_value(bits); });
+}
+inline void multiply_f16(MatrixC& c, const MatrixA& a, const MatrixB& b) {
+  emulation::multiply(c, a, b, [](std::uint16_t bits) { return f16_value(bits); });
+}
 inline MatrixA load_matrices(const void* row) { return emulation::load_matrices(row, false); }
 inline MatrixA load_matrices_transposed(const void* row) { return emulation::load_matrices(row, true); }
 
