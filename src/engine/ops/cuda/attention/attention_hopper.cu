@@ -23,7 +23,6 @@ struct HopperMemory {
   T k[kStages][kTileKeys * kHeadSize];
   T v[kStages][kTileKeys * kHeadSize];
   Mbarrier q_given, k_given[kStages], v_given[kStages], k_free[kStages], v_free[kStages];
-  RowMasks masks;
 };
 
 // The one thread that copies.
@@ -55,6 +54,7 @@ class Consumer {
       : memory_(memory),
         sizes_(sizes),
         mask_(mask),
+        head_mask_(mask.of_head(at.b, at.h)),
         tiles_(tiles),
         group_(group),
         query_(first_row_of_warp(at.tile * kBlockRows)),
@@ -66,15 +66,12 @@ class Consumer {
     memory_.q_given.wait_for(0);
     memory_.k_given[0].wait_for(0);
     start_scores(0);
+    if (mask_.active()) tile_mask_.draw(mask_, head_mask_, query_, tiles_.first * kTileKeys);
     wait_for_products<0>();
     hold(scores_);
     release(memory_.k_free[0]);
     float correction[2];
     make_weights(0, correction);
-    if (mask_.active()) {
-      kept_.read(memory_.masks, 0);
-      kept_.drop(scores_);
-    }
     round_weights<T>(weights_, scores_);
     const int last = tiles_.count() - 1;
     if (last > 0 && group_ == 1) arrive_at_barrier<kConsumers>(kTurns);
@@ -114,13 +111,12 @@ class Consumer {
     memory_.v_given[before % kStages].wait_for(before / kStages);
     start_values(before % kStages);
     if (group_ == 0 || !is_last) arrive_at_barrier<kConsumers>(kTurns + 1 - group_);
-    if (mask_.active()) kept_.read(memory_.masks, n);
+    if (mask_.active()) tile_mask_.draw(mask_, head_mask_, query_, (tiles_.first + n) * kTileKeys);
     wait_for_products<1>();
     hold(scores_);
     release(memory_.k_free[n % kStages]);
     float correction[2];
     make_weights(n, correction);
-    if (mask_.active()) kept_.drop(scores_);
     wait_for_products<0>();
     hold(out_);
     hold(weights_);
@@ -152,16 +148,18 @@ class Consumer {
     const int key = (tiles_.first + n) * kTileKeys;
     if (bounds_.hides_some(key)) bounds_.hide(scores_, key);
     exponentiate(scores_, state_, correction, sizes_.scale_2());
+    if (mask_.active()) tile_mask_.drop(scores_);
   }
 
   Memory& memory_;
   const AttentionSizes& sizes_;
   const AttentionMask& mask_;
+  const HeadMask head_mask_;
   const TileRange& tiles_;
   const int group_, query_;  // the warp's first query
   const RowBounds bounds_;
   RowState state_;
-  RowsKept kept_;
+  TileMask tile_mask_;
   float scores_[kTileKeys / 2], out_[kHeadSize / 2];
   std::uint32_t weights_[kTileKeys / 4];
 };
@@ -175,7 +173,6 @@ __device__ void make_mbarriers(HopperMemory<T, kHeadSize>& memory) {
     memory.k_free[stage].make(kConsumerWarps);
     memory.v_free[stage].make(kConsumerWarps);
   }
-  memory.masks.make_mbarriers();
   show_to_copies();
 }
 
@@ -183,7 +180,7 @@ __device__ void make_mbarriers(HopperMemory<T, kHeadSize>& memory) {
 
 template <int kHeadSize>
 constexpr std::size_t kHopperBytes = (kBlockRows + 2 * kStages * kTileKeys) * kHeadSize * 2 +
-                                     (1 + 4 * kStages) * sizeof(std::uint64_t) + kMaskBytes<kRowMaskBits>;
+                                     (1 + 4 * kStages) * sizeof(std::uint64_t);
 
 template <class T, int kHeadSize>
 __global__ void __launch_bounds__(kHopperThreads, 1)
@@ -203,14 +200,10 @@ __global__ void __launch_bounds__(kHopperThreads, 1)
   if (threadIdx.x == 0) make_mbarriers(memory);
   __syncthreads();
   const TileRange tiles = key_tiles_of(sizes, at.b, query);
-  const int warp = uniform_warp_index(), warpgroup = warp / (kWarpgroup / kWarp);
+  const int warpgroup = warpgroup_index();
   if (warpgroup == 0) {
     give_back_registers<kProducerRegisters>();
-    if (warp > 0) {
-      if (mask.active()) draw_masks(memory.masks, mask, at, tiles, warp);
-    } else if (lane_index() == 0) {
-      produce(memory, q, k, v, at, at.h / sizes.heads_per_key_head(), tiles);
-    }
+    if (threadIdx.x == 0) produce(memory, q, k, v, at, at.h / sizes.heads_per_key_head(), tiles);
   } else {
     take_registers<kConsumerRegisters>();
     Consumer<T, kHeadSize> consumer(memory, sizes, mask, at, tiles, warpgroup - 1);

@@ -2,17 +2,15 @@
 // that see them, one of the query heads that share the keys after another. Scores are computed as k q^T, so that a
 // warpgroup has p^T and ds^T in registers as left operands:
 //   dv += (m p)^T dout,   dk += scale ds^T q,   ds = p (m dout v^T - D).
-// A tile's scores are computed while the gradients of the tile before are added, and other warps draw its mask
-// meanwhile.
+// A tile's scores are computed while the gradients of the tile before are added, and its mask is drawn meanwhile.
 #include "ops/cuda/attention/attention_hopper.h"
-#include "ops/cuda/attention/hopper_masks.h"
+#include "ops/cuda/attention/hopper_softmax.h"
 #include "ops/cuda/attention/hopper_tiles.h"
 
 namespace teratron::cuda {
 namespace {
 
 constexpr int kTileQueries = 64;
-constexpr int kKeyMaskBits = kBlockRows * kTileQueries;
 constexpr int kStages = 4;  // tiles of queries in shared memory
 
 struct TileStatistics {
@@ -23,7 +21,7 @@ struct TileStatistics {
 template <int kHeadSize>
 constexpr std::size_t kKeyBytes =
     (2 * kBlockRows + 2 * kStages * kTileQueries) * kHeadSize * 2 + kStages * sizeof(TileStatistics) +
-    (1 + 2 * kStages) * sizeof(std::uint64_t) + kMaskBytes<kKeyMaskBits>;
+    (1 + 2 * kStages) * sizeof(std::uint64_t);
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 
@@ -33,8 +31,6 @@ constexpr int kScores = kTileQueries / 2;  // of a lane
 template <int kHeadSize>
 constexpr bool kStartsEarly = kHeadSize <= 96;
 
-using KeyMasks = MaskMemory<kKeyMaskBits>;
-
 template <class T, int kHeadSize>
 struct KeyMemory {
   // By panels of columns.
@@ -43,7 +39,6 @@ struct KeyMemory {
   T dout[kStages][kTileQueries * kHeadSize];
   TileStatistics statistics[kStages];
   Mbarrier keys_given, given[kStages], free[kStages];
-  KeyMasks masks;
 };
 
 template <class T, int kHeadSize>
@@ -53,7 +48,6 @@ __device__ void make_mbarriers(KeyMemory<T, kHeadSize>& memory) {
     memory.given[stage].make(1);
     memory.free[stage].make(kConsumerWarps);
   }
-  memory.masks.make_mbarriers();
   show_to_copies();
 }
 
@@ -149,29 +143,6 @@ __device__ void produce(KeyMemory<T, kHeadSize>& memory, const BackwardMaps& map
   }
 }
 
-// Draws the masks of the block's keys and all its tiles of queries, by the warps that draw. Words of a tile are
-// [warp][lane] of those that multiply.
-__device__ inline void draw_masks(KeyMasks& memory, const AttentionMask& mask, const KeyBlock& block, int warp) {
-  int n = 0;
-#pragma unroll 1
-  for (int h = block.first_head(); h < block.first_head() + block.members; ++h) {
-    const MaskDrawer drawer(mask, block.b, h);
-#pragma unroll 1
-    for (int tile = block.tiles.first; tile < block.tiles.end; ++tile, ++n) {
-      draw_tile(memory, n, warp, [&](int unit, std::uint8_t* bytes) {
-        const int query = unit % 8, eight = unit / 8;
-        std::uint32_t drawn[8];
-        drawer.draw<0, 8>(drawn, tile * kTileQueries + query, block.key + 8 * eight);
-#pragma unroll
-        for (int r = 0; r < 8; ++r) {
-          bytes[128 * (eight / 2) + 16 * r + 4 * (query / 2) + eight % 2 * 2 + query % 2] =
-              static_cast<std::uint8_t>(drawn[r]);
-        }
-      });
-    }
-  }
-}
-
 // A warpgroup's 64 keys. Of a tile's scores, value 4 n + i is in a lane's columns 8 n, as part_row(i) and
 // part_column(i) say.
 template <class T, int kHeadSize>
@@ -199,6 +170,7 @@ class KeyConsumer {
     int n = 0;
 #pragma unroll 1
     for (int h = block_.first_head(); h < block_.first_head() + block_.members; ++h) {
+      head_mask_ = mask_.of_head(block_.b, h);
 #pragma unroll 1
       for (int tile = block_.tiles.first; tile < block_.tiles.end; ++tile, ++n) add_tile(n, tile);
     }
@@ -230,11 +202,9 @@ class KeyConsumer {
     const int stage = n % kStages, query = tile * kTileQueries;
     memory_.given[stage].wait_for(n / kStages);
     if (sizes_.lengths != nullptr && tile == block_.tiles.end - 1) clear_last_tile(stage, sizes_.queries - query);
-    if (query + kTileQueries <= first_of_group_) {
-      read_kept(n);
-      return release(memory_.free[stage]);
-    }
+    if (query + kTileQueries <= first_of_group_) return release(memory_.free[stage]);
     start_scores<kHeadSize>(scores_, memory_.k[group_], memory_.q[stage]);
+    if (mask_.active()) key_mask_.draw(mask_, head_mask_, query, key_);
     wait_for_products<1>();
     hold_gradients();
     if (added_stage_ >= 0) release(memory_.free[added_stage_]);
@@ -244,22 +214,16 @@ class KeyConsumer {
     hold(scores_);
     exponentiate(memory_.statistics[stage], query);
     if constexpr (kStartsEarly<kHeadSize>) {
-      read_kept(n);
       start_values(stage);
       wait_for_products<1>();
     } else {
       wait_for_products<0>();
     }
     hold(gradients_);
-    if constexpr (!kStartsEarly<kHeadSize>) read_kept(n);
     mask_.active() ? differentiate<true>(memory_.statistics[stage]) : differentiate<false>(memory_.statistics[stage]);
     if constexpr (!kStartsEarly<kHeadSize>) start_values(stage);
     round_weights<T>(score_gradients_, gradients_);
     start_weighted_sums<T>(dk_, score_gradients_, memory_.q[stage]);
-  }
-
-  __device__ void read_kept(int n) {
-    if (mask_.active()) read_mask<1, 0>(kept_, memory_.masks, n, static_cast<int>(threadIdx.x) - kWarpgroup);
   }
 
   __device__ void start_values(int stage) {
@@ -290,7 +254,7 @@ class KeyConsumer {
       const int ahead = key_ - sizes_.context() - query;
       hide([&](int i, int column) { return ahead + part_row(i) > column; });
     }
-    if (sizes_.first_keys != nullptr) {
+    if (block_.first_keys != nullptr) {
       hide([&](int i, int column) { return key_ + part_row(i) < statistics.first_keys[column]; });
     }
   }
@@ -304,13 +268,19 @@ class KeyConsumer {
     }
   }
 
-  // Probabilities without those that are dropped, as a left operand.
   template <bool kDrops>
   __device__ void round_kept() {
-    round_weights<T>(weights_, scores_);
-    if constexpr (kDrops) {
 #pragma unroll
-      for (int i = 0; i < kScores / 2; ++i) weights_[i] &= kept_[0].pair(i % 2, i / 2);
+    for (int n = 0; n < kTileQueries / 8; ++n) {
+      float kept[4];
+      KeyMask::Kept drawn = {};
+      if constexpr (kDrops) drawn = key_mask_.kept(n);
+#pragma unroll
+      for (int i = 0; i < 4; ++i) kept[i] = !kDrops || drawn.at(n, i) ? scores_[4 * n + i] : 0.0F;
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        weights_[2 * n + half] = rounded_pair<T>(kept[2 * half], kept[2 * half + 1]);
+      }
     }
   }
 
@@ -318,18 +288,15 @@ class KeyConsumer {
   template <bool kDrops>
   __device__ void differentiate(const TileStatistics& statistics) {
     const float dropout_scale = mask_.scale();
-    if constexpr (kDrops) {
-#pragma unroll
-      for (int i = 0; i < kScores; ++i) {
-        if (!kept_[0].at(i / 8, i % 8)) gradients_[i % 8 * 4 + i / 8] = 0;
-      }
-    }
 #pragma unroll
     for (int n = 0; n < kTileQueries / 8; ++n) {
       const auto products = pair_at(statistics.products, n);
+      KeyMask::Kept drawn = {};
+      if constexpr (kDrops) drawn = key_mask_.kept(n);
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
         float& gradient = gradients_[4 * n + i];
+        if (kDrops && !drawn.at(n, i)) gradient = 0;
         gradient = scores_[4 * n + i] * (gradient * dropout_scale - (i % 2 == 0 ? products.low : products.high));
       }
     }
@@ -354,7 +321,8 @@ class KeyConsumer {
   const int first_of_group_;  // the first query that sees one of the warpgroup's keys
   const int last_first_;      // the first query that sees all the warp's keys
   int added_stage_ = -1;      // of the tile whose gradients are added; -1: there is none
-  Kept kept_[1];
+  HeadMask head_mask_;
+  KeyMask key_mask_;
   float scores_[kScores], gradients_[kScores], dk_[kHeadSize / 2], dv_[kHeadSize / 2];
   std::uint32_t weights_[kScores / 2], score_gradients_[kScores / 2];
 };
@@ -377,14 +345,10 @@ __global__ void __launch_bounds__(kHopperThreads, 1)
   if (threadIdx.x == 0) make_mbarriers(memory);
   __syncthreads();
   const KeyBlock block(sizes, at);
-  const int warp = uniform_warp_index(), warpgroup = warp / (kWarpgroup / kWarp);
+  const int warpgroup = warpgroup_index();
   if (warpgroup == 0) {
     give_back_registers<kProducerRegisters>();
-    if (warp > 0) {
-      if (mask.active()) draw_masks(memory.masks, mask, block, warp);
-    } else {
-      produce(memory, maps, block, views.statistics, sizes);
-    }
+    if (warp_index() == 0) produce(memory, maps, block, views.statistics, sizes);
   } else {
     take_registers<kConsumerRegisters>();
     KeyConsumer<T, kHeadSize> consumer(memory, sizes, mask, block, warpgroup - 1);

@@ -1,7 +1,6 @@
 // Gradients of queries on Hopper. A block owns 128 queries, a warpgroup 64, and walks the keys that they see:
 //   dq += scale ds k,   ds = p (m dout v^T - D).
-// A tile's scores are computed while the gradients of the tile before are added, and other warps draw its mask
-// meanwhile.
+// A tile's scores are computed while the gradients of the tile before are added, and its mask is drawn meanwhile.
 #include "ops/cuda/attention/attention_hopper.h"
 #include "ops/cuda/attention/hopper_softmax.h"
 #include "ops/cuda/attention/hopper_tiles.h"
@@ -13,7 +12,7 @@ constexpr int kStages = 2;  // tiles of keys and values in shared memory
 
 template <int kHeadSize>
 constexpr std::size_t kQueryBytes = (2 * kBlockRows + 2 * kStages * kTileKeys) * kHeadSize * 2 +
-                                    (1 + 2 * kStages) * sizeof(std::uint64_t) + kMaskBytes<kRowMaskBits>;
+                                    (1 + 2 * kStages) * sizeof(std::uint64_t);
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 
@@ -26,7 +25,6 @@ struct QueryMemory {
   T k[kStages][kTileKeys * kHeadSize];
   T v[kStages][kTileKeys * kHeadSize];
   Mbarrier queries_given, given[kStages], free[kStages];
-  RowMasks masks;
 };
 
 template <class T, int kHeadSize>
@@ -36,7 +34,6 @@ __device__ void make_mbarriers(QueryMemory<T, kHeadSize>& memory) {
     memory.given[stage].make(1);
     memory.free[stage].make(kConsumerWarps);
   }
-  memory.masks.make_mbarriers();
   show_to_copies();
 }
 
@@ -68,6 +65,7 @@ class QueryConsumer {
       : memory_(memory),
         sizes_(sizes),
         mask_(mask),
+        head_mask_(mask.of_head(at.b, at.h)),
         tiles_(tiles),
         group_(group),
         query_(first_row_of_warp(at.tile * kBlockRows)),
@@ -105,7 +103,7 @@ class QueryConsumer {
     memory_.given[stage].wait_for(n / kStages);
     if (sizes_.lengths != nullptr && n == tiles_.count() - 1) clear_last_tile(stage, sizes_.keys - key);
     start_scores<kHeadSize>(scores_, memory_.q[group_], memory_.k[stage]);
-    if (mask_.active()) kept_.read(memory_.masks, n);
+    if (mask_.active()) tile_mask_.draw(mask_, head_mask_, query_, key);
     wait_for_products<1>();
     hold(dq_);
     hold(score_gradients_);
@@ -116,7 +114,7 @@ class QueryConsumer {
     exponentiate(key);
     wait_for_products<0>();
     hold(gradients_);
-    if (mask_.active()) kept_.drop(gradients_);
+    if (mask_.active()) tile_mask_.drop(gradients_);
     differentiate();
     round_weights<T>(score_gradients_, gradients_);
     start_weighted_sums<T>(dq_, score_gradients_, memory_.k[stage]);
@@ -150,11 +148,12 @@ class QueryConsumer {
   Memory& memory_;
   const AttentionSizes& sizes_;
   const AttentionMask& mask_;
+  const HeadMask head_mask_;
   const TileRange& tiles_;
   const int group_, query_;  // the warp's first query
   const RowBounds bounds_;
   const RowStatistics statistics_;
-  RowsKept kept_;
+  TileMask tile_mask_;
   float scores_[kScores], gradients_[kScores], dq_[kHeadSize / 2];
   std::uint32_t score_gradients_[kScores / 2];
 };
@@ -178,14 +177,10 @@ __global__ void __launch_bounds__(kHopperThreads, 1)
   if (threadIdx.x == 0) make_mbarriers(memory);
   __syncthreads();
   const TileRange tiles = key_tiles_of(sizes, at.b, query);
-  const int warp = uniform_warp_index(), warpgroup = warp / (kWarpgroup / kWarp);
+  const int warpgroup = warpgroup_index();
   if (warpgroup == 0) {
     give_back_registers<kProducerRegisters>();
-    if (warp > 0) {
-      if (mask.active()) draw_masks(memory.masks, mask, at, tiles, warp);
-    } else if (lane_index() == 0) {
-      produce(memory, maps, at, at.h / sizes.heads_per_key_head(), tiles);
-    }
+    if (threadIdx.x == 0) produce(memory, maps, at, at.h / sizes.heads_per_key_head(), tiles);
   } else {
     take_registers<kConsumerRegisters>();
     QueryConsumer<T, kHeadSize> consumer(memory, sizes, mask, at, tiles, views.statistics, warpgroup - 1);

@@ -1,18 +1,16 @@
 // The softmax of attention on Hopper: scores of a warp's 16 queries and a tile's keys, as products of warpgroups leave
-// them (kernels/hopper.h), their bounds and their dropout mask.
+// them (kernels/hopper.h), their bounds and their dropout mask; and the mask of a warp's 16 keys.
 #pragma once
 
 #include <limits>
 
-#include "ops/cuda/attention/hopper_masks.h"
+#include "ops/cuda/attention/hopper_tiles.h"
 
 namespace teratron::cuda {
 
-constexpr int kTileKeys = 128, kRowMaskBits = kBlockRows * kTileKeys;
+constexpr int kTileKeys = 128;
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
-
-using RowMasks = MaskMemory<kRowMaskBits>;
 
 // Tiles of keys that the queries see of a block whose first one is `query`. The last of them sees as many keys as any,
 // and the first one the first.
@@ -84,33 +82,15 @@ __device__ inline void exponentiate(float (&scores)[kTileKeys / 2], RowState& st
   }
 }
 
-// Draws the masks of a block's queries and the tiles of keys that they see, by the warps that draw. Words of a tile are
-// [query][lane % 4].
-__device__ inline void draw_masks(RowMasks& memory, const AttentionMask& mask, const HeadTile& at,
-                                  const TileRange& tiles, int warp) {
-  const MaskDrawer drawer(mask, at.b, at.h);
-  const int query = at.tile * kBlockRows;
-#pragma unroll 1
-  for (int n = 0; n < tiles.count(); ++n) {
-    const int key = (tiles.first + n) * kTileKeys;
-    draw_tile(memory, n, warp, [&](int unit, std::uint8_t* bytes) {
-      const int row = unit / 2, half = unit % 2;
-      std::uint32_t drawn[8];
-      drawer.draw<8, 0>(drawn, query + row, key + half * (kTileKeys / 2));
-#pragma unroll
-      for (int r = 0; r < 8; ++r) {
-        bytes[16 * row + r / 2 * 4 + half * 2 + r % 2] = static_cast<std::uint8_t>(drawn[r]);
-      }
-    });
-  }
-}
+// The dropout mask of a warp's 16 queries and a tile's keys: lane l draws half the keys of query l % 16. All lanes call
+// draw() and drop().
+class TileMask {
+  static constexpr int kEights = kTileKeys / 16;
 
-// Which scores of a lane's two rows are kept.
-class RowsKept {
  public:
-  // By all warps that multiply, once for each tile, in turn.
-  __device__ void read(RowMasks& memory, int n) {
-    read_mask<2, 8 * kLanesOfRow>(of_row_, memory, n, first_row_of_warp(0) * kLanesOfRow + lane_index());
+  __device__ void draw(const AttentionMask& mask, const HeadMask& head, int query, int key) {
+    const int own_query = query + lane_index() % 16, own_key = key + lane_index() / 16 * (kTileKeys / 2);
+    draw_eights<kEights>(words_, mask, head, own_query, own_key);
   }
 
   // Kept ones are multiplied by their factor at the end.
@@ -118,19 +98,50 @@ class RowsKept {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
 #pragma unroll
-      for (int byte = 0; byte < 4; ++byte) {
+      for (int word = 0; word < kTileKeys / 32; ++word) {
+        const int from = part_row(2 * half) + word / 2 * 16;
+        const std::uint32_t kept = __shfl_sync(0xffffffffU, words_[word % 2], from) >> part_column(0);
 #pragma unroll
-        for (int n = 0; n < 8; ++n) {
-          if (!of_row_[half].at(byte, n)) scores[4 * (byte / 2 * 8 + n) + 2 * half + byte % 2] = 0;
+        for (int n = 0; n < 4; ++n) {
+          float* const pair = scores + (4 * word + n) * 4 + 2 * half;
+          if ((kept >> (8 * n) & 1) == 0) pair[0] = 0;
+          if ((kept >> (8 * n + 1) & 1) == 0) pair[1] = 0;
         }
       }
     }
   }
 
  private:
-  static constexpr int kLanesOfRow = 4;
+  std::uint32_t words_[2];
+};
 
-  Kept of_row_[2];
+// The dropout mask of a warp's 16 keys and 64 queries: lane l draws those of queries l and l + 32. All lanes call
+// draw() and kept().
+class KeyMask {
+ public:
+  __device__ void draw(const AttentionMask& mask, const HeadMask& head, int query, int key) {
+    std::uint32_t words[2];
+#pragma unroll
+    for (int i = 0; i < 2; ++i) draw_eights<2>(words + i, mask, head, query + lane_index() + i * kWarp, key);
+    words_ = words[0] | words[1] << 16;
+  }
+
+  // Bits of the two queries in a lane's columns 8 n, and of those 32 further: 0 and 8, and 16 and 24, are its two keys.
+  struct Kept {
+    std::uint32_t of_query[2];
+    __device__ bool at(int n, int i) const { return (of_query[i % 2] >> (n / 4 * 16 + i / 2 * 8) & 1) != 0; }
+  };
+  __device__ Kept kept(int n) const {
+    Kept kept;
+#pragma unroll
+    for (int odd = 0; odd < 2; ++odd) {
+      kept.of_query[odd] = __shfl_sync(0xffffffffU, words_, n % 4 * 8 + part_column(odd)) >> part_row(0);
+    }
+    return kept;
+  }
+
+ private:
+  std::uint32_t words_;
 };
 
 #endif

@@ -44,7 +44,7 @@ inline BackwardMaps backward_maps_of(const AttentionBackward& args, int columns,
 
 constexpr int kConsumers = 2 * kWarpgroup, kConsumerWarps = kConsumers / kWarp;
 // 65536 registers on 384 threads, at most 168 each when the kernel starts.
-constexpr int kProducerRegisters = 40, kConsumerRegisters = 232;
+constexpr int kProducerRegisters = 24, kConsumerRegisters = 240;
 // Numbers of barriers: a warpgroup's turn to start products is 1 or 2.
 constexpr int kTurns = 1, kPaddingCleared = 3;
 
@@ -61,11 +61,13 @@ __device__ Memory& hopper_memory() {
   return *reinterpret_cast<Memory*>(memory + (past == 0 ? 0 : kSharedAlignment - past));
 }
 
-// The warp's number, by way of an exchange, so that the compiler knows that a warp does not part here.
-__device__ inline int uniform_warp_index() { return __shfl_sync(0xffffffffU, warp_index(), 0); }
+// Number of the thread's warpgroup, by way of an exchange, so that the compiler knows that a warp does not part here.
+__device__ inline int warpgroup_index() {
+  return __shfl_sync(0xffffffffU, static_cast<int>(threadIdx.x) / kWarpgroup, 0);
+}
 
-// A row of the warp's 16 of a block's, which starts at `first`: the block's first warpgroup copies.
-__device__ inline int first_row_of_warp(int first) { return first + (uniform_warp_index() - kWarpgroup / kWarp) * 16; }
+// First of the warp's 16 rows, where the block's begin at `first`: its first warpgroup has none.
+__device__ inline int first_row_of_warp(int first) { return first + (warp_index() - kWarpgroup / kWarp) * 16; }
 
 // The rows of a head from `row` on, to one panel after another.
 template <int kRows, int kHeadSize, class T>
