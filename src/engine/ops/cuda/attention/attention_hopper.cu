@@ -228,9 +228,8 @@ bool is_hopper(const cudaDeviceProp& device) { return device.major == 9 && devic
 
 void require_hopper(const cudaDeviceProp& device) {
   if (is_hopper(device)) return;
-  throw_environment_error(
-      "--hopper-attention on needs a device of compute capability 9.0, and {} has {}.{}; use auto", device.name,
-      device.major, device.minor);
+  throw_environment_error("--hopper-attention on needs a device of compute capability 9.0, and {} has {}.{}; use auto",
+                          device.name, device.major, device.minor);
 }
 
 void attend_hopper(cudaStream_t stream, const AttentionForward& args) {
