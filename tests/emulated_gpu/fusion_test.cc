@@ -12,6 +12,7 @@
 #include <map>
 #include <set>
 
+#include "emulated_gpu/fused_layer.h"
 #include "ops/algorithms/algorithm_cache.h"
 #include "ops/algorithms/matrix_product.h"
 #include "ops/back_ends.h"
@@ -19,86 +20,6 @@
 
 namespace teratron::testing {
 namespace {
-
-using Epilogues = std::map<cublasLtEpilogue_t, std::uint64_t>;  // products with each that was used
-
-constexpr std::array kEpilogues = {CUBLASLT_EPILOGUE_DEFAULT,       CUBLASLT_EPILOGUE_BIAS,  CUBLASLT_EPILOGUE_GELU_AUX,
-                                   CUBLASLT_EPILOGUE_GELU_AUX_BIAS, CUBLASLT_EPILOGUE_DGELU, CUBLASLT_EPILOGUE_BGRADB};
-
-template <class Work>
-Epilogues epilogues_of(const Work& work) {
-  Epilogues before, used;
-  for (const auto epilogue : kEpilogues) before[epilogue] = emulated::products_with(epilogue);
-  work();
-  for (const auto epilogue : kEpilogues) {
-    const std::uint64_t count = emulated::products_with(epilogue) - before[epilogue];
-    if (count > 0) used[epilogue] = count;
-  }
-  return used;
-}
-
-Epilogues once(cublasLtEpilogue_t epilogue) { return {{epilogue, 1}}; }
-
-std::unique_ptr<Backend> make_timed(DType dtype = DType::kBF16) {
-  return make_cuda_backend({.compute_dtype = dtype, .gemm_timed_from = 0});
-}
-
-// A linear layer whose memory begins where any kernel may read it.
-class Layer {
- public:
-  Layer(Backend& gpu, std::int64_t rows, std::int64_t inputs, std::int64_t outputs, std::uint64_t seed = 1)
-      : gpu_(gpu), rows_(rows), inputs_(inputs), outputs_(outputs) {
-    for (const Tensor* tensor : {&x_, &y_, &weight_, &bias_, &vector_}) {
-      gpu.fill_normal(tensor->ref(), {.seed = seed++}, 0, 1);
-    }
-  }
-  Epilogues forward(Activation activation = Activation::kGeluTanh) {
-    return epilogues_of([&] {
-      gpu_.linear_forward({.y = y_.ref(),
-                           .x = x_.ref(),
-                           .weight = weight_.ref(),
-                           .bias = bias_.ref(),
-                           .activation = activation,
-                           .activated = activation == Activation::kNone ? TensorRef() : activated_.ref()});
-    });
-  }
-  // In place, as the layers of a transformer call it.
-  Epilogues input_gradient() {
-    return epilogues_of([&] {
-      gpu_.linear_input_gradient({.dx = dx_.ref(),
-                                  .dy = y_.ref(),
-                                  .weight = weight_.ref(),
-                                  .activation = Activation::kGeluTanh,
-                                  .pre_activation = x_.ref(),
-                                  .activated = x_.ref()});
-    });
-  }
-  Epilogues weight_gradient(bool accumulate = false) {
-    return epilogues_of([&] {
-      gpu_.linear_weight_gradient(
-          {.dweight = dweight_.ref(), .dy = y_.ref(), .x = x_.ref(), .dbias = vector_.ref(), .accumulate = accumulate});
-    });
-  }
-  Values values(const TensorRef& view) { return download_values(gpu_, view); }
-  Values y() { return values(y_.ref()); }
-  Values activated() { return values(activated_.ref()); }
-  Values dbias() { return values(vector_.ref()); }
-  // Of dy by definition.
-  Values sums_of_rows() {
-    const Values dy = values(y_.ref());
-    Values sums(static_cast<std::size_t>(outputs_));
-    for (std::size_t i = 0; i < dy.size(); ++i) sums[i % sums.size()] += dy[i];
-    return sums;
-  }
-
- private:
-  Backend& gpu_;
-  std::int64_t rows_, inputs_, outputs_;
-  const Tensor x_{gpu_, gpu_.compute_dtype(), {rows_, inputs_}}, y_{gpu_, gpu_.compute_dtype(), {rows_, outputs_}},
-      weight_{gpu_, gpu_.compute_dtype(), {outputs_, inputs_}}, bias_{gpu_, gpu_.compute_dtype(), {outputs_}},
-      activated_{gpu_, gpu_.compute_dtype(), {rows_, outputs_}}, dx_{gpu_, gpu_.compute_dtype(), {rows_, inputs_}},
-      dweight_{gpu_, DType::kF32, {outputs_, inputs_}}, vector_{gpu_, DType::kF32, {outputs_}};
-};
 
 // A product with an epilogue, and the kernels of our own that do the rest.
 struct Way {
@@ -122,7 +43,7 @@ TEST(Fusions, AreTheFastestOfTheirKindAndTimedOnce) {
     const std::int64_t rows = 2 * (1 + random.below(7)), inputs = 8 * (1 + random.below(4)),
                        outputs = 8 * (1 + random.below(4));
     SCOPED_TRACE(fmt::format("{} rows, {} to {}", rows, inputs, outputs));
-    Layer layer(*gpu, rows, inputs, outputs);
+    FusedLayer layer(*gpu, rows, inputs, outputs);
     const auto expect = [&](const auto& call, std::initializer_list<Way> ways, std::int64_t terms) {
       call();
       const cublasLtEpilogue_t best = fastest_of(ways, terms);
@@ -139,7 +60,7 @@ TEST(Fusions, AreTheFastestOfTheirKindAndTimedOnce) {
              {{CUBLASLT_EPILOGUE_DEFAULT, 2}, {CUBLASLT_EPILOGUE_BGRADB, accumulate}}, rows);
     }
     const auto other = make_timed();  // which takes what is kept
-    Layer same(*other, rows, inputs, outputs);
+    FusedLayer same(*other, rows, inputs, outputs);
     EXPECT_EQ(same.forward(), layer.forward());
     EXPECT_EQ(same.input_gradient(), layer.input_gradient());
     EXPECT_EQ(same.weight_gradient(true), layer.weight_gradient(true));
@@ -190,7 +111,7 @@ TEST(Fusions, AreTheUsualOnesForSmallProductsAndWithoutTiming) {
        {CudaOptions{.compute_dtype = DType::kBF16},
         CudaOptions{.compute_dtype = DType::kBF16, .gemm_timing = false, .gemm_timed_from = 0}}) {
     const auto gpu = make_cuda_backend(options);
-    Layer layer(*gpu, 16, 48, 48);
+    FusedLayer layer(*gpu, 16, 48, 48);
     EXPECT_EQ(layer.forward(), once(CUBLASLT_EPILOGUE_BIAS));
     EXPECT_EQ(layer.input_gradient(), once(CUBLASLT_EPILOGUE_DGELU));
     EXPECT_EQ(layer.weight_gradient(), once(CUBLASLT_EPILOGUE_DEFAULT));
@@ -199,17 +120,17 @@ TEST(Fusions, AreTheUsualOnesForSmallProductsAndWithoutTiming) {
 
 TEST(Fusions, AreNotTriedWhereTheLibraryLacksThem) {
   const auto gpu = make_timed();
-  Layer odd(*gpu, 17, 56, 56);
+  FusedLayer odd(*gpu, 17, 56, 56);
   odd.forward();
   EXPECT_EQ(odd.forward(), once(CUBLASLT_EPILOGUE_DEFAULT));
   odd.input_gradient();
   EXPECT_EQ(odd.input_gradient(), once(CUBLASLT_EPILOGUE_DEFAULT));
   // 16-bit rows must be of 8 elements; fp32 has a bias alone.
-  Layer uneven(*gpu, 16, 64, 50);
+  FusedLayer uneven(*gpu, 16, 64, 50);
   uneven.forward();
   EXPECT_EQ(uneven.forward(), once(CUBLASLT_EPILOGUE_DEFAULT));
   const auto fp32 = make_timed(DType::kF32);
-  Layer layer(*fp32, 16, 64, 64);
+  FusedLayer layer(*fp32, 16, 64, 64);
   layer.forward();
   EXPECT_EQ(layer.forward(), once(CUBLASLT_EPILOGUE_BIAS));
   layer.weight_gradient();
@@ -219,7 +140,7 @@ TEST(Fusions, AreNotTriedWhereTheLibraryLacksThem) {
 TEST(Fusions, LeaveAnAccumulatedGradientUntilTheyAddToItOnce) {
   const auto gpu = make_timed();
   for (const std::int64_t rows : {14, 13}) {  // terms for which the library's is faster, and not
-    Layer layer(*gpu, rows, 80, 88);
+    FusedLayer layer(*gpu, rows, 80, 88);
     Values expected = layer.dbias();
     const Values sums = layer.sums_of_rows();
     for (int calls = 1; calls < 3; ++calls) {
@@ -271,7 +192,7 @@ TEST_F(KeptFusions, AreTakenAndOthersThanThisProgramKnowsAreNot) {
   for (const std::string_view name : {"bias gradient", "nothing", "bias", "?"}) {
     keep(key, name);
     const auto gpu = make_timed();
-    Layer layer(*gpu, 16, 104, 72);
+    FusedLayer layer(*gpu, 16, 104, 72);
     layer.weight_gradient();
     EXPECT_EQ(layer.weight_gradient(), once(name == "nothing" ? CUBLASLT_EPILOGUE_DEFAULT : CUBLASLT_EPILOGUE_BGRADB));
     EXPECT_EQ(kept(key) == named(name), name == "nothing" || name == "bias gradient");
@@ -295,7 +216,7 @@ constexpr std::string_view kGeluMadeAgain = " with activation 1, made again", kG
 TEST_F(KeptFusions, ReadSumsOrRoundedProductsByTheirTime) {
   for (const auto& [outputs, name] : {std::pair(std::int64_t{72}, "rounded"), {40, "nothing"}, {96, "gelu gradient"}}) {
     const auto gpu = make_timed();
-    Layer layer(*gpu, 10, 120, outputs);
+    FusedLayer layer(*gpu, 10, 120, outputs);
     layer.input_gradient();
     const std::optional<Algorithm> chosen = kept(input_gradient_key(10, 120, outputs), kGeluMadeAgain);
     ASSERT_TRUE(chosen) << outputs;
@@ -348,7 +269,7 @@ TEST_F(KeptFusions, ApplyGeluBeforeRounding) {
   for (const std::string_view name : {"bias", "gelu"}) {
     keep(key, name);
     const auto gpu = make_timed();
-    Layer layer(*gpu, 24, 72, 64);
+    FusedLayer layer(*gpu, 24, 72, 64);
     layer.forward();
     EXPECT_EQ(layer.forward(), once(name == "gelu" ? CUBLASLT_EPILOGUE_GELU_AUX_BIAS : CUBLASLT_EPILOGUE_BIAS));
     if (name == "gelu") {
@@ -358,60 +279,6 @@ TEST_F(KeptFusions, ApplyGeluBeforeRounding) {
     y = layer.y();
     activated = layer.activated();
   }
-}
-
-// Leaves the device as much, until it ends.
-class MemoryLeft {
- public:
-  explicit MemoryLeft(std::size_t bytes) { emulated::set_device_memory(emulated::device_memory_in_use() + bytes); }
-  ~MemoryLeft() { emulated::set_device_memory(std::size_t{8} << 30); }
-};
-
-// Sums of an input gradient before GELU's derivative, in fp32, take 64 KiB here, and activations of a trial 32. They
-// are faster, for outputs that 16 does not divide.
-TEST(Fusions, AreTheUsualOnesWhereMemoryIsShort) {
-  constexpr std::int64_t kRows = 2, kInputs = 1 << 13, kOutputs = 40;
-  const auto input_gradient = [](Backend& gpu, std::size_t left) {
-    Layer layer(gpu, kRows, kInputs, kOutputs);
-    const MemoryLeft memory(left);
-    layer.input_gradient();
-    return layer.input_gradient();
-  };
-  // The first choice that is kept is that of the second back end.
-  for (const auto& [left, epilogue] : {std::pair(1 << 14, CUBLASLT_EPILOGUE_DGELU),
-                                       {1 << 18, CUBLASLT_EPILOGUE_DEFAULT},
-                                       {1 << 14, CUBLASLT_EPILOGUE_DGELU},
-                                       {1 << 18, CUBLASLT_EPILOGUE_DEFAULT}}) {
-    const auto gpu = make_timed();
-    EXPECT_EQ(input_gradient(*gpu, static_cast<std::size_t>(left)), once(epilogue)) << left << " bytes left";
-  }
-}
-
-TEST(Fusions, AreTimedInMemoryThatIsGivenBack) {
-  const auto gpu = make_timed();
-  constexpr std::int64_t kOutputs = 1008;  // too few terms to be split, which would be faster without the epilogue
-  Layer layer(*gpu, 2, 16, kOutputs);
-  layer.input_gradient();  // sums in fp32, in memory of their own, are no faster
-  const std::size_t before = emulated::device_memory_in_use();
-  layer.weight_gradient(true);
-  const std::int64_t kept = gpu->taken_bytes();
-  EXPECT_EQ(emulated::device_memory_in_use() - before, kOutputs * sizeof(float)) << "the sums of one gradient";
-  EXPECT_EQ(layer.input_gradient(), once(CUBLASLT_EPILOGUE_DGELU));
-  EXPECT_EQ(gpu->taken_bytes(), kept);
-}
-
-// There is none for a second gradient of the weight.
-TEST(Fusions, AreNotTimedWhereResultsAreStillNeededAndMemoryIsShort) {
-  const auto gpu = make_timed();
-  Layer layer(*gpu, 4, 24, 1 << 12);
-  const Values before = layer.dbias(), sums = layer.sums_of_rows();
-  {
-    const MemoryLeft memory(1 << 17);
-    EXPECT_EQ(layer.weight_gradient(true).size(), 1U);
-    EXPECT_EQ(layer.weight_gradient(true), once(CUBLASLT_EPILOGUE_DEFAULT));
-  }
-  const Values after = layer.dbias();
-  for (std::size_t i = 0; i < sums.size(); ++i) ASSERT_NEAR(after[i], before[i] + 2 * sums[i], 1e-4);
 }
 
 }  // namespace

@@ -21,21 +21,20 @@ using Curves = std::vector<std::pair<std::string, double>>;
 constexpr const char *kOverSamples = " vs samples", *kOfValidation = " validation";
 constexpr const char* kSample = "sample";  // not one of Megatron-LM's
 
-// In a folder of records: which --save folder their run has.
-constexpr const char* kRunFile = "teratron_run.txt";
+// In a --save folder: where its run has its records.
+constexpr const char* kPlaceOfRecords = "tensorboard_dir.txt";
 
-std::string name_of_run(const TrainConfig& config) {
-  return std::filesystem::absolute(config.output.save).lexically_normal().string() + '\n';
+std::string place_of_records(const TrainConfig& config) {
+  return std::filesystem::absolute(config.output.tensorboard_dir).lexically_normal().string() + '\n';
 }
 
 // Whether the records are of this run, which ended before its first checkpoint and so begins again.
 bool begins_again(const TrainConfig& config) {
   const OutputSettings& output = config.output;
-  const std::filesystem::path run = output.tensorboard_dir / kRunFile;
+  const std::filesystem::path place = output.save / kPlaceOfRecords;
   std::error_code none;
-  return !output.save.empty() && std::filesystem::exists(output.save / kSettingsFile, none) &&
-         !std::filesystem::exists(output.save / kTrackerFile, none) && std::filesystem::exists(run, none) &&
-         read_file(run) == name_of_run(config);
+  return !output.save.empty() && !std::filesystem::exists(output.save / kTrackerFile, none) &&
+         std::filesystem::exists(place, none) && read_file(place) == place_of_records(config);
 }
 
 TensorBoardLog::Points points(std::int64_t step, const Curves& curves, const char* suffix = "") {
@@ -76,10 +75,10 @@ TensorBoardObserver::TensorBoardObserver(const TrainConfig& config, RunScale sca
     return step < last ||
            (step == last && (keeps_validation || !(tag.find(kOfValidation) != tag.npos || tag.starts_with(kSample))));
   };
-  const std::string run = config.output.save.empty() ? "" : name_of_run(config);
-  const auto open = [folder = config.output.tensorboard_dir, keeps, run] {
+  const auto open = [folder = config.output.tensorboard_dir, save = config.output.save,
+                     place = place_of_records(config), keeps] {
     auto log = std::make_unique<TensorBoardLog>(folder, keeps);
-    if (!run.empty()) write_file_atomically(folder / kRunFile, run);
+    if (!save.empty()) write_file_atomically(save / kPlaceOfRecords, place);
     return log;
   };
   log_.emplace(open, std::move(report));
