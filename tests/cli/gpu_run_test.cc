@@ -55,7 +55,7 @@ class GpuRun : public ::testing::Test {
     return testing::ChildProgram(words).wait();
   }
 
-  // What a program's processes were to run.
+  // Filters of tests that a program's processes were given.
   std::vector<std::string> filters_of(const std::string& program) const {
     std::vector<std::string> filters;
     std::istringstream lines(read_file(folder_ / "out/filters"));

@@ -1,4 +1,4 @@
-// What is fused where memory for sums, or for timing, is short (fusion_test.cc). Each test has shapes of its own.
+// Fusions (fusion_test.cc) where memory for sums, or for timing, is short. Each test has shapes of its own.
 #include <gtest/gtest.h>
 
 #include <utility>

@@ -59,7 +59,7 @@ std::string column_and_row_swapped(std::string line) {
   return line.replace(begin, end - begin, fmt::format("{}, {}, {}, {}", parts[0], parts[1], parts[2], parts.at(3)));
 }
 
-// What is found.
+// Parts of the messages by which faults are found.
 const std::string kUnderWay = "to which a bulk copy is under way", kHangs = "waits, as all others do, for ",
                   kNotWaitedFor = "whose mbarrier it did not wait for", kMayRead = "is not known to be done",
                   kRegister = "a register to which a product (wgmma) adds", kUnfenced = "without wgmma.fence",

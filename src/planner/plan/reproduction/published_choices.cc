@@ -27,7 +27,7 @@ std::optional<Speeds> speeds_of(const PublishedRun& run, const RunConstants& con
   return Speeds{&run, 1 / *run.step_seconds, 1 / seconds};
 }
 
-// The same for runs that differ in their layout alone.
+// Text that is equal for runs that differ in their layout alone.
 std::string question_of(const PublishedRun& run) {
   const ModelConfig& m = run.model;
   return fmt::format("{} {} {} {} {} {}, {} x {}, {} tokens, {} {} {} {}", run.program, m.num_layers, m.hidden_size,
