@@ -9,9 +9,8 @@ import sys
 import tempfile
 
 from side import cpu_name
-from ways import Way, take_turns, teratron
+from ways import Way, take_turns, teratron, write_articles
 
-ARTICLES = pathlib.Path("../shared/data/wikitext103")
 APART = ["--reset-attention-mask", "--reset-position-ids"]
 PACKED = [*APART, "--packing", "best-fit"]
 WAYS = {
@@ -22,13 +21,6 @@ WAYS = {
     "packed, documents:4": [*PACKED, "--token-slices", "documents:4"],
     "packed, documents:8": [*PACKED, "--token-slices", "documents:8"],
 }
-
-
-def write_articles(file):
-    """An article a line of JSON. A title stands between single equals signs."""
-    text = "".join((ARTICLES / f"wiki.{part}.tokens").read_text() for part in ("valid", "test"))
-    articles = re.split(r"(?m)^(?= = [^=].* = $)", text)
-    file.write_text("".join(json.dumps({"text": one}) + "\n" for one in articles if one.strip()))
 
 
 def padding_shares(corpus, seq):

@@ -139,6 +139,14 @@ TEST_F(PipelineProfile, HasTheCostsOfEveryStageAndTheKeyOfWhatWasMeasured) {
   for (const slicing::MeasuredIteration& iteration : profile.iterations) EXPECT_GT(iteration.pipeline, 0);
 }
 
+TEST_F(PipelineProfile, MeasuresAllSlicingsOnceWhereThatAloneTakesLonger) {
+  request_.repeats = 3;
+  request_.most_seconds = 0;
+  const slicing::Profile profile = profile_in("");
+  EXPECT_EQ(steps_, 1 + std::ssize(profile_slicings(64, 2)));
+  for (const slicing::MeasuredIteration& iteration : profile.iterations) EXPECT_GT(iteration.pipeline, 0);
+}
+
 TEST_F(PipelineProfile, IsMeasuredOnceAndThenFoundInTheCache) {
   const slicing::Profile first = profile_in("");
   EXPECT_TRUE(std::filesystem::exists(cached_profile(key_)));

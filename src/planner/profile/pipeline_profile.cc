@@ -20,15 +20,21 @@ namespace {
 constexpr double kShortVisit = 100;  // milliseconds that a slicing is run for at a time, at least
 constexpr double kMostSteps = 16;
 
-// Steps of one slicing. Where one is short, the first of a visit is a warm-up and several more follow.
-void visit(StepClock& clock, std::vector<StepTimes>& steps) {
+// Steps of one slicing. Where one is short, the first of a visit is a warm-up and several more follow. Returns their
+// milliseconds.
+double visit(StepClock& clock, std::vector<StepTimes>& steps) {
   StepTimes first = clock.step();
+  double milliseconds = first.iteration;
   if (first.iteration >= kShortVisit) {
     steps.push_back(std::move(first));
-    return;
+    return milliseconds;
   }
   const int more = static_cast<int>(std::min(std::ceil(kShortVisit / first.iteration), kMostSteps));
-  for (int step = 0; step < more; ++step) steps.push_back(clock.step());
+  for (int step = 0; step < more; ++step) {
+    steps.push_back(clock.step());
+    milliseconds += steps.back().iteration;
+  }
+  return milliseconds;
 }
 
 struct Measured {
@@ -131,10 +137,9 @@ std::vector<Measured> measure_slicings(const ProfileRequest& request, const std:
   for (ProfileSlicing& slicing : profile_slicings(request.tokens, mesh->pipeline->size(), unit)) {
     all.push_back({std::move(slicing), {}});
   }
-  const int visits = 1 + request.repeats * static_cast<int>(all.size());
-  int done = 0;
+  int rounds = request.repeats, done = 0;
   const auto report = [&] {
-    if (progress) progress(done, visits);
+    if (progress) progress(done, 1 + rounds * static_cast<int>(all.size()));
     ++done;
   };
   report();
@@ -144,12 +149,14 @@ std::vector<Measured> measure_slicings(const ProfileRequest& request, const std:
   // Several executors at a time would take several times the memory of training.
   clock_of(all.front()).step();
   report();
-  for (int repeat = 0; repeat < request.repeats; ++repeat) {
+  double milliseconds = 0;  // the same on every rank
+  for (int repeat = 0; repeat < rounds; ++repeat) {
     // To and fro, so that a machine that becomes slower or faster meanwhile does so for all of them alike.
     for (std::size_t place = 0; place < all.size(); ++place) {
       Measured& measured = all[repeat % 2 == 0 ? place : all.size() - 1 - place];
       StepClock clock = clock_of(measured);
-      visit(clock, measured.steps);
+      milliseconds += visit(clock, measured.steps);
+      if (milliseconds > 1e3 * request.most_seconds) rounds = repeat + 1;
       report();
     }
   }

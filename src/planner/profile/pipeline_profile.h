@@ -17,10 +17,10 @@ using ProfileProgress = std::function<void(int done, int steps)>;
 
 slicing::ProfileKey profile_key(const ProfileRequest& request, const Mesh& mesh, const Backend& backend);
 
-// Measures all slicings of profile/slicings.h in turns, request.repeats times after a warm-up. The least time of a pass
-// makes the costs, the median time of iterations the pace.
-// Every rank of the mesh calls it; all return the same profile. UserError for sequences too
-// short to slice.
+// Measures all slicings of profile/slicings.h in turns, request.repeats times after a warm-up, or less often: a round
+// after the first begins only within request.most_seconds of steps. The least time of a pass makes the costs, the
+// median time of iterations the pace. Every rank of the mesh calls it; all return the same profile. UserError for
+// sequences too short to slice.
 slicing::Profile measure_profile(const ProfileRequest& request, const std::shared_ptr<Mesh>& mesh, Backend& backend,
                                  const ProfileProgress& progress = {});
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -22,8 +23,9 @@ struct ProfileRequest {
   Recompute recompute = Recompute::kNone;
   std::optional<std::int64_t> kept_layers = 0;  // ExecutorOptions::kept_layers
   bool sequence_parallel = false, shard_optimizer = false;
-  std::string ranks = "threads";  // LaunchEnvironment::ranks_are()
-  int repeats = 3;                // of every slicing
+  std::string ranks = "threads";                                  // LaunchEnvironment::ranks_are()
+  int repeats = 3;                                                // rounds over all slicings
+  double most_seconds = std::numeric_limits<double>::infinity();  // of steps, after which no further round begins
 };
 
 // Training steps with these settings, which have no faults. `ranks`: LaunchEnvironment::ranks_are().

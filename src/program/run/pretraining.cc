@@ -10,6 +10,8 @@
 namespace teratron {
 namespace {
 
+constexpr double kLongRound = 60;  // seconds of measuring after which no slicing is measured once more
+
 // Measured costs of slices, if the settings ask for them.
 std::optional<slicing::Profile> measured_costs(const TrainStart& start, std::int64_t vocab_size, const Rank& rank,
                                                Backend& backend) {
@@ -19,8 +21,10 @@ std::optional<slicing::Profile> measured_costs(const TrainStart& start, std::int
   if (!is_needed) return std::nullopt;
   TrainConfig measured = config;
   if (chooses_pipeline(start) && !start.given.layout) measured.pipeline.layout.clear();
-  return profile_for(profile_request(measured, vocab_size, rank.environment.ranks_are()), rank.mesh, backend,
-                     settings.profile, rank.is_first() ? show_steps("measuring what slices cost") : ProfileProgress{});
+  ProfileRequest request = profile_request(measured, vocab_size, rank.environment.ranks_are());
+  request.most_seconds = kLongRound;
+  return profile_for(request, rank.mesh, backend, settings.profile,
+                     rank.is_first() ? show_steps("measuring what slices cost") : ProfileProgress{});
 }
 
 }  // namespace
