@@ -1,9 +1,11 @@
 """Drives bench/pipeline_bound: two stages of one core each beside half the time that one core takes for the same updates."""
 
 import argparse
+import contextlib
 import datetime
 import json
 import pathlib
+import signal
 import sys
 import tempfile
 
@@ -69,14 +71,13 @@ def run_case(folder, name, turns):
     flags = [*corpus(folder, words), *shape, "--micro-batch-size", 1, "--train-iters", 1000]
     ways = [ResidentWay(way, more, folder) for way, more in
             {ONE_CORE: ["--threads", 1], TWO_THREADS: ["--threads", 2], **by_hand, AUTO: stages("--schedule", "auto")}.items()]
-    for way in ways:
-        way.start(flags)
-    for _ in range(turns):
+    with contextlib.ExitStack() as stack:
         for way in ways:
-            way.turn()
-    printed = ways[-1].printed()
-    for way in ways:
-        way.end()
+            stack.enter_context(way.running(flags))
+        for _ in range(turns):
+            for way in ways:
+                way.turn()
+        printed = ways[-1].printed()
     best = min(ways[2:-1], key=ResidentWay.median)
     lines = [f"| ({name}) {title} | ms an update | least | of half of one core's | the same of the least "
              "| of the best by hand |", "|---" * 6 + "|"]
@@ -93,6 +94,7 @@ def main():
     parser.add_argument("--case", choices=list(CASES), action="append")
     parser.add_argument("--turns", type=int, default=7)
     options = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))  # no process stays behind, stopped
     print(f"{datetime.date.today()}, {cpu_name()}, fp32, two stages of one core each; {options.turns} turns of two updates, of which the second "
           f"counts, optimizer included; medians of milliseconds, and of ratios within a turn; "
           f"`bench/pipeline_bound {' '.join(sys.argv[1:])}`\n", flush=True)

@@ -1,5 +1,6 @@
 """Ways to run one training, each a process of its own, taking turns; the seconds of their updates."""
 
+import contextlib
 import json
 import os
 import pathlib
@@ -49,14 +50,21 @@ class ResidentWay(Way):
     """A way whose process stays, stopped by a signal while others have their turns: turns are then as short as an update or two,
     and a machine that becomes slower for a minute does so for all ways."""
 
-    def start(self, shape):
+    @contextlib.contextmanager
+    def running(self, shape):
         self.save = self.folder / "resident"
-        self.log = open(f"{self.folder}.log", "w")
-        self.process = subprocess.Popen([TERATRON, "train", *map(str, [*shape, *self.flags]), "--save", self.save],
-                                        stdout=self.log, stderr=subprocess.STDOUT,
-                                        env={**os.environ, "XDG_CACHE_HOME": f"{self.folder}.cache"})
-        self.seen = 0
-        self.wait_for(2)
+        with open(f"{self.folder}.log", "w") as self.log:
+            self.process = subprocess.Popen([TERATRON, "train", *map(str, [*shape, *self.flags]), "--save", self.save],
+                                            stdout=self.log, stderr=subprocess.STDOUT,
+                                            env={**os.environ, "XDG_CACHE_HOME": f"{self.folder}.cache"})
+            try:
+                self.seen = 0
+                self.wait_for(2)
+                yield
+            finally:
+                self.process.kill()
+                self.process.wait()
+                shutil.rmtree(self.save, ignore_errors=True)
 
     def updates(self):
         file = self.save / "metrics.jsonl"
@@ -83,11 +91,6 @@ class ResidentWay(Way):
 
     def printed(self):
         return pathlib.Path(self.log.name).read_text()
-
-    def end(self):
-        self.process.kill()
-        self.process.wait()
-        shutil.rmtree(self.save)
 
 
 def write_articles(file):

@@ -41,6 +41,21 @@ TEST(ProfileSlicings, AddUpAndAreMultiplesAndHoldOutOthersThanTheyFit) {
   EXPECT_THAT([] { profile_slicings(14, 2, 2); }, ThrowsMessage<UserError>(HasSubstr("16 tokens or more")));
 }
 
+TEST(ProfileSlicings, DeferWeightGradientsOfTheShortestSlicesToo) {
+  for (const std::int64_t tokens : {8, 64, 100, 512, 1000, 4096}) {
+    std::int64_t shortest = tokens, deferred = tokens;
+    int count = 0;
+    for (const ProfileSlicing& slicing : profile_slicings(tokens, 2)) {
+      const std::int64_t longest = std::ranges::max(slicing.lengths);
+      if (!slicing.held_out) shortest = std::min(shortest, longest);
+      if (slicing.is_deferred) deferred = std::min(deferred, longest);
+      count += slicing.is_deferred;
+    }
+    EXPECT_EQ(deferred, shortest) << tokens;
+    EXPECT_EQ(count, 3) << tokens;
+  }
+}
+
 // Of a stage that no model has: t(l, 0) with a floor below which short slices cost the same.
 double truth(std::int64_t length, std::int64_t context) {
   const auto l = static_cast<double>(length), c = static_cast<double>(context);

@@ -84,6 +84,8 @@ TEST(Profile, PartsOfABackwardAreAsTheyWereMeasured) {
   EXPECT_DOUBLE_EQ(times.backward_input, 0.2 + 0.5 - times.backward_weight);
   stage.parts->weights.fixed = -1;  // as a fit may say of short slices
   EXPECT_EQ(stage.times(8, 0).backward_weight, 0);
+  stage.parts->more.fixed = -1;
+  EXPECT_DOUBLE_EQ(stage.times(8, 0).backward_input, 0.2);
 }
 
 TEST(Profile, MeasuredForSomethingElseIsRefusedAndSaysWhatDiffers) {

@@ -46,10 +46,10 @@ std::vector<ProfileSlicing> profile_slicings(std::int64_t tokens, int stages, st
   const std::int64_t units = tokens / unit;
   const std::int64_t shortest = std::max(units / kMostSlices, std::min((kShortest + unit - 1) / unit, units / 8));
   std::vector<ProfileSlicing> slicings;
-  const auto add = [&](Lengths lengths, bool held_out, int micro_batches = 1) {
+  const auto add = [&](Lengths lengths, bool held_out, int micro_batches = 1, bool is_deferred = false) {
     if (*std::min_element(lengths.begin(), lengths.end()) < shortest) return;
     for (std::int64_t& length : lengths) length *= unit;
-    slicings.push_back({std::move(lengths), micro_batches, held_out});
+    slicings.push_back({std::move(lengths), micro_batches, held_out, is_deferred});
   };
   for (int count = 1; count <= kMostSlices && count <= units; count *= 2)
     add(pipeline::even_slices(units, count), false);
@@ -61,10 +61,10 @@ std::vector<ProfileSlicing> profile_slicings(std::int64_t tokens, int stages, st
   if (stages > 1) {
     add({units}, false, 2 * stages);
     for (const int count : {4, 8}) add(pipeline::even_slices(units, count), false, stages);
-    for (const int count : {2, 4, 8}) {
-      add(pipeline::even_slices(units, count), false);
-      slicings.back().is_deferred = true;
-    }
+    // Two parts cost more than one by slices, so the shortest are among them: no line through longer ones says it.
+    int most = 8;
+    while (most < kMostSlices && units / (2 * most) >= shortest) most *= 2;
+    for (const int count : {2, most > 8 ? 8 : 4, most}) add(pipeline::even_slices(units, count), false, 1, true);
   }
   return slicings;
 }

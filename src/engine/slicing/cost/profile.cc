@@ -189,7 +189,7 @@ pipeline::PassTimes StageCosts::times(std::int64_t length, std::int64_t context)
   pipeline::PassTimes times = pipeline::PassTimes::even_parts(forward.milliseconds(length, context), whole);
   if (!parts) return times;
   times.backward_weight = std::max(0.0, parts->weights.of(length));
-  times.backward_input = std::max(0.0, whole + parts->more.of(length) - times.backward_weight);
+  times.backward_input = std::max(0.0, whole + std::max(0.0, parts->more.of(length)) - times.backward_weight);
   return times;
 }
 

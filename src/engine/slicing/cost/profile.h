@@ -45,7 +45,7 @@ std::string text_of(const ProfileKey& key);
 // A slice's backward in two parts (pipeline/deferral.h). The weights' part does not depend on context.
 struct BackwardParts {
   LinearTime weights;  // milliseconds by the tokens of the slice
-  LinearTime more;     // both parts together, less the whole
+  LinearTime more;     // both parts together, less the whole; below 0, as a fit may say of short slices, it counts as 0
   bool operator==(const BackwardParts&) const = default;
 };
 
