@@ -112,6 +112,11 @@ TEST(ChatExamples, AllFormsAreRead) {
                               "completion": [{"role": "assistant", "content": "D"}]})"),
             Texts{"user:A;\nassistant:B;\nuser:C;\nassistant:[D;]\n"});
   EXPECT_EQ(shown(kForm, R"({"prompt": "2+2=", "completion": "4", "id": [1]})"), Texts{"2+2=[4<end>]"});
+  EXPECT_EQ(
+      shown(kForm, R"({"instruction": "A", "input": "B", "output": "C", "system": "S", "history": [["D", "E"]]})"),
+      Texts{"system:S;\nuser:D;\nassistant:[E;]\nuser:A\nB;\nassistant:[C;]\n"});
+  EXPECT_EQ(shown(kForm, R"({"instruction": "A", "input": "", "output": "C", "system": null, "text": "A C"})"),
+            Texts{"user:A;\nassistant:[C;]\n"});
   EXPECT_EQ(shown(kForm, R"({"text": "all"})"), Texts{"[all<end>]"});
   EXPECT_EQ(shown(kForm, R"({"messages": [{"role": "user", "content": "Hi"}]})"), Texts{});
   EXPECT_EQ(shown(kForm, R"({"messages": [{"role": "user", "content": [{"type": "text", "text": "x"}, {"type": "text",
@@ -159,6 +164,8 @@ TEST(ChatExamples, EveryFaultIsToldWithItsLine) {
            {"{\"messages\": [}", "not valid JSON"},
            {"[1]", "no JSON object"},
            {"{\"prompt\": \"A\"}", "neither \"messages\""},
+           {R"({"instruction": "A", "output": 3})", "\"output\" is no text"},
+           {R"({"instruction": "A", "output": "B", "history": ["C"]})", "list of pairs"},
            {"{\"messages\": []}", "no list of messages"},
            {"{\"messages\": [3]}", "messages[0] is no object"},
            {"{\"messages\": [" + user + R"(, {"role": "asistant", "content": "B"}]})",

@@ -57,8 +57,11 @@ FieldList fields_of(DataChatOptions& o, const std::string& members, const std::s
 }
 
 FieldList fields_of(DataChatOptions& o) {
-  return fields_of(o, "\"messages\" (OpenAI), \"conversations\" (ShareGPT), \"prompt\" and \"completion\", or \"text\"",
-                   "--sft");
+  return fields_of(
+      o,
+      "\"messages\" (OpenAI), \"conversations\" (ShareGPT), \"prompt\" and \"completion\", \"instruction\" and "
+      "\"output\" (Alpaca), or \"text\"",
+      "--sft");
 }
 
 FieldList fields_of(DataPreferencesOptions& o) {

@@ -80,6 +80,34 @@ Json object_of(std::string_view json, std::string_view content) {
   return object;
 }
 
+const std::string& text_at(const Json& object, const char* key) {
+  if (!object[key].is_string()) throw_user_error("\"{}\" is no text", key);
+  return object[key].get_ref<const std::string&>();
+}
+
+// Alpaca's form. An input stands below the instruction, on a line of its own, as LLaMA-Factory and others have it.
+Json instructed_messages(const Json& object) {
+  const auto message = [](const char* role, std::string content) {
+    return Json{{"role", role}, {"content", std::move(content)}};
+  };
+  Json messages = Json::array();
+  const auto has_text = [&](const char* key) {
+    return object.contains(key) && !object[key].is_null() && !text_at(object, key).empty();
+  };
+  if (has_text("system")) messages.push_back(message("system", text_at(object, "system")));
+  for (const Json& turn : object.value("history", Json::array())) {
+    if (!turn.is_array() || turn.size() != 2 || !turn[0].is_string() || !turn[1].is_string()) {
+      throw_user_error("\"history\" is no list of pairs of an instruction and its answer");
+    }
+    messages.push_back(message("user", turn[0]));
+    messages.push_back(message("assistant", turn[1]));
+  }
+  messages.push_back(
+      message("user", text_at(object, "instruction") + (has_text("input") ? "\n" + text_at(object, "input") : "")));
+  messages.push_back(message("assistant", text_at(object, "output")));
+  return messages;
+}
+
 // Bytes that both texts begin with, whole characters and without a space at their end, which the answers keep.
 std::size_t common_beginning(std::string_view one, std::string_view other) {
   const auto is_inside = [](std::string_view text, std::size_t at) {
@@ -185,12 +213,17 @@ ChatExample read_chat_example(std::string_view json) {
     add_messages(completion, "completion", example.messages);
     return example;
   }
+  if (object.contains("instruction") && object.contains("output")) {
+    example.messages = instructed_messages(object);
+    return example;
+  }
   if (object.contains("text") && object["text"].is_string()) {
     example.completion = object["text"];
     return example;
   }
   throw_user_error(
-      "this object has neither \"messages\", \"conversations\", \"prompt\" with \"completion\", nor a \"text\"");
+      "this object has neither \"messages\", \"conversations\", \"prompt\" with \"completion\", \"instruction\" with "
+      "\"output\", nor a \"text\"");
 }
 
 }  // namespace teratron
