@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "base/temporary_folder.h"
+#include "base/trials.h"
 #include "oracle/python.h"
 #include "parquet/golden_files.h"
 
@@ -13,10 +14,10 @@ TEST(ParquetOracle, RowsAreThoseThatPyarrowWrote) {
   if (!testing::oracle_has("pyarrow")) GTEST_SKIP() << "no pyarrow; scripts/oracle-env installs it";
   const testing::TemporaryFolder folder;
   const std::filesystem::path log = folder / "log";
-  constexpr int kFiles = 300;
-  const std::vector<std::string> arguments = {folder.path().string(), "1", std::to_string(kFiles)};
+  const int files = testing::is_fast_set() ? 60 : 300;
+  const std::vector<std::string> arguments = {folder.path().string(), "1", std::to_string(files)};
   ASSERT_EQ(testing::run_oracle("parquet_by_pyarrow.py", arguments, log), 0) << read_file(log);
-  for (int i = 0; i < kFiles; ++i) {
+  for (int i = 0; i < files; ++i) {
     const std::string name = std::to_string(i);
     RowReader reader(folder / (name + ".parquet"));
     const auto expected = testing::lines_in(folder / (name + ".jsonl"));

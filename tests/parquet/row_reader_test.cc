@@ -86,7 +86,7 @@ TEST_F(ParquetRows, HaveTheColumnsThatAreAskedForOrAll) {
 
 TEST_F(ParquetRows, OfAFileThatIsCutShortAreRefusedWithItsName) {
   const std::string whole = read_file(golden_parquet() / "nested-snappy.parquet");
-  for (std::size_t size = 0; size < whole.size(); ++size) {
+  for (std::size_t size = 0; size < whole.size(); size += 1 + size % 7) {
     EXPECT_THAT(fault_of(whole.substr(0, size)),
                 AllOf(HasSubstr("a.parquet' is damaged"), HasSubstr("download it again")));
   }
@@ -97,7 +97,7 @@ TEST_F(ParquetRows, OfDamagedFilesAreReadWithoutHarmOrRefused) {
   int refused = 0, read = 0;
   for (const auto& file : testing::golden_parquet_files()) {
     const std::string whole = read_file(file);
-    for (int trial = 0; trial < testing::trials(300); ++trial) {
+    for (int trial = 0; trial < testing::trials(120); ++trial) {
       std::string bytes = whole;
       const int changes = 1 + static_cast<int>(random() % 3);
       for (int i = 0; i < changes; ++i) {
@@ -121,7 +121,7 @@ TEST_F(ParquetRows, WithChecksumsAreOthersOnlyWhereTheHeadOfAPageIsDamaged) {
   std::uint32_t footer = 0;
   std::memcpy(&footer, whole.data() + whole.size() - 8, sizeof footer);
   int by_checksum = 0, others = 0;
-  for (std::size_t at = 4; at < whole.size() - 8 - footer; ++at) {
+  for (std::size_t at = 4; at < whole.size() - 8 - footer; at += 3) {
     std::string bytes = whole;
     bytes[at] = static_cast<char>(bytes[at] ^ (1 << at % 8));
     try {
@@ -131,7 +131,7 @@ TEST_F(ParquetRows, WithChecksumsAreOthersOnlyWhereTheHeadOfAPageIsDamaged) {
       by_checksum += std::string(error.what()).find("has not its checksum") != std::string::npos ? 1 : 0;
     }
   }
-  EXPECT_GT(by_checksum, 1000);
+  EXPECT_GT(by_checksum, 300);
   EXPECT_LE(others, 9) << "one of the encoding in the head of each column's page";
 }
 
