@@ -6,6 +6,7 @@
 #include "base/compressed.h"
 #include "base/error.h"
 #include "base/host/threads.h"
+#include "base/json_string.h"
 #include "base/philox.h"
 #include "base/utf8.h"
 #include "corpus/stage_fixture.h"

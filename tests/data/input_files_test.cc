@@ -161,7 +161,7 @@ TEST_F(InputFiles, TakeAllTextBelowAFolderInOrder) {
   EXPECT_THAT(found({folder_ / "c"}), ElementsAre("c/B.jsonl", "c/a.txt", "c/a/z.txt.zst", "c/b.jsonl.gz", "c/b.txt"));
   EXPECT_THAT(found({folder_ / "c/x.md"}), ElementsAre("c/x.md"));  // what is named is taken
   fs::create_directories(folder_ / "empty/below");
-  EXPECT_THAT(failure({folder_ / "empty"}), AllOf(HasSubstr("empty'"), HasSubstr("no .txt or .jsonl")));
+  EXPECT_THAT(failure({folder_ / "empty"}), AllOf(HasSubstr("empty'"), HasSubstr("no .txt, .jsonl or .parquet")));
   fs::create_directory_symlink(folder_ / "c", folder_ / "link");
   EXPECT_EQ(found({folder_ / "link"}).size(), 5U);
 }

@@ -4,6 +4,7 @@
 
 #include <cstring>
 
+#include "base/base64.h"
 #include "base/files/file.h"
 #include "serve/served_texts.h"
 #include "serve/vectors/vector_model.h"

@@ -66,6 +66,14 @@ TEST_F(ClassifyFiles, TablesAreReadByTheirEnding) {
   EXPECT_THAT(fields_of(table("t.csv", "text\nx\n\"\"\n")), ElementsAre("x|||2", "|||3"));
 }
 
+TEST_F(ClassifyFiles, RowsOfParquetAreThoseOfTheSameJsonLines) {
+  const std::filesystem::path golden = std::filesystem::path(TERATRON_SOURCE_DIR) / "tests" / "golden" / "parquet";
+  const Columns columns = {.text = "text", .pair = "language_score", .label = "dump"};
+  const auto lines = fields_of(read_table(std::vector{golden / "fineweb.jsonl"}, columns));
+  EXPECT_EQ(lines.size(), 24U);
+  EXPECT_EQ(fields_of(read_table(std::vector{golden / "fineweb-zstd.parquet"}, columns)), lines);
+}
+
 TEST_F(ClassifyFiles, FaultsOfTablesNameTheLine) {
   EXPECT_THAT(table_fault("t.csv", "text,label\nx,a\ny\n"),
               AllOf(HasSubstr("t.csv:3: 1 cells, where the first row has 2"), HasSubstr("in quotes")));
@@ -77,7 +85,7 @@ TEST_F(ClassifyFiles, FaultsOfTablesNameTheLine) {
   EXPECT_THAT(table_fault("t.csv", "text,label\n"), HasSubstr("has no example"));
   EXPECT_THAT(table_fault("t.csv", ""), HasSubstr("is empty"));
   EXPECT_THAT(table_fault("t.csv", "text\n\xff\n"), HasSubstr("is not UTF-8"));
-  EXPECT_THAT(table_fault("t.txt", "text\nx\n"), HasSubstr("ends with none of .csv, .tsv, .jsonl and .json"));
+  EXPECT_THAT(table_fault("t.txt", "text\nx\n"), HasSubstr("ends with none of .csv, .tsv, .jsonl, .json"));
   EXPECT_THAT(table_fault("t.jsonl", "{\"text\": \"a\"}\n{\"label\": \"b\"}\n"),
               HasSubstr("t.jsonl:2: there is no text under \"text\"; its keys are label (--text-column"));
   EXPECT_THAT(table_fault("t.jsonl", "{\"text\": \"a\"}\n{\"text\": [1]}\n"),

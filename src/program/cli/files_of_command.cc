@@ -52,7 +52,7 @@ void add_folder(const fs::path& folder, bool has_model, Paths& read) {
     return;
   }
   constexpr auto kEndings =
-      std::to_array<std::string_view>({".txt", ".jsonl", ".html", ".htm", ".xhtml", ".warc", ".tsv"});
+      std::to_array<std::string_view>({".txt", ".jsonl", ".parquet", ".html", ".htm", ".xhtml", ".warc", ".tsv"});
   try {
     std::ranges::move(find_input_files(std::span(&folder, 1), kEndings), std::back_inserter(read));
   } catch (const UserError&) {  // the command reports it

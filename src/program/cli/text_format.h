@@ -12,7 +12,7 @@ inline void add_text_format_fields(FieldList& list, TextFormat& format, std::str
   list.add_choice("format", format,
                   {{"auto", TextFormat::kAuto}, {"jsonl", TextFormat::kJsonLines}, {"text", TextFormat::kText}},
                   "format of files; auto: by their content, whatever their names; text: plain text, of any bytes");
-  list.add("json-key", &json_key, "KEY", "the text of a JSON object is under this key");
+  list.add("json-key", &json_key, "KEY", "the text of a JSON object, or of a row of Parquet, is under this key");
 }
 
 }  // namespace teratron

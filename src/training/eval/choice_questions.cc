@@ -179,7 +179,7 @@ std::vector<ChoiceQuestion> read_choice_questions(const std::filesystem::path& f
       if (document.line == 0) {
         throw_user_error("{} holds plain text; give questions as JSON lines", name_of_input(*document.file));
       }
-      const std::filesystem::path place = place_of(*document.file, document.line, document.in_array);
+      const std::filesystem::path place = place_of(*document.file, document.line, document.unit);
       questions.push_back(QuestionReader(parse_json_object(document.bytes, place), place).read());
       questions.back().line = document.line;
       if (questions.back().choices.size() < 2) throw_user_error("'{}': it has fewer than two choices", place.string());

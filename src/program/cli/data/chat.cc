@@ -41,7 +41,8 @@ struct DataPreferencesOptions : DataChatOptions {};
 
 FieldList fields_of(DataChatOptions& o, const std::string& members, const std::string& trained_by) {
   FieldList list;
-  list.add_positional(&o.files, "FILE", "JSON lines, an object a line: " + members + "; -: standard input");
+  list.add_positional(&o.files, "FILE",
+                      "JSON lines or Parquet, an object a line or row: " + members + "; -: standard input");
   list.add("tokenizer", &o.tokenizer, "DIR", "folder with the model's tokenizer and chat template").required = true;
   list.add("chat-template", &o.chat_template, "FILE", "template in place of the tokenizer's");
   list.add("out", &o.out, "PREFIX", "writes PREFIX.bin, PREFIX.idx and PREFIX.teratron.json, for train " + trained_by)

@@ -34,7 +34,7 @@ struct DataOverlapOptions {
 FieldList fields_of(DataOverlapOptions& o) {
   FieldList list;
   list.add_positional(&o.overlap.training, "FILE",
-                      "the training set: .jsonl, text, folders, compressed or not; -: standard input");
+                      "the training set: .jsonl, .parquet, text, folders, compressed or not; -: standard input");
   list.add("test", &o.overlap.test, "FILE", "the test set").required = true;
   list.add("ngram", &o.overlap.ngram, "N", "length of the n-grams in words").between(1, 100);
   list.add("false-positives", &o.overlap.false_positives, "X", "highest share of errors of the Bloom filter");

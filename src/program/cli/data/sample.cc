@@ -41,7 +41,7 @@ FieldList fields_of(DataSampleOptions& o) {
   list.add_positional(
       &o.sources, "SOURCE",
       "a tokenised corpus: PREFIX of PREFIX.bin and PREFIX.idx, or several; or files of JSON lines, which may "
-      "be compressed");
+      "be compressed, or Parquet, of which JSON lines are made");
   list.add("out", &o.out, "NAME",
            "writes PREFIX.bin and .idx; of JSON lines one file, compressed if it ends in .zst; -: standard output")
       .writes(FileContent::kOwn, corpus_or_lines())

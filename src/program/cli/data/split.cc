@@ -40,7 +40,7 @@ FieldList fields_of(DataSplitOptions& o) {
   list.add_positional(
       &o.sources, "SOURCE",
       "a tokenised corpus: PREFIX of PREFIX.bin and PREFIX.idx, or several; or files of JSON lines, which may "
-      "be compressed");
+      "be compressed, or Parquet, of which JSON lines are made");
   list.add("out", &o.out, "NAME",
            "each part is NAME-part: NAME-train.bin and .idx; for JSON lines NAME ends in .jsonl or .jsonl.zst, and the "
            "part's name comes before that: NAME-train.jsonl")

@@ -60,9 +60,10 @@ void add_reading_fields(FieldList& list, StageCommandOptions& o) {
 FieldList fields_of(StageCommandOptions& o) {
   FieldList list;
   list.add_positional(&o.stream.files, "FILE",
-                      "JSON lines and arrays have a document per object; plain text is one document; either may be "
-                      "compressed (gzip, zstd). A folder: all .jsonl and .txt files below, sorted. -: standard input. "
-                      "extract reads WARC files, pages of HTML, and JSON lines with HTML in them");
+                      "JSON lines and arrays have a document per object, Parquet one per row; plain text is one "
+                      "document; all but Parquet may be compressed (gzip, zstd). A folder: all .jsonl, .parquet and "
+                      ".txt files below, sorted. -: standard input. "
+                      "extract reads WARC files, pages of HTML, and JSON lines or Parquet with HTML in them");
   list.add("out", &o.stream.out, "FILE",
            "the documents that are kept, a line of JSON each; compressed if the name ends in .zst; -: standard output")
       .writes()

@@ -41,8 +41,9 @@ struct DataTokenizeOptions {
 FieldList fields_of(DataTokenizeOptions& o) {
   FieldList list;
   list.add_positional(&o.files, "FILE",
-                      "JSON lines and arrays have a document per object; plain text is one document; either may be "
-                      "compressed (gzip, zstd). A folder: all .jsonl and .txt files below, sorted. -: standard input");
+                      "JSON lines and arrays have a document per object, Parquet one per row; plain text is one "
+                      "document; all but Parquet may be compressed (gzip, zstd). A folder: all .jsonl, .parquet and "
+                      ".txt files below, sorted. -: standard input");
   list.add("tokenizer", &o.tokenizer, "DIR", "folder with the tokenizer's files").required = true;
   list.add("out", &o.out, "PREFIX",
            "writes PREFIX.bin, PREFIX.idx, and PREFIX.teratron.json, which names the tokenizer")

@@ -43,10 +43,10 @@ struct TokenizerTrainOptions {
 
 FieldList fields_of(TokenizerTrainOptions& o) {
   FieldList list;
-  list.add_positional(&o.files, "FILE",
-                      "text to learn from, as data tokenize takes it: plain or .jsonl, also compressed (gzip, zstd). A "
-                      "folder: all .jsonl "
-                      "and .txt files below. -: standard input");
+  list.add_positional(
+      &o.files, "FILE",
+      "text to learn from, as data tokenize takes it: plain, .jsonl or .parquet, also compressed (gzip, "
+      "zstd). A folder: all .jsonl, .parquet and .txt files below. -: standard input");
   list.add("vocab-size", &o.vocab_size, "N", "tokens, with the 256 bytes and <|endoftext|>").required = true;
   list.add("out", &o.out, "DIR", "folder for vocab.json, merges.txt and tokenizer.json")
       .writes(FileContent::kOwn, {"/vocab.json", "/merges.txt", "/tokenizer.json"})
@@ -89,6 +89,7 @@ class LearningTexts {
 
   void read(const std::filesystem::path& file, const TokenizerTrainOptions& options) {
     DocumentReader reader(std::span(&file, 1), TokenizeOptions{}.batch_bytes, options.format);
+    reader.take_columns({options.json_key});
     DocumentText text(options.json_key);
     for (DocumentBatch batch; reader.next(batch);) {
       std::size_t most = 0;

@@ -59,7 +59,4 @@ class VectorModel : public ServedModel {
   std::int64_t in_flight_ = 0, finished_ = 0, refused_ = 0, tokens_ = 0;
 };
 
-// Bytes in base64 (RFC 4648, section 4).
-std::string base64_of(std::string_view bytes);
-
 }  // namespace teratron

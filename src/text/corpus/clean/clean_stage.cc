@@ -99,7 +99,7 @@ void CleanSettings::add_fields(FieldList& list) {
   list.add("tokenizer", &tokenizer, "DIR", "folder of the tokenizer that counts tokens");
   list.add("min-tokens", &min_tokens, "N", "drop documents with fewer tokens").between(0);
   list.add("keep-newlines", &keep_newlines, "", "keep line ends inside sentences, and empty lines");
-  list.add("url-key", &url_key, "KEY", "the URL of a .jsonl line is under this key");
+  list.add("url-key", &url_key, "KEY", "the URL of a .jsonl line or .parquet row is under this key");
   list.add("url-lists", &url_lists, "DIR",
            "folder with domains.txt and extensions.txt of documents to drop; empty: the installed lists");
   list.add("no-url-rules", &no_url_rules, "", "ignore URLs");

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/json_string.h"
 #include "corpus/extract/article.h"
 #include "corpus/extract/body_kind.h"
 #include "corpus/extract/charset.h"

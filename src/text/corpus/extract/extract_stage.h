@@ -31,7 +31,7 @@ struct ExtractSettings {
   ExtractOptions options;
 
   void add_fields(FieldList& list) {
-    list.add("field", &options.html_key, "KEY", "the HTML of a .jsonl line is under this key");
+    list.add("field", &options.html_key, "KEY", "the HTML of a .jsonl line or .parquet row is under this key");
     list.add("min-characters", &options.least_characters, "N", "drop articles with fewer characters, without spaces")
         .between(1);
     list.add("max-page-bytes", &options.most_page_bytes, "N", "drop larger pages").between(1, std::int64_t{1} << 30);

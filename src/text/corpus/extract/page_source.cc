@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "base/files/decompression.h"
 #include "base/files/file.h"
+#include "base/json_string.h"
 #include "corpus/extract/charset.h"
 #include "corpus/extract/header_lines.h"
 #include "corpus/extract/http_response.h"
@@ -249,7 +250,7 @@ class PageSource final : public DocumentSource {
           "munpack; or leave it out",
           name_of_input(file));
     }
-    return content.kind == ContentKind::kJsonLines || content.kind == ContentKind::kJsonArray;
+    return content.kind != ContentKind::kText && content.kind != ContentKind::kOther;
   }
 
   void open_run() {
@@ -294,7 +295,7 @@ std::unique_ptr<DocumentSource> open_pages(std::vector<fs::path> files, TextForm
 }
 
 std::vector<fs::path> find_page_files(Files named) {
-  constexpr auto kEndings = std::to_array<std::string_view>({".html", ".htm", ".xhtml", ".warc", ".jsonl"});
+  constexpr auto kEndings = std::to_array<std::string_view>({".html", ".htm", ".xhtml", ".warc", ".jsonl", ".parquet"});
   return find_input_files(named, kEndings);
 }
 

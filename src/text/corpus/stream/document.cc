@@ -1,9 +1,8 @@
 #include "corpus/stream/document.h"
 
-#include <algorithm>
-
 #include "base/error.h"
 #include "base/files/file.h"
+#include "base/json_string.h"
 #include "base/utf8.h"
 #include "data/text/json_members.h"
 
@@ -21,27 +20,6 @@ Document make_document(const RawDocument& raw, DocumentText& text_of) {
     throw_user_error("{}: this is not UTF-8; convert it with iconv, or leave it out", origin_of(document));
   }
   return document;
-}
-
-void append_json_string(std::string_view text, std::string& out) {
-  out.push_back('"');
-  const auto is_special = [](char c) { return c == '"' || c == '\\' || static_cast<unsigned char>(c) < 0x20; };
-  for (std::size_t begin = 0; begin < text.size();) {
-    const auto rest = text.substr(begin);
-    const auto length = static_cast<std::size_t>(std::ranges::find_if(rest, is_special) - rest.begin());
-    out += rest.substr(0, length);
-    begin += length + 1;
-    if (length == rest.size()) break;
-    switch (const char c = rest[length]) {
-      case '"': out += "\\\""; break;
-      case '\\': out += "\\\\"; break;
-      case '\n': out += "\\n"; break;
-      case '\t': out += "\\t"; break;
-      case '\r': out += "\\r"; break;
-      default: out += fmt::format("\\u{:04x}", static_cast<unsigned>(c));
-    }
-  }
-  out.push_back('"');
 }
 
 std::string json_line_of(const Document& document, std::string_view text_key) {

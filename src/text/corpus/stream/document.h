@@ -27,9 +27,6 @@ std::string origin_of(const Document& document);
 // or a plain text is not UTF-8.
 Document make_document(const RawDocument& raw, DocumentText& text_of);
 
-// Appends `text` (valid UTF-8) as a JSON string with its quotes.
-void append_json_string(std::string_view text, std::string& out);
-
 // The document as a line of JSON without a line end. All bytes of `record` but the text's are kept: other fields, their
 // order, numbers as they were written. A plain text file's document is {"KEY": text}.
 std::string json_line_of(const Document& document, std::string_view text_key);

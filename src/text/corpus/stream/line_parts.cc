@@ -84,7 +84,7 @@ CopiedLines copy_lines(std::span<const fs::path> files, std::span<const fs::path
       writers[part]->write(one.bytes);
       ++copied.lines[part];
       if (const std::string fault = fault_of_line(one.bytes); !fault.empty() && copied.faulty++ == 0) {
-        copied.first_fault = fmt::format("{}: {}", place_of(*one.file, one.line, one.in_array), fault);
+        copied.first_fault = fmt::format("{}: {}", place_of(*one.file, one.line, one.unit), fault);
       }
     }
     if (progress) progress(static_cast<double>(line) / static_cast<double>(parts.size()));

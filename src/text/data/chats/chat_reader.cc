@@ -50,7 +50,7 @@ bool ChatReader::next(std::vector<ChatTokens>& documents) {
       try {
         read[i].documents = tokenize(document);
       } catch (const UserError& error) {
-        read[i].error = fmt::format("{}: {}", place_of(*document.file, document.line, document.in_array), error.what());
+        read[i].error = fmt::format("{}: {}", place_of(*document.file, document.line, document.unit), error.what());
       }
     }
   });

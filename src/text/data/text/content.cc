@@ -18,6 +18,9 @@ bool is_named_json(const std::filesystem::path& file) {
   return is_named_json_lines(file) || content_ending(file) == ".json";
 }
 
+// The letters could begin a text, but no text has a NUL.
+bool begins_as_parquet(std::string_view head) { return head.starts_with("PAR1") && head.find('\0') != head.npos; }
+
 std::string_view without_mark(std::string_view text) {
   return text.starts_with(kByteOrderMark) ? text.substr(kByteOrderMark.size()) : text;
 }
@@ -47,6 +50,7 @@ Content content::refused(const Finding& finding) {
 
 Content recognise_content(std::string_view head, const std::filesystem::path& file) {
   const bool is_all = head.size() < kContentHead, is_named = is_named_json(file);
+  if (begins_as_parquet(head)) return {.kind = ContentKind::kParquet};
   if (const auto found = content::find_signature(head)) {
     return {ContentKind::kOther, fmt::format("seems to be {}: {}", found->what, found->advice), found->may_be_page};
   }
@@ -68,14 +72,26 @@ void require_readable(const Content& content, const std::filesystem::path& file)
 }
 
 std::string surprise_of(const Content& content, const std::filesystem::path& file) {
-  const bool is_array = content.kind == ContentKind::kJsonArray;
-  if (!is_array && content.kind != ContentKind::kJsonLines) return "";
   const std::string ending = content_ending(file);
-  const bool is_expected = is_array ? ending == ".json" : is_named_json(file);
-  if (is_expected || ending.empty()) return "";
-  return fmt::format("{} holds {}, and is read as such{}", name_of_input(file),
-                     is_array ? "a JSON array of documents" : "JSON lines",
-                     is_named_json(file) ? "" : "; --format text takes it as one text");
+  bool is_expected = ending.empty();
+  const char *what = "", *other = is_named_json(file) ? "" : "; --format text takes it as one text";
+  switch (content.kind) {
+    case ContentKind::kJsonArray:
+      what = "a JSON array of documents";
+      is_expected = is_expected || ending == ".json";
+      break;
+    case ContentKind::kJsonLines:
+      what = "JSON lines";
+      is_expected = is_expected || is_named_json(file);
+      break;
+    case ContentKind::kParquet:
+      what = "a Parquet table";
+      other = "";
+      is_expected = is_expected || ending == ".parquet";
+      break;
+    default: return "";
+  }
+  return is_expected ? "" : fmt::format("{} holds {}, and is read as such{}", name_of_input(file), what, other);
 }
 
 Content content_of_file(const std::filesystem::path& file) {

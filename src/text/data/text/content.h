@@ -1,5 +1,5 @@
-// Recognises the content of a file by its first bytes: plain text, JSON lines, a JSON array of documents, or something
-// that no command reads as text. All commands use it, for files of any name, pipes and standard input.
+// Recognises the content of a file by its first bytes: plain text, JSON lines, a JSON array of documents, Parquet, or
+// something that no command reads as text. All commands use it, for files of any name, pipes and standard input.
 #pragma once
 
 #include <cstdint>
@@ -20,6 +20,7 @@ enum class ContentKind {
   kText,
   kJsonLines,  // a JSON object a line
   kJsonArray,  // one JSON array of objects
+  kParquet,    // a table of rows, which are read as objects
   kOther,
 };
 

@@ -38,7 +38,7 @@ constexpr auto kSignatures = std::to_array<Signature>({
     {"7z\xBC\xAF\x27\x1C"sv, 0, "a 7z archive", kUnpack},
     {"Rar!\x1A\x07"sv, 0, "a RAR archive", kUnpack},
     {"ustar"sv, 257, "a tar archive", "unpack it with tar -x, and name the files"},
-    {"PAR1"sv, 0, "a Parquet file", kAsLines, true},
+    {"PARE"sv, 0, "an encrypted Parquet file", "write it again without encryption", true},
     {"ARROW1"sv, 0, "an Arrow file", kAsLines, true},
     {"\xFF\xFF\xFF\xFF"sv, 0, "an Arrow stream", kAsLines},
     {"FEA1"sv, 0, "a Feather file", kAsLines, true},

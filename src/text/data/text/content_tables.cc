@@ -262,6 +262,10 @@ std::optional<Finding> find_ending(std::string_view ending) {
     return Finding{"XML", "take the texts out of it, and write them as JSON lines or plain text", true};
   }
   if (ending == ".pkl" || ending == ".pickle") return Finding{"a pickle of Python's", "leave it out"};
+  if (ending == ".parquet") {
+    return Finding{"no Parquet file, though its name says so",
+                   "download it again (a pointer of Git LFS is fetched by git lfs pull)"};
+  }
   if (ending == ".br") return Finding{"compressed with brotli", "decompress it, or pipe brotli -dc into -"};
   return std::nullopt;
 }

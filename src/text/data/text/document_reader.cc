@@ -32,10 +32,15 @@ std::size_t read_all(DecompressingReader& reader, std::span<char> to) {
 
 }  // namespace
 
-std::string place_of(const std::filesystem::path& file, std::int64_t line, bool in_array) {
+std::string_view name_of(DocumentUnit unit) {
+  return unit == DocumentUnit::kLine ? "line" : unit == DocumentUnit::kElement ? "element" : "row";
+}
+
+std::string place_of(const std::filesystem::path& file, std::int64_t line, DocumentUnit unit) {
   const std::string name = is_standard_stream(file) ? "standard input" : file.string();
   if (line == 0) return name;
-  return in_array ? fmt::format("{}, element {}", name, line) : fmt::format("{}:{}", name, line);
+  if (unit == DocumentUnit::kLine) return fmt::format("{}:{}", name, line);
+  return fmt::format("{}, {} {}", name, name_of(unit), line);
 }
 
 DocumentReader::DocumentReader(std::span<const std::filesystem::path> named, std::int64_t batch_bytes,
@@ -72,15 +77,16 @@ bool DocumentReader::next(DocumentBatch& batch) {
   std::int64_t size = 0;
   const auto nothing_yet = [&] { return batch.bytes_read == 0 && batch.documents.empty(); };
   while (file_ < files_.size() && (size < batch_bytes_ || nothing_yet())) {
-    const std::int64_t taken = reader_ ? reader_->bytes_taken() : 0;
+    const std::int64_t taken = reader_ ? bytes_taken() : 0;
     if (!reader_) open();
     switch (kind_) {
       case ContentKind::kJsonLines: read_lines(batch); break;
       case ContentKind::kJsonArray: read_elements(batch); break;
+      case ContentKind::kParquet: read_rows(batch); break;
       default: read_text(batch);
     }
     size += std::ssize(batch.buffers.back()) + kBytesPerFile;
-    batch.bytes_read += reader_->bytes_taken() - taken;
+    batch.bytes_read += bytes_taken() - taken;
     if (is_at_end_) close();
   }
   return !nothing_yet();
@@ -93,7 +99,10 @@ void DocumentReader::open() {
   carry_.clear();
   elements_ = {};
   kind_ = recognise();
+  if (kind_ == ContentKind::kParquet) open_table();
 }
+
+std::int64_t DocumentReader::bytes_taken() const { return rows_ ? rows_->bytes_taken() : reader_->bytes_taken(); }
 
 ContentKind DocumentReader::recognise() {
   if (format_ == TextFormat::kText) return ContentKind::kText;
@@ -118,9 +127,9 @@ ContentKind DocumentReader::recognise() {
 // The user's --format jsonl counts unless the file begins otherwise: a fault is then reported with its line.
 void DocumentReader::require_lines(const Content& content, std::string_view head) const {
   const std::string name = name_of_input(files_[file_]);
-  if (content.kind == ContentKind::kJsonArray) {
-    throw_user_error("{} holds a JSON array, not an object a line; leave --format out, and it is read as what it is",
-                     name);
+  if (content.kind == ContentKind::kJsonArray || content.kind == ContentKind::kParquet) {
+    throw_user_error("{} holds a {}, not an object a line; leave --format out, and it is read as what it is", name,
+                     content.kind == ContentKind::kParquet ? "Parquet table" : "JSON array");
   }
   const std::string_view line = head.substr(0, head.find('\n'));
   if (content.kind != ContentKind::kOther || content.is_unclear || is_json(line)) return;
@@ -128,6 +137,7 @@ void DocumentReader::require_lines(const Content& content, std::string_view head
 }
 
 void DocumentReader::close() {
+  rows_.reset();
   reader_.reset();
   ++file_;
   line_ = skipped_ = 0;
@@ -232,7 +242,7 @@ void DocumentReader::read_elements(DocumentBatch& batch) {
     batch.documents.push_back({.bytes = std::string_view(block).substr(begin, end - begin),
                                .file = &files_[file_],
                                .line = line_,
-                               .in_array = true});
+                               .unit = DocumentUnit::kElement});
   }
 }
 
@@ -247,6 +257,41 @@ std::size_t DocumentReader::cut_elements(std::string& block, std::vector<std::pa
     });
   } catch (const UserError& error) {
     throw_user_error("{}: {}", name_of_input(files_[file_]), error.what());
+  }
+}
+
+// The table of contents of a Parquet file is at its end.
+void DocumentReader::open_table() {
+  const std::filesystem::path& file = files_[file_];
+  if (reader_->is_compressed()) {
+    throw_user_error("{} is a Parquet file that is compressed once more; decompress it with gzip -d or zstd -d",
+                     name_of_input(file));
+  }
+  if (is_standard_stream(file) || !std::filesystem::is_regular_file(file)) {
+    throw_user_error("{} gives a Parquet file, which is read from its end on; name the file in the place of the pipe",
+                     name_of_input(file));
+  }
+  rows_.emplace(file, columns_, most_unpacked_);
+  rows_->skip(skipped_);
+  line_ = std::min(skipped_, rows_->rows());
+}
+
+// Reads about a batch of rows.
+void DocumentReader::read_rows(DocumentBatch& batch) {
+  std::string& block = batch.buffers.emplace_back();
+  std::vector<std::size_t> ends;
+  while (std::cmp_less(block.size(), batch_bytes_) && !is_at_end_) {
+    is_at_end_ = !rows_->next(block);
+    if (!is_at_end_) ends.push_back(block.size());
+  }
+  block.append(kPadding, '\0');
+  std::size_t begin = 0;
+  for (const std::size_t end : ends) {
+    batch.documents.push_back({.bytes = std::string_view(block).substr(begin, end - begin),
+                               .file = &files_[file_],
+                               .line = ++line_,
+                               .unit = DocumentUnit::kRow});
+    begin = end;
   }
 }
 

@@ -1,5 +1,5 @@
-// Reads plain text, JSON lines and JSON arrays, compressed or not, as one stream of documents, in batches, so that a
-// corpus of any size needs little memory.
+// Reads plain text, JSON lines and JSON arrays, compressed or not, and Parquet as one stream of documents, in batches,
+// so that a corpus of any size needs little memory.
 #pragma once
 
 #include <algorithm>
@@ -16,20 +16,30 @@
 #include "base/files/decompression.h"
 #include "data/text/array_elements.h"
 #include "data/text/content.h"
+#include "parquet/row_reader.h"
 
 namespace teratron {
+
+// The unit of a file that documents are counted in.
+enum class DocumentUnit : std::uint8_t {
+  kLine,
+  kElement,  // of a JSON array
+  kRow,      // of a Parquet table
+};
 
 // A document as stored: the text itself, or the JSON object that holds it, on one line. Byte order marks are removed.
 struct RawDocument {
   std::string_view bytes;
   const std::filesystem::path* file = nullptr;
-  std::int64_t line = 0;  // in JSON lines, from 1; in an array the element's number; 0: plain text, the whole file
-  bool in_array = false;
+  std::int64_t line = 0;  // the number of the line, element or row, from 1; 0: plain text, the whole file
+  DocumentUnit unit = DocumentUnit::kLine;
   bool any_bytes = false;  // plain text that need not be UTF-8, since the user says so (TextFormat::kText)
 };
 
-// "a.jsonl:12", "standard input:3", "a.json, element 4"; the file's name alone for line 0.
-std::string place_of(const std::filesystem::path& file, std::int64_t line, bool in_array = false);
+// "a.jsonl:12", "standard input:3", "a.json, element 4", "a.parquet, row 5"; the file's name alone for line 0.
+std::string place_of(const std::filesystem::path& file, std::int64_t line, DocumentUnit unit = DocumentUnit::kLine);
+// "line", "element", "row".
+std::string_view name_of(DocumentUnit unit);
 
 struct DocumentBatch {
   std::deque<std::string> buffers;  // own the documents' bytes; each ends with kPadding zero bytes
@@ -40,7 +50,7 @@ struct DocumentBatch {
 // A position between two documents.
 struct InputPosition {
   std::int64_t file = 0;  // index of the file
-  std::int64_t line = 0;  // lines before it in the file, with blank ones; or elements of an array
+  std::int64_t line = 0;  // lines before it in the file, with blank ones; or elements of an array, or rows
 };
 
 class DocumentReader {
@@ -60,12 +70,16 @@ class DocumentReader {
   // Reads lists of short texts, a line each, which may look like settings.
   void take_lists() { takes_lists_ = true; }
 
+  // Of Parquet, reads these columns alone, those of them that a file has; all where it has none of them.
+  void take_columns(std::vector<std::string> names) { columns_ = std::move(names); }
+
   // The files that `named` stands for, in order.
   const std::vector<std::filesystem::path>& files() const { return files_; }
   // The position of the next batch.
   InputPosition position() const { return {static_cast<std::int64_t>(file_), std::max(line_, skipped_)}; }
   // Called before the first batch: continues at a position of another reader of the same files. Skips whole files
-  // unread; reads and skips lines, so batches may have no documents. Returns the bytes of the skipped files.
+  // unread, and whole row groups; reads and skips lines, so batches may have no documents. Returns the bytes of the
+  // skipped files.
   std::int64_t skip_to(const InputPosition& position);
 
   // The size of all files together, without pipes.
@@ -74,7 +88,7 @@ class DocumentReader {
   // Reads the next documents, in order; false when there are no more. Blank lines are no documents. The content of a
   // file decides its kind (content.h); if its name suggests another, a line on standard error says so. UserError: a
   // file that seems to hold no text, or may be JSON or not; one with a NUL byte (file and offset); a JSON array that is
-  // cut short; compressed data that are damaged, or hold a larger document.
+  // cut short; compressed data that are damaged, or hold a larger document; Parquet as RowReader, or out of a pipe.
   bool next(DocumentBatch& batch);
 
  private:
@@ -86,6 +100,9 @@ class DocumentReader {
   void read_lines(DocumentBatch& batch);
   void add_lines(DocumentBatch& batch, const std::string& block);
   void read_elements(DocumentBatch& batch);
+  void open_table();
+  void read_rows(DocumentBatch& batch);
+  std::int64_t bytes_taken() const;
   std::size_t cut_elements(std::string& block, std::vector<std::pair<std::size_t, std::size_t>>& places);
   void require_size(std::size_t bytes) const;
   void close();
@@ -98,10 +115,12 @@ class DocumentReader {
   int surprises_ = 0;                          // files whose content differs from their name
   std::size_t file_ = 0;                       // the current one
   std::optional<DecompressingReader> reader_;  // while it is open
+  std::vector<std::string> columns_;           // of Parquet; empty: all
+  std::optional<parquet::RowReader> rows_;     // of the current file, if it is Parquet
   ContentKind kind_ = ContentKind::kText;      // of the current file
   bool is_at_end_ = false;
   ArrayElements elements_;    // of the current file, if it is an array
-  std::int64_t line_ = 0;     // lines or elements read in it
+  std::int64_t line_ = 0;     // lines, elements or rows read in it
   std::int64_t skipped_ = 0;  // lines to skip at its beginning
   std::int64_t offset_ = 0;   // bytes of its text that were read
   std::string carry_;         // read bytes of the next document

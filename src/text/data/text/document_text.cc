@@ -90,8 +90,10 @@ struct DocumentText::Parser {
     throw_user_error("\"{}\" holds a NUL (\\u0000), as no text does; remove it", key);
   }
   [[noreturn]] void throw_no_utf8(std::string_view line) const {
-    throw_user_error("this {} is not UTF-8: {}; convert the file, for example with iconv -f WINDOWS-1252 -t UTF-8",
-                     unit, utf8_fault(line));
+    throw_user_error("this {} is not UTF-8: {}; {}", unit, utf8_fault(line),
+                     unit == name_of(DocumentUnit::kRow)
+                         ? "write the table's texts again in UTF-8"
+                         : "convert the file, for example with iconv -f WINDOWS-1252 -t UTF-8");
   }
   [[noreturn]] void throw_no_object() const {
     throw_user_error("this {} is not a JSON object; it is to look like {{\"{}\": \"the document's text\"}}", unit,
@@ -106,7 +108,7 @@ struct DocumentText::Parser {
   }
 
   const TextKeys& keys;
-  std::string_view unit = "line";  // or "element"
+  std::string_view unit = "line";  // or "element", "row"
   simdjson::dom::parser json;
   std::string own_text;  // of an object that simdjson refuses
 };
@@ -121,10 +123,10 @@ std::string_view DocumentText::of(const RawDocument& document) {
     return document.bytes;
   }
   try {
-    parser_->unit = document.in_array ? "element" : "line";
+    parser_->unit = name_of(document.unit);
     return parser_->text_of(document.bytes);
   } catch (const UserError& error) {
-    throw_user_error("{}: {}", place_of(*document.file, document.line, document.in_array), error.what());
+    throw_user_error("{}: {}", place_of(*document.file, document.line, document.unit), error.what());
   }
 }
 

@@ -16,7 +16,7 @@ namespace teratron {
 // their paths, without hidden ones. A pattern (*, ?, [...]) that is no file's name gives its matches, sorted. Links are
 // followed, except to a folder that contains them. UserError: a folder or pattern that gives nothing, or cannot be
 // read; nothing named.
-inline constexpr std::array<std::string_view, 2> kTextEndings = {".txt", ".jsonl"};
+inline constexpr std::array<std::string_view, 3> kTextEndings = {".txt", ".jsonl", ".parquet"};
 std::vector<std::filesystem::path> find_input_files(std::span<const std::filesystem::path> named,
                                                     std::span<const std::string_view> endings = kTextEndings);
 

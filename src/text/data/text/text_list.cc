@@ -30,6 +30,7 @@ std::vector<std::string> read_text_list(const std::filesystem::path& file, TextF
                                         BlankLines blank) {
   DocumentReader reader(std::span(&file, 1), kListBatchBytes, format);
   reader.take_lists();
+  reader.take_columns(keys.names);
   DocumentText text_of(keys);
   std::vector<std::string> texts;
   for (DocumentBatch batch; reader.next(batch);) {

@@ -121,6 +121,7 @@ TokenizeCounts tokenize_files(const Tokenizer& tokenizer, std::span<const std::f
   check(options.batch_bytes > 0, "tokenize_files: batch_bytes");
   const BatchTokenizer batch_tokenizer(tokenizer, options);
   DocumentReader reader(files, options.batch_bytes, options.format);
+  reader.take_columns({options.json_key});
   if (prefix.has_parent_path()) make_folders(prefix.parent_path());
   IndexedDatasetWriter writer(prefix, tokenizer.vocab_size());
   TokenizeProgress progress{.counts = {}, .bytes_total = reader.total_bytes()};

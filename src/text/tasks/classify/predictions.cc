@@ -57,7 +57,7 @@ Predictions read_predictions(const fs::path& path, std::size_t rows) {
   DocumentReader reader(std::span(&path, 1), kPredictionBytes, TextFormat::kJsonLines);
   for (DocumentBatch batch; reader.next(batch);) {
     for (const RawDocument& document : batch.documents) {
-      const std::string place = place_of(path, document.line, document.in_array);
+      const std::string place = place_of(path, document.line, document.unit);
       const auto line = nlohmann::json::parse(document.bytes, nullptr, /*allow_exceptions=*/false);
       const bool has_index = line.is_object() && line.contains("index") && line["index"].is_number_unsigned();
       const bool has_label = line.is_object() && line.contains("label") && line["label"].is_string() &&

@@ -114,12 +114,12 @@ std::string needed_member(std::string_view object, const std::string& key, std::
                    fmt::join(keys, ", "), flag);
 }
 
-void add_json_lines(const fs::path& path, const Columns& columns, Table& table) {
+void add_objects(const fs::path& path, const Columns& columns, Table& table) {
   DocumentReader reader(std::span(&path, 1), kJsonBatchBytes, TextFormat::kAuto);
   reader.stay_silent();
   for (DocumentBatch batch; reader.next(batch);) {
     for (const RawDocument& document : batch.documents) {
-      const std::string place = place_of(path, document.line, document.in_array);
+      const std::string place = place_of(path, document.line, document.unit);
       const std::string_view object = without_spaces(document.bytes);
       if (!is_utf8(object)) throw_user_error("{}: this is not UTF-8: {}; convert the file", place, utf8_fault(object));
       if (!object.starts_with('{') || !is_json(object)) {
@@ -143,9 +143,9 @@ void add_file(const fs::path& path, const Columns& columns, Table& table) {
   const std::string ending = content_ending(path);
   if (ending == ".csv") return add_delimited(path, Delimiter::kComma, columns, table);
   if (ending == ".tsv") return add_delimited(path, Delimiter::kTab, columns, table);
-  if (ending == ".json" || is_named_json_lines(path)) return add_json_lines(path, columns, table);
+  if (ending == ".json" || ending == ".parquet" || is_named_json_lines(path)) return add_objects(path, columns, table);
   throw_user_error(
-      "'{}' ends with none of .csv, .tsv, .jsonl and .json (or those with .gz or .zst), by which examples "
+      "'{}' ends with none of .csv, .tsv, .jsonl, .json (or those with .gz or .zst) and .parquet, by which examples "
       "are read; rename it",
       path.string());
 }

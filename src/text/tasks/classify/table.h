@@ -33,7 +33,8 @@ struct Table {
 
 // Reads all rows of the files, plain or compressed (gzip, zstd). `.csv` and `.tsv` begin with a row of the columns'
 // names; a file without the column of labels has none. `.jsonl`, `.ndjson` and `.json` (an array, too) hold objects
-// with the columns as keys; numbers and booleans are texts as they are written, and a label may be null or missing.
+// with the columns as keys, and so do the rows of `.parquet`; numbers and booleans are texts as they are written, and a
+// label may be null or missing.
 // UserError, with file and line: another ending, a column that is missing or there twice, another number of cells than
 // the first row's, a value that is no text, text that is not UTF-8, no row at all.
 Table read_table(std::span<const std::filesystem::path> files, const Columns& columns);

@@ -219,7 +219,7 @@ constinit const TaskEntry kClassifyTask = complete({
     .scoring =
         {
             .summary = "scores labels or numbers that `eval classify` has predicted",
-            .data = "your .csv, .tsv or .jsonl with labels",
+            .data = "your .csv, .tsv, .jsonl or .parquet with labels",
             .predictions = "JSON lines: {\"index\": row, \"label\": name} or {\"index\": row, \"number\": x}",
             .has_folders = false,
             .score = classify::score_texts,

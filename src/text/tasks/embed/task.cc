@@ -214,7 +214,7 @@ constinit const TaskEntry kEmbedTask = complete({
     .scoring =
         {
             .summary = "scores similarities that `eval embed` has predicted",
-            .data = "your .csv, .tsv or .jsonl with similarities",
+            .data = "your .csv, .tsv, .jsonl or .parquet with similarities",
             .predictions = "JSON lines: {\"index\": row, \"number\": cosine}",
             .has_folders = false,
             .score = embed::score_similarities,

@@ -1,0 +1,85 @@
+// The entries of a column in a row group, page by page.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "base/files/random_access_file.h"
+#include "parquet/columns/bit_runs.h"
+#include "parquet/columns/page_values.h"
+#include "parquet/file/schema.h"
+
+namespace teratron::parquet {
+
+// What all columns of a file share: memory that their pages may take together, and compressed bytes of the last page.
+class PageMemory {
+ public:
+  explicit PageMemory(std::size_t most) : most_(most) {}
+
+  // Counts bytes in the place of `before`. Unsupported: all together are more than there may be.
+  void count(std::size_t before, std::size_t now);
+  std::vector<char>& packed() { return packed_; }
+
+ private:
+  std::size_t most_, held_ = 0;
+  std::vector<char> packed_;
+};
+
+// Holds a page and the column's dictionary, decompressed. Functions throw Damaged and Unsupported.
+class ColumnReader {
+ public:
+  ColumnReader(const RandomAccessFile& file, const Leaf& leaf, const ColumnChunk& chunk, PageMemory& memory);
+  ColumnReader(const ColumnReader&) = delete;
+  ColumnReader& operator=(const ColumnReader&) = delete;
+  ~ColumnReader();
+
+  bool is_at_end() {
+    ready();
+    return !has_entry_;
+  }
+  // Levels of the next entry. The repetition level at the end is 0, as where a row begins.
+  int definition() {
+    ready();
+    if (!has_entry_) throw_no_entry();
+    return definition_;
+  }
+  int repetition() {
+    ready();
+    return repetition_;
+  }
+  // Takes the entry; its value if it has one. Valid until the next call of any function.
+  std::string_view take();
+
+ private:
+  void ready() {
+    if (!has_entry_ && values_left_ > 0) read_levels();
+  }
+  void read_levels();
+  void read_page();
+  PageHeader read_header();
+  std::string_view read_bytes(const PageHeader& header);
+  void unpack(const PageHeader& header, std::string_view stored, std::vector<char>& to);
+  void hold(std::size_t before, std::size_t now);
+  void begin_dictionary(const PageHeader& header, std::string_view stored);
+  void begin_data(const PageHeader& header);
+  [[noreturn]] void throw_no_entry() const;
+
+  const RandomAccessFile& file_;
+  const Leaf& leaf_;
+  const ColumnChunk& chunk_;
+  PageMemory& memory_;
+  std::size_t held_ = 0;      // of it
+  std::uint64_t at_, end_;    // bytes of the chunk to come
+  std::int64_t values_left_;  // entries of the chunk whose levels are to come
+  std::int64_t page_left_ = 0;
+  bool has_entry_ = false, has_dictionary_ = false;
+  int definition_ = 0, repetition_ = 0;
+  std::vector<char> page_, dictionary_page_;
+  Dictionary dictionary_;
+  BitRuns definitions_, repetitions_;
+  std::unique_ptr<PageValues> values_;
+};
+
+}  // namespace teratron::parquet

@@ -1,0 +1,32 @@
+// Faults of a file, without its name. RowReader makes a UserError of them, with the file and the row.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+namespace teratron::parquet {
+
+// Bytes that no writer makes.
+struct Damaged : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+// A part of the format that is not read here: "columns compressed by LZO".
+struct Unsupported : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+template <class... Args>
+[[noreturn]] void throw_damaged(fmt::format_string<Args...> format, Args&&... args) {
+  throw Damaged(fmt::format(format, std::forward<Args>(args)...));
+}
+
+template <class... Args>
+[[noreturn]] void throw_unsupported(fmt::format_string<Args...> format, Args&&... args) {
+  throw Unsupported(fmt::format(format, std::forward<Args>(args)...));
+}
+
+}  // namespace teratron::parquet

@@ -1,0 +1,119 @@
+#include "parquet/rows/row_assembly.h"
+
+#include <utility>
+
+#include "base/json_string.h"
+#include "parquet/file/fault.h"
+#include "parquet/rows/json_value.h"
+
+namespace teratron::parquet {
+namespace {
+
+// Whether a map's keys are texts, which an object of JSON needs.
+bool has_text_keys(const Schema& schema, const Node& map) {
+  const Node& key = map.children[0];
+  if (key.kind != Node::Kind::kLeaf || key.definition != map.element_definition) return false;
+  const SchemaElement& element = schema.leaves[key.first_leaf].element;
+  const bool is_bytes = element.type == PhysicalType::kByteArray || element.type == PhysicalType::kFixedByteArray;
+  return is_bytes && (element.meaning == Meaning::kText || element.meaning == Meaning::kPlain ||
+                      element.meaning == Meaning::kBytes || element.meaning == Meaning::kUuid);
+}
+
+void append_key(const std::string& name, std::string& out) {
+  append_json_string(name, out);
+  out += ": ";
+}
+
+}  // namespace
+
+RowAssembly::RowAssembly(const Schema& schema, std::vector<const Node*> members, std::size_t most_bytes)
+    : schema_(schema), members_(std::move(members)), most_bytes_(most_bytes), columns_(schema.leaves.size()) {}
+
+void RowAssembly::begin(const RandomAccessFile& file, const RowGroup& group, PageMemory& memory) {
+  for (const Node* member : members_) {
+    for (std::size_t leaf = member->first_leaf; leaf < member->end_leaf; ++leaf) {
+      columns_[leaf].reset();
+      columns_[leaf] = std::make_unique<ColumnReader>(file, schema_.leaves[leaf], group.columns[leaf], memory);
+    }
+  }
+}
+
+void RowAssembly::append_row(std::string& out) {
+  row_begin_ = out.size();
+  out += '{';
+  for (std::size_t i = 0; i < members_.size(); ++i) {
+    if (i > 0) out += ", ";
+    append_key(members_[i]->name, out);
+    append(*members_[i], out);
+  }
+  out += '}';
+  for (const auto& column : columns_) {
+    if (column && column->repetition() != 0) throw_damaged("its columns disagree about where a row ends");
+  }
+}
+
+void RowAssembly::end() {
+  for (auto& column : columns_) {
+    if (column && !column->is_at_end()) throw_damaged("its columns have more values than its rows");
+    column.reset();
+  }
+}
+
+void RowAssembly::append(const Node& node, std::string& out) {
+  ColumnReader& first = first_of(node);
+  const int definition = first.definition();
+  if (definition < node.definition) {
+    skip(node);
+    out += "null";
+  } else if (node.kind == Node::Kind::kLeaf) {
+    append_json_value(schema_.leaves[node.first_leaf].element, first.take(), out);
+  } else if (node.kind == Node::Kind::kStruct) {
+    append_members(node, out);
+  } else {
+    append_list(node, out);
+  }
+  require_size(out);
+}
+
+void RowAssembly::append_members(const Node& node, std::string& out) {
+  out += '{';
+  for (std::size_t i = 0; i < node.children.size(); ++i) {
+    if (i > 0) out += ", ";
+    append_key(node.children[i].name, out);
+    append(node.children[i], out);
+  }
+  out += '}';
+}
+
+// A list, or a map: an object where its keys are texts, otherwise a list of pairs.
+void RowAssembly::append_list(const Node& node, std::string& out) {
+  ColumnReader& first = first_of(node);
+  const bool is_map = node.kind == Node::Kind::kMap, is_object = is_map && has_text_keys(schema_, node);
+  out += is_object ? '{' : '[';
+  if (first.definition() < node.element_definition) {
+    skip(node);
+  } else {
+    do {
+      if (out.back() != '{' && out.back() != '[') out += ", ";
+      if (is_map && !is_object) out += '[';
+      append(node.children[0], out);
+      if (is_map) {
+        out += is_object ? ": " : ", ";
+        append(node.children[1], out);
+      }
+      if (is_map && !is_object) out += ']';
+    } while (first.repetition() >= node.repetition);
+  }
+  out += is_object ? '}' : ']';
+}
+
+// Takes the entry that each column has for a value that is not there.
+void RowAssembly::skip(const Node& node) {
+  for (std::size_t leaf = node.first_leaf; leaf < node.end_leaf; ++leaf) columns_[leaf]->take();
+}
+
+void RowAssembly::require_size(const std::string& out) const {
+  if (out.size() - row_begin_ > most_bytes_) throw_unsupported("a row of more than {} MiB", most_bytes_ >> 20);
+}
+
+}  // namespace teratron::parquet
