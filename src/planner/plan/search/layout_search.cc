@@ -22,7 +22,7 @@ namespace {
 constexpr std::size_t kMostDealings = 6, kMostOfFewStages = 24;
 
 // Plans of stages for which recomputation is chosen; layouts whose turn comes after have one kind in all stages.
-constexpr std::int64_t kMostPlansOfStages = 2000;
+constexpr std::int64_t kMostPlansOfStages = 400;
 
 std::unique_ptr<LayoutCosts> costs_of(const PlanRequest& request) {
   if (request.profile != nullptr) return std::make_unique<MeasuredTimes>(request.model, *request.profile);
@@ -180,26 +180,9 @@ class Search {
     }
   }
 
-  // Token slices of stages that make something again, where that is faster.
-  void choose_slices(Found& found) {
-    if (!chooses_recompute_ || found.layout.recompute == Recompute::kNone || found.layout.token_slices.empty()) return;
-    const ChosenRecomputation chosen =
-        choose_recomputation(request_.model, request_.context(), found.layout,
-                             {.room = room_, .seconds = found.time.seconds, .by_slices = true}, *times_);
-    if (chosen.is_slow || chosen.recompute == found.layout.recompute) return;
-    Found other = found;
-    other.layout.recompute = chosen.recompute;
-    other.time = times_->step(other.layout);
-    ++result_.simulated;
-    if (other.time.seconds < found.time.seconds) found = std::move(other);
-  }
-
   void finish() {
     std::vector<Found> found;
-    for (const auto& [rivals, one] : best_) {
-      found.push_back(one);
-      choose_slices(found.back());
-    }
+    for (const auto& [rivals, one] : best_) found.push_back(one);
     std::ranges::stable_sort(found, {}, [](const Found& one) { return one.time.seconds; });
     if (found.size() > wanted_) found.resize(wanted_);
     for (const Found& one : found) {

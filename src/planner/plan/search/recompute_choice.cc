@@ -11,13 +11,12 @@
 namespace teratron::plan {
 namespace {
 
-constexpr std::int64_t kFewSlices = 8;
+constexpr std::int64_t kMostNumbers = 8;
 
 // Numbers of first slices that make something again; 0, as StageRecompute has it: all.
-std::vector<std::int64_t> slice_numbers(std::int64_t slices, bool by_slices) {
+std::vector<std::int64_t> slice_numbers(std::int64_t slices) {
+  const std::int64_t step = (slices + kMostNumbers - 1) / kMostNumbers;
   std::vector<std::int64_t> numbers = {0};
-  if (!by_slices) return numbers;
-  const std::int64_t step = slices <= kFewSlices ? 1 : (slices + 3) / 4;
   for (std::int64_t number = slices - step; number >= 1; number -= step) numbers.push_back(number);
   return numbers;
 }
@@ -38,7 +37,7 @@ class StageChoice {
 
   // `of_layer`: seconds in which a layer is made again in that way, by slice.
   void look_at(Recompute kind, const std::vector<double>& of_layer) {
-    for (const std::int64_t slices : slice_numbers(std::ssize(of_layer), limits_.by_slices)) {
+    for (const std::int64_t slices : slice_numbers(std::ssize(of_layer))) {
       const auto way = [&](std::int64_t layers) {
         return StageRecompute{.kind = kind, .layers = layers == deepest() ? 0 : layers, .slices = slices};
       };

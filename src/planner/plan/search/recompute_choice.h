@@ -15,8 +15,6 @@ namespace teratron::plan {
 struct RecomputeLimits {
   std::int64_t room = 0;  // bytes of a rank
   double seconds = std::numeric_limits<double>::infinity();
-  // Beside all token slices, the first ones alone: any number of up to 8 slices, quarters of more.
-  bool by_slices = false;
 };
 
 struct ChosenRecomputation {
@@ -26,7 +24,9 @@ struct ChosenRecomputation {
   std::int64_t plans = 0;  // of a stage's memory
 };
 
-// For a layout all of whose other parts are chosen. Ways are kinds in the first layers of each cell, as few as fit.
+// For a layout all of whose other parts are chosen. Ways are kinds in the first token slices (any number of up to 8,
+// eighths of more) and in as few of the first layers of each cell as fit. What costs least is the least sum over slices,
+// which in a pipeline of slices is nearly the fastest.
 ChosenRecomputation choose_recomputation(const TrainConfig& config, const MemoryPlanContext& context, Layout layout,
                                          const RecomputeLimits& limits, LayoutCosts& times);
 
