@@ -132,6 +132,16 @@ TEST(KeptLayers, AreTheOwnOfEachStage) {
   EXPECT_EQ(chosen[1].kept_layers, fewer == of_last ? 1 : 0);
 }
 
+// All ranks say together how they share a device, also those with nothing to choose.
+TEST(KeptLayers, AreOfTheStagesThatMakeNotEverythingAgain) {
+  ExecutorOptions asked = options_for(2, 256);
+  asked.kept_layers = std::nullopt;
+  asked.recompute = Recomputation(std::vector{StageRecompute{.kind = Recompute::kFull}, StageRecompute{}});
+  const std::vector<ExecutorOptions> chosen = all_chosen({.pipeline = 2}, asked, std::int64_t{1} << 40);
+  EXPECT_EQ(chosen[0].kept_layers, 0);
+  EXPECT_EQ(chosen[1].kept_layers, 1);
+}
+
 // Bytes that a rank of one stage takes beside its arena, against the plan: scratch alone, before the first step and in
 // three, and with graphs.
 struct Beside {

@@ -139,7 +139,11 @@ TEST(PipelineLayout, RecomputingActivationsChangesNoBit) {
   for (Layout layout : some_pipelines()) {
     layout.recompute = Recompute::kNone;
     const Result kept = train(study, layout, [] { return make_cpu_backend(); });
-    for (const Recompute recompute : {Recompute::kSelective, Recompute::kFull}) {
+    std::vector<Recomputation> ways = {Recompute::kSelective, Recompute::kFull};
+    RandomPipeline random(1);
+    random.layout = layout;
+    for (std::uint32_t seed = 1; seed <= 3; ++seed) ways.push_back(random.random_recomputation(seed));
+    for (const Recomputation& recompute : ways) {
       layout.recompute = recompute;
       EXPECT_EQ(train(study, layout, [] { return make_cpu_backend(); }).weights, kept.weights) << layout.text();
     }

@@ -93,7 +93,20 @@ class RandomPipeline {
     study.logits_chunk = one_of({1, 3, 100});
     study.seed = seed;
     study.bf16_moments = seed % 3 == 1;
-    if (layout.recompute == Recompute::kNone) layout.kept_layers = seed % 4;
+    if (seed % 2 == 1) layout.recompute = random_recomputation(seed);
+    if (layout.recompute.uniform().value_or(Recompute::kNone) == Recompute::kNone) layout.kept_layers = seed % 4;
+  }
+  // A way of each stage, of some of its layers and slices.
+  Recomputation random_recomputation(std::uint32_t seed) const {
+    std::mt19937 random(seed);
+    std::vector<StageRecompute> stages(static_cast<std::size_t>(layout.mesh.pipeline));
+    for (StageRecompute& stage : stages) {
+      stage.kind = static_cast<Recompute>(random() % 3);
+      if (stage.kind == Recompute::kNone) continue;
+      stage.layers = static_cast<std::int64_t>(random() % 3);
+      if (layout.slices.size() > 1) stage.slices = static_cast<std::int64_t>(random() % layout.slices.size());
+    }
+    return Recomputation(std::move(stages));
   }
   // Micro-batches of random sizes, each with slices of its own, of one sequence where its rows are shared out.
   void cut_jointly() {

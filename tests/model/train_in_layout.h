@@ -71,7 +71,7 @@ struct Layout {
   MeshShape mesh;
   std::int64_t micro_batch = 1;
   bool sequence_parallel = false, shard_optimizer = false;
-  Recompute recompute = Recompute::kNone;
+  Recomputation recompute = {};
   std::int64_t kept_layers = 0;  // ExecutorOptions::kept_layers
   // Settings of a pipeline.
   pipeline::ScheduleKind schedule = pipeline::ScheduleKind::k1F1B;
@@ -86,7 +86,7 @@ struct Layout {
     return fmt::format(
         "tp {} pp {} dp {} micro-batch {}{}{} recompute {} kept layers {}{}{} {} v {} slices {}{}{} cells {}",
         mesh.tensor, mesh.pipeline, mesh.data, micro_batch, sequence_parallel ? " sequence parallel" : "",
-        shard_optimizer ? " sharded optimizer" : "", static_cast<int>(recompute), kept_layers,
+        shard_optimizer ? " sharded optimizer" : "", recompute.text(), kept_layers,
         defer_weight_gradients ? " deferred" : "", vocabulary_parallel ? " vocabulary parallel" : "",
         pipeline::name_of(schedule), virtual_stages, fmt::join(slices, ","), own_slices ? " at most" : "",
         pipeline::text_of(cuts), fmt::join(cell_layers, ","));

@@ -172,6 +172,33 @@ TEST(MeasuredTime, SlicesAreLeftWhereTheTimeBesidePassesOutweighsThem) {
   EXPECT_EQ(layout.virtual_stages, 1) << layout.text();
 }
 
+TEST(MeasuredTime, AStageMakesAgainWhatItsMemoryAsksFor) {
+  const slicing::Profile profile = profile_of(0);
+  const TrainConfig config = training();
+  const GivenPipeline given{.is_auto = true,
+                            .virtual_stages = true,
+                            .layout = true,
+                            .token_slices = true,
+                            .defer_weight_gradients = true,
+                            .vocabulary_parallel = true};
+  const Cluster cluster{.name = "here", .devices = 2, .device = {.name = "core", .memory = 1e18}};
+  PlanRequest request = pipeline_request(config, given, cluster, 1000);
+  request.fixed.schedule = pipeline::ScheduleKind::k1F1B;
+  request.profile = &profile;
+  const PlannedLayout kept = choose_pipeline(request).best.front();
+  EXPECT_EQ(kept.layout.recompute, Recompute::kNone);
+  ASSERT_GT(kept.memory[0], kept.memory[1]);
+  request.cluster.device.memory = static_cast<double>(kept.memory[0] - 1);
+  const PlannedLayout chosen = choose_pipeline(request).best.front();
+  EXPECT_NE(chosen.layout.recompute.of(0).kind, Recompute::kNone);
+  EXPECT_NE(chosen.layout.recompute.of(0).layers, 0);  // a part of the six is enough
+  EXPECT_EQ(chosen.layout.recompute.of(1).kind, Recompute::kNone);
+  EXPECT_LE(chosen.memory[0], kept.memory[0] - 1);
+  request.fixed.recompute = Recompute::kFull;
+  EXPECT_GT(chosen.time.seconds, kept.time.seconds);
+  EXPECT_LT(chosen.time.seconds, choose_pipeline(request).best.front().time.seconds);
+}
+
 TEST(MeasuredTime, AProfileThatDoesNotFitItselfNeedsALargerGain) {
   TrainConfig config = training();
   const slicing::Profile quiet = profile_of(0), noisy = profile_of(0, 0, 0.1);

@@ -71,10 +71,31 @@ TEST(StepTime, RecomputedWorkIsPartOfTheShareOfThePeak) {
   const Cluster cluster = find_cluster("dgx-2h", 1);
   const StepTime kept = predict_step(config, cluster, kWords);
   EXPECT_DOUBLE_EQ(kept.hardware_utilization, kept.flops_utilization);
-  config.layout.recompute = Recompute::kFull;
+  config.layout.recompute = name_of(Recompute::kFull);
   const StepTime again = predict_step(config, cluster, kWords);
   const double all = config.model.model_for(kWords).training_flops_per_token(1024), head = 6.0 * 1024 * kWords;
   EXPECT_NEAR(again.hardware_utilization / again.flops_utilization, 1 + (all - head) / 3 / all, 1e-12);
+}
+
+// Whatever stage they are on, so many of the layers are made again, of slices the attention to what is before them,
+// too.
+TEST(StepTime, RecomputedWorkIsThatOfTheLayersAndSlicesThatHaveIt) {
+  TrainConfig config = some_config();
+  const Cluster cluster = find_cluster("dgx-2h", 2);
+  const std::int64_t layers = config.model.config.num_layers;
+  config.layout.pipeline_parallel = 2;
+  const auto more = [&](const std::string& recompute, const std::string& slices) {
+    config.layout.recompute = recompute;
+    config.pipeline.token_slices = slices;
+    const StepTime time = predict_step(config, cluster, kWords);
+    return time.hardware_utilization / time.flops_utilization - 1;
+  };
+  const double whole = more("full", "");
+  ASSERT_GT(whole, 0);
+  EXPECT_NEAR(more("full", "uniform:2"), whole, 1e-9);
+  EXPECT_NEAR(more("full,none", ""), whole / 2, 1e-9);
+  EXPECT_NEAR(more("none,full:1", ""), whole / static_cast<double>(layers), 1e-9);
+  EXPECT_NEAR(more("selective@1", "uniform:2"), more("selective", "") / 4, 1e-9);  // of a triangle
 }
 
 // The cells of a rank are the model: embedding and position once, its tied copy once more where there are stages.

@@ -170,10 +170,40 @@ TEST(PipelineFaults, FlushesAreOfSchedulesThatHoldAllMicroBatches) {
 TEST(LayoutFaults, KeepAndRecomputeActivationsTogether) {
   EXPECT_THAT(faults_of({"--keep-activations", "all"}), IsEmpty());
   EXPECT_THAT(faults_of({"--keep-activations", "auto", "--recompute-granularity", "full"}), IsEmpty());
-  for (const char* granularity : {"selective", "full"}) {
+  for (const char* granularity : {"selective", "full", "full:3"}) {
     EXPECT_THAT(faults_of({"--keep-activations", "all", "--recompute-granularity", granularity}),
                 ElementsAre(HasSubstr("--keep-activations all keeps what --recompute-granularity computes again")));
   }
+}
+
+TEST(LayoutFaults, RecomputationIsOfAllStagesOrOfEach) {
+  const auto faults = [](const char* recompute, const Words& more = {}) {
+    Words words = {"--pp", "3", "--recompute-granularity", recompute};
+    words.insert(words.end(), more.begin(), more.end());
+    return faults_of(words);
+  };
+  for (const char* list : {"none", "full", "selective:2", "full,selective:4,none", "full:12"}) {
+    EXPECT_THAT(faults(list), IsEmpty()) << list;
+  }
+  EXPECT_THAT(faults("full@2,none,selective:1@3", {"--token-slices", "uniform:3"}), IsEmpty());
+  for (const char* text :
+       {"", "block", "full,", "full:0", "full:", "full:1x", "full@1:2", "none:2", "Full", "full,none none"}) {
+    EXPECT_THAT(faults(text), ElementsAre(AllOf(HasSubstr("--recompute-granularity is '"),
+                                                HasSubstr("it must be none, selective or full, or a list of them for "
+                                                          "every stage, such as full,none,none"))))
+        << text;
+  }
+  EXPECT_THAT(faults("full,none"),
+              ElementsAre("--recompute-granularity full,none is of 2 stages, and there are 3 "
+                          "(--pipeline-model-parallel-size); give one kind, or one of each stage"));
+  EXPECT_THAT(faults("full:13"), ElementsAre(HasSubstr("full:13 is of 13 layers of a cell, and there are 12")));
+  EXPECT_THAT(faults("full@1"), IsEmpty());
+  EXPECT_THAT(faults("full@2,none,none"),
+              ElementsAre(HasSubstr("full@2 is of 2 token slices, and a sequence runs whole; leave out @2")));
+  EXPECT_THAT(faults("full@4", {"--token-slices", "uniform:3"}),
+              ElementsAre(HasSubstr("full@4 is of 4 token slices, and a sequence has 3; leave out @4")));
+  EXPECT_THAT(faults("full@2", {"--token-slices", "auto"}),
+              ElementsAre(HasSubstr("--token-slices is auto: their number is still to be chosen; leave out @2")));
 }
 
 TEST(PipelineFaults, AllAreToldAtOnce) {

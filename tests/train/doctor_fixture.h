@@ -194,7 +194,7 @@ class DoctorFixture : public TrainingFixture {
     config.layout.pipeline_parallel = 1 + static_cast<std::int64_t>(random.below(2));
     config.layout.data_parallel = 1 + static_cast<std::int64_t>(random.below(2));
     config.layout.distributed_optimizer = random.below(2) == 0;
-    config.layout.recompute = static_cast<Recompute>(random.below(3));
+    config.layout.recompute = name_of(static_cast<Recompute>(random.below(3)));
     return config;
   }
 

@@ -141,7 +141,7 @@ TEST_F(Doctors, NamesTheOperationThatGivesNoNumbers) {
     TrainConfig config = config_;
     config.layout.pipeline_parallel = 1 + trial % 2;
     config.layout.data_parallel = 1 + trial / 2;
-    config.layout.recompute = operation == Operation::kAttention ? Recompute::kNone : Recompute::kSelective;
+    config.layout.recompute = name_of(operation == Operation::kAttention ? Recompute::kNone : Recompute::kSelective);
     config.batch.micro_batch_size = 8 / config.layout.data_parallel;  // one micro-batch a rank: its memory is known
     config.optimizer.loss_scaling.initial = 1024;
     const int rank = config.layout.mesh().ranks() - 1;

@@ -13,6 +13,7 @@
 #include "base/temporary_folder.h"
 #include "ops/cpu/scratch.h"
 #include "options/reading.h"
+#include "train/random_pipeline.h"
 #include "train/training_fixture.h"
 
 namespace teratron {
@@ -41,8 +42,9 @@ TrainConfig random_run(RandomSequence& random) {
   config.layout.pipeline_parallel = one_of(random, {1, 2});
   config.layout.data_parallel = one_of(random, {1, 2});
   config.batch.global_batch_size = one_of(random, {0, 16});
-  config.layout.recompute = static_cast<Recompute>(random.below(3));
-  if (config.layout.recompute == Recompute::kNone && config.model.config.num_layers == 4) {
+  config.layout.recompute = name_of(static_cast<Recompute>(random.below(3)));
+  if (random.below(3) == 0) config.layout.recompute = testing::random_recompute(config, random);
+  if (config.layout.recompute == "none" && config.model.config.num_layers == 4) {
     config.layout.keep_activations = KeepActivations::kAll;
   }
   config.layout.sequence_parallel = random.below(2) == 1;
@@ -187,7 +189,7 @@ TEST(MemoryRemedies, ChangeTheRunOnlyWhereNothingElseFits) {
     TrainConfig saving = config;  // all that keeps the run as it is
     saving.layout.distributed_optimizer = saving.layout.data_parallel > 1;
     saving.layout.sequence_parallel = saving.layout.tensor_parallel > 1;
-    saving.layout.recompute = Recompute::kFull;
+    saving.layout.recompute = name_of(Recompute::kFull);
     saving.batch.global_batch_size = config.largest_batch();
     saving.batch.micro_batch_size = 1;
     if (saving.faults().empty()) {

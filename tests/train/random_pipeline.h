@@ -39,6 +39,20 @@ inline std::string random_cuts(const TrainConfig& c, std::int64_t unit, RandomSe
   return pipeline::text_of(cuts);
 }
 
+// A way of each stage, of some of the layers of its cells, and of the slices where these are given.
+inline std::string random_recompute(const TrainConfig& c, RandomSequence& random) {
+  const int slices =
+      c.pipeline.token_slices.empty() ? 1 : pipeline::parse_token_slices("slices", c.pipeline.token_slices).count;
+  std::vector<StageRecompute> stages(static_cast<std::size_t>(c.layout.pipeline_parallel));
+  for (StageRecompute& stage : stages) {
+    stage.kind = static_cast<Recompute>(random.below(3));
+    if (stage.kind == Recompute::kNone) continue;
+    stage.layers = static_cast<std::int64_t>(random.below(3));
+    if (slices > 1) stage.slices = static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(slices)));
+  }
+  return Recomputation(stages).text();
+}
+
 // Any pipeline, sliced or not, of 8 ranks at most. The heads are a multiple of 2, the layers at least 4, the sequence
 // is a multiple of 2.
 inline TrainConfig random_pipeline(const TrainConfig& config, RandomSequence& random) {
@@ -54,7 +68,7 @@ inline TrainConfig random_pipeline(const TrainConfig& config, RandomSequence& ra
   c.layout.data_parallel = c.layout.pipeline_parallel * c.layout.tensor_parallel <= 4 ? one_of({1, 2}) : 1;
   c.batch.micro_batch_size = one_of({1, 1, 2, 3});
   c.layout.distributed_optimizer = random.below(2) == 0;
-  c.layout.recompute = static_cast<Recompute>(random.below(3));
+  c.layout.recompute = name_of(static_cast<Recompute>(random.below(3)));
   c.pipeline.defer_weight_gradients = random.below(2) == 0;
   c.pipeline.virtual_stages = c.layout.pipeline_parallel == 2
                                   ? std::clamp<std::int64_t>(one_of({1, 2}), traits.least_cells, traits.most_cells)
@@ -85,6 +99,7 @@ inline TrainConfig random_pipeline(const TrainConfig& config, RandomSequence& ra
   if (c.model.config.num_layers % cells != 0 || random.below(2) == 0) {
     c.pipeline.layout = fmt::format("{}", fmt::join(random_parts(random, c.model.config.num_layers, cells), ","));
   }
+  if (random.below(2) == 0) c.layout.recompute = random_recompute(c, random);
   return c;
 }
 
@@ -93,7 +108,7 @@ inline std::string text_of_layout(const TrainConfig& c) {
       "tp {}{} pp {} dp {}{} micro-batches of {} recompute {}{}{} {} layout '{}' slices '{}' v {}{} flushes {}",
       c.layout.tensor_parallel, c.layout.sequence_parallel ? " sequence-parallel" : "", c.layout.pipeline_parallel,
       c.layout.data_parallel, c.layout.distributed_optimizer ? " sharded" : "", c.batch.micro_batch_size,
-      static_cast<int>(c.layout.recompute), c.pipeline.defer_weight_gradients ? " deferred" : "",
+      c.layout.recompute, c.pipeline.defer_weight_gradients ? " deferred" : "",
       c.pipeline.vocabulary_parallel ? " vocabulary parallel" : "", pipeline::name_of(schedule_kind(c.pipeline)),
       c.pipeline.layout, c.pipeline.token_slices, c.pipeline.virtual_stages, c.backend.guard_memory ? " guarded" : "",
       c.pipeline.flushes);

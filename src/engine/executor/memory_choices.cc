@@ -47,7 +47,8 @@ std::int64_t largest_that_fits(std::int64_t most, const Fits& fits) {
 
 void choose_by_memory(Model& model, ExecutorOptions& options, const Mesh& mesh, Backend& backend) {
   const bool is_host = backend.is_host_memory(), keeps_by_memory = !options.kept_layers;
-  const bool may_keep = keeps_by_memory && !is_host && options.trains() && options.recompute == Recompute::kNone;
+  const bool makes_all_again = options.recompute.uniform().value_or(Recompute::kNone) != Recompute::kNone;
+  const bool may_keep = keeps_by_memory && !is_host && options.trains() && !makes_all_again;  // on some stage
   if (keeps_by_memory) options.kept_layers = 0;
   if (options.logits_chunk == 0 && is_host) {
     options.logits_chunk = (size_of(backend.compute_dtype()) == 2 ? 2 : 1) * kFewestRowsOfLogits;
@@ -65,7 +66,7 @@ void choose_by_memory(Model& model, ExecutorOptions& options, const Mesh& mesh, 
     while (tried.logits_chunk > kFewestRowsOfLogits && !fits(tried)) tried.logits_chunk /= 2;
     options.logits_chunk = least_of_ranks(mesh, tried.logits_chunk);
   }
-  if (!may_keep) return;
+  if (!may_keep || options.recompute.of(mesh.coordinates().pipeline.rank).is_whole()) return;
   const StagePlan plan(model, options, mesh.coordinates(), backend.compute_dtype());
   std::int64_t most = 0;
   for (int chunk = 0; chunk < plan.part().chunks(); ++chunk) {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "executor/preferences.h"
-#include "nn/transformer_layer.h"
+#include "executor/recomputation.h"
 #include "optim/optimizer.h"
 #include "pipeline/schedule.h"
 
@@ -37,9 +37,9 @@ struct ExecutorOptions {
   // together, its sequences are the most that the micro-batch may have. Slices of more tokens together are the longest
   // that there may be, and each micro-batch says how it is cut. Empty: `batch` sequences, whole.
   std::vector<pipeline::MicroBatchCut> cuts;
-  Recompute recompute = Recompute::kNone;
-  // Without recompute: in each cell so many layers, the last ones, keep what is cheap to make again
-  // (KeptActivations::cheap_ones). Nothing: as many as a device has memory for (executor/memory_choices.h).
+  Recomputation recompute = {};
+  // In each cell so many layers, the last ones, keep what is cheap to make again (KeptActivations::cheap_ones), but for
+  // those that recompute makes again. Nothing: as many as a device has memory for (executor/memory_choices.h).
   std::optional<std::int64_t> kept_layers = 0;
   bool sequence_parallel = false;  // batch * tokens of every call is a multiple of the tensor-parallel ranks
   bool shard_optimizer = false;    // the optimizer's state is shared out over the data-parallel ranks

@@ -54,7 +54,7 @@ ProfileRequest profile_request(const StepSettings& settings, std::int64_t vocab_
           .tokens = settings.model.seq_length,
           .logits_chunk = settings.rows_of_logits(),
           .cell_layers = stage_layers(settings),
-          .recompute = settings.layout.recompute,
+          .recompute = settings.layout.recomputation().uniform().value_or(Recompute::kNone),
           .kept_layers = settings.kept_layers(),
           .sequence_parallel = settings.layout.sequence_parallel,
           .shard_optimizer = settings.layout.distributed_optimizer,

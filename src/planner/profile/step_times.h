@@ -16,11 +16,11 @@ namespace teratron {
 
 // A model and everything of a layout that a pass's time depends on.
 struct ProfileRequest {
-  ModelConfig model;                       // vocabulary and positions filled in
-  std::int64_t sequences = 1, tokens = 0;  // of a micro-batch
-  std::int64_t logits_chunk = 256;         // 0: as memory allows
-  std::vector<std::int64_t> cell_layers;   // of each stage; empty: as many in each
-  Recompute recompute = Recompute::kNone;
+  ModelConfig model;                            // vocabulary and positions filled in
+  std::int64_t sequences = 1, tokens = 0;       // of a micro-batch
+  std::int64_t logits_chunk = 256;              // 0: as memory allows
+  std::vector<std::int64_t> cell_layers;        // of each stage; empty: as many in each
+  Recompute recompute = Recompute::kNone;       // of all stages; where these differ, none
   std::optional<std::int64_t> kept_layers = 0;  // ExecutorOptions::kept_layers
   bool sequence_parallel = false, shard_optimizer = false;
   std::string ranks = "threads";                                  // LaunchEnvironment::ranks_are()

@@ -15,15 +15,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const char* name_of(Recompute recompute) {
-  switch (recompute) {
-    case Recompute::kNone: return "none";
-    case Recompute::kSelective: return "selective";
-    case Recompute::kFull: return "full";
-  }
-  throw InternalError("a kind of recompute");
-}
-
 std::string cells_of(const ProfileRequest& request, int stages) {
   std::vector<std::int64_t> cells = request.cell_layers;
   if (cells.empty()) cells.assign(static_cast<std::size_t>(stages), request.model.num_layers / stages);

@@ -29,7 +29,7 @@ bool chooses_pipeline(const TrainStart& start) {
 TrainConfig with_chosen_pipeline(const TrainStart& start, std::int64_t vocab_size, const slicing::Profile& profile,
                                  const Rank& rank, Backend& backend) {
   GivenPipeline given = start.given;
-  given.recompute = given.recompute || start.config.layout.recompute != Recompute::kNone;  // as it was measured
+  given.recompute = given.recompute || start.config.layout.recomputation() != Recompute::kNone;  // as it was measured
   plan::PlanRequest request = plan::pipeline_request(start.config, given, ranks_at_hand(rank, backend), vocab_size);
   request.profile = &profile;
   const plan::SearchResult result = plan::choose_pipeline(request);

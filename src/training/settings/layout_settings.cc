@@ -24,6 +24,11 @@ Faults LayoutSettings::faults() const {
   return faults;
 }
 
+Recomputation TrainingLayoutSettings::recomputation() const {
+  std::optional<std::vector<StageRecompute>> stages = parse_recompute(recompute);
+  return stages ? Recomputation(std::move(*stages)) : Recomputation();
+}
+
 Faults TrainingLayoutSettings::execution_faults() const {
   Faults faults;
   faults.add_if(data_sharding >= DataSharding::kGradients,
@@ -60,6 +65,17 @@ void add_data_sharding_field(FieldList& list, TrainingLayoutSettings& s) {
       "(ZeRO-2), or weights too (ZeRO-3, FSDP)");
 }
 
+Field& add_recompute_field(FieldList& list, TrainingLayoutSettings& s) {
+  Field& field = list.add(
+      "recompute-granularity", &s.recompute, "none|selective|full[:N][@S],..",
+      "activations recomputed in the backward pass: those of attention, or of whole layers; of all stages or of "
+      "each, in the first N layers of a cell, in the first S token slices");
+  for (const Recompute kind : {Recompute::kNone, Recompute::kSelective, Recompute::kFull}) {
+    field.known_values.emplace_back(name_of(kind));
+  }
+  return field;
+}
+
 void add_training_layout_fields(FieldList& list, TrainingLayoutSettings& s) {
   list.group("Layout", FieldScope::kLayout);
   add_model_parallel_fields(list, s);
@@ -69,9 +85,7 @@ void add_training_layout_fields(FieldList& list, TrainingLayoutSettings& s) {
   list.add("use-distributed-optimizer", &s.distributed_optimizer, "",
            "each copy of the model keeps its share of the optimizer's state");
   add_data_sharding_field(list, s);
-  list.add_choice("recompute-granularity", s.recompute,
-                  {{"none", Recompute::kNone}, {"selective", Recompute::kSelective}, {"full", Recompute::kFull}},
-                  "activations recomputed in the backward pass: those of attention, or of whole layers");
+  add_recompute_field(list, s);
   list.add_choice("keep-activations", s.keep_activations,
                   {{"auto", KeepActivations::kAuto}, {"all", KeepActivations::kAll}, {"none", KeepActivations::kNone}},
                   "results of norms and activation functions that are kept for the backward pass: on GPUs those of as "

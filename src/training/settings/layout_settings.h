@@ -6,7 +6,7 @@
 
 #include "base/faults.h"
 #include "comm/rank_coordinates.h"
-#include "nn/transformer_layer.h"
+#include "executor/recomputation.h"
 #include "options/fields.h"
 
 namespace teratron {
@@ -38,10 +38,12 @@ enum class KeepActivations { kAuto, kAll, kNone };
 // Layout of training, which also distributes activations and the optimizer's state.
 struct TrainingLayoutSettings : LayoutSettings {
   bool sequence_parallel = false, distributed_optimizer = false;
-  Recompute recompute = Recompute::kNone;
-  DataSharding data_sharding = DataSharding::kNone;  // the last two kinds: plans and simulations alone have them
+  std::string recompute = name_of(Recompute::kNone);  // a kind, or a list of every stage's (parse_recompute())
+  DataSharding data_sharding = DataSharding::kNone;   // the last two kinds: plans and simulations alone have them
   KeepActivations keep_activations = KeepActivations::kAuto;
 
+  // That of `recompute`; none where that has a fault.
+  Recomputation recomputation() const;
   bool shards_gradients() const { return data_sharding >= DataSharding::kGradients && data_parallel > 1; }
   // Faults of a layout that plans know and no executor of this program runs.
   Faults execution_faults() const;
@@ -53,6 +55,7 @@ void add_data_parallel_field(FieldList& list, LayoutSettings& settings, std::str
 void add_process_fields(FieldList& list, LayoutSettings& settings);  // --threads and --bind
 // Adds --data-parallel-sharding.
 void add_data_sharding_field(FieldList& list, TrainingLayoutSettings& settings);
+Field& add_recompute_field(FieldList& list, TrainingLayoutSettings& settings);
 // Adds all other fields under their own heading.
 void add_training_layout_fields(FieldList& list, TrainingLayoutSettings& settings);
 

@@ -23,7 +23,7 @@ constexpr double kMostActions = 4'000'000;  // of a schedule, held by every rank
 constexpr Flag kStages{"pipeline-model-parallel-size"}, kVirtualStages{"virtual-stages"}, kSchedule{"schedule"},
     kLayout{"pipeline-layout"}, kLayers{"num-layers"}, kTokenSlices{"token-slices"}, kSeqLength{"seq-length"},
     kSequenceParallel{"sequence-parallel"}, kMicroBatchSize{"micro-batch-size"}, kFlushes{"pipeline-flushes"},
-    kVocabularyParallel{"vocabulary-parallel"};
+    kVocabularyParallel{"vocabulary-parallel"}, kRecompute{"recompute-granularity"};
 
 // Multiples of `unit` next to `value`, which is none: "below and above".
 std::string nearest_multiples(std::int64_t value, std::int64_t unit) {
@@ -63,6 +63,7 @@ class PipelineFaults {
     check_kind(!slices ? 1 : slices->automatic ? 2 : slices->count);  // automatic: several
     if (s_.model.config.num_layers >= 1 && s_.model.config.num_layers <= kMostLayers) check_layers();
     if (slices && !slices->automatic) check_size(slices->count);
+    check_recompute(slices);
     return std::move(faults_);
   }
 
@@ -161,6 +162,43 @@ class PipelineFaults {
     faults_.add_if(sum != s_.model.config.num_layers,
                    "{} {} adds up to {} layers, not to the {} of {}; give one that does, {}", kLayout, given, sum,
                    s_.model.config.num_layers, kLayers, offer);
+  }
+
+  void check_recompute(const std::optional<pipeline::TokenSlices>& slices) {
+    const std::string& given = s_.layout.recompute;
+    const auto stages = static_cast<std::size_t>(s_.layout.pipeline_parallel);
+    constexpr std::size_t kMostOffered = 8;
+    std::vector<std::string> offer(stages <= kMostOffered ? stages : 1, name_of(Recompute::kNone));
+    offer.front() = StageRecompute{.kind = Recompute::kFull, .layers = offer.size() > 1 ? 0 : 1}.text();
+    const std::optional<std::vector<StageRecompute>> list = parse_recompute(given);
+    if (!list) {
+      return faults_.add(
+          "{} is '{}'; it must be none, selective or full, or a list of them for every stage, such as {}; full:2 is of "
+          "the first 2 layers of a cell, full@2 of the first 2 token slices",
+          kRecompute, given, fmt::join(offer, ","));
+    }
+    if (list->size() != 1 && list->size() != stages) {
+      return faults_.add("{} {} is of {} stages, and there are {} ({}); give one kind, or one of each stage",
+                         kRecompute, given, list->size(), stages, kStages);
+    }
+    for (const StageRecompute& stage : *list) check_parts(stage, slices);
+  }
+
+  void check_parts(const StageRecompute& stage, const std::optional<pipeline::TokenSlices>& slices) {
+    const std::int64_t layers = s_.model.config.num_layers;
+    faults_.add_if(stage.layers > layers && layers >= 1, "{} {} is of {} layers of a cell, and there are {} ({})",
+                   kRecompute, stage.text(), stage.layers, layers, kLayers);
+    if (stage.slices == 0) return;
+    const bool is_chosen = slices && slices->automatic;
+    faults_.add_if(is_chosen,
+                   "{} {} is of {} token slices, but {} is {}: their number is still to be chosen; leave out @{}",
+                   kRecompute, stage.text(), stage.slices, kTokenSlices, s_.pipeline.token_slices, stage.slices);
+    const bool is_known = slices ? !slices->automatic : s_.pipeline.token_slices.empty();
+    const std::int64_t most = slices ? slices->count : 1;
+    faults_.add_if(is_known && stage.slices > most,
+                   "{} {} is of {} token slices, and a sequence {}; leave out @{}, or give more slices ({})",
+                   kRecompute, stage.text(), stage.slices, most > 1 ? fmt::format("has {}", most) : "runs whole",
+                   stage.slices, kTokenSlices);
   }
 
   // Parses --token-slices; nullopt: whole sequences, or a text that is a fault.

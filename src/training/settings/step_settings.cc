@@ -109,7 +109,7 @@ Faults StepSettings::faults() const {
   faults.add(pipeline_faults(*this));
   faults.add(backend.faults());
   faults.add(batch.faults(layout.data_parallel));
-  faults.add_if(layout.keep_activations == KeepActivations::kAll && layout.recompute != Recompute::kNone,
+  faults.add_if(layout.keep_activations == KeepActivations::kAll && layout.recomputation() != Recompute::kNone,
                 "{} all keeps what {} computes again; give one of them", Flag{"keep-activations"},
                 Flag{"recompute-granularity"});
   faults.need_between({"logits-chunk"}, logits_chunk, 0, std::numeric_limits<std::int32_t>::max());

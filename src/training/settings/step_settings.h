@@ -46,7 +46,8 @@ struct StepSettings {
   }
   // ExecutorOptions::kept_layers.
   std::optional<std::int64_t> kept_layers() const {
-    if (layout.recompute != Recompute::kNone || layout.keep_activations == KeepActivations::kNone) return 0;
+    const bool makes_all_again = layout.recomputation().uniform().value_or(Recompute::kNone) != Recompute::kNone;
+    if (makes_all_again || layout.keep_activations == KeepActivations::kNone) return 0;
     if (layout.keep_activations == KeepActivations::kAll) return model.config.num_layers;
     return backend.kind == BackendKind::kCuda ? std::nullopt : std::optional<std::int64_t>(0);
   }

@@ -174,6 +174,32 @@ TEST(Simulate, SlicesShortenAStepOnAClusterAndRecomputationLengthensIt) {
   EXPECT_GT(simulated(with(one, {"--recompute-granularity", "full"})).at("seconds"), whole);
 }
 
+TEST(Simulate, OnAClusterStagesMakeAgainWhatTheirElementOfTheListSays) {
+  const Words pipeline = {"--cluster",          "dgx-h100", "--model",         "1.2B", "--stages", "4",
+                          "--micro-batch-size", "2",        "--micro-batches", "8",    "--slices", "4",
+                          "--schedule",         "seq1f1b",  "--seq-length",    "2048"};
+  const auto of = [&](const char* recompute) {
+    return simulated(with(pipeline, {"--recompute-granularity", recompute}));
+  };
+  const nlohmann::json none = of("none"), full = of("full"), some = of("full,full:4@2,selective,none");
+  EXPECT_LT(none.at("seconds"), some.at("seconds"));
+  EXPECT_LT(some.at("seconds"), full.at("seconds"));
+  const auto of_stage = [](const nlohmann::json& json, const char* name, std::size_t stage) -> double {
+    return json.at("stage_use").at(stage).at(name);
+  };
+  for (const char* name : {"busy_seconds", "memory_bytes"}) {
+    EXPECT_EQ(of_stage(some, name, 0), of_stage(full, name, 0)) << name;
+    EXPECT_EQ(of_stage(some, name, 3), of_stage(none, name, 3)) << name;
+  }
+  for (const std::size_t stage : {1, 2}) {
+    EXPECT_GT(of_stage(some, "busy_seconds", stage), of_stage(none, "busy_seconds", stage));
+    EXPECT_LT(of_stage(some, "busy_seconds", stage), of_stage(full, "busy_seconds", stage));
+    EXPECT_LT(of_stage(some, "memory_bytes", stage), of_stage(none, "memory_bytes", stage));
+    EXPECT_GT(of_stage(some, "memory_bytes", stage), of_stage(full, "memory_bytes", stage));
+  }
+  EXPECT_EQ(some.at("stage_use").at(1).at("recompute"), "full:4@2");
+}
+
 TEST(Simulate, OnAClusterAVHasBothEndsOfTheModelOnItsFirstStage) {
   const auto busy = [](const char* schedule) -> std::vector<double> {
     const nlohmann::json json = simulated({"--cluster",

@@ -28,7 +28,7 @@ TransformerLayer::Saved StageMemory::saved(const LayerPass& pass, const SliceKey
                                                                    : blocks_.again_backward];
   const TransformerLayer& layer = this->layer(key.chunk, layer_index);
   Carver from_kept(kept.data), from_again(again.data);
-  TransformerLayer::Saved saved = layer.carve(pass.sizes(), keeping(key.chunk, layer_index), from_kept, from_again);
+  TransformerLayer::Saved saved = layer.carve(pass.sizes(), keeping(key, layer_index), from_kept, from_again);
   check(from_kept.bytes() <= kept.bytes() && from_again.bytes() <= again.bytes(),
         "a call within the executor's planned sizes");
   saved.x = input(pass, key, layer_index);

@@ -30,6 +30,8 @@ class StageMemory {
   std::int64_t most_keys() const { return purpose_ == Purpose::kGeneration ? cache_tokens_ : tokens_; }
   // Largest cut of a micro-batch: its sequences, and the tokens of a sequence in each slice.
   const pipeline::MicroBatchCut& cut_of(int micro_batch) const;
+  // The kind of a layer, counted in the key's chunk, in the key's slice.
+  Recompute recompute(const SliceKey& key, int layer) const { return recompute_.of(layer, key.slice); }
 
   // Views for a call, after the arena is allocated. `layer` counts from 0 in the key's chunk.
   TensorRef input(const LayerPass& pass, const SliceKey& key, int layer) const;  // x, as all of the residual stream
@@ -129,8 +131,8 @@ class StageMemory {
   Call call_of(const SliceKey& key) const;
   CallSizes sizes_of(const Call& call) const;
   EndSizes largest_end() const { return {sizes_of(largest_), logits_chunk_, training()}; }
-  LayerBytes layer_bytes(int chunk, int index, const Call& call) const;
-  KeptActivations keeping(int chunk, int index) const;
+  LayerBytes layer_bytes(const SliceKey& key, int index, const Call& call) const;
+  KeptActivations keeping(const SliceKey& key, int index) const;
   std::size_t cache_index(const SliceKey& key) const {
     return static_cast<std::size_t>(key.chunk * timeline_.micro_batches() + key.micro_batch);
   }
@@ -150,7 +152,7 @@ class StageMemory {
   const Purpose purpose_;
   const std::int64_t batch_, tokens_, caches_, cache_tokens_, logits_chunk_, hidden_, kept_layers_;
   const std::vector<pipeline::MicroBatchCut> cuts_;
-  const Recompute recompute_;
+  const StageRecompute recompute_;
   const bool sequence_parallel_, first_keys_, position_ids_, joint_ends_;
   const int tensor_ranks_;
   const DType dtype_, accumulation_;

@@ -21,7 +21,7 @@ StageMemory::StageMemory(const Model& model, const ExecutorOptions& options, con
       hidden_(model.traits.hidden_size),
       kept_layers_(training() ? options.kept_layers.value() : 0),
       cuts_(options.cuts.empty() ? cut_alike(batch_, {tokens_}) : options.cuts),
-      recompute_(options.recompute),
+      recompute_(options.recompute.of(part.stage())),
       sequence_parallel_(options.sequence_parallel),
       first_keys_(options.first_keys || window() > 0),
       position_ids_(options.position_ids),
@@ -94,15 +94,18 @@ void StageMemory::plan() {
 }
 
 // The last layers keep more: their backward comes first, so that memory is the soonest free.
-KeptActivations StageMemory::keeping(int chunk, int index) const {
-  return {.recompute = recompute_, .has_cache = has_cache(), .cheap_ones = part_.layers(chunk) - index <= kept_layers_};
+KeptActivations StageMemory::keeping(const SliceKey& key, int index) const {
+  const Recompute kind = recompute(key, index);
+  return {.recompute = kind,
+          .has_cache = has_cache(),
+          .cheap_ones = kind == Recompute::kNone && part_.layers(key.chunk) - index <= kept_layers_};
 }
 
-StageMemory::LayerBytes StageMemory::layer_bytes(int chunk, int index, const Call& call) const {
+StageMemory::LayerBytes StageMemory::layer_bytes(const SliceKey& key, int index, const Call& call) const {
   const CallSizes largest = sizes_of(call);
   Carver kept, again, deferred;
-  layer(chunk, index).carve(largest, keeping(chunk, index), kept, again);
-  layer(chunk, index).carve_gradients(largest, deferred);
+  layer(key.chunk, index).carve(largest, keeping(key, index), kept, again);
+  layer(key.chunk, index).carve_gradients(largest, deferred);
   return {.kept = kept.bytes(), .again = again.bytes(), .deferred = deferred.bytes()};
 }
 
@@ -121,9 +124,9 @@ void StageMemory::plan_slice(const SliceKey& key) {
   for (int index = 0; index < passes.layers; ++index) {
     const int at = passes.forward_of(index), last = passes.last_of(index);
     const int written = index > 0 ? at - 1 : input_written;
-    const LayerBytes bytes = layer_bytes(key.chunk, index, call_of(key));
+    const LayerBytes bytes = layer_bytes(key, index, call_of(key));
     // The layer before writes the norm of its output.
-    const bool is_normed = index > 0 && keeping(key.chunk, index).cheap_ones;
+    const bool is_normed = index > 0 && keeping(key, index).cheap_ones;
     LayerBlocks there;
     there.x = activation("x", dtype_, stream, written, last);
     there.kept = activation("kept", DType::kU8, {bytes.kept}, is_normed ? at - 1 : at, last);
@@ -194,8 +197,9 @@ void StageMemory::plan_workspace() {
       gradient = std::max(gradient, layer(chunk, index).attention.width());
       adapters = std::max(adapters, layer(chunk, index).adapter_bytes(sizes_of(largest_)));
       for (const pipeline::MicroBatchCut& cut : cuts_) {
-        for (const std::int64_t tokens : cut.slice_tokens) {
-          again = std::max(again, layer_bytes(chunk, index, {cut.sequences, tokens}).again);
+        for (SliceKey key{.chunk = chunk}; key.slice < std::ssize(cut.slice_tokens); ++key.slice) {
+          const Call call{cut.sequences, cut.slice_tokens[static_cast<std::size_t>(key.slice)]};
+          again = std::max(again, layer_bytes(key, index, call).again);
         }
       }
     }

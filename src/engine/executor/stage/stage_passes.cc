@@ -295,8 +295,8 @@ void StagePasses::backward_layers(const SliceCall& call, TensorRef dx,
   TransformerLayer::BackwardChain chain;
   for (int index = plan_.part().layers(key.chunk); index-- > 0;) {
     const TransformerLayer& layer = this->layer(key.chunk, index);
-    // Where a layer is made again, that takes the branch's memory.
-    if (index > 0 && layer.first_norm() != nullptr && plan_.options().recompute != Recompute::kFull) {
+    // Where the layer before is made again, that takes the branch's memory.
+    if (index > 0 && layer.first_norm() != nullptr && memory.recompute(key, index - 1) != Recompute::kFull) {
       const TransformerLayer& before = this->layer(key.chunk, index - 1);
       chain.before = before.takes_branch(pass) ? &before : nullptr;
       chain.before_mlp = before.in_workspace(pass, w).mlp;
@@ -305,7 +305,7 @@ void StagePasses::backward_layers(const SliceCall& call, TensorRef dx,
     }
     graphs_.run(PassGraphs::Kind::kBackward, call, index, dx, [&] {
       const TransformerLayer::Saved saved = memory.saved(pass, key, index, true);
-      layer.recompute(pass, plan_.options().recompute, saved, w);
+      layer.recompute(pass, memory.recompute(key, index), saved, w);
       layer.backward(pass, dx, saved, w,
                      pass.weights_later ? memory.deferred(pass, key, index) : layer.in_workspace(pass, w), chain);
     });

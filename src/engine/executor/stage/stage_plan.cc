@@ -84,8 +84,6 @@ StagePlan::StagePlan(Model& model, const ExecutorOptions& options, const RankCoo
               "the vocabulary is shared out over stages by the model and by the schedule");
   check_mask(model, options_);
   if (options_.trains()) check_cuts(options_);
-  check(options_.recompute == Recompute::kNone || options_.kept_layers == 0,
-        "layers that are computed again keep no more than they must");
   if (options_.trains()) model.traits.check_groups(options_.batch);
   plan_parameters(model, compute_dtype);
   plan_attention(model);

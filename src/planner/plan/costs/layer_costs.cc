@@ -216,13 +216,13 @@ ModelCosts::Parts ModelCosts::parts(const Slice& slice) const {
   return parts;
 }
 
-pipeline::PassTimes ModelCosts::layer(const Slice& slice) const {
+pipeline::PassTimes ModelCosts::layer(const Slice& slice, Recompute recompute) const {
   const Parts p = parts(slice);
   const double forward = p.products + p.attention + p.points + p.collectives;
   double again = constants_.again_products * p.products + constants_.again_points * p.points +
                  constants_.again_attention * p.attention;
-  if (settings_.recompute == Recompute::kSelective) again = p.attention;
-  if (settings_.recompute == Recompute::kFull) {
+  if (recompute == Recompute::kSelective) again = p.attention;
+  if (recompute == Recompute::kFull) {
     // The backward needs nothing of what follows the MLP's first product.
     again = constants_.recomputes_all != 0 ? forward : forward - p.after_up - p.collectives / 2;
   }
@@ -285,10 +285,10 @@ double ModelCosts::orthogonalize_seconds(double rows, double columns) const {
   return kNewtonSchulzIterations * (products + sums);
 }
 
-double ModelCosts::recomputed_operations(const Slice& slice) const {
-  if (settings_.recompute == Recompute::kNone) return 0;
+double ModelCosts::recomputed_operations(const Slice& slice, Recompute recompute) const {
+  if (recompute == Recompute::kNone) return 0;
   const double attention = attention_operations(slice);
-  if (settings_.recompute == Recompute::kSelective) return attention;
+  if (recompute == Recompute::kSelective) return attention;
   // Nothing needs the MLP's second product.
   const double products = work_.product_operations() + work_.adapter_operations() -
                           (constants_.recomputes_all != 0 ? 0 : work_.products.back().operations());

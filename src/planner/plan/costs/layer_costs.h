@@ -26,7 +26,7 @@ struct LayerSettings {
   std::int64_t groups = 1;  // of such ranks, one after another on the cluster; the slowest sets the pace
   std::int64_t vocabulary_stages = 1;
   bool sequence_parallel = false;
-  Recompute recompute = Recompute::kNone;
+  Recompute recompute = Recompute::kNone;  // of layers whose kind is not named
   DType dtype = DType::kF16;
 };
 
@@ -42,7 +42,8 @@ class ModelCosts {
   ModelCosts on(const Cluster& cluster) const;
 
   // Milliseconds on each rank. What is made again is in the backward, its whole and its input's.
-  pipeline::PassTimes layer(const Slice& slice) const;
+  pipeline::PassTimes layer(const Slice& slice) const { return layer(slice, settings_.recompute); }
+  pipeline::PassTimes layer(const Slice& slice, Recompute recompute) const;
   pipeline::PassTimes embedding(const Slice& slice) const;
   pipeline::PassTimes head(const Slice& slice) const;  // logits, loss and their gradients, all in the backward
   // A stage's part of the joint passes, where stages share the vocabulary out.
@@ -59,7 +60,7 @@ class ModelCosts {
   double layer_operations(const Slice& slice) const;
   double head_operations(const Slice& slice) const;
   // The operations that a layer's backward makes again.
-  double recomputed_operations(const Slice& slice) const;
+  double recomputed_operations(const Slice& slice, Recompute recompute) const;
 
  private:
   struct Parts;  // of a pass: seconds

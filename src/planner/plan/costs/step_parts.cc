@@ -7,6 +7,7 @@
 
 #include "plan/costs/layer_costs.h"
 #include "plan/search/layout_search.h"
+#include "plan/search/layout_time.h"
 
 namespace teratron::plan {
 namespace {
@@ -23,13 +24,12 @@ Cluster with_instant_links(Cluster cluster) {
   return cluster;
 }
 
-// The time of all micro-batches.
-double layer_seconds(const PlanRequest& request, const Layout& layout, Recompute recompute, const Cluster& cluster) {
+// The time of all micro-batches in a layer that makes nothing again.
+double layer_seconds(const PlanRequest& request, const Layout& layout, const Cluster& cluster) {
   const ModelCosts costs(request.model.model.model_for(request.vocab_size),
                          {.tensor = layout.tensor,
                           .groups = layout.devices() / layout.tensor,
                           .sequence_parallel = layout.sequence_parallel,
-                          .recompute = recompute,
                           .dtype = request.model.backend.compute_dtype()},
                          cluster);
   double milliseconds = 0;
@@ -45,16 +45,27 @@ double layer_seconds(const PlanRequest& request, const Layout& layout, Recompute
   return milliseconds / 1000;
 }
 
+// The mean of the stages.
+double recompute_seconds(const PlanRequest& request, const Layout& layout) {
+  if (layout.recompute == Recompute::kNone) return 0;
+  LayoutTimes times(request.model, request.cluster, request.vocab_size);
+  const std::vector<std::vector<std::int64_t>> stages = stage_cells(request.model, layout);
+  double sum = 0;
+  for (int stage = 0; stage < static_cast<int>(stages.size()); ++stage) {
+    const StageRecompute& way = layout.recompute.of(stage);
+    sum += again_of(way, stages[static_cast<std::size_t>(stage)], times.again(layout, stage, way.kind));
+  }
+  return sum / static_cast<double>(stages.size());
+}
+
 }  // namespace
 
 StepParts parts_of(const PlanRequest& request, const Layout& layout, const StepTime& time) {
   const Cluster instant = with_instant_links(request.cluster);
-  const double whole = layer_seconds(request, layout, layout.recompute, request.cluster),
-               kept = layer_seconds(request, layout, Recompute::kNone, request.cluster),
-               alone = layer_seconds(request, layout, Recompute::kNone, instant);
+  const double kept = layer_seconds(request, layout, request.cluster), alone = layer_seconds(request, layout, instant);
   const double layers =
       static_cast<double>(request.model.model.config.num_layers) / static_cast<double>(layout.pipeline);
-  StepParts parts{.recompute = layers * (whole - kept),
+  StepParts parts{.recompute = recompute_seconds(request, layout),
                   .tensor = layers * (kept - alone),
                   .bubble = time.pipeline_seconds * time.bubble_share,
                   .after = time.seconds - time.pipeline_seconds};

@@ -1,11 +1,13 @@
 #include "plan/costs/step_time.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <tuple>
 
 #include "optim/muon/matrices.h"
 #include "plan/costs/rank_parameters.h"
+#include "plan/search/layout.h"
 #include "train/plans/pipeline_plan.h"
 
 namespace teratron::plan {
@@ -33,7 +35,6 @@ LayerSettings settings_of(const TrainConfig& config) {
           .groups = config.layout.mesh().ranks() / config.layout.tensor_parallel,
           .vocabulary_stages = config.vocabulary_ranks() / config.layout.tensor_parallel,
           .sequence_parallel = config.layout.sequence_parallel,
-          .recompute = config.layout.recompute,
           .dtype = config.backend.compute_dtype()};
 }
 
@@ -46,6 +47,7 @@ class WorkBuilder {
         model_(config.model.model_for(vocab_size)),
         constants_(constants_of(cluster)),
         costs_(model_, settings_of(config), cluster),
+        recompute_(config.layout.recomputation()),
         plan_(plan_pipeline(config)) {}
 
   simulation::PipelineWork build() {
@@ -65,10 +67,10 @@ class WorkBuilder {
     for (const pipeline::MicroBatchCut& cut : cuts) {
       if (!alike) work_.costs.first_columns.push_back(work_.message_bytes.size());
       Slice slice{.sequences = cut.sequences};
-      for (const std::int64_t tokens : cut.slice_tokens) {
-        slice.tokens = tokens;
-        add_column(slice);
-        slice.context += tokens;
+      for (std::size_t number = 0; number < cut.slice_tokens.size(); ++number) {
+        slice.tokens = cut.slice_tokens[number];
+        add_column(slice, static_cast<std::int64_t>(number));
+        slice.context += slice.tokens;
       }
       if (alike) break;
     }
@@ -79,11 +81,16 @@ class WorkBuilder {
     return static_cast<std::size_t>(plan_.schedule.stage_of(static_cast<int>(cell)));
   }
 
-  void add_column(const Slice& slice) {
-    const PassTimes layer = costs_.layer(slice);
+  // `number`: of the slice in its micro-batch.
+  void add_column(const Slice& slice, std::int64_t number) {
+    const std::array layer = {costs_.layer(slice, Recompute::kNone), costs_.layer(slice, Recompute::kSelective),
+                              costs_.layer(slice, Recompute::kFull)};
     const std::size_t cells = plan_.cell_layers.size();
     for (std::size_t cell = 0; cell < cells; ++cell) {
-      PassTimes times = layer.times(static_cast<double>(plan_.cell_layers[cell]));
+      const StageRecompute& recompute = recompute_.of(static_cast<int>(stage_of(cell)));
+      const std::int64_t layers = plan_.cell_layers[cell], again = recompute.layers_of(layers, number);
+      PassTimes times = layer[static_cast<std::size_t>(recompute.kind)].times(static_cast<double>(again));
+      times = times.plus(layer.front().times(static_cast<double>(layers - again)));
       if (plan_.schedule.vocabulary_parallel) {
         times = times.plus(costs_.joint_ends(slice));
       } else {
@@ -193,9 +200,33 @@ class WorkBuilder {
   const ModelConfig model_;
   const CostConstants constants_;
   const ModelCosts costs_;
+  const Recomputation recompute_;
   const PipelinePlan plan_;
   simulation::PipelineWork work_;
 };
+
+// Operations of a sequence that backward passes make again, cut as the first micro-batch is.
+double recomputed_operations(const TrainConfig& config, const ModelCosts& costs) {
+  const Recomputation recompute = config.layout.recomputation();
+  const Layout layout = layout_of(config);
+  const std::vector<std::vector<std::int64_t>> stages = stage_cells(config, layout);
+  Slice slice;
+  double sum = 0;
+  std::int64_t number = 0;
+  const std::vector<AlikeCuts> cuts = cuts_of(config, layout);
+  for (const std::int64_t tokens : cuts.front().cut.slice_tokens) {
+    slice.tokens = tokens;
+    for (std::size_t stage = 0; stage < stages.size(); ++stage) {
+      const StageRecompute& way = recompute.of(static_cast<int>(stage));
+      for (const std::int64_t layers : stages[stage]) {
+        sum += static_cast<double>(way.layers_of(layers, number)) * costs.recomputed_operations(slice, way.kind);
+      }
+    }
+    slice.context += tokens;
+    ++number;
+  }
+  return sum;
+}
 
 }  // namespace
 
@@ -220,7 +251,7 @@ StepTime predict_step(const TrainConfig& config, const Cluster& cluster, std::in
   const ModelConfig model = config.model.model_for(vocab_size);
   const ModelCosts costs(model, settings_of(config), cluster);
   const Slice sequence{.tokens = config.model.seq_length};
-  const double again = static_cast<double>(model.num_layers) * costs.recomputed_operations(sequence),
+  const double again = config.layout.recomputation() == Recompute::kNone ? 0 : recomputed_operations(config, costs),
                once = static_cast<double>(model.num_layers) * costs.layer_operations(sequence) +
                       costs.head_operations(sequence);
   time.hardware_utilization = time.flops_utilization * (1 + again / once);

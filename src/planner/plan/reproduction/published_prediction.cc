@@ -171,8 +171,8 @@ TrainConfig config_of(const PublishedRun& run) {
   config.layout.sequence_parallel = run.sequence_parallel || (run.program == "torchtitan" && run.tensor > 1);
   config.layout.data_sharding = run.sharding;
   config.layout.distributed_optimizer = run.sharding != DataSharding::kNone;
-  if (run.recomputes("block")) config.layout.recompute = Recompute::kFull;
-  if (run.recomputes("scores")) config.layout.recompute = Recompute::kSelective;
+  if (run.recomputes("block")) config.layout.recompute = name_of(Recompute::kFull);
+  if (run.recomputes("scores")) config.layout.recompute = name_of(Recompute::kSelective);
   config.backend.bf16 = true;
   config.pipeline.schedule = run.cells > 1 ? pipeline::ScheduleKind::kInterleaved : pipeline::ScheduleKind::k1F1B;
   config.pipeline.virtual_stages = run.cells;

@@ -46,7 +46,7 @@ TrainConfig config_of(const Run& run) {
   config.batch.global_batch_size = kMicroBatch * run.data;
   config.layout.tensor_parallel = run.tensor;
   config.layout.data_parallel = run.data;
-  config.layout.recompute = Recompute::kFull;
+  config.layout.recompute = name_of(Recompute::kFull);
   config.backend.fp16 = true;
   return config;
 }

@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <sstream>
 
 #include "model/family.h"
 #include "pipeline/token_slices.h"
@@ -111,7 +112,9 @@ class MeshLayouts {
   // Choices that trade time for memory.
   void add_memory_ways(Layout layout) {
     layout.defer_weight_gradients = fixed_.defer_weight_gradients.value_or(false);
-    for (const Recompute recompute : {Recompute::kNone, Recompute::kSelective, Recompute::kFull}) {
+    std::vector<Recomputation> kinds = {Recompute::kNone, Recompute::kSelective, Recompute::kFull};
+    if (fixed_.recompute) kinds = {*fixed_.recompute};
+    for (const Recomputation& recompute : kinds) {
       layout.recompute = recompute;
       for (const bool sequence : {false, true}) {
         layout.sequence_parallel = sequence;
@@ -136,18 +139,27 @@ bool agrees(const std::optional<Value>& fixed, const Value& value) {
   return !fixed || *fixed == value;
 }
 
-// "3,4,4,1"; of many cells "24x1,8x2": runs of cells of so many layers.
-std::string short_layers(const std::string& layers) {
+// "3,4,4,1"; a long list as its runs: "24x1,8x2".
+std::string short_list(const std::string& list) {
   constexpr std::size_t kMost = 8;
-  const std::vector<std::int64_t> cells = comma_separated(layers).value_or(std::vector<std::int64_t>{});
-  if (cells.size() <= kMost) return layers;
+  std::vector<std::string> elements;
+  std::istringstream texts(list);
+  for (std::string element; std::getline(texts, element, ',');) elements.push_back(element);
+  if (elements.size() <= kMost) return list;
   std::vector<std::string> runs;
-  for (auto begin = cells.begin(); begin != cells.end();) {
-    const auto end = std::find_if(begin, cells.end(), [&](std::int64_t other) { return other != *begin; });
+  for (auto begin = elements.begin(); begin != elements.end();) {
+    const auto end = std::find_if(begin, elements.end(), [&](const std::string& other) { return other != *begin; });
     runs.push_back(fmt::format("{}x{}", end - begin, *begin));
     begin = end;
   }
   return fmt::format("{}", fmt::join(runs, ","));
+}
+
+// "full recompute", "recompute full:3,none"; empty: none.
+std::string recompute_text(const Recomputation& recompute) {
+  const std::optional<Recompute> uniform = recompute.uniform();
+  if (!uniform) return "recompute " + short_list(recompute.text());
+  return *uniform == Recompute::kNone ? "" : fmt::format("{} recompute", name_of(*uniform));
 }
 
 bool has_fault(const TrainConfig& config, Layout layout) {
@@ -172,11 +184,9 @@ std::string Layout::pipeline_text() const {
   if (pipeline > 1) parts.emplace_back(pipeline::name_of(schedule));
   if (virtual_stages > 1) parts.push_back(fmt::format("{} virtual stages", virtual_stages));
   if (!token_slices.empty()) parts.push_back(fmt::format("slices {}", token_slices));
-  if (recompute != Recompute::kNone) {
-    parts.emplace_back(recompute == Recompute::kFull ? "full recompute" : "selective recompute");
-  }
+  if (std::string again = recompute_text(recompute); !again.empty()) parts.push_back(std::move(again));
   if (defer_weight_gradients) parts.emplace_back("deferred weight gradients");
-  if (!layers.empty()) parts.push_back(fmt::format("layers {}", short_layers(layers)));
+  if (!layers.empty()) parts.push_back(fmt::format("layers {}", short_list(layers)));
   if (vocabulary_parallel) parts.emplace_back("the vocabulary shared out");
   return fmt::format("{}", fmt::join(parts, ", "));
 }
@@ -243,7 +253,7 @@ TrainConfig with_layout(const TrainConfig& config, const Layout& layout) {
   changed.pipeline.schedule = layout.schedule;
   changed.pipeline.virtual_stages = layout.virtual_stages;
   changed.pipeline.token_slices = layout.token_slices;
-  changed.layout.recompute = layout.recompute;
+  changed.layout.recompute = layout.recompute.text();
   changed.layout.sequence_parallel = layout.sequence_parallel;
   changed.layout.distributed_optimizer = layout.distributed_optimizer;
   changed.pipeline.defer_weight_gradients = layout.defer_weight_gradients;
@@ -266,11 +276,21 @@ Layout layout_of(const TrainConfig& config) {
           .schedule = schedule_kind(config.pipeline),
           .virtual_stages = config.pipeline.virtual_stages,
           .token_slices = config.pipeline.token_slices,
-          .recompute = config.layout.recompute,
+          .recompute = config.layout.recomputation(),
           .sequence_parallel = config.layout.sequence_parallel,
           .distributed_optimizer = config.layout.distributed_optimizer,
           .defer_weight_gradients = config.pipeline.defer_weight_gradients,
           .vocabulary_parallel = config.pipeline.vocabulary_parallel};
+}
+
+std::vector<std::vector<std::int64_t>> stage_cells(const TrainConfig& config, const Layout& layout) {
+  const std::vector<std::int64_t> cells = cell_layers(with_layout(config, layout));
+  const pipeline::CellMap map{static_cast<int>(layout.pipeline), pipeline::traits_of(layout.schedule).placement};
+  std::vector<std::vector<std::int64_t>> stages(static_cast<std::size_t>(layout.pipeline));
+  for (std::size_t cell = 0; cell < cells.size(); ++cell) {
+    stages[static_cast<std::size_t>(map.stage_of(static_cast<int>(cell)))].push_back(cells[cell]);
+  }
+  return stages;
 }
 
 std::vector<AlikeCuts> cuts_of(const TrainConfig& config, const Layout& layout) {

@@ -21,7 +21,7 @@ struct Layout {
   pipeline::ScheduleKind schedule = pipeline::ScheduleKind::k1F1B;
   std::int64_t virtual_stages = 1;
   std::string token_slices;  // as --token-slices takes them; empty: whole; kSlicersChoice: still to be chosen
-  Recompute recompute = Recompute::kNone;
+  Recomputation recompute = {};
   bool sequence_parallel = false, distributed_optimizer = false;
   bool defer_weight_gradients = false, vocabulary_parallel = false;
   std::string layers;  // of each cell, as --pipeline-layout takes them; empty: the configuration's, or equal numbers;
@@ -49,7 +49,7 @@ struct FixedLayout {
   std::optional<std::int64_t> tensor, pipeline, data, micro_batch, virtual_stages;
   std::optional<pipeline::ScheduleKind> schedule;
   std::optional<std::string> token_slices, layers;
-  std::optional<Recompute> recompute;
+  std::optional<Recomputation> recompute;
   std::optional<bool> sequence_parallel, distributed_optimizer, defer_weight_gradients, vocabulary_parallel;
 
   bool allows(const Layout& layout) const;
@@ -77,6 +77,9 @@ std::vector<Layout> dealt(const TrainConfig& config, const Layout& layout);
 TrainConfig with_layout(const TrainConfig& config, const Layout& layout);
 // The choices that with_layout() takes. `config` has no --token-slices of its own kind (auto, joint).
 Layout layout_of(const TrainConfig& config);
+
+// Layers of the cells of each stage, [stage][cell of the stage]. Layers to be dealt are in equal numbers.
+std::vector<std::vector<std::int64_t>> stage_cells(const TrainConfig& config, const Layout& layout);
 
 // Sequences and micro-batches of the copy of the model that has most of the batch.
 std::int64_t share_of_batch(const TrainConfig& config, std::int64_t data);  // sequences

@@ -2,6 +2,8 @@
 // (measured_time.h).
 #pragma once
 
+#include <cstdint>
+#include <span>
 #include <vector>
 
 #include "plan/costs/step_time.h"
@@ -17,6 +19,20 @@ class LayoutCosts {
   // The layouts with slices that are worth a simulation, of one whose slices are to be chosen.
   virtual std::vector<Layout> chosen(const Layout& layout) = 0;
   virtual StepTime step(const Layout& layout) = 0;
+  // Seconds of an update in which a layer of the stage is made again, by slice of the micro-batches, which are chosen.
+  virtual std::vector<double> again(const Layout& layout, int stage, Recompute kind) = 0;
 };
+
+// What a stage of these cells, in layers, makes again, where a layer costs so much by slice.
+inline double again_of(const StageRecompute& recompute, std::span<const std::int64_t> cells,
+                       std::span<const double> of_layer) {
+  double sum = 0;
+  for (std::size_t slice = 0; slice < of_layer.size(); ++slice) {
+    for (const std::int64_t layers : cells) {
+      sum += static_cast<double>(recompute.layers_of(layers, static_cast<std::int64_t>(slice))) * of_layer[slice];
+    }
+  }
+  return sum;
+}
 
 }  // namespace teratron::plan

@@ -54,8 +54,28 @@ Sharing sharing_of(DataSharding sharding, std::int64_t copies) {
           .gradients = sharding >= DataSharding::kGradients ? copies : 1};
 }
 
-// Bytes of weights and gradients that a rank of the stage leaves to other copies.
+TransformerLayer layer_of(const TrainConfig& config, const MemoryPlanContext& context, const Layout& layout) {
+  return {config.model.model_for(context.vocab_size).layer_config(), 0, {0, static_cast<int>(layout.tensor)}};
+}
+
+}  // namespace
+
+void ParameterBytes::add(const Parameter& parameter, const Optimizer& updates, DType compute_dtype,
+                         std::optional<DType> tiles) {
+  const std::int64_t elements = parameter.shape.elements();
+  if (tiles && parameter.frozen && parameter.takes_tiles) {
+    weight += elements * size_of(*tiles) / (kTileRows * kTileColumns);  // at least: rows are rounded up to tiles
+  } else {
+    weight += elements * size_of(compute_dtype);
+  }
+  if (parameter.frozen) return;
+  gradient += elements * size_of(accumulation_dtype_of(compute_dtype));
+  if (const std::optional<DType> master = master_dtype_of(compute_dtype)) optimizer += elements * size_of(*master);
+  for (const OptimizerSlot& slot : updates.slots(parameter, compute_dtype)) optimizer += elements * size_of(slot.dtype);
+}
+
 std::int64_t bytes_left_out(const TrainConfig& config, const MemoryPlanContext& context, std::size_t stage) {
+  if (!config.layout.shards_gradients()) return 0;
   const auto [weights, gradients] = sharing_of(config.layout.data_sharding, config.layout.data_parallel);
   const PipelinePlan plan = plan_pipeline(config);
   const RankParameters held = rank_parameters(config.model.model_for(context.vocab_size), config.layout.tensor_parallel,
@@ -79,31 +99,10 @@ std::int64_t bytes_left_out(const TrainConfig& config, const MemoryPlanContext& 
   return static_cast<std::int64_t>(left_out);
 }
 
-TransformerLayer layer_of(const TrainConfig& config, const MemoryPlanContext& context, const Layout& layout) {
-  return {config.model.model_for(context.vocab_size).layer_config(), 0, {0, static_cast<int>(layout.tensor)}};
-}
-
-}  // namespace
-
-void ParameterBytes::add(const Parameter& parameter, const Optimizer& updates, DType compute_dtype,
-                         std::optional<DType> tiles) {
-  const std::int64_t elements = parameter.shape.elements();
-  if (tiles && parameter.frozen && parameter.takes_tiles) {
-    weight += elements * size_of(*tiles) / (kTileRows * kTileColumns);  // at least: rows are rounded up to tiles
-  } else {
-    weight += elements * size_of(compute_dtype);
-  }
-  if (parameter.frozen) return;
-  gradient += elements * size_of(accumulation_dtype_of(compute_dtype));
-  if (const std::optional<DType> master = master_dtype_of(compute_dtype)) optimizer += elements * size_of(*master);
-  for (const OptimizerSlot& slot : updates.slots(parameter, compute_dtype)) optimizer += elements * size_of(slot.dtype);
-}
-
 std::vector<std::int64_t> memory_of_stages(const TrainConfig& config, const MemoryPlanContext& context,
                                            std::span<const int> stages) {
   std::vector<std::int64_t> bytes =
       stages.empty() ? planned_memory(config, context) : planned_memory(config, context, stages);
-  if (!config.layout.shards_gradients()) return bytes;
   for (std::size_t i = 0; i < bytes.size(); ++i) {
     bytes[i] -= bytes_left_out(config, context, stages.empty() ? i : static_cast<std::size_t>(stages[i]));
   }
@@ -137,7 +136,7 @@ LayoutMemory::SliceBytes LayoutMemory::slice_bytes(const Layout& layout, std::in
                   .accumulation = accumulation_dtype_of(context_.compute_dtype)};
   const bool has_cache = slices > 1 || layout.token_slices == kSlicersChoice;
   Carver kept, again;
-  layer.carve(sizes, {.recompute = layout.recompute, .has_cache = has_cache}, kept, again);
+  layer.carve(sizes, {.recompute = layout.recompute.of(0).kind, .has_cache = has_cache}, kept, again);
   const std::int64_t bytes = size_of(context_.compute_dtype), hidden = layer.hidden_size();
   SliceBytes slice{.x = sizes.stream_rows() * hidden * bytes,
                    .kept = kept.bytes(),
@@ -209,7 +208,8 @@ std::int64_t LayoutMemory::fullest_end(const Layout& layout) const {
   // Deferred weight gradients fill the bound of the stage that needs most on all.
   const bool is_folded = pipeline::traits_of(layout.schedule).placement == pipeline::Placement::kFolded;
   const bool is_uneven = !config_.pipeline.layout.empty() || !layout.layers.empty();
-  if (is_folded || is_uneven || layout.defer_weight_gradients || layout.vocabulary_parallel) {
+  const bool differs = !layout.recompute.uniform();
+  if (is_folded || is_uneven || differs || layout.defer_weight_gradients || layout.vocabulary_parallel) {
     return std::ranges::max(planned(layout));
   }
   const TrainConfig config = with_layout(config_, layout);

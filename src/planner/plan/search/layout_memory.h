@@ -27,6 +27,9 @@ struct ParameterBytes {
 std::vector<std::int64_t> memory_of_stages(const TrainConfig& config, const MemoryPlanContext& context,
                                            std::span<const int> stages = {});
 
+// Bytes of weights and gradients that a rank of the stage leaves to other copies: 0 unless they share these out.
+std::int64_t bytes_left_out(const TrainConfig& config, const MemoryPlanContext& context, std::size_t stage);
+
 // Inputs of the plan of a run on that cluster. A device without a number of cores is a GPU. Graphs are not
 // counted: a pass for which there is no memory left is launched kernel by kernel.
 MemoryPlanContext memory_context(const TrainConfig& config, std::int64_t vocab_size, const Cluster& cluster);

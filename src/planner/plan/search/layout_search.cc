@@ -13,12 +13,16 @@
 #include "plan/search/layout_memory.h"
 #include "plan/search/layout_time.h"
 #include "plan/search/measured_time.h"
+#include "plan/search/recompute_choice.h"
 
 namespace teratron::plan {
 namespace {
 
 // Dealings of one layout's layers that are looked at. With few stages a simulation is cheap, and one layer much.
 constexpr std::size_t kMostDealings = 6, kMostOfFewStages = 24;
+
+// Plans of stages for which recomputation is chosen; layouts whose turn comes after have one kind in all stages.
+constexpr std::int64_t kMostPlansOfStages = 400;
 
 std::unique_ptr<LayoutCosts> costs_of(const PlanRequest& request) {
   if (request.profile != nullptr) return std::make_unique<MeasuredTimes>(request.model, *request.profile);
@@ -31,13 +35,18 @@ class Search {
       : request_(request),
         wanted_(wanted),
         room_(static_cast<std::int64_t>(request.cluster.device.memory)),
+        chooses_recompute_(request.fixed.has_mesh() && !request.fixed.recompute &&
+                           request.model.layout.keep_activations != KeepActivations::kAll),
         memory_(request.model, request.context()),
         times_(costs_of(request)) {}
 
   SearchResult run() {
     std::vector<Layout> layouts = layouts_of(request_);
     result_.devices = layouts.front().devices();
-    for (Layout& layout : layouts) add(std::move(layout));
+    for (Layout& layout : layouts) {
+      const bool comes_by_stage = chooses_recompute_ && layout.recompute != Recompute::kNone;
+      if (!comes_by_stage) add(std::move(layout));
+    }
     while (!queue_.empty() && queue_.top().bound < worst_wanted()) {
       const Candidate candidate = queue_.top();
       queue_.pop();
@@ -63,15 +72,29 @@ class Search {
 
   void add(Layout layout) {
     ++result_.layouts;
-    const std::int64_t bytes = memory_.least(layout);
+    const std::int64_t bytes = least_bytes(layout);
     if (bytes > room_) {
       ++result_.too_large;
       if (deals_layers(layout)) layout.layers.clear();
+      if (is_open(layout)) layout.recompute = Recompute::kFull;
       too_large_.emplace_back(bytes, std::move(layout));
       return;
     }
     const double bound = times_->least(layout);
     queue_.push({bound, number_++, std::move(layout)});
+  }
+
+  // Whether what the layout makes again is chosen by stage if it does not fit.
+  bool is_open(const Layout& layout) const { return chooses_recompute_ && layout.recompute == Recompute::kNone; }
+
+  std::int64_t least_bytes(Layout layout) const {
+    std::int64_t bytes = memory_.least(layout);
+    if (bytes <= room_ || !is_open(layout)) return bytes;
+    for (const Recompute kind : {Recompute::kSelective, Recompute::kFull}) {
+      layout.recompute = kind;
+      bytes = std::min(bytes, memory_.least(layout));
+    }
+    return bytes;
   }
 
   // The time of the last wanted layout; nothing slower matters.
@@ -96,13 +119,16 @@ class Search {
     }
     if (deals_layers(layout)) return add_dealings(layout);
     if (!looked_at_.insert(layout).second) return;  // cut so in two ways
-    if (std::optional<Layout> deferred = deferring(layout, request_.fixed)) add(std::move(*deferred));
+    // One with what its stages make again has come by without, and so has its deferred one.
+    const bool came_by = chooses_recompute_ && !is_open(layout);
+    std::optional<Layout> deferred = came_by ? std::nullopt : deferring(layout, request_.fixed);
+    if (deferred) add(std::move(*deferred));
     // Where memory is nearly full, the plan is cheaper than simulations of what will not fit.
     const bool is_close = memory_.least(layout) > room_ / 5 * 4;
-    if (is_close && !fits(layout)) return;
+    if (is_close && !fits(layout, limit)) return;
     const StepTime time = times_->step(layout);
     ++result_.simulated;
-    if (time.seconds >= limit || (!is_close && !fits(layout))) return;
+    if (time.seconds >= limit || (!is_close && !fits(layout, limit))) return;
     best_.insert_or_assign(rivals, Found{layout, time});
   }
 
@@ -110,7 +136,7 @@ class Search {
   void add_dealings(const Layout& layout) {
     std::vector<std::pair<double, Layout>> dealings;
     for (Layout& one : dealt(request_.model, layout)) {
-      if (memory_.least(one) <= room_ || one.layers.empty()) dealings.emplace_back(times_->least(one), std::move(one));
+      if (least_bytes(one) <= room_ || one.layers.empty()) dealings.emplace_back(times_->least(one), std::move(one));
     }
     std::stable_sort(dealings.begin() + 1, dealings.end(),
                      [](const auto& a, const auto& b) { return a.first < b.first; });
@@ -119,13 +145,39 @@ class Search {
     for (auto& [bound, one] : dealings) add(std::move(one));
   }
 
-  bool fits(const Layout& layout) {
+  // One that does not fit comes again with what its stages have to make again.
+  bool fits(const Layout& layout, double limit) {
     ++result_.planned;
     const std::int64_t bytes = memory_.fullest_end(layout);
     if (bytes <= room_) return true;
-    ++result_.too_large;
-    too_large_.emplace_back(bytes, layout);
+    if (is_open(layout)) {
+      add_recomputing(layout, limit);
+    } else {
+      ++result_.too_large;
+      too_large_.emplace_back(bytes, layout);
+    }
     return false;
+  }
+
+  void add_recomputing(Layout layout, double limit) {
+    if (plans_of_stages_ >= kMostPlansOfStages) {
+      for (const Recompute kind : {Recompute::kSelective, Recompute::kFull}) {
+        layout.recompute = kind;
+        add(layout);
+      }
+      return;
+    }
+    const ChosenRecomputation chosen =
+        choose_recomputation(request_.model, request_.context(), layout, {.room = room_, .seconds = limit}, *times_);
+    plans_of_stages_ += chosen.plans;
+    if (chosen.bytes > room_) {
+      ++result_.too_large;
+      layout.recompute = Recompute::kFull;
+      too_large_.emplace_back(chosen.bytes, std::move(layout));
+    } else if (!chosen.is_slow) {
+      layout.recompute = chosen.recompute;
+      add(std::move(layout));
+    }
   }
 
   void finish() {
@@ -162,10 +214,11 @@ class Search {
   const PlanRequest& request_;
   const std::size_t wanted_;
   const std::int64_t room_;
+  const bool chooses_recompute_;  // stage by stage
   LayoutMemory memory_;
   const std::unique_ptr<LayoutCosts> times_;
   std::priority_queue<Candidate> queue_;
-  std::int64_t number_ = 0;
+  std::int64_t number_ = 0, plans_of_stages_ = 0;
   std::map<RivalKey, Found> best_;
   std::set<Layout> looked_at_;
   std::vector<std::pair<std::int64_t, Layout>> too_large_;  // with the bytes that they take at least

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "base/round_up.h"
 #include "pipeline/token_slices.h"
@@ -25,8 +26,11 @@ constexpr double kSlicerEpsilon = 1e-4;            // of a micro-batch's time
 
 std::int64_t vocabulary_stages(const Layout& layout) { return layout.vocabulary_parallel ? layout.pipeline : 1; }
 
+// What all layers make again.
+Recompute uniform_kind(const Layout& layout) { return layout.recompute.uniform().value_or(Recompute::kNone); }
+
 CostsKey key_of(const Layout& layout) {
-  return {layout.tensor, layout.sequence_parallel, layout.recompute, vocabulary_stages(layout)};
+  return {layout.tensor, layout.sequence_parallel, uniform_kind(layout), vocabulary_stages(layout)};
 }
 
 struct Ends {
@@ -61,7 +65,7 @@ const ModelCosts& LayoutTimes::costs_of(const Layout& layout) {
                                                        .groups = layout.devices() / layout.tensor,
                                                        .vocabulary_stages = vocabulary_stages(layout),
                                                        .sequence_parallel = layout.sequence_parallel,
-                                                       .recompute = layout.recompute,
+                                                       .recompute = uniform_kind(layout),
                                                        .dtype = config_.backend.compute_dtype()},
                                          cluster_);
   }
@@ -170,34 +174,52 @@ double LayoutTimes::least_of_any_dealing(const Layout& layout, const MicroBatch&
          update_seconds(layout, std::ceil(layers / stages));
 }
 
+std::vector<double> LayoutTimes::again(const Layout& layout, int /*stage*/, Recompute kind) {
+  const ModelCosts& costs = costs_of(layout);
+  std::vector<double> seconds;
+  for (const auto& [cut, count] : cuts_of(config_, layout)) {
+    Slice slice{.sequences = cut.sequences};
+    if (cut.slice_tokens.size() > seconds.size()) seconds.resize(cut.slice_tokens.size());
+    for (std::size_t number = 0; number < cut.slice_tokens.size(); ++number) {
+      slice.tokens = cut.slice_tokens[number];
+      seconds[number] +=
+          count * (costs.layer(slice, kind).backward - costs.layer(slice, Recompute::kNone).backward) / 1000;
+      slice.context += slice.tokens;
+    }
+  }
+  return seconds;
+}
+
+// Milliseconds of a stage beside those of layers all alike.
+double LayoutTimes::made_again(const Layout& layout, const std::vector<std::int64_t>& cells, std::size_t stage) {
+  if (layout.recompute.uniform() || is_to_be_chosen(layout)) return 0;
+  const StageRecompute& way = layout.recompute.of(static_cast<int>(stage));
+  return 1000 * again_of(way, cells, again(layout, static_cast<int>(stage), way.kind));
+}
+
 double LayoutTimes::least(const Layout& layout) {
   const MicroBatch batch = batch_of(layout);
   if (deals_layers(layout)) return least_of_any_dealing(layout, batch);
-  const std::vector<std::int64_t> cells = cell_layers(with_layout(config_, layout));
-  const auto stages = static_cast<std::size_t>(layout.pipeline);
+  const std::vector<std::vector<std::int64_t>> cells = stage_cells(config_, layout);
+  const std::size_t stages = cells.size();
   // A stage may make deferred weight gradients while the last slice goes back.
   const bool may_defer = closely_ || layout.defer_weight_gradients;
   const auto way_back = [&](const Sums& sums) { return may_defer ? 0 : sums.least_backward; };
   double most = 0, round_trip = 0;  // round_trip: of the quickest slice, to this stage and back
   double update = 0;                // of the slowest stage: all begin when the norm of all gradients is known
   const pipeline::CellMap map{static_cast<int>(stages), pipeline::traits_of(layout.schedule).placement};
-  const auto stage_of = [&](std::size_t cell) {
-    return static_cast<std::size_t>(map.stage_of(static_cast<int>(cell)));
-  };
+  const auto with_head = static_cast<std::size_t>(map.stage_of(static_cast<int>(stages * cells.front().size()) - 1));
   for (std::size_t stage = 0; stage < stages; ++stage) {
-    double layers = 0;
-    for (std::size_t cell = 0; cell < cells.size(); ++cell) {
-      if (stage_of(cell) == stage) layers += static_cast<double>(cells[cell]);
-    }
+    const auto layers = static_cast<double>(std::accumulate(cells[stage].begin(), cells[stage].end(), std::int64_t{0}));
     update = std::max(update, update_seconds(layout, layers));
-    const bool shares_ends = layout.vocabulary_parallel, has_head = stage == stage_of(cells.size() - 1);
+    const bool shares_ends = layout.vocabulary_parallel, has_head = stage == with_head;
     const double embedding = batch.embedding.forward + batch.embedding.backward;
-    double work = layers * (batch.layer.forward + batch.layer.backward);
+    double work = layers * (batch.layer.forward + batch.layer.backward) + made_again(layout, cells[stage], stage);
     if (stage == 0 && !shares_ends) work += embedding;
     if (has_head || shares_ends) work += batch.head.forward + batch.head.backward;
     // Joint look-ups need not wait for the first slice.
     most = std::max({most, round_trip + work, shares_ends ? work + embedding : 0});
-    round_trip += static_cast<double>(cells[stage]) * (batch.layer.least_forward + way_back(batch.layer));
+    round_trip += static_cast<double>(cells[stage].front()) * (batch.layer.least_forward + way_back(batch.layer));
     if (stage == 0 && !shares_ends) round_trip += batch.embedding.least_forward + way_back(batch.embedding);
   }
   return most / 1000 + update;

@@ -31,6 +31,7 @@ class LayoutTimes : public LayoutCosts {
   std::vector<Layout> chosen(const Layout& layout) override;
 
   StepTime step(const Layout& layout) override;
+  std::vector<double> again(const Layout& layout, int stage, Recompute kind) override;
 
  private:
   // Milliseconds of the slices of micro-batches in one layer or end of the model; of shared ends, a stage's part.
@@ -51,6 +52,7 @@ class LayoutTimes : public LayoutCosts {
   const MicroBatch& any_slices(const Layout& layout, std::int64_t sequences);
   MicroBatch batch_of(const Layout& layout);  // all micro-batches of an update together
   double least_of_any_dealing(const Layout& layout, const MicroBatch& batch);
+  double made_again(const Layout& layout, const std::vector<std::int64_t>& cells, std::size_t stage);
   double update_seconds(const Layout& layout, double layers);  // of a rank that has so many
   slicing::CostTable layer_table(const Layout& layout, std::int64_t sequences, std::int64_t granularity);
   std::vector<Layout> chosen_alike(const Layout& layout);

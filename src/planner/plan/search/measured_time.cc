@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <iterator>
 #include <limits>
+#include <numeric>
 
 #include "pipeline/timing/simulate.h"
 #include "pipeline/token_slices.h"
@@ -29,20 +31,26 @@ double time_of(const pipeline::PassTimes& times) {
 
 // Layers of each stage.
 std::vector<double> stage_layers(const TrainConfig& config, const Layout& layout) {
-  const std::vector<std::int64_t> cells = cell_layers(with_layout(config, layout));
-  const pipeline::CellMap map{static_cast<int>(layout.pipeline), pipeline::traits_of(layout.schedule).placement};
-  std::vector<double> stages(static_cast<std::size_t>(layout.pipeline));
-  for (std::size_t cell = 0; cell < cells.size(); ++cell) {
-    stages[static_cast<std::size_t>(map.stage_of(static_cast<int>(cell)))] += static_cast<double>(cells[cell]);
+  std::vector<double> stages;
+  for (const std::vector<std::int64_t>& cells : stage_cells(config, layout)) {
+    stages.push_back(static_cast<double>(std::accumulate(cells.begin(), cells.end(), std::int64_t{0})));
   }
   return stages;
 }
 
-// Everything is made again before the backward.
-void add_recompute(pipeline::Costs& costs) {
-  for (std::vector<pipeline::PassTimes>& cell : costs.passes) {
-    for (pipeline::PassTimes& slice : cell) {
-      slice = slice.plus({.backward = slice.forward, .backward_input = slice.forward});
+// Layers are made again before their backward.
+void add_recompute(const PipelinePlan& plan, const Recomputation& recompute, pipeline::Costs& costs) {
+  for (std::size_t cell = 0; cell < costs.passes.size(); ++cell) {
+    const StageRecompute& way = recompute.of(plan.schedule.stage_of(static_cast<int>(cell)));
+    const std::int64_t layers = plan.cell_layers[cell];
+    std::vector<std::size_t> firsts = costs.first_columns;
+    if (firsts.empty()) firsts.push_back(0);
+    for (std::size_t column = 0; column < costs.passes[cell].size(); ++column) {
+      const std::size_t first = *std::prev(std::ranges::upper_bound(firsts, column));
+      pipeline::PassTimes& slice = costs.passes[cell][column];
+      const auto again = static_cast<double>(way.layers_of(layers, static_cast<std::int64_t>(column - first)));
+      const double forward = slice.forward * again / static_cast<double>(layers);
+      slice = slice.plus({.backward = forward, .backward_input = forward});
     }
   }
 }
@@ -60,6 +68,28 @@ double MeasuredTimes::handicap_of(const Layout& layout) const {
     oddness += odd ? 2 : 0;
   }
   return 1 + std::clamp(fit_.error, kLeastDoubt, kMostDoubt) * (1 - std::exp2(-oddness));
+}
+
+bool MeasuredTimes::adds_recompute(const Layout& layout) const {
+  return layout.recompute != Recompute::kNone && profile_.key.recompute == name_of(Recompute::kNone);
+}
+
+std::vector<double> MeasuredTimes::again(const Layout& layout, int stage, Recompute kind) {
+  const slicing::ProfileCosts costs(profile_, static_cast<int>(layout.pipeline));
+  const double held = stage_layers(config_, layout)[static_cast<std::size_t>(stage)];
+  std::vector<double> seconds;
+  for (const auto& [cut, count] : cuts_of(config_, layout)) {
+    slicing::TokenSlice slice{.sequences = cut.sequences};
+    if (cut.slice_tokens.size() > seconds.size()) seconds.resize(cut.slice_tokens.size());
+    for (std::size_t number = 0; number < cut.slice_tokens.size(); ++number) {
+      slice.length = cut.slice_tokens[number];
+      const double forward =
+          costs.knows_layers() ? costs.layer(stage, slice).forward : costs.passes(stage, slice).forward / held;
+      if (kind != Recompute::kNone) seconds[number] += count * slowest_pace() * forward / 1000;
+      slice.context += slice.length;
+    }
+  }
+  return seconds;
 }
 
 double MeasuredTimes::busiest_stage(const Layout& layout, const pipeline::MicroBatchCut& cut) const {
@@ -124,7 +154,7 @@ StepTime MeasuredTimes::step(const Layout& layout) {
       {.layers = plan.cell_layers, .vocabulary_parallel = config.pipeline.vocabulary_parallel});
   pipeline::Costs costs =
       slicing::schedule_costs(measured, plan.schedule, plan.cuts.empty() ? slicing::alike(profile_, whole) : plan.cuts);
-  if (layout.recompute != Recompute::kNone && profile_.key.recompute == "none") add_recompute(costs);
+  if (adds_recompute(layout)) add_recompute(plan, layout.recompute, costs);
   slicing::add_to_passes(costs, fit_.beside_pass);
   const pipeline::Simulation run = pipeline::simulate(plan.schedule, costs);
   const double milliseconds = handicap_of(layout) * slowest_pace() * run.iteration;

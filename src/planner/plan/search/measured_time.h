@@ -28,11 +28,13 @@ class MeasuredTimes : public LayoutCosts {
   double least(const Layout& layout) override;
   std::vector<Layout> chosen(const Layout& layout) override;
   StepTime step(const Layout& layout) override;
+  std::vector<double> again(const Layout& layout, int stage, Recompute kind) override;
 
  private:
   // Pace of all pipelines: one that falls as stages wait would make a pipeline that waits look fast.
   double slowest_pace() const { return std::max(fit_.pace.alone, fit_.pace.together); }
   double handicap_of(const Layout& layout) const;
+  bool adds_recompute(const Layout& layout) const;
   // Milliseconds of forward and backward, in one part or two.
   double busiest_stage(const Layout& layout, const pipeline::MicroBatchCut& cut) const;
 

@@ -1,6 +1,6 @@
 // The pipeline of a training whose ranks are given (--schedule auto): the search for a layout (layout_search.h) over
-// schedules, cells a stage, their layers, slices of tokens, deferred weight gradients, a shared vocabulary and
-// recomputation. None of them changes the result of training.
+// schedules, cells a stage, their layers, slices of tokens, deferred weight gradients, a shared vocabulary and, for
+// every stage by itself, recomputation. None of them changes the result of training.
 #pragma once
 
 #include <string>

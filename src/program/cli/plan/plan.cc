@@ -176,9 +176,7 @@ nlohmann::ordered_json json_of(const plan::Layout& layout) {
           {"schedule", pipeline::name_of(layout.schedule)},
           {"virtual_stages", layout.virtual_stages},
           {"token_slices", layout.token_slices},
-          {"recompute", layout.recompute == Recompute::kNone        ? "none"
-                        : layout.recompute == Recompute::kSelective ? "selective"
-                                                                    : "full"},
+          {"recompute", layout.recompute.text()},
           {"sequence_parallel", layout.sequence_parallel},
           {"distributed_optimizer", layout.distributed_optimizer},
           {"defer_weight_gradients", layout.defer_weight_gradients},

@@ -62,7 +62,7 @@ void add_layout(FieldList& list, PlanOptions& o) {
     o.train.layout.distributed_optimizer = true;
     o.fixed.distributed_optimizer = true;
   };
-  fixes(list, t.layout.recompute, o.fixed.recompute);
+  list.field_of(t.layout.recompute).when_set = [&o] { o.fixed.recompute = o.train.layout.recomputation(); };
   fixes(list, t.batch.micro_batch_size, o.fixed.micro_batch);
   fixes(list, t.pipeline.virtual_stages, o.fixed.virtual_stages);
   fixes(list, t.pipeline.token_slices, o.fixed.token_slices);
@@ -78,18 +78,20 @@ TrainConfig as_decided(const PlanOptions& o) {
                       .micro_batch = o.fixed.micro_batch.value_or(1),
                       .virtual_stages = o.fixed.virtual_stages.value_or(1),
                       .token_slices = o.fixed.token_slices.value_or(""),
-                      .recompute = o.fixed.recompute.value_or(Recompute::kNone),
+                      .recompute = o.fixed.recompute.value_or(Recomputation()),
                       .sequence_parallel = o.fixed.sequence_parallel.value_or(false),
                       .distributed_optimizer = o.fixed.distributed_optimizer.value_or(false),
                       .defer_weight_gradients = o.fixed.defer_weight_gradients.value_or(false),
                       .vocabulary_parallel = o.fixed.vocabulary_parallel.value_or(false)};
   const bool needs_stages = layout.virtual_stages > 1 || layout.vocabulary_parallel;
   if (needs_stages && !o.fixed.pipeline) layout.pipeline = 2;
+  if (layout.recompute.differs() && !o.fixed.pipeline) layout.pipeline = layout.recompute.stages();  // of each its way
   layout.schedule = schedule_kind(
       {.schedule = o.fixed.schedule, .virtual_stages = layout.virtual_stages, .token_slices = layout.token_slices});
   const bool makes_sense = layout.pipeline >= 1 && layout.virtual_stages >= 1 && o.train.model.config.num_layers >= 1 &&
                            layout.pipeline <= o.train.model.config.num_layers / layout.virtual_stages;
   TrainConfig config = makes_sense ? plan::with_layout(o.train, layout) : o.train;
+  config.layout.recompute = o.train.layout.recompute;  // with its faults
   if (!o.fixed.pipeline && !config.pipeline.layout.empty() && o.train.pipeline.layout == config.pipeline.layout) {
     config.pipeline.layout.clear();  // its stages are what is searched for
   }

@@ -52,6 +52,9 @@ struct ProfileOptions : StepSettings {
         pipeline.chooses_layers(),
         "{} is auto, which train and simulate answer by what stages cost, and profile measures that; leave it out",
         Flag{"pipeline-layout"});
+    faults.add_if(!layout.recomputation().uniform(),
+                  "{} {} is of some layers, and a profile is of layers alike; leave it out: train adds what it takes",
+                  Flag{"recompute-granularity"}, layout.recompute);
     return faults;
   }
 

@@ -41,10 +41,7 @@ void add_cluster_fields(FieldList& list, ClusterScenario& o) {
   list.field_of(t.layout.data_sharding).when_set = [&t] {
     if (t.layout.data_sharding != DataSharding::kNone) t.layout.distributed_optimizer = true;
   };
-  list.add_choice("recompute-granularity", t.layout.recompute,
-                  {{"none", Recompute::kNone}, {"selective", Recompute::kSelective}, {"full", Recompute::kFull}},
-                  "activations made again in the backward pass")
-      .when_set = [&o] { o.given.recompute = true; };
+  add_recompute_field(list, t.layout).when_set = [&o] { o.given.recompute = true; };
   list.add("bf16", &t.backend.bf16, "", "weights and activations in bf16; neither: as suits the devices").when_set =
       [&o] { o.has_precision = true; };
   list.add("fp16", &t.backend.fp16, "", "the same in fp16").when_set = [&o] { o.has_precision = true; };
@@ -119,13 +116,16 @@ std::string text_of(const ClusterRun& run) {
       run.config.layout.data_parallel, run.cluster.name, result.seconds, run.tokens_per_second, result.pipeline_seconds,
       100 * result.bubble_share());
   const Align right = Align::kRight;
-  TextTable stages({right, right, right, right, right, right});
-  stages.row({"stage", "passes, s", "bubbles, %", "messages, s", "sums, s", "memory"});
+  const Recomputation recompute = run.config.layout.recomputation();
+  const bool makes_again = recompute != Recompute::kNone;
+  TextTable stages({right, right, right, right, right, right, Align::kLeft});
+  stages.row({"stage", "passes, s", "bubbles, %", "messages, s", "sums, s", "memory", makes_again ? "recompute" : ""});
   for (std::size_t stage = 0; stage < result.stages.size(); ++stage) {
     const simulation::StageUse& use = result.stages[stage];
     stages.row({fmt::format("{}", stage), fmt::format("{:.4g}", use.busy),
                 fmt::format("{:.2f}", 100 * use.bubble_share), fmt::format("{:.4g}", use.message_seconds),
-                fmt::format("{:.4g}", use.sum_seconds), readable_bytes(static_cast<std::uint64_t>(run.memory[stage]))});
+                fmt::format("{:.4g}", use.sum_seconds), readable_bytes(static_cast<std::uint64_t>(run.memory[stage])),
+                makes_again ? recompute.of(static_cast<int>(stage)).text() : ""});
   }
   text += stages.text();
   std::vector<simulation::LinkUse> links = result.links;
@@ -143,13 +143,15 @@ std::string text_of(const ClusterRun& run) {
 std::string json_of(const ClusterRun& run) {
   using Json = nlohmann::ordered_json;
   Json stages = Json::array(), links = Json::array();
+  const Recomputation recompute = run.config.layout.recomputation();
   for (std::size_t stage = 0; stage < run.result.stages.size(); ++stage) {
     const simulation::StageUse& use = run.result.stages[stage];
     stages.push_back({{"busy_seconds", use.busy},
                       {"bubble_share", use.bubble_share},
                       {"message_seconds", use.message_seconds},
                       {"sum_seconds", use.sum_seconds},
-                      {"memory_bytes", run.memory[stage]}});
+                      {"memory_bytes", run.memory[stage]},
+                      {"recompute", recompute.of(static_cast<int>(stage)).text()}});
   }
   for (const simulation::LinkUse& link : run.result.links) {
     links.push_back({{"name", link.name},

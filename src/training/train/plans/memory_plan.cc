@@ -23,7 +23,7 @@ ExecutorOptions training_options(const TrainConfig& config, const PipelinePlan& 
           .position_ids = config.documents.has_position_ids(),
           .schedule = pipeline.schedule,
           .cuts = pipeline.cuts,
-          .recompute = config.layout.recompute,
+          .recompute = config.layout.recomputation(),
           .kept_layers = config.kept_layers(),
           .sequence_parallel = config.layout.sequence_parallel,
           .shard_optimizer = config.layout.distributed_optimizer,
@@ -41,25 +41,36 @@ std::vector<std::int64_t> planned_memory(const TrainConfig& config, const Memory
 
 std::vector<std::int64_t> planned_memory(const TrainConfig& config, const MemoryPlanContext& context,
                                          std::span<const int> stages) {
-  ExecutorOptions options = training_options(config, plan_pipeline(config, context.profile));
-  if (options.logits_chunk == 0) options.logits_chunk = kFewestRowsOfLogits;
-  if (!options.kept_layers) options.kept_layers = 0;
-  const MeshShape mesh = config.layout.mesh();
+  const StageMemoryPlans plans(config, context);
   std::vector<std::int64_t> bytes;
-  for (const int stage : stages) {
-    const RankCoordinates place = rank_coordinates(mesh, stage * mesh.tensor);
-    const std::unique_ptr<Model> model = make_model(config.model.model_for(context.vocab_size), place.tensor,
-                                                    config.pipeline.vocabulary_stages(place.pipeline));
-    const StagePlan plan(*model, options, place, context.compute_dtype);
-    bytes.push_back(plan.memory().arena().bytes());
-    if (context.on_gpu) bytes.back() += device_memory_of(plan, context.compute_dtype, context.captures_graphs).bytes();
-    if (context.threads > 0)
-      bytes.back() += cpu_working_bytes(plan.work(), {.compute_dtype = context.compute_dtype}, context.threads);
-    if (config.output.async_save && context.threads > 0 && writes_checkpoints(place)) {
-      std::vector<Parameter*> parameters;
-      model->visit([&](Parameter& parameter) { parameters.push_back(&parameter); });
-      bytes.back() += bytes_of_copied_checkpoint(parameters, context.compute_dtype);
-    }
+  for (const int stage : stages) bytes.push_back(plans.bytes(stage));
+  return bytes;
+}
+
+StageMemoryPlans::StageMemoryPlans(const TrainConfig& config, const MemoryPlanContext& context)
+    : config_(config), context_(context), options_(training_options(config, plan_pipeline(config, context.profile))) {
+  if (options_.logits_chunk == 0) options_.logits_chunk = kFewestRowsOfLogits;
+  if (!options_.kept_layers) options_.kept_layers = 0;
+}
+
+std::int64_t StageMemoryPlans::bytes(int stage, const Recomputation& recompute) const {
+  const MeshShape mesh = config_.layout.mesh();
+  const RankCoordinates place = rank_coordinates(mesh, stage * mesh.tensor);
+  const std::unique_ptr<Model> model = make_model(config_.model.model_for(context_.vocab_size), place.tensor,
+                                                  config_.pipeline.vocabulary_stages(place.pipeline));
+  ExecutorOptions options = options_;
+  // Other stages' ways do not matter to this one's plan.
+  options.recompute = Recomputation(std::vector{recompute.of(stage)});
+  const StagePlan plan(*model, options, place, context_.compute_dtype);
+  std::int64_t bytes = plan.memory().arena().bytes();
+  if (context_.on_gpu) bytes += device_memory_of(plan, context_.compute_dtype, context_.captures_graphs).bytes();
+  if (context_.threads > 0) {
+    bytes += cpu_working_bytes(plan.work(), {.compute_dtype = context_.compute_dtype}, context_.threads);
+  }
+  if (config_.output.async_save && context_.threads > 0 && writes_checkpoints(place)) {
+    std::vector<Parameter*> parameters;
+    model->visit([&](Parameter& parameter) { parameters.push_back(&parameter); });
+    bytes += bytes_of_copied_checkpoint(parameters, context_.compute_dtype);
   }
   return bytes;
 }

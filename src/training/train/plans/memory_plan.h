@@ -25,6 +25,22 @@ struct MemoryPlanContext {
   bool captures_graphs = false;               // and its graphs, without which passes run, too
 };
 
+// Plans of the stages of one configuration, whose pipeline is planned once.
+class StageMemoryPlans {
+ public:
+  // Refers to both.
+  StageMemoryPlans(const TrainConfig& config, const MemoryPlanContext& context);
+
+  // Bytes of a rank of the stage, as planned_memory() counts them.
+  std::int64_t bytes(int stage) const { return bytes(stage, options_.recompute); }
+  std::int64_t bytes(int stage, const Recomputation& recompute) const;  // in place of the configuration's
+
+ private:
+  const TrainConfig& config_;
+  const MemoryPlanContext& context_;
+  ExecutorOptions options_;
+};
+
 // Bytes of a rank of each pipeline stage, in any layout, without starting one: the arena, on a CPU the working
 // memory of its threads and, on the first, of --async-save, on a GPU that of its operations and its graphs. If
 // --logits-chunk or --keep-activations is left to a device's memory: with the fewest rows, and nothing kept that need

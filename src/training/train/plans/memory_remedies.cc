@@ -55,21 +55,21 @@ class Ladder {
   }
 
   void save_activations() {
-    const auto recompute = [&](const char* name, Recompute kind) {
-      if (config_.layout.recompute >= kind) return;
-      add("recompute-granularity", name, [kind](TrainConfig& c) { c.layout.recompute = kind; });
+    const auto recompute = [&](Recompute kind) {
+      if (config_.layout.recomputation().uniform().value_or(Recompute::kNone) >= kind) return;
+      add("recompute-granularity", name_of(kind), [kind](TrainConfig& c) { c.layout.recompute = name_of(kind); });
     };
     if (config_.layout.keep_activations == KeepActivations::kAll) {
       add("keep-activations", "none", [](TrainConfig& c) { c.layout.keep_activations = KeepActivations::kNone; });
     }
-    recompute("selective", Recompute::kSelective);
+    recompute(Recompute::kSelective);
     const std::int64_t together = config_.batch.samples_together;  // which the flag counts as one
     const bool is_kept = ranks_negatives(config_.model.config);
     for (std::int64_t size = is_kept ? 0 : config_.batch.micro_batch_size / together / 2; size >= 1; size /= 2) {
       add("micro-batch-size", fmt::format("{}", size),
           [size, together](TrainConfig& c) { c.batch.micro_batch_size = size * together; });
     }
-    recompute("full", Recompute::kFull);
+    recompute(Recompute::kFull);
   }
 
   void round() {
