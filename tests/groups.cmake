@@ -1,7 +1,7 @@
 # Adds a test program's tests to ctest: a test suite is one test of ctest, or several where it has many tests, since a
 # process for each test costs more than most tests. ctest includes this, so programs are asked when tests run, not when
-# they are built. The file of the build folder that includes it sets program, prefix and labels, and own_filter and
-# environment, which may be empty. The environment of ctest may have a filter of GoogleTest for all programs
+# they are built. The file of the build folder that includes it sets program, prefix and labels, and own_filter,
+# environment and emulator, which may be empty. The environment of ctest may have a filter of GoogleTest for all programs
 # (TERATRON_TESTS="-*UnderMpirun*") and one for a room (TERATRON_TESTS_OF_cli).
 set(most 40)  # tests of a process
 if(prefix MATCHES "emulated_gpu|by_ptx")  # which take seconds each
@@ -34,11 +34,11 @@ else()
   file(REMOVE "${list}")
 endif()
 if("${program}" IS_NEWER_THAN "${list}")  # or there is none
-  execute_process(COMMAND "${program}" "--gtest_list_tests" "--gtest_filter=${filter}" OUTPUT_FILE "${list}"
+  execute_process(COMMAND ${emulator} "${program}" "--gtest_list_tests" "--gtest_filter=${filter}" OUTPUT_FILE "${list}"
                   ERROR_QUIET RESULT_VARIABLE result TIMEOUT 60)
   if(NOT result EQUAL 0)
     file(REMOVE "${list}")
-    add_test("${prefix}_CANNOT_LIST_ITS_TESTS" "${program}" --gtest_list_tests)
+    add_test("${prefix}_CANNOT_LIST_ITS_TESTS" ${emulator} "${program}" --gtest_list_tests)
     return()
   endif()
 endif()
@@ -50,7 +50,7 @@ macro(add_process)
       string(APPEND name ":${processes}")
     endif()
     list(JOIN tests ":" tests)
-    add_test("${name}" "${program}" "--gtest_filter=${tests}")
+    add_test("${name}" ${emulator} "${program}" "--gtest_filter=${tests}")
     set(processors 2)
     set(own_cost ${cost})
     if(suite MATCHES "${suites_that_wait}")

@@ -97,5 +97,18 @@ TEST_F(PeakSpeed, ACacheThatCannotBeWrittenIsDoneWithout) {
   EXPECT_GT(ask(1).front(), 1e8);
 }
 
+// As /proc/cpuinfo of a Zen 4 and of an Ampere Altra begin.
+TEST(Processor, IsNamedAsTheSystemNamesIt) {
+  EXPECT_EQ(processor_in("processor\t: 0\nvendor_id\t: AuthenticAMD\ncpu family\t: 25\nmodel\t\t: 17\n"
+                         "model name\t: AMD EPYC 9R14\nstepping\t: 1\n\nprocessor\t: 1\nmodel name\t: another\n"),
+            "AMD EPYC 9R14 (family 25, model 17)");
+  EXPECT_EQ(processor_in("processor\t: 0\nBogoMIPS\t: 50.00\nFeatures\t: fp asimd\nCPU implementer\t: 0x41\n"
+                         "CPU architecture: 8\nCPU variant\t: 0x3\nCPU part\t: 0xd0c\nCPU revision\t: 1\n\n"),
+            "Neoverse N1 (implementer 0x41, part 0xd0c)");
+  EXPECT_EQ(processor_in("CPU implementer\t: 0x61\nCPU part\t: 0x022\n"),
+            "Arm processor (implementer 0x61, part 0x022)");
+  EXPECT_EQ(processor_in(""), "unknown (family , model )");
+}
+
 }  // namespace
 }  // namespace teratron

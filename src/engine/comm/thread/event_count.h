@@ -22,6 +22,8 @@ class EventCount {
       if (ready()) return;
 #if defined(__x86_64__)
       _mm_pause();
+#elif defined(__aarch64__)
+      asm volatile("isb");  // a short wait; YIELD is none on most cores
 #endif
     }
     while (true) {

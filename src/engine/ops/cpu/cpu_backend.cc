@@ -37,7 +37,7 @@ CpuBackend::CpuBackend(const CpuOptions& options)
 std::string CpuBackend::settings() const {
   if (compute_dtype_ == DType::kF32) return "";
   return fmt::format("products of {} {}", name_of(compute_dtype_),
-                     bf16_products_ ? "by AVX512-BF16" : "widened to fp32");
+                     bf16_products_ ? fmt::format("by {}", kBf16Instruction) : "widened to fp32");
 }
 
 void CpuBackend::open_memory() {

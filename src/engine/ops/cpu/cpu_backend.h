@@ -13,7 +13,7 @@
 
 namespace teratron {
 
-// Whether these options and this processor multiply matrices by VDPBF16PS.
+// Whether these options and this processor multiply matrices by bf16_kernels.h.
 bool multiplies_bf16(const CpuOptions& options);
 
 class CpuBackend final : public Backend {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 #include <optional>
 
@@ -15,6 +16,18 @@ using Wide = unsigned __int128;
 
 constexpr long double kOne = 0x1p62L;
 
+// The value rounded to 64 bits, which x86's long double has: a blend's order must not depend on the processor, and
+// Arm's has 113 (Veltkamp's splitting, as in Dekker, Numerische Mathematik 18, 1971).
+long double in_64_bits(long double value) {
+  constexpr int kMore = std::numeric_limits<long double>::digits - 64;
+  static_assert(kMore >= 0);
+  if constexpr (kMore > 0) {
+    const long double scaled = value * (std::scalbn(1.0L, kMore) + 1);
+    value = scaled - (scaled - value);
+  }
+  return value;
+}
+
 Wide product(std::int64_t a, std::int64_t b) { return static_cast<Wide>(a) * static_cast<Wide>(b); }
 
 }  // namespace
@@ -22,9 +35,10 @@ Wide product(std::int64_t a, std::int64_t b) { return static_cast<Wide>(a) * sta
 DivisorOrder::DivisorOrder(std::span<const double> weights) {
   const long double largest = *std::ranges::max_element(weights);  // dividing by it first keeps the sum finite
   long double sum = 0;
-  for (const double weight : weights) sum += weight / largest;
+  for (const double weight : weights) sum = in_64_bits(sum + in_64_bits(weight / largest));
   for (const double weight : weights) {
-    shares_.push_back(std::max<std::int64_t>(1, std::llround(weight / largest / sum * kOne)));
+    const long double share = in_64_bits(in_64_bits(weight / largest) / sum);
+    shares_.push_back(std::max<std::int64_t>(1, std::llround(share * kOne)));
   }
   total_ = std::reduce(shares_.begin(), shares_.end());
 }

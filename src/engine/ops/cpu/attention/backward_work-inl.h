@@ -83,6 +83,7 @@ template <class P>
 Coefficients<P> take_coefficients(Parts& parts) {
   constexpr std::int64_t kCount = kQueryBlock<P> * kKeyBlock<P>;
   static_assert(kQueryBlock<P> % P::kRows == 0 && kKeyBlock<P> % P::kRows == 0 && kKeyBlock<P> % P::kColumns == 0);
+  static_assert(kQueryBlock<P> % P::kDepths == 0 && kKeyBlock<P> % P::kDepths == 0);
   static_assert(kKeyBlock<P> <= DropoutMask::kRun);
   float* const sums = parts.take<float>(kCount);
   if constexpr (P::kRounds) {
@@ -98,8 +99,8 @@ ScratchSizes backward_scratch(const WorkShapes::Attention& of) {
   const std::int64_t size = of.head_size, padded_size = round_up(size, P::kColumns);
   const std::int64_t keys = round_up(of.keys, P::kColumns), queries = round_up(of.queries, P::kColumns);
   ScratchSizes sizes;
-  sizes.include(Scratch::kKeys, keys * (2 * P::words(size) + padded_size / P::kDepths));
-  sizes.include(Scratch::kQueries, queries * (2 * padded_size / P::kDepths + padded_size + 1));
+  sizes.include(Scratch::kKeys, 2 * keys * P::words(size) + P::words(keys) * padded_size);
+  sizes.include(Scratch::kQueries, 2 * P::words(queries) * padded_size + queries * (padded_size + 1));
   sizes.include(Scratch::kTileA, 2 * kKeyBlock<P> * (2 * kQueryBlock<P> + padded_size));
   if (P::kConverts) sizes.include(Scratch::kRows, 2 * of.queries * size);
   const bool sums_keys = of.heads_per_key_head > 1 && !std::is_same_v<typename P::Stored, float>;
@@ -119,9 +120,9 @@ Work<P> make_work(const AttentionHead& head) {
           .padded_size = padded_size,
           .keys_t = packed_keys.take<Word>(keys * P::words(size)),
           .values_t = packed_keys.take<Word>(keys * P::words(size)),
-          .keys = packed_keys.take<Word>(keys / P::kDepths * padded_size),
-          .queries = packed_queries.take<Word>(queries / P::kDepths * padded_size),
-          .dout = packed_queries.take<Word>(queries / P::kDepths * padded_size),
+          .keys = packed_keys.take<Word>(P::words(keys) * padded_size),
+          .queries = packed_queries.take<Word>(P::words(queries) * padded_size),
+          .dout = packed_queries.take<Word>(P::words(queries) * padded_size),
           .scores = take_coefficients<P>(tiles),
           .gradients = take_coefficients<P>(tiles),
           .q_rows = {},

@@ -1,6 +1,5 @@
 // Products of rows with rows of weights that lie in memory as they are multiplied (bf16_kernels.h). Written in
 // intrinsics for the reasons of bf16_kernels.cc.
-#include "base/error.h"
 #include "ops/cpu/products/bf16_kernels.h"
 
 #if defined(__x86_64__) && !defined(TERATRON_WITHOUT_BF16_PRODUCTS)
@@ -126,15 +125,5 @@ void multiply_bf16_rows(std::int64_t rows, std::int64_t columns, std::int64_t de
 
 }  // namespace teratron
 HWY_POP_ATTRIBUTES
-
-#else
-
-namespace teratron {
-
-void multiply_bf16_rows(std::int64_t, std::int64_t, std::int64_t, const Bf16*, const Bf16*, float*, std::int64_t) {
-  throw InternalError("no bf16 products");
-}
-
-}  // namespace teratron
 
 #endif

@@ -155,7 +155,7 @@ GemmSums multiply_block(const Gemm& gemm, const PackedBlock& packed, const GemmB
 
 GemmKernels gemm_kernels(DType dtype) {
   return choose_by_storage(dtype, []<class T>(ElementType<T>) {
-    return GemmKernels{kTileRows, kPanelColumns, 1, kMaxDepth, kMaxPanelWords, &pack_columns<T>, &multiply_block<T>};
+    return GemmKernels{kTileRows, kPanelColumns, 1, 1, kMaxDepth, kMaxPanelWords, &pack_columns<T>, &multiply_block<T>};
   });
 }
 
@@ -202,8 +202,8 @@ GemmKernels kernels_of(DType dtype, bool bf16_products) {
 // Bound of the panels that cut_b() takes.
 std::int64_t most_panel_words(const GemmShape& shape, const GemmKernels& kernels) {
   const std::int64_t panel = kernels.panel_columns, most = kernels.max_panel_words;
-  const std::int64_t columns = divide_up(shape.n, panel) * panel, words = divide_up(shape.k, kernels.word_depths);
-  const std::int64_t depth_words = kernels.max_depth / kernels.word_depths;
+  const std::int64_t columns = divide_up(shape.n, panel) * panel, words = kernels.words_of(shape.k);
+  const std::int64_t depth_words = kernels.words_of(kernels.max_depth);
   // A part of the columns is whole panels, so up to one more than fits.
   const bool may_cut_columns = !shape.has_c || columns * depth_words > most;
   const std::int64_t whole_words = may_cut_columns ? words : std::min(words, 4 * depth_words);
@@ -220,10 +220,10 @@ std::int64_t largest_depth(const PackedBlock& packed) {
 GemmPlan::GemmPlan(const Gemm& gemm) : gemm_(gemm), kernels_(kernels_of(gemm.dtype, gemm.bf16_products)) {
   std::int64_t words = 0;
   for (const GemmRange& range : ranges_or_all(gemm.depths, gemm.k)) {
-    const std::int64_t largest = even_part(range.count(), kernels_.max_depth, kernels_.word_depths);
+    const std::int64_t largest = even_part(range.count(), kernels_.max_depth, kernels_.unit_depths);
     for (std::int64_t begin = range.begin; begin < range.end; begin += largest) {
       const std::int64_t count = std::min(largest, range.end - begin);
-      depths_.push_back({begin, count, divide_up(count, kernels_.word_depths), words});
+      depths_.push_back({begin, count, kernels_.words_of(count), words});
       words += depths_.back().words;
     }
   }
@@ -289,7 +289,7 @@ void include_gemm(const GemmShape& shape, ScratchSizes& sizes) {
   const std::int64_t rows = round_up(std::min(shape.m, kMaxBlockRows), kernels.tile_rows);
   const bool is_converted = shape.dtype != DType::kF32 && kernels.word_depths == 1;
   if (shape.is_a_transposed || is_converted) {
-    const std::int64_t words = divide_up(std::min(shape.k, kernels.max_depth), kernels.word_depths);
+    const std::int64_t words = kernels.words_of(std::min(shape.k, kernels.max_depth));
     sizes.include(Scratch::kTileA, (rows + kernels.tile_rows) * words);
   }
   if (!shape.has_c) {

@@ -42,7 +42,7 @@ struct GemmRange {
 struct Gemm {
   std::int64_t m, n, k;        // c[m,n], a[m,k], b[k,n]; none is 0
   DType dtype;                 // of a and b: f32, bf16 or f16
-  bool bf16_products = false;  // VDPBF16PS: bf16 alone, where has_bf16_products()
+  bool bf16_products = false;  // bf16 alone, where has_bf16_products()
   GemmOperand a, b;
   float* c;  // may be null: then the sums of a block are only there while it is finished
   std::int64_t c_stride;
@@ -93,14 +93,21 @@ GemmSums sums_of(const Gemm& gemm, const GemmBlock& block, std::int64_t panel_co
 // The functions and sizes that depend on how a and b are stored and multiplied.
 struct GemmKernels {
   std::int64_t tile_rows, panel_columns;
-  std::int64_t word_depths;      // values of a column in a word; blocks of depth are multiples of it but for the last
-  std::int64_t max_depth;        // of a block
+  std::int64_t word_depths;  // values of a column in a word
+  std::int64_t
+      unit_depths;         // values that are multiplied at a time; blocks of depth are multiples of it but for the last
+  std::int64_t max_depth;  // of a block
   std::int64_t max_panel_words;  // of a packed block, which stays in the last-level cache
   void (*pack_columns)(const GemmOperand& b, const PackedBlock& packed, std::int64_t begin, std::int64_t end);
   GemmSums (*multiply_block)(const Gemm& gemm, const PackedBlock& packed, const GemmBlock& block);
+
+  // Words of a column of this depth, padded to whole units.
+  std::int64_t words_of(std::int64_t depth) const {
+    return (depth + unit_depths - 1) / unit_depths * (unit_depths / word_depths);
+  }
 };
 
-GemmKernels bf16_gemm_kernels();  // VDPBF16PS (gemm_bf16.cc)
+GemmKernels bf16_gemm_kernels();  // gemm_bf16.cc
 
 // Cuts of a product, at multiples of tiles, panels and words.
 class GemmPlan {
@@ -139,7 +146,7 @@ struct GemmShape {
   bool bf16_products, is_a_transposed, has_c;
 };
 // Scratch memory of a thread that calls gemm(); its helpers take no Scratch::kPanels. It never falls with m, n or k.
-// Ranges of k do not change it, but for bf16 products: each range is padded to a pair, so many short ones take more.
+// Ranges of k do not change it, but for bf16 products: each range is padded to a unit, so many short ones take more.
 void include_gemm(const GemmShape& shape, ScratchSizes& sizes);
 
 // finish(block, sums) is called once for each block of c, when it is complete, by the thread that completed it.

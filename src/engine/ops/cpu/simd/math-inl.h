@@ -13,12 +13,21 @@ HWY_BEFORE_NAMESPACE();
 namespace teratron {
 namespace HWY_NAMESPACE {
 
+// x, or the nearer bound where it lies beyond one; NaN stays NaN.
+HWY_INLINE FloatVector clamp_or_nan(float least, FloatVector x, float most) {
+#if HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3  // whose Min and Max return their second argument if either is NaN
+  return hn::Max(constant(least), hn::Min(constant(most), x));
+#else  // others return the one that is a number
+  const FloatVector lower = hn::IfThenElse(hn::Lt(constant(most), x), constant(most), x);
+  return hn::IfThenElse(hn::Lt(lower, constant(least)), constant(least), lower);
+#endif
+}
+
 // e^x = 2^n e^r with n = round(x / ln 2) and |r| <= ln(2) / 2, e^r by a minimax polynomial of degree 6. Within 2 units
 // in the last place from -87.3 to 88; below -87.6 the result is 0, above 88.4 infinity. NaN gives NaN.
 HWY_INLINE FloatVector exp(FloatVector x) {
   const hn::RebindToSigned<FloatTag> integers;
-  // Highway's Min and Max return their second argument if either is NaN.
-  x = hn::Max(constant(-88.0F), hn::Min(constant(89.0F), x));
+  x = clamp_or_nan(-88.0F, x, 89.0F);
   // Adding 1.5 * 2^23 leaves the nearest integer in the low bits.
   const FloatVector shifter = constant(12582912.0F);
   const FloatVector shifted = hn::MulAdd(x, constant(1.44269504F), shifter);

@@ -23,7 +23,9 @@ namespace teratron {
 namespace HWY_NAMESPACE {
 
 // T is what memory holds. Both have:
-//   Word, Factor   the elements of panels of b (kDepths depths of a column each), and of rows of a
+//   Word, Factor   the elements of panels of b, and of rows of a
+//   kDepths        depths that are multiplied at a time, so that panels can be read from every kDepths-th on
+//   words          of a column of this depth
 //   pack, pack_transposed, multiply   as in gemm_kernel-inl.h
 //   rows           a matrix as rows of a: where it is if it is that, else converted into `converted`
 //   factors        results of fp32 as rows of a: where they are, or rounded into `rounded`
@@ -61,7 +63,7 @@ struct Bf16Products {
   using Stored = Bf16;
   using Word = std::uint32_t;
   using Factor = Bf16;
-  static constexpr std::int64_t kRows = kBf16TileRows, kColumns = kBf16PanelColumns, kDepths = 2;
+  static constexpr std::int64_t kRows = kBf16TileRows, kColumns = kBf16PanelColumns, kDepths = kBf16Depths;
   static constexpr bool kConverts = false, kRounds = true;
 
   static std::int64_t words(std::int64_t depth) { return bf16_pairs(depth); }
