@@ -88,17 +88,18 @@ TEST(HuggingFaceBert, ImportAndExportGiveBackEveryBitOfBothClassesThatTransforme
 TEST(HuggingFaceBert, ImportAndExportGiveBackEveryBitOfTheClassesThatAreFineTuned) {
   for (const auto& [name, head] : {std::pair{"classification", ModelHead::kClassification},
                                    {"choice", ModelHead::kChoice},
-                                   {"spans", ModelHead::kSpans}}) {
+                                   {"spans", ModelHead::kSpans},
+                                   {"tokens", ModelHead::kTokens}}) {
     const fs::path golden = kBert.parent_path() / fmt::format("bert_{}", name);
     const TemporaryFolder folder;
     import_from_hugging_face(golden, folder / "run");
     const ModelConfig model = read_checkpoint_info(folder / "run").model;
     EXPECT_EQ(model.head, head);
-    EXPECT_EQ(model.num_labels, head == ModelHead::kClassification ? 3 : 2);
+    const Json theirs = Json::parse(bytes_of_file(golden / "config.json"));
+    EXPECT_EQ(model.num_labels, std::ssize(theirs.value("id2label", Json({1, 2}))));
     export_to_hugging_face(folder / "run", folder / "back");
     EXPECT_EQ(tensors_of(folder / "back" / "model.safetensors"), tensors_of(golden / "model.safetensors"));
     const Json ours = Json::parse(bytes_of_file(folder / "back" / "config.json"));
-    const Json theirs = Json::parse(bytes_of_file(golden / "config.json"));
     for (const auto& [key, value] : ours.items()) {
       if (key == "torch_dtype" || key == "position_embedding_type") continue;
       EXPECT_EQ(value, theirs.value(key, Json("absent"))) << key;
@@ -136,8 +137,13 @@ TEST(HuggingFaceBert, AHeadThatComputesSomethingElseIsRefused) {
               HasSubstr("problem_type is 'single_label_classification' (there is regression of one label)"));
   EXPECT_THAT(refusal_of([](Json& config) { config["id2label"].erase("2"); }),
               HasSubstr("'classifier.bias' is [3] there, [2] is needed"));
-  EXPECT_THAT(refusal_of([](Json& config) { config["architectures"] = {"BertForTokenClassification"}; }),
-              HasSubstr("the class is BertForTokenClassification (there are BertForMaskedLM, BertForPreTraining, "));
+  EXPECT_THAT(refusal_of([](Json& config) {
+                config["architectures"] = {"BertForTokenClassification"};
+                config["id2label"] = {{"0", "O"}};
+                config["classifier_dropout"] = 0.3;
+              }),
+              AllOf(HasSubstr("it has one label (there must be 2 at least)"),
+                    HasSubstr("classifier_dropout is 0.3 (it must be hidden_dropout_prob = 0)")));
 }
 
 TEST(HuggingFaceBert, OneLabelIsANumber) {
@@ -171,8 +177,8 @@ TEST(HuggingFaceBert, OneLabelIsANumber) {
 }
 
 TEST(HuggingFaceBert, ExportAndImportGiveBackEveryBitOfOurs) {
-  constexpr ModelHead kHeads[] = {ModelHead::kPretraining, ModelHead::kNone, ModelHead::kClassification,
-                                  ModelHead::kChoice, ModelHead::kSpans};
+  constexpr ModelHead kHeads[] = {ModelHead::kPretraining, ModelHead::kNone,  ModelHead::kClassification,
+                                  ModelHead::kChoice,      ModelHead::kSpans, ModelHead::kTokens};
   for (int seed = 0; seed < 15; ++seed) {
     const DType dtype = seed % 2 == 0 ? DType::kF32 : DType::kF64;
     const TemporaryFolder folder;
@@ -180,7 +186,7 @@ TEST(HuggingFaceBert, ExportAndImportGiveBackEveryBitOfOurs) {
     config.set_kind(ModelKind::kBert);
     config.norm_placement = NormPlacement::kPost;
     config.head = kHeads[static_cast<std::size_t>(seed) % std::size(kHeads)];
-    if (config.head == ModelHead::kClassification) config.num_labels = 2 + seed % 3;
+    if (tells_labels(config.head)) config.num_labels = 2 + seed % 3;
     config.activation = seed / 4 % 2 == 0 ? Activation::kGeluErf : Activation::kGeluTanh;
     config.num_layers = 1 + seed % 3;
     config.hidden_dropout = 0.25;

@@ -23,8 +23,8 @@ void expect_loads(const char* model, std::uint64_t max_file_bytes) {
 TEST(HuggingFaceOracle, TransformersLoadsOurExportAsTheSameModel) {
   if (const std::string reason = testing::why_no_oracle(); !reason.empty()) GTEST_SKIP() << reason;
   for (const char* model : {"gpt2_tiny", "bert_tiny", "llama_tiny", "mistral_tiny", "qwen2_tiny", "qwen3_tiny",
-                            "gpt_neox_tiny", "bert_classification", "bert_choice", "bert_spans", "roberta_tiny",
-                            "roberta_classification", "distilbert_tiny", "distilbert_classification"}) {
+                            "gpt_neox_tiny", "bert_classification", "bert_choice", "bert_spans", "bert_tokens",
+                            "roberta_tiny", "roberta_classification", "distilbert_tiny", "distilbert_classification"}) {
     expect_loads(model, 0);
   }
 }

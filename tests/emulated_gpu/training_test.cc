@@ -144,7 +144,7 @@ TEST(GpuTraining, LaterFamilyEqualsOneRankOnTheCpu) {
 // Micro-batches of whole groups of choices, spans whose rows ranks share, and the copies of turned logits.
 TEST(GpuTraining, HeadsOfTasksEqualOneRankOnTheCpu) {
   for (const ModelHead head :
-       {ModelHead::kClassification, ModelHead::kChoice, ModelHead::kSpans, ModelHead::kVectors}) {
+       {ModelHead::kClassification, ModelHead::kChoice, ModelHead::kSpans, ModelHead::kTokens, ModelHead::kVectors}) {
     for (Layout layout : {Layout{.micro_batch = 1}, Layout{.mesh = {.tensor = 2},
                                                     .micro_batch = 1,
                                                     .sequence_parallel = true,

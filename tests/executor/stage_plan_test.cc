@@ -113,7 +113,8 @@ TEST(StagePlan, KeepsAShareOfAShardedOptimizerOnEachRank) {
 }
 
 constexpr std::array kHeads = {ModelHead::kPretraining, ModelHead::kNone,  ModelHead::kClassification,
-                               ModelHead::kChoice,      ModelHead::kSpans, ModelHead::kVectors};
+                               ModelHead::kChoice,      ModelHead::kSpans, ModelHead::kTokens,
+                               ModelHead::kVectors};
 
 TEST(StagePlan, IsWhatRanksOfRandomLayoutsTakeOfAnyModel) {
   for (std::uint32_t seed = 1; seed <= 60; ++seed) {

@@ -43,13 +43,13 @@ class Finetuning : public ::testing::TestWithParam<TaskKind> {
     config_.run.model.config.hidden_dropout = config_.run.model.config.attention_dropout = 0;
     config_.run.model.tokenizer = folder_ / "words";
     config_.run.model.seq_length = config_.reading.given.seq_length = 24;
-    config_.reading.given = config_.reading.reading_for(GetParam(), 24);
+    config_.reading.given = testing::with_columns_of(GetParam(), config_.reading.reading_for(GetParam(), 24));
     config_.run.batch.micro_batch_size = 3;
     config_.run.batch.global_batch_size = 6;
     config_.epochs = 2;
     config_.run.optimizer.learning_rate.peak = 5e-3;
     config_.run.output.save = folder_ / "run";
-    if (has_labels_of_files(GetParam())) config_.reading.given.labels.names = {"negative", "positive"};
+    config_.reading.given.labels.names = testing::synthetic_labels(GetParam());
     config_.reading.given.labels.are_numbers = GetParam() == TaskKind::kEmbed;
     set_task_head(config_.run.model.config, GetParam(), config_.reading.given);
     config_.run.model.config = config_.run.model.model_for(config_.run.model.vocabulary_size());

@@ -1,5 +1,5 @@
-"""Make tests/golden/bert_{classification,choice,spans}, {roberta,distilbert}_classification, or more such folders: what
-Hugging Face's fine-tuned BERTs compute.
+"""Make tests/golden/bert_{classification,choice,spans,tokens}, {roberta,distilbert}_classification, or more such folders:
+what Hugging Face's fine-tuned BERTs compute.
 
     nice $(scripts/oracle-env | tail -n 1) tests/golden/make_bert_task_golden.py [OUT SEED...]
     nice $(scripts/oracle-env | tail -n 1) tests/golden/make_bert_task_golden.py --one KIND HEAD
@@ -11,9 +11,9 @@ weights are random and large, biases among them, so that a mistake in any one pa
   config.json, model.safetensors   a model as save_pretrained writes it (fp32)
   inputs.json                      ids and token_types [batch][tokens], lengths [batch] and the labels of all of them, one
                                    after the other; of choices, four sequences follow one another; of spans, a beginning
-                                   and an end for each sequence
-  expected.safetensors             "outputs": logits [batch,labels], [batch / 4,4] or [batch,2,tokens]; and "grad.NAME" for
-                                   every tensor NAME of model.safetensors: computed in float64, stored as fp32
+                                   and an end for each sequence; of tokens [batch][tokens], -100 where there is none
+  expected.safetensors             "outputs": logits [batch,labels], [batch / 4,4], [batch,2,tokens] or [batch,tokens,labels];
+                                   and "grad.NAME" for every tensor NAME of model.safetensors: computed in float64, stored as fp32
   expected.json                    three AdamW steps on the same batch: the losses before each update and the gradient norms
                                    before clipping. The loss of spans is PyTorch's cross-entropy of each sequence's own
                                    logits: that of BertForQuestionAnswering has the padding in its softmax, too
@@ -36,14 +36,15 @@ from safetensors.torch import save_file
 
 OUT = Path(__file__).parent
 STEPS, CHOICES = 3, 4
-HEADS = {"classification": "ForSequenceClassification", "choice": "ForMultipleChoice", "spans": "ForQuestionAnswering"}
+HEADS = {"classification": "ForSequenceClassification", "choice": "ForMultipleChoice", "spans": "ForQuestionAnswering",
+         "tokens": "ForTokenClassification"}
 KINDS = {"bert": "Bert", "roberta": "Roberta", "distilbert": "DistilBert"}
 
 
 def make_model(draw, kind, head):
     heads = draw.choice([1, 2, 4])
     hidden = heads * draw.choice([4, 6])
-    labels = {"num_labels": draw.randint(2, 5)} if head == "classification" else {}
+    labels = {"num_labels": draw.randint(2, 5)} if head in ("classification", "tokens") else {}
     config = make_config(kind, dict(
         num_hidden_layers=draw.randint(1, 2), num_attention_heads=heads, hidden_size=hidden,
         intermediate_size=4 * hidden, vocab_size=draw.randint(20, 60), max_position_embeddings=draw.randint(12, 20),
@@ -59,7 +60,9 @@ def make_inputs(draw, config, kind, head):
     second = [draw.randint(1, int(length)) for length in lengths]
     labels = {"classification": lambda: [draw.randrange(config.num_labels) for _ in range(batch)],
               "choice": lambda: [draw.randrange(CHOICES) for _ in range(batch // CHOICES)],
-              "spans": lambda: [draw.randrange(int(length)) for length in lengths for _ in range(2)]}[head]()
+              "spans": lambda: [draw.randrange(int(length)) for length in lengths for _ in range(2)],
+              "tokens": lambda: [[draw.randrange(config.num_labels) if t < int(length) and draw.random() < 0.7 else -100
+                                  for t in range(tokens)] for length in lengths]}[head]()
     return {"ids": of_tokens(lambda b, t: draw.randrange((config.pad_token_id or 0) + 1, config.vocab_size)),  # padding's is never trained
             "token_types": of_tokens(lambda b, t: int(second[b] <= t)),
             "lengths": lengths,

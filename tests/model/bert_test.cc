@@ -196,7 +196,7 @@ TEST(Bert, PaddingChangesNothing) {
 
 // Every other one is that of pre-training.
 ModelHead head_of_trial(std::uint32_t seed) {
-  constexpr std::array kTasks = {ModelHead::kClassification, ModelHead::kChoice, ModelHead::kSpans};
+  constexpr std::array kTasks = {ModelHead::kClassification, ModelHead::kChoice, ModelHead::kSpans, ModelHead::kTokens};
   return seed % 2 == 0 ? ModelHead::kPretraining : kTasks[seed / 2 % kTasks.size()];
 }
 

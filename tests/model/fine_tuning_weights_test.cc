@@ -28,7 +28,7 @@ class FineTuningWeights : public ::testing::Test {
   static ModelConfig config_with(ModelHead head, std::int64_t labels = 3) {
     ModelConfig config = small_bert_config(NormPlacement::kPost);
     config.head = head;
-    if (head == ModelHead::kClassification) config.num_labels = labels;
+    if (tells_labels(head)) config.num_labels = labels;
     return config;
   }
   // A checkpoint of random weights.
@@ -77,27 +77,27 @@ class FineTuningWeights : public ::testing::Test {
   const fs::path folder_ = fs::path(::testing::TempDir()) / fmt::format("teratron-fine-tuning-{}", ::getpid());
 };
 
-constexpr ModelHead kAllHeads[] = {ModelHead::kPretraining, ModelHead::kNone, ModelHead::kClassification,
-                                   ModelHead::kChoice, ModelHead::kSpans};
+constexpr ModelHead kAllHeads[] = {ModelHead::kPretraining, ModelHead::kNone,  ModelHead::kClassification,
+                                   ModelHead::kChoice,      ModelHead::kSpans, ModelHead::kTokens};
 
 TEST_F(FineTuningWeights, TakeWhatBothModelsHaveAndDrawTheRest) {
   for (const ModelHead from : kAllHeads) {
     const ModelConfig stored = config_with(from, 4);
     const fs::path path = save(stored, fmt::format("from-{}", static_cast<int>(from)));
     const auto there = start(path, stored, 1);
-    for (const ModelHead to :
-         {ModelHead::kPretraining, ModelHead::kClassification, ModelHead::kChoice, ModelHead::kSpans}) {
+    for (const ModelHead to : kAllHeads) {
+      if (to == ModelHead::kNone) continue;
       const ModelConfig config = config_with(to);
       const Weights here = start(path, config, 1), other_seed = start(path, config, 2), fresh = draw(config, 1);
       std::vector<std::string> drawn;
-      if (to != ModelHead::kSpans && from == ModelHead::kSpans) drawn = {"pooler.weight", "pooler.bias"};
+      if (config.has_pooler() && !stored.has_pooler()) drawn = {"pooler.weight", "pooler.bias"};
       const std::string layer = to == ModelHead::kSpans ? "spans" : "classifier";
       if (to == ModelHead::kPretraining) {
         for (const char* name : {"head.transform.weight", "head.transform.bias", "head.norm.weight", "head.norm.bias",
                                  "head.bias", "order.weight", "order.bias"}) {
           if (from != to) drawn.emplace_back(name);
         }
-      } else if (to != from || to == ModelHead::kClassification) {
+      } else if (to != from || tells_labels(to)) {
         drawn.push_back(layer + ".weight");
         drawn.push_back(layer + ".bias");
       }
@@ -117,12 +117,15 @@ TEST_F(FineTuningWeights, TakeWhatBothModelsHaveAndDrawTheRest) {
 
 // The labels' rows are found by name, in a checkpoint and in a folder of Hugging Face's, in any layout.
 TEST_F(FineTuningWeights, PutLabelsInTheOrderThatIsAskedFor) {
-  ModelConfig stored = config_with(ModelHead::kClassification);
-  stored.label_names = {"no", "yes", "maybe"};
-  save(stored, "ours");
-  export_to_hugging_face(folder_ / "ours", folder_ / "theirs");
-  for (const char* const name : {"ours", "theirs"}) {
-    const fs::path path = folder_ / name;
+  for (const auto& [head, is_ours] : {std::pair{ModelHead::kClassification, true},
+                                      {ModelHead::kClassification, false},
+                                      {ModelHead::kTokens, true},
+                                      {ModelHead::kTokens, false}}) {
+    ModelConfig stored = config_with(head);
+    stored.label_names = {"no", "yes", "maybe"};
+    const fs::path saved = save(stored, fmt::format("ours-{}-{}", static_cast<int>(head), is_ours));
+    const fs::path path = is_ours ? saved : folder_ / fmt::format("theirs-{}", static_cast<int>(head));
+    if (!is_ours) export_to_hugging_face(saved, path);
     const Weights plain = start(path, stored, 1);
     ModelConfig asked = stored;
     std::ranges::sort(asked.label_names);
@@ -150,8 +153,8 @@ TEST_F(FineTuningWeights, PutLabelsInTheOrderThatIsAskedFor) {
 }
 
 TEST_F(FineTuningWeights, AreTheSameUnderAnyLayout) {
-  for (const ModelHead to :
-       {ModelHead::kPretraining, ModelHead::kClassification, ModelHead::kChoice, ModelHead::kSpans}) {
+  for (const ModelHead to : kAllHeads) {
+    if (to == ModelHead::kNone) continue;
     const ModelConfig config = config_with(to);
     const ModelHead from = to == ModelHead::kPretraining ? ModelHead::kSpans : ModelHead::kPretraining;
     const fs::path path = save(config_with(from), fmt::format("to-{}", static_cast<int>(to)));

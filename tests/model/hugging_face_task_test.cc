@@ -1,6 +1,6 @@
 // BERT, RoBERTa and DistilBERT with the head of a task against Hugging Face's classes: logits, losses, every gradient,
 // and three steps of PyTorch's AdamW. An example of each is in the repository (tests/golden/bert_classification,
-// bert_choice, bert_spans, ..); where there is Python, more are made, of random shapes.
+// bert_choice, bert_spans, bert_tokens, ..); where there is Python, more are made, of random shapes.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -25,8 +25,12 @@ class TaskExample {
     ids_ = test::flattened(inputs, "ids");
     token_types_ = test::flattened(inputs, "token_types");
     inputs["lengths"].get_to(lengths_);
-    inputs["labels"].get_to(labels_);
-    label_weights_.assign(labels_.size(), 1.0F / static_cast<float>(labels_.size()));
+    labels_ = test::flattened(inputs, "labels");
+    const auto known = std::ranges::count_if(labels_, [](std::int32_t label) { return label >= 0; });
+    for (std::int32_t& label : labels_) {
+      label_weights_.push_back(label < 0 ? 0 : 1.0F / static_cast<float>(known));
+      label = std::max(label, 0);
+    }
   }
 
   void expect_same_outputs(Backend& backend) const {
@@ -38,8 +42,11 @@ class TaskExample {
     task_outputs(runner, model, micro_batch(), actual);
     const auto t = static_cast<std::size_t>(tokens());
     for (std::size_t i = 0; i < golden.size(); ++i) {
+      const auto columns = static_cast<std::size_t>(config_.task_logits());
       const bool is_padding =
-          config_.head == ModelHead::kSpans && static_cast<std::int32_t>(i % t) >= lengths_[i / t / 2];
+          (config_.head == ModelHead::kSpans && static_cast<std::int32_t>(i % t) >= lengths_[i / t / 2]) ||
+          (config_.head == ModelHead::kTokens &&
+           static_cast<std::int32_t>(i / columns % t) >= lengths_[i / columns / t]);
       if (is_padding) continue;
       EXPECT_NEAR(actual[i], golden[i], 1e-4) << "value " << i;
     }
@@ -67,13 +74,18 @@ class TaskExample {
   std::int64_t batch() const { return static_cast<std::int64_t>(lengths_.size()); }
   std::int64_t tokens() const { return static_cast<std::int64_t>(ids_.size() / lengths_.size()); }
   MicroBatch micro_batch() const {
-    return {.ids = ids_,
-            .token_types = token_types_,
-            .key_lengths = lengths_,
-            .labels = labels_,
-            .label_weights = label_weights_,
-            .batch = batch(),
-            .tokens = tokens()};
+    MicroBatch all = {.ids = ids_,
+                      .token_types = token_types_,
+                      .key_lengths = lengths_,
+                      .labels = labels_,
+                      .label_weights = label_weights_,
+                      .batch = batch(),
+                      .tokens = tokens()};
+    if (config_.head == ModelHead::kTokens) {
+      all.targets = std::exchange(all.labels, {});
+      all.weights = std::exchange(all.label_weights, {});
+    }
+    return all;
   }
   void load(Executor& executor) const {
     executor.allocate();
@@ -87,8 +99,9 @@ class TaskExample {
   std::vector<float> label_weights_;
 };
 
-constexpr const char* kExamples[] = {"bert_classification", "bert_choice", "bert_spans", "roberta_classification",
-                                     "distilbert_classification"};
+constexpr const char* kExamples[] = {
+    "bert_classification",      "bert_choice", "bert_spans", "bert_tokens", "roberta_classification",
+    "distilbert_classification"};
 
 class HuggingFaceTask : public ::testing::TestWithParam<const char*> {
  protected:
@@ -125,8 +138,9 @@ TEST(HuggingFaceTaskOracle, RandomModelsAgreeInAllOfIt) {
   const std::unique_ptr<Backend> backend = make_cpu_backend();
   for (std::size_t i = 1; i < arguments.size(); ++i) {
     for (const char* head :
-         {"bert-classification", "bert-choice", "bert-spans", "roberta-classification", "roberta-choice",
-          "roberta-spans", "distilbert-classification", "distilbert-choice", "distilbert-spans"}) {
+         {"bert-classification", "bert-choice", "bert-spans", "bert-tokens", "roberta-classification", "roberta-choice",
+          "roberta-spans", "roberta-tokens", "distilbert-classification", "distilbert-choice", "distilbert-spans",
+          "distilbert-tokens"}) {
       const std::string name = fmt::format("{}-{}", arguments[i], head);
       SCOPED_TRACE(name);
       const TaskExample example(folder / name);

@@ -47,6 +47,7 @@ struct RandomBatch {
   // Instead of the labels above: those of a task's head, some without a weight.
   void add_labels(const ModelConfig& config, const ModelTraits& traits, std::uint32_t seed) {
     std::mt19937 random(seed);
+    if (config.head == ModelHead::kTokens) return add_token_labels(config.num_labels);
     labels.assign(static_cast<std::size_t>(traits.labels_of(batch)), 0);
     label_weights.clear();
     for (std::size_t label = 0; label < labels.size(); ++label) {
@@ -62,6 +63,15 @@ struct RandomBatch {
         labels[label] = std::bit_cast<std::int32_t>(static_cast<float>(random() % 201) / 100 - 1);
       }
       label_weights.push_back(random() % 4 == 0 ? 0 : 1.0F / static_cast<float>(labels.size()));
+    }
+  }
+
+  // The targets become labels of tokens; none is of padding.
+  void add_token_labels(std::int64_t count) {
+    for (std::size_t i = 0; i < targets.size(); ++i) {
+      targets[i] %= static_cast<std::int32_t>(count);
+      const auto t = static_cast<std::int32_t>(i % static_cast<std::size_t>(tokens));
+      if (t >= key_lengths[i / static_cast<std::size_t>(tokens)]) weights[i] = 0;
     }
   }
 

@@ -242,7 +242,7 @@ inline Result train(const Study& study, const Layout& layout, const MakeBackend&
     study.weight_tiles ? runner.clear_slots() : runner.initialize(study.seed);
     if (study.take_weights) study.take_weights(runner);
     for (int step = 0; step < study.steps; ++step) {
-      RandomBatch data = study.batch_of(step, model->traits.labels);
+      RandomBatch data = study.batch_of(step, model->traits.key_lengths);
       if (is_task_head(study.config.head) || study.config.head == ModelHead::kVectors)
         data.add_labels(study.config, model->traits, study.seed);
       if (study.documents) data.add_documents(0, study.seed + static_cast<std::uint32_t>(step));

@@ -12,6 +12,7 @@
 #include "tasks/glue/score.h"
 #include "tasks/race/score.h"
 #include "tasks/synthetic_tasks.h"
+#include "tasks/tag/sentences.h"
 
 namespace teratron {
 namespace {
@@ -33,6 +34,10 @@ const std::string kSoundSquad =
 const std::string kSoundTexts =
     "{\"text\": \"It rained.\", \"label\": \"a\"}\n{\"text\": \"\", \"label\": 2}\n{\"text\": \"c\"}\n";
 const std::string kSoundTable = "text,label\nIt rained.,a\n\"c, \"\"d\"\"\",b\n,a\n";
+const std::string kSoundWords =
+    "{\"tokens\": [\"It\", \"rained\", \"in\"], \"ner_tags\": [\"O\", null, \"B-LOC\"]}\n{\"tokens\": [], "
+    "\"ner_tags\": []}\n";
+const std::string kSoundConll = "-DOCSTART- -X- O\n\nIt PRP O\nrained VB B-X\n\nNo. X I-X\n";
 const std::string kSoundAnswers = R"({"high1.txt": ["A", "D"], "middle2.txt": []})";
 
 // Each reader, and the score of what it read, of a sound file and of what `spoilt` makes of it, `trials` times.
@@ -58,9 +63,9 @@ void spoil(int trials, const std::function<std::string(const std::string&)>& spo
     const std::vector<std::filesystem::path> files = {file};
     const auto use = [&](TaskKind kind) {
       const TaskReading reading = {.seq_length = 12, .max_query_length = 4, .doc_stride = 2};
-      const auto set = open_task(kind, files, tokenizer, reading, false);
+      const auto set = open_task(kind, files, tokenizer, testing::with_columns_of(kind, reading), false);
       EXPECT_LE(set->examples().longest(), 12);
-      if (kind != TaskKind::kClassify && set->has_labels()) {
+      if (!has_labels_of_files(kind) && set->has_labels()) {
         set->scores(testing::right_outputs(set->examples(), shape_of(kind)));
       }
     };
@@ -68,6 +73,11 @@ void spoil(int trials, const std::function<std::string(const std::string&)>& spo
     reads(change(kSoundRace), [&] { use(TaskKind::kRace); });
     reads(change(kSoundSquad), [&] { use(TaskKind::kSquad2); });
     reads(change(kSoundTexts), [&] { use(TaskKind::kClassify); });
+    reads(change(kSoundWords), [&] { use(TaskKind::kTag); });
+    reads(change(kSoundConll), [&] {
+      std::filesystem::rename(file, folder / "file.conll");
+      tag::read_sentences(std::vector{folder / "file.conll"}, default_reading(TaskKind::kTag));
+    });
     reads(change(kSoundTable), [&] {
       std::filesystem::rename(file, folder / "file.csv");
       classify::read_table(std::vector{folder / "file.csv"}, {.text = "text", .pair = {}, .label = "label"});
@@ -76,9 +86,9 @@ void spoil(int trials, const std::function<std::string(const std::string&)>& spo
     reads(change(kSoundAnswers), [&] { race::read_predictions(file); });
   };
   read_all([](const std::string& sound) { return sound; });
-  ASSERT_EQ(read, 10);
+  ASSERT_EQ(read, 12);
   for (int trial = 0; trial < trials; ++trial) read_all(spoilt);
-  EXPECT_EQ(read + refused, 10 * (trials + 1));
+  EXPECT_EQ(read + refused, 12 * (trials + 1));
   EXPECT_GT(refused, trials) << "most damage cannot be read as another file";
 }
 

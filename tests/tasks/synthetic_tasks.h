@@ -141,10 +141,47 @@ inline std::string embed_file(std::int64_t examples, RandomSequence& random) {
   return text;
 }
 
+// A "key" and the word after it are a thing, and so is a "what" with both; a tree, a bird and a fish live. JSON lines.
+inline std::string tag_file(std::int64_t examples, RandomSequence& random) {
+  std::string text;
+  for (std::int64_t i = 0; i < examples; ++i) {
+    nlohmann::json words = nlohmann::json::array(), labels = nlohmann::json::array();
+    const auto add = [&](const std::string& word, const char* label) {
+      words.push_back(word);
+      labels.push_back(label);
+    };
+    for (std::uint64_t more = 2 + random.below(5); more > 0; --more) {
+      const std::uint64_t form = random.below(3);
+      if (form == 2) add("what", "B-thing");
+      if (form > 0) add("key", form == 2 ? "I-thing" : "B-thing");
+      const std::string word = task_word(random);
+      const bool lives = word == "tree" || word == "bird" || word == "fish";
+      add(word, form > 0 ? "I-thing" : lives ? "B-life" : "O");
+    }
+    text += nlohmann::json{{"tokens", words}, {"ner_tags", labels}}.dump() + "\n";
+  }
+  return text;
+}
+
+// Labels of the task's file, where the files decide them.
+inline std::vector<std::string> synthetic_labels(TaskKind kind) {
+  if (kind == TaskKind::kTag) return {"B-life", "B-thing", "I-thing", "O"};
+  return kind == TaskKind::kClassify ? std::vector<std::string>{"negative", "positive"} : std::vector<std::string>();
+}
+
+// The reading with the columns of the task's file, unless it names others.
+inline TaskReading with_columns_of(TaskKind kind, TaskReading reading) {
+  const TaskReading plain, usual = default_reading(kind);
+  for (std::string TaskReading::*column : {&TaskReading::text_column, &TaskReading::label_column}) {
+    if (reading.*column == plain.*column) reading.*column = usual.*column;
+  }
+  return reading;
+}
+
 // Outputs of a model for an example of the task's file.
 inline TaskShape synthetic_shape(TaskKind kind) {
   TaskReading reading;
-  reading.labels.names = {"negative", "positive"};
+  reading.labels.names = synthetic_labels(kind);
   return shape_of(kind, reading);
 }
 
@@ -155,6 +192,7 @@ inline std::string task_file_name(TaskKind kind) {
     case TaskKind::kQqp: return std::string(name_of(kind)) + ".tsv";
     case TaskKind::kRace:
     case TaskKind::kEmbed:
+    case TaskKind::kTag:
     case TaskKind::kClassify: return std::string(name_of(kind)) + ".jsonl";
     default: return std::string(name_of(kind)) + ".json";
   }
@@ -170,6 +208,7 @@ inline std::string task_file(TaskKind kind, std::int64_t examples, std::uint64_t
     case TaskKind::kRace: return race_file(examples, random);
     case TaskKind::kClassify: return classify_file(examples, random);
     case TaskKind::kEmbed: return embed_file(examples, random);
+    case TaskKind::kTag: return tag_file(examples, random);
   }
   throw std::logic_error("no such task");
 }
@@ -183,6 +222,14 @@ inline TaskOutputValues right_outputs(const TaskExamples& examples, const TaskSh
     if (shape.outputs == TaskOutputs::kVectors) {
       const float cosine = number_of_label(labels[0]);
       outputs.push_back({1, 0, cosine, std::sqrt(1 - cosine * cosine)});
+      continue;
+    }
+    if (shape.outputs == TaskOutputs::kTokenLabels) {
+      std::vector<float>& logits = outputs.emplace_back(labels.size() * static_cast<std::size_t>(shape.count));
+      for (std::size_t token = 0; token < labels.size(); ++token) {
+        if (labels[token] == kUnknownLabel) continue;
+        logits[token * static_cast<std::size_t>(shape.count) + static_cast<std::size_t>(labels[token])] = 10;
+      }
       continue;
     }
     if (shape.outputs != TaskOutputs::kSpans) {

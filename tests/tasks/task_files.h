@@ -21,7 +21,7 @@ class TaskFiles : public ::testing::Test {
       files.push_back(folder_ / fmt::format("{}-{}", files.size(), testing::task_file_name(kind)));
       testing::put_file(files.back(), text);
     }
-    return open_task(kind, files, tokenizer_, reading, training);
+    return open_task(kind, files, tokenizer_, testing::with_columns_of(kind, reading), training);
   }
   std::unique_ptr<TaskSet> open(TaskKind kind, const std::string& text, bool training = false) {
     return open(kind, std::vector{text}, default_reading(kind), training);

@@ -69,7 +69,8 @@ TEST_F(BertTraining, LayoutsChangeNothing) {
 
 // Without one there is nothing to learn, and no loss to report.
 TEST_F(BertTraining, NeedsTheHeadOfPretraining) {
-  for (const ModelHead head : {ModelHead::kNone, ModelHead::kClassification, ModelHead::kChoice, ModelHead::kSpans}) {
+  for (const ModelHead head :
+       {ModelHead::kNone, ModelHead::kClassification, ModelHead::kChoice, ModelHead::kSpans, ModelHead::kTokens}) {
     config_.model.config.head = head;
     EXPECT_THROW(train(config_), UserError);
   }

@@ -39,7 +39,7 @@ std::vector<Parameter> stored_parameters(const fs::path& path, const ModelConfig
 }
 
 bool has_same_labels(const ModelConfig& stored, const ModelConfig& asked) {
-  if (asked.head != ModelHead::kClassification) return true;
+  if (!tells_labels(asked.head)) return true;
   return stored.num_labels == asked.num_labels && rows_by_label(stored.label_names, asked.label_names);
 }
 
@@ -51,6 +51,7 @@ std::string_view purpose_of(ModelHead head) {
     case ModelHead::kClassification: return "labels";
     case ModelHead::kChoice: return "choices";
     case ModelHead::kSpans: return "spans";
+    case ModelHead::kTokens: return "labels of tokens";
     default: return "pre-training";
   }
 }

@@ -79,6 +79,7 @@ constexpr std::array kHeads = {Named<ModelHead>{"pretraining", ModelHead::kPretr
                                Named<ModelHead>{"classification", ModelHead::kClassification},
                                Named<ModelHead>{"choice", ModelHead::kChoice},
                                Named<ModelHead>{"spans", ModelHead::kSpans},
+                               Named<ModelHead>{"tokens", ModelHead::kTokens},
                                Named<ModelHead>{"vectors", ModelHead::kVectors}};
 
 constexpr const auto& values_of(Activation) { return kActivations; }
@@ -252,7 +253,7 @@ std::vector<std::string> differences(const ModelConfig& stored, const ModelConfi
     if (decides == Decides::kTraining || stored.*member == asked.*member) return;
     if (decides == Decides::kHead && !heads) return;
     const bool is_of_labels = std::string_view(name) == kNumLabels || std::string_view(name) == kLabelNames;
-    if (is_of_labels && asked.head != ModelHead::kClassification) return;
+    if (is_of_labels && !tells_labels(asked.head)) return;
     // Labels in another order are the same function: the head's rows are taken by name.
     if (std::string_view(name) == kLabelNames && rows_by_label(stored.label_names, asked.label_names)) return;
     const Json there = to_json(stored.*member), here = to_json(asked.*member);

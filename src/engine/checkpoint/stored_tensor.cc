@@ -48,7 +48,7 @@ std::string summary_of(const std::vector<std::string>& faults) {
 bool has_label_rows(const Parameter& parameter) { return parameter.name.starts_with("classifier."); }
 
 LabelRows::LabelRows(const ModelConfig& stored, const ModelConfig& asked) {
-  if (stored.head != ModelHead::kClassification) return;
+  if (!tells_labels(stored.head)) return;
   const auto rows = rows_by_label(stored.label_names, asked.label_names);
   check(rows.has_value(), "models with the same labels");
   if (!std::ranges::is_sorted(*rows)) rows_ = *rows;

@@ -217,7 +217,12 @@ TensorRef Bert::token_logits(const EndCall& call, TensorRef encoded, TensorRef r
 
 TensorRef Bert::read_by_task(const EndCall& call, TensorRef x) const {
   const TensorRef all = encoded(call, x);
-  return task->reads_tokens() ? all.flatten_rows() : pooled(call, all);
+  if (!task->reads_tokens()) return pooled(call, all);
+  const Dropout mask = task->token_dropout(of_heads(call.pass));
+  if (!mask.active()) return all.flatten_rows();
+  const TensorRef read = call.layers.normed;  // x is the last layer's to keep
+  call.pass.backend.dropout_backward({.dbranch = read, .dsum = all, .dropout = mask});
+  return read.flatten_rows();
 }
 
 TensorRef Bert::task_outputs(const EndCall& call, TensorRef x) const {
@@ -248,12 +253,14 @@ void Bert::task_head(const EndCall& call, TensorRef x, TensorRef dx) {
   const TensorRef read = read_by_task(call, x);
   task->forward(whole, read, memory.task);
   task->find_losses(whole, call.inputs, memory.task);
-  pass.backend.weighted_sum({.total = call.losses, .value = memory.task.loss, .weight = call.inputs.label_weights});
+  pass.backend.weighted_sum({.total = call.losses, .value = memory.task.loss, .weight = task->weights(call.inputs)});
   if (!dx) return;
   const TensorRef dencoded = final_norm ? pass.own_rows(call.layers.branch) : dx;
   if (task->reads_tokens()) {
     const TensorRef drows = dencoded.flatten_rows();
     task->backward(whole, drows, first_own_row(pass, drows.dim(0)), read, call.inputs, memory.task);
+    const Dropout mask = task->token_dropout(pass);
+    if (mask.active()) pass.backend.dropout_backward({.dbranch = dencoded, .dsum = dencoded, .dropout = mask});
   } else {
     task->backward(whole, memory.pooler.dpooled, 0, read, call.inputs, memory.task);
     pooler->backward(whole, memory.pooler);

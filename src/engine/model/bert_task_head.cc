@@ -30,11 +30,11 @@ BertTaskHead::BertTaskHead(const ModelConfig& config, GroupRank group)
 }
 
 void BertTaskHead::add_to(ModelTraits& traits, ModelHead kind) {
-  traits.targets = false;
-  traits.labels = true;
+  traits.targets = kind == ModelHead::kTokens;
+  traits.labels = !traits.targets;
   if (kind == ModelHead::kChoice) traits.label_sequences = kChoices;
   if (kind == ModelHead::kSpans) traits.labels_each = 2;
-  traits.losses = {{"task loss", "task_loss", true}};
+  traits.losses = {{"task loss", "task_loss", traits.labels}};
 }
 
 BertTaskHead::Workspace BertTaskHead::carve(const EndSizes& sizes, Carver& memory) const {
@@ -56,7 +56,7 @@ BertTaskHead::Workspace BertTaskHead::carve(const EndSizes& sizes, Carver& memor
   return w;
 }
 
-void drop_texts(const LayerPass& pass, TensorRef pooled, double rate, DroppedTexts place) {
+void drop_texts(const LayerPass& pass, TensorRef pooled, double rate, HeadDropout place) {
   Dropout mask = pass.dropout(rate, RandomPurpose::kClassifierDropout, place);
   if (!mask.active()) return;
   mask.first_position = 0;
@@ -65,10 +65,15 @@ void drop_texts(const LayerPass& pass, TensorRef pooled, double rate, DroppedTex
   pass.backend.dropout_backward({.dbranch = texts, .dsum = texts, .dropout = mask});
 }
 
+Dropout BertTaskHead::token_dropout(const LayerPass& pass) const {
+  if (kind != ModelHead::kTokens) return {};
+  return pass.stream_dropout(hidden_dropout, RandomPurpose::kClassifierDropout, kReadTokens);
+}
+
 TensorRef BertTaskHead::forward(const LayerPass& pass, TensorRef read, const Workspace& w) const {
   if (!reads_tokens()) drop_texts(pass, read, hidden_dropout, kPooledTexts);
   linear.forward(pass, w.of_rows, read);
-  if (reads_tokens()) pass.backend.copy(w.by_label, by_text(w.of_rows, pass));
+  if (kind == ModelHead::kSpans) pass.backend.copy(w.by_label, by_text(w.of_rows, pass));
   return w.by_label;
 }
 
@@ -106,8 +111,8 @@ void BertTaskHead::find_losses(const LayerPass& pass, const SliceInputs& inputs,
                                        .sum = w.sum,
                                        .target_logit = w.target_logit,
                                        .logits = w.by_label,
-                                       .targets = inputs.labels,
-                                       .lengths = reads_tokens() ? pass.key_lengths : TensorRef(),
+                                       .targets = labels(inputs),
+                                       .lengths = kind == ModelHead::kSpans ? pass.key_lengths : TensorRef(),
                                        .valid_columns = w.by_label.dim(-1)});
   pass.backend.cross_entropy_loss({.loss = w.loss, .max = w.max, .sum = w.sum, .target_logit = w.target_logit});
 }
@@ -118,12 +123,12 @@ void BertTaskHead::backward(const LayerPass& pass, TensorRef dread, std::int64_t
     pass.backend.cross_entropy_backward({.logits = w.by_label,
                                          .max = w.max,
                                          .sum = w.sum,
-                                         .targets = inputs.labels,
-                                         .weight = inputs.label_weights,
-                                         .lengths = reads_tokens() ? pass.key_lengths : TensorRef(),
+                                         .targets = labels(inputs),
+                                         .weight = weights(inputs),
+                                         .lengths = kind == ModelHead::kSpans ? pass.key_lengths : TensorRef(),
                                          .valid_columns = w.by_label.dim(-1)});
   }
-  if (reads_tokens()) pass.backend.copy(by_text(w.of_rows, pass), w.by_label);
+  if (kind == ModelHead::kSpans) pass.backend.copy(by_text(w.of_rows, pass), w.by_label);
   linear.backward_input(pass, dread, w.of_rows.slice(0, first, first + dread.dim(0)));
   linear.backward_weight(pass, w.of_rows, read);
   if (!reads_tokens()) drop_texts(pass, dread, hidden_dropout, kPooledTexts);

@@ -8,6 +8,8 @@
 //   kSpans           two logits of each token: whether an answer begins, or ends, there; two labels for each text, the
 //                    places of its answer's first and last token. The softmaxes are over the text's own tokens. Hugging
 //                    Face's are over its padding, too; here a loss does not depend on how much padding there is.
+//   kTokens          num_labels logits of each token, after dropout; a label for each token that has a weight, which
+//                    come as targets do
 #pragma once
 
 #include "executor/model.h"
@@ -16,9 +18,10 @@
 
 namespace teratron {
 
-// Dropouts of a vector of each text, [batch, hidden], in place: masks go by the number of the text and the place.
-enum DroppedTexts : std::uint32_t { kPooledTexts, kPoolerInput };
-void drop_texts(const LayerPass& pass, TensorRef texts, double rate, DroppedTexts place);
+// Places of the dropouts of a head. Masks go by the place and the number of the text, of tokens also by their position.
+enum HeadDropout : std::uint32_t { kPooledTexts, kPoolerInput, kReadTokens };
+// Drops of a vector of each text, [batch, hidden], in place.
+void drop_texts(const LayerPass& pass, TensorRef texts, double rate, HeadDropout place);
 
 // Squared errors of numbers, one for each label.
 struct SquaredErrors {
@@ -33,7 +36,7 @@ struct SquaredErrors {
 struct BertTaskHead {
   ModelHead kind;
   std::int64_t logits;    // of a text, or of a token
-  double hidden_dropout;  // of pooled texts
+  double hidden_dropout;  // of pooled texts, or of the tokens of kTokens
   // [logits, hidden]; "spans" of kSpans, of kClassification BertKind::class_layer, otherwise "classifier".
   Linear linear;
 
@@ -52,18 +55,31 @@ struct BertTaskHead {
 
   void visit(const ParameterVisitor& visitor) { linear.visit(visitor); }
 
-  bool reads_tokens() const { return kind == ModelHead::kSpans; }
+  bool reads_tokens() const { return kind == ModelHead::kSpans || kind == ModelHead::kTokens; }
   bool is_number() const { return kind == ModelHead::kClassification && logits == 1; }
 
-  // [batch, num_labels], [batch / kChoices, kChoices] or [batch, 2, tokens] in the workspace, from pooled [batch,
-  // hidden] or encoded [batch * tokens, hidden]. Dropout, in training, changes `pooled` in place.
+  // Dropout of the tokens of kTokens; inactive for other heads, and outside of training. `pass`: that of the rows.
+  Dropout token_dropout(const LayerPass& pass) const;
+  // Weights of the labels.
+  TensorRef weights(const SliceInputs& inputs) const {
+    return kind == ModelHead::kTokens ? inputs.weights : inputs.label_weights;
+  }
+
+  // [batch, num_labels], [batch / kChoices, kChoices], [batch, 2, tokens] or [batch * tokens, num_labels] in the
+  // workspace, from pooled [batch, hidden] or encoded [batch * tokens, hidden], of which kTokens gets what
+  // token_dropout() leaves. Dropout of `pooled`, in training, changes it in place.
   TensorRef forward(const LayerPass& pass, TensorRef read, const Workspace& workspace) const;
   // Then the loss of each label, in workspace.loss.
   void find_losses(const LayerPass& pass, const SliceInputs& inputs, const Workspace& workspace) const;
   // Then the gradients of sum of weight * loss: those of the layer, added up as pass.accumulate says, and dread, of the
-  // rows of `read` from row `first` on.
+  // rows of `read` from row `first` on, after the dropout of tokens.
   void backward(const LayerPass& pass, TensorRef dread, std::int64_t first, TensorRef read, const SliceInputs& inputs,
                 const Workspace& workspace) const;
+
+ private:
+  TensorRef labels(const SliceInputs& inputs) const {
+    return kind == ModelHead::kTokens ? inputs.targets : inputs.labels;
+  }
 };
 
 }  // namespace teratron

@@ -112,7 +112,8 @@ std::vector<TransformerLayer> ModelConfig::make_layers(GroupRank group) const {
 }
 
 bool ModelConfig::has_pooler() const {
-  if (family().continues_text || head == ModelHead::kSpans || head == ModelHead::kVectors) return false;
+  const bool reads_tokens = head == ModelHead::kSpans || head == ModelHead::kTokens || head == ModelHead::kVectors;
+  if (family().continues_text || reads_tokens) return false;
   const BertKind& its = bert_kind(kind);
   if (head == ModelHead::kPretraining) return its.orders_sentences;
   return head != ModelHead::kNone || its.encoder_has_pooler;
@@ -185,6 +186,8 @@ Faults ModelConfig::faults(std::int64_t tensor_parallel_size) const {
   faults.add_if(head == ModelHead::kClassification && (num_labels < 1 || num_labels > kMostFeatures),
                 "a text has one of {} labels; there must be 1 at least, which is a number, and {} at most", num_labels,
                 kMostFeatures);
+  faults.add_if(head == ModelHead::kTokens && (num_labels < 2 || num_labels > kMostFeatures),
+                "a token has one of {} labels; there must be 2 at least, and {} at most", num_labels, kMostFeatures);
   faults.add_if(!label_names.empty() && std::ssize(label_names) != num_labels, "{} labels have {} names", num_labels,
                 label_names.size());
   faults.add_if(!(layernorm_epsilon > 0), "{} must be above 0", Flag{"layernorm-epsilon"});

@@ -27,11 +27,14 @@ enum class ModelHead {
   kClassification,  // one of num_labels for each text or pair of texts; with one label, a number
   kChoice,          // one of kChoices texts
   kSpans,           // the beginning and the end of an answer in each text; without a pooler
+  kTokens,          // one of num_labels for each token; without a pooler
   // Vectors of texts by a BERT, whose cosines are learned (model/text_vector_head.h); without parameters and a pooler.
   kVectors,
 };
 // Heads with a layer of their own for a task.
-constexpr bool is_task_head(ModelHead head) { return head >= ModelHead::kClassification && head <= ModelHead::kSpans; }
+constexpr bool is_task_head(ModelHead head) { return head >= ModelHead::kClassification && head <= ModelHead::kTokens; }
+// Those whose rows are labels, which may have names.
+constexpr bool tells_labels(ModelHead head) { return head == ModelHead::kClassification || head == ModelHead::kTokens; }
 
 // Learning of vectors of texts.
 struct TextVectors {
@@ -83,8 +86,8 @@ struct ModelConfig {
   AdapterConfig adapters;      // with a rank: they alone are trained, and the rest is frozen (model/adapters.h)
   ModelHead head = ModelHead::kPretraining;
   TextVectors vectors;          // of kVectors
-  std::int64_t num_labels = 2;  // of kClassification
-  // Labels of the rows of kClassification; empty if they have no names (model/label_names.h).
+  std::int64_t num_labels = 2;  // of kClassification and kTokens
+  // Labels of the rows of these two; empty if they have no names (model/label_names.h).
   std::vector<std::string> label_names;
 
   // Replaces the head by that of pre-training.
@@ -97,9 +100,7 @@ struct ModelConfig {
   bool has_pooler() const;
   bool has_learned_positions() const { return rotary_share == 0; }
   // Rows of the linear layer that a task's head ends in: numbers for each text, or for each token.
-  std::int64_t task_logits() const {
-    return head == ModelHead::kClassification ? num_labels : head == ModelHead::kSpans ? 2 : 1;
-  }
+  std::int64_t task_logits() const { return tells_labels(head) ? num_labels : head == ModelHead::kSpans ? 2 : 1; }
 
   double dropout_after_embedding() const { return embedding_dropout == 1 ? hidden_dropout : embedding_dropout; }
   std::int64_t ffn_hidden_size() const {

@@ -38,8 +38,8 @@ void text_vectors(Executor& executor, const Bert& model, const MicroBatch& micro
 
 // Logits of the task's head, on every stage, from ids, token types and lengths, without dropout; labels are not used.
 // `model` is the executor's, made for evaluation or training; its weights and gradients stay as they are. outputs:
-// [batch, num_labels], [batch / kChoices, kChoices] or [batch, 2, tokens] (BertTaskHead); those of padding are
-// undefined. UserError: parts of groups of choices.
+// [batch, num_labels], [batch / kChoices, kChoices], [batch, 2, tokens] or [batch, tokens, num_labels] (BertTaskHead);
+// those of padding are undefined. UserError: parts of groups of choices.
 void task_outputs(Executor& executor, const Bert& model, const MicroBatch& micro_batch, std::span<float> outputs);
 
 }  // namespace teratron

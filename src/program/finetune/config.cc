@@ -50,10 +50,19 @@ void require_different(const std::vector<std::string>& labels) {
 
 bool learns_vectors(TaskKind task) { return shape_of(task).outputs == TaskOutputs::kVectors; }
 
+// Columns that are not given are those of the task.
+void take_usual_columns(TaskKind task, TaskReading& reading, FieldList& fields) {
+  const TaskReading usual = default_reading(task);
+  for (std::string TaskReading::*column : {&TaskReading::text_column, &TaskReading::label_column}) {
+    if (!fields.field_of(reading.*column).given) reading.*column = usual.*column;
+  }
+}
+
 // Fills in values that follow from the weights, the paper and the task.
 void fill_in(FinetuneConfig& config, FieldList& fields) {
   TrainConfig& run = config.run;
   TaskReading& reading = config.reading.given;
+  take_usual_columns(config.task, reading, fields);
   if (has_labels_of_files(config.task) && !config.train_data.empty()) {
     reading.labels = labels_in_files(config.task, config.train_data, reading);
     require_different(reading.labels.names);
@@ -119,8 +128,8 @@ void add_task_fields(FieldList& list, FinetuneConfig& c) {
   list.group("Task");
   list.add_choice("task", c.task, task_choices(),
                   "task to learn, from the files of its own site; from your .csv, .tsv, .jsonl or .parquet, classify: "
-                  "any labels or "
-                  "numbers of texts, embed: vectors of texts")
+                  "any labels or numbers of texts, embed: vectors of texts; from CoNLL files, .jsonl or .parquet, tag: "
+                  "labels of words")
       .required = true;
   list.add("train-data", &c.train_data, "PATH", "files to train on").required = true;
   list.add("valid-data", &c.valid_data, "PATH",
@@ -135,7 +144,7 @@ void add_task_fields(FieldList& list, FinetuneConfig& c) {
                   "classify: names, one of which each text has, or numbers, learned by their squared error; auto: "
                   "numbers where all labels are, and some have a fraction");
   list.add("epochs", &c.epochs, "N",
-           "passes over the training data; 0: as in Megatron-LM's Table 6; classify and embed 3");
+           "passes over the training data; 0: as in Megatron-LM's Table 6; classify, embed and tag 3");
   list.add("lr-warmup-fraction", &c.warmup_fraction, "X", "share of the updates with a linear warm-up");
   list.add("seeds", &c.seeds, "N",
            "runs, with --seed and the numbers after it; the median of their scores is reported; with --search 5 unless "
@@ -155,16 +164,17 @@ void fit_to_task(FieldList& list, TrainConfig& run) {
   list.remove(output.sample_prompts, output.sample_tokens);
   const auto help = [&](const auto& value, const char* text) { list.field_of(value).help = text; };
   help(run.model.tokenizer, "BERT's vocabulary, where --load has none");
-  help(
-      run.model.seq_length,
-      "tokens of a sequence at most; 0: MNLI, QQP, classify and embed 128, SQuAD 384, RACE 512, or what the model has");
+  help(run.model.seq_length,
+       "tokens of a sequence at most; 0: MNLI, QQP, classify, embed and tag 128, SQuAD 384, RACE 512, or what the "
+       "model has");
   help(run.batch.micro_batch_size,
        "examples computed at a time; memory grows with it. embed: pairs that are one another's negatives, in every "
        "layout; --global-batch-size unless given");
-  help(run.batch.global_batch_size, "examples an update; 0: as in Table 6; classify and embed 32");
-  help(rate.peak, "peak learning rate; 0: as in Table 6, by the size of the model; classify and embed 2e-5");
+  help(run.batch.global_batch_size, "examples an update; 0: as in Table 6; classify, embed and tag 32");
+  help(rate.peak, "peak learning rate; 0: as in Table 6, by the size of the model; classify and embed 2e-5, tag 5e-5");
   help(run.optimizer.adamw.weight_decay,
-       "decoupled weight decay; biases and norms have none; that of SQuAD, classify and embed is 0.01 unless given");
+       "decoupled weight decay; biases and norms have none; that of SQuAD, classify, embed and tag is 0.01 unless "
+       "given");
   help(run.optimizer.adamw.beta2, "decay of the gradient's running square; RoBERTa's is 0.98");
   help(run.optimizer.adamw.epsilon, "added to the root of the running square; RoBERTa's is 1e-6");
   help(run.seed, "seed of the first run: the head's weights, dropout and the order of the data");
@@ -268,7 +278,8 @@ FinetuneConfig read_finetune_config(std::span<const std::string> arguments) {
 void set_task_head(ModelConfig& model, TaskKind task, const TaskReading& reading) {
   const TaskShape shape = shape_of(task, reading);
   model.set_pretraining_head();
-  if (shape.outputs == TaskOutputs::kLabels && shape.count > 0) {
+  const bool has_labels = shape.outputs == TaskOutputs::kLabels || shape.outputs == TaskOutputs::kTokenLabels;
+  if (has_labels && shape.count > 0) {
     model.num_labels = shape.count;
     model.label_names = label_names(task, reading);
   }
@@ -276,6 +287,7 @@ void set_task_head(ModelConfig& model, TaskKind task, const TaskReading& reading
     case TaskOutputs::kLabels: model.head = ModelHead::kClassification; break;
     case TaskOutputs::kChoice: model.head = ModelHead::kChoice; break;
     case TaskOutputs::kSpans: model.head = ModelHead::kSpans; break;
+    case TaskOutputs::kTokenLabels: model.head = ModelHead::kTokens; break;
     case TaskOutputs::kVectors:
       model.head = ModelHead::kVectors;
       model.vectors.texts = reading.negative_column.empty() ? 2 : 3;
@@ -284,13 +296,16 @@ void set_task_head(ModelConfig& model, TaskKind task, const TaskReading& reading
   }
 }
 
-LabelSet labels_of(const WeightSource& source) {
+LabelSet labels_of(const WeightSource& source, TaskKind task) {
   const ModelConfig& model = source.model;
-  if (model.head != ModelHead::kClassification) {
+  ModelConfig needed;
+  set_task_head(needed, task);
+  if (model.head != needed.head) {
     throw_user_error(
-        "the model in '{0}' tells no labels apart{1}; `teratron finetune --task classify --load {0}` trains one for "
+        "the model in '{0}' tells no labels {1}apart{2}; `teratron finetune --task {3} --load {0}` trains one for "
         "yours",
-        source.folder.string(), source.unusable_head.empty() ? "" : ": " + source.unusable_head);
+        source.folder.string(), needed.head == ModelHead::kTokens ? "of words " : "",
+        source.unusable_head.empty() ? "" : ": " + source.unusable_head, name_of(task));
   }
   if (model.num_labels == 1) return {.are_numbers = true};
   LabelSet labels{.names = model.label_names};

@@ -65,10 +65,10 @@ std::string to_toml(FinetuneConfig config);
 // values. UserError: all faults; no weights there; weights of something else than a BERT.
 FinetuneConfig read_finetune_config(std::span<const std::string> arguments);
 
-// Gives a model the head of a task. That of classify has the labels of `reading`.
+// Gives a model the head of a task. Those of classify and tag have the labels of `reading`.
 void set_task_head(ModelConfig& model, TaskKind task, const TaskReading& reading = {});
-// The labels that a model of classify tells apart. UserError: it has another head.
-LabelSet labels_of(const WeightSource& source);
+// The labels that a model of such a task (classify, tag) tells apart. UserError: it has another head.
+LabelSet labels_of(const WeightSource& source, TaskKind task);
 
 // Warm-up updates of the learning rate, of so many updates in all.
 std::int64_t warmup_updates(const FinetuneConfig& config, std::int64_t updates);

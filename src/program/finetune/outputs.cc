@@ -32,7 +32,8 @@ std::size_t size_of(const ModelConfig& model, const TaskExamples& examples, std:
   switch (model.head) {
     case ModelHead::kClassification: return static_cast<std::size_t>(model.num_labels);
     case ModelHead::kChoice: return static_cast<std::size_t>(examples.sequences_each);
-    case ModelHead::kSpans: return static_cast<std::size_t>(2 * examples.length(example));
+    case ModelHead::kSpans:
+    case ModelHead::kTokens: return static_cast<std::size_t>(model.task_logits() * examples.length(example));
     case ModelHead::kVectors: return static_cast<std::size_t>(examples.sequences_each * model.hidden_size);
     default: break;
   }
@@ -77,8 +78,9 @@ TaskOutputValues outputs_of(Executor& executor, const Bert& model, const TaskExa
     MicroBatch micro_batch = cutter.micro_batch(batch, 0, count * each);
     micro_batch.labels = {};  // outputs need none
     micro_batch.label_weights = {};
-    const bool of_tokens = model.config.head == ModelHead::kSpans;
-    const std::int64_t row = of_tokens ? 2 * micro_batch.tokens : std::ssize(outputs.front());
+    const bool are_spans = model.config.head == ModelHead::kSpans;
+    const bool of_tokens = are_spans || model.config.head == ModelHead::kTokens;
+    const std::int64_t row = of_tokens ? model.config.task_logits() * micro_batch.tokens : std::ssize(outputs.front());
     values.resize(static_cast<std::size_t>(count * row));
     if (model.config.head == ModelHead::kVectors) {
       text_vectors(executor, model, micro_batch, model.config.vectors.pooling, values);
@@ -88,9 +90,9 @@ TaskOutputValues outputs_of(Executor& executor, const Bert& model, const TaskExa
     for (std::int64_t i = 0; i < count; ++i) {
       std::vector<float>& own = outputs[static_cast<std::size_t>(order[static_cast<std::size_t>(begin + i)])];
       const auto from = values.begin() + i * row;
-      const auto half = of_tokens ? std::ssize(own) / 2 : std::ssize(own);
-      std::copy_n(from, half, own.begin());
-      if (of_tokens) std::copy_n(from + micro_batch.tokens, half, own.begin() + half);
+      const auto part = are_spans ? std::ssize(own) / 2 : std::ssize(own);
+      std::copy_n(from, part, own.begin());
+      if (are_spans) std::copy_n(from + micro_batch.tokens, part, own.begin() + part);
     }
     if (done) done(static_cast<double>(begin + count) / static_cast<double>(examples.count()));
   }

@@ -25,7 +25,7 @@ void add_search_fields(FieldList& list, FinetuneConfig& config) {
       "search", &config.search, "",
       "before the runs, one of --seed at each of several batch sizes and learning rates; the runs are those of the "
       "point with the highest validation score. MNLI and QQP: 16 and 32 by 1e-5, 2e-5 and 3e-5 (RoBERTa's); SQuAD, "
-      "RACE, classify and embed: 16 and 32 by 2e-5, 3e-5 and 5e-5 (BERT's); and Table 6's point");
+      "RACE, classify, embed and tag: 16 and 32 by 2e-5, 3e-5 and 5e-5 (BERT's); and Table 6's point");
   list.add(
       "search-batch-sizes", &config.search_batch_sizes, "N",
       "batch sizes of --search, instead of all these points; none: --global-batch-size where given, else 16 and 32");

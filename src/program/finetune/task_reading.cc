@@ -38,9 +38,13 @@ Faults TaskReadingSettings::faults() const {
   return faults;
 }
 
-void add_label_column_field(FieldList& list, TaskReading& reading) {
+void add_label_fields(FieldList& list, TaskReading& reading) {
   list.add("label-column", &reading.label_column, "NAME",
-           "classify: that of the label; embed: of a similarity; empty cells have none");
+           "classify: that of the label; embed: of a similarity; empty cells have none; tag: of the labels, as "
+           "--text-column, the last unless given, and ner_tags");
+  list.add(
+      "label-names", &reading.label_names, "NAME",
+      "tag: names of labels that are numbers in JSON lines, in their order from 0 on; models have them in this order");
 }
 
 Pooling pooling_for(const TaskReadingSettings& settings, const std::filesystem::path& load) {
@@ -52,19 +56,22 @@ Pooling pooling_for(const TaskReadingSettings& settings, const std::filesystem::
 }
 
 void add_task_reading_fields(FieldList& list, TaskReadingSettings& s) {
-  list.add("text-column", &s.given.text_column, "NAME", "classify, embed: column, or key, of the text");
+  list.add(
+      "text-column", &s.given.text_column, "NAME",
+      "classify, embed: column, or key, of the text; tag: of CoNLL files the number of the column of words, from 1, "
+      "or key of their list; unless given the first, and tokens");
   list.add("pair-column", &s.given.pair_column, "NAME",
            "that of a second text; empty: of classify there is none, and of embed it is pair");
   list.add("negative-column", &s.given.negative_column, "NAME",
            "embed: that of a text that does not belong to the first; empty: there is none");
-  add_label_column_field(list, s.given);
+  add_label_fields(list, s.given);
   list.add_choice("pooling", s.pooling, trained_poolings(),
                   "embed: a text's vector, the mean of its tokens' outputs, the output of [CLS], .., by "
                   "sentence-transformers' names; auto: as the folder of --load says, else mean");
   list.add("max-query-length", &s.given.max_query_length, "N",
            "SQuAD, RACE: tokens of a question, which loses its end; 0: 64 and 128, and at most half of a sequence");
   list.add("doc-stride", &s.given.doc_stride, "N",
-           "SQuAD: tokens that a paragraph's windows share; 0: 128, and at most a quarter of a sequence");
+           "SQuAD, tag: tokens that windows of a long text share; 0: 128, and at most a quarter of a sequence");
   list.add("max-answer-length", &s.given.max_answer_length, "N", "SQuAD: tokens of an answer");
   list.add("n-best", &s.given.n_best, "N", "SQuAD: beginnings and ends of a window that are put together");
   list.add("null-score-diff-threshold", &s.given.null_score_diff_threshold, "X",

@@ -22,6 +22,6 @@ struct TaskReadingSettings {
 void add_task_reading_fields(FieldList& list, TaskReadingSettings& settings);
 // Pooling of embed's vectors: the given one, that of the weights in `load`, or the mean.
 Pooling pooling_for(const TaskReadingSettings& settings, const std::filesystem::path& load);
-void add_label_column_field(FieldList& list, TaskReading& reading);  // the one that `score` has, too
+void add_label_fields(FieldList& list, TaskReading& reading);  // those that `score` has, too
 
 }  // namespace teratron

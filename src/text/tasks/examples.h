@@ -20,8 +20,10 @@ constexpr float number_of_label(std::int32_t label) { return std::bit_cast<float
 struct TaskExamples {
   std::int64_t sequences_each = 1;  // per example: RACE has 4, one per option
   // Labels per example. Spans have two: the indices in the sequence of the answer's first and last token; 0, which is
-  // [CLS], if the sequence does not hold the answer.
+  // [CLS], if the sequence does not hold the answer. kEachToken: one for every token of its one sequence.
+  static constexpr std::int64_t kEachToken = 0;
   std::int64_t labels_each = 1;
+  bool labels_tokens() const { return labels_each == kEachToken; }
 
   // Examples of a micro-batch follow one another in the order of the epoch, since their losses depend on one another.
   // Otherwise they are those of a batch that have about one length.
@@ -31,20 +33,17 @@ struct TaskExamples {
   std::vector<std::int64_t>
       begins;  // [sequences + 1]: the offset in ids where each sequence begins, and the end of the last
   std::vector<std::int32_t> seconds;  // [sequences]: the index in the sequence where B begins; without B its length
-  std::vector<std::int32_t> labels;   // [examples, labels_each]; kUnknownLabel: none, as in a test set
+  std::vector<std::int32_t> labels;   // [examples, labels_each], or as ids; kUnknownLabel: none, as in a test set
 
   std::int64_t count() const { return sequences() / sequences_each; }  // of examples
   std::int64_t sequences() const { return std::ssize(seconds); }
 
   // Sequence k of example i is number i * sequences_each + k.
-  std::span<const std::int32_t> sequence(std::int64_t number) const {
-    const auto at = static_cast<std::size_t>(number);
-    return std::span(ids).subspan(static_cast<std::size_t>(begins[at]),
-                                  static_cast<std::size_t>(begins[at + 1] - begins[at]));
-  }
+  std::span<const std::int32_t> sequence(std::int64_t number) const { return part_of(ids, number); }
   // Token types of a sequence are 0 before this index and 1 from it on.
   std::int64_t second(std::int64_t number) const { return seconds[static_cast<std::size_t>(number)]; }
   std::span<const std::int32_t> labels_of(std::int64_t example) const {
+    if (labels_tokens()) return part_of(labels, example);
     return std::span(labels).subspan(static_cast<std::size_t>(example * labels_each),
                                      static_cast<std::size_t>(labels_each));
   }
@@ -53,6 +52,14 @@ struct TaskExamples {
   // their files.
   std::int64_t checksum() const;
   std::int64_t longest() const;  // tokens of the longest sequence; 0 if there is none
+
+ private:
+  // The part of a list with a value for each token that is of a sequence.
+  std::span<const std::int32_t> part_of(const std::vector<std::int32_t>& list, std::int64_t number) const {
+    const auto at = static_cast<std::size_t>(number);
+    return std::span(list).subspan(static_cast<std::size_t>(begins[at]),
+                                   static_cast<std::size_t>(begins[at + 1] - begins[at]));
+  }
 };
 
 }  // namespace teratron

@@ -58,7 +58,11 @@ LabelSet labels_in_files(TaskKind kind, std::span<const std::filesystem::path> f
 }
 
 TaskReading default_reading(TaskKind kind) {
-  return {.seq_length = entry_of(kind).seq_length, .max_query_length = entry_of(kind).max_query_length};
+  const TaskEntry& entry = entry_of(kind);
+  TaskReading reading{.seq_length = entry.seq_length, .max_query_length = entry.max_query_length};
+  reading.text_column = entry.text_column;
+  reading.label_column = entry.label_column;
+  return reading;
 }
 
 std::unique_ptr<TaskSet> open_task(TaskKind kind, std::span<const std::filesystem::path> files,

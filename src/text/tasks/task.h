@@ -23,7 +23,8 @@ namespace teratron {
   X(kSquad2)              \
   X(kRace)                \
   X(kClassify)            \
-  X(kEmbed)
+  X(kEmbed)               \
+  X(kTag)
 
 enum class TaskKind {
 #define TERATRON_ENUMERATOR(kind) kind,
@@ -33,16 +34,17 @@ enum class TaskKind {
 
 // All tasks, in the order of the enumeration.
 std::span<const TaskKind> all_tasks();
-std::string_view name_of(TaskKind kind);  // mnli, qqp, squad1, squad2, race, classify, embed
+std::string_view name_of(TaskKind kind);  // mnli, qqp, squad1, squad2, race, classify, embed, tag
 // UserError, listing the names, if there is no such task.
 TaskKind task_named(std::string_view name);
 
 // The outputs of a model for an example, by which its head is chosen.
 enum class TaskOutputs {
-  kLabels,   // logits of an example's label, `count` of them; a number, of `count` = 1
-  kChoice,   // a logit for each of the example's `count` sequences
-  kSpans,    // `count` = 2 logits for each token: of an answer's first and last token
-  kVectors,  // a vector of each of the example's sequences, of which the first `count` = 2 belong together
+  kLabels,       // logits of an example's label, `count` of them; a number, of `count` = 1
+  kChoice,       // a logit for each of the example's `count` sequences
+  kSpans,        // `count` = 2 logits for each token: of an answer's first and last token
+  kVectors,      // a vector of each of the example's sequences, of which the first `count` = 2 belong together
+  kTokenLabels,  // `count` logits for each token, of its label
 };
 
 struct TaskShape {
@@ -51,7 +53,7 @@ struct TaskShape {
   bool operator==(const TaskShape&) const = default;
 };
 
-// Labels of a task whose files decide them (classify).
+// Labels of a task whose files decide them (classify, tag).
 struct LabelSet {
   bool are_numbers = false;        // a number for each example, and no names
   std::vector<std::string> names;  // in the order of their numbers
@@ -74,7 +76,7 @@ struct TaskReading {
   // limit.
   std::int64_t max_query_length = 0;
 
-  // SQuAD only. Paragraphs that do not fit are read in windows.
+  // SQuAD; doc_stride of tag, too. Texts that do not fit are read in windows.
   std::int64_t doc_stride = 128;        // tokens that a window shares with the one before, as in Hugging Face's run_qa
   std::int64_t max_answer_length = 30;  // tokens
   std::int64_t n_best = 20;             // candidates for the first token, and for the last one, in a window
@@ -82,27 +84,28 @@ struct TaskReading {
   double null_score_diff_threshold = 0;
 
   // classify and embed: the names of their files' columns. pair_column: empty for single texts, of embed
-  // for "pair"; negative_column, of embed: empty for none.
+  // for "pair"; negative_column, of embed: empty for none. tag: those of words and labels (tag/sentences.h).
   std::string text_column = "text", pair_column, label_column = "label", negative_column;
   LabelKind label_kind = LabelKind::kAuto;  // classify: of labels_in_files()
-  // Labels of classify, empty: as the opened files have them; numbers of embed are similarities to learn.
+  std::vector<std::string> label_names;     // tag: names of the numbers in files; empty: those of `labels`
+  // Labels of classify and tag, empty: as the opened files have them; numbers of embed are similarities to learn.
   LabelSet labels;
 };
 
-// The outputs of a model for a task. Those of classify follow from reading.labels; without them their count is 0.
+// The outputs of a model for a task. Those of classify and tag follow from reading.labels, and their count is 0 without.
 TaskShape shape_of(TaskKind kind, const TaskReading& reading = {});
 
-// The labels of a kLabels task in the order of their numbers, for examples, outputs, scores and checkpoints. Empty for
-// other tasks, and for numbers.
+// The labels of a kLabels or kTokenLabels task in the order of their numbers, for examples, outputs, scores and
+// checkpoints. Empty for other tasks, and for numbers.
 std::vector<std::string> label_names(TaskKind kind, const TaskReading& reading = {});
 
-// Whether the files to train on decide the labels (classify).
+// Whether the files to train on decide the labels (classify, tag).
 bool has_labels_of_files(TaskKind kind);
 // Those labels; of embed numbers, or none. UserError: as open_task(), and classify/labels.h.
 LabelSet labels_in_files(TaskKind kind, std::span<const std::filesystem::path> files, const TaskReading& reading);
 
-// The usual settings: sequences of 128 tokens (MNLI, QQP, classify, embed), 384 (SQuAD) and 512 (RACE); questions of 64
-// (SQuAD) and 128 (RACE).
+// The usual settings: sequences of 128 tokens (MNLI, QQP, classify, embed, tag), 384 (SQuAD) and 512 (RACE); questions
+// of 64 (SQuAD) and 128 (RACE); columns.
 TaskReading default_reading(TaskKind kind);
 
 struct TaskScore {
@@ -127,13 +130,14 @@ class TaskSet {
   // Whether scores() may be called.
   virtual bool has_labels() const = 0;
   // The first score compares sets of a task: accuracy (MNLI, QQP, RACE, classify), F1 (SQuAD), Spearman's correlation
-  // (numbers of classify, similarities of embed), the accuracy of retrieval (embed without them). Further ones are F1
-  // (QQP), exact match (SQuAD), accuracies of middle and high schools (RACE, of its levels), and those of
-  // classify/metrics.h. InternalError: no labels, outputs of other examples.
+  // (numbers of classify, similarities of embed), the accuracy of retrieval (embed without them), F1 of spans (tag; of
+  // labels that are none of spans their accuracy). Further ones are F1 (QQP, each type of tag), exact match (SQuAD),
+  // accuracies of middle and high schools (RACE, of its levels), and those of classify/metrics.h. InternalError: no
+  // labels, outputs of other examples.
   virtual std::vector<TaskScore> scores(const TaskOutputValues& outputs) const = 0;
-  // Writes the format of the task's site: GLUE's table (MNLI, QQP), JSON (SQuAD, RACE), JSON lines
-  // (classify), whole or not at all.
-  // EnvironmentError: it cannot be written; InternalError: outputs of other examples.
+  // Writes the format of the task's site: GLUE's table (MNLI, QQP), JSON (SQuAD, RACE), JSON lines (classify, embed;
+  // tag, unless the name says CoNLL), whole or not at all. EnvironmentError: it cannot be written; InternalError:
+  // outputs of other examples.
   virtual void write_predictions(const std::filesystem::path& path, const TaskOutputValues& outputs) const = 0;
 };
 

@@ -55,7 +55,7 @@ struct TaskScoring {
   std::string_view summary;            // "scores labels of QQP by accuracy and F1"
   std::string_view data, predictions;  // the help of --data and --predictions
   bool has_folders;                    // --data takes several files and folders; otherwise one file
-  // classify alone reads `reading`: the column of labels.
+  // classify, embed and tag alone read `reading`: columns, and names of labels.
   Required<ScoreReport(std::span<const std::filesystem::path> data, const std::filesystem::path& predictions,
                        const TaskReading& reading)>
       score;
@@ -75,6 +75,7 @@ struct TaskEntry {
   TaskScoring scoring;
   bool has_labels_of_files = false;
   LabelSet (*labels_in_files)(std::span<const std::filesystem::path> files, const TaskReading& reading) = nullptr;
+  std::string_view text_column = "text", label_column = "label";  // of default_reading()
 };
 
 // Returns the entry if nothing is missing; otherwise it does not compile.

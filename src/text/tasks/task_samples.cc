@@ -11,6 +11,17 @@ namespace {
 // A stream of RandomPurpose::kShuffle beside those of data/samples/epoch_order.cc, with the epoch as the step.
 constexpr std::uint32_t kExamplesStream = 128;
 
+// Labels and their weights; those that there are not weigh nothing.
+void put_labels(std::span<const std::int32_t> labels, std::span<std::int32_t> to, std::span<float> weights) {
+  std::ranges::fill(to, 0);
+  std::ranges::fill(weights, 0.0F);
+  for (std::size_t i = 0; i < labels.size(); ++i) {
+    if (labels[i] == kUnknownLabel) continue;
+    to[i] = labels[i];
+    weights[i] = 1;
+  }
+}
+
 }  // namespace
 
 TaskSamples::TaskSamples(const TaskExamples& examples, std::int64_t seq_length, SampleOrder order, std::uint64_t seed)
@@ -58,6 +69,8 @@ SampleBatch TaskSamples::make_batch(std::int64_t samples) const {
   batch.ids.resize(tokens);
   batch.token_types.resize(tokens);
   batch.key_lengths.resize(static_cast<std::size_t>(samples));
+  batch.targets.resize(examples_.labels_tokens() ? tokens : 0);
+  batch.weights.resize(batch.targets.size());
   batch.labels.resize(labels);
   batch.label_weights.resize(labels);
   return batch;
@@ -78,12 +91,13 @@ void TaskSamples::read(SampleRange positions, SampleBatch& batch, std::int64_t a
     if (number % each != 0) continue;
     check_equal(slot % each, std::int64_t{0}, "the slot of an example in its batch");
     const std::span<const std::int32_t> labels = examples_.labels_of(number / each);
-    const auto first_label = slot / each * examples_.labels_each;
-    for (std::int64_t k = 0; k < std::ssize(labels); ++k) {
-      const auto label = static_cast<std::size_t>(first_label + k);
-      const std::int32_t value = labels[static_cast<std::size_t>(k)];
-      batch.labels[label] = value == kUnknownLabel ? 0 : value;
-      batch.label_weights[label] = value == kUnknownLabel ? 0 : 1;
+    if (examples_.labels_tokens()) {
+      const auto begin = static_cast<std::size_t>(row), size = static_cast<std::size_t>(seq_length_);
+      put_labels(labels, std::span(batch.targets).subspan(begin, size), std::span(batch.weights).subspan(begin, size));
+    } else {
+      const auto begin = static_cast<std::size_t>(slot / each * examples_.labels_each);
+      put_labels(labels, std::span(batch.labels).subspan(begin, labels.size()),
+                 std::span(batch.label_weights).subspan(begin, labels.size()));
     }
   }
 }
@@ -96,6 +110,7 @@ Samples::TotalWeights TaskSamples::total_weights(SampleRange positions) const {
     const std::span<const std::int32_t> here = examples_.labels_of(number / examples_.sequences_each);
     labels += static_cast<double>(std::ssize(here) - std::ranges::count(here, kUnknownLabel));
   }
+  if (examples_.labels_tokens()) return {.targets = labels};
   return {.labels = labels};
 }
 

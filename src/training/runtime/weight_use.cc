@@ -61,7 +61,7 @@ std::string text_of_labels(const ModelConfig& model) {
       "the model in '{}' is a BERT, which reads texts and continues none: {}. `teratron train` prints its losses of "
       "pre-training, and `eval loss` those of other texts; `fill-mask` predicts masked words, `embed` makes vectors of "
       "texts with it, `finetune` trains it for a task, and `eval` mnli, qqp, "
-      "squad1, squad2, race, classify and embed score that",
+      "squad1, squad2, race, classify, tag and embed score that",
       folder, lack);
 }
 
@@ -99,7 +99,7 @@ void require_head(const WeightSource& source, std::string_view task, const Model
     throw_user_error("the model in '{0}' was not trained for {1}; `teratron finetune --task {1} --load {0}` does that",
                      folder, task);
   }
-  if (needed.head != ModelHead::kClassification) return;
+  if (!tells_labels(needed.head)) return;
   const std::vector<std::string>& names = model.label_names;
   if (model.num_labels == needed.num_labels && rows_by_label(names, needed.label_names)) return;
   const auto is_unknown = [&](const std::string& name) {
@@ -142,7 +142,7 @@ void require_usable(WeightUse use, const WeightSource& source, std::string_view 
 
 std::string note_of_unnamed_labels(const WeightSource& source, const ModelConfig& needed) {
   const ModelConfig& model = source.model;
-  const bool are_taken = needed.head == ModelHead::kClassification && model.head == needed.head &&
+  const bool are_taken = tells_labels(needed.head) && model.head == needed.head &&
                          model.num_labels == needed.num_labels && model.label_names.empty() &&
                          !needed.label_names.empty();
   if (!are_taken || source.run.kind == RunKind::kFinetuning) return "";

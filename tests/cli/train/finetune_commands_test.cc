@@ -345,5 +345,55 @@ TEST_F(FinetuneCommands, VectorsAreLearnedFromPairsWithTheOthersAsNegatives) {
   EXPECT_THAT(refusal({"--ensemble", "--seeds", "2"}), HasSubstr("vectors of several models have no mean"));
 }
 
+// Files with numbers for labels, and with their names.
+TEST_F(FinetuneCommands, LabelsOfWordsHaveNamesInEitherFormat) {
+  std::string numbers, names;
+  for (std::size_t i = 0; i < 12; ++i) {
+    const std::string word = testing::kTaskWords[i];
+    const bool lives = i % 3 == 0;
+    numbers += fmt::format("{{\"words\": [\"rain.\", \"{}\"], \"tags\": [0, {}]}}\n", word, lives ? 2 : 0);
+    names += fmt::format("rain. NN O\n{} NN {}\n\n", word, lives ? "B-life" : "O");
+  }
+  const Words words = with(finetune(TaskKind::kTag, {"--layernorm-placement", "post", "--text-column", "words"}),
+                           {"--label-column", "tags", "--label-names", "O", "B-place", "B-life"});
+  const auto of = [&](const std::string& train, const std::string& valid) {
+    put_file(path("numbers.jsonl"), train);
+    put_file(path("valid.jsonl"), valid);
+    return with(words, {"--train-data", path("numbers.jsonl"), "--valid-data", path("valid.jsonl"), "--test-data",
+                        path("valid.jsonl")});
+  };
+  const auto json = json_of(of(numbers, numbers));
+  put_file(path("names.conll"), names);
+  const auto evaluated = json_of({"eval", "tag", "--load", path("run") + "/best", "--data", path("names.conll"),
+                                  "--predictions", path("said.conll")});
+  EXPECT_EQ(evaluated["f1"], json["runs"][0]["valid"]["f1"]);
+  EXPECT_EQ(evaluated["accuracy"], json["runs"][0]["valid"]["accuracy"]);
+  EXPECT_THAT(read_file(path("said.conll")), ::testing::StartsWith("rain.\t"));
+  succeed({"convert", "--from", "teratron", "--to", "hf", path("run") + "/best", path("hf")});
+  const auto config = nlohmann::json::parse(read_file(path("hf") + "/config.json"));
+  EXPECT_EQ(config["architectures"][0], "BertForTokenClassification");
+  EXPECT_EQ(config["id2label"], (nlohmann::json{{"0", "O"}, {"1", "B-place"}, {"2", "B-life"}}));
+  EXPECT_EQ(json_of({"eval", "tag", "--load", path("hf"), "--data", path("names.conll")})["f1"], evaluated["f1"]);
+
+  const auto fault = [&](const std::string& train, const std::string& valid) {
+    fs::remove_all(path("run"));
+    const Outcome outcome = run_teratron(of(train, valid));
+    EXPECT_EQ(outcome.exit_code, 2);
+    EXPECT_FALSE(fs::exists(path("run")));
+    return outcome.errors;
+  };
+  EXPECT_THAT(fault(numbers, numbers + "{\"words\": [\"sun\"], \"tags\": [\"B-x\"]}\n"),
+              HasSubstr("valid.jsonl:13: 'B-x' is none of the model's labels O, B-place, B-life"));
+  EXPECT_THAT(fault(numbers + "{\"words\": [\"sun\"], \"tags\": [3]}\n", numbers),
+              HasSubstr("numbers.jsonl:13: \"tags\" has the number 3, and there are 3 names"));
+  EXPECT_THAT(fault(numbers, "{\"words\": [\"sun\"]}\n"), HasSubstr("--valid-data has no labels to score by"));
+  put_file(path("table.csv"), "text,label\nrain,O\n");
+  EXPECT_THAT(run_teratron({"eval", "classify", "--load", path("hf"), "--data", path("table.csv")}).errors,
+              HasSubstr("tells no labels apart; `teratron finetune --task classify --load"));
+  put_file(path("names.conll"), names + "sun NN B-thing\n");
+  EXPECT_THAT(run_teratron({"eval", "tag", "--load", path("hf"), "--data", path("names.conll")}).errors,
+              HasSubstr("names.conll:37: 'B-thing' is none of the model's labels"));
+}
+
 }  // namespace
 }  // namespace teratron

@@ -16,7 +16,7 @@ inline constexpr std::int64_t kTinyHidden = 8, kTinyPositions = 48;
 
 struct TinyBertClass {
   std::string name = "BertForSequenceClassification";
-  std::vector<std::string> labels;  // of a classification: id2label; empty: LABEL_0, .., LABEL_2
+  std::vector<std::string> labels;  // of texts or tokens: id2label; empty: LABEL_0, .., LABEL_2
   std::int64_t count = 3;           // where there are no names
 };
 
@@ -67,7 +67,7 @@ class TinyBertFolder {
                    {"intermediate_size", 4 * kTinyHidden},
                    {"max_position_embeddings", kTinyPositions},
                    {"type_vocab_size", 2}};
-    if (what_.name == "BertForSequenceClassification") {
+    if (tells_labels()) {
       for (std::int64_t row = 0; row < count(); ++row) {
         const std::string name =
             what_.labels.empty() ? fmt::format("LABEL_{}", row) : what_.labels[static_cast<std::size_t>(row)];
@@ -82,6 +82,9 @@ class TinyBertFolder {
   }
 
  private:
+  bool tells_labels() const {
+    return what_.name == "BertForSequenceClassification" || what_.name == "BertForTokenClassification";
+  }
   std::int64_t count() const { return what_.labels.empty() ? what_.count : std::ssize(what_.labels); }
 
   static std::string bytes_of(const std::vector<float>& values) {
@@ -107,8 +110,7 @@ class TinyBertFolder {
   }
   void add_head() {
     if (what_.name == "BertForNextSentencePrediction") add_linear("cls.seq_relationship", 2, kTinyHidden);
-    if (what_.name == "BertForSequenceClassification" || what_.name == "BertForTokenClassification")
-      add_linear("classifier", count(), kTinyHidden);
+    if (tells_labels()) add_linear("classifier", count(), kTinyHidden);
     if (what_.name == "BertForMultipleChoice") add_linear("classifier", 1, kTinyHidden);
     if (what_.name == "BertForQuestionAnswering") add_linear("qa_outputs", 2, kTinyHidden);
     if (what_.name != "BertForPreTraining" && what_.name != "BertForMaskedLM") return;

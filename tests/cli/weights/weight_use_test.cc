@@ -31,7 +31,6 @@ constexpr Result kRefusals[] = {
     {'W', "holds weights alone"},
     {'H', "is a Hugging Face model: train --finetune "},
     {'T', "was not trained for "},
-    {'C', "the class is BertForTokenClassification (there are "},
     {'M', "has no head that predicts masked words, which "},
     {'A', "\"architectures\" in config.json names none of "},
     {'n', ""},  // not the format given to convert
@@ -66,7 +65,7 @@ constexpr Row kTable[] = {
     {"BertModel, converted", "dW dddd MBBBB TTTT wM wn"},
     {"BertForMaskedLM", "dH dddd wBBBB TTTT ww nd"},
     {"BertForNextSentencePrediction", "dH dddd MBBBB TTTT wM nd"},
-    {"BertForTokenClassification", "dH dddd MBBBB CCCC wM nC"},
+    {"BertForTokenClassification", "dH dddd MBBBB TTTT wM nw"},
     {"one label", "dH dddd MBBBB TTTT wM nw"},
     {"a class of its own", "dH dddd MBBBB AAAA wM nA"},
     {"BertForPreTraining", "wH dddd wBBBB TTTT ww nw"},

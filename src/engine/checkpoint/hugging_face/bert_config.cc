@@ -21,12 +21,10 @@ constexpr HeadClass kClasses[] = {{ModelHead::kNone, "Model"},
                                   {ModelHead::kClassification, "ForSequenceClassification"},
                                   {ModelHead::kChoice, "ForMultipleChoice"},
                                   {ModelHead::kSpans, "ForQuestionAnswering"},
+                                  {ModelHead::kTokens, "ForTokenClassification"},
                                   {ModelHead::kVectors, "Model"}};
 
 constexpr std::string_view kOneLabel = "single_label_classification", kRegression = "regression";
-
-// A class of another task with a head like that of kClassification.
-constexpr const char* kUnknownClass = "ForTokenClassification";
 
 std::string_view kind_in_classes(ModelKind kind) {
   return kind == ModelKind::kBert ? "Bert" : kind == ModelKind::kRoberta ? "Roberta" : "DistilBert";
@@ -39,36 +37,28 @@ std::string class_of(ModelKind kind, ModelHead head) {
   return fmt::format("{}{}", kind_in_classes(kind), name);
 }
 
-std::string unknown_class(ModelKind kind) { return fmt::format("{}{}", kind_in_classes(kind), kUnknownClass); }
-
 // Head of a task if `architectures` names its class; otherwise the stored weights decide.
 ModelHead read_head(const JsonFields& fields, ModelKind kind) {
   for (const HeadClass& known : kClasses) {
     if (is_task_head(known.head) && is_architecture(fields, class_of(kind, known.head))) return known.head;
   }
-  return is_architecture(fields, unknown_class(kind)) ? ModelHead::kNone : ModelHead::kPretraining;
+  return ModelHead::kPretraining;
 }
 
 // Why a task's head cannot be used; nothing: it can, or there is none.
 void find_faults_of_head(const JsonFields& fields, const ModelConfig& model, std::vector<std::string>& faults) {
-  if (is_architecture(fields, unknown_class(model.kind))) {
-    std::string known = fmt::format("{}ForMaskedLM", kind_in_classes(model.kind));
-    for (const ModelHead one : {ModelHead::kPretraining, ModelHead::kNone, ModelHead::kClassification,
-                                ModelHead::kChoice, ModelHead::kSpans}) {
-      const std::string name = class_of(model.kind, one);
-      if (name != known) known += fmt::format(", {}", name);
-    }
-    faults.push_back(fmt::format("the class is {} (there are {})", unknown_class(model.kind), known));
-  }
   if (!is_task_head(model.head)) return;
+  const bool of_tokens = model.head == ModelHead::kTokens;  // whose class reads no problem_type
+  if (of_tokens && model.num_labels < 2) faults.emplace_back("it has one label (there must be 2 at least)");
   // Without a problem_type, one label is a number, as in transformers.
   const std::string_view problem = model.num_labels == 1 ? kRegression : kOneLabel;
-  if (fields.has("problem_type") && fields.string("problem_type") != problem) {
+  if (!of_tokens && fields.has("problem_type") && fields.string("problem_type") != problem) {
     faults.push_back(fmt::format("problem_type is '{}' (there is {}{})", fields.string("problem_type"), problem,
                                  model.num_labels == 1 ? " of one label" : ""));
   }
   const double dropout = number_or(fields, "classifier_dropout", model.hidden_dropout);
-  if (model.kind != ModelKind::kDistilBert && model.has_pooler() && dropout != model.hidden_dropout) {
+  const bool drops = model.has_pooler() || of_tokens;
+  if (model.kind != ModelKind::kDistilBert && drops && dropout != model.hidden_dropout) {
     faults.push_back(
         fmt::format("classifier_dropout is {} (it must be hidden_dropout_prob = {})", dropout, model.hidden_dropout));
   }
@@ -116,7 +106,7 @@ ModelConfig read_bert_like_config(ModelKind kind, const JsonFields& fields, Phra
 
 // The model with its labels, or without the head that cannot be used.
 ModelConfig with_head(ModelConfig model, const JsonFields& fields, Phrases& unusable_head) {
-  if (model.head == ModelHead::kClassification) read_label_names(fields, model, unusable_head);
+  if (tells_labels(model.head)) read_label_names(fields, model, unusable_head);
   find_faults_of_head(fields, model, unusable_head);
   if (unusable_head.empty()) return model;
   model.head = ModelHead::kNone;
@@ -201,7 +191,7 @@ nlohmann::ordered_json bert_config(const ModelConfig& model, const FileContents&
       {"use_cache", true},
   };
   if (is_task_head(model.head)) json["classifier_dropout"] = nullptr;  // that of hidden layers
-  if (model.head == ModelHead::kClassification) write_label_names(model, json);
+  if (tells_labels(model.head)) write_label_names(model, json);
   return json;
 }
 
@@ -230,7 +220,7 @@ nlohmann::ordered_json distilbert_config(const ModelConfig& model, const FileCon
       {"sinusoidal_pos_embds", false},
       {"tie_word_embeddings", true},
   };
-  if (model.head == ModelHead::kClassification) write_label_names(model, json);
+  if (tells_labels(model.head)) write_label_names(model, json);
   return json;
 }
 

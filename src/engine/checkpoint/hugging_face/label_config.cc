@@ -80,9 +80,9 @@ std::string repeated_name(const Names& names) {
 
 }  // namespace
 
-// Labels have names in id2label, and in label2id, its inverse. Fills in num_labels and label_names of kClassification.
-// Names that only count (LABEL_0, ..), which transformers writes for labels without names, are left out. Faults are
-// added to `unsupported`, a phrase each: rows without a name, names that occur twice, a label2id that differs.
+// Labels have names in id2label, and in label2id, its inverse. Fills in num_labels and label_names of a head that tells
+// labels. Names that only count (LABEL_0, ..), which transformers writes for labels without names, are left out. Faults
+// are added to `unsupported`, a phrase each: rows without a name, names that occur twice, a label2id that differs.
 void read_label_names(const JsonFields& fields, ModelConfig& model, Phrases& unsupported) {
   model.num_labels = fields.has("num_labels") ? fields.integer("num_labels", 1, kLargestSize) : 2;
   Names names = names_by_row(fields, unsupported);

@@ -114,8 +114,7 @@ std::uint64_t bytes_of_weights(const ModelConfig& model) {
 std::filesystem::path to_hugging_face(const ConvertOptions& options) {
   const CheckpointInfo checkpoint = read_checkpoint_info(options.in);
   check_tokenizer(checkpoint.folder, checkpoint.model.vocab_size);
-  if (checkpoint.model.head == ModelHead::kClassification && checkpoint.model.num_labels > 1 &&
-      checkpoint.model.label_names.empty()) {
+  if (tells_labels(checkpoint.model.head) && checkpoint.model.num_labels > 1 && checkpoint.model.label_names.empty()) {
     fmt::print(stderr, "note: the labels of '{}' have no names; id2label will have LABEL_0, LABEL_1, ..\n",
                checkpoint.folder.string());
   }

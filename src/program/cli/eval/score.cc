@@ -24,7 +24,7 @@ FieldList fields_of(ScoreOptions& o) {
     list.add("data", &o.data.front(), "FILE", data_help).required = true;
   }
   list.add("predictions", &o.predictions, "FILE", std::string(scoring.predictions)).required = true;
-  if (has_labels_of_files(o.task)) add_label_column_field(list, o.reading);
+  if (has_labels_of_files(o.task)) add_label_fields(list, o.reading);
   add_json_field(list, o.json);
   return list;
 }
@@ -39,9 +39,9 @@ void run(const ScoreOptions& options) {
 std::vector<Command> score_commands() {
   std::vector<Command> commands;
   for (const TaskKind task : all_tasks()) {
-    commands.push_back(make_command<ScoreOptions>(fmt::format("score {}", name_of(task)),
-                                                  entry_of(task).scoring.summary, run,
-                                                  [task] { return ScoreOptions{.task = task}; }));
+    commands.push_back(
+        make_command<ScoreOptions>(fmt::format("score {}", name_of(task)), entry_of(task).scoring.summary, run,
+                                   [task] { return ScoreOptions{.task = task, .reading = default_reading(task)}; }));
   }
   return commands;
 }

@@ -46,7 +46,7 @@ FieldList fields_of(EvalTaskOptions& o) {
   list.add("load", &o.load, "DIR",
            "a checkpoint of `teratron finetune`, or a Hugging Face folder of such a model; embed: any BERT")
       .required = true;
-  list.add("data", &o.data, "PATH", "files of the task's site, as for `teratron score`; classify and embed: yours")
+  list.add("data", &o.data, "PATH", "files of the task's site, as for `teratron score`; classify, embed and tag: yours")
       .required = true;
   list.add("predictions", &o.predictions, "OUT", "write the model's answers, in the format of the task's site")
       .writes();
@@ -128,7 +128,7 @@ void run(const EvalTaskOptions& options) {
   std::optional<OutputLock> lock;
   if (launcher.environment().process == 0 && !options.predictions.empty()) lock.emplace(options.predictions);
   TaskReadingSettings settings = options;
-  if (has_labels_of_files(task)) settings.given.labels = labels_of(find_weights(options.load));
+  if (has_labels_of_files(task)) settings.given.labels = labels_of(find_weights(options.load), task);
   ModelConfig needed;
   set_task_head(needed, task, settings.given);
   WeightSource source = find_encoder(options.load, options.layout, WeightUse::kEvalTask, name_of(task), needed);
@@ -158,6 +158,9 @@ std::vector<Command> eval_task_commands() {
     const auto options = [task] {
       EvalTaskOptions made;
       made.task = task;
+      const TaskReading usual = default_reading(task);
+      made.given.text_column = usual.text_column;
+      made.given.label_column = usual.label_column;
       return made;
     };
     commands.push_back(make_command<EvalTaskOptions>(

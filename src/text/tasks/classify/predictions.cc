@@ -92,9 +92,9 @@ Predictions read_predictions(const fs::path& path, std::size_t rows) {
 }
 
 ScoreReport report_of(std::span<const TaskScore> scores, std::int64_t examples, std::int64_t left_out,
-                      std::string_view known) {
-  nlohmann::ordered_json json = {{"examples", examples}};
-  std::string text = fmt::format("{} examples", examples);
+                      std::string_view known, const char* items) {
+  nlohmann::ordered_json json = {{items, examples}};
+  std::string text = fmt::format("{} {}", examples, items);
   for (const TaskScore& score : scores) {
     text += fmt::format("   {} {:.4f}", score.name, score.value);
     json[score.name] = score.value;

@@ -105,38 +105,20 @@ std::string needed_member(std::string_view object, const std::string& key, std::
                           const std::string& place) {
   if (key.empty()) return "";
   if (std::optional<std::string> text = text_of_member(object, key, place)) return std::move(*text);
-  std::vector<std::string> keys;
-  visit_members(object, [&](const std::string& name, std::string_view) {
-    keys.push_back(name);
-    return true;
-  });
   throw_user_error("{}: there is no text under \"{}\"; its keys are {} (--{} names another)", place, key,
-                   fmt::join(keys, ", "), flag);
+                   keys_of(object), flag);
 }
 
 void add_objects(const fs::path& path, const Columns& columns, Table& table) {
-  DocumentReader reader(std::span(&path, 1), kJsonBatchBytes, TextFormat::kAuto);
-  reader.stay_silent();
-  for (DocumentBatch batch; reader.next(batch);) {
-    for (const RawDocument& document : batch.documents) {
-      const std::string place = place_of(path, document.line, document.unit);
-      const std::string_view object = without_spaces(document.bytes);
-      if (!is_utf8(object)) throw_user_error("{}: this is not UTF-8: {}; convert the file", place, utf8_fault(object));
-      if (!object.starts_with('{') || !is_json(object)) {
-        throw_user_error("{}: this is no JSON object{}; write one for each example", place,
-                         object.starts_with('{') ? ": " + json_fault(object) : "");
-      }
-      Row row{.text = needed_member(object, columns.text, "text-column", place),
-              .pair = needed_member(object, columns.pair, "pair-column", place),
-              .negative = needed_member(object, columns.negative, "negative-column", place),
-              .line = document.line,
-              .file = table.files.size() - 1};
-      if (!columns.label.empty()) {
-        row.label = without_spaces(text_of_member(object, columns.label, place).value_or(""));
-      }
-      table.rows.push_back(std::move(row));
-    }
-  }
+  visit_objects(path, [&](std::string_view object, const std::string& place, std::int64_t line) {
+    Row row{.text = needed_member(object, columns.text, "text-column", place),
+            .pair = needed_member(object, columns.pair, "pair-column", place),
+            .negative = needed_member(object, columns.negative, "negative-column", place),
+            .line = line,
+            .file = table.files.size() - 1};
+    if (!columns.label.empty()) row.label = without_spaces(text_of_member(object, columns.label, place).value_or(""));
+    table.rows.push_back(std::move(row));
+  });
 }
 
 void add_file(const fs::path& path, const Columns& columns, Table& table) {
@@ -157,6 +139,32 @@ Columns columns_of(const TaskReading& reading) {
           .pair = reading.pair_column,
           .negative = reading.negative_column,
           .label = reading.label_column};
+}
+
+void visit_objects(const fs::path& file, const ObjectVisitor& visit) {
+  DocumentReader reader(std::span(&file, 1), kJsonBatchBytes, TextFormat::kAuto);
+  reader.stay_silent();
+  for (DocumentBatch batch; reader.next(batch);) {
+    for (const RawDocument& document : batch.documents) {
+      const std::string place = place_of(file, document.line, document.unit);
+      const std::string_view object = without_spaces(document.bytes);
+      if (!is_utf8(object)) throw_user_error("{}: this is not UTF-8: {}; convert the file", place, utf8_fault(object));
+      if (!object.starts_with('{') || !is_json(object)) {
+        throw_user_error("{}: this is no JSON object{}; write one for each example", place,
+                         object.starts_with('{') ? ": " + json_fault(object) : "");
+      }
+      visit(object, place, document.line);
+    }
+  }
+}
+
+std::string keys_of(std::string_view object) {
+  std::string keys;
+  visit_members(object, [&](const std::string& name, std::string_view) {
+    keys += (keys.empty() ? "" : ", ") + name;
+    return true;
+  });
+  return keys;
 }
 
 std::string Table::place(const Row& row) const { return place_of(files[row.file], row.line); }

@@ -3,8 +3,10 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tasks/task.h"
@@ -38,5 +40,13 @@ struct Table {
 // UserError, with file and line: another ending, a column that is missing or there twice, another number of cells than
 // the first row's, a value that is no text, text that is not UTF-8, no row at all.
 Table read_table(std::span<const std::filesystem::path> files, const Columns& columns);
+
+// Calls visit(object, place, line) for each object of a file of JSON lines, or of a JSON array, plain or compressed.
+// UserError, with its place: what is no JSON object, or not UTF-8.
+using ObjectVisitor = std::function<void(std::string_view object, const std::string& place, std::int64_t line)>;
+void visit_objects(const std::filesystem::path& file, const ObjectVisitor& visit);
+
+// The keys of a JSON object, for messages.
+std::string keys_of(std::string_view object);
 
 }  // namespace teratron::classify

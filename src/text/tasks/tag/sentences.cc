@@ -1,0 +1,176 @@
+#include "tasks/tag/sentences.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <charconv>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "base/error.h"
+#include "base/files/decompression.h"
+#include "data/text/content.h"
+#include "data/text/document_reader.h"
+#include "data/text/input_files.h"
+#include "data/text/json_members.h"
+
+namespace teratron::tag {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+void end_sentence(Sentences& sentences) { sentences.begins.push_back(sentences.words.rows.size()); }
+
+std::vector<std::string_view> cells_of(std::string_view line) {
+  const std::string_view separators = line.find('\t') != std::string_view::npos ? "\t" : " ";
+  std::vector<std::string_view> cells;
+  for (;;) {
+    const std::size_t end = std::min(line.find_first_of(separators), line.size());
+    if (end > 0 || separators == "\t") cells.push_back(line.substr(0, end));
+    if (end == line.size()) return cells;
+    line.remove_prefix(end + 1);
+  }
+}
+
+// Columns of a CoNLL file.
+struct ConllColumns {
+  std::size_t count = 0, word = 0;
+  std::optional<std::size_t> label;
+};
+
+// Index of the column that a flag names, of so many.
+std::size_t column_of(const std::string& given, std::string_view flag, std::size_t count, const std::string& place) {
+  std::size_t number = 0;
+  const auto [end, error] = std::from_chars(given.data(), given.data() + given.size(), number);
+  if (error != std::errc() || end != given.data() + given.size()) {
+    throw_user_error("{}: --{} is '{}', and columns of a CoNLL file have numbers, from 1", place, flag, given);
+  }
+  if (number < 1 || number > count) {
+    throw_user_error("{}: --{} is {}, and there are {} columns, counted from 1", place, flag, number, count);
+  }
+  return number - 1;
+}
+
+ConllColumns columns_of(std::size_t count, const TaskReading& reading, const std::string& place) {
+  ConllColumns columns{.count = count};
+  if (reading.text_column != kWordsKey) columns.word = column_of(reading.text_column, "text-column", count, place);
+  if (reading.label_column == kLabelsKey) {
+    if (columns.word != count - 1) columns.label = count - 1;
+  } else if (!reading.label_column.empty()) {
+    columns.label = column_of(reading.label_column, "label-column", count, place);
+  }
+  return columns;
+}
+
+void add_conll(const fs::path& file, const TaskReading& reading, Sentences& sentences) {
+  const std::string text = read_decompressed(file);
+  require_text(text, 0, file);
+  require_utf8(text, file);
+  std::string_view rest = text;
+  if (rest.starts_with(kByteOrderMark)) rest.remove_prefix(kByteOrderMark.size());
+  std::optional<ConllColumns> columns;
+  std::vector<classify::Row>& rows = sentences.words.rows;
+  const auto end_words = [&] {
+    if (rows.size() > sentences.begins.back()) end_sentence(sentences);
+  };
+  for (std::int64_t line = 1; !rest.empty(); ++line) {
+    const std::size_t end = std::min(rest.find('\n'), rest.size());
+    std::string_view row = rest.substr(0, end);
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+    if (row.ends_with('\r')) row.remove_suffix(1);
+    if (is_blank(row) || row.starts_with("-DOCSTART-")) {
+      end_words();
+      continue;
+    }
+    const std::vector<std::string_view> cells = cells_of(row);
+    if (!columns) columns = columns_of(cells.size(), reading, place_of(file, line));
+    if (cells.size() != columns->count) {
+      throw_user_error(
+          "{}: {} columns, where the file's first line has {}; write a word with its columns a line, and a blank line "
+          "between sentences",
+          place_of(file, line), cells.size(), columns->count);
+    }
+    rows.push_back({.text = std::string(cells[columns->word]),
+                    .label = columns->label ? std::string(cells[*columns->label]) : std::string(),
+                    .line = line,
+                    .file = sentences.words.files.size() - 1});
+  }
+  end_words();
+}
+
+// The list under a key; null where there is none.
+Json list_of(std::string_view object, const std::string& key, const std::string& place) {
+  const std::optional<std::string_view> value = key.empty() ? std::nullopt : find_member(object, key);
+  if (!value || *value == "null") return nullptr;
+  Json list = Json::parse(*value, nullptr, /*allow_exceptions=*/false);
+  if (!list.is_array()) throw_user_error("{}: \"{}\" is no list; write one with an element a word", place, key);
+  return list;
+}
+
+// Label of a word, empty if it has none. `names` are those that numbers count.
+std::string label_of(const Json& value, const TaskReading& reading, const std::string& place) {
+  if (value.is_null() || value == -100) return "";  // transformers' mark of what has no loss
+  if (value.is_string()) return value.get<std::string>();
+  const std::vector<std::string>& names = reading.label_names.empty() ? reading.labels.names : reading.label_names;
+  if (!value.is_number_integer()) {
+    throw_user_error("{}: \"{}\" has {}, which is no label; a name or a number is one", place, reading.label_column,
+                     value.dump(-1, ' ', false, Json::error_handler_t::replace));
+  }
+  if (names.empty()) {
+    throw_user_error("{}: \"{}\" has numbers; name them in their order, from 0 on: --label-names O B-PER I-PER ..",
+                     place, reading.label_column);
+  }
+  if (!value.is_number_unsigned() || value.get<std::uint64_t>() >= names.size()) {
+    throw_user_error(
+        "{}: \"{}\" has the number {}, and there are {} names, counted from 0 ({}); --label-names names all", place,
+        reading.label_column, value.dump(), names.size(), fmt::join(names, ", "));
+  }
+  return names[value.get<std::size_t>()];
+}
+
+void add_json(const fs::path& file, const TaskReading& reading, bool need_words, Sentences& sentences) {
+  classify::visit_objects(file, [&](std::string_view object, const std::string& place, std::int64_t line) {
+    const Json words = list_of(object, reading.text_column, place);
+    const Json labels = list_of(object, reading.label_column, place);
+    if (words.is_null() && need_words) {
+      throw_user_error("{}: there is no list of words under \"{}\"; its keys are {} (--text-column names another)",
+                       place, reading.text_column, classify::keys_of(object));
+    }
+    if (!words.is_null() && !labels.is_null() && words.size() != labels.size()) {
+      throw_user_error("{}: {} words under \"{}\" and {} labels under \"{}\"; each word has one", place, words.size(),
+                       reading.text_column, labels.size(), reading.label_column);
+    }
+    for (std::size_t i = 0; i < std::max(words.size(), labels.size()); ++i) {
+      if (!words.is_null() && !words[i].is_string()) {
+        throw_user_error("{}: element {} of \"{}\", counted from 0, is no text", place, i, reading.text_column);
+      }
+      sentences.words.rows.push_back({.text = words.is_null() ? std::string() : words[i].get<std::string>(),
+                                      .label = labels.is_null() ? std::string() : label_of(labels[i], reading, place),
+                                      .line = line,
+                                      .file = sentences.words.files.size() - 1});
+    }
+    end_sentence(sentences);
+  });
+}
+
+}  // namespace
+
+bool is_json_file(const fs::path& file) { return content_ending(file) == ".json" || is_named_json_lines(file); }
+
+Sentences read_sentences(std::span<const fs::path> files, const TaskReading& reading, bool need_words) {
+  Sentences sentences;
+  for (const fs::path& file : files) {
+    const std::int64_t before = sentences.count();
+    sentences.words.files.push_back(file);
+    if (is_json_file(file) || content_ending(file) == ".parquet") {
+      add_json(file, reading, need_words, sentences);
+    } else {
+      add_conll(file, reading, sentences);
+    }
+    if (sentences.count() == before) throw_user_error("'{}' has no sentence; write a word a line", file.string());
+  }
+  return sentences;
+}
+
+}  // namespace teratron::tag

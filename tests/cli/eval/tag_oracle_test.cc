@@ -1,0 +1,20 @@
+// `finetune --task tag`, its exports and its predictions beside transformers.
+#include <gtest/gtest.h>
+
+#include "base/files/file.h"
+#include "cli/binary.h"
+#include "oracle/python.h"
+
+namespace teratron {
+namespace {
+
+TEST(TagOracle, UpdatesAndLabelsOfWordsAreThoseOfTransformers) {
+  if (const std::string reason = testing::why_no_oracle(); !reason.empty()) GTEST_SKIP() << reason;
+  const testing::TemporaryFolder folder;
+  const int status =
+      testing::run_oracle("tag_as_transformers.py", {TERATRON_BINARY, folder.path().string()}, folder / "log");
+  EXPECT_EQ(status, 0) << read_file(folder / "log");
+}
+
+}  // namespace
+}  // namespace teratron
