@@ -117,7 +117,7 @@ TEST_F(Shells, HelpIsUnderstoodHere) {
   for (const HelpOfCommand& command : commands_) names.push_back(command.name);
   ASSERT_EQ(names, testing::registered_commands());
   EXPECT_GT(commands_[0].flags.size(), 50U);
-  EXPECT_THAT(commands_[0].choices.at("--recompute-granularity"), ElementsAre("none", "selective", "full"));
+  EXPECT_THAT(commands_[0].choices.at("--keep-activations"), ElementsAre("auto", "all", "none"));
 }
 
 TEST_F(Shells, TheManualPageHasEveryCommandAndFlag) {

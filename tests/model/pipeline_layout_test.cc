@@ -136,13 +136,14 @@ TEST(PipelineLayout, GivesTheSameBitsAgainAlsoUnderGuardedMemory) {
 TEST(PipelineLayout, RecomputingActivationsChangesNoBit) {
   Study study = pipeline_float_study();
   study.steps = 3;
+  std::uint32_t list = 0;
   for (Layout layout : some_pipelines()) {
     layout.recompute = Recompute::kNone;
     const Result kept = train(study, layout, [] { return make_cpu_backend(); });
     std::vector<Recomputation> ways = {Recompute::kSelective, Recompute::kFull};
     RandomPipeline random(1);
     random.layout = layout;
-    for (std::uint32_t seed = 1; seed <= 3; ++seed) ways.push_back(random.random_recomputation(seed));
+    ways.push_back(random.random_recomputation(++list));
     for (const Recomputation& recompute : ways) {
       layout.recompute = recompute;
       EXPECT_EQ(train(study, layout, [] { return make_cpu_backend(); }).weights, kept.weights) << layout.text();
