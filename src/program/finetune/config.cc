@@ -119,8 +119,7 @@ void add_task_fields(FieldList& list, FinetuneConfig& c) {
   list.group("Task");
   list.add_choice("task", c.task, task_choices(),
                   "task to learn, from the files of its own site; from your .csv, .tsv, .jsonl or .parquet, classify: "
-                  "any labels or "
-                  "numbers of texts, embed: vectors of texts")
+                  "any labels or numbers of texts, embed: vectors of texts")
       .required = true;
   list.add("train-data", &c.train_data, "PATH", "files to train on").required = true;
   list.add("valid-data", &c.valid_data, "PATH",
