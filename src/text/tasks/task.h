@@ -92,7 +92,7 @@ struct TaskReading {
   LabelSet labels;
 };
 
-// The outputs of a model for a task. Those of classify and tag follow from reading.labels, and their count is 0 without.
+// The outputs of a model for a task. Those of classify and tag follow from reading.labels; without it they are none.
 TaskShape shape_of(TaskKind kind, const TaskReading& reading = {});
 
 // The labels of a kLabels or kTokenLabels task in the order of their numbers, for examples, outputs, scores and

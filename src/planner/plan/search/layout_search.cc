@@ -187,10 +187,16 @@ class Search {
     if (found.size() > wanted_) found.resize(wanted_);
     for (const Found& one : found) {
       const bool is_best = result_.best.empty();
+      std::vector<std::int64_t> memory =
+          is_best ? memory_.planned(one.layout) : std::vector{memory_.fullest_end(one.layout)};
+      // With one micro-batch, say, two schedules are one under two names.
+      const bool is_known = !is_best && result_.best.back().time.seconds == one.time.seconds &&
+                            std::ranges::max(result_.best.back().memory) == memory.front();
+      if (is_known) continue;
       result_.best.push_back(
           {.layout = one.layout,
            .config = with_layout(request_.model, one.layout),
-           .memory = is_best ? memory_.planned(one.layout) : std::vector{memory_.fullest_end(one.layout)},
+           .memory = std::move(memory),
            .time = one.time,
            .parts = request_.profile == nullptr ? parts_of(request_, one.layout, one.time) : StepParts{}});
     }
