@@ -140,6 +140,22 @@ TEST(PipelineChoice, KeepsWhatIsGivenAndSaysWhatElseThereIs) {
   EXPECT_THAT(text_of_choice(chosen), HasSubstr("instead: " + chosen.best[1].layout.pipeline_text()));
 }
 
+// One micro-batch has one order of its slices, whatever the schedule is called.
+TEST(PipelineChoice, NamesNoPipelineTwice) {
+  RandomSequence random({.seed = 63});
+  for (int trial = 0; trial < 4; ++trial) {
+    PlanRequest request = small_pipeline(random);
+    request.model.batch.global_batch_size = 1;
+    const SearchResult chosen = choose_pipeline(request);
+    for (std::size_t i = 1; i < chosen.best.size(); ++i) {
+      const PlannedLayout &one = chosen.best[i - 1], &other = chosen.best[i];
+      EXPECT_TRUE(one.time.seconds < other.time.seconds ||
+                  std::ranges::max(one.memory) != std::ranges::max(other.memory))
+          << one.layout.pipeline_text() << " and " << other.layout.pipeline_text();
+    }
+  }
+}
+
 // Every way to write `sum` as so many positive numbers, "1,2", ...
 std::vector<std::string> all_dealings(std::int64_t sum, std::int64_t count) {
   if (count == 1) return {fmt::format("{}", sum)};
