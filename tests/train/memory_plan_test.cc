@@ -171,7 +171,7 @@ TEST(MemoryRemedies, FitAndNoneOfTheirFlagsIsTooMany) {
 TEST(MemoryRemedies, ChangeTheRunOnlyWhereNothingElseFits) {
   RandomSequence random({.seed = 3});
   int rounded = 0, shorter = 0;
-  for (int trial = 0; trial < 60; ++trial) {
+  for (int trial = 0; trial < 100; ++trial) {
     TrainConfig config = random_run(random);
     config.model.seq_length = one_of(random, {16, 64, 128});
     SCOPED_TRACE(to_toml(config));

@@ -1,6 +1,7 @@
 // The best layouts of a model on a cluster: those that fit and have the fastest simulated step. Layouts are simulated
 // in the order of a lower bound of their time (plan/search/layout_time.h). The search ends when no bound is below the
-// times found, so its result is that of simulating all layouts.
+// times found, so its result is that of simulating all layouts. Where the mesh is given, one that does not fit is
+// looked at with what its stages make again (recompute_choice.h).
 #pragma once
 
 #include <array>

@@ -85,7 +85,7 @@ TrainConfig as_decided(const PlanOptions& o) {
                       .vocabulary_parallel = o.fixed.vocabulary_parallel.value_or(false)};
   const bool needs_stages = layout.virtual_stages > 1 || layout.vocabulary_parallel;
   if (needs_stages && !o.fixed.pipeline) layout.pipeline = 2;
-  if (layout.recompute.differs() && !o.fixed.pipeline) layout.pipeline = layout.recompute.stages();  // of each its way
+  if (layout.recompute.differs() && !o.fixed.pipeline) layout.pipeline = layout.recompute.stages();
   layout.schedule = schedule_kind(
       {.schedule = o.fixed.schedule, .virtual_stages = layout.virtual_stages, .token_slices = layout.token_slices});
   const bool makes_sense = layout.pipeline >= 1 && layout.virtual_stages >= 1 && o.train.model.config.num_layers >= 1 &&
