@@ -19,8 +19,8 @@ struct ChatExample {
 //   "messages": [{"role", "content"}, ..]          OpenAI's form; a content may be a list of parts of type "text"
 //   "conversations": [{"from", "value"}, ..]       ShareGPT's; from human or gpt, or roles as above
 //   "prompt" with "completion"                     two texts, or two lists of messages
-//   "instruction" with "output"                    Alpaca's; and "input", "system", "history": [[instruction, output],
-//   ..] "text"                                         all of it is learned
+//   "instruction" with "output"                    Alpaca's; also "input", "system", and a "history" of pairs of both
+//   "text"                                         all of it is learned
 // Other members are left aside. UserError, without the place: it is none of these, or holds more than texts.
 ChatExample read_chat_example(std::string_view json);
 
