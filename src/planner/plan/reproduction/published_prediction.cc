@@ -17,7 +17,7 @@ struct Again {
   double products = 0, points = 0, attention = 0;
 };
 
-Again again_of(const PublishedRun& run) {
+Again published_again(const PublishedRun& run) {
   const ModelConfig& m = run.model;
   const auto h = static_cast<double>(m.hidden_size), wide = static_cast<double>(m.ffn_hidden_size());
   const double head_columns = static_cast<double>(m.head_size()),
@@ -91,7 +91,7 @@ void set_program(Cluster& cluster, const PublishedRun& run) {
   set(cluster, "gradient_bytes", run.program == "llmq" || !run.sums_in_fp32 ? 2 : 4);
   set(cluster, "recomputes_all", run.program == "llmq" ? 0 : 1);
   set(cluster, "fp8_products", run.is_fp8 ? 1 : 0);
-  const Again again = again_of(run);
+  const Again again = published_again(run);
   set(cluster, "again_products", again.products);
   set(cluster, "again_points", again.points);
   set(cluster, "again_attention", again.attention);
