@@ -25,8 +25,8 @@ struct ChosenRecomputation {
 };
 
 // For a layout all of whose other parts are chosen. Ways are kinds in the first token slices (any number of up to 8,
-// eighths of more) and in as few of the first layers of each cell as fit. What costs least is the least sum over
-// slices, which in a pipeline of slices is nearly the fastest.
+// eighths of more) and in as few of the first layers of each cell as fit. The choice has the least sum over slices,
+// which in a pipeline of slices is nearly the fastest.
 ChosenRecomputation choose_recomputation(const TrainConfig& config, const MemoryPlanContext& context, Layout layout,
                                          const RecomputeLimits& limits, LayoutCosts& times);
 
