@@ -23,8 +23,8 @@ std::vector<Bf16> some_bf16(Random& random, std::int64_t count) {
 
 #if defined(__aarch64__)
 
-// What is not exact gets an odd last bit. The sums and products below are exact in long double's 113 bits, since values
-// of the tests differ by less than 2^60.
+// Rounds to odd: a value that is not exact gets an odd last bit. The sums and products below are exact in long double's
+// 113 bits, since values of the tests differ by less than 2^60.
 float to_odd(long double value) {
   const auto nearest = static_cast<float>(value);
   if (nearest == value) return nearest;

@@ -59,13 +59,13 @@ struct Best {
   Recomputation recompute;
 };
 
-// Of all lists that fit.
+// The fastest of all lists that fit.
 Best best_of_all(const PlanRequest& request, const Layout& layout, std::int64_t slices, std::int64_t room) {
   LayoutTimes times(request.model, request.cluster, request.vocab_size);
   const LayoutMemory memory(request.model, request.context());
   const auto stages = static_cast<std::size_t>(layout.pipeline);
   const std::vector<StageRecompute> ways = all_ways(request.model.model.config.num_layers / layout.pipeline, slices);
-  // What a stage takes does not depend on the others; a list of one kind for all says it of each.
+  // A stage's memory does not depend on the others; a list of one kind for all says it of each.
   std::vector<std::vector<bool>> fits(stages);
   for (const StageRecompute& way : ways) {
     Layout alike = layout;

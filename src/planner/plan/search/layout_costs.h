@@ -23,7 +23,7 @@ class LayoutCosts {
   virtual std::vector<double> again(const Layout& layout, int stage, Recompute kind) = 0;
 };
 
-// What a stage of these cells, in layers, makes again, where a layer costs so much by slice.
+// Seconds in which a stage of these cells, in layers, makes activations again, where a layer costs so much by slice.
 inline double again_of(const StageRecompute& recompute, std::span<const std::int64_t> cells,
                        std::span<const double> of_layer) {
   double sum = 0;

@@ -26,7 +26,7 @@ constexpr double kSlicerEpsilon = 1e-4;            // of a micro-batch's time
 
 std::int64_t vocabulary_stages(const Layout& layout) { return layout.vocabulary_parallel ? layout.pipeline : 1; }
 
-// What all layers make again.
+// The kind of recomputation of all layers; none where they differ.
 Recompute uniform_kind(const Layout& layout) { return layout.recompute.uniform().value_or(Recompute::kNone); }
 
 CostsKey key_of(const Layout& layout) {

@@ -70,7 +70,7 @@ class DocumentReader {
   // Reads lists of short texts, a line each, which may look like settings.
   void take_lists() { takes_lists_ = true; }
 
-  // Of Parquet, reads these columns alone, those of them that a file has; all where it has none of them.
+  // Reads these columns of Parquet files alone, those of them that a file has; all where it has none of them.
   void take_columns(std::vector<std::string> names) { columns_ = std::move(names); }
 
   // The files that `named` stands for, in order.

@@ -13,7 +13,7 @@
 
 namespace teratron::parquet {
 
-// What all columns of a file share: memory that their pages may take together, and compressed bytes of the last page.
+// Memory that the columns of a file share: a bound for their pages together, and the compressed bytes of the last page.
 class PageMemory {
  public:
   explicit PageMemory(std::size_t most) : most_(most) {}

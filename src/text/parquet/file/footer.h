@@ -29,7 +29,7 @@ enum class Codec : std::uint8_t { kNone, kSnappy, kGzip, kLzo, kBrotli, kHadoopL
 
 enum class TimeUnit : std::uint8_t { kMilliseconds, kMicroseconds, kNanoseconds };
 
-// What a column's or group's bytes mean, from its logical type or the converted type of older files.
+// Meaning of a column's or group's bytes, by its logical type or the converted type of older files.
 enum class Meaning : std::uint8_t {
   kPlain,  // the physical type
   kText,
@@ -84,7 +84,7 @@ struct Footer {
 // Unsupported: an encrypted file, columns in other files.
 Footer read_footer(const RandomAccessFile& file);
 
-// Of the bytes of a footer, without its length, in a file of `file_size` bytes.
+// Reads the bytes of a footer, without its length, in a file of `file_size` bytes.
 Footer parse_footer(std::string_view bytes, std::uint64_t file_size);
 
 }  // namespace teratron::parquet

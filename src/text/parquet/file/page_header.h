@@ -29,7 +29,7 @@ struct PageHeader {
   std::int32_t values = -1;                  // with nulls; of a dictionary its entries
   Encoding encoding = Encoding::kPlain;
   Encoding definition_encoding = Encoding::kRuns, repetition_encoding = Encoding::kRuns;
-  // Of kDataV2: levels come first, never compressed.
+  // Bytes of the levels of kDataV2, which come first and are never compressed.
   std::int32_t definition_size = 0, repetition_size = 0;
   bool is_packed = true;
 };

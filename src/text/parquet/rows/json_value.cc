@@ -66,7 +66,7 @@ std::int64_t per_second(TimeUnit unit) {
   return unit == TimeUnit::kMilliseconds ? 1000 : unit == TimeUnit::kMicroseconds ? 1'000'000 : kNanosecondsPerSecond;
 }
 
-// Of a count since 1970, or since midnight.
+// Appends the time of a count since 1970, or since midnight.
 void append_instant(std::int64_t count, const SchemaElement& element, std::string& out) {
   const std::int64_t units = per_second(element.unit), rest = (count % units + units) % units;
   const std::int64_t seconds = count / units - (count % units < 0 ? 1 : 0);

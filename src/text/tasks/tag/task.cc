@@ -190,7 +190,7 @@ class TaggedSentences : public TaskSet {
     return firsts;
   }
 
-  // Of several windows that hold a token, the one with the most context on its poorer side (Devlin et al.'s rule for
+  // The window with the most context on a token's poorer side, of those that hold the token (Devlin et al.'s rule for
   // SQuAD). `first` is the number of the first window's sequence.
   static WordPlace best_place(std::int64_t token, std::span<const squad::Window> windows, std::int64_t first) {
     WordPlace best;

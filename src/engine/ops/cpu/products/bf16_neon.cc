@@ -63,7 +63,7 @@ struct RowPairs {
   }
 };
 
-// The same of rows that are packed as panels are.
+// Pairs of rows that are packed as panels are.
 struct PackedPairs {
   const std::uint32_t* from;
   bfloat16x8_t operator()(int i) const { return vreinterpretq_bf16_u32(vld1q_u32(from + 4 * i)); }
