@@ -33,6 +33,15 @@ inline constexpr std::array<double, 3> kPaperModels = {336e6, 1.3e9, 3.9e9};  //
 inline constexpr std::array<double, 3> kRobertaSearchRates = {1e-5, 2e-5, 3e-5};
 inline constexpr std::array<double, 3> kBertSearchRates = {2e-5, 3e-5, 5e-5};
 
+// Settings of tasks on files of one's own: BERT's fine-tuning (arXiv 1810.04805, appendix A.3) for models of any size.
+consteval PaperFineTuning bert_fine_tuning(double learning_rate) {
+  return {.batch = {32, 32, 32},
+          .learning_rate = {learning_rate, learning_rate, learning_rate},
+          .epochs = 3,
+          .weight_decay = 0.01,
+          .search_rates = kBertSearchRates};
+}
+
 // A function that an entry cannot omit, since it has no default. (Testing a pointer for null is no constant expression
 // under the undefined behaviour sanitizer.)
 template <class Function>

@@ -198,7 +198,6 @@ ScoreReport score_texts(std::span<const fs::path> data, const fs::path& predicti
 
 namespace teratron {
 
-// The paper's settings are those of BERT's fine-tuning (arXiv 1810.04805, appendix A.3).
 constinit const TaskEntry kClassifyTask = complete({
     .name = "classify",
     .ability = "tells labels or numbers of texts or pairs of them, from files of your own",
@@ -207,14 +206,7 @@ constinit const TaskEntry kClassifyTask = complete({
     .seq_length = 128,
     .max_query_length = 0,
     .predictions_extension = ".jsonl",
-    .paper =
-        {
-            .batch = {32, 32, 32},
-            .learning_rate = {2e-5, 2e-5, 2e-5},
-            .epochs = 3,
-            .weight_decay = 0.01,
-            .search_rates = kBertSearchRates,
-        },
+    .paper = bert_fine_tuning(2e-5),
     .open = classify::open_texts,
     .scoring =
         {

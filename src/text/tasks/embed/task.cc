@@ -202,14 +202,7 @@ constinit const TaskEntry kEmbedTask = complete({
     .seq_length = 128,
     .max_query_length = 0,
     .predictions_extension = ".jsonl",
-    .paper =
-        {
-            .batch = {32, 32, 32},
-            .learning_rate = {2e-5, 2e-5, 2e-5},
-            .epochs = 3,
-            .weight_decay = 0.01,
-            .search_rates = kBertSearchRates,
-        },
+    .paper = bert_fine_tuning(2e-5),
     .open = embed::open_pairs,
     .scoring =
         {

@@ -315,7 +315,6 @@ ScoreReport score_sentences(std::span<const fs::path> data, const fs::path& pred
 
 namespace teratron {
 
-// The paper's settings are those of BERT's fine-tuning (arXiv 1810.04805, appendix A.3).
 constinit const TaskEntry kTagTask = complete({
     .name = "tag",
     .ability = "tells labels of words, such as names of people and places, from files of your own",
@@ -324,14 +323,7 @@ constinit const TaskEntry kTagTask = complete({
     .seq_length = 128,
     .max_query_length = 0,
     .predictions_extension = ".jsonl",
-    .paper =
-        {
-            .batch = {32, 32, 32},
-            .learning_rate = {5e-5, 5e-5, 5e-5},
-            .epochs = 3,
-            .weight_decay = 0.01,
-            .search_rates = kBertSearchRates,
-        },
+    .paper = bert_fine_tuning(5e-5),
     .open = tag::open_sentences,
     .scoring =
         {
