@@ -190,8 +190,9 @@ class Search {
       std::vector<std::int64_t> memory =
           is_best ? memory_.planned(one.layout) : std::vector{memory_.fullest_end(one.layout)};
       // With one micro-batch, say, two schedules are one under two names.
-      const bool is_known = !is_best && result_.best.back().time.seconds == one.time.seconds &&
-                            std::ranges::max(result_.best.back().memory) == memory.front();
+      const bool is_known = std::ranges::any_of(result_.best, [&](const PlannedLayout& other) {
+        return other.time.seconds == one.time.seconds && std::ranges::max(other.memory) == memory.front();
+      });
       if (is_known) continue;
       result_.best.push_back(
           {.layout = one.layout,
