@@ -67,6 +67,16 @@ TEST(Explanation, ShapesAreThoseOf8Point3BOn8Gpus) {
   EXPECT_THAT(text, AllOf(HasSubstr("3 numbers a token, not its 51,200 logits"), Not(HasSubstr("layers.1."))));
 }
 
+// 50,257 words over 8 x 4 ranks are padded to a multiple of 32 x 128.
+TEST(Explanation, RanksOfAllStagesExchangeTheLossOfASharedVocabulary) {
+  TrainConfig config = largest_of_megatron();
+  config.layout.pipeline_parallel = 4;
+  config.pipeline.vocabulary_parallel = true;
+  const std::string text = explanation(config, find_cluster("dgx-2h", 32), 50257);
+  EXPECT_THAT(text, AllOf(HasSubstr("Loss: 32 ranks of all stages exchange 3 numbers a token, not its 53,248 logits"),
+                          HasSubstr("a token's 3,072 normed values"), HasSubstr("3072 x 1664  3072 x 53248")));
+}
+
 // Groups of 3 on hosts of 8: the third has ranks 6, 7 and 8.
 TEST(Explanation, TensorGroupsThatCrossHostsAreToldAndPriced) {
   const Cluster cluster = find_cluster("dgx-a100", 24);

@@ -65,14 +65,22 @@ std::string matrices_text(const TrainConfig& config, std::int64_t vocab_size) {
   return "Matrices of a rank\n" + table.text();
 }
 
-std::string loss_text(const ModelConfig& model, std::int64_t tensor) {
+std::string loss_text(const TrainConfig& config, std::int64_t vocab_size) {
   constexpr std::int64_t kNumbers = 3;  // nn/language_model_head.h
-  if (tensor == 1) return "";
-  const std::int64_t columns = model.padded_vocab_size(tensor);
-  return fmt::format(
-      "Loss: tensor-parallel ranks exchange {} numbers a token, not its {} logits: 1/{} of them (Megatron-LM, "
-      "section 3)\n",
-      kNumbers, readable_integer(columns), readable_integer(columns / kNumbers));
+  const std::int64_t ranks = config.vocabulary_ranks();
+  if (ranks == 1) return "";
+  const ModelConfig model = config.model.model_for(vocab_size);
+  const std::int64_t columns = model.padded_vocab_size(ranks);
+  const bool by_stages = ranks > config.layout.tensor_parallel;
+  std::string text =
+      fmt::format("Loss: {} exchange {} numbers a token, not its {} logits: 1/{} of them (Megatron-LM, section 3)\n",
+                  by_stages ? fmt::format("{} ranks of all stages", ranks) : "tensor-parallel ranks", kNumbers,
+                  readable_integer(columns), readable_integer(columns / kNumbers));
+  if (by_stages) {
+    text += fmt::format("  the last stage sends them a token's {} normed values, and adds up as many of the gradient\n",
+                        readable_integer(model.hidden_size));
+  }
+  return text;
 }
 
 }  // namespace
@@ -96,8 +104,7 @@ std::int64_t groups_across_hosts(const std::vector<std::vector<int>>& groups, co
 }
 
 std::string explanation(const TrainConfig& config, const Cluster& cluster, std::int64_t vocab_size) {
-  return groups_text(config.layout.mesh(), cluster) + matrices_text(config, vocab_size) +
-         loss_text(config.model.model_for(vocab_size), config.layout.tensor_parallel);
+  return groups_text(config.layout.mesh(), cluster) + matrices_text(config, vocab_size) + loss_text(config, vocab_size);
 }
 
 }  // namespace teratron::plan
