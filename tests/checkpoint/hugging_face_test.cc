@@ -264,7 +264,7 @@ TEST(HuggingFace, CheckpointsAreNeverOverwritten) {
   const TemporaryFolder folder;
   const fs::path checkpoint = import_from_hugging_face(golden(), folder / "run");
   EXPECT_THAT(message_of<UserError>([&] { import_from_hugging_face(golden(), folder / "run"); }),
-              HasSubstr("holds checkpoints already"));
+              HasSubstr("holds a checkpoint already"));
   for (const fs::path& target : {folder / "run", checkpoint}) {
     EXPECT_THAT(message_of<UserError>([&] { export_to_hugging_face(checkpoint, target); }),
                 HasSubstr("holds a checkpoint"));

@@ -119,12 +119,12 @@ TEST(InterruptedImport, ThatWasKilledBeforeItsLastStepIsFinishedByTheSameOneAlon
   fs::remove(run / kTrackerFile);
   const auto unfinished = testing::all_files(run);
   EXPECT_THAT(message_of<UserError>([&] { import_from_hugging_face(golden / "bert_tiny", run); }),
-              HasSubstr("holds checkpoints already"));
+              HasSubstr("holds a checkpoint already"));
   EXPECT_EQ(testing::all_files(run), unfinished);
   import_from_hugging_face(golden / "gpt2_tiny", run);
   EXPECT_EQ(testing::all_files(run), whole);
   EXPECT_THAT(message_of<UserError>([&] { import_from_hugging_face(golden / "gpt2_tiny", run); }),
-              HasSubstr("holds checkpoints already"));
+              HasSubstr("holds a checkpoint already"));
 }
 
 }  // namespace

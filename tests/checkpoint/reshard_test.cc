@@ -9,6 +9,7 @@
 #include "checkpoint/damage.h"
 #include "checkpoint/hugging_face/hugging_face.h"
 #include "checkpoint/native/checkpoint.h"
+#include "checkpoint/native/folders.h"
 #include "checkpoint/random_model.h"
 
 namespace teratron {
@@ -109,6 +110,18 @@ TEST_F(Reshard, AFileOfManyThatIsGoneIsNamed) {
                 AllOf(HasSubstr(file.name), HasSubstr("is missing")));
     fs::rename(folder_ / "aside", checkpoint / file.name);
   }
+}
+
+TEST_F(Reshard, ThatWasKilledBeforeItsLastStepIsFinishedByTheSameOneAlone) {
+  reshard_checkpoint(folder_ / "run", folder_ / "to", 2400);
+  const auto whole = testing::all_files(folder_ / "to");
+  fs::remove(folder_ / "to" / kTrackerFile);
+  const auto unfinished = testing::all_files(folder_ / "to");
+  EXPECT_THAT(message_of<UserError>([&] { reshard_checkpoint(folder_ / "run", folder_ / "to", 500); }),
+              HasSubstr("holds a checkpoint already"));
+  EXPECT_TRUE(testing::all_files(folder_ / "to") == unfinished);
+  reshard_checkpoint(folder_ / "run", folder_ / "to", 2400);
+  EXPECT_TRUE(testing::all_files(folder_ / "to") == whole);
 }
 
 TEST_F(Reshard, AFolderThatHoldsACheckpointIsLeftAlone) {

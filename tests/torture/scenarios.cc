@@ -90,10 +90,11 @@ void Workplace::make_texts() const {
 
 namespace {
 
-const Words kSmall = {"--num-layers",   "2",     "--hidden-size",      "16", "--num-attention-heads", "2",
-                      "--seq-length",   "16",    "--micro-batch-size", "2",  "--global-batch-size",   "4",
-                      "--lr",           "0.003", "--threads",          "2",  "--eval-iters",          "1",
-                      "--log-interval", "1",     "--peak-tflops",      "1",  "--train-iters",         "5"};
+const Words kShape = {"--num-layers", "2", "--hidden-size", "16", "--num-attention-heads", "2"};
+const Words kBatches = {"--seq-length",   "16",    "--micro-batch-size", "2", "--global-batch-size", "4",
+                        "--lr",           "0.003", "--threads",          "2", "--eval-iters",        "1",
+                        "--log-interval", "1",     "--peak-tflops",      "1", "--train-iters",       "5"};
+const Words kSmall = with(kShape, kBatches);
 
 }  // namespace
 
@@ -101,6 +102,10 @@ void Workplace::make_models() const {
   require(with(with({"train", "--data-path", in("tokens"), "--tokenizer", in("bpe")}, kSmall),
                {"--train-iters", "1", "--save", in("gpt2")}));
   require({"convert", "--from", "teratron", "--to", "hf", in("gpt2"), in("hf")});
+  require(
+      with(with({"train", "--finetune", in("gpt2"), "--data-path", in("tokens"), "--tokenizer", in("bpe")}, kBatches),
+           {"--lora-rank", "2", "--train-iters", "1", "--save", in("adapters")}));
+  require({"convert", "--from", "teratron", "--to", "peft", in("adapters"), in("peft")});
 }
 
 std::vector<Scenario> Workplace::trainings() const {
@@ -245,6 +250,12 @@ std::vector<Scenario> Workplace::others() const {
       {.name = "import", .command = {"convert", "--from", "hf", "--to", "teratron", in("hf"), out("run")}},
       {.name = "gguf", .command = {"convert", "--from", "teratron", "--to", "gguf", in("gpt2"), out("model.gguf")}},
       {.name = "reshard", .command = {"checkpoint", "reshard", "--max-file-size", "8000", in("gpt2"), out("run")}},
+      {.name = "merge-adapters",
+       .command = {"convert", "--from", "teratron", "--to", "teratron", "--merge", in("adapters"), out("run")}},
+      {.name = "export-adapters",
+       .command = {"convert", "--from", "teratron", "--to", "peft", in("adapters"), out("peft")}},
+      {.name = "import-adapters",
+       .command = {"convert", "--from", "peft", "--to", "teratron", "--base", in("gpt2"), in("peft"), out("run")}},
   };
 }
 

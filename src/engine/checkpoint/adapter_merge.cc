@@ -52,7 +52,7 @@ fs::path merge_adapters(const fs::path& adapters, const fs::path& root) {
   if (!source.model.adapters.active()) {
     throw_user_error("'{}' holds a whole model, and no adapters to merge", source.folder.string());
   }
-  check_holds_no_checkpoint(root);
+  check_takes_conversion(root, 0);
   require_base(source.folder, source.run.base);
   const std::unique_ptr<TensorSource> base = open_tensors_of(source.run.base.folder),
                                       own = open_tensors_of(source.folder);
@@ -90,7 +90,7 @@ fs::path merge_adapters(const fs::path& adapters, const fs::path& root) {
     stream(std::as_bytes(std::span(weight)), converting_sink(DType::kF64, to, sink));
   });
   for (const auto& [name, content] : find_tokenizer_files(source.folder)) writer.add_file(name, content);
-  return writer.publish();
+  return writer.publish_as_only();
 }
 
 }  // namespace teratron

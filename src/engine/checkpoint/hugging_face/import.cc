@@ -28,13 +28,7 @@ DType common_dtype(const HuggingFaceFolder& source) {
 
 fs::path import_from_hugging_face(const fs::path& folder, const fs::path& root) {
   const HuggingFaceFolder source(folder);
-  std::error_code error;
-  const auto refuse = [&] {
-    throw_user_error("'{}' holds checkpoints already; import into a folder of its own", root.string());
-  };
-  const std::vector<std::int64_t> there = iterations_in(root);
-  const bool may_be_finished = there == std::vector<std::int64_t>{0};  // see below
-  if ((!there.empty() && !may_be_finished) || fs::exists(root / kTrackerFile, error)) refuse();
+  check_takes_conversion(root, 0);
   if (!source.unusable_head().empty()) {
     throw_user_error(
         "the head of the model in '{}' is none of Teratron's, and would be lost: {}. Its encoder alone can be "
@@ -53,10 +47,7 @@ fs::path import_from_hugging_face(const fs::path& folder, const fs::path& root) 
     source.pass_on(i, converting_sink(source.dtype(i), dtype, sink));
   });
   for (const auto& [name, content] : find_tokenizer_files(folder)) writer.add_file(name, content);
-  // An import that was killed before its last step has left a whole checkpoint without a tracker. Repeating the import
-  // makes the same files and finishes that checkpoint.
-  if (may_be_finished && !writer.is_there_already()) refuse();
-  return writer.publish();
+  return writer.publish_as_only();
 }
 
 void load_from_hugging_face(const fs::path& folder, const ModelConfig& config, std::span<Parameter* const> parameters,

@@ -147,7 +147,7 @@ void export_to_peft(const fs::path& adapters, const fs::path& folder) {
 }
 
 fs::path import_from_peft(const fs::path& folder, const fs::path& base, const fs::path& root) {
-  check_holds_no_checkpoint(root);
+  check_takes_conversion(root, 0);
   const WeightSource source = find_weights(base);
   if (source.model.adapters.active()) {
     throw_user_error("'{}' holds adapters itself; name the whole model that those in '{}' are beside", base.string(),
@@ -173,7 +173,7 @@ fs::path import_from_peft(const fs::path& folder, const fs::path& base, const fs
     stream_transposed(file.bytes(entry), rows, columns, converting_sink(*entry.dtype, DType::kF32, sink));
   });
   for (const auto& [name, content] : find_tokenizer_files(source.folder)) writer.add_file(name, content);
-  return writer.publish();
+  return writer.publish_as_only();
 }
 
 }  // namespace teratron

@@ -171,4 +171,10 @@ std::filesystem::path CheckpointWriter::publish() {
   return final_path_;
 }
 
+std::filesystem::path CheckpointWriter::publish_as_only() {
+  std::error_code error;
+  if (std::filesystem::exists(final_path_, error) && !is_there_already()) throw_holds_checkpoint(root_);
+  return publish();
+}
+
 }  // namespace teratron

@@ -48,19 +48,21 @@ class CheckpointWriter {
   // The first tensor with a value that is not finite; empty: there is none.
   const std::string& not_finite() const { return not_finite_; }
 
-  // Whether the checkpoint that publish() would replace has the same model and files. False: there is none.
-  bool is_there_already() const;
-
   void bring_to_disk();  // all files but the manifest; publish() does it where it was not done
 
   // Makes it the current checkpoint; returns its folder. UserError where a value is not finite: no files remain.
   std::filesystem::path publish();
+  // Likewise, where no other checkpoint may stand: one of this iteration is replaced where it has the same model and
+  // files, and is a UserError else (check_takes_conversion()).
+  std::filesystem::path publish_as_only();
 
  private:
   struct CopiedFile {
     std::string name;
     std::span<const std::byte> bytes;
   };
+  // Whether the checkpoint that publish() would replace has the same model and files. False: there is none.
+  bool is_there_already() const;
   void note_tensor(const SafetensorsDeclaration& tensor, const TensorCheck& check, FileRecord& record);
 
   std::filesystem::path root_, final_path_;

@@ -191,6 +191,17 @@ void check_holds_no_checkpoint(const fs::path& folder) {
   std::error_code error;
   const bool is_one = fs::exists(folder / kManifestFile, error);
   if (!is_one && !fs::exists(folder / kTrackerFile, error) && iterations_in(folder).empty()) return;
+  throw_holds_checkpoint(folder);
+}
+
+void check_takes_conversion(const fs::path& root, std::int64_t iteration) {
+  std::error_code error;
+  const bool unfinished = iterations_in(root) == std::vector{iteration} && !fs::exists(root / kTrackerFile, error) &&
+                          !fs::exists(root / kManifestFile, error);
+  if (!unfinished) check_holds_no_checkpoint(root);
+}
+
+void throw_holds_checkpoint(const fs::path& folder) {
   throw_user_error("'{}' holds a checkpoint already; name a folder of its own", folder.string());
 }
 

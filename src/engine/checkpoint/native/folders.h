@@ -38,6 +38,13 @@ std::filesystem::path find_checkpoint(const std::filesystem::path& path);
 // UserError where `folder` holds a checkpoint, or checkpoints: something else would be written there.
 void check_holds_no_checkpoint(const std::filesystem::path& folder);
 
+// UserError unless `root` may take a checkpoint after `iteration` updates that was made of another: no checkpoint is
+// there, or that iteration's without a tracker, which an attempt that was killed before its last step leaves.
+// CheckpointWriter::publish_as_only() compares it.
+void check_takes_conversion(const std::filesystem::path& root, std::int64_t iteration);
+
+[[noreturn]] void throw_holds_checkpoint(const std::filesystem::path& folder);
+
 // Names `iteration` as the current checkpoint under `root`, durably. EnvironmentError.
 void write_tracker(const std::filesystem::path& root, std::int64_t iteration);
 

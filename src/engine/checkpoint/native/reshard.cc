@@ -53,16 +53,16 @@ void copy_other_files(CheckpointWriter& writer, const fs::path& folder, const Ma
 
 ReshardReport reshard_checkpoint(const fs::path& from, const fs::path& to, std::uint64_t max_file_bytes) {
   const fs::path source = find_checkpoint(from);
-  check_holds_no_checkpoint(to);
   const fs::path written = with_advice(source, [&] {
     const Manifest manifest = read_manifest(source);
+    check_takes_conversion(to, manifest.state.iteration);
     const TensorFiles model(source, manifest, TensorKind::kModel, /*verify=*/true);
     const TensorFiles optimizer(source, manifest, TensorKind::kOptimizer, /*verify=*/true);
     CheckpointWriter writer(to, manifest.run, manifest.model, manifest.state);
     write_kind(writer, TensorKind::kModel, model, max_file_bytes);
     write_kind(writer, TensorKind::kOptimizer, optimizer, max_file_bytes);
     copy_other_files(writer, source, manifest);
-    return writer.publish();
+    return writer.publish_as_only();
   });
   ReshardReport report{.folder = written};
   for (const auto& [name, file] : read_manifest(written).files) {
