@@ -77,9 +77,9 @@ TensorBoardObserver::TensorBoardObserver(const TrainConfig& config, RunScale sca
   };
   const auto open = [folder = config.output.tensorboard_dir, save = config.output.save,
                      place = place_of_records(config), keeps] {
-    auto log = std::make_unique<TensorBoardLog>(folder, keeps);
-    if (!save.empty()) write_file_atomically(save / kPlaceOfRecords, place);
-    return log;
+    if (!save.empty())
+      write_file_atomically(save / kPlaceOfRecords, place);  // first, else a kill leaves nobody's records
+    return std::make_unique<TensorBoardLog>(folder, keeps);
   };
   log_.emplace(open, std::move(report));
 }
