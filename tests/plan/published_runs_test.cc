@@ -253,6 +253,10 @@ TEST(PublishedRuns, OnlyARunThatHadMoreToWorkWithIsContradicted) {
   EXPECT_TRUE(contradicts([](PublishedRun& other) { other.cluster = "dgx-a100-40gb"; }));
   EXPECT_FALSE(contradicts([](PublishedRun& other) { other.devices = 4; }));
   EXPECT_FALSE(contradicts([](PublishedRun& other) { other.recompute = {"block"}; }));
+  std::vector<PublishedRun> offloading = {more_hosts, *contradiction_of(more_hosts, all)};
+  EXPECT_NE(contradiction_of(offloading[0], offloading), nullptr);
+  offloading[0].offload = offloading[1].offload = {"master"};
+  EXPECT_EQ(contradiction_of(offloading[0], offloading), nullptr) << "twice the ways to the hosts' memory";
   EXPECT_FALSE(contradicts([&](PublishedRun& other) { other.tokens_per_second = 1.09 * *run.tokens_per_second; }));
   std::set<std::string> contradicted;
   for (const PublishedRun& one : all) {

@@ -17,6 +17,8 @@ auto kind_of_run(const PublishedRun& run) {
 
 bool has_no_more(const PublishedRun& other, const PublishedRun& run) {
   if (other.tokens < run.tokens || other.micro_batch * other.tokens > run.micro_batch * run.tokens) return false;
+  // More devices have more ways to the hosts' memory for what lies there.
+  if (other.devices != run.devices && !run.offload.empty()) return false;
   if (other.cluster == run.cluster) {
     return other.devices >= run.devices && (other.devices > run.devices || other.tokens > run.tokens);
   }
