@@ -21,10 +21,10 @@ double kept_bytes(const PublishedRun& run) {
 }
 
 // Bytes that the loss takes of the stream's pool for each logit. It is made of logits in 16 bits and in fp32 and of the
-// logarithms of their shares, 2, 4 and 4 bytes. Of the backward's two gradients in fp32 one fits where the logits were,
-// and one more is taken. Logits that ranks share out by words are also shifted by the largest before, and their
-// gradient passes through three tensors (torch.distributed.tensor.parallel.loss_parallel). Compiled, only logits and
-// their gradients are in memory, in 16 bits.
+// logarithms of their shares, 2, 4 and 4 bytes. The backward makes two gradients in fp32: one fits where the logits
+// were, the other one is taken anew. Logits that ranks share out by words are also shifted by the largest before, and
+// their gradient passes through three tensors (torch.distributed.tensor.parallel.loss_parallel). Compiled, only logits
+// and their gradients are in memory, in 16 bits.
 double loss_bytes(const PublishedRun& run) {
   if (run.loss_is_compiled) return 4;
   return run.tensor > 1 ? 18 : 14;

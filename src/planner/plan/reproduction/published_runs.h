@@ -50,9 +50,9 @@ struct PublishedRun {
   std::optional<double> step_seconds, memory_gib, state_gib, activations_gib;
   bool counts_recompute = false;  // teraflops have the forward that is made again
 
-  std::int64_t data() const { return devices / tensor / stages / context; }
+  std::int64_t data() const { return copies() / context; }
   // Ranks that hold the same weights: copies, and ranks that split a sequence.
-  std::int64_t copies() const { return data() * context; }
+  std::int64_t copies() const { return devices / tensor / stages; }
   bool recomputes(std::string_view part) const;
   bool offloads(std::string_view part) const;
   // Whether it is of the fitting half: the lowest bit of XXH3 of the name is 0.

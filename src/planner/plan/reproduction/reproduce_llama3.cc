@@ -119,8 +119,7 @@ Reproduction reproduce_llama3() {
   for (const llama3::Row& row : llama3::kRows) llama3::add(row, cells);
   return {.title =
               "Llama 3.1 405B on H100 (arXiv 2407.21783, Table 4; its third row splits sequences over ranks, which "
-              "Teratron "
-              "cannot)",
+              "Teratron cannot)",
           .cells = std::move(cells),
           .curves = {},
           .slicings = {},
