@@ -1,9 +1,10 @@
 // Fits the constants of generations, cards and programs to the published runs of the fitting half: coordinate descent
 // of the mean size of the logarithm of predicted over measured, each constant by shrinking steps. The judging half is
 // never looked at.
-//   bench_fit_published ROUNDS [FILE]    prints data/published/constants.toml
-//   bench_fit_published errors [FILE]    the error of every run of the fitting half
-// FILE has constants to begin with, as they are printed; else those of the program.
+//   bench_fit_published ROUNDS [FILE [SCOPE...]]    prints data/published/constants.toml
+//   bench_fit_published errors [FILE]               the error of every run of the fitting half
+// FILE has constants to begin with, as they are printed; else (or for -) those of the program. With SCOPEs
+// ("torchtitan"), only their constants change. Runs that their own table contradicts are left out.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -19,6 +20,7 @@
 #include "base/files/file.h"
 #include "cluster/cluster_file.h"
 #include "options/toml_parsing.h"
+#include "plan/reproduction/published_contradictions.h"
 #include "plan/reproduction/published_prediction.h"
 #include "program.h"
 
@@ -33,7 +35,9 @@ struct Sample {
 std::vector<Sample> samples() {
   std::vector<Sample> samples;
   for (const PublishedFile& file : published_files()) {
-    for (PublishedRun& run : published_runs(file)) {
+    const std::vector<PublishedRun> runs = published_runs(file);
+    for (PublishedRun run : runs) {
+      if (contradiction_of(run, runs) != nullptr) continue;
       if (!run.is_for_fitting() || (!run.tokens_per_second && !run.teraflops && !run.step_seconds)) continue;
       const std::string card = find_cluster(run.cluster).device.name;
       std::vector<std::string> scopes = {std::string(generation_of(card)), card, program_scope_of(run)};
@@ -67,8 +71,8 @@ RunConstants constants_from(const std::string& file) {
 
 class Fit {
  public:
-  explicit Fit(RunConstants constants)
-      : samples_(samples()), constants_(std::move(constants)), errors_(samples_.size()) {
+  Fit(RunConstants constants, std::vector<std::string> scopes)
+      : samples_(samples()), constants_(std::move(constants)), scopes_(std::move(scopes)), errors_(samples_.size()) {
     for (std::size_t i = 0; i < samples_.size(); ++i) errors_[i] = cost_of(plan::error_of(samples_[i].run, constants_));
   }
 
@@ -125,7 +129,8 @@ class Fit {
   bool meet(const std::string& a, const std::string& b) const {
     return std::ranges::any_of(samples_, [&](const Sample& sample) { return has(sample, a) && has(sample, b); });
   }
-  static bool is_possible(const std::string& name, double value) {
+  bool is_possible(const std::string& name, double value) const {
+    if (!scopes_.empty() && std::ranges::count(scopes_, scope_of(name)) == 0) return false;
     if (name.ends_with("efficiency") || name.ends_with("share") || name.ends_with("collectives")) return value <= 1;
     return !name.ends_with("point_passes") || value >= 0.3;  // fused kernels still read and write
   }
@@ -158,14 +163,15 @@ class Fit {
 
   std::vector<Sample> samples_;
   RunConstants constants_;
+  std::vector<std::string> scopes_;  // whose constants may change; none: all
   std::vector<double> errors_;
   std::mt19937 random_{1234};
 };
 
 }  // namespace
 
-void fit(std::string_view what, const std::string& file) {
-  Fit fit(file.empty() ? run_constants() : constants_from(file));
+void fit(std::string_view what, const std::string& file, std::vector<std::string> scopes) {
+  Fit fit(file.empty() || file == "-" ? run_constants() : constants_from(file), std::move(scopes));
   if (what == "errors") return fit.print_errors();
   const int rounds = std::atoi(std::string(what).c_str());
   double step = 0.3;
@@ -180,6 +186,8 @@ void fit(std::string_view what, const std::string& file) {
 }  // namespace teratron::plan
 
 int main(int count, char** arguments) {
-  return teratron::run_program(
-      [&] { teratron::plan::fit(count > 1 ? arguments[1] : "6", count > 2 ? arguments[2] : ""); });
+  return teratron::run_program([&] {
+    teratron::plan::fit(count > 1 ? arguments[1] : "6", count > 2 ? arguments[2] : "",
+                        {arguments + std::min(count, 3), arguments + count});
+  });
 }

@@ -49,6 +49,7 @@ TEST(ForeignFlagsOfTheProgram, AreExplainedWhereTheyAreTyped) {
        std::vector<std::pair<Words, std::string>>{{{"--batch-size", "8"}, "--micro-batch-size N here"},
                                                   {{"--learning-rate", "1e-4"}, "--lr X here"},
                                                   {{"--max-steps", "7"}, "--train-iters N here"},
+                                                  {{"--context-parallel-size", "2"}, "not split over ranks here"},
                                                   {{"--model", "gpt2"}, "is 124M here"},
                                                   {{"--model", "gpt2-medium"}, "is 355M here"}}) {
     const Outcome outcome = run_teratron(with({"train"}, words));

@@ -100,6 +100,7 @@ set("devices", 1);
 set("tokens", 9);
 set("price", 3);
 set("sequences", 1);
+set("model", 1);
 const probe = document.createElement("pre");
 probe.id = "probe";
 probe.textContent = JSON.stringify({said, command: document.querySelector("#command").textContent,
@@ -123,6 +124,12 @@ TEST_F(InABrowser, APlansSlidersPickTheStepsAndMultiply) {
   PlanPage plan{
       .model = "GPT-2", .cluster = "c", .device = "D", .room = std::int64_t{2} << 30, .watts = 1000, .tokens = 1e9};
   plan.steps = {step(8, 64, 1e6), step(8, 128, 2e6), step(16, 64, 4e6), step(16, 128, 8e6)};
+  plan.models = {"small", "large"};
+  for (std::size_t i = 0; i < 4; ++i) {
+    plan.steps.push_back(plan.steps[i]);
+    plan.steps.back().model = 1;
+    plan.steps.back().layout = "tp 8";
+  }
   plan.steps[0].fits = false;
   plan.first = 3;
   write_file_atomically(file(), plan_page(plan) + std::string(kPlanProbe));
@@ -131,6 +138,7 @@ TEST_F(InABrowser, APlansSlidersPickTheStepsAndMultiply) {
   EXPECT_THAT(probe, HasSubstr("\"It fits: dp 16.A step takes 2.000 s, 8.00 M tokens a second, MFU 50.0 %."));
   // 1e9 tokens at 8e6 a second are 125 s of 16 devices: 0.5556 hours, 1.667 dollars, 0.000556 MWh.
   EXPECT_THAT(probe, HasSubstr("1.00 G tokens take 0.00145 days, 1 device-hours, 2 dollars, 0.000556 MWh"));
+  EXPECT_THAT(probe, HasSubstr("\"It fits: tp 8.A step takes"));
   EXPECT_THAT(probe, HasSubstr("\"command\":\"train --dp 16\""));
   EXPECT_THAT(probe, HasSubstr("\"wide\":false"));
 }

@@ -19,6 +19,8 @@ constexpr ForeignFlag kFlags[] = {
     {kMegatron, "lr-warmup-fraction", "--lr-warmup-iters N", "updates, not a share of them"},
     {kMegatron, "num-layers-per-virtual-pipeline-stage", "--virtual-stages V",
      "cells of a stage, not layers of a cell"},
+    {kMegatron, "context-parallel-size", "",
+     "sequences are not split over ranks here; --token-slices cuts long ones, slice after slice", true},
     {kMegatron, "vocab-file", "--tokenizer DIR", "a folder with vocab.json and merges.txt"},
     {kMegatron, "merge-file", "--tokenizer DIR", "a folder with vocab.json and merges.txt"},
     {kMegatron, "tokenizer-model", "--tokenizer DIR", "a folder with the tokenizer's files"},

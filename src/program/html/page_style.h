@@ -39,7 +39,7 @@ pre { white-space: pre-wrap; overflow-wrap: anywhere; background: var(--panel); 
 summary { cursor: pointer; padding: 0.25rem 0; }
 .controls { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 18rem), 1fr)); gap: 1rem; }
 .controls label { display: block; } .controls output { float: right; font-weight: 600; }
-.controls input { display: block; width: 100%; font: inherit; accent-color: var(--c0); }
+.controls input, .controls select { display: block; width: 100%; font: inherit; accent-color: var(--c0); }
 .bar div { display: flex; height: 1.25rem; background: var(--panel); border: 1px solid var(--line); border-radius: 4px;
   overflow: hidden; } .bar i { display: block; } .bar p { margin: 0.75rem 0 0.25rem; }
 )css"

@@ -13,6 +13,7 @@ namespace teratron {
 namespace {
 
 constexpr std::string_view kControls = R"html(<div class="controls">
+<label id="models">Model <select id="model"></select></label>
 <label>Devices <output id="devices-shown"></output><input id="devices" type="range" min="0" step="1"></label>
 <label>Sequences an update <output id="sequences-shown"></output><input id="sequences" type="range" min="0" step="1"></label>
 <label>Tokens to train on <output id="tokens-shown"></output><input id="tokens" type="range" min="8" max="14" step="0.05"></label>
@@ -44,7 +45,7 @@ const bar = (target, title, parts, whole) => {
   target.replaceChildren(text, row);
 };
 const show = () => {
-  const step = plan.steps.find(one => one.devices === devices[element("devices").value] && one.sequences === sequences[element("sequences").value]);
+  const step = plan.steps.find(one => one.model === Number(element("model").value) && one.devices === devices[element("devices").value] && one.sequences === sequences[element("sequences").value]);
   const tokens = 10 ** Number(element("tokens").value), price = Number(element("price").value);
   element("devices-shown").textContent = step.devices;
   element("sequences-shown").textContent = step.sequences;
@@ -68,22 +69,30 @@ const show = () => {
     ["waiting " + percent(step.bubble), step.bubble, "c7"], ["gradient sums and update " + percent(step.after), step.after, "c5"]] : [], step.seconds || 1);
   element("command").textContent = step.command;
 };
+element("model").replaceChildren(...plan.models.map((name, value) => Object.assign(document.createElement("option"), {value, textContent: name})));
+element("models").hidden = plan.models.length < 2;
+element("model").value = plan.steps[plan.first].model;
 element("devices").max = devices.length - 1;
 element("sequences").max = sequences.length - 1;
 element("devices").value = devices.indexOf(plan.steps[plan.first].devices);
 element("sequences").value = sequences.indexOf(plan.steps[plan.first].sequences);
 element("tokens").value = Math.log10(plan.tokens);
 element("price").value = plan.price;
-for (const id of ["devices", "sequences", "tokens", "price"]) element(id).addEventListener("input", show);
+for (const id of ["model", "devices", "sequences", "tokens", "price"]) element(id).addEventListener("input", show);
 show();
 )js";
 
 std::string json_of(const PlanPage& plan) {
-  nlohmann::ordered_json json = {{"room", plan.room},     {"watts", plan.watts},
-                                 {"tokens", plan.tokens}, {"price", plan.price},
-                                 {"first", plan.first},   {"steps", nlohmann::ordered_json::array()}};
+  nlohmann::ordered_json json = {{"room", plan.room},
+                                 {"watts", plan.watts},
+                                 {"tokens", plan.tokens},
+                                 {"price", plan.price},
+                                 {"first", plan.first},
+                                 {"models", plan.models},
+                                 {"steps", nlohmann::ordered_json::array()}};
   for (const PlannedStep& step : plan.steps) {
-    json["steps"].push_back({{"devices", step.devices},
+    json["steps"].push_back({{"model", step.model},
+                             {"devices", step.devices},
                              {"sequences", step.sequences},
                              {"fits", step.fits},
                              {"layout", step.layout},
@@ -111,13 +120,13 @@ std::string plan_page(const PlanPage& plan) {
   page.section("All steps");
   std::vector<std::vector<std::string>> rows;
   for (const PlannedStep& step : plan.steps) {
-    rows.push_back({readable_integer(step.devices), readable_integer(step.sequences),
+    rows.push_back({plan.models[step.model], readable_integer(step.devices), readable_integer(step.sequences),
                     step.fits ? fmt::format("{:.4g}", step.seconds) : "does not fit",
                     step.fits ? readable_count(step.tokens_per_second) : "",
                     step.fits ? fmt::format("{:.1f}", 100 * step.mfu) : "",
                     step.memory > 0 ? readable_bytes(static_cast<std::uint64_t>(step.memory)) : "", step.layout});
   }
-  page.table("", {"devices", "sequences", "step, s", "tokens/s", "MFU, %", "memory", "layout"}, rows);
+  page.table("", {"model", "devices", "sequences", "step, s", "tokens/s", "MFU, %", "memory", "layout"}, rows);
   page.html(fmt::format("<script type=\"application/json\" id=\"plan\">{}</script>\n<script>{}</script>\n",
                         json_of(plan), kScript));
   return page.finish();

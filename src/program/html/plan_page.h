@@ -1,5 +1,6 @@
-// Page of a plan: whether a model fits, how it is split, how long its training takes and what it costs, by sliders for
-// devices, sequences an update and tokens. All steps were planned before; the page's script picks one and multiplies.
+// Page of a plan: whether a model fits, how it is split, how long its training takes and what it costs, by a choice of
+// models and sliders for devices, sequences an update and tokens. All steps were planned before; the page's script
+// picks one and multiplies.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +11,7 @@ namespace teratron {
 
 // The fastest step on so many devices with so many sequences an update.
 struct PlannedStep {
+  std::size_t model = 0;  // of PlanPage::models
   std::int64_t devices = 0, sequences = 0;
   bool fits = false;
   std::string layout, command;  // where it does not fit: the layout that needs least, and nothing
@@ -25,7 +27,8 @@ struct PlanPage {
   double watts = 0;                    // of a device at full load; 0: not known
   double tokens = 0;                   // to train on, at first
   double price = 0;                    // dollars of a device and hour, at first
-  std::vector<PlannedStep> steps;      // for every number of devices, every number of sequences
+  std::vector<std::string> models;     // that can be chosen, for people
+  std::vector<PlannedStep> steps;      // for every model and number of devices, every number of sequences
   std::size_t first = 0;               // the step that is shown first
 };
 

@@ -102,7 +102,7 @@ TEST(Plan, APageHasTheStepsThatArePlannedOneByOne) {
   write_file_atomically(cluster, kProcessors);
   const Words words = {"plan", "--model", "tiny", "--cluster", cluster, "--global-batch-size", "4", "--pp", "1"};
   const nlohmann::json all = json_of(with(words, {"--html", page}));
-  EXPECT_EQ(all.at("steps"), 20) << "1, 2, 4 and 8 devices by 1, 2, 4, 8 and 16 sequences";
+  EXPECT_EQ(all.at("steps"), 40) << "two models by 1, 2, 4 and 8 devices by 1, 2, 4, 8 and 16 sequences";
   const std::string text = read_file(page);
   const std::size_t begin = text.find("id=\"plan\">") + 10;
   const nlohmann::json plan = nlohmann::json::parse(text.substr(begin, text.find("</script>", begin) - begin));
@@ -112,6 +112,15 @@ TEST(Plan, APageHasTheStepsThatArePlannedOneByOne) {
   const nlohmann::json one = json_of(words).at("best").at(0);
   EXPECT_EQ(first.at("seconds"), one.at("step_seconds"));
   EXPECT_EQ(first.at("tokens_per_second"), one.at("tokens_per_second"));
+  ASSERT_EQ(plan.at("models").size(), 2U) << "no preset of the family is smaller";
+  EXPECT_THAT(plan.at("models").at(0).get<std::string>(), HasSubstr("tiny"));
+  EXPECT_THAT(plan.at("models").at(1).get<std::string>(), HasSubstr("124M"));
+  const nlohmann::json& larger = plan.at("steps").at(20 + plan.at("first").get<std::size_t>());
+  EXPECT_EQ(larger.at("model"), 1);
+  Words other = words;
+  other[2] = "124M";
+  EXPECT_EQ(larger.at("fits"), false);
+  EXPECT_THAT(run_teratron(other).errors, HasSubstr(larger.at("layout").get<std::string>()));
   const Outcome refused = run_teratron(with(words, {"--html", cluster}));
   EXPECT_EQ(refused.exit_code, 2);
   EXPECT_THAT(refused.errors, HasSubstr("is no page of teratron"));

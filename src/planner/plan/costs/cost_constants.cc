@@ -53,6 +53,7 @@ constexpr std::array kKnown = {
     Known{"again_products", &CostConstants::again_products, 0, 0, 1, "by --recompute-granularity alone"},
     Known{"again_points", &CostConstants::again_points, 0, 0, 1, "by --recompute-granularity alone"},
     Known{"again_attention", &CostConstants::again_attention, 0, 0, 1, "by --recompute-granularity alone"},
+    Known{"again_collectives", &CostConstants::again_collectives, 0, 0, 1, "by --recompute-granularity alone"},
     Known{"exposed_collectives", &CostConstants::exposed_collectives, 1, 0, 1, "this program's wait for them"},
     Known{"step_start", &CostConstants::step_start, 0, 0, 100, "none was measured"},
 };

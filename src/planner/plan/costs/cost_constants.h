@@ -38,7 +38,8 @@ struct CostConstants {
   double scaling_passes = 0;         // reads or writes of an operand, in 16 bits, to make 8 bits of it
   double again_products = 0;         // share of a layer's products that the backward makes again ..
   double again_points = 0;           // .. of its passes over memory
-  double again_attention = 0;        // .. and of attention: of kinds of recompute that this program has not
+  double again_attention = 0;        // .. of attention ..
+  double again_collectives = 0;      // .. and of collectives: of kinds of recompute that this program has not
   double exposed_collectives = 1;    // share of tensor parallelism's collectives that no product hides
   double step_start = 0;             // seconds of an update beside all else
 };

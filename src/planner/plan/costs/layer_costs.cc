@@ -73,6 +73,7 @@ void ModelCosts::take(const Cluster& cluster) {
   element_ = static_cast<double>(size_of(settings_.dtype));
   milliseconds_ = 1e3 * constants_.pace;
   tensor_group_ = slowest_tensor_group(cluster, settings_.tensor, settings_.groups);
+  context_group_ = {.size = settings_.context.ranks, .stride = settings_.tensor};
   vocabulary_group_ = slowest_tensor_group(cluster, settings_.tensor * settings_.vocabulary_stages,
                                            settings_.groups / settings_.vocabulary_stages);
 }
@@ -132,12 +133,17 @@ ModelCosts::AttentionSizes ModelCosts::attention_sizes(const Slice& slice) const
           .key_heads = static_cast<double>(slice.sequences * work_.attention.key_heads),
           .head_size = static_cast<double>(work_.attention.head_size),
           .queries = tokens,
-          .keys = tokens + static_cast<double>(slice.context)};
+          .keys = tokens + context_of(slice)};
+}
+
+double ModelCosts::context_of(const Slice& slice) const {
+  const auto others = static_cast<double>(settings_.context.ranks - 1);
+  return static_cast<double>(slice.context) + others * static_cast<double>(slice.tokens) / 2;
 }
 
 double ModelCosts::attention_operations(const Slice& slice) const {
-  const auto tokens = static_cast<double>(slice.tokens), context = static_cast<double>(slice.context);
-  return static_cast<double>(slice.sequences * slice.tokens) * work_.attention.operations(tokens, context);
+  return static_cast<double>(slice.sequences * slice.tokens) *
+         work_.attention.operations(static_cast<double>(slice.tokens), context_of(slice));
 }
 
 double ModelCosts::attention_rate(double head_size) const {
@@ -164,6 +170,17 @@ double ModelCosts::attention_backward(const Slice& slice) const {
   // The scores are made again: five products where forward has two. Gradients of keys and values are added up.
   const double arithmetic = 2.5 * attention_operations(slice) / attention_rate(d);
   return kernels(std::max(arithmetic, passes(d * (4 * heads * l + 6 * key_heads * keys), 1)), 2);
+}
+
+// Every rank gets the keys and values of all others.
+double ModelCosts::key_exchange(const Slice& slice) const {
+  const auto rows = static_cast<double>(slice.sequences * slice.tokens * settings_.context.ranks);
+  const auto columns = static_cast<double>(2 * work_.attention.key_heads * work_.attention.head_size);
+  return all_gather_seconds(cluster_, context_group_, rows * columns * element_);
+}
+
+double ModelCosts::with_exchange(double attention, double exchange) const {
+  return settings_.context.is_ring ? std::max(attention, exchange) : attention + exchange;
 }
 
 double ModelCosts::cache_copies(const Slice& slice, double reads_and_writes) const {
@@ -201,8 +218,10 @@ ModelCosts::Parts ModelCosts::parts(const Slice& slice) const {
     parts.input_gradients += product_of_weights(rows, columns, inner) / constants_.gradient_speed;
     parts.weight_gradients += weight_gradient(rows, inner, columns) + (i % 2 == 0 ? forward : 0);
   }
-  parts.attention = attention_forward(slice);
-  parts.attention_backward = attention_backward(slice);
+  const double exchange = key_exchange(slice);
+  parts.attention = with_exchange(attention_forward(slice), exchange);
+  // The backward needs keys and values again, and sums their gradients.
+  parts.attention_backward = with_exchange(attention_backward(slice), 2 * exchange);
   parts.points = kernels(passes(stream, norms * kNormPasses + residuals * kResidualPasses) +
                              passes(activated, kActivationPasses) + passes(projected, kProjectionPasses),
                          kPointKernels);
@@ -220,7 +239,7 @@ pipeline::PassTimes ModelCosts::layer(const Slice& slice, Recompute recompute) c
   const Parts p = parts(slice);
   const double forward = p.products + p.attention + p.points + p.collectives;
   double again = constants_.again_products * p.products + constants_.again_points * p.points +
-                 constants_.again_attention * p.attention;
+                 constants_.again_attention * p.attention + constants_.again_collectives * p.collectives;
   if (recompute == Recompute::kSelective) again = p.attention;
   if (recompute == Recompute::kFull) {
     // The backward needs nothing of what follows the MLP's first product.

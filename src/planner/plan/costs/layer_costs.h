@@ -21,6 +21,14 @@ struct Slice {
   std::int64_t sequences = 1, tokens = 0, context = 0;
 };
 
+// Ranks that split each sequence among them: context parallelism. A rank has its share of the queries, in two pieces
+// from both ends of the sequence, so that all of them attend to as many keys (ring attention, arXiv 2310.01889; Llama
+// 3, arXiv 2407.21783, section 3.3.2). Teratron cannot run it: published runs alone are predicted with it.
+struct ContextSplit {
+  std::int64_t ranks = 1;
+  bool is_ring = false;  // keys and values go from rank to rank beside the products; else they are gathered before
+};
+
 struct LayerSettings {
   std::int64_t tensor = 1;  // ranks of tensor parallelism; they divide the heads and the widths
   std::int64_t groups = 1;  // of such ranks, one after another on the cluster; the slowest sets the pace
@@ -28,6 +36,7 @@ struct LayerSettings {
   bool sequence_parallel = false;
   Recompute recompute = Recompute::kNone;  // of layers whose kind is not named
   DType dtype = DType::kF16;
+  ContextSplit context = {};
 };
 
 // The slowest of the first `groups` groups of ranks, which stand one after another, in collectives: where their size
@@ -81,10 +90,13 @@ class ModelCosts {
     double heads, key_heads, head_size, queries, keys;  // heads: of all sequences, of this rank
   };
   AttentionSizes attention_sizes(const Slice& slice) const;
+  double context_of(const Slice& slice) const;  // tokens before a query's slice, in the mean where sequences are split
   double attention_operations(const Slice& slice) const;  // of a forward
   double attention_rate(double head_size) const;          // operations a second, of what writes no scores
   double attention_forward(const Slice& slice) const;
   double attention_backward(const Slice& slice) const;
+  double key_exchange(const Slice& slice) const;  // seconds, of ranks that split a sequence
+  double with_exchange(double attention, double exchange) const;
   double cache_copies(const Slice& slice, double reads_and_writes) const;
   double stream_elements(const Slice& slice) const;
   Parts parts(const Slice& slice) const;
@@ -94,7 +106,7 @@ class ModelCosts {
   LayerSettings settings_;
   Cluster cluster_;
   CostConstants constants_;
-  CollectiveGroup tensor_group_, vocabulary_group_;
+  CollectiveGroup tensor_group_, vocabulary_group_, context_group_;
   double peak_ = 0, bandwidth_ = 0, element_ = 2;  // operations and bytes a second; bytes of a number
   double milliseconds_ = 0;                        // of a pass, for each second that it takes at its best
 };

@@ -30,23 +30,24 @@ std::vector<pipeline::MicroBatchCut> all_cuts(const TrainConfig& config, const P
   return cuts;
 }
 
-LayerSettings settings_of(const TrainConfig& config) {
+LayerSettings settings_of(const TrainConfig& config, const ContextSplit& context = {}) {
   return {.tensor = config.layout.tensor_parallel,
           .groups = config.layout.mesh().ranks() / config.layout.tensor_parallel,
           .vocabulary_stages = config.vocabulary_ranks() / config.layout.tensor_parallel,
           .sequence_parallel = config.layout.sequence_parallel,
-          .dtype = config.backend.compute_dtype()};
+          .dtype = config.backend.compute_dtype(),
+          .context = context};
 }
 
 // The work of a configuration, column by column.
 class WorkBuilder {
  public:
-  WorkBuilder(const TrainConfig& config, const Cluster& cluster, std::int64_t vocab_size)
+  WorkBuilder(const TrainConfig& config, const Cluster& cluster, std::int64_t vocab_size, const ContextSplit& context)
       : config_(config),
         cluster_(cluster),
         model_(config.model.model_for(vocab_size)),
         constants_(constants_of(cluster)),
-        costs_(model_, settings_of(config), cluster),
+        costs_(model_, settings_of(config, context), cluster),
         recompute_(config.layout.recomputation()),
         plan_(plan_pipeline(config)) {}
 
@@ -236,12 +237,14 @@ double bytes_on_links(const Cluster& cluster, const CollectiveGroup& copies, dou
   return cluster.links[level].is_shared ? bytes / constants_of(cluster).sum_efficiency : bytes;
 }
 
-simulation::PipelineWork work_of(const TrainConfig& config, const Cluster& cluster, std::int64_t vocab_size) {
-  return WorkBuilder(config, cluster, vocab_size).build();
+simulation::PipelineWork work_of(const TrainConfig& config, const Cluster& cluster, std::int64_t vocab_size,
+                                 const ContextSplit& context) {
+  return WorkBuilder(config, cluster, vocab_size, context).build();
 }
 
-StepTime predict_step(const TrainConfig& config, const Cluster& cluster, std::int64_t vocab_size) {
-  const simulation::PipelineResult run = simulation::simulate(work_of(config, cluster, vocab_size), cluster);
+StepTime predict_step(const TrainConfig& config, const Cluster& cluster, std::int64_t vocab_size,
+                      const ContextSplit& context) {
+  const simulation::PipelineResult run = simulation::simulate(work_of(config, cluster, vocab_size, context), cluster);
   StepTime time{.seconds = run.seconds, .pipeline_seconds = run.pipeline_seconds, .bubble_share = run.bubble_share()};
   time.tokens_per_second = static_cast<double>(config.largest_batch() * config.model.seq_length) / time.seconds;
   const bool is_wide = config.backend.compute_dtype() == DType::kF32;

@@ -6,7 +6,6 @@
 
 #include "base/error.h"
 #include "cluster/cluster_file.h"
-#include "plan/costs/rank_parameters.h"
 #include "plan/costs/step_time.h"
 
 namespace teratron::plan {
@@ -14,7 +13,7 @@ namespace {
 
 // Shares of a layer's forward that a program's kinds of recompute make again.
 struct Again {
-  double products = 0, points = 0, attention = 0;
+  double products = 0, points = 0, attention = 0, collectives = 0;
 };
 
 Again published_again(const PublishedRun& run) {
@@ -25,7 +24,8 @@ Again published_again(const PublishedRun& run) {
                keys = head_columns * static_cast<double>(m.key_value_heads());
   const double qkv = h * (queries + 2 * keys), out = h * queries, up = h * wide * (m.gated_mlp ? 2 : 1),
                all = qkv + out + up + h * wide;
-  if (run.recomputes("ops")) return {.products = 0.5, .points = 1};  // every second product; scores' outputs are kept
+  // Every second product; outputs of attention and of reduce-scatters are kept, gathers of rows are made again.
+  if (run.recomputes("ops")) return {.products = 0.5, .points = 1, .collectives = 0.5};
   if (run.recomputes("layers")) return {.products = 0.5, .points = 0.5, .attention = 0.5};  // every second layer
   constexpr double kNorms = 0.3, kActivation = 0.3, kProjections = 0.4;  // of a layer's passes over memory
   Again again;
@@ -86,8 +86,11 @@ void set_program(Cluster& cluster, const PublishedRun& run) {
     set(cluster, "update_bytes", 18);  // moments and weights of 16 bits read and written, the gradient read three times
     set(cluster, "loss_passes", 3);    // logits are written, then read and replaced by their gradient in one kernel
   }
-  // Megatron-LM on H100: gathers of updated weights run beside the next step's forward.
-  if (program_scope_of(run) == "megatron-core") set(cluster, "gather_slowdown", 0.01);
+  // Megatron Core: gathers of updated weights run beside the next step's forward. LLMQ gathers weights that it has in 8
+  // bits.
+  if (program_scope_of(run) == "megatron-core" || run.program == "nemo") set(cluster, "gather_slowdown", 0.01);
+  if (run.program == "llmq" && run.is_fp8 && run.sharding == DataSharding::kWeights)
+    set(cluster, "gather_slowdown", 0.5);
   set(cluster, "gradient_bytes", run.program == "llmq" || !run.sums_in_fp32 ? 2 : 4);
   set(cluster, "recomputes_all", run.program == "llmq" ? 0 : 1);
   set(cluster, "fp8_products", run.is_fp8 ? 1 : 0);
@@ -95,6 +98,7 @@ void set_program(Cluster& cluster, const PublishedRun& run) {
   set(cluster, "again_products", again.products);
   set(cluster, "again_points", again.points);
   set(cluster, "again_attention", again.attention);
+  set(cluster, "again_collectives", again.collectives);
 }
 
 void set_scope(Cluster& cluster, std::string_view scope, const RunConstants& constants) {
@@ -117,17 +121,12 @@ Cluster card_of(const PublishedRun& run, const RunConstants& constants) {
   return cluster;
 }
 
-// Activations of a Llama by FSDP: a layer's input, and of torchtitan's selective recompute every second product's
-// output (queries, values, the gate, the last) and attention's; what one layer's backward makes again and the gradients
-// beside it; logits in 16 bits, in fp32 and their gradient.
-double fsdp_activation_bytes(const PublishedRun& run) {
+// NeMo counts attention without a mask: twice the causal half.
+double llama_teraflops(const PublishedRun& run, double seconds) {
   const ModelConfig& m = run.model;
-  const auto h = static_cast<double>(m.hidden_size), wide = static_cast<double>(m.ffn_hidden_size()),
-             keys = static_cast<double>(m.key_value_heads() * m.head_size());
-  const double tokens = static_cast<double>(run.micro_batch * run.tokens) / static_cast<double>(run.tensor);
-  const double whole = 2 * (8 * h + 2 * keys + 3 * wide),
-               kept = run.recomputes("ops") ? 2 * (4 * h + keys + wide) : 2 * h;
-  return tokens * (static_cast<double>(m.num_layers) * kept + 2 * whole + 10 * static_cast<double>(m.vocab_size));
+  const auto columns = static_cast<double>(m.num_attention_heads * m.head_size());
+  const double masked = 6 * static_cast<double>(m.num_layers) * static_cast<double>(run.tokens) * columns;
+  return (m.training_flops_per_token(run.tokens) + masked) * tokens_per_second_of(run, seconds) / 1e12;
 }
 
 }  // namespace
@@ -162,12 +161,12 @@ Cluster cluster_of(const PublishedRun& run, const RunConstants& constants) {
 TrainConfig config_of(const PublishedRun& run) {
   TrainConfig config;
   config.model.config = run.model;
-  config.model.seq_length = run.tokens;
+  config.model.seq_length = run.tokens / run.context;  // a rank's share
   config.batch.micro_batch_size = run.micro_batch;
-  config.batch.global_batch_size = run.batch;
+  config.batch.global_batch_size = run.batch * run.context;
   config.layout.tensor_parallel = run.tensor;
   config.layout.pipeline_parallel = run.stages;
-  config.layout.data_parallel = run.data();
+  config.layout.data_parallel = run.copies();
   config.layout.sequence_parallel = run.sequence_parallel || (run.program == "torchtitan" && run.tensor > 1);
   config.layout.data_sharding = run.sharding;
   config.layout.distributed_optimizer = run.sharding != DataSharding::kNone;
@@ -180,7 +179,9 @@ TrainConfig config_of(const PublishedRun& run) {
 }
 
 double step_seconds_of(const PublishedRun& run, const RunConstants& constants) {
-  const double seconds = predict_step(config_of(run), cluster_of(run, constants), run.model.vocab_size).seconds;
+  const double seconds = predict_step(config_of(run), cluster_of(run, constants), run.model.vocab_size,
+                                      {.ranks = run.context, .is_ring = run.is_ring})
+                             .seconds;
   const HostSeconds host = host_seconds(run, value_of(constants, program_scope_of(run), "host_share", 1));
   return std::max(seconds, host.beside) + host.update;
 }
@@ -190,40 +191,13 @@ double tokens_per_second_of(const PublishedRun& run, double seconds) {
 }
 
 double teraflops_of(const PublishedRun& run, double seconds) {
+  if (run.model.kind == ModelKind::kLlama) return llama_teraflops(run, seconds);
   const auto l = static_cast<double>(run.model.num_layers), h = static_cast<double>(run.model.hidden_size),
              s = static_cast<double>(run.tokens), v = static_cast<double>(run.model.vocab_size);
   // Their section 5.1: 96 B s l h^2 (1 + s / 6h + V / 16lh) with the forward that is made again; without it, three
   // quarters of what the layers take.
   const double layers = (run.counts_recompute ? 96 : 72) * l * h * h * (1 + s / (6 * h)), head = 6 * h * v;
   return (layers + head) * tokens_per_second_of(run, seconds) / 1e12;
-}
-
-double state_bytes_of(const PublishedRun& run) {
-  const RankParameters held = rank_parameters(run.model, run.tensor);
-  const double layers = static_cast<double>(run.model.num_layers) / static_cast<double>(run.stages);
-  const double ends = run.stages == 1 ? held.embedding + held.head + held.tied : 0;
-  const auto data = static_cast<double>(run.data());
-  const bool is_fsdp = run.sharding == DataSharding::kWeights;
-  // Megatron-LM: weights of 16 bits, gradients and weights of 32 bits, two moments; FSDP: all in 32 bits, shared out.
-  if (!is_fsdp) return 18 * (layers * held.layer + ends);
-  const double whole = 2 * 2 * std::max(held.layer, held.embedding + held.tied);  // of two pieces that are gathered
-  return 16 * (layers * held.layer + ends) / data + whole;
-}
-
-double activation_bytes_of(const PublishedRun& run) {
-  if (run.sharding == DataSharding::kWeights) return fsdp_activation_bytes(run);
-  // Korthikanti et al. (arXiv 2205.05198), section 4: of a layer's token and column 34 bytes, 24 of them split by
-  // tensor parallelism and 10 by sequence parallelism; of a head's scores 5 bytes each.
-  const auto s = static_cast<double>(run.tokens), b = static_cast<double>(run.micro_batch),
-             h = static_cast<double>(run.model.hidden_size), t = static_cast<double>(run.tensor),
-             heads = static_cast<double>(run.model.num_attention_heads);
-  const auto layers = static_cast<double>(run.model.num_layers), p = static_cast<double>(run.stages),
-             m = static_cast<double>(run.cells);
-  const double scores = run.recomputes("scores") ? 0 : 5 * heads * s / (h * t);
-  const double of_layer = s * b * h * (10 / (run.sequence_parallel ? t : 1) + 24 / t + scores);
-  // The first stage holds p micro-batches, and with interleaving 1 + (p - 1) / (p m) times as many.
-  const double held = m > 1 ? 1 + (p - 1) / (p * m) : 1;
-  return of_layer * layers * held;
 }
 
 }  // namespace teratron::plan

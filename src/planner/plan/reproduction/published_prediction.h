@@ -30,11 +30,6 @@ std::string program_scope_of(const PublishedRun& run);
 // Seconds of an update, and from them what was measured of the run's speed, in its unit.
 double step_seconds_of(const PublishedRun& run, const RunConstants& constants);
 double tokens_per_second_of(const PublishedRun& run, double seconds);  // of a GPU
-double teraflops_of(const PublishedRun& run, double seconds);          // of a GPU, as arXiv 2104.04473 counts them
-
-// Bytes of a GPU, counted: weights, gradients and the optimizer's state; activations of the first stage, and of a model
-// without stages also logits and what one layer's backward takes.
-double state_bytes_of(const PublishedRun& run);
-double activation_bytes_of(const PublishedRun& run);
+double teraflops_of(const PublishedRun& run, double seconds);          // of a GPU, as its program counts them
 
 }  // namespace teratron::plan

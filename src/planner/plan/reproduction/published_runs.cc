@@ -71,10 +71,13 @@ PublishedRun run_of(const toml::table& table) {
   run.tensor = integer_of(table, "tensor", 1);
   run.stages = integer_of(table, "stages", 1);
   run.cells = integer_of(table, "virtual", 1);
+  run.context = integer_of(table, "context", 1);
+  run.is_ring = table["ring"].value_or(false);
   run.sequence_parallel = table["sequence_parallel"].value_or(false);
   run.is_fp8 = table["precision"].value_or(std::string()) == "fp8";
   run.sums_in_fp32 = table["mixed"].value_or(true);
   run.is_compiled = table["compiled"].value_or(true);
+  run.loss_is_compiled = table["compiled_loss"].value_or(false);
   run.sharding = sharding_of(table["sharding"].value_or(std::string()));
   run.recompute = texts_of(table, "recompute");
   run.offload = texts_of(table, "offload");

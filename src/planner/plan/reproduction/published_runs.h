@@ -37,9 +37,12 @@ struct PublishedRun {
   std::int64_t devices = 1, tokens = 0;            // tokens: of a sequence
   std::int64_t micro_batch = 1, batch = 1;         // sequences
   std::int64_t tensor = 1, stages = 1, cells = 1;  // cells: of a stage
+  std::int64_t context = 1;                        // ranks that split each sequence
+  bool is_ring = false;                            // they pass keys and values on; else they gather them
   bool sequence_parallel = false, is_fp8 = false;
   bool sums_in_fp32 = true;  // gradients of the copies
   bool is_compiled = true;   // by torch.compile
+  bool loss_is_compiled = false;
   DataSharding sharding = DataSharding::kNone;
   std::vector<std::string> recompute, offload;  // parts: "block", "scores", ..; "opt-m", "residual", ..
   // Measured; those that are there.
@@ -47,7 +50,9 @@ struct PublishedRun {
   std::optional<double> step_seconds, memory_gib, state_gib, activations_gib;
   bool counts_recompute = false;  // teraflops have the forward that is made again
 
-  std::int64_t data() const { return devices / tensor / stages; }
+  std::int64_t data() const { return copies() / context; }
+  // Ranks that hold the same weights: copies, and ranks that split a sequence.
+  std::int64_t copies() const { return devices / tensor / stages; }
   bool recomputes(std::string_view part) const;
   bool offloads(std::string_view part) const;
   // Whether it is of the fitting half: the lowest bit of XXH3 of the name is 0.

@@ -12,6 +12,8 @@
 #include "plan/costs/step_time.h"
 #include "plan/reproduction/judgement.h"
 #include "plan/reproduction/published_choices.h"
+#include "plan/reproduction/published_contradictions.h"
+#include "plan/reproduction/published_memory.h"
 #include "plan/reproduction/published_prediction.h"
 #include "plan/reproduction/reproduction.h"
 #include "train/plans/memory_plan.h"
@@ -23,11 +25,11 @@ namespace {
 constexpr double kGiB = 1024.0 * 1024 * 1024;
 
 // Teratron itself: copies share the optimizer's state out alone, products are of 16 bits, whole layers or scores are
-// made again. None where that does not fit.
+// made again, and a sequence is on one rank. None where that does not fit.
 std::optional<double> teratrons_seconds(const PublishedRun& run, const RunConstants& constants) {
   const bool has_kind =
       std::ranges::all_of(run.recompute, [](const std::string& part) { return part == "block" || part == "scores"; });
-  if (run.is_fp8 || !has_kind || !run.offload.empty()) return std::nullopt;
+  if (run.is_fp8 || !has_kind || !run.offload.empty() || run.context > 1) return std::nullopt;
   TrainConfig config = config_of(run);
   config.layout.data_sharding = DataSharding::kOptimizer;
   config.layout.distributed_optimizer = true;
@@ -83,8 +85,14 @@ void add_memory(const PublishedRun& run, std::vector<ReproducedCell>& cells) {
 std::vector<ReproducedCell> cells_of(const PublishedFile& file) {
   const RunConstants constants = run_constants();
   std::vector<ReproducedCell> cells;
-  for (const PublishedRun& run : published_runs(file)) {
+  const std::vector<PublishedRun> runs = published_runs(file);
+  for (const PublishedRun& run : runs) {
+    const std::size_t first = cells.size();
     add_speed(run, constants, cells);
+    if (const PublishedRun* other = contradiction_of(run, runs); other != nullptr && cells.size() > first) {
+      cells.back().uncounted = "contradictory";
+      cells.back().assumed = fmt::format("its own table has {} tokens/s of {}", *other->tokens_per_second, other->name);
+    }
     add_memory(run, cells);
   }
   const std::map<std::string, std::string> causes = published_causes();

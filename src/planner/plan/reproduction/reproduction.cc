@@ -25,6 +25,7 @@ constexpr std::array kPapers = {Paper{"megatron", reproduce_megatron},
                                 Paper{"torchtitan", [] { return reproduce_published("torchtitan"); }},
                                 Paper{"selene", [] { return reproduce_published("selene"); }},
                                 Paper{"megatron-gpt", [] { return reproduce_published("megatron-gpt"); }},
+                                Paper{"nemo", [] { return reproduce_published("nemo"); }},
                                 Paper{"all", reproduce_all_published}};
 
 }  // namespace
