@@ -90,7 +90,7 @@ std::vector<ReproducedCell> cells_of(const PublishedFile& file) {
     const std::size_t first = cells.size();
     add_speed(run, constants, cells);
     if (const PublishedRun* other = contradiction_of(run, runs); other != nullptr && cells.size() > first) {
-      cells.back().uncounted = "contradictory";
+      if (cells.back().is_fitted) cells.back().uncounted = "contradictory";  // of the judging half, every run counts
       cells.back().assumed = fmt::format("its own table has {} tokens/s of {}", *other->tokens_per_second, other->name);
     }
     add_memory(run, cells);
