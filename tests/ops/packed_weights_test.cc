@@ -99,6 +99,16 @@ TEST_F(PackedWeights, GiveProductsTheBitsOfTheWeight) {
   set_thread_count(1);
 }
 
+// Neither all columns nor all depths of so large a weight fit a packed block.
+TEST_F(PackedWeights, LieInPartsOfColumnsAndOfDepths) {
+  use({});
+  const TensorRef x = drawn({5, 1600}), weight = drawn({3000, 1600}), y = zeros({5, 3000}), same = zeros({5, 3000});
+  backend_->linear_forward({.y = y, .x = x, .weight = weight});
+  const TensorRef copy = packed(weight, WeightProduct::kForward);
+  backend_->linear_forward({.y = same, .x = x, .weight = zeros(weight.shape), .packed = copy});
+  EXPECT_EQ(bytes_of(same), bytes_of(y));
+}
+
 TEST_F(PackedWeights, AreReadWithRowsOfTextAlone) {
   use({});
   const std::int64_t inputs = 40, outputs = 70;
