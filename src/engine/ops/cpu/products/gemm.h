@@ -152,7 +152,7 @@ struct GemmShape {
 // Ranges of k do not change it, but for bf16 products: each range is padded to a unit, so many short ones take more.
 void include_gemm(const GemmShape& shape, ScratchSizes& sizes);
 
-// Packs b into gemm.panels, which products read from then on. c is cut by whether there is one: it is null where theirs
+// Packs b into gemm.panels, which products read from then on. b is cut by whether there is a c: it is null where theirs
 // is, and is not written.
 void pack_all(const Gemm& gemm);
 std::int64_t packed_words(std::int64_t n, std::int64_t k, DType dtype, bool bf16_products);
