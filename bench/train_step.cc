@@ -41,7 +41,7 @@ struct Options {
       {"zero", 0},         {"bf16", 0},      {"fp16", 0},     {"cuda", 0},   {"cudnn", 0},     {"micro", 0},
       {"logits_chunk", 0}, {"recompute", 0}, {"schedule", 1}, {"graphs", 1}, {"llama", 0},     {"qwen", 0},
       {"key_heads", 0},    {"ffn", 0},       {"tallies", 0},  {"rank", 0},   {"frozen", 0},    {"keep", 1},
-      {"hopper", 0}};
+      {"hopper", 0},       {"packed", 0}};
   std::vector<std::int64_t> cells;  // layers of each
   pipeline::TokenSlices slices;     // lengths, or micro-batches of their own sizes; neither: sequences run whole
 
@@ -92,6 +92,12 @@ std::vector<pipeline::MicroBatchCut> cuts_of(const Options& o) {
   return o.slices.cuts.empty() ? cut_alike(micro_batches_of(o).front(), o.slices.lengths) : o.slices.cuts;
 }
 
+std::optional<WeightPacking> packing_of(const Options& o) {
+  if (o.at("packed") == 0) return std::nullopt;
+  const DType dtype = o.at("bf16") > 0 ? DType::kBF16 : o.at("fp16") > 0 ? DType::kF16 : DType::kF32;
+  return WeightPacking{.processor = {.compute_dtype = dtype}};
+}
+
 // One rank's.
 class TrainingStep {
  public:
@@ -109,6 +115,7 @@ class TrainingStep {
                  .cuts = cuts_of(o),
                  .recompute = static_cast<Recompute>(o.at("recompute")),
                  .kept_layers = o.at("keep") > 0 ? std::nullopt : std::optional<std::int64_t>(0),
+                 .packed_weights = packing_of(o),
                  .sequence_parallel = o.at("sp") > 0,
                  .shard_optimizer = o.at("zero") > 0,
                  .tallies = o.at("tallies") > 0,

@@ -13,8 +13,9 @@
 namespace teratron {
 namespace {
 
-constexpr std::array kKinds = {MemoryKind::kWeights,     MemoryKind::kGradients, MemoryKind::kOptimizer,
-                               MemoryKind::kActivations, MemoryKind::kWorkspace, MemoryKind::kCommunication};
+constexpr std::array kKinds = {MemoryKind::kWeights,      MemoryKind::kGradients,     MemoryKind::kOptimizer,
+                               MemoryKind::kActivations,  MemoryKind::kPackedWeights, MemoryKind::kWorkspace,
+                               MemoryKind::kCommunication};
 
 // Bytes of an arena: in all, then by kind.
 std::vector<std::int64_t> bytes_of(const Arena& arena) {
@@ -133,6 +134,7 @@ TEST(StagePlan, IsWhatRanksOfRandomLayoutsTakeOfAnyModel) {
         .cuts = layout.cuts.empty() ? cut_alike(layout.micro_batch, layout.slices) : layout.cuts,
         .recompute = layout.recompute,
         .kept_layers = layout.kept_layers,
+        .packed_weights = seed % 3 == 0 ? std::optional(WeightPacking{}) : std::nullopt,
         .sequence_parallel = layout.sequence_parallel,
         .shard_optimizer = layout.shard_optimizer,
         .cell_layers = layout.cell_layers};

@@ -73,6 +73,7 @@ struct Layout {
   bool sequence_parallel = false, shard_optimizer = false;
   Recomputation recompute = {};
   std::int64_t kept_layers = 0;  // ExecutorOptions::kept_layers
+  bool packed_weights = false;   // on a CPU
   // Settings of a pipeline.
   pipeline::ScheduleKind schedule = pipeline::ScheduleKind::k1F1B;
   int virtual_stages = 1;
@@ -126,6 +127,10 @@ struct Layout {
       made = pipeline::defer_weight_gradients(made, costs, pipeline::deferral_bound(schedule, made));
     }
     return vocabulary_parallel ? pipeline::with_vocabulary_passes(made, costs) : made;
+  }
+  std::optional<WeightPacking> weight_packing(DType compute_dtype) const {
+    if (!packed_weights) return std::nullopt;
+    return WeightPacking{.processor = {.compute_dtype = compute_dtype}};
   }
   // Stages that share the vocabulary out.
   GroupRank vocabulary_stages(GroupRank pipeline) const { return vocabulary_parallel ? pipeline : GroupRank{}; }
@@ -232,6 +237,7 @@ inline Result train(const Study& study, const Layout& layout, const MakeBackend&
                      .cuts = layout.cuts.empty() ? cut_alike(layout.micro_batch, layout.slices) : layout.cuts,
                      .recompute = layout.recompute,
                      .kept_layers = layout.kept_layers,
+                     .packed_weights = layout.weight_packing(backend->compute_dtype()),
                      .sequence_parallel = layout.sequence_parallel,
                      .shard_optimizer = layout.shard_optimizer,
                      .preferences = study.preferences,

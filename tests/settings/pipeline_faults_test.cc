@@ -168,6 +168,9 @@ TEST(PipelineFaults, FlushesAreOfSchedulesThatHoldAllMicroBatches) {
 }
 
 TEST(LayoutFaults, KeepAndRecomputeActivationsTogether) {
+  EXPECT_THAT(faults_of({"--packed-weights", "all"}), IsEmpty());
+  EXPECT_THAT(faults_of({"--packed-weights", "all", "--backend", "cuda"}),
+              ElementsAre(HasSubstr("--packed-weights all is for products on CPUs, and --backend is another")));
   EXPECT_THAT(faults_of({"--keep-activations", "all"}), IsEmpty());
   EXPECT_THAT(faults_of({"--keep-activations", "auto", "--recompute-granularity", "full"}), IsEmpty());
   for (const char* granularity : {"selective", "full", "full:3"}) {

@@ -47,6 +47,7 @@ TrainConfig random_run(RandomSequence& random) {
   if (config.layout.recompute == "none" && config.model.config.num_layers == 4) {
     config.layout.keep_activations = KeepActivations::kAll;
   }
+  config.layout.packed_weights = random.below(2) == 1 ? PackWeights::kAll : PackWeights::kNone;
   config.layout.sequence_parallel = random.below(2) == 1;
   config.layout.distributed_optimizer = random.below(2) == 1;
   return config;

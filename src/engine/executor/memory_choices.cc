@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <sstream>
 
+#include "base/host/resources.h"
 #include "executor/device_memory.h"
 
 namespace teratron {
@@ -43,6 +44,15 @@ std::int64_t largest_that_fits(std::int64_t most, const Fits& fits) {
   return least;
 }
 
+void choose_packed_weights(Model& model, ExecutorOptions& options, const Mesh& mesh, const Backend& backend) {
+  if (!options.packed_weights || !options.packed_weights->as_memory_allows) return;
+  const std::int64_t ranks = ranks_that_share(mesh, backend);
+  const std::optional<std::int64_t> left = available_host_memory();
+  if (!left) return;
+  const StagePlan plan(model, options, mesh.coordinates(), backend.compute_dtype());
+  if (plan.memory().arena().bytes() > *left / ranks / 10 * 9) options.packed_weights.reset();
+}
+
 }  // namespace
 
 void choose_by_memory(Model& model, ExecutorOptions& options, const Mesh& mesh, Backend& backend) {
@@ -53,6 +63,7 @@ void choose_by_memory(Model& model, ExecutorOptions& options, const Mesh& mesh, 
   if (options.logits_chunk == 0 && is_host) {
     options.logits_chunk = (size_of(backend.compute_dtype()) == 2 ? 2 : 1) * kFewestRowsOfLogits;
   }
+  if (is_host) choose_packed_weights(model, options, mesh, backend);
   if (options.logits_chunk != 0 && !may_keep) return;
   const std::int64_t share = backend.bytes_left() / ranks_that_share(mesh, backend);
   const auto fits = [&](const ExecutorOptions& tried) {

@@ -1,4 +1,5 @@
-// Choices that a device's memory decides, where the caller does not: rows of logits, and activations that are kept.
+// Choices that memory decides, where the caller does not: rows of logits, activations that are kept, and packed
+// weights.
 #pragma once
 
 #include "base/block_size.h"
@@ -15,7 +16,9 @@ constexpr std::int64_t kFewestRowsOfLogits = block_size(256, 2);
 // cheap to make again. On devices every chunk costs a pass over the gradient of the output projection, so it is the
 // largest of 8192, 4096, .. and 256 rows with which the plan leaves a tenth of the rank's share of its device free; all
 // ranks of the mesh get the smallest of their numbers. Of what is left then, as many layers as fit keep their
-// activations; each rank has a number of its own. All ranks call it together.
+// activations; each rank has a number of its own. On CPUs, packed weights that are as memory allows are left out where
+// the plan with them takes more than nine tenths of the rank's share of what the host has left. All ranks call it
+// together.
 void choose_by_memory(Model& model, ExecutorOptions& options, const Mesh& mesh, Backend& backend);
 
 }  // namespace teratron

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -9,12 +10,22 @@
 
 #include "executor/preferences.h"
 #include "executor/recomputation.h"
+#include "ops/backend.h"
 #include "optim/optimizer.h"
 #include "pipeline/schedule.h"
 
 namespace teratron {
 
 enum class Purpose { kTraining, kEvaluation, kGeneration };
+
+// Weights of which a training step keeps packed copies (executor/packed_weights.h), on a CPU.
+struct WeightPacking {
+  CpuOptions processor;  // those of the back end
+  // Products of a weight that has copies: rows of the largest, and how many a step has.
+  std::int64_t most_rows = std::numeric_limits<std::int64_t>::max();
+  std::int64_t fewest_products = 2;
+  bool as_memory_allows = false;  // executor/memory_choices.h
+};
 
 struct ExecutorOptions {
   Purpose purpose = Purpose::kTraining;
@@ -41,6 +52,7 @@ struct ExecutorOptions {
   // In each cell so many layers, the last ones, keep what is cheap to make again (KeptActivations::cheap_ones), but for
   // those that recompute makes again. Nothing: as many as a device has memory for (executor/memory_choices.h).
   std::optional<std::int64_t> kept_layers = 0;
+  std::optional<WeightPacking> packed_weights = std::nullopt;
   bool sequence_parallel = false;  // batch * tokens of every call is a multiple of the tensor-parallel ranks
   bool shard_optimizer = false;    // the optimizer's state is shared out over the data-parallel ranks
   bool tallies = false;            // every step keeps them (executor/step_tallies.h)

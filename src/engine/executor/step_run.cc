@@ -123,6 +123,20 @@ void StepRun::act(const Action& action, std::size_t slot) {
   traced(TraceSpan::Kind::kPass, action, [&] { weight_gradients(action); });
 }
 
+void StepRun::pack_weights(const Action& action) {
+  const auto pack = [&](int place, WeightProduct use) {
+    plan_.packed_weights().pack(backend_, plan_.memory().arena(), place, use);
+  };
+  const bool is_backward = makes_input_gradient(action.pass);
+  const bool ends = is_backward && plan_.part().is_last(action.chunk) && !plan_.memory().has_joint_ends();
+  if (ends || action.pass == Pass::kHead) {
+    pack(PackedWeights::kHead, WeightProduct::kForward);
+    pack(PackedWeights::kHead, WeightProduct::kInputGradient);
+  }
+  if (action.pass == Pass::kForward) pack(action.chunk, WeightProduct::kForward);
+  if (is_backward) pack(action.chunk, WeightProduct::kInputGradient);
+}
+
 void StepRun::forward(const Action& action) {
   SliceCall call = call_of(action);
   const MicroBatch& micro_batch = micro_batch_of(action);
@@ -134,6 +148,7 @@ void StepRun::forward(const Action& action) {
   }
   const TensorRef out = to ? plan_.memory().sent(call.pass, slot) : passes_.kept_output(call);
   traced(TraceSpan::Kind::kPass, action, [&] {
+    pack_weights(action);
     passes_.begin(call, micro_batch);
     const bool embeds = plan_.part().is_first(action.chunk) && !plan_.memory().has_joint_ends();
     if (embeds) passes_.embed(call, micro_batch, tally_output());
@@ -152,6 +167,7 @@ void StepRun::backward(const Action& action, std::size_t slot) {
   const bool is_final = makes_weight_gradient(action.pass) && is_final_weight_pass(action);
   const TensorRef dx = plan_.memory().gradient(call.pass, slot);
   traced(TraceSpan::Kind::kPass, action, [&] {
+    pack_weights(action);
     passes_.begin(call, micro_batch);
     const bool has_joint_ends = plan_.memory().has_joint_ends(), is_last = plan_.part().is_last(action.chunk);
     if (plan_.part().is_continued(action.chunk) || (is_last && has_joint_ends)) {
@@ -191,6 +207,7 @@ void StepRun::joint(const Action& action) {
   call.pass.accumulate = joint_done_[pass]++ > 0;
   const bool is_last = joint_done_[pass] == joint_passes_[pass];
   const StageMemory& memory = plan_.memory();
+  pack_weights(action);
   passes_.begin(call, micro_batch);
   if (action.pass == Pass::kEmbedding) return passes_.embed(call, micro_batch, tally_output());
   if (action.pass == Pass::kHead) {

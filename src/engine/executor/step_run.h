@@ -26,6 +26,9 @@ class StepRun {
   // The arguments must outlive it.
   StepRun(Backend& backend, Mesh& mesh, const StagePlan& plan, StagePasses& passes,
           std::span<const MicroBatch> micro_batches, const Options& options);
+  StepRun(const StepRun&) = delete;
+  StepRun& operator=(const StepRun&) = delete;
+  ~StepRun() { plan_.packed_weights().forget(); }
 
   LossSums run();  // returns the losses of this copy of the model
 
@@ -75,6 +78,8 @@ class StepRun {
   Activity activity_of(const Action& action) const;
   Incoming receive_for(std::size_t at);
   void act(const Action& action, std::size_t slot);
+  // Packs the weights of the action's products, where it is the first of the step that has them.
+  void pack_weights(const Action& action);
   void forward(const Action& action);
   void backward(const Action& action, std::size_t slot);
   void weight_gradients(const Action& action);

@@ -39,7 +39,8 @@ struct LinearWeights {
                                 .activated = epilogue.activated,
                                 .gate = epilogue.gate,
                                 .rows_alone = pass.is_next_token() || epilogue.rows_alone,
-                                .lengths = lengths(pass)};
+                                .lengths = lengths(pass),
+                                .packed = weight.packed_for(WeightProduct::kForward)};
     if (multiplies_tiles()) return pass.backend.tile_linear_forward({product});
     if (is_general(epilogue.added)) return pass.backend.frozen_linear_forward({product, epilogue.added});
     pass.backend.linear_forward(product);
@@ -56,7 +57,8 @@ struct LinearWeights {
                                       .activated = epilogue.activated,
                                       .gate = epilogue.gate,
                                       .dgate = epilogue.dgate,
-                                      .lengths = lengths(pass)};
+                                      .lengths = lengths(pass),
+                                      .packed = weight.packed_for(WeightProduct::kInputGradient)};
     if (is_general(epilogue.added)) return pass.backend.frozen_linear_input_gradient({product, epilogue.added});
     pass.backend.linear_input_gradient(product);
   }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <functional>
 #include <limits>
 #include <optional>
@@ -94,10 +95,14 @@ struct Parameter {
   // Views into arenas, null until placed. `value` is of the compute type, what the layers read, or tiles of it
   // (tensor/weight_tiles.h); `gradient` of the accumulation type.
   TensorRef value, gradient;
+  std::array<TensorRef, 2>
+      packed;  // u8, by WeightProduct: `value` packed for products; null unless a step has packed it
   OptimizerState state;
   Sharding sharding;
   std::uint32_t number = 0;  // among all of the model, in the order of declaration: names streams of random numbers
 
+  TensorRef& packed_for(WeightProduct use) { return packed[static_cast<std::size_t>(use)]; }
+  const TensorRef& packed_for(WeightProduct use) const { return packed[static_cast<std::size_t>(use)]; }
   bool is_split() const { return split.axis != Split::kNoAxis; }
   // The ranks of the tensor-parallel group, replicas included.
   GroupRank tensor_rank() const { return {group.rank * replicas + replica, group.size * replicas}; }

@@ -195,6 +195,19 @@ void Backend::tally(TensorRef to, TensorRef from) {
   do_tally(to, from);
 }
 
+void Backend::pack_weight(TensorRef packed, TensorRef weight, WeightProduct use) {
+  const ArgumentChecks checks("pack_weight", compute_dtype());
+  packed = checks.vector("packed", packed, packed.elements(), DType::kU8);
+  weight = checks.matrix("weight", weight, checks.rows("weight", weight), checks.columns("weight", weight));
+  checks.separate({{"packed", packed}}, {{"weight", weight}});
+  const Call call(*this, "pack_weight");
+  do_pack_weight(packed, weight, use);
+}
+
+void Backend::do_pack_weight(const TensorRef& /*packed*/, const TensorRef& /*weight*/, WeightProduct /*use*/) {
+  check(false, "a back end that packs weights");
+}
+
 // Checks and computes one call. Without rows there is nothing to compute, but gradients that are not added to become 0.
 template <class Arguments, class Compute>
 void Backend::run(std::string_view operation, Arguments args, const Compute& compute) {

@@ -94,6 +94,10 @@ class Backend : public Allocator {
   // it does not grow later. EnvironmentError where there is too little.
   virtual void reserve_scratch(std::int64_t /*bytes*/) {}
 
+  // Copies a weight [O, I] of C into the order in which the kernels of a product read it, so that several products
+  // share the copy (LinearForward::packed). `packed` is u8 of packed_weight_bytes() (ops/working_memory.h). CPUs alone.
+  void pack_weight(TensorRef packed, TensorRef weight, WeightProduct use);
+
   // All others, as ops/operations.h defines them: linear_forward(const LinearForward& args), ...
 #define TERATRON_DECLARE(operation, Arguments) void operation(const Arguments& args);
   TERATRON_OPERATIONS(TERATRON_DECLARE)
@@ -115,6 +119,7 @@ class Backend : public Allocator {
 #undef TERATRON_DECLARE
 #undef TERATRON_DECLARE_MEMORY
   virtual void do_replay(std::unique_ptr<Graph>& /*graph*/, const std::function<void()>& work) { work(); }
+  virtual void do_pack_weight(const TensorRef& packed, const TensorRef& weight, WeightProduct use);  // InternalError
 
  private:
   class Call;

@@ -15,6 +15,12 @@ enum class Activation { kNone, kGeluTanh, kGeluErf, kSilu, kTanh, kRelu };
 // end may compute it like text; or it leaves it out (the CPU), and then its rows of y, dx and the forward's `activated`
 // become 0.
 
+// Products with a weight, which read it in orders of their own.
+enum class WeightProduct { kForward, kInputGradient };
+
+// `packed`, optional, is the weight as Backend::pack_weight() packed it for this product. A back end reads either, with
+// the same results.
+
 // y[T,O] = x[T,I] weight[O,I]^T + bias[O]; with an activation, `activated` receives activation(y) of y as stored or, if
 // a back end computes both in one kernel, of y before it is rounded, and y keeps the pre-activation for the backward
 // pass. Linear layers have GELU, in either form, and SiLU. With a gate (Shazeer, arXiv 2002.05202), which another
@@ -29,6 +35,7 @@ struct LinearForward {
   // it is computed with. The reference and the CPU keep this; a GPU's library may sum in another order for other T.
   bool rows_alone = false;
   TensorRef lengths;  // optional
+  TensorRef packed;   // u8, optional
 };
 
 // linear_forward() with weights in tiles (tensor/weight_tiles.h): linear.weight is [ceil(O / 16), I / 32], of q8_0 or
@@ -53,6 +60,7 @@ struct LinearInputGradient {
   TensorRef gate;            // [T,I], optional
   TensorRef dgate;           // [T,I], with a gate; may be the gate
   TensorRef lengths;         // optional; dy is 0 after them
+  TensorRef packed;          // u8, optional
 };
 
 // A product of low rank R that is added to another one's sums (LoRA, nn/adapter.h). No rows: there is none.

@@ -20,6 +20,10 @@ void check_lengths(const ArgumentChecks& checks, TensorRef& lengths, std::int64_
   checks.require(sequences > 0 && rows % sequences == 0, "each of the lengths is of as many rows");
 }
 
+void check_packed(const ArgumentChecks& checks, TensorRef& packed) {
+  if (packed) packed = checks.vector("packed", packed, packed.elements(), DType::kU8);
+}
+
 // All but the weight.
 bool check_forward(LinearForward& args, const ArgumentChecks& checks) {
   const std::int64_t rows = checks.rows("x", args.x);
@@ -28,6 +32,7 @@ bool check_forward(LinearForward& args, const ArgumentChecks& checks) {
   args.x = checks.matrix("x", args.x, rows, inputs);
   if (args.bias) args.bias = checks.vector("bias", args.bias, outputs);
   check_lengths(checks, args.lengths, rows);
+  check_packed(checks, args.packed);
   checks.require(args.activation != Activation::kTanh && args.activation != Activation::kRelu,
                  "a linear layer's activation is GELU or SiLU");
   if (args.activation == Activation::kNone) {
@@ -36,9 +41,12 @@ bool check_forward(LinearForward& args, const ArgumentChecks& checks) {
     args.activated = checks.matrix("activated", args.activated, rows, outputs);
     if (args.gate) args.gate = checks.matrix("gate", args.gate, rows, outputs);
   }
-  checks.separate(
-      {{"y", args.y}, {"activated", args.activated}},
-      {{"x", args.x}, {"weight", args.weight}, {"bias", args.bias}, {"gate", args.gate}, {"lengths", args.lengths}});
+  checks.separate({{"y", args.y}, {"activated", args.activated}}, {{"x", args.x},
+                                                                   {"weight", args.weight},
+                                                                   {"bias", args.bias},
+                                                                   {"gate", args.gate},
+                                                                   {"lengths", args.lengths},
+                                                                   {"packed", args.packed}});
   return args.y.elements() > 0;
 }
 
@@ -49,6 +57,7 @@ bool check_input_gradient(LinearInputGradient& args, const ArgumentChecks& check
   args.dx = checks.matrix("dx", args.dx, rows, inputs);
   args.dy = checks.matrix("dy", args.dy, rows, outputs);
   check_lengths(checks, args.lengths, rows);
+  check_packed(checks, args.packed);
   checks.require(args.activation != Activation::kTanh && args.activation != Activation::kRelu,
                  "a linear layer's activation is GELU or SiLU");
   checks.require(static_cast<bool>(args.gate) == static_cast<bool>(args.dgate), "a gate has a gradient");
@@ -67,9 +76,10 @@ bool check_input_gradient(LinearInputGradient& args, const ArgumentChecks& check
                                       {"weight", args.weight},
                                       {"pre_activation", args.pre_activation},
                                       {"gate", args.gate},
-                                      {"lengths", args.lengths}});
+                                      {"lengths", args.lengths},
+                                      {"packed", args.packed}});
   checks.separate({{"activated", args.activated}, {"dgate", args.dgate}},
-                  {{"dx", args.dx}, {"dy", args.dy}, {"weight", args.weight}});
+                  {{"dx", args.dx}, {"dy", args.dy}, {"weight", args.weight}, {"packed", args.packed}});
   checks.separate({{"activated", args.activated}}, {{"gate", args.gate}});
   checks.separate({{"dgate", args.dgate}}, {{"pre_activation", args.pre_activation}});
   if (args.dgate.data != args.gate.data) checks.separate({{"dgate", args.dgate}}, {{"gate", args.gate}});

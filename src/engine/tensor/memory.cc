@@ -88,6 +88,7 @@ std::string_view name_of(MemoryKind kind) {
     case MemoryKind::kGradients: return "gradients";
     case MemoryKind::kOptimizer: return "optimizer";
     case MemoryKind::kActivations: return "activations";
+    case MemoryKind::kPackedWeights: return "packed weights";
     case MemoryKind::kWorkspace: return "workspace";
     case MemoryKind::kCommunication: return "communication";
   }

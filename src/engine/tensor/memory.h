@@ -78,7 +78,15 @@ class Tensor {
 };
 
 // The use of a planned block. The start-up table has a row for each.
-enum class MemoryKind { kWeights, kGradients, kOptimizer, kActivations, kWorkspace, kCommunication };
+enum class MemoryKind {
+  kWeights,
+  kGradients,
+  kOptimizer,
+  kActivations,
+  kPackedWeights,  // copies of weights in the order in which products read them
+  kWorkspace,
+  kCommunication
+};
 std::string_view name_of(MemoryKind kind);
 
 // Plans one block of memory for many tensors. A tensor lives from time `first` to time `last`, both included; times are

@@ -33,6 +33,7 @@ ExecutorOptions options_of(const ProfileRequest& request, const pipeline::Schedu
           .cuts = cut_alike(request.sequences, slices),
           .recompute = request.recompute,
           .kept_layers = request.kept_layers,
+          .packed_weights = request.packed_weights,
           .sequence_parallel = request.sequence_parallel,
           .shard_optimizer = request.shard_optimizer,
           .cell_layers = request.cell_layers};
@@ -56,6 +57,7 @@ ProfileRequest profile_request(const StepSettings& settings, std::int64_t vocab_
           .cell_layers = stage_layers(settings),
           .recompute = settings.layout.recomputation().uniform().value_or(Recompute::kNone),
           .kept_layers = settings.kept_layers(),
+          .packed_weights = settings.weight_packing(),
           .sequence_parallel = settings.layout.sequence_parallel,
           .shard_optimizer = settings.layout.distributed_optimizer,
           .ranks = ranks};

@@ -22,6 +22,7 @@ struct ProfileRequest {
   std::vector<std::int64_t> cell_layers;        // of each stage; empty: as many in each
   Recompute recompute = Recompute::kNone;       // of all stages; where these differ, none
   std::optional<std::int64_t> kept_layers = 0;  // ExecutorOptions::kept_layers
+  std::optional<WeightPacking> packed_weights = std::nullopt;
   bool sequence_parallel = false, shard_optimizer = false;
   std::string ranks = "threads";                                  // LaunchEnvironment::ranks_are()
   int repeats = 3;                                                // rounds over all slicings

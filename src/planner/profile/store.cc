@@ -56,9 +56,10 @@ std::string stored_text(const slicing::ProfileKey& key, const fs::path& file, bo
 // Settings that change times beside the shapes, and are not as they were when the first profiles were written.
 std::string settings_of(const ProfileRequest& request, const Backend& backend) {
   std::string settings = backend.settings();
-  if (request.kept_layers == 0) return settings;
-  if (!settings.empty()) settings += ", ";
-  return settings + (request.kept_layers ? "activations kept" : "activations kept as memory allows");
+  const auto add = [&](std::string_view text) { settings += fmt::format("{}{}", settings.empty() ? "" : ", ", text); };
+  if (request.kept_layers != 0) add(request.kept_layers ? "activations kept" : "activations kept as memory allows");
+  if (request.packed_weights && !request.packed_weights->as_memory_allows) add("weights packed");
+  return settings;
 }
 
 }  // namespace

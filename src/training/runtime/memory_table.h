@@ -15,8 +15,9 @@
 
 namespace teratron {
 
-constexpr std::array kMemoryKinds = {MemoryKind::kWeights,     MemoryKind::kGradients, MemoryKind::kOptimizer,
-                                     MemoryKind::kActivations, MemoryKind::kWorkspace, MemoryKind::kCommunication};
+constexpr std::array kMemoryKinds = {MemoryKind::kWeights,      MemoryKind::kGradients,     MemoryKind::kOptimizer,
+                                     MemoryKind::kActivations,  MemoryKind::kPackedWeights, MemoryKind::kWorkspace,
+                                     MemoryKind::kCommunication};
 
 // Memory of a rank in bytes: by kind at the fullest moment of a step, of the whole arena, of the threads of a CPU
 // (ops/working_memory.h), of a GPU's operations and of its graphs (executor/device_memory.h), of the copy that a

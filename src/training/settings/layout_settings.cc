@@ -91,6 +91,11 @@ void add_training_layout_fields(FieldList& list, TrainingLayoutSettings& s) {
                   "results of norms and activation functions that are kept for the backward pass: on GPUs those of as "
                   "many layers as "
                   "memory allows, all, or none");
+  list.add_choice(
+      "packed-weights", s.packed_weights,
+      {{"auto", PackWeights::kAuto}, {"all", PackWeights::kAll}, {"none", PackWeights::kNone}},
+      "CPU: copies of weights in the order in which products read them, which the slices and micro-batches of "
+      "an update share: where these are short and memory allows, wherever there are several, or none");
 }
 
 }  // namespace teratron

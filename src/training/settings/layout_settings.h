@@ -35,12 +35,16 @@ enum class DataSharding { kNone, kOptimizer, kGradients, kWeights };
 // Activations that a layer could make again cheaply, as --keep-activations says.
 enum class KeepActivations { kAuto, kAll, kNone };
 
+// Weights that an update keeps packed for its products on a CPU, as --packed-weights says.
+enum class PackWeights { kAuto, kAll, kNone };
+
 // Layout of training, which also distributes activations and the optimizer's state.
 struct TrainingLayoutSettings : LayoutSettings {
   bool sequence_parallel = false, distributed_optimizer = false;
   std::string recompute = name_of(Recompute::kNone);  // a kind, or a list of every stage's (parse_recompute())
   DataSharding data_sharding = DataSharding::kNone;   // the last two kinds: plans and simulations alone have them
   KeepActivations keep_activations = KeepActivations::kAuto;
+  PackWeights packed_weights = PackWeights::kAuto;
 
   // That of `recompute`; none where that has a fault.
   Recomputation recomputation() const;

@@ -102,6 +102,17 @@ void add_global_batch_fields(FieldList& list, BatchSettings& s) {
            "--global-batch-size");
 }
 
+std::optional<WeightPacking> StepSettings::weight_packing() const {
+  if (layout.packed_weights == PackWeights::kNone || backend.kind != BackendKind::kCpu) return std::nullopt;
+  WeightPacking packing{.processor = {.compute_dtype = backend.compute_dtype()}};
+  if (layout.packed_weights == PackWeights::kAll) return packing;
+  // Beyond, copies save too little time for their memory (bench/results/pipeline_bound.md).
+  packing.most_rows = 512;
+  packing.fewest_products = 4;
+  packing.as_memory_allows = true;
+  return packing;
+}
+
 Faults StepSettings::faults() const {
   Faults faults = model.faults(layout.tensor_parallel);
   faults.add(layout.faults());
@@ -112,6 +123,9 @@ Faults StepSettings::faults() const {
   faults.add_if(layout.keep_activations == KeepActivations::kAll && layout.recomputation() != Recompute::kNone,
                 "{} all keeps what {} computes again; give one of them", Flag{"keep-activations"},
                 Flag{"recompute-granularity"});
+  faults.add_if(layout.packed_weights == PackWeights::kAll && backend.kind != BackendKind::kCpu,
+                "{} all is for products on CPUs, and {} is another; leave one of them out", Flag{"packed-weights"},
+                Flag{"backend"});
   faults.need_between({"logits-chunk"}, logits_chunk, 0, std::numeric_limits<std::int32_t>::max());
   return faults;
 }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "data/batch_schedule.h"
+#include "executor/options.h"
 #include "settings/backend_settings.h"
 #include "settings/layout_settings.h"
 #include "settings/model_settings.h"
@@ -51,6 +52,8 @@ struct StepSettings {
     if (layout.keep_activations == KeepActivations::kAll) return model.config.num_layers;
     return backend.kind == BackendKind::kCuda ? std::nullopt : std::optional<std::int64_t>(0);
   }
+  // ExecutorOptions::packed_weights.
+  std::optional<WeightPacking> weight_packing() const;
   std::int64_t largest_batch() const { return batch.largest_batch(layout.data_parallel); }
   std::int64_t largest_share() const {  // samples of that batch on the copy of the model with the most
     return (largest_batch() / batch.samples_together + layout.data_parallel - 1) / layout.data_parallel *

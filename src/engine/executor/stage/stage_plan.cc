@@ -110,19 +110,71 @@ bool StagePlan::is_here(const Parameter& parameter) const {
   return parameter.stage == part_.stage() || (part_.has_head() && std::ranges::count(tied_, &parameter) > 0);
 }
 
+int StagePlan::chunk_of(std::int64_t layer) const {
+  for (int chunk = 0; chunk < part_.chunks(); ++chunk) {
+    const std::int64_t index = layer - part_.first_layer(chunk);
+    if (index >= 0 && index < part_.layers(chunk)) return chunk;
+  }
+  throw InternalError(fmt::format("layer {} is not in this stage", layer));
+}
+
 // The moment in which the first backward pass writes the bucket's gradients.
 int StagePlan::first_gradient_moment(const ParameterBucket& bucket) const {
   const Timeline& timeline = memory_.timeline();
   const bool is_the_heads = bucket.part == Part::kHead || (bucket.part == Part::kBothEnds && multiplies_table());
   if (is_the_heads) return memory_.head_moments().first;
   if (bucket.part != Part::kLayer) return timeline.of({}).embedding_backward;
-  for (int chunk = 0; chunk < part_.chunks(); ++chunk) {
-    const std::int64_t index = bucket.layer - part_.first_layer(chunk);
-    if (index >= 0 && index < part_.layers(chunk)) {
-      return timeline.of({.chunk = chunk}).backward_of(static_cast<int>(index));
+  const int chunk = chunk_of(bucket.layer);
+  return timeline.of({.chunk = chunk}).backward_of(static_cast<int>(bucket.layer - part_.first_layer(chunk)));
+}
+
+std::int64_t StagePlan::products_of_step(std::int64_t rows) const {
+  std::int64_t products = 0;
+  for (int micro_batch = 0; micro_batch < options_.schedule.micro_batches; ++micro_batch) {
+    const pipeline::MicroBatchCut& cut = memory_.cut_of(micro_batch);
+    for (const std::int64_t tokens : cut.slice_tokens) products += (cut.sequences * tokens + rows - 1) / rows;
+  }
+  return products;
+}
+
+// Copies are packed as an action begins, and the layers of its cell together.
+Span StagePlan::life_of_packed(int place, WeightProduct use) const {
+  const Timeline& timeline = memory_.timeline();
+  Span life;
+  if (timeline.micro_batches() < options_.schedule.micro_batches) {  // which run one after another in the same memory
+    life.include(0, timeline.end() - 1);
+    return life;
+  }
+  if (place == PackedWeights::kHead) return memory_.head_moments();
+  const bool is_made_again = options_.recompute.of(part_.stage()).kind != Recompute::kNone;
+  timeline.for_each([&](const SliceKey& key) {
+    if (key.chunk != place) return;
+    const Timeline::Passes& passes = timeline.of(key);
+    if (use == WeightProduct::kForward) life.include(passes.forward, passes.forward_end());
+    if (use == WeightProduct::kInputGradient || is_made_again) life.include(passes.backward, passes.backward_end());
+  });
+  return life;
+}
+
+// Heads whose rows are some of a call's, or texts, multiply too few to be worth it.
+void StagePlan::plan_packed(const ParameterBucket& bucket, const ModelTraits& traits) {
+  if (!options_.packed_weights || !options_.trains()) return;
+  const bool is_head = bucket.part == Part::kHead || (bucket.part == Part::kBothEnds && multiplies_table());
+  const bool has_all_rows = is_head ? traits.targets && !traits.sparse_targets : bucket.part == Part::kLayer;
+  if (!has_all_rows) return;
+  const WeightPacking& packing = *options_.packed_weights;
+  const std::int64_t rows = is_head ? std::min(options_.logits_chunk, memory_.most_rows()) : memory_.most_rows();
+  if (rows > packing.most_rows || products_of_step(rows) < packing.fewest_products) return;
+  const int place = is_head ? PackedWeights::kHead : chunk_of(bucket.layer);
+  for (Parameter* member : bucket.members) {
+    const bool is_in_tiles = options_.weight_tiles && member->frozen;  // to save memory
+    if (!member->takes_tiles || is_in_tiles) continue;
+    const WorkShapes::Product product{.rows = rows, .inputs = member->shape[1], .outputs = member->shape[0]};
+    for (const WeightProduct use : {WeightProduct::kForward, WeightProduct::kInputGradient}) {
+      packed_weights_.add(memory_.arena(), *member, place, use, packed_weight_bytes(product, use, packing.processor),
+                          life_of_packed(place, use));
     }
   }
-  throw InternalError(fmt::format("layer {} is not in this stage", bucket.layer));
 }
 
 // Every matrix that is not looked up in is multiplied, the tied table by the rows of logits that exist at a time.
@@ -174,6 +226,7 @@ void StagePlan::plan_parameters(Model& model, DType compute_dtype) {
     }
     if (!holds(bucket)) continue;
     plan_products(bucket);
+    plan_packed(bucket, model.traits);
     const std::size_t number = buckets_.size();
     const auto same = [&](const PartBuckets& there) {
       return there.part == bucket.part && there.layer == bucket.layer;

@@ -4,6 +4,7 @@
 
 #include <optional>
 
+#include "executor/packed_weights.h"
 #include "executor/parameter_buckets.h"
 #include "executor/stage/stage_memory.h"
 #include "ops/working_memory.h"
@@ -25,6 +26,7 @@ class StagePlan {
   const StagePart& part() const { return part_; }
   const StageMemory& memory() const { return memory_; }
   const ParameterBuckets& buckets() const { return buckets_; }
+  const PackedWeights& packed_weights() const { return packed_weights_; }
   // Shapes that the stage computes. A back end's working memory, which is not in memory(), follows from them.
   const WorkShapes& work() const { return work_; }
   // The memory of an update, alive after the last backward pass alone.
@@ -51,11 +53,15 @@ class StagePlan {
   };
   void plan_parameters(Model& model, DType compute_dtype);
   void plan_products(const ParameterBucket& bucket);
+  void plan_packed(const ParameterBucket& bucket, const ModelTraits& traits);
+  Span life_of_packed(int place, WeightProduct use) const;
+  std::int64_t products_of_step(std::int64_t rows) const;  // with a weight, of so many rows of a call at most
   void plan_optimizer(Model& model, DType compute_dtype);
   void add_product(const WorkShapes::Product& product);
   void plan_attention(const Model& model);
   bool holds(const ParameterBucket& bucket) const;
   int stage_of(const ParameterBucket& bucket) const;
+  int chunk_of(std::int64_t layer) const;  // InternalError: the layer is another stage's
   int first_gradient_moment(const ParameterBucket& bucket) const;
   // Whether the output projection of a tied table, or a part of it, is this stage's.
   bool multiplies_table() const { return part_.has_head() || memory_.has_joint_ends(); }
@@ -65,6 +71,7 @@ class StagePlan {
   const StagePart part_;
   StageMemory memory_;
   ParameterBuckets buckets_;
+  PackedWeights packed_weights_;
   WorkShapes work_;
   std::vector<PartBuckets> parts_;
   std::optional<Arena::Block> update_workspace_, tallies_;

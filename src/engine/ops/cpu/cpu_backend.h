@@ -31,6 +31,7 @@ class CpuBackend final : public Backend {
 
  protected:
   TERATRON_OVERRIDE_OPERATIONS
+  void do_pack_weight(const TensorRef& packed, const TensorRef& weight, WeightProduct use) override;
   void open_memory() override;
   void close_memory() noexcept override;
 

@@ -25,6 +25,7 @@ ExecutorOptions training_options(const TrainConfig& config, const PipelinePlan& 
           .cuts = pipeline.cuts,
           .recompute = config.layout.recomputation(),
           .kept_layers = config.kept_layers(),
+          .packed_weights = config.weight_packing(),
           .sequence_parallel = config.layout.sequence_parallel,
           .shard_optimizer = config.layout.distributed_optimizer,
           .tallies = config.output.trace_numerics,
@@ -51,6 +52,7 @@ StageMemoryPlans::StageMemoryPlans(const TrainConfig& config, const MemoryPlanCo
     : config_(config), context_(context), options_(training_options(config, plan_pipeline(config, context.profile))) {
   if (options_.logits_chunk == 0) options_.logits_chunk = kFewestRowsOfLogits;
   if (!options_.kept_layers) options_.kept_layers = 0;
+  if (options_.packed_weights && options_.packed_weights->as_memory_allows) options_.packed_weights.reset();
 }
 
 std::int64_t StageMemoryPlans::bytes(int stage, const Recomputation& recompute) const {

@@ -62,6 +62,9 @@ class Ladder {
     if (config_.layout.keep_activations == KeepActivations::kAll) {
       add("keep-activations", "none", [](TrainConfig& c) { c.layout.keep_activations = KeepActivations::kNone; });
     }
+    if (config_.layout.packed_weights == PackWeights::kAll) {
+      add("packed-weights", "none", [](TrainConfig& c) { c.layout.packed_weights = PackWeights::kNone; });
+    }
     recompute(Recompute::kSelective);
     const std::int64_t together = config_.batch.samples_together;  // which the flag counts as one
     const bool is_kept = ranks_negatives(config_.model.config);

@@ -253,6 +253,7 @@ void GemmPlan::cut_b() {
   }
   column_parts_ = divide_up(gemm_.n, packed_columns_);
   depth_parts_ = divide_up(blocks, packed_depths_);
+  if (gemm_.panels != nullptr) return;
   panels_ = scratch_floats(Scratch::kPanels,
                            divide_up(packed_columns_, panel) * panel * std::min(words, packed_depths_ * largest));
 }
@@ -309,18 +310,25 @@ GemmSums sums_of(const Gemm& gemm, const GemmBlock& block, std::int64_t panel_co
 PackedBlock GemmPlan::packed_block(std::int64_t index) const {
   const std::int64_t column = index / depth_parts_ * packed_columns_, part = index % depth_parts_;
   const std::int64_t first = part * packed_depths_, count = std::min(packed_depths_, std::ssize(depths_) - first);
-  return {.column_begin = column,
-          .column_end = std::min(gemm_.n, column + packed_columns_),
-          .depths = std::span(depths_).subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count)),
-          .is_last = part + 1 == depth_parts_,
-          .panels = panels_};
+  PackedBlock packed{
+      .column_begin = column,
+      .column_end = std::min(gemm_.n, column + packed_columns_),
+      .depths = std::span(depths_).subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count)),
+      .is_last = part + 1 == depth_parts_,
+      .panels = panels_};
+  if (gemm_.panels == nullptr) return packed;  // each in the same memory
+  const std::int64_t columns = round_up(packed.column_end - column, kernels_.panel_columns);
+  const std::int64_t before = column * depth_words(0, std::ssize(depths_)) + columns * packed.depths[0].words_before;
+  packed.panels = static_cast<float*>(gemm_.panels) + before;
+  return packed;
 }
 
-std::int64_t GemmPlan::pack_tasks(const PackedBlock& packed) const {
-  return divide_up(packed.column_end - packed.column_begin, kPackColumns);
+void GemmPlan::pack(const PackedBlock& packed) const {
+  parallel_for(divide_up(packed.column_end - packed.column_begin, kPackColumns), 1,
+               [&](std::int64_t task, std::int64_t) { pack_columns(packed, task); });
 }
 
-void GemmPlan::pack(const PackedBlock& packed, std::int64_t task) const {
+void GemmPlan::pack_columns(const PackedBlock& packed, std::int64_t task) const {
   const std::int64_t begin = packed.column_begin + task * kPackColumns;
   kernels_.pack_columns(gemm_.b, packed, begin, std::min(packed.column_end, begin + kPackColumns));
 }
@@ -333,6 +341,16 @@ GemmBlock GemmPlan::block(const PackedBlock& packed, std::int64_t index) const {
   const GemmRange& rows = row_blocks_[static_cast<std::size_t>(index % std::ssize(row_blocks_))];
   const std::int64_t column = packed.column_begin + index / std::ssize(row_blocks_) * block_columns_;
   return {rows.begin, rows.end, column, std::min(packed.column_end, column + block_columns_)};
+}
+
+std::int64_t packed_words(std::int64_t n, std::int64_t k, DType dtype, bool bf16_products) {
+  const GemmKernels kernels = kernels_of(dtype, bf16_products);
+  return round_up(n, kernels.panel_columns) * kernels.words_of(k);
+}
+
+void pack_all(const Gemm& gemm) {
+  const GemmPlan plan(gemm);
+  for (std::int64_t index = 0; index < plan.packed_blocks(); ++index) plan.pack(plan.packed_block(index));
 }
 
 GemmSums GemmPlan::multiply(const PackedBlock& packed, const GemmBlock& block) const {

@@ -49,6 +49,9 @@ struct Gemm {
   bool accumulate = false;  // c += a b
   // Ranges of m and of k that are computed, in order and not empty. Without them, all is.
   std::span<const GemmRange> rows = {}, depths = {};
+  // packed_words() of memory, aligned to 64 bytes, in which pack_all() has packed all of b, for a product with the same
+  // n, k and dtype and without ranges of k. Null: the product packs b itself, a part at a time.
+  void* panels = nullptr;
 };
 
 struct GemmBlock {
@@ -117,14 +120,14 @@ class GemmPlan {
   std::int64_t packed_blocks() const { return column_parts_ * depth_parts_; }
   PackedBlock packed_block(std::int64_t index) const;  // all depths of some columns, then the next columns
 
-  std::int64_t pack_tasks(const PackedBlock& packed) const;
-  void pack(const PackedBlock& packed, std::int64_t task) const;
+  void pack(const PackedBlock& packed) const;  // by all threads
 
   std::int64_t blocks(const PackedBlock& packed) const;
   GemmBlock block(const PackedBlock& packed, std::int64_t index) const;
   GemmSums multiply(const PackedBlock& packed, const GemmBlock& block) const;
 
  private:
+  void pack_columns(const PackedBlock& packed, std::int64_t task) const;
   std::int64_t depth_words(std::int64_t begin, std::int64_t end) const;  // of a column of depths_[begin, end)
   void cut_b();
   void cut_c();
@@ -136,7 +139,7 @@ class GemmPlan {
   std::int64_t packed_columns_, packed_depths_;  // of a packed block; packed_depths_ counts blocks of depth
   std::int64_t column_parts_, depth_parts_;      // packed blocks along n and along k
   std::int64_t block_columns_;
-  void* panels_;
+  void* panels_ = nullptr;  // of one packed block at a time
 };
 
 // Upper bounds of a product, from which its working memory is planned.
@@ -149,13 +152,18 @@ struct GemmShape {
 // Ranges of k do not change it, but for bf16 products: each range is padded to a unit, so many short ones take more.
 void include_gemm(const GemmShape& shape, ScratchSizes& sizes);
 
+// Packs b into gemm.panels, which products read from then on. b is cut by whether there is a c: it is null where theirs
+// is, and is not written.
+void pack_all(const Gemm& gemm);
+std::int64_t packed_words(std::int64_t n, std::int64_t k, DType dtype, bool bf16_products);
+
 // finish(block, sums) is called once for each block of c, when it is complete, by the thread that completed it.
 template <class Finish>
 void gemm(const Gemm& gemm, const Finish& finish) {
   const GemmPlan plan(gemm);
   for (std::int64_t index = 0; index < plan.packed_blocks(); ++index) {
     const PackedBlock packed = plan.packed_block(index);
-    parallel_for(plan.pack_tasks(packed), 1, [&](std::int64_t task, std::int64_t) { plan.pack(packed, task); });
+    if (gemm.panels == nullptr) plan.pack(packed);
     parallel_for(plan.blocks(packed), 1, [&](std::int64_t task, std::int64_t) {
       const GemmBlock block = plan.block(packed, task);
       const GemmSums sums = plan.multiply(packed, block);

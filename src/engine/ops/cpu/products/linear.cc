@@ -120,6 +120,32 @@ std::optional<DType> tiles_in(const TensorRef& weight) {
   return is_tiles(weight.dtype) ? std::optional(weight.dtype) : std::nullopt;
 }
 
+// A product with a weight [outputs, inputs], but for its rows.
+Gemm product_with(const TensorRef& weight, WeightProduct use, std::int64_t inputs, std::int64_t outputs, DType dtype,
+                  bool bf16_products) {
+  const bool is_forward = use == WeightProduct::kForward;
+  return {.m = 0,
+          .n = is_forward ? outputs : inputs,
+          .k = is_forward ? inputs : outputs,
+          .dtype = dtype,
+          .bf16_products = bf16_products,
+          .a = {nullptr, is_forward ? inputs : outputs},
+          .b = {weight.data, inputs, /*transposed=*/is_forward, tiles_in(weight)},
+          .c = nullptr,
+          .c_stride = is_forward ? outputs : inputs};
+}
+
+std::int64_t packed_bytes(const Gemm& product) {
+  constexpr std::int64_t kWord = sizeof(float);
+  return kWord * packed_words(product.n, product.k, product.dtype, product.bf16_products);
+}
+
+void use_packed(Gemm& product, const TensorRef& packed) {
+  if (!packed) return;
+  check_equal(packed.elements(), packed_bytes(product), "bytes of a packed weight");
+  product.panels = packed.data;
+}
+
 // Memory of the sums: fp32 outputs themselves; others are rounded once when a block is finished.
 float* sums_of(const TensorRef& output) { return output.dtype == DType::kF32 ? output.as<float>() : nullptr; }
 
@@ -171,6 +197,22 @@ void include_linear(const WorkShapes::Product& product, DType dtype, bool bf16_p
                sizes);
 }
 
+std::int64_t packed_weight_bytes(const WorkShapes::Product& product, WeightProduct use, const CpuOptions& options) {
+  const auto [rows, inputs, outputs] = product;
+  const bool bf16_products = multiplies_bf16(options);
+  const bool is_in_place = rows <= kFewRows || is_faster_transposed(rows, inputs, bf16_products);
+  if (use == WeightProduct::kForward && is_in_place) return 0;
+  return packed_bytes(product_with({}, use, inputs, outputs, options.compute_dtype, bf16_products));
+}
+
+void CpuBackend::do_pack_weight(const TensorRef& packed, const TensorRef& weight, WeightProduct use) {
+  Gemm product = product_with(weight, use, weight.dim(1), weight.dim(0), compute_dtype_, bf16_products_);
+  use_packed(product, packed);
+  product.m = 1;
+  product.c = sums_of({packed.data, compute_dtype_, {1}});
+  pack_all(product);
+}
+
 void include_low_rank(std::int64_t rows, std::int64_t rank, DType dtype, bool bf16_products, ScratchSizes& sizes) {
   if (rank == 0) return;
   const std::int64_t most = std::min(rows, kMostRows);  // of a block that is computed transposed; others have fewer
@@ -187,21 +229,17 @@ void CpuBackend::do_frozen_linear_forward(const FrozenLinearForward& frozen) {
   const LinearKernels kernels = HWY_DYNAMIC_DISPATCH(linear_kernels)(args.x.dtype, bf16_products_);
   const std::optional<DType> tiles = tiles_in(args.weight);
   if (!tiles && (rows <= kFewRows || args.rows_alone)) return multiply_rows_alone(frozen, kernels);
-  const bool is_transposed = !tiles && is_faster_transposed(rows, inputs, bf16_products_);
+  const bool is_transposed = !tiles && !args.packed && is_faster_transposed(rows, inputs, bf16_products_);
   const std::vector<GemmRange> ranges = text_ranges(is_transposed ? TensorRef() : args.lengths, rows);
   clear_padding(args.y, ranges);
   clear_padding(args.activated, ranges);
   if (ranges.empty()) return;
-  Gemm product{.m = rows,
-               .n = outputs,
-               .k = inputs,
-               .dtype = args.x.dtype,
-               .bf16_products = bf16_products_,
-               .a = {args.x.data, inputs},
-               .b = {args.weight.data, inputs, /*transposed=*/true, tiles},
-               .c = sums_of(args.y),
-               .c_stride = outputs,
-               .rows = ranges};
+  Gemm product = product_with(args.weight, WeightProduct::kForward, inputs, outputs, args.x.dtype, bf16_products_);
+  product.m = rows;
+  product.a.data = args.x.data;
+  product.c = sums_of(args.y);
+  product.rows = ranges;
+  use_packed(product, args.packed);
   auto finish = kernels.finish_forward;
   if (is_transposed) {
     product.rows = {};
@@ -225,16 +263,13 @@ void CpuBackend::do_frozen_linear_input_gradient(const FrozenLinearInputGradient
   clear_padding(args.dx, ranges);
   clear_padding(args.dgate, ranges);
   if (ranges.empty()) return;
-  const Gemm product{.m = rows,
-                     .n = inputs,
-                     .k = outputs,
-                     .dtype = args.dy.dtype,
-                     .bf16_products = bf16_products_,
-                     .a = {args.dy.data, outputs},
-                     .b = {args.weight.data, inputs, /*transposed=*/false, tiles_in(args.weight)},
-                     .c = sums_of(args.dx),
-                     .c_stride = inputs,
-                     .rows = ranges};
+  Gemm product =
+      product_with(args.weight, WeightProduct::kInputGradient, inputs, outputs, args.dy.dtype, bf16_products_);
+  product.m = rows;
+  product.a.data = args.dy.data;
+  product.c = sums_of(args.dx);
+  product.rows = ranges;
+  use_packed(product, args.packed);
   gemm(product, [&](const GemmBlock& block, const GemmSums& sums) { kernels.finish_gradient(frozen, block, sums); });
 }
 
