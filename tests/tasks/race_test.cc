@@ -98,7 +98,7 @@ TEST_F(RaceFiles, NameFileLineAndArticleOfAFault) {
   EXPECT_THAT(refusal(changed([](Json& json) { json["answers"][1] = 1; })), HasSubstr("answer to question 2"));
   EXPECT_THAT(refusal(changed([](Json& json) { json["answers"][0] = ""; })), HasSubstr("answer to question 1"));
   EXPECT_THAT(refusal(changed([](Json& json) { json["answers"].erase(0); })),
-              HasSubstr("2 questions, 2 lists of options and 1 answers"));
+              HasSubstr("2 questions, 2 lists of options and 1 answer"));
   EXPECT_THAT(refusal(changed([](Json& json) { json["options"].erase(0); })), HasSubstr("1 lists of options"));
   EXPECT_THAT(refusal(changed([](Json& json) { json["options"][1].erase(0); })),
               HasSubstr("question 2 has not four options"));

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "base/counted.h"
 #include "base/error.h"
 #include "base/files/decompression.h"
 #include "base/utf8.h"
@@ -81,8 +82,8 @@ void add_delimited(const fs::path& path, Delimiter delimiter, const Columns& col
   table.columns = reader.cells();
   while (reader.next()) {
     if (reader.cells().size() != header.columns()) {
-      throw_user_error("{}: {} cells, where the first row has {}; {}", place_of(path, reader.line()),
-                       reader.cells().size(), header.columns(),
+      throw_user_error("{}: {}, where the first row has {}; {}", place_of(path, reader.line()),
+                       counted(std::ssize(reader.cells()), "cell"), header.columns(),
                        delimiter == Delimiter::kComma ? "put a text with a comma or a line end in quotes"
                                                       : "a text holds neither tabs nor line ends");
     }
