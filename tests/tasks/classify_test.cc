@@ -75,6 +75,9 @@ TEST_F(ClassifyFiles, RowsOfParquetAreThoseOfTheSameJsonLines) {
 }
 
 TEST_F(ClassifyFiles, FaultsOfTablesNameTheLine) {
+  EXPECT_THAT(table_fault("t.csv", "text;label\nx;a\n"),
+              AllOf(HasSubstr("t.csv:1: the first row is one cell, 'text;label'"), HasSubstr("commas part")));
+  EXPECT_THAT(table_fault("t.tsv", "text,label\nx,a\n"), HasSubstr("tabs part"));
   EXPECT_THAT(table_fault("t.csv", "text,label\nx,a\ny\n"),
               AllOf(HasSubstr("t.csv:3: 1 cell, where the first row has 2"), HasSubstr("in quotes")));
   EXPECT_THAT(table_fault("t.csv", "text,label\n\"a\nb\",c\n\"d,e\nf\n"),

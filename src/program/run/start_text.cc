@@ -60,9 +60,10 @@ std::vector<std::string> other_than_checkpoint(const CheckpointInfo& checkpoint,
   return words;
 }
 
-std::string_view text_of_kind(const ModelConfig& model) {
-  if (model.family().continues_text) return model.family().title;
-  return model.norm_placement == NormPlacement::kPre ? "BERT (pre-norm)" : "BERT (post-norm)";
+std::string text_of_kind(const ModelConfig& model) {
+  if (model.family().continues_text) return std::string(model.family().title);
+  return fmt::format("{} ({})", model.family().title,
+                     model.norm_placement == NormPlacement::kPre ? "pre-norm" : "post-norm");
 }
 
 std::string text_of_settings(const TrainConfig& config, const CheckpointInfo* checkpoint) {

@@ -142,6 +142,12 @@ TEST_F(EmbedCommands, VectorsMayGoToStandardOutput) {
               HasSubstr("both go to standard output"));
 }
 
+TEST_F(EmbedCommands, NamesOfOtherFormatsAreRefusedForVectors) {
+  const Outcome outcome = run_teratron({"embed", "--load", path("hf"), "--out", path("v.csv"), path("texts")});
+  EXPECT_EQ(outcome.exit_code, 2);
+  EXPECT_THAT(outcome.errors, HasSubstr("v.csv would hold NumPy's .npy"));
+}
+
 TEST_F(EmbedCommands, ModelsOfTheWrongKindAreRefusedByName) {
   const std::string gpt2 = (kGoldenFolder / "gpt2_tiny").string();
   Outcome outcome = run_teratron(embed({"--load", gpt2}));

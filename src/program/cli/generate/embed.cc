@@ -47,6 +47,10 @@ Faults EmbedOptions::faults() const {
   Faults faults = layout.faults();
   faults.add(backend.faults());
   add_output_faults(faults, "--out", out, json);
+  constexpr std::array<std::string_view, 6> kOthers = {".csv", ".tsv", ".txt", ".json", ".jsonl", ".parquet"};
+  faults.add_if(std::ranges::find(kOthers, out.extension().string()) != kOthers.end(),
+                "{} {} would hold NumPy's .npy in spite of its name; call it .npy, which numpy.load reads", Flag{"out"},
+                out.string());
   return faults;
 }
 

@@ -90,7 +90,7 @@ std::string text_of(const MemoryWall& wall, std::int64_t devices) {
   table.row({"all of them", fmt::format("{}, the memory of {}",
                                         bytes_text(static_cast<std::int64_t>(wall.parameters * wall.bytes.all())),
                                         counted(wall.least_devices, "device"))});
-  table.row({fmt::format("state that {} hold", counted(devices, "device")),
+  table.row({fmt::format("state that {} hold{}", counted(devices, "device"), devices == 1 ? "s" : ""),
              fmt::format("{} parameters at most", readable_count(wall.room_of(devices)))});
   table.row({"smallest tensor parallelism",
              wall.tensor_alone ? fmt::format("{}: {}", wall.tensor_alone->layout.tensor, wall_text(wall.tensor_alone))
