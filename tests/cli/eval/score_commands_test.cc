@@ -80,7 +80,7 @@ TEST_F(ScoreCommands, BadInputIsOneMessageAndExitCode2) {
   };
   refuses(command("qqp", kPairs, "index\tprediction\n9\t1\n"), "the row 9 is predicted, and the data have 4 rows");
   refuses(command("mnli", kPairs, "index\tprediction\n"), "line 1: this is neither a header with sentence1");
-  refuses(command("race", kArticle, R"({"high1.txt": ["A"]})"), "'high1.txt' has 2 questions and 1 predictions");
+  refuses(command("race", kArticle, R"({"high1.txt": ["A"]})"), "'high1.txt' has 2 questions and 1 prediction");
 }
 
 }  // namespace
