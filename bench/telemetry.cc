@@ -90,7 +90,9 @@ void measure(const Size& size, const fs::path& folder, std::int64_t turns) {
   Trainer trainer(config, *backend, make_training_task(config, corpus, kVocabulary));
   trainer.start();
   ObserverList reporter;
-  add_run_observers(reporter, config, trainer, 0, 1e11);
+  const RankBoard board;
+  add_run_observers(reporter, config, trainer, 0, 1e11,
+                    std::make_shared<MemoryGauge>(board, *backend, /*ranks_here=*/1, /*planned=*/0));
   EverySecondTurn observer(reporter, size.turn);
   trainer.run(observer);
   std::vector<double> more;  // of a turn than of the one before it, which met the same machine

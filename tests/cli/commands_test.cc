@@ -4,6 +4,7 @@
 
 #include <cstring>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "base/files/file.h"
 #include "base/philox.h"
@@ -69,6 +70,22 @@ TEST_F(Commands, EncodeWritesTheLibrarysIdsAsLittleEndian32BitAndDecodeGivesTheB
     json_of({"tokenizer", "decode", "--overwrite", "--tokenizer", path("tokenizer"), path("ids"), path("out")});
     EXPECT_EQ(read_file(path("out")), bytes);
   }
+}
+
+TEST_F(Commands, EncodeShowsIdsBesideTheirTexts) {
+  write_file_atomically(path("in"), "a \"\xC3\n");  // a character cut in the middle
+  run_teratron({"tokenizer", "encode", "--as-text", "--tokenizer", path("tokenizer"), path("in"), path("ids")});
+  const Tokenizer tokenizer = Tokenizer::load(path("tokenizer"));
+  std::istringstream lines(read_file(path("ids")));
+  std::vector<std::int32_t> ids;
+  std::string text;
+  for (std::string line; std::getline(lines, line);) {
+    const std::size_t space = line.find(' ');
+    ids.push_back(std::stoi(line.substr(0, space)));
+    text += nlohmann::json::parse(line.substr(space + 1)).get<std::string>();
+  }
+  EXPECT_EQ(ids, tokenizer.encode("a \"\xC3\n"));
+  EXPECT_EQ(text, "a \"\xEF\xBF\xBD\n");
 }
 
 TEST_F(Commands, DecodeRefusesWhatAreNoIdsOfTheTokenizer) {

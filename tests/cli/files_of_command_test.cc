@@ -65,7 +65,7 @@ TEST_F(FilesOfCommand, AreNeverReplacedWhereTheyAreRead) {
       {{"tokenizer", "decode", "--tokenizer", "@tokenizer", "--overwrite", "@data.bin", "@data.bin"}, "data.bin"},
       {{"tokenizer", "train", "--vocab-size", "270", "--overwrite", "--out", "@tokenizer", "@tokenizer/merges.txt"},
        "tokenizer/merges.txt"},
-      {{"embed", "--load", "@none", "--overwrite", "--out", "@in.jsonl", "@in.jsonl"}, "in.jsonl"},
+      {{"embed", "--load", "@none", "--overwrite", "--out", "@data.bin", "@data.bin"}, "data.bin"},
       {{"generate", "--load", "@none", "--prompts", "@in.jsonl", "--json", "@in.jsonl"}, "in.jsonl"},
       {{"eval", "lambada", "--load", "@none", "--data", "@in.jsonl", "--json", "@in.jsonl"}, "in.jsonl"},
       {{"eval", "multiple-choice", "--load", "@none", "--data", "@in.jsonl", "--json", "@in.jsonl"}, "in.jsonl"},

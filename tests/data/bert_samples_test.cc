@@ -10,6 +10,7 @@
 #include <set>
 #include <thread>
 
+#include "base/counted.h"
 #include "base/error.h"
 #include "base/host/threads.h"
 #include "base/trials.h"
@@ -297,9 +298,8 @@ TEST_F(PairsOfSentences, ACorpusWithoutPairsIsToldAndNeverHangs) {
     }
     ++told;
     const std::string message = message_of<UserError>([&] { samples(); });
-    EXPECT_THAT(message,
-                AllOf(HasSubstr("has two sentences"), HasSubstr(fmt::format("{} documents", dataset_->documents())),
-                      HasSubstr(fmt::format("{} sentences", dataset_->sequences()))));
+    EXPECT_THAT(message, AllOf(HasSubstr("has two sentences"), HasSubstr(counted(dataset_->documents(), "document")),
+                               HasSubstr(counted(dataset_->sequences(), "sentence"))));
     const bool is_split = dataset_->sequences() > dataset_->documents();
     EXPECT_THAT(message, HasSubstr(is_split ? "a larger share in --split" : "--split-sentences"));
   }

@@ -145,8 +145,8 @@ TEST(ChatSamples, CutsAreTold) {
                             SampleOrder::kSequential);
   EXPECT_EQ(samples.left_out(),
             "2 conversations in 2 samples of 4 tokens, 25.0 % of them padding\n"
-            "2 are longer: 4 tokens at their ends are cut off, 3 of them to be learned\n"
-            "1 without a word to learn are left out");
+            "2 longer, without 4 tokens at the end, 3 of them to be learned\n"
+            "1 without a word to learn left out");
   EXPECT_EQ(samples.source(0), "document 0 of '" + (folder / "chats").string() + "', tokens 0 to 4");
 }
 

@@ -128,8 +128,8 @@ TEST(PreferenceSamples, CutsAreTold) {
   const PreferenceSamples samples(made.dataset, made.part, 7, SampleOrder::kSequential);
   EXPECT_EQ(samples.left_out(),
             "2 pairs of answers in 2 samples of 7 tokens, 35.7 % of them padding\n"
-            "2 are longer: 5 tokens at the ends of their texts are cut off, 4 of them of answers\n"
-            "1 without a word of one of the answers are left out");
+            "2 longer, without 5 tokens at the ends of the texts, 4 of them of answers\n"
+            "1 without a word of one of the answers left out");
   EXPECT_EQ(samples.source(1), "document 2 of '" + (folder / "pairs").string() + "', tokens 0 to 3");
 }
 

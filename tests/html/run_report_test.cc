@@ -73,6 +73,28 @@ TEST_F(RunReportTest, APageAsksNoNetworkAndShowsTextsAsTexts) {
   EXPECT_THAT(page, Not(HasSubstr("Learning rate"))) << "it never changes";
 }
 
+TEST_F(RunReportTest, MemoryStandsBesideItsPlanThoughBothStayFlat) {
+  const char* const plan =
+      R"({"iteration":6,"kind":"iteration","loss":1,"memory_bytes":6291456,"planned_memory_bytes":5242880}
+{"iteration":7,"kind":"iteration","loss":1,"memory_bytes":6291456,"planned_memory_bytes":5242880}
+)";
+  const RunRecord one = run("one", "", plan);
+  const std::string page = run_report({one}, {});
+  EXPECT_THAT(page, HasSubstr("memory of the fullest rank</th><td>6.00 MiB, 5.00 MiB planned</td>"));
+  EXPECT_THAT(page, HasSubstr("Memory of the fullest rank, MiB (dashed: planned)"));
+  EXPECT_THAT(page, HasSubstr(R"({"name":"held","points":[[6,6],[7,6]]},{"name":"planned","points":[[6,5],[7,5]]})"));
+  EXPECT_THAT(page, HasSubstr("<polyline class=\"c0 dashed\""));
+  EXPECT_THAT(run_report({run("none", "")}, {}), Not(HasSubstr("Memory of"))) << "runs of older versions";
+  const std::string large = run_report({run("a", "",
+                                            R"({"iteration":6,"loss":1,"memory_bytes":3221225472})"
+                                            "\n"),
+                                        one},
+                                       {});
+  EXPECT_THAT(large, HasSubstr("Memory of the fullest rank, GiB"));
+  EXPECT_THAT(large, HasSubstr(R"({"name":"a","points":[[6,3]]},{"name":"one","points")"));
+  EXPECT_THAT(large, HasSubstr(R"("name":"one, planned")"));
+}
+
 TEST_F(RunReportTest, OfSeveralRunsItTellsWhatDiffers) {
   std::vector<RunRecord> runs = {run("one/run", "lr = 0.5\nseed = 1\n"),
                                  run("two/run", "lr = 0.25\nseed = 1\nnew = 3\n")};

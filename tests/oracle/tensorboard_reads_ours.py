@@ -18,7 +18,13 @@ OF_ITERATIONS = {
     "loss-scale": "loss_scale",
     "grad-norm": "gradient_norm",
 }
-OF_TIMES = {"iteration-time": "seconds", "tokens-per-second": "tokens_per_second", "mfu": "mfu"}
+OF_COSTS = {
+    "iteration-time": "seconds",
+    "tokens-per-second": "tokens_per_second",
+    "mfu": "mfu",
+    "mem-allocated-bytes": "memory_bytes",
+    "mem-planned-bytes": "planned_memory_bytes",
+}
 OF_VALIDATIONS = {"lm loss validation": "validation_loss", "lm loss validation ppl": "validation_perplexity"}
 
 
@@ -41,7 +47,7 @@ def main(folder, metrics):
         for tag, key in tags.items():
             compare(tag, key, kind, lambda row: row["iteration"])
             compare(f"{tag} vs samples", key, kind, lambda row: samples[row["iteration"]])
-    for tag, key in OF_TIMES.items():
+    for tag, key in OF_COSTS.items():
         if any(key in row for row in rows):
             compare(tag, key, "iteration", lambda row: row["iteration"])
     assert set(reader.Tags()["scalars"]) == seen, set(reader.Tags()["scalars"]) ^ seen

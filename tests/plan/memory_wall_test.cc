@@ -70,7 +70,7 @@ TEST(MemoryWall, OffersChangesThatFit) {
     }
     try {
       throw_too_large(request, result);
-    } catch (const UserError& error) {
+    } catch (const TooLargeError& error) {
       EXPECT_THAT(error.what(), AllOf(HasSubstr("does not fit"), HasSubstr("more than the")));
     }
   }

@@ -197,9 +197,9 @@ TEST(LayoutFaults, RecomputationIsOfAllStagesOrOfEach) {
         << text;
   }
   EXPECT_THAT(faults("full,none"),
-              ElementsAre("--recompute-granularity full,none is of 2 stages, and there are 3 "
+              ElementsAre("--recompute-granularity full,none is of 2 stages, and the pipeline has 3 "
                           "(--pipeline-model-parallel-size); give one kind, or one of each stage"));
-  EXPECT_THAT(faults("full:13"), ElementsAre(HasSubstr("full:13 is of 13 layers of a cell, and there are 12")));
+  EXPECT_THAT(faults("full:13"), ElementsAre(HasSubstr("full:13 is of 13 layers of a cell, and the model has 12")));
   EXPECT_THAT(faults("full@1"), IsEmpty());
   EXPECT_THAT(faults("full@2,none,none"),
               ElementsAre(HasSubstr("full@2 is of 2 token slices, and a sequence runs whole; leave out @2")));

@@ -141,7 +141,7 @@ TEST(Profile, ThatCannotBeTrueIsRefusedByTheNameOfItsField) {
   EXPECT_THAT(spoil_pass("forward", "milliseconds_without_context", {1, 0, 2}), names("milliseconds"));
   EXPECT_THAT(spoil_pass("backward", "context_coefficients", {1, 2, 3}), names("context"));
   EXPECT_THAT(spoil_pass("backward", "lengths", {8, 16, 32}), names("different lengths"));
-  EXPECT_THAT(refusal([](auto& j) { j["stages"].erase(0); }), names("lists 1 stages"));
+  EXPECT_THAT(refusal([](auto& j) { j["stages"].erase(0); }), names("lists 1 stage"));
   EXPECT_THAT(refusal([](auto& j) { j["stages"] = nlohmann::json::array(); }), names("lists 0 stages"));
   EXPECT_THAT(refusal([](auto& j) { j["stages"] = 3; }), names("stages"));
   EXPECT_THAT(refusal([](auto& j) { j["stages"][0].erase("backward"); }), names("backward"));

@@ -75,8 +75,11 @@ TEST_F(ClassifyFiles, RowsOfParquetAreThoseOfTheSameJsonLines) {
 }
 
 TEST_F(ClassifyFiles, FaultsOfTablesNameTheLine) {
+  EXPECT_THAT(table_fault("t.csv", "text;label\nx;a\n"),
+              AllOf(HasSubstr("t.csv:1: the first row is one cell, 'text;label'"), HasSubstr("commas part")));
+  EXPECT_THAT(table_fault("t.tsv", "text,label\nx,a\n"), HasSubstr("tabs part"));
   EXPECT_THAT(table_fault("t.csv", "text,label\nx,a\ny\n"),
-              AllOf(HasSubstr("t.csv:3: 1 cells, where the first row has 2"), HasSubstr("in quotes")));
+              AllOf(HasSubstr("t.csv:3: 1 cell, where the first row has 2"), HasSubstr("in quotes")));
   EXPECT_THAT(table_fault("t.csv", "text,label\n\"a\nb\",c\n\"d,e\nf\n"),
               HasSubstr("t.csv:4: a cell begins with a quote (\") that nothing closes"));
   EXPECT_THAT(table_fault("t.csv", "sentence,label\nx,a\n"),
@@ -130,7 +133,7 @@ TEST_F(ClassifyFiles, SingleTextsAndPairsAreFramedAndCutAtTheirEnds) {
   EXPECT_THAT(single->examples().sequence(0), ElementsAre(2, tokens[0], tokens[1], 3));
   EXPECT_THAT(single->examples().sequence(1), ElementsAre(2, 3));
   EXPECT_EQ(single->examples().second(0), 4) << "all token types are 0";
-  EXPECT_EQ(single->notes(), "2 texts; 1 are empty; 1 a; 1 b");
+  EXPECT_EQ(single->notes(), "2 texts; 1 empty text; 1 a; 1 b");
   std::string long_text = "rain";
   for (int i = 0; i < 30; ++i) long_text += " snow";
   const auto cut = open_file("t.csv", "text,label\n" + long_text + ",a\nrain,b\n", {});

@@ -50,7 +50,7 @@ TEST_F(EmbedFiles, EveryTextOfAnExampleIsASequence) {
     EXPECT_THAT(examples.sequence(static_cast<std::int64_t>(i)), ::testing::ElementsAreArray(framed_alone(texts[i])));
     EXPECT_EQ(examples.second(static_cast<std::int64_t>(i)), examples.length(static_cast<std::int64_t>(i)));
   }
-  EXPECT_EQ(set->notes(), "2 triples of texts; 1 texts are empty");
+  EXPECT_EQ(set->notes(), "2 triples of texts; 1 empty text");
 }
 
 TEST_F(EmbedFiles, TextsLoseTheirEnds) {
@@ -58,7 +58,7 @@ TEST_F(EmbedFiles, TextsLoseTheirEnds) {
   shorter.seq_length = 4;
   const auto set = open_csv("a,b\nrain snow wind,sun\n", shorter);
   EXPECT_THAT(set->examples().sequence(0), ::testing::ElementsAreArray(framed_alone("rain snow")));
-  EXPECT_THAT(set->notes(), HasSubstr("1 texts cut to 4 tokens"));
+  EXPECT_THAT(set->notes(), HasSubstr("1 text cut to 4 tokens"));
 }
 
 TEST_F(EmbedFiles, SimilaritiesAreLearnedWhereTheFilesToTrainOnHaveThem) {

@@ -102,7 +102,7 @@ TEST_F(GlueFiles, NameFileAndLineOfAFault) {
               HasSubstr("line 2: '2' is none of the labels 0, 1"));
   EXPECT_THAT(refusal("", Task::kMnli), HasSubstr("is empty"));
   EXPECT_THAT(refusal("\n \n", Task::kQqp), HasSubstr("is empty"));
-  EXPECT_THAT(refusal("-\ta\tb\n", Task::kMnli), HasSubstr("of 1 rows 1 are labelled '-'"));
+  EXPECT_THAT(refusal("-\ta\tb\n", Task::kMnli), HasSubstr("of 1 row 1 have the label '-'"));
   EXPECT_THAT(refusal(right + std::string(1, '\0'), Task::kMnli), HasSubstr("not text"));
   EXPECT_THAT(message_of<UserError>([&] { read_dataset(folder_ / "none.tsv", Task::kMnli); }), HasSubstr("none.tsv"));
 }

@@ -98,8 +98,8 @@ TEST_F(RaceFiles, NameFileLineAndArticleOfAFault) {
   EXPECT_THAT(refusal(changed([](Json& json) { json["answers"][1] = 1; })), HasSubstr("answer to question 2"));
   EXPECT_THAT(refusal(changed([](Json& json) { json["answers"][0] = ""; })), HasSubstr("answer to question 1"));
   EXPECT_THAT(refusal(changed([](Json& json) { json["answers"].erase(0); })),
-              HasSubstr("2 questions, 2 lists of options and 1 answers"));
-  EXPECT_THAT(refusal(changed([](Json& json) { json["options"].erase(0); })), HasSubstr("1 lists of options"));
+              HasSubstr("2 questions, 2 lists of options and 1 answer"));
+  EXPECT_THAT(refusal(changed([](Json& json) { json["options"].erase(0); })), HasSubstr("1 list of options"));
   EXPECT_THAT(refusal(changed([](Json& json) { json["options"][1].erase(0); })),
               HasSubstr("question 2 has not four options"));
   EXPECT_THAT(refusal(changed([](Json& json) { json["options"][0][2] = " "; })),
@@ -133,7 +133,7 @@ TEST_F(RaceFiles, PlantedPredictionsScore) {
   EXPECT_THAT(message_of<UserError>([&] {
                 score(dataset, {{"high2.txt", {1}}});
               }),
-              HasSubstr("the article 'high2.txt' has 2 questions and 1 predictions"));
+              HasSubstr("the article 'high2.txt' has 2 questions and 1 prediction"));
 }
 
 TEST_F(RaceFiles, WrongPredictionsAreToldByArticle) {

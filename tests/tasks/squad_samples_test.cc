@@ -35,10 +35,10 @@ TEST_F(TaskFiles, QuestionsThatDoNotTellTheirAnswersArePredictedAndNotTrainedOn)
   EXPECT_THROW(set->scores(outputs), InternalError);
   EXPECT_EQ(predictions(*set, outputs), "{\"q\":\"snow\"}\n");
   EXPECT_THAT(refusal(TaskKind::kSquad1, {without}, default_reading(TaskKind::kSquad1), true),
-              HasSubstr("none of the 1 questions to train on"));
+              HasSubstr("none of the 1 question to train on"));
   const auto both = open(TaskKind::kSquad1, {without, with}, default_reading(TaskKind::kSquad1), true);
   EXPECT_THAT(both->examples().labels, ElementsAre(4, 4));
-  EXPECT_THAT(both->notes(), HasSubstr("1 questions without labels left out"));
+  EXPECT_THAT(both->notes(), HasSubstr("1 question without labels left out"));
   const squad::Dataset data{.paragraphs = {"rain"}, .questions = {{.id = "q", .text = "?", .is_labelled = false}}};
   EXPECT_THAT(message_of<UserError>([&] { squad::score(data, {}, squad::Version::kSquad1); }), HasSubstr("'q'"));
 }
@@ -50,27 +50,27 @@ TEST_F(TaskFiles, CountOrRefuseOddEntriesOfSquad) {
       open(TaskKind::kSquad1,
            {squad_json("rain snow", R"({"id": "q", "question": "what is the key ?", "answers": [{"text": "snow"}]})")},
            small);
-  EXPECT_THAT(long_question->notes(), HasSubstr("1 questions cut to 2 tokens"));
+  EXPECT_THAT(long_question->notes(), HasSubstr("1 question cut to 2 tokens"));
   EXPECT_THAT(long_question->examples().sequence(0), ::testing::ElementsAreArray(framed("what is", "rain snow")));
   const auto of_no_token =
       open(TaskKind::kSquad1,
            {squad_json("\\u0001\\u200b", R"({"id": "q", "question": "?", "answers": [{"text": "\u0001"}]})")}, small);
   EXPECT_THAT(of_no_token->examples().sequence(0), ::testing::ElementsAreArray(framed("?", "")));
   EXPECT_THAT(of_no_token->examples().labels, ElementsAre(0, 0));
-  EXPECT_THAT(of_no_token->notes(), HasSubstr("1 answers are whole in no window, and taken for none"));
+  EXPECT_THAT(of_no_token->notes(), HasSubstr("1 answer whole in no window, and taken for none"));
   EXPECT_EQ(predictions(*of_no_token, {std::vector<float>(8)}), "{\"q\":\"\"}\n");
   const auto too_long =
       open(TaskKind::kSquad1,
            {squad_json("rain snow wind sun fog hail",
                        R"({"id": "q", "question": "what is", "answers": [{"text": "rain snow wind sun fog hail"}]})")},
            small);
-  EXPECT_THAT(too_long->notes(), HasSubstr("1 answers are whole in no window"));
+  EXPECT_THAT(too_long->notes(), HasSubstr("1 answer whole in no window"));
   EXPECT_THAT(too_long->examples().labels, Each(0));
   const auto moved =
       open(TaskKind::kSquad1, {squad_json("rain snow rain", R"({"id": "q", "question": "?", "answers": [{"text": "rain",
                                                            "answer_start": 7}]})")},
            small);
-  EXPECT_THAT(moved->notes(), HasSubstr("1 answers are not where answer_start says"));
+  EXPECT_THAT(moved->notes(), HasSubstr("1 answer not where answer_start says"));
   EXPECT_THAT(moved->examples().labels, ElementsAre(3, 3));
 
   const std::string one = squad_json("rain", R"({"id": "q", "question": "?", "answers": [{"text": "rain"}]})");
@@ -156,7 +156,7 @@ TEST_F(TaskFiles, AnswersThatFitComeBackFromTheirLabels) {
       continue;
     }
     ++wrong;
-    EXPECT_THAT(set->notes(), HasSubstr("1 answers are whole in no window")) << answers << " in " << text;
+    EXPECT_THAT(set->notes(), HasSubstr("1 answer whole in no window")) << answers << " in " << text;
     EXPECT_TRUE(tokens == 0 || tokens > reading.doc_stride + 1) << tokens << " tokens, with " << reading.doc_stride;
   }
   EXPECT_GT(all, 900);

@@ -92,7 +92,7 @@ TEST_F(TagFiles, FaultsNameTheLineAndTheRemedy) {
   EXPECT_THAT(fault("a.conll", "\n\n-DOCSTART-\n"), HasSubstr("a.conll' has no sentence; write a word a line"));
   EXPECT_THAT(fault("a.conll", "rain \xff\n"), HasSubstr("UTF-8"));
   EXPECT_THAT(fault("a.jsonl", R"({"tokens": ["a", "b"], "ner_tags": ["O"]})"),
-              HasSubstr("a.jsonl:1: 2 words under \"tokens\" and 1 labels under \"ner_tags\"; each word has one"));
+              HasSubstr("a.jsonl:1: 2 words under \"tokens\" and 1 label under \"ner_tags\"; each word has one"));
   EXPECT_THAT(
       fault("a.jsonl", "{\"tokens\": [\"a\"]}\n{\"words\": [\"b\"], \"tags\": []}\n"),
       HasSubstr("a.jsonl:2: there is no list of words under \"tokens\"; its keys are words, tags (--text-column"));
@@ -155,11 +155,11 @@ TEST_F(TagFiles, LongSentencesAreCutForTrainingAndReadInWindowsElsewhere) {
   const auto training = open_file("a.conll", words_of(20), true);
   EXPECT_EQ(training->examples().count(), 1);
   EXPECT_EQ(training->examples().longest(), 16);
-  EXPECT_EQ(training->notes(), "1 sentences of 20 words; 1 cut to 16 tokens, without 6 words; 7 X");
+  EXPECT_EQ(training->notes(), "1 sentence of 20 words; 1 cut to 16 tokens, without 6 words; 7 X");
   const auto set = open_file("a.conll", words_of(20));
   const TaskExamples& all = set->examples();
   ASSERT_EQ(all.count(), 2) << "words 0 to 13, and 10 to 19";
-  EXPECT_EQ(set->notes(), "1 sentences of 20 words; 1 read in windows of 16 tokens; 7 X");
+  EXPECT_EQ(set->notes(), "1 sentence of 20 words; 1 read in windows of 16 tokens; 7 X");
   EXPECT_EQ(all.longest(), 16);
   EXPECT_EQ(std::ranges::count_if(all.labels, [](std::int32_t label) { return label >= 0; }), 20)
       << "each word has one place";
@@ -192,10 +192,9 @@ TEST_F(TagFiles, SentencesAndWordsWithoutALabelAreLeftOutOfTrainingAndOfScores) 
 )";
   const auto training = open_file("a.jsonl", content, true);
   EXPECT_EQ(training->examples().count(), 2);
-  EXPECT_EQ(
-      training->notes(),
-      "2 sentences of 4 words; 1 sentences without a label left out; 1 words have no token, and count as O; 2 words "
-      "without a label; 1 X");
+  EXPECT_EQ(training->notes(),
+            "2 sentences of 4 words; 1 sentence without a label left out; 1 word without a token, taken for O; 2 words "
+            "without a label; 1 X");
   const auto set = open_file("a.jsonl", content);
   EXPECT_EQ(set->examples().count(), 3);
   TaskOutputValues outputs = right_outputs(set->examples(), {TaskOutputs::kTokenLabels, 2});
@@ -204,9 +203,9 @@ TEST_F(TagFiles, SentencesAndWordsWithoutALabelAreLeftOutOfTrainingAndOfScores) 
   reading_.labels.names = {"B-X", "O"};
   const auto test = open_file("b.conll", "rain\nsun\n");
   EXPECT_FALSE(test->has_labels());
-  EXPECT_EQ(test->notes(), "1 sentences of 2 words; no labels");
+  EXPECT_EQ(test->notes(), "1 sentence of 2 words; no labels");
   EXPECT_THAT(message_of<UserError>([&] { open_file("b.conll", "rain\nsun\n", true); }),
-              HasSubstr("none of the 1 sentences to train on has a label"));
+              HasSubstr("none of the 1 sentence to train on has a label"));
 }
 
 TEST_F(TagFiles, PredictionsComeBackFromScoreInBothFormats) {
@@ -241,9 +240,9 @@ TEST_F(TagFiles, PredictionsComeBackFromScoreInBothFormats) {
       entry_of(TaskKind::kTag).scoring.score(std::vector{folder_ / "a.conll"}, folder_ / "p.conll", reading_);
     });
   };
-  EXPECT_THAT(refused("rain\tO\nsnow\tO\n"), HasSubstr("p.conll' has 1 sentences with words, and the data 3"));
+  EXPECT_THAT(refused("rain\tO\nsnow\tO\n"), HasSubstr("p.conll' has 1 sentence with words, and the data 3"));
   EXPECT_THAT(refused("rain\tO\nsnow\tO\n\nsun\tO\n\nhail\tO\n"),
-              AllOf(HasSubstr("p.conll:4: a sentence of 1 words, which has 2 in the data"), HasSubstr("a.conll:4")));
+              AllOf(HasSubstr("p.conll:4: a sentence of 1 word, which has 2 in the data"), HasSubstr("a.conll:4")));
 }
 
 TEST_F(TagFiles, LabelsThatAreNoneOfSpansAreScoredByTheirAccuracy) {

@@ -182,9 +182,8 @@ TEST_F(TaskFiles, AQuestionWithItsOptionIsCutBeforeTheArticle) {
            reading_of(12, 4, 0));
   EXPECT_THAT(set->examples().sequence(3),
               ::testing::ElementsAreArray(framed("rain is snow . rain", "what is rain wind")));
-  EXPECT_THAT(set->notes(),
-              HasSubstr("1 questions on 1 articles, 4 sequences; 4 sequences cut to 12 tokens; 2 questions "
-                        "with an option cut to 4 tokens"));
+  EXPECT_THAT(set->notes(), HasSubstr("1 question on 1 article, 4 sequences; 4 sequences cut to 12 tokens; 2 questions "
+                                      "with an option cut to 4 tokens"));
   EXPECT_THAT(refusal(TaskKind::kRace, {testing::task_file(TaskKind::kRace, 1, 1)}, {.seq_length = 20}),
               HasSubstr("--max-query-length must be 1 at least"));
 }
@@ -194,14 +193,14 @@ TEST_F(TaskFiles, TestSetsOfPairsArePredictedRowByRow) {
   const auto set = open(TaskKind::kMnli, file);
   EXPECT_FALSE(set->has_labels());
   EXPECT_THAT(set->examples().labels, ElementsAre(-1, -1));
-  EXPECT_EQ(set->notes(), "2 pairs; 1 rows left out, because a sentence is empty; no labels");
+  EXPECT_EQ(set->notes(), "2 pairs; 1 row left out, because a sentence is empty; no labels");
   const TaskOutputValues outputs = {{0, 1, 3}, {-1, -2, -2}};
   EXPECT_EQ(predictions(*set, outputs), "index\tprediction\n0\tneutral\n1\tcontradiction\n2\tcontradiction\n");
   EXPECT_THROW(set->scores(outputs), InternalError);
   EXPECT_THAT(refusal(TaskKind::kMnli, {file}, {}, true), HasSubstr("none of the 2 pairs to train on has a label"));
   const auto both = open(TaskKind::kMnli, {file, "neutral\train\tsnow\n"}, {}, true);
   EXPECT_THAT(both->examples().labels, ElementsAre(2));
-  EXPECT_THAT(both->notes(), HasSubstr("1 pairs; 2 without a label left out; 1 rows left out"));
+  EXPECT_THAT(both->notes(), HasSubstr("1 pair; 2 without a label left out; 1 row left out"));
   EXPECT_THAT(both->notes(), HasSubstr("no pair is labelled contradiction"));
 }
 

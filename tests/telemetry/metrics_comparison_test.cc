@@ -53,6 +53,13 @@ TEST_F(MetricsComparisonTest, TimesDoNotCountAndTheLastBitOfALossDoes) {
   EXPECT_EQ(found.lines, 2);
 }
 
+TEST_F(MetricsComparisonTest, MemoryDoesNotCountEither) {
+  const auto holding = [](std::int64_t bytes, std::int64_t planned) {
+    return std::vector<Metric>{{"loss", 1.0}, {"memory_bytes", bytes}, {"planned_memory_bytes", planned}};
+  };
+  EXPECT_FALSE(compare({{1, holding(1, 2)}}, {{1, holding(3, 4)}}).first_difference);
+}
+
 TEST_F(MetricsComparisonTest, LinesOfOneFileAloneAreLeftOut) {
   const MetricsComparison found =
       compare({{1, update(1, 2, 0)}, {2, update(3, 4, 0)}, {2, validation(5)}, {4, update(6, 7, 0)}},

@@ -10,7 +10,7 @@ enum class ValueKind { kText, kWords, kFiles, kFolders, kPrefixes };
 std::vector<std::string> words_of(const Field& field) {
   const auto* const choice = std::get_if<Choice>(&field.target);
   if (!field.word.first.empty()) return {field.word.first};
-  return choice != nullptr ? choice->names : field.known_values;
+  return choice != nullptr && field.known_values.empty() ? choice->names : field.known_values;
 }
 
 ValueKind kind_of(const Field& field) {

@@ -75,7 +75,7 @@ struct Field {
   std::function<void()> when_set;  // called after a value was given
   std::optional<std::pair<std::int64_t, std::int64_t>> range;
   std::pair<std::string, double> word;    // word for one value of a double
-  std::vector<std::string> known_values;  // values of a text that shells complete
+  std::vector<std::string> known_values;  // values that help, errors and shells list; empty: a choice lists all
 
   // Set by reading.
   bool given = false;  // a value was given, valid or not

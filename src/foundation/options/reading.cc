@@ -26,7 +26,8 @@ std::optional<Number> parse_number(std::string_view text) {
 // Stores one literal in a field. Returns the text of what is needed where it does not fit, else "".
 class Store {
  public:
-  explicit Store(const Literal& literal) : literal_(literal) {}
+  Store(const Literal& literal, const std::vector<std::string>& known_values)
+      : literal_(literal), known_values_(known_values) {}
 
   std::string operator()(std::int64_t* target) const {
     const auto number = parse_number<std::int64_t>(literal_.text);
@@ -84,7 +85,7 @@ class Store {
       choice.set(i);
       return "";
     }
-    return fmt::format("there are: {}", fmt::join(choice.names, ", "));
+    return fmt::format("there are: {}", fmt::join(known_values_.empty() ? choice.names : known_values_, ", "));
   }
 
  private:
@@ -109,6 +110,7 @@ class Store {
   bool is(LiteralKind kind) const { return literal_.kind == LiteralKind::kUntyped || literal_.kind == kind; }
 
   const Literal& literal_;
+  const std::vector<std::string>& known_values_;
 };
 
 std::string written(const Setting& setting) {
@@ -136,7 +138,7 @@ std::string store(const Setting& setting) {
       *std::get<double*>(field.target) = field.word.second;
       continue;
     }
-    std::string needed = std::visit(Store(literal), field.target);
+    std::string needed = std::visit(Store(literal, field.known_values), field.target);
     if (!needed.empty() && !field.word.first.empty()) needed += fmt::format(", or {}", field.word.first);
     if (!needed.empty()) return needed;
   }

@@ -69,7 +69,7 @@ class CurvePlot {
         kWidth, kHeight, escaped(chart_.title), left_, kWidth - kRight, kTop, kFloor, x_.low, x_.high, y_.low, y_.high);
     draw_axes();
     for (std::size_t i = 0; i < curves_.size(); ++i) draw_spread(curves_[i], chart_.curves[i].color);
-    for (std::size_t i = 0; i < curves_.size(); ++i) draw_curve(curves_[i], chart_.curves[i].color);
+    for (std::size_t i = 0; i < curves_.size(); ++i) draw_curve(curves_[i], chart_.curves[i]);
     return svg_ + "</svg>\n";
   }
 
@@ -112,14 +112,14 @@ class CurvePlot {
     for (std::size_t i = curve.means.size(); i-- > 0;) add_point(curve.means[i].first, curve.spread[i].first);
     svg_ += "\"/>\n";
   }
-  void draw_curve(const DrawnCurve& curve, std::size_t color) {
-    add("<polyline class=\"c{}\" points=\"", color);
+  void draw_curve(const DrawnCurve& curve, const CurveChart::Curve& look) {
+    add("<polyline class=\"c{}{}\" points=\"", look.color, look.is_dashed ? " dashed" : "");
     for (const auto& [x, y] : curve.means) add_point(x, y);
     svg_ += "\"/>\n";
     constexpr std::size_t kFew = 40;
-    if (curve.means.size() > kFew) return;
+    if (curve.means.size() > kFew || look.is_dashed) return;
     for (const auto& [x, y] : curve.means) {
-      add("<circle class=\"c{}\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"2.5\"/>\n", color, across(x), up(y));
+      add("<circle class=\"c{}\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"2.5\"/>\n", look.color, across(x), up(y));
     }
   }
   void add_point(double x, double y) { add("{:.1f},{:.1f} ", across(x), up(y)); }

@@ -15,6 +15,7 @@ struct CurveChart {
     std::string name;
     std::size_t color = 0;  // of class c0 to c7
     Points points;          // finite, x ascending
+    bool is_dashed = false;
   };
   std::string title, x_axis;
   std::vector<Curve> curves;
@@ -27,10 +28,10 @@ struct DrawnCurve {
 };
 DrawnCurve drawn(const Points& points, std::size_t most = 240);
 
-// Draws the chart. Both axes begin where the data does. Elements have the classes `grid`, `spread`, and c0 to c7, which
-// the page colours; the text has the page's colour. The attributes data-left, data-right, data-top, data-floor (pixels
-// of the plot) and data-low-x, data-high-x, data-low-y, data-high-y (values there) let a script find values under a
-// pointer.
+// Draws the chart. Both axes begin where the data does. Elements have the classes `grid`, `spread`, `dashed`, and c0 to
+// c7, which the page styles; the text has the page's colour. The attributes data-left, data-right, data-top, data-floor
+// (pixels of the plot) and data-low-x, data-high-x, data-low-y, data-high-y (values there) let a script find values
+// under a pointer.
 std::string to_svg(const CurveChart& chart);
 
 }  // namespace teratron::svg

@@ -24,7 +24,7 @@ void run(const ManOptions&) {
   std::string page = fmt::format(
       ".\\\" Made by `teratron man`.\n"
       ".TH TERATRON 1 \"\" \"Teratron {}\" \"User Commands\"\n"
-      ".SH NAME\nteratron \\- trains, evaluates and samples from GPT\\-2\\- and BERT\\-style transformers\n"
+      ".SH NAME\nteratron \\- trains, evaluates and serves transformers: GPT\\-2, Llama, BERT\n"
       ".SH SYNOPSIS\n.B teratron\n.I COMMAND\n[\\fB\\-\\-flag\\fR \\fIvalue\\fR ...]\n.br\n"
       ".B teratron\n.I COMMAND\n.B \\-\\-help\n.br\n.B teratron \\-\\-version\n"
       ".SH DESCRIPTION\n"

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/counted.h"
 #include "base/error.h"
 
 namespace teratron {
@@ -12,10 +13,10 @@ void require_whole_groups(std::int64_t batch, std::int64_t micro_batch, std::int
   if (batch % (micro_batch * copies) == 0) return;
   const std::int64_t whole = std::max(batch / (micro_batch * copies), std::int64_t{1}) * micro_batch * copies;
   throw_user_error(
-      "an update has {0} examples, in micro-batches of {1} that are one another's negatives{2}, so it must have a "
+      "an update has {0}, in micro-batches of {1} that are one another's negatives{2}, so it must have a "
       "multiple of {3}: --global-batch-size {4}, or another --micro-batch-size",
-      batch, micro_batch, copies > 1 ? fmt::format(", on {} copies of the model", copies) : "", micro_batch * copies,
-      whole);
+      counted(batch, "example"), micro_batch, copies > 1 ? fmt::format(", on {} copies of the model", copies) : "",
+      micro_batch * copies, whole);
 }
 
 }  // namespace teratron

@@ -45,7 +45,7 @@ Faults search_faults(const FinetuneConfig& config) {
   }
   const std::int64_t copies = std::max<std::int64_t>(config.run.layout.data_parallel, 1);
   for (const std::int64_t batch : config.search_batch_sizes) {
-    faults.add_if(batch < copies, "{} has {}; a batch has an example at least for each of {} {} copies of the model",
+    faults.add_if(batch < copies, "{} has {}; a batch has an example at least for each of the model's copies ({} {})",
                   Flag{"search-batch-sizes"}, batch, Flag{"data-parallel-size"}, copies);
   }
   return faults;

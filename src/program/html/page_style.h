@@ -30,6 +30,7 @@ figcaption { font-weight: 600; } figure svg { display: block; width: 100%; heigh
 figure output { display: block; min-height: 1.5em; color: var(--quiet); font-variant-numeric: tabular-nums; }
 svg text { fill: var(--ink); } svg .grid { stroke: var(--line); } svg .pointer { stroke: var(--quiet); }
 svg polyline { fill: none; stroke-width: 1.6; stroke-linejoin: round; } svg .spread { fill-opacity: 0.2; stroke: none; }
+svg .dashed { stroke-dasharray: 6 4; }
 .legend { display: flex; flex-wrap: wrap; gap: 0.25rem 1.25rem; padding: 0; list-style: none; }
 .legend i { display: inline-block; width: 0.8em; height: 0.8em; border-radius: 2px; margin-right: 0.4em; }
 .ranks { display: inline-grid; gap: 4px; } .ranks div { background: var(--panel); border: 1px solid var(--line);

@@ -41,7 +41,7 @@ constexpr auto kTitles = std::to_array<CurveTitle>({
     {"loss_scale", "Loss scale"},
     {"skipped", "Skipped updates"},
 });
-constexpr std::array<const char*, 2> kNoCurves = {"consumed_samples", "consumed_tokens"};
+constexpr std::array kDrawnOtherwise = {"consumed_samples", "consumed_tokens", kMemory, kPlannedMemory};
 
 std::string title_of(std::string name) {
   std::ranges::replace(name, '_', ' ');
@@ -63,6 +63,32 @@ void add_chart(std::vector<svg::CurveChart>& charts, const std::vector<RunRecord
     for (auto& point : chart.curves.back().points) point.second *= title.scale;
   }
   if (shows) charts.push_back(std::move(chart));
+}
+
+// Chart of what the fullest rank held, beside its plan, which lies flat: it shows though nothing varies.
+void add_memory_chart(std::vector<svg::CurveChart>& charts, const std::vector<RunRecord>& runs) {
+  constexpr double kMiB = 1 << 20, kGiB = 1 << 30;
+  double most = 0;
+  for (const RunRecord& run : runs) most = std::max(most, run.largest(kMemory).value_or(0));
+  const double unit = most < kGiB ? kMiB : kGiB;
+  svg::CurveChart chart{
+      .title = fmt::format("Memory of the fullest rank, {} (dashed: planned)", unit == kMiB ? "MiB" : "GiB"),
+      .x_axis = "updates",
+      .curves = {}};
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    for (const bool is_planned : {false, true}) {
+      const svg::Points* const points = runs[i].curve(is_planned ? kPlannedMemory : kMemory);
+      if (points == nullptr) continue;
+      svg::CurveChart::Curve curve{
+          .name = runs.size() == 1 ? (is_planned ? "planned" : "held") : runs[i].name + (is_planned ? ", planned" : ""),
+          .color = i,
+          .points = *points,
+          .is_dashed = is_planned};
+      for (auto& point : curve.points) point.second /= unit;
+      chart.curves.push_back(std::move(curve));
+    }
+  }
+  if (most > 0) charts.push_back(std::move(chart));
 }
 
 // Layers of every cell, as --pipeline-layout says it, or evenly.
@@ -119,10 +145,11 @@ void add_curves(HtmlPage& page, const std::vector<RunRecord>& runs) {
   for (const RunRecord& run : runs) {
     for (const auto& curve : run.curves) names.insert(curve.first);
   }
-  for (const char* const name : kNoCurves) names.erase(name);
+  for (const char* const name : kDrawnOtherwise) names.erase(name);
   for (const CurveTitle& title : kTitles) {
     if (names.erase(title.name) > 0) add_chart(charts, runs, title);
   }
+  add_memory_chart(charts, runs);
   for (const std::string& name : names) {
     const std::string title = title_of(name);
     add_chart(charts, runs, {.name = name.c_str(), .title = title.c_str()});

@@ -100,6 +100,12 @@ const svg::Points* RunRecord::curve(const std::string& key) const {
   return found == curves.end() || found->second.empty() ? nullptr : &found->second;
 }
 
+std::optional<double> RunRecord::largest(const std::string& key) const {
+  const svg::Points* const points = curve(key);
+  if (points == nullptr) return std::nullopt;
+  return std::ranges::max_element(*points, {}, &std::pair<double, double>::second)->second;
+}
+
 const std::string* RunRecord::setting(const std::string& key) const {
   const auto found = std::ranges::find(settings, key, &std::pair<std::string, std::string>::first);
   return found == settings.end() ? nullptr : &found->second;

@@ -1,4 +1,4 @@
-// A run, as the folder of --save tells of it: its log, settings and checkpoints.
+// Record of a run, as the folder of --save tells of it: its log, settings and checkpoints.
 #pragma once
 
 #include <cstdint>
@@ -13,6 +13,9 @@
 #include "report/curve_chart.h"
 
 namespace teratron {
+
+// Numbers of the log: bytes of the rank with most, held and planned.
+inline constexpr const char *kMemory = "memory_bytes", *kPlannedMemory = "planned_memory_bytes";
 
 struct RunSample {
   std::int64_t iteration = 0;
@@ -36,6 +39,7 @@ struct RunRecord {
   std::optional<CheckpointInfo> last;        // of the current checkpoint
 
   const svg::Points* curve(const std::string& key) const;                  // nullptr: the log has no such number
+  std::optional<double> largest(const std::string& key) const;             // of a curve; nothing: there is none
   const std::string* setting(const std::string& key) const;                // nullptr: config.toml has none
   std::int64_t count(const std::string& key, std::int64_t missing) const;  // setting that is an integer
 };

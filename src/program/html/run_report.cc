@@ -79,6 +79,13 @@ std::string median_of(const RunRecord& run, const char* curve, double scale, con
   return points == nullptr ? "" : fmt::format(fmt::runtime(format), scale * median(values_of(*points)));
 }
 
+std::string memory_of(const RunRecord& run) {
+  const auto text = [](double bytes) { return readable_bytes(static_cast<std::uint64_t>(std::max(bytes, 0.0))); };
+  const std::optional<double> most = run.largest(kMemory), planned = run.largest(kPlannedMemory);
+  if (!most) return "";
+  return text(*most) + (planned ? fmt::format(", {} planned", text(*planned)) : "");
+}
+
 void add_summary(HtmlPage& page, const Runs& runs) {
   std::vector<Row> rows;
   add_row(rows, runs, "model", model_of);
@@ -92,6 +99,7 @@ void add_summary(HtmlPage& page, const Runs& runs) {
   add_row(rows, runs, "tokens a second, median",
           [](const RunRecord& run) { return median_of(run, "tokens_per_second", 1, "{:.0f}"); });
   add_row(rows, runs, "MFU, median", [](const RunRecord& run) { return median_of(run, "mfu", 100, "{:.1f} %"); });
+  add_row(rows, runs, "memory of the fullest rank", memory_of);
   add_row(rows, runs, "time of updates", [](const RunRecord& run) -> std::string {
     const svg::Points* const seconds = run.curve("seconds");
     double sum = 0;

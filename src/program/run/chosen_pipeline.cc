@@ -1,7 +1,9 @@
 #include "run/chosen_pipeline.h"
 
+#include "base/error.h"
 #include "base/host/standard_streams.h"
 #include "model/family.h"
+#include "plan/search/memory_wall.h"
 #include "plan/search/pipeline_choice.h"
 #include "runtime/memory_table.h"
 
@@ -19,6 +21,15 @@ Cluster ranks_at_hand(const Rank& rank, Backend& backend) {
   return cluster;
 }
 
+// EnvironmentError: no pipeline fits into the memory that the machine has left, as where a given one does not.
+plan::SearchResult choice_for_this_machine(const plan::PlanRequest& request) {
+  try {
+    return plan::choose_pipeline(request);
+  } catch (const plan::TooLargeError& error) {
+    throw EnvironmentError(error.what());
+  }
+}
+
 }  // namespace
 
 bool chooses_pipeline(const TrainStart& start) {
@@ -32,7 +43,7 @@ TrainConfig with_chosen_pipeline(const TrainStart& start, std::int64_t vocab_siz
   given.recompute = given.recompute || start.config.layout.recomputation() != Recompute::kNone;  // as it was measured
   plan::PlanRequest request = plan::pipeline_request(start.config, given, ranks_at_hand(rank, backend), vocab_size);
   request.profile = &profile;
-  const plan::SearchResult result = plan::choose_pipeline(request);
+  const plan::SearchResult result = choice_for_this_machine(request);
   if (rank.is_first()) report_to_user(plan::text_of_choice(result));
   TrainConfig config = start.config;
   config.pipeline.layout = request.model.pipeline.layout;

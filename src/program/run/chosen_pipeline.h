@@ -14,7 +14,7 @@ namespace teratron {
 bool chooses_pipeline(const TrainStart& start);
 
 // The configuration with the chosen pipeline in place of what was not given; a checkpoint records it as if it had been
-// given. Every rank calls it and gets the same; the first one reports it. UserError: nothing fits.
+// given. Every rank calls it and gets the same; the first one reports it. EnvironmentError: nothing fits.
 TrainConfig with_chosen_pipeline(const TrainStart& start, std::int64_t vocab_size, const slicing::Profile& profile,
                                  const Rank& rank, Backend& backend);
 

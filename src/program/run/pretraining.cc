@@ -32,9 +32,9 @@ std::optional<slicing::Profile> measured_costs(const TrainStart& start, std::int
 PretrainingResult pretrain(const TrainStart& start, const std::function<void(Run&)>& prepare) {
   const TrainConfig& config = start.config;
   RunLaunch launch(config);
-  config.documents.options(config.model.tokenizer);  // what it lacks is reported once, before there are ranks
+  config.documents.options(config.model.tokenizer);      // what it lacks is reported once, before there are ranks
+  const TrainingData data = open_training_data(config);  // a corpus that is not there names no tokenizer
   const std::int64_t vocab_size = config.model.vocabulary_size();
-  const TrainingData data = open_training_data(config);
   check_corpus_tokenizer(config, data);
   PretrainingResult result{.is_first_process = launch.is_first_process()};
   launch.run(to_toml(config), [&](const Rank& rank) {

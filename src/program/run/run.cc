@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <optional>
 
 #include "base/error.h"
@@ -10,6 +11,7 @@
 #include "base/files/free_place.h"
 #include "base/host/standard_streams.h"
 #include "console/long_task.h"
+#include "console/readable.h"
 #include "profile/machine_speed.h"
 #include "run/observers/tensorboard_observer.h"
 #include "run/start_text.h"
@@ -42,6 +44,12 @@ double peak_flops_of(const TrainConfig& config, Backend& backend, const Rank& ra
   return given > 0 ? 1e12 * given * rank.world.size() : peak_flops(backend, rank.world);
 }
 
+std::int64_t most_planned(std::span<const RankMemory> ranks) {
+  std::int64_t most = 0;
+  for (const RankMemory& rank : ranks) most = std::max(most, rank.total());
+  return most;
+}
+
 }  // namespace
 
 HeldSaveFolder::HeldSaveFolder(const std::filesystem::path& folder) : folder_(folder) {
@@ -72,7 +80,8 @@ std::int64_t Run::start() {
   return trainer_.start();
 }
 
-TrainingResult Run::run_first_rank(std::int64_t done, const RunControl& control, double peak_flops) {
+TrainingResult Run::run_first_rank(std::int64_t done, const RunControl& control, double peak_flops,
+                                   std::int64_t planned_memory) {
   const std::string text = text_of_progress(config(), setup_.checkpoint, done, trainer_.has_work());
   if (!text.empty()) report_to_user(text);
   if (!trainer_.has_work()) {
@@ -82,10 +91,12 @@ TrainingResult Run::run_first_rank(std::int64_t done, const RunControl& control,
   prepare_trace(config().output.trace);
   prepare_tensorboard(config());
   if (const std::vector<fs::path> aside = begin_save_folder(config(), done); !aside.empty()) {
-    report_to_user(fmt::format("{} later checkpoint{} set aside in '{}'", aside.size(), aside.size() > 1 ? "s" : "",
+    report_to_user(fmt::format("{} set aside in '{}'", counted(std::ssize(aside), "later checkpoint"),
                                aside.front().parent_path().string()));
   }
-  add_run_observers(observers_, config(), trainer_, done, peak_flops);
+  add_run_observers(observers_, config(), trainer_, done, peak_flops,
+                    std::make_shared<MemoryGauge>(setup_.launch.board(), setup_.backend,
+                                                  setup_.rank.ranks_in_this_process(), planned_memory));
   if (config().output.save.empty()) return trainer_.run(observers_, control);
   const LiveRun begin{.host = setup_.rank.environment.host, .iteration = done, .iterations = config().train_iters};
   auto status = std::make_unique<LiveStatus>(setup_.launch.board(), config().output.save, begin);
@@ -135,7 +146,7 @@ TrainingResult Run::run() {
   setup_.launch.end_signals().listen();
   TrainingObserver silent;
   const TrainingResult result =
-      rank.is_first() ? run_first_rank(done, control, peak_flops) : trainer_.run(silent, control);
+      rank.is_first() ? run_first_rank(done, control, peak_flops, most_planned(memory)) : trainer_.run(silent, control);
   write_trace();
   return result;
 }

@@ -56,7 +56,8 @@ class Run {
 
  private:
   std::int64_t start();
-  TrainingResult run_first_rank(std::int64_t done, const RunControl& control, double peak_flops);
+  TrainingResult run_first_rank(std::int64_t done, const RunControl& control, double peak_flops,
+                                std::int64_t planned_memory);
   void write_trace();
   const TrainConfig& config() const { return setup_.config; }
 

@@ -60,9 +60,10 @@ std::vector<std::string> other_than_checkpoint(const CheckpointInfo& checkpoint,
   return words;
 }
 
-std::string_view text_of_kind(const ModelConfig& model) {
-  if (model.family().continues_text) return model.family().title;
-  return model.norm_placement == NormPlacement::kPre ? "BERT (pre-norm)" : "BERT (post-norm)";
+std::string text_of_kind(const ModelConfig& model) {
+  if (model.family().continues_text) return std::string(model.family().title);
+  return fmt::format("{} ({})", model.family().title,
+                     model.norm_placement == NormPlacement::kPre ? "pre-norm" : "post-norm");
 }
 
 std::string text_of_settings(const TrainConfig& config, const CheckpointInfo* checkpoint) {
@@ -144,11 +145,11 @@ std::string StartText::text(const Backend& backend) const {
     shown.model.config = shown.model.model_for(shown.model.config.vocab_size);
     lines.push_back(value_table(fields_of(shown)));
   }
-  lines.push_back(fmt::format("{} with {} parameters: {}, hidden {}, {}, {} positions, vocabulary {} (padded to {})",
-                              text_of_kind(model), readable_count(static_cast<double>(model.parameters())),
-                              counted(model.num_layers, "layer"), model.hidden_size,
-                              counted(model.num_attention_heads, "head"), model.max_position_embeddings,
-                              model.vocab_size, model.padded_vocab_size(config.vocabulary_ranks())));
+  lines.push_back(fmt::format(
+      "{} with {} parameters: {}, hidden {}, {}, {}, vocabulary {} (padded to {})", text_of_kind(model),
+      readable_count(static_cast<double>(model.parameters())), counted(model.num_layers, "layer"), model.hidden_size,
+      counted(model.num_attention_heads, "head"), counted(model.max_position_embeddings, "position"), model.vocab_size,
+      model.padded_vocab_size(config.vocabulary_ranks())));
   lines.push_back(text_of_origin(config, checkpoint));
   lines.push_back(
       fmt::format("{} of {} an epoch", counted(epoch, "training sample"), counted(config.model.seq_length, "token")));
@@ -159,12 +160,13 @@ std::string StartText::text(const Backend& backend) const {
                               config.layout.mesh().ranks() > 1 ? " in each rank" : "", settings.empty() ? "" : ", ",
                               settings));
   if (config.rows_of_logits() == 0) {
-    lines.push_back(fmt::format("logits {} rows at a time, since memory allows it (--logits-chunk)",
-                                trainer.executor().options().logits_chunk));
+    lines.push_back(fmt::format("logits {} at a time, since memory allows it (--logits-chunk)",
+                                counted(trainer.executor().options().logits_chunk, "row")));
   }
   if (const std::int64_t kept = *trainer.executor().options().kept_layers; !config.kept_layers() && kept > 0) {
-    lines.push_back(fmt::format(
-        "activations of up to {} layers of a stage kept whole, since memory allows it (--keep-activations)", kept));
+    lines.push_back(
+        fmt::format("activations of up to {} of a stage kept whole, since memory allows it (--keep-activations)",
+                    counted(kept, "layer")));
   }
   lines.push_back(ranks);
   lines.push_back(teratron::text_of(trainer.pipeline()));
@@ -181,14 +183,12 @@ std::string text_of_progress(const TrainConfig& config, const CheckpointInfo* ch
   if (checkpoint == nullptr) return "";
   if (!has_work && checkpoint->run.kind == RunKind::kFinetuning) {
     const std::int64_t epochs = done / std::max<std::int64_t>(config.output.eval_interval, 1);
-    return fmt::format(
-        "nothing to train: '{}' has done its {} epochs, {} updates; choose another --save to train again",
-        config.output.load.string(), epochs, done);
+    return fmt::format("nothing to train: '{}' has done its {}, {}; choose another --save to train again",
+                       config.output.load.string(), counted(epochs, "epoch"), counted(done, "update"));
   }
   if (!has_work) {
-    return fmt::format(
-        "nothing to do: '{}' has done {} iterations, and --train-iters is {}; give a larger one to go on",
-        config.output.load.string(), done, config.train_iters);
+    return fmt::format("nothing to do: '{}' has done {}, and --train-iters is {}; give a larger one to go on",
+                       config.output.load.string(), counted(done, "iteration"), config.train_iters);
   }
   std::string text = fmt::format("resuming after iteration {} of {}", done, config.train_iters);
   const std::optional<TrainConfig> before = settings_of(*checkpoint);

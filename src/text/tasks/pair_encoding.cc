@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/counted.h"
 #include "base/error.h"
 
 namespace teratron {
@@ -66,8 +67,10 @@ void write_sequences(std::span<const TokenPair> pairs, const TextFrame& frame, T
   });
 }
 
-std::string note_of(std::int64_t count, std::string_view what) {
-  return count == 0 ? "" : fmt::format("; {} {}", count, what);
+std::string note_of(std::int64_t count, std::string_view noun, std::string_view rest) {
+  if (count == 0) return "";
+  return fmt::format("; {}{}{}", noun.empty() ? readable_integer(count) : counted(count, noun), rest.empty() ? "" : " ",
+                     rest);
 }
 
 }  // namespace teratron

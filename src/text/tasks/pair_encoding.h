@@ -48,7 +48,7 @@ TokenLists encode_texts(const Tokenizer& tokenizer, std::int64_t count, const Te
 void write_sequences(std::span<const TokenPair> pairs, const TextFrame& frame, TaskExamples& examples,
                      bool has_second = true);
 
-// "; 12 things" if there are any, else empty: for TaskSet::notes.
-std::string note_of(std::int64_t count, std::string_view what);
+// "; 12 rows left out" if there are any, else empty: for TaskSet::notes. `noun` of one, or empty; `rest` follows it.
+std::string note_of(std::int64_t count, std::string_view noun, std::string_view rest = {});
 
 }  // namespace teratron

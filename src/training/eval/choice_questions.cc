@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <span>
 
+#include "base/counted.h"
 #include "base/error.h"
 #include "base/json_fields.h"
 #include "data/text/document_reader.h"
@@ -101,8 +102,8 @@ class QuestionReader {
       if (text.size() == 1 && text[0] >= 'A' && text[0] <= 'Z') number = text[0] - 'A';
     }
     if (number < 0 || number >= count) {
-      throw_here(
-          fmt::format("\"{}\" is {}, which is none of its {} choices, numbered from 0", key, value.dump(), count));
+      throw_here(fmt::format("\"{}\" is {}, which is none of its {}, numbered from 0", key, value.dump(),
+                             counted(count, "choice")));
     }
     return number;
   }
@@ -135,7 +136,8 @@ class QuestionReader {
     question_.choices = texts_of(choices, "text");
     const std::vector<std::string> labels = texts_of(choices, "label");
     if (labels.size() != question_.choices.size()) {
-      throw_here(fmt::format("\"choices\" has {} texts and {} labels", question_.choices.size(), labels.size()));
+      throw_here(fmt::format("\"choices\" has {} and {}", counted(std::ssize(question_.choices), "text"),
+                             counted(std::ssize(labels), "label")));
     }
     const std::string answer = fields_.string("answerKey");
     const std::string_view key = strip(answer);

@@ -3,6 +3,7 @@
 #include <numbers>
 #include <vector>
 
+#include "base/counted.h"
 #include "base/error.h"
 #include "eval/ngram.h"
 
@@ -20,8 +21,8 @@ std::vector<std::int32_t> read_part(const IndexedDataset& dataset, const CorpusP
 CorpusLoss corpus_loss(LanguageModel& model, const IndexedDataset& dataset, const CorpusPart& part,
                        const CorpusPart& training, const Tokenizer* tokenizer, const CorpusLossOptions& options) {
   if (part.tokens() < 2) {
-    throw_user_error("the {} part of {} has {} tokens; at least 2 are needed to score one", part.name, dataset.name(),
-                     part.tokens());
+    throw_user_error("the {} part of {} has {}; at least 2 are needed to score one", part.name, dataset.name(),
+                     counted(part.tokens(), "token"));
   }
   const std::vector<std::int32_t> tokens = read_part(dataset, part);
   CorpusLoss result{.targets = static_cast<std::int64_t>(tokens.size()) - 1};

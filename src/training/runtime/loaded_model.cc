@@ -6,6 +6,7 @@
 #include <array>
 #include <optional>
 
+#include "base/counted.h"
 #include "base/error.h"
 #include "pipeline/token_slices.h"
 #include "runtime/memory_table.h"
@@ -29,8 +30,8 @@ void check_layout(const std::filesystem::path& folder, const ModelConfig& model,
   Faults faults = model.faults(layout.tensor_parallel);
   const std::int64_t layers = model.num_layers;
   faults.add_if(layout.pipeline_parallel > layers,
-                "{} is {}, but it has {} layers and every stage needs one; the most that works is {}",
-                Flag{"pipeline-model-parallel-size"}, layout.pipeline_parallel, layers, layers);
+                "{} is {}, but it has {} and every stage needs one; the most that works is {}",
+                Flag{"pipeline-model-parallel-size"}, layout.pipeline_parallel, counted(layers, "layer"), layers);
   if (!faults.empty()) {
     throw_user_error("the model in '{}': {}", folder.string(), fmt::join(faults.texts(), "; "));
   }

@@ -19,6 +19,21 @@ std::vector<std::string> preset_names() {
   return names;
 }
 
+// Lists the families that are pre-trained. The others are read, since fine-tuned runs record them.
+void add_kind_field(FieldList& list, ModelSettings& s) {
+  std::vector<std::pair<std::string, ModelKind>> kinds;
+  std::vector<std::string> listed;
+  for (const Family& family : families()) {
+    kinds.emplace_back(family.name, family.kind);
+    if (family.continues_text || family.kind == encoder_family().kind) listed.emplace_back(family.name);
+  }
+  Field& field = list.add_choice("model-type", s.config.kind, kinds, "kind of model; a preset sets it too");
+  field.value_name = fmt::format("{}", fmt::join(listed, "|"));
+  field.known_values = std::move(listed);
+  field.when_set = [&s] { s.config.set_kind(s.config.kind); };
+  field.summarised();
+}
+
 }  // namespace
 
 ModelSettings::ModelSettings() {
@@ -87,10 +102,7 @@ void add_model_fields(FieldList& list, ModelSettings& s) {
                       .summarised();
   preset.when_set = [&s] { find_model_preset(s.preset).apply_to(s.config); };
   preset.known_values = preset_names();
-  std::vector<std::pair<std::string, ModelKind>> kinds;
-  for (const Family& family : families()) kinds.emplace_back(family.name, family.kind);
-  list.add_choice("model-type", s.config.kind, kinds, "kind of model; a preset sets it too").summarised().when_set =
-      [&s] { s.config.set_kind(s.config.kind); };
+  add_kind_field(list, s);
   list.add("num-layers", &s.config.num_layers, "N", "transformer layers").summarised();
   list.add("hidden-size", &s.config.hidden_size, "N", "width of the residual stream").summarised();
   list.add("num-attention-heads", &s.config.num_attention_heads, "N", "attention heads; divides the hidden size")

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <numeric>
 
+#include "base/counted.h"
 #include "base/error.h"
 #include "model/family.h"
 #include "pipeline/token_slices.h"
@@ -92,9 +93,8 @@ class PipelineFaults {
     const std::int64_t most = slices && !slices->cuts.empty()
                                   ? std::ssize(slices->cuts)
                                   : (s_.largest_share() + s_.batch.micro_batch_size - 1) / s_.batch.micro_batch_size;
-    faults_.add_if(s_.pipeline.flushes > most,
-                   "{} is {}, but an update has {} micro-batch{}; the most that works is {}", kFlushes,
-                   s_.pipeline.flushes, most, most == 1 ? "" : "es", most);
+    faults_.add_if(s_.pipeline.flushes > most, "{} is {}, but an update has {}; the most that works is {}", kFlushes,
+                   s_.pipeline.flushes, counted(most, "micro-batch", "micro-batches"), most);
   }
 
   void check_kind(int slices) {
@@ -114,14 +114,14 @@ class PipelineFaults {
   void check_layers() {
     const std::int64_t layers = s_.model.config.num_layers;
     if (s_.layout.pipeline_parallel > layers) {
-      faults_.add("{} is {}, but there are {} layers ({}) and every stage needs one; the most that works is {}",
-                  kStages, s_.layout.pipeline_parallel, layers, kLayers, layers);
+      faults_.add("{} is {}, but the model has {} ({}) and every stage needs one; the most that works is {}", kStages,
+                  s_.layout.pipeline_parallel, counted(layers, "layer"), kLayers, layers);
     } else if (cells() > layers) {
       faults_.add(
-          "{} is {}, which makes {} cells of {} {}, but there are {} layers ({}) and every cell needs one; the most "
+          "{} is {}, which makes {} cells of {} {}, but the model has {} ({}) and every cell needs one; the most "
           "that works is {}",
-          kVirtualStages, s_.pipeline.virtual_stages, cells(), kStages, s_.layout.pipeline_parallel, layers, kLayers,
-          layers / s_.layout.pipeline_parallel);
+          kVirtualStages, s_.pipeline.virtual_stages, cells(), kStages, s_.layout.pipeline_parallel,
+          counted(layers, "layer"), kLayers, layers / s_.layout.pipeline_parallel);
     } else if (s_.pipeline.chooses_layers()) {
       return;
     } else if (!s_.pipeline.layout.empty()) {
@@ -147,21 +147,21 @@ class PipelineFaults {
       return faults_.add("{} is '{}'; it must be the layers of each cell, {}, or auto", kLayout, given, offer);
     }
     if (static_cast<std::int64_t>(layout->size()) != cells()) {
-      return faults_.add("{} {} has {} cell{}; {} are needed for the {}, {}", kLayout, given, layout->size(),
-                         layout->size() == 1 ? "" : "s", cells(), cells_text(), offer);
+      return faults_.add("{} {} has {}; {} are needed for the {}, {}", kLayout, given,
+                         counted(std::ssize(*layout), "cell"), cells(), cells_text(), offer);
     }
     std::int64_t sum = 0;
     for (std::size_t cell = 0; cell < layout->size(); ++cell) {
       const std::int64_t layers = (*layout)[cell];
       if (layers < 1 || layers > kMostLayers) {
-        return faults_.add("{} {} gives cell {} {} layers; every cell needs 1 or more, {}", kLayout, given, cell,
-                           layers, offer);
+        return faults_.add("{} {} gives cell {} {}; every cell needs 1 or more, {}", kLayout, given, cell,
+                           counted(layers, "layer"), offer);
       }
       sum += layers;
     }
     faults_.add_if(sum != s_.model.config.num_layers,
-                   "{} {} adds up to {} layers, not to the {} of {}; give one that does, {}", kLayout, given, sum,
-                   s_.model.config.num_layers, kLayers, offer);
+                   "{} {} adds up to {}, not to the {} of {}; give one that does, {}", kLayout, given,
+                   counted(sum, "layer"), s_.model.config.num_layers, kLayers, offer);
   }
 
   void check_recompute(const std::optional<pipeline::TokenSlices>& slices) {
@@ -178,21 +178,21 @@ class PipelineFaults {
           kRecompute, given, fmt::join(offer, ","));
     }
     if (list->size() != 1 && list->size() != stages) {
-      return faults_.add("{} {} is of {} stages, and there are {} ({}); give one kind, or one of each stage",
-                         kRecompute, given, list->size(), stages, kStages);
+      return faults_.add("{} {} is of {}, and the pipeline has {} ({}); give one kind, or one of each stage",
+                         kRecompute, given, counted(std::ssize(*list), "stage"), stages, kStages);
     }
     for (const StageRecompute& stage : *list) check_parts(stage, slices);
   }
 
   void check_parts(const StageRecompute& stage, const std::optional<pipeline::TokenSlices>& slices) {
     const std::int64_t layers = s_.model.config.num_layers;
-    faults_.add_if(stage.layers > layers && layers >= 1, "{} {} is of {} layers of a cell, and there are {} ({})",
-                   kRecompute, stage.text(), stage.layers, layers, kLayers);
+    faults_.add_if(stage.layers > layers && layers >= 1, "{} {} is of {} of a cell, and the model has {} ({})",
+                   kRecompute, stage.text(), counted(stage.layers, "layer"), layers, kLayers);
     if (stage.slices == 0) return;
     const bool is_chosen = slices && slices->automatic;
-    faults_.add_if(is_chosen,
-                   "{} {} is of {} token slices, but {} is {}: their number is still to be chosen; leave out @{}",
-                   kRecompute, stage.text(), stage.slices, kTokenSlices, s_.pipeline.token_slices, stage.slices);
+    faults_.add_if(is_chosen, "{} {} is of {}, but {} is {}: their number is still to be chosen; leave out @{}",
+                   kRecompute, stage.text(), counted(stage.slices, "token slice"), kTokenSlices,
+                   s_.pipeline.token_slices, stage.slices);
     const bool is_known = slices ? !slices->automatic : s_.pipeline.token_slices.empty();
     const std::int64_t most = slices ? slices->count : 1;
     faults_.add_if(is_known && stage.slices > most,

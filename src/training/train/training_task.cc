@@ -2,6 +2,7 @@
 
 #include <bit>
 
+#include "base/counted.h"
 #include "base/error.h"
 #include "data/indexed/content_check.h"
 #include "data/indexed/corpus_sidecar.h"
@@ -80,9 +81,10 @@ void require_same_data(const CheckpointInfo& checkpoint, const RunOrigin& run, c
   if (run.kind != RunKind::kFinetuning) {
     if (has_other_counts) {
       throw_user_error(
-          "'{}' was trained on a data set of {} documents and {} tokens, and that of --data-path has {} and {}: other "
+          "'{}' was trained on a data set of {} and {}, and that of --data-path has {} and {}: other "
           "samples would be read; name the one it was trained on, or allow it by --override-data",
-          folder, documents, tokens, data.documents, data.tokens);
+          folder, counted(documents, "document"), counted(tokens, "token"), counted(data.documents, "document"),
+          counted(data.tokens, "token"));
     }
     if (!is_other(counter_or_0(state, kContent), data.content)) return;
     throw_user_error(
@@ -92,11 +94,11 @@ void require_same_data(const CheckpointInfo& checkpoint, const RunOrigin& run, c
   }
   if (has_other_counts || is_other(counter_or_0(state, kExamples), data.examples)) {
     throw_user_error(
-        "'{}' was trained on other examples: {} of {} tokens in all, and --train-data has {} of {} as it is read now "
+        "'{}' was trained on other examples: {} of {} in all, and --train-data has {} of {} as it is read now "
         "(--seq-length, --max-query-length, --doc-stride, --tokenizer); give what that run was given, or choose "
         "another "
         "--save",
-        folder, documents, tokens, data.documents, data.tokens);
+        folder, documents, counted(tokens, "token"), data.documents, data.tokens);
   }
   if (is_other(counter_or_0(state, kValidationExamples), data.validation_examples)) {
     throw_user_error(

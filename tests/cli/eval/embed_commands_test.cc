@@ -116,7 +116,7 @@ TEST_F(EmbedCommands, SentenceTransformersFoldersSayWhatFlagsDoNot) {
   const Outcome told = run_teratron(embed({"--load", path("sentence")}));
   EXPECT_EQ(values(), expected) << told.errors;
   EXPECT_THAT(told.errors, AllOf(HasSubstr("is a sentence-transformer: --pooling max --normalize --seq-length 6\n"),
-                                 HasSubstr("1 of 3 texts have more than 6 tokens")));
+                                 HasSubstr("1 of 3 texts cut: more than 6 tokens")));
   const Words given = {"--load", path("sentence"), "--pooling", "cls", "--normalize=false", "--seq-length", "16"};
   EXPECT_THAT(run_teratron(embed(given)).errors,
               HasSubstr("--seq-length 6; but --pooling cls --normalize=false --seq-length 16, as given\n"));
@@ -132,7 +132,7 @@ TEST_F(EmbedCommands, SentenceTransformersFoldersSayWhatFlagsDoNot) {
 TEST_F(EmbedCommands, TextsThatAreCutAreCounted) {
   const Outcome outcome = run_teratron(embed({"--load", path("hf")}));
   EXPECT_EQ(outcome.exit_code, 0);
-  EXPECT_THAT(outcome.errors, HasSubstr("warning: 1 of 3 texts have more than 16 tokens"));
+  EXPECT_THAT(outcome.errors, HasSubstr("warning: 1 of 3 texts cut: more than 16 tokens"));
 }
 
 TEST_F(EmbedCommands, VectorsMayGoToStandardOutput) {
@@ -140,6 +140,12 @@ TEST_F(EmbedCommands, VectorsMayGoToStandardOutput) {
   EXPECT_EQ(succeed({"embed", "--load", path("hf"), "--out", "-", path("texts")}), read_file(path("out.npy")));
   EXPECT_THAT(run_teratron({"embed", "--load", path("hf"), "--out", "-", path("texts"), "--json", "-"}).errors,
               HasSubstr("both go to standard output"));
+}
+
+TEST_F(EmbedCommands, NamesOfOtherFormatsAreRefusedForVectors) {
+  const Outcome outcome = run_teratron({"embed", "--load", path("hf"), "--out", path("v.csv"), path("texts")});
+  EXPECT_EQ(outcome.exit_code, 2);
+  EXPECT_THAT(outcome.errors, HasSubstr("v.csv would hold NumPy's .npy"));
 }
 
 TEST_F(EmbedCommands, ModelsOfTheWrongKindAreRefusedByName) {

@@ -36,8 +36,8 @@ TEST(EvalLambada, SaysWhatItLeavesOutAndRefusesWhatIsNone) {
                         "{\"text\": \"the rank waits\"}\n{\"text\": \" alone\\n\"}\n{\"text\": \"" + longest + "\"}\n");
   const testing::Words words = {"eval", "lambada", "--load", tiny.path("run"), "--data", tiny.path("data.jsonl")};
   EXPECT_THAT(testing::succeed(words),
-              AllOf(HasSubstr("of 2 last words found"), HasSubstr("1 passages have no two words"),
-                    HasSubstr("1 passages are longer"), HasSubstr("45.18 % (355M)")));
+              AllOf(HasSubstr("of 2 last words found"), HasSubstr("1 passage without two words"),
+                    HasSubstr("1 passage longer"), HasSubstr("45.18 % (355M)")));
   const auto json = testing::json_of(words);
   EXPECT_EQ(json["examples"], 2);
   EXPECT_EQ(json["left_out"], 1);

@@ -37,15 +37,15 @@ const std::string kArticle =
 TEST_F(ScoreCommands, SayTheScoresAndWhatTheyLeaveOut) {
   const Words qqp = command("qqp", kPairs, "index\tprediction\n0\t1\n1\t1\n");
   EXPECT_THAT(testing::succeed(qqp),
-              AllOf(HasSubstr("3 pairs   accuracy 33.3333   F1 50.0000"), HasSubstr("1 pairs have no prediction"),
-                    HasSubstr("1 rows are left out, because they have a wrong number of columns")));
+              AllOf(HasSubstr("3 pairs   accuracy 33.3333   F1 50.0000"), HasSubstr("1 pair without a prediction"),
+                    HasSubstr("1 row left out, because they have a wrong number of columns")));
   const auto of_qqp = json_of(qqp);
   EXPECT_DOUBLE_EQ(of_qqp["accuracy"], 100.0 / 3);
   EXPECT_DOUBLE_EQ(of_qqp["f1"], 50);
   EXPECT_EQ(of_qqp["skipped"]["wrong_columns"], 1);
   const Words mnli = command("mnli", "neutral\ta\tb\n-\tc\td\nentailment\te\tf\n", "index\tprediction\n0\tneutral\n");
   EXPECT_THAT(testing::succeed(mnli), AllOf(HasSubstr("2 pairs   accuracy 50.0000\n"),
-                                            HasSubstr("1 rows are left out, because their annotators did not agree"),
+                                            HasSubstr("1 row left out, because their annotators did not agree"),
                                             HasSubstr("no pair is labelled contradiction\n")));
   EXPECT_DOUBLE_EQ(json_of(mnli)["accuracy"], 50);
   EXPECT_FALSE(json_of(mnli).contains("f1"));
@@ -80,7 +80,7 @@ TEST_F(ScoreCommands, BadInputIsOneMessageAndExitCode2) {
   };
   refuses(command("qqp", kPairs, "index\tprediction\n9\t1\n"), "the row 9 is predicted, and the data have 4 rows");
   refuses(command("mnli", kPairs, "index\tprediction\n"), "line 1: this is neither a header with sentence1");
-  refuses(command("race", kArticle, R"({"high1.txt": ["A"]})"), "'high1.txt' has 2 questions and 1 predictions");
+  refuses(command("race", kArticle, R"({"high1.txt": ["A"]})"), "'high1.txt' has 2 questions and 1 prediction");
 }
 
 }  // namespace

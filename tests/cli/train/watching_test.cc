@@ -71,6 +71,8 @@ TEST_F(Watching, MetricsHaveRowsOfEachKindWhoseRatesFollowFromTheTimes) {
       const double matrices = 12.0 * 2 * 64 * 64 + 280.0 * 64, attention = 2.0 * 64 * 32;  // layers, then logits
       const double per_token = 6 * (matrices + attention);
       EXPECT_NEAR(row.at("mfu"), per_token * row.at("tokens_per_second").get<double>() / (2 * 0.5e12), 1e-12);
+      EXPECT_GT(row.at("memory_bytes"), row.at("planned_memory_bytes")) << "the program is beside the plan";
+      EXPECT_GT(row.at("planned_memory_bytes"), 4 * 4 * matrices / 2) << "weights, gradients, two moments in fp32";
     } else {
       EXPECT_DOUBLE_EQ(row.at("validation_perplexity"), std::exp(row.at("validation_loss").get<double>()));
     }

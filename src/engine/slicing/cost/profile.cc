@@ -7,6 +7,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "base/counted.h"
 #include "base/error.h"
 #include "base/json_fields.h"
 
@@ -170,8 +171,8 @@ void require_alike(const Profile& profile, const std::filesystem::path& path) {
     throw_user_error("{}: {}; measure again with 'teratron profile'", path.string(), what);
   };
   if (profile.stages.empty() || static_cast<std::int64_t>(profile.stages.size()) != profile.key.stages) {
-    refuse(
-        fmt::format("'stages' lists {} stages, but it was measured for {}", profile.stages.size(), profile.key.stages));
+    refuse(fmt::format("'stages' lists {}, but it was measured for {}", counted(std::ssize(profile.stages), "stage"),
+                       profile.key.stages));
   }
   for (const StageCosts& stage : profile.stages) {
     for (const CostModel* model : {&stage.forward, &stage.backward}) {

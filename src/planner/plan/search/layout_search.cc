@@ -8,6 +8,7 @@
 #include <queue>
 #include <set>
 
+#include "base/counted.h"
 #include "base/error.h"
 #include "plan/search/layer_dealing.h"
 #include "plan/search/layout_memory.h"
@@ -247,8 +248,8 @@ std::vector<Layout> layouts_of(const PlanRequest& request) {
     std::vector<Layout> layouts = layouts_on(devices, request.model, request.fixed);
     if (!layouts.empty()) return layouts;
   }
-  throw_user_error("no layout of up to {} devices can run this model and batch with what is fixed",
-                   request.cluster.devices);
+  throw_user_error("no layout of up to {} can run this model and batch with what is fixed",
+                   counted(request.cluster.devices, "device"));
 }
 
 SearchResult search_layouts(const PlanRequest& request, std::size_t runners_up) {

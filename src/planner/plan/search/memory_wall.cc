@@ -143,14 +143,14 @@ void throw_too_large(const PlanRequest& request, const SearchResult& result) {
   for (const Change& change : fitting_changes(request)) {
     texts.push_back(fmt::format("{} ({}: {})", change.text, change.layout.text(), bytes_text(change.bytes)));
   }
-  throw_user_error(
-      "the model does not fit: of {} layouts on {} x {}, the one that needs least takes {} on a rank, {} "
+  throw TooLargeError(fmt::format(
+      "the model does not fit: of {} on {} x {}, the one that needs least takes {} on a rank, {} "
       "more than the {} there are ({}); {}",
-      result.layouts, result.devices, request.cluster.device.name, bytes_text(result.smallest_bytes),
+      counted(result.layouts, "layout"), result.devices, request.cluster.device.name, bytes_text(result.smallest_bytes),
       bytes_text(result.smallest_bytes - room), bytes_text(room), result.smallest ? result.smallest->text() : "",
       texts.empty() ? "no number of devices and no shorter sequence makes it fit: take a smaller model or devices "
                       "with more memory"
-                    : fmt::format("what makes it fit: {}", fmt::join(texts, "; or ")));
+                    : fmt::format("what makes it fit: {}", fmt::join(texts, "; or "))));
 }
 
 }  // namespace teratron::plan

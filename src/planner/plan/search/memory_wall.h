@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/error.h"
 #include "plan/search/layout_memory.h"
 #include "plan/search/layout_search.h"
 
@@ -49,7 +50,14 @@ struct Change {
 // Each fits by itself.
 std::vector<Change> fitting_changes(const PlanRequest& request);
 
-// UserError: by how much the model is too large, and these changes.
+// Error of a model that is larger than the memory of the devices that a plan is for. Where these are the machine at
+// hand, that is an EnvironmentError (program/run).
+class TooLargeError : public UserError {
+ public:
+  using UserError::UserError;
+};
+
+// TooLargeError: by how much the model is too large, and these changes.
 [[noreturn]] void throw_too_large(const PlanRequest& request, const SearchResult& result);
 
 }  // namespace teratron::plan

@@ -15,8 +15,8 @@ namespace teratron::plan {
 PlanRequest pipeline_request(const TrainConfig& config, const GivenPipeline& given, const Cluster& cluster,
                              std::int64_t vocab_size);
 
-// The best pipeline first, then the best of other schedules or numbers of cells. UserError: none fits into the memory
-// of the cluster's devices (throw_too_large()).
+// The best pipeline first, then the best of other schedules or numbers of cells. TooLargeError: none fits into the
+// memory of the cluster's devices.
 SearchResult choose_pipeline(const PlanRequest& request, std::size_t runners_up = 2);
 
 // Chooses the pipeline of each layout of a search over meshes so, and sorts them again.

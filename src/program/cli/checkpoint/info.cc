@@ -30,11 +30,11 @@ std::string table_of(const CheckpointInfo& info) {
   TextTable table({Align::kLeft, Align::kLeft});
   table.row({"checkpoint", info.folder.string()});
   table.row({"written by", fmt::format("{}, {}", info.written_by, text_of(info.run))});
-  table.row({"model",
-             fmt::format("{}, {} parameters: {}, hidden size {}, {}, vocabulary {}, {} positions", model.family().title,
-                         readable_count(static_cast<double>(model.parameters())), counted(model.num_layers, "layer"),
-                         model.hidden_size, counted(model.num_attention_heads, "head"),
-                         readable_integer(model.vocab_size), readable_integer(model.max_position_embeddings))});
+  table.row(
+      {"model", fmt::format("{}, {} parameters: {}, hidden size {}, {}, vocabulary {}, {}", model.family().title,
+                            readable_count(static_cast<double>(model.parameters())), counted(model.num_layers, "layer"),
+                            model.hidden_size, counted(model.num_attention_heads, "head"),
+                            readable_integer(model.vocab_size), counted(model.max_position_embeddings, "position"))});
   table.row({"trained", fmt::format("{}, {}, {}", counted(info.state.iteration, "update"),
                                     counted(info.state.consumed_samples, "sample"),
                                     counted(info.state.consumed_tokens, "token"))});

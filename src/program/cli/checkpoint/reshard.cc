@@ -51,12 +51,11 @@ void run(const CheckpointReshardOptions& options) {
                                        {"tensors", done.tensors},
                                        {"bytes", done.bytes},
                                        {"largest_file", done.largest_file}};
-  report(
-      options.json,
-      fmt::format("'{}' written, every checksum compared on the way: {} files, {} tensors, {}, the largest file {}\n",
-                  done.folder.string(), done.files, done.tensors, readable_bytes(done.bytes),
-                  readable_bytes(done.largest_file)),
-      json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+  report(options.json,
+         fmt::format("'{}' written, every checksum compared on the way: {}, {}, {}, the largest file {}\n",
+                     done.folder.string(), counted(done.files, "file"), counted(done.tensors, "tensor"),
+                     readable_bytes(done.bytes), readable_bytes(done.largest_file)),
+         json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 
 }  // namespace

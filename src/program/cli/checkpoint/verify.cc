@@ -36,10 +36,10 @@ void run(const CheckpointVerifyOptions& options) {
   const nlohmann::ordered_json json = {
       {"folder", found.folder.string()}, {"intact", found.intact()}, {"files", found.files},
       {"tensors", found.tensors},        {"bytes", found.bytes},     {"faults", found.faults}};
-  const std::string text = found.intact()
-                               ? fmt::format("'{}' is intact: {} files, {} tensors, {}\n", found.folder.string(),
-                                             found.files, found.tensors, readable_bytes(found.bytes))
-                               : "";
+  const std::string text =
+      found.intact() ? fmt::format("'{}' is intact: {}, {}, {}\n", found.folder.string(), counted(found.files, "file"),
+                                   counted(found.tensors, "tensor"), readable_bytes(found.bytes))
+                     : "";
   report(options.json, text, json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
   if (!found.intact()) {
     throw_user_error("'{}' is damaged; load another checkpoint:\n  {}", found.folder.string(),

@@ -96,7 +96,7 @@ void show(const DataChatOptions& options, const ChatTokenizer& tokenizer, ChatFo
       const std::string name = has_pairs
                                    ? fmt::format("{}, {}", (number + 1) / 2, number % 2 == 1 ? "chosen" : "rejected")
                                    : fmt::format("{}", number);
-      print_result(fmt::format("--- {}: {} tokens, {} to learn\n{}\n", name, chat.ids.size(),
+      print_result(fmt::format("--- {}: {}, {} to learn\n{}\n", name, counted(std::ssize(chat.ids), "token"),
                                std::ranges::count(chat.learned, true),
                                shown(chat, tokenizer.tokenizer(), has_colours)));
       write_json(options.json, nlohmann::ordered_json({{"ids", chat.ids}, {"learned", chat.learned}}).dump());

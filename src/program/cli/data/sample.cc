@@ -3,6 +3,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "base/counted.h"
 #include "base/error.h"
 #include "base/files/file.h"
 #include "base/files/free_place.h"
@@ -68,8 +69,8 @@ std::vector<std::uint8_t> sample_of(const PartsSource& source, const DataSampleO
   const auto share = static_cast<std::int64_t>(std::llround(options.share * static_cast<double>(source.documents())));
   const std::int64_t wanted = options.documents > 0 ? options.documents : share;
   if (wanted == 0) {
-    throw_user_error("{} of {} documents is none; give a larger --share, or --documents", options.share,
-                     source.documents());
+    throw_user_error("{} of {} is none; give a larger --share, or --documents", options.share,
+                     counted(source.documents(), "document"));
   }
   return choose_sample(source.documents(), wanted, seed);
 }

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "base/counted.h"
 #include "base/error.h"
 #include "base/files/file.h"
 #include "base/files/free_place.h"
@@ -126,8 +127,8 @@ void run(const DataSplitOptions& options) {
                    options.by == ShareUnit::kTokens ? source.size_in_tokens() : SizeOfDocument{});
   for (std::size_t i = 0; i < named.size(); ++i) {
     if (std::ranges::find(parts, i) != parts.end()) continue;
-    throw_user_error("{} documents are too few: part '{}' with share {} would be empty; give it a larger share",
-                     source.documents(), named[i].name, named[i].share);
+    throw_user_error("{} cannot fill all parts: '{}' with share {} would be empty; give it a larger share",
+                     counted(source.documents(), "document"), named[i].name, named[i].share);
   }
   std::vector<std::filesystem::path> written = {options.json};
   for (const std::filesystem::path& out : outs) {

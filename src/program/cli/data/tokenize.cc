@@ -92,8 +92,8 @@ void run(const DataTokenizeOptions& options) {
     text += fmt::format("{} without text left out\n", counted(counts.empty_documents, "document"));
   }
   if (options.split != SentenceSplit::kNone) {
-    text += fmt::format("{} sentences; documents of a single one, which give BERT no pair: {}\n",
-                        readable_integer(counts.sentences), readable_integer(counts.single_sentences));
+    text += fmt::format("{}; documents of a single one, which give BERT no pair: {}\n",
+                        counted(counts.sentences, "sentence"), readable_integer(counts.single_sentences));
   }
   const nlohmann::ordered_json json = {
       {"documents", counts.documents}, {"empty_documents", counts.empty_documents},

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "base/counted.h"
 #include "cli/commands.h"
 #include "cli/eval/scoring.h"
 #include "cli/report.h"
@@ -44,9 +45,10 @@ std::string text_of(const ClozeExamples& examples, const ClozeResult& result) {
       result.accuracy(), result.correct, result.examples,
       result.log_probability / static_cast<double>(result.examples));
   if (examples.too_short > 0)
-    text += fmt::format("{} passages have no two words and are left out\n", examples.too_short);
+    text += fmt::format("{} without two words left out\n", counted(examples.too_short, "passage"));
   if (examples.cut > 0)
-    text += fmt::format("{} passages are longer than the model's context and lose their beginning\n", examples.cut);
+    text +=
+        fmt::format("{} longer than the model's context, without the beginning\n", counted(examples.cut, "passage"));
   return text + "the paper reports 45.18 % (355M), 61.73 % (2.5B), 66.51 % (8.3B with 24 heads)\n";
 }
 

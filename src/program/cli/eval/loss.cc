@@ -5,6 +5,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "base/counted.h"
 #include "base/error.h"
 #include "cli/commands.h"
 #include "cli/eval/loss.h"
@@ -87,9 +88,9 @@ std::string table_row(std::string_view name, double loss, double bits_per_nat) {
 
 std::string table(const CorpusLoss& result, const EvaluationJob& job) {
   const double bits_per_nat = result.bits_per_byte.value_or(0) / result.loss;
-  std::string text =
-      fmt::format("{} tokens {}of the {} part of {} ({})\n", result.targets, job.chats ? "to be learned " : "",
-                  job.options.part, job.corpus.dataset->name(), text_of(job.corpus.rule));
+  std::string text = fmt::format("{} {}of the {} part of {} ({})\n", counted(result.targets, "token"),
+                                 job.chats ? "to be learned " : "", job.options.part, job.corpus.dataset->name(),
+                                 text_of(job.corpus.rule));
   if (job.chats) text += job.chats->left_out() + "\n";
   text += table_row(job.source.model.family().title, result.loss, bits_per_nat);
   if (result.trigram_loss) text += table_row("Kneser-Ney trigram", *result.trigram_loss, bits_per_nat);

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "base/counted.h"
 #include "base/error.h"
 #include "cli/eval/loss.h"
 #include "cli/report.h"
@@ -58,9 +59,10 @@ bool has_order_head(const WeightSource& source) {
 }
 
 void report_losses(const MaskedLossJob& job, const MaskedLoss& result, const std::vector<std::int64_t>& peaks) {
-  std::string text = fmt::format("{} masked tokens in {} pairs of the {} part of {} ({}; seed {}, {} tokens a pair)\n",
-                                 result.targets, result.pairs, job.options.part, job.corpus.dataset->name(),
-                                 text_of(job.corpus.rule), job.settings.seed, job.settings.seq_length);
+  std::string text =
+      fmt::format("{} in {} of the {} part of {} ({}; seed {}, {} a pair)\n", counted(result.targets, "masked token"),
+                  counted(result.pairs, "pair"), job.options.part, job.corpus.dataset->name(), text_of(job.corpus.rule),
+                  job.settings.seed, counted(job.settings.seq_length, "token"));
   nlohmann::ordered_json json = {{"targets", result.targets},
                                  {"loss", result.loss},
                                  {"perplexity", std::exp(result.loss)},

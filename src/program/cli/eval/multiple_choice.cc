@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "base/counted.h"
 #include "cli/commands.h"
 #include "cli/eval/scoring.h"
 #include "cli/report.h"
@@ -41,9 +42,10 @@ std::string text_of(const ChoiceResult& result, std::int64_t cut) {
     return fmt::format("{:.2f} % (standard error {:.2f})", 100 * accuracy.share, 100 * accuracy.standard_error);
   };
   std::string text =
-      fmt::format("accuracy {}, by log-probability per character {}, per byte {}; {} questions\n",
-                  per_cent(result.by_sum), per_cent(result.by_character), per_cent(result.by_byte), result.questions);
-  if (cut > 0) text += fmt::format("{} choices are longer than the model's context and lose their beginning\n", cut);
+      fmt::format("accuracy {}, by log-probability per character {}, per byte {}; {}\n", per_cent(result.by_sum),
+                  per_cent(result.by_character), per_cent(result.by_byte), counted(result.questions, "question"));
+  if (cut > 0)
+    text += fmt::format("{} longer than the model's context, without the beginning\n", counted(cut, "choice"));
   return text;
 }
 

@@ -95,7 +95,7 @@ void report_scores(const EvalTaskJob& job, const TaskOutputValues& outputs, doub
     job.set->write_predictions(options.predictions, outputs);
     text += fmt::format("predictions: {}\n", options.predictions.string());
   }
-  text += fmt::format("{} tokens in {}\n", readable_integer(tokens), readable_duration(seconds));
+  text += fmt::format("{} in {}\n", counted(tokens, "token"), readable_duration(seconds));
   json["tokens_per_second"] = static_cast<double>(tokens) / seconds;
   json["peak_memory_bytes"] = peaks;
   report(options.json, text, json.dump());

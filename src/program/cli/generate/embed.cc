@@ -47,6 +47,10 @@ Faults EmbedOptions::faults() const {
   Faults faults = layout.faults();
   faults.add(backend.faults());
   add_output_faults(faults, "--out", out, json);
+  constexpr std::array<std::string_view, 6> kOthers = {".csv", ".tsv", ".txt", ".json", ".jsonl", ".parquet"};
+  faults.add_if(std::ranges::find(kOthers, out.extension().string()) != kOthers.end(),
+                "{} {} would hold NumPy's .npy in spite of its name; call it .npy, which numpy.load reads", Flag{"out"},
+                out.string());
   return faults;
 }
 
@@ -141,9 +145,9 @@ TokenizedTexts read_texts(const EmbedOptions& options, const WeightSource& sourc
 
 void report_cut_texts(const EmbedJob& job) {
   if (job.texts.cut == 0) return;
-  report_to_user(
-      fmt::format("warning: {} of {} texts have more than {} tokens, with [CLS] and [SEP]; their ends are not read",
-                  job.texts.cut, job.texts.ids.size(), most_tokens(job.options, job.source)));
+  report_to_user(fmt::format("warning: {} of {} cut: more than {} tokens, with [CLS] and [SEP]; the ends are not read",
+                             job.texts.cut, counted(std::ssize(job.texts.ids), "text"),
+                             most_tokens(job.options, job.source)));
 }
 
 void report_vectors(const EmbedJob& job, double seconds, const std::vector<std::int64_t>& peaks) {
@@ -160,10 +164,11 @@ void report_vectors(const EmbedJob& job, double seconds, const std::vector<std::
                                        {"texts_per_second", static_cast<double>(texts) / seconds},
                                        {"tokens_per_second", static_cast<double>(job.texts.tokens) / seconds},
                                        {"peak_memory_bytes", peaks}};
-  report_beside(options.out, options.json,
-                fmt::format("{} vectors of {} values in {}: {}\n", readable_integer(static_cast<std::int64_t>(texts)),
-                            job.source.model.hidden_size, readable_duration(seconds), options.out.string()),
-                json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+  report_beside(
+      options.out, options.json,
+      fmt::format("{} of {} in {}: {}\n", counted(static_cast<std::int64_t>(texts), "vector"),
+                  counted(job.source.model.hidden_size, "value"), readable_duration(seconds), options.out.string()),
+      json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
 }
 
 void run_rank(const EmbedJob& job, const Rank& rank) {

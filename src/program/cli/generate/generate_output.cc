@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/counted.h"
 #include "base/host/monotonic_clock.h"
 #include "base/host/standard_streams.h"
 #include "cli/report.h"
@@ -148,9 +149,10 @@ void GenerateOutput::show_progress() {
   next_progress_ = now + (line_.possible() ? kLiveSeconds : kLineSeconds);
   const double seconds = now - start_;
   const double all = static_cast<double>(texts_.size()) * static_cast<double>(options_.settings.max_new_tokens);
-  const std::string text = progress_text(fmt::format("generate: {} of {} texts, {:.1f} tokens/s", finished_,
-                                                     texts_.size(), static_cast<double>(tokens_) / seconds),
-                                         static_cast<double>(tokens_done_) / all, seconds);
+  const std::string text =
+      progress_text(fmt::format("generate: {} of {}, {:.1f} tokens/s", finished_, counted(std::ssize(texts_), "text"),
+                                static_cast<double>(tokens_) / seconds),
+                    static_cast<double>(tokens_done_) / all, seconds);
   line_.show(text);
   if (!line_.possible()) report_to_user(text);
 }

@@ -87,10 +87,10 @@ std::string text_of(const MemoryWall& wall, std::int64_t devices) {
   table.row(
       {"bytes a parameter", fmt::format("{:.4g}: weight {:.4g}, gradient {:.4g}, optimizer {:.4g}", wall.bytes.all(),
                                         wall.bytes.weight, wall.bytes.gradient, wall.bytes.optimizer)});
-  table.row({"all of them", fmt::format("{}, the memory of {} device{}",
+  table.row({"all of them", fmt::format("{}, the memory of {}",
                                         bytes_text(static_cast<std::int64_t>(wall.parameters * wall.bytes.all())),
-                                        wall.least_devices, wall.least_devices == 1 ? "" : "s")});
-  table.row({fmt::format("state that {} hold", counted(devices, "device")),
+                                        counted(wall.least_devices, "device"))});
+  table.row({fmt::format("state that {} hold{}", counted(devices, "device"), devices == 1 ? "s" : ""),
              fmt::format("{} parameters at most", readable_count(wall.room_of(devices)))});
   table.row({"smallest tensor parallelism",
              wall.tensor_alone ? fmt::format("{}: {}", wall.tensor_alone->layout.tensor, wall_text(wall.tensor_alone))
@@ -274,12 +274,13 @@ void run(const PlanOptions& options) {
   std::string text = model_text(request, options.largest_batch) + "\n" + text_of(wall, request.cluster.devices);
   text += options.largest_batch
               ? fmt::format(
-                    "\nThe largest batches that are held at once, of {} layouts on {} devices; what accumulates "
+                    "\nThe largest batches that are held at once, of {} on {}; what accumulates "
                     "gradients (--schedule 1f1b, --pipeline-flushes) takes any\n",
-                    readable_integer(result.layouts), readable_integer(result.devices))
-              : fmt::format("\nOf {} layouts on {} devices {} do not fit; {} were simulated\n",
-                            readable_integer(result.layouts), readable_integer(result.devices),
-                            readable_integer(result.too_large), readable_integer(result.simulated));
+                    counted(result.layouts, "layout"), counted(result.devices, "device"))
+              : fmt::format("\nOf {} on {} {} {} not fit; {} {} simulated\n", counted(result.layouts, "layout"),
+                            counted(result.devices, "device"), readable_integer(result.too_large),
+                            result.too_large == 1 ? "does" : "do", readable_integer(result.simulated),
+                            result.simulated == 1 ? "was" : "were");
   text += layouts_text(result, options.largest_batch) + best_text(best, training, epoch) +
           costs_text(options, request, best, training) + "\n";
   if (options.explain) text += plan::explanation(best.config, request.cluster, request.vocab_size) + "\n";

@@ -110,11 +110,11 @@ std::string text_of(const ClusterRun& run) {
   const simulation::PipelineResult& result = run.result;
   std::string text = run.choice ? plan::text_of_choice(*run.choice) + "\n" : "";
   text += fmt::format(
-      "{} ranks (tensor {} x pipeline {} x data {}) of {}\n"
+      "{} (tensor {} x pipeline {} x data {}) of {}\n"
       "update: {:.4g} s, {:.0f} tokens/s; the pipeline takes {:.4g} s of it, with bubbles of {:.2f} %\n\n",
-      run.config.layout.mesh().ranks(), run.config.layout.tensor_parallel, run.config.layout.pipeline_parallel,
-      run.config.layout.data_parallel, run.cluster.name, result.seconds, run.tokens_per_second, result.pipeline_seconds,
-      100 * result.bubble_share());
+      counted(run.config.layout.mesh().ranks(), "rank"), run.config.layout.tensor_parallel,
+      run.config.layout.pipeline_parallel, run.config.layout.data_parallel, run.cluster.name, result.seconds,
+      run.tokens_per_second, result.pipeline_seconds, 100 * result.bubble_share());
   const Align right = Align::kRight;
   const Recomputation recompute = run.config.layout.recomputation();
   const bool makes_again = recompute != Recompute::kNone;

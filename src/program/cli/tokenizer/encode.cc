@@ -1,4 +1,4 @@
-// teratron tokenizer encode: text to token ids, written as little-endian 32-bit integers.
+// teratron tokenizer encode: text to token ids, written as little-endian 32-bit integers, or as lines for people.
 #include <fmt/format.h>
 
 #include <array>
@@ -23,7 +23,7 @@ static_assert(std::endian::native == std::endian::little, "AtomicFile::write_val
 
 struct TokenizerEncodeOptions {
   std::filesystem::path tokenizer, in, out, json;
-  bool overwrite = false;
+  bool overwrite = false, as_text = false;
   std::int64_t threads = 0;
 
   Faults faults() const {
@@ -42,9 +42,18 @@ FieldList fields_of(TokenizerEncodeOptions& o) {
   list.add_positional(&o.out, "OUT", "its token ids, 4 bytes each, little-endian; -: standard output").writes();
   add_overwrite_field(list, o.overwrite);
   list.add("tokenizer", &o.tokenizer, "DIR", "folder with the tokenizer's files").required = true;
+  list.add("as-text", &o.as_text, "",
+           "write a line for each token, its id and its text as a JSON string; bytes that are no UTF-8 show as U+FFFD");
   list.add("threads", &o.threads, "N", "threads; 0: one per core").between(0);
   add_json_field(list, o.json);
   return list;
+}
+
+void write_lines(const Tokenizer& tokenizer, std::span<const std::int32_t> ids, AtomicFile& out) {
+  for (const std::int32_t id : ids) {
+    const nlohmann::json text = tokenizer.bytes_of(id);
+    out.write(fmt::format("{} {}\n", id, text.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)));
+  }
 }
 
 void run(const TokenizerEncodeOptions& options) {
@@ -57,7 +66,7 @@ void run(const TokenizerEncodeOptions& options) {
   const std::vector<std::int32_t> ids = tokenizer.encode_parallel(text);
   const double seconds = monotonic_seconds() - start;
   AtomicFile out(options.out);
-  out.write_values<std::int32_t>(ids);
+  options.as_text ? write_lines(tokenizer, ids, out) : out.write_values<std::int32_t>(ids);
   out.commit();
 
   const nlohmann::ordered_json json = {{"bytes", text.size()}, {"tokens", ids.size()}, {"seconds", seconds}};

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/host/monotonic_clock.h"
+#include "run/observers/memory_gauge.h"
 #include "train/trainer.h"
 
 namespace teratron {
@@ -38,8 +39,9 @@ class ObserverList final : public TrainingObserver {
 
 // Adds the observers of every run: progress on standard error, and where they are asked for metrics.jsonl in --save and
 // records in --tensorboard-dir. The run has started and resumes after `done` iterations. `peak_flops`: per second, of
-// all ranks together, for MFU. A file that cannot be written (a full disk) is reported once, and the run goes on.
+// all ranks together, for MFU. `memory`: nullptr: no log has it. A file that cannot be written (a full disk) is
+// reported once, and the run goes on.
 void add_run_observers(ObserverList& list, const TrainConfig& config, const Trainer& trainer, std::int64_t done,
-                       double peak_flops);
+                       double peak_flops, std::shared_ptr<MemoryGauge> memory);
 
 }  // namespace teratron

@@ -153,6 +153,10 @@ void MetricsObserver::iteration(const IterationReport& r) {
                                  {"seconds", r.seconds},
                                  {"tokens_per_second", scale_.tokens_per_second(r)},
                                  {"mfu", scale_.mfu(r)}});
+  if (scale_.memory) {
+    metrics.emplace_back("memory_bytes", scale_.memory->fullest(r.iteration));
+    metrics.emplace_back("planned_memory_bytes", scale_.memory->planned());
+  }
   write(r.iteration, metrics);
 }
 
@@ -178,8 +182,8 @@ void MetricsObserver::sample(std::int64_t iteration, const std::string& prompt, 
 }  // namespace
 
 void add_run_observers(ObserverList& list, const TrainConfig& config, const Trainer& trainer, std::int64_t done,
-                       double peak_flops) {
-  const RunScale scale = scale_of(config, trainer, peak_flops);
+                       double peak_flops, std::shared_ptr<MemoryGauge> memory) {
+  const RunScale scale = scale_of(config, trainer, peak_flops, std::move(memory));
   const bool keeps_validation =
       trainer.validates_after(done);  // else the earlier run validated there only because it ended
   auto progress = std::make_unique<ProgressObserver>(config, scale);

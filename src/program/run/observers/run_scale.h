@@ -1,4 +1,4 @@
-// Constants of a run for its observers: kinds of losses, batches, FLOPs of a token, peak.
+// Scale of a run for its observers: kinds of losses, batches, FLOPs of a token, peak, memory.
 #pragma once
 
 #include <memory>
@@ -7,6 +7,7 @@
 
 #include "data/batch_schedule.h"
 #include "executor/model.h"
+#include "run/observers/memory_gauge.h"
 #include "tokenizer/stream_decoder.h"
 #include "tokenizer/tokenizer.h"
 #include "train/trainer.h"
@@ -20,6 +21,7 @@ struct RunScale {
   double peak_flops = 0;                  // per second, of all ranks together
   int ranks = 1;
   std::shared_ptr<const Tokenizer> tokenizer;  // with --sample-prompt
+  std::shared_ptr<MemoryGauge> memory;         // nullptr: is not measured
 
   double tokens_per_second(const IterationReport& report) const {
     return static_cast<double>(report.tokens) / report.seconds;
@@ -37,7 +39,8 @@ struct RunScale {
 };
 
 // Scale of a run whose trainer has started.
-inline RunScale scale_of(const TrainConfig& config, const Trainer& trainer, double peak_flops) {
+inline RunScale scale_of(const TrainConfig& config, const Trainer& trainer, double peak_flops,
+                         std::shared_ptr<MemoryGauge> memory) {
   std::shared_ptr<const Tokenizer> tokenizer;
   if (!config.output.sample_prompts.empty()) {
     tokenizer = std::make_shared<const Tokenizer>(Tokenizer::load(config.model.tokenizer));
@@ -47,7 +50,8 @@ inline RunScale scale_of(const TrainConfig& config, const Trainer& trainer, doub
           .flops_per_token = trainer.task().config.training_flops_per_token(config.model.seq_length),
           .peak_flops = peak_flops,
           .ranks = config.layout.mesh().ranks(),
-          .tokenizer = std::move(tokenizer)};
+          .tokenizer = std::move(tokenizer),
+          .memory = std::move(memory)};
 }
 
 }  // namespace teratron

@@ -102,6 +102,10 @@ void TensorBoardObserver::iteration(const IterationReport& r) {
   curves.emplace_back("throughput", scale_.flops_per_second(r) / scale_.ranks / 1e12);
   curves.emplace_back("tokens-per-second", scale_.tokens_per_second(r));
   curves.emplace_back("mfu", scale_.mfu(r));
+  if (scale_.memory) {
+    curves.emplace_back("mem-allocated-bytes", static_cast<double>(scale_.memory->fullest(r.iteration)));
+    curves.emplace_back("mem-planned-bytes", static_cast<double>(scale_.memory->planned()));
+  }
   write({points(r.iteration, curves), std::move(over_samples)}, r.done_at);
 }
 

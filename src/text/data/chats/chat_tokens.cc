@@ -4,6 +4,7 @@
 #include <limits>
 #include <utility>
 
+#include "base/counted.h"
 #include "base/error.h"
 
 namespace teratron {
@@ -77,9 +78,9 @@ std::vector<ChatText> ChatTokenizer::texts_of(const ChatExample& example) const 
       std::ranges::count_if(example.messages, [](const auto& message) { return message["role"] == "assistant"; }));
   if (said == answers.size()) return {std::move(chat)};
   if (chat.answers.size() != said) {
-    throw_user_error(
-        "the chat template has {} {{% generation %}} blocks for {} answers, so those of \"prompt\" are unknown",
-        chat.answers.size(), said);
+    throw_user_error("the chat template has {} for {}, so those of \"prompt\" are unknown",
+                     counted(std::ssize(chat.answers), "{% generation %} block"),
+                     counted(static_cast<std::int64_t>(said), "answer"));
   }
   chat.answers.erase(chat.answers.begin(), chat.answers.end() - std::ssize(answers));
   return {std::move(chat)};

@@ -7,6 +7,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/counted.h"
 #include "base/error.h"
 #include "base/files/checksum.h"
 #include "base/files/file.h"
@@ -82,7 +83,7 @@ std::string_view name_of(SequenceUnit unit) {
 }
 
 std::string description_of(const TokenizerIdentity& tokenizer) {
-  return fmt::format("'{}' ({} tokens, {})", tokenizer.name, tokenizer.vocab_size, tokenizer.hash);
+  return fmt::format("'{}' ({}, {})", tokenizer.name, counted(tokenizer.vocab_size, "token"), tokenizer.hash);
 }
 
 std::string size_fault(const fs::path& path, const CorpusFile& file) {

@@ -5,6 +5,7 @@
 #include <bit>
 #include <utility>
 
+#include "base/counted.h"
 #include "base/error.h"
 #include "base/host/threads.h"
 #include "data/indexed/corpus_sidecar.h"
@@ -118,10 +119,11 @@ BertSamples::BertSamples(std::shared_ptr<const IndexedDataset> dataset, CorpusPa
   check(!ordinary_.empty(), "BertTokens: a vocabulary of special tokens alone");
   if (segments_.count() > 0) return;
   throw_user_error(
-      "none of the {} documents in the {} part of {} has two sentences, which BERT's pairs are made of (the corpus has "
-      "{} documents and {} sentences); {}",
-      part_.documents(), part_.name, dataset_->name(), dataset_->documents(), dataset_->sequences(),
-      advice_for_sentences(*dataset_));
+      "none of the {} in the {} part of {} has two sentences, which BERT's pairs are made of (the corpus has {} and "
+      "{}); "
+      "{}",
+      counted(part_.documents(), "document"), part_.name, dataset_->name(), counted(dataset_->documents(), "document"),
+      counted(dataset_->sequences(), "sentence"), advice_for_sentences(*dataset_));
 }
 
 BertSamples::Counts BertSamples::counts() const {
@@ -133,8 +135,8 @@ BertSamples::Counts BertSamples::counts() const {
 std::string BertSamples::left_out() const {
   const Counts all = counts();
   if (all.documents_left_out == 0) return {};
-  return fmt::format("{} of {} documents have fewer than two sentences and are left out", all.documents_left_out,
-                     all.documents);
+  return fmt::format("{} of {} left out: fewer than two sentences", readable_integer(all.documents_left_out),
+                     counted(all.documents, "document"));
 }
 
 std::string BertSamples::source(std::int64_t position) const {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/counted.h"
 #include "base/error.h"
 #include "data/samples/sample_source.h"
 #include "data/samples/texts_in_samples.h"
@@ -21,9 +22,9 @@ std::vector<ChatSamples::Conversation> ChatSamples::find_conversations(const Cor
   for (std::int64_t i = 0; i < part.documents(); ++i) add(part, i, conversations);
   if (!conversations.empty()) return conversations;
   throw_user_error(
-      "of the {} conversations in the {} part of {} none has a word to learn among its first {} tokens; give it more "
+      "of the {} in the {} part of {} none has a word to learn among its first {} tokens; give it more "
       "of them, a longer --seq-length, or a larger share in --split",
-      part.documents(), part.name, dataset_->name(), seq_length_ + 1);
+      counted(part.documents(), "conversation"), part.name, dataset_->name(), seq_length_ + 1);
 }
 
 std::vector<std::int64_t> ChatSamples::inputs() const {
@@ -71,13 +72,14 @@ void ChatSamples::add(const CorpusPart& part, std::int64_t number, std::vector<C
 }
 
 std::string ChatSamples::left_out() const {
-  std::string text = fmt::format("{} conversations in {} samples of {} tokens, {:.1f} % of them padding",
-                                 conversations_.size(), samples_per_epoch(), seq_length_, 100 * packing_.padding());
+  std::string text =
+      fmt::format("{} in {} of {}, {:.1f} % of them padding", counted(std::ssize(conversations_), "conversation"),
+                  counted(samples_per_epoch(), "sample"), counted(seq_length_, "token"), 100 * packing_.padding());
   if (counts_.cut > 0) {
-    text += fmt::format("\n{} are longer: {} tokens at their ends are cut off, {} of them to be learned", counts_.cut,
-                        counts_.tokens_cut, counts_.learned_cut);
+    text += fmt::format("\n{} longer, without {} at the end, {} of them to be learned", counts_.cut,
+                        counted(counts_.tokens_cut, "token"), readable_integer(counts_.learned_cut));
   }
-  if (counts_.empty > 0) text += fmt::format("\n{} without a word to learn are left out", counts_.empty);
+  if (counts_.empty > 0) text += fmt::format("\n{} without a word to learn left out", counts_.empty);
   return text;
 }
 

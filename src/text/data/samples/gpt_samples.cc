@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/counted.h"
 #include "base/error.h"
 #include "data/samples/sample_source.h"
 
@@ -20,9 +21,9 @@ GptSamples::GptSamples(std::shared_ptr<const IndexedDataset> dataset, CorpusPart
   samples_per_epoch_ = EpochOrder::chunks(part_, seq_length);
   if (samples_per_epoch_ == 0) {
     throw_user_error(
-        "the {} part of {} has {} of its {} tokens, but one sequence of --seq-length {} needs {}; give "
+        "the {} part of {} has {} of its {}, but one sequence of --seq-length {} needs {}; give "
         "it more text, a shorter --seq-length, or a larger share in --split",
-        part_.name, dataset_->name(), part_.tokens(), dataset_->tokens(), seq_length, seq_length + 1);
+        part_.name, dataset_->name(), part_.tokens(), counted(dataset_->tokens(), "token"), seq_length, seq_length + 1);
   }
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/counted.h"
 #include "base/error.h"
 #include "data/samples/sample_source.h"
 
@@ -45,8 +46,10 @@ PackedSamples::PackedSamples(std::shared_ptr<const IndexedDataset> dataset, cons
 }
 
 std::string PackedSamples::left_out() const {
-  return fmt::format("{} documents and pieces of long ones packed into {} samples an epoch, {:.2f} % of them padding",
-                     pieces_.size(), samples_per_epoch(), 100 * packing_.padding());
+  return fmt::format(
+      "{} packed into {} an epoch, {:.2f} % of them padding",
+      counted(std::ssize(pieces_), "document or piece of a long one", "documents and pieces of long ones"),
+      counted(samples_per_epoch(), "sample"), 100 * packing_.padding());
 }
 
 std::vector<TokenRange> PackedSamples::pieces(std::int64_t position) const {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/counted.h"
 #include "base/error.h"
 #include "data/samples/sample_source.h"
 #include "data/samples/texts_in_samples.h"
@@ -27,9 +28,9 @@ std::vector<PreferenceSamples::Pair> PreferenceSamples::find_pairs(const CorpusP
   }
   if (!pairs.empty()) return pairs;
   throw_user_error(
-      "of the {} pairs in the {} part of {} none has words of both answers within {} tokens; give it more of them, a "
+      "of the {} in the {} part of {} none has words of both answers within {} tokens; give it more of them, a "
       "longer --seq-length, or a larger share in --split",
-      part.documents(), part.name, dataset_->name(), seq_length_);
+      counted(part.documents(), "pair"), part.name, dataset_->name(), seq_length_);
 }
 
 PreferenceSamples::Pair PreferenceSamples::whole_pair(const CorpusPart& part, std::int64_t number) const {
@@ -37,9 +38,9 @@ PreferenceSamples::Pair PreferenceSamples::whole_pair(const CorpusPart& part, st
                      end = dataset_->first_sequence(document + 1);
   if (end - first != 4) {
     throw_user_error(
-        "document {} of {} has {} sequences, and a pair of answers has 4; make the corpus again by "
+        "document {} of {} has {}, and a pair of answers has 4; make the corpus again by "
         "'teratron data preferences'",
-        document, dataset_->name(), end - first);
+        document, dataset_->name(), counted(end - first, "sequence"));
   }
   const auto answer = [&](std::int64_t prompt) {
     const TokenRange words = dataset_->sequence(prompt + 1);
@@ -75,13 +76,14 @@ std::vector<std::int64_t> PreferenceSamples::inputs() const {
 }
 
 std::string PreferenceSamples::left_out() const {
-  std::string text = fmt::format("{} pairs of answers in {} samples of {} tokens, {:.1f} % of them padding",
-                                 pairs_.size(), samples_per_epoch(), seq_length_, 100 * packing_.padding());
+  std::string text = fmt::format(
+      "{} in {} of {}, {:.1f} % of them padding", counted(std::ssize(pairs_), "pair of answers", "pairs of answers"),
+      counted(samples_per_epoch(), "sample"), counted(seq_length_, "token"), 100 * packing_.padding());
   if (cut_ > 0) {
-    text += fmt::format("\n{} are longer: {} tokens at the ends of their texts are cut off, {} of them of answers",
-                        cut_, tokens_cut_, answer_tokens_cut_);
+    text += fmt::format("\n{} longer, without {} at the ends of the texts, {} of them of answers", cut_,
+                        counted(tokens_cut_, "token"), readable_integer(answer_tokens_cut_));
   }
-  if (empty_ > 0) text += fmt::format("\n{} without a word of one of the answers are left out", empty_);
+  if (empty_ > 0) text += fmt::format("\n{} without a word of one of the answers left out", empty_);
   return text;
 }
 

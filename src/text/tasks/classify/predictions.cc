@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "base/counted.h"
 #include "base/error.h"
 #include "base/files/file.h"
 #include "data/text/document_reader.h"
@@ -92,15 +93,15 @@ Predictions read_predictions(const fs::path& path, std::size_t rows) {
 }
 
 ScoreReport report_of(std::span<const TaskScore> scores, std::int64_t examples, std::int64_t left_out,
-                      std::string_view known, const char* items) {
-  nlohmann::ordered_json json = {{items, examples}};
-  std::string text = fmt::format("{} {}", examples, items);
+                      std::string_view known, std::string_view item) {
+  nlohmann::ordered_json json = {{fmt::format("{}s", item), examples}};
+  std::string text = counted(examples, item);
   for (const TaskScore& score : scores) {
     text += fmt::format("   {} {:.4f}", score.name, score.value);
     json[score.name] = score.value;
   }
   json["without_label"] = left_out;
-  text += left_out == 0 ? "\n" : fmt::format("\n{} rows have no {}, and are not scored\n", left_out, known);
+  text += left_out == 0 ? "\n" : fmt::format("\n{} without a {}, not scored\n", counted(left_out, "row"), known);
   return {.text = text, .json = json.dump()};
 }
 

@@ -29,8 +29,8 @@ struct Predictions {
 // among numbers, a row that is predicted twice or not at all, an index that there is not.
 Predictions read_predictions(const std::filesystem::path& path, std::size_t rows);
 
-// Report of scores over so many examples, which are `items`. `known`: the value that rows without one lack, "label".
+// Report of scores over so many examples, each an `item`. `known`: the value that rows without one lack, "label".
 ScoreReport report_of(std::span<const TaskScore> scores, std::int64_t examples, std::int64_t left_out,
-                      std::string_view known, const char* items = "examples");
+                      std::string_view known, std::string_view item = "example");
 
 }  // namespace teratron::classify

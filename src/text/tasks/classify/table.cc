@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "base/counted.h"
 #include "base/error.h"
 #include "base/files/decompression.h"
 #include "base/utf8.h"
@@ -73,16 +74,25 @@ class Header {
   const std::optional<std::size_t> text_, pair_, negative_, label_;
 };
 
+// UserError: a first row of one cell with the sign in it that parts columns elsewhere.
+void require_columns(const std::vector<std::string>& names, Delimiter delimiter, const std::string& place) {
+  const bool by_commas = delimiter == Delimiter::kComma;
+  if (names.size() != 1 || names.front().find_first_of(by_commas ? ";\t" : ",;") == std::string::npos) return;
+  throw_user_error("{}: the first row is one cell, '{}'; {} part the columns of this file by its name, so write it so",
+                   place, names.front(), by_commas ? "commas" : "tabs");
+}
+
 void add_delimited(const fs::path& path, Delimiter delimiter, const Columns& columns, Table& table) {
   const std::string text = read_decompressed(path);
   DelimitedReader reader(text, delimiter, path);
   if (!reader.next()) throw_user_error("'{}' is empty; its first row names the columns", path.string());
+  require_columns(reader.cells(), delimiter, place_of(path, reader.line()));
   const Header header(reader.cells(), columns, place_of(path, reader.line()));
   table.columns = reader.cells();
   while (reader.next()) {
     if (reader.cells().size() != header.columns()) {
-      throw_user_error("{}: {} cells, where the first row has {}; {}", place_of(path, reader.line()),
-                       reader.cells().size(), header.columns(),
+      throw_user_error("{}: {}, where the first row has {}; {}", place_of(path, reader.line()),
+                       counted(std::ssize(reader.cells()), "cell"), header.columns(),
                        delimiter == Delimiter::kComma ? "put a text with a comma or a line end in quotes"
                                                       : "a text holds neither tabs nor line ends");
     }

@@ -9,6 +9,7 @@
 #include <set>
 #include <utility>
 
+#include "base/counted.h"
 #include "base/error.h"
 #include "tasks/classify/labels.h"
 #include "tasks/classify/metrics.h"
@@ -100,7 +101,8 @@ class LabelledTexts : public TaskSet {
     table.rows = std::move(kept);
     std::erase(examples_.labels, kUnknownLabel);
     if (!table.rows.empty()) return;
-    throw_user_error("none of the {} texts to train on has a label; a test set is none to train on", left_out_);
+    throw_user_error("none of the {} to train on has a label; a test set is none to train on",
+                     counted(left_out_, "text"));
   }
 
   void encode(const Table& table, const Tokenizer& tokenizer, const TaskReading& reading) {
@@ -120,10 +122,10 @@ class LabelledTexts : public TaskSet {
       if (has_pairs ? cut_longer_side(texts.back(), most) : cut_end(texts.back().a, most)) ++cut;
     }
     write_sequences(texts, frame, examples_, has_pairs);
-    notes_ = fmt::format("{} {}", count, has_pairs ? "pairs" : "texts") +
-             note_of(cut, fmt::format("cut to {} tokens", reading.seq_length)) +
-             note_of(empty, has_pairs ? "with an empty text" : "are empty") +
-             note_of(left_out_, "without a label left out");
+    notes_ = counted(count, has_pairs ? "pair" : "text") +
+             note_of(cut, "", fmt::format("cut to {} tokens", reading.seq_length)) +
+             note_of(empty, has_pairs ? "" : "empty text", has_pairs ? "with an empty text" : "") +
+             note_of(left_out_, "", "without a label left out");
   }
 
   static bool cut_end(std::span<const std::int32_t>& text, std::int64_t most) {
@@ -137,7 +139,7 @@ class LabelledTexts : public TaskSet {
       notes_ += "; no labels";
       return;
     }
-    notes_ += note_of(std::ssize(examples_.labels) - known(), "without a label");
+    notes_ += note_of(std::ssize(examples_.labels) - known(), "", "without a label");
     if (labels_.are_numbers) {
       notes_ += "; labels are numbers";
       return;

@@ -7,6 +7,7 @@
 #include <memory>
 #include <utility>
 
+#include "base/counted.h"
 #include "base/error.h"
 #include "tasks/classify/labels.h"
 #include "tasks/classify/metrics.h"
@@ -44,7 +45,7 @@ class PairedTexts : public TaskSet {
     if (training && !are_similarities) examples_.labels.assign(table.rows.size(), 0);
     encode(table, tokenizer, reading);
     if (has_similarities()) {
-      notes_ += note_of(std::ranges::count(examples_.labels, kUnknownLabel), "without a similarity");
+      notes_ += note_of(std::ranges::count(examples_.labels, kUnknownLabel), "", "without a similarity");
     } else if (!training) {
       notes_ += "; no similarities, so second texts are searched for";
     }
@@ -121,9 +122,10 @@ class PairedTexts : public TaskSet {
       sequences.push_back({.a = std::span(ids).first(std::min(ids.size(), most)), .b = {}});
     }
     write_sequences(sequences, frame, examples_, /*has_second=*/false);
-    notes_ = fmt::format("{} {} of texts", table.rows.size(), texts_ == 2 ? "pairs" : "triples") +
-             note_of(cut, fmt::format("texts cut to {} tokens", reading.seq_length)) +
-             note_of(empty, "texts are empty") + note_of(left_out_, "without a similarity left out");
+    notes_ = counted(std::ssize(table.rows), texts_ == 2 ? "pair of texts" : "triple of texts",
+                     texts_ == 2 ? "pairs of texts" : "triples of texts") +
+             note_of(cut, "text", fmt::format("cut to {} tokens", reading.seq_length)) + note_of(empty, "empty text") +
+             note_of(left_out_, "", "without a similarity left out");
   }
 
   const std::int64_t texts_;

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <utility>
 
+#include "base/counted.h"
 #include "base/error.h"
 #include "base/files/decompression.h"
 #include "base/files/file.h"
@@ -101,9 +102,9 @@ class PairReader {
     if (data_.pairs.empty()) {
       const auto& [without_gold, wrong_columns, empty] = data_.skipped;
       throw_user_error(
-          "{} holds no pair of sentences that can be used: of {} rows {} are labelled '{}', {} have a wrong "
+          "{} holds no pair of sentences that can be used: of {} {} have the label '{}', {} a wrong "
           "number of columns and {} an empty sentence",
-          file_.name(), data_.rows, without_gold, kWithoutGold, wrong_columns, empty);
+          file_.name(), counted(data_.rows, "row"), without_gold, kWithoutGold, wrong_columns, empty);
     }
     return std::move(data_);
   }
@@ -142,7 +143,8 @@ class PairReader {
     const std::int64_t index = data_.rows++;
     const auto& cells = file_.cells();
     if (cells.size() != columns_) {
-      if (is_mnli()) file_.throw_here("{} columns, where the first line has {}", cells.size(), columns_);
+      if (is_mnli())
+        file_.throw_here("{}, where the first line has {}", counted(std::ssize(cells), "column"), columns_);
       ++data_.skipped.wrong_columns;
       return;
     }
@@ -191,7 +193,7 @@ Predictions read_predictions(const fs::path& path, Task task) {
   Predictions predictions;
   while (file.next()) {
     if (file.cells().size() != 2)
-      file.throw_here("{} columns; an index and a prediction are needed", file.cells().size());
+      file.throw_here("{}; an index and a prediction are needed", counted(std::ssize(file.cells()), "column"));
     const std::string_view text = file.cells()[0];
     std::int64_t index = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), index);

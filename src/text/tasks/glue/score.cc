@@ -1,13 +1,14 @@
 #include "tasks/glue/score.h"
 
+#include "base/counted.h"
 #include "base/error.h"
 
 namespace teratron::glue {
 
 Scores score(const Dataset& dataset, const Predictions& predictions) {
   if (!predictions.empty() && predictions.rbegin()->first >= dataset.rows) {
-    throw_user_error("the row {} is predicted, and the data have {} rows, counted from 0; are they of one set?",
-                     predictions.rbegin()->first, dataset.rows);
+    throw_user_error("the row {} is predicted, and the data have {}, counted from 0; are they of one set?",
+                     predictions.rbegin()->first, counted(dataset.rows, "row"));
   }
   Scores scores{.pairs = std::ssize(dataset.pairs)};
   std::int64_t both = 0, labelled = 0, predicted = 0;  // duplicates

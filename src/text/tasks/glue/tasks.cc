@@ -8,6 +8,7 @@
 #include <span>
 #include <utility>
 
+#include "base/counted.h"
 #include "base/error.h"
 #include "tasks/glue/format.h"
 #include "tasks/glue/score.h"
@@ -56,7 +57,7 @@ class PairSet : public TaskSet {
       data_.pairs[i].first = data_.pairs[i].second = {};  // only labels and rows are needed later
     }
     write_sequences(pairs, frame, examples_);
-    notes_ = fmt::format("{} pairs", count) + note_of(cut, fmt::format("cut to {} tokens", reading.seq_length)) +
+    notes_ = counted(count, "pair") + note_of(cut, "", fmt::format("cut to {} tokens", reading.seq_length)) +
              notes_of_rows();
   }
 
@@ -87,16 +88,17 @@ class PairSet : public TaskSet {
   void leave_out_unlabelled() {
     unlabelled_ = std::erase_if(data_.pairs, [](const Pair& each) { return !each.label; });
     if (data_.pairs.empty()) {
-      throw_user_error("none of the {} pairs to train on has a label; a test set is none to train on", unlabelled_);
+      throw_user_error("none of the {} to train on has a label; a test set is none to train on",
+                       counted(static_cast<std::int64_t>(unlabelled_), "pair"));
     }
   }
 
   std::string notes_of_rows() const {
-    std::string notes =
-        note_of(std::ssize(data_.pairs) == 0 ? 0 : static_cast<std::int64_t>(unlabelled_), "without a label left out");
-    notes += note_of(data_.skipped.without_gold, "rows left out, because their annotators did not agree (-)");
-    notes += note_of(data_.skipped.wrong_columns, "rows left out, because they have a wrong number of columns");
-    notes += note_of(data_.skipped.empty, "rows left out, because a sentence is empty");
+    std::string notes = note_of(std::ssize(data_.pairs) == 0 ? 0 : static_cast<std::int64_t>(unlabelled_), "",
+                                "without a label left out");
+    notes += note_of(data_.skipped.without_gold, "row", "left out, because their annotators did not agree (-)");
+    notes += note_of(data_.skipped.wrong_columns, "row", "left out, because they have a wrong number of columns");
+    notes += note_of(data_.skipped.empty, "row", "left out, because a sentence is empty");
     if (!has_labels()) return notes + "; no labels";
     const std::vector<std::int64_t> counts = count_labels(data_);
     for (std::size_t label = 0; label < counts.size(); ++label) {
@@ -130,13 +132,13 @@ constexpr std::array<std::string_view, 2> kQqpLabelNames = {"not_duplicate", "du
 // Notes on rows that are left out or count as wrong, and labels without a pair.
 std::string notes_of(const Dataset& dataset, const Scores& scores) {
   std::string text;
-  const auto note = [&](std::int64_t count, std::string_view what) {
-    if (count > 0) text += fmt::format("{} {}\n", count, what);
+  const auto note = [&](std::int64_t count, const char* noun, const char* what) {
+    if (count > 0) text += fmt::format("{} {}\n", counted(count, noun), what);
   };
-  note(scores.without_prediction, "pairs have no prediction, which counts as wrong");
-  note(dataset.skipped.without_gold, "rows are left out, because their annotators did not agree (-)");
-  note(dataset.skipped.wrong_columns, "rows are left out, because they have a wrong number of columns");
-  note(dataset.skipped.empty, "rows are left out, because a sentence is empty");
+  note(scores.without_prediction, "pair", "without a prediction, which counts as wrong");
+  note(dataset.skipped.without_gold, "row", "left out, because their annotators did not agree (-)");
+  note(dataset.skipped.wrong_columns, "row", "left out, because they have a wrong number of columns");
+  note(dataset.skipped.empty, "row", "left out, because a sentence is empty");
   const auto counts = count_labels(dataset);
   for (std::size_t label = 0; label < counts.size(); ++label) {
     if (counts[label] == 0) text += fmt::format("no pair is labelled {}\n", labels_of(dataset.task)[label]);
@@ -149,7 +151,7 @@ ScoreReport score_pairs(std::span<const std::filesystem::path> data, const std::
                         const TaskReading& /*reading*/) {
   const Dataset dataset = read_dataset(data.front(), task);
   const Scores scores = score(dataset, read_predictions(predictions, task));
-  std::string text = fmt::format("{} pairs   accuracy {:.4f}", scores.pairs, scores.accuracy);
+  std::string text = fmt::format("{}   accuracy {:.4f}", counted(scores.pairs, "pair"), scores.accuracy);
   nlohmann::ordered_json json = {{"pairs", scores.pairs}, {"accuracy", scores.accuracy}};
   if (task == Task::kQqp) {
     text += fmt::format("   F1 {:.4f}", scores.f1);

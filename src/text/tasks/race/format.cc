@@ -5,6 +5,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "base/counted.h"
 #include "base/error.h"
 #include "base/files/decompression.h"
 #include "base/files/file.h"
@@ -61,8 +62,9 @@ class ArticleReader {
     if (is_blank(article_.text)) throw_here("its text is empty");
     const Json &questions = list("questions"), &options = list("options"), &answers = list("answers");
     if (questions.size() != options.size() || questions.size() != answers.size()) {
-      throw_here("{} questions, {} lists of options and {} answers, which should be as many", questions.size(),
-                 options.size(), answers.size());
+      throw_here("{}, {} and {}, which should be as many", counted(std::ssize(questions), "question"),
+                 counted(std::ssize(options), "list of options", "lists of options"),
+                 counted(std::ssize(answers), "answer"));
     }
     for (std::size_t i = 0; i < questions.size(); ++i) add_question(questions[i], options[i], answers[i]);
     return std::move(article_);

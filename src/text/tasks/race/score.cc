@@ -1,5 +1,6 @@
 #include "tasks/race/score.h"
 
+#include "base/counted.h"
 #include "base/error.h"
 
 namespace teratron::race {
@@ -13,8 +14,8 @@ Scores score_of(const Article& article, const Predictions& predictions) {
     return scores;
   }
   if (found->second.size() != article.questions.size()) {
-    throw_user_error("the article '{}' has {} questions and {} predictions", article.id, article.questions.size(),
-                     found->second.size());
+    throw_user_error("the article '{}' has {} and {}", article.id, counted(std::ssize(article.questions), "question"),
+                     counted(std::ssize(found->second), "prediction"));
   }
   for (std::size_t i = 0; i < article.questions.size(); ++i) {
     if (found->second[i] == article.questions[i].answer) ++scores.right;

@@ -7,6 +7,7 @@
 #include <span>
 #include <utility>
 
+#include "base/counted.h"
 #include "base/error.h"
 #include "tasks/pair_encoding.h"
 #include "tasks/race/format.h"
@@ -55,9 +56,11 @@ class ChoiceSet : public TaskSet {
       if (cut_longer_side(pairs.back(), reading.seq_length - frame.tokens_of_two())) ++cut;
     }
     write_sequences(pairs, frame, examples_);
-    notes_ = fmt::format("{} questions on {} articles, {} sequences", indices.size(), articles_.size(), pairs.size()) +
-             note_of(cut, fmt::format("sequences cut to {} tokens", reading.seq_length)) +
-             note_of(long_choices, fmt::format("questions with an option cut to {} tokens", reading.max_query_length));
+    notes_ =
+        fmt::format("{} on {}, {}", counted(std::ssize(indices), "question"), counted(std::ssize(articles_), "article"),
+                    counted(std::ssize(pairs), "sequence")) +
+        note_of(cut, "sequence", fmt::format("cut to {} tokens", reading.seq_length)) +
+        note_of(long_choices, "question", fmt::format("with an option cut to {} tokens", reading.max_query_length));
     drop_texts();
   }
 
@@ -112,7 +115,8 @@ std::unique_ptr<TaskSet> open_choices(std::span<const fs::path> files, const Tok
 
 // One decimal, as in RACE's paper and Megatron-LM.
 std::string line_of(const char* what, const Scores& scores) {
-  return fmt::format("{:<16}{:>7} questions   accuracy {:5.1f}\n", what, scores.questions, scores.accuracy);
+  return fmt::format("{:<16}{:>7} {:<9}   accuracy {:5.1f}\n", what, scores.questions,
+                     scores.questions == 1 ? "question" : "questions", scores.accuracy);
 }
 
 nlohmann::ordered_json json_of(const Scores& scores) {
@@ -126,7 +130,8 @@ ScoreReport score_choices(std::span<const std::filesystem::path> data, const std
   std::string text = line_of("RACE-M (middle)", scores.middle) + line_of("RACE-H (high)", scores.high) +
                      line_of("RACE (all)", scores.all);
   if (scores.all.without_prediction > 0) {
-    text += fmt::format("{} questions have no prediction, which counts as wrong\n", scores.all.without_prediction);
+    text += fmt::format("{} without a prediction, which counts as wrong\n",
+                        counted(scores.all.without_prediction, "question"));
   }
   nlohmann::ordered_json json = {{"accuracy", scores.all.accuracy}};
   json["middle"] = json_of(scores.middle);

@@ -6,6 +6,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "base/counted.h"
 #include "base/error.h"
 #include "base/host/threads.h"
 #include "base/utf8.h"
@@ -83,14 +84,14 @@ class SampleSet : public TaskSet {
   const TaskExamples& examples() const override { return examples_; }
 
   std::string notes() const override {
-    return fmt::format("{} questions on {} paragraphs, {} windows of up to {} tokens", data_.questions.size(),
-                       data_.paragraphs.size(), windows_.size(), seq_length_) +
-           note_of(unlabelled_, "questions without labels left out") +
-           note_of(cut_questions_, fmt::format("questions cut to {} tokens", max_query_length_)) +
-           note_of(without_answer_, "questions have no answer") +
-           note_of(moved_,
-                   "answers are not where answer_start says, and are taken where their paragraph has them first") +
-           note_of(in_no_window_, "answers are whole in no window, and taken for none") +
+    return fmt::format("{} on {}, {} of up to {} tokens", counted(std::ssize(data_.questions), "question"),
+                       counted(std::ssize(data_.paragraphs), "paragraph"), counted(std::ssize(windows_), "window"),
+                       seq_length_) +
+           note_of(unlabelled_, "question", "without labels left out") +
+           note_of(cut_questions_, "question", fmt::format("cut to {} tokens", max_query_length_)) +
+           note_of(without_answer_, "question", "without an answer") +
+           note_of(moved_, "answer", "not where answer_start says, and taken where the paragraph has it first") +
+           note_of(in_no_window_, "answer", "whole in no window, and taken for none") +
            (has_labels() ? "" : "; no labels");
   }
 
@@ -113,8 +114,8 @@ class SampleSet : public TaskSet {
     unlabelled_ = static_cast<std::int64_t>(
         std::erase_if(data_.questions, [](const Question& each) { return !each.is_labelled; }));
     if (data_.questions.empty()) {
-      throw_user_error("none of the {} questions to train on says its answers; a test set is none to train on",
-                       unlabelled_);
+      throw_user_error("none of the {} to train on says its answers; a test set is none to train on",
+                       counted(unlabelled_, "question"));
     }
   }
 

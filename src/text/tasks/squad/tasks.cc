@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/counted.h"
 #include "tasks/squad/samples.h"
 #include "tasks/squad/score.h"
 #include "tasks/task_entry.h"
@@ -17,8 +18,8 @@ std::unique_ptr<TaskSet> open_samples_of(std::span<const std::filesystem::path> 
 }
 
 std::string line_of(const char* what, const squad::Scores& scores) {
-  return fmt::format("{:<22}{:>7} questions   exact match {:8.4f}   F1 {:8.4f}\n", what, scores.questions,
-                     scores.exact_match, scores.f1);
+  return fmt::format("{:<22}{:>7} {:<9}   exact match {:8.4f}   F1 {:8.4f}\n", what, scores.questions,
+                     scores.questions == 1 ? "question" : "questions", scores.exact_match, scores.f1);
 }
 
 nlohmann::ordered_json json_of(const squad::Scores& scores) {
@@ -39,7 +40,8 @@ ScoreReport score_answers(std::span<const std::filesystem::path> data, const std
     json["without_answer"] = json_of(scores.without_answer);
   }
   if (scores.all.without_prediction > 0) {
-    text += fmt::format("{} questions have no prediction, which counts as wrong\n", scores.all.without_prediction);
+    text += fmt::format("{} without a prediction, which counts as wrong\n",
+                        counted(scores.all.without_prediction, "question"));
   }
   return {.text = text, .json = json.dump()};
 }

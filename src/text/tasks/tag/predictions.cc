@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "base/counted.h"
 #include "base/error.h"
 #include "base/files/file.h"
 
@@ -67,14 +68,14 @@ classify::Table read_predictions(const fs::path& path, const Sentences& data) {
   Sentences said = read_sentences(std::span(&path, 1), reading, /*need_words=*/false);
   const std::vector<std::size_t> there = lengths_of(said), needed = lengths_of(data);
   if (there.size() != needed.size()) {
-    throw_user_error("'{}' has {} sentences with words, and the data {}; predict all of the data, and nothing else",
-                     path.string(), there.size(), needed.size());
+    throw_user_error("'{}' has {} with words, and the data {}; predict all of the data, and nothing else",
+                     path.string(), counted(std::ssize(there), "sentence"), needed.size());
   }
   std::size_t first = 0;
   for (std::size_t i = 0; i < there.size(); first += needed[i], ++i) {
     if (there[i] == needed[i]) continue;
-    throw_user_error("{}: a sentence of {} words, which has {} in the data ({})",
-                     said.words.place(said.words.rows[first]), there[i], needed[i],
+    throw_user_error("{}: a sentence of {}, which has {} in the data ({})", said.words.place(said.words.rows[first]),
+                     counted(static_cast<std::int64_t>(there[i]), "word"), needed[i],
                      data.words.place(data.words.rows[first]));
   }
   for (const classify::Row& row : said.words.rows) {

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "base/counted.h"
 #include "base/error.h"
 #include "base/files/decompression.h"
 #include "data/text/content.h"
@@ -47,7 +48,8 @@ std::size_t column_of(const std::string& given, std::string_view flag, std::size
     throw_user_error("{}: --{} is '{}', and columns of a CoNLL file have numbers, from 1", place, flag, given);
   }
   if (number < 1 || number > count) {
-    throw_user_error("{}: --{} is {}, and there are {} columns, counted from 1", place, flag, number, count);
+    throw_user_error("{}: --{} is {}, and {} counted from 1", place, flag, number,
+                     count == 1 ? "there is 1 column," : fmt::format("there are {} columns,", count));
   }
   return number - 1;
 }
@@ -87,9 +89,9 @@ void add_conll(const fs::path& file, const TaskReading& reading, Sentences& sent
     if (!columns) columns = columns_of(cells.size(), reading, place_of(file, line));
     if (cells.size() != columns->count) {
       throw_user_error(
-          "{}: {} columns, where the file's first line has {}; write a word with its columns a line, and a blank line "
-          "between sentences",
-          place_of(file, line), cells.size(), columns->count);
+          "{}: {}, where the file's first line has {}; write a word with its columns a line, and a blank line between "
+          "sentences",
+          place_of(file, line), counted(std::ssize(cells), "column"), columns->count);
     }
     rows.push_back({.text = std::string(cells[columns->word]),
                     .label = columns->label ? std::string(cells[*columns->label]) : std::string(),
@@ -138,8 +140,9 @@ void add_json(const fs::path& file, const TaskReading& reading, bool need_words,
                        place, reading.text_column, classify::keys_of(object));
     }
     if (!words.is_null() && !labels.is_null() && words.size() != labels.size()) {
-      throw_user_error("{}: {} words under \"{}\" and {} labels under \"{}\"; each word has one", place, words.size(),
-                       reading.text_column, labels.size(), reading.label_column);
+      throw_user_error("{}: {} under \"{}\" and {} under \"{}\"; each word has one", place,
+                       counted(std::ssize(words), "word"), reading.text_column, counted(std::ssize(labels), "label"),
+                       reading.label_column);
     }
     for (std::size_t i = 0; i < std::max(words.size(), labels.size()); ++i) {
       if (!words.is_null() && !words[i].is_string()) {

@@ -9,6 +9,7 @@
 #include <set>
 #include <utility>
 
+#include "base/counted.h"
 #include "base/error.h"
 #include "tasks/classify/labels.h"
 #include "tasks/classify/metrics.h"
@@ -166,16 +167,17 @@ class TaggedSentences : public TaskSet {
       }
     }
     if (sequences.empty()) {
-      throw_user_error("none of the {} sentences to train on has a label; a test set is none to train on", left_out);
+      throw_user_error("none of the {} to train on has a label; a test set is none to train on",
+                       counted(left_out, "sentence"));
     }
     write_sequences(sequences, frame, examples_, /*has_second=*/false);
-    notes_ = fmt::format("{} sentences of {} words", sentences_.count() - left_out, words);
+    notes_ = fmt::format("{} of {}", counted(sentences_.count() - left_out, "sentence"), counted(words, "word"));
     if (long_ones > 0) {
-      notes_ += training
-                    ? fmt::format("; {} cut to {} tokens, without {} words", long_ones, reading.seq_length, lost_words_)
-                    : fmt::format("; {} read in windows of {} tokens", long_ones, reading.seq_length);
+      notes_ += training ? fmt::format("; {} cut to {} tokens, without {}", long_ones, reading.seq_length,
+                                       counted(lost_words_, "word"))
+                         : fmt::format("; {} read in windows of {} tokens", long_ones, reading.seq_length);
     }
-    notes_ += note_of(left_out, "sentences without a label left out");
+    notes_ += note_of(left_out, "sentence", "without a label left out");
   }
 
   // Makes the text of a sentence of its words' tokens. Returns the index of each word's first token.
@@ -216,13 +218,14 @@ class TaggedSentences : public TaskSet {
   }
 
   void add_label_notes() {
-    notes_ += note_of(empty_words_, fmt::format("words have no token, and count as {}",
-                                                labels_.names[static_cast<std::size_t>(without_token_)]));
+    notes_ +=
+        note_of(empty_words_, "word",
+                fmt::format("without a token, taken for {}", labels_.names[static_cast<std::size_t>(without_token_)]));
     if (!has_labels()) {
       notes_ += "; no labels";
       return;
     }
-    notes_ += note_of(std::ranges::count(words_, kUnknownLabel), "words without a label");
+    notes_ += note_of(std::ranges::count(words_, kUnknownLabel), "word", "without a label");
     if (!spans_.are_spans()) return;
     const SpanScores found = span_scores({.begins = sentences_.begins, .labels = words_, .said = words_}, spans_);
     for (std::size_t type = 0; type < spans_.types().size(); ++type) {
@@ -305,7 +308,7 @@ ScoreReport score_sentences(std::span<const fs::path> data, const fs::path& pred
     throw_user_error("the data have no labels to score by; name their column with --label-column");
   const SpanLabels spans(labels.names);
   ScoreReport report = classify::report_of(scores_of(words, spans, std::ssize(labels.names)), words.known(),
-                                           std::ssize(known) - words.known(), "label", "words");
+                                           std::ssize(known) - words.known(), "label", "word");
   if (spans.are_spans()) add_types(span_scores(words, spans), spans, report);
   return report;
 }

@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "base/counted.h"
 #include "base/error.h"
 #include "tokenizer/bpe/byte_alphabet.h"
 #include "tokenizer/bpe/splitter.h"
@@ -184,8 +185,8 @@ BpeModel train_bpe(std::span<const std::string_view> texts, const BpeTrainingOpt
   check_special(options.special);
   const std::int64_t special_count = std::ssize(options.special);
   if (options.vocab_size < 256 + special_count) {
-    throw_user_error("a vocabulary of {} tokens is too small: {} is the least (256 bytes and {} special tokens)",
-                     options.vocab_size, 256 + special_count, special_count);
+    throw_user_error("a vocabulary of {} tokens is too small: {} is the least (256 bytes and {})", options.vocab_size,
+                     256 + special_count, counted(special_count, "special token"));
   }
   BpeTrainingProgress progress{.vocab_size = options.vocab_size};
   for (const std::string_view text : texts) progress.bytes += text.size();

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "base/counted.h"
 #include "base/error.h"
 #include "base/round_up.h"
 #include "data/batch_sampler.h"
@@ -202,17 +203,18 @@ std::string text_of(const PipelinePlan& plan) {
   const bool deferred = std::ranges::any_of(schedule.actions.front(), [](const pipeline::Action& action) {
     return action.pass == pipeline::Pass::kBackwardWeight;
   });
-  std::string text = fmt::format("pipeline {}{}{}: {} stage{} of {} layer{}{}, {} micro-batch{}",
-                                 pipeline::name_of(plan.kind), deferred ? " with deferred weight gradients" : "",
-                                 schedule.vocabulary_parallel ? " with the vocabulary shared out" : "", schedule.stages,
-                                 schedule.stages > 1 ? "s" : "", fmt::join(plan.cell_layers, ","),
+  std::string text = fmt::format("pipeline {}{}{}: {} of {} layer{}{}, {}", pipeline::name_of(plan.kind),
+                                 deferred ? " with deferred weight gradients" : "",
+                                 schedule.vocabulary_parallel ? " with the vocabulary shared out" : "",
+                                 counted(schedule.stages, "stage"), fmt::join(plan.cell_layers, ","),
                                  plan.cell_layers == std::vector<std::int64_t>{1} ? "" : "s", cells_text(schedule),
-                                 schedule.micro_batches, schedule.micro_batches > 1 ? "es" : "");
+                                 counted(schedule.micro_batches, "micro-batch", "micro-batches"));
   if (plan.cuts.size() == 1) {
     const std::vector<std::int64_t>& lengths = plan.cuts.front().slice_tokens;
     text += plan.cuts_by_documents
                 ? fmt::format(" in {} slices by documents, of {} tokens at most", lengths.size(), lengths.front())
-                : fmt::format(" in slices of {} tokens", fmt::join(lengths, ","));
+                : fmt::format(" in slices of {} token{}", fmt::join(lengths, ","),
+                              lengths == std::vector<std::int64_t>{1} ? "" : "s");
   } else if (!plan.cuts.empty()) {
     text += fmt::format(" cut into {}", pipeline::text_of(plan.cuts));
   }
