@@ -5,7 +5,8 @@
 // bf16. --only attention instead compares attention alone, at lengths and head sizes of models, with the rate of our
 // own large product.
 //
-//   bench_ops [--threads N] [--repeats N] [--dropout P] [--only a|b|c|attention] [--compute bf16|f16]
+//   bench_ops [--threads N] [--repeats N] [--dropout P] [--only a|b|c] [--compute bf16|f16]
+//   bench_ops --only attention [--tokens N] [--threads N] [--repeats N] [--compute bf16|f16]
 //
 // With one thread the clock is the thread's processor time, which other programs on the machine do not disturb.
 #include <fmt/format.h>
@@ -28,6 +29,7 @@ namespace {
 
 struct Options {
   int threads = 2, repeats = 5;
+  std::int64_t tokens = 0;  // of attention; 0: several
   double dropout = 0;
   std::string only;
   DType compute = DType::kF32;
@@ -235,6 +237,7 @@ void compare_attention(const Options& options) {
   fmt::print("| tokens | keys | head | GEMM GFLOP/s | forward GFLOP/s | backward GFLOP/s | forward | backward |\n");
   fmt::print("|---|---|---|---|---|---|---|---|\n");
   for (const std::int64_t tokens : {1024, 4096}) {
+    if (options.tokens != 0 && options.tokens != tokens) continue;
     for (const bool causal : {true, false}) {
       for (const std::int64_t head_size : {32, 64, 128}) {
         const std::int64_t heads = 768 / head_size;
@@ -284,6 +287,8 @@ Options read_options(std::span<char*> arguments) {
       options.threads = std::atoi(value.c_str());
     } else if (name == "--repeats") {
       options.repeats = std::atoi(value.c_str());
+    } else if (name == "--tokens") {
+      options.tokens = std::atoll(value.c_str());
     } else if (name == "--dropout") {
       options.dropout = std::atof(value.c_str());
     } else if (name == "--only") {
