@@ -6,7 +6,7 @@ import platform
 import statistics
 import sys
 
-from side import Side, cpu_name
+from side import Side, cpu_name, require
 
 SHAPES = {
     "135m": ("SmolLM2 135M, s 1024", dict(layers=30, hidden=576, heads=9, key_heads=3, ffn=1536, seq=1024, vocab=49152, llama=1)),
@@ -49,6 +49,7 @@ def main():
     parser.add_argument("--ways", default="", help="PEFT's, by commas; none: all")
     parser.add_argument("--frozen", action="store_true", help="ours with frozen weights in 8 bits, too")
     options = parser.parse_args()
+    require("torch", "transformers", "peft")
     lines = ["| model | Teratron, tokens/s | PEFT, tokens/s | against the fastest | peak MB: Teratron (planned) | PEFT | "
              "of the fastest's |", "|---" * 7 + "|"]
     for key, (title, shape) in SHAPES.items():

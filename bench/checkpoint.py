@@ -9,7 +9,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from side import Program, cpu_name
+from side import Program, cpu_name, require
 
 LAYERS, HIDDEN, HEADS = 12, 768, 12
 
@@ -38,6 +38,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--folder", default="/var/tmp", help="on the disk that is to be written to")
     options = parser.parse_args()
+    require("torch")
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
         ours = Program(["build/release/bench_checkpoint", f"{folder}/ours", *map(str, (LAYERS, HIDDEN, HEADS))])
         os.mkdir(f"{folder}/torch")

@@ -62,7 +62,7 @@ int run(std::span<char*> arguments) {
   set_thread_count(std::atoi(arguments[1]));
   const auto product =
       best_product(std::atoll(arguments[2]), std::atoll(arguments[3]), bf16 ? DType::kBF16 : DType::kF32);
-  say("{\"ready\": true}");
+  say(fmt::format("{{\"ready\": true, \"instructions\": \"{}\"}}", onednn_instructions()));
   for (std::string word; std::cin >> word && word != "quit";) {
     double seconds = 0;
     if (word != "gemm" || !(std::cin >> seconds)) {

@@ -7,7 +7,7 @@ import os
 import statistics
 import sys
 
-from side import Program, cpu_name
+from side import Program, cpu_name, require
 
 # Tokens of the prompt whose time is taken, of the text that new tokens follow, and the new ones.
 PROMPT, CONTEXT, TOKENS = 512, 64, 64
@@ -50,6 +50,7 @@ def main():
     parser.add_argument("--model", choices=MODELS, default="124M", help="a GPT-2 or Llama of this preset's sizes")
     parser.add_argument("--save", action="store_true")
     options = parser.parse_args()
+    require("torch", "transformers")
     sides = [Side("Teratron", dtype, ["build/release/bench_generate", "serve", dtype, options.model, PROMPT, CONTEXT, TOKENS])
              for dtype in ("fp32", "bf16", "q8_0", "q4_0")]
     model = sides[0].about["model"]

@@ -1,15 +1,37 @@
 // oneDNN's matrix product out[m,n] = a[m,k] b[n,k]^T, which benchmarks compare with: fp32, or bf16 with a bf16 result.
 #pragma once
 
+#include <fmt/format.h>
 #include <oneapi/dnnl/dnnl.hpp>
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "base/error.h"
 #include "base/float_types.h"
 
 namespace teratron {
+
+// The instructions that oneDNN uses at most (ONEDNN_MAX_CPU_ISA of the environment bounds them), after its version.
+inline std::string onednn_instructions() {
+  const auto name = [](dnnl::cpu_isa isa) {
+    switch (isa) {
+      case dnnl::cpu_isa::sse41: return "SSE4.1";
+      case dnnl::cpu_isa::avx: return "AVX";
+      case dnnl::cpu_isa::avx2: return "AVX2";
+      case dnnl::cpu_isa::avx2_vnni: return "AVX2, AVX-VNNI";
+      case dnnl::cpu_isa::avx512_core: return "AVX-512";
+      case dnnl::cpu_isa::avx512_core_vnni: return "AVX-512 with VNNI";
+      case dnnl::cpu_isa::avx512_core_bf16: return "AVX-512 with BF16";
+      case dnnl::cpu_isa::avx512_core_amx: return "AVX-512 with AMX";
+      default: return "instructions without a name";
+    }
+  };
+  const dnnl_version_t& version = *dnnl_version();
+  return fmt::format("oneDNN {}.{}.{}, {}", version.major, version.minor, version.patch,
+                     name(dnnl::get_effective_cpu_isa()));
+}
 
 class OneDnnProduct {
  public:

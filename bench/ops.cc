@@ -2,9 +2,11 @@
 // each operation the fastest of the repeats is added up. The sum, against model FLOPs at oneDNN's own rate for a large
 // square product, says how far the step is from being nothing but that product. A second table has the linear layers
 // and attention alone. --compute: of the back end that stores activations in 16 bits; the rate is then oneDNN's in
-// bf16.
+// bf16. --only attention instead compares attention alone, at lengths and head sizes of models, with the rate of our
+// own large product.
 //
 //   bench_ops [--threads N] [--repeats N] [--dropout P] [--only a|b|c] [--compute bf16|f16]
+//   bench_ops --only attention [--tokens N] [--threads N] [--repeats N] [--compute bf16|f16]
 //
 // With one thread the clock is the thread's processor time, which other programs on the machine do not disturb.
 #include <fmt/format.h>
@@ -27,6 +29,7 @@ namespace {
 
 struct Options {
   int threads = 2, repeats = 5;
+  std::int64_t tokens = 0;  // of attention; 0: several
   double dropout = 0;
   std::string only;
   DType compute = DType::kF32;
@@ -168,9 +171,13 @@ void time_linear(Backend& backend, std::int64_t rows, std::int64_t outputs, std:
              inputs, outputs, flops / forward, flops / input, flops / weights);
 }
 
+struct AttentionSeconds {
+  double forward = 0, backward = 0;
+};
+
 // Where sequences differ in length, they have half of the tokens on average.
-void time_attention(Backend& backend, const Configuration& configuration, int repeats, bool causal,
-                    bool lengths_differ) {
+AttentionSeconds time_attention(Backend& backend, const Configuration& configuration, int repeats, bool causal,
+                                bool lengths_differ) {
   const std::int64_t heads = configuration.heads, head_size = configuration.hidden / heads;
   const Shape packed{configuration.batch, configuration.tokens, 3, heads, head_size};
   const Shape plain{configuration.batch, configuration.tokens, heads, head_size};
@@ -193,16 +200,59 @@ void time_attention(Backend& backend, const Configuration& configuration, int re
                                  .lengths = lengths_differ ? lengths.ref() : TensorRef(),
                                  .causal = causal,
                                  .scale = 0.125};
-  const double forward_seconds = fastest(repeats, [&] { backend.attention_forward(forward); });
-  const double backward_seconds = fastest(repeats, [&] {
+  AttentionSeconds seconds;
+  seconds.forward = fastest(repeats, [&] { backend.attention_forward(forward); });
+  seconds.backward = fastest(repeats, [&] {
     backend.attention_backward({.dq = gradients.ref().select(2, 0),
                                 .dk = gradients.ref().select(2, 1),
                                 .dv = gradients.ref().select(2, 2),
                                 .dout = dout,
                                 .forward = forward});
   });
+  return seconds;
+}
+
+void print_attention(Backend& backend, const Configuration& configuration, int repeats, bool causal,
+                     bool lengths_differ) {
+  const AttentionSeconds seconds = time_attention(backend, configuration, repeats, causal, lengths_differ);
   fmt::print("  attention, {:10} {:15}   forward {:6.2f} ms   backward {:6.2f} ms\n", causal ? "causal," : "all keys,",
-             lengths_differ ? "half is padding" : "no padding", 1e3 * forward_seconds, 1e3 * backward_seconds);
+             lengths_differ ? "half is padding" : "no padding", 1e3 * seconds.forward, 1e3 * seconds.backward);
+}
+
+// The rate of a large linear layer, GFLOP/s.
+double our_gemm_rate(Backend& backend, int repeats) {
+  constexpr std::int64_t kSize = 2048;
+  const DType compute = backend.compute_dtype();
+  const Tensor x(backend, compute, {kSize, kSize}), y(backend, compute, {kSize, kSize});
+  const Tensor weight(backend, compute, {kSize, kSize});
+  for (const TensorRef& view : {x.ref(), weight.ref()}) backend.fill_normal(view, RandomStream(), 0, 1);
+  constexpr double kOperations = 2e-9 * kSize * kSize * kSize;
+  return kOperations / fastest(repeats, [&] { backend.linear_forward({.y = y, .x = x, .weight = weight}); });
+}
+
+// Forward is two products of S x S x D a head, backward five; causal ones are counted half. The rate of the product is
+// measured beside each row, since a machine's changes.
+void compare_attention(const Options& options) {
+  const auto backend = make_cpu_backend({.compute_dtype = options.compute});
+  fmt::print("| tokens | keys | head | GEMM GFLOP/s | forward GFLOP/s | backward GFLOP/s | forward | backward |\n");
+  fmt::print("|---|---|---|---|---|---|---|---|\n");
+  for (const std::int64_t tokens : {1024, 4096}) {
+    if (options.tokens != 0 && options.tokens != tokens) continue;
+    for (const bool causal : {true, false}) {
+      for (const std::int64_t head_size : {32, 64, 128}) {
+        const std::int64_t heads = 768 / head_size;
+        const Configuration configuration{"attention", 1, heads * head_size, heads, tokens, 0, 1};
+        double gemm = our_gemm_rate(*backend, options.repeats);
+        const auto [forward, backward] = time_attention(*backend, configuration, options.repeats, causal, false);
+        gemm = std::max(gemm, our_gemm_rate(*backend, options.repeats));
+        const double product = 2e-9 * static_cast<double>(heads * tokens * tokens * head_size) * (causal ? 0.5 : 1);
+        const double forward_rate = 2 * product / forward, backward_rate = 5 * product / backward;
+        fmt::print("| {} | {} | {} | {:.1f} | {:.1f} | {:.1f} | {:.0f} % | {:.0f} % |\n", tokens,
+                   causal ? "causal" : "all", head_size, gemm, forward_rate, backward_rate, 100 * forward_rate / gemm,
+                   100 * backward_rate / gemm);
+      }
+    }
+  }
 }
 
 void time_linears(const Configuration& configuration, const Options& options) {
@@ -216,9 +266,9 @@ void time_linears(const Configuration& configuration, const Options& options) {
   for (const std::int64_t chunk : {256, 512}) {
     time_linear(*backend, chunk, configuration.model(0).padded_vocab_size(), h, options.repeats);
   }
-  time_attention(*backend, configuration, options.repeats, true, false);
+  print_attention(*backend, configuration, options.repeats, true, false);
   for (const bool lengths_differ : {false, true}) {
-    time_attention(*backend, configuration, options.repeats, false, lengths_differ);
+    print_attention(*backend, configuration, options.repeats, false, lengths_differ);
   }
 }
 
@@ -237,6 +287,8 @@ Options read_options(std::span<char*> arguments) {
       options.threads = std::atoi(value.c_str());
     } else if (name == "--repeats") {
       options.repeats = std::atoi(value.c_str());
+    } else if (name == "--tokens") {
+      options.tokens = std::atoll(value.c_str());
     } else if (name == "--dropout") {
       options.dropout = std::atof(value.c_str());
     } else if (name == "--only") {
@@ -253,6 +305,12 @@ Options read_options(std::span<char*> arguments) {
 int run(std::span<char*> arguments) {
   const Options options = read_options(arguments);
   set_thread_count(options.threads);
+  fmt::print(stderr, "instructions: {}; {}\n",
+             text_of_instructions(*make_cpu_backend({.compute_dtype = options.compute})), onednn_instructions());
+  if (options.only == "attention") {
+    compare_attention(options);
+    return 0;
+  }
   const std::vector<Configuration> configurations = {{"a: L6 h384", 6, 384, 6, 256, 4096, 8},
                                                      {"b: L4 h256", 4, 256, 4, 256, 8192, 8},
                                                      {"c: 124M", 12, 768, 12, 1024, 50257, 1}};

@@ -136,6 +136,7 @@ class TrainingStep {
   }
 
   std::int64_t planned_bytes() const { return executor_.memory().bytes(); }
+  std::string instructions() const { return text_of_instructions(*backend_); }
   double flops() const {
     double flops = 0;
     for (const std::int64_t length : options_.lengths) {
@@ -169,8 +170,10 @@ int run(std::span<char*> arguments) {
   TrainingStep training(options);
   double loss = 0;
   for (int warmup = 0; warmup < 2; ++warmup) training.run(loss);
-  say(fmt::format("{{\"ready\": true, \"model_flops_per_step\": {}, \"planned_bytes\": {}, \"peak_rss_bytes\": {}}}",
-                  training.flops(), training.planned_bytes(), peak_memory_bytes()));
+  say(
+      fmt::format("{{\"ready\": true, \"instructions\": \"{}\", \"model_flops_per_step\": {}, \"planned_bytes\": {}, "
+                  "\"peak_rss_bytes\": {}}}",
+                  training.instructions(), training.flops(), training.planned_bytes(), peak_memory_bytes()));
   for (std::string word; std::cin >> word && word != "quit";) {
     int count = 0;
     if (word != "step" || !(std::cin >> count)) throw_user_error("want \"step N\" or \"quit\", not '{}'", word);

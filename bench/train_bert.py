@@ -12,7 +12,7 @@ import random
 import statistics
 import sys
 
-from side import Side, cpu_name
+from side import Side, cpu_name, require
 
 SHAPES = {
     "small": ("L 4, h 256, 4 heads, V 30522, s 128, batch 16", dict(layers=4, hidden=256, heads=4, seq=128, vocab=30522), 16),
@@ -60,6 +60,7 @@ def main():
     parser.add_argument("--only", choices=SHAPES)
     parser.add_argument("--spans", action="store_true", help="fine-tuning on SQuAD instead of pre-training")
     options = parser.parse_args()
+    require("torch")
     lines = ["| model | lengths | Teratron ms (GFLOP/s) | PyTorch's modes, ms | against the fastest | peak MB (planned), PyTorch's |",
              "|---" * 6 + "|"]
     for key, (title, shape, batch) in SHAPES.items():

@@ -10,7 +10,7 @@ import platform
 import statistics
 import sys
 
-from side import Program, Side, cpu_name
+from side import Program, Side, cpu_name, require
 
 CONFIGURATIONS = {
     "a": ("L 6, h 384, 6 heads, s 256, V 4096, batch 8", dict(layers=6, hidden=384, heads=6, seq=256, vocab=4096, batch=8)),
@@ -62,6 +62,7 @@ def main():
     parser.add_argument("--only", choices=CONFIGURATIONS)
     parser.add_argument("--family", choices=("gpt2", "llama"), default="gpt2")
     options = parser.parse_args()
+    require("torch")
     lines = ["| configuration | GEMM GFLOP/s | Teratron | PyTorch eager / eager keep / compile | against the fastest "
              "| of the GEMM rate | peak MB: Teratron (planned) | eager / eager keep / compile | of the fastest's peak |",
              "|---" * 9 + "|"]

@@ -2,13 +2,14 @@
 // training steps of a GPT-2, a Llama or a Qwen 2, or of adapters beside one, on one batch of random tokens, by thread
 // ranks, or mpirun's processes, in the layout given. Takes turns with bench/peers/pytorch_gpt2.py and speaks as it
 // does: for each line "step N" on standard input it does N steps (forward, loss, backward, clip, AdamW) and prints
-// {"seconds": [..], ...}; "quit" ends it.
+// {"seconds": [..], "processor_seconds": [..], ...}; "quit" ends it.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <ctime>
 #include <iostream>
 #include <map>
 #include <numeric>
@@ -33,6 +34,13 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+// Of all threads of this process; other programs on the machine hardly change a difference.
+double processor_seconds() {
+  timespec time{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
 
 struct Options {
   std::map<std::string, double> numbers = {
@@ -136,19 +144,20 @@ class TrainingStep {
     weights_.assign(tokens, 1.0F / static_cast<float>(o.at("batch") * o.at("seq")));
   }
 
-  // Seconds of a step, and of its forward and backward passes.
+  // Seconds of a step, of its forward and backward passes, and of the processors in it.
   struct Times {
-    double step = 0, passes = 0;
+    double step = 0, passes = 0, processor = 0;
   };
   Times run(double& loss) {
     const Clock::time_point start = Clock::now();
+    const double processor_start = processor_seconds();
     loss = runner_.forward_backward(micro_batches()).total();
     if (StepTallies* const tallies = runner_.tallies()) tallies->read();
     const double passes = seconds_since(start);
     const double norm = gradient_norm(*backend_, parameters_, runner_.mesh());
     runner_.update({.learning_rate = 1e-4, .update = ++update_, .gradient_norm = norm});
     backend_->wait();
-    return {seconds_since(start), passes};
+    return {seconds_since(start), passes, processor_seconds() - processor_start};
   }
 
   double flops() const {
@@ -156,6 +165,7 @@ class TrainingStep {
            runner_.config().training_flops_per_token(seq_);
   }
   std::int64_t planned_bytes() const { return runner_.memory().bytes(); }
+  std::string instructions() const { return text_of_instructions(*backend_); }
 
   static MeshShape mesh_of(const Options& o) {
     return {.tensor = o.count("tp"), .pipeline = o.count("pp"), .data = o.count("dp")};
@@ -264,19 +274,23 @@ void serve_steps(const Options& options, const LaunchEnvironment& environment, C
   for (int warmup = 0; warmup < 2; ++warmup) training.run(loss);
   const bool speaks = world.rank() == 0;
   if (speaks) {
-    say(fmt::format("{{\"ready\": true, \"model_flops_per_step\": {}, \"planned_bytes\": {}, \"peak_rss_bytes\": {}}}",
-                    training.flops(), training.planned_bytes(), peak_memory_bytes()));
+    say(
+        fmt::format("{{\"ready\": true, \"instructions\": \"{}\", \"model_flops_per_step\": {}, \"planned_bytes\": {}, "
+                    "\"peak_rss_bytes\": {}}}",
+                    training.instructions(), training.flops(), training.planned_bytes(), peak_memory_bytes()));
   }
   while (const int count = steps_wanted(world)) {
-    std::vector<double> seconds, passes;
+    std::vector<double> seconds, passes, processor;
     for (int i = 0; i < count; ++i) {
       const auto times = training.run(loss);
       seconds.push_back(times.step);
       passes.push_back(times.passes);
+      processor.push_back(times.processor);
     }
     if (speaks) {
-      say(fmt::format("{{\"seconds\": [{}], \"passes\": [{}], \"peak_rss_bytes\": {}, \"loss\": {}}}",
-                      fmt::join(seconds, ", "), fmt::join(passes, ", "), peak_memory_bytes(), loss));
+      say(fmt::format(
+          "{{\"seconds\": [{}], \"passes\": [{}], \"processor_seconds\": [{}], \"peak_rss_bytes\": {}, \"loss\": {}}}",
+          fmt::join(seconds, ", "), fmt::join(passes, ", "), fmt::join(processor, ", "), peak_memory_bytes(), loss));
     }
   }
 }

@@ -58,6 +58,17 @@ def say(**what):
     print(json.dumps(what), flush=True)
 
 
+def instructions(o):
+    """What PyTorch's own kernels use, and what oneDNN, which has kernels of its own, may use beyond that."""
+    if o.device != "cpu":
+        return f"PyTorch {torch.__version__}, {torch.cuda.get_device_name()}"
+    with open("/proc/cpuinfo") as info:
+        flags = next((line.split() for line in info if line.startswith("flags")), [])
+    more = [flag for flag in ("avx512_bf16", "amx_bf16", "avx512_fp16") if flag in flags]
+    return f"PyTorch {torch.__version__}, {torch.backends.cpu.get_cpu_capability()}" + (
+        f"; the processor also has {', '.join(more)}" if more else "")
+
+
 def serve_language_model(o, model, stages, model_flops_per_token):
     """serve() for a model of (ids, targets) that returns its loss, on one fixed batch of random tokens."""
     model = model.to(o.device)
@@ -94,9 +105,14 @@ def serve(o, model, backward, stages, **about):
 
     warm = []
     for number in range(o.warmup):
-        warm.append(step()[0])
+        try:
+            warm.append(step()[0])
+        except RuntimeError as error:  # an instruction, a compiler or memory is missing
+            precision = "bf16" if o.bf16 else "fp32"
+            print(f"error: PyTorch cannot train this here in {precision}, mode {o.mode}: {error}", file=sys.stderr)
+            sys.exit(3)
         stages[f"step {number + 1}"] = peak_rss()
-    say(ready=True, torch=torch.__version__, mode=o.mode, malloc=o.malloc, threads=torch.get_num_threads(), dropout=o.dropout,
+    say(ready=True, torch=torch.__version__, instructions=instructions(o), mode=o.mode, malloc=o.malloc, threads=torch.get_num_threads(), dropout=o.dropout,
         parameters=sum(p.numel() for p in parameters), warmup_seconds=warm, peak_rss_bytes=peak_rss(), **about,
         **({"memory": stages} if o.memory else {}))
 

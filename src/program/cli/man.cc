@@ -34,6 +34,13 @@ void run(const ManOptions&) {
       kVersion);
   for (const Command& command : all_commands()) page += section_of(command);
   page +=
+      ".SH ENVIRONMENT\n"
+      ".TP\n.B OMP_NUM_THREADS\nthreads of a process without \\fB\\-\\-threads\\fR\n"
+      ".TP\n.B TERATRON_INSTRUCTIONS\nthe processor\\(aqs instructions that kernels use, for the bits of a smaller "
+      "processor: "
+      "baseline, avx2, avx512, avx512\\-bf16; neon, bfmmla\n"
+      ".TP\n.B XDG_CACHE_HOME\nwhere measurements of this machine are kept, in teratron/ (~/.cache)\n"
+      ".TP\n.B NO_COLOR\nno colours in \\fB\\-\\-help\\fR\n"
       ".SH EXIT STATUS\n.TP\n.B 0\ndone\n.TP\n.B 1\na bug of Teratron\n.TP\n.B 2\nwrong input\n"
       ".TP\n.B 3\nthe machine failed: disk, memory, permission\n";
   print_result(page);

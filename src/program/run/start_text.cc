@@ -10,6 +10,7 @@
 #include "console/readable.h"
 #include "model/family.h"
 #include "model/presets.h"
+#include "ops/cpu_instructions.h"
 #include "options/output.h"
 #include "train/config/resume_rules.h"
 
@@ -156,9 +157,11 @@ std::string StartText::text(const Backend& backend) const {
   lines.push_back(trainer.task().split_description);
   lines.push_back(text_of_batches(config, checkpoint, epoch));
   const std::string settings = backend.settings();
-  lines.push_back(fmt::format("back end {}, {}{}{}{}", backend.name(), counted(thread_count(), "thread"),
-                              config.layout.mesh().ranks() > 1 ? " in each rank" : "", settings.empty() ? "" : ", ",
-                              settings));
+  const std::string_view instructions = backend.name() == "cpu" ? instructions_in_use().name : "";
+  lines.push_back(
+      fmt::format("back end {}{}, {}{}{}{}", backend.name(),
+                  instructions.empty() ? "" : fmt::format(" ({})", instructions), counted(thread_count(), "thread"),
+                  config.layout.mesh().ranks() > 1 ? " in each rank" : "", settings.empty() ? "" : ", ", settings));
   if (config.rows_of_logits() == 0) {
     lines.push_back(fmt::format("logits {} at a time, since memory allows it (--logits-chunk)",
                                 counted(trainer.executor().options().logits_chunk, "row")));
