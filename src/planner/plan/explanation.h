@@ -16,7 +16,7 @@ std::vector<std::vector<int>> groups_of(const MeshShape& shape, GroupRank RankCo
 // The number of groups whose ranks lie on several hosts; 0 where one host has all devices.
 std::int64_t groups_across_hosts(const std::vector<std::vector<int>>& groups, const Cluster& cluster);
 
-// The groups of ranks, the shapes of a rank's matrices, and what the loss sends between ranks that share the vocabulary.
+// The groups of ranks, the shapes of a rank's matrices, and what ranks that share the vocabulary exchange for the loss.
 // `config` has no faults; `vocab_size`: where the model has none.
 std::string explanation(const TrainConfig& config, const Cluster& cluster, std::int64_t vocab_size);
 
