@@ -26,7 +26,7 @@ from ways import ARTICLES
 TERATRON = "build/release/teratron"
 TYPES = {"fp32": ([], "float32"), "8-bits": (["--weights", "q8_0"], "int8")}
 PROMPT = 64
-NEW = {1: 256, 16: 96}  # by texts, after the first
+NEW = {1: 256, 16: 64}  # by texts, after the first
 LEAST_SAME = 0.9  # of fp32's new tokens: a near tie may fall either way, and the text goes on otherwise
 BPE = Path("../shared/data/gpt2-bpe")
 

@@ -104,12 +104,13 @@ def version_of(program):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("program")
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--tokens", type=int, nargs="+", default=[64, 256], help="of each of the batch's 4 sequences")
     parser.add_argument("--layers", type=int, default=12)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--save", action="store_true")
     options = parser.parse_args()
+    transformers.utils.logging.disable_progress_bar()
     lines = ["| batch | Teratron, s an update | tokens/s | llm.c, s | tokens/s | ratio | losses differ by |", "|---" * 7 + "|"]
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

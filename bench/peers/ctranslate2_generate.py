@@ -26,7 +26,7 @@ vocabulary = transformers.AutoTokenizer.from_pretrained(folder)
 def run(prompts, new):
     texts = [vocabulary.convert_ids_to_tokens(prompt) for prompt in prompts]
     start = time.perf_counter()
-    # Of sampling_topk 1, its default, each token is the likeliest; min_length rules an end of text out.
+    # Each token is the likeliest by default (sampling_topk 1); min_length rules an end of text out.
     results = generator.generate_batch(texts, max_length=new, min_length=new, include_prompt_in_result=False)
     seconds = time.perf_counter() - start
     return {"seconds": seconds, "tokens": [result.sequences_ids[0] for result in results]}

@@ -2,8 +2,8 @@
 
     datatrove_minhash.py spacy|spaces
 
-Its own defaults: 5-grams of words of the simplified text, 14 buckets of 8 minima. "spacy" is how it cuts English into words unless it is
-told otherwise, "spaces" its fallback for languages without a tokenizer. For each line {"input": FOLDER, "work": FOLDER} on standard input
+Its own defaults: 5-grams of words of the simplified text, 14 buckets of 8 minima. "spacy" is how it cuts English into words by
+default, "spaces" its fallback for languages without a tokenizer. For each line {"input": FOLDER, "work": FOLDER} on standard input
 a line of JSON: the seconds. What it keeps lies in WORK/kept as JSON lines. Written for datatrove 0.10.
 """
 

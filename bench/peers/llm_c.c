@@ -1,5 +1,5 @@
-// llm.c's side of bench/llm_c, which scripts/llm-c builds: its train_gpt2.c, included as its own tests include it, trains a
-// GPT-2 on one batch by the calls and the settings of its main().
+// llm.c's side of bench/llm_c, which scripts/llm-c builds: its train_gpt2.c, included as its own tests include it,
+// trains a GPT-2 on one batch by the calls and the settings of its main().
 //
 //   llm_c MODEL TOKENS BATCH LENGTH    MODEL in llm.c's format; TOKENS: BATCH * LENGTH + 1 ids of 32 bits
 //

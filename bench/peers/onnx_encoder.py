@@ -24,7 +24,7 @@ def onnxruntime_model(path, threads):
 
 def openvino_model(path, threads):
     import openvino
-    # Unless told to keep fp32, it takes bf16 where the processor has it.
+    # Its default is bf16 where the processor has it.
     settings = {"INFERENCE_NUM_THREADS": threads, "INFERENCE_PRECISION_HINT": "f32", "PERFORMANCE_HINT": "LATENCY"}
     compiled = openvino.Core().compile_model(path, "CPU", settings)
     version = openvino.__version__.split("-")[0]
