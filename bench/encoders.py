@@ -66,8 +66,8 @@ class Ours:
     name = "Teratron"
 
     def __init__(self, folder, options):
-        self.words = [TERATRON, "embed", folder / "texts", "--load", folder / "hf", "--pooling", "mean", "--seq-length", LONGEST, "--threads",
-                      options.threads, "--json", "-", "--overwrite"]
+        self.words = [TERATRON, "embed", folder / "texts", "--load", folder / "hf", "--pooling", "mean", "--seq-length", LONGEST,
+                      "--threads", options.threads, "--json", "-", "--overwrite"]
         self.texts = options.sentences
 
     def run(self, batch, out):
@@ -140,8 +140,8 @@ def main():
         tokens = prepare(folder, options)
         rows = measure(folder, options)
     lines = ["| sentences at a time | | sentences/s | Teratron is as many times as fast | vectors differ by |", "|---" * 5 + "|", *rows]
-    text = (f"{datetime.date.today()}, {cpu_name()}, {options.threads} threads, fp32; BERT of {options.layers} layers, hidden 384, 12 heads; "
-            f"{options.sentences} sentences of {tokens / options.sentences:.1f} tokens in the mean; exported by torch {torch.__version__}; "
+    text = (f"{datetime.date.today()}, {cpu_name()}, {options.threads} threads, fp32; BERT of {options.layers} layers, hidden 384, "
+            f"12 heads; {options.sentences} sentences of {tokens / options.sentences:.1f} tokens in the mean; exported by torch {torch.__version__}; "
             f"medians of {options.rounds} rounds in turns; `bench/encoders {' '.join(sys.argv[1:])}`\n\n" + "\n".join(lines) + "\n")
     print(text)
     if options.save:

@@ -120,8 +120,8 @@ def main():
         median, ratio = statistics.median(times), statistics.median(its / our for our, its in zip(seconds[ours], times))
         same = len(set(numbers[name]) & set(numbers[ours]))
         lines.append(f"| {name} | {median:.2f} | {size / median:.2f} | {ratio:.1f} | {len(numbers[name])} | {same} |")
-    text = (f"{datetime.date.today()}, {cpu_name()}, one thread each; datatrove {sides[1].version}; {len(groups)} documents of {size:.1f} MB, "
-            f"{len(groups) - len(set(groups))} of them copies with two words changed; medians of {options.rounds} rounds in turns; "
+    text = (f"{datetime.date.today()}, {cpu_name()}, one thread each; datatrove {sides[1].version}; {len(groups)} documents of "
+            f"{size:.1f} MB, {len(groups) - len(set(groups))} of them copies with two words changed; medians of {options.rounds} rounds in turns; "
             f"`bench/near_duplicates {' '.join(sys.argv[1:])}`\n\n" + "\n".join(lines) + "\n")
     print(text)
     if options.save:
