@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "base/trials.h"
 #include "model/bert.h"
 #include "model/train_in_layout.h"
 
@@ -40,6 +41,11 @@ std::vector<Layout> some_layouts() {
            .schedule = ScheduleKind::kTeraPipe,
            .slices = {17, 7},
            .defer_weight_gradients = true}};
+}
+
+// The fast set of ./check gives each of two kinds of models half of the layouts.
+bool leaves_out(int kind, std::size_t layout) {
+  return testing::is_fast_set() && layout % 2 != static_cast<std::size_t>(kind);
 }
 
 MakeBackend cuda(DType dtype) {
@@ -104,8 +110,10 @@ TEST(GpuTraining, BertEqualsOneRankOnTheCpu) {
     study.config.set_kind(ModelKind::kBert);
     study.config.norm_placement = placement;
     const Result alone = train(study, {.micro_batch = 4}, [] { return make_cpu_backend(); });
-    for (const Layout& layout : some_layouts()) {
-      if (!layout.slices.empty()) continue;
+    const std::vector<Layout> layouts = some_layouts();
+    for (std::size_t i = 0; i < layouts.size(); ++i) {
+      const Layout& layout = layouts[i];
+      if (!layout.slices.empty() || leaves_out(placement == NormPlacement::kPost, i)) continue;
       const Result result = train(study, layout, cuda(DType::kF32));
       expect_near(result.losses, alone.losses, 1e-5, layout.text() + ": losses");
       expect_near(result.norms, alone.norms, 1e-4, layout.text() + ": norms");
@@ -129,7 +137,10 @@ TEST(GpuTraining, LaterFamilyEqualsOneRankOnTheCpu) {
       study.config.window = 9;
     }
     const Result alone = train(study, {.micro_batch = 4}, [] { return make_cpu_backend(); });
-    for (const Layout& layout : some_layouts()) {
+    const std::vector<Layout> layouts = some_layouts();
+    for (std::size_t i = 0; i < layouts.size(); ++i) {
+      const Layout& layout = layouts[i];
+      if (leaves_out(kind == ModelKind::kGptNeox, i)) continue;
       const Result result = train(study, layout, cuda(DType::kF32));
       expect_near(result.losses, alone.losses, 1e-5, layout.text() + ": losses");
       expect_near(result.norms, alone.norms, 1e-4, layout.text() + ": norms");
@@ -160,6 +171,7 @@ TEST(GpuTraining, HeadsOfTasksEqualOneRankOnTheCpu) {
       expect_near(result.losses, alone.losses, 1e-5, layout.text() + ": losses");
       expect_near(result.norms, alone.norms, 1e-4, layout.text() + ": norms");
       EXPECT_LT(mean_difference(result, alone, study), 1e-4) << layout.text();
+      if (testing::is_fast_set() && layout.sequence_parallel != (head == ModelHead::kSpans)) continue;
       const Result rounded = train(study, layout, cuda(DType::kBF16));
       // Cosines are rounded to 8 bits, and then count 20 times.
       expect_near(rounded.losses, alone.losses, head == ModelHead::kVectors ? 1e-2 : 2e-3, "bf16: losses");
@@ -203,6 +215,7 @@ TEST(GpuTraining, ByGraphsGivesTheBitsOfPlainCalls) {
   Study study = small_study();
   study.batch = 3;  // which no micro-batch size divides
   study.steps = 3;
+  study.config.hidden_size = 32;  // sizes change nothing of what is captured
   const auto with_graphs = [](bool graphs) -> MakeBackend {
     return [=] { return make_cuda_backend({.graphs = graphs}); };
   };

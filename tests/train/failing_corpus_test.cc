@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/philox.h"
+#include "base/trials.h"
 #include "train/random_pipeline.h"
 #include "train/training_fixture.h"
 
@@ -99,7 +100,7 @@ class FailingCorpus : public testing::TrainingFixture {
 
 TEST_F(FailingCorpus, OnAnyRankOfAnyLayoutEndsAllAfterTheSameUpdateAndNothingIsLost) {
   RandomSequence random(RandomStream{.seed = 12});
-  for (int trial = 0; trial < 5; ++trial) {
+  for (int trial = 0; trial < testing::trials(5); ++trial) {
     TrainConfig config = testing::random_pipeline(config_, random);
     const std::string layout = testing::text_of_layout(config);
     const testing::TrainingRun whole = train(config);
