@@ -95,7 +95,7 @@ TEST_F(Search, PointsAreCheckedBeforeAnythingStarts) {
               HasSubstr("below --min-lr 0.001"));
   EXPECT_THAT(refusal({"--search", "--search-batch-sizes", "0"}), HasSubstr("--search-batch-sizes has 0"));
   EXPECT_THAT(refusal({"--search", "--search-batch-sizes", "1", "--dp", "2"}),
-              HasSubstr("each of --data-parallel-size 2 copies"));
+              HasSubstr("for each of the model's copies (--data-parallel-size 2)"));
   EXPECT_EQ(refusal({"--search", "--search-batch-sizes", "2", "--dp", "2"}), "");
 }
 

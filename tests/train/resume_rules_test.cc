@@ -115,7 +115,7 @@ TEST_F(ResumeRules, AnotherDataSetNeedsOverrideDataWhereverItLies) {
     writer.commit();
   };
   write(37);
-  EXPECT_THAT(refusal(resumed()), AllOf(HasSubstr("has 37 and 1480"), HasSubstr("--override-data")));
+  EXPECT_THAT(refusal(resumed()), AllOf(HasSubstr("has 37 documents and 1,480 tokens"), HasSubstr("--override-data")));
   TrainConfig config = resumed();
   config.split.override_data = true;
   EXPECT_EQ(train(config).losses.size(), 4U);

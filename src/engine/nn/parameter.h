@@ -95,8 +95,8 @@ struct Parameter {
   // Views into arenas, null until placed. `value` is of the compute type, what the layers read, or tiles of it
   // (tensor/weight_tiles.h); `gradient` of the accumulation type.
   TensorRef value, gradient;
-  std::array<TensorRef, 2>
-      packed;  // u8, by WeightProduct: `value` packed for products; null unless a step has packed it
+  // u8, by WeightProduct: `value` packed for products; null unless a step has packed it.
+  std::array<TensorRef, 2> packed;
   OptimizerState state;
   Sharding sharding;
   std::uint32_t number = 0;  // among all of the model, in the order of declaration: names streams of random numbers

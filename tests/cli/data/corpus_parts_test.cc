@@ -121,7 +121,7 @@ TEST_F(CorpusParts, ClearErrors) {
   const Words split = {"data", "split", path("in"), "--out", path("out"), "--parts"};
   EXPECT_THAT(refused(with(split, {"a=1,b=0"})), HasSubstr("'b=0', which is not NAME=SHARE"));
   EXPECT_THAT(refused(with(split, {"a=1,a=2"})), HasSubstr("'a' twice"));
-  EXPECT_THAT(refused(with(split, {"a=99,b=1"})), HasSubstr("part 'b' with share 1 would be empty"));
+  EXPECT_THAT(refused(with(split, {"a=99,b=1"})), HasSubstr("'b' with share 1 would be empty"));
   EXPECT_THAT(refused({"data", "split", path("in"), "--out", path("out.jsonl"), "--parts", "a=1"}),
               HasSubstr("name a PREFIX"));
   EXPECT_THAT(refused({"data", "split", path("in.jsonl"), "--out", path("out"), "--parts", "a=1"}),
