@@ -4,7 +4,7 @@
 //   bench_fit_published ROUNDS [FILE [SCOPE...]]    prints data/published/constants.toml
 //   bench_fit_published errors [FILE]               the error of every run of the fitting half
 // FILE has constants to begin with, as they are printed; else (or for -) those of the program. With SCOPEs
-// ("torchtitan"), only their constants change. Runs that their own table contradicts are left out.
+// ("torchtitan"), only their constants change.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -20,7 +20,6 @@
 #include "base/files/file.h"
 #include "cluster/cluster_file.h"
 #include "options/toml_parsing.h"
-#include "plan/reproduction/published_contradictions.h"
 #include "plan/reproduction/published_prediction.h"
 #include "program.h"
 
@@ -35,9 +34,7 @@ struct Sample {
 std::vector<Sample> samples() {
   std::vector<Sample> samples;
   for (const PublishedFile& file : published_files()) {
-    const std::vector<PublishedRun> runs = published_runs(file);
-    for (PublishedRun run : runs) {
-      if (contradiction_of(run, runs) != nullptr) continue;
+    for (PublishedRun run : published_runs(file)) {
       if (!run.is_for_fitting() || (!run.tokens_per_second && !run.teraflops && !run.step_seconds)) continue;
       const std::string card = find_cluster(run.cluster).device.name;
       std::vector<std::string> scopes = {std::string(generation_of(card)), card, program_scope_of(run)};

@@ -12,7 +12,6 @@
 #include "plan/costs/step_time.h"
 #include "plan/reproduction/judgement.h"
 #include "plan/reproduction/published_choices.h"
-#include "plan/reproduction/published_contradictions.h"
 #include "plan/reproduction/published_memory.h"
 #include "plan/reproduction/published_prediction.h"
 #include "plan/reproduction/reproduction_summary.h"
@@ -228,41 +227,6 @@ TEST(PublishedRuns, RatesOfLlamasCountAttentionWithoutAMask) {
   const PublishedRun run = run_named("24.07: llama-3-70b, 8192 tokens, 64 H100, TP 4, PP 4, CP 2, 1 of 128");
   const double seconds = static_cast<double>(run.batch * run.tokens) / 1533 / static_cast<double>(run.devices);
   EXPECT_NEAR(teraflops_of(run, seconds), 738, 1);
-}
-
-TEST(PublishedRuns, OnlyARunThatHadMoreToWorkWithIsContradicted) {
-  const std::vector<PublishedRun> all = all_runs();
-  // A token of longer sequences takes more operations.
-  const PublishedRun run = run_named("760m, 512 tokens, 8 A100 80 GB, 96 of 1536");
-  ASSERT_NE(contradiction_of(run, all), nullptr);
-  EXPECT_EQ(contradiction_of(run, all)->name, "760m, 2048 tokens, 8 A100 80 GB, 24 of 384");
-  EXPECT_EQ(contradiction_of(*contradiction_of(run, all), all), nullptr);
-  const PublishedRun more_hosts = run_named("1b, 2048 tokens, 32 A100 40 GB, 10 of 320");
-  ASSERT_NE(contradiction_of(more_hosts, all), nullptr);
-  EXPECT_GT(contradiction_of(more_hosts, all)->devices, 32);
-  const std::vector<PublishedRun> pair = {run, *contradiction_of(run, all)};
-  const auto contradicts = [&](auto&& change) {
-    std::vector<PublishedRun> changed = pair;
-    change(changed[1]);
-    return contradiction_of(changed[0], changed) != nullptr;
-  };
-  EXPECT_TRUE(contradicts([](PublishedRun&) {}));
-  EXPECT_FALSE(contradicts([](PublishedRun& other) { ++other.micro_batch; })) << "more tokens at once";
-  EXPECT_FALSE(contradicts([](PublishedRun& other) { other.tokens = 256; })) << "fewer operations of a token";
-  EXPECT_FALSE(contradicts([](PublishedRun& other) { other.cluster = "dgx-h100"; }));
-  EXPECT_TRUE(contradicts([](PublishedRun& other) { other.cluster = "dgx-a100-40gb"; }));
-  EXPECT_FALSE(contradicts([](PublishedRun& other) { other.devices = 4; }));
-  EXPECT_FALSE(contradicts([](PublishedRun& other) { other.recompute = {"block"}; }));
-  std::vector<PublishedRun> offloading = {more_hosts, *contradiction_of(more_hosts, all)};
-  EXPECT_NE(contradiction_of(offloading[0], offloading), nullptr);
-  offloading[0].offload = offloading[1].offload = {"master"};
-  EXPECT_EQ(contradiction_of(offloading[0], offloading), nullptr) << "twice the ways to the hosts' memory";
-  EXPECT_FALSE(contradicts([&](PublishedRun& other) { other.tokens_per_second = 1.09 * *run.tokens_per_second; }));
-  std::set<std::string> contradicted;
-  for (const PublishedRun& one : all) {
-    if (contradiction_of(one, all) != nullptr) contradicted.insert(one.name);
-  }
-  EXPECT_LE(contradicted.size(), 6U) << "of the same or a worse machine, few runs are a tenth faster";
 }
 
 }  // namespace

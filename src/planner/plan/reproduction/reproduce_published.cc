@@ -12,7 +12,6 @@
 #include "plan/costs/step_time.h"
 #include "plan/reproduction/judgement.h"
 #include "plan/reproduction/published_choices.h"
-#include "plan/reproduction/published_contradictions.h"
 #include "plan/reproduction/published_memory.h"
 #include "plan/reproduction/published_prediction.h"
 #include "plan/reproduction/reproduction.h"
@@ -85,14 +84,8 @@ void add_memory(const PublishedRun& run, std::vector<ReproducedCell>& cells) {
 std::vector<ReproducedCell> cells_of(const PublishedFile& file) {
   const RunConstants constants = run_constants();
   std::vector<ReproducedCell> cells;
-  const std::vector<PublishedRun> runs = published_runs(file);
-  for (const PublishedRun& run : runs) {
-    const std::size_t first = cells.size();
+  for (const PublishedRun& run : published_runs(file)) {
     add_speed(run, constants, cells);
-    if (const PublishedRun* other = contradiction_of(run, runs); other != nullptr && cells.size() > first) {
-      if (cells.back().is_fitted) cells.back().uncounted = "contradictory";  // of the judging half, every run counts
-      cells.back().assumed = fmt::format("its own table has {} tokens/s of {}", *other->tokens_per_second, other->name);
-    }
     add_memory(run, cells);
   }
   const std::map<std::string, std::string> causes = published_causes();
