@@ -6,7 +6,7 @@ import platform
 import statistics
 import sys
 
-from side import Side, cpu_name, require
+from side import Side, cpu_name, publish, require
 
 SHAPES = {
     "135m": ("SmolLM2 135M, s 1024", dict(layers=30, hidden=576, heads=9, key_heads=3, ffn=1536, seq=1024, vocab=49152, llama=1)),
@@ -69,10 +69,7 @@ def main():
     heading = (f"{datetime.date.today()}, {cpu_name()}, {platform.machine()}, {options.threads} threads; torch {r['torch']}; medians of "
                f"{options.rounds} interleaved rounds; `bench/adapters {' '.join(sys.argv[1:])}`")
     text = heading + "\n\n" + "\n".join(lines) + "\n"
-    print(text)
-    if options.save:
-        with open("bench/results/adapters.md", "a") as file:
-            file.write("\n" + text)
+    publish("adapters", text, options.save)
 
 
 main()

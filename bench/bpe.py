@@ -7,7 +7,7 @@ import statistics
 import sys
 from pathlib import Path
 
-from side import Program, cpu_name
+from side import Program, cpu_name, publish
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 FILES = [DATA / name for name in ("wikitext103/wiki.test.tokens", "tinyshakespeare/input.txt", "race/dev.high.jsonl")]
@@ -58,10 +58,7 @@ def main():
     text = (f"{datetime.date.today()}, {cpu_name()}, one core; tiktoken {versions['tiktoken']}, tokenizers "
             f"{versions['tokenizers']}; medians of {options.rounds} interleaved rounds, no word known beforehand; "
             f"`bench/bpe {' '.join(sys.argv[1:])}`\n\n" + "\n".join(lines) + "\n")
-    print(text)
-    if options.save:
-        with open("bench/results/bpe.md", "a") as file:
-            file.write("\n" + text)
+    publish("bpe", text, options.save)
 
 
 main()

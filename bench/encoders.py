@@ -20,7 +20,7 @@ import numpy
 import torch
 import transformers
 
-from side import Program, cpu_name
+from side import Program, cpu_name, publish
 from ways import ARTICLES
 
 TERATRON = "build/release/teratron"
@@ -143,10 +143,7 @@ def main():
     text = (f"{datetime.date.today()}, {cpu_name()}, {options.threads} threads, fp32; BERT of {options.layers} layers, hidden 384, "
             f"12 heads; {options.sentences} sentences of {tokens / options.sentences:.1f} tokens in the mean; exported by torch {torch.__version__}; "
             f"medians of {options.rounds} rounds in turns; `bench/encoders {' '.join(sys.argv[1:])}`\n\n" + "\n".join(lines) + "\n")
-    print(text)
-    if options.save:
-        with open("bench/results/encoders.md", "a") as file:
-            file.write("\n" + text)
+    publish("encoders", text, options.save)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ import os
 import statistics
 import sys
 
-from side import Program, cpu_name, require
+from side import Program, cpu_name, publish, require
 
 # Tokens of the prompt whose time is taken, of the text that new tokens follow, and the new ones.
 PROMPT, CONTEXT, TOKENS = 512, 64, 64
@@ -66,10 +66,7 @@ def main():
     sizes = ", ".join(f"{name.replace('_', ' ')} {size}" for name, size in model.items() if name != "family")
     text = (f"{datetime.date.today()}, {cpu_name()}, 2 threads; {model['family']} of {sizes}; transformers {about['version']}, torch {about['torch']}; "
             f"medians of {options.rounds} rounds in turns; `bench/generation {' '.join(sys.argv[1:])}`\n\n{table(sides)}")
-    print(text)
-    if options.save:
-        with open("bench/results/generation.md", "a") as file:
-            file.write("\n" + text)
+    publish("generation", text, options.save)
 
 
 main()

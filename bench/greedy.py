@@ -20,7 +20,7 @@ from pathlib import Path
 import torch
 import transformers
 
-from side import Program, cpu_name
+from side import Program, cpu_name, publish
 from ways import ARTICLES
 
 TERATRON = "build/release/teratron"
@@ -133,10 +133,7 @@ def main():
             f"CTranslate2 {pairs[0].theirs.ready['version']}; {NEW[1]} new tokens of one text, {NEW[16]} of each of 16, after prompts "
             f"of {PROMPT}, whose time is left out; medians of {options.rounds} rounds in turns; "
             f"`bench/greedy {' '.join(sys.argv[1:])}`\n\n" + "\n".join(lines) + "\n")
-    print(text)
-    if options.save:
-        with open("bench/results/greedy.md", "a") as file:
-            file.write("\n" + text)
+    publish("greedy", text, options.save)
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ import numpy
 import torch
 import transformers
 
-from side import Program, cpu_name
+from side import Program, cpu_name, publish
 from ways import ResidentWay
 
 BATCH, POSITIONS = 4, 1024  # llm.c's own
@@ -128,10 +128,7 @@ def main():
     text = (f"{datetime.date.today()}, {cpu_name()}, {options.threads} threads, fp32; GPT-2 124M's shape, {options.layers} layers; "
             f"{version_of(options.program)}; medians of {options.rounds} rounds in turns; "
             f"`bench/llm_c {' '.join(sys.argv[2:])}`\n\n" + "\n".join(lines) + "\n")
-    print(text)
-    if options.save:
-        with open("bench/results/llm_c.md", "a") as file:
-            file.write("\n" + text)
+    publish("llm_c", text, options.save)
 
 
 if __name__ == "__main__":

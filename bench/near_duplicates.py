@@ -18,7 +18,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from side import Program, cpu_name
+from side import Program, cpu_name, publish
 from ways import ARTICLES
 
 TERATRON = "build/release/teratron"
@@ -123,10 +123,7 @@ def main():
     text = (f"{datetime.date.today()}, {cpu_name()}, one thread each; datatrove {sides[1].version}; {len(groups)} documents of "
             f"{size:.1f} MB, {len(groups) - len(set(groups))} of them copies with two words changed; medians of {options.rounds} rounds in turns; "
             f"`bench/near_duplicates {' '.join(sys.argv[1:])}`\n\n" + "\n".join(lines) + "\n")
-    print(text)
-    if options.save:
-        with open("bench/results/near_duplicates.md", "a") as file:
-            file.write("\n" + text)
+    publish("near_duplicates", text, options.save)
 
 
 if __name__ == "__main__":

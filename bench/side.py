@@ -6,7 +6,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-
 SAID = set()
 
 
@@ -69,6 +68,14 @@ class Side(Program):
         self.passes += answer.get("passes", [])  # forward and backward alone
         self.processor_seconds += answer.get("processor_seconds", [])
         self.peak = answer["peak_rss_bytes"]
+
+
+def publish(page, text, save):
+    """Prints a benchmark's result; `save`: adds it to the page's results, too."""
+    print(text)
+    if save:
+        with open(f"bench/results/{page}.md", "a") as file:
+            file.write("\n" + text)
 
 
 def cpu_name():

@@ -12,7 +12,7 @@ import random
 import statistics
 import sys
 
-from side import Side, cpu_name, require
+from side import Side, cpu_name, publish, require
 
 SHAPES = {
     "small": ("L 4, h 256, 4 heads, V 30522, s 128, batch 16", dict(layers=4, hidden=256, heads=4, seq=128, vocab=30522), 16),
@@ -75,10 +75,7 @@ def main():
     heading = (f"{datetime.date.today()}, {cpu_name()}, {platform.machine()}, 2 threads, fp32, dropout {options.dropout}{', fine-tuning on spans' if options.spans else ''}; torch "
                f"{r['torch']}; medians of {options.rounds} interleaved rounds; `bench/train_bert {' '.join(sys.argv[1:])}`")
     text = heading + "\n\n" + "\n".join(lines) + "\n"
-    print(text)
-    if options.save:
-        with open("bench/results/train_bert.md", "a") as file:
-            file.write("\n" + text)
+    publish("train_bert", text, options.save)
 
 
 main()

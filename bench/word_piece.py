@@ -10,7 +10,7 @@ import statistics
 import sys
 from pathlib import Path
 
-from side import Program, cpu_name
+from side import Program, cpu_name, publish
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 FILES = [DATA / name for name in ("wikitext103/wiki.test.tokens", "tinyshakespeare/input.txt", "race/dev.middle.jsonl",
@@ -76,10 +76,7 @@ def main():
     text = (f"{datetime.date.today()}, {cpu_name()}, one core; tokenizers {sides[1].ready['tokenizers']}; BERT's uncased vocabulary, "
             f"a text a line; processor time, medians of {options.rounds} interleaved rounds, no word known beforehand; "
             f"`bench/word_piece {' '.join(sys.argv[1:])}`\n\n" + "\n".join(lines) + "\n")
-    print(text)
-    if options.save:
-        with open("bench/results/word_piece.md", "a") as file:
-            file.write("\n" + text)
+    publish("word_piece", text, options.save)
 
 
 main()

@@ -42,8 +42,8 @@ void require_different(const std::vector<std::string>& labels) {
     const auto same = std::find_if(labels.begin(), label, [&](auto& other) { return is_same_label(other, *label); });
     if (same == label) continue;
     throw_user_error(
-        "--train-data has the labels '{}' and '{}', which differ in capitals, spaces or hyphens alone, and lists of "
-        "models' labels (id2label) do not; write them alike, or as different words",
+        "--train-data has the labels '{}' and '{}', which differ in capitals, spaces or hyphens alone, as labels "
+        "of a model (id2label) never do; write them alike, or as different words",
         *same, *label);
   }
 }

@@ -52,7 +52,7 @@ class CheckpointWriter {
 
   // Makes it the current checkpoint; returns its folder. UserError where a value is not finite: no files remain.
   std::filesystem::path publish();
-  // Likewise, where no other checkpoint may stand: one of this iteration is replaced where it has the same model and
+  // Makes it the only checkpoint. One of this iteration that stands there is replaced where it has the same model and
   // files, and is a UserError else (check_takes_conversion()).
   std::filesystem::path publish_as_only();
 

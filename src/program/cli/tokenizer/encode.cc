@@ -66,7 +66,11 @@ void run(const TokenizerEncodeOptions& options) {
   const std::vector<std::int32_t> ids = tokenizer.encode_parallel(text);
   const double seconds = monotonic_seconds() - start;
   AtomicFile out(options.out);
-  options.as_text ? write_lines(tokenizer, ids, out) : out.write_values<std::int32_t>(ids);
+  if (options.as_text) {
+    write_lines(tokenizer, ids, out);
+  } else {
+    out.write_values<std::int32_t>(ids);
+  }
   out.commit();
 
   const nlohmann::ordered_json json = {{"bytes", text.size()}, {"tokens", ids.size()}, {"seconds", seconds}};
