@@ -16,6 +16,7 @@ namespace teratron {
 namespace {
 
 namespace fs = std::filesystem;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using testing::json_of;
 using ::testing::Not;
@@ -163,6 +164,9 @@ TEST_F(Watching, AResumedRunsRecordsAreThoseOfAnUninterruptedOne) {
   run("7", "whole", {});
   const auto whole = steps(path("whole-tb"));
   EXPECT_EQ(whole.at("learning-rate"), (std::vector<std::int64_t>{1, 2, 3, 4, 5, 6, 7}));
+  for (const auto& file : fs::directory_iterator(path("whole-tb"))) {
+    EXPECT_THAT(read_file(file.path()), AllOf(HasSubstr("mem-allocated-bytes"), HasSubstr("mem-planned-bytes")));
+  }
   EXPECT_EQ(whole.at("learning-rate vs samples"), (std::vector<std::int64_t>{2, 4, 6, 8, 12, 16, 20}));
   EXPECT_EQ(whole.at("lm loss validation"), (std::vector<std::int64_t>{3, 6, 7}));
   EXPECT_EQ(whole.at("lm loss validation vs samples"), (std::vector<std::int64_t>{6, 16, 20}));
