@@ -1,6 +1,4 @@
 // teratron eval loss, of a BERT: losses of masked words and of the order of texts, on a part of a tokenised corpus.
-#include "eval/masked_loss.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,7 +12,9 @@
 #include "cli/eval/loss.h"
 #include "cli/report.h"
 #include "console/long_task.h"
+#include "eval/held_out_loss.h"
 #include "model/bert_kind.h"
+#include "options/output.h"
 #include "train/config/resume_rules.h"
 
 namespace teratron {
