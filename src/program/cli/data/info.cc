@@ -4,6 +4,7 @@
 #include <atomic>
 #include <nlohmann/json.hpp>
 
+#include "base/json_string.h"
 #include "cli/commands.h"
 #include "cli/report.h"
 #include "console/long_task.h"
@@ -88,7 +89,7 @@ void run(const DataInfoOptions& options) {
                          {"hash", info.sidecar->tokenizer.hash},
                          {"vocab_size", info.sidecar->tokenizer.vocab_size}};
   }
-  report(options.json, table_of(info), json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+  report(options.json, table_of(info), json_text(json));
 }
 
 }  // namespace

@@ -6,8 +6,8 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "base/error.h"
 #include "base/files/output_lock.h"
+#include "base/json_string.h"
 #include "cli/commands.h"
 #include "cli/report.h"
 #include "console/long_task.h"
@@ -94,8 +94,7 @@ void report_words(const FillMaskJob& job, const std::vector<std::vector<Chances>
   std::string table, lines;
   for (std::size_t text = 0; text < words.size(); ++text) {
     if (!lines.empty()) lines += '\n';
-    lines += json_of(job.texts[text], job.masked[text], words[text], job.tokenizer)
-                 .dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+    lines += json_text(json_of(job.texts[text], job.masked[text], words[text], job.tokenizer));
     table += fmt::format("{}\n", job.texts[text]);
     for (std::size_t mask = 0; mask < words[text].size(); ++mask) {
       TextTable rows({Align::kRight, Align::kLeft});

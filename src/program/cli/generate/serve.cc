@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "base/json_string.h"
 #include "checkpoint/hugging_face/sentence_transformer.h"
 #include "cli/commands.h"
 #include "cli/report.h"
@@ -14,7 +15,6 @@
 #include "runtime/loaded_model.h"
 #include "runtime/ranks.h"
 #include "serve/server.h"
-#include "serve/text/chat_request.h"
 #include "serve/text/text_model.h"
 #include "serve/vectors/vector_model.h"
 
@@ -84,7 +84,7 @@ void serve(const ServeOptions& options, std::int64_t texts, ServedModel& model, 
   report(options.json,
          fmt::format("'{}' is served at http://{}:{}/v1; Ctrl-C ends it\n", settings.model_name, settings.host,
                      server.port()),
-         place.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+         json_text(place));
   server.run([] { return EndSignals::came() != 0; });
 }
 

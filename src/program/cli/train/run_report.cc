@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/files/file.h"
 #include "base/files/free_place.h"
+#include "base/json_string.h"
 #include "cli/commands.h"
 #include "cli/report.h"
 #include "console/readable.h"
@@ -73,7 +74,7 @@ void run(const RunReportOptions& options) {
   report_beside(options.output, options.json,
                 fmt::format("{}: {}, {}\n", options.output.string(), counted(std::ssize(runs), "run"),
                             readable_bytes(page.size())),
-                json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+                json_text(json));
 }
 
 }  // namespace
