@@ -9,7 +9,6 @@
 #include "base/error.h"
 #include "base/files/file.h"
 #include "base/files/free_place.h"
-#include "base/host/standard_streams.h"
 
 namespace teratron {
 

@@ -14,7 +14,6 @@
 #include "data/data_path.h"
 #include "data/indexed/corpus_sidecar.h"
 #include "data/text/content.h"
-#include "data/text/input_files.h"
 
 namespace teratron {
 

@@ -14,7 +14,6 @@
 #include "cli/commands.h"
 #include "cli/generate/chat.h"
 #include "cli/generate/generate_output.h"
-#include "cli/report.h"
 #include "data/text/text_list.h"
 #include "eval/generation/generator.h"
 #include "runtime/loaded_model.h"

@@ -9,7 +9,6 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "base/error.h"
 #include "base/files/free_place.h"
 #include "base/files/output_lock.h"
 #include "cli/commands.h"
