@@ -7,7 +7,6 @@
 #include <optional>
 
 #include "base/error.h"
-#include "base/json_string.h"
 #include "checkpoint/native/folders.h"
 #include "checkpoint/tensor_differences.h"
 #include "cli/commands.h"
@@ -195,7 +194,7 @@ void run(const DiffOptions& options) {
   std::string text;
   if (difference.log) text += log_text(*difference.log);
   if (difference.tensors) text += tensors_text(difference, static_cast<std::size_t>(options.most));
-  report(options.json, text, json_text(json_of(difference)));
+  report(options.json, text, json_of(difference));
   if (!difference.equal()) throw_user_error("'{}' and '{}' differ", options.a.string(), options.b.string());
 }
 

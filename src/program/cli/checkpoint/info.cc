@@ -4,7 +4,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include "base/json_string.h"
 #include "checkpoint/native/checkpoint.h"
 #include "cli/commands.h"
 #include "cli/report.h"
@@ -77,7 +76,7 @@ nlohmann::ordered_json json_of(const CheckpointInfo& info) {
 
 void run(const CheckpointInfoOptions& options) {
   const CheckpointInfo info = read_checkpoint_info(options.checkpoint);
-  report(options.json, table_of(info), json_text(json_of(info)));
+  report(options.json, table_of(info), json_of(info));
 }
 
 }  // namespace

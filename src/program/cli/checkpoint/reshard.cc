@@ -6,7 +6,6 @@
 #include <nlohmann/json.hpp>
 
 #include "base/files/output_lock.h"
-#include "base/json_string.h"
 #include "checkpoint/native/folders.h"
 #include "cli/commands.h"
 #include "cli/report.h"
@@ -56,7 +55,7 @@ void run(const CheckpointReshardOptions& options) {
          fmt::format("'{}' written, every checksum compared on the way: {}, {}, {}, the largest file {}\n",
                      done.folder.string(), counted(done.files, "file"), counted(done.tensors, "tensor"),
                      readable_bytes(done.bytes), readable_bytes(done.largest_file)),
-         json_text(json));
+         json);
 }
 
 }  // namespace

@@ -5,7 +5,6 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
-#include "base/json_string.h"
 #include "checkpoint/native/checkpoint.h"
 #include "checkpoint/native/folders.h"
 #include "cli/commands.h"
@@ -41,7 +40,7 @@ void run(const CheckpointVerifyOptions& options) {
       found.intact() ? fmt::format("'{}' is intact: {}, {}, {}\n", found.folder.string(), counted(found.files, "file"),
                                    counted(found.tensors, "tensor"), readable_bytes(found.bytes))
                      : "";
-  report(options.json, text, json_text(json));
+  report(options.json, text, json);
   if (!found.intact()) {
     throw_user_error("'{}' is damaged; load another checkpoint:\n  {}", found.folder.string(),
                      fmt::join(found.faults, "\n  "));

@@ -4,7 +4,6 @@
 #include <atomic>
 #include <nlohmann/json.hpp>
 
-#include "base/json_string.h"
 #include "cli/commands.h"
 #include "cli/report.h"
 #include "console/long_task.h"
@@ -89,7 +88,7 @@ void run(const DataInfoOptions& options) {
                          {"hash", info.sidecar->tokenizer.hash},
                          {"vocab_size", info.sidecar->tokenizer.vocab_size}};
   }
-  report(options.json, table_of(info), json_text(json));
+  report(options.json, table_of(info), json);
 }
 
 }  // namespace

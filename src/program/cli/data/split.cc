@@ -12,7 +12,6 @@
 #include "base/files/free_place.h"
 #include "base/host/monotonic_clock.h"
 #include "base/host/resources.h"
-#include "base/json_string.h"
 #include "cli/commands.h"
 #include "cli/data/corpus_parts.h"
 #include "cli/report.h"
@@ -151,7 +150,7 @@ void run(const DataSplitOptions& options) {
   }
   json["seconds"] = monotonic_seconds() - start;
   json["peak_memory_bytes"] = peak_memory_bytes();
-  report(options.json, text, json_text(json));
+  report(options.json, text, json);
 }
 
 }  // namespace

@@ -12,7 +12,6 @@
 #include "base/host/resources.h"
 #include "base/host/standard_streams.h"
 #include "base/host/threads.h"
-#include "base/json_string.h"
 #include "cli/commands.h"
 #include "cli/report.h"
 #include "cli/text_format.h"
@@ -148,7 +147,7 @@ void run(const StageCommandOptions& options) {
   json["seconds"] = seconds;
   json["peak_memory_bytes"] = peak_memory_bytes();
   report_beside(is_standard_stream(stream.dropped) ? stream.dropped : stream.out, options.json,
-                text_of(counts, stream.out, seconds), json_text(json));
+                text_of(counts, stream.out, seconds), json);
 }
 
 }  // namespace

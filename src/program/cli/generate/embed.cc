@@ -12,7 +12,6 @@
 #include "base/files/output_lock.h"
 #include "base/host/monotonic_clock.h"
 #include "base/host/standard_streams.h"
-#include "base/json_string.h"
 #include "checkpoint/hugging_face/sentence_transformer.h"
 #include "cli/commands.h"
 #include "cli/report.h"
@@ -169,7 +168,7 @@ void report_vectors(const EmbedJob& job, double seconds, const std::vector<std::
       options.out, options.json,
       fmt::format("{} of {} in {}: {}\n", counted(static_cast<std::int64_t>(texts), "vector"),
                   counted(job.source.model.hidden_size, "value"), readable_duration(seconds), options.out.string()),
-      json_text(json));
+      json);
 }
 
 void run_rank(const EmbedJob& job, const Rank& rank) {

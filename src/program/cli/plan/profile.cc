@@ -242,8 +242,7 @@ void run(const ProfileOptions& options) {
     if (!rank.is_first()) return;
     const std::filesystem::path file = options.output.empty() ? cached_profile(profile.key) : options.output;
     write_profile(profile, file);
-    report(options.json, text_of(profile, file),
-           json_of(profile, file).dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+    report(options.json, text_of(profile, file), json_of(profile, file));
   });
 }
 

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "base/json_string.h"
 #include "cli/commands.h"
 #include "cli/report.h"
 #include "console/readable.h"
@@ -83,7 +82,7 @@ void run(const TokenizerInfoOptions& options) {
   description.table.row({"kind", kind});
   description.row("vocabulary", tokenizer.vocab_size());
   (is_byte_pair ? describe_byte_pairs : describe_word_pieces)(tokenizer, description);
-  report(options.json, description.table.text(0), json_text(description.json));
+  report(options.json, description.table.text(0), description.json);
 }
 
 }  // namespace

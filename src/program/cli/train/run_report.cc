@@ -6,7 +6,6 @@
 #include "base/error.h"
 #include "base/files/file.h"
 #include "base/files/free_place.h"
-#include "base/json_string.h"
 #include "cli/commands.h"
 #include "cli/report.h"
 #include "console/readable.h"
@@ -74,7 +73,7 @@ void run(const RunReportOptions& options) {
   report_beside(options.output, options.json,
                 fmt::format("{}: {}, {}\n", options.output.string(), counted(std::ssize(runs), "run"),
                             readable_bytes(page.size())),
-                json_text(json));
+                json);
 }
 
 }  // namespace
