@@ -66,7 +66,7 @@ FieldList fields_of(ServeOptions& o) {
   return list;
 }
 
-// The first rank listens; the others compute what it tells them.
+// The first rank listens; the others compute as it says.
 void serve(const ServeOptions& options, std::int64_t texts, ServedModel& model, const Rank& rank) {
   if (!rank.is_first()) return model.run();
   // A connection for each text that may wait, and some that are refused.
