@@ -14,7 +14,7 @@
 #include "base/files/free_place.h"
 #include "base/temporary_folder.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 using ::testing::AllOf;
@@ -28,7 +28,7 @@ class Files : public ::testing::Test {
     std::ofstream(in_folder(name), std::ios::binary) << content;
     return in_folder(name);
   }
-  testing::TemporaryFolder folder_;
+  TemporaryFolder folder_;
 };
 
 // The message of the Error that `work` throws; fails the test if it throws none.
@@ -217,4 +217,4 @@ TEST_F(Files, APictureReplacesNothingButAnEarlierOne) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

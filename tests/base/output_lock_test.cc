@@ -13,13 +13,12 @@
 #include "base/files/file.h"
 #include "base/temporary_folder.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 namespace fs = std::filesystem;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-using testing::TemporaryFolder;
 
 std::string refusal_of(const fs::path& out) {
   try {
@@ -128,4 +127,4 @@ TEST(OutputLocks, FilesOfProcessesThatWriteAtRandomTimesAreWhole) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -14,7 +14,7 @@
 #include "base/files/file.h"
 #include "base/temporary_folder.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 using ::testing::AllOf;
@@ -39,7 +39,7 @@ class ChangingFile : public ::testing::Test {
     }
   }
   std::string fault_ = "something has written to it";
-  testing::TemporaryFolder folder_;
+  TemporaryFolder folder_;
   const fs::path path_ = folder_ / "file";
 };
 
@@ -135,4 +135,4 @@ TEST_F(ChangingFile, AWriterThatSetsTheTimeBackIsSeen) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

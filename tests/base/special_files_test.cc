@@ -15,7 +15,7 @@
 #include "base/philox.h"
 #include "base/temporary_folder.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 namespace fs = std::filesystem;
@@ -41,7 +41,7 @@ class SpecialFiles : public ::testing::Test {
     ADD_FAILURE() << "nothing was thrown";
     return "";
   }
-  testing::TemporaryFolder folder_;
+  TemporaryFolder folder_;
 };
 
 std::string random_text(std::size_t length, std::uint64_t seed) {
@@ -173,4 +173,4 @@ TEST_F(SpecialFiles, DevicesAreReadOrRefused) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

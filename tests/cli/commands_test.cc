@@ -11,15 +11,12 @@
 #include "cli/binary.h"
 #include "tokenizer/tokenizer.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-using testing::json_of;
-using testing::Outcome;
-using testing::run_teratron;
 using ::testing::StartsWith;
 
 // A corpus of words with something to merge, and the tokenizer that the binary learns from it.
@@ -38,7 +35,7 @@ class Commands : public ::testing::Test {
 
   std::string path(const std::string& name) const { return (folder_.path() / name).string(); }
 
-  testing::TemporaryFolder folder_;
+  TemporaryFolder folder_;
 };
 
 TEST_F(Commands, TokenizerTrainWritesWhatInfoShows) {
@@ -157,4 +154,4 @@ TEST_F(Commands, ConvertBetweenTheSameFormatsAndFilesOfOursAreRefused) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -4,17 +4,11 @@
 
 #include "cli/tiny_training.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-using testing::json_of;
-using testing::Outcome;
-using testing::run_teratron;
-using testing::succeed;
-using testing::with;
-using testing::Words;
 
 class Diff : public ::testing::Test {
  protected:
@@ -28,7 +22,7 @@ class Diff : public ::testing::Test {
 
   std::string path(const std::string& name) const { return training_.path(name); }
 
-  const testing::TinyTraining training_{1000};
+  const TinyTraining training_{1000};
 };
 
 TEST_F(Diff, RunsOfOneSeedAreEqualAndOneThatWentOnOtherwisePartsAfterTheSharedUpdates) {
@@ -70,4 +64,4 @@ TEST_F(Diff, WrongInputIsOneError) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -10,19 +10,14 @@
 
 #include "cli/tiny_training.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 namespace fs = std::filesystem;
 using ::testing::AllOf;
 using ::testing::AnyOf;
-using testing::ChildProgram;
 using ::testing::HasSubstr;
 using ::testing::Not;
-using testing::Outcome;
-using testing::TinyTraining;
-using testing::with;
-using testing::Words;
 
 class Surroundings : public ::testing::Test {
  protected:
@@ -135,7 +130,7 @@ TEST_F(Surroundings, TheSecondOfTwoCommandsWithOneOutputIsRefusedAndTheFirstOnes
       {"tokenizer encode IN OUT" + with_tokenizer, ""},
   };
   for (std::size_t i = 0; i < cases.size(); ++i) {
-    if (!testing::kHasTextTools && cases[i].command.starts_with("data langid")) continue;
+    if (!kHasTextTools && cases[i].command.starts_with("data langid")) continue;
     const auto command = [&](const std::string& in, const std::string& out, const std::string& beside) {
       std::string text = "$T " + cases[i].command;
       for (const auto& [name, value] : {std::pair{"IN", in}, {"OUT", out}, {"OTHER", beside}}) {
@@ -330,4 +325,4 @@ TEST_F(Surroundings, LimitsOfWaitingAreWholeSeconds) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

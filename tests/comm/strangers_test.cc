@@ -8,23 +8,14 @@
 
 #include "comm/control_planes.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 using std::chrono::milliseconds;
 using ::testing::AllOf;
-using testing::answer_on;
-using testing::call;
 using ::testing::Each;
-using testing::free_port;
 using ::testing::HasSubstr;
-using testing::in_time;
 using ::testing::IsEmpty;
-using testing::meets;
-using testing::member_at;
-using testing::Process;
-using testing::run_member;
-using testing::run_processes;
 
 TEST(ControlPlaneMeeting, StrangersNeitherJoinNorKeepAnybodyWaiting) {
   const int port = free_port();
@@ -146,4 +137,4 @@ TEST(ControlPlaneMeeting, AStrangerWithoutTheSecretIsNoMember) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -10,7 +10,7 @@
 
 #include "console/written_stream.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 using ::testing::AllOf;
@@ -24,10 +24,10 @@ using ::testing::StartsWith;
 void wait(int milliseconds) { std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds)); }
 
 // Returns when so many lines, or `text`, have been written.
-void wait_for_lines(testing::WrittenStream& written, std::size_t lines) {
+void wait_for_lines(WrittenStream& written, std::size_t lines) {
   while (written.lines().size() < lines) wait(5);
 }
-void wait_for_text(testing::WrittenStream& written, const std::string& text) {
+void wait_for_text(WrittenStream& written, const std::string& text) {
   while (written.text().find(text) == std::string::npos) wait(5);
 }
 
@@ -40,7 +40,7 @@ TEST(LongTask, TellsTheTimeLeftByTheShareThatIsDone) {
 
 TEST(LongTask, AShortOneSaysNothing) {
   for (const int columns : {0, 80}) {
-    testing::WrittenStream written;
+    WrittenStream written;
     {
       const LongTask task("reading", [] { return 0.5; }, {.file = written.file(), .columns = columns});
       wait(150);
@@ -50,14 +50,14 @@ TEST(LongTask, AShortOneSaysNothing) {
 }
 
 TEST(LongTask, ALongOneSpeaksUpOnceAndThenNowAndThen) {
-  testing::WrittenStream written;
+  WrittenStream written;
   {
     const LongTask task("reading", [] { return 0.5; }, {.file = written.file(), .columns = 0});
     wait_for_lines(written, 1);
   }
   ASSERT_EQ(written.lines().size(), 1U) << written.text();
   EXPECT_THAT(written.lines()[0], MatchesRegex("reading: 50 %, about .* left"));
-  testing::WrittenStream often;
+  WrittenStream often;
   {
     const LongTask task("reading", {}, {.file = often.file(), .columns = 0, .patience = 0, .between = 0.1});
     wait_for_lines(often, 2);
@@ -66,7 +66,7 @@ TEST(LongTask, ALongOneSpeaksUpOnceAndThenNowAndThen) {
 }
 
 TEST(LongTask, TheNextOneHasAClockOfItsOwn) {
-  testing::WrittenStream written;
+  WrittenStream written;
   {
     LongTask task("counting", {}, {.file = written.file(), .columns = 0, .patience = 1});
     wait_for_text(written, "counting: ");
@@ -78,7 +78,7 @@ TEST(LongTask, TheNextOneHasAClockOfItsOwn) {
 }
 
 TEST(LongTask, OnATerminalItLeavesAnEmptyLine) {
-  testing::WrittenStream written;
+  WrittenStream written;
   {
     const LongTask task("reading", {}, {.file = written.file(), .columns = 80, .patience = 0});
     wait_for_text(written, "reading: ");
@@ -87,4 +87,4 @@ TEST(LongTask, OnATerminalItLeavesAnEmptyLine) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -11,7 +11,7 @@
 #include "base/temporary_folder.h"
 #include "options/reading.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 using ::testing::ElementsAre;
@@ -59,7 +59,7 @@ class Chains : public ::testing::Test {
                                                          "\n");
     return {"--min-tokens", "0", "--no-url-rules", "--evaluation", folder_.path() / "test.jsonl"};
   }
-  const testing::TemporaryFolder folder_;
+  const TemporaryFolder folder_;
 };
 
 TEST_F(Chains, EveryStageIsMadeByItsNameAndHasFlagsOfItsOwn) {
@@ -117,4 +117,4 @@ TEST_F(Chains, KnowTheFilesThatStagesReadWhetherTheyRunOrNot) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -8,11 +8,10 @@
 #include "corpus/extract/find_encoding.h"
 #include "corpus/pages.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 using namespace std::string_literals;
-using testing::page_of;
 
 struct Sample {
   std::string language;
@@ -277,4 +276,4 @@ TEST(ExtractCharset, ThoseOfCentralEuropeAreToldApart) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

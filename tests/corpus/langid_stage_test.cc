@@ -6,16 +6,15 @@
 #include "base/error.h"
 #include "corpus/stage_fixture.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 using ::testing::ElementsAre;
-using testing::stages_of;
 
-class LangidStage : public testing::StageTest {
+class LangidStage : public StageTest {
  protected:
   static std::vector<nlohmann::json> golden() {
-    auto lines = testing::json_lines(std::string(TERATRON_SOURCE_DIR) + "/tests/golden/corpus/langid.jsonl");
+    auto lines = json_lines(std::string(TERATRON_SOURCE_DIR) + "/tests/golden/corpus/langid.jsonl");
     lines.erase(lines.begin());
     return lines;
   }
@@ -83,4 +82,4 @@ TEST_F(LangidStage, TakesCodesOfTodayInAnyCase) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

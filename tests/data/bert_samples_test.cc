@@ -17,7 +17,7 @@
 #include "data/bert_fixture.h"
 #include "data/samples/blended_samples.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 using ::testing::AllOf;
@@ -164,7 +164,7 @@ void check_texts(const Sample& sample, const IndexedDataset& dataset, const Sent
 }
 
 TEST_F(PairsOfSentences, AreWhatTheRulesMakeOfEachSegment) {
-  for (int round = 0; round < testing::trials(300); ++round) {
+  for (int round = 0; round < trials(300); ++round) {
     make_corpus();
     const auto all = samples();
     const SentenceSegments expected = segments();
@@ -367,4 +367,4 @@ TEST_F(PairsOfSentences, AreBlendedLikeAnySamples) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

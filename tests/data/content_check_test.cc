@@ -17,7 +17,7 @@
 #include "data/dataset_fixture.h"
 #include "data/indexed/corpus_sidecar.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 namespace fs = std::filesystem;
@@ -69,7 +69,7 @@ class CheckedCorpus : public ::testing::Test {
     json["bin"].erase("block_bytes");
     json["bin"].erase("xxh3_low_32_of_blocks");
   }
-  testing::TemporaryFolder folder_;
+  TemporaryFolder folder_;
 };
 
 TEST_F(CheckedCorpus, EveryChangedByteOfASmallOneIsSeenWithAndWithoutChecksumsOfBlocks) {
@@ -279,4 +279,4 @@ TEST_F(CheckedCorpus, NoDeviceNorPipeIsThePrefixOfOne) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

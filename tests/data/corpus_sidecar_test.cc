@@ -12,7 +12,7 @@
 #include "data/text/tokenize.h"
 #include "tokenizer/bpe/bpe_trainer.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 namespace fs = std::filesystem;
@@ -38,7 +38,7 @@ class Sidecar : public ::testing::Test {
     change(json);
     write_file_atomically(sidecar_path(folder_ / "c"), json.dump());
   }
-  testing::TemporaryFolder folder_;
+  TemporaryFolder folder_;
 };
 
 // A byte-level BPE with a few merges, drawn.
@@ -202,4 +202,4 @@ TEST_F(Sidecar, RefusesOtherFilesByName) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

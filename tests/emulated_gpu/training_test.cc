@@ -9,7 +9,7 @@
 #include "model/bert.h"
 #include "model/train_in_layout.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 using namespace test;  // NOLINT: a test of its helpers
@@ -44,9 +44,7 @@ std::vector<Layout> some_layouts() {
 }
 
 // The fast set of ./check gives each of two kinds of models half of the layouts.
-bool leaves_out(int kind, std::size_t layout) {
-  return testing::is_fast_set() && layout % 2 != static_cast<std::size_t>(kind);
-}
+bool leaves_out(int kind, std::size_t layout) { return is_fast_set() && layout % 2 != static_cast<std::size_t>(kind); }
 
 MakeBackend cuda(DType dtype) {
   return [=] { return make_cuda_backend({.compute_dtype = dtype}); };
@@ -171,7 +169,7 @@ TEST(GpuTraining, HeadsOfTasksEqualOneRankOnTheCpu) {
       expect_near(result.losses, alone.losses, 1e-5, layout.text() + ": losses");
       expect_near(result.norms, alone.norms, 1e-4, layout.text() + ": norms");
       EXPECT_LT(mean_difference(result, alone, study), 1e-4) << layout.text();
-      if (testing::is_fast_set() && layout.sequence_parallel != (head == ModelHead::kSpans)) continue;
+      if (is_fast_set() && layout.sequence_parallel != (head == ModelHead::kSpans)) continue;
       const Result rounded = train(study, layout, cuda(DType::kBF16));
       // Cosines are rounded to 8 bits, and then count 20 times.
       expect_near(rounded.losses, alone.losses, head == ModelHead::kVectors ? 1e-2 : 2e-3, "bf16: losses");
@@ -240,7 +238,7 @@ TEST(GpuTraining, ByGraphsGivesTheBitsOfPlainCalls) {
 
 // One executor may be given batches of several seeds, with padding and without.
 TEST(GpuTraining, ByGraphsDrawsByTheSeedAndSeesThePaddingOfItsBatch) {
-  ModelConfig config = test::small_bert_config();
+  ModelConfig config = small_bert_config();
   config.hidden_dropout = config.attention_dropout = 0.1;
   const RandomBatch data(3, 7, config.vocab_size, 1, /*all_inputs=*/true);
   const auto losses_with = [&](bool graphs) {
@@ -286,4 +284,4 @@ TEST(GpuProducts, ThatAreTimedAgreeWithTheCpuAndRepeat) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

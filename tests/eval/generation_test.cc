@@ -17,7 +17,7 @@
 #include "base/files/file.h"
 #include "model/random_batch.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 using ::testing::AllOf;
@@ -81,7 +81,7 @@ std::vector<std::int32_t> generate_slowly(LanguageModel& runner, std::vector<std
 
 TEST(Generation, CacheGivesTheTokensOfTheDefinition) {
   const auto backend = make_reference_backend(DType::kF64);
-  ModelConfig config = test::small_config();
+  ModelConfig config = small_config();
   config.max_position_embeddings = 24;
   LanguageModel cached(*backend, config, {.purpose = Purpose::kGeneration, .tokens = 3});
   LanguageModel slow(*backend, config, {.purpose = Purpose::kEvaluation, .tokens = 24});
@@ -101,7 +101,7 @@ TEST(Generation, CacheGivesTheTokensOfTheDefinition) {
 TEST(Generation, RowsWithoutATokenAreAsIfTheyWereNotThere) {
   constexpr std::int64_t kTokenizer = 11;
   const auto backend = make_reference_backend(DType::kF32);
-  ModelConfig config = test::small_config();  // 19 rows
+  ModelConfig config = small_config();  // 19 rows
   config.max_position_embeddings = 40;
   LanguageModel model(*backend, config, {.purpose = Purpose::kGeneration, .tokens = 4, .caches = 3});
   LanguageModel whole(*backend, config, {.purpose = Purpose::kEvaluation, .tokens = 40});
@@ -171,7 +171,7 @@ TEST(Generation, RowsWithoutATokenAreAsIfTheyWereNotThere) {
 
 TEST(Generation, GoesOnPastTheLastPositionAndStopsAtEndOfText) {
   const auto backend = make_reference_backend(DType::kF32);
-  const ModelConfig config = test::small_config();  // 9 positions
+  const ModelConfig config = small_config();  // 9 positions
   LanguageModel runner(*backend, config, {.purpose = Purpose::kGeneration, .tokens = 4});
   runner.allocate();
   runner.initialize(5);
@@ -185,7 +185,7 @@ TEST(Generation, GoesOnPastTheLastPositionAndStopsAtEndOfText) {
 
 TEST(Generation, RefusesAPromptLongerThanTheContextWithBothLengths) {
   const auto backend = make_reference_backend(DType::kF32);
-  LanguageModel runner(*backend, test::small_config(), {.purpose = Purpose::kGeneration, .tokens = 4});
+  LanguageModel runner(*backend, small_config(), {.purpose = Purpose::kGeneration, .tokens = 4});
   const std::vector<std::int32_t> prompt(10, 2);
   try {
     generate(runner, prompt, {}, [](std::int32_t) {});
@@ -290,4 +290,4 @@ TEST(Sampling, LogProbabilitiesAreThoseOfTheSoftmax) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

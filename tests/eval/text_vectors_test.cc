@@ -12,12 +12,11 @@
 #include "base/temporary_folder.h"
 #include "tokenizer/bpe/bpe_trainer.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using testing::TemporaryFolder;
 
 Tokenizer word_tokenizer() {
   const TemporaryFolder folder;
@@ -114,4 +113,4 @@ TEST(Npy, HeaderFillsWholeLinesOf64BytesAndTellsTheShape) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -9,7 +9,7 @@
 #include "base/temporary_folder.h"
 #include "tasks/synthetic_tasks.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 using ::testing::ElementsAre;
@@ -19,9 +19,9 @@ using Arguments = std::vector<std::string>;
 class Search : public ::testing::Test {
  protected:
   void SetUp() override {
-    write_file_atomically(folder_.path() / "vocab.txt", testing::task_vocabulary());
+    write_file_atomically(folder_.path() / "vocab.txt", task_vocabulary());
     for (const TaskKind task : all_tasks()) {  // labels of some are read
-      write_file_atomically(examples(name_of(task)), testing::task_file(task, 8, 1));
+      write_file_atomically(examples(name_of(task)), task_file(task, 8, 1));
     }
   }
   std::filesystem::path examples(std::string_view task) const { return folder_.path() / fmt::format("{}.jsonl", task); }
@@ -43,7 +43,7 @@ class Search : public ::testing::Test {
     }
     return "";
   }
-  const testing::TemporaryFolder folder_;
+  const TemporaryFolder folder_;
 };
 
 TEST_F(Search, PointsAreThoseOfRobertaOrBertAndTableSix) {
@@ -121,4 +121,4 @@ TEST_F(Search, WeightDecayIsThatOfRobertasFineTuningUnlessGiven) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -13,12 +13,8 @@
 #include "model/encoder.h"
 #include "model/train_in_layout.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
-
-using test::Layout;
-using test::RandomBatch;
-using test::small_bert_config;
 
 // A head, and its labels; one is a number.
 struct StudiedHead {
@@ -66,7 +62,7 @@ struct TaskStudy {
   }
   std::vector<double> loss_and_gradients(const MicroBatch& micro_batch) {
     std::vector<double> values = executor.forward_backward(micro_batch).of_kind;
-    const std::vector<double> more = test::gradients_of(executor);
+    const std::vector<double> more = gradients_of(executor);
     values.insert(values.end(), more.begin(), more.end());
     return values;
   }
@@ -163,7 +159,7 @@ TEST(BertTaskHead, TrainingDropsOfWhatTheClassifierReads) {
     executor.initialize(11);
     executor.forward_backward(texts);
     const auto zeros = [&](const Bert& of) {
-      const std::vector<double> gradient = test::values_of(*study.backend, of.task->linear.weight.gradient);
+      const std::vector<double> gradient = values_of(*study.backend, of.task->linear.weight.gradient);
       return std::ranges::count(gradient, 0.0);
     };
     EXPECT_EQ(zeros(study.model), 0);
@@ -174,7 +170,7 @@ TEST(BertTaskHead, TrainingDropsOfWhatTheClassifierReads) {
 TEST(BertTaskHead, GradientIsTheDerivativeAlongRandomDirections) {
   for_each_study([](StudiedHead head, NormPlacement placement) {
     TaskStudy study(head, placement);
-    test::expect_gradient_is_the_derivative(study.executor, study.batch.whole());
+    expect_gradient_is_the_derivative(study.executor, study.batch.whole());
   });
 }
 
@@ -184,7 +180,7 @@ TEST(BertTaskHead, EveryParameterGetsAGradient) {
     study.executor.forward_backward(study.batch.whole());
     std::int64_t counted = 0;
     for (const Parameter* parameter : study.executor.parameters()) {
-      const std::vector<double> gradient = test::values_of(*study.backend, parameter->gradient);
+      const std::vector<double> gradient = values_of(*study.backend, parameter->gradient);
       // Softmaxes ignore what is added to all of their logits; then rounding alone is left of the gradient.
       EXPECT_TRUE(std::ranges::any_of(gradient, [](double value) { return value != 0; })) << parameter->name;
       const Shape shape = parameter->global_shape();
@@ -300,4 +296,4 @@ TEST(BertTaskHead, SixteenBitsAreNearFp32) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

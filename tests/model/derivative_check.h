@@ -8,7 +8,7 @@
 
 #include "model/random_batch.h"
 
-namespace teratron::test {
+namespace teratron::testing {
 
 inline void move_parameters(Executor& executor, const std::vector<double>& direction, double distance) {
   std::size_t next = 0;
@@ -41,4 +41,4 @@ inline void expect_gradient_is_the_derivative(Executor& executor, const MicroBat
   }
 }
 
-}  // namespace teratron::test
+}  // namespace teratron::testing

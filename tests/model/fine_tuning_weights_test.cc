@@ -13,11 +13,10 @@
 #include "model/random_batch.h"
 #include "model/whole_weights.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 namespace fs = std::filesystem;
-using test::small_bert_config;
 using ::testing::HasSubstr;
 
 class FineTuningWeights : public ::testing::Test {
@@ -49,14 +48,14 @@ class FineTuningWeights : public ::testing::Test {
     Executor executor(*backend, *model, {.batch = 4, .tokens = 5});
     executor.allocate();
     executor.initialize(seed);
-    test::WholeWeights weights;
+    WholeWeights weights;
     weights.add(executor);
     return weights.by_name();
   }
   // And of a run that starts from `path`.
   static Weights start(const fs::path& path, const ModelConfig& config, std::uint64_t seed,
                        const MeshShape& shape = {}) {
-    test::WholeWeights weights;
+    WholeWeights weights;
     run_ranks({}, shape.ranks(), [&](Communicator& world) {
       const auto backend = make_cpu_backend();
       const auto mesh = std::make_shared<Mesh>(make_mesh(world, shape));
@@ -179,9 +178,9 @@ TEST_F(FineTuningWeights, AreAlikeFromAHuggingFaceFolderAndItsConversion) {
 
 // A folder that BertForMaskedLM saves. The pooler of its conversion would be that of --seed 0.
 TEST_F(FineTuningWeights, DrawAPoolerThatAHuggingFaceFolderLacks) {
-  testing::make_variant(
+  make_variant(
       fs::path(TERATRON_SOURCE_DIR) / "tests/golden/bert_tiny", folder_ / "hf", [](auto&) {},
-      [](testing::FileTensors& tensors) {
+      [](FileTensors& tensors) {
         std::erase_if(tensors, [](const auto& tensor) { return tensor.first.starts_with("bert.pooler."); });
       });
   ModelConfig config = find_weights(folder_ / "hf").model;
@@ -211,4 +210,4 @@ TEST_F(FineTuningWeights, AreRefusedForAnotherShapeOrHead) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -10,7 +10,7 @@
 #include "checkpoint/native/checkpoint.h"
 #include "model/hugging_face_example.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 namespace fs = std::filesystem;
@@ -43,7 +43,7 @@ class HuggingFaceParity : public ::testing::TestWithParam<std::unique_ptr<Backen
     return runner;
   }
   MicroBatch batch() const { return {.ids = ids_, .targets = targets_, .weights = weights_, .batch = 3, .tokens = 24}; }
-  std::vector<float> expected(const std::string& name) const { return test::floats_of(expected_, name); }
+  std::vector<float> expected(const std::string& name) const { return floats_of(expected_, name); }
 
   std::unique_ptr<Backend> backend_;
   SafetensorsFile expected_;
@@ -66,22 +66,22 @@ TEST_P(HuggingFaceParity, LogitsAgree) {
 }
 
 TEST_P(HuggingFaceParity, LossAndEveryGradientAgree) {
-  LanguageModel runner = load({.batch = 3, .tokens = 24, .optimizer = test::oracles_optimizer()});
+  LanguageModel runner = load({.batch = 3, .tokens = 24, .optimizer = oracles_optimizer()});
   const auto golden = nlohmann::json::parse(read_file(kGolden / "expected.json"));
   EXPECT_NEAR(runner.forward_backward(batch()).total(), golden["loss"].get<double>(), 1e-5);
-  test::expect_gradients_agree(runner, expected_, {});
+  expect_gradients_agree(runner, expected_, {});
   EXPECT_EQ(runner.parameters().size(), 28U);  // 2 embeddings, 12 in each of 2 layers, 2 in the last norm
 }
 
 TEST_P(HuggingFaceParity, TenStepsOfAdamWHaveTheSameLossesAndNorms) {
-  LanguageModel runner = load({.batch = 3, .tokens = 24, .optimizer = test::oracles_optimizer()});
+  LanguageModel runner = load({.batch = 3, .tokens = 24, .optimizer = oracles_optimizer()});
   const auto golden = nlohmann::json::parse(read_file(kGolden / "expected.json"))["steps_float64"];
   ASSERT_EQ(golden["losses"].size(), 10U);
-  test::expect_steps_agree(runner, golden, batch(), 1e-5, 1e-4);
+  expect_steps_agree(runner, golden, batch(), 1e-5, 1e-4);
 }
 
 INSTANTIATE_TEST_SUITE_P(BackEnds, HuggingFaceParity, ::testing::Values(&cpu, &reference),
                          [](const auto& back_end) { return back_end.index == 0 ? "Cpu" : "Reference"; });
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

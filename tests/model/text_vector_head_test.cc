@@ -12,11 +12,8 @@
 #include "model/encoder.h"
 #include "model/train_in_layout.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
-
-using test::Layout;
-using test::RandomBatch;
 
 constexpr TextVectors kLearned[] = {{.pooling = Pooling::kMean},
                                     {.pooling = Pooling::kCls, .texts = 3},
@@ -26,7 +23,7 @@ constexpr TextVectors kLearned[] = {{.pooling = Pooling::kMean},
                                     {.pooling = Pooling::kCls, .are_similarities = true}};
 
 ModelConfig vector_config(const TextVectors& vectors, NormPlacement placement, double dropout) {
-  ModelConfig config = test::small_bert_config(placement);
+  ModelConfig config = small_bert_config(placement);
   config.head = ModelHead::kVectors;
   config.vectors = vectors;
   config.hidden_dropout = config.attention_dropout = dropout;
@@ -54,7 +51,7 @@ struct VectorStudy {
   }
   std::vector<double> loss_and_gradients(const MicroBatch& micro_batch) {
     std::vector<double> values = executor.forward_backward(micro_batch).of_kind;
-    const std::vector<double> more = test::gradients_of(executor);
+    const std::vector<double> more = gradients_of(executor);
     values.insert(values.end(), more.begin(), more.end());
     return values;
   }
@@ -119,7 +116,7 @@ TEST(TextVectorHead, GradientIsTheDerivativeAlongRandomDirections) {
   for_each_learned([](const TextVectors& vectors) {
     for (const NormPlacement placement : {NormPlacement::kPre, NormPlacement::kPost}) {
       VectorStudy study(vectors, 0.1, placement);
-      test::expect_gradient_is_the_derivative(study.executor, study.batch.whole());
+      expect_gradient_is_the_derivative(study.executor, study.batch.whole());
     }
   });
 }
@@ -129,7 +126,7 @@ TEST(TextVectorHead, EveryParameterGetsAGradientAndThereIsNoPooler) {
   EXPECT_FALSE(study.model.pooler);
   study.executor.forward_backward(study.batch.whole());
   for (const Parameter* parameter : study.executor.parameters()) {
-    const std::vector<double> gradient = test::values_of(*study.backend, parameter->gradient);
+    const std::vector<double> gradient = values_of(*study.backend, parameter->gradient);
     EXPECT_TRUE(std::ranges::any_of(gradient, [](double value) { return value != 0; })) << parameter->name;
   }
 }
@@ -152,12 +149,12 @@ TEST(TextVectorHead, WhatPaddingHoldsChangesNothing) {
 // Micro-batches of the same examples are the same groups of negatives in all of them.
 TEST(TextVectorHead, LayoutChangesNothing) {
   for (const TextVectors& vectors : {kLearned[0], kLearned[3], kLearned[4]}) {
-    test::Study study{.config = vector_config(vectors, NormPlacement::kPost, 0.1), .batch = 4 * 2 * vectors.texts};
+    Study study{.config = vector_config(vectors, NormPlacement::kPost, 0.1), .batch = 4 * 2 * vectors.texts};
     study.tokens = 6;
     study.epsilon = 1e-6;  // gradients that are zero but for rounding must not become steps
     study.group = 2 * vectors.texts;
     const Layout alone{.micro_batch = study.group};
-    const test::Result expected = test::train(study, alone, test::kDouble);
+    const Result expected = train(study, alone, kDouble);
     for (const MeshShape mesh : {MeshShape{.tensor = 3}, MeshShape{.pipeline = 2}, MeshShape{.data = 2},
                                  MeshShape{.tensor = 3, .pipeline = 2, .data = 2}}) {
       if (!(vectors == kLearned[0]) && mesh.ranks() < 12) continue;
@@ -165,11 +162,11 @@ TEST(TextVectorHead, LayoutChangesNothing) {
         Layout layout{.mesh = mesh, .micro_batch = study.group, .shard_optimizer = more};
         layout.sequence_parallel = more && mesh.tensor > 1;
         if (more) layout.recompute = Recompute::kFull;
-        test::expect_same(test::train(study, layout, test::kDouble), expected, 1e-9, layout.text());
+        expect_same(train(study, layout, kDouble), expected, 1e-9, layout.text());
       }
     }
     // Other groups are another loss, unless every pair is learned alone.
-    const double other = test::train(study, {.micro_batch = 2 * study.group}, test::kDouble).losses.front();
+    const double other = train(study, {.micro_batch = 2 * study.group}, kDouble).losses.front();
     EXPECT_EQ(std::abs(other - expected.losses.front()) < 1e-9, vectors.are_similarities);
   }
 }
@@ -191,4 +188,4 @@ TEST(TextVectorHead, SixteenBitsAreNearFp32) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -13,7 +13,7 @@
 #include "comm/launch.h"
 #include "ops/backend.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 namespace fs = std::filesystem;
@@ -60,7 +60,7 @@ class PeakSpeed : public ::testing::Test {
     return 0;
   }
 
-  testing::TemporaryFolder folder_;
+  TemporaryFolder folder_;
 };
 
 TEST_F(PeakSpeed, IsTheMostThatWasEverMeasuredByNumberOfRanksAndTheSameOnAllOfThem) {
@@ -111,4 +111,4 @@ TEST(Processor, IsNamedAsTheSystemNamesIt) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -11,13 +11,12 @@
 #include "base/files/file.h"
 #include "base/temporary_folder.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using testing::TemporaryFolder;
 
 class SupervisorTest : public ::testing::Test {
  protected:
@@ -104,4 +103,4 @@ TEST_F(SupervisorTest, AProgramThatIsNotThereIsOneError) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

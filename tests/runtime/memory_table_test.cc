@@ -10,14 +10,14 @@
 #include "comm/far_memory.h"
 #include "comm/run_threads.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-class Device final : public testing::FarMemory {
+class Device final : public FarMemory {
  public:
   Device(std::string name, std::int64_t bytes_left) : name_(std::move(name)), bytes_left_(bytes_left) {}
   std::string memory_name() const override { return name_; }
@@ -34,7 +34,7 @@ std::vector<std::string> told(const std::vector<std::int64_t>& needed, std::int6
   std::vector<RankMemory> plans;
   for (const std::int64_t bytes : needed) plans.push_back({.arena = bytes});
   std::vector<std::string> errors(needed.size());
-  testing::run_threads(3, [&](Communicator& world) {
+  run_threads(3, [&](Communicator& world) {
     Device device(world.rank() < 2 ? "one" : "another", left);
     try {
       require_memory(plans, device, world, 3, [](const MemoryRoom& room) {
@@ -78,4 +78,4 @@ TEST(MemoryTable, CountsWhatThreadsTakeToCompute) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -7,13 +7,10 @@
 
 #include "serve/served_texts.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 using ::testing::HasSubstr;
-using testing::Json;
-using testing::Reply;
-using testing::TextServer;
 
 constexpr const char* kTemplate =
     "{%- for message in messages -%}\n"
@@ -48,7 +45,7 @@ class Chats : public ::testing::Test {
  protected:
   static void SetUpTestSuite() { texts_ = new TextServer({.positions = 96, .chat = rules_of(kTemplate)}); }
   static void TearDownTestSuite() { delete texts_; }
-  static const testing::RunningServer& server() { return texts_->server; }
+  static const RunningServer& server() { return texts_->server; }
   static Reply chat(const Json& request) { return server().post("/v1/chat/completions", request.dump()); }
   static Json user(const std::string& text) { return Json::array({{{"role", "user"}, {"content", text}}}); }
 
@@ -174,8 +171,7 @@ TEST_F(Chats, EndAtTheTokensOfTheRules) {
   TextServer ending({.positions = 96, .chat = rules_of(kTemplate, {287, end.front()})});
   Json ends = request;
   ends.erase("ignore_eos");
-  const Reply reply =
-      testing::reply_of(ending.server.client().Post("/v1/chat/completions", ends.dump(), "application/json"));
+  const Reply reply = reply_of(ending.server.client().Post("/v1/chat/completions", ends.dump(), "application/json"));
   std::size_t first = 0;
   while (tokens[first].at("bytes") != tokens[7].at("bytes")) ++first;
   const Json& kept = reply.choice().at("logprobs").at("content");
@@ -234,4 +230,4 @@ TEST_F(Chats, WrongRequestsAreRefusedWithTheirParameter) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -7,19 +7,16 @@
 #include "base/error.h"
 #include "serve/served_texts.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 using ::testing::HasSubstr;
-using testing::Json;
-using testing::Reply;
-using testing::TextServer;
 
 class Completions : public ::testing::Test {
  protected:
   static void SetUpTestSuite() { texts_ = new TextServer; }
   static void TearDownTestSuite() { delete texts_; }
-  static const testing::RunningServer& server() { return texts_->server; }
+  static const RunningServer& server() { return texts_->server; }
 
   static TextServer* texts_;
 };
@@ -107,7 +104,7 @@ TEST_F(Completions, StreamsHaveTheSameTextAndScores) {
   streamed["stream_options"] = {{"include_usage", true}};
   const Reply reply = server().complete(streamed);
   ASSERT_EQ(reply.status, 200);
-  std::vector<std::string> parts = testing::stream_parts(reply.body);
+  std::vector<std::string> parts = stream_parts(reply.body);
   ASSERT_EQ(parts.back(), "[DONE]");
   parts.pop_back();
   EXPECT_EQ(Json::parse(parts.back()).at("usage"), whole.json.at("usage"));
@@ -348,4 +345,4 @@ TEST(ServeLoad, BytesThatAreNoRequestEndTheirConnectionAlone) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -10,15 +10,13 @@
 #include "tasks/squad/score.h"
 #include "tasks/task_files.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using testing::message_of;
 using ::testing::Not;
-using testing::right_outputs;
 
 std::string squad_json(const std::string& context, const std::string& questions) {
   return fmt::format(R"({{"data": [{{"paragraphs": [{{"context": "{}", "qas": [{}]}}]}}]}})", context, questions);
@@ -165,4 +163,4 @@ TEST_F(TaskFiles, AnswersThatFitComeBackFromTheirLabels) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -8,11 +8,10 @@
 #include "base/files/file.h"
 #include "base/temporary_folder.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 using ::testing::HasSubstr;
-using testing::TemporaryFolder;
 
 LiveRun some_run() {
   return {
@@ -77,4 +76,4 @@ TEST(LiveFile, AnythingElseIsOneErrorWithItsName) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -14,7 +14,7 @@
 #include "base/files/file.h"
 #include "base/temporary_folder.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 using ::testing::HasSubstr;
@@ -29,7 +29,7 @@ class MetricsLogTest : public ::testing::Test {
       if (iteration % 3 == 0) log.write(iteration, {{"validation_loss", 1.0 / static_cast<double>(iteration)}});
     }
   }
-  testing::TemporaryFolder folder_;
+  TemporaryFolder folder_;
   std::filesystem::path file_ = folder_.path() / "metrics.jsonl";
 };
 
@@ -125,4 +125,4 @@ TEST_F(MetricsLogTest, APlaceThatCannotBeWrittenIsTheEnvironmentsFault) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

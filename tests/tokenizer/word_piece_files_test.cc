@@ -11,7 +11,7 @@
 #include "base/trials.h"
 #include "tokenizer/word_piece_fixture.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 using nlohmann::json;
@@ -200,7 +200,7 @@ TEST_F(WordPieceFiles, WithRandomDamageAreReadOrRefused) {
   RandomSequence random = random_sequence(22);
   for (const char* name : {"vocab.txt", "tokenizer.json", "tokenizer_config.json"}) {
     const std::string content = read_file(folder_ / name);
-    for (int trial = 0; trial < testing::trials(300); ++trial) {
+    for (int trial = 0; trial < trials(300); ++trial) {
       std::string damaged = content.substr(0, random.below(4) == 0 ? random.below(content.size()) : content.size());
       for (std::uint64_t i = random.below(4); i > 0 && !damaged.empty(); --i) {
         damaged[random.below(damaged.size())] = static_cast<char>(random.below(256));
@@ -218,4 +218,4 @@ TEST_F(WordPieceFiles, WithRandomDamageAreReadOrRefused) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -10,7 +10,7 @@
 #include "train/config/config.h"
 #include "train/random_config.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 using ::testing::AllOf;
@@ -122,7 +122,7 @@ TEST(ConfigFaults, AnyValuesWhateverGiveFaultsAndNoOverflow) {
     FieldList fields = fields_of(config);
     for (const Field& field : fields) {
       const bool skipped = field.role == FieldRole::kConfigFile || random.below(2) == 0;
-      if (!skipped) arguments.push_back("--" + field.name + "=" + testing::random_value(field, random));
+      if (!skipped) arguments.push_back("--" + field.name + "=" + random_value(field, random));
     }
     read_fields(fields, arguments);
     config.faults();  // the sanitizers watch
@@ -130,7 +130,7 @@ TEST(ConfigFaults, AnyValuesWhateverGiveFaultsAndNoOverflow) {
 }
 
 TEST(ConfigFaults, AllOfTheFileTheLineAndTheValuesComeAtOnce) {
-  const testing::TemporaryFolder folder;
+  const TemporaryFolder folder;
   const std::string file = (folder.path() / "a.toml").string();
   write_file_atomically(file, "hiden_size = 8\nlr = \"fast\"\nnum_attention_heads = 7\n");
   const std::string message =
@@ -151,4 +151,4 @@ TEST(ConfigFaults, LeaveOutFaultsThatFollowFromAReportedValue) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -11,7 +11,7 @@
 #include "train/training_fixture.h"
 #include "train/watch/loss_watch.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 using ::testing::AllOf;
@@ -20,7 +20,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
 
-class DivergedRun : public testing::TrainingFixture {
+class DivergedRun : public TrainingFixture {
  protected:
   void SetUp() override {
     TrainingFixture::SetUp();
@@ -52,8 +52,8 @@ class DivergedRun : public testing::TrainingFixture {
 
 TEST_F(DivergedRun, KeepsTheLastCheckpointWhoseLossWasFinite) {
   RandomSequence random(RandomStream{.seed = 31});
-  for (int trial = 0; trial < testing::trials(12); ++trial) {
-    TrainConfig good = in_precision(testing::random_pipeline(config_, random), trial % 3);
+  for (int trial = 0; trial < trials(12); ++trial) {
+    TrainConfig good = in_precision(random_pipeline(config_, random), trial % 3);
     good.train_iters = 3;
     good.output.save = folder_ / fmt::format("run-{}", trial);
     good.output.save_interval = good.output.keep_last = 1;
@@ -62,7 +62,7 @@ TEST_F(DivergedRun, KeepsTheLastCheckpointWhoseLossWasFinite) {
     bad.output.load = bad.output.save;
     bad.output.override_schedule = true;
     bad.train_iters = 9;
-    const std::string layout = testing::text_of_layout(bad);
+    const std::string layout = text_of_layout(bad);
     EXPECT_THAT(error_of(bad), AllOf(HasSubstr("diverged"), HasSubstr("--lr"))) << layout;
     EXPECT_THAT(iterations_in(bad.output.save), ElementsAre(3)) << layout;
     good.output.load = good.output.save;
@@ -140,4 +140,4 @@ TEST(LossWatch, TellsOfAnExplosionOnceAndOfNoNoise) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -9,12 +9,10 @@
 #include "train/random_pipeline.h"
 #include "train/training_fixture.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 using ::testing::HasSubstr;
-using testing::random_pipeline;
-using testing::text_of_layout;
 
 constexpr std::int64_t kUpdates = 3;
 
@@ -45,7 +43,7 @@ class FlippingObserver final : public TrainingObserver {
   const Flip flip_;
 };
 
-class ReplicaCheck : public testing::TrainingFixture {
+class ReplicaCheck : public TrainingFixture {
  protected:
   void SetUp() override {
     TrainingFixture::SetUp();
@@ -76,7 +74,7 @@ class ReplicaCheck : public testing::TrainingFixture {
 
 TEST_F(ReplicaCheck, AnyLayoutKeepsItsReplicasEqual) {
   RandomSequence random({.seed = 3});
-  for (int trial = 0; trial < testing::trials(6); ++trial) {
+  for (int trial = 0; trial < trials(6); ++trial) {
     TrainConfig config = random_pipeline(config_, random);
     config.backend.bf16 = random.below(3) == 0;
     config.batch.global_batch_size = config.batch.micro_batch_size * config.layout.data_parallel * 2;
@@ -86,7 +84,7 @@ TEST_F(ReplicaCheck, AnyLayoutKeepsItsReplicasEqual) {
 
 TEST_F(ReplicaCheck, AFlippedBitOfACopyIsNamedByParameterAndRank) {
   RandomSequence random({.seed = 4});
-  for (int trial = 0; trial < testing::trials(8); ++trial) {
+  for (int trial = 0; trial < trials(8); ++trial) {
     TrainConfig config = config_;
     config.layout.tensor_parallel = 1 + static_cast<int>(random.below(2));
     config.layout.data_parallel = 3;
@@ -119,4 +117,4 @@ TEST_F(ReplicaCheck, WithoutItARunGoesOn) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

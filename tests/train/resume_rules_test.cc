@@ -10,15 +10,14 @@
 #include "train/save_folder.h"
 #include "train/training_fixture.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 namespace fs = std::filesystem;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-using testing::TrainingRun;
 
-class ResumeRules : public testing::TrainingFixture {
+class ResumeRules : public TrainingFixture {
  protected:
   // The first two updates of six, saved.
   TrainingRun begin(TrainConfig config) {
@@ -279,4 +278,4 @@ TEST_F(ResumeRules, ACheckpointWithoutARecordStillKnowsItsSeedItsTokensAndItsLea
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -12,20 +12,17 @@
 #include "data/samples/gpt_samples.h"
 #include "train/training_fixture.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 namespace fs = std::filesystem;
 
-class TrainerTest : public testing::TrainingFixture {
- protected:
-  using Run = testing::TrainingRun;
-};
+using TrainerTest = TrainingFixture;
+using Run = TrainingRun;
 
 TEST_F(TrainerTest, SameRunTwiceHasTheSameBits) {
   const Run first = train(config_), second = train(config_);
-  EXPECT_EQ(first.losses, second.losses);
-  EXPECT_EQ(first.parameters, second.parameters);
+  expect_same_bits(first, second);
   EXPECT_EQ(first.result.validation_loss, second.result.validation_loss);
 }
 
@@ -62,7 +59,7 @@ TEST_F(TrainerTest, AnUpdateWithoutTargetsChangesNoWeights) {
   Trainer trainer(config_, *backend, std::move(task));
   trainer.start();
   const auto weights = [&] {
-    test::WholeWeights whole;
+    WholeWeights whole;
     whole.add(trainer.executor());
     return whole.values();
   };
@@ -77,19 +74,7 @@ TEST_F(TrainerTest, AnUpdateWithoutTargetsChangesNoWeights) {
 TEST_F(TrainerTest, ResumedRunHasTheBitsOfTheUninterruptedOne) {
   const Run whole = train(config_);
   for (const std::int64_t stop : {1, 5}) {
-    TrainConfig first = config_;
-    first.output.save = folder_ / "save";
-    first.train_iters = stop;
-    first.optimizer.learning_rate.decay = config_.train_iters;
-    fs::remove_all(first.output.save);
-    const Run before = train(first);
-    TrainConfig rest = config_;
-    rest.output.load = first.output.save;
-    const Run after = train(rest);
-    std::vector<double> losses = before.losses;
-    losses.insert(losses.end(), after.losses.begin(), after.losses.end());
-    EXPECT_EQ(losses, whole.losses);
-    EXPECT_EQ(after.parameters, whole.parameters);
+    expect_same_bits(train_in_two(config_, stop), whole);
   }
 }
 
@@ -108,8 +93,7 @@ TEST_F(TrainerTest, OnlyOperationsTouchTensorMemory) {
   config_.backend.guard_memory = true;
   config_.output.save = folder_ / "guarded";
   const Run guarded = train(config_);
-  EXPECT_EQ(open.losses, guarded.losses);
-  EXPECT_EQ(open.parameters, guarded.parameters);
+  expect_same_bits(open, guarded);
 }
 
 // Shapes that every kernel cuts in several ways: rows that are no multiple of a block, a product long enough to be cut
@@ -131,9 +115,8 @@ TEST_F(TrainerTest, AnyNumberOfThreadsHasTheSameBits) {
     for (const int more : {2, 3, 4, 7}) {
       set_thread_count(more);
       const Run other = train(config_);
-      EXPECT_EQ(other.losses, one.losses) << more << " threads";
+      expect_same_bits(other, one, fmt::format("{} threads", more));
       EXPECT_EQ(other.validations, one.validations) << more << " threads";
-      EXPECT_EQ(other.parameters, one.parameters) << more << " threads";
     }
   }
   set_thread_count(threads);
@@ -177,4 +160,4 @@ TEST_F(TrainerTest, DivergenceIsNamedAndNothingIsSaved) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -14,18 +14,12 @@
 #include "data/indexed/indexed_dataset.h"
 #include "data/indexed/indexed_dataset_writer.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 namespace fs = std::filesystem;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-using testing::json_of;
-using testing::Outcome;
-using testing::run_teratron;
-using testing::succeed;
-using testing::with;
-using testing::Words;
 
 class CorpusParts : public ::testing::Test {
  protected:
@@ -58,7 +52,7 @@ class CorpusParts : public ::testing::Test {
     for (std::string line; std::getline(stream, line);) lines.push_back(line);
     return lines;
   }
-  testing::TemporaryFolder folder_;
+  TemporaryFolder folder_;
 };
 
 TEST_F(CorpusParts, MergedShardsAreTheCorpusOfAllText) {
@@ -170,7 +164,7 @@ TEST_F(CorpusParts, PipesCannotBeReadTwice) {
     for (const std::string command : {"sample --documents 3", "split --parts a=1,b=1"}) {
       const std::string line = fmt::format("cat {} | {} data {} --out {} {}", path("h.jsonl"), TERATRON_BINARY, command,
                                            path("o.jsonl"), source);
-      const Outcome outcome = testing::ChildProgram({"/bin/sh", "-c", line}, {}, "").wait();
+      const Outcome outcome = ChildProgram({"/bin/sh", "-c", line}, {}, "").wait();
       EXPECT_EQ(outcome.exit_code, 2) << line;
       EXPECT_THAT(outcome.errors, HasSubstr("cannot be read twice; name files")) << line;
     }
@@ -193,4 +187,4 @@ TEST_F(CorpusParts, OtherFilesAreNotCalledDamaged) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -7,27 +7,20 @@
 #include "cli/tiny_training.h"
 #include "tokenizer/tokenizer.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 namespace fs = std::filesystem;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-using testing::json_of;
-using testing::Outcome;
-using testing::run_teratron;
 using ::testing::StartsWith;
-using testing::succeed;
-using testing::with;
-using testing::Words;
 
 class DataCommands : public ::testing::Test {
  protected:
   static std::string path(const std::string& name) { return training().path(name); }
   static Outcome shell(const std::string& line) {
-    return testing::ChildProgram({"sh", "-c", "set -e; cd " + path("") + "; t=" + TERATRON_BINARY + "; " + line})
-        .wait();
+    return ChildProgram({"sh", "-c", "set -e; cd " + path("") + "; t=" + TERATRON_BINARY + "; " + line}).wait();
   }
   static void expect_refused(const Words& words, const std::vector<std::string>& parts) {
     const Outcome outcome = run_teratron(words);
@@ -39,9 +32,9 @@ class DataCommands : public ::testing::Test {
     return training().command(with({"--num-layers", "1", "--hidden-size", "16", "--seq-length", "8"}, more));
   }
   // Another tokenizer of the same size, so that its ids are valid ids; and a model of one iteration.
-  static const testing::TinyTraining& training() {
-    static const std::unique_ptr<testing::TinyTraining> made = [] {
-      auto tiny = std::make_unique<testing::TinyTraining>(1000);
+  static const TinyTraining& training() {
+    static const std::unique_ptr<TinyTraining> made = [] {
+      auto tiny = std::make_unique<TinyTraining>(1000);
       write_file_atomically(tiny->path("other.txt"),
                             "quite other words, quite other merges, quite other ids, words, ids");
       succeed({"tokenizer", "train", "--vocab-size", "265", "--out", tiny->path("other"), tiny->path("other.txt")});
@@ -205,4 +198,4 @@ TEST_F(DataCommands, ConvertChecksTheTokenizerItCopiesAndOverwritesNothing) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

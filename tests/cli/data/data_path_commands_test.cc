@@ -4,19 +4,13 @@
 
 #include "cli/tiny_training.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 using ::testing::AllOf;
 using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
-using testing::Outcome;
-using testing::run_teratron;
 using ::testing::StartsWith;
-using testing::succeed;
-using testing::TinyTraining;
-using testing::with;
-using testing::Words;
 
 class DataPathCommands : public ::testing::Test {
  protected:
@@ -50,7 +44,7 @@ class DataPathCommands : public ::testing::Test {
 
   std::string path(const std::string& name) const { return training_.path(name); }
 
-  const testing::TinyTraining training_{1000};
+  const TinyTraining training_{1000};
 
  private:
   std::string rest_;
@@ -127,4 +121,4 @@ TEST_F(DataPathCommands, EveryMistakeIsOneMessage) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -4,16 +4,11 @@
 
 #include "cli/tiny_training.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-using testing::Outcome;
-using testing::run_teratron;
-using testing::succeed;
-using testing::with;
-using testing::Words;
 
 class DocumentCommands : public ::testing::Test {
  protected:
@@ -44,7 +39,7 @@ class DocumentCommands : public ::testing::Test {
 
   std::string path(const std::string& name) const { return training_.path(name); }
 
-  const testing::TinyTraining training_{1000};
+  const TinyTraining training_{1000};
 };
 
 // Validation reads the same windows, but for the last, which may be short. With such large weights, what a token sees
@@ -65,7 +60,7 @@ TEST_F(DocumentCommands, EvalLossKeepsDocumentsApartAsTrainingDid) {
 TEST_F(DocumentCommands, ResultsAreTheSameOnRanksAndInSlices) {
   const Words all = {"--reset-attention-mask", "--reset-position-ids", "--eod-mask-loss"};
   ASSERT_EQ(train("alone", with(all, {"--global-batch-size", "4"})).exit_code, 0);
-  const auto expected = testing::TinyTraining::losses(path("alone"));
+  const auto expected = TinyTraining::losses(path("alone"));
   const std::vector<Words> layouts = {{"--data-parallel-size", "2"},
                                       {"--tensor-model-parallel-size", "2", "--sequence-parallel"},
                                       {"--token-slices", "7,9"},
@@ -74,7 +69,7 @@ TEST_F(DocumentCommands, ResultsAreTheSameOnRanksAndInSlices) {
     const std::string run = "layout" + std::to_string(i);
     const Outcome outcome = train(run, with(with(all, {"--global-batch-size", "4"}), layouts[i]));
     ASSERT_EQ(outcome.exit_code, 0) << outcome.errors;
-    const auto losses = testing::TinyTraining::losses(path(run));
+    const auto losses = TinyTraining::losses(path(run));
     ASSERT_EQ(losses.size(), expected.size());
     // fp32, and Adam, which at first divides gradients by their own size.
     for (std::size_t step = 0; step < losses.size(); ++step) EXPECT_NEAR(losses[step], expected[step], 1e-3) << run;
@@ -88,7 +83,7 @@ TEST_F(DocumentCommands, PackedRunsAreTheSameOnRanksInSlicesAndResumed) {
   const Outcome alone = train("alone", all);
   ASSERT_EQ(alone.exit_code, 0) << alone.errors;
   EXPECT_THAT(alone.output + alone.errors, HasSubstr("padding"));
-  const auto expected = testing::TinyTraining::losses(path("alone"));
+  const auto expected = TinyTraining::losses(path("alone"));
   ASSERT_EQ(train("resumed", with(all, {"--train-iters", "2"})).exit_code, 0);
   const std::vector<std::pair<std::string, Words>> runs = {
       {"resumed", {"--load", path("resumed")}},
@@ -101,7 +96,7 @@ TEST_F(DocumentCommands, PackedRunsAreTheSameOnRanksInSlicesAndResumed) {
   for (const auto& [run, more] : runs) {
     const Outcome outcome = train(run, with(all, more));
     ASSERT_EQ(outcome.exit_code, 0) << run << outcome.errors;
-    const auto losses = testing::TinyTraining::losses(path(run));
+    const auto losses = TinyTraining::losses(path(run));
     ASSERT_EQ(losses.size(), expected.size()) << run;
     // fp32, and Adam, which at first divides gradients by their own size.
     for (std::size_t step = 0; step < losses.size(); ++step) EXPECT_NEAR(losses[step], expected[step], 1e-3) << run;
@@ -134,4 +129,4 @@ TEST_F(DocumentCommands, WithoutATokenizerThatEndsDocumentsAreRefusedOnce) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

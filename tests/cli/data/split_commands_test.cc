@@ -4,17 +4,12 @@
 
 #include "cli/tiny_training.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-using testing::Outcome;
-using testing::run_teratron;
 using ::testing::StartsWith;
-using testing::succeed;
-using testing::with;
-using testing::Words;
 
 class SplitCommands : public ::testing::Test {
  protected:
@@ -44,7 +39,7 @@ class SplitCommands : public ::testing::Test {
 
   std::string path(const std::string& name) const { return training_.path(name); }
 
-  const testing::TinyTraining training_{1000};
+  const TinyTraining training_{1000};
 };
 
 TEST_F(SplitCommands, TrainSaysItsSplitAndSavesTheFlagsAsGiven) {
@@ -90,4 +85,4 @@ TEST_F(SplitCommands, ARunGoesOnWithoutFlagsAndByItsOwnConfigurationButNotWithAn
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -8,18 +8,12 @@
 #include "base/files/file.h"
 #include "cli/binary.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 namespace fs = std::filesystem;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-using testing::json_of;
-using testing::Outcome;
-using testing::run_teratron;
-using testing::succeed;
-using testing::with;
-using testing::Words;
 
 const fs::path kGoldenFolder = fs::path(TERATRON_SOURCE_DIR) / "tests" / "golden";
 
@@ -50,7 +44,7 @@ class EmbedCommands : public ::testing::Test {
     return all;
   }
 
-  const testing::TemporaryFolder folder_;
+  const TemporaryFolder folder_;
 };
 
 // Models of transformers are trained in any layout and given back to them.
@@ -161,4 +155,4 @@ TEST_F(EmbedCommands, ModelsOfTheWrongKindAreRefusedByName) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

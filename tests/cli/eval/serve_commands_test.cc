@@ -7,15 +7,10 @@
 
 #include "cli/tiny_training.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
-using testing::ChildProgram;
 using ::testing::HasSubstr;
-using testing::Outcome;
-using testing::run_teratron;
-using testing::succeed;
-using testing::Words;
 using Json = nlohmann::json;
 
 Json wait_for_server(ChildProgram& server, const std::string& file) {
@@ -27,7 +22,7 @@ Json wait_for_server(ChildProgram& server, const std::string& file) {
 }
 
 void expect_texts_of_generate(const Words& layout) {
-  const testing::TinyTraining training(1000);
+  const TinyTraining training(1000);
   succeed(training.command({"--train-iters", "2", "--save", training.path("run"), "--seq-length", "32"}));
   write_file_atomically(training.path("prompts.txt"), "the rank\nwaits\n");
   const auto in_layout = [&](Words words) {
@@ -86,4 +81,4 @@ TEST(ServeCommand, WrongFlagsAreRefused) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

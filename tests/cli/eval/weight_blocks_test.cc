@@ -7,18 +7,11 @@
 
 #include "cli/tiny_training.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-using testing::json_of;
-using testing::Outcome;
-using testing::run_teratron;
-using testing::succeed;
-using testing::TinyTraining;
-using testing::with;
-using testing::Words;
 
 class WeightBlocks : public ::testing::Test {
  protected:
@@ -80,4 +73,4 @@ TEST_F(WeightBlocks, CannotBeHadEverywhere) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

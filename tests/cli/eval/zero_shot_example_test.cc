@@ -16,15 +16,11 @@
 #include "base/temporary_folder.h"
 #include "cli/binary.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::ChildProgram;
 using ::testing::HasSubstr;
-using testing::Outcome;
-using testing::with;
-using testing::Words;
 
 constexpr int kDocuments = 70;
 
@@ -91,7 +87,7 @@ class ZeroShotExample : public ::testing::Test {
   }
 
  private:
-  const testing::TemporaryFolder folder_;
+  const TemporaryFolder folder_;
 };
 
 TEST_F(ZeroShotExample, GoesFromRawTextToTableAndFigure) {
@@ -182,4 +178,4 @@ TEST_F(ZeroShotExample, RefusesWhatItCannotDo) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

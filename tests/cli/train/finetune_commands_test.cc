@@ -10,19 +10,12 @@
 #include "tasks/synthetic_tasks.h"
 #include "tasks/task_entry.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 namespace fs = std::filesystem;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-using testing::json_of;
-using testing::Outcome;
-using testing::put_file;
-using testing::run_teratron;
-using testing::succeed;
-using testing::with;
-using testing::Words;
 
 const Words kTinyBert = {"--model",       "bert-tiny", "--num-layers",          "2",
                          "--hidden-size", "24",        "--num-attention-heads", "3",
@@ -32,16 +25,16 @@ class FinetuneCommands : public ::testing::Test {
  protected:
   void SetUp() override {
     fs::create_directories(path("words"));
-    put_file(path("words") + "/vocab.txt", testing::task_vocabulary());
+    put_file(path("words") + "/vocab.txt", task_vocabulary());
   }
 
   std::string path(const std::string& name) const { return (folder_.path() / name).string(); }
 
   // A short run of a tiny model on synthetic sets.
   Words finetune(TaskKind task, const Words& more = {}) {
-    put_file(path("train.jsonl"), testing::task_file(task, 24, 3));
-    put_file(path("valid.jsonl"), testing::task_file(task, 12, 4));
-    put_file(path("test.jsonl"), testing::task_file(task, 9, 5));
+    put_file(path("train.jsonl"), task_file(task, 24, 3));
+    put_file(path("valid.jsonl"), task_file(task, 12, 4));
+    put_file(path("test.jsonl"), task_file(task, 9, 5));
     return with(with({"finetune"}, kTinyBert), with({"--task",
                                                      std::string(name_of(task)),
                                                      "--train-data",
@@ -65,7 +58,7 @@ class FinetuneCommands : public ::testing::Test {
                                                     more));
   }
 
-  const testing::TemporaryFolder folder_;
+  const TemporaryFolder folder_;
 };
 
 TEST_F(FinetuneCommands, ScoresAreThoseOfEvalAndOfScore) {
@@ -160,8 +153,7 @@ TEST_F(FinetuneCommands, StartsFromAPretrainedEncoderAndSaysWhatIsDrawn) {
   finetune(TaskKind::kMnli);  // its files
   std::string text;
   for (std::size_t i = 0; i < 60; ++i)
-    text += fmt::format("{0} {1}. {2} {0} {1}.\n\n", testing::kTaskWords[i % 7], testing::kTaskWords[i % 9],
-                        testing::kTaskWords[i % 5]);
+    text += fmt::format("{0} {1}. {2} {0} {1}.\n\n", kTaskWords[i % 7], kTaskWords[i % 9], kTaskWords[i % 5]);
   write_file_atomically(path("text.txt"), text);
   succeed(
       {"data", "tokenize", "--split-sentences", "--tokenizer", path("words"), "--out", path("data"), path("text.txt")});
@@ -192,8 +184,7 @@ TEST_F(FinetuneCommands, GoesOnWithItsOwnExamplesAlone) {
   text = text.substr(0, question) + text.substr(end + 1, second - end - 1) + " " +
          text.substr(question, end - question) + text.substr(second);
   for (const char* flag : {"--train-data", "--valid-data"}) {
-    put_file(path("other.jsonl"),
-             flag == std::string("--train-data") ? text : testing::task_file(TaskKind::kQqp, 12, 9));
+    put_file(path("other.jsonl"), flag == std::string("--train-data") ? text : task_file(TaskKind::kQqp, 12, 9));
     const Outcome outcome =
         run_teratron(with(with(words, {"--train-data", path("moved.jsonl")}), {flag, path("other.jsonl")}));
     EXPECT_EQ(outcome.exit_code, 2) << flag;
@@ -222,7 +213,7 @@ TEST_F(FinetuneCommands, BadInputIsOneMessageAndExitCode2) {
   refuses(with(words, {"--train-data", path("missing")}), "missing");
   refuses(with(words, {"--lr-warmup-fraction", "2"}), "--lr-warmup-fraction is 2; it must be between 0 and 1");
   refuses(with(words, {"--task", "cola"}), "mnli");
-  put_file(path("mnli.tsv"), testing::task_file(TaskKind::kMnli, 12, 4));
+  put_file(path("mnli.tsv"), task_file(TaskKind::kMnli, 12, 4));
   succeed(words);
   EXPECT_THAT(run_teratron(with(words, {"--epochs", "3"})).errors,
               AllOf(HasSubstr("holds a run with other settings: --epochs 2 there, 3 now; give that run's settings"),
@@ -297,8 +288,8 @@ TEST_F(FinetuneCommands, VectorsAreLearnedFromPairsWithTheOthersAsNegatives) {
       std::string first, second;
       for (int word = 0; word < 4; ++word) {
         const std::uint64_t drawn = random.below(8);
-        first += fmt::format("{} ", testing::kTaskWords[drawn]);
-        second += fmt::format("{} ", testing::kTaskWords[8 + drawn]);
+        first += fmt::format("{} ", kTaskWords[drawn]);
+        second += fmt::format("{} ", kTaskWords[8 + drawn]);
       }
       file += first + "," + second + "\n";
     }
@@ -349,7 +340,7 @@ TEST_F(FinetuneCommands, VectorsAreLearnedFromPairsWithTheOthersAsNegatives) {
 TEST_F(FinetuneCommands, LabelsOfWordsHaveNamesInEitherFormat) {
   std::string numbers, names;
   for (std::size_t i = 0; i < 12; ++i) {
-    const std::string word = testing::kTaskWords[i];
+    const std::string word = kTaskWords[i];
     const bool lives = i % 3 == 0;
     numbers += fmt::format("{{\"words\": [\"rain.\", \"{}\"], \"tags\": [0, {}]}}\n", word, lives ? 2 : 0);
     names += fmt::format("rain. NN O\n{} NN {}\n\n", word, lives ? "B-life" : "O");
@@ -396,4 +387,4 @@ TEST_F(FinetuneCommands, LabelsOfWordsHaveNamesInEitherFormat) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -4,17 +4,11 @@
 
 #include "cli/tiny_training.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-using testing::json_of;
-using testing::Outcome;
-using testing::run_teratron;
-using testing::succeed;
-using testing::with;
-using testing::Words;
 
 const std::vector<Words> kLayouts = {
     {"--tp", "2"}, {"--tp", "4"}, {"--dp", "2"}, {"--tp", "2", "--data-parallel-size", "2"}};
@@ -29,7 +23,7 @@ class LayoutCommands : public ::testing::Test {
   }
   std::string path(const std::string& name) const { return training_.path(name); }
 
-  const testing::TinyTraining training_{1000};
+  const TinyTraining training_{1000};
 };
 
 void expect_near(const nlohmann::json& actual, const nlohmann::json& expected, const char* key) {
@@ -122,4 +116,4 @@ TEST_F(LayoutCommands, ARampedRunThatIsStoppedAndResumedLeavesTheMetricsOfOneTha
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

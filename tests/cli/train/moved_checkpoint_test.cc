@@ -9,17 +9,13 @@
 #include "checkpoint/native/folders.h"
 #include "cli/tiny_training.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 namespace fs = std::filesystem;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
-using testing::Outcome;
-using testing::run_teratron;
-using testing::with;
-using testing::Words;
 
 class MovedCheckpoints : public ::testing::Test {
  protected:
@@ -41,7 +37,7 @@ class MovedCheckpoints : public ::testing::Test {
     fs::create_directory_symlink(moved, link);
   }
 
-  const testing::TinyTraining training_{1000};
+  const TinyTraining training_{1000};
 };
 
 TEST_F(MovedCheckpoints, ToAnotherDiskWithALinkLeftGoOnInTheirFolder) {
@@ -86,7 +82,7 @@ TEST_F(MovedCheckpoints, ThatMayNotBeReadStartNoOtherRun) {
 }
 
 TEST_F(MovedCheckpoints, FileInPlaceOfTheFolderOfARunStays) {
-  testing::ChildProgram program(with({TERATRON_BINARY}, small("run", "1000000")));
+  ChildProgram program(with({TERATRON_BINARY}, small("run", "1000000")));
   const fs::path metrics = path("run/metrics.jsonl");
   for (int look = 0; look < 12000 && (!fs::exists(metrics) || fs::file_size(metrics) == 0); ++look) {
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
@@ -109,4 +105,4 @@ TEST_F(MovedCheckpoints, AFolderThatARunCannotHoldIsSaidToBeThat) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -11,7 +11,7 @@
 #include "cli/tiny_training.h"
 #include "comm/process/launched_job.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 namespace fs = std::filesystem;
@@ -19,16 +19,8 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 using ::testing::AllOf;
 using ::testing::AnyOf;
-using testing::ChildProgram;
 using ::testing::HasSubstr;
-using testing::launch;
-using testing::LaunchedBy;
 using ::testing::Not;
-using testing::Outcome;
-using testing::run_teratron;
-using testing::TinyTraining;
-using testing::with;
-using testing::Words;
 using Clock = std::chrono::steady_clock;
 
 Words of_binary(const Words& words) { return with({TERATRON_BINARY}, words); }
@@ -99,7 +91,7 @@ TEST_F(NothingLost, HangingUpEndsNoRunThatNobodyWatches) {
 class NothingLostUnderMpirun : public NothingLost {
  protected:
   void SetUp() override {
-    if (const std::string reason = testing::why_no(LaunchedBy::kMpirun); !reason.empty()) GTEST_SKIP() << reason;
+    if (const std::string reason = why_no(LaunchedBy::kMpirun); !reason.empty()) GTEST_SKIP() << reason;
   }
 };
 
@@ -112,11 +104,10 @@ TEST_F(NothingLostUnderMpirun, ASignalToOneRankOrToMpirunEndsAllWithACheckpoint)
   for (const Case& c :
        {Case{"last", 3, SIGTERM}, Case{"first", 0, SIGINT}, Case{"second", 1, SIGUSR1}, Case{"mpirun", -1, SIGUSR1}}) {
     const Words layout = {"--tp", "2", "--dp", "2", "--global-batch-size", "4"};
-    testing::ChildProgram mpirun(
-        with({TERATRON_MPIRUN, "--oversubscribe", "-n", "4"}, of_binary(endless(c.name, layout))),
-        testing::mpirun_environment());
+    ChildProgram mpirun(with({TERATRON_MPIRUN, "--oversubscribe", "-n", "4"}, of_binary(endless(c.name, layout))),
+                        mpirun_environment());
     wait_for_updates(c.name, [&] { return mpirun.errors_so_far(); });
-    const pid_t process = c.rank < 0 ? mpirun.pid() : testing::process_of_mpirun(mpirun.pid(), c.rank);
+    const pid_t process = c.rank < 0 ? mpirun.pid() : process_of_mpirun(mpirun.pid(), c.rank);
     ASSERT_NE(process, 0);
     ::kill(process, c.signal);
     const Outcome outcome = mpirun.wait(seconds(60));
@@ -131,10 +122,10 @@ TEST_F(NothingLostUnderMpirun, ASignalToOneRankOrToMpirunEndsAllWithACheckpoint)
 // The control plane ends a process 0.4 s after SIGTERM where nobody takes care of it, and stops its heartbeat.
 TEST_F(NothingLostUnderMpirun, AnUpdateThatTakesSecondsIsFinishedAfterSigterm) {
   const Words layout = {"--tp", "2", "--global-batch-size", "1000"};
-  testing::ChildProgram mpirun(with({TERATRON_MPIRUN, "--oversubscribe", "-n", "2"}, of_binary(endless("run", layout))),
-                               testing::mpirun_environment());
+  ChildProgram mpirun(with({TERATRON_MPIRUN, "--oversubscribe", "-n", "2"}, of_binary(endless("run", layout))),
+                      mpirun_environment());
   wait_for_updates("run", [&] { return mpirun.errors_so_far(); });
-  const pid_t process = testing::process_of_mpirun(mpirun.pid(), 1);
+  const pid_t process = process_of_mpirun(mpirun.pid(), 1);
   ASSERT_NE(process, 0);
   const std::size_t before = TinyTraining::losses(training_.path("run")).size();
   ::kill(process, SIGTERM);
@@ -252,4 +243,4 @@ TEST_F(NothingLost, AnExplosionOfTheLossIsWarnedOf) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

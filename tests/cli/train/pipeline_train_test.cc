@@ -9,17 +9,11 @@
 #include "cli/tiny_training.h"
 #include "comm/process/launched_job.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-using testing::LaunchedBy;
-using testing::Outcome;
-using testing::run_teratron;
-using testing::TinyTraining;
-using testing::with;
-using testing::Words;
 
 class PipelineTrain : public ::testing::Test {
  protected:
@@ -30,9 +24,9 @@ class PipelineTrain : public ::testing::Test {
         more));
   }
   static std::string succeed(const Words& words, std::optional<LaunchedBy> launcher = {}) {
-    const Outcome outcome =
-        launcher ? testing::launch(*launcher, 2, with({TERATRON_BINARY}, words))->wait(std::chrono::seconds(120))
-                 : run_teratron(words);
+    const Outcome outcome = launcher
+                                ? launch(*launcher, 2, with({TERATRON_BINARY}, words))->wait(std::chrono::seconds(120))
+                                : run_teratron(words);
     EXPECT_EQ(outcome.exit_code, 0) << outcome.errors;
     return outcome.output + outcome.errors;
   }
@@ -118,7 +112,7 @@ TEST_F(PipelineTrain, TrainsInSlicesAsOneRankDoesAndGoesOnUnderAnyLayout) {
 class PipelineOfProcesses : public PipelineTrain, public ::testing::WithParamInterface<LaunchedBy> {};
 
 TEST_P(PipelineOfProcesses, GivesTheLossesAndTheTraceOfThreads) {
-  if (const std::string reason = testing::why_no(GetParam()); !reason.empty()) GTEST_SKIP() << reason;
+  if (const std::string reason = why_no(GetParam()); !reason.empty()) GTEST_SKIP() << reason;
   using Launcher = std::optional<LaunchedBy>;
   const auto run = [&](const char* iterations, const std::string& save, const Words& more, Launcher launcher) {
     succeed(train(iterations, with(with(kPipeline, {"--save", training_.path(save)}), more)), launcher);
@@ -136,7 +130,7 @@ TEST_P(PipelineOfProcesses, GivesTheLossesAndTheTraceOfThreads) {
 
 // Begun with the whole vocabulary at both ends.
 TEST_P(PipelineOfProcesses, GivesTheLossesOfThreadsWithTheVocabularySharedOut) {
-  if (const std::string reason = testing::why_no(GetParam()); !reason.empty()) GTEST_SKIP() << reason;
+  if (const std::string reason = why_no(GetParam()); !reason.empty()) GTEST_SKIP() << reason;
   succeed(train("12", {"--save", training_.path("alone")}));
   succeed(train("5", with(kPipeline, {"--save", training_.path("threads")})));
   std::filesystem::copy(training_.path("threads"), training_.path("processes"),
@@ -201,4 +195,4 @@ TEST_F(PipelineTrain, RefusesImpossiblePipelinesOnceBeforeTheStart) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -7,18 +7,12 @@
 
 #include "cli/tiny_training.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-using testing::json_of;
 using ::testing::Not;
-using testing::Outcome;
-using testing::run_teratron;
-using testing::TinyTraining;
-using testing::with;
-using testing::Words;
 
 class PrecisionCommands : public ::testing::Test {
  protected:
@@ -103,4 +97,4 @@ TEST_F(PrecisionCommands, Tf32OnAGpuIsNoContradiction) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

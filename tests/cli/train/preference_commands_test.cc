@@ -7,26 +7,20 @@
 #include "cli/tiny_training.h"
 #include "oracle/python.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 namespace fs = std::filesystem;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-using testing::Outcome;
-using testing::run_teratron;
-using testing::succeed;
-using testing::with;
-using testing::Words;
 
 TEST(PreferenceOracle, TenUpdatesEndWhereTrlsEnd) {
-  if (const std::string reason = testing::why_no_oracle(); !reason.empty()) GTEST_SKIP() << reason;
-  const testing::TemporaryFolder folder;
-  if (!testing::oracle_has("trl")) {
+  if (const std::string reason = why_no_oracle(); !reason.empty()) GTEST_SKIP() << reason;
+  const TemporaryFolder folder;
+  if (!oracle_has("trl")) {
     GTEST_SKIP() << "no TRL in the Python environment; scripts/oracle-env adds it";
   }
-  const int status =
-      testing::run_oracle("preferences_as_trl.py", {TERATRON_BINARY, folder.path().string()}, folder / "log");
+  const int status = run_oracle("preferences_as_trl.py", {TERATRON_BINARY, folder.path().string()}, folder / "log");
   EXPECT_EQ(status, 0) << read_file(folder / "log");
 }
 
@@ -83,7 +77,7 @@ class PreferenceCommands : public ::testing::Test {
     return outcome.errors;
   }
 
-  const testing::TinyTraining training_{300};
+  const TinyTraining training_{300};
 };
 
 TEST_F(PreferenceCommands, AModelComesToPreferTheChosenAnswers) {
@@ -165,4 +159,4 @@ TEST_F(PreferenceCommands, FaultsAreOneClearError) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

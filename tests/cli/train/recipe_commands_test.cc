@@ -6,12 +6,8 @@
 
 #include "cli/tiny_training.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
-
-using testing::json_of;
-using testing::succeed;
-using testing::TinyTraining;
 
 class RecipeCommands : public ::testing::Test {
  protected:
@@ -87,4 +83,4 @@ TEST_F(RecipeCommands, TheSmallBertLearns) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -8,18 +8,13 @@
 
 #include "cli/tiny_training.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 namespace fs = std::filesystem;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
-using testing::Outcome;
-using testing::run_teratron;
-using testing::succeed;
-using testing::with;
-using testing::Words;
 
 class ResumeCommands : public ::testing::Test {
  protected:
@@ -51,7 +46,7 @@ class ResumeCommands : public ::testing::Test {
         std::count(errors.begin(), errors.begin() + static_cast<std::ptrdiff_t>(end), '\n'));
   }
 
-  const testing::TinyTraining training_{1000};
+  const TinyTraining training_{1000};
 };
 
 TEST_F(ResumeCommands, LoadAndTrainItersSufficeAndGiveTheBitsOfTheUninterruptedRun) {
@@ -76,8 +71,7 @@ TEST_F(ResumeCommands, ARunOfRelativePathsGoesOnFromAnotherWorkingDirectory) {
   const auto in = [&](const std::string& folder, const std::string& arguments) {
     fs::create_directories(path(folder));
     const Outcome outcome =
-        testing::ChildProgram({"sh", "-c", "cd " + path(folder) + "; " + TERATRON_BINARY + " train " + arguments})
-            .wait();
+        ChildProgram({"sh", "-c", "cd " + path(folder) + "; " + TERATRON_BINARY + " train " + arguments}).wait();
     EXPECT_EQ(outcome.exit_code, 0) << outcome.errors;
     return outcome;
   };
@@ -109,7 +103,7 @@ TEST_F(ResumeCommands, TheSettingsOfAResumedRunStartANewOneLikeIt) {
     const std::string folder = path("like-it-" + std::to_string(saved.size()));
     const Outcome like_it = must({"train", "--config", path(file), "--save", folder});
     EXPECT_THAT(like_it.errors, AllOf(HasSubstr("starts from random weights"), HasSubstr("iteration 4/4")));
-    EXPECT_EQ(testing::TinyTraining::losses(folder).size(), 4U);
+    EXPECT_EQ(TinyTraining::losses(folder).size(), 4U);
     EXPECT_FALSE(fs::exists(path("result.json"))) << "nor does it replace the other run's results";
   }
   EXPECT_THAT(must({"train", "--load", path("run"), "--config", path("run/config.toml"), "--train-iters", "5"}).errors,
@@ -176,7 +170,7 @@ TEST_F(ResumeCommands, SettingsComeThroughPipesToo) {
   for (const std::string& word : with({TERATRON_BINARY}, words)) line += " '" + word + "'";
   for (const char* file : {"-", "/dev/stdin"}) {
     fs::remove_all(path("run"));
-    const Outcome outcome = testing::ChildProgram({"bash", "-c", line + " --config " + file}).wait();
+    const Outcome outcome = ChildProgram({"bash", "-c", line + " --config " + file}).wait();
     EXPECT_EQ(outcome.exit_code, 0) << outcome.errors;
     EXPECT_THAT(outcome.errors, HasSubstr("adam-beta2 0.5")) << file;
   }
@@ -263,7 +257,7 @@ TEST_F(ResumeCommands, TheAdviceAfterDamageIsOneToFollow) {
   EXPECT_THAT(resumed.errors, HasSubstr("1 later checkpoint set aside in '" + path("run/set_aside") + "'"));
   EXPECT_EQ(read_file(weights), read_file(path("whole/iter_0000006/model.safetensors")));
   EXPECT_EQ(read_file(path("run/set_aside/iter_0000006/model.safetensors")), bytes);
-  EXPECT_EQ(testing::TinyTraining::losses(path("run")), testing::TinyTraining::losses(path("whole")));
+  EXPECT_EQ(TinyTraining::losses(path("run")), TinyTraining::losses(path("whole")));
   // So is a folder of one checkpoint, whether or not --save is repeated.
   must({"train", "--load", path("run/iter_0000002"), "--save", path("run")});
   EXPECT_EQ(read_file(weights), read_file(path("whole/iter_0000006/model.safetensors")));
@@ -343,4 +337,4 @@ TEST_F(ResumeCommands, AJobThatIsStartedAgainGoesOnAndDoesNotFinetuneAnew) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

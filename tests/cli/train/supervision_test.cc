@@ -10,20 +10,14 @@
 #include "cli/tiny_training.h"
 #include "comm/process/launched_job.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 namespace fs = std::filesystem;
 using std::chrono::milliseconds;
 using ::testing::AllOf;
-using testing::ChildProgram;
 using ::testing::HasSubstr;
 using ::testing::Not;
-using testing::Outcome;
-using testing::run_teratron;
-using testing::TinyTraining;
-using testing::with;
-using testing::Words;
 
 class Supervision : public ::testing::Test {
  protected:
@@ -177,13 +171,13 @@ TEST_F(Supervision, TheChildOfASupervisorThatIsKilledSavesAndEnds) {
 }
 
 TEST_F(Supervision, ALauncherStartsTheRanksAgainWhereOneWasKilled) {
-  if (const std::string reason = testing::why_no(testing::LaunchedBy::kMpirun); !reason.empty()) GTEST_SKIP() << reason;
+  if (const std::string reason = why_no(LaunchedBy::kMpirun); !reason.empty()) GTEST_SKIP() << reason;
   const Words flags = {"--train-iters", "200", "--save-interval", "10", "--tp", "2"};
   ASSERT_EQ(ChildProgram(command("whole", flags)).wait().exit_code, 0);
   ChildProgram run(command("killed", with(flags, {"--restart-on-failure", "3", "--launcher",
                                                   TERATRON_MPIRUN " --oversubscribe -n 2"})),
-                   testing::mpirun_environment());
-  const auto rank = [&](int number) { return testing::process_of_mpirun(only_child(run.pid()), number); };
+                   mpirun_environment());
+  const auto rank = [&](int number) { return process_of_mpirun(only_child(run.pid()), number); };
   wait_until(run, [&] { return has_updates("killed", rank(0)); });
   ASSERT_NE(rank(1), 0) << run.errors_so_far();
   ::kill(rank(1), SIGKILL);
@@ -210,4 +204,4 @@ TEST_F(Supervision, WrongUsesAreOneErrorBeforeAnyWork) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -6,12 +6,10 @@
 
 #include "cli/tiny_training.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::with;
-using testing::Words;
 
 fs::path oracle_environment() {
   const char* environment = std::getenv("TERATRON_ORACLE_ENV");
@@ -23,10 +21,10 @@ TEST(TensorBoardOracle, FindsWhatMetricsSay) {
   if (std::system(("'" + python + "' -c 'import tensorboard' > /dev/null 2>&1").c_str()) != 0) {
     GTEST_SKIP() << python << " has no tensorboard; scripts/oracle-env makes an environment with it";
   }
-  const testing::TinyTraining training;
+  const TinyTraining training;
   const std::string run = training.path("run"), records = training.path("tb"), log = training.path("log");
   const auto train = [&](const char* iterations, const Words& more) {
-    const auto outcome = testing::run_teratron(training.command(with(
+    const auto outcome = run_teratron(training.command(with(
         {"--train-iters", iterations, "--eval-interval", "2", "--save", run, "--tensorboard-dir", records}, more)));
     ASSERT_EQ(outcome.exit_code, 0) << outcome.errors;
   };
@@ -39,4 +37,4 @@ TEST(TensorBoardOracle, FindsWhatMetricsSay) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -12,18 +12,13 @@
 #include "cli/tiny_training.h"
 #include "telemetry/event_record.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 namespace fs = std::filesystem;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-using testing::json_of;
 using ::testing::Not;
-using testing::Outcome;
-using testing::run_teratron;
-using testing::with;
-using testing::Words;
 
 class Watching : public ::testing::Test {
  protected:
@@ -55,7 +50,7 @@ class Watching : public ::testing::Test {
   Outcome train(const Words& more) const { return run_teratron(training_.command(more)); }
   std::string path(const std::string& name) const { return training_.path(name); }
 
-  const testing::TinyTraining training_;
+  const TinyTraining training_;
 };
 
 TEST_F(Watching, MetricsHaveRowsOfEachKindWhoseRatesFollowFromTheTimes) {
@@ -93,7 +88,7 @@ TEST_F(Watching, SamplesAtEachValidationChangeNothingElse) {
     return read_file(fs::path(path(run)) / "iter_0000004/model.safetensors");
   };
   EXPECT_EQ(weights("with"), weights("without"));
-  EXPECT_EQ(testing::TinyTraining::losses(path("with")), testing::TinyTraining::losses(path("without")));
+  EXPECT_EQ(TinyTraining::losses(path("with")), TinyTraining::losses(path("without")));
   std::vector<nlohmann::json> samples;
   for (const nlohmann::json& row : metrics(path("with"))) {
     if (row.at("kind") == "sample") samples.push_back(row);
@@ -191,4 +186,4 @@ TEST_F(Watching, RecordsOfTwoRunsAreNotMixed) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing
