@@ -109,18 +109,13 @@ TEST(ContentCommands, WantAPlainTextForWikiTextAndTokensByPrefix) {
               HasSubstr("is to be the text of WikiText-103 as plain text"));
   EXPECT_EQ(json_of(with(wikitext, {lines, "--format", "text"}))["original_tokens"], 3);
   EXPECT_EQ(json_of(with(wikitext, {text}))["original_tokens"], 3);
-  const auto refusal = [](const Words& words) {
-    const Outcome outcome = run_teratron(words);
-    EXPECT_EQ(outcome.exit_code, 2);
-    return outcome.errors;
-  };
   for (const Words& words :
        {Words{"data", "info", text}, Words{"train", "--model", "tiny", "--data-path", text, "--tokenizer",
                                            tiny.path("tokenizer"), "--train-iters", "1", "--seq-length", "8"}}) {
-    EXPECT_THAT(refusal(words), HasSubstr("is a file, and a tokenised corpus is needed")) << words[1];
+    EXPECT_THAT(refused(words), HasSubstr("is a file, and a tokenised corpus is needed")) << words[1];
   }
-  EXPECT_THAT(refusal({"data", "sample", text, "--share", "1", "--out", tiny.path("o")}), HasSubstr("plain text"));
-  EXPECT_THAT(refusal({"data", "merge", text, lines, "--out", tiny.path("o")}), HasSubstr("need no merging"));
+  EXPECT_THAT(refused({"data", "sample", text, "--share", "1", "--out", tiny.path("o")}), HasSubstr("plain text"));
+  EXPECT_THAT(refused({"data", "merge", text, lines, "--out", tiny.path("o")}), HasSubstr("need no merging"));
 }
 
 }  // namespace

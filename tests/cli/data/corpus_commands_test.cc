@@ -34,11 +34,6 @@ class CorpusCommands : public ::testing::Test {
     }
     write_file_atomically(path(name), lines);
   }
-  static std::string refused(const Words& words) {
-    const Outcome outcome = run_teratron(words);
-    EXPECT_EQ(outcome.exit_code, 2) << outcome.errors;
-    return outcome.errors;
-  }
   TemporaryFolder folder_;
 };
 

@@ -76,8 +76,7 @@ class MaskedWords : public ::testing::Test {
 };
 
 TEST_F(MaskedWords, TheLossIsThatOfTrainingsValidation) {
-  const Outcome outcome = run_teratron(train({"--seed", "7"}));
-  ASSERT_EQ(outcome.exit_code, 0) << outcome.errors;
+  const Outcome outcome = must(train({"--seed", "7"}));
   const double expected = Json::parse(outcome.output)["validation_loss"].get<double>();
   const auto json = json_of(eval_loss("run"));
   const double loss = json["loss"].get<double>();
@@ -100,12 +99,10 @@ TEST_F(MaskedWords, TheLossIsThatOfTrainingsValidation) {
 TEST_F(MaskedWords, ThePlacesOfMasksAreFilledInOrder) {
   succeed(train({}));
   const Words fill = {"fill-mask", "--load", path("run"), "--top-k", "3"};
-  const Outcome shown = run_teratron(with(fill, {"--prompt", "rain [MASK] snow"}));
-  ASSERT_EQ(shown.exit_code, 0) << shown.errors;
+  const Outcome shown = must(with(fill, {"--prompt", "rain [MASK] snow"}));
   EXPECT_EQ(std::ranges::count(shown.output, '\n'), 4) << shown.output;
   put_file(path("texts"), "rain [MASK] snow\n\n[MASK] [MASK] sun\n");
-  const Outcome both = run_teratron(with(fill, {"--prompts", path("texts"), "--json", "-"}));
-  ASSERT_EQ(both.exit_code, 0) << both.errors;
+  const Outcome both = must(with(fill, {"--prompts", path("texts"), "--json", "-"}));
   std::istringstream lines(both.output);
   std::string line;
   std::getline(lines, line);

@@ -69,15 +69,10 @@ TEST(ServeCommand, MakesTheTextsOfGenerateAndEndsByASignal) { expect_texts_of_ge
 TEST(ServeCommand, MakesThemOnTwoRanks) { expect_texts_of_generate({"--tp", "2"}); }
 
 TEST(ServeCommand, WrongFlagsAreRefused) {
-  const auto refused = [](const Words& words, const std::string& says) {
-    const Outcome outcome = run_teratron(words);
-    EXPECT_EQ(outcome.exit_code, 2);
-    EXPECT_THAT(outcome.errors, HasSubstr(says));
-  };
-  refused({"serve"}, "--load");
-  refused({"serve", "--load", "/nowhere"}, "/nowhere");
-  refused({"serve", "--load", "/nowhere", "--port", "70000"}, "--port");
-  refused({"serve", "--load", "/nowhere", "--dp", "2"}, "--dp");
+  EXPECT_THAT(refused({"serve"}), HasSubstr("--load"));
+  EXPECT_THAT(refused({"serve", "--load", "/nowhere"}), HasSubstr("/nowhere"));
+  EXPECT_THAT(refused({"serve", "--load", "/nowhere", "--port", "70000"}), HasSubstr("--port"));
+  EXPECT_THAT(refused({"serve", "--load", "/nowhere", "--dp", "2"}), HasSubstr("--dp"));
 }
 
 }  // namespace

@@ -157,8 +157,7 @@ TEST_F(PipelineTrain, EvaluationAndGenerationAreThoseOfOneRank) {
   const Words text = {"generate",         "--load", training_.path("run"),  "--prompt", "the rank",
                       "--max-new-tokens", "40",     "--ignore-end-of-text", "--seed",   "3"};
   const auto loss = [](const Words& words) {
-    const Outcome outcome = run_teratron(words);
-    EXPECT_EQ(outcome.exit_code, 0) << outcome.errors;
+    const Outcome outcome = must(words);
     return nlohmann::json::parse(outcome.output).at("loss").get<double>();
   };
   const std::string alone = run_teratron(text).output;
@@ -170,21 +169,19 @@ TEST_F(PipelineTrain, EvaluationAndGenerationAreThoseOfOneRank) {
   }
   EXPECT_NEAR(loss(with(evaluation, {"--pp", "2", "--dp", "2"})), loss(evaluation), 1e-5 * loss(evaluation));
   for (const Words& words : {evaluation, wikitext, text}) {
-    const Outcome outcome = run_teratron(with(words, {"--pp", "3"}));
-    EXPECT_EQ(outcome.exit_code, 2);
-    EXPECT_THAT(outcome.errors, AllOf(HasSubstr("--pipeline-model-parallel-size is 3, but it has 2 layers"),
-                                      HasSubstr("the most that works is 2")));
-    EXPECT_EQ(outcome.errors.find("error: "), outcome.errors.rfind("error: ")) << "once, not once a rank";
+    const std::string errors = refused(with(words, {"--pp", "3"}));
+    EXPECT_THAT(errors, AllOf(HasSubstr("--pipeline-model-parallel-size is 3, but it has 2 layers"),
+                              HasSubstr("the most that works is 2")));
+    EXPECT_EQ(errors.find("error: "), errors.rfind("error: ")) << "once, not once a rank";
   }
 }
 
 TEST_F(PipelineTrain, RefusesImpossiblePipelinesOnceBeforeTheStart) {
   const auto errors = [&](const Words& words) {
-    const Outcome outcome = run_teratron(train("2", with({"--save", training_.path("never")}, words)));
-    EXPECT_EQ(outcome.exit_code, 2);
-    EXPECT_EQ(outcome.errors.find("error: "), outcome.errors.rfind("error: ")) << outcome.errors;
+    std::string text = refused(train("2", with({"--save", training_.path("never")}, words)));
+    EXPECT_EQ(text.find("error: "), text.rfind("error: ")) << text;
     EXPECT_FALSE(std::filesystem::exists(training_.path("never")));
-    return outcome.errors;
+    return text;
   };
   EXPECT_THAT(errors({"--pp", "2", "--token-slices", "12,9", "--schedule", "gpipe", "--pipeline-layout", "1,2"}),
               AllOf(HasSubstr("3 faults"), HasSubstr("11 fewer than --seq-length 32"),

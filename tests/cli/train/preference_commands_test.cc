@@ -71,11 +71,6 @@ class PreferenceCommands : public ::testing::Test {
     for (std::string line; std::getline(lines, line);) all.push_back(nlohmann::json::parse(line));
     return all;
   }
-  std::string errors_of(const Words& words) const {
-    const Outcome outcome = run_teratron(words);
-    EXPECT_EQ(outcome.exit_code, 2) << outcome.errors;
-    return outcome.errors;
-  }
 
   const TinyTraining training_{300};
 };
@@ -85,9 +80,8 @@ TEST_F(PreferenceCommands, AModelComesToPreferTheChosenAnswers) {
   const Outcome trained =
       run_teratron(preferring({"--train-iters", "40", "--valid-data-path", path("pairs"), "--save", path("run")}));
   EXPECT_EQ(trained.exit_code, 2);  // validated on what it is trained on
-  const Outcome outcome = run_teratron(preferring(
+  const Outcome outcome = must(preferring(
       {"--train-iters", "40", "--split", "3,1", "--eval-iters", "4", "--eval-interval", "20", "--save", path("run")}));
-  ASSERT_EQ(outcome.exit_code, 0) << outcome.errors;
   EXPECT_THAT(outcome.errors, AllOf(HasSubstr("pairs of answers in"), HasSubstr(" | reward margin: "),
                                     HasSubstr(" | reward accuracy: 1.0000"),
                                     HasSubstr("validation after iteration 40: loss"), HasSubstr(", reward accuracy ")));
@@ -142,20 +136,20 @@ TEST_F(PreferenceCommands, PairsAreShownWithTheWordsToLearn) {
 TEST_F(PreferenceCommands, FaultsAreOneClearError) {
   succeed(preferences({"--out", path("pairs")}));
   const Words one = {"--train-iters", "1"};
-  EXPECT_THAT(errors_of(preferring(with(one, {"--lora-rank", "0"}))), HasSubstr("--lora-rank N"));
-  EXPECT_THAT(errors_of(preferring(with(one, {"--sft"}))), HasSubstr("leave one of them out"));
-  EXPECT_THAT(errors_of(preferring(with(one, {"--packing", "best-fit"}))), HasSubstr("--dpo packs pairs"));
-  EXPECT_THAT(errors_of(preferring(with(one, {"--dpo-beta", "0"}))), HasSubstr("--dpo-beta is 0"));
-  EXPECT_THAT(errors_of(preferring(with(one, {"--pp", "2", "--vocabulary-parallel", "--token-slices", "9,15"}))),
+  EXPECT_THAT(refused(preferring(with(one, {"--lora-rank", "0"}))), HasSubstr("--lora-rank N"));
+  EXPECT_THAT(refused(preferring(with(one, {"--sft"}))), HasSubstr("leave one of them out"));
+  EXPECT_THAT(refused(preferring(with(one, {"--packing", "best-fit"}))), HasSubstr("--dpo packs pairs"));
+  EXPECT_THAT(refused(preferring(with(one, {"--dpo-beta", "0"}))), HasSubstr("--dpo-beta is 0"));
+  EXPECT_THAT(refused(preferring(with(one, {"--pp", "2", "--vocabulary-parallel", "--token-slices", "9,15"}))),
               HasSubstr("before the first gradient"));
-  EXPECT_THAT(errors_of(preferring(with(one, {"--data-path", path("data")}))), HasSubstr("data preferences"));
-  EXPECT_THAT(errors_of(training_.command(with(one, {"--data-path", path("pairs")}))), HasSubstr("--dpo"));
-  EXPECT_THAT(errors_of(training_.command(with(one, {"--dpo-beta", "0.2"}))), HasSubstr("--dpo, which is missing"));
-  EXPECT_THAT(errors_of({"eval", "loss", "--load", path("base"), "--data-path", path("pairs")}), HasSubstr("--dpo"));
+  EXPECT_THAT(refused(preferring(with(one, {"--data-path", path("data")}))), HasSubstr("data preferences"));
+  EXPECT_THAT(refused(training_.command(with(one, {"--data-path", path("pairs")}))), HasSubstr("--dpo"));
+  EXPECT_THAT(refused(training_.command(with(one, {"--dpo-beta", "0.2"}))), HasSubstr("--dpo, which is missing"));
+  EXPECT_THAT(refused({"eval", "loss", "--load", path("base"), "--data-path", path("pairs")}), HasSubstr("--dpo"));
   succeed(preferring(with(one, {"--save", path("adapted")})));
-  EXPECT_THAT(errors_of(preferring(with(one, {"--finetune", path("adapted")}))), HasSubstr("convert --merge"));
+  EXPECT_THAT(refused(preferring(with(one, {"--finetune", path("adapted")}))), HasSubstr("convert --merge"));
   write_file_atomically(path("pairs.jsonl"), "{\"chosen\": \"a\"}\n");
-  EXPECT_THAT(errors_of(preferences({"--show", "1"})), AllOf(HasSubstr("pairs.jsonl"), HasSubstr("\"rejected\"")));
+  EXPECT_THAT(refused(preferences({"--show", "1"})), AllOf(HasSubstr("pairs.jsonl"), HasSubstr("\"rejected\"")));
 }
 
 }  // namespace

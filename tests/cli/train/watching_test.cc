@@ -105,8 +105,7 @@ TEST_F(Watching, SamplesAtEachValidationChangeNothingElse) {
   }
   EXPECT_EQ(steps(path("curves")).at("sample the rank"), (std::vector<std::int64_t>{2, 4}));
 
-  const Outcome report = run_teratron({"report", path("with"), path("without"), "--output", path("page.html")});
-  ASSERT_EQ(report.exit_code, 0) << report.errors;
+  const Outcome report = must({"report", path("with"), path("without"), "--output", path("page.html")});
   const std::string page = read_file(path("page.html"));
   EXPECT_THAT(page, HasSubstr("Validation loss"));
   EXPECT_THAT(page, HasSubstr("after &quot;the rank&quot;"));
@@ -116,12 +115,10 @@ TEST_F(Watching, SamplesAtEachValidationChangeNothingElse) {
   write_file_atomically(path("score.json"), R"({"evaluation": "lambada", "accuracy": 0.25})");
   const Words evaluated = {"report",       path("with"),       "--output",     path("page.html"),
                            "--evaluation", path("score.json"), "--evaluation", path("score.json")};
-  const Outcome again = run_teratron(evaluated);
-  ASSERT_EQ(again.exit_code, 0) << again.errors;
+  const Outcome again = must(evaluated);
   EXPECT_THAT(read_file(path("page.html")), HasSubstr("<td>accuracy</td><td>0.25</td><td>0.4518 (355M)"));
-  const Outcome unread = run_teratron({"report", path("with"), "--evaluation", path("page.html")});
-  EXPECT_EQ(unread.exit_code, 2);
-  EXPECT_THAT(unread.errors, HasSubstr("is no result of an evaluation"));
+  EXPECT_THAT(refused({"report", path("with"), "--evaluation", path("page.html")}),
+              HasSubstr("is no result of an evaluation"));
 }
 
 // Padded rows of the vocabulary are drawn by an untrained model most of the time.
@@ -141,10 +138,9 @@ TEST_F(Watching, SamplesNeedATokenizerAndAPromptWithRoom) {
   const Outcome outcome = train({"--train-iters", "1", "--sample-prompt", words});
   EXPECT_EQ(outcome.exit_code, 2);
   EXPECT_THAT(outcome.errors, HasSubstr("fewer than --seq-length 32"));
-  const Outcome without = run_teratron({"train", "--data-path", path("data"), "--vocab-size", "280", "--model", "tiny",
-                                        "--train-iters", "1", "--sample-prompt", "the"});
-  EXPECT_EQ(without.exit_code, 2);
-  EXPECT_THAT(without.errors, HasSubstr("--sample-prompt needs a tokenizer: --tokenizer DIR"));
+  EXPECT_THAT(refused({"train", "--data-path", path("data"), "--vocab-size", "280", "--model", "tiny", "--train-iters",
+                       "1", "--sample-prompt", "the"}),
+              HasSubstr("--sample-prompt needs a tokenizer: --tokenizer DIR"));
 }
 
 TEST_F(Watching, AResumedRunsRecordsAreThoseOfAnUninterruptedOne) {
