@@ -60,12 +60,6 @@ struct TaskStudy {
     task_outputs(executor, model, micro_batch, values);
     return values;
   }
-  std::vector<double> loss_and_gradients(const MicroBatch& micro_batch) {
-    std::vector<double> values = executor.forward_backward(micro_batch).of_kind;
-    const std::vector<double> more = gradients_of(executor);
-    values.insert(values.end(), more.begin(), more.end());
-    return values;
-  }
 
   const std::unique_ptr<Backend> backend = make_reference_backend(DType::kF64);
   ModelConfig config;
@@ -130,16 +124,16 @@ TEST(BertTaskHead, OutputsAreThoseWithoutDropoutAndLeaveTrainingAsItIs) {
     TaskStudy training(head, placement);
     TaskStudy evaluation(head, placement, 0,
                          {.purpose = Purpose::kEvaluation, .batch = 8, .tokens = 7, .logits_chunk = 1});
-    const std::vector<double> before = training.loss_and_gradients(training.batch.whole());
+    const std::vector<double> before = losses_and_gradients(training.executor, training.batch.whole());
     MicroBatch without_labels = training.batch.whole();
     without_labels.labels = {};
     without_labels.label_weights = {};
     EXPECT_EQ(training.outputs_of(without_labels), evaluation.outputs_of(without_labels));
-    EXPECT_EQ(training.loss_and_gradients(training.batch.whole()), before);
+    EXPECT_EQ(losses_and_gradients(training.executor, training.batch.whole()), before);
     // Dropout is active in training, before the classifier too: another sample's masks are others.
     MicroBatch later = training.batch.whole();
     later.first_sample = 8;
-    EXPECT_NE(training.loss_and_gradients(later)[0], before[0]);
+    EXPECT_NE(losses_and_gradients(training.executor, later)[0], before[0]);
   });
 }
 
@@ -177,16 +171,7 @@ TEST(BertTaskHead, GradientIsTheDerivativeAlongRandomDirections) {
 TEST(BertTaskHead, EveryParameterGetsAGradient) {
   for_each_study([](StudiedHead head, NormPlacement placement) {
     TaskStudy study(head, placement);
-    study.executor.forward_backward(study.batch.whole());
-    std::int64_t counted = 0;
-    for (const Parameter* parameter : study.executor.parameters()) {
-      const std::vector<double> gradient = values_of(*study.backend, parameter->gradient);
-      // Softmaxes ignore what is added to all of their logits; then rounding alone is left of the gradient.
-      EXPECT_TRUE(std::ranges::any_of(gradient, [](double value) { return value != 0; })) << parameter->name;
-      const Shape shape = parameter->global_shape();
-      counted += shape.elements() / shape[0] * (shape[0] - parameter->padding_rows);
-    }
-    EXPECT_EQ(counted, study.config.parameters());
+    expect_every_parameter_gets_a_gradient(study.executor, study.batch.whole(), study.config.parameters());
   });
 }
 
@@ -197,13 +182,13 @@ TEST(BertTaskHead, NeitherPaddingNorHowMuchOfItIsThereChangesAnything) {
     RandomBatch& batch = study.batch;
     for (std::int32_t& length : batch.key_lengths) length = std::min(length, 5);
     batch.add_labels(study.config, study.model.traits, 4);
-    const std::vector<double> expected = study.loss_and_gradients(batch.whole());
+    const std::vector<double> expected = losses_and_gradients(study.executor, batch.whole());
     for (std::size_t i = 0; i < batch.ids.size(); ++i) {
       if (static_cast<std::int32_t>(i % 7) < batch.key_lengths[i / 7]) continue;
       batch.ids[i] = (batch.ids[i] + 1) % static_cast<std::int32_t>(study.config.vocab_size);
       batch.token_types[i] = 1 - batch.token_types[i];
     }
-    EXPECT_EQ(study.loss_and_gradients(batch.whole()), expected);
+    EXPECT_EQ(losses_and_gradients(study.executor, batch.whole()), expected);
     const auto cut = [](auto& values) {
       for (std::size_t i = values.size(); i-- > 0;) {
         if (i % 7 >= 5) values.erase(values.begin() + static_cast<std::ptrdiff_t>(i));
@@ -213,7 +198,7 @@ TEST(BertTaskHead, NeitherPaddingNorHowMuchOfItIsThereChangesAnything) {
     batch.tokens = 5;
     MicroBatch shorter = batch.whole();
     shorter.uncut_tokens = 7;
-    const std::vector<double> actual = study.loss_and_gradients(shorter);
+    const std::vector<double> actual = losses_and_gradients(study.executor, shorter);
     ASSERT_EQ(actual.size(), expected.size());
     // Equal products in sums of other lengths.
     for (std::size_t i = 0; i < expected.size(); ++i) {

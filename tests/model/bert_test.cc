@@ -44,15 +44,7 @@ TEST(Bert, EveryParameterGetsAGradient) {
     Executor executor(*backend, model, {.batch = 3, .tokens = 7});
     executor.allocate();
     executor.initialize(11);
-    executor.forward_backward(batch.whole());
-    std::int64_t counted = 0;
-    for (const Parameter* parameter : executor.parameters()) {
-      const std::vector<double> gradient = values_of(*backend, parameter->gradient);
-      EXPECT_TRUE(std::ranges::any_of(gradient, [](double value) { return value != 0; })) << parameter->name;
-      const Shape shape = parameter->global_shape();
-      counted += shape.elements() / shape[0] * (shape[0] - parameter->padding_rows);
-    }
-    EXPECT_EQ(counted, config.parameters());
+    expect_every_parameter_gets_a_gradient(executor, batch.whole(), config.parameters());
   }
 }
 

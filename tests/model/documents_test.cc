@@ -13,6 +13,7 @@
 #include "checkpoint/hugging_face/hugging_face.h"
 #include "checkpoint/hugging_face/mapping.h"
 #include "checkpoint/native/checkpoint.h"
+#include "model/derivative_check.h"
 #include "model/random_layouts.h"
 
 namespace teratron::testing {
@@ -91,13 +92,6 @@ TEST(Documents, HaveTheLossAndGradientsOfPyTorchWithAnExplicitMask) {
   }
 }
 
-std::vector<double> loss_and_gradients(Executor& executor, const MicroBatch& micro_batch) {
-  std::vector<double> values = {executor.forward_backward(micro_batch).total()};
-  const std::vector<double> gradients = gradients_of(executor);
-  values.insert(values.end(), gradients.begin(), gradients.end());
-  return values;
-}
-
 // Documents of one sequence, each as a sequence of its own.
 std::vector<MicroBatch> documents_of(const RandomBatch& batch, std::int64_t sequence) {
   std::vector<MicroBatch> documents;
@@ -133,12 +127,12 @@ void expect_sums_of_documents(const MakeBackend& make_backend, double tolerance)
     std::vector<double> sums;
     for (std::int64_t sequence = 0; sequence < 2; ++sequence) {
       for (const MicroBatch& document : documents_of(batch, sequence)) {
-        const std::vector<double> values = loss_and_gradients(alone, document);
+        const std::vector<double> values = losses_and_gradients(alone, document);
         sums.resize(values.size());
         for (std::size_t i = 0; i < values.size(); ++i) sums[i] += values[i];
       }
     }
-    expect_near(loss_and_gradients(packed, batch.whole()), sums, tolerance, fmt::format("seed {}", seed));
+    expect_near(losses_and_gradients(packed, batch.whole()), sums, tolerance, fmt::format("seed {}", seed));
     if (::testing::Test::HasFailure()) return;
   }
 }

@@ -49,12 +49,6 @@ struct VectorStudy {
     text_vectors(executor, model, micro_batch, config.vectors.pooling, values);
     return values;
   }
-  std::vector<double> loss_and_gradients(const MicroBatch& micro_batch) {
-    std::vector<double> values = executor.forward_backward(micro_batch).of_kind;
-    const std::vector<double> more = gradients_of(executor);
-    values.insert(values.end(), more.begin(), more.end());
-    return values;
-  }
 
   const std::unique_ptr<Backend> backend = make_reference_backend(DType::kF64);
   ModelConfig config;
@@ -124,11 +118,7 @@ TEST(TextVectorHead, GradientIsTheDerivativeAlongRandomDirections) {
 TEST(TextVectorHead, EveryParameterGetsAGradientAndThereIsNoPooler) {
   VectorStudy study(kLearned[0]);
   EXPECT_FALSE(study.model.pooler);
-  study.executor.forward_backward(study.batch.whole());
-  for (const Parameter* parameter : study.executor.parameters()) {
-    const std::vector<double> gradient = values_of(*study.backend, parameter->gradient);
-    EXPECT_TRUE(std::ranges::any_of(gradient, [](double value) { return value != 0; })) << parameter->name;
-  }
+  expect_every_parameter_gets_a_gradient(study.executor, study.batch.whole(), study.config.parameters());
 }
 
 TEST(TextVectorHead, WhatPaddingHoldsChangesNothing) {
@@ -136,13 +126,13 @@ TEST(TextVectorHead, WhatPaddingHoldsChangesNothing) {
     VectorStudy study(vectors);
     RandomBatch& batch = study.batch;
     for (std::int32_t& length : batch.key_lengths) length = std::min(length, 5);
-    const std::vector<double> expected = study.loss_and_gradients(batch.whole());
+    const std::vector<double> expected = losses_and_gradients(study.executor, batch.whole());
     for (std::size_t i = 0; i < batch.ids.size(); ++i) {
       if (static_cast<std::int32_t>(i % VectorStudy::kTokens) >= batch.key_lengths[i / VectorStudy::kTokens]) {
         batch.ids[i] = (batch.ids[i] + 1) % static_cast<std::int32_t>(study.config.vocab_size);
       }
     }
-    EXPECT_EQ(study.loss_and_gradients(batch.whole()), expected);
+    EXPECT_EQ(losses_and_gradients(study.executor, batch.whole()), expected);
   });
 }
 
