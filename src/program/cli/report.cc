@@ -18,6 +18,13 @@ void add_json_field(FieldList& list, std::filesystem::path& json) {
       .when_set = [&json] { require_writable(json); };
 }
 
+void add_json_lines_field(FieldList& list, std::filesystem::path& json) {
+  list.add("json", &json, "LINES",
+           "file with a JSON object per line for each text, in order; - is standard output, for JSON alone")
+      .writes(FileContent::kJsonLines)
+      .when_set = [&json] { require_writable(json); };
+}
+
 void add_overwrite_field(FieldList& list, bool& overwrite) {
   list.add("overwrite", &overwrite, "", "replace existing results; without it they are an error");
 }

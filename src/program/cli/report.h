@@ -13,6 +13,9 @@ namespace teratron {
 // Adds the --json FILE of every subcommand.
 void add_json_field(FieldList& list, std::filesystem::path& json);
 
+// Adds --json LINES of the commands that answer text by text.
+void add_json_lines_field(FieldList& list, std::filesystem::path& json);
+
 // Adds --overwrite, for commands with valuable results. They call require_free (base/files/free_place.h) at once.
 void add_overwrite_field(FieldList& list, bool& overwrite);
 

@@ -33,6 +33,13 @@ bool is_file_of_documents(const std::string& source) {
 
 }  // namespace
 
+void add_parts_sources_field(FieldList& list, std::vector<std::string>& sources) {
+  list.add_positional(
+      &sources, "SOURCE",
+      "a tokenised corpus: PREFIX of PREFIX.bin and PREFIX.idx, or several; or files of JSON lines, which may "
+      "be compressed, or Parquet, of which JSON lines are made");
+}
+
 bool name_json_lines(const std::vector<std::string>& sources) {
   return std::ranges::any_of(sources, is_file_of_documents);
 }

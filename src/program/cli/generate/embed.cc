@@ -81,8 +81,7 @@ FieldList fields_of(EmbedOptions& o) {
   add_model_parallel_fields(list, o.layout);
   add_process_fields(list, o.layout);
   add_json_field(list, o.json);
-  add_loaded_precision_fields(list, o.backend);
-  add_backend_fields(list, o.backend);
+  add_loaded_backend_fields(list, o.backend);
   return list;
 }
 

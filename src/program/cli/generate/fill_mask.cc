@@ -51,11 +51,8 @@ FieldList fields_of(FillMaskOptions& o) {
   list.add("batch-size", &o.batch, "N", "texts computed at a time").between(1, 1 << 16);
   add_model_parallel_fields(list, o.layout);
   add_process_fields(list, o.layout);
-  list.add("json", &o.json, "LINES",
-           "file with a JSON object per line for each text, in order; - is standard output, for JSON alone")
-      .writes(FileContent::kJsonLines);
-  add_loaded_precision_fields(list, o.backend);
-  add_backend_fields(list, o.backend);
+  add_json_lines_field(list, o.json);
+  add_loaded_backend_fields(list, o.backend);
   return list;
 }
 

@@ -8,12 +8,12 @@
 #include <optional>
 
 #include "base/error.h"
-#include "base/files/free_place.h"
 #include "base/files/output_lock.h"
 #include "base/host/monotonic_clock.h"
 #include "cli/commands.h"
 #include "cli/generate/chat.h"
 #include "cli/generate/generate_output.h"
+#include "cli/report.h"
 #include "data/text/text_list.h"
 #include "eval/generation/generator.h"
 #include "runtime/loaded_model.h"
@@ -76,12 +76,8 @@ FieldList fields_of(GenerateOptions& o) {
       .between(0);
   add_model_parallel_fields(list, o.layout);
   add_process_fields(list, o.layout);
-  list.add("json", &o.json, "LINES",
-           "file with a JSON object per line for each text, in order; - is standard output, for JSON alone")
-      .writes(FileContent::kJsonLines)
-      .when_set = [&o] { require_writable(o.json); };
-  add_loaded_precision_fields(list, o.backend);
-  add_backend_fields(list, o.backend);
+  add_json_lines_field(list, o.json);
+  add_loaded_backend_fields(list, o.backend);
   return list;
 }
 
