@@ -4,9 +4,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <functional>
-#include <optional>
-
 #include "base/compressed.h"
 #include "base/error.h"
 #include "base/files/file.h"

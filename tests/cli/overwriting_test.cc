@@ -1,8 +1,6 @@
 // Results that someone may have worked for are not replaced unasked.
 #include <gmock/gmock.h>
 
-#include <fstream>
-
 #include "base/files/file.h"
 #include "base/temporary_folder.h"
 #include "cli/binary.h"

@@ -5,10 +5,8 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <chrono>
 #include <cstring>
 #include <functional>
-#include <thread>
 
 #include "base/host/threads.h"
 #include "base/philox.h"

@@ -6,7 +6,6 @@
 
 #include <atomic>
 #include <chrono>
-#include <vector>
 
 #include "console/written_stream.h"
 

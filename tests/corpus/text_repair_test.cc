@@ -5,9 +5,7 @@
 #include <gtest/gtest.h>
 #include <utf8proc.h>
 
-#include <map>
 #include <nlohmann/json.hpp>
-#include <set>
 #include <sstream>
 
 #include "base/files/file.h"

@@ -3,8 +3,6 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
-#include <fstream>
-
 #include "base/compressed.h"
 #include "data/dataset_fixture.h"
 #include "data/text/document_text.h"

@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 
 #include <array>
-#include <mutex>
 
 #include "comm/launch.h"
 #include "model/random_layouts.h"

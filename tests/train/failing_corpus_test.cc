@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <fstream>
-#include <mutex>
 
 #include "base/error.h"
 #include "base/philox.h"

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <csignal>
 #include <fstream>
-#include <sstream>
 #include <thread>
 
 #include "base/files/decompression.h"

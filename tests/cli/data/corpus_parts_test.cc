@@ -5,8 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <fstream>
-#include <set>
 
 #include "base/files/decompression.h"
 #include "base/temporary_folder.h"

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <set>
 
 #include "cli/tiny_training.h"
 #include "telemetry/event_record.h"
