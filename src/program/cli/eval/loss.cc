@@ -151,11 +151,10 @@ void run(const EvalLossOptions& options) {
     job.chats.emplace(job.corpus.dataset, job.corpus.part(options.part), job.source.model.max_position_embeddings,
                       SampleOrder::kSequential);
   }
-  EvalLossOptions shown = options;
   ExecutorOptions executor_options = options.executor_options();
   executor_options.first_keys = has_chats || documents.reset_attention_mask;
   executor_options.position_ids = has_chats || documents.reset_position_ids;
-  launcher.run(options.layout.mesh(), to_toml(fields_of(shown)), [&](const Rank& rank) {
+  launcher.run(options.layout.mesh(), options_text(options), [&](const Rank& rank) {
     const LoadedModel model = load_model(job.source, executor_options, options.backend, rank);
     const CorpusLoss result = measure(job, model, rank);
     const std::vector<std::int64_t> peaks = rank.peak_memory(*model.backend);

@@ -215,8 +215,7 @@ void run(const EmbedOptions& options) {
     if (folder) report_to_user(note);
     report_cut_texts(job);
   }
-  EmbedOptions shown = options;
-  launcher.run(options.layout.mesh(), to_toml(fields_of(shown)), [&](const Rank& rank) { run_rank(job, rank); });
+  launcher.run(options.layout.mesh(), options_text(options), [&](const Rank& rank) { run_rank(job, rank); });
 }
 
 }  // namespace

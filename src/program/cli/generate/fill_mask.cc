@@ -144,8 +144,7 @@ void run(const FillMaskOptions& options) {
         masked_text(job.tokenizer, job.texts[number], job.source.model.max_position_embeddings,
                     options.prompts.empty() ? "--prompt" : fmt::format("text {} of --prompts", number + 1)));
   }
-  FillMaskOptions shown = options;
-  launcher.run(options.layout.mesh(), to_toml(fields_of(shown)), [&](const Rank& rank) { run_rank(job, rank); });
+  launcher.run(options.layout.mesh(), options_text(options), [&](const Rank& rank) { run_rank(job, rank); });
 }
 
 }  // namespace

@@ -146,8 +146,7 @@ void run(const ServeOptions& given) {
   const ChatRules chat =
       continues ? find_chat_rules(source.folder, options.tokenizer, options.chat_template, tokenizer) : ChatRules();
   const VectorSettings vectors = continues ? VectorSettings() : vector_settings(options, folder, source, tokenizer);
-  ServeOptions shown = options;
-  launcher.run(options.layout.mesh(), to_toml(fields_of(shown)), [&](const Rank& rank) {
+  launcher.run(options.layout.mesh(), options_text(options), [&](const Rank& rank) {
     continues ? serve_texts(options, source, tokenizer, chat, rank)
               : serve_vectors(options, vectors, source, tokenizer, rank);
   });

@@ -227,8 +227,7 @@ void run(const ProfileOptions& options) {
   std::optional<OutputLock> lock;
   if (launcher.environment().process == 0 && !options.output.empty()) lock.emplace(options.output);
   const std::int64_t vocab_size = options.model.vocabulary_size();
-  ProfileOptions shown = options;
-  launcher.run(options.layout.mesh(), to_toml(fields_of(shown)), [&](const Rank& rank) {
+  launcher.run(options.layout.mesh(), options_text(options), [&](const Rank& rank) {
     const std::unique_ptr<Backend> backend = make_backend(options.backend, rank);
     ProfileRequest request = profile_request(options, vocab_size, rank.environment.ranks_are());
     request.repeats = static_cast<int>(options.repeats);
