@@ -115,7 +115,7 @@ TEST_F(Decompression, LeavesOtherBytesAsTheyAre) {
   }
 }
 
-TEST_F(Decompression, ZerosBehindGzipAndFramesToSkipAreNoText) {
+TEST_F(Decompression, ZerosAfterGzipAndFramesToSkipAreNoText) {
   RandomSequence random({.seed = 3});
   EXPECT_EQ(read_in_pieces(gzip("text") + std::string(10'000, '\0'), random), "text");
   const std::string skippable("\x5A\x2A\x4D\x18\x03\x00\x00\x00xyz", 11);
@@ -138,7 +138,7 @@ TEST_F(Decompression, ReportsInputThatIsCutShort) {
   }
 }
 
-TEST_F(Decompression, AFlippedBitIsToldWithItsPlace) {
+TEST_F(Decompression, AFlippedBitIsReportedWithItsPlace) {
   RandomSequence random({.seed = 5});
   for (const Compression& format : kCompressions) {
     const std::string text = compressible(random, 20'000), content = format.compress(text, 6);

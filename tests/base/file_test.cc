@@ -123,7 +123,7 @@ TEST_F(Files, ValuesAreWrittenLittleEndian) {
   EXPECT_EQ(read_file(in_folder("f")), "\1\2\3\4\5\6\7\10");
 }
 
-TEST_F(Files, AFolderInTheWayOfCommitIsAnErrorThatLeavesNothingBehind) {
+TEST_F(Files, AFolderInTheWayOfCommitIsAnErrorThatLeavesNothing) {
   make_folders(in_folder("f") / "inside");
   EXPECT_THAT(error_of<EnvironmentError>([&] { write_file_atomically(in_folder("f"), "x"); }), HasSubstr("directory"));
   EXPECT_EQ(folder_.entries(), 1U);
@@ -189,7 +189,7 @@ TEST_F(Files, EveryErrorOfAFolderSaysWhatToDo) {
   for (const int error : {EMFILE, EFBIG}) EXPECT_THAT(remedy_of_write_error(error), HasSubstr("ulimit"));
 }
 
-TEST_F(Files, AResultThatCouldNotBeWrittenIsToldBeforeTheWork) {
+TEST_F(Files, AResultThatCouldNotBeWrittenIsReportedBeforeTheWork) {
   std::filesystem::create_directory(in_folder("folder"));
   for (const char* const name : {"folder", "none/x.json", "folder/none/x.json"}) {
     EXPECT_THROW(require_writable(in_folder(name)), EnvironmentError) << name;

@@ -12,7 +12,7 @@ class HostMemory : public SystemFiles {
   std::optional<std::int64_t> available() const { return available_host_memory(root_.path()); }
 };
 
-TEST_F(HostMemory, IsUnknownWhereTheSystemDoesNotTell) { EXPECT_EQ(available(), std::nullopt); }
+TEST_F(HostMemory, IsUnknownWhereTheSystemDoesNotSay) { EXPECT_EQ(available(), std::nullopt); }
 
 TEST_F(HostMemory, IsWhatTheMachineHasAvailable) {
   write("proc/meminfo", "MemTotal:  900 kB\nMemFree:  100 kB\nMemAvailable:  500 kB");

@@ -66,7 +66,7 @@ TEST(OutputLocks, DevicesAndPipesHaveNone) {
   EXPECT_EQ(folder.entries(), 1U);
 }
 
-TEST(OutputLocks, WhereNoFileCanBeMadeTheWriterTells) {
+TEST(OutputLocks, WhereNoFileCanBeMadeTheWriterReportsIt) {
   const TemporaryFolder folder;
   const OutputLock held(folder / "missing/out");
   EXPECT_EQ(refusal_of(folder / "missing/out"), "(not refused)");

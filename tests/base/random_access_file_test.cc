@@ -50,7 +50,7 @@ TEST_F(ChangingFile, IsReadAtAnyPlaceWhileNothingChangesIt) {
   EXPECT_EQ(text_at(file, 100000, 0), "");
 }
 
-TEST_F(ChangingFile, WhateverChangesItIsToldByName) {
+TEST_F(ChangingFile, WhateverChangesItIsReportedByName) {
   const std::vector<std::pair<std::string, std::function<void()>>> changes = {
       {"has 50000 bytes now, and had 100000", [&] { fs::resize_file(path_, 50000); }},
       {"has 100001 bytes now", [&] { fs::resize_file(path_, 100001); }},

@@ -42,7 +42,7 @@ TEST(ControlPlaneMeeting, NobodyListensAfterIt) {
   EXPECT_THAT(errors, Each(IsEmpty()));
 }
 
-TEST(ControlPlaneMeeting, AnotherWorldSizeIsToldToAll) {
+TEST(ControlPlaneMeeting, AnotherWorldSizeIsReportedToAll) {
   const int port = free_port();
   const auto errors = run_processes(
       {in_time(member_at(port, 0, 3)), in_time(member_at(port, 1, 3)), late(milliseconds(200), member_at(port, 2, 4))});
@@ -50,7 +50,7 @@ TEST(ControlPlaneMeeting, AnotherWorldSizeIsToldToAll) {
                                  HasSubstr("with WORLD_SIZE=3; start all processes with the same number"))));
 }
 
-TEST(ControlPlaneMeeting, TheSameRankTwiceIsToldToAllAndToThoseThatComeLater) {
+TEST(ControlPlaneMeeting, TheSameRankTwiceIsReportedToAllAndToThoseThatComeLater) {
   const int port = free_port();
   const auto errors = run_processes({in_time(member_at(port, 0, 3)), in_time(member_at(port, 1, 3)),
                                      in_time(member_at(port, 1, 3)), late(milliseconds(400), member_at(port, 2, 3))});
@@ -80,7 +80,7 @@ TEST(ControlPlaneMeeting, AFirstRankThatNeverComesIsNamedWithItsAddress) {
               HasSubstr("waiting for rank 0 of 2 at 127.0.0.1:" + port + " (0 s): "));
 }
 
-TEST(ControlPlaneMeeting, ANameWithoutAnAddressIsTold) {
+TEST(ControlPlaneMeeting, ANameWithoutAnAddressIsReported) {
   Membership own = member_at(free_port(), 1, 2);
   own.point.hosts = {"no-such-host.invalid"};
   EXPECT_THAT(run_processes({meets(own, milliseconds(100))})[0], HasSubstr("that name has no IPv4 address"));
@@ -143,7 +143,7 @@ TEST(ControlPlaneMeeting, AnotherVersionIsRefused) {
   EXPECT_THAT(errors[0], StartsWith("user: rank 1 runs another version of teratron"));
 }
 
-TEST(ControlPlaneMeeting, AnEarlyEndIsToldToThoseThatCome) {
+TEST(ControlPlaneMeeting, AnEarlyEndIsReportedToThoseThatCome) {
   for (const int rank : {0, 1}) {
     const int port = free_port();
     const auto errors = run_processes({[&] {

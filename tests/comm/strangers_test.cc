@@ -67,7 +67,7 @@ TEST(ControlPlaneMeeting, SilentStrangersThatComeAgainAndAgainKeepNobodyOut) {
   EXPECT_THAT(run_processes({in_time(member_at(port, 0, 2)), member, crowd}), Each(IsEmpty()));
 }
 
-TEST(ControlPlaneMeeting, StrangersWithOtherSecretsAreToldOfOnce) {
+TEST(ControlPlaneMeeting, StrangersWithOtherSecretsAreReportedOnce) {
   const int port = free_port();
   const Process guess = [&] {
     for (int n = 0; n < 5; ++n) {

@@ -30,7 +30,7 @@ void wait_for_text(WrittenStream& written, const std::string& text) {
   while (written.text().find(text) == std::string::npos) wait(5);
 }
 
-TEST(LongTask, TellsTheTimeLeftByTheShareThatIsDone) {
+TEST(LongTask, ReportsTheTimeLeftByTheShareThatIsDone) {
   EXPECT_EQ(progress_text("reading", 0.25, 30), "reading: 25 %, about 1 min 30 s left");
   EXPECT_EQ(progress_text("reading", 0.999, 10), "reading: 99 %, about 10 ms left");
   EXPECT_EQ(progress_text("reading", 1.2, 10), "reading: 100 %, about 0 ms left");  // more than was expected

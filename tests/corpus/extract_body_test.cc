@@ -270,7 +270,7 @@ TEST_F(ExtractBody, ThatAreScriptsStyleSheetsAndBase64AreDroppedWhateverTheirTyp
   EXPECT_THAT(lines_out[0]["text"].get<std::string>(), ::testing::HasSubstr("menu.onclick"));
 }
 
-TEST_F(ExtractBody, CrawlersTypesCountWhereNothingElseTells) {
+TEST_F(ExtractBody, CrawlersTypesCountWhereNothingElseIsKnown) {
   const auto add_seen = [&](const std::string& seen, const std::string& head, const std::string& body) {
     std::string record = warc_record(http_response(body, head), {.url = "http://a.org/" + seen});
     warc_ += record.insert(record.find("\r\n") + 2, "WARC-Identified-Payload-Type: " + seen + "\r\n");

@@ -248,7 +248,7 @@ TEST(ExtractCharset, FewBytesDoNotOverruleADeclaration) {
 }
 
 // The two encodings of Central Europe, named for each other, for a Western one, for UTF-8, or not at all.
-TEST(ExtractCharset, ThoseOfCentralEuropeAreToldApart) {
+TEST(ExtractCharset, ThoseOfCentralEuropeAreDistinguished) {
   const std::vector<std::pair<std::string, std::string>> texts = {
       {"pl",
        "Wczoraj wieczorem długo siedzieliśmy nad rzeką i patrzyliśmy, jak powoli ciemnieje woda. Nikt nie chciał "

@@ -68,7 +68,7 @@ TEST(LineParts, RefusesWhatIsNotReadTwiceOrWouldBeWrittenOver) {
   EXPECT_EQ(folder.entries(), 2);
 }
 
-TEST(LineParts, TellsOfLinesThatOtherCommandsDoNotRead) {
+TEST(LineParts, WarnsOfLinesThatOtherCommandsDoNotRead) {
   const TemporaryFolder folder;
   const std::vector<std::string> bad = {"{\"text\": \"cut", "{\"text\": NaN}", "plain", "{\"text\": \"caf\xE9\"}",
                                         "[1]"};

@@ -131,7 +131,7 @@ TEST(ChatSamples, ConversationsArePackedByBestFit) {
   }
 }
 
-TEST(ChatSamples, CutsAreTold) {
+TEST(ChatSamples, CutsAreReported) {
   const TemporaryFolder folder;
   IndexedDatasetWriter writer(folder / "chats", 1000);
   for (const Turns& turns : {Turns{{1, 2}, {3, 4, 5, 6, 7}}, Turns{{1, 2, 3, 4, 5, 6}, {7}}, Turns{{1}, {2, 3}}}) {

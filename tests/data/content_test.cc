@@ -193,14 +193,14 @@ TEST(ContentKinds, ReadJsonNamesAsJsonSoThatFaultsHaveALine) {
   }
 }
 
-TEST(ContentKinds, GoByTheNameWhereTheBytesDoNotTell) {
+TEST(ContentKinds, GoByTheNameWhereTheBytesDoNotDecide) {
   for (const char* name : {"a.csv", "a.TSV.gz", "a.toml", "a.html", "a.HTM", "a.xml", "a.pkl", "a.pickle"}) {
     EXPECT_EQ(recognise_content("some text\n", name).kind, ContentKind::kOther) << name;
     EXPECT_EQ(recognise_content("{\"text\": \"a\"}\n", name).kind, ContentKind::kJsonLines) << name;
   }
 }
 
-TEST(ContentKinds, ThatANameDoesNotLetExpectAreToldTheUser) {
+TEST(ContentKinds, ThatANameDoesNotLetExpectAreReported) {
   const Content lines{.kind = ContentKind::kJsonLines}, array{.kind = ContentKind::kJsonArray};
   for (const char* name : {"-", "a", "a.json", "a.jsonl", "a.NDJSON.gz"})
     EXPECT_EQ(surprise_of(lines, name), "") << name;

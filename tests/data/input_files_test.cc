@@ -109,7 +109,7 @@ TEST_F(InputFiles, StandardInputIsJsonLinesWhereItsFirstLineIsAnObject) {
   EXPECT_THAT(refusal_of("-"), AllOf(HasSubstr("--format jsonl"), HasSubstr("--format text")));
 }
 
-TEST_F(InputFiles, ABadLineIsToldByItsNumberThroughCompressionAndStandardInput) {
+TEST_F(InputFiles, ABadLineIsReportedByItsNumberThroughCompressionAndStandardInput) {
   const fs::path bad = file("bad.jsonl.zst", zstd("{\"text\": \"a\"}\n\nbad\n"));
   EXPECT_THAT(refusal_of(bad), HasSubstr("bad.jsonl.zst:3: this line is not valid JSON"));
   const StandardInput input(bad);

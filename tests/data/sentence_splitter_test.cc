@@ -69,7 +69,7 @@ TEST(SentenceSplitter, AbbreviationsEndSentencesBeforeWordsThatBeginThem) {
   expect_split("Yes or no.|I did, O'Brien didn't.|Five left.|See AT&T.|Five came.");
 }
 
-TEST(SentenceSplitter, QuotesAndBracketsBehindAStopBelongToTheSentence) {
+TEST(SentenceSplitter, QuotesAndBracketsAfterAStopBelongToTheSentence) {
   expect_split("He said \"No.\"|She left.");
   expect_split("(It was late.)|[Exit.]|\u201CGood.\u201D|\u00ABBon.\u00BB|'So?'|''Yes.''|End.");
   expect_split("So it is.[1][citation needed]|See [2].|It goes on.[open End.");

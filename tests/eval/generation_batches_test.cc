@@ -164,7 +164,7 @@ TEST(GenerationBatches, GiveTheTokensAndProbabilitiesOfTheDefinition) {
   }
 }
 
-TEST(GenerationBatches, TellThatTheContextMovedAndHowOften) {
+TEST(GenerationBatches, SayThatTheContextMovedAndHowOften) {
   const auto backend = make_cpu_backend();
   LanguageModel runner(*backend, config_of_batches(),
                        {.purpose = Purpose::kGeneration, .tokens = 5, .caches = 4, .logits_chunk = 1});

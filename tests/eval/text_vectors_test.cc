@@ -96,7 +96,7 @@ TEST(TextVectors, DoNotDependOnTheOtherTextsNorOnTheBatch) {
   }
 }
 
-TEST(Npy, HeaderFillsWholeLinesOf64BytesAndTellsTheShape) {
+TEST(Npy, HeaderFillsWholeLinesOf64BytesAndHasTheShape) {
   const TemporaryFolder folder;
   for (const std::int64_t rows : {0, 1, 12345}) {
     const std::vector<float> values(static_cast<std::size_t>(rows * 3), 1.5F);

@@ -47,7 +47,7 @@ TEST(DocumentSettings, AStateRemembersWhatEvaluationNeeds) {
   }
 }
 
-TEST(DocumentSettings, ATokenizerWithoutAnEndIsToldWhereOneIsNeeded) {
+TEST(DocumentSettings, ATokenizerWithoutAnEndIsReportedWhereOneIsNeeded) {
   TrainingState state;
   EXPECT_FALSE(recorded_documents(state, bytes_only(false)).any());
   record_documents({.reset_attention_mask = true}, state);

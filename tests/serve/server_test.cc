@@ -127,7 +127,7 @@ TEST_F(Completions, StreamsHaveTheSameTextAndScores) {
   }
 }
 
-TEST_F(Completions, TellHowMuchOfThePromptWasComputed) {
+TEST_F(Completions, SayHowMuchOfThePromptWasComputed) {
   const std::int64_t reused = server().metric("teratron_prompt_tokens_reused_total"),
                      computed = server().metric("teratron_prompt_tokens_computed_total");
   const std::vector<int> begin = {9, 8, 7, 6, 5, 4, 3, 2, 1};  // two pieces, and one token
@@ -267,7 +267,7 @@ TEST(ServeKey, IsAskedForButByHealth) {
 
 constexpr std::int64_t kEndless = 4000;  // tokens, which no test waits for
 
-TEST(ServeLoad, AFullQueueIsToldAndAClientThatGoesIsForgotten) {
+TEST(ServeLoad, AFullQueueIsReportedAndAClientThatGoesIsForgotten) {
   TextServer texts({.caches = 1, .positions = kEndless, .most_texts = 2});
   const Json endless = {
       {"prompt", "the"}, {"max_tokens", kEndless - 10}, {"ignore_eos", true}, {"n", 1}, {"stream", true}};
@@ -310,7 +310,7 @@ TEST(ServeLoad, APortIsServedOnce) {
   EXPECT_THROW(TextServer{limits}, EnvironmentError);
 }
 
-TEST(ServeLoad, AnEndUnderWayIsToldToItsClients) {
+TEST(ServeLoad, AnEndUnderWayIsReportedToItsClients) {
   TextServer texts({.caches = 1, .positions = kEndless});
   Reply reply;
   std::thread client([&] {

@@ -22,7 +22,7 @@ std::string squad_json(const std::string& context, const std::string& questions)
   return fmt::format(R"({{"data": [{{"paragraphs": [{{"context": "{}", "qas": [{}]}}]}}]}})", context, questions);
 }
 
-TEST_F(TaskFiles, QuestionsThatDoNotTellTheirAnswersArePredictedAndNotTrainedOn) {
+TEST_F(TaskFiles, QuestionsWithoutAnswersArePredictedAndNotTrainedOn) {
   const std::string without = squad_json("rain snow", R"({"id": "q", "question": "?"})"),
                     with = squad_json("rain fog", R"({"id": "r", "question": "?", "answers": [{"text": "fog"}]})");
   const auto set = open(TaskKind::kSquad1, without);

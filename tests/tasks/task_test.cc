@@ -209,7 +209,7 @@ TEST_F(TaskFiles, RowsAreCountedOnThroughFiles) {
   EXPECT_EQ(first_score(*set, {{0, 0, 1}, {0, 1, 0}}), 100);
 }
 
-TEST_F(TaskFiles, ScoresTellWhatEachTaskIsComparedBy) {
+TEST_F(TaskFiles, ScoresAreThoseThatEachTaskIsComparedBy) {
   const auto qqp = open(TaskKind::kQqp, "question1\tquestion2\tis_duplicate\na\tb\t1\na\tb\t1\na\tb\t0\na\tb\t0\n");
   const auto of_qqp = qqp->scores({{0, 1}, {1, 0}, {1, 0}, {1, 0}});
   EXPECT_EQ(of_qqp[0].name, "accuracy");

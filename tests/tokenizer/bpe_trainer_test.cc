@@ -107,7 +107,7 @@ TEST(BpeTraining, RefusesWhatCannotWork) {
   }
 }
 
-TEST(BpeTrainer, TellsHowFarItIs) {
+TEST(BpeTrainer, ReportsHowFarItIs) {
   RandomSequence random(RandomStream{.seed = 12});
   std::vector<std::string> texts(3);
   for (std::string& text : texts) {

@@ -92,7 +92,7 @@ TEST(ConfigFaults, EveryNumberOutOfItsRangeIsReportedByItsFlag) {
 }
 
 // Warm-up, stable phase and decay fit into the schedule, whatever the length of each.
-TEST(ConfigFaults, WsdNeedsADecayThatFitsBehindTheWarmUp) {
+TEST(ConfigFaults, WsdNeedsADecayThatFitsAfterTheWarmUp) {
   TrainConfig config = sound_config();
   config.train_iters = 100;
   config.optimizer.learning_rate.warmup = 10;

@@ -122,7 +122,7 @@ TEST_F(DivergedRun, TheLastUpdateIsNoException) {
   EXPECT_THAT(iterations_in(config.output.save), ElementsAre());
 }
 
-TEST(LossWatch, TellsOfAnExplosionOnceAndOfNoNoise) {
+TEST(LossWatch, ReportsAnExplosionOnceAndNoNoise) {
   RandomSequence random(RandomStream{.seed = 32});
   const auto noise = [&] { return 0.5 * static_cast<double>(random.below(1001)) / 1000 - 0.25; };
   for (int trial = 0; trial < 50; ++trial) {

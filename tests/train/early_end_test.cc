@@ -126,7 +126,7 @@ class HoldsBack final : public TrainingObserver {
   const fs::path save_;
 };
 
-TEST_F(EarlyEnd, UpdatesAreToldBeforeACheckpointHoldsThemAndBeforeTheEnd) {
+TEST_F(EarlyEnd, UpdatesAreReportedBeforeACheckpointHoldsThemAndBeforeTheEnd) {
   RandomSequence random(RandomStream{.seed = 42});
   for (int trial = 0; trial < 8; ++trial) {
     TrainConfig config = config_;

@@ -144,7 +144,7 @@ TEST_F(MixedPrecision, ASkippedUpdateLeavesTheWeightsAlone) {
 }
 
 // An absurd learning rate: the second forward pass overflows.
-TEST_F(MixedPrecision, ADivergenceTellsWhereItBegan) {
+TEST_F(MixedPrecision, ADivergenceSaysWhereItBegan) {
   TrainConfig config = with(config_, true);
   config.optimizer.learning_rate.peak = 1e38;
   config.optimizer.adamw.clip = 0;

@@ -85,7 +85,7 @@ TEST_F(TextSample, IdsBeyondTheTokenizerAreNeverDrawnInAnyLayout) {
 }
 
 // Whatever it is: a decoder that refuses what was drawn, logits that overflow.
-TEST_F(TextSample, OneThatFailsIsToldOnceAndChangesNothingOfTheTraining) {
+TEST_F(TextSample, OneThatFailsIsReportedOnceAndChangesNothingOfTheTraining) {
   struct Failing : TrainingObserver {
     int samples = 0;
     std::vector<std::string> notices;

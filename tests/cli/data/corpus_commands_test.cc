@@ -36,7 +36,7 @@ class CorpusCommands : public ::testing::Test {
   TemporaryFolder folder_;
 };
 
-TEST_F(CorpusCommands, CleanRepairsCountsAndTellsWhatItDropped) {
+TEST_F(CorpusCommands, CleanRepairsCountsAndSaysWhatItDropped) {
   write_documents("in.jsonl", 100);
   succeed({"tokenizer", "train", "--vocab-size", "300", "--out", path("tokenizer"), path("in.jsonl")});
   const Words clean = {"data", "clean", path("in.jsonl"), "--tokenizer", path("tokenizer"), "--min-tokens", "60"};

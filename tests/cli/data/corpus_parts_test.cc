@@ -167,7 +167,7 @@ TEST_F(CorpusParts, PipesCannotBeReadTwice) {
   }
 }
 
-TEST_F(CorpusParts, LinesThatAreNoObjectsAreTold) {
+TEST_F(CorpusParts, LinesThatAreNoObjectsAreReported) {
   write_file_atomically(path("h.jsonl"), "{\"text\": \"a\"}\n{\"text\": \"cut\n{\"text\": NaN}\n");
   const Outcome outcome = must({"data", "sample", path("h.jsonl"), "--documents", "3", "--out", path("o.jsonl")});
   EXPECT_THAT(outcome.errors, AllOf(HasSubstr("2 lines copied"), HasSubstr("h.jsonl:2")));

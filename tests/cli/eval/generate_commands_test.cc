@@ -168,7 +168,7 @@ TEST_F(GenerateCommands, BeginPromptsAsTheTokenizersFilesDo) {
   }
 }
 
-TEST_F(GenerateCommands, TellOfAPipeThatIsNotRead) {
+TEST_F(GenerateCommands, WarnOfAPipeThatIsNotRead) {
   std::string shell = TERATRON_BINARY;
   for (const std::string& word : generate({})) shell += " '" + word + "'";
   const auto errors = [&](const std::string& line) { return ChildProgram({"sh", "-c", line}).wait().errors; };

@@ -88,7 +88,7 @@ TEST_F(ChatCommands, LossesAreTheSameOnRanksAndInSlices) {
   }
 }
 
-TEST_F(ChatCommands, FaultsAreTold) {
+TEST_F(ChatCommands, FaultsAreReported) {
   succeed(chat({"--out", path("chats")}));
   const auto fault_of = [](const Words& words) { return run_teratron(words).errors; };
   EXPECT_THAT(train("run", {"--train-iters", "1", "--reset-position-ids"}).errors,

@@ -71,7 +71,7 @@ TEST_P(ProcessTrain, GivesTheLossesOfThreadRanksBetweenHosts) {
   EXPECT_EQ(TinyTraining::losses(training_.path("hosts")), TinyTraining::losses(training_.path("threads")));
 }
 
-TEST_P(ProcessTrain, RanksWithDifferentConfigurationsAreToldWhatDiffers) {
+TEST_P(ProcessTrain, RanksWithDifferentConfigurationsHearWhatDiffers) {
   const Words words = with_binary(training_.command({"--tp", "2", "--train-iters", "3"}));
   std::string quoted;  // one rank's command line has a word more
   for (const std::string& word : words) quoted += " '" + word + "'";
