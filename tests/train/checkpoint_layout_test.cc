@@ -38,11 +38,11 @@ class CheckpointLayout : public TrainingFixture {
     });
   }
 
-  void expect_any_layout_goes_on(int trials) {
+  void expect_any_layout_goes_on(int count) {
     config_.batch.micro_batch_size = 5;
     const TrainingRun whole = train(config_);
     RandomSequence random(RandomStream{.seed = 21});
-    for (int trial = 0; trial < trials(trials); ++trial) {
+    for (int trial = 0; trial < trials(count); ++trial) {
       TrainConfig first = random_pipeline(config_, random);
       if (trial % 6 == 5) {  // of a Llama, more tensor-parallel ranks than key heads
         first = config_;
