@@ -31,10 +31,10 @@ std::string deflated(const std::string& text, int window_bits) {
   return out;
 }
 std::string as_is(const std::string& text) { return text; }
-std::string gzip(const std::string& text) { return gzip(text); }
+std::string gzip_body(const std::string& text) { return gzip(text); }
 std::string zlib(const std::string& text) { return deflated(text, 15); }
 std::string raw_deflate(const std::string& text) { return deflated(text, -15); }
-std::string zstd(const std::string& text) { return zstd(text); }
+std::string zstd_body(const std::string& text) { return zstd(text); }
 std::string chunked(const std::string& text) {
   std::string out;
   for (std::size_t at = 0, size = 1; at < text.size(); at += size) {
@@ -58,9 +58,9 @@ struct Packing {
   bool is_seen;  // in the body, cut short as well
 };
 const std::vector<Packing> kPackings = {{"plain", as_is, true},
-                                        {"gzip", gzip, true},
+                                        {"gzip", gzip_body, true},
                                         {"zlib", zlib, true},
-                                        {"zstd", zstd, true},
+                                        {"zstd", zstd_body, true},
                                         {"deflate", raw_deflate, false},
                                         {"brotli", brotli, false},
                                         {"chunks", chunked, true},
