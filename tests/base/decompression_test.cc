@@ -7,6 +7,7 @@
 #include "base/compressed.h"
 #include "base/error.h"
 #include "base/files/file.h"
+#include "base/message_of.h"
 #include "base/philox.h"
 #include "base/temporary_folder.h"
 
@@ -52,12 +53,7 @@ class Decompression : public ::testing::Test {
     return text;
   }
   std::string error_of(const std::string& content) const {
-    try {
-      read_decompressed(file(content));
-    } catch (const UserError& error) {
-      return error.what();
-    }
-    return "no error";
+    return message_of<UserError>([&] { read_decompressed(file(content)); });
   }
   TemporaryFolder folder_;
 };

@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/files/file.h"
+#include "base/message_of.h"
 #include "base/philox.h"
 #include "base/temporary_folder.h"
 
@@ -30,16 +31,6 @@ class SpecialFiles : public ::testing::Test {
     const fs::path pipe = folder_ / "pipe";
     EXPECT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
     return pipe;
-  }
-  template <class Error, class Work>
-  static std::string message_of(const Work& work) {
-    try {
-      work();
-    } catch (const Error& error) {
-      return error.what();
-    }
-    ADD_FAILURE() << "nothing was thrown";
-    return "";
   }
   TemporaryFolder folder_;
 };

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 
 #include "base/error.h"
+#include "base/message_of.h"
 #include "corpus/stage_fixture.h"
 
 namespace teratron::testing {
@@ -69,14 +70,7 @@ TEST_F(LangidStage, TakesCodesOfTodayInAnyCase) {
   for (const auto& [code, known] : codes) {
     EXPECT_EQ(std::get<std::string>(make_langid_stage(code)->facts().front().value), known) << code;
   }
-  const auto advice = [](const std::string& code) -> std::string {
-    try {
-      make_langid_stage(code);
-    } catch (const UserError& error) {
-      return error.what();
-    }
-    return "";
-  };
+  const auto advice = [](const std::string& code) { return message_of<UserError>([&] { make_langid_stage(code); }); };
   EXPECT_THAT(advice("german"), ::testing::HasSubstr("GERMAN is de"));
   EXPECT_THAT(advice("fx"), ::testing::HasSubstr("fr"));
 }

@@ -8,6 +8,7 @@
 #include "base/compressed.h"
 #include "base/error.h"
 #include "base/files/decompression.h"
+#include "base/message_of.h"
 #include "base/philox.h"
 #include "corpus/stage_fixture.h"
 
@@ -50,13 +51,8 @@ TEST(LineParts, RefusesWhatIsNotReadTwiceOrWouldBeWrittenOver) {
   write_file_atomically(folder / "a.jsonl", "{}\n{}\n");
   write_file_atomically(folder / "b.txt", "text");
   const auto refused = [&](const std::vector<fs::path>& files, const std::vector<fs::path>& outs,
-                           const std::vector<std::uint8_t>& parts) -> std::string {
-    try {
-      copy_lines(files, outs, parts);
-    } catch (const UserError& error) {
-      return error.what();
-    }
-    return "";
+                           const std::vector<std::uint8_t>& parts) {
+    return message_of<UserError>([&] { copy_lines(files, outs, parts); });
   };
   EXPECT_THROW(count_lines(std::vector<fs::path>{"-"}), UserError);
   EXPECT_THROW(count_lines(std::vector<fs::path>{folder / "b.txt"}), UserError);

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/files/file.h"
+#include "base/message_of.h"
 #include "base/temporary_folder.h"
 #include "tasks/synthetic_tasks.h"
 
@@ -36,12 +37,7 @@ class Search : public ::testing::Test {
     return read_finetune_config(arguments);
   }
   std::string refusal(const Arguments& more) const {
-    try {
-      read("mnli", more);
-    } catch (const UserError& error) {
-      return error.what();
-    }
-    return "";
+    return message_of<UserError>([&] { read("mnli", more); });
   }
   const TemporaryFolder folder_;
 };
@@ -96,7 +92,7 @@ TEST_F(Search, PointsAreCheckedBeforeAnythingStarts) {
   EXPECT_THAT(refusal({"--search", "--search-batch-sizes", "0"}), HasSubstr("--search-batch-sizes has 0"));
   EXPECT_THAT(refusal({"--search", "--search-batch-sizes", "1", "--dp", "2"}),
               HasSubstr("for each of the model's copies (--data-parallel-size 2)"));
-  EXPECT_EQ(refusal({"--search", "--search-batch-sizes", "2", "--dp", "2"}), "");
+  EXPECT_EQ(refusal({"--search", "--search-batch-sizes", "2", "--dp", "2"}), kNoError);
 }
 
 TEST_F(Search, TheHighestScoreIsChosenAndOfEqualOnesTheFirst) {

@@ -8,6 +8,7 @@
 #include <bit>
 #include <cmath>
 
+#include "base/message_of.h"
 #include "model/bert.h"
 #include "model/derivative_check.h"
 #include "model/encoder.h"
@@ -209,20 +210,13 @@ TEST(BertTaskHead, NeitherPaddingNorHowMuchOfItIsThereChangesAnything) {
 
 TEST(BertTaskHead, PartsOfGroupsOfChoicesAreRefused) {
   TaskStudy study(ModelHead::kChoice, NormPlacement::kPost);
-  const auto message_of = [](const std::function<void()>& call) -> std::string {
-    try {
-      call();
-    } catch (const UserError& error) {
-      return error.what();
-    }
-    return "";
-  };
   const auto said =
       ::testing::HasSubstr("a micro-batch of 6 sequences: the model has labels for 4 sequences at a time");
-  EXPECT_THAT(message_of([&] { study.executor.forward_backward(study.batch.part(0, 6)); }), said);
+  EXPECT_THAT(message_of<UserError>([&] { study.executor.forward_backward(study.batch.part(0, 6)); }), said);
   std::vector<float> outputs(6);
-  EXPECT_THAT(message_of([&] { task_outputs(study.executor, study.model, study.batch.part(0, 6), outputs); }), said);
-  EXPECT_THAT(message_of([&] { Executor(*study.backend, study.model, {.batch = 6, .tokens = 7}); }), said);
+  EXPECT_THAT(
+      message_of<UserError>([&] { task_outputs(study.executor, study.model, study.batch.part(0, 6), outputs); }), said);
+  EXPECT_THAT(message_of<UserError>([&] { Executor(*study.backend, study.model, {.batch = 6, .tokens = 7}); }), said);
   EXPECT_NO_THROW(study.executor.forward_backward(study.batch.part(0, 4)));
 }
 

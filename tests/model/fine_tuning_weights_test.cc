@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/message_of.h"
 #include "checkpoint/hugging_face/hugging_face.h"
 #include "checkpoint/hugging_face_files.h"
 #include "checkpoint/initial_weights.h"
@@ -194,18 +195,13 @@ TEST_F(FineTuningWeights, DrawAPoolerThatAHuggingFaceFolderLacks) {
 
 TEST_F(FineTuningWeights, AreRefusedForAnotherShapeOrHead) {
   const fs::path path = save(config_with(ModelHead::kPretraining), "source");
-  const auto message_of = [&](const ModelConfig& config) -> std::string {
-    try {
-      start(path, config, 1);
-    } catch (const UserError& error) {
-      return error.what();
-    }
-    return "";
+  const auto refusal = [&](const ModelConfig& config) {
+    return message_of<UserError>([&] { start(path, config, 1); });
   };
   ModelConfig wider = config_with(ModelHead::kSpans);
   wider.hidden_size = 24;
-  EXPECT_THAT(message_of(wider), HasSubstr("hidden_size is 12 there, 24 was asked for"));
-  EXPECT_THAT(message_of(config_with(ModelHead::kNone)),
+  EXPECT_THAT(refusal(wider), HasSubstr("hidden_size is 12 there, 24 was asked for"));
+  EXPECT_THAT(refusal(config_with(ModelHead::kNone)),
               HasSubstr("head is \"pretraining\" there, \"none\" was asked for"));
 }
 

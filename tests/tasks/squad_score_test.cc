@@ -10,6 +10,7 @@
 #include <random>
 
 #include "base/error.h"
+#include "base/message_of.h"
 #include "tasks/squad/score.h"
 
 namespace teratron::squad {
@@ -102,26 +103,24 @@ class SquadFiles : public ::testing::Test {
     return folder_ / "file.json";
   }
   std::string refusal(const std::string& questions, Version version) {
-    try {
+    return testing::message_of<UserError>([&] {
       read_dataset(write(R"({"data": [{"paragraphs": [{"context": "It was red.", "qas": [)" + questions + "]}]}]}"),
                    version);
-    } catch (const UserError& error) {
-      return error.what();
-    }
-    return "";
+    });
   }
   fs::path folder_;
 };
 
 TEST_F(SquadFiles, NameTheQuestionOfAFault) {
   const std::string right = R"({"id": "q", "question": "?", "answers": [{"text": "red", "answer_start": 7}]})";
-  EXPECT_EQ(refusal(right, Version::kSquad1), "");
+  EXPECT_EQ(refusal(right, Version::kSquad1), testing::kNoError);
   EXPECT_THAT(refusal(right + "," + right, Version::kSquad1), HasSubstr("the question 'q' twice"));
   EXPECT_THAT(refusal(R"({"id": "q", "question": "?", "answers": [{"text": "blue"}]})", Version::kSquad1),
               HasSubstr("'blue' of the question 'q' does not occur"));
   EXPECT_THAT(refusal(R"({"id": "q", "question": "?", "answers": []})", Version::kSquad1), HasSubstr("squad2"));
   EXPECT_THAT(refusal(R"({"id": "q", "question": "?", "answers": []})", Version::kSquad2), HasSubstr("is_impossible"));
-  EXPECT_EQ(refusal(R"({"id": "q", "question": "?", "answers": [], "is_impossible": true})", Version::kSquad2), "");
+  EXPECT_EQ(refusal(R"({"id": "q", "question": "?", "answers": [], "is_impossible": true})", Version::kSquad2),
+            testing::kNoError);
   EXPECT_THAT(refusal(R"({"question": "?", "answers": []})", Version::kSquad2), HasSubstr("lacks \"id\""));
   EXPECT_THAT(refusal("", Version::kSquad2), HasSubstr("no questions"));
   EXPECT_THROW(read_dataset(write(R"({"data": [{"paragraphs": [{"context": " ", "qas": []}]}]})"), Version::kSquad2),

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/message_of.h"
 #include "base/trials.h"
 #include "tokenizer/word_piece_fixture.h"
 
@@ -23,12 +24,7 @@ class WordPieceFiles : public ::testing::Test {
     std::ofstream(folder_ / name, std::ios::binary) << content;
   }
   std::string error_of(const std::string& name) {
-    try {
-      Tokenizer::load(folder_ / name);
-    } catch (const UserError& error) {
-      return error.what();
-    }
-    return "no error";
+    return message_of<UserError>([&] { Tokenizer::load(folder_ / name); });
   }
   // The complaint about vocab.txt with this content, about one with these settings beside it, and about tokenizer.json
   // after a change.

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "base/message_of.h"
 #include "base/philox.h"
 #include "base/trials.h"
 #include "checkpoint/native/folders.h"
@@ -41,12 +42,7 @@ class DivergedRun : public TrainingFixture {
     return config;
   }
   std::string error_of(const TrainConfig& config) {
-    try {
-      train(config);
-    } catch (const UserError& error) {
-      return error.what();
-    }
-    return "no error";
+    return message_of<UserError>([&] { train(config); });
   }
 };
 
@@ -106,7 +102,7 @@ TEST_F(DivergedRun, AFixedScaleThatAlwaysOverflowsIsADivergence) {
   TrainConfig config = in_precision(config_, 2);
   config.optimizer.loss_scaling = {.fixed = std::exp2(60)};
   config.train_iters = LossScaler::kMostOverflows;
-  EXPECT_EQ(error_of(config), "no error");  // nothing was lost so far
+  EXPECT_EQ(error_of(config), kNoError);  // nothing was lost so far
   config.train_iters += 2;
   EXPECT_THAT(error_of(config), HasSubstr(fmt::format("diverged in iteration {}", LossScaler::kMostOverflows + 1)));
 }

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "base/error.h"
+#include "base/message_of.h"
 #include "base/trials.h"
 #include "train/random_pipeline.h"
 #include "train/training_fixture.h"
@@ -32,7 +33,7 @@ class PipelineTraining : public TrainingFixture {
 
   // The error of a training in which one weight of `layer` is not finite from the start.
   std::string error_of(const TrainConfig& config, std::int64_t layer) {
-    try {
+    return message_of<UserError>([&] {
       on_ranks(config, [&](Trainer& trainer, Communicator&) {
         trainer.start();
         for (const Parameter* parameter : trainer.executor().parameters()) {
@@ -42,10 +43,7 @@ class PipelineTraining : public TrainingFixture {
         TrainingObserver silent;
         trainer.run(silent);
       });
-    } catch (const UserError& error) {
-      return error.what();
-    }
-    return "";
+    });
   }
 };
 

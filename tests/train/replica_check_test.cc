@@ -4,6 +4,7 @@
 
 #include <optional>
 
+#include "base/message_of.h"
 #include "base/philox.h"
 #include "base/trials.h"
 #include "train/random_pipeline.h"
@@ -57,7 +58,7 @@ class ReplicaCheck : public TrainingFixture {
 
   // The error that all ranks end with; empty: none.
   std::string error_of(const TrainConfig& config, const std::optional<Flip>& flip) {
-    try {
+    return message_of<EnvironmentError>([&] {
       on_ranks(config, [&](Trainer& trainer, Communicator& world) {
         trainer.start();
         TrainingObserver quiet;
@@ -65,10 +66,7 @@ class ReplicaCheck : public TrainingFixture {
         if (flip && flip->rank == world.rank()) flipping.emplace(trainer.executor(), *flip);
         trainer.run(flipping ? static_cast<TrainingObserver&>(*flipping) : quiet);
       });
-    } catch (const EnvironmentError& error) {
-      return error.what();
-    }
-    return "";
+    });
   }
 };
 
@@ -78,7 +76,7 @@ TEST_F(ReplicaCheck, AnyLayoutKeepsItsReplicasEqual) {
     TrainConfig config = random_pipeline(config_, random);
     config.backend.bf16 = random.below(3) == 0;
     config.batch.global_batch_size = config.batch.micro_batch_size * config.layout.data_parallel * 2;
-    EXPECT_EQ(error_of(config, {}), "") << text_of_layout(config);
+    EXPECT_EQ(error_of(config, {}), kNoError) << text_of_layout(config);
   }
 }
 
@@ -113,7 +111,7 @@ TEST_F(ReplicaCheck, WithoutItARunGoesOn) {
   config.layout.data_parallel = 2;
   config.batch.global_batch_size = config.batch.micro_batch_size * 2;
   config.output.check_replicas = 0;
-  EXPECT_EQ(error_of(config, Flip{.iteration = 1, .rank = 1, .parameter = 0, .bit = 0}), "");
+  EXPECT_EQ(error_of(config, Flip{.iteration = 1, .rank = 1, .parameter = 0, .bit = 0}), kNoError);
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/files/file.h"
+#include "base/message_of.h"
 #include "train/save_folder.h"
 #include "train/training_fixture.h"
 
@@ -34,13 +35,7 @@ class ResumeRules : public TrainingFixture {
     return config;
   }
   std::string refusal(const TrainConfig& config) {
-    try {
-      train(config);
-    } catch (const UserError& error) {
-      return error.what();
-    }
-    ADD_FAILURE() << "nothing was thrown";
-    return "";
+    return message_of<UserError>([&] { train(config); });
   }
 };
 

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/files/file.h"
+#include "base/message_of.h"
 #include "options/output.h"
 #include "options/reading.h"
 #include "train/training_fixture.h"
@@ -79,12 +80,7 @@ class DataOfRuns : public TrainingFixture {
   }
 
   std::string refusal() const {
-    try {
-      make_training_task(config_, open_training_data(config_), kVocab);
-    } catch (const UserError& error) {
-      return error.what();
-    }
-    return "";
+    return message_of<UserError>([&] { make_training_task(config_, open_training_data(config_), kVocab); });
   }
 
   std::mt19937_64 random_{1};
