@@ -2,9 +2,9 @@
 // how medians are chosen.
 #include <gtest/gtest.h>
 
-#include <unistd.h>
 #include <algorithm>
 
+#include "base/temporary_folder.h"
 #include "comm/launch.h"
 #include "finetune/finetune_task.h"
 #include "finetune/outputs.h"
@@ -27,8 +27,6 @@ class Observer final : public TrainingObserver {
 class Finetuning : public ::testing::TestWithParam<TaskKind> {
  protected:
   void SetUp() override {
-    folder_ = fs::path(::testing::TempDir()) / fmt::format("teratron-finetune-{}", ::getpid());
-    fs::remove_all(folder_);
     fs::create_directories(folder_ / "words");
     put_file(folder_ / "words/vocab.txt", task_vocabulary());
     put_file(folder_ / "train.jsonl", task_file(GetParam(), 24, 7));  // the name counts for RACE
@@ -52,7 +50,6 @@ class Finetuning : public ::testing::TestWithParam<TaskKind> {
     set_task_head(config_.run.model.config, GetParam(), config_.reading.given);
     config_.run.model.config = config_.run.model.model_for(config_.run.model.vocabulary_size());
   }
-  void TearDown() override { fs::remove_all(folder_); }
 
   std::unique_ptr<TaskSet> open(const char* file, bool training) const {
     const std::vector<fs::path> files = {folder_ / fmt::format("{}.jsonl", file)};
@@ -88,7 +85,7 @@ class Finetuning : public ::testing::TestWithParam<TaskKind> {
     return train_config(config_, training->examples(), 0);
   }
 
-  fs::path folder_;
+  TemporaryFolder folder_;
   FinetuneConfig config_;
 };
 

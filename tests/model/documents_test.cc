@@ -2,13 +2,12 @@
 // against each document alone, and the same in every layout.
 #include <gtest/gtest.h>
 
-#include <unistd.h>
-
 #include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "base/files/file.h"
+#include "base/temporary_folder.h"
 #include "base/trials.h"
 #include "checkpoint/hugging_face/hugging_face.h"
 #include "checkpoint/hugging_face/mapping.h"
@@ -47,8 +46,8 @@ std::vector<double> as_stored(const Parameter& parameter, const std::vector<doub
 
 // Both compute in double; sums of thousands of products of large random weights keep twelve digits.
 TEST(Documents, HaveTheLossAndGradientsOfPyTorchWithAnExplicitMask) {
-  const fs::path folder = fs::path(::testing::TempDir()) / fmt::format("teratron-documents-{}", ::getpid());
-  const fs::path checkpoint = import_from_hugging_face(kTinyGpt2, folder);
+  const TemporaryFolder folder;
+  const fs::path checkpoint = import_from_hugging_face(kTinyGpt2, folder / "run");
   const auto golden = nlohmann::json::parse(read_file(kTinyGpt2 / "documents.json"));
   const std::vector<std::int32_t> ids = joined_rows(golden["inputs"]), targets = joined_rows(golden["targets"]);
   std::vector<std::int32_t> first_keys, position_ids;
@@ -67,7 +66,6 @@ TEST(Documents, HaveTheLossAndGradientsOfPyTorchWithAnExplicitMask) {
   model.allocate();
   model.initialize(1);
   load_checkpoint(checkpoint, config, model.parameters(), *backend, {.optimizer = false});
-  fs::remove_all(folder);
   const double sum = model
                          .forward_backward(MicroBatch{.ids = ids,
                                                       .first_keys = first_keys,

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/message_of.h"
+#include "base/temporary_folder.h"
 #include "checkpoint/hugging_face/hugging_face.h"
 #include "checkpoint/hugging_face_files.h"
 #include "checkpoint/initial_weights.h"
@@ -22,9 +23,6 @@ using ::testing::HasSubstr;
 
 class FineTuningWeights : public ::testing::Test {
  protected:
-  FineTuningWeights() { make_folders(folder_); }
-  ~FineTuningWeights() override { fs::remove_all(folder_); }
-
   static ModelConfig config_with(ModelHead head, std::int64_t labels = 3) {
     ModelConfig config = small_bert_config(NormPlacement::kPost);
     config.head = head;
@@ -74,7 +72,7 @@ class FineTuningWeights : public ::testing::Test {
     return weights.by_name();
   }
 
-  const fs::path folder_ = fs::path(::testing::TempDir()) / fmt::format("teratron-fine-tuning-{}", ::getpid());
+  const TemporaryFolder folder_;
 };
 
 constexpr ModelHead kAllHeads[] = {ModelHead::kPretraining, ModelHead::kNone,  ModelHead::kClassification,

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/files/file.h"
+#include "base/temporary_folder.h"
 #include "checkpoint/hugging_face/hugging_face.h"
 #include "checkpoint/initial_weights.h"
 #include "comm/launch.h"
@@ -181,9 +182,8 @@ INSTANTIATE_TEST_SUITE_P(BackEnds, HuggingFaceBert,
 
 TEST(HuggingFaceBertOracle, RandomModelsAgreeInAllOfIt) {
   if (const std::string reason = why_no_oracle(); !reason.empty()) GTEST_SKIP() << reason;
-  const fs::path folder = fs::path(::testing::TempDir()) / fmt::format("teratron-bert-{}", ::getpid());
-  make_folders(folder);
-  std::vector<std::string> arguments = {folder.string()};
+  const TemporaryFolder folder;
+  std::vector<std::string> arguments = {folder.path().string()};
   for (int seed = 100; seed < 105; ++seed) arguments.push_back(fmt::format("{}", seed));
   const int status = run_oracle("../golden/make_bert_golden.py", arguments, folder / "log");
   ASSERT_EQ(status, 0) << read_file(folder / "log");
@@ -199,24 +199,20 @@ TEST(HuggingFaceBertOracle, RandomModelsAgreeInAllOfIt) {
       example.expect_same_steps(*backend);
     }
   }
-  fs::remove_all(folder);
 }
 
 // 22 million weights that were trained, on texts of 3 to 303 tokens.
 TEST(HuggingFaceBertOracle, APublishedSentenceTransformerHasTheVectorsOfTransformers) {
   if (const std::string reason = why_no_oracle(); !reason.empty()) GTEST_SKIP() << reason;
-  const fs::path folder = fs::path(::testing::TempDir()) / fmt::format("teratron-minilm-{}", ::getpid());
-  const fs::path log = folder.string() + ".log";
-  const int status = run_oracle("published_bert.py", {(folder / "model").string()}, log);
-  const std::string said = read_file(log);
-  fs::remove(log);
+  const TemporaryFolder folder(TemporaryFolder::kDisk);
+  const int status = run_oracle("published_bert.py", {(folder / "model").string()}, folder / "log");
+  const std::string said = read_file(folder / "log");
   if (WEXITSTATUS(status) == 77) GTEST_SKIP() << said;
   ASSERT_EQ(status, 0) << said;
   const std::unique_ptr<Backend> backend = make_cpu_backend();
   const BertExample example(folder / "model");
   example.expect_same_vectors(*backend);
   example.expect_pooled_vectors(*backend);
-  fs::remove_all(folder);
 }
 
 }  // namespace

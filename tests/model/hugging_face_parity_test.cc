@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/files/file.h"
+#include "base/temporary_folder.h"
 #include "checkpoint/hugging_face/hugging_face.h"
 #include "checkpoint/native/checkpoint.h"
 #include "model/hugging_face_example.h"
@@ -23,15 +24,12 @@ std::unique_ptr<Backend> reference() { return make_reference_backend(DType::kF32
 class HuggingFaceParity : public ::testing::TestWithParam<std::unique_ptr<Backend> (*)()> {
  protected:
   HuggingFaceParity() : backend_(GetParam()()), expected_(kGolden / "expected.safetensors") {
-    folder_ = fs::path(::testing::TempDir()) / fmt::format("teratron-parity-{}", ::getpid());
-    fs::remove_all(folder_);
-    checkpoint_ = import_from_hugging_face(kGolden, folder_);
+    checkpoint_ = import_from_hugging_face(kGolden, folder_ / "run");
     const auto inputs = nlohmann::json::parse(read_file(kGolden / "inputs.json"));
     for (const auto& row : inputs["inputs"]) ids_.insert(ids_.end(), row.begin(), row.end());
     for (const auto& row : inputs["targets"]) targets_.insert(targets_.end(), row.begin(), row.end());
     weights_.assign(ids_.size(), 1.0F / static_cast<float>(ids_.size()));
   }
-  ~HuggingFaceParity() override { fs::remove_all(folder_); }
 
   LanguageModel load(const ExecutorOptions& options) {
     ModelConfig config = read_checkpoint_info(checkpoint_).model;
@@ -47,7 +45,8 @@ class HuggingFaceParity : public ::testing::TestWithParam<std::unique_ptr<Backen
 
   std::unique_ptr<Backend> backend_;
   SafetensorsFile expected_;
-  fs::path folder_, checkpoint_;
+  const TemporaryFolder folder_;
+  fs::path checkpoint_;
   std::vector<std::int32_t> ids_, targets_;
   std::vector<float> weights_;
 };

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/files/file.h"
+#include "base/temporary_folder.h"
 #include "checkpoint/initial_weights.h"
 #include "model/encoder.h"
 #include "model/hugging_face_example.h"
@@ -129,9 +130,8 @@ INSTANTIATE_TEST_SUITE_P(Heads, HuggingFaceTask, ::testing::ValuesIn(kExamples),
 
 TEST(HuggingFaceTaskOracle, RandomModelsAgreeInAllOfIt) {
   if (const std::string reason = why_no_oracle(); !reason.empty()) GTEST_SKIP() << reason;
-  const fs::path folder = fs::path(::testing::TempDir()) / fmt::format("teratron-tasks-{}", ::getpid());
-  make_folders(folder);
-  std::vector<std::string> arguments = {folder.string()};
+  const TemporaryFolder folder;
+  std::vector<std::string> arguments = {folder.path().string()};
   for (int seed = 100; seed < 104; ++seed) arguments.push_back(fmt::format("{}", seed));
   const int status = run_oracle("../golden/make_bert_task_golden.py", arguments, folder / "log");
   ASSERT_EQ(status, 0) << read_file(folder / "log");
@@ -150,7 +150,6 @@ TEST(HuggingFaceTaskOracle, RandomModelsAgreeInAllOfIt) {
       if (HasFailure()) return;
     }
   }
-  fs::remove_all(folder);
 }
 
 }  // namespace

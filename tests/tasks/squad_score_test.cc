@@ -1,8 +1,6 @@
 // SQuAD's scores: by hand, by properties, and on the predictions that its own site keeps.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -11,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/message_of.h"
+#include "base/temporary_folder.h"
 #include "tasks/squad/score.h"
 
 namespace teratron::squad {
@@ -93,11 +92,6 @@ TEST(SquadScore, F1OverRandomTexts) {
 
 class SquadFiles : public ::testing::Test {
  protected:
-  void SetUp() override {
-    folder_ = fs::path(::testing::TempDir()) / fmt::format("teratron-squad-{}", ::getpid());
-    fs::create_directories(folder_);
-  }
-  void TearDown() override { fs::remove_all(folder_); }
   fs::path write(const std::string& text) {
     std::ofstream(folder_ / "file.json") << text;
     return folder_ / "file.json";
@@ -108,7 +102,7 @@ class SquadFiles : public ::testing::Test {
                    version);
     });
   }
-  fs::path folder_;
+  testing::TemporaryFolder folder_;
 };
 
 TEST_F(SquadFiles, NameTheQuestionOfAFault) {

@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -14,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "base/temporary_folder.h"
 #include "comm/launch.h"
 #include "data/indexed/indexed_dataset_writer.h"
 #include "model/llama_shape.h"
@@ -55,9 +55,6 @@ class TrainingFixture : public ::testing::Test {
   static constexpr std::int64_t kVocab = 50;
 
   void SetUp() override {
-    folder_ = std::filesystem::path(::testing::TempDir()) / fmt::format("teratron-training-{}", ::getpid());
-    std::filesystem::remove_all(folder_);
-    std::filesystem::create_directories(folder_);
     // Tokens with something to learn: each follows from the one before, mostly.
     IndexedDatasetWriter writer(folder_ / "corpus", kVocab);
     std::mt19937 random(1);
@@ -83,7 +80,6 @@ class TrainingFixture : public ::testing::Test {
     config_.logits_chunk = 10;
     config_.output.eval_iters = 2;
   }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
 
   // On as many thread ranks as the configuration asks for.
   void on_ranks(const TrainConfig& config, const std::function<void(Trainer&, Communicator& world)>& body) {
@@ -150,7 +146,7 @@ class TrainingFixture : public ::testing::Test {
     return config;
   }
 
-  std::filesystem::path folder_;
+  const TemporaryFolder folder_{TemporaryFolder::kDisk};
   TrainConfig config_;
   std::optional<slicing::Profile> profile_;  // measured costs of slices
 
