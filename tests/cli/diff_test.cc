@@ -10,7 +10,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-class Diff : public ::testing::Test {
+class Diff : public TrainingCommands<1000> {
  protected:
   std::string train(const std::string& name, const std::string& iterations, const Words& more = {}) const {
     succeed(training_.command(
@@ -19,10 +19,6 @@ class Diff : public ::testing::Test {
              more)));
     return path(name);
   }
-
-  std::string path(const std::string& name) const { return training_.path(name); }
-
-  const TinyTraining training_{1000};
 };
 
 TEST_F(Diff, RunsOfOneSeedAreEqualAndOneThatWentOnOtherwisePartsAfterTheSharedUpdates) {

@@ -15,7 +15,7 @@ using ::testing::HasSubstr;
 
 const std::string kLines = "{\"text\": \"the rank waits for the gradient\"}\n{\"text\": \"a layer sums it up\"}\n";
 
-class FilesOfCommand : public ::testing::Test {
+class FilesOfCommand : public TrainingCommands<> {
  protected:
   FilesOfCommand() {
     for (const char* name : {"in.jsonl", "ev.jsonl", "folder/a.jsonl", "w-1.jsonl"}) {
@@ -25,7 +25,6 @@ class FilesOfCommand : public ::testing::Test {
     fs::create_symlink("in.jsonl", path("link.jsonl"));
     fs::create_symlink("in.jsonl", path("other.jsonl"));
   }
-  std::string path(const std::string& name) const { return training_.path(name); }
   // `words` with '@' before names in the folder.
   Words placed(Words words) const {
     for (std::string& word : words) {
@@ -33,8 +32,6 @@ class FilesOfCommand : public ::testing::Test {
     }
     return words;
   }
-
-  TinyTraining training_;
 };
 
 TEST_F(FilesOfCommand, AreNeverReplacedWhereTheyAreRead) {

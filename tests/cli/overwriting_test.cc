@@ -12,16 +12,13 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-class Overwriting : public ::testing::Test {
+class Overwriting : public TrainingCommands<> {
  protected:
   Overwriting() {
     std::string lines;
     for (int i = 0; i < 30; ++i) lines += "{\"text\": \"the rank waits " + std::to_string(i) + "\"}\n";
     write_file_atomically(path("a.jsonl"), lines);
   }
-  std::string path(const std::string& name) const { return training_.path(name); }
-
-  TinyTraining training_;
 };
 
 TEST_F(Overwriting, IsRefusedByEveryCommandUntilItIsAskedFor) {

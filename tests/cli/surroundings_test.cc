@@ -19,10 +19,8 @@ using ::testing::AnyOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-class Surroundings : public ::testing::Test {
+class Surroundings : public TrainingCommands<> {
  protected:
-  std::string path(const std::string& name) const { return training_.path(name); }
-
   // A line of bash in which $T is the program; its errors go to the Outcome, and so does "ended=CODE" of `end`.
   static Words of_shell(const std::string& line) {
     return {"bash", "-c", std::string("T='") + TERATRON_BINARY + "'\n" + line};
@@ -54,8 +52,6 @@ class Surroundings : public ::testing::Test {
     write_file_atomically(path(name), text);
     return path(name);
   }
-
-  const TinyTraining training_;
 };
 
 TEST_F(Surroundings, ASignalSavesWhereTheReaderOfTheLogHasEndedToo) {

@@ -56,4 +56,13 @@ class TinyTraining {
   const TemporaryFolder folder_;
 };
 
+// Tests with such a training each, of so many words.
+template <int kWords = 6000>
+class TrainingCommands : public ::testing::Test {
+ protected:
+  std::string path(const std::string& name) const { return training_.path(name); }
+
+  const TinyTraining training_{kWords};
+};
+
 }  // namespace teratron::testing

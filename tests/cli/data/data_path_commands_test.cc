@@ -12,7 +12,7 @@ using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-class DataPathCommands : public ::testing::Test {
+class DataPathCommands : public TrainingCommands<1000> {
  protected:
   // The same 60 documents as one corpus and as two shards of it.
   DataPathCommands() {
@@ -41,10 +41,6 @@ class DataPathCommands : public ::testing::Test {
     const Words size = {"--num-layers", "1", "--hidden-size", "8", "--seq-length", "8", "--save", path(run)};
     return run_teratron(training_.command(with(with(with({"--data-path"}, data), size), more)));
   }
-
-  std::string path(const std::string& name) const { return training_.path(name); }
-
-  const TinyTraining training_{1000};
 
  private:
   std::string rest_;

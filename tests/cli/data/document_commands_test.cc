@@ -10,7 +10,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-class DocumentCommands : public ::testing::Test {
+class DocumentCommands : public TrainingCommands<1000> {
  protected:
   DocumentCommands() {
     RandomSequence random(RandomStream{.seed = 3});
@@ -36,10 +36,6 @@ class DocumentCommands : public ::testing::Test {
     const Words words = {"eval", "loss", "--load", path(run), "--data-path", path("documents"), "--split", "3,1"};
     return nlohmann::json::parse(succeed(with(with(words, {"--json", "-"}), more))).at("loss");
   }
-
-  std::string path(const std::string& name) const { return training_.path(name); }
-
-  const TinyTraining training_{1000};
 };
 
 // Validation reads the same windows, but for the last, which may be short. With such large weights, what a token sees

@@ -11,7 +11,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-class SplitCommands : public ::testing::Test {
+class SplitCommands : public TrainingCommands<1000> {
  protected:
   SplitCommands() {
     RandomSequence random(RandomStream{.seed = 3});
@@ -36,10 +36,6 @@ class SplitCommands : public ::testing::Test {
     return succeed(
         with({"eval", "loss", "--load", path("run"), "--data-path", path("documents"), "--split", "5,1"}, more));
   }
-
-  std::string path(const std::string& name) const { return training_.path(name); }
-
-  const TinyTraining training_{1000};
 };
 
 TEST_F(SplitCommands, TrainSaysItsSplitAndSavesTheFlagsAsGiven) {

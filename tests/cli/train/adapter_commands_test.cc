@@ -9,11 +9,10 @@ namespace {
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
 
-class AdapterCommands : public ::testing::Test {
+class AdapterCommands : public TrainingCommands<> {
  protected:
   AdapterCommands() { succeed(training_.command({"--train-iters", "4", "--save", path("base")})); }
 
-  std::string path(const std::string& name) const { return training_.path(name); }
   // A training of adapters, of which `more` says the rest.
   Words adapted(const Words& more) const {
     const Words start = {"train", "--finetune",         path("base"), "--data-path", path("data"), "--seq-length",
@@ -25,8 +24,6 @@ class AdapterCommands : public ::testing::Test {
     return succeed(
         {"generate", "--load", path(model), "--prompt", "the rank", "--max-new-tokens", "20", "--seed", "3"});
   }
-
-  TinyTraining training_;
 };
 
 TEST_F(AdapterCommands, ResumedRunHasTheBitsOfTheUninterruptedOne) {

@@ -19,7 +19,7 @@ TEST(ChatOracleCommands, TenUpdatesOnChatsEndWherePyTorchEnds) {
   EXPECT_EQ(status, 0) << read_file(folder / "log");
 }
 
-class ChatCommands : public ::testing::Test {
+class ChatCommands : public TrainingCommands<300> {
  protected:
   ChatCommands() {
     std::string lines;
@@ -34,7 +34,6 @@ class ChatCommands : public ::testing::Test {
                           "<|endoftext|>{% endgeneration %}{% else %}{{ m.content }}{% endif %}{% endfor %}"
                           "{% if add_generation_prompt %}={% endif %}");
   }
-  std::string path(const std::string& name) const { return training_.path(name); }
   Words chat(const Words& more) const {
     return with({"data", "chat", path("chats.jsonl"), "--tokenizer", path("tokenizer")}, more);
   }
@@ -43,8 +42,6 @@ class ChatCommands : public ::testing::Test {
                          "--save",      path(run),     "--seq-length", "40"};
     return run_teratron(training_.command(with(words, more)));
   }
-
-  const TinyTraining training_{300};
 };
 
 TEST_F(ChatCommands, AModelAnswersAsItWasTaught) {

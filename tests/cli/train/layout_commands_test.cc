@@ -13,7 +13,7 @@ using ::testing::HasSubstr;
 const std::vector<Words> kLayouts = {
     {"--tp", "2"}, {"--tp", "4"}, {"--dp", "2"}, {"--tp", "2", "--data-parallel-size", "2"}};
 
-class LayoutCommands : public ::testing::Test {
+class LayoutCommands : public TrainingCommands<1000> {
  protected:
   LayoutCommands() { succeed(train({"--train-iters", "4", "--save", path("run"), "--global-batch-size", "5"})); }
 
@@ -21,9 +21,6 @@ class LayoutCommands : public ::testing::Test {
     const Words size = {"--num-layers", "1", "--hidden-size", "16", "--seq-length", "8", "--lr", "0.01"};
     return training_.command(with(size, more));
   }
-  std::string path(const std::string& name) const { return training_.path(name); }
-
-  const TinyTraining training_{1000};
 };
 
 void expect_near(const nlohmann::json& actual, const nlohmann::json& expected, const char* key) {

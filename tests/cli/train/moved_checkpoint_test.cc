@@ -17,9 +17,8 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-class MovedCheckpoints : public ::testing::Test {
+class MovedCheckpoints : public TrainingCommands<1000> {
  protected:
-  std::string path(const std::string& name) const { return training_.path(name); }
   Words small(const std::string& save, const std::string& iterations, const Words& more = {}) const {
     return training_.command(with({"--num-layers", "1", "--hidden-size", "16", "--seq-length", "8", "--save",
                                    path(save), "--train-iters", iterations, "--lr-decay-iters", "100"},
@@ -31,8 +30,6 @@ class MovedCheckpoints : public ::testing::Test {
     fs::rename(link, moved);
     fs::create_directory_symlink(moved, link);
   }
-
-  const TinyTraining training_{1000};
 };
 
 TEST_F(MovedCheckpoints, ToAnotherDiskWithALinkLeftGoOnInTheirFolder) {

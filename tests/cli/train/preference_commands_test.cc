@@ -24,7 +24,7 @@ TEST(PreferenceOracle, TenUpdatesEndWhereTrlsEnd) {
   EXPECT_EQ(status, 0) << read_file(folder / "log");
 }
 
-class PreferenceCommands : public ::testing::Test {
+class PreferenceCommands : public TrainingCommands<300> {
  protected:
   PreferenceCommands() {
     std::string lines;
@@ -38,7 +38,6 @@ class PreferenceCommands : public ::testing::Test {
     write_file_atomically(path("pairs.jsonl"), lines);
     succeed(training_.command({"--train-iters", "4", "--split", "1", "--save", path("base")}));
   }
-  std::string path(const std::string& name) const { return training_.path(name); }
   Words preferences(const Words& more) const {
     return with({"data", "preferences", path("pairs.jsonl"), "--tokenizer", path("tokenizer")}, more);
   }
@@ -71,8 +70,6 @@ class PreferenceCommands : public ::testing::Test {
     for (std::string line; std::getline(lines, line);) all.push_back(nlohmann::json::parse(line));
     return all;
   }
-
-  const TinyTraining training_{300};
 };
 
 TEST_F(PreferenceCommands, AModelComesToPreferTheChosenAnswers) {

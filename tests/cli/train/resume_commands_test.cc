@@ -16,9 +16,8 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-class ResumeCommands : public ::testing::Test {
+class ResumeCommands : public TrainingCommands<1000> {
  protected:
-  std::string path(const std::string& name) const { return training_.path(name); }
   // Run with all settings given.
   Words told(const std::string& save, const std::string& iterations, const Words& more = {}) const {
     return training_.command(
@@ -40,8 +39,6 @@ class ResumeCommands : public ::testing::Test {
     return static_cast<std::size_t>(
         std::count(errors.begin(), errors.begin() + static_cast<std::ptrdiff_t>(end), '\n'));
   }
-
-  const TinyTraining training_{1000};
 };
 
 TEST_F(ResumeCommands, LoadAndTrainItersSufficeAndGiveTheBitsOfTheUninterruptedRun) {

@@ -19,9 +19,8 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-class Supervision : public ::testing::Test {
+class Supervision : public TrainingCommands<> {
  protected:
-  std::string path(const std::string& name) const { return training_.path(name); }
   Words command(const std::string& run, const Words& more) const {
     return with({TERATRON_BINARY}, training_.command(with({"--save", path(run)}, more)));
   }
@@ -65,8 +64,6 @@ class Supervision : public ::testing::Test {
     EXPECT_FALSE(files.empty());
     return files;
   }
-
-  const TinyTraining training_;
 };
 
 TEST_F(Supervision, TopShowsARunThatLivesThenDies) {

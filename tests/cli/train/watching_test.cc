@@ -19,7 +19,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-class Watching : public ::testing::Test {
+class Watching : public TrainingCommands<> {
  protected:
   static std::vector<nlohmann::json> metrics(const fs::path& run) {
     std::istringstream lines(read_file(run / "metrics.jsonl"));
@@ -47,9 +47,6 @@ class Watching : public ::testing::Test {
   }
 
   Outcome train(const Words& more) const { return run_teratron(training_.command(more)); }
-  std::string path(const std::string& name) const { return training_.path(name); }
-
-  const TinyTraining training_;
 };
 
 TEST_F(Watching, MetricsHaveRowsOfEachKindWhoseRatesFollowFromTheTimes) {
