@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <random>
-#include <sstream>
 
 #include "serve/served_texts.h"
 
@@ -96,11 +95,7 @@ TEST_F(Chats, StreamTheRoleThenTheText) {
   ASSERT_EQ(whole.status, 200) << whole.body;
   request["stream"] = true;
   request["stream_options"] = {{"include_usage", true}};
-  std::istringstream lines(chat(request).body);
-  std::vector<std::string> parts;
-  for (std::string line; std::getline(lines, line);) {
-    if (line.starts_with("data: ")) parts.push_back(line.substr(6));
-  }
+  std::vector<std::string> parts = stream_parts(chat(request).body);
   ASSERT_EQ(parts.back(), "[DONE]");
   parts.pop_back();
   EXPECT_EQ(tokens_of(Json::parse(parts.back())), tokens_of(whole.json));

@@ -7,9 +7,9 @@
 #include <atomic>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <sstream>
 #include <thread>
 
+#include "base/lines.h"
 #include "base/temporary_folder.h"
 #include "eval/generation/generation.h"
 #include "serve/server.h"
@@ -41,8 +41,7 @@ inline Reply reply_of(const httplib::Result& result) {
 // Parts of a stream, without the "data: " before them.
 inline std::vector<std::string> stream_parts(const std::string& body) {
   std::vector<std::string> parts;
-  std::istringstream lines(body);
-  for (std::string line; std::getline(lines, line);) {
+  for (const std::string& line : lines_of(body)) {
     if (line.starts_with("data: ")) parts.push_back(line.substr(6));
   }
   return parts;

@@ -8,6 +8,7 @@
 #include <random>
 
 #include "base/error.h"
+#include "base/lines.h"
 #include "base/message_of.h"
 #include "base/temporary_folder.h"
 #include "tasks/squad/score.h"
@@ -47,10 +48,8 @@ TEST(SquadScore, F1CountsWordsThatRepeat) {
 
 // Random answers of the characters on which implementations differ (tests/golden/make_squad_score_golden.py).
 TEST(SquadScore, IsThatOfTheOfficialScriptsInPython) {
-  std::ifstream lines(fs::path(TERATRON_SOURCE_DIR) / "tests/golden/squad_score.jsonl");
-  int count = 0;
-  for (std::string line; std::getline(lines, line); ++count) {
-    const auto row = nlohmann::json::parse(line);
+  const std::vector<nlohmann::json> rows = testing::json_lines(TERATRON_SOURCE_DIR "/tests/golden/squad_score.jsonl");
+  for (const nlohmann::json& row : rows) {
     const std::string prediction = row[0], answer = row[1];
     EXPECT_EQ(normalized(prediction), row[2]) << row;
     EXPECT_EQ(normalized(answer), row[3]) << row;
@@ -63,7 +62,7 @@ TEST(SquadScore, IsThatOfTheOfficialScriptsInPython) {
     EXPECT_DOUBLE_EQ(scored(Version::kSquad2).exact_match, 100.0 * row[4].get<double>()) << row;
     EXPECT_DOUBLE_EQ(scored(Version::kSquad2).f1, 100.0 * row[6].get<double>()) << row;
   }
-  EXPECT_EQ(count, 703);
+  EXPECT_EQ(rows.size(), 703U);
 }
 
 // F1 is between the exact match and 1, the same both ways, and does not depend on the order of words.

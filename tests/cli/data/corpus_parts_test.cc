@@ -7,6 +7,7 @@
 #include <array>
 
 #include "base/files/decompression.h"
+#include "base/lines.h"
 #include "base/temporary_folder.h"
 #include "cli/binary.h"
 #include "data/indexed/indexed_dataset.h"
@@ -44,10 +45,7 @@ class CorpusParts : public ::testing::Test {
     return errors;
   }
   std::vector<std::string> lines_of(const std::string& name) const {
-    std::istringstream stream(read_decompressed(path(name)));
-    std::vector<std::string> lines;
-    for (std::string line; std::getline(stream, line);) lines.push_back(line);
-    return lines;
+    return testing::lines_of(read_decompressed(path(name)));
   }
   TemporaryFolder folder_;
 };

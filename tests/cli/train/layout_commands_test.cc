@@ -81,11 +81,9 @@ TEST_F(LayoutCommands, AnUnevenBatchTrainsAlikeOnEveryLayout) {
 
 // All but the time that an update took, and the memory.
 std::vector<nlohmann::json> metrics_of(const std::string& file) {
-  std::vector<nlohmann::json> lines;
-  std::istringstream stream(read_file(file));
-  for (std::string line; std::getline(stream, line);) {
-    lines.push_back(nlohmann::json::parse(line));
-    for (const char* cost : {"seconds", "tokens_per_second", "mfu", "memory_bytes"}) lines.back().erase(cost);
+  std::vector<nlohmann::json> lines = json_lines(file);
+  for (nlohmann::json& line : lines) {
+    for (const char* cost : {"seconds", "tokens_per_second", "mfu", "memory_bytes"}) line.erase(cost);
   }
   return lines;
 }

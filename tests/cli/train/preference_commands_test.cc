@@ -64,12 +64,7 @@ class PreferenceCommands : public TrainingCommands<300> {
                          "0"};
     return with(words, more);
   }
-  static std::vector<nlohmann::json> metrics(const fs::path& run) {
-    std::istringstream lines(read_file(run / "metrics.jsonl"));
-    std::vector<nlohmann::json> all;
-    for (std::string line; std::getline(lines, line);) all.push_back(nlohmann::json::parse(line));
-    return all;
-  }
+  static std::vector<nlohmann::json> metrics(const fs::path& run) { return json_lines(run / "metrics.jsonl"); }
 };
 
 TEST_F(PreferenceCommands, AModelComesToPreferTheChosenAnswers) {

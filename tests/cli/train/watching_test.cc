@@ -21,12 +21,7 @@ using ::testing::Not;
 
 class Watching : public TrainingCommands<> {
  protected:
-  static std::vector<nlohmann::json> metrics(const fs::path& run) {
-    std::istringstream lines(read_file(run / "metrics.jsonl"));
-    std::vector<nlohmann::json> rows;
-    for (std::string line; std::getline(lines, line);) rows.push_back(nlohmann::json::parse(line));
-    return rows;
-  }
+  static std::vector<nlohmann::json> metrics(const fs::path& run) { return json_lines(run / "metrics.jsonl"); }
 
   // The steps of each record's first tag, in the order of files.
   static std::map<std::string, std::vector<std::int64_t>> steps(const fs::path& folder) {
