@@ -186,10 +186,10 @@ TEST_F(Surroundings, TwoCommandsThatBeginAtRandomTimesWriteOneAfterTheOther) {
 TEST_F(Surroundings, LogsThatFindNoRoomEndNoRun) {
   const Outcome full = in_shell(train("full", {"--train-iters", "30", "--trace", "/dev/full"}) + " 2>/dev/full");
   EXPECT_EQ(full.exit_code, 0);
-  const Outcome told = in_shell(train("told", {"--train-iters", "30", "--trace", "/dev/full"}));
-  EXPECT_EQ(told.exit_code, 0) << told.errors;
-  EXPECT_THAT(told.errors, AllOf(HasSubstr("cannot write '/dev/full': No space left"), HasSubstr("saved ")));
-  for (const char* const name : {"full", "told"}) EXPECT_EQ(training_.losses(path(name)).size(), 30U);
+  const Outcome traced = in_shell(train("traced", {"--train-iters", "30", "--trace", "/dev/full"}));
+  EXPECT_EQ(traced.exit_code, 0) << traced.errors;
+  EXPECT_THAT(traced.errors, AllOf(HasSubstr("cannot write '/dev/full': No space left"), HasSubstr("saved ")));
+  for (const char* const name : {"full", "traced"}) EXPECT_EQ(training_.losses(path(name)).size(), 30U);
 }
 
 TEST_F(Surroundings, LimitsOfAJobEndARunAsSignalsDo) {

@@ -103,9 +103,9 @@ std::vector<std::string> plainly_cut(std::string text, const std::string& phrase
     if (before > 0 && static_cast<std::size_t>(before) + 1 > least) {
       pieces.push_back(text.substr(0, static_cast<std::size_t>(before) + 1));
     }
-    std::size_t behind = at + phrase.size() + around;
-    while (behind < text.size() && !ends(text[behind])) ++behind;
-    text = behind + 1 < text.size() ? text.substr(behind + 1) : "";
+    std::size_t after = at + phrase.size() + around;
+    while (after < text.size() && !ends(text[after])) ++after;
+    text = after + 1 < text.size() ? text.substr(after + 1) : "";
     if (text.size() <= least) break;
   }
   if (text.size() > least || !is_cut) pieces.push_back(text);

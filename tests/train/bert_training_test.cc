@@ -91,14 +91,14 @@ TEST_F(BertTraining, SaysWhatItNeeds) {
   config_.pipeline.token_slices = "2";
   config_.output.sample_prompts = {"w"};
   const std::vector<std::string> faults = config_.faults().texts();
-  const auto are_told = [&](const std::string& words) {
+  const auto are_reported = [&](const std::string& words) {
     return std::ranges::any_of(faults,
                                [&](const std::string& fault) { return fault.find(words) != std::string::npos; });
   };
-  EXPECT_TRUE(are_told("WordPiece vocabulary"));
-  EXPECT_TRUE(are_told("--reset-attention-mask"));
-  EXPECT_TRUE(are_told("tokens see no later ones"));
-  EXPECT_TRUE(are_told("does not continue text"));
+  EXPECT_TRUE(are_reported("WordPiece vocabulary"));
+  EXPECT_TRUE(are_reported("--reset-attention-mask"));
+  EXPECT_TRUE(are_reported("tokens see no later ones"));
+  EXPECT_TRUE(are_reported("does not continue text"));
 }
 
 }  // namespace

@@ -124,10 +124,10 @@ TEST_F(ResumeRules, AnotherScheduleNeedsItsOverrideAndAllFaultsComeAtOnce) {
   config.optimizer.learning_rate.decay = 5;
   config.optimizer.learning_rate.style = DecayStyle::kLinear;
   config.seed = 77;
-  const std::string told = refusal(config);
+  const std::string message = refusal(config);
   for (const char* flag : {"--lr 0.01 there, 0.02", "--min-lr", "--lr-warmup-iters", "--lr-decay-iters 6 there, 5 now",
                            "--lr-decay-style", "--override-opt-param-scheduler", "--seed", "--override-data"}) {
-    EXPECT_THAT(told, HasSubstr(flag));
+    EXPECT_THAT(message, HasSubstr(flag));
   }
   config.seed = config_.seed;
   config.output.override_schedule = true;

@@ -106,9 +106,9 @@ TEST_F(EmbedCommands, SentenceTransformersFoldersSayWhatFlagsDoNot) {
                             {"idx": 2, "name": "2", "path": "2_Normalize", "type": "sentence_transformers.models.Normalize"}])");
   write_file_atomically(path("sentence/0_Transformer/sentence_bert_config.json"), R"({"max_seq_length": 6})");
   write_file_atomically(path("sentence/1_Pooling/config.json"), R"({"pooling_mode": "max"})");
-  const Outcome told = run_teratron(embed({"--load", path("sentence")}));
-  EXPECT_EQ(values(), expected) << told.errors;
-  EXPECT_THAT(told.errors, AllOf(HasSubstr("is a sentence-transformer: --pooling max --normalize --seq-length 6\n"),
+  const Outcome made = run_teratron(embed({"--load", path("sentence")}));
+  EXPECT_EQ(values(), expected) << made.errors;
+  EXPECT_THAT(made.errors, AllOf(HasSubstr("is a sentence-transformer: --pooling max --normalize --seq-length 6\n"),
                                  HasSubstr("1 of 3 texts cut: more than 6 tokens")));
   const Words given = {"--load", path("sentence"), "--pooling", "cls", "--normalize=false", "--seq-length", "16"};
   EXPECT_THAT(run_teratron(embed(given)).errors,

@@ -111,9 +111,9 @@ TEST_F(FinetuneCommands, SeveralSeedsGiveAMedianAndAnEnsemble) {
 TEST_F(FinetuneCommands, SearchTriesEveryPointAndTheBestOneRunsWithSeveralSeeds) {
   const Words words = finetune(TaskKind::kMnli, {"--search", "--search-batch-sizes", "6", "12", "--search-lrs", "1e-6",
                                                  "1e-2", "--seeds", "2", "--epochs", "4"});
-  const Outcome told = must(words);
-  EXPECT_THAT(told.errors, HasSubstr("search: point 4 of 4, batch size 12, learning rate 0.01"));
-  EXPECT_THAT(told.output,
+  const Outcome searched = must(words);
+  EXPECT_THAT(searched.errors, HasSubstr("search: point 4 of 4, batch size 12, learning rate 0.01"));
+  EXPECT_THAT(searched.output,
               AllOf(HasSubstr("search, by the first score"), HasSubstr("chosen"), HasSubstr("median, seed")));
   const auto json = json_of(words);
   ASSERT_EQ(json["search"].size(), 4U);

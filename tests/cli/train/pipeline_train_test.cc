@@ -89,8 +89,8 @@ TEST_F(PipelineTrain, TrainsInSlicesAsOneRankDoesAndGoesOnUnderAnyLayout) {
     return succeed(train(iterations, with(with({"--save", training_.path(save)}, layout), more)));
   };
   run("12", "alone", {});
-  const std::string told = run("12", "pipeline", kPipeline, {"--trace", training_.path("traces/trace.json")});
-  EXPECT_THAT(told, AllOf(HasSubstr("2 ranks (tensor 1 x pipeline 2 x data 1)"),
+  const std::string said = run("12", "pipeline", kPipeline, {"--trace", training_.path("traces/trace.json")});
+  EXPECT_THAT(said, AllOf(HasSubstr("2 ranks (tensor 1 x pipeline 2 x data 1)"),
                           HasSubstr("pipeline seq1f1b: 2 stages of 1,1 layers, 4 micro-batches in slices of 12,9,11"),
                           HasSubstr("bubbles are "), HasSubstr("stage 0   stage 1")));
   expect_near(losses("pipeline"), losses("alone"));

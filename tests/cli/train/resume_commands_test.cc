@@ -19,7 +19,7 @@ using ::testing::Not;
 class ResumeCommands : public TrainingCommands<1000> {
  protected:
   // Run with all settings given.
-  Words told(const std::string& save, const std::string& iterations, const Words& more = {}) const {
+  Words all_given(const std::string& save, const std::string& iterations, const Words& more = {}) const {
     return training_.command(
         with({"--num-layers", "1", "--hidden-size", "16", "--seq-length", "8", "--save", path(save), "--train-iters",
               iterations, "--global-batch-size", "6", "--seed", "17", "--lr-decay-iters", "100", "--clip-grad", "0.7"},
@@ -42,8 +42,8 @@ class ResumeCommands : public TrainingCommands<1000> {
 };
 
 TEST_F(ResumeCommands, LoadAndTrainItersSufficeAndGiveTheBitsOfTheUninterruptedRun) {
-  must(told("whole", "6", {"--tp", "2", "--weight-decay", "0.3"}));
-  must(told("run", "3", {"--tp", "2", "--weight-decay", "0.3"}));
+  must(all_given("whole", "6", {"--tp", "2", "--weight-decay", "0.3"}));
+  must(all_given("run", "3", {"--tp", "2", "--weight-decay", "0.3"}));
   fs::remove_all(path("tokenizer"));  // the checkpoint has it
   const Outcome resumed = must({"train", "--load", path("run"), "--train-iters", "6"});
   EXPECT_THAT(resumed.errors, AllOf(HasSubstr("differs from the checkpoint: train-iters 3 -> 6\n"),
@@ -83,7 +83,7 @@ TEST_F(ResumeCommands, ARunOfRelativePathsGoesOnFromAnotherWorkingDirectory) {
 
 // config.toml says what run it is, not how this part of it was started.
 TEST_F(ResumeCommands, TheSettingsOfAResumedRunStartANewOneLikeIt) {
-  must(told("run", "2"));
+  must(all_given("run", "2"));
   must({"train", "--load", path("run"), "--iteration", "2", "--train-iters", "4", "--override-data",
         "--override-opt-param-scheduler", "--json", path("result.json"), "--trace", path("trace.json")});
   fs::remove(path("result.json"));
@@ -104,7 +104,7 @@ TEST_F(ResumeCommands, TheSettingsOfAResumedRunStartANewOneLikeIt) {
 
 // The weights that a run began with are part of what it is.
 TEST_F(ResumeCommands, ARunFromAModelSaysSoWhenItIsResumedToo) {
-  must(told("model", "1"));
+  must(all_given("model", "1"));
   must({"train", "--finetune", path("model"), "--data-path", path("data"), "--seq-length", "8", "--train-iters", "2",
         "--save", path("run")});
   must({"train", "--load", path("run"), "--train-iters", "3"});
@@ -118,10 +118,11 @@ TEST_F(ResumeCommands, PathsOfAnyBytesAreGoneOnFrom) {
   fs::create_directories(odd);
   for (const char* file : {"data.bin", "data.idx", "data.teratron.json"}) fs::copy(path(file), odd + "/" + file);
   fs::copy(path("tokenizer"), odd + "/tokenizer");
-  must(told("whole", "4"));
+  must(all_given("whole", "4"));
   const auto odd_run = [&](const std::string& iterations) {
-    return with(told("x", iterations), {"--data-path", odd + "/data", "--tokenizer", odd + "/tokenizer", "--save",
-                                        odd + "/run", "--tensorboard-dir", odd + "/curves", "--json", odd + "/r.json"});
+    return with(all_given("x", iterations),
+                {"--data-path", odd + "/data", "--tokenizer", odd + "/tokenizer", "--save", odd + "/run",
+                 "--tensorboard-dir", odd + "/curves", "--json", odd + "/r.json"});
   };
   must(odd_run("2"));
   must({"train", "--load", odd + "/run", "--train-iters", "4"});
@@ -132,7 +133,7 @@ TEST_F(ResumeCommands, PathsOfAnyBytesAreGoneOnFrom) {
 
 TEST_F(ResumeCommands, ACheckpointDoesNotChooseWhereElseIsWrittenTo) {
   const std::string curves = path("curves");
-  must(told("run", "1", {"--tensorboard-dir", curves}));
+  must(all_given("run", "1", {"--tensorboard-dir", curves}));
   must({"train", "--load", path("run"), "--train-iters", "2"});
   EXPECT_EQ(std::distance(fs::directory_iterator(curves), {}), 2) << "where the run has its records";
   fs::remove_all(curves);
@@ -157,7 +158,7 @@ TEST_F(ResumeCommands, TheCorpusNamesItsTokenizer) {
 
 // <(...), /dev/stdin and - come once.
 TEST_F(ResumeCommands, SettingsComeThroughPipesToo) {
-  const Words words = told("run", "1", {"--json", "-"});
+  const Words words = all_given("run", "1", {"--json", "-"});
   std::string line = "set -eu; printf 'adam_beta2 = 0.5\\n' |";
   for (const std::string& word : with({TERATRON_BINARY}, words)) line += " '" + word + "'";
   for (const char* file : {"-", "/dev/stdin"}) {
@@ -169,7 +170,7 @@ TEST_F(ResumeCommands, SettingsComeThroughPipesToo) {
 }
 
 TEST_F(ResumeCommands, FlagsOverrideTheCheckpointAndWhatDiffersIsListed) {
-  must(told("run", "2", {"--tp", "2", "--sequence-parallel"}));
+  must(all_given("run", "2", {"--tp", "2", "--sequence-parallel"}));
   const Outcome resumed = must({"train", "--load", path("run"), "--train-iters", "4", "--clip-grad", "0.5", "--dp", "2",
                                 "--global-batch-size", "8", "--json", "-"});
   for (const char* difference :
@@ -183,7 +184,7 @@ TEST_F(ResumeCommands, FlagsOverrideTheCheckpointAndWhatDiffersIsListed) {
 
 TEST_F(ResumeCommands, TheStartIsShorterThanAScreenAndVerboseShowsAllSettings) {
   const Words layout = {"--pp", "1", "--tp", "2", "--dp", "2", "--lr-warmup-iters", "1", "--split", "9,1"};
-  const Outcome first = must(told("run", "2", layout));
+  const Outcome first = must(all_given("run", "2", layout));
   EXPECT_LT(lines_at_start(first.errors), 16U) << first.errors;
   EXPECT_THAT(first.errors, AllOf(HasSubstr("1 layer, hidden 16, 4 heads"), HasSubstr("training samples of 8 tokens"),
                                   HasSubstr("6 samples an update, 2 at a time"), HasSubstr("4 ranks (tensor 2"),
@@ -193,11 +194,11 @@ TEST_F(ResumeCommands, TheStartIsShorterThanAScreenAndVerboseShowsAllSettings) {
   EXPECT_GT(lines_at_start(resumed.errors), 60U);
   EXPECT_THAT(resumed.errors, AllOf(HasSubstr("adam-beta2"), HasSubstr("log-interval")));
   const Words pipeline = {"--num-layers", "2", "--pp", "2", "--token-slices", "uniform:2", "--global-batch-size", "4"};
-  EXPECT_LT(lines_at_start(must(told("pipeline", "1", pipeline)).errors), 24U);
+  EXPECT_LT(lines_at_start(must(all_given("pipeline", "1", pipeline)).errors), 24U);
 }
 
 TEST_F(ResumeCommands, ARefusedOrFinishedResumeChangesNoFile) {
-  must(told("run", "4", {"--save-interval", "2"}));
+  must(all_given("run", "4", {"--save-interval", "2"}));
   const auto before = files_of(path("run"));
   const std::string run = path("run"), trace = path("trace.json");
   const Words load = {"train", "--load", run, "--train-iters", "8", "--trace", trace};
@@ -219,7 +220,7 @@ TEST_F(ResumeCommands, ARefusedOrFinishedResumeChangesNoFile) {
 }
 
 TEST_F(ResumeCommands, ADamagedModelToStartFromLeavesNoFolder) {
-  must(told("run", "1"));
+  must(all_given("run", "1"));
   must({"convert", "--from", "teratron", "--to", "hf", path("run"), path("hf")});
   const std::string weights = read_file(path("hf/model.safetensors"));
   write_file_atomically(path("hf/model.safetensors"), weights.substr(0, weights.size() / 2));
@@ -233,8 +234,8 @@ TEST_F(ResumeCommands, ADamagedModelToStartFromLeavesNoFolder) {
 }
 
 TEST_F(ResumeCommands, TheAdviceAfterDamageIsOneToFollow) {
-  must(told("run", "6", {"--save-interval", "2"}));
-  must(told("whole", "6"));
+  must(all_given("run", "6", {"--save-interval", "2"}));
+  must(all_given("whole", "6"));
   const std::string weights = path("run/iter_0000006/model.safetensors");
   std::string bytes = read_file(weights);
   bytes.back() = static_cast<char>(bytes.back() ^ 1);
@@ -284,7 +285,7 @@ TEST_F(ResumeCommands, AnOlderCheckpointSaysWhichFlagsItNeeds) {
 }
 
 TEST_F(ResumeCommands, FinetuneTakesShapeAndTokenizerFromACheckpointOrAHuggingFaceFolder) {
-  must(told("source", "2"));
+  must(all_given("source", "2"));
   succeed({"convert", "--from", "teratron", "--to", "hf", path("source"), path("hf")});
   std::string weights;
   for (const std::string from : {"source", "hf", "source/iter_0000002"}) {
@@ -304,7 +305,7 @@ TEST_F(ResumeCommands, FinetuneTakesShapeAndTokenizerFromACheckpointOrAHuggingFa
 }
 
 TEST_F(ResumeCommands, AJobThatIsStartedAgainGoesOnAndDoesNotFinetuneAnew) {
-  must(told("source", "2"));
+  must(all_given("source", "2"));
   must({"train", "--finetune", path("source"), "--data-path", path("data"), "--train-iters", "6", "--save",
         path("whole"), "--lr-decay-iters", "6"});
   const auto job = [&](const std::string& iterations) {
