@@ -177,11 +177,7 @@ TEST_F(Chats, EndAtTheTokensOfTheRules) {
 
 TEST_F(Chats, WrongRequestsAreRefusedWithTheirParameter) {
   const auto refused = [&](const std::string& body, const std::string& param, const std::string& says) {
-    const Reply reply = server().post("/v1/chat/completions", body);
-    EXPECT_EQ(reply.status, 400) << body.substr(0, 200);
-    ASSERT_TRUE(reply.json.is_object()) << reply.body;
-    EXPECT_THAT(reply.message(), HasSubstr(says)) << body.substr(0, 200);
-    EXPECT_EQ(reply.json.at("error").at("param"), param.empty() ? Json(nullptr) : Json(param)) << body.substr(0, 200);
+    server().expect_refused("/v1/chat/completions", body, param, says);
   };
   const auto with_message = [](const std::string& message) { return R"({"messages": [)" + message + "]}"; };
   const auto with = [](const std::string& parameter) {

@@ -1,6 +1,7 @@
 // A server of a small model on a port of its own, and a client of it.
 #pragma once
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <httplib.h>
 
@@ -71,6 +72,16 @@ class RunningServer {
     return reply_of(client().Get(path, headers));
   }
   Reply complete(const Json& request) const { return post("/v1/completions", request.dump()); }
+  // Expects an error that says so, of the field `param`; empty: of none.
+  void expect_refused(const std::string& path, const std::string& body, const std::string& param,
+                      const std::string& says, int status = 400) const {
+    const Reply reply = post(path, body);
+    EXPECT_EQ(reply.status, status) << body.substr(0, 200);
+    ASSERT_TRUE(reply.json.is_object()) << reply.body;
+    EXPECT_THAT(reply.message(), ::testing::HasSubstr(says)) << body.substr(0, 200);
+    EXPECT_EQ(reply.json.at("error").at("param"), param.empty() ? Json(nullptr) : Json(param)) << body.substr(0, 200);
+    EXPECT_EQ(reply.json.at("error").at("type"), status == 404 ? "not_found_error" : "invalid_request_error");
+  }
   // Value of a metric.
   std::int64_t metric(const std::string& name) const {
     const std::string text = "\n" + get("/metrics").body, begin = "\n" + name + " ";

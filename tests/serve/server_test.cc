@@ -193,14 +193,7 @@ TEST_F(Completions, ManyClientsGetWhatEachGetsAlone) {
 
 TEST_F(Completions, WrongRequestsAreRefusedWithTheirParameter) {
   const auto refused = [&](const std::string& body, const std::string& param, const std::string& says,
-                           int status = 400) {
-    const Reply reply = server().post("/v1/completions", body);
-    EXPECT_EQ(reply.status, status) << body;
-    ASSERT_TRUE(reply.json.is_object()) << reply.body;
-    EXPECT_THAT(reply.message(), HasSubstr(says)) << body;
-    EXPECT_EQ(reply.json.at("error").at("param"), param.empty() ? Json(nullptr) : Json(param)) << body;
-    EXPECT_EQ(reply.json.at("error").at("type"), status == 404 ? "not_found_error" : "invalid_request_error");
-  };
+                           int status = 400) { server().expect_refused("/v1/completions", body, param, says, status); };
   refused("", "", "JSON");
   refused("{\"prompt\": \"a\"", "", "JSON");
   refused("[1, 2]", "", "object");

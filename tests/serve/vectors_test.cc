@@ -54,10 +54,7 @@ TEST(ServedVectors, AreThoseOfEmbedInEitherEncoding) {
   }
   EXPECT_EQ(reply.json.at("usage").at("prompt_tokens"), 4 + 3 + 6 + 2);
   const auto refused = [&](const Json& request, const std::string& param, const std::string& says) {
-    const Reply other = server.post("/v1/embeddings", request.dump());
-    EXPECT_EQ(other.status, 400) << request;
-    EXPECT_THAT(other.message(), HasSubstr(says));
-    EXPECT_EQ(other.json.at("error").at("param"), param);
+    server.expect_refused("/v1/embeddings", request.dump(), param, says);
   };
   refused({{"input", 5}}, "input", "strings");
   refused({{"input", Json::array()}}, "input", "strings");
