@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "base/message_of.h"
 #include "base/philox.h"
@@ -132,6 +134,20 @@ TEST(LossWatch, ReportsAnExplosionOnceAndNoNoise) {
       for (int more = 0; more < 5; ++more) EXPECT_FALSE(watch.explodes(30 + noise()));
       for (const int end = update + 50; update < end; ++update) EXPECT_FALSE(watch.explodes(level(update) + noise()));
     }
+  }
+}
+
+TEST(BestValidation, IsTheFirstOfTheLowest) {
+  RandomSequence random(RandomStream{.seed = 33});
+  BestValidation best;
+  std::vector<double> all;
+  for (std::int64_t at = 0; at < 200; ++at) {
+    all.push_back(static_cast<double>(random.below(50)) - static_cast<double>(at) / 20);
+    best.add(all.back(), at);
+    const auto lowest = std::ranges::min_element(all) - all.begin();
+    EXPECT_EQ(best.value, all[static_cast<std::size_t>(lowest)]);
+    EXPECT_EQ(best.iteration, lowest);
+    EXPECT_EQ(best.since, at - lowest);
   }
 }
 

@@ -251,10 +251,10 @@ TrainingState Trainer::state() const {
   record_data(task_.data, state);
   record_split(task_.split_rule, state);
   record_documents(config_.documents, state);
-  if (best_validation_) {
-    state.values[kBestValidation] = *best_validation_;
-    state.counters[kSinceBest] = validations_since_best_;
-    state.counters[kBestIteration] = best_iteration_;
+  if (best_.value) {
+    state.values[kBestValidation] = *best_.value;
+    state.counters[kSinceBest] = best_.since;
+    state.counters[kBestIteration] = best_.iteration;
   }
   if (validation_is_owed_) state.counters[kValidationIsOwed] = 1;
   if (const std::optional<LossWatch::State> watch = loss_watch_.state(); doctor_ && watch) {
@@ -270,11 +270,11 @@ TrainingState Trainer::state() const {
 
 void Trainer::restore(const TrainingState& state) {
   restore_updates(state);
-  validations_since_best_ = counter_of(state, kSinceBest, 0);
-  best_iteration_ = counter_of(state, kBestIteration, -1);
+  best_.since = counter_of(state, kSinceBest, 0);
+  best_.iteration = counter_of(state, kBestIteration, -1);
   validation_is_owed_ = counter_of(state, kValidationIsOwed, 0) != 0;
   if (const auto best = state.values.find(kBestValidation); best != state.values.end()) {
-    best_validation_ = best->second;
+    best_.value = best->second;
   }
   const auto level = state.values.find(kLossLevel), lowest = state.values.find(kLowestLoss);
   if (!doctor_ || level == state.values.end() || lowest == state.values.end()) return;

@@ -39,23 +39,15 @@ void Trainer::validate(TrainingObserver& observer, TrainingResult& result) {
     if (!std::isfinite(loss)) throw_weights_diverged("the validation loss");
     result.validation_loss = loss;
     observer.validation(iteration_, *losses);
-    if (!task_.scores) compare_with_best(loss);
+    if (!task_.scores) best_.add(loss, iteration_);
   }
   if (task_.scores) {
     note_activity({.name = "scores", .iteration = iteration_});
     const std::vector<TaskScore> scores = task_.scores(executor_);
     observer.scored(iteration_, scores);
-    compare_with_best(-scores.front().value);
+    best_.add(-scores.front().value, iteration_);
   }
   sample(observer);
-}
-
-void Trainer::compare_with_best(double validation) {
-  const bool is_best = !best_validation_ || validation < *best_validation_;
-  validations_since_best_ = is_best ? 0 : validations_since_best_ + 1;
-  if (!is_best) return;
-  best_validation_ = validation;
-  best_iteration_ = iteration_;
 }
 
 // A kill may have come between the checkpoint that this run goes on from and its link.
@@ -106,10 +98,10 @@ void Trainer::end_if_asked(const Requests& requests, TrainingObserver& observer,
 
 void Trainer::end_if_stalled(TrainingObserver& observer, TrainingResult& result) const {
   if (result.end != RunEnd::kComplete || iteration_ == config_.train_iters) return;
-  if (config_.output.early_stop == 0 || validations_since_best_ < config_.output.early_stop) return;
+  if (config_.output.early_stop == 0 || best_.since < config_.output.early_stop) return;
   result.end = RunEnd::kEarlyStop;
-  const std::string best = task_.scores ? fmt::format("highest score was {:.2f}", -*best_validation_)
-                                        : fmt::format("lowest validation loss was {:.4f}", *best_validation_);
+  const std::string best = task_.scores ? fmt::format("highest score was {:.2f}", -*best_.value)
+                                        : fmt::format("lowest validation loss was {:.4f}", *best_.value);
   observer.notice(fmt::format("--early-stop {}: ends after iteration {} of {}; the {}", config_.output.early_stop,
                               iteration_, config_.train_iters, best));
 }
