@@ -90,7 +90,7 @@ void Trainer::resume() {
   const TrainingState state = load_checkpoint(checkpoint.folder, task_.config, executor_.all_parameters(),
                                               executor_.backend(), {.verify = verifies()});
   restore(state);
-  kept_iteration_ = replicas_were_equal_ = iteration_;
+  saves_.kept = replicas_were_equal_ = iteration_;
   good_folder_ = checkpoint.folder;
   if (doctor_) doctor_->goes_on_from(iteration_, state.learning_rate);
   // Samples are counted, so that a run may go on with another batch size and reads each one once.
@@ -174,7 +174,7 @@ IterationReport Trainer::update(const RunControl& control, Requests& agreed) {
   // No scale of the loss explains it: the forward pass does not use the scale.
   if (!std::isfinite(report.loss)) throw_diverged();
   if (background_ && !replays()) background_->release();  // it is the loss of the weights that were copied
-  if (unproven_ && !replays()) keep_as_good(*std::exchange(unproven_, std::nullopt));
+  if (saves_.unproven && !replays()) keep_as_good(*std::exchange(saves_.unproven, std::nullopt));
   const double norm = gradient_norm(executor_.backend(), parameters_, executor_.mesh(), agreed.counts());
   if (doctor_) doctor_->take_norm(norm, report.loss_scale);
   if (agreed.corpus_fails()) require_readable_corpus();

@@ -212,17 +212,21 @@ class Trainer {
   std::optional<StepTrace> trace_;
   std::int64_t iteration_ = 0, skipped_ = 0;
 
+  struct Saves {
+    std::int64_t kept = 0;                 // iteration that was last saved, or started from
+    double at = 0;                         // when, on the clock of RunControl
+    std::optional<std::int64_t> by_time;   // iteration of the checkpoint that the next one replaces
+    std::optional<std::int64_t> unproven;  // --async-save: copied, and no update has tested it yet
+  };
+
+  Saves saves_;
   BestValidation best_;
-  bool validation_is_owed_ = false;            // the run was asked to end before a validation that was due
-  std::optional<std::int64_t> saved_by_time_;  // the checkpoint that the next one replaces
-  std::int64_t replicas_were_equal_ = 0;       // after this iteration, or the one that the run started from
-  std::int64_t kept_iteration_ = 0;            // what was last saved, or started from
-  double saved_at_ = 0;                        // on the clock of RunControl
-  std::optional<BackgroundSave> background_;   // --async-save
+  bool validation_is_owed_ = false;           // the run was asked to end before a validation that was due
+  std::int64_t replicas_were_equal_ = 0;      // after this iteration, or the one that the run started from
+  std::optional<BackgroundSave> background_;  // --async-save
   LossWatch loss_watch_;
-  std::optional<Doctor> doctor_;          // --trace-numerics
-  std::filesystem::path good_folder_;     // of the checkpoint that the doctor goes back to; empty: the start
-  std::optional<std::int64_t> unproven_;  // --async-save: copied, and no update has tested it yet
+  std::optional<Doctor> doctor_;       // --trace-numerics
+  std::filesystem::path good_folder_;  // of the checkpoint that the doctor goes back to; empty: the start
   bool reported_failed_sample_ = false;
 
   SampleReader reader_;

@@ -26,7 +26,7 @@ Requests Trainer::requests(const RunControl& control) const {
     return minutes > 0 && now - since >= minutes * kSecondsPerMinute;
   };
   if (has_passed(config_.output.exit_duration_in_mins, control.began)) own.say_time_is_up();
-  if (config_.output.save_interval == 0 && has_passed(config_.output.save_interval_in_mins, saved_at_))
+  if (config_.output.save_interval == 0 && has_passed(config_.output.save_interval_in_mins, saves_.at))
     own.ask_to_save();
   return own;
 }
@@ -118,7 +118,7 @@ void Trainer::save_if_due(const Requests& requests, bool ends, TrainingObserver&
   } else {
     observer.saved(iteration_, save(reason));
   }
-  saved_at_ = control.seconds();
+  saves_.at = control.seconds();
 }
 
 TrainingResult Trainer::run(TrainingObserver& observer, const RunControl& control) {
@@ -133,7 +133,7 @@ TrainingResult Trainer::run(TrainingObserver& observer, const RunControl& contro
     // A rank that ends takes those with it that still save.
     for (Communicator* const group : {executor_.mesh().model.get(), executor_.mesh().data.get()}) group->barrier();
     const std::string kept = iteration_ == 0 ? "before its first update"
-                             : kept_iteration_ == iteration_
+                             : saves_.kept == iteration_
                                  ? fmt::format("after iteration {}, which is saved", iteration_)
                                  : fmt::format("after iteration {}; without --save nothing is kept", iteration_);
     throw_environment_error(
@@ -147,7 +147,7 @@ TrainingResult Trainer::run(TrainingObserver& observer, const RunControl& contro
 void Trainer::save_before_failure(TrainingObserver& observer) {
   observer.flush();
   if (config_.output.save.empty()) return;
-  const bool is_saved = kept_iteration_ == iteration_;
+  const bool is_saved = saves_.kept == iteration_;
   if (background_ && is_saved) {
     require_finite_loss();  // no further update tests the copy
     background_->release();
@@ -180,7 +180,7 @@ TrainingResult Trainer::run_updates(TrainingObserver& observer, const RunControl
   TrainingResult result{.iterations = iteration_, .consumed_samples = batches_.consumed_after(iteration_)};
   double seconds = 0;
   std::int64_t tokens = 0;
-  saved_at_ = control.seconds();
+  saves_.at = control.seconds();
   restore_best_link();
   if (validation_is_owed_ && validates_after(iteration_)) {
     validate(observer, result);
@@ -225,12 +225,12 @@ SaveOptions Trainer::save_options(SaveReason reason) const {
           .settings = recorded_settings(config_, task_.config, task_.split_rule),
           .keep_last = config_.output.keep_last,
           .best = reason.best,
-          .replaces = saved_by_time_};
+          .replaces = saves_.by_time};
 }
 
 void Trainer::note_save(SaveReason reason) {
-  saved_by_time_ = reason.by_time ? std::optional(iteration_) : std::nullopt;
-  kept_iteration_ = iteration_;
+  saves_.by_time = reason.by_time ? std::optional(iteration_) : std::nullopt;
+  saves_.kept = iteration_;
 }
 
 std::filesystem::path Trainer::save(SaveReason reason) {
@@ -249,18 +249,18 @@ void Trainer::begin_save(SaveReason reason) {
   background_->begin(config_.output.save, task_.config, executor_.all_parameters(), executor_.backend(), state(),
                      save_options(reason), executor_.mesh());
   note_save(reason);
-  unproven_ = iteration_;
+  saves_.unproven = iteration_;
 }
 
 void Trainer::report_finished_save(TrainingObserver& observer) {
   if (!background_) return;
-  if (const auto folder = background_->finished()) observer.saved(kept_iteration_, *folder);
+  if (const auto folder = background_->finished()) observer.saved(saves_.kept, *folder);
 }
 
 void Trainer::finish_save(TrainingObserver& observer) {
   if (!background_) return;
-  note_activity({.name = "end of the checkpoint", .iteration = kept_iteration_});
-  if (const auto folder = background_->wait()) observer.saved(kept_iteration_, *folder);
+  note_activity({.name = "end of the checkpoint", .iteration = saves_.kept});
+  if (const auto folder = background_->wait()) observer.saved(saves_.kept, *folder);
 }
 
 // A save may delete older checkpoints, so the one that replaces them must be resumable. Finite weights may be so large
