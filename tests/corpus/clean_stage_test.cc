@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 
 #include "base/error.h"
+#include "base/message_of.h"
 #include "base/philox.h"
 #include "corpus/stage_fixture.h"
 #include "tokenizer/bpe/bpe_trainer.h"
@@ -94,12 +95,7 @@ TEST_F(CleanStage, ListsThatAreNoneAreErrors) {
   EXPECT_THROW(UrlRules{folder_.path()}, UserError);
   lists();
   write_file_atomically(folder_ / "domains.txt", "a.org\nhttp://b.org/\n");
-  try {
-    UrlRules{folder_.path()};
-    FAIL();
-  } catch (const UserError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("domains.txt:2"));
-  }
+  EXPECT_THAT(message_of<UserError>([&] { UrlRules{folder_.path()}; }), HasSubstr("domains.txt:2"));
 }
 
 TEST(UrlLists, ThoseThatComeWithTheProgramCanBeRead) {

@@ -15,6 +15,7 @@
 
 #include "base/error.h"
 #include "base/files/file.h"
+#include "base/message_of.h"
 #include "model/random_batch.h"
 
 namespace teratron::testing {
@@ -187,12 +188,8 @@ TEST(Generation, RefusesAPromptLongerThanTheContextWithBothLengths) {
   const auto backend = make_reference_backend(DType::kF32);
   LanguageModel runner(*backend, small_config(), {.purpose = Purpose::kGeneration, .tokens = 4});
   const std::vector<std::int32_t> prompt(10, 2);
-  try {
-    generate(runner, prompt, {}, [](std::int32_t) {});
-    FAIL() << "it was taken";
-  } catch (const UserError& error) {
-    EXPECT_THAT(error.what(), AllOf(HasSubstr("10 tokens"), HasSubstr("holds 9")));
-  }
+  EXPECT_THAT(message_of<UserError>([&] { generate(runner, prompt, {}, [](std::int32_t) {}); }),
+              AllOf(HasSubstr("10 tokens"), HasSubstr("holds 9")));
 }
 
 TEST(Generation, CutsAPromptWhereAsked) {
@@ -207,13 +204,8 @@ TEST(Generation, CutsAPromptWhereAsked) {
   for (const LongPrompt rule : {LongPrompt::kRefuse, LongPrompt::kCutLeft, LongPrompt::kCutRight}) {
     EXPECT_THAT(fitted(rule, 5), ElementsAre(1, 2, 3, 4, 5));
   }
-  try {
-    fitted(LongPrompt::kRefuse, 3);
-    FAIL() << "it was taken";
-  } catch (const UserError& error) {
-    EXPECT_THAT(error.what(),
-                AllOf(HasSubstr("prompt 7 has 5 tokens"), HasSubstr("holds 3"), HasSubstr("--truncate-prompt")));
-  }
+  EXPECT_THAT(message_of<UserError>([&] { fitted(LongPrompt::kRefuse, 3); }),
+              AllOf(HasSubstr("prompt 7 has 5 tokens"), HasSubstr("holds 3"), HasSubstr("--truncate-prompt")));
 }
 
 TEST(Sampling, DrawsOfOtherPromptsAndSamplesAreOthers) {

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/files/file.h"
+#include "base/message_of.h"
 #include "base/philox.h"
 #include "base/temporary_folder.h"
 #include "tokenizer/bpe/bpe_trainer.h"
@@ -45,12 +46,8 @@ TEST(TextVectors, TextsAreFramedAndCut) {
   EXPECT_EQ(all.cut, 1);
   EXPECT_EQ(all.longest, 5);
   EXPECT_EQ(all.tokens, 16);
-  try {
-    tokenize_texts(Tokenizer(train_bpe(texts, {})), texts, 5);
-    FAIL();
-  } catch (const UserError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("has no [CLS], which BERT"));
-  }
+  EXPECT_THAT(message_of<UserError>([&] { tokenize_texts(Tokenizer(train_bpe(texts, {})), texts, 5); }),
+              HasSubstr("has no [CLS], which BERT"));
 }
 
 TEST(TextVectors, DoNotDependOnTheOtherTextsNorOnTheBatch) {

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/files/file.h"
+#include "base/message_of.h"
 #include "base/temporary_folder.h"
 
 namespace teratron::testing {
@@ -94,12 +95,10 @@ TEST_F(SupervisorTest, OldMetricsAreNoUpdates) {
 }
 
 TEST_F(SupervisorTest, AProgramThatIsNotThereIsOneError) {
-  try {
-    supervise({.restarts = 3, .save = folder_.path(), .start = {"no-such-launcher", "-n", "4"}, .say = {}});
-    ADD_FAILURE();
-  } catch (const EnvironmentError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("cannot start 'no-such-launcher': No such file"));
-  }
+  EXPECT_THAT(message_of<EnvironmentError>([&] {
+                supervise({.restarts = 3, .save = folder_.path(), .start = {"no-such-launcher", "-n", "4"}, .say = {}});
+              }),
+              HasSubstr("cannot start 'no-such-launcher': No such file"));
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/message_of.h"
 #include "base/philox.h"
 #include "checkpoint/hugging_face/hugging_face.h"
 #include "checkpoint/initial_weights.h"
@@ -112,12 +113,8 @@ TEST_F(Finetune, AnotherShapeIsRefusedByName) {
   config_.model.config = find_weights(kGpt2Tiny).model;
   config_.output.finetune = kGpt2Tiny;
   config_.model.config.hidden_size = 64;
-  try {
-    train(config_);
-    FAIL();
-  } catch (const UserError& error) {
-    EXPECT_THAT(error.what(), ::testing::HasSubstr("hidden_size is 32 there, 64 was asked for"));
-  }
+  EXPECT_THAT(message_of<UserError>([&] { train(config_); }),
+              ::testing::HasSubstr("hidden_size is 32 there, 64 was asked for"));
 }
 
 }  // namespace
