@@ -13,11 +13,10 @@
 #include "base/philox.h"
 #include "base/temporary_folder.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 using ::testing::HasSubstr;
-using testing::TemporaryFolder;
 
 // Random bytes, again and again at places that are no multiple of a block's.
 std::string random_bytes(std::size_t count, RandomSequence& random) {
@@ -114,4 +113,4 @@ TEST(BlockWriter, AFileThatMayNotGrowIsAnEnvironmentErrorThatNamesIt) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

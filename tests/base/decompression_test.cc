@@ -4,16 +4,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <functional>
-#include <optional>
-
 #include "base/compressed.h"
 #include "base/error.h"
 #include "base/files/file.h"
+#include "base/message_of.h"
 #include "base/philox.h"
 #include "base/temporary_folder.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 using ::testing::AllOf;
@@ -24,7 +22,7 @@ struct Compression {
   const char* name;
   std::string (*compress)(std::string_view text, int level);
 };
-const std::vector<Compression> kCompressions = {{"gzip", testing::gzip}, {"zstd", testing::zstd}};
+const std::vector<Compression> kCompressions = {{"gzip", gzip}, {"zstd", zstd}};
 
 // Text that shrinks: runs of few letters.
 std::string compressible(RandomSequence& random, std::size_t length) {
@@ -55,19 +53,14 @@ class Decompression : public ::testing::Test {
     return text;
   }
   std::string error_of(const std::string& content) const {
-    try {
-      read_decompressed(file(content));
-    } catch (const UserError& error) {
-      return error.what();
-    }
-    return "no error";
+    return message_of<UserError>([&] { read_decompressed(file(content)); });
   }
-  testing::TemporaryFolder folder_;
+  TemporaryFolder folder_;
 };
 
 TEST_F(Decompression, ShowsWhatComesNextWithoutTakingIt) {
   const std::string text = "0123456789";
-  for (const std::string& content : {text, testing::gzip(text), testing::zstd(text)}) {
+  for (const std::string& content : {text, gzip(text), zstd(text)}) {
     DecompressingReader reader(file(content));
     EXPECT_EQ(reader.peek(3), "012");
     std::string taken(2, '\0');
@@ -84,7 +77,7 @@ TEST_F(Decompression, ShowsWhatComesNextWithoutTakingIt) {
 
 TEST_F(Decompression, RefusesFewBytesThatStandForVeryMany) {
   const std::string text(100'000, 'a');
-  for (const std::string& content : {testing::gzip(text), testing::zstd(text)}) {
+  for (const std::string& content : {gzip(text), zstd(text)}) {
     EXPECT_THROW(read_decompressed(file(content), 99'999), UserError);
     EXPECT_EQ(read_decompressed(file(content), 100'000), text);
   }
@@ -118,11 +111,11 @@ TEST_F(Decompression, LeavesOtherBytesAsTheyAre) {
   }
 }
 
-TEST_F(Decompression, ZerosBehindGzipAndFramesToSkipAreNoText) {
+TEST_F(Decompression, ZerosAfterGzipAndFramesToSkipAreNoText) {
   RandomSequence random({.seed = 3});
-  EXPECT_EQ(read_in_pieces(testing::gzip("text") + std::string(10'000, '\0'), random), "text");
+  EXPECT_EQ(read_in_pieces(gzip("text") + std::string(10'000, '\0'), random), "text");
   const std::string skippable("\x5A\x2A\x4D\x18\x03\x00\x00\x00xyz", 11);
-  EXPECT_EQ(read_in_pieces(skippable + testing::zstd("text") + skippable, random), "text");
+  EXPECT_EQ(read_in_pieces(skippable + zstd("text") + skippable, random), "text");
 }
 
 // Cut at any place but between members, it is an error and never a shorter text.
@@ -141,7 +134,7 @@ TEST_F(Decompression, ReportsInputThatIsCutShort) {
   }
 }
 
-TEST_F(Decompression, AFlippedBitIsToldWithItsPlace) {
+TEST_F(Decompression, AFlippedBitIsReportedWithItsPlace) {
   RandomSequence random({.seed = 5});
   for (const Compression& format : kCompressions) {
     const std::string text = compressible(random, 20'000), content = format.compress(text, 6);
@@ -167,22 +160,17 @@ TEST_F(Decompression, AFlippedBitIsToldWithItsPlace) {
 TEST_F(Decompression, StandardInputIsReadAsAFileIs) {
   RandomSequence random({.seed = 6});
   const std::string text = compressible(random, 300'000);
-  for (const std::string& content : {text, testing::gzip(text), testing::zstd(text)}) {
-    const testing::StandardInput input(file(content));
+  for (const std::string& content : {text, gzip(text), zstd(text)}) {
+    const StandardInput input(file(content));
     EXPECT_TRUE(read_decompressed("-") == text);
   }
   {
-    const testing::StandardInput input(file(testing::gzip(text).substr(0, 100)));
-    try {
-      read_decompressed("-");
-      FAIL() << "nothing was thrown";
-    } catch (const UserError& error) {
-      EXPECT_THAT(error.what(), HasSubstr("standard input is cut short"));
-    }
+    const StandardInput input(file(gzip(text).substr(0, 100)));
+    EXPECT_THAT(message_of<UserError>([&] { read_decompressed("-"); }), HasSubstr("standard input is cut short"));
   }
-  const testing::StandardInput input(folder_.path());
+  const StandardInput input(folder_.path());
   EXPECT_THROW(read_file("-"), UserError);
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -8,7 +8,6 @@
 #include <cmath>
 #include <limits>
 #include <random>
-#include <vector>
 
 #include "base/float_types.h"
 

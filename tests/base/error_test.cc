@@ -26,7 +26,7 @@ TEST(Checks, PassWhereTheyHold) {
   EXPECT_THROW(check(false, "never"), InternalError);
 }
 
-TEST(Errors, CarryTheFormattedMessageAndAreToldApart) {
+TEST(Errors, CarryTheFormattedMessageAndAreDistinguished) {
   try {
     throw_user_error("hidden_size {} is not divisible by {} heads", 1000, 16);
   } catch (const UserError& error) {

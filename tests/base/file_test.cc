@@ -12,9 +12,10 @@
 
 #include "base/error.h"
 #include "base/files/free_place.h"
+#include "base/message_of.h"
 #include "base/temporary_folder.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 using ::testing::AllOf;
@@ -28,20 +29,8 @@ class Files : public ::testing::Test {
     std::ofstream(in_folder(name), std::ios::binary) << content;
     return in_folder(name);
   }
-  testing::TemporaryFolder folder_;
+  TemporaryFolder folder_;
 };
-
-// The message of the Error that `work` throws; fails the test if it throws none.
-template <class Error, class Work>
-std::string error_of(const Work& work) {
-  try {
-    work();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  ADD_FAILURE() << "nothing was thrown";
-  return "";
-}
 
 // Two bytes more than the read buffer holds, with every byte value.
 std::string large_content() {
@@ -74,26 +63,26 @@ TEST_F(Files, AMapMovesWithItsBytes) {
 TEST_F(Files, NameUnreadableFilesWithTheReason) {
   const auto missing = in_folder("missing");
   const auto expected = AllOf(HasSubstr(missing.string()), HasSubstr("No such file"));
-  EXPECT_THAT(error_of<UserError>([&] { read_file(missing); }), expected);
-  EXPECT_THAT(error_of<UserError>([&] { MappedFile{missing}; }), expected);
-  EXPECT_THAT(error_of<UserError>([&] { read_file(folder_.path()); }), HasSubstr("folder"));
-  EXPECT_THAT(error_of<UserError>([&] { MappedFile{folder_.path()}; }), HasSubstr("folder"));
+  EXPECT_THAT(message_of<UserError>([&] { read_file(missing); }), expected);
+  EXPECT_THAT(message_of<UserError>([&] { MappedFile{missing}; }), expected);
+  EXPECT_THAT(message_of<UserError>([&] { read_file(folder_.path()); }), HasSubstr("folder"));
+  EXPECT_THAT(message_of<UserError>([&] { MappedFile{folder_.path()}; }), HasSubstr("folder"));
 }
 
 TEST_F(Files, OnlyRegularFilesAreMapped) {
-  EXPECT_THAT(error_of<UserError>([] { MappedFile{"/dev/null"}; }), HasSubstr("/dev/null"));
+  EXPECT_THAT(message_of<UserError>([] { MappedFile{"/dev/null"}; }), HasSubstr("/dev/null"));
   const auto pipe = in_folder("pipe");
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
-  EXPECT_THAT(error_of<UserError>([&] { MappedFile{pipe}; }), HasSubstr(pipe.string()));  // and does not wait
+  EXPECT_THAT(message_of<UserError>([&] { MappedFile{pipe}; }), HasSubstr(pipe.string()));  // and does not wait
 }
 
 TEST_F(Files, FilesWithoutPermissionAreRefused) {
   if (::geteuid() == 0) GTEST_SKIP() << "root may read and write everything";
   const auto secret = make_file("secret", "x");
   std::filesystem::permissions(secret, std::filesystem::perms::none);
-  EXPECT_THAT(error_of<UserError>([&] { read_file(secret); }), HasSubstr("Permission denied"));
+  EXPECT_THAT(message_of<UserError>([&] { read_file(secret); }), HasSubstr("Permission denied"));
   std::filesystem::permissions(folder_.path(), std::filesystem::perms::owner_read);
-  EXPECT_THAT(error_of<EnvironmentError>([&] { AtomicFile{in_folder("new")}; }), HasSubstr("Permission denied"));
+  EXPECT_THAT(message_of<EnvironmentError>([&] { AtomicFile{in_folder("new")}; }), HasSubstr("Permission denied"));
   std::filesystem::permissions(folder_.path(), std::filesystem::perms::owner_all);
 }
 
@@ -123,15 +112,16 @@ TEST_F(Files, ValuesAreWrittenLittleEndian) {
   EXPECT_EQ(read_file(in_folder("f")), "\1\2\3\4\5\6\7\10");
 }
 
-TEST_F(Files, AFolderInTheWayOfCommitIsAnErrorThatLeavesNothingBehind) {
+TEST_F(Files, AFolderInTheWayOfCommitIsAnErrorThatLeavesNothing) {
   make_folders(in_folder("f") / "inside");
-  EXPECT_THAT(error_of<EnvironmentError>([&] { write_file_atomically(in_folder("f"), "x"); }), HasSubstr("directory"));
+  EXPECT_THAT(message_of<EnvironmentError>([&] { write_file_atomically(in_folder("f"), "x"); }),
+              HasSubstr("directory"));
   EXPECT_EQ(folder_.entries(), 1U);
 }
 
 TEST_F(Files, AMissingFolderIsAnErrorThatNamesItAndTheFile) {
   const auto path = in_folder("no") / "f";
-  EXPECT_THAT(error_of<EnvironmentError>([&] { write_file_atomically(path, "x"); }),
+  EXPECT_THAT(message_of<EnvironmentError>([&] { write_file_atomically(path, "x"); }),
               AllOf(HasSubstr("'" + path.string() + "'"),
                     HasSubstr("there is no folder '" + in_folder("no").string() + "'; make it first"),
                     Not(HasSubstr("space"))));
@@ -146,7 +136,7 @@ TEST_F(Files, AFullDiskLeavesTheOldFileAndNothingElse) {
   const rlimit small{1000, before.rlim_max};
   ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
   const std::string message =
-      error_of<EnvironmentError>([&] { write_file_atomically(in_folder("f"), std::string(5000, 'x')); });
+      message_of<EnvironmentError>([&] { write_file_atomically(in_folder("f"), std::string(5000, 'x')); });
   ::setrlimit(RLIMIT_FSIZE, &before);
   std::signal(SIGXFSZ, old_handler);
   EXPECT_THAT(message, AllOf(HasSubstr(in_folder("f").string()), HasSubstr("File too large"), HasSubstr("ulimit -f")));
@@ -157,7 +147,7 @@ TEST_F(Files, AFullDiskLeavesTheOldFileAndNothingElse) {
 // Every write to /dev/full fails with the error of a full disk.
 TEST_F(Files, AFullDeviceIsReportedAsSuch) {
   std::filesystem::create_symlink("/dev/full", in_folder("f.partial"));
-  EXPECT_THAT(error_of<EnvironmentError>([&] { write_file_atomically(in_folder("f"), "x"); }),
+  EXPECT_THAT(message_of<EnvironmentError>([&] { write_file_atomically(in_folder("f"), "x"); }),
               HasSubstr("No space left on device"));
   EXPECT_EQ(folder_.entries(), 0U);
 }
@@ -168,14 +158,14 @@ TEST_F(Files, FoldersAreMadeWithTheirParentsAndAFileInTheWayIsAnError) {
   sync_folder(in_folder("a"));
   EXPECT_TRUE(std::filesystem::is_directory(in_folder("a") / "b" / "c"));
   const auto blocked = make_file("file", "") / "below";
-  EXPECT_THAT(error_of<EnvironmentError>([&] { make_folders(blocked); }), HasSubstr(blocked.string()));
+  EXPECT_THAT(message_of<EnvironmentError>([&] { make_folders(blocked); }), HasSubstr(blocked.string()));
 }
 
 TEST_F(Files, LinksThatLeadToOneAnotherAreNotReplaced) {
   std::filesystem::create_symlink(in_folder("b"), in_folder("a"));
   std::filesystem::create_symlink(in_folder("a"), in_folder("b"));
   for (const char* const name : {"a", "b"}) {
-    EXPECT_THAT(error_of<EnvironmentError>([&] { write_file_atomically(in_folder(name), "x"); }),
+    EXPECT_THAT(message_of<EnvironmentError>([&] { write_file_atomically(in_folder(name), "x"); }),
                 HasSubstr("delete the links"));
     EXPECT_TRUE(std::filesystem::is_symlink(in_folder(name)));
   }
@@ -183,13 +173,13 @@ TEST_F(Files, LinksThatLeadToOneAnotherAreNotReplaced) {
 
 TEST_F(Files, EveryErrorOfAFolderSaysWhatToDo) {
   write_file_atomically(in_folder("file"), "");
-  EXPECT_THAT(error_of<EnvironmentError>([&] { make_folders(in_folder("file") / "in"); }),
+  EXPECT_THAT(message_of<EnvironmentError>([&] { make_folders(in_folder("file") / "in"); }),
               HasSubstr("or choose another place"));
   EXPECT_EQ(remedy_of_write_error(EROFS), "make its disk writable");
   for (const int error : {EMFILE, EFBIG}) EXPECT_THAT(remedy_of_write_error(error), HasSubstr("ulimit"));
 }
 
-TEST_F(Files, AResultThatCouldNotBeWrittenIsToldBeforeTheWork) {
+TEST_F(Files, AResultThatCouldNotBeWrittenIsReportedBeforeTheWork) {
   std::filesystem::create_directory(in_folder("folder"));
   for (const char* const name : {"folder", "none/x.json", "folder/none/x.json"}) {
     EXPECT_THROW(require_writable(in_folder(name)), EnvironmentError) << name;
@@ -210,11 +200,11 @@ TEST_F(Files, APictureReplacesNothingButAnEarlierOne) {
     if (is_replaced) {
       ask();
     } else {
-      EXPECT_THAT(error_of<UserError>(ask), HasSubstr("is no picture of teratron"));
+      EXPECT_THAT(message_of<UserError>(ask), HasSubstr("is no picture of teratron"));
     }
     EXPECT_EQ(read_file(in_folder("p")), there);
   }
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

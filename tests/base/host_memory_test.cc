@@ -4,15 +4,15 @@
 
 #include "base/system_files.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
-class HostMemory : public testing::SystemFiles {
+class HostMemory : public SystemFiles {
  protected:
   std::optional<std::int64_t> available() const { return available_host_memory(root_.path()); }
 };
 
-TEST_F(HostMemory, IsUnknownWhereTheSystemDoesNotTell) { EXPECT_EQ(available(), std::nullopt); }
+TEST_F(HostMemory, IsUnknownWhereTheSystemDoesNotSay) { EXPECT_EQ(available(), std::nullopt); }
 
 TEST_F(HostMemory, IsWhatTheMachineHasAvailable) {
   write("proc/meminfo", "MemTotal:  900 kB\nMemFree:  100 kB\nMemAvailable:  500 kB");
@@ -46,4 +46,4 @@ TEST_F(HostMemory, IsThatOfTheMemoryControllerInVersion1) {
 TEST(HostMemoryOfThisMachine, IsSomething) { EXPECT_GT(available_host_memory().value_or(0), 0); }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -11,23 +11,18 @@
 
 #include "base/error.h"
 #include "base/files/file.h"
+#include "base/message_of.h"
 #include "base/temporary_folder.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 namespace fs = std::filesystem;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-using testing::TemporaryFolder;
 
 std::string refusal_of(const fs::path& out) {
-  try {
-    const OutputLock lock(out);
-  } catch (const UserError& error) {
-    return error.what();
-  }
-  return "(not refused)";
+  return message_of<UserError>([&] { const OutputLock lock(out); });
 }
 
 TEST(OutputLocks, AllNamesOfAPlaceHaveOneLock) {
@@ -50,9 +45,9 @@ TEST(OutputLocks, AllNamesOfAPlaceHaveOneLock) {
                     AllOf(HasSubstr(fmt::format("process {}", ::getpid())), HasSubstr(" on "), HasSubstr("begun 20"),
                           HasSubstr("writes '" + name.string() + "' already"), HasSubstr("another place")));
       }
-      EXPECT_EQ(refusal_of(folder / "in/other.jsonl"), "(not refused)");
+      EXPECT_EQ(refusal_of(folder / "in/other.jsonl"), kNoError);
     }
-    for (const fs::path& name : names) EXPECT_EQ(refusal_of(name), "(not refused)");
+    for (const fs::path& name : names) EXPECT_EQ(refusal_of(name), kNoError);
   }
   EXPECT_EQ(folder.entries(), 4U);  // no lock is left
 }
@@ -62,15 +57,15 @@ TEST(OutputLocks, DevicesAndPipesHaveNone) {
   ASSERT_EQ(::mkfifo((folder / "pipe").c_str(), 0600), 0);
   for (const fs::path& out : {fs::path("-"), fs::path("/dev/null"), folder / "pipe"}) {
     const OutputLock held(out);
-    EXPECT_EQ(refusal_of(out), "(not refused)");
+    EXPECT_EQ(refusal_of(out), kNoError);
   }
   EXPECT_EQ(folder.entries(), 1U);
 }
 
-TEST(OutputLocks, WhereNoFileCanBeMadeTheWriterTells) {
+TEST(OutputLocks, WhereNoFileCanBeMadeTheWriterReportsIt) {
   const TemporaryFolder folder;
   const OutputLock held(folder / "missing/out");
-  EXPECT_EQ(refusal_of(folder / "missing/out"), "(not refused)");
+  EXPECT_EQ(refusal_of(folder / "missing/out"), kNoError);
 }
 
 TEST(OutputLocks, OneThatWasKilledHoldsNobodyUp) {
@@ -128,4 +123,4 @@ TEST(OutputLocks, FilesOfProcessesThatWriteAtRandomTimesAreWhole) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -9,10 +9,10 @@
 #include "base/host/threads.h"
 #include "base/system_files.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
-class ProcessorQuota : public testing::SystemFiles {
+class ProcessorQuota : public SystemFiles {
  protected:
   int quota() const { return processor_quota(root_.path()); }
 };
@@ -69,4 +69,4 @@ TEST(Processors, AreTheUsualThreadsUnlessOpenMpsVariableSays) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

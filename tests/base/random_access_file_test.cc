@@ -14,7 +14,7 @@
 #include "base/files/file.h"
 #include "base/temporary_folder.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 using ::testing::AllOf;
@@ -39,7 +39,7 @@ class ChangingFile : public ::testing::Test {
     }
   }
   std::string fault_ = "something has written to it";
-  testing::TemporaryFolder folder_;
+  TemporaryFolder folder_;
   const fs::path path_ = folder_ / "file";
 };
 
@@ -50,7 +50,7 @@ TEST_F(ChangingFile, IsReadAtAnyPlaceWhileNothingChangesIt) {
   EXPECT_EQ(text_at(file, 100000, 0), "");
 }
 
-TEST_F(ChangingFile, WhateverChangesItIsToldByName) {
+TEST_F(ChangingFile, WhateverChangesItIsReportedByName) {
   const std::vector<std::pair<std::string, std::function<void()>>> changes = {
       {"has 50000 bytes now, and had 100000", [&] { fs::resize_file(path_, 50000); }},
       {"has 100001 bytes now", [&] { fs::resize_file(path_, 100001); }},
@@ -135,4 +135,4 @@ TEST_F(ChangingFile, AWriterThatSetsTheTimeBackIsSeen) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

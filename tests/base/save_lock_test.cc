@@ -17,16 +17,13 @@
 #include "base/error.h"
 #include "checkpoint/damage.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-using testing::message_of;
 using ::testing::Not;
-using testing::put_file;
-using testing::TemporaryFolder;
 
 int no_locks(int) {
   errno = ENOLCK;
@@ -50,13 +47,13 @@ class SaveLocks : public ::testing::Test {
 TEST_F(SaveLocks, ASecondIsRefusedWithTheFirstOnesNameAndTheFileGoesWithTheFirst) {
   {
     const SaveLock first(folder_.path());
-    const auto before = testing::all_files(folder_.path());
+    const auto before = all_files(folder_.path());
     std::array<char, 256> host{};
     ::gethostname(host.data(), host.size());
     EXPECT_THAT(message_of<UserError>([&] { SaveLock{folder_.path()}; }),
                 AllOf(HasSubstr(folder_.path().string()), HasSubstr(std::string(" on ") + host.data()),
                       HasSubstr(fmt::format("process {}", ::getpid())), HasSubstr("begun 20"), HasSubstr("--save")));
-    EXPECT_EQ(testing::all_files(folder_.path()), before);
+    EXPECT_EQ(all_files(folder_.path()), before);
   }
   EXPECT_EQ(folder_.entries(), 0U);
   const SaveLock again(folder_.path());
@@ -101,7 +98,7 @@ TEST_F(SaveLocks, AFileThatAnotherHostLeftHoldsNobodyUpWhereTheLockIsFree) {
   put_file(file(), kFarOwner);
   const SaveLock lock(folder_.path(), noting(notices_));
   EXPECT_THAT(notices_, IsEmpty());
-  EXPECT_THAT(testing::bytes_of_file(file()), Not(HasSubstr("another-host")));
+  EXPECT_THAT(bytes_of_file(file()), Not(HasSubstr("another-host")));
 }
 
 TEST_F(SaveLocks, WithoutLocksTheFileAloneKeepsASecondAwayAndSaysSo) {
@@ -117,7 +114,7 @@ TEST_F(SaveLocks, WithoutLocksTheFileAloneKeepsASecondAwayAndSaysSo) {
   EXPECT_THAT(message_of<UserError>([&] { SaveLock(folder_.path(), settings); }),
               AllOf(HasSubstr("a run of ada on another-host (process 77, begun 2026-01-02 03:04:05 UTC)"),
                     HasSubstr("delete '" + file().string() + "'")));
-  EXPECT_EQ(testing::bytes_of_file(file()), kFarOwner);
+  EXPECT_EQ(bytes_of_file(file()), kFarOwner);
 }
 
 TEST_F(SaveLocks, WithoutLocksAKilledRunOfThisHostHoldsNobodyUp) {
@@ -177,7 +174,7 @@ TEST_F(SaveLocks, OnlyAFileIsTakenForTheLocksFile) {
     EXPECT_TRUE(std::filesystem::exists(std::filesystem::symlink_status(file()))) << what;
     std::filesystem::remove(file());
   }
-  EXPECT_EQ(testing::bytes_of_file(precious), "x");
+  EXPECT_EQ(bytes_of_file(precious), "x");
   EXPECT_FALSE(std::filesystem::exists(folder_ / "absent"));
 }
 
@@ -202,4 +199,4 @@ TEST_F(SaveLocks, OneThatCannotBeWrittenLeavesNoFile) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

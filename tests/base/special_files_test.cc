@@ -12,10 +12,11 @@
 
 #include "base/error.h"
 #include "base/files/file.h"
+#include "base/message_of.h"
 #include "base/philox.h"
 #include "base/temporary_folder.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 namespace fs = std::filesystem;
@@ -31,17 +32,7 @@ class SpecialFiles : public ::testing::Test {
     EXPECT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
     return pipe;
   }
-  template <class Error, class Work>
-  static std::string message_of(const Work& work) {
-    try {
-      work();
-    } catch (const Error& error) {
-      return error.what();
-    }
-    ADD_FAILURE() << "nothing was thrown";
-    return "";
-  }
-  testing::TemporaryFolder folder_;
+  TemporaryFolder folder_;
 };
 
 std::string random_text(std::size_t length, std::uint64_t seed) {
@@ -173,4 +164,4 @@ TEST_F(SpecialFiles, DevicesAreReadOrRefused) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -14,7 +14,7 @@
 
 #include "base/temporary_folder.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 // The exit code of a child that runs `body`; -1 where a signal ended it.
@@ -59,7 +59,7 @@ TEST(StandardStreams, APipeWhoseReaderIsGoneFailsTheWrite) {
 }
 
 TEST(StandardStreams, AFileThatReachesItsLimitFailsTheWrite) {
-  const testing::TemporaryFolder folder;
+  const TemporaryFolder folder;
   EXPECT_EQ(in_child([&] {
               std::signal(SIGXFSZ, SIG_DFL);
               make_failed_writes_errors();
@@ -94,4 +94,4 @@ TEST(StandardStreams, ALineThatCannotBeWrittenIsLostAndNothingElse) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

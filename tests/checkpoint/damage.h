@@ -9,6 +9,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "base/message_of.h"
 #include "base/temporary_folder.h"
 
 namespace teratron::testing {
@@ -40,17 +41,6 @@ inline std::map<std::string, std::string> all_files(const std::filesystem::path&
     }
   }
   return files;
-}
-
-// Message of the Error that `body` throws; a test failure if it throws none.
-template <class Error, class Body>
-std::string message_of(const Body& body) {
-  try {
-    body();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "(nothing was thrown)";
 }
 
 }  // namespace teratron::testing

@@ -4,16 +4,11 @@
 
 #include "cli/tiny_training.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-using testing::Outcome;
-using testing::run_teratron;
-using testing::TinyTraining;
-using testing::with;
-using testing::Words;
 
 TEST(BackendChoice, CudaWithoutAGpuSaysWhatToDo) {
   const TinyTraining training;
@@ -29,4 +24,4 @@ TEST(BackendChoice, CudaWithoutAGpuSaysWhatToDo) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -8,12 +8,12 @@
 #include "base/child_program.h"
 #include "model/config.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 nlohmann::json rows_of(std::vector<std::string> arguments) {
   arguments.insert(arguments.begin(), {"python3", TERATRON_SOURCE_DIR "/bench/scaling.py", "--list"});
-  const testing::Outcome outcome = testing::ChildProgram(arguments).wait();
+  const Outcome outcome = ChildProgram(arguments).wait();
   EXPECT_EQ(outcome.exit_code, 0) << outcome.errors;
   return nlohmann::json::parse(outcome.output);
 }
@@ -54,4 +54,4 @@ TEST(BenchScaling, EveryRowIsALayoutThatItsModelCanHave) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

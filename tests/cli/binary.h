@@ -18,22 +18,31 @@ inline Words with(Words words, const Words& more) {
   return words;
 }
 
-// `standard_output` is where its output goes instead of into the Outcome, where given.
 #ifdef TERATRON_WITHOUT_TEXT_TOOLS
 inline constexpr bool kHasTextTools = false;  // data extract and data langid
 #else
 inline constexpr bool kHasTextTools = true;
 #endif
 
+// `standard_output` is where its output goes instead of into the Outcome, where given.
 inline Outcome run_teratron(const Words& arguments, const std::string& standard_output = "") {
   return ChildProgram(with({TERATRON_BINARY}, arguments), {}, standard_output).wait();
 }
 
-// Standard output of a command that must succeed.
-inline std::string succeed(const Words& arguments) {
-  const Outcome outcome = run_teratron(arguments);
+inline Outcome must(const Words& arguments) {
+  Outcome outcome = run_teratron(arguments);
   EXPECT_EQ(outcome.exit_code, 0) << outcome.errors;
-  return outcome.output;
+  return outcome;
+}
+
+// Standard output of a command that must succeed.
+inline std::string succeed(const Words& arguments) { return must(arguments).output; }
+
+// Standard error of a command that must be refused as the user's fault.
+inline std::string refused(const Words& arguments) {
+  const Outcome outcome = run_teratron(arguments);
+  EXPECT_EQ(outcome.exit_code, 2) << ::testing::PrintToString(arguments) << outcome.output << outcome.errors;
+  return outcome.errors;
 }
 
 // With --json -, standard output is one JSON object and nothing else; people's text goes to standard error.

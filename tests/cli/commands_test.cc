@@ -11,15 +11,12 @@
 #include "cli/binary.h"
 #include "tokenizer/tokenizer.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-using testing::json_of;
-using testing::Outcome;
-using testing::run_teratron;
 using ::testing::StartsWith;
 
 // A corpus of words with something to merge, and the tokenizer that the binary learns from it.
@@ -31,14 +28,13 @@ class Commands : public ::testing::Test {
     std::string text;
     for (int i = 0; i < 3000; ++i) text += " " + words[random.below(words.size())];
     write_file_atomically(path("corpus.txt"), text);
-    const Outcome outcome = run_teratron({"tokenizer", "train", "--vocab-size", "300", "--out", path("tokenizer"),
-                                          path("corpus.txt"), "--json", path("train.json")});
-    ASSERT_EQ(outcome.exit_code, 0) << outcome.errors;
+    const Outcome outcome = must({"tokenizer", "train", "--vocab-size", "300", "--out", path("tokenizer"),
+                                  path("corpus.txt"), "--json", path("train.json")});
   }
 
   std::string path(const std::string& name) const { return (folder_.path() / name).string(); }
 
-  testing::TemporaryFolder folder_;
+  TemporaryFolder folder_;
 };
 
 TEST_F(Commands, TokenizerTrainWritesWhatInfoShows) {
@@ -96,10 +92,8 @@ TEST_F(Commands, DecodeRefusesWhatAreNoIdsOfTheTokenizer) {
   };
   for (const auto& [bytes, message] : cases) {
     write_file_atomically(path("ids"), bytes);
-    const Outcome outcome =
-        run_teratron({"tokenizer", "decode", "--tokenizer", path("tokenizer"), path("ids"), path("out")});
-    EXPECT_EQ(outcome.exit_code, 2);
-    EXPECT_THAT(outcome.errors, AllOf(StartsWith("error: "), HasSubstr(message)));
+    EXPECT_THAT(refused({"tokenizer", "decode", "--tokenizer", path("tokenizer"), path("ids"), path("out")}),
+                AllOf(StartsWith("error: "), HasSubstr(message)));
     EXPECT_FALSE(std::filesystem::exists(path("out")));
   }
 }
@@ -118,8 +112,7 @@ TEST_F(Commands, DataTokenizeWritesWhatInfoShows) {
 }
 
 TEST_F(Commands, WithoutJsonTheResultIsForPeopleOnStandardOutput) {
-  const Outcome outcome = run_teratron({"tokenizer", "info", path("tokenizer")});
-  EXPECT_EQ(outcome.exit_code, 0);
+  const Outcome outcome = must({"tokenizer", "info", path("tokenizer")});
   EXPECT_THAT(outcome.output, HasSubstr("vocabulary"));
   EXPECT_THAT(outcome.errors, IsEmpty());
 }
@@ -136,9 +129,7 @@ TEST_F(Commands, MissingInputIsTheUsersFaultAndAnUnwritablePlaceTheEnvironments)
            {"checkpoint", "verify", missing},
            {"convert", "--from", "hf", "--to", "teratron", missing, path("c")},
            {"convert", "--from", "teratron", "--to", "hf", missing, path("c")}}) {
-    const Outcome outcome = run_teratron(arguments);
-    EXPECT_EQ(outcome.exit_code, 2) << arguments[0] << " " << arguments[1];
-    EXPECT_THAT(outcome.errors, AllOf(StartsWith("error: "), HasSubstr("missing"))) << arguments[0];
+    EXPECT_THAT(refused(arguments), AllOf(StartsWith("error: "), HasSubstr("missing"))) << arguments[0];
   }
   const Outcome outcome = run_teratron(
       {"tokenizer", "encode", "--tokenizer", path("tokenizer"), path("corpus.txt"), path("no/such/folder/ids")});
@@ -147,14 +138,11 @@ TEST_F(Commands, MissingInputIsTheUsersFaultAndAnUnwritablePlaceTheEnvironments)
 }
 
 TEST_F(Commands, ConvertBetweenTheSameFormatsAndFilesOfOursAreRefused) {
-  const Outcome outcome = run_teratron({"convert", "--from", "hf", "--to", "hf", "a", "b"});
-  EXPECT_EQ(outcome.exit_code, 2);
-  EXPECT_THAT(outcome.errors, HasSubstr("--from and --to name the same format"));
-  const Outcome in_files =
-      run_teratron({"convert", "--from", "hf", "--to", "teratron", "--max-file-size", "1", "a", "b"});
-  EXPECT_EQ(in_files.exit_code, 2);
-  EXPECT_THAT(in_files.errors, HasSubstr("--max-file-size is for --to hf"));
+  EXPECT_THAT(refused({"convert", "--from", "hf", "--to", "hf", "a", "b"}),
+              HasSubstr("--from and --to name the same format"));
+  EXPECT_THAT(refused({"convert", "--from", "hf", "--to", "teratron", "--max-file-size", "1", "a", "b"}),
+              HasSubstr("--max-file-size is for --to hf"));
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

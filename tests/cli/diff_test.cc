@@ -4,19 +4,13 @@
 
 #include "cli/tiny_training.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-using testing::json_of;
-using testing::Outcome;
-using testing::run_teratron;
-using testing::succeed;
-using testing::with;
-using testing::Words;
 
-class Diff : public ::testing::Test {
+class Diff : public TrainingCommands<1000> {
  protected:
   std::string train(const std::string& name, const std::string& iterations, const Words& more = {}) const {
     succeed(training_.command(
@@ -25,10 +19,6 @@ class Diff : public ::testing::Test {
              more)));
     return path(name);
   }
-
-  std::string path(const std::string& name) const { return training_.path(name); }
-
-  const testing::TinyTraining training_{1000};
 };
 
 TEST_F(Diff, RunsOfOneSeedAreEqualAndOneThatWentOnOtherwisePartsAfterTheSharedUpdates) {
@@ -70,4 +60,4 @@ TEST_F(Diff, WrongInputIsOneError) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -15,7 +15,7 @@ using ::testing::HasSubstr;
 
 const std::string kLines = "{\"text\": \"the rank waits for the gradient\"}\n{\"text\": \"a layer sums it up\"}\n";
 
-class FilesOfCommand : public ::testing::Test {
+class FilesOfCommand : public TrainingCommands<> {
  protected:
   FilesOfCommand() {
     for (const char* name : {"in.jsonl", "ev.jsonl", "folder/a.jsonl", "w-1.jsonl"}) {
@@ -25,7 +25,6 @@ class FilesOfCommand : public ::testing::Test {
     fs::create_symlink("in.jsonl", path("link.jsonl"));
     fs::create_symlink("in.jsonl", path("other.jsonl"));
   }
-  std::string path(const std::string& name) const { return training_.path(name); }
   // `words` with '@' before names in the folder.
   Words placed(Words words) const {
     for (std::string& word : words) {
@@ -33,8 +32,6 @@ class FilesOfCommand : public ::testing::Test {
     }
     return words;
   }
-
-  TinyTraining training_;
 };
 
 TEST_F(FilesOfCommand, AreNeverReplacedWhereTheyAreRead) {
@@ -78,9 +75,7 @@ TEST_F(FilesOfCommand, AreNeverReplacedWhereTheyAreRead) {
   }
   for (const auto& [words, kept] : cases) {
     const std::string before = read_file(path(kept));
-    const Outcome refused = run_teratron(placed(words));
-    EXPECT_EQ(refused.exit_code, 2) << ::testing::PrintToString(words);
-    EXPECT_THAT(refused.errors, HasSubstr("read or written by this command already"))
+    EXPECT_THAT(refused(placed(words)), HasSubstr("read or written by this command already"))
         << ::testing::PrintToString(words);
     EXPECT_EQ(read_file(path(kept)), before) << ::testing::PrintToString(words);
   }
@@ -90,9 +85,7 @@ TEST_F(FilesOfCommand, AreNotReplacedByJsonWhereTheyHoldSomethingElse) {
   const Words info = {"data", "info", path("data"), "--json"};
   for (const std::string& kept : {std::string("words\n"), kLines, std::string("{\"a\": 1}, b"), std::string(1, '\0')}) {
     write_file_atomically(path("kept"), kept);
-    const Outcome refused = run_teratron(with(info, {path("kept")}));
-    EXPECT_EQ(refused.exit_code, 2);
-    EXPECT_THAT(refused.errors, HasSubstr("something else than the JSON"));
+    EXPECT_THAT(refused(with(info, {path("kept")})), HasSubstr("something else than the JSON"));
     EXPECT_EQ(read_file(path("kept")), kept);
   }
   for (const std::string& replaced : {std::string(), std::string("{\"a\": [1]}\n"), std::string("\n")}) {

@@ -3,19 +3,17 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <sstream>
 
 #include "base/child_program.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 using ::testing::HasSubstr;
 using ::testing::Not;
-using testing::Outcome;
 using ::testing::UnorderedElementsAre;
 
 class GpuRun : public ::testing::Test {
@@ -45,14 +43,13 @@ class GpuRun : public ::testing::Test {
   Outcome run(const std::string& what, const std::string& version, const std::vector<std::string>& command = {}) {
     write_file_atomically(folder_ / "version", version);
     const std::string folder = folder_.path().string();
-    Outcome packed =
-        testing::ChildProgram({"tar", "-C", folder + "/pack", "-czf", folder + "/pack.tar.gz", "."}).wait();
+    Outcome packed = ChildProgram({"tar", "-C", folder + "/pack", "-czf", folder + "/pack.tar.gz", "."}).wait();
     EXPECT_EQ(packed.exit_code, 0) << packed.errors;
     const std::string path = folder + "/tools:" + std::getenv("PATH");
     std::vector<std::string> words = {
         "env", "PATH=" + path, "TMPDIR=" + folder, "OUT=" + folder + "/out", folder + "/run", what};
     words.insert(words.end(), command.begin(), command.end());
-    return testing::ChildProgram(words).wait();
+    return ChildProgram(words).wait();
   }
 
   // Filters of tests that a program's processes were given.
@@ -66,7 +63,7 @@ class GpuRun : public ::testing::Test {
     return filters;
   }
 
-  const testing::TemporaryFolder folder_;
+  const TemporaryFolder folder_;
 };
 
 constexpr std::string_view kNoGpu =
@@ -91,8 +88,7 @@ TEST_F(GpuRun, SaysWhichLibrariesAreMissing) {
 }
 
 TEST_F(GpuRun, SaysThatAPackIsMissing) {
-  const Outcome outcome =
-      testing::ChildProgram({folder_ / "run", "check"}, {"OUT=" + (folder_ / "out").string()}).wait();
+  const Outcome outcome = ChildProgram({folder_ / "run", "check"}, {"OUT=" + (folder_ / "out").string()}).wait();
   EXPECT_EQ(outcome.exit_code, 2);
   EXPECT_THAT(outcome.errors, HasSubstr("scripts/gpu_pack makes one"));
 }
@@ -175,4 +171,4 @@ TEST_F(GpuRun, LooksIntoKernelsOfAnEmulatedGpuWithoutTools) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

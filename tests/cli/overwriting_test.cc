@@ -1,8 +1,6 @@
 // Results that someone may have worked for are not replaced unasked.
 #include <gmock/gmock.h>
 
-#include <fstream>
-
 #include "base/files/file.h"
 #include "base/temporary_folder.h"
 #include "cli/binary.h"
@@ -14,16 +12,13 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-class Overwriting : public ::testing::Test {
+class Overwriting : public TrainingCommands<> {
  protected:
   Overwriting() {
     std::string lines;
     for (int i = 0; i < 30; ++i) lines += "{\"text\": \"the rank waits " + std::to_string(i) + "\"}\n";
     write_file_atomically(path("a.jsonl"), lines);
   }
-  std::string path(const std::string& name) const { return training_.path(name); }
-
-  TinyTraining training_;
 };
 
 TEST_F(Overwriting, IsRefusedByEveryCommandUntilItIsAskedFor) {
@@ -49,9 +44,7 @@ TEST_F(Overwriting, IsRefusedByEveryCommandUntilItIsAskedFor) {
   for (const auto& [words, result] : cases) {
     succeed(words);
     write_file_atomically(path(result), "precious");
-    const Outcome refused = run_teratron(words);
-    EXPECT_EQ(refused.exit_code, 2) << words[1];
-    EXPECT_THAT(refused.errors, AllOf(HasSubstr("is there already"), HasSubstr("--overwrite"))) << words[1];
+    EXPECT_THAT(refused(words), AllOf(HasSubstr("is there already"), HasSubstr("--overwrite"))) << words[1];
     EXPECT_EQ(read_file(path(result)), "precious") << words[1];
     succeed(with(words, {"--overwrite"}));
     EXPECT_NE(read_file(path(result)), "precious") << words[1];
@@ -87,9 +80,7 @@ TEST_F(Overwriting, PicturesAndTracesReplaceTheirKindAndMeasurementsNothing) {
                              with(run, {"--trace", file}), Words{"plan", "--reproduce", "megatron", "--svg", file},
                              with(profile, {"--output", file}), Words{"profile", "--cluster", file}}) {
     write_file_atomically(file, "precious");
-    const Outcome refused = run_teratron(words);
-    EXPECT_EQ(refused.exit_code, 2) << words[0];
-    EXPECT_THAT(refused.errors, HasSubstr("is there already")) << words[0];
+    EXPECT_THAT(refused(words), HasSubstr("is there already")) << words[0];
     EXPECT_EQ(read_file(file), "precious") << words[0];
   }
   std::filesystem::remove(file);

@@ -10,24 +10,17 @@
 
 #include "cli/tiny_training.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 namespace fs = std::filesystem;
 using ::testing::AllOf;
 using ::testing::AnyOf;
-using testing::ChildProgram;
 using ::testing::HasSubstr;
 using ::testing::Not;
-using testing::Outcome;
-using testing::TinyTraining;
-using testing::with;
-using testing::Words;
 
-class Surroundings : public ::testing::Test {
+class Surroundings : public TrainingCommands<> {
  protected:
-  std::string path(const std::string& name) const { return training_.path(name); }
-
   // A line of bash in which $T is the program; its errors go to the Outcome, and so does "ended=CODE" of `end`.
   static Words of_shell(const std::string& line) {
     return {"bash", "-c", std::string("T='") + TERATRON_BINARY + "'\n" + line};
@@ -59,8 +52,6 @@ class Surroundings : public ::testing::Test {
     write_file_atomically(path(name), text);
     return path(name);
   }
-
-  const TinyTraining training_;
 };
 
 TEST_F(Surroundings, ASignalSavesWhereTheReaderOfTheLogHasEndedToo) {
@@ -135,7 +126,7 @@ TEST_F(Surroundings, TheSecondOfTwoCommandsWithOneOutputIsRefusedAndTheFirstOnes
       {"tokenizer encode IN OUT" + with_tokenizer, ""},
   };
   for (std::size_t i = 0; i < cases.size(); ++i) {
-    if (!testing::kHasTextTools && cases[i].command.starts_with("data langid")) continue;
+    if (!kHasTextTools && cases[i].command.starts_with("data langid")) continue;
     const auto command = [&](const std::string& in, const std::string& out, const std::string& beside) {
       std::string text = "$T " + cases[i].command;
       for (const auto& [name, value] : {std::pair{"IN", in}, {"OUT", out}, {"OTHER", beside}}) {
@@ -195,10 +186,10 @@ TEST_F(Surroundings, TwoCommandsThatBeginAtRandomTimesWriteOneAfterTheOther) {
 TEST_F(Surroundings, LogsThatFindNoRoomEndNoRun) {
   const Outcome full = in_shell(train("full", {"--train-iters", "30", "--trace", "/dev/full"}) + " 2>/dev/full");
   EXPECT_EQ(full.exit_code, 0);
-  const Outcome told = in_shell(train("told", {"--train-iters", "30", "--trace", "/dev/full"}));
-  EXPECT_EQ(told.exit_code, 0) << told.errors;
-  EXPECT_THAT(told.errors, AllOf(HasSubstr("cannot write '/dev/full': No space left"), HasSubstr("saved ")));
-  for (const char* const name : {"full", "told"}) EXPECT_EQ(training_.losses(path(name)).size(), 30U);
+  const Outcome traced = in_shell(train("traced", {"--train-iters", "30", "--trace", "/dev/full"}));
+  EXPECT_EQ(traced.exit_code, 0) << traced.errors;
+  EXPECT_THAT(traced.errors, AllOf(HasSubstr("cannot write '/dev/full': No space left"), HasSubstr("saved ")));
+  for (const char* const name : {"full", "traced"}) EXPECT_EQ(training_.losses(path(name)).size(), 30U);
 }
 
 TEST_F(Surroundings, LimitsOfAJobEndARunAsSignalsDo) {
@@ -330,4 +321,4 @@ TEST_F(Surroundings, LimitsOfWaitingAreWholeSeconds) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

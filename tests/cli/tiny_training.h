@@ -2,12 +2,12 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
-#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "base/files/file.h"
+#include "base/lines.h"
 #include "base/philox.h"
 #include "cli/binary.h"
 
@@ -39,10 +39,8 @@ class TinyTraining {
 
   // Every loss that a run wrote into its folder, as written.
   static std::vector<double> losses(const std::filesystem::path& run) {
-    std::istringstream lines(read_file(run / "metrics.jsonl"));
     std::vector<double> result;
-    for (std::string line; std::getline(lines, line);) {
-      const nlohmann::json values = nlohmann::json::parse(line);
+    for (const nlohmann::json& values : json_lines(run / "metrics.jsonl")) {
       if (values.contains("loss")) result.push_back(values.at("loss"));
     }
     return result;
@@ -54,6 +52,15 @@ class TinyTraining {
   }
 
   const TemporaryFolder folder_;
+};
+
+// Tests with such a training each, of so many words.
+template <int kWords = 6000>
+class TrainingCommands : public ::testing::Test {
+ protected:
+  std::string path(const std::string& name) const { return training_.path(name); }
+
+  const TinyTraining training_{kWords};
 };
 
 }  // namespace teratron::testing

@@ -11,7 +11,7 @@
 #include "base/temporary_folder.h"
 #include "comm/control/membership.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 using ::testing::AllOf;
@@ -139,7 +139,7 @@ TEST(AddressLaunch, WithASecretTheyMeetAnywhere) {
 }
 
 TEST(AddressLaunch, TheSecretMayLieInAFile) {
-  const testing::TemporaryFolder folder;
+  const TemporaryFolder folder;
   write_file_atomically(folder / "secret", kSecret + "\n");
   EXPECT_EQ(find(with(kComplete, "TERATRON_SECRET_FILE", (folder / "secret").string()))->secret, kSecret);
   write_file_atomically(folder / "secret", "");
@@ -150,4 +150,4 @@ TEST(AddressLaunch, TheSecretMayLieInAFile) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -11,31 +11,28 @@
 #include "comm/run_threads.h"
 #include "comm/trial.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 using ::testing::Each;
-using testing::everyone;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 std::vector<std::string> run_ranks_by_address(int size, const std::function<void(Communicator&)>& body) {
-  return testing::run_job(size,
-                          [&](ControlPlane& control, int rank) { body(*make_control_world(control, rank, size)); });
+  return run_job(size, [&](ControlPlane& control, int rank) { body(*make_control_world(control, rank, size)); });
 }
 
-testing::LateDevice device_of(const Communicator& world) {
-  return testing::LateDevice(static_cast<std::uint32_t>(world.rank()), fmt::format("device {}", world.rank()));
+LateDevice device_of(const Communicator& world) {
+  return LateDevice(static_cast<std::uint32_t>(world.rank()), fmt::format("device {}", world.rank()));
 }
 
 TEST(ControlCommunicator, CollectivesOfDevicesWithChannelsAreExact) {
   for (const int size : {2, 3, 4}) {
     const auto errors = run_ranks_by_address(size, [](Communicator& world) {
-      testing::LateDevice device = device_of(world);
+      LateDevice device = device_of(world);
       world.attach(&device);
-      testing::run_all_trials(world, everyone(world.size()), device, {DType::kF32, DType::kBF16, DType::kU8},
-                              {0, 1, 61, 1031});
-      for (std::uint32_t seed = 0; seed < 3; ++seed) testing::run_random_program(world, device, seed, 30);
+      run_all_trials(world, everyone(world.size()), device, {DType::kF32, DType::kBF16, DType::kU8}, {0, 1, 61, 1031});
+      for (std::uint32_t seed = 0; seed < 3; ++seed) run_random_program(world, device, seed, 30);
       EXPECT_GT(device.exchanges(), 0);
     });
     EXPECT_THAT(errors, Each(IsEmpty()));
@@ -44,13 +41,12 @@ TEST(ControlCommunicator, CollectivesOfDevicesWithChannelsAreExact) {
 
 TEST(ControlCommunicator, MessagesOfARingAndOthersTakeChannels) {
   const auto errors = run_ranks_by_address(4, [](Communicator& world) {
-    testing::LateDevice device = device_of(world);
-    testing::run_random_messages(world, device, 7, 40);
+    LateDevice device = device_of(world);
+    run_random_messages(world, device, 7, 40);
     const std::unique_ptr<Communicator> forth = world.split(0, world.rank());
     forth->attach(&device, Communicator::Uses::kMessagesToNext);
     for (const int root : {1, 2}) {  // two and three places on
-      testing::run_trial(*forth, everyone(4), device,
-                         {.collective = Collective::kSend, .elements = 1031, .root = root});
+      run_trial(*forth, everyone(4), device, {.collective = Collective::kSend, .elements = 1031, .root = root});
     }
   });
   EXPECT_THAT(errors, Each(IsEmpty()));
@@ -59,7 +55,7 @@ TEST(ControlCommunicator, MessagesOfARingAndOthersTakeChannels) {
 TEST(ControlCommunicator, DevicesWithoutChannelsAreRefusedWithWhatToDo) {
   for (const bool share_a_device : {true, false}) {
     const auto errors = run_ranks_by_address(3, [&](Communicator& world) {
-      testing::LateDevice device(0, share_a_device ? "one" : world.rank() == 1 ? "" : device_of(world).memory_name());
+      LateDevice device(0, share_a_device ? "one" : world.rank() == 1 ? "" : device_of(world).memory_name());
       world.attach(&device);
     });
     EXPECT_THAT(errors,
@@ -93,4 +89,4 @@ TEST(ControlCommunicator, HostExchangesReachTheGroupsOfASplit) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -8,26 +8,15 @@
 
 #include "comm/control_planes.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 using ::testing::AllOf;
-using testing::answer_on;
-using testing::call;
 using ::testing::Each;
-using testing::free_port;
 using ::testing::HasSubstr;
-using testing::in_time;
 using ::testing::IsEmpty;
-using testing::late;
-using testing::meets;
-using testing::member_at;
-using testing::mute_member;
-using testing::Process;
-using testing::run_member;
-using testing::run_processes;
 using ::testing::StartsWith;
 using Clock = std::chrono::steady_clock;
 
@@ -44,16 +33,16 @@ TEST(ControlPlaneMeeting, AnyProcessMayBeLate) {
 
 TEST(ControlPlaneMeeting, NobodyListensAfterIt) {
   const int port = free_port();
-  const auto errors = testing::run_processes({[&] {
-                                                run_member(member_at(port, 0, 2), [&](ControlPlane&) {
-                                                  EXPECT_TRUE(listen_at(static_cast<std::uint16_t>(port)));
-                                                });
-                                              },
-                                              in_time(member_at(port, 1, 2))});
+  const auto errors = run_processes({[&] {
+                                       run_member(member_at(port, 0, 2), [&](ControlPlane&) {
+                                         EXPECT_TRUE(listen_at(static_cast<std::uint16_t>(port)));
+                                       });
+                                     },
+                                     in_time(member_at(port, 1, 2))});
   EXPECT_THAT(errors, Each(IsEmpty()));
 }
 
-TEST(ControlPlaneMeeting, AnotherWorldSizeIsToldToAll) {
+TEST(ControlPlaneMeeting, AnotherWorldSizeIsReportedToAll) {
   const int port = free_port();
   const auto errors = run_processes(
       {in_time(member_at(port, 0, 3)), in_time(member_at(port, 1, 3)), late(milliseconds(200), member_at(port, 2, 4))});
@@ -61,7 +50,7 @@ TEST(ControlPlaneMeeting, AnotherWorldSizeIsToldToAll) {
                                  HasSubstr("with WORLD_SIZE=3; start all processes with the same number"))));
 }
 
-TEST(ControlPlaneMeeting, TheSameRankTwiceIsToldToAllAndToThoseThatComeLater) {
+TEST(ControlPlaneMeeting, TheSameRankTwiceIsReportedToAllAndToThoseThatComeLater) {
   const int port = free_port();
   const auto errors = run_processes({in_time(member_at(port, 0, 3)), in_time(member_at(port, 1, 3)),
                                      in_time(member_at(port, 1, 3)), late(milliseconds(400), member_at(port, 2, 3))});
@@ -91,7 +80,7 @@ TEST(ControlPlaneMeeting, AFirstRankThatNeverComesIsNamedWithItsAddress) {
               HasSubstr("waiting for rank 0 of 2 at 127.0.0.1:" + port + " (0 s): "));
 }
 
-TEST(ControlPlaneMeeting, ANameWithoutAnAddressIsTold) {
+TEST(ControlPlaneMeeting, ANameWithoutAnAddressIsReported) {
   Membership own = member_at(free_port(), 1, 2);
   own.point.hosts = {"no-such-host.invalid"};
   EXPECT_THAT(run_processes({meets(own, milliseconds(100))})[0], HasSubstr("that name has no IPv4 address"));
@@ -154,15 +143,14 @@ TEST(ControlPlaneMeeting, AnotherVersionIsRefused) {
   EXPECT_THAT(errors[0], StartsWith("user: rank 1 runs another version of teratron"));
 }
 
-TEST(ControlPlaneMeeting, AnEarlyEndIsToldToThoseThatCome) {
+TEST(ControlPlaneMeeting, AnEarlyEndIsReportedToThoseThatCome) {
   for (const int rank : {0, 1}) {
     const int port = free_port();
-    const auto errors =
-        run_processes({[&] {
-                         ControlPlane control(member_at(port, rank, 2), testing::settings_for(seconds(20)));
-                         control.report_early_end(2);
-                       },
-                       late(milliseconds(200), member_at(port, 1 - rank, 2))});
+    const auto errors = run_processes({[&] {
+                                         ControlPlane control(member_at(port, rank, 2), settings_for(seconds(20)));
+                                         control.report_early_end(2);
+                                       },
+                                       late(milliseconds(200), member_at(port, 1 - rank, 2))});
     EXPECT_THAT(errors[1], StartsWith(fmt::format("environment: rank {0} on host host{0} is lost: it ended with exit "
                                                   "code 2",
                                                   rank)));
@@ -188,7 +176,7 @@ TEST(ControlPlaneMeeting, PortsOfOthersArePassedOver) {
 }
 
 TEST(ControlPlane, TextsOfAnySizeReachTheirGroup) {
-  const auto errors = testing::run_job(4, [](ControlPlane& control, int rank) {
+  const auto errors = run_job(4, [](ControlPlane& control, int rank) {
     for (const std::size_t bytes : {0, 1, 70000, 5000000}) {
       const std::string key = fmt::format("{} of {}", bytes, rank % 2);
       const auto texts = control.all_gather(key, rank / 2, 2, std::string(bytes + static_cast<std::size_t>(rank), 'x'));
@@ -203,7 +191,7 @@ TEST(ControlPlane, TextsOfAnySizeReachTheirGroup) {
 
 TEST(ControlPlane, AnExchangeThatSomebodyIsLateForSaysWho) {
   ::testing::internal::CaptureStderr();
-  const auto errors = testing::run_job(3, [](ControlPlane& control, int rank) {
+  const auto errors = run_job(3, [](ControlPlane& control, int rank) {
     if (rank == 2) std::this_thread::sleep_for(milliseconds(600));
     control.all_gather("world", rank, 3, "");
   });
@@ -218,7 +206,7 @@ std::vector<std::string> run_waiting_job(seconds length, const std::function<boo
   std::vector<Process> members;
   for (int rank = 0; rank < 3; ++rank) {
     members.push_back([=] {
-      ControlSettings settings = testing::settings_for(seconds(20));
+      ControlSettings settings = settings_for(seconds(20));
       settings.watch.longest = longest;
       ControlPlane control(member_at(port, rank, 3), settings);
       const Place::Use place(control.place());
@@ -267,7 +255,7 @@ TEST(ControlPlane, RanksThatWaitAgainAndAgainAreNotEnded) {
 
 TEST(ControlPlane, AFailureReachesRanksThatWait) {
   for (const int lost : {0, 1}) {
-    const auto errors = testing::run_job(3, [&](ControlPlane& control, int rank) {
+    const auto errors = run_job(3, [&](ControlPlane& control, int rank) {
       const Place::Use place(control.place());
       note_activity({.name = "the test"});
       if (rank != lost) control.all_gather("world", rank, 3, "");
@@ -284,4 +272,4 @@ TEST(ControlPlane, AFailureReachesRanksThatWait) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -6,20 +6,17 @@
 
 #include "comm/process/launched_job.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-using testing::JobOutcome;
-using testing::launch;
-using testing::LaunchedBy;
 using Words = std::vector<std::string>;
 
 class ProcessRanks : public ::testing::TestWithParam<LaunchedBy> {
  protected:
   void SetUp() override {
-    if (const std::string reason = testing::why_no(GetParam()); !reason.empty()) GTEST_SKIP() << reason;
+    if (const std::string reason = why_no(GetParam()); !reason.empty()) GTEST_SKIP() << reason;
   }
   static JobOutcome run(int ranks, Words arguments, const std::string& program = TERATRON_COMM_PROGRAM) {
     arguments.insert(arguments.begin(), program);
@@ -35,7 +32,7 @@ class ProcessRanks : public ::testing::TestWithParam<LaunchedBy> {
                   {"bash", "-c", fmt::format("WATCHDOG={} exec {} {}", limit, TERATRON_COMM_PROGRAM, arguments)})
         ->wait(std::chrono::seconds(60));
   }
-  static std::string exact(int ranks) { return std::to_string(ranks) + " ranks of " + testing::name_of(GetParam()); }
+  static std::string exact(int ranks) { return std::to_string(ranks) + " ranks of " + name_of(GetParam()); }
   // By address there is nothing to move tensors here, so hosts alone exchange.
   static Words exact_program(int ranks) {
     return {GetParam() == LaunchedBy::kMpirun ? "check" : "exchange", std::to_string(ranks)};
@@ -123,8 +120,8 @@ TEST_P(ProcessRanks, ARankThatIsStoppedIsNamedWithinTheTimeOfTheWatchdog) {
 
 TEST(ThreadWatch, ARankThatComputesForEverIsNamedWithThePlacesOfAll) {
   for (const int ranks : {1, 3}) {
-    const testing::Outcome outcome =
-        testing::ChildProgram({TERATRON_COMM_PROGRAM, "stand", std::to_string(ranks), "0", "0"}, {"WATCHDOG=1"}).wait();
+    const Outcome outcome =
+        ChildProgram({TERATRON_COMM_PROGRAM, "stand", std::to_string(ranks), "0", "0"}, {"WATCHDOG=1"}).wait();
     EXPECT_EQ(outcome.exit_code, 3);
     EXPECT_THAT(outcome.errors,
                 AllOf(HasSubstr("error: rank 0 on host "), HasSubstr("it has made no progress for 1 seconds"),
@@ -199,8 +196,8 @@ TEST_P(ProcessRanks, ARankThatIsLostBeforeAllHaveMetIsNamedByThoseThatWait) {
 TEST_P(ProcessRanks, AnotherNumberOfProcessesThanRanksIsRefused) {
   const JobOutcome outcome = run(2, exact_program(3));
   EXPECT_EQ(outcome.exit_code, 2);
-  EXPECT_THAT(outcome.errors, AllOf(HasSubstr(testing::name_of(GetParam())),
-                                    HasSubstr(" started 2 processes, but the layout needs 3 ranks")));
+  EXPECT_THAT(outcome.errors,
+              AllOf(HasSubstr(name_of(GetParam())), HasSubstr(" started 2 processes, but the layout needs 3 ranks")));
 }
 
 TEST_P(ProcessRanks, TheExitCodeOfAProcessIsThatOfTheJob) {
@@ -212,16 +209,16 @@ TEST_P(ProcessRanks, TheExitCodeOfAProcessIsThatOfTheJob) {
 TEST_P(ProcessRanks, AreExactBetweenHosts) {
   Words program = exact_program(3);
   program.insert(program.begin(), TERATRON_COMM_PROGRAM);
-  const JobOutcome outcome = testing::run_on_several_hosts(GetParam(), 3, program, std::chrono::seconds(300));
-  if (outcome.exit_code == testing::kNoSeveralHosts) GTEST_SKIP() << outcome.errors;
+  const JobOutcome outcome = run_on_several_hosts(GetParam(), 3, program, std::chrono::seconds(300));
+  if (outcome.exit_code == kNoSeveralHosts) GTEST_SKIP() << outcome.errors;
   EXPECT_EQ(outcome.exit_code, 0) << outcome.errors;
   EXPECT_THAT(outcome.output, HasSubstr(exact(3)));
 }
 
 TEST_P(ProcessRanks, ARankOfAnotherHostThatIsKilledIsNamedWithItsHost) {
-  const JobOutcome outcome = testing::run_on_several_hosts(
-      GetParam(), 3, {TERATRON_COMM_PROGRAM, "lose", "3", "1", "9"}, std::chrono::seconds(60));
-  if (outcome.exit_code == testing::kNoSeveralHosts) GTEST_SKIP() << outcome.errors;
+  const JobOutcome outcome =
+      run_on_several_hosts(GetParam(), 3, {TERATRON_COMM_PROGRAM, "lose", "3", "1", "9"}, std::chrono::seconds(60));
+  if (outcome.exit_code == kNoSeveralHosts) GTEST_SKIP() << outcome.errors;
   EXPECT_NE(outcome.exit_code, 0);
   for (const int rank : {0, 2}) {
     EXPECT_THAT(outcome.errors_of_rank[static_cast<std::size_t>(rank)],
@@ -234,9 +231,9 @@ TEST_P(ProcessRanks, ARankOfAnotherHostThatIsKilledIsNamedWithItsHost) {
 TEST_P(ProcessRanks, ARankWhoseHostIsCutOffIsNamed) {
   const bool is_mpi = GetParam() == LaunchedBy::kMpirun;
   for (const int lost : is_mpi ? std::vector<int>{1} : std::vector<int>{0, 1}) {
-    const JobOutcome outcome = testing::run_on_several_hosts(
+    const JobOutcome outcome = run_on_several_hosts(
         GetParam(), 3, {TERATRON_COMM_PROGRAM, "lose", "3", std::to_string(lost), "-2"}, std::chrono::seconds(90));
-    if (outcome.exit_code == testing::kNoSeveralHosts) GTEST_SKIP() << outcome.errors;
+    if (outcome.exit_code == kNoSeveralHosts) GTEST_SKIP() << outcome.errors;
     EXPECT_NE(outcome.exit_code, 0);
     for (const int rank : is_mpi ? std::vector<int>{0} : std::vector<int>{1 - lost, 2}) {
       EXPECT_THAT(outcome.errors_of_rank[static_cast<std::size_t>(rank)],
@@ -250,4 +247,4 @@ INSTANTIATE_TEST_SUITE_P(Mpirun, ProcessRanks, ::testing::Values(LaunchedBy::kMp
 INSTANTIATE_TEST_SUITE_P(Address, ProcessRanks, ::testing::Values(LaunchedBy::kAddress));
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

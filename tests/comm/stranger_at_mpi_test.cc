@@ -13,16 +13,13 @@
 #include "comm/control/socket.h"
 #include "comm/process/launched_job.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 using ::testing::AllOf;
 using ::testing::Each;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-using testing::JobOutcome;
-using testing::launch;
-using testing::LaunchedBy;
 using ::testing::Not;
 namespace fs = std::filesystem;
 
@@ -49,7 +46,7 @@ std::vector<std::uint16_t> listening_ports(pid_t process) {
 class StrangerAtMpi : public ::testing::Test {
  protected:
   void SetUp() override {
-    if (const std::string reason = testing::why_no(LaunchedBy::kMpirun); !reason.empty()) GTEST_SKIP() << reason;
+    if (const std::string reason = why_no(LaunchedBy::kMpirun); !reason.empty()) GTEST_SKIP() << reason;
   }
   void start(const std::string& variables) {
     job_ = launch(LaunchedBy::kMpirun, 2, {"bash", "-c", variables + " exec " TERATRON_COMM_PROGRAM " lose 2 2 0"});
@@ -65,7 +62,7 @@ class StrangerAtMpi : public ::testing::Test {
   std::vector<std::vector<std::uint16_t>> ports() const {
     return {listening_ports(job_->process_of(0)), listening_ports(job_->process_of(1))};
   }
-  std::unique_ptr<testing::LaunchedJob> job_;
+  std::unique_ptr<LaunchedJob> job_;
 };
 
 TEST_F(StrangerAtMpi, FindsNoPortWhereAllRanksRunOnOneHost) {
@@ -90,4 +87,4 @@ TEST_F(StrangerAtMpi, WhoHoldsAConnectionOpenEndsTheJobWithAMessage) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

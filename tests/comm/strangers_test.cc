@@ -8,23 +8,14 @@
 
 #include "comm/control_planes.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 using std::chrono::milliseconds;
 using ::testing::AllOf;
-using testing::answer_on;
-using testing::call;
 using ::testing::Each;
-using testing::free_port;
 using ::testing::HasSubstr;
-using testing::in_time;
 using ::testing::IsEmpty;
-using testing::meets;
-using testing::member_at;
-using testing::Process;
-using testing::run_member;
-using testing::run_processes;
 
 TEST(ControlPlaneMeeting, StrangersNeitherJoinNorKeepAnybodyWaiting) {
   const int port = free_port();
@@ -76,7 +67,7 @@ TEST(ControlPlaneMeeting, SilentStrangersThatComeAgainAndAgainKeepNobodyOut) {
   EXPECT_THAT(run_processes({in_time(member_at(port, 0, 2)), member, crowd}), Each(IsEmpty()));
 }
 
-TEST(ControlPlaneMeeting, StrangersWithOtherSecretsAreToldOfOnce) {
+TEST(ControlPlaneMeeting, StrangersWithOtherSecretsAreReportedOnce) {
   const int port = free_port();
   const Process guess = [&] {
     for (int n = 0; n < 5; ++n) {
@@ -146,4 +137,4 @@ TEST(ControlPlaneMeeting, AStrangerWithoutTheSecretIsNoMember) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -13,36 +13,31 @@
 #include "comm/run_threads.h"
 #include "comm/trial.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
-
-using testing::everyone;
-using testing::kAllDTypes;
-using testing::run_threads;
 
 class ThreadDevices : public ::testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(Sizes, ThreadDevices, ::testing::Values(1, 2, 3, 4, 8), ::testing::PrintToStringParamName());
 
 TEST_P(ThreadDevices, ExchangeMemoryThatHostsCannotRead) {
   run_threads(GetParam(), [&](Communicator& world) {
-    testing::FarMemory memory;
+    FarMemory memory;
     world.attach(&memory);
-    testing::run_all_trials(world, everyone(world.size()), memory, kAllDTypes, {0, 1, 1031});
-    for (std::uint32_t seed = 0; seed < 5; ++seed) testing::run_random_program(world, memory, seed, 40);
+    run_all_trials(world, everyone(world.size()), memory, kAllDTypes, {0, 1, 1031});
+    for (std::uint32_t seed = 0; seed < 5; ++seed) run_random_program(world, memory, seed, 40);
   });
 }
 
 // Devices that are late at random, so that whatever is not put in order comes out of order; a race, to a sanitizer.
-void run_on_late_device(Communicator& world, testing::LateDevice& device) {
+void run_on_late_device(Communicator& world, LateDevice& device) {
   world.attach(&device);
-  testing::run_all_trials(world, everyone(world.size()), device, {DType::kF32, DType::kBF16, DType::kU8},
-                          {0, 1, 61, 1031});
-  for (std::uint32_t seed = 0; seed < 3; ++seed) testing::run_random_program(world, device, seed, 30);
+  run_all_trials(world, everyone(world.size()), device, {DType::kF32, DType::kBF16, DType::kU8}, {0, 1, 61, 1031});
+  for (std::uint32_t seed = 0; seed < 3; ++seed) run_random_program(world, device, seed, 30);
 }
 
 TEST_P(ThreadDevices, QueueWorkOfDevicesInOrder) {
   run_threads(GetParam(), [](Communicator& world) {
-    testing::LateDevice device(static_cast<std::uint32_t>(world.rank()));
+    LateDevice device(static_cast<std::uint32_t>(world.rank()));
     run_on_late_device(world, device);
     EXPECT_EQ(device.exchanges(), 0);
   });
@@ -50,7 +45,7 @@ TEST_P(ThreadDevices, QueueWorkOfDevicesInOrder) {
 
 TEST_P(ThreadDevices, DevicesThatReachEachOtherThroughChannelsAloneAddUpTheSame) {
   run_threads(GetParam(), [](Communicator& world) {
-    testing::LateDevice device(static_cast<std::uint32_t>(world.rank()), fmt::format("device {}", world.rank()));
+    LateDevice device(static_cast<std::uint32_t>(world.rank()), fmt::format("device {}", world.rank()));
     run_on_late_device(world, device);
     EXPECT_EQ(device.exchanges() > 0, world.size() > 1);
   });
@@ -60,9 +55,9 @@ TEST_P(ThreadDevices, MessagesOfARingTakeItsChannels) {
   if (GetParam() == 1) return;
   for (const bool has_channels : {true, false}) {
     run_threads(GetParam(), [&](Communicator& world) {
-      testing::LateDevice device(static_cast<std::uint32_t>(world.rank()),
-                                 has_channels ? fmt::format("device {}", world.rank()) : "");
-      testing::run_random_messages(world, device, 7, 60);
+      LateDevice device(static_cast<std::uint32_t>(world.rank()),
+                        has_channels ? fmt::format("device {}", world.rank()) : "");
+      run_random_messages(world, device, 7, 60);
       // And the ends of two rings' links are connected.
       EXPECT_EQ(device.exchanges(), has_channels ? 2 * 60 + 4 : 0);
     });
@@ -71,28 +66,27 @@ TEST_P(ThreadDevices, MessagesOfARingTakeItsChannels) {
 
 TEST(ThreadDeviceRing, OtherMessagesGoThroughTheHost) {
   run_threads(4, [&](Communicator& world) {
-    testing::LateDevice device(static_cast<std::uint32_t>(world.rank()), fmt::format("device {}", world.rank()));
+    LateDevice device(static_cast<std::uint32_t>(world.rank()), fmt::format("device {}", world.rank()));
     const std::unique_ptr<Communicator> forth = world.split(0, world.rank());
     forth->attach(&device, Communicator::Uses::kMessagesToNext);
     for (const int root : {1, 2}) {  // two and three places on
-      testing::run_trial(*forth, everyone(4), device,
-                         {.collective = Collective::kSend, .elements = 1031, .root = root});
+      run_trial(*forth, everyone(4), device, {.collective = Collective::kSend, .elements = 1031, .root = root});
     }
-    testing::run_trial(*forth, everyone(4), device, {.collective = Collective::kAllReduce, .elements = 1031});
+    run_trial(*forth, everyone(4), device, {.collective = Collective::kAllReduce, .elements = 1031});
     EXPECT_EQ(device.exchanges(), 2);  // which connect the ring
   });
 }
 
 TEST(ThreadDeviceOverlap, ASumIsQueuedWhenTheNextOneStarts) {
   run_threads(3, [&](Communicator& world) {
-    testing::LateDevice device(static_cast<std::uint32_t>(world.rank()));
+    LateDevice device(static_cast<std::uint32_t>(world.rank()));
     const auto group = world.split(0, world.rank());
     group->attach(&device);
     const std::vector<int> members = everyone(3);
-    testing::RunningTrial first(*group, members, device, {.elements = 1031, .salt = 1});
+    RunningTrial first(*group, members, device, {.elements = 1031, .salt = 1});
     EXPECT_EQ(device.reductions(), 0);  // the others may not have come
     world.barrier();
-    testing::RunningTrial second(*group, members, device, {.elements = 1031, .salt = 2});
+    RunningTrial second(*group, members, device, {.elements = 1031, .salt = 2});
     EXPECT_EQ(device.reductions(), 1);
     second.wait_and_check();
     first.wait_and_check();
@@ -102,13 +96,12 @@ TEST(ThreadDeviceOverlap, ASumIsQueuedWhenTheNextOneStarts) {
 
 TEST(ThreadDeviceGroup, SumsLargerThanTheScratchMemoryAreExact) {
   run_threads(3, [&](Communicator& world) {
-    testing::LateDevice device(static_cast<std::uint32_t>(world.rank()), fmt::format("device {}", world.rank()));
+    LateDevice device(static_cast<std::uint32_t>(world.rank()), fmt::format("device {}", world.rank()));
     world.attach(&device);
-    const std::int64_t part = testing::LateDevice::kScratchBytes / 2 / 8 + 150;  // of 8 bytes, from two others
+    const std::int64_t part = LateDevice::kScratchBytes / 2 / 8 + 150;  // of 8 bytes, from two others
     for (const Collective collective : {Collective::kAllReduce, Collective::kReduceScatter}) {
       const std::int64_t elements = collective == Collective::kAllReduce ? 3 * part : part;
-      testing::run_trial(world, everyone(3), device,
-                         {.collective = collective, .dtype = DType::kI64, .elements = elements});
+      run_trial(world, everyone(3), device, {.collective = collective, .dtype = DType::kI64, .elements = elements});
     }
     EXPECT_EQ(device.exchanges(), 7);  // connecting; two pieces: there and back for one, there for the other
   });
@@ -116,10 +109,10 @@ TEST(ThreadDeviceGroup, SumsLargerThanTheScratchMemoryAreExact) {
 
 TEST(ThreadDeviceGroup, SumsMoreRanksThanADeviceAddsUpAtOnce) {
   run_threads(CommunicationStream::kMostRanks + 3, [](Communicator& world) {
-    testing::LateDevice device(static_cast<std::uint32_t>(world.rank()), fmt::format("device {}", world.rank()));
+    LateDevice device(static_cast<std::uint32_t>(world.rank()), fmt::format("device {}", world.rank()));
     world.attach(&device);
     for (const Collective collective : {Collective::kAllReduce, Collective::kReduceScatter}) {
-      testing::run_trial(world, everyone(world.size()), device, {.collective = collective, .elements = 131});
+      run_trial(world, everyone(world.size()), device, {.collective = collective, .elements = 131});
     }
     EXPECT_GT(device.exchanges(), 0);
   });
@@ -127,18 +120,18 @@ TEST(ThreadDeviceGroup, SumsMoreRanksThanADeviceAddsUpAtOnce) {
 
 TEST(ThreadDeviceGroup, RanksThatShareADeviceExchangeThroughTheHost) {
   run_threads(3, [&](Communicator& world) {
-    testing::LateDevice device(static_cast<std::uint32_t>(world.rank()), world.rank() == 1 ? "one" : "another");
+    LateDevice device(static_cast<std::uint32_t>(world.rank()), world.rank() == 1 ? "one" : "another");
     world.attach(&device);
-    testing::run_all_trials(world, everyone(3), device, {DType::kF32}, {1, 1031});
+    run_all_trials(world, everyone(3), device, {DType::kF32}, {1, 1031});
     EXPECT_EQ(device.exchanges(), 0);
   });
 }
 
 TEST(ThreadDeviceFailure, MemoryStaysUntilThoseWhoBeganEarlyAreDoneWithIt) {
-  const int before = testing::LateMemory::everyones().touched_released();
+  const int before = LateMemory::everyones().touched_released();
   EXPECT_THROW(run_threads(2,
                            [&](Communicator& world) {
-                             testing::LateDevice device(static_cast<std::uint32_t>(world.rank()));
+                             LateDevice device(static_cast<std::uint32_t>(world.rank()));
                              const auto group = world.split(0, world.rank());
                              group->attach(&device);
                              const Tensor first(device, DType::kF32, {1000}), second(device, DType::kF32, {1000});
@@ -152,7 +145,7 @@ TEST(ThreadDeviceFailure, MemoryStaysUntilThoseWhoBeganEarlyAreDoneWithIt) {
                              second_sum.wait();
                            }),
                std::runtime_error);
-  EXPECT_EQ(testing::LateMemory::everyones().touched_released(), before);
+  EXPECT_EQ(LateMemory::everyones().touched_released(), before);
 }
 
 TEST(ThreadDeviceFailure, InTheMiddleOfWhatAllDoReachesAll) {
@@ -168,7 +161,7 @@ TEST(ThreadDeviceFailure, InTheMiddleOfWhatAllDoReachesAll) {
     std::atomic<int> told = 0, failed = 0;
     EXPECT_THROW(run_threads(3,
                              [&](Communicator& world) {
-                               testing::LateDevice device(static_cast<std::uint32_t>(world.rank()));
+                               LateDevice device(static_cast<std::uint32_t>(world.rank()));
                                world.attach(&device);
                                const Tensor view(device, DType::kF32, {1000});
                                if (world.rank() < 2) device.fail_from_now_on();
@@ -190,4 +183,4 @@ TEST(ThreadDeviceFailure, InTheMiddleOfWhatAllDoReachesAll) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -6,11 +6,10 @@
 
 #include <atomic>
 #include <chrono>
-#include <vector>
 
 #include "console/written_stream.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 using ::testing::AllOf;
@@ -24,14 +23,14 @@ using ::testing::StartsWith;
 void wait(int milliseconds) { std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds)); }
 
 // Returns when so many lines, or `text`, have been written.
-void wait_for_lines(testing::WrittenStream& written, std::size_t lines) {
+void wait_for_lines(WrittenStream& written, std::size_t lines) {
   while (written.lines().size() < lines) wait(5);
 }
-void wait_for_text(testing::WrittenStream& written, const std::string& text) {
+void wait_for_text(WrittenStream& written, const std::string& text) {
   while (written.text().find(text) == std::string::npos) wait(5);
 }
 
-TEST(LongTask, TellsTheTimeLeftByTheShareThatIsDone) {
+TEST(LongTask, ReportsTheTimeLeftByTheShareThatIsDone) {
   EXPECT_EQ(progress_text("reading", 0.25, 30), "reading: 25 %, about 1 min 30 s left");
   EXPECT_EQ(progress_text("reading", 0.999, 10), "reading: 99 %, about 10 ms left");
   EXPECT_EQ(progress_text("reading", 1.2, 10), "reading: 100 %, about 0 ms left");  // more than was expected
@@ -40,7 +39,7 @@ TEST(LongTask, TellsTheTimeLeftByTheShareThatIsDone) {
 
 TEST(LongTask, AShortOneSaysNothing) {
   for (const int columns : {0, 80}) {
-    testing::WrittenStream written;
+    WrittenStream written;
     {
       const LongTask task("reading", [] { return 0.5; }, {.file = written.file(), .columns = columns});
       wait(150);
@@ -50,14 +49,14 @@ TEST(LongTask, AShortOneSaysNothing) {
 }
 
 TEST(LongTask, ALongOneSpeaksUpOnceAndThenNowAndThen) {
-  testing::WrittenStream written;
+  WrittenStream written;
   {
     const LongTask task("reading", [] { return 0.5; }, {.file = written.file(), .columns = 0});
     wait_for_lines(written, 1);
   }
   ASSERT_EQ(written.lines().size(), 1U) << written.text();
   EXPECT_THAT(written.lines()[0], MatchesRegex("reading: 50 %, about .* left"));
-  testing::WrittenStream often;
+  WrittenStream often;
   {
     const LongTask task("reading", {}, {.file = often.file(), .columns = 0, .patience = 0, .between = 0.1});
     wait_for_lines(often, 2);
@@ -66,7 +65,7 @@ TEST(LongTask, ALongOneSpeaksUpOnceAndThenNowAndThen) {
 }
 
 TEST(LongTask, TheNextOneHasAClockOfItsOwn) {
-  testing::WrittenStream written;
+  WrittenStream written;
   {
     LongTask task("counting", {}, {.file = written.file(), .columns = 0, .patience = 1});
     wait_for_text(written, "counting: ");
@@ -78,7 +77,7 @@ TEST(LongTask, TheNextOneHasAClockOfItsOwn) {
 }
 
 TEST(LongTask, OnATerminalItLeavesAnEmptyLine) {
-  testing::WrittenStream written;
+  WrittenStream written;
   {
     const LongTask task("reading", {}, {.file = written.file(), .columns = 80, .patience = 0});
     wait_for_text(written, "reading: ");
@@ -87,4 +86,4 @@ TEST(LongTask, OnATerminalItLeavesAnEmptyLine) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -3,9 +3,10 @@
 
 #include <cstdio>
 #include <cstdlib>
-#include <sstream>
 #include <string>
 #include <vector>
+
+#include "base/lines.h"
 
 namespace teratron::testing {
 
@@ -26,12 +27,7 @@ class WrittenStream {
     ::funlockfile(file_);
     return text;
   }
-  std::vector<std::string> lines() {
-    std::vector<std::string> lines;
-    std::istringstream in(text());
-    for (std::string line; std::getline(in, line);) lines.push_back(line);
-    return lines;
-  }
+  std::vector<std::string> lines() { return lines_of(text()); }
 
  private:
   char* text_ = nullptr;

@@ -8,10 +8,11 @@
 
 #include "base/error.h"
 #include "base/files/file.h"
+#include "base/message_of.h"
 #include "base/temporary_folder.h"
 #include "options/reading.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 using ::testing::ElementsAre;
@@ -36,12 +37,7 @@ Options read(const StageText& first, const std::vector<std::string>& arguments) 
 
 // Why a chain is refused; empty: it is not.
 std::string refusal(const StageText& first, const std::vector<std::string>& arguments) {
-  try {
-    read(first, arguments);
-  } catch (const UserError& error) {
-    return error.what();
-  }
-  return "";
+  return message_of<UserError>([&] { read(first, arguments); });
 }
 
 StageText stage_named(std::string_view name) {
@@ -59,7 +55,7 @@ class Chains : public ::testing::Test {
                                                          "\n");
     return {"--min-tokens", "0", "--no-url-rules", "--evaluation", folder_.path() / "test.jsonl"};
   }
-  const testing::TemporaryFolder folder_;
+  const TemporaryFolder folder_;
 };
 
 TEST_F(Chains, EveryStageIsMadeByItsNameAndHasFlagsOfItsOwn) {
@@ -103,10 +99,10 @@ TEST_F(Chains, RefuseCommandsThatMakeNoChain) {
 
 TEST_F(Chains, StagesAskForWhatTheyNeedWhereTheyRun) {
   const StageText dedup = stage_named("dedup");
-  EXPECT_EQ(refusal(dedup, {}), "");
+  EXPECT_EQ(refusal(dedup, {}), kNoError);
   EXPECT_THAT(refusal(dedup, {"--then", "decontaminate"}), HasSubstr("--evaluation"));
   EXPECT_THAT(refusal(dedup, {"--then", "clean"}), HasSubstr("--tokenizer"));
-  EXPECT_EQ(refusal(dedup, {"--then", "clean", "--min-tokens", "0"}), "");
+  EXPECT_EQ(refusal(dedup, {"--then", "clean", "--min-tokens", "0"}), kNoError);
   EXPECT_THAT(refusal(stage_named("langid"), {"--jaccard", "0.1"}), HasSubstr("--jaccard is a share, from 0.3"));
 }
 
@@ -117,4 +113,4 @@ TEST_F(Chains, KnowTheFilesThatStagesReadWhetherTheyRunOrNot) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -4,16 +4,16 @@
 #include <gmock/gmock.h>
 
 #include "base/error.h"
+#include "base/message_of.h"
 #include "base/philox.h"
 #include "corpus/stage_fixture.h"
 #include "tokenizer/bpe/bpe_trainer.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using testing::stages_of;
 
 const Tokenizer& small_tokenizer() {
   static const Tokenizer made = [] {
@@ -24,7 +24,7 @@ const Tokenizer& small_tokenizer() {
   return made;
 }
 
-class CleanStage : public testing::StageTest {
+class CleanStage : public StageTest {
  protected:
   std::filesystem::path lists() {
     write_file_atomically(folder_ / "domains.txt", "# none of these\nbad.org\nShop.Example.com # all of it\n");
@@ -42,7 +42,7 @@ class CleanStage : public testing::StageTest {
     rules.url_rules.emplace(lists());
     counts_ = run_stages(stages_of(make_clean_stage(std::move(rules))), options());
     std::vector<int> kept;
-    for (const auto& line : testing::json_lines(folder_ / "out.jsonl")) kept.push_back(line["id"]);
+    for (const auto& line : json_lines(folder_ / "out.jsonl")) kept.push_back(line["id"]);
     return kept;
   }
 };
@@ -70,7 +70,7 @@ TEST_F(CleanStage, DropsShortDocumentsAfterRepair) {
       ElementsAre(four, four));
   EXPECT_EQ(counts_.stages[0].dropped.at("short"), 2);
   EXPECT_EQ(counts_.stages[0].changed, 1);
-  EXPECT_THAT(testing::json_lines(folder_ / "dropped.jsonl")[0]["detail"], "3 tokens of 4");
+  EXPECT_THAT(json_lines(folder_ / "dropped.jsonl")[0]["detail"], "3 tokens of 4");
 }
 
 TEST_F(CleanStage, DropsUrlsByDomainEndingFormAndSecondSight) {
@@ -95,12 +95,7 @@ TEST_F(CleanStage, ListsThatAreNoneAreErrors) {
   EXPECT_THROW(UrlRules{folder_.path()}, UserError);
   lists();
   write_file_atomically(folder_ / "domains.txt", "a.org\nhttp://b.org/\n");
-  try {
-    UrlRules{folder_.path()};
-    FAIL();
-  } catch (const UserError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("domains.txt:2"));
-  }
+  EXPECT_THAT(message_of<UserError>([&] { UrlRules{folder_.path()}; }), HasSubstr("domains.txt:2"));
 }
 
 TEST(UrlLists, ThoseThatComeWithTheProgramCanBeRead) {
@@ -111,4 +106,4 @@ TEST(UrlLists, ThoseThatComeWithTheProgramCanBeRead) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

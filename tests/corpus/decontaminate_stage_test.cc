@@ -10,19 +10,18 @@
 #include "base/trials.h"
 #include "corpus/stage_fixture.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-using testing::stages_of;
 
-class DecontaminateStage : public testing::StageTest {
+class DecontaminateStage : public StageTest {
  protected:
   // Small limits, so that small texts meet them.
   DecontaminateOptions limits(const std::vector<std::string>& evaluation) {
-    write_file_atomically(folder_ / "evaluation.jsonl", testing::as_json_lines(evaluation));
+    write_file_atomically(folder_ / "evaluation.jsonl", as_json_lines(evaluation));
     return {.evaluation = {folder_ / "evaluation.jsonl"},
             .longest = 3,
             .shortest = 2,
@@ -47,7 +46,7 @@ TEST_F(DecontaminateStage, CutsToTheEndsOfSentencesAroundWhatBothHave) {
 
 TEST_F(DecontaminateStage, PiecesAreDocumentsWithTheFieldsOfTheirOwn) {
   without(limits({"red green blue"}), {"Aa bb. Cccc dddd red green blue eeee ffff. Gg hh."});
-  const auto lines = testing::json_lines(folder_ / "out.jsonl");
+  const auto lines = json_lines(folder_ / "out.jsonl");
   ASSERT_EQ(lines.size(), 2U);
   EXPECT_EQ(lines[0], (nlohmann::json{{"id", 0}, {"text", "Aa bb."}}));
   EXPECT_EQ(lines[1], (nlohmann::json{{"id", 0}, {"text", "Gg hh."}}));
@@ -104,9 +103,9 @@ std::vector<std::string> plainly_cut(std::string text, const std::string& phrase
     if (before > 0 && static_cast<std::size_t>(before) + 1 > least) {
       pieces.push_back(text.substr(0, static_cast<std::size_t>(before) + 1));
     }
-    std::size_t behind = at + phrase.size() + around;
-    while (behind < text.size() && !ends(text[behind])) ++behind;
-    text = behind + 1 < text.size() ? text.substr(behind + 1) : "";
+    std::size_t after = at + phrase.size() + around;
+    while (after < text.size() && !ends(text[after])) ++after;
+    text = after + 1 < text.size() ? text.substr(after + 1) : "";
     if (text.size() <= least) break;
   }
   if (text.size() > least || !is_cut) pieces.push_back(text);
@@ -117,7 +116,7 @@ std::vector<std::string> plainly_cut(std::string text, const std::string& phrase
 TEST_F(DecontaminateStage, CutsAsThePlainRuleDoes) {
   RandomSequence random(RandomStream{.seed = 41});
   int cut = 0;
-  for (int trial = 0; trial < testing::trials(300); ++trial) {
+  for (int trial = 0; trial < trials(300); ++trial) {
     std::string text;
     for (std::uint64_t left = 5 + random.below(40); left > 0; --left) {
       static const std::vector<std::string> pieces = {"abc ", "d ", "ef. ", "g! ", "red green blue ", "hijkl ", "m? "};
@@ -133,7 +132,7 @@ TEST_F(DecontaminateStage, CutsAsThePlainRuleDoes) {
     EXPECT_EQ(without(options, {text}), expected) << text << options.surroundings << " " << options.least_piece;
     cut += expected.size() > 1 ? 1 : 0;
   }
-  EXPECT_GT(cut, testing::trials(300) / 3);
+  EXPECT_GT(cut, trials(300) / 3);
 }
 
 TEST_F(DecontaminateStage, AnEvaluationSetWithoutTextIsAnError) {
@@ -141,4 +140,4 @@ TEST_F(DecontaminateStage, AnEvaluationSetWithoutTextIsAnError) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

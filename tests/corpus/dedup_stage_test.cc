@@ -14,11 +14,10 @@
 #include "corpus/stage_fixture.h"
 #include "corpus/words.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 using ::testing::ElementsAre;
-using testing::stages_of;
 
 std::string text_of_words(const std::vector<std::uint64_t>& words) {
   std::string text;
@@ -37,7 +36,7 @@ double plain_jaccard(const std::set<std::uint64_t>& a, const std::set<std::uint6
   return static_cast<double>(both) / static_cast<double>(a.size() + b.size() - static_cast<std::size_t>(both));
 }
 
-class DedupStage : public testing::StageTest {
+class DedupStage : public StageTest {
  protected:
   std::vector<std::unique_ptr<Stage>> dedup(double threshold = 0.7) const {
     return stages_of(make_dedup_stage({.jaccard = threshold, .folder = folder_.path()}));
@@ -45,7 +44,7 @@ class DedupStage : public testing::StageTest {
   std::vector<std::size_t> kept_of(const std::vector<std::string>& texts, double threshold = 0.7) {
     through(dedup(threshold), texts);
     std::vector<std::size_t> kept;
-    for (const auto& line : testing::json_lines(folder_ / "out.jsonl")) kept.push_back(line["id"]);
+    for (const auto& line : json_lines(folder_ / "out.jsonl")) kept.push_back(line["id"]);
     return kept;
   }
 };
@@ -173,8 +172,7 @@ TEST_F(DedupStage, KeepsTheFirstOfAGroupThatAChainConnects) {
   EXPECT_THAT(kept_of(texts), ElementsAre(0, 3));
   EXPECT_EQ(counts_.stages[0].dropped.at("duplicate"), 9);
   EXPECT_EQ(statistics_["stages"][0]["groups"], 1);
-  EXPECT_THAT(testing::json_lines(folder_ / "dropped.jsonl")[4]["detail"].get<std::string>(),
-              ::testing::EndsWith("in.jsonl:1"));
+  EXPECT_THAT(json_lines(folder_ / "dropped.jsonl")[4]["detail"].get<std::string>(), ::testing::EndsWith("in.jsonl:1"));
 }
 
 TEST_F(DedupStage, ComparesWordsWhateverTheirCaseAndPunctuation) {
@@ -224,4 +222,4 @@ TEST_F(DedupStage, DoesNotDependOnThreads) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

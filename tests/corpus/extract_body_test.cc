@@ -9,16 +9,11 @@
 #include "corpus/extract/http_response.h"
 #include "corpus/pages.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 using namespace std::string_literals;
 using ::testing::AnyOf;
-using testing::brotli;
-using testing::http_response;
-using testing::joined;
-using testing::page_of;
-using testing::warc_record;
 
 using Packer = std::string (*)(const std::string&);
 
@@ -36,10 +31,10 @@ std::string deflated(const std::string& text, int window_bits) {
   return out;
 }
 std::string as_is(const std::string& text) { return text; }
-std::string gzip(const std::string& text) { return testing::gzip(text); }
+std::string gzip_body(const std::string& text) { return gzip(text); }
 std::string zlib(const std::string& text) { return deflated(text, 15); }
 std::string raw_deflate(const std::string& text) { return deflated(text, -15); }
-std::string zstd(const std::string& text) { return testing::zstd(text); }
+std::string zstd_body(const std::string& text) { return zstd(text); }
 std::string chunked(const std::string& text) {
   std::string out;
   for (std::size_t at = 0, size = 1; at < text.size(); at += size) {
@@ -63,9 +58,9 @@ struct Packing {
   bool is_seen;  // in the body, cut short as well
 };
 const std::vector<Packing> kPackings = {{"plain", as_is, true},
-                                        {"gzip", gzip, true},
+                                        {"gzip", gzip_body, true},
                                         {"zlib", zlib, true},
-                                        {"zstd", zstd, true},
+                                        {"zstd", zstd_body, true},
                                         {"deflate", raw_deflate, false},
                                         {"brotli", brotli, false},
                                         {"chunks", chunked, true},
@@ -125,11 +120,11 @@ std::vector<std::pair<std::string, std::string>> files_of_other_formats() {
           {"bytes that are no text", "<html>" + noise}};
 }
 
-class ExtractBody : public testing::ExtractTest {
+class ExtractBody : public ExtractTest {
  protected:
   void SetUp() override {
     RandomSequence random(RandomStream{.seed = 72});
-    paragraphs_ = testing::random_paragraphs(random, 12);
+    paragraphs_ = random_paragraphs(random, 12);
     page_ = page_of(paragraphs_);
   }
 
@@ -265,7 +260,7 @@ TEST_F(ExtractBody, ThatAreScriptsStyleSheetsAndBase64AreDroppedWhateverTheirTyp
   // Texts about programs stay, and so does plain text that a server takes for a page.
   const std::string about = "<p>A menu that opens by a click needs three lines, and none of them is long:</p><pre>" +
                             script + "</pre><p>That is all that there is to it, and you may copy it to your site.</p>";
-  const std::string plain = joined(testing::random_paragraphs(random, 5)) + " Its key = value; so {it} is.";
+  const std::string plain = joined(random_paragraphs(random, 5)) + " Its key = value; so {it} is.";
   const std::string underlined =
       "What is new\n" + std::string(70, '=') + "\n\nThe menu opens by a key as well, which was asked for often.\n";
   for (const std::string& page : {about, plain, underlined}) warc += warc_record(http_response(page));
@@ -275,7 +270,7 @@ TEST_F(ExtractBody, ThatAreScriptsStyleSheetsAndBase64AreDroppedWhateverTheirTyp
   EXPECT_THAT(lines_out[0]["text"].get<std::string>(), ::testing::HasSubstr("menu.onclick"));
 }
 
-TEST_F(ExtractBody, CrawlersTypesCountWhereNothingElseTells) {
+TEST_F(ExtractBody, CrawlersTypesCountWhereNothingElseIsKnown) {
   const auto add_seen = [&](const std::string& seen, const std::string& head, const std::string& body) {
     std::string record = warc_record(http_response(body, head), {.url = "http://a.org/" + seen});
     warc_ += record.insert(record.find("\r\n") + 2, "WARC-Identified-Payload-Type: " + seen + "\r\n");
@@ -293,4 +288,4 @@ TEST_F(ExtractBody, CrawlersTypesCountWhereNothingElseTells) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

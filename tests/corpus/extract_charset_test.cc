@@ -8,11 +8,10 @@
 #include "corpus/extract/find_encoding.h"
 #include "corpus/pages.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 using namespace std::string_literals;
-using testing::page_of;
 
 struct Sample {
   std::string language;
@@ -249,7 +248,7 @@ TEST(ExtractCharset, FewBytesDoNotOverruleADeclaration) {
 }
 
 // The two encodings of Central Europe, named for each other, for a Western one, for UTF-8, or not at all.
-TEST(ExtractCharset, ThoseOfCentralEuropeAreToldApart) {
+TEST(ExtractCharset, ThoseOfCentralEuropeAreDistinguished) {
   const std::vector<std::pair<std::string, std::string>> texts = {
       {"pl",
        "Wczoraj wieczorem długo siedzieliśmy nad rzeką i patrzyliśmy, jak powoli ciemnieje woda. Nikt nie chciał "
@@ -277,4 +276,4 @@ TEST(ExtractCharset, ThoseOfCentralEuropeAreToldApart) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -9,7 +9,7 @@
 #include "corpus/extract/html_tree.h"
 #include "corpus/pages.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 using namespace std::string_literals;
@@ -104,7 +104,7 @@ TEST(ExtractCost, NoPatternOfTagsNestsDeeperThanIsCounted) {
         "<fieldset><pre></pre></button><x-y><fieldset></button><button><button>"}) {
     std::string page;
     for (int i = 0; i < 1400; ++i) page += pattern;
-    const auto tree = parse_html(page, testing::kEnoughForATree);
+    const auto tree = parse_html(page, kEnoughForATree);
     const bool is_read = std::holds_alternative<HtmlTree>(tree);
     EXPECT_LE(is_read ? depth_of(std::get<HtmlTree>(tree)) : 0, kDeepestHtml + 10) << pattern;
   }
@@ -117,7 +117,7 @@ TEST(ExtractCost, NoPatternOfTagsNestsDeeperThanIsCounted) {
     std::string pattern, page = random.below(2) == 0 ? "<!doctype html>" : "";
     for (std::uint64_t left = 1 + random.below(10); left > 0; --left) pattern += chosen[random.below(kinds)];
     for (int i = 0; i < 600; ++i) page += pattern;
-    const auto tree = parse_html(page, testing::kEnoughForATree);
+    const auto tree = parse_html(page, kEnoughForATree);
     if (!std::holds_alternative<HtmlTree>(tree)) continue;
     ++parsed;
     EXPECT_LE(depth_of(std::get<HtmlTree>(tree)), kDeepestHtml + 10) << pattern;
@@ -148,11 +148,11 @@ TEST(ExtractCost, PagesThatWereMadeToCostAreReadSoon) {
       {"classes", "<div class='" + repeated("a ", kBytes) + "'>" + repeated("x. ", 1000)}};
   for (const auto& [name, page] : pages) {
     ::alarm(60);  // ends the program
-    const auto parsed = parse_html(page, testing::kEnoughForATree);
+    const auto parsed = parse_html(page, kEnoughForATree);
     if (const auto* tree = std::get_if<HtmlTree>(&parsed)) find_article(*tree, 1);
   }
   ::alarm(0);
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

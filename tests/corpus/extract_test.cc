@@ -10,22 +10,19 @@
 #include "corpus/extract/find_encoding.h"
 #include "corpus/pages.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-using testing::joined;
 using ::testing::Not;
-using testing::page_of;
-using testing::random_paragraphs;
 
 std::string article_of(const std::string& page, std::int64_t least = 1) {
-  const auto tree = parse_html(page, testing::kEnoughForATree);
+  const auto tree = parse_html(page, kEnoughForATree);
   return find_article(std::get<HtmlTree>(tree), least).text;
 }
 
-class ExtractStageTest : public testing::ExtractTest {};
+class ExtractStageTest : public ExtractTest {};
 
 TEST_F(ExtractStageTest, KeepsParagraphsInOrderAndNothingBesideThem) {
   RandomSequence random(RandomStream{.seed = 21});
@@ -222,7 +219,7 @@ std::vector<std::string> words_between_spaces(const std::string& text) {
 }
 
 TEST_F(ExtractStageTest, FindsWhatTrafilaturaDoes) {
-  auto lines = testing::json_lines(std::string(TERATRON_SOURCE_DIR) + "/tests/golden/corpus/extract.jsonl");
+  auto lines = json_lines(std::string(TERATRON_SOURCE_DIR) + "/tests/golden/corpus/extract.jsonl");
   lines.erase(lines.begin());
   ASSERT_EQ(lines.size(), 8U);
   for (const auto& line : lines) {
@@ -260,9 +257,9 @@ TEST_F(ExtractStageTest, ReadsFoldersOfPages) {
   for (int i = 0; i < 4; ++i) articles.push_back(random_paragraphs(random, 4));
   std::filesystem::create_directories(folder_ / "pages/deep");
   write("pages/a.html", page_of(articles[0], "<link rel=canonical href='https://a.org/a'>"));
-  write("pages/b.htm.gz", testing::gzip(page_of(articles[1], "<meta charset=latin1>") + "caf\xE9"));
+  write("pages/b.htm.gz", gzip(page_of(articles[1], "<meta charset=latin1>") + "caf\xE9"));
   write("pages/c.jsonl", nlohmann::json{{"html", page_of(articles[2])}}.dump());
-  write("pages/deep/d.warc.zst", testing::zstd(testing::warc_record(testing::http_response(page_of(articles[3])))));
+  write("pages/deep/d.warc.zst", zstd(warc_record(http_response(page_of(articles[3])))));
   write("pages/e.css", "p { color: red }");
   write("pages/f.html", "");
   const auto lines = extract({folder_ / "pages"});
@@ -280,13 +277,13 @@ TEST_F(ExtractStageTest, DropsPagesAboveTheLimit) {
   const std::string page = page_of(random_paragraphs(random, 1000));  // longer than what is read to find the head
   const auto most = std::ssize(page);
   write("a.html", page);
-  write("b.html.gz", testing::gzip(page));
+  write("b.html.gz", gzip(page));
   write("c.jsonl", nlohmann::json{{"html", page}}.dump());
   const std::string html = "Content-Type: text/html\r\n";
   const auto record = [](const std::string& head, const std::string& body) {
-    return testing::warc_record(testing::http_response(body, head));
+    return warc_record(http_response(body, head));
   };
-  write("d.warc", record(html, page) + record(html + "Content-Encoding: gzip\r\n", testing::gzip(page)));
+  write("d.warc", record(html, page) + record(html + "Content-Encoding: gzip\r\n", gzip(page)));
   // Data cut off at the limit lack their end, which is not the server's fault.
   const std::string chunked = fmt::format("{:x}\r\n{}\r\n0\r\n\r\n", page.size(), page);
   write("e.warc", record(html + "Transfer-Encoding: chunked\r\n", chunked));
@@ -305,7 +302,7 @@ TEST_F(ExtractStageTest, DoesNotDependOnThreadsOrBatches) {
   std::string warc, lines;
   for (int i = 0; i < 60; ++i) {
     const std::string page = page_of(random_paragraphs(random, random.below(6)));
-    warc += testing::gzip(testing::warc_record(testing::http_response(page)));
+    warc += gzip(warc_record(http_response(page)));
     lines += nlohmann::json{{"html", page}}.dump() + "\n";
     if (i % 9 == 0) write(fmt::format("{}.html", i), page);
   }
@@ -328,4 +325,4 @@ TEST_F(ExtractStageTest, DoesNotDependOnThreadsOrBatches) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

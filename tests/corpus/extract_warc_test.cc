@@ -7,20 +7,13 @@
 #include "base/error.h"
 #include "corpus/pages.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 using ::testing::AllOf;
-using testing::brotli;
 using ::testing::HasSubstr;
-using testing::http_response;
-using testing::joined;
-using testing::page_of;
-using testing::random_paragraphs;
-using testing::warc_record;
-using testing::WarcWriting;
 
-class ExtractWarc : public testing::ExtractTest {
+class ExtractWarc : public ExtractTest {
  protected:
   std::string refused(const std::string& name, const std::string& bytes) {
     try {
@@ -75,10 +68,10 @@ TEST_F(ExtractWarc, ReadsRecordsOfAnyShape) {
                                                            ? "content-TYPE: text/HTML; charset=\"utf-8\"\r\n"
                                                            : "Content-Type: application/xhtml+xml\n";
         const std::uint64_t encoding = random.below(5);
-        if (encoding == 1) body = testing::gzip(body), head += "Content-Encoding: gzip\r\n";
+        if (encoding == 1) body = gzip(body), head += "Content-Encoding: gzip\r\n";
         if (encoding == 2) body = zlib_data(body), head += "content-encoding: Deflate\r\n";
         if (encoding == 3) body = brotli(body), head += "Content-Encoding: br\r\n";
-        if (encoding == 4) body = testing::zstd(body), head += "Content-Encoding: ZSTD\r\n";
+        if (encoding == 4) body = zstd(body), head += "Content-Encoding: ZSTD\r\n";
         if (random.below(2) == 0) body = chunked(body, random), head += "transfer-encoding: CHUNKED\r\n";
         const std::uint64_t kind = random.below(6);
         if (kind == 0) head = "Content-Type: image/png\r\n", ++not_html;
@@ -88,10 +81,10 @@ TEST_F(ExtractWarc, ReadsRecordsOfAnyShape) {
       }
       ++records[how.type];
       const std::string record = warc_record(content, how);
-      file += is_gzip ? testing::gzip(record) : record;
+      file += is_gzip ? gzip(record) : record;
     }
     // Something is always there.
-    file += is_gzip ? testing::gzip(warc_record(http_response("", "", 500))) : warc_record(http_response("", "", 500));
+    file += is_gzip ? gzip(warc_record(http_response("", "", 500))) : warc_record(http_response("", "", 500));
     const auto lines = extract({write(is_gzip ? "in.warc.gz" : "in.warc", file)});
     ASSERT_EQ(lines.size(), texts.size());
     for (std::size_t i = 0; i < texts.size(); ++i) {
@@ -114,16 +107,15 @@ TEST_F(ExtractWarc, DropsDamagedResponsesOfAServer) {
     for (std::size_t i = bytes.size() / 2; i < bytes.size() / 2 + 20; ++i) bytes[i] = static_cast<char>(~bytes[i]);
     return bytes;
   };
-  const std::vector<std::string> bad = {
-      http_response(damaged(testing::gzip(page)), zipped),
-      http_response(damaged(zlib_data(page)), html + "Content-Encoding: deflate\r\n"),
-      http_response(damaged(testing::zstd(page)), html + "Content-Encoding: zstd\r\n"),
-      http_response(damaged(testing::gzip(page)), html),
-      http_response(testing::gzip(page).substr(0, 11), zipped),
-      http_response(testing::zstd(page).substr(0, 60), html + "Content-Encoding: zstd\r\n"),
-      http_response("\x8B\x01", html + "Content-Encoding: br\r\n"),
-      "no head at all",
-      "HTTP/1.1 200 OK\r\nContent-Type: text/html"};
+  const std::vector<std::string> bad = {http_response(damaged(gzip(page)), zipped),
+                                        http_response(damaged(zlib_data(page)), html + "Content-Encoding: deflate\r\n"),
+                                        http_response(damaged(zstd(page)), html + "Content-Encoding: zstd\r\n"),
+                                        http_response(damaged(gzip(page)), html),
+                                        http_response(gzip(page).substr(0, 11), zipped),
+                                        http_response(zstd(page).substr(0, 60), html + "Content-Encoding: zstd\r\n"),
+                                        http_response("\x8B\x01", html + "Content-Encoding: br\r\n"),
+                                        "no head at all",
+                                        "HTTP/1.1 200 OK\r\nContent-Type: text/html"};
   std::string file = warc_record(http_response(page));
   for (const std::string& one : bad) file += warc_record(one);
   // A record with less content than its head says.
@@ -146,7 +138,7 @@ TEST_F(ExtractWarc, DamagedFilesAreErrorsThatNameTheRecord) {
               AllOf(HasSubstr("a.warc"), HasSubstr("record 2"), HasSubstr("cut short"),
                     HasSubstr(fmt::format("byte {}", record.size()))));
   EXPECT_THAT(refused("b.warc", record + record.substr(0, 30)), AllOf(HasSubstr("record 2"), HasSubstr("in its head")));
-  const std::string member = testing::gzip(record, 0);
+  const std::string member = gzip(record, 0);
   EXPECT_THAT(refused("c.warc.gz", member + member.substr(0, member.size() / 2)),
               AllOf(HasSubstr("c.warc.gz"), HasSubstr("record 2"), HasSubstr("cut short")));
   for (const std::int64_t wrong_by : {-20, -1, 20}) {
@@ -162,8 +154,8 @@ TEST_F(ExtractWarc, DamagedFilesAreErrorsThatNameTheRecord) {
 // A head that says no type of use: the body shows whether it is a page.
 TEST_F(ExtractWarc, PagesWithoutATypeAreSeenInTheirBodies) {
   RandomSequence random(RandomStream{.seed = 77});
-  const std::vector<std::string> paragraphs = testing::random_paragraphs(random, 4);
-  const std::string page = testing::page_of(paragraphs);
+  const std::vector<std::string> paragraphs = random_paragraphs(random, 4);
+  const std::string page = page_of(paragraphs);
   const std::vector<std::pair<std::string, bool>> heads = {
       {"", true},
       {"Content-Type:\r\n", true},
@@ -172,23 +164,23 @@ TEST_F(ExtractWarc, PagesWithoutATypeAreSeenInTheirBodies) {
       {"Content-Type: */*\r\n", true},
       {"Content-Type: text/plain\r\n", false}};
   for (const auto& [head, is_kept] : heads) {
-    const auto file = write("a.warc", testing::warc_record(testing::http_response(page, head)));
+    const auto file = write("a.warc", warc_record(http_response(page, head)));
     EXPECT_EQ(extract({file}).size(), is_kept ? 1U : 0U) << head;
   }
   for (const char* body : {"{\"json\": \"<p>a</p>\"}", "plain text", "<?xml version='1.0'?><rss><item/></rss>", ""}) {
-    EXPECT_EQ(extract({write("a.warc", testing::warc_record(testing::http_response(body, "")))}).size(), 0U) << body;
+    EXPECT_EQ(extract({write("a.warc", warc_record(http_response(body, "")))}).size(), 0U) << body;
     EXPECT_EQ(dropped("not html"), 1) << body;
   }
 }
 
 TEST_F(ExtractWarc, AResponseThatWasSavedWithItsHeadIsRead) {
   RandomSequence random(RandomStream{.seed = 78});
-  const std::string page = testing::page_of(testing::random_paragraphs(random, 4));
+  const std::string page = page_of(random_paragraphs(random, 4));
   const std::string moved = "HTTP/1.1 301 Moved\r\nLocation: /b\r\n\r\n";
   const auto whole = extract({write("a.html", page)});
   ASSERT_EQ(whole.size(), 1U);
   for (const std::string& head : {std::string(), moved}) {
-    const auto found = extract({write("a", head + testing::http_response(page, "content-type: text/html\r\n"))});
+    const auto found = extract({write("a", head + http_response(page, "content-type: text/html\r\n"))});
     ASSERT_EQ(found.size(), 1U);
     EXPECT_EQ(found[0]["text"], whole[0]["text"]);
   }
@@ -203,9 +195,8 @@ TEST_F(ExtractWarc, MailAndOlderArchivesAreRefusedByName) {
   for (const auto& [bytes, name] : cases) {
     EXPECT_THAT(refused("a", bytes), HasSubstr(name)) << bytes;
   }
-  EXPECT_THAT(refused("a.wet", testing::warc_record("text", {.type = "conversion"})),
-              HasSubstr("records: conversion: 1"));
+  EXPECT_THAT(refused("a.wet", warc_record("text", {.type = "conversion"})), HasSubstr("records: conversion: 1"));
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -9,7 +9,7 @@
 #include "corpus/dedup/dedup_stage.h"
 #include "corpus/stage_fixture.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 namespace fs = std::filesystem;
@@ -39,13 +39,13 @@ class FullDisk : public ::testing::Test {
       while (text.size() < length) text += same ? "same words " : std::to_string(random_.below(1000)) + " ";
       texts.push_back(text);
     }
-    write_file_atomically(folder_ / "in.jsonl", testing::as_json_lines(texts));
+    write_file_atomically(folder_ / "in.jsonl", as_json_lines(texts));
   }
   StreamOptions options(const std::string& out) const {
     return {.files = {folder_ / "in.jsonl"}, .out = disk() / out, .batch_bytes = 5000, .journal_seconds = 0};
   }
-  std::vector<std::unique_ptr<Stage>> clean() const { return testing::stages_of(make_clean_stage({.min_tokens = 0})); }
-  std::vector<std::unique_ptr<Stage>> dedup() const { return testing::stages_of(make_dedup_stage({.folder = disk()})); }
+  std::vector<std::unique_ptr<Stage>> clean() const { return stages_of(make_clean_stage({.min_tokens = 0})); }
+  std::vector<std::unique_ptr<Stage>> dedup() const { return stages_of(make_dedup_stage({.folder = disk()})); }
   // The error of a run on a disk of this size; none where there is room.
   std::string error_of(const std::vector<std::unique_ptr<Stage>>& stages, const StreamOptions& options) const {
     try {
@@ -57,7 +57,7 @@ class FullDisk : public ::testing::Test {
     }
     return "";
   }
-  testing::TemporaryFolder folder_;
+  TemporaryFolder folder_;
   RandomSequence random_{RandomStream{.seed = 71}};
   bool is_mounted_ = false;
 };
@@ -113,4 +113,4 @@ TEST_F(FullDisk, TheErrorNamesWhatCannotBeWritten) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

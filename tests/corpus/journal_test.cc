@@ -17,7 +17,7 @@
 #include "corpus/pages.h"
 #include "corpus/remembering_stages.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 namespace fs = std::filesystem;
@@ -25,8 +25,6 @@ using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-using testing::OftenStage;
-using testing::SeenStage;
 using ::testing::ThrowsMessage;
 
 struct Killed {};  // what no part of the stream catches
@@ -58,33 +56,33 @@ class CorpusJournal : public ::testing::Test {
         lines += random_.below(40) == 0 ? "bad\n" : "{\"text\": \"" + text + "\"}\n";
       }
       options_.files.push_back(folder_ / name);
-      write_file_atomically(options_.files.back(), name == "b.jsonl.gz"    ? testing::gzip(lines)
-                                                   : name == "d.jsonl.zst" ? testing::zstd(lines)
+      write_file_atomically(options_.files.back(), name == "b.jsonl.gz"    ? gzip(lines)
+                                                   : name == "d.jsonl.zst" ? zstd(lines)
                                                                            : lines);
     }
   }
 
   // Every kind of file that pages come in, and of record.
   void write_pages() {
-    const auto page = [&] { return testing::page_of(testing::random_paragraphs(random_, random_.below(5))); };
+    const auto page = [&] { return page_of(random_paragraphs(random_, random_.below(5))); };
     const auto warc = [&] {
       std::string records;
       for (std::uint64_t left = random_.below(40); left > 0; --left) {
         const std::uint64_t kind = random_.below(5);
-        if (kind == 0) records += testing::warc_record("about", {.type = "request"});
-        if (kind == 1) records += testing::warc_record("", {.type = "metadata"});
-        if (kind == 2) records += testing::warc_record(testing::http_response("gone", "", 404));
-        if (kind > 2) records += testing::warc_record(testing::http_response(page()));
+        if (kind == 0) records += warc_record("about", {.type = "request"});
+        if (kind == 1) records += warc_record("", {.type = "metadata"});
+        if (kind == 2) records += warc_record(http_response("gone", "", 404));
+        if (kind > 2) records += warc_record(http_response(page()));
       }
-      return records + testing::warc_record("", {.type = "metadata"});
+      return records + warc_record("", {.type = "metadata"});
     };
     std::string lines;
     for (std::uint64_t left = 1 + random_.below(40); left > 0; --left) {
       lines += random_.below(9) == 0 ? "bad\n" : nlohmann::json{{"html", page()}}.dump() + "\n";
     }
     const std::map<std::string, std::string> contents = {{"a.html", page()},
-                                                         {"b.warc.gz", testing::gzip(warc())},
-                                                         {"c.jsonl.zst", testing::zstd(lines)},
+                                                         {"b.warc.gz", gzip(warc())},
+                                                         {"c.jsonl.zst", zstd(lines)},
                                                          {"d.htm", page()},
                                                          {"e.warc", warc()}};
     options_.files.clear();
@@ -159,7 +157,7 @@ class CorpusJournal : public ::testing::Test {
     return expected;
   }
 
-  testing::TemporaryFolder folder_;
+  TemporaryFolder folder_;
   RandomSequence random_{RandomStream{.seed = 51}};
   StreamOptions options_{.out = folder_ / "out.jsonl",
                          .dropped = folder_ / "dropped.jsonl",
@@ -173,7 +171,7 @@ class CorpusJournal : public ::testing::Test {
 
 TEST_F(CorpusJournal, AnEndedRunGoesOnAndGivesTheSameBytes) {
   const int threads_before = thread_count();
-  for (int trial = 0; trial < testing::trials(60); ++trial) {
+  for (int trial = 0; trial < trials(60); ++trial) {
     SCOPED_TRACE(trial);
     options_.out = folder_ / (trial % 2 == 0 ? "out.jsonl" : "out.jsonl.zst");
     options_.dropped = folder_ / (trial % 3 == 0 ? "dropped.jsonl.zst" : "dropped.jsonl");
@@ -186,7 +184,7 @@ TEST_F(CorpusJournal, AnEndedRunGoesOnAndGivesTheSameBytes) {
 
 TEST_F(CorpusJournal, AnEndedExtractionGoesOnAndGivesTheSameBytes) {
   const int threads_before = thread_count();
-  for (int trial = 0; trial < testing::trials(20); ++trial) {
+  for (int trial = 0; trial < trials(20); ++trial) {
     SCOPED_TRACE(trial);
     kinds_ = std::vector<std::string>{"e", "es", "eo"}[random_.below(3)];
     write_pages();
@@ -286,7 +284,7 @@ TEST_F(CorpusJournal, StateIsSavedAfterEachBatch) {
 TEST_F(CorpusJournal, TheEndOfASurveyIsAPoint) {
   kinds_ = "eo";
   options_.journal_seconds = 1000;
-  for (int trial = 0; trial < testing::trials(10); ++trial) {
+  for (int trial = 0; trial < trials(10); ++trial) {
     SCOPED_TRACE(trial);
     write_pages();
     options_.batch_bytes = 1000;
@@ -384,4 +382,4 @@ TEST_F(CorpusJournal, OnlyFilesGoOn) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

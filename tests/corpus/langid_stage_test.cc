@@ -4,18 +4,18 @@
 #include <gmock/gmock.h>
 
 #include "base/error.h"
+#include "base/message_of.h"
 #include "corpus/stage_fixture.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 using ::testing::ElementsAre;
-using testing::stages_of;
 
-class LangidStage : public testing::StageTest {
+class LangidStage : public StageTest {
  protected:
   static std::vector<nlohmann::json> golden() {
-    auto lines = testing::json_lines(std::string(TERATRON_SOURCE_DIR) + "/tests/golden/corpus/langid.jsonl");
+    auto lines = json_lines(std::string(TERATRON_SOURCE_DIR) + "/tests/golden/corpus/langid.jsonl");
     lines.erase(lines.begin());
     return lines;
   }
@@ -70,17 +70,10 @@ TEST_F(LangidStage, TakesCodesOfTodayInAnyCase) {
   for (const auto& [code, known] : codes) {
     EXPECT_EQ(std::get<std::string>(make_langid_stage(code)->facts().front().value), known) << code;
   }
-  const auto advice = [](const std::string& code) -> std::string {
-    try {
-      make_langid_stage(code);
-    } catch (const UserError& error) {
-      return error.what();
-    }
-    return "";
-  };
+  const auto advice = [](const std::string& code) { return message_of<UserError>([&] { make_langid_stage(code); }); };
   EXPECT_THAT(advice("german"), ::testing::HasSubstr("GERMAN is de"));
   EXPECT_THAT(advice("fx"), ::testing::HasSubstr("fr"));
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

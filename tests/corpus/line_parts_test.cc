@@ -8,10 +8,11 @@
 #include "base/compressed.h"
 #include "base/error.h"
 #include "base/files/decompression.h"
+#include "base/message_of.h"
 #include "base/philox.h"
 #include "corpus/stage_fixture.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 namespace fs = std::filesystem;
@@ -20,7 +21,7 @@ using ::testing::HasSubstr;
 TEST(LineParts, EachLineGoesToItsFileAsItIs) {
   RandomSequence random(RandomStream{.seed = 41});
   for (int trial = 0; trial < 20; ++trial) {
-    const testing::TemporaryFolder folder;
+    const TemporaryFolder folder;
     std::vector<fs::path> files;
     std::vector<std::string> expected(2);
     std::vector<std::uint8_t> parts;
@@ -34,9 +35,7 @@ TEST(LineParts, EachLineGoesToItsFileAsItIs) {
         if (parts.back() < 2) expected[parts.back()] += line + "\n";
       }
       files.push_back(folder / name);
-      write_file_atomically(files.back(), name == "a.jsonl"      ? lines
-                                          : name == "b.jsonl.gz" ? testing::gzip(lines)
-                                                                 : testing::zstd(lines));
+      write_file_atomically(files.back(), name == "a.jsonl" ? lines : name == "b.jsonl.gz" ? gzip(lines) : zstd(lines));
     }
     EXPECT_EQ(count_lines(files), std::ssize(parts));
     const std::vector<fs::path> outs = {folder / "x.jsonl", folder / "y.jsonl.zst"};
@@ -48,17 +47,12 @@ TEST(LineParts, EachLineGoesToItsFileAsItIs) {
 }
 
 TEST(LineParts, RefusesWhatIsNotReadTwiceOrWouldBeWrittenOver) {
-  const testing::TemporaryFolder folder;
+  const TemporaryFolder folder;
   write_file_atomically(folder / "a.jsonl", "{}\n{}\n");
   write_file_atomically(folder / "b.txt", "text");
   const auto refused = [&](const std::vector<fs::path>& files, const std::vector<fs::path>& outs,
-                           const std::vector<std::uint8_t>& parts) -> std::string {
-    try {
-      copy_lines(files, outs, parts);
-    } catch (const UserError& error) {
-      return error.what();
-    }
-    return "";
+                           const std::vector<std::uint8_t>& parts) {
+    return message_of<UserError>([&] { copy_lines(files, outs, parts); });
   };
   EXPECT_THROW(count_lines(std::vector<fs::path>{"-"}), UserError);
   EXPECT_THROW(count_lines(std::vector<fs::path>{folder / "b.txt"}), UserError);
@@ -70,8 +64,8 @@ TEST(LineParts, RefusesWhatIsNotReadTwiceOrWouldBeWrittenOver) {
   EXPECT_EQ(folder.entries(), 2);
 }
 
-TEST(LineParts, TellsOfLinesThatOtherCommandsDoNotRead) {
-  const testing::TemporaryFolder folder;
+TEST(LineParts, WarnsOfLinesThatOtherCommandsDoNotRead) {
+  const TemporaryFolder folder;
   const std::vector<std::string> bad = {"{\"text\": \"cut", "{\"text\": NaN}", "plain", "{\"text\": \"caf\xE9\"}",
                                         "[1]"};
   std::string lines = "{\"text\": \"a\"}\n{\"meta\": \"\\ud800\", \"n\": 1e400}\n";
@@ -86,4 +80,4 @@ TEST(LineParts, TellsOfLinesThatOtherCommandsDoNotRead) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -11,7 +11,7 @@
 #include "corpus/overlap/bloom_filter.h"
 #include "corpus/stage_fixture.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 TEST(BloomFilter, HasWhatWasAddedAndLittleElse) {
@@ -42,7 +42,7 @@ TEST(BloomFilter, SmallNumbersAreElementsLikeOthers) {
   EXPECT_LT(wrong, 20);
 }
 
-class Overlap : public testing::StageTest {
+class Overlap : public StageTest {
  protected:
   using Words = std::vector<std::string>;
 
@@ -68,7 +68,7 @@ class Overlap : public testing::StageTest {
   std::filesystem::path write(const std::string& name, const std::vector<Words>& documents) {
     std::vector<std::string> texts;
     for (const Words& words : documents) texts.push_back(fmt::format("{}", fmt::join(words, " ")));
-    write_file_atomically(folder_ / name, testing::as_json_lines(texts));
+    write_file_atomically(folder_ / name, as_json_lines(texts));
     return folder_ / name;
   }
 };
@@ -109,8 +109,8 @@ TEST_F(Overlap, FilterStaysWithinItsBound) {
   for (int i = 0; i < 40'000; ++i) training.push_back(fmt::format("x{} y{}", random.below(1 << 30), i));
   for (int i = 0; i < 40'000; ++i)
     test.push_back(i % 10 == 0 ? training[static_cast<std::size_t>(i)] : fmt::format("z{} w", i));
-  write_file_atomically(folder_ / "training.jsonl", testing::as_json_lines(training));
-  write_file_atomically(folder_ / "test.jsonl", testing::as_json_lines(test));
+  write_file_atomically(folder_ / "training.jsonl", as_json_lines(training));
+  write_file_atomically(folder_ / "test.jsonl", as_json_lines(test));
   OverlapOptions options{.training = {folder_ / "training.jsonl"},
                          .test = {folder_ / "test.jsonl"},
                          .ngram = 2,
@@ -155,4 +155,4 @@ TEST_F(Overlap, ATrainingSetWithoutWordsIsAnError) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

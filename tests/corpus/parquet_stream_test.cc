@@ -9,12 +9,10 @@
 #include "corpus/stage_fixture.h"
 #include "parquet/golden_files.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
-using testing::golden_parquet;
-
-class ParquetStream : public testing::StageTest {
+class ParquetStream : public StageTest {
  protected:
   std::string run(const std::string& file, std::vector<std::unique_ptr<Stage>> stages,
                   const std::function<int()>& end_signal = {}) {
@@ -27,7 +25,7 @@ class ParquetStream : public testing::StageTest {
     return read_file(given.out);
   }
   std::string without_duplicates(const std::string& file) {
-    return run(file, testing::stages_of(DedupSettings{}.make(options())));
+    return run(file, stages_of(DedupSettings{}.make(options())));
   }
 };
 
@@ -42,7 +40,7 @@ TEST_F(ParquetStream, RowsComeOutAsTheirLinesWouldWithAllColumns) {
 
 TEST_F(ParquetStream, RunsThatWereEndedGoOnWithinAFile) {
   std::atomic<std::int64_t> processed = 0;
-  const auto stages = [&] { return testing::stages_of(std::make_unique<testing::SeenStage>(&processed)); };
+  const auto stages = [&] { return stages_of(std::make_unique<SeenStage>(&processed)); };
   const std::string whole = run("fineweb-zstd.parquet", stages());
   std::filesystem::remove(folder_ / "out.jsonl");
   const std::int64_t documents = processed.exchange(0);
@@ -62,4 +60,4 @@ TEST_F(ParquetStream, RunsThatWereEndedGoOnWithinAFile) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -4,22 +4,15 @@
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
-#include <sstream>
 #include <string>
 #include <vector>
 
 #include "base/files/file.h"
+#include "base/lines.h"
 #include "base/temporary_folder.h"
 #include "corpus/stream/stream_json.h"
 
 namespace teratron::testing {
-
-inline std::vector<nlohmann::json> json_lines(const std::filesystem::path& file) {
-  std::istringstream stream(read_file(file));
-  std::vector<nlohmann::json> lines;
-  for (std::string line; std::getline(stream, line);) lines.push_back(nlohmann::json::parse(line));
-  return lines;
-}
 
 inline std::string as_json_lines(const std::vector<std::string>& texts) {
   std::string lines;

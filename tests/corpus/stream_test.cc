@@ -12,7 +12,7 @@
 #include "corpus/stage_fixture.h"
 #include "data/text/json_members.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 namespace fs = std::filesystem;
@@ -20,7 +20,6 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-using testing::stages_of;
 
 // Drops texts with a 'd', cuts those with a 'c' into two, puts an x before those with a 't'.
 class LetterStage final : public Stage {
@@ -77,7 +76,7 @@ std::vector<std::unique_ptr<Stage>> all_stages() {
                    std::make_unique<LengthStage>(false));
 }
 
-class CorpusStream : public testing::StageTest {
+class CorpusStream : public StageTest {
  protected:
   std::string random_text(RandomSequence& random) {
     static const std::vector<std::string> pieces = {"a", "d", "t", "c", "\n", "\"", "\\", "\u00e9", "\u4e16", " ", "e"};
@@ -129,7 +128,7 @@ TEST_F(CorpusStream, IsWhatStagesMakeOfOneDocumentAfterAnother) {
     for (const StageCounts& stage : counts_.stages) {
       for (const auto& [reason, count] : stage.dropped) drops += count;
     }
-    EXPECT_EQ(std::ssize(testing::json_lines(folder_ / "dropped.jsonl")), drops);
+    EXPECT_EQ(std::ssize(json_lines(folder_ / "dropped.jsonl")), drops);
     EXPECT_EQ(statistics_["stages"][1]["settled"], counts_.stages[1].documents_in);
     EXPECT_EQ(statistics_["kept"], expected_texts(texts).size());
   }
@@ -139,7 +138,7 @@ TEST_F(CorpusStream, DoesNotDependOnThreadsOrBatches) {
   RandomSequence random(RandomStream{.seed = 6});
   std::vector<std::string> texts(500);
   for (std::string& text : texts) text = random_text(random);
-  write_file_atomically(folder_ / "in.jsonl", testing::as_json_lines(texts));
+  write_file_atomically(folder_ / "in.jsonl", as_json_lines(texts));
   const int threads_before = thread_count();
   std::string expected, expected_drops;
   for (const int threads : {1, 2, 5}) {
@@ -174,8 +173,8 @@ TEST_F(CorpusStream, KeepsAllOfARecordButItsText) {
 
 TEST_F(CorpusStream, ReadsPlainAndCompressedFilesAndWritesZstd) {
   write_file_atomically(folder_ / "a.txt", "plain \"text\"\n");
-  write_file_atomically(folder_ / "b.jsonl.gz", testing::gzip("{\"body\":\"one\"}\n"));
-  write_file_atomically(folder_ / "c.jsonl.zst", testing::zstd("{\"body\":\"two\"}\n\n{\"body\":\"three\"}"));
+  write_file_atomically(folder_ / "b.jsonl.gz", gzip("{\"body\":\"one\"}\n"));
+  write_file_atomically(folder_ / "c.jsonl.zst", zstd("{\"body\":\"two\"}\n\n{\"body\":\"three\"}"));
   const StreamOptions zstd = {.files = {folder_ / "a.txt", folder_ / "b.jsonl.gz", folder_ / "c.jsonl.zst"},
                               .out = folder_ / "out.jsonl.zst",
                               .text_key = "body"};
@@ -199,7 +198,7 @@ TEST_F(CorpusStream, CountsWhatCannotBeReadAndFailsPastAShare) {
   EXPECT_EQ(counts.bad, 6);
   EXPECT_EQ(counts.kept, 46);
   EXPECT_THAT(counts.first_bad, AllOf(HasSubstr("in.jsonl:2"), HasSubstr("not valid JSON")));
-  const auto dropped = testing::json_lines(folder_ / "dropped.jsonl");
+  const auto dropped = json_lines(folder_ / "dropped.jsonl");
   ASSERT_EQ(dropped.size(), 6);
   EXPECT_EQ(dropped[5]["reason"], "bad");
   EXPECT_THAT(dropped[5]["detail"].get<std::string>(), HasSubstr("not UTF-8"));
@@ -212,7 +211,7 @@ TEST_F(CorpusStream, CountsWhatCannotBeReadAndFailsPastAShare) {
 TEST_F(CorpusStream, RefusesDamagedAndEmptyInputAndLeavesNothing) {
   std::string text;
   for (int i = 0; i < 5000; ++i) text += "{\"text\":\"" + std::to_string(i * 7919) + "\"}\n";
-  for (const std::string& packed : {testing::gzip(text), testing::zstd(text)}) {
+  for (const std::string& packed : {gzip(text), zstd(text)}) {
     write_file_atomically(folder_ / "in.jsonl", packed.substr(0, packed.size() - 20));
     EXPECT_THAT(expect_refused(options()), HasSubstr("cut short"));
   }
@@ -272,4 +271,4 @@ TEST_F(CorpusStream, FilesWithoutTextAreNoDocuments) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -5,12 +5,10 @@
 #include <gtest/gtest.h>
 #include <utf8proc.h>
 
-#include <map>
 #include <nlohmann/json.hpp>
-#include <set>
-#include <sstream>
 
 #include "base/files/file.h"
+#include "base/lines.h"
 #include "base/philox.h"
 #include "base/utf8.h"
 #include "corpus/clean/garbled_signs.h"
@@ -41,11 +39,11 @@ struct FtfyCase {
   std::string kind, text, fixed;
 };
 
+constexpr const char* kFtfyFile = TERATRON_SOURCE_DIR "/tests/golden/corpus/ftfy.jsonl";
+
 std::vector<FtfyCase> ftfy_cases() {
-  std::istringstream lines(read_file(std::string(TERATRON_SOURCE_DIR) + "/tests/golden/corpus/ftfy.jsonl"));
   std::vector<FtfyCase> cases;
-  for (std::string line; std::getline(lines, line);) {
-    const auto json = nlohmann::json::parse(line);
+  for (const nlohmann::json& json : testing::json_lines(kFtfyFile)) {
     if (json.contains("kind")) cases.push_back({json["kind"], json["text"], json["fixed"]});
   }
   return cases;
@@ -73,10 +71,8 @@ TEST(TextRepair, MendsNearlyAllGarbledWordsOfManyLanguagesAndNoCleanSentence) {
 }
 
 TEST(GarbledSigns, ArePairsThatFtfyTakesForGarbled) {
-  std::istringstream lines(read_file(std::string(TERATRON_SOURCE_DIR) + "/tests/golden/corpus/ftfy.jsonl"));
   int pairs = 0;
-  for (std::string line; std::getline(lines, line);) {
-    const auto json = nlohmann::json::parse(line);
+  for (const nlohmann::json& json : testing::json_lines(kFtfyFile)) {
     if (!json.contains("signs")) continue;
     const std::u32string signs = codes_of(json["signs"].get<std::string>());
     for (std::size_t a = 0; a < signs.size(); ++a) {

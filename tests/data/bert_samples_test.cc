@@ -17,7 +17,7 @@
 #include "data/bert_fixture.h"
 #include "data/samples/blended_samples.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 using ::testing::AllOf;
@@ -164,7 +164,7 @@ void check_texts(const Sample& sample, const IndexedDataset& dataset, const Sent
 }
 
 TEST_F(PairsOfSentences, AreWhatTheRulesMakeOfEachSegment) {
-  for (int round = 0; round < testing::trials(300); ++round) {
+  for (int round = 0; round < trials(300); ++round) {
     make_corpus();
     const auto all = samples();
     const SentenceSegments expected = segments();
@@ -282,7 +282,7 @@ TEST_F(PairsOfSentences, EveryEpochHasItsOwnOrderAndMasks) {
 }
 
 // Corpora of nothing, of single sentences, of sentences without tokens are refused, or read without end.
-TEST_F(PairsOfSentences, ACorpusWithoutPairsIsToldAndNeverHangs) {
+TEST_F(PairsOfSentences, ACorpusWithoutPairsIsReportedAndNeverHangs) {
   int told = 0, read = 0;
   for (int round = 0; round < 400; ++round) {
     const RandomSentences corpus(random_, 1 + below(6), below(6), below(4));
@@ -320,13 +320,13 @@ TEST_F(PairsOfSentences, DocumentsLeftOutAreCounted) {
   EXPECT_EQ(counts.sentences, 5);
 }
 
-TEST_F(PairsOfSentences, ASequenceTooShortForAPairIsTold) {
+TEST_F(PairsOfSentences, ASequenceTooShortForAPairIsReported) {
   make_corpus();
   seq_length_ = 4;
   EXPECT_THAT(message_of<UserError>([&] { samples(); }), HasSubstr("--seq-length 4 is too short for a pair"));
 }
 
-TEST_F(PairsOfSentences, ATokenOutsideTheVocabularyIsTold) {
+TEST_F(PairsOfSentences, ATokenOutsideTheVocabularyIsReported) {
   write_sentences(folder_ / "corpus", std::vector<std::vector<Document>>{{{4}, {9}}}, 10);
   dataset_ = std::make_shared<const IndexedDataset>(IndexedDataset::open(folder_ / "corpus"));
   tokens_ = random_tokens(random_, 9, 0, 0);
@@ -367,4 +367,4 @@ TEST_F(PairsOfSentences, AreBlendedLikeAnySamples) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

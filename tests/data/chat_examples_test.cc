@@ -83,7 +83,7 @@ TEST(PreferenceExamples, AllFormsAreRead) {
   EXPECT_EQ(shown_pair(kForm, R"({"chosen": [)" + asked + R"(], "rejected": [)" + asked + "]}"), Texts{});
 }
 
-TEST(PreferenceExamples, FaultsAreTold) {
+TEST(PreferenceExamples, FaultsAreReported) {
   const auto fault_of = [](const std::string& form, const std::string& json) {
     return message_of<UserError>([&] { shown_pair(form, json); });
   };
@@ -145,7 +145,7 @@ TEST(ChatExamples, BlocksOfTheTemplateSayWhatIsLearned) {
               HasSubstr("U+FDD0"));
 }
 
-TEST(ChatExamples, EveryFaultIsToldWithItsLine) {
+TEST(ChatExamples, EveryFaultIsReportedWithItsLine) {
   const TemporaryFolder folder;
   const auto fault_of = [&](const std::string& line) {
     write_file_atomically(folder / "chats.jsonl", "{\"text\": \"fine\"}\n" + line + "\n");

@@ -10,7 +10,7 @@
 #include "data/chats/chat_tokens.h"
 #include "oracle/python.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 struct MaskFamily {
@@ -18,9 +18,9 @@ struct MaskFamily {
 };
 
 TEST(ChatMasksOracle, TheAssistantsTokensAreThoseOfTransformers) {
-  if (const std::string reason = testing::why_no_oracle(); !reason.empty()) GTEST_SKIP() << reason;
-  const testing::TemporaryFolder folder;
-  const int status = testing::run_oracle("chat_masks_as_transformers.py", {folder.path().string()}, folder / "log");
+  if (const std::string reason = why_no_oracle(); !reason.empty()) GTEST_SKIP() << reason;
+  const TemporaryFolder folder;
+  const int status = run_oracle("chat_masks_as_transformers.py", {folder.path().string()}, folder / "log");
   ASSERT_EQ(status, 0) << read_file(folder / "log");
   std::map<std::string, MaskFamily> families;
   std::map<std::string, int> compared;
@@ -54,4 +54,4 @@ TEST(ChatMasksOracle, TheAssistantsTokensAreThoseOfTransformers) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

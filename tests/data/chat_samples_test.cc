@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <map>
 
 #include "base/error.h"
 #include "data/dataset_fixture.h"
@@ -132,7 +131,7 @@ TEST(ChatSamples, ConversationsArePackedByBestFit) {
   }
 }
 
-TEST(ChatSamples, CutsAreTold) {
+TEST(ChatSamples, CutsAreReported) {
   const TemporaryFolder folder;
   IndexedDatasetWriter writer(folder / "chats", 1000);
   for (const Turns& turns : {Turns{{1, 2}, {3, 4, 5, 6, 7}}, Turns{{1, 2, 3, 4, 5, 6}, {7}}, Turns{{1}, {2, 3}}}) {

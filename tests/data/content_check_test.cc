@@ -17,7 +17,7 @@
 #include "data/dataset_fixture.h"
 #include "data/indexed/corpus_sidecar.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 namespace fs = std::filesystem;
@@ -69,7 +69,7 @@ class CheckedCorpus : public ::testing::Test {
     json["bin"].erase("block_bytes");
     json["bin"].erase("xxh3_low_32_of_blocks");
   }
-  testing::TemporaryFolder folder_;
+  TemporaryFolder folder_;
 };
 
 TEST_F(CheckedCorpus, EveryChangedByteOfASmallOneIsSeenWithAndWithoutChecksumsOfBlocks) {
@@ -157,7 +157,7 @@ TEST_F(CheckedCorpus, NoIdOutsideTheVocabularyIsEverReadHoweverTokensAreStored) 
   }
 }
 
-TEST_F(CheckedCorpus, OneThatIsOverwrittenUnderTheReaderIsToldByPlaceDocumentAndId) {
+TEST_F(CheckedCorpus, OneThatIsOverwrittenUnderTheReaderIsReportedByPlaceDocumentAndId) {
   const fs::path corpus = write("c", 400'000);
   const IndexedDataset dataset = IndexedDataset::open(corpus).with_vocabulary(kVocab);
   Document ids(1000);
@@ -230,7 +230,7 @@ TEST_F(CheckedCorpus, OneThatIsTouchedUnderTheReaderIsReadOn) {
   }
 }
 
-TEST_F(CheckedCorpus, OneThatIsOverwrittenByOtherIdsUnderTheReaderIsToldThoughItsTimeIsSetBack) {
+TEST_F(CheckedCorpus, OneThatIsOverwrittenByOtherIdsUnderTheReaderIsReportedThoughItsTimeIsSetBack) {
   for (const std::int64_t at : {0, 999'998, 4'000'000, 7'999'998}) {
     for (const bool sets_time_back : {true, false}) {
       const fs::path corpus = write("c", 4'000'000);
@@ -249,7 +249,7 @@ TEST_F(CheckedCorpus, OneThatIsOverwrittenByOtherIdsUnderTheReaderIsToldThoughIt
   }
 }
 
-TEST_F(CheckedCorpus, DamageOfTheIndexIsToldOfTheIndexWhateverItLooksLike) {
+TEST_F(CheckedCorpus, DamageOfTheIndexIsReportedOfTheIndexWhateverItLooksLike) {
   const fs::path corpus = write("c", 1000);
   const std::string whole = read_file(idx_path(corpus));
   for (std::size_t at = 17; at < whole.size(); ++at) {  // the type code and all that follows it
@@ -260,7 +260,7 @@ TEST_F(CheckedCorpus, DamageOfTheIndexIsToldOfTheIndexWhateverItLooksLike) {
   }
 }
 
-TEST_F(CheckedCorpus, ASidecarThatSaysNothingIsToldWithWhatToDo) {
+TEST_F(CheckedCorpus, ASidecarThatSaysNothingIsReportedWithWhatToDo) {
   const fs::path corpus = write("c", 1000);
   for (const char* const text : {"{}", R"({"format": null})", R"({"format": "another"})"}) {
     write_file_atomically(sidecar_path(corpus), text);
@@ -279,4 +279,4 @@ TEST_F(CheckedCorpus, NoDeviceNorPipeIsThePrefixOfOne) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

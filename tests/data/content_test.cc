@@ -8,7 +8,7 @@
 #include "base/compressed.h"
 #include "data/dataset_fixture.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 using namespace std::string_literals;
@@ -129,7 +129,7 @@ std::vector<Example> examples() {
       {"\xFD\x37\x7A\x58\x5A\x00\x00"s, "xz"},
       {"BZh91AY&SY\x01\x02", "bzip2"},
       {"PK\x03\x04\x14\x00"s, "zip"},
-      {testing::gzip("inner"), "compressed twice"},
+      {gzip("inner"), "compressed twice"},
       {std::string(257, 'n') + "ustar\x00"s + "00", "tar archive"},
       {"PAR1\x15\x00\x15"s, "", ContentKind::kParquet},
       {"PARE\x15\x00\x15"s, "an encrypted Parquet file"},
@@ -193,14 +193,14 @@ TEST(ContentKinds, ReadJsonNamesAsJsonSoThatFaultsHaveALine) {
   }
 }
 
-TEST(ContentKinds, GoByTheNameWhereTheBytesDoNotTell) {
+TEST(ContentKinds, GoByTheNameWhereTheBytesDoNotDecide) {
   for (const char* name : {"a.csv", "a.TSV.gz", "a.toml", "a.html", "a.HTM", "a.xml", "a.pkl", "a.pickle"}) {
     EXPECT_EQ(recognise_content("some text\n", name).kind, ContentKind::kOther) << name;
     EXPECT_EQ(recognise_content("{\"text\": \"a\"}\n", name).kind, ContentKind::kJsonLines) << name;
   }
 }
 
-TEST(ContentKinds, ThatANameDoesNotLetExpectAreToldTheUser) {
+TEST(ContentKinds, ThatANameDoesNotLetExpectAreReported) {
   const Content lines{.kind = ContentKind::kJsonLines}, array{.kind = ContentKind::kJsonArray};
   for (const char* name : {"-", "a", "a.json", "a.jsonl", "a.NDJSON.gz"})
     EXPECT_EQ(surprise_of(lines, name), "") << name;
@@ -253,4 +253,4 @@ TEST(ContentKinds, CallProseAndSourceCodeText) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

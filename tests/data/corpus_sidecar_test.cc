@@ -12,7 +12,7 @@
 #include "data/text/tokenize.h"
 #include "tokenizer/bpe/bpe_trainer.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 namespace fs = std::filesystem;
@@ -38,7 +38,7 @@ class Sidecar : public ::testing::Test {
     change(json);
     write_file_atomically(sidecar_path(folder_ / "c"), json.dump());
   }
-  testing::TemporaryFolder folder_;
+  TemporaryFolder folder_;
 };
 
 // A byte-level BPE with a few merges, drawn.
@@ -49,7 +49,7 @@ BpeModel random_model(std::mt19937_64& random) {
   return train_bpe({&view, 1}, {.vocab_size = 270});
 }
 
-TEST_F(Sidecar, TellsSentencesFromDocuments) {
+TEST_F(Sidecar, DistinguishesSentencesFromDocuments) {
   const fs::path corpus = make_corpus("One. Two.");
   EXPECT_EQ(read_sidecar(corpus)->unit, SequenceUnit::kDocument);
   require_whole_documents(corpus);
@@ -68,7 +68,7 @@ TEST_F(Sidecar, TellsSentencesFromDocuments) {
   require_whole_documents(corpus);
 }
 
-TEST_F(Sidecar, TellsWhatTheCorpusIs) {
+TEST_F(Sidecar, SaysWhatTheCorpusIs) {
   const fs::path corpus = make_corpus("some text");
   const std::optional<CorpusSidecar> sidecar = read_sidecar(corpus);
   ASSERT_TRUE(sidecar);
@@ -134,7 +134,7 @@ TEST_F(Sidecar, ACorpusWithoutOneIsTakenWithAnyTokenizer) {
   EXPECT_THAT(found.faults, IsEmpty());
 }
 
-TEST_F(Sidecar, OneThatAnotherProgramLeftBesideANewCorpusIsTold) {
+TEST_F(Sidecar, OneThatAnotherProgramLeftBesideANewCorpusIsReported) {
   make_corpus("a text that is longer");
   const std::string old = read_file(sidecar_path(folder_ / "c"));
   make_corpus("short");
@@ -176,7 +176,7 @@ TEST_F(Sidecar, VerificationFindsEveryChangedByte) {
   }
 }
 
-TEST_F(Sidecar, TokensOutsideTheVocabularyAreTold) {
+TEST_F(Sidecar, TokensOutsideTheVocabularyAreReported) {
   make_corpus("zebra");
   change_sidecar([](nlohmann::json& json) { json["tokenizer"]["vocab_size"] = 100; });
   EXPECT_THAT(verify_corpus(folder_ / "c").faults, ::testing::ElementsAre(HasSubstr("holds token id 122")));
@@ -202,4 +202,4 @@ TEST_F(Sidecar, RefusesOtherFilesByName) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

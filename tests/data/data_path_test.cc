@@ -32,7 +32,7 @@ TEST(DataPath, CorporaShardsAndBlendsAreNoFaults) {
   }
 }
 
-TEST(DataPath, EveryFaultIsToldOnce) {
+TEST(DataPath, EveryFaultIsReportedOnce) {
   const std::vector<std::pair<Words, std::string>> faults = {
       {{"a", "0.3", "b"}, "has 'a' in place of a weight"},
       {{"0,7", "a", "0.3", "b"}, "has '0,7' in place of a weight"},

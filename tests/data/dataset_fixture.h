@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/files/file.h"
+#include "base/message_of.h"
 #include "base/temporary_folder.h"
 #include "data/indexed/indexed_dataset.h"
 #include "data/indexed/indexed_dataset_writer.h"
@@ -61,16 +62,6 @@ inline Tokenizer byte_tokenizer(bool with_end_of_text = true) {
   return Tokenizer(std::move(model));
 }
 
-// The message of the Error that `action` throws; a failed test where it throws none.
-template <class Error, class Action>
-std::string message_of(const Action& action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  ADD_FAILURE() << "nothing was thrown";
-  return "";
-}
+using testing::message_of;
 
 }  // namespace teratron

@@ -11,7 +11,7 @@
 namespace teratron {
 namespace {
 
-TEST(DatasetInfo, TellsSizesAndTheLargestToken) {
+TEST(DatasetInfo, SaysSizesAndTheLargestToken) {
   const TemporaryFolder folder;
   write_dataset(folder / "corpus", {{1, 2, 3}, {}, {80, 4}, {5, 6, 7, 8, 9}}, 100);
   const DatasetInfo info = dataset_info(std::array{folder / "corpus"});

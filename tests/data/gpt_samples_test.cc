@@ -278,7 +278,7 @@ TEST(GptSamples, APartOfExactlyOneSequenceIsEnough) {
   EXPECT_EQ(sample_of(samples, 0).size(), 9U);
 }
 
-TEST(GptSamples, APartShorterThanASequenceIsToldWithSizes) {
+TEST(GptSamples, APartShorterThanASequenceIsReportedWithSizes) {
   const TemporaryFolder folder;
   const auto dataset = whole_numbered(folder, {290, 10});
   const auto parts = split_corpus(*dataset, parse_split("29,1"), kFileOrder);

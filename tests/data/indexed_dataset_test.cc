@@ -124,7 +124,7 @@ TEST(IndexedDataset, GivesRandomDocumentsBack) {
   }
 }
 
-TEST(IndexedDatasetWriter, LeavesNothingBehindWithoutCommit) {
+TEST(IndexedDatasetWriter, LeavesNothingWithoutCommit) {
   const TemporaryFolder folder;
   {
     IndexedDatasetWriter writer(folder / "corpus", 100);
@@ -268,7 +268,7 @@ std::vector<Damage> damages() {
   };
 }
 
-TEST(IndexedDataset, EveryDamageIsToldByNameAndFile) {
+TEST(IndexedDataset, EveryDamageIsReportedByNameAndFile) {
   const TemporaryFolder folder;
   write_dataset(folder / "good", {{1, 2, 3}, {}, {4, 5}}, 100);
   for (const Damage& damage : damages()) {
@@ -285,7 +285,7 @@ TEST(IndexedDataset, EveryDamageIsToldByNameAndFile) {
   }
 }
 
-TEST(IndexedDataset, AMissingFileIsToldWithWhatToGive) {
+TEST(IndexedDataset, AMissingFileIsReportedWithWhatToGive) {
   const TemporaryFolder folder;
   EXPECT_THAT(message_of<UserError>([&] { IndexedDataset::open(folder / "none"); }),
               AllOf(HasSubstr("none.idx' is missing"), HasSubstr("without '.bin' or '.idx'")));
@@ -294,7 +294,7 @@ TEST(IndexedDataset, AMissingFileIsToldWithWhatToGive) {
   EXPECT_THAT(message_of<UserError>([&] { IndexedDataset::open(folder / "half"); }), HasSubstr("half.bin' is missing"));
 }
 
-TEST(IndexedDataset, AStoredValueThatIsNoIdIsToldWhenRead) {
+TEST(IndexedDataset, AStoredValueThatIsNoIdIsReportedWhenRead) {
   const TemporaryFolder folder;
   std::filesystem::copy(golden("documents_i64.idx"), folder / "corpus.idx");
   std::string bin = read_file(golden("documents_i64.bin"));

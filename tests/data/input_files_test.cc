@@ -11,7 +11,7 @@
 #include "data/dataset_fixture.h"
 #include "data/text/tokenize.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 namespace fs = std::filesystem;
@@ -47,7 +47,7 @@ class InputFiles : public ::testing::Test {
   std::string refusal_of(const fs::path& path, const TokenizeOptions& options = {}) const {
     return message_of<UserError>([&] { corpus_of({path}, options); });
   }
-  testing::TemporaryFolder folder_;
+  TemporaryFolder folder_;
 };
 
 // Lines of JSON, some blank, or text without a NUL.
@@ -77,25 +77,25 @@ TEST_F(InputFiles, PlainCompressedAndStandardInputMakeTheSameCorpus) {
     const auto middle = std::uniform_int_distribution<std::size_t>(0, content.size())(random);
     const std::string head = content.substr(0, middle), tail = content.substr(middle);
     const std::vector<std::pair<std::string, std::string>> forms = {
-        {".gz", testing::gzip(content)},  {".gz", testing::gzip(head) + testing::gzip(tail)},
-        {".zst", testing::zstd(content)}, {".zst", testing::zstd(head) + testing::zstd(tail)},
-        {"", testing::zstd(content)},  // the bytes decide, not the name
+        {".gz", gzip(content)},  {".gz", gzip(head) + gzip(tail)},
+        {".zst", zstd(content)}, {".zst", zstd(head) + zstd(tail)},
+        {"", zstd(content)},  // the bytes decide, not the name
     };
     const TokenizeOptions options{.batch_bytes = std::uniform_int_distribution<std::int64_t>(1, 3000)(random)};
     for (const auto& [ending, bytes] : forms) {
       const fs::path compressed = file("form/" + name + ending, bytes);
       EXPECT_TRUE(corpus_of({compressed}, options) == expected) << name << ending;
-      const testing::StandardInput input(compressed);
+      const StandardInput input(compressed);
       EXPECT_TRUE(corpus_of({"-"}, options) == expected) << name << ending << " through standard input";
     }
-    const testing::StandardInput input(folder_ / name);
+    const StandardInput input(folder_ / name);
     EXPECT_TRUE(corpus_of({"-"}, options) == expected) << name << " through standard input";
   }
 }
 
 TEST_F(InputFiles, StandardInputIsJsonLinesWhereItsFirstLineIsAnObject) {
   const auto documents_of = [&](const std::string& content, const TokenizeOptions& options = {}) {
-    const testing::StandardInput input(file("in", content));
+    const StandardInput input(file("in", content));
     tokenize({"-"}, "out", options);
     return IndexedDataset::open(folder_ / "out").documents();
   };
@@ -105,25 +105,25 @@ TEST_F(InputFiles, StandardInputIsJsonLinesWhereItsFirstLineIsAnObject) {
   EXPECT_EQ(documents_of("{\"text\": \"" + std::string(200'000, 'x') + "\"}\n" + two), 3);
   EXPECT_EQ(documents_of("[1]\n" + two), 1);
   EXPECT_EQ(documents_of(two, {.format = TextFormat::kText}), 1);
-  const testing::StandardInput input(file("in", "{\"text\": \"a\n" + two));
+  const StandardInput input(file("in", "{\"text\": \"a\n" + two));
   EXPECT_THAT(refusal_of("-"), AllOf(HasSubstr("--format jsonl"), HasSubstr("--format text")));
 }
 
-TEST_F(InputFiles, ABadLineIsToldByItsNumberThroughCompressionAndStandardInput) {
-  const fs::path bad = file("bad.jsonl.zst", testing::zstd("{\"text\": \"a\"}\n\nbad\n"));
+TEST_F(InputFiles, ABadLineIsReportedByItsNumberThroughCompressionAndStandardInput) {
+  const fs::path bad = file("bad.jsonl.zst", zstd("{\"text\": \"a\"}\n\nbad\n"));
   EXPECT_THAT(refusal_of(bad), HasSubstr("bad.jsonl.zst:3: this line is not valid JSON"));
-  const testing::StandardInput input(bad);
+  const StandardInput input(bad);
   EXPECT_THAT(refusal_of("-"), HasSubstr("standard input:3: this line"));
 }
 
 TEST_F(InputFiles, TheFormatOverridesNames) {
-  tokenize({file("a.json.gz", testing::gzip("{\"text\": \"a\"}\n{\"text\": \"b\"}\n"))}, "out",
+  tokenize({file("a.json.gz", gzip("{\"text\": \"a\"}\n{\"text\": \"b\"}\n"))}, "out",
            {.format = TextFormat::kJsonLines});
   EXPECT_EQ(IndexedDataset::open(folder_ / "out").documents(), 2);
 }
 
 TEST_F(InputFiles, DamagedCompressedFilesMakeNoCorpus) {
-  const std::string whole = testing::gzip(std::string(10'000, 'a') + "\n");
+  const std::string whole = gzip(std::string(10'000, 'a') + "\n");
   EXPECT_THAT(refusal_of(file("cut.txt.gz", whole.substr(0, whole.size() - 5))),
               AllOf(HasSubstr("cut.txt.gz' is cut short"), HasSubstr("bytes")));
   std::string flipped = whole;
@@ -143,7 +143,7 @@ TEST_F(InputFiles, RefuseOtherThanTextWithItsPlace) {
     const std::string name = has_lines ? "x.jsonl" : "x.txt";
     EXPECT_THAT(refusal_of(file(name, content), options),
                 HasSubstr(fmt::format("{}' is not text: it has a NUL at byte {} ", name, at)));
-    EXPECT_THAT(refusal_of(file(name + ".gz", testing::gzip(content)), options),
+    EXPECT_THAT(refusal_of(file(name + ".gz", gzip(content)), options),
                 HasSubstr(fmt::format("NUL at byte {} (of what", at)));
   }
   for (const char* mark : {"\xFF\xFE", "\xFE\xFF"}) {
@@ -177,4 +177,4 @@ TEST_F(InputFiles, PatternsAreExpandedInOrderUnlessAFileIsNamedSo) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

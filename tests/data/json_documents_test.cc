@@ -14,7 +14,7 @@
 #include "data/text/document_text.h"
 #include "data/text/json_scanner.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 using namespace std::string_literals;
@@ -153,9 +153,9 @@ TEST_F(JsonDocuments, HaveALargestSizeInCompressedFiles) {
       for (DocumentBatch batch; reader.next(batch);) continue;
     });
   };
-  EXPECT_THAT(fault("a.jsonl.gz", testing::gzip("{\"text\": \"a\"}\n" + long_line)), HasSubstr("document 2 of"));
-  EXPECT_THAT(fault("a.json.gz", testing::gzip("[" + long_line + "]")), HasSubstr("document 1 of"));
-  EXPECT_THAT(fault("a.txt.zst", testing::zstd(std::string(5000, 'a'))), HasSubstr("decompress it into a file"));
+  EXPECT_THAT(fault("a.jsonl.gz", gzip("{\"text\": \"a\"}\n" + long_line)), HasSubstr("document 2 of"));
+  EXPECT_THAT(fault("a.json.gz", gzip("[" + long_line + "]")), HasSubstr("document 1 of"));
+  EXPECT_THAT(fault("a.txt.zst", zstd(std::string(5000, 'a'))), HasSubstr("decompress it into a file"));
   EXPECT_THAT(read(long_line, 100, "b.jsonl"), ElementsAre(std::string(5000, 'a')));  // what is not has none
 }
 
@@ -186,4 +186,4 @@ TEST_F(JsonDocuments, ThatTheUserSaysAreLinesAndAreNotAreNamed) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

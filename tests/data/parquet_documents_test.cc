@@ -3,20 +3,17 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
-#include <fstream>
-
 #include "base/compressed.h"
 #include "data/dataset_fixture.h"
 #include "data/text/document_text.h"
 #include "data/text/tokenize.h"
 #include "parquet/golden_files.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 namespace fs = std::filesystem;
 using ::testing::AllOf;
-using testing::golden_parquet;
 using ::testing::HasSubstr;
 
 using Paths = std::vector<fs::path>;
@@ -109,14 +106,14 @@ TEST_F(ParquetDocuments, WithFaultsAreRefusedByTheRow) {
 
 TEST_F(ParquetDocuments, ThatCannotBeReadFromTheirEndAreRefused) {
   const std::string bytes = read_file(golden_parquet() / "fineweb-snappy.parquet");
-  EXPECT_THAT(fault(copy("a.parquet.gz", testing::gzip(bytes))), HasSubstr("compressed once more"));
+  EXPECT_THAT(fault(copy("a.parquet.gz", gzip(bytes))), HasSubstr("compressed once more"));
   EXPECT_THAT(fault(copy("cut.parquet", bytes.substr(0, bytes.size() / 2))), HasSubstr("cut.parquet' is damaged"));
   EXPECT_THAT(fault(copy("b.parquet", bytes), TextFormat::kJsonLines), HasSubstr("leave --format out"));
   EXPECT_THAT(fault(folder_ / "b.parquet", TextFormat::kText), HasSubstr("NUL"));
   EXPECT_THAT(fault(copy("lfs.parquet", "version https://git-lfs.github.com/spec/v1\n")), HasSubstr("git lfs pull"));
-  const testing::StandardInput input(folder_ / "b.parquet");
+  const StandardInput input(folder_ / "b.parquet");
   EXPECT_THAT(fault("-"), HasSubstr("name the file"));
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -12,7 +12,7 @@
 
 #include "base/trials.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 RandomStream stream(std::uint64_t seed) { return {.seed = seed, .purpose = RandomPurpose::kShuffle}; }
@@ -38,9 +38,8 @@ TEST(RandomPermutation, HoldsEveryValueOnce) {
   std::mt19937_64 random(1);
   std::vector<std::int64_t> sizes;
   for (std::int64_t size = 0; size < 200; ++size) sizes.push_back(size);
-  for (std::int64_t near = -3; near < testing::trials(100); ++near)
-    sizes.push_back(RandomPermutation::kTableSize + near);
-  for (int i = 0; i < testing::trials(10); ++i)
+  for (std::int64_t near = -3; near < trials(100); ++near) sizes.push_back(RandomPermutation::kTableSize + near);
+  for (int i = 0; i < trials(10); ++i)
     sizes.push_back(std::uniform_int_distribution<std::int64_t>(5000, 200000)(random));
   for (const std::int64_t side : {65, 71, 256}) {
     for (std::int64_t near = -1; near <= 1; ++near) sizes.push_back(side * side + near);
@@ -111,4 +110,4 @@ TEST(RandomPermutation, OrdersAreTheSameForEver) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -120,7 +120,7 @@ TEST(PreferenceSamples, AnEpochHasEveryPairOnceInOneSample) {
   }
 }
 
-TEST(PreferenceSamples, CutsAreTold) {
+TEST(PreferenceSamples, CutsAreReported) {
   const TemporaryFolder folder;
   const Pairs made = write_pairs(folder, {PairTexts{Document{1, 2}, {3, 4, 5, 6, 7}, {1, 2}, {8}},
                                           PairTexts{Document{1, 2, 3, 4, 5}, {6, 7}, {1, 2, 3, 4, 5}, {8}},

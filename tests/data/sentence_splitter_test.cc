@@ -12,7 +12,7 @@
 #include "base/utf8.h"
 #include "tokenizer/unicode.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 // "A one.|B two." stands for a text and where it is split: "|" is a place between two sentences, where white space is.
@@ -69,7 +69,7 @@ TEST(SentenceSplitter, AbbreviationsEndSentencesBeforeWordsThatBeginThem) {
   expect_split("Yes or no.|I did, O'Brien didn't.|Five left.|See AT&T.|Five came.");
 }
 
-TEST(SentenceSplitter, QuotesAndBracketsBehindAStopBelongToTheSentence) {
+TEST(SentenceSplitter, QuotesAndBracketsAfterAStopBelongToTheSentence) {
   expect_split("He said \"No.\"|She left.");
   expect_split("(It was late.)|[Exit.]|\u201CGood.\u201D|\u00ABBon.\u00BB|'So?'|''Yes.''|End.");
   expect_split("So it is.[1][citation needed]|See [2].|It goes on.[open End.");
@@ -232,7 +232,7 @@ TEST_F(RandomTexts, ALineEndIsWhiteSpaceLikeAnyOther) {
 TEST(SentenceSplitter, LongRunsOfAnythingAreSplitInLinearTime) {
   for (const char* part : {" ", "\n", "(", "a", "a.", ". ", "e.g. ", "(e.g. ", "\x80", ".\"", " \n", "\u2003", "A "}) {
     std::string text = "(((";
-    while (text.size() < testing::trials(std::size_t{1} << 20)) text += part;
+    while (text.size() < trials(std::size_t{1} << 20)) text += part;
     EXPECT_GE(split_sentences(text).size(), 1U);
   }
 }
@@ -255,4 +255,4 @@ TEST(SentenceSplitter, QuotesCloseAsTheyWereOpened) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -11,7 +11,7 @@
 #include "jinja/rendered.h"
 #include "oracle/python.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 struct Count {
@@ -20,10 +20,10 @@ struct Count {
 };
 
 TEST(TemplatesOracle, ConversationsAreTransformersByteForByte) {
-  if (const std::string reason = testing::why_no_oracle(); !reason.empty()) GTEST_SKIP() << reason;
-  const testing::TemporaryFolder folder;
+  if (const std::string reason = why_no_oracle(); !reason.empty()) GTEST_SKIP() << reason;
+  const TemporaryFolder folder;
   const std::filesystem::path log = folder / "log";
-  ASSERT_EQ(testing::run_oracle("templates_as_transformers.py", {folder.path().string()}, log), 0) << read_file(log);
+  ASSERT_EQ(run_oracle("templates_as_transformers.py", {folder.path().string()}, log), 0) << read_file(log);
   std::map<std::string, Count> counts;
   std::map<std::string, std::string> why_refused;
   std::ifstream cases(folder / "cases.jsonl");
@@ -58,4 +58,4 @@ TEST(TemplatesOracle, ConversationsAreTransformersByteForByte) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

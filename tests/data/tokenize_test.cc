@@ -189,7 +189,7 @@ TEST_F(Tokenize, ProgressEndsWithAllBytesRead) {
   }
 }
 
-TEST_F(Tokenize, ABadLineIsToldByFileAndLine) {
+TEST_F(Tokenize, ABadLineIsReportedByFileAndLine) {
   const std::string good = "{\"text\": \"fine\"}\n";
   const std::vector<std::pair<std::string, std::string>> cases = {
       {"{\"text\": \"open", "not valid JSON"},
@@ -234,21 +234,21 @@ TEST_F(Tokenize, NamesTheFirstOfManyBadLines) {
   EXPECT_THAT(failure({file("a.jsonl", content)}), HasSubstr("a.jsonl:501: "));
 }
 
-TEST_F(Tokenize, ACorpusWithoutTextIsTold) {
+TEST_F(Tokenize, ACorpusWithoutTextIsReported) {
   EXPECT_THAT(failure({}), HasSubstr("no text files were given"));
   EXPECT_THAT(failure({file("a.txt", "")}), AllOf(HasSubstr("no text in '"), HasSubstr("nothing was written")));
   EXPECT_THAT(failure({file("a.txt", ""), file("b.jsonl", "\n{\"text\":\"\"}\n")}), HasSubstr("and 1 more file"));
   EXPECT_THAT(failure({file("a.jsonl", "")}), HasSubstr("no text in '"));
 }
 
-TEST_F(Tokenize, AMissingFileIsToldBeforeAnythingIsRead) {
+TEST_F(Tokenize, AMissingFileIsReportedBeforeAnythingIsRead) {
   TokenizeOptions options;
   options.progress = [](const TokenizeProgress&) { FAIL() << "work was done"; };
   EXPECT_THAT(failure({file("a.txt", "text"), folder_ / "none.jsonl"}, options),
               AllOf(HasSubstr("none.jsonl"), HasSubstr("No such file")));
 }
 
-TEST_F(Tokenize, ATokenizerWithoutEndOfTextIsTold) {
+TEST_F(Tokenize, ATokenizerWithoutEndOfTextIsReported) {
   const Files files = {file("a.txt", "text")};
   const Tokenizer tokenizer = byte_tokenizer(false);
   EXPECT_THAT(message_of<UserError>([&] { tokenize_files(tokenizer, files, folder_ / "out"); }),

@@ -5,7 +5,7 @@
 #include "comm/launch.h"
 #include "comm/trial.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 class GpuRanks : public ::testing::TestWithParam<int> {};
@@ -18,13 +18,13 @@ TEST_P(GpuRanks, EveryCollectiveIsExactForEveryDTypeAndCount) {
     std::vector<int> everyone;
     for (int rank = 0; rank < world.size(); ++rank) everyone.push_back(rank);
     world.attach(memory.get());
-    testing::run_all_trials(world, everyone, *memory,
-                            {DType::kF64, DType::kF32, DType::kBF16, DType::kF16, DType::kI64, DType::kI32, DType::kU8},
-                            {0, 1, 61, 64, 1031});
-    for (std::uint32_t seed = 0; seed < 5; ++seed) testing::run_random_program(world, *memory, seed, 30);
-    testing::run_random_messages(world, *memory, 5, 40);
+    run_all_trials(world, everyone, *memory,
+                   {DType::kF64, DType::kF32, DType::kBF16, DType::kF16, DType::kI64, DType::kI32, DType::kU8},
+                   {0, 1, 61, 64, 1031});
+    for (std::uint32_t seed = 0; seed < 5; ++seed) run_random_program(world, *memory, seed, 30);
+    run_random_messages(world, *memory, 5, 40);
   });
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -7,7 +7,6 @@
 #include <cstring>
 #include <functional>
 #include <map>
-#include <span>
 #include <vector>
 
 #include "base/float_types.h"

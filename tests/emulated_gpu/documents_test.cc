@@ -5,17 +5,14 @@
 
 #include "model/train_in_layout.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 using pipeline::ScheduleKind;
-using test::Layout;
-using test::Result;
-using test::Study;
 
 Study packed_study() {
   Study study{.batch = 4, .tokens = 24, .logits_chunk = 20, .steps = 2, .learning_rate = 1e-4, .documents = true};
-  study.config = test::small_config();
+  study.config = small_config();
   study.config.num_attention_heads = 2;
   study.config.hidden_size = 32;
   study.config.max_position_embeddings = 24;
@@ -34,8 +31,8 @@ TEST(GpuDocuments, LearnInAnyLayoutWhatTheyLearnOnTheCpu) {
         {.mesh = {.pipeline = 2}, .micro_batch = 2, .schedule = ScheduleKind::kSeq1F1B, .slices = {11, 9, 4}}}) {
     const Result captured = train(study, layout, [] { return make_cuda_backend({.graphs = true}); });
     const Result plain = train(study, layout, [] { return make_cuda_backend({.graphs = false}); });
-    test::expect_near(plain.losses, alone.losses, 1e-5, layout.text() + ": losses");
-    test::expect_near(plain.norms, alone.norms, 1e-4, layout.text() + ": norms");
+    expect_near(plain.losses, alone.losses, 1e-5, layout.text() + ": losses");
+    expect_near(plain.norms, alone.norms, 1e-4, layout.text() + ": norms");
     EXPECT_EQ(captured.losses, plain.losses) << layout.text();
     EXPECT_EQ(captured.weights, plain.weights) << layout.text();
   }
@@ -48,15 +45,15 @@ TEST(GpuDocuments, InSixteenBitsStayWithinTheirRounding) {
   const Result exact = train(study, layout, [] { return make_cpu_backend(); });
   for (const DType dtype : {DType::kBF16, DType::kF16}) {
     const Result result = train(study, layout, [=] { return make_cuda_backend({.compute_dtype = dtype}); });
-    test::expect_near(result.losses, exact.losses, 2e-3, "losses");
+    expect_near(result.losses, exact.losses, 2e-3, "losses");
   }
 }
 
 // One executor may be given batches with documents and without.
 TEST(GpuDocuments, AreSeenByTheGraphsOfTheirBatchAlone) {
-  ModelConfig config = test::small_config();
+  ModelConfig config = small_config();
   config.hidden_dropout = config.attention_dropout = 0;
-  test::RandomBatch data(3, 7, config.vocab_size, 1);
+  RandomBatch data(3, 7, config.vocab_size, 1);
   data.add_documents(5, 1);
   const auto losses_with = [&](bool graphs) {
     const auto gpu = make_cuda_backend({.graphs = graphs});
@@ -80,4 +77,4 @@ TEST(GpuDocuments, AreSeenByTheGraphsOfTheirBatchAlone) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -12,10 +12,8 @@
 #include "emulated_gpu/emulator.h"
 #include "model/random_batch.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
-
-using namespace test;  // NOLINT: a test of its helpers
 
 // dweight[O,I] = dy^T x and dbias, which takes scratch memory, of values that change in their places.
 class Captured {
@@ -256,4 +254,4 @@ TEST(GpuGeneration, TokenByTokenInSixteenBitsRoundsNoMoreThanTheCpu) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

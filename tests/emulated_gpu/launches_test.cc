@@ -4,10 +4,8 @@
 #include "emulated_gpu/emulator.h"
 #include "model/train_in_layout.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
-
-using namespace test;  // NOLINT: a test of its helpers
 
 // Of three steps, in which every pass has been captured, less those of the first three.
 std::int64_t queued_calls(std::int64_t layers, std::int64_t micro_batches, bool graphs) {
@@ -42,4 +40,4 @@ TEST(GpuLaunches, AreTwoForALayerOnceItsPassesAreCaptured) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -13,10 +13,8 @@
 #include "model/train_in_layout.h"
 #include "pipeline/generators.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
-
-using namespace test;  // NOLINT: a test of its helpers
 
 ExecutorOptions options_for(int stages, std::int64_t rows = 0) {
   return {.batch = 16,
@@ -217,4 +215,4 @@ TEST(DeviceMemory, IsThatOfTheLargestOperation) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -9,10 +9,9 @@
 #include "model/bert.h"
 #include "model/train_in_layout.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
-using namespace test;  // NOLINT: a test of its helpers
 using pipeline::ScheduleKind;
 
 // Heads of 64, which the tensor-core kernels take.
@@ -43,9 +42,12 @@ std::vector<Layout> some_layouts() {
            .defer_weight_gradients = true}};
 }
 
-// The fast set of ./check gives each of two kinds of models half of the layouts.
-bool leaves_out(int kind, std::size_t layout) {
-  return testing::is_fast_set() && layout % 2 != static_cast<std::size_t>(kind);
+// Layouts for one of two kinds of models: half of them in the fast set of ./check.
+std::vector<Layout> some_of(const std::vector<Layout>& layouts, bool second) {
+  if (!is_fast_set()) return layouts;
+  std::vector<Layout> half;
+  for (std::size_t i = second ? 1 : 0; i < layouts.size(); i += 2) half.push_back(layouts[i]);
+  return half;
 }
 
 MakeBackend cuda(DType dtype) {
@@ -62,15 +64,24 @@ double mean_difference(const Result& a, const Result& b, const Study& study) {
   return sum / static_cast<double>(a.weights.size()) / study.learning_rate;
 }
 
-TEST(GpuTraining, InAnyLayoutIsThatOfOneRankOnTheCpu) {
-  const Study study = small_study();
-  const Result alone = train(study, {.micro_batch = 4}, [] { return make_cpu_backend(); });
-  for (const Layout& layout : some_layouts()) {
+void expect_as_alone(const Study& study, const std::vector<Layout>& layouts, const Result& alone) {
+  for (const Layout& layout : layouts) {
     const Result result = train(study, layout, cuda(DType::kF32));
     expect_near(result.losses, alone.losses, 1e-5, layout.text() + ": losses");
     expect_near(result.norms, alone.norms, 1e-4, layout.text() + ": norms");
     EXPECT_LT(mean_difference(result, alone, study), 1e-4) << layout.text();  // 2e-6 where this was written
   }
+}
+
+void expect_rounded(const Study& study, const Result& alone) {
+  const Result rounded = train(study, {.micro_batch = 4}, cuda(DType::kBF16));
+  expect_near(rounded.losses, alone.losses, 2e-3, "bf16: losses");
+  EXPECT_LT(mean_difference(rounded, alone, study), 0.05);
+}
+
+TEST(GpuTraining, InAnyLayoutIsThatOfOneRankOnTheCpu) {
+  const Study study = small_study();
+  expect_as_alone(study, some_layouts(), train(study, {.micro_batch = 4}, [] { return make_cpu_backend(); }));
 }
 
 TEST(GpuTraining, KeptActivationsChangeNoBit) {
@@ -110,18 +121,12 @@ TEST(GpuTraining, BertEqualsOneRankOnTheCpu) {
     study.config.set_kind(ModelKind::kBert);
     study.config.norm_placement = placement;
     const Result alone = train(study, {.micro_batch = 4}, [] { return make_cpu_backend(); });
-    const std::vector<Layout> layouts = some_layouts();
-    for (std::size_t i = 0; i < layouts.size(); ++i) {
-      const Layout& layout = layouts[i];
-      if (!layout.slices.empty() || leaves_out(placement == NormPlacement::kPost, i)) continue;
-      const Result result = train(study, layout, cuda(DType::kF32));
-      expect_near(result.losses, alone.losses, 1e-5, layout.text() + ": losses");
-      expect_near(result.norms, alone.norms, 1e-4, layout.text() + ": norms");
-      EXPECT_LT(mean_difference(result, alone, study), 1e-4) << layout.text();
+    std::vector<Layout> layouts;
+    for (const Layout& layout : some_layouts()) {
+      if (layout.slices.empty()) layouts.push_back(layout);
     }
-    const Result rounded = train(study, {.micro_batch = 4}, cuda(DType::kBF16));
-    expect_near(rounded.losses, alone.losses, 2e-3, "bf16: losses");
-    EXPECT_LT(mean_difference(rounded, alone, study), 0.05);
+    expect_as_alone(study, some_of(layouts, placement == NormPlacement::kPost), alone);
+    expect_rounded(study, alone);
   }
 }
 
@@ -137,18 +142,8 @@ TEST(GpuTraining, LaterFamilyEqualsOneRankOnTheCpu) {
       study.config.window = 9;
     }
     const Result alone = train(study, {.micro_batch = 4}, [] { return make_cpu_backend(); });
-    const std::vector<Layout> layouts = some_layouts();
-    for (std::size_t i = 0; i < layouts.size(); ++i) {
-      const Layout& layout = layouts[i];
-      if (leaves_out(kind == ModelKind::kGptNeox, i)) continue;
-      const Result result = train(study, layout, cuda(DType::kF32));
-      expect_near(result.losses, alone.losses, 1e-5, layout.text() + ": losses");
-      expect_near(result.norms, alone.norms, 1e-4, layout.text() + ": norms");
-      EXPECT_LT(mean_difference(result, alone, study), 1e-4) << layout.text();
-    }
-    const Result rounded = train(study, {.micro_batch = 4}, cuda(DType::kBF16));
-    expect_near(rounded.losses, alone.losses, 2e-3, "bf16: losses");
-    EXPECT_LT(mean_difference(rounded, alone, study), 0.05);
+    expect_as_alone(study, some_of(some_layouts(), kind == ModelKind::kGptNeox), alone);
+    expect_rounded(study, alone);
   }
 }
 
@@ -171,7 +166,7 @@ TEST(GpuTraining, HeadsOfTasksEqualOneRankOnTheCpu) {
       expect_near(result.losses, alone.losses, 1e-5, layout.text() + ": losses");
       expect_near(result.norms, alone.norms, 1e-4, layout.text() + ": norms");
       EXPECT_LT(mean_difference(result, alone, study), 1e-4) << layout.text();
-      if (testing::is_fast_set() && layout.sequence_parallel != (head == ModelHead::kSpans)) continue;
+      if (is_fast_set() && layout.sequence_parallel != (head == ModelHead::kSpans)) continue;
       const Result rounded = train(study, layout, cuda(DType::kBF16));
       // Cosines are rounded to 8 bits, and then count 20 times.
       expect_near(rounded.losses, alone.losses, head == ModelHead::kVectors ? 1e-2 : 2e-3, "bf16: losses");
@@ -240,7 +235,7 @@ TEST(GpuTraining, ByGraphsGivesTheBitsOfPlainCalls) {
 
 // One executor may be given batches of several seeds, with padding and without.
 TEST(GpuTraining, ByGraphsDrawsByTheSeedAndSeesThePaddingOfItsBatch) {
-  ModelConfig config = test::small_bert_config();
+  ModelConfig config = small_bert_config();
   config.hidden_dropout = config.attention_dropout = 0.1;
   const RandomBatch data(3, 7, config.vocab_size, 1, /*all_inputs=*/true);
   const auto losses_with = [&](bool graphs) {
@@ -286,4 +281,4 @@ TEST(GpuProducts, ThatAreTimedAgreeWithTheCpuAndRepeat) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -14,12 +14,11 @@
 #include "eval/windows.h"
 #include "model/random_batch.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-using testing::message_of;
 
 TEST(FiniteOutputs, TheFirstThatIsNotIsFoundAmongTheLargestThatAre) {
   constexpr float kLargest = std::numeric_limits<float>::max();
@@ -41,7 +40,7 @@ class Overflow : public ::testing::TestWithParam<DType> {
  protected:
   void SetUp() override {
     backend_ = make_cpu_backend({.compute_dtype = GetParam()});
-    ModelConfig config = test::small_config();
+    ModelConfig config = small_config();
     config.make_vocab_size_divisible_by = 1;
     model_ = std::make_unique<LanguageModel>(*backend_, config,
                                              ExecutorOptions{.purpose = purpose(), .batch = 2, .tokens = 4});
@@ -88,7 +87,7 @@ INSTANTIATE_TEST_SUITE_P(Precisions, OverflowInGeneration, ::testing::Values(DTy
 
 TEST(OverflowOfAVector, NamesTheText) {
   const auto backend = make_cpu_backend();
-  Encoder encoder(*backend, test::small_bert_config(),
+  Encoder encoder(*backend, small_bert_config(),
                   {.purpose = Purpose::kEvaluation, .batch = 2, .tokens = 6, .logits_chunk = 1});
   encoder.allocate();
   encoder.initialize(5);
@@ -102,4 +101,4 @@ TEST(OverflowOfAVector, NamesTheText) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

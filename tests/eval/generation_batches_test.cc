@@ -11,7 +11,7 @@
 #include "eval/generation/generation.h"
 #include "model/random_batch.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 struct MadeText {
@@ -23,7 +23,7 @@ struct MadeText {
 };
 
 ModelConfig config_of_batches() {
-  ModelConfig config = test::small_config();
+  ModelConfig config = small_config();
   config.hidden_size = 32;
   config.num_attention_heads = 4;
   config.max_position_embeddings = 24;
@@ -100,7 +100,7 @@ TEST(GenerationBatches, HaveTheBitsOfTextsMadeAloneInAnyLayoutAndPrecision) {
   std::mt19937 random(1);
   const std::vector<MeshShape> layouts = {
       {}, {}, {.tensor = 2}, {.tensor = 4}, {.pipeline = 2}, {.tensor = 2, .pipeline = 2}};
-  for (int trial = 0; trial < testing::trials(40); ++trial) {
+  for (int trial = 0; trial < trials(40); ++trial) {
     const MeshShape shape = layouts[random() % layouts.size()];
     const DType dtype = random() % 4 == 0 ? DType::kBF16 : DType::kF32;
     const auto requests = random_requests(random, 1 + random() % 12, 24);
@@ -164,7 +164,7 @@ TEST(GenerationBatches, GiveTheTokensAndProbabilitiesOfTheDefinition) {
   }
 }
 
-TEST(GenerationBatches, TellThatTheContextMovedAndHowOften) {
+TEST(GenerationBatches, SayThatTheContextMovedAndHowOften) {
   const auto backend = make_cpu_backend();
   LanguageModel runner(*backend, config_of_batches(),
                        {.purpose = Purpose::kGeneration, .tokens = 5, .caches = 4, .logits_chunk = 1});
@@ -193,4 +193,4 @@ TEST(GenerationBatches, TakeAsManyCachesAsTextsNeedAndMemoryAllows) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -15,9 +15,10 @@
 
 #include "base/error.h"
 #include "base/files/file.h"
+#include "base/message_of.h"
 #include "model/random_batch.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 using ::testing::AllOf;
@@ -81,7 +82,7 @@ std::vector<std::int32_t> generate_slowly(LanguageModel& runner, std::vector<std
 
 TEST(Generation, CacheGivesTheTokensOfTheDefinition) {
   const auto backend = make_reference_backend(DType::kF64);
-  ModelConfig config = test::small_config();
+  ModelConfig config = small_config();
   config.max_position_embeddings = 24;
   LanguageModel cached(*backend, config, {.purpose = Purpose::kGeneration, .tokens = 3});
   LanguageModel slow(*backend, config, {.purpose = Purpose::kEvaluation, .tokens = 24});
@@ -101,7 +102,7 @@ TEST(Generation, CacheGivesTheTokensOfTheDefinition) {
 TEST(Generation, RowsWithoutATokenAreAsIfTheyWereNotThere) {
   constexpr std::int64_t kTokenizer = 11;
   const auto backend = make_reference_backend(DType::kF32);
-  ModelConfig config = test::small_config();  // 19 rows
+  ModelConfig config = small_config();  // 19 rows
   config.max_position_embeddings = 40;
   LanguageModel model(*backend, config, {.purpose = Purpose::kGeneration, .tokens = 4, .caches = 3});
   LanguageModel whole(*backend, config, {.purpose = Purpose::kEvaluation, .tokens = 40});
@@ -171,7 +172,7 @@ TEST(Generation, RowsWithoutATokenAreAsIfTheyWereNotThere) {
 
 TEST(Generation, GoesOnPastTheLastPositionAndStopsAtEndOfText) {
   const auto backend = make_reference_backend(DType::kF32);
-  const ModelConfig config = test::small_config();  // 9 positions
+  const ModelConfig config = small_config();  // 9 positions
   LanguageModel runner(*backend, config, {.purpose = Purpose::kGeneration, .tokens = 4});
   runner.allocate();
   runner.initialize(5);
@@ -185,14 +186,10 @@ TEST(Generation, GoesOnPastTheLastPositionAndStopsAtEndOfText) {
 
 TEST(Generation, RefusesAPromptLongerThanTheContextWithBothLengths) {
   const auto backend = make_reference_backend(DType::kF32);
-  LanguageModel runner(*backend, test::small_config(), {.purpose = Purpose::kGeneration, .tokens = 4});
+  LanguageModel runner(*backend, small_config(), {.purpose = Purpose::kGeneration, .tokens = 4});
   const std::vector<std::int32_t> prompt(10, 2);
-  try {
-    generate(runner, prompt, {}, [](std::int32_t) {});
-    FAIL() << "it was taken";
-  } catch (const UserError& error) {
-    EXPECT_THAT(error.what(), AllOf(HasSubstr("10 tokens"), HasSubstr("holds 9")));
-  }
+  EXPECT_THAT(message_of<UserError>([&] { generate(runner, prompt, {}, [](std::int32_t) {}); }),
+              AllOf(HasSubstr("10 tokens"), HasSubstr("holds 9")));
 }
 
 TEST(Generation, CutsAPromptWhereAsked) {
@@ -207,13 +204,8 @@ TEST(Generation, CutsAPromptWhereAsked) {
   for (const LongPrompt rule : {LongPrompt::kRefuse, LongPrompt::kCutLeft, LongPrompt::kCutRight}) {
     EXPECT_THAT(fitted(rule, 5), ElementsAre(1, 2, 3, 4, 5));
   }
-  try {
-    fitted(LongPrompt::kRefuse, 3);
-    FAIL() << "it was taken";
-  } catch (const UserError& error) {
-    EXPECT_THAT(error.what(),
-                AllOf(HasSubstr("prompt 7 has 5 tokens"), HasSubstr("holds 3"), HasSubstr("--truncate-prompt")));
-  }
+  EXPECT_THAT(message_of<UserError>([&] { fitted(LongPrompt::kRefuse, 3); }),
+              AllOf(HasSubstr("prompt 7 has 5 tokens"), HasSubstr("holds 3"), HasSubstr("--truncate-prompt")));
 }
 
 TEST(Sampling, DrawsOfOtherPromptsAndSamplesAreOthers) {
@@ -290,4 +282,4 @@ TEST(Sampling, LogProbabilitiesAreThoseOfTheSoftmax) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -6,7 +6,7 @@
 #include "eval/generation/generator.h"
 #include "model/random_batch.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 constexpr std::int64_t kPiece = 4;
@@ -56,7 +56,7 @@ class SharedPrompts {
 
  private:
   static ModelConfig config() {
-    ModelConfig config = test::small_config();
+    ModelConfig config = small_config();
     config.max_position_embeddings = 400;
     return config;
   }
@@ -135,4 +135,4 @@ TEST(SharedPrompts, ManyAtATimeComputeTheirBeginningOnce) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -8,11 +8,11 @@
 #include "eval/generation/generator.h"
 #include "model/random_batch.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 ModelConfig config_of_requests() {
-  ModelConfig config = test::small_config();
+  ModelConfig config = small_config();
   config.hidden_size = 32;
   config.num_attention_heads = 4;
   config.max_position_embeddings = 24;
@@ -167,4 +167,4 @@ TEST(Generator, LongPromptsAreFedBetweenTheTokensOfOthers) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -9,7 +9,7 @@
 #include "comm/launch.h"
 #include "model/random_batch.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 constexpr std::int64_t kTokens = 9;
@@ -34,7 +34,7 @@ Scored score(const std::vector<Continuation>& examples, std::int64_t batch, cons
   Scored scored;
   run_ranks({}, shape.ranks(), [&](Communicator& world) {
     const auto backend = make_cpu_backend();
-    LanguageModel model(*backend, test::small_config(),
+    LanguageModel model(*backend, small_config(),
                         {.purpose = Purpose::kEvaluation, .batch = batch, .tokens = kTokens, .logits_chunk = 2},
                         std::make_shared<Mesh>(make_mesh(world, shape)));
     model.allocate();
@@ -49,7 +49,7 @@ Scored score(const std::vector<Continuation>& examples, std::int64_t batch, cons
 // Each word as generation would find it: the likeliest token after every one.
 TEST(Lambada, AWordIsFoundIfEachOfItsTokensIsTheLikeliest) {
   const auto backend = make_cpu_backend();
-  LanguageModel model(*backend, test::small_config(), {.purpose = Purpose::kGeneration, .tokens = kTokens});
+  LanguageModel model(*backend, small_config(), {.purpose = Purpose::kGeneration, .tokens = kTokens});
   model.allocate();
   model.initialize(5);
   const auto vocab = static_cast<std::size_t>(model.config().vocab_size);
@@ -101,7 +101,7 @@ std::vector<bool> found_with(const Table& table, const std::vector<Continuation>
   std::vector<bool> found;
   run_ranks({}, shape.ranks(), [&](Communicator& world) {
     const auto backend = make_cpu_backend();
-    LanguageModel model(*backend, test::small_config(),
+    LanguageModel model(*backend, small_config(),
                         {.purpose = Purpose::kEvaluation, .batch = 3, .tokens = kTokens, .logits_chunk = 2},
                         std::make_shared<Mesh>(make_mesh(world, shape)));
     model.allocate();
@@ -120,7 +120,7 @@ const std::vector<MeshShape> kSplits = {{}, {.tensor = 3}, {.data = 2}, {.tensor
 // whole rows of logits says which words are found.
 TEST(Lambada, TakesTheLowestIdAmongEquallyLikelyTokensInEverySplit) {
   const auto backend = make_cpu_backend();
-  LanguageModel model(*backend, test::small_config(), {.purpose = Purpose::kGeneration, .tokens = kTokens});
+  LanguageModel model(*backend, small_config(), {.purpose = Purpose::kGeneration, .tokens = kTokens});
   model.allocate();
   model.initialize(5);
   const auto vocab = static_cast<std::size_t>(model.config().vocab_size), half = vocab / 2,
@@ -152,8 +152,8 @@ TEST(Lambada, TakesTheLowestIdAmongEquallyLikelyTokensInEverySplit) {
 }
 
 TEST(Lambada, AModelOfEqualLogitsFindsTokenZeroAlone) {
-  const Table zeros(static_cast<std::size_t>(test::small_config().vocab_size * test::small_config().hidden_size));
-  const std::vector<Continuation> examples = random_examples(test::small_config().vocab_size);
+  const Table zeros(static_cast<std::size_t>(small_config().vocab_size * small_config().hidden_size));
+  const std::vector<Continuation> examples = random_examples(small_config().vocab_size);
   std::vector<bool> expected;
   for (const Continuation& example : examples) {
     expected.push_back(std::count(example.ids.end() - example.scored, example.ids.end(), 0) == example.scored);
@@ -162,7 +162,7 @@ TEST(Lambada, AModelOfEqualLogitsFindsTokenZeroAlone) {
 }
 
 TEST(Lambada, BatchesAndLayoutsChangeNothing) {
-  const std::vector<Continuation> examples = random_examples(test::small_config().vocab_size);
+  const std::vector<Continuation> examples = random_examples(small_config().vocab_size);
   const Scored alone = score(examples, 1, {});
   EXPECT_EQ(alone.result.examples, 23);
   for (const MeshShape& shape : std::vector<MeshShape>{{}, {.tensor = 3}, {.data = 3}, {.pipeline = 2, .data = 2}}) {
@@ -173,4 +173,4 @@ TEST(Lambada, BatchesAndLayoutsChangeNothing) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -8,11 +8,11 @@
 #include "eval/windows.h"
 #include "model/random_batch.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 ModelConfig config_of_layouts() {
-  ModelConfig config = test::small_config();
+  ModelConfig config = small_config();
   config.hidden_size = 32;
   config.num_attention_heads = 4;
   return config;
@@ -42,7 +42,7 @@ const std::vector<MeshShape> kLayouts = {{.tensor = 2},
                                          {.tensor = 2, .pipeline = 2, .data = 2}};
 
 TEST(EvaluationLayout, EveryRankGetsTheSumOfOneRank) {
-  const test::RandomBatch text(1, 70, config_of_layouts().vocab_size, 1);
+  const RandomBatch text(1, 70, config_of_layouts().vocab_size, 1);
   for (const std::int64_t scored : {2, 9, 69}) {  // fewer windows than ranks, one, and many
     const auto windows = scoring_windows(scored, 9, 4);
     const auto score = [&](const MeshShape& shape) {
@@ -61,7 +61,7 @@ TEST(EvaluationLayout, EveryRankGetsTheSumOfOneRank) {
 }
 
 TEST(EvaluationLayout, ObserversHearOfTheirShareAndTogetherOfEveryTarget) {
-  const test::RandomBatch text(1, 70, config_of_layouts().vocab_size, 1);
+  const RandomBatch text(1, 70, config_of_layouts().vocab_size, 1);
   const auto windows = scoring_windows(69, 9, 4);
   const std::vector<std::int64_t> scored = on_ranks<std::int64_t>(
       {.data = 3}, {.purpose = Purpose::kEvaluation, .batch = 2, .tokens = 9}, [&](LanguageModel& runner) {
@@ -97,4 +97,4 @@ TEST(GenerationLayout, EveryRankMakesTheTokensOfOneRank) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -14,7 +14,7 @@
 #include "data/dataset_fixture.h"
 #include "model/random_batch.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 using ::testing::AllOf;
@@ -23,7 +23,7 @@ using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
 
 std::vector<ChoiceQuestion> questions_of(const std::string& lines) {
-  const testing::TemporaryFolder folder;
+  const TemporaryFolder folder;
   write_file_atomically(folder.path() / "q.jsonl", lines);
   return read_choice_questions(folder.path() / "q.jsonl");
 }
@@ -140,12 +140,12 @@ TEST(Continuations, SumsAreTheModelsLossesInEveryLayout) {
   for (Continuation& one : all) {
     one.ids.resize(2 + random() % kMost);
     for (std::int32_t& id : one.ids) {
-      id = static_cast<std::int32_t>(random() % static_cast<std::uint32_t>(test::small_config().vocab_size));
+      id = static_cast<std::int32_t>(random() % static_cast<std::uint32_t>(small_config().vocab_size));
     }
     one.scored = 1 + static_cast<std::int64_t>(random() % (one.ids.size() - 1));
   }
   const auto backend = make_cpu_backend();
-  LanguageModel model(*backend, test::small_config(), {.purpose = Purpose::kEvaluation, .batch = 1, .tokens = kMost});
+  LanguageModel model(*backend, small_config(), {.purpose = Purpose::kEvaluation, .batch = 1, .tokens = kMost});
   model.allocate();
   model.initialize(5);
   std::vector<double> expected;
@@ -160,7 +160,7 @@ TEST(Continuations, SumsAreTheModelsLossesInEveryLayout) {
   for (const MeshShape& shape : std::vector<MeshShape>{{}, {.tensor = 3}, {.data = 3}, {.pipeline = 2, .data = 2}}) {
     run_ranks({}, shape.ranks(), [&](Communicator& world) {
       const auto here = make_cpu_backend();
-      LanguageModel split(*here, test::small_config(),
+      LanguageModel split(*here, small_config(),
                           {.purpose = Purpose::kEvaluation, .batch = 4, .tokens = kMost, .logits_chunk = 2},
                           std::make_shared<Mesh>(make_mesh(world, shape)));
       split.allocate();
@@ -172,4 +172,4 @@ TEST(Continuations, SumsAreTheModelsLossesInEveryLayout) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

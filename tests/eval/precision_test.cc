@@ -7,11 +7,11 @@
 #include "eval/windows.h"
 #include "model/random_batch.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 ModelConfig config() {
-  ModelConfig config = test::small_config();
+  ModelConfig config = small_config();
   config.hidden_size = 48;
   config.vocab_size = 90;
   config.max_position_embeddings = 24;
@@ -35,7 +35,7 @@ struct Losses {
 Losses losses_in(DType dtype) {
   const auto backend = make_cpu_backend({.compute_dtype = dtype});
   const std::int64_t tokens = config().max_position_embeddings, windows = kTargets / tokens;
-  const test::RandomBatch text(1, kTargets + 1, config().vocab_size, 1);
+  const RandomBatch text(1, kTargets + 1, config().vocab_size, 1);
   LanguageModel runner(*backend, config(), {.purpose = Purpose::kEvaluation, .batch = windows, .tokens = tokens});
   runner.allocate();
   runner.initialize(5);
@@ -93,4 +93,4 @@ TEST(GenerationPrecision, SixteenBitsMoveLogitsByWhatTheyRound) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -6,13 +6,13 @@
 #include "model/family.h"
 #include "model/random_batch.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 constexpr std::int64_t kPromptTokens = 256;
 
 ModelConfig wide(ModelKind kind) {
-  ModelConfig config = test::small_config();
+  ModelConfig config = small_config();
   config.set_kind(kind);
   config.hidden_size = 512;  // products of fewer inputs are computed in one way for all numbers of rows
   config.num_attention_heads = 8;
@@ -45,7 +45,7 @@ TEST(PromptPieces, HaveTheSameBitsByWholeUnits) {
     const ModelConfig config = wide(kind);
     for (const DType dtype : {DType::kF32, DType::kBF16}) {
       // A kind of model for each type; the kernels see no difference between the kinds.
-      if (testing::is_fast_set() && (kind == ModelKind::kGpt2) != (dtype == DType::kF32)) continue;
+      if (is_fast_set() && (kind == ModelKind::kGpt2) != (dtype == DType::kF32)) continue;
       const auto backend = make_cpu_backend({.compute_dtype = dtype});
       const std::vector<float> units = logits_by(64, config, *backend);
       for (const std::int64_t piece : {128, 256}) {
@@ -56,4 +56,4 @@ TEST(PromptPieces, HaveTheSameBitsByWholeUnits) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -8,16 +8,16 @@
 
 #include "base/error.h"
 #include "base/files/file.h"
+#include "base/message_of.h"
 #include "base/philox.h"
 #include "base/temporary_folder.h"
 #include "tokenizer/bpe/bpe_trainer.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using testing::TemporaryFolder;
 
 Tokenizer word_tokenizer() {
   const TemporaryFolder folder;
@@ -46,12 +46,8 @@ TEST(TextVectors, TextsAreFramedAndCut) {
   EXPECT_EQ(all.cut, 1);
   EXPECT_EQ(all.longest, 5);
   EXPECT_EQ(all.tokens, 16);
-  try {
-    tokenize_texts(Tokenizer(train_bpe(texts, {})), texts, 5);
-    FAIL();
-  } catch (const UserError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("has no [CLS], which BERT"));
-  }
+  EXPECT_THAT(message_of<UserError>([&] { tokenize_texts(Tokenizer(train_bpe(texts, {})), texts, 5); }),
+              HasSubstr("has no [CLS], which BERT"));
 }
 
 TEST(TextVectors, DoNotDependOnTheOtherTextsNorOnTheBatch) {
@@ -97,7 +93,7 @@ TEST(TextVectors, DoNotDependOnTheOtherTextsNorOnTheBatch) {
   }
 }
 
-TEST(Npy, HeaderFillsWholeLinesOf64BytesAndTellsTheShape) {
+TEST(Npy, HeaderFillsWholeLinesOf64BytesAndHasTheShape) {
   const TemporaryFolder folder;
   for (const std::int64_t rows : {0, 1, 12345}) {
     const std::vector<float> values(static_cast<std::size_t>(rows * 3), 1.5F);
@@ -114,4 +110,4 @@ TEST(Npy, HeaderFillsWholeLinesOf64BytesAndTellsTheShape) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -7,7 +7,7 @@
 
 #include "model/random_batch.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 TEST(Windows, ScoreEveryTargetExactlyOnceWithMostContext) {
@@ -30,8 +30,8 @@ TEST(Windows, ScoreEveryTargetExactlyOnceWithMostContext) {
 
 TEST(Windows, BatchOfWindowsChangesNothing) {
   const auto backend = make_reference_backend(DType::kF64);
-  const ModelConfig config = test::small_config();
-  const test::RandomBatch text(1, 60, config.vocab_size, 1);
+  const ModelConfig config = small_config();
+  const RandomBatch text(1, 60, config.vocab_size, 1);
   const auto windows = scoring_windows(59, 9, 4);
   const auto score = [&](std::int64_t batch) {
     LanguageModel runner(*backend, config, {.purpose = Purpose::kEvaluation, .batch = batch, .tokens = 9});
@@ -45,4 +45,4 @@ TEST(Windows, BatchOfWindowsChangesNothing) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

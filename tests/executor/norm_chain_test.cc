@@ -10,7 +10,7 @@
 #include "model/random_batch.h"
 #include "model/train_in_layout.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 struct CallCounter final : CallObserver {
@@ -20,10 +20,10 @@ struct CallCounter final : CallObserver {
 };
 
 TEST(NormChain, LeavesTheFirstLayersAndTheFinalNormToThemselves) {
-  const ModelConfig config = test::small_config();
+  const ModelConfig config = small_config();
   const auto backend = make_cpu_backend();
   const auto model = make_model(config, {});
-  const test::RandomBatch batch(2, 5, config.vocab_size, 1);
+  const RandomBatch batch(2, 5, config.vocab_size, 1);
   Executor executor(*backend, *model, {.batch = 2, .tokens = 5});
   executor.allocate();
   executor.initialize(1);
@@ -38,9 +38,9 @@ TEST(NormChain, LeavesTheFirstLayersAndTheFinalNormToThemselves) {
 constexpr int kOfEmbedding = 2;  // masks of its sum, forward, and of the gradient
 
 // Calls of a step with one micro-batch.
-CallCounter calls_of(const test::Study& study, const test::Layout& layout) {
+CallCounter calls_of(const Study& study, const Layout& layout) {
   CallCounter counter;
-  test::train(study, layout, [&] {
+  train(study, layout, [&] {
     auto backend = make_cpu_backend();
     backend->set_observer(&counter);
     return backend;
@@ -48,8 +48,8 @@ CallCounter calls_of(const test::Study& study, const test::Layout& layout) {
   return counter;
 }
 
-test::Study study_of(double hidden_dropout, std::int64_t layers = 3) {
-  test::Study study{.config = test::small_config(), .batch = 2, .steps = 1};
+Study study_of(double hidden_dropout, std::int64_t layers = 3) {
+  Study study{.config = small_config(), .batch = 2, .steps = 1};
   study.config.num_layers = layers;
   study.config.hidden_dropout = hidden_dropout;
   return study;
@@ -81,4 +81,4 @@ TEST(NormChain, MasksNothingWithoutDropout) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

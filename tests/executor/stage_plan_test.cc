@@ -5,12 +5,11 @@
 #include <gtest/gtest.h>
 
 #include <array>
-#include <mutex>
 
 #include "comm/launch.h"
 #include "model/random_layouts.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 constexpr std::array kKinds = {MemoryKind::kWeights,      MemoryKind::kGradients,     MemoryKind::kOptimizer,
@@ -40,7 +39,7 @@ class CountedMemory final : public Allocator {
 };
 
 ModelConfig deep_config() {
-  ModelConfig config = test::small_config();
+  ModelConfig config = small_config();
   config.num_layers = 35;
   config.num_attention_heads = 8;
   config.hidden_size = 64;
@@ -120,12 +119,12 @@ constexpr std::array kHeads = {ModelHead::kPretraining, ModelHead::kNone,  Model
 TEST(StagePlan, IsWhatRanksOfRandomLayoutsTakeOfAnyModel) {
   for (std::uint32_t seed = 1; seed <= 60; ++seed) {
     const bool is_encoder = seed % 2 == 0, is_llama = seed % 4 == 1;
-    test::RandomPipeline random(seed, !is_encoder);
+    RandomPipeline random(seed, !is_encoder);
     if (is_encoder) random.study.become_bert(kHeads[seed / 2 % kHeads.size()], random.layout);
     if (is_llama) random.study.become_llama(random.layout.mesh);
     if (!is_encoder && seed % 3 == 0) random.cut_jointly();
     random.layout.vocabulary_parallel = !is_encoder && seed / 2 % 3 > 0 && random.layout.mesh.pipeline > 1;
-    const test::Layout& layout = random.layout;
+    const Layout& layout = random.layout;
     const ExecutorOptions options{
         .batch = layout.sequences_of(0),
         .tokens = random.study.tokens,
@@ -160,4 +159,4 @@ TEST(StagePlan, IsWhatRanksOfRandomLayoutsTakeOfAnyModel) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -2,21 +2,19 @@
 // how medians are chosen.
 #include <gtest/gtest.h>
 
-#include <unistd.h>
 #include <algorithm>
 
+#include "base/temporary_folder.h"
 #include "comm/launch.h"
 #include "finetune/finetune_task.h"
 #include "finetune/outputs.h"
 #include "tasks/synthetic_tasks.h"
 #include "train/training_fixture.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::expect_same_training;
-using testing::TrainingRun;
 
 class Observer final : public TrainingObserver {
  public:
@@ -29,12 +27,10 @@ class Observer final : public TrainingObserver {
 class Finetuning : public ::testing::TestWithParam<TaskKind> {
  protected:
   void SetUp() override {
-    folder_ = fs::path(::testing::TempDir()) / fmt::format("teratron-finetune-{}", ::getpid());
-    fs::remove_all(folder_);
     fs::create_directories(folder_ / "words");
-    testing::put_file(folder_ / "words/vocab.txt", testing::task_vocabulary());
-    testing::put_file(folder_ / "train.jsonl", testing::task_file(GetParam(), 24, 7));  // the name counts for RACE
-    testing::put_file(folder_ / "valid.jsonl", testing::task_file(GetParam(), 13, 8));
+    put_file(folder_ / "words/vocab.txt", task_vocabulary());
+    put_file(folder_ / "train.jsonl", task_file(GetParam(), 24, 7));  // the name counts for RACE
+    put_file(folder_ / "valid.jsonl", task_file(GetParam(), 13, 8));
     config_.task = GetParam();
     config_.run.model.config.set_kind(ModelKind::kBert);
     config_.run.model.config.num_layers = 2;
@@ -43,18 +39,17 @@ class Finetuning : public ::testing::TestWithParam<TaskKind> {
     config_.run.model.config.hidden_dropout = config_.run.model.config.attention_dropout = 0;
     config_.run.model.tokenizer = folder_ / "words";
     config_.run.model.seq_length = config_.reading.given.seq_length = 24;
-    config_.reading.given = testing::with_columns_of(GetParam(), config_.reading.reading_for(GetParam(), 24));
+    config_.reading.given = with_columns_of(GetParam(), config_.reading.reading_for(GetParam(), 24));
     config_.run.batch.micro_batch_size = 3;
     config_.run.batch.global_batch_size = 6;
     config_.epochs = 2;
     config_.run.optimizer.learning_rate.peak = 5e-3;
     config_.run.output.save = folder_ / "run";
-    config_.reading.given.labels.names = testing::synthetic_labels(GetParam());
+    config_.reading.given.labels.names = synthetic_labels(GetParam());
     config_.reading.given.labels.are_numbers = GetParam() == TaskKind::kEmbed;
     set_task_head(config_.run.model.config, GetParam(), config_.reading.given);
     config_.run.model.config = config_.run.model.model_for(config_.run.model.vocabulary_size());
   }
-  void TearDown() override { fs::remove_all(folder_); }
 
   std::unique_ptr<TaskSet> open(const char* file, bool training) const {
     const std::vector<fs::path> files = {folder_ / fmt::format("{}.jsonl", file)};
@@ -66,7 +61,7 @@ class Finetuning : public ::testing::TestWithParam<TaskKind> {
   TrainingRun train(const TrainConfig& config, std::vector<double>* scores = nullptr, const Body& body = {}) {
     const auto training = open("train", true), validation = open("valid", false);
     TrainingRun run;
-    test::WholeWeights weights;
+    WholeWeights weights;
     run_ranks({}, config.layout.mesh().ranks(), [&](Communicator& world) {
       const auto backend = make_cpu_backend({.compute_dtype = config.backend.compute_dtype()});
       const auto mesh = std::make_shared<Mesh>(make_mesh(world, config.layout.mesh()));
@@ -90,7 +85,7 @@ class Finetuning : public ::testing::TestWithParam<TaskKind> {
     return train_config(config_, training->examples(), 0);
   }
 
-  fs::path folder_;
+  TemporaryFolder folder_;
   FinetuneConfig config_;
 };
 
@@ -130,7 +125,7 @@ TEST_P(Finetuning, CopiesOfTheModelReadTheSameExamples) {
        {Case{5, 6, 3, 3}, {5, 6, 1, 2}, {2, 6, 4, 3}, {1, 4, 2, 2}, {7, 4, 3, 3}, {8, 5, 2, 5}, {4, 64, 9, 4}}) {
     const std::string what = fmt::format("{} examples in batches of {}, micro-batches of {}, dp {}", one.examples,
                                          one.batch, one.micro_batch, one.copies);
-    testing::put_file(folder_ / "train.jsonl", testing::task_file(GetParam(), one.examples, 7));
+    put_file(folder_ / "train.jsonl", task_file(GetParam(), one.examples, 7));
     config_.run.batch.global_batch_size = one.batch;
     config_.run.batch.micro_batch_size = one.micro_batch;
     std::vector<TrainingRun> runs;
@@ -261,4 +256,4 @@ TEST(PaperHyperParameters, AreTableSixOfTheNearestModel) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -6,10 +6,11 @@
 
 #include "base/error.h"
 #include "base/files/file.h"
+#include "base/message_of.h"
 #include "base/temporary_folder.h"
 #include "tasks/synthetic_tasks.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 using ::testing::ElementsAre;
@@ -19,9 +20,9 @@ using Arguments = std::vector<std::string>;
 class Search : public ::testing::Test {
  protected:
   void SetUp() override {
-    write_file_atomically(folder_.path() / "vocab.txt", testing::task_vocabulary());
+    write_file_atomically(folder_.path() / "vocab.txt", task_vocabulary());
     for (const TaskKind task : all_tasks()) {  // labels of some are read
-      write_file_atomically(examples(name_of(task)), testing::task_file(task, 8, 1));
+      write_file_atomically(examples(name_of(task)), task_file(task, 8, 1));
     }
   }
   std::filesystem::path examples(std::string_view task) const { return folder_.path() / fmt::format("{}.jsonl", task); }
@@ -36,14 +37,9 @@ class Search : public ::testing::Test {
     return read_finetune_config(arguments);
   }
   std::string refusal(const Arguments& more) const {
-    try {
-      read("mnli", more);
-    } catch (const UserError& error) {
-      return error.what();
-    }
-    return "";
+    return message_of<UserError>([&] { read("mnli", more); });
   }
-  const testing::TemporaryFolder folder_;
+  const TemporaryFolder folder_;
 };
 
 TEST_F(Search, PointsAreThoseOfRobertaOrBertAndTableSix) {
@@ -96,7 +92,7 @@ TEST_F(Search, PointsAreCheckedBeforeAnythingStarts) {
   EXPECT_THAT(refusal({"--search", "--search-batch-sizes", "0"}), HasSubstr("--search-batch-sizes has 0"));
   EXPECT_THAT(refusal({"--search", "--search-batch-sizes", "1", "--dp", "2"}),
               HasSubstr("for each of the model's copies (--data-parallel-size 2)"));
-  EXPECT_EQ(refusal({"--search", "--search-batch-sizes", "2", "--dp", "2"}), "");
+  EXPECT_EQ(refusal({"--search", "--search-batch-sizes", "2", "--dp", "2"}), kNoError);
 }
 
 TEST_F(Search, TheHighestScoreIsChosenAndOfEqualOnesTheFirst) {
@@ -121,4 +117,4 @@ TEST_F(Search, WeightDecayIsThatOfRobertasFineTuningUnlessGiven) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

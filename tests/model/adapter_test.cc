@@ -10,18 +10,8 @@
 #include "model/presets.h"
 #include "model/random_layouts.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
-
-using test::add_adapters;
-using test::expect_near;
-using test::kDouble;
-using test::Layout;
-using test::RandomPipeline;
-using test::RandomStudy;
-using test::Result;
-using test::Study;
-using test::train;
 
 using Values = std::map<std::string, std::vector<double>>;
 
@@ -42,10 +32,8 @@ struct Trained {
     for (Parameter* parameter : executor->parameters()) by_name[parameter->name] = parameter;
     return by_name;
   }
-  std::vector<double> values(const Parameter& parameter) const { return test::values_of(*backend, parameter.value); }
-  std::vector<double> gradient(const Parameter& parameter) const {
-    return test::values_of(*backend, parameter.gradient);
-  }
+  std::vector<double> values(const Parameter& parameter) const { return values_of(*backend, parameter.value); }
+  std::vector<double> gradient(const Parameter& parameter) const { return values_of(*backend, parameter.gradient); }
 };
 
 // An adapter, the weight that it is beside, and the first row of its part there.
@@ -73,7 +61,7 @@ std::vector<Place> places_of(const std::map<std::string, Parameter*>& parameters
 }
 
 TEST(Adapter, HasTheGradientThatFollowsFromThatOfMergedWeights) {
-  for (std::uint32_t seed = 1; seed <= testing::trials(40U); ++seed) {
+  for (std::uint32_t seed = 1; seed <= trials(40U); ++seed) {
     RandomStudy random(seed);
     Study& study = random.study;
     if (seed % 3 != 0) study.become_llama({});
@@ -93,7 +81,7 @@ TEST(Adapter, HasTheGradientThatFollowsFromThatOfMergedWeights) {
       adapted.backend->upload(b->value, drawn.data());
       const std::vector<double> low = adapted.values(*a);
       const TensorRef to = wholes.at(weight->name)->value;
-      std::vector<double> whole = test::values_of(*merged.backend, to);
+      std::vector<double> whole = values_of(*merged.backend, to);
       for (std::int64_t o = 0; o < outputs; ++o) {
         for (std::int64_t i = 0; i < inputs; ++i) {
           for (std::int64_t r = 0; r < rank; ++r) {
@@ -104,7 +92,7 @@ TEST(Adapter, HasTheGradientThatFollowsFromThatOfMergedWeights) {
       }
       merged.backend->upload(to, whole.data());
     }
-    const test::RandomBatch batch = study.batch_of(0);
+    const RandomBatch batch = study.batch_of(0);
     const double loss = adapted.executor->forward_backward(batch.whole()).total();
     EXPECT_NEAR(loss, merged.executor->forward_backward(batch.whole()).total(), 1e-10) << study.text();
     for (const auto& [a, b, weight, first] : places_of(parameters)) {
@@ -143,7 +131,7 @@ TEST(Adapter, LeavesTheOtherWeightsAsTheyAre) {
   const Trained adapted(study, study.config);
   Values before;
   for (const auto& [name, parameter] : adapted.parameters()) before[name] = adapted.values(*parameter);
-  const test::RandomBatch batch = study.batch_of(0);
+  const RandomBatch batch = study.batch_of(0);
   for (std::int64_t update = 1; update <= 2; ++update) {
     adapted.executor->forward_backward(batch.whole());
     adapted.executor->update({.learning_rate = 0.1, .update = update, .gradient_norm = 1});
@@ -160,7 +148,7 @@ TEST(Adapter, LeavesTheOtherWeightsAsTheyAre) {
 // 2 of its value.
 TEST(Adapter, TakesNoMemoryForGradientsAndMomentsOfFrozenWeights) {
   const auto bytes = [](std::int64_t rank, MemoryKind kind) {
-    ModelConfig config = test::small_config();
+    ModelConfig config = small_config();
     config.set_kind(ModelKind::kLlama);
     config.hidden_size = 96;
     config.adapters = {.rank = rank, .targets = AdapterConfig::kQuery | AdapterConfig::kValue};
@@ -223,7 +211,7 @@ void expect_trained_alike(const Result& actual, const Result& alone, const std::
 }
 
 TEST(AdapterLayout, ChangesNothingInDoubleOverRandomShapes) {
-  for (std::uint32_t seed = 1; seed <= testing::trials(20U); ++seed) {
+  for (std::uint32_t seed = 1; seed <= trials(20U); ++seed) {
     RandomStudy random(seed);
     const Layout layout = random.layout();
     if (seed % 3 != 0) random.study.become_llama(layout.mesh);
@@ -236,7 +224,7 @@ TEST(AdapterLayout, ChangesNothingInDoubleOverRandomShapes) {
 }
 
 TEST(AdapterLayout, ChangesNothingInDoubleOverPipelines) {
-  for (std::uint32_t seed = 1; seed <= testing::trials(20U); ++seed) {
+  for (std::uint32_t seed = 1; seed <= trials(20U); ++seed) {
     RandomPipeline random(seed);
     if (seed % 3 != 0) random.study.become_llama(random.layout.mesh);
     add_adapters(random.study, seed % 2 * 0.2);
@@ -248,4 +236,4 @@ TEST(AdapterLayout, ChangesNothingInDoubleOverPipelines) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

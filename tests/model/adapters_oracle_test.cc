@@ -13,16 +13,11 @@
 #include "model/random_layouts.h"
 #include "oracle/python.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
-using test::Layout;
-using test::Result;
-using test::Study;
-using test::train;
-using test::WholeWeights;
 
 constexpr int kAdaptedUpdates = 10;
 
@@ -40,7 +35,7 @@ AdaptedCase make_adapted_case(std::uint32_t seed, bool eight_bits) {
       .batch = 2, .tokens = 6, .logits_chunk = 100, .steps = kAdaptedUpdates, .learning_rate = 1e-3, .epsilon = 1e-4};
   study.seed = seed;
   const std::string family = kNames[seed % 4];
-  study.config = test::small_config();
+  study.config = small_config();
   study.config.set_kind(find_family(family)->kind);
   study.config.vocab_size = 23;
   std::vector<std::string> targets;
@@ -65,7 +60,7 @@ AdaptedCase make_adapted_case(std::uint32_t seed, bool eight_bits) {
                  {"learning_rate", study.learning_rate},
                  {"epsilon", study.epsilon}};
   for (int step = 0; step < kAdaptedUpdates; ++step) {
-    const test::RandomBatch batch = study.batch_of(step);
+    const RandomBatch batch = study.batch_of(step);
     const auto rows = [&](const std::vector<std::int32_t>& values) {
       Json all = Json::array();
       for (auto row = values.begin(); row != values.end(); row += batch.tokens) {
@@ -99,9 +94,9 @@ std::vector<double> weights_in(const fs::path& path, std::optional<DType> tiles)
 }
 
 TEST(AdaptersOracle, TenUpdatesAreThoseOfPeftAndFilesGoThereAndBack) {
-  if (const std::string reason = testing::why_no_oracle(); !reason.empty()) GTEST_SKIP() << reason;
-  const testing::TemporaryFolder folder;
-  if (!testing::oracle_has("peft")) {
+  if (const std::string reason = why_no_oracle(); !reason.empty()) GTEST_SKIP() << reason;
+  const TemporaryFolder folder;
+  if (!oracle_has("peft")) {
     GTEST_SKIP() << "no PEFT in the Python environment; scripts/oracle-env adds it";
   }
   std::vector<AdaptedCase> cases;
@@ -114,7 +109,7 @@ TEST(AdaptersOracle, TenUpdatesAreThoseOfPeftAndFilesGoThereAndBack) {
   }
   const auto ask = [&](const char* what) {
     write_file_atomically(folder / "cases.json", requests.dump());
-    ASSERT_EQ(testing::run_oracle("adapters_as_peft.py", {what, folder.path().string()}, folder / "log"), 0)
+    ASSERT_EQ(run_oracle("adapters_as_peft.py", {what, folder.path().string()}, folder / "log"), 0)
         << read_file(folder / "log");
   };
   ASSERT_NO_FATAL_FAILURE(ask("make"));
@@ -139,7 +134,7 @@ TEST(AdaptersOracle, TenUpdatesAreThoseOfPeftAndFilesGoThereAndBack) {
           Layout{{.tensor = 2}, 1, /*sequence_parallel=*/true}}) {
       if (tiles && layout.mesh.tensor == 4) continue;  // whose parts are half a block
       const Result result = train(one.study, layout, [] { return make_cpu_backend(); });
-      test::expect_near(result.losses, expected["losses"], 1e-5, name + " " + layout.text());
+      expect_near(result.losses, expected["losses"], 1e-5, name + " " + layout.text());
       EXPECT_LE(norm_between(result.weights, end), 1e-4 * movement) << name << " " << layout.text();
       worst = std::max(worst, norm_between(result.weights, end) / movement);
     }
@@ -154,4 +149,4 @@ TEST(AdaptersOracle, TenUpdatesAreThoseOfPeftAndFilesGoThereAndBack) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -8,17 +8,14 @@
 #include <bit>
 #include <cmath>
 
+#include "base/message_of.h"
 #include "model/bert.h"
 #include "model/derivative_check.h"
 #include "model/encoder.h"
 #include "model/train_in_layout.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
-
-using test::Layout;
-using test::RandomBatch;
-using test::small_bert_config;
 
 // A head, and its labels; one is a number.
 struct StudiedHead {
@@ -62,12 +59,6 @@ struct TaskStudy {
   std::vector<float> outputs_of(const MicroBatch& micro_batch) {
     std::vector<float> values(outputs());
     task_outputs(executor, model, micro_batch, values);
-    return values;
-  }
-  std::vector<double> loss_and_gradients(const MicroBatch& micro_batch) {
-    std::vector<double> values = executor.forward_backward(micro_batch).of_kind;
-    const std::vector<double> more = test::gradients_of(executor);
-    values.insert(values.end(), more.begin(), more.end());
     return values;
   }
 
@@ -134,16 +125,16 @@ TEST(BertTaskHead, OutputsAreThoseWithoutDropoutAndLeaveTrainingAsItIs) {
     TaskStudy training(head, placement);
     TaskStudy evaluation(head, placement, 0,
                          {.purpose = Purpose::kEvaluation, .batch = 8, .tokens = 7, .logits_chunk = 1});
-    const std::vector<double> before = training.loss_and_gradients(training.batch.whole());
+    const std::vector<double> before = losses_and_gradients(training.executor, training.batch.whole());
     MicroBatch without_labels = training.batch.whole();
     without_labels.labels = {};
     without_labels.label_weights = {};
     EXPECT_EQ(training.outputs_of(without_labels), evaluation.outputs_of(without_labels));
-    EXPECT_EQ(training.loss_and_gradients(training.batch.whole()), before);
+    EXPECT_EQ(losses_and_gradients(training.executor, training.batch.whole()), before);
     // Dropout is active in training, before the classifier too: another sample's masks are others.
     MicroBatch later = training.batch.whole();
     later.first_sample = 8;
-    EXPECT_NE(training.loss_and_gradients(later)[0], before[0]);
+    EXPECT_NE(losses_and_gradients(training.executor, later)[0], before[0]);
   });
 }
 
@@ -163,7 +154,7 @@ TEST(BertTaskHead, TrainingDropsOfWhatTheClassifierReads) {
     executor.initialize(11);
     executor.forward_backward(texts);
     const auto zeros = [&](const Bert& of) {
-      const std::vector<double> gradient = test::values_of(*study.backend, of.task->linear.weight.gradient);
+      const std::vector<double> gradient = values_of(*study.backend, of.task->linear.weight.gradient);
       return std::ranges::count(gradient, 0.0);
     };
     EXPECT_EQ(zeros(study.model), 0);
@@ -174,23 +165,14 @@ TEST(BertTaskHead, TrainingDropsOfWhatTheClassifierReads) {
 TEST(BertTaskHead, GradientIsTheDerivativeAlongRandomDirections) {
   for_each_study([](StudiedHead head, NormPlacement placement) {
     TaskStudy study(head, placement);
-    test::expect_gradient_is_the_derivative(study.executor, study.batch.whole());
+    expect_gradient_is_the_derivative(study.executor, study.batch.whole());
   });
 }
 
 TEST(BertTaskHead, EveryParameterGetsAGradient) {
   for_each_study([](StudiedHead head, NormPlacement placement) {
     TaskStudy study(head, placement);
-    study.executor.forward_backward(study.batch.whole());
-    std::int64_t counted = 0;
-    for (const Parameter* parameter : study.executor.parameters()) {
-      const std::vector<double> gradient = test::values_of(*study.backend, parameter->gradient);
-      // Softmaxes ignore what is added to all of their logits; then rounding alone is left of the gradient.
-      EXPECT_TRUE(std::ranges::any_of(gradient, [](double value) { return value != 0; })) << parameter->name;
-      const Shape shape = parameter->global_shape();
-      counted += shape.elements() / shape[0] * (shape[0] - parameter->padding_rows);
-    }
-    EXPECT_EQ(counted, study.config.parameters());
+    expect_every_parameter_gets_a_gradient(study.executor, study.batch.whole(), study.config.parameters());
   });
 }
 
@@ -201,13 +183,13 @@ TEST(BertTaskHead, NeitherPaddingNorHowMuchOfItIsThereChangesAnything) {
     RandomBatch& batch = study.batch;
     for (std::int32_t& length : batch.key_lengths) length = std::min(length, 5);
     batch.add_labels(study.config, study.model.traits, 4);
-    const std::vector<double> expected = study.loss_and_gradients(batch.whole());
+    const std::vector<double> expected = losses_and_gradients(study.executor, batch.whole());
     for (std::size_t i = 0; i < batch.ids.size(); ++i) {
       if (static_cast<std::int32_t>(i % 7) < batch.key_lengths[i / 7]) continue;
       batch.ids[i] = (batch.ids[i] + 1) % static_cast<std::int32_t>(study.config.vocab_size);
       batch.token_types[i] = 1 - batch.token_types[i];
     }
-    EXPECT_EQ(study.loss_and_gradients(batch.whole()), expected);
+    EXPECT_EQ(losses_and_gradients(study.executor, batch.whole()), expected);
     const auto cut = [](auto& values) {
       for (std::size_t i = values.size(); i-- > 0;) {
         if (i % 7 >= 5) values.erase(values.begin() + static_cast<std::ptrdiff_t>(i));
@@ -217,7 +199,7 @@ TEST(BertTaskHead, NeitherPaddingNorHowMuchOfItIsThereChangesAnything) {
     batch.tokens = 5;
     MicroBatch shorter = batch.whole();
     shorter.uncut_tokens = 7;
-    const std::vector<double> actual = study.loss_and_gradients(shorter);
+    const std::vector<double> actual = losses_and_gradients(study.executor, shorter);
     ASSERT_EQ(actual.size(), expected.size());
     // Equal products in sums of other lengths.
     for (std::size_t i = 0; i < expected.size(); ++i) {
@@ -228,20 +210,13 @@ TEST(BertTaskHead, NeitherPaddingNorHowMuchOfItIsThereChangesAnything) {
 
 TEST(BertTaskHead, PartsOfGroupsOfChoicesAreRefused) {
   TaskStudy study(ModelHead::kChoice, NormPlacement::kPost);
-  const auto message_of = [](const std::function<void()>& call) -> std::string {
-    try {
-      call();
-    } catch (const UserError& error) {
-      return error.what();
-    }
-    return "";
-  };
   const auto said =
       ::testing::HasSubstr("a micro-batch of 6 sequences: the model has labels for 4 sequences at a time");
-  EXPECT_THAT(message_of([&] { study.executor.forward_backward(study.batch.part(0, 6)); }), said);
+  EXPECT_THAT(message_of<UserError>([&] { study.executor.forward_backward(study.batch.part(0, 6)); }), said);
   std::vector<float> outputs(6);
-  EXPECT_THAT(message_of([&] { task_outputs(study.executor, study.model, study.batch.part(0, 6), outputs); }), said);
-  EXPECT_THAT(message_of([&] { Executor(*study.backend, study.model, {.batch = 6, .tokens = 7}); }), said);
+  EXPECT_THAT(
+      message_of<UserError>([&] { task_outputs(study.executor, study.model, study.batch.part(0, 6), outputs); }), said);
+  EXPECT_THAT(message_of<UserError>([&] { Executor(*study.backend, study.model, {.batch = 6, .tokens = 7}); }), said);
   EXPECT_NO_THROW(study.executor.forward_backward(study.batch.part(0, 4)));
 }
 
@@ -300,4 +275,4 @@ TEST(BertTaskHead, SixteenBitsAreNearFp32) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -10,14 +10,8 @@
 #include "model/derivative_check.h"
 #include "model/random_layouts.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
-
-using test::expect_same;
-using test::Layout;
-using test::MakeBackend;
-using test::RandomBatch;
-using test::small_bert_config;
 
 constexpr NormPlacement kPlacements[] = {NormPlacement::kPre, NormPlacement::kPost};
 
@@ -36,7 +30,7 @@ TEST(Bert, GradientIsTheDerivativeAlongRandomDirections) {
     Executor executor(*backend, model, {.batch = 3, .tokens = 7, .logits_chunk = 4});
     executor.allocate();
     executor.initialize(11);
-    test::expect_gradient_is_the_derivative(executor, batch.whole());
+    expect_gradient_is_the_derivative(executor, batch.whole());
   }
 }
 
@@ -50,15 +44,7 @@ TEST(Bert, EveryParameterGetsAGradient) {
     Executor executor(*backend, model, {.batch = 3, .tokens = 7});
     executor.allocate();
     executor.initialize(11);
-    executor.forward_backward(batch.whole());
-    std::int64_t counted = 0;
-    for (const Parameter* parameter : executor.parameters()) {
-      const std::vector<double> gradient = test::values_of(*backend, parameter->gradient);
-      EXPECT_TRUE(std::ranges::any_of(gradient, [](double value) { return value != 0; })) << parameter->name;
-      const Shape shape = parameter->global_shape();
-      counted += shape.elements() / shape[0] * (shape[0] - parameter->padding_rows);
-    }
-    EXPECT_EQ(counted, config.parameters());
+    expect_every_parameter_gets_a_gradient(executor, batch.whole(), config.parameters());
   }
 }
 
@@ -129,10 +115,7 @@ TEST(Bert, CutPaddingChangesNothing) {
     Executor executor(*backend, model, {.batch = 3, .tokens = 9});
     executor.allocate();
     executor.initialize(11);
-    std::vector<double> values = executor.forward_backward(of).of_kind;
-    const std::vector<double> more = test::gradients_of(executor);
-    values.insert(values.end(), more.begin(), more.end());
-    return values;
+    return losses_and_gradients(executor, of);
   };
   const std::vector<double> expected = gradients(batch.whole());
   const auto cut = [](auto& values) {
@@ -167,8 +150,8 @@ TEST(Bert, ABatchWithoutTargetsHasTheGradientsOfTheOtherLossAlone) {
   const LossSums without = executor.forward_backward(batch.whole());
   EXPECT_EQ(without.of_kind[0], 0);
   EXPECT_EQ(without.of_kind[1], with_targets.of_kind[1]);
-  for (const double value : test::values_of(*backend, model.heads->bias.gradient)) EXPECT_EQ(value, 0);
-  for (const double value : test::values_of(*backend, model.heads->transform.weight.gradient)) EXPECT_EQ(value, 0);
+  for (const double value : values_of(*backend, model.heads->bias.gradient)) EXPECT_EQ(value, 0);
+  for (const double value : values_of(*backend, model.heads->transform.weight.gradient)) EXPECT_EQ(value, 0);
 }
 
 TEST(Bert, PaddingChangesNothing) {
@@ -180,10 +163,7 @@ TEST(Bert, PaddingChangesNothing) {
     Executor executor(*backend, model, {.batch = 3, .tokens = 7});
     executor.allocate();
     executor.initialize(11);
-    std::vector<double> values = {executor.forward_backward(batch.whole()).total()};
-    const std::vector<double> more = test::gradients_of(executor);
-    values.insert(values.end(), more.begin(), more.end());
-    return values;
+    return losses_and_gradients(executor, batch.whole());
   };
   const std::vector<double> expected = gradients();
   for (std::size_t i = 0; i < batch.ids.size(); ++i) {
@@ -203,11 +183,11 @@ ModelHead head_of_trial(std::uint32_t seed) {
 // In double the layouts may differ only by the order of sums: 1e-10 leaves four digits for three AdamW steps.
 TEST(Bert, LayoutChangesNothingInDoubleOverRandomShapes) {
   const MakeBackend reference = [] { return make_reference_backend(DType::kF64); };
-  for (std::uint32_t seed = 1; seed <= testing::trials(90U); ++seed) {
-    test::RandomStudy random(seed);
+  for (std::uint32_t seed = 1; seed <= trials(90U); ++seed) {
+    RandomStudy random(seed);
     Layout layout = random.layout();
     random.study.become_bert(head_of_trial(seed), layout);
-    const test::Result alone = train(random.study, {.micro_batch = random.study.batch}, reference);
+    const Result alone = train(random.study, {.micro_batch = random.study.batch}, reference);
     expect_same(train(random.study, layout, reference), alone, 1e-10, random.study.text() + "; " + layout.text());
     if (HasFailure()) return;
   }
@@ -215,22 +195,22 @@ TEST(Bert, LayoutChangesNothingInDoubleOverRandomShapes) {
 
 TEST(Bert, PipelinesChangeNothingInDoubleOverRandomSchedules) {
   const MakeBackend reference = [] { return make_reference_backend(DType::kF64); };
-  for (std::uint32_t seed = 1; seed <= testing::trials(120U); ++seed) {
-    test::RandomPipeline random(seed, /*may_slice=*/false);
+  for (std::uint32_t seed = 1; seed <= trials(120U); ++seed) {
+    RandomPipeline random(seed, /*may_slice=*/false);
     random.study.become_bert(head_of_trial(seed), random.layout);
-    const test::Result alone = train(random.study, {.micro_batch = random.study.batch}, reference);
+    const Result alone = train(random.study, {.micro_batch = random.study.batch}, reference);
     expect_same(train(random.study, random.layout, reference), alone, 1e-10, random.text());
     if (HasFailure()) return;
   }
 }
 
 TEST(Bert, RecomputingActivationsChangesNoBit) {
-  test::Study study{.config = small_bert_config(), .batch = 4, .tokens = 6};
+  Study study{.config = small_bert_config(), .batch = 4, .tokens = 6};
   for (const bool sequence_parallel : {false, true}) {
     for (const MakeBackend& make : {MakeBackend([] { return make_cpu_backend({.guard_memory = true}); }),
                                     MakeBackend([] { return make_cpu_backend({.compute_dtype = DType::kBF16}); })}) {
       Layout layout{{.tensor = 3}, 2, sequence_parallel};
-      const test::Result kept = train(study, layout, make);
+      const Result kept = train(study, layout, make);
       for (const Recompute recompute : {Recompute::kSelective, Recompute::kFull}) {
         layout.recompute = recompute;
         EXPECT_EQ(train(study, layout, make).weights, kept.weights) << layout.text();
@@ -249,4 +229,4 @@ TEST(Bert, ThatSeesLaterTokensCannotRunInSlices) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

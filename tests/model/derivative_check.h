@@ -3,12 +3,35 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <random>
 
 #include "model/random_batch.h"
 
-namespace teratron::test {
+namespace teratron::testing {
+
+// Losses of each kind, then the gradients of all parameters.
+inline std::vector<double> losses_and_gradients(Executor& executor, const MicroBatch& batch) {
+  std::vector<double> values = executor.forward_backward(batch).of_kind;
+  const std::vector<double> gradients = gradients_of(executor);
+  values.insert(values.end(), gradients.begin(), gradients.end());
+  return values;
+}
+
+// Every parameter takes part in some loss, and together they are those that the configuration counts.
+inline void expect_every_parameter_gets_a_gradient(Executor& executor, const MicroBatch& batch, std::int64_t count) {
+  executor.forward_backward(batch);
+  std::int64_t counted = 0;
+  for (const Parameter* parameter : executor.parameters()) {
+    const std::vector<double> gradient = values_of(executor.backend(), parameter->gradient);
+    // Softmaxes ignore what is added to all of their logits; then rounding alone is left of the gradient.
+    EXPECT_TRUE(std::ranges::any_of(gradient, [](double value) { return value != 0; })) << parameter->name;
+    const Shape shape = parameter->global_shape();
+    counted += shape.elements() / shape[0] * (shape[0] - parameter->padding_rows);
+  }
+  EXPECT_EQ(counted, count);
+}
 
 inline void move_parameters(Executor& executor, const std::vector<double>& direction, double distance) {
   std::size_t next = 0;
@@ -41,4 +64,4 @@ inline void expect_gradient_is_the_derivative(Executor& executor, const MicroBat
   }
 }
 
-}  // namespace teratron::test
+}  // namespace teratron::testing

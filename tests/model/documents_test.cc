@@ -2,25 +2,23 @@
 // against each document alone, and the same in every layout.
 #include <gtest/gtest.h>
 
-#include <unistd.h>
-
 #include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "base/files/file.h"
+#include "base/temporary_folder.h"
 #include "base/trials.h"
 #include "checkpoint/hugging_face/hugging_face.h"
 #include "checkpoint/hugging_face/mapping.h"
 #include "checkpoint/native/checkpoint.h"
+#include "model/derivative_check.h"
 #include "model/random_layouts.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 namespace fs = std::filesystem;
-using test::MakeBackend;
-using test::RandomBatch;
 
 const fs::path kTinyGpt2 = fs::path(TERATRON_SOURCE_DIR) / "tests/golden/gpt2_tiny";
 
@@ -48,8 +46,8 @@ std::vector<double> as_stored(const Parameter& parameter, const std::vector<doub
 
 // Both compute in double; sums of thousands of products of large random weights keep twelve digits.
 TEST(Documents, HaveTheLossAndGradientsOfPyTorchWithAnExplicitMask) {
-  const fs::path folder = fs::path(::testing::TempDir()) / fmt::format("teratron-documents-{}", ::getpid());
-  const fs::path checkpoint = import_from_hugging_face(kTinyGpt2, folder);
+  const TemporaryFolder folder;
+  const fs::path checkpoint = import_from_hugging_face(kTinyGpt2, folder / "run");
   const auto golden = nlohmann::json::parse(read_file(kTinyGpt2 / "documents.json"));
   const std::vector<std::int32_t> ids = joined_rows(golden["inputs"]), targets = joined_rows(golden["targets"]);
   std::vector<std::int32_t> first_keys, position_ids;
@@ -68,7 +66,6 @@ TEST(Documents, HaveTheLossAndGradientsOfPyTorchWithAnExplicitMask) {
   model.allocate();
   model.initialize(1);
   load_checkpoint(checkpoint, config, model.parameters(), *backend, {.optimizer = false});
-  fs::remove_all(folder);
   const double sum = model
                          .forward_backward(MicroBatch{.ids = ids,
                                                       .first_keys = first_keys,
@@ -81,7 +78,7 @@ TEST(Documents, HaveTheLossAndGradientsOfPyTorchWithAnExplicitMask) {
   EXPECT_NEAR(sum / total, golden["loss"].get<double>(), 1e-12 * sum / total);
   for (const Parameter* parameter : model.parameters()) {
     const std::string name = hugging_face_tensors(ModelConfig(), *parameter).parts.front().name;
-    const std::vector<double> gradient = as_stored(*parameter, test::values_of(*backend, parameter->gradient));
+    const std::vector<double> gradient = as_stored(*parameter, values_of(*backend, parameter->gradient));
     double squares = 0, wave = 0;
     for (std::size_t i = 0; i < gradient.size(); ++i) {
       squares += gradient[i] * gradient[i];
@@ -91,13 +88,6 @@ TEST(Documents, HaveTheLossAndGradientsOfPyTorchWithAnExplicitMask) {
     EXPECT_NEAR(std::sqrt(squares) / total, norm, 1e-11 * norm) << name;
     EXPECT_NEAR(wave / total, golden["gradients"][name][1].get<double>(), 1e-11 * norm) << name;
   }
-}
-
-std::vector<double> loss_and_gradients(Executor& executor, const MicroBatch& micro_batch) {
-  std::vector<double> values = {executor.forward_backward(micro_batch).total()};
-  const std::vector<double> gradients = test::gradients_of(executor);
-  values.insert(values.end(), gradients.begin(), gradients.end());
-  return values;
 }
 
 // Documents of one sequence, each as a sequence of its own.
@@ -118,9 +108,9 @@ std::vector<MicroBatch> documents_of(const RandomBatch& batch, std::int64_t sequ
 
 // The loss and the gradients of samples with several documents are the sums of those that each document has alone.
 void expect_sums_of_documents(const MakeBackend& make_backend, double tolerance) {
-  for (std::uint32_t seed = 1; seed <= testing::trials(20U); ++seed) {
+  for (std::uint32_t seed = 1; seed <= trials(20U); ++seed) {
     const auto backend = make_backend();
-    ModelConfig config = test::small_config();
+    ModelConfig config = small_config();
     config.max_position_embeddings = 33;
     config.hidden_dropout = config.attention_dropout = 0;
     RandomBatch batch(2, 33, config.vocab_size, seed);
@@ -135,12 +125,12 @@ void expect_sums_of_documents(const MakeBackend& make_backend, double tolerance)
     std::vector<double> sums;
     for (std::int64_t sequence = 0; sequence < 2; ++sequence) {
       for (const MicroBatch& document : documents_of(batch, sequence)) {
-        const std::vector<double> values = loss_and_gradients(alone, document);
+        const std::vector<double> values = losses_and_gradients(alone, document);
         sums.resize(values.size());
         for (std::size_t i = 0; i < values.size(); ++i) sums[i] += values[i];
       }
     }
-    test::expect_near(loss_and_gradients(packed, batch.whole()), sums, tolerance, fmt::format("seed {}", seed));
+    expect_near(losses_and_gradients(packed, batch.whole()), sums, tolerance, fmt::format("seed {}", seed));
     if (::testing::Test::HasFailure()) return;
   }
 }
@@ -154,11 +144,11 @@ TEST(Documents, AreEachAsTheyAreAlone) {
 // In double the layouts may differ only by the order of sums: 1e-10 leaves four digits for three AdamW steps.
 TEST(Documents, LearnTheSameInEveryLayout) {
   const MakeBackend reference = [] { return make_reference_backend(DType::kF64); };
-  for (std::uint32_t seed = 1; seed <= testing::trials(30U); ++seed) {
-    test::RandomStudy random(seed);
+  for (std::uint32_t seed = 1; seed <= trials(30U); ++seed) {
+    RandomStudy random(seed);
     random.study.documents = true;
-    const test::Layout layout = random.layout();
-    const test::Result alone = train(random.study, {.micro_batch = random.study.batch}, reference);
+    const Layout layout = random.layout();
+    const Result alone = train(random.study, {.micro_batch = random.study.batch}, reference);
     expect_same(train(random.study, layout, reference), alone, 1e-10, random.study.text() + "; " + layout.text());
     if (HasFailure()) return;
   }
@@ -166,10 +156,10 @@ TEST(Documents, LearnTheSameInEveryLayout) {
 
 TEST(Documents, LearnTheSameInEverySlicingAndSchedule) {
   const MakeBackend reference = [] { return make_reference_backend(DType::kF64); };
-  for (std::uint32_t seed = 1; seed <= testing::trials(60U); ++seed) {
-    test::RandomPipeline random(seed);
+  for (std::uint32_t seed = 1; seed <= trials(60U); ++seed) {
+    RandomPipeline random(seed);
     random.study.documents = true;
-    const test::Result alone = train(random.study, {.micro_batch = random.study.batch}, reference);
+    const Result alone = train(random.study, {.micro_batch = random.study.batch}, reference);
     expect_same(train(random.study, random.layout, reference), alone, 1e-10, random.text());
     if (HasFailure()) return;
   }
@@ -178,7 +168,7 @@ TEST(Documents, LearnTheSameInEverySlicingAndSchedule) {
 // The first keys live through a whole step: the plan is larger by four bytes for each token of a call, no more.
 TEST(Documents, ArePlannedToTheByte) {
   const auto backend = make_reference_backend(DType::kF64);
-  ModelConfig config = test::small_config();
+  ModelConfig config = small_config();
   config.max_position_embeddings = 64;
   const auto planned = [&](bool first_keys) {
     Decoder model(config, {});
@@ -188,4 +178,4 @@ TEST(Documents, ArePlannedToTheByte) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -14,20 +14,11 @@
 #include "model/random_layouts.h"
 #include "oracle/python.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
-using test::expect_near;
-using test::Layout;
-using test::MakeBackend;
-using test::RandomPipeline;
-using test::RandomStudy;
-using test::Result;
-using test::Study;
-using test::train;
-using test::WholeWeights;
 
 constexpr int kUpdates = 10, kNewTokens = 200;
 // AdamW's. Gradients that are zero but for rounding (of queries that see one key) must not become steps.
@@ -115,7 +106,7 @@ Json training_request(const Case& one) {
                       {"weight_decay", adamw.weight_decay},
                       {"clip", adamw.clip}};
   for (int step = 0; step < one.study.steps; ++step) {
-    const test::RandomBatch batch = one.study.batch_of(step);
+    const RandomBatch batch = one.study.batch_of(step);
     request["batches"].push_back({{"inputs", rows_of(batch.ids, batch.tokens)},
                                   {"targets", rows_of(batch.targets, batch.tokens)},
                                   {"weight", double{batch.weights[0]}}});
@@ -124,7 +115,7 @@ Json training_request(const Case& one) {
 }
 
 std::vector<std::int32_t> prompt_of(const Case& one) {
-  return test::RandomBatch(1, 5, one.study.config.vocab_size, one.study.seed).ids;
+  return RandomBatch(1, 5, one.study.config.vocab_size, one.study.seed).ids;
 }
 
 double norm_of_difference(const std::vector<double>& one, const std::vector<double>& other) {
@@ -146,7 +137,7 @@ double worst_of(const std::vector<double>& actual, const std::vector<double>& ex
 class FamiliesOracle : public ::testing::TestWithParam<int> {
  protected:
   void SetUp() override {
-    if (const std::string reason = testing::why_no_oracle(); !reason.empty()) GTEST_SKIP() << reason;
+    if (const std::string reason = why_no_oracle(); !reason.empty()) GTEST_SKIP() << reason;
     const bool whole = std::getenv("TERATRON_WHOLE_DATA") != nullptr;
     const char* const other = std::getenv("TERATRON_SEED");
     const std::uint32_t first = other == nullptr ? 1 : static_cast<std::uint32_t>(std::stoul(other)) % 1000000 + 1;
@@ -157,7 +148,7 @@ class FamiliesOracle : public ::testing::TestWithParam<int> {
 
   void ask(const Json& requests) {
     put_file("cases.json", requests.dump());
-    ASSERT_EQ(testing::run_oracle("families_as_transformers.py", {folder_.path().string()}, folder_ / "log"), 0)
+    ASSERT_EQ(run_oracle("families_as_transformers.py", {folder_.path().string()}, folder_ / "log"), 0)
         << read_file(folder_ / "log");
   }
   void put_file(const std::string& name, const std::string& content) { write_file_atomically(folder_ / name, content); }
@@ -179,7 +170,7 @@ class FamiliesOracle : public ::testing::TestWithParam<int> {
     const SafetensorsFile file(folder_ / one.name / "expected.safetensors");
     std::map<std::string, std::vector<double>> by_name;
     for (const Parameter& parameter : model.parameters()) {
-      by_name[parameter.name] = test::golden_values(file, kind, model.model(), parameter);
+      by_name[parameter.name] = golden_values(file, kind, model.model(), parameter);
     }
     return joined(by_name);
   }
@@ -194,7 +185,7 @@ class FamiliesOracle : public ::testing::TestWithParam<int> {
   void expect_double(const Case& one);
   void expect_single(Case one);
 
-  testing::TemporaryFolder folder_;
+  TemporaryFolder folder_;
   std::vector<Case> cases_;
   std::map<std::string, double> worst_;
 
@@ -204,8 +195,8 @@ class FamiliesOracle : public ::testing::TestWithParam<int> {
 // Our logits are handed out in fp32.
 void FamiliesOracle::expect_logits(const Case& one, const MakeBackend& make_backend, double tolerance) {
   const SafetensorsFile file(folder_ / one.name / "expected.safetensors");
-  const std::vector<double> theirs = test::doubles_of(file, "first.logits");
-  const test::RandomBatch batch = one.study.batch_of(0);
+  const std::vector<double> theirs = doubles_of(file, "first.logits");
+  const RandomBatch batch = one.study.batch_of(0);
   std::vector<double> ours;
   run_ranks({}, one.model_mesh().ranks(), [&](Communicator& world) {
     const std::unique_ptr<Backend> backend = make_backend();
@@ -247,7 +238,7 @@ void FamiliesOracle::expect_double(const Case& one) {
   const Result ours = train_in_layout(one, make, gradients);
   const Result theirs{values["losses"], values["norms"], golden(one, "double")};
   expect_near(gradients, golden(one, "grad"), kExact, one.text() + ": gradients");
-  test::expect_same(ours, theirs, kExact, one.text());
+  expect_same(ours, theirs, kExact, one.text());
   keep_worst("double losses", worst_of(ours.losses, theirs.losses));
   keep_worst("double gradients", worst_of(gradients, golden(one, "grad")));
   keep_worst("double weights", worst_of(ours.weights, theirs.weights));
@@ -331,4 +322,4 @@ INSTANTIATE_TEST_SUITE_P(All, FamiliesOracle, kEveryFamily, family_name);
 INSTANTIATE_TEST_SUITE_P(All, GreedyOracle, kEveryFamily, family_name);
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -8,43 +8,34 @@
 #include "model/presets.h"
 #include "model/random_layouts.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
-using test::expect_same;
-using test::kDouble;
-using test::Layout;
-using test::MakeBackend;
-using test::RandomPipeline;
-using test::RandomStudy;
-using test::Result;
-using test::train;
-
 ModelConfig random_config(std::uint32_t seed) {
-  test::Study study{.config = test::small_config(), .seed = seed};
+  Study study{.config = small_config(), .seed = seed};
   study.config.num_attention_heads = 2;
   study.become_llama({});
   return study.config;
 }
 
 TEST(Families, GradientIsTheDerivativeAlongRandomDirections) {
-  for (std::uint32_t seed = 1; seed <= testing::trials(15U); ++seed) {
+  for (std::uint32_t seed = 1; seed <= trials(15U); ++seed) {
     const auto backend = make_reference_backend(DType::kF64);
     const ModelConfig config = random_config(seed);
     LanguageModel runner(*backend, config,
                          {.batch = 3, .tokens = 7, .logits_chunk = 4, .first_keys = true, .position_ids = true});
     runner.allocate();
     runner.initialize(11);
-    test::RandomBatch batch(3, 7, config.vocab_size, seed);
+    RandomBatch batch(3, 7, config.vocab_size, seed);
     if (seed % 3 == 0) batch.add_documents(0, seed);
-    test::expect_gradient_is_the_derivative(runner, batch.whole());
+    expect_gradient_is_the_derivative(runner, batch.whole());
     if (HasFailure()) FAIL() << "seed " << seed;
   }
 }
 
 // In double the layouts may differ only by the order of sums: 1e-10 leaves four digits for three AdamW steps.
 TEST(Families, TensorAndDataParallelismChangeNothingInDouble) {
-  for (std::uint32_t seed = 1; seed <= testing::trials(60U); ++seed) {
+  for (std::uint32_t seed = 1; seed <= trials(60U); ++seed) {
     RandomStudy random(seed);
     const Layout layout = random.layout();
     random.study.become_llama(layout.mesh);
@@ -56,7 +47,7 @@ TEST(Families, TensorAndDataParallelismChangeNothingInDouble) {
 }
 
 TEST(Families, PipelinesAndSlicesChangeNothingInDouble) {
-  for (std::uint32_t seed = 1; seed <= testing::trials(100U); ++seed) {
+  for (std::uint32_t seed = 1; seed <= trials(100U); ++seed) {
     RandomPipeline random(seed);
     random.study.become_llama(random.layout.mesh);
     random.study.documents = seed % 3 == 0;
@@ -68,7 +59,7 @@ TEST(Families, PipelinesAndSlicesChangeNothingInDouble) {
 }
 
 TEST(Families, RecomputingActivationsAndRepeatingChangeNoBitOnTheCpu) {
-  for (std::uint32_t seed = 1; seed <= testing::trials(20U); ++seed) {
+  for (std::uint32_t seed = 1; seed <= trials(20U); ++seed) {
     RandomPipeline random(seed);
     random.study.become_llama(random.layout.mesh);
     const MakeBackend cpu = [&] {
@@ -87,13 +78,13 @@ TEST(Families, RecomputingActivationsAndRepeatingChangeNoBitOnTheCpu) {
 
 // A prompt in two uneven pieces, then token by token, on several ranks, beside the whole text on one.
 TEST(Families, CachedGenerationGivesTheLogitsOfTheWholeText) {
-  for (std::uint32_t seed = 1; seed <= testing::trials(30U); ++seed) {
-    test::Study study{.config = test::small_config(), .seed = seed};
+  for (std::uint32_t seed = 1; seed <= trials(30U); ++seed) {
+    Study study{.config = small_config(), .seed = seed};
     study.config.num_attention_heads = 2;
     const MeshShape mesh{.tensor = seed % 2 == 0 ? 2 : 1};
     study.become_llama(mesh);
     const ModelConfig& config = study.config;
-    const test::RandomBatch text(1, 9, config.vocab_size, seed);
+    const RandomBatch text(1, 9, config.vocab_size, seed);
     const auto vocab = static_cast<std::size_t>(config.vocab_size);
     std::vector<float> expected(9 * vocab);
     const auto backend = make_reference_backend(DType::kF64);
@@ -177,4 +168,4 @@ TEST(Families, OperationsFollowFromTheShapes) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "base/message_of.h"
+#include "base/temporary_folder.h"
 #include "checkpoint/hugging_face/hugging_face.h"
 #include "checkpoint/hugging_face_files.h"
 #include "checkpoint/initial_weights.h"
@@ -13,18 +15,14 @@
 #include "model/random_batch.h"
 #include "model/whole_weights.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 namespace fs = std::filesystem;
-using test::small_bert_config;
 using ::testing::HasSubstr;
 
 class FineTuningWeights : public ::testing::Test {
  protected:
-  FineTuningWeights() { make_folders(folder_); }
-  ~FineTuningWeights() override { fs::remove_all(folder_); }
-
   static ModelConfig config_with(ModelHead head, std::int64_t labels = 3) {
     ModelConfig config = small_bert_config(NormPlacement::kPost);
     config.head = head;
@@ -49,14 +47,14 @@ class FineTuningWeights : public ::testing::Test {
     Executor executor(*backend, *model, {.batch = 4, .tokens = 5});
     executor.allocate();
     executor.initialize(seed);
-    test::WholeWeights weights;
+    WholeWeights weights;
     weights.add(executor);
     return weights.by_name();
   }
   // And of a run that starts from `path`.
   static Weights start(const fs::path& path, const ModelConfig& config, std::uint64_t seed,
                        const MeshShape& shape = {}) {
-    test::WholeWeights weights;
+    WholeWeights weights;
     run_ranks({}, shape.ranks(), [&](Communicator& world) {
       const auto backend = make_cpu_backend();
       const auto mesh = std::make_shared<Mesh>(make_mesh(world, shape));
@@ -74,7 +72,7 @@ class FineTuningWeights : public ::testing::Test {
     return weights.by_name();
   }
 
-  const fs::path folder_ = fs::path(::testing::TempDir()) / fmt::format("teratron-fine-tuning-{}", ::getpid());
+  const TemporaryFolder folder_;
 };
 
 constexpr ModelHead kAllHeads[] = {ModelHead::kPretraining, ModelHead::kNone,  ModelHead::kClassification,
@@ -179,9 +177,9 @@ TEST_F(FineTuningWeights, AreAlikeFromAHuggingFaceFolderAndItsConversion) {
 
 // A folder that BertForMaskedLM saves. The pooler of its conversion would be that of --seed 0.
 TEST_F(FineTuningWeights, DrawAPoolerThatAHuggingFaceFolderLacks) {
-  testing::make_variant(
+  make_variant(
       fs::path(TERATRON_SOURCE_DIR) / "tests/golden/bert_tiny", folder_ / "hf", [](auto&) {},
-      [](testing::FileTensors& tensors) {
+      [](FileTensors& tensors) {
         std::erase_if(tensors, [](const auto& tensor) { return tensor.first.starts_with("bert.pooler."); });
       });
   ModelConfig config = find_weights(folder_ / "hf").model;
@@ -195,20 +193,15 @@ TEST_F(FineTuningWeights, DrawAPoolerThatAHuggingFaceFolderLacks) {
 
 TEST_F(FineTuningWeights, AreRefusedForAnotherShapeOrHead) {
   const fs::path path = save(config_with(ModelHead::kPretraining), "source");
-  const auto message_of = [&](const ModelConfig& config) -> std::string {
-    try {
-      start(path, config, 1);
-    } catch (const UserError& error) {
-      return error.what();
-    }
-    return "";
+  const auto refusal = [&](const ModelConfig& config) {
+    return message_of<UserError>([&] { start(path, config, 1); });
   };
   ModelConfig wider = config_with(ModelHead::kSpans);
   wider.hidden_size = 24;
-  EXPECT_THAT(message_of(wider), HasSubstr("hidden_size is 12 there, 24 was asked for"));
-  EXPECT_THAT(message_of(config_with(ModelHead::kNone)),
+  EXPECT_THAT(refusal(wider), HasSubstr("hidden_size is 12 there, 24 was asked for"));
+  EXPECT_THAT(refusal(config_with(ModelHead::kNone)),
               HasSubstr("head is \"pretraining\" there, \"none\" was asked for"));
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -6,11 +6,8 @@
 #include "model/train_in_layout.h"
 #include "tensor/weight_tiles.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
-
-using test::Layout;
-using test::Study;
 
 // Rows of a whole parameter before they are rounded, drawn by its name.
 std::vector<float> drawn_rows(const Parameter& parameter) {
@@ -37,7 +34,7 @@ Study frozen_study(std::uint32_t seed, bool in_tiles) {
   std::mt19937 random(seed);
   Study study{.batch = 4, .tokens = 6, .logits_chunk = 9, .steps = 3, .epsilon = 1e-4};
   study.seed = seed;
-  study.config = test::small_config();
+  study.config = small_config();
   study.config.set_kind(seed % 2 == 0 ? ModelKind::kLlama : ModelKind::kGpt2);
   study.config.hidden_size = 64;
   study.config.num_attention_heads = 4;
@@ -66,11 +63,11 @@ Study frozen_study(std::uint32_t seed, bool in_tiles) {
 // Losses and norms of the gradients show every update of the adapters but the last.
 void expect_trained_as(const Study& in_tiles, const Layout& layout, const Study& whole, double tolerance) {
   const auto backend = [] { return make_cpu_backend(); };
-  const test::Result expected = train(whole, {.micro_batch = whole.batch}, backend);
-  const test::Result actual = train(in_tiles, layout, backend);
+  const Result expected = train(whole, {.micro_batch = whole.batch}, backend);
+  const Result actual = train(in_tiles, layout, backend);
   const std::string text = in_tiles.text() + "; " + layout.text();
-  test::expect_near(actual.losses, expected.losses, tolerance, text + ": losses");
-  test::expect_near(actual.norms, expected.norms, tolerance, text + ": gradient norms");
+  expect_near(actual.losses, expected.losses, tolerance, text + ": losses");
+  expect_near(actual.norms, expected.norms, tolerance, text + ": gradient norms");
 }
 
 TEST(FrozenTiles, TrainWithTheBitsOfTheValuesThatTheyHold) {
@@ -95,11 +92,10 @@ TEST(FrozenTiles, TrainInAnyLayoutAsOnOneRank) {
 TEST(FrozenTiles, OfNoneTrainTheSameWithoutTheOperationsOfFrozenLayers) {
   for (std::uint32_t seed = 1; seed <= 6; ++seed) {
     const Study study = frozen_study(seed, false);
-    const test::Result fused = train(study, {.micro_batch = 4}, [] { return make_cpu_backend(); });
-    const test::Result apart =
-        train(study, {.micro_batch = 4}, [] { return make_cpu_backend({.frozen_linear = false}); });
-    test::expect_near(apart.losses, fused.losses, 1e-5, study.text());
-    test::expect_near(apart.norms, fused.norms, 2e-5, study.text());
+    const Result fused = train(study, {.micro_batch = 4}, [] { return make_cpu_backend(); });
+    const Result apart = train(study, {.micro_batch = 4}, [] { return make_cpu_backend({.frozen_linear = false}); });
+    expect_near(apart.losses, fused.losses, 1e-5, study.text());
+    expect_near(apart.norms, fused.norms, 2e-5, study.text());
   }
 }
 
@@ -110,4 +106,4 @@ TEST(FrozenTiles, AreRefusedWhereARankHasHalfABlock) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

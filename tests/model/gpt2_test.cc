@@ -9,12 +9,8 @@
 #include "checkpoint/hugging_face/mapping.h"
 #include "model/derivative_check.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
-
-using test::gradients_of;
-using test::RandomBatch;
-using test::small_config;
 
 LanguageModel make_runner(Backend& backend, const ModelConfig& config, const ExecutorOptions& options) {
   LanguageModel runner(backend, config, options);
@@ -28,7 +24,7 @@ TEST(Gpt2, GradientIsTheDerivativeAlongRandomDirections) {
   const ModelConfig config = small_config();
   const RandomBatch batch(3, 7, config.vocab_size, 1);
   auto runner = make_runner(*backend, config, {.batch = 3, .tokens = 7, .logits_chunk = 4});
-  test::expect_gradient_is_the_derivative(runner, batch.whole());
+  expect_gradient_is_the_derivative(runner, batch.whole());
 }
 
 TEST(Gpt2, EveryParameterGetsAGradientInEveryRow) {
@@ -45,7 +41,7 @@ TEST(Gpt2, EveryParameterGetsAGradientInEveryRow) {
   runner.forward_backward(batch.whole());
   for (const Parameter* parameter : runner.parameters()) {
     const std::int64_t rows = parameter->shape[0], columns = parameter->shape.elements() / rows;
-    const std::vector<double> values = test::values_of(*backend, parameter->gradient);
+    const std::vector<double> values = values_of(*backend, parameter->gradient);
     for (std::int64_t row = 0; row < rows; ++row) {
       double sum = 0;
       for (std::int64_t column = 0; column < columns; ++column) {
@@ -174,10 +170,10 @@ TEST(Gpt2, ParameterCountIsTheClosedFormAndNamesAreUnique) {
 TEST(Gpt2, TheFirstLayerWhoseOutputIsNotFiniteIsFound) {
   for (const DType dtype : {DType::kF32, DType::kBF16}) {
     const auto backend = make_cpu_backend({.compute_dtype = dtype});
-    LanguageModel runner(*backend, test::small_config(), {.batch = 2, .tokens = 5});
+    LanguageModel runner(*backend, small_config(), {.batch = 2, .tokens = 5});
     runner.allocate();
     runner.initialize(1);
-    const test::RandomBatch data(2, 5, test::small_config().vocab_size, 1);
+    const RandomBatch data(2, 5, small_config().vocab_size, 1);
     EXPECT_EQ(runner.first_not_finite(data.whole()).name, "");
     backend->fill(runner.model().layers[1].mlp.up.bias->value, std::numeric_limits<double>::quiet_NaN());
     EXPECT_EQ(runner.first_not_finite(data.whole()).name, "layer 1");
@@ -199,4 +195,4 @@ TEST(ModelConfig, EveryFaultIsListedWithTheNearestSizesThatWork) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

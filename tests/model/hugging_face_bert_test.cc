@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/files/file.h"
+#include "base/temporary_folder.h"
 #include "checkpoint/hugging_face/hugging_face.h"
 #include "checkpoint/initial_weights.h"
 #include "comm/launch.h"
@@ -16,7 +17,7 @@
 #include "nn/host_values.h"
 #include "oracle/python.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 namespace fs = std::filesystem;
@@ -27,9 +28,9 @@ class BertExample {
   explicit BertExample(const fs::path& folder)
       : folder_(folder), expected_(folder / "expected.safetensors"), config_(find_weights(folder).model) {
     const Json inputs = Json::parse(read_file(folder / "inputs.json"));
-    ids_ = test::flattened(inputs, "ids");
-    token_types_ = test::flattened(inputs, "token_types");
-    targets_ = test::flattened(inputs, "targets");
+    ids_ = flattened(inputs, "ids");
+    token_types_ = flattened(inputs, "token_types");
+    targets_ = flattened(inputs, "targets");
     inputs["lengths"].get_to(lengths_);
     inputs["labels"].get_to(labels_);
     const auto count = std::ranges::count_if(targets_, [](std::int32_t target) { return target >= 0; });
@@ -43,13 +44,13 @@ class BertExample {
   void expect_same_vectors(Backend& backend, const std::shared_ptr<Mesh>& mesh = nullptr) const {
     Encoder encoder(backend, config_, {.purpose = Purpose::kEvaluation, .batch = batch(), .tokens = tokens()}, mesh);
     load(encoder);
-    const std::vector<float> hidden = test::floats_of(expected_, "hidden");
+    const std::vector<float> hidden = floats_of(expected_, "hidden");
     std::vector<float> actual(hidden.size());
     encoder.encode(micro_batch(), actual);
     for_each_value([&](std::size_t i) { EXPECT_NEAR(actual[i], hidden[i], 1e-4) << "value " << i; });
 
     if ((mesh && mesh->pipeline->size() > 1) || !config_.has_pooler()) return;  // it is on the last stage alone
-    const std::vector<float> pooled = test::floats_of(expected_, "pooled");
+    const std::vector<float> pooled = floats_of(expected_, "pooled");
     std::vector<float> from_pooler(pooled.size());
     encoder.forward(micro_batch(), [&](const EndCall& call, TensorRef x) {
       download_floats(backend, encoder.model().pooled(call, encoder.model().encoded(call, x)), from_pooler);
@@ -61,7 +62,7 @@ class BertExample {
   void expect_pooled_vectors(Backend& backend) const {
     Encoder encoder(backend, config_, {.purpose = Purpose::kEvaluation, .batch = batch(), .tokens = tokens()});
     load(encoder);
-    const std::vector<float> hidden = test::floats_of(expected_, "hidden");
+    const std::vector<float> hidden = floats_of(expected_, "hidden");
     const auto size = static_cast<std::size_t>(config_.hidden_size), t = static_cast<std::size_t>(tokens());
     std::vector<float> vectors(lengths_.size() * size);
     for (const Pooling pooling : {Pooling::kMean, Pooling::kCls}) {
@@ -81,7 +82,7 @@ class BertExample {
     load(runner);
     const LossSums losses = runner.forward_backward(micro_batch());
     expect_same_losses(losses);
-    test::expect_gradients_agree(runner, expected_, config_);
+    expect_gradients_agree(runner, expected_, config_);
   }
 
   // Evaluation of one rank of a layout, without gradients.
@@ -94,11 +95,11 @@ class BertExample {
 
   void expect_same_steps(Backend& backend) const {
     Bert model(config_);
-    Executor runner(backend, model, {.batch = batch(), .tokens = tokens(), .optimizer = test::oracles_optimizer()});
+    Executor runner(backend, model, {.batch = batch(), .tokens = tokens(), .optimizer = oracles_optimizer()});
     load(runner);
     runner.clear_slots();
     const Json golden = Json::parse(read_file(folder_ / "expected.json"))["steps_float64"];
-    test::expect_steps_agree(runner, golden, micro_batch(), 1e-4, 1e-3);
+    expect_steps_agree(runner, golden, micro_batch(), 1e-4, 1e-3);
   }
 
  private:
@@ -180,12 +181,11 @@ INSTANTIATE_TEST_SUITE_P(BackEnds, HuggingFaceBert,
                          });
 
 TEST(HuggingFaceBertOracle, RandomModelsAgreeInAllOfIt) {
-  if (const std::string reason = testing::why_no_oracle(); !reason.empty()) GTEST_SKIP() << reason;
-  const fs::path folder = fs::path(::testing::TempDir()) / fmt::format("teratron-bert-{}", ::getpid());
-  make_folders(folder);
-  std::vector<std::string> arguments = {folder.string()};
+  if (const std::string reason = why_no_oracle(); !reason.empty()) GTEST_SKIP() << reason;
+  const TemporaryFolder folder;
+  std::vector<std::string> arguments = {folder.path().string()};
   for (int seed = 100; seed < 105; ++seed) arguments.push_back(fmt::format("{}", seed));
-  const int status = testing::run_oracle("../golden/make_bert_golden.py", arguments, folder / "log");
+  const int status = run_oracle("../golden/make_bert_golden.py", arguments, folder / "log");
   ASSERT_EQ(status, 0) << read_file(folder / "log");
   for (std::size_t i = 1; i < arguments.size() && !HasFailure(); ++i) {
     for (const char* kind : {"bert", "roberta", "distilbert"}) {
@@ -199,25 +199,21 @@ TEST(HuggingFaceBertOracle, RandomModelsAgreeInAllOfIt) {
       example.expect_same_steps(*backend);
     }
   }
-  fs::remove_all(folder);
 }
 
 // 22 million weights that were trained, on texts of 3 to 303 tokens.
 TEST(HuggingFaceBertOracle, APublishedSentenceTransformerHasTheVectorsOfTransformers) {
-  if (const std::string reason = testing::why_no_oracle(); !reason.empty()) GTEST_SKIP() << reason;
-  const fs::path folder = fs::path(::testing::TempDir()) / fmt::format("teratron-minilm-{}", ::getpid());
-  const fs::path log = folder.string() + ".log";
-  const int status = testing::run_oracle("published_bert.py", {(folder / "model").string()}, log);
-  const std::string said = read_file(log);
-  fs::remove(log);
+  if (const std::string reason = why_no_oracle(); !reason.empty()) GTEST_SKIP() << reason;
+  const TemporaryFolder folder(TemporaryFolder::kDisk);
+  const int status = run_oracle("published_bert.py", {(folder / "model").string()}, folder / "log");
+  const std::string said = read_file(folder / "log");
   if (WEXITSTATUS(status) == 77) GTEST_SKIP() << said;
   ASSERT_EQ(status, 0) << said;
   const std::unique_ptr<Backend> backend = make_cpu_backend();
   const BertExample example(folder / "model");
   example.expect_same_vectors(*backend);
   example.expect_pooled_vectors(*backend);
-  fs::remove_all(folder);
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

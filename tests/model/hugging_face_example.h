@@ -15,7 +15,7 @@
 #include "model/random_batch.h"
 #include "optim/adamw.h"
 
-namespace teratron::test {
+namespace teratron::testing {
 
 inline std::vector<float> floats_of(const SafetensorsFile& file, const std::string& name) {
   const SafetensorsEntry* entry = file.find(name);
@@ -104,4 +104,4 @@ inline void expect_steps_agree(Executor& runner, const nlohmann::json& golden, c
   }
 }
 
-}  // namespace teratron::test
+}  // namespace teratron::testing

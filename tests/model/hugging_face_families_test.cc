@@ -13,7 +13,7 @@
 #include "checkpoint/native/checkpoint.h"
 #include "model/hugging_face_example.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 namespace fs = std::filesystem;
@@ -30,8 +30,8 @@ class HuggingFaceFamilies : public ::testing::TestWithParam<std::tuple<const cha
         values_(nlohmann::json::parse(read_file(golden_ / "expected.json"))),
         checkpoint_(import_from_hugging_face(golden_, folder_ / "run")) {
     const auto inputs = nlohmann::json::parse(read_file(golden_ / "inputs.json"));
-    ids_ = test::flattened(inputs, "inputs");
-    targets_ = test::flattened(inputs, "targets");
+    ids_ = flattened(inputs, "inputs");
+    targets_ = flattened(inputs, "targets");
     weights_.assign(ids_.size(), 1.0F / static_cast<float>(ids_.size()));
   }
 
@@ -47,7 +47,7 @@ class HuggingFaceFamilies : public ::testing::TestWithParam<std::tuple<const cha
     return {.ids = ids_, .targets = targets_, .weights = weights_, .batch = kSequences, .tokens = kLength};
   }
 
-  testing::TemporaryFolder folder_;
+  TemporaryFolder folder_;
   const fs::path golden_;
   std::unique_ptr<Backend> backend_;
   SafetensorsFile expected_;
@@ -59,7 +59,7 @@ class HuggingFaceFamilies : public ::testing::TestWithParam<std::tuple<const cha
 
 TEST_P(HuggingFaceFamilies, LogitsAgree) {
   LanguageModel runner = load({.purpose = Purpose::kEvaluation, .tokens = kLength});
-  const std::vector<float> logits = test::floats_of(expected_, "logits");
+  const std::vector<float> logits = floats_of(expected_, "logits");
   const auto per_sequence = logits.size() / kSequences;
   std::vector<float> actual(per_sequence);
   for (std::size_t sequence = 0; sequence < kSequences; ++sequence) {
@@ -71,15 +71,15 @@ TEST_P(HuggingFaceFamilies, LogitsAgree) {
 }
 
 TEST_P(HuggingFaceFamilies, LossAndEveryGradientAgree) {
-  LanguageModel runner = load({.batch = kSequences, .tokens = kLength, .optimizer = test::oracles_optimizer()});
+  LanguageModel runner = load({.batch = kSequences, .tokens = kLength, .optimizer = oracles_optimizer()});
   EXPECT_NEAR(runner.forward_backward(batch()).total(), values_["loss"].get<double>(), 1e-5);
-  test::expect_gradients_agree(runner, expected_, runner.config(), 1e-6);
+  expect_gradients_agree(runner, expected_, runner.config(), 1e-6);
 }
 
 TEST_P(HuggingFaceFamilies, TenStepsOfAdamWHaveTheSameLossesAndNorms) {
-  LanguageModel runner = load({.batch = kSequences, .tokens = kLength, .optimizer = test::oracles_optimizer()});
+  LanguageModel runner = load({.batch = kSequences, .tokens = kLength, .optimizer = oracles_optimizer()});
   ASSERT_EQ(values_["steps_float64"]["losses"].size(), 10U);
-  test::expect_steps_agree(runner, values_["steps_float64"], batch(), 1e-5, 1e-4);
+  expect_steps_agree(runner, values_["steps_float64"], batch(), 1e-5, 1e-4);
 }
 
 TEST_P(HuggingFaceFamilies, GreedyGenerationIsTheSame) {
@@ -102,7 +102,7 @@ TEST_P(HuggingFaceFamilies, AFolderThatGoesThereAndBackHasTheSameWeights) {
   export_to_hugging_face(folder_ / "run", folder_ / "hf");
   const SafetensorsFile before(golden_ / "model.safetensors"), after(folder_ / "hf" / "model.safetensors");
   for (const SafetensorsEntry& entry : before.tensors()) {
-    EXPECT_EQ(test::floats_of(after, entry.name), test::floats_of(before, entry.name)) << entry.name;
+    EXPECT_EQ(floats_of(after, entry.name), floats_of(before, entry.name)) << entry.name;
   }
 }
 
@@ -117,4 +117,4 @@ INSTANTIATE_TEST_SUITE_P(All, HuggingFaceFamilies,
                          });
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

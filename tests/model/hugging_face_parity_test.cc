@@ -6,11 +6,12 @@
 #include <nlohmann/json.hpp>
 
 #include "base/files/file.h"
+#include "base/temporary_folder.h"
 #include "checkpoint/hugging_face/hugging_face.h"
 #include "checkpoint/native/checkpoint.h"
 #include "model/hugging_face_example.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 namespace fs = std::filesystem;
@@ -23,15 +24,12 @@ std::unique_ptr<Backend> reference() { return make_reference_backend(DType::kF32
 class HuggingFaceParity : public ::testing::TestWithParam<std::unique_ptr<Backend> (*)()> {
  protected:
   HuggingFaceParity() : backend_(GetParam()()), expected_(kGolden / "expected.safetensors") {
-    folder_ = fs::path(::testing::TempDir()) / fmt::format("teratron-parity-{}", ::getpid());
-    fs::remove_all(folder_);
-    checkpoint_ = import_from_hugging_face(kGolden, folder_);
+    checkpoint_ = import_from_hugging_face(kGolden, folder_ / "run");
     const auto inputs = nlohmann::json::parse(read_file(kGolden / "inputs.json"));
     for (const auto& row : inputs["inputs"]) ids_.insert(ids_.end(), row.begin(), row.end());
     for (const auto& row : inputs["targets"]) targets_.insert(targets_.end(), row.begin(), row.end());
     weights_.assign(ids_.size(), 1.0F / static_cast<float>(ids_.size()));
   }
-  ~HuggingFaceParity() override { fs::remove_all(folder_); }
 
   LanguageModel load(const ExecutorOptions& options) {
     ModelConfig config = read_checkpoint_info(checkpoint_).model;
@@ -43,11 +41,12 @@ class HuggingFaceParity : public ::testing::TestWithParam<std::unique_ptr<Backen
     return runner;
   }
   MicroBatch batch() const { return {.ids = ids_, .targets = targets_, .weights = weights_, .batch = 3, .tokens = 24}; }
-  std::vector<float> expected(const std::string& name) const { return test::floats_of(expected_, name); }
+  std::vector<float> expected(const std::string& name) const { return floats_of(expected_, name); }
 
   std::unique_ptr<Backend> backend_;
   SafetensorsFile expected_;
-  fs::path folder_, checkpoint_;
+  const TemporaryFolder folder_;
+  fs::path checkpoint_;
   std::vector<std::int32_t> ids_, targets_;
   std::vector<float> weights_;
 };
@@ -66,22 +65,22 @@ TEST_P(HuggingFaceParity, LogitsAgree) {
 }
 
 TEST_P(HuggingFaceParity, LossAndEveryGradientAgree) {
-  LanguageModel runner = load({.batch = 3, .tokens = 24, .optimizer = test::oracles_optimizer()});
+  LanguageModel runner = load({.batch = 3, .tokens = 24, .optimizer = oracles_optimizer()});
   const auto golden = nlohmann::json::parse(read_file(kGolden / "expected.json"));
   EXPECT_NEAR(runner.forward_backward(batch()).total(), golden["loss"].get<double>(), 1e-5);
-  test::expect_gradients_agree(runner, expected_, {});
+  expect_gradients_agree(runner, expected_, {});
   EXPECT_EQ(runner.parameters().size(), 28U);  // 2 embeddings, 12 in each of 2 layers, 2 in the last norm
 }
 
 TEST_P(HuggingFaceParity, TenStepsOfAdamWHaveTheSameLossesAndNorms) {
-  LanguageModel runner = load({.batch = 3, .tokens = 24, .optimizer = test::oracles_optimizer()});
+  LanguageModel runner = load({.batch = 3, .tokens = 24, .optimizer = oracles_optimizer()});
   const auto golden = nlohmann::json::parse(read_file(kGolden / "expected.json"))["steps_float64"];
   ASSERT_EQ(golden["losses"].size(), 10U);
-  test::expect_steps_agree(runner, golden, batch(), 1e-5, 1e-4);
+  expect_steps_agree(runner, golden, batch(), 1e-5, 1e-4);
 }
 
 INSTANTIATE_TEST_SUITE_P(BackEnds, HuggingFaceParity, ::testing::Values(&cpu, &reference),
                          [](const auto& back_end) { return back_end.index == 0 ? "Cpu" : "Reference"; });
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

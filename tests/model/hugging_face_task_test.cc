@@ -6,12 +6,13 @@
 #include <nlohmann/json.hpp>
 
 #include "base/files/file.h"
+#include "base/temporary_folder.h"
 #include "checkpoint/initial_weights.h"
 #include "model/encoder.h"
 #include "model/hugging_face_example.h"
 #include "oracle/python.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 namespace fs = std::filesystem;
@@ -22,10 +23,10 @@ class TaskExample {
   explicit TaskExample(const fs::path& folder)
       : folder_(folder), expected_(folder / "expected.safetensors"), config_(find_weights(folder).model) {
     const Json inputs = Json::parse(read_file(folder / "inputs.json"));
-    ids_ = test::flattened(inputs, "ids");
-    token_types_ = test::flattened(inputs, "token_types");
+    ids_ = flattened(inputs, "ids");
+    token_types_ = flattened(inputs, "token_types");
     inputs["lengths"].get_to(lengths_);
-    labels_ = test::flattened(inputs, "labels");
+    labels_ = flattened(inputs, "labels");
     const auto known = std::ranges::count_if(labels_, [](std::int32_t label) { return label >= 0; });
     for (std::int32_t& label : labels_) {
       label_weights_.push_back(label < 0 ? 0 : 1.0F / static_cast<float>(known));
@@ -37,7 +38,7 @@ class TaskExample {
     Bert model(config_);
     Executor runner(backend, model, {.purpose = Purpose::kEvaluation, .batch = batch(), .tokens = tokens()});
     load(runner);
-    const std::vector<float> golden = test::floats_of(expected_, "outputs");
+    const std::vector<float> golden = floats_of(expected_, "outputs");
     std::vector<float> actual(golden.size());
     task_outputs(runner, model, micro_batch(), actual);
     const auto t = static_cast<std::size_t>(tokens());
@@ -58,15 +59,15 @@ class TaskExample {
     load(runner);
     const double loss = steps()["losses"][0].get<double>();
     EXPECT_NEAR(runner.forward_backward(micro_batch()).total(), loss, 1e-4 * loss);
-    test::expect_gradients_agree(runner, expected_, config_, 1e-6);  // the biases' of spans cancel
+    expect_gradients_agree(runner, expected_, config_, 1e-6);  // the biases' of spans cancel
   }
 
   void expect_same_steps(Backend& backend) const {
     Bert model(config_);
-    Executor runner(backend, model, {.batch = batch(), .tokens = tokens(), .optimizer = test::oracles_optimizer()});
+    Executor runner(backend, model, {.batch = batch(), .tokens = tokens(), .optimizer = oracles_optimizer()});
     load(runner);
     runner.clear_slots();
-    test::expect_steps_agree(runner, steps(), micro_batch(), 1e-4, 1e-3);
+    expect_steps_agree(runner, steps(), micro_batch(), 1e-4, 1e-3);
   }
 
  private:
@@ -128,12 +129,11 @@ INSTANTIATE_TEST_SUITE_P(Heads, HuggingFaceTask, ::testing::ValuesIn(kExamples),
                          [](const auto& head) { return std::string(head.param); });
 
 TEST(HuggingFaceTaskOracle, RandomModelsAgreeInAllOfIt) {
-  if (const std::string reason = testing::why_no_oracle(); !reason.empty()) GTEST_SKIP() << reason;
-  const fs::path folder = fs::path(::testing::TempDir()) / fmt::format("teratron-tasks-{}", ::getpid());
-  make_folders(folder);
-  std::vector<std::string> arguments = {folder.string()};
+  if (const std::string reason = why_no_oracle(); !reason.empty()) GTEST_SKIP() << reason;
+  const TemporaryFolder folder;
+  std::vector<std::string> arguments = {folder.path().string()};
   for (int seed = 100; seed < 104; ++seed) arguments.push_back(fmt::format("{}", seed));
-  const int status = testing::run_oracle("../golden/make_bert_task_golden.py", arguments, folder / "log");
+  const int status = run_oracle("../golden/make_bert_task_golden.py", arguments, folder / "log");
   ASSERT_EQ(status, 0) << read_file(folder / "log");
   const std::unique_ptr<Backend> backend = make_cpu_backend();
   for (std::size_t i = 1; i < arguments.size(); ++i) {
@@ -150,8 +150,7 @@ TEST(HuggingFaceTaskOracle, RandomModelsAgreeInAllOfIt) {
       if (HasFailure()) return;
     }
   }
-  fs::remove_all(folder);
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

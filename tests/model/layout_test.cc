@@ -5,23 +5,12 @@
 #include "base/trials.h"
 #include "model/random_layouts.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
-
-using test::expect_near;
-using test::expect_same;
-using test::kDouble;
-using test::Layout;
-using test::MakeBackend;
-using test::RandomPipeline;
-using test::RandomStudy;
-using test::Result;
-using test::Study;
-using test::train;
 
 // In double the layouts may differ only by the order of sums: 1e-10 leaves four digits for three AdamW steps.
 TEST(Layout, ChangesNothingInDoubleOverRandomShapes) {
-  for (std::uint32_t seed = 1; seed <= testing::trials(60U); ++seed) {
+  for (std::uint32_t seed = 1; seed <= trials(60U); ++seed) {
     RandomStudy random(seed);
     const Layout layout = random.layout();
     const Result alone = train(random.study, {.micro_batch = random.study.batch}, kDouble);
@@ -31,7 +20,7 @@ TEST(Layout, ChangesNothingInDoubleOverRandomShapes) {
 
 Study float_study() {
   Study study{.batch = 7, .tokens = 24, .logits_chunk = 50, .steps = 20, .learning_rate = 1e-4};
-  study.config = test::small_config();
+  study.config = small_config();
   study.config.num_attention_heads = 8;
   study.config.hidden_size = 64;
   study.config.vocab_size = 300;
@@ -54,7 +43,7 @@ TEST(Layout, ChangesNothingOnTheCpuWithinFloatRounding) {
 
 // Equal operations on equal operands: not a bit differs, dropout included.
 TEST(Layout, RecomputingActivationsChangesNoBit) {
-  Study study{.config = test::small_config(), .batch = 4, .tokens = 6};
+  Study study{.config = small_config(), .batch = 4, .tokens = 6};
   study.config.hidden_dropout = study.config.attention_dropout = 0.2;
   for (const bool sequence_parallel : {false, true}) {
     for (const MakeBackend& make : {MakeBackend([] { return make_cpu_backend(); }),
@@ -75,7 +64,7 @@ TEST(Layout, RecomputingActivationsChangesNoBit) {
 // them again.
 TEST(Layout, KeepingActivationsChangesNoBit) {
   int compared = 0;
-  for (std::uint32_t seed = 1; seed <= testing::trials(60U); ++seed) {
+  for (std::uint32_t seed = 1; seed <= trials(60U); ++seed) {
     RandomPipeline random(seed);
     if (random.layout.recompute != Recompute::kNone) continue;
     if (seed % 4 == 1) random.study.become_llama(random.layout.mesh);
@@ -92,11 +81,11 @@ TEST(Layout, KeepingActivationsChangesNoBit) {
     }
     ++compared;
   }
-  EXPECT_GT(compared, static_cast<int>(testing::trials(60U) / 12));
+  EXPECT_GT(compared, static_cast<int>(trials(60U) / 12));
 }
 
 TEST(Layout, TheSameLayoutGivesTheSameBits) {
-  Study study{.config = test::small_config(), .batch = 4, .tokens = 6};
+  Study study{.config = small_config(), .batch = 4, .tokens = 6};
   const MakeBackend cpu = [] { return make_cpu_backend(); };
   const Layout layout{{.tensor = 3, .data = 2}, 1, true, true, Recompute::kFull};
   const Result first = train(study, layout, cpu), second = train(study, layout, cpu);
@@ -105,7 +94,7 @@ TEST(Layout, TheSameLayoutGivesTheSameBits) {
 }
 
 TEST(Layout, GuardedMemoryIsTouchedOnlyByOperationsAndCommunicators) {
-  Study study{.config = test::small_config(), .batch = 4, .tokens = 6};
+  Study study{.config = small_config(), .batch = 4, .tokens = 6};
   const Layout layout{{.tensor = 3, .data = 2}, 2, true, true};
   const Result plain = train(study, layout, [] { return make_cpu_backend(); });
   EXPECT_EQ(train(study, layout, [] { return make_cpu_backend({.guard_memory = true}); }).weights, plain.weights);
@@ -128,4 +117,4 @@ TEST(Layout, SixteenBitStorageStaysWithinItsRoundingOfFloat) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

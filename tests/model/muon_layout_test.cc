@@ -8,22 +8,11 @@
 #include "base/trials.h"
 #include "model/random_layouts.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
-using test::expect_near;
-using test::expect_same;
-using test::kDouble;
-using test::Layout;
-using test::MakeBackend;
-using test::RandomPipeline;
-using test::RandomStudy;
-using test::Result;
-using test::Study;
-using test::train;
-
 TEST(MuonLayout, ChangesNothingInDoubleOverRandomShapes) {
-  for (std::uint32_t seed = 1; seed <= testing::trials(40U); ++seed) {
+  for (std::uint32_t seed = 1; seed <= trials(40U); ++seed) {
     RandomStudy random(seed);
     random.study.muon = true;
     const Layout layout = random.layout();
@@ -35,7 +24,7 @@ TEST(MuonLayout, ChangesNothingInDoubleOverRandomShapes) {
 
 TEST(MuonLayout, ChangesNothingInDoubleOverPipelinesOfEitherModel) {
   constexpr std::array kHeads = {ModelHead::kPretraining, ModelHead::kClassification, ModelHead::kSpans};
-  for (std::uint32_t seed = 1; seed <= testing::trials(30U); ++seed) {
+  for (std::uint32_t seed = 1; seed <= trials(30U); ++seed) {
     const bool is_encoder = seed % 2 == 0;
     RandomPipeline random(seed, !is_encoder);
     if (is_encoder) random.study.become_bert(kHeads[seed / 2 % kHeads.size()], random.layout);
@@ -48,7 +37,7 @@ TEST(MuonLayout, ChangesNothingInDoubleOverPipelinesOfEitherModel) {
 
 // Hidden size 2 is left out: a norm of two values is a sign, whose derivative is above 1e4 where they are nearly equal.
 TEST(MuonLayout, ChangesNothingInDoubleWhereStagesShareTheVocabulary) {
-  for (std::uint32_t seed = 1; seed <= testing::trials(30U); ++seed) {
+  for (std::uint32_t seed = 1; seed <= trials(30U); ++seed) {
     RandomPipeline random(seed);
     if (random.layout.mesh.pipeline == 1 || random.study.config.hidden_size == 2) continue;
     random.study.muon = true;
@@ -65,7 +54,7 @@ TEST(MuonLayout, ChangesNothingInDoubleWhereStagesShareTheVocabulary) {
 TEST(MuonLayout, EveryPrecisionStaysWithinItsRounding) {
   Study study{
       .batch = 4, .tokens = 16, .logits_chunk = 50, .steps = 10, .learning_rate = 1e-3, .epsilon = 1e-6, .muon = true};
-  study.config = test::small_config();
+  study.config = small_config();
   study.config.num_attention_heads = 4;
   study.config.hidden_size = 32;
   study.config.vocab_size = 100;
@@ -86,7 +75,7 @@ TEST(MuonLayout, EveryPrecisionStaysWithinItsRounding) {
 }
 
 TEST(MuonLayout, TheSameLayoutGivesTheSameBits) {
-  Study study{.config = test::small_config(), .batch = 4, .tokens = 6, .muon = true};
+  Study study{.config = small_config(), .batch = 4, .tokens = 6, .muon = true};
   const MakeBackend cpu = [] { return make_cpu_backend({.guard_memory = true}); };
   const Layout layout{{.tensor = 3, .data = 2}, 1, true, true};
   const Result first = train(study, layout, cpu), second = train(study, layout, cpu);
@@ -98,7 +87,7 @@ TEST(MuonLayout, TheSameLayoutGivesTheSameBits) {
 // ranks all but one; of runs of elements at most all of it.
 TEST(MuonLayout, EachElementOfAMatrixTravelsOnceAWay) {
   constexpr int kRanks = 4;
-  Study study{.config = test::small_config(), .batch = 4, .tokens = 6, .steps = 1, .muon = true};
+  Study study{.config = small_config(), .batch = 4, .tokens = 6, .steps = 1, .muon = true};
   study.config.num_attention_heads = kRanks;
   study.config.hidden_size = 8 * kRanks;
   const std::int64_t matrices = study.config.num_layers * 12 * study.config.hidden_size * study.config.hidden_size;
@@ -115,7 +104,7 @@ TEST(MuonLayout, EachElementOfAMatrixTravelsOnceAWay) {
       runner.allocate();
       runner.initialize(1);
       Communicator& group = by_data ? *mesh->data : *mesh->tensor;
-      runner.forward_backward(test::RandomBatch(4, 6, study.config.vocab_size, 1).whole());
+      runner.forward_backward(RandomBatch(4, 6, study.config.vocab_size, 1).whole());
       group.reset_traffic();
       runner.update({.learning_rate = 1e-3});
       const std::lock_guard lock(mutex);
@@ -132,4 +121,4 @@ TEST(MuonLayout, EachElementOfAMatrixTravelsOnceAWay) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -6,7 +6,7 @@
 #include "executor/memory_choices.h"
 #include "model/random_layouts.h"
 
-namespace teratron::test {
+namespace teratron::testing {
 namespace {
 
 TEST(PackedWeightsOfAStep, LeaveAllBitsAsTheyAre) {
@@ -124,4 +124,4 @@ TEST(PackedWeightsOfAStep, AreOfWeightsThatSeveralShortProductsRead) {
 }
 
 }  // namespace
-}  // namespace teratron::test
+}  // namespace teratron::testing

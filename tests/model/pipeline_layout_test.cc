@@ -5,23 +5,14 @@
 #include "base/trials.h"
 #include "model/random_layouts.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 using pipeline::ScheduleKind;
-using test::expect_near;
-using test::expect_same;
-using test::kDouble;
-using test::Layout;
-using test::MakeBackend;
-using test::RandomPipeline;
-using test::Result;
-using test::Study;
-using test::train;
 
 // In double the layouts may differ only by the order of sums: 1e-10 leaves four digits for three AdamW steps.
 TEST(PipelineLayout, ChangesNothingInDoubleOverRandomSchedulesAndSlices) {
-  for (std::uint32_t seed = 1; seed <= testing::trials(120U); ++seed) {
+  for (std::uint32_t seed = 1; seed <= trials(120U); ++seed) {
     const RandomPipeline random(seed);
     const Result alone = train(random.study, {.micro_batch = random.study.batch}, kDouble);
     expect_same(train(random.study, random.layout, kDouble), alone, 1e-10, random.text());
@@ -30,7 +21,7 @@ TEST(PipelineLayout, ChangesNothingInDoubleOverRandomSchedulesAndSlices) {
 }
 
 TEST(PipelineLayout, ChangesNothingInDoubleWhateverMicroBatchesHaveWhichSlices) {
-  for (std::uint32_t seed = 1; seed <= testing::trials(80U); ++seed) {
+  for (std::uint32_t seed = 1; seed <= trials(80U); ++seed) {
     RandomPipeline random(seed);
     random.cut_jointly();
     const Result alone = train(random.study, {.micro_batch = random.study.batch}, kDouble);
@@ -41,7 +32,7 @@ TEST(PipelineLayout, ChangesNothingInDoubleWhateverMicroBatchesHaveWhichSlices) 
 
 // The vocabulary of random models, tied and not, shared out over the stages of any schedule.
 TEST(VocabularyParallel, ChangesNothingInDoubleOverRandomSchedulesAndSlices) {
-  for (std::uint32_t seed = 1; seed <= testing::trials(120U); ++seed) {
+  for (std::uint32_t seed = 1; seed <= trials(120U); ++seed) {
     RandomPipeline random(seed);
     if (random.layout.mesh.pipeline == 1) continue;
     if (seed % 3 == 1) random.study.become_llama(random.layout.mesh);
@@ -54,7 +45,7 @@ TEST(VocabularyParallel, ChangesNothingInDoubleOverRandomSchedulesAndSlices) {
 }
 
 TEST(PipelineLayout, ChangesNothingInDoubleWhereEveryMicroBatchHasACutOfItsOwn) {
-  for (std::uint32_t seed = 1; seed <= testing::trials(40U); ++seed) {
+  for (std::uint32_t seed = 1; seed <= trials(40U); ++seed) {
     RandomPipeline random(seed);
     random.cut_each();
     const Result alone = train(random.study, {.micro_batch = random.study.batch}, kDouble);
@@ -65,7 +56,7 @@ TEST(PipelineLayout, ChangesNothingInDoubleWhereEveryMicroBatchHasACutOfItsOwn) 
 
 Study pipeline_float_study() {
   Study study{.batch = 6, .tokens = 24, .logits_chunk = 50, .steps = 20, .learning_rate = 1e-4};
-  study.config = test::small_config();
+  study.config = small_config();
   study.config.num_layers = 4;
   study.config.num_attention_heads = 4;
   study.config.hidden_size = 32;
@@ -178,10 +169,10 @@ void on_mesh(const MeshShape& shape, const ExecutorOptions& options, const Model
 }
 
 TEST(PipelineEvaluation, GivesEveryStageTheLossesAndLogitsOfOneRank) {
-  ModelConfig config = test::small_config();
+  ModelConfig config = small_config();
   config.num_layers = 4;
   config.num_attention_heads = 4;
-  const test::RandomBatch batch(2, 8, config.vocab_size, 8);
+  const RandomBatch batch(2, 8, config.vocab_size, 8);
   const std::size_t vocab = static_cast<std::size_t>(config.vocab_size);
   const auto losses_and_logits = [&](LanguageModel& runner) {
     std::vector<float> values(2 * 5);
@@ -206,9 +197,9 @@ TEST(PipelineEvaluation, GivesEveryStageTheLossesAndLogitsOfOneRank) {
 }
 
 TEST(PipelineEvaluation, ByARunnerThatTrainsInSlicesIsTheSame) {
-  ModelConfig config = test::small_config();
+  ModelConfig config = small_config();
   config.num_layers = 4;
-  const test::RandomBatch batch(2, 8, config.vocab_size, 8);
+  const RandomBatch batch(2, 8, config.vocab_size, 8);
   std::vector<float> expected(2 * 8);
   on_mesh({}, {.purpose = Purpose::kEvaluation, .batch = 2, .tokens = 8}, config,
           [&](LanguageModel& runner, Communicator&) { runner.losses(batch.whole(), 0, expected); });
@@ -238,9 +229,9 @@ TEST(PipelineEvaluation, ByARunnerThatTrainsInSlicesIsTheSame) {
 }
 
 TEST(PipelineEvaluation, GenerationKeepsEachStagesCache) {
-  ModelConfig config = test::small_config();
+  ModelConfig config = small_config();
   config.num_layers = 3;
-  const test::RandomBatch text(1, 9, config.vocab_size, 6);
+  const RandomBatch text(1, 9, config.vocab_size, 6);
   const std::size_t vocab = static_cast<std::size_t>(config.vocab_size);
   std::vector<float> expected(9 * vocab);
   on_mesh({}, {.purpose = Purpose::kEvaluation, .tokens = 9}, config,
@@ -259,7 +250,7 @@ TEST(PipelineEvaluation, GenerationKeepsEachStagesCache) {
 
 // A schedule's bound is in whole micro-batches' activations of a stage; what a stage plans for activations grows by it.
 TEST(PipelineMemory, HoldsTheActivationsThatTheScheduleAllows) {
-  ModelConfig config = test::small_config();
+  ModelConfig config = small_config();
   config.num_layers = 4;
   config.hidden_size = 96;
   config.max_position_embeddings = 64;
@@ -290,4 +281,4 @@ TEST(PipelineMemory, HoldsTheActivationsThatTheScheduleAllows) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -8,19 +8,8 @@
 #include "model/derivative_check.h"
 #include "model/random_layouts.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
-
-using test::add_adapters;
-using test::expect_near;
-using test::kDouble;
-using test::Layout;
-using test::RandomBatch;
-using test::RandomPipeline;
-using test::RandomStudy;
-using test::Result;
-using test::Study;
-using test::train;
 
 constexpr double kBeta = 0.7;
 
@@ -78,7 +67,7 @@ Study random_preferences(std::uint32_t seed, double dropout) {
 }
 
 TEST(Preferences, HaveTheLossAndTheRewardsOfTheirDefinition) {
-  for (std::uint32_t seed = 1; seed <= testing::trials(20U); ++seed) {
+  for (std::uint32_t seed = 1; seed <= trials(20U); ++seed) {
     const Study study = random_preferences(seed, 0);
     ModelConfig plain = study.config;
     plain.adapters = {};
@@ -116,7 +105,7 @@ TEST(Preferences, HaveTheLossAndTheRewardsOfTheirDefinition) {
 
 // Weights of targets are floats, and so 6e-8 of a gradient may be lost.
 TEST(Preferences, HaveTheGradientThatFollowsFromTheLoss) {
-  for (std::uint32_t seed = 1; seed <= testing::trials(10U); ++seed) {
+  for (std::uint32_t seed = 1; seed <= trials(10U); ++seed) {
     const Study study = random_preferences(seed, 0);
     const PreferenceModel model(study, study.config, PreferenceConfig{.beta = kBeta});
     model.move_adapters(seed);
@@ -127,12 +116,12 @@ TEST(Preferences, HaveTheGradientThatFollowsFromTheLoss) {
     std::vector<std::pair<const Parameter*, std::vector<double>>>
         gradients;  // which lie in memory that later calls use
     for (const Parameter* parameter : executor.parameters()) {
-      if (!parameter->frozen) gradients.emplace_back(parameter, test::values_of(*model.backend, parameter->gradient));
+      if (!parameter->frozen) gradients.emplace_back(parameter, values_of(*model.backend, parameter->gradient));
     }
     std::mt19937 random(seed);
     std::normal_distribution<double> normal;
     for (const auto& [parameter, gradient] : gradients) {
-      const std::vector<double> values = test::values_of(*model.backend, parameter->value);
+      const std::vector<double> values = values_of(*model.backend, parameter->value);
       std::vector<double> direction(values.size());
       double expected = 0, size = 0;
       for (std::size_t i = 0; i < direction.size(); ++i) {
@@ -204,7 +193,7 @@ void prefer(Study& study, double dropout) {
 }
 
 TEST(PreferenceLayout, ChangesNothingInDoubleOverRandomShapes) {
-  for (std::uint32_t seed = 1; seed <= testing::trials(12U); ++seed) {
+  for (std::uint32_t seed = 1; seed <= trials(12U); ++seed) {
     RandomStudy random(seed);
     const Layout layout = random.layout();
     if (seed % 3 != 0) random.study.become_llama(layout.mesh);
@@ -216,7 +205,7 @@ TEST(PreferenceLayout, ChangesNothingInDoubleOverRandomShapes) {
 
 // Pipelines of every schedule; some micro-batches have cuts of their own, some vocabularies are shared out over stages.
 TEST(PreferenceLayout, ChangesNothingInDoubleOverPipelines) {
-  for (std::uint32_t seed = 1; seed <= testing::trials(24U); ++seed) {
+  for (std::uint32_t seed = 1; seed <= trials(24U); ++seed) {
     RandomPipeline random(seed, seed % 4 != 0);
     if (seed % 3 != 0) random.study.become_llama(random.layout.mesh);
     if (seed % 5 == 1) random.cut_jointly();
@@ -231,4 +220,4 @@ TEST(PreferenceLayout, ChangesNothingInDoubleOverPipelines) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -8,7 +8,7 @@
 
 #include "model/language_model.h"
 
-namespace teratron::test {
+namespace teratron::testing {
 
 struct RandomBatch {
   static constexpr std::uint32_t kLabels = 2;
@@ -179,4 +179,4 @@ inline std::vector<double> gradients_of(Executor& runner) {
   return all;
 }
 
-}  // namespace teratron::test
+}  // namespace teratron::testing

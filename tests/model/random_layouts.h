@@ -7,7 +7,7 @@
 
 #include "model/train_in_layout.h"
 
-namespace teratron::test {
+namespace teratron::testing {
 
 // Adapters of any rank beside some of the layers, or all.
 inline void add_adapters(Study& study, double dropout) {
@@ -177,4 +177,4 @@ class RandomPipeline {
   std::mt19937 random_;
 };
 
-}  // namespace teratron::test
+}  // namespace teratron::testing

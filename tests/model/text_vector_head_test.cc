@@ -12,11 +12,8 @@
 #include "model/encoder.h"
 #include "model/train_in_layout.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
-
-using test::Layout;
-using test::RandomBatch;
 
 constexpr TextVectors kLearned[] = {{.pooling = Pooling::kMean},
                                     {.pooling = Pooling::kCls, .texts = 3},
@@ -26,7 +23,7 @@ constexpr TextVectors kLearned[] = {{.pooling = Pooling::kMean},
                                     {.pooling = Pooling::kCls, .are_similarities = true}};
 
 ModelConfig vector_config(const TextVectors& vectors, NormPlacement placement, double dropout) {
-  ModelConfig config = test::small_bert_config(placement);
+  ModelConfig config = small_bert_config(placement);
   config.head = ModelHead::kVectors;
   config.vectors = vectors;
   config.hidden_dropout = config.attention_dropout = dropout;
@@ -50,12 +47,6 @@ struct VectorStudy {
   std::vector<float> vectors_of(const MicroBatch& micro_batch) {
     std::vector<float> values(static_cast<std::size_t>(kTexts * config.hidden_size));
     text_vectors(executor, model, micro_batch, config.vectors.pooling, values);
-    return values;
-  }
-  std::vector<double> loss_and_gradients(const MicroBatch& micro_batch) {
-    std::vector<double> values = executor.forward_backward(micro_batch).of_kind;
-    const std::vector<double> more = test::gradients_of(executor);
-    values.insert(values.end(), more.begin(), more.end());
     return values;
   }
 
@@ -119,7 +110,7 @@ TEST(TextVectorHead, GradientIsTheDerivativeAlongRandomDirections) {
   for_each_learned([](const TextVectors& vectors) {
     for (const NormPlacement placement : {NormPlacement::kPre, NormPlacement::kPost}) {
       VectorStudy study(vectors, 0.1, placement);
-      test::expect_gradient_is_the_derivative(study.executor, study.batch.whole());
+      expect_gradient_is_the_derivative(study.executor, study.batch.whole());
     }
   });
 }
@@ -127,11 +118,7 @@ TEST(TextVectorHead, GradientIsTheDerivativeAlongRandomDirections) {
 TEST(TextVectorHead, EveryParameterGetsAGradientAndThereIsNoPooler) {
   VectorStudy study(kLearned[0]);
   EXPECT_FALSE(study.model.pooler);
-  study.executor.forward_backward(study.batch.whole());
-  for (const Parameter* parameter : study.executor.parameters()) {
-    const std::vector<double> gradient = test::values_of(*study.backend, parameter->gradient);
-    EXPECT_TRUE(std::ranges::any_of(gradient, [](double value) { return value != 0; })) << parameter->name;
-  }
+  expect_every_parameter_gets_a_gradient(study.executor, study.batch.whole(), study.config.parameters());
 }
 
 TEST(TextVectorHead, WhatPaddingHoldsChangesNothing) {
@@ -139,25 +126,25 @@ TEST(TextVectorHead, WhatPaddingHoldsChangesNothing) {
     VectorStudy study(vectors);
     RandomBatch& batch = study.batch;
     for (std::int32_t& length : batch.key_lengths) length = std::min(length, 5);
-    const std::vector<double> expected = study.loss_and_gradients(batch.whole());
+    const std::vector<double> expected = losses_and_gradients(study.executor, batch.whole());
     for (std::size_t i = 0; i < batch.ids.size(); ++i) {
       if (static_cast<std::int32_t>(i % VectorStudy::kTokens) >= batch.key_lengths[i / VectorStudy::kTokens]) {
         batch.ids[i] = (batch.ids[i] + 1) % static_cast<std::int32_t>(study.config.vocab_size);
       }
     }
-    EXPECT_EQ(study.loss_and_gradients(batch.whole()), expected);
+    EXPECT_EQ(losses_and_gradients(study.executor, batch.whole()), expected);
   });
 }
 
 // Micro-batches of the same examples are the same groups of negatives in all of them.
 TEST(TextVectorHead, LayoutChangesNothing) {
   for (const TextVectors& vectors : {kLearned[0], kLearned[3], kLearned[4]}) {
-    test::Study study{.config = vector_config(vectors, NormPlacement::kPost, 0.1), .batch = 4 * 2 * vectors.texts};
+    Study study{.config = vector_config(vectors, NormPlacement::kPost, 0.1), .batch = 4 * 2 * vectors.texts};
     study.tokens = 6;
     study.epsilon = 1e-6;  // gradients that are zero but for rounding must not become steps
     study.group = 2 * vectors.texts;
     const Layout alone{.micro_batch = study.group};
-    const test::Result expected = test::train(study, alone, test::kDouble);
+    const Result expected = train(study, alone, kDouble);
     for (const MeshShape mesh : {MeshShape{.tensor = 3}, MeshShape{.pipeline = 2}, MeshShape{.data = 2},
                                  MeshShape{.tensor = 3, .pipeline = 2, .data = 2}}) {
       if (!(vectors == kLearned[0]) && mesh.ranks() < 12) continue;
@@ -165,11 +152,11 @@ TEST(TextVectorHead, LayoutChangesNothing) {
         Layout layout{.mesh = mesh, .micro_batch = study.group, .shard_optimizer = more};
         layout.sequence_parallel = more && mesh.tensor > 1;
         if (more) layout.recompute = Recompute::kFull;
-        test::expect_same(test::train(study, layout, test::kDouble), expected, 1e-9, layout.text());
+        expect_same(train(study, layout, kDouble), expected, 1e-9, layout.text());
       }
     }
     // Other groups are another loss, unless every pair is learned alone.
-    const double other = test::train(study, {.micro_batch = 2 * study.group}, test::kDouble).losses.front();
+    const double other = train(study, {.micro_batch = 2 * study.group}, kDouble).losses.front();
     EXPECT_EQ(std::abs(other - expected.losses.front()) < 1e-9, vectors.are_similarities);
   }
 }
@@ -191,4 +178,4 @@ TEST(TextVectorHead, SixteenBitsAreNearFp32) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -6,7 +6,7 @@
 #include "model/random_batch.h"
 #include "pipeline/generators.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 constexpr std::int64_t kBatch = 2, kTokens = 6, kRows = kBatch * kTokens;
@@ -17,17 +17,17 @@ Traffic traffic_of_a_pass(const ExecutorOptions& options) {
   run_ranks({}, kRanks, [&](Communicator& world) {
     const auto backend = make_cpu_backend();
     auto mesh = std::make_shared<Mesh>(make_mesh(world, {.tensor = kRanks}));
-    LanguageModel runner(*backend, test::small_config(), options, mesh);
+    LanguageModel runner(*backend, small_config(), options, mesh);
     runner.allocate();
     runner.initialize(1);
     mesh->tensor->reset_traffic();
-    runner.forward_backward(test::RandomBatch(kBatch, kTokens, test::small_config().vocab_size, 1).whole());
+    runner.forward_backward(RandomBatch(kBatch, kTokens, small_config().vocab_size, 1).whole());
     if (world.rank() == 0) traffic = mesh->tensor->traffic();
   });
   return traffic;
 }
 
-const std::int64_t kLayers = test::small_config().num_layers, kBytes = kRows * test::small_config().hidden_size * 4;
+const std::int64_t kLayers = small_config().num_layers, kBytes = kRows * small_config().hidden_size * 4;
 
 // Megatron-LM section 3: two all-reduces a layer forward, two backward, of batch x tokens x hidden values; around the
 // layers one for the embedding and, in a single chunk of logits, three numbers a token and the gradient of the input.
@@ -50,7 +50,7 @@ TEST(Traffic, SequenceParallelismGathersAndScattersInstead) {
   const Traffic::Count gathers{.calls = 6 * kLayers + 2, .bytes = (6 * kLayers + 2) * kBytes};
   EXPECT_EQ(traffic[Collective::kReduceScatter], scatters);
   EXPECT_EQ(traffic[Collective::kAllGather], gathers);
-  const std::int64_t vector = round_up<std::int64_t>(test::small_config().hidden_size, 16) * 4;
+  const std::int64_t vector = round_up<std::int64_t>(small_config().hidden_size, 16) * 4;
   const Traffic::Count sums{.calls = kLayers + 1 + 2, .bytes = (4 * kLayers + 2) * vector + 3 * kRows * 4};
   EXPECT_EQ(traffic[Collective::kAllReduce], sums);
 }
@@ -69,12 +69,12 @@ TEST(Traffic, BetweenStagesIsOnePartOfTheStreamForEachTensorParallelRank) {
           .tokens = kTokens,
           .schedule = pipeline::make_schedule(pipeline::ScheduleKind::kGpipe, {.stages = kStages}),
           .sequence_parallel = sequence_parallel};
-      LanguageModel runner(*backend, test::small_config(), options, mesh);
+      LanguageModel runner(*backend, small_config(), options, mesh);
       runner.allocate();
       runner.initialize(1);
       Traffic before = mesh->tensor->traffic();
       for (Communicator* group : {mesh->pipeline.get(), mesh->pipeline_back.get()}) group->reset_traffic();
-      runner.forward_backward(test::RandomBatch(kBatch, kTokens, test::small_config().vocab_size, 1).whole());
+      runner.forward_backward(RandomBatch(kBatch, kTokens, small_config().vocab_size, 1).whole());
       const bool is_first = mesh->pipeline->rank() == 0;
       const Traffic::Count part{.calls = 1, .bytes = kBytes / kTensor}, none;
       Traffic forward = mesh->pipeline->traffic(), back = mesh->pipeline_back->traffic();
@@ -91,4 +91,4 @@ TEST(Traffic, BetweenStagesIsOnePartOfTheStreamForEachTensorParallelRank) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -22,7 +22,7 @@
 #include "pipeline/token_slices.h"
 #include "pipeline/vocabulary_passes.h"
 
-namespace teratron::test {
+namespace teratron::testing {
 
 struct Layout;
 
@@ -284,4 +284,4 @@ inline void expect_same(const Result& actual, const Result& expected, double tol
   expect_near(actual.weights, expected.weights, tolerance, what + ": weights");
 }
 
-}  // namespace teratron::test
+}  // namespace teratron::testing

@@ -15,7 +15,7 @@
 #include "executor/executor.h"
 #include "nn/parameter_state.h"
 
-namespace teratron::test {
+namespace teratron::testing {
 
 class WholeWeights {
  public:
@@ -69,4 +69,4 @@ class WholeWeights {
   std::map<std::string, std::vector<double>> by_name_;
 };
 
-}  // namespace teratron::test
+}  // namespace teratron::testing

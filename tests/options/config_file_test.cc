@@ -15,7 +15,7 @@
 #include "options/output.h"
 #include "options/reading.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 using ::testing::AllOf;
@@ -23,7 +23,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
-using namespace testing::every_type;
+using namespace every_type;
 
 class ConfigFile : public ::testing::Test {
  protected:
@@ -31,7 +31,7 @@ class ConfigFile : public ::testing::Test {
     write_file_atomically(file_, text);
     return read({"--config", file_.string()});
   }
-  testing::TemporaryFolder folder_;
+  TemporaryFolder folder_;
   std::filesystem::path file_ = folder_.path() / "a.toml";
 };
 
@@ -139,7 +139,7 @@ TEST_F(ConfigFile, ListsTheFirstFaultsAndCountsTheOthers) {
 }
 
 TEST_F(ConfigFile, LongValuesAndControlCharactersAreNotQuotedAsTheyAre) {
-  const std::string lots(testing::trials(1'000'000), 'x');
+  const std::string lots(trials(1'000'000), 'x');
   for (const std::string& text :
        {"count = '" + lots + "'", "colour = '" + lots + "'", "file = '" + lots + "'", lots + " = 1",
         "rate = ['" + lots + "']", "[" + lots + "]\nx = 1", "inputs = ['" + lots + "']"}) {
@@ -249,4 +249,4 @@ TEST_F(ConfigFile, LeavesOutFaultsThatFollowFromAWrongValue) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

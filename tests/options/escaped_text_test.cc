@@ -5,12 +5,8 @@
 #include "base/philox.h"
 #include "options/output.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
-
-using testing::ChildProgram;
-using testing::Outcome;
-using testing::TemporaryFolder;
 
 class Texts : public ::testing::TestWithParam<int> {
  protected:
@@ -65,4 +61,4 @@ TEST_P(Texts, AreOneWordOfAShell) {
 INSTANTIATE_TEST_SUITE_P(Random, Texts, ::testing::Range(0, 12));
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

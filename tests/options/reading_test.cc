@@ -6,13 +6,13 @@
 
 #include "options/every_type.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-using namespace testing::every_type;
+using namespace every_type;
 
 TEST(CommandLine, AFlagOfAChoiceMayStandAloneWhereItSaysWhatThatMeans) {
   struct Painted {
@@ -155,4 +155,4 @@ TEST(CommandLine, MissingArgumentsAreAllNamed) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

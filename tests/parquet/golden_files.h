@@ -2,11 +2,11 @@
 #pragma once
 
 #include <filesystem>
-#include <sstream>
 #include <string>
 #include <vector>
 
 #include "base/files/file.h"
+#include "base/lines.h"
 #include "parquet/row_reader.h"
 
 namespace teratron::testing {
@@ -24,12 +24,7 @@ inline std::vector<std::filesystem::path> golden_parquet_files() {
   return files;
 }
 
-inline std::vector<std::string> lines_in(const std::filesystem::path& file) {
-  std::istringstream stream(read_file(file));
-  std::vector<std::string> lines;
-  for (std::string line; std::getline(stream, line);) lines.push_back(line);
-  return lines;
-}
+inline std::vector<std::string> lines_in(const std::filesystem::path& file) { return lines_of(read_file(file)); }
 
 // The rows of fineweb-zstd.parquet: fineweb.jsonl.
 inline std::vector<std::string> expected_rows(const std::filesystem::path& file) {

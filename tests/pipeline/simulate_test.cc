@@ -4,9 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <functional>
 #include <map>
-#include <numeric>
 #include <tuple>
 
 #include "base/error.h"

@@ -13,7 +13,7 @@
 #include "comm/launch.h"
 #include "ops/backend.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 namespace fs = std::filesystem;
@@ -23,17 +23,17 @@ class PeakSpeed : public ::testing::Test {
   PeakSpeed() { ::setenv("XDG_CACHE_HOME", folder_.path().c_str(), 1); }
   ~PeakSpeed() override { ::unsetenv("XDG_CACHE_HOME"); }
 
-  // What each rank is told.
+  // Received by each rank.
   static std::vector<double> ask(int ranks) {
-    std::vector<double> told;
+    std::vector<double> received;
     std::mutex mutex;
     run_ranks(detect_launch(TensorMemory::kHost), ranks, [&](Communicator& world) {
       const std::unique_ptr<Backend> backend = make_cpu_backend();
       const double flops = peak_flops(*backend, world);
       const std::lock_guard lock(mutex);
-      told.push_back(flops);
+      received.push_back(flops);
     });
-    return told;
+    return received;
   }
   std::vector<fs::path> files() const {
     std::vector<fs::path> files;
@@ -60,7 +60,7 @@ class PeakSpeed : public ::testing::Test {
     return 0;
   }
 
-  testing::TemporaryFolder folder_;
+  TemporaryFolder folder_;
 };
 
 TEST_F(PeakSpeed, IsTheMostThatWasEverMeasuredByNumberOfRanksAndTheSameOnAllOfThem) {
@@ -111,4 +111,4 @@ TEST(Processor, IsNamedAsTheSystemNamesIt) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -17,7 +17,7 @@
 #include "ops/failing_backend.h"
 #include "profile/slicings.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 using ::testing::AllOf;
@@ -123,7 +123,7 @@ class PipelineProfile : public ::testing::Test {
     return first;
   }
 
-  const testing::TemporaryFolder folder_;
+  const TemporaryFolder folder_;
   ProfileRequest request_;
   slicing::ProfileKey key_;  // of the last profile_in()
   int steps_ = 0;            // that it measured
@@ -203,14 +203,14 @@ TEST_F(PipelineProfile, IsTheSameOnAllRanksOfStagesAndCopies) {
   }
 }
 
-class TunedBackend final : public testing::FailingBackend {
+class TunedBackend final : public FailingBackend {
   std::string settings() const override { return "tf32"; }
 };
 
 TEST_F(PipelineProfile, IsKeptByTheSettingsOfItsBackEnd) {
   run_ranks({}, 1, [&](Communicator& world) {
     const Mesh mesh = make_mesh(world, {});
-    const slicing::ProfileKey plain = profile_key(request_, mesh, testing::FailingBackend());
+    const slicing::ProfileKey plain = profile_key(request_, mesh, FailingBackend());
     const slicing::ProfileKey tuned = profile_key(request_, mesh, TunedBackend());
     EXPECT_EQ(plain.settings, "");
     EXPECT_EQ(tuned.settings, "tf32");
@@ -232,4 +232,4 @@ TEST_F(PipelineProfile, RefusesSequencesTooShortToSlice) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

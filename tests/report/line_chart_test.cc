@@ -67,7 +67,7 @@ TEST(LineChart, ASpreadIsALineFromTheLeastToTheLargestAndWidensTheAxis) {
   EXPECT_THROW(to_svg(chart), InternalError);
 }
 
-TEST(LineChart, TheYAxisBeginsWhereItIsToldTo) {
+TEST(LineChart, TheYAxisBeginsWhereAsked) {
   const LineChart chart{"t", "x", "y", {{"a", {{1, 6}, {2, 6.5}}}}, 6};
   const std::string svg = to_svg(chart);
   EXPECT_THAT(svg, ::testing::HasSubstr(">6.5<"));

@@ -9,15 +9,15 @@
 
 #include "base/error.h"
 #include "base/files/file.h"
+#include "base/message_of.h"
 #include "base/temporary_folder.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using testing::TemporaryFolder;
 
 class SupervisorTest : public ::testing::Test {
  protected:
@@ -95,13 +95,11 @@ TEST_F(SupervisorTest, OldMetricsAreNoUpdates) {
 }
 
 TEST_F(SupervisorTest, AProgramThatIsNotThereIsOneError) {
-  try {
-    supervise({.restarts = 3, .save = folder_.path(), .start = {"no-such-launcher", "-n", "4"}, .say = {}});
-    ADD_FAILURE();
-  } catch (const EnvironmentError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("cannot start 'no-such-launcher': No such file"));
-  }
+  EXPECT_THAT(message_of<EnvironmentError>([&] {
+                supervise({.restarts = 3, .save = folder_.path(), .start = {"no-such-launcher", "-n", "4"}, .say = {}});
+              }),
+              HasSubstr("cannot start 'no-such-launcher': No such file"));
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -10,14 +10,14 @@
 #include "comm/far_memory.h"
 #include "comm/run_threads.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-class Device final : public testing::FarMemory {
+class Device final : public FarMemory {
  public:
   Device(std::string name, std::int64_t bytes_left) : name_(std::move(name)), bytes_left_(bytes_left) {}
   std::string memory_name() const override { return name_; }
@@ -30,11 +30,11 @@ class Device final : public testing::FarMemory {
 };
 
 // Error of each of three ranks, of which the first two share a device; empty: it fits.
-std::vector<std::string> told(const std::vector<std::int64_t>& needed, std::int64_t left) {
+std::vector<std::string> errors_of(const std::vector<std::int64_t>& needed, std::int64_t left) {
   std::vector<RankMemory> plans;
   for (const std::int64_t bytes : needed) plans.push_back({.arena = bytes});
   std::vector<std::string> errors(needed.size());
-  testing::run_threads(3, [&](Communicator& world) {
+  run_threads(3, [&](Communicator& world) {
     Device device(world.rank() < 2 ? "one" : "another", left);
     try {
       require_memory(plans, device, world, 3, [](const MemoryRoom& room) {
@@ -50,8 +50,8 @@ std::vector<std::string> told(const std::vector<std::int64_t>& needed, std::int6
 constexpr std::int64_t kGiB = std::int64_t{1} << 30;
 
 TEST(DeviceMemory, IsThatOfAllRanksThatShareIt) {
-  EXPECT_THAT(told({4 * kGiB, 4 * kGiB, 8 * kGiB}, 8 * kGiB), ::testing::Each(""));
-  const std::vector<std::string> errors = told({4 * kGiB, 5 * kGiB, 8 * kGiB}, 8 * kGiB);
+  EXPECT_THAT(errors_of({4 * kGiB, 4 * kGiB, 8 * kGiB}, 8 * kGiB), ::testing::Each(""));
+  const std::vector<std::string> errors = errors_of({4 * kGiB, 5 * kGiB, 8 * kGiB}, 8 * kGiB);
   EXPECT_THAT(errors[0], AllOf(HasSubstr("9.00 GiB of memory are needed on a card by 2 ranks, which has 8.00 GiB left"),
                                HasSubstr(fmt::format("; room of {} for 2 of some", 8 * kGiB))));
   EXPECT_EQ(errors[1], "");  // reported once
@@ -59,7 +59,7 @@ TEST(DeviceMemory, IsThatOfAllRanksThatShareIt) {
 }
 
 TEST(DeviceMemory, BelongsToARankThatIsAlone) {
-  const std::vector<std::string> errors = told({1, 2, kGiB + 1}, kGiB);
+  const std::vector<std::string> errors = errors_of({1, 2, kGiB + 1}, kGiB);
   EXPECT_EQ(errors[0] + errors[1], "");
   EXPECT_THAT(errors[2], AllOf(HasSubstr("needed on a card, which"), Not(HasSubstr("by"))));
 }
@@ -78,4 +78,4 @@ TEST(MemoryTable, CountsWhatThreadsTakeToCompute) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "data/dataset_fixture.h"
 
 namespace teratron {
 namespace {
@@ -14,17 +15,6 @@ using ::testing::Each;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
-
-// Token b is the byte b; where it has one, 256 is <|endoftext|>.
-Tokenizer bytes_only(bool with_end_of_text) {
-  BpeModel model;
-  for (int byte = 0; byte < 256; ++byte) model.tokens.emplace_back(1, static_cast<char>(byte));
-  if (with_end_of_text) {
-    model.tokens.emplace_back("<|endoftext|>");
-    model.special = {256};
-  }
-  return Tokenizer(std::move(model));
-}
 
 TEST(DocumentSettings, EachNeedsATokenizer) {
   EXPECT_THAT(DocumentSettings().faults("").texts(), IsEmpty());
@@ -39,7 +29,7 @@ TEST(DocumentSettings, AStateRemembersWhatEvaluationNeeds) {
     const DocumentSettings settings{(bits & 1) != 0, (bits & 2) != 0, (bits & 4) != 0};
     TrainingState state;
     record_documents(settings, state);
-    const DocumentOptions recorded = recorded_documents(state, bytes_only(true));
+    const DocumentOptions recorded = recorded_documents(state, byte_tokenizer());
     EXPECT_EQ(recorded.reset_attention_mask, settings.reset_attention_mask);
     EXPECT_EQ(recorded.reset_position_ids, settings.reset_position_ids);
     EXPECT_FALSE(recorded.eod_mask_loss);
@@ -47,17 +37,13 @@ TEST(DocumentSettings, AStateRemembersWhatEvaluationNeeds) {
   }
 }
 
-TEST(DocumentSettings, ATokenizerWithoutAnEndIsToldWhereOneIsNeeded) {
+TEST(DocumentSettings, ATokenizerWithoutAnEndIsReportedWhereOneIsNeeded) {
   TrainingState state;
-  EXPECT_FALSE(recorded_documents(state, bytes_only(false)).any());
+  EXPECT_FALSE(recorded_documents(state, byte_tokenizer(false)).any());
   record_documents({.reset_attention_mask = true}, state);
-  try {
-    recorded_documents(state, bytes_only(false));
-    FAIL() << "nothing was thrown";
-  } catch (const UserError& error) {
-    EXPECT_THAT(error.what(), AllOf(HasSubstr("where documents end is unknown"), HasSubstr("--reset-attention-mask"),
-                                    HasSubstr("<|endoftext|>")));
-  }
+  EXPECT_THAT(message_of<UserError>([&] { recorded_documents(state, byte_tokenizer(false)); }),
+              AllOf(HasSubstr("where documents end is unknown"), HasSubstr("--reset-attention-mask"),
+                    HasSubstr("<|endoftext|>")));
 }
 
 }  // namespace

@@ -11,7 +11,7 @@
 #include "oracle/python.h"
 #include "serve/text/chat_request.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 struct Family {
@@ -20,9 +20,9 @@ struct Family {
 };
 
 TEST(ChatOracle, ConversationsAreTransformers) {
-  if (const std::string reason = testing::why_no_oracle(); !reason.empty()) GTEST_SKIP() << reason;
-  const testing::TemporaryFolder folder;
-  const int status = testing::run_oracle("chats_as_transformers.py", {folder.path().string()}, folder / "log");
+  if (const std::string reason = why_no_oracle(); !reason.empty()) GTEST_SKIP() << reason;
+  const TemporaryFolder folder;
+  const int status = run_oracle("chats_as_transformers.py", {folder.path().string()}, folder / "log");
   ASSERT_EQ(status, 0) << read_file(folder / "log");
   std::map<std::string, Family> families;
   std::map<std::string, int> compared, refused;
@@ -64,4 +64,4 @@ TEST(ChatOracle, ConversationsAreTransformers) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

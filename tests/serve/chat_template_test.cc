@@ -12,7 +12,7 @@
 #include "serve/text/chat_request.h"
 #include "tokenizer/bpe/bpe_trainer.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 using ::testing::HasSubstr;
@@ -93,7 +93,7 @@ class ChatFiles : public ::testing::Test {
   static std::string form_of(const ChatRules& rules) { return rules.form->render(OrderedJson::array(), true); }
 
  private:
-  testing::TemporaryFolder folder_;
+  TemporaryFolder folder_;
 };
 
 TEST_F(ChatFiles, TheFileComesBeforeTheConfiguration) {
@@ -132,4 +132,4 @@ TEST_F(ChatFiles, AnswersEndWhereTheModelSays) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -3,17 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <random>
-#include <sstream>
 
 #include "serve/served_texts.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 using ::testing::HasSubstr;
-using testing::Json;
-using testing::Reply;
-using testing::TextServer;
 
 constexpr const char* kTemplate =
     "{%- for message in messages -%}\n"
@@ -48,7 +44,7 @@ class Chats : public ::testing::Test {
  protected:
   static void SetUpTestSuite() { texts_ = new TextServer({.positions = 96, .chat = rules_of(kTemplate)}); }
   static void TearDownTestSuite() { delete texts_; }
-  static const testing::RunningServer& server() { return texts_->server; }
+  static const RunningServer& server() { return texts_->server; }
   static Reply chat(const Json& request) { return server().post("/v1/chat/completions", request.dump()); }
   static Json user(const std::string& text) { return Json::array({{{"role", "user"}, {"content", text}}}); }
 
@@ -99,11 +95,7 @@ TEST_F(Chats, StreamTheRoleThenTheText) {
   ASSERT_EQ(whole.status, 200) << whole.body;
   request["stream"] = true;
   request["stream_options"] = {{"include_usage", true}};
-  std::istringstream lines(chat(request).body);
-  std::vector<std::string> parts;
-  for (std::string line; std::getline(lines, line);) {
-    if (line.starts_with("data: ")) parts.push_back(line.substr(6));
-  }
+  std::vector<std::string> parts = stream_parts(chat(request).body);
   ASSERT_EQ(parts.back(), "[DONE]");
   parts.pop_back();
   EXPECT_EQ(tokens_of(Json::parse(parts.back())), tokens_of(whole.json));
@@ -174,8 +166,7 @@ TEST_F(Chats, EndAtTheTokensOfTheRules) {
   TextServer ending({.positions = 96, .chat = rules_of(kTemplate, {287, end.front()})});
   Json ends = request;
   ends.erase("ignore_eos");
-  const Reply reply =
-      testing::reply_of(ending.server.client().Post("/v1/chat/completions", ends.dump(), "application/json"));
+  const Reply reply = reply_of(ending.server.client().Post("/v1/chat/completions", ends.dump(), "application/json"));
   std::size_t first = 0;
   while (tokens[first].at("bytes") != tokens[7].at("bytes")) ++first;
   const Json& kept = reply.choice().at("logprobs").at("content");
@@ -186,11 +177,7 @@ TEST_F(Chats, EndAtTheTokensOfTheRules) {
 
 TEST_F(Chats, WrongRequestsAreRefusedWithTheirParameter) {
   const auto refused = [&](const std::string& body, const std::string& param, const std::string& says) {
-    const Reply reply = server().post("/v1/chat/completions", body);
-    EXPECT_EQ(reply.status, 400) << body.substr(0, 200);
-    ASSERT_TRUE(reply.json.is_object()) << reply.body;
-    EXPECT_THAT(reply.message(), HasSubstr(says)) << body.substr(0, 200);
-    EXPECT_EQ(reply.json.at("error").at("param"), param.empty() ? Json(nullptr) : Json(param)) << body.substr(0, 200);
+    server().expect_refused("/v1/chat/completions", body, param, says);
   };
   const auto with_message = [](const std::string& message) { return R"({"messages": [)" + message + "]}"; };
   const auto with = [](const std::string& parameter) {
@@ -234,4 +221,4 @@ TEST_F(Chats, WrongRequestsAreRefusedWithTheirParameter) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

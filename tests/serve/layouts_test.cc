@@ -11,11 +11,8 @@
 #include "serve/served_texts.h"
 #include "serve/vectors/vector_model.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
-
-using testing::Json;
-using testing::Reply;
 
 // Makes the model of a rank and calls `serve` with it.
 using ServeOnRank =
@@ -51,7 +48,7 @@ class ServerOfRanks {
     if (port_number_ == 0) port_number_ = port_.get_future().get();
     httplib::Client client("127.0.0.1", port_number_);
     client.set_read_timeout(0, 1000 * most_milliseconds);
-    return testing::reply_of(client.Post(path, request.dump(), "application/json"));
+    return reply_of(client.Post(path, request.dump(), "application/json"));
   }
   Reply complete(const Json& request) { return post("/v1/completions", request); }
 
@@ -68,11 +65,11 @@ constexpr std::int64_t kPositions = 64;
 ServeOnRank text_model(std::int64_t caches, std::int64_t prompt_tokens_a_step) {
   return [=](const std::shared_ptr<Mesh>& mesh, const std::function<void(ServedModel & model)>& serve) {
     const auto backend = make_cpu_backend();
-    LanguageModel model(*backend, testing::config_of_texts(kPositions),
+    LanguageModel model(*backend, config_of_texts(kPositions),
                         {.purpose = Purpose::kGeneration, .tokens = 4, .caches = caches, .logits_chunk = 2}, mesh);
     model.allocate();
     model.initialize(5);
-    TextModel served("tiny", model, testing::tokenizer_of_texts(), 40, prompt_tokens_a_step, {});
+    TextModel served("tiny", model, tokenizer_of_texts(), 40, prompt_tokens_a_step, {});
     serve(served);
   };
 }
@@ -84,7 +81,7 @@ struct Alone {
 };
 
 Alone generate_alone(int tensor, const Json& request) {
-  const Tokenizer tokenizer = testing::tokenizer_of_texts();
+  const Tokenizer tokenizer = tokenizer_of_texts();
   GenerationSettings settings{.max_new_tokens = request.at("max_tokens").get<std::int64_t>()};
   settings.sampling = {.temperature = request.at("temperature").get<double>(),
                        .top_k = request.at("top_k").get<std::int64_t>(),
@@ -99,7 +96,7 @@ Alone generate_alone(int tensor, const Json& request) {
   Alone alone;
   run_ranks({}, tensor, [&](Communicator& world) {
     const auto backend = make_cpu_backend();
-    LanguageModel model(*backend, testing::config_of_texts(kPositions),
+    LanguageModel model(*backend, config_of_texts(kPositions),
                         {.purpose = Purpose::kGeneration, .tokens = 4, .logits_chunk = 1},
                         std::make_shared<Mesh>(make_mesh(world, {.tensor = tensor})));
     model.allocate();
@@ -206,7 +203,7 @@ TEST(ServedLayouts, VectorsAreThoseOfOneCopy) {
                      .make_vocab_size_divisible_by = 3,
                      .init_method_std = 0.3};
   config.set_kind(ModelKind::kBert);
-  const Tokenizer tokenizer = testing::tokenizer_of_words();
+  const Tokenizer tokenizer = tokenizer_of_words();
   const ServeOnRank serves = [&](const std::shared_ptr<Mesh>& mesh,
                                  const std::function<void(ServedModel & model)>& serve) {
     const auto backend = make_cpu_backend();
@@ -233,4 +230,4 @@ TEST(ServedLayouts, VectorsAreThoseOfOneCopy) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

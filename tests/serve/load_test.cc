@@ -3,11 +3,8 @@
 
 #include "serve/served_texts.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
-
-using testing::Json;
-using testing::TextServer;
 
 TEST(ServeLoad, ClientsThatComeStreamAndBreakOffLoseNothing) {
   constexpr int kClients = 32, kTimes = 2;
@@ -45,7 +42,7 @@ TEST(ServeLoad, ClientsThatComeStreamAndBreakOffLoseNothing) {
         ASSERT_TRUE(result) << httplib::to_string(result.error());
         std::string text;
         const bool streams = client % 4 != 0;
-        for (const std::string& part : streams ? testing::stream_parts(body) : std::vector<std::string>{body}) {
+        for (const std::string& part : streams ? stream_parts(body) : std::vector<std::string>{body}) {
           if (part != "[DONE]") text += Json::parse(part).at("choices").at(0).at("text").get<std::string>();
         }
         EXPECT_EQ(text, alone.at(request(client).dump()));
@@ -61,4 +58,4 @@ TEST(ServeLoad, ClientsThatComeStreamAndBreakOffLoseNothing) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

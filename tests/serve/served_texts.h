@@ -1,15 +1,16 @@
 // A server of a small model on a port of its own, and a client of it.
 #pragma once
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <httplib.h>
 
 #include <atomic>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <sstream>
 #include <thread>
 
+#include "base/lines.h"
 #include "base/temporary_folder.h"
 #include "eval/generation/generation.h"
 #include "serve/server.h"
@@ -41,8 +42,7 @@ inline Reply reply_of(const httplib::Result& result) {
 // Parts of a stream, without the "data: " before them.
 inline std::vector<std::string> stream_parts(const std::string& body) {
   std::vector<std::string> parts;
-  std::istringstream lines(body);
-  for (std::string line; std::getline(lines, line);) {
+  for (const std::string& line : lines_of(body)) {
     if (line.starts_with("data: ")) parts.push_back(line.substr(6));
   }
   return parts;
@@ -72,6 +72,16 @@ class RunningServer {
     return reply_of(client().Get(path, headers));
   }
   Reply complete(const Json& request) const { return post("/v1/completions", request.dump()); }
+  // Expects an error that says so, of the field `param`; empty: of none.
+  void expect_refused(const std::string& path, const std::string& body, const std::string& param,
+                      const std::string& says, int status = 400) const {
+    const Reply reply = post(path, body);
+    EXPECT_EQ(reply.status, status) << body.substr(0, 200);
+    ASSERT_TRUE(reply.json.is_object()) << reply.body;
+    EXPECT_THAT(reply.message(), ::testing::HasSubstr(says)) << body.substr(0, 200);
+    EXPECT_EQ(reply.json.at("error").at("param"), param.empty() ? Json(nullptr) : Json(param)) << body.substr(0, 200);
+    EXPECT_EQ(reply.json.at("error").at("type"), status == 404 ? "not_found_error" : "invalid_request_error");
+  }
   // Value of a metric.
   std::int64_t metric(const std::string& name) const {
     const std::string text = "\n" + get("/metrics").body, begin = "\n" + name + " ";

@@ -7,19 +7,16 @@
 #include "base/error.h"
 #include "serve/served_texts.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 using ::testing::HasSubstr;
-using testing::Json;
-using testing::Reply;
-using testing::TextServer;
 
 class Completions : public ::testing::Test {
  protected:
   static void SetUpTestSuite() { texts_ = new TextServer; }
   static void TearDownTestSuite() { delete texts_; }
-  static const testing::RunningServer& server() { return texts_->server; }
+  static const RunningServer& server() { return texts_->server; }
 
   static TextServer* texts_;
 };
@@ -107,7 +104,7 @@ TEST_F(Completions, StreamsHaveTheSameTextAndScores) {
   streamed["stream_options"] = {{"include_usage", true}};
   const Reply reply = server().complete(streamed);
   ASSERT_EQ(reply.status, 200);
-  std::vector<std::string> parts = testing::stream_parts(reply.body);
+  std::vector<std::string> parts = stream_parts(reply.body);
   ASSERT_EQ(parts.back(), "[DONE]");
   parts.pop_back();
   EXPECT_EQ(Json::parse(parts.back()).at("usage"), whole.json.at("usage"));
@@ -130,7 +127,7 @@ TEST_F(Completions, StreamsHaveTheSameTextAndScores) {
   }
 }
 
-TEST_F(Completions, TellHowMuchOfThePromptWasComputed) {
+TEST_F(Completions, SayHowMuchOfThePromptWasComputed) {
   const std::int64_t reused = server().metric("teratron_prompt_tokens_reused_total"),
                      computed = server().metric("teratron_prompt_tokens_computed_total");
   const std::vector<int> begin = {9, 8, 7, 6, 5, 4, 3, 2, 1};  // two pieces, and one token
@@ -196,14 +193,7 @@ TEST_F(Completions, ManyClientsGetWhatEachGetsAlone) {
 
 TEST_F(Completions, WrongRequestsAreRefusedWithTheirParameter) {
   const auto refused = [&](const std::string& body, const std::string& param, const std::string& says,
-                           int status = 400) {
-    const Reply reply = server().post("/v1/completions", body);
-    EXPECT_EQ(reply.status, status) << body;
-    ASSERT_TRUE(reply.json.is_object()) << reply.body;
-    EXPECT_THAT(reply.message(), HasSubstr(says)) << body;
-    EXPECT_EQ(reply.json.at("error").at("param"), param.empty() ? Json(nullptr) : Json(param)) << body;
-    EXPECT_EQ(reply.json.at("error").at("type"), status == 404 ? "not_found_error" : "invalid_request_error");
-  };
+                           int status = 400) { server().expect_refused("/v1/completions", body, param, says, status); };
   refused("", "", "JSON");
   refused("{\"prompt\": \"a\"", "", "JSON");
   refused("[1, 2]", "", "object");
@@ -270,7 +260,7 @@ TEST(ServeKey, IsAskedForButByHealth) {
 
 constexpr std::int64_t kEndless = 4000;  // tokens, which no test waits for
 
-TEST(ServeLoad, AFullQueueIsToldAndAClientThatGoesIsForgotten) {
+TEST(ServeLoad, AFullQueueIsReportedAndAClientThatGoesIsForgotten) {
   TextServer texts({.caches = 1, .positions = kEndless, .most_texts = 2});
   const Json endless = {
       {"prompt", "the"}, {"max_tokens", kEndless - 10}, {"ignore_eos", true}, {"n", 1}, {"stream", true}};
@@ -313,7 +303,7 @@ TEST(ServeLoad, APortIsServedOnce) {
   EXPECT_THROW(TextServer{limits}, EnvironmentError);
 }
 
-TEST(ServeLoad, AnEndUnderWayIsToldToItsClients) {
+TEST(ServeLoad, AnEndUnderWayIsReportedToItsClients) {
   TextServer texts({.caches = 1, .positions = kEndless});
   Reply reply;
   std::thread client([&] {
@@ -348,4 +338,4 @@ TEST(ServeLoad, BytesThatAreNoRequestEndTheirConnectionAlone) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -9,12 +9,10 @@
 #include "serve/served_texts.h"
 #include "serve/vectors/vector_model.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 using ::testing::HasSubstr;
-using testing::Json;
-using testing::Reply;
 
 TEST(ServedVectors, AreThoseOfEmbedInEitherEncoding) {
   ModelConfig config{.num_layers = 2,
@@ -29,7 +27,7 @@ TEST(ServedVectors, AreThoseOfEmbedInEitherEncoding) {
   Encoder encoder(*backend, config, {.purpose = Purpose::kEvaluation, .batch = 2, .tokens = 10, .logits_chunk = 1});
   encoder.allocate();
   encoder.initialize(3);
-  const Tokenizer tokenizer = testing::tokenizer_of_words();
+  const Tokenizer tokenizer = tokenizer_of_words();
   const TextVectorSettings settings{.pooling = Pooling::kMean, .normalize = true};
   const std::vector<std::string_view> texts = {"a b", "c", "ad c a", ""};
   const auto vectors_of = [&](std::span<const std::string_view> some) {
@@ -41,7 +39,7 @@ TEST(ServedVectors, AreThoseOfEmbedInEitherEncoding) {
   };
   const std::vector<std::vector<float>> expected = vectors_of(texts);
   VectorModel model("bert", encoder, tokenizer, {.vectors = settings, .most_tokens = 10});
-  const testing::RunningServer server({.port = 0, .api_key = "", .model_name = "bert"}, model);
+  const RunningServer server({.port = 0, .api_key = "", .model_name = "bert"}, model);
   const Reply reply = server.post("/v1/embeddings", Json{{"input", texts}, {"model", "bert"}}.dump());
   ASSERT_EQ(reply.status, 200) << reply.body;
   for (std::size_t i = 0; i < texts.size(); ++i) {
@@ -56,10 +54,7 @@ TEST(ServedVectors, AreThoseOfEmbedInEitherEncoding) {
   }
   EXPECT_EQ(reply.json.at("usage").at("prompt_tokens"), 4 + 3 + 6 + 2);
   const auto refused = [&](const Json& request, const std::string& param, const std::string& says) {
-    const Reply other = server.post("/v1/embeddings", request.dump());
-    EXPECT_EQ(other.status, 400) << request;
-    EXPECT_THAT(other.message(), HasSubstr(says));
-    EXPECT_EQ(other.json.at("error").at("param"), param);
+    server.expect_refused("/v1/embeddings", request.dump(), param, says);
   };
   refused({{"input", 5}}, "input", "strings");
   refused({{"input", Json::array()}}, "input", "strings");
@@ -81,4 +76,4 @@ TEST(ServedVectors, Base64IsThatOfItsStandard) {  // RFC 4648, section 10
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -45,7 +45,7 @@ TEST(PipelineFaults, ThereAreNoneInWhatWorks) {
   }
 }
 
-TEST(PipelineFaults, StagesAndLayersThatDoNotFitAreToldWithWhatDoes) {
+TEST(PipelineFaults, StagesAndLayersThatDoNotFitAreReportedWithWhatDoes) {
   const std::string stages = "--pipeline-model-parallel-size";
   EXPECT_THAT(faults_of({"--pp", "0"}), ElementsAre(stages + " is 0; it must be at least 1"));
   EXPECT_THAT(faults_of({"--pp", "13"}),
@@ -72,7 +72,7 @@ TEST(PipelineFaults, AVocabularyIsSharedOutOverStagesByModelsThatContinueText) {
               ElementsAre(AllOf(HasSubstr("--token-slices is auto"), HasSubstr("uniform:4"))));
 }
 
-TEST(PipelineFaults, ALayoutIsToldFromOneThatWorks) {
+TEST(PipelineFaults, ALayoutIsRefusedWithOneThatWorks) {
   const auto faults = [](const char* layout) { return faults_of({"--pp", "2", "--pipeline-layout", layout}); };
   EXPECT_THAT(faults("5,7"), IsEmpty());
   EXPECT_THAT(faults("auto"), IsEmpty());
@@ -108,7 +108,7 @@ TEST(PipelineFaults, SchedulesInAVHaveTwoCellsAStage) {
   }
 }
 
-TEST(PipelineFaults, SlicesAreToldWithHowFarTheyAreOff) {
+TEST(PipelineFaults, SlicesAreReportedWithHowFarTheyAreOff) {
   const auto faults = [](const char* slices, Words more = {}) {
     more.insert(more.end(), {"--pp", "2", "--token-slices", slices});
     return faults_of(more);
@@ -209,7 +209,7 @@ TEST(LayoutFaults, RecomputationIsOfAllStagesOrOfEach) {
               ElementsAre(HasSubstr("--token-slices is auto: their number is still to be chosen; leave out @2")));
 }
 
-TEST(PipelineFaults, AllAreToldAtOnce) {
+TEST(PipelineFaults, AllAreReportedAtOnce) {
   EXPECT_THAT(faults_of({"--pp", "2", "--virtual-stages", "2", "--pipeline-layout", "12", "--token-slices", "1,2",
                          "--schedule", "gpipe", "--logits-chunk", "-1"}),
               ElementsAre(HasSubstr("--token-slices 1,2 adds up to 3"), HasSubstr("--token-slices is 1,2"),

@@ -50,7 +50,7 @@ TEST(StepFaults, NearestValuesThatWorkAreNamed) {
                           "least that works is 3"));
 }
 
-TEST(StepFaults, ARampThatCannotBeIsToldWithWhatWouldWork) {
+TEST(StepFaults, ARampThatCannotBeIsReportedWithWhatWouldWork) {
   const auto faults = [](std::vector<std::int64_t> ramp, std::int64_t global_batch, std::int64_t copies = 1) {
     StepSettings settings;
     settings.batch.rampup_batch_size = std::move(ramp);

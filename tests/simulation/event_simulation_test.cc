@@ -18,16 +18,16 @@ const std::vector<TaskId> kNothing;
 
 TEST(EventSimulation, AStreamRunsItsTasksInTheirOrder) {
   EventSimulation events;
-  const StreamId a = events.add_stream("a"), b = events.add_stream("b");
+  const StreamId a = events.add_stream(), b = events.add_stream();
   const TaskId first = events.compute(a, 2, kNothing);
   const TaskId other = events.compute(b, 5, kNothing);
   const std::vector<TaskId> after = {other};
   const TaskId waits = events.compute(a, 1, after);
-  const TaskId behind = events.compute(a, 1, kNothing);  // could start at 2, but it stands behind one that waits
+  const TaskId last = events.compute(a, 1, kNothing);  // could start at 2, but one that waits comes first
   events.run();
   EXPECT_EQ(events.times(first).end, 2);
   EXPECT_EQ(events.times(waits).start, 5);
-  EXPECT_EQ(events.times(behind).start, 6);
+  EXPECT_EQ(events.times(last).start, 6);
   EXPECT_EQ(events.end(), 7);
   EXPECT_EQ(events.busy(a), 4);
 }
@@ -146,7 +146,7 @@ TEST(EventSimulation, MessagesCrossEveryLinkOfTheirRoute) {
   EventSimulation events;
   std::vector<double> expected(5, 0);
   for (std::size_t i = 0; i < expected.size(); ++i) events.add_link("link", 1 + random.uniform());
-  const StreamId stream = events.add_stream("stream");
+  const StreamId stream = events.add_stream();
   std::vector<TaskId> last;
   for (int i = 0; i < 300; ++i) {
     std::vector<LinkId> path;
@@ -173,7 +173,7 @@ std::int64_t events_of(int stages, int rounds) {
   std::vector<StreamId> streams;
   std::vector<RouteId> routes;
   for (int s = 0; s < stages; ++s) {
-    streams.push_back(events.add_stream("stage"));
+    streams.push_back(events.add_stream());
     const std::vector<LinkId> own = {events.add_link("own", 3)};
     routes.push_back(s % 8 == 7 ? events.add_route(shared) : events.add_route(own));
   }

@@ -167,7 +167,7 @@ TEST(LinearTime, GoesThroughPointsOnALineAndThroughTheMeanOfOneLength) {
   EXPECT_DOUBLE_EQ(fit_linear_time(one_length).of(8), 4);
 }
 
-TEST(CostModel, RefusesPointsThatDoNotTellWhatContextCosts) {
+TEST(CostModel, RefusesPointsThatDoNotShowWhatContextCosts) {
   const auto refusal = [](std::vector<CostPoint> points) { return [points] { fit_cost_model(points); }; };
   const CostPoint alone{8, 0, 1}, longer{16, 0, 2};
   EXPECT_THAT(refusal({alone, longer, {8, 8, 2}, {8, 16, 3}, {8, 24, 4}, {8, 32, 5}}),

@@ -14,11 +14,8 @@
 #include "tasks/synthetic_tasks.h"
 #include "tasks/tag/sentences.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
-
-using testing::put_file;
-using testing::TemporaryFolder;
 
 const std::string kSoundMnli =
     "index\tsentence1\tsentence2\tgold_label\n0\tIt rains.\tIt is wet.\tentailment\n1\ta\tb\t-\n2\tc\td\tneutral\n";
@@ -44,7 +41,7 @@ const std::string kSoundAnswers = R"({"high1.txt": ["A", "D"], "middle2.txt": []
 void spoil(int trials, const std::function<std::string(const std::string&)>& spoilt) {
   const TemporaryFolder folder;
   const auto file = folder / "file.jsonl";
-  const Tokenizer tokenizer = testing::task_tokenizer(folder);
+  const Tokenizer tokenizer = task_tokenizer(folder);
   int read = 0, refused = 0;
   const auto reads = [&](const std::string& content, const auto& body) {
     put_file(file, content);
@@ -63,10 +60,10 @@ void spoil(int trials, const std::function<std::string(const std::string&)>& spo
     const std::vector<std::filesystem::path> files = {file};
     const auto use = [&](TaskKind kind) {
       const TaskReading reading = {.seq_length = 12, .max_query_length = 4, .doc_stride = 2};
-      const auto set = open_task(kind, files, tokenizer, testing::with_columns_of(kind, reading), false);
+      const auto set = open_task(kind, files, tokenizer, with_columns_of(kind, reading), false);
       EXPECT_LE(set->examples().longest(), 12);
       if (!has_labels_of_files(kind) && set->has_labels()) {
-        set->scores(testing::right_outputs(set->examples(), shape_of(kind)));
+        set->scores(right_outputs(set->examples(), shape_of(kind)));
       }
     };
     reads(change(kSoundMnli), [&] { use(TaskKind::kMnli); });
@@ -94,7 +91,7 @@ void spoil(int trials, const std::function<std::string(const std::string&)>& spo
 
 TEST(DamagedTaskFiles, RandomBytesAreRefusedOrRead) {
   RandomSequence random({.seed = 5});
-  spoil(testing::trials(1000), [&](const std::string& sound) {
+  spoil(trials(1000), [&](const std::string& sound) {
     std::string bytes(random.below(sound.size()), '\0');
     for (char& byte : bytes) byte = static_cast<char>(random.below(256));
     return bytes;
@@ -103,7 +100,7 @@ TEST(DamagedTaskFiles, RandomBytesAreRefusedOrRead) {
 
 TEST(DamagedTaskFiles, FilesCutShortAreRefusedOrRead) {
   std::size_t length = 0;
-  constexpr int kTrials = testing::trials(250), kStep = 250 / kTrials;
+  constexpr int kTrials = trials(250), kStep = 250 / kTrials;
   spoil(kTrials, [&](const std::string& sound) { return sound.substr(0, length++ / 5 * kStep % sound.size()); });
 }
 
@@ -124,12 +121,12 @@ std::string edited(std::string text, RandomSequence& random) {
 
 TEST(DamagedTaskFiles, RandomEditsAreRefusedOrRead) {
   RandomSequence random({.seed = 6});
-  spoil(testing::trials(2000), [&](const std::string& sound) { return edited(sound, random); });
+  spoil(trials(2000), [&](const std::string& sound) { return edited(sound, random); });
 }
 
 TEST(DamagedTaskFiles, SequencesAndScoresAreMadeOfWhatCanBeRead) {
   const TemporaryFolder folder;
-  const Tokenizer tokenizer = testing::task_tokenizer(folder);
+  const Tokenizer tokenizer = task_tokenizer(folder);
   const std::vector<std::filesystem::path> files = {folder / "file.jsonl"};
   const TaskReading reading = {.seq_length = 12, .max_query_length = 4, .doc_stride = 2};
   RandomSequence random({.seed = 7});
@@ -143,7 +140,7 @@ TEST(DamagedTaskFiles, SequencesAndScoresAreMadeOfWhatCanBeRead) {
         const auto set = open_task(kind, files, tokenizer, reading, false);
         EXPECT_LE(set->examples().longest(), 12);
         if (kind != TaskKind::kClassify && set->has_labels()) {
-          set->scores(testing::right_outputs(set->examples(), shape_of(kind)));
+          set->scores(right_outputs(set->examples(), shape_of(kind)));
         }
         ++read;
       } catch (const UserError& error) {
@@ -157,4 +154,4 @@ TEST(DamagedTaskFiles, SequencesAndScoresAreMadeOfWhatCanBeRead) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

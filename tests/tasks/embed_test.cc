@@ -6,7 +6,7 @@
 #include "tasks/embed/scores.h"
 #include "tasks/task_files.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 using ::testing::ElementsAre;
@@ -20,7 +20,7 @@ class EmbedFiles : public TaskFiles {
     return usual;
   }
   std::unique_ptr<TaskSet> open_csv(const std::string& text, const TaskReading& with, bool training = false) {
-    testing::put_file(folder_ / "file.csv", text);
+    put_file(folder_ / "file.csv", text);
     return open_task(TaskKind::kEmbed, std::vector{folder_ / "file.csv"}, tokenizer_, with, training);
   }
   std::vector<std::int32_t> framed_alone(const std::string& text) const {
@@ -30,9 +30,8 @@ class EmbedFiles : public TaskFiles {
     return ids;
   }
   std::string refusal_of_labels(const std::string& text, const TaskReading& with) {
-    testing::put_file(folder_ / "file.csv", text);
-    return testing::message_of<UserError>(
-        [&] { labels_in_files(TaskKind::kEmbed, std::vector{folder_ / "file.csv"}, with); });
+    put_file(folder_ / "file.csv", text);
+    return message_of<UserError>([&] { labels_in_files(TaskKind::kEmbed, std::vector{folder_ / "file.csv"}, with); });
   }
 };
 
@@ -63,7 +62,7 @@ TEST_F(EmbedFiles, TextsLoseTheirEnds) {
 
 TEST_F(EmbedFiles, SimilaritiesAreLearnedWhereTheFilesToTrainOnHaveThem) {
   const std::string file = "a,b,label\nrain,snow,0.5\nsun,fog,\nhill,lake,-1\n";
-  testing::put_file(folder_ / "file.csv", file);
+  put_file(folder_ / "file.csv", file);
   TaskReading with = reading();
   with.labels = labels_in_files(TaskKind::kEmbed, std::vector{folder_ / "file.csv"}, with);
   EXPECT_TRUE(with.labels.are_numbers);
@@ -82,9 +81,9 @@ TEST_F(EmbedFiles, WhatCannotBeLearnedIsRefused) {
   TaskReading both = reading();
   both.negative_column = "c";
   EXPECT_THAT(refusal_of_labels("a,b,c,label\nrain,snow,sun,1\n", both), HasSubstr("learn from one of both"));
-  EXPECT_THAT(testing::message_of<UserError>([&] { open_csv("a,b\nrain,snow\n", both); }),
+  EXPECT_THAT(message_of<UserError>([&] { open_csv("a,b\nrain,snow\n", both); }),
               HasSubstr("no column is called 'c'; name one of a, b with --negative-column"));
-  EXPECT_THAT(testing::message_of<UserError>([&] { open_csv("a,x\nrain,snow\n", reading()); }),
+  EXPECT_THAT(message_of<UserError>([&] { open_csv("a,x\nrain,snow\n", reading()); }),
               HasSubstr("no column is called 'b'"));
 }
 
@@ -160,4 +159,4 @@ TEST(Retrieval, FindsWhatAWholeSearchFinds) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -107,7 +107,7 @@ TEST_F(GlueFiles, NameFileAndLineOfAFault) {
   EXPECT_THAT(message_of<UserError>([&] { read_dataset(folder_ / "none.tsv", Task::kMnli); }), HasSubstr("none.tsv"));
 }
 
-TEST_F(GlueFiles, WrongPredictionsAreToldByLine) {
+TEST_F(GlueFiles, WrongPredictionsAreReportedByLine) {
   const std::string header = "index\tprediction\n";
   EXPECT_EQ(predictions(header + "1\tneutral\n0\tentailment\n", Task::kMnli), (Predictions{{0, 1}, {1, 2}}));
   EXPECT_EQ(predictions(header + "3\t0\n", Task::kQqp), (Predictions{{3, 0}}));

@@ -77,7 +77,7 @@ TEST_F(RaceFiles, TheOfficialFoldersAndJsonLinesAreTheSame) {
   }
 }
 
-TEST_F(RaceFiles, ThePathTellsTheLevelWhereTheIdDoesNot) {
+TEST_F(RaceFiles, ThePathGivesTheLevelWhereTheIdDoesNot) {
   const std::string text = article("7", {"A"}).dump();
   EXPECT_EQ(data(text)[0].level, std::nullopt);
   EXPECT_EQ(data(text, "dev.middle.jsonl")[0].level, Level::kMiddle);
@@ -136,7 +136,7 @@ TEST_F(RaceFiles, PlantedPredictionsScore) {
               HasSubstr("the article 'high2.txt' has 2 questions and 1 prediction"));
 }
 
-TEST_F(RaceFiles, WrongPredictionsAreToldByArticle) {
+TEST_F(RaceFiles, WrongPredictionsAreReportedByArticle) {
   for (const char* answers : {R"("A")", R"(["E"])", R"(["AB"])", R"([1])", R"(["a"])", "null"}) {
     EXPECT_THAT(refusal_of_predictions(fmt::format(R"({{"x": ["A"], "high2": {}}})", answers)),
                 AllOf(HasSubstr("p.json', article 'high2'"), HasSubstr("A, B, C, D")));

@@ -13,7 +13,7 @@
 #include "tasks/squad/format.h"
 #include "tasks/task.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 namespace fs = std::filesystem;
@@ -40,7 +40,7 @@ class SequencesOracle : public ::testing::Test {
 #ifdef __SANITIZE_ADDRESS__
     GTEST_SKIP() << "with sanitizers, whole dev sets take minutes; the plain build has this test too";
 #endif
-    if (const std::string why = testing::why_no_oracle(); !why.empty()) GTEST_SKIP() << why;
+    if (const std::string why = why_no_oracle(); !why.empty()) GTEST_SKIP() << why;
     if (!fs::exists(data() / "bert-vocab")) GTEST_SKIP() << "no data at " << data();
   }
 
@@ -60,14 +60,14 @@ class SequencesOracle : public ::testing::Test {
     request["vocabulary"] = (data() / "bert-vocab/vocab.txt").string();
     request["seq_length"] = reading.seq_length;
     request["out"] = folder_.path().string();
-    testing::put_file(folder_ / "request.json", request.dump());
-    ASSERT_EQ(testing::run_oracle("task_sequences.py", {(folder_ / "request.json").string()}, folder_ / "log"), 0)
-        << testing::bytes_of_file(folder_ / "log");
+    put_file(folder_ / "request.json", request.dump());
+    ASSERT_EQ(run_oracle("task_sequences.py", {(folder_ / "request.json").string()}, folder_ / "log"), 0)
+        << bytes_of_file(folder_ / "log");
   }
 
   // All sequences, and with `labels` those too.
   void compare(const TaskExamples& ours, bool labels) {
-    const std::string bytes = testing::bytes_of_file(folder_ / "sequences");
+    const std::string bytes = bytes_of_file(folder_ / "sequences");
     std::vector<std::int32_t> values(bytes.size() / sizeof(std::int32_t));
     std::memcpy(values.data(), bytes.data(), bytes.size());
     std::span<const std::int32_t> rest = values;
@@ -99,7 +99,7 @@ class SequencesOracle : public ::testing::Test {
     ASSERT_NO_FATAL_FAILURE(compare(set->examples(), false));
   }
 
-  testing::TemporaryFolder folder_;
+  TemporaryFolder folder_;
 };
 
 struct SquadTrial {
@@ -121,7 +121,7 @@ TEST_P(SquadOracle, WindowsLabelsAndAnswersOfTheDevSetAreHuggingFaces) {
     const TaskOutputValues logits = random_logits(set->examples(), way);
     std::string bytes;
     for (const auto& each : logits) bytes.append(reinterpret_cast<const char*>(each.data()), 4 * each.size());
-    testing::put_file(folder_ / fmt::format("logits-{}", way), bytes);
+    put_file(folder_ / fmt::format("logits-{}", way), bytes);
     set->write_predictions(folder_ / fmt::format("ours-{}", way), logits);
     request["rules"].push_back({{"n_best", reading.n_best},
                                 {"max_answer_length", reading.max_answer_length},
@@ -184,4 +184,4 @@ TEST_F(SequencesOracle, ArticlesWithQuestionsAndOptionsAreHuggingFaces) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

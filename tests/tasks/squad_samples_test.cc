@@ -10,21 +10,19 @@
 #include "tasks/squad/score.h"
 #include "tasks/task_files.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using testing::message_of;
 using ::testing::Not;
-using testing::right_outputs;
 
 std::string squad_json(const std::string& context, const std::string& questions) {
   return fmt::format(R"({{"data": [{{"paragraphs": [{{"context": "{}", "qas": [{}]}}]}}]}})", context, questions);
 }
 
-TEST_F(TaskFiles, QuestionsThatDoNotTellTheirAnswersArePredictedAndNotTrainedOn) {
+TEST_F(TaskFiles, QuestionsWithoutAnswersArePredictedAndNotTrainedOn) {
   const std::string without = squad_json("rain snow", R"({"id": "q", "question": "?"})"),
                     with = squad_json("rain fog", R"({"id": "r", "question": "?", "answers": [{"text": "fog"}]})");
   const auto set = open(TaskKind::kSquad1, without);
@@ -165,4 +163,4 @@ TEST_F(TaskFiles, AnswersThatFitComeBackFromTheirLabels) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

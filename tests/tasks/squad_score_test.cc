@@ -1,8 +1,6 @@
 // SQuAD's scores: by hand, by properties, and on the predictions that its own site keeps.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -10,6 +8,9 @@
 #include <random>
 
 #include "base/error.h"
+#include "base/lines.h"
+#include "base/message_of.h"
+#include "base/temporary_folder.h"
 #include "tasks/squad/score.h"
 
 namespace teratron::squad {
@@ -47,10 +48,8 @@ TEST(SquadScore, F1CountsWordsThatRepeat) {
 
 // Random answers of the characters on which implementations differ (tests/golden/make_squad_score_golden.py).
 TEST(SquadScore, IsThatOfTheOfficialScriptsInPython) {
-  std::ifstream lines(fs::path(TERATRON_SOURCE_DIR) / "tests/golden/squad_score.jsonl");
-  int count = 0;
-  for (std::string line; std::getline(lines, line); ++count) {
-    const auto row = nlohmann::json::parse(line);
+  const std::vector<nlohmann::json> rows = testing::json_lines(TERATRON_SOURCE_DIR "/tests/golden/squad_score.jsonl");
+  for (const nlohmann::json& row : rows) {
     const std::string prediction = row[0], answer = row[1];
     EXPECT_EQ(normalized(prediction), row[2]) << row;
     EXPECT_EQ(normalized(answer), row[3]) << row;
@@ -63,7 +62,7 @@ TEST(SquadScore, IsThatOfTheOfficialScriptsInPython) {
     EXPECT_DOUBLE_EQ(scored(Version::kSquad2).exact_match, 100.0 * row[4].get<double>()) << row;
     EXPECT_DOUBLE_EQ(scored(Version::kSquad2).f1, 100.0 * row[6].get<double>()) << row;
   }
-  EXPECT_EQ(count, 703);
+  EXPECT_EQ(rows.size(), 703U);
 }
 
 // F1 is between the exact match and 1, the same both ways, and does not depend on the order of words.
@@ -92,36 +91,29 @@ TEST(SquadScore, F1OverRandomTexts) {
 
 class SquadFiles : public ::testing::Test {
  protected:
-  void SetUp() override {
-    folder_ = fs::path(::testing::TempDir()) / fmt::format("teratron-squad-{}", ::getpid());
-    fs::create_directories(folder_);
-  }
-  void TearDown() override { fs::remove_all(folder_); }
   fs::path write(const std::string& text) {
     std::ofstream(folder_ / "file.json") << text;
     return folder_ / "file.json";
   }
   std::string refusal(const std::string& questions, Version version) {
-    try {
+    return testing::message_of<UserError>([&] {
       read_dataset(write(R"({"data": [{"paragraphs": [{"context": "It was red.", "qas": [)" + questions + "]}]}]}"),
                    version);
-    } catch (const UserError& error) {
-      return error.what();
-    }
-    return "";
+    });
   }
-  fs::path folder_;
+  testing::TemporaryFolder folder_;
 };
 
 TEST_F(SquadFiles, NameTheQuestionOfAFault) {
   const std::string right = R"({"id": "q", "question": "?", "answers": [{"text": "red", "answer_start": 7}]})";
-  EXPECT_EQ(refusal(right, Version::kSquad1), "");
+  EXPECT_EQ(refusal(right, Version::kSquad1), testing::kNoError);
   EXPECT_THAT(refusal(right + "," + right, Version::kSquad1), HasSubstr("the question 'q' twice"));
   EXPECT_THAT(refusal(R"({"id": "q", "question": "?", "answers": [{"text": "blue"}]})", Version::kSquad1),
               HasSubstr("'blue' of the question 'q' does not occur"));
   EXPECT_THAT(refusal(R"({"id": "q", "question": "?", "answers": []})", Version::kSquad1), HasSubstr("squad2"));
   EXPECT_THAT(refusal(R"({"id": "q", "question": "?", "answers": []})", Version::kSquad2), HasSubstr("is_impossible"));
-  EXPECT_EQ(refusal(R"({"id": "q", "question": "?", "answers": [], "is_impossible": true})", Version::kSquad2), "");
+  EXPECT_EQ(refusal(R"({"id": "q", "question": "?", "answers": [], "is_impossible": true})", Version::kSquad2),
+            testing::kNoError);
   EXPECT_THAT(refusal(R"({"question": "?", "answers": []})", Version::kSquad2), HasSubstr("lacks \"id\""));
   EXPECT_THAT(refusal("", Version::kSquad2), HasSubstr("no questions"));
   EXPECT_THROW(read_dataset(write(R"({"data": [{"paragraphs": [{"context": " ", "qas": []}]}]})"), Version::kSquad2),

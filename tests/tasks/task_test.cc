@@ -9,16 +9,13 @@
 #include "tasks/task_files.h"
 #include "tokenizer/bpe/bpe_model.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 namespace fs = std::filesystem;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using testing::message_of;
 using ::testing::Not;
-using testing::put_file;
-using testing::right_outputs;
 
 double first_score(const TaskSet& set, const TaskOutputValues& outputs) { return set.scores(outputs).front().value; }
 
@@ -68,9 +65,9 @@ INSTANTIATE_TEST_SUITE_P(Each, SyntheticTask, ::testing::ValuesIn(all_tasks().be
                          [](const auto& kind) { return std::string(name_of(kind.param)); });
 
 TEST_P(SyntheticTask, RightOutputsScoreOneHundredAndOthersWhatTheyShould) {
-  const auto set = open(GetParam(), testing::task_file(GetParam(), 60, 1));
+  const auto set = open(GetParam(), task_file(GetParam(), 60, 1));
   ASSERT_TRUE(set->has_labels());
-  TaskOutputValues outputs = right_outputs(set->examples(), testing::synthetic_shape(GetParam()));
+  TaskOutputValues outputs = right_outputs(set->examples(), synthetic_shape(GetParam()));
   // Those of embed are correlations, of cosines that are labels rounded.
   const bool has_vectors = GetParam() == TaskKind::kEmbed;
   for (const TaskScore& score : set->scores(outputs)) {
@@ -81,7 +78,7 @@ TEST_P(SyntheticTask, RightOutputsScoreOneHundredAndOthersWhatTheyShould) {
   for (std::size_t i = 0; i < outputs.size(); i += 4) {
     std::ranges::fill(outputs[i], 0.0F);
     const auto labels = set->examples().labels_of(static_cast<std::int64_t>(i));
-    const bool is_span = testing::synthetic_shape(GetParam()).outputs == TaskOutputs::kSpans;
+    const bool is_span = synthetic_shape(GetParam()).outputs == TaskOutputs::kSpans;
     // In SQuAD 2.0 an empty answer is not taken where a span has the same score.
     wrong += is_span || labels[0] != 0 ? 1 : 0;
   }
@@ -96,7 +93,7 @@ TEST_P(SyntheticTask, RightOutputsScoreOneHundredAndOthersWhatTheyShould) {
 }
 
 TEST_P(SyntheticTask, TheNumberOfThreadsMakesNoDifference) {
-  const std::string file = testing::task_file(GetParam(), 300, 2);
+  const std::string file = task_file(GetParam(), 300, 2);
   const int before = thread_count();
   set_thread_count(1);
   const auto alone = open(GetParam(), file);
@@ -105,7 +102,7 @@ TEST_P(SyntheticTask, TheNumberOfThreadsMakesNoDifference) {
   EXPECT_EQ(alone->examples().ids, together->examples().ids);
   EXPECT_EQ(alone->examples().begins, together->examples().begins);
   EXPECT_EQ(alone->examples().labels, together->examples().labels);
-  const auto outputs = right_outputs(alone->examples(), testing::synthetic_shape(GetParam()));
+  const auto outputs = right_outputs(alone->examples(), synthetic_shape(GetParam()));
   EXPECT_EQ(predictions(*alone, outputs), predictions(*together, outputs));
   set_thread_count(before);
 }
@@ -117,8 +114,8 @@ TEST_P(SyntheticTask, SequencesAreFramedPairsNoLongerThanAskedFor) {
     const auto query =
         1 + static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(std::min(length - 4, 9L))));
     const auto stride = static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(length - 3 - query)));
-    const auto set = open(GetParam(), std::vector{testing::task_file(GetParam(), 20, random.next_u32())},
-                          reading_of(length, query, stride));
+    const auto set =
+        open(GetParam(), std::vector{task_file(GetParam(), 20, random.next_u32())}, reading_of(length, query, stride));
     const TaskExamples& all = set->examples();
     ASSERT_EQ(all.sequences(), all.count() * all.sequences_each);
     ASSERT_EQ(std::ssize(all.labels), all.labels_tokens() ? std::ssize(all.ids) : all.count() * all.labels_each);
@@ -134,8 +131,8 @@ TEST_P(SyntheticTask, SequencesAreFramedPairsNoLongerThanAskedFor) {
 }
 
 TEST_P(SyntheticTask, OutputsOfOtherExamplesAreABug) {
-  const auto set = open(GetParam(), testing::task_file(GetParam(), 5, 4));
-  TaskOutputValues outputs = right_outputs(set->examples(), testing::synthetic_shape(GetParam()));
+  const auto set = open(GetParam(), task_file(GetParam(), 5, 4));
+  TaskOutputValues outputs = right_outputs(set->examples(), synthetic_shape(GetParam()));
   outputs.back().pop_back();
   EXPECT_THROW(set->scores(outputs), InternalError);
   outputs.pop_back();
@@ -143,11 +140,11 @@ TEST_P(SyntheticTask, OutputsOfOtherExamplesAreABug) {
 }
 
 TEST_P(SyntheticTask, NamesUnreadableFilesAndTheRemedy) {
-  const std::vector<std::string> texts = {testing::task_file(GetParam(), 5, 5)};
+  const std::vector<std::string> texts = {task_file(GetParam(), 5, 5)};
   EXPECT_THAT(refusal(GetParam(), texts, reading_of(has_pairs(GetParam()) ? 4 : 2, 1, 0)),
               HasSubstr(has_pairs(GetParam()) ? "--seq-length 4 is too short for a pair"
                                               : "--seq-length 2 is too short for a text"));
-  const fs::path file = folder_ / testing::task_file_name(GetParam());
+  const fs::path file = folder_ / task_file_name(GetParam());
   put_file(file, texts[0]);
   BpeModel bytes;
   for (int byte = 0; byte < 256; ++byte) bytes.tokens.emplace_back(1, static_cast<char>(byte));
@@ -184,7 +181,7 @@ TEST_F(TaskFiles, AQuestionWithItsOptionIsCutBeforeTheArticle) {
               ::testing::ElementsAreArray(framed("rain is snow . rain", "what is rain wind")));
   EXPECT_THAT(set->notes(), HasSubstr("1 question on 1 article, 4 sequences; 4 sequences cut to 12 tokens; 2 questions "
                                       "with an option cut to 4 tokens"));
-  EXPECT_THAT(refusal(TaskKind::kRace, {testing::task_file(TaskKind::kRace, 1, 1)}, {.seq_length = 20}),
+  EXPECT_THAT(refusal(TaskKind::kRace, {task_file(TaskKind::kRace, 1, 1)}, {.seq_length = 20}),
               HasSubstr("--max-query-length must be 1 at least"));
 }
 
@@ -212,7 +209,7 @@ TEST_F(TaskFiles, RowsAreCountedOnThroughFiles) {
   EXPECT_EQ(first_score(*set, {{0, 0, 1}, {0, 1, 0}}), 100);
 }
 
-TEST_F(TaskFiles, ScoresTellWhatEachTaskIsComparedBy) {
+TEST_F(TaskFiles, ScoresAreThoseThatEachTaskIsComparedBy) {
   const auto qqp = open(TaskKind::kQqp, "question1\tquestion2\tis_duplicate\na\tb\t1\na\tb\t1\na\tb\t0\na\tb\t0\n");
   const auto of_qqp = qqp->scores({{0, 1}, {1, 0}, {1, 0}, {1, 0}});
   EXPECT_EQ(of_qqp[0].name, "accuracy");
@@ -221,7 +218,7 @@ TEST_F(TaskFiles, ScoresTellWhatEachTaskIsComparedBy) {
   EXPECT_NEAR(of_qqp[1].value, 200.0 / 3, 1e-9);
 
   RandomSequence random({.seed = 6});
-  const auto race = open(TaskKind::kRace, testing::race_file(20, random));
+  const auto race = open(TaskKind::kRace, race_file(20, random));
   std::vector<std::string> names;
   for (const TaskScore& score : race->scores(right_outputs(race->examples(), shape_of(TaskKind::kRace)))) {
     names.push_back(score.name);
@@ -291,4 +288,4 @@ TEST(Medians, AreTheMiddleOfTheScores) {
 
 }  // namespace
 
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -12,7 +12,7 @@ namespace {
 
 using ::testing::ElementsAre;
 
-TEST(SquadWindows, CoverTheParagraphAndShareWhatTheyAreToldTo) {
+TEST(SquadWindows, CoverTheParagraphAndShareAsManyTokensAsAsked) {
   EXPECT_THAT(windows_of(9, 4, 1), ElementsAre(Window{0, 4}, Window{3, 4}, Window{6, 3}));
   EXPECT_THAT(windows_of(7, 4, 1), ElementsAre(Window{0, 4}, Window{3, 4}));
   EXPECT_THAT(windows_of(4, 4, 3), ElementsAre(Window{0, 4}));

@@ -7,11 +7,11 @@
 #include "base/files/file.h"
 #include "base/temporary_folder.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 TEST(CheckpointProgress, IsTheShareOfItsBytesThatChecksumsHaveSeen) {
-  const testing::TemporaryFolder folder;
+  const TemporaryFolder folder;
   const std::string part(5 << 20, 'x');
   std::filesystem::create_directories(folder.path() / "below");
   for (const char* name : {"a", "b", "below/c", "below/d"}) write_file_atomically(folder.path() / name, part);
@@ -28,4 +28,4 @@ TEST(CheckpointProgress, IsTheShareOfItsBytesThatChecksumsHaveSeen) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -10,7 +10,7 @@
 #include "base/temporary_folder.h"
 #include "telemetry/metrics_log.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 using ::testing::AllOf;
@@ -42,7 +42,7 @@ class DispensableLogs : public ::testing::Test {
     return {[this] { return std::make_unique<AppendedFile>(file_); },
             [this](const std::string& text) { told_.push_back(text); }};
   }
-  const testing::TemporaryFolder folder_;
+  const TemporaryFolder folder_;
   const std::filesystem::path file_ = folder_ / "log";
   std::vector<std::string> told_;
 };
@@ -102,4 +102,4 @@ TEST_F(DispensableLogs, ADeviceThatIsFullEndsNothing) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -6,13 +6,13 @@
 
 #include "base/error.h"
 #include "base/files/file.h"
+#include "base/message_of.h"
 #include "base/temporary_folder.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 using ::testing::HasSubstr;
-using testing::TemporaryFolder;
 
 LiveRun some_run() {
   return {
@@ -67,14 +67,9 @@ TEST(LiveFile, AnythingElseIsOneErrorWithItsName) {
   wrong.push_back(replaced("\"waits\":true", "\"waits\":1"));
   wrong.push_back(replaced("\"ranks\":[", "\"ranks\":[3,"));
   for (const std::string& text : wrong) {
-    try {
-      parse_live_run(text, "a/live.json");
-      ADD_FAILURE() << text;
-    } catch (const UserError& error) {
-      EXPECT_THAT(error.what(), HasSubstr("a/live.json")) << text;
-    }
+    EXPECT_THAT(message_of<UserError>([&] { parse_live_run(text, "a/live.json"); }), HasSubstr("a/live.json")) << text;
   }
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

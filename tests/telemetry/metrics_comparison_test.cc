@@ -10,7 +10,7 @@
 #include "base/temporary_folder.h"
 #include "telemetry/metrics_log.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 using ::testing::HasSubstr;
@@ -37,7 +37,7 @@ class MetricsComparisonTest : public ::testing::Test {
     return {{"kind", std::string("validation")}, {"validation_loss", loss}};
   }
 
-  const testing::TemporaryFolder folder_;
+  const TemporaryFolder folder_;
 };
 
 TEST_F(MetricsComparisonTest, TimesDoNotCountAndTheLastBitOfALossDoes) {
@@ -85,4 +85,4 @@ TEST_F(MetricsComparisonTest, ATornLastLineIsLeftOutAndAnotherFileIsAnError) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

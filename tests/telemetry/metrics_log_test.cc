@@ -12,9 +12,10 @@
 
 #include "base/error.h"
 #include "base/files/file.h"
+#include "base/message_of.h"
 #include "base/temporary_folder.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 using ::testing::HasSubstr;
@@ -29,7 +30,7 @@ class MetricsLogTest : public ::testing::Test {
       if (iteration % 3 == 0) log.write(iteration, {{"validation_loss", 1.0 / static_cast<double>(iteration)}});
     }
   }
-  testing::TemporaryFolder folder_;
+  TemporaryFolder folder_;
   std::filesystem::path file_ = folder_.path() / "metrics.jsonl";
 };
 
@@ -106,12 +107,7 @@ TEST_F(MetricsLogTest, AFileOfSomethingElseIsRefusedAndLeftAlone) {
   for (const std::string content : {"a diary\n", "[1]\n", "{\"iteration\": \"one\"}\n", "{\"loss\": 1}\n"}) {
     const std::string text = "{\"iteration\":1}\n" + content;
     write_file_atomically(file_, text);
-    try {
-      MetricsLog log(file_, 5);
-      FAIL() << content;
-    } catch (const UserError& error) {
-      EXPECT_THAT(error.what(), HasSubstr("line 2 of '" + file_.string()));
-    }
+    EXPECT_THAT(message_of<UserError>([&] { MetricsLog log(file_, 5); }), HasSubstr("line 2 of '" + file_.string()));
     EXPECT_EQ(read_file(file_), text);
   }
 }
@@ -125,4 +121,4 @@ TEST_F(MetricsLogTest, APlaceThatCannotBeWrittenIsTheEnvironmentsFault) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

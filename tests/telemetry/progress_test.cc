@@ -7,7 +7,7 @@
 
 #include "console/written_stream.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 using ::testing::AllOf;
@@ -33,7 +33,7 @@ ProgressPoint point(std::int64_t iteration) {
 }
 
 TEST(Progress, AwayFromATerminalThereIsALineAnIntervalAndOneAtTheEnd) {
-  testing::WrittenStream sink;
+  WrittenStream sink;
   {
     Progress progress(sink.file(), 0, kScale);
     for (std::int64_t i = 1; i <= 25; ++i) progress.iteration(point(i));
@@ -44,7 +44,7 @@ TEST(Progress, AwayFromATerminalThereIsALineAnIntervalAndOneAtTheEnd) {
 }
 
 TEST(Progress, ALogLineHasMegatronsFieldsAveragedOverTheInterval) {
-  testing::WrittenStream sink;
+  WrittenStream sink;
   Progress progress(sink.file(), 0, kScale);
   for (std::int64_t i = 1; i <= 20; ++i) progress.iteration(point(i));
   EXPECT_EQ(sink.lines()[1],
@@ -55,7 +55,7 @@ TEST(Progress, ALogLineHasMegatronsFieldsAveragedOverTheInterval) {
 TEST(Progress, WhereThePeakIsKnownItsUseIsShown) {
   ProgressScale scale = kScale;
   scale.peak_flops = 240e9;
-  testing::WrittenStream sink;
+  WrittenStream sink;
   Progress progress(sink.file(), 0, scale);
   for (std::int64_t i = 1; i <= 20; ++i) progress.iteration(point(i));
   EXPECT_THAT(sink.lines()[1], HasSubstr("GFLOP/s: 60.0 | MFU: 25.0 % | learning"));
@@ -63,14 +63,14 @@ TEST(Progress, WhereThePeakIsKnownItsUseIsShown) {
 }
 
 TEST(Progress, AResumedRunAveragesOnlyOverWhatItHasSeen) {
-  testing::WrittenStream sink;
+  WrittenStream sink;
   Progress progress(sink.file(), 0, kScale);
   for (std::int64_t i = 18; i <= 20; ++i) progress.iteration(point(i));
   EXPECT_THAT(sink.lines(), ElementsAre(HasSubstr("loss: 19.00000")));
 }
 
 TEST(Progress, FurtherRatesFollowTheLossAveragedAsItIs) {
-  testing::WrittenStream sink;
+  WrittenStream sink;
   Progress progress(sink.file(), 0, kScale);
   for (std::int64_t i = 1; i <= 2; ++i) {
     ProgressPoint with_rates = point(i);
@@ -83,7 +83,7 @@ TEST(Progress, FurtherRatesFollowTheLossAveragedAsItIs) {
 }
 
 TEST(Progress, OnATerminalALineOfEachIntervalStaysAboveTheLiveOne) {
-  testing::WrittenStream sink;
+  WrittenStream sink;
   {
     Progress progress(sink.file(), 200, kScale);
     for (std::int64_t i = 1; i <= 25; ++i) progress.iteration(point(i));
@@ -93,7 +93,7 @@ TEST(Progress, OnATerminalALineOfEachIntervalStaysAboveTheLiveOne) {
 }
 
 TEST(Progress, OnATerminalOneLineIsDrawnOverAndOver) {
-  testing::WrittenStream sink;
+  WrittenStream sink;
   {
     ProgressScale scale = kScale;
     scale.log_interval = 100;
@@ -108,14 +108,14 @@ TEST(Progress, OnATerminalOneLineIsDrawnOverAndOver) {
 }
 
 TEST(Progress, TheTimeLeftFollowsFromTheLastIterations) {
-  testing::WrittenStream sink;
+  WrittenStream sink;
   Progress progress(sink.file(), 200, kScale);
   progress.iteration(point(5));
   EXPECT_THAT(progress.live_line(), HasSubstr("1.0 s left"));  // 20 iterations of 50 ms
 }
 
 TEST(Progress, RatesGoByTokensAndTheTimeLeftBySamplesWhereTheBatchGrows) {
-  testing::WrittenStream sink;
+  WrittenStream sink;
   Progress progress(sink.file(), 200, kScale);
   ProgressPoint small = point(1), large = point(2);
   small.global_batch_size = 2;
@@ -133,7 +133,7 @@ TEST(Progress, RatesGoByTokensAndTheTimeLeftBySamplesWhereTheBatchGrows) {
 
 TEST(Progress, TheLiveLineStaysWithinTheTerminal) {
   for (int columns = 1; columns < 60; ++columns) {
-    testing::WrittenStream sink;
+    WrittenStream sink;
     {
       Progress progress(sink.file(), columns, kScale);
       progress.iteration(point(1));
@@ -145,7 +145,7 @@ TEST(Progress, TheLiveLineStaysWithinTheTerminal) {
 }
 
 TEST(Progress, MessagesStandAboveTheLiveLine) {
-  testing::WrittenStream sink;
+  WrittenStream sink;
   {
     Progress progress(sink.file(), 200, kScale);
     progress.message("before");
@@ -160,7 +160,7 @@ TEST(Progress, MessagesStandAboveTheLiveLine) {
 }
 
 TEST(Progress, APipeOrFileIsNoTerminal) {
-  testing::WrittenStream sink;
+  WrittenStream sink;
   std::FILE* file = std::tmpfile();
   ASSERT_NE(file, nullptr);
   EXPECT_EQ(terminal_columns(file), 0);
@@ -168,4 +168,4 @@ TEST(Progress, APipeOrFileIsNoTerminal) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

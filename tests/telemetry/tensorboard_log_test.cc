@@ -11,7 +11,7 @@
 #include "base/philox.h"
 #include "base/temporary_folder.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 namespace fs = std::filesystem;
@@ -51,7 +51,7 @@ class TensorBoardLogTest : public ::testing::Test {
 
   fs::path only_file() const { return fs::directory_iterator(folder_)->path(); }
 
-  testing::TemporaryFolder temporary_;
+  TemporaryFolder temporary_;
   fs::path folder_ = temporary_.path() / "a" / "b";  // made with those above it
 };
 
@@ -108,4 +108,4 @@ TEST_F(TensorBoardLogTest, APlaceThatCannotBeWrittenIsTheEnvironmentsFault) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

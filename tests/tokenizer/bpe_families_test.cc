@@ -14,7 +14,7 @@
 #include "oracle/python.h"
 #include "tokenizer/tokenizer_fixture.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 using nlohmann::json;
@@ -99,14 +99,13 @@ TEST_P(BpeFamilies, EncodeAnyBytes) {
 }
 
 TEST_P(BpeFamilies, OracleHasTheSameIdsOfRandomUnicodeAndCode) {
-  if (const std::string why = testing::why_no_oracle(); !why.empty()) GTEST_SKIP() << why;
+  if (const std::string why = why_no_oracle(); !why.empty()) GTEST_SKIP() << why;
   const char* seed = std::getenv("TERATRON_SEED");
   tokenizer_.save(folder_.path());
-  ASSERT_EQ(testing::run_oracle(
-                "bpe_families.py",
-                {family_file(std::string(GetParam()) + ".json").string(), (folder_ / "tokenizer.json").string(),
-                 seed == nullptr ? "1" : seed, (folder_ / "answers").string()},
-                folder_ / "log"),
+  ASSERT_EQ(run_oracle("bpe_families.py",
+                       {family_file(std::string(GetParam()) + ".json").string(), (folder_ / "tokenizer.json").string(),
+                        seed == nullptr ? "1" : seed, (folder_ / "answers").string()},
+                       folder_ / "log"),
             0)
       << read_file(folder_ / "log");
   const json answers = json::parse(read_file(folder_ / "answers"));
@@ -207,4 +206,4 @@ TEST(BpeFamilyFiles, HaveTheBeginningOfTheirTemplate) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

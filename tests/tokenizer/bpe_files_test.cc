@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/message_of.h"
 #include "tokenizer/tokenizer_fixture.h"
 
 namespace teratron {
@@ -17,12 +18,7 @@ using nlohmann::json;
 using ::testing::HasSubstr;
 
 std::string error_of(const std::filesystem::path& path) {
-  try {
-    Tokenizer::load(path);
-  } catch (const UserError& error) {
-    return error.what();
-  }
-  return "no error";
+  return testing::message_of<UserError>([&] { Tokenizer::load(path); });
 }
 
 class TokenizerFiles : public ::testing::Test {

@@ -8,6 +8,7 @@
 #include <map>
 
 #include "base/error.h"
+#include "base/message_of.h"
 #include "base/philox.h"
 #include "tokenizer/bpe/splitter.h"
 #include "tokenizer/tokenizer_fixture.h"
@@ -89,12 +90,7 @@ TEST(BpeTraining, CountsNoPairAcrossTexts) {
 }
 
 std::string error_of(std::string_view text, const BpeTrainingOptions& options) {
-  try {
-    train_bpe({&text, 1}, options);
-  } catch (const UserError& error) {
-    return error.what();
-  }
-  return "no error";
+  return testing::message_of<UserError>([&] { train_bpe({&text, 1}, options); });
 }
 
 TEST(BpeTraining, RefusesWhatCannotWork) {
@@ -107,7 +103,7 @@ TEST(BpeTraining, RefusesWhatCannotWork) {
   }
 }
 
-TEST(BpeTrainer, TellsHowFarItIs) {
+TEST(BpeTrainer, ReportsHowFarItIs) {
   RandomSequence random(RandomStream{.seed = 12});
   std::vector<std::string> texts(3);
   for (std::string& text : texts) {

@@ -11,15 +11,6 @@
 namespace teratron {
 namespace {
 
-bool is_utf8(std::string_view text) {
-  while (!text.empty()) {
-    const Utf8Step step = decode_utf8(text);
-    if (step.status != Utf8Status::kValid) return false;
-    text.remove_prefix(step.length);
-  }
-  return true;
-}
-
 // The outcome byte by byte, with '|' after each push.
 std::string stream(std::string_view bytes) {
   StreamDecoder decoder(small_tokenizer());

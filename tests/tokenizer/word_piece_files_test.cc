@@ -8,10 +8,11 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/message_of.h"
 #include "base/trials.h"
 #include "tokenizer/word_piece_fixture.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 using nlohmann::json;
@@ -23,12 +24,7 @@ class WordPieceFiles : public ::testing::Test {
     std::ofstream(folder_ / name, std::ios::binary) << content;
   }
   std::string error_of(const std::string& name) {
-    try {
-      Tokenizer::load(folder_ / name);
-    } catch (const UserError& error) {
-      return error.what();
-    }
-    return "no error";
+    return message_of<UserError>([&] { Tokenizer::load(folder_ / name); });
   }
   // The complaint about vocab.txt with this content, about one with these settings beside it, and about tokenizer.json
   // after a change.
@@ -200,7 +196,7 @@ TEST_F(WordPieceFiles, WithRandomDamageAreReadOrRefused) {
   RandomSequence random = random_sequence(22);
   for (const char* name : {"vocab.txt", "tokenizer.json", "tokenizer_config.json"}) {
     const std::string content = read_file(folder_ / name);
-    for (int trial = 0; trial < testing::trials(300); ++trial) {
+    for (int trial = 0; trial < trials(300); ++trial) {
       std::string damaged = content.substr(0, random.below(4) == 0 ? random.below(content.size()) : content.size());
       for (std::uint64_t i = random.below(4); i > 0 && !damaged.empty(); --i) {
         damaged[random.below(damaged.size())] = static_cast<char>(random.below(256));
@@ -218,4 +214,4 @@ TEST_F(WordPieceFiles, WithRandomDamageAreReadOrRefused) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -13,7 +13,7 @@
 #include "oracle/python.h"
 #include "tokenizer/word_piece_fixture.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 struct OracleAnswer {
@@ -43,12 +43,11 @@ std::vector<std::string_view> texts_in(std::string_view file) {
 class WordPieceOracle : public ::testing::Test {
  protected:
   void SetUp() override {
-    if (const std::string why = testing::why_no_oracle(); !why.empty()) GTEST_SKIP() << why;
+    if (const std::string why = why_no_oracle(); !why.empty()) GTEST_SKIP() << why;
   }
 
   void ask(const std::vector<std::string>& arguments) {
-    ASSERT_EQ(testing::run_oracle("word_piece_differential.py", arguments, folder_ / "log"), 0)
-        << read_file(folder_ / "log");
+    ASSERT_EQ(run_oracle("word_piece_differential.py", arguments, folder_ / "log"), 0) << read_file(folder_ / "log");
   }
 
   // Saves the tokenizer, lets Hugging Face read it and encode, and compares.
@@ -132,4 +131,4 @@ TEST_P(WordPieceOracleData, AllSharedDataHasTheTokensAndPlacesOfHuggingFace) {
 INSTANTIATE_TEST_SUITE_P(UncasedAndCased, WordPieceOracleData, ::testing::Bool());
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

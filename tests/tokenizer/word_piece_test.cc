@@ -161,7 +161,7 @@ TEST(WordPiece, EachKindHasItsOwnModelAlone) {
 }
 
 // A setting that decides an id decides the hash; how texts are decoded does not.
-TEST(WordPiece, TheHashTellsApartWhatEncodesApart) {
+TEST(WordPiece, TheHashDiffersWhereEncodingDiffers) {
   const WordPieceModel model = word_piece_of({"a", "b"});
   const std::string hash = hash_of(model);
   WordPieceModel other = model;
@@ -183,7 +183,7 @@ TEST(WordPiece, TheHashTellsApartWhatEncodesApart) {
   }
 }
 
-TEST(Bpe, TellsTheBytesThatEachTokenComesFrom) {
+TEST(Bpe, GivesTheBytesThatEachTokenComesFrom) {
   const Tokenizer tokenizer = small_tokenizer();
   RandomSequence random = random_sequence(16);
   for (int trial = 0; trial < 100; ++trial) {

@@ -7,25 +7,19 @@
 #include <csignal>
 #include <nlohmann/json.hpp>
 #include <regex>
-#include <sstream>
 #include <thread>
 
 #include "base/files/file.h"
+#include "base/lines.h"
 #include "comm/process/launched_job.h"
 
 namespace teratron::torture {
 namespace {
 
 namespace fs = std::filesystem;
+using testing::lines_of;
 using testing::Outcome;
 using testing::with;
-
-std::vector<std::string> lines_of(const std::string& text) {
-  std::vector<std::string> lines;
-  std::istringstream stream(text);
-  for (std::string line; std::getline(stream, line);) lines.push_back(line);
-  return lines;
-}
 
 // First differences of what is from what must be; of files that must not be there only where it must be `alone`.
 std::string differences(const Tree& is, const Tree& must_be, bool alone) {

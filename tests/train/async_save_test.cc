@@ -9,7 +9,7 @@
 #include "checkpoint/native/folders.h"
 #include "train/training_fixture.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 namespace fs = std::filesystem;
@@ -29,7 +29,7 @@ struct SaveRecorder final : TrainingObserver {
   std::vector<std::int64_t> saves;
 };
 
-class AsyncSave : public testing::TrainingFixture {
+class AsyncSave : public TrainingFixture {
  protected:
   // Checkpoints that the first rank saw saved.
   std::vector<std::int64_t> run(const TrainConfig& config, const std::function<RunControl(int rank)>& control = {},
@@ -160,4 +160,4 @@ TEST_F(AsyncSave, NeedsAPlaceToSaveAndTakesTheMemoryOfTheRankThatWrites) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -5,10 +5,10 @@
 #include "base/error.h"
 #include "train/training_fixture.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
-class BatchRampTest : public testing::TrainingFixture {
+class BatchRampTest : public TrainingFixture {
  protected:
   void SetUp() override {
     TrainingFixture::SetUp();
@@ -22,7 +22,7 @@ class BatchRampTest : public testing::TrainingFixture {
 };
 
 TEST_F(BatchRampTest, ConsumedSamplesFollowTheRule) {
-  const testing::TrainingRun run = train(config_);
+  const TrainingRun run = train(config_);
   std::vector<std::int64_t> sizes, consumed;
   for (const IterationReport& report : run.reports) {
     sizes.push_back(report.global_batch_size);
@@ -34,29 +34,18 @@ TEST_F(BatchRampTest, ConsumedSamplesFollowTheRule) {
 }
 
 TEST_F(BatchRampTest, ARunStoppedInTheMiddleOfTheRampGoesOnBitForBit) {
-  const testing::TrainingRun whole = train(config_);
+  const TrainingRun whole = train(config_);
   for (const std::int64_t stop : {3, 5, 7}) {
-    TrainConfig first = config_;
-    first.output.save = folder_ / fmt::format("stopped-{}", stop);
-    first.train_iters = stop;
-    first.optimizer.learning_rate.decay = config_.train_iters;
-    const testing::TrainingRun before = train(first);
-    TrainConfig rest = config_;
-    rest.output.load = first.output.save;
-    const testing::TrainingRun after = train(rest);
-    std::vector<double> losses = before.losses;
-    losses.insert(losses.end(), after.losses.begin(), after.losses.end());
-    EXPECT_EQ(losses, whole.losses) << stop;
-    EXPECT_EQ(after.parameters, whole.parameters) << stop;
+    expect_same_bits(train_in_two(config_, stop), whole, fmt::format("stopped after {}", stop));
   }
 }
 
 TEST_F(BatchRampTest, EveryLayoutTrainsAlike) {
-  const testing::TrainingRun two = train(config_);
+  const TrainingRun two = train(config_);
   config_.layout.data_parallel = 1;
   config_.batch.micro_batch_size = 8;
-  testing::expect_same_training(two, train(config_), "dp 2 in micro-batches of 2");
+  expect_same_training(two, train(config_), "dp 2 in micro-batches of 2");
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

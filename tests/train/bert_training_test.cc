@@ -4,12 +4,8 @@
 
 #include "train/training_fixture.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
-
-using testing::expect_same_training;
-using testing::TrainingFixture;
-using testing::TrainingRun;
 
 class BertTraining : public TrainingFixture {
  protected:
@@ -78,20 +74,7 @@ TEST_F(BertTraining, NeedsTheHeadOfPretraining) {
   EXPECT_NO_THROW(train(config_));
 }
 
-TEST_F(BertTraining, GoesOnBitForBit) {
-  config_.output.save = folder_ / "whole";
-  const TrainingRun whole = train(config_);
-  TrainConfig first = config_;
-  first.output.save = folder_ / "parts";
-  first.optimizer.learning_rate.decay = config_.train_iters;
-  first.train_iters = 3;
-  train(first);
-  TrainConfig rest = config_;
-  rest.output.save = rest.output.load = folder_ / "parts";
-  rest.optimizer.learning_rate.decay = config_.train_iters;
-  const TrainingRun resumed = train(rest);
-  EXPECT_EQ(resumed.parameters, whole.parameters);
-}
+TEST_F(BertTraining, GoesOnBitForBit) { expect_same_bits(train_in_two(config_, 3), train(config_)); }
 
 TEST_F(BertTraining, CountsTextAndNotPadding) {
   const TrainingRun run = train(config_);
@@ -108,15 +91,15 @@ TEST_F(BertTraining, SaysWhatItNeeds) {
   config_.pipeline.token_slices = "2";
   config_.output.sample_prompts = {"w"};
   const std::vector<std::string> faults = config_.faults().texts();
-  const auto are_told = [&](const std::string& words) {
+  const auto are_reported = [&](const std::string& words) {
     return std::ranges::any_of(faults,
                                [&](const std::string& fault) { return fault.find(words) != std::string::npos; });
   };
-  EXPECT_TRUE(are_told("WordPiece vocabulary"));
-  EXPECT_TRUE(are_told("--reset-attention-mask"));
-  EXPECT_TRUE(are_told("tokens see no later ones"));
-  EXPECT_TRUE(are_told("does not continue text"));
+  EXPECT_TRUE(are_reported("WordPiece vocabulary"));
+  EXPECT_TRUE(are_reported("--reset-attention-mask"));
+  EXPECT_TRUE(are_reported("tokens see no later ones"));
+  EXPECT_TRUE(are_reported("does not continue text"));
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

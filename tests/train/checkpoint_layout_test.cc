@@ -8,10 +8,10 @@
 #include "train/random_pipeline.h"
 #include "train/training_fixture.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
-class CheckpointLayout : public testing::TrainingFixture {
+class CheckpointLayout : public TrainingFixture {
  protected:
   void SetUp() override {
     TrainingFixture::SetUp();
@@ -38,33 +38,27 @@ class CheckpointLayout : public testing::TrainingFixture {
     });
   }
 
-  void expect_any_layout_goes_on(int trials) {
+  void expect_any_layout_goes_on(int count) {
     config_.batch.micro_batch_size = 5;
-    const testing::TrainingRun whole = train(config_);
+    const TrainingRun whole = train(config_);
     RandomSequence random(RandomStream{.seed = 21});
-    for (int trial = 0; trial < testing::trials(trials); ++trial) {
-      TrainConfig first = testing::random_pipeline(config_, random);
+    for (int trial = 0; trial < trials(count); ++trial) {
+      TrainConfig first = random_pipeline(config_, random);
       if (trial % 6 == 5) {  // of a Llama, more tensor-parallel ranks than key heads
         first = config_;
         first.layout.tensor_parallel = 4;
       }
-      first.train_iters = static_cast<std::int64_t>(1 + random.below(7));
-      first.optimizer.learning_rate.decay = config_.train_iters;
-      first.output.save = folder_ / fmt::format("save-{}", trial);
-      testing::TrainingRun both = train(first);
-
-      TrainConfig rest = testing::random_pipeline(config_, random);
-      rest.output.load = first.output.save;
+      const auto updates = static_cast<std::int64_t>(1 + random.below(7));
+      const TrainingRun begun = begin(first, updates);
+      TrainConfig rest = random_pipeline(config_, random);
+      rest.output.load = folder_ / "save";
       if (trial % 3 == 2) {  // through files of another size
         rest.output.load = folder_ / fmt::format("resharded-{}", trial);
-        reshard_checkpoint(first.output.save, rest.output.load, 4000);
+        reshard_checkpoint(folder_ / "save", rest.output.load, 4000);
       }
-      const testing::TrainingRun after = train(rest);
-      both.losses.insert(both.losses.end(), after.losses.begin(), after.losses.end());
-      both.parameters = after.parameters;
-      testing::expect_same_training(both, whole,
-                                    fmt::format("{} updates with {}, then {}", first.train_iters,
-                                                testing::text_of_layout(first), testing::text_of_layout(rest)));
+      expect_same_training(
+          begun.then(train(rest)), whole,
+          fmt::format("{} updates with {}, then {}", updates, text_of_layout(first), text_of_layout(rest)));
     }
   }
 };
@@ -72,7 +66,7 @@ class CheckpointLayout : public testing::TrainingFixture {
 TEST_F(CheckpointLayout, AnyLayoutGoesOnFromAnyOther) { expect_any_layout_goes_on(18); }
 
 TEST_F(CheckpointLayout, AnyLayoutOfALlamaGoesOnFromAnyOther) {
-  testing::become_llama(config_.model.config);
+  become_llama(config_.model.config);
   expect_any_layout_goes_on(10);
 }
 
@@ -83,19 +77,15 @@ TEST_F(CheckpointLayout, NoLayoutChangesABitOfWhatItLoads) {
        {std::pair{false, OptimizerKind::kAdamW}, {true, OptimizerKind::kAdamW}, {true, OptimizerKind::kMuon}}) {
     config_.backend.bf16 = bf16;
     config_.optimizer.kind = optimizer;
-    TrainConfig first = config_;
-    first.train_iters = 2;
-    first.optimizer.learning_rate.decay = config_.train_iters;
-    first.output.save = folder_ / fmt::format("first-{}-{}", bf16, static_cast<int>(optimizer));
-    train(first);
-    const std::string expected = tensors_in(first.output.save);
-    std::filesystem::path last = first.output.save;
-    for (int trial = 0; trial < testing::trials(10); ++trial) {
-      const TrainConfig layout = testing::random_pipeline(config_, random);
+    begin(config_, 2);
+    std::filesystem::path last = folder_ / "save";
+    const std::string expected = tensors_in(last);
+    for (int trial = 0; trial < trials(10); ++trial) {
+      const TrainConfig layout = random_pipeline(config_, random);
       const std::filesystem::path next =
           folder_ / fmt::format("again-{}-{}-{}", bf16, static_cast<int>(optimizer), trial);
       load_and_save(layout, last, next);
-      ASSERT_EQ(tensors_in(next), expected) << testing::text_of_layout(layout) << (bf16 ? " bf16" : "");
+      ASSERT_EQ(tensors_in(next), expected) << text_of_layout(layout) << (bf16 ? " bf16" : "");
       last = next;
     }
   }
@@ -104,20 +94,13 @@ TEST_F(CheckpointLayout, NoLayoutChangesABitOfWhatItLoads) {
 TEST_F(CheckpointLayout, APipelineResumesBitForBit) {
   config_.model.config.hidden_dropout = config_.model.config.attention_dropout = 0.1;
   RandomSequence random(RandomStream{.seed = 23});
-  for (int trial = 0; trial < testing::trials(8); ++trial) {
-    const TrainConfig layout = testing::random_pipeline(config_, random);
-    const testing::TrainingRun whole = train(layout);
-    TrainConfig first = layout, rest = layout;
-    first.train_iters = static_cast<std::int64_t>(1 + random.below(7));
-    first.optimizer.learning_rate.decay = config_.train_iters;
-    first.output.save = rest.output.load = folder_ / fmt::format("stopped-{}", trial);
-    std::vector<double> losses = train(first).losses;
-    const testing::TrainingRun after = train(rest);
-    losses.insert(losses.end(), after.losses.begin(), after.losses.end());
-    EXPECT_EQ(losses, whole.losses) << testing::text_of_layout(layout);
-    EXPECT_EQ(after.parameters, whole.parameters) << testing::text_of_layout(layout);
+  for (int trial = 0; trial < trials(8); ++trial) {
+    const TrainConfig layout = random_pipeline(config_, random);
+    const TrainingRun whole = train(layout);
+    const auto updates = static_cast<std::int64_t>(1 + random.below(7));
+    expect_same_bits(train_in_two(layout, updates), whole, text_of_layout(layout));
   }
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

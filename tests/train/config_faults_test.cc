@@ -5,12 +5,13 @@
 
 #include "base/error.h"
 #include "base/files/file.h"
+#include "base/message_of.h"
 #include "base/temporary_folder.h"
 #include "options/reading.h"
 #include "train/config/config.h"
 #include "train/random_config.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 using ::testing::AllOf;
@@ -24,19 +25,14 @@ TrainConfig sound_config() {
   return config;
 }
 
-std::string message_of(const std::vector<std::string>& arguments) {
-  try {
-    read_options<TrainConfig>(arguments);
-  } catch (const UserError& error) {
-    return error.what();
-  }
-  return "";
+std::string refusal(const std::vector<std::string>& arguments) {
+  return message_of<UserError>([&] { read_options<TrainConfig>(arguments); });
 }
 
 TEST(ConfigFaults, WeightsThatCopiesShareOutAreNotTrained) {
   for (const char* kind : {"weights", "gradients"}) {
-    const std::string message = message_of(
-        {"--data-path", "corpus", "--train-iters", "10", "--model", "tiny", "--data-parallel-sharding", kind});
+    const std::string message =
+        refusal({"--data-path", "corpus", "--train-iters", "10", "--model", "tiny", "--data-parallel-sharding", kind});
     EXPECT_THAT(message, AllOf(HasSubstr(kind), HasSubstr("teratron plan"), HasSubstr("--use-distributed-optimizer")));
     EXPECT_EQ(message.find('\n'), std::string::npos) << message;
   }
@@ -44,12 +40,12 @@ TEST(ConfigFaults, WeightsThatCopiesShareOutAreNotTrained) {
 
 TEST(ConfigFaults, ThereAreNoneInASoundConfiguration) {
   EXPECT_THAT(sound_config().faults(), IsEmpty());
-  EXPECT_EQ(message_of({"--data-path", "corpus", "--train-iters", "10", "--model", "tiny"}), "");
+  EXPECT_EQ(refusal({"--data-path", "corpus", "--train-iters", "10", "--model", "tiny"}), kNoError);
 }
 
 TEST(ConfigFaults, JointSlicesAreThePlanners) {
-  const std::string message = message_of({"--data-path", "corpus", "--train-iters", "10", "--model", "tiny", "--pp",
-                                          "2", "--token-slices", "joint", "--micro-batch-size", "2"});
+  const std::string message = refusal({"--data-path", "corpus", "--train-iters", "10", "--model", "tiny", "--pp", "2",
+                                       "--token-slices", "joint", "--micro-batch-size", "2"});
   EXPECT_THAT(message, AllOf(HasSubstr("--token-slices"), HasSubstr("teratron plan"), HasSubstr("2x512,512+1x1024")));
 }
 
@@ -92,7 +88,7 @@ TEST(ConfigFaults, EveryNumberOutOfItsRangeIsReportedByItsFlag) {
 }
 
 // Warm-up, stable phase and decay fit into the schedule, whatever the length of each.
-TEST(ConfigFaults, WsdNeedsADecayThatFitsBehindTheWarmUp) {
+TEST(ConfigFaults, WsdNeedsADecayThatFitsAfterTheWarmUp) {
   TrainConfig config = sound_config();
   config.train_iters = 100;
   config.optimizer.learning_rate.warmup = 10;
@@ -122,7 +118,7 @@ TEST(ConfigFaults, AnyValuesWhateverGiveFaultsAndNoOverflow) {
     FieldList fields = fields_of(config);
     for (const Field& field : fields) {
       const bool skipped = field.role == FieldRole::kConfigFile || random.below(2) == 0;
-      if (!skipped) arguments.push_back("--" + field.name + "=" + testing::random_value(field, random));
+      if (!skipped) arguments.push_back("--" + field.name + "=" + random_value(field, random));
     }
     read_fields(fields, arguments);
     config.faults();  // the sanitizers watch
@@ -130,11 +126,10 @@ TEST(ConfigFaults, AnyValuesWhateverGiveFaultsAndNoOverflow) {
 }
 
 TEST(ConfigFaults, AllOfTheFileTheLineAndTheValuesComeAtOnce) {
-  const testing::TemporaryFolder folder;
+  const TemporaryFolder folder;
   const std::string file = (folder.path() / "a.toml").string();
   write_file_atomically(file, "hiden_size = 8\nlr = \"fast\"\nnum_attention_heads = 7\n");
-  const std::string message =
-      message_of({"--config", file, "--min-lrr", "3", "--train-iters", "x", "--eval-iters", "0"});
+  const std::string message = refusal({"--config", file, "--min-lrr", "3", "--train-iters", "x", "--eval-iters", "0"});
   EXPECT_THAT(message, HasSubstr("7 faults"));
   EXPECT_THAT(message, HasSubstr("unknown key 'hiden_size' (" + file + ":1); did you mean 'hidden_size'?"));
   EXPECT_THAT(message, HasSubstr("--lr is 'fast'; a number is needed (" + file + ":2)"));
@@ -146,9 +141,9 @@ TEST(ConfigFaults, AllOfTheFileTheLineAndTheValuesComeAtOnce) {
 }
 
 TEST(ConfigFaults, LeaveOutFaultsThatFollowFromAReportedValue) {
-  const std::string message = message_of({"--data-path", "corpus", "--train-iters", "many"});
+  const std::string message = refusal({"--data-path", "corpus", "--train-iters", "many"});
   EXPECT_EQ(message, "--train-iters is 'many'; a whole number is needed");
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

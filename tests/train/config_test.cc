@@ -12,10 +12,9 @@
 #include "options/reading.h"
 #include "train/random_config.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
-using testing::TemporaryFolder;
 using Values = std::map<std::string, std::string>;
 
 bool is_saved(const Field& field) { return field.role != FieldRole::kConfigFile; }
@@ -45,7 +44,7 @@ TEST(TrainConfig, ReadsBackFromAFileToTheSameValues) {
     std::vector<std::string> arguments;
     TrainConfig lists;
     for (const Field& field : fields_of(lists)) {
-      if (is_saved(field)) arguments.push_back("--" + field.name + "=" + testing::random_value(field, random));
+      if (is_saved(field)) arguments.push_back("--" + field.name + "=" + random_value(field, random));
     }
     FaultLines faults;
     const TrainConfig config = read_unchecked(arguments, &faults);
@@ -67,8 +66,8 @@ TEST(TrainConfig, EveryFlagReachesTheSavedConfigurationAndNoOther) {
     const Choice* choice = std::get_if<Choice>(&field.target);
     const bool has_one_value = choice != nullptr && choice->names.size() == 1;
     if (!is_saved(field) || field.name == "model" || has_one_value) continue;
-    std::string value = testing::random_value(field, random);
-    while (value == field.value_text()) value = testing::random_value(field, random);
+    std::string value = random_value(field, random);
+    while (value == field.value_text()) value = random_value(field, random);
     write_file_atomically(file, to_toml(read_unchecked({"--" + field.name + "=" + value})));
     Values expected = values_of(TrainConfig{});
     expected[field.name] = value;
@@ -181,4 +180,4 @@ TEST(TrainConfig, HelpAndTheStartUpTableNameEveryFieldButHiddenOnes) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

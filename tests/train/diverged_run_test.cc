@@ -3,7 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "base/error.h"
+#include "base/message_of.h"
 #include "base/philox.h"
 #include "base/trials.h"
 #include "checkpoint/native/folders.h"
@@ -11,7 +14,7 @@
 #include "train/training_fixture.h"
 #include "train/watch/loss_watch.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 using ::testing::AllOf;
@@ -20,7 +23,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
 
-class DivergedRun : public testing::TrainingFixture {
+class DivergedRun : public TrainingFixture {
  protected:
   void SetUp() override {
     TrainingFixture::SetUp();
@@ -41,19 +44,14 @@ class DivergedRun : public testing::TrainingFixture {
     return config;
   }
   std::string error_of(const TrainConfig& config) {
-    try {
-      train(config);
-    } catch (const UserError& error) {
-      return error.what();
-    }
-    return "no error";
+    return message_of<UserError>([&] { train(config); });
   }
 };
 
 TEST_F(DivergedRun, KeepsTheLastCheckpointWhoseLossWasFinite) {
   RandomSequence random(RandomStream{.seed = 31});
-  for (int trial = 0; trial < testing::trials(12); ++trial) {
-    TrainConfig good = in_precision(testing::random_pipeline(config_, random), trial % 3);
+  for (int trial = 0; trial < trials(12); ++trial) {
+    TrainConfig good = in_precision(random_pipeline(config_, random), trial % 3);
     good.train_iters = 3;
     good.output.save = folder_ / fmt::format("run-{}", trial);
     good.output.save_interval = good.output.keep_last = 1;
@@ -62,7 +60,7 @@ TEST_F(DivergedRun, KeepsTheLastCheckpointWhoseLossWasFinite) {
     bad.output.load = bad.output.save;
     bad.output.override_schedule = true;
     bad.train_iters = 9;
-    const std::string layout = testing::text_of_layout(bad);
+    const std::string layout = text_of_layout(bad);
     EXPECT_THAT(error_of(bad), AllOf(HasSubstr("diverged"), HasSubstr("--lr"))) << layout;
     EXPECT_THAT(iterations_in(bad.output.save), ElementsAre(3)) << layout;
     good.output.load = good.output.save;
@@ -106,7 +104,7 @@ TEST_F(DivergedRun, AFixedScaleThatAlwaysOverflowsIsADivergence) {
   TrainConfig config = in_precision(config_, 2);
   config.optimizer.loss_scaling = {.fixed = std::exp2(60)};
   config.train_iters = LossScaler::kMostOverflows;
-  EXPECT_EQ(error_of(config), "no error");  // nothing was lost so far
+  EXPECT_EQ(error_of(config), kNoError);  // nothing was lost so far
   config.train_iters += 2;
   EXPECT_THAT(error_of(config), HasSubstr(fmt::format("diverged in iteration {}", LossScaler::kMostOverflows + 1)));
 }
@@ -122,7 +120,7 @@ TEST_F(DivergedRun, TheLastUpdateIsNoException) {
   EXPECT_THAT(iterations_in(config.output.save), ElementsAre());
 }
 
-TEST(LossWatch, TellsOfAnExplosionOnceAndOfNoNoise) {
+TEST(LossWatch, ReportsAnExplosionOnceAndNoNoise) {
   RandomSequence random(RandomStream{.seed = 32});
   const auto noise = [&] { return 0.5 * static_cast<double>(random.below(1001)) / 1000 - 0.25; };
   for (int trial = 0; trial < 50; ++trial) {
@@ -139,5 +137,19 @@ TEST(LossWatch, TellsOfAnExplosionOnceAndOfNoNoise) {
   }
 }
 
+TEST(BestValidation, IsTheFirstOfTheLowest) {
+  RandomSequence random(RandomStream{.seed = 33});
+  BestValidation best;
+  std::vector<double> all;
+  for (std::int64_t at = 0; at < 200; ++at) {
+    all.push_back(static_cast<double>(random.below(50)) - static_cast<double>(at) / 20);
+    best.add(all.back(), at);
+    const auto lowest = std::ranges::min_element(all) - all.begin();
+    EXPECT_EQ(best.value, all[static_cast<std::size_t>(lowest)]);
+    EXPECT_EQ(best.iteration, lowest);
+    EXPECT_EQ(best.since, at - lowest);
+  }
+}
+
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

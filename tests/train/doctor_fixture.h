@@ -158,7 +158,7 @@ class DoctorFixture : public TrainingFixture {
 
   DoctoredRun outcome_of(const TrainConfig& config, const Prepare& prepare = {}) {
     DoctoredRun outcome;
-    test::WholeWeights parameters;
+    WholeWeights parameters;
     try {
       on_ranks(config, [&](Trainer& trainer, Communicator& world) {
         trainer.start();

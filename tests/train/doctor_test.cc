@@ -12,20 +12,11 @@
 #include "train/doctor_fixture.h"
 #include "train/random_pipeline.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 using ::testing::AllOf;
-using testing::BreakingOperation;
-using testing::DoctoredRun;
-using testing::DoctorFixture;
-using testing::End;
-using testing::flip_exponent;
 using ::testing::HasSubstr;
-using testing::kTrained;
-using testing::Meddle;
-using testing::random_pipeline;
-using testing::text_of_layout;
 
 class Doctors : public DoctorFixture {};
 
@@ -38,7 +29,7 @@ std::vector<Parameter*> matrices_of(Trainer& trainer) {
 
 TEST_F(Doctors, NamesTheRankAndTheTensorOfAFlippedBit) {
   RandomSequence random({.seed = 41});
-  for (int trial = 0; trial < testing::trials(8); ++trial) {
+  for (int trial = 0; trial < trials(8); ++trial) {
     TrainConfig config = going_on(random_layout(random));
     config.output.save_interval = trial % 2 == 0 ? 0 : 2;  // the run goes back to its own checkpoint then
     const auto rank = static_cast<int>(random.below(static_cast<std::uint64_t>(config.layout.mesh().ranks())));
@@ -69,7 +60,7 @@ TEST_F(Doctors, NamesTheRankAndTheTensorOfAFlippedBit) {
 
 TEST_F(Doctors, NamesTheRankAndTheTensorOfAFlippedMoment) {
   RandomSequence random({.seed = 42});
-  for (int trial = 0; trial < testing::trials(3); ++trial) {
+  for (int trial = 0; trial < trials(3); ++trial) {
     const TrainConfig config = going_on(random_layout(random));
     const auto rank = static_cast<int>(random.below(static_cast<std::uint64_t>(config.layout.mesh().ranks())));
     const std::uint64_t which = random.next_u32(), element = random.next_u32();
@@ -167,7 +158,7 @@ TEST_F(Doctors, NamesTheOperationThatGivesNoNumbers) {
 
 TEST_F(Doctors, NamesTheRankAndTheLayerThatFailedOnce) {
   RandomSequence random({.seed = 43});
-  for (int trial = 0; trial < testing::trials(3); ++trial) {
+  for (int trial = 0; trial < trials(3); ++trial) {
     TrainConfig config = config_;
     config.layout.pipeline_parallel = 1 + trial % 2;
     config.layout.data_parallel = 2;
@@ -196,7 +187,7 @@ TEST_F(Doctors, NamesTheRankAndTheLayerThatFailedOnce) {
 
 TEST_F(Doctors, NamesTheDocumentOfABadSampleAndGoesOn) {
   RandomSequence random({.seed = 44});
-  for (int trial = 0; trial < testing::trials(3); ++trial) {
+  for (int trial = 0; trial < trials(3); ++trial) {
     TrainConfig config = going_on(random_layout(random));
     config.data_path = {(folder_ / "spoilt").string()};
     config.seed = 100 + trial;
@@ -218,7 +209,7 @@ TEST_F(Doctors, NamesTheDocumentOfABadSampleAndGoesOn) {
 
 TEST_F(Doctors, NamesTheUpdateWhoseLearningRateJumps) {
   RandomSequence random({.seed = 45});
-  for (int trial = 0; trial < testing::trials(3); ++trial) {
+  for (int trial = 0; trial < trials(3); ++trial) {
     TrainConfig config = going_on(random_layout(random));
     config.optimizer.learning_rate.peak *= 300;
     config.output.override_schedule = true;
@@ -253,7 +244,7 @@ TEST_F(Doctors, NoLayoutChangesTheNumbersAndTheDoctorNoBit) {
   config_.output.save.clear();
   config_.train_iters = 3;
   const DoctoredRun alone = outcome_of(config_);
-  for (int trial = 0; trial < testing::trials(8); ++trial) {
+  for (int trial = 0; trial < trials(8); ++trial) {
     TrainConfig config = random_pipeline(config_, random);
     config.backend.bf16 = trial % 4 == 2;
     config.backend.fp16 = trial % 4 == 3;
@@ -283,4 +274,4 @@ TEST_F(Doctors, NoLayoutChangesTheNumbersAndTheDoctorNoBit) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -10,14 +10,14 @@
 #include "runtime/recorded_data.h"
 #include "train/training_fixture.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 namespace fs = std::filesystem;
 
 const fs::path kGolden = fs::path(TERATRON_SOURCE_DIR) / "tests/golden/checkpoint_0_1";
 
-class EarlierVersion : public testing::TrainingFixture {
+class EarlierVersion : public TrainingFixture {
  protected:
   void SetUp() override {
     TrainingFixture::SetUp();
@@ -59,7 +59,7 @@ class EarlierVersion : public testing::TrainingFixture {
 };
 
 TEST_F(EarlierVersion, ARunOfItGoesOnAsItWouldHave) {
-  const testing::TrainingRun run = train(config_);
+  const TrainingRun run = train(config_);
   const auto expected = nlohmann::json::parse(read_file(kGolden / "expected.json"));
   ASSERT_EQ(run.losses.size(), 3U);
   // The same bits on the same processor; others may add in another order.
@@ -91,4 +91,4 @@ TEST_F(EarlierVersion, ItsCheckpointIsThatOfAGpt2TrainedInFileOrder) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

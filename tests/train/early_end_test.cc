@@ -12,7 +12,7 @@
 #include "train/random_pipeline.h"
 #include "train/training_fixture.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 using ::testing::Contains;
@@ -41,7 +41,7 @@ struct Outcome {
   std::vector<TrainingResult> results;  // by rank
 };
 
-class EarlyEnd : public testing::TrainingFixture {
+class EarlyEnd : public TrainingFixture {
  protected:
   using ControlOf = std::function<RunControl(int rank)>;
 
@@ -84,9 +84,9 @@ class EarlyEnd : public testing::TrainingFixture {
 TEST_F(EarlyEnd, ASignalToAnyRankEndsAllAfterTheSameUpdateAndNothingIsLost) {
   RandomSequence random(RandomStream{.seed = 41});
   config_.output.eval_interval = 2;
-  for (int trial = 0; trial < testing::trials(12); ++trial) {
-    TrainConfig config = testing::random_pipeline(config_, random);
-    const std::string layout = testing::text_of_layout(config);
+  for (int trial = 0; trial < trials(12); ++trial) {
+    TrainConfig config = random_pipeline(config_, random);
+    const std::string layout = text_of_layout(config);
     const Outcome whole = run(config, undisturbed);
     config.output.save = folder_ / fmt::format("run-{}", trial);
     const int update = 1 + static_cast<int>(random.below(11));
@@ -126,7 +126,7 @@ class HoldsBack final : public TrainingObserver {
   const fs::path save_;
 };
 
-TEST_F(EarlyEnd, UpdatesAreToldBeforeACheckpointHoldsThemAndBeforeTheEnd) {
+TEST_F(EarlyEnd, UpdatesAreReportedBeforeACheckpointHoldsThemAndBeforeTheEnd) {
   RandomSequence random(RandomStream{.seed = 42});
   for (int trial = 0; trial < 8; ++trial) {
     TrainConfig config = config_;
@@ -276,4 +276,4 @@ TEST_F(EarlyEnd, RefusesToStopByValidationsWithoutAny) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -5,24 +5,24 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/message_of.h"
 #include "base/philox.h"
 #include "checkpoint/hugging_face/hugging_face.h"
 #include "checkpoint/initial_weights.h"
 #include "train/training_fixture.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::TrainingRun;
 
 const fs::path kGpt2Tiny = fs::path(TERATRON_SOURCE_DIR) / "tests/golden/gpt2_tiny";
 
-class Finetune : public testing::TrainingFixture {
+class Finetune : public TrainingFixture {
  protected:
   // The weights that a run begins with, and the iteration that it counts from.
   std::vector<double> weights_at_start(const TrainConfig& config) {
-    test::WholeWeights weights;
+    WholeWeights weights;
     on_ranks(config, [&](Trainer& trainer, Communicator&) {
       EXPECT_EQ(trainer.start(), 0);
       weights.add(trainer.executor());
@@ -68,7 +68,7 @@ TEST_F(Finetune, TakesTheWeightsOfACheckpointUnderAnyLayoutAndNothingElse) {
     for (std::size_t i = 0; i < weights.size(); ++i) {
       ASSERT_NEAR(weights[i], trained.parameters[i], tolerance * std::abs(trained.parameters[i])) << i;
     }
-    if (!config.backend.bf16) testing::expect_same_training(train(config), alone, "layout");
+    if (!config.backend.bf16) expect_same_training(train(config), alone, "layout");
   }
 }
 
@@ -113,13 +113,9 @@ TEST_F(Finetune, AnotherShapeIsRefusedByName) {
   config_.model.config = find_weights(kGpt2Tiny).model;
   config_.output.finetune = kGpt2Tiny;
   config_.model.config.hidden_size = 64;
-  try {
-    train(config_);
-    FAIL();
-  } catch (const UserError& error) {
-    EXPECT_THAT(error.what(), ::testing::HasSubstr("hidden_size is 32 there, 64 was asked for"));
-  }
+  EXPECT_THAT(message_of<UserError>([&] { train(config_); }),
+              ::testing::HasSubstr("hidden_size is 32 there, 64 was asked for"));
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -16,7 +16,7 @@
 #include "train/random_pipeline.h"
 #include "train/training_fixture.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 using ::testing::HasSubstr;
@@ -35,7 +35,7 @@ TrainConfig random_run(RandomSequence& random) {
   config.model.config.num_layers = one_of(random, {2, 4});
   config.model.config.hidden_size = 24;
   config.model.config.num_attention_heads = one_of(random, {4, 8});
-  if (random.below(3) == 0) testing::become_llama(config.model.config);
+  if (random.below(3) == 0) become_llama(config.model.config);
   config.model.seq_length = one_of(random, {8, 16});
   config.batch.micro_batch_size = one_of(random, {1, 3, 8});
   config.layout.tensor_parallel = one_of(random, {1, 2});
@@ -43,7 +43,7 @@ TrainConfig random_run(RandomSequence& random) {
   config.layout.data_parallel = one_of(random, {1, 2});
   config.batch.global_batch_size = one_of(random, {0, 16});
   config.layout.recompute = name_of(static_cast<Recompute>(random.below(3)));
-  if (random.below(3) == 0) config.layout.recompute = testing::random_recompute(config, random);
+  if (random.below(3) == 0) config.layout.recompute = random_recompute(config, random);
   if (config.layout.recompute == "none" && config.model.config.num_layers == 4) {
     config.layout.keep_activations = KeepActivations::kAll;
   }
@@ -53,7 +53,7 @@ TrainConfig random_run(RandomSequence& random) {
   return config;
 }
 
-class MemoryPlan : public testing::TrainingFixture {};
+class MemoryPlan : public TrainingFixture {};
 
 TEST_F(MemoryPlan, IsWhatLiveRanksTake) {
   RandomSequence random({.seed = 1});
@@ -115,7 +115,7 @@ std::int64_t bytes_of_all(const TrainConfig& config) {
 
 // The configuration with flags as a user adds them.
 TrainConfig with_flags(const TrainConfig& config, const std::vector<std::string>& flags) {
-  const testing::TemporaryFolder folder;
+  const TemporaryFolder folder;
   const std::filesystem::path file = folder.path() / "config.toml";
   write_file_atomically(file, to_toml(config));
   std::vector<std::string> words = {"--config", file.string()};
@@ -270,4 +270,4 @@ TEST(MemoryRemedies, AreNoneWhereNothingHelps) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -6,28 +6,16 @@
 #include "train/plans/memory_plan.h"
 #include "train/training_fixture.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
-class MuonTraining : public testing::TrainingFixture {
+class MuonTraining : public TrainingFixture {
  protected:
   void SetUp() override {
     TrainingFixture::SetUp();
     config_.optimizer.kind = OptimizerKind::kMuon;
     config_.model.config.num_attention_heads = 4;
     config_.batch.global_batch_size = 4;
-  }
-  static TrainConfig split(TrainConfig config) {
-    config.layout.tensor_parallel = config.layout.data_parallel = 2;
-    config.layout.sequence_parallel = config.layout.distributed_optimizer = true;
-    config.batch.micro_batch_size = 1;
-    return config;
-  }
-  static TrainConfig piped(TrainConfig config) {
-    config.layout.pipeline_parallel = config.layout.data_parallel = 2;
-    config.layout.distributed_optimizer = true;
-    config.batch.micro_batch_size = 1;
-    return config;
   }
   static TrainConfig with_bf16(TrainConfig config, bool state) {
     config.backend.bf16 = true;
@@ -39,39 +27,17 @@ class MuonTraining : public testing::TrainingFixture {
 TEST_F(MuonTraining, ResumesBitForBit) {
   for (const TrainConfig& config : {config_, split(config_), piped(config_), with_bf16(split(config_), false),
                                     with_bf16(piped(config_), true), with_bf16(config_, true)}) {
-    const testing::TrainingRun whole = train(config);
-    TrainConfig first = config, rest = config;
-    first.train_iters = 5;
-    first.optimizer.learning_rate.decay = config.train_iters;
-    first.output.save = rest.output.load = folder_ / "save";
-    std::filesystem::remove_all(first.output.save);
-    std::vector<double> losses = train(first).losses;
-    const testing::TrainingRun after = train(rest);
-    losses.insert(losses.end(), after.losses.begin(), after.losses.end());
-    EXPECT_EQ(losses, whole.losses);
-    EXPECT_EQ(after.parameters, whole.parameters);
+    expect_same_bits(train_in_two(config, 5), train(config));
   }
 }
 
 TEST_F(MuonTraining, OneLayoutGoesOnFromAnother) {
   config_.optimizer.learning_rate.peak = 1e-4;
-  const testing::TrainingRun whole = train(config_);
+  const TrainingRun whole = train(config_);
   const std::vector<TrainConfig> layouts = {config_, split(config_), piped(config_)};
   for (const TrainConfig& from : layouts) {
-    TrainConfig first = from;
-    first.train_iters = 4;
-    first.optimizer.learning_rate.decay = config_.train_iters;
-    first.output.save = folder_ / "save";
-    std::filesystem::remove_all(first.output.save);
-    testing::TrainingRun both = train(first);
-    for (TrainConfig rest : layouts) {
-      rest.output.load = first.output.save;
-      const testing::TrainingRun after = train(rest);
-      testing::TrainingRun joined = both;
-      joined.losses.insert(joined.losses.end(), after.losses.begin(), after.losses.end());
-      joined.parameters = after.parameters;
-      testing::expect_same_training(joined, whole, "Muon");
-    }
+    const TrainingRun begun = begin(from, 4);
+    for (const TrainConfig& to : layouts) expect_same_training(begun.then(resume(to)), whole, "Muon");
   }
 }
 
@@ -108,4 +74,4 @@ TEST_F(MuonTraining, LearnsFasterThanAdamWOnTheSameTokens) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

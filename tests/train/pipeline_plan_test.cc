@@ -13,7 +13,7 @@
 #include "pipeline/timing/simulate.h"
 #include "train/random_pipeline.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 using ::testing::AllOf;
@@ -30,8 +30,8 @@ TEST(PipelinePlan, IsMadeOfEverythingWithoutFaults) {
   config.model.seq_length = 64;
   for (int trial = 0; trial < 300; ++trial) {
     config.batch.global_batch_size = static_cast<std::int64_t>(2 + random.below(9));
-    const TrainConfig layout = testing::random_pipeline(config, random);
-    ASSERT_THAT(layout.faults(), IsEmpty()) << testing::text_of_layout(layout);
+    const TrainConfig layout = random_pipeline(config, random);
+    ASSERT_THAT(layout.faults(), IsEmpty()) << text_of_layout(layout);
     const PipelinePlan plan = plan_pipeline(layout);
     std::int64_t layers = 0;
     for (const std::int64_t cell : plan.cell_layers) layers += cell;
@@ -162,4 +162,4 @@ TEST(PipelinePlan, AnInterleavedScheduleHasTheMicroBatchesThereAre) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -5,18 +5,19 @@
 #include <limits>
 
 #include "base/error.h"
+#include "base/message_of.h"
 #include "base/trials.h"
 #include "train/random_pipeline.h"
 #include "train/training_fixture.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-class PipelineTraining : public testing::TrainingFixture {
+class PipelineTraining : public TrainingFixture {
  protected:
   void SetUp() override {
     TrainingFixture::SetUp();
@@ -32,7 +33,7 @@ class PipelineTraining : public testing::TrainingFixture {
 
   // The error of a training in which one weight of `layer` is not finite from the start.
   std::string error_of(const TrainConfig& config, std::int64_t layer) {
-    try {
+    return message_of<UserError>([&] {
       on_ranks(config, [&](Trainer& trainer, Communicator&) {
         trainer.start();
         for (const Parameter* parameter : trainer.executor().parameters()) {
@@ -42,25 +43,22 @@ class PipelineTraining : public testing::TrainingFixture {
         TrainingObserver silent;
         trainer.run(silent);
       });
-    } catch (const UserError& error) {
-      return error.what();
-    }
-    return "";
+    });
   }
 };
 
 TEST_F(PipelineTraining, TrainsAndValidatesAsOneRankDoesOverRandomPipelines) {
   TrainConfig alone = config_;
   alone.batch.micro_batch_size = config_.batch.global_batch_size;
-  const testing::TrainingRun expected = train(alone);
+  const TrainingRun expected = train(alone);
   ASSERT_EQ(expected.validations.size(), 2U);
   RandomSequence random(RandomStream{.seed = 31});
-  for (int trial = 0; trial < testing::trials(testing::is_fast_set() ? 20 : 40); ++trial) {
-    const TrainConfig config = testing::random_pipeline(config_, random);
-    const std::string what = fmt::format("trial {}: {}", trial, testing::text_of_layout(config));
+  for (int trial = 0; trial < trials(is_fast_set() ? 20 : 40); ++trial) {
+    const TrainConfig config = random_pipeline(config_, random);
+    const std::string what = fmt::format("trial {}: {}", trial, text_of_layout(config));
     ASSERT_THAT(config.faults(), IsEmpty()) << what;
-    const testing::TrainingRun run = train(config);
-    testing::expect_same_training(run, expected, what);
+    const TrainingRun run = train(config);
+    expect_same_training(run, expected, what);
     for (std::size_t i = 0; i < expected.validations.size(); ++i) {
       EXPECT_NEAR(run.validations[i], expected.validations[i], 1e-5 * expected.validations[i]) << what;
     }
@@ -73,25 +71,25 @@ TEST_F(PipelineTraining, ARampIsTheSameInAPipeline) {
   config_.batch.rampup_batch_size = {2, 2, 14};
   config_.batch.global_batch_size = 8;
   config_.train_iters = 6;
-  const testing::TrainingRun expected = train(config_);
+  const TrainingRun expected = train(config_);
   config_.layout.pipeline_parallel = 3;
   config_.layout.data_parallel = 2;
   config_.pipeline.layout = "1,2,2";
   config_.batch.micro_batch_size = 1;
-  testing::expect_same_training(train(config_), expected, "1f1b");
+  expect_same_training(train(config_), expected, "1f1b");
   config_.pipeline.token_slices = "uniform:3";
-  testing::expect_same_training(train(config_), expected, "seq1f1b");
+  expect_same_training(train(config_), expected, "seq1f1b");
   config_.pipeline.token_slices = "auto";
   const slicing::CostModel forward{.lengths = {1, 4, 8, 16}, .without_context = {2, 3, 5, 9}};
   profile_ = {.stages = {3, {.forward = forward, .backward = forward.times(2)}}};
   profile_->key.stages = 3;
   ASSERT_GE(plan_pipeline(config_, &*profile_).slices_of(0).size(), 2U);
-  testing::expect_same_training(train(config_), expected, "slices of a profile");
+  expect_same_training(train(config_), expected, "slices of a profile");
   profile_.reset();
   config_.pipeline.token_slices = "";
   config_.pipeline.schedule = pipeline::ScheduleKind::kInterleaved;
   config_.pipeline.defer_weight_gradients = true;
-  testing::expect_same_training(train(config_), expected, "interleaved");
+  expect_same_training(train(config_), expected, "interleaved");
 }
 
 TEST_F(PipelineTraining, ADivergenceIsOfTheLayerAndRankWhereItBegan) {
@@ -116,4 +114,4 @@ TEST_F(PipelineTraining, ADivergenceIsOfTheLayerAndRankWhereItBegan) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -4,17 +4,16 @@
 
 #include <optional>
 
+#include "base/message_of.h"
 #include "base/philox.h"
 #include "base/trials.h"
 #include "train/random_pipeline.h"
 #include "train/training_fixture.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 using ::testing::HasSubstr;
-using testing::random_pipeline;
-using testing::text_of_layout;
 
 constexpr std::int64_t kUpdates = 3;
 
@@ -45,7 +44,7 @@ class FlippingObserver final : public TrainingObserver {
   const Flip flip_;
 };
 
-class ReplicaCheck : public testing::TrainingFixture {
+class ReplicaCheck : public TrainingFixture {
  protected:
   void SetUp() override {
     TrainingFixture::SetUp();
@@ -59,7 +58,7 @@ class ReplicaCheck : public testing::TrainingFixture {
 
   // The error that all ranks end with; empty: none.
   std::string error_of(const TrainConfig& config, const std::optional<Flip>& flip) {
-    try {
+    return message_of<EnvironmentError>([&] {
       on_ranks(config, [&](Trainer& trainer, Communicator& world) {
         trainer.start();
         TrainingObserver quiet;
@@ -67,26 +66,23 @@ class ReplicaCheck : public testing::TrainingFixture {
         if (flip && flip->rank == world.rank()) flipping.emplace(trainer.executor(), *flip);
         trainer.run(flipping ? static_cast<TrainingObserver&>(*flipping) : quiet);
       });
-    } catch (const EnvironmentError& error) {
-      return error.what();
-    }
-    return "";
+    });
   }
 };
 
 TEST_F(ReplicaCheck, AnyLayoutKeepsItsReplicasEqual) {
   RandomSequence random({.seed = 3});
-  for (int trial = 0; trial < testing::trials(6); ++trial) {
+  for (int trial = 0; trial < trials(6); ++trial) {
     TrainConfig config = random_pipeline(config_, random);
     config.backend.bf16 = random.below(3) == 0;
     config.batch.global_batch_size = config.batch.micro_batch_size * config.layout.data_parallel * 2;
-    EXPECT_EQ(error_of(config, {}), "") << text_of_layout(config);
+    EXPECT_EQ(error_of(config, {}), kNoError) << text_of_layout(config);
   }
 }
 
 TEST_F(ReplicaCheck, AFlippedBitOfACopyIsNamedByParameterAndRank) {
   RandomSequence random({.seed = 4});
-  for (int trial = 0; trial < testing::trials(8); ++trial) {
+  for (int trial = 0; trial < trials(8); ++trial) {
     TrainConfig config = config_;
     config.layout.tensor_parallel = 1 + static_cast<int>(random.below(2));
     config.layout.data_parallel = 3;
@@ -115,8 +111,8 @@ TEST_F(ReplicaCheck, WithoutItARunGoesOn) {
   config.layout.data_parallel = 2;
   config.batch.global_batch_size = config.batch.micro_batch_size * 2;
   config.output.check_replicas = 0;
-  EXPECT_EQ(error_of(config, Flip{.iteration = 1, .rank = 1, .parameter = 0, .bit = 0}), "");
+  EXPECT_EQ(error_of(config, Flip{.iteration = 1, .rank = 1, .parameter = 0, .bit = 0}), kNoError);
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -3,17 +3,17 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "base/message_of.h"
 #include "train/training_fixture.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-using testing::TrainingRun;
 
-class SplitTraining : public testing::TrainingFixture {
+class SplitTraining : public TrainingFixture {
  protected:
   void SetUp() override {
     TrainingFixture::SetUp();
@@ -25,36 +25,15 @@ class SplitTraining : public testing::TrainingFixture {
     config.split.seed = seed;
     return config;
   }
-  // The first two updates of `config`, saved.
-  TrainingRun begin(TrainConfig config) {
-    config.output.save = folder_ / "save";
-    config.optimizer.learning_rate.decay = config.train_iters;
-    config.train_iters = 2;
-    std::filesystem::remove_all(config.output.save);
-    return train(config);
-  }
-  // What is left of the run in "save".
-  TrainingRun resume(TrainConfig config) {
-    config.output.load = folder_ / "save";
-    return train(config);
-  }
+  TrainingRun begin(const TrainConfig& config) { return TrainingFixture::begin(config, 2); }
   bool has_record() const { return read_checkpoint_info(folder_ / "save").state.counters.contains("split_seed"); }
   std::string refusal(const TrainConfig& config) {
-    try {
-      resume(config);
-    } catch (const UserError& error) {
-      return error.what();
-    }
-    ADD_FAILURE() << "nothing was thrown";
-    return "";
+    return message_of<UserError>([&] { resume(config); });
   }
 };
 
 void expect_same_run(const TrainingRun& begun, const TrainingRun& resumed, const TrainingRun& whole) {
-  std::vector<double> losses = begun.losses;
-  losses.insert(losses.end(), resumed.losses.begin(), resumed.losses.end());
-  EXPECT_EQ(losses, whole.losses);
-  EXPECT_EQ(resumed.parameters, whole.parameters);
+  expect_same_bits(begun.then(resumed), whole);
   EXPECT_EQ(resumed.result.validation_loss, whole.result.validation_loss);
 }
 
@@ -106,4 +85,4 @@ TEST_F(SplitTraining, TheSeedOfTheTrainingLeavesTheValidationPartAlone) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

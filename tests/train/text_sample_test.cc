@@ -10,12 +10,12 @@
 #include "train/random_pipeline.h"
 #include "train/training_fixture.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 using TokenIds = std::vector<std::int32_t>;
 
-class TextSample : public testing::TrainingFixture {
+class TextSample : public TrainingFixture {
  protected:
   // Of the model as it starts, in the layout; rank by rank.
   std::vector<TokenIds> texts(const TrainConfig& config, const TokenIds& prompt, std::int64_t count,
@@ -52,9 +52,9 @@ TEST_F(TextSample, IsWhatTheGeneratorMakesInAnyLayout) {
   config_.model.config.make_vocab_size_divisible_by = 1;  // every tensor-parallel rank has a part of it
   std::set<TokenIds> different;
   for (int trial = 0; trial < 25; ++trial) {
-    TrainConfig config = testing::random_pipeline(config_, random);
+    TrainConfig config = random_pipeline(config_, random);
     config.seed = 1 + static_cast<std::int64_t>(random.below(5));
-    SCOPED_TRACE(testing::text_of_layout(config));
+    SCOPED_TRACE(text_of_layout(config));
     TokenIds prompt(1 + random.below(9));
     for (std::int32_t& token : prompt) token = static_cast<std::int32_t>(random.below(kVocab));
     const SamplingSettings sampling{.temperature = random.below(2) == 0 ? 0.0 : 1.0, .seed = random.next_u32()};
@@ -85,7 +85,7 @@ TEST_F(TextSample, IdsBeyondTheTokenizerAreNeverDrawnInAnyLayout) {
 }
 
 // Whatever it is: a decoder that refuses what was drawn, logits that overflow.
-TEST_F(TextSample, OneThatFailsIsToldOnceAndChangesNothingOfTheTraining) {
+TEST_F(TextSample, OneThatFailsIsReportedOnceAndChangesNothingOfTheTraining) {
   struct Failing : TrainingObserver {
     int samples = 0;
     std::vector<std::string> notices;
@@ -127,4 +127,4 @@ TEST_F(TextSample, EndsWithTheDocumentOrTheSample) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

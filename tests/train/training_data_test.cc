@@ -7,24 +7,24 @@
 #include <set>
 
 #include "base/files/file.h"
+#include "base/message_of.h"
 #include "options/output.h"
 #include "options/reading.h"
 #include "train/training_fixture.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-using testing::TrainingRun;
 using Tokens = std::set<std::int32_t>;
 using Words = std::vector<std::string>;
 
 constexpr int kCorpusBits = 20;
 
-class DataOfRuns : public testing::TrainingFixture {
+class DataOfRuns : public TrainingFixture {
  protected:
   std::int64_t below(std::int64_t bound) { return std::uniform_int_distribution<std::int64_t>(0, bound - 1)(random_); }
   std::string path(const std::string& name) const { return (folder_ / name).string(); }
@@ -80,12 +80,7 @@ class DataOfRuns : public testing::TrainingFixture {
   }
 
   std::string refusal() const {
-    try {
-      make_training_task(config_, open_training_data(config_), kVocab);
-    } catch (const UserError& error) {
-      return error.what();
-    }
-    return "";
+    return message_of<UserError>([&] { make_training_task(config_, open_training_data(config_), kVocab); });
   }
 
   std::mt19937_64 random_{1};
@@ -194,17 +189,7 @@ TEST_F(DataOfRuns, ARunOnABlendIsTheSameOnAnyLayoutAndWhenResumedAnywhere) {
   const TrainingRun whole = train(config_);
   EXPECT_EQ(whole.validations.size(), 2U);
   for (const std::int64_t stop : {1, 5}) {
-    TrainConfig begun = config_;
-    begun.train_iters = stop;
-    begun.output.save = folder_ / fmt::format("save-{}", stop);
-    TrainConfig rest = config_;
-    const TrainingRun first = train(begun);
-    rest.output.load = begun.output.save;
-    const TrainingRun second = train(rest);
-    std::vector<double> losses = first.losses;
-    losses.insert(losses.end(), second.losses.begin(), second.losses.end());
-    EXPECT_EQ(losses, whole.losses) << "stopped after " << stop;
-    EXPECT_EQ(second.parameters, whole.parameters) << "stopped after " << stop;
+    expect_same_bits(train_in_two(config_, stop), whole, fmt::format("stopped after {}", stop));
   }
   for (const auto& [tensor, pipeline, data] :
        std::vector<std::array<std::int64_t, 3>>{{1, 1, 2}, {1, 2, 1}, {3, 1, 1}}) {
@@ -212,7 +197,7 @@ TEST_F(DataOfRuns, ARunOnABlendIsTheSameOnAnyLayoutAndWhenResumedAnywhere) {
     layout.layout.tensor_parallel = tensor;
     layout.layout.pipeline_parallel = pipeline;
     layout.layout.data_parallel = data;
-    testing::expect_same_training(train(layout), whole, fmt::format("{} x {} x {}", tensor, pipeline, data));
+    expect_same_training(train(layout), whole, fmt::format("{} x {} x {}", tensor, pipeline, data));
   }
 }
 
@@ -280,4 +265,4 @@ TEST_F(DataOfRuns, ACorpusThatDoesNotFitIsNamed) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -14,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "base/temporary_folder.h"
 #include "comm/launch.h"
 #include "data/indexed/indexed_dataset_writer.h"
 #include "model/llama_shape.h"
@@ -29,16 +29,32 @@ struct TrainingRun {
   std::vector<double> parameters;  // of the whole model, one after the other
   std::vector<double> plans;       // bytes, by rank
   TrainingResult result;
+
+  // This run and the one that went on from it, as one.
+  TrainingRun then(const TrainingRun& rest) const {
+    const auto append = [](auto all, const auto& more) {
+      all.insert(all.end(), more.begin(), more.end());
+      return all;
+    };
+    return {.reports = append(reports, rest.reports),
+            .losses = append(losses, rest.losses),
+            .validations = append(validations, rest.validations),
+            .parameters = rest.parameters,
+            .plans = rest.plans,
+            .result = rest.result};
+  }
 };
+
+inline void expect_same_bits(const TrainingRun& actual, const TrainingRun& expected, const std::string& what = "") {
+  EXPECT_EQ(actual.losses, expected.losses) << what;
+  EXPECT_EQ(actual.parameters, expected.parameters) << what;
+}
 
 class TrainingFixture : public ::testing::Test {
  protected:
   static constexpr std::int64_t kVocab = 50;
 
   void SetUp() override {
-    folder_ = std::filesystem::path(::testing::TempDir()) / fmt::format("teratron-training-{}", ::getpid());
-    std::filesystem::remove_all(folder_);
-    std::filesystem::create_directories(folder_);
     // Tokens with something to learn: each follows from the one before, mostly.
     IndexedDatasetWriter writer(folder_ / "corpus", kVocab);
     std::mt19937 random(1);
@@ -64,7 +80,6 @@ class TrainingFixture : public ::testing::Test {
     config_.logits_chunk = 10;
     config_.output.eval_iters = 2;
   }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
 
   // On as many thread ranks as the configuration asks for.
   void on_ranks(const TrainConfig& config, const std::function<void(Trainer&, Communicator& world)>& body) {
@@ -82,7 +97,7 @@ class TrainingFixture : public ::testing::Test {
   // What rank 0 saw.
   TrainingRun train(const TrainConfig& config) {
     TrainingRun run;
-    test::WholeWeights parameters;
+    WholeWeights parameters;
     on_ranks(config, [&](Trainer& trainer, Communicator& world) {
       trainer.start();
       Observer observer;
@@ -99,7 +114,39 @@ class TrainingFixture : public ::testing::Test {
     return run;
   }
 
-  std::filesystem::path folder_;
+  // The first updates of a run that is stopped there, saved in a new folder "save".
+  TrainingRun begin(TrainConfig config, std::int64_t updates) {
+    config.optimizer.learning_rate.decay = config.train_iters;
+    config.train_iters = updates;
+    config.output.save = folder_ / "save";
+    std::filesystem::remove_all(config.output.save);
+    return train(config);
+  }
+  // The rest of the run in "save".
+  TrainingRun resume(TrainConfig config) {
+    config.output.load = folder_ / "save";
+    return train(config);
+  }
+  TrainingRun train_in_two(const TrainConfig& config, std::int64_t updates) {
+    return begin(config, updates).then(resume(config));
+  }
+
+  // Two tensor-parallel ranks in each of two copies.
+  static TrainConfig split(TrainConfig config) {
+    config.layout.tensor_parallel = config.layout.data_parallel = 2;
+    config.layout.sequence_parallel = config.layout.distributed_optimizer = true;
+    config.batch.micro_batch_size = 1;
+    return config;
+  }
+  // Two stages in each of two copies.
+  static TrainConfig piped(TrainConfig config) {
+    config.layout.pipeline_parallel = config.layout.data_parallel = 2;
+    config.layout.distributed_optimizer = true;
+    config.batch.micro_batch_size = 1;
+    return config;
+  }
+
+  const TemporaryFolder folder_{TemporaryFolder::kDisk};
   TrainConfig config_;
   std::optional<slicing::Profile> profile_;  // measured costs of slices
 

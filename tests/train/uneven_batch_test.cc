@@ -5,10 +5,10 @@
 #include "base/philox.h"
 #include "train/training_fixture.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
-class UnevenBatch : public testing::TrainingFixture {
+class UnevenBatch : public TrainingFixture {
  protected:
   void SetUp() override {
     TrainingFixture::SetUp();
@@ -19,7 +19,7 @@ class UnevenBatch : public testing::TrainingFixture {
     config_.model.config.num_attention_heads = 4;
     config_.train_iters = 6;
   }
-  testing::TrainingRun alone() {
+  TrainingRun alone() {
     TrainConfig config = config_;
     config.layout.tensor_parallel = config.layout.data_parallel = 1;
     config.batch.micro_batch_size = config.batch.global_batch_size;
@@ -31,12 +31,12 @@ TEST_F(UnevenBatch, TrainsAsOneRankWithOneMicroBatchDoes) {
   RandomSequence random(RandomStream{.seed = 8});
   for (const std::int64_t size : {5, 7, 11}) {
     config_.batch.global_batch_size = size;
-    const testing::TrainingRun expected = alone();
+    const TrainingRun expected = alone();
     for (int trial = 0; trial < 4; ++trial) {
       config_.layout.tensor_parallel = std::int64_t{1} << random.below(2);
       config_.layout.data_parallel = static_cast<std::int64_t>(1 + random.below(3));
       config_.batch.micro_batch_size = static_cast<std::int64_t>(1 + random.below(4));
-      testing::expect_same_training(
+      expect_same_training(
           train(config_), expected,
           fmt::format("batch {}, tp {}, dp {}, micro-batches of {}", size, config_.layout.tensor_parallel,
                       config_.layout.data_parallel, config_.batch.micro_batch_size));
@@ -54,9 +54,9 @@ TEST_F(UnevenBatch, EveryRankPlansForTheLargestShare) {
 
 TEST_F(UnevenBatch, AMicroBatchLargerThanAnyShareTakesNoMemory) {
   config_.batch.micro_batch_size = 4;
-  const testing::TrainingRun exact = train(config_);
+  const TrainingRun exact = train(config_);
   config_.batch.micro_batch_size = 400;
-  const testing::TrainingRun wide = train(config_);
+  const TrainingRun wide = train(config_);
   EXPECT_EQ(wide.plans, exact.plans);
   EXPECT_EQ(wide.losses, exact.losses);
 }
@@ -64,13 +64,13 @@ TEST_F(UnevenBatch, AMicroBatchLargerThanAnyShareTakesNoMemory) {
 // The command line refuses it for a batch that is given; a task's data may have no more.
 TEST_F(UnevenBatch, TrainsTheSameWhereSomeCopiesHaveNoSample) {
   config_.batch.global_batch_size = 2;
-  const testing::TrainingRun expected = alone();
+  const TrainingRun expected = alone();
   config_.batch.micro_batch_size = 1;
   for (const std::int64_t copies : {3, 5}) {
     config_.layout.data_parallel = copies;
-    testing::expect_same_training(train(config_), expected, fmt::format("dp {}", copies));
+    expect_same_training(train(config_), expected, fmt::format("dp {}", copies));
   }
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <numeric>
 
-#include "base/error.h"
 #include "base/round_up.h"
 #include "tensor/memory.h"
 

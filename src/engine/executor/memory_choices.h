@@ -15,7 +15,7 @@ constexpr std::int64_t kFewestRowsOfLogits = block_size(256, 2);
 // or 512 in 16 bits, which are as many bytes and stay in the cache until they are used up, and no layer keeps what is
 // cheap to make again. On devices every chunk costs a pass over the gradient of the output projection, so it is the
 // largest of 8192, 4096, .. and 256 rows with which the plan leaves a tenth of the rank's share of its device free; all
-// ranks of the mesh get the smallest of their numbers. Of what is left then, as many layers as fit keep their
+// ranks of the mesh get the smallest of their numbers. As many layers as then fit into what is left keep their
 // activations; each rank has a number of its own. On CPUs, packed weights that are as memory allows are left out where
 // the plan with them takes more than nine tenths of the rank's share of what the host has left. All ranks call it
 // together.

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "base/error.h"
-
 namespace teratron {
 
 Decoder::Decoder(const ModelConfig& model_config, GroupRank group, GroupRank stages)

@@ -1,6 +1,5 @@
 #include "optim/learning_rate.h"
 
-#include <algorithm>
 #include <cmath>
 #include <numbers>
 

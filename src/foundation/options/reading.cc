@@ -10,7 +10,6 @@
 
 #include "base/error.h"
 #include "base/files/file.h"
-#include "options/suggestion.h"
 
 namespace teratron {
 namespace {

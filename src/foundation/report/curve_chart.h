@@ -21,7 +21,7 @@ struct CurveChart {
   std::vector<Curve> curves;
 };
 
-// A curve as it is drawn. Of many points, each stretch of x has its mean, and the least and the largest y.
+// A curve as it is drawn: of many points, the mean, the least and the largest y of each stretch of x.
 struct DrawnCurve {
   Points means;
   Points spread;  // least and largest y of each mean; empty: each point is itself

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/json_fields.h"
+#include "base/json_string.h"
 
 namespace teratron {
 namespace {
@@ -47,7 +48,7 @@ std::string LiveRun::to_json() const {
                              {"tokens_per_second", tokens_per_second},
                              {"seconds_left", seconds_left},
                              {"ranks", all}};
-  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  return json_text(json);
 }
 
 LiveRun parse_live_run(std::string_view text, const fs::path& name) {

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/files/file.h"
+#include "base/json_string.h"
 
 namespace teratron {
 namespace {
@@ -73,7 +74,7 @@ void MetricsLog::write(std::int64_t iteration, const std::vector<Metric>& metric
   for (const auto& [name, value] : metrics) {
     std::visit([&, key = std::string(name)](const auto& typed) { object[key] = typed; }, value);
   }
-  file_->append(object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+  file_->append(json_text(object) + "\n");
 }
 
 }  // namespace teratron

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <chrono>
 
 #include "base/error.h"
 #include "base/files/file.h"

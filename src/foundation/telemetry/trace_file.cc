@@ -6,12 +6,14 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "base/json_string.h"
+
 namespace teratron {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::string line_of(const Json& event) { return event.dump(-1, ' ', false, Json::error_handler_t::replace); }
+std::string line_of(const Json& event) { return json_text(event); }
 
 // Rounds to nanoseconds, the resolution of clocks.
 double microseconds(double seconds) { return std::round(seconds * 1e9) / 1e3; }

@@ -17,7 +17,7 @@ struct ProfileSlicing {
 
 // Even slicings into 1, 2, 4 .. 32, and ones that begin with 3/4, 3/8, 3/16 and 3/32 of the sequence, so that t(l, 0)
 // is known at lengths no further apart than by half; none shorter than 1/32 of the sequence, or 16 tokens of a short
-// one. Held out are slicings from long to short, as the best ones are. Of several stages, whole sequences come again
+// one. Slicings from long to short, as the best ones are, are held out. With several stages, whole sequences come again
 // with twice as many micro-batches as there are stages, two even slicings with as many, where hardly a stage ever
 // waits, and three with deferred weight gradients. All lengths are multiples of `unit`, as `tokens` is, and on the grid
 // of the slices that will be chosen (slice_grid), where it divides the sequence. UserError for fewer than 8 units.

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "base/error.h"
 #include "base/host/monotonic_clock.h"
 #include "base/philox.h"
 #include "data/batch_sampler.h"

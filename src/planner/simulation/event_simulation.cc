@@ -18,8 +18,8 @@ bool is_amount(double value) { return std::isfinite(value) && value >= 0; }
 
 }  // namespace
 
-StreamId EventSimulation::add_stream(std::string name) {
-  streams_.push_back({.name = std::move(name)});
+StreamId EventSimulation::add_stream() {
+  streams_.emplace_back();
   return static_cast<StreamId>(streams_.size()) - 1;
 }
 
@@ -192,7 +192,6 @@ TaskTimes EventSimulation::times(TaskId task) const { return {item(tasks_, task)
 double EventSimulation::busy(StreamId stream) const { return item(streams_, stream).busy; }
 double EventSimulation::bytes_over(LinkId link) const { return item(links_, link).bytes; }
 double EventSimulation::link_busy(LinkId link) const { return item(links_, link).busy; }
-const std::string& EventSimulation::stream_name(StreamId stream) const { return item(streams_, stream).name; }
 const std::string& EventSimulation::link_name(LinkId link) const { return item(links_, link).name; }
 
 }  // namespace teratron::simulation

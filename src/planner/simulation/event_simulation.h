@@ -29,7 +29,7 @@ struct TaskTimes {
 
 class EventSimulation {
  public:
-  StreamId add_stream(std::string name);
+  StreamId add_stream();
   LinkId add_link(std::string name, double bytes_per_second);
   // Links that a message crosses, all at once; a link that it crosses twice is listed twice. An empty route takes no
   // time. Equal lists have one route.
@@ -48,7 +48,6 @@ class EventSimulation {
   double busy(StreamId stream) const;    // seconds at work
   double bytes_over(LinkId link) const;  // of all messages
   double link_busy(LinkId link) const;   // seconds with at least one message
-  const std::string& stream_name(StreamId stream) const;
   const std::string& link_name(LinkId link) const;
   std::int64_t events() const { return happened_; }  // that run() has handled
 
@@ -62,7 +61,6 @@ class EventSimulation {
     std::int32_t waits_for = 0;
   };
   struct Stream {
-    std::string name;
     TaskId last = -1;
     double busy = 0;
   };

@@ -36,12 +36,11 @@ class Run {
         keeps_spans_(keeps_spans) {
     check_sizes();
     for (int stage = 0; stage < stages_; ++stage) {
-      const auto stream = [&](const char* what) { return events_.add_stream(fmt::format("{} {}", what, stage)); };
-      streams_.push_back({.passes = stream("stage"),
-                          .outputs = stream("outputs of stage"),
-                          .gradients = stream("gradients of stage"),
-                          .sums = stream("sums of stage"),
-                          .gathers = stream("gathers of stage")});
+      streams_.push_back({.passes = events_.add_stream(),
+                          .outputs = events_.add_stream(),
+                          .gradients = events_.add_stream(),
+                          .sums = events_.add_stream(),
+                          .gathers = events_.add_stream()});
     }
     arrivals_.assign(pipeline::events(schedule_), -1);
     pass_tasks_.resize(schedule_.actions.size());

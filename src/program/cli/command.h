@@ -43,6 +43,12 @@ struct Command {
   std::function<void(std::span<const std::string>)> run;  // takes the arguments after the name
 };
 
+// The options of a command as the ranks of several processes compare them (RankLauncher::run).
+template <class Options>
+std::string options_text(Options options) {
+  return to_toml(fields_of(options));
+}
+
 // Makes a command. `defaults` makes the options that the command line changes.
 template <class Options>
 Command make_command(std::string_view name, std::string_view summary, void (*run)(const Options&),

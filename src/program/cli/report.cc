@@ -9,13 +9,19 @@
 #include "base/error.h"
 #include "base/files/file.h"
 #include "base/files/free_place.h"
-#include "base/host/standard_streams.h"
 
 namespace teratron {
 
 void add_json_field(FieldList& list, std::filesystem::path& json) {
   list.add("json", &json, "FILE", "results as JSON; - is standard output, and then nothing else goes there")
       .writes(FileContent::kJson)
+      .when_set = [&json] { require_writable(json); };
+}
+
+void add_json_lines_field(FieldList& list, std::filesystem::path& json) {
+  list.add("json", &json, "LINES",
+           "file with a JSON object per line for each text, in order; - is standard output, for JSON alone")
+      .writes(FileContent::kJsonLines)
       .when_set = [&json] { require_writable(json); };
 }
 
@@ -32,26 +38,26 @@ void print_result(std::string_view text) {
   }
 }
 
-void write_json(const std::filesystem::path& json, std::string_view json_text) {
+void write_json(const std::filesystem::path& json, std::string_view json_line) {
   if (is_standard_stream(json)) {
-    print_result(fmt::format("{}\n", json_text));
+    print_result(fmt::format("{}\n", json_line));
   } else if (!json.empty()) {
-    write_file_atomically(json, fmt::format("{}\n", json_text));
+    write_file_atomically(json, fmt::format("{}\n", json_line));
   }
 }
 
-void report(const std::filesystem::path& json, std::string_view text, std::string_view json_text) {
-  report_beside({}, json, text, json_text);
+void report(const std::filesystem::path& json, std::string_view text, std::string_view json_line) {
+  report_beside({}, json, text, json_line);
 }
 
 void report_beside(const std::filesystem::path& out, const std::filesystem::path& json, std::string_view text,
-                   std::string_view json_text) {
+                   std::string_view json_line) {
   if (is_standard_stream(json) || is_standard_stream(out)) {
     std::fwrite(text.data(), 1, text.size(), stderr);
   } else {
     print_result(text);
   }
-  write_json(json, json_text);
+  write_json(json, json_line);
 }
 
 void add_output_faults(Faults& faults, std::string_view name, const std::filesystem::path& out,

@@ -1,12 +1,10 @@
 #include "finetune/config.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <limits>
 
 #include "base/error.h"
-#include "base/files/free_place.h"
 #include "checkpoint/initial_weights.h"
 #include "checkpoint/native/checkpoint.h"
 #include "checkpoint/native/folders.h"

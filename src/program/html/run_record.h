@@ -1,4 +1,4 @@
-// Record of a run, as the folder of --save tells of it: its log, settings and checkpoints.
+// Record of a run, from the folder of --save: its log, settings and checkpoints.
 #pragma once
 
 #include <cstdint>

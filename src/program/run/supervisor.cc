@@ -13,7 +13,6 @@
 #include <cstring>
 #include <fstream>
 #include <nlohmann/json.hpp>
-#include <optional>
 
 #include "base/error.h"
 #include "checkpoint/native/folders.h"

@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "base/json_string.h"
 #include "serve/http/http_server.h"
 
 namespace teratron {
@@ -22,8 +23,7 @@ class ApiError : public std::runtime_error {
     const auto or_null = [](const std::string& text) { return text.empty() ? nlohmann::json() : nlohmann::json(text); };
     const nlohmann::ordered_json body = {
         {"error", {{"message", what()}, {"type", type()}, {"param", or_null(param_)}, {"code", or_null(code_)}}}};
-    HttpAnswer answer{.status = status_,
-                      .body = body.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace)};
+    HttpAnswer answer{.status = status_, .body = json_text(body)};
     if (status_ == 429 || status_ == 503) answer.headers.emplace_back("Retry-After", "1");
     return answer;
   }

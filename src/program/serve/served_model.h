@@ -1,4 +1,4 @@
-// Model behind the interface: one that continues texts, or one that makes vectors of them.
+// ServedModel: what the HTTP server needs of a model, whether it continues texts or makes vectors of them.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,3 @@
-#include "jinja/functions/filters.h"
 #include "jinja/renderer.h"
 #include "jinja/values/printing.h"
 

@@ -1,6 +1,6 @@
-// Jinja's templates as chat templates use them (transformers' apply_chat_template): a template once read, and what it
-// writes of variables. What it has not it refuses by name; what it has writes byte for byte what jinja2 3.1 writes in
-// transformers' environment (immutable sandbox, trim_blocks, lstrip_blocks, loop controls).
+// Jinja's templates as chat templates use them (transformers' apply_chat_template): a template once read, and the text
+// that it makes of variables, byte for byte as jinja2 3.1 makes it in transformers' environment (immutable sandbox,
+// trim_blocks, lstrip_blocks, loop controls). Features that are not here are refused by name.
 #pragma once
 
 #include <memory>
@@ -29,7 +29,7 @@ class Template {
   ~Template();
   Template(Template&&) noexcept;
 
-  // Error: what Jinja calls an error, or what is not supported. What a function of the context throws passes through.
+  // Error: what Jinja calls an error, or what is not supported. Exceptions of a function of the context pass through.
   std::string render(const Context& context) const;
   // Whether it has {% generation %} blocks, which transformers adds to find the assistant's words.
   bool has_generation() const;

@@ -1,7 +1,6 @@
 #include "parquet/row_reader.h"
 
 #include <algorithm>
-#include <utility>
 #include <vector>
 
 #include "base/error.h"

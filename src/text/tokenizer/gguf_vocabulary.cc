@@ -7,7 +7,6 @@
 #include <map>
 #include <string_view>
 #include <unordered_set>
-#include <utility>
 
 #include "base/error.h"
 #include "tokenizer/bpe/bpe_files.h"

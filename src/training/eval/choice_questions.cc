@@ -10,7 +10,6 @@
 #include "base/error.h"
 #include "base/json_fields.h"
 #include "data/text/document_reader.h"
-#include "data/text/input_files.h"
 #include "eval/python_text.h"
 
 namespace teratron {

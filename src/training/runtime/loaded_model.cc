@@ -81,13 +81,14 @@ WeightSource find_encoder(const std::filesystem::path& path, const LayoutSetting
   return source;
 }
 
-void add_loaded_precision_fields(FieldList& list, BackendSettings& settings) {
+void add_loaded_backend_fields(FieldList& list, BackendSettings& settings) {
   add_precision_fields(list, settings, "weights and activations in bf16; statistics and losses in fp32",
                        "weights and activations in fp16, whose values end at 65504; statistics and losses in fp32");
   list.add_choice("weights", settings.weight_tiles,
                   {{"whole", std::nullopt}, {"q8_0", DType::kQ8Tile}, {"q4_0", DType::kQ4Tile}},
                   "CPUs: matrices and the token table, as they are loaded, in blocks of 32 values with one step, of 8 "
                   "bits or of 4, as GGUF's; whole: in the precision of the others");
+  add_backend_fields(list, settings);
 }
 
 LoadedModel load_model(const WeightSource& source, const ExecutorOptions& options, const BackendSettings& settings,

@@ -34,8 +34,8 @@ inline Tokenizer load_tokenizer_for(const WeightSource& source, const std::files
   return load_tokenizer_for(source.folder, source.model, given);
 }
 
-// Adds --bf16, --fp16 and --tf32 of commands that only read a model.
-void add_loaded_precision_fields(FieldList& list, BackendSettings& settings);
+// Adds the precision and the back end of commands that only read a model.
+void add_loaded_backend_fields(FieldList& list, BackendSettings& settings);
 
 template <class Model>
 struct Loaded {

@@ -31,8 +31,8 @@ class MicroBatchCutter {
  public:
   MicroBatchCutter(Executor& executor, std::int64_t tokens);
 
-  // Samples first .. first + count - 1, which are moved together within the batch. What samples do not have stays
-  // empty.
+  // Samples first .. first + count - 1, which are moved together within the batch. Spans that samples do not
+  // have stay empty.
   MicroBatch micro_batch(SampleBatch& batch, std::int64_t first, std::int64_t count) const;
 
  private:

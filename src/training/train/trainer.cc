@@ -90,7 +90,7 @@ void Trainer::resume() {
   const TrainingState state = load_checkpoint(checkpoint.folder, task_.config, executor_.all_parameters(),
                                               executor_.backend(), {.verify = verifies()});
   restore(state);
-  kept_iteration_ = replicas_were_equal_ = iteration_;
+  saves_.kept = replicas_were_equal_ = iteration_;
   good_folder_ = checkpoint.folder;
   if (doctor_) doctor_->goes_on_from(iteration_, state.learning_rate);
   // Samples are counted, so that a run may go on with another batch size and reads each one once.
@@ -174,7 +174,7 @@ IterationReport Trainer::update(const RunControl& control, Requests& agreed) {
   // No scale of the loss explains it: the forward pass does not use the scale.
   if (!std::isfinite(report.loss)) throw_diverged();
   if (background_ && !replays()) background_->release();  // it is the loss of the weights that were copied
-  if (unproven_ && !replays()) keep_as_good(*std::exchange(unproven_, std::nullopt));
+  if (saves_.unproven && !replays()) keep_as_good(*std::exchange(saves_.unproven, std::nullopt));
   const double norm = gradient_norm(executor_.backend(), parameters_, executor_.mesh(), agreed.counts());
   if (doctor_) doctor_->take_norm(norm, report.loss_scale);
   if (agreed.corpus_fails()) require_readable_corpus();
@@ -251,10 +251,10 @@ TrainingState Trainer::state() const {
   record_data(task_.data, state);
   record_split(task_.split_rule, state);
   record_documents(config_.documents, state);
-  if (best_validation_) {
-    state.values[kBestValidation] = *best_validation_;
-    state.counters[kSinceBest] = validations_since_best_;
-    state.counters[kBestIteration] = best_iteration_;
+  if (best_.value) {
+    state.values[kBestValidation] = *best_.value;
+    state.counters[kSinceBest] = best_.since;
+    state.counters[kBestIteration] = best_.iteration;
   }
   if (validation_is_owed_) state.counters[kValidationIsOwed] = 1;
   if (const std::optional<LossWatch::State> watch = loss_watch_.state(); doctor_ && watch) {
@@ -270,11 +270,11 @@ TrainingState Trainer::state() const {
 
 void Trainer::restore(const TrainingState& state) {
   restore_updates(state);
-  validations_since_best_ = counter_of(state, kSinceBest, 0);
-  best_iteration_ = counter_of(state, kBestIteration, -1);
+  best_.since = counter_of(state, kSinceBest, 0);
+  best_.iteration = counter_of(state, kBestIteration, -1);
   validation_is_owed_ = counter_of(state, kValidationIsOwed, 0) != 0;
   if (const auto best = state.values.find(kBestValidation); best != state.values.end()) {
-    best_validation_ = best->second;
+    best_.value = best->second;
   }
   const auto level = state.values.find(kLossLevel), lowest = state.values.find(kLowestLoss);
   if (!doctor_ || level == state.values.end() || lowest == state.values.end()) return;

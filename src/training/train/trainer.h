@@ -183,8 +183,7 @@ class Trainer {
   // trainer_run.cc: what the loop decides.
   Requests requests(const RunControl& control) const;
   void validate(TrainingObserver& observer, TrainingResult& result);
-  void compare_with_best(double validation);
-  bool is_best() const { return config_.output.save_best && best_iteration_ == iteration_; }
+  bool is_best() const { return config_.output.save_best && best_.iteration == iteration_; }
   void restore_best_link() const;
   void sample(TrainingObserver& observer);
   void end_if_asked(const Requests& requests, TrainingObserver& observer, TrainingResult& result) const;
@@ -200,6 +199,7 @@ class Trainer {
   void restore(const TrainingState& state);
   void restore_updates(const TrainingState& state);  // what an update depends on, and no more
   std::int64_t applied_updates() const { return iteration_ - skipped_; }
+
   TrainConfig config_;
   TrainingTask task_;
   BatchSchedule batches_;
@@ -212,20 +212,21 @@ class Trainer {
   std::optional<StepTrace> trace_;
   std::int64_t iteration_ = 0, skipped_ = 0;
 
-  // The lowest validation loss, or minus the highest score of a task; of the runs that this one goes on from, too.
-  std::optional<double> best_validation_;
-  std::int64_t validations_since_best_ = 0;
-  std::int64_t best_iteration_ = -1;           // when that was; -1: never, or it is not known
-  bool validation_is_owed_ = false;            // the run was asked to end before a validation that was due
-  std::optional<std::int64_t> saved_by_time_;  // the checkpoint that the next one replaces
-  std::int64_t replicas_were_equal_ = 0;       // after this iteration, or the one that the run started from
-  std::int64_t kept_iteration_ = 0;            // what was last saved, or started from
-  double saved_at_ = 0;                        // on the clock of RunControl
-  std::optional<BackgroundSave> background_;   // --async-save
+  struct Saves {
+    std::int64_t kept = 0;                 // iteration that was last saved, or started from
+    double at = 0;                         // when, on the clock of RunControl
+    std::optional<std::int64_t> by_time;   // iteration of the checkpoint that the next one replaces
+    std::optional<std::int64_t> unproven;  // --async-save: copied, and no update has tested it yet
+  };
+
+  Saves saves_;
+  BestValidation best_;
+  bool validation_is_owed_ = false;           // the run was asked to end before a validation that was due
+  std::int64_t replicas_were_equal_ = 0;      // after this iteration, or the one that the run started from
+  std::optional<BackgroundSave> background_;  // --async-save
   LossWatch loss_watch_;
-  std::optional<Doctor> doctor_;          // --trace-numerics
-  std::filesystem::path good_folder_;     // of the checkpoint that the doctor goes back to; empty: the start
-  std::optional<std::int64_t> unproven_;  // --async-save: copied, and no update has tested it yet
+  std::optional<Doctor> doctor_;       // --trace-numerics
+  std::filesystem::path good_folder_;  // of the checkpoint that the doctor goes back to; empty: the start
   bool reported_failed_sample_ = false;
 
   SampleReader reader_;

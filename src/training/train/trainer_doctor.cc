@@ -101,7 +101,7 @@ std::vector<SampleLoss> Trainer::losses_of_samples() {
 }
 
 Trainer::Diagnosis Trainer::diagnose(std::int64_t bad, TrainingObserver& observer) {
-  if (!unproven_) finish_save(observer);
+  if (!saves_.unproven) finish_save(observer);
   executor_.mesh().model->barrier();  // the checkpoint stands for all
   executor_.mesh().data->barrier();
   observer.flush();

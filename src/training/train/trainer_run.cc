@@ -26,7 +26,7 @@ Requests Trainer::requests(const RunControl& control) const {
     return minutes > 0 && now - since >= minutes * kSecondsPerMinute;
   };
   if (has_passed(config_.output.exit_duration_in_mins, control.began)) own.say_time_is_up();
-  if (config_.output.save_interval == 0 && has_passed(config_.output.save_interval_in_mins, saved_at_))
+  if (config_.output.save_interval == 0 && has_passed(config_.output.save_interval_in_mins, saves_.at))
     own.ask_to_save();
   return own;
 }
@@ -39,23 +39,15 @@ void Trainer::validate(TrainingObserver& observer, TrainingResult& result) {
     if (!std::isfinite(loss)) throw_weights_diverged("the validation loss");
     result.validation_loss = loss;
     observer.validation(iteration_, *losses);
-    if (!task_.scores) compare_with_best(loss);
+    if (!task_.scores) best_.add(loss, iteration_);
   }
   if (task_.scores) {
     note_activity({.name = "scores", .iteration = iteration_});
     const std::vector<TaskScore> scores = task_.scores(executor_);
     observer.scored(iteration_, scores);
-    compare_with_best(-scores.front().value);
+    best_.add(-scores.front().value, iteration_);
   }
   sample(observer);
-}
-
-void Trainer::compare_with_best(double validation) {
-  const bool is_best = !best_validation_ || validation < *best_validation_;
-  validations_since_best_ = is_best ? 0 : validations_since_best_ + 1;
-  if (!is_best) return;
-  best_validation_ = validation;
-  best_iteration_ = iteration_;
 }
 
 // A kill may have come between the checkpoint that this run goes on from and its link.
@@ -106,10 +98,10 @@ void Trainer::end_if_asked(const Requests& requests, TrainingObserver& observer,
 
 void Trainer::end_if_stalled(TrainingObserver& observer, TrainingResult& result) const {
   if (result.end != RunEnd::kComplete || iteration_ == config_.train_iters) return;
-  if (config_.output.early_stop == 0 || validations_since_best_ < config_.output.early_stop) return;
+  if (config_.output.early_stop == 0 || best_.since < config_.output.early_stop) return;
   result.end = RunEnd::kEarlyStop;
-  const std::string best = task_.scores ? fmt::format("highest score was {:.2f}", -*best_validation_)
-                                        : fmt::format("lowest validation loss was {:.4f}", *best_validation_);
+  const std::string best = task_.scores ? fmt::format("highest score was {:.2f}", -*best_.value)
+                                        : fmt::format("lowest validation loss was {:.4f}", *best_.value);
   observer.notice(fmt::format("--early-stop {}: ends after iteration {} of {}; the {}", config_.output.early_stop,
                               iteration_, config_.train_iters, best));
 }
@@ -126,7 +118,7 @@ void Trainer::save_if_due(const Requests& requests, bool ends, TrainingObserver&
   } else {
     observer.saved(iteration_, save(reason));
   }
-  saved_at_ = control.seconds();
+  saves_.at = control.seconds();
 }
 
 TrainingResult Trainer::run(TrainingObserver& observer, const RunControl& control) {
@@ -141,7 +133,7 @@ TrainingResult Trainer::run(TrainingObserver& observer, const RunControl& contro
     // A rank that ends takes those with it that still save.
     for (Communicator* const group : {executor_.mesh().model.get(), executor_.mesh().data.get()}) group->barrier();
     const std::string kept = iteration_ == 0 ? "before its first update"
-                             : kept_iteration_ == iteration_
+                             : saves_.kept == iteration_
                                  ? fmt::format("after iteration {}, which is saved", iteration_)
                                  : fmt::format("after iteration {}; without --save nothing is kept", iteration_);
     throw_environment_error(
@@ -155,7 +147,7 @@ TrainingResult Trainer::run(TrainingObserver& observer, const RunControl& contro
 void Trainer::save_before_failure(TrainingObserver& observer) {
   observer.flush();
   if (config_.output.save.empty()) return;
-  const bool is_saved = kept_iteration_ == iteration_;
+  const bool is_saved = saves_.kept == iteration_;
   if (background_ && is_saved) {
     require_finite_loss();  // no further update tests the copy
     background_->release();
@@ -188,7 +180,7 @@ TrainingResult Trainer::run_updates(TrainingObserver& observer, const RunControl
   TrainingResult result{.iterations = iteration_, .consumed_samples = batches_.consumed_after(iteration_)};
   double seconds = 0;
   std::int64_t tokens = 0;
-  saved_at_ = control.seconds();
+  saves_.at = control.seconds();
   restore_best_link();
   if (validation_is_owed_ && validates_after(iteration_)) {
     validate(observer, result);
@@ -233,12 +225,12 @@ SaveOptions Trainer::save_options(SaveReason reason) const {
           .settings = recorded_settings(config_, task_.config, task_.split_rule),
           .keep_last = config_.output.keep_last,
           .best = reason.best,
-          .replaces = saved_by_time_};
+          .replaces = saves_.by_time};
 }
 
 void Trainer::note_save(SaveReason reason) {
-  saved_by_time_ = reason.by_time ? std::optional(iteration_) : std::nullopt;
-  kept_iteration_ = iteration_;
+  saves_.by_time = reason.by_time ? std::optional(iteration_) : std::nullopt;
+  saves_.kept = iteration_;
 }
 
 std::filesystem::path Trainer::save(SaveReason reason) {
@@ -257,18 +249,18 @@ void Trainer::begin_save(SaveReason reason) {
   background_->begin(config_.output.save, task_.config, executor_.all_parameters(), executor_.backend(), state(),
                      save_options(reason), executor_.mesh());
   note_save(reason);
-  unproven_ = iteration_;
+  saves_.unproven = iteration_;
 }
 
 void Trainer::report_finished_save(TrainingObserver& observer) {
   if (!background_) return;
-  if (const auto folder = background_->finished()) observer.saved(kept_iteration_, *folder);
+  if (const auto folder = background_->finished()) observer.saved(saves_.kept, *folder);
 }
 
 void Trainer::finish_save(TrainingObserver& observer) {
   if (!background_) return;
-  note_activity({.name = "end of the checkpoint", .iteration = kept_iteration_});
-  if (const auto folder = background_->wait()) observer.saved(kept_iteration_, *folder);
+  note_activity({.name = "end of the checkpoint", .iteration = saves_.kept});
+  if (const auto folder = background_->wait()) observer.saved(saves_.kept, *folder);
 }
 
 // A save may delete older checkpoints, so the one that replaces them must be resumable. Finite weights may be so large

@@ -9,16 +9,10 @@
 #include "base/files/file.h"
 #include "cli/tiny_training.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 using ::testing::HasSubstr;
-using testing::json_of;
-using testing::Outcome;
-using testing::run_teratron;
-using testing::succeed;
-using testing::with;
-using testing::Words;
 
 struct Reader {
   std::string name;
@@ -41,7 +35,7 @@ std::vector<Content> contents() {
   array += "\n]\n";
   return {{"lines.json", lines, ""},
           {"lines", lines, ""},
-          {"lines.txt.gz", testing::gzip(lines), ""},
+          {"lines.txt.gz", gzip(lines), ""},
           {"array.json", array, ""},
           {"table.csv", "id,text\n1,a b\n2,c d\n", "comma-separated"},
           {"settings", "[model]\nlayers = 3\n", "settings"},
@@ -49,7 +43,7 @@ std::vector<Content> contents() {
 }
 
 TEST(ContentCommands, GoByWhatIsInAFileAndNotByItsName) {
-  const testing::TinyTraining tiny;
+  const TinyTraining tiny;
   succeed(tiny.command({"--train-iters", "1", "--save", tiny.path("run"), "--peak-tflops", "1"}));
   const std::string tokenizer = tiny.path("tokenizer");
   const std::filesystem::path golden = std::filesystem::path(TERATRON_SOURCE_DIR) / "tests/golden/bert_tiny";
@@ -85,7 +79,7 @@ TEST(ContentCommands, GoByWhatIsInAFileAndNotByItsName) {
   for (const Content& content : contents()) {
     write_file_atomically(tiny.path(content.name), content.bytes);
     for (const Reader& reader : readers) {
-      if (!testing::kHasTextTools && (reader.name == "data extract" || reader.name == "data langid")) continue;
+      if (!kHasTextTools && (reader.name == "data extract" || reader.name == "data langid")) continue;
       SCOPED_TRACE(reader.name + " of " + content.name);
       Words words = reader.words;
       std::ranges::replace(words, std::string("FILE"), tiny.path(content.name));
@@ -106,7 +100,7 @@ TEST(ContentCommands, GoByWhatIsInAFileAndNotByItsName) {
 }
 
 TEST(ContentCommands, WantAPlainTextForWikiTextAndTokensByPrefix) {
-  const testing::TinyTraining tiny;
+  const TinyTraining tiny;
   const std::string lines = tiny.path("wiki.tokens"), text = tiny.path("a.txt");
   write_file_atomically(lines, "{\"text\": \"a b\"}\n");
   write_file_atomically(text, "\xEF\xBB\xBF = A = \n");
@@ -115,19 +109,14 @@ TEST(ContentCommands, WantAPlainTextForWikiTextAndTokensByPrefix) {
               HasSubstr("is to be the text of WikiText-103 as plain text"));
   EXPECT_EQ(json_of(with(wikitext, {lines, "--format", "text"}))["original_tokens"], 3);
   EXPECT_EQ(json_of(with(wikitext, {text}))["original_tokens"], 3);
-  const auto refusal = [](const Words& words) {
-    const Outcome outcome = run_teratron(words);
-    EXPECT_EQ(outcome.exit_code, 2);
-    return outcome.errors;
-  };
   for (const Words& words :
        {Words{"data", "info", text}, Words{"train", "--model", "tiny", "--data-path", text, "--tokenizer",
                                            tiny.path("tokenizer"), "--train-iters", "1", "--seq-length", "8"}}) {
-    EXPECT_THAT(refusal(words), HasSubstr("is a file, and a tokenised corpus is needed")) << words[1];
+    EXPECT_THAT(refused(words), HasSubstr("is a file, and a tokenised corpus is needed")) << words[1];
   }
-  EXPECT_THAT(refusal({"data", "sample", text, "--share", "1", "--out", tiny.path("o")}), HasSubstr("plain text"));
-  EXPECT_THAT(refusal({"data", "merge", text, lines, "--out", tiny.path("o")}), HasSubstr("need no merging"));
+  EXPECT_THAT(refused({"data", "sample", text, "--share", "1", "--out", tiny.path("o")}), HasSubstr("plain text"));
+  EXPECT_THAT(refused({"data", "merge", text, lines, "--out", tiny.path("o")}), HasSubstr("need no merging"));
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

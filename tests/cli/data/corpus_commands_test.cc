@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <csignal>
 #include <fstream>
-#include <sstream>
 #include <thread>
 
 #include "base/files/decompression.h"
@@ -14,18 +13,12 @@
 #include "base/temporary_folder.h"
 #include "cli/binary.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 namespace fs = std::filesystem;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-using testing::json_of;
-using testing::Outcome;
-using testing::run_teratron;
-using testing::succeed;
-using testing::with;
-using testing::Words;
 
 class CorpusCommands : public ::testing::Test {
  protected:
@@ -40,15 +33,10 @@ class CorpusCommands : public ::testing::Test {
     }
     write_file_atomically(path(name), lines);
   }
-  static std::string refused(const Words& words) {
-    const Outcome outcome = run_teratron(words);
-    EXPECT_EQ(outcome.exit_code, 2) << outcome.errors;
-    return outcome.errors;
-  }
-  testing::TemporaryFolder folder_;
+  TemporaryFolder folder_;
 };
 
-TEST_F(CorpusCommands, CleanRepairsCountsAndTellsWhatItDropped) {
+TEST_F(CorpusCommands, CleanRepairsCountsAndSaysWhatItDropped) {
   write_documents("in.jsonl", 100);
   succeed({"tokenizer", "train", "--vocab-size", "300", "--out", path("tokenizer"), path("in.jsonl")});
   const Words clean = {"data", "clean", path("in.jsonl"), "--tokenizer", path("tokenizer"), "--min-tokens", "60"};
@@ -61,11 +49,10 @@ TEST_F(CorpusCommands, CleanRepairsCountsAndTellsWhatItDropped) {
   EXPECT_THAT(read_file(path("out.jsonl")), AllOf(HasSubstr("\\\"quotes\\\" caf\u00e9"), HasSubstr("http://a.org/")));
   EXPECT_THAT(read_file(path("dropped.jsonl")), HasSubstr("\"reason\":\"short\""));
   // The same from standard input to standard output, and compressed.
-  const Outcome piped =
-      testing::ChildProgram({"sh", "-c",
-                             fmt::format("{} data clean - --tokenizer {} --min-tokens 60 --out - < {}", TERATRON_BINARY,
-                                         path("tokenizer"), path("in.jsonl"))})
-          .wait();
+  const Outcome piped = ChildProgram({"sh", "-c",
+                                      fmt::format("{} data clean - --tokenizer {} --min-tokens 60 --out - < {}",
+                                                  TERATRON_BINARY, path("tokenizer"), path("in.jsonl"))})
+                            .wait();
   EXPECT_EQ(piped.output, read_file(path("out.jsonl")));
   succeed(with(clean, {"--out", path("out.jsonl.zst"), "--threads", "3"}));
   EXPECT_EQ(read_decompressed(path("out.jsonl.zst")), piped.output);
@@ -86,7 +73,7 @@ TEST_F(CorpusCommands, ClearErrors) {
 }
 
 TEST_F(CorpusCommands, StagesInOneRunDoWhatTheyDoOneAfterAnother) {
-  if (!testing::kHasTextTools) GTEST_SKIP() << "built without text tools";
+  if (!kHasTextTools) GTEST_SKIP() << "built without text tools";
   std::string lines;
   const std::string german = "Die Leute sitzen auf ihren Taschen und reden \u00c3\u00bcber das Wetter von gestern. ";
   const std::string english = "People sat on their bags and talked about the weather of the day before. ";
@@ -140,7 +127,7 @@ TEST_F(CorpusCommands, OverlapIsWhatDecontaminateTakesOut) {
 TEST_F(CorpusCommands, AnUnknownLanguageOrABuildWithoutTheDetectorIsRefused) {
   write_documents("in.jsonl", 3);
   const Words langid = {"data", "langid", path("in.jsonl"), "--out", path("o.jsonl"), "--language", "english"};
-  if (testing::kHasTextTools) {
+  if (kHasTextTools) {
     EXPECT_THAT(refused(langid), HasSubstr("'english'"));
     return;
   }
@@ -152,7 +139,7 @@ TEST_F(CorpusCommands, AnUnknownLanguageOrABuildWithoutTheDetectorIsRefused) {
 }
 
 TEST_F(CorpusCommands, ExtractGoesOnToOtherStagesInOnePass) {
-  if (!testing::kHasTextTools) GTEST_SKIP() << "built without text tools";
+  if (!kHasTextTools) GTEST_SKIP() << "built without text tools";
   std::string warc;
   const auto add = [&](const std::string& page) {
     const std::string http = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n" + page;
@@ -176,8 +163,7 @@ TEST_F(CorpusCommands, ExtractGoesOnToOtherStagesInOnePass) {
   EXPECT_EQ(json["stages"][1]["reasons"]["language"], 1);
   EXPECT_THAT(read_file(path("out.jsonl")), AllOf(HasSubstr("\"text\": \"People sat"), HasSubstr("http://a.org/")));
   const auto piped = [&](const std::string& file, const std::string& flags) {
-    return testing::ChildProgram(
-               {"sh", "-c", fmt::format("{} data extract - --out - {} < {}", TERATRON_BINARY, flags, file)})
+    return ChildProgram({"sh", "-c", fmt::format("{} data extract - --out - {} < {}", TERATRON_BINARY, flags, file)})
         .wait();
   };
   EXPECT_EQ(piped(path("in.warc"), "--then langid").output, read_file(path("out.jsonl")));
@@ -192,7 +178,7 @@ TEST_F(CorpusCommands, ExtractGoesOnToOtherStagesInOnePass) {
 
 // 200 MB that are no page pass in little memory, and so does a page of that size, which is dropped.
 TEST_F(CorpusCommands, ExtractHoldsNoLargeRecord) {
-  if (!testing::kHasTextTools) GTEST_SKIP() << "built without text tools";
+  if (!kHasTextTools) GTEST_SKIP() << "built without text tools";
 #ifdef __SANITIZE_ADDRESS__
   GTEST_SKIP() << "sanitizers keep memory that was freed; the plain build has this test too";
 #endif
@@ -221,10 +207,10 @@ TEST_F(CorpusCommands, AKilledRunLeavesNothingThatIsReadLater) {
   const auto command = [&](const std::string& out) {
     return Words{TERATRON_BINARY, "data", "clean", path("in.jsonl"), "--min-tokens", "0", "--out", path(out)};
   };
-  ASSERT_EQ(testing::ChildProgram(command("whole.jsonl")).wait().exit_code, 0);
+  ASSERT_EQ(ChildProgram(command("whole.jsonl")).wait().exit_code, 0);
   int killed = 0;
   for (const int milliseconds : {5, 20, 60, 120}) {
-    testing::ChildProgram run(command("out.jsonl"));
+    ChildProgram run(command("out.jsonl"));
     std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));
     ::kill(run.pid(), SIGKILL);
     if (run.wait().exit_code == 0) break;
@@ -232,10 +218,10 @@ TEST_F(CorpusCommands, AKilledRunLeavesNothingThatIsReadLater) {
     EXPECT_FALSE(fs::exists(path("out.jsonl")));
   }
   EXPECT_GT(killed, 0);
-  ASSERT_EQ(testing::ChildProgram(command("out.jsonl")).wait().exit_code, 0);
+  ASSERT_EQ(ChildProgram(command("out.jsonl")).wait().exit_code, 0);
   EXPECT_EQ(read_file(path("out.jsonl")), read_file(path("whole.jsonl")));
   EXPECT_EQ(folder_.entries(), 3);
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

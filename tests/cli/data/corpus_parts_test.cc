@@ -5,27 +5,20 @@
 
 #include <algorithm>
 #include <array>
-#include <fstream>
-#include <set>
 
 #include "base/files/decompression.h"
+#include "base/lines.h"
 #include "base/temporary_folder.h"
 #include "cli/binary.h"
 #include "data/indexed/indexed_dataset.h"
 #include "data/indexed/indexed_dataset_writer.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 namespace fs = std::filesystem;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-using testing::json_of;
-using testing::Outcome;
-using testing::run_teratron;
-using testing::succeed;
-using testing::with;
-using testing::Words;
 
 class CorpusParts : public ::testing::Test {
  protected:
@@ -46,19 +39,15 @@ class CorpusParts : public ::testing::Test {
   }
   std::string refused(const Words& words) const {
     const auto before = folder_.entries();
-    const Outcome outcome = run_teratron(words);
-    EXPECT_EQ(outcome.exit_code, 2) << outcome.errors;
-    EXPECT_EQ(std::ranges::count(outcome.errors, '\n'), 1) << outcome.errors;
+    const std::string errors = testing::refused(words);
+    EXPECT_EQ(std::ranges::count(errors, '\n'), 1) << errors;
     EXPECT_EQ(folder_.entries(), before);
-    return outcome.errors;
+    return errors;
   }
   std::vector<std::string> lines_of(const std::string& name) const {
-    std::istringstream stream(read_decompressed(path(name)));
-    std::vector<std::string> lines;
-    for (std::string line; std::getline(stream, line);) lines.push_back(line);
-    return lines;
+    return testing::lines_of(read_decompressed(path(name)));
   }
-  testing::TemporaryFolder folder_;
+  TemporaryFolder folder_;
 };
 
 TEST_F(CorpusParts, MergedShardsAreTheCorpusOfAllText) {
@@ -101,8 +90,7 @@ TEST_F(CorpusParts, LinesAreSplitAndSampledAsTheyAre) {
   // A sample is the same of lines and of tokens.
   tokenize("in");
   const Words sample = {"--documents", "20", "--seed", "3", "--out"};
-  const Outcome lines = run_teratron(with({"data", "sample", path("in.jsonl")}, with(sample, {"-"})));
-  EXPECT_EQ(lines.exit_code, 0) << lines.errors;
+  const Outcome lines = must(with({"data", "sample", path("in.jsonl")}, with(sample, {"-"})));
   EXPECT_EQ(std::ranges::count(lines.output, '\n'), 20);
   write_file_atomically(path("sampled.jsonl"), lines.output);
   tokenize("sampled");
@@ -170,18 +158,16 @@ TEST_F(CorpusParts, PipesCannotBeReadTwice) {
     for (const std::string command : {"sample --documents 3", "split --parts a=1,b=1"}) {
       const std::string line = fmt::format("cat {} | {} data {} --out {} {}", path("h.jsonl"), TERATRON_BINARY, command,
                                            path("o.jsonl"), source);
-      const Outcome outcome = testing::ChildProgram({"/bin/sh", "-c", line}, {}, "").wait();
+      const Outcome outcome = ChildProgram({"/bin/sh", "-c", line}, {}, "").wait();
       EXPECT_EQ(outcome.exit_code, 2) << line;
       EXPECT_THAT(outcome.errors, HasSubstr("cannot be read twice; name files")) << line;
     }
   }
 }
 
-TEST_F(CorpusParts, LinesThatAreNoObjectsAreTold) {
+TEST_F(CorpusParts, LinesThatAreNoObjectsAreReported) {
   write_file_atomically(path("h.jsonl"), "{\"text\": \"a\"}\n{\"text\": \"cut\n{\"text\": NaN}\n");
-  const Outcome outcome =
-      run_teratron({"data", "sample", path("h.jsonl"), "--documents", "3", "--out", path("o.jsonl")});
-  EXPECT_EQ(outcome.exit_code, 0);
+  const Outcome outcome = must({"data", "sample", path("h.jsonl"), "--documents", "3", "--out", path("o.jsonl")});
   EXPECT_THAT(outcome.errors, AllOf(HasSubstr("2 lines copied"), HasSubstr("h.jsonl:2")));
 }
 
@@ -193,4 +179,4 @@ TEST_F(CorpusParts, OtherFilesAreNotCalledDamaged) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -12,15 +12,12 @@
 #include "base/temporary_folder.h"
 #include "cli/binary.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 namespace fs = std::filesystem;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-using testing::Outcome;
-using testing::with;
-using testing::Words;
 
 class CorpusResume : public ::testing::Test {
  protected:
@@ -37,7 +34,7 @@ class CorpusResume : public ::testing::Test {
           nlohmann::json{{"text", text}, {"url", fmt::format("http://a.org/{}", random_.below(3000))}}.dump() + "\n";
     }
     write_file_atomically(path("a.jsonl"), lines[0]);
-    write_file_atomically(path("b.jsonl.gz"), testing::gzip(lines[1]));
+    write_file_atomically(path("b.jsonl.gz"), gzip(lines[1]));
   }
   Words command(const Words& more) const {
     return with({TERATRON_BINARY, "data", "clean", path("a.jsonl"), path("b.jsonl.gz"), "--min-tokens", "0",
@@ -53,14 +50,14 @@ class CorpusResume : public ::testing::Test {
     }
     FAIL() << "it does not come";
   }
-  testing::TemporaryFolder folder_;
+  TemporaryFolder folder_;
   RandomSequence random_{RandomStream{.seed = 61}};
 };
 
 TEST_F(CorpusResume, ASignalIsAnsweredByAPointToGoOnFrom) {
   write_documents(2500);
   const Words whole = {"--out", path("out.jsonl")};
-  ASSERT_EQ(testing::ChildProgram(command(whole)).wait().exit_code, 0);
+  ASSERT_EQ(ChildProgram(command(whole)).wait().exit_code, 0);
   const std::string expected = read_file(path("out.jsonl"));
   fs::remove(path("out.jsonl"));
   for (const int signal : {SIGINT, SIGTERM}) {
@@ -69,7 +66,7 @@ TEST_F(CorpusResume, ASignalIsAnsweredByAPointToGoOnFrom) {
       return fs::last_write_time(path("out.jsonl.journal"), none);
     };
     const auto before = journal_time();
-    testing::ChildProgram run(with(command(whole), {"--threads", "1"}));
+    ChildProgram run(with(command(whole), {"--threads", "1"}));
     wait_until([&] { return journal_time() != before || fs::exists(path("out.jsonl")); });
     ::kill(run.pid(), signal);
     const Outcome outcome = run.wait();
@@ -79,9 +76,9 @@ TEST_F(CorpusResume, ASignalIsAnsweredByAPointToGoOnFrom) {
     EXPECT_FALSE(fs::exists(path("out.jsonl")));
   }
   // With another flag it starts over, and says why; with the first one again, too.
-  testing::ChildProgram other(with(command(whole), {"--keep-newlines"}));
+  ChildProgram other(with(command(whole), {"--keep-newlines"}));
   EXPECT_THAT(other.wait().errors, AllOf(HasSubstr("starts over"), HasSubstr("--keep-newlines was \"false\"")));
-  ASSERT_EQ(testing::ChildProgram(command(whole)).wait().exit_code, 0);
+  ASSERT_EQ(ChildProgram(command(whole)).wait().exit_code, 0);
   EXPECT_EQ(read_file(path("out.jsonl")), expected);
   EXPECT_EQ(folder_.entries(), 3);
 }
@@ -90,20 +87,19 @@ TEST_F(CorpusResume, ASignalIsAnsweredByAPointToGoOnFrom) {
 TEST_F(CorpusResume, NothingResumesFromTheOutputOfAnotherCommand) {
   write_documents(1000);
   const Words whole = {"--out", path("out.jsonl")};
-  ASSERT_EQ(testing::ChildProgram(command(whole)).wait().exit_code, 0);
+  ASSERT_EQ(ChildProgram(command(whole)).wait().exit_code, 0);
   const std::string expected = read_file(path("out.jsonl"));
-  testing::ChildProgram first(with(command(whole), {"--threads", "1"}));
+  ChildProgram first(with(command(whole), {"--threads", "1"}));
   wait_until([&] { return fs::exists(path("out.jsonl.journal")); });
   ::kill(first.pid(), SIGKILL);
   first.wait();
-  testing::ChildProgram second(
-      {TERATRON_BINARY, "data", "dedup", path("a.jsonl"), "--out", path("out.jsonl"), "--overwrite"});
+  ChildProgram second({TERATRON_BINARY, "data", "dedup", path("a.jsonl"), "--out", path("out.jsonl"), "--overwrite"});
   wait_until([&] { return !fs::exists(path("out.jsonl.journal")); });
   ::kill(second.pid(), SIGKILL);
   second.wait();
-  ASSERT_EQ(testing::ChildProgram(command(whole)).wait().exit_code, 0);
+  ASSERT_EQ(ChildProgram(command(whole)).wait().exit_code, 0);
   EXPECT_EQ(read_file(path("out.jsonl")), expected);
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -7,41 +7,33 @@
 #include "cli/tiny_training.h"
 #include "tokenizer/tokenizer.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 namespace fs = std::filesystem;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-using testing::json_of;
-using testing::Outcome;
-using testing::run_teratron;
 using ::testing::StartsWith;
-using testing::succeed;
-using testing::with;
-using testing::Words;
 
 class DataCommands : public ::testing::Test {
  protected:
   static std::string path(const std::string& name) { return training().path(name); }
   static Outcome shell(const std::string& line) {
-    return testing::ChildProgram({"sh", "-c", "set -e; cd " + path("") + "; t=" + TERATRON_BINARY + "; " + line})
-        .wait();
+    return ChildProgram({"sh", "-c", "set -e; cd " + path("") + "; t=" + TERATRON_BINARY + "; " + line}).wait();
   }
   static void expect_refused(const Words& words, const std::vector<std::string>& parts) {
-    const Outcome outcome = run_teratron(words);
-    EXPECT_EQ(outcome.exit_code, 2) << outcome.errors;
-    EXPECT_THAT(outcome.errors, StartsWith("error: "));
-    for (const std::string& part : parts) EXPECT_THAT(outcome.errors, HasSubstr(part));
+    const std::string errors = refused(words);
+    EXPECT_THAT(errors, StartsWith("error: "));
+    for (const std::string& part : parts) EXPECT_THAT(errors, HasSubstr(part));
   }
   static Words small_run(const Words& more) {
     return training().command(with({"--num-layers", "1", "--hidden-size", "16", "--seq-length", "8"}, more));
   }
   // Another tokenizer of the same size, so that its ids are valid ids; and a model of one iteration.
-  static const testing::TinyTraining& training() {
-    static const std::unique_ptr<testing::TinyTraining> made = [] {
-      auto tiny = std::make_unique<testing::TinyTraining>(1000);
+  static const TinyTraining& training() {
+    static const std::unique_ptr<TinyTraining> made = [] {
+      auto tiny = std::make_unique<TinyTraining>(1000);
       write_file_atomically(tiny->path("other.txt"),
                             "quite other words, quite other merges, quite other ids, words, ids");
       succeed({"tokenizer", "train", "--vocab-size", "265", "--out", tiny->path("other"), tiny->path("other.txt")});
@@ -108,9 +100,8 @@ TEST_F(DataCommands, PipesAndFilesMakeTheSame) {
 TEST_F(DataCommands, SentencesAreForBertAlone) {
   write_file_atomically(path("two.txt"), "Dr. A came. He left.\nAnd\n\nthat is all");
   write_file_atomically(path("one.txt"), "One sentence alone.");
-  const Outcome split = run_teratron({"data", "tokenize", "--split-sentences", "--tokenizer", path("tokenizer"),
-                                      "--out", path("split"), path("two.txt"), path("one.txt")});
-  EXPECT_EQ(split.exit_code, 0) << split.errors;
+  const Outcome split = must({"data", "tokenize", "--split-sentences", "--tokenizer", path("tokenizer"), "--out",
+                              path("split"), path("two.txt"), path("one.txt")});
   EXPECT_THAT(split.output, HasSubstr("5 sentences; documents of a single one, which give BERT no pair: 1"));
   const Outcome info = run_teratron({"data", "info", path("split"), "--json", "-"});
   EXPECT_THAT(info.output, HasSubstr("\"sequences\":5,\"sequences_are_sentences\":true,"
@@ -205,4 +196,4 @@ TEST_F(DataCommands, ConvertChecksTheTokenizerItCopiesAndOverwritesNothing) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -4,21 +4,15 @@
 
 #include "cli/tiny_training.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 using ::testing::AllOf;
 using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
-using testing::Outcome;
-using testing::run_teratron;
 using ::testing::StartsWith;
-using testing::succeed;
-using testing::TinyTraining;
-using testing::with;
-using testing::Words;
 
-class DataPathCommands : public ::testing::Test {
+class DataPathCommands : public TrainingCommands<1000> {
  protected:
   // The same 60 documents as one corpus and as two shards of it.
   DataPathCommands() {
@@ -47,10 +41,6 @@ class DataPathCommands : public ::testing::Test {
     const Words size = {"--num-layers", "1", "--hidden-size", "8", "--seq-length", "8", "--save", path(run)};
     return run_teratron(training_.command(with(with(with({"--data-path"}, data), size), more)));
   }
-
-  std::string path(const std::string& name) const { return training_.path(name); }
-
-  const testing::TinyTraining training_{1000};
 
  private:
   std::string rest_;
@@ -88,8 +78,7 @@ TEST_F(DataPathCommands, ABlendSaysItsSharesAndGoesOnByItsOwnConfiguration) {
               AllOf(HasSubstr("a blend of 2 corpora, each split by --split-order random --split-seed 1"),
                     ContainsRegex("whole' +75 %"), ContainsRegex("data' +25 %")));
   const Words resume = {"--load", path("run"), "--config", path("run/config.toml"), "--train-iters", "6"};
-  const Outcome resumed = run_teratron(with({"train"}, resume));
-  ASSERT_EQ(resumed.exit_code, 0) << resumed.errors;
+  const Outcome resumed = must(with({"train"}, resume));
   EXPECT_THAT(resumed.errors, ContainsRegex("whole' +75 %"));
 }
 
@@ -121,10 +110,9 @@ TEST_F(DataPathCommands, EveryMistakeIsOneMessage) {
     EXPECT_THAT(outcome.errors, AllOf(StartsWith("error: "), HasSubstr(text)));
     EXPECT_EQ(outcome.errors.find("error: ", 1), std::string::npos) << outcome.errors;
   }
-  const Outcome refused = run_teratron({"eval", "loss", "--load", path("run"), "--data-path", "1", a, "2", b});
-  EXPECT_EQ(refused.exit_code, 2);
-  EXPECT_THAT(refused.errors, HasSubstr("--data-path is a blend; one corpus is scored at a time"));
+  EXPECT_THAT(refused({"eval", "loss", "--load", path("run"), "--data-path", "1", a, "2", b}),
+              HasSubstr("--data-path is a blend; one corpus is scored at a time"));
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -4,18 +4,13 @@
 
 #include "cli/tiny_training.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-using testing::Outcome;
-using testing::run_teratron;
-using testing::succeed;
-using testing::with;
-using testing::Words;
 
-class DocumentCommands : public ::testing::Test {
+class DocumentCommands : public TrainingCommands<1000> {
  protected:
   DocumentCommands() {
     RandomSequence random(RandomStream{.seed = 3});
@@ -41,10 +36,6 @@ class DocumentCommands : public ::testing::Test {
     const Words words = {"eval", "loss", "--load", path(run), "--data-path", path("documents"), "--split", "3,1"};
     return nlohmann::json::parse(succeed(with(with(words, {"--json", "-"}), more))).at("loss");
   }
-
-  std::string path(const std::string& name) const { return training_.path(name); }
-
-  const testing::TinyTraining training_{1000};
 };
 
 // Validation reads the same windows, but for the last, which may be short. With such large weights, what a token sees
@@ -65,7 +56,7 @@ TEST_F(DocumentCommands, EvalLossKeepsDocumentsApartAsTrainingDid) {
 TEST_F(DocumentCommands, ResultsAreTheSameOnRanksAndInSlices) {
   const Words all = {"--reset-attention-mask", "--reset-position-ids", "--eod-mask-loss"};
   ASSERT_EQ(train("alone", with(all, {"--global-batch-size", "4"})).exit_code, 0);
-  const auto expected = testing::TinyTraining::losses(path("alone"));
+  const auto expected = TinyTraining::losses(path("alone"));
   const std::vector<Words> layouts = {{"--data-parallel-size", "2"},
                                       {"--tensor-model-parallel-size", "2", "--sequence-parallel"},
                                       {"--token-slices", "7,9"},
@@ -74,7 +65,7 @@ TEST_F(DocumentCommands, ResultsAreTheSameOnRanksAndInSlices) {
     const std::string run = "layout" + std::to_string(i);
     const Outcome outcome = train(run, with(with(all, {"--global-batch-size", "4"}), layouts[i]));
     ASSERT_EQ(outcome.exit_code, 0) << outcome.errors;
-    const auto losses = testing::TinyTraining::losses(path(run));
+    const auto losses = TinyTraining::losses(path(run));
     ASSERT_EQ(losses.size(), expected.size());
     // fp32, and Adam, which at first divides gradients by their own size.
     for (std::size_t step = 0; step < losses.size(); ++step) EXPECT_NEAR(losses[step], expected[step], 1e-3) << run;
@@ -88,7 +79,7 @@ TEST_F(DocumentCommands, PackedRunsAreTheSameOnRanksInSlicesAndResumed) {
   const Outcome alone = train("alone", all);
   ASSERT_EQ(alone.exit_code, 0) << alone.errors;
   EXPECT_THAT(alone.output + alone.errors, HasSubstr("padding"));
-  const auto expected = testing::TinyTraining::losses(path("alone"));
+  const auto expected = TinyTraining::losses(path("alone"));
   ASSERT_EQ(train("resumed", with(all, {"--train-iters", "2"})).exit_code, 0);
   const std::vector<std::pair<std::string, Words>> runs = {
       {"resumed", {"--load", path("resumed")}},
@@ -101,7 +92,7 @@ TEST_F(DocumentCommands, PackedRunsAreTheSameOnRanksInSlicesAndResumed) {
   for (const auto& [run, more] : runs) {
     const Outcome outcome = train(run, with(all, more));
     ASSERT_EQ(outcome.exit_code, 0) << run << outcome.errors;
-    const auto losses = testing::TinyTraining::losses(path(run));
+    const auto losses = TinyTraining::losses(path(run));
     ASSERT_EQ(losses.size(), expected.size()) << run;
     // fp32, and Adam, which at first divides gradients by their own size.
     for (std::size_t step = 0; step < losses.size(); ++step) EXPECT_NEAR(losses[step], expected[step], 1e-3) << run;
@@ -127,11 +118,10 @@ TEST_F(DocumentCommands, PackingNeedsDocumentsApartAndCutsByDocumentsNeedPacking
 
 TEST_F(DocumentCommands, WithoutATokenizerThatEndsDocumentsAreRefusedOnce) {
   for (const std::string flag : {"--reset-attention-mask", "--reset-position-ids", "--eod-mask-loss"}) {
-    const Outcome outcome = run_teratron({"train", "--data-path", path("documents"), "--vocab-size", "300", flag});
-    EXPECT_EQ(outcome.exit_code, 2);
-    EXPECT_THAT(outcome.errors, AllOf(HasSubstr(flag), HasSubstr("--tokenizer"), HasSubstr("where documents end")));
+    EXPECT_THAT(refused({"train", "--data-path", path("documents"), "--vocab-size", "300", flag}),
+                AllOf(HasSubstr(flag), HasSubstr("--tokenizer"), HasSubstr("where documents end")));
   }
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

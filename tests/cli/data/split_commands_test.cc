@@ -4,19 +4,14 @@
 
 #include "cli/tiny_training.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-using testing::Outcome;
-using testing::run_teratron;
 using ::testing::StartsWith;
-using testing::succeed;
-using testing::with;
-using testing::Words;
 
-class SplitCommands : public ::testing::Test {
+class SplitCommands : public TrainingCommands<1000> {
  protected:
   SplitCommands() {
     RandomSequence random(RandomStream{.seed = 3});
@@ -41,10 +36,6 @@ class SplitCommands : public ::testing::Test {
     return succeed(
         with({"eval", "loss", "--load", path("run"), "--data-path", path("documents"), "--split", "5,1"}, more));
   }
-
-  std::string path(const std::string& name) const { return training_.path(name); }
-
-  const testing::TinyTraining training_{1000};
 };
 
 TEST_F(SplitCommands, TrainSaysItsSplitAndSavesTheFlagsAsGiven) {
@@ -90,4 +81,4 @@ TEST_F(SplitCommands, ARunGoesOnWithoutFlagsAndByItsOwnConfigurationButNotWithAn
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -5,17 +5,16 @@
 #include "cli/binary.h"
 #include "oracle/python.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 TEST(EmbedOracle, TextsHaveTheVectorsThatTransformersGivesThem) {
 #ifdef __SANITIZE_ADDRESS__
   GTEST_SKIP() << "with sanitizers, a published model takes minutes; the plain build has this test too";
 #endif
-  if (const std::string reason = testing::why_no_oracle(); !reason.empty()) GTEST_SKIP() << reason;
-  const testing::TemporaryFolder folder;
-  const int status =
-      testing::run_oracle("embeds_as_transformers.py", {TERATRON_BINARY, folder.path().string()}, folder / "log");
+  if (const std::string reason = why_no_oracle(); !reason.empty()) GTEST_SKIP() << reason;
+  const TemporaryFolder folder;
+  const int status = run_oracle("embeds_as_transformers.py", {TERATRON_BINARY, folder.path().string()}, folder / "log");
   EXPECT_EQ(status, 0) << read_file(folder / "log");
 }
 
@@ -23,12 +22,12 @@ TEST(EmbedOracle, LearnedVectorsAreThoseOfSentenceTransformersLosses) {
 #ifdef __SANITIZE_ADDRESS__
   GTEST_SKIP() << "with sanitizers, some 20 runs take minutes; the plain build has this test too";
 #endif
-  if (const std::string reason = testing::why_no_oracle(); !reason.empty()) GTEST_SKIP() << reason;
-  const testing::TemporaryFolder folder;
-  const int status = testing::run_oracle("vectors_as_sentence_transformers.py",
-                                         {TERATRON_BINARY, folder.path().string()}, folder / "log");
+  if (const std::string reason = why_no_oracle(); !reason.empty()) GTEST_SKIP() << reason;
+  const TemporaryFolder folder;
+  const int status =
+      run_oracle("vectors_as_sentence_transformers.py", {TERATRON_BINARY, folder.path().string()}, folder / "log");
   EXPECT_EQ(status, 0) << read_file(folder / "log");
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

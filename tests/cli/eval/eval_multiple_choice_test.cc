@@ -7,7 +7,7 @@
 #include "cli/tiny_training.h"
 #include "oracle/python.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 using ::testing::HasSubstr;
@@ -16,23 +16,22 @@ TEST(EvalMultipleChoice, ScoresChoicesAsTransformersDoes) {
 #ifdef __SANITIZE_ADDRESS__
   GTEST_SKIP() << "with sanitizers, its model takes minutes to train; the plain build has this test too";
 #endif
-  if (const std::string reason = testing::why_no_oracle(); !reason.empty()) GTEST_SKIP() << reason;
-  const testing::TemporaryFolder folder;
-  const int status = testing::run_oracle("multiple_choice_as_transformers.py",
-                                         {TERATRON_BINARY, folder.path().string()}, folder / "log");
+  if (const std::string reason = why_no_oracle(); !reason.empty()) GTEST_SKIP() << reason;
+  const TemporaryFolder folder;
+  const int status =
+      run_oracle("multiple_choice_as_transformers.py", {TERATRON_BINARY, folder.path().string()}, folder / "log");
   EXPECT_EQ(status, 0) << read_file(folder / "log");
 }
 
 TEST(EvalMultipleChoice, PrintsAccuraciesAndRefusesABadLine) {
-  const testing::TinyTraining tiny;
-  testing::succeed(tiny.command({"--train-iters", "2", "--save", tiny.path("run"), "--peak-tflops", "1"}));
+  const TinyTraining tiny;
+  succeed(tiny.command({"--train-iters", "2", "--save", tiny.path("run"), "--peak-tflops", "1"}));
   const std::string good = R"({"context": "the rank", "choices": ["waits", "éé"], "answer": 0})"
                            "\n";
   write_file_atomically(tiny.path("data.jsonl"), good + good);
-  const testing::Words words = {"eval",           "multiple-choice", "--load",
-                                tiny.path("run"), "--data",          tiny.path("data.jsonl")};
-  EXPECT_THAT(testing::succeed(words), HasSubstr("2 questions"));
-  const auto json = testing::json_of(words);
+  const Words words = {"eval", "multiple-choice", "--load", tiny.path("run"), "--data", tiny.path("data.jsonl")};
+  EXPECT_THAT(succeed(words), HasSubstr("2 questions"));
+  const auto json = json_of(words);
   EXPECT_EQ(json["questions"], 2);
   EXPECT_EQ(json["log_probabilities"][0], json["log_probabilities"][1]);
   ASSERT_EQ(json["log_probabilities"][0].size(), 2U);
@@ -42,10 +41,8 @@ TEST(EvalMultipleChoice, PrintsAccuraciesAndRefusesABadLine) {
   EXPECT_EQ(json["acc_bytes"], first / 5 >= second / 4 ? 1 : 0);
   for (const char* error : {"acc_stderr", "acc_norm_stderr", "acc_bytes_stderr"}) EXPECT_EQ(json[error], 0) << error;
   write_file_atomically(tiny.path("data.jsonl"), good + "{\"context\": \"the\"}\n");
-  const testing::Outcome outcome = testing::run_teratron(words);
-  EXPECT_EQ(outcome.exit_code, 2);
-  EXPECT_THAT(outcome.errors, HasSubstr("data.jsonl:2"));
+  EXPECT_THAT(refused(words), HasSubstr("data.jsonl:2"));
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

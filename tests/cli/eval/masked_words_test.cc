@@ -9,27 +9,20 @@
 #include "cli/binary.h"
 #include "tasks/synthetic_tasks.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 using ::testing::HasSubstr;
-using testing::json_of;
-using testing::Outcome;
-using testing::put_file;
-using testing::run_teratron;
-using testing::succeed;
-using testing::with;
-using testing::Words;
 
 class MaskedWords : public ::testing::Test {
  protected:
   void SetUp() override {
     std::filesystem::create_directories(path("words"));
-    put_file(path("words/vocab.txt"), testing::task_vocabulary());
+    put_file(path("words/vocab.txt"), task_vocabulary());
     std::string sentences;
     for (std::size_t i = 0; i < 60; ++i) {
-      sentences += fmt::format("{0} {1} {3}. {2} {0} {1}. {3} {2}.\n\n", testing::kTaskWords[i % 7],
-                               testing::kTaskWords[i % 9], testing::kTaskWords[i % 5], testing::kTaskWords[i % 16]);
+      sentences += fmt::format("{0} {1} {3}. {2} {0} {1}. {3} {2}.\n\n", kTaskWords[i % 7], kTaskWords[i % 9],
+                               kTaskWords[i % 5], kTaskWords[i % 16]);
     }
     put_file(path("sentences.txt"), sentences);
     succeed({"data", "tokenize", "--split-sentences", "--tokenizer", path("words"), "--out", path("sentences"),
@@ -79,13 +72,12 @@ class MaskedWords : public ::testing::Test {
     return with({"eval", "loss", "--load", path(model), "--data-path", path("sentences"), "--split", "2,1"}, more);
   }
 
-  const testing::TemporaryFolder folder_;
+  const TemporaryFolder folder_;
 };
 
 TEST_F(MaskedWords, TheLossIsThatOfTrainingsValidation) {
-  const Outcome outcome = run_teratron(train({"--seed", "7"}));
-  ASSERT_EQ(outcome.exit_code, 0) << outcome.errors;
-  const double expected = testing::Json::parse(outcome.output)["validation_loss"].get<double>();
+  const Outcome outcome = must(train({"--seed", "7"}));
+  const double expected = Json::parse(outcome.output)["validation_loss"].get<double>();
   const auto json = json_of(eval_loss("run"));
   const double loss = json["loss"].get<double>();
   EXPECT_NEAR(loss + json["order_loss"].get<double>(), expected, 1e-5 * expected) << "fp32, in other batches";
@@ -107,22 +99,20 @@ TEST_F(MaskedWords, TheLossIsThatOfTrainingsValidation) {
 TEST_F(MaskedWords, ThePlacesOfMasksAreFilledInOrder) {
   succeed(train({}));
   const Words fill = {"fill-mask", "--load", path("run"), "--top-k", "3"};
-  const Outcome shown = run_teratron(with(fill, {"--prompt", "rain [MASK] snow"}));
-  ASSERT_EQ(shown.exit_code, 0) << shown.errors;
+  const Outcome shown = must(with(fill, {"--prompt", "rain [MASK] snow"}));
   EXPECT_EQ(std::ranges::count(shown.output, '\n'), 4) << shown.output;
   put_file(path("texts"), "rain [MASK] snow\n\n[MASK] [MASK] sun\n");
-  const Outcome both = run_teratron(with(fill, {"--prompts", path("texts"), "--json", "-"}));
-  ASSERT_EQ(both.exit_code, 0) << both.errors;
+  const Outcome both = must(with(fill, {"--prompts", path("texts"), "--json", "-"}));
   std::istringstream lines(both.output);
   std::string line;
   std::getline(lines, line);
-  const auto first = testing::Json::parse(line);
+  const auto first = Json::parse(line);
   EXPECT_EQ(first["masks"][0]["position"], 2);
   ASSERT_EQ(first["masks"][0]["tokens"].size(), 3U);
   EXPECT_GE(first["masks"][0]["tokens"][0]["score"], first["masks"][0]["tokens"][1]["score"]);
   EXPECT_THAT(shown.output, HasSubstr(first["masks"][0]["tokens"][0]["token_str"].get<std::string>()));
   std::getline(lines, line);
-  EXPECT_EQ(testing::Json::parse(line)["masks"].size(), 2U);
+  EXPECT_EQ(Json::parse(line)["masks"].size(), 2U);
   EXPECT_THAT(run_teratron(with(fill, {"--prompt", "rain"})).errors, HasSubstr("--prompt has no [MASK]"));
   EXPECT_THAT(run_teratron(with(fill, {"--prompt", std::string(99, '.') + "[MASK]"})).errors,
               HasSubstr("has 102 tokens, with those around it, and the model 20 positions"));
@@ -130,4 +120,4 @@ TEST_F(MaskedWords, ThePlacesOfMasksAreFilledInOrder) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -5,14 +5,11 @@
 #include "cli/tiny_training.h"
 #include "tokenizer/tokenizer.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
-using testing::json_of;
-using testing::succeed;
-
 TEST(Prompt, ItsSpecialTokensAreTokensWhereverTheyStand) {
-  const testing::TinyTraining training(1000);
+  const TinyTraining training(1000);
   succeed(training.command(
       {"--train-iters", "1", "--num-layers", "1", "--hidden-size", "16", "--save", training.path("run")}));
   const Tokenizer tokenizer = Tokenizer::load(training.path("tokenizer"));
@@ -31,4 +28,4 @@ TEST(Prompt, ItsSpecialTokensAreTokensWhereverTheyStand) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

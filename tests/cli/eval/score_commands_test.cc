@@ -8,16 +8,11 @@
 #include "checkpoint/damage.h"
 #include "cli/binary.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-using testing::json_of;
-using testing::Outcome;
-using testing::put_file;
-using testing::run_teratron;
-using testing::Words;
 
 class ScoreCommands : public ::testing::Test {
  protected:
@@ -26,7 +21,7 @@ class ScoreCommands : public ::testing::Test {
     put_file(folder_ / "predictions", predictions);
     return {"score", task, "--data", folder_ / "data.jsonl", "--predictions", folder_ / "predictions"};
   }
-  testing::TemporaryFolder folder_;
+  TemporaryFolder folder_;
 };
 
 const std::string kPairs = "question1\tquestion2\tis_duplicate\na\tb\t1\nc\td\t0\ne\tf\t1\ng\th\n";
@@ -36,7 +31,7 @@ const std::string kArticle =
 
 TEST_F(ScoreCommands, SayTheScoresAndWhatTheyLeaveOut) {
   const Words qqp = command("qqp", kPairs, "index\tprediction\n0\t1\n1\t1\n");
-  EXPECT_THAT(testing::succeed(qqp),
+  EXPECT_THAT(succeed(qqp),
               AllOf(HasSubstr("3 pairs   accuracy 33.3333   F1 50.0000"), HasSubstr("1 pair without a prediction"),
                     HasSubstr("1 row left out, because they have a wrong number of columns")));
   const auto of_qqp = json_of(qqp);
@@ -44,13 +39,13 @@ TEST_F(ScoreCommands, SayTheScoresAndWhatTheyLeaveOut) {
   EXPECT_DOUBLE_EQ(of_qqp["f1"], 50);
   EXPECT_EQ(of_qqp["skipped"]["wrong_columns"], 1);
   const Words mnli = command("mnli", "neutral\ta\tb\n-\tc\td\nentailment\te\tf\n", "index\tprediction\n0\tneutral\n");
-  EXPECT_THAT(testing::succeed(mnli), AllOf(HasSubstr("2 pairs   accuracy 50.0000\n"),
-                                            HasSubstr("1 row left out, because their annotators did not agree"),
-                                            HasSubstr("no pair is labelled contradiction\n")));
+  EXPECT_THAT(succeed(mnli), AllOf(HasSubstr("2 pairs   accuracy 50.0000\n"),
+                                   HasSubstr("1 row left out, because their annotators did not agree"),
+                                   HasSubstr("no pair is labelled contradiction\n")));
   EXPECT_DOUBLE_EQ(json_of(mnli)["accuracy"], 50);
   EXPECT_FALSE(json_of(mnli).contains("f1"));
   const Words race = command("race", kArticle, R"({"high1.txt": ["A", "D"]})");
-  EXPECT_THAT(testing::succeed(race), HasSubstr("RACE-H (high)         2 questions   accuracy  50.0\n"));
+  EXPECT_THAT(succeed(race), HasSubstr("RACE-H (high)         2 questions   accuracy  50.0\n"));
   const auto of_race = json_of(race);
   EXPECT_DOUBLE_EQ(of_race["accuracy"], 50);
   EXPECT_DOUBLE_EQ(of_race["all"]["accuracy"], 50);
@@ -84,4 +79,4 @@ TEST_F(ScoreCommands, BadInputIsOneMessageAndExitCode2) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

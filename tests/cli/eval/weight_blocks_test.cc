@@ -7,18 +7,11 @@
 
 #include "cli/tiny_training.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-using testing::json_of;
-using testing::Outcome;
-using testing::run_teratron;
-using testing::succeed;
-using testing::TinyTraining;
-using testing::with;
-using testing::Words;
 
 class WeightBlocks : public ::testing::Test {
  protected:
@@ -26,8 +19,7 @@ class WeightBlocks : public ::testing::Test {
   static const TinyTraining& training() {
     static const TinyTraining made;
     static const Outcome trained =
-        run_teratron(made.command({"--train-iters", "60", "--save", made.path("run"), "--hidden-dropout", "0"}));
-    EXPECT_EQ(trained.exit_code, 0) << trained.errors;
+        must(made.command({"--train-iters", "60", "--save", made.path("run"), "--hidden-dropout", "0"}));
     return made;
   }
   static std::string path(const std::string& name) { return training().path(name); }
@@ -65,19 +57,15 @@ TEST_F(WeightBlocks, TextsAreThoseOfAnyBatchAndNumberOfThreads) {
 }
 
 TEST_F(WeightBlocks, CannotBeHadEverywhere) {
-  const auto expect_refused = [](const Words& command, const auto& message) {
-    const Outcome outcome = run_teratron(command);
-    EXPECT_EQ(outcome.exit_code, 2) << outcome.errors;
-    EXPECT_THAT(outcome.errors, message);
-  };
   const Words blocks = {"--weights", "q8_0"};
-  expect_refused(
-      with(with(generate(), blocks), {"--tp", "4"}),
+  EXPECT_THAT(
+      refused(with(with(generate(), blocks), {"--tp", "4"})),
       AllOf(HasSubstr("16 columns on each tensor-parallel rank"), HasSubstr("blocks of 32"), HasSubstr("--tp")));
-  expect_refused(with(with(eval_loss(), blocks), {"--backend", "cuda"}), HasSubstr("weights in q8_0 are for CPUs"));
-  expect_refused(training().command({"--train-iters", "1", "--weights", "q8_0"}), HasSubstr("--weights"));
-  expect_refused(with(generate(), {"--weights", "q5_0"}), HasSubstr("q8_0"));
+  EXPECT_THAT(refused(with(with(eval_loss(), blocks), {"--backend", "cuda"})),
+              HasSubstr("weights in q8_0 are for CPUs"));
+  EXPECT_THAT(refused(training().command({"--train-iters", "1", "--weights", "q8_0"})), HasSubstr("--weights"));
+  EXPECT_THAT(refused(with(generate(), {"--weights", "q5_0"})), HasSubstr("q8_0"));
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

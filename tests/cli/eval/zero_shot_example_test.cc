@@ -8,32 +8,21 @@
 #include <csignal>
 #include <iterator>
 #include <set>
-#include <sstream>
 #include <thread>
 
 #include "base/files/file.h"
+#include "base/lines.h"
 #include "base/philox.h"
 #include "base/temporary_folder.h"
 #include "cli/binary.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::ChildProgram;
 using ::testing::HasSubstr;
-using testing::Outcome;
-using testing::with;
-using testing::Words;
 
 constexpr int kDocuments = 70;
-
-Words lines_in(const std::string& text) {
-  std::istringstream stream(text);
-  Words lines;
-  for (std::string line; std::getline(stream, line);) lines.push_back(line);
-  return lines;
-}
 
 nlohmann::json json_in(const fs::path& file) { return nlohmann::json::parse(read_file(file)); }
 
@@ -91,7 +80,7 @@ class ZeroShotExample : public ::testing::Test {
   }
 
  private:
-  const testing::TemporaryFolder folder_;
+  const TemporaryFolder folder_;
 };
 
 TEST_F(ZeroShotExample, GoesFromRawTextToTableAndFigure) {
@@ -101,10 +90,10 @@ TEST_F(ZeroShotExample, GoesFromRawTextToTableAndFigure) {
   EXPECT_THAT(outcome.output, HasSubstr(results));
 
   // The corpus: a near duplicate less, a document in two pieces, and of these each is in one part.
-  EXPECT_EQ(lines_in(read_file(path("out/clean.jsonl"))).size(), kDocuments);
-  const Words corpus = lines_in(read_file(path("out/corpus.jsonl"))),
-              training = lines_in(read_file(path("out/training.jsonl"))),
-              validation = lines_in(read_file(path("out/validation.jsonl")));
+  EXPECT_EQ(lines_of(read_file(path("out/clean.jsonl"))).size(), kDocuments);
+  const Words corpus = lines_of(read_file(path("out/corpus.jsonl"))),
+              training = lines_of(read_file(path("out/training.jsonl"))),
+              validation = lines_of(read_file(path("out/validation.jsonl")));
   EXPECT_EQ(corpus.size(), kDocuments + 1U);
   EXPECT_EQ(validation.size(), (corpus.size() + 29) / 30);
   EXPECT_EQ(training.size() + validation.size(), corpus.size());
@@ -177,9 +166,9 @@ TEST_F(ZeroShotExample, RefusesWhatItCannotDo) {
   fs::create_directories(path("out"));
   write_file_atomically(path("out/settings"), "of another run");
   EXPECT_THAT(refused(command("out")), HasSubstr("give another --out"));
-  write_file_atomically(path("text.jsonl"), lines_in(read_file(path("text.jsonl"))).front() + "\n");
+  write_file_atomically(path("text.jsonl"), lines_of(read_file(path("text.jsonl"))).front() + "\n");
   EXPECT_THAT(refused(command("single")), HasSubstr("a single document is left"));
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -3,18 +3,16 @@
 
 #include "cli/tiny_training.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 namespace fs = std::filesystem;
-using namespace testing;
 using ::testing::HasSubstr;
 
-class AdapterCommands : public ::testing::Test {
+class AdapterCommands : public TrainingCommands<> {
  protected:
   AdapterCommands() { succeed(training_.command({"--train-iters", "4", "--save", path("base")})); }
 
-  std::string path(const std::string& name) const { return training_.path(name); }
   // A training of adapters, of which `more` says the rest.
   Words adapted(const Words& more) const {
     const Words start = {"train", "--finetune",         path("base"), "--data-path", path("data"), "--seq-length",
@@ -26,13 +24,6 @@ class AdapterCommands : public ::testing::Test {
     return succeed(
         {"generate", "--load", path(model), "--prompt", "the rank", "--max-new-tokens", "20", "--seed", "3"});
   }
-  std::string errors_of(const Words& words) const {
-    const Outcome outcome = run_teratron(words);
-    EXPECT_EQ(outcome.exit_code, 2) << outcome.errors;
-    return outcome.errors;
-  }
-
-  TinyTraining training_;
 };
 
 TEST_F(AdapterCommands, ResumedRunHasTheBitsOfTheUninterruptedOne) {
@@ -77,23 +68,23 @@ TEST_F(AdapterCommands, FrozenWeightsInBlocksResumeAndMergeIntoPreciseOnes) {
 }
 
 TEST_F(AdapterCommands, FaultsAreOneClearError) {
-  EXPECT_THAT(errors_of(training_.command({"--train-iters", "1", "--lora-rank", "4"})), HasSubstr("--finetune DIR"));
-  EXPECT_THAT(errors_of(adapted({"--train-iters", "1", "--lora-targets", "q_proj"})),
+  EXPECT_THAT(refused(training_.command({"--train-iters", "1", "--lora-rank", "4"})), HasSubstr("--finetune DIR"));
+  EXPECT_THAT(refused(adapted({"--train-iters", "1", "--lora-targets", "q_proj"})),
               HasSubstr("has no layer 'q_proj' for an adapter; it has c_attn, c_proj, c_fc"));
-  EXPECT_THAT(errors_of(adapted({"--train-iters", "1", "--lora-rank", "0"})), HasSubstr("their rank, is missing"));
-  EXPECT_THAT(errors_of(adapted({"--train-iters", "1", "--frozen-weights", "q8_0", "--tp", "4"})),
+  EXPECT_THAT(refused(adapted({"--train-iters", "1", "--lora-rank", "0"})), HasSubstr("their rank, is missing"));
+  EXPECT_THAT(refused(adapted({"--train-iters", "1", "--frozen-weights", "q8_0", "--tp", "4"})),
               HasSubstr("16 columns on each tensor-parallel rank, and weights in q8_0 come in blocks of 32; leave out "
                         "--frozen-weights or take fewer ranks"));
-  EXPECT_THAT(errors_of(training_.command({"--train-iters", "1", "--frozen-weights", "q8_0"})),
+  EXPECT_THAT(refused(training_.command({"--train-iters", "1", "--frozen-weights", "q8_0"})),
               HasSubstr("is for weights beside adapters"));
   succeed(adapted({"--train-iters", "2", "--save", path("adapted")}));
-  EXPECT_THAT(errors_of({"convert", "--from", "teratron", "--to", "hf", path("adapted"), path("hf")}),
+  EXPECT_THAT(refused({"convert", "--from", "teratron", "--to", "hf", path("adapted"), path("hf")}),
               HasSubstr("holds adapters, and no whole model"));
   fs::rename(path("base"), path("elsewhere"));
-  EXPECT_THAT(errors_of({"generate", "--load", path("adapted"), "--prompt", "a"}), HasSubstr("which is not there"));
+  EXPECT_THAT(refused({"generate", "--load", path("adapted"), "--prompt", "a"}), HasSubstr("which is not there"));
   succeed(training_.command({"--train-iters", "4", "--seed", "7", "--save", path("base")}));
-  EXPECT_THAT(errors_of({"generate", "--load", path("adapted"), "--prompt", "a"}), HasSubstr("another one by now"));
+  EXPECT_THAT(refused({"generate", "--load", path("adapted"), "--prompt", "a"}), HasSubstr("another one by now"));
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -6,7 +6,7 @@
 #include "base/trials.h"
 #include "cli/tiny_training.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 namespace fs = std::filesystem;
@@ -18,42 +18,42 @@ TEST(BertCurve, IsTheOneThatIsKept) {
   const fs::path data = fs::path(TERATRON_SOURCE_DIR) / "../shared/data";
   const fs::path text = data / "race/dev.high.jsonl", words = data / "bert-vocab";
   if (!fs::exists(text) || !fs::exists(words)) GTEST_SKIP() << "there is no " << text << " or no " << words;
-  const testing::TemporaryFolder folder;
-  const std::size_t updates = testing::is_fast_set() ? 16 : 40;
-  testing::succeed({"data", "tokenize", "--tokenizer", words, "--split-sentences", "--json-key", "article", "--out",
-                    folder / "corpus", text});
-  testing::succeed({"train",
-                    "--model",
-                    "bert-tiny",
-                    "--seq-length",
-                    "128",
-                    "--tokenizer",
-                    words,
-                    "--data-path",
-                    folder / "corpus",
-                    "--micro-batch-size",
-                    "16",
-                    "--lr",
-                    "1e-3",
-                    "--lr-decay-style",
-                    "linear",
-                    "--lr-warmup-iters",
-                    "10",
-                    "--hidden-dropout",
-                    "0",
-                    "--attention-dropout",
-                    "0",
-                    "--lr-decay-iters",
-                    "40",
-                    "--train-iters",
-                    std::to_string(updates),
-                    "--peak-tflops",
-                    "1",
-                    "--save",
-                    folder / "run",
-                    "--save-interval-in-mins",
-                    "0"});
-  const std::vector<double> losses = testing::TinyTraining::losses(folder / "run");
+  const TemporaryFolder folder;
+  const std::size_t updates = is_fast_set() ? 16 : 40;
+  succeed({"data", "tokenize", "--tokenizer", words, "--split-sentences", "--json-key", "article", "--out",
+           folder / "corpus", text});
+  succeed({"train",
+           "--model",
+           "bert-tiny",
+           "--seq-length",
+           "128",
+           "--tokenizer",
+           words,
+           "--data-path",
+           folder / "corpus",
+           "--micro-batch-size",
+           "16",
+           "--lr",
+           "1e-3",
+           "--lr-decay-style",
+           "linear",
+           "--lr-warmup-iters",
+           "10",
+           "--hidden-dropout",
+           "0",
+           "--attention-dropout",
+           "0",
+           "--lr-decay-iters",
+           "40",
+           "--train-iters",
+           std::to_string(updates),
+           "--peak-tflops",
+           "1",
+           "--save",
+           folder / "run",
+           "--save-interval-in-mins",
+           "0"});
+  const std::vector<double> losses = TinyTraining::losses(folder / "run");
   const nlohmann::json kept =
       nlohmann::json::parse(read_file(fs::path(TERATRON_SOURCE_DIR) / "tests/golden/bert_curve.json"));
   ASSERT_EQ(losses.size(), updates);
@@ -65,4 +65,4 @@ TEST(BertCurve, IsTheOneThatIsKept) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -5,26 +5,21 @@
 #include "cli/tiny_training.h"
 #include "oracle/python.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-using testing::Outcome;
-using testing::run_teratron;
-using testing::succeed;
-using testing::with;
-using testing::Words;
 
 TEST(ChatOracleCommands, TenUpdatesOnChatsEndWherePyTorchEnds) {
-  if (const std::string reason = testing::why_no_oracle(); !reason.empty()) GTEST_SKIP() << reason;
-  const testing::TemporaryFolder folder;
+  if (const std::string reason = why_no_oracle(); !reason.empty()) GTEST_SKIP() << reason;
+  const TemporaryFolder folder;
   const int status =
-      testing::run_oracle("chats_finetune_as_pytorch.py", {TERATRON_BINARY, folder.path().string()}, folder / "log");
+      run_oracle("chats_finetune_as_pytorch.py", {TERATRON_BINARY, folder.path().string()}, folder / "log");
   EXPECT_EQ(status, 0) << read_file(folder / "log");
 }
 
-class ChatCommands : public ::testing::Test {
+class ChatCommands : public TrainingCommands<300> {
  protected:
   ChatCommands() {
     std::string lines;
@@ -39,7 +34,6 @@ class ChatCommands : public ::testing::Test {
                           "<|endoftext|>{% endgeneration %}{% else %}{{ m.content }}{% endif %}{% endfor %}"
                           "{% if add_generation_prompt %}={% endif %}");
   }
-  std::string path(const std::string& name) const { return training_.path(name); }
   Words chat(const Words& more) const {
     return with({"data", "chat", path("chats.jsonl"), "--tokenizer", path("tokenizer")}, more);
   }
@@ -48,8 +42,6 @@ class ChatCommands : public ::testing::Test {
                          "--save",      path(run),     "--seq-length", "40"};
     return run_teratron(training_.command(with(words, more)));
   }
-
-  const testing::TinyTraining training_{300};
 };
 
 TEST_F(ChatCommands, AModelAnswersAsItWasTaught) {
@@ -58,9 +50,9 @@ TEST_F(ChatCommands, AModelAnswersAsItWasTaught) {
   const Outcome trained = train("run", learning);
   ASSERT_EQ(trained.exit_code, 0) << trained.errors;
   const auto talk = [&](const std::string& lines, const std::string& more) {
-    return testing::ChildProgram({"bash", "-c",
-                                  fmt::format("printf '{}' | {} generate --load {} --chat --temperature 0 {}", lines,
-                                              TERATRON_BINARY, path("run"), more)})
+    return ChildProgram({"bash", "-c",
+                         fmt::format("printf '{}' | {} generate --load {} --chat --temperature 0 {}", lines,
+                                     TERATRON_BINARY, path("run"), more)})
         .wait()
         .output;
   };
@@ -81,19 +73,19 @@ TEST_F(ChatCommands, LossesAreTheSameOnRanksAndInSlices) {
   succeed(chat({"--out", path("chats")}));
   const Words batch = {"--train-iters", "4", "--global-batch-size", "2"};
   ASSERT_EQ(train("alone", batch).exit_code, 0);
-  const auto expected = testing::TinyTraining::losses(path("alone"));
+  const auto expected = TinyTraining::losses(path("alone"));
   for (const Words& layout : {Words{"--dp", "2", "--micro-batch-size", "1"}, Words{"--tp", "2", "--sequence-parallel"},
                               Words{"--pp", "2", "--token-slices", "15,25"}}) {
     const Outcome outcome = train("layout", with(batch, layout));
     ASSERT_EQ(outcome.exit_code, 0) << outcome.errors;
-    const auto losses = testing::TinyTraining::losses(path("layout"));
+    const auto losses = TinyTraining::losses(path("layout"));
     ASSERT_EQ(losses.size(), expected.size());
     for (std::size_t i = 0; i < losses.size(); ++i) EXPECT_NEAR(losses[i], expected[i], 1e-3) << layout[0];
     std::filesystem::remove_all(path("layout"));
   }
 }
 
-TEST_F(ChatCommands, FaultsAreTold) {
+TEST_F(ChatCommands, FaultsAreReported) {
   succeed(chat({"--out", path("chats")}));
   const auto fault_of = [](const Words& words) { return run_teratron(words).errors; };
   EXPECT_THAT(train("run", {"--train-iters", "1", "--reset-position-ids"}).errors,
@@ -105,4 +97,4 @@ TEST_F(ChatCommands, FaultsAreTold) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -10,19 +10,12 @@
 #include "tasks/synthetic_tasks.h"
 #include "tasks/task_entry.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 namespace fs = std::filesystem;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-using testing::json_of;
-using testing::Outcome;
-using testing::put_file;
-using testing::run_teratron;
-using testing::succeed;
-using testing::with;
-using testing::Words;
 
 const Words kTinyBert = {"--model",       "bert-tiny", "--num-layers",          "2",
                          "--hidden-size", "24",        "--num-attention-heads", "3",
@@ -32,16 +25,16 @@ class FinetuneCommands : public ::testing::Test {
  protected:
   void SetUp() override {
     fs::create_directories(path("words"));
-    put_file(path("words") + "/vocab.txt", testing::task_vocabulary());
+    put_file(path("words") + "/vocab.txt", task_vocabulary());
   }
 
   std::string path(const std::string& name) const { return (folder_.path() / name).string(); }
 
   // A short run of a tiny model on synthetic sets.
   Words finetune(TaskKind task, const Words& more = {}) {
-    put_file(path("train.jsonl"), testing::task_file(task, 24, 3));
-    put_file(path("valid.jsonl"), testing::task_file(task, 12, 4));
-    put_file(path("test.jsonl"), testing::task_file(task, 9, 5));
+    put_file(path("train.jsonl"), task_file(task, 24, 3));
+    put_file(path("valid.jsonl"), task_file(task, 12, 4));
+    put_file(path("test.jsonl"), task_file(task, 9, 5));
     return with(with({"finetune"}, kTinyBert), with({"--task",
                                                      std::string(name_of(task)),
                                                      "--train-data",
@@ -65,7 +58,7 @@ class FinetuneCommands : public ::testing::Test {
                                                     more));
   }
 
-  const testing::TemporaryFolder folder_;
+  const TemporaryFolder folder_;
 };
 
 TEST_F(FinetuneCommands, ScoresAreThoseOfEvalAndOfScore) {
@@ -118,10 +111,9 @@ TEST_F(FinetuneCommands, SeveralSeedsGiveAMedianAndAnEnsemble) {
 TEST_F(FinetuneCommands, SearchTriesEveryPointAndTheBestOneRunsWithSeveralSeeds) {
   const Words words = finetune(TaskKind::kMnli, {"--search", "--search-batch-sizes", "6", "12", "--search-lrs", "1e-6",
                                                  "1e-2", "--seeds", "2", "--epochs", "4"});
-  const Outcome told = run_teratron(words);
-  ASSERT_EQ(told.exit_code, 0) << told.errors;
-  EXPECT_THAT(told.errors, HasSubstr("search: point 4 of 4, batch size 12, learning rate 0.01"));
-  EXPECT_THAT(told.output,
+  const Outcome searched = must(words);
+  EXPECT_THAT(searched.errors, HasSubstr("search: point 4 of 4, batch size 12, learning rate 0.01"));
+  EXPECT_THAT(searched.output,
               AllOf(HasSubstr("search, by the first score"), HasSubstr("chosen"), HasSubstr("median, seed")));
   const auto json = json_of(words);
   ASSERT_EQ(json["search"].size(), 4U);
@@ -160,17 +152,15 @@ TEST_F(FinetuneCommands, StartsFromAPretrainedEncoderAndSaysWhatIsDrawn) {
   finetune(TaskKind::kMnli);  // its files
   std::string text;
   for (std::size_t i = 0; i < 60; ++i)
-    text += fmt::format("{0} {1}. {2} {0} {1}.\n\n", testing::kTaskWords[i % 7], testing::kTaskWords[i % 9],
-                        testing::kTaskWords[i % 5]);
+    text += fmt::format("{0} {1}. {2} {0} {1}.\n\n", kTaskWords[i % 7], kTaskWords[i % 9], kTaskWords[i % 5]);
   write_file_atomically(path("text.txt"), text);
   succeed(
       {"data", "tokenize", "--split-sentences", "--tokenizer", path("words"), "--out", path("data"), path("text.txt")});
   succeed(with({"train"}, with(kTinyBert, {"--data-path", path("data"), "--tokenizer", path("words"), "--train-iters",
                                            "2", "--save", path("pretrained"), "--peak-tflops", "1"})));
   const Outcome outcome =
-      run_teratron({"finetune", "--task", "mnli", "--load", path("pretrained"), "--train-data", path("train.jsonl"),
-                    "--valid-data", path("valid.jsonl"), "--epochs", "1", "--save", path("run"), "--peak-tflops", "1"});
-  EXPECT_EQ(outcome.exit_code, 0) << outcome.errors;
+      must({"finetune", "--task", "mnli", "--load", path("pretrained"), "--train-data", path("train.jsonl"),
+            "--valid-data", path("valid.jsonl"), "--epochs", "1", "--save", path("run"), "--peak-tflops", "1"});
   EXPECT_THAT(outcome.errors, AllOf(HasSubstr("starts from the weights in"), HasSubstr("classifier")));
   EXPECT_THAT(run_teratron({"eval", "mnli", "--load", path("pretrained"), "--data", path("valid.jsonl")}).errors,
               HasSubstr("was not trained for mnli; `teratron finetune --task mnli --load"));
@@ -179,8 +169,7 @@ TEST_F(FinetuneCommands, StartsFromAPretrainedEncoderAndSaysWhatIsDrawn) {
 TEST_F(FinetuneCommands, GoesOnWithItsOwnExamplesAlone) {
   const Words words = finetune(TaskKind::kQqp);
   succeed(words);
-  const Outcome again = run_teratron(words);
-  EXPECT_EQ(again.exit_code, 0) << again.errors;
+  const Outcome again = must(words);
   EXPECT_THAT(again.errors, HasSubstr("nothing to train: '" + path("run") + "' has done its 2 epochs, 6 updates"));
   fs::rename(path("train.jsonl"), path("moved.jsonl"));
   EXPECT_EQ(run_teratron(with(words, {"--train-data", path("moved.jsonl")})).exit_code, 0);
@@ -192,12 +181,10 @@ TEST_F(FinetuneCommands, GoesOnWithItsOwnExamplesAlone) {
   text = text.substr(0, question) + text.substr(end + 1, second - end - 1) + " " +
          text.substr(question, end - question) + text.substr(second);
   for (const char* flag : {"--train-data", "--valid-data"}) {
-    put_file(path("other.jsonl"),
-             flag == std::string("--train-data") ? text : testing::task_file(TaskKind::kQqp, 12, 9));
-    const Outcome outcome =
-        run_teratron(with(with(words, {"--train-data", path("moved.jsonl")}), {flag, path("other.jsonl")}));
-    EXPECT_EQ(outcome.exit_code, 2) << flag;
-    EXPECT_THAT(outcome.errors, AllOf(HasSubstr("on other examples"), HasSubstr("choose another --save"))) << flag;
+    put_file(path("other.jsonl"), flag == std::string("--train-data") ? text : task_file(TaskKind::kQqp, 12, 9));
+    EXPECT_THAT(refused(with(with(words, {"--train-data", path("moved.jsonl")}), {flag, path("other.jsonl")})),
+                AllOf(HasSubstr("on other examples"), HasSubstr("choose another --save")))
+        << flag;
   }
 }
 
@@ -209,9 +196,7 @@ TEST_F(FinetuneCommands, HelpShowsOnlyModelsThatCanBeFineTuned) {
 
 TEST_F(FinetuneCommands, BadInputIsOneMessageAndExitCode2) {
   const auto refuses = [&](const Words& words, const std::string& message) {
-    const Outcome outcome = run_teratron(words);
-    EXPECT_EQ(outcome.exit_code, 2) << message;
-    EXPECT_THAT(outcome.errors, HasSubstr(message));
+    EXPECT_THAT(refused(words), HasSubstr(message));
     EXPECT_FALSE(fs::exists(path("run"))) << message;
   };
   const Words words = finetune(TaskKind::kQqp);
@@ -222,7 +207,7 @@ TEST_F(FinetuneCommands, BadInputIsOneMessageAndExitCode2) {
   refuses(with(words, {"--train-data", path("missing")}), "missing");
   refuses(with(words, {"--lr-warmup-fraction", "2"}), "--lr-warmup-fraction is 2; it must be between 0 and 1");
   refuses(with(words, {"--task", "cola"}), "mnli");
-  put_file(path("mnli.tsv"), testing::task_file(TaskKind::kMnli, 12, 4));
+  put_file(path("mnli.tsv"), task_file(TaskKind::kMnli, 12, 4));
   succeed(words);
   EXPECT_THAT(run_teratron(with(words, {"--epochs", "3"})).errors,
               AllOf(HasSubstr("holds a run with other settings: --epochs 2 there, 3 now; give that run's settings"),
@@ -235,9 +220,8 @@ TEST_F(FinetuneCommands, BadInputIsOneMessageAndExitCode2) {
                   .errors,
               HasSubstr("holds a run of `teratron finetune --task qqp`, which `finetune --task mnli` does not go on"));
   // Another number of labels than the model has.
-  const Outcome outcome = run_teratron({"eval", "mnli", "--load", path("run"), "--data", path("valid.jsonl")});
-  EXPECT_EQ(outcome.exit_code, 2);
-  EXPECT_THAT(outcome.errors, HasSubstr("was not trained for mnli"));
+  EXPECT_THAT(refused({"eval", "mnli", "--load", path("run"), "--data", path("valid.jsonl")}),
+              HasSubstr("was not trained for mnli"));
 }
 
 // Texts of a table, some of which are scored by their length.
@@ -270,10 +254,9 @@ TEST_F(FinetuneCommands, NumbersAreLearnedAndLabelsThatDoNotFitAreRefused) {
 
   const auto fault = [&](const std::string& train, const std::string& valid, const Words& more = {}) {
     fs::remove_all(path("run"));
-    const Outcome outcome = run_teratron(command(train, valid, more));
-    EXPECT_EQ(outcome.exit_code, 2);
+    const std::string errors = refused(command(train, valid, more));
     EXPECT_FALSE(fs::exists(path("run")));
-    return outcome.errors;
+    return errors;
   };
   const std::string names = "text,label\nrain,a\nsnow,b\n";
   EXPECT_THAT(fault(names, "text,label\nrain,a\nsnow,c\n"),
@@ -297,8 +280,8 @@ TEST_F(FinetuneCommands, VectorsAreLearnedFromPairsWithTheOthersAsNegatives) {
       std::string first, second;
       for (int word = 0; word < 4; ++word) {
         const std::uint64_t drawn = random.below(8);
-        first += fmt::format("{} ", testing::kTaskWords[drawn]);
-        second += fmt::format("{} ", testing::kTaskWords[8 + drawn]);
+        first += fmt::format("{} ", kTaskWords[drawn]);
+        second += fmt::format("{} ", kTaskWords[8 + drawn]);
       }
       file += first + "," + second + "\n";
     }
@@ -323,8 +306,7 @@ TEST_F(FinetuneCommands, VectorsAreLearnedFromPairsWithTheOthersAsNegatives) {
   succeed({"convert", "--from", "teratron", "--to", "hf", path("run") + "/best", path("hf")});
   for (const char* folder : {"run/best", "hf"}) {
     const Outcome outcome =
-        run_teratron({"embed", path("texts"), "--load", path(folder), "--out", path("vectors.npy"), "--overwrite"});
-    EXPECT_EQ(outcome.exit_code, 0) << outcome.errors;
+        must({"embed", path("texts"), "--load", path(folder), "--out", path("vectors.npy"), "--overwrite"});
     EXPECT_THAT(outcome.errors, HasSubstr("is a sentence-transformer: --pooling mean --normalize --seq-length"));
   }
   EXPECT_THAT(read_file(path("hf") + "/1_Pooling/config.json"), HasSubstr("\"pooling_mode_mean_tokens\": true"));
@@ -349,7 +331,7 @@ TEST_F(FinetuneCommands, VectorsAreLearnedFromPairsWithTheOthersAsNegatives) {
 TEST_F(FinetuneCommands, LabelsOfWordsHaveNamesInEitherFormat) {
   std::string numbers, names;
   for (std::size_t i = 0; i < 12; ++i) {
-    const std::string word = testing::kTaskWords[i];
+    const std::string word = kTaskWords[i];
     const bool lives = i % 3 == 0;
     numbers += fmt::format("{{\"words\": [\"rain.\", \"{}\"], \"tags\": [0, {}]}}\n", word, lives ? 2 : 0);
     names += fmt::format("rain. NN O\n{} NN {}\n\n", word, lives ? "B-life" : "O");
@@ -377,10 +359,9 @@ TEST_F(FinetuneCommands, LabelsOfWordsHaveNamesInEitherFormat) {
 
   const auto fault = [&](const std::string& train, const std::string& valid) {
     fs::remove_all(path("run"));
-    const Outcome outcome = run_teratron(of(train, valid));
-    EXPECT_EQ(outcome.exit_code, 2);
+    const std::string errors = refused(of(train, valid));
     EXPECT_FALSE(fs::exists(path("run")));
-    return outcome.errors;
+    return errors;
   };
   EXPECT_THAT(fault(numbers, numbers + "{\"words\": [\"sun\"], \"tags\": [\"B-x\"]}\n"),
               HasSubstr("valid.jsonl:13: 'B-x' is none of the model's labels O, B-place, B-life"));
@@ -396,4 +377,4 @@ TEST_F(FinetuneCommands, LabelsOfWordsHaveNamesInEitherFormat) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

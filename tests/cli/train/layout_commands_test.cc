@@ -4,22 +4,16 @@
 
 #include "cli/tiny_training.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-using testing::json_of;
-using testing::Outcome;
-using testing::run_teratron;
-using testing::succeed;
-using testing::with;
-using testing::Words;
 
 const std::vector<Words> kLayouts = {
     {"--tp", "2"}, {"--tp", "4"}, {"--dp", "2"}, {"--tp", "2", "--data-parallel-size", "2"}};
 
-class LayoutCommands : public ::testing::Test {
+class LayoutCommands : public TrainingCommands<1000> {
  protected:
   LayoutCommands() { succeed(train({"--train-iters", "4", "--save", path("run"), "--global-batch-size", "5"})); }
 
@@ -27,9 +21,6 @@ class LayoutCommands : public ::testing::Test {
     const Words size = {"--num-layers", "1", "--hidden-size", "16", "--seq-length", "8", "--lr", "0.01"};
     return training_.command(with(size, more));
   }
-  std::string path(const std::string& name) const { return training_.path(name); }
-
-  const testing::TinyTraining training_{1000};
 };
 
 void expect_near(const nlohmann::json& actual, const nlohmann::json& expected, const char* key) {
@@ -70,14 +61,11 @@ TEST_F(LayoutCommands, HeadsThatCannotBeSharedAreOneMessageWithTheSizesThatWork)
        std::vector<Words>{{"eval", "loss", "--load", path("run"), "--data-path", path("data"), "--tp", "3"},
                           {"eval", "wikitext103", "--load", path("run"), "--data", path("corpus.txt"), "--tp", "3"},
                           {"generate", "--load", path("run"), "--prompt", "abc", "--tp", "3"}}) {
-    const Outcome outcome = run_teratron(words);
-    EXPECT_EQ(outcome.exit_code, 2);
-    EXPECT_THAT(outcome.errors, AllOf(HasSubstr("--num-attention-heads 4"), HasSubstr("sizes that work: 1, 2, 4")));
-    EXPECT_EQ(outcome.errors.find("error: "), outcome.errors.rfind("error: ")) << "once, not once a rank";
+    const std::string errors = refused(words);
+    EXPECT_THAT(errors, AllOf(HasSubstr("--num-attention-heads 4"), HasSubstr("sizes that work: 1, 2, 4")));
+    EXPECT_EQ(errors.find("error: "), errors.rfind("error: ")) << "once, not once a rank";
   }
-  const Outcome outcome = run_teratron({"generate", "--load", path("run"), "--tp", "0", "--temperature", "-1"});
-  EXPECT_EQ(outcome.exit_code, 2);
-  EXPECT_THAT(outcome.errors,
+  EXPECT_THAT(refused({"generate", "--load", path("run"), "--tp", "0", "--temperature", "-1"}),
               AllOf(HasSubstr("2 faults"), HasSubstr("--tensor-model-parallel-size is 0"), HasSubstr("--temperature")));
 }
 
@@ -93,11 +81,9 @@ TEST_F(LayoutCommands, AnUnevenBatchTrainsAlikeOnEveryLayout) {
 
 // All but the time that an update took, and the memory.
 std::vector<nlohmann::json> metrics_of(const std::string& file) {
-  std::vector<nlohmann::json> lines;
-  std::istringstream stream(read_file(file));
-  for (std::string line; std::getline(stream, line);) {
-    lines.push_back(nlohmann::json::parse(line));
-    for (const char* cost : {"seconds", "tokens_per_second", "mfu", "memory_bytes"}) lines.back().erase(cost);
+  std::vector<nlohmann::json> lines = json_lines(file);
+  for (nlohmann::json& line : lines) {
+    for (const char* cost : {"seconds", "tokens_per_second", "mfu", "memory_bytes"}) line.erase(cost);
   }
   return lines;
 }
@@ -122,4 +108,4 @@ TEST_F(LayoutCommands, ARampedRunThatIsStoppedAndResumedLeavesTheMetricsOfOneTha
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -9,30 +9,20 @@
 #include "checkpoint/native/folders.h"
 #include "cli/tiny_training.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 namespace fs = std::filesystem;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
-using testing::Outcome;
-using testing::run_teratron;
-using testing::with;
-using testing::Words;
 
-class MovedCheckpoints : public ::testing::Test {
+class MovedCheckpoints : public TrainingCommands<1000> {
  protected:
-  std::string path(const std::string& name) const { return training_.path(name); }
   Words small(const std::string& save, const std::string& iterations, const Words& more = {}) const {
     return training_.command(with({"--num-layers", "1", "--hidden-size", "16", "--seq-length", "8", "--save",
                                    path(save), "--train-iters", iterations, "--lr-decay-iters", "100"},
                                   more));
-  }
-  static Outcome must(const Words& words) {
-    Outcome outcome = run_teratron(words);
-    EXPECT_EQ(outcome.exit_code, 0) << outcome.errors;
-    return outcome;
   }
   void to_bulk(const std::string& run, std::int64_t iteration) const {
     fs::create_directories(path("bulk"));
@@ -40,8 +30,6 @@ class MovedCheckpoints : public ::testing::Test {
     fs::rename(link, moved);
     fs::create_directory_symlink(moved, link);
   }
-
-  const testing::TinyTraining training_{1000};
 };
 
 TEST_F(MovedCheckpoints, ToAnotherDiskWithALinkLeftGoOnInTheirFolder) {
@@ -67,9 +55,7 @@ TEST_F(MovedCheckpoints, UnderAnotherNumberAreRefusedAndNothingChanges) {
                              Words{"eval", "loss", "--load", path("run/iter_0000003"), "--data-path", path("data")},
                              Words{"checkpoint", "info", path("run/iter_0000003")},
                              Words{"checkpoint", "verify", path("run/iter_0000003")}}) {
-    const Outcome refused = run_teratron(words);
-    EXPECT_EQ(refused.exit_code, 2) << words[1];
-    EXPECT_THAT(refused.errors, AllOf(HasSubstr("holds the checkpoint of iteration 2"), HasSubstr("iter_0000002")));
+    EXPECT_THAT(refused(words), AllOf(HasSubstr("holds the checkpoint of iteration 2"), HasSubstr("iter_0000002")));
   }
   EXPECT_EQ(iterations_in(path("run")), (std::vector<std::int64_t>{3}));
 }
@@ -79,14 +65,13 @@ TEST_F(MovedCheckpoints, ThatMayNotBeReadStartNoOtherRun) {
   must(small("model", "1"));
   // A folder of that name in the way of --load's: as an unreadable one, it is not taken for none.
   fs::create_symlink("loop", path("loop"));
-  const Outcome refused = run_teratron(with({"train", "--load", path("loop"), "--finetune", path("model")},
-                                            {"--data-path", path("data"), "--train-iters", "3"}));
-  EXPECT_EQ(refused.exit_code, 2) << refused.errors;
-  EXPECT_THAT(refused.errors, HasSubstr("cannot be read"));
+  EXPECT_THAT(refused(with({"train", "--load", path("loop"), "--finetune", path("model")},
+                           {"--data-path", path("data"), "--train-iters", "3"})),
+              HasSubstr("cannot be read"));
 }
 
 TEST_F(MovedCheckpoints, FileInPlaceOfTheFolderOfARunStays) {
-  testing::ChildProgram program(with({TERATRON_BINARY}, small("run", "1000000")));
+  ChildProgram program(with({TERATRON_BINARY}, small("run", "1000000")));
   const fs::path metrics = path("run/metrics.jsonl");
   for (int look = 0; look < 12000 && (!fs::exists(metrics) || fs::file_size(metrics) == 0); ++look) {
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
@@ -109,4 +94,4 @@ TEST_F(MovedCheckpoints, AFolderThatARunCannotHoldIsSaidToBeThat) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

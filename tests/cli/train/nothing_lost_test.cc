@@ -11,7 +11,7 @@
 #include "cli/tiny_training.h"
 #include "comm/process/launched_job.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 namespace fs = std::filesystem;
@@ -19,16 +19,8 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 using ::testing::AllOf;
 using ::testing::AnyOf;
-using testing::ChildProgram;
 using ::testing::HasSubstr;
-using testing::launch;
-using testing::LaunchedBy;
 using ::testing::Not;
-using testing::Outcome;
-using testing::run_teratron;
-using testing::TinyTraining;
-using testing::with;
-using testing::Words;
 using Clock = std::chrono::steady_clock;
 
 Words of_binary(const Words& words) { return with({TERATRON_BINARY}, words); }
@@ -55,10 +47,8 @@ class NothingLost : public ::testing::Test {
     const std::string tracker = read_file(fs::path(run) / "latest_checkpointed_iteration.txt");
     EXPECT_EQ(std::stoll(tracker), done);
     const Words constant = with({"--lr-decay-style", "constant", "--train-iters", std::to_string(done + 2)}, layout);
-    const Outcome resumed = run_teratron(training_.command(with(constant, {"--load", run, "--save", run})));
-    EXPECT_EQ(resumed.exit_code, 0) << resumed.errors;
-    const Outcome straight = run_teratron(training_.command(with(constant, {"--save", whole})));
-    EXPECT_EQ(straight.exit_code, 0) << straight.errors;
+    const Outcome resumed = must(training_.command(with(constant, {"--load", run, "--save", run})));
+    const Outcome straight = must(training_.command(with(constant, {"--save", whole})));
     EXPECT_EQ(TinyTraining::losses(run), TinyTraining::losses(whole));
   }
 
@@ -99,7 +89,7 @@ TEST_F(NothingLost, HangingUpEndsNoRunThatNobodyWatches) {
 class NothingLostUnderMpirun : public NothingLost {
  protected:
   void SetUp() override {
-    if (const std::string reason = testing::why_no(LaunchedBy::kMpirun); !reason.empty()) GTEST_SKIP() << reason;
+    if (const std::string reason = why_no(LaunchedBy::kMpirun); !reason.empty()) GTEST_SKIP() << reason;
   }
 };
 
@@ -112,11 +102,10 @@ TEST_F(NothingLostUnderMpirun, ASignalToOneRankOrToMpirunEndsAllWithACheckpoint)
   for (const Case& c :
        {Case{"last", 3, SIGTERM}, Case{"first", 0, SIGINT}, Case{"second", 1, SIGUSR1}, Case{"mpirun", -1, SIGUSR1}}) {
     const Words layout = {"--tp", "2", "--dp", "2", "--global-batch-size", "4"};
-    testing::ChildProgram mpirun(
-        with({TERATRON_MPIRUN, "--oversubscribe", "-n", "4"}, of_binary(endless(c.name, layout))),
-        testing::mpirun_environment());
+    ChildProgram mpirun(with({TERATRON_MPIRUN, "--oversubscribe", "-n", "4"}, of_binary(endless(c.name, layout))),
+                        mpirun_environment());
     wait_for_updates(c.name, [&] { return mpirun.errors_so_far(); });
-    const pid_t process = c.rank < 0 ? mpirun.pid() : testing::process_of_mpirun(mpirun.pid(), c.rank);
+    const pid_t process = c.rank < 0 ? mpirun.pid() : process_of_mpirun(mpirun.pid(), c.rank);
     ASSERT_NE(process, 0);
     ::kill(process, c.signal);
     const Outcome outcome = mpirun.wait(seconds(60));
@@ -131,10 +120,10 @@ TEST_F(NothingLostUnderMpirun, ASignalToOneRankOrToMpirunEndsAllWithACheckpoint)
 // The control plane ends a process 0.4 s after SIGTERM where nobody takes care of it, and stops its heartbeat.
 TEST_F(NothingLostUnderMpirun, AnUpdateThatTakesSecondsIsFinishedAfterSigterm) {
   const Words layout = {"--tp", "2", "--global-batch-size", "1000"};
-  testing::ChildProgram mpirun(with({TERATRON_MPIRUN, "--oversubscribe", "-n", "2"}, of_binary(endless("run", layout))),
-                               testing::mpirun_environment());
+  ChildProgram mpirun(with({TERATRON_MPIRUN, "--oversubscribe", "-n", "2"}, of_binary(endless("run", layout))),
+                      mpirun_environment());
   wait_for_updates("run", [&] { return mpirun.errors_so_far(); });
-  const pid_t process = testing::process_of_mpirun(mpirun.pid(), 1);
+  const pid_t process = process_of_mpirun(mpirun.pid(), 1);
   ASSERT_NE(process, 0);
   const std::size_t before = TinyTraining::losses(training_.path("run")).size();
   ::kill(process, SIGTERM);
@@ -153,9 +142,8 @@ TEST_F(NothingLost, SecondRunThatSavesToAFolderIsRefusedAndTheFirstUntouched) {
   }
   const std::string config = read_file(folder / "config.toml"), trace = training_.path("trace.json");
   for (const Words& more : {Words{}, Words{"--load", folder.string()}}) {
-    const Outcome second = run_teratron(endless("run", with(more, {"--seed", "1", "--trace", trace})));
-    EXPECT_EQ(second.exit_code, 2);
-    EXPECT_THAT(second.errors, HasSubstr("saves to '" + folder.string() + "' already; wait for its end, end it, or"));
+    EXPECT_THAT(refused(endless("run", with(more, {"--seed", "1", "--trace", trace}))),
+                HasSubstr("saves to '" + folder.string() + "' already; wait for its end, end it, or"));
   }
   EXPECT_THAT(run_teratron(endless("run")).errors, HasSubstr("process " + std::to_string(first.pid())));
   EXPECT_EQ(read_file(folder / "config.toml"), config);
@@ -165,9 +153,8 @@ TEST_F(NothingLost, SecondRunThatSavesToAFolderIsRefusedAndTheFirstUntouched) {
   EXPECT_TRUE(fs::exists(folder / "run.lock"));
   const std::string iterations =
       std::to_string(std::stoll(read_file(folder / "latest_checkpointed_iteration.txt")) + 2);
-  const Outcome third = run_teratron(
-      training_.command({"--load", folder.string(), "--save", folder.string(), "--train-iters", iterations}));
-  EXPECT_EQ(third.exit_code, 0) << third.errors;
+  const Outcome third =
+      must(training_.command({"--load", folder.string(), "--save", folder.string(), "--train-iters", iterations}));
 }
 
 // As it was: pairs that begin at once both ended with exit code 0, and their updates were mixed.
@@ -190,11 +177,10 @@ TEST_F(NothingLost, PairsThatBeginAtOnceNeverMix) {
 TEST_F(NothingLost, Fp16ThatDivergesEndsWithAnErrorAndNoJson) {
   const std::string json = training_.path("out.json");
   for (const char* precision : {"--fp16", "--bf16"}) {
-    const Outcome outcome = run_teratron(training_.command(
-        {precision, "--initial-loss-scale", "256", "--lr", "1e30", "--clip-grad", "0", "--save-interval", "1",
-         "--keep-last", "1", "--train-iters", "40", "--json", json, "--save", training_.path(precision)}));
-    EXPECT_EQ(outcome.exit_code, 2) << outcome.errors;
-    EXPECT_THAT(outcome.errors, HasSubstr("error: training has diverged"));
+    EXPECT_THAT(refused(training_.command({precision, "--initial-loss-scale", "256", "--lr", "1e30", "--clip-grad", "0",
+                                           "--save-interval", "1", "--keep-last", "1", "--train-iters", "40", "--json",
+                                           json, "--save", training_.path(precision)})),
+                HasSubstr("error: training has diverged"));
     EXPECT_FALSE(fs::exists(json));
   }
 }
@@ -202,14 +188,13 @@ TEST_F(NothingLost, Fp16ThatDivergesEndsWithAnErrorAndNoJson) {
 // Updates of milliseconds are reported ten times a second.
 TEST_F(NothingLost, UpdatesBeforeAnErrorAreWrittenDown) {
   const std::string records = training_.path("records");
-  const Outcome outcome =
-      run_teratron(training_.command({"--lr", "1e30", "--clip-grad", "0", "--train-iters", "40", "--save",
-                                      training_.path("run"), "--log-interval", "1", "--tensorboard-dir", records}));
-  EXPECT_EQ(outcome.exit_code, 2) << outcome.errors;
+  const std::string errors =
+      refused(training_.command({"--lr", "1e30", "--clip-grad", "0", "--train-iters", "40", "--save",
+                                 training_.path("run"), "--log-interval", "1", "--tensorboard-dir", records}));
   const std::size_t done = TinyTraining::losses(training_.path("run")).size();
   EXPECT_GT(done, 0U);
-  EXPECT_THAT(outcome.errors, AllOf(HasSubstr(fmt::format("diverged in iteration {}", done + 1)),
-                                    HasSubstr(fmt::format("iteration {:>2}/40", done))));
+  EXPECT_THAT(errors, AllOf(HasSubstr(fmt::format("diverged in iteration {}", done + 1)),
+                            HasSubstr(fmt::format("iteration {:>2}/40", done))));
   const std::string events = read_file(fs::directory_iterator(records)->path());
   std::size_t iterations = 0;
   for (std::size_t at = 0; (at = events.find("iteration-time", at)) != std::string::npos; ++at) ++iterations;
@@ -222,8 +207,7 @@ TEST_F(NothingLost, JsonGoesIntoDevicesAndThroughPipesAndLinks) {
   const std::string pipe = training_.path("pipe"), link = training_.path("link"), target = training_.path("target");
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
   ChildProgram reader({"cat", pipe});
-  const Outcome piped = run_teratron(with(command, {pipe}));
-  EXPECT_EQ(piped.exit_code, 0) << piped.errors;
+  const Outcome piped = must(with(command, {pipe}));
   EXPECT_EQ(iterations(reader.wait(seconds(10)).output), 1);
   EXPECT_TRUE(fs::is_fifo(pipe));
 
@@ -239,8 +223,7 @@ TEST_F(NothingLost, JsonGoesIntoDevicesAndThroughPipesAndLinks) {
 }
 
 TEST_F(NothingLost, TheCommandEndsAfterItsDuration) {
-  const Outcome outcome = run_teratron(endless("run", {"--exit-duration-in-mins", "0.02", "--json", "-"}));
-  EXPECT_EQ(outcome.exit_code, 0) << outcome.errors;
+  const Outcome outcome = must(endless("run", {"--exit-duration-in-mins", "0.02", "--json", "-"}));
   EXPECT_THAT(outcome.errors, AllOf(HasSubstr("--exit-duration-in-mins 0.02: ends after"), HasSubstr("saved ")));
   EXPECT_EQ(nlohmann::json::parse(outcome.output).at("ended_by"), "exit-duration-in-mins");
 }
@@ -252,4 +235,4 @@ TEST_F(NothingLost, AnExplosionOfTheLossIsWarnedOf) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -9,17 +9,11 @@
 #include "cli/tiny_training.h"
 #include "comm/process/launched_job.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-using testing::LaunchedBy;
-using testing::Outcome;
-using testing::run_teratron;
-using testing::TinyTraining;
-using testing::with;
-using testing::Words;
 
 class PipelineTrain : public ::testing::Test {
  protected:
@@ -30,9 +24,9 @@ class PipelineTrain : public ::testing::Test {
         more));
   }
   static std::string succeed(const Words& words, std::optional<LaunchedBy> launcher = {}) {
-    const Outcome outcome =
-        launcher ? testing::launch(*launcher, 2, with({TERATRON_BINARY}, words))->wait(std::chrono::seconds(120))
-                 : run_teratron(words);
+    const Outcome outcome = launcher
+                                ? launch(*launcher, 2, with({TERATRON_BINARY}, words))->wait(std::chrono::seconds(120))
+                                : run_teratron(words);
     EXPECT_EQ(outcome.exit_code, 0) << outcome.errors;
     return outcome.output + outcome.errors;
   }
@@ -95,8 +89,8 @@ TEST_F(PipelineTrain, TrainsInSlicesAsOneRankDoesAndGoesOnUnderAnyLayout) {
     return succeed(train(iterations, with(with({"--save", training_.path(save)}, layout), more)));
   };
   run("12", "alone", {});
-  const std::string told = run("12", "pipeline", kPipeline, {"--trace", training_.path("traces/trace.json")});
-  EXPECT_THAT(told, AllOf(HasSubstr("2 ranks (tensor 1 x pipeline 2 x data 1)"),
+  const std::string said = run("12", "pipeline", kPipeline, {"--trace", training_.path("traces/trace.json")});
+  EXPECT_THAT(said, AllOf(HasSubstr("2 ranks (tensor 1 x pipeline 2 x data 1)"),
                           HasSubstr("pipeline seq1f1b: 2 stages of 1,1 layers, 4 micro-batches in slices of 12,9,11"),
                           HasSubstr("bubbles are "), HasSubstr("stage 0   stage 1")));
   expect_near(losses("pipeline"), losses("alone"));
@@ -118,7 +112,7 @@ TEST_F(PipelineTrain, TrainsInSlicesAsOneRankDoesAndGoesOnUnderAnyLayout) {
 class PipelineOfProcesses : public PipelineTrain, public ::testing::WithParamInterface<LaunchedBy> {};
 
 TEST_P(PipelineOfProcesses, GivesTheLossesAndTheTraceOfThreads) {
-  if (const std::string reason = testing::why_no(GetParam()); !reason.empty()) GTEST_SKIP() << reason;
+  if (const std::string reason = why_no(GetParam()); !reason.empty()) GTEST_SKIP() << reason;
   using Launcher = std::optional<LaunchedBy>;
   const auto run = [&](const char* iterations, const std::string& save, const Words& more, Launcher launcher) {
     succeed(train(iterations, with(with(kPipeline, {"--save", training_.path(save)}), more)), launcher);
@@ -136,7 +130,7 @@ TEST_P(PipelineOfProcesses, GivesTheLossesAndTheTraceOfThreads) {
 
 // Begun with the whole vocabulary at both ends.
 TEST_P(PipelineOfProcesses, GivesTheLossesOfThreadsWithTheVocabularySharedOut) {
-  if (const std::string reason = testing::why_no(GetParam()); !reason.empty()) GTEST_SKIP() << reason;
+  if (const std::string reason = why_no(GetParam()); !reason.empty()) GTEST_SKIP() << reason;
   succeed(train("12", {"--save", training_.path("alone")}));
   succeed(train("5", with(kPipeline, {"--save", training_.path("threads")})));
   std::filesystem::copy(training_.path("threads"), training_.path("processes"),
@@ -163,8 +157,7 @@ TEST_F(PipelineTrain, EvaluationAndGenerationAreThoseOfOneRank) {
   const Words text = {"generate",         "--load", training_.path("run"),  "--prompt", "the rank",
                       "--max-new-tokens", "40",     "--ignore-end-of-text", "--seed",   "3"};
   const auto loss = [](const Words& words) {
-    const Outcome outcome = run_teratron(words);
-    EXPECT_EQ(outcome.exit_code, 0) << outcome.errors;
+    const Outcome outcome = must(words);
     return nlohmann::json::parse(outcome.output).at("loss").get<double>();
   };
   const std::string alone = run_teratron(text).output;
@@ -176,21 +169,19 @@ TEST_F(PipelineTrain, EvaluationAndGenerationAreThoseOfOneRank) {
   }
   EXPECT_NEAR(loss(with(evaluation, {"--pp", "2", "--dp", "2"})), loss(evaluation), 1e-5 * loss(evaluation));
   for (const Words& words : {evaluation, wikitext, text}) {
-    const Outcome outcome = run_teratron(with(words, {"--pp", "3"}));
-    EXPECT_EQ(outcome.exit_code, 2);
-    EXPECT_THAT(outcome.errors, AllOf(HasSubstr("--pipeline-model-parallel-size is 3, but it has 2 layers"),
-                                      HasSubstr("the most that works is 2")));
-    EXPECT_EQ(outcome.errors.find("error: "), outcome.errors.rfind("error: ")) << "once, not once a rank";
+    const std::string errors = refused(with(words, {"--pp", "3"}));
+    EXPECT_THAT(errors, AllOf(HasSubstr("--pipeline-model-parallel-size is 3, but it has 2 layers"),
+                              HasSubstr("the most that works is 2")));
+    EXPECT_EQ(errors.find("error: "), errors.rfind("error: ")) << "once, not once a rank";
   }
 }
 
 TEST_F(PipelineTrain, RefusesImpossiblePipelinesOnceBeforeTheStart) {
   const auto errors = [&](const Words& words) {
-    const Outcome outcome = run_teratron(train("2", with({"--save", training_.path("never")}, words)));
-    EXPECT_EQ(outcome.exit_code, 2);
-    EXPECT_EQ(outcome.errors.find("error: "), outcome.errors.rfind("error: ")) << outcome.errors;
+    std::string text = refused(train("2", with({"--save", training_.path("never")}, words)));
+    EXPECT_EQ(text.find("error: "), text.rfind("error: ")) << text;
     EXPECT_FALSE(std::filesystem::exists(training_.path("never")));
-    return outcome.errors;
+    return text;
   };
   EXPECT_THAT(errors({"--pp", "2", "--token-slices", "12,9", "--schedule", "gpipe", "--pipeline-layout", "1,2"}),
               AllOf(HasSubstr("3 faults"), HasSubstr("11 fewer than --seq-length 32"),
@@ -201,4 +192,4 @@ TEST_F(PipelineTrain, RefusesImpossiblePipelinesOnceBeforeTheStart) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -7,18 +7,12 @@
 
 #include "cli/tiny_training.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-using testing::json_of;
 using ::testing::Not;
-using testing::Outcome;
-using testing::run_teratron;
-using testing::TinyTraining;
-using testing::with;
-using testing::Words;
 
 class PrecisionCommands : public ::testing::Test {
  protected:
@@ -26,8 +20,7 @@ class PrecisionCommands : public ::testing::Test {
   static const TinyTraining& training() {
     static const TinyTraining made;
     static const Outcome trained =
-        run_teratron(made.command({"--train-iters", "30", "--save", made.path("run"), "--hidden-dropout", "0"}));
-    EXPECT_EQ(trained.exit_code, 0) << trained.errors;
+        must(made.command({"--train-iters", "30", "--save", made.path("run"), "--hidden-dropout", "0"}));
     return made;
   }
   static std::string path(const std::string& name) { return training().path(name); }
@@ -78,11 +71,7 @@ TEST_F(PrecisionCommands, AllCommandsRefuseContradictionsAlike) {
   const Words train = training().command({"--train-iters", "1", "--save", path("never")});
   const Words profile = {"profile", "--model", "tiny", "--vocab-size", "300", "--seq-length", "32"};
   for (const Words& command : {train, profile, eval_loss(), eval_wikitext(), generate()}) {
-    const auto faults_of = [&](const Words& flags) {
-      const Outcome outcome = run_teratron(with(command, flags));
-      EXPECT_EQ(outcome.exit_code, 2) << outcome.errors;
-      return outcome.errors;
-    };
+    const auto faults_of = [&](const Words& flags) { return refused(with(command, flags)); };
     EXPECT_THAT(faults_of({"--bf16", "--fp16"}), HasSubstr("--bf16 and --fp16 exclude each other; give one"));
     EXPECT_THAT(faults_of({"--tf32"}), HasSubstr("--tf32 needs --backend cuda"));
     EXPECT_THAT(faults_of({"--tf32", "--backend", "ref"}), HasSubstr("--tf32 needs --backend cuda"));
@@ -103,4 +92,4 @@ TEST_F(PrecisionCommands, Tf32OnAGpuIsNoContradiction) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -7,30 +7,24 @@
 #include "cli/tiny_training.h"
 #include "oracle/python.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 namespace fs = std::filesystem;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-using testing::Outcome;
-using testing::run_teratron;
-using testing::succeed;
-using testing::with;
-using testing::Words;
 
 TEST(PreferenceOracle, TenUpdatesEndWhereTrlsEnd) {
-  if (const std::string reason = testing::why_no_oracle(); !reason.empty()) GTEST_SKIP() << reason;
-  const testing::TemporaryFolder folder;
-  if (!testing::oracle_has("trl")) {
+  if (const std::string reason = why_no_oracle(); !reason.empty()) GTEST_SKIP() << reason;
+  const TemporaryFolder folder;
+  if (!oracle_has("trl")) {
     GTEST_SKIP() << "no TRL in the Python environment; scripts/oracle-env adds it";
   }
-  const int status =
-      testing::run_oracle("preferences_as_trl.py", {TERATRON_BINARY, folder.path().string()}, folder / "log");
+  const int status = run_oracle("preferences_as_trl.py", {TERATRON_BINARY, folder.path().string()}, folder / "log");
   EXPECT_EQ(status, 0) << read_file(folder / "log");
 }
 
-class PreferenceCommands : public ::testing::Test {
+class PreferenceCommands : public TrainingCommands<300> {
  protected:
   PreferenceCommands() {
     std::string lines;
@@ -44,7 +38,6 @@ class PreferenceCommands : public ::testing::Test {
     write_file_atomically(path("pairs.jsonl"), lines);
     succeed(training_.command({"--train-iters", "4", "--split", "1", "--save", path("base")}));
   }
-  std::string path(const std::string& name) const { return training_.path(name); }
   Words preferences(const Words& more) const {
     return with({"data", "preferences", path("pairs.jsonl"), "--tokenizer", path("tokenizer")}, more);
   }
@@ -71,19 +64,7 @@ class PreferenceCommands : public ::testing::Test {
                          "0"};
     return with(words, more);
   }
-  static std::vector<nlohmann::json> metrics(const fs::path& run) {
-    std::istringstream lines(read_file(run / "metrics.jsonl"));
-    std::vector<nlohmann::json> all;
-    for (std::string line; std::getline(lines, line);) all.push_back(nlohmann::json::parse(line));
-    return all;
-  }
-  std::string errors_of(const Words& words) const {
-    const Outcome outcome = run_teratron(words);
-    EXPECT_EQ(outcome.exit_code, 2) << outcome.errors;
-    return outcome.errors;
-  }
-
-  const testing::TinyTraining training_{300};
+  static std::vector<nlohmann::json> metrics(const fs::path& run) { return json_lines(run / "metrics.jsonl"); }
 };
 
 TEST_F(PreferenceCommands, AModelComesToPreferTheChosenAnswers) {
@@ -91,9 +72,8 @@ TEST_F(PreferenceCommands, AModelComesToPreferTheChosenAnswers) {
   const Outcome trained =
       run_teratron(preferring({"--train-iters", "40", "--valid-data-path", path("pairs"), "--save", path("run")}));
   EXPECT_EQ(trained.exit_code, 2);  // validated on what it is trained on
-  const Outcome outcome = run_teratron(preferring(
+  const Outcome outcome = must(preferring(
       {"--train-iters", "40", "--split", "3,1", "--eval-iters", "4", "--eval-interval", "20", "--save", path("run")}));
-  ASSERT_EQ(outcome.exit_code, 0) << outcome.errors;
   EXPECT_THAT(outcome.errors, AllOf(HasSubstr("pairs of answers in"), HasSubstr(" | reward margin: "),
                                     HasSubstr(" | reward accuracy: 1.0000"),
                                     HasSubstr("validation after iteration 40: loss"), HasSubstr(", reward accuracy ")));
@@ -148,21 +128,21 @@ TEST_F(PreferenceCommands, PairsAreShownWithTheWordsToLearn) {
 TEST_F(PreferenceCommands, FaultsAreOneClearError) {
   succeed(preferences({"--out", path("pairs")}));
   const Words one = {"--train-iters", "1"};
-  EXPECT_THAT(errors_of(preferring(with(one, {"--lora-rank", "0"}))), HasSubstr("--lora-rank N"));
-  EXPECT_THAT(errors_of(preferring(with(one, {"--sft"}))), HasSubstr("leave one of them out"));
-  EXPECT_THAT(errors_of(preferring(with(one, {"--packing", "best-fit"}))), HasSubstr("--dpo packs pairs"));
-  EXPECT_THAT(errors_of(preferring(with(one, {"--dpo-beta", "0"}))), HasSubstr("--dpo-beta is 0"));
-  EXPECT_THAT(errors_of(preferring(with(one, {"--pp", "2", "--vocabulary-parallel", "--token-slices", "9,15"}))),
+  EXPECT_THAT(refused(preferring(with(one, {"--lora-rank", "0"}))), HasSubstr("--lora-rank N"));
+  EXPECT_THAT(refused(preferring(with(one, {"--sft"}))), HasSubstr("leave one of them out"));
+  EXPECT_THAT(refused(preferring(with(one, {"--packing", "best-fit"}))), HasSubstr("--dpo packs pairs"));
+  EXPECT_THAT(refused(preferring(with(one, {"--dpo-beta", "0"}))), HasSubstr("--dpo-beta is 0"));
+  EXPECT_THAT(refused(preferring(with(one, {"--pp", "2", "--vocabulary-parallel", "--token-slices", "9,15"}))),
               HasSubstr("before the first gradient"));
-  EXPECT_THAT(errors_of(preferring(with(one, {"--data-path", path("data")}))), HasSubstr("data preferences"));
-  EXPECT_THAT(errors_of(training_.command(with(one, {"--data-path", path("pairs")}))), HasSubstr("--dpo"));
-  EXPECT_THAT(errors_of(training_.command(with(one, {"--dpo-beta", "0.2"}))), HasSubstr("--dpo, which is missing"));
-  EXPECT_THAT(errors_of({"eval", "loss", "--load", path("base"), "--data-path", path("pairs")}), HasSubstr("--dpo"));
+  EXPECT_THAT(refused(preferring(with(one, {"--data-path", path("data")}))), HasSubstr("data preferences"));
+  EXPECT_THAT(refused(training_.command(with(one, {"--data-path", path("pairs")}))), HasSubstr("--dpo"));
+  EXPECT_THAT(refused(training_.command(with(one, {"--dpo-beta", "0.2"}))), HasSubstr("--dpo, which is missing"));
+  EXPECT_THAT(refused({"eval", "loss", "--load", path("base"), "--data-path", path("pairs")}), HasSubstr("--dpo"));
   succeed(preferring(with(one, {"--save", path("adapted")})));
-  EXPECT_THAT(errors_of(preferring(with(one, {"--finetune", path("adapted")}))), HasSubstr("convert --merge"));
+  EXPECT_THAT(refused(preferring(with(one, {"--finetune", path("adapted")}))), HasSubstr("convert --merge"));
   write_file_atomically(path("pairs.jsonl"), "{\"chosen\": \"a\"}\n");
-  EXPECT_THAT(errors_of(preferences({"--show", "1"})), AllOf(HasSubstr("pairs.jsonl"), HasSubstr("\"rejected\"")));
+  EXPECT_THAT(refused(preferences({"--show", "1"})), AllOf(HasSubstr("pairs.jsonl"), HasSubstr("\"rejected\"")));
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -6,28 +6,20 @@
 #include "cli/tiny_training.h"
 #include "comm/process/launched_job.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 using std::chrono::seconds;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-using testing::JobOutcome;
-using testing::launch;
-using testing::LaunchedBy;
-using testing::Outcome;
-using testing::run_teratron;
 using ::testing::StartsWith;
-using testing::TinyTraining;
-using testing::with;
-using testing::Words;
 
 Words with_binary(const Words& words) { return with({TERATRON_BINARY}, words); }
 
 class ProcessTrain : public ::testing::TestWithParam<LaunchedBy> {
  protected:
   void SetUp() override {
-    if (const std::string reason = testing::why_no(GetParam()); !reason.empty()) GTEST_SKIP() << reason;
+    if (const std::string reason = why_no(GetParam()); !reason.empty()) GTEST_SKIP() << reason;
   }
 
   const TinyTraining training_;
@@ -57,8 +49,8 @@ TEST_P(ProcessTrain, GivesTheLossesOfThreadRanksBitForBit) {
       const Outcome outcome = are_processes ? launch(GetParam(), layout.ranks, with_binary(words))->wait(seconds(300))
                                             : run_teratron(words);
       EXPECT_EQ(outcome.exit_code, 0) << outcome.errors;
-      EXPECT_THAT(outcome.errors, HasSubstr(are_processes ? "as processes of " + testing::name_of(GetParam())
-                                                          : "as threads of one process"));
+      EXPECT_THAT(outcome.errors,
+                  HasSubstr(are_processes ? "as processes of " + name_of(GetParam()) : "as threads of one process"));
       return TinyTraining::losses(training_.path(name));
     };
     const std::string name = std::to_string(layout.ranks);
@@ -72,19 +64,19 @@ TEST_P(ProcessTrain, GivesTheLossesOfThreadRanksBetweenHosts) {
   const auto words = [&](const std::string& name) {
     return training_.command({"--tp", "2", "--train-iters", "8", "--save", training_.path(name)});
   };
-  const JobOutcome outcome = testing::run_on_several_hosts(GetParam(), 2, with_binary(words("hosts")), seconds(120));
-  if (outcome.exit_code == testing::kNoSeveralHosts) GTEST_SKIP() << outcome.errors;
+  const JobOutcome outcome = run_on_several_hosts(GetParam(), 2, with_binary(words("hosts")), seconds(120));
+  if (outcome.exit_code == kNoSeveralHosts) GTEST_SKIP() << outcome.errors;
   ASSERT_EQ(outcome.exit_code, 0) << outcome.errors;
   ASSERT_EQ(run_teratron(words("threads")).exit_code, 0);
   EXPECT_EQ(TinyTraining::losses(training_.path("hosts")), TinyTraining::losses(training_.path("threads")));
 }
 
-TEST_P(ProcessTrain, RanksWithDifferentConfigurationsAreToldWhatDiffers) {
+TEST_P(ProcessTrain, RanksWithDifferentConfigurationsHearWhatDiffers) {
   const Words words = with_binary(training_.command({"--tp", "2", "--train-iters", "3"}));
   std::string quoted;  // one rank's command line has a word more
   for (const std::string& word : words) quoted += " '" + word + "'";
   const JobOutcome outcome =
-      launch(GetParam(), 2, {"bash", "-c", "exec" + quoted + " --seed 1${" + testing::rank_variable(GetParam()) + "}"})
+      launch(GetParam(), 2, {"bash", "-c", "exec" + quoted + " --seed 1${" + rank_variable(GetParam()) + "}"})
           ->wait(seconds(60));
   EXPECT_EQ(outcome.exit_code, 2);
   for (int rank = 0; rank < 2; ++rank) {  // the slower one may hear it as the reason why the other has ended
@@ -99,7 +91,7 @@ TEST_P(ProcessTrain, AnotherNumberOfProcessesThanTheLayoutNeedsIsRefused) {
   const JobOutcome outcome =
       launch(GetParam(), 3, with_binary(training_.command({"--tp", "2", "--train-iters", "3"})))->wait(seconds(60));
   EXPECT_EQ(outcome.exit_code, 2);
-  EXPECT_THAT(outcome.errors, AllOf(HasSubstr("error: " + testing::name_of(GetParam())),
+  EXPECT_THAT(outcome.errors, AllOf(HasSubstr("error: " + name_of(GetParam())),
                                     HasSubstr(" started 3 processes, but the layout needs 2 ranks")));
 }
 
@@ -107,7 +99,7 @@ TEST_P(ProcessTrain, ARankWithoutItsFilesEndsTheJob) {
   const Words words = with_binary(training_.command({"--tp", "2", "--train-iters", "3"}));
   std::string quoted;
   for (const std::string& word : words) quoted += " '" + word + "'";
-  const std::string is_second = "[ $" + testing::rank_variable(GetParam()) + " = 1 ] && ";
+  const std::string is_second = "[ $" + rank_variable(GetParam()) + " = 1 ] && ";
   const JobOutcome outcome =
       launch(GetParam(), 2, {"bash", "-c", is_second + "exec" + quoted + " --data-path /no/such/corpus; exec" + quoted})
           ->wait(seconds(60));
@@ -136,4 +128,4 @@ TEST(TrainByAddress, AWorldOfOneTrainsAlone) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -6,17 +6,11 @@
 
 #include "cli/tiny_training.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
-using testing::json_of;
-using testing::succeed;
-using testing::TinyTraining;
-
-class RecipeCommands : public ::testing::Test {
+class RecipeCommands : public TrainingCommands<> {
  protected:
-  std::string path(const std::string& name) const { return training_.path(name); }
-
   // The losses of a run that is cut short, of samples that are: programs with sanitizers run this, too.
   std::vector<double> train(const std::string& recipe, const std::string& data, const std::string& tokenizer) const {
     const std::string file = std::string(TERATRON_SOURCE_DIR) + "/configs/" + recipe;
@@ -46,7 +40,6 @@ class RecipeCommands : public ::testing::Test {
   }
 
  private:
-  const TinyTraining training_;
 };
 
 TEST_F(RecipeCommands, TheSmallGpt2Learns) {
@@ -87,4 +80,4 @@ TEST_F(RecipeCommands, TheSmallBertLearns) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -8,33 +8,22 @@
 
 #include "cli/tiny_training.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 namespace fs = std::filesystem;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
-using testing::Outcome;
-using testing::run_teratron;
-using testing::succeed;
-using testing::with;
-using testing::Words;
 
-class ResumeCommands : public ::testing::Test {
+class ResumeCommands : public TrainingCommands<1000> {
  protected:
-  std::string path(const std::string& name) const { return training_.path(name); }
   // Run with all settings given.
-  Words told(const std::string& save, const std::string& iterations, const Words& more = {}) const {
+  Words all_given(const std::string& save, const std::string& iterations, const Words& more = {}) const {
     return training_.command(
         with({"--num-layers", "1", "--hidden-size", "16", "--seq-length", "8", "--save", path(save), "--train-iters",
               iterations, "--global-batch-size", "6", "--seed", "17", "--lr-decay-iters", "100", "--clip-grad", "0.7"},
              more));
-  }
-  static Outcome must(const Words& words) {
-    Outcome outcome = run_teratron(words);
-    EXPECT_EQ(outcome.exit_code, 0) << outcome.errors;
-    return outcome;
   }
   // Every file below a folder, with its time of change and its content.
   static std::map<std::string, std::pair<fs::file_time_type, std::string>> files_of(const fs::path& folder) {
@@ -50,13 +39,11 @@ class ResumeCommands : public ::testing::Test {
     return static_cast<std::size_t>(
         std::count(errors.begin(), errors.begin() + static_cast<std::ptrdiff_t>(end), '\n'));
   }
-
-  const testing::TinyTraining training_{1000};
 };
 
 TEST_F(ResumeCommands, LoadAndTrainItersSufficeAndGiveTheBitsOfTheUninterruptedRun) {
-  must(told("whole", "6", {"--tp", "2", "--weight-decay", "0.3"}));
-  must(told("run", "3", {"--tp", "2", "--weight-decay", "0.3"}));
+  must(all_given("whole", "6", {"--tp", "2", "--weight-decay", "0.3"}));
+  must(all_given("run", "3", {"--tp", "2", "--weight-decay", "0.3"}));
   fs::remove_all(path("tokenizer"));  // the checkpoint has it
   const Outcome resumed = must({"train", "--load", path("run"), "--train-iters", "6"});
   EXPECT_THAT(resumed.errors, AllOf(HasSubstr("differs from the checkpoint: train-iters 3 -> 6\n"),
@@ -76,8 +63,7 @@ TEST_F(ResumeCommands, ARunOfRelativePathsGoesOnFromAnotherWorkingDirectory) {
   const auto in = [&](const std::string& folder, const std::string& arguments) {
     fs::create_directories(path(folder));
     const Outcome outcome =
-        testing::ChildProgram({"sh", "-c", "cd " + path(folder) + "; " + TERATRON_BINARY + " train " + arguments})
-            .wait();
+        ChildProgram({"sh", "-c", "cd " + path(folder) + "; " + TERATRON_BINARY + " train " + arguments}).wait();
     EXPECT_EQ(outcome.exit_code, 0) << outcome.errors;
     return outcome;
   };
@@ -97,7 +83,7 @@ TEST_F(ResumeCommands, ARunOfRelativePathsGoesOnFromAnotherWorkingDirectory) {
 
 // config.toml says what run it is, not how this part of it was started.
 TEST_F(ResumeCommands, TheSettingsOfAResumedRunStartANewOneLikeIt) {
-  must(told("run", "2"));
+  must(all_given("run", "2"));
   must({"train", "--load", path("run"), "--iteration", "2", "--train-iters", "4", "--override-data",
         "--override-opt-param-scheduler", "--json", path("result.json"), "--trace", path("trace.json")});
   fs::remove(path("result.json"));
@@ -109,7 +95,7 @@ TEST_F(ResumeCommands, TheSettingsOfAResumedRunStartANewOneLikeIt) {
     const std::string folder = path("like-it-" + std::to_string(saved.size()));
     const Outcome like_it = must({"train", "--config", path(file), "--save", folder});
     EXPECT_THAT(like_it.errors, AllOf(HasSubstr("starts from random weights"), HasSubstr("iteration 4/4")));
-    EXPECT_EQ(testing::TinyTraining::losses(folder).size(), 4U);
+    EXPECT_EQ(TinyTraining::losses(folder).size(), 4U);
     EXPECT_FALSE(fs::exists(path("result.json"))) << "nor does it replace the other run's results";
   }
   EXPECT_THAT(must({"train", "--load", path("run"), "--config", path("run/config.toml"), "--train-iters", "5"}).errors,
@@ -118,7 +104,7 @@ TEST_F(ResumeCommands, TheSettingsOfAResumedRunStartANewOneLikeIt) {
 
 // The weights that a run began with are part of what it is.
 TEST_F(ResumeCommands, ARunFromAModelSaysSoWhenItIsResumedToo) {
-  must(told("model", "1"));
+  must(all_given("model", "1"));
   must({"train", "--finetune", path("model"), "--data-path", path("data"), "--seq-length", "8", "--train-iters", "2",
         "--save", path("run")});
   must({"train", "--load", path("run"), "--train-iters", "3"});
@@ -132,10 +118,11 @@ TEST_F(ResumeCommands, PathsOfAnyBytesAreGoneOnFrom) {
   fs::create_directories(odd);
   for (const char* file : {"data.bin", "data.idx", "data.teratron.json"}) fs::copy(path(file), odd + "/" + file);
   fs::copy(path("tokenizer"), odd + "/tokenizer");
-  must(told("whole", "4"));
+  must(all_given("whole", "4"));
   const auto odd_run = [&](const std::string& iterations) {
-    return with(told("x", iterations), {"--data-path", odd + "/data", "--tokenizer", odd + "/tokenizer", "--save",
-                                        odd + "/run", "--tensorboard-dir", odd + "/curves", "--json", odd + "/r.json"});
+    return with(all_given("x", iterations),
+                {"--data-path", odd + "/data", "--tokenizer", odd + "/tokenizer", "--save", odd + "/run",
+                 "--tensorboard-dir", odd + "/curves", "--json", odd + "/r.json"});
   };
   must(odd_run("2"));
   must({"train", "--load", odd + "/run", "--train-iters", "4"});
@@ -146,7 +133,7 @@ TEST_F(ResumeCommands, PathsOfAnyBytesAreGoneOnFrom) {
 
 TEST_F(ResumeCommands, ACheckpointDoesNotChooseWhereElseIsWrittenTo) {
   const std::string curves = path("curves");
-  must(told("run", "1", {"--tensorboard-dir", curves}));
+  must(all_given("run", "1", {"--tensorboard-dir", curves}));
   must({"train", "--load", path("run"), "--train-iters", "2"});
   EXPECT_EQ(std::distance(fs::directory_iterator(curves), {}), 2) << "where the run has its records";
   fs::remove_all(curves);
@@ -171,19 +158,19 @@ TEST_F(ResumeCommands, TheCorpusNamesItsTokenizer) {
 
 // <(...), /dev/stdin and - come once.
 TEST_F(ResumeCommands, SettingsComeThroughPipesToo) {
-  const Words words = told("run", "1", {"--json", "-"});
+  const Words words = all_given("run", "1", {"--json", "-"});
   std::string line = "set -eu; printf 'adam_beta2 = 0.5\\n' |";
   for (const std::string& word : with({TERATRON_BINARY}, words)) line += " '" + word + "'";
   for (const char* file : {"-", "/dev/stdin"}) {
     fs::remove_all(path("run"));
-    const Outcome outcome = testing::ChildProgram({"bash", "-c", line + " --config " + file}).wait();
+    const Outcome outcome = ChildProgram({"bash", "-c", line + " --config " + file}).wait();
     EXPECT_EQ(outcome.exit_code, 0) << outcome.errors;
     EXPECT_THAT(outcome.errors, HasSubstr("adam-beta2 0.5")) << file;
   }
 }
 
 TEST_F(ResumeCommands, FlagsOverrideTheCheckpointAndWhatDiffersIsListed) {
-  must(told("run", "2", {"--tp", "2", "--sequence-parallel"}));
+  must(all_given("run", "2", {"--tp", "2", "--sequence-parallel"}));
   const Outcome resumed = must({"train", "--load", path("run"), "--train-iters", "4", "--clip-grad", "0.5", "--dp", "2",
                                 "--global-batch-size", "8", "--json", "-"});
   for (const char* difference :
@@ -197,7 +184,7 @@ TEST_F(ResumeCommands, FlagsOverrideTheCheckpointAndWhatDiffersIsListed) {
 
 TEST_F(ResumeCommands, TheStartIsShorterThanAScreenAndVerboseShowsAllSettings) {
   const Words layout = {"--pp", "1", "--tp", "2", "--dp", "2", "--lr-warmup-iters", "1", "--split", "9,1"};
-  const Outcome first = must(told("run", "2", layout));
+  const Outcome first = must(all_given("run", "2", layout));
   EXPECT_LT(lines_at_start(first.errors), 16U) << first.errors;
   EXPECT_THAT(first.errors, AllOf(HasSubstr("1 layer, hidden 16, 4 heads"), HasSubstr("training samples of 8 tokens"),
                                   HasSubstr("6 samples an update, 2 at a time"), HasSubstr("4 ranks (tensor 2"),
@@ -207,11 +194,11 @@ TEST_F(ResumeCommands, TheStartIsShorterThanAScreenAndVerboseShowsAllSettings) {
   EXPECT_GT(lines_at_start(resumed.errors), 60U);
   EXPECT_THAT(resumed.errors, AllOf(HasSubstr("adam-beta2"), HasSubstr("log-interval")));
   const Words pipeline = {"--num-layers", "2", "--pp", "2", "--token-slices", "uniform:2", "--global-batch-size", "4"};
-  EXPECT_LT(lines_at_start(must(told("pipeline", "1", pipeline)).errors), 24U);
+  EXPECT_LT(lines_at_start(must(all_given("pipeline", "1", pipeline)).errors), 24U);
 }
 
 TEST_F(ResumeCommands, ARefusedOrFinishedResumeChangesNoFile) {
-  must(told("run", "4", {"--save-interval", "2"}));
+  must(all_given("run", "4", {"--save-interval", "2"}));
   const auto before = files_of(path("run"));
   const std::string run = path("run"), trace = path("trace.json");
   const Words load = {"train", "--load", run, "--train-iters", "8", "--trace", trace};
@@ -220,8 +207,7 @@ TEST_F(ResumeCommands, ARefusedOrFinishedResumeChangesNoFile) {
        {Words{"--seed", "3"}, Words{"--lr", "1"}, Words{"--hidden-size", "32"}, Words{"--split", "5,1"},
         Words{"--split-order", "file"}, Words{"--seq-length", "4"}, Words{"--iteration", "3"},
         Words{"--data-path", path("other")}, Words{"--tokenizer", path("nowhere")}, Words{"--tp", "3"}}) {
-    const Outcome refused = run_teratron(with(load, wrong));
-    EXPECT_EQ(refused.exit_code, 2) << wrong[0] << refused.errors;
+    refused(with(load, wrong));
     EXPECT_EQ(files_of(run), before) << wrong[0];
     EXPECT_FALSE(fs::exists(trace)) << wrong[0];
   }
@@ -234,14 +220,13 @@ TEST_F(ResumeCommands, ARefusedOrFinishedResumeChangesNoFile) {
 }
 
 TEST_F(ResumeCommands, ADamagedModelToStartFromLeavesNoFolder) {
-  must(told("run", "1"));
+  must(all_given("run", "1"));
   must({"convert", "--from", "teratron", "--to", "hf", path("run"), path("hf")});
   const std::string weights = read_file(path("hf/model.safetensors"));
   write_file_atomically(path("hf/model.safetensors"), weights.substr(0, weights.size() / 2));
   const Words tune = {"train", "--finetune", path("hf"), "--data-path", path("data"), "--train-iters", "1", "--save"};
-  const Outcome refused = run_teratron(with(tune, {path("new")}));
-  EXPECT_EQ(refused.exit_code, 2);
-  EXPECT_THAT(refused.errors, AllOf(HasSubstr("model.safetensors"), HasSubstr("copy or download it again")));
+  EXPECT_THAT(refused(with(tune, {path("new")})),
+              AllOf(HasSubstr("model.safetensors"), HasSubstr("copy or download it again")));
   EXPECT_FALSE(fs::exists(path("new")));
   fs::create_directories(path("old"));
   EXPECT_EQ(run_teratron(with(tune, {path("old")})).exit_code, 2);
@@ -249,21 +234,20 @@ TEST_F(ResumeCommands, ADamagedModelToStartFromLeavesNoFolder) {
 }
 
 TEST_F(ResumeCommands, TheAdviceAfterDamageIsOneToFollow) {
-  must(told("run", "6", {"--save-interval", "2"}));
-  must(told("whole", "6"));
+  must(all_given("run", "6", {"--save-interval", "2"}));
+  must(all_given("whole", "6"));
   const std::string weights = path("run/iter_0000006/model.safetensors");
   std::string bytes = read_file(weights);
   bytes.back() = static_cast<char>(bytes.back() ^ 1);
   write_file_atomically(weights, bytes);
-  const Outcome refused = run_teratron({"train", "--load", path("run"), "--train-iters", "8"});
-  EXPECT_EQ(refused.exit_code, 2);
+  const std::string errors = refused({"train", "--load", path("run"), "--train-iters", "8"});
   const std::string advice = "train --load " + path("run") + " --iteration 4";
-  ASSERT_THAT(refused.errors, HasSubstr(advice + " goes on from there"));
+  ASSERT_THAT(errors, HasSubstr(advice + " goes on from there"));
   const Outcome resumed = must({"train", "--load", path("run"), "--iteration", "4"});
   EXPECT_THAT(resumed.errors, HasSubstr("1 later checkpoint set aside in '" + path("run/set_aside") + "'"));
   EXPECT_EQ(read_file(weights), read_file(path("whole/iter_0000006/model.safetensors")));
   EXPECT_EQ(read_file(path("run/set_aside/iter_0000006/model.safetensors")), bytes);
-  EXPECT_EQ(testing::TinyTraining::losses(path("run")), testing::TinyTraining::losses(path("whole")));
+  EXPECT_EQ(TinyTraining::losses(path("run")), TinyTraining::losses(path("whole")));
   // So is a folder of one checkpoint, whether or not --save is repeated.
   must({"train", "--load", path("run/iter_0000002"), "--save", path("run")});
   EXPECT_EQ(read_file(weights), read_file(path("whole/iter_0000006/model.safetensors")));
@@ -272,10 +256,9 @@ TEST_F(ResumeCommands, TheAdviceAfterDamageIsOneToFollow) {
 TEST_F(ResumeCommands, AnOlderCheckpointSaysWhichFlagsItNeeds) {
   const fs::path golden = fs::path(TERATRON_SOURCE_DIR) / "tests/golden/checkpoint_0_1";
   fs::copy(golden / "run", path("run"), fs::copy_options::recursive);
-  const Outcome refused = run_teratron({"train", "--load", path("run")});
-  EXPECT_EQ(refused.exit_code, 2);
-  EXPECT_THAT(refused.errors, AllOf(HasSubstr("does not record its settings"), HasSubstr("--data-path"),
-                                    HasSubstr("--train-iters"), HasSubstr("--seed")));
+  EXPECT_THAT(refused({"train", "--load", path("run")}),
+              AllOf(HasSubstr("does not record its settings"), HasSubstr("--data-path"), HasSubstr("--train-iters"),
+                    HasSubstr("--seed")));
   const Outcome resumed = must({"train",
                                 "--load",
                                 path("run"),
@@ -302,7 +285,7 @@ TEST_F(ResumeCommands, AnOlderCheckpointSaysWhichFlagsItNeeds) {
 }
 
 TEST_F(ResumeCommands, FinetuneTakesShapeAndTokenizerFromACheckpointOrAHuggingFaceFolder) {
-  must(told("source", "2"));
+  must(all_given("source", "2"));
   succeed({"convert", "--from", "teratron", "--to", "hf", path("source"), path("hf")});
   std::string weights;
   for (const std::string from : {"source", "hf", "source/iter_0000002"}) {
@@ -317,14 +300,12 @@ TEST_F(ResumeCommands, FinetuneTakesShapeAndTokenizerFromACheckpointOrAHuggingFa
     EXPECT_TRUE(weights.empty() || written == weights) << from;
     weights = written;
   }
-  const Outcome wrong =
-      run_teratron({"train", "--load", path("hf"), "--data-path", path("data"), "--train-iters", "3"});
-  EXPECT_EQ(wrong.exit_code, 2);
-  EXPECT_THAT(wrong.errors, HasSubstr("train --finetune " + path("hf")));
+  EXPECT_THAT(refused({"train", "--load", path("hf"), "--data-path", path("data"), "--train-iters", "3"}),
+              HasSubstr("train --finetune " + path("hf")));
 }
 
 TEST_F(ResumeCommands, AJobThatIsStartedAgainGoesOnAndDoesNotFinetuneAnew) {
-  must(told("source", "2"));
+  must(all_given("source", "2"));
   must({"train", "--finetune", path("source"), "--data-path", path("data"), "--train-iters", "6", "--save",
         path("whole"), "--lr-decay-iters", "6"});
   const auto job = [&](const std::string& iterations) {
@@ -336,11 +317,10 @@ TEST_F(ResumeCommands, AJobThatIsStartedAgainGoesOnAndDoesNotFinetuneAnew) {
   EXPECT_THAT(job("6"), AllOf(HasSubstr("resuming after iteration 3 of 6"), Not(HasSubstr("starts from the weights"))));
   EXPECT_EQ(read_file(path("run/iter_0000006/model.safetensors")),
             read_file(path("whole/iter_0000006/model.safetensors")));
-  const Outcome alone = run_teratron({"train", "--finetune", path("source"), "--data-path", path("data"),
-                                      "--train-iters", "3", "--save", path("run")});
-  EXPECT_EQ(alone.exit_code, 2);
-  EXPECT_THAT(alone.errors, HasSubstr("already holds a run; go on with it by --load"));
+  EXPECT_THAT(refused({"train", "--finetune", path("source"), "--data-path", path("data"), "--train-iters", "3",
+                       "--save", path("run")}),
+              HasSubstr("already holds a run; go on with it by --load"));
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

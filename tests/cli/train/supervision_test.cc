@@ -10,24 +10,17 @@
 #include "cli/tiny_training.h"
 #include "comm/process/launched_job.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 namespace fs = std::filesystem;
 using std::chrono::milliseconds;
 using ::testing::AllOf;
-using testing::ChildProgram;
 using ::testing::HasSubstr;
 using ::testing::Not;
-using testing::Outcome;
-using testing::run_teratron;
-using testing::TinyTraining;
-using testing::with;
-using testing::Words;
 
-class Supervision : public ::testing::Test {
+class Supervision : public TrainingCommands<> {
  protected:
-  std::string path(const std::string& name) const { return training_.path(name); }
   Words command(const std::string& run, const Words& more) const {
     return with({TERATRON_BINARY}, training_.command(with({"--save", path(run)}, more)));
   }
@@ -39,8 +32,7 @@ class Supervision : public ::testing::Test {
     }
   }
   nlohmann::json top(const std::string& run) const {
-    const Outcome outcome = run_teratron({"top", path(run), "--json", "-"});
-    EXPECT_EQ(outcome.exit_code, 0) << outcome.errors;
+    const Outcome outcome = must({"top", path(run), "--json", "-"});
     return nlohmann::json::parse(outcome.output, nullptr, /*allow_exceptions=*/false);
   }
   static pid_t only_child(pid_t parent) {
@@ -72,8 +64,6 @@ class Supervision : public ::testing::Test {
     EXPECT_FALSE(files.empty());
     return files;
   }
-
-  const TinyTraining training_;
 };
 
 TEST_F(Supervision, TopShowsARunThatLivesThenDies) {
@@ -98,9 +88,8 @@ TEST_F(Supervision, ARunThatEndsInGoodOrderLeavesNoState) {
   const Outcome done = ChildProgram(command("run", {"--train-iters", "3"})).wait();
   ASSERT_EQ(done.exit_code, 0) << done.errors;
   EXPECT_FALSE(fs::exists(fs::path(path("run")) / "live.json"));
-  const Outcome outcome = run_teratron({"top", path("run")});
-  EXPECT_EQ(outcome.exit_code, 2);
-  EXPECT_THAT(outcome.errors, AllOf(HasSubstr("no run lives in"), HasSubstr("its last checkpoint is of iteration 3")));
+  EXPECT_THAT(refused({"top", path("run")}),
+              AllOf(HasSubstr("no run lives in"), HasSubstr("its last checkpoint is of iteration 3")));
 }
 
 TEST_F(Supervision, TopRefusesWhatIsNoRunWithOneError) {
@@ -112,9 +101,7 @@ TEST_F(Supervision, TopRefusesWhatIsNoRunWithOneError) {
   EXPECT_THAT(run_teratron({"top", path("")}).errors, HasSubstr("has not come to its updates, or died"));
   for (const std::string text : {"", "garbage", "{\"host\": 3}"}) {
     write_file_atomically(file, text);
-    const Outcome outcome = run_teratron({"top", path("")});
-    EXPECT_EQ(outcome.exit_code, 2) << text;
-    EXPECT_THAT(outcome.errors, AllOf(HasSubstr("error: "), HasSubstr(file))) << text;
+    EXPECT_THAT(refused({"top", path("")}), AllOf(HasSubstr("error: "), HasSubstr(file))) << text;
   }
 }
 
@@ -123,8 +110,7 @@ TEST_F(Supervision, TopSaysThatAStateIsOldAndShowsNoControlCharacters) {
   write_file_atomically(path("live.json"),
                         R"({"host":"\u001b[2Jelsewhere","process":7,"written_at":1e9,"iteration":5,"iterations":9,)"
                         R"("loss":1e300,"tokens_per_second":1e300,"seconds_left":1e300,"ranks":[]})");
-  const Outcome outcome = run_teratron({"top", path("")});
-  EXPECT_EQ(outcome.exit_code, 0) << outcome.errors;
+  const Outcome outcome = must({"top", path("")});
   EXPECT_THAT(outcome.output, AllOf(HasSubstr("has written nothing for"), Not(HasSubstr("\x1b"))));
 }
 
@@ -177,13 +163,13 @@ TEST_F(Supervision, TheChildOfASupervisorThatIsKilledSavesAndEnds) {
 }
 
 TEST_F(Supervision, ALauncherStartsTheRanksAgainWhereOneWasKilled) {
-  if (const std::string reason = testing::why_no(testing::LaunchedBy::kMpirun); !reason.empty()) GTEST_SKIP() << reason;
+  if (const std::string reason = why_no(LaunchedBy::kMpirun); !reason.empty()) GTEST_SKIP() << reason;
   const Words flags = {"--train-iters", "200", "--save-interval", "10", "--tp", "2"};
   ASSERT_EQ(ChildProgram(command("whole", flags)).wait().exit_code, 0);
   ChildProgram run(command("killed", with(flags, {"--restart-on-failure", "3", "--launcher",
                                                   TERATRON_MPIRUN " --oversubscribe -n 2"})),
-                   testing::mpirun_environment());
-  const auto rank = [&](int number) { return testing::process_of_mpirun(only_child(run.pid()), number); };
+                   mpirun_environment());
+  const auto rank = [&](int number) { return process_of_mpirun(only_child(run.pid()), number); };
   wait_until(run, [&] { return has_updates("killed", rank(0)); });
   ASSERT_NE(rank(1), 0) << run.errors_so_far();
   ::kill(rank(1), SIGKILL);
@@ -210,4 +196,4 @@ TEST_F(Supervision, WrongUsesAreOneErrorBeforeAnyWork) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

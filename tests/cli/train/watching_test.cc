@@ -7,32 +7,21 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <set>
 
 #include "cli/tiny_training.h"
 #include "telemetry/event_record.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 namespace fs = std::filesystem;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-using testing::json_of;
 using ::testing::Not;
-using testing::Outcome;
-using testing::run_teratron;
-using testing::with;
-using testing::Words;
 
-class Watching : public ::testing::Test {
+class Watching : public TrainingCommands<> {
  protected:
-  static std::vector<nlohmann::json> metrics(const fs::path& run) {
-    std::istringstream lines(read_file(run / "metrics.jsonl"));
-    std::vector<nlohmann::json> rows;
-    for (std::string line; std::getline(lines, line);) rows.push_back(nlohmann::json::parse(line));
-    return rows;
-  }
+  static std::vector<nlohmann::json> metrics(const fs::path& run) { return json_lines(run / "metrics.jsonl"); }
 
   // The steps of each record's first tag, in the order of files.
   static std::map<std::string, std::vector<std::int64_t>> steps(const fs::path& folder) {
@@ -53,9 +42,6 @@ class Watching : public ::testing::Test {
   }
 
   Outcome train(const Words& more) const { return run_teratron(training_.command(more)); }
-  std::string path(const std::string& name) const { return training_.path(name); }
-
-  const testing::TinyTraining training_;
 };
 
 TEST_F(Watching, MetricsHaveRowsOfEachKindWhoseRatesFollowFromTheTimes) {
@@ -93,7 +79,7 @@ TEST_F(Watching, SamplesAtEachValidationChangeNothingElse) {
     return read_file(fs::path(path(run)) / "iter_0000004/model.safetensors");
   };
   EXPECT_EQ(weights("with"), weights("without"));
-  EXPECT_EQ(testing::TinyTraining::losses(path("with")), testing::TinyTraining::losses(path("without")));
+  EXPECT_EQ(TinyTraining::losses(path("with")), TinyTraining::losses(path("without")));
   std::vector<nlohmann::json> samples;
   for (const nlohmann::json& row : metrics(path("with"))) {
     if (row.at("kind") == "sample") samples.push_back(row);
@@ -110,8 +96,7 @@ TEST_F(Watching, SamplesAtEachValidationChangeNothingElse) {
   }
   EXPECT_EQ(steps(path("curves")).at("sample the rank"), (std::vector<std::int64_t>{2, 4}));
 
-  const Outcome report = run_teratron({"report", path("with"), path("without"), "--output", path("page.html")});
-  ASSERT_EQ(report.exit_code, 0) << report.errors;
+  const Outcome report = must({"report", path("with"), path("without"), "--output", path("page.html")});
   const std::string page = read_file(path("page.html"));
   EXPECT_THAT(page, HasSubstr("Validation loss"));
   EXPECT_THAT(page, HasSubstr("after &quot;the rank&quot;"));
@@ -121,12 +106,10 @@ TEST_F(Watching, SamplesAtEachValidationChangeNothingElse) {
   write_file_atomically(path("score.json"), R"({"evaluation": "lambada", "accuracy": 0.25})");
   const Words evaluated = {"report",       path("with"),       "--output",     path("page.html"),
                            "--evaluation", path("score.json"), "--evaluation", path("score.json")};
-  const Outcome again = run_teratron(evaluated);
-  ASSERT_EQ(again.exit_code, 0) << again.errors;
+  const Outcome again = must(evaluated);
   EXPECT_THAT(read_file(path("page.html")), HasSubstr("<td>accuracy</td><td>0.25</td><td>0.4518 (355M)"));
-  const Outcome unread = run_teratron({"report", path("with"), "--evaluation", path("page.html")});
-  EXPECT_EQ(unread.exit_code, 2);
-  EXPECT_THAT(unread.errors, HasSubstr("is no result of an evaluation"));
+  EXPECT_THAT(refused({"report", path("with"), "--evaluation", path("page.html")}),
+              HasSubstr("is no result of an evaluation"));
 }
 
 // Padded rows of the vocabulary are drawn by an untrained model most of the time.
@@ -146,10 +129,9 @@ TEST_F(Watching, SamplesNeedATokenizerAndAPromptWithRoom) {
   const Outcome outcome = train({"--train-iters", "1", "--sample-prompt", words});
   EXPECT_EQ(outcome.exit_code, 2);
   EXPECT_THAT(outcome.errors, HasSubstr("fewer than --seq-length 32"));
-  const Outcome without = run_teratron({"train", "--data-path", path("data"), "--vocab-size", "280", "--model", "tiny",
-                                        "--train-iters", "1", "--sample-prompt", "the"});
-  EXPECT_EQ(without.exit_code, 2);
-  EXPECT_THAT(without.errors, HasSubstr("--sample-prompt needs a tokenizer: --tokenizer DIR"));
+  EXPECT_THAT(refused({"train", "--data-path", path("data"), "--vocab-size", "280", "--model", "tiny", "--train-iters",
+                       "1", "--sample-prompt", "the"}),
+              HasSubstr("--sample-prompt needs a tokenizer: --tokenizer DIR"));
 }
 
 TEST_F(Watching, AResumedRunsRecordsAreThoseOfAnUninterruptedOne) {
@@ -191,4 +173,4 @@ TEST_F(Watching, RecordsOfTwoRunsAreNotMixed) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

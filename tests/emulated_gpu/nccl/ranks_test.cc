@@ -12,13 +12,11 @@
 #include "comm/process/launched_job.h"
 #include "pipeline/generators.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-using testing::JobOutcome;
-using testing::LaunchedBy;
 
 constexpr std::chrono::seconds kLongest{120};  // far more than any of them takes; one that hangs is ended
 
@@ -29,14 +27,14 @@ class NcclRanks : public ::testing::Test {
   static JobOutcome run(int ranks, const std::string& words, const std::string& variables = "", int of = 0) {
     const std::string line =
         fmt::format("export EMULATED_GPU=late; (( RANK != {} )) || export UNUSED= {}; exec {}", of, variables, words);
-    return testing::launch(LaunchedBy::kAddress, ranks, {"bash", "-c", line})->wait(kLongest);
+    return launch(LaunchedBy::kAddress, ranks, {"bash", "-c", line})->wait(kLongest);
   }
   struct Layout {
     int ranks = 0, stages = 0;
     std::string schedule;
   };
   static Layout layout_of(int seed) {
-    std::istringstream words(testing::ChildProgram({kProgram, "layout", std::to_string(seed)}).wait().output);
+    std::istringstream words(ChildProgram({kProgram, "layout", std::to_string(seed)}).wait().output);
     Layout layout;
     words >> layout.ranks >> layout.stages >> layout.schedule;
     return layout;
@@ -77,13 +75,13 @@ TEST_F(NcclRanks, CountTheMemoryOfGroupsAndLinks) {
 
 // Each schedule once at least, in random layouts of up to eight ranks, or four in the fast set.
 TEST_F(NcclRanks, TrainWithTheBitsOfThreads) {
-  const int most_ranks = testing::is_fast_set() ? 4 : 8;
+  const int most_ranks = is_fast_set() ? 4 : 8;
   std::set<std::string> schedules;
   for (int seed = 1; seed <= 120 && schedules.size() < pipeline::kScheduleKinds.size(); ++seed) {
     const Layout layout = layout_of(seed);
     if (layout.stages < 2 || layout.ranks > most_ranks || !schedules.insert(layout.schedule).second) continue;
     const std::string words = fmt::format("{} train {}", kProgram, seed);
-    const testing::Outcome threads = testing::ChildProgram({"bash", "-c", "exec " + words}).wait();
+    const Outcome threads = ChildProgram({"bash", "-c", "exec " + words}).wait();
     ASSERT_EQ(threads.exit_code, 0) << threads.errors;
     const JobOutcome processes = run(layout.ranks, words);
     ASSERT_EQ(processes.exit_code, 0) << "seed " << seed << ", " << layout.ranks << " ranks\n" << processes.errors;
@@ -96,8 +94,8 @@ TEST_F(NcclRanks, TrainWithTheBitsOfThreads) {
 TEST(LateStreams, TrainWithTheBitsOfWorkThatIsDoneAtOnce) {
   for (const int seed : {2, 11}) {
     const std::string words = fmt::format("exec {} train {}", TERATRON_NCCL_PROGRAM, seed);
-    const testing::Outcome at_once = testing::ChildProgram({"bash", "-c", words}).wait(kLongest);
-    const testing::Outcome late = testing::ChildProgram({"bash", "-c", words}, {"EMULATED_GPU=late"}).wait(kLongest);
+    const Outcome at_once = ChildProgram({"bash", "-c", words}).wait(kLongest);
+    const Outcome late = ChildProgram({"bash", "-c", words}, {"EMULATED_GPU=late"}).wait(kLongest);
     ASSERT_EQ(late.exit_code, 0) << late.errors;
     EXPECT_EQ(late.output, at_once.output) << "seed " << seed;
   }
@@ -126,4 +124,4 @@ TEST_F(NcclRanks, ALinkThatBreaksIsTheFailureOfTheRankThatSeesIt) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -22,7 +22,7 @@
 #include "emulated_gpu/emulator.h"
 #include "model/random_layouts.h"
 
-namespace teratron::test {
+namespace teratron::testing {
 namespace {
 
 RandomPipeline pipeline_of(std::uint32_t seed) {
@@ -108,10 +108,10 @@ int run(const std::vector<std::string>& words) {
 }
 
 }  // namespace
-}  // namespace teratron::test
+}  // namespace teratron::testing
 
 int main(int argc, char** argv) {
-  const int code = teratron::test::run({argv + 1, argv + argc});
+  const int code = teratron::testing::run({argv + 1, argv + argc});
   teratron::leave_launch(code);
   return code;
 }

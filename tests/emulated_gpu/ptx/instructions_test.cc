@@ -5,7 +5,6 @@
 #include <bit>
 #include <cfenv>
 #include <cmath>
-#include <limits>
 
 #include "base/philox.h"
 #include "emulated_gpu/ptx/written_kernel.h"

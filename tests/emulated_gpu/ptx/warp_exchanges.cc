@@ -1,5 +1,4 @@
 // Instructions that the lanes of a warp do together: shfl, ldmatrix, mma.
-#include <bit>
 #include <cstring>
 #include <optional>
 

@@ -1,7 +1,6 @@
 #include "comm/mpi/reduce_work.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "base/host/threads.h"
 #include "comm/reduce.h"

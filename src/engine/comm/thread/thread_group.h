@@ -58,7 +58,8 @@ class ThreadGroup {
 std::unique_ptr<Communicator> make_thread_communicator(std::shared_ptr<ThreadGroup> group, int rank);
 
 // Runs body once a rank, each on a thread of its own that may use an even share of the caller's thread_count(). The
-// first failure is rethrown when all have ended. `watch`, `end_process`: as ThreadWatch.
+// first failure is rethrown when all have ended. `watch`: when a thread of its own takes ranks to stand; it then calls
+// `end_process`, which gets the message and does not return.
 void run_thread_ranks(int ranks, const std::string& host, const WatchSettings& watch,
                       const std::function<void(const std::string& message)>& end_process,
                       const std::function<void(Communicator& world)>& body);

@@ -1,7 +1,6 @@
 // The plan of a stage's memory: which block lives when.
 #include <algorithm>
 
-#include "base/error.h"
 #include "executor/stage/stage_memory.h"
 #include "pipeline/send_slots.h"
 

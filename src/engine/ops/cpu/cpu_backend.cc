@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "ops/cpu/products/bf16_kernels.h"
-#include "ops/cpu/products/tile_products.h"
 #include "ops/cpu_instructions.h"
 #include "ops/storage.h"
 

@@ -4,10 +4,8 @@
 #include <zstd.h>
 
 #include <algorithm>
-#include <array>
 #include <limits>
 #include <new>
-#include <optional>
 #include <string_view>
 #include <utility>
 

@@ -20,6 +20,7 @@
 #include "base/files/file.h"
 #include "base/files/write_all.h"
 #include "base/host/host_name.h"
+#include "base/json_string.h"
 
 namespace teratron {
 namespace {
@@ -166,7 +167,7 @@ std::string SaveLock::own_text() {
                                        {"host", host_name()},
                                        {"process", ::getpid()},
                                        {"since", fmt::format("{:%Y-%m-%d %H:%M:%S} UTC", now)}};
-  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  return json_text(json) + "\n";
 }
 
 }  // namespace teratron

@@ -1,4 +1,4 @@
-// Count of a rank's progress: loops, blocks of files, calls to other ranks that have returned. Who watches the rank
+// Count of a rank's progress: loops, blocks of files, calls to other ranks that have returned. A watch of the rank
 // compares two looks at it.
 #pragma once
 

@@ -50,7 +50,7 @@ class ModelCosts {
   // The costs of the same model on another cluster.
   ModelCosts on(const Cluster& cluster) const;
 
-  // Milliseconds on each rank. What is made again is in the backward, its whole and its input's.
+  // Milliseconds on each rank. Backward passes, whole and of the input, include what they make again.
   pipeline::PassTimes layer(const Slice& slice) const { return layer(slice, settings_.recompute); }
   pipeline::PassTimes layer(const Slice& slice, Recompute recompute) const;
   pipeline::PassTimes embedding(const Slice& slice) const;

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <map>
-#include <tuple>
 
 #include "optim/muon/matrices.h"
 #include "plan/costs/rank_parameters.h"

@@ -10,8 +10,8 @@ namespace teratron::plan {
 
 // The largest batch of each (tp, pp, dp), which the configuration of the result has; largest first, of equal ones the
 // fastest. Micro-batches of a pipeline have one sequence, which takes least memory, or what is fixed, and tokens are
-// cut only as is fixed: slices take less for workspaces and more for caches. `request`'s batch does not matter. What is
-// fixed of the schedule holds its batch. UserError where no such layout has as many devices or fewer.
+// cut only as is fixed: slices take less for workspaces and more for caches. `request`'s batch does not matter;
+// a schedule that is fixed has its own. UserError where no such layout has as many devices or fewer.
 SearchResult largest_batches(const PlanRequest& request, std::size_t runners_up = 5);
 
 }  // namespace teratron::plan

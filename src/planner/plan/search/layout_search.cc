@@ -1,7 +1,6 @@
 #include "plan/search/layout_search.h"
 
 #include <algorithm>
-#include <array>
 #include <limits>
 #include <map>
 #include <memory>

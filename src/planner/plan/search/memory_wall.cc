@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/error.h"
 #include "console/readable.h"
 #include "model/make_model.h"
 

@@ -194,7 +194,7 @@ void run(const DiffOptions& options) {
   std::string text;
   if (difference.log) text += log_text(*difference.log);
   if (difference.tensors) text += tensors_text(difference, static_cast<std::size_t>(options.most));
-  report(options.json, text, json_of(difference).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+  report(options.json, text, json_of(difference));
   if (!difference.equal()) throw_user_error("'{}' and '{}' differ", options.a.string(), options.b.string());
 }
 

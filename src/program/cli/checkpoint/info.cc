@@ -76,8 +76,7 @@ nlohmann::ordered_json json_of(const CheckpointInfo& info) {
 
 void run(const CheckpointInfoOptions& options) {
   const CheckpointInfo info = read_checkpoint_info(options.checkpoint);
-  report(options.json, table_of(info),
-         json_of(info).dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+  report(options.json, table_of(info), json_of(info));
 }
 
 }  // namespace

@@ -55,7 +55,7 @@ void run(const CheckpointReshardOptions& options) {
          fmt::format("'{}' written, every checksum compared on the way: {}, {}, {}, the largest file {}\n",
                      done.folder.string(), counted(done.files, "file"), counted(done.tensors, "tensor"),
                      readable_bytes(done.bytes), readable_bytes(done.largest_file)),
-         json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+         json);
 }
 
 }  // namespace

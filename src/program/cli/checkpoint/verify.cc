@@ -40,7 +40,7 @@ void run(const CheckpointVerifyOptions& options) {
       found.intact() ? fmt::format("'{}' is intact: {}, {}, {}\n", found.folder.string(), counted(found.files, "file"),
                                    counted(found.tensors, "tensor"), readable_bytes(found.bytes))
                      : "";
-  report(options.json, text, json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+  report(options.json, text, json);
   if (!found.intact()) {
     throw_user_error("'{}' is damaged; load another checkpoint:\n  {}", found.folder.string(),
                      fmt::join(found.faults, "\n  "));

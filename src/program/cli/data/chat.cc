@@ -4,7 +4,6 @@
 
 #include <atomic>
 #include <nlohmann/json.hpp>
-#include <optional>
 
 #include "base/error.h"
 #include "base/files/free_place.h"

@@ -14,7 +14,6 @@
 #include "data/data_path.h"
 #include "data/indexed/corpus_sidecar.h"
 #include "data/text/content.h"
-#include "data/text/input_files.h"
 
 namespace teratron {
 
@@ -33,6 +32,13 @@ bool is_file_of_documents(const std::string& source) {
 }
 
 }  // namespace
+
+void add_parts_sources_field(FieldList& list, std::vector<std::string>& sources) {
+  list.add_positional(
+      &sources, "SOURCE",
+      "a tokenised corpus: PREFIX of PREFIX.bin and PREFIX.idx, or several; or files of JSON lines, which may "
+      "be compressed, or Parquet, of which JSON lines are made");
+}
 
 bool name_json_lines(const std::vector<std::string>& sources) {
   return std::ranges::any_of(sources, is_file_of_documents);

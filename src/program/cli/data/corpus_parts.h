@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -12,9 +11,12 @@
 #include "base/faults.h"
 #include "data/indexed/corpus_copy.h"
 #include "data/split/document_choice.h"
+#include "options/fields.h"
 
 namespace teratron {
 
+// Adds SOURCE, the corpora or files.
+void add_parts_sources_field(FieldList& list, std::vector<std::string>& sources);
 // Whether `sources` name JSON lines. All of them do or none; corpus_parts_faults() refuses others.
 bool name_json_lines(const std::vector<std::string>& sources);
 // Faults of sources, and of a result `out` of them.

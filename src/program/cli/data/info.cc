@@ -88,7 +88,7 @@ void run(const DataInfoOptions& options) {
                          {"hash", info.sidecar->tokenizer.hash},
                          {"vocab_size", info.sidecar->tokenizer.vocab_size}};
   }
-  report(options.json, table_of(info), json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+  report(options.json, table_of(info), json);
 }
 
 }  // namespace

@@ -39,10 +39,7 @@ struct DataSampleOptions {
 
 FieldList fields_of(DataSampleOptions& o) {
   FieldList list;
-  list.add_positional(
-      &o.sources, "SOURCE",
-      "a tokenised corpus: PREFIX of PREFIX.bin and PREFIX.idx, or several; or files of JSON lines, which may "
-      "be compressed, or Parquet, of which JSON lines are made");
+  add_parts_sources_field(list, o.sources);
   list.add("out", &o.out, "NAME",
            "writes PREFIX.bin and .idx; of JSON lines one file, compressed if it ends in .zst; -: standard output")
       .writes(FileContent::kOwn, corpus_or_lines())

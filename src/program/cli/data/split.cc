@@ -38,10 +38,7 @@ struct DataSplitOptions {
 
 FieldList fields_of(DataSplitOptions& o) {
   FieldList list;
-  list.add_positional(
-      &o.sources, "SOURCE",
-      "a tokenised corpus: PREFIX of PREFIX.bin and PREFIX.idx, or several; or files of JSON lines, which may "
-      "be compressed, or Parquet, of which JSON lines are made");
+  add_parts_sources_field(list, o.sources);
   list.add("out", &o.out, "NAME",
            "each part is NAME-part: NAME-train.bin and .idx; for JSON lines NAME ends in .jsonl or .jsonl.zst, and the "
            "part's name comes before that: NAME-train.jsonl")
@@ -150,7 +147,7 @@ void run(const DataSplitOptions& options) {
   }
   json["seconds"] = monotonic_seconds() - start;
   json["peak_memory_bytes"] = peak_memory_bytes();
-  report(options.json, text, json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+  report(options.json, text, json);
 }
 
 }  // namespace

@@ -147,8 +147,7 @@ void run(const StageCommandOptions& options) {
   json["seconds"] = seconds;
   json["peak_memory_bytes"] = peak_memory_bytes();
   report_beside(is_standard_stream(stream.dropped) ? stream.dropped : stream.out, options.json,
-                text_of(counts, stream.out, seconds),
-                json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+                text_of(counts, stream.out, seconds), json);
 }
 
 }  // namespace

@@ -1,7 +1,6 @@
 // teratron data tokenize: a corpus of text to the .bin and .idx files that training reads.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <atomic>
 #include <nlohmann/json.hpp>
 #include <optional>

@@ -40,7 +40,7 @@ void run(const DataVerifyOptions& options) {
                     has_checksums ? "intact" : "sound, but has no checksums to compare with",
                     counted(found.documents, "document"), counted(found.tokens, "token"), readable_bytes(found.bytes));
   }
-  report(options.json, text, json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+  report(options.json, text, json);
   if (!is_intact) {
     throw_user_error("'{}' is damaged; copy the corpus again, or tokenise the text again:\n  {}",
                      options.prefix.string(), fmt::join(found.faults, "\n  "));

@@ -72,8 +72,7 @@ void run(const EvalLambadaOptions& options) {
   std::int64_t longest = 0;
   for (const Continuation& example : examples.examples) longest = std::max(longest, std::ssize(example.ids) - 1);
   const ExecutorOptions executor{.purpose = Purpose::kEvaluation, .batch = options.batch, .tokens = longest};
-  EvalLambadaOptions shown = options;
-  launcher.run(options.layout.mesh(), to_toml(fields_of(shown)), [&](const Rank& rank) {
+  launcher.run(options.layout.mesh(), options_text(options), [&](const Rank& rank) {
     const LoadedModel model = load_model(source, executor, options.backend, rank);
     std::atomic<double> share{0};
     std::optional<LongTask> progress;

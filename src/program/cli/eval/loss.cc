@@ -13,8 +13,7 @@
 #include "data/data_path.h"
 #include "data/indexed/content_check.h"
 #include "data/indexed/corpus_sidecar.h"
-#include "eval/chat_loss.h"
-#include "eval/corpus_loss.h"
+#include "eval/held_out_loss.h"
 #include "model/family.h"
 #include "runtime/ranks.h"
 #include "runtime/recorded_data.h"
@@ -152,11 +151,10 @@ void run(const EvalLossOptions& options) {
     job.chats.emplace(job.corpus.dataset, job.corpus.part(options.part), job.source.model.max_position_embeddings,
                       SampleOrder::kSequential);
   }
-  EvalLossOptions shown = options;
   ExecutorOptions executor_options = options.executor_options();
   executor_options.first_keys = has_chats || documents.reset_attention_mask;
   executor_options.position_ids = has_chats || documents.reset_position_ids;
-  launcher.run(options.layout.mesh(), to_toml(fields_of(shown)), [&](const Rank& rank) {
+  launcher.run(options.layout.mesh(), options_text(options), [&](const Rank& rank) {
     const LoadedModel model = load_model(job.source, executor_options, options.backend, rank);
     const CorpusLoss result = measure(job, model, rank);
     const std::vector<std::int64_t> peaks = rank.peak_memory(*model.backend);

@@ -1,6 +1,4 @@
 // teratron eval loss, of a BERT: losses of masked words and of the order of texts, on a part of a tokenised corpus.
-#include "eval/masked_loss.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,9 +9,11 @@
 
 #include "base/counted.h"
 #include "base/error.h"
+#include "cli/command.h"
 #include "cli/eval/loss.h"
 #include "cli/report.h"
 #include "console/long_task.h"
+#include "eval/held_out_loss.h"
 #include "model/bert_kind.h"
 #include "train/config/resume_rules.h"
 
@@ -109,8 +109,7 @@ void eval_masked_loss(const EvalLossOptions& options, const RankLauncher& launch
                             static_cast<std::uint64_t>(settings.seed), bert_tokens(corpus.tokenizer), settings.options);
   const MaskedLossJob job{
       .options = options, .source = std::move(source), .corpus = corpus, .settings = settings, .samples = samples};
-  EvalLossOptions shown = options;
-  launcher.run(options.layout.mesh(), to_toml(fields_of(shown)), [&](const Rank& rank) { run_rank(job, rank); });
+  launcher.run(options.layout.mesh(), options_text(options), [&](const Rank& rank) { run_rank(job, rank); });
 }
 
 }  // namespace teratron

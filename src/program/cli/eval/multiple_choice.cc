@@ -79,8 +79,7 @@ void run(const MultipleChoiceOptions& options) {
   std::int64_t longest = 0;
   for (const Continuation& choice : tokenized.choices) longest = std::max(longest, std::ssize(choice.ids) - 1);
   const ExecutorOptions executor{.purpose = Purpose::kEvaluation, .batch = options.batch, .tokens = longest};
-  MultipleChoiceOptions shown = options;
-  launcher.run(options.layout.mesh(), to_toml(fields_of(shown)), [&](const Rank& rank) {
+  launcher.run(options.layout.mesh(), options_text(options), [&](const Rank& rank) {
     const LoadedModel model = load_model(source, executor, options.backend, rank);
     std::atomic<double> share{0};
     std::optional<LongTask> progress;

@@ -24,8 +24,7 @@ void add_evaluation_fields(FieldList& list, EvaluationOptions& o, std::string_vi
   add_data_parallel_field(list, o.layout, fmt::format("copies of the model, each with its share of the {}", items));
   add_process_fields(list, o.layout);
   add_json_field(list, o.json);
-  add_loaded_precision_fields(list, o.backend);
-  add_backend_fields(list, o.backend);
+  add_loaded_backend_fields(list, o.backend);
 }
 
 Faults ScoringOptions::faults() const {

@@ -146,8 +146,7 @@ void run(const EvalTaskOptions& options) {
   const Tokenizer tokenizer = load_tokenizer_for(source.folder, source.model, options.tokenizer);
   auto set = open_task(task, options.data, tokenizer, reading_of(task, settings, source), /*training=*/false);
   const EvalTaskJob job{.options = options, .source = std::move(source), .set = std::move(set)};
-  EvalTaskOptions shown = options;
-  launcher.run(options.layout.mesh(), to_toml(fields_of(shown)), [&](const Rank& rank) { run_rank(job, rank); });
+  launcher.run(options.layout.mesh(), options_text(options), [&](const Rank& rank) { run_rank(job, rank); });
 }
 
 }  // namespace

@@ -101,8 +101,7 @@ void run(const EvalWikitext103Options& options) {
   const WeightSource source = find_model(options.load, options.layout, WeightUse::kEvalWikitext103);
   const std::vector<std::int32_t> tokens = encode(load_tokenizer_for(source, options.tokenizer), text, options);
   counts.tokens = tokens.size();
-  EvalWikitext103Options shown = options;
-  launcher.run(options.layout.mesh(), to_toml(fields_of(shown)), [&](const Rank& rank) {
+  launcher.run(options.layout.mesh(), options_text(options), [&](const Rank& rank) {
     const LoadedModel model = load_model(source, options.executor_options(), options.backend, rank);
     const double sum = total_loss(options, *model.model, tokens, rank);
     const std::vector<std::int64_t> peaks = rank.peak_memory(*model.backend);

@@ -81,8 +81,7 @@ FieldList fields_of(EmbedOptions& o) {
   add_model_parallel_fields(list, o.layout);
   add_process_fields(list, o.layout);
   add_json_field(list, o.json);
-  add_loaded_precision_fields(list, o.backend);
-  add_backend_fields(list, o.backend);
+  add_loaded_backend_fields(list, o.backend);
   return list;
 }
 
@@ -168,7 +167,7 @@ void report_vectors(const EmbedJob& job, double seconds, const std::vector<std::
       options.out, options.json,
       fmt::format("{} of {} in {}: {}\n", counted(static_cast<std::int64_t>(texts), "vector"),
                   counted(job.source.model.hidden_size, "value"), readable_duration(seconds), options.out.string()),
-      json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+      json);
 }
 
 void run_rank(const EmbedJob& job, const Rank& rank) {
@@ -216,8 +215,7 @@ void run(const EmbedOptions& options) {
     if (folder) report_to_user(note);
     report_cut_texts(job);
   }
-  EmbedOptions shown = options;
-  launcher.run(options.layout.mesh(), to_toml(fields_of(shown)), [&](const Rank& rank) { run_rank(job, rank); });
+  launcher.run(options.layout.mesh(), options_text(options), [&](const Rank& rank) { run_rank(job, rank); });
 }
 
 }  // namespace

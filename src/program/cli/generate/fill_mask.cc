@@ -6,8 +6,8 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "base/error.h"
 #include "base/files/output_lock.h"
+#include "base/json_string.h"
 #include "cli/commands.h"
 #include "cli/report.h"
 #include "console/long_task.h"
@@ -51,11 +51,8 @@ FieldList fields_of(FillMaskOptions& o) {
   list.add("batch-size", &o.batch, "N", "texts computed at a time").between(1, 1 << 16);
   add_model_parallel_fields(list, o.layout);
   add_process_fields(list, o.layout);
-  list.add("json", &o.json, "LINES",
-           "file with a JSON object per line for each text, in order; - is standard output, for JSON alone")
-      .writes(FileContent::kJsonLines);
-  add_loaded_precision_fields(list, o.backend);
-  add_backend_fields(list, o.backend);
+  add_json_lines_field(list, o.json);
+  add_loaded_backend_fields(list, o.backend);
   return list;
 }
 
@@ -94,8 +91,7 @@ void report_words(const FillMaskJob& job, const std::vector<std::vector<Chances>
   std::string table, lines;
   for (std::size_t text = 0; text < words.size(); ++text) {
     if (!lines.empty()) lines += '\n';
-    lines += json_of(job.texts[text], job.masked[text], words[text], job.tokenizer)
-                 .dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+    lines += json_text(json_of(job.texts[text], job.masked[text], words[text], job.tokenizer));
     table += fmt::format("{}\n", job.texts[text]);
     for (std::size_t mask = 0; mask < words[text].size(); ++mask) {
       TextTable rows({Align::kRight, Align::kLeft});
@@ -148,8 +144,7 @@ void run(const FillMaskOptions& options) {
         masked_text(job.tokenizer, job.texts[number], job.source.model.max_position_embeddings,
                     options.prompts.empty() ? "--prompt" : fmt::format("text {} of --prompts", number + 1)));
   }
-  FillMaskOptions shown = options;
-  launcher.run(options.layout.mesh(), to_toml(fields_of(shown)), [&](const Rank& rank) { run_rank(job, rank); });
+  launcher.run(options.layout.mesh(), options_text(options), [&](const Rank& rank) { run_rank(job, rank); });
 }
 
 }  // namespace

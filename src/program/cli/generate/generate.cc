@@ -8,7 +8,6 @@
 #include <optional>
 
 #include "base/error.h"
-#include "base/files/free_place.h"
 #include "base/files/output_lock.h"
 #include "base/host/monotonic_clock.h"
 #include "cli/commands.h"
@@ -77,12 +76,8 @@ FieldList fields_of(GenerateOptions& o) {
       .between(0);
   add_model_parallel_fields(list, o.layout);
   add_process_fields(list, o.layout);
-  list.add("json", &o.json, "LINES",
-           "file with a JSON object per line for each text, in order; - is standard output, for JSON alone")
-      .writes(FileContent::kJsonLines)
-      .when_set = [&o] { require_writable(o.json); };
-  add_loaded_precision_fields(list, o.backend);
-  add_backend_fields(list, o.backend);
+  add_json_lines_field(list, o.json);
+  add_loaded_backend_fields(list, o.backend);
   return list;
 }
 
@@ -151,8 +146,7 @@ void run_chat(const GenerateOptions& options, const WeightSource& source, const 
               const RankLauncher& launcher) {
   const ChatRules rules = find_chat_rules(source.folder, options.tokenizer, options.chat_template, tokenizer);
   if (!rules.form) throw_user_error("{}; give one by --chat-template FILE", rules.why_none);
-  GenerateOptions shown = options;
-  launcher.run(options.layout.mesh(), to_toml(fields_of(shown)), [&](const Rank& rank) {
+  launcher.run(options.layout.mesh(), options_text(options), [&](const Rank& rank) {
     // A second cache keeps the beginning that the next prompt shares.
     const ExecutorOptions executor{.purpose = Purpose::kGeneration,
                                    .tokens = 64,
@@ -191,8 +185,7 @@ void run(const GenerateOptions& options) {
   if (options.chat) return run_chat(options, source, tokenizer, launcher);
   const GenerateWork work = work_of(options, tokenizer, source.model);
   const bool is_reported = report_unread_input(options, launcher);
-  GenerateOptions shown = options;
-  launcher.run(options.layout.mesh(), to_toml(fields_of(shown)),
+  launcher.run(options.layout.mesh(), options_text(options),
                [&](const Rank& rank) { run_rank(options, source, tokenizer, work, rank); });
   if (!is_reported) report_unread_input(options, launcher);  // data may have come late
 }

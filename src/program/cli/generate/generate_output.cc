@@ -7,6 +7,7 @@
 #include "base/counted.h"
 #include "base/host/monotonic_clock.h"
 #include "base/host/standard_streams.h"
+#include "base/json_string.h"
 #include "cli/report.h"
 #include "console/long_task.h"
 
@@ -139,7 +140,7 @@ void GenerateOutput::write_json_line(std::size_t request, const nlohmann::json& 
   if (!shows_ || options_.json.empty()) return;
   nlohmann::ordered_json json = json_of(request);
   for (const auto& [key, value] : run.items()) json[key] = value;
-  const std::string line = json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+  const std::string line = json_text(json) + "\n";
   file_ ? file_->write(line) : print_result(line);
 }
 

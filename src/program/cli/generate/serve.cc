@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "base/json_string.h"
 #include "checkpoint/hugging_face/sentence_transformer.h"
 #include "cli/commands.h"
 #include "cli/report.h"
@@ -14,7 +15,6 @@
 #include "runtime/loaded_model.h"
 #include "runtime/ranks.h"
 #include "serve/server.h"
-#include "serve/text/chat_request.h"
 #include "serve/text/text_model.h"
 #include "serve/vectors/vector_model.h"
 
@@ -61,12 +61,11 @@ FieldList fields_of(ServeOptions& o) {
   add_model_parallel_fields(list, o.layout);
   add_process_fields(list, o.layout);
   add_json_field(list, o.json);
-  add_loaded_precision_fields(list, o.backend);
-  add_backend_fields(list, o.backend);
+  add_loaded_backend_fields(list, o.backend);
   return list;
 }
 
-// The first rank listens; the others compute what it tells them.
+// The first rank listens; the others compute as it says.
 void serve(const ServeOptions& options, std::int64_t texts, ServedModel& model, const Rank& rank) {
   if (!rank.is_first()) return model.run();
   // A connection for each text that may wait, and some that are refused.
@@ -84,7 +83,7 @@ void serve(const ServeOptions& options, std::int64_t texts, ServedModel& model, 
   report(options.json,
          fmt::format("'{}' is served at http://{}:{}/v1; Ctrl-C ends it\n", settings.model_name, settings.host,
                      server.port()),
-         place.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+         json_text(place));
   server.run([] { return EndSignals::came() != 0; });
 }
 
@@ -147,8 +146,7 @@ void run(const ServeOptions& given) {
   const ChatRules chat =
       continues ? find_chat_rules(source.folder, options.tokenizer, options.chat_template, tokenizer) : ChatRules();
   const VectorSettings vectors = continues ? VectorSettings() : vector_settings(options, folder, source, tokenizer);
-  ServeOptions shown = options;
-  launcher.run(options.layout.mesh(), to_toml(fields_of(shown)), [&](const Rank& rank) {
+  launcher.run(options.layout.mesh(), options_text(options), [&](const Rank& rank) {
     continues ? serve_texts(options, source, tokenizer, chat, rank)
               : serve_vectors(options, vectors, source, tokenizer, rank);
   });

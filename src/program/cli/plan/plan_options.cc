@@ -10,7 +10,6 @@
 #include "cluster/cluster_file.h"
 #include "cluster/presets.h"
 #include "plan/reproduction/reproduction.h"
-#include "plan/search/largest_batch.h"
 #include "plan/train_command.h"
 #include "settings/adapter_settings.h"
 

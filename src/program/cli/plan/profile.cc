@@ -9,7 +9,6 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "base/error.h"
 #include "base/files/free_place.h"
 #include "base/files/output_lock.h"
 #include "cli/commands.h"
@@ -228,8 +227,7 @@ void run(const ProfileOptions& options) {
   std::optional<OutputLock> lock;
   if (launcher.environment().process == 0 && !options.output.empty()) lock.emplace(options.output);
   const std::int64_t vocab_size = options.model.vocabulary_size();
-  ProfileOptions shown = options;
-  launcher.run(options.layout.mesh(), to_toml(fields_of(shown)), [&](const Rank& rank) {
+  launcher.run(options.layout.mesh(), options_text(options), [&](const Rank& rank) {
     const std::unique_ptr<Backend> backend = make_backend(options.backend, rank);
     ProfileRequest request = profile_request(options, vocab_size, rank.environment.ranks_are());
     request.repeats = static_cast<int>(options.repeats);
@@ -243,8 +241,7 @@ void run(const ProfileOptions& options) {
     if (!rank.is_first()) return;
     const std::filesystem::path file = options.output.empty() ? cached_profile(profile.key) : options.output;
     write_profile(profile, file);
-    report(options.json, text_of(profile, file),
-           json_of(profile, file).dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+    report(options.json, text_of(profile, file), json_of(profile, file));
   });
 }
 

@@ -151,8 +151,7 @@ void profile_machine(const StepSettings& settings, const std::string& cluster_na
     const Calibration calibration = plan::calibrate(cluster, steps, computing_threads(*backend));
     if (file.has_parent_path()) make_folders(file.parent_path());
     write_file_atomically(file, to_toml(calibration.cluster));
-    report(json, text_of(calibration, steps, file),
-           json_of(calibration, steps, file).dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+    report(json, text_of(calibration, steps, file), json_of(calibration, steps, file));
   });
 }
 

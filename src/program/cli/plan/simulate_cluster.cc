@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "base/error.h"
 #include "cluster/cluster_file.h"
 #include "cluster/presets.h"
 #include "console/readable.h"

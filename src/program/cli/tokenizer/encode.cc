@@ -11,6 +11,7 @@
 #include "base/files/output_lock.h"
 #include "base/host/monotonic_clock.h"
 #include "base/host/threads.h"
+#include "base/json_string.h"
 #include "cli/commands.h"
 #include "cli/report.h"
 #include "console/readable.h"
@@ -52,7 +53,7 @@ FieldList fields_of(TokenizerEncodeOptions& o) {
 void write_lines(const Tokenizer& tokenizer, std::span<const std::int32_t> ids, AtomicFile& out) {
   for (const std::int32_t id : ids) {
     const nlohmann::json text = tokenizer.bytes_of(id);
-    out.write(fmt::format("{} {}\n", id, text.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)));
+    out.write(fmt::format("{} {}\n", id, json_text(text)));
   }
 }
 

@@ -82,8 +82,7 @@ void run(const TokenizerInfoOptions& options) {
   description.table.row({"kind", kind});
   description.row("vocabulary", tokenizer.vocab_size());
   (is_byte_pair ? describe_byte_pairs : describe_word_pieces)(tokenizer, description);
-  report(options.json, description.table.text(0),
-         description.json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+  report(options.json, description.table.text(0), description.json);
 }
 
 }  // namespace

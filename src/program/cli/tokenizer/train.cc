@@ -8,7 +8,6 @@
 #include <string_view>
 #include <utility>
 
-#include "base/error.h"
 #include "base/files/decompression.h"
 #include "base/files/file.h"
 #include "base/files/free_place.h"

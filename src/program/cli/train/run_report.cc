@@ -73,7 +73,7 @@ void run(const RunReportOptions& options) {
   report_beside(options.output, options.json,
                 fmt::format("{}: {}, {}\n", options.output.string(), counted(std::ssize(runs), "run"),
                             readable_bytes(page.size())),
-                json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+                json);
 }
 
 }  // namespace

@@ -9,7 +9,6 @@
 #include "base/files/file.h"
 #include "base/host/standard_streams.h"
 #include "checkpoint/native/folders.h"
-#include "console/long_task.h"
 
 namespace teratron {
 namespace {

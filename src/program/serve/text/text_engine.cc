@@ -32,12 +32,12 @@ TextEngine::TextEngine(LanguageModel& model, Tokenizer tokenizer, std::size_t mo
       generator_(
           model, {.queue = most_texts, .prompt_tokens_a_step = prompt_tokens_a_step},
           {.prompt = [this](std::int64_t id,
-                            std::vector<GeneratedToken> tokens) { tell(texts_.at(id), {.prompt = std::move(tokens)}); },
+                            std::vector<GeneratedToken> tokens) { send(texts_.at(id), {.prompt = std::move(tokens)}); },
            .token = [this](std::int64_t id, const GeneratedToken& token) { return add_token(id, token); },
            .finished =
                [this](std::int64_t id, GenerationEnd end, std::int64_t) {
                  Text& text = texts_.at(id);
-                 tell(text, {.bytes = text.stop.finish(), .end = end});
+                 send(text, {.bytes = text.stop.finish(), .end = end});
                  leave(id, false);
                },
            .read = [this](std::int64_t id, std::int64_t reused) { texts_.at(id).reused = reused; }}) {}
@@ -143,7 +143,7 @@ void TextEngine::cancel_request(std::int64_t number) {
   }
 }
 
-void TextEngine::tell(const Text& text, TextEvent event) const {
+void TextEngine::send(const Text& text, TextEvent event) const {
   if (!text.events) return;
   event.text = text.index;
   text.events->push(std::move(event));
@@ -159,7 +159,7 @@ void TextEngine::leave(std::int64_t id, bool is_cancelled) {
 // Requests that no call has sent to the other ranks fail, too, so all ranks forget the same texts.
 void TextEngine::fail_all(const std::string& why) {
   generator_.cancel_all();
-  for (const auto& [id, text] : texts_) tell(text, {.failure = why});
+  for (const auto& [id, text] : texts_) send(text, {.failure = why});
   std::map<std::int64_t, std::shared_ptr<TextEvents>> came;
   {
     const std::lock_guard lock(mutex_);
@@ -174,7 +174,7 @@ void TextEngine::fail_all(const std::string& why) {
 bool TextEngine::add_token(std::int64_t id, const GeneratedToken& token) {
   Text& text = texts_.at(id);
   std::string bytes = text.stop.push(tokenizer_.bytes_of(token.chosen.token));
-  tell(text, {.token = token, .reused = std::exchange(text.reused, 0), .bytes = std::move(bytes)});
+  send(text, {.token = token, .reused = std::exchange(text.reused, 0), .bytes = std::move(bytes)});
   const std::lock_guard lock(mutex_);
   ++counts_.new_tokens;
   return !text.stop.stopped();

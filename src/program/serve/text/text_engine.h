@@ -81,7 +81,7 @@ class TextEngine {
   bool step();
   void begin(TextCalls::Arrival& arrival);
   void cancel_request(std::int64_t number);
-  void tell(const Text& text, TextEvent event) const;
+  void send(const Text& text, TextEvent event) const;
   void leave(std::int64_t id, bool is_cancelled);
   void fail_all(const std::string& why);
   bool add_token(std::int64_t id, const GeneratedToken& token);

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <random>
 
+#include "base/json_string.h"
 #include "serve/api_error.h"
 #include "serve/text/chat_answer.h"
 #include "serve/text/completion_answer.h"
@@ -20,9 +21,7 @@ AnswerHead new_head(const char* kind, const std::string& model) {
           .created = std::chrono::duration_cast<std::chrono::seconds>(now).count()};
 }
 
-std::string text_of(const nlohmann::ordered_json& json) {
-  return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
-}
+std::string text_of(const nlohmann::ordered_json& json) { return json_text(json); }
 std::string event_of(std::string_view data) { return fmt::format("data: {}\n\n", data); }
 
 // Events of a request; what is left of it is cancelled when no answer is written any more.

@@ -1,4 +1,4 @@
-// Model that continues texts, behind the interface.
+// TextModel: serves a model that continues texts.
 #pragma once
 
 #include "serve/served_model.h"

@@ -1,4 +1,4 @@
-// BERT that makes vectors of texts, behind the interface.
+// VectorModel: serves a BERT that makes vectors of texts.
 #pragma once
 
 #include <atomic>

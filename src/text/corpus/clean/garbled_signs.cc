@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <string_view>
 
 #include "corpus/clean/windows_1252.h"
 #include "tokenizer/unicode.h"

@@ -3,11 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <utility>
 
-#include "base/error.h"
 #include "corpus/stream/spool.h"
 
 namespace teratron {

@@ -1,10 +1,8 @@
 #include "corpus/extract/article.h"
 
 #include <algorithm>
-#include <array>
 #include <vector>
 
-#include "corpus/extract/ascii.h"
 #include "corpus/extract/page_blocks.h"
 #include "corpus/extract/page_hints.h"
 

@@ -6,7 +6,6 @@
 #include <array>
 #include <cerrno>
 #include <memory>
-#include <utility>
 
 #include "base/error.h"
 #include "base/utf8.h"

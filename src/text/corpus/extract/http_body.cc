@@ -3,7 +3,6 @@
 #include <array>
 #include <utility>
 
-#include "base/error.h"
 #include "corpus/extract/body_kind.h"
 #include "corpus/extract/http_response.h"
 

@@ -5,7 +5,6 @@
 #include <iterator>
 #include <utility>
 
-#include "base/error.h"
 #include "corpus/extract/ascii.h"
 #include "corpus/extract/header_lines.h"
 

@@ -6,7 +6,6 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <deque>
 #include <future>
 #include <optional>
 #include <utility>

@@ -1,6 +1,5 @@
 #include "corpus/stream/document_source.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "base/error.h"

@@ -7,6 +7,8 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "base/json_string.h"
+
 namespace teratron {
 
 DropLog::DropLog(const std::filesystem::path& path, LinePoint from) {
@@ -18,7 +20,7 @@ void DropLog::add(std::string_view stage, const Drop& drop, const std::filesyste
   if (!writer_) return;
   nlohmann::ordered_json why = {
       {"stage", stage}, {"reason", drop.reason}, {"detail", drop.detail}, {"file", file.string()}, {"line", line}};
-  std::string text = why.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  std::string text = json_text(why);
   if (!document.empty()) {
     text.pop_back();
     text += fmt::format(",\"document\":{}}}", document);

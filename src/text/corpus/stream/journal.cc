@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <cstring>
 #include <nlohmann/json.hpp>
-#include <utility>
 
 #include "base/error.h"
+#include "base/json_string.h"
 #include "base/version.h"
 #include "corpus/stream/stream_json.h"
 
@@ -121,7 +121,7 @@ Journal::Journal(const StreamOptions& options, const std::vector<std::unique_ptr
   settings["dropped"] = options.dropped.string();
   const Json run = {
       {"settings", settings}, {"files", json_of_files(files)}, {"also_read", json_of_files(options.also_read)}};
-  run_ = run.dump(-1, ' ', false, Json::error_handler_t::replace);
+  run_ = json_text(run);
 }
 
 std::optional<JournalPoint> Journal::load(std::string& why_not) const {
@@ -190,8 +190,7 @@ void Journal::write(JournalPoint point) {
                      {"out", json_of(point.out)},        {"dropped", json_of(point.dropped)},
                      {"spool_bytes", point.spool_bytes}, {"state_bytes", point.state_bytes},
                      {"run", Json::parse(run_)}};
-  write_file_atomically(
-      path_, json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n" + point.out.tail + point.dropped.tail);
+  write_file_atomically(path_, json_text(json) + "\n" + point.out.tail + point.dropped.tail);
 }
 
 void Journal::remove() {

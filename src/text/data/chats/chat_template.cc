@@ -3,10 +3,10 @@
 #include <array>
 #include <ctime>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <utility>
 
 #include "base/error.h"
+#include "base/json_string.h"
 #include "jinja/template.h"
 
 namespace teratron {
@@ -107,7 +107,7 @@ bool ChatTemplate::marks_answers() const { return insides_->form.has_generation(
 
 ChatText ChatTemplate::render_with_answers(const OrderedJson& messages, Time now) const {
   check(marks_answers(), "a template without {% generation %}");
-  const std::string written = messages.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
+  const std::string written = json_text(messages);
   if (written.find(kBegin) != std::string::npos || written.find(kEnd) != std::string::npos) {
     throw ChatTemplateError("a message has U+FDD0 or U+FDD1, which stand for no character; remove them");
   }

@@ -13,6 +13,7 @@
 #include "base/files/file.h"
 #include "base/files/random_access_file.h"
 #include "base/json_fields.h"
+#include "base/json_string.h"
 #include "data/indexed/indexed_dataset.h"
 
 namespace teratron {
@@ -147,7 +148,7 @@ std::string text_of(const CorpusSidecar& sidecar) {
                                  {"bin", json_of(sidecar.bin)},
                                  {"idx", json_of(sidecar.idx)}};
   if (is_sentence(sidecar.unit)) json[kSentencesBy] = sidecar.unit == SequenceUnit::kLine ? kLines : kPunctuation;
-  return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  return json_text(json, 2) + "\n";
 }
 
 std::optional<CorpusSidecar> read_sidecar(const fs::path& prefix) {

@@ -1,7 +1,5 @@
 #include "data/indexed/indexed_dataset_writer.h"
 
-#include <array>
-#include <cerrno>
 #include <limits>
 #include <numeric>
 #include <utility>

@@ -4,7 +4,6 @@
 #include <cstring>
 #include <numeric>
 #include <span>
-#include <string_view>
 #include <utility>
 
 #include "base/error.h"

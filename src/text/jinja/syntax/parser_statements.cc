@@ -1,6 +1,4 @@
-#include <algorithm>
 
-#include "jinja/functions/filters.h"
 #include "jinja/syntax/parser_state.h"
 
 namespace teratron::jinja {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "base/utf8.h"
 #include "jinja/values/methods.h"
 #include "jinja/values/printing.h"
 #include "jinja/values/python_text.h"

@@ -6,7 +6,6 @@
 
 #include "base/utf8.h"
 #include "jinja/functions/filters.h"
-#include "jinja/values/access.h"
 #include "jinja/values/printing.h"
 #include "jinja/values/python_text.h"
 

@@ -3,9 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "jinja/values/printing.h"
-#include "jinja/values/python_text.h"
-
 namespace teratron::jinja {
 namespace {
 

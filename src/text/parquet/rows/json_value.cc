@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
-#include <vector>
 
 #include "base/base64.h"
 #include "base/dtype.h"

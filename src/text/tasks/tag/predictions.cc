@@ -8,6 +8,7 @@
 #include "base/counted.h"
 #include "base/error.h"
 #include "base/files/file.h"
+#include "base/json_string.h"
 
 namespace teratron::tag {
 namespace {
@@ -23,7 +24,7 @@ std::string json_line(std::span<const classify::Row> words, std::span<const std:
     said.push_back(names[static_cast<std::size_t>(labels[i])]);
   }
   const Object line = {{std::string(kWordsKey), texts}, {std::string(kLabelsKey), said}};
-  return line.dump(-1, ' ', false, Object::error_handler_t::replace) + "\n";
+  return json_text(line) + "\n";
 }
 
 std::string conll_lines(std::span<const classify::Row> words, std::span<const std::int32_t> labels,

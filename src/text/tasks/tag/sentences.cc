@@ -10,6 +10,7 @@
 #include "base/counted.h"
 #include "base/error.h"
 #include "base/files/decompression.h"
+#include "base/json_string.h"
 #include "data/text/content.h"
 #include "data/text/document_reader.h"
 #include "data/text/input_files.h"
@@ -117,7 +118,7 @@ std::string label_of(const Json& value, const TaskReading& reading, const std::s
   const std::vector<std::string>& names = reading.label_names.empty() ? reading.labels.names : reading.label_names;
   if (!value.is_number_integer()) {
     throw_user_error("{}: \"{}\" has {}, which is no label; a name or a number is one", place, reading.label_column,
-                     value.dump(-1, ' ', false, Json::error_handler_t::replace));
+                     json_text(value));
   }
   if (names.empty()) {
     throw_user_error("{}: \"{}\" has numbers; name them in their order, from 0 on: --label-names O B-PER I-PER ..",

@@ -11,6 +11,7 @@
 
 #include "base/counted.h"
 #include "base/error.h"
+#include "base/json_string.h"
 #include "tasks/classify/labels.h"
 #include "tasks/classify/metrics.h"
 #include "tasks/classify/predictions.h"
@@ -283,7 +284,7 @@ void add_types(const SpanScores& found, const SpanLabels& spans, ScoreReport& re
                                          {"recall", 100 * one.recall()},
                                          {"f1", 100 * one.f1()}};
   }
-  report.json = json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+  report.json = json_text(json);
 }
 
 // The labels are those that the data and the predictions have.

@@ -190,12 +190,12 @@ BpeModel train_bpe(std::span<const std::string_view> texts, const BpeTrainingOpt
   }
   BpeTrainingProgress progress{.vocab_size = options.vocab_size};
   for (const std::string_view text : texts) progress.bytes += text.size();
-  const auto tell = [&](std::size_t bytes_counted, std::int64_t tokens) {
+  const auto report = [&](std::size_t bytes_counted, std::int64_t tokens) {
     progress.bytes_counted = bytes_counted;
     progress.tokens = tokens;
     if (options.progress) options.progress(progress);
   };
-  const std::vector<CountedWord> words = count_words(texts, [&](std::size_t bytes) { tell(bytes, 0); });
+  const std::vector<CountedWord> words = count_words(texts, [&](std::size_t bytes) { report(bytes, 0); });
   if (words.empty()) throw_user_error("there is no text to train a tokenizer on; every file is empty");
 
   BpeModel model;
@@ -213,7 +213,7 @@ BpeModel train_bpe(std::span<const std::string_view> texts, const BpeTrainingOpt
                            model.tokens[static_cast<std::size_t>(best.right)]);
     model.merges.push_back({best.left, best.right, merged});
     pairs.join(best.left, best.right, merged);
-    tell(progress.bytes, std::ssize(model.tokens));
+    report(progress.bytes, std::ssize(model.tokens));
   }
   for (const std::string& text : options.special) {
     model.special.push_back(static_cast<std::int32_t>(model.tokens.size()));

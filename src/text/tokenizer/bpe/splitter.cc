@@ -46,7 +46,7 @@ std::size_t contraction_length(std::string_view text) {
   return two == "re" || two == "ve" || two == "ll" ? 3 : 0;
 }
 
-// The same in either case. The long s is a lower case of S.
+// Length in either case. The long s is a lower case of S.
 std::size_t contraction_length_in_any_case(std::string_view text) {
   if (text.size() < 2 || text[0] != '\'') return 0;
   if (text.substr(1).starts_with("\u017F")) return 3;

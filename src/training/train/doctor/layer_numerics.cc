@@ -4,7 +4,6 @@
 #include <cmath>
 #include <limits>
 #include <map>
-#include <utility>
 
 namespace teratron {
 namespace {

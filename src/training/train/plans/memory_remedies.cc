@@ -12,7 +12,7 @@
 namespace teratron {
 namespace {
 
-// One flag of a remedy. Of rungs with the same flag the last one holds.
+// One flag of a remedy; the last of several rungs with one flag holds.
 struct Rung {
   std::string flag, value;
   std::function<void(TrainConfig&)> change;

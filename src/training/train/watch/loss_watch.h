@@ -1,11 +1,13 @@
-// Notices a loss that explodes: far above the lowest level of this run. The run then only warns; whether it ends
-// depends on values that are not finite.
+// Watches of a run's losses: one that explodes, and the best validation.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 
 namespace teratron {
 
+// Notices a loss that explodes: far above the lowest level of this run. The run then only warns; whether it ends
+// depends on values that are not finite.
 class LossWatch {
  public:
   // Takes the loss of an update in nats. True when an explosion begins: once until the loss has come down again.
@@ -32,6 +34,18 @@ class LossWatch {
   std::optional<double> level_;  // a running mean
   double lowest_ = 0;            // of the level
   bool exploded_ = false;
+};
+
+// The lowest validation loss, or minus the highest score of a task; of the runs that this one goes on from, too.
+struct BestValidation {
+  std::optional<double> value;
+  std::int64_t iteration = -1;  // when that was; -1: never, or it is not known
+  std::int64_t since = 0;       // validations after it
+
+  void add(double validation, std::int64_t at) {
+    ++since;
+    if (!value || validation < *value) *this = {.value = validation, .iteration = at};
+  }
 };
 
 }  // namespace teratron

@@ -8,7 +8,6 @@
 //
 #include <algorithm>
 #include <cstring>
-#include <span>
 #include <type_traits>
 #include <utility>
 #include <vector>

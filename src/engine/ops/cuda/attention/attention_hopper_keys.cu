@@ -143,7 +143,7 @@ __device__ void produce(KeyMemory<T, kHeadSize>& memory, const BackwardMaps& map
   }
 }
 
-// A warpgroup's 64 keys. Of a tile's scores, value 4 n + i is in a lane's columns 8 n, as part_row(i) and
+// A warpgroup's 64 keys. Value 4 n + i of a tile's scores is in a lane's columns 8 n, as part_row(i) and
 // part_column(i) say.
 template <class T, int kHeadSize>
 class KeyConsumer {

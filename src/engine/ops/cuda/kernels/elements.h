@@ -81,10 +81,6 @@ template <class T>
 __device__ inline Vector<T> load_vector(const T* from) {
   return *reinterpret_cast<const Vector<T>*>(from);
 }
-template <class T>
-__device__ inline void store_vector(T* to, const Vector<T>& vector) {
-  *reinterpret_cast<Vector<T>*>(to) = vector;
-}
 
 // Whether vectors may be loaded from there and from every `stride` elements after it.
 template <class T>

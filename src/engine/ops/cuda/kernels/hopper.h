@@ -155,7 +155,7 @@ __device__ void hold(std::uint32_t (&operands)[kCount]) {
                : sums                                                                                              \
                : "l"(a), "l"(b), "r"(adds)                                                                         \
                : "memory")
-// What adds to sums reads them, too.
+// A product that adds to sums reads them, too.
 #define TERATRON_MULTIPLY_OR_ADD(type, columns, names, sums, first, second, third)                                \
   if constexpr (kAdds) {                                                                                           \
     TERATRON_MULTIPLY_ROWS(type, columns, names, sums("+f", c), first, second, third, 1);                          \

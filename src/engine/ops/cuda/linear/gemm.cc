@@ -87,8 +87,8 @@ Preference preference_for(const MatrixProductKey& key) {
   return preference;
 }
 
-// Whether the library says that it does not do that. What it says of an epilogue that a device lacks is not always that
-// it is not supported.
+// Whether the library says that it does not do that. It calls an epilogue that a device lacks invalid rather than not
+// supported, sometimes.
 bool is_refusal(cublasStatus_t status) {
   return status == CUBLAS_STATUS_NOT_SUPPORTED || status == CUBLAS_STATUS_INVALID_VALUE ||
          status == CUBLAS_STATUS_ARCH_MISMATCH;
