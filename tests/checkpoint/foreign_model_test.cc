@@ -32,11 +32,11 @@ FileTensors imported_from_hugging_face(const std::string& folder) {
   return testing::tensors_of(import_from_hugging_face(kForeign / folder, out / "run") / "model.safetensors");
 }
 
-struct Imported {
+struct ImportedModel {
   ModelConfig model;
   FileTensors tensors;
 };
-Imported imported(ForeignFormat format, const fs::path& path) {
+ImportedModel imported_model(ForeignFormat format, const fs::path& path) {
   const TemporaryFolder out;
   const fs::path checkpoint = import_foreign(ForeignModel(format, path), path.parent_path(), out / "run");
   return {read_checkpoint_info(checkpoint).model, testing::tensors_of(checkpoint / "model.safetensors")};
@@ -53,7 +53,7 @@ class ForeignModels : public ::testing::TestWithParam<Case> {};
 
 TEST_P(ForeignModels, HasTheTensorsOfHuggingFacesBitByBit) {
   const auto& [file, format, activation, same] = GetParam();
-  const Imported there = imported(format, kForeign / file);
+  const ImportedModel there = imported_model(format, kForeign / file);
   EXPECT_EQ(there.tensors, imported_from_hugging_face(same));
   EXPECT_EQ(there.model.activation, activation);
   EXPECT_EQ(there.model.layernorm_epsilon, 1e-5);

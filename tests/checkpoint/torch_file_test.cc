@@ -27,7 +27,7 @@ using testing::pickled_text;
 using testing::TemporaryFolder;
 using testing::torch_file_of;
 
-const fs::path kForeign = fs::path(TERATRON_SOURCE_DIR) / "tests/golden/foreign";
+const fs::path kTorchFiles = fs::path(TERATRON_SOURCE_DIR) / "tests/golden/foreign";
 const fs::path kPath = "a.pt";
 
 // One value; `bytes` must outlive it.
@@ -110,7 +110,7 @@ TEST(Pickle, WhatNoPickleHoldsIsRefused) {
 }
 
 TEST(Pickle, OneOfPyTorchsCutShortAnywhereIsRefused) {
-  const ZipFile zip(kForeign / "nanogpt_strides.pt");
+  const ZipFile zip(kTorchFiles / "nanogpt_strides.pt");
   const auto bytes = zip.find("nanogpt_strides/data.pkl")->bytes;
   const std::string whole(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   EXPECT_TRUE(read(whole).content().is(PickleKind::kDictionary));
@@ -121,7 +121,7 @@ TEST(Pickle, OneOfPyTorchsCutShortAnywhereIsRefused) {
 }
 
 TEST(Pickle, AnyFlippedBitIsSurvived) {
-  const ZipFile zip(kForeign / "nanogpt_strides.pt");
+  const ZipFile zip(kTorchFiles / "nanogpt_strides.pt");
   const auto bytes = zip.find("nanogpt_strides/data.pkl")->bytes;
   const std::string whole(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   int refused = 0;
@@ -138,7 +138,7 @@ TEST(Pickle, AnyFlippedBitIsSurvived) {
 }
 
 TEST(TorchFile, HoldsWhatPyTorchSaved) {
-  const TorchFile file(kForeign / "nanogpt.pt");
+  const TorchFile file(kTorchFiles / "nanogpt.pt");
   const PickleValue& content = file.content();
   EXPECT_EQ(content.find("iter_num")->integer, 2000);
   EXPECT_EQ(content.find("config")->find("out_dir")->text, "out");
@@ -154,7 +154,7 @@ TEST(TorchFile, HoldsWhatPyTorchSaved) {
   EXPECT_EQ(value, 1.25F);
   EXPECT_FALSE(file.tensor(*content.find("iter_num"), "iter_num"));
   // Python's generator of random numbers, seeded with 1, begins with 2^31.
-  const TorchFile megatron(kForeign / "megatron_3.pt");
+  const TorchFile megatron(kTorchFiles / "megatron_3.pt");
   const PickleValue& states = *megatron.content().find("rng_state")->items.at(0);
   EXPECT_EQ(states.find("random_rng_state")->items.at(1)->items.at(0)->integer, std::int64_t{1} << 31);
   EXPECT_EQ(megatron.content().find("args")->state()->find("data_path")->items.at(0)->text, "corpus_text_document");
@@ -218,7 +218,7 @@ TEST_F(TorchTensors, OtherFilesAreNamedForWhatTheyAre) {
     testing::put_file(folder_ / "a.pt", bytes);
     return message_of<UserError>([&] { TorchFile(folder_ / "a.pt"); });
   };
-  EXPECT_THAT(message_of<UserError>([] { TorchFile(kForeign / "old_format.pt"); }), HasSubstr("before PyTorch 1.6"));
+  EXPECT_THAT(message_of<UserError>([] { TorchFile(kTorchFiles / "old_format.pt"); }), HasSubstr("before PyTorch 1.6"));
   EXPECT_THAT(refusal_of_file(testing::zip_of({{"a/b", "c"}})), HasSubstr("a zip archive without data.pkl"));
   EXPECT_THAT(refusal_of_file(torch_file_of("N", {}, "big")), HasSubstr("in the other order"));
   std::string damaged = torch_file_of("N" + pickled_text("abcdef"));
@@ -229,7 +229,7 @@ TEST_F(TorchTensors, OtherFilesAreNamedForWhatTheyAre) {
 TEST_F(TorchTensors, AHostileFileIsRefusedAndRunsNothing) {
   const fs::path before = fs::current_path();
   fs::current_path(folder_.path());
-  EXPECT_THAT(message_of<UserError>([] { TorchFile(kForeign / "hostile.pt"); }),
+  EXPECT_THAT(message_of<UserError>([] { TorchFile(kTorchFiles / "hostile.pt"); }),
               HasSubstr("posix.system, which is not data"));
   fs::current_path(before);
   EXPECT_FALSE(fs::exists(folder_ / "harm"));

@@ -19,7 +19,7 @@ using testing::ZipEntries;
 
 const ZipEntries kEntries = {{"a/one", "first"}, {"a/two", ""}, {"a/three", std::string(1000, 'x')}};
 
-std::string_view text_of(const ZipFile::Entry& entry) {
+std::string_view stored_text(const ZipFile::Entry& entry) {
   return {reinterpret_cast<const char*>(entry.bytes.data()), entry.bytes.size()};
 }
 
@@ -53,9 +53,9 @@ TEST_F(ZipFiles, EveryEntryIsFoundAsItWasStored) {
       EXPECT_EQ(file.entries().size(), kEntries.size());
       for (const auto& [name, content] : kEntries) {
         ASSERT_NE(file.find(name), nullptr) << name;
-        EXPECT_EQ(text_of(*file.find(name)), content);
+        EXPECT_EQ(stored_text(*file.find(name)), content);
         file.require_intact(name);
-        EXPECT_EQ(text_of(*file.find(name)), content) << "pages that were given back are read again";
+        EXPECT_EQ(stored_text(*file.find(name)), content) << "pages that were given back are read again";
       }
       EXPECT_EQ(file.find("a/four"), nullptr);
     }

@@ -16,7 +16,8 @@ namespace fs = std::filesystem;
 
 const fs::path kForeign = fs::path(TERATRON_SOURCE_DIR) / "tests/golden/foreign";
 
-void expect_logits(ForeignFormat format, const std::string& file, const std::string& folder, const std::string& gelu) {
+void expect_foreign_logits(ForeignFormat format, const std::string& file, const std::string& folder,
+                           const std::string& gelu) {
   const testing::TemporaryFolder out;
   const fs::path checkpoint = import_foreign(ForeignModel(format, kForeign / file), out.path(), out / "run");
   const SafetensorsFile golden(kForeign / folder / "logits.safetensors");
@@ -44,12 +45,13 @@ void expect_logits(ForeignFormat format, const std::string& file, const std::str
 
 TEST(ForeignLogits, AreHuggingFaces) {
   for (const char* file : {"nanogpt.pt", "nanogpt_strides.pt"}) {
-    expect_logits(ForeignFormat::kNanoGpt, file, "hf", "exact");
+    expect_foreign_logits(ForeignFormat::kNanoGpt, file, "hf", "exact");
   }
-  expect_logits(ForeignFormat::kNanoGpt, "nanogpt_compiled.pt", "hf_no_biases", "exact");
-  for (const char* file : {"llmc.bin", "llmc_bf16.bin"}) expect_logits(ForeignFormat::kLlmC, file, "hf", "tanh");
+  expect_foreign_logits(ForeignFormat::kNanoGpt, "nanogpt_compiled.pt", "hf_no_biases", "exact");
+  for (const char* file : {"llmc.bin", "llmc_bf16.bin"})
+    expect_foreign_logits(ForeignFormat::kLlmC, file, "hf", "tanh");
   for (const char* file : {"megatron_0.pt", "megatron_1.pt", "megatron_3.pt", "megatron_core.pt"}) {
-    expect_logits(ForeignFormat::kMegatron, file, "hf", "tanh");
+    expect_foreign_logits(ForeignFormat::kMegatron, file, "hf", "tanh");
   }
 }
 

@@ -37,7 +37,7 @@ void check_model(const ForeignWeights& weights, const fs::path& path) {
   }
 }
 
-std::vector<std::byte> bytes_of(const ForeignTensor& tensor) {
+std::vector<std::byte> whole_bytes_of(const ForeignTensor& tensor) {
   std::vector<std::byte> whole;
   tensor.pass_on([&](std::span<const std::byte> bytes) { whole.insert(whole.end(), bytes.begin(), bytes.end()); });
   return whole;
@@ -97,7 +97,7 @@ void ForeignModel::pass_on(std::size_t index, const ByteSink& sink) const {
     const std::vector<std::int64_t> shape = stored_shape(parameter);
     stream(std::vector<std::byte>(static_cast<std::size_t>(shape.at(0)) * sizeof(float)), sink);
   } else if (weights_.qkv_groups > 0 && parameter.split.blocks == 3) {
-    stream_transposed(bytes_of(*tensor), weights_.qkv_groups, parameter.split.blocks, sink);
+    stream_transposed(whole_bytes_of(*tensor), weights_.qkv_groups, parameter.split.blocks, sink);
   } else {
     tensor->pass_on(sink);
   }
@@ -124,7 +124,7 @@ nlohmann::json json_of(const PickleValue& dictionary) {
       case PickleKind::kInteger: to = value.integer; break;
       case PickleKind::kNumber: to = value.number; break;
       case PickleKind::kText: to = std::string(value.text); break;
-      default: break;  // null: not there
+      default: break;
     }
   }
   return json;

@@ -33,7 +33,7 @@ struct ForeignTensor {
   std::function<void()> require_intact = [] {};  // UserError: not as it was written, where the file has checksums
 };
 
-// What a reader finds.
+// Weights as a reader finds them.
 struct ForeignWeights {
   ModelConfig model;
   std::map<std::string, ForeignTensor> tensors;  // by the mapping's names
@@ -51,7 +51,7 @@ ForeignWeights read_megatron(const std::filesystem::path& path);  // model_optim
 // The names that nanoGPT and Hugging Face give a GPT-2's tensors; matrices are [outputs, inputs], as PyTorch has them.
 const HuggingFaceMapping& nanogpt_mapping();
 
-// Whole numbers, numbers, flags and texts of a dictionary; the others are left out.
+// Dictionary of a pickle: whole numbers, numbers, flags and texts as they are, other values as null.
 nlohmann::json json_of(const PickleValue& dictionary);
 // A tensor of `file`, which it keeps open. UserError: the value is no tensor.
 ForeignTensor tensor_of(const std::shared_ptr<const TorchFile>& file, const PickleValue& value,

@@ -14,7 +14,7 @@ namespace teratron {
 namespace {
 
 // Names that checkpoints of weights have. None is called; objects of most of them are passed over.
-constexpr auto kNames = std::to_array<std::string_view>({
+constexpr auto kPickledNames = std::to_array<std::string_view>({
     "collections.OrderedDict",
     "collections.defaultdict",
     "argparse.Namespace",
@@ -63,7 +63,7 @@ constexpr auto kNames = std::to_array<std::string_view>({
 constexpr std::string_view kModulesOfMegatron[] = {"megatron.", "fp16.loss_scaler."};
 
 bool is_data(std::string_view name) {
-  return std::ranges::find(kNames, name) != kNames.end() ||
+  return std::ranges::find(kPickledNames, name) != kPickledNames.end() ||
          std::ranges::any_of(kModulesOfMegatron, [&](std::string_view module) { return name.starts_with(module); });
 }
 

@@ -31,7 +31,7 @@ constexpr StorageType kStorageTypes[] = {
 
 // Opens the archive, and says what a file that is none may be.
 ZipFile open_archive(const fs::path& path) {
-  // What torch.save wrote before it wrote zip archives: pickles, the first of a number that marks them.
+  // Before zip archives, torch.save wrote pickles, the first of a number that marks them.
   constexpr std::string_view kOldBeginning = "\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9";
   const MappedFile file(path);
   if (!file.text().starts_with(kOldBeginning)) return ZipFile(path);
