@@ -221,6 +221,28 @@ TEST_F(RefusedForeignModels, MegatronsOfOtherModelsOrSeveralRanks) {
               HasSubstr("is no checkpoint of one rank of Megatron-LM"));
 }
 
+TEST_F(RefusedForeignModels, MegatronsWhoseDictionariesHoldOneAnother) {
+  const std::string arguments = pickled_text("args") + testing::pickled_name("argparse", "Namespace") + ")\x81}" +
+                                pickled_text("num_layers") + pickled_integer(1) + "s" + pickled_text("hidden_size") +
+                                pickled_integer(2) + "s" + pickled_text("num_attention_heads") + pickled_integer(1) +
+                                "s" + pickled_text("max_position_embeddings") + pickled_integer(2) + "sbs";
+  const auto of_model = [&](const std::string& model) {
+    return refusal(ForeignFormat::kMegatron,
+                   testing::torch_file_of("}" + pickled_text("model") + model + "s" + arguments));
+  };
+  const std::string itself = std::string("}q\x01", 3) + pickled_text("a") + "h\x01s";
+  EXPECT_THAT(of_model(itself), HasSubstr("in too many dictionaries"));
+  // Each of six holds the next a hundred times: the first entry makes it, the others name it.
+  std::string many = "}q\x01";
+  for (char level = 1; level <= 6; ++level) {
+    const std::string inner = many;
+    many = "}" + pickled_text("0") + inner + "s";
+    for (int i = 1; i < 100; ++i) many += pickled_text(std::to_string(i)) + "h" + std::string(1, level) + "s";
+    many += "q" + std::string(1, static_cast<char>(level + 1));
+  }
+  EXPECT_THAT(of_model(many), HasSubstr("in too many dictionaries"));
+}
+
 TEST_F(RefusedForeignModels, APlaceThatHoldsACheckpointIsKept) {
   const ForeignModel model(ForeignFormat::kLlmC, kForeign / "llmc.bin");
   import_foreign(model, folder_.path(), folder_ / "run");

@@ -15,8 +15,8 @@ that every type holds them exactly.
   llmc.bin, llmc_bf16.bin llm.c's versions 3 and 5, with a vocabulary padded to 32
   megatron_0.pt, _1.pt, _3.pt   checkpoint_version 0, 1 and 3, whose queries, keys and values are in three orders
   megatron_core.pt        names of Megatron's core
-  old_format.pt           what torch.save wrote before it wrote zip archives
-  hostile.pt              a dictionary like nanoGPT's that would run a command
+  old_format.pt           a tensor as torch.save wrote it before it wrote zip archives
+  hostile.pt              a dictionary that runs a command where Python loads it
 """
 
 import argparse
@@ -24,6 +24,8 @@ import enum
 import os
 import random
 import struct
+import sys
+import types
 from pathlib import Path
 
 import numpy as np
@@ -265,8 +267,6 @@ def main():
     torch.save({"model": {}, "model_args": {}, "config": Command()}, OUT / "hostile.pt")
     (OUT / "llmc.bin").write_bytes(llm_c(state, torch.float32))
     (OUT / "llmc_bf16.bin").write_bytes(llm_c(state, torch.bfloat16))
-    import sys
-    import types
     for name in ("megatron", "megatron.core", "megatron.core.enums"):  # so that pickle finds the enumeration
         sys.modules[name] = types.ModuleType(name)
     sys.modules["megatron.core.enums"].ModelType = ModelType

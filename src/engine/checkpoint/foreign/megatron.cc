@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "base/error.h"
 #include "base/files/file.h"
@@ -86,25 +87,37 @@ const HuggingFaceMapping& megatron_mapping() {
   return mapping;
 }
 
-// Adds the tensors of dictionaries of dictionaries, under their keys with dots between. State that is no weight, as
+// Finds the tensors of dictionaries of dictionaries, under their keys with dots between. State that is no weight, as
 // that of fp8 layers, is left out.
-void add_tensors(const std::shared_ptr<const TorchFile>& file, const PickleValue& dictionary, const std::string& prefix,
-                 ForeignWeights& weights, int depth = 0) {
-  constexpr int kDeepest = 8;  // a dictionary may hold itself
-  if (depth > kDeepest) throw_user_error("'{}' has its tensors in too many dictionaries", file->path().string());
-  for (std::size_t i = 0; i + 1 < dictionary.items.size(); i += 2) {
-    const std::string name = prefix + std::string(dictionary.items[i]->text);
-    const PickleValue& value = *dictionary.items[i + 1];
-    if (value.is(PickleKind::kDictionary)) {
-      add_tensors(file, value, name + ".", weights, depth + 1);
-    } else if (!name.ends_with("_extra_state")) {
-      const std::string here = spelled_here(name);
-      if (!weights.tensors.emplace(here, tensor_of(file, value, name)).second) {
-        throw_user_error("'{}' has '{}' twice", file->path().string(), name);
+class MegatronTensors {
+ public:
+  MegatronTensors(std::shared_ptr<const TorchFile> file, const PickleValue& state) : file_(std::move(file)) {
+    add(state, "", 0);
+  }
+  std::map<std::string, ForeignTensor> take() { return std::move(tensors_); }
+
+ private:
+  void add(const PickleValue& dictionary, const std::string& prefix, int depth) {
+    constexpr int kDeepest = 8, kMost = 1'000'000;  // a dictionary may be in many, and in itself
+    for (std::size_t i = 0; i + 1 < dictionary.items.size(); i += 2) {
+      if (depth > kDeepest || ++entries_ > kMost) {
+        throw_user_error("'{}' has its tensors in too many dictionaries", file_->path().string());
+      }
+      const std::string name = prefix + std::string(dictionary.items[i]->text);
+      const PickleValue& value = *dictionary.items[i + 1];
+      if (value.is(PickleKind::kDictionary)) {
+        add(value, name + ".", depth + 1);
+      } else if (!name.ends_with("_extra_state") &&
+                 !tensors_.emplace(spelled_here(name), tensor_of(file_, value, name)).second) {
+        throw_user_error("'{}' has '{}' twice", file_->path().string(), name);
       }
     }
   }
-}
+
+  std::shared_ptr<const TorchFile> file_;
+  std::map<std::string, ForeignTensor> tensors_;
+  int entries_ = 0;
+};
 
 void find_unsupported_in_megatron(const JsonFields& fields, const ModelConfig& model, Phrases& unsupported) {
   for (const char* key : {"tensor_model_parallel_size", "pipeline_model_parallel_size", "model_parallel_size"}) {
@@ -169,7 +182,7 @@ ForeignWeights read_megatron(const fs::path& path) {
   if (!unsupported.empty()) {
     throw_user_error("'{}' is of a model that cannot be converted: {}", name.string(), fmt::join(unsupported, "; "));
   }
-  add_tensors(file, *state, "", weights);
+  weights.tensors = MegatronTensors(file, *state).take();
   // The table's rows are rounded up; args do not always say how many are tokens, and the others do no harm.
   const auto embedding = weights.tensors.find("language_model.embedding.word_embeddings.weight");
   if (embedding != weights.tensors.end() && !embedding->second.shape.empty()) {
