@@ -130,13 +130,16 @@ std::optional<TorchTensor> TorchFile::tensor(const PickleValue& value, std::stri
     fail("its shape or its strides are not as torch has them");
   const std::int64_t offset = arguments[1]->integer, there = std::ssize(entry->bytes) / type->value_bytes;
   const std::optional<std::int64_t> extent = extent_of(*shape, *strides, there);
-  if (!extent || offset > there || *extent > there - offset) {
+  const bool is_empty = extent == 0;  // then it may lie anywhere
+  if (!extent || (!is_empty && (offset > there || *extent > there - offset))) {
     fail(fmt::format("it has more values than its storage of {} bytes, or they lie beyond that", entry->bytes.size()));
   }
   tensor.shape = *shape;
   tensor.strides = *strides;
-  tensor.bytes = entry->bytes.subspan(static_cast<std::size_t>(offset * type->value_bytes),
-                                      static_cast<std::size_t>(*extent * type->value_bytes));
+  if (!is_empty) {
+    tensor.bytes = entry->bytes.subspan(static_cast<std::size_t>(offset * type->value_bytes),
+                                        static_cast<std::size_t>(*extent * type->value_bytes));
+  }
   return tensor;
 }
 

@@ -171,6 +171,7 @@ void ZipFile::require_intact(std::string_view name) const {
 }
 
 void ZipFile::release(std::span<const std::byte> bytes) const {
+  if (bytes.empty()) return;
   const auto begin = static_cast<std::size_t>(bytes.data() - file_.bytes().data());
   file_.release(begin, begin + bytes.size());
 }
