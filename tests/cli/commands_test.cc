@@ -128,13 +128,43 @@ TEST_F(Commands, MissingInputIsTheUsersFaultAndAnUnwritablePlaceTheEnvironments)
            {"checkpoint", "info", missing},
            {"checkpoint", "verify", missing},
            {"convert", "--from", "hf", "--to", "teratron", missing, path("c")},
-           {"convert", "--from", "teratron", "--to", "hf", missing, path("c")}}) {
+            {"convert", "--from", "teratron", "--to", "hf", missing, path("c")},
+            {"convert", "--from", "nanogpt", "--to", "teratron", missing, path("c")},
+            {"convert", "--from", "llmc", "--to", "teratron", missing, path("c")},
+            {"convert", "--from", "megatron", "--to", "teratron", missing, path("c")}}) {
     EXPECT_THAT(refused(arguments), AllOf(StartsWith("error: "), HasSubstr("missing"))) << arguments[0];
   }
   const Outcome outcome = run_teratron(
       {"tokenizer", "encode", "--tokenizer", path("tokenizer"), path("corpus.txt"), path("no/such/folder/ids")});
   EXPECT_EQ(outcome.exit_code, 3);
   EXPECT_THAT(outcome.errors, AllOf(StartsWith("error: "), HasSubstr("no/such/folder/ids")));
+}
+
+TEST_F(Commands, ConvertTakesTheModelsOfOtherPrograms) {
+  const std::string golden = TERATRON_SOURCE_DIR "/tests/golden/foreign/";
+  for (const auto& [format, file] : std::vector<std::pair<std::string, std::string>>{
+           {"nanogpt", "nanogpt.pt"}, {"llmc", "llmc.bin"}, {"megatron", "megatron_3.pt"}}) {
+    const Outcome outcome =
+        run_teratron({"convert", "--from", format, "--to", "teratron", golden + file, path(format), "--json", "-"});
+    ASSERT_EQ(outcome.exit_code, 0) << outcome.errors;
+    EXPECT_EQ(nlohmann::json::parse(outcome.output).at("to"), path(format) + "/iter_0000000");
+    EXPECT_EQ(outcome.errors.find("note:"), std::string::npos);
+    EXPECT_EQ(run_teratron({"checkpoint", "verify", path(format)}).exit_code, 0);
+    EXPECT_EQ(
+        run_teratron({"convert", "--from", "teratron", "--to", "hf", path(format), path(format) + "-hf"}).exit_code, 0);
+  }
+  const Outcome without = run_teratron(
+      {"convert", "--from", "nanogpt", "--to", "teratron", golden + "nanogpt_compiled.pt", path("without")});
+  EXPECT_EQ(without.exit_code, 0);
+  EXPECT_THAT(without.errors, HasSubstr("has no biases; here they are zeros"));
+  const Outcome hostile =
+      run_teratron({"convert", "--from", "nanogpt", "--to", "teratron", golden + "hostile.pt", path("hostile")});
+  EXPECT_EQ(hostile.exit_code, 2);
+  EXPECT_THAT(hostile.errors, HasSubstr("posix.system, which is not data"));
+  EXPECT_FALSE(std::filesystem::exists(path("hostile")));
+  const Outcome to_others = run_teratron({"convert", "--from", "llmc", "--to", "hf", golden + "llmc.bin", path("hf")});
+  EXPECT_EQ(to_others.exit_code, 2);
+  EXPECT_THAT(to_others.errors, HasSubstr("become teratron: --to teratron"));
 }
 
 TEST_F(Commands, ConvertBetweenTheSameFormatsAndFilesOfOursAreRefused) {

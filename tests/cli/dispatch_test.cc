@@ -96,7 +96,7 @@ TEST(Binary, UnknownWordsAreTheUsersFaultAndTheNearestCommandIsNamed) {
       {{"tokenize"}, "unknown command 'tokenize'; did you mean 'data tokenize'?"},
       {{"decontaminte"}, "unknown command 'decontaminte'; did you mean 'data decontaminate'?"},
       {{"help", "trian"}, "unknown command 'trian'; did you mean 'train'?"},
-      {{"completion", "fish"}, "shell is 'fish'; there are: bash, zsh"},
+      {{"completion", "tcsh"}, "shell is 'tcsh'; there are: bash, fish, zsh"},
       {{"data", "info", "x", "--jsn", "y"}, "unknown flag '--jsn'; did you mean '--json'?"},
   };
   for (const auto& [arguments, message] : cases) {

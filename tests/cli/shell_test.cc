@@ -36,6 +36,22 @@ Words words_of(const std::string& text) {
   return {std::istream_iterator<std::string>(stream), {}};
 }
 
+// The lines of each of `count` parts of an output that end in a line "#".
+std::vector<Words> parts_of(const std::string& output, std::size_t count) {
+  std::vector<Words> parts(1);
+  for (const std::string& line : lines_of(output)) {
+    if (line == "#") {
+      parts.emplace_back();
+    } else {
+      parts.back().push_back(line);
+    }
+  }
+  parts.pop_back();
+  EXPECT_EQ(parts.size(), count);
+  parts.resize(count);
+  return parts;
+}
+
 struct HelpOfCommand {
   std::string name, summary;
   Words flags;                           // "--tp"
@@ -87,18 +103,15 @@ class Shells : public ::testing::Test {
     const Outcome outcome = ChildProgram({"bash", "-u", path("program")}).wait();
     EXPECT_EQ(outcome.exit_code, 0);
     EXPECT_THAT(outcome.errors, IsEmpty());
-    std::vector<Words> results(1);
-    for (const std::string& found : lines_of(outcome.output)) {
-      if (found == "#") {
-        results.emplace_back();
-      } else {
-        results.back().push_back(found);
-      }
-    }
-    results.pop_back();
-    EXPECT_EQ(results.size(), lines.size());
-    results.resize(lines.size());
-    return results;
+    return parts_of(outcome.output, lines.size());
+  }
+
+  // Makes a folder with two folders and three files.
+  std::string make_place() const {
+    std::string place = path("place");
+    for (const char* folder : {"run", "runs of old"}) make_folders(std::filesystem::path(place) / folder);
+    for (const std::string file : {"corpus.bin", "corpus.idx", "a.toml"}) write_file_atomically(place + "/" + file, "");
+    return place;
   }
 
   const TemporaryFolder folder_;
@@ -174,9 +187,7 @@ TEST_F(Shells, BashCompletesEveryCommandFlagAndChoice) {
 }
 
 TEST_F(Shells, BashCompletesFilesWhereTheyAreMeant) {
-  const std::string place = path("place");
-  for (const char* folder : {"run", "runs of old"}) make_folders(std::filesystem::path(place) / folder);
-  for (const std::string file : {"corpus.bin", "corpus.idx", "a.toml"}) write_file_atomically(place + "/" + file, "");
+  const std::string place = make_place();
   const Words folders = {"run", "runs of old"}, all = with(folders, {"corpus.bin", "corpus.idx", "a.toml"});
   const std::vector<std::pair<Words, Words>> cases = {
       {{"train", "--save", ""}, folders},
@@ -192,7 +203,7 @@ TEST_F(Shells, BashCompletesFilesWhereTheyAreMeant) {
       {{"tokenizer", "train", "--", "--"}, {}},
       {{"convert", "--from", "hf", "run", "c"}, {"corpus.bin", "corpus.idx"}},
       {{"convert", "run", "run", "--from", "t"}, {"teratron"}},
-      {{"completion", ""}, {"bash", "zsh"}},
+      {{"completion", ""}, {"bash", "fish", "zsh"}},
       {{"data", "nonsense", ""}, {}},
       {{"nonsense", ""}, {}},
   };
@@ -201,6 +212,78 @@ TEST_F(Shells, BashCompletesFilesWhereTheyAreMeant) {
   const std::vector<Words> found = complete(lines, place);
   for (std::size_t i = 0; i < cases.size(); ++i) {
     EXPECT_THAT(found[i], UnorderedElementsAreArray(cases[i].second)) << ::testing::PrintToString(cases[i].first);
+  }
+}
+
+// Completions of fish at the end of each of `lines`, typed after `teratron` in `place`; without their descriptions.
+std::vector<Words> completed_by_fish(const std::string& script, const Words& lines, const std::string& place) {
+  std::string program = "source " + script + "\ncd " + place + "\n";
+  for (const std::string& line : lines) {
+    program += "complete -C 'teratron " + line + "' | string replace --regex '\\t.*' ''\necho '#'\n";
+  }
+  write_file_atomically(script + ".fish", program);
+  const Outcome outcome = ChildProgram({"fish", "--no-config", script + ".fish"}).wait();
+  EXPECT_EQ(outcome.exit_code, 0);
+  EXPECT_THAT(outcome.errors, IsEmpty());
+  return parts_of(outcome.output, lines.size());
+}
+
+TEST_F(Shells, FishCompletesEveryCommandFlagAndChoice) {
+  if (!is_there("fish")) GTEST_SKIP() << "fish is not installed";
+  Words lines;
+  std::vector<Words> expected;
+  const auto expect = [&](const std::string& line, const Words& completions) {
+    lines.push_back(line);
+    expected.push_back(completions);
+  };
+  Words first = {"--help", "--version"};
+  std::map<std::string, Words> families;
+  std::set<std::string> seen;
+  for (const HelpOfCommand& command : commands_) {
+    const Words words = words_of(command.name);
+    if (seen.insert(words[0]).second) first.push_back(words[0]);
+    if (words.size() > 1) families[words[0]].push_back(words[1]);
+    expect(command.name + " --", with(command.flags, {"--help"}));
+    for (const auto& [flag, choices] : command.choices) expect(command.name + " " + flag + " ", choices);
+  }
+  expect("", first);
+  for (const auto& [family, members] : families) expect(family + " ", members);
+  const std::vector<Words> found = completed_by_fish(output_of({"completion", "fish"}), lines, "/");
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    EXPECT_THAT(found[i], UnorderedElementsAreArray(expected[i])) << lines[i];
+  }
+}
+
+TEST_F(Shells, FishCompletesFilesWhereTheyAreMeant) {
+  if (!is_there("fish")) GTEST_SKIP() << "fish is not installed";
+  const std::string place = make_place();
+  const Words folders = {"run/", "runs of old/"}, all = with(folders, {"corpus.bin", "corpus.idx", "a.toml"});
+  const std::vector<std::pair<std::string, Words>> cases = {
+      {"train --save ", folders},
+      {"train --save=runs", {"--save=runs of old/"}},
+      {"train --save run --config a", {"a.toml"}},
+      {"train --data-path ", with(folders, {"corpus"})},
+      {"train --lr ", {}},
+      {"train --model 8.3B-", {"8.3B-24-heads"}},
+      {"train --model=8.3B-", {"--model=8.3B-24-heads"}},
+      {"train --bf16 --rampup-batch-size 1 2 ", {}},
+      {"train --lr 1 --mod", {"--model", "--model-type"}},
+      {"train --lr=1 --mod", {"--model", "--model-type"}},
+      {"train --lr=1 --save ", folders},
+      {"data info ", with(folders, {"corpus"})},
+      {"tokenizer train a.toml --vocab-size 3 ", all},
+      {"tokenizer train -- --", {}},
+      {"convert --from hf run c", {"corpus.bin", "corpus.idx"}},
+      {"convert run run --from t", {"teratron"}},
+      {"completion ", {"bash", "fish", "zsh"}},
+      {"data nonsense ", {}},
+      {"nonsense ", {}},
+  };
+  Words lines;
+  for (const auto& [line, expected] : cases) lines.push_back(line);
+  const std::vector<Words> found = completed_by_fish(output_of({"completion", "fish"}), lines, place);
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    EXPECT_THAT(found[i], UnorderedElementsAreArray(cases[i].second)) << cases[i].first;
   }
 }
 

@@ -29,7 +29,8 @@ std::vector<std::string> flags_of(const Field& field) {
   return flags;
 }
 
-std::string bash_value(const Field& field) {
+// Completion of a field's value, as the tables of bash and fish have it (output.h).
+std::string value_completion(const Field& field) {
   const std::string several = field.is_list() ? "*" : "";
   switch (kind_of(field)) {
     case ValueKind::kWords: return fmt::format("words:{}{}", fmt::join(words_of(field), ","), several);
@@ -70,16 +71,19 @@ std::string shell_quoted(std::string_view text) {
   return result + "'";
 }
 
+// Single quotes of fish, in which a backslash stands before a quote and before a backslash.
+std::string fish_quoted(std::string_view text) { return "'" + escape(text, "\\'") + "'"; }
+
 std::string bash_completion(const std::string& command, const FieldList& fields) {
   std::string values;
   std::vector<std::string> flags, arguments;
   for (const Field& field : fields) {
-    if (field.role == FieldRole::kPositional) arguments.push_back(bash_value(field));
+    if (field.role == FieldRole::kPositional) arguments.push_back(value_completion(field));
     for (const std::string& flag : flags_of(field)) {
       flags.push_back(flag);
       if (!field.is_bool()) {
         values += fmt::format("_teratron_values[{}]={}\n", shell_quoted(fmt::format("{} {}", command, flag)),
-                              shell_quoted(bash_value(field)));
+                              shell_quoted(value_completion(field)));
       }
     }
   }
@@ -104,6 +108,26 @@ std::string zsh_completion(const std::string& command, const FieldList& fields) 
   }
   add("--help[lists the flags]");
   return fmt::format("    {})\n      _arguments{}\n      ;;\n", shell_quoted(command), specifications);
+}
+
+std::string fish_completion(const std::string& command, const FieldList& fields) {
+  std::string flags, values, helps, arguments;
+  const auto add = [&](const std::string& flag, const std::string& value, std::string_view help) {
+    flags += " " + flag;
+    values += " " + fish_quoted(value);
+    helps += " " + fish_quoted(help);
+  };
+  for (const Field& field : fields) {
+    if (field.role == FieldRole::kPositional) arguments += " " + fish_quoted(value_completion(field));
+    for (const std::string& flag : flags_of(field)) {
+      add(flag, field.is_bool() ? "" : value_completion(field), field.help);
+    }
+  }
+  add("--help", "", "lists the flags");
+  return fmt::format(
+      "        case {}\n            set flags{}\n            set values{}\n            set helps{}\n"
+      "            set arguments{}\n",
+      fish_quoted(command), flags, values, helps, arguments);
 }
 
 }  // namespace teratron

@@ -51,4 +51,9 @@ std::string bash_completion(const std::string& command, const FieldList& fields)
 // Case COMMAND of the zsh function: calls _arguments with every flag and argument.
 std::string zsh_completion(const std::string& command, const FieldList& fields);
 
+// Case COMMAND of the fish function that fills four lists: flags; values, the completion of each flag's value as in the
+// script of bash, empty for a switch; helps; arguments, the completions of arguments without a flag.
+std::string fish_completion(const std::string& command, const FieldList& fields);
+std::string fish_quoted(std::string_view text);  // one word of fish
+
 }  // namespace teratron

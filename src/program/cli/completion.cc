@@ -14,7 +14,7 @@
 namespace teratron {
 namespace {
 
-enum class Shell { kBash, kZsh };
+enum class Shell { kBash, kFish, kZsh };
 
 struct CompletionOptions {
   Shell shell = Shell::kBash;
@@ -22,7 +22,8 @@ struct CompletionOptions {
 
 FieldList fields_of(CompletionOptions& o) {
   FieldList list;
-  list.add_choice("shell", o.shell, {{"bash", Shell::kBash}, {"zsh", Shell::kZsh}}, "shell that reads the script")
+  list.add_choice("shell", o.shell, {{"bash", Shell::kBash}, {"fish", Shell::kFish}, {"zsh", Shell::kZsh}},
+                  "shell that reads the script")
       .role = FieldRole::kPositional;
   return list;
 }
@@ -90,6 +91,85 @@ _teratron_prefixes() {  # of the .idx files
   compadd -f -- $found
 }
 )zsh";
+
+// Functions of the fish script, which walk command lines as those of bash. Here --flag=value is one word.
+constexpr std::string_view kFishFunctions = R"fish(
+function _teratron_value  # what completes it, and the word's beginning
+    set -l completion (string replace --regex '\*$' '' -- $argv[1])
+    switch $completion
+        case 'words:*'
+            string split , -- (string replace words: '' -- $completion)
+        case folders
+            complete -C "'' $argv[2]" | string match --regex '^[^\t]*/(?:\t.*)?$'
+        case files
+            complete -C "'' $argv[2]"
+        case prefixes
+            complete -C "'' $argv[2]" | string replace --filter --regex '^([^\t]*)(?:(/)|\.idx)(?:\t.*)?$' '$1$2'
+    end
+end
+
+function _teratron_complete
+    set -l words (commandline -opc)[2..-1]
+    set -l word (commandline -ct)
+    if not set -q words[1]
+        _teratron_first
+        return
+    end
+    set -l name $words[1]
+    set -l rest $words[2..-1]
+    set -l second (_teratron_second $name)
+    if set -q second[1]
+        if not set -q rest[1]
+            printf '%s\n' $second
+            return
+        end
+        set name "$name $rest[1]"
+        set rest $rest[2..-1]
+    end
+    set -l flags
+    set -l values
+    set -l helps
+    set -l arguments
+    _teratron_fields $name
+    set -q flags[1]; or return
+    set -l value ''
+    set -l next 1
+    set -l flags_ended ''
+    for given in $rest
+        if test -z "$flags_ended"; and string match --quiet -- '--*' $given
+            set value ''
+            if test "$given" = --
+                set flags_ended yes
+            else if set -l at (contains --index -- $given $flags)
+                set value $values[$at]
+            end
+        else if test -n "$value"
+            string match --quiet -- '*\*' $value; or set value ''
+        else if not string match --quiet -- '*\*' $arguments[$next]
+            set next (math $next + 1)
+        end
+    end
+    set -l parts (string split --max 1 = -- $word)
+    if test -z "$flags_ended"; and string match --quiet -- '--*' $word; and set -q parts[2]
+        if set -l at (contains --index -- $parts[1] $flags)
+            _teratron_value "$values[$at]" $parts[2] | string replace --regex -- '^' $parts[1]=
+        end
+    else if test -n "$value"; and not string match --quiet -- '--*' $word
+        _teratron_value $value $word
+    else if test -z "$flags_ended"; and begin
+            string match --quiet -- '-*' $word; or not set -q arguments[$next]
+        end
+        for at in (seq (count $flags))
+            printf '%s\t%s\n' $flags[$at] $helps[$at]
+        end
+    else
+        _teratron_value "$arguments[$next]" $word
+    end
+end
+
+complete --command teratron --erase
+complete --command teratron --no-files --keep-order --arguments '(_teratron_complete)'
+)fish";
 
 struct FirstWord {
   std::string word, summary;           // of a family: the second words
@@ -165,10 +245,43 @@ std::string zsh_script(const std::vector<Command>& commands) {
       kVersion, kZshPrefixes, first, second, cases);
 }
 
-void run(const CompletionOptions& options) {
-  const std::vector<Command> commands = all_commands();
-  print_result(options.shell == Shell::kBash ? bash_script(commands) : zsh_script(commands));
+std::string fish_described(const std::string& word, const std::string& summary) {
+  return " " + fish_quoted(word + "\t" + summary);
 }
+
+std::string fish_script(const std::vector<Command>& commands) {
+  std::string first, second, cases;
+  for (const FirstWord& word : first_words(commands)) {
+    first += fish_described(word.word, word.summary);
+    if (word.family.empty()) continue;
+    std::string described;
+    for (const Command* command : word.family) described += fish_described(second_word(*command), command->summary);
+    second += fmt::format("        case {}\n            printf '%s\\n'{}\n", word.word, described);
+  }
+  first += fish_described("--help", "lists the commands") + fish_described("--version", "prints the version");
+  for (const Command& command : commands) {
+    cases += command.text([&](const FieldList& fields) { return fish_completion(command.name, fields); });
+  }
+  return fmt::format(
+      "# Completion of teratron {} in fish, made by `teratron completion fish`.\n"
+      "function _teratron_first\n    printf '%s\\n'{}\nend\n\n"
+      "function _teratron_second\n    switch $argv[1]\n{}    end\nend\n\n"
+      "function _teratron_fields --no-scope-shadowing  # fills the caller's lists\n    switch $argv[1]\n{}    "
+      "end\nend\n{}",
+      kVersion, first, second, cases, kFishFunctions);
+}
+
+std::string script(Shell shell) {
+  const std::vector<Command> commands = all_commands();
+  switch (shell) {
+    case Shell::kBash: return bash_script(commands);
+    case Shell::kFish: return fish_script(commands);
+    case Shell::kZsh: break;
+  }
+  return zsh_script(commands);
+}
+
+void run(const CompletionOptions& options) { print_result(script(options.shell)); }
 
 }  // namespace
 

@@ -1,30 +1,17 @@
-#include <algorithm>
-
 #include "base/error.h"
 #include "checkpoint/hugging_face/hugging_face.h"
 #include "checkpoint/hugging_face/model_folder.h"
+#include "checkpoint/imported_weights.h"
 #include "checkpoint/model_config_json.h"
-#include "checkpoint/native/checkpoint_writer.h"
+#include "checkpoint/native/folders.h"
 #include "checkpoint/stored_tensor.h"
-#include "checkpoint/tensor_files.h"
 #include "checkpoint/tensor_parts.h"
 #include "checkpoint/tokenizer_files.h"
 #include "nn/parameter_state.h"
 
 namespace teratron {
-namespace {
 
 namespace fs = std::filesystem;
-
-// One type for all that holds every value exactly.
-DType common_dtype(const HuggingFaceFolder& source) {
-  for (std::size_t i = 0; i < source.parameters().size(); ++i) {
-    if (source.dtype(i) == DType::kF64) return DType::kF64;
-  }
-  return DType::kF32;
-}
-
-}  // namespace
 
 fs::path import_from_hugging_face(const fs::path& folder, const fs::path& root) {
   const HuggingFaceFolder source(folder);
@@ -37,17 +24,11 @@ fs::path import_from_hugging_face(const fs::path& folder, const fs::path& root) 
   }
   source.require_finite();
 
-  CheckpointWriter writer(root, {.kind = RunKind::kConversion, .task = {}}, source.model(), {});
-  const DType dtype = common_dtype(source);
-  std::vector<SafetensorsDeclaration> declarations;
-  for (const Parameter& parameter : source.parameters()) {
-    declarations.push_back({parameter.name, dtype, stored_shape(parameter)});
-  }
-  writer.write_tensors(tensor_file_name(TensorKind::kModel), declarations, [&](std::size_t i, const ByteSink& sink) {
-    source.pass_on(i, converting_sink(source.dtype(i), dtype, sink));
-  });
-  for (const auto& [name, content] : find_tokenizer_files(folder)) writer.add_file(name, content);
-  return writer.publish_as_only();
+  const ImportedWeights weights{.model = source.model(),
+                                .parameters = source.parameters(),
+                                .dtype_of = [&](std::size_t i) { return source.dtype(i); },
+                                .pass_on = [&](std::size_t i, const ByteSink& sink) { source.pass_on(i, sink); }};
+  return write_import(weights, find_tokenizer_files(folder), root);
 }
 
 void load_from_hugging_face(const fs::path& folder, const ModelConfig& config, std::span<Parameter* const> parameters,

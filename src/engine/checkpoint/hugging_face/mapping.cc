@@ -68,8 +68,7 @@ const HuggingFaceFormat& hugging_face_format(ModelKind kind) {
   throw_user_error("Hugging Face's files of a {} are neither read nor written yet", family_of(kind).title);
 }
 
-HuggingFaceTensors hugging_face_tensors(const ModelConfig& model, const Parameter& parameter) {
-  const HuggingFaceMapping& mapping = hugging_face_mapping(model.kind);
+HuggingFaceTensors tensors_in(const HuggingFaceMapping& mapping, const ModelConfig& model, const Parameter& parameter) {
   const NameParts parts = parts_of(parameter.name);
   const Module& module = module_of(mapping, parts, parameter.name);
   const std::string layer = parts.layer.empty() ? "" : fmt::format("{}{}.", mapping.layers, parts.layer);

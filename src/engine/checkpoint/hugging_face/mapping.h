@@ -79,7 +79,10 @@ struct HuggingFaceTensors {
   bool may_lack = false;
 };
 
-// Stored tensors of a parameter. InternalError: the family's models do not have it.
-HuggingFaceTensors hugging_face_tensors(const ModelConfig& model, const Parameter& parameter);
+// Stored tensors of a parameter. InternalError: the mapping does not have it.
+HuggingFaceTensors tensors_in(const HuggingFaceMapping& mapping, const ModelConfig& model, const Parameter& parameter);
+inline HuggingFaceTensors hugging_face_tensors(const ModelConfig& model, const Parameter& parameter) {
+  return tensors_in(hugging_face_mapping(model.kind), model, parameter);
+}
 
 }  // namespace teratron

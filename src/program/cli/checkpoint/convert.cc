@@ -1,5 +1,5 @@
-// teratron convert: checkpoints to and from the folders that Hugging Face's transformers read and write, and to the
-// files of llama.cpp.
+// teratron convert: checkpoints to and from the folders that Hugging Face's transformers read and write, to the files
+// of llama.cpp, and from those of nanoGPT, llm.c and Megatron-LM.
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
@@ -8,6 +8,7 @@
 #include "base/files/output_lock.h"
 #include "base/host/standard_streams.h"
 #include "checkpoint/adapter_files.h"
+#include "checkpoint/foreign/foreign_model.h"
 #include "checkpoint/gguf/gguf.h"
 #include "checkpoint/hugging_face/hugging_face.h"
 #include "checkpoint/hugging_face/model_folder.h"
@@ -22,7 +23,17 @@
 namespace teratron {
 namespace {
 
-enum class Format { kHuggingFace, kTeratron, kGguf, kPeft };
+enum class Format { kHuggingFace, kTeratron, kGguf, kPeft, kNanoGpt, kLlmC, kMegatron };
+
+// Format of a program whose files are read alone.
+std::optional<ForeignFormat> foreign_format(Format format) {
+  switch (format) {
+    case Format::kNanoGpt: return ForeignFormat::kNanoGpt;
+    case Format::kLlmC: return ForeignFormat::kLlmC;
+    case Format::kMegatron: return ForeignFormat::kMegatron;
+    default: return std::nullopt;
+  }
+}
 
 constexpr std::int64_t kFileBytes = 5'000'000'000;
 constexpr Flag kMaxFileSize{"max-file-size"}, kMerge{"merge"}, kBaseModel{"base"};
@@ -51,6 +62,9 @@ struct ConvertOptions {
     const bool is_peft = from == Format::kPeft || to == Format::kPeft;
     faults.add_if(is_peft && from != Format::kTeratron && to != Format::kTeratron,
                   "peft is a format of adapters, and becomes teratron, or is made of it");
+    faults.add_if(foreign_format(from) && to != Format::kTeratron,
+                  "nanogpt, llmc and megatron become teratron: {} teratron; what that writes converts to the others",
+                  Flag{"to"});
     faults.add_if(from == Format::kPeft && base.empty(), "{} peft needs the model that the adapters are beside: {} DIR",
                   Flag{"from"}, kBaseModel);
     faults.add_if(from != Format::kPeft && !base.empty(), "{} is for {} peft", kBaseModel, Flag{"from"});
@@ -60,11 +74,16 @@ struct ConvertOptions {
 
 FieldList fields_of(ConvertOptions& o) {
   FieldList list;
-  list.add_positional(&o.in, "IN", "folder to read");
+  list.add_positional(&o.in, "IN", "folder to read; of nanogpt, llmc and megatron a file, or the folder that has it");
   list.add_positional(&o.out, "OUT", "folder to write, new or empty; of gguf a new file").writes();
   list.add_choice("from", o.from,
-                  {{"hf", Format::kHuggingFace}, {"teratron", Format::kTeratron}, {"peft", Format::kPeft}},
-                  "format of IN; peft: adapters")
+                  {{"hf", Format::kHuggingFace},
+                   {"teratron", Format::kTeratron},
+                   {"peft", Format::kPeft},
+                   {"nanogpt", Format::kNanoGpt},
+                   {"llmc", Format::kLlmC},
+                   {"megatron", Format::kMegatron}},
+                  "format of IN; peft: adapters; nanogpt: ckpt.pt; llmc: gpt2_124M.bin; megatron: model_optim_rng.pt")
       .required = true;
   list.add_choice("to", o.to,
                   {{"hf", Format::kHuggingFace},
@@ -142,6 +161,21 @@ std::filesystem::path to_teratron(const ConvertOptions& options) {
   return import_from_hugging_face(options.in, options.out);
 }
 
+std::filesystem::path from_foreign(const ConvertOptions& options, ForeignFormat format) {
+  const ForeignModel source(format, options.in);
+  const std::filesystem::path folder = std::filesystem::is_directory(options.in) ? options.in
+                                       : options.in.has_parent_path()            ? options.in.parent_path()
+                                                                                 : ".";
+  check_tokenizer(folder, source.model().vocab_size);
+  if (source.lacks_biases()) {
+    report_to_user(fmt::format(
+        "note: '{}' has no biases; here they are zeros, with which it computes the same, and training changes them",
+        options.in.string()));
+  }
+  const LongTask progress(doing(options), share_of_checksums(bytes_of_weights(source.model())));
+  return import_foreign(source, folder, options.out);
+}
+
 void require_new_file(const std::filesystem::path& out) {
   std::error_code error;
   const auto type = std::filesystem::status(out, error).type();
@@ -178,12 +212,14 @@ std::filesystem::path to_peft(const ConvertOptions& options) {
 
 std::filesystem::path convert(const ConvertOptions& options) {
   if (options.merge) return merge_adapters(options.in, options.out);
+  if (const auto format = foreign_format(options.from)) return from_foreign(options, *format);
   if (options.from == Format::kPeft) return import_from_peft(options.in, options.base, options.out);
   switch (options.to) {
     case Format::kHuggingFace: return to_hugging_face(options);
     case Format::kTeratron: return to_teratron(options);
     case Format::kGguf: return to_gguf(options);
     case Format::kPeft: return to_peft(options);
+    default: break;
   }
   return {};
 }
@@ -199,8 +235,7 @@ void run(const ConvertOptions& options) {
 }  // namespace
 
 Command convert_command() {
-  return make_command<ConvertOptions>("convert", "converts checkpoints to and from Hugging Face's format, and to GGUF",
-                                      run);
+  return make_command<ConvertOptions>("convert", "converts checkpoints to and from the formats of other programs", run);
 }
 
 }  // namespace teratron

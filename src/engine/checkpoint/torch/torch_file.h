@@ -1,0 +1,52 @@
+// Files of torch.save, since PyTorch 1.6: a zip archive with a pickle of what was saved, in which tensors are calls
+// that name a storage, its type, and where in it the values are; and an entry with the bytes of each storage.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/dtype.h"
+#include "checkpoint/safetensors/tensor_stream.h"
+#include "checkpoint/torch/pickle.h"
+#include "checkpoint/torch/zip_file.h"
+
+namespace teratron {
+
+struct TorchTensor {
+  std::optional<DType> dtype;                // none for types that Teratron has no use for
+  std::string dtype_name;                    // as safetensors spells it, or torch's storage
+  std::vector<std::int64_t> shape, strides;  // strides in values; values may lie in any order, and be shared
+  std::span<const std::byte> bytes;          // of the storage from the tensor's first value on
+  std::string entry;                         // of the archive that holds the storage
+};
+
+class TorchFile {
+ public:
+  // UserError: missing, not of torch.save (files of older versions are named so), cut short, big-endian, or a pickle
+  // that is more than data (pickle.h).
+  explicit TorchFile(const std::filesystem::path& path);
+
+  const PickleValue& content() const { return pickle_.content(); }
+  const std::filesystem::path& path() const { return zip_.path(); }
+
+  // The tensor that a value of content() is; none: it is something else. `name` is for messages. UserError: values that
+  // do not lie in the storage.
+  std::optional<TorchTensor> tensor(const PickleValue& value, std::string_view name) const;
+
+  // The bytes of a tensor, row by row whatever its strides, a few MB at a time.
+  void pass_on(const TorchTensor& tensor, const ByteSink& sink) const;
+  // UserError: the storage's bytes are not those that were written. Reads all of them.
+  void require_intact(const TorchTensor& tensor) const { zip_.require_intact(tensor.entry); }
+
+ private:
+  ZipFile zip_;
+  std::string folder_;  // of all entries, with its slash
+  Pickle pickle_;
+};
+
+}  // namespace teratron
