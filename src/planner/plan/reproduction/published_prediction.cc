@@ -77,7 +77,7 @@ void set(Cluster& cluster, std::string name, double value) {
 }
 
 void set_program(Cluster& cluster, const PublishedRun& run) {
-  const bool is_megatron = run.program == "selene" || run.program == "megatron-gpt";
+  const bool is_megatron = run.program == "selene" || run.program == "megatron-gpt" || run.program == "vtrain";
   if (is_megatron && generation_of(cluster.device.name) == "Ampere") {
     set(cluster, "writes_scores", 1);
     set(cluster, "score_passes", 3);  // a product writes them, a fused softmax reads and writes them
@@ -118,6 +118,7 @@ Cluster card_of(const PublishedRun& run, const RunConstants& constants) {
   const double power = value_of(constants, cluster.device.name, "power", 1);
   cluster.device.peak_16 *= power;
   cluster.device.peak_8 *= power;
+  if (cluster.links.size() > 1) cluster.links.back().bandwidth *= run.network;
   return cluster;
 }
 
