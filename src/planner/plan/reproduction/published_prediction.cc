@@ -77,7 +77,8 @@ void set(Cluster& cluster, std::string name, double value) {
 }
 
 void set_program(Cluster& cluster, const PublishedRun& run) {
-  const bool is_megatron = run.program == "selene" || run.program == "megatron-gpt" || run.program == "vtrain";
+  const bool is_megatron =
+      run.program == "selene" || run.program == "megatron-gpt" || run.program == "vtrain" || run.program == "bloom";
   if (is_megatron && generation_of(cluster.device.name) == "Ampere") {
     set(cluster, "writes_scores", 1);
     set(cluster, "score_passes", 3);  // a product writes them, a fused softmax reads and writes them

@@ -27,6 +27,7 @@ constexpr std::array kPapers = {Paper{"megatron", reproduce_megatron},
                                 Paper{"megatron-gpt", [] { return reproduce_published("megatron-gpt"); }},
                                 Paper{"nemo", [] { return reproduce_published("nemo"); }},
                                 Paper{"vtrain", [] { return reproduce_published("vtrain"); }},
+                                Paper{"bloom", [] { return reproduce_published("bloom"); }},
                                 Paper{"all", reproduce_all_published}};
 
 }  // namespace
