@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <random>
 
+#include "cluster/presets.h"
+
 namespace teratron {
 namespace {
 
@@ -85,6 +87,23 @@ TEST(CollectiveTime, MessagesTakeTheLinkBetweenTheTwo) {
   EXPECT_DOUBLE_EQ(message_seconds(cluster, 3, 4, 200), 0.5 + 5);
   EXPECT_DOUBLE_EQ(message_seconds(cluster, 15, 16, 200), 1 + 10);
   EXPECT_EQ(message_seconds(cluster, 5, 5, 200), 0);
+}
+
+// NCCL's all-reduce on one host, as vTrain's authors measured it (VIA-Research/vTrain at f8dda8473, trace/): eight ranks of
+// presets take from 6 % longer to 24 % less, what one slope and one latency of a step can say; two and four of A100 take up
+// to 45 % less (docs/plan.md).
+TEST(CollectiveTime, EightRanksOfAPresetTakeWhatNcclTookWithinAQuarter) {
+  struct Measured {
+    const char* cluster;
+    double mebibytes, microseconds;
+  };
+  for (const auto& [name, mebibytes, microseconds] :
+       {Measured{"dgx-a100", 4, 95.8}, Measured{"dgx-a100", 16, 232.4}, Measured{"dgx-a100", 64, 579.9},
+        Measured{"dgx-a100", 256, 2162.3}, Measured{"dgx-a100", 1024, 8193}, Measured{"p3.16xlarge", 8, 237.9},
+        Measured{"p3.16xlarge", 64, 911.3}, Measured{"p3.16xlarge", 1024, 13969}}) {
+    const double ours = 1e6 * all_reduce_seconds(*find_cluster_preset(name, 8), {0, 8, 1}, mebibytes * 1024 * 1024);
+    EXPECT_NEAR(ours / microseconds, 1, 0.25) << name << ", " << mebibytes << " MiB";
+  }
 }
 
 }  // namespace

@@ -77,7 +77,8 @@ void set(Cluster& cluster, std::string name, double value) {
 }
 
 void set_program(Cluster& cluster, const PublishedRun& run) {
-  const bool is_megatron = run.program == "selene" || run.program == "megatron-gpt";
+  const bool is_megatron =
+      run.program == "selene" || run.program == "megatron-gpt" || run.program == "vtrain" || run.program == "bloom";
   if (is_megatron && generation_of(cluster.device.name) == "Ampere") {
     set(cluster, "writes_scores", 1);
     set(cluster, "score_passes", 3);  // a product writes them, a fused softmax reads and writes them
@@ -88,7 +89,7 @@ void set_program(Cluster& cluster, const PublishedRun& run) {
   }
   // Megatron Core: gathers of updated weights run beside the next step's forward. LLMQ gathers weights that it has in 8
   // bits.
-  if (program_scope_of(run) == "megatron-core" || run.program == "nemo") set(cluster, "gather_slowdown", 0.01);
+  if (program_scope_of(run) == "megatron-core" || program_scope_of(run) == "nemo") set(cluster, "gather_slowdown", 0.01);
   if (run.program == "llmq" && run.is_fp8 && run.sharding == DataSharding::kWeights)
     set(cluster, "gather_slowdown", 0.5);
   set(cluster, "gradient_bytes", run.program == "llmq" || !run.sums_in_fp32 ? 2 : 4);
@@ -118,6 +119,7 @@ Cluster card_of(const PublishedRun& run, const RunConstants& constants) {
   const double power = value_of(constants, cluster.device.name, "power", 1);
   cluster.device.peak_16 *= power;
   cluster.device.peak_8 *= power;
+  if (cluster.links.size() > 1) cluster.links.back().bandwidth *= run.network;
   return cluster;
 }
 
@@ -141,6 +143,7 @@ std::string_view generation_of(std::string_view card) {
 
 std::string program_scope_of(const PublishedRun& run) {
   if (run.program == "torchtitan" && !run.is_compiled) return "torchtitan-eager";
+  if (run.program == "dgxc") return "nemo";
   return run.program == "megatron-gpt" && run.cluster == "dgx-h100" ? "megatron-core" : run.program;
 }
 

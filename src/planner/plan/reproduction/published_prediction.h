@@ -24,7 +24,8 @@ Cluster cluster_of(const PublishedRun& run, const RunConstants& constants);
 Cluster teratrons_cluster_of(const PublishedRun& run, const RunConstants& constants);
 TrainConfig config_of(const PublishedRun& run);
 
-// The scope of the run's program: torchtitan without torch.compile, and Megatron-LM on H100, have one of their own.
+// The scope of the run's program: torchtitan without torch.compile, and Megatron-LM on H100, have one of their own; DGX
+// Cloud's recipes run NeMo.
 std::string program_scope_of(const PublishedRun& run);
 
 // Seconds of an update, and from them what was measured of the run's speed, in its unit.

@@ -72,6 +72,7 @@ PublishedRun run_of(const toml::table& table) {
   run.stages = integer_of(table, "stages", 1);
   run.cells = integer_of(table, "virtual", 1);
   run.context = integer_of(table, "context", 1);
+  run.network = number_of(table, "network").value_or(1);
   run.is_ring = table["ring"].value_or(false);
   run.sequence_parallel = table["sequence_parallel"].value_or(false);
   run.is_fp8 = table["precision"].value_or(std::string()) == "fp8";

@@ -38,6 +38,7 @@ struct PublishedRun {
   std::int64_t micro_batch = 1, batch = 1;         // sequences
   std::int64_t tensor = 1, stages = 1, cells = 1;  // cells: of a stage
   std::int64_t context = 1;                        // ranks that split each sequence
+  double network = 1;                              // share of the preset's network that the hosts have
   bool is_ring = false;                            // they pass keys and values on; else they gather them
   bool sequence_parallel = false, is_fp8 = false;
   bool sums_in_fp32 = true;  // gradients of the copies

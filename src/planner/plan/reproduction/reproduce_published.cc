@@ -48,7 +48,9 @@ ReproducedCell cell_of(const PublishedRun& run, std::string unit, double publish
                       .ours = ours,
                       .is_fitted = run.is_for_fitting(),
                       .assumed = run.assumed};
-  if (cell.name.starts_with(run.table + ": ")) cell.name.erase(0, run.table.size() + 2);
+  for (const char* const mark : {": ", ", "}) {
+    if (cell.name.starts_with(run.table + mark)) cell.name.erase(0, run.table.size() + 2);
+  }
   return cell;
 }
 
@@ -91,8 +93,10 @@ std::vector<ReproducedCell> cells_of(const PublishedFile& file) {
   const std::map<std::string, std::string> causes = published_causes();
   for (ReproducedCell& cell : cells) {
     if (is_met(cell)) continue;
-    const auto cause = causes.find(fmt::format("{}: {}", file.name, cell.name));
-    if (cause != causes.end()) cell.cause = cause->second;
+    for (const std::string& name : {cell.name, fmt::format("{}, {}", cell.table, cell.name)}) {
+      const auto cause = causes.find(fmt::format("{}: {}", file.name, name));
+      if (cause != causes.end()) cell.cause = cause->second;
+    }
   }
   return cells;
 }

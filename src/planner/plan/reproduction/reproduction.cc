@@ -26,6 +26,9 @@ constexpr std::array kPapers = {Paper{"megatron", reproduce_megatron},
                                 Paper{"selene", [] { return reproduce_published("selene"); }},
                                 Paper{"megatron-gpt", [] { return reproduce_published("megatron-gpt"); }},
                                 Paper{"nemo", [] { return reproduce_published("nemo"); }},
+                                Paper{"dgxc", [] { return reproduce_published("dgxc"); }},
+                                Paper{"vtrain", [] { return reproduce_published("vtrain"); }},
+                                Paper{"bloom", [] { return reproduce_published("bloom"); }},
                                 Paper{"all", reproduce_all_published}};
 
 }  // namespace

@@ -214,8 +214,8 @@ FieldList fields_of(PlanOptions& o) {
            "of the best: groups of ranks, the shapes of a rank's matrices, what the loss sends");
   Field& reproduce = list.add("reproduce", &o.reproduce, "NAME",
                               "published numbers beside ours, in place of a plan: of a paper (megatron, terapipe, "
-                              "llama3, seq1f1b, zero-bubble), of runs (mosaicml, llmq, torchtitan, nemo, "
-                              "selene, megatron-gpt), or of all runs in short (all)");
+                              "llama3, seq1f1b, zero-bubble), of runs (mosaicml, llmq, torchtitan, nemo, dgxc, "
+                              "selene, megatron-gpt, vtrain, bloom), or of all runs in short (all)");
   for (const std::string_view name : plan::reproduction_names()) reproduce.known_values.emplace_back(name);
   list.add("svg", &o.svg, "FILE", "with --reproduce, bars of published numbers and ours as a picture").writes();
   list.add("html", &o.html, "FILE",
