@@ -28,9 +28,9 @@ struct Outcome {
 class ChildProgram {
  public:
   // words[0] is looked up in PATH; `environment` ("NAME=value") is added to the caller's; `standard_output` is where
-  // its output goes instead of into the Outcome, where given.
+  // its output goes instead of into the Outcome, where given; `standard_input` is what it reads.
   explicit ChildProgram(std::vector<std::string> words, const std::vector<std::string>& environment = {},
-                        const std::string& standard_output = "")
+                        const std::string& standard_output = "", const std::string& standard_input = "/dev/null")
       : output_(standard_output.empty() ? (folder_.path() / "output").string() : standard_output),
         keeps_output_(standard_output.empty()) {
     std::vector<char*> arguments = pointers(words);
@@ -41,7 +41,7 @@ class ChildProgram {
     all.push_back(nullptr);
     posix_spawn_file_actions_t actions;
     ::posix_spawn_file_actions_init(&actions);
-    ::posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+    ::posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, standard_input.c_str(), O_RDONLY, 0);
     ::posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, output_.c_str(), O_WRONLY | O_CREAT, 0600);
     ::posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, errors().c_str(), O_WRONLY | O_CREAT, 0600);
     posix_spawnattr_t attributes;

@@ -6,9 +6,12 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
+#include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <fstream>
+#include <thread>
+#include <vector>
 
 #include "base/error.h"
 #include "base/files/free_place.h"
@@ -102,6 +105,35 @@ TEST_F(Files, WithoutCommitTheOldFileStaysAndNothingElse) {
   make_file("f", "old");
   { AtomicFile(in_folder("f")).write(large_content()); }
   EXPECT_EQ(read_file(in_folder("f")), "old");
+  EXPECT_EQ(folder_.entries(), 1U);
+}
+
+// A writer waits until the one before has renamed its file or deleted it.
+TEST_F(Files, ManyWritersOfOneFileWriteOneAfterAnother) {
+  constexpr int kWriters = 6, kFilesOfEach = 20;
+  const auto content_of = [](int writer) {
+    return std::string((std::size_t{1} << 16), static_cast<char>('a' + writer));
+  };
+  std::atomic<int> failures{0};
+  std::vector<std::thread> writers;
+  for (int writer = 0; writer < kWriters; ++writer) {
+    writers.emplace_back([&, writer] {
+      for (int i = 0; i < kFilesOfEach; ++i) {
+        try {
+          AtomicFile file(in_folder("f"));
+          file.write(content_of(writer));
+          if (i % 3 != 0) file.commit();
+        } catch (const EnvironmentError&) {
+          ++failures;
+        }
+      }
+    });
+  }
+  for (std::thread& writer : writers) writer.join();
+  EXPECT_EQ(failures, 0);
+  const std::string last = read_file(in_folder("f"));
+  ASSERT_FALSE(last.empty());
+  EXPECT_TRUE(last == content_of(last.front() - 'a')) << "the bytes of one writer";
   EXPECT_EQ(folder_.entries(), 1U);
 }
 

@@ -2,6 +2,9 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
 
 #include "base/error.h"
 #include "base/philox.h"
@@ -81,6 +84,31 @@ TEST_F(DamagedCheckpointTest, NumbersThatNoTrainingHasAreRefusedBeforeAnythingIs
                 for (auto& [name, file] : m.files) file.values = std::int64_t{1} << 60;
               }),
               HasSubstr("contradicts itself"));
+}
+
+TEST_F(DamagedCheckpointTest, NumbersThatJsonHasNotAreReadAsTheyWereWritten) {
+  Manifest manifest = read_manifest(folder_);
+  const double nan = std::numeric_limits<double>::quiet_NaN(), infinity = std::numeric_limits<double>::infinity();
+  manifest.state.values = {{"a", nan}, {"b", -nan}, {"c", infinity}, {"d", -infinity}};
+  write_manifest(folder_, manifest);
+  const std::map<std::string, double> values = read_manifest(folder_).state.values;
+  ASSERT_EQ(values.size(), 4U);
+  for (const auto& [name, value] : manifest.state.values) {
+    EXPECT_EQ(std::isnan(values.at(name)), std::isnan(value)) << name;
+    EXPECT_EQ(std::isinf(values.at(name)), std::isinf(value)) << name;
+    EXPECT_EQ(std::signbit(values.at(name)), std::signbit(value)) << name;
+  }
+}
+
+TEST_F(DamagedCheckpointTest, FilesElsewhereAreRefused) {
+  const Manifest whole = read_manifest(folder_);
+  for (const char* name : {"../model.safetensors", "/etc/passwd", ".hidden", "a/b", ""}) {
+    Manifest manifest = whole;
+    manifest.files[name] = whole.files.begin()->second;
+    write_manifest(folder_, manifest);
+    EXPECT_THAT(message_of<UserError>([&] { read_manifest(folder_); }),
+                HasSubstr(fmt::format("lists '{}', which is not the name of a file beside it", name)));
+  }
 }
 
 TEST_F(DamagedCheckpointTest, ATensorThatIsDamagedIsNamed) {

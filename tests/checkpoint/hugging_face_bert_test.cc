@@ -107,6 +107,38 @@ TEST(HuggingFaceBert, ImportAndExportGiveBackEveryBitOfTheClassesThatAreFineTune
   }
 }
 
+TEST(HuggingFaceBert, ImportAndExportGiveBackEveryBitOfItsRelatives) {
+  for (const char* name : {"roberta_tiny", "roberta_classification", "distilbert_tiny", "distilbert_classification"}) {
+    const fs::path golden = kBert.parent_path() / name;
+    const TemporaryFolder folder;
+    import_from_hugging_face(golden, folder / "run");
+    export_to_hugging_face(folder / "run", folder / "back");
+    EXPECT_EQ(tensors_of(folder / "back" / "model.safetensors"), tensors_of(golden / "model.safetensors")) << name;
+    const Json ours = Json::parse(bytes_of_file(folder / "back" / "config.json"));
+    const Json theirs = Json::parse(bytes_of_file(golden / "config.json"));
+    for (const auto& [key, value] : ours.items()) {
+      if (key == "torch_dtype" || key == "position_embedding_type") continue;
+      EXPECT_EQ(value, theirs.value(key, Json("absent"))) << name << " " << key;
+    }
+  }
+}
+
+TEST(HuggingFaceBert, RelativesThatComputeSomethingElseAreRefused) {
+  EXPECT_THAT(refusal(
+                  kBert.parent_path() / "roberta_tiny", [](Json& config) { config["pad_token_id"] = 5; }, kUnchanged),
+              HasSubstr("pad_token_id 5 (it must be 1)"));
+  const TemporaryFolder folder;
+  ModelConfig config = testing::small_config();
+  config.set_kind(ModelKind::kDistilBert);
+  config.norm_placement = NormPlacement::kPost;
+  config.layernorm_epsilon = 1e-5;
+  const RandomModel model(config);
+  save_checkpoint(folder / "run", config, model.parameters, *model.backend, {.iteration = 9});
+  EXPECT_THAT(message_of<UserError>([&] { export_to_hugging_face(folder / "run", folder / "hf"); }),
+              HasSubstr("this DistilBERT's norms have the epsilon 1e-05, and Hugging Face's have 1e-12"));
+  EXPECT_FALSE(fs::exists(folder / "hf"));
+}
+
 // Older versions of transformers gave the model of spans a pooler, whose weights nothing reads.
 TEST(HuggingFaceBert, ThePoolerOfAModelOfSpansIsLeftOut) {
   const fs::path golden = kBert.parent_path() / "bert_spans";

@@ -102,6 +102,29 @@ TEST_F(TensorDifferences, TensorsOfOtherPrecisionsAreComparedByTheirValues) {
   EXPECT_TRUE(compare(*open_tensors_of(file_of("f.safetensors", rounded)), *bf16(rounded), 1.0 / 256).equal());
 }
 
+TEST_F(TensorDifferences, IntegersAreComparedByTheirBytesAndNoToleranceHidesThem) {
+  const auto file_with = [&](const std::string& name, const std::string& type,
+                             const std::vector<std::int64_t>& values) {
+    std::string header = R"({"w":{"dtype":")" + type + R"(","shape":[4],"data_offsets":[0,32]}})";
+    header.resize(64, ' ');
+    std::string bytes = std::string("\x40\0\0\0\0\0\0\0", 8) + header;
+    bytes.append(reinterpret_cast<const char*>(values.data()), 8 * values.size());
+    write_file_atomically(path(name), bytes);
+    return open_tensors_of(path(name));
+  };
+  const auto a = file_with("a.safetensors", "I64", {5, -7, 1, 9}), b = file_with("b.safetensors", "I64", {5, -7, 2, 8});
+  EXPECT_TRUE(compare(*a, *a).equal());
+  for (const double tolerance : {0.0, 100.0}) {
+    const TensorComparison found = compare(*a, *b, tolerance);
+    ASSERT_EQ(found.parted.size(), 1U);
+    EXPECT_EQ(found.parted.front().values, 4);
+    EXPECT_EQ(found.parted.front().differing, 2);
+    EXPECT_EQ(found.parted.front().first, 2);
+  }
+  EXPECT_THAT(compare(*a, *file_with("u.safetensors", "U64", {5, -7, 1, 9})).other_shape,
+              ElementsAre("w: I64 [4] and U64 [4]"));
+}
+
 TEST_F(TensorDifferences, TensorsOfAnotherShapeOrOneSideAreNamed) {
   const TensorComparison found = compare_files({1, 2}, {1, 2, 3});
   EXPECT_THAT(found.other_shape, ElementsAre("w: F32 [2] and F32 [3]"));

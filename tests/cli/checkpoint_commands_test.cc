@@ -2,7 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <regex>
+#include <tuple>
 
 #include "cli/tiny_training.h"
 
@@ -92,6 +94,30 @@ TEST_F(CheckpointCommands, ConvertingToHuggingFaceAndBackKeepsEveryWeight) {
   EXPECT_TRUE(std::filesystem::exists(path("files/model.safetensors.index.json")));
   EXPECT_EQ(read_file(path("whole/iter_0000000/model.safetensors")),
             read_file(path("back/iter_0000000/model.safetensors")));
+}
+
+TEST_F(CheckpointCommands, ReshardingKeepsEveryTensorInFilesOfAnotherSize) {
+  ASSERT_EQ(train("2", {}).exit_code, 0);
+  const nlohmann::json report =
+      json_of({"checkpoint", "reshard", path("run"), path("small"), "--max-file-size", "1000"});
+  EXPECT_TRUE(json_of({"diff", path("run"), path("small")}).at("equal").get<bool>());
+  EXPECT_THAT(succeed({"checkpoint", "verify", path("small")}), HasSubstr("is intact"));
+  std::int64_t files = 0, of_tensors = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(report.at("folder").get<std::string>())) {
+    files += entry.path().filename() != "checkpoint.json" ? 1 : 0;
+    of_tensors += entry.path().extension() == ".safetensors" ? 1 : 0;
+  }
+  EXPECT_EQ(report.at("files"), files);
+  EXPECT_GT(of_tensors, 2);
+  EXPECT_EQ(json_of({"checkpoint", "reshard", path("small"), path("back")}).at("files"), files - of_tensors + 2);
+  EXPECT_TRUE(json_of({"diff", path("run"), path("back")}).at("equal").get<bool>());
+  for (const auto& [to, size, says] :
+       {std::tuple{"back", "0", "back"}, {"other", "-1", "--max-file-size is -1; it must be at least 0"}}) {
+    const Outcome outcome = run_teratron({"checkpoint", "reshard", path("run"), path(to), "--max-file-size", size});
+    EXPECT_EQ(outcome.exit_code, 2);
+    EXPECT_THAT(outcome.errors, AllOf(StartsWith("error: "), HasSubstr(says)));
+  }
+  EXPECT_FALSE(std::filesystem::exists(path("other")));
 }
 
 TEST_F(CheckpointCommands, AChatTemplateGoesAlongWithTheTokenizer) {

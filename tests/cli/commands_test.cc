@@ -46,6 +46,24 @@ TEST_F(Commands, TokenizerTrainWritesWhatInfoShows) {
   EXPECT_EQ(info.at("end_of_text"), info.at("special_tokens").at("<|endoftext|>"));
 }
 
+TEST_F(Commands, TokenizerInfoShowsAVocabularyOfWordPieces) {
+  const std::vector<std::string> tokens = {"[PAD]",  "[UNK]", "[CLS]",   "[SEP]",
+                                           "[MASK]", "word",  "##piece", "\xE4\xB8\x80"};
+  std::string lines;
+  for (const std::string& token : tokens) lines += token + "\n";
+  write_file_atomically(path("vocab.txt"), lines);
+  write_file_atomically(path("tokenizer_config.json"),
+                        R"({"do_lower_case": false, "strip_accents": true, "tokenize_chinese_chars": false})");
+  const nlohmann::json info = json_of({"tokenizer", "info", path("vocab.txt")});
+  const nlohmann::json special = {{"[PAD]", 0}, {"[UNK]", 1}, {"[CLS]", 2}, {"[SEP]", 3}, {"[MASK]", 4}};
+  const nlohmann::json expected = {
+      {"kind", "WordPiece"},    {"vocab_size", tokens.size()}, {"lower_case", false},      {"strip_accents", true},
+      {"split_chinese", false}, {"max_word_characters", 100},  {"longest_token_bytes", 7}, {"special_tokens", special}};
+  EXPECT_EQ(info, expected);
+  const std::string text = run_teratron({"tokenizer", "info", path("vocab.txt")}).output;
+  EXPECT_THAT(text, AllOf(HasSubstr("strips accents"), HasSubstr("special [MASK]")));
+}
+
 TEST_F(Commands, EncodeWritesTheLibrarysIdsAsLittleEndian32BitAndDecodeGivesTheBytesBack) {
   RandomSequence random(RandomStream{.seed = 2});
   for (const std::size_t length : {std::size_t{0}, std::size_t{1}, std::size_t{5000}}) {

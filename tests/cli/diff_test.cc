@@ -57,6 +57,10 @@ TEST_F(Diff, WrongInputIsOneError) {
   EXPECT_THAT(run_teratron({"diff", run, run, "--tolerance", "-1"}).errors,
               HasSubstr("--tolerance must be at least 0"));
   EXPECT_THAT(run_teratron({"diff", run}).errors, HasSubstr("B"));
+  const std::string later = train("later", "3");
+  std::filesystem::remove_all(later + "/iter_0000002");
+  std::filesystem::remove(later + "/metrics.jsonl");
+  EXPECT_THAT(run_teratron({"diff", run, later}).errors, HasSubstr("no update and no checkpoint in common"));
 }
 
 }  // namespace

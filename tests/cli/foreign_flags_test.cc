@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <set>
 
 #include "cli/binary.h"
@@ -41,6 +42,16 @@ TEST(ForeignFlagsOfTheProgram, AreOursUnderOtherNames) {
       EXPECT_THAT(train, ::testing::Not(HasSubstr("--" + std::string(flag.name) + " ")));
     }
   }
+}
+
+TEST(ForeignFlagsOfTheProgram, AreTheTableOfThePageForThoseWhoComeFromElsewhere) {
+  const std::string table = succeed({"flags"});
+  EXPECT_EQ(std::ranges::count(table, '\n'), std::ssize(foreign_flags()) + 2);
+  EXPECT_THAT(table,
+              ::testing::AllOf(HasSubstr("| Megatron-LM  | --train-samples "), HasSubstr("| nanoGPT "),
+                               HasSubstr("| --per_device_train_batch_size "), HasSubstr("| llm.c        | -i ")));
+  const std::string page = read_file(std::filesystem::path(TERATRON_SOURCE_DIR) / "docs" / "guide" / "coming-from.md");
+  EXPECT_THAT(page, HasSubstr("<!-- teratron flags -->\n" + table)) << "write there what `teratron flags` prints";
 }
 
 TEST(ForeignFlagsOfTheProgram, AreExplainedWhereTheyAreTyped) {

@@ -139,6 +139,26 @@ TEST(TextRepair, ComposesWhatNormalisationComposes) {
   }
 }
 
+// Unicode's compatible letters of them, but for the long s.
+TEST(TextRepair, LigaturesOfLatinLettersBecomeTheirLetters) {
+  const auto compatible = [](const std::string& text) {
+    utf8proc_uint8_t* out = utf8proc_NFKC(reinterpret_cast<const utf8proc_uint8_t*>(text.c_str()));
+    std::string result(reinterpret_cast<const char*>(out));
+    std::free(out);
+    return result;
+  };
+  std::vector<char32_t> codes = {0x132, 0x133, 0x1F1, 0x1F2, 0x1F3};
+  for (char32_t code = 0x1C4; code <= 0x1CC; ++code) codes.push_back(code);
+  for (char32_t code = 0xFB00; code <= 0xFB06; ++code) codes.push_back(code);
+  for (const char32_t code : codes) {
+    std::string text;
+    append_utf8(code, text);
+    const std::string expected = code == 0xFB05 ? "\u017Ft" : compatible(text);
+    EXPECT_EQ(repair_text("a" + text + "b"), "a" + expected + "b") << static_cast<std::uint32_t>(code);
+  }
+  EXPECT_EQ(repair_text("\u0149"), "'n");
+}
+
 TEST(TextRepair, AsciiTextChangesInReferencesAndControlsAlone) {
   std::string text;
   for (char c = 0x20; c < 0x7F; ++c) {

@@ -80,7 +80,9 @@ TEST_F(BlendOfCorpora, EachCorpusGoesThroughItsOwnSamplesInItsOwnOrder) {
       const Document tokens = read(samples, {position, 1});
       const auto corpus = static_cast<std::size_t>(tokens.front() >> kCorpusBits);
       ASSERT_EQ(corpus, samples.order().entry(position).corpus);
-      ASSERT_EQ(tokens, read(*samples_of(corpus), {counts[corpus]++, 1})) << "position " << position;
+      const std::int64_t sample = counts[corpus]++;
+      ASSERT_EQ(tokens, read(*samples_of(corpus), {sample, 1})) << "position " << position;
+      ASSERT_EQ(samples.source(position), samples.corpus(corpus).source(sample));
     }
   }
 }

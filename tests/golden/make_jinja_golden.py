@@ -130,6 +130,57 @@ b' }}
 {{ "{} {0}".format(1) }}
 {{ 'ab'.removeprefix('a') }}{{ 'ab'.removesuffix('b') }}{{ 'aXbXc'.rsplit('X', 1) }}{{ 'abc'.rfind('c') }}
 {{ 'a' "b" }}{{ {'a': [1, {'b': none}]} }}
+{{ 1.5 + 1 }} {{ 1 - 0.25 }} {{ 1.5 * 2 }} {{ 1.0 / 4 }} {{ 2.0 ** 3 }} {{ 2 ** 0.5 }} {{ -1.5 }} {{ - 0.0 }} {{ 1.5 != 1.5 }} {{ 1 != 2 }} {{ 'a' <= 'a' }} {{ 2 <= 1.5 }}
+{{ -'a' }}
+{{ -[1] }}
+{{ 1 in 5 }}
+{{ [1] in {} }}
+{{ {} in {} }}
+{{ 1 / 0.0 }}
+{{ {'a': 1}.get('a') }}{{ {'a': 1}.get('b') }}{{ {'a': 1}.get('b', 2) }}
+{{ {'a': 1}.get() }}
+{{ {'a': 1}.copy() }}{{ [1, 2].copy() }}{{ [1, 2, 1].count(1) }}{{ (1, 2, 1).count(1) }}{{ (1, 2).index(2) }}{{ [1, 1.0, true].count(1) }}
+{{ (1, 2).append(3) }}
+{{ (1, 2).index(3) }}
+{{ '{5}'.format(1) }}
+{{ 'a\nb' | indent('> ') }}{{ 'a\nb' | indent('\t', true) }}{{ [1, {'a': 2}] | tojson(indent='\t') }}
+{{ [1] | tojson(separators=(',',)) }}
+{{ [1] | tojson(separators=(1, 2)) }}
+{{ 3 | int }}{{ true | int }}{{ 3 | float }}{{ 2.5 | float }}{{ 'x' | float }}{{ 'x' | float(1.5) }}{{ none | int(4) }}{{ -1.5 | abs }}{{ -7 | abs }}
+{{ 'a' | abs }}
+{{ 'a' | round }}
+{{ 'a' | upper(1) }}
+{{ 'a' | trim(1, 2, 3) }}
+{{ 'abc' | indent(1.5) }}
+{{ true is true }}{{ 1 is true }}{{ false is false }}{{ 0 is false }}{{ 1.0 is float }}{{ 1 is float }}{{ x is undefined }}{{ 1 is undefined }}{{ ('a' | safe) is escaped }}{{ 'a' is escaped }}{{ 4 is even }}{{ 3 is even }}{{ 'odd' is test }}{{ 'oddly' is test }}
+{% set n = namespace({'a': 1}, b=2) %}{{ n.a }}{{ n.b }}
+{% set n = namespace(5) %}
+{% set n = namespace() %}{% set n._x = 1 %}{{ n._x }}
+{% set n = namespace(_x=1) %}{{ n._x }}
+{% macro m(a) %}{{ a }}{% endmacro %}{{ m(1, 2) }}
+{% macro m(a) %}{{ a }}{% endmacro %}{{ m(1, a=2) }}
+{% macro m(a) %}{{ a }}{% endmacro %}{{ m(1, b=2) }}
+{% macro m(a) %}{{ a }}{{ caller() if caller }}{% endmacro %}{{ m(1) }}
+{% macro m(a) %}{{ caller() }}{% endmacro %}{{ m(1) }}
+{{ 'a b  c '.split(none, 1) }}{{ '  a b '.split(none, 0) }}{{ 'aé🙂'.replace('', '-') }}{{ 'abc'.replace('', '-', 2) }}{{ ''.replace('', '-') }}
+{{ ([1, 2] | map('abs')) | first }}{{ [] | map('abs') | first }}{{ messages | map(attribute='role') | first }}
+{{ undefined_thing | items | list }}{{ 5 | items | list }}
+{{ [[1], [1]] | unique | list }}
+{{ [{}] | unique | list }}
+{{ undefined_thing == other_thing }}{{ undefined_thing | list }}{{ undefined_thing | join }}{{ undefined_thing | length }}
+{{ true.x }}{{ 1.5.x is defined }}{{ (1.5).x is defined }}{{ 1.5 + 'a' }}
+{{ true + 'a' }}
+{% for i in [1, 2] %}{{ loop | length }}{% endfor %}
+{% for i in [1, 2] %}{{ loop.nothing is defined }}{% endfor %}
+{{ 5[1:2] }}
+{{ none[1:2] is defined }}
+{{ 1 + }}
+{{
+{% if %}x{% endif %}
+{% set %}
+{{ }}
+{{ 'ab'.upper() }}{{ [1, 2].index(2) }}{{ ['a', 'b'].index('c') }}
+{{ (messages | map(attribute='role')).x is defined }}{{ {'a': 1}.items().x is defined }}
 '''
 
 TEMPLATES = [
@@ -177,6 +228,9 @@ REFUSED = [
     ["{{ '{:>3}'.format(1) }}", "format()"], ["{{ 'x'.__class__ }}", "__class__"], ["{{ 9223372036854775807 + 1 }}", "2^63"],
     ["{{ [1] | map('nothing') | list }}", "'nothing'"], ["{{ ('a' | safe).upper() }}", "'upper' of text from the filter safe"],
     ["{{ range(3) }}", "a range is written"], ["{{ (1).real }}", "'real' of a int"],
+    ["{{ [1] * 2000000000 }}", "a list of more than"], ["{{ messages | sort(attribute='role,content') }}", "several attributes"],
+    ["{{ [('nan' | float), 1] | sort }}", "nan has no order"], ["{{ range.start }}", "'start' of a function"],
+    ["{% set n = namespace({1: 2}) %}", "a name that is a int"],
 ]
 
 

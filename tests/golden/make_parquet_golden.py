@@ -5,6 +5,7 @@
   fineweb-*   the columns of FineWeb
   chats-*     conversations: lists of structs, as UltraChat has them
   types-*     a column of each type, with nulls
+  rare-*      what pyarrow writes when asked to: UUIDs, half floats, nanoseconds, decimals as integers, INT96 timestamps
   nested-*    lists, structs and maps in one another, with nulls and empty ones at each level
 """
 
@@ -14,6 +15,7 @@ import random
 import sys
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -78,6 +80,20 @@ def types():
     return pa.table(columns)
 
 
+def rare():
+    """Timestamps of INT96 have no time zone, so no column has one."""
+    small = decimal.Decimal("0.01")
+    return pa.table({
+        "uuid": pa.array([bytes(range(16)), b"\xff" * 16, None, b"\0" * 16, bytes(range(240, 256))], pa.uuid()),
+        "half": pa.array([np.float16(x) for x in (0.1, -65504, 2**-24)] + [None, np.float16("nan")], pa.float16()),
+        "clock": pa.array([0, -1, None, 1_700_000_000_123_456_789, -(2**63) + 1], pa.timestamp("ns")),
+        "time": pa.array([0, 86_399_999_999_999, None, 1, 1_000], pa.time64("ns")),
+        "decimal": pa.array([-99999 * small, small, None, decimal.Decimal("0.00"), -small], pa.decimal128(7, 2)),
+        "long_decimal": pa.array([decimal.Decimal(-(10**17)), decimal.Decimal(256), None, decimal.Decimal(0), decimal.Decimal(10**17)],
+                                 pa.decimal128(18, 0)),
+    })
+
+
 def nested():
     element = pa.struct([("n", pa.int32()), ("tags", pa.list_(pa.string()))])
     deep = pa.list_(pa.list_(element))
@@ -97,7 +113,7 @@ def main():
     deltas = {"text": "DELTA_BYTE_ARRAY", "id": "DELTA_LENGTH_BYTE_ARRAY", "url": "DELTA_BYTE_ARRAY", "token_count": "DELTA_BINARY_PACKED",
               "language_score": "BYTE_STREAM_SPLIT"}
     small = {"data_page_size": 1, "write_batch_size": 4}
-    tables = {"fineweb": fineweb(), "chats": chats(), "types": types(), "nested": nested()}
+    tables = {"fineweb": fineweb(), "chats": chats(), "types": types(), "nested": nested(), "rare": rare()}
     variants = {
         "fineweb": {"snappy": {}, "zstd": {"compression": "zstd", "row_group_size": 10},
                     "gzip": {"compression": "gzip", "data_page_version": "2.0", **small},
@@ -106,6 +122,8 @@ def main():
         "types": {"zstd": {"compression": "zstd"},
                   "plain": {"compression": "none", "use_dictionary": False, "data_page_version": "2.0", "store_schema": False, **small}},
         "nested": {"snappy": {"row_group_size": 2}, "plain": {"compression": "none", "data_page_version": "2.0", **small}},
+        "rare": {"integers": {"store_decimal_as_integer": True}, "int96": {"use_deprecated_int96_timestamps": True, "use_dictionary": False},
+                 "words": {"use_deprecated_int96_timestamps": True, "store_schema": False}},
     }
     for name, table in tables.items():
         (OUT / f"{name}.jsonl").write_bytes(lines_of(table).encode())

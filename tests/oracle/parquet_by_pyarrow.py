@@ -56,6 +56,8 @@ def text_of(scalar):
         return "null"
     if pa.types.is_dictionary(kind):
         return text_of(scalar.value)
+    if kind == pa.uuid():
+        return f'"{scalar.as_py()}"'
     if pa.types.is_boolean(kind):
         return "true" if scalar.as_py() else "false"
     if pa.types.is_integer(kind):

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <limits>
+#include <memory>
 
 #include "base/base64.h"
 #include "base/files/file.h"
@@ -14,32 +16,46 @@ namespace {
 
 using ::testing::HasSubstr;
 
-TEST(ServedVectors, AreThoseOfEmbedInEitherEncoding) {
-  ModelConfig config{.num_layers = 2,
-                     .hidden_size = 12,
-                     .num_attention_heads = 3,
-                     .vocab_size = 9,
-                     .max_position_embeddings = 10,
-                     .make_vocab_size_divisible_by = 9,
-                     .init_method_std = 0.3};
-  config.set_kind(ModelKind::kBert);
-  const auto backend = make_cpu_backend();
-  Encoder encoder(*backend, config, {.purpose = Purpose::kEvaluation, .batch = 2, .tokens = 10, .logits_chunk = 1});
-  encoder.allocate();
-  encoder.initialize(3);
-  const Tokenizer tokenizer = tokenizer_of_words();
+class ServedVectors : public ::testing::Test {
+ protected:
+  static constexpr std::int64_t kPositions = 10;
+
+  ServedVectors() {
+    encoder_.allocate();
+    encoder_.initialize(3);
+  }
+  static ModelConfig config() {
+    ModelConfig config{.num_layers = 2,
+                       .hidden_size = 12,
+                       .num_attention_heads = 3,
+                       .vocab_size = 9,
+                       .max_position_embeddings = kPositions,
+                       .make_vocab_size_divisible_by = 9,
+                       .init_method_std = 0.3};
+    config.set_kind(ModelKind::kBert);
+    return config;
+  }
+
+  const std::unique_ptr<Backend> backend_ = make_cpu_backend();
+  Encoder encoder_{
+      *backend_, config(), {.purpose = Purpose::kEvaluation, .batch = 2, .tokens = kPositions, .logits_chunk = 1}};
+  const Tokenizer tokenizer_ = testing::tokenizer_of_words();
+  const ServerSettings place_{.port = 0, .api_key = "", .model_name = "bert"};
+};
+
+TEST_F(ServedVectors, AreThoseOfEmbedInEitherEncoding) {
   const TextVectorSettings settings{.pooling = Pooling::kMean, .normalize = true};
   const std::vector<std::string_view> texts = {"a b", "c", "ad c a", ""};
   const auto vectors_of = [&](std::span<const std::string_view> some) {
     std::vector<std::vector<float>> vectors(some.size());
     make_text_vectors(
-        encoder, tokenize_texts(tokenizer, some, 10), settings,
+        encoder_, tokenize_texts(tokenizer_, some, 10), settings,
         [&](std::size_t i, std::span<const float> vector) { vectors[i].assign(vector.begin(), vector.end()); });
     return vectors;
   };
   const std::vector<std::vector<float>> expected = vectors_of(texts);
-  VectorModel model("bert", encoder, tokenizer, {.vectors = settings, .most_tokens = 10});
-  const RunningServer server({.port = 0, .api_key = "", .model_name = "bert"}, model);
+  VectorModel model("bert", encoder_, tokenizer_, {.vectors = settings, .most_tokens = 10});
+  const testing::RunningServer server(place_, model);
   const Reply reply = server.post("/v1/embeddings", Json{{"input", texts}, {"model", "bert"}}.dump());
   ASSERT_EQ(reply.status, 200) << reply.body;
   for (std::size_t i = 0; i < texts.size(); ++i) {
@@ -66,7 +82,36 @@ TEST(ServedVectors, AreThoseOfEmbedInEitherEncoding) {
   EXPECT_THAT(server.complete({{"prompt", "a"}}).message(), HasSubstr("/v1/embeddings"));
 }
 
-TEST(ServedVectors, Base64IsThatOfItsStandard) {  // RFC 4648, section 10
+TEST_F(ServedVectors, OfAModelThatMakesNoNumbersAreRefusedWithTheReasonAndCounted) {
+  VectorModel model("bert", encoder_, tokenizer_, {.most_tokens = kPositions});
+  const testing::RunningServer server(place_, model);
+  const auto ask = [&](const char* text) { return server.post("/v1/embeddings", Json{{"input", text}}.dump()); };
+  // A position that the longer text alone reaches.
+  const TensorRef row = encoder_.model().embedding.positions->value.slice(0, 4, 5);
+  backend_->fill(row, std::numeric_limits<double>::infinity());
+  const Reply broken = ask("a b c");
+  EXPECT_EQ(broken.status, 500) << broken.body;
+  EXPECT_THAT(broken.message(), HasSubstr("the vector of text 1 is not finite"));
+  EXPECT_EQ(ask("a").status, 200) << "the server goes on";
+  EXPECT_EQ(server.metric("teratron_requests_in_flight"), 0);
+  EXPECT_EQ(server.metric("teratron_requests_finished_total"), 2);
+  EXPECT_EQ(server.metric("teratron_requests_refused_total"), 0);
+  EXPECT_EQ(server.metric("teratron_prompt_tokens_total"), 5 + 3);
+}
+
+TEST_F(ServedVectors, AreRefusedWhereMoreRequestsWaitThanMay) {
+  VectorModel model("bert", encoder_, tokenizer_, {.most_tokens = kPositions, .most_requests = 0});
+  const testing::RunningServer server(place_, model);
+  const Reply refused = server.post("/v1/embeddings", Json{{"input", "a"}}.dump());
+  EXPECT_EQ(refused.status, 429);
+  EXPECT_THAT(refused.message(), HasSubstr("try again soon"));
+  EXPECT_EQ(refused.json.at("error").at("code"), "rate_limit_exceeded");
+  EXPECT_NE(refused.retry_after, "");
+  EXPECT_EQ(server.metric("teratron_requests_refused_total"), 1);
+  EXPECT_EQ(server.metric("teratron_requests_finished_total"), 0);
+}
+
+TEST(Base64, IsThatOfItsStandard) {  // RFC 4648, section 10
   EXPECT_EQ(base64_of(""), "");
   EXPECT_EQ(base64_of("f"), "Zg==");
   EXPECT_EQ(base64_of("fo"), "Zm8=");

@@ -1,11 +1,14 @@
 // `teratron serve` from its start to its end, beside `generate` on the same checkpoint.
+#include <fmt/ranges.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <httplib.h>
 
+#include <cstring>
 #include <sstream>
 
 #include "cli/tiny_training.h"
+#include "cli/weights/bert_folder.h"
 
 namespace teratron::testing {
 namespace {
@@ -68,11 +71,65 @@ void expect_texts_of_generate(const Words& layout) {
 TEST(ServeCommand, MakesTheTextsOfGenerateAndEndsByASignal) { expect_texts_of_generate({}); }
 TEST(ServeCommand, MakesThemOnTwoRanks) { expect_texts_of_generate({"--tp", "2"}); }
 
+// A folder of sentence-transformers says how its vectors are made, and how long texts are.
+TEST(ServeCommand, VectorsOfABertAreThoseOfEmbed) {
+  const testing::TemporaryFolder folder;
+  const std::string sentence = folder / "sentence", place = folder / "place.json";
+  testing::TinyBertFolder({.name = "BertModel"}).write(sentence + "/0_Transformer");
+  const auto module = [](int number, const char* kind) {
+    return Json{{"idx", number},
+                {"name", std::to_string(number)},
+                {"path", fmt::format("{}_{}", number, kind)},
+                {"type", fmt::format("sentence_transformers.models.{}", kind)}};
+  };
+  testing::put_file(sentence + "/modules.json",
+                    Json{module(0, "Transformer"), module(1, "Pooling"), module(2, "Normalize")}.dump());
+  make_folders(sentence + "/1_Pooling");
+  testing::put_file(sentence + "/1_Pooling/config.json", R"({"pooling_mode": "max"})");
+  testing::put_file(sentence + "/0_Transformer/sentence_bert_config.json",
+                    R"({"max_seq_length": 8, "do_lower_case": true})");
+  const std::vector<std::string> texts = {"yes no", "maybe", "same other key what"};
+  testing::put_file(folder / "texts", fmt::format("{}\n", fmt::join(texts, "\n")));
+  succeed({"embed", "--load", sentence, "--out", folder / "out.npy", folder / "texts"});
+  const std::string file = read_file(folder / "out.npy");
+  std::vector<float> expected(texts.size() * testing::kTinyHidden);
+  ASSERT_EQ(file.size(), 128 + expected.size() * sizeof(float));
+  std::memcpy(expected.data(), file.data() + 128, expected.size() * sizeof(float));
+  for (const char* ranks : {"1", "2"}) {
+    std::filesystem::remove(place);
+    ChildProgram server({TERATRON_BINARY, "serve", "--load", sentence, "--port", "0", "--json", place, "--tp", ranks,
+                         "--queue", "0", "--batch-size", "2"});
+    const Json where = wait_for_server(server, place);
+    EXPECT_EQ(where.at("model"), "sentence");
+    httplib::Client client("127.0.0.1", where.at("port").get<int>());
+    const auto answer = client.Post("/v1/embeddings", Json{{"input", texts}}.dump(), "application/json");
+    ASSERT_TRUE(answer);
+    ASSERT_EQ(answer->status, 200) << answer->body;
+    const Json vectors = Json::parse(answer->body).at("data");
+    for (std::size_t i = 0; i < expected.size(); ++i) {
+      const float value = vectors.at(i / testing::kTinyHidden).at("embedding").at(i % testing::kTinyHidden);
+      EXPECT_NEAR(value, expected[i], 1e-6) << "sums have other orders in batches of other sizes, and over ranks";
+    }
+    const auto longer =
+        client.Post("/v1/embeddings", Json{{"input", "yes no yes no yes no yes"}}.dump(), "application/json");
+    ASSERT_TRUE(longer);
+    EXPECT_EQ(longer->status, 400);
+    EXPECT_THAT(longer->body, HasSubstr("more than 8 tokens"));
+    ::kill(server.pid(), SIGTERM);
+    EXPECT_EQ(server.wait().exit_code, 0);
+  }
+  testing::put_file(sentence + "/0_Transformer/tokenizer_config.json", R"({"do_lower_case": false})");
+  const Outcome cased = run_teratron({"serve", "--load", sentence, "--port", "0"});
+  EXPECT_EQ(cased.exit_code, 2);
+  EXPECT_THAT(cased.errors, HasSubstr("its tokenizer is cased; give an uncased one by --tokenizer DIR"));
+}
+
 TEST(ServeCommand, WrongFlagsAreRefused) {
   EXPECT_THAT(refused({"serve"}), HasSubstr("--load"));
   EXPECT_THAT(refused({"serve", "--load", "/nowhere"}), HasSubstr("/nowhere"));
   EXPECT_THAT(refused({"serve", "--load", "/nowhere", "--port", "70000"}), HasSubstr("--port"));
   EXPECT_THAT(refused({"serve", "--load", "/nowhere", "--dp", "2"}), HasSubstr("--dp"));
+  EXPECT_THAT(refused({"serve", "--load", "/nowhere", "--host", ""}), HasSubstr("--host is empty; 127.0.0.1 is this machine alone"));
 }
 
 }  // namespace

@@ -37,6 +37,12 @@ class ChatCommands : public TrainingCommands<300> {
   Words chat(const Words& more) const {
     return with({"data", "chat", path("chats.jsonl"), "--tokenizer", path("tokenizer")}, more);
   }
+  Outcome talk(const std::string& lines, const std::string& more = "") const {
+    return testing::ChildProgram({"bash", "-c",
+                                  fmt::format("printf '{}' | {} generate --load {} --chat --temperature 0 {}", lines,
+                                              TERATRON_BINARY, path("run"), more)})
+        .wait();
+  }
   Outcome train(const std::string& run, const Words& more) const {
     const Words words = {"--data-path", path("chats"), "--sft",        "--split", "1",
                          "--save",      path(run),     "--seq-length", "40"};
@@ -49,18 +55,47 @@ TEST_F(ChatCommands, AModelAnswersAsItWasTaught) {
   const Words learning = {"--train-iters", "200", "--lr", "0.02", "--hidden-dropout", "0", "--attention-dropout", "0"};
   const Outcome trained = train("run", learning);
   ASSERT_EQ(trained.exit_code, 0) << trained.errors;
-  const auto talk = [&](const std::string& lines, const std::string& more) {
-    return ChildProgram({"bash", "-c",
-                         fmt::format("printf '{}' | {} generate --load {} --chat --temperature 0 {}", lines,
-                                     TERATRON_BINARY, path("run"), more)})
-        .wait()
-        .output;
-  };
-  EXPECT_EQ(talk("ranks\\n\\nlayer\\n", ""), "sums\nwaits\n");
-  EXPECT_EQ(talk("ranks\\nlayer", "--tp 2"), "sums\nwaits\n");
-  const std::string text = succeed(
-      {"eval", "loss", "--load", path("run"), "--data-path", path("chats"), "--split", "1", "--part", "training"});
-  EXPECT_THAT(text, AllOf(HasSubstr("tokens to be learned"), HasSubstr("8 conversations in")));
+  EXPECT_EQ(talk("ranks\\n\\nlayer\\n").output, "sums\nwaits\n");
+  EXPECT_EQ(talk("ranks\\nlayer", "--tp 2").output, "sums\nwaits\n");
+  const Words loss = {"eval", "loss", "--load", path("run"), "--data-path", path("chats"), "--split", "1"};
+  EXPECT_THAT(succeed(with(loss, {"--part", "training"})),
+              AllOf(HasSubstr("tokens to be learned"), HasSubstr("8 conversations in")));
+  for (const auto& [more, says] : {std::pair{Words{"--part", "test"}, "there is no part 'test'"},
+                                   {{"--part", "training", "--baselines"}, "chats, which are scored each by itself"},
+                                   {{"--seed", "3"}, "--seed and --seq-length are of a BERT's samples"}}) {
+    EXPECT_THAT(refused(with(loss, more)), HasSubstr(says));
+  }
+}
+
+// The second answer is the first one again, whatever was asked, so it shows whether the model still reads the first.
+TEST_F(ChatCommands, ALineThatIsTooLongIsNotSaidAndTheConversationGoesOn) {
+  std::string lines;
+  for (int i = 0; i < 8; ++i) {
+    const auto& [question, answer] = i % 2 == 0 ? std::pair{"ranks", "sums"} : std::pair{"layer", "waits"};
+    const auto turn = [](const char* role, const char* text) {
+      return nlohmann::json{{"role", role}, {"content", text}};
+    };
+    lines += nlohmann::json{{"messages",
+                             {turn("user", question), turn("assistant", answer), turn("user", "a"),
+                              turn("assistant", answer)}}}
+                 .dump() +
+             "\n";
+  }
+  write_file_atomically(path("chats.jsonl"), lines);
+  succeed(chat({"--out", path("chats")}));
+  const Outcome trained =
+      train("run", {"--train-iters", "300", "--lr", "0.02", "--hidden-dropout", "0", "--attention-dropout", "0"});
+  ASSERT_EQ(trained.exit_code, 0) << trained.errors;
+  std::string too_long;
+  for (int i = 0; i < 50; ++i) too_long += "layer ranks ";
+  for (const auto& [question, answer] : {std::pair{"ranks", "sums\n"}, {"layer", "waits\n"}}) {
+    const Outcome outcome = talk(std::string(question) + "\\n" + too_long + "\\na\\n");
+    EXPECT_EQ(outcome.output, std::string(answer) + answer);
+    EXPECT_THAT(outcome.errors, HasSubstr("this was not said: alone it has more than the "));
+  }
+  const Outcome many = talk("ranks\\nranks\\nranks\\nranks\\nranks\\nranks\\nranks\\nranks\\nranks\\n");
+  EXPECT_EQ(many.exit_code, 0) << "the oldest exchanges go";
+  EXPECT_THAT(many.errors, ::testing::Not(HasSubstr("not said")));
 }
 
 TEST_F(ChatCommands, SamplesAreShownWithTheWordsToLearn) {

@@ -7,8 +7,10 @@
 #include <map>
 
 #include "base/philox.h"
+#include "base/pseudo_terminal.h"
 #include "cli/tiny_training.h"
 #include "comm/process/launched_job.h"
+#include "telemetry/live_file.h"
 
 namespace teratron::testing {
 namespace {
@@ -112,6 +114,47 @@ TEST_F(Supervision, TopSaysThatAStateIsOldAndShowsNoControlCharacters) {
                         R"("loss":1e300,"tokens_per_second":1e300,"seconds_left":1e300,"ranks":[]})");
   const Outcome outcome = must({"top", path("")});
   EXPECT_THAT(outcome.output, AllOf(HasSubstr("has written nothing for"), Not(HasSubstr("\x1b"))));
+}
+
+// A terminal of six rows: the cursor's, below the keys', must be one of them, or the first line is gone.
+TEST_F(Supervision, OnATerminalTopFillsTheRowsAndColumnsUntilAKeyASignalOrTheRunsEnd) {
+  if (!testing::PseudoTerminal(6, 40).exists()) GTEST_SKIP() << "there are no terminals";
+  const auto frame_until = [&](int ranks, bool has_keys, const auto& end, int exit_code) {
+    LiveRun state{.host = "elsewhere", .process = 7, .written_at = 1e9, .iteration = 5, .iterations = 9};
+    for (int rank = 0; rank < ranks; ++rank)
+      state.ranks.push_back({.rank = rank, .host = "elsewhere", .place = "start"});
+    EXPECT_TRUE(write_live_file(path(""), state));
+    testing::PseudoTerminal terminal(6, 40);
+    ChildProgram top({TERATRON_BINARY, "top", path("")}, {"TERM=xterm"}, terminal.path(),
+                     has_keys ? terminal.path() : "/dev/null");
+    std::string frame = terminal.shown_until("q ends\r\n");
+    end(terminal, top);
+    EXPECT_EQ(top.wait().exit_code, exit_code);
+    std::erase(frame, '\r');
+    return frame;
+  };
+  const auto frame_of = [&](int ranks) {
+    const auto type_q = [](const testing::PseudoTerminal& terminal, ChildProgram&) { terminal.type("q"); };
+    const std::string frame = frame_until(ranks, true, type_q, 0);
+    const std::string_view from_top = "\x1b[H\x1b[J";
+    EXPECT_THAT(frame, ::testing::StartsWith(std::string(from_top) + "process 7 on elsewhere has written"));
+    std::istringstream lines(frame.substr(from_top.size()));
+    int count = 0;
+    for (std::string line; std::getline(lines, line); ++count) EXPECT_LE(line.size(), 40U) << line;
+    EXPECT_LE(count, 5) << frame;
+    return frame;
+  };
+  EXPECT_THAT(frame_of(0), Not(HasSubstr("..\n")));
+  EXPECT_THAT(frame_of(1), AllOf(HasSubstr(" start\n"), Not(HasSubstr("..\n")))) << "four lines fit";
+  EXPECT_THAT(frame_of(2), HasSubstr("\n..\nq ends\n"));
+  const auto signalled = [](int signal) { return [=](auto&, ChildProgram& top) { ::kill(top.pid(), signal); }; };
+  frame_until(0, false, signalled(SIGINT), 0);
+  frame_until(0, false, signalled(SIGTERM), 128 + SIGTERM);
+  const auto end_run = [&](testing::PseudoTerminal& terminal, ChildProgram&) {
+    fs::remove(path("live.json"));
+    terminal.shown_until("the run has ended\r\n");
+  };
+  frame_until(0, false, end_run, 0);
 }
 
 // Killed at random times after an update of its own, each time it is started again.

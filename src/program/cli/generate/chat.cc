@@ -49,13 +49,16 @@ class Talk {
   // The conversation's tokens, without as many of the oldest exchanges as must go; empty: the last line is too long.
   Tokens fitting_prompt() {
     try {
-      while (true) {
-        Tokens prompt = tokenizer_.encode(rules_.form->render(messages_, true), SpecialText::kToken);
+      for (nlohmann::ordered_json fewer = messages_;;) {
+        Tokens prompt = tokenizer_.encode(rules_.form->render(fewer, true), SpecialText::kToken);
         if (prompt.empty()) throw_user_error("the model's chat template makes no text of this");
-        if (std::ssize(prompt) <= most_tokens_) return prompt;
-        if (messages_.size() < kept_ + 3) return {};
-        messages_.erase(kept_);  // what was said, and its answer
-        messages_.erase(kept_);
+        if (std::ssize(prompt) <= most_tokens_) {
+          messages_ = std::move(fewer);
+          return prompt;
+        }
+        if (fewer.size() < kept_ + 3) return {};
+        fewer.erase(kept_);  // what was said, and its answer
+        fewer.erase(kept_);
       }
     } catch (const ChatTemplateError& error) {
       throw UserError(error.what());

@@ -152,17 +152,18 @@ std::string json_of(const Shown& shown) {
   return json.dump();
 }
 
-// Lines that fit the terminal, the last of which counts the others.
+// Lines that fit the terminal above the keys' and the cursor's; "..": there are others.
 std::string fitted(const std::string& text, const winsize& size) {
+  const auto lines = static_cast<std::size_t>(std::ranges::count(text, '\n'));
+  const std::size_t rows = size.ws_row > 2 ? size.ws_row - std::size_t{2} : lines;
+  const std::size_t columns = size.ws_col > 0 ? size.ws_col : std::string::npos;
   std::string shown;
-  std::size_t begin = 0, lines = 0;
-  while (begin < text.size()) {
+  std::size_t begin = 0;
+  for (std::size_t line = 1; begin < text.size(); ++line) {
+    if (line == rows && lines > rows) return shown + "..\n";
     const std::size_t end = std::min(text.find('\n', begin), text.size());
-    if (size.ws_row > 2 && lines + 2 >= size.ws_row) return shown + "..\n";
-    const std::size_t columns = size.ws_col > 0 ? size.ws_col : std::string::npos;
     shown += text.substr(begin, std::min(end - begin, columns)) + "\n";
     begin = end + 1;
-    ++lines;
   }
   return shown;
 }

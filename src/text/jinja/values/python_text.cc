@@ -81,7 +81,7 @@ Pieces split_at_white(std::string_view text, std::int64_t most) {
     text = stripped(text, std::nullopt, true, false);
     if (text.empty()) return pieces;
     if (most >= 0 && std::ssize(pieces) == most) {
-      pieces.push_back(stripped(text, std::nullopt, false, true));
+      pieces.push_back(text);  // with the white space at its end
       return pieces;
     }
     std::size_t end = 0;

@@ -1,0 +1,112 @@
+// Adapters in PEFT's files, written here by its layout: to ours and back, and every way such a folder can differ.
+// PEFT's own files: tests/model/adapters_oracle_test.cc.
+#include <gmock/gmock.h>
+
+#include "checkpoint/adapter_files.h"
+#include "checkpoint/hugging_face_files.h"
+#include "checkpoint/native/checkpoint.h"
+#include "checkpoint/random_model.h"
+
+namespace teratron {
+namespace {
+
+using ::testing::AllOf;
+using testing::FileTensors;
+using ::testing::HasSubstr;
+using testing::message_of;
+using testing::RandomModel;
+using Json = nlohmann::json;
+namespace fs = std::filesystem;
+
+constexpr std::int64_t kAdapterRank = 2;
+
+class PeftFolder : public ::testing::Test {
+ protected:
+  PeftFolder() {
+    const RandomModel model(testing::small_config());
+    save_checkpoint(path("base"), model.config, model.parameters, *model.backend, {.iteration = 3});
+    const std::int64_t hidden = model.config.hidden_size;
+    for (std::int64_t layer = 0; layer < model.config.num_layers; ++layer) {
+      const std::string module = fmt::format("base_model.model.transformer.h.{}.", layer);
+      add(module + "attn.c_attn", hidden, 3 * hidden);
+      add(module + "mlp.c_fc", hidden, 4 * hidden);
+    }
+  }
+
+  fs::path path(const std::string& name) const { return folder_ / name; }
+  // The message of an import of the folder with these changes.
+  std::string refusal(const Json& changes, const std::string& base = "base") {
+    write(changes);
+    const std::string message =
+        message_of<UserError>([&] { import_from_peft(path("peft"), path(base), path("ours")); });
+    EXPECT_FALSE(fs::exists(path("ours"))) << changes;
+    return message;
+  }
+  void write(const Json& changes = Json::object()) const {
+    Json config = {
+        {"peft_type", "LORA"}, {"r", kAdapterRank}, {"lora_alpha", 4}, {"target_modules", {"c_attn", "c_fc"}}};
+    for (const auto& [key, value] : changes.items()) config[key] = value;
+    make_folders(path("peft"));
+    testing::put_file(path("peft") / "adapter_config.json", config.dump());
+    testing::write_tensors(path("peft") / "adapter_model.safetensors", tensors_);
+  }
+
+  const testing::TemporaryFolder folder_;
+  FileTensors tensors_;
+
+ private:
+  // LoRA's A reads the inputs, B writes the outputs, whichever way the layer's own matrix lies.
+  void add(const std::string& module, std::int64_t inputs, std::int64_t outputs) {
+    const auto tensor = [&](std::int64_t rows, std::int64_t columns) {
+      std::vector<float> values(static_cast<std::size_t>(rows * columns));
+      for (float& value : values) value = static_cast<float>(random_.below(1000)) / 8.0F;
+      return testing::FileTensor{
+          "F32", {rows, columns}, {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)}};
+    };
+    tensors_[module + ".lora_A.weight"] = tensor(kAdapterRank, inputs);
+    tensors_[module + ".lora_B.weight"] = tensor(outputs, kAdapterRank);
+  }
+
+  RandomSequence random_{{.seed = 5}};
+};
+
+TEST_F(PeftFolder, ImportAndExportGiveBackEveryBit) {
+  write();
+  import_from_peft(path("peft"), path("base"), path("ours"));
+  export_to_peft(path("ours"), path("back"));
+  EXPECT_EQ(testing::tensors_of(path("back") / "adapter_model.safetensors"), tensors_);
+  const Json config = Json::parse(read_file(path("back") / "adapter_config.json"));
+  EXPECT_EQ(config.at("r"), kAdapterRank);
+  EXPECT_EQ(config.at("lora_alpha"), 4);
+  EXPECT_EQ(config.at("peft_type"), "LORA");
+  EXPECT_EQ(config.at("fan_in_fan_out"), true) << "GPT-2's matrices lie [inputs, outputs]";
+}
+
+TEST_F(PeftFolder, AdaptersOfAnotherFunctionAreRefusedWithAllReasons) {
+  EXPECT_THAT(refusal({{"peft_type", "IA3"}, {"bias", "all"}, {"use_dora", true}, {"rank_pattern", {{"c_attn", 3}}}}),
+              AllOf(HasSubstr("adapter_config.json' has adapters that are none of ours: "),
+                    HasSubstr("peft_type IA3, bias all, use_dora, rank_pattern")));
+  EXPECT_THAT(refusal({{"target_modules", 5}}), AllOf(HasSubstr("target_modules"), HasSubstr("a list of names")));
+  EXPECT_THAT(refusal({{"target_modules", {"c_attn", 5}}}), HasSubstr("a list of names"));
+  EXPECT_THAT(refusal({{"target_modules", "q_proj"}}), HasSubstr("has no layer 'q_proj'"));
+  EXPECT_THAT(refusal({{"lora_dropout", 1.5}}), AllOf(HasSubstr("adapter_config.json': "), HasSubstr("dropout")));
+}
+
+TEST_F(PeftFolder, TensorsThatAreNotTheConfigsAreRefused) {
+  EXPECT_THAT(refusal({{"r", 3}}), HasSubstr("does not hold adapters of the model in"));
+  EXPECT_THAT(refusal({{"target_modules", "c_attn"}}), HasSubstr("mlp.c_fc.lora_"));
+  tensors_.erase("base_model.model.transformer.h.1.attn.c_attn.lora_B.weight");
+  EXPECT_THAT(refusal(Json::object()), HasSubstr("h.1.attn.c_attn.lora_B.weight"));
+}
+
+TEST_F(PeftFolder, AWholeModelIsNoAdapterAndAdaptersAreNoBase) {
+  EXPECT_THAT(message_of<UserError>([&] { export_to_peft(path("base"), path("hf")); }),
+              HasSubstr("holds a whole model, and no adapters for PEFT"));
+  EXPECT_FALSE(fs::exists(path("hf")));
+  write();
+  import_from_peft(path("peft"), path("base"), path("adapted"));
+  EXPECT_THAT(refusal(Json::object(), "adapted"), HasSubstr("holds adapters itself; name the whole model"));
+}
+
+}  // namespace
+}  // namespace teratron

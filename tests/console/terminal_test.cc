@@ -1,0 +1,68 @@
+// Widths and colours of a terminal, by what it says of itself.
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <memory>
+
+#include "base/pseudo_terminal.h"
+#include "base/variable.h"
+#include "console/live_line.h"
+#include "console/term_list.h"
+
+namespace teratron {
+namespace {
+
+using testing::PseudoTerminal;
+using testing::Variable;
+
+class Terminal : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    term_.set("xterm");
+    no_colour_.unset();
+    if (!terminal_.exists()) GTEST_SKIP() << "there are no terminals";
+    file_.reset(::fdopen(::open(terminal_.path().c_str(), O_WRONLY | O_NOCTTY | O_CLOEXEC), "w"));
+    ASSERT_NE(file_, nullptr);
+  }
+
+  struct Close {
+    void operator()(std::FILE* file) const { std::fclose(file); }
+  };
+  const Variable term_{"TERM"}, no_colour_{"NO_COLOR"};
+  PseudoTerminal terminal_{24, 91};
+  std::unique_ptr<std::FILE, Close> file_;
+};
+
+TEST_F(Terminal, ColumnsAreThoseThatItHas) {
+  EXPECT_EQ(terminal_columns(file_.get()), 91);
+  terminal_.resize(0, 0);
+  EXPECT_EQ(terminal_columns(file_.get()), 80) << "one that does not know";
+  term_.set("dumb");
+  EXPECT_EQ(terminal_columns(file_.get()), 0);
+}
+
+TEST_F(Terminal, HelpIsNeitherNarrowNorWideAndHasColoursUnlessNobodyWantsThem) {
+  for (const auto& [columns, shown] : {std::pair{20, 60U}, {59, 60U}, {91, 91U}, {110, 110U}, {300, 110U}}) {
+    terminal_.resize(24, columns);
+    EXPECT_EQ(style_for(file_.get()).columns, shown);
+    EXPECT_TRUE(style_for(file_.get()).has_colours);
+  }
+  for (const auto& [value, has_colours] : {std::pair{"", true}, {"1", false}, {"0", false}}) {
+    no_colour_.set(value);
+    EXPECT_EQ(style_for(file_.get()).has_colours, has_colours) << "NO_COLOR=" << value << " (no-color.org)";
+  }
+}
+
+TEST_F(Terminal, ALiveLineStaysBelowTheLastColumn) {
+  terminal_.resize(24, 10);
+  {
+    LiveLine line(file_.get(), terminal_columns(file_.get()));
+    line.show("0123456789abc");
+  }
+  EXPECT_THAT(terminal_.shown_until("\n"), ::testing::EndsWith("012345678\r\n"));
+}
+
+}  // namespace
+}  // namespace teratron
