@@ -12,11 +12,13 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numbers>
 #include <type_traits>
 #include <vector>
 
 #include "base/block_size.h"
 #include "base/host/threads.h"
+#include "base/round_up.h"
 #include "hwy/highway.h"
 #include "ops/cpu/attention/attention.h"
 #include "ops/cpu/cpu_backend.h"
@@ -39,7 +41,9 @@ constexpr std::int64_t kQueryBlock = block_size(48, P::kRows);
 template <class P>
 constexpr std::int64_t kKeyBlock = block_size(192, P::kColumns);
 
-constexpr std::int64_t round_up(std::int64_t count, std::int64_t unit) { return (count + unit - 1) / unit * unit; }
+// A query's maximum is raised where scores exceed it by more, in binary logarithms: powers up to 2^8 round as those up
+// to 1 do, and sums and outputs are seldom scaled again (FlashAttention-4, Zadouri et al. 2026, does so on GPUs).
+constexpr float kHeadroom = 8;
 
 // Upper bound of a thread's scratch memory for queries that see so many keys.
 template <class P>
@@ -92,8 +96,8 @@ struct QueryBlock {
   float* scores;              // [kQueryBlock, kKeyBlock]
   Factor* probabilities;      // the same as they multiply v: the scores, or rounded
   float* out;                 // [kQueryBlock, padded head size], unnormalised
-  float max[kQueryBlock<P>];  // of the scaled scores so far
-  float sum[kQueryBlock<P>];  // of exp(score - max) so far
+  float max[kQueryBlock<P>];  // of the scores so far, in binary logarithms, or at most kHeadroom less
+  HWY_ALIGN float sums[kQueryBlock<P> * kFloatLanes];  // of 2^(score - max) so far, a part in each lane
 };
 
 void scale_row(float* row, std::int64_t count, float factor) {
@@ -115,26 +119,29 @@ void score_block(const AttentionHead& head, const PackedHead<P>& packed, const Q
   }
 }
 
-// Brings the running maximum, sum and output of query i of the block up to date with its scores [from, to), and turns
-// them into probabilities up to that maximum.
+// exp(scale * score) = 2^(binary_scale * score).
+float binary_scale(const AttentionHead& head) { return static_cast<float>(head.args.scale * std::numbers::log2e); }
+
+// The part of a row of scores that its query sees, from the vector on that has the first of them.
+struct SeenScores {
+  std::int64_t from, to;  // in the block of keys; empty: no key of the block is seen
+  std::int64_t begin() const { return from / kFloatLanes * kFloatLanes; }
+  std::int64_t count() const { return to - begin(); }
+};
+
+// Raises the maximum of query i of the block where its scores exceed it by far, and scales its sum and output.
 template <class P>
-void softmax_row(const AttentionHead& head, QueryBlock<P>& block, std::int64_t i, std::int64_t first_key,
-                 std::int64_t from, std::int64_t to, DropoutMask& mask) {
-  const auto scale = static_cast<float>(head.args.scale);
-  const std::int64_t padded_size = round_up(head.head_size, P::kColumns);
-  // Whole vectors: what stands before the first score becomes less than the last bit of any sum.
-  const std::int64_t aligned = from / kFloatLanes * kFloatLanes, seen = to - aligned;
-  float* const row = block.scores + i * kKeyBlock<P> + aligned;
-  std::fill(row, row + from - aligned, std::numeric_limits<float>::lowest());
-  const float max = std::max(block.max[i], scale * max_of(row, seen));
-  if (max > block.max[i]) {
-    const float correction = std::exp(block.max[i] - max);
-    block.max[i] = max;
-    block.sum[i] *= correction;
-    if (first_key > block.first_key) scale_row(block.out + i * padded_size, padded_size, correction);
-  }
-  block.sum[i] += exponentiate_row(row, seen, scale, max);
-  if (head.args.dropout.active()) mask.apply_to(row, head.element(block.begin + i, first_key + aligned), seen);
+void raise_maximum(QueryBlock<P>& block, std::int64_t i, const SeenScores& seen, float scale, std::int64_t padded_size,
+                   bool has_output) {
+  float* const row = block.scores + i * kKeyBlock<P> + seen.begin();
+  // What stands before the first score becomes less than the last bit of any sum.
+  std::fill(row, row + seen.from - seen.begin(), std::numeric_limits<float>::lowest());
+  const float max = scale * max_of(row, seen.count());
+  if (!(max > block.max[i] + kHeadroom)) return;
+  const float correction = std::exp2(block.max[i] - max);
+  block.max[i] = max;
+  scale_row(block.sums + i * kFloatLanes, kFloatLanes, correction);
+  if (has_output) scale_row(block.out + i * padded_size, padded_size, correction);
 }
 
 // Index from which probabilities are read, if those from key `from` of a block on are needed: whole words.
@@ -143,23 +150,38 @@ constexpr std::int64_t word_begin(std::int64_t from) {
   return from / P::kDepths * P::kDepths;
 }
 
-// All queries of the block. Keys that a query does not see, but another query of its register tile does, become zero.
+// Brings maxima, sums and outputs of the block's queries up to date with their scores, and turns these into
+// probabilities up to the maximum. Keys that a query does not see, but another query of its register tile does, become
+// zero. Maxima come first, since each waits for its vectors' lanes: those of several rows are found at once.
 template <class P>
 void softmax_block(const AttentionHead& head, QueryBlock<P>& block, std::int64_t first_key, std::int64_t end_key,
                    DropoutMask& mask) {
-  const auto in_block = [&](std::int64_t key) {
-    return std::clamp(key - first_key, std::int64_t{0}, end_key - first_key);
+  const FloatTag d;
+  const std::int64_t count = block.end - block.begin, padded_size = round_up(head.head_size, P::kColumns);
+  const float scale = binary_scale(head);
+  const auto in_block = [&](std::int64_t key) { return std::clamp(key, first_key, end_key) - first_key; };
+  const auto seen_by = [&](std::int64_t i) {
+    return SeenScores{in_block(head.first_key(block.begin + i)), in_block(head.keys_seen(block.begin + i))};
   };
-  for (std::int64_t i = 0; i < block.end - block.begin; ++i) {
-    const std::int64_t from = in_block(head.first_key(block.begin + i)), to = in_block(head.keys_seen(block.begin + i));
-    if (from < to) softmax_row(head, block, i, first_key, from, to, mask);
-    const std::int64_t tile_begin = block.begin + i / P::kRows * P::kRows;
-    const std::int64_t tile_end = std::min(block.end, tile_begin + P::kRows);
-    const std::int64_t read_from = word_begin<P>(in_block(head.first_key(tile_begin)));
-    const std::int64_t read_to = in_block(head.keys_seen(tile_end - 1));
+  for (std::int64_t i = 0; i < count; ++i) {
+    const SeenScores seen = seen_by(i);
+    if (seen.from < seen.to) raise_maximum(block, i, seen, scale, padded_size, first_key > block.first_key);
+  }
+  for (std::int64_t i = 0; i < count; ++i) {
+    const SeenScores seen = seen_by(i);
     float* const row = block.scores + i * kKeyBlock<P>;
-    std::fill(row + read_from, row + from, 0.0F);
-    std::fill(row + std::max(from, to), row + read_to, 0.0F);
+    if (seen.from < seen.to) {
+      float* const sums = block.sums + i * kFloatLanes;
+      const FloatVector sum = exponentiate_row(row + seen.begin(), seen.count(), scale, block.max[i]);
+      hn::Store(hn::Add(hn::Load(d, sums), sum), d, sums);
+      if (head.args.dropout.active()) {
+        mask.apply_to(row + seen.begin(), head.element(block.begin + i, first_key + seen.begin()), seen.count());
+      }
+    }
+    const std::int64_t tile_begin = i / P::kRows * P::kRows, tile_end = std::min(count, tile_begin + P::kRows);
+    const std::int64_t read_from = word_begin<P>(seen_by(tile_begin).from), read_to = seen_by(tile_end - 1).to;
+    std::fill(row + read_from, row + seen.from, 0.0F);
+    std::fill(row + std::max(seen.from, seen.to), row + read_to, 0.0F);
     if constexpr (P::kRounds) {
       if (read_from < read_to) {
         round_to_bf16(row + read_from, read_to - read_from, block.probabilities + i * kKeyBlock<P> + read_from);
@@ -189,6 +211,9 @@ void mix_values(const AttentionHead& head, const PackedHead<P>& packed, const Qu
   }
 }
 
+// Natural logarithm of 2^max sum.
+float log_sum_exp(float max, float sum) { return static_cast<float>(max * std::numbers::ln2 + std::log(sum)); }
+
 template <class P>
 void finish_block(const AttentionHead& head, const QueryBlock<P>& block) {
   using T = typename P::Stored;
@@ -197,10 +222,11 @@ void finish_block(const AttentionHead& head, const QueryBlock<P>& block) {
   for (std::int64_t i = 0; i < block.end - block.begin; ++i) {
     T* const to = out.row(block.begin + i);
     const float* const from = block.out + i * padded_size;
-    const FloatVector factor = constant(1 / block.sum[i]);
+    const float sum = sum_of_lanes(hn::Load(FloatTag(), block.sums + i * kFloatLanes));
+    const FloatVector factor = constant(1 / sum);
     for_each_vector(size, [&](std::int64_t d, auto access)
                               HWY_ATTR { access.store(hn::Mul(access.load(from + d), factor), to + d); });
-    head.log_sum_exp[block.begin + i] = block.max[i] + std::log(block.sum[i]);
+    head.log_sum_exp[block.begin + i] = log_sum_exp(block.max[i], sum);
   }
 }
 
@@ -209,7 +235,7 @@ template <class T>
 void attend_one_by_one(const AttentionHead& head) {
   const auto q = head_of<T>(head.args.q, head.b, head.h), k = head_of<T>(head.args.k, head.b, head.key_head);
   const auto v = head_of<T>(head.args.v, head.b, head.key_head), out = head_of<T>(head.args.out, head.b, head.h);
-  const auto scale = static_cast<float>(head.args.scale);
+  const float scale = binary_scale(head);
   float* const row = scratch_floats(Scratch::kTileA, round_up(head.keys, kFloatLanes));
   float* const mixed = scratch_floats(Scratch::kTileB, head.head_size);
   DropoutMask mask(head.args.dropout);
@@ -221,7 +247,7 @@ void attend_one_by_one(const AttentionHead& head) {
       });
     }
     std::fill(row + seen, row + round_up(seen, kFloatLanes), 0.0F);
-    const float max = scale * max_of(row, seen), sum = exponentiate_row(row, seen, scale, max);
+    const float max = scale * max_of(row, seen), sum = sum_of_lanes(exponentiate_row(row, seen, scale, max));
     if (head.args.dropout.active()) mask.apply_to(row, head.element(i, first), seen);
     std::fill_n(mixed, head.head_size, 0.0F);
     for (std::int64_t j = 0; j < seen; ++j) {
@@ -232,7 +258,7 @@ void attend_one_by_one(const AttentionHead& head) {
     }
     for_each_vector(head.head_size, [&](std::int64_t d, auto access)
                                         HWY_ATTR { access.store(access.load(mixed + d), out.row(i) + d); });
-    head.log_sum_exp[i] = max + std::log(sum);
+    head.log_sum_exp[i] = log_sum_exp(max, sum);
   }
 }
 
@@ -266,7 +292,7 @@ void attend(const AttentionHead& head, std::int64_t begin, std::int64_t end) {
     float* const converted = P::kConverts ? scratch_floats(Scratch::kQueries, count * head.head_size) : nullptr;
     block.queries = P::rows({q.row(block.begin), q.stride}, count, head.head_size, converted);
     std::fill_n(block.max, kQueryBlock<P>, -std::numeric_limits<float>::infinity());
-    std::fill_n(block.sum, kQueryBlock<P>, 0.0F);
+    std::fill_n(block.sums, kQueryBlock<P> * kFloatLanes, 0.0F);
     const std::int64_t keys = head.keys_seen(block.end - 1);
     block.first_key = block_of(head.first_key(block.begin));
     for (std::int64_t first_key = block.first_key; first_key < keys; first_key += kKeyBlock<P>) {

@@ -108,7 +108,12 @@ HWY_INLINE float max_of(const T* values, std::int64_t count) {
     max2 = hn::Max(max2, widen(FloatTag(), values + i + 2 * kFloatLanes));
     max3 = hn::Max(max3, widen(FloatTag(), values + i + 3 * kFloatLanes));
   }
-  for (; i < count; ++i) max = std::max(max, float{values[i]});
+  for (; i + kFloatLanes <= count; i += kFloatLanes) max0 = hn::Max(max0, widen(FloatTag(), values + i));
+  if (i < count && count >= kFloatLanes) {  // the row's last vector, some of which was seen
+    max1 = hn::Max(max1, widen(FloatTag(), values + count - kFloatLanes));
+  } else {
+    for (; i < count; ++i) max = std::max(max, float{values[i]});
+  }
   return std::max(max, max_of_lanes(hn::Max(hn::Max(max0, max1), hn::Max(max2, max3))));
 }
 
