@@ -146,10 +146,10 @@ TEST_F(Commands, MissingInputIsTheUsersFaultAndAnUnwritablePlaceTheEnvironments)
            {"checkpoint", "info", missing},
            {"checkpoint", "verify", missing},
            {"convert", "--from", "hf", "--to", "teratron", missing, path("c")},
-            {"convert", "--from", "teratron", "--to", "hf", missing, path("c")},
-            {"convert", "--from", "nanogpt", "--to", "teratron", missing, path("c")},
-            {"convert", "--from", "llmc", "--to", "teratron", missing, path("c")},
-            {"convert", "--from", "megatron", "--to", "teratron", missing, path("c")}}) {
+           {"convert", "--from", "teratron", "--to", "hf", missing, path("c")},
+           {"convert", "--from", "nanogpt", "--to", "teratron", missing, path("c")},
+           {"convert", "--from", "llmc", "--to", "teratron", missing, path("c")},
+           {"convert", "--from", "megatron", "--to", "teratron", missing, path("c")}}) {
     EXPECT_THAT(refused(arguments), AllOf(StartsWith("error: "), HasSubstr("missing"))) << arguments[0];
   }
   const Outcome outcome = run_teratron(

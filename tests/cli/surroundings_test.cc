@@ -214,7 +214,7 @@ TEST_F(Surroundings, LimitsOfAJobEndARunAsSignalsDo) {
     EXPECT_FALSE(fs::exists(path("small") + end));
 }
 
-#ifndef __SANITIZE_ADDRESS__  // which reserves more than such limits
+#ifndef TERATRON_SANITIZED  // which reserves more than such limits
 TEST_F(Surroundings, TooLittleMemoryOrTooFewThreadsAreTheMachinesFault) {
   const std::string lines = write_lines("lines.jsonl", 3000, "rank");
   int refused = 0;
@@ -294,7 +294,7 @@ TEST_F(Surroundings, NameTheSpaceThatATemporaryFileLacks) {
   const std::string dedup =
       "$T data dedup --overwrite --out " + path("d.jsonl") + " " + write_lines("lines.jsonl", 3000, "rank");
   std::vector<std::pair<std::string, std::string>> limits = {{"ulimit -f 8", "ulimit -f"}};
-#ifndef __SANITIZE_ADDRESS__  // the sanitizer's look at an object's type itself opens a pipe
+#ifndef TERATRON_SANITIZED  // the sanitizer's look at an object's type itself opens a pipe
   limits.emplace_back("ulimit -n 8", "ulimit -n");
 #endif
   for (const auto& [limit, remedy] : limits) {

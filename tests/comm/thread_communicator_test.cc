@@ -26,7 +26,7 @@ class ThreadRanks : public ::testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(Sizes, ThreadRanks, ::testing::Values(1, 2, 3, 4, 8), ::testing::PrintToStringParamName());
 
 // Sanitizers take ten times as long, and see as much in fewer elements.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#ifdef TERATRON_SANITIZED
 constexpr std::int64_t kMany = 4009, kLarge = 1 << 18;
 #else
 constexpr std::int64_t kMany = 40009, kLarge = 1 << 20;

@@ -17,7 +17,7 @@ namespace {
 // number.
 int number_of_trials(const Backend& backend) {
   if (const char* const asked = std::getenv("TERATRON_TRIALS")) return std::max(1, std::atoi(asked));
-#ifdef __SANITIZE_ADDRESS__
+#ifdef TERATRON_SANITIZED
   static_cast<void>(backend);
   return std::min(10, trials(30));
 #else

@@ -179,7 +179,7 @@ double planned_share(const Trial& trial) {
 }
 
 // Sanitizers make of seconds minutes.
-#ifdef __SANITIZE_ADDRESS__
+#ifdef TERATRON_SANITIZED
 constexpr int kTrials = 15;
 #else
 constexpr int kTrials = teratron::testing::trials(150);

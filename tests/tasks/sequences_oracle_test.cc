@@ -37,7 +37,7 @@ TaskOutputValues random_logits(const TaskExamples& examples, int way) {
 class SequencesOracle : public ::testing::Test {
  protected:
   void SetUp() override {
-#ifdef __SANITIZE_ADDRESS__
+#ifdef TERATRON_SANITIZED
     GTEST_SKIP() << "with sanitizers, whole dev sets take minutes; the plain build has this test too";
 #endif
     if (const std::string why = why_no_oracle(); !why.empty()) GTEST_SKIP() << why;

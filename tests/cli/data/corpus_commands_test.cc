@@ -179,7 +179,7 @@ TEST_F(CorpusCommands, ExtractGoesOnToOtherStagesInOnePass) {
 // 200 MB that are no page pass in little memory, and so does a page of that size, which is dropped.
 TEST_F(CorpusCommands, ExtractHoldsNoLargeRecord) {
   if (!kHasTextTools) GTEST_SKIP() << "built without text tools";
-#ifdef __SANITIZE_ADDRESS__
+#ifdef TERATRON_SANITIZED
   GTEST_SKIP() << "sanitizers keep memory that was freed; the plain build has this test too";
 #endif
   constexpr std::size_t kContent = std::size_t{200} << 20;

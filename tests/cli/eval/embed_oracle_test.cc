@@ -9,7 +9,7 @@ namespace teratron::testing {
 namespace {
 
 TEST(EmbedOracle, TextsHaveTheVectorsThatTransformersGivesThem) {
-#ifdef __SANITIZE_ADDRESS__
+#ifdef TERATRON_SANITIZED
   GTEST_SKIP() << "with sanitizers, a published model takes minutes; the plain build has this test too";
 #endif
   if (const std::string reason = why_no_oracle(); !reason.empty()) GTEST_SKIP() << reason;
@@ -19,7 +19,7 @@ TEST(EmbedOracle, TextsHaveTheVectorsThatTransformersGivesThem) {
 }
 
 TEST(EmbedOracle, LearnedVectorsAreThoseOfSentenceTransformersLosses) {
-#ifdef __SANITIZE_ADDRESS__
+#ifdef TERATRON_SANITIZED
   GTEST_SKIP() << "with sanitizers, some 20 runs take minutes; the plain build has this test too";
 #endif
   if (const std::string reason = why_no_oracle(); !reason.empty()) GTEST_SKIP() << reason;

@@ -14,7 +14,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 TEST(EvalLambada, FindsTheWordsThatTransformersFinds) {
-#ifdef __SANITIZE_ADDRESS__
+#ifdef TERATRON_SANITIZED
   GTEST_SKIP() << "with sanitizers, its model takes minutes to train; the plain build has this test too";
 #endif
   if (const std::string reason = why_no_oracle(); !reason.empty()) GTEST_SKIP() << reason;

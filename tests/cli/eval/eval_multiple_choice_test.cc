@@ -13,7 +13,7 @@ namespace {
 using ::testing::HasSubstr;
 
 TEST(EvalMultipleChoice, ScoresChoicesAsTransformersDoes) {
-#ifdef __SANITIZE_ADDRESS__
+#ifdef TERATRON_SANITIZED
   GTEST_SKIP() << "with sanitizers, its model takes minutes to train; the plain build has this test too";
 #endif
   if (const std::string reason = why_no_oracle(); !reason.empty()) GTEST_SKIP() << reason;

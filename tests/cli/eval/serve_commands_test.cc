@@ -129,7 +129,8 @@ TEST(ServeCommand, WrongFlagsAreRefused) {
   EXPECT_THAT(refused({"serve", "--load", "/nowhere"}), HasSubstr("/nowhere"));
   EXPECT_THAT(refused({"serve", "--load", "/nowhere", "--port", "70000"}), HasSubstr("--port"));
   EXPECT_THAT(refused({"serve", "--load", "/nowhere", "--dp", "2"}), HasSubstr("--dp"));
-  EXPECT_THAT(refused({"serve", "--load", "/nowhere", "--host", ""}), HasSubstr("--host is empty; 127.0.0.1 is this machine alone"));
+  EXPECT_THAT(refused({"serve", "--load", "/nowhere", "--host", ""}),
+              HasSubstr("--host is empty; 127.0.0.1 is this machine alone"));
 }
 
 }  // namespace

@@ -29,7 +29,7 @@ nlohmann::json json_in(const fs::path& file) { return nlohmann::json::parse(read
 class ZeroShotExample : public ::testing::Test {
  protected:
   void SetUp() override {
-#ifdef __SANITIZE_ADDRESS__
+#ifdef TERATRON_SANITIZED
     GTEST_SKIP() << "with sanitizers, three models take minutes to train; the plain build has this test too";
 #endif
     RandomSequence random(RandomStream{.seed = 11});

@@ -104,7 +104,7 @@ TEST(ProfileCommand, TellsWhatIsWrongBeforeItMeasures) {
 }
 
 // Ranks that wait for each other take minutes under the sanitizers.
-#ifdef __SANITIZE_ADDRESS__
+#ifdef TERATRON_SANITIZED
 const std::string kDevices = "1";
 #else
 const std::string kDevices = "2";

@@ -12,7 +12,7 @@ namespace {
 namespace fs = std::filesystem;
 
 TEST(BertCurve, IsTheOneThatIsKept) {
-#ifdef __SANITIZE_ADDRESS__
+#ifdef TERATRON_SANITIZED
   GTEST_SKIP() << "with sanitizers, it takes minutes; the plain build has this test too";
 #endif
   const fs::path data = fs::path(TERATRON_SOURCE_DIR) / "../shared/data";

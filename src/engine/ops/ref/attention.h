@@ -139,16 +139,17 @@ void attention_backward(const AttentionBackward& args) {
       }
       sum_pg += p[at] * dp[at];
     }
-    for (std::int64_t d = 0; d < head_size; ++d) {
-      double query_gradient = 0;
-      for (std::int64_t key = first_key; key < keys_seen; ++key) {
-        const auto at = static_cast<std::size_t>(key);
-        const double ds = forward.scale * p[at] * (dp[at] - sum_pg);
-        query_gradient += ds * k(b, key, g, d);
+    std::vector<double> query_gradient(static_cast<std::size_t>(head_size), 0.0);
+    for (std::int64_t key = first_key; key < keys_seen; ++key) {
+      const auto at = static_cast<std::size_t>(key);
+      const double ds = forward.scale * p[at] * (dp[at] - sum_pg);
+      for (std::int64_t d = 0; d < head_size; ++d) {
+        query_gradient[static_cast<std::size_t>(d)] += ds * k(b, key, g, d);
         dk(b, key, g, d) += ds * q(b, i, h, d);
       }
-      dq(b, i, h, d) = static_cast<C>(query_gradient);
     }
+    for (std::int64_t d = 0; d < head_size; ++d)
+      dq(b, i, h, d) = static_cast<C>(query_gradient[static_cast<std::size_t>(d)]);
   });
   const bool sums_stay = args.dk.dtype != args.dq.dtype;
   sums_stay ? dk.store_to<Accumulator<C>>(args.dk, args.accumulate_kv) : dk.store_to<C>(args.dk, args.accumulate_kv);

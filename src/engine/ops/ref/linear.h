@@ -1,6 +1,8 @@
 // Linear layers with bias and activation. T rows, I inputs, O outputs; C the compute type.
 #pragma once
 
+#include <vector>
+
 #include "ops/backend.h"
 #include "ops/ref/activation.h"
 #include "ops/ref/elements.h"
@@ -62,24 +64,38 @@ void tile_linear_forward(const TileLinearForward& args) {
   });
 }
 
-// Element (o, i) of a weight of C, or of its tiles rounded to C.
+// A weight of C, or its tiles rounded to C: [outputs, inputs], read once.
 template <class C>
-double frozen_weight(const TensorRef& weight, std::int64_t o, std::int64_t i) {
-  if (!is_tiles(weight.dtype)) return Elements<C>(weight)(o, i);
-  return visit_tiles(weight.dtype, [&]<class Tile>(Tile) {
-    const Tile& tile = Elements<Tile>(weight)(o / kTileRows, i / kTileColumns);
-    return double{static_cast<C>(value_in(tile, o % kTileRows, i % kTileColumns))};
-  });
+std::vector<double> frozen_weights(const TensorRef& weight, std::int64_t outputs, std::int64_t inputs) {
+  std::vector<double> values;
+  values.reserve(static_cast<std::size_t>(outputs * inputs));
+  const auto read = [&](const auto& value) {
+    for (std::int64_t o = 0; o < outputs; ++o) {
+      for (std::int64_t i = 0; i < inputs; ++i) values.push_back(double{value(o, i)});
+    }
+  };
+  if (is_tiles(weight.dtype)) {
+    visit_tiles(weight.dtype, [&]<class Tile>(Tile) {
+      const Elements<Tile> tiles(weight);
+      read([&](std::int64_t o, std::int64_t i) {
+        return static_cast<C>(value_in(tiles(o / kTileRows, i / kTileColumns), o % kTileRows, i % kTileColumns));
+      });
+    });
+  } else {
+    read(Elements<C>(weight));
+  }
+  return values;
 }
 
 template <class C>
 void frozen_linear_forward(const FrozenLinearForward& args) {
   const Elements<C> x(args.linear.x);
+  const std::int64_t inputs = args.linear.x.dim(1);
+  const std::vector<double> frozen = frozen_weights<C>(args.linear.weight, args.linear.y.dim(1), inputs);
   finish_forward<C>(args.linear, [&](std::int64_t t, std::int64_t o) {
+    const double* const frozen_row = frozen.data() + o * inputs;
     double sum = 0;
-    for (std::int64_t i = 0; i < args.linear.x.dim(1); ++i) {
-      sum += double{x(t, i)} * frozen_weight<C>(args.linear.weight, o, i);
-    }
+    for (std::int64_t i = 0; i < inputs; ++i) sum += double{x(t, i)} * frozen_row[i];
     for (const LowRankProduct& low : args.added) {
       const std::int64_t own = o - low.first_output;
       if (!low.rows || own < 0 || own >= low.weight.dim(0)) continue;
@@ -128,11 +144,12 @@ void linear_input_gradient(const LinearInputGradient& args) {
 template <class C>
 void frozen_linear_input_gradient(const FrozenLinearInputGradient& args) {
   const Elements<C> dy(args.linear.dy);
+  const std::int64_t outputs = args.linear.dy.dim(1), inputs = args.linear.dx.dim(1);
+  const std::vector<double> frozen = frozen_weights<C>(args.linear.weight, outputs, inputs);
   finish_input_gradient<C>(args.linear, [&](std::int64_t t, std::int64_t i) {
     double sum = 0;
-    for (std::int64_t o = 0; o < args.linear.dy.dim(1); ++o) {
-      sum += double{dy(t, o)} * frozen_weight<C>(args.linear.weight, o, i);
-    }
+    for (std::int64_t o = 0; o < outputs; ++o)
+      sum += double{dy(t, o)} * frozen[static_cast<std::size_t>(o * inputs + i)];
     for (const LowRankProduct& low : args.added) {
       if (!low.rows) continue;
       const Elements<C> rows(low.rows), weight(low.weight);
