@@ -106,29 +106,30 @@ const text = id => document.querySelector("#" + id).textContent;
 const parts = id => [...document.querySelectorAll(id + " .legend li")].map(item => item.textContent);
 const blocks = [...document.querySelectorAll("#timeline svg")].map(svg =>
   [...svg.children].map(block => block.getAttribute("class") + block.getAttribute("x") + "+" + block.getAttribute("width")).join(" "));
+const shown = {command: text("command"), memory: text("memory"), kinds: parts("#memory"),
+  passes: parts("#timeline"), blocks, label: document.querySelector("#timeline [role=img]").ariaLabel, shown: text("devices-shown")};
+set("cluster", 0);  // a timeline of 160 columns
 const probe = document.createElement("pre");
 probe.id = "probe";
-probe.textContent = JSON.stringify({said, command: text("command"), memory: text("memory"), kinds: parts("#memory"),
-  passes: parts("#timeline"), blocks, label: document.querySelector("#timeline [role=img]").ariaLabel, shown: text("devices-shown"),
+probe.textContent = JSON.stringify({said, ...shown,
   wide: document.documentElement.scrollWidth > document.documentElement.clientWidth});
 document.body.append(probe);
 </script>)html";
 
 TEST_F(InABrowser, APlansSlidersPickTheStepsAndMultiply) {
   const auto step = [](std::int64_t devices, std::int64_t sequences, double rate) {
-    return PlannedStep{
-        .devices = devices,
-        .sequences = sequences,
-        .fits = true,
-        .layout = fmt::format("dp {}", devices),
-        .command = fmt::format("train --dp {}", devices),
-        .memory = 3 << 29,
-        .kinds = {1 << 30, 0, 1 << 29},
-        .seconds = 2,
-        .tokens_per_second = rate,
-        .mfu = 0.5,
-        .compute = 2,
-        .timeline = {.windows = {{0, 0.5}, {1.5, 2}}, .stages = {0, 7}, .rows = {"FfB-BbSS", "-FBbB-SS"}}};
+    return PlannedStep{.devices = devices,
+                       .sequences = sequences,
+                       .fits = true,
+                       .layout = fmt::format("dp {}", devices),
+                       .command = fmt::format("train --dp {}", devices),
+                       .memory = 3 << 29,
+                       .kinds = {1 << 30, 0, 1 << 29},
+                       .seconds = 2,
+                       .tokens_per_second = rate,
+                       .mfu = 0.5,
+                       .compute = 2,
+                       .timeline = {.windows = {{0, 2}}, .stages = {0}, .rows = {std::string(160, 'F')}}};
   };
   PlanPage plan{.model = "GPT-2", .cluster = "c", .tokens = 1e9};
   plan.kinds = {"weights", "gradients", "optimizer"};
@@ -144,6 +145,7 @@ TEST_F(InABrowser, APlansSlidersPickTheStepsAndMultiply) {
     plan.steps.push_back(plan.steps[i]);
     plan.steps.back().cluster = 1;
     plan.steps.back().layout += " on E";
+    plan.steps.back().timeline = {.windows = {{0, 0.5}, {1.5, 2}}, .stages = {0, 7}, .rows = {"FfB-BbSS", "-FBbB-SS"}};
   }
   plan.steps[0].fits = false;
   plan.first = 3;
