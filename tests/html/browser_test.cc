@@ -101,9 +101,17 @@ set("tokens", 9);
 set("price", 3);
 set("sequences", 1);
 set("model", 1);
+set("cluster", 1);
+const text = id => document.querySelector("#" + id).textContent;
+const parts = id => [...document.querySelectorAll(id + " .legend li")].map(item => item.textContent);
+const blocks = [...document.querySelectorAll("#timeline svg")].map(svg =>
+  [...svg.children].map(block => block.getAttribute("class") + block.getAttribute("x") + "+" + block.getAttribute("width")).join(" "));
+const shown = {command: text("command"), memory: text("memory"), kinds: parts("#memory"),
+  passes: parts("#timeline"), blocks, label: document.querySelector("#timeline [role=img]").ariaLabel, shown: text("devices-shown")};
+set("cluster", 0);  // a timeline of 160 columns
 const probe = document.createElement("pre");
 probe.id = "probe";
-probe.textContent = JSON.stringify({said, command: document.querySelector("#command").textContent,
+probe.textContent = JSON.stringify({said, ...shown,
   wide: document.documentElement.scrollWidth > document.documentElement.clientWidth});
 document.body.append(probe);
 </script>)html";
@@ -115,20 +123,29 @@ TEST_F(InABrowser, APlansSlidersPickTheStepsAndMultiply) {
                        .fits = true,
                        .layout = fmt::format("dp {}", devices),
                        .command = fmt::format("train --dp {}", devices),
-                       .memory = 1 << 30,
+                       .memory = 3 << 29,
+                       .kinds = {1 << 30, 0, 1 << 29},
                        .seconds = 2,
                        .tokens_per_second = rate,
                        .mfu = 0.5,
-                       .compute = 2};
+                       .compute = 2,
+                       .timeline = {.windows = {{0, 2}}, .stages = {0}, .rows = {std::string(160, 'F')}}};
   };
-  PlanPage plan{
-      .model = "GPT-2", .cluster = "c", .device = "D", .room = std::int64_t{2} << 30, .watts = 1000, .tokens = 1e9};
+  PlanPage plan{.model = "GPT-2", .cluster = "c", .tokens = 1e9};
+  plan.kinds = {"weights", "gradients", "optimizer"};
+  plan.clusters = {{"c", "D", std::int64_t{2} << 30, 1000}, {"d", "E", std::int64_t{3} << 30, 0}};
   plan.steps = {step(8, 64, 1e6), step(8, 128, 2e6), step(16, 64, 4e6), step(16, 128, 8e6)};
   plan.models = {"small", "large"};
   for (std::size_t i = 0; i < 4; ++i) {
     plan.steps.push_back(plan.steps[i]);
     plan.steps.back().model = 1;
     plan.steps.back().layout = "tp 8";
+  }
+  for (std::size_t i = 0; i < 8; ++i) {
+    plan.steps.push_back(plan.steps[i]);
+    plan.steps.back().cluster = 1;
+    plan.steps.back().layout += " on E";
+    plan.steps.back().timeline = {.windows = {{0, 0.5}, {1.5, 2}}, .stages = {0, 7}, .rows = {"FfB-BbSS", "-FBbB-SS"}};
   }
   plan.steps[0].fits = false;
   plan.first = 3;
@@ -139,7 +156,14 @@ TEST_F(InABrowser, APlansSlidersPickTheStepsAndMultiply) {
   // 1e9 tokens at 8e6 a second are 125 s of 16 devices: 0.5556 hours, 1.667 dollars, 0.000556 MWh.
   EXPECT_THAT(probe, HasSubstr("1.00 G tokens take 0.00145 days, 1 device-hours, 2 dollars, 0.000556 MWh"));
   EXPECT_THAT(probe, HasSubstr("\"It fits: tp 8.A step takes"));
+  EXPECT_THAT(probe, HasSubstr("\"It fits: tp 8 on E.A step takes"));
   EXPECT_THAT(probe, HasSubstr("\"command\":\"train --dp 16\""));
+  EXPECT_THAT(probe, HasSubstr("\"memory\":\"Memory of the fullest rank: 1.50 GiB of 3.00 GiB"));
+  EXPECT_THAT(probe, HasSubstr(R"("kinds":["weights 1.00 GiB","optimizer 512 MiB"])"));
+  EXPECT_THAT(probe, HasSubstr(R"("passes":["forward","backward","gradient sums and update"])"));
+  EXPECT_THAT(probe, HasSubstr(R"("blocks":["F0+1 f1+1 B2+1","B0+1 b1+1 S2+2","F1+1 B2+1 b3+1","B0+1 S2+2"])"));
+  EXPECT_THAT(probe, HasSubstr("\"label\":\"Timeline: stage 0 waits in 13 % of it, stage 7 waits in 25 % of it\""));
+  EXPECT_THAT(probe, HasSubstr("\"shown\":\"16 x E\""));
   EXPECT_THAT(probe, HasSubstr("\"wide\":false"));
 }
 

@@ -21,6 +21,35 @@ const Layout& any_of(const std::vector<Layout>& layouts, RandomSequence& random)
   return layouts[random.below(layouts.size())];
 }
 
+// Bytes by kind are those of the stage, with weights and gradients that copies share out too.
+TEST(LayoutMemory, KindsOfAStageAddUpToItsMemory) {
+  RandomSequence random({.seed = 33});
+  int looked_at = 0;
+  for (int trial = 0; trial < 60; ++trial) {
+    PlanRequest request = random_request(random);
+    if (trial % 3 == 0) request.model.layout.data_sharding = DataSharding::kWeights;
+    if (trial % 3 == 1) request.model.layout.data_sharding = DataSharding::kGradients;
+    const std::vector<Layout> layouts = layouts_on(request.cluster.devices, request.model, {});
+    if (layouts.empty()) continue;
+    const Layout& layout = any_of(layouts, random);
+    if (is_to_be_chosen(layout)) continue;
+    const TrainConfig config = with_layout(request.model, layout);
+    const std::vector<std::int64_t> stages = memory_of_stages(config, request.context());
+    for (std::size_t stage = 0; stage < stages.size(); ++stage) {
+      const RankMemory memory = memory_of_stage(config, request.context(), static_cast<int>(stage));
+      ASSERT_EQ(memory.needed(), stages[stage]) << layout.text();
+      std::int64_t sum = 0;
+      for (const std::int64_t bytes : memory.of_kind) {
+        EXPECT_GE(bytes, 0) << layout.text();
+        sum += bytes;
+      }
+      EXPECT_LE(sum, memory.arena);
+      ++looked_at;
+    }
+  }
+  EXPECT_GT(looked_at, 40);
+}
+
 TEST(LayoutMemory, IsNoMoreThanThePlanAndNearIt) {
   RandomSequence random({.seed = 21});
   double shares = 0;

@@ -12,7 +12,7 @@ inline constexpr std::string_view kPageStyle = R"css(
 @media (prefers-color-scheme: dark) { :root { --page: #0d1117; --ink: #e6edf3; --quiet: #9198a1; --line: #3d444d;
   --panel: #151b23; --c0: #6cb6ff; --c1: #f0a04b; --c2: #57c26b; --c3: #ff7eb6; --c4: #b79cff; --c5: #4fd1c5;
   --c6: #e3c04a; --c7: #adbac7; } }
-* { box-sizing: border-box; }
+* { box-sizing: border-box; } [hidden] { display: none !important; }
 body { margin: 0 auto; padding: 1rem; max-width: 90rem; background: var(--page); color: var(--ink);
   font: 16px/1.5 system-ui, sans-serif; }
 h1 { font-size: 1.5rem; } h2 { font-size: 1.2rem; border-bottom: 1px solid var(--line); margin-top: 2rem; }
@@ -42,7 +42,15 @@ summary { cursor: pointer; padding: 0.25rem 0; }
 .controls label { display: block; } .controls output { float: right; font-weight: 600; }
 .controls input, .controls select { display: block; width: 100%; font: inherit; accent-color: var(--c0); }
 .bar div { display: flex; height: 1.25rem; background: var(--panel); border: 1px solid var(--line); border-radius: 4px;
-  overflow: hidden; } .bar i { display: block; } .bar p { margin: 0.75rem 0 0.25rem; }
+  overflow: hidden; } .bar div i { display: block; } .bar p, .timeline p { margin: 0.75rem 0 0.25rem; }
+.bar .legend, .timeline .legend { margin: 0.25rem 0; font-size: 0.875rem; }
+.stages { display: grid; gap: 2px; grid-template-columns: minmax(0, 1fr); } .stages > div { display: flex; gap: 6px; align-items: center; line-height: 1; }
+.stages span { flex: none; width: 1.5rem; text-align: right; color: var(--quiet); font-size: 0.75rem; }
+.stages svg { flex: 1 1 0; width: 0; min-width: 0; height: 0.9rem; background: var(--panel); }
+.stages small { flex: 1; min-width: 0; color: var(--quiet); font-variant-numeric: tabular-nums; }
+.stages .F, .stages .f { fill: var(--c0); } .stages .B, .stages .b { fill: var(--c2); }
+.stages .W, .stages .w { fill: var(--c1); } .stages .H, .stages .h { fill: var(--c4); } .stages .S { fill: var(--c5); }
+.stages .f, .stages .b, .stages .w, .stages .h { fill-opacity: 0.6; }
 )css"
                                                R"css(
 polyline.c0 { stroke: var(--c0); } circle.c0, .spread.c0 { fill: var(--c0); } i.c0 { background: var(--c0); }

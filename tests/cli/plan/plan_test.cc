@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <numeric>
 
 #include "base/files/file.h"
 #include "cli/tiny_training.h"
@@ -102,7 +103,7 @@ TEST(Plan, APageHasTheStepsThatArePlannedOneByOne) {
   write_file_atomically(cluster, kProcessors);
   const Words words = {"plan", "--model", "tiny", "--cluster", cluster, "--global-batch-size", "4", "--pp", "1"};
   const nlohmann::json all = json_of(with(words, {"--html", page}));
-  EXPECT_EQ(all.at("steps"), 40) << "two models by 1, 2, 4 and 8 devices by 1, 2, 4, 8 and 16 sequences";
+  EXPECT_EQ(all.at("steps"), 24) << "two models by 1, 2, 4 and 8 devices by 2, 4 and 8 sequences";
   const std::string text = read_file(page);
   const std::size_t begin = text.find("id=\"plan\">") + 10;
   const nlohmann::json plan = nlohmann::json::parse(text.substr(begin, text.find("</script>", begin) - begin));
@@ -112,10 +113,21 @@ TEST(Plan, APageHasTheStepsThatArePlannedOneByOne) {
   const nlohmann::json one = json_of(words).at("best").at(0);
   EXPECT_EQ(first.at("seconds"), one.at("step_seconds"));
   EXPECT_EQ(first.at("tokens_per_second"), one.at("tokens_per_second"));
+  EXPECT_EQ(first.at("memory"), std::ranges::max(one.at("rank_bytes").get<std::vector<std::int64_t>>()));
+  for (const nlohmann::json& step : plan.at("steps")) {
+    const auto kinds = step.at("kinds").get<std::vector<std::int64_t>>();
+    ASSERT_EQ(kinds.size(), plan.at("kinds").size());
+    EXPECT_EQ(std::accumulate(kinds.begin(), kinds.end(), std::int64_t{0}), step.at("memory"));
+    EXPECT_GE(std::ranges::min(kinds), 0);
+    EXPECT_EQ(step.at("timeline").is_null(), !step.at("fits").get<bool>());
+  }
+  const std::string row = plan.at("rows").at(first.at("timeline").at("rows").get<std::size_t>()).at(0);
+  EXPECT_THAT(row, HasSubstr("F"));
+  EXPECT_EQ(plan.at("clusters").size(), 1U) << "it is no preset";
   ASSERT_EQ(plan.at("models").size(), 2U) << "no preset of the family is smaller";
   EXPECT_THAT(plan.at("models").at(0).get<std::string>(), HasSubstr("tiny"));
   EXPECT_THAT(plan.at("models").at(1).get<std::string>(), HasSubstr("124M"));
-  const nlohmann::json& larger = plan.at("steps").at(20 + plan.at("first").get<std::size_t>());
+  const nlohmann::json& larger = plan.at("steps").at(12 + plan.at("first").get<std::size_t>());
   EXPECT_EQ(larger.at("model"), 1);
   Words other = words;
   other[2] = "124M";
@@ -124,6 +136,30 @@ TEST(Plan, APageHasTheStepsThatArePlannedOneByOne) {
   const Outcome refused = run_teratron(with(words, {"--html", cluster}));
   EXPECT_EQ(refused.exit_code, 2);
   EXPECT_THAT(refused.errors, HasSubstr("is no page of teratron"));
+}
+
+TEST(Plan, APageOfAPresetHasTheClustersThatOneWouldCompareItWith) {
+  const testing::TemporaryFolder folder;
+  const std::string page = (folder.path() / "p.html").string();
+  const auto steps_of = [&](const Words& words) {
+    testing::succeed(with(words, {"--html", page}));
+    const std::string text = read_file(page);
+    const std::size_t begin = text.find("id=\"plan\">") + 10;
+    return nlohmann::json::parse(text.substr(begin, text.find("</script>", begin) - begin));
+  };
+  const Words words = {"plan", "--model", "124M", "--cluster", "h200", "--global-batch", "8", "--devices",
+                       "1",    "--tp",    "1",    "--pp",      "1"};
+  const nlohmann::json plan = steps_of(words);
+  std::vector<std::string> names;
+  for (const nlohmann::json& cluster : plan.at("clusters")) names.push_back(cluster.at("name"));
+  EXPECT_THAT(names, ::testing::ElementsAre("h200", "dgx-a100", "dgx-h100", "dgx-b200"));
+  for (const nlohmann::json& step : plan.at("steps")) {
+    if (step.at("cluster") != 3 || step.at("model") != 1 || step.at("devices") != 1 || step.at("sequences") != 8)
+      continue;
+    Words other = words;
+    other[4] = "dgx-b200";
+    EXPECT_EQ(json_of(other).at("best").at(0).at("step_seconds"), step.at("seconds"));
+  }
 }
 
 TEST(Plan, TellsWhatTrainingCostsAndWhatABudgetPaysFor) {

@@ -74,8 +74,8 @@ void ParameterBytes::add(const Parameter& parameter, const Optimizer& updates, D
   for (const OptimizerSlot& slot : updates.slots(parameter, compute_dtype)) optimizer += elements * size_of(slot.dtype);
 }
 
-std::int64_t bytes_left_out(const TrainConfig& config, const MemoryPlanContext& context, std::size_t stage) {
-  if (!config.layout.shards_gradients()) return 0;
+LeftOut bytes_left_out(const TrainConfig& config, const MemoryPlanContext& context, std::size_t stage) {
+  if (!config.layout.shards_gradients()) return {};
   const auto [weights, gradients] = sharing_of(config.layout.data_sharding, config.layout.data_parallel);
   const PipelinePlan plan = plan_pipeline(config);
   const RankParameters held = rank_parameters(config.model.model_for(context.vocab_size), config.layout.tensor_parallel,
@@ -94,9 +94,8 @@ std::int64_t bytes_left_out(const TrainConfig& config, const MemoryPlanContext& 
   const auto others = [](std::int64_t copies) { return 1 - 1 / static_cast<double>(copies); };
   const bool keeps_gradients = plan.schedule.micro_batches > 1;  // else they may lie where activations lay
   const double whole = weights > 1 ? std::min(parameters * others(weights), 2 * held.layer) * element : 0;
-  const double left_out =
-      parameters * (element * others(weights) + (keeps_gradients ? of_gradient * others(gradients) : 0)) - whole;
-  return static_cast<std::int64_t>(left_out);
+  return {.weights = static_cast<std::int64_t>(parameters * element * others(weights) - whole),
+          .gradients = static_cast<std::int64_t>(keeps_gradients ? parameters * of_gradient * others(gradients) : 0)};
 }
 
 std::vector<std::int64_t> memory_of_stages(const TrainConfig& config, const MemoryPlanContext& context,
@@ -104,9 +103,20 @@ std::vector<std::int64_t> memory_of_stages(const TrainConfig& config, const Memo
   std::vector<std::int64_t> bytes =
       stages.empty() ? planned_memory(config, context) : planned_memory(config, context, stages);
   for (std::size_t i = 0; i < bytes.size(); ++i) {
-    bytes[i] -= bytes_left_out(config, context, stages.empty() ? i : static_cast<std::size_t>(stages[i]));
+    bytes[i] -= bytes_left_out(config, context, stages.empty() ? i : static_cast<std::size_t>(stages[i])).all();
   }
   return bytes;
+}
+
+RankMemory memory_of_stage(const TrainConfig& config, const MemoryPlanContext& context, int stage) {
+  RankMemory memory = StageMemoryPlans(config, context).by_kind(stage);
+  const LeftOut left_out = bytes_left_out(config, context, static_cast<std::size_t>(stage));
+  memory.arena -= left_out.all();
+  for (std::size_t kind = 0; kind < kMemoryKinds.size(); ++kind) {
+    if (kMemoryKinds[kind] == MemoryKind::kWeights) memory.of_kind[kind] -= left_out.weights;
+    if (kMemoryKinds[kind] == MemoryKind::kGradients) memory.of_kind[kind] -= left_out.gradients;
+  }
+  return memory;
 }
 
 MemoryPlanContext memory_context(const TrainConfig& config, std::int64_t vocab_size, const Cluster& cluster) {
@@ -175,12 +185,13 @@ std::int64_t LayoutMemory::least(const Layout& layout) const {
                                               layout.vocabulary_parallel ? layout.pipeline : 1);
   const std::shared_ptr<const Optimizer> optimizer = config_.optimizer.make_optimizer();
   ParameterBytes parameters;
-  for (std::int64_t i = 0; i < layers; ++i) {
-    layer.visit([&](Parameter& parameter) {
-      parameter.frozen = config_.model.config.adapters.active() && !parameter.adapter;
-      parameters.add(parameter, *optimizer, context_.compute_dtype, config_.backend.weight_tiles);
-    });
-  }
+  layer.visit([&](Parameter& parameter) {
+    parameter.frozen = config_.model.config.adapters.active() && !parameter.adapter;
+    parameters.add(parameter, *optimizer, context_.compute_dtype, config_.backend.weight_tiles);
+  });
+  parameters = {.weight = layers * parameters.weight,
+                .gradient = layers * parameters.gradient,
+                .optimizer = layers * parameters.optimizer};
   const bool has_head = map.stage_of(static_cast<int>(cells.size()) - 1) == 0;
   const double head = has_head ? ends.head : 0;
   const Parameter embeddings{.name = "embeddings",

@@ -28,7 +28,14 @@ std::vector<std::int64_t> memory_of_stages(const TrainConfig& config, const Memo
                                            std::span<const int> stages = {});
 
 // Bytes of weights and gradients that a rank of the stage leaves to other copies: 0 unless they share these out.
-std::int64_t bytes_left_out(const TrainConfig& config, const MemoryPlanContext& context, std::size_t stage);
+struct LeftOut {
+  std::int64_t weights = 0, gradients = 0;
+  std::int64_t all() const { return weights + gradients; }
+};
+LeftOut bytes_left_out(const TrainConfig& config, const MemoryPlanContext& context, std::size_t stage);
+
+// Memory of a rank of one stage by kind; in all, that of memory_of_stages().
+RankMemory memory_of_stage(const TrainConfig& config, const MemoryPlanContext& context, int stage);
 
 // Inputs of the plan of a run on that cluster. A device without a number of cores is a GPU. Graphs are not
 // counted: a pass for which there is no memory left is launched kernel by kernel.

@@ -98,7 +98,7 @@ ChosenRecomputation choose_recomputation(const TrainConfig& config, const Memory
   ChosenRecomputation chosen;
   for (std::size_t stage = 0; stage < cells.size(); ++stage) {
     const auto number = static_cast<int>(stage);
-    const std::int64_t left_out = bytes_left_out(kept, context, stage);
+    const std::int64_t left_out = bytes_left_out(kept, context, stage).all();
     StageChoice choice(cells[stage], limits, [&](const StageRecompute& way) {
       ++chosen.plans;
       return plans.bytes(number, Recomputation(std::vector{way})) - left_out;

@@ -55,7 +55,7 @@ StageMemoryPlans::StageMemoryPlans(const TrainConfig& config, const MemoryPlanCo
   if (options_.packed_weights && options_.packed_weights->as_memory_allows) options_.packed_weights.reset();
 }
 
-std::int64_t StageMemoryPlans::bytes(int stage, const Recomputation& recompute) const {
+RankMemory StageMemoryPlans::planned(int stage, const Recomputation& recompute, bool has_kinds) const {
   const MeshShape mesh = config_.layout.mesh();
   const RankCoordinates place = rank_coordinates(mesh, stage * mesh.tensor);
   const std::unique_ptr<Model> model = make_model(config_.model.model_for(context_.vocab_size), place.tensor,
@@ -64,17 +64,25 @@ std::int64_t StageMemoryPlans::bytes(int stage, const Recomputation& recompute) 
   // Other stages' ways do not matter to this one's plan.
   options.recompute = Recomputation(std::vector{recompute.of(stage)});
   const StagePlan plan(*model, options, place, context_.compute_dtype);
-  std::int64_t bytes = plan.memory().arena().bytes();
-  if (context_.on_gpu) bytes += device_memory_of(plan, context_.compute_dtype, context_.captures_graphs).bytes();
+  const Arena& arena = plan.memory().arena();
+  RankMemory memory{.stage = stage, .arena = arena.bytes()};
+  for (std::size_t kind = 0; has_kinds && kind < kMemoryKinds.size(); ++kind) {
+    memory.of_kind[kind] = arena.bytes_of(kMemoryKinds[kind]);
+  }
+  if (context_.on_gpu) {
+    const DeviceMemory device = device_memory_of(plan, context_.compute_dtype, context_.captures_graphs);
+    memory.scratch = device.scratch;
+    memory.graphs = device.graphs;
+  }
   if (context_.threads > 0) {
-    bytes += cpu_working_bytes(plan.work(), {.compute_dtype = context_.compute_dtype}, context_.threads);
+    memory.threads = cpu_working_bytes(plan.work(), {.compute_dtype = context_.compute_dtype}, context_.threads);
   }
   if (config_.output.async_save && context_.threads > 0 && writes_checkpoints(place)) {
     std::vector<Parameter*> parameters;
     model->visit([&](Parameter& parameter) { parameters.push_back(&parameter); });
-    bytes += bytes_of_copied_checkpoint(parameters, context_.compute_dtype);
+    memory.copy = bytes_of_copied_checkpoint(parameters, context_.compute_dtype);
   }
-  return bytes;
+  return memory;
 }
 
 }  // namespace teratron

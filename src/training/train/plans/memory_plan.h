@@ -33,9 +33,14 @@ class StageMemoryPlans {
 
   // Bytes of a rank of the stage, as planned_memory() counts them.
   std::int64_t bytes(int stage) const { return bytes(stage, options_.recompute); }
-  std::int64_t bytes(int stage, const Recomputation& recompute) const;  // in place of the configuration's
+  // `recompute`: in place of the configuration's.
+  std::int64_t bytes(int stage, const Recomputation& recompute) const { return planned(stage, recompute).needed(); }
+  // These bytes by kind.
+  RankMemory by_kind(int stage) const { return planned(stage, options_.recompute, true); }
 
  private:
+  RankMemory planned(int stage, const Recomputation& recompute, bool has_kinds = false) const;
+
   const TrainConfig& config_;
   const MemoryPlanContext& context_;
   ExecutorOptions options_;
