@@ -104,7 +104,8 @@ TEST(Scenario, CutsOfOtherLengthsAreRefused) {
               HasSubstr("add up to 512 tokens, not to the 1024 of a sequence"));
   EXPECT_THAT(message_of({.schedule = ScheduleKind::kSeq1F1B, .slices = "1x512,512", .profile = kProfile}),
               HasSubstr("add up to 1024 tokens, not to the 2048 of a sequence"));
-  EXPECT_THAT(message_of({.schedule = ScheduleKind::kSeq1F1B, .slices = "1x512+2x512"}), HasSubstr("put the one with the most first"));
+  EXPECT_THAT(message_of({.schedule = ScheduleKind::kSeq1F1B, .slices = "1x512+2x512"}),
+              HasSubstr("put the one with the most first"));
 }
 
 }  // namespace
