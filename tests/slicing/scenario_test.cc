@@ -29,7 +29,7 @@ std::string message_of(const Scenario& scenario) {
 
 TEST(Scenario, MicroBatchesThatAreAllCutAlikeAreOneCutOfAll) {
   for (const ScheduleKind kind : {ScheduleKind::kTeraPipe, ScheduleKind::kSeq1F1B}) {
-    for (const std::string profile : {std::string(), kProfile}) {
+    for (const std::string& profile : {std::string(), kProfile}) {
       for (const std::int64_t micro_batches : {1, 2, 5}) {
         Scenario scenario{.schedule = kind,
                           .stages = 3,

@@ -238,13 +238,6 @@ MappedFile::~MappedFile() {
   if (!bytes_.empty()) ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
 }
 
-void MappedFile::release(std::size_t begin, std::size_t end) const {
-  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
-  begin = (begin + page - 1) / page * page;
-  end = std::min(end, bytes_.size()) / page * page;
-  if (begin < end) ::madvise(const_cast<std::byte*>(bytes_.data()) + begin, end - begin, MADV_DONTNEED);
-}
-
 std::filesystem::path AtomicFile::target_of(const std::filesystem::path& path) {
   if (is_standard_stream(path)) return {};
   const WriteTarget target = write_target(path);

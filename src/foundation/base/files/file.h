@@ -65,8 +65,6 @@ class MappedFile {
   std::span<const std::byte> bytes() const { return bytes_; }
   std::string_view text() const { return {reinterpret_cast<const char*>(bytes_.data()), bytes_.size()}; }
   const std::filesystem::path& path() const { return path_; }
-  // Drops the pages in [begin, end) from the process's memory, for reading a large file once. They can be read again.
-  void release(std::size_t begin, std::size_t end) const;
 
  private:
   std::filesystem::path path_;
