@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <numbers>
 
 #include "ops/backend.h"
 #include "ops/cpu/scratch.h"
@@ -45,6 +46,9 @@ struct AttentionHead {
     if (!args.lengths) return args.q.dim(1);
     return std::clamp(args.lengths.as<const std::int32_t>()[b] - context, std::int64_t{0}, args.q.dim(1));
   }
+
+  // exp(scale * score) = 2^(binary_scale() * score): both passes take powers of two.
+  float binary_scale() const { return static_cast<float>(args.scale * std::numbers::log2e); }
 
   std::int64_t first_key(std::int64_t i) const { return first_keys == nullptr ? 0 : first_keys[i]; }
   std::int64_t keys_seen(std::int64_t i) const { return args.causal ? context + i + 1 : keys; }

@@ -12,6 +12,7 @@
 #include "hwy/foreach_target.h"
 //
 #include <algorithm>
+#include <numbers>
 #include <type_traits>
 #include <utility>
 
@@ -97,7 +98,7 @@ template <class P>
 void differentiate_softmax(const Work<P>& work, const Tile& tile, DropoutMask& mask) {
   const FloatTag d;
   const AttentionHead& head = work.head;
-  const FloatVector scale = constant(static_cast<float>(head.args.scale));
+  const FloatVector scale = constant(head.binary_scale());
   const bool drops = head.args.dropout.active();
   for (std::int64_t i = tile.query_begin; i < tile.query_end; ++i) {
     float* const p_row = work.scores.sums + (i - tile.query_begin) * kKeyBlock<P>;
@@ -106,14 +107,18 @@ void differentiate_softmax(const Work<P>& work, const Tile& tile, DropoutMask& m
     std::int64_t seen = std::clamp(head.keys_seen(i) - tile.key_begin, std::int64_t{0}, tile.keys());
     if (from >= seen) from = seen = 0;
     const std::int64_t aligned = from / kFloatLanes * kFloatLanes;
-    const FloatVector shift = constant(head.log_sum_exp[i]), product = constant(work.products[i]);
+    // The binary logarithm in two floats, or it would be rounded a second time.
+    const double shift = head.log_sum_exp[i] * std::numbers::log2e;
+    const auto rounded_shift = static_cast<float>(shift);
+    const FloatVector high = constant(rounded_shift), low = constant(static_cast<float>(shift - rounded_shift));
+    const FloatVector product = constant(work.products[i]);
     if (drops) mask.generate(head.element(i, tile.key_begin), seen);
     for (std::int64_t c = 0; c < aligned; c += kFloatLanes) {
       hn::Store(hn::Zero(d), d, p_row + c);
       hn::Store(hn::Zero(d), d, gradient_row + c);
     }
     for (std::int64_t c = aligned; c < seen; c += kFloatLanes) {
-      FloatVector p = exp(hn::MulSub(hn::Load(d, p_row + c), scale, shift));
+      FloatVector p = exp2(hn::Sub(hn::MulSub(hn::Load(d, p_row + c), scale, high), low));
       if (seen - c < kFloatLanes) p = hn::IfThenElseZero(hn::FirstN(d, static_cast<std::size_t>(seen - c)), p);
       FloatVector dropped = p, gradient = hn::Load(d, gradient_row + c);
       if (c < from) {

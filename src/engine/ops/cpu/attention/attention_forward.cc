@@ -13,7 +13,6 @@
 #include <cmath>
 #include <limits>
 #include <numbers>
-#include <type_traits>
 #include <vector>
 
 #include "base/block_size.h"
@@ -41,8 +40,8 @@ constexpr std::int64_t kQueryBlock = block_size(48, P::kRows);
 template <class P>
 constexpr std::int64_t kKeyBlock = block_size(192, P::kColumns);
 
-// A query's maximum is raised where scores exceed it by more, in binary logarithms: powers up to 2^8 round as those up
-// to 1 do, and sums and outputs are seldom scaled again (FlashAttention-4, Zadouri et al. 2026, does so on GPUs).
+// A query's maximum is raised where scores exceed it by more, in binary logarithms. Powers up to 2^8 round as those up
+// to 1 do, and sums and outputs are seldom scaled again.
 constexpr float kHeadroom = 8;
 
 // Upper bound of a thread's scratch memory for queries that see so many keys.
@@ -96,7 +95,7 @@ struct QueryBlock {
   float* scores;              // [kQueryBlock, kKeyBlock]
   Factor* probabilities;      // the same as they multiply v: the scores, or rounded
   float* out;                 // [kQueryBlock, padded head size], unnormalised
-  float max[kQueryBlock<P>];  // of the scores so far, in binary logarithms, or at most kHeadroom less
+  float max[kQueryBlock<P>];  // of the scores so far, as binary logarithms, or at most kHeadroom less
   HWY_ALIGN float sums[kQueryBlock<P> * kFloatLanes];  // of 2^(score - max) so far, a part in each lane
 };
 
@@ -119,12 +118,10 @@ void score_block(const AttentionHead& head, const PackedHead<P>& packed, const Q
   }
 }
 
-// exp(scale * score) = 2^(binary_scale * score).
-float binary_scale(const AttentionHead& head) { return static_cast<float>(head.args.scale * std::numbers::log2e); }
-
 // The part of a row of scores that its query sees, from the vector on that has the first of them.
 struct SeenScores {
-  std::int64_t from, to;  // in the block of keys; empty: no key of the block is seen
+  std::int64_t from, to;  // in the block of keys
+  bool any() const { return from < to; }
   std::int64_t begin() const { return from / kFloatLanes * kFloatLanes; }
   std::int64_t count() const { return to - begin(); }
 };
@@ -144,6 +141,19 @@ void raise_maximum(QueryBlock<P>& block, std::int64_t i, const SeenScores& seen,
   if (has_output) scale_row(block.out + i * padded_size, padded_size, correction);
 }
 
+// Turns scores of query i of the block into powers of two up to its maximum, adds these up, and drops some.
+template <class P>
+void exponentiate_scores(const AttentionHead& head, QueryBlock<P>& block, std::int64_t i, const SeenScores& seen,
+                         float scale, std::int64_t first_key, DropoutMask& mask) {
+  const FloatTag d;
+  float* const row = block.scores + i * kKeyBlock<P> + seen.begin();
+  float* const sums = block.sums + i * kFloatLanes;
+  const FloatVector sum = exponentiate_row(row, seen.count(), scale, block.max[i]);
+  hn::Store(hn::Add(hn::Load(d, sums), sum), d, sums);
+  if (!head.args.dropout.active()) return;
+  mask.apply_to(row, head.element(block.begin + i, first_key + seen.begin()), seen.count());
+}
+
 // Index from which probabilities are read, if those from key `from` of a block on are needed: whole words.
 template <class P>
 constexpr std::int64_t word_begin(std::int64_t from) {
@@ -156,35 +166,26 @@ constexpr std::int64_t word_begin(std::int64_t from) {
 template <class P>
 void softmax_block(const AttentionHead& head, QueryBlock<P>& block, std::int64_t first_key, std::int64_t end_key,
                    DropoutMask& mask) {
-  const FloatTag d;
   const std::int64_t count = block.end - block.begin, padded_size = round_up(head.head_size, P::kColumns);
-  const float scale = binary_scale(head);
+  const float scale = head.binary_scale();
   const auto in_block = [&](std::int64_t key) { return std::clamp(key, first_key, end_key) - first_key; };
-  const auto seen_by = [&](std::int64_t i) {
-    return SeenScores{in_block(head.first_key(block.begin + i)), in_block(head.keys_seen(block.begin + i))};
-  };
+  SeenScores seen[kQueryBlock<P>];
   for (std::int64_t i = 0; i < count; ++i) {
-    const SeenScores seen = seen_by(i);
-    if (seen.from < seen.to) raise_maximum(block, i, seen, scale, padded_size, first_key > block.first_key);
+    seen[i] = {in_block(head.first_key(block.begin + i)), in_block(head.keys_seen(block.begin + i))};
+    if (seen[i].any()) raise_maximum(block, i, seen[i], scale, padded_size, first_key > block.first_key);
   }
-  for (std::int64_t i = 0; i < count; ++i) {
-    const SeenScores seen = seen_by(i);
-    float* const row = block.scores + i * kKeyBlock<P>;
-    if (seen.from < seen.to) {
-      float* const sums = block.sums + i * kFloatLanes;
-      const FloatVector sum = exponentiate_row(row + seen.begin(), seen.count(), scale, block.max[i]);
-      hn::Store(hn::Add(hn::Load(d, sums), sum), d, sums);
-      if (head.args.dropout.active()) {
-        mask.apply_to(row + seen.begin(), head.element(block.begin + i, first_key + seen.begin()), seen.count());
-      }
-    }
-    const std::int64_t tile_begin = i / P::kRows * P::kRows, tile_end = std::min(count, tile_begin + P::kRows);
-    const std::int64_t read_from = word_begin<P>(seen_by(tile_begin).from), read_to = seen_by(tile_end - 1).to;
-    std::fill(row + read_from, row + seen.from, 0.0F);
-    std::fill(row + std::max(seen.from, seen.to), row + read_to, 0.0F);
-    if constexpr (P::kRounds) {
-      if (read_from < read_to) {
-        round_to_bf16(row + read_from, read_to - read_from, block.probabilities + i * kKeyBlock<P> + read_from);
+  for (std::int64_t tile = 0; tile < count; tile += P::kRows) {
+    const std::int64_t tile_end = std::min(count, tile + P::kRows);
+    const std::int64_t read_from = word_begin<P>(seen[tile].from), read_to = seen[tile_end - 1].to;
+    for (std::int64_t i = tile; i < tile_end; ++i) {
+      if (seen[i].any()) exponentiate_scores(head, block, i, seen[i], scale, first_key, mask);
+      float* const row = block.scores + i * kKeyBlock<P>;
+      std::fill(row + read_from, row + seen[i].from, 0.0F);
+      std::fill(row + std::max(seen[i].from, seen[i].to), row + read_to, 0.0F);
+      if constexpr (P::kRounds) {
+        if (read_from < read_to) {
+          round_to_bf16(row + read_from, read_to - read_from, block.probabilities + i * kKeyBlock<P> + read_from);
+        }
       }
     }
   }
@@ -235,7 +236,7 @@ template <class T>
 void attend_one_by_one(const AttentionHead& head) {
   const auto q = head_of<T>(head.args.q, head.b, head.h), k = head_of<T>(head.args.k, head.b, head.key_head);
   const auto v = head_of<T>(head.args.v, head.b, head.key_head), out = head_of<T>(head.args.out, head.b, head.h);
-  const float scale = binary_scale(head);
+  const float scale = head.binary_scale();
   float* const row = scratch_floats(Scratch::kTileA, round_up(head.keys, kFloatLanes));
   float* const mixed = scratch_floats(Scratch::kTileB, head.head_size);
   DropoutMask mask(head.args.dropout);

@@ -1,4 +1,4 @@
-// exp, GELU and tanh on float vectors. Compiled once per target, so the include guard toggles.
+// exp, powers of two, GELU and tanh on float vectors. Compiled once per target, so the include guard toggles.
 #if defined(TERATRON_OPS_CPU_MATH_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef TERATRON_OPS_CPU_MATH_INL_H_
 #undef TERATRON_OPS_CPU_MATH_INL_H_
@@ -13,21 +13,24 @@ HWY_BEFORE_NAMESPACE();
 namespace teratron {
 namespace HWY_NAMESPACE {
 
-// x, or the nearer bound where it lies beyond one; NaN stays NaN.
-HWY_INLINE FloatVector clamp_or_nan(float least, FloatVector x, float most) {
+// x, or the bound where it lies beyond it; NaN stays NaN.
 #if HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3  // whose Min and Max return their second argument if either is NaN
-  return hn::Max(constant(least), hn::Min(constant(most), x));
+HWY_INLINE FloatVector at_least_or_nan(float least, FloatVector x) { return hn::Max(constant(least), x); }
+HWY_INLINE FloatVector at_most_or_nan(FloatVector x, float most) { return hn::Min(constant(most), x); }
 #else  // others return the one that is a number
-  const FloatVector lower = hn::IfThenElse(hn::Lt(constant(most), x), constant(most), x);
-  return hn::IfThenElse(hn::Lt(lower, constant(least)), constant(least), lower);
-#endif
+HWY_INLINE FloatVector at_least_or_nan(float least, FloatVector x) {
+  return hn::IfThenElse(hn::Lt(x, constant(least)), constant(least), x);
 }
+HWY_INLINE FloatVector at_most_or_nan(FloatVector x, float most) {
+  return hn::IfThenElse(hn::Lt(constant(most), x), constant(most), x);
+}
+#endif
 
 // e^x = 2^n e^r with n = round(x / ln 2) and |r| <= ln(2) / 2, e^r by a minimax polynomial of degree 6. Within 2 units
 // in the last place from -87.3 to 88; below -87.6 the result is 0, above 88.4 infinity. NaN gives NaN.
 HWY_INLINE FloatVector exp(FloatVector x) {
   const hn::RebindToSigned<FloatTag> integers;
-  x = clamp_or_nan(-88.0F, x, 89.0F);
+  x = at_least_or_nan(-88.0F, at_most_or_nan(x, 89.0F));
   // Adding 1.5 * 2^23 leaves the nearest integer in the low bits.
   const FloatVector shifter = constant(12582912.0F);
   const FloatVector shifted = hn::MulAdd(x, constant(1.44269504F), shifter);
@@ -56,8 +59,8 @@ HWY_INLINE FloatVector exp2_of_fraction(FloatVector r) {
   return hn::MulAdd(p, r, constant(1.0F));
 }
 
-// 2^x = 2^n 2^r with n = round(x), for x below 127. Within 0.9 units in the last place from -126 on; below -127 the
-// result is 0. NaN gives NaN.
+// 2^x = 2^n 2^r with n = round(x), for x below 127. Within 0.9 units in the last place from -126 on where multiply-adds
+// are fused; below -127 the result is 0. NaN gives NaN.
 HWY_INLINE FloatVector exp2(FloatVector x) {
 #if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX3_ZEN4  // instructions that Highway has no names for
   const FloatVector r{_mm512_reduce_ps(x.raw, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)};
@@ -66,7 +69,7 @@ HWY_INLINE FloatVector exp2(FloatVector x) {
   return FloatVector{_mm512_maskz_scalef_ps(is_normal, exp2_of_fraction(r).raw, hn::Sub(x, r).raw)};
 #else
   const hn::RebindToSigned<FloatTag> integers;
-  x = clamp_or_nan(-127.0F, x, 127.0F);
+  x = at_least_or_nan(-127.0F, x);
   // Adding 1.5 * 2^23 leaves the nearest integer in the low bits, here plus the bias of exponents.
   const FloatVector shifter = constant(12582912.0F + 127.0F);
   const FloatVector shifted = hn::Add(x, shifter);
