@@ -42,7 +42,7 @@ ModelConfig model_of_nanogpt(const JsonFields& fields) {
           .activation = Activation::kGeluErf};
 }
 
-std::string checksum_of(const ForeignTensor& tensor) {
+std::string checksum_of_values(const ForeignTensor& tensor) {
   Checksum checksum;
   tensor.pass_on([&](std::span<const std::byte> bytes) { checksum.update(bytes); });
   return checksum.digest();
@@ -55,7 +55,7 @@ void take_output_out(ForeignWeights& weights, const fs::path& path) {
   if (output == weights.tensors.end()) return;
   const bool is_same = embedding != weights.tensors.end() && output->second.dtype == embedding->second.dtype &&
                        output->second.dtype && output->second.shape == embedding->second.shape &&
-                       checksum_of(output->second) == checksum_of(embedding->second);
+                       checksum_of_values(output->second) == checksum_of_values(embedding->second);
   if (!is_same) {
     throw_user_error("'{}': {} differs from {}; nanoGPT ties them, and so does Teratron's GPT-2", path.string(),
                      kOutput, kEmbedding);
