@@ -1,5 +1,7 @@
 #include "checkpoint/torch/zip_file.h"
 
+#include <sys/mman.h>
+#include <unistd.h>
 #include <zlib.h>
 
 #include <algorithm>
@@ -172,8 +174,11 @@ void ZipFile::require_intact(std::string_view name) const {
 
 void ZipFile::release(std::span<const std::byte> bytes) const {
   if (bytes.empty()) return;
-  const auto begin = static_cast<std::size_t>(bytes.data() - file_.bytes().data());
-  file_.release(begin, begin + bytes.size());
+  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  const std::span<const std::byte> file = file_.bytes();  // which begins with a page
+  const auto first = static_cast<std::size_t>(bytes.data() - file.data());
+  const std::size_t begin = (first + page - 1) / page * page, end = (first + bytes.size()) / page * page;
+  if (begin < end) ::madvise(const_cast<std::byte*>(file.data()) + begin, end - begin, MADV_DONTNEED);
 }
 
 }  // namespace teratron
