@@ -89,9 +89,9 @@ TEST(CollectiveTime, MessagesTakeTheLinkBetweenTheTwo) {
   EXPECT_EQ(message_seconds(cluster, 5, 5, 200), 0);
 }
 
-// NCCL's all-reduce on one host, as vTrain's authors measured it (VIA-Research/vTrain at f8dda8473, trace/): eight ranks of
-// presets take from 6 % longer to 24 % less, what one slope and one latency of a step can say; two and four of A100 take up
-// to 45 % less (docs/plan.md).
+// NCCL's all-reduce on one host, as vTrain's authors measured it (VIA-Research/vTrain at f8dda8473, trace/): eight
+// ranks of presets take from 6 % longer to 24 % less, what one slope and one latency of a step can say; two and four of
+// A100 take up to 45 % less (docs/plan.md).
 TEST(CollectiveTime, EightRanksOfAPresetTakeWhatNcclTookWithinAQuarter) {
   struct Measured {
     const char* cluster;

@@ -89,7 +89,8 @@ void set_program(Cluster& cluster, const PublishedRun& run) {
   }
   // Megatron Core: gathers of updated weights run beside the next step's forward. LLMQ gathers weights that it has in 8
   // bits.
-  if (program_scope_of(run) == "megatron-core" || program_scope_of(run) == "nemo") set(cluster, "gather_slowdown", 0.01);
+  if (program_scope_of(run) == "megatron-core" || program_scope_of(run) == "nemo")
+    set(cluster, "gather_slowdown", 0.01);
   if (run.program == "llmq" && run.is_fp8 && run.sharding == DataSharding::kWeights)
     set(cluster, "gather_slowdown", 0.5);
   set(cluster, "gradient_bytes", run.program == "llmq" || !run.sums_in_fp32 ? 2 : 4);
