@@ -219,7 +219,8 @@ FieldList fields_of(PlanOptions& o) {
   for (const std::string_view name : plan::reproduction_names()) reproduce.known_values.emplace_back(name);
   list.add("svg", &o.svg, "FILE", "with --reproduce, bars of published numbers and ours as a picture").writes();
   list.add("html", &o.html, "FILE",
-           "a page with sliders in place of text: a quarter to four times the devices, half and twice the sequences, and "
+           "a page with sliders in place of text: a quarter to four times the devices, half and twice the sequences, "
+           "and "
            "of presets also the neighbours of the model and of the cluster")
       .writes();
   add_json_field(list, o.json);
