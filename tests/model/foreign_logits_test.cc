@@ -24,7 +24,7 @@ void expect_foreign_logits(ForeignFormat format, const std::string& file, const 
   const auto inputs = golden.bytes(*golden.find("inputs"));
   std::vector<std::int32_t> ids(inputs.size() / sizeof(std::int32_t));
   std::memcpy(ids.data(), inputs.data(), inputs.size());
-  const std::vector<float> expected = test::floats_of(golden, gelu);
+  const std::vector<float> expected = testing::floats_of(golden, gelu);
   constexpr std::int64_t kSequences = 2, kTokens = 7;
   ASSERT_EQ(std::ssize(ids), kSequences * kTokens);
 

@@ -86,7 +86,7 @@ TEST_F(RunTest, KeepsNumericsOfEveryLayerAndGoesOnWithThem) {
 
 // The choice is recorded as if it had been given, and the run that goes on keeps it.
 TEST_F(RunTest, ChoosesItsPipelineAndKeepsIt) {
-  setenv("XDG_CACHE_HOME", folder_.c_str(), 1);
+  setenv("XDG_CACHE_HOME", folder_.path().c_str(), 1);
   const std::vector<std::string> shape = {"--num-layers=4", "--global-batch-size=8", "--train-iters=2",
                                           "--seq-length=64"};
   const auto with = [&](std::vector<std::string> more) {
@@ -109,7 +109,7 @@ TEST_F(RunTest, ChoosesItsPipelineAndKeepsIt) {
 }
 
 TEST_F(RunTest, ChoosesTheLayersOfStagesAlone) {
-  setenv("XDG_CACHE_HOME", folder_.c_str(), 1);
+  setenv("XDG_CACHE_HOME", folder_.path().c_str(), 1);
   const auto with = [&](std::vector<std::string> more) {
     for (const char* one : {"--num-layers=5", "--global-batch-size=4", "--seq-length=64"}) more.emplace_back(one);
     return start(std::move(more));
