@@ -143,7 +143,7 @@ TEST_F(Decompression, AFlippedBitIsReportedWithItsPlace) {
       std::string damaged = content;
       damaged[10 + random.below(content.size() - 10)] ^= static_cast<char>(1 << random.below(8));
       const std::string error = error_of(damaged);
-      if (error == "no error") {  // bits that only fill gzip's last byte
+      if (error == kNoError) {  // bits that only fill gzip's last byte
         EXPECT_TRUE(read_decompressed(folder_ / "file") == text);
         continue;
       }

@@ -216,7 +216,7 @@ TEST_F(TokenizerFiles, AreRefusedByNameForOtherPipelines) {
   };
   for (const auto& [change, expected] : cases) EXPECT_THAT(error_after(change), HasSubstr(expected));
   for (const char* step : {"post_processor", "decoder"}) {
-    EXPECT_EQ(error_after([&](json& t) { t[step] = nullptr; }), "no error") << step;
+    EXPECT_EQ(error_after([&](json& t) { t[step] = nullptr; }), testing::kNoError) << step;
   }
 }
 
@@ -224,7 +224,7 @@ TEST_F(TokenizerFiles, AreTakenWhateverPostProcessorAddsNothing) {
   const json text = template_of(json::array({kText}));  // what transformers 5 writes
   for (const json& processor : {text, kByteLevel, sequence_of(json::array()), sequence_of({kByteLevel, text}),
                                 sequence_of(json::array({sequence_of({text, kByteLevel})}))}) {
-    EXPECT_EQ(error_after([&](json& t) { t["post_processor"] = processor; }), "no error") << processor;
+    EXPECT_EQ(error_after([&](json& t) { t["post_processor"] = processor; }), testing::kNoError) << processor;
     EXPECT_EQ(Tokenizer::load(folder_ / "changed.json").model(), tokenizer_.model());
   }
 }
@@ -247,7 +247,7 @@ TEST_F(TokenizerFiles, AreEitherReadOrRefusedWhateverTheyHold) {
       write(name, damaged);
       const std::string error = error_of(folder_ / name);
       EXPECT_FALSE(error.empty());
-      refused += error == "no error" ? 0 : 1;
+      refused += error == testing::kNoError ? 0 : 1;
     }
     write(name, content);
   }

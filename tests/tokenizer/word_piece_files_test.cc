@@ -151,7 +151,7 @@ TEST_F(WordPieceFiles, WithLinesThatAreNoTokensAreRefused) {
   EXPECT_THAT(error_of_vocabulary(lines + "\r\n"), HasSubstr("line 8 is empty"));
   EXPECT_THAT(error_of_vocabulary(lines + "c \n"), HasSubstr("line 8: there is white space after 'c'"));
   EXPECT_THAT(error_of_vocabulary(lines + "\xFF\n"), HasSubstr("line 8: this is not valid UTF-8"));
-  EXPECT_EQ(error_of_vocabulary(std::string("\xEF\xBB\xBF") + kLines), "no error");  // as other programs read it
+  EXPECT_EQ(error_of_vocabulary(std::string("\xEF\xBB\xBF") + kLines), kNoError);  // as other programs read it
   EXPECT_THAT(error_of_vocabulary(lines + std::string(5000, 'x') + "\n"), HasSubstr("line 8 has 5000 bytes"));
 }
 
@@ -186,9 +186,9 @@ TEST_F(WordPieceFiles, AreRefusedByNameForOtherPipelines) {
       {[](json& t) { t["added_tokens"][0]["id"] = 3; }, "token '[PAD]' is listed twice, with ids 0 and 3"},
       {[](json& t) { t["model"]["unk_token"] = "<unk>"; }, "has no token <unk>"}};
   for (const auto& [change, message] : cases) EXPECT_THAT(error_after(change), HasSubstr(message)) << message;
-  EXPECT_EQ(error_after([](json& t) { t["post_processor"] = nullptr; }), "no error");
-  EXPECT_EQ(error_after([](json& t) { t["post_processor"]["type"] = "BertProcessing"; }), "no error");
-  EXPECT_EQ(error_after([](json& t) { t["model"].erase("type"); }), "no error");  // as files of before 2021
+  EXPECT_EQ(error_after([](json& t) { t["post_processor"] = nullptr; }), kNoError);
+  EXPECT_EQ(error_after([](json& t) { t["post_processor"]["type"] = "BertProcessing"; }), kNoError);
+  EXPECT_EQ(error_after([](json& t) { t["model"].erase("type"); }), kNoError);  // as files of before 2021
 }
 
 TEST_F(WordPieceFiles, WithRandomDamageAreReadOrRefused) {

@@ -52,7 +52,7 @@ class ChatCommands : public TrainingCommands<300> {
 
 TEST_F(ChatCommands, AModelAnswersAsItWasTaught) {
   EXPECT_THAT(succeed(chat({"--out", path("chats")})), AllOf(HasSubstr("8 conversations"), HasSubstr("to learn")));
-  const Words learning = {"--train-iters", "200", "--lr", "0.02", "--hidden-dropout", "0", "--attention-dropout", "0"};
+  const Words learning = {"--train-iters", "300", "--lr", "0.02", "--hidden-dropout", "0", "--attention-dropout", "0"};
   const Outcome trained = train("run", learning);
   ASSERT_EQ(trained.exit_code, 0) << trained.errors;
   EXPECT_EQ(talk("ranks\\n\\nlayer\\n").output, "sums\nwaits\n");
