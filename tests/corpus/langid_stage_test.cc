@@ -26,8 +26,8 @@ TEST_F(LangidStage, DetectsWhatPycld2Does) {
   for (const auto& line : golden()) {
     const auto text = line["text"].get<std::string>();
     const DetectedLanguage found = detect_language(text);
-    const bool is_same =
-        found.code == line["code"] && found.percent == line["percent"] && found.is_reliable == line["reliable"];
+    const bool is_same = found.code == line["code"].get<std::string>() && found.percent == line["percent"] &&
+                         found.is_reliable == line["reliable"];
     const bool is_long = text.size() > 150 && line["percent"] > 90;
     EXPECT_TRUE(is_same || !is_long) << text << " " << found.code;
     long_ones += is_long ? 1 : 0;

@@ -121,8 +121,8 @@ TEST_F(Completions, StreamsHaveTheSameTextAndScores) {
     if (!choice.at("finish_reason").is_null()) reasons[index] = choice.at("finish_reason");
   }
   for (std::size_t i = 0; i < texts.size(); ++i) {
-    EXPECT_EQ(texts[i], whole.choice(i).at("text"));
-    EXPECT_EQ(reasons[i], whole.choice(i).at("finish_reason"));
+    EXPECT_EQ(Json(texts[i]), whole.choice(i).at("text"));
+    EXPECT_EQ(Json(reasons[i]), whole.choice(i).at("finish_reason"));
     EXPECT_EQ(scores[i], whole.choice(i).at("logprobs").at("token_logprobs"));
   }
 }

@@ -51,8 +51,8 @@ TEST(SquadScore, IsThatOfTheOfficialScriptsInPython) {
   const std::vector<nlohmann::json> rows = testing::json_lines(TERATRON_SOURCE_DIR "/tests/golden/squad_score.jsonl");
   for (const nlohmann::json& row : rows) {
     const std::string prediction = row[0], answer = row[1];
-    EXPECT_EQ(normalized(prediction), row[2]) << row;
-    EXPECT_EQ(normalized(answer), row[3]) << row;
+    EXPECT_EQ(normalized(prediction), row[2].get<std::string>()) << row;
+    EXPECT_EQ(normalized(answer), row[3].get<std::string>()) << row;
     const auto scored = [&](Version version) {
       const Dataset dataset{.paragraphs = {answer}, .questions = {{.id = "q", .text = "?", .answers = {{answer, {}}}}}};
       return score(dataset, {{"q", prediction}}, version).all;

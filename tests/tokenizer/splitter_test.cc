@@ -6,7 +6,9 @@
 
 // GCC 12 takes a variable of <regex> for uninitialised when sanitizers are on.
 #pragma GCC diagnostic push
+#if !defined(__clang__)
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
 #include <regex>
 #pragma GCC diagnostic pop
 
