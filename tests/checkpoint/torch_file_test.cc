@@ -175,7 +175,7 @@ class TorchTensors : public ::testing::Test {
       bytes.append(reinterpret_cast<const char*>(piece.data()), piece.size());
     });
     std::vector<float> result(bytes.size() / sizeof(float));
-    std::memcpy(result.data(), bytes.data(), bytes.size());
+    if (!bytes.empty()) std::memcpy(result.data(), bytes.data(), bytes.size());
     return result;
   }
   std::string refusal(const std::string& tensor) const {

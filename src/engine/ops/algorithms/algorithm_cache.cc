@@ -5,6 +5,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cerrno>
@@ -83,7 +84,11 @@ std::optional<Algorithms> algorithms_from_text(std::string_view text, std::strin
   try {
     const nlohmann::json file = nlohmann::json::parse(text);
     for (const auto& [key, entry] : file.at("algorithms").items()) {
-      algorithms[key] = {.bytes = std::bit_cast<AlgorithmBytes>(entry.at("words").get<Words>()),
+      const nlohmann::json& words = entry.at("words");
+      // Others are made whole by a conversion, whose result is undefined where they are too large.
+      const auto is_word = [](const nlohmann::json& word) { return word.is_number_unsigned(); };
+      if (!std::all_of(words.begin(), words.end(), is_word)) return std::nullopt;
+      algorithms[key] = {.bytes = std::bit_cast<AlgorithmBytes>(words.get<Words>()),
                          .microseconds = entry.at("microseconds").get<double>()};
     }
   } catch (const nlohmann::json::exception&) {
