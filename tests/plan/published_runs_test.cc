@@ -84,19 +84,23 @@ TEST(PublishedRuns, TheJudgingHalfIsWithinItsBarsInTheMean) {
   EXPECT_LE(over, 10);  // each is listed in docs/plan.md
 }
 
-// Those of more than that are of sources whose own steps of one layout, or of neighbours, differ by as much;
-// docs/plan.md lists them.
+// Choices that miss it, by name, with what they lose; docs/plan.md says why.
 TEST(PublishedRuns, TheLayoutThatIsChosenIsWithinThreePercentOfTheFastestBarringSix) {
+  const std::map<std::string, double> missed = {
+      {"72 x 14336, 64 heads, 384 A100, TP 8, PP 6, 4 of 1568, 02-25", 0.180},
+      {"39.1B, 512 A100, TP 4, PP 8, 2 of 1536", 0.137},
+      {"72 x 14336, 64 heads, 384 A100, TP 8, PP 6, 6 of 2016, 02-25", 0.085},
+      {"84 x 13312, 64 heads, 384 A100, TP 4, PP 12, 4 of 2048, 02-26", 0.083},
+      {"72 x 14336, 64 heads, 384 A100, TP 4, PP 6, 4 of 2048, 02-25", 0.058},
+      {"18.4B, 256 A100, TP 4, PP 2, 2 of 1024", 0.043}};
   const std::vector<LayoutChoice>& choices = reproduction_of("all").choices;
   EXPECT_GE(choices.size(), 30U);
   for (const LayoutChoice& choice : choices) {
     EXPECT_GE(choice.layouts, 2U);
-    const bool is_noisy = choice.chosen.find("384 A100") != std::string::npos || choice.chosen.starts_with("39.1B") ||
-                          choice.chosen.starts_with("18.4B");
-    EXPECT_LE(choice.lost, is_noisy ? 0.18 : kMostLostByChoice) << choice.chosen << " in place of " << choice.fastest;
+    const auto known = missed.find(choice.chosen);
+    EXPECT_LE(choice.lost, known == missed.end() ? kMostLostByChoice : known->second)
+        << choice.chosen << " in place of " << choice.fastest;
   }
-  EXPECT_LE(std::ranges::count_if(choices, [](const LayoutChoice& choice) { return choice.lost > kMostLostByChoice; }),
-            6);
 }
 
 TEST(PublishedRuns, AChoiceLosesWhatTheFastestLayoutHasMoreThanTheChosenOne) {

@@ -41,7 +41,7 @@ std::vector<TimeWindow> windows_of(const simulation::PipelineResult& result, int
   return {{0, span}, {result.seconds - span, result.seconds}};
 }
 
-// What a stage does in the middle of each column.
+// Letter of each column: the stage's pass in the middle of it.
 void add_columns(const std::vector<TimedAction>& actions, const TimeWindow& window, int columns,
                  const simulation::PipelineResult& result, std::string& row) {
   std::size_t at = 0;
