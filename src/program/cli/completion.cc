@@ -8,6 +8,7 @@
 
 #include "base/version.h"
 #include "cli/commands.h"
+#include "cli/completion_files.h"
 #include "cli/report.h"
 #include "options/output.h"
 
@@ -28,148 +29,16 @@ FieldList fields_of(CompletionOptions& o) {
   return list;
 }
 
-// Functions of the bash script. They walk command lines from the left, as options/command_line.cc. bash cuts words at
-// "=", so --flag=value is three words.
-constexpr std::string_view kBashFunctions = R"bash(
-_teratron_value() {  # what completes it, and its beginning
-  local words=${1%\*} found
-  case $words in
-    words:*) words=${words#words:}; mapfile -t COMPREPLY < <(compgen -W "${words//,/ }" -- "$2") ;;
-    folders) compopt -o filenames 2>/dev/null; mapfile -t COMPREPLY < <(compgen -d -- "$2") ;;
-    files) compopt -o filenames 2>/dev/null; mapfile -t COMPREPLY < <(compgen -f -- "$2") ;;
-    prefixes)
-      compopt -o filenames 2>/dev/null
-      mapfile -t COMPREPLY < <(compgen -d -- "$2"; compgen -f -X '!*.idx' -- "$2" | sed 's/\.idx$//') ;;
-  esac
+// Functions of the scripts walk command lines from the left, as options/command_line.cc. bash cuts words at "=", so
+// --flag=value is three words; in fish it is one.
+std::string_view functions(Shell shell) {
+  switch (shell) {
+    case Shell::kBash: return text_of(completion_files(), "bash_functions");
+    case Shell::kFish: return text_of(completion_files(), "fish_functions");
+    case Shell::kZsh: break;
+  }
+  return text_of(completion_files(), "zsh_functions");
 }
-
-_teratron() {
-  local word=${COMP_WORDS[COMP_CWORD]} command=${COMP_WORDS[1]} i=2
-  COMPREPLY=()
-  if (( COMP_CWORD == 1 )); then
-    mapfile -t COMPREPLY < <(compgen -W "$_teratron_first --help --version" -- "$word")
-    return
-  fi
-  if [[ -n ${_teratron_second[$command]-} ]]; then
-    if (( COMP_CWORD == 2 )); then
-      mapfile -t COMPREPLY < <(compgen -W "${_teratron_second[$command]}" -- "$word")
-      return
-    fi
-    command+=" ${COMP_WORDS[2]}" i=3
-  fi
-  [[ -n ${_teratron_flags[$command]-} ]] || return
-  local arguments value= next=0 flags_ended=
-  read -ra arguments <<<"${_teratron_arguments[$command]}"
-  for (( ; i < COMP_CWORD; ++i )); do
-    case $flags_ended${COMP_WORDS[i]} in
-      =) ;;
-      --) flags_ended=yes: value= ;;
-      --*) value=${_teratron_values[$command ${COMP_WORDS[i]}]-} ;;
-      *)
-        if [[ -n $value ]]; then
-          [[ $value == *\* ]] || value=
-        elif [[ ${arguments[next]-} != *\* ]]; then
-          (( ++next ))
-        fi ;;
-    esac
-  done
-  [[ $word != = ]] || word=
-  if [[ -n $value && $word != --* ]]; then
-    _teratron_value "$value" "$word"
-  elif [[ -z $flags_ended && ( $word == -* || -z ${arguments[next]-} ) ]]; then
-    mapfile -t COMPREPLY < <(compgen -W "${_teratron_flags[$command]}" -- "$word")
-  else
-    _teratron_value "${arguments[next]-}" "$word"
-  fi
-}
-complete -F _teratron teratron
-)bash";
-
-constexpr std::string_view kZshPrefixes = R"zsh(
-_teratron_prefixes() {  # of the .idx files
-  local -a found=($PREFIX*.idx(N:r) $PREFIX*(N-/))
-  compadd -f -- $found
-}
-)zsh";
-
-// Functions of the fish script, which walk command lines as those of bash. Here --flag=value is one word.
-constexpr std::string_view kFishFunctions = R"fish(
-function _teratron_value  # what completes it, and the word's beginning
-    set -l completion (string replace --regex '\*$' '' -- $argv[1])
-    switch $completion
-        case 'words:*'
-            string split , -- (string replace words: '' -- $completion)
-        case folders
-            complete -C "'' $argv[2]" | string match --regex '^[^\t]*/(?:\t.*)?$'
-        case files
-            complete -C "'' $argv[2]"
-        case prefixes
-            complete -C "'' $argv[2]" | string replace --filter --regex '^([^\t]*)(?:(/)|\.idx)(?:\t.*)?$' '$1$2'
-    end
-end
-
-function _teratron_complete
-    set -l words (commandline -opc)[2..-1]
-    set -l word (commandline -ct)
-    if not set -q words[1]
-        _teratron_first
-        return
-    end
-    set -l name $words[1]
-    set -l rest $words[2..-1]
-    set -l second (_teratron_second $name)
-    if set -q second[1]
-        if not set -q rest[1]
-            printf '%s\n' $second
-            return
-        end
-        set name "$name $rest[1]"
-        set rest $rest[2..-1]
-    end
-    set -l flags
-    set -l values
-    set -l helps
-    set -l arguments
-    _teratron_fields $name
-    set -q flags[1]; or return
-    set -l value ''
-    set -l next 1
-    set -l flags_ended ''
-    for given in $rest
-        if test -z "$flags_ended"; and string match --quiet -- '--*' $given
-            set value ''
-            if test "$given" = --
-                set flags_ended yes
-            else if set -l at (contains --index -- $given $flags)
-                set value $values[$at]
-            end
-        else if test -n "$value"
-            string match --quiet -- '*\*' $value; or set value ''
-        else if not string match --quiet -- '*\*' $arguments[$next]
-            set next (math $next + 1)
-        end
-    end
-    set -l parts (string split --max 1 = -- $word)
-    if test -z "$flags_ended"; and string match --quiet -- '--*' $word; and set -q parts[2]
-        if set -l at (contains --index -- $parts[1] $flags)
-            _teratron_value "$values[$at]" $parts[2] | string replace --regex -- '^' $parts[1]=
-        end
-    else if test -n "$value"; and not string match --quiet -- '--*' $word
-        _teratron_value $value $word
-    else if test -z "$flags_ended"; and begin
-            string match --quiet -- '-*' $word; or not set -q arguments[$next]
-        end
-        for at in (seq (count $flags))
-            printf '%s\t%s\n' $flags[$at] $helps[$at]
-        end
-    else
-        _teratron_value "$arguments[$next]" $word
-    end
-end
-
-complete --command teratron --erase
-complete --command teratron --no-files --keep-order --arguments '(_teratron_complete)'
-)fish";
 
 struct FirstWord {
   std::string word, summary;           // of a family: the second words
@@ -209,8 +78,8 @@ std::string bash_script(const std::vector<Command>& commands) {
   return fmt::format(
       "# Completion of teratron {} in bash, made by `teratron completion bash`.\n"
       "declare -gA _teratron_second=() _teratron_flags=() _teratron_values=() _teratron_arguments=()\n"
-      "_teratron_first='{}'\n{}{}",
-      kVersion, fmt::join(first, " "), tables, kBashFunctions);
+      "_teratron_first='{}'\n{}\n{}",
+      kVersion, fmt::join(first, " "), tables, functions(Shell::kBash));
 }
 
 std::string zsh_described(const std::string& word, const std::string& summary) {
@@ -230,7 +99,7 @@ std::string zsh_script(const std::vector<Command>& commands) {
     cases += command.text([&](const FieldList& fields) { return zsh_completion(command.name, fields); });
   }
   return fmt::format(
-      "#compdef teratron\n# Completion of teratron {} in zsh, made by `teratron completion zsh`.\n{}\n"
+      "#compdef teratron\n# Completion of teratron {} in zsh, made by `teratron completion zsh`.\n\n{}\n"
       "_teratron() {{\n"
       "  local -a first=({}) second=()\n"
       "  local command=$words[2]\n"
@@ -242,7 +111,7 @@ std::string zsh_script(const std::vector<Command>& commands) {
       "    command+=\" $words[2]\"\n    shift words\n    (( --CURRENT ))\n  fi\n"
       "  case $command in\n{}  esac\n}}\n\n"
       "if [[ $funcstack[1] == _teratron ]]; then\n  _teratron \"$@\"\nelse\n  compdef _teratron teratron\nfi\n",
-      kVersion, kZshPrefixes, first, second, cases);
+      kVersion, functions(Shell::kZsh), first, second, cases);
 }
 
 std::string fish_described(const std::string& word, const std::string& summary) {
@@ -267,8 +136,8 @@ std::string fish_script(const std::vector<Command>& commands) {
       "function _teratron_first\n    printf '%s\\n'{}\nend\n\n"
       "function _teratron_second\n    switch $argv[1]\n{}    end\nend\n\n"
       "function _teratron_fields --no-scope-shadowing  # fills the caller's lists\n    switch $argv[1]\n{}    "
-      "end\nend\n{}",
-      kVersion, first, second, cases, kFishFunctions);
+      "end\nend\n\n{}",
+      kVersion, first, second, cases, functions(Shell::kFish));
 }
 
 std::string script(Shell shell) {

@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "html/page_style.h"
+#include "html/page_files.h"
 #include "report/svg.h"
 
 namespace teratron {
@@ -89,7 +89,7 @@ std::string HtmlPage::finish() const {
   std::string page = fmt::format(
       "{}\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width, "
       "initial-scale=1\">\n<title>{}</title>\n<style>{}</style></head>\n<body>\n<header><h1>{}</h1>\n",
-      kPageBeginning, escaped(title_), kPageStyle, escaped(title_));
+      kPageBeginning, escaped(title_), text_of(page_files(), "page_style"), escaped(title_));
   page += "<nav aria-label=\"Contents\">";
   for (std::size_t i = 1; i < sections_.size(); ++i) {
     page += fmt::format("<a href=\"#s{}\">{}</a>", i, escaped(sections_[i].title));
@@ -99,7 +99,7 @@ std::string HtmlPage::finish() const {
     page += fmt::format("<section id=\"s{}\"><h2>{}</h2>\n{}</section>\n", i, escaped(sections_[i].title),
                         sections_[i].html);
   }
-  return page + fmt::format("</main>\n<script>{}</script>\n</body></html>\n", kPageScript);
+  return page + fmt::format("</main>\n<script>{}</script>\n</body></html>\n", text_of(page_files(), "page_script"));
 }
 
 }  // namespace teratron

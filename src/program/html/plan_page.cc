@@ -7,7 +7,7 @@
 
 #include "console/readable.h"
 #include "html/page.h"
-#include "html/plan_page_script.h"
+#include "html/page_files.h"
 
 namespace teratron {
 namespace {
@@ -88,11 +88,11 @@ void add_table(const PlanPage& plan, HtmlPage& page) {
 std::string plan_page(const PlanPage& plan) {
   HtmlPage page(fmt::format("{} on {}", plan.model, plan.cluster));
   page.paragraph("Steps that were planned one by one. The controls move between them.");
-  page.html(kPlanControls);
+  page.html(text_of(page_files(), "plan_controls"));
   page.section("All steps");
   add_table(plan, page);
   page.html(fmt::format("<script type=\"application/json\" id=\"plan\">{}</script>\n<script>{}</script>\n",
-                        json_of(plan), kPlanScript));
+                        json_of(plan), text_of(page_files(), "plan_script")));
   return page.finish();
 }
 

@@ -15,10 +15,7 @@ namespace {
 constexpr std::string_view kConstants = "constants", kCauses = "causes";
 
 toml::table parse_file(std::string_view name) {
-  for (const PublishedFile& file : all_published_files()) {
-    if (file.name == name) return parse_toml(file.text, std::string(name));
-  }
-  throw InternalError(fmt::format("data/published has no {}.toml", name));
+  return parse_toml(text_of(all_published_files(), name), std::string(name));
 }
 
 std::optional<double> number_of(const toml::table& table, std::string_view key) {

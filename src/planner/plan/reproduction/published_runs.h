@@ -11,15 +11,14 @@
 #include <string_view>
 #include <vector>
 
+#include "base/embedded_file.h"
 #include "model/config.h"
 #include "settings/layout_settings.h"
 
 namespace teratron::plan {
 
-// A file of data/published, which the program holds.
-struct PublishedFile {
-  std::string_view name, text;  // "mosaicml"; TOML
-};
+// TOML of data/published, which the program holds: "mosaicml", ..
+using PublishedFile = EmbeddedFile;
 std::span<const PublishedFile> all_published_files();
 std::vector<PublishedFile> published_files();  // of runs: without constants and causes
 

@@ -1,26 +1,3 @@
-// Controls and script of a plan's page (plan_page.h).
-#pragma once
-
-#include <string_view>
-
-namespace teratron {
-
-inline constexpr std::string_view kPlanControls = R"html(<div class="controls">
-<label id="models">Model <select id="model"></select></label>
-<label id="clusters">Cluster <select id="cluster"></select></label>
-<label>Devices <output id="devices-shown"></output><input id="devices" type="range" min="0" step="1"></label>
-<label>Sequences an update <output id="sequences-shown"></output><input id="sequences" type="range" min="0" step="1"></label>
-<label>Tokens to train on <output id="tokens-shown"></output><input id="tokens" type="range" min="8" max="14" step="0.05"></label>
-<label>Dollars a device and hour <input id="price" type="number" min="0" step="0.05"></label>
-</div>
-<div id="answer" aria-live="polite"></div>
-<div id="memory" class="bar"></div><div id="time" class="bar"></div>
-<div id="timeline" class="timeline"></div>
-<pre id="command"></pre>
-)html";
-
-// Reads the table of steps from the page; numbers are those of `teratron plan`.
-inline constexpr std::string_view kPlanScript = R"js(
 const plan = JSON.parse(document.querySelector("#plan").textContent);
 const devices = [...new Set(plan.steps.map(step => step.devices))], sequences = [...new Set(plan.steps.map(step => step.sequences))];
 const element = id => document.querySelector("#" + id);
@@ -119,6 +96,3 @@ element("tokens").value = Math.log10(plan.tokens);
 element("price").value = plan.price;
 for (const id of ["model", "cluster", "devices", "sequences", "tokens", "price"]) element(id).addEventListener("input", show);
 show();
-)js";
-
-}  // namespace teratron

@@ -1,0 +1,4 @@
+_teratron_prefixes() {  # of the .idx files
+  local -a found=($PREFIX*.idx(N:r) $PREFIX*(N-/))
+  compadd -f -- $found
+}

@@ -1,0 +1,12 @@
+// The shells' files of this folder.
+#pragma once
+
+#include <span>
+
+#include "base/embedded_file.h"
+
+namespace teratron {
+
+std::span<const EmbeddedFile> completion_files();
+
+}  // namespace teratron
