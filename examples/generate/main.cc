@@ -18,7 +18,7 @@ int main(int argc, char** argv) {
     const WeightSource source = find_model(argv[1], layout, WeightUse::kGenerate);
     const Tokenizer tokenizer = load_tokenizer_for(source, "");
     const std::vector<std::int32_t> prompt = tokenizer.encode(argv[2]);
-    RankLauncher(layout.threads, backend.kind).run(layout.mesh(), "", [&](const Rank& rank) {
+    RankLauncher(layout, backend.kind).run("", [&](const Rank& rank) {
       const ExecutorOptions options{.purpose = Purpose::kGeneration, .tokens = 64, .caches = 1};
       const LoadedModel loaded = load_model(source, options, backend, rank);
       StreamDecoder decoder(tokenizer);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <memory>
@@ -75,6 +76,16 @@ void LongTask::watch() {
       shown_at_ = now;
     }
   }
+}
+
+std::function<void(double share)> show_share(std::string doing, bool is_shown) {
+  if (!is_shown) return [](double) {};
+  struct Shown {
+    std::atomic<double> share{0};
+    LongTask task;  // reads the share until it ends
+    explicit Shown(std::string doing) : task(std::move(doing), [this] { return share.load(); }) {}
+  };
+  return [shown = std::make_shared<Shown>(std::move(doing))](double share) { shown->share = share; };
 }
 
 std::function<void(int done, int steps)> show_steps(std::string doing, double seconds_of_step) {

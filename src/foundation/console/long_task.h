@@ -52,6 +52,11 @@ class LongTask {
 // Text of a task: "doing: 43 %, about 12 s left", or "doing: 5.0 s so far" while nothing is done.
 std::string progress_text(const std::string& doing, double share, double seconds);
 
+// Progress of a task that computes its share itself, on standard error: it calls the returned function with the share,
+// 0 to 1, on any thread. The progress ends with the last copy of the function. Without `is_shown`, as on ranks that do
+// not report, there is none.
+std::function<void(double share)> show_share(std::string doing, bool is_shown = true);
+
 // Progress of a task of known steps, on standard error. The task calls the returned function before its first step,
 // with 0 done, and after each. `seconds_of_step`: expected time of a step, until one is done; 0: unknown.
 std::function<void(int done, int steps)> show_steps(std::string doing, double seconds_of_step = 0);

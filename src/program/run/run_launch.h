@@ -18,20 +18,19 @@ namespace teratron {
 class RunLaunch {
  public:
   explicit RunLaunch(const TrainConfig& config)
-      : shape_(config.layout.mesh()),
-        launcher_(config.layout.threads, config.backend.kind, config.layout.bind,
+      : launcher_(config.layout, config.backend.kind,
                   {.longest = config.failures.longest_standstill(),
                    .watches_work = true,
                    .report = [board = board_](std::span<const RankReport> reports) { board->take(reports); }}) {}
 
   // Calls `body` on every rank of the layout. `options` and errors: as RankLauncher::run.
   void run(const std::string& options, const std::function<void(const Rank&)>& body) const {
-    launcher_.run(shape_, options, body);
+    launcher_.run(options, body);
   }
 
   double began() const { return began_; }  // on the monotonic clock
-  bool is_first_process() const { return launcher_.environment().process == 0; }
-  std::string layout() const { return launcher_.description(shape_); }  // for people; empty for one rank
+  bool is_first_process() const { return launcher_.is_first_process(); }
+  std::string layout() const { return launcher_.description(); }  // for people; empty for one rank
   EndSignals& end_signals() { return end_signals_; }
   const RankBoard& board() const { return *board_; }
 
@@ -42,7 +41,6 @@ class RunLaunch {
 
  private:
   const double began_ = monotonic_seconds();
-  const MeshShape shape_;
   const std::shared_ptr<RankBoard> board_ = std::make_shared<RankBoard>();
   const RankLauncher launcher_;
   EndSignals end_signals_{is_first_process()};

@@ -69,29 +69,28 @@ std::string warning_of_split_hosts(const MeshShape& shape, std::span<const std::
   return "";
 }
 
-RankLauncher::RankLauncher(std::int64_t threads, BackendKind backend, const std::string& bind,
-                           const WatchSettings& watch)
-    : environment_(
-          detect_launch(backend == BackendKind::kCuda ? TensorMemory::kDevice : TensorMemory::kHost, bind, watch)) {
-  if (threads > 0) set_thread_count(static_cast<int>(threads));
+RankLauncher::RankLauncher(const LayoutSettings& layout, BackendKind backend, const WatchSettings& watch)
+    : shape_(layout.mesh()),
+      environment_(detect_launch(backend == BackendKind::kCuda ? TensorMemory::kDevice : TensorMemory::kHost,
+                                 layout.bind, watch)) {
+  if (layout.threads > 0) set_thread_count(static_cast<int>(layout.threads));
 }
 
-void RankLauncher::run(const MeshShape& shape, const std::string& options,
-                       const std::function<void(const Rank&)>& body) const {
+void RankLauncher::run(const std::string& options, const std::function<void(const Rank&)>& body) const {
   const bool are_threads = environment_.kind == RankKind::kThreads;
   std::optional<LongTask> progress;
   if (are_threads) {
-    require_few_threads(shape.ranks());
-    if (shape.ranks() > 1) progress.emplace(fmt::format("starting {} ranks as threads", shape.ranks()));
+    require_few_threads(shape_.ranks());
+    if (shape_.ranks() > 1) progress.emplace(fmt::format("starting {} ranks as threads", shape_.ranks()));
   }
-  run_ranks(environment_, shape.ranks(), [&](Communicator& world) {
+  run_ranks(environment_, shape_.ranks(), [&](Communicator& world) {
     if (!are_threads) {
       require_same_options(world, options);
-      const std::string warning = warning_of_split_hosts(shape, world.all_gather_host(environment_.host));
+      const std::string warning = warning_of_split_hosts(shape_, world.all_gather_host(environment_.host));
       if (world.rank() == 0 && !warning.empty()) report_to_user(warning);
     }
     const Rank rank{
-        .world = world, .mesh = std::make_shared<Mesh>(make_mesh(world, shape)), .environment = environment_};
+        .world = world, .mesh = std::make_shared<Mesh>(make_mesh(world, shape_)), .environment = environment_};
     if (rank.is_first()) progress.reset();
     body(rank);
   });
@@ -103,14 +102,19 @@ void RankLauncher::require_file(std::string_view name, const std::filesystem::pa
                    name, environment_.processes, environment_.launcher);
 }
 
-std::string RankLauncher::description(const MeshShape& shape) const {
-  if (shape.ranks() == 1) return "";
+std::optional<OutputLock> RankLauncher::lock(const std::filesystem::path& out) const {
+  if (!is_first_process() || out.empty()) return std::nullopt;
+  return OutputLock(out);
+}
+
+std::string RankLauncher::description() const {
+  if (shape_.ranks() == 1) return "";
   const std::string kind =
       environment_.kind == RankKind::kThreads
           ? fmt::format("threads of one process on {}", environment_.host)
           : fmt::format("processes of {}, this one on {}", environment_.launcher, environment_.host);
-  return fmt::format("{} ranks (tensor {} x pipeline {} x data {}) as {}", shape.ranks(), shape.tensor, shape.pipeline,
-                     shape.data, kind);
+  return fmt::format("{} ranks (tensor {} x pipeline {} x data {}) as {}", shape_.ranks(), shape_.tensor,
+                     shape_.pipeline, shape_.data, kind);
 }
 
 }  // namespace teratron

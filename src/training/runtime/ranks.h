@@ -5,14 +5,17 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/files/output_lock.h"
 #include "comm/launch.h"
 #include "comm/mesh.h"
 #include "settings/backend_settings.h"
+#include "settings/layout_settings.h"
 
 namespace teratron {
 
@@ -35,25 +38,27 @@ std::string warning_of_split_hosts(const MeshShape& shape, std::span<const std::
 // Launcher of a command's ranks. A command makes it first, and calls run() once.
 class RankLauncher {
  public:
-  // `threads`: of all ranks of this process together; 0: one per core. `bind`, `watch`: as detect_launch().
-  RankLauncher(std::int64_t threads, BackendKind backend, const std::string& bind = "",
-               const WatchSettings& watch = {});
+  RankLauncher(const LayoutSettings& layout, BackendKind backend, const WatchSettings& watch = {});
 
   static constexpr int kMostThreads = 1024;  // ranks as threads of one process
 
-  // Calls `body` on each rank of the layout. `options`: this process's, by to_toml(). UserError: another process has
+  // Calls `body` on each rank. `options`: this process's, by to_toml(). UserError: another process has
   // other options (lists the differences), or one process has more than kMostThreads ranks.
-  void run(const MeshShape& shape, const std::string& options, const std::function<void(const Rank&)>& body) const;
+  void run(const std::string& options, const std::function<void(const Rank&)>& body) const;
 
   // UserError: `input` is standard input ("-") and there are several processes, of which a launcher gives it to one.
   // `name`: the input's flag ("--data").
   void require_file(std::string_view name, const std::filesystem::path& input) const;
 
-  const LaunchEnvironment& environment() const { return environment_; }
+  bool is_first_process() const { return environment_.process == 0; }
+  // Lock of an output, which the first process writes. The others have none, nor has an empty name.
+  std::optional<OutputLock> lock(const std::filesystem::path& out) const;
+
   // "4 ranks (tensor 2 x pipeline 1 x data 2) as threads of one process on HOST", for people; empty for one rank.
-  std::string description(const MeshShape& shape) const;
+  std::string description() const;
 
  private:
+  MeshShape shape_;
   LaunchEnvironment environment_;
 };
 

@@ -2,7 +2,6 @@
 // and samples of it for people.
 #include <fmt/format.h>
 
-#include <atomic>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -133,11 +132,7 @@ void run(const DataChatOptions& options, ChatForm form) {
                                 find_chat_rules(options.tokenizer, options.tokenizer, options.chat_template, tokens));
   if (options.show > 0) return show(options, tokenizer, form);
   ChatReader reader(tokenizer, options.files, form);
-  {
-    std::atomic<double> share{0};
-    const LongTask task("tokenising", [&] { return share.load(); });
-    write_chats(reader, tokenizer, options.out, options.tokenizer.string(), [&](double read) { share = read; });
-  }
+  write_chats(reader, tokenizer, options.out, options.tokenizer.string(), show_share("tokenising"));
   const ChatCounts& counts = reader.counts();
   const double seconds = monotonic_seconds() - start;
   const nlohmann::ordered_json json = {{"examples", counts.examples},   {"unanswered", counts.unanswered},

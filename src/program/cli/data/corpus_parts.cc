@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
 
 #include "base/error.h"
 #include "base/files/file.h"
@@ -94,9 +93,7 @@ std::vector<std::filesystem::path> PartsSource::files_written_to(const std::file
 
 std::vector<CopiedCorpus> PartsSource::copy(const std::vector<std::filesystem::path>& outs,
                                             const std::vector<std::uint8_t>& parts, const std::string& doing) const {
-  std::atomic<double> share{0};
-  const LongTask task(doing, [&] { return share.load(); });
-  const auto progress = [&](double done) { share = done; };
+  const std::function<void(double)> progress = show_share(doing);
   if (corpus_) return copy_documents(*corpus_, outs, parts, progress);
   const CopiedLines lines = copy_lines(files_, outs, parts, progress);
   if (lines.faulty > 0) {

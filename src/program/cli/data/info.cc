@@ -1,7 +1,6 @@
 // teratron data info: the contents of a tokenised corpus.
 #include <fmt/format.h>
 
-#include <atomic>
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.h"
@@ -62,12 +61,8 @@ std::string table_of(const DatasetInfo& info) {
 }
 
 void run(const DataInfoOptions& options) {
-  const DatasetInfo info = [&] {
-    std::atomic<double> read{0};
-    const LongTask task(fmt::format("reading '{}'", bin_path(options.prefixes.front()).string()),
-                        [&] { return read.load(); });
-    return dataset_info(options.prefixes, [&](double share) { read = share; });
-  }();
+  const DatasetInfo info = dataset_info(
+      options.prefixes, show_share(fmt::format("reading '{}'", bin_path(options.prefixes.front()).string())));
   nlohmann::ordered_json json = {{"shards", info.shards},
                                  {"documents", info.documents},
                                  {"empty_documents", info.empty_documents},

@@ -2,9 +2,7 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <atomic>
 #include <nlohmann/json.hpp>
-#include <optional>
 
 #include "base/files/free_place.h"
 #include "base/host/monotonic_clock.h"
@@ -54,11 +52,7 @@ void run(const DataMergeOptions& options) {
   const CopySource source = open_copy_source(options.sources);
   require_other_places(source, std::array{options.out});
   require_free(files_of_corpus(options.out), options.overwrite);
-  std::atomic<double> share{0};
-  std::optional<LongTask> task(std::in_place, "merging", [&] { return share.load(); });
-  const CopiedCorpus copied =
-      copy_documents(source, std::array{options.out}, {}, [&](double done) { share = done; }).front();
-  task.reset();
+  const CopiedCorpus copied = copy_documents(source, std::array{options.out}, {}, show_share("merging")).front();
   const nlohmann::ordered_json json = {{"corpora", source.dataset->shards().size()},
                                        {"documents", copied.documents},
                                        {"sequences", copied.sequences},

@@ -1,9 +1,7 @@
 // teratron data overlap: how much of a test set is in a training set.
 #include <fmt/format.h>
 
-#include <atomic>
 #include <nlohmann/json.hpp>
-#include <optional>
 
 #include "base/host/monotonic_clock.h"
 #include "base/host/resources.h"
@@ -50,12 +48,10 @@ FieldList fields_of(DataOverlapOptions& o) {
 void run(const DataOverlapOptions& options) {
   if (options.threads > 0) set_thread_count(static_cast<int>(options.threads));
   const double start = monotonic_seconds();
-  std::atomic<double> share{0};
-  std::optional<LongTask> task(std::in_place, "looking for the test set", [&] { return share.load(); });
-  OverlapOptions overlap_options = options.overlap;
-  overlap_options.progress = [&](double done) { share = done; };
-  const OverlapCounts counts = overlap(overlap_options);
-  task.reset();
+  const OverlapCounts counts = [shown = options.overlap]() mutable {
+    shown.progress = show_share("looking for the test set");
+    return overlap(shown);
+  }();
   const std::string method = options.overlap.exact
                                  ? "counted exactly"
                                  : fmt::format("by a Bloom filter of {}, too much by {:.3g} % at most on average",

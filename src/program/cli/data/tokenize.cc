@@ -1,9 +1,7 @@
 // teratron data tokenize: a corpus of text to the .bin and .idx files that training reads.
 #include <fmt/format.h>
 
-#include <atomic>
 #include <nlohmann/json.hpp>
-#include <optional>
 
 #include "base/files/file.h"
 #include "base/files/free_place.h"
@@ -63,26 +61,26 @@ FieldList fields_of(DataTokenizeOptions& o) {
   return list;
 }
 
+auto shown_progress() {
+  return [show = show_share("tokenising")](const TokenizeProgress& progress) {
+    // The total does not include pipes, whose length is unknown.
+    if (progress.bytes_read > progress.bytes_total) return;
+    show(static_cast<double>(progress.bytes_read) / static_cast<double>(progress.bytes_total));
+  };
+}
+
 void run(const DataTokenizeOptions& options) {
   if (options.threads > 0) set_thread_count(static_cast<int>(options.threads));
   require_free(files_of_corpus(options.out), options.overwrite);
   const double start = monotonic_seconds();
   const auto seconds = [&] { return monotonic_seconds() - start; };
-  std::atomic<double> share{0};
-  std::optional<LongTask> task(std::in_place, "tokenising", [&] { return share.load(); });
-  const auto show = [&](const TokenizeProgress& progress) {
-    // The total does not include pipes, whose length is unknown.
-    if (progress.bytes_read > progress.bytes_total) return;
-    share = static_cast<double>(progress.bytes_read) / static_cast<double>(progress.bytes_total);
-  };
   const TokenizeCounts counts = tokenize_files(Tokenizer::load(options.tokenizer), options.files, options.out,
                                                {.format = options.format,
                                                 .tokenizer_name = options.tokenizer.string(),
                                                 .json_key = options.json_key,
                                                 .append_end_of_text = !options.no_append_eod,
                                                 .split = options.split,
-                                                .progress = show});
-  task.reset();
+                                                .progress = shown_progress()});
 
   std::string text = fmt::format(
       "{}, {} from {} in {}: {}\n", counted(counts.documents, "document"), counted(counts.tokens, "token"),

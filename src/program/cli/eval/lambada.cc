@@ -2,9 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
 #include <nlohmann/json.hpp>
-#include <optional>
 
 #include "base/counted.h"
 #include "cli/commands.h"
@@ -63,7 +61,7 @@ nlohmann::ordered_json json_of(const ClozeExamples& examples, const ClozeResult&
 }
 
 void run(const EvalLambadaOptions& options) {
-  const RankLauncher launcher(options.layout.threads, options.backend.kind, options.layout.bind);
+  const RankLauncher launcher(options.layout, options.backend.kind);
   launcher.require_file("--data", options.data);
   const WeightSource source = find_model(options.load, options.layout, WeightUse::kEvalLambada);
   const ClozeExamples examples =
@@ -72,13 +70,10 @@ void run(const EvalLambadaOptions& options) {
   std::int64_t longest = 0;
   for (const Continuation& example : examples.examples) longest = std::max(longest, std::ssize(example.ids) - 1);
   const ExecutorOptions executor{.purpose = Purpose::kEvaluation, .batch = options.batch, .tokens = longest};
-  launcher.run(options.layout.mesh(), options_text(options), [&](const Rank& rank) {
+  launcher.run(options_text(options), [&](const Rank& rank) {
     const LoadedModel model = load_model(source, executor, options.backend, rank);
-    std::atomic<double> share{0};
-    std::optional<LongTask> progress;
-    if (rank.is_first()) progress.emplace("finding last words", [&share] { return share.load(); });
-    const ClozeResult result = score_cloze(*model.model, examples.examples, [&](double done) { share = done; });
-    progress.reset();
+    const ClozeResult result =
+        score_cloze(*model.model, examples.examples, show_share("finding last words", rank.is_first()));
     const std::vector<std::int64_t> peaks = rank.peak_memory(*model.backend);
     if (!rank.is_first()) return;
     nlohmann::ordered_json json = json_of(examples, result);

@@ -135,7 +135,7 @@ bool are_chats(const IndexedDataset& corpus, const EvalLossOptions& options) {
 }
 
 void run(const EvalLossOptions& options) {
-  const RankLauncher launcher(options.layout.threads, options.backend.kind, options.layout.bind);
+  const RankLauncher launcher(options.layout, options.backend.kind);
   WeightSource source = find_model(options.load, options.layout, WeightUse::kEvalLoss);
   if (!source.model.family().continues_text) return eval_masked_loss(options, launcher, std::move(source));
   if (options.sample_seed >= 0 || options.seq_length > 0) {
@@ -154,7 +154,7 @@ void run(const EvalLossOptions& options) {
   ExecutorOptions executor_options = options.executor_options();
   executor_options.first_keys = has_chats || documents.reset_attention_mask;
   executor_options.position_ids = has_chats || documents.reset_position_ids;
-  launcher.run(options.layout.mesh(), options_text(options), [&](const Rank& rank) {
+  launcher.run(options_text(options), [&](const Rank& rank) {
     const LoadedModel model = load_model(job.source, executor_options, options.backend, rank);
     const CorpusLoss result = measure(job, model, rank);
     const std::vector<std::int64_t> peaks = rank.peak_memory(*model.backend);

@@ -2,10 +2,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
 #include <nlohmann/json.hpp>
-#include <optional>
 
 #include "base/counted.h"
 #include "base/error.h"
@@ -83,13 +81,7 @@ void run_rank(const MaskedLossJob& job, const Rank& rank) {
   ExecutorOptions options = job.options.executor_options();
   options.tokens = job.settings.seq_length;
   const LoadedEncoder encoder = load_encoder(job.source, options, job.options.backend, rank);
-  std::atomic<double> share{0};
-  std::optional<LongTask> progress;
-  if (rank.is_first()) progress.emplace("computing the loss", [&share] { return share.load(); });
-  const MaskedLoss result = masked_loss(*encoder.model, job.samples, [&](double done) {
-    if (rank.is_first()) share = done;
-  });
-  progress.reset();
+  const MaskedLoss result = masked_loss(*encoder.model, job.samples, show_share("computing the loss", rank.is_first()));
   const std::vector<std::int64_t> peaks = rank.peak_memory(*encoder.backend);
   if (rank.is_first()) report_losses(job, result, peaks);
 }
@@ -109,7 +101,7 @@ void eval_masked_loss(const EvalLossOptions& options, const RankLauncher& launch
                             static_cast<std::uint64_t>(settings.seed), bert_tokens(corpus.tokenizer), settings.options);
   const MaskedLossJob job{
       .options = options, .source = std::move(source), .corpus = corpus, .settings = settings, .samples = samples};
-  launcher.run(options.layout.mesh(), options_text(options), [&](const Rank& rank) { run_rank(job, rank); });
+  launcher.run(options_text(options), [&](const Rank& rank) { run_rank(job, rank); });
 }
 
 }  // namespace teratron

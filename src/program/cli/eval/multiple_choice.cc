@@ -4,9 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
 #include <nlohmann/json.hpp>
-#include <optional>
 
 #include "base/counted.h"
 #include "cli/commands.h"
@@ -70,7 +68,7 @@ nlohmann::ordered_json json_of(std::span<const ChoiceQuestion> questions, std::s
 }
 
 void run(const MultipleChoiceOptions& options) {
-  const RankLauncher launcher(options.layout.threads, options.backend.kind, options.layout.bind);
+  const RankLauncher launcher(options.layout, options.backend.kind);
   launcher.require_file("--data", options.data);
   const WeightSource source = find_model(options.load, options.layout, WeightUse::kEvalMultipleChoice);
   const std::vector<ChoiceQuestion> questions = read_choice_questions(options.data);
@@ -79,14 +77,10 @@ void run(const MultipleChoiceOptions& options) {
   std::int64_t longest = 0;
   for (const Continuation& choice : tokenized.choices) longest = std::max(longest, std::ssize(choice.ids) - 1);
   const ExecutorOptions executor{.purpose = Purpose::kEvaluation, .batch = options.batch, .tokens = longest};
-  launcher.run(options.layout.mesh(), options_text(options), [&](const Rank& rank) {
+  launcher.run(options_text(options), [&](const Rank& rank) {
     const LoadedModel model = load_model(source, executor, options.backend, rank);
-    std::atomic<double> share{0};
-    std::optional<LongTask> progress;
-    if (rank.is_first()) progress.emplace("answering questions", [&share] { return share.load(); });
     const ContinuationScores scores = score_continuations(*model.model, tokenized.choices, "a choice of question",
-                                                          [&](double done) { share = done; });
-    progress.reset();
+                                                          show_share("answering questions", rank.is_first()));
     const std::vector<std::int64_t> peaks = rank.peak_memory(*model.backend);
     if (!rank.is_first()) return;
     const ChoiceResult result = judge_choices(questions, scores.log_probabilities);

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -108,32 +107,25 @@ void run_rank(const EvalTaskJob& job, const Rank& rank) {
                                 .tokens = examples.longest(),
                                 .logits_chunk = 1};
   const LoadedEncoder encoder = load_encoder(job.source, options, job.options.backend, rank);
-  std::atomic<double> share{0};
-  std::optional<LongTask> progress;
-  if (rank.is_first()) progress.emplace("answering", [&share] { return share.load(); });
   const double start = monotonic_seconds();
-  const TaskOutputValues outputs = outputs_of(*encoder.model, encoder.model->model(), examples, [&](double done) {
-    if (rank.is_first()) share = done;
-  });
+  const TaskOutputValues outputs =
+      outputs_of(*encoder.model, encoder.model->model(), examples, show_share("answering", rank.is_first()));
   const double seconds = monotonic_seconds() - start;
-  progress.reset();
   const std::vector<std::int64_t> peaks = rank.peak_memory(*encoder.backend);
   if (rank.is_first()) report_scores(job, outputs, seconds, peaks);
 }
 
 void run(const EvalTaskOptions& options) {
   const TaskKind task = options.task;
-  const RankLauncher launcher(options.layout.threads, options.backend.kind, options.layout.bind);
+  const RankLauncher launcher(options.layout, options.backend.kind);
   require_free(std::array{options.predictions}, options.overwrite);
-  std::optional<OutputLock> lock;
-  if (launcher.environment().process == 0 && !options.predictions.empty()) lock.emplace(options.predictions);
+  const std::optional<OutputLock> lock = launcher.lock(options.predictions);
   TaskReadingSettings settings = options;
   if (has_labels_of_files(task)) settings.given.labels = labels_of(find_weights(options.load), task);
   ModelConfig needed;
   set_task_head(needed, task, settings.given);
   WeightSource source = find_encoder(options.load, options.layout, WeightUse::kEvalTask, name_of(task), needed);
-  if (const std::string note = note_of_unnamed_labels(source, needed);
-      launcher.environment().process == 0 && !note.empty()) {
+  if (const std::string note = note_of_unnamed_labels(source, needed); launcher.is_first_process() && !note.empty()) {
     fmt::print(stderr, "{}\n", note);
   }
   source.model.label_names = needed.label_names;  // puts its outputs in the order of the task's labels
@@ -146,7 +138,7 @@ void run(const EvalTaskOptions& options) {
   const Tokenizer tokenizer = load_tokenizer_for(source.folder, source.model, options.tokenizer);
   auto set = open_task(task, options.data, tokenizer, reading_of(task, settings, source), /*training=*/false);
   const EvalTaskJob job{.options = options, .source = std::move(source), .set = std::move(set)};
-  launcher.run(options.layout.mesh(), options_text(options), [&](const Rank& rank) { run_rank(job, rank); });
+  launcher.run(options_text(options), [&](const Rank& rank) { run_rank(job, rank); });
 }
 
 }  // namespace

@@ -89,7 +89,7 @@ void report_score(const EvalWikitext103Options& options, const Counts& counts, d
 }
 
 void run(const EvalWikitext103Options& options) {
-  const RankLauncher launcher(options.layout.threads, options.backend.kind, options.layout.bind);
+  const RankLauncher launcher(options.layout, options.backend.kind);
   launcher.require_file("--data", options.data);
   const std::string text = read_plain_text(options.data, options.format, "the text of WikiText-103");
   Counts counts{.words = count_wikitext_words(text), .tokens = 0};
@@ -101,7 +101,7 @@ void run(const EvalWikitext103Options& options) {
   const WeightSource source = find_model(options.load, options.layout, WeightUse::kEvalWikitext103);
   const std::vector<std::int32_t> tokens = encode(load_tokenizer_for(source, options.tokenizer), text, options);
   counts.tokens = tokens.size();
-  launcher.run(options.layout.mesh(), options_text(options), [&](const Rank& rank) {
+  launcher.run(options_text(options), [&](const Rank& rank) {
     const LoadedModel model = load_model(source, options.executor_options(), options.backend, rank);
     const double sum = total_loss(options, *model.model, tokens, rank);
     const std::vector<std::int64_t> peaks = rank.peak_memory(*model.backend);

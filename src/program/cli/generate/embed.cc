@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -178,9 +177,6 @@ void run_rank(const EmbedJob& job, const Rank& rank) {
                                  .logits_chunk = 1};
   const LoadedEncoder encoder = load_encoder(job.source, executor, job.options.backend, rank);
   std::vector<float> vectors(rank.is_first() ? static_cast<std::size_t>(texts * hidden) : 0);
-  std::atomic<double> share{0};
-  std::optional<LongTask> progress;
-  if (rank.is_first()) progress.emplace("embedding texts", [&share] { return share.load(); });
   const double start = monotonic_seconds();
   make_text_vectors(
       *encoder.model, job.texts, job.options.vectors,
@@ -188,9 +184,10 @@ void run_rank(const EmbedJob& job, const Rank& rank) {
         if (!rank.is_first()) return;
         std::ranges::copy(vector, vectors.begin() + static_cast<std::ptrdiff_t>(number * vector.size()));
       },
-      [&](std::size_t done) { share = static_cast<double>(done) / static_cast<double>(texts); });
+      [&, show = show_share("embedding texts", rank.is_first())](std::size_t done) {
+        show(static_cast<double>(done) / static_cast<double>(texts));
+      });
   const double seconds = monotonic_seconds() - start;
-  progress.reset();
   const std::vector<std::int64_t> peaks = rank.peak_memory(*encoder.backend);
   if (!rank.is_first()) return;
   write_npy(job.options.out, hidden, vectors);
@@ -198,7 +195,7 @@ void run_rank(const EmbedJob& job, const Rank& rank) {
 }
 
 void run(const EmbedOptions& options) {
-  const RankLauncher launcher(options.layout.threads, options.backend.kind, options.layout.bind);
+  const RankLauncher launcher(options.layout, options.backend.kind);
   launcher.require_file("TEXT", options.text);
   require_free(std::array{options.out}, options.overwrite);
   EmbedOptions filled = options;
@@ -209,13 +206,12 @@ void run(const EmbedOptions& options) {
   require_positions(options, source);
   TokenizedTexts texts = read_texts(filled, source, folder);
   const EmbedJob job{.options = std::move(filled), .source = std::move(source), .texts = std::move(texts)};
-  std::optional<OutputLock> lock;
-  if (launcher.environment().process == 0) {
-    lock.emplace(options.out);
+  const std::optional<OutputLock> lock = launcher.lock(options.out);
+  if (launcher.is_first_process()) {
     if (folder) report_to_user(note);
     report_cut_texts(job);
   }
-  launcher.run(options.layout.mesh(), options_text(options), [&](const Rank& rank) { run_rank(job, rank); });
+  launcher.run(options_text(options), [&](const Rank& rank) { run_rank(job, rank); });
 }
 
 }  // namespace

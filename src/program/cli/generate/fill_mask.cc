@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -117,21 +116,15 @@ void run_rank(const FillMaskJob& job, const Rank& rank) {
                                  .tokens = static_cast<std::int64_t>(longest),
                                  .logits_chunk = std::min<std::int64_t>(batch * static_cast<std::int64_t>(masks), 32)};
   const LoadedEncoder encoder = load_encoder(job.source, executor, job.options.backend, rank);
-  std::atomic<double> share{0};
-  std::optional<LongTask> progress;
-  if (rank.is_first()) progress.emplace("filling masks", [&share] { return share.load(); });
-  const auto words = fill_masks(*encoder.model, job.masked, job.options.top_k, [&](double done) {
-    if (rank.is_first()) share = done;
-  });
-  progress.reset();
+  const auto words =
+      fill_masks(*encoder.model, job.masked, job.options.top_k, show_share("filling masks", rank.is_first()));
   if (rank.is_first()) report_words(job, words);
 }
 
 void run(const FillMaskOptions& options) {
-  const RankLauncher launcher(options.layout.threads, options.backend.kind, options.layout.bind);
+  const RankLauncher launcher(options.layout, options.backend.kind);
   launcher.require_file("--prompts", options.prompts);
-  std::optional<OutputLock> lock;
-  if (launcher.environment().process == 0 && !options.json.empty()) lock.emplace(options.json);
+  const std::optional<OutputLock> lock = launcher.lock(options.json);
   WeightSource source = find_encoder(options.load, options.layout, WeightUse::kFillMask);
   Tokenizer tokenizer = load_tokenizer_for(source, options.tokenizer);
   FillMaskJob job{.options = options,
@@ -144,7 +137,7 @@ void run(const FillMaskOptions& options) {
         masked_text(job.tokenizer, job.texts[number], job.source.model.max_position_embeddings,
                     options.prompts.empty() ? "--prompt" : fmt::format("text {} of --prompts", number + 1)));
   }
-  launcher.run(options.layout.mesh(), options_text(options), [&](const Rank& rank) { run_rank(job, rank); });
+  launcher.run(options_text(options), [&](const Rank& rank) { run_rank(job, rank); });
 }
 
 }  // namespace

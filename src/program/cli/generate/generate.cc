@@ -146,7 +146,7 @@ void run_chat(const GenerateOptions& options, const WeightSource& source, const 
               const RankLauncher& launcher) {
   const ChatRules rules = find_chat_rules(source.folder, options.tokenizer, options.chat_template, tokenizer);
   if (!rules.form) throw_user_error("{}; give one by --chat-template FILE", rules.why_none);
-  launcher.run(options.layout.mesh(), options_text(options), [&](const Rank& rank) {
+  launcher.run(options_text(options), [&](const Rank& rank) {
     // A second cache keeps the beginning that the next prompt shares.
     const ExecutorOptions executor{.purpose = Purpose::kGeneration,
                                    .tokens = 64,
@@ -169,24 +169,22 @@ bool standard_input_waits() {
 
 // Notes that standard input is not read although it holds data and there is no prompt. Returns whether it did.
 bool report_unread_input(const GenerateOptions& options, const RankLauncher& launcher) {
-  if (!options.prompt.empty() || !options.prompts.empty() || launcher.environment().process != 0) return false;
+  if (!options.prompt.empty() || !options.prompts.empty() || !launcher.is_first_process()) return false;
   if (!standard_input_waits()) return false;
   fmt::print(stderr, "note: standard input is not read; --prompts - continues each of its lines\n");
   return true;
 }
 
 void run(const GenerateOptions& options) {
-  const RankLauncher launcher(options.layout.threads, options.backend.kind, options.layout.bind);
-  std::optional<OutputLock> lock;
-  if (launcher.environment().process == 0 && !options.json.empty()) lock.emplace(options.json);
+  const RankLauncher launcher(options.layout, options.backend.kind);
+  const std::optional<OutputLock> lock = launcher.lock(options.json);
   launcher.require_file("--prompts", options.prompts);
   const WeightSource source = find_model(options.load, options.layout, WeightUse::kGenerate);
   const Tokenizer tokenizer = load_tokenizer_for(source, options.tokenizer);
   if (options.chat) return run_chat(options, source, tokenizer, launcher);
   const GenerateWork work = work_of(options, tokenizer, source.model);
   const bool is_reported = report_unread_input(options, launcher);
-  launcher.run(options.layout.mesh(), options_text(options),
-               [&](const Rank& rank) { run_rank(options, source, tokenizer, work, rank); });
+  launcher.run(options_text(options), [&](const Rank& rank) { run_rank(options, source, tokenizer, work, rank); });
   if (!is_reported) report_unread_input(options, launcher);  // data may have come late
 }
 

@@ -133,7 +133,7 @@ void serve_vectors(const ServeOptions& options, const VectorSettings& settings, 
 }
 
 void run(const ServeOptions& given) {
-  const RankLauncher launcher(given.layout.threads, given.backend.kind, given.layout.bind);
+  const RankLauncher launcher(given.layout, given.backend.kind);
   std::optional<SentenceTransformer> folder = read_sentence_transformer(given.load);
   const std::filesystem::path weights = folder ? folder->encoder : given.load;
   const bool continues = find_weights(weights).model.family().continues_text;
@@ -146,7 +146,7 @@ void run(const ServeOptions& given) {
   const ChatRules chat =
       continues ? find_chat_rules(source.folder, options.tokenizer, options.chat_template, tokenizer) : ChatRules();
   const VectorSettings vectors = continues ? VectorSettings() : vector_settings(options, folder, source, tokenizer);
-  launcher.run(options.layout.mesh(), options_text(options), [&](const Rank& rank) {
+  launcher.run(options_text(options), [&](const Rank& rank) {
     continues ? serve_texts(options, source, tokenizer, chat, rank)
               : serve_vectors(options, vectors, source, tokenizer, rank);
   });

@@ -223,11 +223,10 @@ void run(const ProfileOptions& options) {
     require_writable(file);
   }
   if (!options.cluster.empty()) return profile_machine(options, options.cluster, options.repeats, options.json);
-  const RankLauncher launcher(options.layout.threads, options.backend.kind, options.layout.bind);
-  std::optional<OutputLock> lock;
-  if (launcher.environment().process == 0 && !options.output.empty()) lock.emplace(options.output);
+  const RankLauncher launcher(options.layout, options.backend.kind);
+  const std::optional<OutputLock> lock = launcher.lock(options.output);
   const std::int64_t vocab_size = options.model.vocabulary_size();
-  launcher.run(options.layout.mesh(), options_text(options), [&](const Rank& rank) {
+  launcher.run(options_text(options), [&](const Rank& rank) {
     const std::unique_ptr<Backend> backend = make_backend(options.backend, rank);
     ProfileRequest request = profile_request(options, vocab_size, rank.environment.ranks_are());
     request.repeats = static_cast<int>(options.repeats);

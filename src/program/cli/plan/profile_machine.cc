@@ -139,10 +139,9 @@ void profile_machine(const StepSettings& settings, const std::string& cluster_na
   const std::filesystem::path file =
       cluster_name == kThisMachine ? this_machine_file() : std::filesystem::path(cluster_name);
   if (file.empty()) throw_user_error("neither XDG_CACHE_HOME nor HOME says where the cache is; give --cluster FILE");
-  const RankLauncher launcher(settings.layout.threads, settings.backend.kind, settings.layout.bind);
-  std::optional<OutputLock> lock;
-  if (launcher.environment().process == 0) lock.emplace(file);
-  launcher.run(settings.layout.mesh(), fmt::format("{}", rounds), [&](const Rank& rank) {
+  const RankLauncher launcher(settings.layout, settings.backend.kind);
+  const std::optional<OutputLock> lock = launcher.lock(file);
+  launcher.run(fmt::format("{}", rounds), [&](const Rank& rank) {
     const std::unique_ptr<Backend> backend = make_backend(settings.backend, rank);
     rank.world.attach(backend.get());
     const Cluster cluster = measured_cluster(*backend, rank);
