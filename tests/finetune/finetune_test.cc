@@ -8,6 +8,7 @@
 #include "comm/launch.h"
 #include "finetune/finetune_task.h"
 #include "finetune/outputs.h"
+#include "finetune/task_head.h"
 #include "tasks/synthetic_tasks.h"
 #include "train/training_fixture.h"
 

@@ -4,14 +4,16 @@
 #include <cmath>
 #include <limits>
 
+#include "base/counted.h"
 #include "base/error.h"
 #include "checkpoint/initial_weights.h"
 #include "checkpoint/native/checkpoint.h"
 #include "checkpoint/native/folders.h"
-#include "finetune/negatives.h"
 #include "finetune/search.h"
+#include "finetune/task_head.h"
 #include "model/family.h"
 #include "model/label_names.h"
+#include "model/negatives.h"
 #include "model/presets.h"
 #include "options/output.h"
 #include "options/reading.h"
@@ -152,32 +154,36 @@ void add_task_fields(FieldList& list, FinetuneConfig& c) {
   add_task_reading_fields(list, c.reading);
 }
 
-// Adapts the trainer's fields: removes those that follow from the task and its data, and explains others anew.
-void fit_to_task(FieldList& list, TrainConfig& run) {
+// Removes the trainer's fields whose values follow from the task and its data.
+void remove_decided_fields(FieldList& list, TrainConfig& run) {
   LearningRateSchedule& rate = run.optimizer.learning_rate;
   OutputSettings& output = run.output;
   list.remove(run.train_iters, rate.decay, rate.warmup, run.batch.rampup_batch_size);
   list.remove(output.load, output.iteration, output.finetune, output.override_schedule);
   list.remove(output.eval_interval, output.eval_iters, output.save_best, output.early_stop);
   list.remove(output.sample_prompts, output.sample_tokens);
-  const auto help = [&](const auto& value, const char* text) { list.field_of(value).help = text; };
-  help(run.model.tokenizer, "BERT's vocabulary, where --load has none");
-  help(run.model.seq_length,
-       "tokens of a sequence at most; 0: MNLI, QQP, classify, embed and tag 128, SQuAD 384, RACE 512, or what the "
-       "model has");
-  help(run.batch.micro_batch_size,
-       "examples computed at a time; memory grows with it. embed: pairs that are one another's negatives, in every "
-       "layout; --global-batch-size unless given");
-  help(run.batch.global_batch_size, "examples an update; 0: as in Table 6; classify, embed and tag 32");
-  help(rate.peak, "peak learning rate; 0: as in Table 6, by the size of the model; classify and embed 2e-5, tag 5e-5");
-  help(run.optimizer.adamw.weight_decay,
-       "decoupled weight decay; biases and norms have none; that of SQuAD, classify, embed and tag is 0.01 unless "
-       "given");
-  help(run.optimizer.adamw.beta2, "decay of the gradient's running square; RoBERTa's is 0.98");
-  help(run.optimizer.adamw.epsilon, "added to the root of the running square; RoBERTa's is 1e-6");
-  help(run.seed, "seed of the first run: the head's weights, dropout and the order of the data");
-  help(output.save, "folder of checkpoints, metrics.jsonl and predictions; the same command resumes a run there");
-  list.field_of(output.save).required = true;
+}
+
+// Explains the trainer's fields by examples and tasks: instead of the trainer's words, or after them.
+void explain_by_task(FieldList& list, TrainConfig& run) {
+  const auto instead = [&](const auto& value, const char* text) { list.field_of(value).help = text; };
+  const auto after = [&](const auto& value, const char* text) { list.field_of(value).help += text; };
+  instead(run.model.tokenizer, "BERT's vocabulary, where --load has none");
+  instead(run.model.seq_length,
+          "tokens of a sequence at most; 0: MNLI, QQP, classify, embed and tag 128, SQuAD 384, RACE 512, or what the "
+          "model has");
+  instead(run.batch.micro_batch_size,
+          "examples computed at a time; memory grows with it. embed: pairs that are one another's negatives, in every "
+          "layout; --global-batch-size unless given");
+  instead(run.batch.global_batch_size, "examples an update; 0: as in Table 6; classify, embed and tag 32");
+  instead(run.seed, "seed of the first run: the head's weights, dropout and the order of the data");
+  instead(run.output.save,
+          "folder of checkpoints, metrics.jsonl and predictions; the same command resumes a run there");
+  after(run.optimizer.learning_rate.peak,
+        "; 0: as in Table 6, by the size of the model; classify and embed 2e-5, tag 5e-5");
+  after(run.optimizer.adamw.weight_decay, "; that of SQuAD, classify, embed and tag is 0.01 unless given");
+  after(run.optimizer.adamw.beta2, "; RoBERTa's is 0.98");
+  after(run.optimizer.adamw.epsilon, "; RoBERTa's is 1e-6");
 }
 
 // Whether the user gave the model's shape.
@@ -185,6 +191,18 @@ bool has_shape(FieldList& fields, const FinetuneConfig& config) {
   const ModelSettings& model = config.run.model;
   const auto given = [&](const auto& value) { return fields.field_of(value).given; };
   return given(config.load) || given(model.preset) || given(model.config.num_layers) || given(model.config.hidden_size);
+}
+
+// Checks that all micro-batches of an update, whose examples are one another's negatives, are whole, and that copies of
+// the model have as many each. All numbers count examples. UserError: they are not.
+void require_whole_groups(std::int64_t batch, std::int64_t micro_batch, std::int64_t copies) {
+  const std::int64_t group = micro_batch * copies;
+  if (batch % group == 0) return;
+  throw_user_error(
+      "an update has {0}, in micro-batches of {1} that are one another's negatives{2}, so it must have a "
+      "multiple of {3}: --global-batch-size {4}, or another --micro-batch-size",
+      counted(batch, "example"), micro_batch, copies > 1 ? fmt::format(", on {} copies of the model", copies) : "",
+      group, std::max(batch / group, std::int64_t{1}) * group);
 }
 
 }  // namespace
@@ -248,7 +266,9 @@ FieldList fields_of(FinetuneConfig& c) {
   add_output_fields(list, c.run.output);
   add_watchdog_field(list, c.run.failures);
   add_machine_fields(list, c.run);
-  fit_to_task(list, c.run);
+  remove_decided_fields(list, c.run);
+  explain_by_task(list, c.run);
+  list.field_of(c.run.output.save).required = true;
   return list;
 }
 
@@ -271,46 +291,6 @@ FinetuneConfig read_finetune_config(std::span<const std::string> arguments) {
   throw_if_any(lines);
   config.run.model.config = config.run.model.model_for(config.run.model.vocabulary_size());
   return config;
-}
-
-void set_task_head(ModelConfig& model, TaskKind task, const TaskReading& reading) {
-  const TaskShape shape = shape_of(task, reading);
-  model.set_pretraining_head();
-  const bool has_labels = shape.outputs == TaskOutputs::kLabels || shape.outputs == TaskOutputs::kTokenLabels;
-  if (has_labels && shape.count > 0) {
-    model.num_labels = shape.count;
-    model.label_names = label_names(task, reading);
-  }
-  switch (shape.outputs) {
-    case TaskOutputs::kLabels: model.head = ModelHead::kClassification; break;
-    case TaskOutputs::kChoice: model.head = ModelHead::kChoice; break;
-    case TaskOutputs::kSpans: model.head = ModelHead::kSpans; break;
-    case TaskOutputs::kTokenLabels: model.head = ModelHead::kTokens; break;
-    case TaskOutputs::kVectors:
-      model.head = ModelHead::kVectors;
-      model.vectors.texts = reading.negative_column.empty() ? 2 : 3;
-      model.vectors.are_similarities = reading.labels.are_numbers;
-      break;
-  }
-}
-
-LabelSet labels_of(const WeightSource& source, TaskKind task) {
-  const ModelConfig& model = source.model;
-  ModelConfig needed;
-  set_task_head(needed, task);
-  if (model.head != needed.head) {
-    throw_user_error(
-        "the model in '{0}' tells no labels {1}apart{2}; `teratron finetune --task {3} --load {0}` trains one for "
-        "yours",
-        source.folder.string(), needed.head == ModelHead::kTokens ? "of words " : "",
-        source.unusable_head.empty() ? "" : ": " + source.unusable_head, name_of(task));
-  }
-  if (model.num_labels == 1) return {.are_numbers = true};
-  LabelSet labels{.names = model.label_names};
-  for (std::int64_t row = std::ssize(labels.names); row < model.num_labels; ++row) {
-    labels.names.push_back(fmt::format("{}", row));  // which nobody has named
-  }
-  return labels;
 }
 
 std::int64_t warmup_updates(const FinetuneConfig& config, std::int64_t updates) {

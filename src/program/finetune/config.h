@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "checkpoint/initial_weights.h"
 #include "finetune/task_reading.h"
 #include "settings/step_settings.h"
 #include "tasks/task.h"
@@ -64,11 +63,6 @@ std::string to_toml(FinetuneConfig config);
 // Defaults < the shape and tokenizer of --load < --config FILE < command line, then the task's head and the paper's
 // values. UserError: all faults; no weights there; weights of something else than a BERT.
 FinetuneConfig read_finetune_config(std::span<const std::string> arguments);
-
-// Gives a model the head of a task. Those of classify and tag have the labels of `reading`.
-void set_task_head(ModelConfig& model, TaskKind task, const TaskReading& reading = {});
-// The labels that a model of such a task (classify, tag) tells apart. UserError: it has another head.
-LabelSet labels_of(const WeightSource& source, TaskKind task);
 
 // Warm-up updates of the learning rate, of so many updates in all.
 std::int64_t warmup_updates(const FinetuneConfig& config, std::int64_t updates);

@@ -6,8 +6,8 @@
 
 #include "base/error.h"
 #include "checkpoint/native/folders.h"
-#include "finetune/negatives.h"
 #include "finetune/outputs.h"
+#include "model/negatives.h"
 #include "runtime/weight_use.h"
 #include "tasks/task_samples.h"
 #include "train/config/resume_rules.h"

@@ -17,6 +17,7 @@
 #include "console/readable.h"
 #include "finetune/config.h"
 #include "finetune/outputs.h"
+#include "finetune/task_head.h"
 #include "runtime/loaded_model.h"
 #include "runtime/ranks.h"
 #include "tasks/task_entry.h"
