@@ -15,7 +15,7 @@
 #include "base/host/threads.h"
 #include "comm/launch.h"
 #include "comm/mpi/mpi_job.h"
-#include "profile/times_in_turns.h"
+#include "profile/collective_times.h"
 #include "program.h"
 
 namespace teratron {
@@ -49,7 +49,7 @@ std::string measured_row(Communicator& world, bool against_mpi, std::int64_t meg
   const std::vector<std::function<void()>> actions = {
       [&] { world.all_reduce(TensorRef(values.data(), DType::kF32, {count})); },
       [&] { against_mpi ? mpi_all_reduce(other.data(), count) : parallel_for(bytes, kMeasuredCopyGrain, copy); }};
-  const std::vector<double> seconds = times_in_turns(world, actions);
+  const std::vector<double> seconds = collective_times(world, actions);
   const double gigabytes = 1e-9 * static_cast<double>(bytes);
   return fmt::format("| {} | {} | {:.2f} | {:.2f} | {:.2f} |", world.size(), megabytes, gigabytes / seconds[0],
                      gigabytes / seconds[1], seconds[1] / seconds[0]);

@@ -1,8 +1,11 @@
 #include "profile/calibration_steps.h"
 
 #include <algorithm>
+#include <iterator>
+#include <memory>
 
 #include "base/median.h"
+#include "comm/mesh.h"
 #include "pipeline/generators.h"
 #include "profile/step_times.h"
 
@@ -41,30 +44,9 @@ const std::vector<ModelShape>& calibration_shapes() {
   return shapes;
 }
 
-}  // namespace
-
-std::vector<CalibrationStep> calibration_steps(std::int64_t tensor, std::int64_t copies, DType dtype) {
-  std::vector<CalibrationStep> steps;
-  for (const ModelShape& shape : calibration_shapes()) {
-    CalibrationStep step{.sequences = shape.sequences,
-                         .slices = shape.slices,
-                         .tensor = tensor,
-                         .copies = copies,
-                         .dtype = dtype,
-                         .passes = {}};
-    step.model.num_layers = shape.layers;
-    step.model.hidden_size = shape.hidden;
-    step.model.num_attention_heads = shape.heads;
-    step.model.max_position_embeddings = shape.tokens;
-    step.model.vocab_size = shape.vocabulary;
-    if (step.slices.empty()) step.slices = {shape.tokens};
-    steps.push_back(std::move(step));
-  }
-  return steps;
-}
-
-void measure_steps(std::vector<CalibrationStep>& steps, const std::shared_ptr<Mesh>& mesh, Backend& backend, int rounds,
-                   const std::function<void(int, int)>& progress) {
+// Runs the steps in turns. All ranks of the mesh call it.
+void measure(std::vector<CalibrationStep>& steps, const std::shared_ptr<Mesh>& mesh, Backend& backend, int rounds,
+             const std::function<void(int, int)>& progress) {
   std::vector<std::unique_ptr<StepClock>> clocks;
   for (const CalibrationStep& step : steps) {
     const ProfileRequest request{.model = step.model,
@@ -111,6 +93,48 @@ void measure_steps(std::vector<CalibrationStep>& steps, const std::shared_ptr<Me
     step.after = median(after);
     step.pace = median(whole) / least;
   }
+}
+
+}  // namespace
+
+std::vector<CalibrationStep> calibration_steps(std::int64_t tensor, std::int64_t copies, DType dtype) {
+  std::vector<CalibrationStep> steps;
+  for (const ModelShape& shape : calibration_shapes()) {
+    CalibrationStep step{.sequences = shape.sequences,
+                         .slices = shape.slices,
+                         .tensor = tensor,
+                         .copies = copies,
+                         .dtype = dtype,
+                         .passes = {}};
+    step.model.num_layers = shape.layers;
+    step.model.hidden_size = shape.hidden;
+    step.model.num_attention_heads = shape.heads;
+    step.model.max_position_embeddings = shape.tokens;
+    step.model.vocab_size = shape.vocabulary;
+    if (step.slices.empty()) step.slices = {shape.tokens};
+    steps.push_back(std::move(step));
+  }
+  return steps;
+}
+
+std::vector<CalibrationStep> measured_steps(Communicator& world, Backend& backend, int rounds, const ShowRounds& show) {
+  const int ranks = world.size();
+  const DType dtype = backend.compute_dtype();
+  std::vector<CalibrationStep> all;
+  const auto add = [&](std::vector<CalibrationStep> steps, const MeshShape& shape, const char* models) {
+    measure(steps, std::make_shared<Mesh>(make_mesh(world, shape)), backend, rounds, show(models));
+    std::ranges::move(steps, std::back_inserter(all));
+  };
+  add(calibration_steps(1, ranks, dtype), {.data = ranks}, "small models, one on each rank");
+  if (ranks == 1) return all;
+  std::vector<CalibrationStep> sharded = calibration_steps(1, ranks, dtype);
+  std::erase_if(sharded, [](const CalibrationStep& step) { return step.slices.size() > 1; });
+  for (CalibrationStep& step : sharded) step.shards_optimizer = true;
+  add(std::move(sharded), {.data = ranks}, "the same with a sharded optimizer");
+  std::vector<CalibrationStep> split = calibration_steps(ranks, 1, dtype);
+  std::erase_if(split, [&](const CalibrationStep& step) { return step.model.num_attention_heads % ranks != 0; });
+  add(std::move(split), {.tensor = ranks}, "small models, one on all ranks");
+  return all;
 }
 
 }  // namespace teratron

@@ -4,11 +4,10 @@
 
 #include <cstdint>
 #include <functional>
-#include <memory>
 #include <vector>
 
 #include "base/dtype.h"
-#include "comm/mesh.h"
+#include "comm/communicator.h"
 #include "model/config.h"
 #include "ops/backend.h"
 #include "pipeline/timing/costs.h"
@@ -32,8 +31,11 @@ struct CalibrationStep {
 // Models of different widths, lengths, vocabularies and slices.
 std::vector<CalibrationStep> calibration_steps(std::int64_t tensor, std::int64_t copies, DType dtype);
 
-// Runs all steps in turns, `rounds` times after a warm-up. All ranks of the mesh call it.
-void measure_steps(std::vector<CalibrationStep>& steps, const std::shared_ptr<Mesh>& mesh, Backend& backend, int rounds,
-                   const std::function<void(int done, int rounds)>& progress = {});
+// Makes the progress of a group of steps, "small models, one on each rank", on the rank that shows it.
+using ShowRounds = std::function<std::function<void(int done, int rounds)>(const char* models)>;
+
+// Measures a model on each rank, the same with a sharded optimizer, and one on all ranks: the steps of each group in
+// turns, `rounds` times after a warm-up. Every rank of `world` calls it.
+std::vector<CalibrationStep> measured_steps(Communicator& world, Backend& backend, int rounds, const ShowRounds& show);
 
 }  // namespace teratron

@@ -17,7 +17,6 @@
 #include "base/files/checksum.h"
 #include "base/files/file.h"
 #include "base/host/monotonic_clock.h"
-#include "base/host/resources.h"
 #include "base/host/threads.h"
 #include "base/philox.h"
 
@@ -123,25 +122,6 @@ void store(const fs::path& file, const std::string& key, double flops) {
   }
 }
 
-constexpr double kCopySeconds = 0.02;  // for each size
-
-// Bytes a second of this rank, read and written.
-double copy_speed(Backend& backend, std::int64_t bytes) {
-  const std::int64_t count = bytes / 4;
-  const Tensor from(backend, DType::kF32, {count}), to(backend, DType::kF32, {count});
-  backend.fill_zero(from);
-  backend.copy(to, from);
-  backend.wait();
-  double best = 0;
-  for (const double end = monotonic_seconds() + kCopySeconds; monotonic_seconds() < end;) {
-    const double start = monotonic_seconds();
-    for (int i = 0; i < 4; ++i) backend.copy(to, from);
-    backend.wait();
-    best = std::max(best, 4 * 2 * static_cast<double>(bytes) / (monotonic_seconds() - start));
-  }
-  return best;
-}
-
 }  // namespace
 
 std::string processor_in(const std::string& cpuinfo) {
@@ -179,22 +159,6 @@ double peak_flops(Backend& backend, Communicator& world) {
   const double before = world.all_gather_host(is_first ? stored(file, key) : 0.0).front();
   if (is_first && !file.empty() && measured > before) store(file, key, measured);
   return std::max(measured, before);
-}
-
-MachineSpeed measure_machine(Backend& backend, Communicator& world) {
-  const auto ranks = static_cast<double>(world.size());
-  MachineSpeed speed{.processor = processor_name(backend)};
-  speed.flops = measured_peak_flops(backend, world) / ranks;
-  world.barrier();
-  for (const std::int64_t bytes : {std::int64_t{1} << 18, std::int64_t{1} << 20, std::int64_t{1} << 25}) {
-    speed.memory_bandwidth = std::max(speed.memory_bandwidth, copy_speed(backend, bytes));
-  }
-  const auto memory = available_host_memory();
-  std::array<double, 2> sums = {speed.memory_bandwidth, memory ? static_cast<double>(*memory) / ranks : 0};
-  world.all_reduce_host(sums);
-  speed.memory_bandwidth = sums[0] / ranks;
-  speed.memory = sums[1] / ranks;
-  return speed;
 }
 
 }  // namespace teratron

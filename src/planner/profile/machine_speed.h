@@ -1,4 +1,4 @@
-// Speed of the machine at hand: the yardstick of MFU, and a device's numbers in a cluster file.
+// Names of processors, and the speed of their matrix products: the yardstick of MFU.
 #pragma once
 
 #include <string>
@@ -23,16 +23,5 @@ double measured_peak_flops(Backend& backend, Communicator& world);
 // The most that was ever measured, now or before: the user's cache (user_cache_folder()/peaks) keeps it by processor,
 // back end, precision, threads and ranks. A machine that others use at the time shows less than it can do.
 double peak_flops(Backend& backend, Communicator& world);
-
-// Speed of one rank with all ranks at work.
-struct MachineSpeed {
-  std::string processor;
-  double flops = 0;             // of matrix products in the back end's precision, operations a second
-  double memory_bandwidth = 0;  // bytes a second that copies read and write together, at the best of several sizes
-  double memory = 0;            // bytes that a rank may take; 0: unknown
-};
-
-// Every rank of `world` calls it; all return the same.
-MachineSpeed measure_machine(Backend& backend, Communicator& world);
 
 }  // namespace teratron

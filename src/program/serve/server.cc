@@ -114,7 +114,7 @@ HttpAnswer Server::models() const {
       {"object", "list"},
       {"data", nlohmann::ordered_json::array(
                    {{{"id", settings_.model_name}, {"object", "model"}, {"created", 0}, {"owned_by", "teratron"}}})}};
-  return {.body = body.dump()};
+  return {.body = json_text(body)};
 }
 
 // Prometheus' text format 0.0.4.

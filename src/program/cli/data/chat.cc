@@ -139,7 +139,7 @@ void run(const DataChatOptions& options, ChatForm form) {
                                        {"rewritten", counts.rewritten}, {"documents", counts.documents},
                                        {"tokens", counts.tokens},       {"learned", counts.learned},
                                        {"longest", counts.longest},     {"seconds", seconds}};
-  report(options.json, text_of(counts, options, form, seconds), json.dump());
+  report(options.json, text_of(counts, options, form, seconds), json);
 }
 
 }  // namespace

@@ -61,7 +61,7 @@ void run(const DataMergeOptions& options) {
                                        {"peak_memory_bytes", peak_memory_bytes()}};
   report(options.json,
          fmt::format("{}, {}", counted(std::ssize(source.dataset->shards()), "corpus", "corpora"), line_of(copied)),
-         json.dump());
+         json);
 }
 
 }  // namespace

@@ -75,7 +75,7 @@ void run(const DataOverlapOptions& options) {
                                        {"filter_bytes", counts.filter_bytes},
                                        {"seconds", monotonic_seconds() - start},
                                        {"peak_memory_bytes", peak_memory_bytes()}};
-  report(options.json, text, json.dump());
+  report(options.json, text, json);
 }
 
 }  // namespace

@@ -81,7 +81,7 @@ void run(const DataSampleOptions& options) {
       {"documents", copied.documents},          {"of_documents", source.documents()},
       {"sequences", copied.sequences},          {"tokens", copied.tokens},
       {"seconds", monotonic_seconds() - start}, {"peak_memory_bytes", peak_memory_bytes()}};
-  report_beside(options.out, options.json, line_of(copied, source.documents()), json.dump());
+  report_beside(options.out, options.json, line_of(copied, source.documents()), json);
 }
 
 }  // namespace

@@ -97,7 +97,7 @@ void run(const DataTokenizeOptions& options) {
       {"sentences", counts.sentences}, {"single_sentence_documents", counts.single_sentences},
       {"tokens", counts.tokens},       {"bytes", counts.bytes},
       {"seconds", seconds()},          {"peak_memory_bytes", peak_memory_bytes()}};
-  report(options.json, text, json.dump());
+  report(options.json, text, json);
 }
 
 }  // namespace

@@ -78,7 +78,7 @@ void run(const EvalLambadaOptions& options) {
     if (!rank.is_first()) return;
     nlohmann::ordered_json json = json_of(examples, result);
     json["peak_memory_bytes"] = peaks;
-    report(options.json, text_of(examples, result), json.dump());
+    report(options.json, text_of(examples, result), json);
   });
 }
 

@@ -158,7 +158,7 @@ void run(const EvalLossOptions& options) {
     const LoadedModel model = load_model(job.source, executor_options, options.backend, rank);
     const CorpusLoss result = measure(job, model, rank);
     const std::vector<std::int64_t> peaks = rank.peak_memory(*model.backend);
-    if (rank.is_first()) report(options.json, table(result, job), json_of(result, peaks).dump());
+    if (rank.is_first()) report(options.json, table(result, job), json_of(result, peaks));
   });
 }
 

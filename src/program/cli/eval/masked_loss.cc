@@ -74,7 +74,7 @@ void report_losses(const MaskedLossJob& job, const MaskedLoss& result, const std
                         100 * result.order_accuracy);
   }
   json["peak_memory_bytes"] = peaks;
-  report(job.options.json, text, json.dump());
+  report(job.options.json, text, json);
 }
 
 void run_rank(const MaskedLossJob& job, const Rank& rank) {

@@ -86,7 +86,7 @@ void run(const MultipleChoiceOptions& options) {
     const ChoiceResult result = judge_choices(questions, scores.log_probabilities);
     nlohmann::ordered_json json = json_of(questions, scores.log_probabilities, result, tokenized.cut);
     json["peak_memory_bytes"] = peaks;
-    report(options.json, text_of(result, tokenized.cut), json.dump());
+    report(options.json, text_of(result, tokenized.cut), json);
   });
 }
 

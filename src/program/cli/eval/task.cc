@@ -98,7 +98,7 @@ void report_scores(const EvalTaskJob& job, const TaskOutputValues& outputs, doub
   text += fmt::format("{} in {}\n", counted(tokens, "token"), readable_duration(seconds));
   json["tokens_per_second"] = static_cast<double>(tokens) / seconds;
   json["peak_memory_bytes"] = peaks;
-  report(options.json, text, json.dump());
+  report(options.json, text, json);
 }
 
 void run_rank(const EvalTaskJob& job, const Rank& rank) {

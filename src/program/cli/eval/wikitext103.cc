@@ -85,7 +85,7 @@ void report_score(const EvalWikitext103Options& options, const Counts& counts, d
           fmt::format("perplexity {:.2f} (the paper's: loss summed over targets, divided by original tokens), {:.2f} "
                       "per token\nthe paper reports 19.31 (355M), 12.76 (2.5B), 10.81 (8.3B with 24 heads)\n",
                       per_word, std::exp(loss)),
-      json.dump());
+      json);
 }
 
 void run(const EvalWikitext103Options& options) {
@@ -95,7 +95,7 @@ void run(const EvalWikitext103Options& options) {
   Counts counts{.words = count_wikitext_words(text), .tokens = 0};
   if (options.count_only) {
     counts.tokens = encode(Tokenizer::load(options.tokenizer), text, options).size();
-    report(options.json, counts.line(), counts.json().dump());
+    report(options.json, counts.line(), counts.json());
     return;
   }
   const WeightSource source = find_model(options.load, options.layout, WeightUse::kEvalWikitext103);

@@ -232,7 +232,7 @@ void write_plan_page(const PlanOptions& options) {
   report(options.json,
          fmt::format("{}: {} of {} fit, {}\n", options.html.string(), fitting,
                      counted(std::ssize(page.steps), "planned step"), readable_bytes(text.size())),
-         nlohmann::json({{"steps", page.steps.size()}, {"fitting", fitting}, {"bytes", text.size()}}).dump());
+         nlohmann::json({{"steps", page.steps.size()}, {"fitting", fitting}, {"bytes", text.size()}}));
 }
 
 }  // namespace teratron

@@ -16,8 +16,7 @@
 #include "plan/costs/calibration.h"
 #include "plan/costs/cost_constants.h"
 #include "profile/calibration_steps.h"
-#include "profile/machine_speed.h"
-#include "profile/times_in_turns.h"
+#include "profile/measured_cluster.h"
 #include "runtime/backend_choice.h"
 #include "runtime/memory_table.h"
 #include "runtime/ranks.h"
@@ -26,57 +25,6 @@ namespace teratron {
 namespace {
 
 using plan::Calibration;
-
-// A ring's latency from a small sum and its bandwidth from a large one, as collective_time.h has them.
-LinkLevel measured_link(Communicator& world) {
-  constexpr std::int64_t kSmall = 4 << 10, kLarge = 8 << 20;
-  const double n = world.size(), steps = 2 * (n - 1);
-  const double small = all_reduce_seconds(world, kSmall);
-  const double large = all_reduce_seconds(world, kLarge);
-  return {.name = "ranks of this machine",
-          .devices = world.size(),
-          .bandwidth = steps / n * static_cast<double>(kLarge - kSmall) / std::max(large - small, 1e-9),
-          .latency = small / steps,
-          .from = "measured by teratron profile: sums of 4 KB and 8 MB"};
-}
-
-Cluster measured_cluster(Backend& backend, const Rank& rank) {
-  const MachineSpeed speed = measure_machine(backend, rank.world);
-  Cluster cluster{.name = "this-machine", .devices = rank.world.size(), .links = {}, .constants = {}};
-  // Measured in one precision; the others are assumed to be the same.
-  cluster.device = {.name = speed.processor,
-                    .memory = speed.memory,
-                    .peak_16 = speed.flops,
-                    .peak_32 = speed.flops,
-                    .memory_bandwidth = speed.memory_bandwidth};
-  if (rank.world.size() > 1) cluster.links = {measured_link(rank.world)};
-  return cluster;
-}
-
-std::vector<CalibrationStep> measured_steps(const StepSettings& settings, Backend& backend, const Rank& rank,
-                                            int rounds) {
-  const int ranks = rank.world.size();
-  const auto show = [&](const char* what) {
-    return rank.is_first() ? show_steps(fmt::format("measuring {}", what)) : std::function<void(int, int)>();
-  };
-  const DType dtype = settings.backend.compute_dtype();
-  std::vector<CalibrationStep> steps = calibration_steps(1, ranks, dtype);
-  measure_steps(steps, std::make_shared<Mesh>(make_mesh(rank.world, {.data = ranks})), backend, rounds,
-                show("small models, one on each rank"));
-  if (ranks == 1) return steps;
-  std::vector<CalibrationStep> sharded = calibration_steps(1, ranks, dtype);
-  std::erase_if(sharded, [](const CalibrationStep& step) { return step.slices.size() > 1; });
-  for (CalibrationStep& step : sharded) step.shards_optimizer = true;
-  measure_steps(sharded, std::make_shared<Mesh>(make_mesh(rank.world, {.data = ranks})), backend, rounds,
-                show("the same with a sharded optimizer"));
-  std::ranges::move(sharded, std::back_inserter(steps));
-  std::vector<CalibrationStep> split = calibration_steps(ranks, 1, dtype);
-  std::erase_if(split, [&](const CalibrationStep& step) { return step.model.num_attention_heads % ranks != 0; });
-  measure_steps(split, std::make_shared<Mesh>(make_mesh(rank.world, {.tensor = ranks})), backend, rounds,
-                show("small models, one on all ranks"));
-  std::ranges::move(split, std::back_inserter(steps));
-  return steps;
-}
 
 std::string text_of(const Calibration& calibration, const std::vector<CalibrationStep>& steps,
                     const std::filesystem::path& file) {
@@ -144,8 +92,11 @@ void profile_machine(const StepSettings& settings, const std::string& cluster_na
   launcher.run(fmt::format("{}", rounds), [&](const Rank& rank) {
     const std::unique_ptr<Backend> backend = make_backend(settings.backend, rank);
     rank.world.attach(backend.get());
-    const Cluster cluster = measured_cluster(*backend, rank);
-    const std::vector<CalibrationStep> steps = measured_steps(settings, *backend, rank, static_cast<int>(rounds));
+    const Cluster cluster = measured_cluster(*backend, rank.world);
+    const auto show = [&](const char* models) {
+      return rank.is_first() ? show_steps(fmt::format("measuring {}", models)) : std::function<void(int, int)>();
+    };
+    const std::vector<CalibrationStep> steps = measured_steps(rank.world, *backend, static_cast<int>(rounds), show);
     if (!rank.is_first()) return;
     const Calibration calibration = plan::calibrate(cluster, steps, computing_threads(*backend));
     if (file.has_parent_path()) make_folders(file.parent_path());

@@ -186,7 +186,7 @@ void run(const SimulateOptions& options) {
   if (!options.on_cluster.cluster.empty()) return run_on_cluster(options);
   const slicing::ScenarioResult result = slicing::simulate(options);
   write_pictures(options, {result.schedule, result.simulation, title_of(options, result)});
-  report_beside(options.svg, options.json, text_of(options, result), json_of(options, result).dump());
+  report_beside(options.svg, options.json, text_of(options, result), json_of(options, result));
 }
 
 }  // namespace

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "cluster/cluster_file.h"
 #include "cluster/presets.h"
@@ -139,7 +138,7 @@ std::string text_of(const ClusterRun& run) {
   return text + "\n" + ports.text();
 }
 
-std::string json_of(const ClusterRun& run) {
+nlohmann::ordered_json json_of(const ClusterRun& run) {
   using Json = nlohmann::ordered_json;
   Json stages = Json::array(), links = Json::array();
   const Recomputation recompute = run.config.layout.recomputation();
@@ -160,7 +159,7 @@ std::string json_of(const ClusterRun& run) {
   }
   Json choice;  // null where nothing was chosen
   if (run.choice) choice = {{"flags", plan::train_words(run.config)}, {"text", plan::text_of_choice(*run.choice)}};
-  const Json json = {{"cluster", run.cluster.name},
+  return {{"cluster", run.cluster.name},
                      {"ranks", run.config.layout.mesh().ranks()},
                      {"schedule", pipeline::name_of(schedule_kind(run.config.pipeline))},
                      {"stages", run.schedule.stages},
@@ -175,7 +174,6 @@ std::string json_of(const ClusterRun& run) {
                      {"choice", choice},
                      {"stage_use", stages},
                      {"link_use", links}};
-  return json.dump();
 }
 
 }  // namespace teratron

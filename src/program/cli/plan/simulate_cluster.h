@@ -2,6 +2,7 @@
 // cluster.
 #pragma once
 
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -40,6 +41,6 @@ struct ClusterRun {
 ClusterRun simulate_on_cluster(const ClusterScenario& options, const slicing::Scenario& scenario);
 
 std::string text_of(const ClusterRun& run);
-std::string json_of(const ClusterRun& run);
+nlohmann::ordered_json json_of(const ClusterRun& run);
 
 }  // namespace teratron

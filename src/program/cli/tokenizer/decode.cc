@@ -70,7 +70,7 @@ void run(const TokenizerDecodeOptions& options) {
   report_beside(options.out, options.json,
                 fmt::format("{} from {}: {}\n", readable_bytes(bytes.size()), counted(std::ssize(ids), "token"),
                             options.out.string()),
-                json.dump());
+                json);
 }
 
 }  // namespace

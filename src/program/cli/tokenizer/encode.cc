@@ -78,7 +78,7 @@ void run(const TokenizerEncodeOptions& options) {
   report_beside(options.out, options.json,
                 fmt::format("{} from {} in {}: {}\n", counted(std::ssize(ids), "token"), readable_bytes(text.size()),
                             readable_duration(seconds), options.out.string()),
-                json.dump());
+                json);
 }
 
 }  // namespace

@@ -161,7 +161,7 @@ void run(const TokenizerTrainOptions& options) {
                                        {"bytes", bytes},
                                        {"seconds", seconds},
                                        {"peak_memory_bytes", peak_memory_bytes()}};
-  report(options.json, text, json.dump());
+  report(options.json, text, json);
 }
 
 }  // namespace

@@ -65,7 +65,7 @@ void report_results(const FinetuneConfig& config, const FinetuneResults& results
     text += text_of(fmt::format("ensemble of {}", runs.size()), *results.ensemble);
   }
   json["peak_memory_bytes"] = results.peak_memory;
-  report(config.run.output.json, text, json.dump());
+  report(config.run.output.json, text, json);
 }
 
 }  // namespace

@@ -146,10 +146,10 @@ std::string text_of(const Shown& shown) {
   return printable(text + (run.ranks.empty() ? "" : table.text(0)));
 }
 
-std::string json_of(const Shown& shown) {
+nlohmann::ordered_json json_of(const Shown& shown) {
   nlohmann::ordered_json json = {{"state", name_of(shown.life)}, {"seconds_since_written", shown.age}};
   json.update(nlohmann::ordered_json::parse(shown.run.to_json()));
-  return json.dump();
+  return json;
 }
 
 // Lines that fit the terminal above the keys' and the cursor's; "..": there are others.

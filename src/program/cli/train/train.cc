@@ -72,7 +72,7 @@ Command train_command() {
     require_separate_files(fields_of(start.config));
     if (start.config.failures.supervises()) std::exit(supervise_training(start.config, arguments));
     const PretrainingResult result = pretrain(start);
-    if (result.is_first_process) report(start.config.output.json, "", json_of(result).dump());
+    if (result.is_first_process) report(start.config.output.json, "", json_of(result));
     if (result.training.signal != 0) throw EndedBySignal(result.training.signal);
   };
   return command;

@@ -92,7 +92,7 @@ HttpAnswer VectorModel::embeddings(const nlohmann::json& json) {
       {"data", std::move(data)},
       {"model", name_},
       {"usage", {{"prompt_tokens", job.texts.tokens}, {"total_tokens", job.texts.tokens}}}};
-  return {.body = body.dump()};
+  return {.body = json_text(body)};
 }
 
 void VectorModel::wait_for(Job& job) {

@@ -1,4 +1,4 @@
-#include "profile/times_in_turns.h"
+#include "profile/collective_times.h"
 
 #include <algorithm>
 
@@ -23,7 +23,7 @@ double seconds_of(Communicator& world, std::int64_t repeats, const std::function
 
 }  // namespace
 
-std::vector<double> times_in_turns(Communicator& world, std::span<const std::function<void()>> actions) {
+std::vector<double> collective_times(Communicator& world, std::span<const std::function<void()>> actions) {
   std::vector<std::int64_t> repeats;
   for (const std::function<void()>& action : actions) {
     seconds_of(world, 1, action);  // warm
@@ -45,7 +45,7 @@ double all_reduce_seconds(Communicator& world, std::int64_t bytes) {
   const std::int64_t count = bytes / static_cast<std::int64_t>(sizeof(float));
   std::vector<float> values(static_cast<std::size_t>(count));  // zeros stay zeros
   const std::function<void()> sum = [&] { world.all_reduce(TensorRef(values.data(), DType::kF32, {count})); };
-  return times_in_turns(world, {&sum, 1}).front();
+  return collective_times(world, {&sum, 1}).front();
 }
 
 }  // namespace teratron
