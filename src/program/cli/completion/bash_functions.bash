@@ -1,5 +1,5 @@
 _teratron_value() {  # what completes it, and its beginning
-  local words=${1%\*} found
+  local words=${1%\*}
   case $words in
     words:*) words=${words#words:}; mapfile -t COMPREPLY < <(compgen -W "${words//,/ }" -- "$2") ;;
     folders) compopt -o filenames 2>/dev/null; mapfile -t COMPREPLY < <(compgen -d -- "$2") ;;
