@@ -63,12 +63,9 @@ void fill_in(FinetuneConfig& config, FieldList& fields) {
   TrainConfig& run = config.run;
   TaskReading& reading = config.reading.given;
   take_usual_columns(config.task, reading, fields);
-  if (has_labels_of_files(config.task) && !config.train_data.empty()) {
+  if (entry_of(config.task).labels_in_files != nullptr && !config.train_data.empty()) {
     reading.labels = labels_in_files(config.task, config.train_data, reading);
     require_different(reading.labels.names);
-  }
-  if (learns_vectors(config.task) && !config.train_data.empty()) {
-    reading.labels = labels_in_files(config.task, config.train_data, reading);
   }
   set_task_head(run.model.config, config.task, reading);
   reading.seq_length = run.model.seq_length;

@@ -1,3 +1,4 @@
+// Shows the values of a chart's curves at the pointer, or at a place that arrow keys, Home and End move.
 for (const figure of document.querySelectorAll("figure.chart")) {
   const svg = figure.querySelector("svg"), output = figure.querySelector("output");
   const curves = JSON.parse(figure.querySelector("script").textContent);
@@ -10,8 +11,10 @@ for (const figure of document.querySelectorAll("figure.chart")) {
   pointer.setAttribute("y1", number("top"));
   pointer.setAttribute("y2", number("floor"));
   let at = -1;
-  const nearest = x => places.reduce((best, place, i) => Math.abs(place - x) < Math.abs(places[best] - x) ? i : best, 0);
-  const valueAt = (points, x) => points.reduce((best, point) => Math.abs(point[0] - x) < Math.abs(best[0] - x) ? point : best)[1];
+  const nearest = x =>
+    places.reduce((best, place, i) => Math.abs(place - x) < Math.abs(places[best] - x) ? i : best, 0);
+  const valueAt = (points, x) =>
+    points.reduce((best, point) => Math.abs(point[0] - x) < Math.abs(best[0] - x) ? point : best)[1];
   const show = index => {
     at = Math.max(0, Math.min(places.length - 1, index));
     const x = places[at], pixel = left + (x - low) / (high - low) * (right - left);

@@ -94,4 +94,13 @@ std::int32_t LabelWords::of(const Row& row, const Table& table) const {
   return found->second;
 }
 
+std::int64_t leave_out_unlabelled(Table& table, std::vector<std::int32_t>& labels) {
+  std::vector<Row> kept;
+  for (std::size_t i = 0; i < table.rows.size(); ++i) {
+    if (labels[i] != kUnknownLabel) kept.push_back(std::move(table.rows[i]));
+  }
+  table.rows = std::move(kept);
+  return static_cast<std::int64_t>(std::erase(labels, kUnknownLabel));
+}
+
 }  // namespace teratron::classify

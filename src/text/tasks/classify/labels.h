@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string_view>
+#include <vector>
 
 #include "tasks/classify/table.h"
 
@@ -28,5 +29,8 @@ class LabelWords {
   const LabelSet labels_;
   std::vector<std::pair<std::string_view, std::int32_t>> sorted_;  // views of labels_
 };
+
+// Removes the rows without a label, as `labels` has them, and returns how many there were.
+std::int64_t leave_out_unlabelled(Table& table, std::vector<std::int32_t>& labels);
 
 }  // namespace teratron::classify

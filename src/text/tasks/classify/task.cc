@@ -58,7 +58,11 @@ class LabelledTexts : public TaskSet {
       : labels_(reading.labels.empty() ? labels_in(table, reading.label_kind) : reading.labels) {
     const LabelWords words(labels_);
     for (const Row& row : table.rows) examples_.labels.push_back(words.of(row, table));
-    if (training) leave_out_unlabelled(table);
+    if (training) left_out_ = leave_out_unlabelled(table, examples_.labels);
+    if (training && table.rows.empty()) {
+      throw_user_error("none of the {} to train on has a label; a test set is none to train on",
+                       counted(left_out_, "text"));
+    }
     encode(table, tokenizer, reading);
     add_label_notes();
   }
@@ -90,19 +94,6 @@ class LabelledTexts : public TaskSet {
   void check_sizes(const TaskOutputValues& outputs) const {
     const std::int64_t each = labels_.are_numbers ? 1 : std::ssize(labels_.names);
     check_outputs(outputs, examples_.count(), [&](std::int64_t) { return each; });
-  }
-
-  void leave_out_unlabelled(Table& table) {
-    std::vector<Row> kept;
-    for (std::size_t i = 0; i < table.rows.size(); ++i) {
-      if (examples_.labels[i] != kUnknownLabel) kept.push_back(std::move(table.rows[i]));
-    }
-    left_out_ = std::ssize(table.rows) - std::ssize(kept);
-    table.rows = std::move(kept);
-    std::erase(examples_.labels, kUnknownLabel);
-    if (!table.rows.empty()) return;
-    throw_user_error("none of the {} to train on has a label; a test set is none to train on",
-                     counted(left_out_, "text"));
   }
 
   void encode(const Table& table, const Tokenizer& tokenizer, const TaskReading& reading) {

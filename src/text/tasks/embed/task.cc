@@ -40,7 +40,7 @@ class PairedTexts : public TaskSet {
     const bool are_similarities = reading.labels.are_numbers;
     examples_.are_negatives = training && !are_similarities;
     if (!training || are_similarities) read_similarities(table);
-    if (training && are_similarities) leave_out_unlabelled(table);
+    if (training && are_similarities) left_out_ = classify::leave_out_unlabelled(table, examples_.labels);
     // Every pair to rank weighs as much as any other.
     if (training && !are_similarities) examples_.labels.assign(table.rows.size(), 0);
     encode(table, tokenizer, reading);
@@ -93,16 +93,6 @@ class PairedTexts : public TaskSet {
   void read_similarities(const Table& table) {
     const classify::LabelWords words(kSimilarities);
     for (const Row& row : table.rows) examples_.labels.push_back(words.of(row, table));
-  }
-
-  void leave_out_unlabelled(Table& table) {
-    std::vector<Row> kept;
-    for (std::size_t i = 0; i < table.rows.size(); ++i) {
-      if (examples_.labels[i] != kUnknownLabel) kept.push_back(std::move(table.rows[i]));
-    }
-    left_out_ = std::ssize(table.rows) - std::ssize(kept);
-    table.rows = std::move(kept);
-    std::erase(examples_.labels, kUnknownLabel);
   }
 
   void encode(const Table& table, const Tokenizer& tokenizer, const TaskReading& reading) {
