@@ -245,6 +245,11 @@ TEST_F(Completions, RefuseUnknownPathsAndModels) {
   EXPECT_TRUE(large.status == 413 || large.status == 0) << large.status << large.body;  // 0: it hung up first
 }
 
+TEST(ServeNames, OfOtherBytesThanUtf8AreShown) {
+  TextServer texts({.server = {.port = 0, .api_key = "", .model_name = "tiny\xff"}});
+  EXPECT_EQ(texts.server.get("/v1/models").json.at("data").at(0).at("id"), "tiny\uFFFD");
+}
+
 TEST(ServeKey, IsAskedForButByHealth) {
   TextServer texts({.server = {.port = 0, .api_key = "secret", .model_name = "tiny"}});
   const auto with_key = [](const std::string& key) { return httplib::Headers{{"Authorization", key}}; };

@@ -293,8 +293,7 @@ void run(const PlanOptions& options) {
     text += fmt::format("The CUDA back end refuses {}: it needs compute capability 8.0 or more.\n", device.name);
   }
   report(options.json, text,
-         json_of(wall, result, training, epoch, command, json_of_bill(options, request.cluster, training.days))
-             .dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+         json_of(wall, result, training, epoch, command, json_of_bill(options, request.cluster, training.days)));
 }
 
 }  // namespace
