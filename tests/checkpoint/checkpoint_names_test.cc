@@ -7,6 +7,7 @@
 #include "checkpoint/damage.h"
 #include "checkpoint/hugging_face/hugging_face.h"
 #include "checkpoint/native/checkpoint.h"
+#include "checkpoint/native/folder_changes.h"
 #include "checkpoint/native/folders.h"
 #include "checkpoint/native/manifest.h"
 #include "checkpoint/native/reshard.h"

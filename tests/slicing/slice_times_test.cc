@@ -1,5 +1,5 @@
 // What a profile of unlike stages says about slices.
-#include "slicing/cost/slice_times.h"
+#include "slicing/cost/iteration_times.h"
 
 #include <fmt/ranges.h>
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@
 #include "base/philox.h"
 #include "pipeline/timing/simulate.h"
 #include "pipeline/token_slices.h"
-#include "slicing/cost/iteration_fit.h"
+#include "slicing/auto_slices.h"
 
 namespace teratron::slicing {
 namespace {

@@ -56,7 +56,7 @@ class BreakingOperation final : public CallObserver {
 
   void begin(std::string_view operation) override {
     if (operation != "attention_forward") return;
-    layer_ = (layer_ + 1) % trainer_.executor().plan().part().layers(0);
+    layer_ = (layer_ + 1) % trainer_.executor().plan().cells().layers(0);
     products_ = 0;
     if (place_.operation == Operation::kProjections) break_if_here();
   }

@@ -91,7 +91,7 @@ TEST_F(MemoryPlan, CountsWhatThreadsTakeToCompute) {
     std::thread([&] {
       on_ranks(config, [&](Trainer& trainer, Communicator&) {
         const StagePlan& plan = trainer.executor().plan();
-        const auto stage = static_cast<std::size_t>(plan.part().stage());
+        const auto stage = static_cast<std::size_t>(plan.cells().stage());
         EXPECT_EQ(with[stage] - without[stage], cpu_working_bytes(plan.work(), {}, 3));
         trainer.start();
         TrainingObserver silent;

@@ -164,44 +164,44 @@ std::vector<std::vector<double>> Executor::reference_losses(std::span<const Micr
 }
 
 void Executor::share_from_last_stage(std::span<float> values) const {
-  if (plan_->part().stages() == 1) return;
+  if (plan_->cells().stages() == 1) return;
   // The others have zeros.
   std::vector<double> sums(values.size());
-  if (plan_->part().has_head()) sums.assign(values.begin(), values.end());
+  if (plan_->cells().has_head()) sums.assign(values.begin(), values.end());
   mesh_->pipeline->all_reduce_host(sums);
   std::transform(sums.begin(), sums.end(), values.begin(), [](double value) { return static_cast<float>(value); });
 }
 
 TensorRef Executor::output(const SliceCall& call) const {
-  const StagePart& part = plan_->part();
-  const bool stays = part.is_last(call.key.chunk) || part.is_continued(call.key.chunk);
+  const StageCells& cells = plan_->cells();
+  const bool stays = cells.is_last(call.key.chunk) || cells.is_continued(call.key.chunk);
   return stays ? passes_.kept_output(call) : plan_->memory().sent(call.pass, 0);
 }
 
 void Executor::run_forward(const MicroBatch& micro_batch, const ForwardOptions& options,
                            const std::function<void(const SliceCall&, TensorRef)>& use_output, const After& after) {
-  const StagePart& part = plan_->part();
+  const StageCells& cells = plan_->cells();
   const StageMemory& memory = plan_->memory();
   const bool has_joint_ends = memory.has_joint_ends();
   for (int slice = 0; slice < memory.timeline().slices_of(options.micro_batch); ++slice) {
-    for (int chunk = 0; chunk < part.chunks(); ++chunk) {
+    for (int chunk = 0; chunk < cells.chunks(); ++chunk) {
       const SliceKey key{.chunk = chunk, .micro_batch = options.micro_batch, .slice = slice};
       SliceCall call = passes_.call_of(micro_batch, key, options.training);
       call.pass.without_adapters = options.without_adapters;
       passes_.begin(call, micro_batch);
-      const bool embeds = has_joint_ends ? chunk == 0 : part.is_first(chunk);
+      const bool embeds = has_joint_ends ? chunk == 0 : cells.is_first(chunk);
       if (embeds) passes_.embed(call, micro_batch, after);
-      if (!part.is_first(chunk) && !part.continues(chunk)) {
-        messages_.receive(*mesh_->pipeline, memory.input(call.pass, call.key, 0), part.stage_before(chunk)).wait();
+      if (!cells.is_first(chunk) && !cells.continues(chunk)) {
+        messages_.receive(*mesh_->pipeline, memory.input(call.pass, call.key, 0), cells.stage_before(chunk)).wait();
       }
       const TensorRef out = output(call);
       passes_.forward_layers(call, out, after);
-      if (part.is_last(chunk)) {
+      if (cells.is_last(chunk)) {
         use_output(call, out);
-      } else if (!part.is_continued(chunk)) {
-        messages_.send(*mesh_->pipeline, out, part.stage_after(chunk)).wait();
+      } else if (!cells.is_continued(chunk)) {
+        messages_.send(*mesh_->pipeline, out, cells.stage_after(chunk)).wait();
       }
-      if (has_joint_ends && !part.has_head() && chunk + 1 == part.chunks()) use_output(call, TensorRef());
+      if (has_joint_ends && !cells.has_head() && chunk + 1 == cells.chunks()) use_output(call, TensorRef());
     }
   }
 }
@@ -210,7 +210,7 @@ LossSums Executor::evaluate_preferences(const MicroBatch& micro_batch) {
   const std::vector<double> reference = target_losses(micro_batch, {.without_adapters = true}),
                             losses = target_losses(micro_batch, {});
   LossSums sums = no_losses(preference_losses());
-  if (plan_->part().has_head()) preference_weights(*options().preferences, micro_batch, losses, reference, sums);
+  if (plan_->cells().has_head()) preference_weights(*options().preferences, micro_batch, losses, reference, sums);
   mesh_->pipeline->all_reduce_host(sums.of_kind);
   return sums;
 }
@@ -307,23 +307,23 @@ void Executor::check_room(const LayerPass& pass) const {
 
 void Executor::run_call(const SliceCall& call, std::span<const std::int32_t> ids,
                         const std::function<void(TensorRef out)>& layers, const UseOutput& use) {
-  const StagePart& part = plan_->part();
-  if (part.has_embedding()) {
+  const StageCells& cells = plan_->cells();
+  if (cells.has_embedding()) {
     passes_.embed(call, ids);
   } else {
-    messages_.receive(*mesh_->pipeline, plan_->memory().input(call.pass, call.key, 0), part.stage_before(0)).wait();
+    messages_.receive(*mesh_->pipeline, plan_->memory().input(call.pass, call.key, 0), cells.stage_before(0)).wait();
   }
   const TensorRef out = output(call);
   layers(out);
-  if (part.has_head()) {
+  if (cells.has_head()) {
     passes_.with_head(call, [&](const EndCall& end) { use(end, out); });
   } else {
-    messages_.send(*mesh_->pipeline, out, part.stage_after(0)).wait();
+    messages_.send(*mesh_->pipeline, out, cells.stage_after(0)).wait();
   }
 }
 
 void Executor::copy_cache(std::int64_t from, std::int64_t to, std::int64_t tokens) {
-  for (int layer = 0; layer < plan_->part().layers(0); ++layer) {
+  for (int layer = 0; layer < plan_->cells().layers(0); ++layer) {
     backend_.copy(plan_->memory().cached(to, layer, tokens), plan_->memory().cached(from, layer, tokens));
   }
 }

@@ -80,8 +80,8 @@ void choose_by_memory(Model& model, ExecutorOptions& options, const Mesh& mesh, 
   if (!may_keep || options.recompute.of(mesh.coordinates().pipeline.rank).is_whole()) return;
   const StagePlan plan(model, options, mesh.coordinates(), backend.compute_dtype());
   std::int64_t most = 0;
-  for (int chunk = 0; chunk < plan.part().chunks(); ++chunk) {
-    most = std::max<std::int64_t>(most, plan.part().layers(chunk));
+  for (int chunk = 0; chunk < plan.cells().chunks(); ++chunk) {
+    most = std::max<std::int64_t>(most, plan.cells().layers(chunk));
   }
   options.kept_layers = largest_that_fits(most, [&](std::int64_t layers) {
     ExecutorOptions tried = options;

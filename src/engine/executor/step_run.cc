@@ -20,10 +20,10 @@ StepRun::StepRun(Backend& backend, Mesh& mesh, const StagePlan& plan, StagePasse
       micro_batches_(micro_batches),
       options_(options),
       schedule_(pipeline::first_micro_batches(plan.options().schedule, static_cast<int>(micro_batches.size()))),
-      actions_(schedule_.actions[static_cast<std::size_t>(plan.part().stage())]),
+      actions_(schedule_.actions[static_cast<std::size_t>(plan.cells().stage())]),
       outputs_(plan.memory().send_slots()),
       gradients_(plan.memory().gradient_slots()),
-      progress_(static_cast<std::size_t>(plan.part().chunks())),
+      progress_(static_cast<std::size_t>(plan.cells().chunks())),
       complete_(plan.buckets().size()),
       preference_weights_(micro_batches.size()),
       preference_sums_(no_losses(preference_losses())) {
@@ -93,7 +93,7 @@ StepRun::Incoming StepRun::receive_for(std::size_t at) {
   Incoming incoming;
   if (at >= actions_.size()) return incoming;
   const Action& action = actions_[at];
-  const std::optional<int> from = pipeline::receives_from(schedule_, plan_.part().stage(), action);
+  const std::optional<int> from = pipeline::receives_from(schedule_, plan_.cells().stage(), action);
   const SliceCall call = call_of(action);
   if (makes_input_gradient(action.pass)) {
     incoming.slot = gradients_.next();
@@ -128,7 +128,7 @@ void StepRun::pack_weights(const Action& action) {
     plan_.packed_weights().pack(backend_, plan_.memory().arena(), place, use);
   };
   const bool is_backward = makes_input_gradient(action.pass);
-  const bool ends = is_backward && plan_.part().is_last(action.chunk) && !plan_.memory().has_joint_ends();
+  const bool ends = is_backward && plan_.cells().is_last(action.chunk) && !plan_.memory().has_joint_ends();
   if (ends || action.pass == Pass::kHead) {
     pack(PackedWeights::kHead, WeightProduct::kForward);
     pack(PackedWeights::kHead, WeightProduct::kInputGradient);
@@ -140,7 +140,7 @@ void StepRun::pack_weights(const Action& action) {
 void StepRun::forward(const Action& action) {
   SliceCall call = call_of(action);
   const MicroBatch& micro_batch = micro_batch_of(action);
-  const std::optional<int> to = pipeline::sends_to(schedule_, plan_.part().stage(), action);
+  const std::optional<int> to = pipeline::sends_to(schedule_, plan_.cells().stage(), action);
   std::size_t slot = 0;
   if (to) {
     slot = outputs_.next();
@@ -150,7 +150,7 @@ void StepRun::forward(const Action& action) {
   traced(TraceSpan::Kind::kPass, action, [&] {
     pack_weights(action);
     passes_.begin(call, micro_batch);
-    const bool embeds = plan_.part().is_first(action.chunk) && !plan_.memory().has_joint_ends();
+    const bool embeds = plan_.cells().is_first(action.chunk) && !plan_.memory().has_joint_ends();
     if (embeds) passes_.embed(call, micro_batch, tally_output());
     passes_.forward_layers(call, out, tally_output());
   });
@@ -169,33 +169,33 @@ void StepRun::backward(const Action& action, std::size_t slot) {
   traced(TraceSpan::Kind::kPass, action, [&] {
     pack_weights(action);
     passes_.begin(call, micro_batch);
-    const bool has_joint_ends = plan_.memory().has_joint_ends(), is_last = plan_.part().is_last(action.chunk);
-    if (plan_.part().is_continued(action.chunk) || (is_last && has_joint_ends)) {
+    const bool has_joint_ends = plan_.memory().has_joint_ends(), is_last = plan_.cells().is_last(action.chunk);
+    if (plan_.cells().is_continued(action.chunk) || (is_last && has_joint_ends)) {
       backend_.copy(dx, plan_.memory().output_gradient(call.pass, call.key));
     }
     if (is_last && !has_joint_ends) {
       passes_.head(call, weighed(action), plan_.memory().final_x(call.pass, call.key), dx);
       if (is_last_pass) complete(Part::kHead);
     }
-    const StagePart& part = plan_.part();
-    const std::int64_t bottom = part.first_layer(action.chunk);
-    tally_gradient(bottom + part.layers(action.chunk) - 1, dx);
+    const StageCells& cells = plan_.cells();
+    const std::int64_t bottom = cells.first_layer(action.chunk);
+    tally_gradient(bottom + cells.layers(action.chunk) - 1, dx);
     passes_.backward_layers(call, dx, [&](std::int64_t layer) {
       if (is_final) complete(Part::kLayer, layer);
-      if (layer > bottom || part.is_first(action.chunk)) tally_gradient(layer - 1, dx);
+      if (layer > bottom || cells.is_first(action.chunk)) tally_gradient(layer - 1, dx);
     });
-    if (part.is_first(action.chunk) && has_joint_ends) {
+    if (cells.is_first(action.chunk) && has_joint_ends) {
       backend_.copy(plan_.memory().input_gradient(call.pass, call.key), dx);
-    } else if (part.is_first(action.chunk)) {
+    } else if (cells.is_first(action.chunk)) {
       passes_.embed_backward(call, micro_batch, dx);
       if (is_last_pass) complete(Part::kEmbedding);
     }
-    if (plan_.part().continues(action.chunk)) {
+    if (plan_.cells().continues(action.chunk)) {
       const SliceKey before{call.key.chunk - 1, call.key.micro_batch, call.key.slice};
       backend_.copy(plan_.memory().output_gradient(call.pass, before), dx);
     }
   });
-  const std::optional<int> to = pipeline::sends_to(schedule_, plan_.part().stage(), action);
+  const std::optional<int> to = pipeline::sends_to(schedule_, plan_.cells().stage(), action);
   if (to) gradients_.sent_from(slot, messages_.send(*mesh_.pipeline_back, dx, *to));
 }
 
@@ -211,13 +211,13 @@ void StepRun::joint(const Action& action) {
   passes_.begin(call, micro_batch);
   if (action.pass == Pass::kEmbedding) return passes_.embed(call, micro_batch, tally_output());
   if (action.pass == Pass::kHead) {
-    const bool has_layers = plan_.part().has_head();
+    const bool has_layers = plan_.cells().has_head();
     passes_.head(call, weighed(action), has_layers ? memory.final_x(call.pass, call.key) : TensorRef(),
                  has_layers ? memory.output_gradient(call.pass, call.key) : TensorRef());
     if (is_last) complete(Part::kHead);
     return;
   }
-  const bool has_layers = plan_.part().has_embedding();
+  const bool has_layers = plan_.cells().has_embedding();
   passes_.embed_backward(call, micro_batch, has_layers ? memory.input_gradient(call.pass, call.key) : TensorRef());
   if (is_last) complete(Part::kEmbedding);
 }
@@ -229,7 +229,7 @@ MicroBatch StepRun::weighed(const Action& action) {
   const auto number = static_cast<std::size_t>(action.micro_batch);
   std::vector<float>& weights = preference_weights_[number];
   if (weights.empty()) {
-    const bool has_layers = plan_.part().has_head();
+    const bool has_layers = plan_.cells().has_head();
     std::vector<double> losses(micro_batch.targets.size());
     Action each = action;
     for (each.slice = 0; each.slice < schedule_.slices_of(action.micro_batch); ++each.slice) {
@@ -289,7 +289,7 @@ void StepRun::finish_gradients() {
   if (!options_.sums_over_copies) return;
   for (const std::size_t bucket : plan_.buckets_at(Part::kBothEnds)) {
     const bool is_trained = plan_.buckets().gradients(bucket).elements() > 0,
-               is_whole = plan_.part().has_embedding() && plan_.part().has_head();
+               is_whole = plan_.cells().has_embedding() && plan_.cells().has_head();
     if (is_trained && !is_whole && !plan_.memory().has_joint_ends()) {
       mesh_.ends->all_reduce(plan_.buckets().gradients(bucket));
     }

@@ -11,24 +11,24 @@ using Kind = StepTallies::Kind;
 
 constexpr auto kTallyBytes = static_cast<std::int64_t>(sizeof(Tally));
 
-std::vector<std::int64_t> layers_of(const StagePart& part) {
+std::vector<std::int64_t> layers_of(const StageCells& cells) {
   std::vector<std::int64_t> layers;
-  if (part.has_embedding()) layers.push_back(-1);
-  for (int chunk = 0; chunk < part.chunks(); ++chunk) {
-    for (int index = 0; index < part.layers(chunk); ++index) layers.push_back(part.first_layer(chunk) + index);
+  if (cells.has_embedding()) layers.push_back(-1);
+  for (int chunk = 0; chunk < cells.chunks(); ++chunk) {
+    for (int index = 0; index < cells.layers(chunk); ++index) layers.push_back(cells.first_layer(chunk) + index);
   }
   return layers;
 }
 
 }  // namespace
 
-std::int64_t StepTallies::bytes(const StagePart& part, std::int64_t parameters) {
-  const std::int64_t places = 2 * parameters + 2 * std::ssize(layers_of(part));
+std::int64_t StepTallies::bytes(const StageCells& cells, std::int64_t parameters) {
+  const std::int64_t places = 2 * parameters + 2 * std::ssize(layers_of(cells));
   return places * kTallyBytes;
 }
 
 StepTallies::StepTallies(Backend& backend, const StagePlan& plan, std::vector<Parameter*> parameters)
-    : backend_(backend), plan_(plan), layers_(layers_of(plan.part())) {
+    : backend_(backend), plan_(plan), layers_(layers_of(plan.cells())) {
   for (const Kind kind : {Kind::kWeights, Kind::kCopiedWeights}) {
     for (const Parameter* parameter : parameters) {
       if (parameter->widens_tiles) continue;  // whole numbers, which never change

@@ -33,7 +33,7 @@ class StepTallies {
   };
 
   // Bytes of the tallies of a stage with these layers and so many parameters.
-  static std::int64_t bytes(const StagePart& part, std::int64_t parameters);
+  static std::int64_t bytes(const StageCells& cells, std::int64_t parameters);
 
   // `parameters`: those that this rank holds. The plan has memory for tallies and, by the first begin(), is allocated.
   StepTallies(Backend& backend, const StagePlan& plan, std::vector<Parameter*> parameters);

@@ -5,15 +5,15 @@
 
 namespace teratron {
 
-Timeline::Timeline(const std::vector<pipeline::Action>& actions, const StagePart& part, std::vector<int> slices)
-    : chunks_(part.chunks()),
+Timeline::Timeline(const std::vector<pipeline::Action>& actions, const StageCells& cells, std::vector<int> slices)
+    : chunks_(cells.chunks()),
       slices_(std::move(slices)),
       most_slices_(*std::ranges::max_element(slices_)),
       passes_(static_cast<std::size_t>(chunks_ * micro_batches() * most_slices_)) {
   int previous = 0;
   for (const pipeline::Action& action : actions) {
     Passes& passes = passes_[index({action.chunk, action.micro_batch, action.slice})];
-    passes.layers = part.layers(action.chunk);
+    passes.layers = cells.layers(action.chunk);
     switch (action.pass) {
       case pipeline::Pass::kForward:
         passes.forward = end_;

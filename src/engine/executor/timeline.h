@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "executor/stage/stage_part.h"
+#include "executor/stage/stage_cells.h"
 #include "pipeline/schedule.h"
 
 namespace teratron {
@@ -17,7 +17,7 @@ struct SliceKey {
 class Timeline {
  public:
   // The stage's actions; micro-batches and slices count from 0. slices: of each micro-batch.
-  Timeline(const std::vector<pipeline::Action>& actions, const StagePart& part, std::vector<int> slices);
+  Timeline(const std::vector<pipeline::Action>& actions, const StageCells& cells, std::vector<int> slices);
 
   // The moments of one slice's way through a cell of `layers` layers.
   struct Passes {

@@ -60,6 +60,14 @@ Lengths algorithm_1_cut(const CostTable& costs, const CutLimits& limits, int fur
       .lengths;
 }
 
+std::vector<Lengths> algorithm_1_cuts(const CostTable& costs, const CutLimits& limits) {
+  std::vector<Lengths> cuts;
+  for (int quarters = 1; quarters <= 16; quarters *= 2) {
+    cuts.push_back(algorithm_1_cut(costs, limits, std::max(1, limits.further * quarters / 4)));
+  }
+  return cuts;
+}
+
 std::vector<Lengths> candidate_cuts(const CostTable& costs, const CutLimits& limits) {
   std::set<Lengths> known = {{costs.tokens()}};
   std::vector<Lengths> cuts;
@@ -73,9 +81,7 @@ std::vector<Lengths> candidate_cuts(const CostTable& costs, const CutLimits& lim
     add(short_last_on_grid(costs, count));
     add(equal_work_slices(costs, count));
   }
-  for (int quarters = 1; quarters <= 16; quarters *= 2) {
-    add(algorithm_1_cut(costs, limits, std::max(1, limits.further * quarters / 4)));
-  }
+  for (Lengths& cut : algorithm_1_cuts(costs, limits)) add(std::move(cut));
   return cuts;
 }
 

@@ -22,9 +22,11 @@ struct CutLimits {
 
 // The cut of Algorithm 1 (slicer.h), for so many further stages.
 std::vector<std::int64_t> algorithm_1_cut(const CostTable& costs, const CutLimits& limits, int further);
+// Those for fewer and for more further stages, since a schedule hides some of them. Fewer give longer slices.
+std::vector<std::vector<std::int64_t>> algorithm_1_cuts(const CostTable& costs, const CutLimits& limits);
 
 // Cuts into several slices on the table's grid, none twice: even ones, also with a shorter last one, ones of equal
-// work, and Algorithm 1's for more and for fewer further stages, since a schedule hides some of them.
+// work, and Algorithm 1's.
 std::vector<std::vector<std::int64_t>> candidate_cuts(const CostTable& costs, const CutLimits& limits);
 
 }  // namespace teratron::slicing

@@ -10,8 +10,8 @@
 #include "pipeline/deferral.h"
 #include "pipeline/token_slices.h"
 #include "pipeline/vocabulary_passes.h"
-#include "slicing/cost/profile.h"
-#include "slicing/cost/slice_times.h"
+#include "slicing/auto_slices.h"
+#include "slicing/cost/iteration_times.h"
 
 namespace teratron::slicing {
 namespace {

@@ -11,8 +11,7 @@
 #include "executor/stream_messages.h"
 #include "pipeline/deferral.h"
 #include "profile/slicings.h"
-#include "slicing/cost/iteration_fit.h"
-#include "slicing/cost/slice_times.h"
+#include "slicing/cost/iteration_times.h"
 
 namespace teratron {
 namespace {

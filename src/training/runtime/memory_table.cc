@@ -83,7 +83,7 @@ int computing_threads(const Backend& backend) { return backend.name() == "cpu" ?
 std::vector<RankMemory> memory_of_ranks(const StagePlan& plan, const Backend& backend, Communicator& world,
                                         std::int64_t copy) {
   const Arena& arena = plan.memory().arena();
-  RankMemory own{.stage = plan.part().stage(), .arena = arena.bytes(), .beside = backend.taken_bytes()};
+  RankMemory own{.stage = plan.cells().stage(), .arena = arena.bytes(), .beside = backend.taken_bytes()};
   (backend.is_host_memory() ? own.copy : own.copy_on_host) = copy;
   if (const int threads = computing_threads(backend); threads > 0) {
     own.threads = cpu_working_bytes(plan.work(), {.compute_dtype = backend.compute_dtype()}, threads);

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/files/file.h"
+#include "checkpoint/native/folder_changes.h"
 #include "checkpoint/native/folders.h"
 #include "train/config/resume_rules.h"
 

@@ -13,6 +13,7 @@
 #include "train/config/resume_rules.h"
 #include "train/micro_batches.h"
 #include "train/plans/memory_plan.h"
+#include "train/watch/not_finite.h"
 
 namespace teratron {
 namespace {
@@ -203,6 +204,25 @@ bool Trainer::apply(double gradient_norm, double learning_rate) {
                     .gradient_scale = 1.0 / scale,
                     .seed = static_cast<std::uint64_t>(config_.seed)});
   return true;
+}
+
+void Trainer::throw_diverged() {
+  require_readable_corpus();  // of samples that stand for others, a loss says nothing
+  std::string first;
+  for (std::string& found : executor_.mesh().data->all_gather_host(first_not_finite(executor_, read_share()))) {
+    if (first.empty()) first = std::move(found);
+  }
+  throw DivergedError(
+      fmt::format("training has diverged in iteration {}: {}; the weights were not updated. Lower --lr, lengthen "
+                  "--lr-warmup-iters or set --clip-grad, and go on from the last checkpoint",
+                  iteration_ + 1, first.empty() ? "the sum of all gradients is not finite" : first));
+}
+
+void Trainer::throw_weights_diverged(const std::string& what) const {
+  throw DivergedError(fmt::format(
+      "training has diverged: {} of the weights after iteration {} is not finite; they are not saved. Lower --lr, "
+      "lengthen --lr-warmup-iters or set --clip-grad, and go on from the last checkpoint",
+      what, iteration_));
 }
 
 std::optional<LossSums> Trainer::validation_losses(std::int64_t batches) {

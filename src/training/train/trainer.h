@@ -189,8 +189,6 @@ class Trainer {
   void end_if_asked(const Requests& requests, TrainingObserver& observer, TrainingResult& result) const;
   void end_if_stalled(TrainingObserver& observer, TrainingResult& result) const;
   void save_if_due(const Requests& requests, bool ends, TrainingObserver& observer, const RunControl& control);
-  std::string first_not_finite();
-  std::string first_not_finite(const MicroBatch& alone, std::int64_t micro_batch);
   TrainingState state() const;
   // Every rank reads its own parts of a checkpoint; one is enough to compare the checksums.
   bool verifies() const { return executor_.mesh().data->rank() == 0 && executor_.mesh().model->rank() == 0; }

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "checkpoint/native/folder_changes.h"
 #include "checkpoint/native/folders.h"
 #include "train/config/resume_rules.h"
 #include "train/trainer.h"

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/files/block_writer.h"
+#include "checkpoint/native/folder_changes.h"
 #include "checkpoint/native/folders.h"
 #include "checkpoint/native/manifest.h"
 #include "checkpoint/safetensors/safetensors.h"

@@ -1,5 +1,6 @@
 #include "checkpoint/native/copied_checkpoint.h"
 
+#include "checkpoint/native/folder_changes.h"
 #include "checkpoint/native/folders.h"
 
 namespace teratron {

@@ -1,4 +1,5 @@
-// Folders of checkpoints: the names under the folder of --save, and a folder that appears all at once.
+// Where checkpoints lie: the names under the folder of --save, and the tracker file that says which one is current.
+// folder_changes.h changes them.
 #pragma once
 
 #include <cstdint>
@@ -13,6 +14,9 @@ inline constexpr std::string_view kSettingsFile = "config.toml";  // of one chec
 // Two lines: the iteration, and the checksum of the first line.
 inline constexpr std::string_view kTrackerFile = "latest_checkpointed_iteration.txt";
 
+inline constexpr std::string_view kBestLink = "best";  // a link to the best checkpoint
+
+inline constexpr std::string_view kFolderPrefix = "iter_";
 std::filesystem::path iteration_folder(const std::filesystem::path& root, std::int64_t iteration);  // root/iter_0000100
 
 std::filesystem::path root_of(const std::filesystem::path& iteration_folder);  // the folder that it lies in
@@ -47,35 +51,5 @@ void check_takes_conversion(const std::filesystem::path& root, std::int64_t iter
 
 // Names `iteration` as the current checkpoint under `root`, durably. EnvironmentError.
 void write_tracker(const std::filesystem::path& root, std::int64_t iteration);
-
-// Makes `iteration` the current checkpoint under `root` and moves the later ones to root/set_aside, under another name
-// where one of theirs is taken; a link `best` to one of them is removed. Returns where they are now, ascending.
-// Whatever interrupts it, every checkpoint stays whole. EnvironmentError.
-std::vector<std::filesystem::path> set_aside_later(const std::filesystem::path& root, std::int64_t iteration);
-
-// Makes the link root/best lead to a checkpoint under `root`, in one step. EnvironmentError: the file system has no
-// links.
-void link_best(const std::filesystem::path& root, std::int64_t iteration);
-inline constexpr std::string_view kBestLink = "best";
-
-// Deletes a checkpoint so that no half of it is ever seen. EnvironmentError.
-void remove_checkpoint(const std::filesystem::path& folder);
-
-// A folder that is filled under another name and takes its own in publish(). Without publish() nothing remains.
-class FolderInProgress {
- public:
-  // Creates the parent too. Deletes the remains of earlier attempts beside it. EnvironmentError.
-  explicit FolderInProgress(std::filesystem::path final_path);
-  FolderInProgress(const FolderInProgress&) = delete;
-  FolderInProgress& operator=(const FolderInProgress&) = delete;
-  ~FolderInProgress();
-
-  const std::filesystem::path& path() const { return partial_; }  // where to write; files are synced by their writers
-  void publish();                                                 // durably; a folder of that name is replaced
-
- private:
-  std::filesystem::path final_, partial_;
-  bool published_ = false;
-};
 
 }  // namespace teratron

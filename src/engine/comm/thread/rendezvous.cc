@@ -1,5 +1,6 @@
 #include "comm/thread/rendezvous.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/error.h"
@@ -14,94 +15,75 @@ std::string CollectiveCall::to_string() const {
   return text;
 }
 
-Rendezvous::Rendezvous(ThreadWorld& world, EventCount& event, const std::vector<int>& members,
-                       const CollectiveCall& call)
-    : world_(world),
-      event_(event),
-      members_(members),
-      call_(call),
-      contributions_(members.size()),
-      done_(members.size()),
-      has_entered_(members.size()) {}
+Rendezvous::Rendezvous(ThreadWorld& world, EventCount& event, const std::vector<int>& ranks, const CollectiveCall& call)
+    : world_(world), event_(event), ranks_(ranks), call_(call), members_(ranks.size()) {}
 
 bool Rendezvous::join(int rank, const CollectiveCall& call, const Contribution& contribution) {
+  const std::lock_guard lock(mutex_);
   if (joined_ == 0) first_ = rank;
   if (!(call == call_)) {
     throw InternalError(fmt::format("ranks of one group call different collectives: rank {} {}, rank {} {}",
-                                    members_[static_cast<std::size_t>(first_)], call_.to_string(),
-                                    members_[static_cast<std::size_t>(rank)], call.to_string()));
+                                    world_rank(first_), call_.to_string(), world_rank(rank), call.to_string()));
   }
-  contributions_[static_cast<std::size_t>(rank)] = contribution;
-  if (++joined_ < size()) return false;
-  all_have_come_.store(true);
-  return true;
+  member(rank).contribution = contribution;
+  return ++joined_ == size();
 }
 
-bool Rendezvous::take_part_early(int rank, const Part& part) {
-  if (!all_have_come_.load()) return false;
-  const std::lock_guard lock(early_);
-  if (!withdrawn_) done_[static_cast<std::size_t>(rank)] = part();
-  return !withdrawn_;
+void Rendezvous::take_part_early(int rank, const Part& part) {
+  const std::lock_guard lock(mutex_);
+  if (joined_ == size() && !withdrawn_) member(rank).done = part();
 }
 
 std::vector<CommunicationStream::EventPtr> Rendezvous::withdraw() {
-  const std::lock_guard lock(early_);
+  const std::lock_guard lock(mutex_);
   withdrawn_ = true;
-  return done_;
+  std::vector<CommunicationStream::EventPtr> begun;
+  for (const Member& member : members_) begun.push_back(member.done);
+  return begun;
 }
 
-int Rendezvous::ended_member() const {
-  for (std::size_t rank = 0; rank < members_.size(); ++rank) {
-    if (world_.has_ended(members_[rank]) && !has_entered_[rank].load()) return static_cast<int>(rank);
-  }
-  return -1;
-}
-
-bool Rendezvous::give_up() {
-  int entered = entered_.load();
-  while (entered != size() && entered != kGivenUp) {
-    if (entered_.compare_exchange_weak(entered, kGivenUp)) return true;
-  }
-  return entered == kGivenUp;
+// While some have not entered: one of those, since whoever entered stays until all have finished.
+std::optional<int> Rendezvous::ended_rank() const {
+  const auto ended = std::ranges::find_if(ranks_, [&](int rank) { return world_.has_ended(rank); });
+  return ended == ranks_.end() ? std::nullopt : std::optional(*ended);
 }
 
 void Rendezvous::enter(int rank) {
-  has_entered_[static_cast<std::size_t>(rank)].store(true);
-  int entered = entered_.load();
-  while (entered != kGivenUp && !entered_.compare_exchange_weak(entered, entered + 1)) {
+  int arrived = arrived_.load();
+  while (arrived != kGivenUp && !arrived_.compare_exchange_weak(arrived, arrived + 1)) {
   }
-  if (entered + 1 == size()) return event_.notify_all();
+  if (arrived + 1 == size()) return event_.notify_all();
+  const auto is_lost = [&] { return world_.failed() || ended_rank(); };
   event_.wait_until([&] {
-    const int now = entered_.load();
-    return now == size() || now == kGivenUp || world_.failed() || ended_member() >= 0;
+    arrived = arrived_.load();
+    return arrived >= size() || arrived == kGivenUp || is_lost();
   });
-  if (!give_up()) return;
-  // Another may have given up for both, and be about to say why.
-  event_.wait_until([&] { return world_.failed() || ended_member() >= 0; });
-  if (const int ended = ended_member(); ended >= 0) {
-    world_.fail(members_[static_cast<std::size_t>(ended)],
-                fmt::format("it ended while rank {} waits for it in {}", members_[static_cast<std::size_t>(rank)],
-                            call_.to_string()));
+  while (arrived < size() && arrived != kGivenUp && !arrived_.compare_exchange_weak(arrived, kGivenUp)) {
+  }
+  if (arrived >= size()) return;
+  event_.wait_until(is_lost);  // another may have given up for both, and be about to say why
+  if (const auto ended = ended_rank()) {
+    world_.fail(*ended, fmt::format("it ended while rank {} waits for it in {}", world_rank(rank), call_.to_string()));
   }
   world_.throw_lost_rank();
 }
 
 void Rendezvous::finish(int rank, CommunicationStream::EventPtr done) {
-  done_[static_cast<std::size_t>(rank)] = std::move(done);
+  member(rank).done = std::move(done);
   leave();
-  if (!incomplete_.load()) return;
+  if (std::ranges::none_of(members_, &Member::gave_up)) return;
   event_.wait_until([&] { return world_.failed(); });
   world_.throw_lost_rank();
 }
 
-void Rendezvous::give_up_part() {
-  incomplete_.store(true);
+void Rendezvous::give_up_part(int rank) {
+  member(rank).gave_up = true;
   leave();
 }
 
 void Rendezvous::leave() {
-  if (finished_.fetch_add(1) + 1 == size()) return event_.notify_all();
-  event_.wait_until([&] { return finished_.load() == size(); });
+  if (arrived_.fetch_add(1) + 1 == 2 * size()) return event_.notify_all();
+  event_.wait_until([&] { return arrived_.load() == 2 * size(); });
 }
 
 void Message::bring(bool sends, const TensorRef& view, CommunicationStream::EventPtr ready) {

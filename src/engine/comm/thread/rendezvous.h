@@ -2,22 +2,23 @@
 // views and progress.
 //
 // A Rendezvous has two barriers. Other ranks access a member's memory only between them, and no member leaves between
-// them, so a failure elsewhere never frees memory under a reader.
+// them, so a failure elsewhere never frees memory under a reader. One count, arrived_, passes both: it is `size` when
+// all have entered, and twice that when all have finished.
 //
 //   call of each member          sets                                 returns
-//   join (group's lock)          joined_; the last: all_have_come_    at once
-//   take_part_early (devices)    done_[rank], under early_            at once
-//   enter                        has_entered_[rank], entered_ + 1     when entered_ == size, the first barrier
-//                                or entered_ = kGivenUp               throws LostRank: a member failed or ended
+//   join                         joined_ + 1                          at once
+//   take_part_early (devices)    its event, if all have joined        at once
+//   enter                        arrived_ + 1                         when arrived_ >= size, the first barrier
+//                                or arrived_ = kGivenUp               throws LostRank: a member failed or ended
 //   (its part of the collective)
-//   finish                       done_[rank], finished_ + 1           when finished_ == size, the second barrier;
-//                                                                     throws LostRank if incomplete_
-//   give_up_part                 incomplete_, finished_ + 1           when finished_ == size
-//   withdraw (any time before)   withdrawn_, under early_             at once; no part begins early from then on
+//   finish                       its event, arrived_ + 1              when arrived_ == 2 size, the second barrier;
+//                                                                     throws LostRank if a member gave up its part
+//   give_up_part                 that it did, arrived_ + 1            when arrived_ == 2 size
+//   withdraw (any time before)   withdrawn_                           at once; no part begins early from then on
 //
 // For device memory, the hosts queue the work between the barriers. Events order it after the views are ready, and
-// later work after it. A member that finds all_have_come_ queues its part before enter(), so that its device works
-// meanwhile.
+// later work after it. A member that finds that all have joined queues its part before enter(), so that its device
+// works meanwhile.
 //
 // The states of a Message, each change an atomic exchange:
 //
@@ -30,7 +31,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
-#include <span>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -59,15 +60,15 @@ struct Contribution {
 
 class Rendezvous {
  public:
-  // `members` are ranks of the world.
-  Rendezvous(ThreadWorld& world, EventCount& event, const std::vector<int>& members, const CollectiveCall& call);
+  // `ranks` of the world that are its members.
+  Rendezvous(ThreadWorld& world, EventCount& event, const std::vector<int>& ranks, const CollectiveCall& call);
 
-  // Under the group's lock. True if all have called. InternalError: the first member to join made another call.
+  // True if all have called. InternalError: the first member to join made another call.
   bool join(int rank, const CollectiveCall& call, const Contribution& contribution);
 
-  // Called for devices before enter(): queues this member's part if all have called. False if not, or if one withdrew.
+  // Called for devices before enter(): queues this member's part if all have joined and none withdrew.
   using Part = std::function<CommunicationStream::EventPtr()>;  // returns the event of its end
-  bool take_part_early(int rank, const Part& part);
+  void take_part_early(int rank, const Part& part);
   // This member will not finish, and frees its memory: no part begins from now on. Returns when those that began end.
   std::vector<CommunicationStream::EventPtr> withdraw();
 
@@ -76,32 +77,34 @@ class Rendezvous {
   void enter(int rank);
   // `done`: the event of the end of this member's part. LostRank if a member gave up its part.
   void finish(int rank, CommunicationStream::EventPtr done);
-  void give_up_part();  // instead of finish(), before the exception that says why
+  void give_up_part(int rank);  // instead of finish(), before the exception that says why
 
   const CollectiveCall& call() const { return call_; }
   int size() const { return static_cast<int>(members_.size()); }
-  const Contribution& from(int rank) const { return contributions_[static_cast<std::size_t>(rank)]; }
-  std::span<const CommunicationStream::EventPtr> done() const { return done_; }  // of all members; valid after finish()
+  const Contribution& from(int rank) const { return members_[static_cast<std::size_t>(rank)].contribution; }
+  const CommunicationStream::EventPtr& done(int rank) const { return members_[static_cast<std::size_t>(rank)].done; }
 
  private:
+  struct Member {
+    Contribution contribution;
+    CommunicationStream::EventPtr done;
+    bool gave_up = false;
+  };
   static constexpr int kGivenUp = -1;
-  int ended_member() const;  // a rank of the group that will never enter, or -1
-  bool give_up();
+  Member& member(int rank) { return members_[static_cast<std::size_t>(rank)]; }
+  int world_rank(int rank) const { return ranks_[static_cast<std::size_t>(rank)]; }
+  std::optional<int> ended_rank() const;
   void leave();
 
   ThreadWorld& world_;
   EventCount& event_;
-  const std::vector<int>& members_;
+  const std::vector<int>& ranks_;
   const CollectiveCall call_;
+  std::vector<Member> members_;  // each is written by its rank, and read by others after a barrier or under mutex_
+  std::mutex mutex_;             // over what follows but arrived_, and over parts that are taken early
   int joined_ = 0, first_ = 0;
-  std::vector<Contribution> contributions_;
-  std::mutex early_;  // over parts that are taken early, and withdrawing
   bool withdrawn_ = false;
-  std::atomic<bool> all_have_come_{false};
-  std::vector<CommunicationStream::EventPtr> done_;
-  std::vector<std::atomic<bool>> has_entered_;
-  std::atomic<int> entered_{0}, finished_{0};
-  std::atomic<bool> incomplete_{false};
+  std::atomic<int> arrived_{0};
 };
 
 // A send and its receive. After both have started, the first of the two that waits makes the copy.

@@ -93,11 +93,11 @@ class RendezvousWork : public Pending::Work {
     try {
       done = queue_part();
     } catch (...) {
-      rendezvous_->give_up_part();  // the others still reach into this rank's memory
+      rendezvous_->give_up_part(rank_);  // the others still reach into this rank's memory
       throw;
     }
     rendezvous_->finish(rank_, std::move(done));
-    for (const CommunicationStream::EventPtr& event : rendezvous_->done()) stream_.compute_waits_for(event);
+    for (int member = 0; member < rendezvous_->size(); ++member) stream_.compute_waits_for(rendezvous_->done(member));
   }
 
  protected:

@@ -12,8 +12,8 @@ namespace teratron {
 
 class StageMemory {
  public:
-  // Refers to the model and to `part`, which must outlive it. `send_slots`: see pipeline/send_slots.h.
-  StageMemory(const Model& model, const ExecutorOptions& options, const StagePart& part, int tensor_ranks,
+  // Refers to the model and to `cells`, which must outlive it. `send_slots`: see pipeline/send_slots.h.
+  StageMemory(const Model& model, const ExecutorOptions& options, const StageCells& cells, int tensor_ranks,
               DType compute_dtype, const Timeline& timeline, int send_slots);
 
   // Plans everything but parameters, which the caller adds to arena().
@@ -42,7 +42,7 @@ class StageMemory {
   TensorRef sent(const LayerPass& pass, std::size_t slot) const;        // what goes to the next stage
   TensorRef gradient(const LayerPass& pass, std::size_t slot) const;    // of the residual stream
   // The gradient of a cell's output, until its own backward: from that of the stage's next cell
-  // (StagePart::is_continued), or, of the last cell, from a joint head.
+  // (StageCells::is_continued), or, of the last cell, from a joint head.
   TensorRef output_gradient(const LayerPass& pass, const SliceKey& key) const;
   // The gradient of the first cell's input, until the joint backward of the embedding.
   TensorRef input_gradient(const LayerPass& pass, const SliceKey& key) const;
@@ -121,7 +121,7 @@ class StageMemory {
   // A layer's projections lie in memory of their own where other calls see them.
   bool has_cache() const { return sliced() || purpose_ == Purpose::kGeneration; }
   const TransformerLayer& layer(int chunk, int index) const {
-    return model_.layers[static_cast<std::size_t>(part_.first_layer(chunk) + index)];
+    return model_.layers[static_cast<std::size_t>(cells_.first_layer(chunk) + index)];
   }
   // The most of a call: of a slice, and of any.
   struct Call {
@@ -148,7 +148,7 @@ class StageMemory {
   TensorRef view(Arena::Block block, const Shape& shape) const;
 
   const Model& model_;
-  const StagePart& part_;
+  const StageCells& cells_;
   const Purpose purpose_;
   const std::int64_t batch_, tokens_, caches_, cache_tokens_, logits_chunk_, hidden_, kept_layers_;
   const std::vector<pipeline::MicroBatchCut> cuts_;

@@ -6,10 +6,10 @@
 
 namespace teratron {
 
-StageMemory::StageMemory(const Model& model, const ExecutorOptions& options, const StagePart& part, int tensor_ranks,
+StageMemory::StageMemory(const Model& model, const ExecutorOptions& options, const StageCells& cells, int tensor_ranks,
                          DType compute_dtype, const Timeline& timeline, int send_slots)
     : model_(model),
-      part_(part),
+      cells_(cells),
       purpose_(options.purpose),
       batch_(options.batch),
       // A call may be of one sequence's tokens, or of a token of each.
@@ -20,7 +20,7 @@ StageMemory::StageMemory(const Model& model, const ExecutorOptions& options, con
       hidden_(model.traits.hidden_size),
       kept_layers_(training() ? options.kept_layers.value() : 0),
       cuts_(options.cuts.empty() ? cut_alike(batch_, {tokens_}) : options.cuts),
-      recompute_(options.recompute.of(part.stage())),
+      recompute_(options.recompute.of(cells.stage())),
       sequence_parallel_(options.sequence_parallel),
       first_keys_(options.first_keys || window() > 0),
       position_ids_(options.position_ids),
@@ -62,9 +62,9 @@ void StageMemory::find_spans() {
     forward_.include(passes.forward, passes.forward_end());
     if (training()) backward_.include(passes.backward, passes.backward_end());
     if (passes.is_deferred()) backward_.include(passes.weight, passes.weight + passes.layers + 1);
-    const bool at_begin = joint_ends_ ? key.chunk == 0 : part_.is_first(key.chunk);
+    const bool at_begin = joint_ends_ ? key.chunk == 0 : cells_.is_first(key.chunk);
     if (at_begin) embedding_.include(passes.embedding, training() ? passes.embedding_backward : passes.embedding);
-    const bool at_end = joint_ends_ ? key.chunk + 1 == part_.chunks() : part_.is_last(key.chunk);
+    const bool at_end = joint_ends_ ? key.chunk + 1 == cells_.chunks() : cells_.is_last(key.chunk);
     if (at_end) {
       const int head = training() ? passes.head : passes.forward_end();
       head_.include(head, head);
@@ -97,7 +97,7 @@ KeptActivations StageMemory::keeping(const SliceKey& key, int index) const {
   const Recompute kind = recompute(key, index);
   return {.recompute = kind,
           .has_cache = has_cache(),
-          .cheap_ones = kind == Recompute::kNone && part_.layers(key.chunk) - index <= kept_layers_};
+          .cheap_ones = kind == Recompute::kNone && cells_.layers(key.chunk) - index <= kept_layers_};
 }
 
 StageMemory::LayerBytes StageMemory::layer_bytes(const SliceKey& key, int index, const Call& call) const {
@@ -117,9 +117,9 @@ void StageMemory::plan_slice(const SliceKey& key) {
     return arena_.add(name, MemoryKind::kActivations, dtype, shape, first, last);
   };
   const SliceKey before{key.chunk - 1, key.micro_batch, key.slice}, after{key.chunk + 1, key.micro_batch, key.slice};
-  const int input_written = part_.is_first(key.chunk)    ? passes.embedding
-                            : part_.continues(key.chunk) ? timeline_.of(before).forward_end() - 1
-                                                         : passes.received;
+  const int input_written = cells_.is_first(key.chunk)    ? passes.embedding
+                            : cells_.continues(key.chunk) ? timeline_.of(before).forward_end() - 1
+                                                          : passes.received;
   for (int index = 0; index < passes.layers; ++index) {
     const int at = passes.forward_of(index), last = passes.last_of(index);
     const int written = index > 0 ? at - 1 : input_written;
@@ -135,7 +135,7 @@ void StageMemory::plan_slice(const SliceKey& key) {
     }
     blocks.layers.push_back(there);
   }
-  if (part_.is_first(key.chunk)) {
+  if (cells_.is_first(key.chunk)) {
     Carver kept, memory;
     model_.carve_embedding({sizes, logits_chunk_, training()}, kept, memory);
     blocks.embedding_kept = activation("embedding kept", DType::kU8, {kept.bytes()}, passes.embedding,
@@ -145,11 +145,11 @@ void StageMemory::plan_slice(const SliceKey& key) {
           activation("input's gradient", dtype_, stream, passes.backward_end(), passes.embedding_backward);
     }
   }
-  if (training() && part_.is_continued(key.chunk)) {
+  if (training() && cells_.is_continued(key.chunk)) {
     blocks.output_gradient =
         activation("output's gradient", dtype_, stream, timeline_.of(after).backward_end(), passes.backward);
   }
-  if (!part_.is_last(key.chunk)) return;
+  if (!cells_.is_last(key.chunk)) return;
   const int head = training() ? passes.head : passes.forward_end();
   if (joint_ends_) {
     blocks.output_gradient = activation("output's gradient", dtype_, stream, passes.head, passes.backward);
@@ -189,8 +189,8 @@ void StageMemory::plan_cache(int chunk, int micro_batch) {
 void StageMemory::plan_workspace() {
   const std::int64_t t = largest_.rows();
   std::int64_t wide = 0, again = 0, heads = 0, gradient = hidden_, adapters = 0;
-  for (int chunk = 0; chunk < part_.chunks(); ++chunk) {
-    for (int index = 0; index < part_.layers(chunk); ++index) {
+  for (int chunk = 0; chunk < cells_.chunks(); ++chunk) {
+    for (int index = 0; index < cells_.layers(chunk); ++index) {
       wide = std::max(wide, layer(chunk, index).wide_columns());
       heads = std::max(heads, layer(chunk, index).head_columns());
       gradient = std::max(gradient, layer(chunk, index).attention.width());
@@ -228,7 +228,7 @@ void StageMemory::plan_workspace() {
 // and sent in one block.
 void StageMemory::plan_exchange() {
   const Shape shape{sizes_of(largest_).stream_rows(), hidden_};
-  const bool alone = part_.stages() == 1;
+  const bool alone = cells_.stages() == 1;
   if (!alone) {
     for (int slot = 0; slot < (training() ? slots_ : 1); ++slot) {
       blocks_.sent.push_back(add("sent", MemoryKind::kCommunication, dtype_, shape, all_));

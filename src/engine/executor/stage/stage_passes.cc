@@ -212,22 +212,22 @@ std::optional<JointPass> StagePasses::joint_pass(const LayerPass& pass, int stag
 EndCall StagePasses::embedding_call(const SliceCall& call, const LayerPass& pass, const SliceInputs& inputs,
                                     const LayerWorkspace& layers) const {
   EndCall end = end_call(pass, inputs, layers);
-  if (plan_.part().has_embedding()) end.kept = plan_.memory().embedding_kept(call.key);
+  if (plan_.cells().has_embedding()) end.kept = plan_.memory().embedding_kept(call.key);
   end.memory = plan_.memory().embedding_memory();
   return end;
 }
 
 void StagePasses::embed_inputs(const SliceCall& call, const SliceInputs& inputs) {
   const LayerWorkspace layers = plan_.memory().workspace(call.pass);
-  const std::optional<JointPass> joint = joint_pass(call.pass, plan_.part().stage_of_embedding());
+  const std::optional<JointPass> joint = joint_pass(call.pass, plan_.cells().stage_of_embedding());
   EndCall end = embedding_call(call, call.pass, inputs, layers);
   end.joint = joint ? &*joint : nullptr;
-  model_.embed(end, plan_.part().has_embedding() ? plan_.memory().input(call.pass, call.key, 0) : TensorRef());
+  model_.embed(end, plan_.cells().has_embedding() ? plan_.memory().input(call.pass, call.key, 0) : TensorRef());
 }
 
 void StagePasses::embed(const SliceCall& call, const MicroBatch& micro_batch, const After& after) {
   embed_inputs(call, embedding_inputs(call, micro_batch));
-  if (after && plan_.part().has_embedding()) after({.x = plan_.memory().input(call.pass, call.key, 0)});
+  if (after && plan_.cells().has_embedding()) after({.x = plan_.memory().input(call.pass, call.key, 0)});
 }
 
 void StagePasses::embed(const SliceCall& call, std::span<const std::int32_t> ids) {
@@ -245,15 +245,15 @@ void StagePasses::embed_backward(const SliceCall& call, const MicroBatch& micro_
   const SliceInputs inputs = embedding_inputs(call, micro_batch);
   const LayerWorkspace layers = plan_.memory().workspace(call.pass);
   const LayerPass pass = of_end(call.pass);
-  const std::optional<JointPass> joint = joint_pass(pass, plan_.part().stage_of_embedding());
+  const std::optional<JointPass> joint = joint_pass(pass, plan_.cells().stage_of_embedding());
   EndCall end = embedding_call(call, pass, inputs, layers);
   end.joint = joint ? &*joint : nullptr;
-  model_.embed_backward(end, dx, plan_.part().has_head() || joint);
+  model_.embed_backward(end, dx, plan_.cells().has_head() || joint);
 }
 
 TensorRef StagePasses::kept_output(const SliceCall& call) const {
   const auto& [pass, key] = call;
-  if (plan_.part().is_last(key.chunk)) return plan_.memory().final_x(pass, key);
+  if (plan_.cells().is_last(key.chunk)) return plan_.memory().final_x(pass, key);
   return plan_.memory().input(pass, {key.chunk + 1, key.micro_batch, key.slice}, 0);
 }
 
@@ -262,7 +262,7 @@ void StagePasses::forward_layers(const SliceCall& call, TensorRef out, const Aft
   const StageMemory& memory = plan_.memory();
   const LayerPass pass = of_layers(call.pass, memory);
   const LayerWorkspace w = memory.workspace(pass);
-  const int layers = plan_.part().layers(key.chunk);
+  const int layers = plan_.cells().layers(key.chunk);
   for (int index = 0; index < layers; ++index) {
     const TensorRef y = index + 1 == layers ? out : memory.input(pass, key, index + 1);
     const TransformerLayer& layer = this->layer(key.chunk, index);
@@ -293,7 +293,7 @@ void StagePasses::backward_layers(const SliceCall& call, TensorRef dx,
   const LayerPass pass = of_layers(call.pass, memory);
   const LayerWorkspace w = memory.workspace(pass);
   TransformerLayer::BackwardChain chain;
-  for (int index = plan_.part().layers(key.chunk); index-- > 0;) {
+  for (int index = plan_.cells().layers(key.chunk); index-- > 0;) {
     const TransformerLayer& layer = this->layer(key.chunk, index);
     // Where the layer before is made again, that takes the branch's memory.
     if (index > 0 && layer.first_norm() != nullptr && memory.recompute(key, index - 1) != Recompute::kFull) {
@@ -318,7 +318,7 @@ void StagePasses::weight_gradients(const SliceCall& call, const std::function<vo
   const SliceKey& key = call.key;
   const StageMemory& memory = plan_.memory();
   const LayerPass pass = of_layers(call.pass, memory);
-  for (int index = plan_.part().layers(key.chunk); index-- > 0;) {
+  for (int index = plan_.cells().layers(key.chunk); index-- > 0;) {
     const TransformerLayer& layer = this->layer(key.chunk, index);
     graphs_.run(PassGraphs::Kind::kWeightGradients, call, index, TensorRef(), [&] {
       layer.weight_gradients(pass, memory.saved(pass, key, index, true), memory.workspace(pass),
@@ -348,7 +348,7 @@ void StagePasses::clear_losses() { backend_.fill_zero(plan_.memory().losses()); 
 
 LossSums StagePasses::losses(double loss_scale) {
   LossSums sums = no_losses(model_.traits.losses);
-  if (!plan_.part().has_head()) return sums;
+  if (!plan_.cells().has_head()) return sums;
   backend_.download(sums.of_kind.data(), plan_.memory().losses());
   for (double& sum : sums.of_kind) sum /= loss_scale;
   return sums;
@@ -358,7 +358,7 @@ void StagePasses::with_head(const SliceCall& call, const SliceInputs& inputs,
                             const std::function<void(const EndCall&)>& use) {
   const LayerWorkspace layers = plan_.memory().workspace(call.pass);
   const LayerPass pass = of_end(call.pass);
-  const std::optional<JointPass> joint = joint_pass(pass, plan_.part().stage_of_head());
+  const std::optional<JointPass> joint = joint_pass(pass, plan_.cells().stage_of_head());
   EndCall end = end_call(pass, inputs, layers);
   end.joint = joint ? &*joint : nullptr;
   end.losses = plan_.memory().losses();

@@ -83,7 +83,7 @@ class StagePasses {
   void upload_texts(SliceInputs& inputs, const MicroBatch& micro_batch) const;
   SliceInputs head_inputs(const SliceCall& call, const MicroBatch& micro_batch) const;
   TransformerLayer& layer(int chunk, int index) {
-    return model_.layers[static_cast<std::size_t>(plan_.part().first_layer(chunk) + index)];
+    return model_.layers[static_cast<std::size_t>(plan_.cells().first_layer(chunk) + index)];
   }
 
   Backend& backend_;

@@ -29,9 +29,9 @@ ExecutorOptions with_schedule(ExecutorOptions options) {
 }
 
 // One stage that has done with a micro-batch before it takes the next runs them all in the same memory.
-int micro_batch_slots(const ExecutorOptions& options, const StagePart& part) {
-  check_equal(options.schedule.stages, part.stages(), "stages of the schedule and of the mesh");
-  if (part.stages() > 1 || options.cuts.size() > 1) return options.schedule.micro_batches;
+int micro_batch_slots(const ExecutorOptions& options, const StageCells& cells) {
+  check_equal(options.schedule.stages, cells.stages(), "stages of the schedule and of the mesh");
+  if (cells.stages() > 1 || options.cuts.size() > 1) return options.schedule.micro_batches;
   int current = 0;
   for (const pipeline::Action& action : options.schedule.actions.front()) {
     if (action.micro_batch < current) return options.schedule.micro_batches;
@@ -40,13 +40,13 @@ int micro_batch_slots(const ExecutorOptions& options, const StagePart& part) {
   return 1;
 }
 
-Timeline timeline_of(const ExecutorOptions& options, const StagePart& part) {
-  if (!options.trains()) return {{pipeline::Action{}}, part, {1}};
-  const int slots = micro_batch_slots(options, part);
+Timeline timeline_of(const ExecutorOptions& options, const StageCells& cells) {
+  if (!options.trains()) return {{pipeline::Action{}}, cells, {1}};
+  const int slots = micro_batch_slots(options, cells);
   const Schedule planned = pipeline::first_micro_batches(options.schedule, slots);
   std::vector<int> slices;
   for (int m = 0; m < slots; ++m) slices.push_back(planned.slices_of(m));
-  return {planned.actions[static_cast<std::size_t>(part.stage())], part, std::move(slices)};
+  return {planned.actions[static_cast<std::size_t>(cells.stage())], cells, std::move(slices)};
 }
 
 // Checks that the cuts fit the schedule and the sizes.
@@ -77,8 +77,8 @@ StagePlan::StagePlan(Model& model, const ExecutorOptions& options, const RankCoo
                      DType compute_dtype)
     : options_(with_schedule(options)),
       coordinates_(coordinates),
-      part_(static_cast<std::int64_t>(model.layers.size()), options_, coordinates.pipeline),
-      memory_(model, options_, part_, coordinates.tensor.size, compute_dtype, timeline_of(options_, part_),
+      cells_(static_cast<std::int64_t>(model.layers.size()), options_, coordinates.pipeline),
+      memory_(model, options_, cells_, coordinates.tensor.size, compute_dtype, timeline_of(options_, cells_),
               options_.schedule.stages > 1 ? pipeline::send_slots(options_.schedule) : 1) {
   check_equal(model.traits.vocabulary_parallel, options_.schedule.vocabulary_parallel,
               "the vocabulary is shared out over stages by the model and by the schedule");
@@ -92,28 +92,28 @@ StagePlan::StagePlan(Model& model, const ExecutorOptions& options, const RankCoo
 }
 
 int StagePlan::stage_of(const ParameterBucket& bucket) const {
-  if (bucket.members.front()->over_stages) return part_.stage();
+  if (bucket.members.front()->over_stages) return cells_.stage();
   switch (bucket.part) {
-    case Part::kHead: return part_.stage_of_head();
-    case Part::kLayer: return part_.stage_of_layer(bucket.layer);
+    case Part::kHead: return cells_.stage_of_head();
+    case Part::kLayer: return cells_.stage_of_layer(bucket.layer);
     case Part::kEmbedding:
-    case Part::kBothEnds: return part_.stage_of_embedding();
+    case Part::kBothEnds: return cells_.stage_of_embedding();
   }
   return 0;
 }
 
 bool StagePlan::holds(const ParameterBucket& bucket) const {
-  return stage_of(bucket) == part_.stage() || (bucket.part == Part::kBothEnds && part_.has_head());
+  return stage_of(bucket) == cells_.stage() || (bucket.part == Part::kBothEnds && cells_.has_head());
 }
 
 bool StagePlan::is_here(const Parameter& parameter) const {
-  return parameter.stage == part_.stage() || (part_.has_head() && std::ranges::count(tied_, &parameter) > 0);
+  return parameter.stage == cells_.stage() || (cells_.has_head() && std::ranges::count(tied_, &parameter) > 0);
 }
 
 int StagePlan::chunk_of(std::int64_t layer) const {
-  for (int chunk = 0; chunk < part_.chunks(); ++chunk) {
-    const std::int64_t index = layer - part_.first_layer(chunk);
-    if (index >= 0 && index < part_.layers(chunk)) return chunk;
+  for (int chunk = 0; chunk < cells_.chunks(); ++chunk) {
+    const std::int64_t index = layer - cells_.first_layer(chunk);
+    if (index >= 0 && index < cells_.layers(chunk)) return chunk;
   }
   throw InternalError(fmt::format("layer {} is not in this stage", layer));
 }
@@ -125,7 +125,7 @@ int StagePlan::first_gradient_moment(const ParameterBucket& bucket) const {
   if (is_the_heads) return memory_.head_moments().first;
   if (bucket.part != Part::kLayer) return timeline.of({}).embedding_backward;
   const int chunk = chunk_of(bucket.layer);
-  return timeline.of({.chunk = chunk}).backward_of(static_cast<int>(bucket.layer - part_.first_layer(chunk)));
+  return timeline.of({.chunk = chunk}).backward_of(static_cast<int>(bucket.layer - cells_.first_layer(chunk)));
 }
 
 std::int64_t StagePlan::products_of_step(std::int64_t rows) const {
@@ -146,7 +146,7 @@ Span StagePlan::life_of_packed(int place, WeightProduct use) const {
     return life;
   }
   if (place == PackedWeights::kHead) return memory_.head_moments();
-  const bool is_made_again = options_.recompute.of(part_.stage()).kind != Recompute::kNone;
+  const bool is_made_again = options_.recompute.of(cells_.stage()).kind != Recompute::kNone;
   timeline.for_each([&](const SliceKey& key) {
     if (key.chunk != place) return;
     const Timeline::Passes& passes = timeline.of(key);
@@ -257,7 +257,7 @@ void StagePlan::plan_optimizer(Model& model, DType compute_dtype) {
   for (const WorkShapes::Product& product : update.products) add_product(product);
   if (options_.tallies) {
     tallies_ = memory_.arena().add("tallies", MemoryKind::kWorkspace, DType::kU8,
-                                   {StepTallies::bytes(part_, parameters)}, 0, Arena::kForever);
+                                   {StepTallies::bytes(cells_, parameters)}, 0, Arena::kForever);
   }
   if (update.bytes == 0) return;
   const int end = memory_.timeline().end();

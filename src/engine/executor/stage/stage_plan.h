@@ -23,7 +23,7 @@ class StagePlan {
 
   const ExecutorOptions& options() const { return options_; }
   const RankCoordinates& coordinates() const { return coordinates_; }
-  const StagePart& part() const { return part_; }
+  const StageCells& cells() const { return cells_; }
   const StageMemory& memory() const { return memory_; }
   const ParameterBuckets& buckets() const { return buckets_; }
   const PackedWeights& packed_weights() const { return packed_weights_; }
@@ -64,11 +64,11 @@ class StagePlan {
   int chunk_of(std::int64_t layer) const;  // InternalError: the layer is another stage's
   int first_gradient_moment(const ParameterBucket& bucket) const;
   // Whether the output projection of a tied table, or a part of it, is this stage's.
-  bool multiplies_table() const { return part_.has_head() || memory_.has_joint_ends(); }
+  bool multiplies_table() const { return cells_.has_head() || memory_.has_joint_ends(); }
 
   const ExecutorOptions options_;
   const RankCoordinates coordinates_;
-  const StagePart part_;
+  const StageCells cells_;
   StageMemory memory_;
   ParameterBuckets buckets_;
   PackedWeights packed_weights_;

@@ -7,8 +7,7 @@
 
 #include "plan/search/layout_costs.h"
 #include "slicing/cost/cost_table.h"
-#include "slicing/cost/iteration_fit.h"
-#include "slicing/cost/slice_times.h"
+#include "slicing/cost/iteration_times.h"
 
 namespace teratron::plan {
 
@@ -18,7 +17,7 @@ namespace teratron::plan {
 // of unequal layers, weight gradients deferred, the vocabulary shared. So no choice is further from the best than
 // predictions are off and the doubt together. Slices are no shorter than any that was measured. A profile without
 // recomputation prices it as a forward more, which a selective one is not. Passes take the time beside a pass, too
-// (slicing/cost/iteration_fit.h).
+// (slicing/cost/iteration_times.h).
 class MeasuredTimes : public LayoutCosts {
  public:
   static constexpr double kLeastDoubt = 0.02, kMostDoubt = 0.05;

@@ -22,7 +22,7 @@
 #include "profile/pipeline_profile.h"
 #include "runtime/backend_choice.h"
 #include "runtime/ranks.h"
-#include "slicing/cost/slice_times.h"
+#include "slicing/cost/iteration_times.h"
 
 namespace teratron {
 namespace {

@@ -172,7 +172,7 @@ void Journal::load_state(const JournalPoint& point,
 }
 
 void Journal::add_state(std::size_t stage, std::string_view delta) {
-  if (delta.empty()) return;
+  if (delta.empty() || !has_files()) return;
   if (!state_) state_.emplace(state_path_);
   const std::uint64_t header[2] = {stage, delta.size()};
   state_->write_values(std::span<const std::uint64_t>(header));
@@ -195,7 +195,7 @@ void Journal::write(JournalPoint point) {
 
 void Journal::remove() {
   state_.reset();
-  remove(out_);
+  if (has_files()) remove(out_);
 }
 
 void Journal::remove(const fs::path& out) {

@@ -31,10 +31,13 @@ struct JournalPoint {
 
 class Journal {
  public:
+  // That of a run that cannot resume: it has no files, and nothing is kept in it.
+  Journal() = default;
   // The journal of a run over `files` as they are now. Reads and writes nothing yet.
   Journal(const StreamOptions& options, const std::vector<std::unique_ptr<Stage>>& stages,
           const std::vector<std::filesystem::path>& files);
 
+  bool has_files() const { return !path_.empty(); }
   const std::filesystem::path& path() const { return path_; }
   const std::filesystem::path& spool_path() const { return spool_path_; }
   // The last point that a run with the same settings and files wrote, if the files it refers to are there. Otherwise

@@ -28,10 +28,42 @@ std::vector<std::filesystem::path> files_of(const Stages& stages, const StreamOp
   return stages.empty() ? find_input_files(options.files) : stages.front()->find_files(options.files);
 }
 
+void check_bad(const StreamCounts& counts, double max_bad_share) {
+  const auto share = static_cast<double>(counts.bad) / static_cast<double>(std::max<std::int64_t>(1, counts.documents));
+  if (share <= max_bad_share) return;
+  throw_user_error(
+      "{} of {} documents cannot be read, more than --max-bad-share {} allows; nothing was written. The "
+      "first: {}",
+      counts.bad, counts.documents, max_bad_share, counts.first_bad);
+}
+
+// Records that the first stage skipped: " (records: warcinfo: 1)".
+std::string skipped_records(const Stages& stages) {
+  std::string text;
+  if (stages.empty()) return text;
+  for (const Stage::Fact& fact : stages.front()->facts()) {
+    const auto* count = std::get_if<std::int64_t>(&fact.value);
+    if (fact.name.starts_with("records: ") && count != nullptr && *count > 0) {
+      text += fmt::format("{}{}: {}", text.empty() ? " (" : ", ", fact.name, *count);
+    }
+  }
+  return text.empty() ? text : text + ")";
+}
+
+// After the first pass.
+void check_read(const StreamCounts& counts, const Stages& stages, const StreamOptions& options) {
+  if (counts.documents == 0) {
+    throw_user_error("there are no documents in {}{}{}; nothing was written", name_of_input(options.files[0]),
+                     options.files.size() > 1 ? fmt::format(" and {} more", options.files.size() - 1) : "",
+                     skipped_records(stages));
+  }
+  check_bad(counts, options.max_bad_share);
+}
+
 class StreamRun {
  public:
-  // `journal`: null if the run cannot resume. `from`: its last point.
-  StreamRun(const Stages& stages, const StreamOptions& options, Journal* journal, const JournalPoint& from)
+  // `from`: the last point of the journal.
+  StreamRun(const Stages& stages, const StreamOptions& options, Journal& journal, const JournalPoint& from)
       : stages_(stages),
         options_(options),
         journal_(journal),
@@ -39,8 +71,8 @@ class StreamRun {
         read_to_(from.position),
         writer_(options.out, from.out),
         drops_(options.dropped, from.dropped),
-        counts_(from.counts) {
-    noted_documents_ = counts_.documents;
+        counts_(from.counts),
+        documents_at_point_(from.counts.documents) {
     counts_.stages.resize(stages.size());
     for (std::size_t i = 0; i < stages.size(); ++i) counts_.stages[i].name = stages[i]->name();
     passes_ += count_surveys(stages);
@@ -51,14 +83,14 @@ class StreamRun {
     try {
       run_passes();
     } catch (const UserError&) {  // a resumed run would fail again
-      if (journal_ != nullptr) journal_->remove();
+      journal_.remove();
       keep_partial(false);
       throw;
     }
     writer_.finish();
     drops_.commit();
     writer_.commit();
-    if (journal_ != nullptr) journal_->remove();
+    journal_.remove();
     return std::move(counts_);
   }
 
@@ -99,15 +131,14 @@ class StreamRun {
   std::unique_ptr<Survey> begin_survey(Stage& stage, std::span<const std::filesystem::path> files) const {
     const Spool::Contents contents{.text_key = options_.text_key, .files = files};
     return std::make_unique<Survey>(stage,
-                                    journal_ != nullptr && pass_ == 0
-                                        ? std::make_unique<Spool>(journal_->spool_path(), from_.spool_bytes, contents)
+                                    journal_.has_files() && pass_ == 0
+                                        ? std::make_unique<Spool>(journal_.spool_path(), from_.spool_bytes, contents)
                                         : std::make_unique<Spool>(folder_for_temporaries(options_.out), contents));
   }
 
   // Restores the state of the first pass's stages, of which the surveyed one is the last.
   void recall(std::size_t surveyed) {
-    if (journal_ == nullptr) return;
-    journal_->load_state(from_, [&](std::size_t stage, std::string_view delta) {
+    journal_.load_state(from_, [&](std::size_t stage, std::string_view delta) {
       if (stage == surveyed && survey_) return survey_->restore_state(delta);
       stages_.at(stage)->restore_state(delta);
     });
@@ -130,18 +161,16 @@ class StreamRun {
         options_.progress((static_cast<double>(pass_) + source.share()) / static_cast<double>(passes_));
     }
     if (pass_ > 0) return;
-    check_read();
-    if (journal_ != nullptr && survey_ && counts_.documents > noted_documents_) write_point();
+    check_read(counts_, stages_, options_);
+    if (journal_.has_files() && survey_ && has_news()) write_point();
   }
 
   // After a batch: writes a point of the journal if it is time (first pass only), and stops if a signal asks for it.
   void end_batch() {
-    if (journal_ == nullptr) return;
+    if (!journal_.has_files()) return;
     const int signal = options_.end_signal ? options_.end_signal() : 0;
-    if (pass_ == 0) {
-      const bool is_news = counts_.documents > noted_documents_;  // false while a resumed run skips
-      if (signal != 0 || (is_news && monotonic_seconds() - noted_ >= options_.journal_seconds)) write_point();
-    }
+    const bool is_due = has_news() && monotonic_seconds() - point_at_ >= options_.journal_seconds;
+    if (pass_ == 0 && (signal != 0 || is_due)) write_point();
     if (signal == 0) return;
     report(fmt::format("stopped after document {}; run the same command again to resume", counts_.documents));
     throw EndedBySignal(signal);
@@ -149,18 +178,19 @@ class StreamRun {
 
   // State goes to the disk after each batch: kept until the next point, it would grow with the run's speed.
   void save_state_deltas(std::size_t end) {
-    if (journal_ == nullptr) return;
-    for (std::size_t i = 0; i < end; ++i) journal_->add_state(i, stages_[i]->take_state_delta());
-    if (survey_) journal_->add_state(end, survey_->take_state_delta());
+    for (std::size_t i = 0; i < end; ++i) journal_.add_state(i, stages_[i]->take_state_delta());
+    if (survey_) journal_.add_state(end, survey_->take_state_delta());
   }
+
+  bool has_news() const { return counts_.documents > documents_at_point_; }  // false while a resumed run skips
 
   void write_point() {
     JournalPoint point{.position = read_to_, .counts = counts_, .out = writer_.point(), .dropped = drops_.point()};
     if (survey_) point.spool_bytes = survey_->keep();
-    journal_->write(std::move(point));
+    journal_.write(std::move(point));
     keep_partial(true);
-    noted_ = monotonic_seconds();
-    noted_documents_ = counts_.documents;
+    point_at_ = monotonic_seconds();
+    documents_at_point_ = counts_.documents;
   }
 
   void keep_partial(bool keeps) {
@@ -180,39 +210,7 @@ class StreamRun {
       drops_.add("read", {.reason = "bad", .detail = bad.fault}, *bad.file, bad.line, {});
     }
     constexpr std::int64_t kEnoughToJudge = 100'000;
-    if (counts_.documents >= kEnoughToJudge) check_bad();
-  }
-
-  void check_bad() const {
-    const auto share =
-        static_cast<double>(counts_.bad) / static_cast<double>(std::max<std::int64_t>(1, counts_.documents));
-    if (share <= options_.max_bad_share) return;
-    throw_user_error(
-        "{} of {} documents cannot be read, more than --max-bad-share {} allows; nothing was written. The "
-        "first: {}",
-        counts_.bad, counts_.documents, options_.max_bad_share, counts_.first_bad);
-  }
-
-  void check_read() const {
-    if (counts_.documents == 0) {
-      throw_user_error("there are no documents in {}{}{}; nothing was written", name_of_input(options_.files[0]),
-                       options_.files.size() > 1 ? fmt::format(" and {} more", options_.files.size() - 1) : "",
-                       skipped_records());
-    }
-    check_bad();
-  }
-
-  // Records that the first stage skipped: " (records: warcinfo: 1)".
-  std::string skipped_records() const {
-    std::string text;
-    if (stages_.empty()) return text;
-    for (const Stage::Fact& fact : stages_.front()->facts()) {
-      const auto* count = std::get_if<std::int64_t>(&fact.value);
-      if (fact.name.starts_with("records: ") && count != nullptr && *count > 0) {
-        text += fmt::format("{}{}: {}", text.empty() ? " (" : ", ", fact.name, *count);
-      }
-    }
-    return text.empty() ? text : text + ")";
+    if (counts_.documents >= kEnoughToJudge) check_bad(counts_, options_.max_bad_share);
   }
 
   std::vector<Document> apply(Stage& stage, std::vector<Document> documents, StageCounts& counts) {
@@ -261,14 +259,14 @@ class StreamRun {
   static constexpr std::int64_t kDocumentsPerTask = 4;
   const Stages& stages_;
   const StreamOptions& options_;
-  Journal* journal_;
+  Journal& journal_;
   const JournalPoint& from_;
   InputPosition read_to_;
-  double noted_ = monotonic_seconds();  // the last point of the journal
-  std::int64_t noted_documents_ = 0;
   LineWriter writer_;
   DropLog drops_;
   StreamCounts counts_;
+  double point_at_ = monotonic_seconds();  // the last point of the journal
+  std::int64_t documents_at_point_;
   std::unique_ptr<Survey> survey_;  // of this pass
   std::int64_t pass_ = 0, passes_ = 1;
 };
@@ -306,14 +304,11 @@ StreamCounts run_stages(const Stages& stages, const StreamOptions& options) {
   for (const std::filesystem::path& written : {options.out, options.dropped}) {
     if (!written.empty()) locks.emplace_back(written);
   }
-  if (!can_resume(stages, options)) {
-    if (!is_standard_stream(options.out)) Journal::remove(options.out);
-    const JournalPoint start;
-    return StreamRun(stages, options, nullptr, start).run();
-  }
-  Journal journal(options, stages, files_of(stages, options));
+  const bool resumes = can_resume(stages, options);
+  if (!resumes && !is_standard_stream(options.out)) Journal::remove(options.out);
+  Journal journal = resumes ? Journal(options, stages, files_of(stages, options)) : Journal();
   const JournalPoint from = starting_point(journal, options);
-  return StreamRun(stages, options, &journal, from).run();
+  return StreamRun(stages, options, journal, from).run();
 }
 
 }  // namespace teratron

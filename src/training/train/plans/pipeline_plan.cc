@@ -14,7 +14,8 @@
 #include "pipeline/timing/simulate.h"
 #include "pipeline/token_slices.h"
 #include "pipeline/vocabulary_passes.h"
-#include "slicing/cost/slice_times.h"
+#include "slicing/auto_slices.h"
+#include "slicing/cost/iteration_times.h"
 #include "slicing/document_cuts.h"
 
 namespace teratron {

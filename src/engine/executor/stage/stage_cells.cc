@@ -1,4 +1,4 @@
-#include "executor/stage/stage_part.h"
+#include "executor/stage/stage_cells.h"
 
 #include <algorithm>
 
@@ -6,8 +6,8 @@
 
 namespace teratron {
 
-StagePart::StagePart(std::int64_t layers, const ExecutorOptions& options, GroupRank pipeline)
-    : cells_{pipeline.size, options.trains() ? options.schedule.placement : pipeline::Placement::kInTurns},
+StageCells::StageCells(std::int64_t layers, const ExecutorOptions& options, GroupRank pipeline)
+    : map_{pipeline.size, options.trains() ? options.schedule.placement : pipeline::Placement::kInTurns},
       stage_(pipeline.rank),
       chunks_(options.trains() ? options.schedule.virtual_stages : 1),
       first_layer_{0} {
@@ -23,9 +23,9 @@ StagePart::StagePart(std::int64_t layers, const ExecutorOptions& options, GroupR
   check(stages() > 1 || chunks_ == 1, "a pipeline of one stage has one cell");
 }
 
-int StagePart::stage_of_layer(std::int64_t layer) const {
+int StageCells::stage_of_layer(std::int64_t layer) const {
   const auto after = std::upper_bound(first_layer_.begin(), first_layer_.end(), layer);
-  return cells_.stage_of(static_cast<int>(after - first_layer_.begin() - 1));
+  return map_.stage_of(static_cast<int>(after - first_layer_.begin() - 1));
 }
 
 }  // namespace teratron

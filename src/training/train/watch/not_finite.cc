@@ -1,10 +1,9 @@
-// Reports where gradients that are not finite began. The update's micro-batches are computed again, each for itself and
-// on each rank for itself, so that no sum over micro-batches or ranks hides the place.
+#include "train/watch/not_finite.h"
+
 #include <cmath>
 #include <utility>
 
 #include "base/error.h"
-#include "train/trainer.h"
 
 namespace teratron {
 namespace {
@@ -40,21 +39,19 @@ std::pair<Origin, int> first_met(Communicator& group, const Origin& own, bool fo
   return {{depths[first], names[first], details[first]}, static_cast<int>(first)};
 }
 
-}  // namespace
-
 // All ranks of the model report the same.
-std::string Trainer::first_not_finite(const MicroBatch& alone, std::int64_t micro_batch) {
-  const Mesh& mesh = executor_.mesh();
-  const bool in_forward = !std::isfinite(executor_.forward_backward_alone(alone).total());  // on all ranks of the model
+std::string first_not_finite_of(Executor& executor, const MicroBatch& alone, std::int64_t micro_batch) {
+  const Mesh& mesh = executor.mesh();
+  const bool in_forward = !std::isfinite(executor.forward_backward_alone(alone).total());  // on all ranks of the model
   const auto first_output = [&]() -> Origin {
-    Executor::NotFinite output = executor_.first_not_finite(alone);
+    Executor::NotFinite output = executor.first_not_finite(alone);
     std::string details;
     if (!output.operation.empty()) details += ", first that of " + output.operation;
     if (!output.parameter.empty()) details += fmt::format(", whose '{}' is not finite", output.parameter);
     return {output.layer, std::move(output.name), std::move(details)};
   };
   const Origin own =
-      in_forward ? first_output() : first_gradient_not_finite(executor_.backend(), executor_.all_parameters());
+      in_forward ? first_output() : first_gradient_not_finite(executor.backend(), executor.all_parameters());
   const auto& [origin, rank] = first_met(*mesh.model, own, in_forward);
   if (origin.name.empty() && !in_forward) return "";
   std::string what = "the loss that the head computes";
@@ -65,32 +62,15 @@ std::string Trainer::first_not_finite(const MicroBatch& alone, std::int64_t micr
   return fmt::format("{} (rank {}, its micro-batch {}) is not finite{}", what, world_rank, micro_batch, origin.details);
 }
 
-std::string Trainer::first_not_finite() {
+}  // namespace
+
+std::string first_not_finite(Executor& executor, std::span<const MicroBatch> share) {
   std::int64_t micro_batch = 0;
-  for (const MicroBatch& alone : read_share()) {
-    std::string found = first_not_finite(alone, micro_batch++);
+  for (const MicroBatch& alone : share) {
+    std::string found = first_not_finite_of(executor, alone, micro_batch++);
     if (!found.empty()) return found;
   }
   return "";
-}
-
-void Trainer::throw_diverged() {
-  require_readable_corpus();  // of samples that stand for others, a loss says nothing
-  std::string first;
-  for (std::string& found : executor_.mesh().data->all_gather_host(first_not_finite())) {
-    if (first.empty()) first = std::move(found);
-  }
-  throw DivergedError(
-      fmt::format("training has diverged in iteration {}: {}; the weights were not updated. Lower --lr, lengthen "
-                  "--lr-warmup-iters or set --clip-grad, and go on from the last checkpoint",
-                  iteration_ + 1, first.empty() ? "the sum of all gradients is not finite" : first));
-}
-
-void Trainer::throw_weights_diverged(const std::string& what) const {
-  throw DivergedError(fmt::format(
-      "training has diverged: {} of the weights after iteration {} is not finite; they are not saved. Lower --lr, "
-      "lengthen --lr-warmup-iters or set --clip-grad, and go on from the last checkpoint",
-      what, iteration_));
 }
 
 }  // namespace teratron

@@ -1,4 +1,4 @@
-#include "slicing/cost/iteration_fit.h"
+#include "slicing/cost/iteration_times.h"
 
 #include <algorithm>
 #include <cmath>
@@ -6,8 +6,7 @@
 
 #include "base/error.h"
 #include "base/median.h"
-#include "pipeline/timing/simulate.h"
-#include "slicing/cost/slice_times.h"
+#include "pipeline/generators.h"
 
 namespace teratron::slicing {
 namespace {
@@ -17,6 +16,12 @@ constexpr double kSlowest = 0.01;  // of a pace: never 0, however odd the measur
 constexpr int kSearchSteps = 40;   // of the search for the time beside a pass
 constexpr double kGain = 0.9;      // of the error without such a time, which one has to reach to count
 
+// By the profile's passes, at no pace.
+pipeline::Costs undisturbed(const Profile& profile, const pipeline::Schedule& schedule,
+                            std::span<const pipeline::MicroBatchCut> cuts, const CellWork& work = {}) {
+  return schedule_costs(ProfileCosts(profile, schedule.stages, work), schedule, cuts);
+}
+
 struct Point {
   double together = 0, pace = 0;  // pace: measured over simulated
   bool held_out = false;
@@ -25,9 +30,8 @@ struct Point {
 std::vector<Point> points_of(const Profile& profile, double beside_pass) {
   std::vector<Point> points;
   for (const MeasuredIteration& iteration : profile.iterations) {
-    const int stages = static_cast<int>(profile.stages.size());
-    const pipeline::Schedule schedule = schedule_of(iteration, stages);
-    pipeline::Costs costs = schedule_costs(ProfileCosts(profile, stages), schedule, alike(profile, iteration.slices));
+    const pipeline::Schedule schedule = schedule_of(iteration, static_cast<int>(profile.stages.size()));
+    pipeline::Costs costs = undisturbed(profile, schedule, alike(profile, iteration.slices));
     add_to_passes(costs, beside_pass);
     const pipeline::Simulation simulation = pipeline::simulate(schedule, costs);
     points.push_back({together_share(simulation), iteration.pipeline / simulation.iteration, iteration.held_out});
@@ -79,6 +83,46 @@ double shortest_pass(const Profile& profile) {
 }
 
 }  // namespace
+
+double together_share(const pipeline::Simulation& simulation) {
+  const auto stages = static_cast<double>(simulation.busy.size());
+  if (stages == 1) return 1;
+  return std::max(0.0, 1 - simulation.bubble_share() * stages / (stages - 1));
+}
+
+std::vector<pipeline::MicroBatchCut> alike(const Profile& profile, std::span<const std::int64_t> lengths) {
+  return {{.sequences = profile.key.sequences, .slice_tokens = {lengths.begin(), lengths.end()}}};
+}
+
+pipeline::Costs paced_costs(const Profile& profile, const pipeline::Schedule& schedule,
+                            std::span<const pipeline::MicroBatchCut> cuts, const CellWork& work) {
+  pipeline::Costs costs = undisturbed(profile, schedule, cuts, work);
+  const double pace = profile.pace.of(together_share(pipeline::simulate(schedule, costs)));
+  for (std::vector<pipeline::PassTimes>& cell : costs.passes) {
+    for (pipeline::PassTimes& slice : cell) slice = slice.times(pace);
+  }
+  for (double& transfer : costs.transfers) transfer *= pace;
+  return costs;
+}
+
+double pipeline_milliseconds(const Profile& profile, const pipeline::Schedule& schedule,
+                             std::span<const pipeline::MicroBatchCut> cuts) {
+  const pipeline::Simulation simulation = pipeline::simulate(schedule, undisturbed(profile, schedule, cuts));
+  return simulation.iteration * profile.pace.of(together_share(simulation));
+}
+
+pipeline::Schedule schedule_of(const MeasuredIteration& iteration, int stages) {
+  return pipeline::make_schedule(
+      iteration.micro_batches == 1 ? pipeline::ScheduleKind::kTeraPipe : pipeline::ScheduleKind::kSeq1F1B,
+      {.stages = stages,
+       .micro_batches = iteration.micro_batches,
+       .slices = static_cast<int>(iteration.slices.size())});
+}
+
+double predicted_milliseconds(const Profile& profile, const MeasuredIteration& iteration) {
+  const int stages = static_cast<int>(profile.stages.size());
+  return pipeline_milliseconds(profile, schedule_of(iteration, stages), alike(profile, iteration.slices));
+}
 
 void add_to_passes(pipeline::Costs& costs, double milliseconds) {
   for (std::vector<pipeline::PassTimes>& cell : costs.passes) {

@@ -1,0 +1,61 @@
+#include "slicing/auto_slices.h"
+
+#include <algorithm>
+#include <bit>
+#include <limits>
+
+#include "base/error.h"
+#include "pipeline/token_slices.h"
+#include "slicing/candidate_cuts.h"
+#include "slicing/cost/iteration_times.h"
+
+namespace teratron::slicing {
+namespace {
+
+using Lengths = std::vector<std::int64_t>;
+
+constexpr std::int64_t kSteps = 256;  // of the grid that slices are cut on
+
+// Even cuts on the grid: few numbers of slices, since the time hardly changes between neighbours of large numbers.
+std::vector<Lengths> even_cuts(std::int64_t tokens, std::int64_t step) {
+  std::vector<Lengths> cuts;
+  const std::int64_t steps = tokens / step;
+  for (const int count : {1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 24, 32, 48, 64}) {
+    if (count > steps) break;
+    Lengths lengths = pipeline::even_slices(steps, count);
+    for (std::int64_t& length : lengths) length *= step;
+    lengths.front() += tokens - steps * step;
+    cuts.push_back(std::move(lengths));
+  }
+  return cuts;
+}
+
+}  // namespace
+
+std::vector<std::int64_t> best_slice_lengths(const Profile& profile, std::int64_t tokens,
+                                             pipeline::ScheduleKind schedule, pipeline::ScheduleSize size) {
+  check(pipeline::traits_of(schedule).takes_slices, "the schedule takes slices");
+  // A steady state shows after as many micro-batches as there are stages; more of them only take longer.
+  size.micro_batches = std::min(size.micro_batches, 2 * size.stages);
+  const std::int64_t step = slice_grid(tokens, profile.key.unit(), kSteps);
+  Lengths best;
+  double least = std::numeric_limits<double>::infinity();
+  const auto consider = [&](Lengths lengths, double handicap) {
+    size.slices = static_cast<int>(lengths.size());
+    const pipeline::Schedule cut = pipeline::make_schedule(schedule, size);
+    const double time = handicap * pipeline_milliseconds(profile, cut, alike(profile, lengths));
+    if (time >= least) return;
+    least = time;
+    best = std::move(lengths);
+  };
+  for (Lengths& lengths : even_cuts(tokens, step)) {
+    const bool is_power_of_two = std::has_single_bit(lengths.size());
+    consider(std::move(lengths), is_power_of_two ? 1 : 1.01);
+  }
+  const CostTable table = slowest_stage(ProfileCosts(profile, size.stages), profile.key.sequences, tokens, step);
+  const CutLimits limits{.further = size.stages - 1, .micro_batches = size.micro_batches};
+  for (Lengths& lengths : algorithm_1_cuts(table, limits)) consider(std::move(lengths), 1.02);
+  return best;
+}
+
+}  // namespace teratron::slicing
