@@ -101,6 +101,7 @@ struct GemmKernels {
       unit_depths;         // values that are multiplied at a time; blocks of depth are multiples of it but for the last
   std::int64_t max_depth;  // of a block
   std::int64_t max_panel_words;  // of a packed block, which stays in the last-level cache
+  std::int64_t max_block_columns;
   void (*pack_columns)(const GemmOperand& b, const PackedBlock& packed, std::int64_t begin, std::int64_t end);
   GemmSums (*multiply_block)(const Gemm& gemm, const PackedBlock& packed, const GemmBlock& block);
 
@@ -111,11 +112,14 @@ struct GemmKernels {
 };
 
 GemmKernels bf16_gemm_kernels();  // gemm_bf16.cc
+// Kernels of fp32 sums. Long tiles suit processors whose panels come late; the bits are the same.
+GemmKernels float_gemm_kernels(DType dtype, bool long_tiles);
 
 // Cuts of a product, at multiples of tiles, panels and words.
 class GemmPlan {
  public:
-  explicit GemmPlan(const Gemm& gemm);
+  explicit GemmPlan(const Gemm& gemm);  // with the kernels that suit this processor
+  GemmPlan(const Gemm& gemm, const GemmKernels& kernels);
 
   std::int64_t packed_blocks() const { return column_parts_ * depth_parts_; }
   PackedBlock packed_block(std::int64_t index) const;  // all depths of some columns, then the next columns

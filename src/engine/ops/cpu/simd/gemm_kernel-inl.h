@@ -31,33 +31,61 @@ constexpr int kTileRows = block_size(8, 2);
 #endif
 constexpr std::int64_t kPanelColumns = 2 * kFloatLanes;
 
+// Shapes of tiles, which share panels and give the same bits.
+struct PlainTiles {
+  static constexpr int kRows = kTileRows;
+  static constexpr std::int64_t kDepthsAhead = 0;  // the hardware fetches a panel early enough
+};
+// Tiles for processors whose panels come late (has_slow_panels()): more rows a pass over a panel, which is fetched
+// ahead.
+struct LongTiles {
+  static constexpr int kRows = kFloatLanes == 16 ? block_size(12, 3) : kTileRows;
+  static constexpr std::int64_t kDepthsAhead = kFloatLanes == 16 ? 32 : 0;
+};
+
 // tile[rows, vectors * kFloatLanes] of c (+)= a[rows, depth] panel[depth, ..], whose rows are kPanelColumns long.
 // Element (i, p) of a is at a[i * a_stride + p] or, with `transposed`, at a[p * a_stride + i].
-template <int rows, bool transposed, int vectors>
+template <class Tiles, int rows, bool transposed, int vectors>
 HWY_INLINE void multiply_tile(std::int64_t depth, const float* HWY_RESTRICT a, std::int64_t a_stride,
                               const float* HWY_RESTRICT panel, float* HWY_RESTRICT c, std::int64_t c_stride,
                               bool accumulate) {
   const FloatTag d;
   FloatVector left[rows], right[rows];
-#pragma GCC unroll 8
+  constexpr bool kFetches = Tiles::kDepthsAhead > 0;
+#pragma GCC unroll 16
   for (int i = 0; i < rows; ++i) {
     left[i] = right[i] = hn::Zero(d);
-    hwy::Prefetch(c + i * c_stride);  // the tile arrives while it is computed, or its stores would wait for it
+    // The tile arrives while it is computed, or its stores would wait for it.
+    if constexpr (!kFetches) hwy::Prefetch(c + i * c_stride);
   }
-#pragma GCC unroll 2
-  for (std::int64_t p = 0; p < depth; ++p) {
-    const FloatVector b_left = hn::Load(d, panel);
-    const FloatVector b_right = vectors == 2 ? hn::Load(d, panel + kFloatLanes) : b_left;
-#pragma GCC unroll 8
-    for (int i = 0; i < rows; ++i) {
-      const FloatVector a_value = hn::Set(d, transposed ? a[i] : a[i * a_stride]);
-      left[i] = hn::MulAdd(a_value, b_left, left[i]);
-      if constexpr (vectors == 2) right[i] = hn::MulAdd(a_value, b_right, right[i]);
+  // All rows of c at once would keep the panel waiting: each is fetched before its part of the depths.
+  constexpr int kParts = kFetches ? rows : 1;
+  std::int64_t p = 0;
+  for (int part = 0; part < kParts; ++part) {
+    if constexpr (kFetches) {
+      hwy::Prefetch(c + part * c_stride);
+      hwy::Prefetch(c + part * c_stride + kFloatLanes);
     }
-    a += transposed ? a_stride : 1;
-    panel += kPanelColumns;
+    const std::int64_t end = depth * (part + 1) / kParts;
+#pragma GCC unroll 2
+    for (; p < end; ++p) {
+      if constexpr (kFetches) {
+        hwy::Prefetch(panel + Tiles::kDepthsAhead * kPanelColumns);  // past its end: of the next panel
+        hwy::Prefetch(panel + Tiles::kDepthsAhead * kPanelColumns + kFloatLanes);
+      }
+      const FloatVector b_left = hn::Load(d, panel);
+      const FloatVector b_right = vectors == 2 ? hn::Load(d, panel + kFloatLanes) : b_left;
+#pragma GCC unroll 16
+      for (int i = 0; i < rows; ++i) {
+        const FloatVector a_value = hn::Set(d, transposed ? a[i] : a[i * a_stride]);
+        left[i] = hn::MulAdd(a_value, b_left, left[i]);
+        if constexpr (vectors == 2) right[i] = hn::MulAdd(a_value, b_right, right[i]);
+      }
+      a += transposed ? a_stride : 1;
+      panel += kPanelColumns;
+    }
   }
-#pragma GCC unroll 8
+#pragma GCC unroll 16
   for (int i = 0; i < rows; ++i) {
     float* const to = c + i * c_stride;
     if (accumulate) {
@@ -70,39 +98,41 @@ HWY_INLINE void multiply_tile(std::int64_t depth, const float* HWY_RESTRICT a, s
 }
 
 // Multiplies at most a tile's rows.
-template <bool transposed, int vectors, int rows = kTileRows>
+template <class Tiles, bool transposed, int vectors, int rows = Tiles::kRows>
 HWY_INLINE void multiply_rows(std::int64_t row_count, std::int64_t depth, const float* a, std::int64_t a_stride,
                               const float* panel, float* c, std::int64_t c_stride, bool accumulate) {
   if (row_count == rows) {
-    multiply_tile<rows, transposed, vectors>(depth, a, a_stride, panel, c, c_stride, accumulate);
+    multiply_tile<Tiles, rows, transposed, vectors>(depth, a, a_stride, panel, c, c_stride, accumulate);
   } else if constexpr (rows > 1) {
-    multiply_rows<transposed, vectors, rows - 1>(row_count, depth, a, a_stride, panel, c, c_stride, accumulate);
+    multiply_rows<Tiles, transposed, vectors, rows - 1>(row_count, depth, a, a_stride, panel, c, c_stride, accumulate);
   }
 }
 
 // c[rows, columns] (+)= a[rows, depth] panel[depth, columns] for any number of rows and at most kPanelColumns columns.
 // With few columns (low ranks) half a panel's are multiplied. The bits are the same.
-template <bool transposed>
+template <bool transposed, class Tiles = PlainTiles>
 HWY_NOINLINE void multiply_panel(std::int64_t rows, std::int64_t columns, std::int64_t depth, const float* a,
                                  std::int64_t a_stride, const float* panel, float* c, std::int64_t c_stride,
                                  bool accumulate) {
   const std::int64_t a_step = transposed ? 1 : a_stride;
-  for (std::int64_t i = 0; i < rows; i += kTileRows) {
-    const std::int64_t tile_rows = std::min<std::int64_t>(kTileRows, rows - i);
+  for (std::int64_t i = 0; i < rows; i += Tiles::kRows) {
+    const std::int64_t tile_rows = std::min<std::int64_t>(Tiles::kRows, rows - i);
     const float* const from_a = a + i * a_step;
     if (columns == kPanelColumns) {
-      multiply_rows<transposed, 2>(tile_rows, depth, from_a, a_stride, panel, c + i * c_stride, c_stride, accumulate);
+      multiply_rows<Tiles, transposed, 2>(tile_rows, depth, from_a, a_stride, panel, c + i * c_stride, c_stride,
+                                          accumulate);
       continue;
     }
     if (columns == kFloatLanes) {
-      multiply_rows<transposed, 1>(tile_rows, depth, from_a, a_stride, panel, c + i * c_stride, c_stride, accumulate);
+      multiply_rows<Tiles, transposed, 1>(tile_rows, depth, from_a, a_stride, panel, c + i * c_stride, c_stride,
+                                          accumulate);
       continue;
     }
-    HWY_ALIGN float tile[kTileRows * kPanelColumns];
+    HWY_ALIGN float tile[Tiles::kRows * kPanelColumns];
     if (columns < kFloatLanes) {
-      multiply_rows<transposed, 1>(tile_rows, depth, from_a, a_stride, panel, tile, kPanelColumns, false);
+      multiply_rows<Tiles, transposed, 1>(tile_rows, depth, from_a, a_stride, panel, tile, kPanelColumns, false);
     } else {
-      multiply_rows<transposed, 2>(tile_rows, depth, from_a, a_stride, panel, tile, kPanelColumns, false);
+      multiply_rows<Tiles, transposed, 2>(tile_rows, depth, from_a, a_stride, panel, tile, kPanelColumns, false);
     }
     for (std::int64_t row = 0; row < tile_rows; ++row) {
       float* const to = c + (i + row) * c_stride;
