@@ -14,6 +14,7 @@
 #include "checkpoint/damage.h"
 #include "checkpoint/native/folders.h"
 #include "checkpoint/random_model.h"
+#include "checkpoint/tensor_parts.h"
 
 namespace teratron {
 namespace {
@@ -124,6 +125,18 @@ TEST(BackgroundSave, AValueThatIsNotFiniteIsRefusedBeforeTheUpdateGoesOn) {
   saver.begin(folder.path(), iteration);
   (*saver).release();
   EXPECT_EQ((*saver).wait(), iteration_folder(folder.path(), iteration));
+}
+
+// All threads copy these, and copy them once.
+TEST(BackgroundSave, EveryTensorOfOneTensorParallelRankIsCopiedFromWhereItLies) {
+  RandomModel model(small_config());
+  for (const Parameter* parameter : model.parameters) EXPECT_TRUE(lies_whole(*parameter)) << parameter->name;
+  int cut = 0;
+  make_model(model.config, {.rank = 0, .size = 3})->visit([&](const Parameter& parameter) {
+    if (parameter.is_split()) ++cut;
+    EXPECT_EQ(lies_whole(parameter), !parameter.is_split()) << parameter.name;
+  });
+  EXPECT_GT(cut, 0);
 }
 
 }  // namespace

@@ -82,7 +82,7 @@ class Gathering {
   }
 
   void put_rows(std::int64_t begin, std::int64_t end, std::byte* to) {
-    if (!parameter_.is_split()) return backend_.download(to, part_.slice(0, begin, end));
+    if (lies_whole(parameter_)) return backend_.download(to, part_.slice(0, begin, end));
     for (int part = 0; part < parameter_.group.size; ++part) {
       for (const ParameterPiece& piece : pieces_within(parameter_, part, begin, end)) {
         const std::int64_t bytes = piece.columns * element_;
@@ -121,7 +121,7 @@ void gather_tensor(const Parameter& parameter, TensorRef part, Backend& backend,
   part = as_matrix(part);
   Gathering gathering(parameter, part, backend, tensor_group);
   // A tensor that crosses neither ranks nor stages nor a bus is passed on while a core's cache has it.
-  const bool stays_here = !parameter.is_split() && parameter.stage == 0 && backend.is_host_memory();
+  const bool stays_here = lies_whole(parameter) && parameter.stage == 0 && backend.is_host_memory();
   const std::size_t bytes = stays_here ? kPieceBytes / 16 : kPieceBytes;
   for_each_piece(
       parameter, part.dtype,
@@ -148,7 +148,7 @@ void gather_tensor(const Parameter& parameter, TensorRef part, Backend& backend,
       [&](std::int64_t begin, std::int64_t end) {
         gathering.put_rows(begin, end, whole.data() + begin * gathering.row_bytes());
       },
-      parameter.is_split() ? kPieceBytes : whole.size());
+      lies_whole(parameter) ? whole.size() : kPieceBytes);
 }
 
 ByteSink sending_pieces(const Parameter& parameter, DType dtype, Backend& backend, Communicator& pipeline) {

@@ -9,6 +9,9 @@
 
 namespace teratron {
 
+// Whether one rank has all of a parameter: it is not split, or over a group of one.
+inline bool lies_whole(const Parameter& parameter) { return !parameter.is_split() || parameter.group.size == 1; }
+
 // Every rank calls it with its part of one of the parameter's tensors (value or slot); `sink` receives the whole, in
 // order, on rank 0 alone. Rank 0 takes device memory of one piece to receive into.
 void gather_tensor(const Parameter& parameter, TensorRef part, Backend& backend, Communicator& tensor_group,

@@ -77,7 +77,7 @@ class Collector {
     const Parameter& parameter = *tensor.parameter;
     if (parameter.stage == mesh_.pipeline->rank()) {
       const TensorRef part = whole_part(tensor);
-      const bool is_whole = !parameter.is_split() && backend_.is_host_memory() && stays(parameter, part);
+      const bool is_whole = lies_whole(parameter) && backend_.is_host_memory() && stays(parameter, part);
       if (is_whole) return {static_cast<const std::byte*>(part.data), room.size()};  // rows that pad it come last
       gather_tensor(parameter, part, backend_, group_of(parameter, mesh_), room);
       return room;

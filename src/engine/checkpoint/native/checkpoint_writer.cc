@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/files/direct_file.h"
 #include "base/files/file.h"
+#include "base/host/copy_past_caches.h"
 #include "base/host/threads.h"
 #include "base/round_up.h"
 #include "checkpoint/model_config_json.h"
@@ -41,8 +42,10 @@ class TensorCopy {
 
   void make() {
     if (from_.data() == to_.data()) return check_.update(from_);
-    check_.update(
-        from_, [to = to_.begin()](std::span<const std::byte> part) mutable { to = std::ranges::copy(part, to).out; });
+    check_.update(from_, [to = to_](std::span<const std::byte> part) mutable {
+      copy_past_caches(to, part);
+      to = to.subspan(part.size());
+    });
   }
   std::size_t bytes() const { return to_.size(); }
   const TensorCheck& check() const { return check_; }

@@ -10,21 +10,22 @@ namespace teratron {
 namespace {
 
 // Infinities and NaNs are the values whose exponent has all bits set: adding its lowest bit then sets the sign's place,
-// and no sum reaches the next value. So eight bytes are tested at a time. The loop has no way out, so that it runs at
+// and no sum reaches the next value. So words are tested instead of values. The loop has no way out, so that it runs at
 // the speed of memory.
 template <class Bits>
 bool all_finite(std::span<const std::byte> bytes, Bits exponent) {
   constexpr std::uint64_t kEach = ~std::uint64_t{0} / static_cast<Bits>(~Bits{0});  // one in each value of a word
-  const std::uint64_t exponents = kEach * exponent, ones = kEach * static_cast<Bits>(exponent & (~exponent + 1U));
-  constexpr std::size_t kWords = 8;
-  std::array<std::uint64_t, kWords> words{}, sums{};
+  using Words [[gnu::vector_size(16)]] = std::uint64_t;
+  const Words exponents = Words{} + kEach * exponent,
+              ones = Words{} + kEach * static_cast<Bits>(exponent & (~exponent + 1U));
+  Words words, sums{};
   std::size_t at = 0;
   for (; at + sizeof(words) <= bytes.size(); at += sizeof(words)) {
-    std::memcpy(words.data(), bytes.data() + at, sizeof(words));
-    for (std::size_t i = 0; i < kWords; ++i) sums[i] |= (words[i] & exponents) + ones;
+    std::memcpy(&words, bytes.data() + at, sizeof(words));
+    sums |= (words & exponents) + ones;
   }
   std::uint64_t found = 0;
-  for (const std::uint64_t sum : sums) found |= sum;
+  for (std::size_t i = 0; i < sizeof(sums) / sizeof(found); ++i) found |= sums[i];
   found &= kEach << (8 * sizeof(Bits) - 1);
   for (; at < bytes.size(); at += sizeof(Bits)) {
     Bits bits;
