@@ -115,7 +115,12 @@ class Shells : public ::testing::Test {
   }
 
   const TemporaryFolder folder_;
-  const std::vector<HelpOfCommand> commands_ = commands_of_help();
+  // A process for each command, so they are asked once.
+  static const std::vector<HelpOfCommand>& commands() {
+    static const std::vector<HelpOfCommand> all = commands_of_help();
+    return all;
+  }
+  const std::vector<HelpOfCommand>& commands_ = commands();
 };
 
 bool is_there(const std::string& program) {

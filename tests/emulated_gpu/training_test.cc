@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/trials.h"
+#include "base/turn.h"
 #include "model/bert.h"
 #include "model/train_in_layout.h"
 
@@ -42,12 +43,13 @@ std::vector<Layout> some_layouts() {
            .defer_weight_gradients = true}};
 }
 
-// Layouts for one of two kinds of models: half of them in the fast set of ./check.
+// Layouts for one of two kinds of models: a third of them in the fast set of ./check, another with each commit.
 std::vector<Layout> some_of(const std::vector<Layout>& layouts, bool second) {
-  if (!is_fast_set()) return layouts;
-  std::vector<Layout> half;
-  for (std::size_t i = second ? 1 : 0; i < layouts.size(); i += 2) half.push_back(layouts[i]);
-  return half;
+  std::vector<Layout> some;
+  for (std::size_t i = 0; i < layouts.size(); ++i) {
+    if (has_its_turn(i + (second ? 1 : 0), 3)) some.push_back(layouts[i]);
+  }
+  return some;
 }
 
 MakeBackend cuda(DType dtype) {
@@ -149,12 +151,16 @@ TEST(GpuTraining, LaterFamilyEqualsOneRankOnTheCpu) {
 
 // Micro-batches of whole groups of choices, spans whose rows ranks share, and the copies of turned logits.
 TEST(GpuTraining, HeadsOfTasksEqualOneRankOnTheCpu) {
+  std::size_t number = 0;
   for (const ModelHead head :
        {ModelHead::kClassification, ModelHead::kChoice, ModelHead::kSpans, ModelHead::kTokens, ModelHead::kVectors}) {
     for (Layout layout : {Layout{.micro_batch = 1}, Layout{.mesh = {.tensor = 2},
                                                     .micro_batch = 1,
                                                     .sequence_parallel = true,
                                                     .recompute = Recompute::kSelective}}) {
+      const std::size_t turn = number + number / 2;  // of two heads after one another, different layouts
+      ++number;
+      if (!has_its_turn(turn, 2)) continue;
       Study study = small_study();
       study.batch = 2;
       study.config.num_layers = 1;

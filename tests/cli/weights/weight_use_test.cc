@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/turn.h"
 #include "cli/tiny_training.h"
 #include "cli/weights/bert_folder.h"
 #include "tasks/task.h"
@@ -244,12 +245,13 @@ class WeightUse : public ::testing::Test {
 };
 
 TEST_F(WeightUse, EveryKindAndCommandFollowTheTable) {
+  std::size_t number = 0;
   for (const auto& [weights, cells] : kTable) {
     std::string signs = cells;
     std::erase(signs, ' ');
     ASSERT_EQ(signs.size(), std::size(kCommands)) << weights;
     for (std::size_t i = 0; i < signs.size(); ++i) {
-      if (signs[i] != '.') check(weights, kCommands[i], signs[i]);
+      if (signs[i] != '.' && testing::has_its_turn(number++, 3)) check(weights, kCommands[i], signs[i]);
     }
   }
 }
