@@ -148,6 +148,36 @@ TEST(ThreadDeviceFailure, MemoryStaysUntilThoseWhoBeganEarlyAreDoneWithIt) {
   EXPECT_EQ(LateMemory::everyones().touched_released(), before);
 }
 
+TEST(ThreadDeviceFailure, NobodyBeginsEarlyOnceAMemberHasLeft) {
+  EXPECT_THROW(run_threads(2,
+                           [&](Communicator& world) {
+                             LateDevice device(static_cast<std::uint32_t>(world.rank()));
+                             const auto group = world.split(0, world.rank());
+                             group->attach(&device);
+                             const Tensor first(device, DType::kF32, {1000}), second(device, DType::kF32, {1000});
+                             if (world.rank() == 1) {
+                               try {
+                                 const Pending left = group->start_all_reduce(first);
+                                 world.barrier();
+                                 throw std::runtime_error("leaves");
+                               } catch (const std::runtime_error&) {
+                                 world.barrier();
+                                 world.barrier();
+                                 throw;
+                               }
+                             }
+                             Pending first_sum = group->start_all_reduce(first);
+                             world.barrier();
+                             world.barrier();
+                             Pending second_sum = group->start_all_reduce(second);  // would queue the first
+                             EXPECT_EQ(device.reductions(), 0);
+                             world.barrier();
+                             first_sum.wait();
+                             second_sum.wait();
+                           }),
+               std::runtime_error);
+}
+
 TEST(ThreadDeviceFailure, InTheMiddleOfWhatAllDoReachesAll) {
   const std::vector<std::function<void(Communicator&, const TensorRef&)>> calls = {
       [](Communicator& world, const TensorRef& view) { world.all_reduce(view); },
