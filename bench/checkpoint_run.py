@@ -1,10 +1,9 @@
-"""Drives bench/checkpoint --run: three trainings of GPT-2 124M that take turns of ten updates, each turn with one save."""
+"""Drives bench/checkpoint --run: trainings of GPT-2 124M that save every few updates, waited for and beside training."""
 
 import argparse
 import datetime
 import os
 import re
-import signal
 import statistics
 import subprocess
 import sys
@@ -15,95 +14,87 @@ from time import monotonic
 from side import cpu_name
 
 TERATRON = "build/release/teratron"
-INTERVAL = 10  # updates between saves
-WAYS = {
-    "without saving": [],
-    "saves that wait": ["--save-interval", INTERVAL],
-    "--async-save": ["--save-interval", INTERVAL, "--async-save"],
-}
+INTERVAL = 10  # updates between saves that the table reckons with
+NEAR = 3       # updates after a save that it may slow down; others are taken for undisturbed
+WAYS = {"a save that waits": [], "`--async-save`": ["--async-save"]}
 
 
-class Training:
-    """`teratron train` that stands still between its turns. They end in the middle between two saves."""
-
-    def __init__(self, folder, sequences, way, shape):
-        self.folder, self.at = folder, INTERVAL // 2
-        words = ["train", *shape, "--data-path", folder.parent / "corpus", "--tokenizer", folder.parent / "bpe",
-                 "--micro-batch-size", 1, "--global-batch-size", sequences, "--train-iters", 1000000, "--log-interval", 1,
-                 "--save", folder, "--save-interval-in-mins", 0, "--keep-last", 1, "--threads", 2, *WAYS[way]]
-        self.process = subprocess.Popen([TERATRON, *map(str, words)], stderr=subprocess.PIPE, text=True)
-        self.read_until(self.at)
-        self.process.send_signal(signal.SIGSTOP)
-        self.seconds = []
-
-    def read_until(self, update):
-        said = []
-        for line in self.process.stderr:
-            said.append(line)
-            if (found := re.match(r"iteration +(\d+)/", line)) and int(found[1]) >= update:
-                return
-        sys.exit(f"{self.process.args} ended with {self.process.wait()}: {''.join(said[-5:])}")
-
-    def turn(self):
-        self.at += INTERVAL
-        begin = monotonic()
-        self.process.send_signal(signal.SIGCONT)
-        self.read_until(self.at)
-        self.seconds.append(monotonic() - begin)
-        self.process.send_signal(signal.SIGSTOP)
-
-    def close(self):
-        self.process.kill()
-        self.process.wait()
+def processor_seconds(pid):
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def measure(folder, sequences, rounds, shape):
+def train(folder, sequences, way, shape, interval, saves):
+    """Clock and processor seconds at the end of each update, the first `interval` of which warm up."""
+    words = ["train", *shape, "--data-path", folder / "corpus", "--tokenizer", folder / "bpe", "--micro-batch-size", 1,
+             "--global-batch-size", sequences, "--train-iters", 1000000, "--log-interval", 1, "--save", folder / f"run{len(way)}",
+             "--save-interval", interval, "--save-interval-in-mins", 0, "--keep-last", 1, "--threads", 2, *way]
+    process = subprocess.Popen([TERATRON, *map(str, words)], stderr=subprocess.PIPE, text=True)
+    ends, said = [], []
+    for line in process.stderr:
+        said.append(line)
+        if re.match(r"iteration +\d+/", line):
+            ends.append((monotonic(), processor_seconds(process.pid)))
+            if len(ends) == interval * (saves + 1):
+                process.kill()
+                process.wait()
+                return ends[interval - 1:]
+    sys.exit(f"{process.args} ended with {process.wait()}: {''.join(said[-5:])}")
+
+
+def added(ends, interval):
+    """The undisturbed update (median), and what each save and the NEAR updates after it take beyond: pairs of seconds."""
+    updates = [tuple(b - a for a, b in zip(before, after)) for before, after in zip(ends, ends[1:])]
+    calm = [statistics.median(of) for of in zip(*(update for i, update in enumerate(updates) if i % interval >= NEAR))]
+    near = [updates[i:i + NEAR] for i in range(0, len(updates), interval)]
+    return calm, [tuple(sum(of) - NEAR * one for of, one in zip(zip(*window), calm)) for window in near]
+
+
+def cell(values, digits):
+    return f"{statistics.median(values):.{digits}f} ({min(values):.{digits}f} to {max(values):.{digits}f})"
+
+
+def rows(folder, sequences, options):
     folder.mkdir()
     pages = sorted(map(str, Path("docs").glob("**/*.md")))
     for words in (["tokenizer", "train", "--vocab-size", "400", "--out", folder / "bpe"],
                   ["data", "tokenize", "--tokenizer", folder / "bpe", "--out", folder / "corpus"]):
         subprocess.run([TERATRON, *words, *pages], check=True, capture_output=True)
-    runs = [Training(folder / str(number), sequences, way, shape) for number, way in enumerate(WAYS)]
-    for number in range(rounds):
-        for run in runs[number % len(runs):] + runs[:number % len(runs)]:
-            run.turn()
-        print(f"{sequences} sequences: {', '.join(f'{run.seconds[-1]:.2f}' for run in runs)} s", file=sys.stderr, flush=True)
-    for run in runs:
-        run.close()
-    return [run.seconds for run in runs]
-
-
-def row(sequences, seconds):
-    without = seconds[0]
-    cells = [f"{sequences}", f"{statistics.median(without):.2f}"]
-    for way in seconds[1:]:
-        added = sorted(100 * (a / b - 1) for a, b in zip(way, without))
-        cells.append(f"{statistics.median(added):+.2f} ({added[0]:+.2f} to {added[-1]:+.2f})")
-    return f"| {' | '.join(cells)} |"
+    for name, way in WAYS.items():
+        ends = train(folder, sequences, way, options.shape.split(), options.interval, options.saves)
+        (clock, processor), saves = added(ends, options.interval)
+        wait, work = zip(*saves)
+        percent = [100 * seconds / (INTERVAL * clock) for seconds in wait]
+        yield (f"| {sequences} | {name} | {clock:.2f} | {cell(wait, 2)} | {processor:.2f} | {cell(work, 2)} "
+               f"| {cell(percent, 2)} |")
 
 
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--run", action="store_true")
     parser.add_argument("--save", action="store_true")
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--saves", type=int, default=6, help="that are measured, of each way")
+    parser.add_argument("--interval", type=int, default=6, help="updates between them")
     parser.add_argument("--sequences", type=int, nargs="+", default=[1, 4], help="of an update")
     parser.add_argument("--shape", default="--model 124M --vocab-size 50257 --seq-length 1024")
     parser.add_argument("--folder", default="/var/tmp", help="on the disk that is to be written to")
     options = parser.parse_args()
+    if options.interval <= NEAR:
+        parser.error(f"--interval is more than {NEAR}")
+    table = []
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
-        rows = [row(sequences, measure(Path(folder) / str(sequences), sequences, options.rounds, options.shape.split()))
-                for sequences in options.sequences]
+        for sequences in options.sequences:
+            table += rows(Path(folder) / str(sequences), sequences, options)
     text = f"""# Saving every ten updates
 
-`teratron train {options.shape}`, one sequence at a time, two threads: three processes of which one runs at a time, in turns
-of ten updates with one save each. Median of {options.rounds} rounds, smallest and largest. {datetime.date.today()},
-{cpu_name()}, {os.cpu_count()} processors, load {os.getloadavg()[1]:.1f} in the last five minutes:
-`bench/checkpoint {' '.join(sys.argv[1:])}`.
+`teratron train {options.shape}`, one sequence at a time, two threads, {options.saves} saves of each way, one every
+{options.interval} updates. A save adds what it and the {NEAR} updates after it take beyond {NEAR} others; medians, smallest and largest.
+{datetime.date.today()}, {cpu_name()}, {os.cpu_count()} processors, load {os.getloadavg()[1]:.1f} in the last five
+minutes: `bench/checkpoint {' '.join(sys.argv[1:])}`.
 
-| sequences of an update | ten updates without saving, s | added by a save that waits, % | added by `--async-save`, % |
-|---|---|---|---|
-{chr(10).join(rows)}
+| sequences of an update | save | an update, s | a save adds, s | an update, processor s | a save adds, processor s | of ten updates, % |
+|---|---|---|---|---|---|---|
+{chr(10).join(table)}
 """
     print(text)
     if options.save:
