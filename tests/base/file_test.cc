@@ -180,7 +180,11 @@ TEST_F(Files, FoldersAreMadeWithTheirParentsAndAFileInTheWayIsAnError) {
   sync_folder(in_folder("a"));
   EXPECT_TRUE(std::filesystem::is_directory(in_folder("a") / "b" / "c"));
   const auto blocked = make_file("file", "") / "below";
-  EXPECT_THAT(message_of<EnvironmentError>([&] { make_folders(blocked); }), HasSubstr(blocked.string()));
+  for (const auto& path : {blocked, blocked.parent_path(), std::filesystem::path("/dev/null")}) {
+    EXPECT_THAT(message_of<UserError>([&] { make_folders(path); }),
+                AllOf(HasSubstr("'" + path.string() + "': there is a file"), HasSubstr("name another folder")));
+  }
+  EXPECT_THAT(message_of<UserError>([] { make_folders(""); }), HasSubstr("is empty"));
 }
 
 TEST_F(Files, LinksThatLeadToOneAnotherAreNotReplaced) {
@@ -194,8 +198,7 @@ TEST_F(Files, LinksThatLeadToOneAnotherAreNotReplaced) {
 }
 
 TEST_F(Files, EveryErrorOfAFolderSaysWhatToDo) {
-  write_file_atomically(in_folder("file"), "");
-  EXPECT_THAT(message_of<EnvironmentError>([&] { make_folders(in_folder("file") / "in"); }),
+  EXPECT_THAT(message_of<EnvironmentError>([&] { make_folders(in_folder(std::string(300, 'x').c_str())); }),
               HasSubstr("or choose another place"));
   EXPECT_EQ(remedy_of_write_error(EROFS), "make its disk writable");
   for (const int error : {EMFILE, EFBIG}) EXPECT_THAT(remedy_of_write_error(error), HasSubstr("ulimit"));

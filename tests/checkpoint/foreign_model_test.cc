@@ -147,7 +147,9 @@ TEST_F(RefusedForeignModels, NanoGptsThatAreNoWholeModel) {
     return refusal(ForeignFormat::kNanoGpt, small_nanogpt(change, more));
   };
   using Shapes = std::map<std::string, std::vector<std::int32_t>>;
-  put_file(folder_ / "sound", small_nanogpt());
+  put_file(folder_ / "sound", small_nanogpt([](Shapes& shapes) {
+             shapes["transformer.h.0.attn.bias"] = {1, 1, 2, 2};  // the mask of attention without flash
+           }));
   EXPECT_EQ(ForeignModel(ForeignFormat::kNanoGpt, folder_ / "sound").model().vocab_size, 3);
   EXPECT_THAT(refused([](Shapes& shapes) {
                 shapes["transformer.h.0.mlp.c_fc.weight"] = {2, 8};
@@ -157,6 +159,8 @@ TEST_F(RefusedForeignModels, NanoGptsThatAreNoWholeModel) {
               HasSubstr("'transformer.ln_f.weight' is missing"));
   EXPECT_THAT(refused([](Shapes& shapes) { shapes["transformer.h.1.ln_1.weight"] = {2}; }),
               HasSubstr("'transformer.h.1.ln_1.weight' is not part of the model"));
+  EXPECT_THAT(refused([](Shapes& shapes) { shapes["transformer.ln_f.bias"] = {2}; }),
+              HasSubstr("has transformer.ln_f.bias, and its model_args say \"bias\": false"));
   EXPECT_THAT(refused([](Shapes&) {}, {{"n_layer", 1000}}), HasSubstr("is to have 1,000 layers and has 9 tensors"));
   EXPECT_THAT(refused([](Shapes&) {}, {{"use_relu", 1}}), HasSubstr("its model_args has 'use_relu'"));
   EXPECT_THAT(refused([](Shapes&) {}, {{"n_head", 3}}), HasSubstr("is not divisible by"));

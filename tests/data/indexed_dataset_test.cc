@@ -188,6 +188,16 @@ TEST(IndexedDatasetWriter, AMissingFolderIsAnError) {
   EXPECT_THAT(message, AllOf(HasSubstr("no/corpus.bin"), HasSubstr("make it first")));
 }
 
+TEST(IndexedDatasetWriter, APrefixWithoutANameIsRefused) {
+  const TemporaryFolder folder;
+  for (const std::string& prefix :
+       {std::string(), folder.path().string() + "/", (folder / ".").string(), (folder / "..").string()}) {
+    EXPECT_THAT(message_of<UserError>([&] { IndexedDatasetWriter writer(prefix, 100); }),
+                HasSubstr("'" + prefix + "' is no name for a corpus"));
+  }
+  EXPECT_TRUE(fs::is_empty(folder.path()));
+}
+
 TEST(IndexedDatasetWriter, ATokenOutsideTheVocabularyIsABug) {
   const TemporaryFolder folder;
   IndexedDatasetWriter writer(folder / "corpus", 100);

@@ -271,7 +271,7 @@ TEST_F(Tokenize, FoldersOfThePrefixAreMadeAndAFileInTheirPlaceIsAnError) {
   const Files files = {file("a.txt", "text")};
   tokenize_files(byte_tokenizer(), files, folder_ / "new/folder/out");
   EXPECT_THAT(texts_of(folder_ / "new/folder/out"), ElementsAre("text|"));
-  EXPECT_THAT(message_of<EnvironmentError>([&] { tokenize_files(byte_tokenizer(), files, folder_ / "a.txt/out"); }),
+  EXPECT_THAT(message_of<UserError>([&] { tokenize_files(byte_tokenizer(), files, folder_ / "a.txt/out"); }),
               HasSubstr("a.txt"));
 }
 

@@ -32,6 +32,8 @@ TEST(Suggestion, TheNearestNameIsFoundAndNothingIsGuessedFromFarAway) {
   EXPECT_EQ(nearest_name("--hiden-size", names), "--hidden-size");
   EXPECT_EQ(nearest_name("--lr-decay", names), "--lr-decay-style");
   EXPECT_EQ(nearest_name("--tokenizer", names), "");
+  EXPECT_EQ(nearest_name("--lr-of-adam", names), "--lr") << "a name with more behind it";
+  EXPECT_EQ(nearest_name("--min-lr-of-adam", names), "--min-lr");
 }
 
 }  // namespace

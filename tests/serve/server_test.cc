@@ -210,6 +210,9 @@ TEST_F(Completions, WrongRequestsAreRefusedWithTheirParameter) {
   refused(R"({"prompt": "a", "max_tokens": "5"})", "max_tokens", "whole number");
   refused(R"({"prompt": "a", "max_tokens": 18446744073709551615})", "max_tokens", "from 0");
   refused(R"({"prompt": "a", "temperature": -0.5})", "temperature", "from 0");
+  for (const std::string number : {"NaN", "Infinity", "-Infinity", "1e400"}) {
+    refused(R"({"prompt": "a", "temperature": )" + number + "}", "", "a number that JSON does not have");
+  }
   refused(R"({"prompt": "a", "temperature": true})", "temperature", "number");
   refused(R"({"prompt": "a", "top_p": 1.5})", "top_p", "to 1");
   refused(R"({"prompt": "a", "n": 0})", "n", "from 1");

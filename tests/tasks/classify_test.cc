@@ -105,7 +105,12 @@ TEST_F(ClassifyFiles, LabelsAreTheNamesOfTheFilesSorted) {
   EXPECT_THAT(names("10\n9\n-1\n").names, ElementsAre("-1", "9", "10")) << "whole numbers are names by default";
   EXPECT_THAT(names("0.0\n1.0\n").names, ElementsAre("0.0", "1.0")) << "no fraction";
   EXPECT_TRUE(names("0.5\n1\n").are_numbers);
-  EXPECT_THAT(names("0.5\n1\nx\n").names, ElementsAre("0.5", "1", "x"));
+  EXPECT_THAT(names("0.5\n1\nx\n", LabelKind::kNames).names, ElementsAre("0.5", "1", "x"));
+  for (const std::string label : {"x", "nan", "1e39", "0,5"}) {  // a gap or a slip in a column of numbers
+    EXPECT_THAT(message_of<UserError>([&] { names("0.5\n1\n\"" + label + "\"\n"); }),
+                AllOf(HasSubstr("t.csv:4: the label '" + label + "' is no number, and '0.5' of another example is one"),
+                      HasSubstr("--labels names")));
+  }
   EXPECT_TRUE(names("3\n1\n", LabelKind::kNumbers).are_numbers);
   EXPECT_THAT(names("0.5\n1\n", LabelKind::kNames).names, ElementsAre("0.5", "1"));
   EXPECT_THAT(message_of<UserError>([&] { names("a\na\n"); }), HasSubstr("every example in"));

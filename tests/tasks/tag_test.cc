@@ -89,6 +89,7 @@ TEST_F(TagFiles, FaultsNameTheLineAndTheRemedy) {
   EXPECT_THAT(fault("a.conll", "rain NN O\nsnow O\n"),
               AllOf(HasSubstr("a.conll:2: 2 columns, where the file's first line has 3"), HasSubstr("a blank line")));
   EXPECT_THAT(fault("a.conll", "rain O\nNew York O\n"), HasSubstr("a.conll:2: 3 columns"));
+  EXPECT_THAT(fault("a.conll", "# text = rain\nrain O\n"), HasSubstr("comments, such as CoNLL-U's"));
   EXPECT_THAT(fault("a.conll", "\n\n-DOCSTART-\n"), HasSubstr("a.conll' has no sentence; write a word a line"));
   EXPECT_THAT(fault("a.conll", "rain \xff\n"), HasSubstr("UTF-8"));
   EXPECT_THAT(fault("a.jsonl", R"({"tokens": ["a", "b"], "ner_tags": ["O"]})"),

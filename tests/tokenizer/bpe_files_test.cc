@@ -254,8 +254,8 @@ TEST_F(TokenizerFiles, AreEitherReadOrRefusedWhateverTheyHold) {
   EXPECT_GT(refused, 200);
 }
 
-TEST_F(TokenizerFiles, ThatCannotBeWrittenAreAnEnvironmentError) {
-  EXPECT_THROW(tokenizer_.save(folder_ / "vocab.json" / "below"), EnvironmentError);
+TEST_F(TokenizerFiles, ThatWouldStandInAFileAreAUserError) {
+  EXPECT_THROW(tokenizer_.save(folder_ / "vocab.json" / "below"), UserError);
 }
 
 }  // namespace

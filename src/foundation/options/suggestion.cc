@@ -37,7 +37,12 @@ std::string nearest_name(std::string_view name, std::span<const std::string> nam
   if (!nearest.empty() || name.size() < 3) return nearest;
   const auto longer =
       std::find_if(names.begin(), names.end(), [&](const auto& known) { return known.starts_with(name); });
-  return longer == names.end() ? "" : *longer;
+  if (longer != names.end()) return *longer;
+  constexpr std::size_t kShort = 4;  // such as --lr
+  for (const std::string& known : names) {
+    if (known.size() >= std::max(kShort, nearest.size() + 1) && name.starts_with(known)) nearest = known;
+  }
+  return nearest;
 }
 
 }  // namespace teratron

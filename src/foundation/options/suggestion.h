@@ -11,7 +11,8 @@ namespace teratron {
 // string alignment).
 std::size_t edit_distance(std::string_view a, std::string_view b);
 
-// Nearest of `names`, or the one that begins with `name`; empty: none is near enough.
+// Nearest of `names`, else one that begins with `name`, else the longest that it begins with; empty: none is near
+// enough.
 std::string nearest_name(std::string_view name, std::span<const std::string> names);
 
 }  // namespace teratron

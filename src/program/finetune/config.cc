@@ -35,12 +35,14 @@ std::vector<std::pair<std::string, TaskKind>> task_choices() {
   return choices;
 }
 
-// UserError: two labels differ in capitals, spaces or hyphens alone, which label names of models do not
-// (label_names.h).
+// UserError: two labels are alike (of --label-names), or differ in capitals, spaces or hyphens alone, which label names
+// of models do not (label_names.h).
 void require_different(const std::vector<std::string>& labels) {
   for (auto label = labels.begin(); label != labels.end(); ++label) {
     const auto same = std::find_if(labels.begin(), label, [&](auto& other) { return is_same_label(other, *label); });
     if (same == label) continue;
+    if (*same == *label)
+      throw_user_error("{} has '{}' twice; each label has a name of its own", Flag{"label-names"}, *label);
     throw_user_error(
         "--train-data has the labels '{}' and '{}', which differ in capitals, spaces or hyphens alone, as labels "
         "of a model (id2label) never do; write them alike, or as different words",

@@ -10,7 +10,11 @@ namespace teratron {
 
 nlohmann::json parse_request(std::string_view body) {
   try {
-    return parse_json_object(body, "the request");
+    nlohmann::json request = parse_json_object(body, "the request");
+    // A file's NaN is read as null, which in a request would be the default.
+    if (!nlohmann::json::accept(body))
+      throw_user_error("the request has a number that JSON does not have, or too large");
+    return request;
   } catch (const UserError& error) {
     throw ApiError(400, error.what());
   }

@@ -44,7 +44,8 @@ End end_of_exception() {
   } catch (const std::bad_alloc&) {
     return fail(ExitCode::kEnvironment, "out of memory; choose smaller sizes or free some");
   } catch (const std::filesystem::filesystem_error& error) {
-    return fail(ExitCode::kEnvironment, error.what());
+    return fail(ExitCode::kEnvironment,
+                fmt::format("cannot use '{}': {}", error.path1().string(), error.code().message()));
   } catch (const std::exception& error) {
     if (is_lack_of_threads(error)) {
       return fail(

@@ -214,14 +214,14 @@ void Trainer::throw_diverged() {
   }
   throw DivergedError(
       fmt::format("training has diverged in iteration {}: {}; the weights were not updated. Lower --lr, lengthen "
-                  "--lr-warmup-iters or set --clip-grad, and go on from the last checkpoint",
+                  "--lr-warmup-iters or set --clip-grad, and go on from the last checkpoint, or begin anew",
                   iteration_ + 1, first.empty() ? "the sum of all gradients is not finite" : first));
 }
 
 void Trainer::throw_weights_diverged(const std::string& what) const {
   throw DivergedError(fmt::format(
       "training has diverged: {} of the weights after iteration {} is not finite; they are not saved. Lower --lr, "
-      "lengthen --lr-warmup-iters or set --clip-grad, and go on from the last checkpoint",
+      "lengthen --lr-warmup-iters or set --clip-grad, and go on from the last checkpoint, or begin anew",
       what, iteration_));
 }
 

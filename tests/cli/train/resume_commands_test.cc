@@ -14,6 +14,7 @@ namespace {
 namespace fs = std::filesystem;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using ::testing::Not;
 
 class ResumeCommands : public TrainingCommands<1000> {
@@ -243,6 +244,9 @@ TEST_F(ResumeCommands, TheAdviceAfterDamageIsOneToFollow) {
   const std::string errors = refused({"train", "--load", path("run"), "--train-iters", "8"});
   const std::string advice = "train --load " + path("run") + " --iteration 4";
   ASSERT_THAT(errors, HasSubstr(advice + " goes on from there"));
+  ASSERT_THAT(errors, HasSubstr("--load " + path("run/iter_0000004") + " reads it"));
+  EXPECT_THAT(succeed({"generate", "--load", path("run/iter_0000004"), "--prompt", "a", "--max-new-tokens", "1"}),
+              Not(IsEmpty()));
   const Outcome resumed = must({"train", "--load", path("run"), "--iteration", "4"});
   EXPECT_THAT(resumed.errors, HasSubstr("1 later checkpoint set aside in '" + path("run/set_aside") + "'"));
   EXPECT_EQ(read_file(weights), read_file(path("whole/iter_0000006/model.safetensors")));

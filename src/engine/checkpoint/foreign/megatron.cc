@@ -22,7 +22,8 @@ constexpr std::string_view kFileName = "model_optim_rng.pt", kTracker = "latest_
 
 // The file of the only rank, in a folder that was saved to, in that of an iteration, or in that of the rank.
 fs::path file_of_rank(fs::path path) {
-  if (!fs::is_directory(path)) return path;
+  std::error_code none;
+  if (!fs::is_directory(path, none)) return path;
   if (fs::exists(path / kTracker)) {
     std::string iteration = read_file(path / kTracker);
     iteration.erase(iteration.find_last_not_of(" \n") + 1);

@@ -63,6 +63,15 @@ void take_output_out(ForeignWeights& weights, const fs::path& path) {
   weights.tensors.erase(output);
 }
 
+// UserError: biases that the arguments deny, which nanoGPT would not load.
+void require_no_biases(const ForeignWeights& weights, const fs::path& path) {
+  for (const auto& [name, tensor] : weights.tensors) {
+    if (!name.ends_with(".bias")) continue;
+    throw_user_error("'{}' has {}, and its model_args say \"bias\": false; set it to true if it has biases",
+                     path.string(), name);
+  }
+}
+
 }  // namespace
 
 const HuggingFaceMapping& nanogpt_mapping() {
@@ -75,7 +84,8 @@ const HuggingFaceMapping& nanogpt_mapping() {
 }
 
 ForeignWeights read_nanogpt(const fs::path& path) {
-  const fs::path name = fs::is_directory(path) ? path / "ckpt.pt" : path;
+  std::error_code none;
+  const fs::path name = fs::is_directory(path, none) ? path / "ckpt.pt" : path;
   const auto file = std::make_shared<const TorchFile>(name);
   const PickleValue *const state = file->content().find("model"), *const arguments = file->content().find("model_args");
   if (state == nullptr || !state->is(PickleKind::kDictionary) || arguments == nullptr) {
@@ -96,6 +106,7 @@ ForeignWeights read_nanogpt(const fs::path& path) {
     if (full) weights.tensors.insert_or_assign(*full, tensor_of(file, *state->items[i + 1], *full));
   }
   take_output_out(weights, name);
+  if (weights.lacks_biases) require_no_biases(weights, name);
   return weights;
 }
 

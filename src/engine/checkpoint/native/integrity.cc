@@ -109,8 +109,10 @@ std::string earlier_intact(const fs::path& folder) {
       return fmt::format("; of the earlier checkpoint '{}' cannot be said whether it is intact: {}", other.string(),
                          error.what());
     }
-    return fmt::format("; the earlier checkpoint '{}' is intact: train --load {} --iteration {} goes on from there",
-                       other.string(), root.string(), iteration);
+    return fmt::format(
+        "; the earlier checkpoint '{0}' is intact: --load {0} reads it, and train --load {1} --iteration {2} goes on "
+        "from there",
+        other.string(), root.string(), iteration);
   }
   return "";
 }

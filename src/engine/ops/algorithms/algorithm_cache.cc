@@ -130,7 +130,7 @@ Algorithm AlgorithmCache::settle_on_disk(const std::string& key, const Algorithm
     stored.insert_or_assign(key, own);
     stored.insert(known_.begin(), known_.end());
     write_file_atomically(file_, text_of(stored, machine_));
-  } catch (const EnvironmentError& error) {
+  } catch (const std::runtime_error& error) {
     warn(error.what());
   }
   return own;

@@ -351,6 +351,14 @@ void make_folders(const std::filesystem::path& path) {
     parents.push_back(folder_of(at));
   }
   std::filesystem::create_directories(path, error);
+  const bool names_a_file = error == std::errc::not_a_directory || error == std::errc::file_exists;
+  if (path.empty()) throw_user_error("the name of a folder to write is empty; give one");
+  if (names_a_file) {
+    throw_user_error(
+        "cannot create the folder '{}': there is a file at its place, or at that of a folder above it; "
+        "name another folder",
+        path.string());
+  }
   if (error) {
     throw_environment_error("cannot create the folder '{}': {}; {} or choose another place", path.string(),
                             error.message(), remedy_of_write_error(error.value()));

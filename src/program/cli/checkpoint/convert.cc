@@ -75,7 +75,7 @@ struct ConvertOptions {
 FieldList fields_of(ConvertOptions& o) {
   FieldList list;
   list.add_positional(&o.in, "IN", "folder to read; of nanogpt, llmc and megatron a file, or the folder that has it");
-  list.add_positional(&o.out, "OUT", "folder to write, new or empty; of gguf a new file").writes();
+  list.add_positional(&o.out, "OUT", "folder to write; of hf new or empty, of gguf a new file").writes();
   list.add_choice("from", o.from,
                   {{"hf", Format::kHuggingFace},
                    {"teratron", Format::kTeratron},
@@ -163,9 +163,8 @@ std::filesystem::path to_teratron(const ConvertOptions& options) {
 
 std::filesystem::path from_foreign(const ConvertOptions& options, ForeignFormat format) {
   const ForeignModel source(format, options.in);
-  const std::filesystem::path folder = std::filesystem::is_directory(options.in) ? options.in
-                                       : options.in.has_parent_path()            ? options.in.parent_path()
-                                                                                 : ".";
+  const bool is_folder = std::filesystem::is_directory(options.in);
+  const std::filesystem::path folder = is_folder ? options.in : "." / options.in.parent_path();
   check_tokenizer(folder, source.model().vocab_size);
   if (source.lacks_biases()) {
     report_to_user(fmt::format(

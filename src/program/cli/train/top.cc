@@ -55,7 +55,7 @@ struct Shown {
 };
 
 [[noreturn]] void throw_no_run(const fs::path& folder) {
-  if (!fs::is_directory(folder)) {
+  if (std::error_code error; !fs::is_directory(folder, error)) {
     throw_user_error("there is no folder '{}'; name the folder of --save of a run", folder.string());
   }
   if (fs::exists(folder / SaveLock::kFile)) {

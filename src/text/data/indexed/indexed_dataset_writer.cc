@@ -21,8 +21,13 @@ void remove_old(const std::filesystem::path& path) {
   if (error) throw_environment_error("cannot replace '{}': {}", path.string(), error.message());
 }
 
-// A corpus is three files, which no device, pipe or standard output holds.
+// A corpus is three files, which no device, pipe or standard output holds, and which have a name.
 std::filesystem::path with_room_for_files(std::filesystem::path prefix) {
+  if (const std::filesystem::path name = prefix.filename(); name.empty() || name == "." || name == "..") {
+    throw_user_error(
+        "'{}' is no name for a corpus, which is several files, PREFIX.bin beside others; give a PREFIX: {}",
+        prefix.string(), (prefix / "corpus").string());
+  }
   std::error_code missing;
   if (!is_standard_stream(prefix) && !std::filesystem::is_other(prefix, missing)) return prefix;
   throw_user_error("'{}' is {}, and a corpus is several files, PREFIX.bin beside others; give a PREFIX for their names",

@@ -47,12 +47,12 @@ std::optional<double> number_of(std::string_view text) {
 LabelSet labels_in(const Table& table, LabelKind kind) {
   std::set<std::string> found;
   const Row* no_number = nullptr;
-  bool has_fraction = false;
+  const Row* fraction = nullptr;
   for (const Row& row : table.rows) {
     if (row.label.empty()) continue;
     const std::optional<double> number = number_of(row.label);
     if (!number && no_number == nullptr) no_number = &row;
-    has_fraction = has_fraction || (number && !is_whole(*number));
+    if (number && !is_whole(*number) && fraction == nullptr) fraction = &row;
     found.insert(row.label);
   }
   if (found.empty()) {
@@ -64,8 +64,14 @@ LabelSet labels_in(const Table& table, LabelKind kind) {
     throw_user_error("{}: the label '{}' is no number, as --labels numbers needs", table.place(*no_number),
                      no_number->label);
   }
+  if (kind == LabelKind::kAuto && no_number != nullptr && fraction != nullptr) {
+    throw_user_error(
+        "{}: the label '{}' is no number, and '{}' of another example is one with a fraction; mend it or empty its "
+        "cell to learn numbers, or take all labels as names by --labels names",
+        table.place(*no_number), no_number->label, fraction->label);
+  }
   const bool are_numbers =
-      kind == LabelKind::kNumbers || (kind == LabelKind::kAuto && no_number == nullptr && has_fraction);
+      kind == LabelKind::kNumbers || (kind == LabelKind::kAuto && no_number == nullptr && fraction != nullptr);
   if (are_numbers) return {.are_numbers = true};
   if (found.size() == 1) {
     throw_user_error("every example in '{}' has the label '{}'; a classifier learns to tell two apart at least",

@@ -15,7 +15,8 @@ std::optional<double> number_of(std::string_view text);
 
 // The labels of a table to train on. Names are sorted: by value where all are whole numbers, else by their bytes. By
 // LabelKind::kAuto labels are numbers where all are, and one has a fraction. UserError: no label; all labels are the
-// same name; by LabelKind::kNumbers one is no number (with its file and line).
+// same name; by LabelKind::kNumbers one is no number (with its file and line), or by LabelKind::kAuto is none where
+// another has a fraction.
 LabelSet labels_in(const Table& table, LabelKind kind);
 
 // Converts labels of one set to the 32-bit words of TaskExamples::labels.

@@ -91,7 +91,7 @@ void add_conll(const fs::path& file, const TaskReading& reading, Sentences& sent
     if (cells.size() != columns->count) {
       throw_user_error(
           "{}: {}, where the file's first line has {}; write a word with its columns a line, and a blank line between "
-          "sentences",
+          "sentences (comments, such as CoNLL-U's \"# text = ..\", are no words: leave them out)",
           place_of(file, line), counted(std::ssize(cells), "column"), columns->count);
     }
     rows.push_back({.text = std::string(cells[columns->word]),
