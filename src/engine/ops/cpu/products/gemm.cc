@@ -37,9 +37,9 @@ constexpr std::int64_t kMaxDepth = block_size(384, 2);
 constexpr std::int64_t kMaxPanelWords = block_size(1 << 20, 64);
 // A block's rows of a and its part of c stay in the second-level cache.
 constexpr std::int64_t kMaxBlockColumns = block_size(512, 1);
-// With long tiles: a packed block of 3 MB is read from a second-level cache of 2 MB for the most part, which has
+// With long tiles: a packed block of 2 MB is read from a second-level cache of that size for the most part, which has
 // room for wider blocks, whose rows of a transposed a are packed less often.
-constexpr std::int64_t kMaxLongPanelWords = block_size(3 << 18, 64), kMaxLongBlockColumns = block_size(768, 1);
+constexpr std::int64_t kMaxLongPanelWords = block_size(1 << 19, 64), kMaxLongBlockColumns = block_size(768, 1);
 
 // The panels of columns [column_begin, column_end) of a packed block: for each block of depth, panel after panel.
 template <class T>
@@ -232,6 +232,13 @@ GemmKernels kernels_of(DType dtype, bool bf16_products) {
   return bf16_products ? bf16_gemm_kernels() : float_gemm_kernels(dtype, has_slow_panels());
 }
 
+// Columns of a packed block of whole depth, if there are so many. Each packs all rows of a transposed a.
+std::int64_t fewest_columns(bool has_c, bool is_a_transposed, const GemmKernels& kernels) {
+  if (!has_c) return kMinWholeColumns;
+  if (is_a_transposed) return kernels.max_block_columns;
+  return std::min(kUsualColumns, kernels.max_panel_words / (4 * kernels.words_of(kernels.max_depth)));
+}
+
 // Bound of the panels that cut_b() takes.
 std::int64_t most_panel_words(const GemmShape& shape, const GemmKernels& kernels) {
   const std::int64_t panel = kernels.panel_columns, most = kernels.max_panel_words;
@@ -240,7 +247,7 @@ std::int64_t most_panel_words(const GemmShape& shape, const GemmKernels& kernels
   // A part of the columns is whole panels, so up to one more than fits.
   const bool may_cut_columns = !shape.has_c || columns * depth_words > most;
   const std::int64_t whole_words = may_cut_columns ? words : std::min(words, 4 * depth_words);
-  const std::int64_t fewest = shape.has_c ? kUsualColumns : kMinWholeColumns;
+  const std::int64_t fewest = fewest_columns(shape.has_c, shape.is_a_transposed, kernels);
   const std::int64_t some_columns =
       std::min(columns * whole_words, std::max(most, fewest * whole_words) + panel * whole_words);
   return std::max(some_columns, std::min(columns * words, most));
@@ -285,7 +292,7 @@ void GemmPlan::cut_b() {
   for (std::int64_t i = 0; i < blocks; ++i) largest = std::max(largest, depth_words(i, i + 1));
   // Cut the columns if their whole depth is small enough that many fit, else the depth.
   if (gemm_.c == nullptr || columns * largest > most || words * kernels_.word_depths <= 4 * kernels_.max_depth) {
-    const std::int64_t fewest = gemm_.c == nullptr ? kMinWholeColumns : kUsualColumns;
+    const std::int64_t fewest = fewest_columns(gemm_.c != nullptr, gemm_.a.transposed, kernels_);
     packed_depths_ = blocks;
     packed_columns_ = even_part(gemm_.n, std::max(most / words, fewest), panel);
   } else {
