@@ -164,7 +164,7 @@ ScratchSizes taken_by(const Trial& trial) {
 
 // How much of a whole thread may be planned beside what it takes: as found, rounded up. Even parts of a weight's
 // columns may fill little more than half of the room that panels have, which narrow vectors (AVX2, NEON) fill less.
-double most_planned() { return instructions_in_use().name.starts_with("avx512") ? 1.5 : 1.7; }
+double most_planned() { return instructions_in_use().name.starts_with("avx512") ? 1.6 : 1.7; }
 constexpr double kMeanPlanned = 1.1;
 
 // No block is larger than is planned for it. How much is planned, in times of what is taken.

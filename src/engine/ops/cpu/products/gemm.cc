@@ -192,7 +192,8 @@ namespace {
 
 HWY_EXPORT(gemm_kernels);
 
-constexpr std::int64_t kMaxBlockRows = block_size(96, 1);
+// kUsualColumns: of a block without a c at most, whose sums are in scratch memory; of packed columns with one at least.
+constexpr std::int64_t kMaxBlockRows = block_size(96, 1), kUsualColumns = block_size(512, 1);
 constexpr std::int64_t kPackColumns = block_size(64, 32);  // whole panels on every target
 // Without a c to add to, the whole depth must be at hand: then so few columns at a time, if it is very long.
 constexpr std::int64_t kMinWholeColumns = block_size(128, 1);
@@ -231,6 +232,13 @@ GemmKernels kernels_of(DType dtype, bool bf16_products) {
   return bf16_products ? bf16_gemm_kernels() : float_gemm_kernels(dtype, has_slow_panels());
 }
 
+// Columns of a packed block of whole depth, if there are so many. Each packs all rows of a transposed a.
+std::int64_t fewest_columns(bool has_c, bool is_a_transposed, const GemmKernels& kernels) {
+  if (!has_c) return kMinWholeColumns;
+  if (is_a_transposed) return kernels.max_block_columns;
+  return std::min(kUsualColumns, kernels.max_panel_words / (4 * kernels.words_of(kernels.max_depth)));
+}
+
 // Bound of the panels that cut_b() takes.
 std::int64_t most_panel_words(const GemmShape& shape, const GemmKernels& kernels) {
   const std::int64_t panel = kernels.panel_columns, most = kernels.max_panel_words;
@@ -239,8 +247,10 @@ std::int64_t most_panel_words(const GemmShape& shape, const GemmKernels& kernels
   // A part of the columns is whole panels, so up to one more than fits.
   const bool may_cut_columns = !shape.has_c || columns * depth_words > most;
   const std::int64_t whole_words = may_cut_columns ? words : std::min(words, 4 * depth_words);
-  const std::int64_t fewest = shape.has_c ? kernels.max_block_columns : kMinWholeColumns;
-  return std::min(columns * words, std::max(most, fewest * whole_words) + panel * whole_words);
+  const std::int64_t fewest = fewest_columns(shape.has_c, shape.is_a_transposed, kernels);
+  const std::int64_t some_columns =
+      std::min(columns * whole_words, std::max(most, fewest * whole_words) + panel * whole_words);
+  return std::max(some_columns, std::min(columns * words, most));
 }
 
 }  // namespace
@@ -282,7 +292,7 @@ void GemmPlan::cut_b() {
   for (std::int64_t i = 0; i < blocks; ++i) largest = std::max(largest, depth_words(i, i + 1));
   // Cut the columns if their whole depth is small enough that many fit, else the depth.
   if (gemm_.c == nullptr || columns * largest > most || words * kernels_.word_depths <= 4 * kernels_.max_depth) {
-    const std::int64_t fewest = gemm_.c == nullptr ? kMinWholeColumns : kernels_.max_block_columns;
+    const std::int64_t fewest = fewest_columns(gemm_.c != nullptr, gemm_.a.transposed, kernels_);
     packed_depths_ = blocks;
     packed_columns_ = even_part(gemm_.n, std::max(most / words, fewest), panel);
   } else {
@@ -303,7 +313,8 @@ void GemmPlan::cut_c() {
   for (const GemmRange& range : ranges) rows += range.count();
   const std::int64_t wanted = kBlocksPerThread * thread_count();
   std::int64_t block_rows = even_part(rows, kMaxBlockRows, tile);
-  block_columns_ = even_part(std::min(packed_columns_, gemm_.n), kernels_.max_block_columns, panel);
+  const std::int64_t most_columns = gemm_.c == nullptr ? kUsualColumns : kernels_.max_block_columns;
+  block_columns_ = even_part(std::min(packed_columns_, gemm_.n), most_columns, panel);
   const auto block_count = [&] { return divide_up(rows, block_rows) * divide_up(packed_columns_, block_columns_); };
   const auto split_columns = [&] {
     while (block_count() < wanted && block_columns_ > 8 * panel) {
@@ -332,7 +343,7 @@ void include_gemm(const GemmShape& shape, ScratchSizes& sizes) {
     sizes.include(Scratch::kTileA, (rows + kernels.tile_rows) * words);
   }
   if (!shape.has_c) {
-    const std::int64_t columns = round_up(std::min(shape.n, kernels.max_block_columns), kernels.panel_columns);
+    const std::int64_t columns = round_up(std::min(shape.n, kUsualColumns), kernels.panel_columns);
     sizes.include(Scratch::kTileB, rows * (columns + kRowPadding));
   }
 }

@@ -7,6 +7,7 @@
 #include "hwy/foreach_target.h"
 //
 #include <algorithm>
+#include <cstddef>
 #include <cstring>
 #include <type_traits>
 #include <utility>
@@ -14,6 +15,7 @@
 
 #include "base/block_size.h"
 #include "base/host/threads.h"
+#include "hwy/cache_control.h"
 #include "hwy/highway.h"
 #include "ops/cpu/cpu_backend.h"
 #include "ops/cpu/products/linear.h"
@@ -30,18 +32,36 @@ namespace teratron {
 namespace HWY_NAMESPACE {
 namespace {
 
+// Rows of y that finish_transposed() brings into order at a time.
+constexpr std::int64_t kRowsInOrder = block_size(64, 2);
+
 // Scratch memory of finish_transposed().
-std::int64_t transposed_floats(std::int64_t rows) { return rows * kPanelColumns; }
+std::int64_t transposed_floats(std::int64_t rows) { return std::min(rows, kRowsInOrder) * kPanelColumns; }
+
+// Fetches a block of at most a panel's columns, whose rows are far apart.
+void fetch(const TensorRef& view, const GemmBlock& block) {
+  const std::int64_t size = size_of(view.dtype), last = block.columns() * size - 1;
+  for (std::int64_t row = block.row_begin; row < block.row_end; ++row) {
+    const auto* const at = static_cast<const std::byte*>(view.data) + (row * view.dim(1) + block.column_begin) * size;
+    hwy::Prefetch(at);
+    hwy::Prefetch(at + last);
+  }
+}
 
 // Brings a block of y transposed, some outputs for all rows of x, into order and finishes it: as many outputs at a time
 // as a panel has columns.
 template <auto finish>
 void finish_transposed(const FrozenLinearForward& args, const GemmBlock& block, const GemmSums& sums) {
   float* const panel = scratch_floats(Scratch::kTileA, transposed_floats(block.columns()));
-  for (std::int64_t o = 0; o < block.rows(); o += kPanelColumns) {
-    const std::int64_t outputs = std::min(kPanelColumns, block.rows() - o), first = block.row_begin + o;
-    pack_panel_transposed(sums.data + o * sums.stride, sums.stride, block.columns(), outputs, panel);
-    finish(args, {block.column_begin, block.column_end, first, first + outputs}, {panel, kPanelColumns});
+  for (std::int64_t t = 0; t < block.columns(); t += kRowsInOrder) {
+    const std::int64_t rows = std::min(kRowsInOrder, block.columns() - t), row = block.column_begin + t;
+    for (std::int64_t o = 0; o < block.rows(); o += kPanelColumns) {
+      const std::int64_t outputs = std::min(kPanelColumns, block.rows() - o), first = block.row_begin + o;
+      const GemmBlock in_order{row, row + rows, first, first + outputs};
+      fetch(args.linear.y, in_order);
+      pack_panel_transposed(sums.data + o * sums.stride + t, sums.stride, rows, outputs, panel);
+      finish(args, in_order, {panel, kPanelColumns});
+    }
   }
 }
 
