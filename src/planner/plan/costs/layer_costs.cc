@@ -150,13 +150,14 @@ double ModelCosts::attention_rate(double head_size) const {
   return peak_ * constants_.attention_efficiency * head_size / (head_size + constants_.head_saturation);
 }
 
-// The two products of attention that writes its scores. cuBLAS wants rows of multiples of 16 bytes for its tensor cores;
-// other heads run beside them, at the rate of fp32 (BLOOM's trials with 108 columns, docs/plan.md).
+// The two products of attention that writes its scores. cuBLAS wants rows of multiples of 16 bytes for its tensor
+// cores; other heads run beside them, at twice the rate of fp32, as data sheets have pairs of 16-bit numbers.
 double ModelCosts::score_products(const Slice& slice) const {
   const auto [heads, key_heads, d, l, keys] = attention_sizes(slice);
   constexpr std::int64_t kAlignedColumns = 8;
   const bool is_aligned = work_.attention.head_size % kAlignedColumns == 0;
-  const double rate = (is_aligned ? peak_ : cluster_.device.peak_32) * constants_.product_efficiency;
+  const double rate =
+      (is_aligned ? peak_ : std::min(peak_, 2 * cluster_.device.peak_32)) * constants_.product_efficiency;
   return product_at(rate, l, d, keys, heads) + product_at(rate, l, keys, d, heads);
 }
 
