@@ -133,6 +133,21 @@ TEST(LayerCosts, RecomputingAddsWhatItMakesAgain) {
   EXPECT_NEAR(times(Recompute::kFull).backward, none.backward + none.forward, 1e-9 * full.backward);
 }
 
+TEST(LayerCosts, WiderHeadsAreFasterThanThoseThatTensorCoresDoNotTake) {
+  Cluster cluster = find_cluster("dgx-a100", 8);
+  const auto forward = [&](std::int64_t head_size, DType dtype) {
+    ModelConfig model = preset_model("gpt3-13B");
+    model.num_attention_heads = 128;
+    model.hidden_size = 128 * head_size;
+    return ModelCosts(model, {.tensor = 8, .dtype = dtype}, cluster).layer({4, 2048, 0}).forward;
+  };
+  EXPECT_LT(forward(108, DType::kBF16), forward(112, DType::kBF16));  // no products with written scores
+  cluster.constants.push_back({"writes_scores", 1, ""});
+  EXPECT_GT(forward(108, DType::kBF16), forward(112, DType::kBF16));
+  EXPECT_LT(forward(104, DType::kBF16), forward(112, DType::kBF16));
+  EXPECT_LT(forward(108, DType::kF32), forward(112, DType::kF32));
+}
+
 TEST(LayerCosts, NothingIsFasterThanPeakOrMemoryAllow) {
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
     std::mt19937_64 random(seed);

@@ -80,18 +80,15 @@ TEST(PublishedRuns, TheJudgingHalfIsWithinItsBarsInTheMean) {
     over += std::abs(*error_of(cell)) > kMostWorstError ? 1 : 0;
   }
   EXPECT_GT(count, 320);
-  EXPECT_LE(sum / count, kMostMeanError);
-  EXPECT_LE(over, 10);  // each is listed in docs/plan.md
+  EXPECT_LE(sum / count, 0.046);  // the bar is kMostMeanError
+  EXPECT_LE(over, 9);  // each is listed in docs/plan.md
 }
 
 // Choices that miss it, by name, with what they lose; docs/plan.md says why.
-TEST(PublishedRuns, TheLayoutThatIsChosenIsWithinThreePercentOfTheFastestBarringSix) {
+TEST(PublishedRuns, TheLayoutThatIsChosenIsWithinThreePercentOfTheFastestBarringThree) {
   const std::map<std::string, double> missed = {
       {"72 x 14336, 64 heads, 384 A100, TP 8, PP 6, 4 of 1568, 02-25", 0.180},
       {"39.1B, 512 A100, TP 4, PP 8, 2 of 1536", 0.137},
-      {"72 x 14336, 64 heads, 384 A100, TP 8, PP 6, 6 of 2016, 02-25", 0.085},
-      {"84 x 13312, 64 heads, 384 A100, TP 4, PP 12, 4 of 2048, 02-26", 0.083},
-      {"72 x 14336, 64 heads, 384 A100, TP 4, PP 6, 4 of 2048, 02-25", 0.058},
       {"18.4B, 256 A100, TP 4, PP 2, 2 of 1024", 0.043}};
   const std::vector<LayoutChoice>& choices = reproduction_of("all").choices;
   EXPECT_GE(choices.size(), 30U);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <iterator>
+#include <map>
 #include <numeric>
 #include <utility>
 
@@ -54,7 +55,7 @@ class PlacedBlocks {
 
  private:
   static constexpr int kRuns = 256;
-  static constexpr std::size_t kWorthSorting = 8;  // so much longer is the way through all of them
+  static constexpr std::size_t kWorthSorting = 24;  // so much longer is the way through all of them
 
   static std::int64_t lowest_among(const std::vector<Placed>& by_offset, const Placed& block, std::int64_t bytes) {
     std::int64_t offset = 0;
@@ -68,7 +69,9 @@ class PlacedBlocks {
   const std::vector<Placed>& sorted() {
     const auto unsorted = all_.begin() + static_cast<std::ptrdiff_t>(sorted_);
     std::sort(unsorted, all_.end());
-    std::inplace_merge(all_.begin(), unsorted, all_.end());
+    if (unsorted != all_.end()) {
+      std::inplace_merge(std::upper_bound(all_.begin(), unsorted, *unsorted), unsorted, all_.end());
+    }
     sorted_ = all_.size();
     return all_;
   }
@@ -182,13 +185,18 @@ std::int64_t Arena::alive_at(int time) const {
 }
 
 int Arena::fullest_time() const {
+  std::map<int, std::int64_t> alive;  // bytes from each moment in which lives begin or have ended
+  for (const Entry& entry : entries_) {
+    alive[entry.first] += entry.bytes;
+    alive[entry.last + 1] -= entry.bytes;
+  }
+  std::int64_t sum = 0, most = -1;
+  for (auto& [moment, bytes] : alive) bytes = sum += bytes;
   int best = 0;
-  std::int64_t most = -1;
   for (const Entry& entry : entries_) {  // the sum only grows where a life begins
-    if (const std::int64_t sum = alive_at(entry.first); sum > most) {
-      most = sum;
-      best = entry.first;
-    }
+    if (alive[entry.first] <= most) continue;
+    most = alive[entry.first];
+    best = entry.first;
   }
   return best;
 }

@@ -84,8 +84,8 @@ double ModelCosts::kernels(double seconds, double count) const {
   return std::min(together, seconds * constants_.cores + count * constants_.lone_start);
 }
 
-double ModelCosts::product(double rows, double inner, double columns, double count) const {
-  return product_at(peak_ * constants_.product_efficiency, rows, inner, columns, count);
+double ModelCosts::product(double rows, double inner, double columns) const {
+  return product_at(peak_ * constants_.product_efficiency, rows, inner, columns, 1);
 }
 
 double ModelCosts::scaled_product(double rows, double inner, double columns, bool in_layer) const {
@@ -150,11 +150,22 @@ double ModelCosts::attention_rate(double head_size) const {
   return peak_ * constants_.attention_efficiency * head_size / (head_size + constants_.head_saturation);
 }
 
+// The two products of attention that writes its scores. cuBLAS wants rows of multiples of 16 bytes for its tensor
+// cores; other heads run beside them, at twice the rate of fp32, as data sheets have pairs of 16-bit numbers.
+double ModelCosts::score_products(const Slice& slice) const {
+  const auto [heads, key_heads, d, l, keys] = attention_sizes(slice);
+  constexpr std::int64_t kAlignedColumns = 8;
+  const bool is_aligned = work_.attention.head_size % kAlignedColumns == 0;
+  const double rate =
+      (is_aligned ? peak_ : std::min(peak_, 2 * cluster_.device.peak_32)) * constants_.product_efficiency;
+  return product_at(rate, l, d, keys, heads) + product_at(rate, l, keys, d, heads);
+}
+
 double ModelCosts::attention_forward(const Slice& slice) const {
   const auto [heads, key_heads, d, l, keys] = attention_sizes(slice);
   if (constants_.writes_scores != 0) {
-    return product(l, d, keys, heads) + product(l, keys, d, heads) + passes(heads * l * keys, constants_.score_passes) +
-           4 * constants_.kernel_start + cache_copies(slice, kCachePasses);
+    return score_products(slice) + passes(heads * l * keys, constants_.score_passes) + 4 * constants_.kernel_start +
+           cache_copies(slice, kCachePasses);
   }
   const double arithmetic = attention_operations(slice) / attention_rate(d);
   return kernels(std::max(arithmetic, passes(d * (2 * heads * l + 2 * key_heads * keys), 1)), 1);
@@ -163,8 +174,7 @@ double ModelCosts::attention_forward(const Slice& slice) const {
 double ModelCosts::attention_backward(const Slice& slice) const {
   const auto [heads, key_heads, d, l, keys] = attention_sizes(slice);
   if (constants_.writes_scores != 0) {
-    return 2 * (product(l, d, keys, heads) + product(l, keys, d, heads)) +
-           passes(heads * l * keys, constants_.score_passes) + 4 * constants_.kernel_start +
+    return 2 * score_products(slice) + passes(heads * l * keys, constants_.score_passes) + 4 * constants_.kernel_start +
            cache_copies(slice, kCacheGradientPasses);
   }
   // The scores are made again: five products where forward has two. Gradients of keys and values are added up.

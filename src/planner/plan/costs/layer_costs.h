@@ -75,8 +75,8 @@ class ModelCosts {
   struct Parts;  // of a pass: seconds
 
   void take(const Cluster& cluster);
-  double kernels(double seconds, double count) const;  // with their starts, on all cores or on one
-  double product(double rows, double inner, double columns, double count = 1) const;  // seconds
+  double kernels(double seconds, double count) const;               // with their starts, on all cores or on one
+  double product(double rows, double inner, double columns) const;  // seconds
   double product_at(double rate, double rows, double inner, double columns, double count) const;
   double scaled_product(double rows, double inner, double columns, bool in_layer) const;
   bool in_8_bits(bool in_layer) const { return in_layer && constants_.fp8_products != 0; }
@@ -93,6 +93,7 @@ class ModelCosts {
   double context_of(const Slice& slice) const;  // tokens before a query's slice, in the mean where sequences are split
   double attention_operations(const Slice& slice) const;  // of a forward
   double attention_rate(double head_size) const;          // operations a second, of what writes no scores
+  double score_products(const Slice& slice) const;
   double attention_forward(const Slice& slice) const;
   double attention_backward(const Slice& slice) const;
   double key_exchange(const Slice& slice) const;  // seconds, of ranks that split a sequence

@@ -284,7 +284,12 @@ Layout layout_of(const TrainConfig& config) {
 }
 
 std::vector<std::vector<std::int64_t>> stage_cells(const TrainConfig& config, const Layout& layout) {
-  const std::vector<std::int64_t> cells = cell_layers(with_layout(config, layout));
+  const bool are_given = !layout.layers.empty() && !deals_layers(layout);
+  const auto given = comma_separated(are_given ? layout.layers : config.pipeline.layout);
+  const std::vector<std::int64_t> cells =
+      given ? *given
+            : pipeline::even_slices(config.model.config.num_layers,
+                                    static_cast<int>(layout.pipeline * layout.virtual_stages));
   const pipeline::CellMap map{static_cast<int>(layout.pipeline), pipeline::traits_of(layout.schedule).placement};
   std::vector<std::vector<std::int64_t>> stages(static_cast<std::size_t>(layout.pipeline));
   for (std::size_t cell = 0; cell < cells.size(); ++cell) {

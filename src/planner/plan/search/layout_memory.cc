@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "pipeline/memory.h"
 #include "pipeline/timing/closed_form.h"
@@ -52,10 +53,6 @@ struct Sharing {
 Sharing sharing_of(DataSharding sharding, std::int64_t copies) {
   return {.weights = sharding == DataSharding::kWeights ? copies : 1,
           .gradients = sharding >= DataSharding::kGradients ? copies : 1};
-}
-
-TransformerLayer layer_of(const TrainConfig& config, const MemoryPlanContext& context, const Layout& layout) {
-  return {config.model.model_for(context.vocab_size).layer_config(), 0, {0, static_cast<int>(layout.tensor)}};
 }
 
 }  // namespace
@@ -128,10 +125,32 @@ MemoryPlanContext memory_context(const TrainConfig& config, std::int64_t vocab_s
 }
 
 LayoutMemory::LayoutMemory(const TrainConfig& config, const MemoryPlanContext& context)
-    : config_(config), context_(context) {}
+    : config_(config),
+      context_(context),
+      model_(config.model.model_for(context.vocab_size)),
+      optimizer_(config.optimizer.make_optimizer()) {}
+
+void LayoutMemory::add(ParameterBytes& bytes, Parameter parameter) const {
+  parameter.frozen = config_.model.config.adapters.active() && !parameter.adapter;
+  bytes.add(parameter, *optimizer_, context_.compute_dtype, config_.backend.weight_tiles);
+}
+
+const LayoutMemory::Shard& LayoutMemory::shard_of(std::int64_t tensor) const {
+  if (const auto known = shards_.find(tensor); known != shards_.end()) return known->second;
+  Shard shard{.layer = {model_.layer_config(), 0, {0, static_cast<int>(tensor)}}, .of_layer = {}};
+  shard.layer.visit([&](Parameter& parameter) { add(shard.of_layer, parameter); });
+  return shards_.emplace(tensor, std::move(shard)).first->second;
+}
+
+const RankParameters& LayoutMemory::ends_of(const Layout& layout) const {
+  const std::pair key{layout.tensor, layout.vocabulary_parallel ? layout.pipeline : 1};
+  const auto known = ends_.find(key);
+  return known != ends_.end() ? known->second
+                              : ends_.emplace(key, rank_parameters(model_, key.first, key.second)).first->second;
+}
 
 LayoutMemory::SliceBytes LayoutMemory::slice_bytes(const Layout& layout, std::int64_t slices) const {
-  const TransformerLayer layer = layer_of(config_, context_, layout);
+  const TransformerLayer& layer = shard_of(layout.tensor).layer;
   // At most; joint ones may all be alone.
   const std::int64_t sequences = layout.token_slices == kJointChoice ? 1
                                  : layout.token_slices == kSlicersChoice
@@ -168,37 +187,23 @@ std::int64_t LayoutMemory::state(const Layout& layout, const ParameterBytes& byt
 
 std::int64_t LayoutMemory::least(const Layout& layout) const {
   const std::int64_t even = even_slice_count(layout), slices = std::max<std::int64_t>(even, 1);
-  const std::vector<std::int64_t> cells = cell_layers(with_layout(config_, layout));
-  std::int64_t layers = 0, fewest = cells.front();  // of the first stage
-  const pipeline::CellMap map{static_cast<int>(layout.pipeline), pipeline::traits_of(layout.schedule).placement};
-  for (std::size_t cell = 0; cell < cells.size(); ++cell) {
-    if (map.stage_of(static_cast<int>(cell)) != 0) continue;
-    layers += cells[cell];
-    fewest = std::min(fewest, cells[cell]);
-  }
+  const std::vector<std::int64_t> cells = stage_cells(config_, layout).front();  // of the first stage
+  std::int64_t layers = std::accumulate(cells.begin(), cells.end(), std::int64_t{0}), fewest = std::ranges::min(cells);
   if (deals_layers(layout)) {
     layers = layout.virtual_stages;
     fewest = 1;
   }
-  TransformerLayer layer = layer_of(config_, context_, layout);
-  const RankParameters ends = rank_parameters(config_.model.model_for(context_.vocab_size), layout.tensor,
-                                              layout.vocabulary_parallel ? layout.pipeline : 1);
-  const std::shared_ptr<const Optimizer> optimizer = config_.optimizer.make_optimizer();
-  ParameterBytes parameters;
-  layer.visit([&](Parameter& parameter) {
-    parameter.frozen = config_.model.config.adapters.active() && !parameter.adapter;
-    parameters.add(parameter, *optimizer, context_.compute_dtype, config_.backend.weight_tiles);
-  });
-  parameters = {.weight = layers * parameters.weight,
-                .gradient = layers * parameters.gradient,
-                .optimizer = layers * parameters.optimizer};
-  const bool has_head = map.stage_of(static_cast<int>(cells.size()) - 1) == 0;
+  const ParameterBytes& of_layer = shard_of(layout.tensor).of_layer;
+  ParameterBytes parameters{.weight = layers * of_layer.weight,
+                            .gradient = layers * of_layer.gradient,
+                            .optimizer = layers * of_layer.optimizer};
+  const RankParameters& ends = ends_of(layout);
+  const pipeline::CellMap map{static_cast<int>(layout.pipeline), pipeline::traits_of(layout.schedule).placement};
+  const bool has_head = map.stage_of(static_cast<int>(layout.pipeline * layout.virtual_stages) - 1) == 0;
   const double head = has_head ? ends.head : 0;
-  const Parameter embeddings{.name = "embeddings",
-                             .shape = {static_cast<std::int64_t>(ends.embedding + ends.tied + ends.shared + head)},
-                             .takes_tiles = true,
-                             .frozen = config_.model.config.adapters.active()};
-  parameters.add(embeddings, *optimizer, context_.compute_dtype, config_.backend.weight_tiles);
+  add(parameters, {.name = "embeddings",
+                   .shape = {static_cast<std::int64_t>(ends.embedding + ends.tied + ends.shared + head)},
+                   .takes_tiles = true});
   const SliceBytes slice = slice_bytes(layout, slices);
   // Slices of several lengths: one micro-batch is alive, whole.
   const std::int64_t alive = even == 0 ? layout.virtual_stages : live_cells(layout, config_, slices);

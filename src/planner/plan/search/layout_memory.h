@@ -3,11 +3,13 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <span>
-#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "cluster/cluster.h"
+#include "plan/costs/rank_parameters.h"
 #include "plan/search/layout.h"
 #include "train/plans/memory_plan.h"
 
@@ -43,7 +45,7 @@ MemoryPlanContext memory_context(const TrainConfig& config, std::int64_t vocab_s
 
 class LayoutMemory {
  public:
-  // Refers to `config`, which gives all but the layout.
+  // Refers to `config`, which gives all but the layout; its batch may change later. Not for two threads at once.
   LayoutMemory(const TrainConfig& config, const MemoryPlanContext& context);
 
   // A lower bound of the fullest stage: the first one when most micro-batches are alive there, without the parts that
@@ -63,11 +65,23 @@ class LayoutMemory {
     std::int64_t cache = 0;        // of a layer and a micro-batch in slices: packed projections of whole sequences
     std::int64_t again = 0, wide = 0, full = 0, stream = 0;  // workspaces
   };
+  // A layer of so many tensor-parallel ranks, and the bytes of its parameters.
+  struct Shard {
+    TransformerLayer layer;
+    ParameterBytes of_layer;
+  };
+  void add(ParameterBytes& bytes, Parameter parameter) const;
+  const Shard& shard_of(std::int64_t tensor) const;
+  const RankParameters& ends_of(const Layout& layout) const;
   SliceBytes slice_bytes(const Layout& layout, std::int64_t slices) const;
   std::int64_t state(const Layout& layout, const ParameterBytes& bytes) const;
 
   const TrainConfig& config_;
   const MemoryPlanContext context_;
+  const ModelConfig model_;
+  const std::shared_ptr<const Optimizer> optimizer_;
+  mutable std::map<std::int64_t, Shard> shards_;  // by tensor-parallel ranks: made once, asked for by every layout
+  mutable std::map<std::pair<std::int64_t, std::int64_t>, RankParameters> ends_;  // and by ranks of the vocabulary
 };
 
 }  // namespace teratron::plan

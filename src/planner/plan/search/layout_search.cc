@@ -31,8 +31,9 @@ std::unique_ptr<LayoutCosts> costs_of(const PlanRequest& request) {
 
 class Search {
  public:
-  Search(const PlanRequest& request, std::size_t wanted)
+  Search(const PlanRequest& request, std::size_t wanted, KnownLayouts& known)
       : request_(request),
+        known_(known),
         wanted_(wanted),
         room_(static_cast<std::int64_t>(request.cluster.device.memory)),
         chooses_recompute_(request.fixed.has_mesh() && !request.fixed.recompute &&
@@ -41,11 +42,11 @@ class Search {
         times_(costs_of(request)) {}
 
   SearchResult run() {
-    std::vector<Layout> layouts = layouts_of(request_);
-    result_.devices = layouts.front().devices();
-    for (Layout& layout : layouts) {
+    if (known_.least.empty()) look_up_layouts();
+    result_.devices = known_.least.front().first.devices();
+    for (const auto& [layout, bytes] : known_.least) {
       const bool comes_by_stage = chooses_recompute_ && layout.recompute != Recompute::kNone;
-      if (!comes_by_stage) add(std::move(layout));
+      if (!comes_by_stage) add(layout, bytes);
     }
     while (!queue_.empty() && queue_.top().bound < worst_wanted()) {
       const Candidate candidate = queue_.top();
@@ -70,9 +71,22 @@ class Search {
     StepTime time;
   };
 
+  void look_up_layouts() {
+    for (Layout& layout : layouts_of(request_)) {
+      const std::int64_t bytes = memory_.least(layout);
+      known_.least.emplace_back(std::move(layout), bytes);
+    }
+  }
+
   void add(Layout layout) {
+    const std::int64_t bytes = memory_.least(layout);
+    add(std::move(layout), bytes);
+  }
+
+  // `least`: what it takes at least as it is.
+  void add(Layout layout, std::int64_t least) {
     ++result_.layouts;
-    const std::int64_t bytes = least_bytes(layout);
+    const std::int64_t bytes = least_bytes(layout, least);
     if (bytes > room_) {
       ++result_.too_large;
       if (deals_layers(layout)) layout.layers.clear();
@@ -87,8 +101,7 @@ class Search {
   // Whether what the layout makes again is chosen by stage if it does not fit.
   bool is_open(const Layout& layout) const { return chooses_recompute_ && layout.recompute == Recompute::kNone; }
 
-  std::int64_t least_bytes(Layout layout) const {
-    std::int64_t bytes = memory_.least(layout);
+  std::int64_t least_bytes(Layout layout, std::int64_t bytes) const {
     if (bytes <= room_ || !is_open(layout)) return bytes;
     for (const Recompute kind : {Recompute::kSelective, Recompute::kFull}) {
       layout.recompute = kind;
@@ -136,7 +149,8 @@ class Search {
   void add_dealings(const Layout& layout) {
     std::vector<std::pair<double, Layout>> dealings;
     for (Layout& one : dealt(request_.model, layout)) {
-      if (least_bytes(one) <= room_ || one.layers.empty()) dealings.emplace_back(times_->least(one), std::move(one));
+      if (least_bytes(one, memory_.least(one)) <= room_ || one.layers.empty())
+        dealings.emplace_back(times_->least(one), std::move(one));
     }
     std::stable_sort(dealings.begin() + 1, dealings.end(),
                      [](const auto& a, const auto& b) { return a.first < b.first; });
@@ -145,10 +159,15 @@ class Search {
     for (auto& [bound, one] : dealings) add(std::move(one));
   }
 
+  std::int64_t fullest_end(const Layout& layout) {
+    if (const auto known = known_.fullest.find(layout); known != known_.fullest.end()) return known->second;
+    ++result_.planned;
+    return known_.fullest[layout] = memory_.fullest_end(layout);
+  }
+
   // One that does not fit comes again with what its stages have to make again.
   bool fits(const Layout& layout, double limit) {
-    ++result_.planned;
-    const std::int64_t bytes = memory_.fullest_end(layout);
+    const std::int64_t bytes = fullest_end(layout);
     if (bytes <= room_) return true;
     if (is_open(layout)) {
       add_recomputing(layout, limit);
@@ -187,8 +206,7 @@ class Search {
     if (found.size() > wanted_) found.resize(wanted_);
     for (const Found& one : found) {
       const bool is_best = result_.best.empty();
-      std::vector<std::int64_t> memory =
-          is_best ? memory_.planned(one.layout) : std::vector{memory_.fullest_end(one.layout)};
+      std::vector<std::int64_t> memory = is_best ? memory_.planned(one.layout) : std::vector{fullest_end(one.layout)};
       // With one micro-batch, say, two schedules are one under two names.
       const bool is_known = std::ranges::any_of(result_.best, [&](const PlannedLayout& other) {
         return other.time.seconds == one.time.seconds && std::ranges::max(other.memory) == memory.front();
@@ -211,7 +229,7 @@ class Search {
     for (const auto& [least, layout] : too_large_) {
       if (least >= result_.smallest_bytes) return;
       if (is_to_be_chosen(layout)) continue;
-      const std::int64_t bytes = memory_.fullest_end(layout);
+      const std::int64_t bytes = fullest_end(layout);
       if (bytes >= result_.smallest_bytes) continue;
       result_.smallest_bytes = bytes;
       result_.smallest = layout;
@@ -219,6 +237,7 @@ class Search {
   }
 
   const PlanRequest& request_;
+  KnownLayouts& known_;
   const std::size_t wanted_;
   const std::int64_t room_;
   const bool chooses_recompute_;  // stage by stage
@@ -252,7 +271,12 @@ std::vector<Layout> layouts_of(const PlanRequest& request) {
 }
 
 SearchResult search_layouts(const PlanRequest& request, std::size_t runners_up) {
-  return Search(request, runners_up + 1).run();
+  KnownLayouts known;
+  return search_layouts(request, runners_up, known);
+}
+
+SearchResult search_layouts(const PlanRequest& request, std::size_t runners_up, KnownLayouts& known) {
+  return Search(request, runners_up + 1, known).run();
 }
 
 }  // namespace teratron::plan

@@ -6,8 +6,10 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cluster/cluster.h"
@@ -70,7 +72,16 @@ struct SearchResult {
 // Layouts on as many of the cluster's devices as any layout can use. UserError: there is none.
 std::vector<Layout> layouts_of(const PlanRequest& request);
 
+// What searches of one model and batch on several clusters have in common: the layouts that there are, and the memory
+// of those that a search has looked at. The clusters have as many devices, of one kind (PlanRequest::context()).
+struct KnownLayouts {
+  std::vector<std::pair<Layout, std::int64_t>> least;  // LayoutMemory::least() of each that has no fault
+  std::map<Layout, std::int64_t> fullest;              // LayoutMemory::fullest_end()
+};
+
 // `runners_up`: at most so many beside the best. UserError where no layout has as many devices or fewer.
 SearchResult search_layouts(const PlanRequest& request, std::size_t runners_up = 5);
+// Another search of that kind: `known` is what other searches left in it, and gets what this one finds out.
+SearchResult search_layouts(const PlanRequest& request, std::size_t runners_up, KnownLayouts& known);
 
 }  // namespace teratron::plan

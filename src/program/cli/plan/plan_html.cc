@@ -10,6 +10,8 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <optional>
+#include <tuple>
+#include <utility>
 
 #include "base/error.h"
 #include "base/files/file.h"
@@ -151,22 +153,19 @@ void add_best(const plan::PlanRequest& request, const plan::PlannedLayout& best,
   step.timeline = timeline_of(request, best.config);
 }
 
-void plan_step(PlanOptions options, PlannedStep& step) {
-  options.devices = step.devices;
-  options.train.batch.global_batch_size = step.sequences;
-  try {
-    const plan::PlanRequest request = options.request();
-    const plan::SearchResult result = plan::search_layouts(request, 0);
-    result.best.empty() ? add_smallest(request, result, step) : add_best(request, result.best.front(), step);
-  } catch (const UserError&) {  // no layout has so many devices
-  }
-}
-
 // A step of the page that is to be planned.
 struct Asked {
   PlanOptions options;
   PlannedStep step;
 };
+
+void plan_step(const plan::PlanRequest& request, plan::KnownLayouts& known, PlannedStep& step) {
+  try {
+    const plan::SearchResult result = plan::search_layouts(request, 0, known);
+    result.best.empty() ? add_smallest(request, result, step) : add_best(request, result.best.front(), step);
+  } catch (const UserError&) {  // no layout has so many devices
+  }
+}
 
 // Steps in the page's order; `page` gets its models, its clusters and the number of the first step.
 std::vector<Asked> all_asked(const PlanOptions& options, const plan::PlanRequest& request, PlanPage& page) {
@@ -197,14 +196,38 @@ std::vector<Asked> all_asked(const PlanOptions& options, const plan::PlanRequest
   return asked;
 }
 
+// Steps of one model, number of devices and batch, on clusters of one kind of devices: their searches share layouts.
+using StepsTogether = std::vector<std::pair<plan::PlanRequest, PlannedStep*>>;
+std::vector<StepsTogether> together(std::vector<Asked>& asked) {
+  std::map<std::tuple<std::size_t, std::int64_t, std::int64_t, DType, int>, StepsTogether> groups;
+  for (Asked& one : asked) {
+    PlannedStep& step = one.step;
+    one.options.devices = step.devices;
+    one.options.train.batch.global_batch_size = step.sequences;
+    try {
+      plan::PlanRequest request = one.options.request();
+      const MemoryPlanContext context = request.context();
+      const std::tuple kind{step.model, step.devices, step.sequences, context.compute_dtype, context.threads};
+      groups[kind].emplace_back(std::move(request), &step);
+    } catch (const UserError&) {  // the cluster has no such number of devices
+    }
+  }
+  std::vector<StepsTogether> all;
+  for (auto& [kind, steps] : groups) all.push_back(std::move(steps));
+  return all;
+}
+
 // Plans the steps on all threads.
 void plan_all(std::vector<Asked>& asked) {
+  const std::vector<StepsTogether> groups = together(asked);
   std::atomic<std::int64_t> done{0};
   LongTask progress("planning", [&] { return static_cast<double>(done.load()) / static_cast<double>(asked.size()); });
-  run_in_parallel(std::ssize(asked), [&](std::int64_t i) {
-    Asked& one = asked[static_cast<std::size_t>(i)];
-    plan_step(one.options, one.step);
-    ++done;
+  run_in_parallel(std::ssize(groups), [&](std::int64_t i) {
+    plan::KnownLayouts known;
+    for (const auto& [request, step] : groups[static_cast<std::size_t>(i)]) {
+      plan_step(request, known, *step);
+      ++done;
+    }
   });
 }
 
