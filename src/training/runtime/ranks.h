@@ -38,6 +38,7 @@ std::string warning_of_split_hosts(const MeshShape& shape, std::span<const std::
 // Launcher of a command's ranks. A command makes it first, and calls run() once.
 class RankLauncher {
  public:
+  // `watch`: as detect_launch().
   RankLauncher(const LayoutSettings& layout, BackendKind backend, const WatchSettings& watch = {});
 
   static constexpr int kMostThreads = 1024;  // ranks as threads of one process
