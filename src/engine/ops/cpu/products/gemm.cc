@@ -161,23 +161,17 @@ GemmSums multiply_block(const Gemm& gemm, const PackedBlock& packed, const GemmB
   return sums;
 }
 
-template <class T, class Tiles>
-GemmKernels kernels_with(std::int64_t max_panel_words, std::int64_t max_block_columns) {
-  return {Tiles::kRows,
-          kPanelColumns,
-          1,
-          1,
-          kMaxDepth,
-          max_panel_words,
-          max_block_columns,
-          &pack_columns<T>,
-          &multiply_block<T, Tiles>};
-}
-
 GemmKernels gemm_kernels(DType dtype, bool long_tiles) {
   return choose_by_storage(dtype, [&]<class T>(ElementType<T>) {
-    if (!long_tiles || kFloatLanes < 16) return kernels_with<T, PlainTiles>(kMaxPanelWords, kMaxBlockColumns);
-    return kernels_with<T, LongTiles>(kMaxLongPanelWords, kMaxLongBlockColumns);
+    GemmKernels kernels{kTileRows, kPanelColumns, 1, 1, kMaxDepth, kMaxPanelWords, kMaxBlockColumns, &pack_columns<T>};
+    kernels.multiply_block = &multiply_block<T, PlainTiles>;
+    if (long_tiles && kFloatLanes == 16) {
+      kernels.tile_rows = LongTiles::kRows;
+      kernels.max_panel_words = kMaxLongPanelWords;
+      kernels.max_block_columns = kMaxLongBlockColumns;
+      kernels.multiply_block = &multiply_block<T, LongTiles>;
+    }
+    return kernels;
   });
 }
 
@@ -189,7 +183,6 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace teratron {
 namespace {
-
 HWY_EXPORT(gemm_kernels);
 
 // kUsualColumns: of a block without a c at most, whose sums are in scratch memory; of packed columns with one at least.
@@ -199,7 +192,6 @@ constexpr std::int64_t kPackColumns = block_size(64, 32);  // whole panels on ev
 constexpr std::int64_t kMinWholeColumns = block_size(128, 1);
 // Blocks per thread, so that a thread that was interrupted does not keep the others waiting for long.
 constexpr std::int64_t kBlocksPerThread = 8;
-
 // Floats between rows of a block's own sums, so that they are no power of two apart.
 constexpr std::int64_t kRowPadding = 16;
 
@@ -217,15 +209,14 @@ std::vector<GemmRange> ranges_or_all(std::span<const GemmRange> ranges, std::int
   return {ranges.begin(), ranges.end()};
 }
 
-// Whether this processor gains by long tiles. Intel's server cores with 2 MB of second-level cache (Sapphire Rapids)
-// wait longer for what is beyond it than the hardware fetches ahead: measured 1.07 times as fast. Zen 4 has 1 MB.
+// Whether this processor gains by long tiles. Cores with 2 MB of second-level cache (Sapphire Rapids) wait longer for
+// what is beyond it than the hardware fetches ahead (bench/results/train_cpu.md). Zen 4 has 1 MB.
 bool has_slow_panels() {
 #ifdef _SC_LEVEL2_CACHE_SIZE
-  static const bool is_slow = sysconf(_SC_LEVEL2_CACHE_SIZE) >= (std::int64_t{2} << 20);
+  static const bool is_slow = sysconf(_SC_LEVEL2_CACHE_SIZE) >= 2L << 20;
   return is_slow;
-#else
-  return false;
 #endif
+  return false;
 }
 
 GemmKernels kernels_of(DType dtype, bool bf16_products) {
@@ -248,9 +239,8 @@ std::int64_t most_panel_words(const GemmShape& shape, const GemmKernels& kernels
   const bool may_cut_columns = !shape.has_c || columns * depth_words > most;
   const std::int64_t whole_words = may_cut_columns ? words : std::min(words, 4 * depth_words);
   const std::int64_t fewest = fewest_columns(shape.has_c, shape.is_a_transposed, kernels);
-  const std::int64_t some_columns =
-      std::min(columns * whole_words, std::max(most, fewest * whole_words) + panel * whole_words);
-  return std::max(some_columns, std::min(columns * words, most));
+  const std::int64_t cut = std::max(most, fewest * whole_words) + panel * whole_words;
+  return std::max(std::min(columns * whole_words, cut), std::min(columns * words, most));
 }
 
 }  // namespace
