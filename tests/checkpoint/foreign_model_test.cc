@@ -148,7 +148,7 @@ TEST_F(RefusedForeignModels, NanoGptsThatAreNoWholeModel) {
   };
   using Shapes = std::map<std::string, std::vector<std::int32_t>>;
   put_file(folder_ / "sound", small_nanogpt([](Shapes& shapes) {
-             shapes["transformer.h.0.attn.bias"] = {1, 1, 2, 2};  // the mask of attention without flash
+             shapes["transformer.h.0.attn.bias"] = {2, 2};  // the mask of attention without flash
            }));
   EXPECT_EQ(ForeignModel(ForeignFormat::kNanoGpt, folder_ / "sound").model().vocab_size, 3);
   EXPECT_THAT(refused([](Shapes& shapes) {

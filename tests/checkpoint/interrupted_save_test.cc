@@ -92,12 +92,12 @@ TEST(InterruptedSave, AFullDiskIsAnEnvironmentErrorThatLeavesEverythingAsItWas) 
   ::umount(folder.path().c_str());
 }
 
-TEST(InterruptedSave, AFolderThatMayNotBeWrittenIsAnEnvironmentError) {
+TEST(InterruptedSave, AFolderThatIsAFileOrMayNotBeWrittenIsAnError) {
   const TemporaryFolder folder(TemporaryFolder::kDisk);
   const RandomModel model(small_config());
   testing::put_file(folder / "file", "");
-  EXPECT_THAT(message_of<EnvironmentError>([&] { save(folder / "file", model, 1); }), HasSubstr("file"));
-  EXPECT_THAT(message_of<EnvironmentError>([&] { save(folder / "file" / "run", model, 1); }), HasSubstr("run"));
+  EXPECT_THAT(message_of<UserError>([&] { save(folder / "file", model, 1); }), HasSubstr("file"));
+  EXPECT_THAT(message_of<UserError>([&] { save(folder / "file" / "run", model, 1); }), HasSubstr("run"));
 
   save(folder / "run", model, 1);
   ::chmod((folder / "run").c_str(), 0555);

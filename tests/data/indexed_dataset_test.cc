@@ -195,7 +195,7 @@ TEST(IndexedDatasetWriter, APrefixWithoutANameIsRefused) {
     EXPECT_THAT(message_of<UserError>([&] { IndexedDatasetWriter writer(prefix, 100); }),
                 HasSubstr("'" + prefix + "' is no name for a corpus"));
   }
-  EXPECT_TRUE(fs::is_empty(folder.path()));
+  EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
 }
 
 TEST(IndexedDatasetWriter, ATokenOutsideTheVocabularyIsABug) {

@@ -102,9 +102,9 @@ TEST_F(TensorBoardLogTest, FilesOfOthersStay) {
   EXPECT_TRUE(TensorBoardLog::holds_records(folder_));
 }
 
-TEST_F(TensorBoardLogTest, APlaceThatCannotBeWrittenIsTheEnvironmentsFault) {
+TEST_F(TensorBoardLogTest, AFileInItsFoldersPlaceIsTheUsersFault) {
   write_file_atomically(temporary_.path() / "a", "a file");
-  EXPECT_THROW(run(0, 1), EnvironmentError);
+  EXPECT_THROW(run(0, 1), UserError);
 }
 
 }  // namespace

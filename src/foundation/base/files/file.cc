@@ -345,18 +345,17 @@ void write_file_atomically(const std::filesystem::path& path, std::string_view c
 }
 
 void make_folders(const std::filesystem::path& path) {
+  if (path.empty()) throw_user_error("the name of a folder to write is empty; give one");
   std::error_code error;
   std::vector<std::filesystem::path> parents;  // of folders that are new
   for (std::filesystem::path at = path; !at.empty() && !std::filesystem::exists(at, error); at = at.parent_path()) {
     parents.push_back(folder_of(at));
   }
   std::filesystem::create_directories(path, error);
-  const bool names_a_file = error == std::errc::not_a_directory || error == std::errc::file_exists;
-  if (path.empty()) throw_user_error("the name of a folder to write is empty; give one");
-  if (names_a_file) {
+  if (error == std::errc::not_a_directory || error == std::errc::file_exists) {
     throw_user_error(
-        "cannot create the folder '{}': there is a file at its place, or at that of a folder above it; "
-        "name another folder",
+        "cannot create the folder '{}': there is a file at its place, or at that of a folder above it; name another "
+        "folder",
         path.string());
   }
   if (error) {
