@@ -5,13 +5,18 @@
 namespace teratron {
 namespace {
 
-// Loops of 1 ms one after another from second 0 on, until those of `total` seconds are done; alone, each would have
-// taken `alone` seconds. When the last one ended.
+// A loop of two tasks, of which the thread does one; alone, both would have taken `alone` seconds.
+void loop(ContentionGuard& guard, double began, double ended, double alone) {
+  guard.note(began, began + alone / 2, ended, 1, 2);
+}
+
+// Loops of 1 ms one after another from second `from` on, until those of `total` seconds are done. When the last one
+// ended.
 double loops(ContentionGuard& guard, double alone, double total, double from = 0) {
   constexpr double kLoop = 1e-3;
   double now = from;
   while (now < from + total) {
-    guard.note(now, now + kLoop, alone);
+    loop(guard, now, now + kLoop, alone);
     now += kLoop;
   }
   return now;
@@ -35,9 +40,18 @@ TEST(ContentionGuard, LeavesOutThoseThatHoldLoopsUpAndTriesThemAgain) {
 // One loop in which a helper lost its core for a moment is no reason, where the others gain more.
 TEST(ContentionGuard, WeighsAllLoopsOfAWhileTogether) {
   ContentionGuard guard;
-  guard.note(0, 8e-3, 2e-3);
+  loop(guard, 0, 8e-3, 2e-3);
   const double end = loops(guard, 1.9e-3, 0.02, 8e-3);
   EXPECT_TRUE(guard.has_helpers(end));
+}
+
+// A loop of which the thread did everything ends a moment after its last task, which no helper is to blame for.
+TEST(ContentionGuard, IsNotMovedByLoopsThatHelpersHadNoPartIn) {
+  ContentionGuard guard;
+  guard.note(0, 0.5, 0.5 + 1e-6, 8, 8);
+  EXPECT_TRUE(guard.has_helpers(0.6));
+  guard.note(0.6, 0.6, 1.1, 0, 8);
+  EXPECT_TRUE(guard.has_helpers(1.2));
 }
 
 }  // namespace

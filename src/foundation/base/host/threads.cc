@@ -98,9 +98,7 @@ void run_in_parallel(std::int64_t tasks, const std::function<void(std::int64_t)>
         },
         tbb::simple_partitioner());
   });
-  if (own == 0) return;  // helpers did all of it
-  const double alone = (own_end - began) * static_cast<double>(tasks) / static_cast<double>(own);
-  team.guard.note(began, monotonic_seconds(), alone);
+  team.guard.note(began, own_end, monotonic_seconds(), own, tasks);
 }
 
 }  // namespace teratron

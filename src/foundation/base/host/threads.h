@@ -37,10 +37,12 @@ class ContentionGuard {
  public:
   bool has_helpers(double now) const { return now >= alone_until_; }
 
-  // Records a loop: its beginning and end, and `alone`, the estimated seconds of its own thread for all of it.
-  void note(double began, double ended, double alone) {
+  // Records a loop of `tasks` that ended at `ended`. The thread itself did `own` of them, the last until `own_end`;
+  // alone, it would have gone on at that pace. Helpers hold up no loop of which it did all, or none.
+  void note(double began, double own_end, double ended, std::int64_t own, std::int64_t tasks) {
+    if (own == 0 || own == tasks) return;
     with_helpers_ += ended - began;
-    alone_ += alone;
+    alone_ += (own_end - began) * static_cast<double>(tasks) / static_cast<double>(own);
     if (with_helpers_ < kWindow) return;
     if (with_helpers_ > alone_) alone_until_ = ended + kRest * with_helpers_;
     with_helpers_ = alone_ = 0;
