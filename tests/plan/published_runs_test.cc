@@ -81,15 +81,14 @@ TEST(PublishedRuns, TheJudgingHalfIsWithinItsBarsInTheMean) {
   }
   EXPECT_GT(count, 320);
   EXPECT_LE(sum / count, 0.046);  // the bar is kMostMeanError
-  EXPECT_LE(over, 9);  // each is listed in docs/plan.md
+  EXPECT_LE(over, 9);             // each is listed in docs/plan.md
 }
 
 // Choices that miss it, by name, with what they lose; docs/plan.md says why.
 TEST(PublishedRuns, TheLayoutThatIsChosenIsWithinThreePercentOfTheFastestBarringThree) {
-  const std::map<std::string, double> missed = {
-      {"72 x 14336, 64 heads, 384 A100, TP 8, PP 6, 4 of 1568, 02-25", 0.180},
-      {"39.1B, 512 A100, TP 4, PP 8, 2 of 1536", 0.137},
-      {"18.4B, 256 A100, TP 4, PP 2, 2 of 1024", 0.043}};
+  const std::map<std::string, double> missed = {{"72 x 14336, 64 heads, 384 A100, TP 8, PP 6, 4 of 1568, 02-25", 0.180},
+                                                {"39.1B, 512 A100, TP 4, PP 8, 2 of 1536", 0.137},
+                                                {"18.4B, 256 A100, TP 4, PP 2, 2 of 1024", 0.043}};
   const std::vector<LayoutChoice>& choices = reproduction_of("all").choices;
   EXPECT_GE(choices.size(), 30U);
   for (const LayoutChoice& choice : choices) {

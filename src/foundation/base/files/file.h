@@ -126,7 +126,8 @@ int open_for_writing(const std::filesystem::path& path, int flags);
 
 void write_file_atomically(const std::filesystem::path& path, std::string_view content);
 
-// Creates `path` and its parents, durably. UserError: no name, or a file is in the way. EnvironmentError: another fault.
+// Creates `path` and its parents, durably. UserError: no name, or a file is in the way. EnvironmentError: another
+// fault.
 void make_folders(const std::filesystem::path& path);
 
 // Makes names inside `folder` durable (fsync of the folder), unless it may not be read.

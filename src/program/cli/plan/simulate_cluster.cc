@@ -160,20 +160,20 @@ nlohmann::ordered_json json_of(const ClusterRun& run) {
   Json choice;  // null where nothing was chosen
   if (run.choice) choice = {{"flags", plan::train_words(run.config)}, {"text", plan::text_of_choice(*run.choice)}};
   return {{"cluster", run.cluster.name},
-                     {"ranks", run.config.layout.mesh().ranks()},
-                     {"schedule", pipeline::name_of(schedule_kind(run.config.pipeline))},
-                     {"stages", run.schedule.stages},
-                     {"micro_batches", run.schedule.micro_batches},
-                     {"slices", run.schedule.slices},
-                     {"virtual_stages", run.schedule.virtual_stages},
-                     {"seconds", run.result.seconds},
-                     {"pipeline_seconds", run.result.pipeline_seconds},
-                     {"bubble_share", run.result.bubble_share()},
-                     {"tokens_per_second", run.tokens_per_second},
-                     {"events", run.result.events},
-                     {"choice", choice},
-                     {"stage_use", stages},
-                     {"link_use", links}};
+          {"ranks", run.config.layout.mesh().ranks()},
+          {"schedule", pipeline::name_of(schedule_kind(run.config.pipeline))},
+          {"stages", run.schedule.stages},
+          {"micro_batches", run.schedule.micro_batches},
+          {"slices", run.schedule.slices},
+          {"virtual_stages", run.schedule.virtual_stages},
+          {"seconds", run.result.seconds},
+          {"pipeline_seconds", run.result.pipeline_seconds},
+          {"bubble_share", run.result.bubble_share()},
+          {"tokens_per_second", run.tokens_per_second},
+          {"events", run.result.events},
+          {"choice", choice},
+          {"stage_use", stages},
+          {"link_use", links}};
 }
 
 }  // namespace teratron
