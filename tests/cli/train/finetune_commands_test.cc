@@ -368,7 +368,8 @@ TEST_F(FinetuneCommands, LabelsOfWordsHaveNamesInEitherFormat) {
   EXPECT_THAT(fault(numbers + "{\"words\": [\"sun\"], \"tags\": [3]}\n", numbers),
               HasSubstr("numbers.jsonl:13: \"tags\" has the number 3, and there are 3 names"));
   EXPECT_THAT(fault(numbers, "{\"words\": [\"sun\"]}\n"), HasSubstr("--valid-data has no labels to score by"));
-  EXPECT_THAT(refused(with(of(numbers, numbers), {"--label-names", "O"})), HasSubstr("--label-names has 'O' twice"));
+  EXPECT_THAT(refused(with(of(numbers, numbers), {"--label-names", "O", "B-place", "O"})),
+              HasSubstr("--label-names has 'O' twice"));
   put_file(path("table.csv"), "text,label\nrain,O\n");
   EXPECT_THAT(run_teratron({"eval", "classify", "--load", path("hf"), "--data", path("table.csv")}).errors,
               HasSubstr("tells no labels apart; `teratron finetune --task classify --load"));
