@@ -72,8 +72,8 @@ struct SearchResult {
 // Layouts on as many of the cluster's devices as any layout can use. UserError: there is none.
 std::vector<Layout> layouts_of(const PlanRequest& request);
 
-// Findings that searches of one model and batch on several clusters share: the layouts that there are, and the memory of
-// those that a search has looked at. The clusters have as many devices, of one kind (PlanRequest::context()).
+// Findings that searches of one model and batch on several clusters share: the layouts that there are, and the memory
+// of those that a search has looked at. The clusters have as many devices, of one kind (PlanRequest::context()).
 struct KnownLayouts {
   std::vector<std::pair<Layout, std::int64_t>> least;  // LayoutMemory::least() of each that has no fault
   std::map<Layout, std::int64_t> fullest;              // LayoutMemory::fullest_end()
