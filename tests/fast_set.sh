@@ -1,5 +1,5 @@
-# What the fast set of ./check, which sources this file, leaves out or takes turns in. bench/results/check.md says what that
-# saves and what is lost; ./check --slow runs everything.
+# Tests that the fast set of ./check leaves out or takes turns in. ./check sources this file. bench/results/check.md says
+# what that saves and what is lost; ./check --slow runs everything.
 #
 # TERATRON_FAST_SET: the longest tests do a part of what they do otherwise (tests/base/trials.h). It is a number made of the
 # commit's name, so that suites with shares run another share with each commit (tests/groups.cmake, tests/base/turn.h).

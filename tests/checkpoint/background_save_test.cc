@@ -127,8 +127,8 @@ TEST(BackgroundSave, AValueThatIsNotFiniteIsRefusedBeforeTheUpdateGoesOn) {
   EXPECT_EQ((*saver).wait(), iteration_folder(folder.path(), iteration));
 }
 
-// All threads copy these, and copy them once.
-TEST(BackgroundSave, EveryTensorOfOneTensorParallelRankIsCopiedFromWhereItLies) {
+// All threads copy tensors that lie whole, and copy them once.
+TEST(BackgroundSave, EveryTensorOfOneTensorParallelRankLiesWhole) {
   RandomModel model(small_config());
   for (const Parameter* parameter : model.parameters) EXPECT_TRUE(lies_whole(*parameter)) << parameter->name;
   int cut = 0;

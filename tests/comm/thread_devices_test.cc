@@ -127,55 +127,57 @@ TEST(ThreadDeviceGroup, RanksThatShareADeviceExchangeThroughTheHost) {
   });
 }
 
+// Runs two ranks, each with a device and two tensors that the ranks' group may add. One of them throws in between.
+void fail_between_sums(const std::function<void(Communicator& world, Communicator& group, LateDevice& device,
+                                                const Tensor& first, const Tensor& second)>& sums) {
+  const auto body = [&](Communicator& world) {
+    LateDevice device(static_cast<std::uint32_t>(world.rank()));
+    const auto group = world.split(0, world.rank());
+    group->attach(&device);
+    sums(world, *group, device, Tensor(device, DType::kF32, {1000}), Tensor(device, DType::kF32, {1000}));
+  };
+  EXPECT_THROW(run_threads(2, body), std::runtime_error);
+}
+
 TEST(ThreadDeviceFailure, MemoryStaysUntilThoseWhoBeganEarlyAreDoneWithIt) {
   const int before = LateMemory::everyones().touched_released();
-  EXPECT_THROW(run_threads(2,
-                           [&](Communicator& world) {
-                             LateDevice device(static_cast<std::uint32_t>(world.rank()));
-                             const auto group = world.split(0, world.rank());
-                             group->attach(&device);
-                             const Tensor first(device, DType::kF32, {1000}), second(device, DType::kF32, {1000});
-                             Pending first_sum = group->start_all_reduce(first), second_sum;
-                             world.barrier();
-                             if (world.rank() == 0) device.rest_on_streams(std::chrono::milliseconds(50));
-                             if (world.rank() == 0) second_sum = group->start_all_reduce(second);  // queues the first
-                             world.barrier();
-                             if (world.rank() == 1) throw std::runtime_error("fails in between");
-                             first_sum.wait();
-                             second_sum.wait();
-                           }),
-               std::runtime_error);
+  fail_between_sums(
+      [&](Communicator& world, Communicator& group, LateDevice& device, const Tensor& first, const Tensor& second) {
+        Pending first_sum = group.start_all_reduce(first), second_sum;
+        world.barrier();
+        if (world.rank() == 0) device.rest_on_streams(std::chrono::milliseconds(50));
+        if (world.rank() == 0) second_sum = group.start_all_reduce(second);  // queues the first
+        world.barrier();
+        if (world.rank() == 1) throw std::runtime_error("fails in between");
+        first_sum.wait();
+        second_sum.wait();
+      });
   EXPECT_EQ(LateMemory::everyones().touched_released(), before);
 }
 
 TEST(ThreadDeviceFailure, NobodyBeginsEarlyOnceAMemberHasLeft) {
-  EXPECT_THROW(run_threads(2,
-                           [&](Communicator& world) {
-                             LateDevice device(static_cast<std::uint32_t>(world.rank()));
-                             const auto group = world.split(0, world.rank());
-                             group->attach(&device);
-                             const Tensor first(device, DType::kF32, {1000}), second(device, DType::kF32, {1000});
-                             if (world.rank() == 1) {
-                               try {
-                                 const Pending left = group->start_all_reduce(first);
-                                 world.barrier();
-                                 throw std::runtime_error("leaves");
-                               } catch (const std::runtime_error&) {
-                                 world.barrier();
-                                 world.barrier();
-                                 throw;
-                               }
-                             }
-                             Pending first_sum = group->start_all_reduce(first);
-                             world.barrier();
-                             world.barrier();
-                             Pending second_sum = group->start_all_reduce(second);  // would queue the first
-                             EXPECT_EQ(device.reductions(), 0);
-                             world.barrier();
-                             first_sum.wait();
-                             second_sum.wait();
-                           }),
-               std::runtime_error);
+  fail_between_sums(
+      [&](Communicator& world, Communicator& group, LateDevice& device, const Tensor& first, const Tensor& second) {
+        if (world.rank() == 1) {
+          try {
+            const Pending left = group.start_all_reduce(first);
+            world.barrier();
+            throw std::runtime_error("leaves");
+          } catch (const std::runtime_error&) {
+            world.barrier();
+            world.barrier();
+            throw;
+          }
+        }
+        Pending first_sum = group.start_all_reduce(first);
+        world.barrier();
+        world.barrier();
+        Pending second_sum = group.start_all_reduce(second);  // would queue the first
+        EXPECT_EQ(device.reductions(), 0);
+        world.barrier();
+        first_sum.wait();
+        second_sum.wait();
+      });
 }
 
 TEST(ThreadDeviceFailure, InTheMiddleOfWhatAllDoReachesAll) {
