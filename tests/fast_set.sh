@@ -19,11 +19,12 @@ fast_set_of_release() {  # BUILD
 
 fast_set_of_sanitizers() {
   unset TERATRON_TESTS_OF_torture TERATRON_TESTS_OF_training_emulated_gpu
-  # A third of what the release ran whole, and half of the longest suites of the others.
-  export TERATRON_SHARES='^(comm|executor|model|ops|optim|train)/=3;^checkpoint/StagePieces$=2'
-  TERATRON_SHARES+=';^corpus/(CorpusJournal|CorpusStream|ExtractCost)$=2;^eval/GenerationBatches$=2'
-  TERATRON_SHARES+=';^data/(GptSamples|PairsOfSentences|RandomTexts|Tokenize)$=2'
-  TERATRON_SHARES+=';^tasks/(DamagedTaskFiles|RaceSharedData|SharedTasks|SquadPredictions)$=2'
+  # A third of what the release ran whole, and a half or a quarter of the longest suites of the others.
+  export TERATRON_SHARES='^(comm|executor|model|ops|optim|train)/=3;^checkpoint/(DamagedCheckpointTest|Pickle|StagePieces)$=2'
+  TERATRON_SHARES+=';^corpus/(CorpusJournal|CorpusStream|DedupStage|ExtractBody|ExtractCost|FullDisk|Overlap)$=2'
+  TERATRON_SHARES+=';^eval/GenerationBatches$=2;^tasks/DamagedTaskFiles$=4;^data/GptSamples$=4'
+  TERATRON_SHARES+=';^data/(BlendOfCorpora|CheckedCorpus|CorpusCopy|PairsOfSentences|RandomTexts|Segments|Tokenize)$=2'
+  TERATRON_SHARES+=';^tasks/(RaceSharedData|SharedTasks|SquadPredictions|TaskFiles)$=2'
   # Where all tests were in the release, some stand for others: of what processes exchange, three and those between hosts;
   # of the operations' trials, one run of each CPU kernel beside the reference.
   left_out='*/ProcessRanks.TwoAreExact*:*/ProcessRanks.FourAreExact*:Every/RepeatingOperations.*:Every/Operations.*/reference_*'

@@ -11,7 +11,9 @@
 #include <span>
 #include <string>
 
-#include "ops/algorithms/algorithm_cache.h"
+namespace teratron {
+class AlgorithmCache;
+}
 
 namespace teratron::cuda {
 
