@@ -9,8 +9,8 @@
 #include "cli/report.h"
 #include "cluster/cluster_file.h"
 #include "cluster/presets.h"
-#include "plan/reproduction/reproduction.h"
 #include "plan/train_command.h"
+#include "reproduction/reproduction.h"
 #include "settings/adapter_settings.h"
 
 namespace teratron {
