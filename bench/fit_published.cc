@@ -20,7 +20,7 @@
 #include "base/files/file.h"
 #include "cluster/cluster_file.h"
 #include "options/toml_parsing.h"
-#include "plan/reproduction/published_prediction.h"
+#include "reproduction/published_prediction.h"
 #include "program.h"
 
 namespace teratron::plan {

@@ -29,17 +29,92 @@ std::unique_ptr<LayoutCosts> costs_of(const PlanRequest& request) {
   return std::make_unique<LayoutTimes>(request.model, request.cluster, request.vocab_size, request.fixed.has_mesh());
 }
 
+struct Found {
+  Layout layout;
+  StepTime time;
+};
+
+// The fastest layouts that were found, one of each rivals_of(), and as many as are wanted.
+class Fastest {
+ public:
+  explicit Fastest(std::size_t wanted) : wanted_(wanted) {}
+
+  // Seconds of the last wanted layout; nothing slower matters.
+  double limit() const {
+    std::vector<double> seconds;
+    for (const auto& [rivals, found] : found_) seconds.push_back(found.time.seconds);
+    if (seconds.size() < wanted_) return std::numeric_limits<double>::infinity();
+    std::ranges::nth_element(seconds, seconds.begin() + static_cast<std::ptrdiff_t>(wanted_ - 1));
+    return seconds[wanted_ - 1];
+  }
+  // The same among its rivals.
+  double limit(const RivalKey& rivals) const {
+    const auto rival = found_.find(rivals);
+    return rival == found_.end() ? limit() : std::min(limit(), rival->second.time.seconds);
+  }
+  void take(const RivalKey& rivals, Found found) { found_.insert_or_assign(rivals, std::move(found)); }
+
+  std::vector<Found> fastest_first() const {
+    std::vector<Found> all;
+    for (const auto& [rivals, one] : found_) all.push_back(one);
+    std::ranges::stable_sort(all, {}, [](const Found& one) { return one.time.seconds; });
+    if (all.size() > wanted_) all.resize(wanted_);
+    return all;
+  }
+
+ private:
+  const std::size_t wanted_;
+  std::map<RivalKey, Found> found_;
+};
+
+// The memory of a device, and what layouts take of it.
+class Room {
+ public:
+  Room(const PlanRequest& request, KnownLayouts& known)
+      : bytes_(static_cast<std::int64_t>(request.cluster.device.memory)),
+        known_(known),
+        memory_(request.model, request.context()) {}
+
+  std::int64_t bytes() const { return bytes_; }
+  bool holds(std::int64_t bytes) const { return bytes <= bytes_; }
+  std::int64_t least(const Layout& layout) const { return memory_.least(layout); }
+  std::int64_t least_recomputing(Layout layout) const {  // some part or all
+    std::int64_t bytes = least(layout);
+    for (const Recompute kind : {Recompute::kSelective, Recompute::kFull}) {
+      layout.recompute = kind;
+      bytes = std::min(bytes, least(layout));
+    }
+    return bytes;
+  }
+  // The plan of such a layout is cheaper than simulations of what will not fit.
+  bool is_nearly_full(const Layout& layout) const { return least(layout) > bytes_ / 5 * 4; }
+
+  // Planned, once.
+  std::int64_t fullest_end(const Layout& layout) {
+    if (const auto known = known_.fullest.find(layout); known != known_.fullest.end()) return known->second;
+    ++plans_;
+    return known_.fullest[layout] = memory_.fullest_end(layout);
+  }
+  std::vector<std::int64_t> of_stages(const Layout& layout) const { return memory_.planned(layout); }
+  std::int64_t plans() const { return plans_; }
+
+ private:
+  const std::int64_t bytes_;
+  KnownLayouts& known_;
+  LayoutMemory memory_;
+  std::int64_t plans_ = 0;
+};
+
 class Search {
  public:
   Search(const PlanRequest& request, std::size_t wanted, KnownLayouts& known)
       : request_(request),
         known_(known),
-        wanted_(wanted),
-        room_(static_cast<std::int64_t>(request.cluster.device.memory)),
         chooses_recompute_(request.fixed.has_mesh() && !request.fixed.recompute &&
                            request.model.layout.keep_activations != KeepActivations::kAll),
-        memory_(request.model, request.context()),
-        times_(costs_of(request)) {}
+        room_(request, known),
+        times_(costs_of(request)),
+        fastest_(wanted) {}
 
   SearchResult run() {
     if (known_.least.empty()) look_up_layouts();
@@ -48,12 +123,14 @@ class Search {
       const bool comes_by_stage = chooses_recompute_ && layout.recompute != Recompute::kNone;
       if (!comes_by_stage) add(layout, bytes);
     }
-    while (!queue_.empty() && queue_.top().bound < worst_wanted()) {
+    while (!queue_.empty() && queue_.top().bound < fastest_.limit()) {
       const Candidate candidate = queue_.top();
       queue_.pop();
       look_at(candidate);
     }
-    finish();
+    add_best();
+    if (result_.best.empty()) find_smallest();
+    result_.planned = room_.plans();
     return std::move(result_);
   }
 
@@ -66,20 +143,16 @@ class Search {
       return bound != other.bound ? bound > other.bound : number > other.number;
     }
   };
-  struct Found {
-    Layout layout;
-    StepTime time;
-  };
 
   void look_up_layouts() {
     for (Layout& layout : layouts_of(request_)) {
-      const std::int64_t bytes = memory_.least(layout);
+      const std::int64_t bytes = room_.least(layout);
       known_.least.emplace_back(std::move(layout), bytes);
     }
   }
 
   void add(Layout layout) {
-    const std::int64_t bytes = memory_.least(layout);
+    const std::int64_t bytes = room_.least(layout);
     add(std::move(layout), bytes);
   }
 
@@ -87,44 +160,31 @@ class Search {
   void add(Layout layout, std::int64_t least) {
     ++result_.layouts;
     const std::int64_t bytes = least_bytes(layout, least);
-    if (bytes > room_) {
-      ++result_.too_large;
+    if (!room_.holds(bytes)) {
       if (deals_layers(layout)) layout.layers.clear();
       if (is_open(layout)) layout.recompute = Recompute::kFull;
-      too_large_.emplace_back(bytes, std::move(layout));
-      return;
+      return add_too_large(bytes, std::move(layout));
     }
     const double bound = times_->least(layout);
     queue_.push({bound, number_++, std::move(layout)});
   }
 
+  void add_too_large(std::int64_t bytes, Layout layout) {
+    ++result_.too_large;
+    too_large_.emplace_back(bytes, std::move(layout));
+  }
+
   // Whether what the layout makes again is chosen by stage if it does not fit.
   bool is_open(const Layout& layout) const { return chooses_recompute_ && layout.recompute == Recompute::kNone; }
 
-  std::int64_t least_bytes(Layout layout, std::int64_t bytes) const {
-    if (bytes <= room_ || !is_open(layout)) return bytes;
-    for (const Recompute kind : {Recompute::kSelective, Recompute::kFull}) {
-      layout.recompute = kind;
-      bytes = std::min(bytes, memory_.least(layout));
-    }
-    return bytes;
-  }
-
-  // The time of the last wanted layout; nothing slower matters.
-  double worst_wanted() const {
-    std::vector<double> seconds;
-    for (const auto& [rivals, found] : best_) seconds.push_back(found.time.seconds);
-    if (seconds.size() < wanted_) return std::numeric_limits<double>::infinity();
-    std::ranges::nth_element(seconds, seconds.begin() + static_cast<std::ptrdiff_t>(wanted_ - 1));
-    return seconds[wanted_ - 1];
+  std::int64_t least_bytes(const Layout& layout, std::int64_t bytes) const {
+    return room_.holds(bytes) || !is_open(layout) ? bytes : room_.least_recomputing(layout);
   }
 
   void look_at(const Candidate& candidate) {
     const Layout& layout = candidate.layout;
     const RivalKey rivals = rivals_of(layout, request_.fixed);
-    const auto best = best_.find(rivals);
-    const double limit = std::min(
-        worst_wanted(), best == best_.end() ? std::numeric_limits<double>::infinity() : best->second.time.seconds);
+    const double limit = fastest_.limit(rivals);
     if (candidate.bound >= limit) return;
     if (is_to_be_chosen(layout)) {
       for (Layout& chosen : times_->chosen(layout)) add(std::move(chosen));
@@ -136,20 +196,19 @@ class Search {
     const bool came_by = chooses_recompute_ && !is_open(layout);
     std::optional<Layout> deferred = came_by ? std::nullopt : deferring(layout, request_.fixed);
     if (deferred) add(std::move(*deferred));
-    // Where memory is nearly full, the plan is cheaper than simulations of what will not fit.
-    const bool is_close = memory_.least(layout) > room_ / 5 * 4;
+    const bool is_close = room_.is_nearly_full(layout);
     if (is_close && !fits(layout, limit)) return;
     const StepTime time = times_->step(layout);
     ++result_.simulated;
     if (time.seconds >= limit || (!is_close && !fits(layout, limit))) return;
-    best_.insert_or_assign(rivals, Found{layout, time});
+    fastest_.take(rivals, {layout, time});
   }
 
   // Those with the least bounds, and equal numbers of layers.
   void add_dealings(const Layout& layout) {
     std::vector<std::pair<double, Layout>> dealings;
     for (Layout& one : dealt(request_.model, layout)) {
-      if (least_bytes(one, memory_.least(one)) <= room_ || one.layers.empty())
+      if (room_.holds(least_bytes(one, room_.least(one))) || one.layers.empty())
         dealings.emplace_back(times_->least(one), std::move(one));
     }
     std::stable_sort(dealings.begin() + 1, dealings.end(),
@@ -159,22 +218,11 @@ class Search {
     for (auto& [bound, one] : dealings) add(std::move(one));
   }
 
-  std::int64_t fullest_end(const Layout& layout) {
-    if (const auto known = known_.fullest.find(layout); known != known_.fullest.end()) return known->second;
-    ++result_.planned;
-    return known_.fullest[layout] = memory_.fullest_end(layout);
-  }
-
   // One that does not fit comes again with what its stages have to make again.
   bool fits(const Layout& layout, double limit) {
-    const std::int64_t bytes = fullest_end(layout);
-    if (bytes <= room_) return true;
-    if (is_open(layout)) {
-      add_recomputing(layout, limit);
-    } else {
-      ++result_.too_large;
-      too_large_.emplace_back(bytes, layout);
-    }
+    const std::int64_t bytes = room_.fullest_end(layout);
+    if (room_.holds(bytes)) return true;
+    is_open(layout) ? add_recomputing(layout, limit) : add_too_large(bytes, layout);
     return false;
   }
 
@@ -186,27 +234,23 @@ class Search {
       }
       return;
     }
-    const ChosenRecomputation chosen =
-        choose_recomputation(request_.model, request_.context(), layout, {.room = room_, .seconds = limit}, *times_);
+    const ChosenRecomputation chosen = choose_recomputation(request_.model, request_.context(), layout,
+                                                            {.room = room_.bytes(), .seconds = limit}, *times_);
     plans_of_stages_ += chosen.plans;
-    if (chosen.bytes > room_) {
-      ++result_.too_large;
+    if (!room_.holds(chosen.bytes)) {
       layout.recompute = Recompute::kFull;
-      too_large_.emplace_back(chosen.bytes, std::move(layout));
+      add_too_large(chosen.bytes, std::move(layout));
     } else if (!chosen.is_slow) {
       layout.recompute = chosen.recompute;
       add(std::move(layout));
     }
   }
 
-  void finish() {
-    std::vector<Found> found;
-    for (const auto& [rivals, one] : best_) found.push_back(one);
-    std::ranges::stable_sort(found, {}, [](const Found& one) { return one.time.seconds; });
-    if (found.size() > wanted_) found.resize(wanted_);
-    for (const Found& one : found) {
+  void add_best() {
+    for (const Found& one : fastest_.fastest_first()) {
       const bool is_best = result_.best.empty();
-      std::vector<std::int64_t> memory = is_best ? memory_.planned(one.layout) : std::vector{fullest_end(one.layout)};
+      std::vector<std::int64_t> memory =
+          is_best ? room_.of_stages(one.layout) : std::vector{room_.fullest_end(one.layout)};
       // With one micro-batch, say, two schedules are one under two names.
       const bool is_known = std::ranges::any_of(result_.best, [&](const PlannedLayout& other) {
         return other.time.seconds == one.time.seconds && std::ranges::max(other.memory) == memory.front();
@@ -219,7 +263,6 @@ class Search {
            .time = one.time,
            .parts = request_.profile == nullptr ? parts_of(request_, one.layout, one.time) : StepParts{}});
     }
-    if (found.empty()) find_smallest();
   }
 
   // Planned in the order of what they take at least, until none can take less.
@@ -229,7 +272,7 @@ class Search {
     for (const auto& [least, layout] : too_large_) {
       if (least >= result_.smallest_bytes) return;
       if (is_to_be_chosen(layout)) continue;
-      const std::int64_t bytes = fullest_end(layout);
+      const std::int64_t bytes = room_.fullest_end(layout);
       if (bytes >= result_.smallest_bytes) continue;
       result_.smallest_bytes = bytes;
       result_.smallest = layout;
@@ -238,14 +281,12 @@ class Search {
 
   const PlanRequest& request_;
   KnownLayouts& known_;
-  const std::size_t wanted_;
-  const std::int64_t room_;
   const bool chooses_recompute_;  // stage by stage
-  LayoutMemory memory_;
+  Room room_;
   const std::unique_ptr<LayoutCosts> times_;
   std::priority_queue<Candidate> queue_;
   std::int64_t number_ = 0, plans_of_stages_ = 0;
-  std::map<RivalKey, Found> best_;
+  Fastest fastest_;
   std::set<Layout> looked_at_;
   std::vector<std::pair<std::int64_t, Layout>> too_large_;  // with the bytes that they take at least
   SearchResult result_;

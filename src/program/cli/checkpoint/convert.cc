@@ -227,8 +227,7 @@ void run(const ConvertOptions& options) {
   const OutputLock lock(options.out);
   const std::filesystem::path written = convert(options);
   const nlohmann::ordered_json json = {{"from", options.in.string()}, {"to", written.string()}};
-  report(options.json, fmt::format("'{}' written from '{}'\n", written.string(), options.in.string()),
-         json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+  report(options.json, fmt::format("'{}' written from '{}'\n", written.string(), options.in.string()), json);
 }
 
 }  // namespace

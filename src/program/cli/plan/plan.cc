@@ -15,56 +15,26 @@
 #include "console/readable.h"
 #include "console/text_table.h"
 #include "plan/explanation.h"
-#include "plan/reproduction/reproduction.h"
+#include "reproduction/reproduction.h"
 #include "plan/search/largest_batch.h"
 #include "plan/search/memory_wall.h"
 #include "plan/search/pipeline_choice.h"
 #include "plan/train_command.h"
+#include "plan/training_cost.h"
 #include "report/svg.h"
 
 namespace teratron {
 namespace {
 
+using plan::Bill;
 using plan::MemoryWall;
 using plan::PlannedLayout;
 using plan::PlanRequest;
 using plan::SearchResult;
+using plan::Training;
 using plan::WallLayout;
 
 std::string bytes_text(std::int64_t bytes) { return readable_bytes(static_cast<std::uint64_t>(bytes)); }
-
-constexpr double kSecondsOfDay = 86400, kHoursOfDay = 24, kWattHoursOfMegawattHour = 1e6;
-
-// A training of so many tokens.
-struct Training {
-  double tokens = 0, days = 0, operations = 0;
-  std::int64_t updates = 0;
-};
-
-// Dollars, and the devices' energy at full load, which hosts, networks and cooling add to.
-struct Bill {
-  double dollars = 0, megawatt_hours = 0;  // 0: not known
-};
-
-Bill bill_of(double days, const PlanOptions& options, const Cluster& cluster) {
-  const double device_hours = days * kHoursOfDay * static_cast<double>(cluster.devices);
-  return {.dollars = device_hours * options.price,
-          .megawatt_hours = device_hours * cluster.device.watts / kWattHoursOfMegawattHour};
-}
-
-// How long the budget lasts, in days of all devices.
-double days_of_budget(const PlanOptions& options, const Cluster& cluster) {
-  return options.budget / (options.price * kHoursOfDay * static_cast<double>(cluster.devices));
-}
-
-Training training_of(double tokens, const PlanRequest& request, const PlannedLayout& best) {
-  const TrainConfig& config = best.config;
-  return {.tokens = tokens,
-          .days = tokens / best.time.tokens_per_second / kSecondsOfDay,
-          .operations =
-              tokens * config.model.model_for(request.vocab_size).training_flops_per_token(config.model.seq_length),
-          .updates = updates_of(tokens, config)};
-}
 
 std::string model_text(const PlanRequest& request, bool is_largest_batch) {
   const ModelConfig model = request.model.model.model_for(request.vocab_size);
@@ -131,21 +101,19 @@ std::string bill_text(const Bill& bill) {
 
 std::string costs_text(const PlanOptions& options, const PlanRequest& request, const PlannedLayout& best,
                        const Training& training) {
-  const Cluster& cluster = request.cluster;
-  const std::string bill = bill_text(bill_of(training.days, options, cluster));
+  const Bill bill = plan::bill_of(training.days, options.price, request.cluster);
+  const std::string known = bill_text(bill);
   std::string text;
-  if (!bill.empty())
-    text += fmt::format(
-        "  that is {} device-hours{}\n",
-        readable_integer(std::llround(training.days * kHoursOfDay * static_cast<double>(cluster.devices))), bill);
+  if (!known.empty())
+    text += fmt::format("  that is {} device-hours{}\n", readable_integer(std::llround(bill.device_hours)), known);
   if (options.budget == 0) return text;
-  const double days = days_of_budget(options, cluster), tokens = days * kSecondsOfDay * best.time.tokens_per_second;
+  const double days = plan::days_of_budget(options.budget, options.price, request.cluster),
+               tokens = plan::tokens_in(days, best);
   const auto parameters = static_cast<double>(request.model.model.model_for(request.vocab_size).parameters());
-  return text +
-         fmt::format("  {} dollars last {:.3g} days: {} tokens, {:.3g} a parameter, {}\n",
-                     readable_integer(std::llround(options.budget)), days, readable_count(tokens), tokens / parameters,
-                     options.budget >= bill_of(training.days, options, cluster).dollars ? "enough for the above"
-                                                                                        : "too few for the above");
+  return text + fmt::format("  {} dollars last {:.3g} days: {} tokens, {:.3g} a parameter, {}\n",
+                            readable_integer(std::llround(options.budget)), days, readable_count(tokens),
+                            tokens / parameters,
+                            options.budget >= bill.dollars ? "enough for the above" : "too few for the above");
 }
 
 std::string best_text(const PlannedLayout& best, const Training& training, const std::optional<Training>& epoch) {
@@ -217,11 +185,11 @@ nlohmann::ordered_json json_of(const PlannedLayout& one) {
 }
 
 nlohmann::ordered_json json_of_bill(const PlanOptions& options, const Cluster& cluster, double days) {
-  const Bill bill = bill_of(days, options, cluster);
+  const Bill bill = plan::bill_of(days, options.price, cluster);
   nlohmann::ordered_json json = {{"dollars", nullptr}, {"megawatt_hours", nullptr}, {"budget_days", nullptr}};
   if (options.price > 0) json["dollars"] = bill.dollars;
   if (cluster.device.watts > 0) json["megawatt_hours"] = bill.megawatt_hours;
-  if (options.budget > 0) json["budget_days"] = days_of_budget(options, cluster);
+  if (options.budget > 0) json["budget_days"] = plan::days_of_budget(options.budget, options.price, cluster);
   return json;
 }
 
@@ -265,10 +233,10 @@ void run(const PlanOptions& options) {
   PlannedLayout& best = result.best.front();
   request.model.batch.global_batch_size = best.config.batch.global_batch_size;
   const MemoryWall wall = plan::memory_wall(request);
-  const Training training = training_of(options.tokens_of(request), request, best);
+  const Training training = plan::training_of(options.tokens_of(request), request, best);
   best.config.train_iters = training.updates;
   std::optional<Training> epoch;
-  if (options.corpus_tokens > 0) epoch = training_of(options.corpus_tokens, request, best);
+  if (options.corpus_tokens > 0) epoch = plan::training_of(options.corpus_tokens, request, best);
   const std::vector<LinkLevel>& links = request.cluster.links;
   const std::string command = plan::train_command(best.config, links.size() > 1 ? links.front().devices : 0);
   std::string text = model_text(request, options.largest_batch) + "\n" + text_of(wall, request.cluster.devices);

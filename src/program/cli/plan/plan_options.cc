@@ -9,15 +9,14 @@
 #include "cli/report.h"
 #include "cluster/cluster_file.h"
 #include "cluster/presets.h"
-#include "plan/reproduction/reproduction.h"
+#include "reproduction/reproduction.h"
 #include "plan/train_command.h"
+#include "plan/training_cost.h"
 #include "settings/adapter_settings.h"
 
 namespace teratron {
 namespace {
 
-// Compute-optimal training (Hoffmann et al., arXiv 2203.15556).
-constexpr double kTokensOfParameter = 20;
 constexpr std::int64_t kMostDevices = kMostRanks;
 
 constexpr Flag kCluster{"cluster"}, kBatch{"global-batch-size"}, kDevices{"devices"}, kSlices{"token-slices"},
@@ -168,15 +167,8 @@ plan::PlanRequest PlanOptions::request() const {
   return request;
 }
 
-std::int64_t updates_of(double tokens, const TrainConfig& config) {
-  const double samples = tokens / static_cast<double>(config.model.seq_length);
-  return std::max<std::int64_t>(
-      1, static_cast<std::int64_t>(std::ceil(samples / static_cast<double>(config.batch.global_batch_size))));
-}
-
 double PlanOptions::tokens_of(const plan::PlanRequest& request) const {
-  if (tokens > 0) return tokens;
-  return kTokensOfParameter * static_cast<double>(request.model.model.model_for(request.vocab_size).parameters());
+  return tokens > 0 ? tokens : plan::optimal_tokens(request);
 }
 
 FieldList fields_of(PlanOptions& o) {

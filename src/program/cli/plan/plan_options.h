@@ -18,7 +18,7 @@ struct PlanOptions {
   bool precision_given = false;
   std::string cluster, reproduce;
   std::int64_t devices = 0;  // 0: as many as the cluster has
-  double tokens = 0;         // to train on; 0: kTokensOfParameter for each parameter
+  double tokens = 0;         // to train on; 0: optimal_tokens()
   double corpus_tokens = 0;  // of an epoch; 0: not known
   double price = 0;          // of a device and hour, in dollars; 0: not known
   double budget = 0;         // dollars; 0: none
@@ -31,9 +31,6 @@ struct PlanOptions {
   plan::PlanRequest request() const;
   double tokens_of(const plan::PlanRequest& request) const;
 };
-
-// That read so many tokens, rounded up.
-std::int64_t updates_of(double tokens, const TrainConfig& config);
 
 FieldList fields_of(PlanOptions& options);
 

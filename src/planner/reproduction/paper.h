@@ -1,0 +1,49 @@
+// A paper's published figures (data/papers/NAME.toml): tables of cells, each with the run that it is of.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/embedded_file.h"
+#include "reproduction/reproduction.h"
+#include "train/config/config.h"
+
+namespace teratron::plan {
+
+std::span<const EmbeddedFile> paper_files();  // data/papers, which the program holds
+
+struct PaperCell {
+  ReproducedCell cell;            // as published; ours is still to be found
+  bool is_out_of_memory = false;  // in place of a published number
+  std::string beside;             // not empty: the cell is the ratio of the one of its name to this one, both above it
+  TrainConfig run;                // by the paper's program
+  std::optional<TrainConfig> teratrons_run;  // by Teratron's; none: it cannot run it
+  std::optional<TrainConfig> base;           // the run beside which a share or a speed-up is
+  std::int64_t context = 1;                  // ranks that split each sequence, of which `run` has a share
+  std::int64_t updates = 0;                  // of a whole run
+  std::string value;                         // TeraPipe's: what of the run the cell has ("whole", "even", ..) ..
+  std::int64_t number = 0;                   // .. and of how many slices or tokens
+};
+
+// A curve over the runs of some tables.
+struct PaperCurve {
+  Curve curve;  // without points
+  std::vector<std::string> tables;
+};
+
+struct Paper {
+  std::string title, cluster;
+  std::vector<Constant> constants;  // of the paper's program, beside the cluster's
+  bool counts_recompute = false;    // operations have the forward that is made again (arXiv 2104.04473)
+  std::vector<PaperCell> cells;     // table by table
+  std::vector<PaperCurve> curves;
+};
+
+// The paper of data/papers/`name`.toml. UserError: a setting that `teratron train` has not.
+Paper read_paper(std::string_view name);
+
+}  // namespace teratron::plan

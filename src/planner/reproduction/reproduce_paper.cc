@@ -1,0 +1,162 @@
+// A paper's tables (paper.h) beside what the cost model says of their runs.
+#include <algorithm>
+
+#include "base/error.h"
+#include "cluster/cluster_file.h"
+#include "plan/costs/step_time.h"
+#include "reproduction/paper.h"
+#include "reproduction/published_memory.h"
+#include "train/plans/memory_plan.h"
+
+namespace teratron::plan {
+namespace {
+
+constexpr double kBytesOfGiB = 1024.0 * 1024 * 1024, kSecondsOfDay = 86400;
+
+double devices_of(const TrainConfig& run) { return static_cast<double>(run.layout.mesh().ranks()); }
+
+// Operations of an update: 96 B s L h^2 (1 + s / 6h + V / 16 L h).
+double operations_of(const TrainConfig& run) {
+  const ModelConfig& model = run.model.config;
+  const auto l = static_cast<double>(model.num_layers), h = static_cast<double>(model.hidden_size),
+             v = static_cast<double>(model.vocab_size);
+  const auto s = static_cast<double>(run.model.seq_length), b = static_cast<double>(run.largest_batch());
+  return 96 * b * s * l * h * h * (1 + s / (6 * h) + v / (16 * l * h));
+}
+
+// The paper's program or Teratron's, on the paper's cluster.
+class Program {
+ public:
+  Program(const Paper& paper, bool is_teratron) : paper_(paper), is_teratron_(is_teratron) {}
+
+  // The run of a cell; none: the program cannot run it.
+  std::optional<TrainConfig> run_of(const PaperCell& cell) const {
+    return is_teratron_ ? cell.teratrons_run : cell.run;
+  }
+
+  Cluster cluster_of(const TrainConfig& run) const {
+    Cluster cluster = find_cluster(paper_.cluster, run.layout.mesh().ranks());
+    if (is_teratron_) return run_by_teratron(std::move(cluster));
+    cluster.constants.insert(cluster.constants.end(), paper_.constants.begin(), paper_.constants.end());
+    return cluster;
+  }
+
+  // Of the fullest rank.
+  double bytes_of(const TrainConfig& run) const {
+    if (!is_teratron_) return bytes_by_megatron(run);
+    return static_cast<double>(std::ranges::max(planned_memory(
+        run, {.vocab_size = run.model.config.vocab_size, .compute_dtype = run.backend.compute_dtype()})));
+  }
+  bool fits(const TrainConfig& run) const { return bytes_of(run) <= cluster_of(run).device.memory; }
+
+  double petaflops_of(const TrainConfig& run) const { return speed_of(run, 1).rate * devices_of(run) / 1e15; }
+
+  std::optional<double> value_of(const PaperCell& cell) const {
+    const std::optional<TrainConfig> run = run_of(cell);
+    return run ? std::optional(value_of(cell, *run)) : std::nullopt;
+  }
+
+ private:
+  // Of each device.
+  struct Speed {
+    double rate = 0;   // operations a second
+    double share = 0;  // of the peak, in per cent
+  };
+
+  StepTime step_of(const TrainConfig& run, std::int64_t context) const {
+    return predict_step(run, cluster_of(run), run.model.config.vocab_size, {.ranks = context, .is_ring = false});
+  }
+
+  Speed speed_of(const TrainConfig& run, std::int64_t context) const {
+    const StepTime time = step_of(run, context);
+    const double peak = cluster_of(run).device.peak_16;
+    if (paper_.counts_recompute) {
+      const double rate = operations_of(run) / time.seconds / devices_of(run);
+      return {.rate = rate, .share = 100 * rate / peak};
+    }
+    // Operations of whole sequences, not of the shares that the configuration has.
+    const ModelConfig& model = run.model.config;
+    const std::int64_t share = run.model.seq_length;
+    const double utilization = time.flops_utilization * model.training_flops_per_token(context * share) /
+                               model.training_flops_per_token(share);
+    return {.rate = utilization * peak, .share = 100 * utilization};
+  }
+
+  // In the cell's unit.
+  double value_of(const PaperCell& cell, const TrainConfig& run) const {
+    const std::string& unit = cell.cell.unit;
+    const auto updates = static_cast<double>(cell.updates);
+    if (unit == "GiB") return bytes_of(run) / kBytesOfGiB;
+    if (unit == "ZettaFLOP") return operations_of(run) * updates / 1e21;
+    if (unit == "TFLOP/s") return speed_of(run, cell.context).rate / 1e12;
+    if (unit == "PFLOP/s") return petaflops_of(run);
+    if (unit == "%") {
+      const Speed speed = speed_of(run, cell.context);
+      return cell.base ? 100 * speed.rate / speed_of(*cell.base, 1).rate : speed.share;
+    }
+    const StepTime time = step_of(run, cell.context);
+    if (unit == "days") return time.seconds * updates / kSecondsOfDay;
+    if (unit == "x") return step_of(*cell.base, 1).seconds / time.seconds;
+    if (unit == "k tokens/s") return time.tokens_per_second / 1e3;
+    check(unit == "sequences/s", "a unit of data/papers");
+    return time.tokens_per_second / (static_cast<double>(run.model.seq_length) * devices_of(run));
+  }
+
+  const Paper& paper_;
+  const bool is_teratron_;
+};
+
+ReproducedCell ratio_to(const PaperCell& cell, const std::vector<ReproducedCell>& above) {
+  const auto find = [&](std::string_view name) {
+    return std::ranges::find_if(
+        above, [&](const ReproducedCell& one) { return one.table == cell.cell.table && one.name == name; });
+  };
+  ReproducedCell ratio = ratio_of(*find(cell.cell.name), *find(cell.beside));
+  ratio.cause = cell.cell.cause;
+  return ratio;
+}
+
+// How many of the runs that were out of memory do not fit.
+double out_of_memory(const Paper& paper, const Program& program) {
+  return static_cast<double>(std::ranges::count_if(paper.cells, [&](const PaperCell& cell) {
+    return cell.is_out_of_memory && !program.fits(*program.run_of(cell));
+  }));
+}
+
+Curve curve_of(const Paper& paper, const PaperCurve& published, const Program& papers, const Program& teratrons) {
+  Curve curve = published.curve;
+  for (const PaperCell& cell : paper.cells) {
+    if (std::ranges::count(published.tables, cell.cell.table) == 0) continue;
+    curve.points.push_back({.x = fmt::format("{}", cell.run.layout.mesh().ranks()),
+                            .ours = papers.petaflops_of(cell.run),
+                            .teratron = teratrons.petaflops_of(cell.run)});
+  }
+  return curve;
+}
+
+}  // namespace
+
+Reproduction reproduce_paper(std::string_view name) {
+  const Paper paper = read_paper(name);
+  const Program papers(paper, /*is_teratron=*/false), teratrons(paper, /*is_teratron=*/true);
+  Reproduction result{.title = paper.title};
+  for (const PaperCell& published : paper.cells) {
+    if (published.is_out_of_memory) continue;
+    ReproducedCell cell = published.cell;
+    if (!published.beside.empty()) {
+      cell = ratio_to(published, result.cells);
+    } else if (cell.unit == "runs") {
+      cell.ours = out_of_memory(paper, papers);
+      cell.teratron = out_of_memory(paper, teratrons);
+    } else {
+      cell.ours = papers.value_of(published).value();
+      cell.teratron = teratrons.value_of(published);
+    }
+    result.cells.push_back(std::move(cell));
+  }
+  for (const PaperCurve& curve : paper.curves) result.curves.push_back(curve_of(paper, curve, papers, teratrons));
+  result.fitted = fitted_constants(papers.cluster_of(paper.cells.front().run));
+  return result;
+}
+
+}  // namespace teratron::plan
