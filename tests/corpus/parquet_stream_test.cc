@@ -14,8 +14,9 @@ namespace {
 
 class ParquetStream : public StageTest {
  protected:
-  std::string run(const std::string& file, std::vector<std::unique_ptr<Stage>> stages,
-                  const std::function<int()>& end_signal = {}) {
+  std::string run(
+      const std::string& file, std::vector<std::unique_ptr<Stage>> stages,
+      const std::function<int()>& end_signal = [] { return 0; }) {
     StreamOptions given = options();
     given.files = {golden_parquet() / file};
     given.batch_bytes = 500;

@@ -13,7 +13,6 @@
 
 #include "base/error.h"
 #include "data/random_corpus.h"
-#include "data/samples/best_fit.h"
 
 namespace teratron {
 namespace {

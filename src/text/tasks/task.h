@@ -123,9 +123,9 @@ class TaskSet {
  public:
   virtual ~TaskSet() = default;
 
-  virtual const TaskExamples& examples() const = 0;
+  const TaskExamples& examples() const { return examples_; }
   // A summary for users of what was read, cut and left out; its parts are joined by "; ".
-  virtual std::string notes() const = 0;
+  const std::string& notes() const { return notes_; }
 
   // Whether scores() may be called.
   virtual bool has_labels() const = 0;
@@ -139,6 +139,10 @@ class TaskSet {
   // tag, unless the name says CoNLL), whole or not at all. EnvironmentError: it cannot be written; InternalError:
   // outputs of other examples.
   virtual void write_predictions(const std::filesystem::path& path, const TaskOutputValues& outputs) const = 0;
+
+ protected:
+  TaskExamples examples_;
+  std::string notes_;
 };
 
 // Reads one set from its files. For training, examples without a usable label are left out, and notes() counts them.

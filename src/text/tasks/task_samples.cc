@@ -25,23 +25,16 @@ void put_labels(std::span<const std::int32_t> labels, std::span<std::int32_t> to
 }  // namespace
 
 TaskSamples::TaskSamples(const TaskExamples& examples, std::int64_t seq_length, SampleOrder order, std::uint64_t seed)
-    : examples_(examples), seq_length_(seq_length), order_(order), seed_(seed) {
+    : examples_(examples),
+      seq_length_(seq_length),
+      order_(order, {.seed = seed, .purpose = RandomPurpose::kShuffle, .stream = kExamplesStream}) {
   check(examples.count() > 0, "TaskSamples: examples");
   check(examples.longest() <= seq_length, "TaskSamples: a sequence longer than samples are");
 }
 
 std::int64_t TaskSamples::sequence_at(std::int64_t position) const {
-  check(position >= 0, "TaskSamples: position");
-  const std::int64_t epoch = position / examples_.sequences(), index = position % examples_.sequences();
-  if (order_ == SampleOrder::kSequential) return index;
-  const auto order = orders_.get(epoch, [&] {
-    return RandomPermutation(examples_.count(), {.seed = seed_,
-                                                 .purpose = RandomPurpose::kShuffle,
-                                                 .stream = kExamplesStream,
-                                                 .step = static_cast<std::uint32_t>(epoch)});
-  });
   const std::int64_t each = examples_.sequences_each;
-  return (*order)(index / each) * each + index % each;
+  return order_.item(position / each, examples_.count()) * each + position % each;
 }
 
 std::string TaskSamples::source(std::int64_t position) const {

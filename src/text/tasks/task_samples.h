@@ -2,8 +2,7 @@
 #pragma once
 
 #include "data/samples.h"
-#include "data/samples/epoch_cache.h"
-#include "data/samples/permutation.h"
+#include "data/samples/item_order.h"
 #include "tasks/examples.h"
 
 namespace teratron {
@@ -33,9 +32,7 @@ class TaskSamples : public Samples {
 
   const TaskExamples& examples_;
   std::int64_t seq_length_;
-  SampleOrder order_;
-  std::uint64_t seed_;
-  mutable EpochCache<RandomPermutation> orders_;
+  ItemOrder order_;
 };
 
 }  // namespace teratron

@@ -41,11 +41,8 @@ void record_documents(const DocumentSettings& settings, TrainingState& state) {
 }
 
 DocumentOptions recorded_documents(const TrainingState& state, const Tokenizer& tokenizer) {
-  const auto is_set = [&](const char* name) {
-    const auto found = state.counters.find(name);
-    return found != state.counters.end() && found->second != 0;
-  };
-  const DocumentSettings settings{.reset_attention_mask = is_set(kAttention), .reset_position_ids = is_set(kPositions)};
+  const DocumentSettings settings{.reset_attention_mask = state.counter(kAttention) != 0,
+                                  .reset_position_ids = state.counter(kPositions) != 0};
   return settings.options(tokenizer);
 }
 

@@ -55,11 +55,6 @@ void add_samples(TrainingTask& task, const TrainConfig& config, const TrainingDa
 constexpr const char *kDocuments = "data_documents", *kTokens = "data_tokens", *kContent = "data_fingerprint";
 constexpr const char *kExamples = "data_examples", *kValidationExamples = "data_validation_examples";
 
-std::int64_t counter_or_0(const TrainingState& state, const char* name) {
-  const auto found = state.counters.find(name);
-  return found == state.counters.end() ? 0 : found->second;
-}
-
 bool is_other(std::int64_t there, std::int64_t here) { return there != 0 && here != 0 && there != here; }
 
 }  // namespace
@@ -86,13 +81,13 @@ void require_same_data(const CheckpointInfo& checkpoint, const RunOrigin& run, c
           folder, counted(documents, "document"), counted(tokens, "token"), counted(data.documents, "document"),
           counted(data.tokens, "token"));
     }
-    if (!is_other(counter_or_0(state, kContent), data.content)) return;
+    if (!is_other(state.counter(kContent), data.content)) return;
     throw_user_error(
         "'{}' was trained on another data set than that of --data-path, which has as many documents and tokens but "
         "other content: other samples would be read; name the one it was trained on, or allow it by --override-data",
         folder);
   }
-  if (has_other_counts || is_other(counter_or_0(state, kExamples), data.examples)) {
+  if (has_other_counts || is_other(state.counter(kExamples), data.examples)) {
     throw_user_error(
         "'{}' was trained on other examples: {} of {} in all, and --train-data has {} of {} as it is read now "
         "(--seq-length, --max-query-length, --doc-stride, --tokenizer); give what that run was given, or choose "
@@ -100,7 +95,7 @@ void require_same_data(const CheckpointInfo& checkpoint, const RunOrigin& run, c
         "--save",
         folder, documents, counted(tokens, "token"), data.documents, data.tokens);
   }
-  if (is_other(counter_or_0(state, kValidationExamples), data.validation_examples)) {
+  if (is_other(state.counter(kValidationExamples), data.validation_examples)) {
     throw_user_error(
         "'{}' was scored on other examples than --valid-data has as it is read now, and its best checkpoint is that of "
         "the highest score; give what that run was given, or choose another --save. `teratron eval` scores a "

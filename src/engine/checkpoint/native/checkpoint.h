@@ -38,6 +38,10 @@ struct TrainingState {
   double learning_rate = 0;                      // of the last update
   std::map<std::string, std::int64_t> counters;  // whatever else a trainer counts or measures
   std::map<std::string, double> values;
+  std::int64_t counter(const std::string& name, std::int64_t otherwise = 0) const {
+    const auto found = counters.find(name);
+    return found == counters.end() ? otherwise : found->second;
+  }
   bool operator==(const TrainingState&) const = default;
 };
 

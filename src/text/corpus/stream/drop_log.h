@@ -19,6 +19,7 @@ class DropLog {
   // Writes nothing if `path` is empty. `from`: as LineWriter's.
   DropLog(const std::filesystem::path& path, LinePoint from);
 
+  bool is_written() const { return writer_ != nullptr; }
   // `document`: its line of JSON, or empty.
   void add(std::string_view stage, const Drop& drop, const std::filesystem::path& file, std::int64_t line,
            std::string_view document);

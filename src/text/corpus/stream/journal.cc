@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/host/monotonic_clock.h"
 #include "base/json_string.h"
 #include "base/version.h"
 #include "corpus/stream/stream_json.h"
@@ -109,7 +110,8 @@ Journal::Journal(const StreamOptions& options, const std::vector<std::unique_ptr
       state_path_(state_of(options.out)),
       spool_path_(spool_of(options.out)),
       out_(options.out),
-      dropped_(options.dropped) {
+      dropped_(options.dropped),
+      seconds_(options.journal_seconds) {
   Json settings = Json::object();
   for (const auto& [name, value] : options.settings) settings[name] = value;
   settings["version"] = kVersion;
@@ -122,6 +124,20 @@ Journal::Journal(const StreamOptions& options, const std::vector<std::unique_ptr
   const Json run = {
       {"settings", settings}, {"files", json_of_files(files)}, {"also_read", json_of_files(options.also_read)}};
   run_ = json_text(run);
+}
+
+JournalPoint Journal::begin(const std::function<void(std::string_view)>& report) {
+  std::string why_not;
+  const std::optional<JournalPoint> point = load(why_not);
+  written_at_ = monotonic_seconds();
+  if (!point) {
+    if (!why_not.empty()) report(fmt::format("starts over instead of resuming an earlier run: {}", why_not));
+    remove();
+    return {};
+  }
+  documents_ = point->counts.documents;
+  report(fmt::format("resumes after document {} ('{}')", documents_, path_.string()));
+  return *point;
 }
 
 std::optional<JournalPoint> Journal::load(std::string& why_not) const {
@@ -179,6 +195,10 @@ void Journal::add_state(std::size_t stage, std::string_view delta) {
   state_->write(delta);
 }
 
+bool Journal::is_due(const JournalPoint& now) const {
+  return has_news(now) && monotonic_seconds() - written_at_ >= seconds_;
+}
+
 void Journal::write(JournalPoint point) {
   if (state_) {
     state_->sync();
@@ -191,6 +211,8 @@ void Journal::write(JournalPoint point) {
                      {"spool_bytes", point.spool_bytes}, {"state_bytes", point.state_bytes},
                      {"run", Json::parse(run_)}};
   write_file_atomically(path_, json_text(json) + "\n" + point.out.tail + point.dropped.tail);
+  written_at_ = monotonic_seconds();
+  documents_ = point.counts.documents;
 }
 
 void Journal::remove() {

@@ -38,16 +38,19 @@ class Journal {
           const std::vector<std::filesystem::path>& files);
 
   bool has_files() const { return !path_.empty(); }
-  const std::filesystem::path& path() const { return path_; }
   const std::filesystem::path& spool_path() const { return spool_path_; }
   // The last point that a run with the same settings and files wrote, if the files it refers to are there. Otherwise
-  // `why_not` says what differs; it is empty if there is no journal.
-  std::optional<JournalPoint> load(std::string& why_not) const;
+  // the beginning, for which files of an earlier run are removed. `report` is called with a line that says so.
+  JournalPoint begin(const std::function<void(std::string_view)>& report);
 
   // Calls `take` with each delta added before the point, in order. Later deltas are appended.
   void load_state(const JournalPoint& point,
                   const std::function<void(std::size_t stage, std::string_view delta)>& take);
   void add_state(std::size_t stage, std::string_view delta);  // belongs to the next point
+  // Whether documents were read since the last point.
+  bool has_news(const JournalPoint& now) const { return has_files() && now.counts.documents > documents_; }
+  // Whether `now` is to be written: there is news, and journal_seconds have passed.
+  bool is_due(const JournalPoint& now) const;
   // Called when output, dropped documents and the spool are on the disk. EnvironmentError, here and in add_state: as
   // AtomicFile.
   void write(JournalPoint point);
@@ -57,9 +60,14 @@ class Journal {
   static void remove(const std::filesystem::path& out);
 
  private:
+  // `why_not`: [out] what differs; empty if there is no journal.
+  std::optional<JournalPoint> load(std::string& why_not) const;
+
   std::filesystem::path path_, state_path_, spool_path_, out_, dropped_;
   std::string run_;  // all that the output depends on, as JSON
   std::optional<AtomicFile> state_;
+  double seconds_ = 0, written_at_ = 0;  // between two points; when the last one was written
+  std::int64_t documents_ = 0;           // read before it
 };
 
 }  // namespace teratron

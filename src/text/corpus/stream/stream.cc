@@ -6,7 +6,6 @@
 #include "base/error.h"
 #include "base/files/file.h"
 #include "base/files/output_lock.h"
-#include "base/host/monotonic_clock.h"
 #include "base/host/threads.h"
 #include "corpus/stream/document_source.h"
 #include "corpus/stream/drop_log.h"
@@ -26,6 +25,16 @@ std::int64_t count_surveys(const Stages& stages) {
 
 std::vector<std::filesystem::path> files_of(const Stages& stages, const StreamOptions& options) {
   return stages.empty() ? find_input_files(options.files) : stages.front()->find_files(options.files);
+}
+
+std::unique_ptr<DocumentSource> open_files(const Stages& stages, const StreamOptions& options,
+                                           const InputPosition& from) {
+  const std::vector<std::filesystem::path> files = files_of(stages, options);
+  if (!stages.empty()) {
+    auto own = stages.front()->open(files, options.format, options.batch_bytes, from);
+    if (own != nullptr) return own;
+  }
+  return std::make_unique<FileSource>(files, options.format, options.text_key, options.batch_bytes, from);
 }
 
 void check_bad(const StreamCounts& counts, double max_bad_share) {
@@ -60,28 +69,80 @@ void check_read(const StreamCounts& counts, const Stages& stages, const StreamOp
   check_bad(counts, options.max_bad_share);
 }
 
+void count_read(const DocumentSource::Batch& batch, double max_bad_share, StreamCounts& counts, DropLog& drops) {
+  counts.documents += std::ssize(batch.documents) + std::ssize(batch.bad);
+  for (const Document& document : batch.documents) counts.text_bytes += std::ssize(document.text);
+  for (const BadDocument& bad : batch.bad) {
+    if (counts.bad++ == 0) counts.first_bad = bad.fault;
+    drops.add("read", {.reason = "bad", .detail = bad.fault}, *bad.file, bad.line, {});
+  }
+  constexpr std::int64_t kEnoughToJudge = 100'000;
+  if (counts.documents >= kEnoughToJudge) check_bad(counts, max_bad_share);
+}
+
+// Documents that the stage keeps. All threads work on process(); admit() and the drops are in the documents' order.
+std::vector<Document> apply(Stage& stage, std::vector<Document> documents, const std::string& text_key,
+                            StageCounts& counts, DropLog& drops) {
+  constexpr std::int64_t kDocumentsPerTask = 4;
+  counts.documents_in += std::ssize(documents);
+  std::vector<StageOutput> outputs(documents.size());
+  std::vector<std::string> lines(drops.is_written() ? documents.size() : 0);
+  parallel_for(std::ssize(documents), kDocumentsPerTask, [&](std::int64_t begin, std::int64_t end) {
+    for (auto i = static_cast<std::size_t>(begin); i < static_cast<std::size_t>(end); ++i) {
+      if (!lines.empty()) lines[i] = json_line_of(documents[i], text_key);
+      outputs[i] = stage.process(std::move(documents[i]));  // its file and line stay
+      for (Document& one : outputs[i].documents) {
+        if (one.changed) one.record = json_line_of(one, text_key);
+      }
+    }
+  });
+  std::vector<Document> kept;
+  kept.reserve(documents.size());
+  for (std::size_t i = 0; i < documents.size(); ++i) {
+    const auto drop_one = [&](const Drop& drop) {
+      ++counts.dropped[drop.reason];
+      drops.add(stage.name(), drop, *documents[i].file, documents[i].line, lines.empty() ? "" : lines[i]);
+    };
+    if (outputs[i].drop) drop_one(*outputs[i].drop);
+    for (Document& document : outputs[i].documents) {
+      if (const std::optional<Drop> drop = stage.admit(document)) {
+        drop_one(*drop);
+        continue;
+      }
+      counts.changed += document.changed ? 1 : 0;
+      document.changed = false;
+      kept.push_back(std::move(document));
+    }
+  }
+  counts.documents_out += std::ssize(kept);
+  return kept;
+}
+
+// Stages [first, end), and where their documents go: the survey of stage `end`, or the output if that is null.
+struct Pass {
+  std::size_t first = 0, end = 0;
+  std::unique_ptr<Survey> survey;
+};
+
+// The first pass reads the files and can go on from a point of the journal. Each later one reads the spool of the
+// survey before it, is written to no journal, and is done again by a run that resumes.
 class StreamRun {
  public:
-  // `from`: the last point of the journal.
-  StreamRun(const Stages& stages, const StreamOptions& options, Journal& journal, const JournalPoint& from)
+  StreamRun(const Stages& stages, const StreamOptions& options, Journal& journal)
       : stages_(stages),
         options_(options),
         journal_(journal),
-        from_(from),
-        read_to_(from.position),
-        writer_(options.out, from.out),
-        drops_(options.dropped, from.dropped),
-        counts_(from.counts),
-        documents_at_point_(from.counts.documents) {
-    counts_.stages.resize(stages.size());
-    for (std::size_t i = 0; i < stages.size(); ++i) counts_.stages[i].name = stages[i]->name();
-    passes_ += count_surveys(stages);
-    keep_partial(counts_.documents > 0);
+        now_(journal.begin(options.report)),
+        writer_(options.out, now_.out),
+        drops_(options.dropped, now_.dropped) {
+    now_.counts.stages.resize(stages.size());
+    for (std::size_t i = 0; i < stages.size(); ++i) now_.counts.stages[i].name = stages[i]->name();
+    keep_partial(now_.counts.documents > 0);
   }
 
   StreamCounts run() {
     try {
-      run_passes();
+      for (Pass pass = read_files(); pass.survey;) pass = read_spool(pass);
     } catch (const UserError&) {  // a resumed run would fail again
       journal_.remove();
       keep_partial(false);
@@ -91,106 +152,98 @@ class StreamRun {
     drops_.commit();
     writer_.commit();
     journal_.remove();
-    return std::move(counts_);
+    return std::move(now_.counts);
   }
 
  private:
-  void run_passes() {
-    const std::unique_ptr<DocumentSource> files = open_files();
-    DocumentSource* source = files.get();
-    std::unique_ptr<DocumentSource> spool_source;
-    std::unique_ptr<Survey> read;  // whose spool the source reads
-    for (std::size_t first = 0; pass_ < passes_; ++pass_) {
-      const bool surveys_first = pass_ > 0;  // the first stage of this pass was surveyed in the last one
-      std::size_t end = first + (surveys_first ? 1 : 0);
-      while (end < stages_.size() && !stages_[end]->needs_survey()) ++end;
-      if (pass_ + 1 < passes_) survey_ = begin_survey(*stages_[end], files->files());
-      if (pass_ == 0) recall(end);
-      run_pass(*source, first, end);
-      if (survey_) {
-        const Spool& spool = survey_->settle();
-        spool_source = std::make_unique<SpoolSource>(spool, options_.batch_bytes);
-        source = spool_source.get();
-        read = std::move(survey_);
-      }
-      first = end;
-    }
-  }
-
-  std::unique_ptr<DocumentSource> open_files() const {
-    const std::vector<std::filesystem::path> files = files_of(stages_, options_);
-    if (!stages_.empty()) {
-      auto own = stages_.front()->open(files, options_.format, options_.batch_bytes, from_.position);
-      if (own != nullptr) return own;
-    }
-    return std::make_unique<FileSource>(files, options_.format, options_.text_key, options_.batch_bytes,
-                                        from_.position);
-  }
-
-  // Only the first pass's spool is kept for resuming: the others are made from it.
-  std::unique_ptr<Survey> begin_survey(Stage& stage, std::span<const std::filesystem::path> files) const {
-    const Spool::Contents contents{.text_key = options_.text_key, .files = files};
-    return std::make_unique<Survey>(stage,
-                                    journal_.has_files() && pass_ == 0
-                                        ? std::make_unique<Spool>(journal_.spool_path(), from_.spool_bytes, contents)
-                                        : std::make_unique<Spool>(folder_for_temporaries(options_.out), contents));
-  }
-
-  // Restores the state of the first pass's stages, of which the surveyed one is the last.
-  void recall(std::size_t surveyed) {
-    journal_.load_state(from_, [&](std::size_t stage, std::string_view delta) {
-      if (stage == surveyed && survey_) return survey_->restore_state(delta);
+  Pass read_files() {
+    files_ = open_files(stages_, options_, now_.position);
+    Pass pass = begin_pass(0, /*is_surveyed=*/false);
+    journal_.load_state(now_, [&](std::size_t stage, std::string_view delta) {
+      if (stage == pass.end && pass.survey) return pass.survey->restore_state(delta);
       stages_.at(stage)->restore_state(delta);
     });
-  }
-
-  void run_pass(DocumentSource& source, std::size_t first, std::size_t end) {
-    for (DocumentSource::Batch batch; source.next(batch);) {
-      if (pass_ == 0) count_read(batch);
-      for (std::size_t stage = first; stage < end; ++stage) {
-        batch.documents = apply(*stages_[stage], std::move(batch.documents), counts_.stages[stage]);
-      }
-      survey_ ? survey_->add(batch.documents) : write(batch.documents);
-      drops_.end_batch();
-      if (pass_ == 0) {
-        read_to_ = batch.end;
-        save_state_deltas(end);
-      }
-      end_batch();
-      if (options_.progress)
-        options_.progress((static_cast<double>(pass_) + source.share()) / static_cast<double>(passes_));
+    for (DocumentSource::Batch batch; files_->next(batch);) {
+      count_read(batch, options_.max_bad_share, now_.counts, drops_);
+      run_batch(pass, std::move(batch.documents));
+      now_.position = batch.end;
+      save_state_deltas(pass);
+      const int signal = end_signal();
+      if (signal != 0 || journal_.is_due(now_)) write_point(pass);
+      if (signal != 0) end_by(signal);
+      options_.progress(share_done(*files_));
     }
-    if (pass_ > 0) return;
-    check_read(counts_, stages_, options_);
-    if (journal_.has_files() && survey_ && has_news()) write_point();
+    check_read(now_.counts, stages_, options_);
+    if (pass.survey && journal_.has_news(now_)) write_point(pass);
+    return pass;
   }
 
-  // After a batch: writes a point of the journal if it is time (first pass only), and stops if a signal asks for it.
-  void end_batch() {
-    if (!journal_.has_files()) return;
-    const int signal = options_.end_signal ? options_.end_signal() : 0;
-    const bool is_due = has_news() && monotonic_seconds() - point_at_ >= options_.journal_seconds;
-    if (pass_ == 0 && (signal != 0 || is_due)) write_point();
-    if (signal == 0) return;
-    report(fmt::format("stopped after document {}; run the same command again to resume", counts_.documents));
-    throw EndedBySignal(signal);
+  Pass read_spool(const Pass& before) {
+    ++passes_done_;
+    SpoolSource spool(before.survey->settle(), options_.batch_bytes);
+    Pass pass = begin_pass(before.end, /*is_surveyed=*/true);
+    for (DocumentSource::Batch batch; spool.next(batch);) {
+      run_batch(pass, std::move(batch.documents));
+      if (const int signal = end_signal(); signal != 0) end_by(signal);
+      options_.progress(share_done(spool));
+    }
+    return pass;
+  }
+
+  // `is_surveyed`: stage `first` was, by the pass before. The first pass's spool is kept for resuming; the others are
+  // made from it.
+  Pass begin_pass(std::size_t first, bool is_surveyed) const {
+    Pass pass{.first = first, .end = first + (is_surveyed ? 1 : 0)};
+    while (pass.end < stages_.size() && !stages_[pass.end]->needs_survey()) ++pass.end;
+    if (pass.end == stages_.size()) return pass;
+    const Spool::Contents contents{.text_key = options_.text_key, .files = files_->files()};
+    auto spool = journal_.has_files() && !is_surveyed
+                     ? std::make_unique<Spool>(journal_.spool_path(), now_.spool_bytes, contents)
+                     : std::make_unique<Spool>(folder_for_temporaries(options_.out), contents);
+    pass.survey = std::make_unique<Survey>(*stages_[pass.end], std::move(spool));
+    return pass;
+  }
+
+  void run_batch(const Pass& pass, std::vector<Document> documents) {
+    for (std::size_t i = pass.first; i < pass.end; ++i) {
+      documents = apply(*stages_[i], std::move(documents), options_.text_key, now_.counts.stages[i], drops_);
+    }
+    pass.survey ? pass.survey->add(documents) : write(documents);
+    drops_.end_batch();
+  }
+
+  void write(const std::vector<Document>& documents) {
+    for (const Document& document : documents) {
+      writer_.write(json_line_of(document, options_.text_key));
+      now_.counts.kept_bytes += std::ssize(document.text);
+    }
+    now_.counts.kept += std::ssize(documents);
   }
 
   // State goes to the disk after each batch: kept until the next point, it would grow with the run's speed.
-  void save_state_deltas(std::size_t end) {
-    for (std::size_t i = 0; i < end; ++i) journal_.add_state(i, stages_[i]->take_state_delta());
-    if (survey_) journal_.add_state(end, survey_->take_state_delta());
+  void save_state_deltas(const Pass& pass) {
+    for (std::size_t i = 0; i < pass.end; ++i) journal_.add_state(i, stages_[i]->take_state_delta());
+    if (pass.survey) journal_.add_state(pass.end, pass.survey->take_state_delta());
   }
 
-  bool has_news() const { return counts_.documents > documents_at_point_; }  // false while a resumed run skips
-
-  void write_point() {
-    JournalPoint point{.position = read_to_, .counts = counts_, .out = writer_.point(), .dropped = drops_.point()};
-    if (survey_) point.spool_bytes = survey_->keep();
-    journal_.write(std::move(point));
+  void write_point(const Pass& pass) {
+    now_.out = writer_.point();
+    now_.dropped = drops_.point();
+    if (pass.survey) now_.spool_bytes = pass.survey->keep();
+    journal_.write(now_);
     keep_partial(true);
-    point_at_ = monotonic_seconds();
-    documents_at_point_ = counts_.documents;
+  }
+
+  int end_signal() const { return journal_.has_files() ? options_.end_signal() : 0; }
+
+  [[noreturn]] void end_by(int signal) const {
+    options_.report(
+        fmt::format("stopped after document {}; run the same command again to resume", now_.counts.documents));
+    throw EndedBySignal(signal);
+  }
+
+  double share_done(const DocumentSource& source) const {
+    return (static_cast<double>(passes_done_) + source.share()) / static_cast<double>(1 + count_surveys(stages_));
   }
 
   void keep_partial(bool keeps) {
@@ -198,94 +251,15 @@ class StreamRun {
     drops_.keep_partial(keeps);
   }
 
-  void report(std::string_view line) const {
-    if (options_.report) options_.report(line);
-  }
-
-  void count_read(const DocumentSource::Batch& batch) {
-    counts_.documents += std::ssize(batch.documents) + std::ssize(batch.bad);
-    for (const Document& document : batch.documents) counts_.text_bytes += std::ssize(document.text);
-    for (const BadDocument& bad : batch.bad) {
-      if (counts_.bad++ == 0) counts_.first_bad = bad.fault;
-      drops_.add("read", {.reason = "bad", .detail = bad.fault}, *bad.file, bad.line, {});
-    }
-    constexpr std::int64_t kEnoughToJudge = 100'000;
-    if (counts_.documents >= kEnoughToJudge) check_bad(counts_, options_.max_bad_share);
-  }
-
-  std::vector<Document> apply(Stage& stage, std::vector<Document> documents, StageCounts& counts) {
-    counts.documents_in += std::ssize(documents);
-    std::vector<StageOutput> outputs(documents.size());
-    std::vector<std::string> lines(options_.dropped.empty() ? 0 : documents.size());
-    parallel_for(std::ssize(documents), kDocumentsPerTask, [&](std::int64_t begin, std::int64_t end) {
-      for (auto i = static_cast<std::size_t>(begin); i < static_cast<std::size_t>(end); ++i) {
-        if (!lines.empty()) lines[i] = json_line_of(documents[i], options_.text_key);
-        outputs[i] = stage.process(std::move(documents[i]));  // its file and line stay
-        for (Document& one : outputs[i].documents) {
-          if (one.changed) one.record = json_line_of(one, options_.text_key);
-        }
-      }
-    });
-    std::vector<Document> kept;
-    kept.reserve(documents.size());
-    for (std::size_t i = 0; i < documents.size(); ++i) {
-      const auto drop_one = [&](const Drop& drop) {
-        ++counts.dropped[drop.reason];
-        drops_.add(stage.name(), drop, *documents[i].file, documents[i].line, lines.empty() ? "" : lines[i]);
-      };
-      if (outputs[i].drop) drop_one(*outputs[i].drop);
-      for (Document& document : outputs[i].documents) {
-        if (const std::optional<Drop> drop = stage.admit(document)) {
-          drop_one(*drop);
-          continue;
-        }
-        counts.changed += document.changed ? 1 : 0;
-        document.changed = false;
-        kept.push_back(std::move(document));
-      }
-    }
-    counts.documents_out += std::ssize(kept);
-    return kept;
-  }
-
-  void write(const std::vector<Document>& documents) {
-    for (const Document& document : documents) {
-      writer_.write(json_line_of(document, options_.text_key));
-      counts_.kept_bytes += std::ssize(document.text);
-    }
-    counts_.kept += std::ssize(documents);
-  }
-
-  static constexpr std::int64_t kDocumentsPerTask = 4;
   const Stages& stages_;
   const StreamOptions& options_;
   Journal& journal_;
-  const JournalPoint& from_;
-  InputPosition read_to_;
+  JournalPoint now_;  // the run's state; lengths of files as of the last point
   LineWriter writer_;
   DropLog drops_;
-  StreamCounts counts_;
-  double point_at_ = monotonic_seconds();  // the last point of the journal
-  std::int64_t documents_at_point_;
-  std::unique_ptr<Survey> survey_;  // of this pass
-  std::int64_t pass_ = 0, passes_ = 1;
+  std::unique_ptr<DocumentSource> files_;  // whose paths all documents point to
+  std::int64_t passes_done_ = 0;
 };
-
-// The point to resume from, which is reported.
-JournalPoint starting_point(Journal& journal, const StreamOptions& options) {
-  const auto report = [&](const std::string& line) {
-    if (options.report) options.report(line);
-  };
-  std::string why_not;
-  std::optional<JournalPoint> point = journal.load(why_not);
-  if (!point) {
-    if (!why_not.empty()) report(fmt::format("starts over instead of resuming an earlier run: {}", why_not));
-    journal.remove();
-    return {};
-  }
-  report(fmt::format("resumes after document {} ('{}')", point->counts.documents, journal.path().string()));
-  return *point;
-}
 
 }  // namespace
 
@@ -307,8 +281,7 @@ StreamCounts run_stages(const Stages& stages, const StreamOptions& options) {
   const bool resumes = can_resume(stages, options);
   if (!resumes && !is_standard_stream(options.out)) Journal::remove(options.out);
   Journal journal = resumes ? Journal(options, stages, files_of(stages, options)) : Journal();
-  const JournalPoint from = starting_point(journal, options);
-  return StreamRun(stages, options, journal, from).run();
+  return StreamRun(stages, options, journal).run();
 }
 
 }  // namespace teratron

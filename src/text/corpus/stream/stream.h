@@ -21,15 +21,16 @@ struct StreamOptions {
   std::string text_key = "text";
   double max_bad_share = 0.001;  // of the documents read: more that cannot be read fail the whole
   std::int64_t batch_bytes = std::int64_t{8} << 20;
-  std::function<void(double share)> progress;  // called after each batch, where given
+  std::function<void(double share)> progress = [](double) {};  // called after each batch
 
   // The journal (journal.h). A run resumes only if `settings` (those of the stages, by name) and `also_read` (the files
   // that stages read) are unchanged.
   std::map<std::string, std::string> settings;
   std::vector<std::filesystem::path> also_read;
-  double journal_seconds = 5;                    // between two points; 0: one after each batch
-  std::function<void(std::string_view)> report;  // called with a line that says whether the run resumes; may be empty
-  std::function<int()> end_signal;               // a signal that asks for the end, else 0; asked after each batch
+  double journal_seconds = 5;  // between two points; 0: one after each batch
+  // Called with a line that says whether the run resumes.
+  std::function<void(std::string_view)> report = [](std::string_view) {};
+  std::function<int()> end_signal = [] { return 0; };  // a signal that asks for the end, else 0; asked after each batch
 };
 
 struct StageCounts {

@@ -103,7 +103,7 @@ BertSamples::BertSamples(std::shared_ptr<const IndexedDataset> dataset, CorpusPa
     : dataset_(std::move(dataset)),
       part_(std::move(part)),
       seq_length_(checked_length(seq_length)),
-      order_(order),
+      order_(order, bert_stream(BertDraw::kOrder, seed, 0)),
       seed_(seed),
       options_(options),
       classify_(tokens.classify),
@@ -191,12 +191,7 @@ Samples::TotalWeights BertSamples::total_weights(SampleRange positions) const {
 }
 
 SentenceSegment BertSamples::segment_at(std::int64_t position) const {
-  check(position >= 0, "BertSamples: position");
-  const std::int64_t epoch = position / segments_.count(), index = position % segments_.count();
-  if (order_ == SampleOrder::kSequential) return segments_[index];
-  const auto order = orders_.get(
-      epoch, [&] { return RandomPermutation(segments_.count(), bert_stream(BertDraw::kOrder, seed_, epoch)); });
-  return segments_[(*order)(index)];
+  return segments_[order_.item(position, segments_.count())];
 }
 
 void BertSamples::draw_pair(std::int64_t position, Drawn& drawn) const {

@@ -11,8 +11,7 @@
 
 #include "data/indexed/indexed_dataset.h"
 #include "data/samples.h"
-#include "data/samples/epoch_cache.h"
-#include "data/samples/permutation.h"
+#include "data/samples/item_order.h"
 #include "data/samples/sentence_segments.h"
 #include "data/samples/word_masking.h"
 #include "data/split/corpus_split.h"
@@ -97,15 +96,13 @@ class BertSamples : public Samples {
   std::shared_ptr<const IndexedDataset> dataset_;
   CorpusPart part_;
   std::int64_t seq_length_;
-  SampleOrder order_;
+  ItemOrder order_;
   std::uint64_t seed_;
   BertOptions options_;
   std::int32_t classify_, separate_, mask_, pad_;
   std::vector<TokenKind> kinds_;        // by token id
   std::vector<std::int32_t> ordinary_;  // tokens that are not special
   SentenceSegments segments_;
-
-  mutable EpochCache<RandomPermutation> orders_;
 };
 
 }  // namespace teratron

@@ -1,4 +1,4 @@
-// SamplePacking: which items share which sample, and the order of the samples in each epoch.
+// Items into few samples of one size by best fit, and the order of the samples in each epoch.
 #pragma once
 
 #include <cstdint>
@@ -6,10 +6,15 @@
 #include <vector>
 
 #include "data/samples.h"
-#include "data/samples/epoch_cache.h"
-#include "data/samples/permutation.h"
+#include "data/samples/item_order.h"
 
 namespace teratron {
+
+// Bin of each item. Items come in order of size, the largest first and equal ones as they stand; each goes into the bin
+// with the least room that holds it, of several such bins into the one that got that little room last, or into a new
+// one. Bins are numbered by the first of their items. Sizes lie between 1 and `capacity`. At most 11/9 of the fewest
+// bins possible, and one more (Johnson, 1973). Time: O(items log capacity).
+std::vector<std::int64_t> best_fit_decreasing(std::span<const std::int64_t> sizes, std::int64_t capacity);
 
 // Items of given sizes in samples of one size, by best_fit_decreasing(), the same in all epochs. Each epoch has the
 // samples in an order drawn by (seed, epoch); sequential, in the order of their first items. Memory: 8 bytes an item
@@ -25,12 +30,10 @@ class SamplePacking {
   std::span<const std::int64_t> items(std::int64_t position) const;
 
  private:
-  SampleOrder order_ = SampleOrder::kSequential;
-  std::uint64_t seed_ = 0;
+  ItemOrder order_;
   double padding_ = 0;
   std::vector<std::int64_t> items_;         // sample by sample
   std::vector<std::int64_t> begins_ = {0};  // of each sample in items_; then their end
-  mutable EpochCache<RandomPermutation> orders_;
 };
 
 }  // namespace teratron

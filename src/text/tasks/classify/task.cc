@@ -67,8 +67,6 @@ class LabelledTexts : public TaskSet {
     add_label_notes();
   }
 
-  const TaskExamples& examples() const override { return examples_; }
-  std::string notes() const override { return notes_; }
   bool has_labels() const override { return known() > 0; }
 
   std::vector<TaskScore> scores(const TaskOutputValues& outputs) const override {
@@ -147,9 +145,7 @@ class LabelledTexts : public TaskSet {
   }
 
   const LabelSet labels_;
-  TaskExamples examples_;
   std::int64_t left_out_ = 0;
-  std::string notes_;
 };
 
 std::unique_ptr<TaskSet> open_texts(std::span<const fs::path> files, const Tokenizer& tokenizer,

@@ -51,8 +51,6 @@ class PairedTexts : public TaskSet {
     }
   }
 
-  const TaskExamples& examples() const override { return examples_; }
-  std::string notes() const override { return notes_; }
   bool has_labels() const override { return examples_.count() > 0; }
 
   std::vector<TaskScore> scores(const TaskOutputValues& outputs) const override {
@@ -119,9 +117,7 @@ class PairedTexts : public TaskSet {
   }
 
   const std::int64_t texts_;
-  TaskExamples examples_;
   std::int64_t left_out_ = 0;
-  std::string notes_;
 };
 
 std::unique_ptr<TaskSet> open_pairs(std::span<const fs::path> files, const Tokenizer& tokenizer,

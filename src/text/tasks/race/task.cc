@@ -64,8 +64,6 @@ class ChoiceSet : public TaskSet {
     drop_texts();
   }
 
-  const TaskExamples& examples() const override { return examples_; }
-  std::string notes() const override { return notes_; }
   bool has_labels() const override { return true; }  // files without answers are refused
 
   std::vector<TaskScore> scores(const TaskOutputValues& outputs) const override {
@@ -104,8 +102,6 @@ class ChoiceSet : public TaskSet {
   }
 
   Dataset articles_;  // without texts
-  TaskExamples examples_;
-  std::string notes_;
 };
 
 std::unique_ptr<TaskSet> open_choices(std::span<const fs::path> files, const Tokenizer& tokenizer,

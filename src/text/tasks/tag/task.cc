@@ -105,8 +105,6 @@ class TaggedSentences : public TaskSet {
     add_label_notes();
   }
 
-  const TaskExamples& examples() const override { return examples_; }
-  std::string notes() const override { return notes_; }
   bool has_labels() const override {
     return std::ranges::any_of(words_, [](std::int32_t label) { return label != kUnknownLabel; });
   }
@@ -257,8 +255,6 @@ class TaggedSentences : public TaskSet {
   std::vector<WordPlace> places_;                  // of each word
   std::int32_t without_token_ = 0;                 // the label of words without a token
   std::int64_t empty_words_ = 0, lost_words_ = 0;  // without a token; beyond the end of a text to train on
-  TaskExamples examples_;
-  std::string notes_;
 };
 
 std::unique_ptr<TaskSet> open_sentences(std::span<const fs::path> files, const Tokenizer& tokenizer,

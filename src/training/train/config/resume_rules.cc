@@ -221,8 +221,7 @@ std::string future_of_learning_rate(const TrainConfig& config, std::int64_t appl
 }
 
 std::int64_t applied_updates(const TrainingState& state) {
-  const auto counter = state.counters.find(kSkippedIterations);
-  const std::int64_t skipped = counter == state.counters.end() ? 0 : counter->second;
+  const std::int64_t skipped = state.counter(kSkippedIterations);
   if (skipped < 0 || skipped > state.iteration) {
     throw_user_error("the checkpoint says that {} of its {} updates were skipped; copy it again", skipped,
                      state.iteration);

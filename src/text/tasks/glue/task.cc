@@ -61,8 +61,6 @@ class PairSet : public TaskSet {
              notes_of_rows();
   }
 
-  const TaskExamples& examples() const override { return examples_; }
-  std::string notes() const override { return notes_; }
 
   bool has_labels() const override {
     return std::ranges::all_of(data_.pairs, [](const Pair& each) { return each.label.has_value(); });
@@ -116,9 +114,7 @@ class PairSet : public TaskSet {
   }
 
   Dataset data_;  // without texts
-  TaskExamples examples_;
   std::size_t unlabelled_ = 0;
-  std::string notes_;
 };
 
 template <Task task>

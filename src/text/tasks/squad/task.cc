@@ -1,8 +1,14 @@
-#include "tasks/squad/samples.h"
+// SQuAD 1.1 and 2.0: a sequence for each window of a paragraph, the answers in a model's outputs, and the entries of
+// both.
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
 #include <optional>
+#include <span>
 #include <unordered_set>
 #include <utility>
 
@@ -12,7 +18,9 @@
 #include "base/utf8.h"
 #include "tasks/pair_encoding.h"
 #include "tasks/squad/answers.h"
+#include "tasks/squad/format.h"
 #include "tasks/squad/score.h"
+#include "tasks/task.h"
 #include "tasks/task_entry.h"
 
 namespace teratron::squad {
@@ -54,9 +62,12 @@ void check_reading(const TaskReading& reading, const TextFrame& frame) {
       reading.doc_stride + 1 - room);
 }
 
-class SampleSet : public TaskSet {
+// A is the question, cut to max_query_length; B is a window of the paragraph (answers.h). Each of a question's windows
+// is an example. Labels are the indices of the first answer's first and last token, both 0 if the window does not hold
+// the whole answer, or there is none. An answer without answer_start is the first occurrence in the paragraph.
+class QuestionSet : public TaskSet {
  public:
-  SampleSet(Dataset data, Version version, const Tokenizer& tokenizer, const TaskReading& reading, bool training)
+  QuestionSet(Dataset data, Version version, const Tokenizer& tokenizer, const TaskReading& reading, bool training)
       : data_(std::move(data)),
         version_(version),
         rules_{.max_answer_length = reading.max_answer_length,
@@ -77,22 +88,7 @@ class SampleSet : public TaskSet {
     cut_windows(questions, frame, reading);
     find_labels();
     for (Question& question : data_.questions) question.text = {};  // only answers and ids are needed later
-    seq_length_ = reading.seq_length;
-    max_query_length_ = reading.max_query_length;
-  }
-
-  const TaskExamples& examples() const override { return examples_; }
-
-  std::string notes() const override {
-    return fmt::format("{} on {}, {} of up to {} tokens", counted(std::ssize(data_.questions), "question"),
-                       counted(std::ssize(data_.paragraphs), "paragraph"), counted(std::ssize(windows_), "window"),
-                       seq_length_) +
-           note_of(unlabelled_, "question", "without labels left out") +
-           note_of(cut_questions_, "question", fmt::format("cut to {} tokens", max_query_length_)) +
-           note_of(without_answer_, "question", "without an answer") +
-           note_of(moved_, "answer", "not where answer_start says, and taken where the paragraph has it first") +
-           note_of(in_no_window_, "answer", "whole in no window, and taken for none") +
-           (has_labels() ? "" : "; no labels");
+    add_notes(reading);
   }
 
   bool has_labels() const override {
@@ -187,6 +183,18 @@ class SampleSet : public TaskSet {
     }
   }
 
+  void add_notes(const TaskReading& reading) {
+    notes_ = fmt::format("{} on {}, {} of up to {} tokens", counted(std::ssize(data_.questions), "question"),
+                         counted(std::ssize(data_.paragraphs), "paragraph"), counted(std::ssize(windows_), "window"),
+                         reading.seq_length) +
+             note_of(unlabelled_, "question", "without labels left out") +
+             note_of(cut_questions_, "question", fmt::format("cut to {} tokens", reading.max_query_length)) +
+             note_of(without_answer_, "question", "without an answer") +
+             note_of(moved_, "answer", "not where answer_start says, and taken where the paragraph has it first") +
+             note_of(in_no_window_, "answer", "whole in no window, and taken for none") +
+             (has_labels() ? "" : "; no labels");
+  }
+
   std::string_view answer_of(std::size_t question, const TaskOutputValues& outputs) const {
     const std::size_t paragraph = data_.questions[question].paragraph;
     std::vector<WindowLogits> logits;
@@ -219,16 +227,85 @@ class SampleSet : public TaskSet {
   std::vector<std::vector<TokenSpan>> tokens_;  // by paragraph
   std::vector<Window> windows_;                 // one per example
   std::vector<std::size_t> first_windows_;      // [questions + 1]: offset of each question's windows, and the end
-  TaskExamples examples_;
-  std::int64_t seq_length_ = 0, max_query_length_ = 0;
   std::int64_t unlabelled_ = 0, cut_questions_ = 0, without_answer_ = 0, moved_ = 0, in_no_window_ = 0;
 };
 
-}  // namespace
-
-std::unique_ptr<TaskSet> open_samples(Version version, std::span<const fs::path> files, const Tokenizer& tokenizer,
-                                      const TaskReading& reading, bool training) {
-  return std::make_unique<SampleSet>(read_files(files, version), version, tokenizer, reading, training);
+template <Version version>
+std::unique_ptr<TaskSet> open_questions(std::span<const fs::path> files, const Tokenizer& tokenizer,
+                                        const TaskReading& reading, bool training) {
+  return std::make_unique<QuestionSet>(read_files(files, version), version, tokenizer, reading, training);
 }
 
+std::string line_of(const char* what, const Scores& scores) {
+  return fmt::format("{:<22}{:>7} {:<9}   exact match {:8.4f}   F1 {:8.4f}\n", what, scores.questions,
+                     scores.questions == 1 ? "question" : "questions", scores.exact_match, scores.f1);
+}
+
+nlohmann::ordered_json json_of(const Scores& scores) {
+  return {{"questions", scores.questions}, {"exact_match", scores.exact_match}, {"f1", scores.f1}};
+}
+
+template <Version version>
+ScoreReport score_answers(std::span<const fs::path> data, const fs::path& predictions, const TaskReading& /*reading*/) {
+  const Dataset dataset = read_dataset(data.front(), version);
+  const auto scores = score(dataset, read_predictions(predictions), version);
+  std::string text = line_of("all", scores.all);
+  nlohmann::ordered_json json = json_of(scores.all);
+  json["without_prediction"] = scores.all.without_prediction;
+  if (version == Version::kSquad2) {
+    text += line_of("with an answer", scores.with_answer) + line_of("without an answer", scores.without_answer);
+    json["with_answer"] = json_of(scores.with_answer);
+    json["without_answer"] = json_of(scores.without_answer);
+  }
+  if (scores.all.without_prediction > 0) {
+    text += fmt::format("{} without a prediction, which counts as wrong\n",
+                        counted(scores.all.without_prediction, "question"));
+  }
+  return {.text = text, .json = json.dump()};
+}
+
+constexpr TaskScoring answer_scoring(Version version) {
+  const bool is_first = version == Version::kSquad1;
+  return {.summary = is_first ? "scores answers to SQuAD 1.1 by exact match and F1"
+                              : "scores answers to SQuAD 2.0, some of which are none",
+          .data = "SQuAD's questions and answers (JSON, plain or compressed)",
+          .predictions = "JSON: {question id: answer}; \"\" where there is none",
+          .has_folders = false,
+          .score = is_first ? score_answers<Version::kSquad1> : score_answers<Version::kSquad2>};
+}
+
+// The entry of a version; `batch` is Table 6's.
+template <Version kVersion>
+consteval TaskEntry entry(std::string_view name, std::string_view ability, std::array<std::int64_t, 3> batch) {
+  return complete({
+      .name = name,
+      .ability = ability,
+      .shape = {TaskOutputs::kSpans, 2},
+      .labels = {},
+      .seq_length = 384,
+      .max_query_length = 64,
+      .predictions_extension = ".json",
+      .paper =
+          {
+              .batch = batch,
+              .learning_rate = {3e-5, 3e-5, 1e-5},
+              .epochs = 2,
+              .weight_decay = 0.01,
+              .search_rates = kBertSearchRates,
+          },
+      .open = open_questions<kVersion>,
+      .scoring = answer_scoring(kVersion),
+  });
+}
+
+}  // namespace
 }  // namespace teratron::squad
+
+namespace teratron {
+
+constinit const TaskEntry kSquad1Task =
+    squad::entry<squad::Version::kSquad1>("squad1", "finds answers in paragraphs (SQuAD 1.1)", {64, 48, 48});
+constinit const TaskEntry kSquad2Task =
+    squad::entry<squad::Version::kSquad2>("squad2", "finds answers that may not be there (SQuAD 2.0)", {48, 64, 48});
+
+}  // namespace teratron
