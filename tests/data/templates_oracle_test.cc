@@ -21,6 +21,7 @@ struct Count {
 
 TEST(TemplatesOracle, ConversationsAreTransformersByteForByte) {
   if (const std::string reason = why_no_oracle(); !reason.empty()) GTEST_SKIP() << reason;
+  if (!oracle_has("trl")) GTEST_SKIP() << "no TRL in the Python environment; scripts/oracle-env adds it";
   const TemporaryFolder folder;
   const std::filesystem::path log = folder / "log";
   ASSERT_EQ(run_oracle("templates_as_transformers.py", {folder.path().string()}, log), 0) << read_file(log);

@@ -16,8 +16,6 @@
 namespace teratron::slicing {
 namespace {
 
-using pipeline::ScheduleKind;
-
 constexpr std::int64_t kMostActions = 4'000'000;  // that a simulation holds in memory
 
 // `zero`: a time of nothing will do.
