@@ -11,6 +11,7 @@
 #include "base/trials.h"
 #include "checkpoint/damage.h"
 #include "checkpoint/native/checkpoint.h"
+#include "checkpoint/native/folder_changes.h"
 #include "checkpoint/native/manifest.h"
 #include "checkpoint/random_model.h"
 
@@ -124,6 +125,26 @@ TEST_F(DamagedCheckpointTest, OnlyACheckpointThatIsIntactIsRecommended) {
   testing::flip_bit(root_ / "iter_0000001" / "model.safetensors", 5000, 3);
   testing::flip_bit(folder_ / "model.safetensors", 5000, 3);
   EXPECT_THAT(load_message(), AllOf(HasSubstr("is damaged"), ::testing::Not(HasSubstr("intact"))));
+}
+
+TEST_F(DamagedCheckpointTest, TheEarlierOneIsRecommendedToAReaderThroughALink) {
+  link_best(root_.path(), 2);
+  testing::flip_bit(folder_ / "model.safetensors", 5000, 3);
+  const auto load_best = [&] { load_checkpoint(root_ / "best", small_config(), model_.parameters, *model_.backend); };
+  EXPECT_THAT(message_of<UserError>(load_best), HasSubstr("iter_0000001' is intact"));
+}
+
+TEST_F(DamagedCheckpointTest, EarlierIsBySizeOfTheNumberNotByName) {
+  save(9999999);
+  folder_ = save(10000000);
+  testing::flip_bit(folder_ / "model.safetensors", 5000, 3);
+  EXPECT_THAT(load_message(), HasSubstr("iter_9999999' is intact"));
+  testing::flip_bit(folder_ / "model.safetensors", 5000, 3);
+  testing::flip_bit(root_ / "iter_9999999" / "model.safetensors", 5000, 3);
+  const auto load_earlier = [&] {
+    load_checkpoint(root_ / "iter_9999999", small_config(), model_.parameters, *model_.backend);
+  };
+  EXPECT_THAT(message_of<UserError>(load_earlier), HasSubstr("iter_0000002' is intact"));
 }
 
 TEST_F(DamagedCheckpointTest, FilesCutShortGrownOrGoneAreNamed) {

@@ -225,6 +225,20 @@ TEST(Checkpoint, OnlyTheLastFewAreKeptIfAsked) {
   EXPECT_TRUE(verify_checkpoint(folder / "iter_0000030").intact());
 }
 
+// As a folder and as the one file that a tokenizer may be.
+TEST(Checkpoint, TheOneWhoseTokenizerTheRunReadsIsKept) {
+  for (const char* file : {"", "tokenizer.json"}) {
+    const TemporaryFolder folder;
+    const RandomModel model(small_config());
+    put_file(folder / "tokenizer.json", "{}");
+    const fs::path first = save(folder / "run", model, some_state(10), {.tokenizer = folder / "tokenizer.json"});
+    const SaveOptions options = {.tokenizer = first / file, .keep_last = 1};
+    for (const std::int64_t iteration : {20, 30}) save(folder / "run", model, some_state(iteration), options);
+    EXPECT_THAT(read_checkpoint_info(folder / "run").iterations, ElementsAre(10, 30)) << file;
+    EXPECT_EQ(testing::bytes_of_file(folder / "run" / "iter_0000030" / "tokenizer.json"), "{}");
+  }
+}
+
 TEST(Checkpoint, InfoTellsWhatIsInIt) {
   const TemporaryFolder folder;
   const RandomModel model(small_config());

@@ -89,6 +89,18 @@ TEST(CurveChart, AxesBeginWhereTheDataDoesAndNothingLeavesThePlot) {
   }
 }
 
+TEST(CurveChart, ValuesThatDifferInTheirLastBitsHaveAFewTicks) {
+  for (const double value : {0.1, 1.0, -3.0, 1e-9, 1e9}) {
+    for (const double apart : {1e-14, 1e-15, 3e-16}) {
+      const Points points = {{1, value}, {2, value * (1 + apart)}, {3, value}};
+      const std::string svg = to_svg({.title = "t", .x_axis = "updates", .curves = {{.name = "a", .points = points}}});
+      const std::size_t labels = numbers_of(svg, "text-anchor=\"end\" font-size=\"(1)").size();
+      EXPECT_GE(labels, 2U) << value << " " << apart;
+      EXPECT_LE(labels, 6U) << value << " " << apart;
+    }
+  }
+}
+
 TEST(CurveChart, NamesAreEscapedAndNoPointsAreAnEmptyPlot) {
   const std::string svg = to_svg({.title = "a \"b\" <c>", .x_axis = "x & y", .curves = {{.name = "a", .points = {}}}});
   EXPECT_THAT(svg, HasSubstr("aria-label=\"a &quot;b&quot; &lt;c&gt;\""));

@@ -37,6 +37,7 @@ TEST(Svg, TicksOfAnySizeReachTheLargestValueAndDiffer) {
 TEST(Svg, LabelsGiveTheirValuesExactly) {
   EXPECT_THAT(tick_labels(std::vector<double>{1, 2, 64}), ElementsAre("1", "2", "64"));
   EXPECT_THAT(tick_labels(std::vector<double>{512, 131072}), ElementsAre("0.512k", "131.072k"));
+  EXPECT_THAT(tick_labels(std::vector<double>{5000002, 5000004}), ElementsAre("5.000002M", "5.000004M"));
 }
 
 TEST(Svg, TextIsEscaped) {

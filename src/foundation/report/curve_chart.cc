@@ -16,6 +16,9 @@ namespace {
 constexpr double kWidth = 420, kHeight = 250, kTop = 12, kRight = 12, kBottom = 42, kGap = 6;
 constexpr int kTextSize = 13;
 
+// Values that differ by a smaller part of their size are drawn as one: their ticks would differ in rounding alone.
+constexpr double kOneValue = 1e-9;
+
 // An axis's range, and its ticks within it.
 struct Axis {
   double low = 0, high = 1;
@@ -28,14 +31,15 @@ struct Axis {
 // `room`: the length of an axis in labels.
 Axis axis_of(double low, double high, int room) {
   if (!(low <= high)) return {.values = {0, 1}, .labels = {"0", "1"}};  // no points
-  if (low == high) {
-    const double around = low == 0 ? 1 : std::abs(low) / 10;
+  const double size = std::max(std::abs(low), std::abs(high));
+  if (high - low <= size * kOneValue) {
+    const double around = size == 0 ? 1 : size / 10;
     low -= around;
     high += around;
   }
   Axis axis{.low = low, .high = high};
   const double step = ticks(high - low, room)[1];
-  for (double i = std::ceil(low / step * (1 - 1e-12)); i * step <= high + step * 1e-9; ++i) {
+  for (double i = std::ceil(low / step - 1e-9); i * step <= high + step * 1e-9; ++i) {
     axis.values.push_back(i * step);
   }
   axis.labels = tick_labels(axis.values);
@@ -64,8 +68,7 @@ class CurvePlot {
   std::string draw() && {
     add("<svg viewBox=\"0 0 {:.0f} {:.0f}\" role=\"img\" aria-label=\"{}\" data-left=\"{:.1f}\" data-right=\"{:.1f}\" "
         "data-top=\"{:.1f}\" data-floor=\"{:.1f}\" data-low-x=\"{:.17g}\" data-high-x=\"{:.17g}\" "
-        "data-low-y=\"{:.17g}\" "
-        "data-high-y=\"{:.17g}\">\n",
+        "data-low-y=\"{:.17g}\" data-high-y=\"{:.17g}\">\n",
         kWidth, kHeight, escaped(chart_.title), left_, kWidth - kRight, kTop, kFloor, x_.low, x_.high, y_.low, y_.high);
     draw_axes();
     for (std::size_t i = 0; i < curves_.size(); ++i) draw_spread(curves_[i], chart_.curves[i].color);

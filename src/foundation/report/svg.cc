@@ -22,9 +22,8 @@ std::string_view name_of(Anchor anchor) {
 // Colours on a dark page. Programs that know no such pages take the attributes of the elements.
 constexpr std::string_view kDarkStyle =
     "<style>@media (prefers-color-scheme: dark) { .page { fill: #0d1117 } text { fill: #e6edf3 } .label { fill: #000 } "
-    "[stroke=\"#e5e7eb\"] { stroke: #3d444d } [stroke=\"white\"] { stroke: #0d1117 } [fill=\"#e4e4e4\"] { fill: "
-    "#3d444d } "
-    "}</style>\n";
+    "[stroke=\"#e5e7eb\"] { stroke: #3d444d } [stroke=\"white\"] { stroke: #0d1117 } "
+    "[fill=\"#e4e4e4\"] { fill: #3d444d } }</style>\n";
 
 struct Unit {
   double size;
@@ -138,12 +137,16 @@ std::vector<std::string> tick_labels(std::span<const double> values) {
   double largest = 0;
   for (const double value : values) largest = std::max(largest, std::abs(value));
   const Unit unit = unit_for(largest);
-  // The fewest decimals that give every value to a millionth of the largest.
+  // The fewest decimals that give every value to a millionth of the largest, and to a thousandth of the least gap.
+  double error = 1e-6 * largest;
+  for (std::size_t i = 1; i < values.size(); ++i) {
+    if (values[i] != values[i - 1]) error = std::min(error, 1e-3 * std::abs(values[i] - values[i - 1]));
+  }
   const auto exact = [&](int decimals) {
     const double power = std::pow(10, decimals);
     return std::ranges::all_of(values, [&](double value) {
       const double scaled = value / unit.size * power;
-      return std::abs(scaled - std::round(scaled)) <= 1e-6 * largest / unit.size * power;
+      return std::abs(scaled - std::round(scaled)) <= error / unit.size * power;
     });
   };
   int decimals = 0;

@@ -79,8 +79,7 @@ nlohmann::ordered_json gpt_neox_config(const ModelConfig& model, const FileConte
   if (model.key_value_heads() != model.num_attention_heads || model.head_dim != 0 || model.window > 0) {
     throw_user_error(
         "this GPT-NeoX has what Hugging Face's has not: fewer heads of keys (--num-query-groups), heads of another "
-        "size "
-        "(--kv-channels) or a window (--window-size)");
+        "size (--kv-channels) or a window (--window-size)");
   }
   const std::optional<std::int64_t> end = special_token_id(tokenizer, "<|endoftext|>");
   const nlohmann::ordered_json end_of_text = end ? nlohmann::ordered_json(*end) : nullptr;

@@ -20,8 +20,7 @@ void throw_not_finite(const std::string& tensor, std::int64_t iteration) {
   throw_user_error(
       "'{}' holds values that are infinite or not a number after {} updates; no checkpoint was written, and those that "
       "stand are as they were. Training has diverged: lower --lr, lengthen --lr-warmup-iters or set --clip-grad, and "
-      "go "
-      "on from the last checkpoint",
+      "go on from the last checkpoint",
       tensor, iteration);
 }
 

@@ -1,5 +1,7 @@
 #include "checkpoint/native/copied_checkpoint.h"
 
+#include <algorithm>
+
 #include "checkpoint/native/folder_changes.h"
 #include "checkpoint/native/folders.h"
 
@@ -25,11 +27,14 @@ fs::path CopiedCheckpoint::publish() {
 void CopiedCheckpoint::prune() const {
   std::vector<std::int64_t> earlier = iterations_in(root_);
   std::erase_if(earlier, [&](std::int64_t there) { return there >= iteration_; });
+  // Later saves copy the tokenizer, a folder or a file of one, from there.
+  const fs::path& tokenizer = options_.tokenizer;
   const auto is_kept = [&](std::int64_t there) {
-    const fs::path folder = iteration_folder(root_, there);
-    std::error_code error;
-    // Later saves copy the tokenizer from there.
-    return fs::equivalent(folder, root_ / kBestLink, error) || fs::equivalent(folder, options_.tokenizer, error);
+    const std::initializer_list<fs::path> needed = {root_ / kBestLink, tokenizer, tokenizer.parent_path()};
+    return std::ranges::any_of(needed, [&](const fs::path& path) {
+      std::error_code error;
+      return fs::equivalent(iteration_folder(root_, there), path, error);
+    });
   };
   if (options_.replaces && std::erase(earlier, *options_.replaces) > 0 && !is_kept(*options_.replaces)) {
     remove_checkpoint(iteration_folder(root_, *options_.replaces));

@@ -43,11 +43,10 @@ std::int64_t read_tracker(const fs::path& root) {
   const std::string text = read_file(path);
   const std::optional<std::int64_t> iteration = parse_iteration(std::string_view(text).substr(0, text.find('\n')));
   const std::vector<std::int64_t> there = iterations_in(root);
-  const std::string choice = there.empty() ? "there are none beside it"
-                                           : fmt::format(
-                                                 "name one of the checkpoints beside it, such as '{}'; there "
-                                                 "are: {}",
-                                                 iteration_folder(root, there.back()).string(), fmt::join(there, ", "));
+  const std::string choice = there.empty()
+                                 ? "there are none beside it"
+                                 : fmt::format("name one of the checkpoints beside it, such as '{}'; there are: {}",
+                                               iteration_folder(root, there.back()).string(), fmt::join(there, ", "));
   if (!iteration || text != tracker_text(*iteration)) {
     throw_user_error("'{}' is damaged: what it says and its checksum do not agree; {}", path.string(), choice);
   }

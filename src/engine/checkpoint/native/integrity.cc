@@ -98,11 +98,12 @@ void check_other_file(const fs::path& path, const FileRecord& record) {
 }
 
 std::string earlier_intact(const fs::path& folder) {
-  const fs::path root = root_of(folder);
-  const std::string name = (folder / "").parent_path().filename().string();
+  const std::vector<CheckpointName> names = names_of(folder);
+  if (names.empty()) return "";
+  const fs::path& root = names.front().root;
   for (const std::int64_t iteration : iterations_in(root) | std::views::reverse) {
+    if (iteration >= names.front().iteration) continue;
     const fs::path other = iteration_folder(root, iteration);
-    if (other.filename().string() >= name) continue;
     try {
       if (!is_intact(other)) continue;
     } catch (const UnreadableCheckpoint& error) {

@@ -20,8 +20,7 @@ std::vector<Parameter> parameters_in(const TensorFiles& weights, const ModelConf
   if (config.adapters.active()) {
     throw_user_error(
         "'{}' holds adapters, and no whole model; `teratron convert --merge --from teratron --to teratron` makes one "
-        "of "
-        "them and the model that they are beside",
+        "of them and the model that they are beside",
         folder.string());
   }
   std::vector<Parameter> parameters = declared_parameters(config);

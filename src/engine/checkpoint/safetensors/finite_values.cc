@@ -68,8 +68,7 @@ void require_finite(std::span<const std::byte> bytes, DType dtype, std::string_v
   if (all_finite(bytes, dtype)) return;
   throw_user_error(
       "the weights in '{}' are not finite: '{}' holds values that are infinite or not a number; the file is damaged, "
-      "or "
-      "the training that wrote it had diverged",
+      "or the training that wrote it had diverged",
       folder.string(), tensor);
 }
 

@@ -67,8 +67,7 @@ void check_mask(const Model& model, const ExecutorOptions& options) {
   if (causal || (options.schedule.slices == 1 && options.purpose != Purpose::kGeneration)) return;
   throw_user_error(
       "the model's tokens see later ones (it is not causal), so a sequence can neither be cut into slices of tokens "
-      "nor "
-      "be generated token by token; leave out --token-slices");
+      "nor be generated token by token; leave out --token-slices");
 }
 
 }  // namespace

@@ -194,8 +194,7 @@ void require_unpacked_size(std::size_t bytes, std::size_t most, const std::strin
   if (bytes <= most) return;
   throw_user_error(
       "{} is more than {} MiB when it is decompressed, the limit for compressed data; decompress it into a file, and "
-      "name "
-      "that",
+      "name that",
       what, most >> 20);
 }
 
