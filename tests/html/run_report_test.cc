@@ -111,6 +111,14 @@ TEST_F(RunReportTest, OfSeveralRunsItTellsWhatDiffers) {
   EXPECT_THAT(run_report({runs[0], run("three", "lr = 0.5\nseed = 1\n")}, {}), HasSubstr("All settings are equal."));
 }
 
+TEST_F(RunReportTest, EmptySettingsAreRowsOfTheirOwn) {
+  const std::string empty = "pipeline_layout = \"\"\n";
+  EXPECT_THAT(run_report({run("a", empty)}, {}), HasSubstr("<th scope=\"row\">pipeline_layout</th><td></td>"));
+  const std::string page = run_report({run("b", "lr = 0.5\n" + empty), run("c", "lr = 0.25\n" + empty)}, {});
+  const std::string row = "<th scope=\"row\">lr</th>";
+  EXPECT_EQ(page.rfind(row, page.rfind(row) - 1), page.find(row)) << "once among those that differ, once among all";
+}
+
 TEST_F(RunReportTest, LayersLieOnTheStagesThatTheSettingsSay) {
   const auto layout_of = [&](const std::string& settings) {
     const std::string page = run_report({run("layout", settings)}, {});

@@ -66,6 +66,35 @@ TEST(JinjaBounds, WorkAndMemoryEndInAnError) {
   EXPECT_THROW(testing::rendered("", {{"messages", UINT64_MAX}}), Error);
 }
 
+// Values are copied, compared, written and freed by recursion.
+TEST(JinjaBounds, ValuesWithinOneAnotherEndInAnErrorAndNotInTheStack) {
+  const std::string begin = "{% set n = namespace(t=[]) %}{% for i in range(100000) %}", end = "{% endfor %}";
+  for (const std::string around : {"[n.t]", "(n.t,)", "{'a': n.t}", "[[n.t].count]", "dict(a=n.t)"}) {
+    EXPECT_THAT(message_of(begin + "{% set n.t = " + around + " %}" + end), HasSubstr("within each other")) << around;
+  }
+  EXPECT_THAT(message_of(begin + "{% for x in [n.t] %}{% set n.t = loop %}{% endfor %}" + end),
+              HasSubstr("within each other"));
+  const std::string twice = "{% set n = namespace(t=[]) %}{% for i in range(60) %}{% set n.t = ";
+  for (const std::string both : {"[n.t, n.t]", "{1: n.t, 2: n.t}"}) {
+    EXPECT_THAT(message_of(twice + both + " %}{% endfor %}{{ n.t }}"), HasSubstr("a value of more than")) << both;
+  }
+  EXPECT_EQ(testing::rendered("{% set n = namespace(t=[]) %}{% for i in range(150) %}{% set n.t = [n.t] %}" + end +
+                                  "{{ n.t | string | length }}",
+                              OrderedJson::object()),
+            "302");
+}
+
+// Every call has an expression of a thousand parts on the stack.
+TEST(JinjaBounds, CallsWithinLongExpressionsEndInAnErrorAndNotInTheStack) {
+  const std::string parts = repeated(" ~ '' + ''", 450), sums = repeated(" + ''", 900);
+  for (const std::string& more : {parts, sums, repeated(" | trim", 900)}) {
+    EXPECT_THAT(message_of("{% macro m() %}{{ m()" + more + " }}{% endmacro %}{{ m() }}"), HasSubstr(" deep"));
+  }
+  EXPECT_THAT(message_of("{{ ['a'] | map(" + repeated("'map', ", 5000) + "'upper') | list }}"), HasSubstr("100 deep"));
+  EXPECT_THAT(message_of("{{ " + repeated("(", 140) + "''" + repeated(sums + ")", 140) + " }}"),
+              HasSubstr("more than 1000 parts"));
+}
+
 TEST(JinjaBounds, DamagedTemplatesAreErrorsThatNameTheLine) {
   EXPECT_THAT(message_of("a\n\n{{ 'x }}"), HasSubstr("line 3: a string without an end"));
   EXPECT_THAT(message_of("\n{% for x in [1] %}"), HasSubstr("the template ends before {% endfor %}"));

@@ -29,10 +29,16 @@ Row head_of(const Runs& runs, std::string first) {
   return head;
 }
 
-// A row with a cell a run; no row where no run says anything.
-void add_row(std::vector<Row>& rows, const Runs& runs, std::string name, const auto& cell) {
+// A row with a cell a run.
+Row named_row(const Runs& runs, std::string name, const auto& cell) {
   Row row = {std::move(name)};
   for (const RunRecord& run : runs) row.push_back(cell(run));
+  return row;
+}
+
+// Adds a row, unless no run says anything.
+void add_row(std::vector<Row>& rows, const Runs& runs, std::string name, const auto& cell) {
+  Row row = named_row(runs, std::move(name), cell);
   if (std::any_of(row.begin() + 1, row.end(), [](const std::string& text) { return !text.empty(); })) {
     rows.push_back(std::move(row));
   }
@@ -122,8 +128,7 @@ void add_settings(HtmlPage& page, const Runs& runs) {
         const std::string* const value = of.setting(key);
         return value == nullptr ? "-" : *value;
       };
-      add_row(all, runs, key, cell);
-      const Row& row = all.back();
+      const Row& row = all.emplace_back(named_row(runs, key, cell));
       if (!std::all_of(row.begin() + 1, row.end(), [&](const std::string& text) { return text == row[1]; })) {
         differing.push_back(row);
       }

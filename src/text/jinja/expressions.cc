@@ -39,12 +39,12 @@ Value ListDisplay::evaluate(Renderer& renderer) const {
 }
 
 Value DictionaryDisplay::evaluate(Renderer& renderer) const {
-  auto dictionary = std::make_shared<Dictionary>();
+  Dictionary dictionary;
   for (const auto& [key, value] : items) {
     Value of_key = key->evaluate(renderer);
-    dictionary->set(std::move(of_key), value->evaluate(renderer));
+    dictionary.set(std::move(of_key), value->evaluate(renderer));
   }
-  return std::shared_ptr<const Dictionary>(std::move(dictionary));
+  return Value::dictionary(std::move(dictionary));
 }
 
 Value Binary::evaluate(Renderer& renderer) const {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 
 #include "jinja/functions/filters.h"
@@ -11,6 +12,8 @@ namespace {
 
 constexpr int kMostCalls = 100;                  // of macros within each other
 constexpr std::int64_t kLongestRange = 100'000;  // the sandbox's
+// Bytes of a thread's stack, mostly of 8 MiB, at the last call; an expression of 1000 parts takes less than the rest.
+constexpr std::ptrdiff_t kMostStack = 4 << 20;
 
 Value range(Arguments& arguments) {
   const Bound bound("range", arguments, {"start", "stop", "step"});
@@ -31,15 +34,15 @@ Value range(Arguments& arguments) {
 }
 
 Value make_dictionary(Arguments& arguments) {
-  auto made = std::make_shared<Dictionary>();
+  Dictionary made;
   if (arguments.positional.size() > 1) fail("dict expected at most 1 argument, got {}", arguments.positional.size());
   if (!arguments.positional.empty()) {
     const Dictionary* given = arguments.positional[0].dictionary();
     if (given == nullptr) fail("dict() of a {} is not supported", type_name(arguments.positional[0]));
-    made->items = given->items;
+    made.items = given->items;
   }
-  for (auto& [name, value] : arguments.named) made->set(Value::text(name), std::move(value));
-  return std::shared_ptr<const Dictionary>(std::move(made));
+  for (auto& [name, value] : arguments.named) made.set(Value::text(name), std::move(value));
+  return Value::dictionary(std::move(made));
 }
 
 // As in transformers' namespaces.
@@ -49,7 +52,10 @@ void check_name_of_attribute(const std::string& name) {
 
 }  // namespace
 
-Renderer::Renderer(const Context& context) : context_(context), scope_(std::make_shared<Scope>()) {
+Renderer::Renderer(const Context& context)
+    : context_(context),
+      begin_of_stack_(static_cast<const char*>(__builtin_frame_address(0))),
+      scope_(std::make_shared<Scope>()) {
   auto& values = scope_->values;
   values["range"] = Value::function("range", range);
   values["dict"] = Value::function("dict", make_dictionary);
@@ -61,6 +67,7 @@ Renderer::Renderer(const Context& context) : context_(context), scope_(std::make
 
 Renderer::~Renderer() {
   for (const auto& space : namespaces_) space->attributes.clear();
+  for (const auto& variable : variables_of_loops_) *variable = {};
   for (const auto& scope : scopes_of_macros_) {
     for (Scope* at = scope.get(); at != nullptr; at = at->outer.get()) at->values.clear();
   }
@@ -138,7 +145,17 @@ std::string Renderer::run_apart(const Body& body) {
   return out;
 }
 
+std::shared_ptr<Value> Renderer::make_variable_of_loop() {
+  return variables_of_loops_.emplace_back(std::make_shared<Value>());
+}
+
+void Renderer::check_stack() const {
+  const char* const here = static_cast<const char*>(__builtin_frame_address(0));
+  if (std::abs(here - begin_of_stack_) > kMostStack) fail("macros and filters call each other too deep");
+}
+
 Value Renderer::call(const Callable& function, Arguments& arguments) {
+  check_stack();
   if (++calls_ > kMostCalls) fail("macros call each other more than {} deep", kMostCalls);
   Value result = function.call(arguments);
   --calls_;

@@ -21,7 +21,7 @@ struct Scope {
 class Renderer {
  public:
   explicit Renderer(const Context& context);
-  // Macros hold the scopes that hold them, and namespaces may hold anything; so both are emptied.
+  // Macros hold the scopes that hold them, and namespaces and variables of loops may hold anything; so all are emptied.
   ~Renderer();
   Renderer(const Renderer&) = delete;
   Renderer& operator=(const Renderer&) = delete;
@@ -35,8 +35,11 @@ class Renderer {
   Flow run(const Body& body, std::string& out);
   // Text of a body, in a scope of its own.
   std::string run_apart(const Body& body);
+  // Error: calls lie too deep within each other.
   Value call(const Callable& function, Arguments& arguments);
   Value make_macro(const Macro& macro);
+  // The value that loop.changed() has seen last.
+  std::shared_ptr<Value> make_variable_of_loop();
   // Turn of a loop, call of a macro. Error: there are too many.
   void count_work();
   // Line of the statement that ran last.
@@ -64,11 +67,15 @@ class Renderer {
   Value call_macro(const Macro& macro, const std::shared_ptr<Scope>& outer, Arguments& arguments);
   void bind(const Macro& macro, Arguments& arguments);
   void check_size(const std::string& out) const;
+  // Error: calls within each other have taken half of a thread's stack.
+  void check_stack() const;
 
   const Context& context_;
+  const char* const begin_of_stack_;
   std::shared_ptr<Scope> scope_;
   std::vector<std::shared_ptr<Scope>> scopes_of_macros_;
   std::vector<std::shared_ptr<Namespace>> namespaces_;
+  std::vector<std::shared_ptr<Value>> variables_of_loops_;
   int calls_ = 0, line_ = 1;
   std::int64_t work_ = 0;
 };

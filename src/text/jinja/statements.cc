@@ -44,11 +44,12 @@ Flow For::run(Renderer& renderer, std::string& out) const {
     kept->push_back(std::move(item));
   }
   const std::shared_ptr<const Values> all = std::move(kept);
-  const auto last_changed = std::make_shared<Value>();
+  const Extent extent = extent_around(*all);
+  const std::shared_ptr<Value> last_changed = all->empty() ? nullptr : renderer.make_variable_of_loop();
   for (std::size_t i = 0; i < all->size(); ++i) {
     renderer.count_work();
     const Renderer::Within within(renderer);
-    renderer.set("loop", std::make_shared<const Loop>(Loop{all, i, last_changed}));
+    renderer.set("loop", std::make_shared<const Loop>(Loop{all, extent, i, last_changed}));
     renderer.assign(target, (*all)[i]);
     if (renderer.run(body, out) == Flow::kBreak) break;
   }

@@ -5,6 +5,7 @@
 
 #include "jinja/functions/filters.h"
 #include "jinja/functions/tests.h"
+#include "jinja/renderer.h"
 #include "jinja/values/access.h"
 #include "jinja/values/operators.h"
 #include "jinja/values/printing.h"
@@ -134,7 +135,7 @@ Value unique(Renderer& /*renderer*/, Arguments& arguments) {
 
 template <bool kMost>
 Value extreme(Renderer& /*renderer*/, Arguments& arguments) {
-  const Bound bound("min", arguments, {"value", "case_sensitive", "attribute"});
+  const Bound bound(kMost ? "max" : "min", arguments, {"value", "case_sensitive", "attribute"});
   const Values all = elements(bound[0]);
   if (all.empty()) return Value::undefined("No aggregated item, sequence was empty.");
   const auto key = [&](const Value& item) { return key_of(item, bound[2], bound.flag_or(1, false)); };
@@ -181,11 +182,13 @@ Value filter_map(Renderer& renderer, Arguments& arguments) {
   const Filter filter = name == nullptr ? nullptr : find_filter(name->bytes);
   if (filter == nullptr)
     fail("map takes a filter, and '{}' is unknown or not supported", text_of(arguments.positional[1]));
+  // A call, since map may map by itself.
+  const Callable by_filter{.name = name->bytes, .call = [&](Arguments& its) { return filter(renderer, its); }};
   Values all;
   for (const Value& item : items) {
     Arguments its{.positional = {item}, .named = arguments.named};
     its.positional.insert(its.positional.end(), arguments.positional.begin() + 2, arguments.positional.end());
-    all.push_back(filter(renderer, its));
+    all.push_back(renderer.call(by_filter, its));
   }
   return Value::iterator(std::move(all));
 }

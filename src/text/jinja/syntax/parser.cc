@@ -10,7 +10,7 @@
 namespace teratron::jinja {
 namespace {
 
-constexpr int kLongestChain = 1000;  // operators of one level in a row, which nest to the left
+constexpr int kMostParts = 1000;  // operators, attributes, calls and filters of a tag, which nest to the left
 
 struct OperatorSign {
   std::string_view text;
@@ -62,15 +62,14 @@ std::optional<Comparison> comparison_of(const Token& token) {
 
 }  // namespace
 
-ExpressionPtr Parser::grown(ExpressionPtr node, int& links) {
-  if (++links > kLongestChain) fault(fmt::format("an expression has more than {} parts", kLongestChain));
+ExpressionPtr Parser::grown(ExpressionPtr node) {
+  if (++parts_ > kMostParts) fault(fmt::format("an expression has more than {} parts", kMostParts));
   return node;
 }
 
 ExpressionPtr Parser::parse_expression() {
   const Level level(*this);
   ExpressionPtr value = parse_or();
-  int links = 0;
   while (skip_if_name("if")) {
     auto node = std::make_unique<Conditional>();
     node->then = std::move(value);
@@ -78,20 +77,20 @@ ExpressionPtr Parser::parse_expression() {
     node->test = parse_or();
     if (skip_if_name("else")) node->otherwise = parse_expression();
     --conditions_;
-    value = grown(std::move(node), links);
+    value = grown(std::move(node));
   }
   return value;
 }
 
 ExpressionPtr Parser::parse_or() {
   ExpressionPtr left = parse_and();
-  for (int links = 0; skip_if_name("or");) left = grown(logical(false, std::move(left), parse_and()), links);
+  while (skip_if_name("or")) left = grown(logical(false, std::move(left), parse_and()));
   return left;
 }
 
 ExpressionPtr Parser::parse_and() {
   ExpressionPtr left = parse_not();
-  for (int links = 0; skip_if_name("and");) left = grown(logical(true, std::move(left), parse_not()), links);
+  while (skip_if_name("and")) left = grown(logical(true, std::move(left), parse_not()));
   return left;
 }
 
@@ -125,10 +124,9 @@ ExpressionPtr Parser::parse_compare() {
 
 ExpressionPtr Parser::parse_sum() {
   ExpressionPtr left = parse_concatenation();
-  int links = 0;
   while (const std::optional<Operator> sign = operator_of(current(), kSums)) {
     take();
-    left = grown(binary(*sign, std::move(left), parse_concatenation()), links);
+    left = grown(binary(*sign, std::move(left), parse_concatenation()));
   }
   return left;
 }
@@ -144,20 +142,18 @@ ExpressionPtr Parser::parse_concatenation() {
 
 ExpressionPtr Parser::parse_product() {
   ExpressionPtr left = parse_power();
-  int links = 0;
   while (const std::optional<Operator> sign = operator_of(current(), kProducts)) {
     take();
-    left = grown(binary(*sign, std::move(left), parse_power()), links);
+    left = grown(binary(*sign, std::move(left), parse_power()));
   }
   return left;
 }
 
 ExpressionPtr Parser::parse_power() {
   ExpressionPtr left = parse_unary();
-  int links = 0;
   while (const std::optional<Operator> sign = operator_of(current(), kPowers)) {
     take();
-    left = grown(binary(*sign, std::move(left), parse_unary()), links);
+    left = grown(binary(*sign, std::move(left), parse_unary()));
   }
   return left;
 }
@@ -251,11 +247,11 @@ ExpressionPtr Parser::parse_tuple(ExpressionPtr (Parser::*element)(), bool may_b
 }
 
 ExpressionPtr Parser::parse_postfix(ExpressionPtr node) {
-  for (int links = 0;;) {
+  while (true) {
     if (current().is(".") || current().is("[")) {
-      node = grown(parse_subscript(std::move(node)), links);
+      node = grown(parse_subscript(std::move(node)));
     } else if (current().is("(")) {
-      node = grown(parse_call(std::move(node)), links);
+      node = grown(parse_call(std::move(node)));
     } else {
       return node;
     }
@@ -263,15 +259,15 @@ ExpressionPtr Parser::parse_postfix(ExpressionPtr node) {
 }
 
 ExpressionPtr Parser::parse_filters(ExpressionPtr node) {
-  for (int links = 0;;) {
+  while (true) {
     if (skip_if("|")) {
       std::unique_ptr<FilterCall> filter = parse_filter();
       filter->of = std::move(node);
-      node = grown(std::move(filter), links);
+      node = grown(std::move(filter));
     } else if (current().is_name("is")) {
-      node = grown(parse_test(std::move(node)), links);
+      node = grown(parse_test(std::move(node)));
     } else if (current().is("(")) {
-      node = grown(parse_call(std::move(node)), links);
+      node = grown(parse_call(std::move(node)));
     } else {
       return node;
     }

@@ -69,7 +69,7 @@ class Parser {
   ExpressionPtr parse_tuple(ExpressionPtr (Parser::*element)(), bool may_be_empty = false);
   bool is_tuple_end() const;
   std::unique_ptr<Call> parse_call(ExpressionPtr function);
-  ExpressionPtr grown(ExpressionPtr node, int& links);
+  ExpressionPtr grown(ExpressionPtr node);
 
   // parser_statements.cc
   Body parse_body(std::initializer_list<std::string_view> ends);
@@ -93,6 +93,7 @@ class Parser {
   std::vector<Token> tokens_;
   std::size_t at_ = 0;
   int depth_ = 0;
+  int parts_ = 0;       // of the tag's expressions
   int conditions_ = 0;  // {% if %} blocks around; Jinja lets unknown filters be within
   int loops_ = 0;
   bool has_generation_ = false;

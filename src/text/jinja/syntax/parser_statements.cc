@@ -1,4 +1,4 @@
-
+// Tags of a template and their bodies.
 #include "jinja/syntax/parser_state.h"
 
 namespace teratron::jinja {
@@ -22,6 +22,7 @@ Body Parser::parse_body(std::initializer_list<std::string_view> ends) {
   Body body;
   while (true) {
     const int line = current().line;
+    parts_ = 0;
     StatementPtr statement;
     if (current().kind == Token::Kind::kData) {
       auto text = std::make_unique<TextOutput>();

@@ -42,13 +42,15 @@ std::optional<Value> attribute_of_loop(const std::shared_ptr<const Loop>& loop, 
   if (name == "previtem") return neighbour(*loop, true);
   if (name == "nextitem") return neighbour(*loop, false);
   if (name == "cycle") {
-    return Value::function("cycle", [loop](Arguments& arguments) {
+    const auto cycle = [loop](Arguments& arguments) {
       if (arguments.positional.empty()) fail("no items for cycling given");
       return arguments.positional[loop->index0 % arguments.positional.size()];
-    });
+    };
+    return Value::function("cycle", cycle, loop);
   }
   if (name == "changed") {
-    return Value::function("changed", [loop](Arguments& arguments) { return changed(*loop, arguments); });
+    return Value::function(
+        "changed", [loop](Arguments& arguments) { return changed(*loop, arguments); }, loop);
   }
   return std::nullopt;
 }

@@ -255,8 +255,8 @@ std::optional<Value> find_method(const Value& value, std::string_view name) {
     return std::nullopt;
   }
   if (value.text() != nullptr && value.text()->safe) fail("'{}' of text from the filter safe is not supported", name);
-  return Value::function(std::string(name),
-                         [value, call = found->call](Arguments& arguments) { return call(value, arguments); });
+  return Value::function(
+      std::string(name), [value, call = found->call](Arguments& arguments) { return call(value, arguments); }, value);
 }
 
 }  // namespace teratron::jinja

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace teratron::jinja {
 namespace {
@@ -11,6 +12,31 @@ constexpr std::string_view kSigns[] = {"+", "-", "*", "/", "//", "%", "**"};
 [[noreturn]] void fail_operands(Operator sign, const Value& left, const Value& right) {
   fail("unsupported operand type(s) for {}: '{}' and '{}'", kSigns[static_cast<std::size_t>(sign)], type_name(left),
        type_name(right));
+}
+
+// Python's divmod(): the quotient is a whole number, and the rest has the sign of b.
+std::pair<double, double> divided(double a, double b) {
+  double rest = std::fmod(a, b), quotient = (a - rest) / b;
+  if (rest == 0) {
+    rest = std::copysign(0.0, b);
+  } else if ((rest < 0) != (b < 0)) {
+    rest += b;
+    quotient -= 1;
+  }
+  if (quotient == 0) return {std::copysign(0.0, a / b), rest};
+  const double floor = std::floor(quotient);
+  return {quotient - floor > 0.5 ? floor + 1 : floor, rest};
+}
+
+// Python has complex numbers and errors where C has NaN and infinity.
+double power(double a, double b) {
+  if (a == 0 && b < 0) fail("zero to a negative power");
+  if (a < 0 && std::isfinite(a) && std::isfinite(b) && std::floor(b) != b) {
+    fail("a root of a negative number is complex, which is not supported");
+  }
+  const double result = std::pow(a, b);
+  if (std::isinf(result) && std::isfinite(a) && std::isfinite(b)) fail("a power is too large for a float");
+  return result;
 }
 
 std::int64_t power_of_integers(std::int64_t base, std::int64_t exponent) {
@@ -41,7 +67,7 @@ Value of_integers(Operator sign, std::int64_t a, std::int64_t b) {
       return sign == Operator::kModulo ? rest + floor * b : a / b - floor;
     }
     case Operator::kPower:
-      if (b < 0) return std::pow(static_cast<double>(a), static_cast<double>(b));
+      if (b < 0) return power(static_cast<double>(a), static_cast<double>(b));
       return power_of_integers(a, b);
   }
   if (overflows) fail("a number is above 2^63");
@@ -51,16 +77,14 @@ Value of_integers(Operator sign, std::int64_t a, std::int64_t b) {
 Value of_numbers(Operator sign, double a, double b) {
   const bool divides = sign == Operator::kDivide || sign == Operator::kFloorDivide || sign == Operator::kModulo;
   if (divides && b == 0) fail("division by zero");
-  double rest = divides ? std::fmod(a, b) : 0;
-  if (rest != 0 && (rest < 0) != (b < 0)) rest += b;
   switch (sign) {
     case Operator::kAdd: return a + b;
     case Operator::kSubtract: return a - b;
     case Operator::kMultiply: return a * b;
     case Operator::kDivide: return a / b;
-    case Operator::kFloorDivide: return std::floor((a - rest) / b + 0.5);
-    case Operator::kModulo: return rest == 0 ? std::copysign(0.0, b) : rest;
-    case Operator::kPower: return std::pow(a, b);
+    case Operator::kFloorDivide: return divided(a, b).first;
+    case Operator::kModulo: return divided(a, b).second;
+    case Operator::kPower: return power(a, b);
   }
   return None{};
 }

@@ -9,9 +9,16 @@
 namespace teratron::jinja {
 namespace {
 
+void check_size(const std::string& written) {
+  if (written.size() > kMostBytes) fail("it makes a text of more than {} bytes", kMostBytes);
+}
+
 std::string joined_repr(const Values& items) {
   std::string out;
-  for (const Value& item : items) (out += out.empty() ? "" : ", ") += repr(item);
+  for (const Value& item : items) {
+    (out += out.empty() ? "" : ", ") += repr(item);
+    check_size(out);
+  }
   return out;
 }
 
@@ -26,7 +33,10 @@ std::string repr_of_sequence(const Sequence& sequence) {
 
 std::string repr_of_dictionary(const Dictionary& dictionary) {
   std::string out;
-  for (const auto& [key, item] : dictionary.items) (out += out.empty() ? "{" : ", ") += repr(key) + ": " + repr(item);
+  for (const auto& [key, item] : dictionary.items) {
+    (out += out.empty() ? "{" : ", ") += repr(key) + ": " + repr(item);
+    check_size(out);
+  }
   return out.empty() ? "{}" : out + "}";
 }
 

@@ -10,6 +10,19 @@ namespace teratron::jinja {
 namespace {
 
 constexpr int kDeepest = 200;
+constexpr std::size_t kMostValues = std::size_t{1} << 22;
+
+void add_to(Extent& all, const Value& held) {
+  const Extent extent = held.extent();
+  all.levels = std::max(all.levels, extent.levels + 1);
+  all.values += extent.values;
+}
+
+Extent checked(const Extent& extent) {
+  if (extent.levels > kDeepest) fail("values are more than {} within each other", kDeepest);
+  if (extent.values > kMostValues) fail("it makes a value of more than {} others", kMostValues);
+  return extent;
+}
 
 bool equal_items(const Values& a, const Values& b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const Value& x, const Value& y) { return equal(x, y); });
@@ -41,17 +54,23 @@ Value from_json_within(const nlohmann::ordered_json& json, int depth) {
       return Value::list(std::move(items));
     }
     case nlohmann::ordered_json::value_t::object: {
-      auto dictionary = std::make_shared<Dictionary>();
+      Dictionary dictionary;
       for (const auto& [key, item] : json.items()) {
-        dictionary->items.emplace_back(Value::text(key), from_json_within(item, depth + 1));
+        dictionary.items.emplace_back(Value::text(key), from_json_within(item, depth + 1));
       }
-      return std::shared_ptr<const Dictionary>(std::move(dictionary));
+      return Value::dictionary(std::move(dictionary));
     }
     default: fail("a value of JSON that Python has not");
   }
 }
 
 }  // namespace
+
+Extent extent_around(const Values& items) {
+  Extent all;
+  for (const Value& item : items) add_to(all, item);
+  return checked(all);
+}
 
 const Value* Dictionary::find(const Value& key) const {
   const auto found = std::ranges::find_if(items, [&](const auto& item) { return equal(item.first, key); });
@@ -83,11 +102,25 @@ Value Value::text(std::string bytes, bool safe) {
 
 Value Value::list(Values items, Sequence::Kind kind, std::string name) {
   if (items.size() > kMostElements) fail("it makes a list of more than {} elements", kMostElements);
-  return std::make_shared<const Sequence>(Sequence{.kind = kind, .items = std::move(items), .name = std::move(name)});
+  const Extent extent = extent_around(items);
+  return std::make_shared<const Sequence>(
+      Sequence{.kind = kind, .items = std::move(items), .name = std::move(name), .extent = extent});
 }
 
-Value Value::function(std::string name, Function call) {
-  return std::make_shared<const Callable>(Callable{std::move(name), std::move(call)});
+Value Value::dictionary(Dictionary made) {
+  Extent all;
+  for (const auto& [key, item] : made.items) {
+    add_to(all, key);
+    add_to(all, item);
+  }
+  made.extent = checked(all);
+  return std::make_shared<const Dictionary>(std::move(made));
+}
+
+Value Value::function(std::string name, Function call, const Value& self) {
+  Extent extent;
+  add_to(extent, self);
+  return std::make_shared<const Callable>(Callable{std::move(name), std::move(call), checked(extent)});
 }
 
 Namespace* Value::name_space() const {
@@ -119,6 +152,14 @@ bool Value::is_same(const Value& other) const {
         }
       },
       held_);
+}
+
+Extent Value::extent() const {
+  if (const Sequence* held = sequence()) return held->extent;
+  if (const Dictionary* held = dictionary()) return held->extent;
+  if (const Callable* held = callable()) return held->extent;
+  if (const Loop* held = loop()) return held->extent;
+  return {};
 }
 
 void require_defined(const Value& value) {

@@ -31,6 +31,14 @@ using Function = std::function<Value(Arguments&)>;
 // Bound of texts and of lists: bytes, and elements. A template that doubles something again and again meets it.
 constexpr std::size_t kMostBytes = std::size_t{1} << 26, kMostElements = std::size_t{1} << 18;
 
+// Size of a value with all that it holds. Values are compared, written and freed by recursion, which its bounds end.
+struct Extent {
+  int levels = 0;          // of values within each other
+  std::size_t values = 1;  // each as often as it occurs
+};
+// Extent of a value that holds these. Error: it is beyond the bounds.
+Extent extent_around(const Values& items);
+
 // Name that nothing has, or a missing attribute: empty where it is written, an error where it is computed with.
 struct Undefined {
   std::shared_ptr<const std::string> why;
@@ -45,12 +53,14 @@ struct Sequence {
   enum class Kind { kList, kTuple, kRange, kView, kIterator };
   Kind kind = Kind::kList;
   Values items;
-  std::string name = "list";      // of the type
+  std::string name = "list";  // of the type
+  Extent extent{};
   mutable std::size_t taken = 0;  // elements of an iterator that are gone
 };
 struct Dictionary {
   std::vector<std::pair<Value, Value>> items;  // in the order of insertion
-  const Value* find(const Value& key) const;   // null: it has none
+  Extent extent{};
+  const Value* find(const Value& key) const;  // null: it has none
   const Value* find(std::string_view key) const;
   void set(Value key, Value value);
 };
@@ -60,6 +70,7 @@ struct Namespace {
 struct Callable {
   std::string name;
   Function call;
+  Extent extent{};
 };
 
 class Value {
@@ -76,10 +87,12 @@ class Value {
   static Value undefined(std::string why) { return Undefined{std::make_shared<const std::string>(std::move(why))}; }
   static Value text(std::string bytes, bool safe = false);
   static Value list(Values items, Sequence::Kind kind = Sequence::Kind::kList, std::string name = "list");
+  static Value dictionary(Dictionary made);
   static Value tuple(Values items) { return list(std::move(items), Sequence::Kind::kTuple, "tuple"); }
   // Iterator, which is read once.
   static Value iterator(Values items) { return list(std::move(items), Sequence::Kind::kIterator, "generator"); }
-  static Value function(std::string name, Function call);
+  // `self`: the value whose method it is.
+  static Value function(std::string name, Function call, const Value& self = {});
 
   template <typename T>
   const T* get() const {
@@ -99,6 +112,7 @@ class Value {
   bool is_number() const { return is_integer() || get<double>() != nullptr; }
   double number() const;                   // of is_number()
   bool is_same(const Value& other) const;  // `is` of Python
+  Extent extent() const;                   // of a namespace, which changes: as if it were empty
 
  private:
   template <typename T>
@@ -112,6 +126,7 @@ class Value {
 // Variables of a loop's body.
 struct Loop {
   std::shared_ptr<const Values> items;
+  Extent extent;
   std::size_t index0 = 0;
   std::shared_ptr<Value> last_changed;  // of loop.changed()
 };
