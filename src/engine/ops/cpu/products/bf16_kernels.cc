@@ -186,46 +186,70 @@ inline void multiply_all_rows(std::int64_t rows, std::int64_t columns, std::int6
 }
 
 // Rows are prefetched so far ahead of their use: they are too short for the hardware to see where they lead.
-constexpr std::int64_t kRowsAhead = 16;
+constexpr std::int64_t kRowsAhead = 16, kLinesAhead = 2;
+
+// Panels of at most so many times kBf16PanelColumns columns, the first so many that there are. Lines side by side are
+// read together, as memory likes it; of few panels, since they can be a power of two apart, for which a cache has few
+// sets.
+template <int count>
+inline void pack_side_by_side(const Bf16* b, std::int64_t b_stride, std::int64_t depth, std::int64_t columns,
+                              std::uint32_t* panels) {
+  const std::int64_t panel_words = bf16_pairs(depth) * kBf16PanelColumns;
+  __mmask32 masks[count];
+#pragma GCC unroll 4
+  for (int i = 0; i < count; ++i) masks[i] = first_halves(columns - i * kBf16PanelColumns);
+  for (std::int64_t p = 0; p < depth; p += 2, b += 2 * b_stride, panels += kBf16PanelColumns) {
+    const bool has_pair = p + 1 < depth;
+#pragma GCC unroll 4
+    for (int i = 0; i < count; ++i) {
+      const Bf16* const row = b + i * kBf16PanelColumns;
+      _mm_prefetch(row + kRowsAhead * b_stride, _MM_HINT_T0);
+      _mm_prefetch(row + (kRowsAhead + 1) * b_stride, _MM_HINT_T0);
+      const __mmask32 mask_below = has_pair ? masks[i] : 0;
+      const Words words =
+          interleave(_mm512_maskz_loadu_epi16(masks[i], row), _mm512_maskz_loadu_epi16(mask_below, row + b_stride));
+      std::uint32_t* const to = panels + i * panel_words;
+      _mm512_storeu_si512(to, words.first);
+      _mm512_storeu_si512(to + kWordLanes, words.second);
+    }
+  }
+}
 
 }  // namespace
 
 void pack_bf16_panels(const Bf16* b, std::int64_t b_stride, std::int64_t depth, std::int64_t columns,
                       std::uint32_t* panels) {
-  // A line of b at a time: panels can be a power of two apart, for which a cache has few sets.
-  for (std::int64_t j = 0; j < columns; j += kBf16PanelColumns) {
-    const __mmask32 mask = first_halves(columns - j);
-    const Bf16* row = b + j;
-    for (std::int64_t p = 0; p < depth; p += 2, row += 2 * b_stride, panels += kBf16PanelColumns) {
-      _mm_prefetch(row + kRowsAhead * b_stride, _MM_HINT_T0);
-      _mm_prefetch(row + (kRowsAhead + 1) * b_stride, _MM_HINT_T0);
-      const __mmask32 mask_below = p + 1 < depth ? mask : 0;
-      const Words words =
-          interleave(_mm512_maskz_loadu_epi16(mask, row), _mm512_maskz_loadu_epi16(mask_below, row + b_stride));
-      _mm512_storeu_si512(panels, words.first);
-      _mm512_storeu_si512(panels + kWordLanes, words.second);
-    }
-  }
+  const std::int64_t panel_words = bf16_pairs(depth) * kBf16PanelColumns;
+  const auto pack = [&]<int count>() {
+    pack_side_by_side<count>(b, b_stride, depth, columns, panels);
+    b += count * kBf16PanelColumns;
+    panels += count * panel_words;
+    columns -= count * kBf16PanelColumns;
+  };
+  while (columns > 3 * kBf16PanelColumns) pack.template operator()<4>();
+  if (columns > kBf16PanelColumns) pack.template operator()<2>();
+  if (columns > 0) pack.template operator()<1>();
 }
 
 void pack_bf16_panel_transposed(const Bf16* b, std::int64_t b_stride, std::int64_t depth, std::int64_t columns,
                                 std::uint32_t* panel) {
   const std::int64_t words = bf16_pairs(depth);
-  for (std::int64_t p = 0; p < depth; p += kHalfLanes) {
-    const __mmask32 mask = first_halves(depth - p);
-    const std::int64_t count = std::min(kWordLanes, words - p / 2);
-    std::uint32_t* const to = panel + p / 2 * kBf16PanelColumns;
-    for (std::int64_t j = 0; j < kBf16PanelColumns; j += kWordLanes) {
+  for (std::int64_t j = 0; j < kBf16PanelColumns; j += kWordLanes) {
+    for (std::int64_t p = 0; p < depth; p += kHalfLanes) {
+      const __mmask32 mask = first_halves(depth - p);
+      const std::int64_t count = std::min(kWordLanes, words - p / 2);
       __m512i rows[kWordLanes];
 #pragma GCC unroll 16
       for (std::int64_t i = 0; i < kWordLanes; ++i) {
         const Bf16* const row = b + (j + i) * b_stride + p;
+        _mm_prefetch(row + kLinesAhead * kHalfLanes, _MM_HINT_T0);
         rows[i] = j + i < columns ? _mm512_maskz_loadu_epi16(mask, row) : _mm512_setzero_si512();
       }
       transpose(rows);
+      std::uint32_t* const to = panel + p / 2 * kBf16PanelColumns + j;
 #pragma GCC unroll 16
       for (std::int64_t q = 0; q < kWordLanes; ++q) {
-        if (q < count) _mm512_storeu_si512(to + q * kBf16PanelColumns + j, rows[q]);
+        if (q < count) _mm512_storeu_si512(to + q * kBf16PanelColumns, rows[q]);
       }
     }
   }

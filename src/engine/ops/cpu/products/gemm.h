@@ -131,7 +131,6 @@ class GemmPlan {
   GemmSums multiply(const PackedBlock& packed, const GemmBlock& block) const;
 
  private:
-  void pack_columns(const PackedBlock& packed, std::int64_t task) const;
   std::int64_t depth_words(std::int64_t begin, std::int64_t end) const;  // of a column of depths_[begin, end)
   void cut_b();
   void cut_c();

@@ -144,6 +144,7 @@ HWY_NOINLINE void multiply_panel(std::int64_t rows, std::int64_t columns, std::i
 
 // Rows are prefetched so far ahead of their use: the packed parts can be too short for the hardware to predict.
 constexpr std::int64_t kRowsAhead = 16;
+constexpr std::int64_t kLine = 16;  // floats of a cache line
 
 // Panels of b[depth, columns], fp32 whatever b is, rows of unit stride, one after the other; columns beyond the last
 // are zero. Rows are read along their length, which is what memory is fastest at, so `columns` should be a few panels.
@@ -163,18 +164,26 @@ HWY_INLINE void pack_panels(const T* b, std::int64_t b_stride, std::int64_t dept
   }
 }
 
-// Transposes from[4, 4] of row stride from_stride to to[4, 4] of row stride kPanelColumns.
-template <class T>
-HWY_INLINE void transpose_4x4(const T* from, std::int64_t from_stride, float* to) {
-#if HWY_TARGET == HWY_SCALAR
-  for (std::int64_t p = 0; p < 4; ++p) {
-    for (std::int64_t j = 0; j < 4; ++j) to[p * kPanelColumns + j] = from[j * from_stride + p];
+#if HWY_TARGET != HWY_SCALAR
+// Four values of each of a vector's lanes / 4 rows, four rows apart.
+template <class D, class T>
+HWY_INLINE auto load_fours(D d, const T* from, std::int64_t stride) {
+  constexpr auto kLanes = static_cast<std::int64_t>(hn::MaxLanes(D()));
+  if constexpr (kLanes == 4) {
+    return widen(d, from);
+  } else {
+    const hn::FixedTag<float, kLanes / 2> half;
+    return hn::Combine(d, load_fours(half, from + kLanes / 2 * stride, stride), load_fours(half, from, stride));
   }
-#else
-  const hn::FixedTag<float, 4> d;
-  const hn::FixedTag<double, 2> pairs;
-  const auto row0 = widen(d, from), row1 = widen(d, from + from_stride);
-  const auto row2 = widen(d, from + 2 * from_stride), row3 = widen(d, from + 3 * from_stride);
+}
+
+// Transposes from[lanes of d, 4] of row stride from_stride to to[4, lanes] of row stride kPanelColumns.
+template <class D, class T>
+HWY_INLINE void transpose_fours(D d, const T* from, std::int64_t from_stride, float* to) {
+  const hn::Repartition<double, D> pairs;
+  const auto row0 = load_fours(d, from, from_stride), row1 = load_fours(d, from + from_stride, from_stride);
+  const auto row2 = load_fours(d, from + 2 * from_stride, from_stride);
+  const auto row3 = load_fours(d, from + 3 * from_stride, from_stride);
   const auto low01 = hn::BitCast(pairs, hn::InterleaveLower(d, row0, row1));
   const auto low23 = hn::BitCast(pairs, hn::InterleaveLower(d, row2, row3));
   const auto high01 = hn::BitCast(pairs, hn::InterleaveUpper(d, row0, row1));
@@ -183,33 +192,37 @@ HWY_INLINE void transpose_4x4(const T* from, std::int64_t from_stride, float* to
   hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(pairs, low01, low23)), d, to + kPanelColumns);
   hn::StoreU(hn::BitCast(d, hn::InterleaveLower(pairs, high01, high23)), d, to + 2 * kPanelColumns);
   hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(pairs, high01, high23)), d, to + 3 * kPanelColumns);
-#endif
 }
+
+// As many columns of pack_panel_transposed() as d has lanes, a cache line of each at a time. Depth is whole lines.
+template <class D, class T>
+HWY_INLINE void pack_lines(D d, const T* b, std::int64_t b_stride, std::int64_t depth, float* panel) {
+  constexpr auto kLanes = static_cast<std::int64_t>(hn::MaxLanes(D()));
+  for (std::int64_t p = 0; p < depth; p += kLine) {
+    for (std::int64_t j = 0; j < kLanes; ++j) hwy::Prefetch(b + j * b_stride + p + 2 * kLine);
+    for (std::int64_t q = p; q < p + kLine; q += 4) transpose_fours(d, b + q, b_stride, panel + q * kPanelColumns);
+  }
+}
+#endif
 
 // One panel of b transposed, columns <= kPanelColumns: element (p, j) is at b[j * b_stride + p].
 template <class T>
 HWY_INLINE void pack_panel_transposed(const T* b, std::int64_t b_stride, std::int64_t depth, std::int64_t columns,
                                       float* panel) {
-  constexpr std::int64_t kLine = 16;  // floats of a cache line
-  const std::int64_t in_fours = kPanelColumns % 4 == 0 ? columns / 4 * 4 : 0;
-  const auto copy_one_by_one = [&](std::int64_t begin, std::int64_t end, std::int64_t first_column) {
-    for (std::int64_t p = begin; p < end; ++p) {
-      for (std::int64_t j = first_column; j < kPanelColumns; ++j) {
-        panel[p * kPanelColumns + j] = j < columns ? float{b[j * b_stride + p]} : 0.0F;
-      }
-    }
-  };
-  std::int64_t p = 0;
-  for (; p + kLine <= depth; p += kLine) {
-    for (std::int64_t j = 0; j < in_fours; j += 4) {
-      for (std::int64_t row = j; row < j + 4; ++row) hwy::Prefetch(b + (row + kRowsAhead) * b_stride + p);
-      for (std::int64_t q = p; q < p + kLine; q += 4) {
-        transpose_4x4(b + j * b_stride + q, b_stride, panel + q * kPanelColumns + j);
-      }
-    }
-    copy_one_by_one(p, p + kLine, in_fours);
+  std::int64_t whole = 0, j = 0;  // the depths and columns that are transposed in vectors
+#if HWY_TARGET != HWY_SCALAR
+  whole = depth / kLine * kLine;
+  for (; j + kFloatLanes <= columns; j += kFloatLanes) {
+    pack_lines(FloatTag(), b + j * b_stride, b_stride, whole, panel + j);
   }
-  copy_one_by_one(p, depth, 0);
+  const hn::FixedTag<float, 4> four;
+  for (; j + 4 <= columns; j += 4) pack_lines(four, b + j * b_stride, b_stride, whole, panel + j);
+#endif
+  for (std::int64_t p = j < kPanelColumns ? 0 : whole; p < depth; ++p) {
+    for (std::int64_t column = p < whole ? j : 0; column < kPanelColumns; ++column) {
+      panel[p * kPanelColumns + column] = column < columns ? float{b[column * b_stride + p]} : 0.0F;
+    }
+  }
 }
 
 }  // namespace HWY_NAMESPACE
