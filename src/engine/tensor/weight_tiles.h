@@ -35,15 +35,18 @@ static_assert(sizeof(Q8Tile) == size_of(DType::kQ8Tile) && sizeof(Q4Tile) == siz
 constexpr int kQ4Zero = 8;  // the half byte that stands for 0
 
 inline int whole_number_in(const Q8Tile& tile, std::int64_t row, std::int64_t column) {
-  return tile.values[column / 4][row][column % 4];
+  const auto r = static_cast<std::size_t>(row), c = static_cast<std::size_t>(column);
+  return tile.values[c / 4][r][c % 4];
 }
 inline int whole_number_in(const Q4Tile& tile, std::int64_t row, std::int64_t column) {
-  const int both = tile.values[column % 16 / 4][row][column % 4];
-  return (column < 16 ? both & 15 : both >> 4) - kQ4Zero;
+  const auto r = static_cast<std::size_t>(row), c = static_cast<std::size_t>(column);
+  const int both = tile.values[c % 16 / 4][r][c % 4];
+  return (c < 16 ? both & 15 : both >> 4) - kQ4Zero;
 }
 template <class Tile>
 float value_in(const Tile& tile, std::int64_t row, std::int64_t column) {
-  return static_cast<float>(whole_number_in(tile, row, column)) * f16_to_float(tile.steps[row]);
+  return static_cast<float>(whole_number_in(tile, row, column)) *
+         f16_to_float(tile.steps[static_cast<std::size_t>(row)]);
 }
 
 // Calls use(Q8Tile()) or use(Q4Tile()).
