@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/host/resources.h"
 #include "comm/far_memory.h"
 #include "comm/run_threads.h"
 
@@ -62,6 +63,30 @@ TEST(DeviceMemory, BelongsToARankThatIsAlone) {
   const std::vector<std::string> errors = errors_of({1, 2, kGiB + 1}, kGiB);
   EXPECT_EQ(errors[0] + errors[1], "");
   EXPECT_THAT(errors[2], AllOf(HasSubstr("needed on a card, which"), Not(HasSubstr("by"))));
+}
+
+// Launchers start a process for each rank, and mostly several on a host.
+TEST(HostMemory, IsThatOfAllProcessesOfTheHost) {
+  const std::int64_t left = *available_host_memory();
+  const std::vector<RankMemory> plans(3, {.arena = left / 2});
+  std::vector<std::string> errors(plans.size());
+  std::vector<std::optional<std::int64_t>> rooms(plans.size());
+  run_threads(3, [&](Communicator& world) {
+    const std::unique_ptr<Backend> backend = make_cpu_backend();
+    const auto self = static_cast<std::size_t>(world.rank());
+    rooms[self] = room_of_rank(*backend, world, /*ranks_in_this_process=*/1);
+    try {
+      require_memory(plans, *backend, world, /*ranks_in_this_process=*/1, [](const MemoryRoom& room) {
+        return fmt::format("room for {} of {}", room.ranks, room.has_all_ranks ? "all" : "some");
+      });
+    } catch (const EnvironmentError& error) {
+      errors[self] = error.what();
+    }
+  });
+  EXPECT_THAT(errors[0], AllOf(HasSubstr("of memory (3 ranks of "), HasSubstr("; room for 3 of all")));
+  EXPECT_EQ(errors[1] + errors[2], "");  // reported once
+  EXPECT_LT(*rooms[0], left / 2);
+  EXPECT_EQ(rooms[0], rooms[2]);
 }
 
 TEST(MemoryTable, CountsWhatLibrariesHaveTakenBesideTheArena) {

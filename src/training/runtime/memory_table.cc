@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 
+#include "base/host/host_name.h"
 #include "base/host/resources.h"
 #include "base/host/threads.h"
 #include "console/readable.h"
@@ -47,25 +48,9 @@ void require_host_copy(std::int64_t copy) {
       readable(copy), readable(*left));
 }
 
-// Checks the memory of a device. The first of the ranks that share it throws.
-void require_device_memory(std::span<const RankMemory> ranks, Backend& backend, Communicator& world,
-                           const MemoryAdvice& advice) {
-  if (world.rank() == 0) require_host_copy(ranks.front().copy_on_host);
-  const std::vector<std::string> names = world.all_gather_host(backend.memory_name());
-  const auto self = static_cast<std::size_t>(world.rank());
-  std::int64_t needed = 0;
-  int sharing = 0;
-  for (std::size_t other = 0; other < ranks.size(); ++other) {
-    if (names[other] != names[self]) continue;
-    if (sharing++ == 0 && other != self) return;
-    needed += ranks[other].needed();
-  }
-  const std::int64_t left = backend.bytes_left();
-  if (needed <= left) return;
-  throw_environment_error(
-      "{} of memory are needed on {}{}, which has {} left; {}", readable(needed), backend.processor(),
-      sharing > 1 ? fmt::format(" by {} ranks", sharing) : "", readable(left),
-      advice({.bytes = left, .ranks = sharing, .has_all_ranks = sharing == world.size(), .is_host = false}));
+// Names of the memories that the ranks take from, in order: devices, or hosts.
+std::vector<std::string> memories_of_ranks(const Backend& backend, Communicator& world) {
+  return world.all_gather_host(backend.is_host_memory() ? host_name() : backend.memory_name());
 }
 
 }  // namespace
@@ -130,13 +115,12 @@ std::string memory_table(std::span<const RankMemory> ranks) {
 
 std::optional<std::int64_t> room_of_rank(Backend& backend, Communicator& world, int ranks_in_this_process) {
   constexpr std::int64_t kUnknown = -1;
+  const std::vector<std::string> memories = memories_of_ranks(backend, world);
+  const std::int64_t sharing = std::ranges::count(memories, memories[static_cast<std::size_t>(world.rank())]);
   const auto own = [&]() -> std::int64_t {
-    if (!backend.is_host_memory()) {
-      const std::vector<std::string> names = world.all_gather_host(backend.memory_name());
-      return backend.bytes_left() / std::ranges::count(names, backend.memory_name());
-    }
+    if (!backend.is_host_memory()) return backend.bytes_left() / sharing;
     const std::optional<std::int64_t> left = available_host_memory();
-    return left ? *left / ranks_in_this_process - (ranks_in_this_process > 1 ? kOfRankThread : 0) : kUnknown;
+    return left ? *left / sharing - (ranks_in_this_process > 1 ? kOfRankThread : 0) : kUnknown;
   };
   const std::int64_t least = std::ranges::min(world.all_gather_host(own()));
   return least == kUnknown ? std::nullopt : std::optional(least);
@@ -144,21 +128,31 @@ std::optional<std::int64_t> room_of_rank(Backend& backend, Communicator& world, 
 
 void require_memory(std::span<const RankMemory> ranks, Backend& backend, Communicator& world, int ranks_in_this_process,
                     const MemoryAdvice& advice) {
-  if (!backend.is_host_memory()) return require_device_memory(ranks, backend, world, advice);
-  if (world.rank() != 0) return;
-  const int here = ranks_in_this_process;
-  const std::optional<std::int64_t> left = available_host_memory();
+  const bool is_host = backend.is_host_memory();
+  if (!is_host && world.rank() == 0) require_host_copy(ranks.front().copy_on_host);
+  const std::vector<std::string> memories = memories_of_ranks(backend, world);
+  const auto self = static_cast<std::size_t>(world.rank());
   std::int64_t needed = 0, most = 0;
-  for (const RankMemory& one : ranks.first(static_cast<std::size_t>(here))) {
-    const std::int64_t of_rank = one.needed() + (here > 1 ? kOfRankThread : 0);
+  int sharing = 0;
+  for (std::size_t other = 0; other < ranks.size(); ++other) {
+    if (memories[other] != memories[self]) continue;
+    if (sharing++ == 0 && other != self) return;
+    const std::int64_t of_rank = ranks[other].needed() + (is_host && ranks_in_this_process > 1 ? kOfRankThread : 0);
     needed += of_rank;
     most = std::max(most, of_rank);
   }
+  const std::optional<std::int64_t> left = is_host ? available_host_memory() : std::optional(backend.bytes_left());
   if (!left || needed <= *left) return;
-  throw_environment_error("this needs {} of memory{} and the machine has {} left; {}", readable(needed),
-                          here > 1 ? fmt::format(" ({} ranks of {} at most)", here, readable(most)) : "",
-                          readable(*left),
-                          advice({.bytes = *left, .ranks = here, .has_all_ranks = here == world.size()}));
+  const std::string remedy =
+      advice({.bytes = *left, .ranks = sharing, .has_all_ranks = sharing == world.size(), .is_host = is_host});
+  if (is_host) {
+    throw_environment_error("this needs {} of memory{} and the machine has {} left; {}", readable(needed),
+                            sharing > 1 ? fmt::format(" ({} ranks of {} at most)", sharing, readable(most)) : "",
+                            readable(*left), remedy);
+  }
+  throw_environment_error("{} of memory are needed on {}{}, which has {} left; {}", readable(needed),
+                          backend.processor(), sharing > 1 ? fmt::format(" by {} ranks", sharing) : "", readable(*left),
+                          remedy);
 }
 
 }  // namespace teratron

@@ -64,7 +64,7 @@ struct MemoryRoom {
 using MemoryAdvice = std::function<std::string(const MemoryRoom&)>;
 
 // EnvironmentError: the host (with the limits of its control groups) or the rank's device has less memory left than
-// planned; names both and the advice. Every rank calls it. The first rank checks hosts, each rank checks its device.
+// planned; names both and the advice. Every rank calls it. The first of the ranks that share a memory throws.
 void require_memory(std::span<const RankMemory> ranks, Backend& backend, Communicator& world, int ranks_in_this_process,
                     const MemoryAdvice& advice);
 
