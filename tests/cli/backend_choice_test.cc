@@ -1,14 +1,9 @@
 // --backend cuda from the command line: on a machine without a GPU one clear error, and nothing begun.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "cli/tiny_training.h"
 
 namespace teratron::testing {
 namespace {
-
-using ::testing::AllOf;
-using ::testing::HasSubstr;
 
 TEST(BackendChoice, CudaWithoutAGpuSaysWhatToDo) {
   const TinyTraining training;

@@ -11,15 +11,15 @@
 namespace teratron::testing {
 namespace {
 
-nlohmann::json rows_of(std::vector<std::string> arguments) {
+Json rows_of(std::vector<std::string> arguments) {
   arguments.insert(arguments.begin(), {"python3", TERATRON_SOURCE_DIR "/bench/scaling.py", "--list"});
   const Outcome outcome = ChildProgram(arguments).wait();
   EXPECT_EQ(outcome.exit_code, 0) << outcome.errors;
-  return nlohmann::json::parse(outcome.output);
+  return Json::parse(outcome.output);
 }
 
-ModelConfig model_of(const nlohmann::json& row) {
-  const nlohmann::json& shape = row.at("model");
+ModelConfig model_of(const Json& row) {
+  const Json& shape = row.at("model");
   ModelConfig model;
   model.num_layers = shape.at("layers");
   model.hidden_size = shape.at("hidden");
@@ -30,7 +30,7 @@ ModelConfig model_of(const nlohmann::json& row) {
 }
 
 TEST(BenchScaling, TheModelsOfThePaperHaveItsParametersAndRanks) {
-  const nlohmann::json rows = rows_of({"--paper"});
+  const Json rows = rows_of({"--paper"});
   ASSERT_EQ(rows.size(), 15U);
   const double billions[] = {1.2, 2.5, 4.2, 8.3};
   for (std::size_t i = 0; i < 4; ++i) {
@@ -44,7 +44,7 @@ TEST(BenchScaling, TheModelsOfThePaperHaveItsParametersAndRanks) {
 TEST(BenchScaling, EveryRowIsALayoutThatItsModelCanHave) {
   for (const char* most : {"1", "3", "8"}) {
     for (const char* divisor : {"1", "4", "96"}) {
-      for (const nlohmann::json& row : rows_of({"--max-tensor-ranks", most, "--head-size-divisor", divisor})) {
+      for (const Json& row : rows_of({"--max-tensor-ranks", most, "--head-size-divisor", divisor})) {
         EXPECT_TRUE(model_of(row).faults(row.at("tp").get<int>()).empty()) << row.dump();
         EXPECT_LE(row.at("tp").get<int>(), std::atoi(most));
         EXPECT_EQ(row.at("batch").get<int>() % row.at("dp").get<int>(), 0);

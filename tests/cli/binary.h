@@ -1,15 +1,28 @@
-// Runs the teratron binary as a user would and keeps what came of it.
+// Runs the teratron binary as a user would and keeps what came of it. The head of all tests here.
 #pragma once
 
+#include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "base/child_program.h"
+#include "base/files/file.h"
+#include "base/temporary_folder.h"
 
 namespace teratron::testing {
+
+namespace fs = std::filesystem;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using ::testing::StartsWith;
+using Json = nlohmann::json;
 
 using Words = std::vector<std::string>;
 
@@ -46,15 +59,23 @@ inline std::string refused(const Words& arguments) {
 }
 
 // With --json -, standard output is one JSON object and nothing else; people's text goes to standard error.
-inline nlohmann::json json_of(const Words& arguments) {
+inline Json json_of(const Words& arguments) {
   const Outcome outcome = run_teratron(with(arguments, {"--json", "-"}));
   EXPECT_EQ(outcome.exit_code, 0) << outcome.errors;
   if (arguments.front() != "generate") {  // which says all it has to say in the JSON
     EXPECT_FALSE(outcome.errors.empty());
   }
-  nlohmann::json json = nlohmann::json::parse(outcome.output, nullptr, /*allow_exceptions=*/false);
+  Json json = Json::parse(outcome.output, nullptr, /*allow_exceptions=*/false);
   EXPECT_TRUE(json.is_object()) << outcome.output;
   return json;
 }
+
+// Tests with a folder each.
+class FolderTest : public ::testing::Test {
+ protected:
+  std::string path(const std::string& name) const { return (folder_ / name).string(); }
+
+  const TemporaryFolder folder_;
+};
 
 }  // namespace teratron::testing

@@ -1,14 +1,9 @@
 // Two runs that part: in which update, in which tensors.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "cli/tiny_training.h"
 
 namespace teratron::testing {
 namespace {
-
-using ::testing::AllOf;
-using ::testing::HasSubstr;
 
 class Diff : public TrainingCommands<1000> {
  protected:
@@ -30,11 +25,11 @@ TEST_F(Diff, RunsOfOneSeedAreEqualAndOneThatWentOnOtherwisePartsAfterTheSharedUp
   EXPECT_THAT(outcome.errors,
               AllOf(HasSubstr("checkpoints of update 2 are equal"), HasSubstr("checkpoints of update 4: "),
                     HasSubstr("embedding.tokens.weight"), HasSubstr("' differ")));
-  const nlohmann::json report = nlohmann::json::parse(outcome.output);
+  const Json report = Json::parse(outcome.output);
   EXPECT_FALSE(report.at("equal").get<bool>());
   EXPECT_EQ(report.at("log").at("parts_at").at("iteration"), 3);
   EXPECT_EQ(report.at("log").at("parts_at").at("metric"), "learning_rate");
-  EXPECT_EQ(report.at("equal_checkpoints"), nlohmann::json({2}));
+  EXPECT_EQ(report.at("equal_checkpoints"), Json({2}));
   EXPECT_EQ(report.at("checkpoint"), 4);
   EXPECT_FALSE(report.at("tensors").at("differ").empty());
   // Nothing differs by more than its own size.
@@ -44,7 +39,7 @@ TEST_F(Diff, RunsOfOneSeedAreEqualAndOneThatWentOnOtherwisePartsAfterTheSharedUp
 TEST_F(Diff, ACheckpointIsEqualToTheHuggingFaceFolderThatItBecame) {
   const std::string run = train("run", "2");
   succeed({"convert", "--from", "teratron", "--to", "hf", run, path("hf")});
-  const nlohmann::json report = json_of({"diff", run, path("hf")});
+  const Json report = json_of({"diff", run, path("hf")});
   EXPECT_TRUE(report.at("equal").get<bool>());
   EXPECT_FALSE(report.contains("log"));
 }

@@ -1,17 +1,9 @@
 // No command replaces what it reads, by any name, and none reads a pipe twice.
-#include <gmock/gmock.h>
 
-#include <filesystem>
-
-#include "base/files/file.h"
-#include "cli/binary.h"
 #include "cli/tiny_training.h"
 
 namespace teratron::testing {
 namespace {
-
-namespace fs = std::filesystem;
-using ::testing::HasSubstr;
 
 const std::string kLines = "{\"text\": \"the rank waits for the gradient\"}\n{\"text\": \"a layer sums it up\"}\n";
 

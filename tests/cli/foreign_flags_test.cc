@@ -1,8 +1,6 @@
 // Hints for users of other programs name existing flags.
 #include "options/foreign_flags.h"
 
-#include <gmock/gmock.h>
-
 #include <algorithm>
 #include <set>
 
@@ -10,8 +8,6 @@
 
 namespace teratron::testing {
 namespace {
-
-using ::testing::HasSubstr;
 
 // The flags of all commands, by the word after which they stand in the manual page.
 std::set<std::string> all_flags() {
@@ -39,7 +35,7 @@ TEST(ForeignFlagsOfTheProgram, AreOursUnderOtherNames) {
     }
     // A flag that train has is read, so that its hint would never be seen.
     if (flag.name.size() > 1) {
-      EXPECT_THAT(train, ::testing::Not(HasSubstr("--" + std::string(flag.name) + " ")));
+      EXPECT_THAT(train, Not(HasSubstr("--" + std::string(flag.name) + " ")));
     }
   }
 }
@@ -47,9 +43,8 @@ TEST(ForeignFlagsOfTheProgram, AreOursUnderOtherNames) {
 TEST(ForeignFlagsOfTheProgram, AreTheTableOfThePageForThoseWhoComeFromElsewhere) {
   const std::string table = succeed({"flags"});
   EXPECT_EQ(std::ranges::count(table, '\n'), std::ssize(foreign_flags()) + 2);
-  EXPECT_THAT(table,
-              ::testing::AllOf(HasSubstr("| Megatron-LM  | --train-samples "), HasSubstr("| nanoGPT "),
-                               HasSubstr("| --per_device_train_batch_size "), HasSubstr("| llm.c        | -i ")));
+  EXPECT_THAT(table, AllOf(HasSubstr("| Megatron-LM  | --train-samples "), HasSubstr("| nanoGPT "),
+                           HasSubstr("| --per_device_train_batch_size "), HasSubstr("| llm.c        | -i ")));
   const std::string page = read_file(std::filesystem::path(TERATRON_SOURCE_DIR) / "docs" / "guide" / "coming-from.md");
   EXPECT_THAT(page, HasSubstr("<!-- teratron flags -->\n" + table)) << "write there what `teratron flags` prints";
 }

@@ -1,16 +1,9 @@
 // Results that someone may have worked for are not replaced unasked.
-#include <gmock/gmock.h>
 
-#include "base/files/file.h"
-#include "base/temporary_folder.h"
-#include "cli/binary.h"
 #include "cli/tiny_training.h"
 
 namespace teratron::testing {
 namespace {
-
-using ::testing::AllOf;
-using ::testing::HasSubstr;
 
 class Overwriting : public TrainingCommands<> {
  protected:

@@ -1,28 +1,18 @@
 // Completions and the manual page against --help.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <map>
 #include <regex>
 #include <set>
 #include <sstream>
 
-#include "base/files/file.h"
 #include "cli/binary.h"
 #include "cli/registry.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
-using testing::ChildProgram;
 using ::testing::ElementsAre;
-using ::testing::IsEmpty;
-using testing::Outcome;
-using testing::succeed;
-using testing::TemporaryFolder;
 using ::testing::UnorderedElementsAreArray;
-using testing::with;
-using testing::Words;
 
 Words lines_of(const std::string& text) {
   std::istringstream stream(text);
@@ -80,10 +70,8 @@ std::vector<HelpOfCommand> commands_of_help() {
   return commands;
 }
 
-class Shells : public ::testing::Test {
+class Shells : public FolderTest {
  protected:
-  std::string path(const std::string& name) const { return (folder_.path() / name).string(); }
-
   // A path of a file with the output of these words.
   std::string output_of(const Words& words) const {
     write_file_atomically(path("output"), succeed(words));
@@ -113,8 +101,6 @@ class Shells : public ::testing::Test {
     for (const std::string file : {"corpus.bin", "corpus.idx", "a.toml"}) write_file_atomically(place + "/" + file, "");
     return place;
   }
-
-  const TemporaryFolder folder_;
   // A process for each command, so they are asked once.
   static const std::vector<HelpOfCommand>& commands() {
     static const std::vector<HelpOfCommand> all = commands_of_help();
@@ -133,7 +119,7 @@ std::string dashed(const std::string& text) { return std::regex_replace(text, st
 TEST_F(Shells, HelpIsUnderstoodHere) {
   Words names;
   for (const HelpOfCommand& command : commands_) names.push_back(command.name);
-  ASSERT_EQ(names, testing::registered_commands());
+  ASSERT_EQ(names, registered_commands());
   EXPECT_GT(commands_[0].flags.size(), 50U);
   EXPECT_THAT(commands_[0].choices.at("--keep-activations"), ElementsAre("auto", "all", "none"));
 }
@@ -318,4 +304,4 @@ TEST_F(Shells, TheScriptForZshHasEveryCommandFlagAndChoice) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -1,8 +1,6 @@
 // Commands meet their surroundings: pipes whose readers end, closed descriptors, other commands with the same output,
 // disks and limits.
 #include <fcntl.h>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <sys/stat.h>
 
 #include <cstring>
@@ -13,11 +11,7 @@
 namespace teratron::testing {
 namespace {
 
-namespace fs = std::filesystem;
-using ::testing::AllOf;
 using ::testing::AnyOf;
-using ::testing::HasSubstr;
-using ::testing::Not;
 
 class Surroundings : public TrainingCommands<> {
  protected:

@@ -1,7 +1,6 @@
 // A corpus, its tokenizer and the command line of a training of seconds, for tests that run the binary.
 #pragma once
 
-#include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -40,7 +39,7 @@ class TinyTraining {
   // Every loss that a run wrote into its folder, as written.
   static std::vector<double> losses(const std::filesystem::path& run) {
     std::vector<double> result;
-    for (const nlohmann::json& values : json_lines(run / "metrics.jsonl")) {
+    for (const Json& values : json_lines(run / "metrics.jsonl")) {
       if (values.contains("loss")) result.push_back(values.at("loss"));
     }
     return result;

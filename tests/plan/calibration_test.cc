@@ -6,8 +6,10 @@
 #include "plan/costs/cost_constants.h"
 #include "plan/costs/step_time.h"
 
-namespace teratron::plan {
+namespace teratron::testing {
 namespace {
+
+using namespace plan;
 
 Cluster machine(std::int64_t devices) {
   Cluster cluster;
@@ -113,4 +115,4 @@ TEST(Calibration, ItsClusterHasNoFaultsAndKnownConstantsAlone) {
 }
 
 }  // namespace
-}  // namespace teratron::plan
+}  // namespace teratron::testing

@@ -10,8 +10,10 @@
 #include "cluster/collective_time.h"
 #include "plan/costs/layer_costs.h"
 
-namespace teratron::plan {
+namespace teratron::testing {
 namespace {
+
+using namespace plan;
 
 using ::testing::AllOf;
 using ::testing::ElementsAre;
@@ -103,4 +105,4 @@ TEST(Explanation, TensorGroupsThatCrossHostsAreToldAndPriced) {
 }
 
 }  // namespace
-}  // namespace teratron::plan
+}  // namespace teratron::testing

@@ -13,13 +13,12 @@
 #include "plan/random_request.h"
 #include "plan/search/layout_memory.h"
 
-namespace teratron::plan {
+namespace teratron::testing {
 namespace {
 
+using namespace plan;
+
 using pipeline::ScheduleKind;
-using testing::drawn;
-using testing::drawn_between;
-using testing::random_request;
 using Shape = std::array<std::int64_t, 3>;
 
 constexpr std::int64_t kMostBatch = 48;  // that brute force looks at
@@ -176,4 +175,4 @@ TEST(LargestBatch, SaysThatNoneFits) {
 }
 
 }  // namespace
-}  // namespace teratron::plan
+}  // namespace teratron::testing

@@ -10,8 +10,10 @@
 #include "cluster/cluster_file.h"
 #include "model/presets.h"
 
-namespace teratron::plan {
+namespace teratron::testing {
 namespace {
+
+using namespace plan;
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
@@ -175,4 +177,4 @@ TEST(CostConstants, UnknownAndImpossibleOnesAreListedTogether) {
 }
 
 }  // namespace
-}  // namespace teratron::plan
+}  // namespace teratron::testing

@@ -7,8 +7,10 @@
 #include <numeric>
 #include <set>
 
-namespace teratron::plan {
+namespace teratron::testing {
 namespace {
+
+using namespace plan;
 
 using Numbers = std::vector<std::int64_t>;
 
@@ -74,4 +76,4 @@ TEST(LayerDealing, GivesEveryCellALayerAndAllLayersToCells) {
 }
 
 }  // namespace
-}  // namespace teratron::plan
+}  // namespace teratron::testing

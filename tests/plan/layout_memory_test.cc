@@ -12,10 +12,10 @@
 #include "plan/random_request.h"
 #include "plan/search/layout_time.h"
 
-namespace teratron::plan {
+namespace teratron::testing {
 namespace {
 
-using testing::random_request;
+using namespace plan;
 
 const Layout& any_of(const std::vector<Layout>& layouts, RandomSequence& random) {
   return layouts[random.below(layouts.size())];
@@ -57,7 +57,7 @@ TEST(LayoutMemory, IsNoMoreThanThePlanAndNearIt) {
   for (int trial = 0; trial < 400; ++trial) {
     PlanRequest request = random_request(random);
     if (trial % 4 == 0) request.model.optimizer.kind = OptimizerKind::kMuon;
-    if (trial % 3 == 1) testing::become_llama(request.model.model.config);
+    if (trial % 3 == 1) become_llama(request.model.model.config);
     FixedLayout fixed;
     if (trial % 5 == 0) fixed.token_slices = kJointChoice;
     const std::vector<Layout> layouts = layouts_on(request.cluster.devices, request.model, fixed);
@@ -93,7 +93,7 @@ TEST(LayoutMemory, NoStageTakesMoreThanTheFirstOrTheLast) {
   RandomSequence random({.seed = 22});
   for (int trial = 0; trial < 200; ++trial) {
     PlanRequest request = random_request(random);
-    if (trial % 3 == 1) testing::become_llama(request.model.model.config);
+    if (trial % 3 == 1) become_llama(request.model.model.config);
     if (trial % 2 == 1) request.cluster.constants.push_back({"cores", 3, "test"});
     const std::vector<Layout> layouts = layouts_on(request.cluster.devices, request.model, {});
     if (layouts.empty()) continue;
@@ -150,4 +150,4 @@ TEST(LayoutMemory, CountsThreadsOfProcessorsAndWhatOperationsOfGpusPassOn) {
 }
 
 }  // namespace
-}  // namespace teratron::plan
+}  // namespace teratron::testing

@@ -13,12 +13,10 @@
 #include "plan/search/layout_memory.h"
 #include "plan/search/layout_time.h"
 
-namespace teratron::plan {
+namespace teratron::testing {
 namespace {
 
-using testing::drawn;
-using testing::drawn_between;
-using testing::random_request;
+using namespace plan;
 
 using Shape = std::array<std::int64_t, 3>;
 
@@ -187,4 +185,4 @@ TEST(LayoutSearch, KeepsFixedValues) {
 }
 
 }  // namespace
-}  // namespace teratron::plan
+}  // namespace teratron::testing

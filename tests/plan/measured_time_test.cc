@@ -12,8 +12,10 @@
 #include "plan/search/pipeline_choice.h"
 #include "train/plans/pipeline_plan.h"
 
-namespace teratron::plan {
+namespace teratron::testing {
 namespace {
+
+using namespace plan;
 
 constexpr std::int64_t kTokens = 1024;
 const slicing::CostModel kLayer{
@@ -213,4 +215,4 @@ TEST(MeasuredTime, AProfileThatDoesNotFitItselfNeedsALargerGain) {
 }
 
 }  // namespace
-}  // namespace teratron::plan
+}  // namespace teratron::testing

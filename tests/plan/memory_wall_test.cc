@@ -8,13 +8,13 @@
 #include "base/error.h"
 #include "plan/random_request.h"
 
-namespace teratron::plan {
+namespace teratron::testing {
 namespace {
 
+using namespace plan;
+
 using ::testing::AllOf;
-using testing::drawn;
 using ::testing::HasSubstr;
-using testing::random_request;
 
 // By planned_memory() of every tensor parallelism and number of stages.
 TEST(MemoryWall, IsTheFewestThatFit) {
@@ -33,7 +33,7 @@ TEST(MemoryWall, IsTheFewestThatFit) {
                           .sequence_parallel = tensor > 1 && request.model.model.seq_length % tensor == 0};
       return static_cast<double>(std::ranges::max(memory.planned(layout)));
     };
-    request.cluster.device.memory = bytes_on(1, 1) * testing::drawn_between(random, 0.2, 1.1);
+    request.cluster.device.memory = bytes_on(1, 1) * drawn_between(random, 0.2, 1.1);
     for (std::int64_t devices = heads * layers; devices >= 1; --devices) {
       for (std::int64_t tensor = 1; tensor <= heads; ++tensor) {
         if (heads % tensor != 0 || devices % tensor != 0 || devices / tensor > layers) continue;
@@ -78,4 +78,4 @@ TEST(MemoryWall, OffersChangesThatFit) {
 }
 
 }  // namespace
-}  // namespace teratron::plan
+}  // namespace teratron::testing

@@ -12,13 +12,12 @@
 #include "plan/random_request.h"
 #include "plan/search/layout_memory.h"
 
-namespace teratron::plan {
+namespace teratron::testing {
 namespace {
 
-using testing::drawn;
-using testing::drawn_between;
+using namespace plan;
+
 using ::testing::HasSubstr;
-using testing::random_request;
 using ::testing::ThrowsMessage;
 
 constexpr std::int64_t kSteps = 8, kMostSlicesTried = 4;
@@ -278,4 +277,4 @@ TEST(PipelineChoice, RefusesCutsByDocuments) {
 }
 
 }  // namespace
-}  // namespace teratron::plan
+}  // namespace teratron::testing

@@ -12,11 +12,10 @@
 #include "plan/search/layout_time.h"
 #include "plan/search/pipeline_choice.h"
 
-namespace teratron::plan {
+namespace teratron::testing {
 namespace {
 
-using testing::drawn;
-using testing::drawn_between;
+using namespace plan;
 
 // Ways of a stage with cells of so many layers: none, and each kind in 1, 2, .. of them, in all slices or in the first
 // ones.
@@ -197,4 +196,4 @@ TEST(RecomputeChoice, OfASearchIsNoSlowerThanOneKindForAllStages) {
 }
 
 }  // namespace
-}  // namespace teratron::plan
+}  // namespace teratron::testing

@@ -8,8 +8,10 @@
 #include "cluster/cluster_file.h"
 #include "plan/costs/step_time.h"
 
-namespace teratron::plan {
+namespace teratron::testing {
 namespace {
+
+using namespace plan;
 
 using pipeline::Pass;
 
@@ -79,4 +81,4 @@ TEST(StepColumns, OfManyStagesSomeAreDrawnTheFirstAndTheLastAmongThem) {
 }
 
 }  // namespace
-}  // namespace teratron::plan
+}  // namespace teratron::testing

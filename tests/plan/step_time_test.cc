@@ -6,8 +6,10 @@
 #include "cluster/collective_time.h"
 #include "model/presets.h"
 
-namespace teratron::plan {
+namespace teratron::testing {
 namespace {
+
+using namespace plan;
 
 constexpr std::int64_t kWords = 51200;
 
@@ -207,4 +209,4 @@ TEST(StepTime, MoreDevicesAreFasterButNotInProportion) {
 }
 
 }  // namespace
-}  // namespace teratron::plan
+}  // namespace teratron::testing

@@ -6,11 +6,10 @@
 #include "options/reading.h"
 #include "plan/random_request.h"
 
-namespace teratron::plan {
+namespace teratron::testing {
 namespace {
 
-using testing::drawn;
-using testing::random_request;
+using namespace plan;
 
 // As `teratron train` reads its words.
 TrainConfig read_back(const std::vector<std::string>& words) { return read_options<TrainConfig>(words); }
@@ -50,4 +49,4 @@ TEST(TrainCommand, QuotesWhatAShellWouldRead) {
 }
 
 }  // namespace
-}  // namespace teratron::plan
+}  // namespace teratron::testing

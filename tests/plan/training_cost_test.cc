@@ -7,9 +7,11 @@
 namespace teratron::testing {
 namespace {
 
+using namespace plan;
+
 // 16 devices that train 1000 tokens a second, 8 sequences of 100 tokens an update.
-plan::PlannedLayout planned() {
-  plan::PlannedLayout layout;
+PlannedLayout planned() {
+  PlannedLayout layout;
   layout.config.model.seq_length = 100;
   layout.config.batch.global_batch_size = 8;
   layout.config.model.config.vocab_size = 1000;
@@ -17,32 +19,32 @@ plan::PlannedLayout planned() {
   return layout;
 }
 
-plan::PlanRequest request_of(const plan::PlannedLayout& layout) {
+PlanRequest request_of(const PlannedLayout& layout) {
   return {.model = layout.config, .cluster = find_cluster("dgx-a100", 16)};
 }
 
 TEST(TrainingCost, ATrainingTakesItsTokensAtTheStepsSpeed) {
-  const plan::PlannedLayout layout = planned();
-  const plan::Training training = plan::training_of(86'400'001, request_of(layout), layout);
+  const PlannedLayout layout = planned();
+  const Training training = training_of(86'400'001, request_of(layout), layout);
   EXPECT_NEAR(training.days, 1, 1e-6);
   EXPECT_EQ(training.updates, 108'001);  // of 800 tokens; the last one is of one token
   EXPECT_DOUBLE_EQ(training.operations, 86'400'001 * layout.config.model.model_for(0).training_flops_per_token(100));
-  EXPECT_EQ(plan::training_of(1, request_of(layout), layout).updates, 1);
-  EXPECT_DOUBLE_EQ(plan::tokens_in(2, layout), 172'800'000);
+  EXPECT_EQ(training_of(1, request_of(layout), layout).updates, 1);
+  EXPECT_DOUBLE_EQ(tokens_in(2, layout), 172'800'000);
 }
 
 TEST(TrainingCost, ABudgetLastsForTheDaysThatItsBillIsOf) {
   const Cluster cluster = find_cluster("dgx-a100", 16);
-  const plan::Bill bill = plan::bill_of(10, 2.5, cluster);
+  const Bill bill = bill_of(10, 2.5, cluster);
   EXPECT_DOUBLE_EQ(bill.device_hours, 3840);
   EXPECT_DOUBLE_EQ(bill.dollars, 9600);
   EXPECT_DOUBLE_EQ(bill.megawatt_hours, 3840 * cluster.device.watts / 1e6);
-  EXPECT_DOUBLE_EQ(plan::days_of_budget(bill.dollars, 2.5, cluster), 10);
+  EXPECT_DOUBLE_EQ(days_of_budget(bill.dollars, 2.5, cluster), 10);
 }
 
 TEST(TrainingCost, WithoutTokensTrainingIsComputeOptimal) {
-  const plan::PlannedLayout layout = planned();
-  EXPECT_DOUBLE_EQ(plan::optimal_tokens(request_of(layout)),
+  const PlannedLayout layout = planned();
+  EXPECT_DOUBLE_EQ(optimal_tokens(request_of(layout)),
                    20 * static_cast<double>(layout.config.model.model_for(0).parameters()));
 }
 

@@ -12,6 +12,7 @@
 #include "base/temporary_folder.h"
 #include "comm/launch.h"
 #include "ops/backend.h"
+#include "profile/processor.h"
 
 namespace teratron::testing {
 namespace {

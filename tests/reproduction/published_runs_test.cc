@@ -17,8 +17,10 @@
 #include "reproduction/reproduction_summary.h"
 #include "reproduction/reproductions.h"
 
-namespace teratron::plan {
+namespace teratron::testing {
 namespace {
+
+using namespace plan;
 
 std::vector<PublishedRun> all_runs() {
   std::vector<PublishedRun> all;
@@ -242,4 +244,4 @@ TEST(PublishedRuns, RatesOfLlamasCountAttentionWithoutAMask) {
 }
 
 }  // namespace
-}  // namespace teratron::plan
+}  // namespace teratron::testing

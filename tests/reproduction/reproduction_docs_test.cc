@@ -9,8 +9,10 @@
 #include "reproduction/judgement.h"
 #include "reproduction/reproductions.h"
 
-namespace teratron::plan {
+namespace teratron::testing {
 namespace {
+
+using namespace plan;
 
 std::string document(const char* name) {
   const std::ifstream file(std::string(TERATRON_SOURCE_DIR) + "/docs/" + name);
@@ -60,4 +62,4 @@ TEST(ReproductionDocs, TheStatusCountsTheCellsThatAreMet) {
 }
 
 }  // namespace
-}  // namespace teratron::plan
+}  // namespace teratron::testing

@@ -2,8 +2,10 @@
 
 #include <gtest/gtest.h>
 
-namespace teratron::plan {
+namespace teratron::testing {
 namespace {
+
+using namespace plan;
 
 ReproducedCell some_cell(const char* unit, double published, double ours) {
   return {.table = "Figure", .name = "row", .unit = unit, .published = published, .ours = ours};
@@ -70,4 +72,4 @@ TEST(Judgement, ScoresLeaveOutWhatIsNotCountedAndSayWhatIsPredicted) {
 }
 
 }  // namespace
-}  // namespace teratron::plan
+}  // namespace teratron::testing

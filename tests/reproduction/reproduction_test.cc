@@ -21,8 +21,10 @@
 #include "reproduction/terapipe_iteration.h"
 #include "train/config/start_reading.h"
 
-namespace teratron::plan {
+namespace teratron::testing {
 namespace {
+
+using namespace plan;
 
 using ::testing::AllOf;
 using ::testing::Contains;
@@ -387,4 +389,4 @@ TEST(Reproduction, UnknownPapersSayWhichThereAre) {
 }
 
 }  // namespace
-}  // namespace teratron::plan
+}  // namespace teratron::testing

@@ -7,7 +7,9 @@
 
 #include "reproduction/reproduction.h"
 
-namespace teratron::plan {
+namespace teratron::testing {
+
+using namespace plan;
 
 inline const Reproduction& reproduction_of(std::string_view paper) {
   static std::map<std::string, Reproduction, std::less<>> made;
@@ -18,4 +20,4 @@ inline const Reproduction& reproduction_of(std::string_view paper) {
 // Papers, whose cells are read one by one, without the runs of data/published.
 inline std::vector<std::string_view> papers() { return {"megatron", "terapipe", "llama3", "seq1f1b", "zero-bubble"}; }
 
-}  // namespace teratron::plan
+}  // namespace teratron::testing

@@ -7,6 +7,7 @@
 #include "base/host/resources.h"
 #include "profile/collective_times.h"
 #include "profile/machine_speed.h"
+#include "profile/processor.h"
 
 namespace teratron {
 namespace {

@@ -7,8 +7,8 @@
 #include "base/files/file.h"
 #include "base/host/threads.h"
 #include "model/family.h"
-#include "profile/machine_speed.h"
 #include "profile/pipeline_profile.h"
+#include "profile/processor.h"
 
 namespace teratron {
 namespace {

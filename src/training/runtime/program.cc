@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <new>
 #include <string_view>
+#include <system_error>
 
 #include "base/error.h"
 #include "base/host/standard_streams.h"
@@ -44,8 +45,10 @@ End end_of_exception() {
   } catch (const std::bad_alloc&) {
     return fail(ExitCode::kEnvironment, "out of memory; choose smaller sizes or free some");
   } catch (const std::filesystem::filesystem_error& error) {
-    return fail(ExitCode::kEnvironment,
-                fmt::format("cannot use '{}': {}", error.path1().string(), error.code().message()));
+    const bool is_loop = error.code() == std::errc::too_many_symbolic_link_levels;
+    return fail(is_loop ? ExitCode::kUser : ExitCode::kEnvironment,
+                fmt::format("cannot use '{}': {}{}", error.path1().string(), error.code().message(),
+                            is_loop ? "; delete the links that lead to one another" : ""));
   } catch (const std::exception& error) {
     if (is_lack_of_threads(error)) {
       return fail(

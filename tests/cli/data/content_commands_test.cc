@@ -1,18 +1,12 @@
 // Every command that reads texts goes by what is in a file: the table of what is there and who reads it.
-#include <fmt/format.h>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <algorithm>
 
 #include "base/compressed.h"
-#include "base/files/file.h"
 #include "cli/tiny_training.h"
 
 namespace teratron::testing {
 namespace {
-
-using ::testing::HasSubstr;
 
 struct Reader {
   std::string name;
@@ -91,7 +85,7 @@ TEST(ContentCommands, GoByWhatIsInAFileAndNotByItsName) {
       } else if (reader.counts == "lines") {
         EXPECT_EQ(std::ranges::count(outcome.output, '\n'), 3);
       } else if (!reader.counts.empty()) {
-        EXPECT_EQ(nlohmann::json::parse(outcome.output, nullptr, false)[reader.counts], 3) << outcome.output;
+        EXPECT_EQ(Json::parse(outcome.output, nullptr, false)[reader.counts], 3) << outcome.output;
       }
       const bool is_told = outcome.errors.find("holds JSON lines, and is read as such") != std::string::npos;
       EXPECT_EQ(is_told, content.name.ends_with(".txt.gz")) << outcome.errors;

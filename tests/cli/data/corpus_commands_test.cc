@@ -1,7 +1,4 @@
 // The commands of one stream of documents, through the binary.
-#include <fmt/format.h>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <algorithm>
 #include <csignal>
@@ -9,31 +6,23 @@
 #include <thread>
 
 #include "base/files/decompression.h"
-#include "base/files/file.h"
-#include "base/temporary_folder.h"
 #include "cli/binary.h"
 
 namespace teratron::testing {
 namespace {
 
-namespace fs = std::filesystem;
-using ::testing::AllOf;
-using ::testing::HasSubstr;
-
-class CorpusCommands : public ::testing::Test {
+class CorpusCommands : public FolderTest {
  protected:
-  std::string path(const std::string& name) const { return (folder_ / name).string(); }
   // Documents of some words, some of them with something to repair.
   void write_documents(const std::string& name, int documents) const {
     std::string lines;
     for (int i = 0; i < documents; ++i) {
       std::string text = fmt::format("Document {} \u201cquotes\u201d caf\u00c3\u00a9", i % 50);
       for (int word = 0; word < i % 50; ++word) text += fmt::format(" word{}", word * (i % 50));
-      lines += nlohmann::json{{"n", i}, {"text", text}, {"url", fmt::format("http://a.org/{}", i)}}.dump() + "\n";
+      lines += Json{{"n", i}, {"text", text}, {"url", fmt::format("http://a.org/{}", i)}}.dump() + "\n";
     }
     write_file_atomically(path(name), lines);
   }
-  TemporaryFolder folder_;
 };
 
 TEST_F(CorpusCommands, CleanRepairsCountsAndSaysWhatItDropped) {
@@ -80,7 +69,7 @@ TEST_F(CorpusCommands, StagesInOneRunDoWhatTheyDoOneAfterAnother) {
   for (int i = 0; i < 60; ++i) {
     const std::string text =
         (i % 5 == 0 ? german : english) + fmt::format("Number {0} of {0}, and {0} so {0} on &amp; {0}.", i % 7);
-    lines += nlohmann::json{{"n", i}, {"text", text}}.dump() + "\n";
+    lines += Json{{"n", i}, {"text", text}}.dump() + "\n";
   }
   write_file_atomically(path("in.jsonl"), lines);
   const auto json = json_of({"data", "clean", path("in.jsonl"), "--min-tokens", "0", "--out", path("once.jsonl"),
@@ -106,7 +95,7 @@ TEST_F(CorpusCommands, OverlapIsWhatDecontaminateTakesOut) {
       text += fmt::format("Sentence {} of document {} has words of its own, {}. ", sentence, i, i * 100 + sentence);
       if (sentence == 15 && i == 3) text += test + ". ";
     }
-    lines += nlohmann::json{{"text", text}}.dump() + "\n";
+    lines += Json{{"text", text}}.dump() + "\n";
   }
   write_file_atomically(path("training.jsonl"), lines);
   write_file_atomically(path("test.txt"), test + "\nand something that is not in the training set at all");
@@ -169,7 +158,7 @@ TEST_F(CorpusCommands, ExtractGoesOnToOtherStagesInOnePass) {
   EXPECT_EQ(piped(path("in.warc"), "--then langid").output, read_file(path("out.jsonl")));
   write_file_atomically(path("in.html"), english);
   EXPECT_THAT(piped(path("in.html"), "").output, HasSubstr("People sat"));
-  write_file_atomically(path("in.jsonl"), nlohmann::json{{"page", english}}.dump());
+  write_file_atomically(path("in.jsonl"), Json{{"page", english}}.dump());
   EXPECT_THAT(piped(path("in.jsonl"), "").errors, HasSubstr("--format jsonl"));
   EXPECT_THAT(piped(path("in.jsonl"), "--format jsonl --field page").output, HasSubstr("People sat"));
   EXPECT_THAT(refused({"data", "langid", path("in.warc"), "--out", path("o.jsonl"), "--then", "extract"}),
@@ -196,7 +185,7 @@ TEST_F(CorpusCommands, ExtractHoldsNoLargeRecord) {
     std::ofstream(file, std::ios::app) << "\r\n\r\n";
   }
   const auto json = json_of({"data", "extract", file, "--out", path("out.jsonl"), "--threads", "1"});
-  EXPECT_EQ(json["stages"][0]["reasons"], (nlohmann::json{{"not html", 1}, {"too large", 1}}));
+  EXPECT_EQ(json["stages"][0]["reasons"], (Json{{"not html", 1}, {"too large", 1}}));
   EXPECT_EQ(json["stages"][0]["records: resource"], 1);
   EXPECT_LT(json["peak_memory_bytes"], std::uint64_t{100} << 20);
 }

@@ -1,14 +1,10 @@
 // data merge, split and sample, through the binary.
-#include <fmt/format.h>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <algorithm>
 #include <array>
 
 #include "base/files/decompression.h"
 #include "base/lines.h"
-#include "base/temporary_folder.h"
 #include "cli/binary.h"
 #include "data/indexed/indexed_dataset.h"
 #include "data/indexed/indexed_dataset_writer.h"
@@ -16,18 +12,13 @@
 namespace teratron::testing {
 namespace {
 
-namespace fs = std::filesystem;
-using ::testing::AllOf;
-using ::testing::HasSubstr;
-
-class CorpusParts : public ::testing::Test {
+class CorpusParts : public FolderTest {
  protected:
-  std::string path(const std::string& name) const { return (folder_ / name).string(); }
   // Documents [begin, end) as lines of JSON.
   void write_lines(const std::string& name, int begin, int end) const {
     std::string lines;
     for (int i = begin; i < end; ++i) {
-      lines += nlohmann::json{{"n", i}, {"text", std::string(static_cast<std::size_t>(i % 17 + 1), 'a')}}.dump() + "\n";
+      lines += Json{{"n", i}, {"text", std::string(static_cast<std::size_t>(i % 17 + 1), 'a')}}.dump() + "\n";
     }
     write_file_atomically(path(name), lines);
   }
@@ -47,7 +38,6 @@ class CorpusParts : public ::testing::Test {
   std::vector<std::string> lines_of(const std::string& name) const {
     return testing::lines_of(read_decompressed(path(name)));
   }
-  TemporaryFolder folder_;
 };
 
 TEST_F(CorpusParts, MergedShardsAreTheCorpusOfAllText) {

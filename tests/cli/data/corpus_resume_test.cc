@@ -1,28 +1,18 @@
 // Corpus commands that are asked to end, or disturbed by other commands, and begun again: the bytes are those of a run
 // that nobody disturbed. tests/torture kills them.
-#include <fmt/format.h>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <csignal>
 #include <thread>
 
 #include "base/compressed.h"
 #include "base/philox.h"
-#include "base/temporary_folder.h"
 #include "cli/binary.h"
 
 namespace teratron::testing {
 namespace {
 
-namespace fs = std::filesystem;
-using ::testing::AllOf;
-using ::testing::HasSubstr;
-
-class CorpusResume : public ::testing::Test {
+class CorpusResume : public FolderTest {
  protected:
-  std::string path(const std::string& name) const { return (folder_ / name).string(); }
-
   // Two files, one of them compressed; some URLs come again.
   void write_documents(int documents) {
     std::string lines[2];
@@ -31,7 +21,7 @@ class CorpusResume : public ::testing::Test {
                                     : "People sat on their bags and talked about the weather &amp; the days.";
       for (std::uint64_t left = random_.below(30); left > 0; --left) text += fmt::format(" the word {}", left);
       lines[i / documents] +=
-          nlohmann::json{{"text", text}, {"url", fmt::format("http://a.org/{}", random_.below(3000))}}.dump() + "\n";
+          Json{{"text", text}, {"url", fmt::format("http://a.org/{}", random_.below(3000))}}.dump() + "\n";
     }
     write_file_atomically(path("a.jsonl"), lines[0]);
     write_file_atomically(path("b.jsonl.gz"), gzip(lines[1]));
@@ -50,7 +40,6 @@ class CorpusResume : public ::testing::Test {
     }
     FAIL() << "it does not come";
   }
-  TemporaryFolder folder_;
   RandomSequence random_{RandomStream{.seed = 61}};
 };
 

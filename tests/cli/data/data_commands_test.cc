@@ -1,7 +1,5 @@
 // Data as people have it, through the binary: pipes, compressed files, corpora that know their tokenizer.
-#include <gmock/gmock.h>
 
-#include <gtest/gtest.h>
 #include <algorithm>
 
 #include "cli/tiny_training.h"
@@ -9,12 +7,6 @@
 
 namespace teratron::testing {
 namespace {
-
-namespace fs = std::filesystem;
-using ::testing::AllOf;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
-using ::testing::StartsWith;
 
 class DataCommands : public ::testing::Test {
  protected:
@@ -55,7 +47,7 @@ TEST_F(DataCommands, AVocabularyIsLearnedFromTheDocumentsThatAreTokenised) {
     for (std::uint64_t left = random.below(30); left > 0; --left) text += pieces[random.below(pieces.size())];
     texts.push_back(path("learn-" + std::to_string(document) + ".txt"));
     write_file_atomically(texts.back(), text);
-    lines += nlohmann::json{{"id", document}, {"content", text}}.dump() + "\n\n";
+    lines += Json{{"id", document}, {"content", text}}.dump() + "\n\n";
   }
   write_file_atomically(path("learn.jsonl"), lines);
   const Words train = {"tokenizer", "train", "--vocab-size", "290", "--out"};
@@ -154,7 +146,7 @@ TEST_F(DataCommands, AnotherTokenizerIsRefusedByTrainAndEval) {
 TEST_F(DataCommands, VerifyFindsDamageAndInfoNamesTheTokenizer) {
   succeed({"data", "tokenize", "--tokenizer", path("tokenizer"), "--out", path("v"), path("corpus.txt")});
   EXPECT_EQ(json_of({"data", "info", path("v")}).at("tokenizer").at("hash"), Tokenizer::load(path("tokenizer")).hash());
-  const nlohmann::json found = json_of({"data", "verify", path("v"), "--tokenizer", path("tokenizer")});
+  const Json found = json_of({"data", "verify", path("v"), "--tokenizer", path("tokenizer")});
   EXPECT_TRUE(found.at("intact").get<bool>());
   EXPECT_TRUE(found.at("has_checksums").get<bool>());
   expect_refused({"data", "verify", path("v"), "--tokenizer", path("other")}, {"was made with the tokenizer"});
@@ -164,7 +156,7 @@ TEST_F(DataCommands, VerifyFindsDamageAndInfoNamesTheTokenizer) {
   const Outcome outcome = run_teratron({"data", "verify", path("v"), "--json", "-"});
   EXPECT_EQ(outcome.exit_code, 2);
   EXPECT_THAT(outcome.errors, AllOf(StartsWith("error: "), HasSubstr("v.bin': its checksum")));
-  EXPECT_FALSE(nlohmann::json::parse(outcome.output).at("intact").get<bool>());
+  EXPECT_FALSE(Json::parse(outcome.output).at("intact").get<bool>());
   fs::remove(path("v.teratron.json"));
   EXPECT_FALSE(json_of({"data", "verify", path("v")}).at("has_checksums").get<bool>());
   EXPECT_TRUE(json_of({"data", "info", path("v")}).at("tokenizer").is_null());
@@ -179,7 +171,7 @@ TEST_F(DataCommands, ConvertChecksTheTokenizerItCopiesAndOverwritesNothing) {
   EXPECT_EQ(read_file(path("hf/model.safetensors")), weights);
   succeed(with(back, {path("hf"), path("back")}));
   // One that cannot be used, and one of another size.
-  nlohmann::json tokenizer = nlohmann::json::parse(read_file(path("hf/tokenizer.json")));
+  Json tokenizer = Json::parse(read_file(path("hf/tokenizer.json")));
   tokenizer["normalizer"] = {{"type", "NFKC"}};
   write_file_atomically(path("hf/tokenizer.json"), tokenizer.dump());
   expect_refused(with(back, {path("hf"), path("back2")}), {"its normalizer is 'NFKC'", "the weights alone"});

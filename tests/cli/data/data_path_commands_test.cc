@@ -1,16 +1,11 @@
 // Corpora as the command line names them: shards, blends and data of its own for validation.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "cli/tiny_training.h"
 
 namespace teratron::testing {
 namespace {
 
-using ::testing::AllOf;
 using ::testing::ContainsRegex;
-using ::testing::HasSubstr;
-using ::testing::StartsWith;
 
 class DataPathCommands : public TrainingCommands<1000> {
  protected:
@@ -59,12 +54,10 @@ TEST_F(DataPathCommands, ShardsAreTrainedOnEvaluatedAndShownAsOneCorpus) {
   }
   const auto loss = [&](const Words& data) {
     const Words command = {"eval", "loss", "--load", path("of-whole"), "--json", "-", "--data-path"};
-    return nlohmann::json::parse(succeed(with(command, data))).at("loss");
+    return Json::parse(succeed(with(command, data))).at("loss");
   };
   EXPECT_EQ(loss(shards), loss({path("whole")}));
-  const auto info = [](const Words& data) {
-    return nlohmann::json::parse(succeed(with({"data", "info", "--json", "-"}, data)));
-  };
+  const auto info = [](const Words& data) { return Json::parse(succeed(with({"data", "info", "--json", "-"}, data))); };
   EXPECT_EQ(info(shards).at("documents"), 60);
   EXPECT_EQ(info(shards).at("shards"), 2);
   EXPECT_EQ(info(shards).at("tokens"), info({path("whole")}).at("tokens"));

@@ -1,14 +1,9 @@
 // Documents that share a sample: what train says of the flags, and that eval loss treats documents as training did.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "cli/tiny_training.h"
 
 namespace teratron::testing {
 namespace {
-
-using ::testing::AllOf;
-using ::testing::HasSubstr;
 
 class DocumentCommands : public TrainingCommands<1000> {
  protected:
@@ -34,7 +29,7 @@ class DocumentCommands : public TrainingCommands<1000> {
 
   double evaluated(const std::string& run, const Words& more) const {
     const Words words = {"eval", "loss", "--load", path(run), "--data-path", path("documents"), "--split", "3,1"};
-    return nlohmann::json::parse(succeed(with(with(words, {"--json", "-"}), more))).at("loss");
+    return Json::parse(succeed(with(with(words, {"--json", "-"}), more))).at("loss");
   }
 };
 

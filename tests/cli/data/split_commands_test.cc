@@ -1,15 +1,9 @@
 // Which documents train and eval loss hold out, as the command line and the checkpoint say.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "cli/tiny_training.h"
 
 namespace teratron::testing {
 namespace {
-
-using ::testing::AllOf;
-using ::testing::HasSubstr;
-using ::testing::StartsWith;
 
 class SplitCommands : public TrainingCommands<1000> {
  protected:

@@ -1,7 +1,5 @@
 // `finetune --task classify`, its exports, and `fill-mask`, beside transformers.
-#include <gtest/gtest.h>
 
-#include "base/files/file.h"
 #include "cli/binary.h"
 #include "oracle/python.h"
 

@@ -1,23 +1,16 @@
 // `teratron embed` end to end, and what is said of models that are of the wrong kind. Its values are compared with
 // transformers' in embed_oracle_test.cc.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <cstring>
 
-#include "base/files/file.h"
 #include "cli/binary.h"
 
 namespace teratron::testing {
 namespace {
 
-namespace fs = std::filesystem;
-using ::testing::AllOf;
-using ::testing::HasSubstr;
-
 const fs::path kGoldenFolder = fs::path(TERATRON_SOURCE_DIR) / "tests" / "golden";
 
-class EmbedCommands : public ::testing::Test {
+class EmbedCommands : public FolderTest {
  protected:
   // A folder of Hugging Face's with a vocabulary of words "w5" and so on, and the checkpoint made of it.
   void SetUp() override {
@@ -32,7 +25,6 @@ class EmbedCommands : public ::testing::Test {
     write_file_atomically(path("texts"), "w5 w6\n\nw7 w8 w9 w10 w11 w12 w13 w14 w15 w16 w17 w18 w19 w20 w21\n");
   }
 
-  std::string path(const std::string& name) const { return (folder_.path() / name).string(); }
   Words embed(const Words& more) const {
     return with({"embed", "--overwrite", "--out", path("out.npy"), path("texts")}, more);
   }
@@ -43,8 +35,6 @@ class EmbedCommands : public ::testing::Test {
     std::memcpy(all.data(), file.data() + 128, all.size() * sizeof(float));
     return all;
   }
-
-  const TemporaryFolder folder_;
 };
 
 // Models of transformers are trained in any layout and given back to them.
@@ -59,13 +49,12 @@ TEST_F(EmbedCommands, AFolderOfHuggingFacesIsTrainedOn) {
   const double alone = json_of(with(train, {"--save", path("tuned")})).at("final_loss");
   EXPECT_NEAR(json_of(with(train, {"--tp", "2"})).at("final_loss"), alone, 1e-5 * alone);
   succeed({"convert", "--from", "teratron", "--to", "hf", path("tuned"), path("back")});
-  EXPECT_EQ(nlohmann::json::parse(read_file(path("back") + "/config.json")).at("architectures")[0],
-            "BertForPreTraining");
+  EXPECT_EQ(Json::parse(read_file(path("back") + "/config.json")).at("architectures")[0], "BertForPreTraining");
 }
 
 TEST_F(EmbedCommands, AProfileOfSlicesIsRefused) {
   EXPECT_THAT(refused({"profile", "--model", "bert-tiny", "--vocab-size", "100", "--pp", "2"}),
-              AllOf(HasSubstr("not cut into slices"), ::testing::Not(HasSubstr("--token-slices"))));
+              AllOf(HasSubstr("not cut into slices"), Not(HasSubstr("--token-slices"))));
 }
 
 TEST_F(EmbedCommands, ConvertedCheckpointsHaveTheirTokenizerAndTheVectorsOfTheirSource) {
@@ -114,7 +103,7 @@ TEST_F(EmbedCommands, SentenceTransformersFoldersSayWhatFlagsDoNot) {
   EXPECT_THAT(run_teratron(embed(given)).errors,
               HasSubstr("--seq-length 6; but --pooling cls --normalize=false --seq-length 16, as given\n"));
   EXPECT_EQ(values(), first_tokens);
-  const nlohmann::json report = json_of(embed({"--load", path("sentence"), "--pooling", "lasttoken"}));
+  const Json report = json_of(embed({"--load", path("sentence"), "--pooling", "lasttoken"}));
   EXPECT_EQ(report.at("pooling"), "lasttoken");
   EXPECT_EQ(report.at("normalized"), true);
   EXPECT_EQ(report.at("seq_length"), 6);

@@ -1,7 +1,5 @@
 // Vectors of texts here and in transformers.
-#include <gtest/gtest.h>
 
-#include "base/files/file.h"
 #include "cli/binary.h"
 #include "oracle/python.h"
 

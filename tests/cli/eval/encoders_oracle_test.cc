@@ -1,7 +1,5 @@
 // RoBERTa and DistilBERT in the commands, beside transformers.
-#include <gtest/gtest.h>
 
-#include "base/files/file.h"
 #include "cli/binary.h"
 #include "oracle/python.h"
 

@@ -1,17 +1,11 @@
 // `teratron eval lambada` end to end: against transformers, and how it refuses. Its rule is tested in
 // tests/eval/lambada_test.cc.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
-#include "base/files/file.h"
 #include "cli/tiny_training.h"
 #include "oracle/python.h"
 
 namespace teratron::testing {
 namespace {
-
-using ::testing::AllOf;
-using ::testing::HasSubstr;
 
 TEST(EvalLambada, FindsTheWordsThatTransformersFinds) {
 #ifdef TERATRON_SANITIZED

@@ -1,16 +1,11 @@
 // `teratron eval multiple-choice` end to end: against transformers, and how it refuses. Forms, tokens and accuracies
 // are tested in tests/eval/multiple_choice_test.cc.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
-#include "base/files/file.h"
 #include "cli/tiny_training.h"
 #include "oracle/python.h"
 
 namespace teratron::testing {
 namespace {
-
-using ::testing::HasSubstr;
 
 TEST(EvalMultipleChoice, ScoresChoicesAsTransformersDoes) {
 #ifdef TERATRON_SANITIZED

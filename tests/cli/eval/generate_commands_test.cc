@@ -1,7 +1,4 @@
 // `teratron generate` with many prompts: files and standard input, stop texts, samples, long prompts.
-#include <fmt/format.h>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <algorithm>
 #include <sstream>
@@ -10,10 +7,6 @@
 
 namespace teratron::testing {
 namespace {
-
-using ::testing::AllOf;
-using ::testing::HasSubstr;
-using Json = nlohmann::json;
 
 class GenerateCommands : public ::testing::Test {
  protected:
@@ -176,7 +169,7 @@ TEST_F(GenerateCommands, WarnOfAPipeThatIsNotRead) {
   EXPECT_THAT(errors(shell + " < '" + path("prompts.txt") + "'"), HasSubstr("standard input is not read"));
   for (const std::string& line : {shell + " < /dev/null", "sleep 0 | " + shell, "echo a | " + shell + " --prompt the",
                                   "echo a | " + shell + " --prompts -"}) {
-    EXPECT_THAT(errors(line), ::testing::Not(HasSubstr("standard input is not read"))) << line;
+    EXPECT_THAT(errors(line), Not(HasSubstr("standard input is not read"))) << line;
   }
 }
 

@@ -1,7 +1,5 @@
 // Folders of Hugging Face's, given to the commands as they are: what comes is what a conversion gives, and weights that
 // are not finite are refused by all of them before anything is written.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <cstring>
 
@@ -9,26 +7,15 @@
 #include "cli/tiny_training.h"
 #include "tasks/synthetic_tasks.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
-
-namespace fs = std::filesystem;
-using ::testing::AllOf;
-using testing::FileTensors;
-using ::testing::HasSubstr;
-using testing::Outcome;
-using testing::run_teratron;
-using testing::succeed;
-using testing::with;
-using testing::Words;
-using Json = nlohmann::json;
 
 constexpr auto kSame = [](auto&) {};
 
 class HuggingFaceFolders : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
-    training_ = new testing::TinyTraining(1000);
+    training_ = new TinyTraining(1000);
     succeed(training_->command({"--train-iters", "4", "--save", path("run"), "--vocab-size", "300"}));
     succeed({"convert", "--from", "teratron", "--to", "hf", path("run"), path("hf")});
     write_file_atomically(path("wiki.tokens"), " = The rank = \n the layer sums a gradient , and the rank waits . \n");
@@ -46,7 +33,7 @@ class HuggingFaceFolders : public ::testing::Test {
   }
   // Without what depends on the machine.
   static Json result(const Words& command, const std::string& model, const Words& more) {
-    Json json = testing::json_of(with(command, with({"--load", model}, more)));
+    Json json = json_of(with(command, with({"--load", model}, more)));
     for (const char* key : {"peak_memory_bytes", "tokens_per_second"}) json.erase(key);
     return json;
   }
@@ -64,10 +51,10 @@ class HuggingFaceFolders : public ::testing::Test {
     EXPECT_FALSE(fs::exists(path(written)));
   }
 
-  static testing::TinyTraining* training_;
+  static TinyTraining* training_;
 };
 
-testing::TinyTraining* HuggingFaceFolders::training_ = nullptr;
+TinyTraining* HuggingFaceFolders::training_ = nullptr;
 
 TEST_F(HuggingFaceFolders, GiveWhatTheirConversionGives) {
   // Half of the bits of each value, as many models are stored.
@@ -92,7 +79,7 @@ TEST_F(HuggingFaceFolders, GiveWhatTheirConversionGives) {
 
 // The model has rows for 300 tokens, and its tokenizer fewer.
 TEST_F(HuggingFaceFolders, WithMoreRowsThanTokensGenerateTextAlone) {
-  const std::int64_t tokens = testing::json_of({"tokenizer", "info", path("hf")}).at("vocab_size");
+  const std::int64_t tokens = json_of({"tokenizer", "info", path("hf")}).at("vocab_size");
   ASSERT_LT(tokens, 300);
   write_file_atomically(path("prompts.txt"), "the rank\na layer\nwaits\n");
   std::istringstream lines(
@@ -127,10 +114,10 @@ TEST_F(HuggingFaceFolders, EveryCommandRefusesWeightsThatAreNotFinite) {
   const std::string of_bert = "bert.encoder.layer.0.attention.self.key.weight";
   const fs::path golden = fs::path(TERATRON_SOURCE_DIR) / "tests" / "golden" / "bert_classification";
   make_variant(golden, "wrong-bert", spoil(of_bert));
-  write_file_atomically(path("wrong-bert") + "/vocab.txt", testing::task_vocabulary());
+  write_file_atomically(path("wrong-bert") + "/vocab.txt", task_vocabulary());
   write_file_atomically(path("texts"), "rain\nsnow\n");
   RandomSequence random({.seed = 1});
-  write_file_atomically(path("mnli.tsv"), testing::mnli_file(6, random));
+  write_file_atomically(path("mnli.tsv"), mnli_file(6, random));
   expect_refused({"embed", "--load", path("wrong-bert"), "--out", path("v.npy"), path("texts")}, "v.npy", of_bert);
   expect_refused({"eval", "mnli", "--load", path("wrong-bert"), "--data", path("mnli.tsv"), "--predictions", path("p")},
                  "p", of_bert);
@@ -140,4 +127,4 @@ TEST_F(HuggingFaceFolders, EveryCommandRefusesWeightsThatAreNotFinite) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -1,20 +1,15 @@
 // `eval loss` of a BERT has the losses of its training's validation, and `fill-mask` predicts words. Its numbers are
 // compared with transformers' in classify_oracle_test.cc.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <cmath>
 
-#include "base/files/file.h"
 #include "cli/binary.h"
 #include "tasks/synthetic_tasks.h"
 
 namespace teratron::testing {
 namespace {
 
-using ::testing::HasSubstr;
-
-class MaskedWords : public ::testing::Test {
+class MaskedWords : public FolderTest {
  protected:
   void SetUp() override {
     std::filesystem::create_directories(path("words"));
@@ -29,7 +24,6 @@ class MaskedWords : public ::testing::Test {
              path("sentences.txt")});
   }
 
-  std::string path(const std::string& name) const { return (folder_.path() / name).string(); }
   Words train(const Words& more) const {
     return with({"train",
                  "--model-type",
@@ -71,8 +65,6 @@ class MaskedWords : public ::testing::Test {
   Words eval_loss(const std::string& model, const Words& more = {}) const {
     return with({"eval", "loss", "--load", path(model), "--data-path", path("sentences"), "--split", "2,1"}, more);
   }
-
-  const TemporaryFolder folder_;
 };
 
 TEST_F(MaskedWords, TheLossIsThatOfTrainingsValidation) {

@@ -1,6 +1,4 @@
 // Prompts before a model continues them.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "cli/tiny_training.h"
 #include "tokenizer/tokenizer.h"

@@ -1,18 +1,12 @@
 // teratron score mnli, qqp and race, end to end on planted files: what they print, and how they refuse.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "checkpoint/damage.h"
 #include "cli/binary.h"
 
 namespace teratron::testing {
 namespace {
-
-using ::testing::AllOf;
-using ::testing::HasSubstr;
 
 class ScoreCommands : public ::testing::Test {
  protected:

@@ -1,8 +1,6 @@
 // Clients of others against `teratron serve`.
-#include <gtest/gtest.h>
 #include <sys/wait.h>
 
-#include "base/files/file.h"
 #include "cli/binary.h"
 #include "oracle/python.h"
 

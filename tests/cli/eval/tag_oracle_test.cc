@@ -1,7 +1,5 @@
 // `finetune --task tag`, its exports and its predictions beside transformers.
-#include <gtest/gtest.h>
 
-#include "base/files/file.h"
 #include "cli/binary.h"
 #include "oracle/python.h"
 

@@ -1,17 +1,11 @@
 // --weights: matrices in blocks of 8 and of 4 bits, in the commands that only read a model.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <cmath>
-#include <nlohmann/json.hpp>
 
 #include "cli/tiny_training.h"
 
 namespace teratron::testing {
 namespace {
-
-using ::testing::AllOf;
-using ::testing::HasSubstr;
 
 class WeightBlocks : public ::testing::Test {
  protected:

@@ -1,7 +1,4 @@
 // examples/zero-shot/run from end to end, on a text and test sets of a page or two.
-#include <fmt/format.h>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
@@ -10,23 +7,18 @@
 #include <set>
 #include <thread>
 
-#include "base/files/file.h"
 #include "base/lines.h"
 #include "base/philox.h"
-#include "base/temporary_folder.h"
 #include "cli/binary.h"
 
 namespace teratron::testing {
 namespace {
 
-namespace fs = std::filesystem;
-using ::testing::HasSubstr;
-
 constexpr int kDocuments = 70;
 
-nlohmann::json json_in(const fs::path& file) { return nlohmann::json::parse(read_file(file)); }
+Json json_in(const fs::path& file) { return Json::parse(read_file(file)); }
 
-class ZeroShotExample : public ::testing::Test {
+class ZeroShotExample : public FolderTest {
  protected:
   void SetUp() override {
 #ifdef TERATRON_SANITIZED
@@ -38,16 +30,15 @@ class ZeroShotExample : public ::testing::Test {
     for (int i = 0; i < kDocuments; ++i) {
       std::string text = sentences(random, 40);
       if (i == 40) text += passage + sentences(random, 40);  // of the test set
-      lines += nlohmann::json{{"text", text}, {"id", i}}.dump() + "\n";
-      if (i == 20) lines += nlohmann::json{{"text", text + "The end."}, {"id", kDocuments}}.dump() + "\n";
+      lines += Json{{"text", text}, {"id", i}}.dump() + "\n";
+      if (i == 20) lines += Json{{"text", text + "The end."}, {"id", kDocuments}}.dump() + "\n";
     }
     write_file_atomically(path("text.jsonl"), lines);
     write_file_atomically(path("wiki.tokens"), " = Title = \n \n " + passage + numbers(random, 4));
-    for (int i = 0; i < 6; ++i) cloze += nlohmann::json{{"text", numbers(random, 2) + "the river"}}.dump() + "\n";
+    for (int i = 0; i < 6; ++i) cloze += Json{{"text", numbers(random, 2) + "the river"}}.dump() + "\n";
     write_file_atomically(path("lambada.jsonl"), cloze);
   }
 
-  std::string path(const std::string& name) const { return (folder_.path() / name).string(); }
   Words command(const std::string& out, const Words& more = {}) const {
     return with({std::string(TERATRON_SOURCE_DIR) + "/examples/zero-shot/run", "--build",
                  fs::path(TERATRON_BINARY).parent_path(), "--text", path("text.jsonl"), "--wikitext",
@@ -80,7 +71,6 @@ class ZeroShotExample : public ::testing::Test {
   }
 
  private:
-  const TemporaryFolder folder_;
 };
 
 TEST_F(ZeroShotExample, GoesFromRawTextToTableAndFigure) {
@@ -142,7 +132,7 @@ TEST_F(ZeroShotExample, StoppedAndBegunAgainGivesTheSame) {
   EXPECT_FALSE(fs::exists(path("parts/results.md")));
   const Outcome gone_on = ChildProgram(command("parts")).wait();
   ASSERT_EQ(gone_on.exit_code, 0) << gone_on.errors;
-  EXPECT_THAT(gone_on.output, ::testing::Not(HasSubstr("== training, medium")));
+  EXPECT_THAT(gone_on.output, Not(HasSubstr("== training, medium")));
   EXPECT_EQ(findings(path("parts")), findings(path("whole")));
   EXPECT_EQ(read_file(path("parts/figure6.svg")), read_file(path("whole/figure6.svg")));
 

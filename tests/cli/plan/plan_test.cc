@@ -1,26 +1,12 @@
 // teratron plan, as a user runs it.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <numeric>
 
-#include "base/files/file.h"
 #include "cli/tiny_training.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
-
-using ::testing::AllOf;
-using ::testing::HasSubstr;
-using testing::json_of;
-using ::testing::Not;
-using testing::Outcome;
-using testing::run_teratron;
-using testing::TinyTraining;
-using testing::with;
-using testing::Words;
 
 // Two processors beside each other, with 400 MB each.
 constexpr const char* kProcessors = R"(name = "two processors"
@@ -41,37 +27,30 @@ latency = 2e-6
 
 Words plan(const Words& more) { return with({"plan", "--cluster", "dgx-a100", "--devices", "16"}, more); }
 
-std::string errors_of(const Words& words) {
-  const Outcome outcome = run_teratron(words);
-  EXPECT_EQ(outcome.exit_code, 2) << outcome.output << outcome.errors;
-  return outcome.errors;
-}
-
 // A precision that the user gives changes nothing about the device that is meant.
 TEST(Plan, ItsCommandIsForTheClustersDevicesWhateverThePrecision) {
   for (const Words& precision : {Words{}, Words{"--bf16"}, Words{"--fp16"}}) {
-    const nlohmann::json json = json_of(plan(with({"--model", "1.5B", "--global-batch", "64"}, precision)));
+    const Json json = json_of(plan(with({"--model", "1.5B", "--global-batch", "64"}, precision)));
     EXPECT_THAT(json.at("command").get<std::string>(), HasSubstr("--backend cuda")) << precision.size();
   }
 }
 
 TEST(Plan, SaysThatTheCudaBackEndRefusesVolta) {
   const Words words = {"plan", "--cluster", "dgx-2h", "--devices", "16", "--model", "1.5B", "--global-batch", "64"};
-  const Outcome outcome = run_teratron(words);
-  EXPECT_EQ(outcome.exit_code, 0) << outcome.errors;
+  const Outcome outcome = must(words);
   EXPECT_THAT(outcome.output, HasSubstr("The CUDA back end refuses V100"));
 }
 
 TEST(Plan, TellsTheWallTheBestAndWhyOthersLose) {
   const Words words = plan({"--model", "8.3B", "--global-batch", "16", "--tokens", "1e9"});
-  const nlohmann::json json = json_of(words);
+  const Json json = json_of(words);
   EXPECT_EQ(json.at("memory_wall").at("bytes_of_parameter"), 16);
   EXPECT_GT(json.at("memory_wall").at("fewest_devices").at("bytes"), 0);
-  const nlohmann::json& best = json.at("best");
+  const Json& best = json.at("best");
   ASSERT_GT(best.size(), 1U);
   for (std::size_t i = 1; i < best.size(); ++i) {
     EXPECT_GE(best[i].at("step_seconds"), best[i - 1].at("step_seconds"));
-    const nlohmann::json &layout = best[i].at("layout"), &first = best[0].at("layout");
+    const Json &layout = best[i].at("layout"), &first = best[0].at("layout");
     EXPECT_TRUE(layout.at("tp") != first.at("tp") || layout.at("pp") != first.at("pp"));
   }
   EXPECT_EQ(best[0].at("rank_bytes").size(), best[0].at("layout").at("pp"));
@@ -81,8 +60,8 @@ TEST(Plan, TellsTheWallTheBestAndWhyOthersLose) {
   EXPECT_LT(json.at("operations"), 7 * parameters * 1e9);
   const double rate = best[0].at("tokens_per_second");
   EXPECT_NEAR(json.at("days"), 1e9 / rate / 86400, 1e-9);
-  EXPECT_THAT(testing::succeed(words), AllOf(HasSubstr("bytes a parameter"), HasSubstr("slower by"),
-                                             HasSubstr("bubble"), HasSubstr("teratron train --model 8.3B")));
+  EXPECT_THAT(succeed(words), AllOf(HasSubstr("bytes a parameter"), HasSubstr("slower by"), HasSubstr("bubble"),
+                                    HasSubstr("teratron train --model 8.3B")));
 }
 
 // Megatron-LM, Table 2: an epoch of 174 GB of text, 68,507 updates of 512 sequences of 1024 tokens.
@@ -90,31 +69,31 @@ TEST(Plan, TellsTheUpdatesAndDaysOfAnEpoch) {
   const Words words = {"plan", "--cluster",      "dgx-2h", "--devices",       "64",         "--model",
                        "355M", "--global-batch", "512",    "--seq",           "1024",       "--tp",
                        "1",    "--pp",           "1",      "--corpus-tokens", "35917398016"};
-  const nlohmann::json json = json_of(words);
+  const Json json = json_of(words);
   EXPECT_EQ(json.at("epoch_updates"), 68507);
   const double step = json.at("best")[0].at("step_seconds");
   EXPECT_NEAR(json.at("epoch_days"), 68507 * step / 86400, 1e-6);
-  EXPECT_THAT(testing::succeed(words), HasSubstr("an epoch of 35.9 G tokens: 68,507 updates"));
+  EXPECT_THAT(succeed(words), HasSubstr("an epoch of 35.9 G tokens: 68,507 updates"));
 }
 
 TEST(Plan, APageHasTheStepsThatArePlannedOneByOne) {
-  const testing::TemporaryFolder folder;
+  const TemporaryFolder folder;
   const std::string cluster = (folder.path() / "c.toml").string(), page = (folder.path() / "p.html").string();
   write_file_atomically(cluster, kProcessors);
   const Words words = {"plan", "--model", "tiny", "--cluster", cluster, "--global-batch-size", "4", "--pp", "1"};
-  const nlohmann::json all = json_of(with(words, {"--html", page}));
+  const Json all = json_of(with(words, {"--html", page}));
   EXPECT_EQ(all.at("steps"), 24) << "two models by 1, 2, 4 and 8 devices by 2, 4 and 8 sequences";
   const std::string text = read_file(page);
   const std::size_t begin = text.find("id=\"plan\">") + 10;
-  const nlohmann::json plan = nlohmann::json::parse(text.substr(begin, text.find("</script>", begin) - begin));
-  const nlohmann::json& first = plan.at("steps").at(plan.at("first").get<std::size_t>());
+  const Json plan = Json::parse(text.substr(begin, text.find("</script>", begin) - begin));
+  const Json& first = plan.at("steps").at(plan.at("first").get<std::size_t>());
   EXPECT_EQ(first.at("devices"), 2);
   EXPECT_EQ(first.at("sequences"), 4);
-  const nlohmann::json one = json_of(words).at("best").at(0);
+  const Json one = json_of(words).at("best").at(0);
   EXPECT_EQ(first.at("seconds"), one.at("step_seconds"));
   EXPECT_EQ(first.at("tokens_per_second"), one.at("tokens_per_second"));
   EXPECT_EQ(first.at("memory"), std::ranges::max(one.at("rank_bytes").get<std::vector<std::int64_t>>()));
-  for (const nlohmann::json& step : plan.at("steps")) {
+  for (const Json& step : plan.at("steps")) {
     const auto kinds = step.at("kinds").get<std::vector<std::int64_t>>();
     ASSERT_EQ(kinds.size(), plan.at("kinds").size());
     EXPECT_EQ(std::accumulate(kinds.begin(), kinds.end(), std::int64_t{0}), step.at("memory"));
@@ -127,33 +106,31 @@ TEST(Plan, APageHasTheStepsThatArePlannedOneByOne) {
   ASSERT_EQ(plan.at("models").size(), 2U) << "no preset of the family is smaller";
   EXPECT_THAT(plan.at("models").at(0).get<std::string>(), HasSubstr("tiny"));
   EXPECT_THAT(plan.at("models").at(1).get<std::string>(), HasSubstr("124M"));
-  const nlohmann::json& larger = plan.at("steps").at(12 + plan.at("first").get<std::size_t>());
+  const Json& larger = plan.at("steps").at(12 + plan.at("first").get<std::size_t>());
   EXPECT_EQ(larger.at("model"), 1);
   Words other = words;
   other[2] = "124M";
   EXPECT_EQ(larger.at("fits"), false);
   EXPECT_THAT(run_teratron(other).errors, HasSubstr(larger.at("layout").get<std::string>()));
-  const Outcome refused = run_teratron(with(words, {"--html", cluster}));
-  EXPECT_EQ(refused.exit_code, 2);
-  EXPECT_THAT(refused.errors, HasSubstr("is no page of teratron"));
+  EXPECT_THAT(refused(with(words, {"--html", cluster})), HasSubstr("is no page of teratron"));
 }
 
 TEST(Plan, APageOfAPresetHasTheClustersThatOneWouldCompareItWith) {
-  const testing::TemporaryFolder folder;
+  const TemporaryFolder folder;
   const std::string page = (folder.path() / "p.html").string();
   const auto steps_of = [&](const Words& words) {
-    testing::succeed(with(words, {"--html", page}));
+    succeed(with(words, {"--html", page}));
     const std::string text = read_file(page);
     const std::size_t begin = text.find("id=\"plan\">") + 10;
-    return nlohmann::json::parse(text.substr(begin, text.find("</script>", begin) - begin));
+    return Json::parse(text.substr(begin, text.find("</script>", begin) - begin));
   };
   const Words words = {"plan", "--model", "124M", "--cluster", "h200", "--global-batch", "8", "--devices",
                        "1",    "--tp",    "1",    "--pp",      "1"};
-  const nlohmann::json plan = steps_of(words);
+  const Json plan = steps_of(words);
   std::vector<std::string> names;
-  for (const nlohmann::json& cluster : plan.at("clusters")) names.push_back(cluster.at("name"));
+  for (const Json& cluster : plan.at("clusters")) names.push_back(cluster.at("name"));
   EXPECT_THAT(names, ::testing::ElementsAre("h200", "dgx-a100", "dgx-h100", "dgx-b200"));
-  for (const nlohmann::json& step : plan.at("steps")) {
+  for (const Json& step : plan.at("steps")) {
     if (step.at("cluster") != 3 || step.at("model") != 1 || step.at("devices") != 1 || step.at("sequences") != 8)
       continue;
     Words other = words;
@@ -165,13 +142,13 @@ TEST(Plan, APageOfAPresetHasTheClustersThatOneWouldCompareItWith) {
 TEST(Plan, TellsWhatTrainingCostsAndWhatABudgetPaysFor) {
   const Words words = plan({"--model", "8.3B", "--global-batch", "64", "--tp", "8", "--pp", "1", "--target-tokens",
                             "1e9", "--price", "2.5", "--budget", "1000"});
-  const nlohmann::json json = json_of(words), &bill = json.at("bill");
+  const Json json = json_of(words), &bill = json.at("bill");
   const double device_hours = json.at("days").get<double>() * 24 * 16;
   EXPECT_NEAR(bill.at("dollars"), 2.5 * device_hours, 1e-6 * device_hours);
   EXPECT_NEAR(bill.at("megawatt_hours"), device_hours * 400e-6, 1e-9 * device_hours);  // an A100 has 400 W
   EXPECT_NEAR(bill.at("budget_days"), 1000 / 2.5 / 24 / 16, 1e-12);
-  EXPECT_THAT(testing::succeed(words), AllOf(HasSubstr("1,000 dollars last 1.04 days"), HasSubstr("for the above")));
-  EXPECT_THAT(errors_of(plan({"--model", "124M", "--global-batch", "16", "--budget", "5"})), HasSubstr("--price 2.5"));
+  EXPECT_THAT(succeed(words), AllOf(HasSubstr("1,000 dollars last 1.04 days"), HasSubstr("for the above")));
+  EXPECT_THAT(refused(plan({"--model", "124M", "--global-batch", "16", "--budget", "5"})), HasSubstr("--price 2.5"));
 }
 
 TEST(Plan, SharingWeightsOutTakesLessMemoryAndMoreTime) {
@@ -181,7 +158,7 @@ TEST(Plan, SharingWeightsOutTakesLessMemoryAndMoreTime) {
                          sharding}))
         .at("best")[0];
   };
-  const nlohmann::json optimizer = best("none"), gradients = best("gradients"), weights = best("weights");
+  const Json optimizer = best("none"), gradients = best("gradients"), weights = best("weights");
   EXPECT_LT(gradients.at("rank_bytes")[0], optimizer.at("rank_bytes")[0]);
   EXPECT_LT(weights.at("rank_bytes")[0], gradients.at("rank_bytes")[0]);
   EXPECT_GT(weights.at("step_seconds"), gradients.at("step_seconds"));
@@ -189,16 +166,15 @@ TEST(Plan, SharingWeightsOutTakesLessMemoryAndMoreTime) {
 
 TEST(Plan, ExplainsTheBest) {
   const Words words = plan({"--model", "8.3B", "--global-batch", "64", "--tp", "8"});
-  EXPECT_THAT(testing::succeed(with(words, {"--explain"})),
+  EXPECT_THAT(succeed(with(words, {"--explain"})),
               AllOf(HasSubstr("Groups of ranks"), HasSubstr("3072 x 1152"), HasSubstr("within hosts")));
-  EXPECT_THAT(testing::succeed(words), Not(HasSubstr("Groups of ranks")));
+  EXPECT_THAT(succeed(words), Not(HasSubstr("Groups of ranks")));
 }
 
 TEST(Plan, KeepsWhatIsGiven) {
-  const nlohmann::json json =
-      json_of(plan({"--model", "1.2B", "--global-batch", "16", "--pp", "4", "--schedule", "terapipe",
-                    "--recompute-granularity", "full", "--sequence-parallel=false"}));
-  for (const nlohmann::json& one : json.at("best")) {
+  const Json json = json_of(plan({"--model", "1.2B", "--global-batch", "16", "--pp", "4", "--schedule", "terapipe",
+                                  "--recompute-granularity", "full", "--sequence-parallel=false"}));
+  for (const Json& one : json.at("best")) {
     EXPECT_EQ(one.at("layout").at("pp"), 4);
     EXPECT_EQ(one.at("layout").at("schedule"), "terapipe");
     EXPECT_EQ(one.at("layout").at("recompute"), "full");
@@ -222,7 +198,7 @@ TEST(Plan, ItsCommandTrains) {
     const Words model = {"--num-layers", "2",  "--hidden-size", "64",   "--num-attention-heads", "4",
                          "--seq",        "64", "--tokens",      "1024", "--data-path",           data};
     const std::string& cluster = more.front() == "--largest-batch" ? small : roomy;
-    const nlohmann::json json =
+    const Json json =
         json_of(with(with({"plan", "--cluster", cluster, "--tokenizer", training.path("tokenizer")}, model), more));
     EXPECT_EQ(json.at("devices"), 2);
     const Outcome trained = run_teratron(with({"train"}, json.at("words").get<Words>()));
@@ -234,41 +210,39 @@ TEST(Plan, ItsCommandTrains) {
 }
 
 TEST(Plan, OffersChangesWhereNothingFits) {
-  EXPECT_THAT(errors_of(plan({"--model", "gpt3-175B", "--global-batch", "64"})),
+  EXPECT_THAT(refused(plan({"--model", "gpt3-175B", "--global-batch", "64"})),
               AllOf(HasSubstr("does not fit"), HasSubstr("GiB more than the 78.1 GiB"), HasSubstr("take 36 devices")));
-  EXPECT_THAT(errors_of(plan({"--model", "gpt3-13B", "--global-batch", "16", "--tp", "1", "--pp", "1"})),
+  EXPECT_THAT(refused(plan({"--model", "gpt3-13B", "--global-batch", "16", "--tp", "1", "--pp", "1"})),
               AllOf(HasSubstr("does not fit"), HasSubstr("leave out the flags of the layout")));
 }
 
 TEST(Plan, FaultsAreListedAtOnce) {
-  EXPECT_THAT(errors_of(plan({"--model", "124M", "--global-batch", "4", "--largest-batch"})), HasSubstr("give one"));
-  EXPECT_THAT(errors_of(plan({"--model", "124M", "--largest-batch", "--schedule", "1f1b"})),
-              HasSubstr("any batch fits"));
-  EXPECT_THAT(errors_of(plan({"--model", "124M", "--largest-batch", "--token-slices", "joint"})),
+  EXPECT_THAT(refused(plan({"--model", "124M", "--global-batch", "4", "--largest-batch"})), HasSubstr("give one"));
+  EXPECT_THAT(refused(plan({"--model", "124M", "--largest-batch", "--schedule", "1f1b"})), HasSubstr("any batch fits"));
+  EXPECT_THAT(refused(plan({"--model", "124M", "--largest-batch", "--token-slices", "joint"})),
               HasSubstr("a batch of a given size"));
-  EXPECT_THAT(errors_of({"plan", "--model", "124M"}), AllOf(HasSubstr("--cluster"), HasSubstr("--global-batch-size")));
-  EXPECT_THAT(errors_of(plan({"--model", "124M", "--global-batch", "4", "--tp", "5", "--token-slices", "auto"})),
+  EXPECT_THAT(refused({"plan", "--model", "124M"}), AllOf(HasSubstr("--cluster"), HasSubstr("--global-batch-size")));
+  EXPECT_THAT(refused(plan({"--model", "124M", "--global-batch", "4", "--tp", "5", "--token-slices", "auto"})),
               HasSubstr("--token-slices is auto"));
-  EXPECT_THAT(errors_of(plan({"--model", "124M", "--global-batch", "4", "--tp", "5", "--virtual-stages", "0"})),
+  EXPECT_THAT(refused(plan({"--model", "124M", "--global-batch", "4", "--tp", "5", "--virtual-stages", "0"})),
               AllOf(HasSubstr("2 faults"), HasSubstr("sizes that work"), HasSubstr("--virtual-stages")));
-  EXPECT_THAT(errors_of(plan({"--model", "123M", "--global-batch", "4"})), HasSubstr("no model preset '123M'"));
-  EXPECT_THAT(errors_of(plan({"--model", "124M", "--global-batch", "4", "--dp", "8"})),
-              HasSubstr("--global-batch-size"));
-  EXPECT_THAT(errors_of(plan({"--model", "124M", "--global-batch", "8", "--tp", "4", "--pp", "6"})),
+  EXPECT_THAT(refused(plan({"--model", "123M", "--global-batch", "4"})), HasSubstr("no model preset '123M'"));
+  EXPECT_THAT(refused(plan({"--model", "124M", "--global-batch", "4", "--dp", "8"})), HasSubstr("--global-batch-size"));
+  EXPECT_THAT(refused(plan({"--model", "124M", "--global-batch", "8", "--tp", "4", "--pp", "6"})),
               HasSubstr("needs 24 ranks"));
-  EXPECT_THAT(errors_of({"plan", "--model", "124M", "--global-batch", "4", "--cluster", "dgx-9"}), HasSubstr("dgx-9"));
-  EXPECT_THAT(errors_of(plan({"--model", "bert-tiny", "--global-batch", "4", "--vocabulary-parallel"})),
+  EXPECT_THAT(refused({"plan", "--model", "124M", "--global-batch", "4", "--cluster", "dgx-9"}), HasSubstr("dgx-9"));
+  EXPECT_THAT(refused(plan({"--model", "bert-tiny", "--global-batch", "4", "--vocabulary-parallel"})),
               HasSubstr("--vocabulary-parallel is for models that continue text"));
-  EXPECT_THAT(errors_of({"plan", "--reproduce", "gpt"}), AllOf(HasSubstr("megatron"), HasSubstr("terapipe")));
+  EXPECT_THAT(refused({"plan", "--reproduce", "gpt"}), AllOf(HasSubstr("megatron"), HasSubstr("terapipe")));
 }
 
 TEST(Plan, ReproducesWhatThePapersMeasured) {
   for (const char* paper : {"megatron", "terapipe", "llama3", "seq1f1b", "zero-bubble"}) {
-    const nlohmann::json json = json_of({"plan", "--reproduce", paper});
+    const Json json = json_of({"plan", "--reproduce", paper});
     EXPECT_GE(json.at("cells").size(), 4U);
     EXPECT_TRUE(json.contains("scores") && json.contains("curves") && json.contains("fitted"));
   }
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -1,6 +1,4 @@
 // teratron profile, as a user runs it, and what train and simulate make of the file.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <numeric>
 
@@ -8,18 +6,8 @@
 #include "cli/tiny_training.h"
 #include "comm/process/launched_job.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
-
-using ::testing::AllOf;
-using ::testing::HasSubstr;
-using testing::json_of;
-using ::testing::Not;
-using testing::Outcome;
-using testing::run_teratron;
-using testing::TinyTraining;
-using testing::with;
-using testing::Words;
 
 const Words kModel = {
     "--num-layers",       "2", "--hidden-size",    "64",  "--num-attention-heads", "4",   "--seq-length", "32",
@@ -41,26 +29,24 @@ TEST(ProfileCommand, MeasuresWhatTrainSlicesByAndSimulatePredictsWith) {
                                      HasSubstr(": 1 of "), ::testing::ContainsRegex(": ([0-9]+) of ([0-9]+) steps\n")));
 
   const Words slicing = {"--pp", "2", "--token-slices", "auto", "--profile", file, "--train-iters", "2"};
-  const Outcome trained = run_teratron(training.command(slicing));
-  EXPECT_EQ(trained.exit_code, 0) << trained.errors;
+  const Outcome trained = must(training.command(slicing));
   EXPECT_THAT(trained.errors, AllOf(HasSubstr("by the profile"), Not(HasSubstr("measuring"))));
 
-  const Outcome refused = run_teratron(training.command(with(slicing, {"--recompute-granularity", "full"})));
-  EXPECT_EQ(refused.exit_code, 2);
-  EXPECT_THAT(refused.errors, AllOf(HasSubstr("recompute none, here full"), HasSubstr("teratron profile")));
+  EXPECT_THAT(refused(training.command(with(slicing, {"--recompute-granularity", "full"}))),
+              AllOf(HasSubstr("recompute none, here full"), HasSubstr("teratron profile")));
 
-  const nlohmann::json simulated = json_of({"simulate", "--schedule", "terapipe", "--stages", "2", "--micro-batches",
-                                            "1", "--slices", "auto", "--profile", file});
+  const Json simulated = json_of({"simulate", "--schedule", "terapipe", "--stages", "2", "--micro-batches", "1",
+                                  "--slices", "auto", "--profile", file});
   const std::vector<int> slices = simulated.at("slice_tokens");
   EXPECT_EQ(std::accumulate(slices.begin(), slices.end(), 0), 32);
 }
 
 TEST(ProfileUnderMpirun, IsMeasuredByProcessesAndTheirSlicesTrainAlikeBitByBit) {
-  if (const std::string reason = testing::why_no(testing::LaunchedBy::kMpirun); !reason.empty()) GTEST_SKIP() << reason;
+  if (const std::string reason = why_no(LaunchedBy::kMpirun); !reason.empty()) GTEST_SKIP() << reason;
   const TinyTraining training;
   const auto run = [](const Words& words) {
     const Words started = with({TERATRON_MPIRUN, "--oversubscribe", "-n", "2", TERATRON_BINARY}, words);
-    return testing::ChildProgram(started, testing::mpirun_environment()).wait(std::chrono::seconds(120));
+    return ChildProgram(started, mpirun_environment()).wait(std::chrono::seconds(120));
   };
   const Outcome measured =
       run(profile_command({"--tokenizer", training.path("tokenizer"), "--output", training.path("profile.json")}));
@@ -78,13 +64,12 @@ TEST(ProfileUnderMpirun, IsMeasuredByProcessesAndTheirSlicesTrainAlikeBitByBit) 
 }
 
 TEST(ProfileCommand, WritesJsonThatHoldsTheProfileAndItsErrors) {
-  const testing::TemporaryFolder folder;
-  const nlohmann::json json =
-      json_of(profile_command({"--vocab-size", "100", "--output", (folder / "p.json").string()}));
-  EXPECT_EQ(json.at("profile"), nlohmann::json::parse(read_file(folder / "p.json")));
+  const TemporaryFolder folder;
+  const Json json = json_of(profile_command({"--vocab-size", "100", "--output", (folder / "p.json").string()}));
+  EXPECT_EQ(json.at("profile"), Json::parse(read_file(folder / "p.json")));
   EXPECT_GT(json.at("held_out_mean_error"), 0);
   EXPECT_GE(json.at("held_out_worst_error"), json.at("held_out_mean_error"));
-  for (const nlohmann::json& iteration : json.at("iterations")) {
+  for (const Json& iteration : json.at("iterations")) {
     EXPECT_GT(iteration.at("predicted_ms"), 0);
     EXPECT_GT(iteration.at("measured_ms"), 0);
   }
@@ -108,18 +93,18 @@ TEST(ProfileCommand, TellsWhatIsWrongBeforeItMeasures) {
 #ifdef TERATRON_SANITIZED
 const std::string kDevices = "1";
 #else
-const std::string kDevices = testing::has_its_turn(0, 3) ? "2" : "1";
+const std::string kDevices = has_its_turn(0, 3) ? "2" : "1";
 #endif
 
 TEST(ProfileCommand, MeasuresTheMachineAsAClusterThatSimulateReads) {
   const TinyTraining training;
   const std::string file = training.path("machine.toml");
-  const nlohmann::json measured = json_of({"profile", "--cluster", file, "--dp", kDevices, "--repeats", "1"});
+  const Json measured = json_of({"profile", "--cluster", file, "--dp", kDevices, "--repeats", "1"});
   EXPECT_EQ(measured.at("devices"), std::stoi(kDevices));
   EXPECT_GT(measured.at("constants").at("product_efficiency"), 0);
   // Beside whatever else runs, and sanitizers: that the fit is of these passes at all.
   EXPECT_LT(measured.at("mean_error"), 0.8);
-  const nlohmann::json simulated =
+  const Json simulated =
       json_of({"simulate", "--cluster", file, "--stages", kDevices, "--num-layers", "2", "--hidden-size", "64",
                "--num-attention-heads", "4", "--seq-length", "32", "--vocab-size", "512"});
   EXPECT_EQ(simulated.at("cluster"), "this-machine");
@@ -130,4 +115,4 @@ TEST(ProfileCommand, MeasuresTheMachineAsAClusterThatSimulateReads) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

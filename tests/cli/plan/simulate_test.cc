@@ -1,34 +1,21 @@
 // teratron simulate, as a user runs it.
 #include <fmt/ranges.h>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <algorithm>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <numeric>
 
-#include "base/files/file.h"
-#include "base/temporary_folder.h"
 #include "cli/binary.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
-using ::testing::AllOf;
 using ::testing::Contains;
-using ::testing::HasSubstr;
-using testing::json_of;
-using ::testing::Not;
-using testing::Outcome;
-using testing::run_teratron;
-using testing::with;
-using testing::Words;
 
 const std::string kProfile = TERATRON_SOURCE_DIR "/docs/figures/profile.json";
 
 Outcome simulate(const Words& arguments) { return run_teratron(with({"simulate"}, arguments)); }
-nlohmann::json simulated(const Words& arguments) { return json_of(with({"simulate"}, arguments)); }
+Json simulated(const Words& arguments) { return json_of(with({"simulate"}, arguments)); }
 
 TEST(Simulate, EveryScheduleTakesTheTimeAndMemoryOfItsClosedForm) {
   const std::vector<Words> schedules = {{"--schedule", "gpipe"},
@@ -39,7 +26,7 @@ TEST(Simulate, EveryScheduleTakesTheTimeAndMemoryOfItsClosedForm) {
                                         {"--schedule", "seq1f1b-i", "--slices", "4", "--virtual-stages", "2"}};
   for (Words arguments : schedules) {
     arguments.insert(arguments.end(), {"--forward-ms", "3", "--backward-ms", "5"});
-    const nlohmann::json json = simulated(arguments);
+    const Json json = simulated(arguments);
     EXPECT_NEAR(json.at("iteration_ms"), json.at("closed_form").at("iteration_ms"), 1e-9) << arguments[1];
     EXPECT_DOUBLE_EQ(json.at("peak_activations").at(0).at("micro_batches"),
                      json.at("closed_form").at("peak_micro_batches"))
@@ -51,7 +38,7 @@ TEST(Simulate, DeferredWeightGradientsShortenAnIterationInTheSameMemory) {
   const Words arguments = {"--schedule", "1f1b", "--stages", "4", "--micro-batches", "8"};
   Words deferred = arguments;
   deferred.emplace_back("--defer-weight-gradients");
-  const nlohmann::json before = simulated(arguments), after = simulated(deferred);
+  const Json before = simulated(arguments), after = simulated(deferred);
   EXPECT_LT(after.at("iteration_ms"), before.at("iteration_ms"));
   EXPECT_EQ(after.at("peak_activations").at(0).at("slices"), before.at("peak_activations").at(0).at("slices"));
 }
@@ -59,8 +46,8 @@ TEST(Simulate, DeferredWeightGradientsShortenAnIterationInTheSameMemory) {
 TEST(Simulate, SchedulesInAVTakeLessMemoryAndHaveNoClosedForm) {
   double before = 0;
   for (const char* schedule : {"v-min", "v-half", "v-zb"}) {
-    const nlohmann::json json = simulated({"--schedule", schedule, "--virtual-stages", "2", "--stages", "8",
-                                           "--micro-batches", "32", "--defer-weight-gradients"});
+    const Json json = simulated({"--schedule", schedule, "--virtual-stages", "2", "--stages", "8", "--micro-batches",
+                                 "32", "--defer-weight-gradients"});
     EXPECT_TRUE(json.at("closed_form").is_null());
     const double most = json.at("peak_activations").at(0).at("micro_batches");
     EXPECT_GT(most, before) << schedule;
@@ -74,7 +61,7 @@ TEST(Simulate, AutoSlicesAddUpAndBeatEveryEvenCut) {
     return simulated({"--schedule", schedule, "--micro-batches", "1", "--profile", kProfile, "--slices", slices});
   };
   for (const char* schedule : {"terapipe", "seq1f1b"}) {
-    const nlohmann::json best = cut(schedule, "auto");
+    const Json best = cut(schedule, "auto");
     const std::vector<std::int64_t> lengths = best.at("slice_tokens");
     EXPECT_EQ(std::accumulate(lengths.begin(), lengths.end(), std::int64_t{0}), 2048);
     for (int slices = 1; slices <= 16; slices *= 2) {
@@ -97,7 +84,7 @@ TEST(Simulate, AutoSlicesOfSeq1F1BAreNoSlowerThanTeraPipesInItsOrder) {
 }
 
 TEST(Simulate, DrawsATimelineForPeopleAndAPicture) {
-  const testing::TemporaryFolder folder;
+  const TemporaryFolder folder;
   const std::string svg = (folder.path() / "timeline.svg").string();
   const Outcome outcome = simulate({"--stages", "2", "--micro-batches", "2", "--svg", svg});
   EXPECT_EQ(outcome.exit_code, 0) << outcome.errors;
@@ -137,10 +124,10 @@ const Words kOnCluster = {"--cluster",       "dgx-a100", "--stages",           "
                           "--micro-batches", "4",        "--micro-batch-size", "1", "--model", "1.2B"};
 
 TEST(Simulate, OnAClusterStagesLinksAndMemoryAreTold) {
-  const nlohmann::json json = simulated(kOnCluster);
+  const Json json = simulated(kOnCluster);
   EXPECT_EQ(json.at("ranks"), 32);
   ASSERT_EQ(json.at("stage_use").size(), 2U);
-  for (const nlohmann::json& stage : json.at("stage_use")) {
+  for (const Json& stage : json.at("stage_use")) {
     EXPECT_GT(stage.at("busy_seconds"), 0);
     EXPECT_LT(stage.at("busy_seconds"), json.at("pipeline_seconds"));
     EXPECT_GT(stage.at("sum_seconds"), 0);
@@ -181,10 +168,10 @@ TEST(Simulate, OnAClusterStagesMakeAgainWhatTheirElementOfTheListSays) {
   const auto of = [&](const char* recompute) {
     return simulated(with(pipeline, {"--recompute-granularity", recompute}));
   };
-  const nlohmann::json none = of("none"), full = of("full"), some = of("full,full:4@2,selective,none");
+  const Json none = of("none"), full = of("full"), some = of("full,full:4@2,selective,none");
   EXPECT_LT(none.at("seconds"), some.at("seconds"));
   EXPECT_LT(some.at("seconds"), full.at("seconds"));
-  const auto of_stage = [](const nlohmann::json& json, const char* name, std::size_t stage) -> double {
+  const auto of_stage = [](const Json& json, const char* name, std::size_t stage) -> double {
     return json.at("stage_use").at(stage).at(name);
   };
   for (const char* name : {"busy_seconds", "memory_bytes"}) {
@@ -202,28 +189,28 @@ TEST(Simulate, OnAClusterStagesMakeAgainWhatTheirElementOfTheListSays) {
 
 TEST(Simulate, OnAClusterAVHasBothEndsOfTheModelOnItsFirstStage) {
   const auto busy = [](const char* schedule) -> std::vector<double> {
-    const nlohmann::json json = simulated({"--cluster",
-                                           "dgx-h100",
-                                           "--stages",
-                                           "4",
-                                           "--micro-batches",
-                                           "4",
-                                           "--slices",
-                                           "4",
-                                           "--model",
-                                           "1.2B",
-                                           "--tp",
-                                           "2",
-                                           "--micro-batch-size",
-                                           "1",
-                                           "--pipeline-layout",
-                                           "6,5,5,5,5,5,5,4",
-                                           "--virtual-stages",
-                                           "2",
-                                           "--schedule",
-                                           schedule});
+    const Json json = simulated({"--cluster",
+                                 "dgx-h100",
+                                 "--stages",
+                                 "4",
+                                 "--micro-batches",
+                                 "4",
+                                 "--slices",
+                                 "4",
+                                 "--model",
+                                 "1.2B",
+                                 "--tp",
+                                 "2",
+                                 "--micro-batch-size",
+                                 "1",
+                                 "--pipeline-layout",
+                                 "6,5,5,5,5,5,5,4",
+                                 "--virtual-stages",
+                                 "2",
+                                 "--schedule",
+                                 schedule});
     std::vector<double> seconds;
-    for (const nlohmann::json& stage : json.at("stage_use")) seconds.push_back(stage.at("busy_seconds"));
+    for (const Json& stage : json.at("stage_use")) seconds.push_back(stage.at("busy_seconds"));
     return seconds;
   };
   const std::vector<double> in_turns = busy("seq1f1b-i"), in_a_v = busy("v-zb");
@@ -235,7 +222,7 @@ TEST(Simulate, OnAClusterAHeavyHeadsStageGetsFewerLayersWhereTheyAreChosen) {
   const Words pipeline = {"--cluster",          "dgx-h100", "--model",         "124M",
                           "--stages",           "2",        "--micro-batches", "8",
                           "--micro-batch-size", "4",        "--schedule",      "1f1b"};
-  const nlohmann::json dealt = simulated(with(pipeline, {"--pipeline-layout", "auto"}));
+  const Json dealt = simulated(with(pipeline, {"--pipeline-layout", "auto"}));
   const std::vector<double> times = {simulated(pipeline).at("seconds"),
                                      simulated(with(pipeline, {"--pipeline-layout", "7,5"})).at("seconds"),
                                      simulated(with(pipeline, {"--pipeline-layout", "8,4"})).at("seconds"),
@@ -248,12 +235,12 @@ TEST(Simulate, OnAClusterAHeavyHeadsStageGetsFewerLayersWhereTheyAreChosen) {
 }
 
 TEST(Simulate, ATraceHasEveryPassAndWhatGoesOnBesideThem) {
-  const testing::TemporaryFolder folder;
+  const TemporaryFolder folder;
   const std::string file = folder.path() / "trace.json";
   simulated(with(kOnCluster, {"--trace", file}));
   std::map<std::string, int> counts;
-  const nlohmann::json trace = nlohmann::json::parse(read_file(file));
-  for (const nlohmann::json& event : trace.at("traceEvents")) {
+  const Json trace = Json::parse(read_file(file));
+  for (const Json& event : trace.at("traceEvents")) {
     if (event.at("ph") == "X") ++counts[event.at("name")];
   }
   EXPECT_EQ(counts["forward"], 2 * 4);
@@ -276,13 +263,13 @@ TEST(Simulate, AClusterThatDoesNotFitIsToldInOneError) {
   fails({"--cluster", "dgx-a100", "--profile", kProfile}, "give one");
   fails({"--cluster", "dgx-a100", "--slices", "auto", "--schedule", "terapipe"}, "--schedule auto chooses");
   fails({"--cluster", "dgx-a100", "--stages", "13"}, "13");
-  const testing::TemporaryFolder cache;
-  const Outcome outcome = testing::ChildProgram({TERATRON_BINARY, "simulate", "--cluster", "this-machine"},
-                                                {"XDG_CACHE_HOME=" + cache.path().string()})
+  const TemporaryFolder cache;
+  const Outcome outcome = ChildProgram({TERATRON_BINARY, "simulate", "--cluster", "this-machine"},
+                                       {"XDG_CACHE_HOME=" + cache.path().string()})
                               .wait();
   EXPECT_EQ(outcome.exit_code, 2);
   EXPECT_THAT(outcome.errors, HasSubstr("teratron profile --cluster this-machine"));
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

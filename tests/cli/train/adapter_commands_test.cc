@@ -1,13 +1,9 @@
 // Adapters by the program: trained beside frozen weights, resumed, generated with, merged, to PEFT's files and back.
-#include <gmock/gmock.h>
 
 #include "cli/tiny_training.h"
 
 namespace teratron::testing {
 namespace {
-
-namespace fs = std::filesystem;
-using ::testing::HasSubstr;
 
 class AdapterCommands : public TrainingCommands<> {
  protected:

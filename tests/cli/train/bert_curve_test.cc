@@ -1,15 +1,11 @@
 // The first updates of a small BERT on real text, against the curve that is kept of them. Where the curve goes in an
 // hour is in bench/results/bert_learning.md.
-#include <gtest/gtest.h>
 
-#include "base/files/file.h"
 #include "base/trials.h"
 #include "cli/tiny_training.h"
 
 namespace teratron::testing {
 namespace {
-
-namespace fs = std::filesystem;
 
 TEST(BertCurve, IsTheOneThatIsKept) {
 #ifdef TERATRON_SANITIZED
@@ -54,8 +50,7 @@ TEST(BertCurve, IsTheOneThatIsKept) {
            "--save-interval-in-mins",
            "0"});
   const std::vector<double> losses = TinyTraining::losses(folder / "run");
-  const nlohmann::json kept =
-      nlohmann::json::parse(read_file(fs::path(TERATRON_SOURCE_DIR) / "tests/golden/bert_curve.json"));
+  const Json kept = Json::parse(read_file(fs::path(TERATRON_SOURCE_DIR) / "tests/golden/bert_curve.json"));
   ASSERT_EQ(losses.size(), updates);
   // Other rounding moves them by less: splitting all layers over two ranks did so by 2e-8, another seed by 8e-2.
   for (std::size_t i = 0; i < losses.size(); ++i) {

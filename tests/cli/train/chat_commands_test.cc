@@ -1,15 +1,10 @@
 // Chats from lines of JSON to answers: data chat, train --sft, eval loss and generate --chat.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "cli/tiny_training.h"
 #include "oracle/python.h"
 
 namespace teratron::testing {
 namespace {
-
-using ::testing::AllOf;
-using ::testing::HasSubstr;
 
 TEST(ChatOracleCommands, TenUpdatesOnChatsEndWherePyTorchEnds) {
   if (const std::string reason = why_no_oracle(); !reason.empty()) GTEST_SKIP() << reason;
@@ -72,12 +67,9 @@ TEST_F(ChatCommands, ALineThatIsTooLongIsNotSaidAndTheConversationGoesOn) {
   std::string lines;
   for (int i = 0; i < 8; ++i) {
     const auto& [question, answer] = i % 2 == 0 ? std::pair{"ranks", "sums"} : std::pair{"layer", "waits"};
-    const auto turn = [](const char* role, const char* text) {
-      return nlohmann::json{{"role", role}, {"content", text}};
-    };
-    lines += nlohmann::json{{"messages",
-                             {turn("user", question), turn("assistant", answer), turn("user", "a"),
-                              turn("assistant", answer)}}}
+    const auto turn = [](const char* role, const char* text) { return Json{{"role", role}, {"content", text}}; };
+    lines += Json{{"messages",
+                   {turn("user", question), turn("assistant", answer), turn("user", "a"), turn("assistant", answer)}}}
                  .dump() +
              "\n";
   }
@@ -95,7 +87,7 @@ TEST_F(ChatCommands, ALineThatIsTooLongIsNotSaidAndTheConversationGoesOn) {
   }
   const Outcome many = talk("ranks\\nranks\\nranks\\nranks\\nranks\\nranks\\nranks\\nranks\\nranks\\n");
   EXPECT_EQ(many.exit_code, 0) << "the oldest exchanges go";
-  EXPECT_THAT(many.errors, ::testing::Not(HasSubstr("not said")));
+  EXPECT_THAT(many.errors, Not(HasSubstr("not said")));
 }
 
 TEST_F(ChatCommands, SamplesAreShownWithTheWordsToLearn) {

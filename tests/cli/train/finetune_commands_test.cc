@@ -1,11 +1,8 @@
 // `teratron finetune` and `eval TASK` end to end on synthetic sets: what they keep and say, medians and ensembles,
 // going on, and how they refuse.
-#include <gmock/gmock.h>
 
-#include <gtest/gtest.h>
 #include <algorithm>
 
-#include "base/files/file.h"
 #include "cli/binary.h"
 #include "tasks/synthetic_tasks.h"
 #include "tasks/task_entry.h"
@@ -13,22 +10,16 @@
 namespace teratron::testing {
 namespace {
 
-namespace fs = std::filesystem;
-using ::testing::AllOf;
-using ::testing::HasSubstr;
-
 const Words kTinyBert = {"--model",       "bert-tiny", "--num-layers",          "2",
                          "--hidden-size", "24",        "--num-attention-heads", "3",
                          "--seq-length",  "24"};
 
-class FinetuneCommands : public ::testing::Test {
+class FinetuneCommands : public FolderTest {
  protected:
   void SetUp() override {
     fs::create_directories(path("words"));
     put_file(path("words") + "/vocab.txt", task_vocabulary());
   }
-
-  std::string path(const std::string& name) const { return (folder_.path() / name).string(); }
 
   // A short run of a tiny model on synthetic sets.
   Words finetune(TaskKind task, const Words& more = {}) {
@@ -57,8 +48,6 @@ class FinetuneCommands : public ::testing::Test {
                                                      path("run")},
                                                     more));
   }
-
-  const TemporaryFolder folder_;
 };
 
 TEST_F(FinetuneCommands, ScoresAreThoseOfEvalAndOfScore) {
@@ -118,7 +107,7 @@ TEST_F(FinetuneCommands, SearchTriesEveryPointAndTheBestOneRunsWithSeveralSeeds)
   const auto json = json_of(words);
   ASSERT_EQ(json["search"].size(), 4U);
   double best = -1;
-  nlohmann::json best_point;
+  Json best_point;
   for (const auto& point : json["search"]) {
     fs::remove_all(path("alone"));
     const Words alone = with(finetune(TaskKind::kMnli, {"--epochs", "4"}),
@@ -144,7 +133,7 @@ TEST_F(FinetuneCommands, SearchTriesEveryPointAndTheBestOneRunsWithSeveralSeeds)
   fs::remove_all(path("run") + "/batch-6-lr-1e-06");
   const Outcome again = run_teratron(with(words, {"--json", path("again.json")}));
   EXPECT_THAT(again.errors, HasSubstr("nothing to train: '" + path("run") + "/" + chosen));
-  EXPECT_EQ(nlohmann::json::parse(read_file(path("again.json")))["search"], json["search"]);
+  EXPECT_EQ(Json::parse(read_file(path("again.json")))["search"], json["search"]);
   EXPECT_THAT(run_teratron(with(words, {"--epochs", "3"})).errors, HasSubstr("--epochs 4 there, 3 now"));
 }
 
@@ -190,8 +179,7 @@ TEST_F(FinetuneCommands, GoesOnWithItsOwnExamplesAlone) {
 
 TEST_F(FinetuneCommands, HelpShowsOnlyModelsThatCanBeFineTuned) {
   const std::string help = succeed({"finetune", "--help"});
-  EXPECT_THAT(help,
-              AllOf(HasSubstr("bert-336M"), ::testing::Not(HasSubstr("124M")), ::testing::Not(HasSubstr("gpt2"))));
+  EXPECT_THAT(help, AllOf(HasSubstr("bert-336M"), Not(HasSubstr("124M")), Not(HasSubstr("gpt2"))));
 }
 
 TEST_F(FinetuneCommands, BadInputIsOneMessageAndExitCode2) {
@@ -350,11 +338,11 @@ TEST_F(FinetuneCommands, LabelsOfWordsHaveNamesInEitherFormat) {
                                   "--predictions", path("said.conll")});
   EXPECT_EQ(evaluated["f1"], json["runs"][0]["valid"]["f1"]);
   EXPECT_EQ(evaluated["accuracy"], json["runs"][0]["valid"]["accuracy"]);
-  EXPECT_THAT(read_file(path("said.conll")), ::testing::StartsWith("rain.\t"));
+  EXPECT_THAT(read_file(path("said.conll")), StartsWith("rain.\t"));
   succeed({"convert", "--from", "teratron", "--to", "hf", path("run") + "/best", path("hf")});
-  const auto config = nlohmann::json::parse(read_file(path("hf") + "/config.json"));
+  const auto config = Json::parse(read_file(path("hf") + "/config.json"));
   EXPECT_EQ(config["architectures"][0], "BertForTokenClassification");
-  EXPECT_EQ(config["id2label"], (nlohmann::json{{"0", "O"}, {"1", "B-place"}, {"2", "B-life"}}));
+  EXPECT_EQ(config["id2label"], (Json{{"0", "O"}, {"1", "B-place"}, {"2", "B-life"}}));
   EXPECT_EQ(json_of({"eval", "tag", "--load", path("hf"), "--data", path("names.conll")})["f1"], evaluated["f1"]);
 
   const auto fault = [&](const std::string& train, const std::string& valid) {

@@ -1,7 +1,5 @@
 // Fine-tuning a Hugging Face GPT-2 here and in PyTorch.
-#include <gtest/gtest.h>
 
-#include "base/files/file.h"
 #include "cli/binary.h"
 #include "oracle/python.h"
 

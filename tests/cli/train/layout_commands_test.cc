@@ -1,14 +1,9 @@
 // Training, evaluation and generation with the binary on several thread ranks: the same numbers and the same text.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "cli/tiny_training.h"
 
 namespace teratron::testing {
 namespace {
-
-using ::testing::AllOf;
-using ::testing::HasSubstr;
 
 const std::vector<Words> kLayouts = {
     {"--tp", "2"}, {"--tp", "4"}, {"--dp", "2"}, {"--tp", "2", "--data-parallel-size", "2"}};
@@ -23,7 +18,7 @@ class LayoutCommands : public TrainingCommands<1000> {
   }
 };
 
-void expect_near(const nlohmann::json& actual, const nlohmann::json& expected, const char* key) {
+void expect_near(const Json& actual, const Json& expected, const char* key) {
   const double value = expected.at(key).get<double>();
   EXPECT_NEAR(actual.at(key).get<double>(), value, 1e-5 * value) << key;
 }
@@ -32,9 +27,9 @@ TEST_F(LayoutCommands, EvaluationsGiveTheSameNumbersAndAPeakForEachRank) {
   const Words loss = {"eval", "loss",       "--load", path("run"), "--data-path", path("data"), "--overlapping-eval",
                       "3",    "--baselines"};
   const Words words = {"eval", "wikitext103", "--load", path("run"), "--data", path("corpus.txt")};
-  const nlohmann::json loss_alone = json_of(loss), words_alone = json_of(words);
+  const Json loss_alone = json_of(loss), words_alone = json_of(words);
   for (const Words& layout : kLayouts) {
-    const nlohmann::json loss_there = json_of(with(loss, layout)), words_there = json_of(with(words, layout));
+    const Json loss_there = json_of(with(loss, layout)), words_there = json_of(with(words, layout));
     for (const char* key : {"targets", "loss", "bits_per_byte", "trigram_loss"}) {
       expect_near(loss_there, loss_alone, key);
     }
@@ -70,9 +65,9 @@ TEST_F(LayoutCommands, HeadsThatCannotBeSharedAreOneMessageWithTheSizesThatWork)
 }
 
 TEST_F(LayoutCommands, AnUnevenBatchTrainsAlikeOnEveryLayout) {
-  const nlohmann::json alone = json_of(train({"--train-iters", "6", "--global-batch-size", "5"}));
+  const Json alone = json_of(train({"--train-iters", "6", "--global-batch-size", "5"}));
   for (const Words& layout : kLayouts) {
-    const nlohmann::json there = json_of(train(with({"--train-iters", "6", "--global-batch-size", "5"}, layout)));
+    const Json there = json_of(train(with({"--train-iters", "6", "--global-batch-size", "5"}, layout)));
     expect_near(there, alone, "final_loss");
     expect_near(there, alone, "validation_loss");
     EXPECT_EQ(there.at("consumed_samples"), 30);
@@ -80,9 +75,9 @@ TEST_F(LayoutCommands, AnUnevenBatchTrainsAlikeOnEveryLayout) {
 }
 
 // All but the time that an update took, and the memory.
-std::vector<nlohmann::json> metrics_of(const std::string& file) {
-  std::vector<nlohmann::json> lines = json_lines(file);
-  for (nlohmann::json& line : lines) {
+std::vector<Json> metrics_of(const std::string& file) {
+  std::vector<Json> lines = json_lines(file);
+  for (Json& line : lines) {
     for (const char* cost : {"seconds", "tokens_per_second", "mfu", "memory_bytes"}) line.erase(cost);
   }
   return lines;
@@ -95,11 +90,11 @@ TEST_F(LayoutCommands, ARampedRunThatIsStoppedAndResumedLeavesTheMetricsOfOneTha
   const auto run = [&](const char* iterations, const std::string& save, const Words& more) {
     return json_of(train(with(with(with(ramp, {"--train-iters", iterations, "--save", path(save)}), more), {})));
   };
-  const nlohmann::json whole = run("9", "whole", {});
+  const Json whole = run("9", "whole", {});
   for (const char* stop : {"2", "3", "4", "7"}) {
     const std::string save = std::string("stopped-") + stop;
     run(stop, save, {});
-    const nlohmann::json resumed = run("9", save, {"--load", path(save)});
+    const Json resumed = run("9", save, {"--load", path(save)});
     EXPECT_EQ(resumed.at("final_loss"), whole.at("final_loss"));
     EXPECT_EQ(resumed.at("consumed_samples"), whole.at("consumed_samples"));
     EXPECT_EQ(metrics_of(path(save + "/metrics.jsonl")), metrics_of(path("whole/metrics.jsonl"))) << stop;

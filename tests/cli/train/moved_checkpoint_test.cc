@@ -1,6 +1,4 @@
 // `teratron train` where checkpoints, or the folder that they lie in, were moved, linked or renamed by others.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -11,11 +9,6 @@
 
 namespace teratron::testing {
 namespace {
-
-namespace fs = std::filesystem;
-using ::testing::AllOf;
-using ::testing::HasSubstr;
-using ::testing::Not;
 
 class MovedCheckpoints : public TrainingCommands<1000> {
  protected:

@@ -1,7 +1,5 @@
 // Nothing is lost: runs that are asked to end, two runs that save to one folder, runs that diverge, targets that
 // are no files. Ranks are threads, and processes of mpirun.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
@@ -14,22 +12,18 @@
 namespace teratron::testing {
 namespace {
 
-namespace fs = std::filesystem;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
-using ::testing::AllOf;
 using ::testing::AnyOf;
-using ::testing::HasSubstr;
-using ::testing::Not;
 using Clock = std::chrono::steady_clock;
 
 Words of_binary(const Words& words) { return with({TERATRON_BINARY}, words); }
 
-class NothingLost : public ::testing::Test {
+class NothingLost : public TrainingCommands<> {
  protected:
   // Returns when the run in `name` has written a line about an update.
   void wait_for_updates(const std::string& name, const std::function<std::string()>& errors) const {
-    const fs::path metrics = fs::path(training_.path(name)) / "metrics.jsonl";
+    const fs::path metrics = fs::path(path(name)) / "metrics.jsonl";
     for (const auto end = Clock::now() + seconds(60); !fs::exists(metrics) || fs::file_size(metrics) == 0;) {
       if (Clock::now() > end) throw std::runtime_error("no update within a minute: " + errors());
       std::this_thread::sleep_for(milliseconds(5));
@@ -37,27 +31,25 @@ class NothingLost : public ::testing::Test {
   }
   Words endless(const std::string& name, const Words& more = {}) const {
     return training_.command(
-        with({"--save", training_.path(name), "--train-iters", "1000000", "--lr-decay-style", "constant"}, more));
+        with({"--save", path(name), "--train-iters", "1000000", "--lr-decay-style", "constant"}, more));
   }
   // That it was saved after the last update that was written down, and goes on with the bits of a run that never
   // stopped.
   void expect_goes_on(const std::string& name, const Words& layout) const {
-    const std::string run = training_.path(name), whole = training_.path(name + "-whole");
+    const std::string run = path(name), whole = path(name + "-whole");
     const auto done = static_cast<std::int64_t>(TinyTraining::losses(run).size());
     const std::string tracker = read_file(fs::path(run) / "latest_checkpointed_iteration.txt");
     EXPECT_EQ(std::stoll(tracker), done);
     const Words constant = with({"--lr-decay-style", "constant", "--train-iters", std::to_string(done + 2)}, layout);
-    const Outcome resumed = must(training_.command(with(constant, {"--load", run, "--save", run})));
-    const Outcome straight = must(training_.command(with(constant, {"--save", whole})));
+    must(training_.command(with(constant, {"--load", run, "--save", run})));
+    must(training_.command(with(constant, {"--save", whole})));
     EXPECT_EQ(TinyTraining::losses(run), TinyTraining::losses(whole));
   }
-
-  const TinyTraining training_;
 };
 
 TEST_F(NothingLost, ASignalEndsTheRunWithACheckpointAndItsNumber) {
   for (const int signal : {SIGINT, SIGTERM, SIGUSR1}) {
-    const std::string name = "run" + std::to_string(signal), json = training_.path(name + ".json");
+    const std::string name = "run" + std::to_string(signal), json = path(name + ".json");
     const Words layout = {"--tp", "2"};
     ChildProgram program(of_binary(endless(name, with(layout, {"--json", json}))));
     wait_for_updates(name, [&] { return program.errors_so_far(); });
@@ -66,8 +58,8 @@ TEST_F(NothingLost, ASignalEndsTheRunWithACheckpointAndItsNumber) {
     EXPECT_EQ(outcome.exit_code, 128 + signal) << outcome.errors;
     EXPECT_THAT(outcome.errors, AllOf(HasSubstr("asked to end"), HasSubstr(": ends after iteration "),
                                       HasSubstr("saved "), Not(HasSubstr("error:"))));
-    EXPECT_THAT(nlohmann::json::parse(read_file(json)).at("ended_by"), AnyOf("SIGINT", "SIGTERM", "SIGUSR1"));
-    EXPECT_FALSE(fs::exists(fs::path(training_.path(name)) / "run.lock"));
+    EXPECT_THAT(Json::parse(read_file(json)).at("ended_by"), AnyOf("SIGINT", "SIGTERM", "SIGUSR1"));
+    EXPECT_FALSE(fs::exists(fs::path(path(name)) / "run.lock"));
     expect_goes_on(name, layout);
   }
 }
@@ -76,9 +68,9 @@ TEST_F(NothingLost, HangingUpEndsNoRunThatNobodyWatches) {
   ChildProgram program(of_binary(endless("run")));
   wait_for_updates("run", [&] { return program.errors_so_far(); });
   ::kill(program.pid(), SIGHUP);
-  const std::size_t before = TinyTraining::losses(training_.path("run")).size();
+  const std::size_t before = TinyTraining::losses(path("run")).size();
   for (const auto end = Clock::now() + seconds(30);
-       TinyTraining::losses(training_.path("run")).size() < before + 20 && Clock::now() < end;) {
+       TinyTraining::losses(path("run")).size() < before + 20 && Clock::now() < end;) {
     std::this_thread::sleep_for(milliseconds(20));
   }
   EXPECT_FALSE(program.has_ended());
@@ -125,22 +117,22 @@ TEST_F(NothingLostUnderMpirun, AnUpdateThatTakesSecondsIsFinishedAfterSigterm) {
   wait_for_updates("run", [&] { return mpirun.errors_so_far(); });
   const pid_t process = process_of_mpirun(mpirun.pid(), 1);
   ASSERT_NE(process, 0);
-  const std::size_t before = TinyTraining::losses(training_.path("run")).size();
+  const std::size_t before = TinyTraining::losses(path("run")).size();
   ::kill(process, SIGTERM);
   const Outcome outcome = mpirun.wait(seconds(120));
   EXPECT_EQ(outcome.exit_code, 128 + SIGTERM) << outcome.errors;
-  EXPECT_LE(TinyTraining::losses(training_.path("run")).size(), before + 2) << "updates are too short for this test";
+  EXPECT_LE(TinyTraining::losses(path("run")).size(), before + 2) << "updates are too short for this test";
   EXPECT_THAT(outcome.errors, HasSubstr("saved "));
 }
 
 TEST_F(NothingLost, SecondRunThatSavesToAFolderIsRefusedAndTheFirstUntouched) {
   ChildProgram first(of_binary(endless("run", {"--seed", "1", "--save-interval", "5"})));
-  const fs::path folder = training_.path("run");
+  const fs::path folder = path("run");
   for (const auto end = Clock::now() + seconds(60); !fs::exists(folder / "latest_checkpointed_iteration.txt");) {
     ASSERT_LT(Clock::now(), end) << first.errors_so_far();
     std::this_thread::sleep_for(milliseconds(5));
   }
-  const std::string config = read_file(folder / "config.toml"), trace = training_.path("trace.json");
+  const std::string config = read_file(folder / "config.toml"), trace = path("trace.json");
   for (const Words& more : {Words{}, Words{"--load", folder.string()}}) {
     EXPECT_THAT(refused(endless("run", with(more, {"--seed", "1", "--trace", trace}))),
                 HasSubstr("saves to '" + folder.string() + "' already; wait for its end, end it, or"));
@@ -163,23 +155,23 @@ TEST_F(NothingLost, PairsThatBeginAtOnceNeverMix) {
     const std::string name = "race" + std::to_string(pair);
     const auto start = [&](const char* seed) {
       return std::make_unique<ChildProgram>(
-          of_binary(training_.command({"--save", training_.path(name), "--train-iters", "30", "--seed", seed})));
+          of_binary(training_.command({"--save", path(name), "--train-iters", "30", "--seed", seed})));
     };
     const auto one = start("1"), other = start("2");
     const Outcome outcomes[] = {one->wait(seconds(60)), other->wait(seconds(60))};
     EXPECT_EQ(outcomes[0].exit_code + outcomes[1].exit_code, 2) << outcomes[0].errors << outcomes[1].errors;
     const std::string winner = outcomes[0].exit_code == 0 ? "1" : "2";
-    EXPECT_EQ(TinyTraining::losses(training_.path(name)).size(), 30U);
-    EXPECT_THAT(read_file(fs::path(training_.path(name)) / "config.toml"), HasSubstr("seed = " + winner));
+    EXPECT_EQ(TinyTraining::losses(path(name)).size(), 30U);
+    EXPECT_THAT(read_file(fs::path(path(name)) / "config.toml"), HasSubstr("seed = " + winner));
   }
 }
 
 TEST_F(NothingLost, Fp16ThatDivergesEndsWithAnErrorAndNoJson) {
-  const std::string json = training_.path("out.json");
+  const std::string json = path("out.json");
   for (const char* precision : {"--fp16", "--bf16"}) {
     EXPECT_THAT(refused(training_.command({precision, "--initial-loss-scale", "256", "--lr", "1e30", "--clip-grad", "0",
                                            "--save-interval", "1", "--keep-last", "1", "--train-iters", "40", "--json",
-                                           json, "--save", training_.path(precision)})),
+                                           json, "--save", path(precision)})),
                 HasSubstr("error: training has diverged"));
     EXPECT_FALSE(fs::exists(json));
   }
@@ -187,11 +179,11 @@ TEST_F(NothingLost, Fp16ThatDivergesEndsWithAnErrorAndNoJson) {
 
 // Updates of milliseconds are reported ten times a second.
 TEST_F(NothingLost, UpdatesBeforeAnErrorAreWrittenDown) {
-  const std::string records = training_.path("records");
+  const std::string records = path("records");
   const std::string errors =
-      refused(training_.command({"--lr", "1e30", "--clip-grad", "0", "--train-iters", "40", "--save",
-                                 training_.path("run"), "--log-interval", "1", "--tensorboard-dir", records}));
-  const std::size_t done = TinyTraining::losses(training_.path("run")).size();
+      refused(training_.command({"--lr", "1e30", "--clip-grad", "0", "--train-iters", "40", "--save", path("run"),
+                                 "--log-interval", "1", "--tensorboard-dir", records}));
+  const std::size_t done = TinyTraining::losses(path("run")).size();
   EXPECT_GT(done, 0U);
   EXPECT_THAT(errors, AllOf(HasSubstr(fmt::format("diverged in iteration {}", done + 1)),
                             HasSubstr(fmt::format("iteration {:>2}/40", done))));
@@ -203,11 +195,11 @@ TEST_F(NothingLost, UpdatesBeforeAnErrorAreWrittenDown) {
 
 TEST_F(NothingLost, JsonGoesIntoDevicesAndThroughPipesAndLinks) {
   const Words command = training_.command({"--train-iters", "1", "--json"});
-  const auto iterations = [](const std::string& text) { return nlohmann::json::parse(text).at("iterations"); };
-  const std::string pipe = training_.path("pipe"), link = training_.path("link"), target = training_.path("target");
+  const auto iterations = [](const std::string& text) { return Json::parse(text).at("iterations"); };
+  const std::string pipe = path("pipe"), link = path("link"), target = path("target");
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
   ChildProgram reader({"cat", pipe});
-  const Outcome piped = must(with(command, {pipe}));
+  must(with(command, {pipe}));
   EXPECT_EQ(iterations(reader.wait(seconds(10)).output), 1);
   EXPECT_TRUE(fs::is_fifo(pipe));
 
@@ -216,7 +208,7 @@ TEST_F(NothingLost, JsonGoesIntoDevicesAndThroughPipesAndLinks) {
   EXPECT_EQ(iterations(read_file(target)), 1);
   EXPECT_TRUE(fs::is_symlink(link));
 
-  const std::string device = training_.path("null");
+  const std::string device = path("null");
   if (::mknod(device.c_str(), S_IFCHR | 0666, ::makedev(1, 3)) != 0) GTEST_SKIP() << "making a device needs root";
   EXPECT_EQ(run_teratron(with(command, {device})).exit_code, 0);
   EXPECT_TRUE(fs::is_character_file(device));
@@ -225,7 +217,7 @@ TEST_F(NothingLost, JsonGoesIntoDevicesAndThroughPipesAndLinks) {
 TEST_F(NothingLost, TheCommandEndsAfterItsDuration) {
   const Outcome outcome = must(endless("run", {"--exit-duration-in-mins", "0.02", "--json", "-"}));
   EXPECT_THAT(outcome.errors, AllOf(HasSubstr("--exit-duration-in-mins 0.02: ends after"), HasSubstr("saved ")));
-  EXPECT_EQ(nlohmann::json::parse(outcome.output).at("ended_by"), "exit-duration-in-mins");
+  EXPECT_EQ(Json::parse(outcome.output).at("ended_by"), "exit-duration-in-mins");
 }
 
 TEST_F(NothingLost, AnExplosionOfTheLossIsWarnedOf) {

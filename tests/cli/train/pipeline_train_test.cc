@@ -1,7 +1,5 @@
 // Pipelines from the command line, on ranks that are threads and on processes: training in slices, the trace,
 // going on under another layout, evaluation and generation, and what is told where they cannot be.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <map>
 #include <optional>
@@ -12,10 +10,7 @@
 namespace teratron::testing {
 namespace {
 
-using ::testing::AllOf;
-using ::testing::HasSubstr;
-
-class PipelineTrain : public ::testing::Test {
+class PipelineTrain : public TrainingCommands<> {
  protected:
   // Updates in all, of micro-batches of one sequence.
   Words train(const char* iterations, const Words& more) const {
@@ -30,9 +25,7 @@ class PipelineTrain : public ::testing::Test {
     EXPECT_EQ(outcome.exit_code, 0) << outcome.errors;
     return outcome.output + outcome.errors;
   }
-  std::vector<double> losses(const std::string& run) const { return TinyTraining::losses(training_.path(run)); }
-
-  const TinyTraining training_;
+  std::vector<double> losses(const std::string& run) const { return TinyTraining::losses(path(run)); }
 };
 
 const Words kPipeline = {"--pp", "2", "--token-slices", "12,9,11"};
@@ -51,8 +44,8 @@ struct TracedRank {
 std::map<int, TracedRank> ranks_in(const std::string& trace, int& last_iteration) {
   std::map<int, TracedRank> ranks;
   std::map<int, double> ends;
-  const nlohmann::json file = nlohmann::json::parse(read_file(trace));
-  for (const nlohmann::json& event : file.at("traceEvents")) {
+  const Json file = Json::parse(read_file(trace));
+  for (const Json& event : file.at("traceEvents")) {
     TracedRank& rank = ranks[event.at("pid")];
     if (event.at("name") == "process_name") rank.name = event.at("args").at("name");
     if (event.at("ph") != "X") continue;
@@ -86,26 +79,26 @@ void expect_whole_trace(const std::string& trace) {
 
 TEST_F(PipelineTrain, TrainsInSlicesAsOneRankDoesAndGoesOnUnderAnyLayout) {
   const auto run = [&](const char* iterations, const std::string& save, const Words& layout, const Words& more = {}) {
-    return succeed(train(iterations, with(with({"--save", training_.path(save)}, layout), more)));
+    return succeed(train(iterations, with(with({"--save", path(save)}, layout), more)));
   };
   run("12", "alone", {});
-  const std::string said = run("12", "pipeline", kPipeline, {"--trace", training_.path("traces/trace.json")});
+  const std::string said = run("12", "pipeline", kPipeline, {"--trace", path("traces/trace.json")});
   EXPECT_THAT(said, AllOf(HasSubstr("2 ranks (tensor 1 x pipeline 2 x data 1)"),
                           HasSubstr("pipeline seq1f1b: 2 stages of 1,1 layers, 4 micro-batches in slices of 12,9,11"),
                           HasSubstr("bubbles are "), HasSubstr("stage 0   stage 1")));
   expect_near(losses("pipeline"), losses("alone"));
-  expect_whole_trace(training_.path("traces/trace.json"));
+  expect_whole_trace(path("traces/trace.json"));
 
   // Exactly in the same layout, up to rounding in another.
   run("5", "stopped", kPipeline);
-  std::filesystem::copy(training_.path("stopped"), training_.path("other"), std::filesystem::copy_options::recursive);
-  run("12", "stopped", kPipeline, {"--load", training_.path("stopped")});
+  std::filesystem::copy(path("stopped"), path("other"), std::filesystem::copy_options::recursive);
+  run("12", "stopped", kPipeline, {"--load", path("stopped")});
   EXPECT_EQ(losses("stopped"), losses("pipeline"));
-  run("12", "other", {"--tp", "2", "--dp", "2", "--use-distributed-optimizer"}, {"--load", training_.path("other")});
+  run("12", "other", {"--tp", "2", "--dp", "2", "--use-distributed-optimizer"}, {"--load", path("other")});
   expect_near(losses("other"), losses("alone"));
   run("5", "first", {"--tp", "2"});
   run("12", "first", with(kPipeline, {"--defer-weight-gradients", "--schedule", "terapipe"}),
-      {"--load", training_.path("first")});
+      {"--load", path("first")});
   expect_near(losses("first"), losses("alone"));
 }
 
@@ -115,50 +108,48 @@ TEST_P(PipelineOfProcesses, GivesTheLossesAndTheTraceOfThreads) {
   if (const std::string reason = why_no(GetParam()); !reason.empty()) GTEST_SKIP() << reason;
   using Launcher = std::optional<LaunchedBy>;
   const auto run = [&](const char* iterations, const std::string& save, const Words& more, Launcher launcher) {
-    succeed(train(iterations, with(with(kPipeline, {"--save", training_.path(save)}), more)), launcher);
+    succeed(train(iterations, with(with(kPipeline, {"--save", path(save)}), more)), launcher);
   };
   run("12", "threads", {}, std::nullopt);
-  run("12", "processes", {"--trace", training_.path("trace.json")}, GetParam());
+  run("12", "processes", {"--trace", path("trace.json")}, GetParam());
   EXPECT_EQ(losses("processes"), losses("threads"));
-  expect_whole_trace(training_.path("trace.json"));
+  expect_whole_trace(path("trace.json"));
 
   run("6", "resumed", {}, GetParam());
-  run("12", "resumed", {"--load", training_.path("resumed")}, GetParam());
+  run("12", "resumed", {"--load", path("resumed")}, GetParam());
   EXPECT_EQ(losses("resumed"), losses("threads"));
-  EXPECT_EQ(run_teratron({"checkpoint", "verify", training_.path("resumed")}).exit_code, 0);
+  EXPECT_EQ(run_teratron({"checkpoint", "verify", path("resumed")}).exit_code, 0);
 }
 
 // Begun with the whole vocabulary at both ends.
 TEST_P(PipelineOfProcesses, GivesTheLossesOfThreadsWithTheVocabularySharedOut) {
   if (const std::string reason = why_no(GetParam()); !reason.empty()) GTEST_SKIP() << reason;
-  succeed(train("12", {"--save", training_.path("alone")}));
-  succeed(train("5", with(kPipeline, {"--save", training_.path("threads")})));
-  std::filesystem::copy(training_.path("threads"), training_.path("processes"),
-                        std::filesystem::copy_options::recursive);
+  succeed(train("12", {"--save", path("alone")}));
+  succeed(train("5", with(kPipeline, {"--save", path("threads")})));
+  std::filesystem::copy(path("threads"), path("processes"), std::filesystem::copy_options::recursive);
   for (const auto& [save, launcher] :
        {std::pair{"threads", std::optional<LaunchedBy>()}, {"processes", std::optional(GetParam())}}) {
-    const std::string folder = training_.path(save);
+    const std::string folder = path(save);
     const Words words = with(kPipeline, {"--save", folder, "--load", folder, "--vocabulary-parallel"});
     EXPECT_THAT(succeed(train("12", words), launcher), HasSubstr("with the vocabulary shared out"));
   }
   EXPECT_EQ(losses("processes"), losses("threads"));
   expect_near(losses("processes"), losses("alone"));
-  EXPECT_EQ(run_teratron({"checkpoint", "verify", training_.path("processes")}).exit_code, 0);
+  EXPECT_EQ(run_teratron({"checkpoint", "verify", path("processes")}).exit_code, 0);
 }
 
 INSTANTIATE_TEST_SUITE_P(Mpirun, PipelineOfProcesses, ::testing::Values(LaunchedBy::kMpirun));
 
 TEST_F(PipelineTrain, EvaluationAndGenerationAreThoseOfOneRank) {
-  succeed(train("6", {"--save", training_.path("run")}));
-  const Words evaluation = {"eval",   "loss", "--load", training_.path("run"), "--data-path", training_.path("data"),
-                            "--json", "-"};
-  const Words wikitext = {
-      "eval", "wikitext103", "--load", training_.path("run"), "--data", training_.path("corpus.txt"), "--json", "-"};
-  const Words text = {"generate",         "--load", training_.path("run"),  "--prompt", "the rank",
-                      "--max-new-tokens", "40",     "--ignore-end-of-text", "--seed",   "3"};
+  succeed(train("6", {"--save", path("run")}));
+  const Words evaluation = {"eval", "loss", "--load", path("run"), "--data-path", path("data"), "--json", "-"};
+  const Words wikitext = {"eval", "wikitext103", "--load", path("run"), "--data", path("corpus.txt"), "--json", "-"};
+  const Words text = {
+      "generate", "--load", path("run"), "--prompt", "the rank", "--max-new-tokens", "40", "--ignore-end-of-text",
+      "--seed",   "3"};
   const auto loss = [](const Words& words) {
     const Outcome outcome = must(words);
-    return nlohmann::json::parse(outcome.output).at("loss").get<double>();
+    return Json::parse(outcome.output).at("loss").get<double>();
   };
   const std::string alone = run_teratron(text).output;
   EXPECT_THAT(alone, HasSubstr("the rank"));
@@ -178,9 +169,9 @@ TEST_F(PipelineTrain, EvaluationAndGenerationAreThoseOfOneRank) {
 
 TEST_F(PipelineTrain, RefusesImpossiblePipelinesOnceBeforeTheStart) {
   const auto errors = [&](const Words& words) {
-    std::string text = refused(train("2", with({"--save", training_.path("never")}, words)));
+    std::string text = refused(train("2", with({"--save", path("never")}, words)));
     EXPECT_EQ(text.find("error: "), text.rfind("error: ")) << text;
-    EXPECT_FALSE(std::filesystem::exists(training_.path("never")));
+    EXPECT_FALSE(std::filesystem::exists(path("never")));
     return text;
   };
   EXPECT_THAT(errors({"--pp", "2", "--token-slices", "12,9", "--schedule", "gpipe", "--pipeline-layout", "1,2"}),

@@ -1,18 +1,11 @@
 // --bf16, --fp16 and --tf32 of the commands that run a model.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <cmath>
-#include <nlohmann/json.hpp>
 
 #include "cli/tiny_training.h"
 
 namespace teratron::testing {
 namespace {
-
-using ::testing::AllOf;
-using ::testing::HasSubstr;
-using ::testing::Not;
 
 class PrecisionCommands : public ::testing::Test {
  protected:
@@ -61,7 +54,7 @@ TEST_F(PrecisionCommands, LayoutsOfSixteenBitsAgree) {
 TEST_F(PrecisionCommands, GenerationRunsInSixteenBits) {
   for (const char* flag : {"--bf16", "--fp16"}) {
     for (const Words& more : {Words{}, Words{"--tp", "2"}, Words{"--backend", "ref"}}) {
-      const nlohmann::json made = json_of(with(generate(), with({flag}, more)));
+      const Json made = json_of(with(generate(), with({flag}, more)));
       EXPECT_EQ(made.at("tokens").size(), 20U) << flag;
     }
   }

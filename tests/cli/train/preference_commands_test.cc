@@ -1,6 +1,4 @@
 // Pairs of answers from lines of JSON to a model that prefers: data preferences and train --dpo.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <cmath>
 
@@ -9,10 +7,6 @@
 
 namespace teratron::testing {
 namespace {
-
-namespace fs = std::filesystem;
-using ::testing::AllOf;
-using ::testing::HasSubstr;
 
 TEST(PreferenceOracle, TenUpdatesEndWhereTrlsEnd) {
   if (const std::string reason = why_no_oracle(); !reason.empty()) GTEST_SKIP() << reason;
@@ -64,7 +58,7 @@ class PreferenceCommands : public TrainingCommands<300> {
                          "0"};
     return with(words, more);
   }
-  static std::vector<nlohmann::json> metrics(const fs::path& run) { return json_lines(run / "metrics.jsonl"); }
+  static std::vector<Json> metrics(const fs::path& run) { return json_lines(run / "metrics.jsonl"); }
 };
 
 TEST_F(PreferenceCommands, AModelComesToPreferTheChosenAnswers) {
@@ -77,11 +71,11 @@ TEST_F(PreferenceCommands, AModelComesToPreferTheChosenAnswers) {
   EXPECT_THAT(outcome.errors, AllOf(HasSubstr("pairs of answers in"), HasSubstr(" | reward margin: "),
                                     HasSubstr(" | reward accuracy: 1.0000"),
                                     HasSubstr("validation after iteration 40: loss"), HasSubstr(", reward accuracy ")));
-  EXPECT_THAT(outcome.errors, ::testing::Not(HasSubstr("perplexity")));
-  const std::vector<nlohmann::json> lines = metrics(path("run"));
+  EXPECT_THAT(outcome.errors, Not(HasSubstr("perplexity")));
+  const std::vector<Json> lines = metrics(path("run"));
   EXPECT_NEAR(lines.front()["loss"].get<double>(), std::log(2), 1e-6);
   EXPECT_EQ(lines.front()["reward_margin"], 0);
-  for (const nlohmann::json& line : lines) {
+  for (const Json& line : lines) {
     EXPECT_NEAR(line["reward_chosen"].get<double>() - line["reward_rejected"].get<double>(),
                 line["reward_margin"].get<double>(), 1e-9);
   }
@@ -103,12 +97,12 @@ TEST_F(PreferenceCommands, LossesAndRewardsAreTheSameOnRanksAndInSlices) {
   succeed(preferences({"--out", path("pairs")}));
   const Words batch = {"--train-iters", "4", "--global-batch-size", "2"};
   succeed(preferring(with(batch, {"--micro-batch-size", "2", "--save", path("alone")})));
-  const std::vector<nlohmann::json> expected = metrics(path("alone"));
+  const std::vector<Json> expected = metrics(path("alone"));
   for (const Words& layout :
        {Words{"--dp", "2"}, Words{"--tp", "2", "--sequence-parallel"}, Words{"--pp", "2", "--token-slices", "9,15"},
         Words{"--pp", "2", "--vocabulary-parallel"}}) {
     succeed(preferring(with(with(batch, layout), {"--micro-batch-size", "1", "--save", path("layout")})));
-    const std::vector<nlohmann::json> found = metrics(path("layout"));
+    const std::vector<Json> found = metrics(path("layout"));
     ASSERT_EQ(found.size(), expected.size());
     for (std::size_t i = 0; i < found.size(); ++i) {
       for (const char* key : {"loss", "reward_chosen", "reward_margin"}) {
@@ -122,7 +116,7 @@ TEST_F(PreferenceCommands, LossesAndRewardsAreTheSameOnRanksAndInSlices) {
 TEST_F(PreferenceCommands, PairsAreShownWithTheWordsToLearn) {
   EXPECT_THAT(succeed(preferences({"--show", "2"})),
               AllOf(HasSubstr("--- 1, chosen: "), HasSubstr("ranks=[[sums<|endoftext|>]]\n--- 1, rejected: "),
-                    HasSubstr("layer=[[sums<|endoftext|>]]"), ::testing::Not(HasSubstr("--- 3"))));
+                    HasSubstr("layer=[[sums<|endoftext|>]]"), Not(HasSubstr("--- 3"))));
 }
 
 TEST_F(PreferenceCommands, FaultsAreOneClearError) {

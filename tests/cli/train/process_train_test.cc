@@ -1,7 +1,5 @@
 // Training with ranks that are processes of mpirun: the bits of ranks that are threads, and one clear error on every
 // rank when something is wrong with one of them. By address only GPUs train.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "cli/tiny_training.h"
 #include "comm/process/launched_job.h"
@@ -10,9 +8,6 @@ namespace teratron::testing {
 namespace {
 
 using std::chrono::seconds;
-using ::testing::AllOf;
-using ::testing::HasSubstr;
-using ::testing::StartsWith;
 
 Words with_binary(const Words& words) { return with({TERATRON_BINARY}, words); }
 

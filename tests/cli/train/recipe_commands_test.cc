@@ -1,8 +1,4 @@
 // The small recipes of configs/ train here and now, by their own settings.
-#include <fmt/format.h>
-#include <gtest/gtest.h>
-
-#include <filesystem>
 
 #include "cli/tiny_training.h"
 
@@ -14,27 +10,27 @@ class RecipeCommands : public TrainingCommands<> {
   // The losses of a run that is cut short, of samples that are: programs with sanitizers run this, too.
   std::vector<double> train(const std::string& recipe, const std::string& data, const std::string& tokenizer) const {
     const std::string file = std::string(TERATRON_SOURCE_DIR) + "/configs/" + recipe;
-    const nlohmann::json result = json_of({"train",
-                                           "--config",
-                                           file,
-                                           "--data-path",
-                                           path(data),
-                                           "--tokenizer",
-                                           path(tokenizer),
-                                           "--save",
-                                           path("run"),
-                                           "--train-iters",
-                                           "6",
-                                           "--lr-warmup-iters",
-                                           "2",
-                                           "--log-interval",
-                                           "1",
-                                           "--seq-length",
-                                           "32",
-                                           "--global-batch-size",
-                                           "4",
-                                           "--micro-batch-size",
-                                           "4"});
+    const Json result = json_of({"train",
+                                 "--config",
+                                 file,
+                                 "--data-path",
+                                 path(data),
+                                 "--tokenizer",
+                                 path(tokenizer),
+                                 "--save",
+                                 path("run"),
+                                 "--train-iters",
+                                 "6",
+                                 "--lr-warmup-iters",
+                                 "2",
+                                 "--log-interval",
+                                 "1",
+                                 "--seq-length",
+                                 "32",
+                                 "--global-batch-size",
+                                 "4",
+                                 "--micro-batch-size",
+                                 "4"});
     EXPECT_EQ(result.at("iterations"), 6);
     return TinyTraining::losses(path("run"));
   }

@@ -1,7 +1,5 @@
 // Resuming and starting from a model: the flags that `teratron train` needs, its messages, and that a start that
 // is refused changes no file.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <algorithm>
 #include <map>
@@ -10,12 +8,6 @@
 
 namespace teratron::testing {
 namespace {
-
-namespace fs = std::filesystem;
-using ::testing::AllOf;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
-using ::testing::Not;
 
 class ResumeCommands : public TrainingCommands<1000> {
  protected:
@@ -180,7 +172,7 @@ TEST_F(ResumeCommands, FlagsOverrideTheCheckpointAndWhatDiffersIsListed) {
     EXPECT_THAT(resumed.errors, HasSubstr(difference));
   }
   EXPECT_THAT(resumed.errors, Not(HasSubstr("weight-decay")));
-  EXPECT_EQ(nlohmann::json::parse(resumed.output).at("consumed_samples"), 2 * 6 + 2 * 8);
+  EXPECT_EQ(Json::parse(resumed.output).at("consumed_samples"), 2 * 6 + 2 * 8);
 }
 
 TEST_F(ResumeCommands, TheStartIsShorterThanAScreenAndVerboseShowsAllSettings) {
@@ -215,7 +207,7 @@ TEST_F(ResumeCommands, ARefusedOrFinishedResumeChangesNoFile) {
   for (const Words& finished : {Words{}, Words{"--iteration", "2", "--train-iters", "2"}}) {
     const Outcome outcome = must(with({"train", "--load", run, "--json", "-"}, finished));
     EXPECT_THAT(outcome.errors, AllOf(HasSubstr("nothing to do: '" + run + "' has done "), Not(HasSubstr("resuming"))));
-    EXPECT_TRUE(nlohmann::json::parse(outcome.output).at("final_loss").is_null());
+    EXPECT_TRUE(Json::parse(outcome.output).at("final_loss").is_null());
     EXPECT_EQ(files_of(run), before);
   }
 }
@@ -298,7 +290,7 @@ TEST_F(ResumeCommands, FinetuneTakesShapeAndTokenizerFromACheckpointOrAHuggingFa
                                 "--save", save, "--json", "-"});
     EXPECT_THAT(tuned.errors, AllOf(HasSubstr("1 layer, hidden 16, 4 heads, 8 positions, vocabulary 280"),
                                     HasSubstr("starts from the weights in '" + path(from) + "'")));
-    EXPECT_EQ(nlohmann::json::parse(tuned.output).at("consumed_samples"), 3 * 4);
+    EXPECT_EQ(Json::parse(tuned.output).at("consumed_samples"), 3 * 4);
     EXPECT_EQ(read_file(fs::path(save) / "iter_0000003/vocab.json"), read_file(path("tokenizer/vocab.json")));
     const std::string written = read_file(fs::path(save) / "iter_0000003/model.safetensors");
     EXPECT_TRUE(weights.empty() || written == weights) << from;

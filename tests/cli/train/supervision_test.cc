@@ -1,7 +1,5 @@
 // Runs that are watched and started again: `teratron top` beside a live, an ended and a killed one, and the bits of a
 // run whose processes were killed.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <fstream>
 #include <map>
@@ -15,11 +13,7 @@
 namespace teratron::testing {
 namespace {
 
-namespace fs = std::filesystem;
 using std::chrono::milliseconds;
-using ::testing::AllOf;
-using ::testing::HasSubstr;
-using ::testing::Not;
 
 class Supervision : public TrainingCommands<> {
  protected:
@@ -33,9 +27,9 @@ class Supervision : public TrainingCommands<> {
       std::this_thread::sleep_for(milliseconds(1));
     }
   }
-  nlohmann::json top(const std::string& run) const {
+  Json top(const std::string& run) const {
     const Outcome outcome = must({"top", path(run), "--json", "-"});
-    return nlohmann::json::parse(outcome.output, nullptr, /*allow_exceptions=*/false);
+    return Json::parse(outcome.output, nullptr, /*allow_exceptions=*/false);
   }
   static pid_t only_child(pid_t parent) {
     const std::string id = std::to_string(parent);
@@ -53,7 +47,7 @@ class Supervision : public TrainingCommands<> {
     std::ifstream(fs::path(path(run)) / "latest_checkpointed_iteration.txt") >> saved;
     std::ifstream metrics(fs::path(path(run)) / "metrics.jsonl");
     for (std::string line; std::getline(metrics, line);) {
-      const auto json = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
+      const auto json = Json::parse(line, nullptr, /*allow_exceptions=*/false);
       if (json.is_object()) reported = json.value("iteration", reported);
     }
     return reported > saved;
@@ -72,11 +66,11 @@ TEST_F(Supervision, TopShowsARunThatLivesThenDies) {
   ChildProgram run(command("run", {"--train-iters", "1000000", "--tp", "2", "--save-interval", "1000000"}));
   const fs::path file = fs::path(path("run")) / "live.json";
   wait_until(run, [&] { return fs::exists(file) && read_file(file).find("\"place\"") != std::string::npos; });
-  const nlohmann::json live = top("run");
+  const Json live = top("run");
   ASSERT_EQ(live.value("state", ""), "lives") << run.errors_so_far();
   EXPECT_EQ(live.at("iterations"), 1000000);
   ASSERT_EQ(live.at("ranks").size(), 2U);
-  for (const nlohmann::json& rank : live.at("ranks")) EXPECT_GT(rank.at("memory_bytes"), 0);
+  for (const Json& rank : live.at("ranks")) EXPECT_GT(rank.at("memory_bytes"), 0);
   const Outcome text = run_teratron({"top", path("run")});
   EXPECT_THAT(text.output, AllOf(HasSubstr("of 1,000,000"), HasSubstr("rank"), HasSubstr(" of iteration ")));
 
@@ -137,7 +131,7 @@ TEST_F(Supervision, OnATerminalTopFillsTheRowsAndColumnsUntilAKeyASignalOrTheRun
     const auto type_q = [](const testing::PseudoTerminal& terminal, ChildProgram&) { terminal.type("q"); };
     const std::string frame = frame_until(ranks, true, type_q, 0);
     const std::string_view from_top = "\x1b[H\x1b[J";
-    EXPECT_THAT(frame, ::testing::StartsWith(std::string(from_top) + "process 7 on elsewhere has written"));
+    EXPECT_THAT(frame, StartsWith(std::string(from_top) + "process 7 on elsewhere has written"));
     std::istringstream lines(frame.substr(from_top.size()));
     int count = 0;
     for (std::string line; std::getline(lines, line); ++count) EXPECT_LE(line.size(), 40U) << line;
@@ -181,7 +175,7 @@ TEST_F(Supervision, ARunThatWasKilledAgainAndAgainHasTheBitsOfOneThatWasNot) {
               AllOf(HasSubstr("the run ended by SIGKILL; it starts again"), HasSubstr("(restart 1 of ")));
   EXPECT_EQ(TinyTraining::losses(path("killed")), TinyTraining::losses(path("whole")));
   EXPECT_EQ(tensors(path("killed") + "/iter_0000300"), tensors(path("whole") + "/iter_0000300"));
-  const auto result = [&](const std::string& name) { return nlohmann::json::parse(read_file(path(name))); };
+  const auto result = [&](const std::string& name) { return Json::parse(read_file(path(name))); };
   EXPECT_EQ(result("killed.json").at("final_loss"), result("whole.json").at("final_loss"));
 }
 

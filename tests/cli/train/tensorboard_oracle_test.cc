@@ -1,6 +1,5 @@
 // TensorBoard's own reader reads what a run writes, across a resumption. Needs the environment of scripts/oracle-env;
 // skips where that was not made, or was made before tensorboard was in it.
-#include <gtest/gtest.h>
 
 #include "cli/tiny_training.h"
 #include "oracle/python.h"

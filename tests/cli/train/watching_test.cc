@@ -1,8 +1,5 @@
 // Logs of a run: metrics.jsonl and TensorBoard's records. (tests/oracle/tensorboard_reads_ours.py
 // reads the latter by TensorBoard's own reader.)
-#include <fmt/format.h>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
@@ -14,14 +11,9 @@
 namespace teratron::testing {
 namespace {
 
-namespace fs = std::filesystem;
-using ::testing::AllOf;
-using ::testing::HasSubstr;
-using ::testing::Not;
-
 class Watching : public TrainingCommands<> {
  protected:
-  static std::vector<nlohmann::json> metrics(const fs::path& run) { return json_lines(run / "metrics.jsonl"); }
+  static std::vector<Json> metrics(const fs::path& run) { return json_lines(run / "metrics.jsonl"); }
 
   // The steps of each record's first tag, in the order of files.
   static std::map<std::string, std::vector<std::int64_t>> steps(const fs::path& folder) {
@@ -50,7 +42,7 @@ TEST_F(Watching, MetricsHaveRowsOfEachKindWhoseRatesFollowFromTheTimes) {
           .exit_code,
       0);
   std::vector<std::string> kinds;
-  for (const nlohmann::json& row : metrics(path("run"))) {
+  for (const Json& row : metrics(path("run"))) {
     kinds.push_back(row.at("kind"));
     if (kinds.back() == "iteration") {
       const double tokens = 32.0 * row.at("global_batch_size").get<double>();
@@ -80,8 +72,8 @@ TEST_F(Watching, SamplesAtEachValidationChangeNothingElse) {
   };
   EXPECT_EQ(weights("with"), weights("without"));
   EXPECT_EQ(TinyTraining::losses(path("with")), TinyTraining::losses(path("without")));
-  std::vector<nlohmann::json> samples;
-  for (const nlohmann::json& row : metrics(path("with"))) {
+  std::vector<Json> samples;
+  for (const Json& row : metrics(path("with"))) {
     if (row.at("kind") == "sample") samples.push_back(row);
   }
   ASSERT_EQ(samples.size(), 4U);
@@ -106,7 +98,7 @@ TEST_F(Watching, SamplesAtEachValidationChangeNothingElse) {
   write_file_atomically(path("score.json"), R"({"evaluation": "lambada", "accuracy": 0.25})");
   const Words evaluated = {"report",       path("with"),       "--output",     path("page.html"),
                            "--evaluation", path("score.json"), "--evaluation", path("score.json")};
-  const Outcome again = must(evaluated);
+  must(evaluated);
   EXPECT_THAT(read_file(path("page.html")), HasSubstr("<td>accuracy</td><td>0.25</td><td>0.4518 (355M)"));
   EXPECT_THAT(refused({"report", path("with"), "--evaluation", path("page.html")}),
               HasSubstr("is no result of an evaluation"));

@@ -1,20 +1,17 @@
 // Labels by their names here and in transformers.
-#include <gtest/gtest.h>
 
-#include "base/files/file.h"
 #include "cli/binary.h"
 #include "oracle/python.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 TEST(LabelNamesOracle, PairsHaveTheLabelsThatTransformersGivesThem) {
-  if (const std::string reason = testing::why_no_oracle(); !reason.empty()) GTEST_SKIP() << reason;
-  const testing::TemporaryFolder folder;
-  const int status =
-      testing::run_oracle("labels_as_transformers.py", {TERATRON_BINARY, folder.path().string()}, folder / "log");
+  if (const std::string reason = why_no_oracle(); !reason.empty()) GTEST_SKIP() << reason;
+  const TemporaryFolder folder;
+  const int status = run_oracle("labels_as_transformers.py", {TERATRON_BINARY, folder.path().string()}, folder / "log");
   EXPECT_EQ(status, 0) << read_file(folder / "log");
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

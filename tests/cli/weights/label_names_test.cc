@@ -1,44 +1,29 @@
 // The names of a Hugging Face model's labels decide which of its outputs means what: in eval, in finetune, and in
 // conversions. The model here always says one label, whatever it reads, so the right score is known.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "cli/binary.h"
 #include "cli/weights/bert_folder.h"
 #include "tasks/task.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
-
-using ::testing::AllOf;
-using ::testing::HasSubstr;
-using testing::json_of;
-using ::testing::Not;
-using testing::Outcome;
-using testing::run_teratron;
-using testing::succeed;
-using testing::TinyBertFolder;
-using testing::Words;
-namespace fs = std::filesystem;
 
 using Names = std::vector<std::string>;
 
-class LabelNames : public ::testing::Test {
+class LabelNames : public FolderTest {
  protected:
-  std::string path(const std::string& name) const { return (folder_.path() / name).string(); }
-
   // Two pairs that are labelled `label`.
   std::string pairs(TaskKind task, const std::string& label) const {
     const bool is_mnli = task == TaskKind::kMnli;
     std::string text = is_mnli ? "gold_label\tsentence1\tsentence2\n" : "is_duplicate\tquestion1\tquestion2\n";
     const std::string written = is_mnli ? label : label == "duplicate" ? "1" : "0";
     for (const char* words : {"rain snow\twind", "sun\tfog hail"}) text += fmt::format("{}\t{}\n", written, words);
-    testing::put_file(path("pairs.tsv"), text);
+    put_file(path("pairs.tsv"), text);
     return path("pairs.tsv");
   }
 
   // A model with these labels that always says `answer`.
-  void make(const Names& labels, std::size_t answer, const testing::Json& config = testing::Json::object()) const {
+  void make(const Names& labels, std::size_t answer, const Json& config = Json::object()) const {
     fs::remove_all(path("hf"));
     TinyBertFolder model({.name = "BertForSequenceClassification", .labels = labels, .count = std::ssize(labels)});
     model.always_answer(answer);
@@ -50,8 +35,6 @@ class LabelNames : public ::testing::Test {
     return run_teratron({"eval", std::string(name_of(task)), "--load", path(folder), "--data", path("pairs.tsv"),
                          "--predictions", path("predictions.tsv"), "--overwrite", "--json", "-"});
   }
-
-  const testing::TemporaryFolder folder_;
 };
 
 Names names_of_task(TaskKind task) { return label_names(task); }
@@ -67,25 +50,23 @@ TEST_F(LabelNames, InWhateverOrderMeanTheSameInEvalAndInConversions) {
         pairs(task, order[answer]);
         const Outcome outcome = eval(task, "hf");
         ASSERT_EQ(outcome.exit_code, 0) << outcome.errors;
-        EXPECT_EQ(testing::Json::parse(outcome.output)["accuracy"], 100);
+        EXPECT_EQ(Json::parse(outcome.output)["accuracy"], 100);
         EXPECT_THAT(outcome.errors, Not(HasSubstr("have no names")));
         const std::string written = task == TaskKind::kQqp ? (order[answer] == "duplicate" ? "1" : "0") : order[answer];
-        EXPECT_EQ(testing::bytes_of_file(path("predictions.tsv")),
-                  fmt::format("index\tprediction\n0\t{0}\n1\t{0}\n", written));
+        EXPECT_EQ(bytes_of_file(path("predictions.tsv")), fmt::format("index\tprediction\n0\t{0}\n1\t{0}\n", written));
         if (answer > 0) continue;
         fs::remove_all(path("run"));
         fs::remove_all(path("back"));
         succeed({"convert", "--from", "hf", "--to", "teratron", path("hf"), path("run")});
         succeed({"convert", "--from", "teratron", "--to", "hf", path("run"), path("back")});
         for (const char* folder : {"run", "back"}) {
-          EXPECT_EQ(testing::Json::parse(eval(task, folder).output)["accuracy"], 100) << folder;
+          EXPECT_EQ(Json::parse(eval(task, folder).output)["accuracy"], 100) << folder;
         }
-        const auto config = testing::Json::parse(testing::bytes_of_file(path("back") + "/config.json"));
-        const auto before = testing::Json::parse(testing::bytes_of_file(path("hf") + "/config.json"));
+        const auto config = Json::parse(bytes_of_file(path("back") + "/config.json"));
+        const auto before = Json::parse(bytes_of_file(path("hf") + "/config.json"));
         EXPECT_EQ(config["id2label"], before["id2label"]);
         EXPECT_EQ(config["label2id"], before["label2id"]);
-        EXPECT_EQ(testing::tensors_of(path("back") + "/model.safetensors"),
-                  testing::tensors_of(path("hf") + "/model.safetensors"));
+        EXPECT_EQ(tensors_of(path("back") + "/model.safetensors"), tensors_of(path("hf") + "/model.safetensors"));
       }
     } while (std::ranges::next_permutation(order).found);
   }
@@ -94,10 +75,10 @@ TEST_F(LabelNames, InWhateverOrderMeanTheSameInEvalAndInConversions) {
 TEST_F(LabelNames, AreTheSameInCapitalsAndWithOtherHyphens) {
   make({"NEUTRAL", "Entailment", "CONTRADICTION"}, 2);
   pairs(TaskKind::kMnli, "contradiction");
-  EXPECT_EQ(testing::Json::parse(eval(TaskKind::kMnli, "hf").output)["accuracy"], 100);
+  EXPECT_EQ(Json::parse(eval(TaskKind::kMnli, "hf").output)["accuracy"], 100);
   make({"Duplicate", "Not Duplicate"}, 0);
   pairs(TaskKind::kQqp, "duplicate");
-  EXPECT_EQ(testing::Json::parse(eval(TaskKind::kQqp, "hf").output)["accuracy"], 100);
+  EXPECT_EQ(Json::parse(eval(TaskKind::kQqp, "hf").output)["accuracy"], 100);
 }
 
 TEST_F(LabelNames, ThatOnlyCountAreTakenInOurOrderAndThatIsSaidOnce) {
@@ -105,7 +86,7 @@ TEST_F(LabelNames, ThatOnlyCountAreTakenInOurOrderAndThatIsSaidOnce) {
   for (const Names& names : {Names{"LABEL_0", "LABEL_1", "LABEL_2"}, Names{"0", "1", "2"}}) {
     make(names, 1);
     const Outcome outcome = eval(TaskKind::kMnli, "hf");
-    EXPECT_EQ(testing::Json::parse(outcome.output)["accuracy"], 100);
+    EXPECT_EQ(Json::parse(outcome.output)["accuracy"], 100);
     EXPECT_EQ(outcome.errors.find("have no names"), outcome.errors.rfind("have no names"));
     EXPECT_THAT(outcome.errors,
                 HasSubstr("have no names (id2label); they are taken as contradiction, entailment, neutral"));
@@ -114,7 +95,7 @@ TEST_F(LabelNames, ThatOnlyCountAreTakenInOurOrderAndThatIsSaidOnce) {
   make({"LABEL_0", "LABEL_1", "LABEL_2"}, 1, {{"label2id", {{"neutral", 2}, {"entailment", 1}, {"contradiction", 0}}}});
   EXPECT_THAT(eval(TaskKind::kMnli, "hf").errors, Not(HasSubstr("have no names")));
   make({"LABEL_0", "LABEL_1", "LABEL_2"}, 0, {{"label2id", {{"neutral", 2}, {"entailment", 0}, {"contradiction", 1}}}});
-  EXPECT_EQ(testing::Json::parse(eval(TaskKind::kMnli, "hf").output)["accuracy"], 100);
+  EXPECT_EQ(Json::parse(eval(TaskKind::kMnli, "hf").output)["accuracy"], 100);
 }
 
 TEST_F(LabelNames, AreRefusedByNameForAnotherTask) {
@@ -135,7 +116,7 @@ TEST_F(LabelNames, AreRefusedByNameForAnotherTask) {
 
 TEST_F(LabelNames, ThatContradictThemselvesAreRefused) {
   const Names mnli = names_of_task(TaskKind::kMnli);
-  const auto refuses = [&](const Names& names, const testing::Json& config, const std::string& message) {
+  const auto refuses = [&](const Names& names, const Json& config, const std::string& message) {
     make(names, 0, config);
     pairs(TaskKind::kMnli, "neutral");
     const Words convert = {"convert", "--from", "hf", "--to", "teratron", path("hf"), path("out")};
@@ -153,7 +134,7 @@ TEST_F(LabelNames, ThatContradictThemselvesAreRefused) {
           "id2label has 3 names and none of 0");
   // Default names are no names.
   make(mnli, 2, {{"label2id", {{"LABEL_0", 0}, {"LABEL_1", 1}, {"LABEL_2", 2}}}});
-  EXPECT_EQ(testing::Json::parse(eval(TaskKind::kMnli, "hf").output)["accuracy"], 100);
+  EXPECT_EQ(Json::parse(eval(TaskKind::kMnli, "hf").output)["accuracy"], 100);
 }
 
 // The head of a model of the task is trained on by name; with a rate of nearly 0 it stays what it was.
@@ -182,9 +163,9 @@ TEST_F(LabelNames, DecideWhatFinetuneTakesOfAHead) {
   const auto json = json_of(finetune("run"));
   EXPECT_EQ(json["runs"][0]["valid"]["accuracy"], 100);
   succeed({"convert", "--from", "teratron", "--to", "hf", path("run"), path("back")});
-  const auto config = testing::Json::parse(testing::bytes_of_file(path("back") + "/config.json"));
-  EXPECT_EQ(config["id2label"], (testing::Json{{"0", "contradiction"}, {"1", "entailment"}, {"2", "neutral"}}));
-  EXPECT_EQ(testing::Json::parse(eval(TaskKind::kMnli, "back").output)["accuracy"], 100);
+  const auto config = Json::parse(bytes_of_file(path("back") + "/config.json"));
+  EXPECT_EQ(config["id2label"], (Json{{"0", "contradiction"}, {"1", "entailment"}, {"2", "neutral"}}));
+  EXPECT_EQ(Json::parse(eval(TaskKind::kMnli, "back").output)["accuracy"], 100);
 
   make({"negative", "neutral", "positive"}, 0);
   EXPECT_THAT(run_teratron(finetune("other")).errors,
@@ -199,4 +180,4 @@ TEST_F(LabelNames, DecideWhatFinetuneTakesOfAHead) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

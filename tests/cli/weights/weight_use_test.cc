@@ -1,24 +1,13 @@
 // Every kind of weights with every command that takes weights: it works, it works and says what it draws, or it is
 // refused with a message that says what to do. Nothing ends in another way.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "base/turn.h"
 #include "cli/tiny_training.h"
 #include "cli/weights/bert_folder.h"
 #include "tasks/task.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
-
-using ::testing::HasSubstr;
-using testing::Outcome;
-using testing::run_teratron;
-using testing::succeed;
-using testing::TinyBertFolder;
-using testing::with;
-using testing::Words;
-namespace fs = std::filesystem;
 
 // Outcome of a pair, in the letters of the table below.
 struct Result {
@@ -89,22 +78,21 @@ class WeightUse : public ::testing::Test {
 
   WeightUse() {
     fs::create_directories(path("words"));
-    testing::put_file(path("words") + "/vocab.txt", testing::task_vocabulary());
+    put_file(path("words") + "/vocab.txt", task_vocabulary());
     std::string sentences;
     for (std::size_t i = 0; i < 24; ++i) {
-      sentences += fmt::format("{0} {1}. {2} {0} {1}.\n\n", testing::kTaskWords[i % 7], testing::kTaskWords[i % 9],
-                               testing::kTaskWords[i % 5]);
+      sentences += fmt::format("{0} {1}. {2} {0} {1}.\n\n", kTaskWords[i % 7], kTaskWords[i % 9], kTaskWords[i % 5]);
     }
-    testing::put_file(path("sentences.txt"), sentences);
+    put_file(path("sentences.txt"), sentences);
     succeed({"data", "tokenize", "--split-sentences", "--tokenizer", path("words"), "--out", path("sentences"),
              path("sentences.txt")});
     for (const TaskKind task : all_tasks()) {
-      testing::put_file(path(testing::task_file_name(task)), testing::task_file(task, 4, 3));
+      put_file(path(task_file_name(task)), task_file(task, 4, 3));
     }
-    testing::put_file(path("texts"), "rain snow\nwind\n");
-    testing::put_file(path("article.txt"), "the rank waits a layer sums the gradient\n");
-    testing::put_file(path("passages.jsonl"), "{\"text\": \"the rank waits\"}\n");
-    testing::put_file(path("questions.jsonl"), R"({"context": "the", "choices": ["rank", "layer"], "answer": 0})");
+    put_file(path("texts"), "rain snow\nwind\n");
+    put_file(path("article.txt"), "the rank waits a layer sums the gradient\n");
+    put_file(path("passages.jsonl"), "{\"text\": \"the rank waits\"}\n");
+    put_file(path("questions.jsonl"), R"({"context": "the", "choices": ["rank", "layer"], "answer": 0})");
     make_weights();
   }
 
@@ -113,7 +101,7 @@ class WeightUse : public ::testing::Test {
     return path(to);
   }
 
-  std::string hugging_face(const std::string& name, testing::TinyBertClass what) {
+  std::string hugging_face(const std::string& name, TinyBertClass what) {
     TinyBertFolder(std::move(what)).write(path(name));
     return path(name);
   }
@@ -170,7 +158,7 @@ class WeightUse : public ::testing::Test {
             from.empty() ? "1" : "0.6,0.4"};
   }
 
-  std::string file_of(std::string_view task) const { return path(testing::task_file_name(task_named(task))); }
+  std::string file_of(std::string_view task) const { return path(task_file_name(task_named(task))); }
 
   Words finetune(std::string_view task, const std::string& from, const std::string& save) const {
     return {"finetune",
@@ -235,12 +223,12 @@ class WeightUse : public ::testing::Test {
 
   // A head that learns nothing has no loss; that of a task on the order of sentences has one of a few tenths.
   static void expect_that_it_learns(const Outcome& outcome) {
-    const auto json = testing::Json::parse(outcome.output);
+    const auto json = Json::parse(outcome.output);
     EXPECT_GT(json["final_loss"].get<double>(), 2) << "of some dozens of words";
     EXPECT_GT(json["validation_loss"].get<double>(), 2);
   }
 
-  const testing::TinyTraining gpt_{600};
+  const TinyTraining gpt_{600};
   std::map<std::string, std::string> weights_;
 };
 
@@ -251,10 +239,10 @@ TEST_F(WeightUse, EveryKindAndCommandFollowTheTable) {
     std::erase(signs, ' ');
     ASSERT_EQ(signs.size(), std::size(kCommands)) << weights;
     for (std::size_t i = 0; i < signs.size(); ++i) {
-      if (signs[i] != '.' && testing::has_its_turn(number++, 3)) check(weights, kCommands[i], signs[i]);
+      if (signs[i] != '.' && has_its_turn(number++, 3)) check(weights, kCommands[i], signs[i]);
     }
   }
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing
