@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "base/files/file.h"
+#include "base/lines.h"
 #include "cli/binary.h"
 #include "cli/registry.h"
 
@@ -17,19 +18,13 @@ namespace {
 using testing::ChildProgram;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
+using testing::lines_of;
 using testing::Outcome;
 using testing::succeed;
 using testing::TemporaryFolder;
 using ::testing::UnorderedElementsAreArray;
 using testing::with;
 using testing::Words;
-
-Words lines_of(const std::string& text) {
-  std::istringstream stream(text);
-  Words lines;
-  for (std::string line; std::getline(stream, line);) lines.push_back(line);
-  return lines;
-}
 
 Words words_of(const std::string& text) {
   std::istringstream stream(text);
