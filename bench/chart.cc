@@ -16,7 +16,8 @@ namespace teratron::svg {
 namespace {
 
 LineChart read_lines(const nlohmann::json& json) {
-  LineChart chart{json.at("title"), json.at("x_axis"), json.at("y_axis"), {}, json.value("y_least", 0.0)};
+  LineChart chart{json.at("title"), json.at("x_axis"), json.at("y_axis"), {}, {}};
+  if (json.contains("y_least")) chart.y_least = json.at("y_least").get<double>();
   for (const nlohmann::json& line : json.at("lines")) {
     using Pairs = std::vector<std::pair<double, double>>;
     chart.lines.push_back({line.at("name"), line.at("points").get<Pairs>(), line.value("spread", Pairs())});

@@ -6,6 +6,9 @@ all chunks of the rest are validated on, once, after the last update. Both sides
 drawn by different generators, so single runs differ by what the order makes of them: losses are means over seeds, and
 their standard errors are shown.
 
+With --same-samples N there is one seed, and every update of both sides reads the same N chunks, so that no order matters:
+losses are compared update by update, and rounding is all that may differ.
+
 The model: first PyTorch trains it for a while on the text's own first tenth, so that there is a model to start from;
 transformers saves it with its tokenizer, which `teratron tokenizer train` made.
 """
@@ -16,6 +19,7 @@ import json
 import math
 import os
 import statistics
+import struct
 import subprocess
 import sys
 import tempfile
@@ -50,25 +54,29 @@ def loss_of(model, chunks):
     return torch.nn.functional.cross_entropy(logits.reshape(-1, VOCABULARY), chunks[:, 1:].reshape(-1))
 
 
-def train(model, chunks, updates, warmup, seed):
+def train(model, chunks, updates, warmup, seed, batch_size=BATCH):
+    """Losses of the updates."""
     generator = torch.Generator().manual_seed(seed)
     groups = [dict(params=[p for p in model.parameters() if p.dim() > 1], weight_decay=DECAY),
               dict(params=[p for p in model.parameters() if p.dim() == 1], weight_decay=0.0)]
     optimizer = torch.optim.AdamW(groups, lr=PEAK, betas=BETAS, eps=EPS)
-    order = []
+    order, losses = [], []
     for update in range(1, updates + 1):
-        while len(order) < BATCH:
+        while len(order) < batch_size:
             order += torch.randperm(len(chunks), generator=generator).tolist()
-        batch, order = order[:BATCH], order[BATCH:]
+        batch, order = order[:batch_size], order[batch_size:]
         progress = (update - warmup) / max(1, updates - warmup)
         rate = PEAK * update / warmup if update < warmup else (
             MINIMUM + (PEAK - MINIMUM) * 0.5 * (1 + math.cos(math.pi * progress)))
         for group in optimizer.param_groups:
             group["lr"] = rate
         optimizer.zero_grad()
-        loss_of(model, chunks[batch]).backward()
+        loss = loss_of(model, chunks[batch])
+        loss.backward()
+        losses.append(float(loss))
         torch.nn.utils.clip_grad_norm_(model.parameters(), CLIP)
         optimizer.step()
+    return losses
 
 
 def validate(model, chunks):
@@ -92,17 +100,77 @@ def make_model(folder, tokenizer, chunks):
         (folder / name).write_bytes((tokenizer / name).read_bytes())
 
 
+def recipe(options, seed):
+    """Flags of the recipe in the head of this file."""
+    return ["--seed", seed, "--micro-batch-size", BATCH, "--train-iters", options.updates, "--lr", PEAK, "--min-lr", MINIMUM,
+            "--lr-warmup-iters", options.updates // 10, "--weight-decay", DECAY, "--clip-grad", CLIP, "--adam-beta1", BETAS[0],
+            "--adam-beta2", BETAS[1], "--adam-eps", EPS, "--threads", options.threads]
+
+
+def write_corpus(prefix, ids):
+    """One document in Megatron-LM's format."""
+    ids.astype("<u2").tofile(f"{prefix}.bin")
+    header = b"MMIDIDX\0\0" + struct.pack("<QBQQ", 1, 8, 1, 2)
+    Path(f"{prefix}.idx").write_bytes(header + struct.pack("<iqqq", len(ids), 0, 0, 1))
+
+
+def about(options):
+    return (f"{datetime.date.today()}, {cpu_name()}, {options.threads} threads, fp32; torch {torch.__version__}, transformers "
+            f"{transformers.__version__}; {run(TERATRON, '--version').strip()}; `bench/finetune {' '.join(sys.argv[1:])}`\n\n"
+            f"GPT-2 of {LAYERS} layers, hidden {HIDDEN}, {HEADS} heads, vocabulary {VOCABULARY}, {TOKENS} tokens a sample; "
+            f"{options.updates} updates of {options.same_samples or BATCH} samples")
+
+
+def compare_updates(work, ids, training, options):
+    """The same samples in every update of both sides: a table of losses."""
+    count = options.same_samples
+    write_corpus(work / "few", ids[:count * TOKENS + 1])
+    run(TERATRON, "train", "--finetune", work / "hf", "--data-path", work / "few", "--split", "1", *recipe(options, 1),
+        "--global-batch-size", count, "--save", work / "run", "--json", "-")
+    lines = [json.loads(line) for line in (work / "run/metrics.jsonl").read_text().splitlines()]
+    ours = [line["loss"] for line in lines if line["kind"] == "iteration"]
+    theirs = train(load(work / "hf").train(), training[:count], options.updates, options.updates // 10, 1, count)
+    apart = [abs(one / other - 1) for one, other in zip(ours, theirs, strict=True)]
+    return (f"{about(options)}, the same ones in each. Losses, Teratron's against transformers' by AdamW of PyTorch.\n\n"
+            "| first update | last update, Teratron | transformers | largest difference of an update | mean |\n|---|---|---|---|---|\n"
+            f"| {theirs[0]:.4f} | {ours[-1]:.6f} | {theirs[-1]:.6f} | {max(apart):.1e} | {statistics.mean(apart):.1e} |\n")
+
+
+def compare_seeds(work, training, validation, options):
+    """Orders of each side's own: a table of validation losses."""
+    before = validate(load(work / "hf"), validation)
+    ours, theirs, crossed = [], [], []
+    for seed in range(1, options.seeds + 1):
+        words = ["--finetune", work / "hf", "--data-path", work / "corpus", "--split", "29,1", "--split-order", "file",
+                 *recipe(options, seed), "--eval-iters", 1 + len(validation) // BATCH, "--save", work / f"run{seed}", "--json", "-"]
+        ours.append(json.loads(run(TERATRON, "train", *words))["validation_loss"])
+        run(TERATRON, "convert", "--from", "teratron", "--to", "hf", work / f"run{seed}", work / f"hf{seed}")
+        crossed.append(validate(load(work / f"hf{seed}"), validation))
+        model = load(work / "hf").train()
+        train(model, training, options.updates, options.updates // 10, seed)
+        theirs.append(validate(model, validation))
+        print(f"seed {seed}: Teratron {ours[-1]:.4f} (in transformers {crossed[-1]:.4f}), PyTorch {theirs[-1]:.4f}",
+              file=sys.stderr, flush=True)
+    error = lambda losses: statistics.stdev(losses) / math.sqrt(len(losses)) if len(losses) > 1 else math.nan
+    mean = statistics.mean
+    return (f"{about(options)}; {len(training)} training and {len(validation)} validation chunks. "
+            f"Validation loss in nats a token, mean over {options.seeds} seeds and its standard error.\n\n"
+            "| before | Teratron | the same weights in transformers | PyTorch | Teratron against PyTorch |\n|---|---|---|---|---|\n"
+            f"| {before:.4f} | {mean(ours):.4f} +- {error(ours):.4f} | {mean(crossed):.4f} | "
+            f"{mean(theirs):.4f} +- {error(theirs):.4f} | {100 * (mean(ours) / mean(theirs) - 1):+.2f} % |\n")
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--save", action="store_true")
     parser.add_argument("--seeds", type=int, default=4)
     parser.add_argument("--updates", type=int, default=400)
+    parser.add_argument("--same-samples", type=int, default=0, metavar="N")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--text", default="../shared/data/tinyshakespeare/input.txt")
     options = parser.parse_args()
     transformers.utils.logging.disable_progress_bar()
     torch.set_num_threads(options.threads)
-    warmup = options.updates // 10
     with tempfile.TemporaryDirectory() as work:
         work = Path(work)
         run(TERATRON, "tokenizer", "train", "--vocab-size", VOCABULARY, "--overwrite", "--out", work / "tok", options.text)
@@ -112,33 +180,10 @@ def main():
         cut = round(len(ids) * 29 / 30)
         training, validation = chunks_of(ids[:cut]), chunks_of(ids[cut:])
         make_model(work / "hf", work / "tok", training)
-        before = validate(load(work / "hf"), validation)
-        ours, theirs, crossed = [], [], []
-        for seed in range(1, options.seeds + 1):
-            words = ["--finetune", work / "hf", "--data-path", work / "corpus", "--split", "29,1", "--split-order", "file",
-                     "--seed", seed, "--micro-batch-size", BATCH, "--train-iters", options.updates,
-                     "--lr", PEAK, "--min-lr", MINIMUM, "--lr-warmup-iters", warmup, "--weight-decay", DECAY,
-                     "--clip-grad", CLIP, "--adam-beta1", BETAS[0], "--adam-beta2", BETAS[1], "--adam-eps", EPS,
-                     "--threads", options.threads, "--eval-iters", 1 + len(validation) // BATCH, "--save", work / f"run{seed}", "--json", "-"]
-            ours.append(json.loads(run(TERATRON, "train", *words))["validation_loss"])
-            run(TERATRON, "convert", "--from", "teratron", "--to", "hf", work / f"run{seed}", work / f"hf{seed}")
-            crossed.append(validate(load(work / f"hf{seed}"), validation))
-            model = load(work / "hf").train()
-            train(model, training, options.updates, warmup, seed)
-            theirs.append(validate(model, validation))
-            print(f"seed {seed}: Teratron {ours[-1]:.4f} (in transformers {crossed[-1]:.4f}), PyTorch {theirs[-1]:.4f}",
-                  file=sys.stderr, flush=True)
-    error = lambda losses: statistics.stdev(losses) / math.sqrt(len(losses)) if len(losses) > 1 else math.nan
-    mean = statistics.mean
-    text = (
-        f"{datetime.date.today()}, {cpu_name()}, {options.threads} threads, fp32; torch {torch.__version__}, transformers "
-        f"{transformers.__version__}; {run(TERATRON, '--version').strip()}; `bench/finetune {' '.join(sys.argv[1:])}`\n\n"
-        f"GPT-2 of {LAYERS} layers, hidden {HIDDEN}, {HEADS} heads, vocabulary {VOCABULARY}, {TOKENS} tokens a sample; "
-        f"{options.updates} updates of {BATCH} samples; {len(training)} training and {len(validation)} validation chunks. "
-        f"Validation loss in nats a token, mean over {options.seeds} seeds and its standard error.\n\n"
-        "| before | Teratron | the same weights in transformers | PyTorch | Teratron against PyTorch |\n|---|---|---|---|---|\n"
-        f"| {before:.4f} | {mean(ours):.4f} +- {error(ours):.4f} | {mean(crossed):.4f} | "
-        f"{mean(theirs):.4f} +- {error(theirs):.4f} | {100 * (mean(ours) / mean(theirs) - 1):+.2f} % |\n")
+        if options.same_samples:
+            text = compare_updates(work, ids, training, options)
+        else:
+            text = compare_seeds(work, training, validation, options)
     print(text)
     if options.save:
         path = Path("bench/results/finetune.md")

@@ -104,11 +104,12 @@ def table_of(rows, o):
     return "\n".join(lines) + "\n"
 
 
-def charts_of(rows):
+def charts_of(rows, o):
+    series = [f"here, in small, on {'GPUs' if o.cuda else f'{o.cores} cores'}", "paper, on so many GPUs"]
     charts = {}
     for row in rows:
         axis = "speed-up over one rank" if row["study"] == "strong" else "efficiency a core"
-        chart = charts.setdefault(row["study"], dict(title=row["study"], axis=axis, series=["here", "paper"], groups=[]))
+        chart = charts.setdefault(row["study"], dict(title=row["study"], axis=axis, series=series, groups=[]))
         chart["groups"].append(dict(label=row["paper_row"], values=[row["figure"], row["paper"]]))
     return list(charts.values())
 
@@ -158,7 +159,7 @@ def main():
         with open("bench/results/scaling.md", "a") as file:
             file.write("\n" + text)
         Path("bench/results/scaling.svg").write_text(
-            subprocess.run(["build/release/bench_chart"], check=True, input=json.dumps(charts_of(rows)), stdout=subprocess.PIPE, text=True).stdout)
+            subprocess.run(["build/release/bench_chart"], check=True, input=json.dumps(charts_of(rows, o)), stdout=subprocess.PIPE, text=True).stdout)
 
 
 main()

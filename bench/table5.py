@@ -71,7 +71,8 @@ def main():
         for size in options.sizes:
             encoder = folder / size.replace(":", "-")
             curve = pretrain(encoder, corpus, vocabulary, size, options)
-            lines.append(dict(name=size.replace(":", ", "), points=curve))
+            layers, hidden, heads, rate = size.split(":")
+            lines.append(dict(name=f"L {layers}, h {hidden}, heads {heads}, lr {rate}", points=curve))
             scores = [finetune(folder / f"{encoder.name}-{name}", name, flags, train, valid, encoder, options)[metric]
                       for name, flags, train, valid, metric in tasks]
             rows.append(f"| {size.replace(':', ', ')} | {curve[-1][1]:.3f} | " + " | ".join(f"{score:.2f}" for score in scores) + " |")

@@ -5,6 +5,7 @@
 #include <set>
 #include <sstream>
 
+#include "base/lines.h"
 #include "cli/binary.h"
 #include "cli/registry.h"
 
@@ -13,13 +14,6 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::UnorderedElementsAreArray;
-
-Words lines_of(const std::string& text) {
-  std::istringstream stream(text);
-  Words lines;
-  for (std::string line; std::getline(stream, line);) lines.push_back(line);
-  return lines;
-}
 
 Words words_of(const std::string& text) {
   std::istringstream stream(text);

@@ -54,6 +54,15 @@ TEST(TermList, RandomListsFitTheirColumnsAndLoseNoWord) {
   }
 }
 
+TEST(Fitted, LongLinesGoOnFurtherInAndShortOnesStay) {
+  const std::string text = "one two three four five six\nseven\n  eight nine ten eleven twelve thirteen\n";
+  EXPECT_EQ(fitted(text, 0), text) << "no terminal";
+  EXPECT_EQ(fitted(text, 60), text);
+  EXPECT_EQ(fitted(text, 26),
+            "one two three four\n    five six\nseven\n  eight nine ten\n      eleven twelve\n      thirteen\n");
+  EXPECT_EQ(fitted("one two three", 5), "one two three") << "nothing fits";
+}
+
 TEST(TermList, ColoursTakeNoColumns) {
   TermList list({.columns = 60, .has_colours = true});
   list.heading("A");

@@ -34,6 +34,10 @@ TEST(ForeignFlags, AreFoundAsTheirUsersTypeThem) {
   EXPECT_EQ(foreign_flag_hint("--b", kHasAll), "") << "llm.c's letters have one dash";
   EXPECT_EQ(foreign_flag_hint("--", kHasAll), "");
   EXPECT_EQ(foreign_flag_hint("--no-such-flag", kHasAll), "");
+  EXPECT_THAT(foreign_flag_hint("--warmup_ratio", kHasAll),
+              HasSubstr("--lr-warmup-iters N here (updates, not a share"));
+  EXPECT_THAT(foreign_flag_hint("--num-experts", kHasAll), HasSubstr("no mixture of experts"))
+      << "and not --num-layers";
 }
 
 TEST(ForeignFlags, AreNotNamedToCommandsWithoutTheirEqual) {

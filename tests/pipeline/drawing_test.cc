@@ -62,10 +62,23 @@ TEST(Drawing, SvgHasABlockForEveryActionInItsPassesColor) {
   const std::string svg = to_svg({{schedule, simulation, "a < b & c"}, {schedule, simulation, "again"}});
   std::size_t actions = 0;
   for (const auto& list : schedule.actions) actions += list.size();
-  EXPECT_EQ(count(svg, "<rect"), 1 + 2 * (actions + 3));
-  EXPECT_EQ(count(svg, "#8db9e8"), 2U * 18U);
+  std::size_t legend = 0;
+  for (const char* name : {">forward<", ">backward<", ">input gradient<", ">weight gradient<", ">waiting<"}) {
+    EXPECT_LE(count(svg, name), 1U) << name;
+    legend += count(svg, name);
+  }
+  EXPECT_EQ(count(svg, ">forward<") + count(svg, ">waiting<"), 2U);
+  EXPECT_EQ(count(svg, "<rect"), 1 + 2 * (actions + 3) + legend);
+  EXPECT_EQ(count(svg, "#8db9e8"), 2U * 18U + 1);
   EXPECT_THAT(svg, HasSubstr("a &lt; b &amp; c"));
   EXPECT_THAT(svg, StartsWith("<svg"));
+}
+
+TEST(Drawing, TheLegendHasThePassesThatOccur) {
+  const Schedule schedule = make_schedule(ScheduleKind::kGpipe, {.stages = 2, .micro_batches = 2});
+  const std::string svg = to_svg({{schedule, simulate(schedule, even_costs(schedule, 1, 2)), ""}});
+  EXPECT_EQ(count(svg, ">forward<") + count(svg, ">backward<") + count(svg, ">waiting<"), 3U);
+  EXPECT_EQ(count(svg, "gradient"), 0U);
 }
 
 TEST(Drawing, OnALongerSpanASvgsBlocksAreShorter) {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <random>
 #include <regex>
 
 #include "base/error.h"
@@ -13,6 +14,8 @@
 
 namespace teratron::svg {
 namespace {
+
+using ::testing::HasSubstr;
 
 // Where the numbers of the y axis begin, and where its title ends.
 struct YAxis {
@@ -53,7 +56,7 @@ TEST(LineChart, PointsLieByTheLogarithmOfXAndByY) {
 }
 
 TEST(LineChart, ASpreadIsALineFromTheLeastToTheLargestAndWidensTheAxis) {
-  LineChart chart{"t", "x", "y", {{"a", {{1, 2}, {2, 3}}, {{1, 9}, {3, 3}}}}};
+  LineChart chart{"t", "x", "y", {{"a", {{1, 2}, {2, 3}}, {{1, 9}, {3, 3}}}}, 0};
   const std::string svg = to_svg(chart);
   std::vector<double> lengths;
   const std::regex upright("<line x1=\"([0-9.]+)\" y1=\"([0-9.]+)\" x2=\"([0-9.]+)\" y2=\"([0-9.]+)\"");
@@ -70,12 +73,38 @@ TEST(LineChart, ASpreadIsALineFromTheLeastToTheLargestAndWidensTheAxis) {
 TEST(LineChart, TheYAxisBeginsWhereAsked) {
   const LineChart chart{"t", "x", "y", {{"a", {{1, 6}, {2, 6.5}}}}, 6};
   const std::string svg = to_svg(chart);
-  EXPECT_THAT(svg, ::testing::HasSubstr(">6.5<"));
-  EXPECT_THAT(svg, ::testing::Not(::testing::HasSubstr(">0<")));
-  EXPECT_THAT(svg, ::testing::HasSubstr("cy=\"296.0\" r=\"4.0\""));  // the least, on the axis
+  EXPECT_THAT(svg, HasSubstr(">6.5<"));
+  EXPECT_THAT(svg, ::testing::Not(HasSubstr(">0<")));
+  EXPECT_THAT(svg, HasSubstr("cy=\"296.0\" r=\"4.0\""));  // the least, on the axis
   LineChart below = chart;
   below.y_least = 6.1;
   EXPECT_THROW(to_svg(below), InternalError);
+}
+
+TEST(LineChart, TheYAxisBeginsAtTheRoundValueBelowThePointsUnlessAsked) {
+  const std::string svg = to_svg({"t", "x", "y", {{"a", {{1, 6.62}, {2, 6.1}}, {{6.6, 6.7}, {6.01, 6.1}}}}});
+  EXPECT_THAT(svg, ::testing::AllOf(HasSubstr(">6.0<"), HasSubstr(">6.8<"), ::testing::Not(HasSubstr(">5"))));
+  EXPECT_THAT(to_svg({"t", "x", "y", {{"a", {{1, -3}, {2, 7}}}}}),
+              ::testing::AllOf(HasSubstr(">-5.0<"), HasSubstr(">0<")));
+}
+
+TEST(LineChart, EveryRangeHasItsPointsBetweenFewRoundTicks) {
+  std::mt19937 random(1);
+  const auto draw = [&](double low, double high) { return std::uniform_real_distribution(low, high)(random); };
+  const std::regex number("text-anchor=\"end\" font-size=\"12\">([^<]*)<");
+  for (int trial = 0; trial < 2000; ++trial) {
+    const double low = draw(-20, 20), high = low + draw(0, 30);
+    const std::string svg =
+        to_svg({"t", "x", "y", {{"a", {{1, trial == 0 ? 3.9 : low}, {2, trial == 0 ? 12.3 : high}}}}});
+    const auto labels = std::distance(std::sregex_iterator(svg.begin(), svg.end(), number), std::sregex_iterator());
+    EXPECT_THAT(labels, ::testing::AllOf(::testing::Ge(2), ::testing::Le(7))) << low << " " << high;
+  }
+}
+
+TEST(LineChart, ALongTitleIsSmallerAndFits) {
+  const std::string title(80, 'W');
+  EXPECT_THAT(to_svg({title, "x", "y", {{"a", {{1, 1}}}}}), HasSubstr("font-size=\"10\">" + title));
+  EXPECT_THAT(to_svg({"short", "x", "y", {{"a", {{1, 1}}}}}), HasSubstr("font-size=\"14\">short"));
 }
 
 TEST(LineChart, NamesOfManyLinesTakeAsManyRowsAsTheyNeed) {
@@ -102,7 +131,7 @@ TEST(LineChart, NothingToDrawIsAPictureTooAndWhatIsNotANumberIsNone) {
   EXPECT_TRUE(to_svg(LineChart{"t", "x", "y", {}}).ends_with("</svg>\n"));
   EXPECT_TRUE(to_svg({"t", "x", "y", {{"a", {{3, 0}}}}}).ends_with("</svg>\n"));
   EXPECT_THROW(to_svg({"t", "x", "y", {{"a", {{0, 1}}}}}), InternalError);
-  EXPECT_THROW(to_svg({"t", "x", "y", {{"a", {{1, -1}}}}}), InternalError);
+  EXPECT_THROW(to_svg({"t", "x", "y", {{"a", {{1, -1}}}}, 0}), InternalError);
   EXPECT_THROW(to_svg({"t", "x", "y", {{"a", {{1, std::nan("")}}}}}), InternalError);
 }
 

@@ -94,6 +94,13 @@ TEST_F(ResumeRules, AnotherSeedSequenceLengthOrSplitNeedsOverrideData) {
   config = resumed();
   config.split.order = SplitOrder::kFile;
   expect_refused(config, "now --split-order file is given");
+  config_.split.weights.clear();
+  begin(config_);
+  config = resumed();
+  config.split.weights = "4,1";
+  expect_refused(config, "--split 29,1 there, 4,1 now");
+  config.split.weights = "29,1";
+  EXPECT_EQ(train(config).losses.size(), 4U) << "the default, written out";
 }
 
 TEST_F(ResumeRules, AnotherDataSetNeedsOverrideDataWhereverItLies) {

@@ -1,6 +1,6 @@
 #include "console/term_list.h"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -48,6 +48,28 @@ std::vector<std::string> wrapped(const std::string& text, std::size_t columns) {
     const std::string word = text.substr(at, end - at);
     if (!lines.back().empty() && display_width(lines.back()) + 1 + display_width(word) > columns) lines.emplace_back();
     lines.back() += (lines.back().empty() ? "" : " ") + word;
+    at = end + 1;
+  }
+  return lines;
+}
+
+std::string fitted(const std::string& text, int columns) {
+  constexpr std::size_t kFurtherIn = 4, kLeastWords = 20;
+  if (columns <= 0) return text;
+  const auto width = static_cast<std::size_t>(columns);
+  std::string lines;
+  for (std::size_t at = 0; at <= text.size();) {
+    const std::size_t end = std::min(text.find('\n', at), text.size());
+    const std::string line = text.substr(at, end - at);
+    const std::size_t indent = std::min(line.find_first_not_of(' '), line.size()) + kFurtherIn;
+    if (display_width(line) <= width || width < indent + kLeastWords) {
+      lines += line;
+    } else {
+      const std::string join = "\n" + std::string(indent, ' ');
+      lines += std::string(indent - kFurtherIn, ' ') +
+               fmt::format("{}", fmt::join(wrapped(line.substr(indent - kFurtherIn), width - indent), join));
+    }
+    if (end < text.size()) lines += '\n';
     at = end + 1;
   }
   return lines;

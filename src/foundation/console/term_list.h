@@ -43,4 +43,8 @@ class TermList {
 // Cuts text at spaces into lines of at most `columns`. A longer word has its own line.
 std::vector<std::string> wrapped(const std::string& text, std::size_t columns);
 
+// Text for a terminal of so many columns: longer lines go on, four spaces further in. 0 columns, no terminal:
+// unchanged.
+std::string fitted(const std::string& text, int columns);
+
 }  // namespace teratron

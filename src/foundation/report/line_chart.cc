@@ -13,7 +13,7 @@ namespace {
 // Pixels. kTitleColumn is the column of the y axis's title, which reads upwards.
 constexpr double kLinesWidth = 560, kLinesHeight = 380, kLinesTop = 40, kLinesBottom = 84, kLinesRight = 24;
 constexpr double kTitleColumn = 26, kLabelGap = 8, kLegendRow = 18;
-constexpr int kLabelSize = 12;
+constexpr int kLabelSize = 12, kTitleSize = 14, kLeastTitleSize = 10;
 
 class LinePlot {
  public:
@@ -21,23 +21,24 @@ class LinePlot {
       : chart_(chart),
         legend_(legend_of(chart)),
         drawing_(kLinesWidth, kLinesHeight + kLegendRow * legend_.back().row) {
-    double largest = chart.y_least;
+    std::vector<double> ys;
     for (const LineChart::Line& line : chart.lines) {
       check(line.spread.empty() || line.spread.size() == line.points.size(), "a line chart's spread is of every point");
       for (const auto& [x, y] : line.points) {
-        check_height(y);
         if (!(x > 0 && std::isfinite(x))) throw InternalError("a line chart takes finite x above 0");
         xs_.insert(x);
-        largest = std::max(largest, y);
+        ys.push_back(y);
       }
-      for (const auto& [low, high] : line.spread) {
-        check_height(low);
-        check_height(high);
-        largest = std::max(largest, high);
+      for (const auto& [low, high] : line.spread) ys.insert(ys.end(), {low, high});
+    }
+    for (const double y : ys) {
+      if (!std::isfinite(y) || y < chart.y_least.value_or(y)) {
+        throw InternalError("a line chart takes finite y from where its axis begins");
       }
     }
-    y_ticks_ = ticks(largest - chart.y_least, 5);
-    for (double& tick : y_ticks_) tick += chart.y_least;
+    if (ys.empty()) ys.push_back(chart.y_least.value_or(0));
+    const auto [low, high] = std::ranges::minmax_element(ys);
+    set_heights(*low, *high);
     y_labels_ = tick_labels(y_ticks_);
     for (const std::string& label : y_labels_) {
       left_ = std::max(left_, kTitleColumn + text_width(label, kLabelSize) + kLabelGap);
@@ -45,7 +46,9 @@ class LinePlot {
   }
 
   std::string draw() && {
-    drawing_.text(kLinesWidth / 2, 22, Anchor::kMiddle, 14, chart_.title);
+    int size = kTitleSize;
+    while (size > kLeastTitleSize && text_width(chart_.title, size) > kLinesWidth) --size;
+    drawing_.text(kLinesWidth / 2, 22, Anchor::kMiddle, size, chart_.title);
     draw_y_axis();
     draw_x_axis();
     draw_legend();
@@ -59,10 +62,17 @@ class LinePlot {
     int row = 0;
   };
 
-  void check_height(double y) const {
-    if (!(y >= chart_.y_least && std::isfinite(y))) {
-      throw InternalError("a line chart takes finite y from where its axis begins");
+  // Beginning and ticks of the y axis.
+  void set_heights(double low, double high) {
+    constexpr int kMost = 5;
+    double step = ticks(high - chart_.y_least.value_or(low), kMost)[1];
+    least_ = chart_.y_least.value_or(std::floor(low / step) * step);
+    // A step for values from the axis's beginning on may be larger, and begins elsewhere.
+    for (double next = step; !chart_.y_least && (next = ticks(high - least_, kMost)[1]) > step;) {
+      step = next;
+      least_ = std::floor(low / step) * step;
     }
+    for (int i = 0; i < 2 || y_ticks_.back() < high - 1e-9 * step; ++i) y_ticks_.push_back(least_ + i * step);
   }
 
   // Legend positions of all lines, and the end's. A name without room begins a row.
@@ -84,9 +94,7 @@ class LinePlot {
     const double part = high > low ? (std::log2(x) - low) / (high - low) : 0.5;
     return left_ + part * (kLinesWidth - kLinesRight - left_);
   }
-  double up(double y) const {
-    return kFloor - (y - chart_.y_least) / (y_ticks_.back() - chart_.y_least) * (kFloor - kLinesTop);
-  }
+  double up(double y) const { return kFloor - (y - least_) / (y_ticks_.back() - least_) * (kFloor - kLinesTop); }
 
   void draw_y_axis() {
     for (std::size_t i = 0; i < y_ticks_.size(); ++i) {
@@ -135,7 +143,7 @@ class LinePlot {
   std::set<double> xs_;
   std::vector<double> y_ticks_;
   std::vector<std::string> y_labels_;
-  double left_ = 0;
+  double left_ = 0, least_ = 0;  // where the x and the y axis begin, in pixels and as a value
 };
 
 }  // namespace

@@ -94,9 +94,12 @@ void run_or_help(const Command& command, std::span<const std::string> arguments)
       std::any_of(arguments.begin(), flags_end, [](std::string_view word) { return word == "--help" || word == "-h"; });
   if (!help) return command.run(arguments);
   const std::string usage = command.text(usage_text);
-  print_result(fmt::format("teratron {}: {}\n\nusage: teratron {}{}{}\n\n{}", command.name, command.summary,
-                           command.name, usage.empty() ? "" : " ", usage,
-                           command.text([](const FieldList& fields) { return help_text(fields, style_for(stdout)); })));
+  const auto paragraph = [](const std::string& text) {
+    return fmt::format("{}\n\n", fmt::join(wrapped(text, style_for(stdout).columns), "\n"));
+  };
+  print_result(paragraph(fmt::format("teratron {}: {}", command.name, command.summary)) +
+               paragraph(fmt::format("usage: teratron {}{}{}", command.name, usage.empty() ? "" : " ", usage)) +
+               command.text([](const FieldList& fields) { return help_text(fields, style_for(stdout)); }));
 }
 
 // Commands whose second word is `word`: "data tokenize" for "tokenize".

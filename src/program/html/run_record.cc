@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
 #include <iterator>
@@ -62,6 +63,20 @@ void read_settings(const fs::path& file, RunRecord& run) {
   }
   std::ranges::sort(lines);
   for (auto& line : lines) run.settings.push_back(std::move(line.second));
+}
+
+// Settings that follow from others where they are not given. A checkpoint records them as they were in effect.
+constexpr std::array kFollowing = {
+    "vocab_size",        "max_position_embeddings", "ffn_hidden_size", "num_query_groups",
+    "global_batch_size", "lr_decay_iters",          "split_order",     "split_seed"};
+
+void take_effective_settings(const fs::path& file, RunRecord& run) {
+  const toml::table table = parse_toml(read_file(file), file.string());
+  for (auto& [key, value] : run.settings) {
+    const toml::node* const effective = table.get(key);
+    if (effective == nullptr || (value != "0" && value != "auto")) continue;
+    if (std::ranges::find(kFollowing, key) != kFollowing.end()) value = text_of(*effective);
+  }
 }
 
 std::uint64_t bytes_in(const fs::path& folder) {
@@ -131,6 +146,7 @@ RunRecord read_run(const fs::path& folder) {
   read_log(log, run);
   if (fs::exists(settings)) read_settings(settings, run);
   read_checkpoints(run);
+  if (run.last && run.last->settings) take_effective_settings(*run.last->settings, run);
   return run;
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -80,9 +81,9 @@ std::string progress_of(const RunRecord& run) {
   return asked > 0 ? fmt::format("{} of {}", readable_integer(done), readable_integer(asked)) : readable_integer(done);
 }
 
-std::string median_of(const RunRecord& run, const char* curve, double scale, const char* format) {
+std::optional<double> median_of(const RunRecord& run, const char* curve) {
   const svg::Points* const points = run.curve(curve);
-  return points == nullptr ? "" : fmt::format(fmt::runtime(format), scale * median(values_of(*points)));
+  return points == nullptr ? std::nullopt : std::optional(median(values_of(*points)));
 }
 
 std::string memory_of(const RunRecord& run) {
@@ -102,9 +103,14 @@ void add_summary(HtmlPage& page, const Runs& runs) {
   });
   add_row(rows, runs, "last loss", [](const RunRecord& run) { return last_of(run, "loss"); });
   add_row(rows, runs, "least validation loss", [](const RunRecord& run) { return least_of(run, "validation_loss"); });
-  add_row(rows, runs, "tokens a second, median",
-          [](const RunRecord& run) { return median_of(run, "tokens_per_second", 1, "{:.0f}"); });
-  add_row(rows, runs, "MFU, median", [](const RunRecord& run) { return median_of(run, "mfu", 100, "{:.1f} %"); });
+  add_row(rows, runs, "tokens a second, median", [](const RunRecord& run) {
+    const std::optional<double> rate = median_of(run, "tokens_per_second");
+    return rate ? readable_integer(std::llround(*rate)) : "";
+  });
+  add_row(rows, runs, "MFU, median", [](const RunRecord& run) {
+    const std::optional<double> share = median_of(run, "mfu");
+    return share ? fmt::format("{:.1f} %", 100 * *share) : "";
+  });
   add_row(rows, runs, "memory of the fullest rank", memory_of);
   add_row(rows, runs, "time of updates", [](const RunRecord& run) -> std::string {
     const svg::Points* const seconds = run.curve("seconds");

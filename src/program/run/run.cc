@@ -10,8 +10,10 @@
 #include "base/files/file.h"
 #include "base/files/free_place.h"
 #include "base/host/standard_streams.h"
+#include "console/live_line.h"
 #include "console/long_task.h"
 #include "console/readable.h"
+#include "console/term_list.h"
 #include "profile/machine_speed.h"
 #include "run/observers/tensorboard_observer.h"
 #include "run/start_text.h"
@@ -83,7 +85,7 @@ std::int64_t Run::start() {
 TrainingResult Run::run_first_rank(std::int64_t done, const RunControl& control, double peak_flops,
                                    std::int64_t planned_memory) {
   const std::string text = text_of_progress(config(), setup_.checkpoint, done, trainer_.has_work());
-  if (!text.empty()) report_to_user(text);
+  if (!text.empty()) report_to_user(fitted(text, terminal_columns(stderr)));
   if (!trainer_.has_work()) {
     TrainingObserver silent;
     return trainer_.run(silent, control);
@@ -127,7 +129,7 @@ TrainingResult Run::run() {
   std::optional<HeldSaveFolder> save_folder;
   if (rank.is_first()) {
     const StartText start{config(), setup_.checkpoint, trainer_, setup_.launch.layout(), memory};
-    report_to_user(start.text(backend));
+    report_to_user(fitted(start.text(backend), terminal_columns(stderr)));
     if (!config().output.save.empty()) save_folder.emplace(config().output.save);
     check_save_folder(config());
   }

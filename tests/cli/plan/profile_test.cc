@@ -49,7 +49,7 @@ TEST(ProfileUnderMpirun, IsMeasuredByProcessesAndTheirSlicesTrainAlikeBitByBit) 
     return ChildProgram(started, mpirun_environment()).wait(std::chrono::seconds(120));
   };
   const Outcome measured =
-      run(profile_command({"--tokenizer", training.path("tokenizer"), "--output", training.path("profile.json")}));
+      run(profile_command({"--tokenizer", training.path("tokenizer"), "--out", training.path("profile.json")}));
   ASSERT_EQ(measured.exit_code, 0) << measured.errors;
   EXPECT_THAT(measured.errors, HasSubstr("measuring what slices of 32 tokens cost"));
   for (const char* folder : {"first", "second"}) {

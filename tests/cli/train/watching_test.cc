@@ -88,12 +88,19 @@ TEST_F(Watching, SamplesAtEachValidationChangeNothingElse) {
   }
   EXPECT_EQ(steps(path("curves")).at("sample the rank"), (std::vector<std::int64_t>{2, 4}));
 
-  const Outcome report = must({"report", path("with"), path("without"), "--output", path("page.html")});
+  const Outcome report = must({"report", path("with"), path("without"), "--out", path("page.html")});
   const std::string page = read_file(path("page.html"));
   EXPECT_THAT(page, HasSubstr("Validation loss"));
   EXPECT_THAT(page, HasSubstr("after &quot;the rank&quot;"));
   EXPECT_THAT(page, HasSubstr("<th scope=\"row\">sample_tokens</th>"));
   EXPECT_EQ(run_teratron({"report", path("none")}).exit_code, 2);
+  ASSERT_EQ(train({"--load", path("without"), "--train-iters", "5", "--save", path("later")}).exit_code, 0);
+  must({"report", path("without"), path("later"), "--out", path("page.html")});
+  const std::string text = read_file(path("page.html")), differing = text.substr(0, text.find("All settings"));
+  EXPECT_THAT(differing, HasSubstr("<th scope=\"row\">train_iters</th><td>4</td><td>5</td>"));
+  for (const char* following : {"vocab_size", "lr_decay_iters", "split_seed"}) {
+    EXPECT_THAT(differing, Not(HasSubstr(following))) << "not given to the first run, recorded by its checkpoint";
+  }
 
   write_file_atomically(path("score.json"), R"({"evaluation": "lambada", "accuracy": 0.25})");
   const Words evaluated = {"report",       path("with"),       "--output",     path("page.html"),

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "pipeline/drawing/drawing.h"
+#include "pipeline/pass_names.h"
 #include "report/svg.h"
 
 namespace teratron::pipeline {
@@ -10,8 +11,11 @@ namespace {
 
 // Pixels.
 constexpr double kWidth = 960, kLeft = 64, kRight = 16, kTitle = 30, kRow = 26, kAxis = 34;
-constexpr double kTickRoom = 40;  // from the middle of a tick's label to the text after it
-constexpr int kSmall = 11;        // of stages and times
+constexpr double kLegend = 24, kSquare = 10;  // of colours, below all pictures
+constexpr double kTickRoom = 40;              // from the middle of a tick's label to the text after it
+constexpr int kSmall = 11;                    // of stages and times
+
+constexpr const char* kWaiting = "#e4e4e4";
 
 const char* color_of(Pass pass) {
   switch (pass) {
@@ -62,7 +66,7 @@ void draw(svg::Drawing& drawing, const Picture& picture, double top, double pixe
   for (std::size_t stage = 0; stage < simulation.actions.size(); ++stage) {
     const double y = top + kTitle + kRow * static_cast<double>(stage);
     drawing.text(kLeft - 6, y + kRow / 2 + 3, svg::Anchor::kEnd, kSmall, fmt::format("stage {}", stage));
-    drawing.block(kLeft, y, simulation.iteration * pixels, kRow - 2, "#e4e4e4");
+    drawing.block(kLeft, y, simulation.iteration * pixels, kRow - 2, kWaiting);
     for (const TimedAction& timed : simulation.actions[stage]) {
       const double x = kLeft + timed.start * pixels, width = (timed.end - timed.start) * pixels;
       drawing.block(x, y, width, kRow - 2, color_of(timed.action.pass));
@@ -75,6 +79,27 @@ void draw(svg::Drawing& drawing, const Picture& picture, double top, double pixe
   draw_axis(drawing, simulation, top + kTitle + kRow * picture.schedule.stages, pixels);
 }
 
+// Colours of the passes that occur, in the order of their first ones, and of waiting.
+void draw_legend(svg::Drawing& drawing, const std::vector<Picture>& pictures, double top) {
+  std::vector<std::pair<std::string_view, std::string_view>> entries;  // colour, name
+  for (const Picture& picture : pictures) {
+    for (const std::vector<TimedAction>& stage : picture.simulation.actions) {
+      for (const TimedAction& timed : stage) {
+        const std::string_view color = color_of(timed.action.pass);
+        if (std::ranges::find(entries, color, [](const auto& entry) { return entry.first; }) != entries.end()) continue;
+        entries.emplace_back(color, name_of(timed.action.pass));
+      }
+    }
+  }
+  entries.emplace_back(kWaiting, "waiting");
+  double x = kLeft;
+  for (const auto& [color, name] : entries) {
+    drawing.block(x, top, kSquare, kSquare, color);
+    drawing.text(x + kSquare + 5, top + 9, svg::Anchor::kStart, kSmall, name);
+    x += kSquare + 20 + svg::text_width(name, kSmall);
+  }
+}
+
 }  // namespace
 
 std::string to_svg(const std::vector<Picture>& pictures, double span) {
@@ -84,12 +109,13 @@ std::string to_svg(const std::vector<Picture>& pictures, double span) {
     height += height_of(picture);
   }
   const double pixels = longest > 0 ? (kWidth - kLeft - kRight) / longest : 0;
-  svg::Drawing drawing(kWidth, height);
+  svg::Drawing drawing(kWidth, height + kLegend);
   double top = 0;
   for (const Picture& picture : pictures) {
     draw(drawing, picture, top, pixels);
     top += height_of(picture);
   }
+  draw_legend(drawing, pictures, top);
   return std::move(drawing).finish();
 }
 

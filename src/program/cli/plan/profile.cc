@@ -85,7 +85,8 @@ FieldList fields_of(ProfileOptions& o) {
   list.group("Measuring");
   list.add("repeats", &o.repeats, "N", "rounds over all slicings").between(1, 1000);
   list.add("output", &o.output, "FILE", "where the profile goes; not given: where train --token-slices auto looks")
-      .writes();
+      .writes()
+      .alias = "out";
   list.add("cluster", &o.cluster, "FILE",
            "measure the machine in place of a model, a device for each rank of the layout (--dp 2), and write it as a "
            "cluster for plan and simulate; this-machine: to the user's cache, where they find it by that name");

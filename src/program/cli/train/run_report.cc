@@ -36,7 +36,7 @@ FieldList fields_of(RunReportOptions& o) {
   list.add_positional(&o.runs, "DIR", "folder of --save of each run");
   list.add("evaluation", &o.evaluations, "FILE", "a result of eval, which --json wrote; may be given several times")
       .repeats = true;
-  list.add("output", &o.output, "FILE", "the page, an HTML file").writes();
+  list.add("output", &o.output, "FILE", "the page, an HTML file").writes().alias = "out";
   add_json_field(list, o.json);
   return list;
 }

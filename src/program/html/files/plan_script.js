@@ -10,7 +10,7 @@ const made = (tag, properties = {}, children = []) => {
 const short = value =>
   value >= 1e12 ? (value / 1e12).toPrecision(3) + " T" :
   value >= 1e9 ? (value / 1e9).toPrecision(3) + " G" :
-  value >= 1e6 ? (value / 1e6).toPrecision(3) + " M" : String(Math.round(value));
+  value >= 1e6 ? (value / 1e6).toPrecision(3) + " M" : Math.round(value).toLocaleString("en");
 const bytes = value => value >= 2 ** 30 ? (value / 2 ** 30).toPrecision(3) + " GiB" :
   (value / 2 ** 20).toPrecision(3) + " MiB";
 const legend = parts => made("ul", {className: "legend"},

@@ -142,6 +142,7 @@ std::vector<SettingDifference> differences_from(const CheckpointInfo& checkpoint
   TrainConfig there = with_absolute_paths(*recorded);  // older versions recorded paths as they were given
   TrainConfig here = resolved(config, config.model.model_for(checkpoint.model.vocab_size),
                               evaluation_split(config.split, checkpoint.state));
+  for (TrainConfig* const config_of : {&there, &here}) config_of->split.weights = config_of->parts();  // given or not
   std::vector<SettingDifference> found;
   FieldList ours = fields_of(here), theirs = fields_of(there);
   for (const Field& field : ours) {
