@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "run/pretraining.h"
 #include "run/run.h"
+#include "runtime/backend_choice.h"
 #include "train/training_fixture.h"
 
 namespace teratron::testing {
@@ -142,6 +143,22 @@ TEST_F(RunTest, HoldsItsFolderAndLetsItGo) {
     }));
   });
   EXPECT_THAT(refused, HasSubstr(save().string()));
+  HeldSaveFolder after(save());
+}
+
+// Its state for `top` is written until then, and what is made of its best checkpoint lies there, too.
+TEST_F(RunTest, HoldsItsFolderUntilItIsGone) {
+  const TrainStart one = start({"--train-iters=2"});
+  RunLaunch launch(one.config);
+  const TrainingData data = open_training_data(one.config);
+  launch.run(to_toml(one.config), [&](const Rank& rank) {
+    const std::unique_ptr<Backend> backend = make_backend(one.config.backend, rank);
+    teratron::Run run(
+        {.launch = launch, .rank = rank, .backend = *backend, .config = one.config},
+        make_training_task(one.config, data, one.config.model.vocabulary_size(), rank.mesh->coordinates()));
+    run.run();
+    EXPECT_THROW(HeldSaveFolder other(save()), UserError);
+  });
   HeldSaveFolder after(save());
 }
 

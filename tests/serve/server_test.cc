@@ -5,6 +5,7 @@
 #include <random>
 
 #include "base/error.h"
+#include "serve/api_error.h"
 #include "serve/served_texts.h"
 
 namespace teratron::testing {
@@ -321,6 +322,22 @@ TEST(ServeLoad, AnEndUnderWayIsReportedToItsClients) {
   texts.server.end();
   client.join();
   EXPECT_THAT(reply.body, HasSubstr("the server ends"));
+}
+
+// Connections outlive the model by a moment.
+TEST(ServeLoad, ARequestAfterTheEndIsRefusedForThatReason) {
+  const std::unique_ptr<Backend> backend = make_cpu_backend();
+  LanguageModel model(*backend, config_of_texts(64),
+                      {.purpose = Purpose::kGeneration, .tokens = 4, .caches = 1, .logits_chunk = 2});
+  TextModel served("tiny", model, tokenizer_of_texts(), 2, 8, {});
+  served.stop();
+  try {
+    served.completions({{"prompt", "a"}});
+    FAIL() << "it was taken";
+  } catch (const ApiError& error) {
+    EXPECT_EQ(error.status(), 503);
+    EXPECT_STREQ(error.what(), "the server ends");
+  }
 }
 
 TEST(ServeLoad, BytesThatAreNoRequestEndTheirConnectionAlone) {

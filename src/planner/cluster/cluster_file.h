@@ -11,12 +11,13 @@
 
 namespace teratron {
 
-// A file is read with these keys; times are seconds, sizes bytes, and nothing may be left out but `from`:
+// A file has these keys; times are seconds, sizes bytes. `from`, peak_8 and watts of the device may be left out:
 //   name = "two hosts"
 //   devices = 16
 //   [device]
 //   name = "H100"   memory = 8.4e10   peak_16 = 9.894e14   peak_32 = 6.7e13   memory_bandwidth = 3.35e12
-//   [[link]]        # innermost first
+//   peak_8 = 1.979e15   watts = 700
+//   [[link]]        # innermost first; none where there is one device
 //   name = "NVLink"   devices = 8   bandwidth = 4.5e11   shared = false   latency = 3e-6   from = "data sheet"
 //   [[constant]]    # of plan/costs/layer_costs.h, in place of their defaults; may be absent
 //   name = "product_efficiency"   value = 0.8   from = "measured"

@@ -1,24 +1,20 @@
 // Data sheets, as their makers publish them:
 // - V100: "NVIDIA Tesla V100 GPU accelerator" (SXM2: 125 TFLOP/s of fp16, 15.7 of fp32, 900 GB/s, six NVLinks of 25
-// GB/s a
-//   direction); "NVIDIA DGX-2H" (16 V100-32GB at 450 W, 2.1 PFLOP/s together, twelve NVSwitches, eight EDR InfiniBand
-//   cards of 100 Gb/s); AWS "Amazon EC2 P3 instances" (p3.16xlarge: 8 V100-16GB, 25 Gb/s).
+//   GB/s a direction); "NVIDIA DGX-2H" (16 V100-32GB at 450 W, 2.1 PFLOP/s together, twelve NVSwitches, eight EDR
+//   InfiniBand cards of 100 Gb/s); AWS "Amazon EC2 P3 instances" (p3.16xlarge: 8 V100-16GB, 25 Gb/s).
 // - A100: "NVIDIA A100 80GB" (312 and 19.5 TFLOP/s, 2039 GB/s, NVLink of 300 GB/s a direction); "NVIDIA DGX A100"
-// (eight
-//   HDR InfiniBand cards of 200 Gb/s for computing).
+//   (eight HDR InfiniBand cards of 200 Gb/s for computing).
 // - H100: "NVIDIA H100 SXM5" (989.4 and 66.9 TFLOP/s without sparsity, 3350 GB/s, NVLink of 450 GB/s a direction);
-// "NVIDIA
-//   DGX H100" (eight NDR cards of 400 Gb/s). H200: "NVIDIA H200" (the same, 141 GB at 4800 GB/s). Meta's Grand Teton
-//   has H100 of 96 GB at 2400 GB/s and 500 W (torchtitan, benchmarks/).
+//   "NVIDIA DGX H100" (eight NDR cards of 400 Gb/s). H200: "NVIDIA H200" (the same, 141 GB at 4800 GB/s). Meta's
+//   Grand Teton has H100 of 96 GB at 2400 GB/s and 500 W (torchtitan, benchmarks/).
 // - A100 of 40 GB: "NVIDIA A100" (1555 GB/s).
 // - B200: "NVIDIA DGX B200" (eight: 18 PFLOP/s of dense bf16, 36 of fp8, 1440 GB at 64 TB/s, NVLink of 900 GB/s a
 //   direction), eight ports of 400 Gb/s.
 // - Ada: "NVIDIA Ada GPU architecture" (RTX 4090: 165.2 TFLOP/s of fp16 with fp32 sums, 330.3 of fp8, 82.6 of fp32,
-// 1008
-//   GB/s); "NVIDIA L40S" (362 and 733 TFLOP/s, 91.6 of fp32, 864 GB/s).
-// - Blackwell: "NVIDIA RTX Blackwell GPU architecture" (RTX 5090: 209.5, 419 and 104.8 TFLOP/s, 1792 GB/s; RTX 5060 Ti,
-//   16 GB: 36 of the 5070's 48 multiprocessors at 2572 MHz, 448 GB/s); "NVIDIA RTX PRO 6000" (503.8, 1007.6 and 125
-//   TFLOP/s, 1792 GB/s).
+//   1008 GB/s); "NVIDIA L40S" (362 and 733 TFLOP/s, 91.6 of fp32, 864 GB/s).
+// - Blackwell: "NVIDIA RTX Blackwell GPU architecture" (RTX 5090: 209.5, 419 and 104.8 TFLOP/s, 1792 GB/s; RTX 5060
+//   Ti, 16 GB: 36 of the 5070's 48 multiprocessors at 2572 MHz, 448 GB/s); "NVIDIA RTX PRO 6000" (503.8, 1007.6 and
+//   125 TFLOP/s, 1792 GB/s).
 //
 // A rank may take what the driver reports less 1 GiB, for the CUDA context, libraries and buffers of communication.
 // NVLink spends 1/8 of its bytes on packets' headers and credits: a port carries 7/8 of its rate.

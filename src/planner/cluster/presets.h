@@ -9,10 +9,10 @@
 
 namespace teratron {
 
-// "dgx-2h", "p3.16xlarge", "dgx-a100", "dgx-h100", "h200".
+// Names of the presets, "dgx-h100" among them.
 std::vector<std::string_view> cluster_preset_names();
 
-// So many devices of it (Cluster::resized); 0: one host. Nothing where no preset has that name.
+// The preset of this name with so many devices (Cluster::resized; 0: one host); nullopt: there is none.
 std::optional<Cluster> find_cluster_preset(std::string_view name, std::int64_t devices = 0);
 
 }  // namespace teratron

@@ -1,6 +1,6 @@
 // A discrete-event simulation of tasks on streams and links. A stream runs one task at a time, in the order in which
 // they were added to it. Messages flow beside one another: each gets an equal share of the narrowest link that it
-// crosses. (What others leave of a link, because another one is narrower for them, stays unused.)
+// crosses. Bandwidth of a link that messages leave over, since another link is narrower for them, stays unused.
 //
 // Messages of one route are always equally fast, so what is known of each is the place in its route's own time at which
 // it ends. When a link's load changes, only routes that cross it and have messages are looked at.
@@ -31,7 +31,7 @@ class EventSimulation {
  public:
   StreamId add_stream();
   LinkId add_link(std::string name, double bytes_per_second);
-  // Links that a message crosses, all at once; a link that it crosses twice is listed twice. An empty route takes no
+  // Adds the links that a message crosses, all at once; one crossed twice is listed twice. An empty route takes no
   // time. Equal lists have one route.
   RouteId add_route(std::span<const LinkId> links);
 
@@ -40,7 +40,7 @@ class EventSimulation {
   // Takes `latency` (seconds), then its bytes cross the route; `bytes` is what crosses each of its links.
   TaskId transfer(StreamId stream, RouteId route, double bytes, double latency, std::span<const TaskId> after);
 
-  // Once, when everything is added. Time grows as the tasks, times their logarithm.
+  // Runs all tasks; called once, when everything is added. Time grows as the tasks, times their logarithm.
   void run();
 
   TaskTimes times(TaskId task) const;

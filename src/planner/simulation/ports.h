@@ -10,14 +10,14 @@
 
 namespace teratron::simulation {
 
-// Which device the first tensor-parallel rank of a stage is.
+// Devices of the first tensor-parallel ranks of the stages.
 struct StagePlaces {
   std::int64_t tensor = 1, stages = 1, data = 1;
   std::int64_t device(std::int64_t copy, std::int64_t stage) const { return (copy * stages + stage) * tensor; }
 };
 
-// All tensor-parallel ranks of a stage send the same at the same time. The simulation has the first one's messages and
-// of a port that several share its part of the bandwidth.
+// Ports of the simulation's links. All tensor-parallel ranks of a stage send the same at the same time: the simulation
+// has the first one's messages, and the first one's part of the bandwidth of a port that several share.
 class Ports {
  public:
   Ports(const Cluster& cluster, const StagePlaces& places, EventSimulation& events);

@@ -92,12 +92,13 @@ void require_same_run(const FinetuneConfig& config, const TrainConfig& run, cons
   }
   const ModelConfig& model = run.model.config;
   add_difference(found, "pooling", name_of(checkpoint.model.vectors.pooling), name_of(model.vectors.pooling));
-  if (const std::optional<TrainConfig> there = settings_of(checkpoint); there && ranks_negatives(model)) {
+  const std::optional<TrainConfig> there = settings_of(checkpoint);
+  if (there && ranks_negatives(model)) {
     const std::int64_t each = sequences_of_example(model);
     add_difference(found, "micro-batch-size", there->batch.micro_batch_size / each,
                    run.batch.micro_batch_size / each);  // of negatives
   }
-  if (const std::optional<TrainConfig> there = settings_of(checkpoint); has_other_schedule && there) {
+  if (has_other_schedule && there) {
     const std::vector<std::string> more = schedule_differences(*there, config, run);
     found.insert(found.end(), more.begin(), more.end());
   }

@@ -126,11 +126,10 @@ TrainingResult Run::run() {
   const double peak_flops = peak_flops_of(config(), backend, rank);
   const std::vector<RankMemory> memory =
       memory_of_ranks(trainer_.executor().plan(), backend, rank.world, trainer_.bytes_of_copy());
-  std::optional<HeldSaveFolder> save_folder;
   if (rank.is_first()) {
     const StartText start{config(), setup_.checkpoint, trainer_, setup_.launch.layout(), memory};
     report_to_user(fitted(start.text(backend), terminal_columns(stderr)));
-    if (!config().output.save.empty()) save_folder.emplace(config().output.save);
+    if (!config().output.save.empty()) save_folder_.emplace(config().output.save);
     check_save_folder(config());
   }
   const MemoryPlanContext context{.vocab_size = trainer_.task().config.vocab_size,

@@ -24,7 +24,7 @@ struct RunSetup {
   HasFlag has_flag = {};                       // flags of a command that lacks some of train's, for advice
 };
 
-// Folder of --save during a run: made if missing, and locked against other runs. A run that ends before it writes
+// Folder of --save while a run lives: made if missing, and locked against other runs. A run that ends before it writes
 // removes a folder that it made. UserError, EnvironmentError: base/files/save_lock.h.
 class HeldSaveFolder {
  public:
@@ -62,6 +62,7 @@ class Run {
   const TrainConfig& config() const { return setup_.config; }
 
   const RunSetup setup_;
+  std::optional<HeldSaveFolder> save_folder_;  // of the first rank, as long as observers write there
   Trainer trainer_;
   ObserverList observers_;
 };

@@ -21,8 +21,8 @@ struct StartText {
   std::string text(const Backend& backend) const;
 };
 
-// Line after the checkpoint was loaded: its progress, and the future of the learning rate if --train-iters has grown.
-// `done`: updates of the checkpoint; 0: no line.
+// Line after the checkpoint was loaded: its progress of `done` updates, and the future of the learning rate if
+// --train-iters has grown. Empty without a checkpoint.
 std::string text_of_progress(const TrainConfig& config, const CheckpointInfo* checkpoint, std::int64_t done,
                              bool has_work);
 

@@ -16,6 +16,7 @@ constexpr std::int64_t kLongestRange = 100'000;  // the sandbox's
 constexpr std::ptrdiff_t kMostStack = 4 << 20;
 
 Value range(Arguments& arguments) {
+  if (!arguments.named.empty()) fail("range() takes no keyword arguments");
   const Bound bound("range", arguments, {"start", "stop", "step"});
   for (std::size_t i = 0; i < arguments.positional.size(); ++i) {
     if (!bound[i].is_integer()) fail("'{}' object cannot be interpreted as an integer", type_name(bound[i]));

@@ -4,9 +4,9 @@
 #include <cmath>
 #include <optional>
 #include <string>
-#include <string_view>
 
 #include "base/error.h"
+#include "base/utf8.h"
 
 namespace teratron {
 namespace {
@@ -64,11 +64,6 @@ class ChoiceEncoder {
   TokenizedChoices result_;
 };
 
-// UTF-8 text's characters: bytes that continue none.
-double characters_of(std::string_view text) {
-  return static_cast<double>(std::ranges::count_if(text, [](char byte) { return (byte & 0xC0) != 0x80; }));
-}
-
 ChoiceAccuracy accuracy_of(std::int64_t correct, std::int64_t questions) {
   const auto n = static_cast<double>(questions);
   const double share = static_cast<double>(correct) / n;
@@ -94,7 +89,7 @@ ChoiceResult judge_choices(std::span<const ChoiceQuestion> questions, std::span<
     std::vector<double> sums(log_probabilities.begin(), log_probabilities.begin() + static_cast<std::ptrdiff_t>(count)),
         of_character, of_byte;
     for (std::size_t i = 0; i < count; ++i) {
-      of_character.push_back(sums[i] / characters_of(question.choices[i]));
+      of_character.push_back(sums[i] / static_cast<double>(count_characters(question.choices[i])));
       of_byte.push_back(sums[i] / static_cast<double>(question.choices[i].size()));
     }
     by_sum += is_best(sums, question);

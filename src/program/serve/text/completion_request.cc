@@ -117,8 +117,8 @@ CompletionRequest read_completion_request(const nlohmann::json& json, const Toke
   CompletionRequest request;
   fields.text("model", "");
   fields.text("user", "");
-  for (const char* name : {"suffix", "logit_bias"})
-    fields.refuse_unless(name, name == std::string("suffix") ? nlohmann::json("") : nlohmann::json::object());
+  fields.refuse_unless("suffix", "");
+  fields.refuse_unless("logit_bias", nlohmann::json::object());
   for (const char* name : {"frequency_penalty", "presence_penalty"}) fields.refuse_unless(name, 0);
   read_settings(request, fields, tokenizer);
   read_stream(request, fields);

@@ -69,6 +69,11 @@ void TextEngine::stop() {
   called_.notify_one();
 }
 
+bool TextEngine::is_stopped() const {
+  const std::lock_guard lock(mutex_);
+  return calls_.stops;
+}
+
 EngineCounts TextEngine::counts() const {
   const std::lock_guard lock(mutex_);
   return counts_;

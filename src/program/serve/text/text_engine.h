@@ -63,7 +63,8 @@ class TextEngine {
   void run();
   void stop();
 
-  std::size_t most_texts() const { return most_texts_; }
+  bool is_stopped() const;  // and takes no requests any more
+
   EngineCounts counts() const;
 
  private:

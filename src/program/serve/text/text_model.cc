@@ -21,7 +21,6 @@ AnswerHead new_head(const char* kind, const std::string& model) {
           .created = std::chrono::duration_cast<std::chrono::seconds>(now).count()};
 }
 
-std::string text_of(const nlohmann::ordered_json& json) { return json_text(json); }
 std::string event_of(std::string_view data) { return fmt::format("data: {}\n\n", data); }
 
 // Events of a request; what is left of it is cancelled when no answer is written any more.
@@ -53,15 +52,15 @@ struct AnswerWriter {
         return;
       }
       for (const nlohmann::ordered_json& part : answer.add(*event)) {
-        if (request.stream && !client.write(event_of(text_of(part)))) return;
+        if (request.stream && !client.write(event_of(json_text(part)))) return;
       }
       if (!request.stream && event->token && !client.is_open()) return;
     }
     if (!request.stream) {
-      client.write(text_of(answer.whole()));
+      client.write(json_text(answer.whole()));
       return;
     }
-    if (request.includes_usage) client.write(event_of(text_of(answer.usage_part())));
+    if (request.includes_usage) client.write(event_of(json_text(answer.usage_part())));
     client.write(event_of("[DONE]"));
   }
 };
@@ -89,6 +88,7 @@ HttpAnswer TextModel::chats(const nlohmann::json& json) {
 template <class Answer>
 HttpAnswer TextModel::answer(CompletionRequest request, const char* kind) {
   std::shared_ptr<TextEvents> events = engine_.submit(request.jobs(limits_));
+  if (!events && engine_.is_stopped()) throw ApiError(503, "the server ends");
   if (!events) {
     throw ApiError(429,
                    fmt::format("{} texts are in progress or wait, the most that this server takes; try again soon",
