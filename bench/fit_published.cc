@@ -20,8 +20,8 @@
 #include "base/files/file.h"
 #include "cluster/cluster_file.h"
 #include "options/toml_parsing.h"
-#include "reproduction/published_prediction.h"
 #include "program.h"
+#include "reproduction/published_prediction.h"
 
 namespace teratron::plan {
 namespace {

@@ -15,13 +15,13 @@
 #include "console/readable.h"
 #include "console/text_table.h"
 #include "plan/explanation.h"
-#include "reproduction/reproduction.h"
 #include "plan/search/largest_batch.h"
 #include "plan/search/memory_wall.h"
 #include "plan/search/pipeline_choice.h"
 #include "plan/train_command.h"
 #include "plan/training_cost.h"
 #include "report/svg.h"
+#include "reproduction/reproduction.h"
 
 namespace teratron {
 namespace {

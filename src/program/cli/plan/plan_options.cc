@@ -9,9 +9,9 @@
 #include "cli/report.h"
 #include "cluster/cluster_file.h"
 #include "cluster/presets.h"
-#include "reproduction/reproduction.h"
 #include "plan/train_command.h"
 #include "plan/training_cost.h"
+#include "reproduction/reproduction.h"
 #include "settings/adapter_settings.h"
 
 namespace teratron {
