@@ -14,6 +14,9 @@
 namespace teratron {
 namespace {
 
+using ::testing::AllOf;
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
 using testing::PseudoTerminal;
 using testing::Variable;
 
@@ -60,8 +63,9 @@ TEST_F(Terminal, ALiveLineStaysBelowTheLastColumn) {
   {
     LiveLine line(file_.get(), terminal_columns(file_.get()));
     line.show("0123456789abc");
+    line.show("\u00e4\u00f6\u00fc3456789abc");
   }
-  EXPECT_THAT(terminal_.shown_until("\n"), ::testing::EndsWith("012345678\r\n"));
+  EXPECT_THAT(terminal_.shown_until("\n"), AllOf(HasSubstr("012345678\r"), EndsWith("\u00e4\u00f6\u00fc345678\r\n")));
 }
 
 }  // namespace

@@ -40,9 +40,8 @@ struct ExecutorOptions {
   std::optional<DType> weight_tiles;
   bool first_keys = false, position_ids = false;  // micro-batches may have these inputs
   // Training only. Actions of the stages in a step with the most micro-batches; it has as many stages as the mesh, and
-  // is vocabulary-parallel if the model is. No
-  // actions: one stage runs schedule.micro_batches one after another. With several slices, every sequence has `tokens`
-  // tokens.
+  // is vocabulary-parallel if the model is. No actions: one stage runs schedule.micro_batches one after another. With
+  // several slices, every sequence has `tokens` tokens.
   pipeline::Schedule schedule;
   // Cuts of the schedule's micro-batches; the last one stands for all that follow. A cut's slices have `tokens` tokens
   // together, its sequences are the most that the micro-batch may have. Slices of more tokens together are the longest

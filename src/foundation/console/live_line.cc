@@ -6,11 +6,20 @@
 
 #include <cstdlib>
 
+#include "base/utf8.h"
+
 namespace teratron {
 namespace {
 
 constexpr int kUsualColumns = 80;
 constexpr const char* kClear = "\r\x1b[K";  // moves to the line's beginning and erases to its end
+
+// The first characters of `text`, or all.
+std::string_view first_characters(std::string_view text, int count) {
+  std::size_t end = 0;
+  for (int i = 0; i < count && end < text.size(); ++i) end += decode_utf8(text.substr(end)).length;
+  return text.substr(0, end);
+}
 
 }  // namespace
 
@@ -26,7 +35,7 @@ int terminal_columns(std::FILE* file) {
 void LiveLine::show(std::string_view text) {
   if (!possible()) return;
   // A line that fills the last column may wrap; "\r" would then not lead back to its beginning.
-  std::fputs(fmt::format("{}{}", kClear, text.substr(0, static_cast<std::size_t>(columns_ - 1))).c_str(), file_);
+  std::fputs(fmt::format("{}{}", kClear, first_characters(text, columns_ - 1)).c_str(), file_);
   std::fflush(file_);
   shown_ = true;
 }

@@ -3,13 +3,11 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/utf8.h"
 
 namespace teratron {
 
-std::size_t display_width(const std::string& text) {
-  return static_cast<std::size_t>(std::count_if(
-      text.begin(), text.end(), [](char byte) { return (static_cast<unsigned char>(byte) & 0xC0) != 0x80; }));
-}
+std::size_t display_width(const std::string& text) { return count_characters(text); }
 
 void TextTable::heading(std::string text) {
   headings_.push_back(rows_.size());

@@ -11,7 +11,7 @@ namespace teratron {
 std::vector<MetricsLine> read_metrics(const std::filesystem::path& path) {
   const std::string text = read_file(path);
   std::vector<MetricsLine> lines;
-  std::string_view rest = text;
+  std::string_view rest = std::string_view(text).substr(0, text.find('\0'));
   for (std::int64_t number = 1; rest.find('\n') != std::string_view::npos; ++number) {
     const std::string_view line = rest.substr(0, rest.find('\n'));
     rest.remove_prefix(line.size() + 1);

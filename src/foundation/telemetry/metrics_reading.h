@@ -15,8 +15,8 @@ struct MetricsLine {
   nlohmann::ordered_json values;
 };
 
-// Lines in the order of the file. A torn last line is left out. UserError: the file is missing, or holds something
-// else.
+// Lines in the order of the file. A torn last line is left out, and all from the first zero byte on, as by
+// MetricsLog. UserError: the file is missing, or holds something else.
 std::vector<MetricsLine> read_metrics(const std::filesystem::path& path);
 
 }  // namespace teratron

@@ -1,5 +1,5 @@
-// The config.json of a Hugging Face model. Families have readers and writers of their own (gpt2_config.cc,
-// bert_config.cc, llama_config.cc), which mapping.h lists.
+// The config.json of a Hugging Face model. Families have readers and writers of their own (*_config.cc, gpt_neox.cc),
+// which mapping.h lists.
 #pragma once
 
 #include <filesystem>
