@@ -99,6 +99,16 @@ TEST_F(PeftFolder, TensorsThatAreNotTheConfigsAreRefused) {
   EXPECT_THAT(refusal(Json::object()), HasSubstr("h.1.attn.c_attn.lora_B.weight"));
 }
 
+// A link to the base gives it a name that JSON can hold.
+TEST_F(PeftFolder, ABaseWhoseNameIsNotUtf8IsRefused) {
+  const std::string named = "mod\xe8le";
+  fs::rename(path("base"), path(named));
+  write();
+  EXPECT_THAT(refusal(Json::object(), named), HasSubstr("is not UTF-8"));
+  fs::create_directory_symlink(path(named), path("base"));
+  import_from_peft(path("peft"), path("base"), path("ours"));
+}
+
 TEST_F(PeftFolder, AWholeModelIsNoAdapterAndAdaptersAreNoBase) {
   EXPECT_THAT(message_of<UserError>([&] { export_to_peft(path("base"), path("hf")); }),
               HasSubstr("holds a whole model, and no adapters for PEFT"));

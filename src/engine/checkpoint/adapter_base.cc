@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/files/checksum.h"
+#include "base/utf8.h"
 #include "checkpoint/initial_weights.h"
 #include "checkpoint/tensor_source.h"
 
@@ -35,7 +36,14 @@ std::string checksum_of_weights(const fs::path& folder) {
 AdapterBase adapter_base_of(const fs::path& path) {
   const WeightSource source = find_weights(path);
   if (source.model.adapters.active()) return source.run.base;
-  return {.folder = fs::absolute(source.folder).lexically_normal(), .checksum = checksum_of_weights(source.folder)};
+  const fs::path folder = fs::absolute(source.folder).lexically_normal();
+  if (!is_utf8(folder.string())) {
+    throw_user_error(
+        "the name of '{}' is not UTF-8, so a checkpoint of adapters cannot name it as their base; rename the folder, "
+        "or name it by a link to it",
+        folder.string());
+  }
+  return {.folder = folder, .checksum = checksum_of_weights(folder)};
 }
 
 void require_base(const fs::path& folder, const AdapterBase& base) {

@@ -10,7 +10,7 @@ namespace teratron {
 
 // Returns the base that adapters beside the model in `path` have: that model, or its own base where it holds adapters
 // itself. Reads tensors that have no recorded checksums.
-// UserError as find_weights.
+// UserError as find_weights, and where the name of the base's folder is not UTF-8, as a checkpoint's JSON must be.
 AdapterBase adapter_base_of(const std::filesystem::path& path);
 
 // UserError: the base of the adapters in `folder` is not there, or is another model by now.
