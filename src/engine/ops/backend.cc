@@ -13,7 +13,7 @@ namespace teratron {
 class Backend::Call {
  public:
   Call(Backend& backend, std::string_view operation)
-      : range_(backend, operation), announcement_(backend.observer_, operation), access_(backend) {}
+      : range_(backend, operation), announcement_(backend.observer_, operation), access_(&backend) {}
 
  private:
   struct Announcement {
@@ -27,15 +27,9 @@ class Backend::Call {
       if (observer != nullptr) observer->end(operation);
     }
   };
-  struct Access {
-    Backend& backend;
-    explicit Access(Backend& entered) : backend(entered) { backend.open_memory(); }
-    Access(const Access&) = delete;
-    ~Access() { backend.close_memory(); }
-  };
   BackendRange range_;
   Announcement announcement_;
-  Access access_;
+  OpenMemory access_;
 };
 
 std::shared_ptr<const Backend::Timestamp> Backend::timestamp() {

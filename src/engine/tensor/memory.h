@@ -40,9 +40,25 @@ class Allocator {
   virtual std::shared_ptr<OpenChannels> open_channels() { return nullptr; }  // null where there can be none
 
   // Bracket every access to allocated memory, for memory that must be opened first (ops/guarded_memory.h). Calls nest,
-  // come from several threads at once, and are paired even if the access throws.
+  // come from several threads at once, and are paired even if the access throws (OpenMemory).
   virtual void open_memory() {}
   virtual void close_memory() noexcept {}
+};
+
+// An access to memory, which is open while this lives. Null: of memory that needs no opening.
+class OpenMemory {
+ public:
+  explicit OpenMemory(Allocator* memory) : memory_(memory) {
+    if (memory_ != nullptr) memory_->open_memory();
+  }
+  OpenMemory(const OpenMemory&) = delete;
+  OpenMemory& operator=(const OpenMemory&) = delete;
+  ~OpenMemory() {
+    if (memory_ != nullptr) memory_->close_memory();
+  }
+
+ private:
+  Allocator* const memory_;
 };
 
 // Owns one block of device memory. Movable.

@@ -55,13 +55,13 @@ void find_unsupported(const JsonFields& fields, const Absent& absent, Phrases& u
 
 // Tokens that a token sees; with layer_types, every layer must be of one type.
 std::int64_t read_window(const JsonFields& fields, const Absent& absent, Phrases& unsupported) {
-  const bool is_qwen = absent.window == 0;
+  const bool has_no_window = absent.window == 0;
   // Present and null: no window. Qwen's counts only with use_sliding_window.
   const bool is_absent = !fields.contains("sliding_window");
   std::int64_t window = fields.has("sliding_window") ? fields.integer("sliding_window", 1, kLargestSize)
                         : is_absent                  ? absent.window
                                                      : 0;
-  if (is_qwen) window = 0;
+  if (has_no_window) window = 0;
   if (!fields.has("layer_types")) return window;
   const Json& types = fields["layer_types"];
   const auto all = [&](std::string_view name) {

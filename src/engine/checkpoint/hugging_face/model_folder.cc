@@ -118,7 +118,8 @@ HuggingFaceFolder::HuggingFaceFolder(const fs::path& folder, HuggingFaceConfig c
       has_task_head(weights_)) {
     unusable_head_ =
         "it is a task's, and \"architectures\" in config.json names none of BertForSequenceClassification, "
-        "BertForMultipleChoice and BertForQuestionAnswering, or of these of its own kind; write there which it is";
+        "BertForMultipleChoice, BertForQuestionAnswering and BertForTokenClassification, or of these of its own kind; "
+        "write there which it is";
   }
   config.model = model_;
   config.unusable_head = unusable_head_;

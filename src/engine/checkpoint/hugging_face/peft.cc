@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/files/file.h"
 #include "base/json_fields.h"
+#include "base/json_string.h"
 #include "checkpoint/adapter_base.h"
 #include "checkpoint/adapter_files.h"
 #include "checkpoint/hugging_face/export_folder.h"
@@ -106,7 +107,7 @@ std::string adapter_config(const ModelConfig& model, const fs::path& base) {
                                        {"target_modules", adapter_target_names(model)},
                                        {"task_type", "CAUSAL_LM"},
                                        {"use_rslora", adapters.rank_stabilized}};
-  return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+  return json_text(json, 2) + "\n";
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/files/file.h"
 #include "base/json_fields.h"
+#include "checkpoint/hugging_face/hugging_face_config.h"
 #include "checkpoint/model_config_json.h"
 
 namespace teratron {
@@ -27,10 +28,6 @@ constexpr std::pair<const char*, Pooling> kFlags[] = {{"pooling_mode_cls_token",
                                                       {"pooling_mode_weightedmean_tokens", Pooling::kWeightedMean},
                                                       {"pooling_mode_lasttoken", Pooling::kLastToken}};
 
-bool flag_of(const JsonFields& fields, std::string_view key, bool absent) {
-  return fields.has(key) ? fields.boolean(key) : absent;
-}
-
 // The names of the poolings that config.json of a Pooling module asks for.
 std::vector<std::string> pooling_names(const JsonFields& fields, const fs::path& file) {
   std::vector<std::string> names;
@@ -43,7 +40,7 @@ std::vector<std::string> pooling_names(const JsonFields& fields, const fs::path&
     }
   } else {
     for (const auto& [flag, pooling] : kFlags) {
-      if (flag_of(fields, flag, false)) names.emplace_back(name_of(pooling));
+      if (flag_or(fields, flag, false)) names.emplace_back(name_of(pooling));
     }
   }
   if (names.empty()) names.emplace_back("mean");
@@ -100,7 +97,7 @@ class ModuleReader {
     const Json json = read_object(file);
     const JsonFields fields(json, file);
     if (fields.has("max_seq_length")) read_.max_tokens = fields.integer("max_seq_length", 2, kLargestSize);
-    read_.lower_case = flag_of(fields, "do_lower_case", false);
+    read_.lower_case = flag_or(fields, "do_lower_case", false);
     if (fields.has("transformer_task") && fields.string("transformer_task") != "feature-extraction") {
       unsupported_.push_back(fmt::format("transformer_task {}", fields.string("transformer_task")));
     }
@@ -137,7 +134,7 @@ class ModuleReader {
     const fs::path file = folder / "config.json";
     const Json json = parse_json_object(read_file(file), file);
     const JsonFields fields(json, file);
-    include_prompt_ = flag_of(fields, "include_prompt", true);
+    include_prompt_ = flag_or(fields, "include_prompt", true);
     const std::vector<std::string> names = pooling_names(fields, file);
     if (names.size() > 1) {
       unsupported_.push_back(fmt::format("poolings side by side ({}; there is one at a time)", fmt::join(names, ", ")));

@@ -127,18 +127,6 @@ std::vector<SafetensorsDeclaration> declarations_of(const std::vector<Outgoing>&
   return declarations;
 }
 
-// For threads that read tensors without calling the back end.
-class OpenMemory {
- public:
-  explicit OpenMemory(Backend& backend) : backend_(backend) { backend.open_memory(); }
-  OpenMemory(const OpenMemory&) = delete;
-  OpenMemory& operator=(const OpenMemory&) = delete;
-  ~OpenMemory() { backend_.close_memory(); }
-
- private:
-  Backend& backend_;
-};
-
 void write_file(CheckpointWriter& writer, TensorKind kind, const std::vector<Outgoing>& outgoing,
                 const Collector& collector) {
   writer.write_tensors(tensor_file_name(kind), declarations_of(outgoing),
@@ -147,7 +135,7 @@ void write_file(CheckpointWriter& writer, TensorKind kind, const std::vector<Out
 
 void copy_file(CheckpointWriter& writer, TensorKind kind, const std::vector<Outgoing>& outgoing,
                const Collector& collector, Backend& backend) {
-  const OpenMemory opened(backend);
+  const OpenMemory opened(&backend);  // threads read tensors without calling the back end
   writer.copy_tensors(tensor_file_name(kind), declarations_of(outgoing),
                       [&](std::size_t i, std::span<std::byte> room) { return collector.locate(outgoing[i], room); });
 }

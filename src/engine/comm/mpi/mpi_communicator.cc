@@ -18,20 +18,12 @@ namespace {
 // Keeps the memory open while messages are under way: MPI, and other processes through it, access it at any time.
 class OpenMemoryWork final : public Pending::Work {
  public:
-  explicit OpenMemoryWork(Allocator* memory) : memory_(memory) {
-    if (memory_ != nullptr) memory_->open_memory();
-  }
-  OpenMemoryWork(const OpenMemoryWork&) = delete;
-  OpenMemoryWork& operator=(const OpenMemoryWork&) = delete;
-  ~OpenMemoryWork() override {
-    work_ = nullptr;
-    if (memory_ != nullptr) memory_->close_memory();
-  }
+  explicit OpenMemoryWork(Allocator* memory) : open_(memory) {}
   void begin(std::unique_ptr<Pending::Work> work) { work_ = std::move(work); }
   void wait() override { work_->wait(); }
 
  private:
-  Allocator* const memory_;
+  const OpenMemory open_;  // outlives work_
   std::unique_ptr<Pending::Work> work_;
 };
 

@@ -11,22 +11,6 @@ namespace {
 
 constexpr std::int64_t kThreadPartAlignment = 64;  // elements; what two ranks write lies in different cache lines
 
-// Keeps a member's memory open for the members that read it.
-class OpenMemory {
- public:
-  explicit OpenMemory(Allocator* memory) : memory_(memory) {
-    if (memory_ != nullptr) memory_->open_memory();
-  }
-  OpenMemory(const OpenMemory&) = delete;
-  OpenMemory& operator=(const OpenMemory&) = delete;
-  ~OpenMemory() {
-    if (memory_ != nullptr) memory_->close_memory();
-  }
-
- private:
-  Allocator* const memory_;
-};
-
 std::byte* bytes_of(const TensorRef& view) { return static_cast<std::byte*>(view.data); }
 
 // Elements [begin, end) of everyone's `in`, reduced into each of `outputs`, which begin at element `begin`.
@@ -87,7 +71,7 @@ class RendezvousWork : public Pending::Work {
   RendezvousWork(std::shared_ptr<Rendezvous> rendezvous, int rank, CommunicationStream& stream, Allocator* memory)
       : rendezvous_(std::move(rendezvous)), rank_(rank), stream_(stream), memory_(memory) {}
   void wait() override {
-    const OpenMemory open(memory_);
+    const OpenMemory open(memory_);  // for the members that read it
     rendezvous_->enter(rank_);
     CommunicationStream::EventPtr done;
     try {

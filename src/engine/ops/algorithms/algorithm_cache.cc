@@ -21,6 +21,7 @@
 #include "base/files/cache_folder.h"
 #include "base/files/checksum.h"
 #include "base/files/file.h"
+#include "base/json_string.h"
 
 namespace teratron {
 namespace {
@@ -73,10 +74,9 @@ std::string text_of(const Algorithms& algorithms, std::string_view machine) {
   for (const auto& [key, algorithm] : algorithms) {
     list[key] = {{"microseconds", algorithm.microseconds}, {"words", std::bit_cast<Words>(algorithm.bytes)}};
   }
-  const auto text = [](const nlohmann::json& json) {
-    return json.dump(1, ' ', false, nlohmann::json::error_handler_t::replace);
-  };
-  return text({{"machine", machine}, {"algorithms", list}, {"xxh3_64", checksum_of(text(list))}});
+  const nlohmann::json json = {
+      {"machine", machine}, {"algorithms", list}, {"xxh3_64", checksum_of(json_text(list, 1))}};
+  return json_text(json, 1);
 }
 
 std::optional<Algorithms> algorithms_from_text(std::string_view text, std::string_view machine) {
