@@ -142,9 +142,9 @@ std::int64_t reported_iteration(const fs::path& metrics) {
 }
 
 // Updates that the runs of a folder have made, by what they left there.
-class Updates {
+class MadeUpdates {
  public:
-  explicit Updates(const fs::path& save) : save_(save) { begin(); }
+  explicit MadeUpdates(const fs::path& save) : save_(save) { begin(); }
   void begin() {
     saved_ = saved_iteration(save_);
     changed_ = change_of_metrics();
@@ -172,7 +172,7 @@ class Updates {
 int supervise(const Supervision& supervision) {
   const QueuedSignals signals;
   const std::int64_t saved_at_first = saved_iteration(supervision.save);
-  Updates updates(supervision.save);
+  MadeUpdates updates(supervision.save);
   bool died_at_once = false;  // before its first update, the time before
   for (std::int64_t restarts = 0;; ++restarts) {
     std::vector<std::string> words = supervision.start;

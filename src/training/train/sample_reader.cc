@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "train/run_control.h"
+
 namespace teratron {
 namespace {
 
@@ -52,6 +54,11 @@ Samples::TotalWeights SampleReader::total_weights(const Samples& samples, Sample
   if (succeeds([&] { total = samples.total_weights(positions); })) return total;
   const auto count = static_cast<double>(positions.count);
   return {.targets = count * static_cast<double>(samples.seq_length()), .labels = count};
+}
+
+void SampleReader::require_readable(const Mesh& mesh) const {
+  const std::string fault = first_said(mesh, fault_);
+  if (!fault.empty()) throw CorpusFailure(fault);
 }
 
 }  // namespace teratron

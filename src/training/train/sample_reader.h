@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/error.h"
+#include "comm/mesh.h"
 #include "data/samples.h"
 
 namespace teratron {
@@ -25,6 +26,8 @@ class SampleReader {
   Samples::TotalWeights total_weights(const Samples& samples, SampleRange positions);
 
   const std::string& fault() const { return fault_; }  // the first; empty: none
+  // CorpusFailure where one of the ranks could not read its samples. All ranks call it.
+  void require_readable(const Mesh& mesh) const;
 
  private:
   template <class Read>

@@ -1,6 +1,5 @@
-// The training loop: batches by position, gradients over micro-batches, one update, evaluation, checkpoints. It
-// prints nothing: a TrainingObserver receives every event. All ranks of a run make the same calls and receive the same
-// numbers.
+// The training loop: updates, evaluation, checkpoints. It prints nothing: a TrainingObserver receives every event. All
+// ranks of a run make the same calls and receive the same numbers.
 #pragma once
 
 #include <cstdint>
@@ -11,38 +10,17 @@
 #include <string>
 #include <vector>
 
-#include "base/error.h"
 #include "checkpoint/native/background_save.h"
 #include "checkpoint/native/checkpoint.h"
-#include "data/batch_sampler.h"
-#include "executor/executor.h"
-#include "optim/loss_scaler.h"
 #include "train/config/config.h"
 #include "train/doctor/doctor.h"
-#include "train/plans/pipeline_plan.h"
 #include "train/run_control.h"
-#include "train/sample_reader.h"
 #include "train/training_task.h"
+#include "train/updates.h"
 #include "train/watch/loss_watch.h"
 #include "train/watch/step_trace.h"
 
 namespace teratron {
-
-struct IterationReport {
-  std::int64_t iteration = 0;          // the update just applied, counted from 1
-  std::int64_t global_batch_size = 0;  // of this update
-  std::int64_t consumed_samples = 0, consumed_tokens = 0;
-  std::int64_t tokens = 0;   // of this update, without padding
-  LossSums losses;           // means over the global batch, before the update, in nats, by kind
-  double loss = 0;           // their sum
-  double gradient_norm = 0;  // before clipping
-  bool skipped = false;      // they overflowed: the weights stayed as they were
-  double learning_rate = 0;
-  double loss_scale = 1;  // that the gradients were computed with
-  double seconds = 0;
-  double done_at = 0;                 // in seconds since 1970
-  std::vector<LayerNumerics> layers;  // with --trace-numerics
-};
 
 // Receives the events of a run; does nothing by itself, as on ranks other than the first.
 class TrainingObserver {
@@ -75,13 +53,6 @@ struct TrainingResult {
   int signal = 0;  // that ended it
 };
 
-// Training came to numbers that are not finite, on all ranks alike: other settings may do. With --trace-numerics a
-// replay has come to them again.
-class DivergedError : public UserError {
- public:
-  using UserError::UserError;
-};
-
 class Trainer {
  public:
   // Plans everything and allocates nothing. Every rank makes its own with the same configuration; `mesh` holds its
@@ -89,13 +60,13 @@ class Trainer {
   Trainer(const TrainConfig& config, Backend& backend, TrainingTask task, const std::shared_ptr<Mesh>& mesh = nullptr,
           const slicing::Profile* profile = nullptr);
 
-  const Executor& executor() const { return executor_; }
-  Executor& executor() { return executor_; }
+  const Executor& executor() const { return updates_.executor(); }
+  Executor& executor() { return updates_.executor(); }
   const TrainingTask& task() const { return task_; }
-  const PipelinePlan& pipeline() const { return pipeline_; }
-  const BatchSchedule& batches() const { return batches_; }  // after start(): of the whole run, earlier parts included
-  const std::optional<StepTrace>& trace() const { return trace_; }  // where --trace asks for one
-  std::int64_t iteration() const { return iteration_; }             // updates done; in a replay, again
+  const PipelinePlan& pipeline() const { return updates_.pipeline(); }
+  const BatchSchedule& batches() const { return updates_.batches(); }  // after start(): earlier parts of it included
+  const std::optional<StepTrace>& trace() const { return trace_; }     // where --trace asks for one
+  std::int64_t iteration() const { return updates_.iteration(); }      // updates done; in a replay, again
 
   // Host memory that a copy of the checkpoint takes on this rank: --async-save, on the rank that writes; else 0.
   std::int64_t bytes_of_copy();
@@ -106,7 +77,7 @@ class Trainer {
 
   // Whether a started run has anything left to do, if only a validation.
   bool has_work() const {
-    return iteration_ < config_.train_iters || (validation_is_owed_ && validates_after(iteration_));
+    return iteration() < config_.train_iters || (validation_is_owed_ && validates_after(iteration()));
   }
 
   // Trains to the last iteration, or to the update after which all ranks agree that one of them is to end. Evaluates
@@ -134,37 +105,15 @@ class Trainer {
   bool is_due(std::int64_t interval, std::int64_t iteration) const {
     return iteration == config_.train_iters || (interval > 0 && iteration % interval == 0);
   }
-  // `agreed`: [out] stop and save requests of all ranks, summed with this update's losses.
-  IterationReport update(const RunControl& control, Requests& agreed);
-  // This rank's share of the update under way.
-  std::vector<MicroBatch> read_share();
-  // Cuts the samples from `first` of share_ on; `range` are their positions in the run.
-  MicroBatch cut_micro_batch(std::int64_t first, SampleRange range);
-  // Applies this update's gradients; false: they were not finite.
-  bool apply(double gradient_norm, double learning_rate);
-  [[noreturn]] void throw_diverged();
+  Update update(const RunControl& control);
   // `what`: the loss of the current weights that is not finite.
   [[noreturn]] void throw_weights_diverged(const std::string& what) const;
   void require_finite_loss();
-  // CorpusFailure where one of the ranks could not read its samples. All ranks call it.
-  void require_readable_corpus();
   void check_replicas();  // EnvironmentError, on all ranks: they differ
 
-  // trainer_doctor.cc: goes back to the last good state and replays (train/README.md).
-  struct Diagnosis {
-    std::string text;            // for people, on all ranks
-    bool is_of_machine = false;  // else the replay repeats the fault, and the run stands where it stood
-  };
-  // `bad`: the update whose loss is at fault. EnvironmentError, on all ranks: the replay cannot go on.
   Diagnosis diagnose(std::int64_t bad, TrainingObserver& observer);
-  std::string fault_of_going_back() const;  // empty: all ranks can
-  void go_back();
-  std::optional<Parting> replay_until(std::int64_t iteration);
-  std::vector<SampleLoss> losses_of_samples();  // of the next update
   void diagnose_jump(const IterationReport& report, TrainingObserver& observer);
   [[noreturn]] void throw_diagnosed(const std::string& diverged, TrainingObserver& observer);
-  void keep_as_good(std::int64_t iteration);  // its checkpoint stands, or will once it is written
-  bool replays() const { return doctor_ && doctor_->replays(); }
 
   TrainingResult run_updates(TrainingObserver& observer, const RunControl& control);
   void save_before_failure(TrainingObserver& observer);
@@ -174,41 +123,25 @@ class Trainer {
   void finish_save(TrainingObserver& observer);           // waits for it, if there is one
   SaveOptions save_options(SaveReason reason) const;
   void note_save(SaveReason reason);
-
-  // Sums of the losses of these samples, at most a micro-batch, on this copy of the model; without dropout.
-  LossSums loss_sums(const Samples& samples, SampleRange positions, SampleBatch& batch);
-  // Mean losses of these samples, shared over the copies of the model; without dropout.
-  LossSums mean_losses(const Samples& samples, SampleRange positions);
+  void goes_back_to(std::int64_t iteration);  // the doctor
 
   // trainer_run.cc: what the loop decides.
   Requests requests(const RunControl& control) const;
   void validate(TrainingObserver& observer, TrainingResult& result);
-  bool is_best() const { return config_.output.save_best && best_.iteration == iteration_; }
+  bool is_best() const { return config_.output.save_best && best_.iteration == iteration(); }
   void restore_best_link() const;
   void sample(TrainingObserver& observer);
   void end_if_asked(const Requests& requests, TrainingObserver& observer, TrainingResult& result) const;
   void end_if_stalled(TrainingObserver& observer, TrainingResult& result) const;
   void save_if_due(const Requests& requests, bool ends, TrainingObserver& observer, const RunControl& control);
   TrainingState state() const;
-  // Every rank reads its own parts of a checkpoint; one is enough to compare the checksums.
-  bool verifies() const { return executor_.mesh().data->rank() == 0 && executor_.mesh().model->rank() == 0; }
   void resume();
-  void start_weights();  // those of no checkpoint of this run
   void restore(const TrainingState& state);
-  void restore_updates(const TrainingState& state);  // what an update depends on, and no more
-  std::int64_t applied_updates() const { return iteration_ - skipped_; }
 
   TrainConfig config_;
   TrainingTask task_;
-  BatchSchedule batches_;
-  PipelinePlan pipeline_;
-  BatchSampler sampler_;  // of the update under way
-  Executor executor_;
-  std::vector<Parameter*> parameters_;  // those that this rank holds
-  LearningRateSchedule schedule_;
-  std::optional<LossScaler> scaler_;  // fp16 only
+  Updates updates_;  // refers to both
   std::optional<StepTrace> trace_;
-  std::int64_t iteration_ = 0, skipped_ = 0;
 
   struct Saves {
     std::int64_t kept = 0;                 // iteration that was last saved, or started from
@@ -223,12 +156,8 @@ class Trainer {
   std::int64_t replicas_were_equal_ = 0;      // after this iteration, or the one that the run started from
   std::optional<BackgroundSave> background_;  // --async-save
   LossWatch loss_watch_;
-  std::optional<Doctor> doctor_;       // --trace-numerics
-  std::filesystem::path good_folder_;  // of the checkpoint that the doctor goes back to; empty: the start
+  std::optional<Doctor> doctor_;  // --trace-numerics
   bool reported_failed_sample_ = false;
-
-  SampleReader reader_;
-  SampleBatch share_;  // of the largest batch, on the host
 };
 
 }  // namespace teratron

@@ -1,144 +1,115 @@
 #include "train/doctor/doctor.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <cmath>
-#include <functional>
-#include <limits>
-#include <tuple>
 #include <utility>
+
+#include "base/error.h"
 
 namespace teratron {
 namespace {
 
-constexpr double kJump = 4;  // of a rate or a norm, beyond what schedules and batches do
-
-double middle_of(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::ranges::nth_element(values, middle);
-  return *middle;
+std::string name_of_state(std::int64_t iteration) {
+  return iteration == 0 ? "the start" : fmt::format("iteration {}", iteration);
 }
 
-std::string name_of_layer(std::int64_t layer) {
-  return layer < 0 ? std::string("the embedding") : fmt::format("layer {}", layer);
-}
-
-std::string text_of(double value) { return std::isfinite(value) ? fmt::format("{:.4g}", value) : "not finite"; }
-
-// Those that are no number come first.
-double rank_of_loss(const SampleLoss& sample) {
-  return std::isnan(sample.loss) ? std::numeric_limits<double>::infinity() : sample.loss;
+// When the machine went wrong, if a run that goes on from `good` parts so.
+std::string text_of_moment(const Parting& parting, std::int64_t good) {
+  if (!parting.in_weights) return fmt::format("in iteration {}", parting.iteration);
+  if (parting.iteration == good + 1) return "between the start of the run and its first update";
+  return fmt::format("in iteration {} or after it", parting.iteration - 1);
 }
 
 }  // namespace
 
-void Doctor::goes_on_from(std::int64_t iteration, double learning_rate) {
-  past_.push_back({.iteration = iteration, .learning_rate = learning_rate});
-}
-
-void Doctor::take(const Step& step) {
-  StepNumbers numbers{.iteration = step.iteration, .loss = step.loss, .entries = executor_.tallies()->read()};
-  if (replays_) {
-    replayed_ = std::move(numbers);
-    return;
-  }
-  layers_before_ = std::move(layers_);
-  layers_ = layer_numerics(executor_, numbers.entries, step.has_samples, step.loss_scale);
+void Doctor::take(const Update& update) {
+  StepNumbers numbers = numbers_of(update, updates_.executor());
+  account_.add(update,
+               layer_numerics(updates_.executor(), numbers.entries, update.has_samples, update.report.loss_scale));
   record_.add(std::move(numbers));
-  past_.push_back({.iteration = step.iteration, .learning_rate = step.learning_rate});
-  if (past_.size() > kMostPast) past_.pop_front();
 }
 
-void Doctor::take_norm(double gradient_norm, double loss_scale) {
-  (replays_ ? replayed_ : record_.last()).gradient_norm = gradient_norm;
-  if (!replays_) past_.back().gradient_norm = gradient_norm / loss_scale;
+void Doctor::goes_on_from(const std::filesystem::path& folder, const TrainingState& state) {
+  good_folder_ = folder;
+  account_.begin_at(state);
 }
 
-void Doctor::begin_replay() {
-  replays_ = true;
-  replayed_ = {};
+void Doctor::goes_back_to(const std::filesystem::path& folder, std::int64_t iteration) {
+  good_folder_ = folder;
+  record_.forget_until(iteration);
 }
 
-std::optional<Parting> Doctor::parting() {
-  const StepNumbers* const record = record_.find(replayed_.iteration);
-  if (record == nullptr || replayed_.entries.empty()) return std::nullopt;
-  return first_parting(executor_, *record, replayed_);
-}
-
-std::string Doctor::account_of_rate() const {
-  std::string text;
-  for (std::size_t i = 1; i < past_.size(); ++i) {
-    const Past &before = past_[i - 1], &after = past_[i];
-    if (!(before.learning_rate > 0) || after.learning_rate < kJump * before.learning_rate) continue;
-    text = fmt::format(
-        " The learning rate of iteration {} is {:.4g} times that of the update before ({:.4g} after {:.4g}).",
-        after.iteration, after.learning_rate / before.learning_rate, after.learning_rate, before.learning_rate);
+// A host that does not see the first one's disk has no checkpoint to go back to.
+std::string Doctor::fault_of_good_state() const {
+  std::string fault;
+  try {
+    if (!good_folder_.empty()) read_checkpoint_info(good_folder_);
+  } catch (const std::exception& error) {
+    fault = error.what();
   }
-  return text;
+  return first_said(updates_.mesh(), std::move(fault));
 }
 
-std::string Doctor::account_of_norm() const {
-  std::vector<double> norms;
-  const Past* highest = nullptr;  // one that is no number is the highest
-  for (const Past& past : past_) {
-    if (!past.gradient_norm) continue;
-    if (std::isfinite(*past.gradient_norm)) norms.push_back(*past.gradient_norm);
-    if (highest == nullptr || *past.gradient_norm > *highest->gradient_norm || std::isnan(*past.gradient_norm)) {
-      highest = &past;
+void Doctor::go_back() {
+  updates_.executor().record(nullptr);  // a trace is of the run
+  if (good_folder_.empty()) return updates_.begin();
+  std::string fault;
+  try {
+    updates_.load(good_folder_);
+  } catch (const std::exception& error) {
+    fault = error.what();
+  }
+  fault = first_said(updates_.mesh(), std::move(fault));
+  if (!fault.empty()) throw_environment_error("the last good state cannot be loaded for a replay: {}", fault);
+}
+
+std::optional<Parting> Doctor::replay_until(std::int64_t iteration) {
+  while (updates_.iteration() < iteration) {
+    Update update = updates_.compute();
+    const StepNumbers* const record = record_.find(update.report.iteration);
+    if (record != nullptr) {
+      const StepNumbers numbers = numbers_of(update, updates_.executor());
+      if (auto parting = first_parting(updates_.executor(), *record, numbers)) return parting;
     }
+    updates_.apply(update);
   }
-  if (norms.size() < 2) return "";
-  const double level = middle_of(norms);
-  if (*highest->gradient_norm < kJump * level) return "";
-  return fmt::format(" The gradient norm of iteration {} is {:.4g}, where {:.4g} is usual.", highest->iteration,
-                     *highest->gradient_norm, level);
+  return std::nullopt;
 }
 
-std::string Doctor::account_of_layers(std::int64_t bad) const {
-  const bool is_taken = !past_.empty() && past_.back().iteration == bad;
-  if (!is_taken || layers_before_.size() != layers_.size()) return "";
-  std::size_t most = 0;
-  double growth = 1;
-  for (std::size_t i = 0; i < layers_.size(); ++i) {
-    const double ratio = layers_[i].output.rms / layers_before_[i].output.rms;
-    if (!(ratio <= growth)) std::tie(most, growth) = std::pair(i, ratio);
-    if (!std::isfinite(ratio)) break;  // those after it have it from there
+Diagnosis Doctor::diagnose(std::int64_t bad, const std::function<void(const std::string&)>& notice) {
+  if (const std::string fault = fault_of_good_state(); !fault.empty()) {
+    return {.text = fmt::format("No replay says why, since the last good state cannot be read: {}", fault)};
   }
-  if (growth <= 1) return "";
-  return fmt::format(
-      " The output of {} has grown most since the update before: its root mean square is {} after {:.4g}.",
-      name_of_layer(layers_[most].layer), text_of(layers_[most].output.rms), layers_before_[most].output.rms);
-}
-
-std::string Doctor::account(std::int64_t bad, const std::vector<SampleLoss>& losses, const Samples& samples) const {
-  return account_of_rate() + account_of_norm() + account_of_layers(bad) + account_of_samples(losses, samples);
-}
-
-std::string account_of_samples(std::vector<SampleLoss> losses, const Samples& samples) {
-  constexpr std::size_t kMostNamed = 3;
-  constexpr double kApart = 1.5;  // times the median
-  if (losses.empty()) return "";
-  std::ranges::stable_sort(losses, std::ranges::greater(), rank_of_loss);
-  const double median = losses[losses.size() / 2].loss;
-  if (!std::isfinite(losses.back().loss)) return " No sample has a finite loss.";
-  const auto is_apart = [&](const SampleLoss& sample) {
-    return losses.size() > 1 && std::isfinite(median) && !(sample.loss <= kApart * median);
-  };
-  std::string text =
-      fmt::format(" All samples have much the same loss, in the median {}. The highest:", text_of(median));
-  if (!std::isfinite(median)) {
-    text = " Most samples have a loss that is not finite:";
-  } else if (is_apart(losses.front())) {
-    text = fmt::format(" The loss lies in few samples; the median of a sample is {:.4g}. The highest:", median);
+  go_back();
+  const std::int64_t good = updates_.iteration();
+  notice(fmt::format("doctor: goes back to {} and replays {} update{}", name_of_state(good), bad - good,
+                     bad - good == 1 ? "" : "s"));
+  std::optional<Parting> parting;
+  std::vector<SampleLoss> losses;
+  try {
+    parting = replay_until(bad - 1);
+    if (!parting) {
+      note_activity({.name = "losses of the samples", .iteration = bad});
+      const BatchSchedule& batches = updates_.batches();
+      losses = losses_of_each(updates_.executor(), updates_.reader(), *updates_.task().training,
+                              {batches.consumed_after(bad - 1), batches.batch_size(bad - 1)});
+      updates_.reader().require_readable(updates_.mesh());
+      parting = replay_until(bad);
+    }
+  } catch (const DivergedError&) {  // again
+  } catch (const CorpusFailure& failure) {
+    throw_environment_error(
+        "the corpus cannot be read again, so no replay says why the loss of iteration {} is at fault: {}. Nothing is "
+        "saved; go on from the last checkpoint",
+        bad, failure.what());
   }
-  for (std::size_t i = 0; i < std::min(losses.size(), kMostNamed); ++i) {
-    if (i > 0 && is_apart(losses.front()) && !is_apart(losses[i])) break;
-    const SampleLoss& sample = losses[i];
-    text += fmt::format("{} {} for sample {} of the run, {}", i == 0 ? "" : ";", text_of(sample.loss),
-                        sample.positions.first, samples.source(sample.positions.first));
+  if (parting) {
+    return {.text = fmt::format("A replay from {} comes to other numbers, first in iteration {}, in which {}. Neither "
+                                "settings nor data do that: memory, a device or a transfer was at fault {}",
+                                name_of_state(good), parting->iteration, parting->what, text_of_moment(*parting, good)),
+            .is_of_machine = true};
   }
-  return text + ".";
+  return {.text =
+              fmt::format("A replay from {} repeats it bit for bit: settings or data are at fault, not the machine.{}",
+                          name_of_state(good), account_.text(bad, losses, *updates_.task().training))};
 }
 
 }  // namespace teratron

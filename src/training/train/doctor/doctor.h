@@ -1,80 +1,54 @@
-// The doctor of a run (--trace-numerics): keeps the numbers of every update, compares a replay with them, and says in
-// words what it found. The Trainer goes back and replays (trainer_doctor.cc).
+// The doctor of a run (--trace-numerics). It keeps the numbers of every update. Where a loss jumps or is not finite, it
+// goes back to the last good state, makes every update again bit for bit, and compares. A replay that parts from the
+// record says that the machine was at fault; one that repeats the fault says that settings or data are.
 #pragma once
 
 #include <cstdint>
-#include <deque>
+#include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "data/samples.h"
-#include "train/doctor/layer_numerics.h"
+#include "train/doctor/account.h"
 #include "train/doctor/step_record.h"
 
 namespace teratron {
 
-// Loss of one sample of an update, or of the samples that share a label, with the weights before it and no dropout.
-struct SampleLoss {
-  SampleRange positions;  // in the run
-  double loss = 0;        // mean of its targets
+struct Diagnosis {
+  std::string text;            // for people, on all ranks
+  bool is_of_machine = false;  // else the replay repeated the fault, and the run stands where it stood
 };
 
 class Doctor {
  public:
-  // `executor` keeps tallies.
-  explicit Doctor(Executor& executor) : executor_(executor) {}
+  // The executor of `updates` keeps tallies.
+  explicit Doctor(Updates& updates) : updates_(updates) {}
 
-  // A step of an update: its gradients are there, and nothing is applied. All ranks call it.
-  struct Step {
-    std::int64_t iteration = 0;
-    double loss = 0, loss_scale = 1, learning_rate = 0;
-    bool has_samples = true;  // of this rank's copy of the model
-  };
-  void take(const Step& step);
-  void take_norm(double gradient_norm, double loss_scale);
+  // Takes an update that is computed and not applied. All ranks call it.
+  void take(const Update& update);
+  // Layers of the last one.
+  const std::vector<LayerNumerics>& layers() const { return account_.layers(); }
 
-  // Layers of the last update; replays leave them.
-  const std::vector<LayerNumerics>& layers() const { return layers_; }
+  // The run begins at this checkpoint.
+  void goes_on_from(const std::filesystem::path& folder, const TrainingState& state);
+  // The run's checkpoint of `iteration` stands, or will once it is written: no update until then is replayed.
+  void goes_back_to(const std::filesystem::path& folder, std::int64_t iteration);
 
-  // Updates up to this one are never replayed.
-  void forget_until(std::int64_t iteration) { record_.forget_until(iteration); }
-  // Rate of the update before the first.
-  void goes_on_from(std::int64_t iteration, double learning_rate);
-
-  // Until end_replay(), what is taken is compared and not kept.
-  void begin_replay();
-  void end_replay() { replays_ = false; }
-  bool replays() const { return replays_; }
-  // Compares the update taken last, once its norm is taken if it has one. All ranks call it.
-  std::optional<Parting> parting();
-
-  // Sentences on a fault that a replay repeats in update `bad`: the learning rate, the gradient norm, the layers, the
-  // samples. Same on all ranks.
-  std::string account(std::int64_t bad, const std::vector<SampleLoss>& losses, const Samples& samples) const;
+  // `bad`: the last update, whose loss is at fault. `notice` is called with a text for people. All ranks call it, when
+  // the checkpoint to go back to stands. EnvironmentError, on all ranks: the replay cannot go on.
+  Diagnosis diagnose(std::int64_t bad, const std::function<void(const std::string&)>& notice);
 
  private:
-  // An update among those that rates and norms are compared with.
-  struct Past {
-    std::int64_t iteration = 0;
-    double learning_rate = 0;
-    std::optional<double> gradient_norm;
-  };
-  static constexpr std::size_t kMostPast = 32;
+  std::string fault_of_good_state() const;  // empty: all ranks can go back
+  void go_back();
+  // Stops where an update parts from the record.
+  std::optional<Parting> replay_until(std::int64_t iteration);
 
-  std::string account_of_rate() const;
-  std::string account_of_norm() const;
-  std::string account_of_layers(std::int64_t bad) const;
-
-  Executor& executor_;
-  StepRecord record_;
-  StepNumbers replayed_;
-  bool replays_ = false;
-  std::deque<Past> past_;
-  std::vector<LayerNumerics> layers_, layers_before_;
+  Updates& updates_;
+  std::filesystem::path good_folder_;  // empty: the start
+  StepRecord record_;                  // of the updates since
+  Account account_;
 };
-
-// Where the loss of a batch lies: in few samples, which are named with their documents, or in all alike.
-std::string account_of_samples(std::vector<SampleLoss> losses, const Samples& samples);
 
 }  // namespace teratron

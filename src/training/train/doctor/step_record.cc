@@ -80,6 +80,13 @@ OwnParting own_parting(Executor& executor, const StepNumbers& record, const Step
 
 }  // namespace
 
+StepNumbers numbers_of(const Update& update, Executor& executor) {
+  return {.iteration = update.report.iteration,
+          .loss = update.report.loss,
+          .gradient_norm = update.gradient_norm,
+          .entries = executor.tallies()->read()};
+}
+
 void StepRecord::add(StepNumbers numbers) {
   numbers_.push_back(std::move(numbers));
   if (numbers_.size() > kMost) numbers_.pop_front();

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "executor/executor.h"
+#include "train/updates.h"
 
 namespace teratron {
 
@@ -19,6 +19,9 @@ struct StepNumbers {
   std::vector<StepTallies::Entry> entries;
 };
 
+// The numbers of an update that is computed, which is the executor's last step. The executor keeps tallies.
+StepNumbers numbers_of(const Update& update, Executor& executor);
+
 class StepRecord {
  public:
   // Most updates that are kept, which bounds the memory of a run without checkpoints: about 400 bytes a layer of the
@@ -26,7 +29,6 @@ class StepRecord {
   static constexpr std::size_t kMost = 1024;
 
   void add(StepNumbers numbers);
-  StepNumbers& last() { return numbers_.back(); }
   const StepNumbers* find(std::int64_t iteration) const;  // null: not kept
   void forget_until(std::int64_t iteration);
 
