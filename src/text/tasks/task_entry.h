@@ -12,6 +12,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/counted.h"
 #include "base/error.h"
 #include "tasks/task.h"
 
@@ -110,6 +111,11 @@ const TaskEntry& entry_of(TaskKind kind);
 #define TERATRON_DECLARE_TASK(kind) extern const TaskEntry kind##Task;
 TERATRON_TASKS(TERATRON_DECLARE_TASK)
 #undef TERATRON_DECLARE_TASK
+
+// UserError: all examples to train on were left out, since none has a label. `noun` of one.
+[[noreturn]] inline void throw_unlabelled(std::int64_t left_out, std::string_view noun) {
+  throw_user_error("none of the {} to train on has a label; a test set is none to train on", counted(left_out, noun));
+}
 
 // The index of the largest; the first of equal ones.
 inline int index_of_largest(std::span<const float> values) {

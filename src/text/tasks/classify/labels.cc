@@ -100,6 +100,25 @@ std::int32_t LabelWords::of(const Row& row, const Table& table) const {
   return found->second;
 }
 
+LabelPairs label_pairs(const Table& table, const Table& said, bool are_numbers) {
+  LabelPairs pairs{.set = {.are_numbers = are_numbers}};
+  std::set<std::string> names;
+  for (const Table* one : {&table, &said}) {
+    for (const Row& row : one->rows) {
+      if (!are_numbers && !row.label.empty()) names.insert(row.label);
+    }
+  }
+  pairs.set.names.assign(names.begin(), names.end());
+  const LabelWords words(pairs.set);
+  for (std::size_t i = 0; i < table.rows.size(); ++i) {
+    pairs.labels.push_back(words.of(table.rows[i], table));
+    pairs.said.push_back(words.of(said.rows[i], said));
+  }
+  pairs.unlabelled = std::ranges::count(pairs.labels, kUnknownLabel);
+  if (pairs.labelled() > 0) return pairs;
+  throw_user_error("the data have no labels to score by; name their column with --label-column");
+}
+
 std::int64_t leave_out_unlabelled(Table& table, std::vector<std::int32_t>& labels) {
   std::vector<Row> kept;
   for (std::size_t i = 0; i < table.rows.size(); ++i) {

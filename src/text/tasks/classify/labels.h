@@ -31,6 +31,17 @@ class LabelWords {
   std::vector<std::pair<std::string_view, std::int32_t>> sorted_;  // views of labels_
 };
 
+// Labels of rows and those that are predicted for them, as words of one set: numbers, or the names that either has.
+struct LabelPairs {
+  LabelSet set;
+  std::vector<std::int32_t> labels, said;
+  std::int64_t unlabelled = 0;  // rows without a label
+
+  std::int64_t labelled() const { return std::ssize(labels) - unlabelled; }
+};
+// `said`: a row for each of `table`. UserError: no row of `table` has a label; as LabelWords.
+LabelPairs label_pairs(const Table& table, const Table& said, bool are_numbers = false);
+
 // Removes the rows without a label, as `labels` has them, and returns how many there were.
 std::int64_t leave_out_unlabelled(Table& table, std::vector<std::int32_t>& labels);
 

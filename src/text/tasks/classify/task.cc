@@ -6,7 +6,6 @@
 #include <filesystem>
 #include <memory>
 #include <ranges>
-#include <set>
 #include <utility>
 
 #include "base/counted.h"
@@ -58,12 +57,10 @@ class LabelledTexts : public TaskSet {
       : labels_(reading.labels.empty() ? labels_in(table, reading.label_kind) : reading.labels) {
     const LabelWords words(labels_);
     for (const Row& row : table.rows) examples_.labels.push_back(words.of(row, table));
-    if (training) left_out_ = leave_out_unlabelled(table, examples_.labels);
-    if (training && table.rows.empty()) {
-      throw_user_error("none of the {} to train on has a label; a test set is none to train on",
-                       counted(left_out_, "text"));
-    }
+    const std::int64_t left_out = training ? leave_out_unlabelled(table, examples_.labels) : 0;
+    if (training && table.rows.empty()) throw_unlabelled(left_out, "text");
     encode(table, tokenizer, reading);
+    notes_ += note_of(left_out, "", "without a label left out");
     add_label_notes();
   }
 
@@ -113,8 +110,7 @@ class LabelledTexts : public TaskSet {
     write_sequences(texts, frame, examples_, has_pairs);
     notes_ = counted(count, has_pairs ? "pair" : "text") +
              note_of(cut, "", fmt::format("cut to {} tokens", reading.seq_length)) +
-             note_of(empty, has_pairs ? "" : "empty text", has_pairs ? "with an empty text" : "") +
-             note_of(left_out_, "", "without a label left out");
+             note_of(empty, has_pairs ? "" : "empty text", has_pairs ? "with an empty text" : "");
   }
 
   static bool cut_end(std::span<const std::int32_t>& text, std::int64_t most) {
@@ -145,7 +141,6 @@ class LabelledTexts : public TaskSet {
   }
 
   const LabelSet labels_;
-  std::int64_t left_out_ = 0;
 };
 
 std::unique_ptr<TaskSet> open_texts(std::span<const fs::path> files, const Tokenizer& tokenizer,
@@ -157,29 +152,14 @@ LabelSet labels_of_files(std::span<const fs::path> files, const TaskReading& rea
   return labels_in(read_table(files, {.label = reading.label_column}), reading.label_kind);
 }
 
-// The labels are those that the data and the predictions have. Numbers are predicted for numbers.
+// Numbers are predicted for numbers.
 ScoreReport score_texts(std::span<const fs::path> data, const fs::path& predictions, const TaskReading& reading) {
   const Table table = read_table(data, {.label = reading.label_column});
-  std::vector<Row> said = table.rows;
-  const Predictions predicted = read_predictions(predictions, said.size());
-  std::set<std::string> names;
-  for (std::size_t i = 0; i < said.size(); ++i) {
-    said[i].label = predicted.values[i];
-    names.insert(predicted.values[i]);
-    if (!table.rows[i].label.empty()) names.insert(table.rows[i].label);
-  }
-  LabelSet labels{.are_numbers = predicted.are_numbers};
-  if (!labels.are_numbers) labels.names.assign(names.begin(), names.end());
-  const LabelWords words(labels);
-  std::vector<std::int32_t> known, all;
-  for (std::size_t i = 0; i < said.size(); ++i) {
-    known.push_back(words.of(table.rows[i], table));
-    all.push_back(words.of(said[i], table));
-  }
-  const auto unlabelled = std::ranges::count(known, kUnknownLabel);
-  if (unlabelled == std::ssize(known))
-    throw_user_error("the data have no labels to score by; name their column with --label-column");
-  return report_of(scores_of(labels, known, all), std::ssize(known) - unlabelled, unlabelled, "label");
+  Predictions predicted = read_predictions(predictions, table.rows.size());
+  Table said = table;
+  for (std::size_t i = 0; i < said.rows.size(); ++i) said.rows[i].label = std::move(predicted.values[i]);
+  const LabelPairs pairs = label_pairs(table, said, predicted.are_numbers);
+  return report_of(scores_of(pairs.set, pairs.labels, pairs.said), pairs.labelled(), pairs.unlabelled, "label");
 }
 
 }  // namespace

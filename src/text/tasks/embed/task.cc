@@ -40,10 +40,12 @@ class PairedTexts : public TaskSet {
     const bool are_similarities = reading.labels.are_numbers;
     examples_.are_negatives = training && !are_similarities;
     if (!training || are_similarities) read_similarities(table);
-    if (training && are_similarities) left_out_ = classify::leave_out_unlabelled(table, examples_.labels);
+    const std::int64_t left_out =
+        training && are_similarities ? classify::leave_out_unlabelled(table, examples_.labels) : 0;
     // Every pair to rank weighs as much as any other.
     if (training && !are_similarities) examples_.labels.assign(table.rows.size(), 0);
     encode(table, tokenizer, reading);
+    notes_ += note_of(left_out, "", "without a similarity left out");
     if (has_similarities()) {
       notes_ += note_of(std::ranges::count(examples_.labels, kUnknownLabel), "", "without a similarity");
     } else if (!training) {
@@ -112,12 +114,10 @@ class PairedTexts : public TaskSet {
     write_sequences(sequences, frame, examples_, /*has_second=*/false);
     notes_ = counted(std::ssize(table.rows), texts_ == 2 ? "pair of texts" : "triple of texts",
                      texts_ == 2 ? "pairs of texts" : "triples of texts") +
-             note_of(cut, "text", fmt::format("cut to {} tokens", reading.seq_length)) + note_of(empty, "empty text") +
-             note_of(left_out_, "", "without a similarity left out");
+             note_of(cut, "text", fmt::format("cut to {} tokens", reading.seq_length)) + note_of(empty, "empty text");
   }
 
   const std::int64_t texts_;
-  std::int64_t left_out_ = 0;
 };
 
 std::unique_ptr<TaskSet> open_pairs(std::span<const fs::path> files, const Tokenizer& tokenizer,

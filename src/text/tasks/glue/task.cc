@@ -61,7 +61,6 @@ class PairSet : public TaskSet {
              notes_of_rows();
   }
 
-
   bool has_labels() const override {
     return std::ranges::all_of(data_.pairs, [](const Pair& each) { return each.label.has_value(); });
   }
@@ -84,16 +83,12 @@ class PairSet : public TaskSet {
   const Pair& pair(std::size_t i) const { return data_.pairs[i]; }
 
   void leave_out_unlabelled() {
-    unlabelled_ = std::erase_if(data_.pairs, [](const Pair& each) { return !each.label; });
-    if (data_.pairs.empty()) {
-      throw_user_error("none of the {} to train on has a label; a test set is none to train on",
-                       counted(static_cast<std::int64_t>(unlabelled_), "pair"));
-    }
+    unlabelled_ = static_cast<std::int64_t>(std::erase_if(data_.pairs, [](const Pair& each) { return !each.label; }));
+    if (data_.pairs.empty()) throw_unlabelled(unlabelled_, "pair");
   }
 
   std::string notes_of_rows() const {
-    std::string notes = note_of(std::ssize(data_.pairs) == 0 ? 0 : static_cast<std::int64_t>(unlabelled_), "",
-                                "without a label left out");
+    std::string notes = note_of(unlabelled_, "", "without a label left out");
     notes += note_of(data_.skipped.without_gold, "row", "left out, because their annotators did not agree (-)");
     notes += note_of(data_.skipped.wrong_columns, "row", "left out, because they have a wrong number of columns");
     notes += note_of(data_.skipped.empty, "row", "left out, because a sentence is empty");
@@ -114,7 +109,7 @@ class PairSet : public TaskSet {
   }
 
   Dataset data_;  // without texts
-  std::size_t unlabelled_ = 0;
+  std::int64_t unlabelled_ = 0;
 };
 
 template <Task task>

@@ -6,7 +6,6 @@
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <set>
 #include <utility>
 
 #include "base/counted.h"
@@ -40,8 +39,6 @@ LabelSet labels_in(const Sentences& sentences, const TaskReading& reading) {
 struct LabelledWords {
   std::span<const std::size_t> begins;  // of their sentences
   std::span<const std::int32_t> labels, said;
-
-  std::int64_t known() const { return std::ssize(labels) - std::ranges::count(labels, kUnknownLabel); }
 };
 
 // Calls visit(labels, said) with the words of each sentence that have a label.
@@ -68,9 +65,9 @@ SpanScores span_scores(const LabelledWords& words, const SpanLabels& spans) {
 // F1 of spans first, or without spans the accuracy.
 std::vector<TaskScore> scores_of(const LabelledWords& words, const SpanLabels& spans, std::int64_t labels) {
   std::vector<std::int32_t> known, said;
-  visit_sentences(words, [&](const auto& labelled, const auto& told) {
-    known.insert(known.end(), labelled.begin(), labelled.end());
-    said.insert(said.end(), told.begin(), told.end());
+  visit_sentences(words, [&](const auto& labels_here, const auto& said_here) {
+    known.insert(known.end(), labels_here.begin(), labels_here.end());
+    said.insert(said.end(), said_here.begin(), said_here.end());
   });
   const classify::LabelMetrics metrics = classify::label_metrics(known, said, labels);
   if (!spans.are_spans()) return {{"accuracy", 100 * metrics.accuracy}, {"f1_macro", 100 * metrics.f1_macro}};
@@ -165,10 +162,7 @@ class TaggedSentences : public TaskSet {
         sequences.push_back({.a = std::span(texts[i]).subspan(first, count), .b = {}});
       }
     }
-    if (sequences.empty()) {
-      throw_user_error("none of the {} to train on has a label; a test set is none to train on",
-                       counted(left_out, "sentence"));
-    }
+    if (sequences.empty()) throw_unlabelled(left_out, "sentence");
     write_sequences(sequences, frame, examples_, /*has_second=*/false);
     notes_ = fmt::format("{} of {}", counted(sentences_.count() - left_out, "sentence"), counted(words, "word"));
     if (long_ones > 0) {
@@ -283,29 +277,14 @@ void add_types(const SpanScores& found, const SpanLabels& spans, ScoreReport& re
   report.json = json_text(json);
 }
 
-// The labels are those that the data and the predictions have.
 ScoreReport score_sentences(std::span<const fs::path> data, const fs::path& predictions, const TaskReading& reading) {
   const Sentences sentences = read_sentences(data, reading, /*need_words=*/false);
   const classify::Table said = read_predictions(predictions, sentences);
-  std::set<std::string> names;
-  for (const classify::Table* table : {&sentences.words, &said}) {
-    for (const classify::Row& word : table->rows) {
-      if (!word.label.empty()) names.insert(word.label);
-    }
-  }
-  const LabelSet labels{.names = {names.begin(), names.end()}};
-  const classify::LabelWords numbers(labels);
-  std::vector<std::int32_t> known, all;
-  for (std::size_t word = 0; word < said.rows.size(); ++word) {
-    known.push_back(numbers.of(sentences.words.rows[word], sentences.words));
-    all.push_back(numbers.of(said.rows[word], said));
-  }
-  const LabelledWords words{.begins = sentences.begins, .labels = known, .said = all};
-  if (words.known() == 0)
-    throw_user_error("the data have no labels to score by; name their column with --label-column");
-  const SpanLabels spans(labels.names);
-  ScoreReport report = classify::report_of(scores_of(words, spans, std::ssize(labels.names)), words.known(),
-                                           std::ssize(known) - words.known(), "label", "word");
+  const classify::LabelPairs pairs = classify::label_pairs(sentences.words, said);
+  const LabelledWords words{.begins = sentences.begins, .labels = pairs.labels, .said = pairs.said};
+  const SpanLabels spans(pairs.set.names);
+  ScoreReport report = classify::report_of(scores_of(words, spans, std::ssize(pairs.set.names)), pairs.labelled(),
+                                           pairs.unlabelled, "label", "word");
   if (spans.are_spans()) add_types(span_scores(words, spans), spans, report);
   return report;
 }
