@@ -29,6 +29,12 @@ struct SampleBatch {
   std::vector<float> label_weights;
 };
 
+// Gives fields of a batch so many elements.
+template <class... Fields>
+void resize_fields(std::int64_t elements, Fields&... fields) {
+  (fields.resize(static_cast<std::size_t>(elements)), ...);
+}
+
 enum class SampleOrder {
   kShuffled,    // training: each epoch in its own order
   kSequential,  // validation: the order of the corpus, every time

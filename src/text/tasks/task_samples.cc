@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "base/philox.h"
 
 namespace teratron {
 namespace {
@@ -56,16 +55,12 @@ std::vector<std::int32_t> TaskSamples::lengths(SampleRange positions) const {
 }
 
 SampleBatch TaskSamples::make_batch(std::int64_t samples) const {
-  const auto tokens = static_cast<std::size_t>(samples * seq_length_),
-             labels = static_cast<std::size_t>(samples / examples_.sequences_each * examples_.labels_each);
+  const std::int64_t tokens = samples * seq_length_;
   SampleBatch batch;
-  batch.ids.resize(tokens);
-  batch.token_types.resize(tokens);
-  batch.key_lengths.resize(static_cast<std::size_t>(samples));
-  batch.targets.resize(examples_.labels_tokens() ? tokens : 0);
-  batch.weights.resize(batch.targets.size());
-  batch.labels.resize(labels);
-  batch.label_weights.resize(labels);
+  resize_fields(tokens, batch.ids, batch.token_types);
+  resize_fields(samples, batch.key_lengths);
+  if (examples_.labels_tokens()) resize_fields(tokens, batch.targets, batch.weights);
+  resize_fields(samples / examples_.sequences_each * examples_.labels_each, batch.labels, batch.label_weights);
   return batch;
 }
 

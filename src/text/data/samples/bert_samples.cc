@@ -156,15 +156,9 @@ std::vector<std::int32_t> BertSamples::lengths(SampleRange positions) const {
 }
 
 SampleBatch BertSamples::make_batch(std::int64_t samples) const {
-  const auto count = static_cast<std::size_t>(samples), tokens = static_cast<std::size_t>(samples * seq_length_);
   SampleBatch batch;
-  batch.ids.resize(tokens);
-  batch.token_types.resize(tokens);
-  batch.key_lengths.resize(count);
-  batch.targets.resize(tokens);
-  batch.weights.resize(tokens);
-  batch.labels.resize(count);
-  batch.label_weights.resize(count);
+  resize_fields(samples * seq_length_, batch.ids, batch.token_types, batch.targets, batch.weights);
+  resize_fields(samples, batch.key_lengths, batch.labels, batch.label_weights);
   return batch;
 }
 

@@ -48,13 +48,11 @@ std::string GptSamples::source(std::int64_t position) const {
 }
 
 SampleBatch GptSamples::make_batch(std::int64_t samples) const {
-  const auto tokens = static_cast<std::size_t>(samples * seq_length_);
+  const std::int64_t tokens = samples * seq_length_;
   SampleBatch batch;
-  batch.ids.resize(tokens);
-  batch.targets.resize(tokens);
-  batch.weights.resize(tokens);
-  if (documents_.reset_attention_mask) batch.first_keys.resize(tokens);
-  if (documents_.reset_position_ids) batch.position_ids.resize(tokens);
+  resize_fields(tokens, batch.ids, batch.targets, batch.weights);
+  if (documents_.reset_attention_mask) resize_fields(tokens, batch.first_keys);
+  if (documents_.reset_position_ids) resize_fields(tokens, batch.position_ids);
   return batch;
 }
 

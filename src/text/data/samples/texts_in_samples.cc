@@ -7,12 +7,8 @@
 namespace teratron {
 
 SampleBatch make_batch_of_texts(std::int64_t samples, std::int64_t seq_length) {
-  const auto tokens = static_cast<std::size_t>(samples * seq_length);
   SampleBatch batch;
-  for (auto* const values : {&batch.ids, &batch.targets, &batch.first_keys, &batch.position_ids}) {
-    values->resize(tokens);
-  }
-  batch.weights.resize(tokens);
+  resize_fields(samples * seq_length, batch.ids, batch.targets, batch.weights, batch.first_keys, batch.position_ids);
   return batch;
 }
 
