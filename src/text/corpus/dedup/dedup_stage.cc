@@ -16,6 +16,8 @@
 namespace teratron {
 namespace {
 
+constexpr double kLeastJaccard = 0.3;  // sketches of this size do not resolve less
+
 using NgramSet = std::vector<std::uint64_t>;  // sorted, each once
 
 NgramSet ngram_set(std::string_view text, std::int64_t count) {
@@ -182,12 +184,6 @@ class DedupStage final : public Stage {
 std::unique_ptr<Stage> make_dedup_stage(DedupOptions options) {
   return std::make_unique<DedupStage>(std::move(options));
 }
-
-namespace {
-
-constexpr double kLeastJaccard = 0.3;  // sketches of this size do not resolve less
-
-}  // namespace
 
 void DedupSettings::add_fields(FieldList& list) {
   list.add("jaccard", &options.jaccard, "X", "documents whose sets of n-grams have a higher similarity are duplicates");

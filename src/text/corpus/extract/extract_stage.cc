@@ -93,7 +93,7 @@ class ExtractStage final : public Stage {
   std::string take_state_delta() override {
     nlohmann::json delta = nlohmann::json::object();
     for (const auto& [name, count] : counts()) {
-      if (const std::int64_t more = count - std::exchange(told_counts_[name], count); more > 0) delta[name] = more;
+      if (const std::int64_t more = count - std::exchange(saved_counts_[name], count); more > 0) delta[name] = more;
     }
     return delta.empty() ? "" : delta.dump();
   }
@@ -101,7 +101,7 @@ class ExtractStage final : public Stage {
     for (const auto& [name, count] : nlohmann::json::parse(delta).get<RecordCounts>()) {
       if (name.starts_with(kRecords)) (*counts_)[name.substr(kRecords.size())] += count;
       if (name.starts_with(kFlaws)) flaws_[name.substr(kFlaws.size())] += count;
-      told_counts_[name] += count;
+      saved_counts_[name] += count;
     }
   }
 
@@ -160,7 +160,7 @@ class ExtractStage final : public Stage {
   std::shared_ptr<RecordCounts> counts_ = std::make_shared<RecordCounts>();
   mutable std::mutex flaws_mutex_;
   mutable RecordCounts flaws_;
-  RecordCounts told_counts_;  // counts already in a delta
+  RecordCounts saved_counts_;  // counts already in a delta
 };
 
 }  // namespace

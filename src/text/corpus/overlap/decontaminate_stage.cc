@@ -1,6 +1,7 @@
 #include "corpus/overlap/decontaminate_stage.h"
 
 #include <algorithm>
+#include <optional>
 #include <set>
 #include <unordered_map>
 #include <utility>
@@ -9,6 +10,7 @@
 #include "base/utf8.h"
 #include "corpus/stream/document_source.h"
 #include "corpus/words.h"
+#include "data/text/input_files.h"
 
 namespace teratron {
 namespace {
@@ -32,10 +34,6 @@ std::size_t characters_on(std::string_view text, std::size_t at, std::int64_t co
     --count;
   }
   return at;
-}
-
-std::string_view without_spaces_before(std::string_view text) {
-  return text.substr(std::min(text.find_first_not_of(" \t\r\n"), text.size()));
 }
 
 // The n-grams of the evaluation sets, and how often the training set contains each.
@@ -121,17 +119,16 @@ class DecontaminateStage final : public Stage {
     if (const double share = ngrams_.share_in(words); share >= options_.document_share) {
       return dropped("evaluation document", fmt::format("{:.3f} of its n-grams", share));
     }
-    bool is_cut = false;
-    const std::vector<std::string_view> pieces = pieces_of(document.text, words, is_cut);
-    if (!is_cut) return kept(std::move(document));
-    if (pieces.empty()) return dropped("nothing left", "");
-    if (std::ssize(pieces) > options_.most_pieces) {
-      return dropped("many pieces", fmt::format("{} of {}", pieces.size(), options_.most_pieces));
+    const auto pieces = pieces_of(document.text, words);
+    if (!pieces) return kept(std::move(document));
+    if (pieces->empty()) return dropped("nothing left", "");
+    if (std::ssize(*pieces) > options_.most_pieces) {
+      return dropped("many pieces", fmt::format("{} of {}", pieces->size(), options_.most_pieces));
     }
     StageOutput output;
-    for (const std::string_view piece : pieces) {
+    for (const std::string_view piece : *pieces) {
       Document& one = output.documents.emplace_back(document);
-      one.text = std::string(without_spaces_before(piece));
+      one.text = std::string(without_leading_space(piece));
       one.changed = true;
     }
     return output;
@@ -142,8 +139,10 @@ class DecontaminateStage final : public Stage {
   }
 
  private:
-  std::vector<std::string_view> pieces_of(std::string_view text, std::span<const Word> words, bool& is_cut) const {
+  // The pieces that are left of a text; nothing: it has no n-gram to cut.
+  std::optional<std::vector<std::string_view>> pieces_of(std::string_view text, std::span<const Word> words) const {
     std::vector<std::string_view> pieces;
+    bool is_cut = false;
     const auto add = [&](std::string_view piece) {
       if (static_cast<std::int64_t>(count_characters(piece)) > options_.least_piece) pieces.push_back(piece);
     };
@@ -156,10 +155,11 @@ class DecontaminateStage final : public Stage {
       }
       is_cut = true;
       add(text.substr(begin, sentence_end_before(text, words[i].begin, begin) - begin));
-      begin = sentence_end_behind(text, words[i + length - 1].end);
+      begin = sentence_end_after(text, words[i + length - 1].end);
       while (i < words.size() && words[i].begin < begin) ++i;
     }
-    if (is_cut) add(text.substr(begin));
+    if (!is_cut) return std::nullopt;
+    add(text.substr(begin));
     return pieces;
   }
 
@@ -169,7 +169,7 @@ class DecontaminateStage final : public Stage {
     while (end > least && !ends_sentence(text[end])) --end;
     return end > least ? end + 1 : least;
   }
-  std::size_t sentence_end_behind(std::string_view text, std::size_t at) const {
+  std::size_t sentence_end_after(std::string_view text, std::size_t at) const {
     std::size_t end = characters_on(text, at, options_.surroundings);
     while (end < text.size() && !ends_sentence(text[end])) ++end;
     return std::min(end + 1, text.size());

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/files/file.h"
 #include "base/json_fields.h"
+#include "data/text/input_files.h"
 
 namespace teratron {
 namespace {
@@ -27,13 +28,13 @@ std::vector<std::int32_t> ends_in(const std::filesystem::path& path, const Token
 
 // The special token at the beginning of a text, after white space.
 std::optional<std::int32_t> first_special(const Tokenizer& tokenizer, std::string_view text) {
-  text.remove_prefix(std::min(text.find_first_not_of(" \t\r\n"), text.size()));
+  text = without_leading_space(text);
   if (text.empty()) return std::nullopt;
   const std::vector<std::int32_t> ids = tokenizer.encode(text, SpecialText::kToken);
   for (const std::int32_t id : ids) {
     const std::string_view bytes = tokenizer.bytes_of(id);
     if (text.starts_with(bytes) && tokenizer.special_token(bytes) == id) return id;
-    if (bytes.find_first_not_of(" \t\r\n") != std::string_view::npos) break;  // SentencePiece puts a space before
+    if (!is_blank(bytes)) break;  // SentencePiece puts a space before
   }
   return std::nullopt;
 }

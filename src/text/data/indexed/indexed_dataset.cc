@@ -43,8 +43,8 @@ std::string IndexedDataset::name() const {
 std::size_t IndexedDataset::shard_of(std::int64_t Start::*what, std::int64_t number) const {
   check(number >= 0 && number < starts_.back().*what, "IndexedDataset: no such sequence, document or token");
   if (shards().size() == 1) return 0;
-  const auto behind = std::ranges::upper_bound(starts_, number, {}, what);
-  return static_cast<std::size_t>(behind - starts_.begin()) - 1;
+  const auto next = std::ranges::upper_bound(starts_, number, {}, what);
+  return static_cast<std::size_t>(next - starts_.begin()) - 1;
 }
 
 TokenRange IndexedDataset::sequence(std::int64_t sequence) const {

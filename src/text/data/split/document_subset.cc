@@ -21,9 +21,9 @@ DocumentSubset::DocumentSubset(const IndexedDataset& dataset, std::span<const st
       if (parts[static_cast<std::size_t>(document)] != part) continue;
       words_[static_cast<std::size_t>(document / kDocumentsPerWord)] |= std::uint64_t{1}
                                                                         << (document % kDocumentsPerWord);
-      Mark& behind = marks_[static_cast<std::size_t>(document / kDocumentsPerMark) + 1];
-      ++behind.documents;
-      behind.tokens += dataset.document(document).size();
+      Mark& next = marks_[static_cast<std::size_t>(document / kDocumentsPerMark) + 1];
+      ++next.documents;
+      next.tokens += dataset.document(document).size();
     }
   });
   for (std::size_t i = 1; i < marks_.size(); ++i) {

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/files/decompression.h"
 #include "data/text/content_kinds.h"
+#include "data/text/input_files.h"
 
 namespace teratron {
 namespace {
@@ -54,8 +55,7 @@ Content recognise_content(std::string_view head, const std::filesystem::path& fi
   if (const auto found = content::find_signature(head)) {
     return {ContentKind::kOther, fmt::format("seems to be {}: {}", found->what, found->advice), found->may_be_page};
   }
-  std::string_view text = without_mark(head);
-  text.remove_prefix(std::min(text.find_first_not_of(" \t\r\n"), text.size()));
+  const std::string_view text = without_leading_space(without_mark(head));
   if (text.starts_with('{') || text.starts_with('[')) {
     if (const auto found = content::find_json(text, is_all, is_named)) return *found;
   }

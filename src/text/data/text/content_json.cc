@@ -3,25 +3,20 @@
 #include <string>
 
 #include "data/text/content_kinds.h"
+#include "data/text/input_files.h"
 #include "data/text/json_scanner.h"
 
 namespace teratron::content {
 namespace {
 
-constexpr std::string_view kSpaces = " \t\r\n";
-
-std::string_view behind_spaces(std::string_view text) {
-  return text.substr(std::min(text.find_first_not_of(kSpaces), text.size()));
-}
-
 // Whether a text begins like an object's first member, in JSON or as Python prints it: {"key": or {'key':
 bool begins_like_member(std::string_view text) {
   if (!text.starts_with('{')) return false;
-  text = behind_spaces(text.substr(1));
+  text = without_leading_space(text.substr(1));
   if (!text.starts_with('"') && !text.starts_with('\'')) return false;
   const std::size_t end = text.find(text.front(), 1);
   if (end == text.npos || text.substr(0, end).find('\n') != text.npos) return false;
-  return behind_spaces(text.substr(end + 1)).starts_with(':');
+  return without_leading_space(text.substr(end + 1)).starts_with(':');
 }
 
 Content kind(ContentKind found) { return {.kind = found}; }
@@ -55,11 +50,11 @@ std::optional<Content> find_object(std::string_view text, bool is_all, bool is_n
   if (text.substr(0, read).find('\n') == text.npos) {
     if (is_cut) return kind(ContentKind::kJsonLines);  // a long first line
     const std::string_view rest = text.substr(read), line = rest.substr(0, rest.find('\n'));
-    if (behind_spaces(line).empty()) return kind(ContentKind::kJsonLines);
+    if (without_leading_space(line).empty()) return kind(ContentKind::kJsonLines);
     if (begins_like_member(text)) return unclear(is_named);
     return std::nullopt;
   }
-  const std::string_view rest = behind_spaces(text.substr(read));
+  const std::string_view rest = without_leading_space(text.substr(read));
   if (scanner.keys() == 0 || (!rest.empty() && !rest.starts_with('{'))) return std::nullopt;
   return refused({"JSON whose objects have several lines each",
                   "bring each document into a line of its own, for example with jq -c ."});
@@ -68,9 +63,9 @@ std::optional<Content> find_object(std::string_view text, bool is_all, bool is_n
 std::optional<Content> find_array(std::string_view text, bool is_all, bool is_named) {
   JsonScanner scanner;
   const std::size_t read = scanner.scan(text);
-  const std::string_view first = behind_spaces(text.substr(1));
+  const std::string_view first = without_leading_space(text.substr(1));
   const bool has_objects = first.starts_with('{');
-  const std::string_view rest = behind_spaces(text.substr(read));
+  const std::string_view rest = without_leading_space(text.substr(read));
   const bool is_whole = scanner.is_complete() && (rest.empty() || rest.starts_with('['));  // or several, joined
   const bool goes_on = !scanner.is_complete() && !scanner.is_invalid() && !is_all;
   if (has_objects) {

@@ -5,6 +5,7 @@
 
 #include "base/utf8.h"
 #include "data/text/content_kinds.h"
+#include "data/text/input_files.h"
 #include "tokenizer/unicode.h"
 
 namespace teratron::content {
@@ -156,9 +157,9 @@ bool begins_as_pickled_object(std::string_view head) {
            });
   };
   if (!is_name(head.substr(1, first - 1)) || !is_name(head.substr(first + 1, second - first - 1))) return false;
-  const char mark = head[second + 1], behind = head[second + 2];
-  return (mark == 'p' && behind >= '0' && behind <= '9') ||
-         (mark == '(' && (behind == 'c' || behind == 'l' || behind == 'd'));
+  const char mark = head[second + 1], after = head[second + 2];
+  return (mark == 'p' && after >= '0' && after <= '9') ||
+         (mark == '(' && (after == 'c' || after == 'l' || after == 'd'));
 }
 
 bool begins_with_word(std::string_view text, std::string_view small) {
@@ -197,8 +198,7 @@ std::optional<Finding> find_markup(std::string_view text, bool is_all) {
   while (text.starts_with("<!--")) {
     const std::size_t end = text.find("-->");
     if (end == text.npos) return is_all ? std::nullopt : std::optional(page);  // no text begins so
-    text.remove_prefix(end + 3);
-    text.remove_prefix(std::min(text.find_first_not_of(" \t\r\n"), text.size()));
+    text = without_leading_space(text.substr(end + 3));
   }
   if (has_comment && text.empty() && !is_all) return page;
   const std::string_view tag = text.substr(0, std::min(text.find('>'), text.size()));

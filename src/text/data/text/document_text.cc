@@ -61,7 +61,7 @@ struct DocumentText::Parser {
 
   // Skips the other members without reading their values.
   std::string_view text_beyond_limits(std::string_view line) {
-    if (!line.substr(std::min(line.find_first_not_of(" \t\r\n"), line.size())).starts_with('{')) throw_no_object();
+    if (!without_leading_space(line).starts_with('{')) throw_no_object();
     for (const std::string& key : keys.names) {
       const std::optional<std::string_view> value = find_member(line, key);
       if (!value) continue;

@@ -1,6 +1,7 @@
 // Expands the names of input files: files, folders, patterns, standard input.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <filesystem>
@@ -37,7 +38,11 @@ void require_utf8(std::string_view text, const std::filesystem::path& file);
 // Why a text is not UTF-8: its first invalid byte, and its apparent encoding.
 std::string utf8_fault(std::string_view text);
 
-// Whether a text or a line holds only spaces, tabs and line ends.
-inline bool is_blank(std::string_view text) { return text.find_first_not_of(" \t\r\n") == std::string_view::npos; }
+// The text from its first character on that is no space, tab or line end.
+inline std::string_view without_leading_space(std::string_view text) {
+  return text.substr(std::min(text.find_first_not_of(" \t\r\n"), text.size()));
+}
+// Whether a text or a line has no such character.
+inline bool is_blank(std::string_view text) { return without_leading_space(text).empty(); }
 
 }  // namespace teratron

@@ -85,12 +85,12 @@ char32_t take_unicode_escape(std::string_view& rest) {
 std::string fault_at(std::string_view text, std::size_t at) {
   const std::string_view rest = text.substr(at), before = text.substr(0, at);
   const std::size_t last = before.find_last_not_of(" \t\r\n");
-  const char behind = last == before.npos ? '\0' : before[last];
+  const char previous = last == before.npos ? '\0' : before[last];
   if (rest.starts_with("NaN") || rest.starts_with("Infinity") || rest.starts_with("nan") || rest.starts_with("inf")) {
     return fmt::format("{} is no number of JSON, null is a value", rest.substr(0, rest.find_first_of(" ,]}\t\r\n")));
   }
-  if (behind == '\\') return fmt::format("\\{} is no escape; a backslash is \\\\", rest.substr(0, 1));
-  if (behind == ',' && (rest[0] == '}' || rest[0] == ']')) return fmt::format("a comma comes before {}", rest[0]);
+  if (previous == '\\') return fmt::format("\\{} is no escape; a backslash is \\\\", rest.substr(0, 1));
+  if (previous == ',' && (rest[0] == '}' || rest[0] == ']')) return fmt::format("a comma comes before {}", rest[0]);
   if (rest[0] == '\'') return "strings stand in \", not in '";
   if (static_cast<unsigned char>(rest[0]) < 0x20) return "a control character in a string needs an escape";
   const std::size_t length = std::max<std::size_t>(1, decode_utf8(rest).length);
