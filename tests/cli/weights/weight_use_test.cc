@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "base/turn.h"
 #include "cli/tiny_training.h"
 #include "cli/weights/bert_folder.h"
@@ -170,7 +172,10 @@ class WeightUse : public ::testing::Test {
             from.empty() ? "1" : "0.6,0.4"};
   }
 
-  std::string file_of(std::string_view task) const { return path(testing::task_file_name(task_named(task))); }
+  std::string file_of(std::string_view task) const {
+    const auto is_it = [&](TaskKind kind) { return name_of(kind) == task; };
+    return path(testing::task_file_name(*std::ranges::find_if(all_tasks(), is_it)));
+  }
 
   Words finetune(std::string_view task, const std::string& from, const std::string& save) const {
     return {"finetune",
