@@ -30,15 +30,6 @@ std::span<const TaskKind> all_tasks() { return kKinds; }
 
 std::string_view name_of(TaskKind kind) { return entry_of(kind).name; }
 
-TaskKind task_named(std::string_view name) {
-  std::string names;
-  for (const TaskKind kind : kKinds) {
-    if (name_of(kind) == name) return kind;
-    names += fmt::format("{}{}", names.empty() ? "" : ", ", name_of(kind));
-  }
-  throw_user_error("'{}' is none of the tasks {}", name, names);
-}
-
 TaskShape shape_of(TaskKind kind, const TaskReading& reading) {
   TaskShape shape = entry_of(kind).shape;
   if (has_labels_of_files(kind)) shape.count = reading.labels.are_numbers ? 1 : std::ssize(reading.labels.names);

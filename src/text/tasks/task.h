@@ -35,8 +35,6 @@ enum class TaskKind {
 // All tasks, in the order of the enumeration.
 std::span<const TaskKind> all_tasks();
 std::string_view name_of(TaskKind kind);  // mnli, qqp, squad1, squad2, race, classify, embed, tag
-// UserError, listing the names, if there is no such task.
-TaskKind task_named(std::string_view name);
 
 // The outputs of a model for an example, by which its head is chosen.
 enum class TaskOutputs {

@@ -1,6 +1,8 @@
 // Every kind of weights with every command that takes weights: it works, it works and says what it draws, or it is
 // refused with a message that says what to do. Nothing ends in another way.
 
+#include <algorithm>
+
 #include "base/turn.h"
 #include "cli/tiny_training.h"
 #include "cli/weights/bert_folder.h"
@@ -158,7 +160,10 @@ class WeightUse : public ::testing::Test {
             from.empty() ? "1" : "0.6,0.4"};
   }
 
-  std::string file_of(std::string_view task) const { return path(task_file_name(task_named(task))); }
+  std::string file_of(std::string_view task) const {
+    const auto is_it = [&](TaskKind kind) { return name_of(kind) == task; };
+    return path(task_file_name(*std::ranges::find_if(all_tasks(), is_it)));
+  }
 
   Words finetune(std::string_view task, const std::string& from, const std::string& save) const {
     return {"finetune",

@@ -53,8 +53,8 @@ bool begins_cased(const Letters& letters) {
   return found != std::ranges::end(letters) && is_cased(*found);
 }
 
-}  // namespace
-
+// str.lower(): Unicode's full lower case. "\u0130" becomes two characters, and a capital sigma at the end of a word the
+// final one: a cased letter comes before it and none after it, ignoring marks and apostrophes.
 std::u32string python_lower(std::u32string_view text) {
   constexpr char32_t kCapitalSigma = 0x3A3, kFinalSigma = 0x3C2;
   std::u32string lower;
@@ -70,13 +70,13 @@ std::u32string python_lower(std::u32string_view text) {
   return lower;
 }
 
+// White space of str.split(): Unicode's, and the separators U+001C to U+001F.
 bool is_python_space(char32_t code) { return class_of(code) == CharClass::kSpace || (code >= 0x1C && code <= 0x1F); }
 
+// The class \w of patterns: letters, numbers and the underscore; no marks.
 bool is_python_word(char32_t code) {
   return class_of(code) == CharClass::kLetter || class_of(code) == CharClass::kNumber || code == '_';
 }
-
-namespace {
 
 bool is_ascii_punctuation(char32_t code) {
   return (code >= '!' && code <= '/') || (code >= ':' && code <= '@') || (code >= '[' && code <= '`') ||

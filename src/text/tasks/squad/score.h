@@ -10,16 +10,6 @@
 
 namespace teratron::squad {
 
-// str.lower(): Unicode's full lower case. "\u0130" becomes two characters, and a capital sigma at the end of a word the
-// final one: a cased letter comes before it and none after it, ignoring marks and apostrophes.
-std::u32string python_lower(std::u32string_view text);
-
-// White space of str.split(): Unicode's, and the separators U+001C to U+001F.
-bool is_python_space(char32_t code);
-
-// The class \w of patterns: letters, numbers and the underscore; no marks.
-bool is_python_word(char32_t code);
-
 // Normalizes as the official script: lower case, without ASCII punctuation and the words a, an and the, single spaces
 // between words; characters are classified as in Python.
 std::string normalized(std::string_view answer);

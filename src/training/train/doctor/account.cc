@@ -31,6 +31,33 @@ double rank_of_loss(const SampleLoss& sample) {
   return std::isnan(sample.loss) ? std::numeric_limits<double>::infinity() : sample.loss;
 }
 
+// Where the loss of a batch lies: in few samples, which are named with their documents, or in all alike.
+std::string of_samples(std::vector<SampleLoss> losses, const Samples& samples) {
+  constexpr std::size_t kMostNamed = 3;
+  constexpr double kApart = 1.5;  // times the median
+  if (losses.empty()) return "";
+  std::ranges::stable_sort(losses, std::ranges::greater(), rank_of_loss);
+  const double median = losses[losses.size() / 2].loss;
+  if (!std::isfinite(losses.back().loss)) return " No sample has a finite loss.";
+  const auto is_apart = [&](const SampleLoss& sample) {
+    return losses.size() > 1 && std::isfinite(median) && !(sample.loss <= kApart * median);
+  };
+  std::string text =
+      fmt::format(" All samples have much the same loss, in the median {}. The highest:", text_of(median));
+  if (!std::isfinite(median)) {
+    text = " Most samples have a loss that is not finite:";
+  } else if (is_apart(losses.front())) {
+    text = fmt::format(" The loss lies in few samples; the median of a sample is {:.4g}. The highest:", median);
+  }
+  for (std::size_t i = 0; i < std::min(losses.size(), kMostNamed); ++i) {
+    if (i > 0 && is_apart(losses.front()) && !is_apart(losses[i])) break;
+    const SampleLoss& sample = losses[i];
+    text += fmt::format("{} {} for sample {} of the run, {}", i == 0 ? "" : ";", text_of(sample.loss),
+                        sample.positions.first, samples.source(sample.positions.first));
+  }
+  return text + ".";
+}
+
 }  // namespace
 
 void Account::begin_at(const TrainingState& state) {
@@ -91,33 +118,7 @@ std::string Account::of_layers(std::int64_t bad) const {
 }
 
 std::string Account::text(std::int64_t bad, const std::vector<SampleLoss>& losses, const Samples& samples) const {
-  return of_rate() + of_norm() + of_layers(bad) + account_of_samples(losses, samples);
-}
-
-std::string account_of_samples(std::vector<SampleLoss> losses, const Samples& samples) {
-  constexpr std::size_t kMostNamed = 3;
-  constexpr double kApart = 1.5;  // times the median
-  if (losses.empty()) return "";
-  std::ranges::stable_sort(losses, std::ranges::greater(), rank_of_loss);
-  const double median = losses[losses.size() / 2].loss;
-  if (!std::isfinite(losses.back().loss)) return " No sample has a finite loss.";
-  const auto is_apart = [&](const SampleLoss& sample) {
-    return losses.size() > 1 && std::isfinite(median) && !(sample.loss <= kApart * median);
-  };
-  std::string text =
-      fmt::format(" All samples have much the same loss, in the median {}. The highest:", text_of(median));
-  if (!std::isfinite(median)) {
-    text = " Most samples have a loss that is not finite:";
-  } else if (is_apart(losses.front())) {
-    text = fmt::format(" The loss lies in few samples; the median of a sample is {:.4g}. The highest:", median);
-  }
-  for (std::size_t i = 0; i < std::min(losses.size(), kMostNamed); ++i) {
-    if (i > 0 && is_apart(losses.front()) && !is_apart(losses[i])) break;
-    const SampleLoss& sample = losses[i];
-    text += fmt::format("{} {} for sample {} of the run, {}", i == 0 ? "" : ";", text_of(sample.loss),
-                        sample.positions.first, samples.source(sample.positions.first));
-  }
-  return text + ".";
+  return of_rate() + of_norm() + of_layers(bad) + of_samples(losses, samples);
 }
 
 }  // namespace teratron

@@ -40,7 +40,4 @@ class Account {
   std::vector<LayerNumerics> layers_, layers_before_;
 };
 
-// Where the loss of a batch lies: in few samples, which are named with their documents, or in all alike.
-std::string account_of_samples(std::vector<SampleLoss> losses, const Samples& samples);
-
 }  // namespace teratron
