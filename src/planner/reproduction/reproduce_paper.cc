@@ -41,7 +41,7 @@ class Program {
     return cluster;
   }
 
-  // Of the fullest rank.
+  // Bytes of the fullest rank.
   double bytes_of(const TrainConfig& run) const {
     if (!is_teratron_) return bytes_by_megatron(run);
     return static_cast<double>(std::ranges::max(planned_memory(
@@ -57,7 +57,7 @@ class Program {
   }
 
  private:
-  // Of each device.
+  // Speed of a device.
   struct Speed {
     double rate = 0;   // operations a second
     double share = 0;  // of the peak, in per cent
@@ -82,7 +82,7 @@ class Program {
     return {.rate = utilization * peak, .share = 100 * utilization};
   }
 
-  // In the cell's unit.
+  // The value in the cell's unit.
   double value_of(const PaperCell& cell, const TrainConfig& run) const {
     const std::string& unit = cell.cell.unit;
     const auto updates = static_cast<double>(cell.updates);
@@ -116,7 +116,7 @@ ReproducedCell ratio_to(const PaperCell& cell, const std::vector<ReproducedCell>
   return ratio;
 }
 
-// How many of the runs that were out of memory do not fit.
+// Number of the runs that were out of memory and do not fit.
 double out_of_memory(const Paper& paper, const Program& program) {
   return static_cast<double>(std::ranges::count_if(paper.cells, [&](const PaperCell& cell) {
     return cell.is_out_of_memory && !program.fits(*program.run_of(cell));

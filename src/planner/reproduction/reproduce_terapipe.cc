@@ -95,7 +95,7 @@ double value_of(const PaperCell& cell, Times& times) {
   return times.best_even(cell.number) / times.sliced();
 }
 
-// Where sequences are not taken one at a time, and what difference that makes.
+// Note that sequences are not taken one at a time, and what difference that makes.
 std::string note_of(const TrainConfig& setting) {
   Times alone(papers_iteration(one_at_a_time(setting)), setting.model.seq_length);
   return fmt::format(
@@ -193,7 +193,7 @@ class Figures {
     result_.curves.push_back(std::move(curve));
   }
 
-  // Of the relation's setting.
+  // The curve of even slices in the relation's setting.
   void add_even_curve(const PaperCell& relation) {
     const std::string& name = relation.cell.name;
     SettingTimes& both = times(relation.run);

@@ -47,7 +47,7 @@ class Fastest {
     std::ranges::nth_element(seconds, seconds.begin() + static_cast<std::ptrdiff_t>(wanted_ - 1));
     return seconds[wanted_ - 1];
   }
-  // The same among its rivals.
+  // Seconds that a layout of these rivals must stay below.
   double limit(const RivalKey& rivals) const {
     const auto rival = found_.find(rivals);
     return rival == found_.end() ? limit() : std::min(limit(), rival->second.time.seconds);
@@ -89,7 +89,7 @@ class Room {
   // The plan of such a layout is cheaper than simulations of what will not fit.
   bool is_nearly_full(const Layout& layout) const { return least(layout) > bytes_ / 5 * 4; }
 
-  // Planned, once.
+  // The plan of the fullest stage at an end, made once.
   std::int64_t fullest_end(const Layout& layout) {
     if (const auto known = known_.fullest.find(layout); known != known_.fullest.end()) return known->second;
     ++plans_;
