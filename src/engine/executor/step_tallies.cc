@@ -27,7 +27,7 @@ std::int64_t StepTallies::bytes(const StageCells& cells, std::int64_t parameters
   return places * kTallyBytes;
 }
 
-StepTallies::StepTallies(Backend& backend, const StagePlan& plan, std::vector<Parameter*> parameters)
+StepTallies::StepTallies(Backend& backend, const StagePlan& plan, const std::vector<Parameter*>& parameters)
     : backend_(backend), plan_(plan), layers_(layers_of(plan.cells())) {
   for (const Kind kind : {Kind::kWeights, Kind::kCopiedWeights}) {
     for (const Parameter* parameter : parameters) {

@@ -36,7 +36,7 @@ class StepTallies {
   static std::int64_t bytes(const StageCells& cells, std::int64_t parameters);
 
   // `parameters`: those that this rank holds. The plan has memory for tallies and, by the first begin(), is allocated.
-  StepTallies(Backend& backend, const StagePlan& plan, std::vector<Parameter*> parameters);
+  StepTallies(Backend& backend, const StagePlan& plan, const std::vector<Parameter*>& parameters);
 
   // Begins a step: clears all, and takes the weights.
   void begin();

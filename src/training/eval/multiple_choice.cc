@@ -18,8 +18,8 @@ class ChoiceEncoder {
 
   void add(const ChoiceQuestion& question) {
     const std::size_t end = question.context.find_last_not_of(" \t\n\v\f\r") + 1;  // 0 where all is white
-    const std::string context = question.context.substr(0, end), white = question.context.substr(end);
-    for (const std::string& choice : question.choices) add(context, white + " " + choice, question.line);
+    const std::string context = question.context.substr(0, end), white = question.context.substr(end) + " ";
+    for (const std::string& choice : question.choices) add(context, white + choice, question.line);
   }
   TokenizedChoices take() && { return std::move(result_); }
 

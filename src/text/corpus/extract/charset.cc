@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cerrno>
+#include <cstdint>
 #include <memory>
 
 #include "base/error.h"
@@ -105,8 +107,8 @@ std::string from_utf8(std::string_view page, std::int64_t& errors) {
 
 std::string from_iconv(std::string_view page, const std::string& name, std::int64_t& errors) {
   const iconv_t converter = ::iconv_open("UTF-8", name.c_str());
-  // POSIX defines it so
-  if (converter == reinterpret_cast<iconv_t>(-1)) return from_windows_1252(page);  // a machine without that table
+  const auto none = std::bit_cast<iconv_t>(std::intptr_t{-1});  // as POSIX has it
+  if (converter == none) return from_windows_1252(page);        // a machine without that table
   const auto close = [](void* one) { ::iconv_close(static_cast<iconv_t>(one)); };
   const std::unique_ptr<void, decltype(close)> owner(converter, close);
   std::string text;

@@ -9,6 +9,7 @@
 namespace teratron {
 
 // A conversation, or a text and what follows it.
+// NOLINTNEXTLINE(bugprone-exception-escape): a JSON value that is moved throws nothing
 struct ChatExample {
   nlohmann::ordered_json messages;  // objects with "role" and "content"; null: prompt and completion count
   std::size_t context = 0;          // first messages that are only read, whoever says them

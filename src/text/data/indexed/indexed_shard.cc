@@ -142,7 +142,8 @@ SequenceIndex read_index(const RandomAccessFile& index, const RandomAccessFile& 
 IndexedShard IndexedShard::open(const std::filesystem::path& prefix) {
   const RandomAccessFile index_file = open_part(idx_path(prefix), prefix);
   RandomAccessFile token_file = open_part(bin_path(prefix), prefix);
-  return {prefix, read_index(index_file, token_file, prefix), std::move(token_file)};
+  SequenceIndex index = read_index(index_file, token_file, prefix);
+  return {prefix, std::move(index), std::move(token_file)};
 }
 
 IndexedShard::IndexedShard(std::filesystem::path prefix, SequenceIndex index, RandomAccessFile token_file)
