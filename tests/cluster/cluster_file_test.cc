@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "cluster/presets.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 using ::testing::AllOf;
@@ -144,4 +144,4 @@ TEST(Cluster, LevelsBetweenDevices) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

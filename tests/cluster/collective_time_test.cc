@@ -7,7 +7,7 @@
 
 #include "cluster/presets.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 // Hosts of 4 devices with 100 bytes a second each and direction, joined by ports of 40; two such racks by ports of 20.
@@ -107,4 +107,4 @@ TEST(CollectiveTime, EightRanksOfAPresetTakeWhatNcclTookWithinAQuarter) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

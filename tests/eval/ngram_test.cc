@@ -13,7 +13,7 @@
 
 #include "base/error.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 using Tokens = std::vector<std::int32_t>;
@@ -166,4 +166,4 @@ TEST(UnigramModel, AddsOneToEveryCount) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

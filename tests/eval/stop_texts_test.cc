@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <random>
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 // Where a text ends by definition: at the first place where a stop text ends, before the longest that ends there.
@@ -67,4 +67,4 @@ TEST(StopTexts, ReturnNothingAfterOne) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -7,7 +7,7 @@
 #include "base/files/file.h"
 #include "tokenizer/tokenizer.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 TEST(Wikitext, DetokenisingUndoesTheCorpusConventions) {
@@ -26,4 +26,4 @@ TEST(Wikitext, TestSetHasThePapersCounts) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

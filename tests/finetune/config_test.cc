@@ -7,7 +7,7 @@
 #include <set>
 #include <string>
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 using ::testing::UnorderedElementsAre;
@@ -51,4 +51,4 @@ TEST(FinetuneFlags, EveryNameStandsForOneValue) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

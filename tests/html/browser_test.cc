@@ -13,7 +13,7 @@
 #include "html/page.h"
 #include "html/plan_page.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 using ::testing::HasSubstr;
@@ -72,7 +72,7 @@ class InABrowser : public ::testing::Test {
     return std::regex_search(dom, match, std::regex("id=\"probe\">([^<]*)<")) ? match[1].str() : dom;
   }
 
-  const testing::TemporaryFolder folder_;
+  const TemporaryFolder folder_;
 };
 
 TEST_F(InABrowser, KeysShowValuesAtEveryWidthAndNothingIsAskedFor) {
@@ -168,4 +168,4 @@ TEST_F(InABrowser, APlansSlidersPickTheStepsAndMultiply) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -9,7 +9,7 @@
 #include "base/files/file.h"
 #include "base/temporary_folder.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 using ::testing::ElementsAre;
@@ -35,7 +35,7 @@ class RunReportTest : public ::testing::Test {
     return read_run(folder(name));
   }
 
-  const testing::TemporaryFolder folder_;
+  const TemporaryFolder folder_;
 };
 
 TEST_F(RunReportTest, ReadsWhatARunLeft) {
@@ -168,4 +168,4 @@ TEST_F(RunReportTest, WhatIsNoRunIsAnError) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -7,7 +7,7 @@
 #include "base/host/resources.h"
 #include "ops/backend.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 // A device that has given away so many bytes.
@@ -57,4 +57,4 @@ TEST(MemoryGauge, AllLogsOfAnUpdateReadTheSameNumber) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -10,7 +10,7 @@
 #include <functional>
 #include <string>
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 // How a child ends that runs `body`, whose result is its exit code; what it wrote to standard error.
@@ -163,4 +163,4 @@ TEST(EndSignals, BeforeAndAfterSignalsDoWhatTheyDid) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 using ::testing::AllOf;
@@ -19,4 +19,4 @@ TEST(Ranks, TensorGroupsOnSeveralHostsAreWarnedOf) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

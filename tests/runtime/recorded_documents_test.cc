@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "data/dataset_fixture.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 using ::testing::AllOf;
@@ -47,4 +47,4 @@ TEST(DocumentSettings, ATokenizerWithoutAnEndIsReportedWhereOneIsNeeded) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

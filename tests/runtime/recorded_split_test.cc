@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 using ::testing::AllOf;
@@ -57,4 +57,4 @@ TEST(SplitSettings, FaultsNameTheFlags) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -9,7 +9,7 @@
 #include "model/make_model.h"
 #include "options/reading.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 ModelConfig model_of(const std::vector<std::string>& arguments) {
@@ -58,4 +58,4 @@ TEST(ModelSettings, OnlyWeightsBeforeAResidualAddStartSmallerAndOnlyUnlessTurned
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

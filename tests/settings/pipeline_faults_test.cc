@@ -5,7 +5,7 @@
 #include "options/reading.h"
 #include "settings/step_options.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 using ::testing::AllOf;
@@ -218,4 +218,4 @@ TEST(PipelineFaults, AllAreReportedAtOnce) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -5,7 +5,7 @@
 #include "options/reading.h"
 #include "settings/step_options.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 using ::testing::AllOf;
@@ -99,4 +99,4 @@ TEST(StepFaults, AnUnknownPresetListsThoseThereAre) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

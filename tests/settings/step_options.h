@@ -3,7 +3,7 @@
 
 #include "settings/step_settings.h"
 
-namespace teratron {
+namespace teratron::testing {
 
 inline FieldList fields_of(StepSettings& settings) {
   FieldList list;
@@ -18,4 +18,4 @@ inline FieldList fields_of(StepSettings& settings) {
   return list;
 }
 
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -10,7 +10,7 @@
 #include "tokenizer/bpe/bpe_encoder.h"
 #include "tokenizer/tokenizer_fixture.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 using Ids = std::vector<std::int32_t>;
@@ -197,4 +197,4 @@ TEST(SpecialTokens, TheLongestAtAPlaceIsTaken) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

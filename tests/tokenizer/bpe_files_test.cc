@@ -11,14 +11,14 @@
 #include "base/message_of.h"
 #include "tokenizer/tokenizer_fixture.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 using nlohmann::json;
 using ::testing::HasSubstr;
 
 std::string error_of(const std::filesystem::path& path) {
-  return testing::message_of<UserError>([&] { Tokenizer::load(path); });
+  return message_of<UserError>([&] { Tokenizer::load(path); });
 }
 
 class TokenizerFiles : public ::testing::Test {
@@ -216,7 +216,7 @@ TEST_F(TokenizerFiles, AreRefusedByNameForOtherPipelines) {
   };
   for (const auto& [change, expected] : cases) EXPECT_THAT(error_after(change), HasSubstr(expected));
   for (const char* step : {"post_processor", "decoder"}) {
-    EXPECT_EQ(error_after([&](json& t) { t[step] = nullptr; }), testing::kNoError) << step;
+    EXPECT_EQ(error_after([&](json& t) { t[step] = nullptr; }), kNoError) << step;
   }
 }
 
@@ -224,7 +224,7 @@ TEST_F(TokenizerFiles, AreTakenWhateverPostProcessorAddsNothing) {
   const json text = template_of(json::array({kText}));  // what transformers 5 writes
   for (const json& processor : {text, kByteLevel, sequence_of(json::array()), sequence_of({kByteLevel, text}),
                                 sequence_of(json::array({sequence_of({text, kByteLevel})}))}) {
-    EXPECT_EQ(error_after([&](json& t) { t["post_processor"] = processor; }), testing::kNoError) << processor;
+    EXPECT_EQ(error_after([&](json& t) { t["post_processor"] = processor; }), kNoError) << processor;
     EXPECT_EQ(Tokenizer::load(folder_ / "changed.json").model(), tokenizer_.model());
   }
 }
@@ -247,7 +247,7 @@ TEST_F(TokenizerFiles, AreEitherReadOrRefusedWhateverTheyHold) {
       write(name, damaged);
       const std::string error = error_of(folder_ / name);
       EXPECT_FALSE(error.empty());
-      refused += error == testing::kNoError ? 0 : 1;
+      refused += error == kNoError ? 0 : 1;
     }
     write(name, content);
   }
@@ -259,4 +259,4 @@ TEST_F(TokenizerFiles, ThatWouldStandInAFileAreAUserError) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

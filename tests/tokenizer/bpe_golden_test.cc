@@ -10,7 +10,7 @@
 #include "tokenizer/tokenizer_fixture.h"
 #include "tokenizer/unicode.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 nlohmann::json golden(const std::string& name) {
@@ -89,4 +89,4 @@ TEST(BpeTraining, OnShakespeareMakesTheMergesOfHuggingFace) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -13,7 +13,7 @@
 #include "tokenizer/bpe/splitter.h"
 #include "tokenizer/tokenizer_fixture.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 using ::testing::HasSubstr;
@@ -90,7 +90,7 @@ TEST(BpeTraining, CountsNoPairAcrossTexts) {
 }
 
 std::string error_of(std::string_view text, const BpeTrainingOptions& options) {
-  return testing::message_of<UserError>([&] { train_bpe({&text, 1}, options); });
+  return message_of<UserError>([&] { train_bpe({&text, 1}, options); });
 }
 
 TEST(BpeTraining, RefusesWhatCannotWork) {
@@ -129,4 +129,4 @@ TEST(BpeTrainer, ReportsHowFarItIs) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -13,7 +13,7 @@
 #include "base/utf8.h"
 #include "tokenizer/tokenizer_fixture.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 using nlohmann::json;
@@ -130,8 +130,7 @@ TEST(GgufVocabulary, RunsOfSpacesAreUserDefined) {
 }
 
 void expect_refused(const Tokenizer& tokenizer, const std::string& why) {
-  EXPECT_THAT(testing::message_of<UserError>([&] { gguf_vocabulary(tokenizer, tokenizer.vocab_size()); }),
-              HasSubstr(why));
+  EXPECT_THAT(message_of<UserError>([&] { gguf_vocabulary(tokenizer, tokenizer.vocab_size()); }), HasSubstr(why));
 }
 
 TEST(GgufVocabulary, RefusesTextThatLlamaCppWouldSplitOtherwise) {
@@ -156,4 +155,4 @@ TEST(GgufVocabulary, RefusesTextThatLlamaCppWouldSplitOtherwise) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

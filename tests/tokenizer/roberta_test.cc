@@ -9,7 +9,7 @@
 #include "tokenizer/text_frame.h"
 #include "tokenizer/tokenizer_fixture.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 using Json = nlohmann::json;
@@ -78,4 +78,4 @@ TEST(RobertaTokenizer, OtherFramesAreRefused) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

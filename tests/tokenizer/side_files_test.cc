@@ -12,7 +12,7 @@
 #include "base/message_of.h"
 #include "tokenizer/tokenizer_fixture.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 using nlohmann::json;
@@ -58,7 +58,7 @@ TEST(SideFiles, AreReadAsTransformersDoesOrRefusedByName) {
       write_files(folder.path(), cell["files"]);
       if (!cell["read"]) {
         EXPECT_THAT(
-            testing::message_of<UserError>([&] { Tokenizer::load(folder.path()); }),
+            message_of<UserError>([&] { Tokenizer::load(folder.path()); }),
             AnyOf(HasSubstr("tokenizer_config.json'"), HasSubstr("added_tokens.json'"), HasSubstr("vocab.json'")))
             << cell["files"];
         continue;
@@ -157,8 +157,7 @@ TEST(TokenizerSideFiles, SayThatAVocabularyWithoutTokensIsEmpty) {
   const TemporaryFolder folder;
   std::ofstream(folder / "vocab.json") << "{}";
   std::ofstream(folder / "merges.txt") << "#version: 0.2\n";
-  EXPECT_THAT(testing::message_of<UserError>([&] { Tokenizer::load(folder.path()); }),
-              HasSubstr("has no tokens at all"));
+  EXPECT_THAT(message_of<UserError>([&] { Tokenizer::load(folder.path()); }), HasSubstr("has no tokens at all"));
 }
 
 TEST(SideFiles, LeaveWithTheTokenizerThatStoodInTheFolder) {
@@ -181,4 +180,4 @@ TEST(SideFiles, LeaveWithTheTokenizerThatStoodInTheFolder) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -14,7 +14,7 @@
 
 #include "tokenizer/tokenizer_fixture.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 std::vector<std::string> split(std::string_view text) {
@@ -98,4 +98,4 @@ TEST(Splitter, FindsCutsInOrdinaryText) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

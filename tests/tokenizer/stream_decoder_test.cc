@@ -8,7 +8,7 @@
 #include "base/utf8.h"
 #include "tokenizer/tokenizer_fixture.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 // The outcome byte by byte, with '|' after each push.
@@ -64,4 +64,4 @@ TEST(StreamDecoder, EmitsOnlyUtf8AndTheSameHoweverTheBytesAreCut) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -14,7 +14,7 @@
 #include "tokenizer/bpe/bpe_trainer.h"
 #include "tokenizer/tokenizer.h"
 
-namespace teratron {
+namespace teratron::testing {
 
 inline std::filesystem::path shared_data() { return std::filesystem::path(TERATRON_SOURCE_DIR) / "../shared/data"; }
 
@@ -23,8 +23,6 @@ inline std::string fnv1a(std::span<const std::byte> bytes) {
   for (const std::byte byte : bytes) value = (value ^ std::to_integer<std::uint64_t>(byte)) * 0x100000001B3;
   return fmt::format("{:016x}", value);
 }
-
-using testing::TemporaryFolder;
 
 inline RandomSequence random_sequence(std::uint64_t seed) { return RandomSequence(RandomStream{.seed = seed}); }
 
@@ -47,4 +45,4 @@ inline Tokenizer small_tokenizer(std::int64_t vocab_size = 300) {
   return Tokenizer(train_bpe({&text, 1}, {.vocab_size = vocab_size}));
 }
 
-}  // namespace teratron
+}  // namespace teratron::testing

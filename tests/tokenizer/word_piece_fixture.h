@@ -8,7 +8,7 @@
 
 #include "tokenizer/tokenizer_fixture.h"
 
-namespace teratron {
+namespace teratron::testing {
 
 // [PAD], [UNK], [CLS], [SEP], [MASK] with ids 0 to 4, then these tokens.
 inline WordPieceModel word_piece_of(const std::vector<std::string>& tokens) {
@@ -54,4 +54,4 @@ inline std::uint32_t crc32(std::string_view bytes) {
   return ~sum;
 }
 
-}  // namespace teratron
+}  // namespace teratron::testing

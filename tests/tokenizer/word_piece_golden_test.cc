@@ -10,7 +10,7 @@
 #include "tokenizer/word_piece/bert_normalizer.h"
 #include "tokenizer/word_piece_fixture.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 nlohmann::json word_piece_golden(const std::string& name) {
@@ -142,4 +142,4 @@ TEST_F(BertVocabulary, EveryTokenThatIsAWordEncodesToItself) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

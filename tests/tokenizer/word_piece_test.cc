@@ -10,7 +10,7 @@
 #include "tokenizer/tokenizer_fixture.h"
 #include "tokenizer/word_piece_fixture.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 using Ids = std::vector<std::int32_t>;
@@ -204,4 +204,4 @@ TEST(Bpe, GivesTheBytesThatEachTokenComesFrom) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing
