@@ -46,7 +46,7 @@ std::vector<Level> levels_here() {
 }
 
 // On Intel's Sapphire Rapids (without AMX), training by VDPBF16PS took 1.66 times as long as in widened products
-// (bench/results/adapters.md). On Zen 4 it is twice as fast.
+// (bench/results/adapters.md). On Zen 4 and 5 it is twice as fast.
 bool are_bf16_products_fast() {
 #if defined(__x86_64__)
   return __builtin_cpu_is("amd") != 0;

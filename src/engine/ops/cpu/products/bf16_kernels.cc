@@ -185,12 +185,12 @@ inline void multiply_all_rows(std::int64_t rows, std::int64_t columns, std::int6
   }
 }
 
-// Rows are prefetched so far ahead of their use: they are too short for the hardware to see where they lead.
+// Rows, or lines of a row, are prefetched so far ahead of their use: they are too short for the hardware to see where
+// they lead.
 constexpr std::int64_t kRowsAhead = 16, kLinesAhead = 2;
 
-// Panels of at most so many times kBf16PanelColumns columns, the first so many that there are. Lines side by side are
-// read together, as memory likes it; of few panels, since they can be a power of two apart, for which a cache has few
-// sets.
+// The first `count` panels of b; columns beyond the last are zero. Lines side by side are read together, as memory
+// likes it, but those of few panels: panels can be a power of two apart, for which a cache has few sets.
 template <int count>
 inline void pack_side_by_side(const Bf16* b, std::int64_t b_stride, std::int64_t depth, std::int64_t columns,
                               std::uint32_t* panels) {
