@@ -7,7 +7,7 @@ drawn by different generators, so single runs differ by what the order makes of 
 their standard errors are shown.
 
 With --same-samples N there is one seed, and every update of both sides reads the same N chunks, so that no order matters:
-losses are compared update by update, and rounding is all that may differ.
+losses are compared update by update with PyTorch's in double and in fp32, and rounding is all that may differ.
 
 The model: first PyTorch trains it for a while on the text's own first tenth, so that there is a model to start from;
 transformers saves it with its tokenizer, which `teratron tokenizer train` made.
@@ -73,7 +73,7 @@ def train(model, chunks, updates, warmup, seed, batch_size=BATCH):
         optimizer.zero_grad()
         loss = loss_of(model, chunks[batch])
         loss.backward()
-        losses.append(float(loss))
+        losses.append(float(loss.detach()))
         torch.nn.utils.clip_grad_norm_(model.parameters(), CLIP)
         optimizer.step()
     return losses
@@ -129,11 +129,12 @@ def compare_updates(work, ids, training, options):
         "--global-batch-size", count, "--save", work / "run", "--json", "-")
     lines = [json.loads(line) for line in (work / "run/metrics.jsonl").read_text().splitlines()]
     ours = [line["loss"] for line in lines if line["kind"] == "iteration"]
-    theirs = train(load(work / "hf").train(), training[:count], options.updates, options.updates // 10, 1, count)
-    apart = [abs(one / other - 1) for one, other in zip(ours, theirs, strict=True)]
-    return (f"{about(options)}, the same ones in each. Losses, Teratron's against transformers' by AdamW of PyTorch.\n\n"
-            "| first update | last update, Teratron | transformers | largest difference of an update | mean |\n|---|---|---|---|---|\n"
-            f"| {theirs[0]:.4f} | {ours[-1]:.6f} | {theirs[-1]:.6f} | {max(apart):.1e} | {statistics.mean(apart):.1e} |\n")
+    single, double = (train(model.train(), training[:count], options.updates, options.updates // 10, 1, count)
+                      for model in (load(work / "hf"), load(work / "hf").double()))
+    rows = [f"| {at + 1} | {double[at]:.6f} | {ours[at] / double[at] - 1:+.1e} | {single[at] / double[at] - 1:+.1e} |"
+            for at in (0, *range(9, options.updates, max(10, options.updates // 10)))]
+    return (f"{about(options)}, the same ones in each. Losses in double, and how far those in fp32 are off.\n\n"
+            "| update | transformers, double | Teratron, fp32 | transformers, fp32 |\n|---|---|---|---|\n" + "\n".join(rows) + "\n")
 
 
 def compare_seeds(work, training, validation, options):
