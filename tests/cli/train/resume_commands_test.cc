@@ -27,7 +27,8 @@ class ResumeCommands : public TrainingCommands<1000> {
     }
     return files;
   }
-  // Lines before the first update or checkpoint, but for those of a machine that takes seconds for what others do at once.
+  // Lines before the first update or checkpoint, but for those of a machine that takes seconds for what others do at
+  // once.
   static std::ptrdiff_t lines_at_start(const std::string& errors) {
     const std::vector<std::string> lines = lines_of(errors);
     const auto is_first = [](const std::string& line) {
