@@ -169,7 +169,8 @@ Value map_by_attribute(const Values& items, const Arguments& arguments) {
   if (path == nullptr || arguments.positional.size() != 1) fail("map requires a filter argument");
   for (const Value& item : items) {
     Value value = path_of(item, *path);
-    all.push_back(value.is_undefined() && other != nullptr ? *other : std::move(value));
+    if (value.is_undefined() && other != nullptr) value = *other;
+    all.push_back(std::move(value));
   }
   return Value::iterator(std::move(all));
 }

@@ -10,7 +10,8 @@ constexpr int kMostLevels = 150;
 }  // namespace
 
 Parser::Level::Level(Parser& parser, int levels) : parser_(parser), levels_(levels) {
-  if ((parser_.depth_ += levels_) > kMostLevels) {
+  parser_.depth_ += levels_;
+  if (parser_.depth_ > kMostLevels) {
     parser_.fault(fmt::format("expressions or blocks are more than {} within each other", kMostLevels));
   }
 }

@@ -188,7 +188,7 @@ StatementPtr Parser::parse_call_block() {
   ExpressionPtr call = parse_expression();
   const auto* its = dynamic_cast<const Call*>(call.get());
   if (its == nullptr) fault("expected call");
-  call.release();
+  static_cast<void>(call.release());
   block->call.reset(its);
   parse_macro_body(block->caller, "endcall");
   return block;
