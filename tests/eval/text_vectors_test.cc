@@ -1,5 +1,5 @@
 // Vectors of texts: what a text gets does not depend on the texts beside it. That they are those of transformers is
-// tested in tests/cli/eval/embed_oracle_test.cc.
+// tested in tests/cli/oracles_test.cc.
 #include "eval/text_vectors.h"
 
 #include <gmock/gmock.h>

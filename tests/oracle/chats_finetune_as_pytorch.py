@@ -6,7 +6,7 @@ transformers saves a GPT-2 with random weights and a tokenizer whose template ma
 itself, by apply_chat_template and its mask, cut to the context; a loss is the sum over all masked-in targets of all chats
 by their number. `teratron data chat` and `train --finetune --sft` make the same ten updates of packed samples in several
 layouts. As in finetune_as_pytorch.py, the difference of the weights must be at most 1e-4 of their movement, and `eval
-loss` of the start must be PyTorch's. tests/cli/train/chat_commands_test.cc runs this.
+loss` of the start must be PyTorch's. tests/cli/oracles_test.cc runs this.
 """
 
 import json

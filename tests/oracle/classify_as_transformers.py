@@ -5,7 +5,7 @@
 
 Small BERTs of random weights, without dropout. Ten updates, each of all examples: names for single texts, names for pairs, and
 numbers by their squared error. As in finetune_as_pytorch.py, the difference of the weights must be at most 1e-4 of their
-movement, and an eps of 1e-6 keeps gradients of zero from becoming steps. tests/cli/eval/classify_oracle_test.cc runs this.
+movement, and an eps of 1e-6 keeps gradients of zero from becoming steps. tests/cli/oracles_test.cc runs this.
 """
 
 import csv

@@ -6,7 +6,7 @@ Two models: a small BERT with random weights and a vocabulary of its own, and a 
 its package is installed (scripts/oracle-env). transformers' tokenizer frames and cuts each text; the vector is made of
 the tokens' last hidden states as sentence-transformers' Pooling and Normalize do. Ours must differ by at most 1e-4, for
 folders of Hugging Face's and checkpoints converted from them, in every layout. A folder of sentence-transformers says
-itself how, and flags may say otherwise. tests/cli/eval/embed_oracle_test.cc runs this.
+itself how, and flags may say otherwise. tests/cli/oracles_test.cc runs this.
 """
 
 import importlib.util

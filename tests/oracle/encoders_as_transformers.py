@@ -5,7 +5,7 @@
 Models of random weights, with tokenizers of their own. `embed` gives the vectors of transformers' last hidden states to
 1e-4, of folders of Hugging Face's and of checkpoints converted from them, in several layouts. `eval mnli` gives every pair
 transformers' label. `finetune` from the encoder runs, and transformers names the answers of what it exports as ours does.
-tests/cli/eval/encoders_oracle_test.cc runs this.
+tests/cli/oracles_test.cc runs this.
 """
 
 import json

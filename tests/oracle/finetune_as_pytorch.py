@@ -5,7 +5,7 @@
 transformers saves a GPT-2 with random weights. `teratron train --finetune` and PyTorch (loss of transformers, AdamW,
 clipping, the same learning rates) each make ten updates on the same corpus; then `teratron convert` gives our model
 back to transformers. The difference between the two models' weights must be at most 1e-4 of what the ten updates moved
-them by. tests/cli/train/finetune_oracle_test.cc runs this.
+them by. tests/cli/oracles_test.cc runs this.
 
 Every update reads the whole corpus of N chunks, so the order of the samples does not matter: it has one token more than
 N chunks' inputs, so that none is left over. Adam divides by the root of the squared gradient plus eps: gradients that

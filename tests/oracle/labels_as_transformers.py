@@ -4,7 +4,7 @@
 
 Models of random weights have their labels in every order, in small letters and in capitals. Each is read as transformers saved
 it, converted, and converted back, and transformers reads what came back. A fine-tuned model of ours, exported, must name its
-answers in transformers as `finetune` wrote them. tests/cli/weights/label_names_oracle_test.cc runs this.
+answers in transformers as `finetune` wrote them. tests/cli/oracles_test.cc runs this.
 """
 
 import itertools

@@ -5,7 +5,7 @@
 A small GPT-2 is trained here on passages until it knows some of their last words, and given to transformers. Both score
 the passages it was trained on and as many others: the number found and the mean log-probability must agree. With
 LAMBADA's own file (of which the first 400 passages are taken) both are scored on that too, with a model of its tokens.
-tests/cli/eval/eval_lambada_test.cc runs this.
+tests/cli/oracles_test.cc runs this.
 """
 
 import json

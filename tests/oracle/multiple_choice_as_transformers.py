@@ -4,7 +4,7 @@ rules of EleutherAI's lm-evaluation-harness, written here again.
     $(scripts/oracle-env | tail -n 1) tests/oracle/multiple_choice_as_transformers.py TERATRON FOLDER
 
 A small GPT-2 is trained here on sentences. Questions of every form are drawn from their words; contexts end with spaces, are
-empty, or longer than the model's context. tests/cli/eval/eval_multiple_choice_test.cc runs this.
+empty, or longer than the model's context. tests/cli/oracles_test.cc runs this.
 """
 
 import json

@@ -6,7 +6,7 @@ transformers saves a random Llama, Qwen 2 and GPT-2 with a tokenizer and a chat 
 forms. `teratron data preferences` reads them. `train --dpo` draws adapters, which PEFT reads, and from which TRL's
 DPOTrainer and `train --dpo`, in several layouts, make the same ten updates of all pairs. The difference of the adapters
 must be at most 1e-4 of their movement, and losses, rewards and accuracies those that TRL logs.
-tests/cli/train/preference_commands_test.cc runs this.
+tests/cli/oracles_test.cc runs this.
 """
 
 import json

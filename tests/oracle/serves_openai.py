@@ -5,7 +5,7 @@
 A small GPT-2 with random weights, a tokenizer and a chat template of its own is served. The client's completions and chats
 are compared with transformers' log-probabilities and greedy text; lm-eval's scores of four tasks with those of its own `hf`
 model on the same weights: made-up choices, last words of LAMBADA's passages where ../shared/data has them, texts that are
-continued until a stop text, and perplexities of whole texts; and chats through local-chat-completions. Exit code 77: a package is missing. tests/cli/eval/serve_oracle_test.cc runs this.
+continued until a stop text, and perplexities of whole texts; and chats through local-chat-completions. Exit code 77: a package is missing. tests/cli/oracles_test.cc runs this.
 """
 
 import json

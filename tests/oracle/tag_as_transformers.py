@@ -5,7 +5,7 @@
 Small BERTs, RoBERTas and DistilBERTs of random weights, without dropout, and words of several tokens. Ten updates, each of all
 sentences, the longest of which are cut. Labels are on words' first tokens, as transformers' run_ner.py aligns them. As in
 classify_as_transformers.py, the difference of the weights must be at most 1e-4 of their movement. `eval tag` then gives every
-word the label of transformers' largest logit, and the scores are seqeval's. tests/cli/eval/tag_oracle_test.cc runs this.
+word the label of transformers' largest logit, and the scores are seqeval's. tests/cli/oracles_test.cc runs this.
 """
 
 import importlib.util

@@ -8,7 +8,7 @@ pairs with a text that does not belong to them, and similarities, of BERT, Disti
 losses are written out here by their published definitions, MultipleNegativesRankingLoss with a scale of 20 and
 CosineSimilarityLoss, and are those of the library where it is installed. As in finetune_as_pytorch.py, the difference of the
 weights must be at most 1e-4 of their movement. With micro-batches that are a part of an update, the layout changes nothing:
-there the order of the epoch decides the groups. tests/cli/eval/embed_oracle_test.cc runs this.
+there the order of the epoch decides the groups. tests/cli/oracles_test.cc runs this.
 """
 
 import csv

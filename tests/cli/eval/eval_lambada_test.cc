@@ -1,25 +1,9 @@
-// `teratron eval lambada` end to end: against transformers, and how it refuses. Its rule is tested in
-// tests/eval/lambada_test.cc.
+// `teratron eval lambada` end to end, and how it refuses. Its rule is tested in tests/eval/lambada_test.cc.
 
 #include "cli/tiny_training.h"
-#include "oracle/python.h"
 
 namespace teratron::testing {
 namespace {
-
-TEST(EvalLambada, FindsTheWordsThatTransformersFinds) {
-#ifdef TERATRON_SANITIZED
-  GTEST_SKIP() << "with sanitizers, its model takes minutes to train; the plain build has this test too";
-#endif
-  if (const std::string reason = why_no_oracle(); !reason.empty()) GTEST_SKIP() << reason;
-  const TemporaryFolder folder;
-  Words arguments = {TERATRON_BINARY, folder.path().string()};
-  const std::filesystem::path published =
-      std::filesystem::path(TERATRON_SOURCE_DIR) / "../shared/data/lambada/lambada_test.jsonl";
-  if (std::filesystem::exists(published)) arguments.push_back(published);
-  const int status = run_oracle("lambada_as_transformers.py", arguments, folder / "log");
-  EXPECT_EQ(status, 0) << read_file(folder / "log");
-}
 
 TEST(EvalLambada, SaysWhatItLeavesOutAndRefusesWhatIsNone) {
   const TinyTraining tiny;

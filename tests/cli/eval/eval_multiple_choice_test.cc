@@ -1,22 +1,10 @@
-// `teratron eval multiple-choice` end to end: against transformers, and how it refuses. Forms, tokens and accuracies
-// are tested in tests/eval/multiple_choice_test.cc.
+// `teratron eval multiple-choice` end to end, and how it refuses. Forms, tokens and accuracies are tested in
+// tests/eval/multiple_choice_test.cc.
 
 #include "cli/tiny_training.h"
-#include "oracle/python.h"
 
 namespace teratron::testing {
 namespace {
-
-TEST(EvalMultipleChoice, ScoresChoicesAsTransformersDoes) {
-#ifdef TERATRON_SANITIZED
-  GTEST_SKIP() << "with sanitizers, its model takes minutes to train; the plain build has this test too";
-#endif
-  if (const std::string reason = why_no_oracle(); !reason.empty()) GTEST_SKIP() << reason;
-  const TemporaryFolder folder;
-  const int status =
-      run_oracle("multiple_choice_as_transformers.py", {TERATRON_BINARY, folder.path().string()}, folder / "log");
-  EXPECT_EQ(status, 0) << read_file(folder / "log");
-}
 
 TEST(EvalMultipleChoice, PrintsAccuraciesAndRefusesABadLine) {
   const TinyTraining tiny;

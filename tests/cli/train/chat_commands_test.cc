@@ -1,18 +1,9 @@
 // Chats from lines of JSON to answers: data chat, train --sft, eval loss and generate --chat.
 
 #include "cli/tiny_training.h"
-#include "oracle/python.h"
 
 namespace teratron::testing {
 namespace {
-
-TEST(ChatOracleCommands, TenUpdatesOnChatsEndWherePyTorchEnds) {
-  if (const std::string reason = why_no_oracle(); !reason.empty()) GTEST_SKIP() << reason;
-  const TemporaryFolder folder;
-  const int status =
-      run_oracle("chats_finetune_as_pytorch.py", {TERATRON_BINARY, folder.path().string()}, folder / "log");
-  EXPECT_EQ(status, 0) << read_file(folder / "log");
-}
 
 class ChatCommands : public TrainingCommands<300> {
  protected:

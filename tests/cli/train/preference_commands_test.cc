@@ -3,20 +3,9 @@
 #include <cmath>
 
 #include "cli/tiny_training.h"
-#include "oracle/python.h"
 
 namespace teratron::testing {
 namespace {
-
-TEST(PreferenceOracle, TenUpdatesEndWhereTrlsEnd) {
-  if (const std::string reason = why_no_oracle(); !reason.empty()) GTEST_SKIP() << reason;
-  const TemporaryFolder folder;
-  if (!oracle_has("trl")) {
-    GTEST_SKIP() << "no TRL in the Python environment; scripts/oracle-env adds it";
-  }
-  const int status = run_oracle("preferences_as_trl.py", {TERATRON_BINARY, folder.path().string()}, folder / "log");
-  EXPECT_EQ(status, 0) << read_file(folder / "log");
-}
 
 class PreferenceCommands : public TrainingCommands<300> {
  protected:
