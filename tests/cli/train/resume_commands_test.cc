@@ -183,16 +183,16 @@ TEST_F(ResumeCommands, FlagsOverrideTheCheckpointAndWhatDiffersIsListed) {
 TEST_F(ResumeCommands, TheStartIsShorterThanAScreenAndVerboseShowsAllSettings) {
   const Words layout = {"--pp", "1", "--tp", "2", "--dp", "2", "--lr-warmup-iters", "1", "--split", "9,1"};
   const Outcome first = must(all_given("run", "2", layout));
-  EXPECT_LT(lines_at_start(first.errors), 16) << first.errors;
+  EXPECT_LE(lines_at_start(first.errors), 16) << first.errors;
   EXPECT_THAT(first.errors, AllOf(HasSubstr("1 layer, hidden 16, 4 heads"), HasSubstr("training samples of 8 tokens"),
                                   HasSubstr("6 samples an update, 2 at a time"), HasSubstr("4 ranks (tensor 2"),
                                   HasSubstr("memory of a rank"), HasSubstr("not the defaults: lr 0.003"),
                                   HasSubstr("clip-grad 0.7"), Not(HasSubstr("adam-beta2"))));
   const Outcome resumed = must({"train", "--load", path("run"), "--train-iters", "3", "--verbose"});
-  EXPECT_GT(lines_at_start(resumed.errors), 60);
+  EXPECT_GT(lines_at_start(resumed.errors), 61);
   EXPECT_THAT(resumed.errors, AllOf(HasSubstr("adam-beta2"), HasSubstr("log-interval")));
   const Words pipeline = {"--num-layers", "2", "--pp", "2", "--token-slices", "uniform:2", "--global-batch-size", "4"};
-  EXPECT_LT(lines_at_start(must(all_given("pipeline", "1", pipeline)).errors), 24);
+  EXPECT_LE(lines_at_start(must(all_given("pipeline", "1", pipeline)).errors), 24);
 }
 
 TEST_F(ResumeCommands, ARefusedOrFinishedResumeChangesNoFile) {
