@@ -63,6 +63,26 @@ TEST(Binary, HelpOfACommandIsItsOwn) {
   EXPECT_EQ(succeed({"help", "help"}), succeed({"help"}));
 }
 
+TEST(Binary, ColorIsAFlagBeforeACommandAndBesideHelp) {
+  const std::string plain = succeed({"--help"});
+  EXPECT_THAT(plain, Not(HasSubstr("\x1b[")));
+  for (const Words& words : {Words{"--color", "always", "--help"}, Words{"--help", "--color=always"},
+                             Words{"train", "--help", "--color", "always"}, Words{"--color=always", "help", "train"}}) {
+    EXPECT_THAT(succeed(words), HasSubstr("\x1b["));
+  }
+  EXPECT_EQ(succeed({"--help", "--color", "never"}), plain);
+  EXPECT_EQ(succeed({"--color", "auto", "--version"}), succeed({"--version"}));
+  for (const auto& [words, message] : std::vector<std::pair<Words, std::string>>{
+           {{"--help", "--color", "blue"}, "--color is 'auto', 'always' or 'never', and here it is 'blue'"},
+           {{"--help", "--color="}, "--color is 'auto', 'always' or 'never', and here it is ''"},
+           {{"--color"}, "--color needs a value: auto, always or never"},
+           {{"data", "info", "x", "--color", "never"}, "unknown flag '--color'"}}) {
+    const Outcome outcome = run_teratron(words);
+    EXPECT_EQ(outcome.exit_code, 2) << message;
+    EXPECT_THAT(outcome.errors, StartsWith("error: " + message));
+  }
+}
+
 TEST(Binary, ItsVersionIsThatOfTheBuild) {
   const Outcome outcome = must({"--version"});
   EXPECT_EQ(outcome.output, "teratron " + std::string(kVersion) + "\n");

@@ -58,6 +58,22 @@ TEST_F(Terminal, HelpIsNeitherNarrowNorWideAndHasColoursUnlessNobodyWantsThem) {
   }
 }
 
+TEST_F(Terminal, ColoursThatAreAskedForGoBeforeTheTerminalsAndNoColor) {
+  const std::unique_ptr<std::FILE, Close> plain(std::tmpfile());
+  for (const char* no_colour : {"", "1"}) {
+    no_colour_.set(no_colour);
+    for (std::FILE* file : {file_.get(), plain.get()}) {
+      set_colours(Colours::kAlways);
+      EXPECT_TRUE(style_for(file).has_colours);
+      set_colours(Colours::kNever);
+      EXPECT_FALSE(style_for(file).has_colours);
+    }
+    set_colours(Colours::kAuto);
+    EXPECT_EQ(style_for(file_.get()).has_colours, *no_colour == '\0');
+    EXPECT_FALSE(style_for(plain.get()).has_colours);
+  }
+}
+
 TEST_F(Terminal, ALiveLineStaysBelowTheLastColumn) {
   terminal_.resize(24, 10);
   {

@@ -11,6 +11,8 @@
 namespace teratron {
 namespace {
 
+Colours colours_of_process = Colours::kAuto;
+
 constexpr std::size_t kIndent = 2, kGap = 2, kMostOfATerm = 26;
 
 // Cuts a term after "|", "," or a space into lines of at most `columns`.
@@ -33,12 +35,16 @@ std::string coloured(const std::string& text, const char* code, const TextStyle&
 
 }  // namespace
 
+void set_colours(Colours colours) { colours_of_process = colours; }
+
 TextStyle style_for(std::FILE* file) {
   const int columns = terminal_columns(file);
-  if (columns == 0) return {};
+  TextStyle style;
+  if (columns > 0) style.columns = static_cast<std::size_t>(std::clamp(columns, 60, 110));
   const char* const no_colour = std::getenv("NO_COLOR");
-  return {.columns = static_cast<std::size_t>(std::clamp(columns, 60, 110)),
-          .has_colours = no_colour == nullptr || *no_colour == '\0'};
+  const bool by_itself = columns > 0 && (no_colour == nullptr || *no_colour == '\0');
+  style.has_colours = colours_of_process == Colours::kAuto ? by_itself : colours_of_process == Colours::kAlways;
+  return style;
 }
 
 std::vector<std::string> wrapped(const std::string& text, std::size_t columns) {

@@ -14,8 +14,13 @@ struct TextStyle {
   bool has_colours = false;
 };
 
-// Style for what `file` leads to: a terminal's width, from 60 to 110 columns, and colours unless NO_COLOR says no
-// (no-color.org); else 80 columns.
+// When text has colours: on a terminal unless NO_COLOR says no (no-color.org), always, or never.
+enum class Colours { kAuto, kAlways, kNever };
+
+// Colours of all that the process writes from now on, by --color. Call it before other threads write.
+void set_colours(Colours colours);
+
+// Style for what `file` leads to: a terminal's width, from 60 to 110 columns, else 80 columns; with set_colours().
 TextStyle style_for(std::FILE* file);
 
 class TermList {

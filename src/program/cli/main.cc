@@ -21,7 +21,9 @@
 namespace teratron {
 namespace {
 
-bool asks_for_help(std::string_view word) { return word == "--help" || word == "-h" || word == "help"; }
+bool is_help_flag(std::string_view word) { return word == "--help" || word == "-h"; }
+
+bool asks_for_help(std::string_view word) { return is_help_flag(word) || word == "help"; }
 
 std::vector<std::string> words_of(const std::string& name) {
   std::vector<std::string> words;
@@ -80,7 +82,7 @@ std::string general_help(std::span<const Command> commands) {
   }
   return fmt::format(
       "Teratron {}: trains, evaluates and serves transformers: GPT-2, Llama, BERT.\n\n"
-      "usage: teratron COMMAND [--flag value ...]\n\n"
+      "usage: teratron [--color auto|always|never] COMMAND [--flag value ...]\n\n"
       "  teratron tokenizer train book.txt --vocab-size 1024 --out tok\n"
       "  teratron data tokenize book.txt --tokenizer tok --out corpus\n"
       "  teratron train --model tiny --data-path corpus --train-iters 200 --save run\n"
@@ -90,9 +92,7 @@ std::string general_help(std::span<const Command> commands) {
 
 void run_or_help(const Command& command, std::span<const std::string> arguments) {
   const auto flags_end = std::ranges::find(arguments, "--");
-  const bool help =
-      std::any_of(arguments.begin(), flags_end, [](std::string_view word) { return word == "--help" || word == "-h"; });
-  if (!help) return command.run(arguments);
+  if (std::none_of(arguments.begin(), flags_end, is_help_flag)) return command.run(arguments);
   const std::string usage = command.text(usage_text);
   const auto paragraph = [](const std::string& text) {
     return fmt::format("{}\n\n", fmt::join(wrapped(text, style_for(stdout).columns), "\n"));
@@ -150,6 +150,28 @@ std::vector<std::string> with_second_word(std::span<const Command> commands, con
   throw_user_error("unknown command '{} {}'; there are: {}", words[0], words[1], fmt::join(names, ", "));
 }
 
+Colours colours_of(const std::string& when) {
+  if (when == "auto") return Colours::kAuto;
+  if (when == "always") return Colours::kAlways;
+  if (when == "never") return Colours::kNever;
+  throw_user_error("--color is 'auto', 'always' or 'never', and here it is '{}'", when);
+}
+
+// Takes --color WHEN out of the words: before a command and beside --help it is a flag of the program, elsewhere one of
+// the command. UserError: no WHEN, or another one.
+void take_color(std::vector<std::string>& words) {
+  const auto is_color = [](std::string_view word) { return word == "--color" || word.starts_with("--color="); };
+  const auto end = std::ranges::find(words, "--");
+  const bool has_help = (!words.empty() && asks_for_help(words[0])) || std::any_of(words.begin(), end, is_help_flag);
+  const auto at = has_help ? std::find_if(words.begin(), end, is_color) : words.begin();
+  if (at == end || !is_color(*at)) return;
+  const std::size_t equals = at->find('=');
+  const bool has_value = equals != std::string::npos;
+  if (!has_value && at + 1 == end) throw_user_error("--color needs a value: auto, always or never");
+  set_colours(colours_of(has_value ? at->substr(equals + 1) : at[1]));
+  words.erase(at, at + (has_value ? 1 : 2));
+}
+
 // Runs the command that the first words name with the arguments after them, or prints help or the version to standard
 // output. UserError: no such command (with a suggestion). Throws errors of the command, too.
 void dispatch(std::span<const Command> commands, std::span<const std::string> words) {
@@ -175,6 +197,9 @@ void dispatch(std::span<const Command> commands, std::span<const std::string> wo
 }  // namespace teratron
 
 int main(int argc, char** argv) {
-  const std::vector<std::string> words(argv + (argc > 0 ? 1 : 0), argv + argc);
-  return teratron::run_program([&] { teratron::dispatch(teratron::all_commands(), words); });
+  std::vector<std::string> words(argv + (argc > 0 ? 1 : 0), argv + argc);
+  return teratron::run_program([&] {
+    teratron::take_color(words);
+    teratron::dispatch(teratron::all_commands(), words);
+  });
 }

@@ -26,10 +26,12 @@ void run(const ManOptions&) {
       ".TH TERATRON 1 \"\" \"Teratron {}\" \"User Commands\"\n"
       ".SH NAME\nteratron \\- trains, evaluates and serves transformers: GPT\\-2, Llama, BERT\n"
       ".SH SYNOPSIS\n.B teratron\n.I COMMAND\n[\\fB\\-\\-flag\\fR \\fIvalue\\fR ...]\n.br\n"
-      ".B teratron\n.I COMMAND\n.B \\-\\-help\n.br\n.B teratron \\-\\-version\n"
+      ".B teratron\n.I COMMAND\n.B \\-\\-help\n.RB [ \\-\\-color\n.IR WHEN ]\n.br\n.B teratron \\-\\-version\n"
       ".SH DESCRIPTION\n"
       "A flag may also be written \\fB\\-\\-flag\\fR=\\fIvalue\\fR. After \\fB\\-\\-\\fR there are no more flags. "
-      "The value in brackets holds where a flag is not given.\n"
+      "The value in brackets holds where a flag is not given. "
+      "\\fB\\-\\-color\\fR before a command or beside \\fB\\-\\-help\\fR is "
+      "auto (on a terminal), always or never.\n"
       ".SH COMMANDS\n",
       kVersion);
   for (const Command& command : all_commands()) page += section_of(command);
@@ -40,7 +42,7 @@ void run(const ManOptions&) {
       "processor: "
       "baseline, avx2, avx512, avx512\\-bf16; neon, bfmmla\n"
       ".TP\n.B XDG_CACHE_HOME\nwhere measurements of this machine are kept, in teratron/ (~/.cache)\n"
-      ".TP\n.B NO_COLOR\nno colours in \\fB\\-\\-help\\fR\n"
+      ".TP\n.B NO_COLOR\nno colours, unless \\fB\\-\\-color\\fR asks for them\n"
       ".SH EXIT STATUS\n.TP\n.B 0\ndone\n.TP\n.B 1\na bug of Teratron\n.TP\n.B 2\nwrong input\n"
       ".TP\n.B 3\nthe machine failed: disk, memory, permission\n";
   print_result(page);

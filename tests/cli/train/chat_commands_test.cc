@@ -83,6 +83,8 @@ TEST_F(ChatCommands, ALineThatIsTooLongIsNotSaidAndTheConversationGoesOn) {
 
 TEST_F(ChatCommands, SamplesAreShownWithTheWordsToLearn) {
   EXPECT_THAT(succeed(chat({"--show", "1"})), HasSubstr("\nranks=[[sums<|endoftext|>]]layer=[[waits<|endoftext|>]]\n"));
+  EXPECT_THAT(succeed(chat({"--show", "1", "--color", "always"})),
+              HasSubstr("\nranks=\x1b[32msums<|endoftext|>\x1b[0mlayer=\x1b[32mwaits<|endoftext|>\x1b[0m\n"));
   write_file_atomically(path("chats.jsonl"), "{\"text\": \"\\u001b[2Ja\"}\n");
   EXPECT_THAT(succeed(chat({"--show", "9"})), HasSubstr("[[\\x1b[2Ja<|endoftext|>]]"));
 }

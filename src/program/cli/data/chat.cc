@@ -10,9 +10,9 @@
 #include "base/host/threads.h"
 #include "cli/commands.h"
 #include "cli/report.h"
-#include "console/live_line.h"
 #include "console/long_task.h"
 #include "console/readable.h"
+#include "console/term_list.h"
 #include "data/chats/chat_reader.h"
 #include "data/indexed/corpus_sidecar.h"
 #include "options/reading.h"
@@ -25,6 +25,7 @@ struct DataChatOptions {
   std::filesystem::path tokenizer, chat_template, out, json;
   std::int64_t show = 0, threads = 0;
   bool overwrite = false;
+  Colours color = Colours::kAuto;
 
   Faults faults() const {
     Faults faults;
@@ -47,9 +48,12 @@ FieldList fields_of(DataChatOptions& o, const std::string& members, const std::s
       .writes(FileContent::kOwn, corpus_files());
   add_overwrite_field(list, o.overwrite);
   list.add("show", &o.show, "N",
-           "writes nothing, and shows the first N documents, with the words to learn in green, or in [[ ]] where no "
-           "terminal is")
+           "writes nothing, and shows the first N documents, with the words to learn in green, or in [[ ]] where there "
+           "are no colours")
       .between(0);
+  list.add_choice("color", o.color,
+                  {{"auto", Colours::kAuto}, {"always", Colours::kAlways}, {"never", Colours::kNever}},
+                  "colours of --show; auto: on a terminal, unless NO_COLOR is set");
   list.add("threads", &o.threads, "N", "0: one per core").between(0);
   add_json_field(list, o.json);
   return list;
@@ -83,7 +87,8 @@ std::string shown(const ChatTokens& chat, const Tokenizer& tokenizer, bool has_c
 }
 
 void show(const DataChatOptions& options, const ChatTokenizer& tokenizer, ChatForm form) {
-  const bool has_colours = terminal_columns(stdout) > 0;
+  if (options.color != Colours::kAuto) set_colours(options.color);
+  const bool has_colours = style_for(stdout).has_colours;
   ChatReader reader(tokenizer, options.files, form, 1 << 16);
   const bool has_pairs = form == ChatForm::kPairs;
   const std::int64_t most = has_pairs ? 2 * options.show : options.show;
