@@ -2,7 +2,7 @@
 
 Pre-training on RACE's training articles: the loss of masked tokens on held-out documents against the entropy of single
 tokens (what a model reaches that knows how frequent each token is and nothing of its neighbours), and how often the order
-of two texts is told right, in standard errors above chance, which is one half. Then fine-tuning on RACE's questions for
+of two texts is found right, in standard errors above chance, which is one half. Then fine-tuning on RACE's questions for
 middle schools from those weights and from random ones: accuracy on all of RACE's dev set, where chance is one of four.
 """
 
@@ -60,7 +60,7 @@ def main():
     draw("bert_learning", f"BERT (L 2, h 128) on RACE's articles; entropy of single tokens {entropy:.3f}", "updates", "loss of masked tokens, nats",
          [dict(name="held-out documents", points=[[i, lm] for i, lm, *_ in curve]),
           dict(name="entropy of single tokens", points=[[first, entropy], [last, entropy]])])
-    draw("bert_order", "The order of two texts, told by a BERT (L 2, h 128)", "updates", "right, held-out pairs",
+    draw("bert_order", "The order of two texts, found by a BERT (L 2, h 128)", "updates", "right, held-out pairs",
          [dict(name="held-out documents", points=[[i, right] for i, *_, right in curve]),
           dict(name="chance", points=[[first, 0.5], [last, 0.5]])])
     pairs = EVALUATED * BERT_BATCH

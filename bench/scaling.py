@@ -1,7 +1,7 @@
 """The scaling studies of the Megatron-LM paper (arXiv 1909.08053, section 5.1 and Appendix D; Tables 1, 7 and 8), row by row
 beside the paper's figures. Driven by bench/scaling.
 
-Unless told otherwise every dimension is divided: heads of 24 instead of 96, a twentieth of the layers, a tenth of the
+Unless a flag says otherwise, every dimension is divided: heads of 24 instead of 96, a twentieth of the layers, a tenth of the
 vocabulary, fp32, on CPU threads. That compares shapes of curves, not speeds. --paper is the paper's own size and way:
 nothing divided, 64 copies, fp16 on GPUs, everything recomputed, a micro-batch of 8; configs/scaling has the same as recipes.
 

@@ -115,7 +115,7 @@ class Server:
                 for at in range(first, len(requests), CLIENTS):
                     time.sleep(requests[at].wait)
                     answers[at] = ask(self.port, requests[at])
-            except Exception as error:  # noqa: BLE001, told by the main thread
+            except Exception as error:  # noqa: BLE001, reported by the main thread
                 errors.append(error)
 
         threads = [threading.Thread(target=client, args=(i,)) for i in range(CLIENTS)]

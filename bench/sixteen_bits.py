@@ -1,6 +1,6 @@
 """Training steps in bf16 and fp16 beside fp32, ours alone, with each set of instructions: python3 bench/sixteen_bits.py
 
-Steps take turns, one thread each, and are told in processor seconds, which other programs on the machine hardly change.
+Steps take turns, one thread each, and are counted in processor seconds, which other programs on the machine hardly change.
 Printed are the median of each, and fp32's over it: below 1, the 16-bit type is the slower one.
 """
 

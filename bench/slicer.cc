@@ -1,6 +1,6 @@
 // How long the slicers take on costs shaped like a transformer's: a floor, a rate, and attention to the context. The
 // targets (issue 3): 2048 tokens in steps of 8 under 50 ms, in steps of 1 under 2 s; jointly with 64 sequences under
-// 2 s. Medians of five; the time it takes to fill the table is told apart.
+// 2 s. Medians of five; the time that the table takes to fill stands apart.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -258,7 +258,7 @@ void say(const std::string& line) {
   std::fflush(stdout);
 }
 
-// The next "step N" as N, read by rank 0 and told to all; 0: the end.
+// The next "step N" as N, read by rank 0 and sent to all; 0: the end.
 int steps_wanted(Communicator& world) {
   double count = 0;
   if (std::string word; world.rank() == 0 && std::cin >> word && word != "quit") {
