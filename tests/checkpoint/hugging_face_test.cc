@@ -202,20 +202,41 @@ TEST(HuggingFace, EachTensorThatIsNotFiniteIsNamedAsItIsStored) {
   }
 }
 
+TEST(HuggingFace, SettingsThatComputeTheSameByAnotherNameAreRead) {
+  for (const auto& [name, activation] :
+       std::vector<std::pair<const char*, Activation>>{{"gelu_new", Activation::kGeluTanh},
+                                                       {"gelu_pytorch_tanh", Activation::kGeluTanh},
+                                                       {"gelu_fast", Activation::kGeluTanh},
+                                                       {"gelu_accurate", Activation::kGeluTanh},
+                                                       {"gelu_python_tanh", Activation::kGeluTanh},
+                                                       {"gelu", Activation::kGeluErf},
+                                                       {"gelu_python", Activation::kGeluErf}}) {
+    const TemporaryFolder folder;
+    make_variant(
+        folder / "hf",
+        [&](Json& config) {
+          config["activation_function"] = name;
+          config["reorder_and_upcast_attn"] = true;
+        },
+        kSame);
+    EXPECT_EQ(HuggingFaceFolder(folder / "hf").model().activation, activation) << name;
+  }
+}
+
 TEST(HuggingFace, AModelThatComputesSomethingElseIsRefusedWithAllReasons) {
   const std::string message = refusal(
       [](Json& config) {
         config["scale_attn_by_inverse_layer_idx"] = true;
-        config["reorder_and_upcast_attn"] = true;
+        config["add_cross_attention"] = true;
         config["scale_attn_weights"] = false;
         config["activation_function"] = "relu";
         config["embd_pdrop"] = -0.5;
         config["n_head"] = 5;
       },
       kSame);
-  EXPECT_THAT(message, AllOf(HasSubstr("scale_attn_by_inverse_layer_idx true"),
-                             HasSubstr("reorder_and_upcast_attn true"), HasSubstr("scale_attn_weights false"),
-                             HasSubstr("'relu'"), HasSubstr("embd_pdrop -0.5"), HasSubstr("32 is not divisible")));
+  EXPECT_THAT(message, AllOf(HasSubstr("scale_attn_by_inverse_layer_idx true"), HasSubstr("add_cross_attention true"),
+                             HasSubstr("scale_attn_weights false"), HasSubstr("'relu'"), HasSubstr("embd_pdrop -0.5"),
+                             HasSubstr("32 is not divisible")));
   EXPECT_THAT(refusal([](Json& config) { config["model_type"] = "gemma"; }, kSame), HasSubstr("of type 'gemma'"));
   EXPECT_THAT(refusal([](Json& config) { config.erase("n_layer"); }, kSame), HasSubstr("lacks \"n_layer\""));
   EXPECT_THAT(refusal([](Json& config) { config["n_layer"] = 1.5; }, kSame), HasSubstr("must be an integer"));

@@ -24,7 +24,8 @@ void find_unsupported(const JsonFields& fields, std::vector<std::string>& unsupp
     unsupported.push_back(fmt::format("the class {} (there are GPT2LMHeadModel and GPT2Model)", name));
   }
   if (!flag_or(fields, "scale_attn_weights", true)) unsupported.emplace_back("scale_attn_weights false");
-  for (const char* key : {"scale_attn_by_inverse_layer_idx", "reorder_and_upcast_attn", "add_cross_attention"}) {
+  // reorder_and_upcast_attn is an order of the same operations, for fp16.
+  for (const char* key : {"scale_attn_by_inverse_layer_idx", "add_cross_attention"}) {
     if (flag_or(fields, key, false)) unsupported.push_back(fmt::format("{} true", key));
   }
 }

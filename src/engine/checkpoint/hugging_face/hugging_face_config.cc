@@ -2,6 +2,9 @@
 
 #include <fmt/ranges.h>
 
+#include <algorithm>
+#include <array>
+
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -43,10 +46,15 @@ bool is_architecture(const JsonFields& fields, std::string_view name) {
 
 Activation read_gelu(const JsonFields& fields, std::string_view key, std::string_view absent,
                      std::vector<std::string>& unsupported) {
+  // transformers has several names for the same function.
+  constexpr std::array<std::string_view, 5> kTanh = {"gelu_new", "gelu_pytorch_tanh", "gelu_fast", "gelu_accurate",
+                                                     "gelu_python_tanh"};
+  constexpr std::array<std::string_view, 2> kErf = {"gelu", "gelu_python"};
   const std::string name = fields.has(key) ? fields.string(key) : std::string(absent);
-  if (name == "gelu_new" || name == "gelu_pytorch_tanh") return Activation::kGeluTanh;
-  if (name == "gelu") return Activation::kGeluErf;
-  unsupported.push_back(fmt::format("{} '{}' (there are gelu_new, gelu_pytorch_tanh and gelu)", key, name));
+  if (std::ranges::find(kTanh, name) != kTanh.end()) return Activation::kGeluTanh;
+  if (std::ranges::find(kErf, name) != kErf.end()) return Activation::kGeluErf;
+  unsupported.push_back(
+      fmt::format("{} '{}' (there are {}, {})", key, name, fmt::join(kTanh, ", "), fmt::join(kErf, ", ")));
   return Activation::kGeluTanh;
 }
 

@@ -44,7 +44,8 @@ void find_unsupported(const JsonFields& fields, const Absent& absent, Phrases& u
     if (!is_known) unsupported.push_back(fmt::format("the class {} (there is {})", classes.dump(), absent.class_name));
   }
   const std::string activation = fields.has("hidden_act") ? fields.string("hidden_act") : "silu";
-  if (activation != "silu") unsupported.push_back(fmt::format("hidden_act '{}' (there is silu)", activation));
+  if (activation != "silu" && activation != "swish")
+    unsupported.push_back(fmt::format("hidden_act '{}' (there is silu)", activation));
   for (const char* key : {"attention_bias", "mlp_bias", "use_sliding_window"}) {
     if (flag_or(fields, key, false)) unsupported.push_back(fmt::format("{} true", key));
   }
