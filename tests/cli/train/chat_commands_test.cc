@@ -82,7 +82,15 @@ TEST_F(ChatCommands, ALineThatIsTooLongIsNotSaidAndTheConversationGoesOn) {
 }
 
 TEST_F(ChatCommands, SamplesAreShownWithTheWordsToLearn) {
-  EXPECT_THAT(succeed(chat({"--show", "1"})), HasSubstr("\nranks=[[sums<|endoftext|>]]layer=[[waits<|endoftext|>]]\n"));
+  const std::string sample = "\nranks=[[sums<|endoftext|>]]layer=[[waits<|endoftext|>]]\n";
+  EXPECT_THAT(succeed(chat({"--show", "1"})), HasSubstr(sample));
+  const Outcome piped = must(chat({"--show", "3", "--json", "-"}));
+  EXPECT_THAT(piped.errors, HasSubstr(sample)) << "beside the JSON";
+  for (int time = 0; time < 2; ++time) succeed(chat({"--show", "3", "--json", path("samples")}));
+  EXPECT_EQ(read_file(path("samples")), piped.output);
+  const std::vector<Json> lines = json_lines(path("samples"));
+  ASSERT_EQ(lines.size(), 3U);
+  EXPECT_EQ(lines[2].at("ids").size(), lines[2].at("learned").size());
   write_file_atomically(path("chats.jsonl"), "{\"text\": \"\\u001b[2Ja\"}\n");
   EXPECT_THAT(succeed(chat({"--show", "9"})), HasSubstr("[[\\x1b[2Ja<|endoftext|>]]"));
 }
