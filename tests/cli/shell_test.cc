@@ -127,6 +127,7 @@ TEST_F(Shells, TheManualPageHasEveryCommandAndFlag) {
     }
   }
   EXPECT_EQ(page.find("guard"), std::string::npos);  // a hidden flag
+  for (const char* code : {"0", "1", "2", "3", "128 + N"}) EXPECT_THAT(page, HasSubstr(fmt::format("\n.B {}\n", code)));
 }
 
 TEST_F(Shells, TheManualPageIsRoffWithoutFaults) {
