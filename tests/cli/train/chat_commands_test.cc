@@ -24,9 +24,9 @@ class ChatCommands : public TrainingCommands<300> {
     return with({"data", "chat", path("chats.jsonl"), "--tokenizer", path("tokenizer")}, more);
   }
   Outcome talk(const std::string& lines, const std::string& more = "") const {
-    return testing::ChildProgram({"bash", "-c",
-                                  fmt::format("printf '{}' | {} generate --load {} --chat --temperature 0 {}", lines,
-                                              TERATRON_BINARY, path("run"), more)})
+    return ChildProgram({"bash", "-c",
+                         fmt::format("printf '{}' | {} generate --load {} --chat --temperature 0 {}", lines,
+                                     TERATRON_BINARY, path("run"), more)})
         .wait();
   }
   Outcome train(const std::string& run, const Words& more) const {
@@ -104,22 +104,20 @@ TEST_F(ChatCommands, LossesAreTheSameOnRanksAndInSlices) {
                               Words{"--pp", "2", "--token-slices", "15,25"}}) {
     const Outcome outcome = train("layout", with(batch, layout));
     ASSERT_EQ(outcome.exit_code, 0) << outcome.errors;
-    const auto losses = TinyTraining::losses(path("layout"));
-    ASSERT_EQ(losses.size(), expected.size());
-    for (std::size_t i = 0; i < losses.size(); ++i) EXPECT_NEAR(losses[i], expected[i], 1e-3) << layout[0];
+    SCOPED_TRACE(layout[0]);
+    expect_near_losses(TinyTraining::losses(path("layout")), expected);
     std::filesystem::remove_all(path("layout"));
   }
 }
 
 TEST_F(ChatCommands, FaultsAreReported) {
   succeed(chat({"--out", path("chats")}));
-  const auto fault_of = [](const Words& words) { return run_teratron(words).errors; };
   EXPECT_THAT(train("run", {"--train-iters", "1", "--reset-position-ids"}).errors,
               HasSubstr("--sft packs chats and keeps them apart"));
-  EXPECT_THAT(fault_of(training_.command({"--data-path", path("chats"), "--train-iters", "1"})), HasSubstr("--sft"));
-  EXPECT_THAT(fault_of(training_.command({"--sft", "--train-iters", "1"})), HasSubstr("data chat"));
-  EXPECT_THAT(fault_of(chat({})), HasSubstr("--show N"));
-  EXPECT_THAT(fault_of({"generate", "--load", path("run"), "--chat", "--prompt", "a"}), HasSubstr("--chat reads"));
+  EXPECT_THAT(refused(training_.command({"--data-path", path("chats"), "--train-iters", "1"})), HasSubstr("--sft"));
+  EXPECT_THAT(refused(training_.command({"--sft", "--train-iters", "1"})), HasSubstr("data chat"));
+  EXPECT_THAT(refused(chat({})), HasSubstr("--show N"));
+  EXPECT_THAT(refused({"generate", "--load", path("run"), "--chat", "--prompt", "a"}), HasSubstr("--chat reads"));
 }
 
 }  // namespace
