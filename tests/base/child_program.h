@@ -107,4 +107,14 @@ class ChildProgram {
   bool ended_ = false;
 };
 
+// Waits until `happened()`, or the program has ended. Throws after a minute.
+template <class Happened>
+void wait_until(ChildProgram& program, const Happened& happened) {
+  for (const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(1); !happened() && !program.has_ended();
+       std::this_thread::sleep_for(std::chrono::milliseconds(2))) {
+    if (std::chrono::steady_clock::now() < end) continue;
+    throw std::runtime_error("what a test waits for has not come within a minute:\n" + program.errors_so_far());
+  }
+}
+
 }  // namespace teratron::testing

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <sched.h>
 
+#include <cerrno>
 #include <cstdlib>
 #include <thread>
 
@@ -60,6 +61,21 @@ TEST(Processors, AreThoseThatTheProcessIsBoundTo) {
     EXPECT_EQ(usable_processors(), 1);
   })
       .join();
+}
+
+// A system that could have 4,096 processors takes sets with room for all of them alone.
+TEST(Processors, MayBeMoreThanTheSystemsUsualSetHasRoomFor) {
+  const auto system = [](pid_t, std::size_t bytes, cpu_set_t* set) {
+    errno = EINVAL;
+    if (bytes < 4096 / 8) return -1;
+    for (const int processor : {7, 1023, 1024, 4095}) CPU_SET_S(processor, bytes, set);
+    return 0;
+  };
+  EXPECT_EQ(own_processors(system), (std::vector<int>{7, 1023, 1024, 4095}));
+  EXPECT_TRUE(own_processors([](pid_t, std::size_t, cpu_set_t*) {
+                errno = EINVAL;
+                return -1;
+              }).empty());
 }
 
 TEST(Processors, AreTheUsualThreadsUnlessOpenMpsVariableSays) {

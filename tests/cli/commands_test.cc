@@ -122,7 +122,7 @@ TEST_F(Commands, WithoutJsonTheResultIsForPeopleOnStandardOutput) {
   EXPECT_THAT(outcome.errors, IsEmpty());
 }
 
-TEST_F(Commands, MissingInputIsTheUsersFaultAndAnUnwritablePlaceTheEnvironments) {
+TEST_F(Commands, MissingInputIsTheUsersFault) {
   const std::string missing = path("missing");
   for (const auto& arguments : std::vector<std::vector<std::string>>{
            {"tokenizer", "info", missing},
@@ -139,10 +139,6 @@ TEST_F(Commands, MissingInputIsTheUsersFaultAndAnUnwritablePlaceTheEnvironments)
            {"convert", "--from", "megatron", "--to", "teratron", missing, path("c")}}) {
     EXPECT_THAT(refused(arguments), AllOf(StartsWith("error: "), HasSubstr("missing"))) << arguments[0];
   }
-  const Outcome outcome = run_teratron(
-      {"tokenizer", "encode", "--tokenizer", path("tokenizer"), path("corpus.txt"), path("no/such/folder/ids")});
-  EXPECT_EQ(outcome.exit_code, 3);
-  EXPECT_THAT(outcome.errors, AllOf(StartsWith("error: "), HasSubstr("no/such/folder/ids")));
 }
 
 TEST_F(Commands, ConvertTakesTheModelsOfOtherPrograms) {
@@ -150,21 +146,17 @@ TEST_F(Commands, ConvertTakesTheModelsOfOtherPrograms) {
   for (const auto& [format, file] : std::vector<std::pair<std::string, std::string>>{
            {"nanogpt", "nanogpt.pt"}, {"llmc", "llmc.bin"}, {"megatron", "megatron_3.pt"}}) {
     const Outcome outcome =
-        run_teratron({"convert", "--from", format, "--to", "teratron", golden + file, path(format), "--json", "-"});
-    ASSERT_EQ(outcome.exit_code, 0) << outcome.errors;
+        must({"convert", "--from", format, "--to", "teratron", golden + file, path(format), "--json", "-"});
     EXPECT_EQ(Json::parse(outcome.output).at("to"), path(format) + "/iter_0000000");
     EXPECT_EQ(outcome.errors.find("note:"), std::string::npos);
-    EXPECT_EQ(run_teratron({"checkpoint", "verify", path(format)}).exit_code, 0);
-    EXPECT_EQ(
-        run_teratron({"convert", "--from", "teratron", "--to", "hf", path(format), path(format) + "-hf"}).exit_code, 0);
+    must({"checkpoint", "verify", path(format)});
+    must({"convert", "--from", "teratron", "--to", "hf", path(format), path(format) + "-hf"});
   }
   const Outcome without =
       must({"convert", "--from", "nanogpt", "--to", "teratron", golden + "nanogpt_compiled.pt", path("without")});
   EXPECT_THAT(without.errors, HasSubstr("has no biases; here they are zeros"));
-  const Outcome hostile =
-      run_teratron({"convert", "--from", "nanogpt", "--to", "teratron", golden + "hostile.pt", path("hostile")});
-  EXPECT_EQ(hostile.exit_code, 2);
-  EXPECT_THAT(hostile.errors, HasSubstr("posix.system, which is not data"));
+  EXPECT_THAT(refused({"convert", "--from", "nanogpt", "--to", "teratron", golden + "hostile.pt", path("hostile")}),
+              HasSubstr("posix.system, which is not data"));
   EXPECT_FALSE(std::filesystem::exists(path("hostile")));
   EXPECT_THAT(refused({"convert", "--from", "llmc", "--to", "hf", golden + "llmc.bin", path("hf")}),
               HasSubstr("become teratron: --to teratron"));

@@ -46,16 +46,14 @@ TEST_F(Diff, ACheckpointIsEqualToTheHuggingFaceFolderThatItBecame) {
 
 TEST_F(Diff, WrongInputIsOneError) {
   const std::string run = train("run", "2");
-  EXPECT_THAT(run_teratron({"diff", run, path("none")}).errors, HasSubstr("there is no '"));
-  EXPECT_THAT(run_teratron({"diff", run, training_.path("corpus.txt")}).errors,
-              HasSubstr("not a sound safetensors file"));
-  EXPECT_THAT(run_teratron({"diff", run, run, "--tolerance", "-1"}).errors,
-              HasSubstr("--tolerance must be at least 0"));
-  EXPECT_THAT(run_teratron({"diff", run}).errors, HasSubstr("B"));
+  EXPECT_THAT(refused({"diff", run, path("none")}), HasSubstr("there is no '"));
+  EXPECT_THAT(refused({"diff", run, training_.path("corpus.txt")}), HasSubstr("not a sound safetensors file"));
+  EXPECT_THAT(refused({"diff", run, run, "--tolerance", "-1"}), HasSubstr("--tolerance must be at least 0"));
+  EXPECT_THAT(refused({"diff", run}), HasSubstr("B"));
   const std::string later = train("later", "3");
   std::filesystem::remove_all(later + "/iter_0000002");
   std::filesystem::remove(later + "/metrics.jsonl");
-  EXPECT_THAT(run_teratron({"diff", run, later}).errors, HasSubstr("no update and no checkpoint in common"));
+  EXPECT_THAT(refused({"diff", run, later}), HasSubstr("no update and no checkpoint in common"));
 }
 
 }  // namespace

@@ -10,12 +10,6 @@
 namespace teratron::testing {
 namespace {
 
-std::vector<std::string> words_of(const std::string& name, const std::string& last) {
-  const std::size_t space = name.find(' ');
-  if (space == std::string::npos) return {name, last};
-  return {name.substr(0, space), name.substr(space + 1), last};
-}
-
 TEST(Binary, HelpListsEveryCommandAndGoesToStandardOutput) {
   const Outcome outcome = must({"--help"});
   EXPECT_THAT(outcome.errors, IsEmpty());
@@ -30,7 +24,7 @@ TEST(Binary, HelpListsEveryCommandAndGoesToStandardOutput) {
 
 TEST(Binary, HelpFitsEightyColumnsAndNamesItsGroups) {
   std::vector<Words> helps = {{"--help"}, {"data", "--help"}};
-  for (const std::string& command : registered_commands()) helps.push_back(words_of(command, "--help"));
+  for (const std::string& command : registered_commands()) helps.push_back(with(words_of(command), {"--help"}));
   for (const Words& words : helps) {
     for (const std::string& line : lines_of(succeed(words))) EXPECT_LE(line.size(), 80U) << line;
   }
@@ -43,9 +37,9 @@ TEST(Binary, HelpFitsEightyColumnsAndNamesItsGroups) {
 }
 
 TEST(Binary, EveryCommandExplainsItselfAndTakesJson) {
-  const std::vector<std::string> printers = {"flags", "completion", "man"};  // their output is for other programs
+  const std::vector<std::string> printers = {"completion", "man"};  // their output is for other programs
   for (const std::string& command : registered_commands()) {
-    const Outcome outcome = run_teratron(words_of(command, "--help"));
+    const Outcome outcome = run_teratron(with(words_of(command), {"--help"}));
     EXPECT_EQ(outcome.exit_code, 0) << command;
     EXPECT_THAT(outcome.errors, IsEmpty()) << command;
     EXPECT_THAT(outcome.output, HasSubstr("usage: teratron " + command)) << command;
@@ -113,13 +107,11 @@ TEST(Binary, UnknownWordsAreTheUsersFaultAndTheNearestCommandIsNamed) {
 TEST(Binary, EveryCommandWithoutItsArgumentsSaysWhatIsMissing) {
   int tried = 0;
   for (const std::string& command : registered_commands()) {
-    const std::string usage = "\nusage: teratron " + command + " ", help = succeed(words_of(command, "--help"));
+    const std::string usage = "\nusage: teratron " + command + " ", help = succeed(with(words_of(command), {"--help"}));
     const std::size_t begin = help.find(usage);
     if (begin == std::string::npos || help[begin + usage.size()] == '[') continue;  // it needs none
     ++tried;
-    std::vector<std::string> words = words_of(command, "");
-    words.pop_back();
-    const Outcome outcome = run_teratron(words);
+    const Outcome outcome = run_teratron(words_of(command));
     EXPECT_EQ(outcome.exit_code, 2) << command;
     EXPECT_THAT(outcome.errors, AllOf(StartsWith("error: "), HasSubstr("is missing"))) << command;
     EXPECT_THAT(outcome.output, IsEmpty()) << command;

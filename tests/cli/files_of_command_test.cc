@@ -1,4 +1,4 @@
-// No command replaces what it reads, by any name, and none reads a pipe twice.
+// No command replaces what it reads, by any name, reads a pipe twice, or begins before it knows that it can write.
 
 #include "cli/tiny_training.h"
 
@@ -85,6 +85,59 @@ TEST_F(FilesOfCommand, AreNotReplacedByJsonWhereTheyHoldSomethingElse) {
     succeed(with(info, {path("kept")}));
     EXPECT_THAT(read_file(path("kept")), HasSubstr("tokens"));
   }
+}
+
+// No input is there, so a command that had begun its work would name that.
+TEST_F(FilesOfCommand, AreRefusedBeforeTheWorkWhereNoFileCanBe) {
+  const Words simulate = {"simulate", "--stages", "2", "--micro-batches", "2"};
+  const Words profile = {"profile", "--model", "tiny", "--vocab-size", "300"};
+  const Words plan = {"plan", "--model", "124M", "--global-batch", "4", "--cluster", "dgx-a100", "--devices", "8"};
+  const std::vector<Words> in_a_folder = {
+      {"tokenizer", "encode", "--tokenizer", "@none", "@none"},
+      {"tokenizer", "decode", "--tokenizer", "@none", "@none"},
+      {"convert", "--from", "teratron", "--to", "gguf", "@none"},
+      {"embed", "--load", "@none", "@in.jsonl", "--out"},
+      {"eval", "mnli", "--load", "@none", "--data", "@none", "--predictions"},
+      {"report", "@none", "--output"},
+      {"generate", "--load", "@none", "--json"},
+      {"train", "--data-path", "@none", "--tokenizer", "@none", "--model", "tiny", "--train-iters", "1", "--json"},
+      {"plan", "--reproduce", "megatron", "--svg"},
+      with(plan, {"--html"}),
+      with(simulate, {"--svg"}),
+      with(simulate, {"--trace"}),
+      with(profile, {"--output"}),
+      with(profile, {"--json"}),
+      {"profile", "--cluster"}};
+  const std::vector<Words> in_new_folders = {{"tokenizer", "train", "@none", "--vocab-size", "270", "--out"},
+                                             {"data", "tokenize", "--tokenizer", "@none", "@none", "--out"},
+                                             {"data", "chat", "--tokenizer", "@none", "@none", "--out"},
+                                             {"data", "merge", "@none", "--out"},
+                                             {"data", "split", "@none", "--parts", "a=1", "--out"},
+                                             {"data", "sample", "@none", "--documents", "1", "--out"},
+                                             {"data", "dedup", "@none", "--out"},
+                                             {"data", "dedup", "@none", "--out", "-", "--dropped"},
+                                             {"convert", "--from", "hf", "--to", "teratron", "@none"},
+                                             {"checkpoint", "reshard", "@none"}};
+  fs::create_symlink("loop", path("loop"));
+  const auto expect_refused = [&](const Words& words, const std::string& place) {
+    EXPECT_THAT(refused(with(placed(words), {path(place)})), HasSubstr("'" + path(place)))
+        << ::testing::PrintToString(words);
+  };
+  for (const Words& words : in_a_folder) {
+    for (const char* place : {"in.jsonl/x", "in.jsonl/x/y", "loop", "loop/x", "missing/x", "folder"}) {
+      expect_refused(words, place);
+    }
+  }
+  for (const Words& words : in_new_folders) {
+    for (const char* place : {"in.jsonl/x", "in.jsonl/x/y", "loop/x"}) expect_refused(words, place);
+  }
+  for (const char* flag : {"--save", "--trace", "--tensorboard-dir"}) {
+    const Words words = training_.command({"--train-iters", "1000000", "--peak-tflops", "1", flag});
+    for (const char* place : {"in.jsonl/x", "in.jsonl/x/y", "loop", "loop/x"}) {
+      EXPECT_THAT(refused(with(words, {path(place)})), HasSubstr(path(place))) << flag;
+    }
+  }
+  EXPECT_FALSE(fs::exists(path("missing")));
 }
 
 TEST_F(FilesOfCommand, AreReadOnceWhereTheyArePipes) {

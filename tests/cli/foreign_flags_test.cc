@@ -13,11 +13,7 @@ namespace {
 std::set<std::string> all_flags() {
   std::set<std::string> flags;
   for (const char* command : {"train", "generate", "eval loss", "data tokenize"}) {
-    Words words;
-    std::istringstream parts(command);
-    for (std::string part; parts >> part;) words.push_back(part);
-    std::istringstream help(succeed(with(words, {"--help"})));
-    for (std::string word; help >> word;) {
+    for (std::string word : words_of(succeed(with(words_of(command), {"--help"})))) {
       if (!word.starts_with("--")) continue;
       while (word.ends_with(',')) word.pop_back();
       flags.insert(word.substr(2));
@@ -47,6 +43,16 @@ TEST(ForeignFlagsOfTheProgram, AreTheTableOfThePageForThoseWhoComeFromElsewhere)
                            HasSubstr("| --per_device_train_batch_size "), HasSubstr("| llm.c        | -i ")));
   const std::string page = read_file(std::filesystem::path(TERATRON_SOURCE_DIR) / "docs" / "guide" / "coming-from.md");
   EXPECT_THAT(page, HasSubstr("<!-- teratron flags -->\n" + table)) << "write there what `teratron flags` prints";
+}
+
+TEST(ForeignFlagsOfTheProgram, AreJsonForScripts) {
+  const Json flags = json_of({"flags"}).at("flags");
+  EXPECT_EQ(flags.size(), foreign_flags().size());
+  for (const Json& flag : flags) {
+    if (flag.at("its_flag") != Json("-i")) continue;
+    EXPECT_EQ(flag.at("program"), Json("llm.c"));
+    EXPECT_EQ(flag.at("here"), Json("--data-path PREFIX"));
+  }
 }
 
 TEST(ForeignFlagsOfTheProgram, AreExplainedWhereTheyAreTyped) {

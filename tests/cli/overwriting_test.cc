@@ -55,19 +55,9 @@ TEST_F(Overwriting, IsNoMatterWithDevicesAndStandardOutput) {
 TEST_F(Overwriting, PicturesAndTracesReplaceTheirKindAndMeasurementsNothing) {
   const Words simulate = {"simulate", "--stages", "2", "--micro-batches", "2"};
   const Words run = training_.command({"--train-iters", "1", "--lr-decay-style", "constant"});
-  const Words profile = {"profile",
-                         "--tokenizer",
-                         path("tokenizer"),
-                         "--num-layers",
-                         "2",
-                         "--hidden-size",
-                         "64",
-                         "--num-attention-heads",
-                         "4",
-                         "--seq-length",
-                         "32",
-                         "--micro-batch-size",
-                         "2"};
+  const Words profile = words_of(
+      "profile --vocab-size 280 --num-layers 2 --hidden-size 64 --num-attention-heads 4 --seq-length 32 "
+      "--micro-batch-size 2");
   const std::string file = path("p");
   for (const Words& words : {with(simulate, {"--svg", file}), with(simulate, {"--trace", file}),
                              with(run, {"--trace", file}), Words{"plan", "--reproduce", "megatron", "--svg", file},

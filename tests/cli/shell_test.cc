@@ -3,7 +3,6 @@
 #include <map>
 #include <regex>
 #include <set>
-#include <sstream>
 
 #include "base/lines.h"
 #include "cli/binary.h"
@@ -14,11 +13,6 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::UnorderedElementsAreArray;
-
-Words words_of(const std::string& text) {
-  std::istringstream stream(text);
-  return {std::istream_iterator<std::string>(stream), {}};
-}
 
 // The lines of each of `count` parts of an output that end in a line "#".
 std::vector<Words> parts_of(const std::string& output, std::size_t count) {
@@ -133,6 +127,7 @@ TEST_F(Shells, TheManualPageHasEveryCommandAndFlag) {
     }
   }
   EXPECT_EQ(page.find("guard"), std::string::npos);  // a hidden flag
+  for (const char* code : {"0", "1", "2", "3", "128 + N"}) EXPECT_THAT(page, HasSubstr(fmt::format("\n.B {}\n", code)));
 }
 
 TEST_F(Shells, TheManualPageIsRoffWithoutFaults) {

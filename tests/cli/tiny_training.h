@@ -36,6 +36,12 @@ class TinyTraining {
     return with(words, more);
   }
 
+  // Waits until the program has written a line about an update into the folder of its run, or has ended.
+  static void wait_for_update(ChildProgram& program, const std::filesystem::path& run) {
+    const fs::path metrics = run / "metrics.jsonl";
+    wait_until(program, [&] { return fs::exists(metrics) && fs::file_size(metrics) > 0; });
+  }
+
   // Every loss that a run wrote into its folder, as written.
   static std::vector<double> losses(const std::filesystem::path& run) {
     std::vector<double> result;
@@ -52,6 +58,27 @@ class TinyTraining {
 
   const TemporaryFolder folder_;
 };
+
+// Expects losses that differ by rounding alone. The first updates of AdamW divide gradients by their own size, which
+// makes much of it.
+inline void expect_near_losses(const std::vector<double>& actual, const std::vector<double>& expected) {
+  ASSERT_EQ(actual.size(), expected.size());
+  for (std::size_t i = 0; i < actual.size(); ++i) EXPECT_NEAR(actual[i], expected[i], 1e-3) << "update " << i + 1;
+}
+
+// Lines of JSON with so many documents of random letters.
+inline std::string random_documents(int documents, std::uint64_t least_letters, std::uint64_t most_letters) {
+  RandomSequence random(RandomStream{.seed = 3});
+  std::string lines;
+  for (int document = 0; document < documents; ++document) {
+    std::string word;
+    for (std::uint64_t left = least_letters + random.below(most_letters - least_letters + 1); left > 0; --left) {
+      word += static_cast<char>('a' + random.below(6));
+    }
+    lines += "{\"text\": \"" + word + "\"}\n";
+  }
+  return lines;
+}
 
 // Tests with such a training each, of so many words.
 template <int kWords = 6000>

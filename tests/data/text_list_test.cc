@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "data/dataset_fixture.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 using ::testing::AllOf;
@@ -96,4 +96,4 @@ TEST_F(TextList, IsNoPlainText) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

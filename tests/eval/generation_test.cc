@@ -68,6 +68,21 @@ TEST(Sampling, ValuesOutOfRangeAreAllNamed) {
   EXPECT_EQ((SamplingSettings{.temperature = -1, .top_k = -1, .top_p = 0}.faults().size()), 3U);
 }
 
+TEST(Sampling, PenaltiesWithWhichLogitsOverflowAreRefused) {
+  const double nan = std::numeric_limits<double>::quiet_NaN(), infinity = std::numeric_limits<double>::infinity();
+  for (const double wrong : {-1.0, 0.0, 1e-38, 9e-4, 1100.0, 1e38, infinity, nan}) {
+    EXPECT_EQ(SamplingSettings{.repetition_penalty = wrong}.faults().size(), 1U) << wrong;
+  }
+  constexpr float kLargest = 1e35F;  // logits of a model that is not damaged are far smaller
+  for (const double right : {kLeastPenalty, kMostPenalty}) {
+    const SamplingSettings settings{.repetition_penalty = right};
+    EXPECT_TRUE(settings.faults().empty());
+    std::vector<float> logits = {kLargest, -kLargest, 0};
+    penalize_repetition(logits, std::vector<std::int32_t>{0, 1, 2}, right);
+    EXPECT_NO_THROW(sample_token(logits, settings, 1)) << right;
+  }
+}
+
 // Greedy generation by definition: the whole window through the model for every token.
 std::vector<std::int32_t> generate_slowly(LanguageModel& runner, std::vector<std::int32_t> text, int count) {
   std::vector<float> logits(static_cast<std::size_t>(runner.config().vocab_size));

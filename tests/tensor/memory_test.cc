@@ -9,7 +9,9 @@
 #include <set>
 #include <utility>
 
-namespace teratron {
+#include "base/host/host_name.h"
+
+namespace teratron::testing {
 namespace {
 
 class CountingAllocator : public Allocator {
@@ -28,6 +30,9 @@ class CountingAllocator : public Allocator {
  private:
   std::set<void*> live_;
 };
+
+// Ranks share what a host has left, or a device, by its name.
+TEST(Memory, OfAHostHasTheHostsName) { EXPECT_EQ(CountingAllocator().memory_name(), host_name()); }
 
 TEST(Buffer, GivesItsMemoryBackOnceHoweverItIsMoved) {
   CountingAllocator allocator;
@@ -230,4 +235,4 @@ TEST(Arena, RefusesStepsOutOfOrder) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

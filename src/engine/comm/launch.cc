@@ -1,12 +1,15 @@
 #include "comm/launch.h"
 
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <charconv>
 #include <cstdio>
 #include <cstdlib>
+#include <iterator>
 #include <optional>
+#include <sstream>
 
 #include "base/error.h"
 #include "base/host/host_name.h"
@@ -101,13 +104,14 @@ void start_at_address(const AddressLaunch& launch, const std::string& bind, Laun
 // its part.
 void take_share_of_cores(Communicator& world, const std::string& host) {
   const std::vector<std::string> hosts = world.all_gather_host(host);
-  const std::vector<cpu_set_t> cores = world.all_gather_host(own_cores());
-  std::vector<cpu_set_t> cores_of_host;
+  const std::vector<std::string> cores = world.all_gather_host(fmt::format("{}", fmt::join(own_processors(), " ")));
+  std::vector<std::vector<int>> cores_of_host;
   std::size_t own = 0;
   for (std::size_t rank = 0; rank < hosts.size(); ++rank) {
     if (hosts[rank] != host) continue;
     if (rank == static_cast<std::size_t>(world.rank())) own = cores_of_host.size();
-    cores_of_host.push_back(cores[rank]);
+    std::istringstream numbers(cores[rank]);
+    cores_of_host.emplace_back(std::istream_iterator<int>(numbers), std::istream_iterator<int>());
   }
   int share = core_share(cores_of_host, own);
   if (const int quota = processor_quota(); quota > 0) {

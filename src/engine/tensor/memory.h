@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/host/host_name.h"
 #include "tensor/communication_stream.h"
 #include "tensor/tensor.h"
 
@@ -19,8 +20,9 @@ class Allocator {
   virtual void* allocate(std::int64_t bytes) = 0;  // 64-byte aligned, contents undefined; EnvironmentError if refused
   virtual void release(void* memory) noexcept = 0;
 
-  // Identity and use of device memory; empty and 0 for host memory.
-  virtual std::string memory_name() const { return {}; }  // unique id of the device, across hosts
+  // Unique id of the memory, across hosts: of a device, or the host's name.
+  virtual std::string memory_name() const { return host_name(); }
+  // Use of device memory; 0 for host memory.
   virtual std::int64_t taken_bytes() const { return 0; }  // allocated now, by allocate() and for its own needs
   virtual std::int64_t peak_bytes() const { return 0; }   // the maximum of taken_bytes() so far
   virtual std::int64_t bytes_left() { return 0; }         // that allocate() can still hand out

@@ -29,10 +29,11 @@ namespace teratron {
 std::vector<std::string> corpus_files();
 std::vector<std::string> corpus_or_lines();
 
-// Compares the files of a command before it runs (files_of_command.cc). UserError: it would write a file that it reads,
-// by any name, or write one twice; --json would replace a file that holds no JSON; it would read standard input or
-// another pipe twice. A folder or pattern stands for the files that commands read in it.
-void require_separate_files(const FieldList& fields);
+// Checks the files of a command before it runs (files_of_command.cc). UserError: it would write a file that it reads,
+// by any name, or write one twice, or where no file can be; --json would replace a file that holds no JSON, or has no
+// folder; it would read standard input or another pipe twice. A folder or pattern stands for the files that commands
+// read in it.
+void require_files(const FieldList& fields);
 
 using FieldText = std::function<std::string(const FieldList&)>;
 
@@ -62,7 +63,7 @@ Command make_command(std::string_view name, std::string_view summary, void (*run
           .text = text,
           .run = [run, defaults](std::span<const std::string> arguments) {
             Options options = read_options<Options>(arguments, defaults());
-            require_separate_files(fields_of(options));
+            require_files(fields_of(options));
             run(options);
           }};
 }

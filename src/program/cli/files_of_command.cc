@@ -1,4 +1,4 @@
-// Comparison of the files that a command reads and writes.
+// Checks of the files that a command reads and writes, before it runs.
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -117,6 +117,7 @@ bool holds_json(const fs::path& file, bool may_be_lines) {
 }
 
 void require_json(const fs::path& json, bool may_be_lines) {
+  require_writable(json);
   const fs::path target = json.empty() ? fs::path() : AtomicFile::target_of(json);
   std::error_code missing;
   if (target.empty() || !fs::is_regular_file(target, missing) || holds_json(target, may_be_lines)) return;
@@ -130,7 +131,7 @@ std::vector<std::string> corpus_files() { return {".bin", ".idx", ".teratron.jso
 
 std::vector<std::string> corpus_or_lines() { return {"", ".bin", ".idx", ".teratron.json"}; }
 
-void require_separate_files(const FieldList& fields) {
+void require_files(const FieldList& fields) {
   Paths read, written;
   for (const Field& field : fields) {
     for (const fs::path& path : paths_in(field)) {
@@ -145,6 +146,7 @@ void require_separate_files(const FieldList& fields) {
     }
   }
   require_read_once(read);
+  std::ranges::for_each(written, require_place);
   require_separate(read, written);
   for (const Field& field : fields) {
     if (field.written_content == FileContent::kOwn) continue;

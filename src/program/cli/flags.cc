@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <nlohmann/json.hpp>
 
 #include "cli/commands.h"
 #include "cli/report.h"
@@ -11,9 +12,15 @@
 namespace teratron {
 namespace {
 
-struct FlagsOptions {};
+struct FlagsOptions {
+  std::filesystem::path json;
+};
 
-FieldList fields_of(FlagsOptions&) { return {}; }
+FieldList fields_of(FlagsOptions& o) {
+  FieldList list;
+  add_json_field(list, o.json);
+  return list;
+}
 
 // Flag as users of its program type it.
 std::string spelled(const ForeignFlag& flag) {
@@ -23,8 +30,8 @@ std::string spelled(const ForeignFlag& flag) {
   return "--" + name;
 }
 
-// Prints a table in Markdown, which is readable on a terminal, too.
-void run(const FlagsOptions&) {
+// Table in Markdown, which is readable on a terminal, too.
+std::string table_of_flags() {
   using Row = std::array<std::string, 4>;
   std::vector<Row> rows = {{"program", "its flag", "here", ""}};
   for (const ForeignFlag& flag : foreign_flags()) {
@@ -49,7 +56,19 @@ void run(const FlagsOptions&) {
   for (const std::size_t width : widths) text += std::string(width + 2, '-') + "|";
   text += "\n";
   for (std::size_t i = 1; i < rows.size(); ++i) text += line(rows[i]);
-  print_result(text);
+  return text;
+}
+
+void run(const FlagsOptions& options) {
+  nlohmann::ordered_json flags = nlohmann::ordered_json::array();
+  for (const ForeignFlag& flag : foreign_flags()) {
+    flags.push_back({{"program", name_of(flag.program)},
+                     {"its_flag", spelled(flag)},
+                     {"here", flag.ours},
+                     {"note", flag.note},
+                     {"is_missing", flag.is_missing}});
+  }
+  report(options.json, table_of_flags(), nlohmann::ordered_json{{"flags", flags}});
 }
 
 }  // namespace

@@ -44,7 +44,8 @@ void run(const ManOptions&) {
       ".TP\n.B XDG_CACHE_HOME\nwhere measurements of this machine are kept, in teratron/ (~/.cache)\n"
       ".TP\n.B NO_COLOR\nno colours, unless \\fB\\-\\-color\\fR asks for them\n"
       ".SH EXIT STATUS\n.TP\n.B 0\ndone\n.TP\n.B 1\na bug of Teratron\n.TP\n.B 2\nwrong input\n"
-      ".TP\n.B 3\nthe machine failed: disk, memory, permission\n";
+      ".TP\n.B 3\nthe machine failed: disk, memory, permission\n"
+      ".TP\n.B 128 + N\nended in good order after signal N\n";
   print_result(page);
 }
 

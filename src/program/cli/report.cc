@@ -8,21 +8,18 @@
 
 #include "base/error.h"
 #include "base/files/file.h"
-#include "base/files/free_place.h"
 
 namespace teratron {
 
 void add_json_field(FieldList& list, std::filesystem::path& json) {
   list.add("json", &json, "FILE", "results as JSON; - is standard output, and then nothing else goes there")
-      .writes(FileContent::kJson)
-      .when_set = [&json] { require_writable(json); };
+      .writes(FileContent::kJson);
 }
 
 void add_json_lines_field(FieldList& list, std::filesystem::path& json) {
   list.add("json", &json, "LINES",
            "file with a JSON object per line for each text, in order; - is standard output, for JSON alone")
-      .writes(FileContent::kJsonLines)
-      .when_set = [&json] { require_writable(json); };
+      .writes(FileContent::kJsonLines);
 }
 
 void add_overwrite_field(FieldList& list, bool& overwrite) {

@@ -9,8 +9,9 @@
 #include "base/counted.h"
 #include "base/error.h"
 #include "base/json_fields.h"
+#include "base/replace_all.h"
 #include "data/text/document_reader.h"
-#include "eval/python_text.h"
+#include "jinja/values/python_text.h"
 
 namespace teratron {
 namespace {
@@ -31,7 +32,7 @@ std::string capitalized(std::string text) {
 
 // WikiHow's headings and notes in brackets, which HellaSwag's texts carry, are taken out.
 std::string without_notes(std::string_view stored) {
-  std::string text(strip(stored));
+  std::string text(jinja::stripped(stored));
   replace_all(text, " [title]", ". ");
   for (std::size_t open = 0; (open = text.find('[', open)) != std::string::npos;) {
     const std::size_t close = text.find(']', open), line_end = text.find('\n', open);
@@ -81,7 +82,7 @@ class QuestionReader {
     if (!list.is_array()) fields.throw_not(key, "a list of texts");
     std::vector<std::string> texts;
     for (const Json& each : list) {
-      if (!each.is_string() || strip(each.get<std::string>()).empty()) {
+      if (!each.is_string() || jinja::stripped(each.get<std::string>()).empty()) {
         throw_here(fmt::format("\"{}\" has an element that is blank or no text", key));
       }
       texts.push_back(each.get<std::string>());
@@ -96,7 +97,7 @@ class QuestionReader {
     std::int64_t number = -1;
     if (value.is_number_integer()) number = value.get<std::int64_t>();
     if (value.is_string()) {
-      const std::string text(strip(value.get_ref<const std::string&>()));
+      const std::string text(jinja::stripped(value.get_ref<const std::string&>()));
       if (text.size() == 1 && text[0] >= '0' && text[0] <= '9') number = text[0] - '0';
       if (text.size() == 1 && text[0] >= 'A' && text[0] <= 'Z') number = text[0] - 'A';
     }
@@ -123,7 +124,7 @@ class QuestionReader {
     question_.context = "Question: " + fields_.string("goal") + "\nAnswer:";
     for (const std::string_view key : {"sol1", "sol2"}) {
       question_.choices.push_back(fields_.string(key));
-      if (strip(question_.choices.back()).empty()) throw_here(fmt::format("\"{}\" is blank", key));
+      if (jinja::stripped(question_.choices.back()).empty()) throw_here(fmt::format("\"{}\" is blank", key));
     }
     question_.answer = number_of_answer("label");
   }
@@ -139,7 +140,7 @@ class QuestionReader {
                              counted(std::ssize(labels), "label")));
     }
     const std::string answer = fields_.string("answerKey");
-    const std::string_view key = strip(answer);
+    const std::string_view key = jinja::stripped(answer);
     const auto found = std::ranges::find(labels, key);
     if (found == labels.end()) throw_here(fmt::format("\"answerKey\" is '{}', which labels none of its choices", key));
     question_.answer = found - labels.begin();
@@ -155,7 +156,7 @@ class QuestionReader {
       question_.context =
           fmt::format("The following are multiple choice questions (with answers) about {}.\n\n", subject);
     }
-    question_.context += strip(fields_.string("question"));
+    question_.context += jinja::stripped(fields_.string("question"));
     for (const std::string& choice : choices) {
       question_.choices.emplace_back(1, static_cast<char>('A' + question_.choices.size()));
       question_.context += fmt::format("\n{}. {}", question_.choices.back(), choice);

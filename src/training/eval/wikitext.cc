@@ -4,7 +4,8 @@
 #include <array>
 #include <utility>
 
-#include "eval/python_text.h"
+#include "base/replace_all.h"
+#include "jinja/values/python_text.h"
 
 namespace teratron {
 namespace {
@@ -19,7 +20,7 @@ void strip_inside(std::string& text, char opener, char closer) {
     const std::size_t close = open == std::string::npos ? open : text.find(closer, open + 1);
     if (close == std::string::npos) break;
     result.append(text, begin, open + 1 - begin);
-    result.append(strip(std::string_view(text).substr(open + 1, close - open - 1)));
+    result.append(jinja::stripped(std::string_view(text).substr(open + 1, close - open - 1)));
     result.push_back(closer);
     begin = close + 1;
   }
@@ -29,10 +30,7 @@ void strip_inside(std::string& text, char opener, char closer) {
 
 }  // namespace
 
-std::int64_t count_wikitext_words(std::string_view text) {
-  const std::string_view stripped = strip(text);
-  return 1 + std::count(stripped.begin(), stripped.end(), ' ');
-}
+std::int64_t count_wikitext_words(std::string_view text) { return 1 + std::ranges::count(jinja::stripped(text), ' '); }
 
 std::string detokenize_wikitext(std::string_view original) {
   using Pair = std::pair<std::string_view, std::string_view>;

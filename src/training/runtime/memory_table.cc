@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <map>
 
-#include "base/host/host_name.h"
 #include "base/host/resources.h"
 #include "base/host/threads.h"
 #include "console/readable.h"
@@ -46,11 +45,6 @@ void require_host_copy(std::int64_t copy) {
       "a copy of the checkpoint (--async-save) needs {} of the host's memory, which has {} left; leave --async-save "
       "out",
       readable(copy), readable(*left));
-}
-
-// Names of the memories that the ranks take from, in order: devices, or hosts.
-std::vector<std::string> memories_of_ranks(const Backend& backend, Communicator& world) {
-  return world.all_gather_host(backend.is_host_memory() ? host_name() : backend.memory_name());
 }
 
 }  // namespace
@@ -115,7 +109,7 @@ std::string memory_table(std::span<const RankMemory> ranks) {
 
 std::optional<std::int64_t> room_of_rank(Backend& backend, Communicator& world, int ranks_in_this_process) {
   constexpr std::int64_t kUnknown = -1;
-  const std::vector<std::string> memories = memories_of_ranks(backend, world);
+  const std::vector<std::string> memories = world.all_gather_host(backend.memory_name());
   const std::int64_t sharing = std::ranges::count(memories, memories[static_cast<std::size_t>(world.rank())]);
   const auto own = [&]() -> std::int64_t {
     if (!backend.is_host_memory()) return backend.bytes_left() / sharing;
@@ -130,7 +124,7 @@ void require_memory(std::span<const RankMemory> ranks, Backend& backend, Communi
                     const MemoryAdvice& advice) {
   const bool is_host = backend.is_host_memory();
   if (!is_host && world.rank() == 0) require_host_copy(ranks.front().copy_on_host);
-  const std::vector<std::string> memories = memories_of_ranks(backend, world);
+  const std::vector<std::string> memories = world.all_gather_host(backend.memory_name());
   const auto self = static_cast<std::size_t>(world.rank());
   std::int64_t needed = 0, most = 0;
   int sharing = 0;

@@ -13,8 +13,7 @@ namespace teratron {
 namespace {
 
 enum class HeadRule {
-  kAny,     // any head; it stays, or is not read
-  kDrawn,   // the command has its own head and initialises missing weights
+  kAny,     // any head: it stays, or is not read, or the command trains its own
   kNeeded,  // the head of the task
   kMasked,  // of a BERT: that which predicts masked tokens
 };
@@ -27,9 +26,9 @@ struct Rule {
   std::optional<RunKind> run;  // kind of run that it resumes; nullopt: needs no run
 };
 constexpr Rule kRules[] = {
-    {WeightUse::kTrainFinetune, "train --finetune", {}, HeadRule::kDrawn, {}},
+    {WeightUse::kTrainFinetune, "train --finetune", {}, HeadRule::kAny, {}},
     {WeightUse::kTrainLoad, "train --load", {}, HeadRule::kAny, RunKind::kTraining},
-    {WeightUse::kFinetune, "finetune", false, HeadRule::kDrawn, {}},
+    {WeightUse::kFinetune, "finetune", false, HeadRule::kAny, {}},
     {WeightUse::kFinetuneAgain, "finetune", false, HeadRule::kNeeded, RunKind::kFinetuning},
     {WeightUse::kEvalLoss, "eval loss", {}, HeadRule::kMasked, {}},
     {WeightUse::kEvalWikitext103, "eval wikitext103", true, HeadRule::kAny, {}},

@@ -4,6 +4,7 @@
 
 #include "base/compressed.h"
 #include "cli/tiny_training.h"
+#include "cli/weights/bert_folder.h"
 
 namespace teratron::testing {
 namespace {
@@ -40,14 +41,7 @@ TEST(ContentCommands, GoByWhatIsInAFileAndNotByItsName) {
   const TinyTraining tiny;
   succeed(tiny.command({"--train-iters", "1", "--save", tiny.path("run"), "--peak-tflops", "1"}));
   const std::string tokenizer = tiny.path("tokenizer");
-  const std::filesystem::path golden = std::filesystem::path(TERATRON_SOURCE_DIR) / "tests/golden/bert_tiny";
-  std::filesystem::create_directories(tiny.path("bert"));
-  for (const char* name : {"config.json", "model.safetensors"}) {
-    std::filesystem::copy(golden / name, tiny.path("bert") + "/" + name);
-  }
-  std::string vocabulary = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n";
-  for (int word = 5; word < 54; ++word) vocabulary += fmt::format("w{}\n", word);
-  write_file_atomically(tiny.path("bert") + "/vocab.txt", vocabulary);
+  write_golden_bert(tiny.path("bert"));
   write_file_atomically(tiny.path("test.jsonl"), "{\"text\": \"words of a test set that nobody has\"}\n");
   const std::string out = tiny.path("out.jsonl"), test = tiny.path("test.jsonl");
   const std::vector<Reader> readers = {
@@ -99,8 +93,7 @@ TEST(ContentCommands, WantAPlainTextForWikiTextAndTokensByPrefix) {
   write_file_atomically(lines, "{\"text\": \"a b\"}\n");
   write_file_atomically(text, "\xEF\xBB\xBF = A = \n");
   const Words wikitext = {"eval", "wikitext103", "--count-only", "--tokenizer", tiny.path("tokenizer"), "--data"};
-  EXPECT_THAT(run_teratron(with(wikitext, {lines})).errors,
-              HasSubstr("is to be the text of WikiText-103 as plain text"));
+  EXPECT_THAT(refused(with(wikitext, {lines})), HasSubstr("is to be the text of WikiText-103 as plain text"));
   EXPECT_EQ(json_of(with(wikitext, {lines, "--format", "text"}))["original_tokens"], 3);
   EXPECT_EQ(json_of(with(wikitext, {text}))["original_tokens"], 3);
   for (const Words& words :

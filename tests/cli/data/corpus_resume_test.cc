@@ -2,7 +2,6 @@
 // that nobody disturbed. tests/torture kills them.
 
 #include <csignal>
-#include <thread>
 
 #include "base/compressed.h"
 #include "base/philox.h"
@@ -31,15 +30,6 @@ class CorpusResume : public FolderTest {
                  "--batch-bytes", "20000", "--journal-seconds", "0", "--overwrite"},
                 more);
   }
-  // Waits until it is so, but not for ever.
-  template <class Condition>
-  static void wait_until(const Condition& condition) {
-    for (int left = 30'000; left > 0; --left) {
-      if (condition()) return;
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
-    FAIL() << "it does not come";
-  }
   RandomSequence random_{RandomStream{.seed = 61}};
 };
 
@@ -56,7 +46,7 @@ TEST_F(CorpusResume, ASignalIsAnsweredByAPointToGoOnFrom) {
     };
     const auto before = journal_time();
     ChildProgram run(with(command(whole), {"--threads", "1"}));
-    wait_until([&] { return journal_time() != before || fs::exists(path("out.jsonl")); });
+    wait_until(run, [&] { return journal_time() != before || fs::exists(path("out.jsonl")); });
     ::kill(run.pid(), signal);
     const Outcome outcome = run.wait();
     EXPECT_EQ(outcome.exit_code, 128 + signal) << outcome.errors;
@@ -79,11 +69,11 @@ TEST_F(CorpusResume, NothingResumesFromTheOutputOfAnotherCommand) {
   ASSERT_EQ(ChildProgram(command(whole)).wait().exit_code, 0);
   const std::string expected = read_file(path("out.jsonl"));
   ChildProgram first(with(command(whole), {"--threads", "1"}));
-  wait_until([&] { return fs::exists(path("out.jsonl.journal")); });
+  wait_until(first, [&] { return fs::exists(path("out.jsonl.journal")); });
   ::kill(first.pid(), SIGKILL);
   first.wait();
   ChildProgram second({TERATRON_BINARY, "data", "dedup", path("a.jsonl"), "--out", path("out.jsonl"), "--overwrite"});
-  wait_until([&] { return !fs::exists(path("out.jsonl.journal")); });
+  wait_until(second, [&] { return !fs::exists(path("out.jsonl.journal")); });
   ::kill(second.pid(), SIGKILL);
   second.wait();
   ASSERT_EQ(ChildProgram(command(whole)).wait().exit_code, 0);

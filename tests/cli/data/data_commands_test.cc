@@ -120,23 +120,9 @@ TEST_F(DataCommands, AnotherTokenizerIsRefusedByTrainAndEval) {
   succeed({"data", "tokenize", "--tokenizer", path("other"), "--out", path("strange"), path("corpus.txt")});
   expect_refused({"eval", "loss", "--load", path("run"), "--data-path", path("strange")}, {both, other});
   const std::string size = std::to_string(Tokenizer::load(path("tokenizer")).vocab_size());
-  const Words go_on = {"train",
-                       "--data-path",
-                       path("strange"),
-                       "--load",
-                       path("run"),
-                       "--vocab-size",
-                       size,
-                       "--num-layers",
-                       "1",
-                       "--hidden-size",
-                       "16",
-                       "--num-attention-heads",
-                       "4",
-                       "--seq-length",
-                       "8",
-                       "--train-iters",
-                       "2"};
+  const Words go_on =
+      with(words_of("train --num-layers 1 --hidden-size 16 --num-attention-heads 4 --seq-length 8 --train-iters 2"),
+           {"--data-path", path("strange"), "--load", path("run"), "--vocab-size", size});
   expect_refused(go_on, {both, other});
   // Without a sidecar nobody knows, and it is taken.
   fs::remove(path("strange.teratron.json"));

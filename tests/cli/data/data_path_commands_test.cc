@@ -11,19 +11,10 @@ class DataPathCommands : public TrainingCommands<1000> {
  protected:
   // The same 60 documents as one corpus and as two shards of it.
   DataPathCommands() {
-    RandomSequence random(RandomStream{.seed = 3});
-    std::string all;
-    for (int document = 0; document < 60; ++document) {
-      std::string words;
-      for (int i = 0; i < 40; ++i) words += static_cast<char>('a' + random.below(6));
-      const std::string line = "{\"text\": \"" + words + "\"}\n";
-      all += line;
-      if (document == 24)
-        tokenize("part-1", std::exchange(rest_, "") + line);
-      else
-        rest_ += line;
-    }
-    tokenize("part-2", rest_);
+    const std::string all = random_documents(60, 40, 40);
+    const std::size_t half = 25 * (all.size() / 60);
+    tokenize("part-1", all.substr(0, half));
+    tokenize("part-2", all.substr(half));
     tokenize("whole", all);
   }
 
@@ -36,9 +27,6 @@ class DataPathCommands : public TrainingCommands<1000> {
     const Words size = {"--num-layers", "1", "--hidden-size", "8", "--seq-length", "8", "--save", path(run)};
     return run_teratron(training_.command(with(with(with({"--data-path"}, data), size), more)));
   }
-
- private:
-  std::string rest_;
 };
 
 TEST_F(DataPathCommands, ShardsAreTrainedOnEvaluatedAndShownAsOneCorpus) {

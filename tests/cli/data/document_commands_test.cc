@@ -8,23 +8,18 @@ namespace {
 class DocumentCommands : public TrainingCommands<1000> {
  protected:
   DocumentCommands() {
-    RandomSequence random(RandomStream{.seed = 3});
-    std::string lines;
-    for (int document = 0; document < 80; ++document) {
-      std::string words;
-      const auto length = 1 + random.below(30);
-      for (std::uint64_t i = 0; i < length; ++i) words += static_cast<char>('a' + random.below(6));
-      lines += "{\"text\": \"" + words + "\"}\n";
-    }
-    write_file_atomically(path("corpus.jsonl"), lines);
+    write_file_atomically(path("corpus.jsonl"), random_documents(80, 1, 30));
     succeed({"data", "tokenize", "--tokenizer", path("tokenizer"), "--out", path("documents"), path("corpus.jsonl")});
   }
 
+  Words training(const Words& more) const {
+    const Words words = words_of(
+        "--num-layers 1 --hidden-size 16 --seq-length 16 --split 3,1 --train-iters 4 --eval-interval 4 "
+        "--eval-iters 1000 --hidden-dropout 0");
+    return training_.command(with(with(words, {"--data-path", path("documents")}), more));
+  }
   Outcome train(const std::string& run, const Words& more) const {
-    Words words = {"--num-layers", "1", "--hidden-size", "16", "--seq-length", "16", "--split", "3,1"};
-    words = with(words, {"--data-path", path("documents"), "--save", path(run), "--train-iters", "4"});
-    words = with(words, {"--eval-interval", "4", "--eval-iters", "1000", "--hidden-dropout", "0"});
-    return run_teratron(training_.command(with(words, more)));
+    return run_teratron(training(with({"--save", path(run)}, more)));
   }
 
   double evaluated(const std::string& run, const Words& more) const {
@@ -40,10 +35,7 @@ TEST_F(DocumentCommands, EvalLossKeepsDocumentsApartAsTrainingDid) {
   ASSERT_EQ(train("apart", with(large, {"--reset-attention-mask", "--reset-position-ids"})).exit_code, 0);
   ASSERT_EQ(train("together", large).exit_code, 0);
   for (const std::string run : {"apart", "together"}) {
-    const std::string metrics = read_file(path(run + "/metrics.jsonl"));
-    const auto at = metrics.rfind("\"validation_loss\":");
-    ASSERT_NE(at, std::string::npos) << metrics;
-    const double validation = std::stod(metrics.substr(at + 18));
+    const double validation = json_lines(path(run + "/metrics.jsonl")).back().at("validation_loss");
     EXPECT_NEAR(evaluated(run, {}), validation, 0.01 * validation) << run;
   }
 }
@@ -60,10 +52,8 @@ TEST_F(DocumentCommands, ResultsAreTheSameOnRanksAndInSlices) {
     const std::string run = "layout" + std::to_string(i);
     const Outcome outcome = train(run, with(with(all, {"--global-batch-size", "4"}), layouts[i]));
     ASSERT_EQ(outcome.exit_code, 0) << outcome.errors;
-    const auto losses = TinyTraining::losses(path(run));
-    ASSERT_EQ(losses.size(), expected.size());
-    // fp32, and Adam, which at first divides gradients by their own size.
-    for (std::size_t step = 0; step < losses.size(); ++step) EXPECT_NEAR(losses[step], expected[step], 1e-3) << run;
+    SCOPED_TRACE(run);
+    expect_near_losses(TinyTraining::losses(path(run)), expected);
   }
 }
 
@@ -87,10 +77,8 @@ TEST_F(DocumentCommands, PackedRunsAreTheSameOnRanksInSlicesAndResumed) {
   for (const auto& [run, more] : runs) {
     const Outcome outcome = train(run, with(all, more));
     ASSERT_EQ(outcome.exit_code, 0) << run << outcome.errors;
-    const auto losses = TinyTraining::losses(path(run));
-    ASSERT_EQ(losses.size(), expected.size()) << run;
-    // fp32, and Adam, which at first divides gradients by their own size.
-    for (std::size_t step = 0; step < losses.size(); ++step) EXPECT_NEAR(losses[step], expected[step], 1e-3) << run;
+    SCOPED_TRACE(run);
+    expect_near_losses(TinyTraining::losses(path(run)), expected);
   }
   const Outcome stream =
       train("other", {"--load", path("alone"), "--reset-attention-mask", "--reset-position-ids", "--global-batch-size",
@@ -99,16 +87,13 @@ TEST_F(DocumentCommands, PackedRunsAreTheSameOnRanksInSlicesAndResumed) {
 }
 
 TEST_F(DocumentCommands, PackingNeedsDocumentsApartAndCutsByDocumentsNeedPacking) {
-  const Outcome together = train("together", {"--packing", "best-fit"});
-  EXPECT_EQ(together.exit_code, 2);
-  EXPECT_THAT(together.errors, AllOf(HasSubstr("--packing best-fit"), HasSubstr("add --reset-attention-mask")));
-  const Outcome stream = train("stream", {"--reset-attention-mask", "--token-slices", "documents:4"});
-  EXPECT_EQ(stream.exit_code, 2);
-  EXPECT_THAT(stream.errors, AllOf(HasSubstr("--token-slices documents:4"), HasSubstr("add --packing best-fit")));
-  const Outcome none =
-      train("none", {"--reset-attention-mask", "--packing", "best-fit", "--token-slices", "documents:0"});
-  EXPECT_EQ(none.exit_code, 2);
-  EXPECT_THAT(none.errors, HasSubstr("documents:0"));
+  const auto fault = [&](const Words& more) { return refused(training(more)); };
+  EXPECT_THAT(fault({"--packing", "best-fit"}),
+              AllOf(HasSubstr("--packing best-fit"), HasSubstr("add --reset-attention-mask")));
+  EXPECT_THAT(fault({"--reset-attention-mask", "--token-slices", "documents:4"}),
+              AllOf(HasSubstr("--token-slices documents:4"), HasSubstr("add --packing best-fit")));
+  EXPECT_THAT(fault({"--reset-attention-mask", "--packing", "best-fit", "--token-slices", "documents:0"}),
+              HasSubstr("documents:0"));
 }
 
 TEST_F(DocumentCommands, WithoutATokenizerThatEndsDocumentsAreRefusedOnce) {

@@ -8,14 +8,7 @@ namespace {
 class SplitCommands : public TrainingCommands<1000> {
  protected:
   SplitCommands() {
-    RandomSequence random(RandomStream{.seed = 3});
-    std::string lines;
-    for (int document = 0; document < 60; ++document) {
-      std::string words;
-      for (int i = 0; i < 40; ++i) words += static_cast<char>('a' + random.below(6));
-      lines += "{\"text\": \"" + words + "\"}\n";
-    }
-    write_file_atomically(path("corpus.jsonl"), lines);
+    write_file_atomically(path("corpus.jsonl"), random_documents(60, 40, 40));
     succeed({"data", "tokenize", "--tokenizer", path("tokenizer"), "--out", path("documents"), path("corpus.jsonl")});
   }
 

@@ -4,23 +4,16 @@
 #include <cstring>
 
 #include "cli/binary.h"
+#include "cli/weights/bert_folder.h"
 
 namespace teratron::testing {
 namespace {
-
-const fs::path kGoldenFolder = fs::path(TERATRON_SOURCE_DIR) / "tests" / "golden";
 
 class EmbedCommands : public FolderTest {
  protected:
   // A folder of Hugging Face's with a vocabulary of words "w5" and so on, and the checkpoint made of it.
   void SetUp() override {
-    fs::create_directories(path("hf"));
-    for (const char* name : {"config.json", "model.safetensors"}) {
-      fs::copy(kGoldenFolder / "bert_tiny" / name, path("hf") + "/" + name);
-    }
-    std::string vocabulary = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n";
-    for (int word = 5; word < 54; ++word) vocabulary += fmt::format("w{}\n", word);
-    write_file_atomically(path("hf") + "/vocab.txt", vocabulary);
+    write_golden_bert(path("hf"));
     succeed({"convert", "--from", "hf", "--to", "teratron", path("hf"), path("run")});
     write_file_atomically(path("texts"), "w5 w6\n\nw7 w8 w9 w10 w11 w12 w13 w14 w15 w16 w17 w18 w19 w20 w21\n");
   }
@@ -107,8 +100,7 @@ TEST_F(EmbedCommands, SentenceTransformersFoldersSayWhatFlagsDoNot) {
   EXPECT_EQ(report.at("pooling"), "lasttoken");
   EXPECT_EQ(report.at("normalized"), true);
   EXPECT_EQ(report.at("seq_length"), 6);
-  EXPECT_THAT(run_teratron(embed({"--load", path("hf"), "--seq-length", "17"})).errors,
-              HasSubstr("from 2 to the 16 positions"));
+  EXPECT_THAT(refused(embed({"--load", path("hf"), "--seq-length", "17"})), HasSubstr("from 2 to the 16 positions"));
 }
 
 TEST_F(EmbedCommands, TextsThatAreCutAreCounted) {
@@ -119,7 +111,7 @@ TEST_F(EmbedCommands, TextsThatAreCutAreCounted) {
 TEST_F(EmbedCommands, VectorsMayGoToStandardOutput) {
   succeed(embed({"--load", path("hf")}));
   EXPECT_EQ(succeed({"embed", "--load", path("hf"), "--out", "-", path("texts")}), read_file(path("out.npy")));
-  EXPECT_THAT(run_teratron({"embed", "--load", path("hf"), "--out", "-", path("texts"), "--json", "-"}).errors,
+  EXPECT_THAT(refused({"embed", "--load", path("hf"), "--out", "-", path("texts"), "--json", "-"}),
               HasSubstr("both go to standard output"));
 }
 
@@ -129,14 +121,11 @@ TEST_F(EmbedCommands, NamesOfOtherFormatsAreRefusedForVectors) {
 }
 
 TEST_F(EmbedCommands, ModelsOfTheWrongKindAreRefusedByName) {
-  const std::string gpt2 = (kGoldenFolder / "gpt2_tiny").string();
-  Outcome outcome = run_teratron(embed({"--load", gpt2}));
-  EXPECT_EQ(outcome.exit_code, 2);
-  EXPECT_THAT(outcome.errors, AllOf(HasSubstr("is of type gpt2"), HasSubstr("name a BERT's folder")));
+  const std::string gpt2 = TERATRON_SOURCE_DIR "/tests/golden/gpt2_tiny";
+  EXPECT_THAT(refused(embed({"--load", gpt2})), AllOf(HasSubstr("is of type gpt2"), HasSubstr("name a BERT's folder")));
   for (const Words& command : {Words{"generate"}, Words{"eval", "wikitext103", "--data", path("texts")}}) {
-    outcome = run_teratron(with(command, {"--load", path("run")}));
-    EXPECT_EQ(outcome.exit_code, 2) << outcome.errors;
-    EXPECT_THAT(outcome.errors, HasSubstr("is a BERT, which reads texts and continues none"));
+    EXPECT_THAT(refused(with(command, {"--load", path("run")})),
+                HasSubstr("is a BERT, which reads texts and continues none"));
   }
 }
 

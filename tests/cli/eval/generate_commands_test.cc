@@ -114,7 +114,7 @@ TEST_F(GenerateCommands, RefuseALongPromptOrCutItAndSayWhatWasLost) {
   EXPECT_THAT(refused(generate({"--prompt", prompt})),
               AllOf(HasSubstr("40 tokens"), HasSubstr("context holds 16"), HasSubstr("--truncate-prompt")));
   write_file_atomically(path("long.jsonl"), "{\"prompt\": \"a\"}\n{\"text\": \"" + prompt + "\"}\n");
-  EXPECT_THAT(run_teratron(generate({"--prompts", path("long.jsonl")})).errors, HasSubstr("prompt 2 has 40 tokens"));
+  EXPECT_THAT(refused(generate({"--prompts", path("long.jsonl")})), HasSubstr("prompt 2 has 40 tokens"));
   const auto token_of = [](const char* text) {
     return lines_of({"--prompt", text}).front().at("prompt_tokens").front().get<std::int32_t>();
   };
@@ -186,7 +186,7 @@ TEST_F(GenerateCommands, NameAllThatIsWrongAtOnce) {
               AllOf(HasSubstr("4 faults"), HasSubstr("--prompts"), HasSubstr("--stop"),
                     HasSubstr("--repetition-penalty"), HasSubstr("--num-samples")));
   write_file_atomically(path("none.txt"), "\n\r\n");
-  EXPECT_THAT(run_teratron(generate({"--prompts", path("none.txt")})).errors, HasSubstr("holds no text"));
+  EXPECT_THAT(refused(generate({"--prompts", path("none.txt")})), HasSubstr("holds no text"));
 }
 
 }  // namespace

@@ -25,41 +25,11 @@ class MaskedWords : public FolderTest {
   }
 
   Words train(const Words& more) const {
-    return with({"train",
-                 "--model-type",
-                 "bert",
-                 "--num-layers",
-                 "2",
-                 "--hidden-size",
-                 "16",
-                 "--num-attention-heads",
-                 "2",
-                 "--layernorm-placement",
-                 "post",
-                 "--seq-length",
-                 "20",
-                 "--tokenizer",
-                 path("words"),
-                 "--data-path",
-                 path("sentences"),
-                 "--split",
-                 "2,1",
-                 "--micro-batch-size",
-                 "4",
-                 "--train-iters",
-                 "3",
-                 "--eval-iters",
-                 "1000",
-                 "--lr",
-                 "1e-2",
-                 "--peak-tflops",
-                 "1",
-                 "--mask-prob",
-                 "0.3",
-                 "--save",
-                 path("run"),
-                 "--json",
-                 "-"},
+    const Words words = words_of(
+        "train --model-type bert --num-layers 2 --hidden-size 16 --num-attention-heads 2 --layernorm-placement post "
+        "--seq-length 20 --split 2,1 --micro-batch-size 4 --train-iters 3 --eval-iters 1000 --lr 1e-2 --peak-tflops 1 "
+        "--mask-prob 0.3 --json -");
+    return with(with(words, {"--tokenizer", path("words"), "--data-path", path("sentences"), "--save", path("run")}),
                 more);
   }
   Words eval_loss(const std::string& model, const Words& more = {}) const {
@@ -83,9 +53,8 @@ TEST_F(MaskedWords, TheLossIsThatOfTrainingsValidation) {
   succeed({"convert", "--from", "teratron", "--to", "hf", path("run"), path("hf")});
   const auto exported = json_of(eval_loss("hf", {"--seq-length", "20", "--seed", "7"}));
   EXPECT_LT(exported["targets"], json["targets"]) << "a folder does not know of 0.3";
-  EXPECT_THAT(run_teratron(eval_loss("run", {"--baselines"})).errors, HasSubstr("leave out --baselines"));
-  EXPECT_THAT(run_teratron(eval_loss("run", {"--seq-length", "21"})).errors,
-              HasSubstr("is more than the 20 positions"));
+  EXPECT_THAT(refused(eval_loss("run", {"--baselines"})), HasSubstr("leave out --baselines"));
+  EXPECT_THAT(refused(eval_loss("run", {"--seq-length", "21"})), HasSubstr("is more than the 20 positions"));
 }
 
 TEST_F(MaskedWords, ThePlacesOfMasksAreFilledInOrder) {
@@ -105,10 +74,10 @@ TEST_F(MaskedWords, ThePlacesOfMasksAreFilledInOrder) {
   EXPECT_THAT(shown.output, HasSubstr(first["masks"][0]["tokens"][0]["token_str"].get<std::string>()));
   std::getline(lines, line);
   EXPECT_EQ(Json::parse(line)["masks"].size(), 2U);
-  EXPECT_THAT(run_teratron(with(fill, {"--prompt", "rain"})).errors, HasSubstr("--prompt has no [MASK]"));
-  EXPECT_THAT(run_teratron(with(fill, {"--prompt", std::string(99, '.') + "[MASK]"})).errors,
+  EXPECT_THAT(refused(with(fill, {"--prompt", "rain"})), HasSubstr("--prompt has no [MASK]"));
+  EXPECT_THAT(refused(with(fill, {"--prompt", std::string(99, '.') + "[MASK]"})),
               HasSubstr("has 102 tokens, with those around it, and the model 20 positions"));
-  EXPECT_THAT(run_teratron(fill).errors, HasSubstr("give a text with [MASK] in it by --prompt"));
+  EXPECT_THAT(refused(fill), HasSubstr("give a text with [MASK] in it by --prompt"));
 }
 
 }  // namespace

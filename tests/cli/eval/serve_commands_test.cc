@@ -12,10 +12,8 @@ namespace teratron::testing {
 namespace {
 
 Json wait_for_server(ChildProgram& server, const std::string& file) {
-  while (!std::filesystem::exists(file)) {
-    if (server.has_ended()) throw std::runtime_error(server.errors_so_far());
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  }
+  wait_until(server, [&] { return fs::exists(file); });
+  if (server.has_ended()) throw std::runtime_error(server.errors_so_far());
   return Json::parse(read_file(file));
 }
 
@@ -68,26 +66,25 @@ TEST(ServeCommand, MakesThemOnTwoRanks) { expect_texts_of_generate({"--tp", "2"}
 
 // A folder of sentence-transformers says how its vectors are made, and how long texts are.
 TEST(ServeCommand, VectorsOfABertAreThoseOfEmbed) {
-  const testing::TemporaryFolder folder;
+  const TemporaryFolder folder;
   const std::string sentence = folder / "sentence", place = folder / "place.json";
-  testing::TinyBertFolder({.name = "BertModel"}).write(sentence + "/0_Transformer");
+  TinyBertFolder({.name = "BertModel"}).write(sentence + "/0_Transformer");
   const auto module = [](int number, const char* kind) {
     return Json{{"idx", number},
                 {"name", std::to_string(number)},
                 {"path", fmt::format("{}_{}", number, kind)},
                 {"type", fmt::format("sentence_transformers.models.{}", kind)}};
   };
-  testing::put_file(sentence + "/modules.json",
-                    Json{module(0, "Transformer"), module(1, "Pooling"), module(2, "Normalize")}.dump());
+  put_file(sentence + "/modules.json",
+           Json{module(0, "Transformer"), module(1, "Pooling"), module(2, "Normalize")}.dump());
   make_folders(sentence + "/1_Pooling");
-  testing::put_file(sentence + "/1_Pooling/config.json", R"({"pooling_mode": "max"})");
-  testing::put_file(sentence + "/0_Transformer/sentence_bert_config.json",
-                    R"({"max_seq_length": 8, "do_lower_case": true})");
+  put_file(sentence + "/1_Pooling/config.json", R"({"pooling_mode": "max"})");
+  put_file(sentence + "/0_Transformer/sentence_bert_config.json", R"({"max_seq_length": 8, "do_lower_case": true})");
   const std::vector<std::string> texts = {"yes no", "maybe", "same other key what"};
-  testing::put_file(folder / "texts", fmt::format("{}\n", fmt::join(texts, "\n")));
+  put_file(folder / "texts", fmt::format("{}\n", fmt::join(texts, "\n")));
   succeed({"embed", "--load", sentence, "--out", folder / "out.npy", folder / "texts"});
   const std::string file = read_file(folder / "out.npy");
-  std::vector<float> expected(texts.size() * testing::kTinyHidden);
+  std::vector<float> expected(texts.size() * kTinyHidden);
   ASSERT_EQ(file.size(), 128 + expected.size() * sizeof(float));
   std::memcpy(expected.data(), file.data() + 128, expected.size() * sizeof(float));
   for (const char* ranks : {"1", "2"}) {
@@ -102,7 +99,7 @@ TEST(ServeCommand, VectorsOfABertAreThoseOfEmbed) {
     ASSERT_EQ(answer->status, 200) << answer->body;
     const Json vectors = Json::parse(answer->body).at("data");
     for (std::size_t i = 0; i < expected.size(); ++i) {
-      const float value = vectors.at(i / testing::kTinyHidden).at("embedding").at(i % testing::kTinyHidden);
+      const float value = vectors.at(i / kTinyHidden).at("embedding").at(i % kTinyHidden);
       EXPECT_NEAR(value, expected[i], 1e-6) << "sums have other orders in batches of other sizes, and over ranks";
     }
     const auto longer =
@@ -113,7 +110,7 @@ TEST(ServeCommand, VectorsOfABertAreThoseOfEmbed) {
     ::kill(server.pid(), SIGTERM);
     EXPECT_EQ(server.wait().exit_code, 0);
   }
-  testing::put_file(sentence + "/0_Transformer/tokenizer_config.json", R"({"do_lower_case": false})");
+  put_file(sentence + "/0_Transformer/tokenizer_config.json", R"({"do_lower_case": false})");
   EXPECT_THAT(refused({"serve", "--load", sentence, "--port", "0"}),
               HasSubstr("its tokenizer is cased; give an uncased one by --tokenizer DIR"));
 }

@@ -5,7 +5,6 @@
 #include <csignal>
 #include <iterator>
 #include <set>
-#include <thread>
 
 #include "base/lines.h"
 #include "base/philox.h"
@@ -69,8 +68,6 @@ class ZeroShotExample : public FolderTest {
     }
     return text;
   }
-
- private:
 };
 
 TEST_F(ZeroShotExample, GoesFromRawTextToTableAndFigure) {
@@ -124,9 +121,7 @@ TEST_F(ZeroShotExample, StoppedAndBegunAgainGivesTheSame) {
   ASSERT_EQ(ChildProgram(command("whole")).wait().exit_code, 0);
   ChildProgram stopped(command("parts"));
   const fs::path metrics = path("parts/large/metrics.jsonl");
-  while (!stopped.has_ended() && (!fs::exists(metrics) || fs::file_size(metrics) == 0)) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  }
+  wait_until(stopped, [&] { return fs::exists(metrics) && fs::file_size(metrics) > 0; });
   ::kill(-stopped.pid(), SIGINT);  // Ctrl-C tells all of the terminal's processes
   EXPECT_NE(stopped.wait().exit_code, 0);
   EXPECT_FALSE(fs::exists(path("parts/results.md")));

@@ -25,6 +25,13 @@ shared = false
 latency = 2e-6
 )";
 
+// The plan in a page of --html.
+Json plan_in(const std::string& page) {
+  const std::string text = read_file(page), mark = "id=\"plan\">";
+  const std::size_t begin = text.find(mark) + mark.size();
+  return Json::parse(text.substr(begin, text.find("</script>", begin) - begin));
+}
+
 Words plan(const Words& more) { return with({"plan", "--cluster", "dgx-a100", "--devices", "16"}, more); }
 
 // A precision that the user gives changes nothing about the device that is meant.
@@ -66,9 +73,9 @@ TEST(Plan, TellsTheWallTheBestAndWhyOthersLose) {
 
 // Megatron-LM, Table 2: an epoch of 174 GB of text, 68,507 updates of 512 sequences of 1024 tokens.
 TEST(Plan, TellsTheUpdatesAndDaysOfAnEpoch) {
-  const Words words = {"plan", "--cluster",      "dgx-2h", "--devices",       "64",         "--model",
-                       "355M", "--global-batch", "512",    "--seq",           "1024",       "--tp",
-                       "1",    "--pp",           "1",      "--corpus-tokens", "35917398016"};
+  const Words words = words_of(
+      "plan --cluster dgx-2h --devices 64 --model 355M --global-batch 512 --seq 1024 --tp 1 --pp 1 --corpus-tokens "
+      "35917398016");
   const Json json = json_of(words);
   EXPECT_EQ(json.at("epoch_updates"), 68507);
   const double step = json.at("best")[0].at("step_seconds");
@@ -83,9 +90,7 @@ TEST(Plan, APageHasTheStepsThatArePlannedOneByOne) {
   const Words words = {"plan", "--model", "tiny", "--cluster", cluster, "--global-batch-size", "4", "--pp", "1"};
   const Json all = json_of(with(words, {"--html", page}));
   EXPECT_EQ(all.at("steps"), 24) << "two models by 1, 2, 4 and 8 devices by 2, 4 and 8 sequences";
-  const std::string text = read_file(page);
-  const std::size_t begin = text.find("id=\"plan\">") + 10;
-  const Json plan = Json::parse(text.substr(begin, text.find("</script>", begin) - begin));
+  const Json plan = plan_in(page);
   const Json& first = plan.at("steps").at(plan.at("first").get<std::size_t>());
   EXPECT_EQ(first.at("devices"), 2);
   EXPECT_EQ(first.at("sequences"), 4);
@@ -111,22 +116,16 @@ TEST(Plan, APageHasTheStepsThatArePlannedOneByOne) {
   Words other = words;
   other[2] = "124M";
   EXPECT_EQ(larger.at("fits"), false);
-  EXPECT_THAT(run_teratron(other).errors, HasSubstr(larger.at("layout").get<std::string>()));
+  EXPECT_THAT(refused(other), HasSubstr(larger.at("layout").get<std::string>()));
   EXPECT_THAT(refused(with(words, {"--html", cluster})), HasSubstr("is no page of teratron"));
 }
 
 TEST(Plan, APageOfAPresetHasTheClustersThatOneWouldCompareItWith) {
   const TemporaryFolder folder;
   const std::string page = (folder.path() / "p.html").string();
-  const auto steps_of = [&](const Words& words) {
-    succeed(with(words, {"--html", page}));
-    const std::string text = read_file(page);
-    const std::size_t begin = text.find("id=\"plan\">") + 10;
-    return Json::parse(text.substr(begin, text.find("</script>", begin) - begin));
-  };
-  const Words words = {"plan", "--model", "124M", "--cluster", "h200", "--global-batch", "8", "--devices",
-                       "1",    "--tp",    "1",    "--pp",      "1"};
-  const Json plan = steps_of(words);
+  const Words words = words_of("plan --model 124M --cluster h200 --global-batch 8 --devices 1 --tp 1 --pp 1");
+  succeed(with(words, {"--html", page}));
+  const Json plan = plan_in(page);
   std::vector<std::string> names;
   for (const Json& cluster : plan.at("clusters")) names.push_back(cluster.at("name"));
   EXPECT_THAT(names, ::testing::ElementsAre("h200", "dgx-a100", "dgx-h100", "dgx-b200"));
@@ -195,8 +194,8 @@ TEST(Plan, ItsCommandTrains) {
         with(given, {"--pp", "2", "--pipeline-layout", "auto", "--vocabulary-parallel"}),
         with(given, {"--pp", "2", "--schedule", "terapipe", "--token-slices", "joint"}), Words{"--largest-batch"},
         Words{"--largest-batch", "--pp", "2", "--schedule", "terapipe", "--token-slices", "uniform:2"}}) {
-    const Words model = {"--num-layers", "2",  "--hidden-size", "64",   "--num-attention-heads", "4",
-                         "--seq",        "64", "--tokens",      "1024", "--data-path",           data};
+    const Words model = with(words_of("--num-layers 2 --hidden-size 64 --num-attention-heads 4 --seq 64 --tokens 1024"),
+                             {"--data-path", data});
     const std::string& cluster = more.front() == "--largest-batch" ? small : roomy;
     const Json json =
         json_of(with(with({"plan", "--cluster", cluster, "--tokenizer", training.path("tokenizer")}, model), more));

@@ -9,18 +9,16 @@
 namespace teratron::testing {
 namespace {
 
-const Words kModel = {
-    "--num-layers",       "2", "--hidden-size",    "64",  "--num-attention-heads", "4",   "--seq-length", "32",
-    "--micro-batch-size", "2", "--hidden-dropout", "0.1", "--attention-dropout",   "0.1", "--pp",         "2"};
-
-Words profile_command(const Words& more) { return with(with({"profile", "--repeats", "1"}, kModel), more); }
-Outcome profile(const Words& more) { return run_teratron(profile_command(more)); }
+Words profile_command(const Words& more) {
+  return with(words_of("profile --repeats 1 --num-layers 2 --hidden-size 64 --num-attention-heads 4 --seq-length 32 "
+                       "--micro-batch-size 2 --hidden-dropout 0.1 --attention-dropout 0.1 --pp 2"),
+              more);
+}
 
 TEST(ProfileCommand, MeasuresWhatTrainSlicesByAndSimulatePredictsWith) {
   const TinyTraining training;
   const std::string file = training.path("profile.json");
-  const Outcome measured = profile({"--tokenizer", training.path("tokenizer"), "--output", file});
-  ASSERT_EQ(measured.exit_code, 0) << measured.errors;
+  const Outcome measured = must(profile_command({"--tokenizer", training.path("tokenizer"), "--output", file}));
   EXPECT_THAT(measured.output, AllOf(HasSubstr("stage 1 forward"), HasSubstr("a3"), HasSubstr("held out"),
                                      HasSubstr("predicted"), HasSubstr(file)));
   // Before the first step, with what it may take; after it; and at the end.
@@ -77,10 +75,9 @@ TEST(ProfileCommand, WritesJsonThatHoldsTheProfileAndItsErrors) {
 
 TEST(ProfileCommand, TellsWhatIsWrongBeforeItMeasures) {
   const auto errors = [](const Words& more) {
-    const Outcome outcome = profile(more);
-    EXPECT_EQ(outcome.exit_code, 2);
-    EXPECT_THAT(outcome.errors, Not(HasSubstr("measuring what")));
-    return outcome.errors;
+    const std::string text = refused(profile_command(more));
+    EXPECT_THAT(text, Not(HasSubstr("measuring what")));
+    return text;
   };
   EXPECT_THAT(errors({}), HasSubstr("vocabulary"));
   EXPECT_THAT(errors({"--vocab-size", "100", "--pp", "5"}), HasSubstr("--pipeline-model-parallel-size"));
@@ -109,9 +106,7 @@ TEST(ProfileCommand, MeasuresTheMachineAsAClusterThatSimulateReads) {
                "--num-attention-heads", "4", "--seq-length", "32", "--vocab-size", "512"});
   EXPECT_EQ(simulated.at("cluster"), "this-machine");
   EXPECT_GT(simulated.at("seconds"), 0);
-  const Outcome refused = profile({"--cluster", file, "--output", file});
-  EXPECT_EQ(refused.exit_code, 2);
-  EXPECT_THAT(refused.errors, HasSubstr("--output"));
+  EXPECT_THAT(refused(profile_command({"--cluster", file, "--output", file})), HasSubstr("--output"));
 }
 
 }  // namespace

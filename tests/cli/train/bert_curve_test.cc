@@ -18,37 +18,12 @@ TEST(BertCurve, IsTheOneThatIsKept) {
   const std::size_t updates = is_fast_set() ? 16 : 40;
   succeed({"data", "tokenize", "--tokenizer", words, "--split-sentences", "--json-key", "article", "--out",
            folder / "corpus", text});
-  succeed({"train",
-           "--model",
-           "bert-tiny",
-           "--seq-length",
-           "128",
-           "--tokenizer",
-           words,
-           "--data-path",
-           folder / "corpus",
-           "--micro-batch-size",
-           "16",
-           "--lr",
-           "1e-3",
-           "--lr-decay-style",
-           "linear",
-           "--lr-warmup-iters",
-           "10",
-           "--hidden-dropout",
-           "0",
-           "--attention-dropout",
-           "0",
-           "--lr-decay-iters",
-           "40",
-           "--train-iters",
-           std::to_string(updates),
-           "--peak-tflops",
-           "1",
-           "--save",
-           folder / "run",
-           "--save-interval-in-mins",
-           "0"});
+  const Words settings = words_of(
+      "--model bert-tiny --seq-length 128 --micro-batch-size 16 --lr 1e-3 --lr-decay-style linear --lr-warmup-iters 10 "
+      "--lr-decay-iters 40 --hidden-dropout 0 --attention-dropout 0 --peak-tflops 1 --save-interval-in-mins 0");
+  succeed(with({"train", "--tokenizer", words, "--data-path", folder / "corpus", "--save", folder / "run",
+                "--train-iters", std::to_string(updates)},
+               settings));
   const std::vector<double> losses = TinyTraining::losses(folder / "run");
   const Json kept = Json::parse(read_file(fs::path(TERATRON_SOURCE_DIR) / "tests/golden/bert_curve.json"));
   ASSERT_EQ(losses.size(), updates);

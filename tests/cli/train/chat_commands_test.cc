@@ -24,9 +24,9 @@ class ChatCommands : public TrainingCommands<300> {
     return with({"data", "chat", path("chats.jsonl"), "--tokenizer", path("tokenizer")}, more);
   }
   Outcome talk(const std::string& lines, const std::string& more = "") const {
-    return testing::ChildProgram({"bash", "-c",
-                                  fmt::format("printf '{}' | {} generate --load {} --chat --temperature 0 {}", lines,
-                                              TERATRON_BINARY, path("run"), more)})
+    return ChildProgram({"bash", "-c",
+                         fmt::format("printf '{}' | {} generate --load {} --chat --temperature 0 {}", lines,
+                                     TERATRON_BINARY, path("run"), more)})
         .wait();
   }
   Outcome train(const std::string& run, const Words& more) const {
@@ -82,9 +82,17 @@ TEST_F(ChatCommands, ALineThatIsTooLongIsNotSaidAndTheConversationGoesOn) {
 }
 
 TEST_F(ChatCommands, SamplesAreShownWithTheWordsToLearn) {
-  EXPECT_THAT(succeed(chat({"--show", "1"})), HasSubstr("\nranks=[[sums<|endoftext|>]]layer=[[waits<|endoftext|>]]\n"));
+  const std::string sample = "\nranks=[[sums<|endoftext|>]]layer=[[waits<|endoftext|>]]\n";
+  EXPECT_THAT(succeed(chat({"--show", "1"})), HasSubstr(sample));
   EXPECT_THAT(succeed(chat({"--show", "1", "--color", "always"})),
               HasSubstr("\nranks=\x1b[32msums<|endoftext|>\x1b[0mlayer=\x1b[32mwaits<|endoftext|>\x1b[0m\n"));
+  const Outcome piped = must(chat({"--show", "3", "--json", "-"}));
+  EXPECT_THAT(piped.errors, HasSubstr(sample)) << "beside the JSON";
+  for (int time = 0; time < 2; ++time) succeed(chat({"--show", "3", "--json", path("samples")}));
+  EXPECT_EQ(read_file(path("samples")), piped.output);
+  const std::vector<Json> lines = json_lines(path("samples"));
+  ASSERT_EQ(lines.size(), 3U);
+  EXPECT_EQ(lines[2].at("ids").size(), lines[2].at("learned").size());
   write_file_atomically(path("chats.jsonl"), "{\"text\": \"\\u001b[2Ja\"}\n");
   EXPECT_THAT(succeed(chat({"--show", "9"})), HasSubstr("[[\\x1b[2Ja<|endoftext|>]]"));
 }
@@ -98,22 +106,20 @@ TEST_F(ChatCommands, LossesAreTheSameOnRanksAndInSlices) {
                               Words{"--pp", "2", "--token-slices", "15,25"}}) {
     const Outcome outcome = train("layout", with(batch, layout));
     ASSERT_EQ(outcome.exit_code, 0) << outcome.errors;
-    const auto losses = TinyTraining::losses(path("layout"));
-    ASSERT_EQ(losses.size(), expected.size());
-    for (std::size_t i = 0; i < losses.size(); ++i) EXPECT_NEAR(losses[i], expected[i], 1e-3) << layout[0];
+    SCOPED_TRACE(layout[0]);
+    expect_near_losses(TinyTraining::losses(path("layout")), expected);
     std::filesystem::remove_all(path("layout"));
   }
 }
 
 TEST_F(ChatCommands, FaultsAreReported) {
   succeed(chat({"--out", path("chats")}));
-  const auto fault_of = [](const Words& words) { return run_teratron(words).errors; };
   EXPECT_THAT(train("run", {"--train-iters", "1", "--reset-position-ids"}).errors,
               HasSubstr("--sft packs chats and keeps them apart"));
-  EXPECT_THAT(fault_of(training_.command({"--data-path", path("chats"), "--train-iters", "1"})), HasSubstr("--sft"));
-  EXPECT_THAT(fault_of(training_.command({"--sft", "--train-iters", "1"})), HasSubstr("data chat"));
-  EXPECT_THAT(fault_of(chat({})), HasSubstr("--show N"));
-  EXPECT_THAT(fault_of({"generate", "--load", path("run"), "--chat", "--prompt", "a"}), HasSubstr("--chat reads"));
+  EXPECT_THAT(refused(training_.command({"--data-path", path("chats"), "--train-iters", "1"})), HasSubstr("--sft"));
+  EXPECT_THAT(refused(training_.command({"--sft", "--train-iters", "1"})), HasSubstr("data chat"));
+  EXPECT_THAT(refused(chat({})), HasSubstr("--show N"));
+  EXPECT_THAT(refused({"generate", "--load", path("run"), "--chat", "--prompt", "a"}), HasSubstr("--chat reads"));
 }
 
 }  // namespace

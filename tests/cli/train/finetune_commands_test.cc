@@ -10,9 +10,8 @@
 namespace teratron::testing {
 namespace {
 
-const Words kTinyBert = {"--model",       "bert-tiny", "--num-layers",          "2",
-                         "--hidden-size", "24",        "--num-attention-heads", "3",
-                         "--seq-length",  "24"};
+const Words kTinyBert =
+    words_of("--model bert-tiny --num-layers 2 --hidden-size 24 --num-attention-heads 3 --seq-length 24");
 
 class FinetuneCommands : public FolderTest {
  protected:
@@ -26,27 +25,10 @@ class FinetuneCommands : public FolderTest {
     put_file(path("train.jsonl"), task_file(task, 24, 3));
     put_file(path("valid.jsonl"), task_file(task, 12, 4));
     put_file(path("test.jsonl"), task_file(task, 9, 5));
-    return with(with({"finetune"}, kTinyBert), with({"--task",
-                                                     std::string(name_of(task)),
-                                                     "--train-data",
-                                                     path("train.jsonl"),
-                                                     "--valid-data",
-                                                     path("valid.jsonl"),
-                                                     "--test-data",
-                                                     path("test.jsonl"),
-                                                     "--tokenizer",
-                                                     path("words"),
-                                                     "--lr",
-                                                     "3e-3",
-                                                     "--epochs",
-                                                     "2",
-                                                     "--global-batch-size",
-                                                     "8",
-                                                     "--peak-tflops",
-                                                     "1",
-                                                     "--save",
-                                                     path("run")},
-                                                    more));
+    const Words files = {"--train-data", path("train.jsonl"), "--valid-data", path("valid.jsonl"),
+                         "--test-data",  path("test.jsonl"),  "--tokenizer",  path("words")};
+    const Words run = with(words_of("finetune --lr 3e-3 --epochs 2 --global-batch-size 8 --peak-tflops 1"), kTinyBert);
+    return with(with(run, files), with({"--task", std::string(name_of(task)), "--save", path("run")}, more));
   }
 };
 
@@ -134,7 +116,7 @@ TEST_F(FinetuneCommands, SearchTriesEveryPointAndTheBestOneRunsWithSeveralSeeds)
   const Outcome again = run_teratron(with(words, {"--json", path("again.json")}));
   EXPECT_THAT(again.errors, HasSubstr("nothing to train: '" + path("run") + "/" + chosen));
   EXPECT_EQ(Json::parse(read_file(path("again.json")))["search"], json["search"]);
-  EXPECT_THAT(run_teratron(with(words, {"--epochs", "3"})).errors, HasSubstr("--epochs 4 there, 3 now"));
+  EXPECT_THAT(refused(with(words, {"--epochs", "3"})), HasSubstr("--epochs 4 there, 3 now"));
 }
 
 TEST_F(FinetuneCommands, StartsFromAPretrainedEncoderAndSaysWhatIsDrawn) {
@@ -151,7 +133,7 @@ TEST_F(FinetuneCommands, StartsFromAPretrainedEncoderAndSaysWhatIsDrawn) {
       must({"finetune", "--task", "mnli", "--load", path("pretrained"), "--train-data", path("train.jsonl"),
             "--valid-data", path("valid.jsonl"), "--epochs", "1", "--save", path("run"), "--peak-tflops", "1"});
   EXPECT_THAT(outcome.errors, AllOf(HasSubstr("starts from the weights in"), HasSubstr("classifier")));
-  EXPECT_THAT(run_teratron({"eval", "mnli", "--load", path("pretrained"), "--data", path("valid.jsonl")}).errors,
+  EXPECT_THAT(refused({"eval", "mnli", "--load", path("pretrained"), "--data", path("valid.jsonl")}),
               HasSubstr("was not trained for mnli; `teratron finetune --task mnli --load"));
 }
 
@@ -197,15 +179,14 @@ TEST_F(FinetuneCommands, BadInputIsOneMessageAndExitCode2) {
   refuses(with(words, {"--task", "cola"}), "mnli");
   put_file(path("mnli.tsv"), task_file(TaskKind::kMnli, 12, 4));
   succeed(words);
-  EXPECT_THAT(run_teratron(with(words, {"--epochs", "3"})).errors,
+  EXPECT_THAT(refused(with(words, {"--epochs", "3"})),
               AllOf(HasSubstr("holds a run with other settings: --epochs 2 there, 3 now; give that run's settings"),
                     HasSubstr("choose another --save")));
-  EXPECT_THAT(run_teratron(with(words, {"--global-batch-size", "4", "--lr-warmup-fraction", "0.5"})).errors,
+  EXPECT_THAT(refused(with(words, {"--global-batch-size", "4", "--lr-warmup-fraction", "0.5"})),
               HasSubstr("--global-batch-size 8 there, 4 now; --lr-warmup-fraction 0 there, 0.5 now"));
-  EXPECT_THAT(run_teratron(with(words, {"--lr", "1e-3"})).errors, HasSubstr("--lr 0.003 there, 0.001 now"));
-  EXPECT_THAT(run_teratron(with(words, {"--task", "mnli", "--train-data", path("mnli.tsv"), "--valid-data",
-                                        path("mnli.tsv"), "--test-data", path("mnli.tsv")}))
-                  .errors,
+  EXPECT_THAT(refused(with(words, {"--lr", "1e-3"})), HasSubstr("--lr 0.003 there, 0.001 now"));
+  EXPECT_THAT(refused(with(words, {"--task", "mnli", "--train-data", path("mnli.tsv"), "--valid-data", path("mnli.tsv"),
+                                   "--test-data", path("mnli.tsv")})),
               HasSubstr("holds a run of `teratron finetune --task qqp`, which `finetune --task mnli` does not go on"));
   // Another number of labels than the model has.
   EXPECT_THAT(refused({"eval", "mnli", "--load", path("run"), "--data", path("valid.jsonl")}),
@@ -256,7 +237,7 @@ TEST_F(FinetuneCommands, NumbersAreLearnedAndLabelsThatDoNotFitAreRefused) {
   EXPECT_THAT(fault(names, names, {"--text-column", "body"}),
               HasSubstr("no column is called 'body'; name one of text, label"));
   fs::create_directories(path("run"));
-  EXPECT_THAT(run_teratron({"eval", "classify", "--load", path("words"), "--data", path("valid.csv")}).exit_code, 2);
+  refused({"eval", "classify", "--load", path("words"), "--data", path("valid.csv")});
 }
 
 // Pairs that say the same in other words: every word has its own translation.
@@ -300,12 +281,11 @@ TEST_F(FinetuneCommands, VectorsAreLearnedFromPairsWithTheOthersAsNegatives) {
   EXPECT_THAT(read_file(path("hf") + "/1_Pooling/config.json"), HasSubstr("\"pooling_mode_mean_tokens\": true"));
 
   // Micro-batches decide which pairs are negatives, so they stay.
-  EXPECT_THAT(run_teratron(with(words, {"--micro-batch-size", "4"})).errors,
-              HasSubstr("--micro-batch-size 8 there, 4 now"));
-  EXPECT_THAT(run_teratron(with(words, {"--pooling", "cls"})).errors, HasSubstr("pooling mean there, cls now"));
+  EXPECT_THAT(refused(with(words, {"--micro-batch-size", "4"})), HasSubstr("--micro-batch-size 8 there, 4 now"));
+  EXPECT_THAT(refused(with(words, {"--pooling", "cls"})), HasSubstr("pooling mean there, cls now"));
   const auto refusal = [&](const Words& more) {
     fs::remove_all(path("run"));
-    return run_teratron(with(words, more)).errors;
+    return refused(with(words, more));
   };
   EXPECT_THAT(refusal({"--micro-batch-size", "3"}),
               HasSubstr("an update has 8 examples, in micro-batches of 3 that are one another's negatives, so it must "
@@ -359,10 +339,10 @@ TEST_F(FinetuneCommands, LabelsOfWordsHaveNamesInEitherFormat) {
   EXPECT_THAT(refused(with(of(numbers, numbers), {"--label-names", "O", "B-place", "O"})),
               HasSubstr("--label-names has 'O' twice"));
   put_file(path("table.csv"), "text,label\nrain,O\n");
-  EXPECT_THAT(run_teratron({"eval", "classify", "--load", path("hf"), "--data", path("table.csv")}).errors,
+  EXPECT_THAT(refused({"eval", "classify", "--load", path("hf"), "--data", path("table.csv")}),
               HasSubstr("tells no labels apart; `teratron finetune --task classify --load"));
   put_file(path("names.conll"), names + "sun NN B-thing\n");
-  EXPECT_THAT(run_teratron({"eval", "tag", "--load", path("hf"), "--data", path("names.conll")}).errors,
+  EXPECT_THAT(refused({"eval", "tag", "--load", path("hf"), "--data", path("names.conll")}),
               HasSubstr("names.conll:37: 'B-thing' is none of the model's labels"));
 }
 

@@ -65,10 +65,7 @@ TEST_F(MovedCheckpoints, ThatMayNotBeReadStartNoOtherRun) {
 
 TEST_F(MovedCheckpoints, FileInPlaceOfTheFolderOfARunStays) {
   ChildProgram program(with({TERATRON_BINARY}, small("run", "1000000")));
-  const fs::path metrics = path("run/metrics.jsonl");
-  for (int look = 0; look < 12000 && (!fs::exists(metrics) || fs::file_size(metrics) == 0); ++look) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  }
+  TinyTraining::wait_for_update(program, path("run"));
   fs::rename(path("run"), path("away"));
   write_file_atomically(path("run"), "precious");
   ::kill(program.pid(), SIGTERM);

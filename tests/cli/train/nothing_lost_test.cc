@@ -4,7 +4,6 @@
 #include <sys/sysmacros.h>
 
 #include <cstring>
-#include <thread>
 
 #include "cli/tiny_training.h"
 #include "comm/process/launched_job.h"
@@ -12,23 +11,13 @@
 namespace teratron::testing {
 namespace {
 
-using std::chrono::milliseconds;
 using std::chrono::seconds;
 using ::testing::AnyOf;
-using Clock = std::chrono::steady_clock;
 
 Words of_binary(const Words& words) { return with({TERATRON_BINARY}, words); }
 
 class NothingLost : public TrainingCommands<> {
  protected:
-  // Returns when the run in `name` has written a line about an update.
-  void wait_for_updates(const std::string& name, const std::function<std::string()>& errors) const {
-    const fs::path metrics = fs::path(path(name)) / "metrics.jsonl";
-    for (const auto end = Clock::now() + seconds(60); !fs::exists(metrics) || fs::file_size(metrics) == 0;) {
-      if (Clock::now() > end) throw std::runtime_error("no update within a minute: " + errors());
-      std::this_thread::sleep_for(milliseconds(5));
-    }
-  }
   Words endless(const std::string& name, const Words& more = {}) const {
     return training_.command(
         with({"--save", path(name), "--train-iters", "1000000", "--lr-decay-style", "constant"}, more));
@@ -52,7 +41,7 @@ TEST_F(NothingLost, ASignalEndsTheRunWithACheckpointAndItsNumber) {
     const std::string name = "run" + std::to_string(signal), json = path(name + ".json");
     const Words layout = {"--tp", "2"};
     ChildProgram program(of_binary(endless(name, with(layout, {"--json", json}))));
-    wait_for_updates(name, [&] { return program.errors_so_far(); });
+    TinyTraining::wait_for_update(program, path(name));
     ::kill(program.pid(), signal);
     const Outcome outcome = program.wait(seconds(30));
     EXPECT_EQ(outcome.exit_code, 128 + signal) << outcome.errors;
@@ -66,13 +55,10 @@ TEST_F(NothingLost, ASignalEndsTheRunWithACheckpointAndItsNumber) {
 
 TEST_F(NothingLost, HangingUpEndsNoRunThatNobodyWatches) {
   ChildProgram program(of_binary(endless("run")));
-  wait_for_updates("run", [&] { return program.errors_so_far(); });
+  TinyTraining::wait_for_update(program, path("run"));
   ::kill(program.pid(), SIGHUP);
   const std::size_t before = TinyTraining::losses(path("run")).size();
-  for (const auto end = Clock::now() + seconds(30);
-       TinyTraining::losses(path("run")).size() < before + 20 && Clock::now() < end;) {
-    std::this_thread::sleep_for(milliseconds(20));
-  }
+  wait_until(program, [&] { return TinyTraining::losses(path("run")).size() >= before + 20; });
   EXPECT_FALSE(program.has_ended());
   ::kill(program.pid(), SIGTERM);
   EXPECT_EQ(program.wait(seconds(30)).exit_code, 128 + SIGTERM);
@@ -96,7 +82,7 @@ TEST_F(NothingLostUnderMpirun, ASignalToOneRankOrToMpirunEndsAllWithACheckpoint)
     const Words layout = {"--tp", "2", "--dp", "2", "--global-batch-size", "4"};
     ChildProgram mpirun(with({TERATRON_MPIRUN, "--oversubscribe", "-n", "4"}, of_binary(endless(c.name, layout))),
                         mpirun_environment());
-    wait_for_updates(c.name, [&] { return mpirun.errors_so_far(); });
+    TinyTraining::wait_for_update(mpirun, path(c.name));
     const pid_t process = c.rank < 0 ? mpirun.pid() : process_of_mpirun(mpirun.pid(), c.rank);
     ASSERT_NE(process, 0);
     ::kill(process, c.signal);
@@ -114,7 +100,7 @@ TEST_F(NothingLostUnderMpirun, AnUpdateThatTakesSecondsIsFinishedAfterSigterm) {
   const Words layout = {"--tp", "2", "--global-batch-size", "1000"};
   ChildProgram mpirun(with({TERATRON_MPIRUN, "--oversubscribe", "-n", "2"}, of_binary(endless("run", layout))),
                       mpirun_environment());
-  wait_for_updates("run", [&] { return mpirun.errors_so_far(); });
+  TinyTraining::wait_for_update(mpirun, path("run"));
   const pid_t process = process_of_mpirun(mpirun.pid(), 1);
   ASSERT_NE(process, 0);
   const std::size_t before = TinyTraining::losses(path("run")).size();
@@ -128,16 +114,13 @@ TEST_F(NothingLostUnderMpirun, AnUpdateThatTakesSecondsIsFinishedAfterSigterm) {
 TEST_F(NothingLost, SecondRunThatSavesToAFolderIsRefusedAndTheFirstUntouched) {
   ChildProgram first(of_binary(endless("run", {"--seed", "1", "--save-interval", "5"})));
   const fs::path folder = path("run");
-  for (const auto end = Clock::now() + seconds(60); !fs::exists(folder / "latest_checkpointed_iteration.txt");) {
-    ASSERT_LT(Clock::now(), end) << first.errors_so_far();
-    std::this_thread::sleep_for(milliseconds(5));
-  }
+  wait_until(first, [&] { return fs::exists(folder / "latest_checkpointed_iteration.txt"); });
   const std::string config = read_file(folder / "config.toml"), trace = path("trace.json");
   for (const Words& more : {Words{}, Words{"--load", folder.string()}}) {
     EXPECT_THAT(refused(endless("run", with(more, {"--seed", "1", "--trace", trace}))),
                 HasSubstr("saves to '" + folder.string() + "' already; wait for its end, end it, or"));
   }
-  EXPECT_THAT(run_teratron(endless("run")).errors, HasSubstr("process " + std::to_string(first.pid())));
+  EXPECT_THAT(refused(endless("run")), HasSubstr("process " + std::to_string(first.pid())));
   EXPECT_EQ(read_file(folder / "config.toml"), config);
   EXPECT_FALSE(fs::exists(trace));
   ::kill(first.pid(), SIGKILL);
@@ -145,8 +128,7 @@ TEST_F(NothingLost, SecondRunThatSavesToAFolderIsRefusedAndTheFirstUntouched) {
   EXPECT_TRUE(fs::exists(folder / "run.lock"));
   const std::string iterations =
       std::to_string(std::stoll(read_file(folder / "latest_checkpointed_iteration.txt")) + 2);
-  const Outcome third =
-      must(training_.command({"--load", folder.string(), "--save", folder.string(), "--train-iters", iterations}));
+  must(training_.command({"--load", folder.string(), "--save", folder.string(), "--train-iters", iterations}));
 }
 
 // As it was: pairs that begin at once both ended with exit code 0, and their updates were mixed.

@@ -7,48 +7,24 @@ namespace {
 
 class RecipeCommands : public TrainingCommands<> {
  protected:
-  // The losses of a run that is cut short, of samples that are: programs with sanitizers run this, too.
-  std::vector<double> train(const std::string& recipe, const std::string& data, const std::string& tokenizer) const {
+  // Trains a few updates of short samples: programs with sanitizers run this, too.
+  void expect_to_learn(const std::string& recipe, const std::string& data, const std::string& tokenizer) const {
     const std::string file = std::string(TERATRON_SOURCE_DIR) + "/configs/" + recipe;
-    const Json result = json_of({"train",
-                                 "--config",
-                                 file,
-                                 "--data-path",
-                                 path(data),
-                                 "--tokenizer",
-                                 path(tokenizer),
-                                 "--save",
-                                 path("run"),
-                                 "--train-iters",
-                                 "6",
-                                 "--lr-warmup-iters",
-                                 "2",
-                                 "--log-interval",
-                                 "1",
-                                 "--seq-length",
-                                 "32",
-                                 "--global-batch-size",
-                                 "4",
-                                 "--micro-batch-size",
-                                 "4"});
-    EXPECT_EQ(result.at("iterations"), 6);
-    return TinyTraining::losses(path("run"));
+    const Words cut = words_of(
+        "--train-iters 6 --lr-warmup-iters 2 --log-interval 1 --seq-length 32 --global-batch-size 4 "
+        "--micro-batch-size 4");
+    succeed(with(
+        {"train", "--config", file, "--data-path", path(data), "--tokenizer", path(tokenizer), "--save", path("run")},
+        cut));
+    const std::vector<double> losses = TinyTraining::losses(path("run"));
+    ASSERT_EQ(losses.size(), 6U);
+    EXPECT_LT(losses.back(), losses.front());
   }
-
- private:
 };
 
-TEST_F(RecipeCommands, TheSmallGpt2Learns) {
-  const std::vector<double> losses = train("gpt2-tiny.toml", "data", "tokenizer");
-  ASSERT_EQ(losses.size(), 6U);
-  EXPECT_LT(losses.back(), losses.front());
-}
+TEST_F(RecipeCommands, TheSmallGpt2Learns) { expect_to_learn("gpt2-tiny.toml", "data", "tokenizer"); }
 
-TEST_F(RecipeCommands, TheSmallLlamaLearns) {
-  const std::vector<double> losses = train("llama-tiny.toml", "data", "tokenizer");
-  ASSERT_EQ(losses.size(), 6U);
-  EXPECT_LT(losses.back(), losses.front());
-}
+TEST_F(RecipeCommands, TheSmallLlamaLearns) { expect_to_learn("llama-tiny.toml", "data", "tokenizer"); }
 
 TEST_F(RecipeCommands, TheSmallBertLearns) {
   std::string vocabulary = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n.\nThe\nthe\n", documents;
@@ -70,9 +46,7 @@ TEST_F(RecipeCommands, TheSmallBertLearns) {
   write_file_atomically(path("documents.jsonl"), documents);
   succeed({"data", "tokenize", "--split-sentences", "--tokenizer", path("words"), "--out", path("sentences"),
            path("documents.jsonl")});
-  const std::vector<double> losses = train("bert-tiny.toml", "sentences", "words");
-  ASSERT_EQ(losses.size(), 6U);
-  EXPECT_LT(losses.back(), losses.front());
+  expect_to_learn("bert-tiny.toml", "sentences", "words");
 }
 
 }  // namespace

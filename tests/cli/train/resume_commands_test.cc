@@ -143,15 +143,12 @@ TEST_F(ResumeCommands, ACheckpointDoesNotChooseWhereElseIsWrittenTo) {
 }
 
 TEST_F(ResumeCommands, TheCorpusNamesItsTokenizer) {
-  const auto train = [&] {
-    return run_teratron({"train", "--data-path", path("data"), "--num-layers", "1", "--hidden-size", "16",
-                         "--num-attention-heads", "4", "--seq-length", "8", "--train-iters", "1"});
-  };
-  EXPECT_EQ(train().exit_code, 0);
+  const Words train = {"train", "--data-path",           path("data"), "--num-layers", "1", "--hidden-size",
+                       "16",    "--num-attention-heads", "4",          "--seq-length", "8", "--train-iters",
+                       "1"};
+  must(train);
   fs::remove_all(path("tokenizer"));
-  const Outcome refused = train();
-  EXPECT_EQ(refused.exit_code, 2);
-  EXPECT_THAT(refused.errors, HasSubstr("was made with '" + path("tokenizer") + "'"));
+  EXPECT_THAT(refused(train), HasSubstr("was made with '" + path("tokenizer") + "'"));
 }
 
 // <(...), /dev/stdin and - come once.
@@ -227,7 +224,7 @@ TEST_F(ResumeCommands, ADamagedModelToStartFromLeavesNoFolder) {
               AllOf(HasSubstr("model.safetensors"), HasSubstr("copy or download it again")));
   EXPECT_FALSE(fs::exists(path("new")));
   fs::create_directories(path("old"));
-  EXPECT_EQ(run_teratron(with(tune, {path("old")})).exit_code, 2);
+  refused(with(tune, {path("old")}));
   EXPECT_TRUE(fs::is_empty(path("old")));
 }
 
@@ -260,27 +257,11 @@ TEST_F(ResumeCommands, AnOlderCheckpointSaysWhichFlagsItNeeds) {
   EXPECT_THAT(refused({"train", "--load", path("run")}),
               AllOf(HasSubstr("does not record its settings"), HasSubstr("--data-path"), HasSubstr("--train-iters"),
                     HasSubstr("--seed")));
-  const Outcome resumed = must({"train",
-                                "--load",
-                                path("run"),
-                                "--data-path",
-                                (golden / "corpus").string(),
-                                "--seq-length",
-                                "8",
-                                "--micro-batch-size",
-                                "2",
-                                "--global-batch-size",
-                                "4",
-                                "--train-iters",
-                                "6",
-                                "--lr-decay-iters",
-                                "6",
-                                "--lr",
-                                "1e-2",
-                                "--seed",
-                                "7",
-                                "--split",
-                                "5,1"});
+  const Words needed = words_of(
+      "--seq-length 8 --micro-batch-size 2 --global-batch-size 4 --train-iters 6 --lr-decay-iters 6 --lr 1e-2 --seed 7 "
+      "--split 5,1");
+  const Outcome resumed =
+      must(with({"train", "--load", path("run"), "--data-path", (golden / "corpus").string()}, needed));
   EXPECT_THAT(resumed.errors, AllOf(HasSubstr("does not record its settings; those that are not given are defaults"),
                                     HasSubstr("resuming after iteration 3 of 6"), HasSubstr("saves nothing")));
 }

@@ -20,13 +20,6 @@ class Supervision : public TrainingCommands<> {
   Words command(const std::string& run, const Words& more) const {
     return with({TERATRON_BINARY}, training_.command(with({"--save", path(run)}, more)));
   }
-  // Waits until `is_so()`, or the program has ended.
-  template <class Is>
-  static void wait_until(ChildProgram& program, const Is& is_so) {
-    for (int look = 0; look < 60'000 && !program.has_ended() && !is_so(); ++look) {
-      std::this_thread::sleep_for(milliseconds(1));
-    }
-  }
   Json top(const std::string& run) const {
     const Outcome outcome = must({"top", path(run), "--json", "-"});
     return Json::parse(outcome.output, nullptr, /*allow_exceptions=*/false);
@@ -94,11 +87,11 @@ TEST_F(Supervision, ARunThatEndsInGoodOrderLeavesNoState) {
 
 TEST_F(Supervision, TopRefusesWhatIsNoRunWithOneError) {
   const std::string file = path("live.json");
-  EXPECT_THAT(run_teratron({"top", path("none")}).errors, HasSubstr("there is no folder"));
-  EXPECT_THAT(run_teratron({"top", path("corpus.txt")}).errors, HasSubstr("there is no folder"));
-  EXPECT_THAT(run_teratron({"top", path("")}).errors, AllOf(HasSubstr("no run lives"), HasSubstr("no checkpoint")));
+  EXPECT_THAT(refused({"top", path("none")}), HasSubstr("there is no folder"));
+  EXPECT_THAT(refused({"top", path("corpus.txt")}), HasSubstr("there is no folder"));
+  EXPECT_THAT(refused({"top", path("")}), AllOf(HasSubstr("no run lives"), HasSubstr("no checkpoint")));
   write_file_atomically(path("run.lock"), "{}");
-  EXPECT_THAT(run_teratron({"top", path("")}).errors, HasSubstr("has not come to its updates, or died"));
+  EXPECT_THAT(refused({"top", path("")}), HasSubstr("has not come to its updates, or died"));
   for (const std::string text : {"", "garbage", "{\"host\": 3}"}) {
     write_file_atomically(file, text);
     EXPECT_THAT(refused({"top", path("")}), AllOf(HasSubstr("error: "), HasSubstr(file))) << text;
@@ -116,13 +109,13 @@ TEST_F(Supervision, TopSaysThatAStateIsOldAndShowsNoControlCharacters) {
 
 // A terminal of six rows: the cursor's, below the keys', must be one of them, or the first line is gone.
 TEST_F(Supervision, OnATerminalTopFillsTheRowsAndColumnsUntilAKeyASignalOrTheRunsEnd) {
-  if (!testing::PseudoTerminal(6, 40).exists()) GTEST_SKIP() << "there are no terminals";
+  if (!PseudoTerminal(6, 40).exists()) GTEST_SKIP() << "there are no terminals";
   const auto frame_until = [&](int ranks, bool has_keys, const auto& end, int exit_code) {
     LiveRun state{.host = "elsewhere", .process = 7, .written_at = 1e9, .iteration = 5, .iterations = 9};
     for (int rank = 0; rank < ranks; ++rank)
       state.ranks.push_back({.rank = rank, .host = "elsewhere", .place = "start"});
     EXPECT_TRUE(write_live_file(path(""), state));
-    testing::PseudoTerminal terminal(6, 40);
+    PseudoTerminal terminal(6, 40);
     ChildProgram top({TERATRON_BINARY, "top", path("")}, {"TERM=xterm"}, terminal.path(),
                      has_keys ? terminal.path() : "/dev/null");
     std::string frame = terminal.shown_until("q ends\r\n");
@@ -132,7 +125,7 @@ TEST_F(Supervision, OnATerminalTopFillsTheRowsAndColumnsUntilAKeyASignalOrTheRun
     return frame;
   };
   const auto frame_of = [&](int ranks) {
-    const auto type_q = [](const testing::PseudoTerminal& terminal, ChildProgram&) { terminal.type("q"); };
+    const auto type_q = [](const PseudoTerminal& terminal, ChildProgram&) { terminal.type("q"); };
     const std::string frame = frame_until(ranks, true, type_q, 0);
     const std::string_view from_top = "\x1b[H\x1b[J";
     EXPECT_THAT(frame, StartsWith(std::string(from_top) + "process 7 on elsewhere has written"));
@@ -148,7 +141,7 @@ TEST_F(Supervision, OnATerminalTopFillsTheRowsAndColumnsUntilAKeyASignalOrTheRun
   const auto signalled = [](int signal) { return [=](auto&, ChildProgram& top) { ::kill(top.pid(), signal); }; };
   frame_until(0, false, signalled(SIGINT), 0);
   frame_until(0, false, signalled(SIGTERM), 128 + SIGTERM);
-  const auto end_run = [&](testing::PseudoTerminal& terminal, ChildProgram&) {
+  const auto end_run = [&](PseudoTerminal& terminal, ChildProgram&) {
     fs::remove(path("live.json"));
     terminal.shown_until("the run has ended\r\n");
   };
@@ -169,7 +162,7 @@ TEST_F(Supervision, ARunThatWasKilledAgainAndAgainHasTheBitsOfOneThatWasNot) {
       return child != 0 && child != before && has_updates("killed", child);
     });
     if (run.has_ended()) break;
-    std::this_thread::sleep_for(milliseconds(random.below(200)));
+    if (kills > 0) std::this_thread::sleep_for(milliseconds(random.below(200)));  // at once, or a fast run has ended
     ::kill(child, SIGKILL);
     before = child;
   }
@@ -199,7 +192,7 @@ TEST_F(Supervision, TheChildOfASupervisorThatIsKilledSavesAndEnds) {
   ::kill(run.pid(), SIGKILL);
   run.wait();
   const fs::path tracker = fs::path(path("run")) / "latest_checkpointed_iteration.txt";
-  for (int look = 0; look < 30'000 && !fs::exists(tracker); ++look) std::this_thread::sleep_for(milliseconds(1));
+  for (int look = 0; look < 60'000 && !fs::exists(tracker); ++look) std::this_thread::sleep_for(milliseconds(1));
   EXPECT_TRUE(fs::exists(tracker));
 }
 

@@ -12,6 +12,16 @@
 
 namespace teratron::testing {
 
+// The folder of tests/golden/bert_tiny with a vocabulary: w5, w6 and so on after the special tokens.
+inline void write_golden_bert(const fs::path& folder) {
+  make_folders(folder);
+  const fs::path golden = fs::path(TERATRON_SOURCE_DIR) / "tests" / "golden" / "bert_tiny";
+  for (const char* name : {"config.json", "model.safetensors"}) fs::copy(golden / name, folder / name);
+  std::string vocabulary = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n";
+  for (int word = 5; word < 54; ++word) vocabulary += fmt::format("w{}\n", word);
+  put_file(folder / "vocab.txt", vocabulary);
+}
+
 inline constexpr std::int64_t kTinyHidden = 8, kTinyPositions = 48;
 
 struct TinyBertClass {

@@ -141,23 +141,9 @@ class WeightUse : public ::testing::Test {
   }
 
   Words train(const std::string& from, const std::string& corpus) const {
-    return {"train",
-            "--data-path",
-            path(corpus),
-            "--seq-length",
-            "24",
-            "--micro-batch-size",
-            "2",
-            "--train-iters",
-            "1",
-            "--eval-iters",
-            "1",
-            "--peak-tflops",
-            "1",
-            "--lr",
-            "1e-4",
-            "--split",
-            from.empty() ? "1" : "0.6,0.4"};
+    return with(words_of("train --seq-length 24 --micro-batch-size 2 --train-iters 1 --eval-iters 1 --peak-tflops 1 "
+                         "--lr 1e-4"),
+                {"--data-path", path(corpus), "--split", from.empty() ? "1" : "0.6,0.4"});
   }
 
   std::string file_of(std::string_view task) const {
@@ -166,23 +152,9 @@ class WeightUse : public ::testing::Test {
   }
 
   Words finetune(std::string_view task, const std::string& from, const std::string& save) const {
-    return {"finetune",
-            "--task",
-            std::string(task),
-            "--load",
-            from,
-            "--train-data",
-            file_of(task),
-            "--valid-data",
-            file_of(task),
-            "--epochs",
-            "1",
-            "--seq-length",
-            "40",
-            "--peak-tflops",
-            "1",
-            "--save",
-            save};
+    return with(words_of("finetune --epochs 1 --seq-length 40 --peak-tflops 1"),
+                {"--task", std::string(task), "--load", from, "--train-data", file_of(task), "--valid-data",
+                 file_of(task), "--save", save});
   }
 
   Words command(std::string_view name, const std::string& from, bool is_gpt) const {

@@ -63,7 +63,7 @@ WriteTarget write_target(const std::filesystem::path& first) {
     const std::filesystem::path link = std::filesystem::read_symlink(path, error);
     path = link.is_absolute() ? link : path.parent_path() / link;
   }
-  if (std::filesystem::is_symlink(path, error)) throw_write_error(first, ELOOP);
+  if (std::filesystem::is_symlink(path, error)) throw_link_loop(first);
   return {path, true};
 }
 
@@ -106,7 +106,6 @@ std::string_view remedy_of_write_error(int error) {
     case EFBIG: return "raise the limit of the size of files (ulimit -f)";
     case EMFILE: return "raise the limit of open files (ulimit -n)";
     case ENFILE: return "end programs that hold files open";
-    case ELOOP: return "delete the links that lead to one another";
     default: return "check the path and its disk";
   }
 }
@@ -126,6 +125,11 @@ void throw_write_error(const std::filesystem::path& path, int error) {
       text(fmt::format("{}{}", remedy_of_write_error(error), helps_elsewhere ? " or choose another place" : ""));
   if (error == ENOSPC || error == EDQUOT || error == EFBIG) throw NoSpaceError(advice);
   throw EnvironmentError(advice);
+}
+
+void throw_link_loop(const std::filesystem::path& path) {
+  throw_user_error("cannot write '{}': its symbolic links lead to one another; delete them, or choose another place",
+                   path.string());
 }
 
 std::string name_of_input(const std::filesystem::path& path) {
@@ -358,6 +362,7 @@ void make_folders(const std::filesystem::path& path) {
         "folder",
         path.string());
   }
+  if (error == std::errc::too_many_symbolic_link_levels) throw_link_loop(path);
   if (error) {
     throw_environment_error("cannot create the folder '{}': {}; {} or choose another place", path.string(),
                             error.message(), remedy_of_write_error(error.value()));

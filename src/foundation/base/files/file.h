@@ -75,7 +75,7 @@ class MappedFile {
 // unless keep_partial() says otherwise. A symbolic link stays, and its target is replaced. Devices, pipes and standard
 // output ("-") cannot be replaced: they get the bytes as they come. Every failure (full disk, no permission, missing
 // folder, a pipe without a reader) is an EnvironmentError that names the file and the cause. A full disk is a
-// NoSpaceError, a reader that has ended OutputClosed.
+// NoSpaceError, a reader that has ended OutputClosed, links that lead to one another are a UserError.
 //
 // Where the file system has locks, one process writes at a time. Another waits two seconds, then throws an
 // EnvironmentError. Long commands use an OutputLock (output_lock.h) too.
@@ -124,10 +124,13 @@ int open_for_writing(const std::filesystem::path& path, int flags);
 // Throws the error of a write to `path` that failed with this errno.
 [[noreturn]] void throw_write_error(const std::filesystem::path& path, int error);
 
+// Throws the UserError of a `path` to write whose symbolic links lead to one another.
+[[noreturn]] void throw_link_loop(const std::filesystem::path& path);
+
 void write_file_atomically(const std::filesystem::path& path, std::string_view content);
 
-// Creates `path` and its parents, durably. UserError: no name, or a file is in the way. EnvironmentError: another
-// fault.
+// Creates `path` and its parents, durably. UserError: no name, a file is in the way, or links lead to one another.
+// EnvironmentError: another fault.
 void make_folders(const std::filesystem::path& path);
 
 // Makes names inside `folder` durable (fsync of the folder), unless it may not be read.

@@ -1,7 +1,6 @@
 #include "base/files/free_place.h"
 
 #include <array>
-#include <cerrno>
 #include <cstdlib>
 #include <fstream>
 #include <set>
@@ -16,6 +15,10 @@ namespace teratron {
 namespace fs = std::filesystem;
 
 namespace {
+
+[[noreturn]] void throw_misplaced(const fs::path& file, std::string_view why) {
+  throw_user_error("cannot write '{}': {}", file.string(), why);
+}
 
 // The first process writes. Processes on other hosts may not see its folder.
 bool is_later_process_of_a_job() {
@@ -57,10 +60,32 @@ void require_separate(std::span<const fs::path> read, std::span<const fs::path> 
   }
 }
 
+void require_place(const fs::path& file) {
+  if (file.empty() || is_later_process_of_a_job()) return;
+  const fs::path target = AtomicFile::target_of(file);
+  if (target.empty()) return;
+  const fs::path folder = target.has_parent_path() ? target.parent_path() : ".";
+  std::error_code error;
+  const fs::file_status there = fs::status(folder, error);
+  if (error == std::errc::too_many_symbolic_link_levels) throw_link_loop(file);
+  if (error == std::errc::not_a_directory || (fs::exists(there) && !fs::is_directory(there))) {
+    throw_misplaced(
+        file, fmt::format("there is a file at the place of its folder '{}', or of one above it; choose another place",
+                          folder.string()));
+  }
+}
+
 void require_writable(const fs::path& file) {
-  if (file.empty() || is_later_process_of_a_job() || AtomicFile::target_of(file).empty()) return;
+  if (file.empty() || is_later_process_of_a_job()) return;
+  require_place(file);
+  const fs::path target = AtomicFile::target_of(file);
+  if (target.empty()) return;
   std::error_code missing;
-  if (fs::is_directory(file, missing)) throw_write_error(file, EISDIR);
+  if (target.has_parent_path() && !fs::exists(target.parent_path(), missing)) {
+    throw_misplaced(file, fmt::format("there is no folder '{}'; make it first, or choose another place",
+                                      target.parent_path().string()));
+  }
+  if (fs::is_directory(target, missing)) throw_misplaced(file, "a folder has that name; choose another name");
   try {
     const AtomicFile unwritten(file);
   } catch (const NoSpaceError&) {

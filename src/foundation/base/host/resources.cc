@@ -1,9 +1,9 @@
 #include "base/host/resources.h"
 
 #include <fmt/format.h>
-#include <sched.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
@@ -79,11 +79,26 @@ constexpr MemoryFiles kMemoryFiles[] = {{"memory.max", "memory.current", "inacti
 
 }  // namespace
 
-int bound_processors() {
-  cpu_set_t processors;
-  if (::sched_getaffinity(0, sizeof(processors), &processors) != 0) return 1;
-  return std::max(CPU_COUNT(&processors), 1);
+// The system refuses (EINVAL) a set with room for fewer processors than it could have, which may be more than cpu_set_t
+// has room for (1,024).
+std::vector<int> own_processors(int (*affinity)(pid_t, std::size_t, cpu_set_t*)) {
+  constexpr std::size_t kMostSets = 1024;
+  for (std::vector<cpu_set_t> sets(1); sets.size() <= kMostSets; sets.resize(2 * sets.size())) {
+    const std::size_t bytes = sets.size() * sizeof(cpu_set_t);
+    if (affinity(0, bytes, sets.data()) != 0) {
+      if (errno == EINVAL) continue;
+      break;
+    }
+    std::vector<int> processors;
+    for (std::size_t processor = 0; processor < 8 * bytes; ++processor) {
+      if (CPU_ISSET_S(processor, bytes, sets.data())) processors.push_back(static_cast<int>(processor));
+    }
+    return processors;
+  }
+  return {};
 }
+
+int bound_processors() { return std::max(static_cast<int>(own_processors().size()), 1); }
 
 int processor_quota(const fs::path& root) {
   std::optional<double> smallest;

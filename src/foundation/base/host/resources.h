@@ -2,13 +2,20 @@
 // and 2) around it, which containers, Slurm and systemd set. `root`: root of the file system, for tests.
 #pragma once
 
+#include <sched.h>
+
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <vector>
 
 namespace teratron {
 
-// Processors that the calling thread is bound to; 1 where the system does not say.
+// Numbers of the processors that the calling thread may run on, in order; none where the system does not say.
+// `affinity`: reads them, for tests.
+std::vector<int> own_processors(int (*affinity)(pid_t, std::size_t, cpu_set_t*) = ::sched_getaffinity);
+
+// Count of own_processors(), at least 1.
 int bound_processors();
 
 // Smallest quota of CPU time of the process's control group and those around it, in processors, rounded up. 0: none.

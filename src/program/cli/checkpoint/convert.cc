@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/files/free_place.h"
 #include "base/files/output_lock.h"
 #include "base/host/standard_streams.h"
 #include "checkpoint/adapter_files.h"
@@ -178,7 +179,7 @@ std::filesystem::path from_foreign(const ConvertOptions& options, ForeignFormat 
 void require_new_file(const std::filesystem::path& out) {
   std::error_code error;
   const auto type = std::filesystem::status(out, error).type();
-  if (type == std::filesystem::file_type::not_found && !is_standard_stream(out)) return;
+  if (type == std::filesystem::file_type::not_found && !is_standard_stream(out)) return require_writable(out);
   throw_user_error("OUT must be a new file: '{}' is there already, and nothing is overwritten", out.string());
 }
 

@@ -30,7 +30,7 @@ struct CheckpointReshardOptions {
 FieldList fields_of(CheckpointReshardOptions& o) {
   FieldList list;
   list.add_positional(&o.from, "FROM", "folder that was saved to, or one checkpoint in it");
-  list.add_positional(&o.to, "TO", "folder to write, with no checkpoint in it");
+  list.add_positional(&o.to, "TO", "folder to write, with no checkpoint in it").writes();
   list.add(
       "max-file-size", &o.max_file_size, "BYTES",
       "most bytes of tensors in a file; a larger tensor has its own; 0: one file for the model, one for the optimizer");

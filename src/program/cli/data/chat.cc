@@ -56,6 +56,7 @@ FieldList fields_of(DataChatOptions& o, const std::string& members, const std::s
                   "colours of --show; auto: on a terminal, unless NO_COLOR is set");
   list.add("threads", &o.threads, "N", "0: one per core").between(0);
   add_json_field(list, o.json);
+  list.field_of(o.json).writes(FileContent::kJsonLines);  // with --show, a line for each document
   return list;
 }
 
@@ -93,20 +94,24 @@ void show(const DataChatOptions& options, const ChatTokenizer& tokenizer, ChatFo
   const bool has_pairs = form == ChatForm::kPairs;
   const std::int64_t most = has_pairs ? 2 * options.show : options.show;
   std::int64_t number = 0;
+  std::string text, json_lines;
   for (std::vector<ChatTokens> documents; number < most && reader.next(documents);) {
     for (const ChatTokens& chat : documents) {
-      if (number++ == most) return;
+      if (number == most) break;
+      ++number;
       const std::string name = has_pairs
                                    ? fmt::format("{}, {}", (number + 1) / 2, number % 2 == 1 ? "chosen" : "rejected")
                                    : fmt::format("{}", number);
-      print_result(fmt::format("--- {}: {}, {} to learn\n{}\n", name, counted(std::ssize(chat.ids), "token"),
-                               std::ranges::count(chat.learned, true),
-                               shown(chat, tokenizer.tokenizer(), has_colours)));
-      write_json(options.json, nlohmann::ordered_json({{"ids", chat.ids}, {"learned", chat.learned}}).dump());
+      text += fmt::format("--- {}: {}, {} to learn\n{}\n", name, counted(std::ssize(chat.ids), "token"),
+                          std::ranges::count(chat.learned, true), shown(chat, tokenizer.tokenizer(), has_colours));
+      if (number > 1) json_lines += "\n";
+      json_lines += json_text(nlohmann::ordered_json({{"ids", chat.ids}, {"learned", chat.learned}}));
     }
   }
-  if (number == 0)
+  if (number == 0) {
     throw_user_error("no example has an answer of an assistant; examples read: {}", reader.counts().examples);
+  }
+  report(options.json, text, json_lines);
 }
 
 std::string text_of(const ChatCounts& counts, const DataChatOptions& options, ChatForm form, double seconds) {

@@ -44,8 +44,7 @@ Faults StageCommandOptions::faults() const {
                 "{} and {} both go to standard output (-); name a file for one of them", Flag{"out"}, Flag{"dropped"});
   faults.add_if(!dropped.empty() && dropped == out, "{} and {} name one file, and are two", Flag{"out"},
                 Flag{"dropped"});
-  faults.add_if(is_standard_stream(dropped) && is_standard_stream(json),
-                "{} and {} both go to standard output (-); name a file for one of them", Flag{"dropped"}, Flag{"json"});
+  add_output_faults(faults, "--dropped", dropped, json);
   add_output_faults(faults, "the documents", out, json);
   return faults;
 }

@@ -120,6 +120,7 @@ void run(const EvalTaskOptions& options) {
   const TaskKind task = options.task;
   const RankLauncher launcher(options.layout, options.backend.kind);
   require_free(std::array{options.predictions}, options.overwrite);
+  require_writable(options.predictions);
   const std::optional<OutputLock> lock = launcher.lock(options.predictions);
   TaskReadingSettings settings = options;
   if (has_labels_of_files(task)) settings.given.labels = labels_of(find_weights(options.load), task);

@@ -198,6 +198,7 @@ void run(const EmbedOptions& options) {
   const RankLauncher launcher(options.layout, options.backend.kind);
   launcher.require_file("TEXT", options.text);
   require_free(std::array{options.out}, options.overwrite);
+  require_writable(options.out);
   EmbedOptions filled = options;
   std::optional<SentenceTransformer> folder = read_sentence_transformer(options.load);
   WeightSource source = find_encoder(folder ? folder->encoder : options.load, options.layout, WeightUse::kEmbed);

@@ -60,6 +60,7 @@ std::vector<std::int32_t> read_ids(const std::filesystem::path& path, std::int64
 
 void run(const TokenizerDecodeOptions& options) {
   require_free(std::array{options.out}, options.overwrite);
+  require_writable(options.out);
   const OutputLock lock(options.out);
   const Tokenizer tokenizer = Tokenizer::load(options.tokenizer);
   const std::vector<std::int32_t> ids = read_ids(options.in, tokenizer.vocab_size());

@@ -60,6 +60,7 @@ void write_lines(const Tokenizer& tokenizer, std::span<const std::int32_t> ids, 
 void run(const TokenizerEncodeOptions& options) {
   if (options.threads > 0) set_thread_count(static_cast<int>(options.threads));
   require_free(std::array{options.out}, options.overwrite);
+  require_writable(options.out);
   const OutputLock lock(options.out);
   const Tokenizer tokenizer = Tokenizer::load(options.tokenizer);
   const std::string text = read_decompressed(options.in);

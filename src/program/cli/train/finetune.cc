@@ -75,7 +75,7 @@ Command finetune_command() {
       "finetune", "trains a BERT for a task: MNLI, QQP, SQuAD, RACE, or labels of your own", nullptr);
   command.run = [](std::span<const std::string> arguments) {
     FinetuneConfig config = read_finetune_config(arguments);
-    require_separate_files(fields_of(config));
+    require_files(fields_of(config));
     const FinetuneResults results = finetune(config);
     if (!results.runs.empty() && results.is_complete) report_results(config, results);
     if (results.signal != 0) throw EndedBySignal(results.signal);

@@ -69,7 +69,7 @@ Command train_command() {
       make_command<TrainConfig>("train", "trains a GPT-2, a Llama or a BERT on a tokenised corpus", nullptr);
   command.run = [](std::span<const std::string> arguments) {
     TrainStart start = read_train_start(arguments);
-    require_separate_files(fields_of(start.config));
+    require_files(fields_of(start.config));
     if (start.config.failures.supervises()) std::exit(supervise_training(start.config, arguments));
     const PretrainingResult result = pretrain(start);
     if (result.is_first_process) report(start.config.output.json, "", json_of(result));

@@ -84,7 +84,7 @@ void read_settings(CompletionRequest& request, RequestFields& fields, const Toke
   if (sampling.top_p == 0) sampling.top_p = std::numeric_limits<double>::min();
   sampling.top_k = fields.integer("top_k", 0, -1, std::numeric_limits<std::int32_t>::max());
   sampling.top_k = std::max<std::int64_t>(0, sampling.top_k);
-  sampling.repetition_penalty = fields.number("repetition_penalty", 1, 1e-3, 1e3);
+  sampling.repetition_penalty = fields.number("repetition_penalty", 1, kLeastPenalty, kMostPenalty);
   const std::int64_t seed =
       fields.integer("seed", -1, std::numeric_limits<std::int64_t>::min(), std::numeric_limits<std::int64_t>::max());
   sampling.seed = fields.find("seed") != nullptr ? static_cast<std::uint64_t>(seed) : std::random_device()();

@@ -21,7 +21,7 @@ Value trim(Renderer& /*renderer*/, Arguments& arguments) {
   std::optional<std::string> characters;
   if (bound.has(1) && !bound[1].is_none()) characters = text_of(bound[1]);
   const bool safe = bound[0].text() != nullptr && bound[0].text()->safe;
-  return Value::text(std::string(stripped(text_of(bound[0]), characters, true, true)), safe);
+  return Value::text(std::string(stripped(text_of(bound[0]), characters)), safe);
 }
 
 template <std::string (*kChange)(std::string_view)>
@@ -115,7 +115,7 @@ Value tojson(Renderer& /*renderer*/, Arguments& arguments) {
 
 // int(): white space around, and underscores between digits. Nothing: no integer.
 std::optional<std::int64_t> integer_of(std::string_view text) {
-  text = stripped(text, std::nullopt, true, true);
+  text = stripped(text);
   if (text.starts_with('+')) text.remove_prefix(1);
   std::int64_t number = 0;
   const auto read = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -126,7 +126,7 @@ std::optional<std::int64_t> integer_of(std::string_view text) {
 }
 
 std::optional<double> real_of(std::string_view text) {
-  text = stripped(text, std::nullopt, true, true);
+  text = stripped(text);
   if (text.find('_') != std::string_view::npos) fail("float of a text with _ is not supported");
   if (text.starts_with('+')) text.remove_prefix(1);
   double number = 0;

@@ -15,7 +15,8 @@ using Pieces = std::vector<std::string_view>;
 Pieces characters_of(std::string_view text);
 bool is_white_space(char32_t code);
 // str.strip(), lstrip(), rstrip(); without `characters`: of white space.
-std::string_view stripped(std::string_view text, std::optional<std::string_view> characters, bool left, bool right);
+std::string_view stripped(std::string_view text, std::optional<std::string_view> characters = {}, bool left = true,
+                          bool right = true);
 // str.split(separator, most) and rsplit(); without a separator: at white space. most < 0: at all. Error: an empty one.
 Pieces split(std::string_view text, std::optional<std::string_view> separator, std::int64_t most, bool from_right);
 // str.splitlines(): without their ends, or with them.

@@ -20,12 +20,27 @@ BitRuns take_levels(ByteReader& bytes, Encoding encoding, int most) {
   return {bytes.take(bytes.number<std::uint32_t>()), bits_of_level(most)};
 }
 
+// Gives `bytes`, whose content is lost, a capacity of `size` and no more.
+void reserve_anew(std::vector<char>& bytes, std::size_t size) {
+  std::vector<char>().swap(bytes);  // first, so that there is never room for both
+  bytes.reserve(size);
+}
+
 }  // namespace
 
 void PageMemory::count(std::size_t before, std::size_t now) {
   const std::size_t held = held_ - before + now;
   if (now > before && held > most_) throw_unsupported("pages that take more than {} MiB together", most_ >> 20);
   held_ = held;
+}
+
+std::span<char> PageMemory::packed(std::size_t size) {
+  if (size > packed_.capacity()) {
+    count(packed_.capacity(), size);
+    reserve_anew(packed_, size);
+  }
+  if (size > packed_.size()) packed_.resize(size);
+  return packed_;
 }
 
 ColumnReader::ColumnReader(const RandomAccessFile& file, const Leaf& leaf, const ColumnChunk& chunk, PageMemory& memory)
@@ -99,13 +114,8 @@ PageHeader ColumnReader::read_header() {
 // The page's bytes in the file, in the memory that columns share.
 std::string_view ColumnReader::read_bytes(const PageHeader& header) {
   const auto size = static_cast<std::size_t>(header.packed_size);
-  std::vector<char>& packed = memory_.packed();
-  const std::size_t before = packed.size();
-  if (size > before) {
-    memory_.count(before, size);
-    packed.resize(size);
-  }
-  file_.read(at_, std::as_writable_bytes(std::span(packed).first(size)));
+  const std::span<char> packed = memory_.packed(size).first(size);
+  file_.read(at_, std::as_writable_bytes(packed));
   at_ += size;
   if (header.checksum) {
     const auto found = static_cast<std::uint32_t>(::crc32_z(0, reinterpret_cast<const Bytef*>(packed.data()), size));
@@ -119,6 +129,16 @@ void ColumnReader::hold(std::size_t before, std::size_t now) {
   held_ = held_ - before + now;
 }
 
+// Makes room for a page in that of the page before, unless it is too small, or most of it would stay empty.
+void ColumnReader::make_room(std::vector<char>& page, std::size_t size) {
+  const std::size_t before = page.capacity();
+  if (size > before || size < before / 2) {
+    hold(before, size);
+    reserve_anew(page, size);
+  }
+  page.resize(size);
+}
+
 // Decompresses a page; levels of the second version come before the compressed bytes, and stay as they are.
 void ColumnReader::unpack(const PageHeader& header, std::string_view stored, std::vector<char>& to) {
   const auto size = static_cast<std::size_t>(header.size);
@@ -128,8 +148,7 @@ void ColumnReader::unpack(const PageHeader& header, std::string_view stored, std
   if (size - levels > most_decompressed(codec, packed.size())) {
     throw_damaged("a page of its column '{}' is to have {} bytes, and cannot", leaf_.path, size);
   }
-  hold(to.size(), size);
-  to.resize(size);
+  make_room(to, size);
   stored.copy(to.data(), levels);
   if (size > levels) decompress(codec, packed, std::span(to).subspan(levels));
 }

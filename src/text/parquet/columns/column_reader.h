@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -20,7 +21,8 @@ class PageMemory {
 
   // Counts bytes in the place of `before`. Unsupported: all together are more than there may be.
   void count(std::size_t before, std::size_t now);
-  std::vector<char>& packed() { return packed_; }
+  // At least `size` bytes for the compressed page, whose content is lost. Unsupported as count().
+  std::span<char> packed(std::size_t size);
 
  private:
   std::size_t most_, held_ = 0;
@@ -62,6 +64,7 @@ class ColumnReader {
   std::string_view read_bytes(const PageHeader& header);
   void unpack(const PageHeader& header, std::string_view stored, std::vector<char>& to);
   void hold(std::size_t before, std::size_t now);
+  void make_room(std::vector<char>& page, std::size_t size);
   void begin_dictionary(const PageHeader& header, std::string_view stored);
   void begin_data(const PageHeader& header);
   [[noreturn]] void throw_no_entry() const;

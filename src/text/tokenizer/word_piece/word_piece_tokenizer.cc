@@ -1,6 +1,7 @@
 // Implements Tokenizer for WordPiece.
 #include <array>
 
+#include "base/replace_all.h"
 #include "tokenizer/tokenizer_implementation.h"
 #include "tokenizer/word_piece/word_piece_encoder.h"
 #include "tokenizer/word_piece/word_piece_files.h"
@@ -8,12 +9,6 @@
 
 namespace teratron {
 namespace {
-
-void replace_all(std::string& text, std::string_view from, std::string_view to) {
-  for (std::size_t at = text.find(from); at != text.npos; at = text.find(from, at + to.size())) {
-    text.replace(at, from.size(), to);
-  }
-}
 
 // The change that Hugging Face's decoder makes to each token.
 void clean_up_spaces(std::string& token) {

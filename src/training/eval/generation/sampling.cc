@@ -55,8 +55,9 @@ Faults SamplingSettings::faults() const {
   faults.add_if(!(temperature >= 0), "{} is {}; 0 is greedy, the least", Flag{"temperature"}, temperature);
   faults.add_if(top_k < 0, "{} is {}; 0 is off, the least", Flag{"top-k"}, top_k);
   faults.add_if(!(top_p > 0 && top_p <= 1), "{} is {}; it must be above 0, at most 1", Flag{"top-p"}, top_p);
-  faults.add_if(!(repetition_penalty > 0), "{} is {}; it must be above 0, and 1 is off", Flag{"repetition-penalty"},
-                repetition_penalty);
+  faults.add_if(!(repetition_penalty >= kLeastPenalty && repetition_penalty <= kMostPenalty),
+                "{} is {}; it must be from {} to {}, and 1 is off", Flag{"repetition-penalty"}, repetition_penalty,
+                kLeastPenalty, kMostPenalty);
   return faults;
 }
 

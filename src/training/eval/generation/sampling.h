@@ -11,6 +11,9 @@
 
 namespace teratron {
 
+// Penalties of repetition. With others the logits of a sound model could overflow.
+constexpr double kLeastPenalty = 1e-3, kMostPenalty = 1e3;
+
 struct SamplingSettings {
   double temperature = 1.0;  // 0: greedy
   std::int64_t top_k = 0;    // keep the k likeliest; 0: all

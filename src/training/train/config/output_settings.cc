@@ -4,7 +4,6 @@
 #include <limits>
 #include <utility>
 
-#include "base/files/free_place.h"
 #include "checkpoint/native/folders.h"
 
 namespace teratron {
@@ -89,8 +88,7 @@ void add_output_fields(FieldList& list, OutputSettings& s) {
       .of(FieldScope::kCommand);
   list.add("json", &s.json, "FILE", "results as JSON; - is standard output")
       .writes(FileContent::kJson)
-      .of(FieldScope::kStart)
-      .when_set = [&s] { require_writable(s.json); };
+      .of(FieldScope::kStart);
   list.add("tensorboard-dir", &s.tensorboard_dir, "DIR", "curves for TensorBoard, by Megatron-LM's names");
   list.add("sample-prompt", &s.sample_prompts, "TEXT",
            "text that the model continues at every validation, for those who watch; may be given several times")
