@@ -8,7 +8,6 @@
 #include <numeric>
 
 #include "pipeline/timing/simulate.h"
-#include "pipeline/token_slices.h"
 #include "slicing/candidate_cuts.h"
 #include "train/plans/pipeline_plan.h"
 
@@ -19,8 +18,8 @@ constexpr std::int64_t kGrid = 256;  // intervals of a sequence between which th
 
 // Oddness of slices: 0 of whole sequences.
 int oddness_of_slices(const Layout& layout) {
-  if (layout.token_slices.empty()) return 0;
-  const pipeline::TokenSlices slices = pipeline::parse_token_slices("--token-slices", layout.token_slices);
+  if (layout.slicing.is_whole()) return 0;
+  const pipeline::TokenSlices slices = layout.slicing.slices();
   if (!slices.lengths.empty() || !slices.cuts.empty()) return 3;
   return std::has_single_bit(static_cast<unsigned>(slices.count)) ? 1 : 2;
 }
@@ -62,9 +61,8 @@ MeasuredTimes::MeasuredTimes(const TrainConfig& config, const slicing::Profile& 
 
 double MeasuredTimes::handicap_of(const Layout& layout) const {
   int oddness = oddness_of_slices(layout);
-  const bool is_uneven = !layout.layers.empty() && !deals_layers(layout);
   for (const bool odd :
-       {layout.virtual_stages > 1, layout.defer_weight_gradients, is_uneven, layout.vocabulary_parallel}) {
+       {layout.virtual_stages > 1, layout.defer_weight_gradients, !layout.layers.empty(), layout.vocabulary_parallel}) {
     oddness += odd ? 2 : 0;
   }
   return 1 + std::clamp(fit_.error, kLeastDoubt, kMostDoubt) * (1 - std::exp2(-oddness));
@@ -117,11 +115,11 @@ double MeasuredTimes::busiest_stage(const Layout& layout, const pipeline::MicroB
     all += static_cast<double>(config_.model.config.num_layers) * fastest + stages * everywhere + head;
     slice.context += length;
   }
-  return deals_layers(layout) ? all / stages : std::ranges::max(of_stage);
+  return layout.deals_layers ? all / stages : std::ranges::max(of_stage);
 }
 
 double MeasuredTimes::least(const Layout& layout) {
-  if (is_to_be_chosen(layout)) return 0;
+  if (layout.slicing.is_open()) return 0;
   double work = 0;
   for (const auto& [cut, count] : cuts_of(config_, layout)) work += count * busiest_stage(layout, cut);
   return handicap_of(layout) * work * slowest_pace() / 1000;
