@@ -23,15 +23,15 @@ std::vector<std::int64_t> powers_of_two(std::int64_t most, const std::optional<s
 // All ways of one mesh.
 class MeshLayouts {
  public:
-  MeshLayouts(const TrainConfig& config, const FixedLayout& fixed, std::vector<Layout>& found)
-      : config_(config), fixed_(fixed), found_(found) {}
+  MeshLayouts(const StepSettings& settings, const FixedLayout& fixed, std::vector<Layout>& found)
+      : settings_(settings), fixed_(fixed), found_(found) {}
 
   void add(const Layout& mesh) {
-    const std::int64_t share = share_of_batch(config_, mesh.data);
+    const std::int64_t share = share_of_batch(settings_, mesh.data);
     for (const std::int64_t size : powers_of_two(share, given_micro_batch())) {
       Layout layout = mesh;
       layout.micro_batch = size;
-      add_schedules(layout, micro_batches_of(config_, layout));
+      add_schedules(layout, micro_batches_of(settings_, layout));
     }
   }
 
@@ -68,8 +68,8 @@ class MeshLayouts {
     // Sequences whole, which another schedule does as well unless cells lie in a V.
     const bool is_folded = traits.placement == pipeline::Placement::kFolded;
     if (fixed_.schedule || is_folded) add_cells(layout);
-    if (!config_.model.config.family().continues_text || layout.pipeline == 1) return;
-    for (std::int64_t count = 2; count <= kMostSlices && config_.model.seq_length / count >= kFewestSliceTokens;
+    if (!settings_.model.config.family().continues_text || layout.pipeline == 1) return;
+    for (std::int64_t count = 2; count <= kMostSlices && settings_.model.seq_length / count >= kFewestSliceTokens;
          count *= 2) {
       layout.slicing.text = fmt::format("uniform:{}", count);
       add_cells(layout);
@@ -82,22 +82,22 @@ class MeshLayouts {
   void add_cells(Layout layout) {
     layout.deals_layers = fixed_.has_mesh() && !fixed_.keeps_layers && layout.pipeline > 1;
     if (pipeline::traits_of(layout.schedule).most_cells == 1) return add_ends(layout);
-    const std::int64_t layers = config_.model.config.num_layers / layout.pipeline;
+    const std::int64_t layers = settings_.model.config.num_layers / layout.pipeline;
     const std::int64_t first = fixed_.virtual_stages ? *fixed_.virtual_stages : fixed_.schedule ? 1 : 2;
     const std::int64_t last = fixed_.virtual_stages.value_or(layers);
     for (std::int64_t count = first; count <= last; ++count) {
       if (!pipeline::traits_of(layout.schedule).has_cells(static_cast<int>(count))) continue;
       layout.virtual_stages = count;
-      const bool are_equal = config_.model.config.num_layers % (layout.pipeline * count) == 0;
+      const bool are_equal = settings_.model.config.num_layers % (layout.pipeline * count) == 0;
       // Unequal cells of many stages in slices are too many ways for what they gain.
       const bool is_small = layout.pipeline <= kFewStages || layout.slicing.is_whole();
       const bool deals_cells = layout.deals_layers && (is_small || fixed_.virtual_stages);
-      if (are_equal || deals_cells || !config_.pipeline.layout.empty()) add_ends(layout);
+      if (are_equal || deals_cells || !settings_.pipeline.layout.empty()) add_ends(layout);
     }
   }
 
   void add_ends(Layout layout) {
-    const bool may_share = fixed_.has_mesh() && layout.pipeline > 1 && config_.model.config.family().continues_text;
+    const bool may_share = fixed_.has_mesh() && layout.pipeline > 1 && settings_.model.config.family().continues_text;
     for (const bool shared : {false, true}) {
       layout.vocabulary_parallel = shared;
       if (fixed_.vocabulary_parallel ? *fixed_.vocabulary_parallel == shared : !shared || may_share) {
@@ -115,7 +115,7 @@ class MeshLayouts {
       layout.recompute = recompute;
       for (const bool sequence : {false, true}) {
         layout.sequence_parallel = sequence;
-        if (sequence && (layout.tensor == 1 || config_.model.seq_length % layout.tensor != 0)) continue;
+        if (sequence && (layout.tensor == 1 || settings_.model.seq_length % layout.tensor != 0)) continue;
         if (sequence && !layout.slicing.is_whole() && layout.micro_batch > 1) continue;
         for (const bool sharded : {false, true}) {
           layout.distributed_optimizer = sharded;
@@ -126,7 +126,7 @@ class MeshLayouts {
     }
   }
 
-  const TrainConfig& config_;
+  const StepSettings& settings_;
   const FixedLayout& fixed_;
   std::vector<Layout>& found_;
 };
@@ -154,15 +154,15 @@ std::string short_list(const std::vector<Element>& elements) {
 std::string recompute_text(const Recomputation& recompute) {
   const std::optional<Recompute> uniform = recompute.uniform();
   if (uniform) return *uniform == Recompute::kNone ? "" : fmt::format("{} recompute", name_of(*uniform));
-  std::vector<std::string> stages;
-  for (int stage = 0; stage < static_cast<int>(recompute.stages()); ++stage) stages.push_back(recompute.of(stage).text());
-  return "recompute " + short_list(stages);
+  std::vector<std::string> ways;
+  for (int stage = 0; stage < static_cast<int>(recompute.stages()); ++stage) ways.push_back(recompute.of(stage).text());
+  return "recompute " + short_list(ways);
 }
 
-bool has_fault(const TrainConfig& config, Layout layout) {
+bool has_fault(const StepSettings& settings, Layout layout) {
   // The lengths are not known yet; two slices have the faults of several. Settings check joint ones.
   if (layout.slicing.open == Slicing::Open::kAlike) layout.slicing = {.text = "uniform:2"};
-  return !static_cast<const StepSettings&>(with_layout(config, layout)).faults().empty();
+  return !with_layout(settings, layout).faults().empty();
 }
 
 }  // namespace
@@ -217,35 +217,35 @@ std::optional<Layout> deferring(const Layout& layout, const FixedLayout& fixed) 
   return deferred;
 }
 
-std::int64_t share_of_batch(const TrainConfig& config, std::int64_t data) {
-  return (config.batch.global_batch_size + data - 1) / data;
+std::int64_t share_of_batch(const StepSettings& settings, std::int64_t data) {
+  return (settings.batch.global_batch_size + data - 1) / data;
 }
 
-std::int64_t micro_batches_of(const TrainConfig& config, const Layout& layout) {
-  return (share_of_batch(config, layout.data) + layout.micro_batch - 1) / layout.micro_batch;
+std::int64_t micro_batches_of(const StepSettings& settings, const Layout& layout) {
+  return (share_of_batch(settings, layout.data) + layout.micro_batch - 1) / layout.micro_batch;
 }
 
-std::vector<Layout> layouts_on(std::int64_t devices, const TrainConfig& config, const FixedLayout& fixed) {
+std::vector<Layout> layouts_on(std::int64_t devices, const StepSettings& settings, const FixedLayout& fixed) {
   std::vector<Layout> found;
-  MeshLayouts of_mesh(config, fixed, found);
+  MeshLayouts of_mesh(settings, fixed, found);
   for (std::int64_t tensor = 1; tensor <= devices; ++tensor) {
-    if (devices % tensor != 0 || !config.model.config.splits_over(tensor)) continue;
-    for (std::int64_t stages = 1; stages <= std::min(devices / tensor, config.model.config.num_layers); ++stages) {
+    if (devices % tensor != 0 || !settings.model.config.splits_over(tensor)) continue;
+    for (std::int64_t stages = 1; stages <= std::min(devices / tensor, settings.model.config.num_layers); ++stages) {
       const std::int64_t data = devices / tensor / stages;
-      if (tensor * stages * data != devices || data > config.batch.global_batch_size) continue;
+      if (tensor * stages * data != devices || data > settings.batch.global_batch_size) continue;
       if (!agrees(fixed.tensor, tensor) || !agrees(fixed.pipeline, stages) || !agrees(fixed.data, data)) continue;
       of_mesh.add({.tensor = tensor, .pipeline = stages, .data = data});
     }
   }
-  std::erase_if(found, [&](const Layout& layout) { return has_fault(config, layout); });
+  std::erase_if(found, [&](const Layout& layout) { return has_fault(settings, layout); });
   return found;
 }
 
-std::vector<Layout> dealt(const TrainConfig& config, const Layout& layout) {
+std::vector<Layout> dealt(const StepSettings& settings, const Layout& layout) {
   const pipeline::CellMap map{static_cast<int>(layout.pipeline), pipeline::traits_of(layout.schedule).placement};
   std::vector<Layout> all;
   for (const std::vector<std::int64_t>& cells :
-       layer_dealings(config.model.config.num_layers, map, layout.virtual_stages)) {
+       layer_dealings(settings.model.config.num_layers, map, layout.virtual_stages)) {
     Layout& one = all.emplace_back(layout);
     one.deals_layers = false;
     if (all.size() > 1) one.layers = cells;
@@ -253,51 +253,49 @@ std::vector<Layout> dealt(const TrainConfig& config, const Layout& layout) {
   return all;
 }
 
-TrainConfig with_layout(const TrainConfig& config, const Layout& layout) {
-  TrainConfig changed = config;
-  changed.layout.tensor_parallel = layout.tensor;
-  changed.layout.pipeline_parallel = layout.pipeline;
-  changed.layout.data_parallel = layout.data;
-  changed.batch.micro_batch_size = layout.micro_batch;
-  changed.pipeline.schedule = layout.schedule;
-  changed.pipeline.virtual_stages = layout.virtual_stages;
-  changed.pipeline.token_slices = layout.slicing.flag_value();
-  changed.layout.recompute = layout.recompute.text();
-  changed.layout.sequence_parallel = layout.sequence_parallel;
-  changed.layout.distributed_optimizer = layout.distributed_optimizer;
-  changed.pipeline.defer_weight_gradients = layout.defer_weight_gradients;
-  changed.pipeline.vocabulary_parallel = layout.vocabulary_parallel;
+void set_layout(StepSettings& settings, const Layout& layout) {
+  settings.layout.tensor_parallel = layout.tensor;
+  settings.layout.pipeline_parallel = layout.pipeline;
+  settings.layout.data_parallel = layout.data;
+  settings.batch.micro_batch_size = layout.micro_batch;
+  settings.pipeline.schedule = layout.schedule;
+  settings.pipeline.virtual_stages = layout.virtual_stages;
+  settings.pipeline.token_slices = layout.slicing.flag_value();
+  settings.layout.recompute = layout.recompute.text();
+  settings.layout.sequence_parallel = layout.sequence_parallel;
+  settings.layout.distributed_optimizer = layout.distributed_optimizer;
+  settings.pipeline.defer_weight_gradients = layout.defer_weight_gradients;
+  settings.pipeline.vocabulary_parallel = layout.vocabulary_parallel;
   const std::int64_t cells = layout.pipeline * layout.virtual_stages;
   if (!layout.layers.empty()) {
-    changed.pipeline.layout = fmt::format("{}", fmt::join(layout.layers, ","));
-  } else if (config.pipeline.layout.empty() && config.model.config.num_layers % cells != 0) {
-    changed.pipeline.layout = fmt::format(
-        "{}", fmt::join(pipeline::even_slices(config.model.config.num_layers, static_cast<int>(cells)), ","));
+    settings.pipeline.layout = fmt::format("{}", fmt::join(layout.layers, ","));
+  } else if (settings.pipeline.layout.empty() && settings.model.config.num_layers % cells != 0) {
+    settings.pipeline.layout = fmt::format(
+        "{}", fmt::join(pipeline::even_slices(settings.model.config.num_layers, static_cast<int>(cells)), ","));
   }
-  return changed;
 }
 
-Layout layout_of(const TrainConfig& config) {
-  return {.tensor = config.layout.tensor_parallel,
-          .pipeline = config.layout.pipeline_parallel,
-          .data = config.layout.data_parallel,
-          .micro_batch = config.batch.micro_batch_size,
-          .schedule = schedule_kind(config.pipeline),
-          .virtual_stages = config.pipeline.virtual_stages,
-          .slicing = slicing_of(config.pipeline),
-          .recompute = config.layout.recomputation(),
-          .sequence_parallel = config.layout.sequence_parallel,
-          .distributed_optimizer = config.layout.distributed_optimizer,
-          .defer_weight_gradients = config.pipeline.defer_weight_gradients,
-          .vocabulary_parallel = config.pipeline.vocabulary_parallel};
+Layout layout_of(const StepSettings& settings) {
+  return {.tensor = settings.layout.tensor_parallel,
+          .pipeline = settings.layout.pipeline_parallel,
+          .data = settings.layout.data_parallel,
+          .micro_batch = settings.batch.micro_batch_size,
+          .schedule = schedule_kind(settings.pipeline),
+          .virtual_stages = settings.pipeline.virtual_stages,
+          .slicing = slicing_of(settings.pipeline),
+          .recompute = settings.layout.recomputation(),
+          .sequence_parallel = settings.layout.sequence_parallel,
+          .distributed_optimizer = settings.layout.distributed_optimizer,
+          .defer_weight_gradients = settings.pipeline.defer_weight_gradients,
+          .vocabulary_parallel = settings.pipeline.vocabulary_parallel};
 }
 
-std::vector<std::vector<std::int64_t>> stage_cells(const TrainConfig& config, const Layout& layout) {
+std::vector<std::vector<std::int64_t>> stage_cells(const StepSettings& settings, const Layout& layout) {
   std::vector<std::int64_t> cells = layout.layers;
   if (cells.empty()) {
     const auto count = static_cast<int>(layout.pipeline * layout.virtual_stages);
-    const auto given = comma_separated(config.pipeline.layout);
-    cells = given ? *given : pipeline::even_slices(config.model.config.num_layers, count);
+    const auto given = comma_separated(settings.pipeline.layout);
+    cells = given ? *given : pipeline::even_slices(settings.model.config.num_layers, count);
   }
   const pipeline::CellMap map{static_cast<int>(layout.pipeline), pipeline::traits_of(layout.schedule).placement};
   std::vector<std::vector<std::int64_t>> stages(static_cast<std::size_t>(layout.pipeline));
@@ -307,9 +305,9 @@ std::vector<std::vector<std::int64_t>> stage_cells(const TrainConfig& config, co
   return stages;
 }
 
-std::vector<AlikeCuts> cuts_of(const TrainConfig& config, const Layout& layout) {
-  const std::int64_t share = share_of_batch(config, layout.data), size = std::min(layout.micro_batch, share);
-  AlikeCuts alike{.cut = {.sequences = size, .slice_tokens = {config.model.seq_length}},
+std::vector<AlikeCuts> cuts_of(const StepSettings& settings, const Layout& layout) {
+  const std::int64_t share = share_of_batch(settings, layout.data), size = std::min(layout.micro_batch, share);
+  AlikeCuts alike{.cut = {.sequences = size, .slice_tokens = {settings.model.seq_length}},
                   .count = static_cast<double>(share) / static_cast<double>(size)};
   if (layout.slicing.is_whole()) return {alike};
   const pipeline::TokenSlices slices = layout.slicing.slices();
@@ -322,7 +320,7 @@ std::vector<AlikeCuts> cuts_of(const TrainConfig& config, const Layout& layout) 
   alike.cut.slice_tokens = slices.lengths;
   if (slices.lengths.empty()) {
     const std::int64_t unit = layout.sequence_parallel ? layout.tensor : 1;
-    alike.cut.slice_tokens = pipeline::even_slices(config.model.seq_length / unit, slices.count);
+    alike.cut.slice_tokens = pipeline::even_slices(settings.model.seq_length / unit, slices.count);
     for (std::int64_t& length : alike.cut.slice_tokens) length *= unit;
   }
   return {alike};

@@ -12,7 +12,7 @@
 
 #include "pipeline/generators.h"
 #include "pipeline/token_slices.h"
-#include "train/config/config.h"
+#include "settings/step_settings.h"
 
 namespace teratron::plan {
 
@@ -67,31 +67,36 @@ struct FixedLayout {
   bool operator==(const FixedLayout&) const = default;
 };
 
-// The model, the sequences and the global batch are `config`'s, whose layout does not matter but for a
+// The model, the sequences and the global batch are those of `settings`, whose layout does not matter but for a
 // --pipeline-layout. Exactly so many devices; micro-batches are powers of two (or what is fixed), slices even in powers
 // of two of at least kFewestSliceTokens tokens, or the slicer's. Slices times cells, cells in a V, deferred weight
 // gradients (deferring()), layers to be dealt and a shared vocabulary are there only where they or the mesh are fixed.
 // None has faults. Empty: there is no way.
 inline constexpr std::int64_t kFewestSliceTokens = 32, kMostSlices = 32;
-std::vector<Layout> layouts_on(std::int64_t devices, const TrainConfig& config, const FixedLayout& fixed);
+std::vector<Layout> layouts_on(std::int64_t devices, const StepSettings& settings, const FixedLayout& fixed);
 
 // The layout with deferred weight gradients. Nothing: it has them, has one stage, they are fixed or the mesh is not.
 std::optional<Layout> deferring(const Layout& layout, const FixedLayout& fixed);
 
 // The layout in every dealing of its layers (layer_dealing.h). Equal numbers are an empty Layout::layers.
-std::vector<Layout> dealt(const TrainConfig& config, const Layout& layout);
+std::vector<Layout> dealt(const StepSettings& settings, const Layout& layout);
 
-// `config` in that layout, with the layers of stages where they do not divide. Layers to be dealt are in equal numbers.
-TrainConfig with_layout(const TrainConfig& config, const Layout& layout);
+// Sets the layout, with the layers of stages where they do not divide. Layers to be dealt are in equal numbers.
+void set_layout(StepSettings& settings, const Layout& layout);
+template <class Settings>  // StepSettings, or a TrainConfig
+Settings with_layout(Settings settings, const Layout& layout) {
+  set_layout(settings, layout);
+  return settings;
+}
 // The choices that with_layout() takes.
-Layout layout_of(const TrainConfig& config);
+Layout layout_of(const StepSettings& settings);
 
 // Layers of the cells of each stage, [stage][cell of the stage]. Layers to be dealt are in equal numbers.
-std::vector<std::vector<std::int64_t>> stage_cells(const TrainConfig& config, const Layout& layout);
+std::vector<std::vector<std::int64_t>> stage_cells(const StepSettings& settings, const Layout& layout);
 
 // Sequences and micro-batches of the copy of the model that has most of the batch.
-std::int64_t share_of_batch(const TrainConfig& config, std::int64_t data);  // sequences
-std::int64_t micro_batches_of(const TrainConfig& config, const Layout& layout);
+std::int64_t share_of_batch(const StepSettings& settings, std::int64_t data);  // sequences
+std::int64_t micro_batches_of(const StepSettings& settings, const Layout& layout);
 
 // Micro-batches that are cut alike, and how many of them an update has: where the last one is smaller, a fraction.
 struct AlikeCuts {
@@ -99,7 +104,7 @@ struct AlikeCuts {
   double count = 0;
 };
 // Most sequences first. The slices of `layout` are chosen.
-std::vector<AlikeCuts> cuts_of(const TrainConfig& config, const Layout& layout);
+std::vector<AlikeCuts> cuts_of(const StepSettings& settings, const Layout& layout);
 
 // The layout in each of these cuts of its sequences. One slice is none.
 std::vector<Layout> cut_into(const Layout& layout, const std::vector<std::vector<std::int64_t>>& cuts);
