@@ -48,7 +48,7 @@ Point measured(plan::PlanRequest request, std::int64_t micro_batches, std::strin
                       .pipeline = 35,
                       .data = 8,
                       .schedule = slices.empty() ? pipeline::ScheduleKind::k1F1B : pipeline::ScheduleKind::kSeq1F1B,
-                      .token_slices = std::string(slices),
+                      .slicing = {std::string(slices)},
                       .sequence_parallel = true,
                       .distributed_optimizer = true});
   const simulation::PipelineWork work = plan::work_of(config, request.cluster, request.vocab_size);

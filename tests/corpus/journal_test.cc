@@ -322,6 +322,27 @@ TEST_F(CorpusJournal, ADamagedSpoolIsAnErrorAndThenStartsOver) {
   EXPECT_EQ(results(), expected);
 }
 
+TEST_F(CorpusJournal, ADamagedStateIsAnErrorAndThenStartsOver) {
+  for (const std::string kinds : {"so", "o", "s"}) {
+    kinds_ = kinds;
+    write_inputs(300);
+    const std::vector<std::string> expected = undisturbed();
+    for (const std::size_t byte : {0, 8, 14, 16}) {  // of a stage's number, of a length, of a delta
+      fs::remove(options_.out);
+      fs::remove(options_.dropped);
+      const Ends ends{.points = 10, .by_signal = true};
+      ASSERT_FALSE(run(&ends));
+      std::string state = read_file(folder_ / "out.jsonl.journal-state.partial");
+      state[byte] = '\x7f';
+      write_file_atomically(folder_ / "out.jsonl.journal-state.partial", state);
+      EXPECT_THAT([&] { run(); }, ThrowsMessage<UserError>(HasSubstr("journal-state.partial' is damaged")))
+          << kinds << ", byte " << byte;
+      ASSERT_TRUE(run());
+      EXPECT_EQ(results(), expected);
+    }
+  }
+}
+
 TEST_F(CorpusJournal, AChangedInputOrFlagStartsOver) {
   write_inputs(300);
   options_.settings = {{"--flag", "1"}};

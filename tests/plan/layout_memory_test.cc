@@ -32,7 +32,7 @@ TEST(LayoutMemory, KindsOfAStageAddUpToItsMemory) {
     const std::vector<Layout> layouts = layouts_on(request.cluster.devices, request.model, {});
     if (layouts.empty()) continue;
     const Layout& layout = any_of(layouts, random);
-    if (is_to_be_chosen(layout)) continue;
+    if (layout.slicing.is_open()) continue;
     const TrainConfig config = with_layout(request.model, layout);
     const std::vector<std::int64_t> stages = memory_of_stages(config, request.context());
     for (std::size_t stage = 0; stage < stages.size(); ++stage) {
@@ -50,6 +50,32 @@ TEST(LayoutMemory, KindsOfAStageAddUpToItsMemory) {
   EXPECT_GT(looked_at, 40);
 }
 
+// Whatever lies on a stage, both ends of the model with their one table, too.
+TEST(LayoutMemory, CopiesLeaveOutTheirShareOfTheGradientsOfAStage) {
+  constexpr std::size_t kGradients =
+      static_cast<std::size_t>(std::ranges::find(kMemoryKinds, MemoryKind::kGradients) - kMemoryKinds.begin());
+  RandomSequence random({.seed = 34});
+  PlanRequest request = random_request(random);
+  request.vocab_size = request.model.model.config.vocab_size = 5000;
+  request.model.model.config.num_layers = 4;
+  request.model.batch.global_batch_size = 8;
+  request.model.layout.data_sharding = DataSharding::kGradients;
+  for (const auto schedule : {pipeline::ScheduleKind::k1F1B, pipeline::ScheduleKind::kVHalf}) {
+    const TrainConfig config =
+        with_layout(request.model, {.pipeline = 2,
+                                    .data = 2,
+                                    .schedule = schedule,
+                                    .virtual_stages = schedule == pipeline::ScheduleKind::kVHalf ? 2 : 1,
+                                    .distributed_optimizer = true});
+    for (const std::size_t stage : {0U, 1U}) {
+      const RankMemory whole = StageMemoryPlans(config, request.context()).by_kind(static_cast<int>(stage));
+      const auto held = static_cast<double>(whole.of_kind[kGradients]);
+      EXPECT_NEAR(static_cast<double>(bytes_left_out(config, request.context(), stage).gradients), held / 2, held / 100)
+          << pipeline::name_of(schedule) << ", stage " << stage;
+    }
+  }
+}
+
 TEST(LayoutMemory, IsNoMoreThanThePlanAndNearIt) {
   RandomSequence random({.seed = 21});
   double shares = 0;
@@ -59,20 +85,20 @@ TEST(LayoutMemory, IsNoMoreThanThePlanAndNearIt) {
     if (trial % 4 == 0) request.model.optimizer.kind = OptimizerKind::kMuon;
     if (trial % 3 == 1) become_llama(request.model.model.config);
     FixedLayout fixed;
-    if (trial % 5 == 0) fixed.token_slices = kJointChoice;
+    if (trial % 5 == 0) fixed.slicing = {.open = Slicing::Open::kJoint};
     const std::vector<Layout> layouts = layouts_on(request.cluster.devices, request.model, fixed);
     if (layouts.empty()) continue;
     Layout layout = any_of(layouts, random);
     const LayoutMemory memory(request.model, request.context());
     std::int64_t least = memory.least(layout);
-    if (layout.token_slices == kJointChoice) {
+    if (layout.slicing.open == Slicing::Open::kJoint) {
       const std::vector<Layout> chosen = LayoutTimes(request.model, request.cluster, request.vocab_size).chosen(layout);
       layout = any_of(chosen, random);
       least = std::max(least, memory.least(layout));
     }
     // Whatever the slicer chooses.
-    if (layout.token_slices == kSlicersChoice) {
-      layout.token_slices = fmt::format("uniform:{}", 2 + random.below(3));
+    if (layout.slicing.open == Slicing::Open::kAlike) {
+      layout.slicing = {fmt::format("uniform:{}", 2 + random.below(3))};
       if (!with_layout(request.model, layout).StepSettings::faults().empty()) continue;
     }
     // The bound leaves out what a GPU's operations and Muon's update work in, much of a tiny model's memory.
@@ -98,7 +124,7 @@ TEST(LayoutMemory, NoStageTakesMoreThanTheFirstOrTheLast) {
     const std::vector<Layout> layouts = layouts_on(request.cluster.devices, request.model, {});
     if (layouts.empty()) continue;
     const Layout& layout = any_of(layouts, random);
-    if (layout.token_slices == kSlicersChoice) continue;
+    if (layout.slicing.open == Slicing::Open::kAlike) continue;
     const LayoutMemory memory(request.model, request.context());
     EXPECT_EQ(memory.fullest_end(layout), std::ranges::max(memory.planned(layout)))
         << "trial " << trial << ": " << layout.text() << "\n"
@@ -119,7 +145,7 @@ TEST(LayoutMemory, OfSeveralCellsAStageIsNoMoreThanThePlanAndAnEndIsTheFullest) 
     const std::vector<Layout> layouts = layouts_on(request.cluster.devices, request.model, fixed);
     if (layouts.empty()) continue;
     const Layout& layout = any_of(layouts, random);
-    if (is_to_be_chosen(layout)) continue;
+    if (layout.slicing.is_open()) continue;
     const LayoutMemory memory(request.model, request.context());
     const std::int64_t planned = std::ranges::max(memory.planned(layout));
     EXPECT_LE(memory.least(layout), planned) << layout.text() << "\n" << to_toml(request.model);

@@ -25,7 +25,7 @@ std::vector<Layout> all_layouts(const PlanRequest& request) {
   LayoutTimes times(request.model, request.cluster, request.vocab_size);
   std::vector<Layout> all;
   for (const Layout& layout : layouts_of(request)) {
-    if (is_to_be_chosen(layout)) {
+    if (layout.slicing.is_open()) {
       std::ranges::move(times.chosen(layout), std::back_inserter(all));
     } else {
       all.push_back(layout);
@@ -71,7 +71,7 @@ void fix_something(PlanRequest& request, RandomSequence& random) {
     case 2: request.fixed.recompute = Recompute::kFull; break;
     case 3: request.fixed.schedule = pipeline::ScheduleKind::kTeraPipe; break;
     case 4: request.fixed.distributed_optimizer = true; break;
-    case 5: request.fixed.token_slices = kJointChoice; break;
+    case 5: request.fixed.slicing = {.open = Slicing::Open::kJoint}; break;
     case 6: request.fixed.schedule = pipeline::ScheduleKind::kSeq1F1BInterleaved; break;
     case 7: request.fixed.schedule = pipeline::ScheduleKind::kVHalf; break;
     default: break;
@@ -120,17 +120,17 @@ TEST(LayoutSearch, NoLayoutIsFasterThanItsBound) {
   int looked_at = 0;
   for (int trial = 0; trial < 150; ++trial) {
     PlanRequest request = random_request(random);
-    if (trial % 4 == 0) request.fixed.token_slices = kJointChoice;
+    if (trial % 4 == 0) request.fixed.slicing = {.open = Slicing::Open::kJoint};
     if (trial % 5 == 0) request.model.optimizer.kind = OptimizerKind::kMuon;
     std::vector<Layout> layouts = layouts_on(request.cluster.devices, request.model, request.fixed);
     if (layouts.empty()) continue;
     LayoutTimes times(request.model, request.cluster, request.vocab_size);
     Layout layout = layouts[random.below(layouts.size())];
     const double before = times.least(layout);
-    if (is_to_be_chosen(layout)) {
+    if (layout.slicing.is_open()) {
       const std::vector<Layout> chosen = times.chosen(layout);
       if (chosen.empty())
-        layout.token_slices = "";
+        layout.slicing = {};
       else
         layout = chosen[random.below(chosen.size())];
     }
@@ -155,16 +155,37 @@ TEST(LayoutSearch, JointSlicesAreNeverSlowerThanThoseOfMicroBatchesAlike) {
     request.fixed = {.schedule = pipeline::ScheduleKind::kTeraPipe, .sequence_parallel = false};
     if (!has_layouts(request)) continue;
     const SearchResult alike = search_layouts(request, 0);
-    request.fixed.token_slices = kJointChoice;
+    request.fixed.slicing = {.open = Slicing::Open::kJoint};
     if (!has_layouts(request)) continue;
     const SearchResult joint = search_layouts(request, 0);
     const double ratio = joint.best.front().time.seconds / alike.best.front().time.seconds;
     EXPECT_LE(ratio, 1 + 1e-12) << joint.best.front().layout.text() << "\n" << alike.best.front().layout.text();
     ++compared;
-    if (joint.best.front().layout.token_slices.find('x') != std::string::npos && ratio < 1) ++faster;
+    if (joint.best.front().layout.slicing.text.find('x') != std::string::npos && ratio < 1) ++faster;
   }
   EXPECT_GT(compared, 20);
   EXPECT_GT(faster, 0);
+}
+
+TEST(LayoutSearch, NamesTheLayoutThatNeedsLeastWhereNoneFitsAndCutsAreJoint) {
+  RandomSequence random({.seed = 35});
+  int looked_at = 0;
+  for (int trial = 0; trial < 12; ++trial) {
+    PlanRequest request = random_request(random);
+    request.cluster.device.memory = 1;
+    request.fixed.slicing = {.open = Slicing::Open::kJoint};
+    if (!has_layouts(request)) continue;
+    std::int64_t least = std::numeric_limits<std::int64_t>::max();
+    const LayoutMemory memory(request.model, request.context());
+    for (const Layout& layout : all_layouts(request)) least = std::min(least, memory.fullest_end(layout));
+    const SearchResult found = search_layouts(request, 0);
+    EXPECT_TRUE(found.best.empty());
+    ASSERT_TRUE(found.smallest);
+    EXPECT_EQ(memory.fullest_end(*found.smallest), found.smallest_bytes);
+    EXPECT_EQ(found.smallest_bytes, least) << found.smallest->text();
+    ++looked_at;
+  }
+  EXPECT_GT(looked_at, 4);
 }
 
 TEST(LayoutSearch, KeepsFixedValues) {
@@ -175,7 +196,7 @@ TEST(LayoutSearch, KeepsFixedValues) {
     if (!has_layouts(request)) continue;
     for (const PlannedLayout& one : search_layouts(request, 3).best) {
       FixedLayout fixed = request.fixed;
-      if (fixed.token_slices == kJointChoice) fixed.token_slices = one.layout.token_slices;  // as they were chosen
+      if (fixed.slicing && fixed.slicing->is_open()) fixed.slicing = one.layout.slicing;  // as they were chosen
       EXPECT_TRUE(fixed.allows(one.layout)) << one.layout.text();
       EXPECT_TRUE(one.config.faults().empty()) << one.layout.text();
       EXPECT_EQ(layout_of(one.config), one.layout);

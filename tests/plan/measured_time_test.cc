@@ -86,18 +86,19 @@ TEST(MeasuredTime, NoPipelineIsFasterThanItsBound) {
   const TrainConfig config = training();
   MeasuredTimes times(config, profile);
   for (const char* slices : {"", "uniform:4", "512,384,128"}) {
-    for (const char* layers : {"", "9,3", "best"}) {
+    for (const std::int64_t first : {0, 9, -1}) {  // 0: equal numbers; -1: to be dealt
       for (const bool shared : {false, true}) {
         for (const bool deferred : {false, true}) {
           Layout layout = layout_of(config);
           layout.schedule = pipeline::ScheduleKind::kSeq1F1B;
-          layout.token_slices = slices;
-          layout.layers = layers;
+          layout.slicing = {slices};
+          if (first > 0) layout.layers = {first, 12 - first};
+          layout.deals_layers = first < 0;
           layout.vocabulary_parallel = shared;
           layout.defer_weight_gradients = deferred;
           const double bound = times.least(layout);
           EXPECT_GT(bound, 0);
-          if (deals_layers(layout)) {
+          if (layout.deals_layers) {
             for (const Layout& one : dealt(config, layout))
               EXPECT_LE(bound, times.least(one) * (1 + 1e-12)) << one.text();
           } else {
@@ -135,14 +136,14 @@ TEST(MeasuredTime, AutoIsAtMostTwoPerCentFromTheBestByHand) {
     for (const pipeline::ScheduleKind kind : pipeline::kScheduleKinds) {
       for (const std::int64_t cells : {1, 2}) {
         for (const char* slices : {"", "uniform:2", "uniform:4", "384,336,304"}) {
-          for (const char* layers : {"", "7,5", "8,4", "9,3"}) {
+          for (const std::int64_t first_layers : {0, 7, 8, 9}) {  // 0: equal numbers
             for (const bool deferred : {false, true}) {
               for (const bool shared : {false, true}) {
                 Layout layout = layout_of(config);
                 layout.schedule = kind;
                 layout.virtual_stages = cells;
-                layout.token_slices = slices;
-                layout.layers = layers;
+                layout.slicing = {slices};
+                if (first_layers > 0) layout.layers = {first_layers, 12 - first_layers};
                 layout.defer_weight_gradients = deferred;
                 layout.vocabulary_parallel = shared;
                 const TrainConfig one = with_layout(config, layout);
@@ -159,7 +160,7 @@ TEST(MeasuredTime, AutoIsAtMostTwoPerCentFromTheBestByHand) {
     }
     EXPECT_LE(exact_seconds(with_layout(config, first), profile, beside_pass), 1.02 * best)
         << trial << ": " << first.pipeline_text() << " for " << by_hand;
-    plain += first.token_slices.empty() ? 1 : 0;
+    plain += first.slicing.is_whole() ? 1 : 0;
   }
   EXPECT_GT(plain, 0);
   EXPECT_LT(plain, 4);
@@ -168,9 +169,9 @@ TEST(MeasuredTime, AutoIsAtMostTwoPerCentFromTheBestByHand) {
 // Slices gain several per cent without it.
 TEST(MeasuredTime, SlicesAreLeftWhereTheTimeBesidePassesOutweighsThem) {
   const GivenPipeline given{.is_auto = true, .layout = true, .vocabulary_parallel = true, .recompute = true};
-  EXPECT_NE(chosen(training(), given, profile_of(0)).best.front().layout.token_slices, "");
+  EXPECT_FALSE(chosen(training(), given, profile_of(0)).best.front().layout.slicing.is_whole());
   const Layout layout = chosen(training(), given, profile_of(0, 12)).best.front().layout;
-  EXPECT_EQ(layout.token_slices, "") << layout.text();
+  EXPECT_TRUE(layout.slicing.is_whole()) << layout.text();
   EXPECT_EQ(layout.virtual_stages, 1) << layout.text();
 }
 
@@ -206,7 +207,7 @@ TEST(MeasuredTime, AProfileThatDoesNotFitItselfNeedsALargerGain) {
   const slicing::Profile quiet = profile_of(0), noisy = profile_of(0, 0, 0.1);
   Layout sliced = layout_of(config);
   sliced.schedule = pipeline::ScheduleKind::kSeq1F1B;
-  sliced.token_slices = "768,256";
+  sliced.slicing = {"768,256"};
   const auto gain = [&](const slicing::Profile& profile) {
     MeasuredTimes times(config, profile);
     return times.step(layout_of(config)).seconds / times.step(sliced).seconds;

@@ -48,7 +48,7 @@ std::vector<Layout> all_pipelines(const PlanRequest& request) {
           Layout layout = layout_of(request.model);
           layout.schedule = kind;
           layout.virtual_stages = cells;
-          layout.token_slices = cut;
+          layout.slicing = {cut};
           layout.defer_weight_gradients = deferred;
           layout.recompute = *request.fixed.recompute;
           if (with_layout(request.model, layout).StepSettings::faults().empty()) all.push_back(layout);
@@ -112,7 +112,7 @@ TEST(PipelineChoice, IsWithinOnePercentOfAllSchedules) {
     EXPECT_LE(chosen.best.front().time.seconds, 1.01 * best->first) << layout.text();
     EXPECT_DOUBLE_EQ(chosen.best.front().time.seconds, seconds_of(request, layout));
     EXPECT_TRUE(fits(request, layout)) << layout.text();
-    in_slices += layout.token_slices.empty() ? 0 : 1;
+    in_slices += layout.slicing.is_whole() ? 0 : 1;
     in_cells += layout.virtual_stages > 1 ? 1 : 0;
     deferred += layout.defer_weight_gradients ? 1 : 0;
     tight += trial % 2;
@@ -158,13 +158,14 @@ TEST(PipelineChoice, NamesNoPipelineTwice) {
   }
 }
 
-// Every way to write `sum` as so many positive numbers, "1,2", ...
-std::vector<std::string> all_dealings(std::int64_t sum, std::int64_t count) {
-  if (count == 1) return {fmt::format("{}", sum)};
-  std::vector<std::string> all;
-  for (std::int64_t first = 1; first <= sum - count + 1; ++first) {
-    for (const std::string& rest : all_dealings(sum - first, count - 1)) {
-      all.push_back(fmt::format("{},{}", first, rest));
+// Every way to write `sum` as so many positive numbers.
+std::vector<std::vector<std::int64_t>> all_dealings(std::int64_t sum, std::int64_t count) {
+  if (count == 1) return {{sum}};
+  std::vector<std::vector<std::int64_t>> all;
+  for (std::int64_t last = 1; last <= sum - count + 1; ++last) {
+    for (std::vector<std::int64_t>& dealing : all_dealings(sum - last, count - 1)) {
+      dealing.push_back(last);
+      all.push_back(std::move(dealing));
     }
   }
   return all;
@@ -177,12 +178,12 @@ std::vector<Layout> all_dealt_pipelines(const PlanRequest& request) {
   for (const pipeline::ScheduleKind kind : pipeline::kScheduleKinds) {
     for (const std::int64_t cells : {1, 2}) {
       if (cells * stages > layers) continue;
-      for (const std::string& dealing : all_dealings(layers, cells * stages)) {
+      for (const std::vector<std::int64_t>& dealing : all_dealings(layers, cells * stages)) {
         for (const bool shared : {false, true}) {
           Layout layout = layout_of(request.model);
           layout.schedule = kind;
           layout.virtual_stages = cells;
-          layout.token_slices = *request.fixed.token_slices;
+          layout.slicing = *request.fixed.slicing;
           layout.recompute = *request.fixed.recompute;
           layout.vocabulary_parallel = shared;
           layout.layers = dealing;

@@ -31,7 +31,7 @@ TEST(TrainCommand, IsReadBackToTheSameValues) {
     const std::vector<Layout> layouts = layouts_on(request.cluster.devices, config, {});
     if (layouts.empty()) continue;
     Layout layout = layouts[random.below(layouts.size())];
-    if (layout.token_slices == kSlicersChoice) layout.token_slices = "uniform:2";
+    if (layout.slicing.is_open()) layout.slicing = {"uniform:2"};
     const TrainConfig planned = with_layout(config, layout);
     SCOPED_TRACE(train_command(planned));
     ASSERT_TRUE(planned.faults().empty());

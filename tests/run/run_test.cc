@@ -50,6 +50,17 @@ struct AtEachUpdate final : TrainingObserver {
   std::function<void(const IterationReport&)> body_;
 };
 
+TEST_F(RunTest, OneThatHasStoppedEarlySaysThatNothingIsLeftToDo) {
+  // No validation at this rate is below the first.
+  pretrain(start({"--lr=1", "--train-iters=12", "--eval-interval=2", "--early-stop=1"}));
+  const std::size_t lines = lines_of_log().size();
+  ::testing::internal::CaptureStderr();
+  pretrain(start({"--lr=1", "--load=" + save().string()}));
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(),
+              HasSubstr("has ended after 4 iterations of 12 by --early-stop 1"));
+  EXPECT_EQ(lines_of_log().size(), lines);
+}
+
 TEST_F(RunTest, GoesOnWhereItWasAndLogsEveryUpdateOnce) {
   const auto losses_of = [&](const TrainStart& one) {
     std::vector<double> losses;

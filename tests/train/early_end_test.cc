@@ -257,6 +257,34 @@ TEST_F(EarlyEnd, EarlyStopAndBestFollowTheValidationLossesAcrossARestart) {
   EXPECT_GE(ended_early, 2);
 }
 
+TEST_F(EarlyEnd, AStoppedRunThatIsStartedAgainHasNothingToDoUnlessItMayWaitLonger) {
+  config_.optimizer.learning_rate.peak = 1;  // no validation is below the first for long
+  config_.output.eval_interval = 2;
+  config_.output.early_stop = 1;
+  config_.output.save = folder_ / "run";
+  const std::int64_t end = run(config_, undisturbed).results[0].iterations;
+  ASSERT_LT(end, config_.train_iters);
+  config_.output.load = config_.output.save;
+  const auto has_work = [&](std::int64_t patience) {
+    TrainConfig config = config_;
+    config.output.early_stop = patience;
+    bool has = false;
+    on_ranks(config, [&](Trainer& trainer, Communicator&) {
+      trainer.start();
+      has = trainer.has_work();
+    });
+    return has;
+  };
+  EXPECT_FALSE(has_work(1));
+  EXPECT_TRUE(has_work(2));
+  EXPECT_TRUE(has_work(0));
+  const Outcome again = run(config_, undisturbed);
+  EXPECT_EQ(again.results[0].end, RunEnd::kEarlyStop);
+  EXPECT_EQ(again.results[0].iterations, end);
+  EXPECT_THAT(again.first.losses, IsEmpty());
+  EXPECT_THAT(again.first.saves, IsEmpty());
+}
+
 TEST_F(EarlyEnd, RefusesToStopByValidationsWithoutAny) {
   const auto faults_of = [](const TrainConfig& config) {
     std::string all;

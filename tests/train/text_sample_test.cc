@@ -112,6 +112,15 @@ TEST_F(TextSample, OneThatFailsIsReportedOnceAndChangesNothingOfTheTraining) {
                                                          ::testing::HasSubstr("no such token")));
 }
 
+TEST_F(TextSample, FillsASampleWhoseTokensRanksDoNotDivide) {
+  config_.model.seq_length = 17;
+  config_.layout.tensor_parallel = 3;
+  const TokenIds prompt = {1};
+  const TokenIds expected = texts(config_, prompt, 20, {}).front();
+  EXPECT_EQ(expected.size(), 16U);
+  EXPECT_EQ(generated(config_, prompt, 16, {}), expected);
+}
+
 TEST_F(TextSample, EndsWithTheDocumentOrTheSample) {
   const TokenIds prompt = {1, 2, 3};
   on_ranks(config_, [&](Trainer& trainer, Communicator&) {

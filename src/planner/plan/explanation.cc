@@ -50,11 +50,11 @@ std::string groups_text(const MeshShape& shape, const Cluster& cluster) {
 std::string text_of(const teratron::Shape& shape) { return fmt::format("{} x {}", shape[1], shape[0]); }
 
 // The matrices of the first layer, and of the embeddings and heads.
-std::string matrices_text(const TrainConfig& config, std::int64_t vocab_size) {
-  const auto tensor = static_cast<int>(config.layout.tensor_parallel);
+std::string matrices_text(const StepSettings& settings, std::int64_t vocab_size) {
+  const auto tensor = static_cast<int>(settings.layout.tensor_parallel);
   const std::unique_ptr<Model> model =
-      make_model(config.model.model_for(vocab_size), {0, tensor},
-                 config.pipeline.vocabulary_stages({0, static_cast<int>(config.layout.pipeline_parallel)}));
+      make_model(settings.model.model_for(vocab_size), {0, tensor},
+                 settings.pipeline.vocabulary_stages({0, static_cast<int>(settings.layout.pipeline_parallel)}));
   TextTable table({Align::kLeft, Align::kRight, Align::kLeft});
   table.row({"", "inputs x outputs", tensor > 1 ? "of the whole" : ""});
   model->visit([&](Parameter& parameter) {
@@ -65,13 +65,13 @@ std::string matrices_text(const TrainConfig& config, std::int64_t vocab_size) {
   return "Matrices of a rank\n" + table.text();
 }
 
-std::string loss_text(const TrainConfig& config, std::int64_t vocab_size) {
+std::string loss_text(const StepSettings& settings, std::int64_t vocab_size) {
   constexpr std::int64_t kNumbers = 3;  // nn/language_model_head.h
-  const std::int64_t ranks = config.vocabulary_ranks();
+  const std::int64_t ranks = settings.vocabulary_ranks();
   if (ranks == 1) return "";
-  const ModelConfig model = config.model.model_for(vocab_size);
+  const ModelConfig model = settings.model.model_for(vocab_size);
   const std::int64_t columns = model.padded_vocab_size(ranks);
-  const bool by_stages = ranks > config.layout.tensor_parallel;
+  const bool by_stages = ranks > settings.layout.tensor_parallel;
   std::string text =
       fmt::format("Loss: {} exchange {} numbers a token, not its {} logits: 1/{} of them (Megatron-LM, section 3)\n",
                   by_stages ? fmt::format("{} ranks of all stages", ranks) : "tensor-parallel ranks", kNumbers,
@@ -103,8 +103,9 @@ std::int64_t groups_across_hosts(const std::vector<std::vector<int>>& groups, co
       groups, [&](const std::vector<int>& ranks) { return cluster.level_between(ranks.front(), ranks.back()) > 0; });
 }
 
-std::string explanation(const TrainConfig& config, const Cluster& cluster, std::int64_t vocab_size) {
-  return groups_text(config.layout.mesh(), cluster) + matrices_text(config, vocab_size) + loss_text(config, vocab_size);
+std::string explanation(const StepSettings& settings, const Cluster& cluster, std::int64_t vocab_size) {
+  return groups_text(settings.layout.mesh(), cluster) + matrices_text(settings, vocab_size) +
+         loss_text(settings, vocab_size);
 }
 
 }  // namespace teratron::plan

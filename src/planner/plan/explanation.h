@@ -6,7 +6,7 @@
 
 #include "cluster/cluster.h"
 #include "comm/rank_coordinates.h"
-#include "train/config/config.h"
+#include "settings/step_settings.h"
 
 namespace teratron::plan {
 
@@ -17,7 +17,7 @@ std::vector<std::vector<int>> groups_of(const MeshShape& shape, GroupRank RankCo
 std::int64_t groups_across_hosts(const std::vector<std::vector<int>>& groups, const Cluster& cluster);
 
 // The groups of ranks, the shapes of a rank's matrices, and what ranks that share the vocabulary exchange for the loss.
-// `config` has no faults; `vocab_size`: where the model has none.
-std::string explanation(const TrainConfig& config, const Cluster& cluster, std::int64_t vocab_size);
+// `settings` have no faults; `vocab_size`: where the model has none.
+std::string explanation(const StepSettings& settings, const Cluster& cluster, std::int64_t vocab_size);
 
 }  // namespace teratron::plan

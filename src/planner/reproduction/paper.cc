@@ -1,7 +1,11 @@
 #include "reproduction/paper.h"
 
+#include <algorithm>
+#include <array>
 #include <sstream>
+#include <utility>
 
+#include "base/error.h"
 #include "options/reading.h"
 #include "options/toml_parsing.h"
 
@@ -9,6 +13,20 @@ namespace teratron::plan {
 namespace {
 
 std::string text_of(const toml::table& table, std::string_view key) { return table[key].value_or(std::string()); }
+
+CellValue value_named(std::string_view name) {
+  constexpr auto kNames = std::to_array<std::pair<std::string_view, CellValue>>({{"", CellValue::kOfUnit},
+                                                                                 {"layer", CellValue::kLayer},
+                                                                                 {"whole", CellValue::kWhole},
+                                                                                 {"sliced", CellValue::kSliced},
+                                                                                 {"speed-up", CellValue::kSpeedUp},
+                                                                                 {"slices", CellValue::kSlices},
+                                                                                 {"even", CellValue::kEven},
+                                                                                 {"best even", CellValue::kBestEven}});
+  const auto found = std::ranges::find(kNames, name, &std::pair<std::string_view, CellValue>::first);
+  check(found != kNames.end(), "a value of data/papers");
+  return found->second;
+}
 
 class PaperReader {
  public:
@@ -53,7 +71,7 @@ class PaperReader {
                    .run = config_of({table["run"], keys["run"]})};
     cell.context = table["context"].value_or(std::int64_t{1});
     cell.updates = table["updates"].value_or(std::int64_t{0});
-    cell.value = text_of(table, "value");
+    cell.value = value_named(text_of(table, "value"));
     cell.number = keys["number"].value_or(std::int64_t{0});
     if (table.contains("base")) cell.base = config_of({table["base"]});
     const bool is_teratrons = keys["teratron"].value_or(true) && cell.context == 1;

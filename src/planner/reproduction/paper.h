@@ -16,6 +16,9 @@ namespace teratron::plan {
 
 std::span<const EmbeddedFile> paper_files();  // data/papers, which the program holds
 
+// TeraPipe's cells: what of the run they have. Others have what their unit says.
+enum class CellValue { kOfUnit, kLayer, kWhole, kSliced, kSpeedUp, kSlices, kEven, kBestEven };
+
 struct PaperCell {
   ReproducedCell cell;            // as published; ours is still to be found
   bool is_out_of_memory = false;  // in place of a published number
@@ -25,8 +28,8 @@ struct PaperCell {
   std::optional<TrainConfig> base;           // the run beside which a share or a speed-up is
   std::int64_t context = 1;                  // ranks that split each sequence, of which `run` has a share
   std::int64_t updates = 0;                  // of a whole run
-  std::string value;                         // TeraPipe's: what of the run the cell has ("whole", "even", ..) ..
-  std::int64_t number = 0;                   // .. and of how many slices or tokens
+  CellValue value = CellValue::kOfUnit;
+  std::int64_t number = 0;  // of its slices or tokens
 };
 
 // A curve over the runs of some tables.

@@ -86,13 +86,17 @@ double layer_milliseconds(const TrainConfig& setting, const Cluster& device, std
 }
 
 double value_of(const PaperCell& cell, Times& times) {
-  if (cell.value == "whole") return times.whole();
-  if (cell.value == "sliced") return times.sliced();
-  if (cell.value == "speed-up") return times.whole() / times.sliced();
-  if (cell.value == "slices") return static_cast<double>(times.slices().size());
-  if (cell.value == "even") return times.even(cell.number);
-  check(cell.value == "best even", "a value of data/papers/terapipe.toml");
-  return times.best_even(cell.number) / times.sliced();
+  switch (cell.value) {
+    case CellValue::kWhole: return times.whole();
+    case CellValue::kSliced: return times.sliced();
+    case CellValue::kSpeedUp: return times.whole() / times.sliced();
+    case CellValue::kSlices: return static_cast<double>(times.slices().size());
+    case CellValue::kEven: return times.even(cell.number);
+    case CellValue::kBestEven: return times.best_even(cell.number) / times.sliced();
+    case CellValue::kOfUnit:
+    case CellValue::kLayer: break;
+  }
+  throw InternalError("a cell of an iteration");
 }
 
 // Note that sequences are not taken one at a time, and what difference that makes.
@@ -119,10 +123,10 @@ class Figures {
   explicit Figures(Paper paper) : paper_(std::move(paper)), result_{.title = paper_.title} {}
 
   Reproduction reproduce() {
-    for (const PaperCell& cell : paper_.cells) cell.value == "layer" ? add_layer(cell) : add(cell);
+    for (const PaperCell& cell : paper_.cells) cell.value == CellValue::kLayer ? add_layer(cell) : add(cell);
     add_layer_curve();
     for (const PaperCell& cell : paper_.cells) {
-      if (cell.value == "best even") add_even_curve(cell);
+      if (cell.value == CellValue::kBestEven) add_even_curve(cell);
     }
     result_.ranking = ranked_pairs();
     const Cluster cluster = find_cluster(paper_.cluster, 16);
@@ -147,9 +151,10 @@ class Figures {
     ReproducedCell cell = published.cell;
     cell.ours = value_of(published, both.papers);
     cell.teratron = value_of(published, both.teratrons);
-    if (published.value == "whole" && cuts_batches(published.run)) cell.assumed = note_of(published.run);
-    if (published.value == "best even" && !is_met(cell)) cell.cause = context_costs_less(published.run, both.papers);
-    if (published.value == "slices") {
+    if (published.value == CellValue::kWhole && cuts_batches(published.run)) cell.assumed = note_of(published.run);
+    if (published.value == CellValue::kBestEven && !is_met(cell))
+      cell.cause = context_costs_less(published.run, both.papers);
+    if (published.value == CellValue::kSlices) {
       const SlicingPair pair = slicing_of(published, both.papers);
       cell.cause = fmt::format("by this model an iteration takes {:+.1f} % with the published slices",
                                100 * (pair.seconds_of_published / pair.seconds_of_ours - 1));

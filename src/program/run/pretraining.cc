@@ -66,7 +66,7 @@ std::optional<slicing::Profile> measured_costs(const TrainStart& start, std::int
                                                Backend& backend) {
   const TrainConfig& config = start.config;
   const PipelineSettings& settings = config.pipeline;
-  const bool is_needed = chooses_pipeline(start) || settings.token_slices == "auto" || !settings.profile.empty();
+  const bool is_needed = chooses_pipeline(start) || settings.chooses_slices() || !settings.profile.empty();
   if (!is_needed) return std::nullopt;
   TrainConfig measured = config;
   if (chooses_pipeline(start) && !start.given.layout) measured.pipeline.layout.clear();

@@ -189,6 +189,11 @@ std::string text_of_progress(const TrainConfig& config, const CheckpointInfo* ch
     return fmt::format("nothing to train: '{}' has done its {}, {}; choose another --save to train again",
                        config.output.load.string(), counted(epochs, "epoch"), counted(done, "update"));
   }
+  if (!has_work && done < config.train_iters) {
+    return fmt::format(
+        "nothing to do: '{}' has ended after {} of {} by --early-stop {}; give a larger one, or 0, to go on",
+        config.output.load.string(), counted(done, "iteration"), config.train_iters, config.output.early_stop);
+  }
   if (!has_work) {
     return fmt::format("nothing to do: '{}' has done {}, and --train-iters is {}; give a larger one to go on",
                        config.output.load.string(), counted(done, "iteration"), config.train_iters);

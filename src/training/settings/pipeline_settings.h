@@ -30,6 +30,8 @@ struct PipelineSettings {
 
   // "auto", which the planner answers; until then cells have equal numbers.
   bool chooses_layers() const { return layout == "auto"; }
+  // "auto", which a profile answers.
+  bool chooses_slices() const { return token_slices == "auto"; }
   // "joint", which the planner answers and training refuses.
   bool chooses_micro_batches() const { return token_slices == "joint"; }
   // "documents:N", which needs packed documents.

@@ -22,6 +22,9 @@ struct RunControl {
   double began = seconds();                             // of the command, on that clock
 };
 
+// Whether a setting's minutes are over after so many seconds; 0 minutes never are.
+inline bool has_passed(double minutes, double seconds) { return minutes > 0 && seconds >= 60 * minutes; }
+
 class Requests {
  public:
   void ask_to_end(int signal);

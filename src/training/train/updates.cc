@@ -19,6 +19,9 @@ namespace {
 constexpr const char *kLossScale = "loss_scale", *kGoodUpdates = "updates_since_overflow",
                      *kOverflowsLeft = "overflows_left";
 
+constexpr const char* kAdvice =
+    "Lower --lr, lengthen --lr-warmup-iters or set --clip-grad, and go on from the last checkpoint, or begin anew";
+
 }  // namespace
 
 Updates::Updates(const TrainConfig& config, const TrainingTask& task, Backend& backend,
@@ -186,10 +189,15 @@ void Updates::throw_diverged() {
   for (std::string& found : mesh().data->all_gather_host(first_not_finite(executor_, read_share()))) {
     if (first.empty()) first = std::move(found);
   }
+  throw DivergedError(fmt::format("training has diverged in iteration {}: {}; the weights were not updated. {}",
+                                  iteration_ + 1, first.empty() ? "the sum of all gradients is not finite" : first,
+                                  kAdvice));
+}
+
+void Updates::throw_weights_diverged(const std::string& what) const {
   throw DivergedError(
-      fmt::format("training has diverged in iteration {}: {}; the weights were not updated. Lower --lr, lengthen "
-                  "--lr-warmup-iters or set --clip-grad, and go on from the last checkpoint, or begin anew",
-                  iteration_ + 1, first.empty() ? "the sum of all gradients is not finite" : first));
+      fmt::format("training has diverged: {} of the weights after iteration {} is not finite; they are not saved. {}",
+                  what, iteration_, kAdvice));
 }
 
 TrainingState Updates::state() const {

@@ -87,6 +87,9 @@ class Updates {
   // finite otherwise.
   void apply(Update& update);
 
+  // DivergedError: `what`, a loss of the current weights, is not finite.
+  [[noreturn]] void throw_weights_diverged(const std::string& what) const;
+
   // The part of a checkpoint's state that load() takes.
   TrainingState state() const;
 
@@ -96,7 +99,7 @@ class Updates {
   // Cuts the samples from `first` of share_ on; `range` are their positions in the run.
   MicroBatch cut_micro_batch(std::int64_t first, SampleRange range);
   void sum_over_copies(Update& update, std::span<const MicroBatch> share);
-  [[noreturn]] void throw_diverged();
+  [[noreturn]] void throw_diverged();  // the update under way
   std::int64_t applied() const { return iteration_ - skipped_; }
 
   const TrainConfig& config_;

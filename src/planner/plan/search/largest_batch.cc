@@ -22,7 +22,7 @@ class BatchSearch {
         wanted_(wanted),
         room_(static_cast<std::int64_t>(request.cluster.device.memory)),
         memory_(request_.model, request_.context()) {
-    request_.fixed.layers = "";  // in equal numbers, or as given
+    request_.fixed.keeps_layers = true;
   }
 
   SearchResult run() {
@@ -60,7 +60,7 @@ class BatchSearch {
         2 * request_.cluster.devices * size;  // of which each copy has two micro-batches
     std::vector<Layout> layouts = layouts_of(request_);
     std::erase_if(layouts, [&](const Layout& layout) {
-      const bool is_cut = !layout.token_slices.empty() && !fixed.token_slices;
+      const bool is_cut = !layout.slicing.is_whole() && !fixed.slicing;
       const bool holds = layout.pipeline > 1 ? pipeline::traits_of(layout.schedule).holds_all : !fixed.micro_batch;
       return is_cut || !holds || layout.micro_batch != size;
     });

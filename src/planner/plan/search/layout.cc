@@ -3,10 +3,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <sstream>
 
 #include "model/family.h"
-#include "pipeline/token_slices.h"
 #include "plan/search/layer_dealing.h"
 
 namespace teratron::plan {
@@ -25,22 +23,22 @@ std::vector<std::int64_t> powers_of_two(std::int64_t most, const std::optional<s
 // All ways of one mesh.
 class MeshLayouts {
  public:
-  MeshLayouts(const TrainConfig& config, const FixedLayout& fixed, std::vector<Layout>& found)
-      : config_(config), fixed_(fixed), found_(found) {}
+  MeshLayouts(const StepSettings& settings, const FixedLayout& fixed, std::vector<Layout>& found)
+      : settings_(settings), fixed_(fixed), found_(found) {}
 
   void add(const Layout& mesh) {
-    const std::int64_t share = share_of_batch(config_, mesh.data);
+    const std::int64_t share = share_of_batch(settings_, mesh.data);
     for (const std::int64_t size : powers_of_two(share, given_micro_batch())) {
       Layout layout = mesh;
       layout.micro_batch = size;
-      add_schedules(layout, micro_batches_of(config_, layout));
+      add_schedules(layout, micro_batches_of(settings_, layout));
     }
   }
 
  private:
   std::optional<std::int64_t> given_micro_batch() const {
-    if (fixed_.micro_batch || !fixed_.token_slices) return fixed_.micro_batch;
-    const pipeline::TokenSlices slices = pipeline::parse_token_slices("--token-slices", *fixed_.token_slices);
+    if (fixed_.micro_batch || !fixed_.slicing) return fixed_.micro_batch;
+    const pipeline::TokenSlices slices = fixed_.slicing->slices();
     return slices.cuts.empty() ? std::nullopt : std::optional(slices.cuts.front().sequences);
   }
 
@@ -48,7 +46,7 @@ class MeshLayouts {
     if (fixed_.schedule) return add_slices(layout, *fixed_.schedule);
     // One stage runs its micro-batches one after another whatever the schedule's name is.
     add_slices(layout, ScheduleKind::k1F1B);
-    if (layout.pipeline == 1 && !fixed_.token_slices) return;
+    if (layout.pipeline == 1 && !fixed_.slicing) return;
     if (layout.pipeline > 1 && micro_batches > 1) add_slices(layout, ScheduleKind::kGpipe);
     for (const ScheduleKind kind : {ScheduleKind::kInterleaved, ScheduleKind::kSeq1F1B, ScheduleKind::kTeraPipe}) {
       add_slices(layout, kind);
@@ -63,44 +61,43 @@ class MeshLayouts {
   void add_slices(Layout layout, ScheduleKind kind) {
     layout.schedule = kind;
     const pipeline::ScheduleTraits& traits = pipeline::traits_of(kind);
-    if (!traits.takes_slices || fixed_.token_slices) {
-      layout.token_slices = fixed_.token_slices.value_or("");
+    if (!traits.takes_slices || fixed_.slicing) {
+      layout.slicing = fixed_.slicing.value_or(Slicing());
       return add_cells(layout);
     }
     // Sequences whole, which another schedule does as well unless cells lie in a V.
     const bool is_folded = traits.placement == pipeline::Placement::kFolded;
     if (fixed_.schedule || is_folded) add_cells(layout);
-    if (!config_.model.config.family().continues_text || layout.pipeline == 1) return;
-    for (std::int64_t count = 2; count <= kMostSlices && config_.model.seq_length / count >= kFewestSliceTokens;
+    if (!settings_.model.config.family().continues_text || layout.pipeline == 1) return;
+    for (std::int64_t count = 2; count <= kMostSlices && settings_.model.seq_length / count >= kFewestSliceTokens;
          count *= 2) {
-      layout.token_slices = fmt::format("uniform:{}", count);
+      layout.slicing.text = fmt::format("uniform:{}", count);
       add_cells(layout);
     }
-    layout.token_slices = kSlicersChoice;
+    layout.slicing = {.text = "", .open = Slicing::Open::kAlike};
     add_cells(layout);
   }
 
   // Numbers of cells a stage; equal layers in each, where they are not given or dealt.
   void add_cells(Layout layout) {
-    const bool deals = fixed_.has_mesh() && !fixed_.layers && layout.pipeline > 1;
-    if (deals) layout.layers = kBestDealing;
+    layout.deals_layers = fixed_.has_mesh() && !fixed_.keeps_layers && layout.pipeline > 1;
     if (pipeline::traits_of(layout.schedule).most_cells == 1) return add_ends(layout);
-    const std::int64_t layers = config_.model.config.num_layers / layout.pipeline;
+    const std::int64_t layers = settings_.model.config.num_layers / layout.pipeline;
     const std::int64_t first = fixed_.virtual_stages ? *fixed_.virtual_stages : fixed_.schedule ? 1 : 2;
     const std::int64_t last = fixed_.virtual_stages.value_or(layers);
     for (std::int64_t count = first; count <= last; ++count) {
       if (!pipeline::traits_of(layout.schedule).has_cells(static_cast<int>(count))) continue;
       layout.virtual_stages = count;
-      const bool are_equal = config_.model.config.num_layers % (layout.pipeline * count) == 0;
+      const bool are_equal = settings_.model.config.num_layers % (layout.pipeline * count) == 0;
       // Unequal cells of many stages in slices are too many ways for what they gain.
-      const bool is_small = layout.pipeline <= kFewStages || layout.token_slices.empty();
-      const bool deals_cells = deals && (is_small || fixed_.virtual_stages);
-      if (are_equal || deals_cells || !config_.pipeline.layout.empty()) add_ends(layout);
+      const bool is_small = layout.pipeline <= kFewStages || layout.slicing.is_whole();
+      const bool deals_cells = layout.deals_layers && (is_small || fixed_.virtual_stages);
+      if (are_equal || deals_cells || !settings_.pipeline.layout.empty()) add_ends(layout);
     }
   }
 
   void add_ends(Layout layout) {
-    const bool may_share = fixed_.has_mesh() && layout.pipeline > 1 && config_.model.config.family().continues_text;
+    const bool may_share = fixed_.has_mesh() && layout.pipeline > 1 && settings_.model.config.family().continues_text;
     for (const bool shared : {false, true}) {
       layout.vocabulary_parallel = shared;
       if (fixed_.vocabulary_parallel ? *fixed_.vocabulary_parallel == shared : !shared || may_share) {
@@ -118,8 +115,8 @@ class MeshLayouts {
       layout.recompute = recompute;
       for (const bool sequence : {false, true}) {
         layout.sequence_parallel = sequence;
-        if (sequence && (layout.tensor == 1 || config_.model.seq_length % layout.tensor != 0)) continue;
-        if (sequence && !layout.token_slices.empty() && layout.micro_batch > 1) continue;
+        if (sequence && (layout.tensor == 1 || settings_.model.seq_length % layout.tensor != 0)) continue;
+        if (sequence && !layout.slicing.is_whole() && layout.micro_batch > 1) continue;
         for (const bool sharded : {false, true}) {
           layout.distributed_optimizer = sharded;
           if (sharded && layout.data == 1 && !fixed_.distributed_optimizer) continue;
@@ -129,7 +126,7 @@ class MeshLayouts {
     }
   }
 
-  const TrainConfig& config_;
+  const StepSettings& settings_;
   const FixedLayout& fixed_;
   std::vector<Layout>& found_;
 };
@@ -140,15 +137,13 @@ bool agrees(const std::optional<Value>& fixed, const Value& value) {
 }
 
 // "3,4,4,1"; a long list as its runs: "24x1,8x2".
-std::string short_list(const std::string& list) {
+template <class Element>
+std::string short_list(const std::vector<Element>& elements) {
   constexpr std::size_t kMost = 8;
-  std::vector<std::string> elements;
-  std::istringstream texts(list);
-  for (std::string element; std::getline(texts, element, ',');) elements.push_back(element);
-  if (elements.size() <= kMost) return list;
+  if (elements.size() <= kMost) return fmt::format("{}", fmt::join(elements, ","));
   std::vector<std::string> runs;
   for (auto begin = elements.begin(); begin != elements.end();) {
-    const auto end = std::find_if(begin, elements.end(), [&](const std::string& other) { return other != *begin; });
+    const auto end = std::find_if(begin, elements.end(), [&](const Element& other) { return other != *begin; });
     runs.push_back(fmt::format("{}x{}", end - begin, *begin));
     begin = end;
   }
@@ -158,17 +153,29 @@ std::string short_list(const std::string& list) {
 // "full recompute", "recompute full:3,none"; empty: none.
 std::string recompute_text(const Recomputation& recompute) {
   const std::optional<Recompute> uniform = recompute.uniform();
-  if (!uniform) return "recompute " + short_list(recompute.text());
-  return *uniform == Recompute::kNone ? "" : fmt::format("{} recompute", name_of(*uniform));
+  if (uniform) return *uniform == Recompute::kNone ? "" : fmt::format("{} recompute", name_of(*uniform));
+  std::vector<std::string> ways;
+  for (int stage = 0; stage < static_cast<int>(recompute.stages()); ++stage) ways.push_back(recompute.of(stage).text());
+  return "recompute " + short_list(ways);
 }
 
-bool has_fault(const TrainConfig& config, Layout layout) {
+bool has_fault(const StepSettings& settings, Layout layout) {
   // The lengths are not known yet; two slices have the faults of several. Settings check joint ones.
-  if (layout.token_slices == kSlicersChoice) layout.token_slices = "uniform:2";
-  return !static_cast<const StepSettings&>(with_layout(config, layout)).faults().empty();
+  if (layout.slicing.open == Slicing::Open::kAlike) layout.slicing = {.text = "uniform:2"};
+  return !with_layout(settings, layout).faults().empty();
 }
 
 }  // namespace
+
+pipeline::TokenSlices Slicing::slices() const {
+  return text.empty() ? pipeline::TokenSlices() : pipeline::parse_token_slices("--token-slices", text);
+}
+
+Slicing slicing_of(const PipelineSettings& settings) {
+  if (settings.chooses_slices()) return {.text = "", .open = Slicing::Open::kAlike};
+  if (settings.chooses_micro_batches()) return {.text = "", .open = Slicing::Open::kJoint};
+  return {.text = settings.token_slices};
+}
 
 std::string Layout::text() const {
   std::vector<std::string> parts = {fmt::format("tp {} pp {} dp {}", tensor, pipeline, data),
@@ -183,7 +190,7 @@ std::string Layout::pipeline_text() const {
   std::vector<std::string> parts;
   if (pipeline > 1) parts.emplace_back(pipeline::name_of(schedule));
   if (virtual_stages > 1) parts.push_back(fmt::format("{} virtual stages", virtual_stages));
-  if (!token_slices.empty()) parts.push_back(fmt::format("slices {}", token_slices));
+  if (!slicing.text.empty()) parts.push_back(fmt::format("slices {}", slicing.text));
   if (std::string again = recompute_text(recompute); !again.empty()) parts.push_back(std::move(again));
   if (defer_weight_gradients) parts.emplace_back("deferred weight gradients");
   if (!layers.empty()) parts.push_back(fmt::format("layers {}", short_list(layers)));
@@ -194,9 +201,10 @@ std::string Layout::pipeline_text() const {
 bool FixedLayout::allows(const Layout& layout) const {
   return agrees(tensor, layout.tensor) && agrees(pipeline, layout.pipeline) && agrees(data, layout.data) &&
          agrees(micro_batch, layout.micro_batch) && agrees(virtual_stages, layout.virtual_stages) &&
-         agrees(schedule, layout.schedule) && agrees(token_slices, layout.token_slices) &&
-         agrees(layers, layout.layers) && agrees(vocabulary_parallel, layout.vocabulary_parallel) &&
-         agrees(recompute, layout.recompute) && agrees(sequence_parallel, layout.sequence_parallel) &&
+         agrees(schedule, layout.schedule) && agrees(slicing, layout.slicing) &&
+         (!keeps_layers || (layout.layers.empty() && !layout.deals_layers)) &&
+         agrees(vocabulary_parallel, layout.vocabulary_parallel) && agrees(recompute, layout.recompute) &&
+         agrees(sequence_parallel, layout.sequence_parallel) &&
          agrees(distributed_optimizer, layout.distributed_optimizer) &&
          agrees(defer_weight_gradients, layout.defer_weight_gradients);
 }
@@ -209,87 +217,86 @@ std::optional<Layout> deferring(const Layout& layout, const FixedLayout& fixed) 
   return deferred;
 }
 
-std::int64_t share_of_batch(const TrainConfig& config, std::int64_t data) {
-  return (config.batch.global_batch_size + data - 1) / data;
+std::int64_t share_of_batch(const StepSettings& settings, std::int64_t data) {
+  return (settings.batch.global_batch_size + data - 1) / data;
 }
 
-std::int64_t micro_batches_of(const TrainConfig& config, const Layout& layout) {
-  return (share_of_batch(config, layout.data) + layout.micro_batch - 1) / layout.micro_batch;
+std::int64_t micro_batches_of(const StepSettings& settings, const Layout& layout) {
+  return (share_of_batch(settings, layout.data) + layout.micro_batch - 1) / layout.micro_batch;
 }
 
-std::vector<Layout> layouts_on(std::int64_t devices, const TrainConfig& config, const FixedLayout& fixed) {
+std::vector<Layout> layouts_on(std::int64_t devices, const StepSettings& settings, const FixedLayout& fixed) {
   std::vector<Layout> found;
-  MeshLayouts of_mesh(config, fixed, found);
+  MeshLayouts of_mesh(settings, fixed, found);
   for (std::int64_t tensor = 1; tensor <= devices; ++tensor) {
-    if (devices % tensor != 0 || !config.model.config.splits_over(tensor)) continue;
-    for (std::int64_t stages = 1; stages <= std::min(devices / tensor, config.model.config.num_layers); ++stages) {
+    if (devices % tensor != 0 || !settings.model.config.splits_over(tensor)) continue;
+    for (std::int64_t stages = 1; stages <= std::min(devices / tensor, settings.model.config.num_layers); ++stages) {
       const std::int64_t data = devices / tensor / stages;
-      if (tensor * stages * data != devices || data > config.batch.global_batch_size) continue;
+      if (tensor * stages * data != devices || data > settings.batch.global_batch_size) continue;
       if (!agrees(fixed.tensor, tensor) || !agrees(fixed.pipeline, stages) || !agrees(fixed.data, data)) continue;
       of_mesh.add({.tensor = tensor, .pipeline = stages, .data = data});
     }
   }
-  std::erase_if(found, [&](const Layout& layout) { return has_fault(config, layout); });
+  std::erase_if(found, [&](const Layout& layout) { return has_fault(settings, layout); });
   return found;
 }
 
-std::vector<Layout> dealt(const TrainConfig& config, const Layout& layout) {
+std::vector<Layout> dealt(const StepSettings& settings, const Layout& layout) {
   const pipeline::CellMap map{static_cast<int>(layout.pipeline), pipeline::traits_of(layout.schedule).placement};
   std::vector<Layout> all;
   for (const std::vector<std::int64_t>& cells :
-       layer_dealings(config.model.config.num_layers, map, layout.virtual_stages)) {
-    all.push_back(layout);
-    all.back().layers = all.size() == 1 ? "" : fmt::format("{}", fmt::join(cells, ","));
+       layer_dealings(settings.model.config.num_layers, map, layout.virtual_stages)) {
+    Layout& one = all.emplace_back(layout);
+    one.deals_layers = false;
+    if (all.size() > 1) one.layers = cells;
   }
   return all;
 }
 
-TrainConfig with_layout(const TrainConfig& config, const Layout& layout) {
-  TrainConfig changed = config;
-  changed.layout.tensor_parallel = layout.tensor;
-  changed.layout.pipeline_parallel = layout.pipeline;
-  changed.layout.data_parallel = layout.data;
-  changed.batch.micro_batch_size = layout.micro_batch;
-  changed.pipeline.schedule = layout.schedule;
-  changed.pipeline.virtual_stages = layout.virtual_stages;
-  changed.pipeline.token_slices = layout.token_slices;
-  changed.layout.recompute = layout.recompute.text();
-  changed.layout.sequence_parallel = layout.sequence_parallel;
-  changed.layout.distributed_optimizer = layout.distributed_optimizer;
-  changed.pipeline.defer_weight_gradients = layout.defer_weight_gradients;
-  changed.pipeline.vocabulary_parallel = layout.vocabulary_parallel;
+void set_layout(StepSettings& settings, const Layout& layout) {
+  settings.layout.tensor_parallel = layout.tensor;
+  settings.layout.pipeline_parallel = layout.pipeline;
+  settings.layout.data_parallel = layout.data;
+  settings.batch.micro_batch_size = layout.micro_batch;
+  settings.pipeline.schedule = layout.schedule;
+  settings.pipeline.virtual_stages = layout.virtual_stages;
+  settings.pipeline.token_slices = layout.slicing.flag_value();
+  settings.layout.recompute = layout.recompute.text();
+  settings.layout.sequence_parallel = layout.sequence_parallel;
+  settings.layout.distributed_optimizer = layout.distributed_optimizer;
+  settings.pipeline.defer_weight_gradients = layout.defer_weight_gradients;
+  settings.pipeline.vocabulary_parallel = layout.vocabulary_parallel;
   const std::int64_t cells = layout.pipeline * layout.virtual_stages;
-  if (!layout.layers.empty() && !deals_layers(layout)) {
-    changed.pipeline.layout = layout.layers;
-  } else if (config.pipeline.layout.empty() && config.model.config.num_layers % cells != 0) {
-    changed.pipeline.layout = fmt::format(
-        "{}", fmt::join(pipeline::even_slices(config.model.config.num_layers, static_cast<int>(cells)), ","));
+  if (!layout.layers.empty()) {
+    settings.pipeline.layout = fmt::format("{}", fmt::join(layout.layers, ","));
+  } else if (settings.pipeline.layout.empty() && settings.model.config.num_layers % cells != 0) {
+    settings.pipeline.layout = fmt::format(
+        "{}", fmt::join(pipeline::even_slices(settings.model.config.num_layers, static_cast<int>(cells)), ","));
   }
-  return changed;
 }
 
-Layout layout_of(const TrainConfig& config) {
-  return {.tensor = config.layout.tensor_parallel,
-          .pipeline = config.layout.pipeline_parallel,
-          .data = config.layout.data_parallel,
-          .micro_batch = config.batch.micro_batch_size,
-          .schedule = schedule_kind(config.pipeline),
-          .virtual_stages = config.pipeline.virtual_stages,
-          .token_slices = config.pipeline.token_slices,
-          .recompute = config.layout.recomputation(),
-          .sequence_parallel = config.layout.sequence_parallel,
-          .distributed_optimizer = config.layout.distributed_optimizer,
-          .defer_weight_gradients = config.pipeline.defer_weight_gradients,
-          .vocabulary_parallel = config.pipeline.vocabulary_parallel};
+Layout layout_of(const StepSettings& settings) {
+  return {.tensor = settings.layout.tensor_parallel,
+          .pipeline = settings.layout.pipeline_parallel,
+          .data = settings.layout.data_parallel,
+          .micro_batch = settings.batch.micro_batch_size,
+          .schedule = schedule_kind(settings.pipeline),
+          .virtual_stages = settings.pipeline.virtual_stages,
+          .slicing = slicing_of(settings.pipeline),
+          .recompute = settings.layout.recomputation(),
+          .sequence_parallel = settings.layout.sequence_parallel,
+          .distributed_optimizer = settings.layout.distributed_optimizer,
+          .defer_weight_gradients = settings.pipeline.defer_weight_gradients,
+          .vocabulary_parallel = settings.pipeline.vocabulary_parallel};
 }
 
-std::vector<std::vector<std::int64_t>> stage_cells(const TrainConfig& config, const Layout& layout) {
-  const bool are_given = !layout.layers.empty() && !deals_layers(layout);
-  const auto given = comma_separated(are_given ? layout.layers : config.pipeline.layout);
-  const std::vector<std::int64_t> cells =
-      given ? *given
-            : pipeline::even_slices(config.model.config.num_layers,
-                                    static_cast<int>(layout.pipeline * layout.virtual_stages));
+std::vector<std::vector<std::int64_t>> stage_cells(const StepSettings& settings, const Layout& layout) {
+  std::vector<std::int64_t> cells = layout.layers;
+  if (cells.empty()) {
+    const auto count = static_cast<int>(layout.pipeline * layout.virtual_stages);
+    const auto given = comma_separated(settings.pipeline.layout);
+    cells = given ? *given : pipeline::even_slices(settings.model.config.num_layers, count);
+  }
   const pipeline::CellMap map{static_cast<int>(layout.pipeline), pipeline::traits_of(layout.schedule).placement};
   std::vector<std::vector<std::int64_t>> stages(static_cast<std::size_t>(layout.pipeline));
   for (std::size_t cell = 0; cell < cells.size(); ++cell) {
@@ -298,12 +305,12 @@ std::vector<std::vector<std::int64_t>> stage_cells(const TrainConfig& config, co
   return stages;
 }
 
-std::vector<AlikeCuts> cuts_of(const TrainConfig& config, const Layout& layout) {
-  const std::int64_t share = share_of_batch(config, layout.data), size = std::min(layout.micro_batch, share);
-  AlikeCuts alike{.cut = {.sequences = size, .slice_tokens = {config.model.seq_length}},
+std::vector<AlikeCuts> cuts_of(const StepSettings& settings, const Layout& layout) {
+  const std::int64_t share = share_of_batch(settings, layout.data), size = std::min(layout.micro_batch, share);
+  AlikeCuts alike{.cut = {.sequences = size, .slice_tokens = {settings.model.seq_length}},
                   .count = static_cast<double>(share) / static_cast<double>(size)};
-  if (layout.token_slices.empty()) return {alike};
-  const pipeline::TokenSlices slices = pipeline::parse_token_slices("--token-slices", layout.token_slices);
+  if (layout.slicing.is_whole()) return {alike};
+  const pipeline::TokenSlices slices = layout.slicing.slices();
   std::vector<AlikeCuts> all;
   for (const pipeline::MicroBatchCut& cut : slices.cuts) {
     if (all.empty() || all.back().cut != cut) all.push_back({.cut = cut});
@@ -313,7 +320,7 @@ std::vector<AlikeCuts> cuts_of(const TrainConfig& config, const Layout& layout) 
   alike.cut.slice_tokens = slices.lengths;
   if (slices.lengths.empty()) {
     const std::int64_t unit = layout.sequence_parallel ? layout.tensor : 1;
-    alike.cut.slice_tokens = pipeline::even_slices(config.model.seq_length / unit, slices.count);
+    alike.cut.slice_tokens = pipeline::even_slices(settings.model.seq_length / unit, slices.count);
     for (std::int64_t& length : alike.cut.slice_tokens) length *= unit;
   }
   return {alike};
@@ -325,8 +332,8 @@ std::vector<Layout> cut_into(const Layout& layout, const std::vector<std::vector
     if (lengths.size() == 1) continue;
     const bool is_even = std::ranges::all_of(lengths, [&](std::int64_t length) { return length == lengths.front(); });
     all.push_back(layout);
-    all.back().token_slices =
-        is_even ? fmt::format("uniform:{}", lengths.size()) : fmt::format("{}", fmt::join(lengths, ","));
+    all.back().slicing = {is_even ? fmt::format("uniform:{}", lengths.size())
+                                  : fmt::format("{}", fmt::join(lengths, ","))};
   }
   return all;
 }

@@ -16,10 +16,14 @@ namespace {
 
 // Even slices of a sequence; 1: it runs whole; 0: the slices are of several lengths, or not known yet.
 std::int64_t even_slice_count(const Layout& layout) {
-  if (layout.token_slices.empty()) return 1;
-  if (is_to_be_chosen(layout)) return 0;
-  const pipeline::TokenSlices slices = pipeline::parse_token_slices("--token-slices", layout.token_slices);
+  if (layout.slicing.is_open()) return 0;
+  const pipeline::TokenSlices slices = layout.slicing.slices();
   return slices.lengths.empty() && slices.cuts.empty() ? slices.count : 0;
+}
+
+// Whether cells may have unequal numbers of layers.
+bool has_given_layers(const TrainConfig& config, const Layout& layout) {
+  return !config.pipeline.layout.empty() || !layout.layers.empty() || layout.deals_layers;
 }
 
 // By the schedule itself, of no more micro-batches than fill the pipeline.
@@ -32,7 +36,7 @@ std::int64_t peak_slices(pipeline::ScheduleKind kind, pipeline::ScheduleSize siz
 std::int64_t live_cells(const Layout& layout, const TrainConfig& config, std::int64_t slices) {
   const std::int64_t micro_batches = micro_batches_of(config, layout), cells = slices * layout.virtual_stages;
   if (layout.pipeline == 1) return cells;
-  if (layout.virtual_stages > 1 && (!config.pipeline.layout.empty() || !layout.layers.empty())) return 1;
+  if (layout.virtual_stages > 1 && has_given_layers(config, layout)) return 1;
   // An interleaved schedule of other numbers of micro-batches is one of more with some left out.
   if (pipeline::traits_of(layout.schedule).fills_groups && micro_batches % layout.pipeline != 0) {
     return std::min(micro_batches, layout.pipeline) * cells;
@@ -78,13 +82,15 @@ LeftOut bytes_left_out(const TrainConfig& config, const MemoryPlanContext& conte
   const RankParameters held = rank_parameters(config.model.model_for(context.vocab_size), config.layout.tensor_parallel,
                                               config.vocabulary_ranks() / config.layout.tensor_parallel);
   const std::size_t cells = plan.cell_layers.size();
-  double parameters = held.shared;
+  const auto has_cell = [&](std::size_t cell) {
+    return static_cast<std::size_t>(plan.schedule.stage_of(static_cast<int>(cell))) == stage;
+  };
+  double parameters = held.shared + (has_cell(0) || has_cell(cells - 1) ? held.tied : 0);
   for (std::size_t cell = 0; cell < cells; ++cell) {
-    if (static_cast<std::size_t>(plan.schedule.stage_of(static_cast<int>(cell))) != stage) continue;
+    if (!has_cell(cell)) continue;
     parameters += static_cast<double>(plan.cell_layers[cell]) * held.layer;
     if (cell == 0) parameters += held.embedding;
     if (cell + 1 == cells) parameters += held.head;
-    if (cell == 0 || cell + 1 == cells) parameters += cells > 1 || cell == 0 ? held.tied : 0;
   }
   const auto element = static_cast<double>(size_of(context.compute_dtype)),
              of_gradient = static_cast<double>(size_of(accumulation_dtype_of(context.compute_dtype)));
@@ -152,8 +158,9 @@ const RankParameters& LayoutMemory::ends_of(const Layout& layout) const {
 LayoutMemory::SliceBytes LayoutMemory::slice_bytes(const Layout& layout, std::int64_t slices) const {
   const TransformerLayer& layer = shard_of(layout.tensor).layer;
   // At most; joint ones may all be alone.
-  const std::int64_t sequences = layout.token_slices == kJointChoice ? 1
-                                 : layout.token_slices == kSlicersChoice
+  const Slicing::Open open = layout.slicing.open;
+  const std::int64_t sequences = open == Slicing::Open::kJoint ? 1
+                                 : open == Slicing::Open::kAlike
                                      ? std::min(layout.micro_batch, share_of_batch(config_, layout.data))
                                      : cuts_of(config_, layout).front().cut.sequences;
   const std::int64_t unit = layout.sequence_parallel ? layout.tensor : 1;
@@ -163,7 +170,7 @@ LayoutMemory::SliceBytes LayoutMemory::slice_bytes(const Layout& layout, std::in
                   .sequence_parallel = layout.sequence_parallel,
                   .compute = context_.compute_dtype,
                   .accumulation = accumulation_dtype_of(context_.compute_dtype)};
-  const bool has_cache = slices > 1 || layout.token_slices == kSlicersChoice;
+  const bool has_cache = slices > 1 || open == Slicing::Open::kAlike;
   Carver kept, again;
   layer.carve(sizes, {.recompute = layout.recompute.of(0).kind, .has_cache = has_cache}, kept, again);
   const std::int64_t bytes = size_of(context_.compute_dtype), hidden = layer.hidden_size();
@@ -189,7 +196,7 @@ std::int64_t LayoutMemory::least(const Layout& layout) const {
   const std::int64_t even = even_slice_count(layout), slices = std::max<std::int64_t>(even, 1);
   const std::vector<std::int64_t> cells = stage_cells(config_, layout).front();  // of the first stage
   std::int64_t layers = std::accumulate(cells.begin(), cells.end(), std::int64_t{0}), fewest = std::ranges::min(cells);
-  if (deals_layers(layout)) {
+  if (layout.deals_layers) {
     layers = layout.virtual_stages;
     fewest = 1;
   }
@@ -223,7 +230,7 @@ std::vector<std::int64_t> LayoutMemory::planned(const Layout& layout) const {
 std::int64_t LayoutMemory::fullest_end(const Layout& layout) const {
   // Deferred weight gradients fill the bound of the stage that needs most on all.
   const bool is_folded = pipeline::traits_of(layout.schedule).placement == pipeline::Placement::kFolded;
-  const bool is_uneven = !config_.pipeline.layout.empty() || !layout.layers.empty();
+  const bool is_uneven = has_given_layers(config_, layout);
   const bool differs = !layout.recompute.uniform();
   if (is_folded || is_uneven || differs || layout.defer_weight_gradients || layout.vocabulary_parallel) {
     return std::ranges::max(planned(layout));

@@ -49,7 +49,7 @@ class LayoutMemory {
   LayoutMemory(const TrainConfig& config, const MemoryPlanContext& context);
 
   // A lower bound of the fullest stage: the first one when most micro-batches are alive there, without the parts that
-  // have no closed form. Token slices may still be kSlicersChoice, and layers kBestDealing.
+  // have no closed form. Slices may still be open, and layers to be dealt.
   std::int64_t least(const Layout& layout) const;
 
   // Bytes of a rank of each stage, by train/plans/memory_plan.h.

@@ -161,7 +161,7 @@ class Search {
     ++result_.layouts;
     const std::int64_t bytes = least_bytes(layout, least);
     if (!room_.holds(bytes)) {
-      if (deals_layers(layout)) layout.layers.clear();
+      layout.deals_layers = false;
       if (is_open(layout)) layout.recompute = Recompute::kFull;
       return add_too_large(bytes, std::move(layout));
     }
@@ -186,11 +186,11 @@ class Search {
     const RivalKey rivals = rivals_of(layout, request_.fixed);
     const double limit = fastest_.limit(rivals);
     if (candidate.bound >= limit) return;
-    if (is_to_be_chosen(layout)) {
+    if (layout.slicing.is_open()) {
       for (Layout& chosen : times_->chosen(layout)) add(std::move(chosen));
       return;
     }
-    if (deals_layers(layout)) return add_dealings(layout);
+    if (layout.deals_layers) return add_dealings(layout);
     if (!looked_at_.insert(layout).second) return;  // cut so in two ways
     // One with what its stages make again has come by without, and so has its deferred one.
     const bool came_by = chooses_recompute_ && !is_open(layout);
@@ -271,11 +271,13 @@ class Search {
     result_.smallest_bytes = std::numeric_limits<std::int64_t>::max();
     for (const auto& [least, layout] : too_large_) {
       if (least >= result_.smallest_bytes) return;
-      if (is_to_be_chosen(layout)) continue;
-      const std::int64_t bytes = room_.fullest_end(layout);
-      if (bytes >= result_.smallest_bytes) continue;
-      result_.smallest_bytes = bytes;
-      result_.smallest = layout;
+      if (layout.slicing.open == Slicing::Open::kAlike) continue;  // even cuts are among the others
+      for (Layout& one : layout.slicing.is_open() ? times_->chosen(layout) : std::vector{layout}) {
+        const std::int64_t bytes = room_.fullest_end(one);
+        if (bytes >= result_.smallest_bytes) continue;
+        result_.smallest_bytes = bytes;
+        result_.smallest = std::move(one);
+      }
     }
   }
 

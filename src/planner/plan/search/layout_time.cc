@@ -7,7 +7,6 @@
 #include <numeric>
 
 #include "base/round_up.h"
-#include "pipeline/token_slices.h"
 #include "plan/costs/rank_parameters.h"
 #include "plan/costs/step_time.h"
 #include "slicing/candidate_cuts.h"
@@ -140,12 +139,12 @@ void LayoutTimes::MicroBatch::add(const MicroBatch& other, double count) {
 
 LayoutTimes::MicroBatch LayoutTimes::batch_of(const Layout& layout) {
   MicroBatch batch;
-  if (!is_to_be_chosen(layout)) {
+  if (!layout.slicing.is_open()) {
     for (const auto& [cut, count] : cuts_of(config_, layout)) batch.add(micro_batch_of(layout, cut), count);
     return batch;
   }
   const std::int64_t share = share_of_batch(config_, layout.data), most = std::min(layout.micro_batch, share);
-  for (std::int64_t size = layout.token_slices == kJointChoice ? 1 : most; size <= most; ++size) {
+  for (std::int64_t size = layout.slicing.open == Slicing::Open::kJoint ? 1 : most; size <= most; ++size) {
     MicroBatch alike;
     alike.add(any_slices(layout, size), static_cast<double>(share) / static_cast<double>(size));
     if (batch.layer.forward == 0) batch = alike;
@@ -192,14 +191,14 @@ std::vector<double> LayoutTimes::again(const Layout& layout, int /*stage*/, Reco
 
 // Milliseconds of a stage beside those of layers all alike.
 double LayoutTimes::made_again(const Layout& layout, const std::vector<std::int64_t>& cells, std::size_t stage) {
-  if (layout.recompute.uniform() || is_to_be_chosen(layout)) return 0;
+  if (layout.recompute.uniform() || layout.slicing.is_open()) return 0;
   const StageRecompute& way = layout.recompute.of(static_cast<int>(stage));
   return 1000 * again_of(way, cells, again(layout, static_cast<int>(stage), way.kind));
 }
 
 double LayoutTimes::least(const Layout& layout) {
   const MicroBatch batch = batch_of(layout);
-  if (deals_layers(layout)) return least_of_any_dealing(layout, batch);
+  if (layout.deals_layers) return least_of_any_dealing(layout, batch);
   const std::vector<std::vector<std::int64_t>> cells = stage_cells(config_, layout);
   const std::size_t stages = cells.size();
   // A stage may make deferred weight gradients while the last slice goes back.
@@ -226,7 +225,7 @@ double LayoutTimes::least(const Layout& layout) {
 }
 
 std::vector<Layout> LayoutTimes::chosen(const Layout& layout) {
-  return layout.token_slices == kJointChoice ? chosen_jointly(layout) : chosen_alike(layout);
+  return layout.slicing.open == Slicing::Open::kJoint ? chosen_jointly(layout) : chosen_alike(layout);
 }
 
 std::vector<Layout> LayoutTimes::chosen_alike(const Layout& layout) {
@@ -264,7 +263,7 @@ std::vector<Layout> LayoutTimes::chosen_jointly(const Layout& layout) {
   Layout even = layout;
   for (std::int64_t count = 1; count <= kMostSlices && config_.model.seq_length / count >= kFewestSliceTokens;
        count *= 2) {
-    even.token_slices = count == 1 ? "" : fmt::format("uniform:{}", count);
+    even.slicing = {count == 1 ? "" : fmt::format("uniform:{}", count)};
     all.push_back(even);
   }
   // Fewer further stages give longer slices; the simulation picks the best.
@@ -276,7 +275,7 @@ std::vector<Layout> LayoutTimes::chosen_jointly(const Layout& layout) {
     for (const slicing::JointSlicing::Part& part : best.parts) cuts.push_back({part.sequences, part.lengths});
     Layout cut = layout;
     cut.micro_batch = cuts.front().sequences;
-    cut.token_slices = pipeline::text_of(cuts);
+    cut.slicing = {pipeline::text_of(cuts)};
     if (std::ranges::find(all, cut) == all.end()) all.push_back(std::move(cut));
   }
   return all;

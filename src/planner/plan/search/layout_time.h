@@ -21,7 +21,7 @@ class LayoutTimes : public LayoutCosts {
   // a fine grid are chosen from.
   LayoutTimes(const TrainConfig& config, const Cluster& cluster, std::int64_t vocab_size, bool closely = false);
 
-  // Seconds of an update, with weight gradients deferred or not. With kSlicersChoice: of any slices.
+  // Seconds of an update, with weight gradients deferred or not. Where slices are open: of any.
   double least(const Layout& layout) override;
 
   // The layouts that the slicers make of one whose slices are to be chosen: Algorithm 1's (slicing/slicer.h), closely

@@ -8,7 +8,6 @@
 #include <numeric>
 
 #include "pipeline/timing/simulate.h"
-#include "pipeline/token_slices.h"
 #include "slicing/candidate_cuts.h"
 #include "train/plans/pipeline_plan.h"
 
@@ -19,8 +18,8 @@ constexpr std::int64_t kGrid = 256;  // intervals of a sequence between which th
 
 // Oddness of slices: 0 of whole sequences.
 int oddness_of_slices(const Layout& layout) {
-  if (layout.token_slices.empty()) return 0;
-  const pipeline::TokenSlices slices = pipeline::parse_token_slices("--token-slices", layout.token_slices);
+  if (layout.slicing.is_whole()) return 0;
+  const pipeline::TokenSlices slices = layout.slicing.slices();
   if (!slices.lengths.empty() || !slices.cuts.empty()) return 3;
   return std::has_single_bit(static_cast<unsigned>(slices.count)) ? 1 : 2;
 }
@@ -30,9 +29,9 @@ double time_of(const pipeline::PassTimes& times) {
 }
 
 // Layers of each stage.
-std::vector<double> stage_layers(const TrainConfig& config, const Layout& layout) {
+std::vector<double> stage_layers(const StepSettings& settings, const Layout& layout) {
   std::vector<double> stages;
-  for (const std::vector<std::int64_t>& cells : stage_cells(config, layout)) {
+  for (const std::vector<std::int64_t>& cells : stage_cells(settings, layout)) {
     stages.push_back(static_cast<double>(std::accumulate(cells.begin(), cells.end(), std::int64_t{0})));
   }
   return stages;
@@ -57,14 +56,13 @@ void add_recompute(const PipelinePlan& plan, const Recomputation& recompute, pip
 
 }  // namespace
 
-MeasuredTimes::MeasuredTimes(const TrainConfig& config, const slicing::Profile& profile)
-    : config_(config), profile_(profile), fit_(slicing::fit_iterations(profile)) {}
+MeasuredTimes::MeasuredTimes(const StepSettings& settings, const slicing::Profile& profile)
+    : settings_(settings), profile_(profile), fit_(slicing::fit_iterations(profile)) {}
 
 double MeasuredTimes::handicap_of(const Layout& layout) const {
   int oddness = oddness_of_slices(layout);
-  const bool is_uneven = !layout.layers.empty() && !deals_layers(layout);
   for (const bool odd :
-       {layout.virtual_stages > 1, layout.defer_weight_gradients, is_uneven, layout.vocabulary_parallel}) {
+       {layout.virtual_stages > 1, layout.defer_weight_gradients, !layout.layers.empty(), layout.vocabulary_parallel}) {
     oddness += odd ? 2 : 0;
   }
   return 1 + std::clamp(fit_.error, kLeastDoubt, kMostDoubt) * (1 - std::exp2(-oddness));
@@ -76,9 +74,9 @@ bool MeasuredTimes::adds_recompute(const Layout& layout) const {
 
 std::vector<double> MeasuredTimes::again(const Layout& layout, int stage, Recompute kind) {
   const slicing::ProfileCosts costs(profile_, static_cast<int>(layout.pipeline));
-  const double held = stage_layers(config_, layout)[static_cast<std::size_t>(stage)];
+  const double held = stage_layers(settings_, layout)[static_cast<std::size_t>(stage)];
   std::vector<double> seconds;
-  for (const auto& [cut, count] : cuts_of(config_, layout)) {
+  for (const auto& [cut, count] : cuts_of(settings_, layout)) {
     slicing::TokenSlice slice{.sequences = cut.sequences};
     if (cut.slice_tokens.size() > seconds.size()) seconds.resize(cut.slice_tokens.size());
     for (std::size_t number = 0; number < cut.slice_tokens.size(); ++number) {
@@ -94,7 +92,7 @@ std::vector<double> MeasuredTimes::again(const Layout& layout, int stage, Recomp
 
 double MeasuredTimes::busiest_stage(const Layout& layout, const pipeline::MicroBatchCut& cut) const {
   const slicing::ProfileCosts costs(profile_, static_cast<int>(layout.pipeline));
-  const std::vector<double> layers = stage_layers(config_, layout);
+  const std::vector<double> layers = stage_layers(settings_, layout);
   const int stages = costs.stages();
   const bool knows = costs.knows_layers(), shares = layout.vocabulary_parallel;
   const int with_head = pipeline::CellMap{stages, pipeline::traits_of(layout.schedule).placement}.stage_of(
@@ -114,44 +112,44 @@ double MeasuredTimes::busiest_stage(const Layout& layout, const pipeline::MicroB
       of_stage[static_cast<std::size_t>(stage)] += held * layer + everywhere + (stage == with_head ? head : 0);
       fastest = std::min(fastest, layer);
     }
-    all += static_cast<double>(config_.model.config.num_layers) * fastest + stages * everywhere + head;
+    all += static_cast<double>(settings_.model.config.num_layers) * fastest + stages * everywhere + head;
     slice.context += length;
   }
-  return deals_layers(layout) ? all / stages : std::ranges::max(of_stage);
+  return layout.deals_layers ? all / stages : std::ranges::max(of_stage);
 }
 
 double MeasuredTimes::least(const Layout& layout) {
-  if (is_to_be_chosen(layout)) return 0;
+  if (layout.slicing.is_open()) return 0;
   double work = 0;
-  for (const auto& [cut, count] : cuts_of(config_, layout)) work += count * busiest_stage(layout, cut);
+  for (const auto& [cut, count] : cuts_of(settings_, layout)) work += count * busiest_stage(layout, cut);
   return handicap_of(layout) * work * slowest_pace() / 1000;
 }
 
 std::vector<Layout> MeasuredTimes::chosen(const Layout& layout) {
   const std::int64_t unit = layout.sequence_parallel ? layout.tensor : 1;
   if (!table_) {
-    const std::int64_t grid = slicing::slice_grid(config_.model.seq_length, unit, kGrid);
+    const std::int64_t grid = slicing::slice_grid(settings_.model.seq_length, unit, kGrid);
     const slicing::ProfileCosts costs(profile_, static_cast<int>(layout.pipeline));
-    table_ = slicing::slowest_stage(costs, profile_.key.sequences, config_.model.seq_length, grid);
+    table_ = slicing::slowest_stage(costs, profile_.key.sequences, settings_.model.seq_length, grid);
   }
   const std::int64_t cells = layout.virtual_stages, further = (layout.pipeline - 1 + cells - 1) / cells;
   std::vector<std::vector<std::int64_t>> cuts =
       slicing::candidate_cuts(*table_, {.fewest_tokens = kFewestSliceTokens,
                                         .most_slices = static_cast<std::size_t>(kMostSlices),
                                         .further = static_cast<int>(further),
-                                        .micro_batches = static_cast<int>(micro_batches_of(config_, layout))});
+                                        .micro_batches = static_cast<int>(micro_batches_of(settings_, layout))});
   const std::int64_t shortest = profile_.stages.front().forward.lengths.front();  // that was measured
   std::erase_if(cuts, [&](const auto& lengths) { return std::ranges::min(lengths) < shortest; });
   return cut_into(layout, cuts);
 }
 
 StepTime MeasuredTimes::step(const Layout& layout) {
-  const TrainConfig config = with_layout(config_, layout);
-  const PipelinePlan plan = plan_pipeline(config, &profile_);
-  const std::vector<std::int64_t> whole = {config.model.seq_length};
+  const StepSettings settings = with_layout(settings_, layout);
+  const PipelinePlan plan = plan_pipeline(settings, &profile_);
+  const std::vector<std::int64_t> whole = {settings.model.seq_length};
   const slicing::ProfileCosts measured(
       profile_, plan.schedule.stages,
-      {.layers = plan.cell_layers, .vocabulary_parallel = config.pipeline.vocabulary_parallel});
+      {.layers = plan.cell_layers, .vocabulary_parallel = settings.pipeline.vocabulary_parallel});
   pipeline::Costs costs =
       slicing::schedule_costs(measured, plan.schedule, plan.cuts.empty() ? slicing::alike(profile_, whole) : plan.cuts);
   if (adds_recompute(layout)) add_recompute(plan, layout.recompute, costs);
@@ -161,7 +159,7 @@ StepTime MeasuredTimes::step(const Layout& layout) {
   StepTime time{.seconds = (milliseconds + profile_.update) / 1000,
                 .pipeline_seconds = milliseconds / 1000,
                 .bubble_share = run.bubble_share()};
-  time.tokens_per_second = static_cast<double>(config.largest_batch() * config.model.seq_length) / time.seconds;
+  time.tokens_per_second = static_cast<double>(settings.largest_batch() * settings.model.seq_length) / time.seconds;
   return time;
 }
 

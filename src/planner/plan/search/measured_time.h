@@ -22,7 +22,7 @@ class MeasuredTimes : public LayoutCosts {
  public:
   static constexpr double kLeastDoubt = 0.02, kMostDoubt = 0.05;
 
-  MeasuredTimes(const TrainConfig& config, const slicing::Profile& profile);  // refers to both
+  MeasuredTimes(const StepSettings& settings, const slicing::Profile& profile);  // refers to both
 
   double least(const Layout& layout) override;
   std::vector<Layout> chosen(const Layout& layout) override;
@@ -37,7 +37,7 @@ class MeasuredTimes : public LayoutCosts {
   // Milliseconds of forward and backward, in one part or two.
   double busiest_stage(const Layout& layout, const pipeline::MicroBatchCut& cut) const;
 
-  const TrainConfig& config_;
+  const StepSettings& settings_;
   const slicing::Profile& profile_;
   const slicing::IterationFit fit_;
   std::optional<slicing::CostTable> table_;  // of the slowest stage

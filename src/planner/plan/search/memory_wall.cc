@@ -88,9 +88,9 @@ std::optional<Change> fitting(const PlanRequest& request, std::string text) {
   const LayoutMemory memory(request.model, request.context());
   std::vector<std::pair<std::int64_t, Layout>> layouts;
   for (Layout& layout : layouts_on(request.cluster.devices, request.model, request.fixed)) {
-    if (deals_layers(layout)) layout.layers.clear();
+    layout.deals_layers = false;
     const std::int64_t least = memory.least(layout);
-    if (least <= room && !is_to_be_chosen(layout)) layouts.emplace_back(least, std::move(layout));
+    if (least <= room && !layout.slicing.is_open()) layouts.emplace_back(least, std::move(layout));
   }
   std::ranges::stable_sort(layouts, {}, &std::pair<std::int64_t, Layout>::first);
   for (const auto& [least, layout] : layouts) {

@@ -48,11 +48,11 @@ PlanRequest pipeline_request(const TrainConfig& config, const GivenPipeline& giv
   FixedLayout& fixed = request.fixed;
   fix_mesh(fixed, layout);
   const bool fixes_all = !given.is_auto;
-  const bool has_slices = given.token_slices || (fixes_all && layout.token_slices != "auto");
+  const bool has_slices = given.token_slices || (fixes_all && !config.pipeline.chooses_slices());
   if (fixes_all) fixed.schedule = layout.schedule;
-  if (given.layout) fixed.layers = "";
+  fixed.keeps_layers = given.layout;
   if (fixes_all || given.virtual_stages) fixed.virtual_stages = layout.virtual_stages;
-  if (has_slices) fixed.token_slices = layout.token_slices;
+  if (has_slices) fixed.slicing = layout.slicing;
   if (fixes_all || given.defer_weight_gradients) fixed.defer_weight_gradients = layout.defer_weight_gradients;
   if (fixes_all || given.vocabulary_parallel) fixed.vocabulary_parallel = layout.vocabulary_parallel;
   if (fixes_all || given.recompute) fixed.recompute = layout.recompute;
@@ -66,7 +66,8 @@ SearchResult choose_pipeline(const PlanRequest& request, std::size_t runners_up)
 }
 
 void choose_pipelines(const PlanRequest& request, SearchResult& result) {
-  if (request.fixed.has_mesh() || request.fixed.token_slices == kJointChoice) return;
+  if (request.fixed.has_mesh() || (request.fixed.slicing && request.fixed.slicing->open == Slicing::Open::kJoint))
+    return;
   for (PlannedLayout& one : result.best) {
     PlanRequest of_mesh = request;
     fix_mesh(of_mesh.fixed, one.layout);

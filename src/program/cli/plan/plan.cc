@@ -143,13 +143,13 @@ nlohmann::ordered_json json_of(const plan::Layout& layout) {
           {"micro_batch_size", layout.micro_batch},
           {"schedule", pipeline::name_of(layout.schedule)},
           {"virtual_stages", layout.virtual_stages},
-          {"token_slices", layout.token_slices},
+          {"token_slices", layout.slicing.text},
           {"recompute", layout.recompute.text()},
           {"sequence_parallel", layout.sequence_parallel},
           {"distributed_optimizer", layout.distributed_optimizer},
           {"defer_weight_gradients", layout.defer_weight_gradients},
           {"vocabulary_parallel", layout.vocabulary_parallel},
-          {"pipeline_layout", layout.layers}};
+          {"pipeline_layout", fmt::format("{}", fmt::join(layout.layers, ","))}};
 }
 
 nlohmann::ordered_json json_of(const std::optional<WallLayout>& found) {

@@ -46,9 +46,7 @@ void add_layout(FieldList& list, PlanOptions& o) {
            "make weight gradients where a stage would wait, in the memory that the schedule takes anyway");
   list.add("vocabulary-parallel", &t.pipeline.vocabulary_parallel, "",
            "share the embedding and the output projection out over all stages");
-  list.field_of(t.pipeline.layout).when_set = [&o] {
-    if (!o.train.pipeline.chooses_layers()) o.fixed.layers = "";
-  };
+  list.field_of(t.pipeline.layout).when_set = [&o] { o.fixed.keeps_layers = !o.train.pipeline.chooses_layers(); };
   fixes(list, t.pipeline.vocabulary_parallel, o.fixed.vocabulary_parallel);
   fixes(list, t.layout.tensor_parallel, o.fixed.tensor);
   fixes(list, t.layout.pipeline_parallel, o.fixed.pipeline);
@@ -63,7 +61,7 @@ void add_layout(FieldList& list, PlanOptions& o) {
   list.field_of(t.layout.recompute).when_set = [&o] { o.fixed.recompute = o.train.layout.recomputation(); };
   fixes(list, t.batch.micro_batch_size, o.fixed.micro_batch);
   fixes(list, t.pipeline.virtual_stages, o.fixed.virtual_stages);
-  fixes(list, t.pipeline.token_slices, o.fixed.token_slices);
+  list.field_of(t.pipeline.token_slices).when_set = [&o] { o.fixed.slicing = plan::slicing_of(o.train.pipeline); };
   fixes(list, t.pipeline.defer_weight_gradients, o.fixed.defer_weight_gradients);
   list.field_of(t.pipeline.schedule).when_set = [&o] { o.fixed.schedule = o.train.pipeline.schedule; };
 }
@@ -75,7 +73,7 @@ TrainConfig as_decided(const PlanOptions& o) {
                       .data = o.fixed.data.value_or(1),
                       .micro_batch = o.fixed.micro_batch.value_or(1),
                       .virtual_stages = o.fixed.virtual_stages.value_or(1),
-                      .token_slices = o.fixed.token_slices.value_or(""),
+                      .slicing = o.fixed.slicing.value_or(plan::Slicing()),
                       .recompute = o.fixed.recompute.value_or(Recomputation()),
                       .sequence_parallel = o.fixed.sequence_parallel.value_or(false),
                       .distributed_optimizer = o.fixed.distributed_optimizer.value_or(false),
@@ -84,8 +82,9 @@ TrainConfig as_decided(const PlanOptions& o) {
   const bool needs_stages = layout.virtual_stages > 1 || layout.vocabulary_parallel;
   if (needs_stages && !o.fixed.pipeline) layout.pipeline = 2;
   if (layout.recompute.differs() && !o.fixed.pipeline) layout.pipeline = layout.recompute.stages();
-  layout.schedule = schedule_kind(
-      {.schedule = o.fixed.schedule, .virtual_stages = layout.virtual_stages, .token_slices = layout.token_slices});
+  layout.schedule = schedule_kind({.schedule = o.fixed.schedule,
+                                   .virtual_stages = layout.virtual_stages,
+                                   .token_slices = layout.slicing.flag_value()});
   const bool makes_sense = layout.pipeline >= 1 && layout.virtual_stages >= 1 && o.train.model.config.num_layers >= 1 &&
                            layout.pipeline <= o.train.model.config.num_layers / layout.virtual_stages;
   TrainConfig config = makes_sense ? plan::with_layout(o.train, layout) : o.train;
@@ -102,8 +101,8 @@ void add_largest_batch_faults(const PlanOptions& o, Faults& faults) {
                 "{} {} holds a few micro-batches at a time, so that any batch fits where one does; {} is of gpipe and "
                 "terapipe",
                 Flag{"schedule"}, o.fixed.schedule ? pipeline::name_of(*o.fixed.schedule) : "", kLargestBatch);
-  faults.add_if(o.train.pipeline.token_slices == plan::kJointChoice,
-                "{} joint cuts a batch of a given size; leave out {}", kSlices, kLargestBatch);
+  faults.add_if(o.train.pipeline.chooses_micro_batches(), "{} joint cuts a batch of a given size; leave out {}",
+                kSlices, kLargestBatch);
 }
 
 }  // namespace
@@ -139,7 +138,7 @@ Faults PlanOptions::faults() const {
   faults.add_if(budget > 0 && price == 0,
                 "{} says what training may cost; say what a device costs an hour, too: {} 2.5", Flag{"budget"},
                 Flag{"price"});
-  const bool is_automatic = train.pipeline.token_slices == "auto";
+  const bool is_automatic = train.pipeline.chooses_slices();
   faults.add_if(is_automatic, "{} is auto, which measures on the machine that trains; leave it out: slices are chosen",
                 kSlices);
   faults.add_if(train.pipeline.cuts_by_documents(),

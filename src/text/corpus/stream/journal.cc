@@ -156,7 +156,8 @@ std::optional<JournalPoint> Journal::load(std::string& why_not) const {
                        .out = line_point_from(json.at("out"), tails),
                        .dropped = line_point_from(json.at("dropped"), tails),
                        .spool_bytes = json.at("spool_bytes"),
-                       .state_bytes = json.at("state_bytes")};
+                       .state_bytes = json.at("state_bytes"),
+                       .state_checksum = json.value("state_checksum", "")};
     why_not = fault_of(AtomicFile::partial_of(out_), point.out.bytes);
     const auto look_at = [&](const fs::path& partial, std::uint64_t bytes) {
       if (why_not.empty() && bytes > 0) why_not = fault_of(partial, bytes);
@@ -179,6 +180,11 @@ void Journal::load_state(const JournalPoint& point,
   state_->keep_partial(true);
   const MappedFile file(AtomicFile::partial_of(state_path_));
   std::string_view rest = file.text().substr(0, point.state_bytes);
+  state_sum_.update(std::as_bytes(std::span(rest)));
+  if (!point.state_checksum.empty() && point.state_checksum != state_sum_.digest()) {
+    throw_user_error("'{}' is damaged; run the same command again, which then starts over",
+                     AtomicFile::partial_of(state_path_).string());
+  }
   while (!rest.empty()) {
     std::uint64_t header[2];  // as add_state writes it
     std::memcpy(header, rest.data(), sizeof header);
@@ -193,6 +199,8 @@ void Journal::add_state(std::size_t stage, std::string_view delta) {
   const std::uint64_t header[2] = {stage, delta.size()};
   state_->write_values(std::span<const std::uint64_t>(header));
   state_->write(delta);
+  state_sum_.update(std::as_bytes(std::span(header)));
+  state_sum_.update(std::as_bytes(std::span(delta)));
 }
 
 bool Journal::is_due(const JournalPoint& now) const {
@@ -204,11 +212,17 @@ void Journal::write(JournalPoint point) {
     state_->sync();
     state_->keep_partial(true);
     point.state_bytes = state_->bytes_written();
+    point.state_checksum = state_sum_.digest();
   }
-  const Json json = {{"format", kJournalFormat},         {"file", point.position.file},
-                     {"line", point.position.line},      {"counts", json_of(point.counts, {})},
-                     {"out", json_of(point.out)},        {"dropped", json_of(point.dropped)},
-                     {"spool_bytes", point.spool_bytes}, {"state_bytes", point.state_bytes},
+  const Json json = {{"format", kJournalFormat},
+                     {"file", point.position.file},
+                     {"line", point.position.line},
+                     {"counts", json_of(point.counts, {})},
+                     {"out", json_of(point.out)},
+                     {"dropped", json_of(point.dropped)},
+                     {"spool_bytes", point.spool_bytes},
+                     {"state_bytes", point.state_bytes},
+                     {"state_checksum", point.state_checksum},
                      {"run", Json::parse(run_)}};
   write_file_atomically(path_, json_text(json) + "\n" + point.out.tail + point.dropped.tail);
   written_at_ = monotonic_seconds();

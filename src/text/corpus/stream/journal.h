@@ -14,6 +14,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/files/checksum.h"
 #include "base/files/file.h"
 #include "corpus/stream/line_writer.h"
 #include "corpus/stream/stream.h"
@@ -27,6 +28,7 @@ struct JournalPoint {
   LinePoint out, dropped;
   std::uint64_t spool_bytes = 0;  // of the first survey
   std::uint64_t state_bytes = 0;
+  std::string state_checksum = {};  // of so many bytes; empty: an earlier version's journal
 };
 
 class Journal {
@@ -43,7 +45,8 @@ class Journal {
   // the beginning, for which files of an earlier run are removed. `report` is called with a line that says so.
   JournalPoint begin(const std::function<void(std::string_view)>& report);
 
-  // Calls `take` with each delta added before the point, in order. Later deltas are appended.
+  // Calls `take` with each delta added before the point, in order. Later deltas are appended. UserError: they are
+  // damaged.
   void load_state(const JournalPoint& point,
                   const std::function<void(std::size_t stage, std::string_view delta)>& take);
   void add_state(std::size_t stage, std::string_view delta);  // belongs to the next point
@@ -66,6 +69,7 @@ class Journal {
   std::filesystem::path path_, state_path_, spool_path_, out_, dropped_;
   std::string run_;  // all that the output depends on, as JSON
   std::optional<AtomicFile> state_;
+  Checksum state_sum_;                   // of the deltas so far
   double seconds_ = 0, written_at_ = 0;  // between two points; when the last one was written
   std::int64_t documents_ = 0;           // read before it
 };

@@ -29,6 +29,10 @@ struct TrainConfig : StepSettings {
   std::vector<std::string> valid_data_path;  // empty: the validation part that the split holds out
 
   LearningRateSchedule schedule() const { return optimizer.schedule(train_iters); }
+  // Whether what comes every so many updates, and after the last one, comes after this one. `interval` 0: then alone.
+  bool is_due(std::int64_t interval, std::int64_t iteration) const {
+    return iteration == train_iters || (interval > 0 && iteration % interval == 0);
+  }
   // The weights of training, validation and test; all is training where validation has data of its own.
   std::string parts() const;
 

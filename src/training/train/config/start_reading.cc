@@ -51,7 +51,7 @@ class GivenSettings {
             .layout_is_auto = has(pipeline.layout) && pipeline.chooses_layers(),
             .virtual_stages = has(pipeline.virtual_stages),
             .layout = has(pipeline.layout) && !pipeline.chooses_layers(),
-            .token_slices = has(pipeline.token_slices) && pipeline.token_slices != "auto",
+            .token_slices = has(pipeline.token_slices) && !pipeline.chooses_slices(),
             .defer_weight_gradients = has(pipeline.defer_weight_gradients),
             .vocabulary_parallel = has(pipeline.vocabulary_parallel),
             .recompute = has(config_.layout.recompute) || config_.layout.keep_activations == KeepActivations::kAll};

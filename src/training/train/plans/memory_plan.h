@@ -8,6 +8,7 @@
 
 #include "executor/options.h"
 #include "runtime/memory_table.h"
+#include "train/config/config.h"
 #include "train/plans/pipeline_plan.h"
 
 namespace teratron {

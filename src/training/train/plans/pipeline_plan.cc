@@ -27,17 +27,17 @@ using pipeline::Schedule;
 using pipeline::ScheduleKind;
 
 // The rank that has most of the largest batch.
-BatchSampler sampler_of_largest(const TrainConfig& config, const std::vector<std::int64_t>& sizes) {
-  return {config.largest_batch(), sizes, 0, config.layout.data_parallel, config.batch.samples_together};
+BatchSampler sampler_of_largest(const StepSettings& settings, const std::vector<std::int64_t>& sizes) {
+  return {settings.largest_batch(), sizes, 0, settings.layout.data_parallel, settings.batch.samples_together};
 }
 
-int micro_batches_of(const TrainConfig& config, const std::vector<std::int64_t>& sizes) {
-  return static_cast<int>(sampler_of_largest(config, sizes).most_micro_batches());
+int micro_batches_of(const StepSettings& settings, const std::vector<std::int64_t>& sizes) {
+  return static_cast<int>(sampler_of_largest(settings, sizes).most_micro_batches());
 }
 
 // A rank's rows of the residual stream are whole tokens.
-std::int64_t slice_unit(const TrainConfig& config) {
-  return config.layout.sequence_parallel ? config.layout.tensor_parallel : 1;
+std::int64_t slice_unit(const StepSettings& settings) {
+  return settings.layout.sequence_parallel ? settings.layout.tensor_parallel : 1;
 }
 
 // With every boundary at the nearest multiple of `unit`, which divides their sum.
@@ -54,39 +54,39 @@ std::vector<std::int64_t> rounded_to(std::int64_t unit, const std::vector<std::i
 }
 
 // Empty: sequences run whole.
-std::vector<std::int64_t> measured_slicing(const TrainConfig& config, const PipelinePlan& plan,
+std::vector<std::int64_t> measured_slicing(const StepSettings& settings, const PipelinePlan& plan,
                                            const slicing::Profile& profile) {
-  const pipeline::ScheduleSize size{.stages = static_cast<int>(config.layout.pipeline_parallel),
-                                    .micro_batches = micro_batches_of(config, plan.micro_batch_sizes),
-                                    .virtual_stages = static_cast<int>(config.pipeline.virtual_stages)};
-  std::vector<std::int64_t> lengths =
-      rounded_to(slice_unit(config), slicing::best_slice_lengths(profile, config.model.seq_length, plan.kind, size));
+  const pipeline::ScheduleSize size{.stages = static_cast<int>(settings.layout.pipeline_parallel),
+                                    .micro_batches = micro_batches_of(settings, plan.micro_batch_sizes),
+                                    .virtual_stages = static_cast<int>(settings.pipeline.virtual_stages)};
+  std::vector<std::int64_t> lengths = rounded_to(
+      slice_unit(settings), slicing::best_slice_lengths(profile, settings.model.seq_length, plan.kind, size));
   if (lengths.size() == 1) lengths.clear();
   return lengths;
 }
 
-std::vector<std::int64_t> given_slicing(const TrainConfig& config, const pipeline::TokenSlices& slices) {
+std::vector<std::int64_t> given_slicing(const StepSettings& settings, const pipeline::TokenSlices& slices) {
   std::vector<std::int64_t> lengths = slices.lengths;
   if (slices.by_documents && slices.count > 1) {
     const slicing::DocumentSlices longest{
-        .tokens = config.model.seq_length, .unit = slice_unit(config), .count = slices.count};
+        .tokens = settings.model.seq_length, .unit = slice_unit(settings), .count = slices.count};
     lengths.assign(static_cast<std::size_t>(slices.count), longest.most_tokens());
   } else if (lengths.empty()) {
-    lengths = pipeline::even_slices(config.model.seq_length / slice_unit(config), slices.count);
-    for (std::int64_t& length : lengths) length *= slice_unit(config);
+    lengths = pipeline::even_slices(settings.model.seq_length / slice_unit(settings), slices.count);
+    for (std::int64_t& length : lengths) length *= slice_unit(settings);
   }
   if (lengths.size() == 1) lengths.clear();
   return lengths;
 }
 
-std::vector<pipeline::MicroBatchCut> cuts_of(const TrainConfig& config, const PipelinePlan& plan,
+std::vector<pipeline::MicroBatchCut> cuts_of(const StepSettings& settings, const PipelinePlan& plan,
                                              const slicing::Profile* profile) {
-  if (config.pipeline.token_slices.empty()) return {};
-  pipeline::TokenSlices slices = pipeline::parse_token_slices("--token-slices", config.pipeline.token_slices);
+  if (settings.pipeline.token_slices.empty()) return {};
+  pipeline::TokenSlices slices = pipeline::parse_token_slices("--token-slices", settings.pipeline.token_slices);
   if (!slices.cuts.empty()) return std::move(slices.cuts);
   check(!slices.automatic || profile != nullptr, "slices are chosen by measured costs");
-  return cut_alike(sampler_of_largest(config, plan.micro_batch_sizes).largest_micro_batch(),
-                   slices.automatic ? measured_slicing(config, plan, *profile) : given_slicing(config, slices));
+  return cut_alike(sampler_of_largest(settings, plan.micro_batch_sizes).largest_micro_batch(),
+                   slices.automatic ? measured_slicing(settings, plan, *profile) : given_slicing(settings, slices));
 }
 
 // The pipeline is empty after each part of the micro-batches.
@@ -107,20 +107,21 @@ Schedule schedule_in_parts(ScheduleKind kind, const pipeline::ScheduleSize& size
 }
 
 // Interleaved schedules exist for multiples of the stages; what one has too many is left out of it.
-Schedule schedule_of(const TrainConfig& config, const PipelinePlan& plan) {
-  const int micro_batches = micro_batches_of(config, plan.micro_batch_sizes),
-            stages = static_cast<int>(config.layout.pipeline_parallel);
+Schedule schedule_of(const StepSettings& settings, const PipelinePlan& plan) {
+  const int micro_batches = micro_batches_of(settings, plan.micro_batch_sizes),
+            stages = static_cast<int>(settings.layout.pipeline_parallel);
   const int unit = pipeline::traits_of(plan.kind).fills_groups ? stages : 1;
   pipeline::ScheduleSize size{.stages = stages,
                               .micro_batches = round_up(micro_batches, unit),
-                              .virtual_stages = static_cast<int>(config.pipeline.virtual_stages)};
+                              .virtual_stages = static_cast<int>(settings.pipeline.virtual_stages)};
   std::vector<int> slices;
   for (int m = 0; m < size.micro_batches; ++m) {
     slices.push_back(std::max(1, static_cast<int>(plan.slices_of(m).size())));
   }
   size.set_slices(std::move(slices));
-  size.vocabulary_parallel = config.pipeline.vocabulary_parallel;
-  if (config.pipeline.flushes > 1) return schedule_in_parts(plan.kind, size, static_cast<int>(config.pipeline.flushes));
+  size.vocabulary_parallel = settings.pipeline.vocabulary_parallel;
+  if (settings.pipeline.flushes > 1)
+    return schedule_in_parts(plan.kind, size, static_cast<int>(settings.pipeline.flushes));
   const Schedule whole = pipeline::make_schedule(plan.kind, size);
   return pipeline::first_micro_batches(whole, micro_batches);
 }
@@ -154,11 +155,11 @@ Costs costs_of(const PipelinePlan& plan, std::int64_t tokens, bool vocabulary_pa
 }
 
 // A stage's part of a head, in proportion to the operations of the stage's forward passes: a forward and a backward.
-void add_head_costs(const TrainConfig& config, const Schedule& schedule, Costs& costs) {
-  const ModelConfig& model = config.model.config;
-  const auto tokens = static_cast<double>(config.model.seq_length);
+void add_head_costs(const StepSettings& settings, const Schedule& schedule, Costs& costs) {
+  const ModelConfig& model = settings.model.config;
+  const auto tokens = static_cast<double>(settings.model.seq_length);
   const double head = model.family().head_operations(model, tokens);
-  const double layers = model.training_flops_per_token(config.model.seq_length) / 3 - head;
+  const double layers = model.training_flops_per_token(settings.model.seq_length) / 3 - head;
   for (std::vector<PassTimes>& cell : costs.passes) {
     for (PassTimes& times : cell) times.head = 3 * head / layers * times.forward * schedule.virtual_stages;
   }
@@ -177,22 +178,22 @@ const std::vector<std::int64_t>& PipelinePlan::slices_of(int micro_batch) const 
   return cuts.empty() ? whole : pipeline::cut_of(cuts, micro_batch).slice_tokens;
 }
 
-PipelinePlan plan_pipeline(const TrainConfig& config, const slicing::Profile* profile) {
-  PipelinePlan plan{.kind = schedule_kind(config.pipeline),
-                    .cell_layers = cell_layers(config),
-                    .micro_batch_sizes = config.micro_batch_sizes(),
-                    .samples_together = config.batch.samples_together,
-                    .cuts_by_documents = config.pipeline.cuts_by_documents(),
+PipelinePlan plan_pipeline(const StepSettings& settings, const slicing::Profile* profile) {
+  PipelinePlan plan{.kind = schedule_kind(settings.pipeline),
+                    .cell_layers = cell_layers(settings),
+                    .micro_batch_sizes = settings.micro_batch_sizes(),
+                    .samples_together = settings.batch.samples_together,
+                    .cuts_by_documents = settings.pipeline.cuts_by_documents(),
                     .is_measured = profile != nullptr};
-  plan.cuts = cuts_of(config, plan, profile);
-  plan.schedule = schedule_of(config, plan);
-  plan.costs = costs_of(plan, config.model.seq_length, config.pipeline.vocabulary_parallel, profile);
-  if (config.pipeline.defer_weight_gradients) {
+  plan.cuts = cuts_of(settings, plan, profile);
+  plan.schedule = schedule_of(settings, plan);
+  plan.costs = costs_of(plan, settings.model.seq_length, settings.pipeline.vocabulary_parallel, profile);
+  if (settings.pipeline.defer_weight_gradients) {
     plan.schedule =
         pipeline::defer_weight_gradients(plan.schedule, plan.costs, pipeline::deferral_bound(plan.kind, plan.schedule));
   }
-  if (config.pipeline.vocabulary_parallel) {
-    if (profile == nullptr) add_head_costs(config, plan.schedule, plan.costs);
+  if (settings.pipeline.vocabulary_parallel) {
+    if (profile == nullptr) add_head_costs(settings, plan.schedule, plan.costs);
     plan.schedule = pipeline::with_vocabulary_passes(plan.schedule, plan.costs);
   }
   return plan;

@@ -11,8 +11,8 @@
 #include "executor/options.h"
 #include "pipeline/generators.h"
 #include "pipeline/timing/costs.h"
+#include "settings/step_settings.h"
 #include "slicing/cost/profile.h"
-#include "train/config/config.h"
 
 namespace teratron {
 
@@ -35,9 +35,9 @@ struct PipelinePlan {
   }
 };
 
-// `config` has no faults. `profile`: measured costs of slices; nullptr: not measured, which --token-slices auto does
+// `settings` have no faults. `profile`: measured costs of slices; nullptr: not measured, which --token-slices auto does
 // not allow (InternalError).
-PipelinePlan plan_pipeline(const TrainConfig& config, const slicing::Profile* profile = nullptr);
+PipelinePlan plan_pipeline(const StepSettings& settings, const slicing::Profile* profile = nullptr);
 
 // Text for people, a line or two; empty where one stage runs sequences whole.
 std::string text_of(const PipelinePlan& plan);

@@ -11,13 +11,14 @@ namespace teratron {
 namespace {
 
 // The logits of what follows `text`, on every rank of the model's copy. Token slices need sequences of their full
-// length, and tensor-parallel ranks whole rows; what is filled up comes after the text, where nothing of it is seen.
+// length, and ranks that share rows out as many each; what is filled up comes after the text, where nothing of it is
+// seen.
 std::vector<float> next_logits(Executor& executor, const Model& model, std::int64_t vocab_size,
                                std::span<const std::int32_t> text) {
   const auto length = static_cast<std::int64_t>(text.size());
-  const bool is_sliced = executor.options().schedule.slices > 1;
-  const std::int64_t tokens =
-      is_sliced ? executor.options().tokens : round_up(length, std::int64_t{executor.mesh().tensor->size()});
+  const ExecutorOptions& options = executor.options();
+  const std::int64_t unit = options.sequence_parallel ? executor.mesh().tensor->size() : 1;
+  const std::int64_t tokens = options.schedule.slices > 1 ? options.tokens : round_up(length, unit);
   std::vector<std::int32_t> ids(text.begin(), text.end());
   ids.resize(static_cast<std::size_t>(tokens), 0);
   std::vector<double> logits(static_cast<std::size_t>(vocab_size));
