@@ -79,10 +79,33 @@ TEST_F(PeftFolder, ImportAndExportGiveBackEveryBit) {
   EXPECT_EQ(config.at("fan_in_fan_out"), true) << "GPT-2's matrices lie [inputs, outputs]";
 }
 
+// As PEFT writes a folder whose adapters were asked for with "all-linear", and all settings that change nothing.
+TEST_F(PeftFolder, ModulesMayBeListedOneByOne) {
+  write({{"target_modules",
+          {"transformer.h.1.attn.c_attn", "transformer.h.0.mlp.c_fc", "transformer.h.1.mlp.c_fc",
+           "transformer.h.0.attn.c_attn"}},
+         {"init_lora_weights", "gaussian"},
+         {"rank_pattern", Json::object()},
+         {"use_dora", false},
+         {"loftq_config", Json::object()},
+         {"alora_invocation_tokens", nullptr},
+         {"megatron_core", "megatron.core"},
+         {"qalora_group_size", 16}});
+  import_from_peft(path("peft"), path("base"), path("ours"));
+  export_to_peft(path("ours"), path("back"));
+  EXPECT_EQ(testing::tensors_of(path("back") / "adapter_model.safetensors"), tensors_);
+}
+
 TEST_F(PeftFolder, AdaptersOfAnotherFunctionAreRefusedWithAllReasons) {
   EXPECT_THAT(refusal({{"peft_type", "IA3"}, {"bias", "all"}, {"use_dora", true}, {"rank_pattern", {{"c_attn", 3}}}}),
               AllOf(HasSubstr("adapter_config.json' has adapters that are none of ours: "),
-                    HasSubstr("peft_type IA3, bias all, use_dora, rank_pattern")));
+                    HasSubstr("peft_type IA3, bias all, rank_pattern, use_dora")));
+  for (const char* beginning : {"pissa", "pissa_niter_4", "olora", "corda", "loftq"}) {
+    EXPECT_THAT(refusal({{"init_lora_weights", beginning}}), HasSubstr("init_lora_weights " + std::string(beginning)))
+        << "it changes the base";
+  }
+  EXPECT_THAT(refusal({{"alora_invocation_tokens", {1, 2}}, {"setting_of_a_later_peft", "on"}}),
+              HasSubstr("alora_invocation_tokens, setting_of_a_later_peft"));
   EXPECT_THAT(refusal({{"target_modules", 5}}), AllOf(HasSubstr("target_modules"), HasSubstr("a list of names")));
   EXPECT_THAT(refusal({{"target_modules", {"c_attn", 5}}}), HasSubstr("a list of names"));
   EXPECT_THAT(refusal({{"target_modules", "q_proj"}}), HasSubstr("has no layer 'q_proj'"));

@@ -79,6 +79,21 @@ TEST(RotaryConfigs, FirstPositionsAreThoseOutsideTheScalingOrOfTheModelWhereItHa
   EXPECT_EQ(outside.factor, 4);
 }
 
+// transformers forgets rope_parameters then, so that YaRN added in the old way also changes the base.
+TEST(RotaryConfigs, TwoScalingsMustBeTheSame) {
+  const Json yarn = {{"rope_type", "yarn"}, {"factor", 4.0}, {"original_max_position_embeddings", 128}};
+  Json whole = yarn;
+  whole["rope_theta"] = 1e6;
+  EXPECT_EQ(rotary_of({{"rope_parameters", whole}, {"rope_scaling", yarn}, {"rope_theta", 1e6}}).factor, 4);
+  EXPECT_EQ(rotary_of({{"rope_parameters", nullptr}, {"rope_scaling", yarn}}).factor, 4);
+  for (const Json& parameters : {Json{{"rope_type", "default"}, {"rope_theta", 1e6}}, whole}) {
+    EXPECT_THAT(testing::message_of<UserError>([&] {
+                  rotary_of({{"rope_parameters", parameters}, {"rope_scaling", yarn}});
+                }),
+                HasSubstr("rope_scaling beside other rope_parameters"));
+  }
+}
+
 TEST(RotaryConfigs, OthersAreRefusedByName) {
   const auto refusal = [](const Json& scaling) {
     return message_of<UserError>([&] { rotary_of({{"rope_scaling", scaling}}); });

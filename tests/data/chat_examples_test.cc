@@ -83,6 +83,31 @@ TEST(PreferenceExamples, AllFormsAreRead) {
   EXPECT_EQ(shown_pair(kForm, R"({"chosen": [)" + asked + R"(], "rejected": [)" + asked + "]}"), Texts{});
 }
 
+// No set's prompt is left aside: neither a conversation beside bare answers, nor one under another name.
+TEST(PreferenceExamples, PromptsBesideBareAnswersAreReadOrRefused) {
+  using Texts = std::vector<std::string>;
+  const std::string asked = R"({"role": "user", "content": "A"})", chosen = R"({"role": "assistant", "content": "B"})",
+                    rejected = R"({"role": "assistant", "content": "C"})",
+                    bare = R"("chosen": [)" + chosen + R"(], "rejected": [)" + rejected + "]";
+  const Texts talk = {"user:A;\nassistant:[B;]", "user:A;\nassistant:[C;]"};
+  for (const std::string& json : {R"({"messages": [)" + asked + "], " + bare + "}",
+                                  R"({"conversations": [)" + asked + R"(], "prompt": null, )" + bare + "}",
+                                  R"({"messages": [)" + asked + "," + chosen + "], " + bare + "}",
+                                  R"({"prompt": [)" + asked + R"(], "chosen": [)" + asked + "," + chosen +
+                                      R"(], "rejected": [)" + asked + "," + rejected + "]}"}) {
+    EXPECT_EQ(shown_pair(kForm, json), talk) << json;
+  }
+  EXPECT_EQ(shown_pair(kForm, R"({"system": "S", "question": "", "prompt": [)" + asked + "], " + bare + "}"),
+            (Texts{"system:S;\nuser:A;\nassistant:[B;]", "system:S;\nuser:A;\nassistant:[C;]"}));
+  const auto fault_of = [](const std::string& json) { return message_of<UserError>([&] { shown_pair(kForm, json); }); };
+  EXPECT_THAT(fault_of(R"({"system": "S", "question": "A", "chosen": "B", "rejected": "C"})"),
+              HasSubstr("there is a \"question\"; name it \"prompt\""));
+  EXPECT_THAT(fault_of(R"({"instruction": "A", )" + bare + "}"), HasSubstr("there is a \"instruction\""));
+  EXPECT_THAT(fault_of(R"({"system": "S", "prompt": "A", "chosen": "B", "rejected": "C"})"),
+              HasSubstr("no place before a prompt that is a text"));
+  EXPECT_THAT(fault_of(R"({"tools": [{}], "prompt": "A", "chosen": "B", "rejected": "C"})"), HasSubstr("\"tools\""));
+}
+
 TEST(PreferenceExamples, FaultsAreReported) {
   const auto fault_of = [](const std::string& form, const std::string& json) {
     return message_of<UserError>([&] { shown_pair(form, json); });
@@ -122,6 +147,35 @@ TEST(ChatExamples, AllFormsAreRead) {
   EXPECT_EQ(shown(kForm, R"({"messages": [{"role": "user", "content": [{"type": "text", "text": "x"}, {"type": "text",
                               "text": "y"}], "tool_calls": []}, {"role": "assistant", "content": "Yo", "refusal": null}]})"),
             Texts{"user:x\ny;\nassistant:[Yo;]\n"});
+}
+
+TEST(ChatExamples, TheSystemsTextMayStandBesideTheConversation) {
+  using Texts = std::vector<std::string>;
+  const std::string talk = R"([{"from": "human", "value": "A"}, {"from": "gpt", "value": "B"}])",
+                    led = R"([{"role": "system", "content": "S"}, {"from": "human", "value": "A"},
+                             {"from": "gpt", "value": "B"}])";
+  const Texts whole = {"system:S;\nuser:A;\nassistant:[B;]\n"};
+  EXPECT_EQ(shown(kForm, R"({"system": "S", "tools": "[]", "conversations": )" + talk + "}"), whole);
+  EXPECT_EQ(shown(kForm, R"({"system_prompt": "S", "conversations": null, "messages": )" + talk + "}"), whole);
+  EXPECT_EQ(shown(kForm, R"({"system": "S", "messages": )" + led + "}"), whole);
+  EXPECT_EQ(shown(kForm, R"({"system": "S", "prompt": [{"role": "assistant", "content": "A"}],
+                             "completion": [{"role": "assistant", "content": "B"}]})"),
+            Texts{"system:S;\nassistant:A;\nassistant:[B;]\n"});
+}
+
+TEST(ChatExamples, AnswersOfWeightZeroAreOnlyRead) {
+  const std::string talk = R"({"messages": [{"role": "user", "content": "A"},
+      {"role": "assistant", "content": "B", "weight": 0}, {"role": "user", "content": "C"},
+      {"role": "assistant", "content": "D", "weight": 1}]})";
+  EXPECT_EQ(shown(kForm, talk), std::vector<std::string>{"user:A;\nassistant:B;\nuser:C;\nassistant:[D;]\n"});
+  const std::string blocks = "{% for m in messages %}{% generation %}{% endgeneration %}{% endfor %}";
+  EXPECT_EQ(
+      shown("{% for m in messages %}{% if m.role == 'assistant' %}{% generation %}{{ m.content }}{% endgeneration "
+            "%}{% else %}{{ m.content }}{% endif %}{% endfor %}",
+            talk),
+      std::vector<std::string>{"ABC[D]"});
+  EXPECT_THAT(message_of<UserError>([&] { shown(blocks, talk); }),
+              HasSubstr("4 {% generation %} blocks for 2 answers"));
 }
 
 TEST(ChatExamples, AnswersThatAreWrittenOtherwiseLaterAreDocumentsOfTheirOwn) {
@@ -174,6 +228,11 @@ TEST(ChatExamples, EveryFaultIsReportedWithItsLine) {
            {R"({"messages": [{"role": "user", "content": 3}]})", "messages[0] has no text"},
            {R"({"messages": [{"role": "user", "content": [{"type": "image_url"}]}]})", "only parts of type \"text\""},
            {R"({"messages": [{"role": "assistant", "content": "", "tool_calls": [{}]}]})", "'tool_calls'"},
+           {R"({"messages": [{"role": "assistant", "content": "B", "weight": 0.5}]})",
+            "messages[0] has the weight 0.5"},
+           {R"({"system": "S", "messages": [{"role": "system", "content": "T"}]})", "the system has two texts"},
+           {R"({"system": "S", "prompt": "A", "completion": "B"})", "no place before a prompt that is a text"},
+           {R"({"tools": [{"name": "f"}], "messages": [)" + user + "]}", "\"tools\" would change"},
            {R"({"messages": [{"role": "user", "content": "no"}, {"role": "assistant", "content": "B"}]})", "not that"},
            {"{\"messages\": [" + user + R"(, {"role": "assistant", "content": "B"}]})", "{% generation %} blocks"}}) {
     EXPECT_THAT(fault_of(line), HasSubstr("chats.jsonl:2: ")) << line;

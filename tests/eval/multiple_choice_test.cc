@@ -70,6 +70,7 @@ TEST(MultipleChoice, ABadLineIsOneErrorThatNamesIt) {
                            "\n";
   const std::pair<const char*, const char*> bad[] = {
       {R"({"text": "a"})", "no known form"},
+      {R"({"context": "a", "question": "b", "choices": ["c", "d"], "answer": 0})", "together are no known form"},
       {R"({"context": "a", "choices": ["b", "c"], "answer": 2})", "none of its 2 choices"},
       {R"({"context": "a", "choices": ["b", "c"], "answer": -1})", "none of its 2 choices"},
       {R"({"context": "a", "choices": ["b", "c"], "answer": ""})", "none of its 2 choices"},

@@ -9,6 +9,7 @@
 #include <random>
 
 #include "base/error.h"
+#include "base/message_of.h"
 #include "base/temporary_folder.h"
 #include "base/trials.h"
 #include "parquet/golden_files.h"
@@ -80,6 +81,17 @@ TEST_F(ParquetRows, HaveTheColumnsThatAreAskedForOrAll) {
   };
   EXPECT_EQ(first_row({"token_count", "dump", "absent"}), R"({"dump": "CC-MAIN-2024-10", "token_count": 8})");
   EXPECT_EQ(first_row({"absent"}), expected_rows(golden_parquet() / "fineweb-snappy.parquet")[0]);
+}
+
+// All columns have base64 there, which is no text to learn from.
+TEST_F(ParquetRows, OfColumnsThatAreAskedForAreTexts) {
+  const std::vector<std::string> columns = {"bytes"};
+  RowReader reader(golden_parquet() / "types-plain.parquet", columns);
+  std::string row;
+  reader.next(row);
+  EXPECT_EQ(row, R"({"bytes": "as text"})");
+  EXPECT_THAT(message_of<UserError>([&] { reader.next(row); }),
+              HasSubstr("types-plain.parquet' in row 2 has no text in the column 'bytes'"));
 }
 
 TEST_F(ParquetRows, OfAFileThatIsCutShortAreRefusedWithItsName) {

@@ -117,6 +117,20 @@ TEST_F(ChatFiles, TheFileComesBeforeTheConfiguration) {
   EXPECT_THROW(rules(folder() / "given"), UserError);
 }
 
+// As PreTrainedTokenizerBase.from_pretrained merges the files.
+TEST_F(ChatFiles, NamesOfTokensAreThoseOfTransformers) {
+  using Names = std::map<std::string, std::string>;
+  const auto names = [&] { return find_chat_template(folder())->specials; };
+  write("special_tokens_map.json", R"({"eos_token": "<map>", "pad_token": null})");
+  write("tokenizer_config.json", R"({"eos_token": "<config>", "pad_token": "<pad>", "chat_template": ""})");
+  EXPECT_EQ(names(), (Names{{"eos_token", "<map>"}, {"pad_token", "<pad>"}}));
+  write("tokenizer_config.json", R"({"eos_token": "<config>", "added_tokens_decoder": {}, "chat_template": ""})");
+  EXPECT_EQ(names(), (Names{{"eos_token", "<config>"}}));
+  write("tokenizer_config.json", R"({"added_tokens_decoder": {}, "chat_template": "", "image_token": {"content": "<i>"},
+                                     "add_bos_token": true, "extra_special_tokens": {"audio": "<a>"}})");
+  EXPECT_EQ(names(), (Names{{"eos_token", "<map>"}, {"image_token", "<i>"}, {"audio", "<a>"}}));
+}
+
 TEST_F(ChatFiles, AnswersEndWhereTheModelSays) {
   EXPECT_TRUE(rules().ends.empty());
   write("generation_config.json", R"({"eos_token_id": 5})");

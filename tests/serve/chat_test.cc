@@ -84,7 +84,8 @@ TEST_F(Chats, TakeContentInParts) {
   const Json parts = Json::array({{{"type", "text"}, {"text", "the"}}, {{"type", "text"}, {"text", "rank"}}});
   const Json settings = {{"seed", 3}, {"max_completion_tokens", 5}};
   Json request = settings, whole = settings;
-  request["messages"] = Json::array({{{"role", "user"}, {"content", parts}, {"tool_calls", nullptr}}});
+  request["messages"] =
+      Json::array({{{"role", "user"}, {"content", parts}, {"tool_calls", nullptr}, {"annotations", Json::array()}}});
   whole["messages"] = user("the\nrank");
   EXPECT_EQ(chat(request).choice(), chat(whole).choice());
 }
@@ -126,6 +127,26 @@ TEST_F(Chats, StreamTheRoleThenTheText) {
     EXPECT_EQ(reasons[i], whole.choice(i).at("finish_reason"));
     EXPECT_EQ(scores[i], whole.choice(i).at("logprobs").at("content"));
   }
+}
+
+// A stop text over two tokens is known to be one at its second.
+TEST_F(Chats, TokensOfAStopTextAreNotTheMessages) {
+  Json request = {{"messages", user("the rank")}, {"max_tokens", 30}, {"logprobs", true}, {"temperature", 2}};
+  int stopped = 0;
+  for (int seed = 0; seed < 12; ++seed) {
+    request["seed"] = seed;
+    const Json all = chat(request).choice().at("logprobs").at("content");
+    if (all.size() < 6) continue;
+    const auto text_of = [&](std::size_t i) { return all.at(i).at("token").get<std::string>(); };
+    if (text_of(4).starts_with("bytes:") || text_of(5).starts_with("bytes:")) continue;
+    Json ended = request;
+    ended["stop"] = text_of(4) + text_of(5).substr(0, 1);
+    const Reply reply = chat(ended);
+    if (reply.choice().at("finish_reason") != "stop") continue;
+    ++stopped;
+    EXPECT_LE(reply.choice().at("logprobs").at("content").size(), 4U) << ended;
+  }
+  EXPECT_GT(stopped, 3);
 }
 
 TEST_F(Chats, HaveTheProbabilitiesOfCompletions) {
@@ -194,7 +215,7 @@ TEST_F(Chats, WrongRequestsAreRefusedWithTheirParameter) {
   refused(with_message(R"({"role": "user", "content": {"a": 1}})"), "messages", "content must be a string");
   refused(with_message(R"({"role": "user", "content": [1]})"), "messages", "a part of messages[0].content");
   refused(with_message(R"({"role": "user", "content": [{"type": "image_url"}]})"), "messages", "'image_url'");
-  refused(with_message(R"({"role": "user", "content": "a", "tool_calls": []})"), "tool_calls", "no parameter");
+  refused(with_message(R"({"role": "user", "content": "a", "tool_calls": [{}]})"), "tool_calls", "no parameter");
   refused(with_message(R"({"role": "tool", "content": "a"})"), "messages", "template says: no tools, please");
   refused(with(R"("tools": [{}])"), "tools", "leave it out");
   refused(with(R"("response_format": {"type": "json_object"})"), "response_format", "leave it out");

@@ -11,6 +11,7 @@
 namespace teratron {
 namespace {
 
+constexpr std::string_view kModels = "/v1/models";
 constexpr auto kLook = std::chrono::milliseconds(50);  // between two questions whether to end
 
 HttpSettings http_settings(const ServerSettings& settings) {
@@ -19,7 +20,8 @@ HttpSettings http_settings(const ServerSettings& settings) {
           .connections = settings.connections,
           .routes = {{"GET", "/health"},
                      {"GET", "/metrics"},
-                     {"GET", "/v1/models"},
+                     {"GET", std::string(kModels)},
+                     {"GET", std::string(kModels) + "/(.+)"},
                      {"POST", "/v1/completions"},
                      {"POST", "/v1/chat/completions"},
                      {"POST", "/v1/embeddings"}}};
@@ -93,27 +95,34 @@ HttpAnswer Server::answer(const HttpRequest& request) {
                    "invalid_api_key");
   }
   if (request.path == "/metrics") return metrics();
-  if (request.path == "/v1/models") return models();
+  if (request.path == kModels) return models();
+  if (request.path.starts_with(kModels)) {
+    require_model(request.path.substr(kModels.size() + 1));
+    return {.body = json_text(model())};
+  }
   return post(request);
+}
+
+void Server::require_model(const std::string& name) const {
+  if (name == settings_.model_name) return;
+  throw ApiError(404,
+                 fmt::format("there is no model '{}' here; the one that is served is '{}'", name, settings_.model_name),
+                 "model", "model_not_found");
 }
 
 HttpAnswer Server::post(const HttpRequest& request) {
   const nlohmann::json json = parse_request(request.body);
-  const std::string model = RequestFields(json).text("model", settings_.model_name);
-  if (model != settings_.model_name) {
-    throw ApiError(
-        404, fmt::format("there is no model '{}' here; the one that is served is '{}'", model, settings_.model_name),
-        "model", "model_not_found");
-  }
+  require_model(RequestFields(json).text("model", settings_.model_name));
   if (request.path == "/v1/embeddings") return model_.embeddings(json);
   return request.path == "/v1/completions" ? model_.completions(json) : model_.chats(json);
 }
 
+nlohmann::ordered_json Server::model() const {
+  return {{"id", settings_.model_name}, {"object", "model"}, {"created", 0}, {"owned_by", "teratron"}};
+}
+
 HttpAnswer Server::models() const {
-  const nlohmann::ordered_json body = {
-      {"object", "list"},
-      {"data", nlohmann::ordered_json::array(
-                   {{{"id", settings_.model_name}, {"object", "model"}, {"created", 0}, {"owned_by", "teratron"}}})}};
+  const nlohmann::ordered_json body = {{"object", "list"}, {"data", nlohmann::ordered_json::array({model()})}};
   return {.body = json_text(body)};
 }
 

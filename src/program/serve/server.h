@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <nlohmann/json.hpp>
 #include <string>
 
 #include "serve/served_model.h"
@@ -30,6 +31,8 @@ class Server {
   HttpAnswer handle(const HttpRequest& request);
   HttpAnswer answer(const HttpRequest& request);
   HttpAnswer post(const HttpRequest& request);
+  void require_model(const std::string& name) const;  // ApiError: it is not the one that is served
+  nlohmann::ordered_json model() const;
   HttpAnswer models() const;
   HttpAnswer metrics() const;
   bool has_key(const HttpRequest& request) const;

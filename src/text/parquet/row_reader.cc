@@ -10,6 +10,11 @@
 namespace teratron::parquet {
 namespace {
 
+bool has_any(const Schema& schema, std::span<const std::string> names) {
+  return std::ranges::any_of(schema.members,
+                             [&](const Node& member) { return std::ranges::count(names, member.name) > 0; });
+}
+
 std::vector<const Node*> members_of(const Schema& schema, std::span<const std::string> names) {
   std::vector<const Node*> all, wanted;
   for (const Node& member : schema.members) {
@@ -32,6 +37,11 @@ auto with_place(const std::filesystem::path& path, std::int64_t row, const Read&
         "'{}' cannot be read{}: it has {}; write it again, for example with pyarrow.parquet: "
         "write_table(read_table('a.parquet'), 'b.parquet', row_group_size=1000)",
         path.string(), place, fault.what());
+  } catch (const NoText& fault) {
+    throw_user_error(
+        "'{}'{} has no text in the column '{}', but bytes in another encoding; write them as UTF-8, for example with "
+        "pandas: frame['{}'].str.decode('windows-1252')",
+        path.string(), place, fault.what(), fault.what());
   }
 }
 
@@ -43,7 +53,7 @@ struct RowReader::File {
         footer(with_place(path, 0, [&] { return read_footer(file); })),
         schema(with_place(path, 0, [&] { return make_schema(footer.schema); })),
         memory(2 * most_bytes),
-        assembly(schema, members_of(schema, columns), most_bytes) {}
+        assembly(schema, members_of(schema, columns), most_bytes, has_any(schema, columns)) {}
 
   std::int64_t left_in_group() const { return footer.row_groups[group].rows - row_in_group; }
 

@@ -19,10 +19,11 @@ namespace teratron::parquet {
 // says.
 class RowReader {
  public:
-  // `columns`: the members of a row to read, those of them that there are; all, if there are none of them. A row has at
-  // most `most_bytes`. UserError, here and in all functions, with the file's name and what to do: no regular file; a
-  // damaged or truncated one; parts of the format that are not read (encryption, columns in other files, LZO, LZ4 in
-  // Hadoop's frames, bit-packed levels); rows or pages that are too large. EnvironmentError: as RandomAccessFile's.
+  // `columns`: the members of a row to read, those of them that there are; all, if there are none of them. Those
+  // that are named are texts: bytes in another encoding are an error. A row has at most `most_bytes`. UserError, here
+  // and in all functions, with the file's name and what to do: no regular file; a damaged or truncated one; parts of
+  // the format that are not read (encryption, columns in other files, LZO, LZ4 in Hadoop's frames, bit-packed levels);
+  // rows or pages that are too large. EnvironmentError: as RandomAccessFile's.
   explicit RowReader(const std::filesystem::path& file, std::span<const std::string> columns = {},
                      std::size_t most_bytes = kMostUnpacked);
   RowReader(const RowReader&) = delete;

@@ -52,7 +52,9 @@ std::optional<bool> TokenizerConfig::flag(const char* key) const {
 }
 
 std::string TokenizerConfig::special_text(const char* key) const {
-  for (const File* file : {&config_, &map_}) {
+  // The map counts first, unless the configuration declares the tokens, and so is the newer one.
+  const bool is_newer = config_.is_there && !config_.root["added_tokens_decoder"].error();
+  for (const File* file : {is_newer ? &config_ : &map_, is_newer ? &map_ : &config_}) {
     dom::element value;
     if (!file->is_there || file->root[key].get(value)) continue;
     if (std::string text = token_text(value); !text.empty()) return text;
@@ -65,6 +67,16 @@ std::map<std::string, std::string> TokenizerConfig::special_texts() const {
   for (const char* key : kSpecialKeys) {
     if (std::string text = special_text(key); !text.empty()) texts.emplace(key, std::move(text));
   }
+  if (!config_.is_there) return texts;
+  const auto add = [&](std::string_view key, const dom::element& value) {
+    if (std::string text = token_text(value); !text.empty()) texts.emplace(key, std::move(text));
+  };
+  for (const auto [key, value] : config_.root) {
+    if (key.ends_with("_token")) add(key, value);
+  }
+  dom::object names;
+  if (config_.root["extra_special_tokens"].get(names)) return texts;
+  for (const auto [key, value] : names) add(key, value);
   return texts;
 }
 

@@ -26,7 +26,8 @@ class TokenizerConfig {
   std::optional<bool> flag(const char* key) const;
   // The text of a special token, given as a string or in an object; empty: none is named.
   std::string special_text(const char* key) const;
-  // Those texts by their keys, of the tokens that are named.
+  // Those texts by their keys, of the tokens that are named; also under names of the model's own, as templates have
+  // them.
   std::map<std::string, std::string> special_texts() const;
   std::string_view tokenizer_class() const;
 

@@ -56,7 +56,11 @@ class QuestionReader {
       read_hellaswag();
     } else if (fields_.contains("goal")) {
       read_piqa();
-    } else if (fields_.contains("context")) {
+    } else if (fields_.has("context") && fields_.has("question")) {
+      throw_here(
+          "\"context\" and \"question\" together are no known form; write both into \"context\", "
+          "and leave \"question\" out");
+    } else if (fields_.has("context")) {
       question_.context = fields_.string("context");
       question_.choices = texts_of(fields_, "choices");
       question_.answer = number_of_answer("answer");

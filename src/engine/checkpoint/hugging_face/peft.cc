@@ -53,26 +53,59 @@ std::vector<PeftTensor> peft_tensors(const ModelConfig& model) {
   return tensors;
 }
 
-// Settings of PEFT under which an adapter is another function.
-void require_plain(const JsonFields& fields, const fs::path& path) {
+// Settings of PEFT that are read, or under which an adapter is the same function.
+constexpr std::string_view kPlainSettings[] = {"auto_mapping",
+                                               "base_model_name_or_path",
+                                               "bias",
+                                               "eva_config",
+                                               "fan_in_fan_out",
+                                               "inference_mode",
+                                               "init_lora_weights",
+                                               "megatron_core",
+                                               "peft_type",
+                                               "peft_version",
+                                               "r",
+                                               "revision",
+                                               "runtime_config",
+                                               "target_modules",
+                                               "task_type",
+                                               "use_rslora"};
+
+// Ways to begin that leave the model beside the adapters as it was. Others, such as pissa and olora, change it.
+bool leaves_base(const nlohmann::json& beginning) {
+  return !beginning.is_string() || beginning == "gaussian" || beginning == "eva" || beginning == "orthogonal";
+}
+
+// Refuses settings under which an adapter is another function, also those that a later PEFT may have.
+void require_plain(const JsonFields& fields, const nlohmann::json& json, const fs::path& path) {
   std::vector<std::string> other;
   if (fields.string("peft_type") != "LORA") other.push_back("peft_type " + fields.string("peft_type"));
   if (fields.has("bias") && fields.string("bias") != "none") other.push_back("bias " + fields.string("bias"));
-  for (const char* key : {"use_dora", "lora_bias", "use_qalora"}) {
-    if (fields.has(key) && fields.boolean(key)) other.emplace_back(key);
+  if (fields.has("init_lora_weights") && !leaves_base(fields["init_lora_weights"])) {
+    other.push_back("init_lora_weights " + fields.string("init_lora_weights"));
   }
-  for (const char* key : {"rank_pattern", "alpha_pattern", "modules_to_save", "layers_to_transform",
-                          "layer_replication", "target_parameters", "trainable_token_indices", "exclude_modules"}) {
-    if (fields.has(key) && !fields[key].empty()) other.emplace_back(key);
+  for (const auto& [key, value] : json.items()) {
+    const bool is_off = value.is_null() || value.is_number() || value == false || value == "" ||
+                        (value.is_structured() && value.empty());
+    if (!is_off && std::ranges::find(kPlainSettings, key) == std::end(kPlainSettings)) other.push_back(key);
   }
   if (other.empty()) return;
   throw_user_error("'{}' has adapters that are none of ours: {}", path.string(), fmt::join(other, ", "));
 }
 
+// Names of layers in any module of the model, which PEFT lists one by one where it was asked for all of them. The
+// weights tell whether a module is left out.
+std::vector<std::string> layers_in(std::vector<std::string> modules) {
+  for (std::string& name : modules) name.erase(0, name.rfind('.') + 1);
+  std::ranges::sort(modules);
+  modules.erase(std::unique(modules.begin(), modules.end()), modules.end());
+  return modules;
+}
+
 AdapterConfig read_adapter_config(ModelConfig model, const fs::path& path) {
   const nlohmann::json json = parse_json_object(read_file(path), path);
   const JsonFields fields(json, path);
-  require_plain(fields, path);
+  require_plain(fields, json, path);
   AdapterConfig adapters{.rank = fields.integer("r", 1, kMostRank),
                          .alpha = fields.number("lora_alpha"),
                          .dropout = fields.has("lora_dropout") ? fields.number("lora_dropout") : 0,
@@ -82,7 +115,7 @@ AdapterConfig read_adapter_config(ModelConfig model, const fs::path& path) {
   if (targets.is_string()) {
     names = {targets.get<std::string>()};
   } else if (targets.is_array() && std::ranges::all_of(targets, [](const auto& one) { return one.is_string(); })) {
-    names = targets.get<std::vector<std::string>>();
+    names = layers_in(targets.get<std::vector<std::string>>());
   } else {
     fields.throw_not("target_modules", "a list of names");
   }

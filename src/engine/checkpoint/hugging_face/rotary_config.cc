@@ -42,14 +42,9 @@ void read_yarn(const JsonFields& scaling, RotaryConfig& rotary) {
   rotary.attention = number_or(scaling, "attention_factor", usual);
 }
 
-}  // namespace
-
-void read_rotary(const JsonFields& fields, ModelConfig& model, Phrases& unsupported) {
-  RotaryConfig& rotary = model.rotary;
-  rotary.base = number_or(fields, "rope_theta", rotary.base);
-  model.rotary_share = number_or(fields, "partial_rotary_factor", model.rotary_share);
-  const char* const key = fields.has("rope_parameters") ? "rope_parameters" : "rope_scaling";
+void read_scaling(const JsonFields& fields, const char* key, ModelConfig& model, Phrases& unsupported) {
   if (!fields.has(key)) return;
+  RotaryConfig& rotary = model.rotary;
   const JsonFields scaling = fields.fields_of(key);
   rotary.base = number_or(scaling, "rope_theta", rotary.base);
   model.rotary_share = number_or(scaling, "partial_rotary_factor", model.rotary_share);
@@ -75,6 +70,22 @@ void read_rotary(const JsonFields& fields, ModelConfig& model, Phrases& unsuppor
   } else {
     unsupported.push_back(
         fmt::format("{} of type '{}' (there are default, linear, dynamic, llama3 and yarn)", key, type));
+  }
+}
+
+}  // namespace
+
+void read_rotary(const JsonFields& fields, ModelConfig& model, Phrases& unsupported) {
+  model.rotary.base = number_or(fields, "rope_theta", model.rotary.base);
+  model.rotary_share = number_or(fields, "partial_rotary_factor", model.rotary_share);
+  ModelConfig other = model;
+  read_scaling(fields, fields.has("rope_parameters") ? "rope_parameters" : "rope_scaling", model, unsupported);
+  if (!fields.has("rope_parameters") || !fields.has("rope_scaling")) return;
+  Phrases others_faults;
+  read_scaling(fields, "rope_scaling", other, others_faults);
+  // transformers takes this one, with the usual base where it has none.
+  if (other.rotary != model.rotary || other.rotary_share != model.rotary_share || !others_faults.empty()) {
+    unsupported.push_back("rope_scaling beside other rope_parameters (write all of it into rope_parameters)");
   }
 }
 

@@ -89,7 +89,7 @@ std::string shown(const ChatTokens& chat, const Tokenizer& tokenizer, bool has_c
 
 void show(const DataChatOptions& options, const ChatTokenizer& tokenizer, ChatForm form) {
   if (options.color != Colours::kAuto) set_colours(options.color);
-  const bool has_colours = style_for(stdout).has_colours;
+  const bool has_colours = style_for(is_standard_stream(options.json) ? stderr : stdout).has_colours;
   ChatReader reader(tokenizer, options.files, form, 1 << 16);
   const bool has_pairs = form == ChatForm::kPairs;
   const std::int64_t most = has_pairs ? 2 * options.show : options.show;

@@ -34,11 +34,14 @@ std::vector<OrderedJson> ChatAnswer::add(const TextEvent& event) {
     message.bytes += tokenizer_.bytes_of(event.token->chosen.token).size();
   }
   if (event.end) end(message, event);
-  if (message.sent_text < message.text.size() || message.sent_scores < message.scores.size()) {
+  // Scores go with their text, of which what may begin a stop text is held back.
+  std::size_t scores = event.end ? message.scores.size() : message.sent_scores;
+  while (scores < message.scores.size() && message.scores[scores].offset < message.kept) ++scores;
+  if (message.sent_text < message.text.size() || message.sent_scores < scores) {
     parts.push_back(part(event.text, {{"content", message.text.substr(message.sent_text)}},
-                         scores_of(message, message.sent_scores), nullptr));
+                         scores_of(message, message.sent_scores, scores), nullptr));
     message.sent_text = message.text.size();
-    message.sent_scores = message.scores.size();
+    message.sent_scores = scores;
   }
   if (event.end) {
     parts.push_back(part(event.text, OrderedJson::object(), nullptr, message.reason));
@@ -65,10 +68,10 @@ OrderedJson ChatAnswer::score_of(const TokenScore& token) const {
           {"bytes", std::move(bytes)}};
 }
 
-OrderedJson ChatAnswer::scores_of(const Message& message, std::size_t from) const {
+OrderedJson ChatAnswer::scores_of(const Message& message, std::size_t from, std::size_t end) const {
   if (!request_.alternatives) return nullptr;
   OrderedJson content = OrderedJson::array();
-  for (std::size_t i = from; i < message.scores.size(); ++i) {
+  for (std::size_t i = from; i < end; ++i) {
     const GeneratedToken& token = message.scores[i].token;
     OrderedJson score = score_of(token.chosen);
     score["top_logprobs"] = OrderedJson::array();
@@ -99,7 +102,7 @@ OrderedJson ChatAnswer::whole() const {
     const Message& message = messages_[i];
     json["choices"].push_back({{"index", i},
                                {"message", {{"role", "assistant"}, {"content", message.text}, {"refusal", nullptr}}},
-                               {"logprobs", scores_of(message, 0)},
+                               {"logprobs", scores_of(message, 0, message.scores.size())},
                                {"finish_reason", text_or_null(message.reason)}});
   }
   json["usage"] = usage();

@@ -38,7 +38,7 @@ class ChatAnswer {
 
   void end(Message& message, const TextEvent& event) const;
   nlohmann::ordered_json score_of(const TokenScore& token) const;
-  nlohmann::ordered_json scores_of(const Message& message, std::size_t from) const;
+  nlohmann::ordered_json scores_of(const Message& message, std::size_t from, std::size_t end) const;
   nlohmann::ordered_json part(std::size_t index, nlohmann::ordered_json delta, nlohmann::ordered_json scores,
                               const char* reason) const;
   nlohmann::ordered_json frame(const char* object) const;

@@ -50,7 +50,7 @@ nlohmann::ordered_json read_message(const nlohmann::json& message, std::size_t n
   }
   // Clients send answers back with all fields that a message can have.
   for (const auto& [key, value] : message.items()) {
-    if (value.is_null()) fields.find(key);
+    if (value.is_null() || (value.is_array() && value.empty())) fields.find(key);
   }
   fields.refuse_unknown();
   return read;

@@ -1,17 +1,35 @@
 #include "serve/text/completion_answer.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/utf8.h"
 
 namespace teratron {
+namespace {
+
+// Characters that these bytes end before the first one that is their own, since nothing completes it.
+std::size_t characters_ended_by(StreamDecoder decoder, std::string_view bytes) {
+  std::size_t characters = count_characters(decoder.push_bytes(bytes.substr(0, 1)));
+  characters += count_characters(decoder.finish());
+  return bytes.empty() ? characters : characters - 1;
+}
+
+// Bytes of the tokens before the text that they stand for: a beginning of text, or SentencePiece's first space.
+std::size_t bytes_before(const std::string& text, const std::vector<std::int32_t>& tokens, const Tokenizer& tokenizer) {
+  std::string all;
+  for (const std::int32_t token : tokens) all += tokenizer.bytes_of(token);
+  return all.ends_with(text) ? all.size() - text.size() : 0;
+}
+
+}  // namespace
 
 CompletionAnswer::CompletionAnswer(const CompletionRequest& request, const Tokenizer& tokenizer, AnswerHead head)
     : request_(request), tokenizer_(tokenizer), head_(std::move(head)) {
   for (const std::string& prompt : request.prompt_texts) {
     for (std::int64_t sample = 0; sample < request.samples; ++sample) {
       texts_.push_back({.decoder = StreamDecoder(tokenizer), .offset_decoder = StreamDecoder(tokenizer)});
-      if (request.echo) texts_.back().text = prompt;
+      if (request.echo) texts_.back().show(prompt);
     }
   }
   open_ = texts_.size();
@@ -23,32 +41,35 @@ std::vector<nlohmann::ordered_json> CompletionAnswer::add(const TextEvent& event
   // A prompt of one token has no scores, and comes with its first event.
   const bool is_first = text.scores.tokens.empty() && request_.settings.prompt_log_probabilities;
   if (is_first) add_prompt(text, prompt, event.prompt);
-  text.text += text.decoder.push_bytes(event.bytes);
+  text.show(text.decoder.push_bytes(event.bytes));
   // A prompt counts once, by its first sample.
   if (static_cast<std::int64_t>(event.text) % request_.samples == 0) reused_ += event.reused;
   if (event.token) {
     ++text.made;
-    if (request_.settings.log_probabilities) add_score(text, *event.token);
+    std::size_t none = 0;
+    if (request_.settings.log_probabilities) add_score(text, *event.token, none);
   }
   if (event.end) end(text, event);
-  const bool sends_scores = text.sent_scores < text.scores.tokens.size();
-  if (text.sent_text == text.text.size() && !sends_scores && !event.end) return {};
+  // Scores go with their text, of which what may begin a stop text is held back.
+  const std::vector<std::size_t>& offsets = text.scores.offsets;
+  std::size_t scores = event.end ? offsets.size() : text.sent_scores;
+  while (scores < offsets.size() && offsets[scores] < text.shown) ++scores;
+  if (text.sent_text == text.text.size() && text.sent_scores == scores && !event.end) return {};
   nlohmann::ordered_json part = frame();
-  part["choices"] = nlohmann::ordered_json::array({choice(text, event.text, text.sent_text, text.sent_scores)});
+  part["choices"] = nlohmann::ordered_json::array({choice(text, event.text, text.sent_text, text.sent_scores, scores)});
   text.sent_text = text.text.size();
-  text.sent_scores = text.scores.tokens.size();
+  text.sent_scores = scores;
   return {part};
 }
 
 void CompletionAnswer::end(Text& text, const TextEvent& event) {
-  text.text += text.decoder.finish();
+  text.show(text.decoder.finish());
   text.reason = *event.end == GenerationEnd::kLength ? "length" : "stop";
   --open_;
   if (*event.end != GenerationEnd::kStopped) return;
   // Tokens of the stop text alone are not of the text.
   Scores& scores = text.scores;
-  const std::size_t characters = count_characters(text.text);
-  while (scores.tokens.size() > text.sent_scores && scores.offsets.back() >= characters) {
+  while (scores.tokens.size() > text.sent_scores && scores.offsets.back() >= text.shown) {
     scores.tokens.pop_back();
     scores.values.pop_back();
     scores.likeliest.pop_back();
@@ -58,16 +79,21 @@ void CompletionAnswer::end(Text& text, const TextEvent& event) {
 
 void CompletionAnswer::add_prompt(Text& text, const std::vector<std::int32_t>& prompt,
                                   const std::vector<GeneratedToken>& scores) const {
-  add_score(text, {.chosen = {.token = prompt.front()}, .likeliest = {}});
-  for (const GeneratedToken& token : scores) add_score(text, token);
+  std::size_t before = bytes_before(text.text, prompt, tokenizer_);
+  add_score(text, {.chosen = {.token = prompt.front()}, .likeliest = {}}, before);
+  for (const GeneratedToken& token : scores) add_score(text, token, before);
 }
 
-void CompletionAnswer::add_score(Text& text, const GeneratedToken& token) const {
-  text.scores.offsets.push_back(text.characters);
+void CompletionAnswer::add_score(Text& text, const GeneratedToken& token, std::size_t& before) const {
+  std::string_view bytes = tokenizer_.bytes_of(token.chosen.token);
+  const std::size_t left_out = std::min(before, bytes.size());
+  bytes.remove_prefix(left_out);
+  before -= left_out;
+  text.scores.offsets.push_back(text.characters + characters_ended_by(text.offset_decoder, bytes));
   text.scores.tokens.push_back(name_of_token(tokenizer_, token.chosen.token));
   text.scores.values.push_back(token.chosen.log_probability);
   text.scores.likeliest.push_back(token.likeliest);
-  text.characters += count_characters(text.offset_decoder.push(token.chosen.token));
+  text.characters += count_characters(text.offset_decoder.push_bytes(bytes));
 }
 
 std::string name_of_token(const Tokenizer& tokenizer, std::int32_t token) {
@@ -78,11 +104,11 @@ std::string name_of_token(const Tokenizer& tokenizer, std::int32_t token) {
   return text;
 }
 
-nlohmann::ordered_json CompletionAnswer::scores_of(const Text& text, std::size_t from) const {
+nlohmann::ordered_json CompletionAnswer::scores_of(const Text& text, std::size_t from, std::size_t end) const {
   if (!request_.alternatives) return nullptr;
   nlohmann::ordered_json tokens = nlohmann::ordered_json::array(), values = nlohmann::ordered_json::array(),
                          tops = nlohmann::ordered_json::array(), offsets = nlohmann::ordered_json::array();
-  for (std::size_t i = from; i < text.scores.tokens.size(); ++i) {
+  for (std::size_t i = from; i < end; ++i) {
     const double value = text.scores.values[i];
     tokens.push_back(text.scores.tokens[i]);
     values.push_back(std::isnan(value) ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(value));
@@ -100,10 +126,10 @@ nlohmann::ordered_json CompletionAnswer::scores_of(const Text& text, std::size_t
 }
 
 nlohmann::ordered_json CompletionAnswer::choice(const Text& text, std::size_t index, std::size_t text_from,
-                                                std::size_t from) const {
+                                                std::size_t from, std::size_t end) const {
   return {{"text", text.text.substr(text_from)},
           {"index", index},
-          {"logprobs", scores_of(text, from)},
+          {"logprobs", scores_of(text, from, end)},
           {"finish_reason",
            text.reason == nullptr ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(text.reason)}};
 }
@@ -115,7 +141,8 @@ nlohmann::ordered_json CompletionAnswer::frame() const {
 nlohmann::ordered_json CompletionAnswer::whole() const {
   nlohmann::ordered_json json = frame();
   json["choices"] = nlohmann::ordered_json::array();
-  for (std::size_t i = 0; i < texts_.size(); ++i) json["choices"].push_back(choice(texts_[i], i, 0, 0));
+  for (std::size_t i = 0; i < texts_.size(); ++i)
+    json["choices"].push_back(choice(texts_[i], i, 0, 0, texts_[i].scores.tokens.size()));
   json["usage"] = usage();
   return json;
 }

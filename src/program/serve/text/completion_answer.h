@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/utf8.h"
 #include "serve/text/completion_request.h"
 #include "tokenizer/stream_decoder.h"
 
@@ -45,17 +46,26 @@ class CompletionAnswer {
     StreamDecoder offset_decoder;  // of its tokens, those of a stop text among them
     std::size_t characters = 0;    // that the latter made
     std::string text;
+    std::size_t shown = 0;  // its characters
     Scores scores;
     std::size_t sent_scores = 0, sent_text = 0;  // in parts of a stream
     std::int64_t made = 0;
     const char* reason = nullptr;
+
+    void show(const std::string& more) {
+      text += more;
+      shown += count_characters(more);
+    }
   };
 
-  void add_score(Text& text, const GeneratedToken& token) const;
+  // `before`: bytes of this token and of those after it that come before the text.
+  void add_score(Text& text, const GeneratedToken& token, std::size_t& before) const;
   void add_prompt(Text& text, const std::vector<std::int32_t>& prompt, const std::vector<GeneratedToken>& scores) const;
   void end(Text& text, const TextEvent& event);
-  nlohmann::ordered_json scores_of(const Text& text, std::size_t from) const;
-  nlohmann::ordered_json choice(const Text& text, std::size_t index, std::size_t text_from, std::size_t from) const;
+  nlohmann::ordered_json scores_of(const Text& text, std::size_t from, std::size_t end) const;
+  // With the text from a byte on, and the scores in a range.
+  nlohmann::ordered_json choice(const Text& text, std::size_t index, std::size_t text_from, std::size_t from,
+                                std::size_t end) const;
   nlohmann::ordered_json frame() const;
   nlohmann::ordered_json usage() const;
 

@@ -4,9 +4,12 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
+#include <optional>
 #include <utility>
 
 #include "base/error.h"
+#include "base/json_string.h"
 #include "data/text/json_members.h"
 #include "data/text/json_scanner.h"
 
@@ -50,6 +53,11 @@ std::string text_of(const Json& content, const std::string& where) {
   return text;
 }
 
+void check_weight(const Json& weight, const std::string& where) {
+  if (weight.is_number() && (weight == 0 || weight == 1)) return;
+  throw_user_error("{} has the weight {}; it is 1, or 0 for an answer that is only read", where, json_text(weight));
+}
+
 // Other members of a message that are texts come along, for templates that read them, such as a name.
 Json message_of(const Json& given, const std::string& where) {
   if (!given.is_object()) throw_user_error("{} is no object with role and content", where);
@@ -61,6 +69,7 @@ Json message_of(const Json& given, const std::string& where) {
     if (is_read || value.is_null() || (value.is_structured() && value.empty())) continue;
     if (value.is_structured())
       throw_user_error("{} has '{}', which is no text; calls of tools are not read", where, key);
+    if (key == "weight") check_weight(value, where);
     message[key] = value;
   }
   return message;
@@ -77,6 +86,10 @@ Json object_of(std::string_view json, std::string_view content) {
   if (!is_json(json)) throw_user_error("this is not valid JSON: {}", json_fault(json));
   Json object = Json::parse(json, nullptr, false);
   if (!object.is_object()) throw_user_error("this is no JSON object in UTF-8 with {}", content);
+  // Columns that other rows of a table have are null.
+  for (auto member = object.begin(); member != object.end();) {
+    member = member->is_null() ? object.erase(member) : std::next(member);
+  }
   return object;
 }
 
@@ -85,16 +98,51 @@ const std::string& text_at(const Json& object, const char* key) {
   return object[key].get_ref<const std::string&>();
 }
 
+// Null, or empty; lists are also kept as texts.
+bool is_nothing(const Json& value) {
+  return value.is_null() || (value.is_structured() && value.empty()) || value == "" || value == "[]";
+}
+
+void refuse_tools(const Json& object) {
+  for (const char* key : {"tools", "functions"}) {
+    if (object.contains(key) && !is_nothing(object[key])) {
+      throw_user_error("\"{}\" would change what the template writes, and tools are not read; leave out such chats",
+                       key);
+    }
+  }
+}
+
+// Text of the system that stands beside a conversation or a prompt; empty: none.
+std::string system_beside(const Json& object) {
+  for (const char* key : {"system", "system_prompt"}) {
+    if (object.contains(key) && !text_at(object, key).empty()) return text_at(object, key);
+  }
+  return "";
+}
+
+// Puts the system's text before the conversation.
+void add_what_stands_beside(const Json& object, ChatExample& example) {
+  refuse_tools(object);
+  const std::string text = system_beside(object);
+  if (text.empty()) return;
+  if (example.messages.is_null()) {
+    throw_user_error("the system's text has no place before a prompt that is a text; put it there, or write messages");
+  }
+  if (example.messages[0]["role"] == "system") {
+    if (example.messages[0]["content"] == text) return;
+    throw_user_error("the system has two texts, one beside the messages and one among them; leave one out");
+  }
+  example.messages.insert(example.messages.begin(), Json{{"role", "system"}, {"content", text}});
+  ++example.context;
+}
+
 // Alpaca's form. An input stands below the instruction, on a line of its own, as LLaMA-Factory and others have it.
 Json instructed_messages(const Json& object) {
   const auto message = [](const char* role, std::string content) {
     return Json{{"role", role}, {"content", std::move(content)}};
   };
   Json messages = Json::array();
-  const auto has_text = [&](const char* key) {
-    return object.contains(key) && !object[key].is_null() && !text_at(object, key).empty();
-  };
-  if (has_text("system")) messages.push_back(message("system", text_at(object, "system")));
+  const auto has_text = [&](const char* key) { return object.contains(key) && !text_at(object, key).empty(); };
   for (const Json& turn : object.value("history", Json::array())) {
     if (!turn.is_array() || turn.size() != 2 || !turn[0].is_string() || !turn[1].is_string()) {
       throw_user_error("\"history\" is no list of pairs of an instruction and its answer");
@@ -118,6 +166,15 @@ std::size_t common_beginning(std::string_view one, std::string_view other) {
   return common - (common > 0 && one[common - 1] == ' ' ? 1 : 0);
 }
 
+// Names that sets have for the prompt of two answers.
+void refuse_other_prompt(const Json& object) {
+  for (const char* key : {"question", "instruction", "input", "query", "context", "history"}) {
+    if (object.contains(key) && !is_nothing(object[key])) {
+      throw_user_error("the prompt of both answers is missing, and there is a \"{}\"; name it \"prompt\"", key);
+    }
+  }
+}
+
 std::array<ChatExample, 2> pair_of_texts(const Json& object) {
   const std::string chosen = object["chosen"], rejected = object["rejected"];
   std::string prompt;
@@ -125,6 +182,7 @@ std::array<ChatExample, 2> pair_of_texts(const Json& object) {
   if (object.contains("prompt")) {
     prompt = object["prompt"];
   } else {
+    refuse_other_prompt(object);
     common = common_beginning(chosen, rejected);
     prompt = chosen.substr(0, common);
   }
@@ -153,27 +211,67 @@ std::size_t common_messages(const Json& one, const Json& other) {
   return common;
 }
 
-std::array<ChatExample, 2> pair_of_messages(const Json& object) {
-  std::array<Json, 2> answers = {answer_of(object, "chosen"), answer_of(object, "rejected")};
-  // Beside lists, "messages" often repeats the chosen one.
-  const bool are_lists = object["chosen"].is_array() && object["rejected"].is_array();
+bool begins_with(const Json& messages, const Json& first) {
+  return messages.size() > first.size() && std::equal(first.begin(), first.end(), messages.begin());
+}
+
+bool ends_with(const Json& messages, const Json& last) {
+  return messages.size() > last.size() && std::equal(last.begin(), last.end(), messages.end() - std::ssize(last));
+}
+
+// Messages before the answers, where they stand by themselves.
+Json prompt_of(const Json& object, const Json& chosen) {
+  const bool is_asked = chosen[0]["role"] != "assistant";
   Json prompt = Json::array();
   for (const char* key : {"prompt", "messages", "conversations"}) {
-    if (are_lists && key != std::string_view("prompt")) continue;
-    if (prompt.empty() && object.contains(key) && object[key].is_array()) add_messages(object[key], key, prompt);
+    // Beside whole conversations, "messages" often repeats the chosen one.
+    if (is_asked && key != std::string_view("prompt")) continue;
+    if (!prompt.empty() || !object.contains(key) || !object[key].is_array()) continue;
+    add_messages(object[key], key, prompt);
+    if (ends_with(prompt, chosen)) prompt.erase(prompt.end() - std::ssize(chosen), prompt.end());
   }
+  if (!prompt.empty() || is_asked) return prompt;
+  if (object.contains("prompt") && object["prompt"].is_string()) {
+    prompt.push_back({{"role", "user"}, {"content", object["prompt"]}});
+  } else {
+    refuse_other_prompt(object);
+  }
+  return prompt;
+}
+
+std::array<ChatExample, 2> pair_of_messages(const Json& object) {
+  std::array<Json, 2> answers = {answer_of(object, "chosen"), answer_of(object, "rejected")};
+  Json prompt = prompt_of(object, answers[0]);
+  if (!prompt.empty() && begins_with(answers[0], prompt) && begins_with(answers[1], prompt)) prompt = Json::array();
   std::array<ChatExample, 2> pair;
   const std::size_t common = prompt.empty() ? common_messages(answers[0], answers[1]) : 0;
-  const bool is_asked = !prompt.empty() || answers[0][0]["role"] != "assistant";
-  if (!is_asked && object.contains("prompt") && object["prompt"].is_string()) {
-    prompt.push_back({{"role", "user"}, {"content", object["prompt"]}});
-  }
   for (std::size_t side = 0; side < pair.size(); ++side) {
     pair[side].messages = prompt;
     pair[side].context = prompt.size() + common;
     for (Json& message : answers[side]) pair[side].messages.push_back(std::move(message));
   }
   return pair;
+}
+
+// Example of an object that says what is read and what is learned; none: it has another form.
+std::optional<ChatExample> asked_example(const Json& object) {
+  ChatExample example;
+  for (const char* key : {"messages", "conversations"}) {
+    if (!object.contains(key)) continue;
+    add_messages(object[key], key, example.messages);
+    return example;
+  }
+  if (object.contains("prompt") && object.contains("completion")) {
+    const Json &prompt = object["prompt"], &completion = object["completion"];
+    if (prompt.is_string() && completion.is_string()) return ChatExample{.prompt = prompt, .completion = completion};
+    add_messages(prompt, "prompt", example.messages);
+    example.context = example.messages.size();
+    add_messages(completion, "completion", example.messages);
+    return example;
+  }
+  if (!object.contains("instruction") || !object.contains("output")) return std::nullopt;
+  example.messages = instructed_messages(object);
+  return example;
 }
 
 }  // namespace
@@ -188,39 +286,20 @@ std::array<ChatExample, 2> read_preference_example(std::string_view json) {
     }
   }
   const auto is_text = [&](const char* key) { return !object.contains(key) || object[key].is_string(); };
-  const bool are_texts = object["chosen"].is_string() && object["rejected"].is_string() && is_text("prompt");
-  return are_texts && !object.contains("messages") && !object.contains("conversations") ? pair_of_texts(object)
-                                                                                        : pair_of_messages(object);
+  const bool are_texts = object["chosen"].is_string() && object["rejected"].is_string() && is_text("prompt") &&
+                         !object.contains("messages") && !object.contains("conversations");
+  std::array<ChatExample, 2> pair = are_texts ? pair_of_texts(object) : pair_of_messages(object);
+  for (ChatExample& example : pair) add_what_stands_beside(object, example);
+  return pair;
 }
 
 ChatExample read_chat_example(std::string_view json) {
   const Json object = object_of(json, "messages, or a prompt and a completion");
-  ChatExample example;
-  for (const char* key : {"messages", "conversations"}) {
-    if (!object.contains(key)) continue;
-    add_messages(object[key], key, example.messages);
-    return example;
+  if (std::optional<ChatExample> example = asked_example(object)) {
+    add_what_stands_beside(object, *example);
+    return *std::move(example);
   }
-  if (object.contains("prompt") && object.contains("completion")) {
-    const Json &prompt = object["prompt"], &completion = object["completion"];
-    if (prompt.is_string() && completion.is_string()) {
-      example.prompt = prompt;
-      example.completion = completion;
-      return example;
-    }
-    add_messages(prompt, "prompt", example.messages);
-    example.context = example.messages.size();
-    add_messages(completion, "completion", example.messages);
-    return example;
-  }
-  if (object.contains("instruction") && object.contains("output")) {
-    example.messages = instructed_messages(object);
-    return example;
-  }
-  if (object.contains("text") && object["text"].is_string()) {
-    example.completion = object["text"];
-    return example;
-  }
+  if (object.contains("text") && object["text"].is_string()) return {.completion = object["text"]};
   throw_user_error(
       "this object has neither \"messages\", \"conversations\", \"prompt\" with \"completion\", \"instruction\" with "
       "\"output\", nor a \"text\"");

@@ -22,15 +22,18 @@ struct ChatExample {
 //   "prompt" with "completion"                     two texts, or two lists of messages
 //   "instruction" with "output"                    Alpaca's; also "input", "system", and a "history" of pairs of both
 //   "text"                                         all of it is learned
-// Other members are left aside. UserError, without the place: it is none of these, or holds more than texts.
+// "system" or "system_prompt" beside a conversation is its first message. A message of weight 0 is only read. Other
+// members are left aside. UserError, without the place: it is none of these, or holds more than texts; tools stand
+// beside it.
 ChatExample read_chat_example(std::string_view json);
 
 // Reads a JSON object with "chosen" and "rejected", two answers to a prompt, in that order:
 //   two texts, after "prompt", a text
 //   two lists of messages, which follow those of "prompt"
 //   one message each, where a text is one of the assistant, after those of "prompt", "messages" or "conversations"
-// Without a prompt of their form, it is what both begin with, as in TRL's data sets. Names of messages are as above.
-// UserError, without the place: it is none of these, or holds more than texts.
+// Without a prompt of their form, it is what both begin with, as in TRL's data sets. Names of messages, and what stands
+// beside them, are as above. UserError, without the place: it is none of these, or holds more than texts; the prompt
+// has another name, such as "question".
 std::array<ChatExample, 2> read_preference_example(std::string_view json);
 
 }  // namespace teratron

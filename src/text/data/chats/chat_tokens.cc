@@ -1,6 +1,7 @@
 #include "data/chats/chat_tokens.h"
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
 #include <utility>
 
@@ -12,13 +13,17 @@ namespace {
 
 constexpr std::string_view kWhite = " \t\r\n";
 
-// Numbers of the messages to learn.
-std::vector<std::size_t> answers_of(const ChatExample& example) {
-  std::vector<std::size_t> answers;
-  for (std::size_t i = example.context; i < example.messages.size(); ++i) {
-    if (example.messages[i]["role"] == "assistant") answers.push_back(i);
+// Numbers of the assistant's messages.
+std::vector<std::size_t> said_in(const ChatExample& example) {
+  std::vector<std::size_t> said;
+  for (std::size_t i = 0; i < example.messages.size(); ++i) {
+    if (example.messages[i]["role"] == "assistant") said.push_back(i);
   }
-  return answers;
+  return said;
+}
+
+bool is_learned(const ChatExample& example, std::size_t message) {
+  return message >= example.context && example.messages[message].value("weight", 1) != 0;
 }
 
 nlohmann::ordered_json first_messages(const ChatExample& example, std::size_t count) {
@@ -69,20 +74,22 @@ std::vector<ChatTokens> ChatTokenizer::tokenize(const std::array<ChatExample, 2>
 }
 
 std::vector<ChatText> ChatTokenizer::texts_of(const ChatExample& example) const {
-  const std::vector<std::size_t> answers = answers_of(example);
+  const std::vector<std::size_t> said = said_in(example);
+  std::vector<std::size_t> answers;
+  std::ranges::copy_if(said, std::back_inserter(answers), [&](std::size_t i) { return is_learned(example, i); });
   if (answers.empty()) return {};
   if (!rules_.form->marks_answers()) return texts_by_prefixes(example, answers);
   ChatText chat = rules_.form->render_with_answers(example.messages);
-  // Answers in the prompt are context. Their blocks are the first ones.
-  const auto said = static_cast<std::size_t>(
-      std::ranges::count_if(example.messages, [](const auto& message) { return message["role"] == "assistant"; }));
-  if (said == answers.size()) return {std::move(chat)};
-  if (chat.answers.size() != said) {
-    throw_user_error("the chat template has {} for {}, so those of \"prompt\" are unknown",
-                     counted(std::ssize(chat.answers), "{% generation %} block"),
-                     counted(static_cast<std::int64_t>(said), "answer"));
+  if (said.size() == answers.size()) return {std::move(chat)};
+  if (chat.answers.size() != said.size()) {
+    throw_user_error("the chat template has {} for {}, so those that are only read are unknown",
+                     counted(std::ssize(chat.answers), "{% generation %} block"), counted(std::ssize(said), "answer"));
   }
-  chat.answers.erase(chat.answers.begin(), chat.answers.end() - std::ssize(answers));
+  std::vector<ByteRange> learned;
+  for (std::size_t i = 0; i < said.size(); ++i) {
+    if (is_learned(example, said[i])) learned.push_back(chat.answers[i]);
+  }
+  chat.answers = std::move(learned);
   return {std::move(chat)};
 }
 

@@ -19,6 +19,11 @@ struct Unsupported : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+// Bytes that are no text in UTF-8 in a column that is asked for.
+struct NoText : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
 template <class... Args>
 [[noreturn]] void throw_damaged(fmt::format_string<Args...> format, Args&&... args) {
   throw Damaged(fmt::format(format, std::forward<Args>(args)...));

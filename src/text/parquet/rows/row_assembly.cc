@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/json_string.h"
+#include "base/utf8.h"
 #include "parquet/file/fault.h"
 #include "parquet/rows/json_value.h"
 
@@ -26,8 +27,12 @@ void append_key(const std::string& name, std::string& out) {
 
 }  // namespace
 
-RowAssembly::RowAssembly(const Schema& schema, std::vector<const Node*> members, std::size_t most_bytes)
-    : schema_(schema), members_(std::move(members)), most_bytes_(most_bytes), columns_(schema.leaves.size()) {}
+RowAssembly::RowAssembly(const Schema& schema, std::vector<const Node*> members, std::size_t most_bytes, bool are_texts)
+    : schema_(schema),
+      members_(std::move(members)),
+      most_bytes_(most_bytes),
+      are_texts_(are_texts),
+      columns_(schema.leaves.size()) {}
 
 void RowAssembly::begin(const RandomAccessFile& file, const RowGroup& group, PageMemory& memory) {
   for (const Node* member : members_) {
@@ -66,7 +71,10 @@ void RowAssembly::append(const Node& node, std::string& out) {
     skip(node);
     out += "null";
   } else if (node.kind == Node::Kind::kLeaf) {
-    append_json_value(schema_.leaves[node.first_leaf].element, first.take(), out);
+    const SchemaElement& element = schema_.leaves[node.first_leaf].element;
+    const std::string_view value = first.take();
+    if (are_texts_ && element.type == PhysicalType::kByteArray && !is_utf8(value)) throw NoText(node.name);
+    append_json_value(element, value, out);
   } else if (node.kind == Node::Kind::kStruct) {
     append_members(node, out);
   } else {

@@ -15,8 +15,8 @@ namespace teratron::parquet {
 
 class RowAssembly {
  public:
-  // `members`: those of a row to read. A row has at most `most_bytes`.
-  RowAssembly(const Schema& schema, std::vector<const Node*> members, std::size_t most_bytes);
+  // `members`: those of a row to read. A row has at most `most_bytes`. `are_texts`: NoText of bytes that are none.
+  RowAssembly(const Schema& schema, std::vector<const Node*> members, std::size_t most_bytes, bool are_texts);
 
   void begin(const RandomAccessFile& file, const RowGroup& group, PageMemory& memory);
   // Appends the next row, an object. Damaged: columns end before, or disagree about where the row does.
@@ -35,6 +35,7 @@ class RowAssembly {
   const Schema& schema_;
   std::vector<const Node*> members_;
   std::size_t most_bytes_;
+  bool are_texts_;
   std::vector<std::unique_ptr<ColumnReader>> columns_;  // by leaf; null where it is not read
   std::size_t row_begin_ = 0;                           // in the text that a row is appended to
 };
