@@ -41,7 +41,7 @@ class Teratron:
 
     def train(self, text, vocab_size):
         (self.folder / "corpus").write_bytes(text.encode())
-        self.run("train", "--vocab-size", vocab_size, "--out", self.folder / "trained", self.folder / "corpus")
+        self.run("train", "--overwrite", "--vocab-size", vocab_size, "--out", self.folder / "trained", self.folder / "corpus")
         merges = json.loads((self.folder / "trained" / "tokenizer.json").read_text())["model"]["merges"]
         return [merge if isinstance(merge, str) else " ".join(merge) for merge in merges]
 
