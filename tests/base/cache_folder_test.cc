@@ -5,10 +5,8 @@
 
 #include "base/variable.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
-
-using testing::Variable;
 
 TEST(CacheFolder, IsTheFirstOfThePlacesThatAreNamed) {
   const Variable cache("XDG_CACHE_HOME"), home("HOME");
@@ -24,4 +22,4 @@ TEST(CacheFolder, IsTheFirstOfThePlacesThatAreNamed) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

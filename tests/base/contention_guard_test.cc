@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 // A loop of two tasks, of which the thread does one; alone, both would have taken `alone` seconds.
@@ -55,4 +55,4 @@ TEST(ContentionGuard, IsNotMovedByLoopsThatHelpersHadNoPartIn) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "base/philox.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 TEST(CopyPastCaches, CopiesAnyBytesFromAnywhereToAnywhereAndTouchesNoOthers) {
@@ -29,4 +29,4 @@ TEST(CopyPastCaches, CopiesAnyBytesFromAnywhereToAnywhereAndTouchesNoOthers) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

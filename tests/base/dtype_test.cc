@@ -11,7 +11,7 @@
 
 #include "base/float_types.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 struct Format {
@@ -154,4 +154,4 @@ INSTANTIATE_TEST_SUITE_P(Both, SixteenBits,
                          [](const auto& tested) { return tested.param.name; });
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

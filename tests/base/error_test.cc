@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 using ::testing::AllOf;
@@ -36,4 +36,4 @@ TEST(Errors, CarryTheFormattedMessageAndAreDistinguished) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

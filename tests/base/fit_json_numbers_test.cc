@@ -5,7 +5,7 @@
 
 #include <utility>
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 TEST(JsonNumbers, ThatFitStayAndOthersBecomeNearOnes) {
@@ -26,4 +26,4 @@ TEST(JsonNumbers, ThatFitStayAndOthersBecomeNearOnes) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

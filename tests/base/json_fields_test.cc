@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 TEST(ParsedJson, IsRefusedAtGreatDepthAndCanBeCopiedElse) {
@@ -30,4 +30,4 @@ TEST(ParsedJson, IsRefusedAtGreatDepthAndCanBeCopiedElse) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <vector>
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 TEST(PeakMemory, GrowsByWhatIsTouchedAndNeverShrinks) {
@@ -24,4 +24,4 @@ TEST(PeakMemory, GrowsByWhatIsTouchedAndNeverShrinks) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -6,7 +6,7 @@
 #include <map>
 #include <set>
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 TEST(Philox, GivesTheKnownAnswersOfRandom123) {
@@ -88,4 +88,4 @@ TEST(RandomSequence, BelowWorksForOneAndForBoundsBeyondHalfTheRange) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -11,7 +11,7 @@
 #include <thread>
 #include <vector>
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 TEST(ParallelFor, CoversEveryIndexOnceInRangesOfTheGrain) {
@@ -78,4 +78,4 @@ TEST(Threads, ALackOfThemIsKnownFromOtherErrors) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

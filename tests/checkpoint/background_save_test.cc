@@ -16,18 +16,13 @@
 #include "checkpoint/random_model.h"
 #include "checkpoint/tensor_parts.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 namespace fs = std::filesystem;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-using testing::message_of;
-using testing::RandomModel;
-using testing::small_config;
-using testing::some_state;
-using testing::TemporaryFolder;
 
 class Saver {
  public:
@@ -65,7 +60,7 @@ TEST(BackgroundSave, IsTheCopyByteForByteWhateverChangesAfterwards) {
       (*saver).release();
       EXPECT_EQ((*saver).wait(), iteration_folder(folder / "copied", iteration));
       EXPECT_EQ((*saver).wait(), std::nullopt);
-      EXPECT_EQ(testing::all_files(folder / "copied"), testing::all_files(folder / "whole"));
+      EXPECT_EQ(all_files(folder / "copied"), all_files(folder / "whole"));
     }
   }
   EXPECT_THAT(iterations_in(folder / "copied"), ElementsAre(2, 4, 5));  // 2 is the best one
@@ -140,4 +135,4 @@ TEST(BackgroundSave, EveryTensorOfOneTensorParallelRankLiesWhole) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

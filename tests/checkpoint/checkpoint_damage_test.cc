@@ -15,19 +15,13 @@
 #include "checkpoint/native/manifest.h"
 #include "checkpoint/random_model.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 namespace fs = std::filesystem;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-using testing::message_of;
-using testing::put_file;
-using testing::RandomModel;
-using testing::small_config;
-using testing::some_state;
-using testing::TemporaryFolder;
 
 class DamagedCheckpointTest : public ::testing::Test {
  protected:
@@ -54,10 +48,10 @@ class DamagedCheckpointTest : public ::testing::Test {
 // About 60 bytes of each file (ten with sanitizers), spread over its length, each with one random bit flipped.
 TEST_F(DamagedCheckpointTest, AnyBitOfAnyFileIsFoundAndTheFileNamed) {
   RandomSequence random({.seed = 9});
-  for (const auto& [name, content] : testing::all_files(folder_)) {
-    const std::size_t step = std::max<std::size_t>(1, content.size() / testing::trials(std::size_t{60}));
+  for (const auto& [name, content] : all_files(folder_)) {
+    const std::size_t step = std::max<std::size_t>(1, content.size() / trials(std::size_t{60}));
     for (std::size_t byte = random.below(step); byte < content.size(); byte += 1 + random.below(2 * step)) {
-      testing::flip_bit(folder_ / name, byte, static_cast<int>(random.below(8)));
+      flip_bit(folder_ / name, byte, static_cast<int>(random.below(8)));
       EXPECT_THAT(load_message(), HasSubstr((folder_ / name).string())) << "byte " << byte;
       EXPECT_THAT(verify_checkpoint(root_.path()).faults, ::testing::Contains(HasSubstr(name))) << "byte " << byte;
       put_file(folder_ / name, content);
@@ -113,8 +107,8 @@ TEST_F(DamagedCheckpointTest, FilesElsewhereAreRefused) {
 }
 
 TEST_F(DamagedCheckpointTest, ATensorThatIsDamagedIsNamed) {
-  const std::string content = testing::bytes_of_file(folder_ / "optimizer.safetensors");
-  testing::flip_bit(folder_ / "optimizer.safetensors", content.size() - 1, 0);
+  const std::string content = bytes_of_file(folder_ / "optimizer.safetensors");
+  flip_bit(folder_ / "optimizer.safetensors", content.size() - 1, 0);
   EXPECT_THAT(load_message(), AllOf(HasSubstr("'final_norm.bias.moment2'"), HasSubstr("iter_0000001' is intact")));
   const CheckpointVerification report = verify_checkpoint(folder_);
   ASSERT_EQ(report.faults.size(), 1U);
@@ -122,14 +116,14 @@ TEST_F(DamagedCheckpointTest, ATensorThatIsDamagedIsNamed) {
 }
 
 TEST_F(DamagedCheckpointTest, OnlyACheckpointThatIsIntactIsRecommended) {
-  testing::flip_bit(root_ / "iter_0000001" / "model.safetensors", 5000, 3);
-  testing::flip_bit(folder_ / "model.safetensors", 5000, 3);
+  flip_bit(root_ / "iter_0000001" / "model.safetensors", 5000, 3);
+  flip_bit(folder_ / "model.safetensors", 5000, 3);
   EXPECT_THAT(load_message(), AllOf(HasSubstr("is damaged"), ::testing::Not(HasSubstr("intact"))));
 }
 
 TEST_F(DamagedCheckpointTest, TheEarlierOneIsRecommendedToAReaderThroughALink) {
   link_best(root_.path(), 2);
-  testing::flip_bit(folder_ / "model.safetensors", 5000, 3);
+  flip_bit(folder_ / "model.safetensors", 5000, 3);
   const auto load_best = [&] { load_checkpoint(root_ / "best", small_config(), model_.parameters, *model_.backend); };
   EXPECT_THAT(message_of<UserError>(load_best), HasSubstr("iter_0000001' is intact"));
 }
@@ -137,10 +131,10 @@ TEST_F(DamagedCheckpointTest, TheEarlierOneIsRecommendedToAReaderThroughALink) {
 TEST_F(DamagedCheckpointTest, EarlierIsBySizeOfTheNumberNotByName) {
   save(9999999);
   folder_ = save(10000000);
-  testing::flip_bit(folder_ / "model.safetensors", 5000, 3);
+  flip_bit(folder_ / "model.safetensors", 5000, 3);
   EXPECT_THAT(load_message(), HasSubstr("iter_9999999' is intact"));
-  testing::flip_bit(folder_ / "model.safetensors", 5000, 3);
-  testing::flip_bit(root_ / "iter_9999999" / "model.safetensors", 5000, 3);
+  flip_bit(folder_ / "model.safetensors", 5000, 3);
+  flip_bit(root_ / "iter_9999999" / "model.safetensors", 5000, 3);
   const auto load_earlier = [&] {
     load_checkpoint(root_ / "iter_9999999", small_config(), model_.parameters, *model_.backend);
   };
@@ -148,7 +142,7 @@ TEST_F(DamagedCheckpointTest, EarlierIsBySizeOfTheNumberNotByName) {
 }
 
 TEST_F(DamagedCheckpointTest, FilesCutShortGrownOrGoneAreNamed) {
-  for (const auto& [name, content] : testing::all_files(folder_)) {
+  for (const auto& [name, content] : all_files(folder_)) {
     for (const std::string& wrong : {std::string(), content.substr(0, content.size() / 2), content + "x"}) {
       put_file(folder_ / name, wrong);
       const std::string message = load_message();
@@ -169,7 +163,7 @@ TEST_F(DamagedCheckpointTest, FilesCutShortGrownOrGoneAreNamed) {
 TEST_F(DamagedCheckpointTest, ADamagedTrackerNeverLeadsToAnotherCheckpoint) {
   for (const std::int64_t iteration : {0, 3, 6, 10, 18, 20, 21, 22, 25, 29, 2}) save(iteration);
   const fs::path tracker = root_ / "latest_checkpointed_iteration.txt";
-  const std::string content = testing::bytes_of_file(tracker);
+  const std::string content = bytes_of_file(tracker);
   const auto expect_refused = [&](const std::string& wrong) {
     put_file(tracker, wrong);
     EXPECT_THAT(load_message(), AllOf(HasSubstr(tracker.string()), HasSubstr("is damaged"), HasSubstr("iter_0000029")))
@@ -196,4 +190,4 @@ TEST_F(DamagedCheckpointTest, InfoOfADamagedCheckpointIsRefusedToo) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -13,18 +13,13 @@
 #include "checkpoint/native/reshard.h"
 #include "checkpoint/random_model.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 namespace fs = std::filesystem;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-using testing::message_of;
 using ::testing::Not;
-using testing::RandomModel;
-using testing::small_config;
-using testing::some_state;
-using testing::TemporaryFolder;
 
 class CheckpointNames : public ::testing::Test {
  protected:
@@ -170,7 +165,7 @@ TEST_F(CheckpointNames, NameAnUnreadableOneBeforeTheyAdviseAnEarlierOne) {
   ::chmod(folder_.path().c_str(), 0755);
   save_checkpoint(root(), small_config(), model_.parameters, *model_.backend, some_state(10));
   write_tracker(root(), 30);
-  testing::flip_bit(last() / "model.safetensors", 5000, 3);
+  flip_bit(last() / "model.safetensors", 5000, 3);
   const fs::path closed = iteration_folder(root(), 20);
   ::chmod(closed.c_str(), ::geteuid() == 0 ? 0700 : 0);
   std::string message;
@@ -185,4 +180,4 @@ TEST_F(CheckpointNames, NameAnUnreadableOneBeforeTheyAdviseAnEarlierOne) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -11,19 +11,13 @@
 #include "checkpoint/random_model.h"
 #include "checkpoint/safetensors/safetensors.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 namespace fs = std::filesystem;
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using testing::message_of;
-using testing::put_file;
-using testing::RandomModel;
-using testing::small_config;
-using testing::some_state;
-using testing::TemporaryFolder;
 
 fs::path save(const fs::path& root, const RandomModel& model, const TrainingState& state,
               const SaveOptions& options = {}) {
@@ -49,8 +43,7 @@ TEST(Checkpoint, LoadingGivesBackEveryBitOfWeightsMomentsAndState) {
     loaded.fill(2);
     const fs::path path = save(folder / "run", saved, some_state(100));
     EXPECT_EQ(path, folder / "run" / "iter_0000100");
-    EXPECT_THAT(testing::bytes_of_file(folder / "run" / "latest_checkpointed_iteration.txt"),
-                ::testing::StartsWith("100\n"));
+    EXPECT_THAT(bytes_of_file(folder / "run" / "latest_checkpointed_iteration.txt"), ::testing::StartsWith("100\n"));
 
     EXPECT_EQ(load(folder / "run", loaded), some_state(100));
     EXPECT_EQ(loaded.bytes(), saved.bytes());
@@ -162,8 +155,7 @@ TEST(Checkpoint, SavingAnIterationAgainReplacesIt) {
   }
   load(folder.path(), loaded);
   EXPECT_EQ(loaded.bytes(), model.bytes());
-  EXPECT_EQ(testing::all_files(folder.path()).size(), 5U)
-      << "three files of the checkpoint, the tracker, and the other";
+  EXPECT_EQ(all_files(folder.path()).size(), 5U) << "three files of the checkpoint, the tracker, and the other";
 }
 
 TEST(Checkpoint, NoCheckpointIsAnErrorThatSaysWhatIsThere) {
@@ -206,8 +198,8 @@ TEST(Checkpoint, TheTokenizerIsCopiedBesideTheWeights) {
     put_file(folder / "tokenizer" / name, name);
   }
   const fs::path path = save(folder / "run", model, some_state(7), {.tokenizer = folder / "tokenizer"});
-  EXPECT_EQ(testing::bytes_of_file(path / "vocab.json"), "vocab.json");
-  EXPECT_EQ(testing::bytes_of_file(path / "merges.txt"), "merges.txt");
+  EXPECT_EQ(bytes_of_file(path / "vocab.json"), "vocab.json");
+  EXPECT_EQ(bytes_of_file(path / "merges.txt"), "merges.txt");
   EXPECT_FALSE(fs::exists(path / "notes.txt"));
   EXPECT_THAT(
       message_of<UserError>([&] { save(folder / "run", model, some_state(8), {.tokenizer = folder / "none"}); }),
@@ -235,7 +227,7 @@ TEST(Checkpoint, TheOneWhoseTokenizerTheRunReadsIsKept) {
     const SaveOptions options = {.tokenizer = first / file, .keep_last = 1};
     for (const std::int64_t iteration : {20, 30}) save(folder / "run", model, some_state(iteration), options);
     EXPECT_THAT(read_checkpoint_info(folder / "run").iterations, ElementsAre(10, 30)) << file;
-    EXPECT_EQ(testing::bytes_of_file(folder / "run" / "iter_0000030" / "tokenizer.json"), "{}");
+    EXPECT_EQ(bytes_of_file(folder / "run" / "iter_0000030" / "tokenizer.json"), "{}");
   }
 }
 
@@ -264,7 +256,7 @@ TEST(Checkpoint, InfoTellsWhatIsInIt) {
 
 // checkpoint.json with a piece of it replaced, and a checksum that fits.
 void change_manifest(const fs::path& manifest, std::string_view from, std::string_view to) {
-  std::string text = testing::bytes_of_file(manifest);
+  std::string text = bytes_of_file(manifest);
   text.replace(text.find(from), from.size(), to);
   const std::size_t line = text.find('\n') + 1;
   text.replace(text.find(": \"") + 3, 16, checksum_of(std::string_view(text).substr(line)));
@@ -289,4 +281,4 @@ TEST(Checkpoint, AKindOfModelThatIsNotKnownIsNamedAsSuch) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -17,15 +17,11 @@
 #include "checkpoint/hugging_face/hugging_face.h"
 #include "checkpoint/hugging_face/sentence_transformer.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::all_files;
 using ::testing::HasSubstr;
-using testing::message_of;
-using testing::put_file;
-using testing::TemporaryFolder;
 
 class ExportFolders : public ::testing::Test {
  protected:
@@ -85,7 +81,7 @@ TEST_F(ExportFolders, AreWrittenAnewAfterAKillUnlessOthersPutSomethingThere) {
       EXPECT_THAT(message_of<UserError>([&] { ExportFolder(target, {"c"}); }), HasSubstr("it holds '" + other + "'"));
       EXPECT_EQ(all_files(target), before);
     }
-    EXPECT_EQ(testing::bytes_of_file(parent / "precious"), "x");
+    EXPECT_EQ(bytes_of_file(parent / "precious"), "x");
   }
 }
 
@@ -95,10 +91,10 @@ TEST_F(ExportFolders, DeletesNothingElsewhereWhateverTheListSays) {
   fs::create_directory(out());
   put_file(out() / ExportFolder::kUnfinished, "../precious\n..\n.\n\n" + (folder_ / "precious").string() + "\n");
   { const ExportFolder folder(out(), {"a"}); }
-  EXPECT_EQ(testing::bytes_of_file(folder_ / "precious"), "x");
+  EXPECT_EQ(bytes_of_file(folder_ / "precious"), "x");
   fs::create_symlink(folder_ / "precious", out() / ExportFolder::kUnfinished);
   EXPECT_THAT(message_of<UserError>([&] { ExportFolder(out(), {"a"}); }), HasSubstr("is not empty"));
-  EXPECT_EQ(testing::bytes_of_file(folder_ / "precious"), "x");
+  EXPECT_EQ(bytes_of_file(folder_ / "precious"), "x");
 }
 
 // A sentence-transformer has a file one folder below.
@@ -121,7 +117,7 @@ TEST_F(ExportFolders, AFileBelowGoesAndComesWithItsFolder) {
   put_file(out() / ExportFolder::kUnfinished, std::string(kPoolingFile) + "\n");
   fs::create_directory_symlink(folder_ / "other", (out() / kPoolingFile).parent_path());
   EXPECT_THAT(message_of<UserError>([&] { ExportFolder(out(), {"a"}); }), HasSubstr("is not empty"));
-  EXPECT_EQ(testing::bytes_of_file(folder_ / "other/config.json"), "x");
+  EXPECT_EQ(bytes_of_file(folder_ / "other/config.json"), "x");
 }
 
 // Each time the process is killed at a random moment; the next one starts from what that has left.
@@ -184,4 +180,4 @@ TEST_F(ExportFolders, AFullDiskLeavesNone) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

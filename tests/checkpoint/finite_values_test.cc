@@ -18,15 +18,11 @@
 #include "checkpoint/random_model.h"
 #include "checkpoint/safetensors/safetensors.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-using testing::message_of;
-using testing::RandomModel;
-using testing::small_config;
-using testing::some_state;
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
@@ -74,7 +70,7 @@ TEST(FiniteValues, OneThatIsNotIsFoundWhereverPiecesAreCut) {
 }
 
 TEST(FiniteValues, NoSaveKeepsOneThatIsNotAndWhatStandsStays) {
-  const testing::TemporaryFolder folder;
+  const TemporaryFolder folder;
   RandomSequence random({.seed = 4});
   for (const DType dtype : {DType::kF32, DType::kF64}) {
     const auto root = folder / name_of(dtype);
@@ -83,7 +79,7 @@ TEST(FiniteValues, NoSaveKeepsOneThatIsNotAndWhatStandsStays) {
       save_checkpoint(root, model.config, model.parameters, *model.backend, some_state(iteration), {.keep_last = 1});
     };
     save(1);
-    const auto before = testing::all_files(root);
+    const auto before = all_files(root);
     for (int trial = 0; trial < 40; ++trial) {
       model.fill(static_cast<std::uint64_t>(trial));
       const Parameter& parameter = *model.parameters[random.below(model.parameters.size())];
@@ -99,16 +95,16 @@ TEST(FiniteValues, NoSaveKeepsOneThatIsNotAndWhatStandsStays) {
       EXPECT_THAT(message_of<UserError>([&] { save(2); }),
                   AllOf(HasSubstr("'" + parameter.name + suffix + "'"), HasSubstr("after 2 updates"),
                         HasSubstr("no checkpoint was written")));
-      EXPECT_EQ(testing::all_files(root), before);
+      EXPECT_EQ(all_files(root), before);
     }
   }
 }
 
 // Changes the last value of a file's last tensor, and its checksum: damage before the file was written.
 std::string make_last_value(const std::filesystem::path& folder, const std::filesystem::path& name, float value) {
-  std::string bytes = testing::bytes_of_file(folder / name);
+  std::string bytes = bytes_of_file(folder / name);
   bytes.replace(bytes.size() - sizeof value, sizeof value, reinterpret_cast<const char*>(&value), sizeof value);
-  testing::put_file(folder / name, bytes);
+  put_file(folder / name, bytes);
   const SafetensorsFile file(folder / name);
   const SafetensorsEntry& last = file.tensors().back();
   Checksum checksum;
@@ -120,7 +116,7 @@ std::string make_last_value(const std::filesystem::path& folder, const std::file
 }
 
 TEST(FiniteValues, ACheckpointThatHoldsOneThatIsNotIsRefusedByTheTensorsName) {
-  const testing::TemporaryFolder folder;
+  const TemporaryFolder folder;
   RandomModel model(small_config()), read(small_config());
   for (const char* name : {"optimizer.safetensors", "model.safetensors"}) {
     const std::filesystem::path checkpoint =
@@ -139,4 +135,4 @@ TEST(FiniteValues, ACheckpointThatHoldsOneThatIsNotIsRefusedByTheTensorsName) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

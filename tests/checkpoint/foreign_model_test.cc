@@ -12,24 +12,17 @@
 #include "checkpoint/native/checkpoint.h"
 #include "checkpoint/zip_writer.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::FileTensors;
 using ::testing::HasSubstr;
-using testing::message_of;
-using testing::pickled_integer;
-using testing::pickled_tensor;
-using testing::pickled_text;
-using testing::put_file;
-using testing::TemporaryFolder;
 
 const fs::path kForeign = fs::path(TERATRON_SOURCE_DIR) / "tests/golden/foreign";
 
 FileTensors imported_from_hugging_face(const std::string& folder) {
   const TemporaryFolder out;
-  return testing::tensors_of(import_from_hugging_face(kForeign / folder, out / "run") / "model.safetensors");
+  return tensors_of(import_from_hugging_face(kForeign / folder, out / "run") / "model.safetensors");
 }
 
 struct ImportedModel {
@@ -39,7 +32,7 @@ struct ImportedModel {
 ImportedModel imported_model(ForeignFormat format, const fs::path& path) {
   const TemporaryFolder out;
   const fs::path checkpoint = import_foreign(ForeignModel(format, path), path.parent_path(), out / "run");
-  return {read_checkpoint_info(checkpoint).model, testing::tensors_of(checkpoint / "model.safetensors")};
+  return {read_checkpoint_info(checkpoint).model, tensors_of(checkpoint / "model.safetensors")};
 }
 
 struct Case {
@@ -125,7 +118,7 @@ std::string small_nanogpt(const std::function<void(std::map<std::string, std::ve
   pickle += "s" + pickled_text("model_args") + "}" + pickled_text("bias") + "\x89s";
   for (const auto& [name, value] : arguments) pickle += pickled_text(name) + pickled_integer(value) + "s";
   const std::string storage = numbers.empty() ? std::string(64, '\0') : numbers;
-  return testing::torch_file_of(pickle + "s", {{"0", storage}});
+  return torch_file_of(pickle + "s", {{"0", storage}});
 }
 
 class RefusedForeignModels : public ::testing::Test {
@@ -169,10 +162,10 @@ TEST_F(RefusedForeignModels, NanoGptsThatAreNoWholeModel) {
                 shapes["lm_head.weight"] = {2, 2};
               }),
               HasSubstr("lm_head.weight differs from"));
-  EXPECT_THAT(refusal(ForeignFormat::kNanoGpt, testing::torch_file_of("}")), HasSubstr("is no checkpoint of nanoGPT"));
-  EXPECT_THAT(refusal(ForeignFormat::kNanoGpt, testing::torch_file_of("N")), HasSubstr("is no checkpoint of nanoGPT"));
+  EXPECT_THAT(refusal(ForeignFormat::kNanoGpt, torch_file_of("}")), HasSubstr("is no checkpoint of nanoGPT"));
+  EXPECT_THAT(refusal(ForeignFormat::kNanoGpt, torch_file_of("N")), HasSubstr("is no checkpoint of nanoGPT"));
   std::string numbers(64, '\0');
-  numbers.replace(4, 4, testing::little(std::numeric_limits<float>::infinity()));
+  numbers.replace(4, 4, little(std::numeric_limits<float>::infinity()));
   EXPECT_THAT(refusal(ForeignFormat::kNanoGpt, small_nanogpt({}, {}, numbers)),
               HasSubstr("has a value that is infinite or not a number"));
   std::string damaged = small_nanogpt();
@@ -181,10 +174,10 @@ TEST_F(RefusedForeignModels, NanoGptsThatAreNoWholeModel) {
 }
 
 TEST_F(RefusedForeignModels, FilesOfLlmCThatAreNotSound) {
-  const std::string sound = testing::bytes_of_file(kForeign / "llmc.bin");
+  const std::string sound = bytes_of_file(kForeign / "llmc.bin");
   const auto with_number = [&](std::size_t index, std::int32_t value) {
     std::string bytes = sound;
-    return bytes.replace(4 * index, 4, testing::little(value));
+    return bytes.replace(4 * index, 4, little(value));
   };
   const auto refused = [&](const std::string& bytes) { return refusal(ForeignFormat::kLlmC, bytes); };
   EXPECT_THAT(refused(with_number(0, 1)), HasSubstr("is no model file of llm.c"));
@@ -207,12 +200,12 @@ TEST_F(RefusedForeignModels, FilesOfLlmCThatAreNotSound) {
 TEST_F(RefusedForeignModels, MegatronsOfOtherModelsOrSeveralRanks) {
   const auto of_arguments = [&](const std::string& more) {
     std::string pickle = "}" + pickled_text("model") + "}s" + pickled_text("args");
-    pickle += testing::pickled_name("argparse", "Namespace") + ")\x81}";
+    pickle += pickled_name("argparse", "Namespace") + ")\x81}";
     for (const auto& [name, value] : std::map<std::string, std::int32_t>{
              {"num_layers", 1}, {"hidden_size", 2}, {"num_attention_heads", 1}, {"max_position_embeddings", 2}}) {
       pickle += pickled_text(name) + pickled_integer(value) + "s";
     }
-    return refusal(ForeignFormat::kMegatron, testing::torch_file_of(pickle + more + "bs"));
+    return refusal(ForeignFormat::kMegatron, torch_file_of(pickle + more + "bs"));
   };
   EXPECT_THAT(
       of_arguments(pickled_text("tensor_model_parallel_size") + pickled_integer(2) + "s" + pickled_text("swiglu") +
@@ -221,18 +214,17 @@ TEST_F(RefusedForeignModels, MegatronsOfOtherModelsOrSeveralRanks) {
                        HasSubstr("normalization 'RMSNorm' (there is LayerNorm)")));
   EXPECT_THAT(of_arguments(pickled_text("kv_channels") + pickled_integer(1) + "s"), HasSubstr("kv_channels"));
   EXPECT_THAT(of_arguments(""), HasSubstr("is to have 1 layer and has 0 tensors"));
-  EXPECT_THAT(refusal(ForeignFormat::kMegatron, testing::bytes_of_file(kForeign / "nanogpt.pt")),
+  EXPECT_THAT(refusal(ForeignFormat::kMegatron, bytes_of_file(kForeign / "nanogpt.pt")),
               HasSubstr("is no checkpoint of one rank of Megatron-LM"));
 }
 
 TEST_F(RefusedForeignModels, MegatronsWhoseDictionariesHoldOneAnother) {
-  const std::string arguments = pickled_text("args") + testing::pickled_name("argparse", "Namespace") + ")\x81}" +
+  const std::string arguments = pickled_text("args") + pickled_name("argparse", "Namespace") + ")\x81}" +
                                 pickled_text("num_layers") + pickled_integer(1) + "s" + pickled_text("hidden_size") +
                                 pickled_integer(2) + "s" + pickled_text("num_attention_heads") + pickled_integer(1) +
                                 "s" + pickled_text("max_position_embeddings") + pickled_integer(2) + "sbs";
   const auto of_model = [&](const std::string& model) {
-    return refusal(ForeignFormat::kMegatron,
-                   testing::torch_file_of("}" + pickled_text("model") + model + "s" + arguments));
+    return refusal(ForeignFormat::kMegatron, torch_file_of("}" + pickled_text("model") + model + "s" + arguments));
   };
   const std::string itself = std::string("}q\x01", 3) + pickled_text("a") + "h\x01s";
   EXPECT_THAT(of_model(itself), HasSubstr("in too many dictionaries"));
@@ -250,10 +242,10 @@ TEST_F(RefusedForeignModels, MegatronsWhoseDictionariesHoldOneAnother) {
 TEST_F(RefusedForeignModels, APlaceThatHoldsACheckpointIsKept) {
   const ForeignModel model(ForeignFormat::kLlmC, kForeign / "llmc.bin");
   import_foreign(model, folder_.path(), folder_ / "run");
-  const auto before = testing::all_files(folder_ / "run");
+  const auto before = all_files(folder_ / "run");
   EXPECT_THROW(import_foreign(model, folder_.path(), folder_ / "run"), UserError);
-  EXPECT_EQ(testing::all_files(folder_ / "run"), before);
+  EXPECT_EQ(all_files(folder_ / "run"), before);
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -15,25 +15,18 @@
 #include "checkpoint/native/checkpoint.h"
 #include "checkpoint/random_model.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::FileTensors;
-using testing::GgufReader;
 using ::testing::HasSubstr;
-using testing::Json;
-using testing::message_of;
-using testing::RandomModel;
-using testing::ReadTensor;
-using testing::TemporaryFolder;
 
 fs::path golden(const std::string& name) { return fs::path(TERATRON_SOURCE_DIR) / "tests" / "golden" / name; }
 
 std::string exported(GgufSource source, const fs::path& in, GgufType type = GgufType::kF32) {
   const TemporaryFolder folder;
   export_to_gguf(source, in, folder / "model.gguf", type, {});
-  return testing::bytes_of_file(folder / "model.gguf");
+  return bytes_of_file(folder / "model.gguf");
 }
 
 // The golden folder's tensor: rows of columns, a vector as one row.
@@ -41,7 +34,7 @@ struct Rows {
   std::vector<std::vector<double>> rows;
 
   Rows(const FileTensors& tensors, const std::string& name, bool is_transposed = false) {
-    const testing::FileTensor& tensor = tensors.at(name);
+    const FileTensor& tensor = tensors.at(name);
     std::vector<float> values(tensor.bytes.size() / sizeof(float));
     std::memcpy(values.data(), tensor.bytes.data(), tensor.bytes.size());
     const auto columns = static_cast<std::size_t>(tensor.shape.back());
@@ -145,7 +138,7 @@ std::string their_name(const Names& names, const std::string& tensor) {
 }
 
 FileTensors golden_tensors(const GoldenModel& model) {
-  FileTensors tensors = testing::tensors_of(golden(model.folder) / "model.safetensors");
+  FileTensors tensors = tensors_of(golden(model.folder) / "model.safetensors");
   if (model.folder != "gpt2_tiny") return tensors;
   FileTensors named;
   for (const auto& [name, tensor] : tensors) {
@@ -218,7 +211,7 @@ TEST(Gguf, FrequencyDivisorsAreThoseOfLlama3) {
 }
 
 ModelConfig even_config(ModelKind kind) {
-  ModelConfig config = testing::small_config();
+  ModelConfig config = small_config();
   config.hidden_size = 64;
   config.num_attention_heads = 2;
   config.set_kind(kind);
@@ -237,7 +230,7 @@ class GgufTypes : public ::testing::TestWithParam<GgufType> {
       }
       model_.backend->upload(parameter->value, values.data());
     }
-    save_checkpoint(folder_ / "run", model_.config, model_.parameters, *model_.backend, testing::some_state(1));
+    save_checkpoint(folder_ / "run", model_.config, model_.parameters, *model_.backend, some_state(1));
   }
   RandomModel model_;
   TemporaryFolder folder_;
@@ -295,7 +288,7 @@ void expect_refused(const ModelConfig& config, GgufType type, const std::string&
   const TemporaryFolder folder;
   RandomModel model(config);
   if (change) change(model);
-  save_checkpoint(folder / "run", config, model.parameters, *model.backend, testing::some_state(1));
+  save_checkpoint(folder / "run", config, model.parameters, *model.backend, some_state(1));
   const std::string message = message_of<UserError>(
       [&] { export_to_gguf(GgufSource::kCheckpoint, folder / "run", folder / "out.gguf", type, {}); });
   EXPECT_THAT(message, HasSubstr(why));
@@ -340,7 +333,7 @@ TEST(Gguf, ValuesBeyondTheTypeAreRefusedByTheirTensor) {
 
 TEST(Gguf, AnExportWithAnErrorLeavesNoFile) {
   const TemporaryFolder folder;
-  testing::make_variant(
+  make_variant(
       golden("llama_tiny"), folder / "hf", [](Json&) {},
       [](FileTensors& tensors) {
         const float wrong = std::numeric_limits<float>::infinity();
@@ -353,4 +346,4 @@ TEST(Gguf, AnExportWithAnErrorLeavesNoFile) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -7,22 +7,13 @@
 #include "checkpoint/native/checkpoint.h"
 #include "checkpoint/random_model.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 namespace fs = std::filesystem;
 using ::testing::AllOf;
-using testing::bytes_of_file;
 using ::testing::ElementsAre;
-using testing::FileTensors;
 using ::testing::HasSubstr;
-using testing::message_of;
-using testing::put_file;
-using testing::RandomModel;
-using testing::refusal;
-using testing::TemporaryFolder;
-using testing::tensors_of;
-using testing::write_tensors;
 using Json = nlohmann::json;
 using ChangeConfig = std::function<void(Json&)>;
 using ChangeTensors = std::function<void(FileTensors&)>;
@@ -59,7 +50,7 @@ FileTensors with_old_norms(const FileTensors& tensors) {
 // Tensors of an import of a changed copy.
 FileTensors imported(const ChangeTensors& change, const ChangeConfig& change_config = kUnchanged) {
   const TemporaryFolder folder;
-  testing::make_variant(kBert, folder / "hf", change_config, change);
+  make_variant(kBert, folder / "hf", change_config, change);
   return tensors_of(import_from_hugging_face(folder / "hf", folder / "run") / "model.safetensors");
 }
 
@@ -68,7 +59,7 @@ TEST(HuggingFaceBert, ImportAndExportGiveBackEveryBitOfBothClassesThatTransforme
   for (const bool has_head : {true, false}) {
     const FileTensors expected = has_head ? whole : body_alone(whole);
     const TemporaryFolder folder;
-    testing::make_variant(kBert, folder / "hf", kUnchanged, [&](FileTensors& tensors) { tensors = expected; });
+    make_variant(kBert, folder / "hf", kUnchanged, [&](FileTensors& tensors) { tensors = expected; });
     import_from_hugging_face(folder / "hf", folder / "run");
     EXPECT_TRUE(verify_checkpoint(folder / "run").intact());
     EXPECT_EQ(read_checkpoint_info(folder / "run").model.head, has_head ? ModelHead::kPretraining : ModelHead::kNone);
@@ -128,7 +119,7 @@ TEST(HuggingFaceBert, RelativesThatComputeSomethingElseAreRefused) {
                   kBert.parent_path() / "roberta_tiny", [](Json& config) { config["pad_token_id"] = 5; }, kUnchanged),
               HasSubstr("pad_token_id 5 (it must be 1)"));
   const TemporaryFolder folder;
-  ModelConfig config = testing::small_config();
+  ModelConfig config = small_config();
   config.set_kind(ModelKind::kDistilBert);
   config.norm_placement = NormPlacement::kPost;
   config.layernorm_epsilon = 1e-5;
@@ -143,7 +134,7 @@ TEST(HuggingFaceBert, RelativesThatComputeSomethingElseAreRefused) {
 TEST(HuggingFaceBert, ThePoolerOfAModelOfSpansIsLeftOut) {
   const fs::path golden = kBert.parent_path() / "bert_spans";
   const TemporaryFolder folder;
-  testing::make_variant(golden, folder / "hf", kUnchanged, [](FileTensors& tensors) {
+  make_variant(golden, folder / "hf", kUnchanged, [](FileTensors& tensors) {
     tensors["bert.pooler.dense.weight"] = {"F32", {1, 1}, "abcd"};
     tensors["bert.pooler.dense.bias"] = {"F32", {1}, "abcd"};
   });
@@ -182,7 +173,7 @@ TEST(HuggingFaceBert, OneLabelIsANumber) {
   const fs::path golden = kBert.parent_path() / "bert_classification";
   const TemporaryFolder folder;
   for (const char* problem : {"", "regression"}) {
-    testing::make_variant(
+    make_variant(
         golden, folder / "hf",
         [&](Json& config) {
           config["id2label"] = {{"0", "LABEL_0"}};
@@ -214,7 +205,7 @@ TEST(HuggingFaceBert, ExportAndImportGiveBackEveryBitOfOurs) {
   for (int seed = 0; seed < 15; ++seed) {
     const DType dtype = seed % 2 == 0 ? DType::kF32 : DType::kF64;
     const TemporaryFolder folder;
-    ModelConfig config = testing::small_config();
+    ModelConfig config = small_config();
     config.set_kind(ModelKind::kBert);
     config.norm_placement = NormPlacement::kPost;
     config.head = kHeads[static_cast<std::size_t>(seed) % std::size(kHeads)];
@@ -305,7 +296,7 @@ TEST(HuggingFaceBert, EndsThatAModelWasSavedWithoutAreDrawnAndNamed) {
     });
   };
   const TemporaryFolder folder;
-  testing::make_variant(kBert, folder / "hf", kUnchanged, lose_ends);
+  make_variant(kBert, folder / "hf", kUnchanged, lose_ends);
   const WeightSource source = find_weights(folder / "hf");
   EXPECT_THAT(source.drawn, ElementsAre("bert.pooler.dense.weight", "bert.pooler.dense.bias",
                                         "cls.seq_relationship.weight", "cls.seq_relationship.bias"));
@@ -384,7 +375,7 @@ TEST(HuggingFaceBert, WeightsThatAreNotTheConfigsAreRefused) {
 
 TEST(HuggingFaceBert, ThatHasItsNormsFirstIsNotHuggingFaces) {
   const TemporaryFolder folder;
-  ModelConfig config = testing::small_config();
+  ModelConfig config = small_config();
   config.set_kind(ModelKind::kBert);
   const RandomModel model(config);
   save_checkpoint(folder / "run", config, model.parameters, *model.backend, {.iteration = 9});
@@ -394,4 +385,4 @@ TEST(HuggingFaceBert, ThatHasItsNormsFirstIsNotHuggingFaces) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

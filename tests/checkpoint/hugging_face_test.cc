@@ -17,20 +17,12 @@
 #include "checkpoint/native/checkpoint.h"
 #include "checkpoint/random_model.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 namespace fs = std::filesystem;
 using ::testing::AllOf;
-using testing::bytes_of_file;
-using testing::FileTensors;
 using ::testing::HasSubstr;
-using testing::message_of;
-using testing::put_file;
-using testing::RandomModel;
-using testing::TemporaryFolder;
-using testing::tensors_of;
-using testing::write_tensors;
 using Json = nlohmann::json;
 
 const fs::path& golden() {
@@ -40,12 +32,12 @@ const fs::path& golden() {
 
 void make_variant(const fs::path& folder, const std::function<void(Json&)>& change_config,
                   const std::function<void(FileTensors&)>& change_tensors) {
-  testing::make_variant(golden(), folder, change_config, change_tensors);
+  make_variant(golden(), folder, change_config, change_tensors);
 }
 
 std::string refusal(const std::function<void(Json&)>& change_config,
                     const std::function<void(FileTensors&)>& change_tensors) {
-  return testing::refusal(golden(), change_config, change_tensors);
+  return refusal(golden(), change_config, change_tensors);
 }
 
 constexpr auto kSame = [](auto&) {};
@@ -90,7 +82,7 @@ TEST(HuggingFace, LinearWeightsAreTransposedAndPositionsAreNot) {
 TEST(HuggingFace, ExportAndImportGiveBackEveryBitOfOurs) {
   for (const DType dtype : {DType::kF32, DType::kF64}) {
     const TemporaryFolder folder;
-    ModelConfig config = testing::small_config();
+    ModelConfig config = small_config();
     config.activation = Activation::kGeluErf;
     config.hidden_dropout = 0.25;
     config.attention_dropout = 0.0;
@@ -269,11 +261,11 @@ TEST(HuggingFace, CheckpointsAreNeverOverwritten) {
     EXPECT_THAT(message_of<UserError>([&] { export_to_hugging_face(checkpoint, target); }),
                 HasSubstr("holds a checkpoint"));
   }
-  testing::flip_bit(checkpoint / "model.safetensors", 9999, 1);
+  flip_bit(checkpoint / "model.safetensors", 9999, 1);
   EXPECT_THAT(message_of<UserError>([&] { export_to_hugging_face(checkpoint, folder / "hf"); }),
               HasSubstr("is damaged"));
   EXPECT_FALSE(fs::exists(folder / "hf"));
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -16,16 +16,11 @@
 #include "checkpoint/native/folders.h"
 #include "checkpoint/random_model.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
-using testing::message_of;
-using testing::RandomModel;
-using testing::small_config;
-using testing::some_state;
-using testing::TemporaryFolder;
 
 void save(const fs::path& root, const RandomModel& model, std::int64_t iteration) {
   save_checkpoint(root, small_config(), model.parameters, *model.backend, some_state(iteration));
@@ -54,7 +49,7 @@ TEST(InterruptedSave, AFileThatMayNotGrowLeavesEverythingAsItWas) {
   RandomModel model(small_config());
   model.fill(1);
   save(folder.path(), model, 1);
-  const auto before = testing::all_files(folder.path());
+  const auto before = all_files(folder.path());
   const std::size_t largest = before.at("iter_0000001/optimizer.safetensors").size();
   int failed = 0;
   for (rlim_t limit = 0; limit < largest; limit += largest / 40) {
@@ -63,7 +58,7 @@ TEST(InterruptedSave, AFileThatMayNotGrowLeavesEverythingAsItWas) {
       save(folder.path(), model, 2);
     });
     EXPECT_THAT(message, HasSubstr("cannot write")) << limit;
-    EXPECT_EQ(testing::all_files(folder.path()), before) << limit;
+    EXPECT_EQ(all_files(folder.path()), before) << limit;
     ++failed;
   }
   EXPECT_GE(failed, 40);
@@ -78,7 +73,7 @@ TEST(InterruptedSave, AFullDiskIsAnEnvironmentErrorThatLeavesEverythingAsItWas) 
   RandomModel model(small_config());
   model.fill(1);
   save(folder.path(), model, 1);
-  const auto before = testing::all_files(folder.path());
+  const auto before = all_files(folder.path());
   std::string message;
   for (std::int64_t iteration = 2; iteration < 20; ++iteration) {
     message = message_of<EnvironmentError>([&] { save(folder.path(), model, iteration); });
@@ -95,7 +90,7 @@ TEST(InterruptedSave, AFullDiskIsAnEnvironmentErrorThatLeavesEverythingAsItWas) 
 TEST(InterruptedSave, AFolderThatIsAFileOrMayNotBeWrittenIsAnError) {
   const TemporaryFolder folder(TemporaryFolder::kDisk);
   const RandomModel model(small_config());
-  testing::put_file(folder / "file", "");
+  put_file(folder / "file", "");
   EXPECT_THAT(message_of<UserError>([&] { save(folder / "file", model, 1); }), HasSubstr("file"));
   EXPECT_THAT(message_of<UserError>([&] { save(folder / "file" / "run", model, 1); }), HasSubstr("run"));
 
@@ -115,17 +110,17 @@ TEST(InterruptedImport, ThatWasKilledBeforeItsLastStepIsFinishedByTheSameOneAlon
   const TemporaryFolder folder(TemporaryFolder::kDisk);
   const fs::path golden = fs::path(TERATRON_SOURCE_DIR) / "tests/golden", run = folder / "run";
   import_from_hugging_face(golden / "gpt2_tiny", run);
-  const auto whole = testing::all_files(run);
+  const auto whole = all_files(run);
   fs::remove(run / kTrackerFile);
-  const auto unfinished = testing::all_files(run);
+  const auto unfinished = all_files(run);
   EXPECT_THAT(message_of<UserError>([&] { import_from_hugging_face(golden / "bert_tiny", run); }),
               HasSubstr("holds a checkpoint already"));
-  EXPECT_EQ(testing::all_files(run), unfinished);
+  EXPECT_EQ(all_files(run), unfinished);
   import_from_hugging_face(golden / "gpt2_tiny", run);
-  EXPECT_EQ(testing::all_files(run), whole);
+  EXPECT_EQ(all_files(run), whole);
   EXPECT_THAT(message_of<UserError>([&] { import_from_hugging_face(golden / "gpt2_tiny", run); }),
               HasSubstr("holds a checkpoint already"));
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

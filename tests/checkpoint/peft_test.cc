@@ -7,14 +7,11 @@
 #include "checkpoint/native/checkpoint.h"
 #include "checkpoint/random_model.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 using ::testing::AllOf;
-using testing::FileTensors;
 using ::testing::HasSubstr;
-using testing::message_of;
-using testing::RandomModel;
 using Json = nlohmann::json;
 namespace fs = std::filesystem;
 
@@ -23,7 +20,7 @@ constexpr std::int64_t kAdapterRank = 2;
 class PeftFolder : public ::testing::Test {
  protected:
   PeftFolder() {
-    const RandomModel model(testing::small_config());
+    const RandomModel model(small_config());
     save_checkpoint(path("base"), model.config, model.parameters, *model.backend, {.iteration = 3});
     const std::int64_t hidden = model.config.hidden_size;
     for (std::int64_t layer = 0; layer < model.config.num_layers; ++layer) {
@@ -47,11 +44,11 @@ class PeftFolder : public ::testing::Test {
         {"peft_type", "LORA"}, {"r", kAdapterRank}, {"lora_alpha", 4}, {"target_modules", {"c_attn", "c_fc"}}};
     for (const auto& [key, value] : changes.items()) config[key] = value;
     make_folders(path("peft"));
-    testing::put_file(path("peft") / "adapter_config.json", config.dump());
-    testing::write_tensors(path("peft") / "adapter_model.safetensors", tensors_);
+    put_file(path("peft") / "adapter_config.json", config.dump());
+    write_tensors(path("peft") / "adapter_model.safetensors", tensors_);
   }
 
-  const testing::TemporaryFolder folder_;
+  const TemporaryFolder folder_;
   FileTensors tensors_;
 
  private:
@@ -60,7 +57,7 @@ class PeftFolder : public ::testing::Test {
     const auto tensor = [&](std::int64_t rows, std::int64_t columns) {
       std::vector<float> values(static_cast<std::size_t>(rows * columns));
       for (float& value : values) value = static_cast<float>(random_.below(1000)) / 8.0F;
-      return testing::FileTensor{
+      return FileTensor{
           "F32", {rows, columns}, {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)}};
     };
     tensors_[module + ".lora_A.weight"] = tensor(kAdapterRank, inputs);
@@ -74,7 +71,7 @@ TEST_F(PeftFolder, ImportAndExportGiveBackEveryBit) {
   write();
   import_from_peft(path("peft"), path("base"), path("ours"));
   export_to_peft(path("ours"), path("back"));
-  EXPECT_EQ(testing::tensors_of(path("back") / "adapter_model.safetensors"), tensors_);
+  EXPECT_EQ(tensors_of(path("back") / "adapter_model.safetensors"), tensors_);
   const Json config = Json::parse(read_file(path("back") / "adapter_config.json"));
   EXPECT_EQ(config.at("r"), kAdapterRank);
   EXPECT_EQ(config.at("lora_alpha"), 4);
@@ -119,4 +116,4 @@ TEST_F(PeftFolder, AWholeModelIsNoAdapterAndAdaptersAreNoBase) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

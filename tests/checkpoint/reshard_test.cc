@@ -12,18 +12,12 @@
 #include "checkpoint/native/folders.h"
 #include "checkpoint/random_model.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 namespace fs = std::filesystem;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-using testing::message_of;
-using testing::put_file;
-using testing::RandomModel;
-using testing::small_config;
-using testing::some_state;
-using testing::TemporaryFolder;
 
 class Reshard : public ::testing::Test {
  protected:
@@ -43,7 +37,7 @@ class Reshard : public ::testing::Test {
     EXPECT_TRUE(found.intact());
     EXPECT_EQ(found.tensors, 3 * static_cast<std::int64_t>(model_.parameters.size()));
     EXPECT_TRUE(read_checkpoint_info(path).has_optimizer);
-    EXPECT_EQ(testing::bytes_of_file(read_checkpoint_info(path).folder / "vocab.json"), "{\"a\": 0}");
+    EXPECT_EQ(bytes_of_file(read_checkpoint_info(path).folder / "vocab.json"), "{\"a\": 0}");
   }
 
   TemporaryFolder folder_;
@@ -65,7 +59,7 @@ TEST_F(Reshard, FilesOfAnySizeHoldTheSameCheckpointAndLeadBackToTheSameFiles) {
 
     const fs::path back = folder_ / fmt::format("back-{}", size);
     reshard_checkpoint(to, back, 0);
-    const auto original = testing::all_files(folder_ / "run"), again = testing::all_files(back);
+    const auto original = all_files(folder_ / "run"), again = all_files(back);
     EXPECT_TRUE(again == original) << "tensors in the same order, the same checksums, the same names";
   }
   EXPECT_EQ(fewest, 3);
@@ -77,7 +71,7 @@ TEST_F(Reshard, ACheckpointInManyFilesIsExportedAsTheOneFileIs) {
   reshard_checkpoint(folder_ / "run", folder_ / "many", 500);
   export_to_hugging_face(folder_ / "run", folder_ / "hf-one");
   export_to_hugging_face(folder_ / "many", folder_ / "hf-many");
-  EXPECT_TRUE(testing::all_files(folder_ / "hf-one") == testing::all_files(folder_ / "hf-many"));
+  EXPECT_TRUE(all_files(folder_ / "hf-one") == all_files(folder_ / "hf-many"));
 }
 
 TEST_F(Reshard, WeightsWithoutTheOptimizerStayWithout) {
@@ -87,9 +81,9 @@ TEST_F(Reshard, WeightsWithoutTheOptimizerStayWithout) {
 }
 
 TEST_F(Reshard, DamageDoesNotTravelOn) {
-  for (const auto& [name, content] : testing::all_files(folder_ / "run")) {
+  for (const auto& [name, content] : all_files(folder_ / "run")) {
     if (content.empty()) continue;
-    testing::flip_bit(folder_ / "run" / name, content.size() / 2, 1);
+    flip_bit(folder_ / "run" / name, content.size() / 2, 1);
     EXPECT_THAT(message_of<UserError>([&] { reshard_checkpoint(folder_ / "run", folder_ / "to", 500); }),
                 HasSubstr("damaged"))
         << name;
@@ -114,24 +108,24 @@ TEST_F(Reshard, AFileOfManyThatIsGoneIsNamed) {
 
 TEST_F(Reshard, ThatWasKilledBeforeItsLastStepIsFinishedByTheSameOneAlone) {
   reshard_checkpoint(folder_ / "run", folder_ / "to", 2400);
-  const auto whole = testing::all_files(folder_ / "to");
+  const auto whole = all_files(folder_ / "to");
   fs::remove(folder_ / "to" / kTrackerFile);
-  const auto unfinished = testing::all_files(folder_ / "to");
+  const auto unfinished = all_files(folder_ / "to");
   EXPECT_THAT(message_of<UserError>([&] { reshard_checkpoint(folder_ / "run", folder_ / "to", 500); }),
               HasSubstr("holds a checkpoint already"));
-  EXPECT_TRUE(testing::all_files(folder_ / "to") == unfinished);
+  EXPECT_TRUE(all_files(folder_ / "to") == unfinished);
   reshard_checkpoint(folder_ / "run", folder_ / "to", 2400);
-  EXPECT_TRUE(testing::all_files(folder_ / "to") == whole);
+  EXPECT_TRUE(all_files(folder_ / "to") == whole);
 }
 
 TEST_F(Reshard, AFolderThatHoldsACheckpointIsLeftAlone) {
-  const auto before = testing::all_files(folder_ / "run");
+  const auto before = all_files(folder_ / "run");
   for (const fs::path& to : {folder_ / "run", folder_ / "run" / "iter_0000003"}) {
     EXPECT_THAT(message_of<UserError>([&] { reshard_checkpoint(folder_ / "run", to, 500); }),
                 HasSubstr("holds a checkpoint already"));
   }
-  EXPECT_TRUE(testing::all_files(folder_ / "run") == before);
+  EXPECT_TRUE(all_files(folder_ / "run") == before);
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -8,7 +8,7 @@
 #include "checkpoint/hugging_face_files.h"
 #include "nn/rotary.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 namespace fs = std::filesystem;
@@ -16,8 +16,8 @@ using ::testing::HasSubstr;
 using Json = nlohmann::json;
 
 HuggingFaceConfig read_config(const Json& json) {
-  const testing::TemporaryFolder folder;
-  testing::put_file(folder / "config.json", json.dump());
+  const TemporaryFolder folder;
+  put_file(folder / "config.json", json.dump());
   return read_hugging_face_config(folder / "config.json");
 }
 
@@ -36,8 +36,7 @@ int ulps_between(float one, float other) { return std::abs(std::bit_cast<int>(on
 
 // torch's power may be a unit off, of which the differences of Llama 3 and YaRN may make some.
 TEST(RotaryConfigs, FrequenciesAreThoseOfTransformers) {
-  const Json golden =
-      Json::parse(testing::bytes_of_file(fs::path(TERATRON_SOURCE_DIR) / "tests/golden/rotary.json"))["cases"];
+  const Json golden = Json::parse(bytes_of_file(fs::path(TERATRON_SOURCE_DIR) / "tests/golden/rotary.json"))["cases"];
   ASSERT_EQ(golden.size(), 144U);
   std::size_t values = 0, equal = 0;
   for (const Json& one : golden) {
@@ -60,8 +59,7 @@ TEST(RotaryConfigs, FrequenciesAreThoseOfTransformers) {
 }
 
 TEST(RotaryConfigs, ReadBackAsWritten) {
-  const Json golden =
-      Json::parse(testing::bytes_of_file(fs::path(TERATRON_SOURCE_DIR) / "tests/golden/rotary.json"))["cases"];
+  const Json golden = Json::parse(bytes_of_file(fs::path(TERATRON_SOURCE_DIR) / "tests/golden/rotary.json"))["cases"];
   for (const Json& one : golden) {
     const ModelConfig model = read_config(llama(one["config"])).model;
     const ModelConfig again = read_config(Json::parse(hugging_face_config(model, DType::kF32, {}))).model;
@@ -83,7 +81,7 @@ TEST(RotaryConfigs, FirstPositionsAreThoseOutsideTheScalingOrOfTheModelWhereItHa
 
 TEST(RotaryConfigs, OthersAreRefusedByName) {
   const auto refusal = [](const Json& scaling) {
-    return testing::message_of<UserError>([&] { rotary_of({{"rope_scaling", scaling}}); });
+    return message_of<UserError>([&] { rotary_of({{"rope_scaling", scaling}}); });
   };
   EXPECT_THAT(refusal({{"type", "longrope"}, {"factor", 2.0}}),
               HasSubstr("rope_scaling of type 'longrope' (there are default, linear, dynamic, llama3 and yarn)"));
@@ -94,4 +92,4 @@ TEST(RotaryConfigs, OthersAreRefusedByName) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

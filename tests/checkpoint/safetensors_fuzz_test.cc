@@ -7,10 +7,8 @@
 #include "checkpoint/damage.h"
 #include "checkpoint/safetensors/safetensors.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
-
-using testing::TemporaryFolder;
 
 std::string sound_file(const std::filesystem::path& path) {
   const std::string values = "0123456789abcdefghijklmnop";
@@ -20,7 +18,7 @@ std::string sound_file(const std::filesystem::path& path) {
   writer.write("weight", std::as_bytes(std::span(values).first(24)));
   writer.write("bias", std::as_bytes(std::span(values).last(2)));
   writer.commit();
-  return testing::bytes_of_file(path);
+  return bytes_of_file(path);
 }
 
 // True if the file was accepted; then every byte of every tensor is read.
@@ -43,10 +41,10 @@ TEST(SafetensorsFuzz, AFileCutShortAnywhereIsRefused) {
   const std::string sound = sound_file(folder / "a");
   ASSERT_TRUE(reads(folder / "a"));
   for (std::size_t length = 0; length < sound.size(); ++length) {
-    testing::put_file(folder / "a", sound.substr(0, length));
+    put_file(folder / "a", sound.substr(0, length));
     EXPECT_FALSE(reads(folder / "a")) << length << " bytes of " << sound.size();
   }
-  testing::put_file(folder / "a", sound + "x");
+  put_file(folder / "a", sound + "x");
   EXPECT_FALSE(reads(folder / "a"));
 }
 
@@ -59,7 +57,7 @@ TEST(SafetensorsFuzz, AnyBitOfTheHeaderFlippedIsSurvived) {
     for (int bit = 0; bit < 8; ++bit) {
       std::string damaged = sound;
       damaged[byte] = static_cast<char>(damaged[byte] ^ (1 << bit));
-      testing::put_file(folder / "a", damaged);
+      put_file(folder / "a", damaged);
       refused += reads(folder / "a") ? 0 : 1;
     }
   }
@@ -84,10 +82,10 @@ TEST(SafetensorsFuzz, RandomEditsAreSurvived) {
       }
       if (damaged.empty()) break;
     }
-    testing::put_file(folder / "a", damaged);
+    put_file(folder / "a", damaged);
     reads(folder / "a");
   }
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

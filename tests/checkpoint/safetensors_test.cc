@@ -11,11 +11,10 @@
 #include "base/philox.h"
 #include "checkpoint/damage.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 using ::testing::HasSubstr;
-using testing::TemporaryFolder;
 
 constexpr DType kTypes[] = {DType::kF64, DType::kF32, DType::kBF16, DType::kF16,
                             DType::kI64, DType::kI32, DType::kU16,  DType::kU8};
@@ -95,7 +94,7 @@ TEST(Safetensors, TheBytesWrittenAreThoseTheFormatAsksFor) {
   writer.write("y", as_bytes("!"));
   writer.commit();
 
-  const std::string file = testing::bytes_of_file(folder / "a");
+  const std::string file = bytes_of_file(folder / "a");
   std::uint64_t length = 0;
   std::memcpy(&length, file.data(), 8);
   EXPECT_EQ(length % 8, 0U) << "so that the values are aligned";
@@ -118,13 +117,11 @@ TEST(Safetensors, EveryTypeHasTheNameTheFormatGivesIt) {
 
 TEST(Safetensors, TypesWithoutUseHereAreListedAndMeasured) {
   const TemporaryFolder folder;
-  testing::put_file(folder / "a",
-                    with_header(R"({"mask":{"dtype":"BOOL","shape":[2,2],"data_offsets":[0,4]}})", "abcd"));
+  put_file(folder / "a", with_header(R"({"mask":{"dtype":"BOOL","shape":[2,2],"data_offsets":[0,4]}})", "abcd"));
   const SafetensorsFile file(folder / "a");
   EXPECT_EQ(file.tensors().at(0).dtype, std::nullopt);
   EXPECT_EQ(text_of(file.bytes(file.tensors()[0])), "abcd");
-  testing::put_file(folder / "b",
-                    with_header(R"({"mask":{"dtype":"I16","shape":[2,2],"data_offsets":[0,4]}})", "abcd"));
+  put_file(folder / "b", with_header(R"({"mask":{"dtype":"I16","shape":[2,2],"data_offsets":[0,4]}})", "abcd"));
   EXPECT_THROW(SafetensorsFile(folder / "b"), UserError);
 }
 
@@ -170,8 +167,8 @@ TEST(Safetensors, EachFaultIsOneClearUserError) {
       {with_header(R"({"x":null})", ""), "null where none belongs"},
   };
   for (const auto& [content, expected] : cases) {
-    testing::put_file(folder / "a", content);
-    const std::string message = testing::message_of<UserError>([&] { SafetensorsFile file(folder / "a"); });
+    put_file(folder / "a", content);
+    const std::string message = message_of<UserError>([&] { SafetensorsFile file(folder / "a"); });
     EXPECT_THAT(message, HasSubstr(expected)) << content.substr(std::min<std::size_t>(8, content.size()));
     EXPECT_THAT(message, HasSubstr((folder / "a").string()));
   }
@@ -180,9 +177,9 @@ TEST(Safetensors, EachFaultIsOneClearUserError) {
 
 TEST(Safetensors, EmptyTensorsMayLieAnywhereAndCostNothing) {
   const TemporaryFolder folder;
-  testing::put_file(folder / "a", with_header(R"({"a":{"dtype":"U8","shape":[2],"data_offsets":[0,2]},
+  put_file(folder / "a", with_header(R"({"a":{"dtype":"U8","shape":[2],"data_offsets":[0,2]},
     "b":{"dtype":"F64","shape":[0,9000000],"data_offsets":[0,0]}, "c":{"dtype":"F64","shape":[0],"data_offsets":[2,2]}})",
-                                              "ab"));
+                                     "ab"));
   const SafetensorsFile file(folder / "a");
   EXPECT_EQ(file.tensors().size(), 3U);
   EXPECT_TRUE(file.bytes(*file.find("b")).empty());
@@ -194,9 +191,9 @@ TEST(Safetensors, AHostileHeaderTakesTimeInProportionToItsLength) {
   for (int i = 0; i < 100'000; ++i) {
     many += fmt::format(R"({}"{}":{{"dtype":"U8","shape":[],"data_offsets":[{},{}]}})", i == 0 ? "" : ",", i, i, i + 1);
   }
-  testing::put_file(folder / "a", with_header(many + "}", std::string(100'000, 'x')));
+  put_file(folder / "a", with_header(many + "}", std::string(100'000, 'x')));
   EXPECT_EQ(SafetensorsFile(folder / "a").tensors().size(), 100'000U);
-  testing::put_file(folder / "b", with_header("{\"x\":" + std::string(10'000'000, '['), ""));
+  put_file(folder / "b", with_header("{\"x\":" + std::string(10'000'000, '['), ""));
   EXPECT_THROW(SafetensorsFile(folder / "b"), UserError);
 }
 
@@ -212,4 +209,4 @@ TEST(SafetensorsWriter, BytesMustComeInTheOrderAndNumberDeclared) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -10,7 +10,7 @@
 #include "base/files/file.h"
 #include "checkpoint/damage.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 namespace fs = std::filesystem;
@@ -33,7 +33,7 @@ class SentenceTransformerFolder : public ::testing::Test {
   }
   std::string refusal_of(const std::vector<Module>& modules) {
     write(modules);
-    return testing::message_of<UserError>([&] { read_sentence_transformer(folder_.path()); });
+    return message_of<UserError>([&] { read_sentence_transformer(folder_.path()); });
   }
   // With that Pooling's config.json.
   SentenceTransformer read_with(const Json& pooling) { return read_modules(usual(pooling)); }
@@ -44,10 +44,10 @@ class SentenceTransformerFolder : public ::testing::Test {
   }
   void put(const fs::path& name, const Json& json) {
     make_folders((folder_.path() / name).parent_path());
-    testing::put_file(folder_.path() / name, json.dump());
+    put_file(folder_.path() / name, json.dump());
   }
 
-  const testing::TemporaryFolder folder_;
+  const TemporaryFolder folder_;
 
  private:
   void write(const std::vector<Module>& modules) {
@@ -142,7 +142,7 @@ TEST_F(SentenceTransformerFolder, RefusesOtherComputationsByName) {
   put("sentence_bert_config.json", {{"transformer_task", "fill-mask"}});
   EXPECT_THAT(refusal_with(Json::object()), HasSubstr("transformer_task fill-mask"));
   put("modules.json", Json::object());
-  EXPECT_THAT(testing::message_of<UserError>([&] { read_sentence_transformer(folder_.path()); }),
+  EXPECT_THAT(message_of<UserError>([&] { read_sentence_transformer(folder_.path()); }),
               HasSubstr("no JSON list of modules"));
 }
 
@@ -168,4 +168,4 @@ TEST_F(SentenceTransformerFolder, OfVectorsThatWereLearnedIsReadAsItWasMeant) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

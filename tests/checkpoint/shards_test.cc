@@ -5,18 +5,12 @@
 #include "checkpoint/hugging_face_files.h"
 #include "checkpoint/native/checkpoint.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 namespace fs = std::filesystem;
 using ::testing::AllOf;
-using testing::bytes_of_file;
-using testing::FileTensors;
 using ::testing::HasSubstr;
-using testing::message_of;
-using testing::put_file;
-using testing::TemporaryFolder;
-using testing::tensors_of;
 using Json = nlohmann::json;
 
 constexpr const char* kSavedModels[] = {"gpt2_tiny",  "bert_tiny",  "llama_tiny",    "mistral_tiny",
@@ -70,7 +64,7 @@ TEST(Shards, FilesOfAnySizeHoldTheModelAndComeBackByteForByte) {
       const fs::path imported = import_from_hugging_face(there, back);
       EXPECT_EQ(bytes_of_file(imported / "model.safetensors"), bytes_of_file(first / "model.safetensors"));
       export_to_hugging_face(back, folder / "again", size);
-      EXPECT_EQ(testing::all_files(folder / "again"), testing::all_files(there)) << model << " " << size;
+      EXPECT_EQ(all_files(folder / "again"), all_files(there)) << model << " " << size;
       fs::remove_all(folder / "again");
     }
   }
@@ -122,9 +116,9 @@ TEST_F(ShardedLlama, FilesThatContradictTheIndexAreNamedWithTheTensor) {
   index_ = whole;
   FileTensors twice = tensors_of(hf_ / there);
   twice["model.embed_tokens.weight"] = tensors_of(hf_ / first).at("model.embed_tokens.weight");
-  testing::write_tensors(hf_ / there, twice);
+  write_tensors(hf_ / there, twice);
   EXPECT_THAT(refusal(), AllOf(HasSubstr("'model.embed_tokens.weight' a second time"), HasSubstr(there)));
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

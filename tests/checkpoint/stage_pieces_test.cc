@@ -8,7 +8,7 @@
 #include "comm/launch.h"
 #include "comm/mesh.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 // Bytes that stage 0 receives of a parameter of `shape` on stage 1, split over its tensor-parallel ranks, and those
@@ -55,4 +55,4 @@ TEST(StagePieces, AreWholeWhateverTheirSize) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

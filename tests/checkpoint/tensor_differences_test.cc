@@ -14,14 +14,12 @@
 #include "checkpoint/random_model.h"
 #include "checkpoint/safetensors/safetensors.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-using testing::RandomModel;
-using testing::small_config;
 
 using Values = std::vector<float>;
 
@@ -45,7 +43,7 @@ class TensorDifferences : public ::testing::Test {
                    tolerance);
   }
 
-  const testing::TemporaryFolder folder_;
+  const TemporaryFolder folder_;
 };
 
 TEST_F(TensorDifferences, CountsAndNormsOfRandomTensorsAreThoseOfTheDefinition) {
@@ -186,4 +184,4 @@ TEST_F(TensorDifferences, DamageIsReportedInsteadOfADifference) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

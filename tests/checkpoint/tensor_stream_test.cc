@@ -12,7 +12,7 @@
 
 #include "base/philox.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 template <class T>
@@ -123,4 +123,4 @@ TEST(ConvertFloats, ASinkConvertsPieceByPiece) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -11,21 +11,13 @@
 #include "checkpoint/damage.h"
 #include "checkpoint/zip_writer.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 namespace fs = std::filesystem;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-using testing::message_of;
-using testing::pickle_of;
-using testing::pickled_integer;
-using testing::pickled_name;
-using testing::pickled_tensor;
-using testing::pickled_text;
-using testing::TemporaryFolder;
-using testing::torch_file_of;
 
 const fs::path kTorchFiles = fs::path(TERATRON_SOURCE_DIR) / "tests/golden/foreign";
 const fs::path kPath = "a.pt";
@@ -165,8 +157,8 @@ class TorchTensors : public ::testing::Test {
   // The values of a tensor of a file with eight numbers.
   std::vector<float> values(const std::string& tensor) const {
     std::string storage;
-    for (float number = 0; number < 8; ++number) storage += testing::little(number);
-    testing::put_file(folder_ / "a.pt", torch_file_of(tensor, {{"0", storage}}));
+    for (float number = 0; number < 8; ++number) storage += little(number);
+    put_file(folder_ / "a.pt", torch_file_of(tensor, {{"0", storage}}));
     const TorchFile file(folder_ / "a.pt");
     const auto found = file.tensor(file.content(), "weight");
     if (!found) return {};
@@ -215,11 +207,11 @@ TEST_F(TorchTensors, ValuesBeyondTheStorageAreRefused) {
 
 TEST_F(TorchTensors, OtherFilesAreNamedForWhatTheyAre) {
   const auto refusal_of_file = [&](const std::string& bytes) {
-    testing::put_file(folder_ / "a.pt", bytes);
+    put_file(folder_ / "a.pt", bytes);
     return message_of<UserError>([&] { TorchFile(folder_ / "a.pt"); });
   };
   EXPECT_THAT(message_of<UserError>([] { TorchFile(kTorchFiles / "old_format.pt"); }), HasSubstr("before PyTorch 1.6"));
-  EXPECT_THAT(refusal_of_file(testing::zip_of({{"a/b", "c"}})), HasSubstr("a zip archive without data.pkl"));
+  EXPECT_THAT(refusal_of_file(zip_of({{"a/b", "c"}})), HasSubstr("a zip archive without data.pkl"));
   EXPECT_THAT(refusal_of_file(torch_file_of("N", {}, "big")), HasSubstr("in the other order"));
   std::string damaged = torch_file_of("N" + pickled_text("abcdef"));
   damaged[damaged.find("abcdef")] = 'A';
@@ -236,4 +228,4 @@ TEST_F(TorchTensors, AHostileFileIsRefusedAndRunsNothing) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -6,7 +6,7 @@
 #include "checkpoint/torch/torch_file.h"
 #include "oracle/python.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 std::string_view text_of_bytes(std::span<const std::byte> bytes) {
@@ -14,12 +14,12 @@ std::string_view text_of_bytes(std::span<const std::byte> bytes) {
 }
 
 TEST(TorchOracle, RandomTensorsAreReadAsPyTorchHasThem) {
-  if (const std::string reason = testing::why_no_oracle(); !reason.empty()) GTEST_SKIP() << reason;
-  const testing::TemporaryFolder folder;
+  if (const std::string reason = why_no_oracle(); !reason.empty()) GTEST_SKIP() << reason;
+  const TemporaryFolder folder;
   for (const std::string seed : {"1", "2"}) {
     const auto pickled = folder / (seed + ".pt"), plain = folder / (seed + ".safetensors");
-    ASSERT_EQ(testing::run_oracle("torch_saves.py", {seed, pickled.string(), plain.string()}, folder / "log"), 0)
-        << testing::bytes_of_file(folder / "log");
+    ASSERT_EQ(run_oracle("torch_saves.py", {seed, pickled.string(), plain.string()}, folder / "log"), 0)
+        << bytes_of_file(folder / "log");
     const TorchFile file(pickled);
     const SafetensorsFile expected(plain);
     ASSERT_EQ(file.content().items.size(), 2 * expected.tensors().size());
@@ -37,4 +37,4 @@ TEST(TorchOracle, RandomTensorsAreReadAsPyTorchHasThem) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -8,14 +8,10 @@
 #include "checkpoint/damage.h"
 #include "checkpoint/zip_writer.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 using ::testing::HasSubstr;
-using testing::message_of;
-using testing::TemporaryFolder;
-using testing::zip_of;
-using testing::ZipEntries;
 
 const ZipEntries kEntries = {{"a/one", "first"}, {"a/two", ""}, {"a/three", std::string(1000, 'x')}};
 
@@ -26,7 +22,7 @@ std::string_view stored_text(const ZipFile::Entry& entry) {
 class ZipFiles : public ::testing::Test {
  protected:
   ZipFile open(const std::string& bytes) const {
-    testing::put_file(folder_ / "a.zip", bytes);
+    put_file(folder_ / "a.zip", bytes);
     return ZipFile(folder_ / "a.zip");
   }
   std::string refusal(const std::string& bytes) const {
@@ -106,4 +102,4 @@ TEST_F(ZipFiles, AnyFlippedBitIsSurvived) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

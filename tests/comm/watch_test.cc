@@ -5,7 +5,7 @@
 #include "base/philox.h"
 #include "comm/watch.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 using std::chrono::milliseconds;
@@ -169,4 +169,4 @@ TEST(Place, IsTextOfTheActivityAndTheOutermostCall) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -7,7 +7,7 @@
 #include "base/philox.h"
 #include "console/text_table.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 TEST(Readable, BytesHaveThreeDigitsAndABinaryUnit) {
@@ -68,4 +68,4 @@ TEST(TextTable, ColumnsLineUpAndLinesEndWithoutSpaces) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

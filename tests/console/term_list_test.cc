@@ -8,7 +8,7 @@
 
 #include "console/text_table.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 TEST(TermList, ShortTermsStandBesideTheirExplanationsAndLongOnesAbove) {
@@ -72,4 +72,4 @@ TEST(TermList, ColoursTakeNoColumns) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

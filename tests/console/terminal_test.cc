@@ -11,14 +11,12 @@
 #include "console/live_line.h"
 #include "console/term_list.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 using ::testing::AllOf;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
-using testing::PseudoTerminal;
-using testing::Variable;
 
 class Terminal : public ::testing::Test {
  protected:
@@ -69,4 +67,4 @@ TEST_F(Terminal, ALiveLineStaysBelowTheLastColumn) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -15,7 +15,7 @@
 #include "corpus/clean/mojibake.h"
 #include "corpus/clean/windows_1252.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 // UTF-8 as a reader of windows-1252 shows it.
@@ -43,7 +43,7 @@ constexpr const char* kFtfyFile = TERATRON_SOURCE_DIR "/tests/golden/corpus/ftfy
 
 std::vector<FtfyCase> ftfy_cases() {
   std::vector<FtfyCase> cases;
-  for (const nlohmann::json& json : testing::json_lines(kFtfyFile)) {
+  for (const nlohmann::json& json : json_lines(kFtfyFile)) {
     if (json.contains("kind")) cases.push_back({json["kind"], json["text"], json["fixed"]});
   }
   return cases;
@@ -72,7 +72,7 @@ TEST(TextRepair, MendsNearlyAllGarbledWordsOfManyLanguagesAndNoCleanSentence) {
 
 TEST(GarbledSigns, ArePairsThatFtfyTakesForGarbled) {
   int pairs = 0;
-  for (const nlohmann::json& json : testing::json_lines(kFtfyFile)) {
+  for (const nlohmann::json& json : json_lines(kFtfyFile)) {
     if (!json.contains("signs")) continue;
     const std::u32string signs = codes_of(json["signs"].get<std::string>());
     for (std::size_t a = 0; a < signs.size(); ++a) {
@@ -186,4 +186,4 @@ TEST(NeedlessNewlines, AreThoseInsideOfSentencesAndEmptyLines) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

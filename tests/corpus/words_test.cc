@@ -9,7 +9,7 @@
 #include "base/philox.h"
 #include "base/utf8.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 std::vector<std::string> spelled(std::string_view text) {
@@ -132,4 +132,4 @@ TEST(Words, AreTheSameHoweverTheyAreWritten) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -5,8 +5,10 @@
 
 #include "ops/cuda/exchange/nccl_channel.h"
 
-namespace teratron::cuda {
+namespace teratron::testing {
 namespace {
+
+using namespace cuda;
 
 TEST(Nccl, IsFoundWithEveryFunctionThatChannelsCall) {
   ::testing::internal::CaptureStderr();
@@ -24,4 +26,4 @@ TEST(Nccl, NamesNoTwoGroupsAlike) {
 }
 
 }  // namespace
-}  // namespace teratron::cuda
+}  // namespace teratron::testing

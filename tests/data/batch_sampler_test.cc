@@ -11,7 +11,7 @@
 #include "base/philox.h"
 #include "data/dataset_fixture.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 using ::testing::HasSubstr;
@@ -180,4 +180,4 @@ TEST(BatchSampler, SizesThatMakeNoSenseAreRefusedByTheirFlags) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -5,7 +5,7 @@
 
 #include "base/philox.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 // The rule in words: the part of the ramp's samples in which the run is decides the size.
@@ -106,4 +106,4 @@ TEST(BatchSchedule, AfterOtherBatchesTheRuleFollowsTheSamplesAndNotTheUpdates) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

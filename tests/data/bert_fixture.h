@@ -10,7 +10,7 @@
 #include "data/dataset_fixture.h"
 #include "data/samples/bert_samples.h"
 
-namespace teratron {
+namespace teratron::testing {
 
 inline void write_sentences(const std::filesystem::path& prefix, std::span<const std::vector<Document>> documents,
                             std::int64_t vocab_size) {
@@ -72,4 +72,4 @@ struct RandomSentences {
   }
 };
 
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -8,7 +8,7 @@
 
 #include "data/bert_fixture.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 constexpr double kMillion = 1e6;
@@ -162,4 +162,4 @@ TEST_F(MillionTokens, LongPairsAreCutAtEitherEnd) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

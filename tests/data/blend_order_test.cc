@@ -8,7 +8,7 @@
 #include <numeric>
 #include <random>
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 class BlendOrders : public ::testing::Test {
@@ -126,4 +126,4 @@ TEST_F(BlendOrders, ManyCorporaWithOneThatIsTiny) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

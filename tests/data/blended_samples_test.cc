@@ -11,7 +11,7 @@
 #include "data/dataset_fixture.h"
 #include "data/samples/gpt_samples.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 class BlendOfCorpora : public ::testing::Test {
@@ -157,4 +157,4 @@ TEST_F(BlendOfCorpora, HowReadsAreCutChangesNothing) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -6,7 +6,7 @@
 #include "data/chats/chat_reader.h"
 #include "data/dataset_fixture.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 using ::testing::HasSubstr;
@@ -182,4 +182,4 @@ TEST(ChatExamples, EveryFaultIsReportedWithItsLine) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "data/dataset_fixture.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 using Turns = std::vector<Document>;  // in turn read and learned
@@ -160,4 +160,4 @@ TEST(ChatSamples, CorporaOfOneSortAreTaken) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -10,7 +10,7 @@
 #include "data/dataset_fixture.h"
 #include "data/text/tokenize.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 namespace fs = std::filesystem;
@@ -220,4 +220,4 @@ TEST_F(CorpusCopy, AnIndexThatIsDamagedIsNotReadForACopy) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

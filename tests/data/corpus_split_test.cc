@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "data/dataset_fixture.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 using ::testing::ElementsAre;
@@ -123,4 +123,4 @@ TEST(SplitCorpus, AnEmptyCorpusHasEmptyParts) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

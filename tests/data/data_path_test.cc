@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "data/dataset_fixture.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 using ::testing::ElementsAre;
@@ -143,4 +143,4 @@ TEST_F(DataPathFiles, AreReadOnceEach) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -18,11 +18,9 @@
 #include "data/indexed/indexed_dataset_writer.h"
 #include "tokenizer/tokenizer.h"
 
-namespace teratron {
+namespace teratron::testing {
 
 using Document = std::vector<std::int32_t>;
-
-using testing::TemporaryFolder;
 
 inline void write_dataset(const std::filesystem::path& prefix, const std::vector<Document>& documents,
                           std::int64_t vocab_size) {
@@ -62,6 +60,4 @@ inline Tokenizer byte_tokenizer(bool with_end_of_text = true) {
   return Tokenizer(std::move(model));
 }
 
-using testing::message_of;
-
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -8,7 +8,7 @@
 
 #include "data/dataset_fixture.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 TEST(DatasetInfo, SaysSizesAndTheLargestToken) {
@@ -85,4 +85,4 @@ TEST(DatasetInfo, ShardsAreOneCorpus) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -10,7 +10,7 @@
 
 #include "base/philox.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 using Parts = std::vector<std::uint8_t>;
@@ -104,4 +104,4 @@ TEST(DocumentChoice, NoDocumentOfManyIsLikelierThanAnother) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -7,7 +7,7 @@
 #include "data/dataset_fixture.h"
 #include "data/samples/gpt_samples.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 constexpr std::int32_t kEnd = 3;
@@ -107,4 +107,4 @@ TEST(DocumentsInASample, ChangeNoToken) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -6,7 +6,7 @@
 
 #include "data/random_corpus.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 TEST(GptSamples, ValidationIsReadInOrderAndTheSameEveryTime) {
@@ -50,4 +50,4 @@ TEST(GptSamples, TheSourceOfASampleIsItsDocumentsAndTheTokensInThem) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -17,7 +17,7 @@
 #include "base/philox.h"
 #include "data/random_corpus.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 using ::testing::AllOf;
@@ -325,4 +325,4 @@ TEST(GptSamples, PartsInFileOrderReadWhatTheyReadBeforeThereWasAnotherOrder) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

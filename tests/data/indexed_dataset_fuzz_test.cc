@@ -13,7 +13,7 @@
 #include "data/samples/gpt_samples.h"
 #include "data/split/corpus_split.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 // Everything that a run does with a dataset. True where the dataset was accepted.
@@ -96,4 +96,4 @@ TEST_F(DamagedDataset, RandomDamageIsRefusedOrHarmless) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -14,7 +14,7 @@
 #include "data/dataset_fixture.h"
 #include "data/indexed/indexed_dataset_writer.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 using ::testing::AllOf;
@@ -321,4 +321,4 @@ TEST(IndexedDataset, AStoredValueThatIsNoIdIsReportedWhenRead) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -14,7 +14,7 @@
 #include "base/error.h"
 #include "data/random_corpus.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 using ::testing::HasSubstr;
@@ -206,4 +206,4 @@ TEST(PackedSamples, NeedADocumentOfTwoTokens) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "data/dataset_fixture.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 using ::testing::HasSubstr;
@@ -149,4 +149,4 @@ TEST(PreferenceSamples, OtherCorporaAreRefused) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

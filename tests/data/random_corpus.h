@@ -8,7 +8,7 @@
 #include "data/dataset_fixture.h"
 #include "data/samples/gpt_samples.h"
 
-namespace teratron {
+namespace teratron::testing {
 
 inline Document sample_of(const GptSamples& samples, std::int64_t position) {
   Document tokens(static_cast<std::size_t>(samples.seq_length()) + 1);
@@ -49,4 +49,4 @@ inline Document tokens_of(const IndexedDataset& dataset, const CorpusPart& part)
   return tokens;
 }
 
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -12,7 +12,7 @@
 #include "data/split/corpus_split.h"
 #include "data/split/document_choice.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 using ::testing::ElementsAre;
@@ -235,4 +235,4 @@ TEST(RandomSplit, TwoAndThreeDocumentsGiveEachWeightOne) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

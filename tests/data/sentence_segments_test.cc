@@ -8,7 +8,7 @@
 #include "base/host/threads.h"
 #include "data/bert_fixture.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 class Segments : public ::testing::Test {
@@ -122,4 +122,4 @@ TEST_F(Segments, ATenthIsShort) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -6,7 +6,7 @@
 #include "data/dataset_fixture.h"
 #include "data/samples/gpt_samples.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 using ::testing::AllOf;
@@ -105,4 +105,4 @@ TEST_F(Shards, AFaultNamesItsShard) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -36,7 +36,7 @@ TEST(TemplatesOracle, ConversationsAreTransformersByteForByte) {
     try {
       nlohmann::ordered_json variables = one.at("variables");
       variables["messages"] = messages_for_template(variables["messages"]);
-      const std::string text = jinja::testing::rendered(one.at("source").get<std::string>(), variables);
+      const std::string text = rendered(one.at("source").get<std::string>(), variables);
       ASSERT_TRUE(one.contains("text")) << name << " fails in transformers: " << one.at("error") << one.at("variables");
       ASSERT_EQ(nlohmann::ordered_json(text).dump(), one.at("text").dump()) << name << one.at("variables");
       ++count.alike;

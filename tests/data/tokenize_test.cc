@@ -14,7 +14,7 @@
 #include "data/dataset_fixture.h"
 #include "data/indexed/corpus_sidecar.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 using ::testing::AllOf;
@@ -296,4 +296,4 @@ TEST_F(Tokenize, PipesAreReadAsFilesAre) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

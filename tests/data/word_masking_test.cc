@@ -10,7 +10,7 @@
 #include <random>
 #include <set>
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 using WordRuns = std::vector<WordRun>;
@@ -225,4 +225,4 @@ TEST(WordMasking, NothingIsDrawnWhereThereAreNoWords) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -10,8 +10,10 @@
 
 #include "base/philox.h"
 
-namespace teratron::cuda {
+namespace teratron::testing {
 namespace {
+
+using namespace cuda;
 
 alignas(16) std::array<std::byte, 64> memory;
 
@@ -102,4 +104,4 @@ TEST(CopyPlans, CoverAllElementsOnceInSmallParts) {
 }
 
 }  // namespace
-}  // namespace teratron::cuda
+}  // namespace teratron::testing

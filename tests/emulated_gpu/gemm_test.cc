@@ -16,9 +16,10 @@
 #include "ops/algorithms/algorithm_cache.h"
 #include "ops/backend.h"
 
-namespace teratron::cuda {
+namespace teratron::testing {
 namespace {
 
+using namespace cuda;
 using emulated::products_by;
 
 constexpr std::int64_t kM = 24, kN = 16, kK = 40;
@@ -85,7 +86,7 @@ class Gemms : public ::testing::Test {
     return c;
   }
 
-  const testing::TemporaryFolder folder_;
+  const TemporaryFolder folder_;
   const std::string device_;
   std::vector<float> a_ = std::vector<float>(kM * kK), b_ = std::vector<float>(kK * kN),
                      c_ = std::vector<float>(kM * kN), bias_ = std::vector<float>(kN), result_ = c_;
@@ -288,4 +289,4 @@ TEST_F(KeptGemms, DoNotTakeWhatDoesNotRepeat) {
 }
 
 }  // namespace
-}  // namespace teratron::cuda
+}  // namespace teratron::testing

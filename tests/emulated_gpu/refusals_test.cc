@@ -15,9 +15,10 @@
 #include "ops/cuda/linear/gemm.h"
 #include "ops/cuda/runtime/device.h"
 
-namespace teratron::cuda {
+namespace teratron::testing {
 namespace {
 
+using namespace cuda;
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
 
@@ -50,7 +51,7 @@ TEST(Refusals, SharedMemoryThatWasNotAskedFor) {
   EXPECT_THROW(launch(nullptr, {.shared_bytes = 228 << 10}, touch_nothing, 0), EnvironmentError);
 }
 
-alignas(16) std::array<float, 64> there;
+alignas(16) std::array<float, 64> device_floats;
 
 void copy_from(const float* from) {
   start_copy_16(dynamic_shared<float>(), from);
@@ -60,15 +61,15 @@ void copy_from(const float* from) {
 
 TEST(Refusals, AsynchronousCopiesThatAreNotAligned) {
   const LaunchShape shape{.grid = dim3(1), .block = dim3(32), .shared_bytes = 16};
-  launch(nullptr, shape, copy_from, there.data() + 4);
-  EXPECT_THAT([&] { launch(nullptr, shape, copy_from, there.data() + 1); },
+  launch(nullptr, shape, copy_from, device_floats.data() + 4);
+  EXPECT_THAT([&] { launch(nullptr, shape, copy_from, device_floats.data() + 1); },
               ThrowsMessage<InternalError>(HasSubstr("misaligned address")));
-  launch(nullptr, shape, copy_from, there.data());  // the emulator is as before
+  launch(nullptr, shape, copy_from, device_floats.data());  // the emulator is as before
 }
 
 TEST(RefusalsDeathTest, VectorsThatAreNotAligned) {
-  EXPECT_EQ(load_chunk<4>(there.data() + 4)[0], 0);
-  EXPECT_DEATH(load_chunk<4>(there.data() + 1), "misaligned address");
+  EXPECT_EQ(load_chunk<4>(device_floats.data() + 4)[0], 0);
+  EXPECT_DEATH(load_chunk<4>(device_floats.data() + 1), "misaligned address");
 }
 
 TEST(Refusals, BiasThatIsNotAligned) {
@@ -258,4 +259,4 @@ TEST(Refusals, MemoryPools) {
 }
 
 }  // namespace
-}  // namespace teratron::cuda
+}  // namespace teratron::testing

@@ -11,7 +11,7 @@
 #include "base/host/monotonic_clock.h"
 #include "ops/backend.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 class GpuTimestamps : public ::testing::Test {
@@ -109,4 +109,4 @@ TEST_F(GpuTimestamps, UploadsTakeTheValuesThatWereThereWhenTheyWereCalled) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -4,7 +4,7 @@
 
 #include <random>
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 TEST(Recomputation, IsReadAsItIsWritten) {
@@ -62,4 +62,4 @@ TEST(Recomputation, TextsThatAreNoListsAreNotRead) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -7,9 +7,10 @@
 #include "base/files/file.h"
 #include "jinja/rendered.h"
 
-namespace teratron::jinja {
+namespace teratron::testing {
 namespace {
 
+using namespace jinja;
 using ::testing::HasSubstr;
 using OrderedJson = nlohmann::ordered_json;
 
@@ -23,11 +24,11 @@ TEST(JinjaGolden, WritesWhatJinjaWritesAndFailsWhereItFails) {
   for (const OrderedJson& one : all.at("alike")) {
     const std::string source = one.at("source");
     if (one.contains("error")) {
-      EXPECT_THROW(testing::rendered(source, all.at("variables")), Error) << source << one.at("error");
+      EXPECT_THROW(rendered(source, all.at("variables")), Error) << source << one.at("error");
       continue;
     }
     try {
-      EXPECT_EQ(OrderedJson(testing::rendered(source, all.at("variables"))).dump(), one.at("text").dump()) << source;
+      EXPECT_EQ(OrderedJson(rendered(source, all.at("variables"))).dump(), one.at("text").dump()) << source;
     } catch (const Error& error) {
       ADD_FAILURE() << source << "\n" << error.what();
     }
@@ -39,7 +40,7 @@ TEST(JinjaGolden, RefusesByNameWhatItHasNot) {
   for (const OrderedJson& one : all.at("refused")) {
     const std::string source = one.at("source"), names = one.at("names");
     try {
-      ADD_FAILURE() << source << " writes " << testing::rendered(source, all.at("variables"));
+      ADD_FAILURE() << source << " writes " << rendered(source, all.at("variables"));
     } catch (const Error& error) {
       EXPECT_THAT(error.what(), HasSubstr(names)) << source;
       EXPECT_THAT(error.what(), HasSubstr("line 1")) << source;
@@ -48,4 +49,4 @@ TEST(JinjaGolden, RefusesByNameWhatItHasNot) {
 }
 
 }  // namespace
-}  // namespace teratron::jinja
+}  // namespace teratron::testing

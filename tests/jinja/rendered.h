@@ -8,7 +8,9 @@
 
 #include "jinja/template.h"
 
-namespace teratron::jinja::testing {
+namespace teratron::testing {
+
+using namespace jinja;
 
 inline std::string argument(const Arguments& arguments) {
   return arguments.positional.empty() || arguments.positional[0].text() == nullptr
@@ -31,4 +33,4 @@ inline std::string rendered(const std::string& source, const nlohmann::ordered_j
   return rendered(Template(source), variables);
 }
 
-}  // namespace teratron::jinja::testing
+}  // namespace teratron::testing

@@ -8,15 +8,16 @@
 #include "base/utf8.h"
 #include "jinja/rendered.h"
 
-namespace teratron::jinja {
+namespace teratron::testing {
 namespace {
 
+using namespace jinja;
 using ::testing::HasSubstr;
 using OrderedJson = nlohmann::ordered_json;
 
 std::string message_of(const std::string& source) {
   try {
-    return "no error: " + testing::rendered(source, OrderedJson::object());
+    return "no error: " + rendered(source, OrderedJson::object());
   } catch (const Error& error) {
     return error.what();
   }
@@ -43,7 +44,7 @@ TEST(JinjaBounds, NestingEndsInAnErrorAndNotInTheStack) {
   for (const std::string part : {" + 1", " and 1", " | trim", ".a", "[0]", " ** 1", " if 1"}) {
     EXPECT_THAT(message_of("{{ 1" + repeated(part, 3000) + " }}"), HasSubstr("more than 1000 parts"));
   }
-  EXPECT_EQ(testing::rendered("{{ 1" + repeated(" + 1", 900) + " }}", OrderedJson::object()), "901");
+  EXPECT_EQ(rendered("{{ 1" + repeated(" + 1", 900) + " }}", OrderedJson::object()), "901");
 }
 
 TEST(JinjaBounds, WorkAndMemoryEndInAnError) {
@@ -62,8 +63,8 @@ TEST(JinjaBounds, WorkAndMemoryEndInAnError) {
   EXPECT_THAT(message_of("{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}"), HasSubstr("100 deep"));
   OrderedJson deep;
   for (int i = 0; i < 300; ++i) deep = OrderedJson::array({deep});
-  EXPECT_THROW(testing::rendered("", {{"messages", deep}}), Error);
-  EXPECT_THROW(testing::rendered("", {{"messages", UINT64_MAX}}), Error);
+  EXPECT_THROW(rendered("", {{"messages", deep}}), Error);
+  EXPECT_THROW(rendered("", {{"messages", UINT64_MAX}}), Error);
 }
 
 // Values are copied, compared, written and freed by recursion.
@@ -78,9 +79,9 @@ TEST(JinjaBounds, ValuesWithinOneAnotherEndInAnErrorAndNotInTheStack) {
   for (const std::string both : {"[n.t, n.t]", "{1: n.t, 2: n.t}"}) {
     EXPECT_THAT(message_of(twice + both + " %}{% endfor %}{{ n.t }}"), HasSubstr("a value of more than")) << both;
   }
-  EXPECT_EQ(testing::rendered("{% set n = namespace(t=[]) %}{% for i in range(150) %}{% set n.t = [n.t] %}" + end +
-                                  "{{ n.t | string | length }}",
-                              OrderedJson::object()),
+  EXPECT_EQ(rendered("{% set n = namespace(t=[]) %}{% for i in range(150) %}{% set n.t = [n.t] %}" + end +
+                         "{{ n.t | string | length }}",
+                     OrderedJson::object()),
             "302");
 }
 
@@ -106,7 +107,7 @@ TEST(JinjaBounds, DamagedTemplatesAreErrorsThatNameTheLine) {
       "{{- m(k | default('x')) if v is not none else v.1 -}}{% else %}{# c #}{% endfor %}{% raw %}{{{% endraw %}";
   for (std::size_t end = 0; end <= whole.size(); ++end) {
     try {
-      testing::rendered(whole.substr(0, end), OrderedJson::object());
+      rendered(whole.substr(0, end), OrderedJson::object());
     } catch (const Error&) {
     }
   }
@@ -115,7 +116,7 @@ TEST(JinjaBounds, DamagedTemplatesAreErrorsThatNameTheLine) {
     std::string damaged = whole;
     for (int i = 0; i < 3; ++i) damaged[draw() % damaged.size()] = whole[draw() % whole.size()];
     try {
-      testing::rendered(damaged, OrderedJson::object());
+      rendered(damaged, OrderedJson::object());
     } catch (const Error&) {
     }
   }
@@ -123,14 +124,14 @@ TEST(JinjaBounds, DamagedTemplatesAreErrorsThatNameTheLine) {
 
 // The address sanitizer looks for what is lost.
 TEST(JinjaMemory, MacrosAndNamespacesThatHoldThemselvesAreFreed) {
-  EXPECT_EQ(testing::rendered("{% for i in [1, 2] %}{% macro m() %}{{ i }}{% endmacro %}{{ m() }}{% endfor %}",
-                              OrderedJson::object()),
-            "12");
-  EXPECT_EQ(testing::rendered(
-                "{% set n = namespace() %}{% set n.n = n %}{% macro m() %}x{% endmacro %}{% set n.m = m %}"
-                "{% for i in [1] %}{% macro k() %}{{ n.m() }}{% endmacro %}{% set n.k = k %}{% endfor %}{{ n.k() }}",
-                OrderedJson::object()),
-            "x");
+  EXPECT_EQ(
+      rendered("{% for i in [1, 2] %}{% macro m() %}{{ i }}{% endmacro %}{{ m() }}{% endfor %}", OrderedJson::object()),
+      "12");
+  EXPECT_EQ(
+      rendered("{% set n = namespace() %}{% set n.n = n %}{% macro m() %}x{% endmacro %}{% set n.m = m %}"
+               "{% for i in [1] %}{% macro k() %}{{ n.m() }}{% endmacro %}{% set n.k = k %}{% endfor %}{{ n.k() }}",
+               OrderedJson::object()),
+      "x");
   EXPECT_THAT(
       message_of("{% macro m() %}{{ caller() }}{% endmacro %}{% call m() %}{{ raise_exception('no') }}{% endcall %}"),
       HasSubstr("raised: no"));
@@ -146,4 +147,4 @@ TEST(JinjaMarks, StandAroundGenerationBlocks) {
 }
 
 }  // namespace
-}  // namespace teratron::jinja
+}  // namespace teratron::testing

@@ -9,7 +9,7 @@
 #include "checkpoint/native/checkpoint.h"
 #include "model/hugging_face_example.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 namespace fs = std::filesystem;
@@ -18,13 +18,13 @@ const fs::path kForeign = fs::path(TERATRON_SOURCE_DIR) / "tests/golden/foreign"
 
 void expect_foreign_logits(ForeignFormat format, const std::string& file, const std::string& folder,
                            const std::string& gelu) {
-  const testing::TemporaryFolder out;
+  const TemporaryFolder out;
   const fs::path checkpoint = import_foreign(ForeignModel(format, kForeign / file), out.path(), out / "run");
   const SafetensorsFile golden(kForeign / folder / "logits.safetensors");
   const auto inputs = golden.bytes(*golden.find("inputs"));
   std::vector<std::int32_t> ids(inputs.size() / sizeof(std::int32_t));
   std::memcpy(ids.data(), inputs.data(), inputs.size());
-  const std::vector<float> expected = testing::floats_of(golden, gelu);
+  const std::vector<float> expected = floats_of(golden, gelu);
   constexpr std::int64_t kSequences = 2, kTokens = 7;
   ASSERT_EQ(std::ssize(ids), kSequences * kTokens);
 
@@ -56,4 +56,4 @@ TEST(ForeignLogits, AreHuggingFaces) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 using Names = std::vector<std::string>;
@@ -48,4 +48,4 @@ TEST(LabelNames, ThatCountFromZeroSayNothing) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -9,7 +9,7 @@
 #include "base/temporary_folder.h"
 #include "ops/cuda_interface.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 using ::testing::AllOf;
@@ -59,7 +59,7 @@ TEST(CudaModule, WithoutALibraryThatItNeedsSaysWhich) {
 }
 
 TEST(CudaModule, ThatIsSomethingElseIsRefused) {
-  const testing::TemporaryFolder folder;
+  const TemporaryFolder folder;
   const std::filesystem::path text = folder.path() / "text.so";
   write_file_atomically(text, std::string(100, '#'));
   EXPECT_THAT([&] { load_cuda_module(Paths{text}); }, ThrowsMessage<EnvironmentError>(HasSubstr("invalid ELF header")));
@@ -68,4 +68,4 @@ TEST(CudaModule, ThatIsSomethingElseIsRefused) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

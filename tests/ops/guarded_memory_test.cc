@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 constexpr std::int64_t kFloats = 1000;
@@ -89,4 +89,4 @@ TEST_F(GuardedMemoryDeathTest, ReadingBeyondABlockDiesEvenWhileOpen) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

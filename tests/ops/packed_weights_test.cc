@@ -12,7 +12,7 @@
 #include "ops/working_memory.h"
 #include "tensor/memory.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 std::int64_t one_of(RandomSequence& random, const std::vector<std::int64_t>& values) {
@@ -60,7 +60,7 @@ class PackedWeights : public ::testing::Test {
 TEST_F(PackedWeights, GiveProductsTheBitsOfTheWeight) {
   RandomSequence random({.seed = 1});
   constexpr DType kTypes[] = {DType::kF32, DType::kBF16, DType::kF16};
-  for (int trial = 0; trial < testing::trials(20); ++trial) {
+  for (int trial = 0; trial < trials(20); ++trial) {
     use({.compute_dtype = kTypes[random.below(3)], .bf16_products = random.below(2) == 0});
     set_thread_count(static_cast<int>(1 + random.below(3)));
     // Depths of one block and of several, columns of one packed block and of several, and both that are no multiples.
@@ -145,4 +145,4 @@ TEST_F(PackedWeights, OfAnotherSizeAreAnError) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

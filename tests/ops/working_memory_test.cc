@@ -19,7 +19,7 @@
 #include "ops/cpu_instructions.h"
 #include "tensor/weight_tiles.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 constexpr const char* kNames[] = {"reduction", "panels",  "tile a", "tile b",   "keys",    "values",
@@ -182,7 +182,7 @@ double planned_share(const Trial& trial) {
 #ifdef TERATRON_SANITIZED
 constexpr int kTrials = 15;
 #else
-constexpr int kTrials = teratron::testing::trials(150);
+constexpr int kTrials = trials(150);
 #endif
 
 TEST(WorkingMemory, IsPlannedAsItIsTaken) {
@@ -284,4 +284,4 @@ TEST(WorkingMemory, GrowsWithThreadsByWhatAHelperTakes) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -12,7 +12,7 @@
 #include "base/philox.h"
 #include "comm/launch.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 constexpr std::int64_t kSize = 37;
@@ -159,4 +159,4 @@ TEST_F(AdamWUpdates, AGradientScaleIsTakenOutBeforeClipping) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -7,7 +7,7 @@
 #include <map>
 #include <numbers>
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 const LearningRateSchedule kSchedule{.peak = 3.0, .minimum = 1.0, .warmup = 10, .decay = 110};
@@ -77,4 +77,4 @@ TEST(LearningRate, WithoutWarmUpStartsAtThePeak) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -7,7 +7,7 @@
 
 #include "base/philox.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 void repeat(LossScaler& scaler, bool overflow, int times) {
@@ -99,4 +99,4 @@ TEST(LossScaler, GoesOnFromItsStateAsIfNeverStopped) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

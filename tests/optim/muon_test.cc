@@ -17,7 +17,7 @@
 #include "optim/muon/matrices.h"
 #include "optim/muon/newton_schulz.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 // SplitMix64, as the oracle draws weights (update 0) and gradients.
@@ -181,4 +181,4 @@ TEST(MatrixRounds, ShareTheMatricesOutEvenlyAndTheLargestComeFirst) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

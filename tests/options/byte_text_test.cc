@@ -6,7 +6,7 @@
 #include "base/philox.h"
 #include "base/utf8.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 TEST(ByteText, IsUtf8AndReadsBackToTheSameBytes) {
@@ -31,4 +31,4 @@ TEST(ByteText, StaysAsItIsWhereItCan) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -5,7 +5,7 @@
 
 #include <set>
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 using ::testing::HasSubstr;
@@ -48,4 +48,4 @@ TEST(ForeignFlags, AreNotNamedToCommandsWithoutTheirEqual) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 TEST(Suggestion, DistanceIsSymmetricZeroOnlyForEqualWordsAndOneForOneSlip) {
@@ -37,4 +37,4 @@ TEST(Suggestion, TheNearestNameIsFoundAndNothingIsGuessedFromFarAway) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

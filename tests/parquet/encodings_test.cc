@@ -6,8 +6,10 @@
 #include "parquet/columns/bit_runs.h"
 #include "parquet/columns/delta.h"
 
-namespace teratron::parquet {
+namespace teratron::testing {
 namespace {
+
+using namespace parquet;
 
 std::string varint(std::uint64_t value) {
   std::string bytes;
@@ -93,4 +95,4 @@ TEST(ParquetEncodings, DifferencesOfAnySizeAreReadAsWritten) {
 }
 
 }  // namespace
-}  // namespace teratron::parquet
+}  // namespace teratron::testing

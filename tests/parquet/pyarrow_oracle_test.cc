@@ -6,21 +6,23 @@
 #include "oracle/python.h"
 #include "parquet/golden_files.h"
 
-namespace teratron::parquet {
+namespace teratron::testing {
 namespace {
 
+using namespace parquet;
+
 TEST(ParquetOracle, RowsAreThoseThatPyarrowWrote) {
-  if (const std::string reason = testing::why_no_oracle(); !reason.empty()) GTEST_SKIP() << reason;
-  if (!testing::oracle_has("pyarrow")) GTEST_SKIP() << "no pyarrow; scripts/oracle-env installs it";
-  const testing::TemporaryFolder folder;
+  if (const std::string reason = why_no_oracle(); !reason.empty()) GTEST_SKIP() << reason;
+  if (!oracle_has("pyarrow")) GTEST_SKIP() << "no pyarrow; scripts/oracle-env installs it";
+  const TemporaryFolder folder;
   const std::filesystem::path log = folder / "log";
-  const int files = testing::is_fast_set() ? 60 : 300;
+  const int files = is_fast_set() ? 60 : 300;
   const std::vector<std::string> arguments = {folder.path().string(), "1", std::to_string(files)};
-  ASSERT_EQ(testing::run_oracle("parquet_by_pyarrow.py", arguments, log), 0) << read_file(log);
+  ASSERT_EQ(run_oracle("parquet_by_pyarrow.py", arguments, log), 0) << read_file(log);
   for (int i = 0; i < files; ++i) {
     const std::string name = std::to_string(i);
     RowReader reader(folder / (name + ".parquet"));
-    const auto expected = testing::lines_in(folder / (name + ".jsonl"));
+    const auto expected = lines_in(folder / (name + ".jsonl"));
     ASSERT_EQ(reader.rows(), std::ssize(expected)) << i;
     std::string row;
     for (std::size_t at = 0; at < expected.size(); ++at, row.clear()) {
@@ -31,4 +33,4 @@ TEST(ParquetOracle, RowsAreThoseThatPyarrowWrote) {
 }
 
 }  // namespace
-}  // namespace teratron::parquet
+}  // namespace teratron::testing

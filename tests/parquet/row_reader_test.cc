@@ -13,15 +13,13 @@
 #include "base/trials.h"
 #include "parquet/golden_files.h"
 
-namespace teratron::parquet {
+namespace teratron::testing {
 namespace {
 
+using namespace parquet;
 using ::testing::AllOf;
 using ::testing::ElementsAre;
-using testing::expected_rows;
-using testing::golden_parquet;
 using ::testing::HasSubstr;
-using testing::rows_of;
 using ::testing::StartsWith;
 
 class ParquetRows : public ::testing::Test {
@@ -46,11 +44,11 @@ class ParquetRows : public ::testing::Test {
       return error.what();
     }
   }
-  testing::TemporaryFolder folder_;
+  TemporaryFolder folder_;
 };
 
 TEST_F(ParquetRows, AreThoseThatPyarrowWrote) {
-  const auto files = testing::golden_parquet_files();
+  const auto files = golden_parquet_files();
   EXPECT_GE(files.size(), 10U);
   for (const auto& file : files) {
     RowReader reader(file);
@@ -95,9 +93,9 @@ TEST_F(ParquetRows, OfAFileThatIsCutShortAreRefusedWithItsName) {
 TEST_F(ParquetRows, OfDamagedFilesAreReadWithoutHarmOrRefused) {
   std::mt19937 random(1);
   int refused = 0, read = 0;
-  for (const auto& file : testing::golden_parquet_files()) {
+  for (const auto& file : golden_parquet_files()) {
     const std::string whole = read_file(file);
-    for (int trial = 0; trial < testing::trials(120); ++trial) {
+    for (int trial = 0; trial < trials(120); ++trial) {
       std::string bytes = whole;
       const int changes = 1 + static_cast<int>(random() % 3);
       for (int i = 0; i < changes; ++i) {
@@ -149,4 +147,4 @@ TEST_F(ParquetRows, AreRefusedWithWhatToDo) {
 }
 
 }  // namespace
-}  // namespace teratron::parquet
+}  // namespace teratron::testing

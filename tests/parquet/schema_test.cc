@@ -5,8 +5,10 @@
 
 #include "parquet/file/fault.h"
 
-namespace teratron::parquet {
+namespace teratron::testing {
 namespace {
+
+using namespace parquet;
 
 constexpr auto kRequired = Repetition::kRequired, kOptional = Repetition::kOptional, kRepeated = Repetition::kRepeated;
 
@@ -91,4 +93,4 @@ TEST(ParquetSchema, IsRefusedWhereItIsNoTree) {
 }
 
 }  // namespace
-}  // namespace teratron::parquet
+}  // namespace teratron::testing

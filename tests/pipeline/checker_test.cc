@@ -12,11 +12,10 @@
 #include "pipeline/memory.h"
 #include "pipeline/random_schedule.h"
 
-namespace teratron::pipeline {
+namespace teratron::testing {
 namespace {
 
-using testing::any_schedule;
-using testing::between;
+using namespace pipeline;
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -64,7 +63,7 @@ TEST(Checker, RandomOrdersThatRespectTheDataFlowPass) {
                             .micro_batches = between(random, 1, 4),
                             .slices = between(random, 1, 4),
                             .virtual_stages = between(random, 1, 3)};
-    ASSERT_THAT(schedule_faults(testing::random_schedule(random, size)), IsEmpty());
+    ASSERT_THAT(schedule_faults(random_schedule(random, size)), IsEmpty());
   }
 }
 
@@ -214,4 +213,4 @@ TEST(Checker, AScheduleOfNothingAndListsForTheWrongNumberOfStagesAreFaults) {
 }
 
 }  // namespace
-}  // namespace teratron::pipeline
+}  // namespace teratron::testing

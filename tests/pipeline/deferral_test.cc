@@ -8,14 +8,11 @@
 #include "pipeline/random_schedule.h"
 #include "pipeline/timing/simulate.h"
 
-namespace teratron::pipeline {
+namespace teratron::testing {
 namespace {
 
-using testing::any_schedule;
-using testing::between;
+using namespace pipeline;
 using ::testing::IsEmpty;
-using testing::kAllKinds;
-using testing::random_size;
 
 TEST(Deferral, IsFitToRunWithinItsBoundWhateverTheScheduleAndTheCosts) {
   RandomSequence random(RandomStream{.seed = 1});
@@ -83,4 +80,4 @@ TEST(Deferral, ABoundBelowWhatTheScheduleNeedsIsOurBug) {
 }
 
 }  // namespace
-}  // namespace teratron::pipeline
+}  // namespace teratron::testing

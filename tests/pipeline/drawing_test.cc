@@ -12,9 +12,10 @@
 #include "pipeline/token_slices.h"
 #include "report/svg.h"
 
-namespace teratron::pipeline {
+namespace teratron::testing {
 namespace {
 
+using namespace pipeline;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -38,8 +39,8 @@ TEST(Drawing, TextMarksWeightGradientsAndIsLeftOutWhereItDoesNotFit) {
 TEST(Drawing, TextOfAnyScheduleIsALineAStageNoWiderThanTheTerminal) {
   RandomSequence random(RandomStream{.seed = 1});
   for (int trial = 0; trial < 100; ++trial) {
-    const Schedule schedule = testing::any_schedule(random);
-    const int columns = testing::between(random, 10, 200);
+    const Schedule schedule = any_schedule(random);
+    const int columns = between(random, 10, 200);
     std::istringstream lines(to_text(schedule, simulate(schedule, even_costs(schedule, 1, 2)), columns));
     int stages = 0;
     for (std::string line; std::getline(lines, line) && line.starts_with("stage"); ++stages) {
@@ -57,7 +58,7 @@ std::size_t count(const std::string& text, const std::string& part) {
 
 TEST(Drawing, SvgHasABlockForEveryActionInItsPassesColor) {
   RandomSequence random(RandomStream{.seed = 2});
-  const Schedule schedule = testing::random_schedule(random, {.stages = 3, .micro_batches = 3, .slices = 2});
+  const Schedule schedule = random_schedule(random, {.stages = 3, .micro_batches = 3, .slices = 2});
   const Simulation simulation = simulate(schedule, even_costs(schedule, 1, 2));
   const std::string svg = to_svg({{schedule, simulation, "a < b & c"}, {schedule, simulation, "again"}});
   std::size_t actions = 0;
@@ -144,4 +145,4 @@ TEST(TokenSlices, AreANumberOrLengthsOrAuto) {
 }
 
 }  // namespace
-}  // namespace teratron::pipeline
+}  // namespace teratron::testing

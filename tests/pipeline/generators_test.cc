@@ -10,15 +10,13 @@
 #include "pipeline/random_schedule.h"
 #include "pipeline/timing/closed_form.h"
 
-namespace teratron::pipeline {
+namespace teratron::testing {
 namespace {
 
-using testing::between;
+using namespace pipeline;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-using testing::kAllKinds;
-using testing::random_size;
 
 std::string text_of(ScheduleKind kind, const ScheduleSize& size) {
   return fmt::format("{}: {} stages, {} micro-batches, {} slices, {} virtual stages", name_of(kind), size.stages,
@@ -69,7 +67,7 @@ TEST(Generators, Seq1F1BIWithoutSlicesIsInterleavedAndWithOneCellAStageItIsSeq1F
     ASSERT_EQ(make_schedule(ScheduleKind::kSeq1F1BInterleaved, cells),
               make_schedule(ScheduleKind::kInterleaved, cells));
     ScheduleSize slices = random_size(random, ScheduleKind::kSeq1F1B);
-    if (random.below(2) == 0) testing::cut_unequally(random, slices);
+    if (random.below(2) == 0) cut_unequally(random, slices);
     ASSERT_EQ(make_schedule(ScheduleKind::kSeq1F1BInterleaved, slices), make_schedule(ScheduleKind::kSeq1F1B, slices));
   }
 }
@@ -83,7 +81,7 @@ TEST(Generators, Seq1F1BIOfAnySizeIsFitToRunInTheMemoryOfItsFormula) {
                       .slices = between(random, 1, 9),
                       .virtual_stages = between(random, 1, 4)};
     const bool differ = random.below(3) == 0;
-    if (differ) testing::cut_unequally(random, size);
+    if (differ) cut_unequally(random, size);
     const Schedule schedule = make_schedule(ScheduleKind::kSeq1F1BInterleaved, size);
     ASSERT_THAT(schedule_faults(schedule), IsEmpty()) << text_of(ScheduleKind::kSeq1F1BInterleaved, size);
     if (differ) continue;
@@ -161,4 +159,4 @@ TEST(Generators, AWrongSizeIsRefusedAndTheMessageNamesOneThatWorks) {
 }
 
 }  // namespace
-}  // namespace teratron::pipeline
+}  // namespace teratron::testing

@@ -11,7 +11,9 @@
 #include "pipeline/generators.h"
 #include "pipeline/timing/costs.h"
 
-namespace teratron::pipeline::testing {
+namespace teratron::testing {
+
+using namespace pipeline;
 
 inline int between(RandomSequence& random, int least, int most) {
   return least + static_cast<int>(random.below(static_cast<std::uint64_t>(most - least + 1)));
@@ -183,4 +185,4 @@ inline Costs random_costs(const Schedule& schedule, RandomSequence& random) {
   return costs;
 }
 
-}  // namespace teratron::pipeline::testing
+}  // namespace teratron::testing

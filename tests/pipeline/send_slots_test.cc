@@ -11,10 +11,10 @@
 #include "pipeline/dependencies.h"
 #include "pipeline/random_schedule.h"
 
-namespace teratron::pipeline {
+namespace teratron::testing {
 namespace {
 
-using testing::any_schedule;
+using namespace pipeline;
 
 // Messages of one direction between two stages. The n-th send is done when the n-th receive has been posted, and the
 // other way about.
@@ -154,10 +154,10 @@ TEST(SendSlots, AreEnoughForEverySchedule) {
 TEST(SendSlots, AreTwoForTheNamedSchedules) {
   RandomSequence random(RandomStream{.seed = 12});
   for (int trial = 0; trial < 300; ++trial) {
-    for (const ScheduleKind kind : testing::kAllKinds) {
+    for (const ScheduleKind kind : kAllKinds) {
       const ScheduleTraits& traits = traits_of(kind);
       if (traits.most_cells > 1 && traits.placement == Placement::kInTurns) continue;
-      EXPECT_EQ(send_slots(make_schedule(kind, testing::random_size(random, kind))), 2) << name_of(kind);
+      EXPECT_EQ(send_slots(make_schedule(kind, random_size(random, kind))), 2) << name_of(kind);
     }
   }
 }
@@ -176,16 +176,16 @@ TEST(FirstMicroBatches, AreFitToRunAndAsTheGeneratorsMakeThem) {
   RandomSequence random(RandomStream{.seed = 14});
   for (int trial = 0; trial < 300; ++trial) {
     const Schedule any = any_schedule(random);
-    EXPECT_TRUE(schedule_faults(first_micro_batches(any, testing::between(random, 1, any.micro_batches))).empty());
-    const ScheduleKind kind = testing::kAllKinds[random.below(testing::kAllKinds.size())];
-    ScheduleSize size = testing::random_size(random, kind);
+    EXPECT_TRUE(schedule_faults(first_micro_batches(any, between(random, 1, any.micro_batches))).empty());
+    const ScheduleKind kind = kAllKinds[random.below(kAllKinds.size())];
+    ScheduleSize size = random_size(random, kind);
     const Schedule schedule = make_schedule(kind, size);
     const int unit = traits_of(kind).fills_groups ? size.stages : 1;
-    const int fewer = testing::between(random, 1, size.micro_batches / unit) * unit;
+    const int fewer = between(random, 1, size.micro_batches / unit) * unit;
     size.micro_batches = fewer;
     EXPECT_EQ(first_micro_batches(schedule, fewer), make_schedule(kind, size)) << name_of(kind);
   }
 }
 
 }  // namespace
-}  // namespace teratron::pipeline
+}  // namespace teratron::testing

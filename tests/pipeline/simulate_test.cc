@@ -11,13 +11,10 @@
 #include "pipeline/random_schedule.h"
 #include "pipeline/timing/closed_form.h"
 
-namespace teratron::pipeline {
+namespace teratron::testing {
 namespace {
 
-using testing::any_schedule;
-using testing::between;
-using testing::kAllKinds;
-using testing::random_size;
+using namespace pipeline;
 
 // Sums of a few hundred terms of order 1 to 10, in another order.
 constexpr double kRounding = 1e-9;
@@ -137,7 +134,7 @@ class LongestPath {
 };
 
 Costs with_transfers(const Schedule& schedule, RandomSequence& random) {
-  Costs costs = testing::random_costs(schedule, random);
+  Costs costs = random_costs(schedule, random);
   for (int s = 0; s < schedule.slices; ++s) costs.transfers.push_back(random.below(2) == 0 ? 0 : random.uniform());
   return costs;
 }
@@ -174,4 +171,4 @@ TEST(Simulation, AScheduleThatComesToNoEndIsOurBug) {
 }
 
 }  // namespace
-}  // namespace teratron::pipeline
+}  // namespace teratron::testing

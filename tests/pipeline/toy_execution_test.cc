@@ -21,9 +21,10 @@
 #include "pipeline/memory.h"
 #include "pipeline/random_schedule.h"
 
-namespace teratron::pipeline {
+namespace teratron::testing {
 namespace {
 
+using namespace pipeline;
 using Value = std::uint64_t;
 
 Value weight_of(int cell) { return 2 * static_cast<Value>(cell) + 3; }
@@ -212,12 +213,12 @@ void expect_gradients_of_one_rank(const Schedule& schedule) {
 TEST(ToyExecution, EveryScheduleGivesTheGradientsOfOneRankInTheMemoryItPromises) {
   RandomSequence random(RandomStream{.seed = 1});
   for (int trial = 0; trial < 150 && !HasFailure(); ++trial) {
-    const Schedule schedule = testing::any_schedule(random);
+    const Schedule schedule = any_schedule(random);
     expect_gradients_of_one_rank(schedule);
-    const std::int64_t bound = most_live_slices(schedule) + testing::between(random, 0, 3);
+    const std::int64_t bound = most_live_slices(schedule) + between(random, 0, 3);
     expect_gradients_of_one_rank(defer_weight_gradients(schedule, even_costs(schedule, 1, 2), bound));
   }
 }
 
 }  // namespace
-}  // namespace teratron::pipeline
+}  // namespace teratron::testing

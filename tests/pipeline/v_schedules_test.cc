@@ -13,12 +13,11 @@
 #include "pipeline/random_schedule.h"
 #include "pipeline/timing/simulate.h"
 
-namespace teratron::pipeline {
+namespace teratron::testing {
 namespace {
 
-using testing::between;
+using namespace pipeline;
 using ::testing::IsEmpty;
-using testing::random_size;
 
 constexpr std::array kKinds = {ScheduleKind::kVMin, ScheduleKind::kVHalf, ScheduleKind::kVZeroBubble};
 
@@ -78,7 +77,7 @@ TEST(VSchedules, WithSlicesOfAnyCutAreFitToRunWithinTheirBound) {
   for (const ScheduleKind kind : kKinds) {
     for (int trial = 0; trial < 100; ++trial) {
       ScheduleSize size = random_size(random, kind);
-      if (random.below(3) == 0) testing::cut_unequally(random, size);
+      if (random.below(3) == 0) cut_unequally(random, size);
       const std::int64_t bound = v_most_slices(kind, size.stages, size.slices);
       const Schedule schedule = make_schedule(kind, size);
       ASSERT_THAT(schedule_faults(schedule, bound), IsEmpty());
@@ -107,4 +106,4 @@ TEST(VSchedules, MemoryBuysTime) {
 }
 
 }  // namespace
-}  // namespace teratron::pipeline
+}  // namespace teratron::testing

@@ -13,11 +13,10 @@
 #include "pipeline/send_slots.h"
 #include "pipeline/timing/simulate.h"
 
-namespace teratron::pipeline {
+namespace teratron::testing {
 namespace {
 
-using testing::any_schedule;
-using testing::random_costs;
+using namespace pipeline;
 
 Costs costs_with_heads(const Schedule& schedule, double head) {
   Costs costs = even_costs(schedule, 1, 2);
@@ -34,7 +33,7 @@ std::vector<Action> kept(std::vector<Action> list, const Keep& keep) {
 }
 
 TEST(VocabularyPasses, KeepTheOrderOfAllElseAndAreTheSameOnAllStages) {
-  for (std::uint64_t seed = 1; seed <= teratron::testing::trials(300U); ++seed) {
+  for (std::uint64_t seed = 1; seed <= trials(300U); ++seed) {
     RandomSequence random(RandomStream{.seed = seed});
     const Schedule schedule = any_schedule(random);
     Costs costs = random_costs(schedule, random);
@@ -48,7 +47,7 @@ TEST(VocabularyPasses, KeepTheOrderOfAllElseAndAreTheSameOnAllStages) {
       EXPECT_EQ(memory_peaks(joint)[stage].slices, memory_peaks(schedule)[stage].slices) << "seed " << seed;
     }
     EXPECT_GE(send_slots(joint), 2) << "seed " << seed;  // ends with some number of them
-    const int fewer = testing::between(random, 1, joint.micro_batches);
+    const int fewer = between(random, 1, joint.micro_batches);
     EXPECT_EQ(schedule_faults(first_micro_batches(joint, fewer)), std::vector<std::string>()) << "seed " << seed;
     if (HasFailure()) return;
   }
@@ -102,4 +101,4 @@ TEST(VocabularyPasses, OfOneStageInAnotherOrderAreFaults) {
 }
 
 }  // namespace
-}  // namespace teratron::pipeline
+}  // namespace teratron::testing

@@ -8,8 +8,10 @@
 
 #include "report/svg.h"
 
-namespace teratron::svg {
+namespace teratron::testing {
 namespace {
+
+using namespace svg;
 
 // Every element that is opened is closed, in order.
 void expect_well_formed(const std::string& svg) {
@@ -64,4 +66,4 @@ TEST(BarChart, NothingToDrawIsAPictureToo) {
 }
 
 }  // namespace
-}  // namespace teratron::svg
+}  // namespace teratron::testing

@@ -8,9 +8,10 @@
 #include <random>
 #include <regex>
 
-namespace teratron::svg {
+namespace teratron::testing {
 namespace {
 
+using namespace svg;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -109,4 +110,4 @@ TEST(CurveChart, NamesAreEscapedAndNoPointsAreAnEmptyPlot) {
 }
 
 }  // namespace
-}  // namespace teratron::svg
+}  // namespace teratron::testing

@@ -12,9 +12,10 @@
 #include "base/error.h"
 #include "report/svg.h"
 
-namespace teratron::svg {
+namespace teratron::testing {
 namespace {
 
+using namespace svg;
 using ::testing::HasSubstr;
 
 // Where the numbers of the y axis begin, and where its title ends.
@@ -136,4 +137,4 @@ TEST(LineChart, NothingToDrawIsAPictureTooAndWhatIsNotANumberIsNone) {
 }
 
 }  // namespace
-}  // namespace teratron::svg
+}  // namespace teratron::testing

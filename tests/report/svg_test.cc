@@ -5,9 +5,10 @@
 
 #include <set>
 
-namespace teratron::svg {
+namespace teratron::testing {
 namespace {
 
+using namespace svg;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -49,4 +50,4 @@ TEST(Svg, TextIsEscaped) {
 }
 
 }  // namespace
-}  // namespace teratron::svg
+}  // namespace teratron::testing

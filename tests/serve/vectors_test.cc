@@ -39,7 +39,7 @@ class ServedVectors : public ::testing::Test {
   const std::unique_ptr<Backend> backend_ = make_cpu_backend();
   Encoder encoder_{
       *backend_, config(), {.purpose = Purpose::kEvaluation, .batch = 2, .tokens = kPositions, .logits_chunk = 1}};
-  const Tokenizer tokenizer_ = testing::tokenizer_of_words();
+  const Tokenizer tokenizer_ = tokenizer_of_words();
   const ServerSettings place_{.port = 0, .api_key = "", .model_name = "bert"};
 };
 
@@ -55,7 +55,7 @@ TEST_F(ServedVectors, AreThoseOfEmbedInEitherEncoding) {
   };
   const std::vector<std::vector<float>> expected = vectors_of(texts);
   VectorModel model("bert", encoder_, tokenizer_, {.vectors = settings, .most_tokens = 10});
-  const testing::RunningServer server(place_, model);
+  const RunningServer server(place_, model);
   const Reply reply = server.post("/v1/embeddings", Json{{"input", texts}, {"model", "bert"}}.dump());
   ASSERT_EQ(reply.status, 200) << reply.body;
   for (std::size_t i = 0; i < texts.size(); ++i) {
@@ -84,7 +84,7 @@ TEST_F(ServedVectors, AreThoseOfEmbedInEitherEncoding) {
 
 TEST_F(ServedVectors, OfAModelThatMakesNoNumbersAreRefusedWithTheReasonAndCounted) {
   VectorModel model("bert", encoder_, tokenizer_, {.most_tokens = kPositions});
-  const testing::RunningServer server(place_, model);
+  const RunningServer server(place_, model);
   const auto ask = [&](const char* text) { return server.post("/v1/embeddings", Json{{"input", text}}.dump()); };
   // A position that the longer text alone reaches.
   const TensorRef row = encoder_.model().embedding.positions->value.slice(0, 4, 5);
@@ -101,7 +101,7 @@ TEST_F(ServedVectors, OfAModelThatMakesNoNumbersAreRefusedWithTheReasonAndCounte
 
 TEST_F(ServedVectors, AreRefusedWhereMoreRequestsWaitThanMay) {
   VectorModel model("bert", encoder_, tokenizer_, {.most_tokens = kPositions, .most_requests = 0});
-  const testing::RunningServer server(place_, model);
+  const RunningServer server(place_, model);
   const Reply refused = server.post("/v1/embeddings", Json{{"input", "a"}}.dump());
   EXPECT_EQ(refused.status, 429);
   EXPECT_THAT(refused.message(), HasSubstr("try again soon"));

@@ -9,8 +9,10 @@
 #include "base/error.h"
 #include "base/philox.h"
 
-namespace teratron::simulation {
+namespace teratron::testing {
 namespace {
+
+using namespace simulation;
 
 constexpr double kRounding = 1e-9;  // of sums of a few hundred terms of order 1
 
@@ -205,4 +207,4 @@ TEST(EventSimulation, TasksThatDoNotStandYetAreOurBug) {
 }
 
 }  // namespace
-}  // namespace teratron::simulation
+}  // namespace teratron::testing

@@ -10,17 +10,15 @@
 #include "pipeline/timing/closed_form.h"
 #include "pipeline/timing/simulate.h"
 
-namespace teratron::simulation {
+namespace teratron::testing {
 namespace {
 
+using namespace simulation;
 using pipeline::Costs;
 using pipeline::PassTimes;
 using pipeline::Schedule;
 using pipeline::ScheduleKind;
 using pipeline::ScheduleSize;
-using pipeline::testing::any_schedule;
-using pipeline::testing::kAllKinds;
-using pipeline::testing::random_size;
 
 constexpr double kMillisecondRounding = 1e-9;  // milliseconds; sums of a few hundred terms of order 1 to 10
 constexpr double kMilli = 1e-3;
@@ -62,8 +60,8 @@ TEST(PipelineRun, WithStagesAlikeAndLinksFreeTheBubbleIsTheClosedForm) {
   }
 }
 
-Costs random_costs(const Schedule& schedule, RandomSequence& random, double transfer) {
-  Costs costs = pipeline::testing::random_costs(schedule, random);
+Costs costs_with_transfer(const Schedule& schedule, RandomSequence& random, double transfer) {
+  Costs costs = random_costs(schedule, random);
   costs.transfers.assign(static_cast<std::size_t>(schedule.slices), transfer);
   return costs;
 }
@@ -73,7 +71,7 @@ TEST(PipelineRun, WhereTransfersAreLatencyAloneItIsTheSimulationOfPipeline) {
     RandomSequence random(RandomStream{.seed = seed});
     const Schedule schedule = any_schedule(random);
     const double latency = random.below(4) == 0 ? 0 : random.uniform();
-    const Costs costs = random_costs(schedule, random, latency);
+    const Costs costs = costs_with_transfer(schedule, random, latency);
     const PipelineResult result = simulate(work_of(schedule, costs), hosts_of_8(8, latency * kMilli));
     const pipeline::Simulation expected = pipeline::simulate(schedule, costs);
     ASSERT_NEAR(1e3 * result.seconds, expected.iteration, kMillisecondRounding) << seed;
@@ -95,7 +93,7 @@ TEST(PipelineRun, TheSameWorkTakesTheSameTimeToTheBit) {
   RandomSequence random(RandomStream{.seed = 5});
   for (int trial = 0; trial < 20; ++trial) {
     const Schedule schedule = any_schedule(random);
-    PipelineWork work = work_of(schedule, random_costs(schedule, random, 0));
+    PipelineWork work = work_of(schedule, costs_with_transfer(schedule, random, 0));
     work.data = 3;
     work.message_bytes.assign(work.costs.passes.front().size(), 3e6);
     work.gradient_bytes.assign(static_cast<std::size_t>(schedule.cells()), 5e6);
@@ -295,4 +293,4 @@ TEST(PipelineRun, WorkThatDoesNotFitIsOurBug) {
 }
 
 }  // namespace
-}  // namespace teratron::simulation
+}  // namespace teratron::testing

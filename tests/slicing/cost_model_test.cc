@@ -8,9 +8,10 @@
 #include "base/error.h"
 #include "base/philox.h"
 
-namespace teratron::slicing {
+namespace teratron::testing {
 namespace {
 
+using namespace slicing;
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
 
@@ -179,4 +180,4 @@ TEST(CostModel, RefusesPointsThatDoNotShowWhatContextCosts) {
 }
 
 }  // namespace
-}  // namespace teratron::slicing
+}  // namespace teratron::testing

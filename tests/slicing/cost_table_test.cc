@@ -4,8 +4,10 @@
 
 #include "base/philox.h"
 
-namespace teratron::slicing {
+namespace teratron::testing {
 namespace {
+
+using namespace slicing;
 
 TEST(SliceGrid, IsOfUnitsAndNoFinerThanAskedAndOfBlocksWhereTheSequenceHasSixteen) {
   RandomSequence random(RandomStream{.seed = 3});
@@ -26,4 +28,4 @@ TEST(SliceGrid, IsOfUnitsAndNoFinerThanAskedAndOfBlocksWhereTheSequenceHasSixtee
 }
 
 }  // namespace
-}  // namespace teratron::slicing
+}  // namespace teratron::testing

@@ -8,9 +8,10 @@
 #include <numeric>
 #include <random>
 
-namespace teratron::slicing {
+namespace teratron::testing {
 namespace {
 
+using namespace slicing;
 using Lengths = std::vector<std::int64_t>;
 
 // First keys of sequences of documents of random lengths, up to the longest.
@@ -126,4 +127,4 @@ TEST(DocumentCuts, LieBetweenDocumentsThatCanBeKeptWhole) {
 }
 
 }  // namespace
-}  // namespace teratron::slicing
+}  // namespace teratron::testing

@@ -8,9 +8,10 @@
 #include "base/error.h"
 #include "base/philox.h"
 
-namespace teratron::slicing {
+namespace teratron::testing {
 namespace {
 
+using namespace slicing;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -170,4 +171,4 @@ TEST(Profile, SpoiltAnywhereIsReadOrRefusedAndNothingElse) {
 }
 
 }  // namespace
-}  // namespace teratron::slicing
+}  // namespace teratron::testing

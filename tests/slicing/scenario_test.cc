@@ -10,9 +10,10 @@
 
 #include "base/error.h"
 
-namespace teratron::slicing {
+namespace teratron::testing {
 namespace {
 
+using namespace slicing;
 using pipeline::ScheduleKind;
 using ::testing::HasSubstr;
 
@@ -109,4 +110,4 @@ TEST(Scenario, CutsOfOtherLengthsAreRefused) {
 }
 
 }  // namespace
-}  // namespace teratron::slicing
+}  // namespace teratron::testing

@@ -13,9 +13,10 @@
 #include "pipeline/token_slices.h"
 #include "slicing/auto_slices.h"
 
-namespace teratron::slicing {
+namespace teratron::testing {
 namespace {
 
+using namespace slicing;
 using Lengths = std::vector<std::int64_t>;
 using pipeline::ScheduleKind;
 
@@ -263,4 +264,4 @@ TEST(SliceTimes, TheBestSlicesCanBeSharedOutWhereRanksShareRows) {
 }
 
 }  // namespace
-}  // namespace teratron::slicing
+}  // namespace teratron::testing

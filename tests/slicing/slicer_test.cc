@@ -12,8 +12,10 @@
 #include "pipeline/generators.h"
 #include "pipeline/timing/simulate.h"
 
-namespace teratron::slicing {
+namespace teratron::testing {
 namespace {
+
+using namespace slicing;
 
 constexpr double kRounding = 1e-9;
 
@@ -183,4 +185,4 @@ TEST(Slicer, PromisesTheTimeThatTeraPipesScheduleTakes) {
 }
 
 }  // namespace
-}  // namespace teratron::slicing
+}  // namespace teratron::testing

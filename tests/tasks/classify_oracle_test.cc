@@ -10,21 +10,20 @@
 #include "tasks/classify/delimited.h"
 #include "tasks/classify/metrics.h"
 
-namespace teratron::classify {
+namespace teratron::testing {
 namespace {
 
 using Json = nlohmann::json;
 
 TEST(ClassifyOracle, TablesAreReadAsByPythonAndMetricsAreScikitLearns) {
-  if (const std::string why = testing::why_no_oracle(); !why.empty()) GTEST_SKIP() << why;
-  const testing::TemporaryFolder folder;
-  ASSERT_EQ(testing::run_oracle("classify_cases.py", {folder.path().string()}, folder / "log"), 0)
-      << read_file(folder / "log");
+  if (const std::string why = why_no_oracle(); !why.empty()) GTEST_SKIP() << why;
+  const TemporaryFolder folder;
+  ASSERT_EQ(run_oracle("classify_cases.py", {folder.path().string()}, folder / "log"), 0) << read_file(folder / "log");
   std::size_t number = 0;
   for (const Json& expected : Json::parse(read_file(folder / "tables.json"))) {
     const std::filesystem::path file = folder / fmt::format("{}.csv", number++);
     const std::string text = read_file(file);
-    DelimitedReader reader(text, Delimiter::kComma, file);
+    classify::DelimitedReader reader(text, classify::Delimiter::kComma, file);
     Json rows = Json::array();
     while (reader.next()) rows.push_back(reader.cells());
     EXPECT_EQ(rows, expected) << Json(text);
@@ -36,12 +35,12 @@ TEST(ClassifyOracle, TablesAreReadAsByPythonAndMetricsAreScikitLearns) {
     const Json one = Json::parse(line);
     std::array<double, 3> ours = {};
     if (const auto count = one["count"].get<std::int64_t>(); count > 0) {
-      const LabelMetrics metrics = label_metrics(one["labels"].get<std::vector<std::int32_t>>(),
-                                                 one["predicted"].get<std::vector<std::int32_t>>(), count);
+      const classify::LabelMetrics metrics = classify::label_metrics(
+          one["labels"].get<std::vector<std::int32_t>>(), one["predicted"].get<std::vector<std::int32_t>>(), count);
       ours = {metrics.accuracy, metrics.f1_macro, metrics.matthews};
     } else {
-      const NumberMetrics metrics =
-          number_metrics(one["labels"].get<std::vector<double>>(), one["predicted"].get<std::vector<double>>());
+      const classify::NumberMetrics metrics = classify::number_metrics(one["labels"].get<std::vector<double>>(),
+                                                                       one["predicted"].get<std::vector<double>>());
       ours = {metrics.pearson, metrics.spearman, metrics.mean_squared_error};
     }
     for (std::size_t i = 0; i < ours.size(); ++i) {
@@ -53,4 +52,4 @@ TEST(ClassifyOracle, TablesAreReadAsByPythonAndMetricsAreScikitLearns) {
 }
 
 }  // namespace
-}  // namespace teratron::classify
+}  // namespace teratron::testing

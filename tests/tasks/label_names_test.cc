@@ -6,7 +6,7 @@
 
 #include "tasks/glue/format.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 TEST(TaskLabelNames, AreAsManyAsTheTaskHasLabelsAndNoneElsewhere) {
@@ -28,4 +28,4 @@ TEST(TaskLabelNames, StandInTheOrderOfTheirNumbers) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -10,7 +10,7 @@
 #include "checkpoint/damage.h"
 #include "tasks/race/score.h"
 
-namespace teratron::race {
+namespace teratron::testing {
 namespace {
 
 namespace fs = std::filesystem;
@@ -18,9 +18,6 @@ using Json = nlohmann::json;
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using testing::message_of;
-using testing::put_file;
-using testing::TemporaryFolder;
 
 Json article(const std::string& id, const std::vector<std::string>& answers) {
   Json json = {{"id", id}, {"article", "It rained."}, {"questions", Json::array()}, {"options", Json::array()}};
@@ -34,25 +31,25 @@ Json article(const std::string& id, const std::vector<std::string>& answers) {
 
 class RaceFiles : public ::testing::Test {
  protected:
-  Dataset data(const std::string& text, const std::string& name = "dev.jsonl") {
+  race::Dataset data(const std::string& text, const std::string& name = "dev.jsonl") {
     put_file(folder_ / name, text);
-    return read_dataset(std::vector<fs::path>{folder_ / name});
+    return race::read_dataset(std::vector<fs::path>{folder_ / name});
   }
   std::string refusal(const Json& json) {
     return message_of<UserError>([&] { data(article("high1.txt", {"A"}).dump() + "\n\n" + json.dump() + "\n"); });
   }
   std::string refusal_of_predictions(const std::string& text) {
     put_file(folder_ / "p.json", text);
-    return message_of<UserError>([&] { read_predictions(folder_ / "p.json"); });
+    return message_of<UserError>([&] { race::read_predictions(folder_ / "p.json"); });
   }
   TemporaryFolder folder_;
 };
 
 TEST(Race, TheOptionTakesThePlaceOfTheBlank) {
-  EXPECT_EQ(question_with_option("It was _ .", "red"), "It was red .");
-  EXPECT_EQ(question_with_option("_ and _", "red"), "red and red");
-  EXPECT_EQ(question_with_option("What was it?", "red"), "What was it? red");
-  EXPECT_EQ(question_with_option("_", "a_b"), "a_b");  // the option's own are text
+  EXPECT_EQ(race::question_with_option("It was _ .", "red"), "It was red .");
+  EXPECT_EQ(race::question_with_option("_ and _", "red"), "red and red");
+  EXPECT_EQ(race::question_with_option("What was it?", "red"), "What was it? red");
+  EXPECT_EQ(race::question_with_option("_", "a_b"), "a_b");  // the option's own are text
 }
 
 TEST_F(RaceFiles, TheOfficialFoldersAndJsonLinesAreTheSame) {
@@ -62,13 +59,13 @@ TEST_F(RaceFiles, TheOfficialFoldersAndJsonLinesAreTheSame) {
   put_file(folder_ / "dev/middle/1.txt", middle.dump());
   put_file(folder_ / "dev/high/2.txt", high.dump(2));  // an object may have many lines
   const std::string lines = high.dump() + "\n" + middle.dump() + "\n";
-  const Dataset of_folder = read_dataset(std::vector<fs::path>{folder_ / "dev"});
-  for (const Dataset& dataset : {of_folder, data(lines), data(testing::zstd(lines), "dev.jsonl.zst"),
-                                 data(testing::gzip(lines), "dev.jsonl.gz")}) {
+  const race::Dataset of_folder = race::read_dataset(std::vector<fs::path>{folder_ / "dev"});
+  for (const race::Dataset& dataset :
+       {of_folder, data(lines), data(zstd(lines), "dev.jsonl.zst"), data(gzip(lines), "dev.jsonl.gz")}) {
     ASSERT_EQ(dataset.size(), 2U);
     EXPECT_EQ(dataset[0].id, "high2.txt");
-    EXPECT_EQ(dataset[0].level, Level::kHigh);
-    EXPECT_EQ(dataset[1].level, Level::kMiddle);
+    EXPECT_EQ(dataset[0].level, race::Level::kHigh);
+    EXPECT_EQ(dataset[1].level, race::Level::kMiddle);
     EXPECT_EQ(dataset[1].text, "It rained.");
     ASSERT_EQ(dataset[1].questions.size(), 2U);
     EXPECT_EQ(dataset[1].questions[1].text, "What 1 _ ?");
@@ -80,11 +77,11 @@ TEST_F(RaceFiles, TheOfficialFoldersAndJsonLinesAreTheSame) {
 TEST_F(RaceFiles, ThePathGivesTheLevelWhereTheIdDoesNot) {
   const std::string text = article("7", {"A"}).dump();
   EXPECT_EQ(data(text)[0].level, std::nullopt);
-  EXPECT_EQ(data(text, "dev.middle.jsonl")[0].level, Level::kMiddle);
+  EXPECT_EQ(data(text, "dev.middle.jsonl")[0].level, race::Level::kMiddle);
   fs::create_directories(folder_ / "middle/high");
-  EXPECT_EQ(data(text, "middle/7.txt")[0].level, Level::kMiddle);
-  EXPECT_EQ(data(text, "middle/high/7.txt")[0].level, Level::kHigh);
-  EXPECT_EQ(data(article("high7.txt", {"A"}).dump(), "dev.middle.jsonl")[0].level, Level::kHigh);
+  EXPECT_EQ(data(text, "middle/7.txt")[0].level, race::Level::kMiddle);
+  EXPECT_EQ(data(text, "middle/high/7.txt")[0].level, race::Level::kHigh);
+  EXPECT_EQ(data(article("high7.txt", {"A"}).dump(), "dev.middle.jsonl")[0].level, race::Level::kHigh);
 }
 
 TEST_F(RaceFiles, NameFileLineAndArticleOfAFault) {
@@ -115,23 +112,23 @@ TEST_F(RaceFiles, NameFileLineAndArticleOfAFault) {
   EXPECT_THAT(refusal(Json::array()), HasSubstr("dev.jsonl:3' is not a JSON object"));
   EXPECT_THAT(message_of<UserError>([&] { data("\n"); }), HasSubstr("no questions"));
   EXPECT_THAT(message_of<UserError>([&] { data(article("a", {}).dump()); }), HasSubstr("no questions"));
-  EXPECT_THAT(message_of<UserError>([&] { read_dataset({}); }), HasSubstr("name at least one"));
+  EXPECT_THAT(message_of<UserError>([&] { race::read_dataset({}); }), HasSubstr("name at least one"));
 }
 
 TEST_F(RaceFiles, PlantedPredictionsScore) {
-  const Dataset dataset =
+  const race::Dataset dataset =
       data(article("middle1.txt", {"A", "B", "C"}).dump() + "\n" + article("high2.txt", {"D", "D"}).dump() + "\n" +
            article("other", {"A"}).dump() + "\n" + article("high3.txt", {"A", "B"}).dump());
   put_file(folder_ / "p.json",
            R"({"middle1.txt": ["A", "C", "C"], "high2.txt": ["D", "A"], "other": ["A"], "x": ["B"]})");
-  const ScoresByLevel scores = score(dataset, read_predictions(folder_ / "p.json"));
+  const race::ScoresByLevel scores = race::score(dataset, race::read_predictions(folder_ / "p.json"));
   EXPECT_EQ(scores.all.questions, 8);
   EXPECT_EQ(scores.all.without_prediction, 2);
   EXPECT_DOUBLE_EQ(scores.middle.accuracy, 200.0 / 3);
   EXPECT_DOUBLE_EQ(scores.high.accuracy, 25);
   EXPECT_DOUBLE_EQ(scores.all.accuracy, 50);
   EXPECT_THAT(message_of<UserError>([&] {
-                score(dataset, {{"high2.txt", {1}}});
+                race::score(dataset, {{"high2.txt", {1}}});
               }),
               HasSubstr("the article 'high2.txt' has 2 questions and 1 prediction"));
 }
@@ -150,7 +147,7 @@ TEST_F(RaceFiles, ScoresAreDirectCountsOverRandomFiles) {
   const std::string letters = "ABCD";
   for (int trial = 0; trial < 200; ++trial) {
     std::string text;
-    Predictions given;
+    race::Predictions given;
     int questions[2] = {}, right[2] = {};
     const std::size_t articles = 1 + random.below(10);
     for (std::size_t i = 0; i < articles; ++i) {
@@ -168,10 +165,10 @@ TEST_F(RaceFiles, ScoresAreDirectCountsOverRandomFiles) {
       text += article(id, answers).dump() + "\n";
       if (is_predicted) given[id] = predicted;
     }
-    write_predictions(folder_ / "p.json", given);
-    const Predictions read = read_predictions(folder_ / "p.json");
+    race::write_predictions(folder_ / "p.json", given);
+    const race::Predictions read = race::read_predictions(folder_ / "p.json");
     ASSERT_EQ(read, given);
-    const ScoresByLevel scores = score(data(text), read);
+    const race::ScoresByLevel scores = race::score(data(text), read);
     EXPECT_EQ(scores.middle.questions, questions[0]);
     EXPECT_EQ(scores.high.questions, questions[1]);
     EXPECT_EQ(scores.middle.right, right[0]);
@@ -192,22 +189,22 @@ TEST(RaceSharedData, HasTheArticlesAndQuestionsThatItsSourceSays) {
   std::vector<fs::path> dev;
   for (const Part& part : {Part{"dev.high.jsonl", 1021, 3451}, Part{"dev.middle.jsonl", 368, 1436},
                            Part{"train.middle.jsonl.zst", 6409, 25421}}) {
-    const Dataset dataset = read_dataset(std::vector<fs::path>{folder / part.name});
+    const race::Dataset dataset = race::read_dataset(std::vector<fs::path>{folder / part.name});
     EXPECT_EQ(dataset.size(), part.articles) << part.name;
-    const ScoresByLevel scores = score(dataset, {});
+    const race::ScoresByLevel scores = race::score(dataset, {});
     const bool is_high = part.name.find("high") != std::string::npos;
     EXPECT_EQ((is_high ? scores.high : scores.middle).questions, part.questions) << part.name;
     EXPECT_EQ((is_high ? scores.middle : scores.high).questions, 0) << part.name;
     if (part.name.starts_with("dev")) dev.push_back(folder / part.name);
   }
-  Predictions always_c;  // of the answers of dev, 917 (high) and 386 (middle) are C
-  const Dataset dataset = read_dataset(dev);
-  for (const Article& one : dataset) always_c[one.id].assign(one.questions.size(), 2);
-  const ScoresByLevel scores = score(dataset, always_c);
+  race::Predictions always_c;  // of the answers of dev, 917 (high) and 386 (middle) are C
+  const race::Dataset dataset = race::read_dataset(dev);
+  for (const race::Article& one : dataset) always_c[one.id].assign(one.questions.size(), 2);
+  const race::ScoresByLevel scores = race::score(dataset, always_c);
   EXPECT_EQ(scores.high.right, 917);
   EXPECT_EQ(scores.middle.right, 386);
   EXPECT_EQ(scores.all.questions, 3451 + 1436);
 }
 
 }  // namespace
-}  // namespace teratron::race
+}  // namespace teratron::testing

@@ -13,54 +13,55 @@
 #include "base/temporary_folder.h"
 #include "tasks/squad/score.h"
 
-namespace teratron::squad {
+namespace teratron::testing {
 namespace {
 
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
 
 TEST(SquadScore, NormalizesAsTheOfficialScriptDoes) {
-  EXPECT_EQ(normalized("The  Cat's  hat."), "cats hat");
-  EXPECT_EQ(normalized("an apple a day: the theatre"), "apple day theatre");
-  EXPECT_EQ(normalized("U.S.A."), "usa");
-  EXPECT_EQ(normalized("a-b"), "ab");  // punctuation goes first and parts nothing
-  EXPECT_EQ(normalized("10\xE2\x82\xAC"
-                       "a b"),
+  EXPECT_EQ(squad::normalized("The  Cat's  hat."), "cats hat");
+  EXPECT_EQ(squad::normalized("an apple a day: the theatre"), "apple day theatre");
+  EXPECT_EQ(squad::normalized("U.S.A."), "usa");
+  EXPECT_EQ(squad::normalized("a-b"), "ab");  // punctuation goes first and parts nothing
+  EXPECT_EQ(squad::normalized("10\xE2\x82\xAC"
+                              "a b"),
             "10\xE2\x82\xAC b");  // "10EURa b": the sign ends a word, so "a" is one
-  EXPECT_EQ(normalized("\xC3\x89T\xC3\x89 the\xC2\xA0"
-                       "a"),
+  EXPECT_EQ(squad::normalized("\xC3\x89T\xC3\x89 the\xC2\xA0"
+                              "a"),
             "\xC3\xA9t\xC3\xA9");
-  EXPECT_EQ(normalized("the"), "");
-  EXPECT_EQ(normalized(""), "");
+  EXPECT_EQ(squad::normalized("the"), "");
+  EXPECT_EQ(squad::normalized(""), "");
 }
 
 TEST(SquadScore, F1CountsWordsThatRepeat) {
-  for (const Version version : {Version::kSquad1, Version::kSquad2}) {
-    EXPECT_DOUBLE_EQ(f1("x y", "x y", version), 1);
-    EXPECT_DOUBLE_EQ(f1("x x y", "x y y", version), 2.0 / 3);
-    EXPECT_DOUBLE_EQ(f1("x y z w", "x", version), 2 * 0.25 / 1.25);
-    EXPECT_DOUBLE_EQ(f1("x", "y", version), 0);
-    EXPECT_DOUBLE_EQ(f1("", "x", version), 0);
+  for (const squad::Version version : {squad::Version::kSquad1, squad::Version::kSquad2}) {
+    EXPECT_DOUBLE_EQ(squad::f1("x y", "x y", version), 1);
+    EXPECT_DOUBLE_EQ(squad::f1("x x y", "x y y", version), 2.0 / 3);
+    EXPECT_DOUBLE_EQ(squad::f1("x y z w", "x", version), 2 * 0.25 / 1.25);
+    EXPECT_DOUBLE_EQ(squad::f1("x", "y", version), 0);
+    EXPECT_DOUBLE_EQ(squad::f1("", "x", version), 0);
   }
-  EXPECT_DOUBLE_EQ(f1("", "", Version::kSquad1), 0);
-  EXPECT_DOUBLE_EQ(f1("", "", Version::kSquad2), 1);
+  EXPECT_DOUBLE_EQ(squad::f1("", "", squad::Version::kSquad1), 0);
+  EXPECT_DOUBLE_EQ(squad::f1("", "", squad::Version::kSquad2), 1);
 }
 
 // Random answers of the characters on which implementations differ (tests/golden/make_squad_score_golden.py).
 TEST(SquadScore, IsThatOfTheOfficialScriptsInPython) {
-  const std::vector<nlohmann::json> rows = testing::json_lines(TERATRON_SOURCE_DIR "/tests/golden/squad_score.jsonl");
+  const std::vector<nlohmann::json> rows = json_lines(TERATRON_SOURCE_DIR "/tests/golden/squad_score.jsonl");
   for (const nlohmann::json& row : rows) {
     const std::string prediction = row[0], answer = row[1];
-    EXPECT_EQ(normalized(prediction), row[2].get<std::string>()) << row;
-    EXPECT_EQ(normalized(answer), row[3].get<std::string>()) << row;
-    const auto scored = [&](Version version) {
-      const Dataset dataset{.paragraphs = {answer}, .questions = {{.id = "q", .text = "?", .answers = {{answer, {}}}}}};
-      return score(dataset, {{"q", prediction}}, version).all;
+    EXPECT_EQ(squad::normalized(prediction), row[2].get<std::string>()) << row;
+    EXPECT_EQ(squad::normalized(answer), row[3].get<std::string>()) << row;
+    const auto scored = [&](squad::Version version) {
+      const squad::Dataset dataset{.paragraphs = {answer},
+                                   .questions = {{.id = "q", .text = "?", .answers = {{answer, {}}}}}};
+      return squad::score(dataset, {{"q", prediction}}, version).all;
     };
-    EXPECT_DOUBLE_EQ(scored(Version::kSquad1).exact_match, 100.0 * row[4].get<double>()) << row;
-    EXPECT_DOUBLE_EQ(scored(Version::kSquad1).f1, 100.0 * row[5].get<double>()) << row;
-    EXPECT_DOUBLE_EQ(scored(Version::kSquad2).exact_match, 100.0 * row[4].get<double>()) << row;
-    EXPECT_DOUBLE_EQ(scored(Version::kSquad2).f1, 100.0 * row[6].get<double>()) << row;
+    EXPECT_DOUBLE_EQ(scored(squad::Version::kSquad1).exact_match, 100.0 * row[4].get<double>()) << row;
+    EXPECT_DOUBLE_EQ(scored(squad::Version::kSquad1).f1, 100.0 * row[5].get<double>()) << row;
+    EXPECT_DOUBLE_EQ(scored(squad::Version::kSquad2).exact_match, 100.0 * row[4].get<double>()) << row;
+    EXPECT_DOUBLE_EQ(scored(squad::Version::kSquad2).f1, 100.0 * row[6].get<double>()) << row;
   }
   EXPECT_EQ(rows.size(), 703U);
 }
@@ -80,12 +81,12 @@ TEST(SquadScore, F1OverRandomTexts) {
   };
   for (int trial = 0; trial < 2000; ++trial) {
     std::vector<std::string> a = text(), b = text();
-    const double score = f1(joined(a), joined(b), Version::kSquad2);
+    const double score = squad::f1(joined(a), joined(b), squad::Version::kSquad2);
     EXPECT_GE(score, joined(a) == joined(b) ? 1 : 0);
     EXPECT_LE(score, 1);
-    EXPECT_DOUBLE_EQ(f1(joined(b), joined(a), Version::kSquad2), score);
+    EXPECT_DOUBLE_EQ(squad::f1(joined(b), joined(a), squad::Version::kSquad2), score);
     std::ranges::shuffle(a, random);
-    EXPECT_DOUBLE_EQ(f1(joined(a), joined(b), Version::kSquad2), score);
+    EXPECT_DOUBLE_EQ(squad::f1(joined(a), joined(b), squad::Version::kSquad2), score);
   }
 }
 
@@ -95,40 +96,43 @@ class SquadFiles : public ::testing::Test {
     std::ofstream(folder_ / "file.json") << text;
     return folder_ / "file.json";
   }
-  std::string refusal(const std::string& questions, Version version) {
-    return testing::message_of<UserError>([&] {
-      read_dataset(write(R"({"data": [{"paragraphs": [{"context": "It was red.", "qas": [)" + questions + "]}]}]}"),
-                   version);
+  std::string refusal(const std::string& questions, squad::Version version) {
+    return message_of<UserError>([&] {
+      squad::read_dataset(
+          write(R"({"data": [{"paragraphs": [{"context": "It was red.", "qas": [)" + questions + "]}]}]}"), version);
     });
   }
-  testing::TemporaryFolder folder_;
+  TemporaryFolder folder_;
 };
 
 TEST_F(SquadFiles, NameTheQuestionOfAFault) {
   const std::string right = R"({"id": "q", "question": "?", "answers": [{"text": "red", "answer_start": 7}]})";
-  EXPECT_EQ(refusal(right, Version::kSquad1), testing::kNoError);
-  EXPECT_THAT(refusal(right + "," + right, Version::kSquad1), HasSubstr("the question 'q' twice"));
-  EXPECT_THAT(refusal(R"({"id": "q", "question": "?", "answers": [{"text": "blue"}]})", Version::kSquad1),
+  EXPECT_EQ(refusal(right, squad::Version::kSquad1), kNoError);
+  EXPECT_THAT(refusal(right + "," + right, squad::Version::kSquad1), HasSubstr("the question 'q' twice"));
+  EXPECT_THAT(refusal(R"({"id": "q", "question": "?", "answers": [{"text": "blue"}]})", squad::Version::kSquad1),
               HasSubstr("'blue' of the question 'q' does not occur"));
-  EXPECT_THAT(refusal(R"({"id": "q", "question": "?", "answers": []})", Version::kSquad1), HasSubstr("squad2"));
-  EXPECT_THAT(refusal(R"({"id": "q", "question": "?", "answers": []})", Version::kSquad2), HasSubstr("is_impossible"));
-  EXPECT_EQ(refusal(R"({"id": "q", "question": "?", "answers": [], "is_impossible": true})", Version::kSquad2),
-            testing::kNoError);
-  EXPECT_THAT(refusal(R"({"question": "?", "answers": []})", Version::kSquad2), HasSubstr("lacks \"id\""));
-  EXPECT_THAT(refusal("", Version::kSquad2), HasSubstr("no questions"));
-  EXPECT_THROW(read_dataset(write(R"({"data": [{"paragraphs": [{"context": " ", "qas": []}]}]})"), Version::kSquad2),
+  EXPECT_THAT(refusal(R"({"id": "q", "question": "?", "answers": []})", squad::Version::kSquad1), HasSubstr("squad2"));
+  EXPECT_THAT(refusal(R"({"id": "q", "question": "?", "answers": []})", squad::Version::kSquad2),
+              HasSubstr("is_impossible"));
+  EXPECT_EQ(refusal(R"({"id": "q", "question": "?", "answers": [], "is_impossible": true})", squad::Version::kSquad2),
+            kNoError);
+  EXPECT_THAT(refusal(R"({"question": "?", "answers": []})", squad::Version::kSquad2), HasSubstr("lacks \"id\""));
+  EXPECT_THAT(refusal("", squad::Version::kSquad2), HasSubstr("no questions"));
+  EXPECT_THROW(squad::read_dataset(write(R"({"data": [{"paragraphs": [{"context": " ", "qas": []}]}]})"),
+                                   squad::Version::kSquad2),
                UserError);
-  EXPECT_THROW(read_predictions(write("[1]")), UserError);
-  EXPECT_THROW(read_predictions(write(R"({"q": 1})")), UserError);
+  EXPECT_THROW(squad::read_predictions(write("[1]")), UserError);
+  EXPECT_THROW(squad::read_predictions(write(R"({"q": 1})")), UserError);
 }
 
 TEST_F(SquadFiles, AnAnswerThatIsNoneAndAMissingOneScore) {
-  const Dataset dataset{.paragraphs = {"It was red and blue."},
-                        .questions = {{.id = "a", .text = "?", .answers = {{"red", {}}, {"red and blue", {}}}},
-                                      {.id = "b", .text = "?", .answers = {}},
-                                      {.id = "c", .text = "?", .answers = {{"blue", {}}}},
-                                      {.id = "d", .text = "?", .answers = {}}}};
-  const ScoresByAnswer scores = score(dataset, {{"a", "The red and"}, {"b", ""}, {"d", "red"}}, Version::kSquad2);
+  const squad::Dataset dataset{.paragraphs = {"It was red and blue."},
+                               .questions = {{.id = "a", .text = "?", .answers = {{"red", {}}, {"red and blue", {}}}},
+                                             {.id = "b", .text = "?", .answers = {}},
+                                             {.id = "c", .text = "?", .answers = {{"blue", {}}}},
+                                             {.id = "d", .text = "?", .answers = {}}}};
+  const squad::ScoresByAnswer scores =
+      squad::score(dataset, {{"a", "The red and"}, {"b", ""}, {"d", "red"}}, squad::Version::kSquad2);
   EXPECT_EQ(scores.all.questions, 4);
   EXPECT_EQ(scores.all.without_prediction, 1);
   EXPECT_DOUBLE_EQ(scores.all.exact_match, 25);
@@ -141,17 +145,19 @@ TEST_F(SquadFiles, AnAnswerThatIsNoneAndAMissingOneScore) {
 TEST(SquadPredictions, ScoreAsTheOfficialSite) {
   const fs::path data = fs::path(TERATRON_SOURCE_DIR) / "../shared/data/squad";
   if (!fs::exists(data)) GTEST_SKIP() << "../shared/data/squad is absent";
-  const Scores first =
-      score(read_dataset(data / "dev-v1.1.from-html.json", Version::kSquad1),
-            read_predictions(data / "predictions/v1.1-Logistic-Regression-Baseline.json"), Version::kSquad1)
+  const squad::Scores first =
+      squad::score(squad::read_dataset(data / "dev-v1.1.from-html.json", squad::Version::kSquad1),
+                   squad::read_predictions(data / "predictions/v1.1-Logistic-Regression-Baseline.json"),
+                   squad::Version::kSquad1)
           .all;
   EXPECT_EQ(first.questions, 10570);
   EXPECT_EQ(first.without_prediction, 13);
   EXPECT_NEAR(first.exact_match, 40.1419, 5e-5);
   EXPECT_NEAR(first.f1, 50.9815, 5e-5);
-  const Scores second =
-      score(read_dataset(data / "dev-v2.0.from-html.json", Version::kSquad2),
-            read_predictions(data / "predictions/v2.0-BiDAF-Self-Attention-ELMo.json"), Version::kSquad2)
+  const squad::Scores second =
+      squad::score(squad::read_dataset(data / "dev-v2.0.from-html.json", squad::Version::kSquad2),
+                   squad::read_predictions(data / "predictions/v2.0-BiDAF-Self-Attention-ELMo.json"),
+                   squad::Version::kSquad2)
           .all;
   EXPECT_EQ(second.without_prediction, 0);
   EXPECT_NEAR(second.exact_match, 65.7037, 5e-5);
@@ -159,4 +165,4 @@ TEST(SquadPredictions, ScoreAsTheOfficialSite) {
 }
 
 }  // namespace
-}  // namespace teratron::squad
+}  // namespace teratron::testing

@@ -10,16 +10,13 @@
 #include "tasks/task_entry.h"
 #include "tasks/task_files.h"
 
-namespace teratron::tag {
+namespace teratron::testing {
 namespace {
 
 namespace fs = std::filesystem;
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using testing::message_of;
-using testing::put_file;
-using testing::right_outputs;
 
 class TagFiles : public TaskFiles {
  protected:
@@ -29,8 +26,8 @@ class TagFiles : public TaskFiles {
     put_file(folder_ / name, content);
     return folder_ / name;
   }
-  Sentences read(const std::string& name, const std::string& content) const {
-    return read_sentences(std::vector{file(name, content)}, reading_);
+  tag::Sentences read(const std::string& name, const std::string& content) const {
+    return tag::read_sentences(std::vector{file(name, content)}, reading_);
   }
   std::string fault(const std::string& name, const std::string& content) const {
     return message_of<UserError>([&] { read(name, content); });
@@ -39,7 +36,7 @@ class TagFiles : public TaskFiles {
     return open_task(TaskKind::kTag, std::vector{file(name, content)}, tokenizer_, reading_, training);
   }
   // "word/label/line" of each, with "|" between sentences.
-  static std::string text_of(const Sentences& sentences) {
+  static std::string text_of(const tag::Sentences& sentences) {
     std::string text;
     for (std::size_t i = 0; i + 1 < sentences.begins.size(); ++i) {
       text += i == 0 ? "" : " |";
@@ -147,7 +144,7 @@ TEST_F(TagFiles, ALabelIsThatOfAWordsFirstToken) {
 std::string words_of(int count) {
   std::string text;
   for (int i = 0; i < count; ++i)
-    text += fmt::format("{} {}\n", testing::kTaskWords[std::size_t(i) % 16], i % 3 == 0 ? "B-X" : "O");
+    text += fmt::format("{} {}\n", kTaskWords[std::size_t(i) % 16], i % 3 == 0 ? "B-X" : "O");
   return text;
 }
 
@@ -232,8 +229,8 @@ TEST_F(TagFiles, PredictionsComeBackFromScoreInBothFormats) {
     EXPECT_DOUBLE_EQ(json["by_type"]["X"]["recall"].get<double>(), 50);
     EXPECT_THAT(report.text, HasSubstr("2 spans   precision  33.3333   recall  50.0000   F1  40.0000"));
   }
-  EXPECT_EQ(testing::bytes_of_file(folder_ / "p.conll"), "rain\tB-X\nsnow\tB-X\n\nsun\tO\nfog\tB-Y\n\nhail\tB-X\n\n");
-  EXPECT_THAT(testing::bytes_of_file(folder_ / "p.jsonl"),
+  EXPECT_EQ(bytes_of_file(folder_ / "p.conll"), "rain\tB-X\nsnow\tB-X\n\nsun\tO\nfog\tB-Y\n\nhail\tB-X\n\n");
+  EXPECT_THAT(bytes_of_file(folder_ / "p.jsonl"),
               HasSubstr("{\"tokens\":[\"rain\",\"snow\"],\"ner_tags\":[\"B-X\",\"B-X\"]}\n"));
   const auto refused = [&](const std::string& predictions) {
     put_file(folder_ / "p.conll", predictions);
@@ -256,7 +253,7 @@ TEST_F(TagFiles, LabelsThatAreNoneOfSpansAreScoredByTheirAccuracy) {
 
 TEST(TagSpans, FollowConllevalWhereALabelBreaksTheScheme) {
   const std::vector<std::string> names = {"O", "B-X", "I-X", "E-X", "S-X", "B-Y", "I-Y", "B"};
-  const SpanLabels labels(names);
+  const tag::SpanLabels labels(names);
   EXPECT_THAT(labels.types(), ElementsAre("X", "Y", "_"));
   const auto spans = [&](const std::string& text) {
     std::vector<std::int32_t> numbers;
@@ -264,7 +261,7 @@ TEST(TagSpans, FollowConllevalWhereALabelBreaksTheScheme) {
     for (std::string word; words >> word;)
       numbers.push_back(static_cast<std::int32_t>(std::ranges::find(names, word) - names.begin()));
     std::string found;
-    for (const Span& span : labels.spans_in(numbers))
+    for (const tag::Span& span : labels.spans_in(numbers))
       found += fmt::format("{}{}-{} ", labels.types()[static_cast<std::size_t>(span.type)], span.begin, span.end);
     return found;
   };
@@ -274,10 +271,10 @@ TEST(TagSpans, FollowConllevalWhereALabelBreaksTheScheme) {
   EXPECT_EQ(spans("B-X E-X I-X S-X E-X"), "X0-2 X2-3 X3-4 X4-5 ") << "IOBES";
   EXPECT_EQ(spans("B-X I-Y I-Y B"), "X0-1 Y1-3 _3-4 ");
   EXPECT_EQ(spans("O O"), "");
-  EXPECT_FALSE(SpanLabels(std::vector<std::string>{"O", "L-X"}).are_spans());
-  EXPECT_FALSE(SpanLabels(std::vector<std::string>{"O", ""}).are_spans());
-  EXPECT_FALSE(SpanLabels(std::vector<std::string>{"NOUN", "Ix"}).are_spans());
+  EXPECT_FALSE(tag::SpanLabels(std::vector<std::string>{"O", "L-X"}).are_spans());
+  EXPECT_FALSE(tag::SpanLabels(std::vector<std::string>{"O", ""}).are_spans());
+  EXPECT_FALSE(tag::SpanLabels(std::vector<std::string>{"NOUN", "Ix"}).are_spans());
 }
 
 }  // namespace
-}  // namespace teratron::tag
+}  // namespace teratron::testing

@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "tasks/synthetic_tasks.h"
 
-namespace teratron {
+namespace teratron::testing {
 
 inline TaskReading reading_of(std::int64_t seq_length, std::int64_t max_query_length, std::int64_t doc_stride) {
   return {.seq_length = seq_length, .max_query_length = max_query_length, .doc_stride = doc_stride};
@@ -18,21 +18,21 @@ class TaskFiles : public ::testing::Test {
                                 bool training = false) {
     std::vector<std::filesystem::path> files;
     for (const std::string& text : texts) {
-      files.push_back(folder_ / fmt::format("{}-{}", files.size(), testing::task_file_name(kind)));
-      testing::put_file(files.back(), text);
+      files.push_back(folder_ / fmt::format("{}-{}", files.size(), task_file_name(kind)));
+      put_file(files.back(), text);
     }
-    return open_task(kind, files, tokenizer_, testing::with_columns_of(kind, reading), training);
+    return open_task(kind, files, tokenizer_, with_columns_of(kind, reading), training);
   }
   std::unique_ptr<TaskSet> open(TaskKind kind, const std::string& text, bool training = false) {
     return open(kind, std::vector{text}, default_reading(kind), training);
   }
   std::string refusal(TaskKind kind, const std::vector<std::string>& texts, const TaskReading& reading,
                       bool training = false) {
-    return testing::message_of<UserError>([&] { open(kind, texts, reading, training); });
+    return message_of<UserError>([&] { open(kind, texts, reading, training); });
   }
   std::string predictions(const TaskSet& set, const TaskOutputValues& outputs) {
     set.write_predictions(folder_ / "predictions", outputs);
-    return testing::bytes_of_file(folder_ / "predictions");
+    return bytes_of_file(folder_ / "predictions");
   }
   std::vector<std::int32_t> framed(const std::string& a, const std::string& b) const {
     std::vector<std::int32_t> ids = {2};
@@ -43,8 +43,8 @@ class TaskFiles : public ::testing::Test {
     return ids;
   }
 
-  testing::TemporaryFolder folder_;
-  Tokenizer tokenizer_ = testing::task_tokenizer(folder_);
+  TemporaryFolder folder_;
+  Tokenizer tokenizer_ = task_tokenizer(folder_);
 };
 
-}  // namespace teratron
+}  // namespace teratron::testing

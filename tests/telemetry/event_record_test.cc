@@ -6,7 +6,7 @@
 
 #include "base/philox.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 std::string from_hex(std::string_view hex) {
@@ -59,4 +59,4 @@ TEST(EventRecord, ReadsBackAsWrittenAndShowsDamage) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -7,7 +7,7 @@
 
 #include "base/philox.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 TEST(TraceFile, HoldsEveryEventOfEveryProcess) {
@@ -61,4 +61,4 @@ TEST(TraceFile, IsAFileWithoutSpansToo) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

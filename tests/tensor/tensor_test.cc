@@ -6,7 +6,7 @@
 
 #include <vector>
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 class Views : public ::testing::Test {
@@ -120,4 +120,4 @@ TEST_F(Views, BytesFollowTheDType) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

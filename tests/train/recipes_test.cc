@@ -15,7 +15,7 @@
 #include "train/config/start_reading.h"
 #include "train/plans/memory_plan.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 namespace fs = std::filesystem;
@@ -249,4 +249,4 @@ TEST(Recipes, OwnRecipesAreSmall) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 using pipeline::Pass;
@@ -61,4 +61,4 @@ TEST(StepTrace, NamesWhatWasDone) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

@@ -13,16 +13,15 @@
 #include "ops/cuda/cudnn/cudnn_library.h"
 #include "ops/cuda/cudnn/takes_cudnn.h"
 
-namespace teratron::cuda {
+namespace teratron::testing {
 namespace {
 
+using namespace cuda;
 using cudnn_frontend::DataType_t;
 using cudnn_frontend::HeurMode_t;
 using ::testing::AllOf;
-using testing::AttentionCall;
 using ::testing::ElementsAreArray;
 using ::testing::HasSubstr;
-using testing::Random;
 using ::testing::ThrowsMessage;
 
 constexpr int kCalls = 200;
@@ -199,4 +198,4 @@ TEST(CudnnLibrary, RefusesAnotherKind) {
 }
 
 }  // namespace
-}  // namespace teratron::cuda
+}  // namespace teratron::testing

@@ -17,7 +17,7 @@
 #include "base/files/file.h"
 #include "base/temporary_folder.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 using ::testing::HasSubstr;
@@ -38,7 +38,7 @@ class AlgorithmCaches : public ::testing::Test {
   AlgorithmCache open() const { return AlgorithmCache(file_, kMachine); }
   Algorithms on_disk() const { return algorithms_from_text(read_file(file_), kMachine).value(); }
 
-  const testing::TemporaryFolder folder_;
+  const TemporaryFolder folder_;
   const std::filesystem::path file_ = folder_ / "new" / "algorithms.json";
 };
 
@@ -236,4 +236,4 @@ TEST_F(AlgorithmCaches, AreOneForAMachineInAProcess) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

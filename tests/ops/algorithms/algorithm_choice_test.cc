@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 using ::testing::HasSubstr;
@@ -136,4 +136,4 @@ TEST_F(AlgorithmChoice, IsMadeAnewWhereAnotherRanksCannotBeUsed) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing

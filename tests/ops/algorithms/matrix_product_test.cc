@@ -6,7 +6,7 @@
 #include <array>
 #include <set>
 
-namespace teratron {
+namespace teratron::testing {
 namespace {
 
 // [6, 4] = [6, 8] [8, 4], with places of their own, 4 KiB apart.
@@ -127,4 +127,4 @@ TEST_F(MatrixProducts, HaveKeysOfWhatTheyAre) {
 }
 
 }  // namespace
-}  // namespace teratron
+}  // namespace teratron::testing
