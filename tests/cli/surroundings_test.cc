@@ -67,7 +67,7 @@ TEST_F(Surroundings, ACommandWhoseOutputIsReadNoMoreEndsInSilenceAndNotAsIfItHad
     // A short output may have been written before the reader ended.
     EXPECT_THAT(outcome.exit_code, AnyOf(0, 141)) << command;
     EXPECT_THAT(outcome.errors, Not(HasSubstr("error"))) << command;
-    const Outcome later = in_shell("(sleep 0.1; $T " + command + ") | exec true; exit ${PIPESTATUS[0]}");
+    const Outcome later = in_shell("exec 3> >(true); wait $!; $T " + command + " >&3");  // after its reader's end
     EXPECT_EQ(later.exit_code, 141) << command;
     EXPECT_EQ(later.errors.find("error"), std::string::npos) << later.errors;
   }

@@ -59,14 +59,14 @@ class TinyTraining {
   const TemporaryFolder folder_;
 };
 
-// That losses differ by rounding alone. The first updates of AdamW divide gradients by their own size, which makes much
-// of it.
+// Expects losses that differ by rounding alone. The first updates of AdamW divide gradients by their own size, which
+// makes much of it.
 inline void expect_near_losses(const std::vector<double>& actual, const std::vector<double>& expected) {
   ASSERT_EQ(actual.size(), expected.size());
   for (std::size_t i = 0; i < actual.size(); ++i) EXPECT_NEAR(actual[i], expected[i], 1e-3) << "update " << i + 1;
 }
 
-// So many documents of random letters as lines of JSON.
+// Lines of JSON with so many documents of random letters.
 inline std::string random_documents(int documents, std::uint64_t least_letters, std::uint64_t most_letters) {
   RandomSequence random(RandomStream{.seed = 3});
   std::string lines;

@@ -25,7 +25,7 @@ shared = false
 latency = 2e-6
 )";
 
-// What a page of --html shows.
+// The plan in a page of --html.
 Json plan_in(const std::string& page) {
   const std::string text = read_file(page), mark = "id=\"plan\">";
   const std::size_t begin = text.find(mark) + mark.size();
