@@ -18,10 +18,14 @@ inline std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
-inline std::vector<nlohmann::json> json_lines(const std::filesystem::path& file) {
+inline std::vector<nlohmann::json> json_lines_of(const std::string& text) {
   std::vector<nlohmann::json> lines;
-  for (const std::string& line : lines_of(read_file(file))) lines.push_back(nlohmann::json::parse(line));
+  for (const std::string& line : lines_of(text)) lines.push_back(nlohmann::json::parse(line));
   return lines;
+}
+
+inline std::vector<nlohmann::json> json_lines(const std::filesystem::path& file) {
+  return json_lines_of(read_file(file));
 }
 
 }  // namespace teratron::testing

@@ -1,8 +1,8 @@
 // The subcommands for tokenizers, data and checkpoints, end to end on small files.
 
 #include <cstring>
-#include <sstream>
 
+#include "base/lines.h"
 #include "base/philox.h"
 #include "cli/binary.h"
 #include "tokenizer/tokenizer.h"
@@ -77,10 +77,9 @@ TEST_F(Commands, EncodeShowsIdsBesideTheirTexts) {
   write_file_atomically(path("in"), "a \"\xC3\n");  // a character cut in the middle
   run_teratron({"tokenizer", "encode", "--as-text", "--tokenizer", path("tokenizer"), path("in"), path("ids")});
   const Tokenizer tokenizer = Tokenizer::load(path("tokenizer"));
-  std::istringstream lines(read_file(path("ids")));
   std::vector<std::int32_t> ids;
   std::string text;
-  for (std::string line; std::getline(lines, line);) {
+  for (const std::string& line : lines_of(read_file(path("ids")))) {
     const std::size_t space = line.find(' ');
     ids.push_back(std::stoi(line.substr(0, space)));
     text += Json::parse(line.substr(space + 1)).get<std::string>();

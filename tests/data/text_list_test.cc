@@ -32,9 +32,9 @@ class TextList : public ::testing::Test {
 };
 
 TEST_F(TextList, HasLinesWhateverEndsThem) {
-  EXPECT_THAT(lines_of("a\r\n\n b \nc"), ElementsAre("a", "", " b ", "c"));
-  EXPECT_THAT(lines_of("a\n"), ElementsAre("a"));
-  EXPECT_TRUE(lines_of("").empty());
+  EXPECT_THAT(teratron::lines_of("a\r\n\n b \nc"), ElementsAre("a", "", " b ", "c"));
+  EXPECT_THAT(teratron::lines_of("a\n"), ElementsAre("a"));
+  EXPECT_TRUE(teratron::lines_of("").empty());
   const std::string text = "\xEF\xBB\xBFone\r\n\n  two \r\n \t\r\n\r\nthree";
   EXPECT_THAT(read(text), ElementsAre("one", "  two ", "three"));
   EXPECT_THAT(read(text, BlankLines::kKeep), ElementsAre("one", "", "  two ", " \t", "", "three"));

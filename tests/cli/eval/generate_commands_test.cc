@@ -1,7 +1,6 @@
 // `teratron generate` with many prompts: files and standard input, stop texts, samples, long prompts.
 
 #include <algorithm>
-#include <sstream>
 
 #include "cli/tiny_training.h"
 
@@ -21,14 +20,8 @@ class GenerateCommands : public ::testing::Test {
   static Words generate(const Words& more) {
     return with({"generate", "--load", path("run"), "--ignore-end-of-text", "--max-new-tokens", "8"}, more);
   }
-  static std::vector<Json> json_lines(std::string_view text) {
-    std::vector<Json> lines;
-    std::istringstream stream{std::string(text)};
-    for (std::string line; std::getline(stream, line);) lines.push_back(Json::parse(line));
-    return lines;
-  }
   static std::vector<Json> lines_of(const Words& more) {
-    return json_lines(succeed(with(generate(more), {"--json", "-"})));
+    return json_lines_of(succeed(with(generate(more), {"--json", "-"})));
   }
 
   static TinyTraining* training_;
@@ -69,7 +62,7 @@ TEST_F(GenerateCommands, ReadStandardInputAndWriteFilesAndTextInOrder) {
   const Words words = generate({"--prompts", path("prompts.txt"), "--temperature", "0", "--json", path("out.jsonl")});
   const std::string shown = succeed(words);
   std::size_t at = 0;
-  const std::vector<Json> lines = json_lines(read_file(path("out.jsonl")));
+  const std::vector<Json> lines = json_lines(path("out.jsonl"));
   ASSERT_EQ(lines.size(), 4U);
   for (std::size_t i = 0; i < lines.size(); ++i) {
     EXPECT_EQ(lines[i].at("prompt"), kPromptTexts[i]);
@@ -152,8 +145,8 @@ TEST_F(GenerateCommands, BeginPromptsAsTheTokenizersFilesDo) {
                                  {"special_tokens", {{token, {{"id", token}, {"ids", {id}}, {"tokens", {token}}}}}}};
   write_file_atomically(path("begins/tokenizer.json"), tokenizer.dump());
   for (const std::string& prompt : {std::string("the rank waits"), token + "the rank waits"}) {
-    const Json line = json_lines(succeed({"generate", "--load", path("begins"), "--prompt", prompt, "--max-new-tokens",
-                                          "1", "--json", "-"}))
+    const Json line = json_lines_of(succeed({"generate", "--load", path("begins"), "--prompt", prompt,
+                                             "--max-new-tokens", "1", "--json", "-"}))
                           .front();
     std::vector<std::int32_t> expected = lines_of({"--prompt", "the rank waits"}).front().at("prompt_tokens");
     expected.insert(expected.begin(), id);

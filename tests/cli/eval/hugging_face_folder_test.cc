@@ -82,16 +82,14 @@ TEST_F(HuggingFaceFolders, WithMoreRowsThanTokensGenerateTextAlone) {
   const std::int64_t tokens = json_of({"tokenizer", "info", path("hf")}).at("vocab_size");
   ASSERT_LT(tokens, 300);
   write_file_atomically(path("prompts.txt"), "the rank\na layer\nwaits\n");
-  std::istringstream lines(
-      succeed({"generate", "--load", path("hf"), "--prompts", path("prompts.txt"), "--num-samples", "3",
-               "--temperature", "5", "--max-new-tokens", "60", "--ignore-end-of-text", "--json", "-"}));
-  int texts = 0;
-  for (std::string line; std::getline(lines, line); ++texts) {
-    const Json json = Json::parse(line);
-    EXPECT_EQ(json.at("tokens").size(), 60U);
-    for (const std::int64_t id : json.at("tokens")) EXPECT_LT(id, tokens);
+  const std::vector<Json> texts =
+      json_lines_of(succeed({"generate", "--load", path("hf"), "--prompts", path("prompts.txt"), "--num-samples", "3",
+                             "--temperature", "5", "--max-new-tokens", "60", "--ignore-end-of-text", "--json", "-"}));
+  EXPECT_EQ(texts.size(), 9U);
+  for (const Json& text : texts) {
+    EXPECT_EQ(text.at("tokens").size(), 60U);
+    for (const std::int64_t id : text.at("tokens")) EXPECT_LT(id, tokens);
   }
-  EXPECT_EQ(texts, 9);
 }
 
 TEST_F(HuggingFaceFolders, EveryCommandRefusesWeightsThatAreNotFinite) {

@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "base/lines.h"
 #include "cli/binary.h"
 #include "tasks/synthetic_tasks.h"
 
@@ -63,17 +64,14 @@ TEST_F(MaskedWords, ThePlacesOfMasksAreFilledInOrder) {
   const Outcome shown = must(with(fill, {"--prompt", "rain [MASK] snow"}));
   EXPECT_EQ(std::ranges::count(shown.output, '\n'), 4) << shown.output;
   put_file(path("texts"), "rain [MASK] snow\n\n[MASK] [MASK] sun\n");
-  const Outcome both = must(with(fill, {"--prompts", path("texts"), "--json", "-"}));
-  std::istringstream lines(both.output);
-  std::string line;
-  std::getline(lines, line);
-  const auto first = Json::parse(line);
+  const std::vector<Json> lines = json_lines_of(succeed(with(fill, {"--prompts", path("texts"), "--json", "-"})));
+  ASSERT_EQ(lines.size(), 2U);
+  const Json& first = lines[0];
   EXPECT_EQ(first["masks"][0]["position"], 2);
   ASSERT_EQ(first["masks"][0]["tokens"].size(), 3U);
   EXPECT_GE(first["masks"][0]["tokens"][0]["score"], first["masks"][0]["tokens"][1]["score"]);
   EXPECT_THAT(shown.output, HasSubstr(first["masks"][0]["tokens"][0]["token_str"].get<std::string>()));
-  std::getline(lines, line);
-  EXPECT_EQ(Json::parse(line)["masks"].size(), 2U);
+  EXPECT_EQ(lines[1]["masks"].size(), 2U);
   EXPECT_THAT(refused(with(fill, {"--prompt", "rain"})), HasSubstr("--prompt has no [MASK]"));
   EXPECT_THAT(refused(with(fill, {"--prompt", std::string(99, '.') + "[MASK]"})),
               HasSubstr("has 102 tokens, with those around it, and the model 20 positions"));

@@ -3,7 +3,6 @@
 #include <httplib.h>
 
 #include <cstring>
-#include <sstream>
 
 #include "cli/tiny_training.h"
 #include "cli/weights/bert_folder.h"
@@ -21,16 +20,13 @@ void expect_texts_of_generate(const Words& layout) {
   const TinyTraining training(1000);
   succeed(training.command({"--train-iters", "2", "--save", training.path("run"), "--seq-length", "32"}));
   write_file_atomically(training.path("prompts.txt"), "the rank\nwaits\n");
-  const auto in_layout = [&](Words words) {
-    words.insert(words.end(), layout.begin(), layout.end());
-    return words;
-  };
-  std::istringstream lines(succeed(
-      in_layout({"generate", "--load", training.path("run"), "--prompts", training.path("prompts.txt"), "--num-samples",
-                 "2", "--max-new-tokens", "6", "--seed", "9", "--json", "-", "--prompt-logprobs"})));
+  const std::vector<Json> texts = json_lines_of(
+      succeed(with({"generate", "--load", training.path("run"), "--prompts", training.path("prompts.txt"),
+                    "--num-samples", "2", "--max-new-tokens", "6", "--seed", "9", "--json", "-", "--prompt-logprobs"},
+                   layout)));
   const std::string place = training.path("place.json");
   ChildProgram server(
-      in_layout({TERATRON_BINARY, "serve", "--load", training.path("run"), "--port", "0", "--json", place}));
+      with({TERATRON_BINARY, "serve", "--load", training.path("run"), "--port", "0", "--json", place}, layout));
   const Json where = wait_for_server(server, place);
   EXPECT_EQ(where.at("model"), "run");
   httplib::Client client("127.0.0.1", where.at("port").get<int>());
@@ -41,15 +37,14 @@ void expect_texts_of_generate(const Words& layout) {
   ASSERT_TRUE(answer);
   ASSERT_EQ(answer->status, 200) << answer->body;
   const Json choices = Json::parse(answer->body).at("choices");
-  std::size_t count = 0;
-  for (std::string line; std::getline(lines, line); ++count) {
-    const Json made = Json::parse(line), scores = choices.at(count).at("logprobs").at("token_logprobs");
-    EXPECT_EQ(choices.at(count).at("text"), made.at("prompt").get<std::string>() + made.at("text").get<std::string>());
+  ASSERT_EQ(texts.size(), 4U);
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    const Json &made = texts[i], &scores = choices.at(i).at("logprobs").at("token_logprobs");
+    EXPECT_EQ(choices.at(i).at("text"), made.at("prompt").get<std::string>() + made.at("text").get<std::string>());
     Json expected = made.at("prompt_logprobs");
     for (const Json& score : made.at("logprobs")) expected.push_back(score);
     EXPECT_EQ(scores, expected) << "to the last bit";
   }
-  EXPECT_EQ(count, 4U);
   const Outcome second =
       run_teratron({"serve", "--load", training.path("run"), "--port", std::to_string(where.at("port").get<int>())});
   EXPECT_EQ(second.exit_code, 3);

@@ -129,10 +129,9 @@ TEST_F(Supervision, OnATerminalTopFillsTheRowsAndColumnsUntilAKeyASignalOrTheRun
     const std::string frame = frame_until(ranks, true, type_q, 0);
     const std::string_view from_top = "\x1b[H\x1b[J";
     EXPECT_THAT(frame, StartsWith(std::string(from_top) + "process 7 on elsewhere has written"));
-    std::istringstream lines(frame.substr(from_top.size()));
-    int count = 0;
-    for (std::string line; std::getline(lines, line); ++count) EXPECT_LE(line.size(), 40U) << line;
-    EXPECT_LE(count, 5) << frame;
+    const std::vector<std::string> lines = lines_of(frame.substr(from_top.size()));
+    for (const std::string& line : lines) EXPECT_LE(line.size(), 40U) << line;
+    EXPECT_LE(lines.size(), 5U) << frame;
     return frame;
   };
   EXPECT_THAT(frame_of(0), Not(HasSubstr("..\n")));
