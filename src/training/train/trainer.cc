@@ -9,7 +9,6 @@
 #include "runtime/recorded_data.h"
 #include "runtime/weight_use.h"
 #include "train/config/resume_rules.h"
-#include "train/watch/replica_check.h"
 
 namespace teratron {
 namespace {
@@ -62,7 +61,7 @@ void Trainer::resume() {
   const TrainingState state = updates_.resume(checkpoint.folder);
   restore(state);
   saves_.begin_at(iteration());
-  replicas_were_equal_ = iteration();
+  replicas_.begin_at(iteration());
   if (doctor_) doctor_->goes_on_from(checkpoint.folder, state);
 }
 
@@ -248,21 +247,6 @@ void Trainer::throw_diagnosed(const std::string& diverged, TrainingObserver& obs
       text);
 }
 
-void Trainer::check_replicas() {
-  if (config_.output.check_replicas == 0 || iteration() % config_.output.check_replicas != 0) return;
-  note_activity({.name = "check of replicas", .iteration = iteration()});
-  const std::string unequal = unequal_replicas(executor());
-  if (unequal.empty()) {
-    replicas_were_equal_ = iteration();
-    return;
-  }
-  throw_environment_error(
-      "after iteration {}, {}. They were equal after iteration {}; memory, a device or a transfer is at fault since. "
-      "Nothing is saved; go on from a checkpoint of then or earlier (--load DIR --iteration N), on another machine if "
-      "it happens again",
-      iteration(), unequal, replicas_were_equal_);
-}
-
 TrainingResult Trainer::run_updates(TrainingObserver& observer, const RunControl& control) {
   TrainingResult result{.iterations = iteration(), .consumed_samples = batches().consumed_after(iteration())};
   double seconds = 0;
@@ -278,7 +262,9 @@ TrainingResult Trainer::run_updates(TrainingObserver& observer, const RunControl
     const IterationReport& report = last.report;
     observer.iteration(report);
     saves_.report_finished(observer);
-    check_replicas();
+    if (const std::int64_t every = config_.output.check_replicas; every > 0 && iteration() % every == 0) {
+      replicas_.require_equal(executor(), iteration());
+    }
     // The batches of a task differ too much; its scores are watched instead.
     if (!task_.scores && loss_watch_.explodes(report.loss)) {
       observer.notice(fmt::format("warning: the loss explodes: {:.4f} in iteration {}, after a level of {:.4f}",

@@ -19,6 +19,7 @@
 #include "train/training_task.h"
 #include "train/updates.h"
 #include "train/watch/loss_watch.h"
+#include "train/watch/replica_check.h"
 #include "train/watch/step_trace.h"
 
 namespace teratron {
@@ -77,7 +78,6 @@ class Trainer {
 
  private:
   Update update(const RunControl& control);
-  void check_replicas();  // EnvironmentError, on all ranks: they differ
 
   Diagnosis diagnose(std::int64_t bad, TrainingObserver& observer);
   void diagnose_jump(const IterationReport& report, TrainingObserver& observer);
@@ -105,8 +105,8 @@ class Trainer {
   std::optional<Doctor> doctor_;  // --trace-numerics
   Saves saves_;
   BestValidation best_;
-  bool validation_is_owed_ = false;       // the run was asked to end before a validation that was due
-  std::int64_t replicas_were_equal_ = 0;  // after this iteration, or the one that the run started from
+  bool validation_is_owed_ = false;  // the run was asked to end before a validation that was due
+  ReplicaCheck replicas_;
   LossWatch loss_watch_;
   bool reported_failed_sample_ = false;
 };

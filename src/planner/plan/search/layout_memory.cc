@@ -103,8 +103,7 @@ LeftOut bytes_left_out(const TrainConfig& config, const MemoryPlanContext& conte
 
 std::vector<std::int64_t> memory_of_stages(const TrainConfig& config, const MemoryPlanContext& context,
                                            std::span<const int> stages) {
-  std::vector<std::int64_t> bytes =
-      stages.empty() ? planned_memory(config, context) : planned_memory(config, context, stages);
+  std::vector<std::int64_t> bytes = planned_memory(config, context, stages);
   for (std::size_t i = 0; i < bytes.size(); ++i) {
     bytes[i] -= bytes_left_out(config, context, stages.empty() ? i : static_cast<std::size_t>(stages[i])).all();
   }

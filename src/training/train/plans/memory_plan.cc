@@ -1,7 +1,5 @@
 #include "train/plans/memory_plan.h"
 
-#include <numeric>
-
 #include "checkpoint/native/copied_checkpoint.h"
 #include "executor/device_memory.h"
 #include "executor/memory_choices.h"
@@ -34,17 +32,13 @@ ExecutorOptions training_options(const TrainConfig& config, const PipelinePlan& 
           .cell_layers = pipeline.cell_layers};
 }
 
-std::vector<std::int64_t> planned_memory(const TrainConfig& config, const MemoryPlanContext& context) {
-  std::vector<int> stages(static_cast<std::size_t>(config.layout.pipeline_parallel));
-  std::iota(stages.begin(), stages.end(), 0);
-  return planned_memory(config, context, stages);
-}
-
 std::vector<std::int64_t> planned_memory(const TrainConfig& config, const MemoryPlanContext& context,
                                          std::span<const int> stages) {
   const StageMemoryPlans plans(config, context);
+  const auto all = static_cast<int>(config.layout.pipeline_parallel);
   std::vector<std::int64_t> bytes;
   for (const int stage : stages) bytes.push_back(plans.bytes(stage));
+  for (int stage = 0; stages.empty() && stage < all; ++stage) bytes.push_back(plans.bytes(stage));
   return bytes;
 }
 

@@ -47,13 +47,11 @@ class StageMemoryPlans {
   ExecutorOptions options_;
 };
 
-// Bytes of a rank of each pipeline stage, in any layout, without starting one: the arena, on a CPU the working
-// memory of its threads and, on the first, of --async-save, on a GPU that of its operations and its graphs. If
-// --logits-chunk, --keep-activations or --packed-weights is left to memory: with the fewest rows, and nothing kept that
-// need not be.
-std::vector<std::int64_t> planned_memory(const TrainConfig& config, const MemoryPlanContext& context);
-// Bytes of a rank of these stages only.
+// Bytes of a rank of these pipeline stages, of all where none is given, in any layout, without starting one: the arena,
+// on a CPU the working memory of its threads and, on the first, of --async-save, on a GPU that of its operations and
+// its graphs. If --logits-chunk, --keep-activations or --packed-weights is left to memory: with the fewest rows, and
+// nothing kept that need not be.
 std::vector<std::int64_t> planned_memory(const TrainConfig& config, const MemoryPlanContext& context,
-                                         std::span<const int> stages);
+                                         std::span<const int> stages = {});
 
 }  // namespace teratron

@@ -5,11 +5,13 @@
 
 #include <algorithm>
 #include <map>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include <nlohmann/json.hpp>
 
+#include "base/error.h"
 #include "base/files/checksum.h"
 #include "train/run_control.h"
 
@@ -88,8 +90,7 @@ std::string first_unequal(Communicator& group, int world_rank, const Digests& ow
   return "";
 }
 
-}  // namespace
-
+// The same on all ranks; empty: replicas are equal.
 std::string unequal_replicas(Executor& executor) {
   const Mesh& mesh = executor.mesh();
   const Digests own = digests_of(executor);
@@ -100,6 +101,21 @@ std::string unequal_replicas(Executor& executor) {
     if (found.empty()) found = in_group;
   }
   return first_said(mesh, std::move(found));
+}
+
+}  // namespace
+
+void ReplicaCheck::require_equal(Executor& executor, std::int64_t iteration) {
+  note_activity({.name = "check of replicas", .iteration = iteration});
+  const std::string unequal = unequal_replicas(executor);
+  if (!unequal.empty()) {
+    throw_environment_error(
+        "after iteration {}, {}. They were equal after iteration {}; memory, a device or a transfer is at fault since. "
+        "Nothing is saved; go on from a checkpoint of then or earlier (--load DIR --iteration N), on another machine "
+        "if it happens again",
+        iteration, unequal, were_equal_);
+  }
+  were_equal_ = iteration;
 }
 
 }  // namespace teratron
