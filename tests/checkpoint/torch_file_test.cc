@@ -205,6 +205,15 @@ TEST_F(TorchTensors, ValuesBeyondTheStorageAreRefused) {
   EXPECT_THAT(refusal(pickled_tensor("0", 8, 0, {2}, {1}, "Size")), HasSubstr("its storage is a torch.Size"));
 }
 
+// As torch.save writes a tensor that is the negative of its storage.
+TEST_F(TorchTensors, NegatedOnesAreRefused) {
+  std::string tensor = pickled_tensor("0", 8, 0, {2}, {1});
+  const std::string no_bits = tensor.substr(0, tensor.size() - 2) + "}tR";
+  EXPECT_THAT(values(no_bits), ElementsAre(0, 1));
+  tensor.insert(tensor.size() - 2, "}" + pickled_text("neg") + "\x88s");
+  EXPECT_THAT(refusal(tensor), HasSubstr("negated or conjugated"));
+}
+
 TEST_F(TorchTensors, OtherFilesAreNamedForWhatTheyAre) {
   const auto refusal_of_file = [&](const std::string& bytes) {
     put_file(folder_ / "a.pt", bytes);

@@ -101,8 +101,8 @@ TEST(PreferenceExamples, PromptsBesideBareAnswersAreReadOrRefused) {
             (Texts{"system:S;\nuser:A;\nassistant:[B;]", "system:S;\nuser:A;\nassistant:[C;]"}));
   const auto fault_of = [](const std::string& json) { return message_of<UserError>([&] { shown_pair(kForm, json); }); };
   EXPECT_THAT(fault_of(R"({"system": "S", "question": "A", "chosen": "B", "rejected": "C"})"),
-              HasSubstr("there is a \"question\"; name it \"prompt\""));
-  EXPECT_THAT(fault_of(R"({"instruction": "A", )" + bare + "}"), HasSubstr("there is a \"instruction\""));
+              HasSubstr("there is \"question\"; name it \"prompt\""));
+  EXPECT_THAT(fault_of(R"({"instruction": "A", )" + bare + "}"), HasSubstr("there is \"instruction\""));
   EXPECT_THAT(fault_of(R"({"system": "S", "prompt": "A", "chosen": "B", "rejected": "C"})"),
               HasSubstr("no place before a prompt that is a text"));
   EXPECT_THAT(fault_of(R"({"tools": [{}], "prompt": "A", "chosen": "B", "rejected": "C"})"), HasSubstr("\"tools\""));

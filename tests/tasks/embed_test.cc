@@ -78,6 +78,16 @@ TEST_F(EmbedFiles, WhatCannotBeLearnedIsRefused) {
   EXPECT_THAT(refusal_of_labels("a,b,label\nrain,snow,0.5\nsun,fog,4.2\n", reading()),
               HasSubstr("file.csv:3: '4.2' is no similarity to learn, which is a number from -1 to 1"));
   EXPECT_THAT(refusal_of_labels("a,b,label\nrain,snow,yes\n", reading()), HasSubstr("file.csv:2: 'yes' is no"));
+  // Similarities under another name would be left aside, and all pairs belong together.
+  EXPECT_THAT(refusal_of_labels("a,b,score\nrain,snow,0.5\n", reading()),
+              HasSubstr("has a similarity under 'label' (there are a, b, score); name their column"));
+  EXPECT_THAT(refusal_of_labels("a,b, label\nrain,snow,0.5\n", reading()), HasSubstr("under 'label'"));
+  TaskReading named = reading();
+  named.label_column = "simi";
+  EXPECT_THAT(refusal_of_labels("a,b\nrain,snow\n", named), HasSubstr("under 'simi'"));
+  named.label_column.clear();
+  put_file(folder_ / "file.csv", "a,b,score\nrain,snow,0.5\n");
+  EXPECT_FALSE(labels_in_files(TaskKind::kEmbed, std::vector{folder_ / "file.csv"}, named).are_numbers);
   TaskReading both = reading();
   both.negative_column = "c";
   EXPECT_THAT(refusal_of_labels("a,b,c,label\nrain,snow,sun,1\n", both), HasSubstr("learn from one of both"));

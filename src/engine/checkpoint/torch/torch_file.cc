@@ -105,11 +105,15 @@ std::optional<TorchTensor> TorchFile::tensor(const PickleValue& value, std::stri
   const auto fail = [&](std::string_view why) {
     throw_user_error("tensor '{}' in '{}' cannot be read: {}", name, path().string(), why);
   };
-  // The arguments: storage, offset, shape, strides, and what gradients need. A storage is ("storage", type, key, ..).
+  // The arguments: storage, offset, shape, strides, what gradients need, and bits such as "neg", where there are any.
+  // A storage is ("storage", type, key, ..).
   const std::vector<const PickleValue*>& arguments = value.items[0]->items;
   if (arguments.size() < 4 || !arguments[0]->is(PickleKind::kObject) || arguments[0]->text != kPersistentObject ||
       !arguments[1]->is(PickleKind::kInteger) || arguments[1]->integer < 0) {
     fail("it is made of other things than a storage and a place in it");
+  }
+  if (arguments.size() > 6 && !arguments[6]->items.empty()) {
+    fail("its values stand there negated or conjugated; save it after resolve_neg() and resolve_conj()");
   }
   const std::vector<const PickleValue*>& storage = arguments[0]->items[0]->items;
   if (storage.size() < 3 || !storage[1]->is(PickleKind::kName) || !storage[2]->is(PickleKind::kText)) {

@@ -170,7 +170,7 @@ std::size_t common_beginning(std::string_view one, std::string_view other) {
 void refuse_other_prompt(const Json& object) {
   for (const char* key : {"question", "instruction", "input", "query", "context", "history"}) {
     if (object.contains(key) && !is_nothing(object[key])) {
-      throw_user_error("the prompt of both answers is missing, and there is a \"{}\"; name it \"prompt\"", key);
+      throw_user_error("the prompt of both answers is missing, and there is \"{}\"; name it \"prompt\"", key);
     }
   }
 }

@@ -102,6 +102,15 @@ void add_delimited(const fs::path& path, Delimiter delimiter, const Columns& col
   }
 }
 
+std::vector<std::string> names_of(std::string_view object) {
+  std::vector<std::string> names;
+  visit_members(object, [&](const std::string& name, std::string_view) {
+    names.push_back(name);
+    return true;
+  });
+  return names;
+}
+
 // A member's value as text; null and what is missing have none.
 std::optional<std::string> text_of_member(std::string_view object, const std::string& key, const std::string& place) {
   const std::optional<std::string_view> value = find_member(object, key);
@@ -120,6 +129,7 @@ std::string needed_member(std::string_view object, const std::string& key, std::
 }
 
 void add_objects(const fs::path& path, const Columns& columns, Table& table) {
+  table.columns.clear();
   visit_objects(path, [&](std::string_view object, const std::string& place, std::int64_t line) {
     Row row{.text = needed_member(object, columns.text, "text-column", place),
             .pair = needed_member(object, columns.pair, "pair-column", place),
@@ -128,6 +138,7 @@ void add_objects(const fs::path& path, const Columns& columns, Table& table) {
             .file = table.files.size() - 1};
     if (!columns.label.empty()) row.label = without_spaces(text_of_member(object, columns.label, place).value_or(""));
     table.rows.push_back(std::move(row));
+    if (table.columns.empty()) table.columns = names_of(object);
   });
 }
 
@@ -168,14 +179,7 @@ void visit_objects(const fs::path& file, const ObjectVisitor& visit) {
   }
 }
 
-std::string keys_of(std::string_view object) {
-  std::string keys;
-  visit_members(object, [&](const std::string& name, std::string_view) {
-    keys += (keys.empty() ? "" : ", ") + name;
-    return true;
-  });
-  return keys;
-}
+std::string keys_of(std::string_view object) { return fmt::format("{}", fmt::join(names_of(object), ", ")); }
 
 std::string Table::place(const Row& row) const { return place_of(files[row.file], row.line); }
 

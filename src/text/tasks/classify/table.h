@@ -28,7 +28,7 @@ struct Row {
 struct Table {
   std::vector<std::filesystem::path> files;
   std::vector<Row> rows;
-  std::vector<std::string> columns;  // of the last file with a row of names; for messages
+  std::vector<std::string> columns;  // of the last file, or keys of its first object; for messages
 
   std::string place(const Row& row) const;  // "dev.csv:12"
 };

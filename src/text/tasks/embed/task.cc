@@ -1,7 +1,9 @@
 // Vectors of texts, learned from pairs that belong together, or from similarities; tables as those of classify.
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
+#include <cctype>
 #include <cmath>
 #include <filesystem>
 #include <memory>
@@ -127,6 +129,25 @@ std::unique_ptr<TaskSet> open_pairs(std::span<const fs::path> files, const Token
   return std::make_unique<PairedTexts>(classify::read_table(files, columns), tokenizer, reading, training);
 }
 
+// Refuses pairs without similarities where another column seems to hold them: all pairs would belong together.
+void require_no_similarities(const Table& table, const std::string& column) {
+  constexpr std::array kUsual = {"score", "similarity", "similarity_score", "relatedness_score", "sim", "labels"};
+  const auto is_one = [&](const std::string& name) {
+    std::string plain;
+    for (const char letter : name) {
+      if (letter != ' ') plain += static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
+    }
+    return name != column && (plain == column || std::ranges::count(kUsual, plain) > 0);
+  };
+  const auto other = std::ranges::find_if(table.columns, is_one);
+  if (column == TaskReading().label_column && other == table.columns.end()) return;
+  throw_user_error(
+      "no pair of '{}' has a similarity under '{}'{}; name their column with --label-column, or, to learn from pairs "
+      "that belong together, leave it out with --label-column=",
+      table.files.front().string(), column,
+      table.columns.empty() ? "" : fmt::format(" (there are {})", fmt::join(table.columns, ", ")));
+}
+
 // Similarities to learn, or none. Cosines can be no others.
 LabelSet similarities_of_files(std::span<const fs::path> files, const TaskReading& reading) {
   LabelSet found;
@@ -142,6 +163,7 @@ LabelSet similarities_of_files(std::span<const fs::path> files, const TaskReadin
     }
     found.are_numbers = true;
   }
+  if (!found.are_numbers && !reading.label_column.empty()) require_no_similarities(table, reading.label_column);
   if (found.are_numbers && !reading.negative_column.empty()) {
     throw_user_error(
         "--negative-column names texts that do not belong to a pair, and the pairs of '{}' have similarities in "
