@@ -129,7 +129,7 @@ void add_what_stands_beside(const Json& object, ChatExample& example) {
     throw_user_error("the system's text has no place before a prompt that is a text; put it there, or write messages");
   }
   if (example.messages[0]["role"] == "system") {
-    if (example.messages[0]["content"] == text) return;
+    if (example.messages[0]["content"] == Json(text)) return;
     throw_user_error("the system has two texts, one beside the messages and one among them; leave one out");
   }
   example.messages.insert(example.messages.begin(), Json{{"role", "system"}, {"content", text}});
