@@ -4,6 +4,7 @@
 
 #include <cstring>
 
+#include "base/block_size.h"
 #include "base/error.h"
 #include "base/host/threads.h"
 #include "base/philox.h"
@@ -128,7 +129,9 @@ TEST_F(PackedWeights, AreNotPlannedWhereForwardReadsTheWeightInPlace) {
   const auto bytes = [](std::int64_t rows, std::int64_t inputs, WeightProduct use) {
     return packed_weight_bytes({.rows = rows, .inputs = inputs, .outputs = 64}, use, {});
   };
-  for (const std::int64_t rows : {1, 4, 256}) EXPECT_EQ(bytes(rows, 2048, WeightProduct::kForward), 0);
+  for (const std::int64_t rows : {std::int64_t{1}, std::int64_t{4}, block_size(256, 5)}) {
+    EXPECT_EQ(bytes(rows, 2048, WeightProduct::kForward), 0);
+  }
   EXPECT_GE(bytes(4096, 2048, WeightProduct::kForward), 2048 * 64 * 4);
   EXPECT_GE(bytes(256, 2048, WeightProduct::kInputGradient), 2048 * 64 * 4);
 }

@@ -72,6 +72,7 @@ void pack_columns(const GemmOperand& b, const PackedBlock& packed, std::int64_t 
 // Elements of so many rows, whatever vectors fit.
 template <int rows, class T>
 HWY_INLINE void widen_tile_rows(const T* from, float* to) {
+  static_assert(rows % 2 == 0);
   if constexpr (std::is_same_v<T, float>) {
     std::memcpy(to, from, rows * sizeof(float));
   } else if constexpr (kFloatLanes < 4) {

@@ -39,7 +39,7 @@ struct PlainTiles {
 // Tiles for processors whose panels come late (has_slow_panels()): more rows a pass over a panel, which is fetched
 // ahead.
 struct LongTiles {
-  static constexpr int kRows = kFloatLanes == 16 ? block_size(12, 3) : kTileRows;
+  static constexpr int kRows = kFloatLanes == 16 ? block_size(12, 4) : kTileRows;
   static constexpr std::int64_t kDepthsAhead = kFloatLanes == 16 ? 32 : 0;
 };
 
