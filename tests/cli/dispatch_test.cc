@@ -67,9 +67,9 @@ TEST(Binary, ColorIsAFlagBeforeACommandAndBesideHelp) {
   EXPECT_EQ(succeed({"--help", "--color", "never"}), plain);
   EXPECT_EQ(succeed({"--color", "auto", "--version"}), succeed({"--version"}));
   for (const auto& [words, message] : std::vector<std::pair<Words, std::string>>{
-           {{"--help", "--color", "blue"}, "--color is 'auto', 'always' or 'never', and here it is 'blue'"},
-           {{"--help", "--color="}, "--color is 'auto', 'always' or 'never', and here it is ''"},
-           {{"--color"}, "--color needs a value: auto, always or never"},
+           {{"--help", "--color", "blue"}, "--color is 'blue'; there are: auto, always, never"},
+           {{"--help", "--color="}, "--color is ''; there are: auto, always, never"},
+           {{"--color"}, "--color needs a value"},
            {{"data", "info", "x", "--color", "never"}, "unknown flag '--color'"}}) {
     const Outcome outcome = run_teratron(words);
     EXPECT_EQ(outcome.exit_code, 2) << message;

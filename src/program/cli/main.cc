@@ -15,6 +15,7 @@
 #include "cli/commands.h"
 #include "cli/report.h"
 #include "console/term_list.h"
+#include "options/reading.h"
 #include "options/suggestion.h"
 #include "runtime/program.h"
 
@@ -150,11 +151,14 @@ std::vector<std::string> with_second_word(std::span<const Command> commands, con
   throw_user_error("unknown command '{} {}'; there are: {}", words[0], words[1], fmt::join(names, ", "));
 }
 
-Colours colours_of(const std::string& when) {
-  if (when == "auto") return Colours::kAuto;
-  if (when == "always") return Colours::kAlways;
-  if (when == "never") return Colours::kNever;
-  throw_user_error("--color is 'auto', 'always' or 'never', and here it is '{}'", when);
+struct ProgramOptions {
+  Colours color = Colours::kAuto;
+};
+
+FieldList fields_of(ProgramOptions& o) {
+  FieldList list;
+  add_color_field(list, o.color, "colours");
+  return list;
 }
 
 // Takes --color WHEN out of the words: before a command and beside --help it is a flag of the program, elsewhere one of
@@ -165,11 +169,9 @@ void take_color(std::vector<std::string>& words) {
   const bool has_help = (!words.empty() && asks_for_help(words[0])) || std::any_of(words.begin(), end, is_help_flag);
   const auto at = has_help ? std::find_if(words.begin(), end, is_color) : words.begin();
   if (at == end || !is_color(*at)) return;
-  const std::size_t equals = at->find('=');
-  const bool has_value = equals != std::string::npos;
-  if (!has_value && at + 1 == end) throw_user_error("--color needs a value: auto, always or never");
-  set_colours(colours_of(has_value ? at->substr(equals + 1) : at[1]));
-  words.erase(at, at + (has_value ? 1 : 2));
+  const auto after = at + (*at == "--color" && at + 1 != end ? 2 : 1);
+  set_colours(read_options<ProgramOptions>(std::vector(at, after)).color);
+  words.erase(at, after);
 }
 
 // Runs the command that the first words name with the arguments after them, or prints help or the version to standard

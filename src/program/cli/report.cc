@@ -26,6 +26,11 @@ void add_overwrite_field(FieldList& list, bool& overwrite) {
   list.add("overwrite", &overwrite, "", "replace existing results; without it they are an error");
 }
 
+void add_color_field(FieldList& list, Colours& color, std::string_view what) {
+  list.add_choice("color", color, {{"auto", Colours::kAuto}, {"always", Colours::kAlways}, {"never", Colours::kNever}},
+                  fmt::format("{}; auto: on a terminal, unless NO_COLOR is set", what));
+}
+
 void print_result(std::string_view text) {
   const std::size_t written = std::fwrite(text.data(), 1, text.size(), stdout);
   if (written != text.size() || std::fflush(stdout) != 0) {

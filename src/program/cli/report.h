@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "base/json_string.h"
+#include "console/term_list.h"
 #include "options/fields.h"
 
 namespace teratron {
@@ -18,6 +19,9 @@ void add_json_lines_field(FieldList& list, std::filesystem::path& json);
 
 // Adds --overwrite, for commands with valuable results. They call require_free (base/files/free_place.h) at once.
 void add_overwrite_field(FieldList& list, bool& overwrite);
+
+// Adds --color WHEN. `what`: for the help, "colours of --show".
+void add_color_field(FieldList& list, Colours& color, std::string_view what);
 
 // Writes to standard output. EnvironmentError: a failed write, as to a full disk.
 void print_result(std::string_view text);

@@ -51,9 +51,7 @@ FieldList fields_of(DataChatOptions& o, const std::string& members, const std::s
            "writes nothing, and shows the first N documents, with the words to learn in green, or in [[ ]] where there "
            "are no colours")
       .between(0);
-  list.add_choice("color", o.color,
-                  {{"auto", Colours::kAuto}, {"always", Colours::kAlways}, {"never", Colours::kNever}},
-                  "colours of --show; auto: on a terminal, unless NO_COLOR is set");
+  add_color_field(list, o.color, "colours of --show");
   list.add("threads", &o.threads, "N", "0: one per core").between(0);
   add_json_field(list, o.json);
   list.field_of(o.json).writes(FileContent::kJsonLines);  // with --show, a line for each document
