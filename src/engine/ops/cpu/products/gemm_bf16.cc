@@ -1,5 +1,5 @@
 // GemmKernels of bf16 (bf16_kernels.h): panels of b hold pairs of depths, rows of a are read in place, and a transposed
-// a is packed by block, as in fp32 (gemm.cc).
+// a is packed by block, as in fp32 (gemm_float.cc).
 #include <algorithm>
 
 #include "ops/cpu/products/bf16_kernels.h"
