@@ -104,8 +104,8 @@ TEST_F(PeftFolder, AdaptersOfAnotherFunctionAreRefusedWithAllReasons) {
     EXPECT_THAT(refusal({{"init_lora_weights", beginning}}), HasSubstr("init_lora_weights " + std::string(beginning)))
         << "it changes the base";
   }
-  EXPECT_THAT(refusal({{"alora_invocation_tokens", {1, 2}}, {"setting_of_a_later_peft", "on"}}),
-              HasSubstr("alora_invocation_tokens, setting_of_a_later_peft"));
+  EXPECT_THAT(refusal({{"alora_invocation_tokens", {1, 2}}, {"number_of_a_later_peft", 0.5}, {"setting_of_one", "on"}}),
+              HasSubstr("alora_invocation_tokens, number_of_a_later_peft, setting_of_one"));
   EXPECT_THAT(refusal({{"target_modules", 5}}), AllOf(HasSubstr("target_modules"), HasSubstr("a list of names")));
   EXPECT_THAT(refusal({{"target_modules", {"c_attn", 5}}}), HasSubstr("a list of names"));
   EXPECT_THAT(refusal({{"target_modules", "q_proj"}}), HasSubstr("has no layer 'q_proj'"));

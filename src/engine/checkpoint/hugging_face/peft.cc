@@ -61,9 +61,12 @@ constexpr std::string_view kPlainSettings[] = {"auto_mapping",
                                                "fan_in_fan_out",
                                                "inference_mode",
                                                "init_lora_weights",
+                                               "lora_alpha",
+                                               "lora_dropout",
                                                "megatron_core",
                                                "peft_type",
                                                "peft_version",
+                                               "qalora_group_size",
                                                "r",
                                                "revision",
                                                "runtime_config",
@@ -85,8 +88,8 @@ void require_plain(const JsonFields& fields, const nlohmann::json& json, const f
     other.push_back("init_lora_weights " + fields.string("init_lora_weights"));
   }
   for (const auto& [key, value] : json.items()) {
-    const bool is_off = value.is_null() || value.is_number() || value == false || value == "" ||
-                        (value.is_structured() && value.empty());
+    const bool is_off =
+        value.is_null() || value == 0 || value == false || value == "" || (value.is_structured() && value.empty());
     if (!is_off && std::ranges::find(kPlainSettings, key) == std::end(kPlainSettings)) other.push_back(key);
   }
   if (other.empty()) return;

@@ -90,7 +90,7 @@ std::string first_unequal(Communicator& group, int world_rank, const Digests& ow
   return "";
 }
 
-// The same on all ranks; empty: replicas are equal.
+// Text on all ranks that names the first tensor with other bits; empty where replicas are equal.
 std::string unequal_replicas(Executor& executor) {
   const Mesh& mesh = executor.mesh();
   const Digests own = digests_of(executor);
