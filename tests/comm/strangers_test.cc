@@ -45,6 +45,19 @@ TEST(ControlPlaneMeeting, MoreStrangersThanThereIsRoomForKeepNobodyOut) {
 }
 
 // 300 at a time, and a new one for each that is put out.
+// Of a full room the caller that has been silent longest goes, and one that comes late stays, though it is silent too.
+TEST(ControlPlaneMeeting, ALateAndSilentCallerTakesTheRoomOfTheFirstOfManyStrangers) {
+  const int port = free_port();
+  const Process crowd = [&] {
+    std::vector<Socket> strangers;
+    for (int n = 0; n < 256; ++n) strangers.push_back(call(port));
+    const Socket late = call(port);
+    while (!is_closed(strangers.front()) && !is_closed(late)) std::this_thread::yield();
+    EXPECT_FALSE(is_closed(late));
+    run_member(member_at(port, 1, 2), [](ControlPlane&) {});
+  };
+  EXPECT_THAT(run_processes({in_time(member_at(port, 0, 2)), crowd}), Each(IsEmpty()));
+}
 TEST(ControlPlaneMeeting, SilentStrangersThatComeAgainAndAgainKeepNobodyOut) {
   const int port = free_port();
   std::atomic<bool> all_have_called{false}, met{false};

@@ -7,6 +7,7 @@
 #include <random>
 
 #include "base/trials.h"
+#include "model/derivative_check.h"
 #include "model/presets.h"
 #include "model/random_layouts.h"
 
@@ -119,6 +120,26 @@ TEST(Adapter, HasTheGradientThatFollowsFromThatOfMergedWeights) {
         ASSERT_NEAR(adapted.gradient(*b)[e], db[e], 1e-10 * (1 + largest)) << b->name << "; " << study.text();
       }
     }
+  }
+}
+
+// No product stands for an adapter that drops inputs: its gradients are the derivatives of its loss.
+TEST(Adapter, HasTheDerivativeOfItsLossWhereInputsAreDropped) {
+  for (std::uint32_t seed = 1; seed <= trials(12U); ++seed) {
+    RandomStudy random(seed);
+    if (seed % 3 != 0) random.study.become_llama({});
+    add_adapters(random.study, 0.3);
+    const Trained adapted(random.study, random.study.config);
+    std::mt19937 values(seed);
+    std::normal_distribution<double> normal(0, 0.1);
+    for (const auto& [name, parameter] : adapted.parameters()) {
+      if (!name.ends_with(".lora_b")) continue;  // which would begin as zeros, and keep a's gradients zero
+      std::vector<double> drawn(static_cast<std::size_t>(parameter->shape.elements()));
+      std::ranges::generate(drawn, [&] { return normal(values); });
+      adapted.backend->upload(parameter->value, drawn.data());
+    }
+    SCOPED_TRACE(random.study.text());
+    expect_gradient_is_the_derivative(*adapted.executor, random.study.batch_of(0).whole());
   }
 }
 

@@ -35,7 +35,7 @@ inline void expect_every_parameter_gets_a_gradient(Executor& executor, const Mic
 
 inline void move_parameters(Executor& executor, const std::vector<double>& direction, double distance) {
   std::size_t next = 0;
-  for (const Parameter* parameter : executor.parameters()) {
+  for (const Parameter* parameter : trained_parameters(executor)) {
     std::vector<double> values = values_of(executor.backend(), parameter->value);
     for (double& value : values) value += distance * direction[next++];
     executor.backend().upload(parameter->value, values.data());

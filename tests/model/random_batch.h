@@ -1,7 +1,9 @@
 // A small random micro-batch for tests of whole models.
 #pragma once
 
+#include <algorithm>
 #include <bit>
+#include <iterator>
 #include <numeric>
 #include <random>
 #include <vector>
@@ -169,10 +171,16 @@ inline std::vector<double> values_of(Backend& backend, TensorRef view) {
   return values;
 }
 
+inline std::vector<const Parameter*> trained_parameters(Executor& runner) {
+  std::vector<const Parameter*> trained;
+  std::ranges::copy_if(runner.parameters(), std::back_inserter(trained), [](const auto* p) { return !p->frozen; });
+  return trained;
+}
+
 // All gradients, one after the other.
 inline std::vector<double> gradients_of(Executor& runner) {
   std::vector<double> all;
-  for (const Parameter* parameter : runner.parameters()) {
+  for (const Parameter* parameter : trained_parameters(runner)) {
     const std::vector<double> values = values_of(runner.backend(), parameter->gradient);
     all.insert(all.end(), values.begin(), values.end());
   }
