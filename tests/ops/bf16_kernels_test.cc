@@ -188,6 +188,11 @@ TEST_F(Bf16Kernels, RoundAsStorageDoes) {
     std::vector<Bf16> to(from.size());
     round_to_bf16(from.data(), count, to.data());
     for (std::size_t i = 0; i < from.size(); ++i) EXPECT_EQ(to[i].bits, float_to_bf16(from[i])) << count << ", " << i;
+    const std::vector<Bf16> bias(to.rbegin(), to.rend());
+    round_to_bf16(from.data(), count, to.data(), bias.data());
+    for (std::size_t i = 0; i < from.size(); ++i) {
+      EXPECT_EQ(to[i].bits, float_to_bf16(from[i] + bf16_to_float(bias[i].bits))) << count << ", " << i;
+    }
   }
 }
 
