@@ -5,6 +5,7 @@
 #include "checkpoint/adapter_files.h"
 #include "checkpoint/hugging_face_files.h"
 #include "checkpoint/native/checkpoint.h"
+#include "checkpoint/pickled_tensors.h"
 #include "checkpoint/random_model.h"
 
 namespace teratron::testing {
@@ -80,6 +81,17 @@ TEST_F(PeftFolder, ImportAndExportGiveBackEveryBit) {
 }
 
 // As PEFT writes a folder whose adapters were asked for with "all-linear", and all settings that change nothing.
+TEST_F(PeftFolder, PickledAdaptersAreReadWhereNoSafetensorsStand) {
+  write();
+  fs::remove(path("peft") / "adapter_model.safetensors");
+  EXPECT_THAT(message_of<UserError>([&] { import_from_peft(path("peft"), path("base"), path("ours")); }),
+              HasSubstr("adapter_model.safetensors"));
+  put_file(path("peft") / "adapter_model.bin", pickled(tensors_, /*turns=*/true));
+  import_from_peft(path("peft"), path("base"), path("ours"));
+  export_to_peft(path("ours"), path("back"));
+  EXPECT_EQ(tensors_of(path("back") / "adapter_model.safetensors"), tensors_);
+}
+
 TEST_F(PeftFolder, ModulesMayBeListedOneByOne) {
   write({{"target_modules",
           {"transformer.h.1.attn.c_attn", "transformer.h.0.mlp.c_fc", "transformer.h.1.mlp.c_fc",

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "checkpoint/damage.h"
+#include "checkpoint/hugging_face/hugging_face.h"
 #include "checkpoint/safetensors/safetensors.h"
 #include "checkpoint/torch/torch_file.h"
 #include "oracle/python.h"
@@ -33,6 +34,21 @@ TEST(TorchOracle, RandomTensorsAreReadAsPyTorchHasThem) {
       file.pass_on(*tensor, [&](std::span<const std::byte> piece) { bytes += text_of_bytes(piece); });
       EXPECT_EQ(bytes, text_of_bytes(expected.bytes(entry))) << entry.name;
     }
+  }
+}
+
+TEST(TorchOracle, ModelsWhoseStateItSavedAreThoseOfTheirSafetensors) {
+  if (const std::string reason = why_no_oracle(); !reason.empty()) GTEST_SKIP() << reason;
+  const TemporaryFolder folder;
+  ASSERT_EQ(run_oracle("pickled_models.py", {(folder / "models").string()}, folder / "log"), 0)
+      << bytes_of_file(folder / "log");
+  for (const std::string name : {"gpt2", "bert", "llama"}) {
+    const auto imported = [&](const std::string& form) {
+      const auto checkpoint =
+          import_from_hugging_face(folder / "models" / name / form, folder / fmt::format("{}-{}", name, form));
+      return bytes_of_file(checkpoint / "model.safetensors");
+    };
+    EXPECT_EQ(imported("pickled"), imported("safetensors")) << name;
   }
 }
 

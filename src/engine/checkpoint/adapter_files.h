@@ -1,5 +1,5 @@
 // Adapters on their way to other files: merged into the model that they are beside, and as PEFT's folders
-// (adapter_config.json, adapter_model.safetensors).
+// (adapter_config.json, adapter_model.safetensors or, read only, adapter_model.bin).
 #pragma once
 
 #include <filesystem>

@@ -15,7 +15,7 @@ namespace {
 // Buffers that older files have beside the weights.
 bool is_buffer(std::string_view name) {
   return name.ends_with(".attention.bias") || name.ends_with(".attention.masked_bias") ||
-         name.ends_with(".rotary_emb.inv_freq");
+         name.ends_with("rotary_emb.inv_freq");
 }
 
 void find_unsupported_in_neox(const JsonFields& fields, Phrases& unsupported) {

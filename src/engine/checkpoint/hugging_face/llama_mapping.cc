@@ -24,7 +24,7 @@ const HuggingFaceMapping& llama_mapping() {
                    {"mlp.down", {"mlp.down_proj"}}},
       .copies = {{"lm_head.weight", "model.embed_tokens.weight"}},
       .current_name = [](std::string_view stored) -> std::optional<std::string> {
-        if (stored.ends_with(".rotary_emb.inv_freq")) return std::nullopt;  // follows from the configuration
+        if (stored.ends_with("rotary_emb.inv_freq")) return std::nullopt;  // follows from the configuration
         return std::string(stored);
       }};
   return mapping;

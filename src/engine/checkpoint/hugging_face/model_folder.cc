@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/counted.h"
 #include "base/error.h"
 #include "base/philox.h"
 #include "checkpoint/safetensors/finite_values.h"
@@ -107,8 +108,8 @@ HuggingFaceFolder::HuggingFaceFolder(const fs::path& folder, HuggingFaceConfig c
       weights_(folder, mapping_of(config), copies_of(config)) {
   const HuggingFaceMapping& mapping = mapping_of(config);
   if (static_cast<std::size_t>(model_.num_layers) > weights_.tensors().size()) {
-    throw_user_error("'{}' has {} layers in its config.json and {} tensors in all", folder.string(), model_.num_layers,
-                     weights_.tensors().size());
+    throw_user_error("'{}' has {} in its config.json and {} in all", folder.string(),
+                     counted(model_.num_layers, "layer"), counted(std::ssize(weights_.tensors()), "tensor"));
   }
   if (model_.head == ModelHead::kPretraining && !model_.family().continues_text &&
       !has_pretraining_head(weights_, mapping)) {

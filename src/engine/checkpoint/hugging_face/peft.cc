@@ -13,6 +13,7 @@
 #include "checkpoint/adapter_files.h"
 #include "checkpoint/hugging_face/export_folder.h"
 #include "checkpoint/hugging_face/mapping.h"
+#include "checkpoint/hugging_face/weights_file.h"
 #include "checkpoint/initial_weights.h"
 #include "checkpoint/native/checkpoint_writer.h"
 #include "checkpoint/safetensors/safetensors.h"
@@ -26,7 +27,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char *kConfig = "adapter_config.json", *kWeights = "adapter_model.safetensors";
+constexpr const char *kConfig = "adapter_config.json", *kWeights = "adapter_model.safetensors",
+                     *kPickledWeights = "adapter_model.bin";
 constexpr std::int64_t kMostRank = 1 << 20;
 
 // One of our tensors, and where it is there.
@@ -35,6 +37,13 @@ struct PeftTensor {
   std::vector<std::int64_t> shape;
   std::array<std::int64_t, 2> transposed = {1, 1};  // HuggingFaceTensor::transposed; of the rows
 };
+
+// Its safetensors file, or the pickle that PEFT wrote before it wrote those.
+fs::path weights_path(const fs::path& folder) {
+  std::error_code error;
+  const bool is_pickled = !fs::exists(folder / kWeights, error) && fs::exists(folder / kPickledWeights, error);
+  return folder / (is_pickled ? kPickledWeights : kWeights);
+}
 
 std::vector<PeftTensor> peft_tensors(const ModelConfig& model) {
   std::vector<PeftTensor> tensors;
@@ -192,22 +201,23 @@ fs::path import_from_peft(const fs::path& folder, const fs::path& base, const fs
   }
   ModelConfig model = source.model;
   model.adapters = read_adapter_config(model, folder / kConfig);
-  const SafetensorsFile file(folder / kWeights);
+  const fs::path path = weights_path(folder);
+  const std::unique_ptr<WeightsFile> file = open_weights_file(path);
   const std::vector<PeftTensor> tensors = peft_tensors(model);
   std::vector<ExpectedTensor> expected;
   for (const PeftTensor& tensor : tensors) expected.push_back({tensor.theirs, tensor.shape});
-  const std::vector<std::string> faults = compare_tensors(file.tensors(), expected);
+  const std::vector<std::string> faults = compare_tensors(file->tensors(), expected);
   if (!faults.empty()) {
-    throw_user_error("'{}' does not hold adapters of the model in '{}': {}", (folder / kWeights).string(),
-                     base.string(), summary_of(faults));
+    throw_user_error("'{}' does not hold adapters of the model in '{}': {}", path.string(), base.string(),
+                     summary_of(faults));
   }
   std::vector<SafetensorsDeclaration> declarations;
   for (const PeftTensor& tensor : tensors) declarations.push_back({tensor.ours, DType::kF32, tensor.shape});
   CheckpointWriter writer(root, {.kind = RunKind::kConversion, .task = {}, .base = adapter_base_of(base)}, model, {});
   writer.write_tensors(tensor_file_name(TensorKind::kModel), declarations, [&](std::size_t i, const ByteSink& sink) {
-    const SafetensorsEntry& entry = *file.find(tensors[i].theirs);
+    const SafetensorsEntry& entry = *std::ranges::find(file->tensors(), tensors[i].theirs, &SafetensorsEntry::name);
     const auto [rows, columns] = tensors[i].transposed;
-    stream_transposed(file.bytes(entry), rows, columns, converting_sink(*entry.dtype, DType::kF32, sink));
+    stream_transposed(file->bytes(entry), rows, columns, converting_sink(*entry.dtype, DType::kF32, sink));
   });
   for (const auto& [name, content] : find_tokenizer_files(source.folder)) writer.add_file(name, content);
   return writer.publish_as_only();

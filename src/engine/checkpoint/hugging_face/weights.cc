@@ -1,5 +1,7 @@
 #include "checkpoint/hugging_face/weights.h"
 
+#include <fmt/ranges.h>
+
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -13,40 +15,33 @@ namespace {
 
 namespace fs = std::filesystem;
 
-[[noreturn]] void throw_no_weights(const fs::path& folder) {
-  std::error_code error;
-  for (const char* name : {"pytorch_model.bin", "pytorch_model.bin.index.json"}) {
-    if (!fs::exists(folder / name, error)) continue;
-    throw_user_error(
-        "'{}' has its weights as {}, a Python pickle; save them as safetensors first: python3 -c \"from transformers "
-        "import AutoModelForPreTraining as M; M.from_pretrained('{}').save_pretrained('NEW_FOLDER')\"",
-        folder.string(), name, folder.string());
-  }
-  throw_user_error("'{}' has no model.safetensors and no model.safetensors.index.json", folder.string());
-}
+constexpr std::string_view kSingles[] = {"model.safetensors", "pytorch_model.bin"};
 
 }  // namespace
 
 HuggingFaceWeights::HuggingFaceWeights(const fs::path& folder, const HuggingFaceMapping& mapping,
                                        std::span<const HuggingFaceMapping::Copy> copies)
     : mapping_(mapping) {
-  const fs::path single = folder / "model.safetensors", index = folder / "model.safetensors.index.json";
-  std::error_code error;
-  if (fs::exists(single, error)) {
-    add_file(single);
-  } else if (fs::exists(index, error)) {
-    add_index(index);
-  } else {
-    throw_no_weights(folder);
-  }
+  add_files(folder);
   for (const auto& [name, of] : copies) {
     const auto copy = tensors_.find(std::string(name));
     if (copy != tensors_.end() && tensors_.emplace(of, copy->second).second) tensors_.erase(copy);
   }
 }
 
+void HuggingFaceWeights::add_files(const fs::path& folder) {
+  std::error_code error;
+  for (const std::string_view single : kSingles) {
+    if (fs::exists(folder / single, error)) return add_file(folder / single);
+    const fs::path index = folder / fmt::format("{}.index.json", single);
+    if (fs::exists(index, error)) return add_index(index);
+  }
+  throw_user_error("'{}' has neither {} nor an index of such files ({}.index.json)", folder.string(),
+                   fmt::join(kSingles, " nor "), kSingles[0]);
+}
+
 void HuggingFaceWeights::add_file(const fs::path& path) {
-  files_.push_back(std::make_unique<SafetensorsFile>(path));
+  files_.push_back(open_weights_file(path));
   for (const SafetensorsEntry& entry : files_.back()->tensors()) {
     const std::optional<std::string> name = mapping_.full_name(entry.name);
     if (name && !tensors_.emplace(*name, Location{files_.back().get(), &entry}).second) {

@@ -97,6 +97,15 @@ std::optional<std::int64_t> extent_of(const std::vector<std::int64_t>& shape, co
 
 }  // namespace
 
+bool TorchTensor::is_contiguous() const {
+  std::int64_t values = 1;
+  for (std::size_t axis = shape.size(); axis-- > 0;) {
+    if (shape[axis] != 1 && strides[axis] != values) return false;
+    values *= shape[axis];
+  }
+  return true;
+}
+
 TorchFile::TorchFile(const fs::path& path)
     : zip_(open_archive(path)), folder_(folder_of(zip_)), pickle_(pickle_in(zip_, folder_), zip_.path()) {}
 
@@ -151,13 +160,9 @@ void TorchFile::pass_on(const TorchTensor& tensor, const ByteSink& sink) const {
   check(tensor.dtype.has_value(), "a type that is read");
   const auto value_bytes = static_cast<std::size_t>(size_of(*tensor.dtype));
   const std::size_t axes = tensor.shape.size();
-  std::int64_t values = 1;
-  bool is_contiguous = true;
-  for (std::size_t axis = axes; axis-- > 0;) {
-    is_contiguous = is_contiguous && (tensor.shape[axis] == 1 || tensor.strides[axis] == values);
-    values *= tensor.shape[axis];
-  }
-  if (is_contiguous) {
+  const std::int64_t values =
+      std::accumulate(tensor.shape.begin(), tensor.shape.end(), std::int64_t{1}, std::multiplies<>());
+  if (tensor.is_contiguous()) {
     stream(tensor.bytes, sink);
   } else {
     std::vector<std::byte> piece;

@@ -23,6 +23,8 @@ struct TorchTensor {
   std::vector<std::int64_t> shape, strides;  // strides in values; values may lie in any order, and be shared
   std::span<const std::byte> bytes;          // of the storage from the tensor's first value on
   std::string entry;                         // of the archive that holds the storage
+
+  bool is_contiguous() const;  // `bytes` are the values, row by row
 };
 
 class TorchFile {
@@ -40,6 +42,8 @@ class TorchFile {
 
   // The bytes of a tensor, row by row whatever its strides, a few MB at a time.
   void pass_on(const TorchTensor& tensor, const ByteSink& sink) const;
+  // Gives the memory of a tensor back until it is read again.
+  void release(const TorchTensor& tensor) const { zip_.release(tensor.bytes); }
   // UserError: the storage's bytes are not those that were written. Reads all of them.
   void require_intact(const TorchTensor& tensor) const { zip_.require_intact(tensor.entry); }
 
