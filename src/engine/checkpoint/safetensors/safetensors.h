@@ -45,9 +45,8 @@ class SafetensorsFile {
   std::span<const std::byte> bytes(const SafetensorsEntry& tensor) const;
   std::span<const std::byte> header() const { return file_.bytes().first(data_begin_); }
 
-  // Gives the memory of a tensor's pages back until they are read again, so that one pass over a file of any size holds
-  // one tensor.
-  void release(const SafetensorsEntry& tensor) const;
+  // MappedFile::release() of a tensor.
+  void release(const SafetensorsEntry& tensor) const { file_.release(bytes(tensor)); }
 
  private:
   MappedFile file_;

@@ -1,6 +1,3 @@
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstring>
 #include <limits>
@@ -92,15 +89,6 @@ const SafetensorsEntry* SafetensorsFile::find(std::string_view name) const {
 
 std::span<const std::byte> SafetensorsFile::bytes(const SafetensorsEntry& tensor) const {
   return file_.bytes().subspan(data_begin_ + tensor.begin, tensor.end - tensor.begin);
-}
-
-void SafetensorsFile::release(const SafetensorsEntry& tensor) const {
-  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
-  const std::size_t begin = (data_begin_ + tensor.begin) / page * page;
-  const std::size_t length = data_begin_ + tensor.end - begin;
-  if (length == 0) return;
-  // A hint: pages dropped too early are read again, so a refusal costs memory and nothing else.
-  ::madvise(const_cast<std::byte*>(file_.bytes().data()) + begin, length, MADV_DONTNEED);
 }
 
 }  // namespace teratron

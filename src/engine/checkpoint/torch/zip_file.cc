@@ -1,7 +1,5 @@
 #include "checkpoint/torch/zip_file.h"
 
-#include <sys/mman.h>
-#include <unistd.h>
 #include <zlib.h>
 
 #include <algorithm>
@@ -170,15 +168,6 @@ void ZipFile::require_intact(std::string_view name) const {
   if (crc == entry->crc) return;
   throw_user_error("'{}' is damaged: the bytes of '{}' in it are not those that were written; take another copy",
                    path().string(), name);
-}
-
-void ZipFile::release(std::span<const std::byte> bytes) const {
-  if (bytes.empty()) return;
-  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
-  const std::span<const std::byte> file = file_.bytes();  // which begins with a page
-  const auto first = static_cast<std::size_t>(bytes.data() - file.data());
-  const std::size_t begin = (first + page - 1) / page * page, end = (first + bytes.size()) / page * page;
-  if (begin < end) ::madvise(const_cast<std::byte*>(file.data()) + begin, end - begin, MADV_DONTNEED);
 }
 
 }  // namespace teratron

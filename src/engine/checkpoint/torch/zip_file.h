@@ -33,8 +33,8 @@ class ZipFile {
 
   // UserError: the bytes of the entry, which must be there, are not those that were written.
   void require_intact(std::string_view name) const;
-  // Gives the memory of a part of an entry back until it is read again.
-  void release(std::span<const std::byte> bytes) const;
+  // MappedFile::release() of a part of an entry.
+  void release(std::span<const std::byte> bytes) const { file_.release(bytes); }
 
  private:
   MappedFile file_;

@@ -238,6 +238,14 @@ MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
   return *this;
 }
 
+void MappedFile::release(std::span<const std::byte> part) const {
+  if (part.empty()) return;
+  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  const auto first = static_cast<std::size_t>(part.data() - bytes_.data()), begin = first / page * page;
+  // A hint: pages dropped too early are read again, so a refusal costs memory and nothing else.
+  ::madvise(const_cast<std::byte*>(bytes_.data()) + begin, first + part.size() - begin, MADV_DONTNEED);
+}
+
 MappedFile::~MappedFile() {
   if (!bytes_.empty()) ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
 }

@@ -66,6 +66,10 @@ class MappedFile {
   std::string_view text() const { return {reinterpret_cast<const char*>(bytes_.data()), bytes_.size()}; }
   const std::filesystem::path& path() const { return path_; }
 
+  // Gives the memory of a part of bytes(), in whole pages, back until it is read again: so one pass over a file of any
+  // size holds little of it.
+  void release(std::span<const std::byte> part) const;
+
  private:
   std::filesystem::path path_;
   std::span<const std::byte> bytes_;
