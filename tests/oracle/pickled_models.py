@@ -2,7 +2,7 @@
 
     $(scripts/oracle-env | tail -n 1) tests/oracle/pickled_models.py OUT
 
-OUT/NAME/safetensors and OUT/NAME/pickled for gpt2, bert and llama. States have what safetensors leave out: the tied output
+OUT/NAME/safetensors, OUT/NAME/pickled and, as PyTorch wrote before 1.6, OUT/NAME/old for gpt2, bert and llama. States have what safetensors leave out: the tied output
 projection beside its embedding, of the same storage, and the buffers that transformers once saved. tests/checkpoint/torch_oracle_test.cc
 runs this.
 """
@@ -33,6 +33,9 @@ def main():
         (folder / "pickled/config.json").write_bytes((folder / "safetensors/config.json").read_bytes())
         buffers = {key: value.detach() for key, value in model.named_buffers() if key.endswith(BUFFERS)}
         torch.save(model.state_dict() | buffers, folder / "pickled/pytorch_model.bin")
+        (folder / "old").mkdir()
+        (folder / "old/config.json").write_bytes((folder / "safetensors/config.json").read_bytes())
+        torch.save(model.state_dict() | buffers, folder / "old/pytorch_model.bin", _use_new_zipfile_serialization=False)
 
 
 main()

@@ -60,7 +60,7 @@ class TorchWeights : public WeightsFile {
     if (!values_.emplace(name, Values{*tensor, {}}).second) {
       throw_user_error("'{}' has the tensor '{}' a second time", path().string(), name);
     }
-    if (intact_.insert(tensor->entry).second) file_.require_intact(*tensor);
+    if (intact_.insert(tensor->storage).second) file_.require_intact(*tensor);
     if (tensor->dtype && !tensor->is_contiguous()) {
       std::vector<std::byte>& rows = values_.at(name).rows;
       file_.pass_on(*tensor,
@@ -73,7 +73,7 @@ class TorchWeights : public WeightsFile {
   TorchFile file_;
   std::vector<SafetensorsEntry> tensors_;
   std::map<std::string, Values> values_;
-  std::set<std::string> intact_;  // entries of the archive that were compared with their checksums
+  std::set<std::string> intact_;  // storages that were compared with their checksums
 };
 
 }  // namespace

@@ -95,6 +95,9 @@ class Unpickler {
     }
   }
 
+  const std::vector<const PickleValue*>& persistent_ids() const { return persistent_ids_; }
+  std::size_t bytes_read() const { return at_; }
+
  private:
   // Each runs an opcode of its kind; false: it is of another.
   bool run_value(char opcode) {
@@ -151,6 +154,7 @@ class Unpickler {
         PickleValue& object = push(PickleKind::kObject);
         object.text = kPersistentObject;
         object.items = {id};
+        persistent_ids_.push_back(id);
         return true;
       }
       case '\x81':
@@ -300,6 +304,7 @@ class Unpickler {
   std::size_t at_ = 0;
   std::vector<PickleValue*> stack_;
   std::vector<std::size_t> marks_;  // sizes of the stack
+  std::vector<const PickleValue*> persistent_ids_;
   std::unordered_map<std::uint32_t, PickleValue*> memo_;
 };
 
@@ -318,7 +323,10 @@ Pickle::Pickle(std::string_view bytes, const std::filesystem::path& path) {
     throw_user_error("the pickle in '{}' has {} bytes; those of weights have far fewer, and {} are the most",
                      path.string(), bytes.size(), kMostBytes);
   }
-  content_ = Unpickler(bytes, path, values_, names_).run();
+  Unpickler unpickler(bytes, path, values_, names_);
+  content_ = unpickler.run();
+  persistent_ids_ = unpickler.persistent_ids();
+  bytes_read_ = unpickler.bytes_read();
 }
 
 }  // namespace teratron

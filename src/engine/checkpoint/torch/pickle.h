@@ -44,21 +44,26 @@ constexpr std::string_view kPersistentObject = "persistent";
 // Values of one pickle. They may refer to themselves, as a list may hold itself.
 class Pickle {
  public:
-  // `bytes` must outlive it. UserError, naming `path`: no pickle of protocol 2, cut short, an opcode that torch.save
-  // does not write, or a name that is not data; larger than kMostBytes.
+  // Reads what `bytes` begins with, which must outlive it. UserError, naming `path`: no pickle of protocol 2, cut
+  // short, an opcode that torch.save does not write, or a name that is not data; larger than kMostBytes.
   Pickle(std::string_view bytes, const std::filesystem::path& path);
 
   Pickle(const Pickle&) = delete;
   Pickle& operator=(const Pickle&) = delete;
 
   const PickleValue& content() const { return *content_; }
+  // Ids of the objects that stand beside the pickle, as often as it refers to them.
+  const std::vector<const PickleValue*>& persistent_ids() const { return persistent_ids_; }
+  std::size_t bytes_read() const { return bytes_read_; }
 
   static constexpr std::size_t kMostBytes = std::size_t{16} << 20;  // the values take 70 times as many
 
  private:
   std::deque<PickleValue> values_;
   std::deque<std::string> names_;
+  std::vector<const PickleValue*> persistent_ids_;
   const PickleValue* content_ = nullptr;
+  std::size_t bytes_read_ = 0;
 };
 
 }  // namespace teratron

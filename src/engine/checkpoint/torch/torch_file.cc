@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "checkpoint/safetensors/safetensors_header.h"
+#include "checkpoint/torch/storage_types.h"
 
 namespace teratron {
 namespace {
@@ -15,31 +16,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kPickleName = "data.pkl";
-
-struct StorageType {
-  std::string_view name;
-  std::optional<DType> dtype;
-  std::int64_t value_bytes;
-};
-constexpr StorageType kStorageTypes[] = {
-    {"torch.DoubleStorage", DType::kF64, 8}, {"torch.FloatStorage", DType::kF32, 4},
-    {"torch.HalfStorage", DType::kF16, 2},   {"torch.BFloat16Storage", DType::kBF16, 2},
-    {"torch.LongStorage", DType::kI64, 8},   {"torch.IntStorage", DType::kI32, 4},
-    {"torch.ShortStorage", std::nullopt, 2}, {"torch.CharStorage", std::nullopt, 1},
-    {"torch.ByteStorage", DType::kU8, 1},    {"torch.BoolStorage", std::nullopt, 1},
-};
-
-// Opens the archive, and says what a file that is none may be.
-ZipFile open_archive(const fs::path& path) {
-  // Before zip archives, torch.save wrote pickles, the first of a number that marks them.
-  constexpr std::string_view kOldBeginning = "\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9";
-  const MappedFile file(path);
-  if (!file.text().starts_with(kOldBeginning)) return ZipFile(path);
-  throw_user_error(
-      "'{}' is of torch.save before PyTorch 1.6; write it anew first: python3 -c \"import torch; "
-      "torch.save(torch.load('{}', map_location='cpu', weights_only=False), 'NEW')\" (which runs what the file names)",
-      path.string(), path.string());
-}
 
 std::string folder_of(const ZipFile& zip) {
   std::string folder;
@@ -106,8 +82,27 @@ bool TorchTensor::is_contiguous() const {
   return true;
 }
 
-TorchFile::TorchFile(const fs::path& path)
-    : zip_(open_archive(path)), folder_(folder_of(zip_)), pickle_(pickle_in(zip_, folder_), zip_.path()) {}
+TorchFile::TorchFile(const fs::path& path) : path_(path) {
+  MappedFile file(path);
+  if (OldTorchFile::is_one(file)) {
+    old_.emplace(std::move(file));
+    return;
+  }
+  zip_.emplace(path);
+  folder_ = folder_of(*zip_);
+  pickle_.emplace(pickle_in(*zip_, folder_), path);
+}
+
+std::optional<std::span<const std::byte>> TorchFile::storage(std::string_view key) const {
+  if (old_) {
+    const std::span<const std::byte>* const bytes = old_->find(key);
+    return bytes == nullptr ? std::nullopt : std::optional(*bytes);
+  }
+  const ZipFile::Entry* const entry = zip_->find(entry_of(key));
+  return entry == nullptr ? std::nullopt : std::optional(entry->bytes);
+}
+
+std::string TorchFile::entry_of(std::string_view key) const { return fmt::format("{}data/{}", folder_, key); }
 
 std::optional<TorchTensor> TorchFile::tensor(const PickleValue& value, std::string_view name) const {
   if (!value.is(PickleKind::kObject) || value.text != "torch._utils._rebuild_tensor_v2") return std::nullopt;
@@ -128,30 +123,30 @@ std::optional<TorchTensor> TorchFile::tensor(const PickleValue& value, std::stri
   if (storage.size() < 3 || !storage[1]->is(PickleKind::kName) || !storage[2]->is(PickleKind::kText)) {
     fail("its storage is not named as torch.save names them");
   }
-  const auto* const type = std::ranges::find(kStorageTypes, storage[1]->text, &StorageType::name);
-  if (type == std::end(kStorageTypes)) fail(fmt::format("its storage is a {}", storage[1]->text));
+  const StorageType* const type = find_storage_type(storage[1]->text);
+  if (type == nullptr) fail(fmt::format("its storage is a {}", storage[1]->text));
   TorchTensor tensor{.dtype = type->dtype,
                      .dtype_name = std::string(type->dtype ? safetensors_name(*type->dtype) : type->name),
                      .shape = {},
                      .strides = {},
                      .bytes = {},
-                     .entry = fmt::format("{}data/{}", folder_, storage[2]->text)};
-  const ZipFile::Entry* const entry = zip_.find(tensor.entry);
-  if (entry == nullptr) fail(fmt::format("its storage '{}' is not in the file", tensor.entry));
+                     .storage = std::string(storage[2]->text)};
+  const std::optional<std::span<const std::byte>> stored = this->storage(tensor.storage);
+  if (!stored) fail(fmt::format("its storage '{}' is not in the file", tensor.storage));
   const auto shape = sizes_of(*arguments[2]), strides = sizes_of(*arguments[3]);
   if (!shape || !strides || shape->size() != strides->size())
     fail("its shape or its strides are not as torch has them");
-  const std::int64_t offset = arguments[1]->integer, there = std::ssize(entry->bytes) / type->value_bytes;
+  const std::int64_t offset = arguments[1]->integer, there = std::ssize(*stored) / type->value_bytes;
   const std::optional<std::int64_t> extent = extent_of(*shape, *strides, there);
   const bool is_empty = extent == 0;  // then it may lie anywhere
   if (!extent || (!is_empty && (offset > there || *extent > there - offset))) {
-    fail(fmt::format("it has more values than its storage of {} bytes, or they lie beyond that", entry->bytes.size()));
+    fail(fmt::format("it has more values than its storage of {} bytes, or they lie beyond that", stored->size()));
   }
   tensor.shape = *shape;
   tensor.strides = *strides;
   if (!is_empty) {
-    tensor.bytes = entry->bytes.subspan(static_cast<std::size_t>(offset * type->value_bytes),
-                                        static_cast<std::size_t>(*extent * type->value_bytes));
+    tensor.bytes = stored->subspan(static_cast<std::size_t>(offset * type->value_bytes),
+                                   static_cast<std::size_t>(*extent * type->value_bytes));
   }
   return tensor;
 }
@@ -178,7 +173,7 @@ void TorchFile::pass_on(const TorchTensor& tensor, const ByteSink& sink) const {
       piece.clear();
     }
   }
-  zip_.release(tensor.bytes);
+  release(tensor);
 }
 
 }  // namespace teratron
