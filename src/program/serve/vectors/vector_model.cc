@@ -60,10 +60,11 @@ TokenizedTexts VectorModel::read(const nlohmann::json& input) const {
   TokenizedTexts tokenized = tokenize_texts(tokenizer_, std::vector<std::string_view>(texts.begin(), texts.end()),
                                             settings_.most_tokens, settings_.prompt);
   if (tokenized.cut > 0) {
-    throw ApiError(400,
-                   fmt::format("{} of the texts have more than {} tokens, with [CLS] and [SEP]; shorten them",
-                               tokenized.cut, settings_.most_tokens),
-                   "input", "context_length_exceeded");
+    throw ApiError(
+        400,
+        fmt::format("{} of the texts {} more than {} tokens, with [CLS] and [SEP]; shorten {}", tokenized.cut,
+                    tokenized.cut == 1 ? "has" : "have", settings_.most_tokens, tokenized.cut == 1 ? "it" : "them"),
+        "input", "context_length_exceeded");
   }
   return tokenized;
 }
