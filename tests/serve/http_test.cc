@@ -207,6 +207,8 @@ TEST_F(Http, OtherMethodsAreToldWhichThereAre) {
   EXPECT_THAT(answer_to("OPTIONS /v1/completions HTTP/1.1\r\nConnection: close\r\n\r\n"),
               AllOf(StartsWith("HTTP/1.1 405 "), HasSubstr("Allow: POST\r\n"), Not(HasSubstr("Access-Control"))));
   EXPECT_THAT(answer_to("DELETE /v1/models HTTP/1.1\r\nConnection: close\r\n\r\n"), HasSubstr("Allow: GET, HEAD\r\n"));
+  EXPECT_THAT(answer_to("DELETE /v1/models/tiny HTTP/1.1\r\nConnection: close\r\n\r\n"),
+              AllOf(StartsWith("HTTP/1.1 405 "), HasSubstr("Allow: GET, HEAD\r\n")));
   const std::string head = answer_to("HEAD /health HTTP/1.1\r\nConnection: close\r\n\r\n");
   EXPECT_THAT(head, StartsWith("HTTP/1.1 200 "));
   EXPECT_TRUE(head.ends_with("\r\n\r\n"));

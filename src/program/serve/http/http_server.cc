@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <regex>
 #include <thread>
 
 #include "base/error.h"
@@ -220,7 +221,8 @@ void HttpServer::add_refusals(const HttpSettings& settings, const Fail& fail) {
   server.set_error_handler(httplib::Server::Handler(
       [fail, routes = settings.routes](const httplib::Request& request, httplib::Response& response) {
         if (!response.body.empty()) return;  // it is an answer of ours
-        const auto route = std::ranges::find(routes, request.path, &HttpRoute::second);
+        const auto route = std::ranges::find_if(
+            routes, [&](const HttpRoute& one) { return std::regex_match(request.path, std::regex(one.second)); });
         if (response.status == 404 && route != routes.end()) {
           fill(response, fail(405, fmt::format("{} does not take {}", request.path, request.method)));
           response.set_header("Allow", route->first == "GET" ? "GET, HEAD" : route->first);

@@ -29,7 +29,7 @@ struct HttpAnswer {
   std::function<void(HttpStream&)> stream;  // if set, it writes the body
 };
 
-using HttpRoute = std::pair<std::string, std::string>;  // method and path
+using HttpRoute = std::pair<std::string, std::string>;  // method, and the path as a regular expression
 
 struct HttpSettings {
   std::string host = "127.0.0.1";

@@ -72,7 +72,7 @@ void read_stream(CompletionRequest& request, RequestFields& fields) {
   if (!request.stream) refuse_field("stream_options", "stream_options needs stream");
   RequestFields inner(*options);
   request.includes_usage = inner.boolean("include_usage", false);
-  inner.refuse_unless("include_obfuscation", false);
+  inner.refuse_unless("include_obfuscation", {false});
   inner.refuse_unknown();
 }
 
@@ -118,15 +118,14 @@ CompletionRequest read_completion_request(const nlohmann::json& json, const Toke
                                           const CompletionLimits& limits) {
   RequestFields fields(json);
   CompletionRequest request;
-  fields.text("model", "");
-  fields.text("user", "");
-  fields.refuse_unless("suffix", "");
-  fields.refuse_unless("logit_bias", nlohmann::json::object());
-  for (const char* name : {"frequency_penalty", "presence_penalty"}) fields.refuse_unless(name, 0);
+  fields.ignore_account();
+  fields.refuse_unless("suffix", {""});
+  fields.refuse_unless("logit_bias", {nlohmann::json::object()});
+  for (const char* name : {"frequency_penalty", "presence_penalty"}) fields.refuse_unless(name, {0});
   read_settings(request, fields, tokenizer, limits);
   read_stream(request, fields);
   request.samples = fields.integer("n", 1, 1, static_cast<std::int64_t>(limits.texts));
-  fields.refuse_unless("best_of", request.samples);
+  fields.refuse_unless("best_of", {request.samples});
   request.echo = fields.boolean("echo", false);
   request.stop_texts = fields.texts("stop", kMostStopTexts);
   std::erase(request.stop_texts, "");
