@@ -152,6 +152,7 @@ TEST_F(Http, ARequestThatIsRefusedByItsHeadEndsTheConnection) {
   EXPECT_EQ(refused(begin + "Content-Length: 3\r\nTransfer-Encoding: chunked\r\n", "several"), "HTTP/1.1 400 ");
   EXPECT_EQ(refused(begin + "Transfer-Encoding: gzip, chunked\r\n", "gzip"), "HTTP/1.1 501 ");
   EXPECT_EQ(refused("GET /health HTTP/1.1\r\nContent-Length: 30\r\n", "no body"), "HTTP/1.1 400 ");
+  EXPECT_EQ(refused("DELETE /v1/models/tiny HTTP/1.1\r\nTransfer-Encoding: chunked\r\n", "no body"), "HTTP/1.1 400 ");
   EXPECT_EQ(refused("nonsense\r\n", "not valid HTTP"), "HTTP/1.1 400 ");
   EXPECT_EQ(refused(begin + "Transfer-Encoding: chunked\r\n\r\nxyz\r\n", "not valid HTTP"), "HTTP/1.1 400 ");
 }

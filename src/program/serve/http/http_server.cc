@@ -1,6 +1,7 @@
 #include "serve/http/http_server.h"
 
 #include <httplib.h>
+#include <strings.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -106,7 +107,7 @@ HeadRefusal refuse_head(const httplib::Request& request, std::size_t most_bytes)
   if (length.size() > kMostDigits || (has_length && std::stoull(length) > most_bytes)) {
     return {413, fmt::format("a request may have {} bytes at most", most_bytes)};
   }
-  if (!sends && request.method != "DELETE" && (has_transfer || (has_length && std::stoull(length) > 0))) {
+  if (!sends && (has_transfer || (has_length && std::stoull(length) > 0))) {
     return {400, fmt::format("{} has no body; leave it out", request.method)};
   }
   if (!encoding.empty() && encoding != "identity") {
