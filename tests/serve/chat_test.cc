@@ -241,7 +241,7 @@ TEST_F(Chats, WrongRequestsAreRefusedWithTheirParameter) {
   refused(with_message(std::string(900, '[') + std::string(900, ']')), "messages", "must be an object");
   refused(with_message("{\"role\": \"user\", \"content\": \"\xff\"}"), "", "");
   refused(with_message(R"({"role": "user", "content": "\ud800"})"), "", "");
-  // What clients say about themselves, and what asks for nothing.
+  // Clients say something about themselves, and ask for nothing.
   for (const char* field :
        {R"("metadata": {"a": "b"}, "store": true, "user": "u", "safety_identifier": "s", "service_tier": "auto")",
         R"("prompt_cache_key": "k", "prompt_cache_retention": "24h", "prediction": null, "audio": null)",

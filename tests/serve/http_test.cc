@@ -40,7 +40,7 @@ class BareClient {
     }
     return true;
   }
-  // What came, until the server ended the connection or so many answers stand in it.
+  // Bytes that came, until the server ended the connection or so many answers stand in it.
   std::string receive(std::size_t answers = std::string::npos) const {
     std::string all;
     while (count(all) < answers) {
@@ -103,7 +103,7 @@ TEST_F(Http, RequestsSentAtOnceAreAnsweredInTheirOrder) {
   std::string requests, expected;
   for (const char* prompt : {"the rank", "sums", "layers wait for"}) {
     const Json request = {{"prompt", prompt}, {"max_tokens", 4}, {"seed", 1}};
-    requests += post(request.dump()) + "GET /health HTTP/1.1\r\nHost: a\r\n\r\n";
+    requests += post(request.dump()) + "\r\n\r\nGET /health HTTP/1.1\r\nHost: a\r\n\r\n";
     expected += texts_->server.complete(request).choice().at("text").get<std::string>() + ";";
   }
   std::string answers = answer_to(requests, 6), texts;
@@ -127,7 +127,7 @@ TEST_F(Http, ARequestMayComeByteByByteAndInChunks) {
   EXPECT_THAT(client.receive(1), HasSubstr("ok")) << "the connection goes on";
 }
 
-// What follows would be read as another request, where it is the rest of this one.
+// The rest of such a request would be read as another one.
 TEST_F(Http, ARequestThatIsRefusedByItsHeadEndsTheConnection) {
   const std::string next = "GET /metrics HTTP/1.1\r\n\r\n";
   const auto refused = [&](const std::string& head, const std::string& says) {
@@ -165,7 +165,7 @@ TEST_F(Http, ABodyOfTooManyChunksIsRefused) {
   EXPECT_THAT(answer_to(request + "0\r\n\r\n"), AllOf(StartsWith("HTTP/1.1 413 "), HasSubstr("8388608 bytes at most")));
 }
 
-TEST_F(Http, WhatIsSentWithoutEndIsCutOff) {
+TEST_F(Http, RequestsWithoutEndAreCutOff) {
   const auto sends = [&](const std::string& head, const std::string& piece) {
     const BareClient client(texts_->server.port());
     if (!client.send(head)) return std::string();

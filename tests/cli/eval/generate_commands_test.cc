@@ -154,7 +154,7 @@ TEST_F(GenerateCommands, BeginPromptsAsTheTokenizersFilesDo) {
   }
 }
 
-// Of a folder of Hugging Face's, and of a run that began with it.
+// Folders of Hugging Face and runs that began with one have such files.
 TEST_F(GenerateCommands, EndAtTheTokensOfTheModelsConfiguration) {
   const Words greedy = {"--prompt", "the rank", "--temperature", "0"};
   const Json whole = lines_of(greedy).front();

@@ -256,7 +256,7 @@ TEST_F(FinetuneCommands, ColumnsOfARunAreThoseOfItsEvaluation) {
   EXPECT_EQ(
       json_of(with(eval, {"--text-column", "one", "--pair-column", "other", "--label-column", "kind"}))["f1_macro"],
       evaluated["f1_macro"]);
-  // What is given counts.
+  // Flags come first.
   EXPECT_THAT(refused(with(eval, {"--pair-column", "third"})), HasSubstr("no column is called 'third'"));
   const auto single = json_of(with(eval, {"--pair-column=", "--predictions", path("single")}));
   succeed(with(eval, {"--predictions", path("pairs")}));

@@ -34,11 +34,20 @@ bool ClientStream::waits_for(short event, std::chrono::milliseconds most) const 
 
 bool ClientStream::wait_for_request(std::chrono::seconds most, const std::function<bool()>& ends) {
   const Clock::time_point end = Clock::now() + most;
-  while (!ends()) {
-    if (has_bytes() || waits_for(POLLIN, kLookForEnd)) return true;
-    if (Clock::now() >= end) return false;
+  while (!ends() && Clock::now() < end) {
+    begin_ = std::min(bytes_.find_first_not_of("\r\n", begin_), bytes_.size());  // RFC 9112, section 2.2
+    if (has_bytes()) return true;
+    if (waits_for(POLLIN, kLookForEnd) && receive() <= 0) return false;
   }
   return false;
+}
+
+ssize_t ClientStream::receive() {
+  bytes_.resize(kReceived);
+  const ssize_t count = ::recv(socket_, bytes_.data(), bytes_.size(), 0);
+  bytes_.resize(static_cast<std::size_t>(std::max<ssize_t>(0, count)));
+  begin_ = 0;
+  return count;
 }
 
 bool ClientStream::is_writable() const {
@@ -53,11 +62,7 @@ ssize_t ClientStream::read(char* to, std::size_t most) {
   if (left_ == 0) return -1;
   if (!has_bytes()) {
     if (!waits_for(POLLIN, time_left())) return -1;
-    bytes_.resize(kReceived);
-    const ssize_t count = ::recv(socket_, bytes_.data(), bytes_.size(), 0);
-    bytes_.resize(static_cast<std::size_t>(std::max<ssize_t>(0, count)));
-    begin_ = 0;
-    if (count <= 0) return count;
+    if (const ssize_t count = receive(); count <= 0) return count;
   }
   const std::size_t count = std::min({most, left_, bytes_.size() - begin_});
   bytes_.copy(to, count, begin_);

@@ -18,12 +18,13 @@ struct RequestBounds {
   std::chrono::seconds write_time{10};                             // that the client may take to read a piece
 };
 
-// The library's own stream is made anew for each request, and loses what came behind it.
+// Stream of a connection. The library's own is made anew for each request, and loses what came behind it.
 class ClientStream final : public httplib::Stream {
  public:
   ClientStream(socket_t socket, const RequestBounds& bounds) : socket_(socket), bounds_(bounds) {}
 
-  // Waits until a request begins, so long at most. `ends`, asked ten times a second, says not to. False: none comes.
+  // Waits until a request begins, after empty lines, so long at most. `ends`, asked ten times a second, says not to.
+  // False: none comes.
   bool wait_for_request(std::chrono::seconds most, const std::function<bool()>& ends);
   void begin_head() { begin_part(bounds_.head_bytes, bounds_.head_time); }
   void begin_body() { begin_part(bounds_.body_bytes, bounds_.body_time); }
@@ -46,6 +47,7 @@ class ClientStream final : public httplib::Stream {
   void begin_part(std::size_t most, std::chrono::seconds time);
   std::chrono::milliseconds time_left() const;
   bool waits_for(short event, std::chrono::milliseconds most) const;
+  ssize_t receive();  // when all was read; 0: the client has ended the connection
 
   const socket_t socket_;
   const RequestBounds bounds_;
