@@ -104,6 +104,13 @@ TEST(RotaryConfigs, OthersAreRefusedByName) {
   EXPECT_THAT(refusal({{"rope_type", "linear"}, {"factor", -1.0}}), HasSubstr("must be above 0"));
   EXPECT_THAT(refusal({{"rope_type", "yarn"}, {"factor", 2.0}, {"beta_slow", 32.0}}), HasSubstr("bounds of scaled"));
   EXPECT_THAT(refusal({{"rope_type", "yarn"}, {"factor", 2.0}, {"rope_theta", 1.0}}), HasSubstr("with YaRN"));
+  for (const Json& config : {Json{{"partial_rotary_factor", 0.5}},
+                             Json{{"rope_parameters", {{"rope_type", "default"}, {"partial_rotary_factor", 0.5}}}}}) {
+    const std::string message = message_of<UserError>([&] { rotary_of(config); });
+    const std::string_view reason = "partial_rotary_factor other than 1";
+    EXPECT_THAT(message, HasSubstr(reason));
+    EXPECT_EQ(message.find(reason), message.rfind(reason)) << message;
+  }
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "corpus/extract/charset.h"
 #include "corpus/extract/find_encoding.h"
 #include "corpus/pages.h"
+#include "parquet/golden_files.h"
 
 namespace teratron::testing {
 namespace {
@@ -249,6 +250,16 @@ TEST_F(ExtractStageTest, JsonLinesKeepTheirFields) {
   // A line without the field is bad.
   write("bad.jsonl", "{\"text\": 1}\n");
   EXPECT_THROW(extract({folder_ / "bad.jsonl"}), UserError);
+}
+
+// Where a row's bytes are in another encoding than UTF-8, its value in JSON is their base64.
+TEST_F(ExtractStageTest, PagesOfParquetHaveTheirOwnEncodings) {
+  const auto lines = extract({golden_parquet() / "pages-plain.parquet"});
+  ASSERT_EQ(lines.size(), 3U);
+  EXPECT_THAT(std::string(lines[0]["text"]), HasSubstr("élégante a été écrite ici, n’est-ce pas, et le café"));
+  EXPECT_EQ(lines[1]["text"], lines[0]["text"]);
+  EXPECT_THAT(std::string(lines[2]["text"]), HasSubstr("日本語の文章はここにあります。"));
+  EXPECT_EQ(lines[2]["url"], "https://example.org/2");
 }
 
 TEST_F(ExtractStageTest, ReadsFoldersOfPages) {

@@ -178,6 +178,14 @@ TEST(ChatExamples, AnswersOfWeightZeroAreOnlyRead) {
               HasSubstr("4 {% generation %} blocks for 2 answers"));
 }
 
+// As axolotl's data sets have it.
+TEST(ChatExamples, AnswersNotToTrainOnAreOnlyRead) {
+  EXPECT_EQ(shown(kForm, R"({"messages": [{"role": "user", "content": "A", "train": false},
+      {"role": "assistant", "content": "B", "train": false}, {"role": "user", "content": "C", "train": null},
+      {"role": "assistant", "content": "D", "train": true, "weight": 1}]})"),
+            std::vector<std::string>{"user:A;\nassistant:B;\nuser:C;\nassistant:[D;]\n"});
+}
+
 TEST(ChatExamples, AnswersThatAreWrittenOtherwiseLaterAreDocumentsOfTheirOwn) {
   EXPECT_EQ(
       shown(kRewritingForm, R"({"messages": [{"role": "user", "content": "A"}, {"role": "assistant", "content": "B"},
@@ -230,6 +238,12 @@ TEST(ChatExamples, EveryFaultIsReportedWithItsLine) {
            {R"({"messages": [{"role": "assistant", "content": "", "tool_calls": [{}]}]})", "'tool_calls'"},
            {R"({"messages": [{"role": "assistant", "content": "B", "weight": 0.5}]})",
             "messages[0] has the weight 0.5"},
+           {R"({"messages": [{"role": "assistant", "content": "B", "train": 0}]})",
+            "messages[0] has \"train\": 0; it is"},
+           {R"({"messages": [{"role": "assistant", "content": "B", "train": "no"}]})", "has \"train\": \"no\""},
+           {R"({"messages": [{"role": "assistant", "content": "B", "train": [{}]}]})", "has \"train\": [{}]"},
+           {R"({"messages": [{"role": "assistant", "content": "B", "train": true, "weight": 0}]})",
+            "\"train\": true and another weight"},
            {R"({"system": "S", "messages": [{"role": "system", "content": "T"}]})", "the system has two texts"},
            {R"({"system": "S", "prompt": "A", "completion": "B"})", "no place before a prompt that is a text"},
            {R"({"tools": [{"name": "f"}], "messages": [)" + user + "]}", "\"tools\" would change"},

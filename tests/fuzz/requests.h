@@ -9,6 +9,6 @@
 
 namespace teratron::fuzz {
 
-inline constexpr CompletionLimits kLimits = {.positions = 64, .texts = 8};
+inline const CompletionLimits kLimits = {.positions = 64, .texts = 8, .ends = {}};
 
 }  // namespace teratron::fuzz

@@ -6,6 +6,7 @@
   chats-*     conversations: lists of structs, as UltraChat has them
   types-*     a column of each type, with nulls
   rare-*      what pyarrow writes when asked to: UUIDs, half floats, nanoseconds, decimals as integers, INT96 timestamps
+  pages-*     bytes of web pages in several encodings
   nested-*    lists, structs and maps in one another, with nulls and empty ones at each level
 """
 
@@ -94,6 +95,18 @@ def rare():
     })
 
 
+def pages():
+    def page(encoding, sentence):
+        body = "".join(f"<p>{sentence} {sentence}</p>" for _ in range(4))
+        return f'<html><head><meta charset="{encoding}"></head><body><article>{body}</article></body></html>'.encode(encoding)
+    french = "Une phrase plus élégante a été écrite ici, n’est-ce pas, et le café était fermé."
+    return pa.table({
+        "html": pa.array([page("windows-1252", french), page("utf-8", french), page("shift_jis", "日本語の文章はここにあります。" * 3)],
+                         pa.binary()),
+        "url": [f"https://example.org/{i}" for i in range(3)],
+    })
+
+
 def nested():
     element = pa.struct([("n", pa.int32()), ("tags", pa.list_(pa.string()))])
     deep = pa.list_(pa.list_(element))
@@ -113,7 +126,7 @@ def main():
     deltas = {"text": "DELTA_BYTE_ARRAY", "id": "DELTA_LENGTH_BYTE_ARRAY", "url": "DELTA_BYTE_ARRAY", "token_count": "DELTA_BINARY_PACKED",
               "language_score": "BYTE_STREAM_SPLIT"}
     small = {"data_page_size": 1, "write_batch_size": 4}
-    tables = {"fineweb": fineweb(), "chats": chats(), "types": types(), "nested": nested(), "rare": rare()}
+    tables = {"fineweb": fineweb(), "chats": chats(), "types": types(), "nested": nested(), "rare": rare(), "pages": pages()}
     variants = {
         "fineweb": {"snappy": {}, "zstd": {"compression": "zstd", "row_group_size": 10},
                     "gzip": {"compression": "gzip", "data_page_version": "2.0", **small},
@@ -122,6 +135,7 @@ def main():
         "types": {"zstd": {"compression": "zstd"},
                   "plain": {"compression": "none", "use_dictionary": False, "data_page_version": "2.0", "store_schema": False, **small}},
         "nested": {"snappy": {"row_group_size": 2}, "plain": {"compression": "none", "data_page_version": "2.0", **small}},
+        "pages": {"plain": {"compression": "none", "use_dictionary": False}},
         "rare": {"integers": {"store_decimal_as_integer": True}, "int96": {"use_deprecated_int96_timestamps": True, "use_dictionary": False},
                  "words": {"use_deprecated_int96_timestamps": True, "store_schema": False}},
     }

@@ -133,6 +133,8 @@ TEST_F(ChatFiles, NamesOfTokensAreThoseOfTransformers) {
 
 TEST_F(ChatFiles, AnswersEndWhereTheModelSays) {
   EXPECT_TRUE(rules().ends.empty());
+  write("config.json", R"({"eos_token_id": [7, 8]})");
+  EXPECT_EQ(rules().ends, (std::vector<std::int32_t>{7, 8}));
   write("generation_config.json", R"({"eos_token_id": 5})");
   EXPECT_EQ(rules().ends, std::vector<std::int32_t>{5});
   write("generation_config.json", R"({"eos_token_id": [5, 6, -1, 1000000, "a"]})");

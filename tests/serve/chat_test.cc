@@ -215,10 +215,16 @@ TEST_F(Chats, WrongRequestsAreRefusedWithTheirParameter) {
   refused(with_message(R"({"role": "user", "content": {"a": 1}})"), "messages", "content must be a string");
   refused(with_message(R"({"role": "user", "content": [1]})"), "messages", "a part of messages[0].content");
   refused(with_message(R"({"role": "user", "content": [{"type": "image_url"}]})"), "messages", "'image_url'");
-  refused(with_message(R"({"role": "user", "content": "a", "tool_calls": [{}]})"), "tool_calls", "no parameter");
+  refused(with_message(R"({"role": "user", "content": "a", "tool_calls": [{}]})"), "messages",
+          "messages[0] has tool_calls; this server reads no calls of tools");
   refused(with_message(R"({"role": "tool", "content": "a"})"), "messages", "template says: no tools, please");
   refused(with(R"("tools": [{}])"), "tools", "leave it out");
   refused(with(R"("response_format": {"type": "json_object"})"), "response_format", "leave it out");
+  refused(with(R"("tool_choice": "required")"), "tool_choice", "leave it out");
+  refused(with(R"("modalities": ["audio"])"), "modalities", "leave it out");
+  refused(with(R"("service_tier": "priority")"), "service_tier", "leave it out");
+  refused(with(R"("metadata": 5)"), "metadata", "must be an object");
+  refused(with(R"("reasoning_effort": "high")"), "reasoning_effort", "no parameter");
   refused(with(R"("prompt": "a")"), "prompt", "no parameter");
   refused(with(R"("echo": true)"), "echo", "no parameter");
   refused(with(R"("logprobs": 3)"), "logprobs", "true or false");
@@ -235,6 +241,15 @@ TEST_F(Chats, WrongRequestsAreRefusedWithTheirParameter) {
   refused(with_message(std::string(900, '[') + std::string(900, ']')), "messages", "must be an object");
   refused(with_message("{\"role\": \"user\", \"content\": \"\xff\"}"), "", "");
   refused(with_message(R"({"role": "user", "content": "\ud800"})"), "", "");
+  // Clients say something about themselves, and ask for nothing.
+  for (const char* field :
+       {R"("metadata": {"a": "b"}, "store": true, "user": "u", "safety_identifier": "s", "service_tier": "auto")",
+        R"("prompt_cache_key": "k", "prompt_cache_retention": "24h", "prediction": null, "audio": null)",
+        R"("tools": [], "functions": [], "tool_choice": "auto", "function_call": "none", "parallel_tool_calls": true)",
+        R"("modalities": ["text"], "response_format": {"type": "text"}, "logit_bias": {}, "n": null)"}) {
+    EXPECT_EQ(server().post("/v1/chat/completions", with(std::string(R"("max_tokens": 1, )") + field)).status, 200)
+        << field;
+  }
   const std::string message = R"({"role": "user", "content": "a"})";
   std::string many = message;
   for (int i = 1; i < 100000; ++i) many += "," + message;

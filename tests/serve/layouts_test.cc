@@ -69,7 +69,7 @@ ServeOnRank text_model(std::int64_t caches, std::int64_t prompt_tokens_a_step) {
                         {.purpose = Purpose::kGeneration, .tokens = 4, .caches = caches, .logits_chunk = 2}, mesh);
     model.allocate();
     model.initialize(5);
-    TextModel served("tiny", model, tokenizer_of_texts(), 40, prompt_tokens_a_step, {});
+    TextModel served("tiny", model, tokenizer_of_texts(), 40, prompt_tokens_a_step, {}, {});
     serve(served);
   };
 }

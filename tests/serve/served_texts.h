@@ -126,6 +126,7 @@ struct TextLimits {
   std::int64_t caches = 3, positions = 64;
   std::size_t most_texts = 12;
   ServerSettings server{.port = 0, .api_key = "", .model_name = "tiny"};
+  std::vector<std::int32_t> ends{};  // tokens that end a text
   ChatRules chat{};
 };
 
@@ -136,7 +137,7 @@ class TextServer {
   explicit TextServer(const Limits& limits = {})
       : model_(*backend_, config_of_texts(limits.positions),
                {.purpose = Purpose::kGeneration, .tokens = 4, .caches = limits.caches, .logits_chunk = 2}),
-        served_((allocate(), "tiny"), model_, tokenizer, limits.most_texts, 8, limits.chat),
+        served_((allocate(), "tiny"), model_, tokenizer, limits.most_texts, 8, limits.ends, limits.chat),
         server(limits.server, served_) {}
 
   const Tokenizer tokenizer = tokenizer_of_texts();

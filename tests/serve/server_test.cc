@@ -168,6 +168,21 @@ TEST_F(Completions, EndBeforeAStopText) {
   EXPECT_GE(tried, 2);
 }
 
+TEST(CompletionEnds, AreThoseOfTheModelsConfiguration) {
+  const Json request = {{"prompt", "the rank"}, {"max_tokens", 20}, {"temperature", 0}, {"seed", 1}, {"logprobs", 0}};
+  const auto made =
+      TextServer().generate({"the rank"}, 1, {.sampling = {.temperature = 0}, .max_new_tokens = 20}).front();
+  const std::size_t last = std::min<std::size_t>(4, made.tokens.size() - 1);
+  const auto first = std::ranges::find(made.tokens, made.tokens[last]) - made.tokens.begin();
+  const TextServer texts({.ends = {made.tokens[last], 3}});
+  const Reply reply = texts.server.complete(request);
+  EXPECT_EQ(reply.choice().at("logprobs").at("tokens").size(), first) << reply.body;
+  EXPECT_EQ(reply.choice().at("finish_reason"), "stop");
+  Json on = request;
+  on["ignore_eos"] = true;
+  EXPECT_EQ(texts.server.complete(on).json.at("usage").at("completion_tokens"), 20);
+}
+
 TEST_F(Completions, ManyClientsGetWhatEachGetsAlone) {
   std::vector<Json> requests;
   std::vector<std::string> alone;
@@ -331,7 +346,7 @@ TEST(ServeLoad, ARequestAfterTheEndIsRefusedForThatReason) {
   const std::unique_ptr<Backend> backend = make_cpu_backend();
   LanguageModel model(*backend, config_of_texts(64),
                       {.purpose = Purpose::kGeneration, .tokens = 4, .caches = 1, .logits_chunk = 2});
-  TextModel served("tiny", model, tokenizer_of_texts(), 2, 8, {});
+  TextModel served("tiny", model, tokenizer_of_texts(), 2, 8, {}, {});
   served.stop();
   try {
     served.completions({{"prompt", "a"}});

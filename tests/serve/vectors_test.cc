@@ -76,7 +76,8 @@ TEST_F(ServedVectors, AreThoseOfEmbedInEitherEncoding) {
   refused({{"input", Json::array()}}, "input", "strings");
   refused({{"input", {1, 2}}}, "input", "token ids");
   refused(Json::object(), "input", "missing");
-  refused({{"input", "a a a a a a a a a"}}, "input", "more than 10 tokens");
+  refused({{"input", "a a a a a a a a a"}}, "input",
+          "1 of the texts has more than 10 tokens, with [CLS] and [SEP]; shorten it");
   refused({{"input", "a"}, {"dimensions", 5}}, "dimensions", "leave it out");
   refused({{"input", "a"}, {"encoding_format", "hex"}}, "encoding_format", "base64");
   EXPECT_THAT(server.complete({{"prompt", "a"}}).message(), HasSubstr("/v1/embeddings"));
@@ -118,6 +119,12 @@ TEST(Base64, IsThatOfItsStandard) {  // RFC 4648, section 10
   EXPECT_EQ(base64_of("foo"), "Zm9v");
   EXPECT_EQ(base64_of("foobar"), "Zm9vYmFy");
   EXPECT_EQ(base64_of("\xff\xfe\xfd"), "//79");
+  for (const std::string bytes : {"", "f", "fo", "foo", "foobar", "\xff\xfe\xfd"}) {
+    EXPECT_EQ(bytes_of_base64(base64_of(bytes)), bytes);
+  }
+  for (const char* text : {"Zg=", "Zg", "Z===", "====", "Zm9v Zm8=", "Zm=v", "Zm9\n", "<p>a"}) {
+    EXPECT_EQ(bytes_of_base64(text), std::nullopt) << text;
+  }
 }
 
 }  // namespace

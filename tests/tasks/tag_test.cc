@@ -72,6 +72,9 @@ TEST_F(TagFiles, JsonLinesHaveListsOfWordsAndOfNamesOrNumbers) {
 {"tokens": ["fog"]}
 )")),
             " rain/O/1 a b/B-X/1 | sun//2 //2 | | fog//4");
+  EXPECT_EQ(text_of(read("a.jsonl", R"({"tokens": ["-DOCSTART-"], "ner_tags": ["O"]}
+{"tokens": ["-DOCSTART-", "rain"], "ner_tags": ["O", "B-X"]})")),
+            " rain/B-X/2");
   reading_.text_column = "words";
   reading_.label_column = "tags";
   reading_.label_names = {"O", "B-X"};

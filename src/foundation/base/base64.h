@@ -1,6 +1,7 @@
 // Bytes as text in base64 (RFC 4648, section 4).
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -8,5 +9,7 @@ namespace teratron {
 
 // With padding.
 std::string base64_of(std::string_view bytes);
+// Bytes of such a text; nothing: it is none.
+std::optional<std::string> bytes_of_base64(std::string_view text);
 
 }  // namespace teratron

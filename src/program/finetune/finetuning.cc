@@ -95,14 +95,16 @@ class RankRuns {
     FieldList flags = fields_of(own);
     std::optional<CheckpointInfo> checkpoint;
     if (!config.output.load.empty()) checkpoint = read_checkpoint_info(config.output.load);
+    TrainingTask task = make_finetune_task(config, config_.task, sets_.training(), sets_.validation(),
+                                           rank_.mesh->coordinates().tensor);
+    if (config_.task == TaskKind::kClassify) task.run.columns = columns_of(config_.reading.given);
     Run run({.launch = launch_,
              .rank = rank_,
              .backend = *backend_,
              .config = config,
              .checkpoint = checkpoint ? &*checkpoint : nullptr,
              .has_flag = [&flags](const std::string& flag) { return flags.find(flag) != nullptr; }},
-            make_finetune_task(config, config_.task, sets_.training(), sets_.validation(),
-                               rank_.mesh->coordinates().tensor));
+            std::move(task));
     const TrainingResult result = run.run();
     results_.signal = result.signal;
     if (result.end != RunEnd::kComplete) return false;

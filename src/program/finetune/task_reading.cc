@@ -47,6 +47,14 @@ void add_label_fields(FieldList& list, TaskReading& reading) {
       "tag: names of labels that are numbers in JSON lines, in their order from 0 on; models have them in this order");
 }
 
+std::map<std::string, std::string> columns_of(const TaskReading& reading) {
+  std::map<std::string, std::string> columns = {{"text-column", reading.text_column},
+                                                {"pair-column", reading.pair_column},
+                                                {"label-column", reading.label_column}};
+  std::erase_if(columns, [](const auto& column) { return column.second.empty(); });
+  return columns;
+}
+
 Pooling pooling_for(const TaskReadingSettings& settings, const std::filesystem::path& load) {
   if (settings.pooling) return *settings.pooling;
   if (load.empty()) return Pooling::kMean;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
 #include <optional>
 
 #include "model/pooling.h"
@@ -20,6 +21,8 @@ struct TaskReadingSettings {
   Faults faults() const;
 };
 void add_task_reading_fields(FieldList& list, TaskReadingSettings& settings);
+// Columns of classify's files by the flags that name them, without those that are empty.
+std::map<std::string, std::string> columns_of(const TaskReading& reading);
 // Pooling of embed's vectors: the given one, that of the weights in `load`, or the mean.
 Pooling pooling_for(const TaskReadingSettings& settings, const std::filesystem::path& load);
 void add_label_fields(FieldList& list, TaskReading& reading);  // those that `score` has, too

@@ -1,23 +1,25 @@
 #include "serve/request_fields.h"
 
-#include <cmath>
+#include <algorithm>
 
 #include "base/error.h"
 #include "base/json_fields.h"
+#include "data/text/json_members.h"
+#include "data/text/json_scanner.h"
 #include "serve/api_error.h"
 
 namespace teratron {
 
 nlohmann::json parse_request(std::string_view body) {
+  nlohmann::json request;
   try {
-    nlohmann::json request = parse_json_object(body, "the request");
-    // A file's NaN is read as null, which in a request would be the default.
-    if (!nlohmann::json::accept(body))
-      throw_user_error("the request has a number that JSON does not have, or too large");
-    return request;
+    request = parse_json_object(body, "the request");
   } catch (const UserError& error) {
-    throw ApiError(400, error.what());
+    throw ApiError(400, is_json(body) ? error.what() : "the request is not valid JSON: " + json_fault(body));
   }
+  // A file's NaN is read as null, which in a request would be the default.
+  if (nlohmann::json::accept(body)) return request;
+  throw ApiError(400, "the request has a number that JSON does not have, or too large");
 }
 
 const nlohmann::json* RequestFields::find(const std::string& key) {
@@ -75,16 +77,26 @@ std::vector<std::string> RequestFields::texts(const std::string& key, std::size_
   return all;
 }
 
-void RequestFields::refuse_unless(const std::string& key, const nlohmann::json& harmless) {
+void RequestFields::refuse_unless(const std::string& key, const std::vector<nlohmann::json>& harmless) {
   const nlohmann::json* const value = find(key);
-  if (value != nullptr && *value != harmless) {
+  if (value != nullptr && std::ranges::find(harmless, *value) == harmless.end()) {
     refuse_field(key, "this server has no {}; leave it out", key);
   }
 }
 
+void RequestFields::ignore_account() {
+  for (const char* key : {"model", "user", "safety_identifier", "prompt_cache_key", "prompt_cache_retention"})
+    text(key, "");
+  boolean("store", false);
+  refuse_unless("service_tier", {"auto", "default"});
+  const nlohmann::json* const metadata = find("metadata");
+  if (metadata != nullptr && !metadata->is_object()) refuse_field("metadata", "metadata must be an object");
+}
+
 void RequestFields::refuse_unknown() const {
   for (const auto& [key, value] : object_.items()) {
-    if (!known_.contains(key)) refuse_field(key, "there is no parameter '{}' here; leave it out", key);
+    if (!known_.contains(key) && !value.is_null())
+      refuse_field(key, "there is no parameter '{}' here; leave it out", key);
   }
 }
 

@@ -23,8 +23,10 @@ class RequestFields {
   std::string text(const std::string& key, const std::string& absent);
   // A string, or a list of strings; `most` of them.
   std::vector<std::string> texts(const std::string& key, std::size_t most);
-  // Refuses a field whose value is another than `harmless`.
-  void refuse_unless(const std::string& key, const nlohmann::json& harmless);
+  // Refuses a field whose value is another than one of `harmless`.
+  void refuse_unless(const std::string& key, const std::vector<nlohmann::json>& harmless);
+  // Takes what clients of OpenAI's service tell it about themselves, which changes no answer.
+  void ignore_account();
   // Refuses fields that none of these calls asked for.
   void refuse_unknown() const;
 

@@ -154,6 +154,33 @@ TEST_F(GenerateCommands, BeginPromptsAsTheTokenizersFilesDo) {
   }
 }
 
+// Folders of Hugging Face and runs that began with one have such files.
+TEST_F(GenerateCommands, EndAtTheTokensOfTheModelsConfiguration) {
+  const Words greedy = {"--prompt", "the rank", "--temperature", "0"};
+  const Json whole = lines_of(greedy).front();
+  const Json end = whole.at("tokens").at(2);
+  std::size_t kept = 0;
+  while (whole.at("tokens").at(kept) != end) ++kept;
+  succeed({"convert", "--from", "teratron", "--to", "hf", path("run"), path("ends")});
+  const auto ends_of = [&](const std::string& folder, const Words& more = {}) {
+    return json_lines_of(
+               succeed(with(with({"generate", "--load", path(folder), "--max-new-tokens", "8", "--json", "-"}, greedy),
+                            more)))
+        .front();
+  };
+  Json config = Json::parse(read_file(path("ends/config.json")));
+  config["eos_token_id"] = {end, 1};
+  write_file_atomically(path("ends/config.json"), config.dump());
+  EXPECT_EQ(ends_of("ends").at("tokens").size(), kept);
+  EXPECT_EQ(ends_of("ends").at("finish_reason"), "end_of_text");
+  EXPECT_EQ(ends_of("ends", {"--ignore-end-of-text"}).at("tokens"), whole.at("tokens"));
+  write_file_atomically(path("ends/generation_config.json"), R"({"eos_token_id": null})");
+  EXPECT_EQ(ends_of("ends").at("tokens"), whole.at("tokens")) << "the other file does not count then";
+  write_file_atomically(path("ends/generation_config.json"), Json{{"eos_token_id", end}}.dump());
+  succeed({"convert", "--from", "hf", "--to", "teratron", path("ends"), path("back")});
+  EXPECT_EQ(ends_of("back").at("tokens").size(), kept);
+}
+
 TEST_F(GenerateCommands, WarnOfAPipeThatIsNotRead) {
   std::string shell = TERATRON_BINARY;
   for (const std::string& word : generate({})) shell += " '" + word + "'";

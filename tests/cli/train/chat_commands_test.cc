@@ -95,6 +95,12 @@ TEST_F(ChatCommands, SamplesAreShownWithTheWordsToLearn) {
   EXPECT_EQ(lines[2].at("ids").size(), lines[2].at("learned").size());
   write_file_atomically(path("chats.jsonl"), "{\"text\": \"\\u001b[2Ja\"}\n");
   EXPECT_THAT(succeed(chat({"--show", "9"})), HasSubstr("[[\\x1b[2Ja<|endoftext|>]]"));
+  std::string many;
+  for (int i = 0; i < 5000; ++i) many += fmt::format("{{\"text\": \"sample {}\"}}\n", i);
+  write_file_atomically(path("chats.jsonl"), many + "broken\n");
+  const Outcome outcome = run_teratron(chat({"--show", "9999"}));
+  EXPECT_EQ(outcome.exit_code, 2);
+  EXPECT_THAT(outcome.output, HasSubstr("sample 0")) << "documents are shown as they are read";
 }
 
 TEST_F(ChatCommands, LossesAreTheSameOnRanksAndInSlices) {

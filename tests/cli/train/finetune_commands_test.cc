@@ -240,6 +240,29 @@ TEST_F(FinetuneCommands, NumbersAreLearnedAndLabelsThatDoNotFitAreRefused) {
   refused({"eval", "classify", "--load", path("words"), "--data", path("valid.csv")});
 }
 
+TEST_F(FinetuneCommands, ColumnsOfARunAreThoseOfItsEvaluation) {
+  Words words = finetune(TaskKind::kClassify,
+                         {"--epochs", "1", "--text-column", "one", "--pair-column", "other", "--label-column", "kind"});
+  const std::string table =
+      "text,one,other,kind,label\n1,rain,snow,a,b\n2,rain,rain,b,a\n3,snow,sun,a,a\n4,sun,sun,b,b\n";
+  put_file(path("pairs.csv"), table);
+  for (std::string& word : words) {
+    if (word.ends_with(".jsonl")) word = path("pairs.csv");
+  }
+  const auto trained = json_of(words)["runs"][0]["valid"];
+  const Words eval = {"eval", "classify", "--load", path("run") + "/best", "--data", path("pairs.csv")};
+  const auto evaluated = json_of(eval);
+  EXPECT_EQ(evaluated["accuracy"], trained["accuracy"]);
+  EXPECT_EQ(
+      json_of(with(eval, {"--text-column", "one", "--pair-column", "other", "--label-column", "kind"}))["f1_macro"],
+      evaluated["f1_macro"]);
+  // Flags come first.
+  EXPECT_THAT(refused(with(eval, {"--pair-column", "third"})), HasSubstr("no column is called 'third'"));
+  const auto single = json_of(with(eval, {"--pair-column=", "--predictions", path("single")}));
+  succeed(with(eval, {"--predictions", path("pairs")}));
+  EXPECT_NE(read_file(path("single")), read_file(path("pairs")));
+}
+
 // Pairs that say the same in other words: every word has its own translation.
 TEST_F(FinetuneCommands, VectorsAreLearnedFromPairsWithTheOthersAsNegatives) {
   RandomSequence random({.seed = 9});

@@ -50,8 +50,6 @@ void find_unsupported(const JsonFields& fields, const Absent& absent, Phrases& u
     if (flag_or(fields, key, false)) unsupported.push_back(fmt::format("{} true", key));
   }
   if (fields.has("quantization_config")) unsupported.emplace_back("quantized weights (quantization_config)");
-  if (number_or(fields, "partial_rotary_factor", 1) != 1)
-    unsupported.emplace_back("partial_rotary_factor other than 1");
 }
 
 // Tokens that a token sees; with layer_types, every layer must be of one type.

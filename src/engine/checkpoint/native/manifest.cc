@@ -26,7 +26,8 @@ using Json = nlohmann::json;
 namespace fs = std::filesystem;
 
 constexpr std::int64_t kFormatVersion = 1;
-constexpr const char *kRun = "run", *kTask = "task", *kBase = "base", *kBaseChecksum = "base_xxh3_64";
+constexpr const char *kRun = "run", *kTask = "task", *kColumns = "columns", *kBase = "base",
+                     *kBaseChecksum = "base_xxh3_64";
 constexpr std::int64_t kLargestCount = std::numeric_limits<std::int64_t>::max();
 // More than any training does, and so few that products with the sizes of batches and sequences stay within 64 bits.
 constexpr std::int64_t kMostUpdates = std::numeric_limits<std::uint32_t>::max();
@@ -88,6 +89,7 @@ Json run_to_json(const RunOrigin& run) {
     json[kBase] = run.base.folder.string();
     json[kBaseChecksum] = run.base.checksum;
   }
+  if (!run.columns.empty()) json[kColumns] = run.columns;
   return json;
 }
 
@@ -98,6 +100,10 @@ RunOrigin run_from_json(const Json& json, const fs::path& path) {
   if (found == std::end(kRunKinds)) fields.throw_not("by", "train, finetune or convert");
   RunOrigin run{.kind = found->second, .task = fields.has(kTask) ? fields.string(kTask) : ""};
   if (fields.has(kBase)) run.base = {.folder = fields.string(kBase), .checksum = fields.string(kBaseChecksum)};
+  if (fields.has(kColumns)) {
+    const JsonFields columns = fields.fields_of(kColumns);
+    for (const auto& item : fields.object(kColumns).items()) run.columns[item.key()] = columns.string(item.key());
+  }
   return run;
 }
 

@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "base/error.h"
+#include "base/files/file.h"
 #include "base/files/free_place.h"
 #include "base/host/monotonic_clock.h"
 #include "base/host/threads.h"
@@ -85,31 +87,54 @@ std::string shown(const ChatTokens& chat, const Tokenizer& tokenizer, bool has_c
   return text;
 }
 
+// Prints documents as they are read, beside their JSON.
+class ShownDocuments {
+ public:
+  ShownDocuments(const DataChatOptions& options, const Tokenizer& tokenizer)
+      : tokenizer_(tokenizer), json_goes_out_(is_standard_stream(options.json)) {
+    if (!options.json.empty() && !json_goes_out_) file_.emplace(options.json);
+    if (options.color != Colours::kAuto) set_colours(options.color);
+    has_colours_ = style_for(json_goes_out_ ? stderr : stdout).has_colours;
+  }
+
+  void add(const std::string& name, const ChatTokens& chat) {
+    const std::string text = fmt::format("--- {}: {}, {} to learn\n{}\n", name, counted(std::ssize(chat.ids), "token"),
+                                         std::ranges::count(chat.learned, true), shown(chat, tokenizer_, has_colours_));
+    json_goes_out_ ? fmt::print(stderr, "{}", text) : print_result(text);
+    if (!json_goes_out_ && !file_) return;
+    const std::string line = json_text(nlohmann::ordered_json({{"ids", chat.ids}, {"learned", chat.learned}})) + "\n";
+    file_ ? file_->write(line) : print_result(line);
+  }
+  void finish() {
+    if (file_) file_->commit();
+  }
+
+ private:
+  const Tokenizer& tokenizer_;
+  const bool json_goes_out_;
+  bool has_colours_ = false;
+  std::optional<AtomicFile> file_;
+};
+
 void show(const DataChatOptions& options, const ChatTokenizer& tokenizer, ChatForm form) {
-  if (options.color != Colours::kAuto) set_colours(options.color);
-  const bool has_colours = style_for(is_standard_stream(options.json) ? stderr : stdout).has_colours;
   ChatReader reader(tokenizer, options.files, form, 1 << 16);
+  ShownDocuments documents(options, tokenizer.tokenizer());
   const bool has_pairs = form == ChatForm::kPairs;
   const std::int64_t most = has_pairs ? 2 * options.show : options.show;
   std::int64_t number = 0;
-  std::string text, json_lines;
-  for (std::vector<ChatTokens> documents; number < most && reader.next(documents);) {
-    for (const ChatTokens& chat : documents) {
+  for (std::vector<ChatTokens> read; number < most && reader.next(read);) {
+    for (const ChatTokens& chat : read) {
       if (number == most) break;
       ++number;
-      const std::string name = has_pairs
-                                   ? fmt::format("{}, {}", (number + 1) / 2, number % 2 == 1 ? "chosen" : "rejected")
-                                   : fmt::format("{}", number);
-      text += fmt::format("--- {}: {}, {} to learn\n{}\n", name, counted(std::ssize(chat.ids), "token"),
-                          std::ranges::count(chat.learned, true), shown(chat, tokenizer.tokenizer(), has_colours));
-      if (number > 1) json_lines += "\n";
-      json_lines += json_text(nlohmann::ordered_json({{"ids", chat.ids}, {"learned", chat.learned}}));
+      documents.add(has_pairs ? fmt::format("{}, {}", (number + 1) / 2, number % 2 == 1 ? "chosen" : "rejected")
+                              : fmt::format("{}", number),
+                    chat);
     }
   }
   if (number == 0) {
     throw_user_error("no example has an answer of an assistant; examples read: {}", reader.counts().examples);
   }
-  report(options.json, text, json_lines);
+  documents.finish();
 }
 
 std::string text_of(const ChatCounts& counts, const DataChatOptions& options, ChatForm form, double seconds) {

@@ -5,6 +5,7 @@
 #include <array>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 
 #include "base/error.h"
 #include "base/files/free_place.h"
@@ -31,6 +32,7 @@ struct EvalTaskOptions : EvaluationOptions, TaskReadingSettings {
   std::vector<std::filesystem::path> data;
   std::filesystem::path predictions;
   bool overwrite = false;
+  std::set<std::string> named_columns;  // flags of columns that were given
 
   EvalTaskOptions() { given.doc_stride = 0; }
   Faults faults() const {
@@ -53,6 +55,9 @@ FieldList fields_of(EvalTaskOptions& o) {
   add_overwrite_field(list, o.overwrite);
   list.add("seq-length", &o.given.seq_length, "N", "tokens of a sequence at most; 0: as the model was fine-tuned");
   add_task_reading_fields(list, o);
+  for (const std::string flag : {"text-column", "pair-column", "label-column"}) {
+    list.find(flag)->when_set = [&o, flag] { o.named_columns.insert(flag); };
+  }
   add_evaluation_fields(list, o, "examples");
   return list;
 }
@@ -76,6 +81,16 @@ TaskReading reading_of(TaskKind task, TaskReadingSettings settings, const Weight
                      positions, source.folder.string());
   }
   return reading;
+}
+
+// Takes the columns that the run learned from, where no flag names others.
+void take_columns(const RunOrigin& run, const std::set<std::string>& named, TaskReading& reading) {
+  for (const auto& [flag, column] : {std::pair{"text-column", &reading.text_column},
+                                     {"pair-column", &reading.pair_column},
+                                     {"label-column", &reading.label_column}}) {
+    const auto found = run.columns.find(flag);
+    if (found != run.columns.end() && !named.contains(flag)) *column = found->second;
+  }
 }
 
 void report_scores(const EvalTaskJob& job, const TaskOutputValues& outputs, double seconds,
@@ -137,6 +152,7 @@ void run(const EvalTaskOptions& options) {
     source.model.head = needed.head;
     source.model.vectors = needed.vectors;
   }
+  take_columns(source.run, options.named_columns, settings.given);
   const Tokenizer tokenizer = load_tokenizer_for(source.folder, source.model, options.tokenizer);
   auto set = open_task(task, options.data, tokenizer, reading_of(task, settings, source), /*training=*/false);
   const EvalTaskJob job{.options = options, .source = std::move(source), .set = std::move(set)};

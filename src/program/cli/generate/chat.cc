@@ -88,7 +88,6 @@ void talk(LanguageModel& model, const Tokenizer& tokenizer, const ChatRules& rul
           const std::string& system, const Rank& rank) {
   const std::int64_t positions = model.config().max_position_embeddings;
   GenerationSettings settings = given;
-  if (settings.stop) settings.other_stops = rules.ends;
   settings.max_new_tokens = std::min(settings.max_new_tokens, std::max<std::int64_t>(1, positions / 2));
   Talk conversation(tokenizer, rules, positions - settings.max_new_tokens + 1, system);
   std::string answer;

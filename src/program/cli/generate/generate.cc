@@ -14,6 +14,7 @@
 #include "cli/generate/chat.h"
 #include "cli/generate/generate_output.h"
 #include "cli/report.h"
+#include "data/text/end_tokens.h"
 #include "data/text/text_list.h"
 #include "eval/generation/generator.h"
 #include "runtime/loaded_model.h"
@@ -63,7 +64,7 @@ FieldList fields_of(GenerateOptions& o) {
   list.add("num-samples", &o.samples, "N", "texts for each prompt").between(1, 1 << 24);
   list.add("stop", &o.stop_texts, "TEXT", "ends a text where TEXT would come; may be given several times").repeats =
       true;
-  list.add("ignore-end-of-text", &o.ignore_end, "", "go on after an end of text");
+  list.add("ignore-end-of-text", &o.ignore_end, "", "go on after a token that ends a text");
   list.add("temperature", &o.settings.sampling.temperature, "X", "0: always the likeliest token");
   list.add("top-k", &o.settings.sampling.top_k, "N", "draw from the N likeliest; 0: from all");
   list.add("top-p", &o.settings.sampling.top_p, "P", "then from the likeliest that together reach P");
@@ -108,13 +109,16 @@ GenerateWork work_of(const GenerateOptions& options, const Tokenizer& tokenizer,
   return work;
 }
 
-GenerationSettings settings_of(const GenerateOptions& options, const Tokenizer& tokenizer) {
+GenerationSettings settings_of(const GenerateOptions& options, const Tokenizer& tokenizer,
+                               std::vector<std::int32_t> ends) {
   GenerationSettings settings = options.settings;
   settings.sampling.seed = static_cast<std::uint64_t>(options.seed);
   settings.tokens = tokenizer.vocab_size();
   settings.log_probabilities = !options.json.empty();
   settings.prompt_log_probabilities = settings.prompt_log_probabilities && settings.log_probabilities;
-  if (!options.ignore_end) settings.stop = tokenizer.end_of_text();
+  if (options.ignore_end) return settings;
+  settings.stop = tokenizer.end_of_text();
+  settings.other_stops = std::move(ends);
   return settings;
 }
 
@@ -130,8 +134,7 @@ ExecutorOptions executor_options_of(const GenerateOptions& options, const Genera
 }
 
 void run_rank(const GenerateOptions& options, const WeightSource& source, const Tokenizer& tokenizer,
-              const GenerateWork& work, const Rank& rank) {
-  const GenerationSettings settings = settings_of(options, tokenizer);
+              const GenerateWork& work, const GenerationSettings& settings, const Rank& rank) {
   const LoadedModel model =
       load_model(source, executor_options_of(options, work, settings, source.model), options.backend, rank);
   GenerateOutput output(options, tokenizer, work.prompts, work.requests, rank.is_first());
@@ -154,7 +157,7 @@ void run_chat(const GenerateOptions& options, const WeightSource& source, const 
                                    .cache_tokens = source.model.max_position_embeddings,
                                    .logits_chunk = 2};
     const LoadedModel model = load_model(source, executor, options.backend, rank);
-    talk(*model.model, tokenizer, rules, settings_of(options, tokenizer), options.system, rank);
+    talk(*model.model, tokenizer, rules, settings_of(options, tokenizer, rules.ends), options.system, rank);
   });
 }
 
@@ -183,8 +186,10 @@ void run(const GenerateOptions& options) {
   const Tokenizer tokenizer = load_tokenizer_for(source, options.tokenizer);
   if (options.chat) return run_chat(options, source, tokenizer, launcher);
   const GenerateWork work = work_of(options, tokenizer, source.model);
+  const GenerationSettings settings = settings_of(options, tokenizer, end_tokens_of(source.folder, tokenizer));
   const bool is_reported = report_unread_input(options, launcher);
-  launcher.run(options_text(options), [&](const Rank& rank) { run_rank(options, source, tokenizer, work, rank); });
+  launcher.run(options_text(options),
+               [&](const Rank& rank) { run_rank(options, source, tokenizer, work, settings, rank); });
   if (!is_reported) report_unread_input(options, launcher);  // data may have come late
 }
 

@@ -9,6 +9,7 @@
 #include "checkpoint/hugging_face/sentence_transformer.h"
 #include "cli/commands.h"
 #include "cli/report.h"
+#include "data/text/end_tokens.h"
 #include "eval/generation/generator.h"
 #include "model/family.h"
 #include "runtime/end_signals.h"
@@ -98,7 +99,8 @@ void serve_texts(const ServeOptions& options, const WeightSource& source, const 
   executor.logits_chunk = executor.caches;
   const LoadedModel loaded = load_model(source, executor, options.backend, rank);
   const std::int64_t texts = executor.caches + options.queue;
-  TextModel model(options.name, *loaded.model, tokenizer, static_cast<std::size_t>(texts), options.prompt_tokens, chat);
+  TextModel model(options.name, *loaded.model, tokenizer, static_cast<std::size_t>(texts), options.prompt_tokens,
+                  end_tokens_of(source.folder, tokenizer), chat);
   serve(options, texts, model, rank);
 }
 

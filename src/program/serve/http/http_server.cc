@@ -1,25 +1,33 @@
 #include "serve/http/http_server.h"
 
 #include <httplib.h>
+#include <strings.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <regex>
 #include <thread>
 
 #include "base/error.h"
+#include "serve/http/client_stream.h"
 
 namespace teratron {
 namespace {
 
-// Seconds that a client may take for a piece of its request, or be silent between two requests.
-constexpr int kReadSeconds = 10, kIdleSeconds = 2;
+constexpr std::chrono::seconds kIdle{2};  // that a client may be silent between two requests
+
+// Whether the connection ends with the answer that this thread makes: what follows it may be the rest of the request.
+thread_local bool closes_after_answer = false;
 
 class SinkStream : public HttpStream {
  public:
   explicit SinkStream(httplib::DataSink& sink) : sink_(sink) {}
-  bool write(std::string_view bytes) override { return is_open_ = is_open_ && sink_.write(bytes.data(), bytes.size()); }
+  bool write(std::string_view bytes) override {
+    return is_open() && (is_open_ = sink_.write(bytes.data(), bytes.size()));
+  }
   bool is_open() override { return is_open_ = is_open_ && sink_.is_writable(); }
 
  private:
@@ -27,25 +35,86 @@ class SinkStream : public HttpStream {
   bool is_open_ = true;
 };
 
-// The library lets five connections wait to be accepted. Where more clients come at once, the system drops some, whose
-// requests are lost.
-class PatientServer : public httplib::Server {
+class ConnectionServer : public httplib::Server {
  public:
-  // After the server was bound: listening again changes the number that may wait.
+  // After the server was bound. The library lets five connections wait to be accepted; where more clients come at once,
+  // the system drops some, whose requests are lost. Listening again changes the number.
   void let_clients_wait() { ::listen(svr_sock_, SOMAXCONN); }
+
+ private:
+  // Serves the requests of a connection in their order.
+  bool process_and_close_socket(socket_t socket) override {
+    // A body of small chunks takes a few times its bytes.
+    ClientStream client(socket, {.body_bytes = 4 * payload_max_length_});
+    const auto ends = [this] { return svr_sock_ == INVALID_SOCKET; };
+    bool is_last = false;
+    while (!is_last && client.wait_for_request(kIdle, ends)) {
+      client.begin_head();
+      closes_after_answer = false;
+      const auto begin_body = [&](httplib::Request& request) {
+        request.ranges.clear();  // an answer comes whole
+        client.begin_body();
+      };
+      if (!process_request(client, false, is_last, begin_body)) break;
+      is_last = is_last || closes_after_answer;
+    }
+    if (closes_after_answer) client.drain();
+    ::close(socket);
+    return true;
+  }
 };
 
-void fill(httplib::Response& response, const HttpAnswer& answer) {
+void fill(httplib::Response& response, const HttpAnswer& answer, bool may_have_chunks = true) {
   response.status = answer.status;
   for (const auto& [name, value] : answer.headers) response.set_header(name, value);
   if (!answer.stream) return response.set_content(answer.body, answer.type);
-  response.set_chunked_content_provider(answer.type, [stream = answer.stream](std::size_t, httplib::DataSink& sink) {
+  const auto provider = [stream = answer.stream](std::size_t, httplib::DataSink& sink) {
     SinkStream client(sink);
     stream(client);
     if (!client.is_open()) return false;
     sink.done();
     return true;
-  });
+  };
+  if (may_have_chunks) return response.set_chunked_content_provider(answer.type, provider);
+  closes_after_answer = true;  // which is the end of the body
+  response.set_content_provider(answer.type, provider);
+}
+
+// A request that is refused by its head, before its body is read; 0: none of it is wrong.
+struct HeadRefusal {
+  int status = 0;
+  std::string why;
+};
+
+bool is_number(const std::string& text) {
+  return !text.empty() && std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
+}
+
+HeadRefusal refuse_head(const httplib::Request& request, std::size_t most_bytes) {
+  const std::string length = request.get_header_value("Content-Length"),
+                    transfer = request.get_header_value("Transfer-Encoding"),
+                    encoding = request.get_header_value("Content-Encoding");
+  const bool has_length = request.has_header("Content-Length"), has_transfer = request.has_header("Transfer-Encoding");
+  const bool sends = request.method == "POST" || request.method == "PUT" || request.method == "PATCH";
+  if (has_transfer && ::strcasecmp(transfer.c_str(), "chunked") != 0) {
+    return {501, fmt::format("Transfer-Encoding '{}' is not read; send chunked, or a Content-Length", transfer)};
+  }
+  if ((has_length && (has_transfer || !is_number(length))) || request.get_header_value_count("Content-Length") > 1) {
+    return {400, "the request has several lengths, or one that is no number; send a single Content-Length"};
+  }
+  if (sends && !has_length && !has_transfer) return {411, "the request says no length; send a Content-Length"};
+  constexpr std::size_t kMostDigits = 18;
+  if (length.size() > kMostDigits || (has_length && std::stoull(length) > most_bytes)) {
+    return {413, fmt::format("a request may have {} bytes at most", most_bytes)};
+  }
+  if (!sends && (has_transfer || (has_length && std::stoull(length) > 0))) {
+    return {400, fmt::format("{} has no body; leave it out", request.method)};
+  }
+  if (!encoding.empty() && encoding != "identity") {
+    return {415, fmt::format("a body in Content-Encoding '{}' is not read; send it as it is (identity)", encoding)};
+  }
+  if (request.is_multipart_form_data()) return {415, "a form is not read; send JSON"};
+  return {};
 }
 
 std::string message_of(const std::exception_ptr& error) {
@@ -61,20 +130,17 @@ std::string message_of(const std::exception_ptr& error) {
 }  // namespace
 
 struct HttpServer::Insides {
-  PatientServer server;
+  ConnectionServer server;
   int port = 0;
   std::atomic<bool> is_stopped{false}, has_ended{false};
 };
 
-HttpServer::HttpServer(const HttpSettings& settings, std::function<HttpAnswer(const HttpRequest&)> handle,
-                       std::function<HttpAnswer(int, const std::string&)> fail)
+HttpServer::HttpServer(const HttpSettings& settings, std::function<HttpAnswer(const HttpRequest&)> handle, Fail fail)
     : insides_(std::make_unique<Insides>()) {
-  PatientServer& server = insides_->server;
+  ConnectionServer& server = insides_->server;
   server.new_task_queue = [threads = settings.connections] { return new httplib::ThreadPool(threads); };
   server.set_payload_max_length(settings.body_bytes);
-  server.set_read_timeout(kReadSeconds);
-  server.set_write_timeout(kReadSeconds);
-  server.set_keep_alive_timeout(kIdleSeconds);
+  server.set_keep_alive_timeout(kIdle.count());
   server.set_keep_alive_max_count(1U << 20);
   server.set_tcp_nodelay(true);  // a token is a small packet
   // The library's own options let a second server share the port.
@@ -82,31 +148,8 @@ HttpServer::HttpServer(const HttpSettings& settings, std::function<HttpAnswer(co
     const int yes = 1;
     ::setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
   });
-  const httplib::Server::Handler handler = [handle](const httplib::Request& request, httplib::Response& response) {
-    fill(response, handle({.method = request.method,
-                           .path = request.path,
-                           .body = request.body,
-                           .authorization = request.get_header_value("Authorization")}));
-  };
-  for (const auto& [method, path] : settings.routes)
-    method == "GET" ? server.Get(path, handler) : server.Post(path, handler);
-  server.set_exception_handler([fail](const httplib::Request&, httplib::Response& response, std::exception_ptr error) {
-    fill(response, fail(500, message_of(error)));
-  });
-  server.set_error_handler(httplib::Server::Handler([fail, body_bytes = settings.body_bytes, routes = settings.routes](
-                                                        const httplib::Request& request, httplib::Response& response) {
-    if (!response.body.empty()) return;  // it is an answer of ours
-    const bool is_path = std::ranges::any_of(routes, [&](const auto& route) { return route.second == request.path; });
-    if (response.status == 404 && is_path) {
-      fill(response, fail(405, fmt::format("{} does not take {}", request.path, request.method)));
-    } else if (response.status == 404) {
-      fill(response, fail(404, fmt::format("there is no {}", request.path)));
-    } else if (response.status == 413) {
-      fill(response, fail(413, fmt::format("a request may have {} bytes at most", body_bytes)));
-    } else {
-      fill(response, fail(response.status, "the request is not valid HTTP"));
-    }
-  }));
+  add_routes(settings, handle, fail);
+  add_refusals(settings, fail);
   insides_->port = settings.port == 0 ? server.bind_to_any_port(settings.host)
                                       : (server.bind_to_port(settings.host, settings.port) ? settings.port : -1);
   if (insides_->port < 0) {
@@ -117,6 +160,87 @@ HttpServer::HttpServer(const HttpSettings& settings, std::function<HttpAnswer(co
 }
 
 HttpServer::~HttpServer() = default;
+
+void HttpServer::add_routes(const HttpSettings& settings, const std::function<HttpAnswer(const HttpRequest&)>& handle,
+                            const Fail& fail) {
+  const auto answer = [handle](const httplib::Request& request, std::string body, httplib::Response& response) {
+    const HttpRequest asked{.method = request.method,
+                            .path = request.path,
+                            .body = std::move(body),
+                            .authorization = request.get_header_value("Authorization")};
+    fill(response, handle(asked), request.version != "HTTP/1.0");
+  };
+  const auto get = [answer](const httplib::Request& request, httplib::Response& response) {
+    answer(request, "", response);
+  };
+  // The library's own reading has no bound for chunks, and takes a body without a type for a form.
+  const auto post = [answer, fail, most = settings.body_bytes](const httplib::Request& request,
+                                                               httplib::Response& response,
+                                                               const httplib::ContentReader& read) {
+    std::string body;
+    bool fits = true;
+    const bool is_whole = read([&](const char* bytes, std::size_t count) {
+      fits = count <= most - body.size();
+      if (fits) body.append(bytes, count);
+      return fits;
+    });
+    if (is_whole) return answer(request, std::move(body), response);
+    closes_after_answer = true;
+    fill(response, fits ? fail(400, "the request's body is cut off, too slow or not valid HTTP")
+                        : fail(413, fmt::format("a request may have {} bytes at most", most)));
+  };
+  for (const auto& [method, path] : settings.routes) {
+    if (method == "GET") {
+      insides_->server.Get(path, get);
+    } else {
+      insides_->server.Post(path, httplib::Server::HandlerWithContentReader(post));
+    }
+  }
+}
+
+void HttpServer::add_refusals(const HttpSettings& settings, const Fail& fail) {
+  ConnectionServer& server = insides_->server;
+  const auto refuses = [fail, most = settings.body_bytes](const httplib::Request& request,
+                                                          httplib::Response& response) {
+    const HeadRefusal refusal = refuse_head(request, most);
+    if (refusal.status == 0) return false;
+    closes_after_answer = true;
+    fill(response, fail(refusal.status, refusal.why));
+    if (refusal.status == 415) response.set_header("Accept-Encoding", "identity");
+    return true;
+  };
+  server.set_pre_routing_handler([refuses](const httplib::Request& request, httplib::Response& response) {
+    return refuses(request, response) ? httplib::Server::HandlerResponse::Handled
+                                      : httplib::Server::HandlerResponse::Unhandled;
+  });
+  server.set_expect_100_continue_handler([refuses](const httplib::Request& request, httplib::Response& response) {
+    return refuses(request, response) ? response.status : 100;
+  });
+  server.set_exception_handler([fail](const httplib::Request&, httplib::Response& response, std::exception_ptr error) {
+    fill(response, fail(500, message_of(error)));
+  });
+  server.set_error_handler(httplib::Server::Handler(
+      [fail, routes = settings.routes](const httplib::Request& request, httplib::Response& response) {
+        if (!response.body.empty()) return;  // it is an answer of ours
+        const auto route = std::ranges::find_if(
+            routes, [&](const HttpRoute& one) { return std::regex_match(request.path, std::regex(one.second)); });
+        if (response.status == 404 && route != routes.end()) {
+          fill(response, fail(405, fmt::format("{} does not take {}", request.path, request.method)));
+          response.set_header("Allow", route->first == "GET" ? "GET, HEAD" : route->first);
+        } else if (response.status == 404) {
+          fill(response, fail(404, fmt::format("there is no {}", request.path)));
+        } else {
+          closes_after_answer = true;
+          fill(response, fail(response.status, "the request is not valid HTTP"));
+        }
+      }));
+  server.set_post_routing_handler([](const httplib::Request&, httplib::Response& response) {
+    if (!closes_after_answer) return;
+    response.headers.erase("Keep-Alive");
+    response.headers.erase("Connection");
+    response.set_header("Connection", "close");
+  });
+}
 
 int HttpServer::port() const { return insides_->port; }
 

@@ -29,12 +29,14 @@ struct HttpAnswer {
   std::function<void(HttpStream&)> stream;  // if set, it writes the body
 };
 
+using HttpRoute = std::pair<std::string, std::string>;  // method, and the path as a regular expression
+
 struct HttpSettings {
   std::string host = "127.0.0.1";
-  int port = 8080;                                            // 0: any free one
-  std::size_t connections = 64;                               // served at a time; others wait
-  std::size_t body_bytes = std::size_t{8} << 20;              // of a request at most
-  std::vector<std::pair<std::string, std::string>> routes{};  // methods and paths that `handle` answers
+  int port = 8080;                                // 0: any free one
+  std::size_t connections = 64;                   // served at a time; others wait
+  std::size_t body_bytes = std::size_t{8} << 20;  // of a request at most
+  std::vector<HttpRoute> routes{};                // that `handle` answers
 };
 
 class HttpServer {
@@ -42,8 +44,8 @@ class HttpServer {
   // Binds the port. `handle` is called on many threads at once. `fail` makes the answer to what never comes to it: an
   // unknown path, a body that is too large, an exception; what it is given says why. EnvironmentError: the port is
   // taken, or the host has no such address.
-  HttpServer(const HttpSettings& settings, std::function<HttpAnswer(const HttpRequest&)> handle,
-             std::function<HttpAnswer(int status, const std::string& why)> fail);
+  using Fail = std::function<HttpAnswer(int status, const std::string& why)>;
+  HttpServer(const HttpSettings& settings, std::function<HttpAnswer(const HttpRequest&)> handle, Fail fail);
   ~HttpServer();
 
   int port() const;
@@ -51,6 +53,10 @@ class HttpServer {
   void stop();    // once, from another thread; waits until listen() was called
 
  private:
+  void add_routes(const HttpSettings& settings, const std::function<HttpAnswer(const HttpRequest&)>& handle,
+                  const Fail& fail);
+  void add_refusals(const HttpSettings& settings, const Fail& fail);
+
   struct Insides;
   std::unique_ptr<Insides> insides_;
 };

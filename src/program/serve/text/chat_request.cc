@@ -39,6 +39,12 @@ nlohmann::ordered_json read_message(const nlohmann::json& message, std::size_t n
   if (std::ranges::find(kRoles, role) == kRoles.end()) {
     refuse_field(kMessages, "{} has the role '{}'; there are system, user, assistant and tool", name, role);
   }
+  for (const char* key : {"tool_calls", "function_call"}) {
+    const nlohmann::json* const calls = fields.find(key);
+    if (calls != nullptr && !calls->empty()) {
+      refuse_field(kMessages, "{} has {}; this server reads no calls of tools", name, key);
+    }
+  }
   const nlohmann::json* const content = fields.find("content");
   if (content == nullptr || (!content->is_string() && !content->is_array())) {
     refuse_field(kMessages, "{}.content must be a string, or a list of parts of type 'text'", name);
@@ -50,7 +56,7 @@ nlohmann::ordered_json read_message(const nlohmann::json& message, std::size_t n
   }
   // Clients send answers back with all fields that a message can have.
   for (const auto& [key, value] : message.items()) {
-    if (value.is_null() || (value.is_array() && value.empty())) fields.find(key);
+    if (value.is_array() && value.empty()) fields.find(key);
   }
   fields.refuse_unknown();
   return read;
@@ -105,6 +111,16 @@ void read_scores(RequestFields& fields, nlohmann::json& completion) {
   if (is_scored) completion["logprobs"] = alternatives;
 }
 
+// Fields that ask for more than a text, unless they ask for nothing.
+void refuse_more_than_text(RequestFields& fields) {
+  const nlohmann::json text = {{"type", "text"}}, none = nlohmann::json::array();
+  for (const char* key : {"tools", "functions"}) fields.refuse_unless(key, {none});
+  for (const char* key : {"tool_choice", "function_call"}) fields.refuse_unless(key, {"none", "auto"});
+  fields.boolean("parallel_tool_calls", false);
+  fields.refuse_unless("response_format", {text});
+  fields.refuse_unless("modalities", {nlohmann::json::array({"text"})});
+}
+
 }  // namespace
 
 CompletionRequest read_chat_request(const nlohmann::json& json, const Tokenizer& tokenizer, const ChatRules& rules,
@@ -117,7 +133,7 @@ CompletionRequest read_chat_request(const nlohmann::json& json, const Tokenizer&
                    "", "chat_not_supported");
   }
   RequestFields fields(json);
-  for (const char* name : {"model", "user"}) fields.text(name, "");
+  fields.ignore_account();
   nlohmann::json completion = nlohmann::json::object();
   for (const char* name : {"temperature", "top_p", "top_k", "repetition_penalty", "seed", "n", "stop", "ignore_eos",
                            "stream", "stream_options", "frequency_penalty", "presence_penalty", "logit_bias"}) {
@@ -125,9 +141,7 @@ CompletionRequest read_chat_request(const nlohmann::json& json, const Tokenizer&
   }
   const std::optional<std::int64_t> most = read_most_tokens(fields);
   read_scores(fields, completion);
-  fields.refuse_unless("tools", nlohmann::json::array());
-  fields.refuse_unless("tool_choice", "none");
-  fields.refuse_unless("response_format", {{"type", "text"}});
+  refuse_more_than_text(fields);
   std::vector<std::int32_t> prompt = prompt_of(fields, tokenizer, *rules.form, limits);
   fields.refuse_unknown();
   const std::int64_t tokens = std::ssize(prompt), room = limits.positions - tokens + 1;

@@ -72,11 +72,12 @@ void read_stream(CompletionRequest& request, RequestFields& fields) {
   if (!request.stream) refuse_field("stream_options", "stream_options needs stream");
   RequestFields inner(*options);
   request.includes_usage = inner.boolean("include_usage", false);
-  inner.refuse_unless("include_obfuscation", false);
+  inner.refuse_unless("include_obfuscation", {false});
   inner.refuse_unknown();
 }
 
-void read_settings(CompletionRequest& request, RequestFields& fields, const Tokenizer& tokenizer) {
+void read_settings(CompletionRequest& request, RequestFields& fields, const Tokenizer& tokenizer,
+                   const CompletionLimits& limits) {
   SamplingSettings& sampling = request.settings.sampling;
   sampling.temperature = fields.number("temperature", 1, 0, kMostTemperature);
   sampling.top_p = fields.number("top_p", 1, 0, 1);
@@ -89,7 +90,9 @@ void read_settings(CompletionRequest& request, RequestFields& fields, const Toke
       fields.integer("seed", -1, std::numeric_limits<std::int64_t>::min(), std::numeric_limits<std::int64_t>::max());
   sampling.seed = fields.find("seed") != nullptr ? static_cast<std::uint64_t>(seed) : std::random_device()();
   request.settings.tokens = tokenizer.vocab_size();
-  if (!fields.boolean("ignore_eos", false)) request.settings.stop = tokenizer.end_of_text();
+  if (fields.boolean("ignore_eos", false)) return;
+  request.settings.stop = tokenizer.end_of_text();
+  request.settings.other_stops = limits.ends;
 }
 
 }  // namespace
@@ -115,15 +118,14 @@ CompletionRequest read_completion_request(const nlohmann::json& json, const Toke
                                           const CompletionLimits& limits) {
   RequestFields fields(json);
   CompletionRequest request;
-  fields.text("model", "");
-  fields.text("user", "");
-  fields.refuse_unless("suffix", "");
-  fields.refuse_unless("logit_bias", nlohmann::json::object());
-  for (const char* name : {"frequency_penalty", "presence_penalty"}) fields.refuse_unless(name, 0);
-  read_settings(request, fields, tokenizer);
+  fields.ignore_account();
+  fields.refuse_unless("suffix", {""});
+  fields.refuse_unless("logit_bias", {nlohmann::json::object()});
+  for (const char* name : {"frequency_penalty", "presence_penalty"}) fields.refuse_unless(name, {0});
+  read_settings(request, fields, tokenizer, limits);
   read_stream(request, fields);
   request.samples = fields.integer("n", 1, 1, static_cast<std::int64_t>(limits.texts));
-  fields.refuse_unless("best_of", request.samples);
+  fields.refuse_unless("best_of", {request.samples});
   request.echo = fields.boolean("echo", false);
   request.stop_texts = fields.texts("stop", kMostStopTexts);
   std::erase(request.stop_texts, "");

@@ -10,10 +10,11 @@
 
 namespace teratron {
 
-// Limits of the server that a request must fit.
+// Limits of the server that a request must fit, and where its texts end.
 struct CompletionLimits {
-  std::int64_t positions = 0;  // of the model's context
-  std::size_t texts = 0;       // of a request
+  std::int64_t positions = 0;      // of the model's context
+  std::size_t texts = 0;           // of a request
+  std::vector<std::int32_t> ends;  // tokens, beside the tokenizer's end of a text
 };
 
 struct CompletionRequest {

@@ -68,13 +68,14 @@ struct AnswerWriter {
 }  // namespace
 
 TextModel::TextModel(std::string name, LanguageModel& model, Tokenizer tokenizer, std::size_t most_texts,
-                     std::int64_t prompt_tokens_a_step, ChatRules chat)
+                     std::int64_t prompt_tokens_a_step, std::vector<std::int32_t> ends, ChatRules chat)
     : name_(std::move(name)),
       tokenizer_(std::move(tokenizer)),
       chat_(std::move(chat)),
       limits_{.positions = model.options().cache_tokens > 0 ? model.options().cache_tokens
                                                             : model.config().max_position_embeddings,
-              .texts = most_texts},
+              .texts = most_texts,
+              .ends = std::move(ends)},
       engine_(model, tokenizer_, most_texts, prompt_tokens_a_step) {}
 
 HttpAnswer TextModel::completions(const nlohmann::json& json) {

@@ -8,9 +8,9 @@ namespace teratron {
 
 class TextModel : public ServedModel {
  public:
-  // `most_texts`, `prompt_tokens_a_step`: as TextEngine.
+  // `most_texts`, `prompt_tokens_a_step`: as TextEngine. `ends`: tokens that end a text (end_tokens_of).
   TextModel(std::string name, LanguageModel& model, Tokenizer tokenizer, std::size_t most_texts,
-            std::int64_t prompt_tokens_a_step, ChatRules chat);
+            std::int64_t prompt_tokens_a_step, std::vector<std::int32_t> ends, ChatRules chat);
 
   HttpAnswer completions(const nlohmann::json& request) override;
   HttpAnswer chats(const nlohmann::json& request) override;

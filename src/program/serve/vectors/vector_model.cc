@@ -54,28 +54,30 @@ TokenizedTexts VectorModel::read(const nlohmann::json& input) const {
   const nlohmann::json list = input.is_string() ? nlohmann::json::array({input}) : input;
   const bool is_list = list.is_array() && !list.empty() &&
                        std::ranges::all_of(list, [](const nlohmann::json& one) { return one.is_string(); });
-  if (!is_list) refuse_field("input", "input must be a string or a list of strings; token ids are not taken here");
+  if (!is_list) {
+    refuse_field("input", "input must be a string or a list of strings, one at least; token ids are not taken here");
+  }
   if (list.size() > kMostTexts) refuse_field("input", "input has {} texts; {} are the most", list.size(), kMostTexts);
   const auto texts = list.get<std::vector<std::string>>();
   TokenizedTexts tokenized = tokenize_texts(tokenizer_, std::vector<std::string_view>(texts.begin(), texts.end()),
                                             settings_.most_tokens, settings_.prompt);
   if (tokenized.cut > 0) {
-    throw ApiError(400,
-                   fmt::format("{} of the texts have more than {} tokens, with [CLS] and [SEP]; shorten them",
-                               tokenized.cut, settings_.most_tokens),
-                   "input", "context_length_exceeded");
+    throw ApiError(
+        400,
+        fmt::format("{} of the texts {} more than {} tokens, with [CLS] and [SEP]; shorten {}", tokenized.cut,
+                    tokenized.cut == 1 ? "has" : "have", settings_.most_tokens, tokenized.cut == 1 ? "it" : "them"),
+        "input", "context_length_exceeded");
   }
   return tokenized;
 }
 
 HttpAnswer VectorModel::embeddings(const nlohmann::json& json) {
   RequestFields fields(json);
-  fields.text("model", "");
-  fields.text("user", "");
+  fields.ignore_account();
   const std::string format = fields.text("encoding_format", "float");
   if (format != "float" && format != "base64")
     refuse_field("encoding_format", "encoding_format must be float or base64");
-  fields.refuse_unless("dimensions", encoder_.config().hidden_size);
+  fields.refuse_unless("dimensions", {encoder_.config().hidden_size});
   const nlohmann::json* const input = fields.find("input");
   fields.refuse_unknown();
   if (input == nullptr) refuse_field("input", "input is missing: a string or a list of strings");

@@ -11,10 +11,12 @@
 #include <utility>
 #include <vector>
 
+#include "base/base64.h"
 #include "base/error.h"
 #include "base/files/decompression.h"
 #include "base/files/file.h"
 #include "base/json_string.h"
+#include "base/utf8.h"
 #include "corpus/extract/charset.h"
 #include "corpus/extract/header_lines.h"
 #include "corpus/extract/http_response.h"
@@ -253,7 +255,9 @@ class PageSource final : public DocumentSource {
   }
 
   void open_run() {
-    is_lines_ = has_lines(files_[begin_]);
+    const fs::path& file = files_[begin_];
+    is_lines_ = has_lines(file);
+    is_parquet_ = is_lines_ && fs::is_regular_file(file) && content_of_file(file).kind == ContentKind::kParquet;
     end_ = begin_ + 1;
     if (is_lines_) {  // one by one: readers keep references to the names
       current_ =
@@ -266,9 +270,13 @@ class PageSource final : public DocumentSource {
                                               std::exchange(passed_over_, 0), counts_);
   }
 
+  // Parquet's reader gives bytes in another encoding than UTF-8 in base64, which no page is.
   void make_responses(Batch& batch) const {
     for (Document& document : batch.documents) {
-      document.text = as_http_response(document.text, /*is_utf8=*/true);
+      const std::optional<std::string> bytes =
+          is_parquet_ ? bytes_of_base64(document.text) : std::optional<std::string>();
+      const bool is_utf8_page = !bytes || is_utf8(*bytes);
+      document.text = as_http_response(is_utf8_page ? document.text : *bytes, is_utf8_page);
       document.file = &files_[begin_];
     }
     for (BadDocument& bad : batch.bad) bad.file = &files_[begin_];
@@ -281,7 +289,7 @@ class PageSource final : public DocumentSource {
   std::shared_ptr<RecordCounts> counts_;
   std::int64_t total_ = 0, done_ = 0;
   std::size_t begin_ = 0, end_ = 0;  // the run of files of current_
-  bool is_lines_ = false;
+  bool is_lines_ = false, is_parquet_ = false;
   std::unique_ptr<DocumentSource> current_;  // declared last: destroyed before the names
 };
 

@@ -58,6 +58,19 @@ void check_weight(const Json& weight, const std::string& where) {
   throw_user_error("{} has the weight {}; it is 1, or 0 for an answer that is only read", where, json_text(weight));
 }
 
+// Axolotl's name for a weight of 1 or 0.
+void take_train(const Json& train, const std::string& where, Json& message) {
+  if (!train.is_boolean()) {
+    throw_user_error("{} has \"train\": {}; it is true, or false for an answer that is only read", where,
+                     json_text(train));
+  }
+  const int weight = train.get<bool>() ? 1 : 0;
+  if (message.value("weight", weight) != weight) {
+    throw_user_error("{} has \"train\": {} and another weight; leave one of them out", where, json_text(train));
+  }
+  message["weight"] = weight;
+}
+
 // Other members of a message that are texts come along, for templates that read them, such as a name.
 Json message_of(const Json& given, const std::string& where) {
   if (!given.is_object()) throw_user_error("{} is no object with role and content", where);
@@ -65,13 +78,14 @@ Json message_of(const Json& given, const std::string& where) {
       {"role", role_of(given.contains("role") ? given["role"] : given.value("from", Json()), where)},
       {"content", text_of(given.contains("content") ? given["content"] : given.value("value", Json()), where)}};
   for (const auto& [key, value] : given.items()) {
-    const bool is_read = key == "from" || key == "value" || message.contains(key);
+    const bool is_read = key == "from" || key == "value" || key == "train" || message.contains(key);
     if (is_read || value.is_null() || (value.is_structured() && value.empty())) continue;
     if (value.is_structured())
       throw_user_error("{} has '{}', which is no text; calls of tools are not read", where, key);
     if (key == "weight") check_weight(value, where);
     message[key] = value;
   }
+  if (const Json train = given.value("train", Json()); !train.is_null()) take_train(train, where, message);
   return message;
 }
 

@@ -22,9 +22,9 @@ struct ChatExample {
 //   "prompt" with "completion"                     two texts, or two lists of messages
 //   "instruction" with "output"                    Alpaca's; also "input", "system", and a "history" of pairs of both
 //   "text"                                         all of it is learned
-// "system" or "system_prompt" beside a conversation is its first message. A message of weight 0 is only read. Other
-// members are left aside. UserError, without the place: it is none of these, or holds more than texts; tools stand
-// beside it.
+// "system" or "system_prompt" beside a conversation is its first message. A message of "weight" 0 or "train" false is
+// only read. Other members are left aside. UserError, without the place: it is none of these, or holds more than texts;
+// tools stand beside it.
 ChatExample read_chat_example(std::string_view json);
 
 // Reads a JSON object with "chosen" and "rejected", two answers to a prompt, in that order:

@@ -3,28 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "base/error.h"
-#include "base/files/file.h"
-#include "base/json_fields.h"
+#include "data/text/end_tokens.h"
 #include "data/text/input_files.h"
 
 namespace teratron {
 namespace {
-
-std::vector<std::int32_t> ends_in(const std::filesystem::path& path, const Tokenizer& tokenizer) {
-  std::error_code error;
-  if (!std::filesystem::is_regular_file(path, error)) return {};
-  const nlohmann::json config = parse_json_object(read_file(path), path);
-  const nlohmann::json ends = config.value("eos_token_id", nlohmann::json());
-  std::vector<std::int32_t> ids;
-  for (const nlohmann::json& id : ends.is_array() ? ends : nlohmann::json::array({ends})) {
-    if (id.is_number_integer() && id >= 0 && id < tokenizer.vocab_size()) ids.push_back(id.get<std::int32_t>());
-  }
-  return ids;
-}
 
 // The special token at the beginning of a text, after white space.
 std::optional<std::int32_t> first_special(const Tokenizer& tokenizer, std::string_view text) {
@@ -56,7 +42,7 @@ ChatTemplateFile file_of(const std::filesystem::path& path, const std::filesyste
 ChatRules find_chat_rules(const std::filesystem::path& folder, const std::filesystem::path& tokenizer,
                           const std::filesystem::path& given, const Tokenizer& tokens) {
   const std::filesystem::path& beside = tokenizer.empty() ? folder : tokenizer;
-  ChatRules rules{.ends = ends_in(folder / "generation_config.json", tokens)};
+  ChatRules rules{.ends = end_tokens_of(folder, tokens)};
   if (given.empty()) {
     try {
       if (!find_chat_template(beside)) {

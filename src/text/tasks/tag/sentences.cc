@@ -24,6 +24,9 @@ using Json = nlohmann::json;
 
 void end_sentence(Sentences& sentences) { sentences.begins.push_back(sentences.words.rows.size()); }
 
+// The mark between documents, as CoNLL 2003 has it, which is no word.
+bool is_document_start(std::string_view word) { return word.starts_with("-DOCSTART-"); }
+
 std::vector<std::string_view> cells_of(std::string_view line) {
   const std::string_view separators = line.find('\t') != std::string_view::npos ? "\t" : " ";
   std::vector<std::string_view> cells;
@@ -82,7 +85,7 @@ void add_conll(const fs::path& file, const TaskReading& reading, Sentences& sent
     std::string_view row = rest.substr(0, end);
     rest.remove_prefix(std::min(end + 1, rest.size()));
     if (row.ends_with('\r')) row.remove_suffix(1);
-    if (is_blank(row) || row.starts_with("-DOCSTART-")) {
+    if (is_blank(row) || is_document_start(row)) {
       end_words();
       continue;
     }
@@ -149,12 +152,14 @@ void add_json(const fs::path& file, const TaskReading& reading, bool need_words,
       if (!words.is_null() && !words[i].is_string()) {
         throw_user_error("{}: element {} of \"{}\", counted from 0, is no text", place, i, reading.text_column);
       }
+      if (!words.is_null() && is_document_start(words[i].get_ref<const std::string&>())) continue;
       sentences.words.rows.push_back({.text = words.is_null() ? std::string() : words[i].get<std::string>(),
                                       .label = labels.is_null() ? std::string() : label_of(labels[i], reading, place),
                                       .line = line,
                                       .file = sentences.words.files.size() - 1});
     }
-    end_sentence(sentences);
+    const bool has_words = sentences.words.rows.size() > sentences.begins.back();
+    if (has_words || words.is_null() || words.empty()) end_sentence(sentences);
   });
 }
 

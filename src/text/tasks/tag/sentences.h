@@ -26,7 +26,8 @@ struct Sentences {
 //
 // `.jsonl`, `.ndjson`, `.json` (an array, too) and `.parquet` hold objects with a list of words, and perhaps one of as
 // many labels: names, numbers that count reading.label_names (those of reading.labels where that is empty), or null and
-// -100, which are none. `need_words` = false takes objects of labels alone.
+// -100, which are none. `need_words` = false takes objects of labels alone. A word that begins with -DOCSTART- is none,
+// and a sentence of nothing else is left out.
 //
 // Any other ending is CoNLL's: a word a line, its columns between tabs, or in lines without one between spaces; a
 // sentence ends at a blank line, or at one that begins with -DOCSTART-. text_column and label_column are numbers of
