@@ -18,8 +18,7 @@ namespace {
 
 std::string_view without_space_at_end(std::string_view text) {
   while (!text.empty()) {
-    std::size_t begin = text.size() - 1;
-    while (begin > 0 && (static_cast<unsigned char>(text[begin]) & 0xC0) == 0x80) --begin;
+    const std::size_t begin = last_character(text);
     const Utf8Step last = decode_utf8(text.substr(begin));
     if (last.status != Utf8Status::kValid || class_of(last.code) != CharClass::kSpace) break;
     text = text.substr(0, begin);

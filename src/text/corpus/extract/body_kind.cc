@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <string>
 
+#include "base/ascii.h"
 #include "base/utf8.h"
-#include "corpus/extract/ascii.h"
 
 namespace teratron {
 namespace {
@@ -123,7 +123,7 @@ Packing packing_of(std::string_view body) {
 }
 
 std::string_view file_format_of(std::string_view body) {
-  const std::string_view trimmed = without_spaces(body.substr(0, kBytesToJudge));
+  const std::string_view trimmed = without_ascii_spaces(body.substr(0, kBytesToJudge));
   for (const std::string_view bytes : {body, trimmed}) {
     for (const FileFormat& one : kFileFormats) {
       if (!bytes.substr(std::min(one.at, bytes.size())).starts_with(one.magic)) continue;
@@ -186,7 +186,7 @@ bool is_encoded_data(std::string_view text) {
 
 bool begins_with_markup(std::string_view body) {
   if (body.starts_with("\xEF\xBB\xBF")) body.remove_prefix(3);
-  body = without_spaces(body);
+  body = without_ascii_spaces(body);
   return body.size() > 1 && body[0] == '<' && (is_ascii_letter(body[1]) || body[1] == '!' || body[1] == '?');
 }
 

@@ -9,10 +9,10 @@
 #include <cstdint>
 #include <memory>
 
+#include "base/ascii.h"
 #include "base/error.h"
 #include "base/utf8.h"
 #include "corpus/clean/windows_1252.h"
-#include "corpus/extract/ascii.h"
 
 namespace teratron {
 namespace {
@@ -138,7 +138,7 @@ std::string from_iconv(std::string_view page, const std::string& name, std::int6
 }  // namespace
 
 std::string_view encoding_of_label(std::string_view label) {
-  const std::string small = ascii_lower(without_spaces(label));
+  const std::string small = ascii_lower(without_ascii_spaces(label));
   if (small.empty() || small.find(' ') != small.npos) return {};
   const auto* found = std::ranges::find_if(kEncodings, [&](const auto& one) { return has_label(one.labels, small); });
   return found == kEncodings.end() ? std::string_view{} : found->name;

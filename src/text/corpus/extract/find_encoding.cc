@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/ascii.h"
 #include "base/utf8.h"
-#include "corpus/extract/ascii.h"
 #include "corpus/extract/charset.h"
 #include "corpus/langid/langid_stage.h"
 #include "tokenizer/unicode.h"
@@ -27,17 +27,13 @@ constexpr std::int64_t kEnoughHighBytes = 4;                 // fewer do not sho
 std::string value_of(std::string_view text, std::string_view name) {
   for (std::size_t at = text.find(name); at != text.npos; at = text.find(name, at + 1)) {
     if (at > 0 && (is_ascii_letter(text[at - 1]) || text[at - 1] == '-')) continue;
-    std::string_view rest = without_spaces(text.substr(at + name.size()));
+    std::string_view rest = without_ascii_spaces(text.substr(at + name.size()));
     if (!rest.starts_with('=')) continue;
-    rest = without_spaces(rest.substr(1));
+    rest = without_ascii_spaces(rest.substr(1));
     if (rest.starts_with('"') || rest.starts_with('\'')) return std::string(rest.substr(1, rest.find(rest[0], 1) - 1));
     return std::string(rest.substr(0, rest.find_first_of(" \t\r\n\f;\"'/>")));
   }
   return {};
-}
-
-bool begins_with(std::string_view text, std::string_view small) {
-  return equals_ignoring_case(text.substr(0, small.size()), small);
 }
 
 // The encoding that an XML declaration or a <meta> names, if the page's markup is in ASCII bytes.
@@ -46,13 +42,13 @@ std::string_view declared_encoding(std::string_view page) {
     const std::string_view tag = page.substr(at, kLongestMetaTag);
     return encoding_of_label(value_of(ascii_lower(tag.substr(0, tag.find('>'))), attribute));
   };
-  if (begins_with(page, "<?xml")) {
+  if (begins_ignoring_case(page, "<?xml")) {
     if (const std::string_view named = named_in_tag(0, "encoding"); !named.empty()) return named;
   }
   for (std::size_t at = page.find('<'); at != page.npos; at = page.find('<', at + 1)) {
     if (page.substr(at).starts_with("<!--")) {
       at = std::min(page.find("-->", at + 2), page.size() - 1);
-    } else if (begins_with(page.substr(at), "<meta")) {
+    } else if (begins_ignoring_case(page.substr(at), "<meta")) {
       if (const std::string_view named = named_in_tag(at, "charset"); !named.empty()) return named;
     }
   }
@@ -111,7 +107,7 @@ std::string sample_of_text(std::string_view page) {
       sample += ' ';
     }
     const std::string_view rest = page.substr(tag);
-    const bool holds_no_text = begins_with(rest, "<script") || begins_with(rest, "<style");
+    const bool holds_no_text = begins_ignoring_case(rest, "<script") || begins_ignoring_case(rest, "<style");
     const std::size_t end = rest.find(holds_no_text ? "</" : rest.starts_with("<!--") ? "-->" : ">", 1);
     if (end == rest.npos) break;
     at = tag + end + 1;

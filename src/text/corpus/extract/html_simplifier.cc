@@ -4,8 +4,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/ascii.h"
 #include "base/error.h"
-#include "corpus/extract/ascii.h"
 #include "corpus/extract/html_names.h"
 #include "corpus/extract/html_scanner.h"
 #include "corpus/extract/open_elements.h"
@@ -71,7 +71,7 @@ class HtmlSimplifier {
       at_ = end == html_.npos ? html_.size() : end + 3;
     } else if (second == '!' || second == '?' || (second == '/' && rest.size() > 2)) {
       const std::size_t end = end_of_declaration(html_, at_);
-      const bool is_doctype = equals_ignoring_case(rest.substr(0, 9), "<!doctype") && html_[end - 1] == '>';
+      const bool is_doctype = begins_ignoring_case(rest, "<!doctype") && html_[end - 1] == '>';
       if (is_doctype && out_.find('<') == out_.npos) write(html_.substr(at_, end - at_));
       at_ = end;
     } else {

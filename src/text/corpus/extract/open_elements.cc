@@ -1,6 +1,5 @@
 #include "corpus/extract/open_elements.h"
 
-#include <algorithm>
 
 #include "corpus/extract/html_names.h"
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "corpus/extract/ascii.h"
+#include "base/ascii.h"
 
 namespace teratron {
 namespace {
