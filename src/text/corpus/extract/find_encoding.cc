@@ -12,6 +12,7 @@
 
 #include "base/ascii.h"
 #include "base/utf8.h"
+#include "corpus/extract/body_kind.h"
 #include "corpus/extract/charset.h"
 #include "corpus/langid/langid_stage.h"
 #include "tokenizer/unicode.h"
@@ -59,20 +60,6 @@ std::string_view encoding_by_mark(std::string_view page) {
   if (page.starts_with("\xEF\xBB\xBF")) return "utf-8";
   if (page.starts_with("\xFE\xFF")) return "utf-16be";
   if (page.starts_with("\xFF\xFE")) return "utf-16le";
-  return {};
-}
-
-// UTF-16 without a mark: markup is ASCII, so one of the two bytes of many characters is NUL, always the same one.
-std::string_view utf16_without_mark(std::string_view page) {
-  const std::string_view begin = page.substr(0, kSampleBytes);
-  if (begin.find('\0') == begin.npos) return {};
-  std::array<std::size_t, 2> nuls{};
-  for (std::size_t i = 0; i < begin.size(); ++i) nuls[i % 2] += begin[i] == '\0' ? 1 : 0;
-  const auto holds_markup = [&](std::size_t odd) {
-    return nuls[odd] * 20 > begin.size() && nuls[1 - odd] * 5 < nuls[odd];
-  };
-  if (holds_markup(0)) return "utf-16be";
-  if (holds_markup(1)) return "utf-16le";
   return {};
 }
 
@@ -222,8 +209,8 @@ std::int64_t count_odd_signs(std::string_view text, std::string_view language) {
 std::string_view central_european(std::string_view found, std::string_view page) {
   constexpr auto kTwins = std::to_array<std::string_view>({"windows-1250", "iso-8859-2"});
   const bool is_twin = std::ranges::find(kTwins, found) != kTwins.end();
-  const bool is_western = found == "windows-1252" || found == "iso-8859-15" || found.starts_with("iso-8859-1") ||
-                          found == "windows-1254" || found == "windows-1257";
+  const bool is_western =
+      found == "windows-1252" || found.starts_with("iso-8859-1") || found == "windows-1254" || found == "windows-1257";
   const std::string sample = sample_of_text(page);
   const auto high = std::ranges::count_if(sample, [](char c) { return static_cast<signed char>(c) < 0; });
   if ((!is_twin && !is_western) || high < kEnoughHighBytes) return found;
@@ -256,7 +243,7 @@ std::string_view central_european(std::string_view found, std::string_view page)
 
 std::string_view find_encoding(std::string_view page, std::string_view transport) {
   if (const std::string_view marked = encoding_by_mark(page); !marked.empty()) return marked;
-  if (const std::string_view wide = utf16_without_mark(page); !wide.empty()) return wide;
+  if (const std::string_view wide = utf16_without_mark(page.substr(0, kSampleBytes)); !wide.empty()) return wide;
   if (page.find("\x1B$") != page.npos && is_utf8(page)) return "iso-2022-jp";
   const Utf8Share utf8 = utf8_share(page);
   if (utf8.characters > 0 && utf8.characters >= utf8.errors * 4) return "utf-8";

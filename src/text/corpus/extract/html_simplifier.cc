@@ -71,8 +71,9 @@ class HtmlSimplifier {
       at_ = end == html_.npos ? html_.size() : end + 3;
     } else if (second == '!' || second == '?' || (second == '/' && rest.size() > 2)) {
       const std::size_t end = end_of_declaration(html_, at_);
+      first_tag_ = std::min(out_.find('<', first_tag_), out_.size());
       const bool is_doctype = begins_ignoring_case(rest, "<!doctype") && html_[end - 1] == '>';
-      if (is_doctype && out_.find('<') == out_.npos) write(html_.substr(at_, end - at_));
+      if (is_doctype && first_tag_ == out_.size()) write(html_.substr(at_, end - at_));
       at_ = end;
     } else {
       write("&lt;");
@@ -189,7 +190,7 @@ class HtmlSimplifier {
   static constexpr std::int64_t kMostWork = std::int64_t{1} << 28;  // at most a second
 
   std::string_view html_;
-  std::size_t at_ = 0;
+  std::size_t at_ = 0, first_tag_ = 0;  // in the page; in what is written, not before this offset
   std::int64_t work_ = 0;
   HtmlTag tag_;
   OpenElements open_;
