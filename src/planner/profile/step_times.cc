@@ -1,6 +1,5 @@
 #include "profile/step_times.h"
 
-#include <algorithm>
 
 #include "base/host/monotonic_clock.h"
 #include "base/philox.h"

@@ -1,6 +1,5 @@
 #include "serve/request_fields.h"
 
-#include <cmath>
 
 #include "base/error.h"
 #include "base/json_fields.h"
