@@ -92,9 +92,6 @@ void write_bpe_model(const BpeModel& model, const std::filesystem::path& folder)
   if (model.is_as_gpt2()) {
     files.emplace_back("merges.txt", "#version: 0.2\n" + list_merges(model, spelled, "\n", false) + "\n");
     files.emplace_back("vocab.json", vocabulary_json(spelled) + "\n");
-  } else {
-    std::filesystem::remove(folder / "vocab.json");
-    std::filesystem::remove(folder / "merges.txt");
   }
   files.emplace_back("tokenizer.json", bpe_json(model, spelled));
   replace_files(folder, files);
