@@ -145,6 +145,7 @@ TEST(ExtractCost, PagesThatWereMadeToCostAreReadSoon) {
       {"end tags", repeated("<span>", 2500) + repeated("</b>", kBytes)},
       {"paragraphs", repeated("<span>", 2500) + repeated("<p>", kBytes)},
       {"references", repeated("&CounterClockwiseContourIntegra", kBytes)},
+      {"declarations of the type", std::string(kBytes * 32, 'a') + "<svg>" + repeated("<!doctype>", kBytes * 32)},
       {"classes", "<div class='" + repeated("a ", kBytes) + "'>" + repeated("x. ", 1000)}};
   for (const auto& [name, page] : pages) {
     ::alarm(60);  // ends the program

@@ -197,6 +197,8 @@ TEST_F(ExtractStageTest, ReadsEachEncodingThatPagesSay) {
   EXPECT_EQ(to_utf8("\xC1", "koi8-r"), "\u0430");
   EXPECT_EQ(to_utf8("\x82\xA0", "shift_jis"), "\u3042");
   EXPECT_EQ(to_utf8(std::string("\xFF\xFE\xE9\0", 4), "utf-16le"), "\u00e9");
+  EXPECT_EQ(to_utf8(std::string("a\0\0\xD8z\0\0\xDCz\0", 10), "utf-16le"), "a\uFFFDz\uFFFDz");  // halves of pairs
+  EXPECT_EQ(to_utf8(std::string("\0a\xD8\0\0z\xDC\0\0z", 10), "utf-16be"), "a\uFFFDz\uFFFDz");
   EXPECT_EQ(to_utf8("a\xFF\xE9z", "utf-8"), "a\uFFFD\uFFFDz");
   EXPECT_EQ(to_utf8("a\xFFz", "euc-kr"), "a\uFFFDz");
   // Each label of each encoding gives text that is UTF-8, whatever the bytes.

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/message_of.h"
 #include "base/trials.h"
+#include "tokenizer/bpe/bpe_trainer.h"
 #include "tokenizer/word_piece_fixture.h"
 
 namespace teratron::testing {
@@ -70,6 +71,17 @@ TEST_F(WordPieceFiles, ReadBackTheSameInEveryForm) {
     std::filesystem::rename(folder_ / "saved" / "vocab.txt", folder_ / "saved" / "bert-vocab.txt");
     EXPECT_EQ(Tokenizer::load(folder_ / "saved" / "bert-vocab.txt").hash(), tokenizer.hash());
   }
+}
+
+TEST_F(WordPieceFiles, ThatCannotBeWrittenLeaveAnotherTokenizersFiles) {
+  const Tokenizer other(train_bpe(std::vector<std::string_view>{"a b"}, {.vocab_size = 260}));
+  other.save(folder_.path());
+  std::filesystem::create_directory(folder_ / "tokenizer.json.partial");
+  EXPECT_THROW(Tokenizer(word_piece_of({"a"})).save(folder_.path()), EnvironmentError);
+  EXPECT_EQ(Tokenizer::load(folder_ / "vocab.json").hash(), other.hash());
+  std::filesystem::remove(folder_ / "tokenizer.json.partial");
+  Tokenizer(word_piece_of({"a"})).save(folder_.path());
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "vocab.json") || std::filesystem::exists(folder_ / "merges.txt"));
 }
 
 TEST_F(WordPieceFiles, KeepInTokenizerJsonWhatVocabTxtCannotSay) {

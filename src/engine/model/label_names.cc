@@ -5,13 +5,12 @@
 #include <algorithm>
 #include <numeric>
 
+#include "base/ascii.h"
+
 namespace teratron {
 namespace {
 
-char plain(char c) {
-  if (c >= 'A' && c <= 'Z') return static_cast<char>(c - 'A' + 'a');
-  return c == ' ' || c == '-' ? '_' : c;
-}
+char plain(char c) { return c == ' ' || c == '-' ? '_' : ascii_lower(c); }
 
 }  // namespace
 

@@ -49,10 +49,20 @@ inline bool is_utf8(std::string_view text) {
   return true;
 }
 
+// Whether a byte is within a character, after its first one.
+constexpr bool continues_character(char byte) { return (static_cast<unsigned char>(byte) & 0xC0) == 0x80; }
+
+// The offset of the last character of `text`, which is not empty.
+constexpr std::size_t last_character(std::string_view text) {
+  std::size_t at = text.size() - 1;
+  while (at > 0 && continues_character(text[at])) --at;
+  return at;
+}
+
 // Number of characters of valid UTF-8.
 inline std::size_t count_characters(std::string_view text) {
   std::size_t count = 0;
-  for (const char byte : text) count += (static_cast<unsigned char>(byte) & 0xC0) != 0x80 ? 1 : 0;
+  for (const char byte : text) count += continues_character(byte) ? 0 : 1;
   return count;
 }
 

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/files/file.h"
+#include "base/utf8.h"
 
 namespace teratron {
 namespace {
@@ -175,7 +176,7 @@ std::string shortened(std::string_view text) {
   constexpr std::size_t kMost = 100;
   if (text.size() <= kMost) return std::string(text);
   std::size_t end = kMost;  // between characters of UTF-8
-  while (end > kMost - 4 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
+  while (end > kMost - 4 && continues_character(text[end])) --end;
   return fmt::format("{}.. ({} bytes)", text.substr(0, end), text.size());
 }
 

@@ -2,7 +2,6 @@
 
 #include <array>
 #include <bit>
-#include <concepts>
 #include <cstring>
 
 namespace teratron {

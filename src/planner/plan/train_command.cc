@@ -4,8 +4,6 @@
 
 #include <fmt/ranges.h>
 
-#include <algorithm>
-
 namespace teratron::plan {
 namespace {
 

@@ -1,7 +1,5 @@
 #include "profile/step_times.h"
 
-#include <algorithm>
-
 #include "base/host/monotonic_clock.h"
 #include "base/philox.h"
 #include "data/batch_sampler.h"

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <functional>
-#include <vector>
 
 #include "executor/executor.h"
 #include "model/bert.h"

@@ -112,7 +112,7 @@ bool needs_folding(char32_t code) {
          folded[0] != utf8proc_tolower(sign);
 }
 
-// NFKC without case, equal for all ways in which Unicode can write a word. Empty if the word cannot be mapped.
+// NFKC without case, equal for all ways in which Unicode can write a word. The word itself if it cannot be mapped.
 std::string folded(const std::string& word) {
   utf8proc_uint8_t* mapped = nullptr;
   const auto length = utf8proc_map(reinterpret_cast<const utf8proc_uint8_t*>(word.data()),

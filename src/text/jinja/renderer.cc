@@ -125,15 +125,11 @@ void Renderer::count_work() {
     fail("the template takes more than {} turns of loops and calls", context_.most_work);
 }
 
-void Renderer::check_size(const std::string& out) const {
-  if (out.size() > kMostBytes) fail("it writes more than {} bytes", kMostBytes);
-}
-
 Flow Renderer::run(const Body& body, std::string& out) {
   for (const StatementPtr& statement : body) {
     if (statement->line > 0) line_ = statement->line;
     const Flow flow = statement->run(*this, out);
-    check_size(out);
+    if (out.size() > kMostBytes) fail("it writes more than {} bytes", kMostBytes);
     if (flow != Flow::kNext) return flow;
   }
   return Flow::kNext;

@@ -5,7 +5,6 @@
 #include <map>
 #include <memory>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "jinja/syntax/syntax.h"
@@ -66,7 +65,6 @@ class Renderer {
  private:
   Value call_macro(const Macro& macro, const std::shared_ptr<Scope>& outer, Arguments& arguments);
   void bind(const Macro& macro, Arguments& arguments);
-  void check_size(const std::string& out) const;
   // Error: calls within each other have taken half of a thread's stack.
   void check_stack() const;
 

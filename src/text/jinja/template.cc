@@ -6,13 +6,9 @@
 
 namespace teratron::jinja {
 
-struct Template::Insides {
-  Tree tree;
-};
-
 Template::Template(std::string_view source) {
   if (!is_utf8(source)) fail("the template is not UTF-8");
-  insides_.reset(new Insides{parse(source)});
+  tree_ = std::make_unique<const Tree>(parse(source));
 }
 
 Template::~Template() = default;
@@ -22,13 +18,13 @@ std::string Template::render(const Context& context) const {
   Renderer renderer(context);
   std::string out;
   try {
-    renderer.run(insides_->tree.body, out);
+    renderer.run(tree_->body, out);
   } catch (const Error& error) {
     fail("line {}: {}", renderer.line(), error.what());
   }
   return out;
 }
 
-bool Template::has_generation() const { return insides_->tree.has_generation; }
+bool Template::has_generation() const { return tree_->has_generation; }
 
 }  // namespace teratron::jinja

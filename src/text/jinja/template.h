@@ -13,6 +13,8 @@
 
 namespace teratron::jinja {
 
+struct Tree;
+
 // The variables that a template is given.
 struct Context {
   const nlohmann::ordered_json& variables;      // an object
@@ -35,8 +37,7 @@ class Template {
   bool has_generation() const;
 
  private:
-  struct Insides;
-  std::unique_ptr<const Insides> insides_;
+  std::unique_ptr<const Tree> tree_;
 };
 
 }  // namespace teratron::jinja

@@ -9,6 +9,7 @@
 #include <unordered_set>
 
 #include "base/error.h"
+#include "base/utf8.h"
 #include "tokenizer/bpe/bpe_files.h"
 
 namespace teratron {
@@ -57,7 +58,7 @@ class MergeScores {
     for (std::size_t id = 0; id < model.tokens.size(); ++id) {
       if (types[id] == kNormal) ids_.emplace(model.tokens[id], static_cast<std::int32_t>(id));
     }
-    for (const BpeMerge& merge : model.merges) pairs_.insert(key_of(merge.left, merge.right));
+    for (const BpeMerge& merge : model.merges) pairs_.insert(pair_key(merge.left, merge.right));
   }
 
   std::vector<float> find(Phrases& faults) const {
@@ -83,17 +84,14 @@ class MergeScores {
   }
 
  private:
-  static std::uint64_t key_of(std::int32_t left, std::int32_t right) {
-    return std::uint64_t{static_cast<std::uint32_t>(left)} << 32 | static_cast<std::uint32_t>(right);
-  }
-
   // Adds a fault for the first two tokens that llama.cpp joins and the merges do not.
   void find_missing(Phrases& faults) const {
     for (const auto& [text, id] : ids_) {
       for (std::size_t cut = 1; cut < text.size(); ++cut) {
-        if ((static_cast<unsigned char>(text[cut]) & 0xC0U) == 0x80U) continue;  // within a character
+        if (continues_character(text[cut])) continue;
         const auto left = ids_.find(text.substr(0, cut)), right = ids_.find(text.substr(cut));
-        if (left == ids_.end() || right == ids_.end() || pairs_.contains(key_of(left->second, right->second))) continue;
+        if (left == ids_.end() || right == ids_.end() || pairs_.contains(pair_key(left->second, right->second)))
+          continue;
         faults.push_back(
             fmt::format("its merges do not join '{}' and '{}', whose text is a token", left->first, right->first));
         return;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -18,8 +17,7 @@ namespace {
 
 std::string_view without_space_at_end(std::string_view text) {
   while (!text.empty()) {
-    std::size_t begin = text.size() - 1;
-    while (begin > 0 && (static_cast<unsigned char>(text[begin]) & 0xC0) == 0x80) --begin;
+    const std::size_t begin = last_character(text);
     const Utf8Step last = decode_utf8(text.substr(begin));
     if (last.status != Utf8Status::kValid || class_of(last.code) != CharClass::kSpace) break;
     text = text.substr(0, begin);
@@ -39,21 +37,6 @@ void split_at_special_tokens(std::string_view text, const Tokenizer::Implementat
     at += match->position + match->length;
   }
   plain(text.substr(at), at);
-}
-
-// Deletes files of another tokenizer in the folder, which would be read as part of this one.
-void remove_files_of_others(const std::filesystem::path& folder, bool is_byte_pair) {
-  std::vector<const char*> names = {"encoder.json", "vocab.bpe", "special_tokens_map.json", "added_tokens.json"};
-  if (is_byte_pair) {
-    names.push_back("vocab.txt");
-  } else {
-    names.insert(names.end(), {"vocab.json", "merges.txt"});
-  }
-  for (const char* const name : names) {
-    std::error_code error;
-    std::filesystem::remove(folder / name, error);
-    if (error) throw_environment_error("cannot delete '{}': {}", (folder / name).string(), error.message());
-  }
 }
 
 }  // namespace
@@ -211,7 +194,6 @@ std::string Tokenizer::hash() const { return implementation_->hash(); }
 
 void Tokenizer::save(const std::filesystem::path& folder) const {
   make_folders(folder);
-  remove_files_of_others(folder, implementation_->byte_pair() != nullptr);
   implementation_->save(folder);
 }
 

@@ -5,7 +5,6 @@
 #include <filesystem>
 #include <functional>
 #include <span>
-#include <string>
 #include <string_view>
 #include <vector>
 

@@ -4,11 +4,9 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "checkpoint/native/checkpoint.h"
 #include "train/config/config.h"

@@ -2,7 +2,6 @@
 
 #include <fmt/ranges.h>
 
-#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "base/counted.h"

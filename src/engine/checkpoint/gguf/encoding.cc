@@ -1,7 +1,5 @@
 #include "checkpoint/gguf/encoding.h"
 
-#include <algorithm>
-#include <cmath>
 #include <cstring>
 #include <limits>
 #include <utility>

@@ -108,12 +108,6 @@ std::uint64_t bytes_of(const GgufTensor& tensor) {
   return static_cast<std::uint64_t>(values_of(tensor) / format.block_values * format.block_bytes);
 }
 
-std::uint64_t bytes_of_gguf(const GgufMetadata& metadata, std::span<const GgufTensor> tensors) {
-  std::uint64_t bytes = gguf_header(metadata, tensors).size();
-  for (const GgufTensor& tensor : tensors) bytes += round_up(bytes_of(tensor), kTensorAlignment);
-  return bytes;
-}
-
 GgufWriter::GgufWriter(const std::filesystem::path& path, const GgufMetadata& metadata, std::vector<GgufTensor> tensors)
     : file_(path), tensors_(std::move(tensors)) {
   file_.write(gguf_header(metadata, tensors_));

@@ -33,8 +33,6 @@ struct GgufTensor {
 
 std::int64_t values_of(const GgufTensor& tensor);
 std::uint64_t bytes_of(const GgufTensor& tensor);
-// Bytes of a whole file with these tensors and this metadata.
-std::uint64_t bytes_of_gguf(const GgufMetadata& metadata, std::span<const GgufTensor> tensors);
 
 // Writes a file, tensor by tensor; it is seen once commit() returns. EnvironmentError: the disk is full, no permission.
 class GgufWriter {

@@ -2,7 +2,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"

@@ -1,8 +1,6 @@
 #include "checkpoint/torch/torch_file.h"
 
 #include <algorithm>
-#include <array>
-#include <cstring>
 #include <functional>
 #include <numeric>
 

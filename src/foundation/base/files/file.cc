@@ -9,7 +9,6 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -231,12 +230,6 @@ MappedFile::MappedFile(const std::filesystem::path& path) : path_(path) {
 
 MappedFile::MappedFile(MappedFile&& other) noexcept
     : path_(std::move(other.path_)), bytes_(std::exchange(other.bytes_, {})) {}
-
-MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
-  std::swap(path_, other.path_);
-  std::swap(bytes_, other.bytes_);
-  return *this;
-}
 
 void MappedFile::release(std::span<const std::byte> part) const {
   if (part.empty()) return;

@@ -59,7 +59,6 @@ class MappedFile {
  public:
   explicit MappedFile(const std::filesystem::path& path);  // UserError: missing, unreadable, not a regular file
   MappedFile(MappedFile&& other) noexcept;
-  MappedFile& operator=(MappedFile&& other) noexcept;
   ~MappedFile();
 
   std::span<const std::byte> bytes() const { return bytes_; }

@@ -68,14 +68,6 @@ RandomAccessFile::RandomAccessFile(RandomAccessFile&& other) noexcept
       size_(other.size_),
       seen_(std::move(other.seen_)) {}
 
-RandomAccessFile& RandomAccessFile::operator=(RandomAccessFile&& other) noexcept {
-  std::swap(path_, other.path_);
-  std::swap(descriptor_, other.descriptor_);
-  std::swap(size_, other.size_);
-  std::swap(seen_, other.seen_);
-  return *this;
-}
-
 RandomAccessFile::~RandomAccessFile() {
   if (descriptor_ >= 0) ::close(descriptor_);
 }

@@ -17,7 +17,6 @@ class RandomAccessFile {
  public:
   explicit RandomAccessFile(const std::filesystem::path& path);  // UserError: missing, unreadable, not a regular file
   RandomAccessFile(RandomAccessFile&& other) noexcept;
-  RandomAccessFile& operator=(RandomAccessFile&& other) noexcept;
   ~RandomAccessFile();
 
   const std::filesystem::path& path() const { return path_; }

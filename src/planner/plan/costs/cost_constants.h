@@ -2,7 +2,6 @@
 // measured on it or fitted to it (Cluster::constants); the others are defaults.
 #pragma once
 
-#include <string>
 #include <vector>
 
 #include "cluster/cluster.h"

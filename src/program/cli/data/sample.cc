@@ -1,5 +1,4 @@
 // teratron data sample: some documents of a corpus, each as likely as any other.
-#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "base/counted.h"
 #include "base/host/monotonic_clock.h"
 #include "base/host/standard_streams.h"

@@ -1,10 +1,8 @@
 // VectorModel: serves a BERT that makes vectors of texts.
 #pragma once
 
-#include <atomic>
 #include <condition_variable>
 #include <deque>
-#include <memory>
 #include <mutex>
 
 #include "eval/text_vectors.h"

@@ -7,6 +7,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "base/ascii.h"
 #include "base/error.h"
 #include "corpus/clean/text_repair.h"
 #include "data/text/json_members.h"
@@ -66,13 +67,11 @@ class CleanStage final : public Stage {
   std::string state_delta_;                 // since the last take_state_delta()
 };
 
-bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
-
 // The end of a piece of about `size` bytes whose tokens are the first ones of the whole text: before a space between
 // two ASCII letters, where a word ends for any tokenizer. The text's size if there is none.
 std::size_t word_end_near(std::string_view text, std::size_t size) {
   for (std::size_t at = text.find(' ', size); at != text.npos; at = text.find(' ', at + 1)) {
-    if (at > 0 && at + 1 < text.size() && is_letter(text[at - 1]) && is_letter(text[at + 1])) return at;
+    if (at > 0 && at + 1 < text.size() && is_ascii_letter(text[at - 1]) && is_ascii_letter(text[at + 1])) return at;
   }
   return text.size();
 }

@@ -8,6 +8,7 @@
 #include <optional>
 #include <unordered_map>
 
+#include "base/ascii.h"
 #include "base/utf8.h"
 #include "corpus/clean/windows_1252.h"
 
@@ -53,9 +54,7 @@ std::optional<std::u32string> named_entity(std::string_view name) {
       std::ranges::any_of(kAmbiguous, [&](std::string_view one) { return name.starts_with(one); })) {
     return std::nullopt;
   }
-  std::string small(name);
-  for (char& c : small) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  const auto found = table.find(small);
+  const auto found = table.find(ascii_lower(name));
   if (found == table.end()) return std::nullopt;
   std::u32string capitals;
   for (const char32_t code : found->second) {
@@ -87,7 +86,7 @@ std::optional<std::u32string> numbered_entity(std::string_view name) {
   return std::u32string(1, static_cast<char32_t>(code));
 }
 
-bool is_entity_letter(char c) { return is_capital_or_digit(c) || (c >= 'a' && c <= 'z'); }
+bool is_entity_letter(char c) { return is_ascii_letter(c) || is_ascii_digit(c); }
 
 // The name of a reference that begins at `at` (an ampersand): "eacute", "#233"; empty if there is none.
 std::string_view entity_name(std::string_view text, std::size_t at) {

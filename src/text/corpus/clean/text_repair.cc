@@ -9,6 +9,7 @@
 #include <new>
 #include <vector>
 
+#include "base/ascii.h"
 #include "base/utf8.h"
 #include "corpus/clean/html_entities.h"
 #include "corpus/clean/mojibake.h"
@@ -98,9 +99,7 @@ void append_repaired(char32_t code, std::string& out) {
 std::size_t terminal_escape(std::string_view text) {
   if (!text.starts_with("\x1B[")) return 0;
   const std::size_t end = text.find_first_not_of("0123456789;", 2);
-  const bool has_letter =
-      end != text.npos && ((text[end] >= 'a' && text[end] <= 'z') || (text[end] >= 'A' && text[end] <= 'Z'));
-  return has_letter ? end + 1 : 0;
+  return end != text.npos && is_ascii_letter(text[end]) ? end + 1 : 0;
 }
 
 // Characters that are their own composed form and compose with no other.
@@ -169,14 +168,9 @@ std::string repair_line(std::string_view line, bool is_markup) {
   return text;
 }
 
-bool is_letter_or_number_before(std::string_view text, std::size_t end) {
-  std::size_t begin = end;
-  while (begin > 0 && end - begin < 4) {
-    --begin;
-    if ((static_cast<unsigned char>(text[begin]) & 0xC0) != 0x80) break;
-  }
-  if (begin == end) return false;
-  const CharClass kind = class_of(decode_utf8(text.substr(begin)).code);
+bool ends_with_letter_or_number(std::string_view text) {
+  if (text.empty()) return false;
+  const CharClass kind = class_of(decode_utf8(text.substr(last_character(text))).code);
   return kind == CharClass::kLetter || kind == CharClass::kNumber;
 }
 
@@ -225,7 +219,7 @@ std::string remove_needless_newlines(std::string_view text) {
     const std::size_t next = text.find_first_not_of(kSpaces, newline);
     const std::size_t next_begin = text.rfind('\n', next) + 1;
     const bool is_single = text.substr(newline, next_begin - newline).find('\n', 1) == std::string_view::npos;
-    const bool is_inside = is_letter_or_number_before(out, out.size()) || out.ends_with(',');
+    const bool is_inside = ends_with_letter_or_number(out) || out.ends_with(',');
     if (is_single && is_inside && next == next_begin && begins_with_small_letter(text.substr(next))) {
       out.push_back(' ');
     } else {

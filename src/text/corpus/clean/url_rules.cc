@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <system_error>
 
+#include "base/ascii.h"
 #include "base/error.h"
 #include "base/files/file.h"
 #include "data/text/text_list.h"
@@ -11,12 +12,6 @@ namespace teratron {
 namespace {
 
 constexpr std::size_t kLongestUrl = 2000;
-
-std::string in_small_letters(std::string_view text) {
-  std::string small(text);
-  for (char& c : small) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  return small;
-}
 
 bool is_host_letter(char c) {
   return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '.' ||
@@ -39,11 +34,11 @@ std::unordered_set<std::string> read_list(const std::filesystem::path& file) {
     line = line.substr(0, line.find_last_not_of(" \t\r") + 1);
     line.remove_prefix(std::min(line.find_first_not_of(" \t"), line.size()));
     if (line.empty()) continue;
-    if (!std::ranges::all_of(in_small_letters(line), is_host_letter) || line.starts_with('.')) {
+    if (!std::ranges::all_of(ascii_lower(line), is_host_letter) || line.starts_with('.')) {
       throw_user_error("{}:{}: '{}' is neither a domain (example.org) nor an ending (jpg)", file.string(), line_number,
                        line);
     }
-    entries.insert(in_small_letters(line));
+    entries.insert(ascii_lower(line));
   }
   return entries;
 }
@@ -53,7 +48,7 @@ std::string extension_of(std::string_view path) {
   path = path.substr(0, path.find_first_of("?#"));
   const std::string_view name = path.substr(path.rfind('/') + 1);
   const std::size_t dot = name.rfind('.');
-  return dot == name.npos ? "" : in_small_letters(name.substr(dot + 1));
+  return dot == name.npos ? "" : ascii_lower(name.substr(dot + 1));
 }
 
 }  // namespace
@@ -64,7 +59,7 @@ std::optional<UrlParts> parse_url(std::string_view url) {
                            });
   const std::size_t scheme_end = url.find("://");
   if (!is_readable || scheme_end == url.npos) return std::nullopt;
-  const std::string scheme = in_small_letters(url.substr(0, scheme_end));
+  const std::string scheme = ascii_lower(url.substr(0, scheme_end));
   if (scheme != "http" && scheme != "https") return std::nullopt;
   std::string_view rest = url.substr(scheme_end + 3);
   const std::size_t path_begin = std::min(rest.find_first_of("/?#"), rest.size());
@@ -73,7 +68,7 @@ std::optional<UrlParts> parse_url(std::string_view url) {
   const std::size_t colon = authority.find(':');
   const std::string_view port = colon == authority.npos ? "" : authority.substr(colon + 1);
   if (port.find_first_not_of("0123456789") != port.npos) return std::nullopt;
-  UrlParts parts{.host = in_small_letters(authority.substr(0, colon)), .path = std::string(rest.substr(path_begin))};
+  UrlParts parts{.host = ascii_lower(authority.substr(0, colon)), .path = std::string(rest.substr(path_begin))};
   if (parts.host.starts_with("www.")) parts.host.erase(0, 4);
   if (!parts.path.starts_with('/')) parts.path.insert(0, "/");
   if (!is_host(parts.host)) return std::nullopt;

@@ -44,12 +44,6 @@ void BandIndex::end_writing() {
   }
 }
 
-std::int64_t BandIndex::entries() const {
-  std::int64_t sum = 0;
-  for (const Part& part : parts_) sum += part.entries;
-  return sum;
-}
-
 void BandIndex::for_each_meeting(std::int64_t part, const std::function<void(std::span<const Entry>)>& meeting) const {
   const Part& one = parts_.at(static_cast<std::size_t>(part));
   std::vector<Entry> entries(static_cast<std::size_t>(one.entries));

@@ -5,7 +5,6 @@
 #include <filesystem>
 #include <functional>
 #include <span>
-#include <string>
 #include <vector>
 
 namespace teratron {
@@ -28,7 +27,6 @@ class BandIndex {
   void add(std::uint64_t hash, std::int64_t document);
   void end_writing();
 
-  std::int64_t entries() const;
   // Calls `meeting` with the documents of each hash that several have, ascending. Reads part `part` of the entries;
   // memory: 16 bytes for each of them.
   void for_each_meeting(std::int64_t part, const std::function<void(std::span<const Entry>)>& meeting) const;

@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <string>
 
+#include "base/ascii.h"
 #include "base/utf8.h"
-#include "corpus/extract/ascii.h"
 
 namespace teratron {
 namespace {
@@ -21,7 +21,6 @@ struct FileFormat {
 };
 
 constexpr auto kFileFormats = std::to_array<FileFormat>({
-    {"PNG", "\x89PNG\r\n\x1A\n"sv},
     {"PNG", "\x89PNG"sv},
     {"JPEG", "\xFF\xD8\xFF"sv},
     {"GIF", "GIF87a"sv},
@@ -104,11 +103,7 @@ std::size_t ascii_prefix(std::string_view text) {
 }
 
 bool looks_like_utf16(std::string_view bytes) {
-  if (bytes.starts_with("\xFF\xFE") || bytes.starts_with("\xFE\xFF")) return true;
-  std::array<std::size_t, 2> nuls{};
-  for (std::size_t i = 0; i < bytes.size(); ++i) nuls[i % 2] += bytes[i] == '\0' ? 1 : 0;
-  const auto [less, more] = std::minmax(nuls[0], nuls[1]);
-  return more * 20 > bytes.size() && less * 5 < more;
+  return bytes.starts_with("\xFF\xFE") || bytes.starts_with("\xFE\xFF") || !utf16_without_mark(bytes).empty();
 }
 
 }  // namespace
@@ -123,7 +118,7 @@ Packing packing_of(std::string_view body) {
 }
 
 std::string_view file_format_of(std::string_view body) {
-  const std::string_view trimmed = without_spaces(body.substr(0, kBytesToJudge));
+  const std::string_view trimmed = without_ascii_spaces(body.substr(0, kBytesToJudge));
   for (const std::string_view bytes : {body, trimmed}) {
     for (const FileFormat& one : kFileFormats) {
       if (!bytes.substr(std::min(one.at, bytes.size())).starts_with(one.magic)) continue;
@@ -142,6 +137,14 @@ bool can_be_text(std::string_view bytes) {
     return code < 0x80 && is_control(code);
   }));
   return controls * 100 <= bytes.size() || looks_like_utf16(bytes);
+}
+
+std::string_view utf16_without_mark(std::string_view bytes) {
+  std::array<std::size_t, 2> nuls{};
+  for (std::size_t i = 0; i < bytes.size(); ++i) nuls[i % 2] += bytes[i] == '\0' ? 1 : 0;
+  const auto [less, more] = std::minmax(nuls[0], nuls[1]);
+  if (more * 20 <= bytes.size() || less * 5 >= more) return {};
+  return nuls[0] == more ? "utf-16be" : "utf-16le";
 }
 
 bool is_garbage(std::string_view text) {
@@ -186,7 +189,7 @@ bool is_encoded_data(std::string_view text) {
 
 bool begins_with_markup(std::string_view body) {
   if (body.starts_with("\xEF\xBB\xBF")) body.remove_prefix(3);
-  body = without_spaces(body);
+  body = without_ascii_spaces(body);
   return body.size() > 1 && body[0] == '<' && (is_ascii_letter(body[1]) || body[1] == '!' || body[1] == '?');
 }
 

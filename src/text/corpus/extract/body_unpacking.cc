@@ -1,3 +1,4 @@
+#include "base/ascii.h"
 #include "corpus/extract/http_response.h"
 
 #include <brotli/decode.h>
@@ -15,7 +16,6 @@
 #include <utility>
 
 #include "base/error.h"
-#include "corpus/extract/ascii.h"
 
 namespace teratron {
 namespace {
@@ -85,7 +85,7 @@ ChunkHead chunk_head(std::string_view body) {
   constexpr std::size_t kLongestLine = 4096;
   const std::size_t line_end = body.substr(0, kLongestLine).find('\n');
   if (line_end == body.npos) return {};
-  const std::string_view line = without_spaces(body.substr(0, std::min(line_end, body.find(';'))));
+  const std::string_view line = without_ascii_spaces(body.substr(0, std::min(line_end, body.find(';'))));
   ChunkHead head;
   const auto [end, error] = std::from_chars(line.data(), line.data() + line.size(), head.size, 16);
   if (line.empty() || error != std::errc() || end != line.data() + line.size()) return {};

@@ -7,12 +7,13 @@
 #include <bit>
 #include <cerrno>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 
+#include "base/ascii.h"
 #include "base/error.h"
 #include "base/utf8.h"
 #include "corpus/clean/windows_1252.h"
-#include "corpus/extract/ascii.h"
 
 namespace teratron {
 namespace {
@@ -107,10 +108,15 @@ std::string from_utf8(std::string_view page, std::int64_t& errors) {
 
 std::string from_iconv(std::string_view page, const std::string& name, std::int64_t& errors) {
   const iconv_t converter = ::iconv_open("UTF-8", name.c_str());
-  const auto none = std::bit_cast<iconv_t>(std::intptr_t{-1});  // as POSIX has it
-  if (converter == none) return from_windows_1252(page);        // a machine without that table
+  if (converter == std::bit_cast<iconv_t>(std::intptr_t{-1})) {  // as POSIX has it
+    throw_environment_error(
+        "a page is in the encoding {}, which iconv of this machine does not convert: {}; install its tables "
+        "(glibc-gconv-extra on Fedora and RHEL) and run the same command again",
+        name, std::strerror(errno));
+  }
   const auto close = [](void* one) { ::iconv_close(static_cast<iconv_t>(one)); };
   const std::unique_ptr<void, decltype(close)> owner(converter, close);
+  const std::size_t unit = name.starts_with("UTF-16") ? 2 : 1;
   std::string text;
   std::array<char, 16384> piece;
   char* from = const_cast<char*>(page.data());
@@ -124,8 +130,8 @@ std::string from_iconv(std::string_view page, const std::string& name, std::int6
     text += kReplacement;
     if (errno == EINVAL) break;  // the page ends inside a character
     ++errors;
-    ++from;  // after a byte that begins no character
-    --left;
+    from += unit;  // after what begins no character
+    left -= unit;
     ::iconv(converter, nullptr, nullptr, nullptr, nullptr);
   }
   char* to = piece.data();
@@ -138,7 +144,7 @@ std::string from_iconv(std::string_view page, const std::string& name, std::int6
 }  // namespace
 
 std::string_view encoding_of_label(std::string_view label) {
-  const std::string small = ascii_lower(without_spaces(label));
+  const std::string small = ascii_lower(without_ascii_spaces(label));
   if (small.empty() || small.find(' ') != small.npos) return {};
   const auto* found = std::ranges::find_if(kEncodings, [&](const auto& one) { return has_label(one.labels, small); });
   return found == kEncodings.end() ? std::string_view{} : found->name;

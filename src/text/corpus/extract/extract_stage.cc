@@ -1,6 +1,5 @@
 #include "corpus/extract/extract_stage.h"
 
-#include <algorithm>
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <utility>

@@ -10,8 +10,9 @@
 #include <utility>
 #include <vector>
 
+#include "base/ascii.h"
 #include "base/utf8.h"
-#include "corpus/extract/ascii.h"
+#include "corpus/extract/body_kind.h"
 #include "corpus/extract/charset.h"
 #include "corpus/langid/langid_stage.h"
 #include "tokenizer/unicode.h"
@@ -27,17 +28,13 @@ constexpr std::int64_t kEnoughHighBytes = 4;                 // fewer do not sho
 std::string value_of(std::string_view text, std::string_view name) {
   for (std::size_t at = text.find(name); at != text.npos; at = text.find(name, at + 1)) {
     if (at > 0 && (is_ascii_letter(text[at - 1]) || text[at - 1] == '-')) continue;
-    std::string_view rest = without_spaces(text.substr(at + name.size()));
+    std::string_view rest = without_ascii_spaces(text.substr(at + name.size()));
     if (!rest.starts_with('=')) continue;
-    rest = without_spaces(rest.substr(1));
+    rest = without_ascii_spaces(rest.substr(1));
     if (rest.starts_with('"') || rest.starts_with('\'')) return std::string(rest.substr(1, rest.find(rest[0], 1) - 1));
     return std::string(rest.substr(0, rest.find_first_of(" \t\r\n\f;\"'/>")));
   }
   return {};
-}
-
-bool begins_with(std::string_view text, std::string_view small) {
-  return equals_ignoring_case(text.substr(0, small.size()), small);
 }
 
 // The encoding that an XML declaration or a <meta> names, if the page's markup is in ASCII bytes.
@@ -46,13 +43,13 @@ std::string_view declared_encoding(std::string_view page) {
     const std::string_view tag = page.substr(at, kLongestMetaTag);
     return encoding_of_label(value_of(ascii_lower(tag.substr(0, tag.find('>'))), attribute));
   };
-  if (begins_with(page, "<?xml")) {
+  if (begins_ignoring_case(page, "<?xml")) {
     if (const std::string_view named = named_in_tag(0, "encoding"); !named.empty()) return named;
   }
   for (std::size_t at = page.find('<'); at != page.npos; at = page.find('<', at + 1)) {
     if (page.substr(at).starts_with("<!--")) {
       at = std::min(page.find("-->", at + 2), page.size() - 1);
-    } else if (begins_with(page.substr(at), "<meta")) {
+    } else if (begins_ignoring_case(page.substr(at), "<meta")) {
       if (const std::string_view named = named_in_tag(at, "charset"); !named.empty()) return named;
     }
   }
@@ -63,20 +60,6 @@ std::string_view encoding_by_mark(std::string_view page) {
   if (page.starts_with("\xEF\xBB\xBF")) return "utf-8";
   if (page.starts_with("\xFE\xFF")) return "utf-16be";
   if (page.starts_with("\xFF\xFE")) return "utf-16le";
-  return {};
-}
-
-// UTF-16 without a mark: markup is ASCII, so one of the two bytes of many characters is NUL, always the same one.
-std::string_view utf16_without_mark(std::string_view page) {
-  const std::string_view begin = page.substr(0, kSampleBytes);
-  if (begin.find('\0') == begin.npos) return {};
-  std::array<std::size_t, 2> nuls{};
-  for (std::size_t i = 0; i < begin.size(); ++i) nuls[i % 2] += begin[i] == '\0' ? 1 : 0;
-  const auto holds_markup = [&](std::size_t odd) {
-    return nuls[odd] * 20 > begin.size() && nuls[1 - odd] * 5 < nuls[odd];
-  };
-  if (holds_markup(0)) return "utf-16be";
-  if (holds_markup(1)) return "utf-16le";
   return {};
 }
 
@@ -111,7 +94,7 @@ std::string sample_of_text(std::string_view page) {
       sample += ' ';
     }
     const std::string_view rest = page.substr(tag);
-    const bool holds_no_text = begins_with(rest, "<script") || begins_with(rest, "<style");
+    const bool holds_no_text = begins_ignoring_case(rest, "<script") || begins_ignoring_case(rest, "<style");
     const std::size_t end = rest.find(holds_no_text ? "</" : rest.starts_with("<!--") ? "-->" : ">", 1);
     if (end == rest.npos) break;
     at = tag + end + 1;
@@ -226,8 +209,8 @@ std::int64_t count_odd_signs(std::string_view text, std::string_view language) {
 std::string_view central_european(std::string_view found, std::string_view page) {
   constexpr auto kTwins = std::to_array<std::string_view>({"windows-1250", "iso-8859-2"});
   const bool is_twin = std::ranges::find(kTwins, found) != kTwins.end();
-  const bool is_western = found == "windows-1252" || found == "iso-8859-15" || found.starts_with("iso-8859-1") ||
-                          found == "windows-1254" || found == "windows-1257";
+  const bool is_western =
+      found == "windows-1252" || found.starts_with("iso-8859-1") || found == "windows-1254" || found == "windows-1257";
   const std::string sample = sample_of_text(page);
   const auto high = std::ranges::count_if(sample, [](char c) { return static_cast<signed char>(c) < 0; });
   if ((!is_twin && !is_western) || high < kEnoughHighBytes) return found;
@@ -260,7 +243,7 @@ std::string_view central_european(std::string_view found, std::string_view page)
 
 std::string_view find_encoding(std::string_view page, std::string_view transport) {
   if (const std::string_view marked = encoding_by_mark(page); !marked.empty()) return marked;
-  if (const std::string_view wide = utf16_without_mark(page); !wide.empty()) return wide;
+  if (const std::string_view wide = utf16_without_mark(page.substr(0, kSampleBytes)); !wide.empty()) return wide;
   if (page.find("\x1B$") != page.npos && is_utf8(page)) return "iso-2022-jp";
   const Utf8Share utf8 = utf8_share(page);
   if (utf8.characters > 0 && utf8.characters >= utf8.errors * 4) return "utf-8";

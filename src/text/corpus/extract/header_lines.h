@@ -5,7 +5,7 @@
 #include <optional>
 #include <string_view>
 
-#include "corpus/extract/ascii.h"
+#include "base/ascii.h"
 
 namespace teratron {
 
@@ -15,8 +15,8 @@ struct HeaderField {
 
 inline HeaderField header_field(std::string_view line) {
   const std::size_t colon = std::min(line.find(':'), line.size());
-  return {.name = without_spaces(line.substr(0, colon)),
-          .value = without_spaces(line.substr(std::min(colon + 1, line.size())))};
+  return {.name = without_ascii_spaces(line.substr(0, colon)),
+          .value = without_ascii_spaces(line.substr(std::min(colon + 1, line.size())))};
 }
 
 class HeaderLines {

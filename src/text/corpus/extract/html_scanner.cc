@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "corpus/extract/ascii.h"
+#include "base/ascii.h"
 
 namespace teratron {
 namespace {
@@ -106,8 +106,7 @@ class TagScanner {
 std::size_t end_of_script(std::string_view html, std::size_t at) {
   const auto is_tag = [&](std::size_t i, std::string_view name) {
     const std::string_view rest = html.substr(i);
-    return rest.size() > name.size() && equals_ignoring_case(rest.substr(0, name.size()), name) &&
-           ends_name(rest[name.size()]);
+    return rest.size() > name.size() && begins_ignoring_case(rest, name) && ends_name(rest[name.size()]);
   };
   bool is_escaped = false, is_nested = false;
   for (; at < html.size(); ++at) {
@@ -152,8 +151,7 @@ std::size_t end_of_raw_text(std::string_view html, std::size_t at, std::string_v
   if (name == "script") return end_of_script(html, at);
   for (; (at = html.find("</", at)) != html.npos; at += 2) {
     const std::string_view rest = html.substr(at + 2);
-    if (rest.size() > name.size() && ends_name(rest[name.size()]) &&
-        equals_ignoring_case(rest.substr(0, name.size()), name)) {
+    if (rest.size() > name.size() && ends_name(rest[name.size()]) && begins_ignoring_case(rest, name)) {
       return at;
     }
   }

@@ -4,8 +4,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/ascii.h"
 #include "base/error.h"
-#include "corpus/extract/ascii.h"
 #include "corpus/extract/html_names.h"
 #include "corpus/extract/html_scanner.h"
 #include "corpus/extract/open_elements.h"
@@ -71,8 +71,9 @@ class HtmlSimplifier {
       at_ = end == html_.npos ? html_.size() : end + 3;
     } else if (second == '!' || second == '?' || (second == '/' && rest.size() > 2)) {
       const std::size_t end = end_of_declaration(html_, at_);
-      const bool is_doctype = equals_ignoring_case(rest.substr(0, 9), "<!doctype") && html_[end - 1] == '>';
-      if (is_doctype && out_.find('<') == out_.npos) write(html_.substr(at_, end - at_));
+      first_tag_ = std::min(out_.find('<', first_tag_), out_.size());
+      const bool is_doctype = begins_ignoring_case(rest, "<!doctype") && html_[end - 1] == '>';
+      if (is_doctype && first_tag_ == out_.size()) write(html_.substr(at_, end - at_));
       at_ = end;
     } else {
       write("&lt;");
@@ -189,7 +190,7 @@ class HtmlSimplifier {
   static constexpr std::int64_t kMostWork = std::int64_t{1} << 28;  // at most a second
 
   std::string_view html_;
-  std::size_t at_ = 0;
+  std::size_t at_ = 0, first_tag_ = 0;  // in the page; in what is written, not before this offset
   std::int64_t work_ = 0;
   HtmlTag tag_;
   OpenElements open_;

@@ -10,8 +10,8 @@
 #include <optional>
 #include <utility>
 
+#include "base/ascii.h"
 #include "base/error.h"
-#include "corpus/extract/ascii.h"
 #include "corpus/extract/page_blocks.h"
 
 namespace teratron {
@@ -246,7 +246,7 @@ std::variant<HtmlTree, HtmlRefusal> parse_html(std::string_view html, std::size_
   HtmlTree tree{.memory = memory};
   TreeWalk(tree).walk(*parsed->document);
   tree.title = collapse_spaces(tree.title);
-  tree.canonical = without_spaces(tree.canonical);
+  tree.canonical = without_ascii_spaces(tree.canonical);
   return tree;
 }
 

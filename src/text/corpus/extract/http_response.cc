@@ -3,9 +3,8 @@
 #include <algorithm>
 #include <charconv>
 #include <iterator>
-#include <utility>
 
-#include "corpus/extract/ascii.h"
+#include "base/ascii.h"
 #include "corpus/extract/header_lines.h"
 
 namespace teratron {
@@ -15,7 +14,7 @@ namespace {
 std::optional<int> status_of(std::string_view line) {
   if (!line.starts_with("HTTP/")) return std::nullopt;
   const std::size_t space = std::min(line.find(' '), line.size());
-  const std::string_view digits = without_spaces(line.substr(space)).substr(0, 3);
+  const std::string_view digits = without_ascii_spaces(line.substr(space)).substr(0, 3);
   int status = 0;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), status);
   if (error != std::errc() || end != digits.data() + 3) return std::nullopt;
@@ -26,14 +25,14 @@ void read_content_type(std::string_view value, HttpHead& head) {
   const std::string small = ascii_lower(value);
   std::string_view rest = small;
   const std::string_view first = rest.substr(0, rest.find(','));  // of several, joined by a proxy
-  head.media_type = without_spaces(first.substr(0, first.find(';')));
+  head.media_type = without_ascii_spaces(first.substr(0, first.find(';')));
   while (rest.find(';') != rest.npos) {
     rest.remove_prefix(rest.find(';') + 1);
-    std::string_view parameter = without_spaces(rest.substr(0, rest.find(';')));
+    std::string_view parameter = without_ascii_spaces(rest.substr(0, rest.find(';')));
     if (!parameter.starts_with("charset")) continue;
-    parameter = without_spaces(parameter.substr(7));
+    parameter = without_ascii_spaces(parameter.substr(7));
     if (!parameter.starts_with('=')) continue;
-    parameter = without_spaces(parameter.substr(1));
+    parameter = without_ascii_spaces(parameter.substr(1));
     while (!parameter.empty() && (parameter.front() == '"' || parameter.front() == '\'')) parameter.remove_prefix(1);
     while (!parameter.empty() && (parameter.back() == '"' || parameter.back() == '\'')) parameter.remove_suffix(1);
     head.charset = parameter;
@@ -47,7 +46,7 @@ std::vector<std::string> names_in(std::string_view value) {
   std::vector<std::string> names;
   for (std::string_view rest = small; !rest.empty();) {
     const std::size_t comma = std::min(rest.find(','), rest.size());
-    const std::string_view one = without_spaces(rest.substr(0, comma));
+    const std::string_view one = without_ascii_spaces(rest.substr(0, comma));
     if (!one.empty() && one != "identity") names.emplace_back(one);
     rest.remove_prefix(std::min(comma + 1, rest.size()));
   }

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -20,7 +19,7 @@ UnpackedBody bad_http(std::string detail);
 UnpackedBody too_large(std::size_t most_bytes);
 
 // Decode RFC 1952 (all members), RFC 1950, RFC 1951, RFC 7932 and RFC 8878 (all frames), at most most_bytes. Truncated
-// data give what they hold up to there. Bytes after the end of the data are ignored.
+// data give what they hold up to there. Bytes after the end of the data are ignored, but for RFC 7932 and 8878: a flaw.
 UnpackedBody unpack_gzip(std::string_view body, std::size_t most_bytes);
 UnpackedBody unpack_zlib(std::string_view body, std::size_t most_bytes);
 UnpackedBody unpack_raw_deflate(std::string_view body, std::size_t most_bytes);

@@ -1,7 +1,5 @@
 #include "corpus/extract/open_elements.h"
 
-#include <algorithm>
-
 #include "corpus/extract/html_names.h"
 
 namespace teratron {

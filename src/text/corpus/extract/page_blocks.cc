@@ -4,8 +4,8 @@
 #include <array>
 #include <utility>
 
+#include "base/ascii.h"
 #include "base/utf8.h"
-#include "corpus/extract/ascii.h"
 
 namespace teratron {
 namespace {

@@ -69,12 +69,13 @@ bool WarcReader::skip_line_ends() {
 std::string WarcReader::read_head() {
   while (true) {
     const std::string_view rest = std::string_view(buffer_).substr(next_);
-    const std::size_t bytes = std::min(rest.find("\n\r\n"), rest.find("\n\n"));
-    if (bytes != rest.npos) {
-      const std::size_t end = bytes + (rest[bytes + 1] == '\r' ? 3 : 2);
-      std::string head(rest.substr(0, end));
-      next_ += end;
-      offset_ += static_cast<std::int64_t>(end);
+    HeaderLines lines(rest);
+    std::optional<std::string_view> line = lines.next();
+    while (line && !line->empty()) line = lines.next();
+    if (line) {
+      std::string head(rest.substr(0, lines.bytes_read()));
+      next_ += head.size();
+      offset_ += std::ssize(head);
       return head;
     }
     if (!rest.starts_with(kWarcMagic.substr(0, rest.size())) || rest.size() > kLongestWarcHead) {

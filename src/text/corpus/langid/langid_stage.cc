@@ -8,19 +8,17 @@
 #include <limits>
 #include <utility>
 
+#include "base/ascii.h"
 #include "base/error.h"
 
 namespace teratron {
 namespace {
 
-char small_letter(char c) { return static_cast<char>(c >= 'A' && c <= 'Z' ? c | 0x20 : c); }
-
 // The code as CLD2 writes it, ignoring case; empty if CLD2 has no such language.
 std::string as_cld2_writes(const std::string& code) {
   for (int i = 0; i < CLD2::NUM_LANGUAGES; ++i) {
     const std::string known = CLD2::LanguageCode(static_cast<CLD2::Language>(i));
-    const bool is_same = std::ranges::equal(code, known, {}, small_letter, small_letter);
-    if (is_same && is_language_code(known)) return known;
+    if (equals_ignoring_case(code, known) && is_language_code(known)) return known;
   }
   return {};
 }
@@ -42,8 +40,7 @@ std::string known_code(const std::string& code) {
                                                                     {"zh-mo", "zh-Hant"},
                                                                     {"zh-hant-tw", "zh-Hant"},
                                                                     {"zh-hant-hk", "zh-Hant"}});
-  std::string small = code;
-  std::ranges::transform(small, small.begin(), small_letter);
+  std::string small = ascii_lower(code);
   std::ranges::replace(small, '_', '-');
   if (std::string found = as_cld2_writes(small); !found.empty()) return found;
   for (const auto& [other, known] : kOtherCodes) {
@@ -61,8 +58,8 @@ std::string advice_for(const std::string& code) {
     const auto language = static_cast<CLD2::Language>(i);
     const std::string known = CLD2::LanguageCode(language), name = CLD2::LanguageName(language);
     const bool is_near = !code.empty() && is_language_code(known) &&
-                         (small_letter(known[0]) == small_letter(code[0]) && known.size() <= 3);
-    if (std::ranges::equal(code, name, {}, small_letter, small_letter)) return fmt::format("{} is {}", name, known);
+                         (ascii_lower(known[0]) == ascii_lower(code[0]) && known.size() <= 3);
+    if (equals_ignoring_case(code, name)) return fmt::format("{} is {}", name, known);
     if (!is_near) continue;
     codes += fmt::format("{}{}", listed++ == 0 ? "" : ", ", known);
   }

@@ -15,14 +15,13 @@
 namespace teratron {
 namespace {
 
-bool is_continuation(char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; }
 bool ends_sentence(char c) { return c == '.' || c == '!' || c == '?'; }
 
 // The offset `count` characters before `at`, but not before `least`.
 std::size_t characters_back(std::string_view text, std::size_t at, std::int64_t count, std::size_t least) {
   while (count > 0 && at > least) {
     --at;
-    if (!is_continuation(text[at])) --count;
+    if (!continues_character(text[at])) --count;
   }
   return at;
 }
@@ -30,7 +29,7 @@ std::size_t characters_back(std::string_view text, std::size_t at, std::int64_t 
 std::size_t characters_on(std::string_view text, std::size_t at, std::int64_t count) {
   while (count > 0 && at < text.size()) {
     ++at;
-    while (at < text.size() && is_continuation(text[at])) ++at;
+    while (at < text.size() && continues_character(text[at])) ++at;
     --count;
   }
   return at;

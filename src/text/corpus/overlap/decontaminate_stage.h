@@ -3,7 +3,6 @@
 
 #include <filesystem>
 #include <memory>
-#include <string_view>
 #include <vector>
 
 #include "corpus/stream/stage.h"

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/json_string.h"
+#include "base/utf8.h"
 #include "data/text/json_members.h"
 #include "data/text/json_scanner.h"
 
@@ -173,7 +174,7 @@ Json instructed_messages(const Json& object) {
 // Bytes that both texts begin with, whole characters and without a space at their end, which the answers keep.
 std::size_t common_beginning(std::string_view one, std::string_view other) {
   const auto is_inside = [](std::string_view text, std::size_t at) {
-    return at < text.size() && (static_cast<unsigned char>(text[at]) & 0xC0U) == 0x80;
+    return at < text.size() && continues_character(text[at]);
   };
   auto common = static_cast<std::size_t>(std::ranges::mismatch(one, other).in1 - one.begin());
   while (is_inside(one, common) || is_inside(other, common)) --common;

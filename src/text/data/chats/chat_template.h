@@ -6,7 +6,6 @@
 #include <nlohmann/json_fwd.hpp>
 #include <stdexcept>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "tokenizer/chat_template_file.h"

@@ -11,7 +11,6 @@
 #include <cstdint>
 #include <filesystem>
 #include <string_view>
-#include <utility>
 
 #include "base/error.h"
 

@@ -6,7 +6,6 @@
 #include <filesystem>
 #include <span>
 #include <string>
-#include <utility>
 
 #include "base/files/random_access_file.h"
 #include "data/indexed/sequence_index.h"

@@ -1,7 +1,6 @@
 #include "data/indexed/sequence_index.h"
 
 #include <algorithm>
-#include <cstring>
 #include <numeric>
 #include <span>
 #include <utility>

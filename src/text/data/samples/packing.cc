@@ -1,7 +1,6 @@
 #include "data/samples/packing.h"
 
 #include <algorithm>
-#include <functional>
 #include <map>
 #include <numeric>
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/ascii.h"
 #include "base/error.h"
 #include "base/files/decompression.h"
 #include "data/text/content_kinds.h"
@@ -29,12 +30,7 @@ std::string_view without_mark(std::string_view text) {
 }  // namespace
 
 std::string content_ending(const std::filesystem::path& file) {
-  const auto small_ending = [](const std::filesystem::path& path) {
-    std::string ending = path.extension().string();
-    std::ranges::transform(ending, ending.begin(),
-                           [](char c) { return static_cast<char>(c >= 'A' && c <= 'Z' ? c | 0x20 : c); });
-    return ending;
-  };
+  const auto small_ending = [](const std::filesystem::path& path) { return ascii_lower(path.extension().string()); };
   const std::string ending = small_ending(file);
   return ending == ".gz" || ending == ".zst" ? small_ending(file.stem()) : ending;
 }

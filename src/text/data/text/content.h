@@ -2,7 +2,6 @@
 // something that no command reads as text. All commands use it, for files of any name, pipes and standard input.
 #pragma once
 
-#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <string_view>

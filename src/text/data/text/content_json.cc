@@ -1,6 +1,4 @@
 // JSON in a text that begins with "{" or "[".
-#include <algorithm>
-#include <string>
 
 #include "data/text/content_kinds.h"
 #include "data/text/input_files.h"

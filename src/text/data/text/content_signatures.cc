@@ -3,6 +3,7 @@
 #include <array>
 #include <string>
 
+#include "base/ascii.h"
 #include "base/utf8.h"
 #include "data/text/content_kinds.h"
 #include "data/text/input_files.h"
@@ -153,19 +154,12 @@ bool begins_as_pickled_object(std::string_view head) {
   if (second == head.npos || second + 2 >= head.size()) return false;
   const auto is_name = [](std::string_view name) {
     return name.size() > 1 && std::ranges::all_of(name, [](char c) {
-             return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '.';
+             return is_ascii_letter(c) || is_ascii_digit(c) || c == '_' || c == '.';
            });
   };
   if (!is_name(head.substr(1, first - 1)) || !is_name(head.substr(first + 1, second - first - 1))) return false;
   const char mark = head[second + 1], after = head[second + 2];
-  return (mark == 'p' && after >= '0' && after <= '9') ||
-         (mark == '(' && (after == 'c' || after == 'l' || after == 'd'));
-}
-
-bool begins_with_word(std::string_view text, std::string_view small) {
-  if (text.size() < small.size()) return false;
-  return std::ranges::equal(text.substr(0, small.size()), small,
-                            [](char a, char b) { return (a >= 'A' && a <= 'Z' ? a | 0x20 : a) == b; });
+  return (mark == 'p' && is_ascii_digit(after)) || (mark == '(' && (after == 'c' || after == 'l' || after == 'd'));
 }
 
 }  // namespace
@@ -203,20 +197,20 @@ std::optional<Finding> find_markup(std::string_view text, bool is_all) {
   if (has_comment && text.empty() && !is_all) return page;
   const std::string_view tag = text.substr(0, std::min(text.find('>'), text.size()));
   const auto is_tag = [&](std::string_view name) {
-    if (!begins_with_word(text, name) || tag.size() == text.size()) return false;
+    if (!begins_ignoring_case(text, name) || tag.size() == text.size()) return false;
     const std::string_view rest = tag.substr(std::min(name.size(), tag.size()));
     constexpr std::string_view kSpaces = " \t\r\n/";
     const bool has_attributes = rest.find('=') != rest.npos;  // "<title of a book>" has none
     return rest.find_first_not_of(kSpaces) == rest.npos || (has_attributes && kSpaces.find(rest[0]) != rest.npos);
   };
   for (const std::string_view begin : {"<!doctype html"sv, "<html"sv, "<body"sv}) {
-    if (begins_with_word(text, begin)) return page;
+    if (begins_ignoring_case(text, begin)) return page;
   }
   for (const std::string_view name : {"<head"sv, "<meta"sv, "<title"sv}) {
     if (is_tag(name)) return page;
   }
   // Markdown may begin with a table of HTML and continue after it.
-  if (is_tag("<table") && begins_with_word(text.substr(std::min(text.find("<t", 2), text.size())), "<t")) {
+  if (is_tag("<table") && begins_ignoring_case(text.substr(std::min(text.find("<t", 2), text.size())), "<t")) {
     const std::string_view shown = text.substr(0, text.find_last_not_of(" \t\r\n") + 1);
     if (!is_all || shown.ends_with("</table>") || shown.ends_with("</TABLE>")) return page;
   }
@@ -226,7 +220,7 @@ std::optional<Finding> find_markup(std::string_view text, bool is_all) {
   }
   if (is_tag("<doc") && tag.find(" id=") != tag.npos) return xml;
   if (text.starts_with('<') && tag.size() < text.size() && tag.find(" xmlns") != tag.npos) return xml;
-  if (!begins_with_word(text, "<?xml") && !begins_with_word(text, "<!doctype ")) return std::nullopt;
+  if (!begins_ignoring_case(text, "<?xml") && !begins_ignoring_case(text, "<!doctype ")) return std::nullopt;
   if (text.substr(0, 1024).find("<html") != text.npos) return page;
   return xml;
 }

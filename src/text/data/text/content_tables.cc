@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/ascii.h"
 #include "data/text/content_kinds.h"
 
 namespace teratron::content {
@@ -14,9 +15,7 @@ namespace {
 
 constexpr std::size_t kMostRecords = 64;  // examined
 
-bool is_alphanumeric(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
-}
+bool is_alphanumeric(char c) { return is_ascii_letter(c) || is_ascii_digit(c) || c == '_'; }
 bool is_high(char c) { return static_cast<signed char>(c) < 0; }
 
 using Record = std::vector<std::string_view>;
@@ -101,7 +100,7 @@ bool is_known_name(std::string_view field) {
   for (std::size_t i = 0; i <= field.size(); ++i) {
     const char c = i < field.size() ? field[i] : ' ';
     if (is_alphanumeric(c) && c != '_') {
-      word.push_back(static_cast<char>(c >= 'A' && c <= 'Z' ? c | 0x20 : c));
+      word.push_back(ascii_lower(c));
       continue;
     }
     if (std::ranges::find(kKnown, word) != kKnown.end()) return true;

@@ -3,11 +3,12 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/ascii.h"
+
 namespace teratron {
 namespace {
 
 constexpr bool is_json_space(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
-constexpr bool is_decimal(char c) { return c >= '0' && c <= '9'; }
 
 // The first byte from `at` on that may end a string, begins an escape, or is not allowed in one.
 std::size_t string_run_end(std::string_view text, std::size_t at) {
@@ -85,7 +86,7 @@ void JsonScanner::within_string(char c) {
     const bool is_known = std::string_view("\"\\/bfnrt").find(c) != std::string_view::npos;
     state_ = c == 'u' ? State::kHexadecimal : is_known ? State::kString : State::kInvalid;
   } else if (state_ == State::kHexadecimal) {
-    const bool is_digit = is_decimal(c) || ((c | 0x20) >= 'a' && (c | 0x20) <= 'f');
+    const bool is_digit = is_ascii_digit(c) || ((c | 0x20) >= 'a' && (c | 0x20) <= 'f');
     if (!is_digit || --digits_ == 0) state_ = is_digit ? State::kString : State::kInvalid;
   } else if (c == '\\') {
     state_ = State::kEscape;
@@ -120,7 +121,7 @@ void JsonScanner::begin_value(char c) {
     default: break;
   }
   const bool is_literal = c == 't' || c == 'f' || c == 'n';
-  state_ = is_literal ? State::kLiteral : is_decimal(c) ? State::kDigits : State::kInvalid;
+  state_ = is_literal ? State::kLiteral : is_ascii_digit(c) ? State::kDigits : State::kInvalid;
 }
 
 void JsonScanner::behind_value(char c) {
@@ -145,7 +146,7 @@ void JsonScanner::number(char c) {
     state_ = State::kExponent;
   } else if ((c == '+' || c == '-') && before == State::kExponent) {
     state_ = State::kExponentSign;
-  } else if (is_decimal(c)) {
+  } else if (is_ascii_digit(c)) {
     switch (before) {
       case State::kMinus: state_ = c == '0' ? State::kZero : State::kDigits; break;
       case State::kDigits: state_ = State::kDigits; break;

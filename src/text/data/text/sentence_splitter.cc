@@ -6,6 +6,7 @@
 #include <span>
 #include <utility>
 
+#include "base/ascii.h"
 #include "base/utf8.h"
 #include "data/text/text_list.h"
 #include "tokenizer/unicode.h"
@@ -55,8 +56,6 @@ constexpr auto kBeginsSentence = std::to_array<std::string_view>(
 
 bool is_in(Words words, std::string_view word) { return std::ranges::find(words, word) != words.end(); }
 bool is_one_of(std::string_view characters, char c) { return characters.find(c) != characters.npos; }
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 
 // Lower-case letters of the Latin, Greek and Cyrillic alphabets; those beyond Latin-1 alternate with capitals.
 bool is_small(char32_t code) {
@@ -74,8 +73,7 @@ std::string_view without_spaces(std::string_view text) {
   };
   while (!text.empty() && is_space(text)) text.remove_prefix(decode_utf8(text).length);
   while (!text.empty()) {
-    std::size_t last = text.size() - 1;
-    while (last > 0 && (static_cast<unsigned char>(text[last]) & 0xC0) == 0x80) --last;
+    const std::size_t last = last_character(text);
     if (!is_space(text.substr(last)) || last + decode_utf8(text.substr(last)).length != text.size()) break;
     text = text.substr(0, last);
   }
@@ -193,7 +191,7 @@ class SentenceScanner {
   char32_t code_before(std::size_t i) const {
     if (i == begin_) return 0;
     std::size_t begin = i - 1;
-    while (begin > begin_ && (static_cast<unsigned char>(text_[begin]) & 0xC0) == 0x80) --begin;
+    while (begin > begin_ && continues_character(text_[begin])) --begin;
     return code_at(begin);
   }
   // The offset after the marks from `i` on that end sentences in other scripts, with the stops among them; `i` if the
@@ -289,7 +287,7 @@ class SentenceScanner {
     for (std::size_t at = i + 1; at < i + kLongestNote; ++at) {
       const char c = char_at(at);
       if (c == ']' && is_behind_word) return at + 1;
-      const bool is_word = is_letter(c) || is_digit(c);
+      const bool is_word = is_ascii_letter(c) || is_ascii_digit(c);
       if (!is_word && !(is_behind_word && is_one_of(" \n", c))) return i;
       is_behind_word = is_word;
     }
@@ -310,12 +308,13 @@ class SentenceScanner {
   // "don't" or "caf\u00E9s".
   std::string_view word_before(std::size_t stop) const {
     std::size_t begin = stop;
-    while (begin > begin_ && (is_letter(text_[begin - 1]) || is_digit(text_[begin - 1]) || text_[begin - 1] == '.')) {
+    while (begin > begin_ &&
+           (is_ascii_letter(text_[begin - 1]) || is_ascii_digit(text_[begin - 1]) || text_[begin - 1] == '.')) {
       --begin;
     }
     const std::string_view word = text_.substr(begin, stop - begin), before = text_.substr(begin_, begin - begin_);
     if (before.empty() || is_one_of(" \t\n\r\v\f([{\"-*_", before.back())) return word;
-    if (before.back() == '\'') return before.size() > 1 && is_letter(before[before.size() - 2]) ? "" : word;
+    if (before.back() == '\'') return before.size() > 1 && is_ascii_letter(before[before.size() - 2]) ? "" : word;
     constexpr std::array<std::string_view, 6> kBefore = {"\u201C", "\u2018", "\u00AB", "\u2013", "\u2014", "\u00A0"};
     return std::ranges::any_of(kBefore, [&](std::string_view mark) { return before.ends_with(mark); }) ? word : "";
   }
@@ -323,19 +322,19 @@ class SentenceScanner {
   // Whether the sentence continues after this word and a single stop, where the next word begins at `next`.
   bool goes_on_behind(std::string_view word, std::size_t next) const {
     if (word.empty()) return false;
-    const bool is_letter_alone = word.size() == 1 && is_letter(word.front());
-    const bool is_number = std::ranges::all_of(word, [](char c) { return is_digit(c) || c == '.'; });
+    const bool is_letter_alone = word.size() == 1 && is_ascii_letter(word.front());
+    const bool is_number = std::ranges::all_of(word, [](char c) { return is_ascii_digit(c) || c == '.'; });
     const bool is_first = word.data() == text_.data() + first_word_;
     if (is_first && (is_number || is_letter_alone)) return true;
     if (is_in(kGoesOn, word)) return true;
-    if (is_in(kBeforeNumber, word) && is_digit(char_at(next))) return true;
+    if (is_in(kBeforeNumber, word) && is_ascii_digit(char_at(next))) return true;
     return (is_letter_alone || has_stops(word) || is_in(kMayEnd, word)) && !begins_sentence(next);
   }
   // "U.S", "Ph.D": one to three letters between stops.
   static bool has_stops(std::string_view word) {
     std::size_t letters = 0, parts = 1;
     for (const char c : word) {
-      if (c == '.' ? letters == 0 : !is_letter(c) || letters == 3) return false;
+      if (c == '.' ? letters == 0 : !is_ascii_letter(c) || letters == 3) return false;
       parts += c == '.' ? 1 : 0;
       letters = c == '.' ? 0 : letters + 1;
     }
@@ -343,7 +342,7 @@ class SentenceScanner {
   }
   bool begins_sentence(std::size_t i) const {
     std::size_t end = i;
-    while (is_letter(char_at(end))) ++end;
+    while (is_ascii_letter(char_at(end))) ++end;
     return char_at(end) != '.' && is_in(kBeginsSentence, text_.substr(i, end - i));
   }
 
@@ -356,7 +355,7 @@ class SentenceScanner {
     for (std::size_t i = end; i > begin_; trimmed = i) {
       do {
         --i;
-      } while (i > begin_ && (static_cast<unsigned char>(text_[i]) & 0xC0) == 0x80);
+      } while (i > begin_ && continues_character(text_[i]));
       if (i + space_at(i) != trimmed) break;
     }
     if (trimmed > begin_) sentences_.push_back(text_.substr(begin_, trimmed - begin_));

@@ -11,11 +11,6 @@
 namespace teratron::jinja {
 namespace {
 
-struct NamedFilter {
-  std::string_view name;
-  Filter filter;
-};
-
 Value trim(Renderer& /*renderer*/, Arguments& arguments) {
   const Bound bound("trim", arguments, {"value", "chars"});
   std::optional<std::string> characters;

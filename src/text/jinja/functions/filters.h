@@ -11,6 +11,10 @@ class Renderer;
 
 // The first of the arguments is what is filtered.
 using Filter = Value (*)(Renderer& renderer, Arguments& arguments);
+struct NamedFilter {
+  std::string_view name;
+  Filter filter;
+};
 // Null: there is none of this name.
 Filter find_filter(std::string_view name);
 

@@ -14,11 +14,6 @@
 namespace teratron::jinja {
 namespace {
 
-struct NamedSequenceFilter {
-  std::string_view name;
-  Filter filter;
-};
-
 // An attribute of an item, or the item without one; texts without regard to case.
 Value key_of(const Value& item, const Value& attribute, bool case_sensitive) {
   Value key = attribute.is_undefined() || attribute.is_none() ? item : path_of(item, attribute);
@@ -217,28 +212,28 @@ Value selected(Renderer& /*renderer*/, Arguments& arguments) {
   return Value::iterator(std::move(all));
 }
 
-constexpr std::array kSequenceFilters = {NamedSequenceFilter{"list", filter_list},
-                                         NamedSequenceFilter{"first", filter_first},
-                                         NamedSequenceFilter{"last", filter_last},
-                                         NamedSequenceFilter{"reverse", filter_reverse},
-                                         NamedSequenceFilter{"join", filter_join},
-                                         NamedSequenceFilter{"items", filter_items},
-                                         NamedSequenceFilter{"dictsort", dictsort},
-                                         NamedSequenceFilter{"sort", filter_sort},
-                                         NamedSequenceFilter{"unique", unique},
-                                         NamedSequenceFilter{"min", extreme<false>},
-                                         NamedSequenceFilter{"max", extreme<true>},
-                                         NamedSequenceFilter{"sum", filter_sum},
-                                         NamedSequenceFilter{"map", filter_map},
-                                         NamedSequenceFilter{"select", selected<false, true>},
-                                         NamedSequenceFilter{"reject", selected<false, false>},
-                                         NamedSequenceFilter{"selectattr", selected<true, true>},
-                                         NamedSequenceFilter{"rejectattr", selected<true, false>}};
+constexpr std::array kSequenceFilters = {NamedFilter{"list", filter_list},
+                                         NamedFilter{"first", filter_first},
+                                         NamedFilter{"last", filter_last},
+                                         NamedFilter{"reverse", filter_reverse},
+                                         NamedFilter{"join", filter_join},
+                                         NamedFilter{"items", filter_items},
+                                         NamedFilter{"dictsort", dictsort},
+                                         NamedFilter{"sort", filter_sort},
+                                         NamedFilter{"unique", unique},
+                                         NamedFilter{"min", extreme<false>},
+                                         NamedFilter{"max", extreme<true>},
+                                         NamedFilter{"sum", filter_sum},
+                                         NamedFilter{"map", filter_map},
+                                         NamedFilter{"select", selected<false, true>},
+                                         NamedFilter{"reject", selected<false, false>},
+                                         NamedFilter{"selectattr", selected<true, true>},
+                                         NamedFilter{"rejectattr", selected<true, false>}};
 
 }  // namespace
 
 Filter find_sequence_filter(std::string_view name) {
-  const auto found = std::ranges::find(kSequenceFilters, name, &NamedSequenceFilter::name);
+  const auto found = std::ranges::find(kSequenceFilters, name, &NamedFilter::name);
   return found == kSequenceFilters.end() ? nullptr : found->filter;
 }
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 
 #include "jinja/functions/filters.h"
 #include "jinja/values/operators.h"

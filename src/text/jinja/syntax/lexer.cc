@@ -5,6 +5,7 @@
 #include <charconv>
 #include <optional>
 
+#include "base/ascii.h"
 #include "base/utf8.h"
 #include "jinja/error.h"
 #include "jinja/values/python_text.h"
@@ -29,11 +30,8 @@ std::string with_line_feeds(std::string_view text) {
 }
 
 bool is_name_byte(char c) {
-  const auto byte = static_cast<unsigned char>(c);
-  return byte >= 0x80 || byte == '_' || (byte >= '0' && byte <= '9') || ((byte | 0x20) >= 'a' && (byte | 0x20) <= 'z');
+  return static_cast<unsigned char>(c) >= 0x80 || c == '_' || is_ascii_digit(c) || is_ascii_letter(c);
 }
-
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 // Whether the text is a tag of one word, with white space around.
 bool is_tag(std::string_view text, std::string_view word, std::initializer_list<std::string_view> ends) {
@@ -175,7 +173,7 @@ class Lexer {
   void read_token(std::string& open) {
     const char c = rest_[0];
     if (is_white_space(decode_utf8(rest_).code)) return skip_white_space();
-    if (is_digit(c)) return read_number();
+    if (is_ascii_digit(c)) return read_number();
     if (is_name_byte(c)) return read_name();
     if (c == '"' || c == '\'') return read_string();
     constexpr std::array<std::string_view, 27> kOperators = {"**", "//", "==", "!=", "<=", ">=", "+", "-", "*",
@@ -208,7 +206,7 @@ class Lexer {
 
   std::size_t digits_from(std::size_t at) const {
     while (at < rest_.size() &&
-           (is_digit(rest_[at]) || (rest_[at] == '_' && at + 1 < rest_.size() && is_digit(rest_[at + 1]))))
+           (is_ascii_digit(rest_[at]) || (rest_[at] == '_' && at + 1 < rest_.size() && is_ascii_digit(rest_[at + 1]))))
       ++at;
     return at;
   }
@@ -217,13 +215,13 @@ class Lexer {
     std::size_t end = digits_from(0);
     bool real = false;
     const bool after_point = !tokens_.empty() && tokens_.back().is(".");
-    if (!after_point && end + 1 < rest_.size() && rest_[end] == '.' && is_digit(rest_[end + 1])) {
+    if (!after_point && end + 1 < rest_.size() && rest_[end] == '.' && is_ascii_digit(rest_[end + 1])) {
       end = digits_from(end + 1);
       real = true;
     }
     if (!after_point && end < rest_.size() && (rest_[end] == 'e' || rest_[end] == 'E')) {
       const std::size_t sign = end + 1 < rest_.size() && (rest_[end + 1] == '-' || rest_[end + 1] == '+') ? 1 : 0;
-      if (end + 1 + sign < rest_.size() && is_digit(rest_[end + 1 + sign])) {
+      if (end + 1 + sign < rest_.size() && is_ascii_digit(rest_[end + 1 + sign])) {
         end = digits_from(end + 1 + sign);
         real = true;
       }

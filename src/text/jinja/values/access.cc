@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/ascii.h"
 #include "jinja/values/methods.h"
 #include "jinja/values/printing.h"
 #include "jinja/values/python_text.h"
@@ -159,8 +160,7 @@ Value path_of(const Value& value, const Value& path) {
   if (text == nullptr) fail("the name of an attribute is a {}", type_name(path));
   Value at = value;
   for (const std::string_view part : split(text->bytes, ".", -1, false)) {
-    const bool is_number =
-        !part.empty() && part.size() < 10 && std::ranges::all_of(part, [](char c) { return c >= '0' && c <= '9'; });
+    const bool is_number = !part.empty() && part.size() < 10 && std::ranges::all_of(part, is_ascii_digit);
     at = item_of(at, is_number ? Value(static_cast<std::int64_t>(std::stoi(std::string(part))))
                                : Value::text(std::string(part)));
   }

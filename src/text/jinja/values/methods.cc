@@ -4,6 +4,7 @@
 #include <array>
 #include <span>
 
+#include "base/ascii.h"
 #include "base/utf8.h"
 #include "jinja/functions/filters.h"
 #include "jinja/values/printing.h"
@@ -123,7 +124,7 @@ Value format(const Value& self, Arguments& arguments) {
     const std::string name(rest.substr(1, end - 1));
     rest.remove_prefix(end + 1);
     if (name.find_first_of(".[:!{") != std::string::npos) fail("format() of '{{{}}}' is not supported", name);
-    const bool by_place = name.empty() || std::ranges::all_of(name, [](char d) { return d >= '0' && d <= '9'; });
+    const bool by_place = name.empty() || std::ranges::all_of(name, is_ascii_digit);
     if (by_place) {
       by_number = by_number || !name.empty();
       if (by_number && (name.empty() || next > 0)) fail("format() has fields with and without numbers");

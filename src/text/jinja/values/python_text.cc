@@ -123,8 +123,7 @@ std::string_view stripped(std::string_view text, std::optional<std::string_view>
     text.remove_prefix(first.size());
   }
   while (right && !text.empty()) {
-    std::size_t begin = text.size() - 1;
-    while (begin > 0 && (static_cast<unsigned char>(text[begin]) & 0xC0) == 0x80) --begin;
+    const std::size_t begin = last_character(text);
     if (!goes(text.substr(begin))) break;
     text = text.substr(0, begin);
   }

@@ -31,10 +31,6 @@ void BitRuns::begin_run() {
   } while (left_ == 0);
 }
 
-std::uint32_t BitRuns::bits_at(std::string_view bytes, std::uint64_t bit, unsigned width) {
-  return static_cast<std::uint32_t>(packed_bits(bytes, bit, width));
-}
-
 std::uint64_t packed_bits(std::string_view bytes, std::uint64_t bit, unsigned width) {
   const std::uint64_t first = bit / 8, end = (bit + width + 7) / 8;
   if (end > bytes.size()) throw ByteReader::Short("its data end in a run");

@@ -9,6 +9,9 @@
 
 namespace teratron::parquet {
 
+// `width` bits (1 to 64) from bit number `bit` of `bytes` on, the lowest first. Damaged: they end before.
+std::uint64_t packed_bits(std::string_view bytes, std::uint64_t bit, unsigned width);
+
 class BitRuns {
  public:
   BitRuns() = default;
@@ -20,14 +23,13 @@ class BitRuns {
     if (left_ == 0) begin_run();
     --left_;
     if (packed_.empty()) return value_;
-    const std::uint32_t value = bits_at(packed_, bit_, width_);
+    const auto value = static_cast<std::uint32_t>(packed_bits(packed_, bit_, width_));
     bit_ += width_;
     return value;
   }
 
  private:
   void begin_run();
-  static std::uint32_t bits_at(std::string_view bytes, std::uint64_t bit, unsigned width);
 
   ByteReader bytes_;
   unsigned width_ = 0;
@@ -36,8 +38,5 @@ class BitRuns {
   std::string_view packed_;  // of a bit-packed run, otherwise empty
   std::uint64_t bit_ = 0;    // the next one in `packed_`
 };
-
-// `width` bits (1 to 64) from bit number `bit` of `bytes` on, the lowest first. Damaged: they end before.
-std::uint64_t packed_bits(std::string_view bytes, std::uint64_t bit, unsigned width);
 
 }  // namespace teratron::parquet

@@ -2,9 +2,7 @@
 // recursion over the schema in the place of a machine of states).
 #pragma once
 
-#include <cstdint>
 #include <memory>
-#include <span>
 #include <string>
 #include <vector>
 

@@ -3,12 +3,11 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <cmath>
 #include <filesystem>
 #include <memory>
-#include <utility>
 
+#include "base/ascii.h"
 #include "base/counted.h"
 #include "base/error.h"
 #include "tasks/classify/labels.h"
@@ -135,7 +134,7 @@ void require_no_similarities(const Table& table, const std::string& column) {
   const auto is_one = [&](const std::string& name) {
     std::string plain;
     for (const char letter : name) {
-      if (letter != ' ') plain += static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
+      if (letter != ' ') plain += ascii_lower(letter);
     }
     return name != column && (plain == column || std::ranges::count(kUsual, plain) > 0);
   };

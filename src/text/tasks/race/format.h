@@ -2,7 +2,6 @@
 #pragma once
 
 #include <array>
-#include <cstdint>
 #include <filesystem>
 #include <map>
 #include <optional>

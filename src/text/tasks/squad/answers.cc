@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/utf8.h"
 
 namespace teratron::squad {
 namespace {
@@ -15,8 +16,7 @@ namespace {
 // Byte offset of a character of valid UTF-8; the text's end if it has fewer.
 std::size_t byte_of_character(std::string_view text, std::int64_t character) {
   for (std::size_t at = 0; at < text.size(); ++at) {
-    const bool begins_one = (static_cast<unsigned char>(text[at]) & 0xC0) != 0x80;
-    if (begins_one && character-- == 0) return at;
+    if (!continues_character(text[at]) && character-- == 0) return at;
   }
   return text.size();
 }

@@ -8,7 +8,6 @@
 #include <filesystem>
 #include <span>
 #include <string>
-#include <vector>
 
 #include "tasks/tag/sentences.h"
 

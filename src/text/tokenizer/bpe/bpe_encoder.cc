@@ -30,10 +30,10 @@ MergeTable::MergeTable(const BpeModel& model)
   shift_ = 64 - std::countr_zero(slots);
   for (std::size_t rank = 0; rank < model.merges.size(); ++rank) {
     const BpeMerge& merge = model.merges[rank];
-    insert(key_of(merge.left, merge.right), std::uint64_t{rank} << 32 | static_cast<std::uint32_t>(merge.merged));
+    insert(pair_key(merge.left, merge.right), std::uint64_t{rank} << 32 | static_cast<std::uint32_t>(merge.merged));
   }
   for (const auto& [code, id] : characters) {
-    insert(key_of(kCharacter, static_cast<std::int32_t>(code)), static_cast<std::uint32_t>(id));
+    insert(pair_key(kCharacter, static_cast<std::int32_t>(code)), static_cast<std::uint32_t>(id));
   }
 }
 
@@ -142,6 +142,25 @@ void WordMerger::append_long(std::string_view word, std::vector<std::int32_t>& o
     if (node.previous != kNowhere) rank_and_queue(node.previous);
   }
   for (std::uint32_t at = 0; at != kNowhere; at = nodes_[at].next) out.push_back(nodes_[at].token);
+}
+
+WordJoints::WordJoints(const BpeModel& model) {
+  if (!model.pipeline.is_sentence_piece()) return;
+  for (auto& joints : joints_) joints[2] = ~std::uint64_t{0};  // bytes 0x80 to 0xBF continue a character
+  for (const BpeMerge& merge : model.merges) {
+    const auto left = static_cast<unsigned char>(model.tokens[static_cast<std::size_t>(merge.left)].back());
+    const auto right = static_cast<unsigned char>(model.tokens[static_cast<std::size_t>(merge.right)].front());
+    if (model.pipeline.splitter == BpeSplitter::kMetaspace && right == ' ') continue;
+    joints_[left][right / 64] |= std::uint64_t{1} << (right % 64);
+  }
+}
+
+std::size_t WordJoints::next_safe_cut(std::string_view text, std::size_t from) const {
+  for (std::size_t i = from; i < text.size(); ++i) {
+    if (i == 0 || text[i] != ' ' || is_joint(text[i - 1], ' ')) continue;
+    if (text[i - 1] != ' ' && static_cast<unsigned char>(text[i - 1]) < 0x80) return i;
+  }
+  return text.size();
 }
 
 namespace {

@@ -9,7 +9,6 @@
 
 #include "tokenizer/bpe/bpe_model.h"
 #include "tokenizer/bpe/word_cache.h"
-#include "tokenizer/bpe/word_joints.h"
 
 namespace teratron {
 
@@ -22,7 +21,7 @@ class MergeTable {
   explicit MergeTable(const BpeModel& model);  // the model is validated
 
   RankedMerge find(std::int32_t left, std::int32_t right) const {
-    const std::uint64_t key = key_of(left, right);
+    const std::uint64_t key = pair_key(left, right);
     for (std::size_t at = first_slot(key);; at = (at + 1) & mask_) {
       const Slot& slot = slots_[at];
       if (slot.key == key) return slot.merge;
@@ -46,9 +45,6 @@ class MergeTable {
   };
   static constexpr std::uint64_t kEmpty = ~std::uint64_t{0};  // no pair has this key: ids are not negative
 
-  static std::uint64_t key_of(std::int32_t left, std::int32_t right) {
-    return std::uint64_t{static_cast<std::uint32_t>(left)} << 32 | static_cast<std::uint32_t>(right);
-  }
   // Fibonacci hashing: the upper bits of the product depend on every bit of the key.
   std::size_t first_slot(std::uint64_t key) const { return (key * 0x9E3779B97F4A7C15) >> shift_; }
 
@@ -86,6 +82,32 @@ class WordMerger {
   std::vector<std::int32_t> tokens_;
   std::vector<Node> nodes_;
   std::vector<std::uint64_t> queue_;  // a heap of rank and index, the lowest first
+};
+
+// Cuts text for SentencePiece's BPE, whose files merge within a whole text, into words that merge alike: no merge joins
+// two tokens where the text is cut.
+class WordJoints {
+ public:
+  explicit WordJoints(const BpeModel& model);  // the model is validated
+
+  // The length in bytes of the first word of `text`, which is not empty.
+  std::size_t first_word_length(std::string_view text) const {
+    std::size_t end = 1;
+    while (end < text.size() && is_joint(text[end - 1], text[end])) ++end;
+    return end;
+  }
+  // An offset at or after `from` before an ASCII space and after another ASCII character, where words end. The end of
+  // the text if there is none.
+  std::size_t next_safe_cut(std::string_view text, std::size_t from) const;
+
+ private:
+  // Whether a merge joins a token that ends with `left` and one that begins with `right`, or both are of one character.
+  bool is_joint(char left, char right) const {
+    const auto bit = static_cast<unsigned char>(right);
+    return (joints_[static_cast<unsigned char>(left)][bit / 64] >> (bit % 64) & 1) != 0;
+  }
+
+  std::array<std::array<std::uint64_t, 4>, 256> joints_{};
 };
 
 // All that encoding looks up in. The model is validated, and must outlive the tables.

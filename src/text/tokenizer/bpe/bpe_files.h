@@ -62,8 +62,7 @@ BpeModel read_vocabulary_and_merges(const std::filesystem::path& vocabulary, con
 // text.
 std::vector<std::string> spell_tokens(const BpeModel& model);
 
-// Writes tokenizer.json and tokenizer_config.json to an existing folder, and of GPT-2's kind vocab.json and merges.txt,
-// which other kinds' are deleted.
+// Writes tokenizer.json and tokenizer_config.json to an existing folder, and of GPT-2's kind vocab.json and merges.txt.
 void write_bpe_model(const BpeModel& model, const std::filesystem::path& folder);
 
 }  // namespace teratron

@@ -78,6 +78,12 @@ void validate_origins(const BpeModel& model, std::string_view source) {
 
 }  // namespace
 
+std::optional<std::int32_t> BpeModel::special_id(std::string_view text) const {
+  const auto found_id =
+      std::ranges::find_if(special, [&](std::int32_t id) { return tokens[static_cast<std::size_t>(id)] == text; });
+  return found_id == special.end() ? std::nullopt : std::optional(*found_id);
+}
+
 std::array<std::int32_t, 256> tokens_of_bytes(const BpeModel& model) {
   std::array<std::int32_t, 256> of_byte;
   of_byte.fill(-1);
@@ -118,7 +124,7 @@ std::string hash_of(const BpeModel& model) {
   const BpePipeline& pipeline = model.pipeline;
   if (pipeline.prefix != BpePrefix::kNever) add_count(static_cast<std::uint64_t>(pipeline.prefix));
   if (model.end_of_text != kEndOfText) add(model.end_of_text.data(), model.end_of_text.size());
-  if (pipeline == BpePipeline{.prefix = pipeline.prefix} && model.found.empty()) return checksum.digest();
+  if (model.is_as_gpt2()) return checksum.digest();
   add_count(static_cast<std::uint64_t>(pipeline.splitter));
   add_count(std::uint64_t{pipeline.nfc} | std::uint64_t{pipeline.ignore_merges} << 1 |
             std::uint64_t{pipeline.strips_space} << 2);
@@ -143,9 +149,7 @@ void validate(const BpeModel& model, std::string_view source) {
       throw_user_error("{}: merge {} ('{} {}') makes a token of other bytes", source, rank + 1, to_alphabet(left),
                        to_alphabet(right));
     }
-    const std::uint64_t pair =
-        std::uint64_t{static_cast<std::uint32_t>(merge.left)} << 32 | static_cast<std::uint32_t>(merge.right);
-    if (!pairs.insert(pair).second) {
+    if (!pairs.insert(pair_key(merge.left, merge.right)).second) {
       throw_user_error("{}: merge {} ('{} {}') is listed twice", source, rank + 1, to_alphabet(left),
                        to_alphabet(right));
     }

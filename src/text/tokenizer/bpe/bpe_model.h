@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,11 +16,16 @@ struct BpeMerge {
   bool operator==(const BpeMerge&) const = default;
 };
 
+// Two ids in 64 bits, ordered as the pair.
+constexpr std::uint64_t pair_key(std::int32_t left, std::int32_t right) {
+  return std::uint64_t{static_cast<std::uint32_t>(left)} << 32 | static_cast<std::uint32_t>(right);
+}
+
 inline constexpr std::string_view kEndOfText = "<|endoftext|>";
 // SentencePiece's sign for a space, in its files.
 inline constexpr std::string_view kSpaceSign = "\u2581";
 
-// The words within which tokens are merged (splitter.h, and word_joints.h for SentencePiece's).
+// The words within which tokens are merged (splitter.h, and WordJoints for SentencePiece's).
 enum class BpeSplitter : std::uint8_t {
   kGpt2,
   kLlama3,
@@ -59,6 +65,11 @@ struct BpeModel {
   std::vector<std::int32_t> found;  // ascending ids of tokens found in every text first: GPT-NeoX's runs of spaces
   std::vector<std::int32_t> byte_tokens;  // SentencePiece: the ids of <0x00> to <0xFF>
   bool operator==(const BpeModel&) const = default;
+
+  // The id of the special token with this text.
+  std::optional<std::int32_t> special_id(std::string_view text) const;
+  // Whether GPT-2's pair of files can hold it.
+  bool is_as_gpt2() const { return pipeline == BpePipeline{.prefix = pipeline.prefix} && found.empty(); }
 };
 
 // The token of each byte; -1: none.

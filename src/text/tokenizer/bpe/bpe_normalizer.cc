@@ -42,7 +42,7 @@ BpeNormalizer::Change BpeNormalizer::next_composition(std::string_view text, std
     if (!is_found && byte < 0xCC && !(drops_ && is_dropped_[byte])) {
       const std::size_t next = std::max(next_lead(text, at + 1), at + 1);
       change.text_begin = next - 1;
-      while (change.text_begin > at && (text[change.text_begin] & 0xC0) == 0x80) --change.text_begin;
+      while (change.text_begin > at && continues_character(text[change.text_begin])) --change.text_begin;
       at = next;
       continue;
     }

@@ -5,7 +5,6 @@
 #include <queue>
 #include <tuple>
 #include <unordered_map>
-#include <utility>
 
 #include "base/counted.h"
 #include "base/error.h"
@@ -44,11 +43,7 @@ std::vector<CountedWord> count_words(std::span<const std::string_view> texts,
   return words;
 }
 
-using PairKey = std::uint64_t;  // the left id in the upper half, the right in the lower: ordered as (left, right)
-
-PairKey key_of(std::int32_t left, std::int32_t right) {
-  return std::uint64_t{static_cast<std::uint32_t>(left)} << 32 | static_cast<std::uint32_t>(right);
-}
+using PairKey = std::uint64_t;  // pair_key()
 
 struct KeyHash {
   std::size_t operator()(PairKey key) const { return (key * 0x9E3779B97F4A7C15) >> 20; }
@@ -110,7 +105,7 @@ PairCounts::PairCounts(std::span<const CountedWord> words, const std::array<std:
 }
 
 void PairCounts::add(std::int32_t left, std::int32_t right, std::int64_t count, std::uint32_t word) {
-  const PairKey key = key_of(left, right);
+  const PairKey key = pair_key(left, right);
   Pair& pair = pairs_[key];
   if (pair.words.empty()) touched_.push_back(key);
   pair.count += count;
@@ -118,7 +113,7 @@ void PairCounts::add(std::int32_t left, std::int32_t right, std::int64_t count, 
 }
 
 void PairCounts::remove(std::int32_t left, std::int32_t right, std::int64_t count) {
-  pairs_[key_of(left, right)].count -= count;
+  pairs_[pair_key(left, right)].count -= count;
 }
 
 PairCounts::Best PairCounts::pop_best() {
@@ -136,9 +131,9 @@ PairCounts::Best PairCounts::pop_best() {
 }
 
 void PairCounts::join(std::int32_t left, std::int32_t right, std::int32_t merged) {
-  const auto joined = pairs_.extract(key_of(left, right));
+  const auto joined = pairs_.extract(pair_key(left, right));
   for (const std::uint32_t word : joined.mapped().words) join_in_word(word, left, right, merged);
-  pairs_.erase(key_of(left, right));  // "aaa" removes its pair again
+  pairs_.erase(pair_key(left, right));  // "aaa" removes its pair again
   for (const PairKey key : touched_) queue_.push({pairs_[key].count, key});
   touched_.clear();
 }

@@ -1,7 +1,6 @@
 // The files that GPT-2's own tools and Hugging Face's tokenizers read.
 #include <fmt/format.h>
 
-#include <optional>
 #include <string_view>
 
 #include "tokenizer/bpe/bpe_files.h"
@@ -32,17 +31,9 @@ std::string list_merges(const BpeModel& model, const std::vector<std::string>& s
   return out;
 }
 
-// The id of the special token with this text.
-std::optional<std::int32_t> special_id(const BpeModel& model, std::string_view text) {
-  for (const std::int32_t id : model.special) {
-    if (model.tokens[static_cast<std::size_t>(id)] == text) return id;
-  }
-  return std::nullopt;
-}
-
 std::string bpe_json(const BpeModel& model, const std::vector<std::string>& spelled) {
   const BpePipeline& pipeline = model.pipeline;
-  const bool has_unknown = pipeline.is_sentence_piece() && special_id(model, "<unk>").has_value();
+  const bool has_unknown = pipeline.is_sentence_piece() && model.special_id("<unk>").has_value();
   return fmt::format(R"({{"version": "1.0", "truncation": null, "padding": null,
 "added_tokens": [{}],
 {},
@@ -52,26 +43,21 @@ std::string bpe_json(const BpeModel& model, const std::vector<std::string>& spel
 "merges": [{}]}}}}
 )",
                      added_tokens_json(spelled, model.special, model.found),
-                     bpe_pipeline_json(model, special_id(model, pipeline.beginning)),
-                     has_unknown ? "\"<unk>\"" : "null", pipeline.is_sentence_piece() ? "null" : "\"\"",
-                     pipeline.is_sentence_piece() ? "null" : "\"\"", pipeline.is_sentence_piece(),
-                     pipeline.is_sentence_piece(), pipeline.ignore_merges, vocabulary_json(spelled),
-                     list_merges(model, spelled, ", ", true));
-}
-
-bool is_as_gpt2(const BpeModel& model) {
-  return model.pipeline == BpePipeline{.prefix = model.pipeline.prefix} && model.found.empty();
+                     bpe_pipeline_json(model, model.special_id(pipeline.beginning)), has_unknown ? "\"<unk>\"" : "null",
+                     pipeline.is_sentence_piece() ? "null" : "\"\"", pipeline.is_sentence_piece() ? "null" : "\"\"",
+                     pipeline.is_sentence_piece(), pipeline.is_sentence_piece(), pipeline.ignore_merges,
+                     vocabulary_json(spelled), list_merges(model, spelled, ", ", true));
 }
 
 // Hugging Face's GPT-2 class adds "<|endoftext|>" to a vocabulary without it, so such a vocabulary needs the general
 // class.
 std::string bpe_config_json(const BpeModel& model) {
   if (roberta_tokens(model)) return roberta_config_json(model);
-  const bool has_end = special_id(model, model.end_of_text).has_value();
-  if (!has_end || !is_as_gpt2(model)) {
+  const bool has_end = model.special_id(model.end_of_text).has_value();
+  if (!has_end || !model.is_as_gpt2()) {
     std::string config = R"({"tokenizer_class": "PreTrainedTokenizerFast")";
     const std::string& beginning = model.pipeline.beginning;
-    if (special_id(model, beginning)) config += fmt::format(R"(, "bos_token": {})", json_string(beginning));
+    if (model.special_id(beginning)) config += fmt::format(R"(, "bos_token": {})", json_string(beginning));
     if (has_end) config += fmt::format(R"(, "eos_token": {})", json_string(model.end_of_text));
     return config + "}\n";
   }
@@ -103,12 +89,9 @@ std::vector<std::string> spell_tokens(const BpeModel& model) {
 void write_bpe_model(const BpeModel& model, const std::filesystem::path& folder) {
   const std::vector<std::string> spelled = spell_tokens(model);
   std::vector<std::pair<std::string, std::string>> files = {{"tokenizer_config.json", bpe_config_json(model)}};
-  if (is_as_gpt2(model)) {
+  if (model.is_as_gpt2()) {
     files.emplace_back("merges.txt", "#version: 0.2\n" + list_merges(model, spelled, "\n", false) + "\n");
     files.emplace_back("vocab.json", vocabulary_json(spelled) + "\n");
-  } else {
-    std::filesystem::remove(folder / "vocab.json");
-    std::filesystem::remove(folder / "merges.txt");
   }
   files.emplace_back("tokenizer.json", bpe_json(model, spelled));
   replace_files(folder, files);

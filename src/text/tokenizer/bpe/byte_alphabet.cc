@@ -32,8 +32,6 @@ constexpr auto kBytes = make_bytes();
 
 }  // namespace
 
-char32_t alphabet_character(std::uint8_t byte) { return kCharacters[byte]; }
-
 std::array<std::uint8_t, 256> bytes_in_alphabet_order() {
   std::array<std::uint8_t, 256> order{};
   std::size_t count = 0;
@@ -45,7 +43,7 @@ std::array<std::uint8_t, 256> bytes_in_alphabet_order() {
 
 std::string to_alphabet(std::string_view bytes) {
   std::string text;
-  for (const char byte : bytes) append_utf8(alphabet_character(static_cast<std::uint8_t>(byte)), text);
+  for (const char byte : bytes) append_utf8(kCharacters[static_cast<std::uint8_t>(byte)], text);
   return text;
 }
 

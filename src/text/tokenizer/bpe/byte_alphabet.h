@@ -11,9 +11,6 @@
 
 namespace teratron {
 
-// The character of a byte.
-char32_t alphabet_character(std::uint8_t byte);
-
 // The bytes in the order of their characters, which is the order of GPT-2's first 256 ids.
 std::array<std::uint8_t, 256> bytes_in_alphabet_order();
 

@@ -7,15 +7,10 @@
 namespace teratron {
 
 std::optional<RobertaTokens> roberta_tokens(const BpeModel& model) {
-  const bool is_as_gpt2 = model.pipeline == BpePipeline{.prefix = model.pipeline.prefix} && model.found.empty();
-  const auto id_of = [&](std::string_view text) {
-    const auto found = std::ranges::find_if(
-        model.special, [&](std::int32_t id) { return model.tokens[static_cast<std::size_t>(id)] == text; });
-    return found == model.special.end() ? -1 : *found;
-  };
+  const auto id_of = [&](std::string_view text) { return model.special_id(text).value_or(-1); };
   const RobertaTokens tokens{
       .begin = id_of("<s>"), .pad = id_of("<pad>"), .end = id_of("</s>"), .mask = id_of(kRobertaMask)};
-  if (!is_as_gpt2 || std::min({tokens.begin, tokens.pad, tokens.end, tokens.mask}) < 0) return std::nullopt;
+  if (!model.is_as_gpt2() || std::min({tokens.begin, tokens.pad, tokens.end, tokens.mask}) < 0) return std::nullopt;
   return tokens;
 }
 

@@ -2,12 +2,10 @@
 // tokenizer_json.h reads tokenizer.json.
 #pragma once
 
-#include <array>
 #include <filesystem>
 #include <span>
 #include <string>
 #include <string_view>
-#include <utility>
 
 #include "tokenizer/word_piece/word_piece_model.h"
 

@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <deque>
-#include <filesystem>
 #include <string>
 #include <vector>
 

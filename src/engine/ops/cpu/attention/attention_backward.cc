@@ -14,7 +14,6 @@
 #include <algorithm>
 #include <numbers>
 #include <type_traits>
-#include <utility>
 
 #include "base/block_size.h"
 #include "base/host/threads.h"

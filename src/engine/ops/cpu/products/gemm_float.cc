@@ -16,7 +16,6 @@
 #include <type_traits>
 
 #include "base/block_size.h"
-#include "base/round_up.h"
 #include "hwy/highway.h"
 #include "ops/cpu/products/tile_values.h"
 #include "ops/cpu/scratch.h"

@@ -8,7 +8,6 @@
 //
 #include <algorithm>
 #include <cstddef>
-#include <cstring>
 #include <type_traits>
 #include <utility>
 #include <vector>

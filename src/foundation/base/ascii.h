@@ -1,4 +1,4 @@
-// Letters and spaces of HTML and HTTP: ASCII only, independent of the locale.
+// Letters, digits and spaces of ASCII, whatever the locale.
 #pragma once
 
 #include <algorithm>
@@ -23,7 +23,11 @@ constexpr bool equals_ignoring_case(std::string_view a, std::string_view b) {
       a, b, {}, [](char c) { return ascii_lower(c); }, [](char c) { return ascii_lower(c); });
 }
 
-constexpr std::string_view without_spaces(std::string_view text) {  // at both ends
+constexpr bool begins_ignoring_case(std::string_view text, std::string_view begin) {
+  return equals_ignoring_case(text.substr(0, begin.size()), begin);
+}
+
+constexpr std::string_view without_ascii_spaces(std::string_view text) {  // at both ends
   while (!text.empty() && is_ascii_space(text.front())) text.remove_prefix(1);
   while (!text.empty() && is_ascii_space(text.back())) text.remove_suffix(1);
   return text;
