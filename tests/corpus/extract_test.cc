@@ -258,9 +258,9 @@ TEST_F(ExtractStageTest, JsonLinesKeepTheirFields) {
 TEST_F(ExtractStageTest, PagesOfParquetHaveTheirOwnEncodings) {
   const auto lines = extract({golden_parquet() / "pages-plain.parquet"});
   ASSERT_EQ(lines.size(), 3U);
-  EXPECT_THAT(std::string(lines[0]["text"]), HasSubstr("élégante a été écrite ici, n’est-ce pas, et le café"));
+  EXPECT_THAT(lines[0]["text"].get<std::string>(), HasSubstr("élégante a été écrite ici, n’est-ce pas, et le café"));
   EXPECT_EQ(lines[1]["text"], lines[0]["text"]);
-  EXPECT_THAT(std::string(lines[2]["text"]), HasSubstr("日本語の文章はここにあります。"));
+  EXPECT_THAT(lines[2]["text"].get<std::string>(), HasSubstr("日本語の文章はここにあります。"));
   EXPECT_EQ(lines[2]["url"], "https://example.org/2");
 }
 

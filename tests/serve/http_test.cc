@@ -108,8 +108,12 @@ TEST_F(Http, RequestsSentAtOnceAreAnsweredInTheirOrder) {
   }
   std::string answers = answer_to(requests, 6), texts;
   for (std::size_t at = 0; (at = answers.find("{\"id\"", at)) != std::string::npos; ++at) {
-    texts += Json::parse(answers.substr(at, answers.find("\r\n", at) - at)).at("choices").at(0).at("text");
-    texts += ";";
+    texts += Json::parse(answers.substr(at, answers.find("\r\n", at) - at))
+                 .at("choices")
+                 .at(0)
+                 .at("text")
+                 .get<std::string>() +
+             ";";
     EXPECT_EQ(answers.find(R"({"status":"ok"})", at) < answers.find("{\"id\"", at + 1), true);
   }
   EXPECT_EQ(texts, expected);

@@ -173,7 +173,7 @@ TEST(CompletionEnds, AreThoseOfTheModelsConfiguration) {
   const auto made =
       TextServer().generate({"the rank"}, 1, {.sampling = {.temperature = 0}, .max_new_tokens = 20}).front();
   const std::size_t last = std::min<std::size_t>(4, made.tokens.size() - 1);
-  const auto first = std::ranges::find(made.tokens, made.tokens[last]) - made.tokens.begin();
+  const auto first = static_cast<std::size_t>(std::ranges::find(made.tokens, made.tokens[last]) - made.tokens.begin());
   const TextServer texts({.ends = {made.tokens[last], 3}});
   const Reply reply = texts.server.complete(request);
   EXPECT_EQ(reply.choice().at("logprobs").at("tokens").size(), first) << reply.body;
