@@ -24,7 +24,8 @@ std::int64_t vocabulary_size(const TrainConfig& config);
 // are read back to the same values.
 std::vector<std::string> train_words(const TrainConfig& config);
 
-// The command for a shell. `devices_of_host` > 0: under mpirun if there are more ranks than that.
+// The command for a shell. `devices_of_host` > 0: under mpirun if there are more ranks than that. Adapters without
+// --finetune get one of a folder called model.
 std::string train_command(const TrainConfig& config, std::int64_t devices_of_host = 0);
 
 }  // namespace teratron::plan
