@@ -75,6 +75,8 @@ std::int64_t vocabulary_size(const TrainConfig& config) {
 
 std::vector<std::string> train_words(const TrainConfig& config) {
   TrainConfig given = config, base;
+  // Adapters stand beside weights of a folder, which a plan does not need.
+  if (config.model.config.adapters.active() && config.output.finetune.empty()) given.output.finetune = "model";
   FieldList fields = fields_of(given), defaults = fields_of(base);
   const std::string by_default = base.model.preset;
   base.model.preset = config.model.preset;
@@ -99,10 +101,7 @@ std::string train_command(const TrainConfig& config, std::int64_t devices_of_hos
   const std::int64_t ranks = config.layout.mesh().ranks();
   std::string text = devices_of_host > 0 && ranks > devices_of_host ? fmt::format("mpirun -n {} ", ranks) : "";
   text += "teratron train";
-  TrainConfig runnable = config;
-  // Adapters stand beside weights of a folder, which a plan does not need.
-  if (config.model.config.adapters.active() && config.output.finetune.empty()) runnable.output.finetune = "model";
-  for (const std::string& word : train_words(runnable)) text.append(" ").append(quoted(word));
+  for (const std::string& word : train_words(config)) text.append(" ").append(quoted(word));
   return text;
 }
 
