@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 #include <random>
 
@@ -115,6 +116,9 @@ TEST_F(BlendOrders, WeightsOfAnySizeHaveAnOrder) {
   for (std::int64_t n = 0; n < 30; ++n) {
     EXPECT_EQ(huge.entry(n), (BlendOrder::Entry{static_cast<std::size_t>(n % 3), n / 3}));
   }
+  // Its tenth sample would be the 2^62 * 10th.
+  EXPECT_EQ(apart.position({.corpus = 1, .sample = 10}), std::numeric_limits<std::int64_t>::max());
+  EXPECT_EQ(apart.position({.corpus = 0, .sample = 10}), 10);
 }
 
 TEST_F(BlendOrders, ManyCorporaWithOneThatIsTiny) {

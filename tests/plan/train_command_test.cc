@@ -48,5 +48,14 @@ TEST(TrainCommand, QuotesWhatAShellWouldRead) {
   EXPECT_EQ(train_command(config, 1), "mpirun -n 2 " + train_command(config));
 }
 
+TEST(TrainCommand, AdaptersHaveAFolderOfWeightsBesideThem) {
+  TrainConfig config;
+  config.data_path = {"corpus"};
+  config.model.config.adapters.rank = 8;
+  EXPECT_EQ(train_command(config), "teratron train --lora-rank 8 --data-path corpus --finetune model");
+  config.output.finetune = "mine";
+  EXPECT_EQ(train_command(config), "teratron train --lora-rank 8 --data-path corpus --finetune mine");
+}
+
 }  // namespace
 }  // namespace teratron::testing

@@ -257,6 +257,50 @@ TEST_F(EarlyEnd, EarlyStopAndBestFollowTheValidationLossesAcrossARestart) {
   EXPECT_GE(ended_early, 2);
 }
 
+TEST_F(EarlyEnd, TheBestOnOtherValidationSamplesNoLongerCounts) {
+  const auto write = [&](const std::string& name, int factor, std::int64_t documents) {
+    IndexedDatasetWriter writer(folder_ / name, kVocab);
+    for (; documents > 0; --documents) {
+      std::vector<std::int32_t> tokens(40, 3);
+      for (std::size_t i = 1; i < tokens.size(); ++i) tokens[i] = (tokens[i - 1] * factor + 3) % kVocab;
+      writer.add_document(tokens);
+    }
+    writer.commit();
+  };
+  write("learned", 7, 4);  // as the corpus to train on
+  write("unknown", 9, 4);
+  write("same", 9, 4);
+  write("longer", 9, 5);
+  config_.split.weights.clear();
+  config_.output.eval_interval = 2;
+  config_.output.save_best = true;
+  const auto going_on = [&](const std::string& before, const std::string& after) {
+    config_.output.save = folder_ / (before + "-" + after);
+    TrainConfig config = config_;
+    config.valid_data_path = {(folder_ / before).string()};
+    config.train_iters = 6;
+    run(config, undisturbed);
+    config.output.load = config.output.save;
+    config.valid_data_path = {(folder_ / after).string()};
+    config.train_iters = 12;
+    return run(config, undisturbed).first;
+  };
+  const auto best = [&] { return read_checkpoint_info(config_.output.save / "best").state.iteration; };
+
+  EXPECT_THAT(going_on("learned", "learned").notices, IsEmpty());
+  EXPECT_THAT(going_on("unknown", "unknown").notices, IsEmpty());
+  const std::int64_t best_of_unknown = best();
+  EXPECT_THAT(going_on("unknown", "same").notices, IsEmpty());
+  EXPECT_EQ(best(), best_of_unknown);
+
+  for (const auto& [before, after] : {std::pair("learned", "unknown"), std::pair("unknown", "longer")}) {
+    const Recorder rest = going_on(before, after);
+    EXPECT_THAT(rest.notices, ElementsAre(HasSubstr("validation reads other samples than before"))) << after;
+    const auto lowest = std::ranges::min_element(rest.validations) - rest.validations.begin();
+    EXPECT_EQ(best(), rest.validated.at(static_cast<std::size_t>(lowest))) << after;
+  }
+}
+
 TEST_F(EarlyEnd, AStoppedRunThatIsStartedAgainHasNothingToDoUnlessItMayWaitLonger) {
   config_.optimizer.learning_rate.peak = 1;  // no validation is below the first for long
   config_.output.eval_interval = 2;

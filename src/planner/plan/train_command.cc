@@ -73,6 +73,8 @@ std::int64_t vocabulary_size(const TrainConfig& config) {
 
 std::vector<std::string> train_words(const TrainConfig& config) {
   TrainConfig given = config, base;
+  // Adapters stand beside weights of a folder, which a plan does not need.
+  if (config.model.config.adapters.active() && config.output.finetune.empty()) given.output.finetune = "model";
   FieldList fields = fields_of(given), defaults = fields_of(base);
   const std::string by_default = base.model.preset;
   base.model.preset = config.model.preset;

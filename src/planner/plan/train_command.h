@@ -21,7 +21,7 @@ bool is_refused_by_cuda_backend(const Device& device);
 std::int64_t vocabulary_size(const TrainConfig& config);
 
 // The words after `teratron train`: a preset of the model, then every flag that differs from the settings so far. They
-// are read back to the same values.
+// are read back to the same values, but that adapters without --finetune get one of a folder called model.
 std::vector<std::string> train_words(const TrainConfig& config);
 
 // The command for a shell. `devices_of_host` > 0: under mpirun if there are more ranks than that.

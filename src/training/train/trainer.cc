@@ -104,11 +104,11 @@ TrainingState Trainer::state() const {
 }
 
 void Trainer::restore(const TrainingState& state) {
-  best_.since = state.counter(kSinceBest);
-  best_.iteration = state.counter(kBestIteration, -1);
   validation_is_owed_ = state.counter(kValidationIsOwed) != 0;
   if (const auto best = state.values.find(kBestValidation); best != state.values.end()) {
-    best_.value = best->second;
+    const BestValidation before{
+        .value = best->second, .iteration = state.counter(kBestIteration, -1), .since = state.counter(kSinceBest)};
+    (validates_on_others(state, task_.data) ? best_elsewhere_ : best_) = before;
   }
   const auto level = state.values.find(kLossLevel), lowest = state.values.find(kLowestLoss);
   if (!doctor_ || level == state.values.end() || lowest == state.values.end()) return;
@@ -252,6 +252,11 @@ TrainingResult Trainer::run_updates(TrainingObserver& observer, const RunControl
   double seconds = 0;
   std::int64_t tokens = 0;
   saves_.count_from(control.seconds());
+  if (best_elsewhere_.value && (config_.output.save_best || config_.output.early_stop > 0)) {
+    observer.notice(
+        fmt::format("validation reads other samples than before: the lowest loss so far, {:.4f}, no longer counts",
+                    *best_elsewhere_.value));
+  }
   if (is_best()) saves_.restore_best_link();
   const bool validates_first = makes_up_for_validation();
   if (validates_first) validate(observer, result);

@@ -102,8 +102,8 @@ class Trainer {
   std::optional<StepTrace> trace_;
   std::optional<Doctor> doctor_;  // --trace-numerics
   Saves saves_;
-  BestValidation best_;
-  bool validation_is_owed_ = false;  // the run was asked to end before a validation that was due
+  BestValidation best_, best_elsewhere_;  // the second on samples that this run does not validate on
+  bool validation_is_owed_ = false;       // the run was asked to end before a validation that was due
   ReplicaCheck replicas_;
   LossWatch loss_watch_;
   bool reported_failed_sample_ = false;

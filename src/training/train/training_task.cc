@@ -1,9 +1,13 @@
 #include "train/training_task.h"
 
+#include <algorithm>
+#include <array>
 #include <bit>
+#include <span>
 
 #include "base/counted.h"
 #include "base/error.h"
+#include "base/files/checksum.h"
 #include "data/indexed/content_check.h"
 #include "data/indexed/corpus_sidecar.h"
 #include "runtime/recorded_data.h"
@@ -19,6 +23,24 @@ std::int64_t content_of(const std::vector<WeightedCorpus>& corpora) {
     content = static_cast<std::int64_t>((std::rotl(static_cast<std::uint64_t>(content), 7) ^ own) >> 1);
   }
   return content;
+}
+
+// By its number of samples and the first of them, with their masks. Not zero.
+std::int64_t content_of(const Samples& validation) {
+  constexpr std::int64_t kRead = 8;
+  const std::int64_t count = validation.samples_per_epoch();
+  SampleBatch batch = validation.make_batch(std::min(count, kRead));
+  validation.read({0, std::min(count, kRead)}, batch, 0);
+  Checksum checksum;
+  const auto add = [&](const auto& values) { checksum.update(std::as_bytes(std::span(values))); };
+  add(std::array{count, validation.seq_length()});
+  for (const auto* const values : {&batch.ids, &batch.token_types, &batch.first_keys, &batch.position_ids,
+                                   &batch.targets, &batch.answers, &batch.labels}) {
+    add(*values);
+  }
+  add(batch.weights);
+  add(batch.label_weights);
+  return static_cast<std::int64_t>(std::stoull(checksum.digest(), nullptr, 16) >> 1) | 1;
 }
 
 // Checked corpora: no id outside the vocabulary is ever read. A part of each is checked at the start.
@@ -44,6 +66,7 @@ void add_samples(TrainingTask& task, const TrainConfig& config, const TrainingDa
   task.training = std::move(samples.training);
   task.validation = std::move(samples.validation);
   task.split_description = std::move(samples.description);
+  if (task.validation) task.data.validation_examples = content_of(*task.validation);
   if (task.validation || (!config.output.save_best && config.output.early_stop == 0)) return;
   throw_user_error(
       "{} compares validation losses, and --split {} leaves nothing to validate on; give it a second part, or "
@@ -65,6 +88,10 @@ void record_data(const DataIdentity& data, TrainingState& state) {
   if (data.content != 0) state.counters[kContent] = data.content;
   if (data.examples != 0) state.counters[kExamples] = data.examples;
   if (data.validation_examples != 0) state.counters[kValidationExamples] = data.validation_examples;
+}
+
+bool validates_on_others(const TrainingState& state, const DataIdentity& data) {
+  return is_other(state.counter(kValidationExamples), data.validation_examples);
 }
 
 void require_same_data(const CheckpointInfo& checkpoint, const RunOrigin& run, const DataIdentity& data) {
@@ -95,7 +122,7 @@ void require_same_data(const CheckpointInfo& checkpoint, const RunOrigin& run, c
         "--save",
         folder, documents, counted(tokens, "token"), data.documents, data.tokens);
   }
-  if (is_other(state.counter(kValidationExamples), data.validation_examples)) {
+  if (validates_on_others(state, data)) {
     throw_user_error(
         "'{}' was scored on other examples than --valid-data has as it is read now, and its best checkpoint is that of "
         "the highest score; give what that run was given, or choose another --save. `teratron eval` scores a "

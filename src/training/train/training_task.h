@@ -20,7 +20,8 @@ namespace teratron {
 struct DataIdentity {
   std::int64_t documents = 0, tokens = 0;
   std::int64_t content = 0;  // of the content (data/indexed/content_check.h)
-  // Checksums of a task's examples (TaskExamples::checksum), to train on and to validate on; 0: not known.
+  // Checksums of a task's examples (TaskExamples::checksum), to train on and to validate on, or of the first samples of
+  // pre-training's validation; 0: not known.
   std::int64_t examples = 0, validation_examples = 0;
   bool operator==(const DataIdentity&) const = default;
 };
@@ -42,6 +43,8 @@ struct TrainingTask {
 
 // Writes the data's identity to a training state, for resumed runs to compare.
 void record_data(const DataIdentity& data, TrainingState& state);
+// Whether the run of this state has validated on other samples, with whose losses ours do not compare.
+bool validates_on_others(const TrainingState& state, const DataIdentity& data);
 // UserError: the run of the checkpoint read other data. Older checkpoints without an identity pass.
 void require_same_data(const CheckpointInfo& checkpoint, const RunOrigin& run, const DataIdentity& data);
 

@@ -150,6 +150,19 @@ TEST(Plan, TellsWhatTrainingCostsAndWhatABudgetPaysFor) {
   EXPECT_THAT(refused(plan({"--model", "124M", "--global-batch", "16", "--budget", "5"})), HasSubstr("--price 2.5"));
 }
 
+TEST(Plan, AmountsOfAnySizeAreSaidAsTheyAre) {
+  const auto costs = [](const char* tokens, const char* price, const char* budget) {
+    return plan({"--model", "124M", "--global-batch", "16", "--tp", "1", "--pp", "1", "--tokens", tokens, "--price",
+                 price, "--budget", budget});
+  };
+  EXPECT_THAT(succeed(costs("1", "2.5", "0.0001")),
+              AllOf(HasSubstr(": 1 update,"), HasSubstr("0.0001 dollars last"), Not(HasSubstr(" 0 device-hours"))));
+  EXPECT_THAT(succeed(costs("1e18", "1e15", "1e15")), AllOf(HasSubstr("e+"), Not(HasSubstr("-9,2"))));
+  EXPECT_THAT(refused(costs("1e30", "1", "1")), HasSubstr("--tokens is 1e+30; it must be a number of tokens"));
+  EXPECT_THAT(refused(costs("1", "1e300", "1")), HasSubstr("--price is 1e+300; it must be a number of dollars"));
+  EXPECT_THAT(refused(costs("nan", "1", "1")), HasSubstr("--tokens"));
+}
+
 TEST(Plan, SharingWeightsOutTakesLessMemoryAndMoreTime) {
   const auto best = [](const char* sharding) {
     return json_of(plan({"--model", "1.5B", "--global-batch", "64", "--tp", "1", "--pp", "1", "--micro-batch-size", "1",

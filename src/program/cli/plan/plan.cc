@@ -92,9 +92,14 @@ std::string layouts_text(const SearchResult& result, bool is_largest_batch) {
   return table.text();
 }
 
+// A number that may be a fraction, or beyond all integers.
+std::string amount_text(double amount) {
+  return amount >= 1 && amount < 1e15 ? readable_integer(std::llround(amount)) : fmt::format("{:.3g}", amount);
+}
+
 std::string bill_text(const Bill& bill) {
   std::string text;
-  if (bill.dollars > 0) text += fmt::format(", {} dollars", readable_integer(std::llround(bill.dollars)));
+  if (bill.dollars > 0) text += fmt::format(", {} dollars", amount_text(bill.dollars));
   if (bill.megawatt_hours > 0) text += fmt::format(", {:.3g} MWh of the devices at full load", bill.megawatt_hours);
   return text;
 }
@@ -104,15 +109,13 @@ std::string costs_text(const PlanOptions& options, const PlanRequest& request, c
   const Bill bill = plan::bill_of(training.days, options.price, request.cluster);
   const std::string known = bill_text(bill);
   std::string text;
-  if (!known.empty())
-    text += fmt::format("  that is {} device-hours{}\n", readable_integer(std::llround(bill.device_hours)), known);
+  if (!known.empty()) text += fmt::format("  that is {} device-hours{}\n", amount_text(bill.device_hours), known);
   if (options.budget == 0) return text;
   const double days = plan::days_of_budget(options.budget, options.price, request.cluster),
                tokens = plan::tokens_in(days, best);
   const auto parameters = static_cast<double>(request.model.model.model_for(request.vocab_size).parameters());
   return text + fmt::format("  {} dollars last {:.3g} days: {} tokens, {:.3g} a parameter, {}\n",
-                            readable_integer(std::llround(options.budget)), days, readable_count(tokens),
-                            tokens / parameters,
+                            amount_text(options.budget), days, readable_count(tokens), tokens / parameters,
                             options.budget >= bill.dollars ? "enough for the above" : "too few for the above");
 }
 
@@ -129,11 +132,11 @@ std::string best_text(const PlannedLayout& best, const Training& training, const
   std::vector<std::string> stages;
   for (const std::int64_t bytes : best.memory) stages.push_back(readable_integer(bytes));
   text += fmt::format("  bytes of a rank{}: {}\n", stages.size() > 1 ? " of each stage" : "", fmt::join(stages, " "));
-  text += fmt::format("  {} tokens: {} updates, {:.3g} days, {:.3g} operations\n", readable_count(training.tokens),
-                      readable_integer(training.updates), training.days, training.operations);
+  text += fmt::format("  {} tokens: {}, {:.3g} days, {:.3g} operations\n", readable_count(training.tokens),
+                      counted(training.updates, "update"), training.days, training.operations);
   if (!epoch) return text;
-  return text + fmt::format("  an epoch of {} tokens: {} updates, {:.3g} days\n", readable_count(epoch->tokens),
-                            readable_integer(epoch->updates), epoch->days);
+  return text + fmt::format("  an epoch of {} tokens: {}, {:.3g} days\n", readable_count(epoch->tokens),
+                            counted(epoch->updates, "update"), epoch->days);
 }
 
 nlohmann::ordered_json json_of(const plan::Layout& layout) {

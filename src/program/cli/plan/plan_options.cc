@@ -3,7 +3,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include "base/error.h"
 #include "cli/report.h"
@@ -18,6 +17,7 @@ namespace teratron {
 namespace {
 
 constexpr std::int64_t kMostDevices = kMostRanks;
+constexpr double kMostTokens = 1e18, kMostDollars = 1e15;
 
 constexpr Flag kCluster{"cluster"}, kBatch{"global-batch-size"}, kDevices{"devices"}, kSlices{"token-slices"},
     kLargestBatch{"largest-batch"};
@@ -130,10 +130,12 @@ Faults PlanOptions::faults() const {
   faults.need_between(kDevices, devices, 0, kMostDevices);
   faults.need_between({"runners-up"}, runners_up, 0, 1000);
   for (const auto& [flag, count] : {std::pair{Flag{"tokens"}, tokens}, {Flag{"corpus-tokens"}, corpus_tokens}}) {
-    faults.add_if(!(std::isfinite(count) && count >= 0), "{} is {}; it must be a number of tokens", flag, count);
+    faults.add_if(!(count >= 0 && count <= kMostTokens), "{} is {}; it must be a number of tokens, at most {}", flag,
+                  count, kMostTokens);
   }
   for (const auto& [flag, dollars] : {std::pair{Flag{"price"}, price}, {Flag{"budget"}, budget}}) {
-    faults.add_if(!(std::isfinite(dollars) && dollars >= 0), "{} is {}; it must be a number of dollars", flag, dollars);
+    faults.add_if(!(dollars >= 0 && dollars <= kMostDollars), "{} is {}; it must be a number of dollars, at most {}",
+                  flag, dollars, kMostDollars);
   }
   faults.add_if(budget > 0 && price == 0,
                 "{} says what training may cost; say what a device costs an hour, too: {} 2.5", Flag{"budget"},

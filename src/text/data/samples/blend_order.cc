@@ -76,15 +76,16 @@ DivisorOrder::Beginning DivisorOrder::beginning(std::int64_t n) const {
 }
 
 std::int64_t DivisorOrder::position(std::size_t corpus, std::int64_t sample) const {
-  std::int64_t before = sample;
+  constexpr Wide kMost = std::numeric_limits<std::int64_t>::max();
+  Wide before = static_cast<Wide>(sample);
   for (std::size_t other = 0; other < shares_.size(); ++other) {
     if (other == corpus) continue;
     // Number of samples whose 2 j + 1 is below `bound` over this corpus' share, or at it.
     const Wide bound = product(2 * sample + 1, shares_[other]), share = static_cast<Wide>(shares_[corpus]);
     const Wide most = other < corpus ? bound / share : (bound + share - 1) / share - 1;
-    before += static_cast<std::int64_t>((most + 1) / 2);
+    before = std::min(before + (most + 1) / 2, kMost);
   }
-  return before;
+  return static_cast<std::int64_t>(before);
 }
 
 namespace {

@@ -25,7 +25,7 @@ class DivisorOrder {
     std::size_t next = 0;
   };
   Beginning beginning(std::int64_t n) const;
-  // Number of samples before this one.
+  // Number of samples before this one; 2^63 - 1 where there are more.
   std::int64_t position(std::size_t corpus, std::int64_t sample) const;
 
  private:
