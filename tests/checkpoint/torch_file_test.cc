@@ -152,7 +152,7 @@ TEST(TorchFile, HoldsWhatPyTorchSaved) {
   EXPECT_EQ(megatron.content().find("args")->state()->find("data_path")->items.at(0)->text, "corpus_text_document");
 }
 
-// What PyTorch wrote before it wrote archives, beside the same tensor in an archive.
+// A file that PyTorch wrote before it wrote archives, beside the same tensor in an archive.
 TEST(TorchFile, OfBeforeArchivesHoldsTheSame) {
   const auto bytes_of_tensor = [](const TorchFile& file, const PickleValue& value, std::vector<std::int64_t>& shape) {
     const auto tensor = file.tensor(value, "a");

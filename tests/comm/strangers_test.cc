@@ -45,7 +45,7 @@ TEST(ControlPlaneMeeting, MoreStrangersThanThereIsRoomForKeepNobodyOut) {
 }
 
 // 300 at a time, and a new one for each that is put out.
-// Of a full room the caller that has been silent longest goes, and one that comes late stays, though it is silent too.
+// In a full room the caller that has been silent longest goes, and one that comes late stays, though it is silent too.
 TEST(ControlPlaneMeeting, ALateAndSilentCallerTakesTheRoomOfTheFirstOfManyStrangers) {
   const int port = free_port();
   const Process crowd = [&] {

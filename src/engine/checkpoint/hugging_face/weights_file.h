@@ -25,8 +25,9 @@ class WeightsFile {
   virtual void release(const SafetensorsEntry& tensor) const = 0;
 };
 
-// By its ending, ".bin" is of torch.save: its content is a module's state, a dictionary of tensors, nothing of it is
-// run, and all of it is read once to compare its checksums. UserError: missing, unsound, or no such dictionary.
+// Opens a file by its ending: ".bin" is of torch.save and holds a module's state, a dictionary of tensors. Nothing that
+// it names is run, and all of it is read once to compare its checksums. UserError: missing, unsound, or no such
+// dictionary.
 std::unique_ptr<WeightsFile> open_weights_file(const std::filesystem::path& path);
 
 }  // namespace teratron

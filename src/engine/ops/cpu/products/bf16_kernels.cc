@@ -52,7 +52,7 @@ inline __m512 widen(__m256i values) {
 
 inline __m512i rounded(__m512 low, __m512 high) { return reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(high, low)); }
 
-// Of 32 sums of a value and a bias.
+// 32 sums of a value and a bias, rounded.
 inline __m512i rounded_sum(__m512 low, __m512 high, __m512i bias) {
   return rounded(_mm512_add_ps(low, widen(_mm512_castsi512_si256(bias))),
                  _mm512_add_ps(high, widen(_mm512_extracti64x4_epi64(bias, 1))));
