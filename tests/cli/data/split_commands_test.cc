@@ -38,6 +38,13 @@ TEST_F(SplitCommands, TrainSaysItsSplitAndSavesTheFlagsAsGiven) {
   EXPECT_THAT(read_file(path("run/config.toml")), HasSubstr("\nsplit_order = \"file\"\n"));
 }
 
+TEST_F(SplitCommands, TrainSaysWhereItValidatesOnNothing) {
+  const std::string what = "validates on nothing: --split leaves nothing for it";
+  EXPECT_THAT(train("1", {"--eval-interval", "1"}).errors, Not(HasSubstr(what)));
+  const Words whole = {"--data-path", path("documents"), "--train-iters", "1", "--eval-interval", "1", "--split", "1"};
+  EXPECT_THAT(run_teratron(training_.command(whole)).errors, HasSubstr(what));
+}
+
 TEST_F(SplitCommands, EvalLossHoldsOutWhatTheTrainingHeldOut) {
   for (const auto& flags :
        std::vector<Words>{{"--split-order", "file"}, {"--split-order", "random", "--split-seed", "7"}}) {
