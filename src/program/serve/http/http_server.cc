@@ -48,6 +48,7 @@ class ConnectionServer : public httplib::Server {
     ClientStream client(socket, {.body_bytes = 4 * payload_max_length_});
     const auto ends = [this] { return svr_sock_ == INVALID_SOCKET; };
     bool is_last = false;
+    closes_after_answer = false;  // that of this thread's connection before
     while (!is_last && client.wait_for_request(kIdle, ends)) {
       client.begin_head();
       closes_after_answer = false;
