@@ -174,10 +174,10 @@ TEST(TorchFile, OfBeforeArchivesHoldsTheSame) {
   EXPECT_THAT(bytes, ::testing::Not(IsEmpty()));
 }
 
-TEST(TorchFile, OfBeforeArchivesIsRefusedWhereItIsCutOrChanged) {
+TEST(TorchFile, OfBeforeArchivesIsRefusedWhereItIsCutAndSurvivesAnyFlippedBit) {
   const std::string whole = bytes_of_file(kTorchFiles / "old_format.pt");
   const TemporaryFolder folder;
-  for (std::size_t count = 20; count < whole.size(); ++count) {
+  for (std::size_t count = 0; count < whole.size(); ++count) {
     put_file(folder / "a.pt", whole.substr(0, count));
     EXPECT_THROW(TorchFile(folder / "a.pt"), UserError) << count;
   }

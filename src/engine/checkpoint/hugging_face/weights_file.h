@@ -26,8 +26,8 @@ class WeightsFile {
 };
 
 // Opens a file by its ending: ".bin" is of torch.save and holds a module's state, a dictionary of tensors. Nothing that
-// it names is run, and all of it is read once to compare its checksums. UserError: missing, unsound, or no such
-// dictionary.
+// it names is run, and all of it is read once to compare its checksums. A tensor that it has in another order than row
+// by row stays in memory. UserError: missing, unsound, or no such dictionary.
 std::unique_ptr<WeightsFile> open_weights_file(const std::filesystem::path& path);
 
 }  // namespace teratron

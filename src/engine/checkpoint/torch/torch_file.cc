@@ -86,7 +86,7 @@ TorchFile::TorchFile(const fs::path& path) : path_(path) {
     old_.emplace(std::move(file));
     return;
   }
-  zip_.emplace(path);
+  zip_.emplace(std::move(file));
   folder_ = folder_of(*zip_);
   pickle_.emplace(pickle_in(*zip_, folder_), path);
 }

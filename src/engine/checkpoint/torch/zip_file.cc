@@ -143,7 +143,7 @@ ZipFile::Entry find_bytes(const ZipBytes& file, const Listed& entry) {
 
 }  // namespace
 
-ZipFile::ZipFile(const std::filesystem::path& path) : file_(path) {
+ZipFile::ZipFile(MappedFile mapped) : file_(std::move(mapped)) {
   const ZipBytes file(file_.bytes(), file_.path());
   const Directory directory = find_directory(file);
   std::uint64_t at = directory.begin;

@@ -25,7 +25,8 @@ class ZipFile {
 
   // UserError: missing, no zip archive, cut short, an entry that is compressed or encrypted or lies beyond the file,
   // two of one name.
-  explicit ZipFile(const std::filesystem::path& path);
+  explicit ZipFile(const std::filesystem::path& path) : ZipFile(MappedFile(path)) {}
+  explicit ZipFile(MappedFile mapped);
 
   const std::map<std::string, Entry, std::less<>>& entries() const { return entries_; }
   const Entry* find(std::string_view name) const;  // nullptr: there is none
