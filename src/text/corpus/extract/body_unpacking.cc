@@ -1,4 +1,3 @@
-#include "base/ascii.h"
 #include "corpus/extract/http_response.h"
 
 #include <brotli/decode.h>
@@ -15,6 +14,7 @@
 #include <span>
 #include <utility>
 
+#include "base/ascii.h"
 #include "base/error.h"
 
 namespace teratron {

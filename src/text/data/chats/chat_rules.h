@@ -20,8 +20,8 @@ struct ChatRules {
 };
 
 // Rules of the model in `folder` with a tokenizer in `tokenizer`. `given`: the template's file; empty: the tokenizer's
-// own. Answers end at the model's end_tokens_of() and at the tokenizer's end of a text, and at the
-// special token that the template writes after an answer. A template of the tokenizer that cannot be read is none.
+// own. Answers end at the model's end_tokens_of(), at the tokenizer's end of a text, and at the special token that the
+// template writes after an answer. A template of the tokenizer that cannot be read is none.
 // UserError: one that was given cannot; as end_tokens_of().
 ChatRules find_chat_rules(const std::filesystem::path& folder, const std::filesystem::path& tokenizer,
                           const std::filesystem::path& given, const Tokenizer& tokens);
