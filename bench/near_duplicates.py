@@ -1,8 +1,8 @@
-"""Drives bench/near_duplicates: makes the texts, and lets `teratron data dedup` and datatrove take turns; medians.
+"""Drives bench/near_duplicates: makes the texts, and lets `teratron data dedup`, datatrove and text-dedup take turns; medians.
 
 A document is drawn of whole sentences of WikiText-103's articles, so that documents share no more than a few 5-grams; a tenth of them
-are an earlier document with two words changed, of a similarity of 0.9 or more, which both sides find. Ours are the defaults of `data
-dedup`, whose candidates are also compared exactly; datatrove's compares no pairs.
+are an earlier document with two words changed, of a similarity of 0.9 or more, which all sides find. Ours are the defaults of `data
+dedup`, whose candidates are also compared exactly; the others compare no pairs.
 """
 
 import argparse
@@ -23,6 +23,7 @@ from ways import ARTICLES
 
 TERATRON = "build/release/teratron"
 WAYS = ("spacy", "spaces")  # by which datatrove cuts texts into words
+ALONE = {**os.environ, "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
 
 
 def sentences():
@@ -73,13 +74,24 @@ class Ours:
 class Datatrove:
     def __init__(self, way):
         self.name = f"datatrove, words by {way}"
-        self.program = Program([sys.executable, "bench/peers/datatrove_minhash.py", way],
-                               env={**os.environ, "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"})
+        self.program = Program([sys.executable, "bench/peers/datatrove_minhash.py", way], env=ALONE)
         self.version = self.program.ready["version"]
 
     def run(self, source, work):
         answer = self.program.ask(json.dumps({"input": str(source.parent), "work": str(work)}))
         return answer["seconds"], [number for file in sorted((work / "kept").iterdir()) for number in kept(file)]
+
+
+class TextDedup:
+    name = "text-dedup"
+
+    def __init__(self):
+        self.program = Program([os.environ["TEXT_DEDUP_PYTHON"], "bench/peers/text_dedup_minhash.py"], env=ALONE)
+        self.version = self.program.ready["version"]
+
+    def run(self, source, work):
+        answer = self.program.ask(json.dumps({"input": str(source.parent), "work": str(work)}))
+        return answer["seconds"], answer["kept"]
 
 
 def require_one_of_each(name, groups, numbers):
@@ -97,7 +109,7 @@ def main():
     parser.add_argument("--words", nargs="+", choices=WAYS, default=WAYS)
     parser.add_argument("--save", action="store_true")
     options = parser.parse_args()
-    sides = [Ours(), *map(Datatrove, options.words)]
+    sides = [Ours(), *map(Datatrove, options.words), TextDedup()]
     seconds, numbers = {side.name: [] for side in sides}, {}
     with tempfile.TemporaryDirectory() as name:
         source = Path(name) / "input" / "texts.jsonl"
@@ -120,7 +132,7 @@ def main():
         median, ratio = statistics.median(times), statistics.median(its / our for our, its in zip(seconds[ours], times))
         same = len(set(numbers[name]) & set(numbers[ours]))
         lines.append(f"| {name} | {median:.2f} | {size / median:.2f} | {ratio:.1f} | {len(numbers[name])} | {same} |")
-    text = (f"{datetime.date.today()}, {cpu_name()}, one thread each; datatrove {sides[1].version}; {len(groups)} documents of "
+    text = (f"{datetime.date.today()}, {cpu_name()}, one thread each; datatrove {sides[1].version}, text-dedup {sides[-1].version}; {len(groups)} documents of "
             f"{size:.1f} MB, {len(groups) - len(set(groups))} of them copies with two words changed; medians of {options.rounds} rounds in turns; "
             f"`bench/near_duplicates {' '.join(sys.argv[1:])}`\n\n" + "\n".join(lines) + "\n")
     publish("near_duplicates", text, options.save)

@@ -1,9 +1,10 @@
-// Training with weights that a step packs once: the bits of training without, in every layout.
+// Weights that a training step packs once, or an evaluation for all its calls: the bits of without, in every layout.
 #include "executor/packed_weights.h"
 
 #include <gtest/gtest.h>
 
 #include "executor/memory_choices.h"
+#include "model/encoder.h"
 #include "model/random_layouts.h"
 
 namespace teratron::testing {
@@ -71,6 +72,27 @@ TEST(PackedWeightsOfAStep, ArePackedOnceAStepAndForgotten) {
   }
 }
 
+TEST(PackedWeightsOfAStep, AreNotThoseOfAnEvaluationBetweenSteps) {
+  ModelConfig config = small_config();
+  config.max_position_embeddings = 32;
+  const auto backend = make_cpu_backend();
+  const RandomBatch data(1, 32, config.vocab_size, 1);
+  const auto losses = [&](std::optional<WeightPacking> packing) {
+    const auto model = make_model(config);
+    ExecutorOptions options = in_slices(4, 1, 32);
+    options.packed_weights = packing;
+    Executor executor(*backend, *model, options);
+    executor.allocate();
+    std::vector<double> all;
+    for (const std::uint64_t seed : {1, 2, 3}) {
+      executor.initialize(seed);
+      all.push_back(executor.evaluate(data.whole()).of_kind.front());
+    }
+    return all;
+  };
+  EXPECT_EQ(losses(WeightPacking{}), losses(std::nullopt));
+}
+
 std::int64_t planned_bytes(const ModelConfig& config, const ExecutorOptions& options) {
   const auto model = make_model(config);
   return StagePlan(*model, options, {}, DType::kF32).memory().arena().bytes();
@@ -121,6 +143,63 @@ TEST(PackedWeightsOfAStep, AreOfWeightsThatSeveralShortProductsRead) {
   EXPECT_FALSE(packs(2, {.fewest_products = 3}));
   EXPECT_FALSE(packs(2, {.most_rows = 7}));
   EXPECT_TRUE(packs(2, {.most_rows = 8}));
+}
+
+// Some texts of a few tokens each, the vectors of all their tokens.
+std::vector<float> vectors_of_texts(Backend& backend, const ModelConfig& config, const ExecutorOptions& options) {
+  Encoder encoder(backend, config, options);
+  encoder.allocate();
+  encoder.initialize(1);
+  std::vector<float> all;
+  for (const std::int64_t texts : {1, 3, 2}) {
+    const RandomBatch data(texts, 9, config.vocab_size, static_cast<std::uint32_t>(texts), true);
+    std::vector<float> vectors(static_cast<std::size_t>(texts * config.hidden_size));
+    encoder.embed(data.whole(), Pooling::kMean, vectors);
+    all.insert(all.end(), vectors.begin(), vectors.end());
+  }
+  return all;
+}
+
+TEST(PackedWeightsOfAnEvaluation, ArePackedForTheFirstCallAndLeaveAllBitsAsTheyAre) {
+  ModelConfig config = small_bert_config();
+  config.hidden_size = 128;  // products of so many inputs read weights in place where they are not packed
+  config.num_attention_heads = 4;
+  config.intermediate_size = 512;
+  for (const DType dtype : {DType::kF32, DType::kBF16, DType::kF16}) {
+    const auto backend = make_cpu_backend({.compute_dtype = dtype});
+    ExecutorOptions options{.purpose = Purpose::kEvaluation, .batch = 3, .tokens = 9, .logits_chunk = 1};
+    const std::vector<float> without = vectors_of_texts(*backend, config, options);
+    options.packed_weights = WeightPacking{.processor = {.compute_dtype = dtype}};
+    Calls calls;
+    backend->set_observer(&calls);
+    EXPECT_EQ(vectors_of_texts(*backend, config, options), without);
+    backend->set_observer(nullptr);
+    EXPECT_EQ(calls.count["pack_weight"], 4 * config.num_layers);
+  }
+}
+
+TEST(PackedWeightsOfAnEvaluation, AreOfWholeWeightsAloneAndOfCallsWithFewRows) {
+  ModelConfig config = small_config();
+  config.hidden_size = 32;  // blocks of weights in tiles
+  config.num_attention_heads = 2;
+  const auto packed_bytes = [&](ExecutorOptions options) {
+    const auto model = make_model(config);
+    return StagePlan(*model, options, {}, DType::kF32).memory().arena().bytes_of(MemoryKind::kPackedWeights);
+  };
+  ExecutorOptions options{.purpose = Purpose::kEvaluation,
+                          .batch = 2,
+                          .tokens = 9,
+                          .logits_chunk = 4,
+                          .packed_weights = WeightPacking{.most_rows = 18}};
+  EXPECT_GT(packed_bytes(options), 0);
+  options.packed_weights->most_rows = 17;
+  EXPECT_EQ(packed_bytes(options), 0);
+  options.packed_weights->most_rows = 18;
+  options.weight_tiles = DType::kQ8Tile;
+  EXPECT_EQ(packed_bytes(options), 0);
+  options.weight_tiles.reset();
+  options.purpose = Purpose::kGeneration;
+  EXPECT_EQ(packed_bytes(options), 0);
 }
 
 }  // namespace

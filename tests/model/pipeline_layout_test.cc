@@ -157,10 +157,12 @@ TEST(PipelineLayout, SixteenBitStorageStaysWithinItsRoundingOfFloat) {
 }
 
 // Calls work(runner, world) on every rank of a mesh.
-void on_mesh(const MeshShape& shape, const ExecutorOptions& options, const ModelConfig& config,
-             const std::function<void(LanguageModel&, Communicator&)>& work) {
+void on_mesh(
+    const MeshShape& shape, const ExecutorOptions& options, const ModelConfig& config,
+    const std::function<void(LanguageModel&, Communicator&)>& work,
+    const MakeBackend& make_backend = [] { return make_reference_backend(DType::kF64); }) {
   run_ranks({}, shape.ranks(), [&](Communicator& world) {
-    const auto backend = make_reference_backend(DType::kF64);
+    const auto backend = make_backend();
     LanguageModel runner(*backend, config, options, std::make_shared<Mesh>(make_mesh(world, shape)));
     runner.allocate();
     runner.initialize(5);
@@ -193,6 +195,28 @@ TEST(PipelineEvaluation, GivesEveryStageTheLossesAndLogitsOfOneRank) {
         EXPECT_NEAR(values[i], expected[i], 1e-6) << "value " << i << " on rank " << world.rank();
       }
     });
+  }
+}
+
+TEST(PipelineEvaluation, WithPackedWeightsHasTheSameBits) {
+  ModelConfig config = small_config();
+  config.num_layers = 4;
+  config.num_attention_heads = 4;
+  const RandomBatch batch(2, 8, config.vocab_size, 8);
+  const auto losses = [&](const MeshShape& shape, bool packs) {
+    ExecutorOptions options{.purpose = Purpose::kEvaluation, .batch = 2, .tokens = 8, .logits_chunk = 2};
+    if (packs) options.packed_weights = WeightPacking{};
+    std::vector<float> values(2 * 8);
+    const auto work = [&](LanguageModel& runner, Communicator& world) {
+      std::vector<float> own(values.size());
+      for (int call = 0; call < 2; ++call) runner.losses(batch.whole(), 0, own);
+      if (world.rank() == 0) values = own;
+    };
+    on_mesh(shape, options, config, work, [] { return make_cpu_backend(); });
+    return values;
+  };
+  for (const MeshShape& shape : {MeshShape{}, MeshShape{.pipeline = 2}, MeshShape{2, 2, 1}}) {
+    EXPECT_EQ(losses(shape, true), losses(shape, false));
   }
 }
 

@@ -182,13 +182,14 @@ void Executor::run_forward(const MicroBatch& micro_batch, const ForwardOptions& 
                            const std::function<void(const SliceCall&, TensorRef)>& use_output, const After& after) {
   const StageCells& cells = plan_->cells();
   const StageMemory& memory = plan_->memory();
-  const bool has_joint_ends = memory.has_joint_ends();
+  const bool has_joint_ends = memory.has_joint_ends(), keeps_packed = !plan_->options().trains();
   for (int slice = 0; slice < memory.timeline().slices_of(options.micro_batch); ++slice) {
     for (int chunk = 0; chunk < cells.chunks(); ++chunk) {
       const SliceKey key{.chunk = chunk, .micro_batch = options.micro_batch, .slice = slice};
       SliceCall call = passes_.call_of(micro_batch, key, options.training);
       call.pass.without_adapters = options.without_adapters;
       passes_.begin(call, micro_batch);
+      if (keeps_packed) plan_->packed_weights().pack(backend_, memory.arena(), chunk, WeightProduct::kForward);
       const bool embeds = has_joint_ends ? chunk == 0 : cells.is_first(chunk);
       if (embeds) passes_.embed(call, micro_batch, after);
       if (!cells.is_first(chunk) && !cells.continues(chunk)) {

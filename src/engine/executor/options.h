@@ -18,10 +18,10 @@ namespace teratron {
 
 enum class Purpose { kTraining, kEvaluation, kGeneration };
 
-// Weights of which a training step keeps packed copies (executor/packed_weights.h), on a CPU.
+// Weights of which a training step, or an evaluation, keeps packed copies (executor/packed_weights.h), on a CPU.
 struct WeightPacking {
   CpuOptions processor;  // those of the back end
-  // Products of a weight that has copies: rows of the largest, and how many a step has.
+  // Products of a weight that has copies: rows of the largest, and how many a step of training has.
   std::int64_t most_rows = std::numeric_limits<std::int64_t>::max();
   std::int64_t fewest_products = 2;
   bool as_memory_allows = false;  // executor/memory_choices.h

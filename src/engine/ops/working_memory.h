@@ -39,8 +39,10 @@ struct WorkShapes {
 std::int64_t cpu_working_bytes(const WorkShapes& work, const CpuOptions& options, int threads);
 
 // Bytes of a weight [outputs, inputs] that is packed for one of its products (Backend::pack_weight), of which none has
-// more rows. 0: such products read the weight where it is.
-std::int64_t packed_weight_bytes(const WorkShapes::Product& product, WeightProduct use, const CpuOptions& options);
+// more rows. 0: such products read the weight where it is. `is_kept`: the copy is packed once for all calls, so that
+// packing costs nothing.
+std::int64_t packed_weight_bytes(const WorkShapes::Product& product, WeightProduct use, const CpuOptions& options,
+                                 bool is_kept = false);
 
 // Upper bound of the bytes that operations of a CUDA back end pass between their kernels. Timing of products takes more
 // for a moment where that is free, and cuDNN has workspaces of its own.

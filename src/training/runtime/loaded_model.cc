@@ -101,6 +101,12 @@ LoadedEncoder load_encoder(const WeightSource& source, const ExecutorOptions& op
   return load<Encoder>(source, options, settings, rank);
 }
 
+std::optional<WeightPacking> keep_packed(const BackendSettings& settings, std::int64_t most_rows) {
+  if (settings.kind != BackendKind::kCpu) return std::nullopt;
+  return WeightPacking{
+      .processor = {.compute_dtype = settings.compute_dtype()}, .most_rows = most_rows, .as_memory_allows = true};
+}
+
 bool holds_tokenizer(const std::filesystem::path& folder) {
   return std::ranges::any_of(std::array{"tokenizer.json", "vocab.json", "encoder.json", "vocab.txt"},
                              [&](const char* name) { return std::filesystem::exists(folder / name); });

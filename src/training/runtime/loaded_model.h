@@ -54,4 +54,8 @@ LoadedModel load_model(const WeightSource& source, const ExecutorOptions& option
 LoadedEncoder load_encoder(const WeightSource& source, const ExecutorOptions& options, const BackendSettings& settings,
                            const Rank& rank);
 
+// ExecutorOptions::packed_weights of a loaded model whose calls have at most so many rows (batch * tokens): copies of
+// all its layers' weights, where memory allows. Nothing: not on a CPU.
+std::optional<WeightPacking> keep_packed(const BackendSettings& settings, std::int64_t most_rows);
+
 }  // namespace teratron

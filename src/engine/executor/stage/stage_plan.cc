@@ -140,7 +140,8 @@ std::int64_t StagePlan::products_of_step(std::int64_t rows) const {
 Span StagePlan::life_of_packed(int place, WeightProduct use) const {
   const Timeline& timeline = memory_.timeline();
   Span life;
-  if (timeline.micro_batches() < options_.schedule.micro_batches) {  // which run one after another in the same memory
+  const bool shares_memory = timeline.micro_batches() < options_.schedule.micro_batches;  // micro-batch by micro-batch
+  if (!options_.trains() || shares_memory) {
     life.include(0, timeline.end() - 1);
     return life;
   }
@@ -155,23 +156,27 @@ Span StagePlan::life_of_packed(int place, WeightProduct use) const {
   return life;
 }
 
-// Heads whose rows are some of a call's, or texts, multiply too few to be worth it.
+// Heads whose rows are some of a call's, or texts, multiply too few to be worth it. An evaluation keeps its copies for
+// all calls, and those of layers alone.
 void StagePlan::plan_packed(const ParameterBucket& bucket, const ModelTraits& traits) {
-  if (!options_.packed_weights || !options_.trains()) return;
+  const bool is_kept = options_.purpose == Purpose::kEvaluation;
+  if (!options_.packed_weights || !(options_.trains() || is_kept)) return;
   const bool is_head = bucket.part == Part::kHead || (bucket.part == Part::kBothEnds && multiplies_table());
-  const bool has_all_rows = is_head ? traits.targets && !traits.sparse_targets : bucket.part == Part::kLayer;
+  const bool has_all_rows =
+      is_head ? traits.targets && !traits.sparse_targets && !is_kept : bucket.part == Part::kLayer;
   if (!has_all_rows) return;
   const WeightPacking& packing = *options_.packed_weights;
   const std::int64_t rows = is_head ? std::min(options_.logits_chunk, memory_.most_rows()) : memory_.most_rows();
-  if (rows > packing.most_rows || products_of_step(rows) < packing.fewest_products) return;
+  if (rows > packing.most_rows || (!is_kept && products_of_step(rows) < packing.fewest_products)) return;
   const int place = is_head ? PackedWeights::kHead : chunk_of(bucket.layer);
   for (Parameter* member : bucket.members) {
-    const bool is_in_tiles = options_.weight_tiles && member->frozen;  // to save memory
+    const bool is_in_tiles = options_.weight_tiles && (member->frozen || is_kept);  // to save memory
     if (!member->takes_tiles || is_in_tiles) continue;
     const WorkShapes::Product product{.rows = rows, .inputs = member->shape[1], .outputs = member->shape[0]};
     for (const WeightProduct use : {WeightProduct::kForward, WeightProduct::kInputGradient}) {
-      packed_weights_.add(memory_.arena(), *member, place, use, packed_weight_bytes(product, use, packing.processor),
-                          life_of_packed(place, use));
+      if (use == WeightProduct::kInputGradient && is_kept) continue;
+      const std::int64_t bytes = packed_weight_bytes(product, use, packing.processor, is_kept);
+      packed_weights_.add(memory_.arena(), *member, place, use, bytes, life_of_packed(place, use));
     }
   }
 }

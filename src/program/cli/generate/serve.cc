@@ -1,6 +1,7 @@
 // teratron serve: OpenAI's interface in front of a model.
 #include <fmt/format.h>
 
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -124,11 +125,13 @@ VectorSettings vector_settings(const ServeOptions& options, const std::optional<
 
 void serve_vectors(const ServeOptions& options, const VectorSettings& settings, const WeightSource& source,
                    const Tokenizer& tokenizer, const Rank& rank) {
-  constexpr std::int64_t kTextsAtATime = 32;
+  constexpr std::int64_t kTextsAtATime = 32, kAnyRows = std::numeric_limits<std::int64_t>::max();
   const ExecutorOptions executor{.purpose = Purpose::kEvaluation,
                                  .batch = options.slots > 0 ? options.slots : kTextsAtATime,
                                  .tokens = settings.most_tokens,
-                                 .logits_chunk = 1};
+                                 .logits_chunk = 1,
+                                 // However large calls may be, most have one text.
+                                 .packed_weights = keep_packed(options.backend, kAnyRows)};
   const LoadedEncoder loaded = load_encoder(source, executor, options.backend, rank);
   VectorModel model(options.name, *loaded.model, tokenizer, settings);
   serve(options, options.queue + 1, model, rank);
