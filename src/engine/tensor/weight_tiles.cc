@@ -112,7 +112,7 @@ void encode_tiles(DType dtype, std::span<const float> rows, std::int64_t columns
         for (std::int64_t r = 0; r < kTileRows; ++r) {
           std::array<float, kTileColumns> values{};
           if (first + r < count)
-            std::copy_n(&rows[(first + r) * columns + b * kTileColumns], kTileColumns, values.begin());
+            std::copy_n(rows.data() + (first + r) * columns + b * kTileColumns, kTileColumns, values.begin());
           put(tile, r, dtype == DType::kQ8Tile ? q8_block(values) : q4_block(values));
         }
         std::memcpy(&tiles[static_cast<std::size_t>(tile_row * across + b) * sizeof(Tile)], &tile, sizeof(Tile));

@@ -36,7 +36,8 @@ std::vector<TimeWindow> windows_of(const simulation::PipelineResult& result, int
       if (action.end > action.start) shortest = std::min(shortest, action.end - action.start);
     }
   }
-  const double half = columns / 2, span = std::max(half * shortest / 2, 1.5 * filled) * kMilliseconds;
+  const int half = columns / 2;
+  const double span = std::max(half * shortest / 2, 1.5 * filled) * kMilliseconds;
   if (2 * span >= result.seconds) return {{0, result.seconds}};
   return {{0, span}, {result.seconds - span, result.seconds}};
 }

@@ -26,7 +26,8 @@ int micro_batches_of(const TrainConfig& setting) {
 }
 
 double layers_of_stage(const TrainConfig& setting) {
-  return static_cast<double>(setting.model.config.num_layers / setting.layout.pipeline_parallel);
+  const std::int64_t layers = setting.model.config.num_layers / setting.layout.pipeline_parallel;
+  return static_cast<double>(layers);
 }
 
 // `milliseconds`: of a slice in a stage, forward and backward.

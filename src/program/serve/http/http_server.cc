@@ -136,7 +136,8 @@ struct HttpServer::Insides {
   std::atomic<bool> is_stopped{false}, has_ended{false};
 };
 
-HttpServer::HttpServer(const HttpSettings& settings, std::function<HttpAnswer(const HttpRequest&)> handle, Fail fail)
+HttpServer::HttpServer(const HttpSettings& settings, const std::function<HttpAnswer(const HttpRequest&)>& handle,
+                       const Fail& fail)
     : insides_(std::make_unique<Insides>()) {
   ConnectionServer& server = insides_->server;
   server.new_task_queue = [threads = settings.connections] { return new httplib::ThreadPool(threads); };
@@ -217,9 +218,10 @@ void HttpServer::add_refusals(const HttpSettings& settings, const Fail& fail) {
   server.set_expect_100_continue_handler([refuses](const httplib::Request& request, httplib::Response& response) {
     return refuses(request, response) ? response.status : 100;
   });
-  server.set_exception_handler([fail](const httplib::Request&, httplib::Response& response, std::exception_ptr error) {
-    fill(response, fail(500, message_of(error)));
-  });
+  server.set_exception_handler(
+      [fail](const httplib::Request&, httplib::Response& response, const std::exception_ptr& error) {
+        fill(response, fail(500, message_of(error)));
+      });
   server.set_error_handler(httplib::Server::Handler(
       [fail, routes = settings.routes](const httplib::Request& request, httplib::Response& response) {
         if (!response.body.empty()) return;  // it is an answer of ours

@@ -45,7 +45,8 @@ class HttpServer {
   // unknown path, a body that is too large, an exception; what it is given says why. EnvironmentError: the port is
   // taken, or the host has no such address.
   using Fail = std::function<HttpAnswer(int status, const std::string& why)>;
-  HttpServer(const HttpSettings& settings, std::function<HttpAnswer(const HttpRequest&)> handle, Fail fail);
+  HttpServer(const HttpSettings& settings, const std::function<HttpAnswer(const HttpRequest&)>& handle,
+             const Fail& fail);
   ~HttpServer();
 
   int port() const;

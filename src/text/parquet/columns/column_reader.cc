@@ -54,7 +54,7 @@ ColumnReader::ColumnReader(const RandomAccessFile& file, const Leaf& leaf, const
   if (chunk.type != leaf.element.type) throw_damaged("its column '{}' has another type than its schema", leaf.path);
 }
 
-ColumnReader::~ColumnReader() { memory_.count(held_, 0); }
+ColumnReader::~ColumnReader() { memory_.release(held_); }
 
 void ColumnReader::throw_no_entry() const { throw_damaged("its column '{}' ends before others", leaf_.path); }
 

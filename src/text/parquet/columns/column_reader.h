@@ -21,6 +21,7 @@ class PageMemory {
 
   // Counts bytes in the place of `before`. Unsupported: all together are more than there may be.
   void count(std::size_t before, std::size_t now);
+  void release(std::size_t bytes) noexcept { held_ -= bytes; }
   // At least `size` bytes for the compressed page, whose content is lost. Unsupported as count().
   std::span<char> packed(std::size_t size);
 

@@ -65,7 +65,12 @@ void round_row(const T* x, std::int64_t blocks, int larger_by, const RoundedRows
 template <int parts>
 using BlockWords = IntVector[parts][kTileWords];
 
-HWY_INLINE IntVector load_word(const void* from) { return hn::LoadU(IntTag(), static_cast<const std::int32_t*>(from)); }
+// A word of each of kFloatLanes rows of a tile, from `row` on.
+template <class Tile>
+HWY_INLINE IntVector load_word(const Tile& tile, std::int64_t row, std::int64_t word) {
+  const void* const from = &tile.values[static_cast<std::size_t>(word)][static_cast<std::size_t>(row)];
+  return hn::LoadU(IntTag(), static_cast<const std::int32_t*>(from));
+}
 HWY_INLINE IntVector low_halves(IntVector words) { return hn::And(words, hn::Set(IntTag(), 0x0F0F0F0F)); }
 HWY_INLINE IntVector high_halves(IntVector words) { return low_halves(hn::ShiftRight<4>(words)); }
 HWY_INLINE IntVector without_sign(IntVector words) {
@@ -77,7 +82,7 @@ HWY_INLINE void split(const Q4Tile& tile, std::int64_t row, BlockWords<1>& words
   constexpr std::int64_t kHalf = kTileWords / 2;
 #pragma GCC unroll 4
   for (std::int64_t w = 0; w < kHalf; ++w) {
-    const IntVector both = load_word(&tile.values[w][row]);
+    const IntVector both = load_word(tile, row, w);
     words[0][w] = low_halves(both);
     words[0][w + kHalf] = high_halves(both);
   }
@@ -92,7 +97,7 @@ struct PairProducts {
   HWY_INLINE static void take(const Q8Tile& tile, std::int64_t row, BlockWords<2>& words) {
 #pragma GCC unroll 8
     for (std::int64_t w = 0; w < kTileWords; ++w) {
-      const IntVector whole = without_sign(load_word(&tile.values[w][row]));
+      const IntVector whole = without_sign(load_word(tile, row, w));
       words[0][w] = low_halves(whole);
       words[1][w] = high_halves(whole);
     }
@@ -145,7 +150,7 @@ struct WordProducts {
 
   HWY_INLINE static void take(const Q8Tile& tile, std::int64_t row, BlockWords<1>& words) {
 #pragma GCC unroll 8
-    for (std::int64_t w = 0; w < kTileWords; ++w) words[0][w] = without_sign(load_word(&tile.values[w][row]));
+    for (std::int64_t w = 0; w < kTileWords; ++w) words[0][w] = without_sign(load_word(tile, row, w));
   }
   HWY_INLINE static void take(const Q4Tile& tile, std::int64_t row, BlockWords<1>& words) { split(tile, row, words); }
 
