@@ -216,6 +216,8 @@ TEST_F(FinetuneCommands, NumbersAreLearnedAndLabelsThatDoNotFitAreRefused) {
   const auto json = json_of(command(numbers, numbers, {"--epochs", "60"}));
   EXPECT_GT(json["runs"][0]["valid"]["spearman"].get<double>(), 80);
   EXPECT_LT(json["runs"][0]["valid"]["mean_squared_error"].get<double>(), 0.6);
+  const Outcome again = must(command(numbers, numbers, {"--epochs", "60"}));
+  EXPECT_THAT(again.errors, Not(HasSubstr("validates on nothing")));
   EXPECT_EQ(json_of(command(numbers, numbers, {"--epochs", "60"}))["runs"], json["runs"]) << "a finished run goes on";
   const auto evaluated = json_of({"eval", "classify", "--load", path("run") + "/best", "--data", path("valid.csv")});
   const double pearson = json["runs"][0]["valid"]["pearson"];
