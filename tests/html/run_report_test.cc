@@ -111,6 +111,16 @@ TEST_F(RunReportTest, OfSeveralRunsItTellsWhatDiffers) {
   EXPECT_THAT(run_report({runs[0], run("three", "lr = 0.5\nseed = 1\n")}, {}), HasSubstr("All settings are equal."));
 }
 
+TEST_F(RunReportTest, AFineTuningsHighestScoreIsSaidWithItsUpdate) {
+  const std::string scores = R"({"iteration":2,"kind":"score","score":61.5,"f1":61.5}
+{"iteration":4,"kind":"score","score":87.25,"f1":87.25}
+{"iteration":5,"kind":"score","score":70,"f1":70}
+)";
+  const std::string page = run_report({run("tuned", "", scores), run("trained", "")}, {});
+  EXPECT_THAT(page, HasSubstr("<th scope=\"row\">highest score</th><td>87.2500 after update 4</td><td></td>"));
+  EXPECT_THAT(run_report({run("trained", "")}, {}), Not(HasSubstr("highest score")));
+}
+
 TEST_F(RunReportTest, EmptySettingsAreRowsOfTheirOwn) {
   const std::string empty = "pipeline_layout = \"\"\n";
   EXPECT_THAT(run_report({run("a", empty)}, {}), HasSubstr("<th scope=\"row\">pipeline_layout</th><td></td>"));
