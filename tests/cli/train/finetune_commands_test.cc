@@ -119,6 +119,17 @@ TEST_F(FinetuneCommands, SearchTriesEveryPointAndTheBestOneRunsWithSeveralSeeds)
   EXPECT_THAT(refused(with(words, {"--epochs", "3"})), HasSubstr("--epochs 4 there, 3 now"));
 }
 
+// A rate with which the weights grow beyond what outputs of fp32 can be.
+TEST_F(FinetuneCommands, APointOfASearchWhoseOutputsAreNotFiniteIsTheWorst) {
+  const Words words = finetune(TaskKind::kMnli, {"--search", "--search-batch-sizes", "24", "--seeds", "1"});
+  const Words rates = {"--search-lrs", "1e38", "1e-3"};
+  const Outcome searched = must(with(words, rates));
+  EXPECT_THAT(searched.errors, AllOf(HasSubstr("search: the output for example"), HasSubstr("is not finite")));
+  EXPECT_EQ(json_of(with(words, rates))["chosen"]["lr"], 1e-3);
+  fs::remove_all(path("run"));
+  EXPECT_THAT(refused(with(words, {"--search-lrs", "1e38"})), HasSubstr("training diverged at every point"));
+}
+
 TEST_F(FinetuneCommands, StartsFromAPretrainedEncoderAndSaysWhatIsDrawn) {
   finetune(TaskKind::kMnli);  // its files
   std::string text;
