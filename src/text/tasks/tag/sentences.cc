@@ -72,7 +72,7 @@ ConllColumns columns_of(std::size_t count, const TaskReading& reading, const std
 void add_conll(const fs::path& file, const TaskReading& reading, Sentences& sentences) {
   const std::string text = read_decompressed(file);
   require_text(text, 0, file);
-  require_utf8(text, file);
+  require_utf8(text, file, "");
   std::string_view rest = text;
   if (rest.starts_with(kByteOrderMark)) rest.remove_prefix(kByteOrderMark.size());
   std::optional<ConllColumns> columns;
