@@ -308,6 +308,7 @@ TrainConfig train_config(const FinetuneConfig& config, const TaskExamples& examp
   run.batch.global_batch_size = batch * together;
   if (ranks_negatives(run.model.config)) {
     run.batch.micro_batch_size = std::min(run.batch.micro_batch_size, batch);
+    if (batch == 1) throw_user_error("there is one pair to train on, which has no others to tell it from; give more");
     require_whole_groups(batch, run.batch.micro_batch_size, std::max<std::int64_t>(run.layout.data_parallel, 1));
   }
   run.batch.micro_batch_size = std::min(run.batch.micro_batch_size * together, run.largest_share());

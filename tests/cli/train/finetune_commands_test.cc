@@ -329,6 +329,8 @@ TEST_F(FinetuneCommands, VectorsAreLearnedFromPairsWithTheOthersAsNegatives) {
   EXPECT_THAT(refusal({"--dp", "2"}), HasSubstr("on 2 copies of the model, so it must have a multiple of 16"));
   EXPECT_THAT(refusal({"--micro-batch-size", "1"}), HasSubstr("a pair alone has no others to tell it from"));
   EXPECT_THAT(refusal({"--ensemble", "--seeds", "2"}), HasSubstr("vectors of several models have no mean"));
+  put_file(path("one.csv"), "text,pair\nrain,snow\n");
+  EXPECT_THAT(refusal({"--train-data", path("one.csv")}), HasSubstr("there is one pair to train on"));
 }
 
 // Files with numbers for labels, and with their names.
