@@ -64,6 +64,7 @@ void take_usual_columns(TaskKind task, TaskReading& reading, FieldList& fields) 
 void fill_in(FinetuneConfig& config, FieldList& fields) {
   TrainConfig& run = config.run;
   TaskReading& reading = config.reading.given;
+  config.given_reading = given_reading(config.reading, fields);
   take_usual_columns(config.task, reading, fields);
   if (entry_of(config.task).labels_in_files != nullptr && !config.train_data.empty()) {
     reading.labels = labels_in_files(config.task, config.train_data, reading);

@@ -276,6 +276,47 @@ TEST_F(FinetuneCommands, ColumnsOfARunAreThoseOfItsEvaluation) {
   EXPECT_NE(read_file(path("single")), read_file(path("pairs")));
 }
 
+// What a run gave to read paragraphs and answers is its evaluation's, too: thresholds with which there is never an
+// answer and always one.
+TEST_F(FinetuneCommands, WindowsAndAnswersOfARunAreThoseOfItsEvaluation) {
+  const Words reading = words_of("--epochs 1 --max-answer-length 1 --max-query-length 2 --doc-stride 7 --n-best 30");
+  for (const char* threshold : {"-1000", "1000"}) {
+    SCOPED_TRACE(threshold);
+    fs::remove_all(path("run"));
+    const Words run = finetune(TaskKind::kSquad2, with(reading, {"--null-score-diff-threshold", threshold}));
+    const auto trained = json_of(run)["runs"][0]["valid"];
+    const Words eval = {
+        "eval",        "squad2",        "--load",    path("run") + "/best", "--data", path("valid.jsonl"),
+        "--overwrite", "--predictions", path("said")};
+    EXPECT_EQ(json_of(eval)["f1"], trained["f1"]);
+    EXPECT_EQ(read_file(path("said")), read_file(path("run") + "/predictions-valid.json"));
+    succeed(with(eval, {"--null-score-diff-threshold", threshold[0] == '-' ? "1000" : "-1000"}));
+    EXPECT_NE(read_file(path("said")), read_file(path("run") + "/predictions-valid.json")) << "flags come first";
+  }
+}
+
+// Columns of CoNLL files are a run's, too; those of JSON lines have other names.
+TEST_F(FinetuneCommands, ColumnsOfWordsAreARunsInFilesOfItsForm) {
+  std::string rows, lines;
+  for (std::size_t i = 0; i < 12; ++i) {
+    const std::string word(kTaskWords[i]), label = i % 3 == 0 ? "B-life" : "O";
+    rows += fmt::format("no {} {} I-last\n\n", word, label);
+    lines += fmt::format("{{\"tokens\": [\"{}\"], \"ner_tags\": [\"{}\"]}}\n", word, label);
+  }
+  put_file(path("words.conll"), rows);
+  Words words = finetune(TaskKind::kTag, {"--text-column", "2", "--label-column", "3"});
+  for (std::string& word : words) {
+    if (word.ends_with(".jsonl")) word = path("words.conll");
+  }
+  put_file(path("words.jsonl"), lines);
+  const auto run = json_of(words)["runs"][0]["valid"];
+  for (const char* file : {"words.conll", "words.jsonl"}) {
+    const auto json = json_of({"eval", "tag", "--load", path("run") + "/best", "--data", path(file)});
+    EXPECT_EQ(json["accuracy"], run["accuracy"]) << file;
+    EXPECT_EQ(json["f1"], run["f1"]) << file;
+  }
+}
+
 // Pairs that say the same in other words: every word has its own translation.
 TEST_F(FinetuneCommands, VectorsAreLearnedFromPairsWithTheOthersAsNegatives) {
   RandomSequence random({.seed = 9});
