@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/files/file.h"
+#include "base/message_of.h"
 #include "base/temporary_folder.h"
 
 namespace teratron::testing {
@@ -168,6 +169,10 @@ TEST_F(RunReportTest, WhatIsNoRunIsAnError) {
   EXPECT_THROW(read_run(folder("none")), UserError);
   std::filesystem::create_directories(folder("empty"));
   EXPECT_THROW(read_run(folder("empty")), UserError);
+  for (const char* name : {"searched/batch-8/seed-2", "searched/batch-8/seed-1"}) run(name, "");
+  EXPECT_THAT(message_of<UserError>([&] { read_run(folder("searched")); }),
+              HasSubstr("name those: " + folder("searched/batch-8/seed-1").string() + " " +
+                        folder("searched/batch-8/seed-2").string()));
   EXPECT_THROW(run("bad", "= 1\n"), UserError);
   EXPECT_THROW(run("torn", "", "no json\n"), UserError);
   EXPECT_EQ(run("odd", "",
