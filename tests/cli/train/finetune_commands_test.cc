@@ -228,7 +228,8 @@ TEST_F(FinetuneCommands, NumbersAreLearnedAndLabelsThatDoNotFitAreRefused) {
   EXPECT_GT(json["runs"][0]["valid"]["spearman"].get<double>(), 80);
   EXPECT_LT(json["runs"][0]["valid"]["mean_squared_error"].get<double>(), 0.6);
   const Outcome again = must(command(numbers, numbers, {"--epochs", "60"}));
-  EXPECT_THAT(again.errors, Not(HasSubstr("validates on nothing")));
+  EXPECT_THAT(again.errors, AllOf(Not(HasSubstr("validates on nothing")),
+                                  HasSubstr("to validate on: 8 texts; labels are numbers; 8 of them trained on, too")));
   EXPECT_EQ(json_of(command(numbers, numbers, {"--epochs", "60"}))["runs"], json["runs"]) << "a finished run goes on";
   const auto evaluated = json_of({"eval", "classify", "--load", path("run") + "/best", "--data", path("valid.csv")});
   const double pearson = json["runs"][0]["valid"]["pearson"];
@@ -276,7 +277,7 @@ TEST_F(FinetuneCommands, ColumnsOfARunAreThoseOfItsEvaluation) {
   EXPECT_NE(read_file(path("single")), read_file(path("pairs")));
 }
 
-// What a run gave to read paragraphs and answers is its evaluation's, too: thresholds with which there is never an
+// Flags by which a run read paragraphs and answers are its evaluation's, too: thresholds with which there is never an
 // answer and always one.
 TEST_F(FinetuneCommands, WindowsAndAnswersOfARunAreThoseOfItsEvaluation) {
   const Words reading = words_of("--epochs 1 --max-answer-length 1 --max-query-length 2 --doc-stride 7 --n-best 30");
