@@ -122,6 +122,14 @@ TEST_F(RunReportTest, AFineTuningsHighestScoreIsSaidWithItsUpdate) {
   EXPECT_THAT(run_report({run("trained", "")}, {}), Not(HasSubstr("highest score")));
 }
 
+TEST_F(RunReportTest, UpdatesThatOverflowSkippedAreCounted) {
+  const std::string skipped = R"({"iteration":6,"kind":"iteration","loss":1,"gradient_norm":null,"skipped":1}
+{"iteration":7,"kind":"iteration","loss":1,"gradient_norm":null,"skipped":1}
+)";
+  EXPECT_THAT(run_report({run("fp16", "", skipped)}, {}), HasSubstr("updates skipped by overflow</th><td>2</td>"));
+  EXPECT_THAT(run_report({run("fp32", "")}, {}), Not(HasSubstr("skipped by overflow")));
+}
+
 TEST_F(RunReportTest, EmptySettingsAreRowsOfTheirOwn) {
   const std::string empty = "pipeline_layout = \"\"\n";
   EXPECT_THAT(run_report({run("a", empty)}, {}), HasSubstr("<th scope=\"row\">pipeline_layout</th><td></td>"));
