@@ -154,7 +154,7 @@ TEST_F(InABrowser, APlansSlidersPickTheStepsAndMultiply) {
   EXPECT_THAT(probe, HasSubstr("\"said\":[\"It fits: dp 8.")) << "sequences are those of the first step";
   EXPECT_THAT(probe, HasSubstr("\"It fits: dp 16.A step takes 2.000 s, 8.00 M tokens a second, MFU 50.0 %."));
   // 1e9 tokens at 8e6 a second are 125 s of 16 devices: 0.5556 hours, 1.667 dollars, 0.000556 MWh.
-  EXPECT_THAT(probe, HasSubstr("1.00 G tokens take 0.00145 days, 1 device-hours, 2 dollars, 0.000556 MWh"));
+  EXPECT_THAT(probe, HasSubstr("1.00 G tokens take 0.00145 days, 0.556 device-hours, 1.67 dollars, 0.000556 MWh"));
   EXPECT_THAT(probe, HasSubstr("\"It fits: tp 8.A step takes"));
   EXPECT_THAT(probe, HasSubstr("\"It fits: tp 8 on E.A step takes"));
   EXPECT_THAT(probe, HasSubstr("\"command\":\"train --dp 16\""));

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/files/file.h"
+#include "base/message_of.h"
 #include "base/temporary_folder.h"
 
 namespace teratron::testing {
@@ -111,6 +112,24 @@ TEST_F(RunReportTest, OfSeveralRunsItTellsWhatDiffers) {
   EXPECT_THAT(run_report({runs[0], run("three", "lr = 0.5\nseed = 1\n")}, {}), HasSubstr("All settings are equal."));
 }
 
+TEST_F(RunReportTest, AFineTuningsHighestScoreIsSaidWithItsUpdate) {
+  const std::string scores = R"({"iteration":2,"kind":"score","score":61.5,"f1":61.5}
+{"iteration":4,"kind":"score","score":87.25,"f1":87.25}
+{"iteration":5,"kind":"score","score":70,"f1":70}
+)";
+  const std::string page = run_report({run("tuned", "", scores), run("trained", "")}, {});
+  EXPECT_THAT(page, HasSubstr("<th scope=\"row\">highest score</th><td>87.2500 after update 4</td><td></td>"));
+  EXPECT_THAT(run_report({run("trained", "")}, {}), Not(HasSubstr("highest score")));
+}
+
+TEST_F(RunReportTest, UpdatesThatOverflowSkippedAreCounted) {
+  const std::string skipped = R"({"iteration":6,"kind":"iteration","loss":1,"gradient_norm":null,"skipped":1}
+{"iteration":7,"kind":"iteration","loss":1,"gradient_norm":null,"skipped":1}
+)";
+  EXPECT_THAT(run_report({run("fp16", "", skipped)}, {}), HasSubstr("updates skipped by overflow</th><td>2</td>"));
+  EXPECT_THAT(run_report({run("fp32", "")}, {}), Not(HasSubstr("skipped by overflow")));
+}
+
 TEST_F(RunReportTest, EmptySettingsAreRowsOfTheirOwn) {
   const std::string empty = "pipeline_layout = \"\"\n";
   EXPECT_THAT(run_report({run("a", empty)}, {}), HasSubstr("<th scope=\"row\">pipeline_layout</th><td></td>"));
@@ -158,6 +177,10 @@ TEST_F(RunReportTest, WhatIsNoRunIsAnError) {
   EXPECT_THROW(read_run(folder("none")), UserError);
   std::filesystem::create_directories(folder("empty"));
   EXPECT_THROW(read_run(folder("empty")), UserError);
+  for (const char* name : {"searched/batch-8/seed-2", "searched/batch-8/seed-1"}) run(name, "");
+  EXPECT_THAT(message_of<UserError>([&] { read_run(folder("searched")); }),
+              HasSubstr("name those: " + folder("searched/batch-8/seed-1").string() + " " +
+                        folder("searched/batch-8/seed-2").string()));
   EXPECT_THROW(run("bad", "= 1\n"), UserError);
   EXPECT_THROW(run("torn", "", "no json\n"), UserError);
   EXPECT_EQ(run("odd", "",

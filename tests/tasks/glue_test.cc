@@ -15,6 +15,7 @@ namespace fs = std::filesystem;
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 const std::string kMnliHeader = "index\tgenre\tsentence1_parse\tsentence1\tsentence2\tlabel1\tgold_label\n";
 const std::string kQqpHeader = "id\tqid1\tqid2\tquestion1\tquestion2\tis_duplicate\n";
@@ -105,6 +106,8 @@ TEST_F(GlueFiles, NameFileAndLineOfAFault) {
   EXPECT_THAT(refusal("\n \n", glue::Task::kQqp), HasSubstr("is empty"));
   EXPECT_THAT(refusal("-\ta\tb\n", glue::Task::kMnli), HasSubstr("of 1 row 1 have the label '-'"));
   EXPECT_THAT(refusal(right + std::string(1, '\0'), glue::Task::kMnli), HasSubstr("not text"));
+  EXPECT_THAT(refusal(right + "neutral\tcaf\xe9\tb\n", glue::Task::kMnli),
+              AllOf(HasSubstr("is not UTF-8: 0xe9 at byte 23"), Not(HasSubstr("--format"))));
   EXPECT_THAT(message_of<UserError>([&] { glue::read_dataset(folder_ / "none.tsv", glue::Task::kMnli); }),
               HasSubstr("none.tsv"));
 }

@@ -149,6 +149,17 @@ TEST_P(SyntheticTask, NamesUnreadableFilesAndTheRemedy) {
               HasSubstr("byte-level BPE"));
 }
 
+// Whatever their labels: the second pair alone. Each of RACE's four sequences counts.
+TEST_F(TaskFiles, ExamplesOfAnotherSetAreFoundByTheirTexts) {
+  const auto set = open(TaskKind::kMnli, "neutral\train\tsnow\nneutral\tsun\tfog\nneutral\train sun\tsnow\n");
+  const auto other = open(TaskKind::kMnli, "entailment\tsun\tfog\nneutral\train\tsun\nneutral\tsnow\train\n");
+  EXPECT_EQ(set->examples().count_in(other->examples()), 1);
+  const auto questions = open(TaskKind::kRace, task_file(TaskKind::kRace, 20, 1)),
+             others = open(TaskKind::kRace, task_file(TaskKind::kRace, 20, 2));
+  EXPECT_EQ(questions->examples().count_in(questions->examples()), 20);
+  EXPECT_EQ(questions->examples().count_in(others->examples()), 0);
+}
+
 TEST_F(TaskFiles, APairLosesTheEndOfItsLongerSide) {
   const std::string six = "rain snow wind sun fog hail", two = "tree bird";
   const auto cut = [&](const std::string& a, const std::string& b, std::int64_t seq_length) {

@@ -64,6 +64,7 @@ void take_usual_columns(TaskKind task, TaskReading& reading, FieldList& fields) 
 void fill_in(FinetuneConfig& config, FieldList& fields) {
   TrainConfig& run = config.run;
   TaskReading& reading = config.reading.given;
+  config.given_reading = given_reading(config.reading, fields);
   take_usual_columns(config.task, reading, fields);
   if (entry_of(config.task).labels_in_files != nullptr && !config.train_data.empty()) {
     reading.labels = labels_in_files(config.task, config.train_data, reading);
@@ -308,6 +309,7 @@ TrainConfig train_config(const FinetuneConfig& config, const TaskExamples& examp
   run.batch.global_batch_size = batch * together;
   if (ranks_negatives(run.model.config)) {
     run.batch.micro_batch_size = std::min(run.batch.micro_batch_size, batch);
+    if (batch == 1) throw_user_error("there is one pair to train on, which has no others to tell it from; give more");
     require_whole_groups(batch, run.batch.micro_batch_size, std::max<std::int64_t>(run.layout.data_parallel, 1));
   }
   run.batch.micro_batch_size = std::min(run.batch.micro_batch_size * together, run.largest_share());

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
 #include <span>
 #include <string>
 #include <vector>
@@ -43,6 +44,7 @@ struct FinetuneConfig {
   std::vector<std::filesystem::path> test_data;               // empty: no test
   std::filesystem::path load;                                 // weights to start from; empty: random ones
   TaskReadingSettings reading;
+  std::map<std::string, std::string> given_reading;  // its flags that were given; filled in by read_finetune_config()
   std::int64_t epochs = 0;
   double warmup_fraction = 0.065;  // of all updates
   std::int64_t seeds = 1;

@@ -9,6 +9,7 @@
 #include "finetune/outputs.h"
 #include "model/negatives.h"
 #include "runtime/weight_use.h"
+#include "tasks/pair_encoding.h"
 #include "tasks/task_samples.h"
 #include "train/config/resume_rules.h"
 
@@ -47,6 +48,11 @@ std::vector<std::string> schedule_differences(const TrainConfig& there, const Fi
   return found;
 }
 
+std::string text_of_sets(const TaskSet& training, const TaskSet& validation) {
+  return fmt::format("{}\nto validate on: {}{}", training.notes(), validation.notes(),
+                     note_of(validation.examples().count_in(training.examples()), "", "of them trained on, too"));
+}
+
 }  // namespace
 
 DataIdentity data_of(const TaskSet& training, const TaskSet& validation) {
@@ -65,7 +71,7 @@ TrainingTask make_finetune_task(const TrainConfig& run, TaskKind kind, const Tas
                     .config = run.model.config,
                     .training = std::make_unique<TaskSamples>(examples, run.model.seq_length, SampleOrder::kShuffled,
                                                               static_cast<std::uint64_t>(run.seed)),
-                    .split_description = training.notes(),
+                    .split_description = text_of_sets(training, validation),
                     .data = data_of(training, validation)};
   task.scores = [&validation, &bert = *model](Executor& executor) {
     return validation.scores(outputs_of(executor, bert, validation.examples()));

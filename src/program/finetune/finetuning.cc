@@ -97,7 +97,7 @@ class RankRuns {
     if (!config.output.load.empty()) checkpoint = read_checkpoint_info(config.output.load);
     TrainingTask task = make_finetune_task(config, config_.task, sets_.training(), sets_.validation(),
                                            rank_.mesh->coordinates().tensor);
-    if (config_.task == TaskKind::kClassify) task.run.columns = columns_of(config_.reading.given);
+    task.run.reading = config_.given_reading;
     Run run({.launch = launch_,
              .rank = rank_,
              .backend = *backend_,

@@ -5,6 +5,7 @@
 
 #include "checkpoint/hugging_face/sentence_transformer.h"
 #include "checkpoint/initial_weights.h"
+#include "options/reading.h"
 
 namespace teratron {
 namespace {
@@ -47,12 +48,29 @@ void add_label_fields(FieldList& list, TaskReading& reading) {
       "tag: names of labels that are numbers in JSON lines, in their order from 0 on; models have them in this order");
 }
 
-std::map<std::string, std::string> columns_of(const TaskReading& reading) {
-  std::map<std::string, std::string> columns = {{"text-column", reading.text_column},
-                                                {"pair-column", reading.pair_column},
-                                                {"label-column", reading.label_column}};
-  std::erase_if(columns, [](const auto& column) { return column.second.empty(); });
-  return columns;
+std::map<std::string, std::string> given_reading(TaskReadingSettings& settings, FieldList& fields) {
+  std::map<std::string, std::string> flags;
+  FieldList own;
+  add_task_reading_fields(own, settings);
+  own.remove(settings.given.label_names, settings.pooling);
+  for (const Field& field : own) {
+    if (fields.find(field.name)->given) flags[field.name] = field.value_text();
+  }
+  return flags;
+}
+
+void take_reading(const std::map<std::string, std::string>& run, const std::set<std::string>& named,
+                  TaskReadingSettings& settings) {
+  FieldList fields;
+  add_task_reading_fields(fields, settings);
+  std::vector<Setting> values;
+  for (const auto& [flag, text] : run) {
+    Field* field = named.contains(flag) ? nullptr : fields.find(flag);
+    if (field != nullptr) values.push_back({.field = field, .values = {{.text = text}}});
+  }
+  FaultLines lines;
+  apply_settings(fields, values, lines);
+  throw_if_any(lines);
 }
 
 Pooling pooling_for(const TaskReadingSettings& settings, const std::filesystem::path& load) {

@@ -4,6 +4,8 @@
 #include <filesystem>
 #include <map>
 #include <optional>
+#include <set>
+#include <string>
 
 #include "model/pooling.h"
 #include "options/fields.h"
@@ -21,8 +23,11 @@ struct TaskReadingSettings {
   Faults faults() const;
 };
 void add_task_reading_fields(FieldList& list, TaskReadingSettings& settings);
-// Columns of classify's files by the flags that name them, without those that are empty.
-std::map<std::string, std::string> columns_of(const TaskReading& reading);
+// Those flags of a list that were given, with their values, but for what the model itself says: RunOrigin::reading.
+std::map<std::string, std::string> given_reading(TaskReadingSettings& settings, FieldList& fields);
+// Takes what a run read by, but for the flags in `named`.
+void take_reading(const std::map<std::string, std::string>& run, const std::set<std::string>& named,
+                  TaskReadingSettings& settings);
 // Pooling of embed's vectors: the given one, that of the weights in `load`, or the mean.
 Pooling pooling_for(const TaskReadingSettings& settings, const std::filesystem::path& load);
 void add_label_fields(FieldList& list, TaskReading& reading);  // those that `score` has, too

@@ -1,6 +1,6 @@
 #include "html/run_record.h"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -19,6 +19,8 @@ namespace teratron {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr const char* kLog = "metrics.jsonl";
 
 std::string text_of(const MetricsLine& line, const char* name) {
   const auto found = line.values.find(name);
@@ -99,6 +101,30 @@ void read_checkpoints(RunRecord& run) {
   if (fs::exists(run.folder / kTrackerFile, error)) run.last = read_checkpoint_info(run.folder);
 }
 
+// Runs in folders of a folder, as --seeds and --search of finetune leave them.
+std::vector<std::string> runs_below(const fs::path& folder) {
+  std::vector<std::string> runs;
+  std::error_code error;
+  for (fs::recursive_directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
+    if (at.depth() > 2) at.disable_recursion_pending();
+    if (at->path().filename() == kLog) runs.push_back(at->path().parent_path().string());
+  }
+  std::ranges::sort(runs);
+  return runs;
+}
+
+[[noreturn]] void throw_no_run(const fs::path& folder) {
+  constexpr std::size_t kShown = 8;  // as many as a page takes
+  std::vector<std::string> runs = runs_below(folder);
+  if (runs.empty()) {
+    throw_user_error("'{}' holds no {}; name the folder that a run was saved to (train --save)", folder.string(), kLog);
+  }
+  const std::size_t more = runs.size() - std::min(runs.size(), kShown);
+  runs.resize(runs.size() - more);
+  throw_user_error("'{}' holds no {}, but runs below it do; name those: {}{}", folder.string(), kLog,
+                   fmt::join(runs, " "), more > 0 ? fmt::format(" and {} more", more) : "");
+}
+
 // The last `parts` names of a path.
 std::string end_of(const fs::path& path, std::size_t parts) {
   fs::path end;
@@ -138,11 +164,8 @@ RunRecord read_run(const fs::path& folder) {
   RunRecord run;
   run.folder = fs::canonical(folder);
   run.name = run.folder.filename().string();
-  const fs::path log = folder / "metrics.jsonl", settings = folder / kSettingsFile;
-  if (!fs::exists(log)) {
-    throw_user_error("'{}' holds no metrics.jsonl; name the folder that a run was saved to (train --save)",
-                     folder.string());
-  }
+  const fs::path log = folder / kLog, settings = folder / kSettingsFile;
+  if (!fs::exists(log)) throw_no_run(folder);
   read_log(log, run);
   if (fs::exists(settings)) read_settings(settings, run);
   read_checkpoints(run);

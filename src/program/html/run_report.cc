@@ -50,12 +50,20 @@ std::string last_of(const RunRecord& run, const char* curve) {
   return points == nullptr ? "" : fmt::format("{:.4f}", points->back().second);
 }
 
+std::string text_of_point(const std::pair<double, double>& point) {
+  return fmt::format("{:.4f} after update {}", point.second, readable_integer(static_cast<std::int64_t>(point.first)));
+}
+
 std::string least_of(const RunRecord& run, const char* curve) {
   const svg::Points* const points = run.curve(curve);
   if (points == nullptr) return "";
-  const auto least = std::ranges::min_element(*points, {}, &std::pair<double, double>::second);
-  return fmt::format("{:.4f} after update {}", least->second,
-                     readable_integer(static_cast<std::int64_t>(least->first)));
+  return text_of_point(*std::ranges::min_element(*points, {}, &std::pair<double, double>::second));
+}
+
+std::string highest_of(const RunRecord& run, const char* curve) {
+  const svg::Points* const points = run.curve(curve);
+  if (points == nullptr) return "";
+  return text_of_point(*std::ranges::max_element(*points, {}, &std::pair<double, double>::second));
 }
 
 std::vector<double> values_of(const svg::Points& points) {
@@ -81,6 +89,14 @@ std::string progress_of(const RunRecord& run) {
   return asked > 0 ? fmt::format("{} of {}", readable_integer(done), readable_integer(asked)) : readable_integer(done);
 }
 
+double sum_of(const RunRecord& run, const char* curve) {
+  double sum = 0;
+  const svg::Points* const points = run.curve(curve);
+  if (points == nullptr) return sum;
+  for (const auto& point : *points) sum += point.second;
+  return sum;
+}
+
 std::optional<double> median_of(const RunRecord& run, const char* curve) {
   const svg::Points* const points = run.curve(curve);
   return points == nullptr ? std::nullopt : std::optional(median(values_of(*points)));
@@ -96,13 +112,19 @@ std::string memory_of(const RunRecord& run) {
 void add_summary(HtmlPage& page, const Runs& runs) {
   std::vector<Row> rows;
   add_row(rows, runs, "model", model_of);
+  add_row(rows, runs, "task", [](const RunRecord& run) { return run.last ? run.last->run.task : std::string(); });
   add_row(rows, runs, "updates", progress_of);
+  add_row(rows, runs, "updates skipped by overflow", [](const RunRecord& run) -> std::string {
+    const double skipped = sum_of(run, "skipped");
+    return skipped > 0 ? readable_integer(std::llround(skipped)) : "";
+  });
   add_row(rows, runs, "tokens read", [](const RunRecord& run) -> std::string {
     const svg::Points* const read = run.curve("consumed_tokens");
     return read == nullptr ? "" : readable_integer(static_cast<std::int64_t>(read->back().second));
   });
   add_row(rows, runs, "last loss", [](const RunRecord& run) { return last_of(run, "loss"); });
   add_row(rows, runs, "least validation loss", [](const RunRecord& run) { return least_of(run, "validation_loss"); });
+  add_row(rows, runs, "highest score", [](const RunRecord& run) { return highest_of(run, "score"); });
   add_row(rows, runs, "tokens a second, median", [](const RunRecord& run) {
     const std::optional<double> rate = median_of(run, "tokens_per_second");
     return rate ? readable_integer(std::llround(*rate)) : "";
@@ -113,11 +135,7 @@ void add_summary(HtmlPage& page, const Runs& runs) {
   });
   add_row(rows, runs, "memory of the fullest rank", memory_of);
   add_row(rows, runs, "time of updates", [](const RunRecord& run) -> std::string {
-    const svg::Points* const seconds = run.curve("seconds");
-    double sum = 0;
-    if (seconds == nullptr) return "";
-    for (const auto& point : *seconds) sum += point.second;
-    return readable_duration(sum);
+    return run.curve("seconds") == nullptr ? "" : readable_duration(sum_of(run, "seconds"));
   });
   page.table("", head_of(runs, ""), rows);
 }

@@ -155,7 +155,7 @@ std::string StartText::text(const Backend& backend) const {
   lines.push_back(
       fmt::format("{} of {} an epoch", counted(epoch, "training sample"), counted(config.model.seq_length, "token")));
   lines.push_back(trainer.task().split_description);
-  if (!trainer.task().validation && config.output.eval_interval > 0) {
+  if (!trainer.task().validation && !trainer.task().scores && config.output.eval_interval > 0) {
     lines.push_back("validates on nothing: --split leaves nothing for it");
   }
   lines.push_back(text_of_batches(config, checkpoint, epoch));

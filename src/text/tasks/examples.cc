@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <charconv>
+#include <unordered_set>
 
 #include "base/files/checksum.h"
 
@@ -35,6 +36,22 @@ std::int64_t TaskExamples::longest() const {
   std::int64_t most = 0;
   for (std::int64_t number = 0; number < sequences(); ++number) most = std::max(most, length(number));
   return most;
+}
+
+std::string_view TaskExamples::bytes_of(std::int64_t example) const {
+  const auto first = static_cast<std::size_t>(example * sequences_each);
+  const auto begin = static_cast<std::size_t>(begins[first]);
+  const auto end = static_cast<std::size_t>(begins[first + static_cast<std::size_t>(sequences_each)]);
+  const auto bytes = std::as_bytes(std::span(ids).subspan(begin, end - begin));
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+std::int64_t TaskExamples::count_in(const TaskExamples& other) const {
+  std::unordered_set<std::string_view> known;
+  for (std::int64_t example = 0; example < other.count(); ++example) known.insert(other.bytes_of(example));
+  std::int64_t found = 0;
+  for (std::int64_t example = 0; example < count(); ++example) found += known.contains(bytes_of(example)) ? 1 : 0;
+  return found;
 }
 
 }  // namespace teratron

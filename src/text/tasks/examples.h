@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstdint>
 #include <span>
+#include <string_view>
 #include <vector>
 
 namespace teratron {
@@ -52,8 +53,11 @@ struct TaskExamples {
   // their files.
   std::int64_t checksum() const;
   std::int64_t longest() const;  // tokens of the longest sequence; 0 if there is none
+  // Number of examples whose sequences are those of an example of another set, whatever their labels.
+  std::int64_t count_in(const TaskExamples& other) const;
 
  private:
+  std::string_view bytes_of(std::int64_t example) const;  // of its ids
   // The part of a list with a value for each token that is of a sequence.
   std::span<const std::int32_t> part_of(const std::vector<std::int32_t>& list, std::int64_t number) const {
     const auto at = static_cast<std::size_t>(number);

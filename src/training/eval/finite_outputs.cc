@@ -1,9 +1,9 @@
 #include "eval/finite_outputs.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
-
-#include "base/error.h"
 
 namespace teratron {
 
@@ -17,15 +17,15 @@ std::optional<std::size_t> first_not_finite(std::span<const float> values) {
 
 void throw_output_not_finite(std::string_view what, DType compute_dtype) {
   if (compute_dtype == DType::kF16) {
-    throw_user_error(
+    throw OutputNotFiniteError(fmt::format(
         "{} is not finite: values of fp16 end at 65504, and this model's become larger; take --bf16 in place of "
         "--fp16, or neither",
-        what);
+        what));
   }
-  throw_user_error(
+  throw OutputNotFiniteError(fmt::format(
       "{} is not finite: with the model's weights, values become too large to be numbers; training has diverged, or "
       "the weights are damaged",
-      what);
+      what));
 }
 
 }  // namespace teratron

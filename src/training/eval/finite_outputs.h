@@ -6,14 +6,21 @@
 #include <string_view>
 
 #include "base/dtype.h"
+#include "base/error.h"
 
 namespace teratron {
 
 // Index of the first value that is infinite or not a number; nullopt: all are finite.
 std::optional<std::size_t> first_not_finite(std::span<const float> values);
 
-// Throws a UserError: `what`, an output in `compute_dtype`, is not finite; with advice. load_weights() has verified
-// that the weights are finite, so values between overflow.
+// An output of a model is infinite or not a number.
+class OutputNotFiniteError : public UserError {
+ public:
+  using UserError::UserError;
+};
+
+// Throws an OutputNotFiniteError: `what`, an output in `compute_dtype`, is not finite; with advice. load_weights() has
+// verified that the weights are finite, so values between overflow.
 [[noreturn]] void throw_output_not_finite(std::string_view what, DType compute_dtype);
 
 }  // namespace teratron

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "checkpoint/adapter_base.h"
+#include "eval/finite_outputs.h"
 #include "runtime/recorded_data.h"
 #include "runtime/weight_use.h"
 #include "train/config/resume_rules.h"
@@ -137,11 +138,19 @@ void Trainer::validate(TrainingObserver& observer, TrainingResult& result) {
   }
   if (task_.scores) {
     note_activity({.name = "scores", .iteration = iteration()});
-    const std::vector<TaskScore> scores = task_.scores(executor());
+    const std::vector<TaskScore> scores = finite_scores();
     observer.scored(iteration(), scores);
     best_.add(-scores.front().value, iteration());
   }
   sample(observer);
+}
+
+std::vector<TaskScore> Trainer::finite_scores() {
+  try {
+    return task_.scores(executor());
+  } catch (const OutputNotFiniteError& error) {
+    throw DivergedError(error.what());
+  }
 }
 
 // By the first copy of the model; the draws depend on the run's seed alone, so that samples of different iterations

@@ -85,6 +85,7 @@ class Trainer {
   // Decisions of the loop, which follow from numbers that all ranks share.
   Requests requests(const RunControl& control) const;
   void validate(TrainingObserver& observer, TrainingResult& result);
+  std::vector<TaskScore> finite_scores();  // DivergedError: an output is not finite
   bool makes_up_for_validation() const { return validation_is_owed_ && validates_after(iteration()); }
   bool is_stalled() const { return config_.output.early_stop > 0 && best_.since >= config_.output.early_stop; }
   bool is_best() const { return config_.output.save_best && best_.iteration == iteration(); }

@@ -157,6 +157,7 @@ TEST(Plan, AmountsOfAnySizeAreSaidAsTheyAre) {
   };
   EXPECT_THAT(succeed(costs("1", "2.5", "0.0001")),
               AllOf(HasSubstr(": 1 update,"), HasSubstr("0.0001 dollars last"), Not(HasSubstr(" 0 device-hours"))));
+  EXPECT_THAT(succeed(costs("1e9", "2.5", "3.09")), HasSubstr("3.09 dollars last"));
   EXPECT_THAT(succeed(costs("1e18", "1e15", "1e15")), AllOf(HasSubstr("e+"), Not(HasSubstr("-9,2"))));
   EXPECT_THAT(refused(costs("1e30", "1", "1")), HasSubstr("--tokens is 1e+30; it must be a number of tokens"));
   EXPECT_THAT(refused(costs("1", "1e300", "1")), HasSubstr("--price is 1e+300; it must be a number of dollars"));

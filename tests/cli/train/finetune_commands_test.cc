@@ -3,34 +3,10 @@
 
 #include <algorithm>
 
-#include "cli/binary.h"
-#include "tasks/synthetic_tasks.h"
-#include "tasks/task_entry.h"
+#include "cli/finetune_runs.h"
 
 namespace teratron::testing {
 namespace {
-
-const Words kTinyBert =
-    words_of("--model bert-tiny --num-layers 2 --hidden-size 24 --num-attention-heads 3 --seq-length 24");
-
-class FinetuneCommands : public FolderTest {
- protected:
-  void SetUp() override {
-    fs::create_directories(path("words"));
-    put_file(path("words") + "/vocab.txt", task_vocabulary());
-  }
-
-  // A short run of a tiny model on synthetic sets.
-  Words finetune(TaskKind task, const Words& more = {}) {
-    put_file(path("train.jsonl"), task_file(task, 24, 3));
-    put_file(path("valid.jsonl"), task_file(task, 12, 4));
-    put_file(path("test.jsonl"), task_file(task, 9, 5));
-    const Words files = {"--train-data", path("train.jsonl"), "--valid-data", path("valid.jsonl"),
-                         "--test-data",  path("test.jsonl"),  "--tokenizer",  path("words")};
-    const Words run = with(words_of("finetune --lr 3e-3 --epochs 2 --global-batch-size 8 --peak-tflops 1"), kTinyBert);
-    return with(with(run, files), with({"--task", std::string(name_of(task)), "--save", path("run")}, more));
-  }
-};
 
 TEST_F(FinetuneCommands, ScoresAreThoseOfEvalAndOfScore) {
   for (const TaskKind task : all_tasks()) {
@@ -119,6 +95,17 @@ TEST_F(FinetuneCommands, SearchTriesEveryPointAndTheBestOneRunsWithSeveralSeeds)
   EXPECT_THAT(refused(with(words, {"--epochs", "3"})), HasSubstr("--epochs 4 there, 3 now"));
 }
 
+// A rate with which the weights grow beyond what outputs of fp32 can be.
+TEST_F(FinetuneCommands, APointOfASearchWhoseOutputsAreNotFiniteIsTheWorst) {
+  const Words words = finetune(TaskKind::kMnli, {"--search", "--search-batch-sizes", "24", "--seeds", "1"});
+  const Words rates = {"--search-lrs", "1e38", "1e-3"};
+  const Outcome searched = must(with(words, rates));
+  EXPECT_THAT(searched.errors, AllOf(HasSubstr("search: the output for example"), HasSubstr("is not finite")));
+  EXPECT_EQ(json_of(with(words, rates))["chosen"]["lr"], 1e-3);
+  fs::remove_all(path("run"));
+  EXPECT_THAT(refused(with(words, {"--search-lrs", "1e38"})), HasSubstr("training diverged at every point"));
+}
+
 TEST_F(FinetuneCommands, StartsFromAPretrainedEncoderAndSaysWhatIsDrawn) {
   finetune(TaskKind::kMnli);  // its files
   std::string text;
@@ -193,76 +180,6 @@ TEST_F(FinetuneCommands, BadInputIsOneMessageAndExitCode2) {
               HasSubstr("was not trained for mnli"));
 }
 
-// Texts of a table, some of which are scored by their length.
-TEST_F(FinetuneCommands, NumbersAreLearnedAndLabelsThatDoNotFitAreRefused) {
-  const auto command = [&](const std::string& train, const std::string& valid, const Words& more = {}) {
-    Words words = finetune(TaskKind::kClassify, more);
-    put_file(path("train.csv"), train);
-    put_file(path("valid.csv"), valid);
-    for (std::string& word : words) {
-      for (const char* set : {"train", "valid"}) {
-        if (word == path(fmt::format("{}.jsonl", set))) word = path(fmt::format("{}.csv", set));
-      }
-      if (word == path("test.jsonl")) word = path("valid.csv");
-    }
-    return words;
-  };
-  std::string numbers = "text,label\n";
-  for (int words = 1; words < 9; ++words) {
-    std::string text = "rain";
-    for (int more = 1; more < words; ++more) text += " rain";
-    numbers += fmt::format("{},{}\n", text, 0.25 * words - 1);
-  }
-  const auto json = json_of(command(numbers, numbers, {"--epochs", "60"}));
-  EXPECT_GT(json["runs"][0]["valid"]["spearman"].get<double>(), 80);
-  EXPECT_LT(json["runs"][0]["valid"]["mean_squared_error"].get<double>(), 0.6);
-  EXPECT_EQ(json_of(command(numbers, numbers, {"--epochs", "60"}))["runs"], json["runs"]) << "a finished run goes on";
-  const auto evaluated = json_of({"eval", "classify", "--load", path("run") + "/best", "--data", path("valid.csv")});
-  const double pearson = json["runs"][0]["valid"]["pearson"];
-  EXPECT_NEAR(evaluated["pearson"].get<double>(), pearson, 0.01) << "other batches round otherwise";
-
-  const auto fault = [&](const std::string& train, const std::string& valid, const Words& more = {}) {
-    fs::remove_all(path("run"));
-    const std::string errors = refused(command(train, valid, more));
-    EXPECT_FALSE(fs::exists(path("run")));
-    return errors;
-  };
-  const std::string names = "text,label\nrain,a\nsnow,b\n";
-  EXPECT_THAT(fault(names, "text,label\nrain,a\nsnow,c\n"),
-              HasSubstr("valid.csv:3: 'c' is none of the model's labels a, b"));
-  EXPECT_THAT(fault("text,label\nrain,a\nsnow,a\n", names), HasSubstr("has the label 'a'; a classifier"));
-  EXPECT_THAT(fault("text,label\nrain,Yes\nsnow,yes\n", names), HasSubstr("has the labels 'Yes' and 'yes'"));
-  EXPECT_THAT(fault(names, names, {"--labels", "numbers"}), HasSubstr("train.csv:2: the label 'a' is no number"));
-  EXPECT_THAT(fault(names, "text\nrain\n"), HasSubstr("--valid-data has no labels to score by"));
-  EXPECT_THAT(fault(names, names, {"--text-column", "body"}),
-              HasSubstr("no column is called 'body'; name one of text, label"));
-  fs::create_directories(path("run"));
-  refused({"eval", "classify", "--load", path("words"), "--data", path("valid.csv")});
-}
-
-TEST_F(FinetuneCommands, ColumnsOfARunAreThoseOfItsEvaluation) {
-  Words words = finetune(TaskKind::kClassify,
-                         {"--epochs", "1", "--text-column", "one", "--pair-column", "other", "--label-column", "kind"});
-  const std::string table =
-      "text,one,other,kind,label\n1,rain,snow,a,b\n2,rain,rain,b,a\n3,snow,sun,a,a\n4,sun,sun,b,b\n";
-  put_file(path("pairs.csv"), table);
-  for (std::string& word : words) {
-    if (word.ends_with(".jsonl")) word = path("pairs.csv");
-  }
-  const auto trained = json_of(words)["runs"][0]["valid"];
-  const Words eval = {"eval", "classify", "--load", path("run") + "/best", "--data", path("pairs.csv")};
-  const auto evaluated = json_of(eval);
-  EXPECT_EQ(evaluated["accuracy"], trained["accuracy"]);
-  EXPECT_EQ(
-      json_of(with(eval, {"--text-column", "one", "--pair-column", "other", "--label-column", "kind"}))["f1_macro"],
-      evaluated["f1_macro"]);
-  // Flags come first.
-  EXPECT_THAT(refused(with(eval, {"--pair-column", "third"})), HasSubstr("no column is called 'third'"));
-  const auto single = json_of(with(eval, {"--pair-column=", "--predictions", path("single")}));
-  succeed(with(eval, {"--predictions", path("pairs")}));
-  EXPECT_NE(read_file(path("single")), read_file(path("pairs")));
-}
-
 // Pairs that say the same in other words: every word has its own translation.
 TEST_F(FinetuneCommands, VectorsAreLearnedFromPairsWithTheOthersAsNegatives) {
   RandomSequence random({.seed = 9});
@@ -316,57 +233,8 @@ TEST_F(FinetuneCommands, VectorsAreLearnedFromPairsWithTheOthersAsNegatives) {
   EXPECT_THAT(refusal({"--dp", "2"}), HasSubstr("on 2 copies of the model, so it must have a multiple of 16"));
   EXPECT_THAT(refusal({"--micro-batch-size", "1"}), HasSubstr("a pair alone has no others to tell it from"));
   EXPECT_THAT(refusal({"--ensemble", "--seeds", "2"}), HasSubstr("vectors of several models have no mean"));
-}
-
-// Files with numbers for labels, and with their names.
-TEST_F(FinetuneCommands, LabelsOfWordsHaveNamesInEitherFormat) {
-  std::string numbers, names;
-  for (std::size_t i = 0; i < 12; ++i) {
-    const std::string word = kTaskWords[i];
-    const bool lives = i % 3 == 0;
-    numbers += fmt::format("{{\"words\": [\"rain.\", \"{}\"], \"tags\": [0, {}]}}\n", word, lives ? 2 : 0);
-    names += fmt::format("rain. NN O\n{} NN {}\n\n", word, lives ? "B-life" : "O");
-  }
-  const Words words = with(finetune(TaskKind::kTag, {"--layernorm-placement", "post", "--text-column", "words"}),
-                           {"--label-column", "tags", "--label-names", "O", "B-place", "B-life"});
-  const auto of = [&](const std::string& train, const std::string& valid) {
-    put_file(path("numbers.jsonl"), train);
-    put_file(path("valid.jsonl"), valid);
-    return with(words, {"--train-data", path("numbers.jsonl"), "--valid-data", path("valid.jsonl"), "--test-data",
-                        path("valid.jsonl")});
-  };
-  const auto json = json_of(of(numbers, numbers));
-  put_file(path("names.conll"), names);
-  const auto evaluated = json_of({"eval", "tag", "--load", path("run") + "/best", "--data", path("names.conll"),
-                                  "--predictions", path("said.conll")});
-  EXPECT_EQ(evaluated["f1"], json["runs"][0]["valid"]["f1"]);
-  EXPECT_EQ(evaluated["accuracy"], json["runs"][0]["valid"]["accuracy"]);
-  EXPECT_THAT(read_file(path("said.conll")), StartsWith("rain.\t"));
-  succeed({"convert", "--from", "teratron", "--to", "hf", path("run") + "/best", path("hf")});
-  const auto config = Json::parse(read_file(path("hf") + "/config.json"));
-  EXPECT_EQ(config["architectures"][0], "BertForTokenClassification");
-  EXPECT_EQ(config["id2label"], (Json{{"0", "O"}, {"1", "B-place"}, {"2", "B-life"}}));
-  EXPECT_EQ(json_of({"eval", "tag", "--load", path("hf"), "--data", path("names.conll")})["f1"], evaluated["f1"]);
-
-  const auto fault = [&](const std::string& train, const std::string& valid) {
-    fs::remove_all(path("run"));
-    const std::string errors = refused(of(train, valid));
-    EXPECT_FALSE(fs::exists(path("run")));
-    return errors;
-  };
-  EXPECT_THAT(fault(numbers, numbers + "{\"words\": [\"sun\"], \"tags\": [\"B-x\"]}\n"),
-              HasSubstr("valid.jsonl:13: 'B-x' is none of the model's labels O, B-place, B-life"));
-  EXPECT_THAT(fault(numbers + "{\"words\": [\"sun\"], \"tags\": [3]}\n", numbers),
-              HasSubstr("numbers.jsonl:13: \"tags\" has the number 3, and there are 3 names"));
-  EXPECT_THAT(fault(numbers, "{\"words\": [\"sun\"]}\n"), HasSubstr("--valid-data has no labels to score by"));
-  EXPECT_THAT(refused(with(of(numbers, numbers), {"--label-names", "O", "B-place", "O"})),
-              HasSubstr("--label-names has 'O' twice"));
-  put_file(path("table.csv"), "text,label\nrain,O\n");
-  EXPECT_THAT(refused({"eval", "classify", "--load", path("hf"), "--data", path("table.csv")}),
-              HasSubstr("tells no labels apart; `teratron finetune --task classify --load"));
-  put_file(path("names.conll"), names + "sun NN B-thing\n");
-  EXPECT_THAT(refused({"eval", "tag", "--load", path("hf"), "--data", path("names.conll")}),
-              HasSubstr("names.conll:37: 'B-thing' is none of the model's labels"));
+  put_file(path("one.csv"), "text,pair\nrain,snow\n");
+  EXPECT_THAT(refusal({"--train-data", path("one.csv")}), HasSubstr("there is one pair to train on"));
 }
 
 }  // namespace

@@ -91,6 +91,15 @@ TEST_F(PreferenceCommands, PairsAreShownWithTheWordsToLearn) {
                     HasSubstr("layer=[[sums<|endoftext|>]]"), Not(HasSubstr("--- 3"))));
 }
 
+TEST_F(PreferenceCommands, PairsOfEqualAnswersAreCounted) {
+  EXPECT_THAT(succeed(preferences({"--out", path("pairs")})), Not(HasSubstr("equal")));
+  write_file_atomically(path("pairs.jsonl"), R"({"prompt": "a", "chosen": "rain", "rejected": "rain"}
+{"prompt": "a", "chosen": "rain", "rejected": "rain "}
+)");
+  EXPECT_THAT(succeed(preferences({"--out", path("equal")})), HasSubstr("1 pair whose answers are equal, which teach"));
+  EXPECT_EQ(json_of(preferences({"--out", path("again")}))["equal"], 1);
+}
+
 TEST_F(PreferenceCommands, FaultsAreOneClearError) {
   succeed(preferences({"--out", path("pairs")}));
   const Words one = {"--train-iters", "1"};

@@ -63,8 +63,8 @@ struct RunOrigin {
   RunKind kind = RunKind::kTraining;
   std::string task;  // of kFinetuning, as its --task names it; empty: older checkpoints do not say
   AdapterBase base = {};
-  // Columns of the task's files by the flags that name them, "pair-column"; empty: the task's own files have no flags.
-  std::map<std::string, std::string> columns = {};
+  // How a task's files were read: the flags that the run gave, {"pair-column", "other"}.
+  std::map<std::string, std::string> reading = {};
   bool operator==(const RunOrigin&) const = default;
 };
 std::string text_of(const RunOrigin& origin);  // "finetune --task mnli"

@@ -26,7 +26,7 @@ using Json = nlohmann::json;
 namespace fs = std::filesystem;
 
 constexpr std::int64_t kFormatVersion = 1;
-constexpr const char *kRun = "run", *kTask = "task", *kColumns = "columns", *kBase = "base",
+constexpr const char *kRun = "run", *kTask = "task", *kReading = "reading", *kColumns = "columns", *kBase = "base",
                      *kBaseChecksum = "base_xxh3_64";
 constexpr std::int64_t kLargestCount = std::numeric_limits<std::int64_t>::max();
 // More than any training does, and so few that products with the sizes of batches and sequences stay within 64 bits.
@@ -89,7 +89,7 @@ Json run_to_json(const RunOrigin& run) {
     json[kBase] = run.base.folder.string();
     json[kBaseChecksum] = run.base.checksum;
   }
-  if (!run.columns.empty()) json[kColumns] = run.columns;
+  if (!run.reading.empty()) json[kReading] = run.reading;
   return json;
 }
 
@@ -100,9 +100,10 @@ RunOrigin run_from_json(const Json& json, const fs::path& path) {
   if (found == std::end(kRunKinds)) fields.throw_not("by", "train, finetune or convert");
   RunOrigin run{.kind = found->second, .task = fields.has(kTask) ? fields.string(kTask) : ""};
   if (fields.has(kBase)) run.base = {.folder = fields.string(kBase), .checksum = fields.string(kBaseChecksum)};
-  if (fields.has(kColumns)) {
-    const JsonFields columns = fields.fields_of(kColumns);
-    for (const auto& item : fields.object(kColumns).items()) run.columns[item.key()] = columns.string(item.key());
+  for (const char* key : {kReading, kColumns}) {  // the latter of older checkpoints, which name columns alone
+    if (!fields.has(key)) continue;
+    const JsonFields flags = fields.fields_of(key);
+    for (const auto& item : fields.object(key).items()) run.reading[item.key()] = flags.string(item.key());
   }
   return run;
 }

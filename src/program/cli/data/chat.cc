@@ -148,6 +148,8 @@ std::string text_of(const ChatCounts& counts, const DataChatOptions& options, Ch
     text +=
         fmt::format("{} without an answer left out\n", counted(counts.unanswered, has_pairs ? "pair" : "conversation"));
   }
+  if (counts.equal > 0)
+    text += fmt::format("{} whose answers are equal, which teach nothing\n", counted(counts.equal, "pair"));
   if (counts.rewritten > 0) {
     text += fmt::format(
         "{}: the template writes their earlier answers otherwise than their last, so each answer is one of its own\n",
@@ -168,10 +170,11 @@ void run(const DataChatOptions& options, ChatForm form) {
   write_chats(reader, tokenizer, options.out, options.tokenizer.string(), show_share("tokenising"));
   const ChatCounts& counts = reader.counts();
   const double seconds = monotonic_seconds() - start;
-  const nlohmann::ordered_json json = {{"examples", counts.examples},   {"unanswered", counts.unanswered},
-                                       {"rewritten", counts.rewritten}, {"documents", counts.documents},
-                                       {"tokens", counts.tokens},       {"learned", counts.learned},
-                                       {"longest", counts.longest},     {"seconds", seconds}};
+  nlohmann::ordered_json json = {{"examples", counts.examples},   {"unanswered", counts.unanswered},
+                                 {"rewritten", counts.rewritten}, {"documents", counts.documents},
+                                 {"tokens", counts.tokens},       {"learned", counts.learned},
+                                 {"longest", counts.longest},     {"seconds", seconds}};
+  if (form == ChatForm::kPairs) json["equal"] = counts.equal;
   report(options.json, text_of(counts, options, form, seconds), json);
 }
 

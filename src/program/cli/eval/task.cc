@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
@@ -21,6 +22,7 @@
 #include "finetune/task_head.h"
 #include "runtime/loaded_model.h"
 #include "runtime/ranks.h"
+#include "tasks/tag/sentences.h"
 #include "tasks/task_entry.h"
 #include "train/config/resume_rules.h"
 
@@ -32,7 +34,7 @@ struct EvalTaskOptions : EvaluationOptions, TaskReadingSettings {
   std::vector<std::filesystem::path> data;
   std::filesystem::path predictions;
   bool overwrite = false;
-  std::set<std::string> named_columns;  // flags of columns that were given
+  std::set<std::string> named;  // flags of the reading that were given
 
   EvalTaskOptions() { given.doc_stride = 0; }
   Faults faults() const {
@@ -54,10 +56,11 @@ FieldList fields_of(EvalTaskOptions& o) {
       .writes();
   add_overwrite_field(list, o.overwrite);
   list.add("seq-length", &o.given.seq_length, "N", "tokens of a sequence at most; 0: as the model was fine-tuned");
+  FieldList reading;
+  add_task_reading_fields(reading, o);
   add_task_reading_fields(list, o);
-  for (const std::string flag : {"text-column", "pair-column", "label-column"}) {
-    list.find(flag)->when_set = [&o, flag] { o.named_columns.insert(flag); };
-  }
+  for (const Field& field : reading)
+    list.find(field.name)->when_set = [&o, flag = field.name] { o.named.insert(flag); };
   add_evaluation_fields(list, o, "examples");
   return list;
 }
@@ -83,14 +86,19 @@ TaskReading reading_of(TaskKind task, TaskReadingSettings settings, const Weight
   return reading;
 }
 
-// Takes the columns that the run learned from, where no flag names others.
-void take_columns(const RunOrigin& run, const std::set<std::string>& named, TaskReading& reading) {
-  for (const auto& [flag, column] : {std::pair{"text-column", &reading.text_column},
-                                     {"pair-column", &reading.pair_column},
-                                     {"label-column", &reading.label_column}}) {
-    const auto found = run.columns.find(flag);
-    if (found != run.columns.end() && !named.contains(flag)) *column = found->second;
+// Reads as the run did, where no flag says otherwise. Columns of words are numbers in CoNLL files and keys elsewhere:
+// those of a run do not fit files of the other form.
+void take_run_reading(const RunOrigin& run, const EvalTaskOptions& options, TaskReadingSettings& settings) {
+  if (run.task != name_of(options.task)) return;
+  std::map<std::string, std::string> reading = run.reading;
+  if (options.task == TaskKind::kTag) {
+    const bool are_numbers = tag::is_conll_file(options.data.front());
+    std::erase_if(reading, [&](const auto& flag) {
+      const bool is_number = flag.second.find_first_not_of("0123456789") == std::string::npos;
+      return flag.first.ends_with("-column") && !flag.second.empty() && is_number != are_numbers;
+    });
   }
+  take_reading(reading, options.named, settings);
 }
 
 void report_scores(const EvalTaskJob& job, const TaskOutputValues& outputs, double seconds,
@@ -152,7 +160,7 @@ void run(const EvalTaskOptions& options) {
     source.model.head = needed.head;
     source.model.vectors = needed.vectors;
   }
-  take_columns(source.run, options.named_columns, settings.given);
+  take_run_reading(source.run, options, settings);
   const Tokenizer tokenizer = load_tokenizer_for(source.folder, source.model, options.tokenizer);
   auto set = open_task(task, options.data, tokenizer, reading_of(task, settings, source), /*training=*/false);
   const EvalTaskJob job{.options = options, .source = std::move(source), .set = std::move(set)};

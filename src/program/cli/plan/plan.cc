@@ -92,9 +92,10 @@ std::string layouts_text(const SearchResult& result, bool is_largest_batch) {
   return table.text();
 }
 
-// A number that may be a fraction, or beyond all integers.
+// A number that may be a fraction, or beyond all integers. Below 1,000 it has three digits, as on the page
+// (plan_script.js).
 std::string amount_text(double amount) {
-  return amount >= 1 && amount < 1e15 ? readable_integer(std::llround(amount)) : fmt::format("{:.3g}", amount);
+  return amount >= 999.5 && amount < 1e15 ? readable_integer(std::llround(amount)) : fmt::format("{:.3g}", amount);
 }
 
 std::string bill_text(const Bill& bill) {

@@ -11,6 +11,7 @@ const short = value =>
   value >= 1e12 ? (value / 1e12).toPrecision(3) + " T" :
   value >= 1e9 ? (value / 1e9).toPrecision(3) + " G" :
   value >= 1e6 ? (value / 1e6).toPrecision(3) + " M" : Math.round(value).toLocaleString("en");
+const amount = value => value < 999.5 ? String(Number(value.toPrecision(3))) : short(value);
 const bytes = value => value >= 2 ** 30 ? (value / 2 ** 30).toPrecision(3) + " GiB" :
   (value / 2 ** 20).toPrecision(3) + " MiB";
 const legend = parts => made("ul", {className: "legend"},
@@ -81,14 +82,14 @@ const answerOf = (step, cluster, tokens, price) => {
     return [step.layout ? `It does not fit. Least memory: ${step.layout}.` : "No layout has so many devices."];
   }
   const days = tokens / step.tokens_per_second / 86400, hours = days * 24 * step.devices;
-  const dollars = price > 0 ? `, ${short(hours * price)} dollars` : "";
+  const dollars = price > 0 ? `, ${amount(hours * price)} dollars` : "";
   const energy = cluster.watts > 0 ?
     `, ${(hours * cluster.watts / 1e6).toPrecision(3)} MWh of the devices at full load` : "";
   return [
     `It fits: ${step.layout}.`,
     `A step takes ${step.seconds.toPrecision(4)} s, ${short(step.tokens_per_second)} tokens a second, ` +
       `MFU ${(100 * step.mfu).toFixed(1)} %.`,
-    `${short(tokens)} tokens take ${days.toPrecision(3)} days, ${short(hours)} device-hours${dollars}${energy}.`,
+    `${short(tokens)} tokens take ${days.toPrecision(3)} days, ${amount(hours)} device-hours${dollars}${energy}.`,
   ];
 };
 const show = () => {

@@ -59,6 +59,9 @@ bool ChatReader::next(std::vector<ChatTokens>& documents) {
     ++counts_.examples;
     counts_.unanswered += example.documents.empty() ? 1 : 0;
     counts_.rewritten += form_ == ChatForm::kChats && example.documents.size() > 1 ? 1 : 0;
+    if (form_ == ChatForm::kPairs && example.documents.size() == 2) {
+      counts_.equal += example.documents[0].ids == example.documents[1].ids ? 1 : 0;
+    }
     for (ChatTokens& document : example.documents) {
       const std::int64_t tokens = std::ssize(document.ids);
       ++counts_.documents;

@@ -19,6 +19,7 @@ enum class ChatForm {
 
 struct ChatCounts {
   std::int64_t examples = 0, unanswered = 0;                         // unanswered: left out
+  std::int64_t equal = 0;                                            // pairs whose answers are alike
   std::int64_t rewritten = 0;                                        // chats of several documents (ChatTokenizer)
   std::int64_t documents = 0, tokens = 0, learned = 0, longest = 0;  // longest: tokens of a document
 };

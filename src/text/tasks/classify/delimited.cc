@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "base/utf8.h"
 #include "data/text/content.h"
 #include "data/text/document_reader.h"
 #include "data/text/input_files.h"
@@ -13,10 +12,7 @@ namespace teratron::classify {
 DelimitedReader::DelimitedReader(std::string_view text, Delimiter delimiter, const std::filesystem::path& file)
     : rest_(text), delimiter_(delimiter == Delimiter::kComma ? ',' : '\t'), file_(file) {
   require_text(text, 0, file);
-  if (!is_utf8(text)) {
-    throw_user_error("'{}' is not UTF-8: {}; convert it, for example with iconv -f WINDOWS-1252 -t UTF-8",
-                     file.string(), utf8_fault(text));
-  }
+  require_utf8(text, file, "");
   if (rest_.starts_with(kByteOrderMark)) rest_.remove_prefix(kByteOrderMark.size());
 }
 

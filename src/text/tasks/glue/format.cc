@@ -34,6 +34,7 @@ class TabSeparatedFile {
       : name_(name_of_input(path)), text_(read_decompressed(path)), rest_(text_) {
     constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
     require_text(text_, 0, path);
+    require_utf8(text_, path, "");
     if (rest_.starts_with(kByteOrderMark)) rest_.remove_prefix(kByteOrderMark.size());
   }
   TabSeparatedFile(const TabSeparatedFile&) = delete;

@@ -72,7 +72,7 @@ ConllColumns columns_of(std::size_t count, const TaskReading& reading, const std
 void add_conll(const fs::path& file, const TaskReading& reading, Sentences& sentences) {
   const std::string text = read_decompressed(file);
   require_text(text, 0, file);
-  require_utf8(text, file);
+  require_utf8(text, file, "");
   std::string_view rest = text;
   if (rest.starts_with(kByteOrderMark)) rest.remove_prefix(kByteOrderMark.size());
   std::optional<ConllColumns> columns;
@@ -167,15 +167,17 @@ void add_json(const fs::path& file, const TaskReading& reading, bool need_words,
 
 bool is_json_file(const fs::path& file) { return content_ending(file) == ".json" || is_named_json_lines(file); }
 
+bool is_conll_file(const fs::path& file) { return !is_json_file(file) && content_ending(file) != ".parquet"; }
+
 Sentences read_sentences(std::span<const fs::path> files, const TaskReading& reading, bool need_words) {
   Sentences sentences;
   for (const fs::path& file : files) {
     const std::int64_t before = sentences.count();
     sentences.words.files.push_back(file);
-    if (is_json_file(file) || content_ending(file) == ".parquet") {
-      add_json(file, reading, need_words, sentences);
-    } else {
+    if (is_conll_file(file)) {
       add_conll(file, reading, sentences);
+    } else {
+      add_json(file, reading, need_words, sentences);
     }
     if (sentences.count() == before) throw_user_error("'{}' has no sentence; write a word a line", file.string());
   }

@@ -41,5 +41,7 @@ Sentences read_sentences(std::span<const std::filesystem::path> files, const Tas
 
 // Whether a file's name says that it holds JSON.
 bool is_json_file(const std::filesystem::path& file);
+// Whether a file's name makes it a CoNLL file, whose columns are numbers.
+bool is_conll_file(const std::filesystem::path& file);
 
 }  // namespace teratron::tag
