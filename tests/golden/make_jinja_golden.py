@@ -37,6 +37,16 @@ LINES = r'''
 {% for i in range(3) %}{{ loop.index }}/{{ loop.length }}{{ loop.first }}{{ loop.last }}{{ loop.revindex }}{{ loop.previtem }}{{ loop.nextitem }}{{ loop.cycle('a', 'b') }}{{ loop.changed(i // 2) }} {% endfor %}
 {% for i in [] %}x{% else %}empty{% endfor %}
 {% for i in range(10) if i is odd %}{{ i }}{{ loop.index }}{% if i == 7 %}{% break %}{% endif %}{% if i == 3 %}{% continue %}{% endif %},{% endfor %}
+{% set ns = namespace(n=0) %}{% for x in [1,2,3] if ns.n < 2 %}{% set ns.n = ns.n + 1 %}{{ x }}{% endfor %}
+{% set ns = namespace(n=0) %}{% for x in [1,2,3,4] if ns.n < 2 %}{{ loop.nextitem }}{{ loop.previtem }}{% set ns.n = ns.n + 1 %}{{ x }}{{ loop.last }}{% endfor %}
+{% set ns = namespace(n=0) %}{% for x in [1,2,3,4] if ns.n < 2 %}{{ loop.revindex }}{% set ns.n = 5 %}{{ x }}{{ loop.last }}{% endfor %}
+{% set ns = namespace(l=0) %}{% for x in [1,2,3] if x != 2 %}{% set ns.l = loop %}{% break %}{% endfor %}{{ ns.l.last }}{{ ns.l.length }}{{ ns.l.nextitem }}
+{% for y in [7,8] %}{% for x in [1,2] if loop.index == 1 %}{{ x }}{{ loop.length }}{% endfor %}{% endfor %}
+{% for x in [1,2,'a'] if x < 2 %}{{ x }}{% break %}{% endfor %}
+{% for x in [1,2] %}{% continue %}{% else %}none{% endfor %}{% for x in [1,2] %}{{ x }}{% break %}{% else %}none{% endfor %}
+{% for x in [1,2] %}{% if x == 2 %}{% continue %}{% endif %}{{ x }}{% else %}none{% endfor %}{% for x in [1] if x == 2 %}{% else %}none{% endfor %}
+{% set l = [1,2,3] | map('string') %}{% for x in l %}{{ x }}{% break %}{% endfor %}{{ l | list }}{% set l = [1,2,3] | select('odd') %}{% for x in l %}{{ x }}{{ loop.last }}{% break %}{% endfor %}{{ l | list }}
+{% set l = [1,2,3] | map('string') %}{{ '2' in l }}{{ l | list }}{{ '2' in l }}{{ 3 in [1,2] }}
 {% set x = 1 %}{% for i in [1] %}{% set x = 2 %}{{ x }}{% endfor %}{{ x }}
 {% set ns = namespace(a=1) %}{% for i in [1,2] %}{% set ns.a = ns.a + i %}{% endfor %}{{ ns.a }}
 {% if true %}{% set y = 5 %}{% endif %}{{ y }}

@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
-#include "jinja/functions/filters.h"
+#include "jinja/values/arguments.h"
 
 namespace teratron::jinja {
 namespace {

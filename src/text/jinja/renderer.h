@@ -46,6 +46,7 @@ class Renderer {
   // Signs around what {% generation %} blocks write.
   const std::pair<std::string, std::string>& marks() const { return context_.marks; }
 
+  const std::shared_ptr<Scope>& scope() const { return scope_; }
   // Scope within the current one, or within another, while it lives.
   class Within {
    public:

@@ -7,6 +7,7 @@
 #include "jinja/functions/tests.h"
 #include "jinja/renderer.h"
 #include "jinja/values/access.h"
+#include "jinja/values/arguments.h"
 #include "jinja/values/operators.h"
 #include "jinja/values/printing.h"
 #include "jinja/values/python_text.h"
