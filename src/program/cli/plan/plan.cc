@@ -97,6 +97,8 @@ std::string amount_text(double amount) {
   return amount >= 1 && amount < 1e15 ? readable_integer(std::llround(amount)) : fmt::format("{:.3g}", amount);
 }
 
+std::string tokens_text(double tokens) { return readable_count(tokens) + (tokens == 1 ? " token" : " tokens"); }
+
 std::string bill_text(const Bill& bill) {
   std::string text;
   if (bill.dollars > 0) text += fmt::format(", {} dollars", amount_text(bill.dollars));
@@ -114,8 +116,8 @@ std::string costs_text(const PlanOptions& options, const PlanRequest& request, c
   const double days = plan::days_of_budget(options.budget, options.price, request.cluster),
                tokens = plan::tokens_in(days, best);
   const auto parameters = static_cast<double>(request.model.model.model_for(request.vocab_size).parameters());
-  return text + fmt::format("  {} dollars last {:.3g} days: {} tokens, {:.3g} a parameter, {}\n",
-                            amount_text(options.budget), days, readable_count(tokens), tokens / parameters,
+  return text + fmt::format("  {} dollars last {:.3g} days: {}, {:.3g} a parameter, {}\n", amount_text(options.budget),
+                            days, tokens_text(tokens), tokens / parameters,
                             options.budget >= bill.dollars ? "enough for the above" : "too few for the above");
 }
 
@@ -132,10 +134,10 @@ std::string best_text(const PlannedLayout& best, const Training& training, const
   std::vector<std::string> stages;
   for (const std::int64_t bytes : best.memory) stages.push_back(readable_integer(bytes));
   text += fmt::format("  bytes of a rank{}: {}\n", stages.size() > 1 ? " of each stage" : "", fmt::join(stages, " "));
-  text += fmt::format("  {} tokens: {}, {:.3g} days, {:.3g} operations\n", readable_count(training.tokens),
+  text += fmt::format("  {}: {}, {:.3g} days, {:.3g} operations\n", tokens_text(training.tokens),
                       counted(training.updates, "update"), training.days, training.operations);
   if (!epoch) return text;
-  return text + fmt::format("  an epoch of {} tokens: {}, {:.3g} days\n", readable_count(epoch->tokens),
+  return text + fmt::format("  an epoch of {}: {}, {:.3g} days\n", tokens_text(epoch->tokens),
                             counted(epoch->updates, "update"), epoch->days);
 }
 
