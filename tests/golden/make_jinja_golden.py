@@ -47,6 +47,13 @@ LINES = r'''
 {% for x in [1,2] %}{% if x == 2 %}{% continue %}{% endif %}{{ x }}{% else %}none{% endfor %}{% for x in [1] if x == 2 %}{% else %}none{% endfor %}
 {% set l = [1,2,3] | map('string') %}{% for x in l %}{{ x }}{% break %}{% endfor %}{{ l | list }}{% set l = [1,2,3] | select('odd') %}{% for x in l %}{{ x }}{{ loop.last }}{% break %}{% endfor %}{{ l | list }}
 {% set l = [1,2,3] | map('string') %}{{ '2' in l }}{{ l | list }}{{ '2' in l }}{{ 3 in [1,2] }}
+{% set d = {'a': 1} %}{{ d[1:] }}
+{% set none_such = none %}{{ none_such[1:] }}
+{{ ([1] | map('string'))[:1] }}
+{{ true | round }}{{ false | round(1) }}
+{{ 1 | indent }}
+{{ none | indent(2) }}
+{{ nothing | indent }}
 {% set x = 1 %}{% for i in [1] %}{% set x = 2 %}{{ x }}{% endfor %}{{ x }}
 {% set ns = namespace(a=1) %}{% for i in [1,2] %}{% set ns.a = ns.a + i %}{% endfor %}{{ ns.a }}
 {% if true %}{% set y = 5 %}{% endif %}{{ y }}
