@@ -37,13 +37,13 @@ using plan::WallLayout;
 std::string bytes_text(std::int64_t bytes) { return readable_bytes(static_cast<std::uint64_t>(bytes)); }
 
 std::string model_text(const PlanRequest& request, bool is_largest_batch) {
-  const ModelConfig model = request.model.model.model_for(request.vocab_size);
+  const ModelConfig model = request.config.model.model_for(request.vocab_size);
   return fmt::format(
       "{} parameters: {}, hidden size {}, {}, vocabulary {}; {}{} of {} an update, in {}\non {}: {} x {}, {} each\n",
       readable_count(static_cast<double>(model.parameters())), counted(model.num_layers, "layer"), model.hidden_size,
       counted(model.num_attention_heads, "head"), model.vocab_size, is_largest_batch ? "at most " : "",
-      counted(request.model.batch.global_batch_size, "sequence"), counted(request.model.model.seq_length, "token"),
-      name_of(request.model.backend.compute_dtype()), request.cluster.name, request.cluster.devices,
+      counted(request.config.batch.global_batch_size, "sequence"), counted(request.config.model.seq_length, "token"),
+      name_of(request.config.backend.compute_dtype()), request.cluster.name, request.cluster.devices,
       request.cluster.device.name, bytes_text(static_cast<std::int64_t>(request.cluster.device.memory)));
 }
 
@@ -115,7 +115,7 @@ std::string costs_text(const PlanOptions& options, const PlanRequest& request, c
   if (options.budget == 0) return text;
   const double days = plan::days_of_budget(options.budget, options.price, request.cluster),
                tokens = plan::tokens_in(days, best);
-  const auto parameters = static_cast<double>(request.model.model.model_for(request.vocab_size).parameters());
+  const auto parameters = static_cast<double>(request.config.model.model_for(request.vocab_size).parameters());
   return text + fmt::format("  {} dollars last {:.3g} days: {}, {:.3g} a parameter, {}\n", amount_text(options.budget),
                             days, tokens_text(tokens), tokens / parameters,
                             options.budget >= bill.dollars ? "enough for the above" : "too few for the above");
@@ -236,7 +236,7 @@ void run(const PlanOptions& options) {
   if (result.best.empty()) plan::throw_too_large(request, result);
   if (!options.largest_batch) plan::choose_pipelines(request, result);
   PlannedLayout& best = result.best.front();
-  request.model.batch.global_batch_size = best.config.batch.global_batch_size;
+  request.config.batch.global_batch_size = best.config.batch.global_batch_size;
   const MemoryWall wall = plan::memory_wall(request);
   const Training training = plan::training_of(options.tokens_of(request), request, best);
   best.config.train_iters = training.updates;
