@@ -42,14 +42,13 @@ Flow For::run(Renderer& renderer, std::string& out) const {
       return is_true(test->evaluate(renderer));
     };
   }
-  const Extent extent = extent_around(all->source->items);
   std::shared_ptr<Value> last_changed;
   bool is_ended = false;  // a turn came to its end
   for (std::size_t i = 0; all->has(i); ++i) {
     renderer.count_work();
     if (i == 0) last_changed = renderer.make_variable_of_loop();
     const Renderer::Within within(renderer);
-    renderer.set("loop", std::make_shared<const Loop>(Loop{all, extent, i, last_changed}));
+    renderer.set("loop", std::make_shared<const Loop>(Loop{all, i, last_changed}));
     renderer.assign(target, all->found[i]);
     const Flow flow = renderer.run(body, out);
     if (flow == Flow::kBreak) break;

@@ -171,7 +171,7 @@ Extent Value::extent() const {
   if (const Sequence* held = sequence()) return held->extent;
   if (const Dictionary* held = dictionary()) return held->extent;
   if (const Callable* held = callable()) return held->extent;
-  if (const Loop* held = loop()) return held->extent;
+  if (const Loop* held = loop()) return held->items->source->extent;
   return {};
 }
 

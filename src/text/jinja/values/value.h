@@ -137,7 +137,6 @@ struct LoopItems {
 // Variables of a loop's body.
 struct Loop {
   std::shared_ptr<LoopItems> items;
-  Extent extent;
   std::size_t index0 = 0;
   std::shared_ptr<Value> last_changed;  // of loop.changed()
 };
