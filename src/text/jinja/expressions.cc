@@ -92,8 +92,6 @@ Value Item::evaluate(Renderer& renderer) const {
 
 Value Slice::evaluate(Renderer& renderer) const {
   const Value value = of->evaluate(renderer);
-  // Jinja computes constants beforehand, and what fails there is Undefined.
-  if (dynamic_cast<const Constant*>(of.get()) != nullptr && !has_slices(value)) return {};
   const Value first = value_or_none(begin, renderer), last = value_or_none(end, renderer);
   return slice_of(value, first, last, value_or_none(step, renderer));
 }

@@ -43,7 +43,7 @@ Flow For::run(Renderer& renderer, std::string& out) const {
     };
   }
   std::shared_ptr<Value> last_changed;
-  bool is_ended = false;  // a turn came to its end
+  bool is_completed = false;
   for (std::size_t i = 0; all->has(i); ++i) {
     renderer.count_work();
     if (i == 0) last_changed = renderer.make_variable_of_loop();
@@ -51,19 +51,20 @@ Flow For::run(Renderer& renderer, std::string& out) const {
     renderer.set("loop", std::make_shared<const Loop>(Loop{all, i, last_changed}));
     renderer.assign(target, all->found[i]);
     const Flow flow = renderer.run(body, out);
+    is_completed = is_completed || flow == Flow::kNext;
     if (flow == Flow::kBreak) break;
-    is_ended = is_ended || flow == Flow::kNext;
   }
-  // Jinja's else, unlike Python's, is of loops whose every turn was broken off, too.
-  if (!is_ended && !otherwise.empty()) out += renderer.run_apart(otherwise);
-  return Flow::kNext;
+  // Jinja's else follows where no turn came to its end, and a jump in it is the outer loop's.
+  return is_completed ? Flow::kNext : renderer.run_apart(otherwise, out);
 }
 
 Flow Assign::run(Renderer& renderer, std::string& /*out*/) const {
   if (value != nullptr) {
     renderer.assign(target, value->evaluate(renderer));
   } else {
-    std::string text = renderer.run_apart(body);
+    std::string text;
+    const Flow flow = renderer.run_apart(body, text);
+    if (flow != Flow::kNext) return flow;  // a jump leaves the block without a text
     renderer.assign(target, through_filters(filters, std::move(text), renderer));
   }
   return Flow::kNext;
@@ -84,7 +85,9 @@ Flow CallBlock::run(Renderer& renderer, std::string& out) const {
 }
 
 Flow FilterBlock::run(Renderer& renderer, std::string& out) const {
-  std::string text = renderer.run_apart(body);
+  std::string text;
+  const Flow flow = renderer.run_apart(body, text);
+  if (flow != Flow::kNext) return flow;
   out += text_of(through_filters(filters, std::move(text), renderer));
   return Flow::kNext;
 }
@@ -98,9 +101,8 @@ Flow With::run(Renderer& renderer, std::string& out) const {
 }
 
 Flow Generation::run(Renderer& renderer, std::string& out) const {
-  const std::string text = renderer.run_apart(body);
   out += renderer.marks().first;
-  out += text;
+  renderer.run_apart(body, out);
   out += renderer.marks().second;
   return Flow::kNext;
 }

@@ -67,14 +67,13 @@ Value filter_replace(Renderer& /*renderer*/, Arguments& arguments) {
 
 Value indent(Renderer& /*renderer*/, Arguments& arguments) {
   const Bound bound("indent", arguments, {"s", "width", "first", "blank"});
-  require_defined(bound[0]);
-  if (bound[0].text() == nullptr) fail("unsupported operand type(s) for +=: '{}' and 'str'", type_name(bound[0]));
   const bool is_text = bound.has(1) && bound[1].text() != nullptr;
   const std::string by =
       is_text
           ? bound[1].text()->bytes
           : std::string(static_cast<std::size_t>(std::clamp<std::int64_t>(bound.integer_or(1, 4), 0, 1'000'000)), ' ');
   const bool first = bound.flag_or(2, false), blank = bound.flag_or(3, false);
+  if (bound[0].text() == nullptr) fail("indent takes a string, and not a {}", type_name(bound[0]));
   const std::string text = bound[0].text()->bytes + "\n";
   std::string out = first ? by : "";
   Pieces lines = split_lines(text);
@@ -183,7 +182,7 @@ Value filter_round(Renderer& /*renderer*/, Arguments& arguments) {
     return (method == "ceil" ? std::ceil(number * scale) : std::floor(number * scale)) / scale;
   }
   if (precision < 0 || precision > 100) fail("round to {} places is not supported", precision);
-  if (bound[0].is_integer()) return bound[0].integer();
+  if (bound[0].is_integer()) return bound[0].integer();  // true is 1
   return std::stod(fmt::format("{:.{}f}", number, precision));
 }
 

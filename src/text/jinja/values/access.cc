@@ -140,11 +140,6 @@ Value item_of(const Value& value, const Value& key) {
   return missing(value, name->bytes);
 }
 
-bool has_slices(const Value& value) {
-  const Sequence* sequence = value.sequence();
-  return value.text() != nullptr || (sequence != nullptr && sequence->kind <= Sequence::Kind::kRange);
-}
-
 Value slice_of(const Value& value, const Value& begin, const Value& end, const Value& step) {
   require_defined(value);
   if (const Text* text = value.text()) {
@@ -153,8 +148,10 @@ Value slice_of(const Value& value, const Value& begin, const Value& end, const V
     for (const std::size_t at : places(std::ssize(all), begin, end, step)) out += all[at];
     return Value::text(std::move(out), text->safe);
   }
-  if (!has_slices(value)) fail("'{}' object has no slices", type_name(value));
   const Sequence* sequence = value.sequence();
+  if (sequence == nullptr || sequence->kind > Sequence::Kind::kRange) {
+    fail("'{}' object is not subscriptable", type_name(value));  // Jinja leaves slices to Python
+  }
   Values items;
   for (const std::size_t at : places(std::ssize(sequence->items), begin, end, step)) {
     items.push_back(sequence->items[at]);
