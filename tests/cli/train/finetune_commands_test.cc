@@ -196,7 +196,7 @@ TEST_F(FinetuneCommands, BadInputIsOneMessageAndExitCode2) {
 class FinetuneTables : public FinetuneCommands {
  protected:
   // A run on texts and their labels in two tables.
-  Words tables(const std::string& train, const std::string& valid, const Words& more = {}) {
+  Words command(const std::string& train, const std::string& valid, const Words& more = {}) {
     Words words = finetune(TaskKind::kClassify, more);
     put_file(path("train.csv"), train);
     put_file(path("valid.csv"), valid);
@@ -218,10 +218,10 @@ TEST_F(FinetuneTables, NumbersAreLearned) {
     for (int more = 1; more < words; ++more) text += " rain";
     numbers += fmt::format("{},{}\n", text, 0.25 * words - 1);
   }
-  const auto json = json_of(tables(numbers, numbers, {"--epochs", "60"}));
+  const auto json = json_of(command(numbers, numbers, {"--epochs", "60"}));
   EXPECT_GT(json["runs"][0]["valid"]["spearman"].get<double>(), 80);
   EXPECT_LT(json["runs"][0]["valid"]["mean_squared_error"].get<double>(), 0.6);
-  EXPECT_EQ(json_of(tables(numbers, numbers, {"--epochs", "60"}))["runs"], json["runs"]) << "a finished run goes on";
+  EXPECT_EQ(json_of(command(numbers, numbers, {"--epochs", "60"}))["runs"], json["runs"]) << "a finished run goes on";
   const auto evaluated = json_of({"eval", "classify", "--load", path("run") + "/best", "--data", path("valid.csv")});
   const double pearson = json["runs"][0]["valid"]["pearson"];
   EXPECT_NEAR(evaluated["pearson"].get<double>(), pearson, 0.01) << "other batches round otherwise";
@@ -230,7 +230,7 @@ TEST_F(FinetuneTables, NumbersAreLearned) {
 TEST_F(FinetuneTables, LabelsThatDoNotFitAreRefused) {
   const auto fault = [&](const std::string& train, const std::string& valid, const Words& more = {}) {
     fs::remove_all(path("run"));
-    const std::string errors = refused(tables(train, valid, more));
+    const std::string errors = refused(command(train, valid, more));
     EXPECT_FALSE(fs::exists(path("run")));
     return errors;
   };
