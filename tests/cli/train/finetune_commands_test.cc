@@ -193,10 +193,9 @@ TEST_F(FinetuneCommands, BadInputIsOneMessageAndExitCode2) {
               HasSubstr("was not trained for mnli"));
 }
 
-class FinetuneTables : public FinetuneCommands {
- protected:
-  // A run on texts and their labels in two tables.
-  Words command(const std::string& train, const std::string& valid, const Words& more = {}) {
+// Texts of a table, some of which are scored by their length.
+TEST_F(FinetuneCommands, NumbersAreLearnedAndLabelsThatDoNotFitAreRefused) {
+  const auto command = [&](const std::string& train, const std::string& valid, const Words& more = {}) {
     Words words = finetune(TaskKind::kClassify, more);
     put_file(path("train.csv"), train);
     put_file(path("valid.csv"), valid);
@@ -207,11 +206,7 @@ class FinetuneTables : public FinetuneCommands {
       if (word == path("test.jsonl")) word = path("valid.csv");
     }
     return words;
-  }
-};
-
-// Scores of texts by their length.
-TEST_F(FinetuneTables, NumbersAreLearned) {
+  };
   std::string numbers = "text,label\n";
   for (int words = 1; words < 9; ++words) {
     std::string text = "rain";
@@ -225,9 +220,7 @@ TEST_F(FinetuneTables, NumbersAreLearned) {
   const auto evaluated = json_of({"eval", "classify", "--load", path("run") + "/best", "--data", path("valid.csv")});
   const double pearson = json["runs"][0]["valid"]["pearson"];
   EXPECT_NEAR(evaluated["pearson"].get<double>(), pearson, 0.01) << "other batches round otherwise";
-}
 
-TEST_F(FinetuneTables, LabelsThatDoNotFitAreRefused) {
   const auto fault = [&](const std::string& train, const std::string& valid, const Words& more = {}) {
     fs::remove_all(path("run"));
     const std::string errors = refused(command(train, valid, more));
