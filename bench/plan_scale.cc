@@ -24,7 +24,7 @@ double seconds_since(Clock::time_point start) { return std::chrono::duration<dou
 
 plan::PlanRequest request_of_530b() {
   plan::PlanRequest request{.cluster = find_cluster("dgx-a100", 2240), .vocab_size = 51200};
-  TrainConfig& config = request.model;
+  TrainConfig& config = request.config;
   config.data_path = {"corpus"};
   config.train_iters = 1;
   config.model.config.num_layers = 105;
@@ -42,15 +42,15 @@ struct Point {
 };
 
 Point measured(plan::PlanRequest request, std::int64_t micro_batches, std::string_view slices) {
-  request.model.batch.global_batch_size = 8 * micro_batches;
+  request.config.batch.global_batch_size = 8 * micro_batches;
   const TrainConfig config = plan::with_layout(
-      request.model, {.tensor = 8,
-                      .pipeline = 35,
-                      .data = 8,
-                      .schedule = slices.empty() ? pipeline::ScheduleKind::k1F1B : pipeline::ScheduleKind::kSeq1F1B,
-                      .slicing = {std::string(slices)},
-                      .sequence_parallel = true,
-                      .distributed_optimizer = true});
+      request.config, {.tensor = 8,
+                       .pipeline = 35,
+                       .data = 8,
+                       .schedule = slices.empty() ? pipeline::ScheduleKind::k1F1B : pipeline::ScheduleKind::kSeq1F1B,
+                       .slicing = {std::string(slices)},
+                       .sequence_parallel = true,
+                       .distributed_optimizer = true});
   const simulation::PipelineWork work = plan::work_of(config, request.cluster, request.vocab_size);
   Point point;
   for (const auto& stage : work.schedule.actions) point.actions += static_cast<double>(stage.size());

@@ -5,6 +5,7 @@
 #include "checkpoint/hugging_face_files.h"
 #include "checkpoint/native/checkpoint.h"
 #include "checkpoint/pickled_tensors.h"
+#include "checkpoint/tensor_differences.h"
 
 namespace teratron::testing {
 namespace {
@@ -56,6 +57,22 @@ TEST(PickledWeights, MayLieInSeveralFilesWithAnIndex) {
   EXPECT_EQ(imported(folder / "hf"), imported(saved("llama_tiny")));
   fs::remove(folder / "hf/pytorch_model-00002-of-00002.bin");
   EXPECT_THAT(message_of<UserError>([&] { imported(folder / "hf"); }), HasSubstr("pytorch_model-00002-of-00002.bin"));
+}
+
+TEST(PickledWeights, AreComparedWithSafetensorsTensorByTensor) {
+  FileTensors tensors = tensors_of(saved("gpt2_tiny") / "model.safetensors");
+  const TemporaryFolder folder;
+  const auto parted = [&] {
+    put_file(folder / "a.bin", pickled(tensors));
+    return compare(*open_tensors_of(folder / "a.bin"), *open_tensors_of(saved("gpt2_tiny") / "model.safetensors"))
+        .parted;
+  };
+  EXPECT_TRUE(parted().empty());
+  const std::string changed = std::next(tensors.begin(), 3)->first;
+  tensors.at(changed).bytes[0] ^= 1;
+  ASSERT_EQ(parted().size(), 1U);
+  EXPECT_EQ(parted().front().name, changed);
+  EXPECT_EQ(parted().front().differing, 1);
 }
 
 TEST(PickledWeights, AreReadWhereNoSafetensorsStand) {

@@ -201,6 +201,9 @@ TEST_F(ExtractStageTest, ReadsEachEncodingThatPagesSay) {
   EXPECT_EQ(to_utf8(std::string("\0a\xD8\0\0z\xDC\0\0z", 10), "utf-16be"), "a\uFFFDz\uFFFDz");
   EXPECT_EQ(to_utf8("a\xFF\xE9z", "utf-8"), "a\uFFFD\uFFFDz");
   EXPECT_EQ(to_utf8("a\xFFz", "euc-kr"), "a\uFFFDz");
+  std::int64_t errors = 0;
+  EXPECT_EQ(to_utf8("\x80 1\x81\x80\xFF\x80", "gb18030", &errors), "\u20AC 1\u4E90\uFFFD\u20AC");
+  EXPECT_EQ(errors, 1);
   // Each label of each encoding gives text that is UTF-8, whatever the bytes.
   RandomSequence random(RandomStream{.seed = 23});
   for (const std::string label : {"utf8", "cp866", "latin2", "l9", "koi", "mac", "tis-620", "cp1251", "gbk", "big5",

@@ -208,14 +208,17 @@ TEST(Generation, RefusesAPromptLongerThanTheContextWithBothLengths) {
 }
 
 TEST(Generation, CutsAPromptWhereAsked) {
-  const auto fitted = [](LongPrompt rule, std::int64_t positions) {
+  const auto fitted = [](LongPrompt rule, std::int64_t positions, std::optional<std::int32_t> beginning = {}) {
     std::vector<std::int32_t> prompt = {1, 2, 3, 4, 5};
-    const std::int64_t lost = fit_prompt(prompt, positions, rule, "prompt 7");
+    const std::int64_t lost = fit_prompt(prompt, positions, rule, beginning, "prompt 7");
     EXPECT_EQ(lost, std::max<std::int64_t>(0, 5 - positions));
     return prompt;
   };
   EXPECT_THAT(fitted(LongPrompt::kCutLeft, 3), ElementsAre(3, 4, 5));
   EXPECT_THAT(fitted(LongPrompt::kCutRight, 3), ElementsAre(1, 2, 3));
+  EXPECT_THAT(fitted(LongPrompt::kCutLeft, 3, 1), ElementsAre(1, 4, 5)) << "the beginning of every text stays";
+  EXPECT_THAT(fitted(LongPrompt::kCutLeft, 3, 2), ElementsAre(3, 4, 5));
+  EXPECT_THAT(fitted(LongPrompt::kCutLeft, 1, 1), ElementsAre(5));
   for (const LongPrompt rule : {LongPrompt::kRefuse, LongPrompt::kCutLeft, LongPrompt::kCutRight}) {
     EXPECT_THAT(fitted(rule, 5), ElementsAre(1, 2, 3, 4, 5));
   }

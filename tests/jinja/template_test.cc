@@ -132,6 +132,11 @@ TEST(JinjaMemory, MacrosAndNamespacesThatHoldThemselvesAreFreed) {
                "{% for i in [1] %}{% macro k() %}{{ n.m() }}{% endmacro %}{% set n.k = k %}{% endfor %}{{ n.k() }}",
                OrderedJson::object()),
       "x");
+  EXPECT_EQ(rendered("{% set n = namespace() %}{% for i in [1, 2] if n.l is undefined or n.l.index %}"
+                     "{% set n.l = loop %}{% macro m() %}{{ loop.last }}{% endmacro %}{% set n.m = m %}{% endfor %}"
+                     "{{ n.l.nextitem is defined }}{{ n.m() }}",
+                     OrderedJson::object()),
+            "FalseTrue");
   EXPECT_THAT(
       message_of("{% macro m() %}{{ caller() }}{% endmacro %}{% call m() %}{{ raise_exception('no') }}{% endcall %}"),
       HasSubstr("raised: no"));

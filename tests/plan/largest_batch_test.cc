@@ -25,10 +25,10 @@ constexpr std::int64_t kMostBatch = 48;  // that brute force looks at
 
 // The layouts of the model on all devices that hold a batch of that many sequences at once.
 std::vector<Layout> layouts_of_batch(const PlanRequest& request) {
-  const std::int64_t devices = request.cluster.devices, batch = request.model.batch.global_batch_size;
+  const std::int64_t devices = request.cluster.devices, batch = request.config.batch.global_batch_size;
   std::vector<Layout> layouts;
   for (std::int64_t tensor = 1; tensor <= devices; ++tensor) {
-    for (std::int64_t stages = 1; stages <= std::min(devices / tensor, request.model.model.config.num_layers);
+    for (std::int64_t stages = 1; stages <= std::min(devices / tensor, request.config.model.config.num_layers);
          ++stages) {
       const std::int64_t data = devices / tensor / stages;
       if (tensor * stages * data != devices || batch % data != 0) continue;
@@ -49,19 +49,19 @@ std::vector<Layout> layouts_of_batch(const PlanRequest& request) {
     }
   }
   std::erase_if(layouts, [&](const Layout& layout) {
-    return !request.fixed.allows(layout) || !with_layout(request.model, layout).StepSettings::faults().empty();
+    return !request.fixed.allows(layout) || !with_layout(request.config, layout).StepSettings::faults().empty();
   });
   return layouts;
 }
 
 std::int64_t fullest(const PlanRequest& request, const Layout& layout) {
-  return std::ranges::max(LayoutMemory(request.model, request.context()).planned(layout));
+  return std::ranges::max(LayoutMemory(request.config, request.context()).planned(layout));
 }
 
 std::map<Shape, std::int64_t> batches_by_brute_force(PlanRequest request) {
   std::map<Shape, std::int64_t> most;
   for (std::int64_t batch = 1; batch <= kMostBatch; ++batch) {
-    request.model.batch.global_batch_size = batch;
+    request.config.batch.global_batch_size = batch;
     for (const Layout& layout : layouts_of_batch(request)) {
       std::int64_t& found = most[{layout.tensor, layout.pipeline, layout.data}];
       if (found < batch && static_cast<double>(fullest(request, layout)) <= request.cluster.device.memory) {
@@ -78,9 +78,9 @@ TEST(LargestBatch, IsThatOfBruteForce) {
   int compared = 0, fixed = 0;
   for (int trial = 0; trial < 24 && compared < 10; ++trial) {
     PlanRequest request = random_request(random);
-    request.model.optimizer.kind = trial % 4 == 0 ? OptimizerKind::kMuon : OptimizerKind::kAdamW;
+    request.config.optimizer.kind = trial % 4 == 0 ? OptimizerKind::kMuon : OptimizerKind::kAdamW;
     if (trial % 3 == 1) request.fixed.recompute = Recompute::kNone;
-    request.model.batch.global_batch_size = request.cluster.devices * drawn(random, {1, 2, 3});
+    request.config.batch.global_batch_size = request.cluster.devices * drawn(random, {1, 2, 3});
     const std::vector<Layout> layouts = layouts_of_batch(request);
     if (layouts.empty()) continue;
     request.cluster.device.memory =
@@ -88,7 +88,7 @@ TEST(LargestBatch, IsThatOfBruteForce) {
     const std::map<Shape, std::int64_t> expected = batches_by_brute_force(request);
     if (std::ranges::any_of(expected, [](const auto& one) { return one.second > kMostBatch - 8; })) continue;
     SCOPED_TRACE(fmt::format("trial {}: {} devices, {:.0f} bytes\n{}", trial, request.cluster.devices,
-                             request.cluster.device.memory, to_toml(request.model)));
+                             request.cluster.device.memory, to_toml(request.config)));
     const SearchResult found = largest_batches(request, 100);
     std::map<Shape, std::int64_t> ours;
     for (const PlannedLayout& one : found.best) {
@@ -117,16 +117,16 @@ TEST(LargestBatch, MemoryIsALineInTheMicroBatchesOfAPipeline) {
   int looked_at = 0;
   for (int trial = 0; trial < 60; ++trial) {
     PlanRequest request = random_request(random);
-    request.model.batch.global_batch_size = 2 * request.cluster.devices;
-    std::vector<Layout> layouts = layouts_on(request.cluster.devices, request.model, {});
+    request.config.batch.global_batch_size = 2 * request.cluster.devices;
+    std::vector<Layout> layouts = layouts_on(request.cluster.devices, request.config, {});
     std::erase_if(layouts, [](const Layout& layout) {
       return layout.pipeline == 1 || !pipeline::traits_of(layout.schedule).holds_all || layout.slicing.is_open();
     });
     if (layouts.empty()) continue;
     const Layout& layout = layouts[random.below(layouts.size())];
     const auto bytes_of = [&](std::int64_t micro_batches) {
-      request.model.batch.global_batch_size = micro_batches * layout.micro_batch * layout.data;
-      return LayoutMemory(request.model, request.context()).planned(layout);
+      request.config.batch.global_batch_size = micro_batches * layout.micro_batch * layout.data;
+      return LayoutMemory(request.config, request.context()).planned(layout);
     };
     const std::vector<std::int64_t> few = bytes_of(8), twice = bytes_of(16);
     for (const std::int64_t many : {17, 33, 97}) {
@@ -134,7 +134,7 @@ TEST(LargestBatch, MemoryIsALineInTheMicroBatchesOfAPipeline) {
       for (std::size_t stage = 0; stage < planned.size(); ++stage) {
         EXPECT_EQ(planned[stage], few[stage] + (twice[stage] - few[stage]) * (many - 8) / 8)
             << many << " of " << layout.text() << "\n"
-            << to_toml(request.model);
+            << to_toml(request.config);
       }
     }
     ++looked_at;
@@ -145,7 +145,7 @@ TEST(LargestBatch, MemoryIsALineInTheMicroBatchesOfAPipeline) {
 // TeraPipe, section 4.3: memory allows 32, 8, 4 and 2 sequences of 2048, 4096, 6144 and 8192 tokens.
 TEST(LargestBatch, FallsAsSequencesGrow) {
   PlanRequest request{.cluster = find_cluster("p3.16xlarge", 40), .vocab_size = 50257};
-  TrainConfig& config = request.model;
+  TrainConfig& config = request.config;
   config.model.preset = "gpt3-13B";
   FieldList fields = fields_of(config);
   fields.find("model")->when_set();
@@ -165,7 +165,7 @@ TEST(LargestBatch, FallsAsSequencesGrow) {
 
 TEST(LargestBatch, SaysThatNoneFits) {
   PlanRequest request{.cluster = find_cluster("dgx-a100", 8), .vocab_size = 50257};
-  request.model.data_path = {"corpus"};
+  request.config.data_path = {"corpus"};
   request.cluster.device.memory = 1e6;
   EXPECT_THROW(largest_batches(request, 0), UserError);
   request.cluster.device.memory = 8e10;

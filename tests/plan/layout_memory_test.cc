@@ -27,13 +27,13 @@ TEST(LayoutMemory, KindsOfAStageAddUpToItsMemory) {
   int looked_at = 0;
   for (int trial = 0; trial < 60; ++trial) {
     PlanRequest request = random_request(random);
-    if (trial % 3 == 0) request.model.layout.data_sharding = DataSharding::kWeights;
-    if (trial % 3 == 1) request.model.layout.data_sharding = DataSharding::kGradients;
-    const std::vector<Layout> layouts = layouts_on(request.cluster.devices, request.model, {});
+    if (trial % 3 == 0) request.config.layout.data_sharding = DataSharding::kWeights;
+    if (trial % 3 == 1) request.config.layout.data_sharding = DataSharding::kGradients;
+    const std::vector<Layout> layouts = layouts_on(request.cluster.devices, request.config, {});
     if (layouts.empty()) continue;
     const Layout& layout = any_of(layouts, random);
     if (layout.slicing.is_open()) continue;
-    const TrainConfig config = with_layout(request.model, layout);
+    const TrainConfig config = with_layout(request.config, layout);
     const std::vector<std::int64_t> stages = memory_of_stages(config, request.context());
     for (std::size_t stage = 0; stage < stages.size(); ++stage) {
       const RankMemory memory = memory_of_stage(config, request.context(), static_cast<int>(stage));
@@ -56,17 +56,17 @@ TEST(LayoutMemory, CopiesLeaveOutTheirShareOfTheGradientsOfAStage) {
       static_cast<std::size_t>(std::ranges::find(kMemoryKinds, MemoryKind::kGradients) - kMemoryKinds.begin());
   RandomSequence random({.seed = 34});
   PlanRequest request = random_request(random);
-  request.vocab_size = request.model.model.config.vocab_size = 5000;
-  request.model.model.config.num_layers = 4;
-  request.model.batch.global_batch_size = 8;
-  request.model.layout.data_sharding = DataSharding::kGradients;
+  request.vocab_size = request.config.model.config.vocab_size = 5000;
+  request.config.model.config.num_layers = 4;
+  request.config.batch.global_batch_size = 8;
+  request.config.layout.data_sharding = DataSharding::kGradients;
   for (const auto schedule : {pipeline::ScheduleKind::k1F1B, pipeline::ScheduleKind::kVHalf}) {
     const TrainConfig config =
-        with_layout(request.model, {.pipeline = 2,
-                                    .data = 2,
-                                    .schedule = schedule,
-                                    .virtual_stages = schedule == pipeline::ScheduleKind::kVHalf ? 2 : 1,
-                                    .distributed_optimizer = true});
+        with_layout(request.config, {.pipeline = 2,
+                                     .data = 2,
+                                     .schedule = schedule,
+                                     .virtual_stages = schedule == pipeline::ScheduleKind::kVHalf ? 2 : 1,
+                                     .distributed_optimizer = true});
     for (const std::size_t stage : {0U, 1U}) {
       const RankMemory whole = StageMemoryPlans(config, request.context()).by_kind(static_cast<int>(stage));
       const auto held = static_cast<double>(whole.of_kind[kGradients]);
@@ -82,31 +82,32 @@ TEST(LayoutMemory, IsNoMoreThanThePlanAndNearIt) {
   int looked_at = 0;
   for (int trial = 0; trial < 400; ++trial) {
     PlanRequest request = random_request(random);
-    if (trial % 4 == 0) request.model.optimizer.kind = OptimizerKind::kMuon;
-    if (trial % 3 == 1) become_llama(request.model.model.config);
+    if (trial % 4 == 0) request.config.optimizer.kind = OptimizerKind::kMuon;
+    if (trial % 3 == 1) become_llama(request.config.model.config);
     FixedLayout fixed;
     if (trial % 5 == 0) fixed.slicing = {.open = Slicing::Open::kJoint};
-    const std::vector<Layout> layouts = layouts_on(request.cluster.devices, request.model, fixed);
+    const std::vector<Layout> layouts = layouts_on(request.cluster.devices, request.config, fixed);
     if (layouts.empty()) continue;
     Layout layout = any_of(layouts, random);
-    const LayoutMemory memory(request.model, request.context());
+    const LayoutMemory memory(request.config, request.context());
     std::int64_t least = memory.least(layout);
     if (layout.slicing.open == Slicing::Open::kJoint) {
-      const std::vector<Layout> chosen = LayoutTimes(request.model, request.cluster, request.vocab_size).chosen(layout);
+      const std::vector<Layout> chosen =
+          LayoutTimes(request.config, request.cluster, request.vocab_size).chosen(layout);
       layout = any_of(chosen, random);
       least = std::max(least, memory.least(layout));
     }
     // Whatever the slicer chooses.
     if (layout.slicing.open == Slicing::Open::kAlike) {
       layout.slicing = {fmt::format("uniform:{}", 2 + random.below(3))};
-      if (!with_layout(request.model, layout).StepSettings::faults().empty()) continue;
+      if (!with_layout(request.config, layout).StepSettings::faults().empty()) continue;
     }
     // The bound leaves out what a GPU's operations and Muon's update work in, much of a tiny model's memory.
     MemoryPlanContext context = request.context();
     context.on_gpu = false;
-    const std::int64_t planned = std::ranges::max(LayoutMemory(request.model, context).planned(layout));
-    ASSERT_LE(least, planned) << "trial " << trial << ": " << layout.text() << "\n" << to_toml(request.model);
-    if (request.model.optimizer.kind == OptimizerKind::kMuon) continue;
+    const std::int64_t planned = std::ranges::max(LayoutMemory(request.config, context).planned(layout));
+    ASSERT_LE(least, planned) << "trial " << trial << ": " << layout.text() << "\n" << to_toml(request.config);
+    if (request.config.optimizer.kind == OptimizerKind::kMuon) continue;
     shares += static_cast<double>(least) / static_cast<double>(planned);
     ++looked_at;
   }
@@ -119,16 +120,16 @@ TEST(LayoutMemory, NoStageTakesMoreThanTheFirstOrTheLast) {
   RandomSequence random({.seed = 22});
   for (int trial = 0; trial < 200; ++trial) {
     PlanRequest request = random_request(random);
-    if (trial % 3 == 1) become_llama(request.model.model.config);
+    if (trial % 3 == 1) become_llama(request.config.model.config);
     if (trial % 2 == 1) request.cluster.constants.push_back({"cores", 3, "test"});
-    const std::vector<Layout> layouts = layouts_on(request.cluster.devices, request.model, {});
+    const std::vector<Layout> layouts = layouts_on(request.cluster.devices, request.config, {});
     if (layouts.empty()) continue;
     const Layout& layout = any_of(layouts, random);
     if (layout.slicing.open == Slicing::Open::kAlike) continue;
-    const LayoutMemory memory(request.model, request.context());
+    const LayoutMemory memory(request.config, request.context());
     EXPECT_EQ(memory.fullest_end(layout), std::ranges::max(memory.planned(layout)))
         << "trial " << trial << ": " << layout.text() << "\n"
-        << to_toml(request.model);
+        << to_toml(request.config);
   }
 }
 
@@ -142,14 +143,14 @@ TEST(LayoutMemory, OfSeveralCellsAStageIsNoMoreThanThePlanAndAnEndIsTheFullest) 
     constexpr std::array kKinds = {Kind::kSeq1F1BInterleaved, Kind::kVMin, Kind::kVHalf, Kind::kVZeroBubble};
     const FixedLayout fixed{.pipeline = 2 + static_cast<std::int64_t>(random.below(3)),
                             .schedule = kKinds[random.below(kKinds.size())]};
-    const std::vector<Layout> layouts = layouts_on(request.cluster.devices, request.model, fixed);
+    const std::vector<Layout> layouts = layouts_on(request.cluster.devices, request.config, fixed);
     if (layouts.empty()) continue;
     const Layout& layout = any_of(layouts, random);
     if (layout.slicing.is_open()) continue;
-    const LayoutMemory memory(request.model, request.context());
+    const LayoutMemory memory(request.config, request.context());
     const std::int64_t planned = std::ranges::max(memory.planned(layout));
-    EXPECT_LE(memory.least(layout), planned) << layout.text() << "\n" << to_toml(request.model);
-    EXPECT_EQ(memory.fullest_end(layout), planned) << layout.text() << "\n" << to_toml(request.model);
+    EXPECT_LE(memory.least(layout), planned) << layout.text() << "\n" << to_toml(request.config);
+    EXPECT_EQ(memory.fullest_end(layout), planned) << layout.text() << "\n" << to_toml(request.config);
     ++looked_at;
   }
   EXPECT_GT(looked_at, 20);
@@ -159,11 +160,11 @@ TEST(LayoutMemory, CountsThreadsOfProcessorsAndWhatOperationsOfGpusPassOn) {
   RandomSequence random({.seed = 23});
   PlanRequest request = random_request(random);
   const Layout layout{.recompute = Recompute::kFull};
-  const auto planned = [&] { return LayoutMemory(request.model, request.context()).planned(layout).front(); };
+  const auto planned = [&] { return LayoutMemory(request.config, request.context()).planned(layout).front(); };
   MemoryPlanContext of_tensors = request.context();
   ASSERT_TRUE(of_tensors.on_gpu);
   of_tensors.on_gpu = false;
-  const std::int64_t of_device = LayoutMemory(request.model, of_tensors).planned(layout).front(), of_gpu = planned();
+  const std::int64_t of_device = LayoutMemory(request.config, of_tensors).planned(layout).front(), of_gpu = planned();
   EXPECT_GT(of_gpu, of_device);
   request.cluster.constants = {{"cores", 1, "test"}};
   const std::int64_t of_one = planned();

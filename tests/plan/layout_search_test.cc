@@ -22,7 +22,7 @@ using Shape = std::array<std::int64_t, 3>;
 
 // Every layout that search_layouts() chooses from, with the slicer's choices made.
 std::vector<Layout> all_layouts(const PlanRequest& request) {
-  LayoutTimes times(request.model, request.cluster, request.vocab_size);
+  LayoutTimes times(request.config, request.cluster, request.vocab_size);
   std::vector<Layout> all;
   for (const Layout& layout : layouts_of(request)) {
     if (layout.slicing.is_open()) {
@@ -36,10 +36,10 @@ std::vector<Layout> all_layouts(const PlanRequest& request) {
 
 // The least seconds of each (tp, pp, dp) that fits, all layouts simulated.
 std::map<Shape, double> by_brute_force(const PlanRequest& request) {
-  const LayoutMemory memory(request.model, request.context());
+  const LayoutMemory memory(request.config, request.context());
   std::map<Shape, double> best;
   for (const Layout& layout : all_layouts(request)) {
-    const StepTime time = predict_step(with_layout(request.model, layout), request.cluster, request.vocab_size);
+    const StepTime time = predict_step(with_layout(request.config, layout), request.cluster, request.vocab_size);
     const auto [found, is_new] =
         best.try_emplace(Shape{layout.tensor, layout.pipeline, layout.data}, std::numeric_limits<double>::infinity());
     if (time.seconds >= found->second) continue;
@@ -52,9 +52,9 @@ std::map<Shape, double> by_brute_force(const PlanRequest& request) {
 
 // So that some layouts fit and others do not.
 void tighten_memory(PlanRequest& request, RandomSequence& random) {
-  const LayoutMemory memory(request.model, request.context());
+  const LayoutMemory memory(request.config, request.context());
   std::int64_t least = std::numeric_limits<std::int64_t>::max(), most = 0;
-  for (const Layout& layout : layouts_on(request.cluster.devices, request.model, {})) {
+  for (const Layout& layout : layouts_on(request.cluster.devices, request.config, {})) {
     const std::int64_t bytes = memory.least(layout);
     least = std::min(least, bytes);
     most = std::max(most, bytes);
@@ -80,7 +80,7 @@ void fix_something(PlanRequest& request, RandomSequence& random) {
 
 bool has_layouts(const PlanRequest& request) {
   for (std::int64_t devices = request.cluster.devices; devices >= 1; --devices) {
-    if (!layouts_on(devices, request.model, request.fixed).empty()) return true;
+    if (!layouts_on(devices, request.config, request.fixed).empty()) return true;
   }
   return false;
 }
@@ -95,7 +95,7 @@ TEST(LayoutSearch, FindsTheOptimumOfEveryShape) {
     fix_something(request, random);
     if (!has_layouts(request)) continue;
     SCOPED_TRACE(fmt::format("trial {}: {} devices, {:.0f} bytes\n{}", trial, request.cluster.devices,
-                             request.cluster.device.memory, to_toml(request.model)));
+                             request.cluster.device.memory, to_toml(request.config)));
     std::map<Shape, double> best = by_brute_force(request);
     const SearchResult found = search_layouts(request, 2);
     layouts += found.layouts;
@@ -121,10 +121,10 @@ TEST(LayoutSearch, NoLayoutIsFasterThanItsBound) {
   for (int trial = 0; trial < 150; ++trial) {
     PlanRequest request = random_request(random);
     if (trial % 4 == 0) request.fixed.slicing = {.open = Slicing::Open::kJoint};
-    if (trial % 5 == 0) request.model.optimizer.kind = OptimizerKind::kMuon;
-    std::vector<Layout> layouts = layouts_on(request.cluster.devices, request.model, request.fixed);
+    if (trial % 5 == 0) request.config.optimizer.kind = OptimizerKind::kMuon;
+    std::vector<Layout> layouts = layouts_on(request.cluster.devices, request.config, request.fixed);
     if (layouts.empty()) continue;
-    LayoutTimes times(request.model, request.cluster, request.vocab_size);
+    LayoutTimes times(request.config, request.cluster, request.vocab_size);
     Layout layout = layouts[random.below(layouts.size())];
     const double before = times.least(layout);
     if (layout.slicing.is_open()) {
@@ -136,9 +136,9 @@ TEST(LayoutSearch, NoLayoutIsFasterThanItsBound) {
     }
     const double bound = times.least(layout);
     const double seconds =
-        predict_step(with_layout(request.model, layout), request.cluster, request.vocab_size).seconds;
+        predict_step(with_layout(request.config, layout), request.cluster, request.vocab_size).seconds;
     EXPECT_LE(before, bound * (1 + 1e-12)) << layout.text();  // of any slices
-    EXPECT_LE(bound, seconds * (1 + 1e-12)) << layout.text() << "\n" << to_toml(request.model);
+    EXPECT_LE(bound, seconds * (1 + 1e-12)) << layout.text() << "\n" << to_toml(request.config);
     shares += bound / seconds;
     ++looked_at;
   }
@@ -151,7 +151,7 @@ TEST(LayoutSearch, JointSlicesAreNeverSlowerThanThoseOfMicroBatchesAlike) {
   int compared = 0, faster = 0;
   for (int trial = 0; trial < 40; ++trial) {
     PlanRequest request = random_request(random);
-    request.model.batch.global_batch_size = drawn(random, {3, 5, 6, 7});
+    request.config.batch.global_batch_size = drawn(random, {3, 5, 6, 7});
     request.fixed = {.schedule = pipeline::ScheduleKind::kTeraPipe, .sequence_parallel = false};
     if (!has_layouts(request)) continue;
     const SearchResult alike = search_layouts(request, 0);
@@ -176,7 +176,7 @@ TEST(LayoutSearch, NamesTheLayoutThatNeedsLeastWhereNoneFitsAndCutsAreJoint) {
     request.fixed.slicing = {.open = Slicing::Open::kJoint};
     if (!has_layouts(request)) continue;
     std::int64_t least = std::numeric_limits<std::int64_t>::max();
-    const LayoutMemory memory(request.model, request.context());
+    const LayoutMemory memory(request.config, request.context());
     for (const Layout& layout : all_layouts(request)) least = std::min(least, memory.fullest_end(layout));
     const SearchResult found = search_layouts(request, 0);
     EXPECT_TRUE(found.best.empty());

@@ -21,16 +21,16 @@ TEST(MemoryWall, IsTheFewestThatFit) {
   RandomSequence random({.seed = 51});
   for (int trial = 0; trial < 25; ++trial) {
     PlanRequest request = random_request(random);
-    if (trial % 5 == 0) request.model.batch.global_batch_size = drawn(random, {11, 13, 17, 40});
+    if (trial % 5 == 0) request.config.batch.global_batch_size = drawn(random, {11, 13, 17, 40});
     std::int64_t alone = 0, fewest = 0;
-    const LayoutMemory memory(request.model, request.context());
-    const std::int64_t heads = request.model.model.config.num_attention_heads,
-                       layers = request.model.model.config.num_layers;
+    const LayoutMemory memory(request.config, request.context());
+    const std::int64_t heads = request.config.model.config.num_attention_heads,
+                       layers = request.config.model.config.num_layers;
     const auto bytes_on = [&](std::int64_t tensor, std::int64_t stages) {
       const Layout layout{.tensor = tensor,
                           .pipeline = stages,
                           .recompute = Recompute::kFull,
-                          .sequence_parallel = tensor > 1 && request.model.model.seq_length % tensor == 0};
+                          .sequence_parallel = tensor > 1 && request.config.model.seq_length % tensor == 0};
       return static_cast<double>(std::ranges::max(memory.planned(layout)));
     };
     request.cluster.device.memory = bytes_on(1, 1) * drawn_between(random, 0.2, 1.1);
@@ -45,7 +45,7 @@ TEST(MemoryWall, IsTheFewestThatFit) {
     const MemoryWall wall = memory_wall(request);
     ASSERT_EQ(wall.tensor_alone ? wall.tensor_alone->layout.tensor : 0, alone) << "trial " << trial;
     ASSERT_EQ(wall.fewest ? wall.fewest->layout.devices() : 0, fewest) << "trial " << trial;
-    const ModelConfig model = request.model.model.model_for(request.vocab_size);
+    const ModelConfig model = request.config.model.model_for(request.vocab_size);
     EXPECT_EQ(wall.parameters, static_cast<double>(model.parameters()));
     EXPECT_EQ(wall.bytes.all(), 16);  // weights, of bf16 with the other half of the masters, gradients, two moments
   }

@@ -38,20 +38,20 @@ std::vector<std::string> all_cuts(std::int64_t tokens) {
 
 // Every pipeline of the request's mesh that has no faults.
 std::vector<Layout> all_pipelines(const PlanRequest& request) {
-  const std::vector<std::string> cuts = all_cuts(request.model.model.seq_length);
+  const std::vector<std::string> cuts = all_cuts(request.config.model.seq_length);
   std::vector<Layout> all;
   for (const pipeline::ScheduleKind kind : pipeline::kScheduleKinds) {
-    for (std::int64_t cells = 1; cells <= request.model.model.config.num_layers / *request.fixed.pipeline; ++cells) {
-      if (request.model.model.config.num_layers % (cells * *request.fixed.pipeline) != 0) continue;
+    for (std::int64_t cells = 1; cells <= request.config.model.config.num_layers / *request.fixed.pipeline; ++cells) {
+      if (request.config.model.config.num_layers % (cells * *request.fixed.pipeline) != 0) continue;
       for (const std::string& cut : cuts) {
         for (const bool deferred : {false, true}) {
-          Layout layout = layout_of(request.model);
+          Layout layout = layout_of(request.config);
           layout.schedule = kind;
           layout.virtual_stages = cells;
           layout.slicing = {cut};
           layout.defer_weight_gradients = deferred;
           layout.recompute = *request.fixed.recompute;
-          if (with_layout(request.model, layout).StepSettings::faults().empty()) all.push_back(layout);
+          if (with_layout(request.config, layout).StepSettings::faults().empty()) all.push_back(layout);
         }
       }
     }
@@ -60,18 +60,18 @@ std::vector<Layout> all_pipelines(const PlanRequest& request) {
 }
 
 double seconds_of(const PlanRequest& request, const Layout& layout) {
-  return predict_step(with_layout(request.model, layout), request.cluster, request.vocab_size).seconds;
+  return predict_step(with_layout(request.config, layout), request.cluster, request.vocab_size).seconds;
 }
 
 bool fits(const PlanRequest& request, const Layout& layout) {
-  const LayoutMemory memory(request.model, request.context());
+  const LayoutMemory memory(request.config, request.context());
   return static_cast<double>(std::ranges::max(memory.planned(layout))) <= request.cluster.device.memory;
 }
 
 // A pipeline of two or three stages with up to four micro-batches, in which slices and bubbles both cost something.
 PlanRequest small_pipeline(RandomSequence& random) {
   PlanRequest drawn_request = random_request(random);
-  TrainConfig config = drawn_request.model;
+  TrainConfig config = drawn_request.config;
   const std::int64_t stages = drawn(random, {2, 3});
   config.model.config.num_layers = stages * drawn(random, {1, 2, 4});
   config.model.seq_length = drawn(random, {128, 1024});
@@ -101,12 +101,12 @@ TEST(PipelineChoice, IsWithinOnePercentOfAllSchedules) {
     for (const Layout& layout : all_pipelines(request)) all.emplace_back(seconds_of(request, layout), layout);
     std::ranges::stable_sort(all, {}, &std::pair<double, Layout>::first);
     if (trial % 2 == 1) {  // the fastest does not fit
-      const LayoutMemory memory(request.model, request.context());
+      const LayoutMemory memory(request.config, request.context());
       request.cluster.device.memory = static_cast<double>(std::ranges::max(memory.planned(all.front().second))) - 1;
     }
     const auto best = std::ranges::find_if(all, [&](const auto& one) { return fits(request, one.second); });
     if (best == all.end()) continue;
-    SCOPED_TRACE(fmt::format("trial {}: {}\n{}", trial, best->second.text(), to_toml(request.model)));
+    SCOPED_TRACE(fmt::format("trial {}: {}\n{}", trial, best->second.text(), to_toml(request.config)));
     const SearchResult chosen = choose_pipeline(request);
     const Layout& layout = chosen.best.front().layout;
     EXPECT_LE(chosen.best.front().time.seconds, 1.01 * best->first) << layout.text();
@@ -126,7 +126,7 @@ TEST(PipelineChoice, IsWithinOnePercentOfAllSchedules) {
 TEST(PipelineChoice, KeepsWhatIsGivenAndSaysWhatElseThereIs) {
   RandomSequence random({.seed = 62});
   PlanRequest request = small_pipeline(random);
-  TrainConfig config = request.model;
+  TrainConfig config = request.config;
   config.model.config.num_layers = 4 * config.layout.pipeline_parallel;
   config.pipeline.virtual_stages = 2;
   const GivenPipeline given{.is_auto = true, .virtual_stages = true, .defer_weight_gradients = true, .recompute = true};
@@ -146,7 +146,7 @@ TEST(PipelineChoice, NamesNoPipelineTwice) {
   RandomSequence random({.seed = 63});
   for (int trial = 0; trial < 4; ++trial) {
     PlanRequest request = small_pipeline(random);
-    request.model.batch.global_batch_size = 1;
+    request.config.batch.global_batch_size = 1;
     request.fixed.virtual_stages = 1;
     request.fixed.defer_weight_gradients = false;
     const SearchResult chosen = choose_pipeline(request, /*runners_up=*/10);
@@ -173,14 +173,14 @@ std::vector<std::vector<std::int64_t>> all_dealings(std::int64_t sum, std::int64
 
 // Every schedule, cells, dealing of layers and place of the vocabulary, with whole sequences or two even slices.
 std::vector<Layout> all_dealt_pipelines(const PlanRequest& request) {
-  const std::int64_t layers = request.model.model.config.num_layers, stages = *request.fixed.pipeline;
+  const std::int64_t layers = request.config.model.config.num_layers, stages = *request.fixed.pipeline;
   std::vector<Layout> all;
   for (const pipeline::ScheduleKind kind : pipeline::kScheduleKinds) {
     for (const std::int64_t cells : {1, 2}) {
       if (cells * stages > layers) continue;
       for (const std::vector<std::int64_t>& dealing : all_dealings(layers, cells * stages)) {
         for (const bool shared : {false, true}) {
-          Layout layout = layout_of(request.model);
+          Layout layout = layout_of(request.config);
           layout.schedule = kind;
           layout.virtual_stages = cells;
           layout.slicing = *request.fixed.slicing;
@@ -188,7 +188,7 @@ std::vector<Layout> all_dealt_pipelines(const PlanRequest& request) {
           layout.vocabulary_parallel = shared;
           layout.layers = dealing;
           if (shared && request.fixed.vocabulary_parallel) continue;
-          if (with_layout(request.model, layout).StepSettings::faults().empty()) all.push_back(layout);
+          if (with_layout(request.config, layout).StepSettings::faults().empty()) all.push_back(layout);
         }
       }
     }
@@ -200,9 +200,9 @@ TEST(PipelineChoice, DealsLayersOrSharesTheVocabularyWithinOnePercentOfAllWays) 
   RandomSequence random({.seed = 63});
   int uneven = 0, shared = 0, tight = 0;
   for (int trial = 0; trial < 16; ++trial) {
-    TrainConfig config = small_pipeline(random).model;
+    TrainConfig config = small_pipeline(random).config;
     const PlanRequest drawn_request = small_pipeline(random);
-    config.layout.pipeline_parallel = drawn_request.model.layout.pipeline_parallel;
+    config.layout.pipeline_parallel = drawn_request.config.layout.pipeline_parallel;
     config.model.config.num_layers = config.layout.pipeline_parallel * drawn(random, {2, 3});
     const std::int64_t words = drawn(random, {50, 4000, 20000});
     config.model.config.vocab_size = words;
@@ -219,12 +219,12 @@ TEST(PipelineChoice, DealsLayersOrSharesTheVocabularyWithinOnePercentOfAllWays) 
     std::ranges::stable_sort(all, {}, &std::pair<double, Layout>::first);
     ASSERT_FALSE(all.empty());
     if (trial % 3 == 2) {  // the fastest does not fit
-      const LayoutMemory memory(request.model, request.context());
+      const LayoutMemory memory(request.config, request.context());
       request.cluster.device.memory = static_cast<double>(std::ranges::max(memory.planned(all.front().second))) - 1;
     }
     const auto best = std::ranges::find_if(all, [&](const auto& one) { return fits(request, one.second); });
     if (best == all.end()) continue;
-    SCOPED_TRACE(fmt::format("trial {}: {}\n{}", trial, best->second.text(), to_toml(request.model)));
+    SCOPED_TRACE(fmt::format("trial {}: {}\n{}", trial, best->second.text(), to_toml(request.config)));
     const SearchResult chosen = choose_pipeline(request);
     const PlannedLayout& first = chosen.best.front();
     EXPECT_LE(first.time.seconds, 1.01 * best->first) << first.layout.text();
@@ -243,7 +243,7 @@ TEST(PipelineChoice, DealsLayersOrSharesTheVocabularyWithinOnePercentOfAllWays) 
 TEST(PipelineChoice, DealsLayersAloneWhereTheScheduleIsGiven) {
   RandomSequence random({.seed = 64});
   PlanRequest drawn_request = small_pipeline(random);
-  TrainConfig config = drawn_request.model;
+  TrainConfig config = drawn_request.config;
   config.layout.pipeline_parallel = drawn_request.cluster.devices = drawn_request.cluster.links[0].devices = 2;
   config.model.config.num_layers = 12;
   config.model.config.vocab_size = 50000;
@@ -267,7 +267,7 @@ TEST(PipelineChoice, DealsLayersAloneWhereTheScheduleIsGiven) {
 TEST(PipelineChoice, RefusesCutsByDocuments) {
   RandomSequence random({.seed = 1});
   const PlanRequest request = small_pipeline(random);
-  TrainConfig config = request.model;
+  TrainConfig config = request.config;
   config.pipeline.token_slices = "documents:4";
   const auto request_of = [&](const GivenPipeline& given) {
     return [&, given] { pipeline_request(config, given, request.cluster, request.vocab_size); };

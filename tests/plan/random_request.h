@@ -40,7 +40,7 @@ inline Cluster random_cluster(RandomSequence& random) {
 
 inline plan::PlanRequest random_request(RandomSequence& random) {
   plan::PlanRequest request{.cluster = random_cluster(random), .vocab_size = drawn(random, {50, 500, 5000})};
-  TrainConfig& config = request.model;
+  TrainConfig& config = request.config;
   config.data_path = {"corpus"};
   config.train_iters = 1;
   config.model.config.num_layers = drawn(random, {2, 3, 4, 6});

@@ -37,7 +37,7 @@ PlanRequest some_pipeline(RandomSequence& random, std::int64_t stages, const std
   request.cluster.device = {"device", 1e12, drawn_between(random, 1e11, 1e12), drawn_between(random, 1e10, 1e11),
                             drawn_between(random, 1e10, 1e11)};
   request.cluster.links = {{.name = "link", .devices = stages, .bandwidth = 1e10, .latency = 1e-6}};
-  TrainConfig& config = request.model;
+  TrainConfig& config = request.config;
   config.data_path = {"corpus"};
   config.train_iters = 1;
   config.model.config.num_layers = stages * drawn(random, {1, 2, 3});
@@ -60,10 +60,10 @@ struct Best {
 
 // The fastest of all lists that fit.
 Best best_of_all(const PlanRequest& request, const Layout& layout, std::int64_t slices, std::int64_t room) {
-  LayoutTimes times(request.model, request.cluster, request.vocab_size);
-  const LayoutMemory memory(request.model, request.context());
+  LayoutTimes times(request.config, request.cluster, request.vocab_size);
+  const LayoutMemory memory(request.config, request.context());
   const auto stages = static_cast<std::size_t>(layout.pipeline);
-  const std::vector<StageRecompute> ways = all_ways(request.model.model.config.num_layers / layout.pipeline, slices);
+  const std::vector<StageRecompute> ways = all_ways(request.config.model.config.num_layers / layout.pipeline, slices);
   // A stage's memory does not depend on the others; a list of one kind for all says it of each.
   std::vector<std::vector<bool>> fits(stages);
   for (const StageRecompute& way : ways) {
@@ -96,7 +96,7 @@ Best best_of_all(const PlanRequest& request, const Layout& layout, std::int64_t 
 
 // Between what the fullest stage takes with everything made again and with nothing.
 std::int64_t some_room(const PlanRequest& request, Layout layout, double share) {
-  const LayoutMemory memory(request.model, request.context());
+  const LayoutMemory memory(request.config, request.context());
   const auto fullest = [&](Recompute kind) {
     layout.recompute = kind;
     return static_cast<double>(std::ranges::max(memory.planned(layout)));
@@ -110,16 +110,16 @@ TEST(RecomputeChoice, IsTheBestOfAllLists) {
   int differing = 0, partial = 0;
   for (int trial = 0; trial < 10; ++trial) {
     const PlanRequest request = some_pipeline(random, drawn(random, {2, 2, 3}), "");
-    const Layout layout = layout_of(request.model);
+    const Layout layout = layout_of(request.config);
     const std::int64_t room = some_room(request, layout, random.uniform());
-    SCOPED_TRACE(fmt::format("trial {}: {} bytes\n{}", trial, room, to_toml(request.model)));
+    SCOPED_TRACE(fmt::format("trial {}: {} bytes\n{}", trial, room, to_toml(request.config)));
     const Best best = best_of_all(request, layout, 1, room);
-    LayoutTimes times(request.model, request.cluster, request.vocab_size);
+    LayoutTimes times(request.config, request.cluster, request.vocab_size);
     const ChosenRecomputation chosen =
-        choose_recomputation(request.model, request.context(), layout, {.room = room}, times);
+        choose_recomputation(request.config, request.context(), layout, {.room = room}, times);
     Layout one = layout;
     one.recompute = chosen.recompute;
-    EXPECT_EQ(chosen.bytes, std::ranges::max(LayoutMemory(request.model, request.context()).planned(one)));
+    EXPECT_EQ(chosen.bytes, std::ranges::max(LayoutMemory(request.config, request.context()).planned(one)));
     if (!std::isfinite(best.seconds)) {
       EXPECT_GT(chosen.bytes, room);
       continue;
@@ -140,14 +140,14 @@ TEST(RecomputeChoice, IsWithinTwoPercentOfAllListsOfSlices) {
   int by_slices = 0;
   for (int trial = 0; trial < 6; ++trial) {
     const PlanRequest request = some_pipeline(random, 2, "uniform:3");
-    const Layout layout = layout_of(request.model);
+    const Layout layout = layout_of(request.config);
     const std::int64_t room = some_room(request, layout, random.uniform());
-    SCOPED_TRACE(fmt::format("trial {}: {} bytes\n{}", trial, room, to_toml(request.model)));
+    SCOPED_TRACE(fmt::format("trial {}: {} bytes\n{}", trial, room, to_toml(request.config)));
     const Best best = best_of_all(request, layout, 3, room);
     if (!std::isfinite(best.seconds)) continue;
-    LayoutTimes times(request.model, request.cluster, request.vocab_size);
+    LayoutTimes times(request.config, request.cluster, request.vocab_size);
     const ChosenRecomputation chosen =
-        choose_recomputation(request.model, request.context(), layout, {.room = room}, times);
+        choose_recomputation(request.config, request.context(), layout, {.room = room}, times);
     Layout one = layout;
     one.recompute = chosen.recompute;
     EXPECT_LE(chosen.bytes, room);
@@ -164,14 +164,14 @@ TEST(RecomputeChoice, OfASearchIsNoSlowerThanOneKindForAllStages) {
   int faster = 0;
   for (int trial = 0; trial < 6; ++trial) {
     PlanRequest request = some_pipeline(random, 2, "");
-    const Layout layout = layout_of(request.model);
+    const Layout layout = layout_of(request.config);
     request.cluster.device.memory = static_cast<double>(some_room(request, layout, random.uniform()));
     const GivenPipeline given{.virtual_stages = true,
                               .layout = true,
                               .token_slices = true,
                               .defer_weight_gradients = true,
                               .vocabulary_parallel = true};
-    PlanRequest free = pipeline_request(request.model, given, request.cluster, request.vocab_size);
+    PlanRequest free = pipeline_request(request.config, given, request.cluster, request.vocab_size);
     free.fixed.recompute.reset();
     const SearchResult chosen = search_layouts(free, 0);
     double alike = std::numeric_limits<double>::infinity();

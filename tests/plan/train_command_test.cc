@@ -19,7 +19,7 @@ TEST(TrainCommand, IsReadBackToTheSameValues) {
   const std::vector<std::string> presets = {"124M", "tiny", "8.3B", "bert-336M"};
   for (int trial = 0; trial < 60; ++trial) {
     PlanRequest request = random_request(random);
-    TrainConfig& config = request.model;
+    TrainConfig& config = request.config;
     if (random.below(2) == 0) config.data_path = {"0.7", "a b", "0.3", "it's"};
     if (random.below(2) == 0) {
       config.model.preset = presets[random.below(presets.size())];

@@ -19,7 +19,7 @@ PlannedLayout planned() {
 }
 
 PlanRequest request_of(const PlannedLayout& layout) {
-  return {.model = layout.config, .cluster = find_cluster("dgx-a100", 16), .vocab_size = 1000};
+  return {.config = layout.config, .cluster = find_cluster("dgx-a100", 16), .vocab_size = 1000};
 }
 
 ModelConfig model_of(const PlannedLayout& layout) {

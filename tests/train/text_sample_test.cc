@@ -23,8 +23,8 @@ class TextSample : public TrainingFixture {
     std::vector<TokenIds> texts(static_cast<std::size_t>(config.layout.mesh().ranks()));
     on_ranks(config, [&](Trainer& trainer, Communicator& world) {
       trainer.start();
-      texts[static_cast<std::size_t>(world.rank())] =
-          continue_text(trainer.executor(), *trainer.task().model, kVocab, prompt, {.count = count}, sampling);
+      texts[static_cast<std::size_t>(world.rank())] = continue_text(
+          trainer.executor(), *trainer.task().model, kVocab, prompt, {.sampling = sampling, .max_new_tokens = count});
     });
     return texts;
   }
@@ -75,7 +75,7 @@ TEST_F(TextSample, IdsBeyondTheTokenizerAreNeverDrawnInAnyLayout) {
       trainer.start();
       const auto most = [&](std::int64_t tokens) {
         const TokenIds made = continue_text(trainer.executor(), *trainer.task().model, kVocab, TokenIds{1},
-                                            {.count = 15, .tokens = tokens}, {.temperature = 5});
+                                            {.sampling = {.temperature = 5}, .max_new_tokens = 15, .tokens = tokens});
         return *std::ranges::max_element(made);
       };
       EXPECT_GE(most(0), 7);
@@ -97,10 +97,10 @@ TEST_F(TextSample, OneThatFailsIsReportedOnceAndChangesNothingOfTheTraining) {
   };
   config_.output.eval_interval = 2;
   const double loss = train(config_).result.final_loss.value();
-  config_.output.sample_tokens = 3;
   const TrainingData data = open_training_data(config_);
   const auto backend = make_cpu_backend({});
   TrainingTask task = make_training_task(config_, data, kVocab);
+  task.samples.settings.max_new_tokens = 3;
   task.samples.prompts = {{.text = "a", .tokens = {1}}, {.text = "b", .tokens = {2}}};
   Trainer trainer(config_, *backend, std::move(task));
   trainer.start();
@@ -125,13 +125,14 @@ TEST_F(TextSample, EndsWithTheDocumentOrTheSample) {
   const TokenIds prompt = {1, 2, 3};
   on_ranks(config_, [&](Trainer& trainer, Communicator&) {
     trainer.start();
-    const auto made = [&](std::int64_t count, std::int32_t end) {
-      return continue_text(trainer.executor(), *trainer.task().model, kVocab, prompt, {.count = count, .end = end}, {});
+    const auto made = [&](const TokenIds& ends) {
+      return continue_text(trainer.executor(), *trainer.task().model, kVocab, prompt,
+                           {.max_new_tokens = 1000, .other_stops = ends});
     };
-    const TokenIds whole = made(1000, -1);
+    const TokenIds whole = made({});
     EXPECT_EQ(whole.size(), static_cast<std::size_t>(config_.model.seq_length) - prompt.size());
     const auto end = std::ranges::find(whole, whole[4]);
-    EXPECT_EQ(made(1000, whole[4]), TokenIds(whole.begin(), end));
+    EXPECT_EQ(made({kVocab + 1, whole[4]}), TokenIds(whole.begin(), end));
   });
 }
 

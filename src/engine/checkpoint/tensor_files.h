@@ -46,9 +46,8 @@ class TensorFiles {
   TensorFiles(const std::filesystem::path& folder, const Manifest& manifest, TensorKind kind, bool verify);
 
   bool empty() const { return files_.empty(); }
-  const std::vector<SafetensorsEntry>& entries() const {
-    return entries_;
-  }                                                 // file by file, in the order of their bytes
+  // File by file, in the order of their bytes.
+  const std::vector<SafetensorsEntry>& entries() const { return entries_; }
   const Location& at(std::string_view name) const;  // of a tensor that is there
 
  private:

@@ -8,6 +8,7 @@
 #include "checkpoint/safetensors/safetensors_header.h"
 #include "checkpoint/stored_tensor.h"
 #include "checkpoint/tensor_files.h"
+#include "checkpoint/weights_file.h"
 
 namespace teratron {
 namespace {
@@ -74,19 +75,19 @@ class HuggingFaceTensorsOfFolder final : public TensorSource {
 
 class FileTensors final : public TensorSource {
  public:
-  explicit FileTensors(const fs::path& file) : file_(file) {
+  explicit FileTensors(const fs::path& file) : file_(open_weights_file(file)) {
     path_ = file;
-    for (const SafetensorsEntry& entry : file_.tensors()) tensors_.push_back(tensor_of(entry));
+    for (const SafetensorsEntry& entry : file_->tensors()) tensors_.push_back(tensor_of(entry));
   }
 
   void pass_on(std::size_t tensor, const ByteSink& sink) const override {
-    const SafetensorsEntry& entry = file_.tensors()[tensor];
-    stream(file_.bytes(entry), sink);
-    file_.release(entry);
+    const SafetensorsEntry& entry = file_->tensors()[tensor];
+    stream(file_->bytes(entry), sink);
+    file_->release(entry);
   }
 
  private:
-  SafetensorsFile file_;
+  const std::unique_ptr<WeightsFile> file_;
 };
 
 }  // namespace

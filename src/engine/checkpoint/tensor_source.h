@@ -1,4 +1,4 @@
-// Tensors by name, whatever kind of file holds them: a checkpoint's, a Hugging Face folder's, a safetensors file's.
+// Tensors by name, whatever kind of file holds them: a checkpoint's, a Hugging Face folder's, a single file's.
 #pragma once
 
 #include <cstddef>
@@ -43,7 +43,8 @@ class TensorSource {
 };
 
 // `path`: a folder that was saved to (its current checkpoint is taken), one checkpoint's folder, a folder of Hugging
-// Face's (tensors under our names, turned as ours are), or a safetensors file. UserError: none of these, or damaged.
+// Face's (tensors under our names, turned as ours are), or a file (weights_file.h). UserError: none of these, or
+// damaged.
 std::unique_ptr<TensorSource> open_tensors_of(const std::filesystem::path& path);
 
 }  // namespace teratron

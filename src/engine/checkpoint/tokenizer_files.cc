@@ -36,6 +36,18 @@ void add_files(const fs::path& folder, std::span<const std::string_view> names, 
   }
 }
 
+// Ends of texts that the model's config.json names, as the file has them that stands for it where both are there.
+void add_ends(const fs::path& folder, FileContents& files) {
+  std::error_code error;
+  if (files.contains("generation_config.json") || !fs::is_regular_file(folder / "config.json", error)) return;
+  const Json config = Json::parse(read_file(folder / "config.json"), nullptr, /*allow_exceptions=*/false);
+  if (!config.is_object()) return;
+  const Json ends = config.value("eos_token_id", Json());
+  if (ends.is_number_integer() || ends.is_array()) {
+    files.emplace("generation_config.json", Json{{"eos_token_id", ends}}.dump() + "\n");
+  }
+}
+
 std::optional<std::int64_t> id_in(const Json& vocabulary, std::string_view token) {
   if (!vocabulary.is_object()) return std::nullopt;
   const auto found = vocabulary.find(token);
@@ -71,7 +83,9 @@ std::optional<std::int64_t> line_of(std::string_view text, std::string_view toke
 FileContents find_tokenizer_files(const fs::path& folder) {
   FileContents files;
   add_files(folder, kNames, files);
-  if (!files.empty()) add_files(folder, kChatNames, files);
+  if (files.empty()) return files;
+  add_files(folder, kChatNames, files);
+  add_ends(folder, files);
   return files;
 }
 

@@ -14,7 +14,8 @@ using FileContents = std::map<std::string, std::string>;  // name -> bytes
 
 // Reads those of vocab.json, encoder.json, merges.txt, vocab.bpe, vocab.txt, tokenizer.json, tokenizer_config.json,
 // special_tokens_map.json and added_tokens.json that lie in `folder`; none if there are none. Beside one of them also
-// those that say how to write chats and where answers end: chat_template.jinja and generation_config.json.
+// those that say how to write chats and where answers end: chat_template.jinja and generation_config.json. Without
+// the latter it is made of what Hugging Face's config.json says about ends.
 FileContents find_tokenizer_files(const std::filesystem::path& folder);
 
 // Reads the files of a folder; or tokenizer.json if `folder_or_file` is that; or all but tokenizer.json if it is

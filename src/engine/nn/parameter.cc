@@ -1,6 +1,9 @@
 #include "nn/parameter.h"
 
+#include <algorithm>
+
 #include "base/error.h"
+#include "base/float_types.h"
 
 namespace teratron {
 

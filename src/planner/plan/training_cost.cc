@@ -21,7 +21,7 @@ Training training_of(double tokens, const PlanRequest& request, const PlannedLay
 }
 
 double optimal_tokens(const PlanRequest& request) {
-  return kTokensOfParameter * static_cast<double>(request.model.model.model_for(request.vocab_size).parameters());
+  return kTokensOfParameter * static_cast<double>(request.config.model.model_for(request.vocab_size).parameters());
 }
 
 Bill bill_of(double days, double price, const Cluster& cluster) {

@@ -57,7 +57,7 @@ TrainConfig with_chosen_pipeline(const TrainStart& start, std::int64_t vocab_siz
   const plan::SearchResult result = choice_for_this_machine(request);
   if (rank.is_first()) report_to_user(plan::text_of_choice(result));
   TrainConfig config = start.config;
-  config.pipeline.layout = request.model.pipeline.layout;
+  config.pipeline.layout = request.config.pipeline.layout;
   return plan::with_layout(config, result.best.front().layout);
 }
 

@@ -98,10 +98,9 @@ Value Slice::evaluate(Renderer& renderer) const {
 
 Value Call::evaluate(Renderer& renderer) const {
   const Value called = function->evaluate(renderer);
-  require_defined(called);
-  if (called.callable() == nullptr) fail("'{}' object is not callable", type_name(called));
+  const Callable& callable = require_callable(called);
   Arguments values = arguments.evaluate(renderer);
-  return renderer.call(*called.callable(), values);
+  return renderer.call(callable, values);
 }
 
 Value FilterCall::evaluate(Renderer& renderer) const { return filtered(renderer, of->evaluate(renderer)); }

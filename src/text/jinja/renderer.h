@@ -32,8 +32,8 @@ class Renderer {
   Value make_namespace(Arguments& arguments);
 
   Flow run(const Body& body, std::string& out);
-  // Text of a body, in a scope of its own.
-  std::string run_apart(const Body& body);
+  // Runs a body in a scope of its own.
+  Flow run_apart(const Body& body, std::string& out);
   // Error: calls lie too deep within each other.
   Value call(const Callable& function, Arguments& arguments);
   Value make_macro(const Macro& macro);
@@ -46,6 +46,7 @@ class Renderer {
   // Signs around what {% generation %} blocks write.
   const std::pair<std::string, std::string>& marks() const { return context_.marks; }
 
+  const std::shared_ptr<Scope>& scope() const { return scope_; }
   // Scope within the current one, or within another, while it lives.
   class Within {
    public:

@@ -33,35 +33,38 @@ Flow If::run(Renderer& renderer, std::string& out) const {
 Flow Jump::run(Renderer& /*renderer*/, std::string& /*out*/) const { return flow; }
 
 Flow For::run(Renderer& renderer, std::string& out) const {
-  auto kept = std::make_shared<Values>();
-  for (Value& item : elements(items->evaluate(renderer))) {
-    if (test != nullptr) {
+  const auto all = std::make_shared<LoopItems>(LoopItems{.source = iterator_of(items->evaluate(renderer))});
+  if (test != nullptr) {
+    all->passes = [this, &renderer, scope = renderer.scope()](const Value& item) {
       renderer.count_work();
-      const Renderer::Within within(renderer);
+      const Renderer::Within within(renderer, scope);
       renderer.assign(target, item);
-      if (!is_true(test->evaluate(renderer))) continue;
-    }
-    kept->push_back(std::move(item));
+      return is_true(test->evaluate(renderer));
+    };
   }
-  const std::shared_ptr<const Values> all = std::move(kept);
-  const Extent extent = extent_around(*all);
-  const std::shared_ptr<Value> last_changed = all->empty() ? nullptr : renderer.make_variable_of_loop();
-  for (std::size_t i = 0; i < all->size(); ++i) {
+  std::shared_ptr<Value> last_changed;
+  bool is_completed = false;
+  for (std::size_t i = 0; all->has(i); ++i) {
     renderer.count_work();
+    if (i == 0) last_changed = renderer.make_variable_of_loop();
     const Renderer::Within within(renderer);
-    renderer.set("loop", std::make_shared<const Loop>(Loop{all, extent, i, last_changed}));
-    renderer.assign(target, (*all)[i]);
-    if (renderer.run(body, out) == Flow::kBreak) break;
+    renderer.set("loop", std::make_shared<const Loop>(Loop{all, i, last_changed}));
+    renderer.assign(target, all->found[i]);
+    const Flow flow = renderer.run(body, out);
+    is_completed = is_completed || flow == Flow::kNext;
+    if (flow == Flow::kBreak) break;
   }
-  if (all->empty() && !otherwise.empty()) out += renderer.run_apart(otherwise);
-  return Flow::kNext;
+  // Jinja's else follows where no turn came to its end, and a jump in it is the outer loop's.
+  return is_completed ? Flow::kNext : renderer.run_apart(otherwise, out);
 }
 
 Flow Assign::run(Renderer& renderer, std::string& /*out*/) const {
   if (value != nullptr) {
     renderer.assign(target, value->evaluate(renderer));
   } else {
-    std::string text = renderer.run_apart(body);
+    std::string text;
+    const Flow flow = renderer.run_apart(body, text);
+    if (flow != Flow::kNext) return flow;  // a jump leaves the block without a text
     renderer.assign(target, through_filters(filters, std::move(text), renderer));
   }
   return Flow::kNext;
@@ -74,16 +77,17 @@ Flow Macro::run(Renderer& renderer, std::string& /*out*/) const {
 
 Flow CallBlock::run(Renderer& renderer, std::string& out) const {
   const Value function = call->function->evaluate(renderer);
-  require_defined(function);
-  if (function.callable() == nullptr) fail("'{}' object is not callable", type_name(function));
+  const Callable& callable = require_callable(function);
   Arguments arguments = call->arguments.evaluate(renderer);
   arguments.named.emplace_back("caller", renderer.make_macro(caller));
-  out += text_of(renderer.call(*function.callable(), arguments));
+  out += text_of(renderer.call(callable, arguments));
   return Flow::kNext;
 }
 
 Flow FilterBlock::run(Renderer& renderer, std::string& out) const {
-  std::string text = renderer.run_apart(body);
+  std::string text;
+  const Flow flow = renderer.run_apart(body, text);
+  if (flow != Flow::kNext) return flow;
   out += text_of(through_filters(filters, std::move(text), renderer));
   return Flow::kNext;
 }
@@ -97,9 +101,8 @@ Flow With::run(Renderer& renderer, std::string& out) const {
 }
 
 Flow Generation::run(Renderer& renderer, std::string& out) const {
-  const std::string text = renderer.run_apart(body);
   out += renderer.marks().first;
-  out += text;
+  renderer.run_apart(body, out);
   out += renderer.marks().second;
   return Flow::kNext;
 }

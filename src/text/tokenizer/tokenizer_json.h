@@ -18,9 +18,10 @@
 
 namespace teratron {
 
+class TokenizerConfig;
+
 // Reads the file's object if it describes BPE of a supported kind, or WordPiece as BERT's. `file` is for
 // messages; `config` holds the settings beside it. UserError: the difference.
-class TokenizerConfig;
 BpeModel read_bpe_json(simdjson::dom::object root, const std::string& file, const TokenizerConfig& config);
 WordPieceModel read_word_piece_json(simdjson::dom::object root, const std::string& file, const TokenizerConfig& config);
 

@@ -157,14 +157,12 @@ std::vector<TaskScore> Trainer::finite_scores() {
 // compare. All ranks of the copy get the same logits, so a text fails on all of them or on none, and training goes on.
 void Trainer::sample(TrainingObserver& observer) {
   if (updates_.mesh().data->rank() != 0) return;
-  const ContinuationLimits limits{
-      .count = config_.output.sample_tokens, .end = task_.samples.end_of_text, .tokens = task_.samples.tokens};
   for (const SamplePrompt& prompt : task_.samples.prompts) {
     note_activity({.name = "text sample", .iteration = iteration()});
     try {
-      observer.sample(iteration(), prompt.text,
-                      continue_text(executor(), *task_.model, task_.config.vocab_size, prompt.tokens, limits,
-                                    {.seed = static_cast<std::uint64_t>(config_.seed)}));
+      observer.sample(
+          iteration(), prompt.text,
+          continue_text(executor(), *task_.model, task_.config.vocab_size, prompt.tokens, task_.samples.settings));
     } catch (const UserError& error) {
       if (!std::exchange(reported_failed_sample_, true)) {
         observer.notice(fmt::format("warning: the sample after iteration {} failed, and training goes on: {}",

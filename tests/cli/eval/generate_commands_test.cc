@@ -174,6 +174,8 @@ TEST_F(GenerateCommands, EndAtTheTokensOfTheModelsConfiguration) {
   EXPECT_EQ(ends_of("ends").at("tokens").size(), kept);
   EXPECT_EQ(ends_of("ends").at("finish_reason"), "end_of_text");
   EXPECT_EQ(ends_of("ends", {"--ignore-end-of-text"}).at("tokens"), whole.at("tokens"));
+  succeed({"convert", "--from", "hf", "--to", "teratron", path("ends"), path("kept")});
+  EXPECT_EQ(ends_of("kept").at("tokens").size(), kept);
   write_file_atomically(path("ends/generation_config.json"), R"({"eos_token_id": null})");
   EXPECT_EQ(ends_of("ends").at("tokens"), whole.at("tokens")) << "the other file does not count then";
   write_file_atomically(path("ends/generation_config.json"), Json{{"eos_token_id", end}}.dump());

@@ -122,6 +122,19 @@ TEST_F(Watching, SamplesOfAVocabularyLargerThanTheTokenizersEndNoRun) {
   }
 }
 
+TEST_F(Watching, SamplesEndWhereGenerateEnds) {
+  const auto sample = [&](const char* run) {
+    const Words watched = {"--train-iters", "1", "--eval-interval", "1", "--sample-prompt", "the"};
+    EXPECT_EQ(train(with(watched, {"--save", path(run)})).exit_code, 0);
+    return metrics(path(run)).back().at("text").get<std::string>();
+  };
+  EXPECT_NE(sample("goes-on"), "");
+  Json ends = Json::array();
+  for (int id = 0; id < 280; ++id) ends.push_back(id);
+  write_file_atomically(path("tokenizer/generation_config.json"), Json{{"eos_token_id", ends}}.dump());
+  EXPECT_EQ(sample("ends"), "");
+}
+
 TEST_F(Watching, SamplesNeedATokenizerAndAPromptWithRoom) {
   std::string words;
   for (int i = 0; i < 40; ++i) words += " gradient";

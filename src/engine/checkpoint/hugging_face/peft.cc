@@ -13,13 +13,13 @@
 #include "checkpoint/adapter_files.h"
 #include "checkpoint/hugging_face/export_folder.h"
 #include "checkpoint/hugging_face/mapping.h"
-#include "checkpoint/hugging_face/weights_file.h"
 #include "checkpoint/initial_weights.h"
 #include "checkpoint/native/checkpoint_writer.h"
 #include "checkpoint/safetensors/safetensors.h"
 #include "checkpoint/stored_tensor.h"
 #include "checkpoint/tensor_files.h"
 #include "checkpoint/tensor_source.h"
+#include "checkpoint/weights_file.h"
 #include "model/adapters.h"
 
 namespace teratron {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "checkpoint/hugging_face/mapping.h"
-#include "checkpoint/hugging_face/weights_file.h"
+#include "checkpoint/weights_file.h"
 
 namespace teratron {
 

@@ -26,14 +26,14 @@ Cluster with_instant_links(Cluster cluster) {
 
 // The time of all micro-batches in a layer that makes nothing again.
 double layer_seconds(const PlanRequest& request, const Layout& layout, const Cluster& cluster) {
-  const ModelCosts costs(request.model.model.model_for(request.vocab_size),
+  const ModelCosts costs(request.config.model.model_for(request.vocab_size),
                          {.tensor = layout.tensor,
                           .groups = layout.devices() / layout.tensor,
                           .sequence_parallel = layout.sequence_parallel,
-                          .dtype = request.model.backend.compute_dtype()},
+                          .dtype = request.config.backend.compute_dtype()},
                          cluster);
   double milliseconds = 0;
-  for (const auto& [cut, count] : cuts_of(request.model, layout)) {
+  for (const auto& [cut, count] : cuts_of(request.config, layout)) {
     Slice slice{.sequences = cut.sequences};
     for (const std::int64_t tokens : cut.slice_tokens) {
       slice.tokens = tokens;
@@ -48,8 +48,8 @@ double layer_seconds(const PlanRequest& request, const Layout& layout, const Clu
 // The mean of the stages.
 double recompute_seconds(const PlanRequest& request, const Layout& layout) {
   if (layout.recompute == Recompute::kNone) return 0;
-  LayoutTimes times(request.model, request.cluster, request.vocab_size);
-  const std::vector<std::vector<std::int64_t>> stages = stage_cells(request.model, layout);
+  LayoutTimes times(request.config, request.cluster, request.vocab_size);
+  const std::vector<std::vector<std::int64_t>> stages = stage_cells(request.config, layout);
   double sum = 0;
   for (int stage = 0; stage < static_cast<int>(stages.size()); ++stage) {
     const StageRecompute& way = layout.recompute.of(stage);
@@ -64,7 +64,7 @@ StepParts parts_of(const PlanRequest& request, const Layout& layout, const StepT
   const Cluster instant = with_instant_links(request.cluster);
   const double kept = layer_seconds(request, layout, request.cluster), alone = layer_seconds(request, layout, instant);
   const double layers =
-      static_cast<double>(request.model.model.config.num_layers) / static_cast<double>(layout.pipeline);
+      static_cast<double>(request.config.model.config.num_layers) / static_cast<double>(layout.pipeline);
   StepParts parts{.recompute = recompute_seconds(request, layout),
                   .tensor = layers * (kept - alone),
                   .bubble = time.pipeline_seconds * time.bubble_share,

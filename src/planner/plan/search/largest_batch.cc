@@ -21,7 +21,7 @@ class BatchSearch {
       : request_(request),
         wanted_(wanted),
         room_(static_cast<std::int64_t>(request.cluster.device.memory)),
-        memory_(request_.model, request_.context()) {
+        memory_(request_.config, request_.context()) {
     request_.fixed.keeps_layers = true;
   }
 
@@ -56,7 +56,7 @@ class BatchSearch {
   std::vector<Layout> layouts_that_hold_batches() {
     const FixedLayout& fixed = request_.fixed;
     const std::int64_t size = fixed.micro_batch.value_or(1);
-    request_.model.batch.global_batch_size =
+    request_.config.batch.global_batch_size =
         2 * request_.cluster.devices * size;  // of which each copy has two micro-batches
     std::vector<Layout> layouts = layouts_of(request_);
     std::erase_if(layouts, [&](const Layout& layout) {
@@ -76,7 +76,7 @@ class BatchSearch {
 
   // The layout of so many units, whose batch the configuration is given.
   Layout of_units(Layout layout, std::int64_t units) {
-    request_.model.batch.global_batch_size = units * unit_of(layout);
+    request_.config.batch.global_batch_size = units * unit_of(layout);
     if (layout.pipeline == 1) layout.micro_batch = units;
     return layout;
   }
@@ -87,7 +87,7 @@ class BatchSearch {
     std::int64_t fitting = 0, too_many = limit + 1;
     for (std::int64_t units = limit; too_many - fitting > 1; units = fitting + (too_many - fitting) / 2) {
       const Layout sized = of_units(layout, units);
-      const bool fits = static_cast<const StepSettings&>(with_layout(request_.model, sized)).faults().empty() &&
+      const bool fits = static_cast<const StepSettings&>(with_layout(request_.config, sized)).faults().empty() &&
                         bytes_of(units) <= room_;
       (fits ? fitting : too_many) = units;
     }
@@ -129,7 +129,7 @@ class BatchSearch {
     for (auto& [shape, found] : best_) {
       if (found.units == 0 || found.sequences() < least_wanted()) continue;
       const Layout layout = of_units(found.layout, found.units);
-      const TrainConfig config = with_layout(request_.model, layout);
+      const TrainConfig config = with_layout(request_.config, layout);
       const StepTime time = predict_step(config, request_.cluster, request_.vocab_size);
       ++result_.simulated;
       result_.best.push_back({.layout = layout,
@@ -150,7 +150,7 @@ class BatchSearch {
 
   // Slices of a sequence may fit where a whole one does not.
   [[noreturn]] void throw_none() {
-    request_.model.batch.global_batch_size = result_.devices;
+    request_.config.batch.global_batch_size = result_.devices;
     const SearchResult any = search_layouts(request_, 0);
     if (any.best.empty()) throw_too_large(request_, any);
     throw_user_error("no layout holds a single sequence of each copy of the model; what fits holds parts of one: {}",

@@ -25,8 +25,8 @@ constexpr std::size_t kMostDealings = 6, kMostOfFewStages = 24;
 constexpr std::int64_t kMostPlansOfStages = 400;
 
 std::unique_ptr<LayoutCosts> costs_of(const PlanRequest& request) {
-  if (request.profile != nullptr) return std::make_unique<MeasuredTimes>(request.model, *request.profile);
-  return std::make_unique<LayoutTimes>(request.model, request.cluster, request.vocab_size, request.fixed.has_mesh());
+  if (request.profile != nullptr) return std::make_unique<MeasuredTimes>(request.config, *request.profile);
+  return std::make_unique<LayoutTimes>(request.config, request.cluster, request.vocab_size, request.fixed.has_mesh());
 }
 
 struct Found {
@@ -73,7 +73,7 @@ class Room {
   Room(const PlanRequest& request, KnownLayouts& known)
       : bytes_(static_cast<std::int64_t>(request.cluster.device.memory)),
         known_(known),
-        memory_(request.model, request.context()) {}
+        memory_(request.config, request.context()) {}
 
   std::int64_t bytes() const { return bytes_; }
   bool holds(std::int64_t bytes) const { return bytes <= bytes_; }
@@ -111,7 +111,7 @@ class Search {
       : request_(request),
         known_(known),
         chooses_recompute_(request.fixed.has_mesh() && !request.fixed.recompute &&
-                           request.model.layout.keep_activations != KeepActivations::kAll),
+                           request.config.layout.keep_activations != KeepActivations::kAll),
         room_(request, known),
         times_(costs_of(request)),
         fastest_(wanted) {}
@@ -207,7 +207,7 @@ class Search {
   // Those with the least bounds, and equal numbers of layers.
   void add_dealings(const Layout& layout) {
     std::vector<std::pair<double, Layout>> dealings;
-    for (Layout& one : dealt(request_.model, layout)) {
+    for (Layout& one : dealt(request_.config, layout)) {
       if (room_.holds(least_bytes(one, room_.least(one))) || one.layers.empty())
         dealings.emplace_back(times_->least(one), std::move(one));
     }
@@ -234,7 +234,7 @@ class Search {
       }
       return;
     }
-    const ChosenRecomputation chosen = choose_recomputation(request_.model, request_.context(), layout,
+    const ChosenRecomputation chosen = choose_recomputation(request_.config, request_.context(), layout,
                                                             {.room = room_.bytes(), .seconds = limit}, *times_);
     plans_of_stages_ += chosen.plans;
     if (!room_.holds(chosen.bytes)) {
@@ -258,7 +258,7 @@ class Search {
       if (is_known) continue;
       result_.best.push_back(
           {.layout = one.layout,
-           .config = with_layout(request_.model, one.layout),
+           .config = with_layout(request_.config, one.layout),
            .memory = std::move(memory),
            .time = one.time,
            .parts = request_.profile == nullptr ? parts_of(request_, one.layout, one.time) : StepParts{}});
@@ -306,7 +306,7 @@ RivalKey rivals_of(const Layout& layout, const FixedLayout& fixed) {
 
 std::vector<Layout> layouts_of(const PlanRequest& request) {
   for (std::int64_t devices = request.cluster.devices; devices >= 1; --devices) {
-    std::vector<Layout> layouts = layouts_on(devices, request.model, request.fixed);
+    std::vector<Layout> layouts = layouts_on(devices, request.config, request.fixed);
     if (!layouts.empty()) return layouts;
   }
   throw_user_error("no layout of up to {} can run this model and batch with what is fixed",

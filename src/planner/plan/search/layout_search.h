@@ -20,14 +20,14 @@
 namespace teratron::plan {
 
 struct PlanRequest {
-  TrainConfig model;  // the model, its sequences, the global batch, the precision; its layout does not matter, but for
-                      // a --pipeline-layout. No faults but those of the layout
+  TrainConfig config;  // the model, its sequences, the global batch, the precision; its layout does not matter, but for
+                       // a --pipeline-layout. No faults but those of the layout
   Cluster cluster;
   std::int64_t vocab_size = 0;  // where the model has none
   FixedLayout fixed;
   const slicing::Profile* profile = nullptr;  // measured times, in place of those of the cluster's devices
 
-  MemoryPlanContext context() const { return memory_context(model, vocab_size, cluster); }
+  MemoryPlanContext context() const { return memory_context(config, vocab_size, cluster); }
 };
 
 // Seconds of a step by their cause, the mean of its stages.

@@ -22,7 +22,7 @@ Layout saving_layout(const TrainConfig& config, std::int64_t tensor, std::int64_
 class Wall {
  public:
   explicit Wall(const PlanRequest& request)
-      : config_(request.model),
+      : config_(request.config),
         room_(static_cast<std::int64_t>(request.cluster.device.memory)),
         memory_(config_, request.context()) {
     config_.pipeline.layout.clear();
@@ -68,12 +68,12 @@ class Wall {
 };
 
 MemoryWall::Bytes bytes_of_parameter(const PlanRequest& request) {
-  const std::shared_ptr<const Optimizer> optimizer = request.model.optimizer.make_optimizer();
-  const std::unique_ptr<Model> model = make_model(request.model.model.model_for(request.vocab_size));
+  const std::shared_ptr<const Optimizer> optimizer = request.config.optimizer.make_optimizer();
+  const std::unique_ptr<Model> model = make_model(request.config.model.model_for(request.vocab_size));
   ParameterBytes all;
   double elements = 0;
   model->visit([&](Parameter& parameter) {
-    all.add(parameter, *optimizer, request.model.backend.compute_dtype(), request.model.backend.weight_tiles);
+    all.add(parameter, *optimizer, request.config.backend.compute_dtype(), request.config.backend.weight_tiles);
     elements += static_cast<double>(parameter.shape.elements());
   });
   const auto mean = [&](std::int64_t bytes) { return static_cast<double>(bytes) / elements; };
@@ -85,9 +85,9 @@ std::string bytes_text(std::int64_t bytes) { return readable_bytes(static_cast<s
 // A layout that fits: the first by the lower bound of its memory.
 std::optional<Change> fitting(const PlanRequest& request, std::string text) {
   const auto room = static_cast<std::int64_t>(request.cluster.device.memory);
-  const LayoutMemory memory(request.model, request.context());
+  const LayoutMemory memory(request.config, request.context());
   std::vector<std::pair<std::int64_t, Layout>> layouts;
-  for (Layout& layout : layouts_on(request.cluster.devices, request.model, request.fixed)) {
+  for (Layout& layout : layouts_on(request.cluster.devices, request.config, request.fixed)) {
     layout.deals_layers = false;
     const std::int64_t least = memory.least(layout);
     if (least <= room && !layout.slicing.is_open()) layouts.emplace_back(least, std::move(layout));
@@ -104,7 +104,7 @@ std::optional<Change> fitting(const PlanRequest& request, std::string text) {
 
 MemoryWall memory_wall(const PlanRequest& request) {
   const Wall found(request);
-  MemoryWall wall{.parameters = static_cast<double>(request.model.model.model_for(request.vocab_size).parameters()),
+  MemoryWall wall{.parameters = static_cast<double>(request.config.model.model_for(request.vocab_size).parameters()),
                   .bytes = bytes_of_parameter(request),
                   .room = static_cast<std::int64_t>(request.cluster.device.memory)};
   wall.least_devices =
@@ -129,7 +129,7 @@ std::vector<Change> fitting_changes(const PlanRequest& request) {
     }
   }
   changed = request;
-  std::int64_t& tokens = changed.model.model.seq_length;
+  std::int64_t& tokens = changed.config.model.seq_length;
   for (tokens /= 2; tokens >= 1 && changes.empty(); tokens /= 2) {
     add(fitting(changed, fmt::format("--seq-length {}", tokens)));
   }

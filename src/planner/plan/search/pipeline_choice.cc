@@ -41,9 +41,9 @@ PlanRequest pipeline_request(const TrainConfig& config, const GivenPipeline& giv
         given.is_auto ? "--schedule" : "--pipeline-layout", config.pipeline.token_slices,
         given.is_auto ? "--schedule, such as seq1f1b," : "--pipeline-layout L,L,..");
   }
-  PlanRequest request{.model = config, .cluster = cluster, .vocab_size = vocab_size};
-  request.model.batch.global_batch_size = config.largest_batch();
-  if (!given.layout) request.model.pipeline.layout.clear();
+  PlanRequest request{.config = config, .cluster = cluster, .vocab_size = vocab_size};
+  request.config.batch.global_batch_size = config.largest_batch();
+  if (!given.layout) request.config.pipeline.layout.clear();
   const Layout layout = layout_of(config);
   FixedLayout& fixed = request.fixed;
   fix_mesh(fixed, layout);

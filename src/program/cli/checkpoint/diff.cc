@@ -7,13 +7,11 @@
 #include <optional>
 
 #include "base/error.h"
-#include "checkpoint/native/folders.h"
-#include "checkpoint/tensor_differences.h"
 #include "cli/commands.h"
 #include "cli/report.h"
 #include "console/readable.h"
 #include "console/text_table.h"
-#include "telemetry/metrics_comparison.h"
+#include "runtime/run_comparison.h"
 
 namespace teratron {
 namespace {
@@ -35,8 +33,10 @@ Faults DiffOptions::faults() const {
 
 FieldList fields_of(DiffOptions& o) {
   FieldList list;
-  list.add_positional(&o.a, "A",
-                      "folder that was saved to, one checkpoint in it, a Hugging Face folder, or a safetensors file");
+  list.add_positional(
+      &o.a, "A",
+      "folder that was saved to, one checkpoint in it, a Hugging Face folder, a safetensors file, or a .bin of "
+      "torch.save");
   list.add_positional(&o.b, "B", "what A is compared with, of any of these kinds");
   list.add("tolerance", &o.tolerance, "X",
            "numbers of the log are equal within this share of the larger, a tensor if ||A - B|| is at most X ||A||; 0: "
@@ -44,63 +44,6 @@ FieldList fields_of(DiffOptions& o) {
   list.add("most", &o.most, "N", "tensors listed at most").between(0);
   add_json_field(list, o.json);
   return list;
-}
-
-// Comparison of two runs, or of two models. Runs part in an update of the log, and in a checkpoint of the same
-// iteration.
-struct Difference {
-  std::optional<MetricsComparison> log;
-  std::vector<std::int64_t> equal_checkpoints;  // iterations
-  std::optional<std::int64_t> checkpoint;       // iteration of the one that `tensors` is of
-  std::optional<TensorComparison> tensors;      // of the first checkpoint that differs, or of the last
-  bool equal() const { return !(log && log->first_difference) && (!tensors || tensors->equal()); }
-};
-
-std::vector<std::int64_t> common_iterations(const fs::path& a, const fs::path& b) {
-  const std::vector<std::int64_t> of_a = iterations_in(a), of_b = iterations_in(b);
-  std::vector<std::int64_t> common;
-  std::ranges::set_intersection(of_a, of_b, std::back_inserter(common));
-  return common;
-}
-
-TensorComparison compare_models(const fs::path& a, const fs::path& b, double tolerance) {
-  return compare(*open_tensors_of(a), *open_tensors_of(b), tolerance);
-}
-
-void compare_checkpoints(const DiffOptions& options, Difference& difference) {
-  for (const std::int64_t iteration : common_iterations(options.a, options.b)) {
-    if (difference.tensors) difference.equal_checkpoints.push_back(*difference.checkpoint);
-    difference.checkpoint = iteration;
-    difference.tensors = compare_models(iteration_folder(options.a, iteration), iteration_folder(options.b, iteration),
-                                        options.tolerance);
-    if (!difference.tensors->equal()) return;
-  }
-}
-
-Difference compare_runs(const DiffOptions& options) {
-  Difference difference;
-  const fs::path log_of_a = options.a / "metrics.jsonl", log_of_b = options.b / "metrics.jsonl";
-  if (fs::exists(log_of_a) && fs::exists(log_of_b)) {
-    difference.log = compare_metrics(log_of_a, log_of_b, options.tolerance);
-  }
-  compare_checkpoints(options, difference);
-  if (!difference.tensors && (!difference.log || difference.log->lines == 0)) {
-    throw_user_error("'{}' and '{}' have no update and no checkpoint in common; name one checkpoint of each",
-                     options.a.string(), options.b.string());
-  }
-  return difference;
-}
-
-bool is_run(const fs::path& path) { return fs::exists(path / "metrics.jsonl") || !iterations_in(path).empty(); }
-
-Difference difference_of(const DiffOptions& options) {
-  for (const fs::path& path : {options.a, options.b}) {
-    if (!fs::exists(path)) throw_user_error("there is no '{}'", path.string());
-  }
-  if (is_run(options.a) && is_run(options.b)) return compare_runs(options);
-  Difference difference;
-  difference.tensors = compare_models(options.a, options.b, options.tolerance);
-  return difference;
 }
 
 std::string log_text(const MetricsComparison& log) {
@@ -133,7 +76,7 @@ void add_names(std::string& text, std::string_view title, const std::vector<std:
                       shown.size() < names.size() ? ", .." : "");
 }
 
-std::string tensors_text(const Difference& difference, std::size_t most) {
+std::string tensors_text(const RunComparison& difference, std::size_t most) {
   const TensorComparison& tensors = *difference.tensors;
   std::string text;
   if (!difference.equal_checkpoints.empty()) {
@@ -167,7 +110,7 @@ nlohmann::ordered_json json_of(const TensorComparison& tensors) {
   return json;
 }
 
-nlohmann::ordered_json json_of(const Difference& difference) {
+nlohmann::ordered_json json_of(const RunComparison& difference) {
   nlohmann::ordered_json json = {{"equal", difference.equal()}};
   if (difference.log) {
     nlohmann::ordered_json& log = json["log"] = {{"lines", difference.log->lines},
@@ -190,7 +133,7 @@ nlohmann::ordered_json json_of(const Difference& difference) {
 }
 
 void run(const DiffOptions& options) {
-  const Difference difference = difference_of(options);
+  const RunComparison difference = compare_runs(options.a, options.b, options.tolerance);
   std::string text;
   if (difference.log) text += log_text(*difference.log);
   if (difference.tensors) text += tensors_text(difference, static_cast<std::size_t>(options.most));

@@ -51,9 +51,11 @@ FieldList fields_of(GenerateOptions& o) {
                   "lines or text: a prompt a line; jsonl: {\"prompt\": TEXT} or {\"text\": TEXT} a line; auto: what is "
                   "seen in FILE, whatever its name")
       .alias = "format";
-  list.add_choice("truncate-prompt", o.long_prompt,
-                  {{"no", LongPrompt::kRefuse}, {"left", LongPrompt::kCutLeft}, {"right", LongPrompt::kCutRight}},
-                  "end at which a prompt longer than the context is cut; no: it is an error");
+  list.add_choice(
+      "truncate-prompt", o.long_prompt,
+      {{"no", LongPrompt::kRefuse}, {"left", LongPrompt::kCutLeft}, {"right", LongPrompt::kCutRight}},
+      "end at which a prompt longer than the context is cut; left keeps a token that begins every text; no: it is an "
+      "error");
   list.add("tokenizer", &o.tokenizer, "DIR", "default: the tokenizer saved with the checkpoint");
   list.add("chat", &o.chat, "",
            "talk: answers each line of standard input by the model's chat template, with what was said before");
@@ -100,7 +102,8 @@ GenerateWork work_of(const GenerateOptions& options, const Tokenizer& tokenizer,
   for (std::uint32_t number = 0; number < texts.size(); ++number) {
     std::vector<std::int32_t> tokens = prompt_tokens(tokenizer, texts[number]);
     const std::string name = is_one ? "the prompt" : fmt::format("prompt {}", number + 1);
-    const std::int64_t lost = fit_prompt(tokens, model.max_position_embeddings, options.long_prompt, name);
+    const std::int64_t lost =
+        fit_prompt(tokens, model.max_position_embeddings, options.long_prompt, tokenizer.beginning_of_text(), name);
     work.prompts.push_back({.text = texts[number], .tokens_removed = lost});
     for (std::uint32_t sample = 0; sample < options.samples; ++sample) {
       work.requests.push_back({.prompt = tokens, .number = number, .sample = sample});

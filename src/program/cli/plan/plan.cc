@@ -37,13 +37,13 @@ using plan::WallLayout;
 std::string bytes_text(std::int64_t bytes) { return readable_bytes(static_cast<std::uint64_t>(bytes)); }
 
 std::string model_text(const PlanRequest& request, bool is_largest_batch) {
-  const ModelConfig model = request.model.model.model_for(request.vocab_size);
+  const ModelConfig model = request.config.model.model_for(request.vocab_size);
   return fmt::format(
       "{} parameters: {}, hidden size {}, {}, vocabulary {}; {}{} of {} an update, in {}\non {}: {} x {}, {} each\n",
       readable_count(static_cast<double>(model.parameters())), counted(model.num_layers, "layer"), model.hidden_size,
       counted(model.num_attention_heads, "head"), model.vocab_size, is_largest_batch ? "at most " : "",
-      counted(request.model.batch.global_batch_size, "sequence"), counted(request.model.model.seq_length, "token"),
-      name_of(request.model.backend.compute_dtype()), request.cluster.name, request.cluster.devices,
+      counted(request.config.batch.global_batch_size, "sequence"), counted(request.config.model.seq_length, "token"),
+      name_of(request.config.backend.compute_dtype()), request.cluster.name, request.cluster.devices,
       request.cluster.device.name, bytes_text(static_cast<std::int64_t>(request.cluster.device.memory)));
 }
 
@@ -98,6 +98,8 @@ std::string amount_text(double amount) {
   return amount >= 999.5 && amount < 1e15 ? readable_integer(std::llround(amount)) : fmt::format("{:.3g}", amount);
 }
 
+std::string tokens_text(double tokens) { return readable_count(tokens) + (tokens == 1 ? " token" : " tokens"); }
+
 std::string bill_text(const Bill& bill) {
   std::string text;
   if (bill.dollars > 0) text += fmt::format(", {} dollars", amount_text(bill.dollars));
@@ -114,9 +116,9 @@ std::string costs_text(const PlanOptions& options, const PlanRequest& request, c
   if (options.budget == 0) return text;
   const double days = plan::days_of_budget(options.budget, options.price, request.cluster),
                tokens = plan::tokens_in(days, best);
-  const auto parameters = static_cast<double>(request.model.model.model_for(request.vocab_size).parameters());
-  return text + fmt::format("  {} dollars last {:.3g} days: {} tokens, {:.3g} a parameter, {}\n",
-                            amount_text(options.budget), days, readable_count(tokens), tokens / parameters,
+  const auto parameters = static_cast<double>(request.config.model.model_for(request.vocab_size).parameters());
+  return text + fmt::format("  {} dollars last {:.3g} days: {}, {:.3g} a parameter, {}\n", amount_text(options.budget),
+                            days, tokens_text(tokens), tokens / parameters,
                             options.budget >= bill.dollars ? "enough for the above" : "too few for the above");
 }
 
@@ -133,10 +135,10 @@ std::string best_text(const PlannedLayout& best, const Training& training, const
   std::vector<std::string> stages;
   for (const std::int64_t bytes : best.memory) stages.push_back(readable_integer(bytes));
   text += fmt::format("  bytes of a rank{}: {}\n", stages.size() > 1 ? " of each stage" : "", fmt::join(stages, " "));
-  text += fmt::format("  {} tokens: {}, {:.3g} days, {:.3g} operations\n", readable_count(training.tokens),
+  text += fmt::format("  {}: {}, {:.3g} days, {:.3g} operations\n", tokens_text(training.tokens),
                       counted(training.updates, "update"), training.days, training.operations);
   if (!epoch) return text;
-  return text + fmt::format("  an epoch of {} tokens: {}, {:.3g} days\n", readable_count(epoch->tokens),
+  return text + fmt::format("  an epoch of {}: {}, {:.3g} days\n", tokens_text(epoch->tokens),
                             counted(epoch->updates, "update"), epoch->days);
 }
 
@@ -235,7 +237,7 @@ void run(const PlanOptions& options) {
   if (result.best.empty()) plan::throw_too_large(request, result);
   if (!options.largest_batch) plan::choose_pipelines(request, result);
   PlannedLayout& best = result.best.front();
-  request.model.batch.global_batch_size = best.config.batch.global_batch_size;
+  request.config.batch.global_batch_size = best.config.batch.global_batch_size;
   const MemoryWall wall = plan::memory_wall(request);
   const Training training = plan::training_of(options.tokens_of(request), request, best);
   best.config.train_iters = training.updates;

@@ -48,7 +48,7 @@ std::vector<std::int64_t> around(std::int64_t middle, std::int64_t times, std::i
 
 std::int64_t model_parameters(const PlanOptions& options) {
   const plan::PlanRequest request = options.request();
-  return request.model.model.model_for(request.vocab_size).parameters();
+  return request.config.model.model_for(request.vocab_size).parameters();
 }
 
 // The model, and where it is a preset, the next smaller and the next larger one of its family; the smallest first.
@@ -126,7 +126,7 @@ std::vector<std::int64_t> kinds_of(const plan::PlanRequest& request, const Train
 // The layout that needs least, which does not fit.
 void add_smallest(const plan::PlanRequest& request, const plan::SearchResult& result, PlannedStep& step) {
   if (!result.smallest) return;
-  const TrainConfig config = plan::with_layout(request.model, *result.smallest);
+  const TrainConfig config = plan::with_layout(request.config, *result.smallest);
   const std::vector<std::int64_t> memory = plan::memory_of_stages(config, request.context());
   const auto fullest = std::ranges::max_element(memory) - memory.begin();
   step.layout = result.smallest->text();
@@ -169,7 +169,7 @@ void plan_step(const plan::PlanRequest& request, plan::KnownLayouts& known, Plan
 
 // Steps in the page's order; `page` gets its models, its clusters and the number of the first step.
 std::vector<Asked> all_asked(const PlanOptions& options, const plan::PlanRequest& request, PlanPage& page) {
-  const std::int64_t devices = request.cluster.devices, sequences = request.model.batch.global_batch_size;
+  const std::int64_t devices = request.cluster.devices, sequences = request.config.batch.global_batch_size;
   const std::vector<PlanOptions> clusters = clusters_around(options);
   for (const PlanOptions& one : clusters) {
     const Cluster cluster = one.request().cluster;
@@ -236,7 +236,7 @@ void plan_all(std::vector<Asked>& asked) {
 void write_plan_page(const PlanOptions& options) {
   require_replaceable(options.html, "page of teratron", kPageBeginning);
   const plan::PlanRequest request = options.request();
-  const ModelConfig model = request.model.model.model_for(request.vocab_size);
+  const ModelConfig model = request.config.model.model_for(request.vocab_size);
   PlanPage page{.model = fmt::format("{} of {} parameters", model.family().title,
                                      readable_count(static_cast<double>(model.parameters()))),
                 .cluster = request.cluster.name,

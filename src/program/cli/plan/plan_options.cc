@@ -157,8 +157,8 @@ Faults PlanOptions::faults() const {
 }
 
 plan::PlanRequest PlanOptions::request() const {
-  plan::PlanRequest request{.model = train, .cluster = find_cluster(cluster, devices), .fixed = fixed};
-  TrainConfig& config = request.model;
+  plan::PlanRequest request{.config = train, .cluster = find_cluster(cluster, devices), .fixed = fixed};
+  TrainConfig& config = request.config;
   if (config.pipeline.chooses_layers()) config.pipeline.layout.clear();
   plan::choose_device_settings(config, request.cluster.device, precision_given);
   const std::vector<std::string> faults = optimizer_backend_faults(config).texts();

@@ -19,8 +19,9 @@ namespace {
 
 constexpr std::chrono::seconds kIdle{2};  // that a client may be silent between two requests
 
-// Whether the connection ends with the answer that this thread makes: what follows it may be the rest of the request.
-thread_local bool closes_after_answer = false;
+// Ends the connection with the answer: what follows may be the rest of the request.
+void end_connection(httplib::Response& response) { response.set_header("Connection", "close"); }
+bool ends_connection(const httplib::Response& response) { return response.get_header_value("Connection") == "close"; }
 
 class SinkStream : public HttpStream {
  public:
@@ -47,19 +48,24 @@ class ConnectionServer : public httplib::Server {
     // A body of small chunks takes a few times its bytes.
     ClientStream client(socket, {.body_bytes = 4 * payload_max_length_});
     const auto ends = [this] { return svr_sock_ == INVALID_SOCKET; };
-    bool is_last = false;
-    closes_after_answer = false;  // that of this thread's connection before
-    while (!is_last && client.wait_for_request(kIdle, ends)) {
+    bool is_last = false, is_answered = true;
+    while (!is_last && is_answered && client.wait_for_request(kIdle, ends)) {
       client.begin_head();
-      closes_after_answer = false;
+      bool is_asked_to_end = false;
+      is_last = true;  // unless the answer says otherwise: a head that is not HTTP has no end
       const auto begin_body = [&](httplib::Request& request) {
         request.ranges.clear();  // an answer comes whole
+        // The library itself calls this in clients alone; here the last handler of an answer does.
+        request.response_handler = [&](const httplib::Response& response) {
+          is_last = ends_connection(response);
+          return true;
+        };
         client.begin_body();
       };
-      if (!process_request(client, false, is_last, begin_body)) break;
-      is_last = is_last || closes_after_answer;
+      is_answered = process_request(client, false, is_asked_to_end, begin_body);
+      is_last = is_last || is_asked_to_end;
     }
-    if (closes_after_answer) client.drain();
+    if (is_last && is_answered) client.drain();
     ::close(socket);
     return true;
   }
@@ -77,7 +83,7 @@ void fill(httplib::Response& response, const HttpAnswer& answer, bool may_have_c
     return true;
   };
   if (may_have_chunks) return response.set_chunked_content_provider(answer.type, provider);
-  closes_after_answer = true;  // which is the end of the body
+  end_connection(response);  // which is the end of the body
   response.set_content_provider(answer.type, provider);
 }
 
@@ -187,7 +193,7 @@ void HttpServer::add_routes(const HttpSettings& settings, const std::function<Ht
       return fits;
     });
     if (is_whole) return answer(request, std::move(body), response);
-    closes_after_answer = true;
+    end_connection(response);
     fill(response, fits ? fail(400, "the request's body is cut off, too slow or not valid HTTP")
                         : fail(413, fmt::format("a request may have {} bytes at most", most)));
   };
@@ -206,7 +212,7 @@ void HttpServer::add_refusals(const HttpSettings& settings, const Fail& fail) {
                                                           httplib::Response& response) {
     const HeadRefusal refusal = refuse_head(request, most);
     if (refusal.status == 0) return false;
-    closes_after_answer = true;
+    end_connection(response);
     fill(response, fail(refusal.status, refusal.why));
     if (refusal.status == 415) response.set_header("Accept-Encoding", "identity");
     return true;
@@ -233,15 +239,17 @@ void HttpServer::add_refusals(const HttpSettings& settings, const Fail& fail) {
         } else if (response.status == 404) {
           fill(response, fail(404, fmt::format("there is no {}", request.path)));
         } else {
-          closes_after_answer = true;
+          end_connection(response);
           fill(response, fail(response.status, "the request is not valid HTTP"));
         }
       }));
-  server.set_post_routing_handler([](const httplib::Request&, httplib::Response& response) {
-    if (!closes_after_answer) return;
-    response.headers.erase("Keep-Alive");
-    response.headers.erase("Connection");
-    response.set_header("Connection", "close");
+  server.set_post_routing_handler([](const httplib::Request& request, httplib::Response& response) {
+    if (ends_connection(response)) {  // the library has added its own headers
+      response.headers.erase("Keep-Alive");
+      response.headers.erase("Connection");
+      end_connection(response);
+    }
+    if (request.response_handler) request.response_handler(response);
   });
 }
 

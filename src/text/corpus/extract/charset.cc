@@ -18,7 +18,7 @@
 namespace teratron {
 namespace {
 
-constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
+constexpr std::string_view kReplacement = "\xEF\xBF\xBD", kEuro = "\xE2\x82\xAC";
 
 struct KnownEncoding {
   std::string_view name, iconv_name, labels;  // separated by spaces
@@ -127,9 +127,13 @@ std::string from_iconv(std::string_view page, const std::string& name, std::int6
     const std::size_t result = ::iconv(converter, &from, &left, &to, &room);
     text.append(piece.data(), piece.size() - room);
     if (result != static_cast<std::size_t>(-1) || errno == E2BIG) continue;
-    text += kReplacement;
-    if (errno == EINVAL) break;  // the page ends inside a character
-    ++errors;
+    if (errno == EINVAL) {  // the page ends inside a character
+      text += kReplacement;
+      break;
+    }
+    const bool is_euro = *from == '\x80' && name == "GB18030";  // Windows' code page 936 has it, and so do browsers
+    text += is_euro ? kEuro : kReplacement;
+    errors += is_euro ? 0 : 1;
     from += unit;  // after what begins no character
     left -= unit;
     ::iconv(converter, nullptr, nullptr, nullptr, nullptr);

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "jinja/values/arguments.h"
 #include "jinja/values/printing.h"
 #include "jinja/values/python_text.h"
 
@@ -72,7 +73,8 @@ Value indent(Renderer& /*renderer*/, Arguments& arguments) {
           ? bound[1].text()->bytes
           : std::string(static_cast<std::size_t>(std::clamp<std::int64_t>(bound.integer_or(1, 4), 0, 1'000'000)), ' ');
   const bool first = bound.flag_or(2, false), blank = bound.flag_or(3, false);
-  const std::string text = text_of(bound[0]) + "\n";
+  if (bound[0].text() == nullptr) fail("indent takes a string, and not a {}", type_name(bound[0]));
+  const std::string text = bound[0].text()->bytes + "\n";
   std::string out = first ? by : "";
   Pieces lines = split_lines(text);
   for (std::size_t i = 0; i < lines.size(); ++i) {
@@ -180,7 +182,7 @@ Value filter_round(Renderer& /*renderer*/, Arguments& arguments) {
     return (method == "ceil" ? std::ceil(number * scale) : std::floor(number * scale)) / scale;
   }
   if (precision < 0 || precision > 100) fail("round to {} places is not supported", precision);
-  if (bound[0].is_integer()) return bound[0];
+  if (bound[0].is_integer()) return bound[0].integer();  // true is 1
   return std::stod(fmt::format("{:.{}f}", number, precision));
 }
 
@@ -204,35 +206,6 @@ constexpr std::array kFilters = {NamedFilter{"trim", trim},
                                  NamedFilter{"round", filter_round}};
 
 }  // namespace
-
-Bound::Bound(std::string_view function, Arguments& arguments, std::initializer_list<std::string_view> names,
-             std::size_t required)
-    : function_(function), values_(names.size()), given_(names.size()) {
-  if (arguments.positional.size() > names.size()) {
-    fail("{}() takes at most {} arguments ({} given)", function, names.size(), arguments.positional.size());
-  }
-  for (std::size_t i = 0; i < arguments.positional.size(); ++i) {
-    values_[i] = std::move(arguments.positional[i]);
-    given_[i] = true;
-  }
-  for (auto& [name, value] : arguments.named) {
-    const auto place = static_cast<std::size_t>(std::ranges::find(names, name) - names.begin());
-    if (place == names.size()) fail("{}() got an unexpected keyword argument '{}'", function, name);
-    if (given_[place]) fail("{}() got multiple values for argument '{}'", function, name);
-    values_[place] = std::move(value);
-    given_[place] = true;
-  }
-  for (std::size_t i = 0; i < required; ++i) {
-    if (!given_[i]) fail("{}() missing 1 required argument: '{}'", function, names.begin()[i]);
-  }
-}
-
-std::int64_t Bound::integer_or(std::size_t i, std::int64_t other) const {
-  if (!given_[i] || values_[i].is_none()) return other;
-  require_defined(values_[i]);
-  if (!values_[i].is_integer()) fail("{}() takes an integer, not a {}", function_, type_name(values_[i]));
-  return values_[i].integer();
-}
 
 Filter find_filter(std::string_view name) {
   const auto found = std::ranges::find(kFilters, name, &NamedFilter::name);

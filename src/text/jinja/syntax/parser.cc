@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 
 #include "jinja/functions/filters.h"
 #include "jinja/functions/tests.h"

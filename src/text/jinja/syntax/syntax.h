@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "jinja/values/operators.h"
 #include "jinja/values/value.h"
 
 namespace teratron::jinja {
@@ -56,7 +57,6 @@ struct DictionaryDisplay : Expression {
   std::vector<std::pair<ExpressionPtr, ExpressionPtr>> items;
   Value evaluate(Renderer& renderer) const override;
 };
-enum class Operator { kAdd, kSubtract, kMultiply, kDivide, kFloorDivide, kModulo, kPower };
 struct Binary : Expression {
   Operator sign{};
   ExpressionPtr left, right;
@@ -76,7 +76,6 @@ struct Negation : Expression {
   ExpressionPtr of;
   Value evaluate(Renderer& renderer) const override;
 };
-enum class Comparison { kEqual, kNotEqual, kLess, kLessEqual, kGreater, kGreaterEqual, kIn, kNotIn };
 struct Compare : Expression {
   ExpressionPtr first;
   std::vector<std::pair<Comparison, ExpressionPtr>> rest;

@@ -23,25 +23,30 @@ Value changed(const Loop& loop, const Arguments& arguments) {
   return true;
 }
 
-Value neighbour(const Loop& loop, bool before) {
-  const std::size_t at = before ? loop.index0 - 1 : loop.index0 + 1;
-  if (at < loop.items->size()) return (*loop.items)[at];  // -1 is above
-  return Value::undefined(before ? "there is no previous item" : "there is no next item");
+Value previous_item(const Loop& loop) {
+  if (loop.index0 == 0) return Value::undefined("there is no previous item");
+  return loop.items->found[loop.index0 - 1];
+}
+
+Value next_item(const Loop& loop) {
+  if (!loop.items->has(loop.index0 + 1)) return Value::undefined("there is no next item");
+  return loop.items->found[loop.index0 + 1];
 }
 
 std::optional<Value> attribute_of_loop(const std::shared_ptr<const Loop>& loop, const std::string& name) {
-  const auto at = static_cast<std::int64_t>(loop->index0), count = std::ssize(*loop->items);
+  const auto at = static_cast<std::int64_t>(loop->index0);
+  const auto count = [&] { return static_cast<std::int64_t>(loop->items->count()); };
   if (name == "index0") return at;
   if (name == "index") return at + 1;
-  if (name == "revindex0") return count - at - 1;
-  if (name == "revindex") return count - at;
+  if (name == "revindex0") return count() - at - 1;
+  if (name == "revindex") return count() - at;
   if (name == "first") return at == 0;
-  if (name == "last") return at + 1 == count;
-  if (name == "length") return count;
+  if (name == "last") return !loop->items->has(loop->index0 + 1);
+  if (name == "length") return count();
   if (name == "depth0") return std::int64_t{0};  // recursive loops alone are deeper
   if (name == "depth") return std::int64_t{1};
-  if (name == "previtem") return neighbour(*loop, true);
-  if (name == "nextitem") return neighbour(*loop, false);
+  if (name == "previtem") return previous_item(*loop);
+  if (name == "nextitem") return next_item(*loop);
   if (name == "cycle") {
     const auto cycle = [loop](Arguments& arguments) {
       if (arguments.positional.empty()) fail("no items for cycling given");
@@ -145,7 +150,7 @@ Value slice_of(const Value& value, const Value& begin, const Value& end, const V
   }
   const Sequence* sequence = value.sequence();
   if (sequence == nullptr || sequence->kind > Sequence::Kind::kRange) {
-    return Value::undefined(fmt::format("'{}' object is not subscriptable", type_name(value)));
+    fail("'{}' object is not subscriptable", type_name(value));  // Jinja leaves slices to Python
   }
   Values items;
   for (const std::size_t at : places(std::ssize(sequence->items), begin, end, step)) {

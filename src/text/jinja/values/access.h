@@ -12,7 +12,7 @@ namespace teratron::jinja {
 Value attribute_of(const Value& value, const std::string& name);
 // `value[key]`: an item, else an attribute.
 Value item_of(const Value& value, const Value& key);
-// `value[begin:end:step]`; None: left out.
+// `value[begin:end:step]`; None: left out. Error: `value` is no text, list, tuple or range.
 Value slice_of(const Value& value, const Value& begin, const Value& end, const Value& step);
 // "message.content" or 0, as filters name attributes.
 Value path_of(const Value& value, const Value& path);

@@ -6,7 +6,7 @@
 
 #include "base/ascii.h"
 #include "base/utf8.h"
-#include "jinja/functions/filters.h"
+#include "jinja/values/arguments.h"
 #include "jinja/values/printing.h"
 #include "jinja/values/python_text.h"
 
@@ -143,9 +143,10 @@ Value format(const Value& self, Arguments& arguments) {
 
 template <bool kPrefix>
 Value remove_affix(const Value& self, Arguments& arguments) {
-  const Bound bound(kPrefix ? "removeprefix" : "removesuffix", arguments, {"affix"}, 1);
+  constexpr std::string_view kMethod = kPrefix ? "removeprefix" : "removesuffix";
+  const Bound bound(kMethod, arguments, {"affix"}, 1);
   std::string_view text = self.text()->bytes;
-  const std::string& affix = text_argument("removeprefix", bound[0]);
+  const std::string& affix = text_argument(kMethod, bound[0]);
   if (kPrefix && text.starts_with(affix)) text.remove_prefix(affix.size());
   if (!kPrefix && text.ends_with(affix)) text.remove_suffix(affix.size());
   return Value::text(std::string(text));

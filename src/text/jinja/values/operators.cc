@@ -178,16 +178,18 @@ bool contains(const Value& container, const Value& value) {
     return text->bytes.find(value.text()->bytes) != std::string::npos;
   }
   if (const Dictionary* dictionary = container.dictionary()) {
-    const Sequence* list = value.sequence();
-    if (value.dictionary() != nullptr || (list != nullptr && list->kind == Sequence::Kind::kList)) {
-      fail("unhashable type: '{}'", type_name(value));
-    }
+    require_hashable(value);
     return dictionary->find(value) != nullptr;
   }
   if (container.sequence() == nullptr && !container.is_undefined()) {
     fail("argument of type '{}' is not iterable", type_name(container));
   }
-  return std::ranges::any_of(elements(container), [&](const Value& one) { return equal(one, value); });
+  if (container.is_undefined()) return false;
+  LoopItems items{.source = iterator_of(container)};  // of an iterator, up to the one that is equal
+  for (std::size_t i = 0; items.has(i); ++i) {
+    if (equal(items.found[i], value)) return true;
+  }
+  return false;
 }
 
 bool compares(Comparison sign, const Value& left, const Value& right) {

@@ -9,7 +9,7 @@
 #include <cmath>
 
 #include "base/utf8.h"
-#include "jinja/error.h"
+#include "jinja/values/value.h"
 
 namespace teratron::jinja {
 namespace {
@@ -169,7 +169,7 @@ Pieces split_lines(std::string_view text, bool keep_ends) {
 std::string replaced(std::string_view text, std::string_view old, std::string_view with, std::int64_t count) {
   std::string out;
   const auto check_size = [&] {
-    if (out.size() > (std::size_t{1} << 26)) fail("replace() makes a text of more than 2^26 bytes");
+    if (out.size() > kMostBytes) fail("replace() makes a text of more than {} bytes", kMostBytes);
   };
   if (old.empty()) {  // between all characters, and at both ends
     const Pieces all = characters_of(text);

@@ -66,10 +66,32 @@ Value from_json_within(const nlohmann::ordered_json& json, int depth) {
 
 }  // namespace
 
+bool LoopItems::has(std::size_t index) {
+  while (found.size() <= index && source->taken < source->items.size()) {
+    const Value& item = source->items[source->taken++];
+    if (!passes || passes(item)) found.push_back(item);
+  }
+  return index < found.size();
+}
+
+std::size_t LoopItems::count() {
+  has(source->items.size());
+  return found.size();
+}
+
 Extent extent_around(const Values& items) {
   Extent all;
   for (const Value& item : items) add_to(all, item);
   return checked(all);
+}
+
+void require_hashable(const Value& value) {
+  const Sequence* const list = value.sequence();
+  if (value.dictionary() != nullptr || (list != nullptr && list->kind != Sequence::Kind::kTuple)) {
+    fail("unhashable type: '{}'", type_name(value));
+  }
+  if (list == nullptr) return;
+  for (const Value& one : list->items) require_hashable(one);
 }
 
 const Value* Dictionary::find(const Value& key) const {
@@ -84,9 +106,7 @@ const Value* Dictionary::find(std::string_view key) const {
 }
 
 void Dictionary::set(Value key, Value value) {
-  if ((key.sequence() != nullptr && key.sequence()->kind != Sequence::Kind::kTuple) || key.dictionary() != nullptr) {
-    fail("unhashable type: '{}'", type_name(key));
-  }
+  require_hashable(key);
   for (auto& [known, there] : items) {
     if (!equal(known, key)) continue;
     there = std::move(value);
@@ -158,7 +178,7 @@ Extent Value::extent() const {
   if (const Sequence* held = sequence()) return held->extent;
   if (const Dictionary* held = dictionary()) return held->extent;
   if (const Callable* held = callable()) return held->extent;
-  if (const Loop* held = loop()) return held->extent;
+  if (const Loop* held = loop()) return held->items->source->extent;
   return {};
 }
 
@@ -166,6 +186,12 @@ void require_defined(const Value& value) {
   const auto* undefined = value.get<Undefined>();
   if (undefined == nullptr) return;
   fail("{}", undefined->why == nullptr ? "a value is undefined" : *undefined->why);
+}
+
+const Callable& require_callable(const Value& value) {
+  require_defined(value);
+  if (value.callable() == nullptr) fail("'{}' object is not callable", type_name(value));
+  return *value.callable();
 }
 
 bool is_true(const Value& value) {
@@ -248,13 +274,19 @@ Values elements(const Value& value) {
   fail("'{}' object is not iterable", type_name(value));
 }
 
+std::shared_ptr<const Sequence> iterator_of(const Value& value) {
+  const auto* held = value.get<std::shared_ptr<const Sequence>>();
+  if (held != nullptr && (*held)->kind == Sequence::Kind::kIterator) return *held;
+  return *Value::iterator(elements(value)).get<std::shared_ptr<const Sequence>>();
+}
+
 std::int64_t length(const Value& value) {
   if (value.is_undefined()) return 0;
   if (const Text* text = value.text()) return static_cast<std::int64_t>(count_characters(text->bytes));
   if (const Dictionary* dictionary = value.dictionary()) return std::ssize(dictionary->items);
   const Sequence* sequence = value.sequence();
   if (sequence != nullptr && sequence->kind != Sequence::Kind::kIterator) return std::ssize(sequence->items);
-  if (const Loop* loop = value.loop()) return std::ssize(*loop->items);
+  if (const Loop* loop = value.loop()) return static_cast<std::int64_t>(loop->items->count());
   fail("object of type '{}' has no len()", type_name(value));
 }
 

@@ -36,6 +36,8 @@ struct Extent {
   int levels = 0;          // of values within each other
   std::size_t values = 1;  // each as often as it occurs
 };
+// Error: the value is no key of a dictionary: it is no text, number or tuple of such.
+void require_hashable(const Value& value);
 // Extent of a value that holds these. Error: it is beyond the bounds.
 Extent extent_around(const Values& items);
 
@@ -123,21 +125,35 @@ class Value {
   Variant held_;
 };
 
+// Elements that a loop goes through. As in Jinja, each is found and tested when it is asked for: what a turn assigns to
+// a namespace counts for the test of the next.
+struct LoopItems {
+  std::shared_ptr<const Sequence> source;         // an iterator
+  std::function<bool(const Value&)> passes = {};  // empty: all do
+  Values found = {};
+
+  bool has(std::size_t index);  // finds them up to this one
+  std::size_t count();          // finds all
+};
+
 // Variables of a loop's body.
 struct Loop {
-  std::shared_ptr<const Values> items;
-  Extent extent;
+  std::shared_ptr<LoopItems> items;
   std::size_t index0 = 0;
   std::shared_ptr<Value> last_changed;  // of loop.changed()
 };
 
 // Error: it is Undefined; the message says why.
 void require_defined(const Value& value);
+// Error: it is Undefined, or no function.
+const Callable& require_callable(const Value& value);
 bool is_true(const Value& value);
 bool equal(const Value& a, const Value& b);
 // Whether a < b. Error: Python has no order of them.
 bool less(const Value& a, const Value& b);
 std::string type_name(const Value& value);
+// Elements of a value, to be read once; of an iterator, itself. Error: it has none.
+std::shared_ptr<const Sequence> iterator_of(const Value& value);
 // Elements of a sequence, keys of a dictionary, characters of a text; nothing of Undefined. Error: it has none.
 Values elements(const Value& value);
 std::int64_t length(const Value& value);

@@ -82,7 +82,7 @@ std::vector<std::int32_t> prompt_tokens(const Tokenizer& tokenizer, std::string_
 }
 
 std::int64_t fit_prompt(std::vector<std::int32_t>& prompt, std::int64_t positions, LongPrompt rule,
-                        std::string_view name) {
+                        std::optional<std::int32_t> beginning, std::string_view name) {
   const std::int64_t tokens = static_cast<std::int64_t>(prompt.size()), lost = tokens - positions;
   if (lost <= 0) return 0;
   switch (rule) {
@@ -91,7 +91,11 @@ std::int64_t fit_prompt(std::vector<std::int32_t>& prompt, std::int64_t position
           "{} has {} tokens, and the model's context holds {}; shorten it, or cut it: --truncate-prompt left keeps its "
           "end, right its beginning",
           name, tokens, positions);
-    case LongPrompt::kCutLeft: prompt.erase(prompt.begin(), prompt.begin() + lost); break;
+    case LongPrompt::kCutLeft: {
+      const auto first = prompt.begin() + (prompt.front() == beginning && positions > 1 ? 1 : 0);
+      prompt.erase(first, first + lost);
+      break;
+    }
     case LongPrompt::kCutRight: prompt.resize(static_cast<std::size_t>(positions)); break;
   }
   return lost;

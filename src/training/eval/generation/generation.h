@@ -84,13 +84,13 @@ std::vector<std::int32_t> prompt_tokens(const Tokenizer& tokenizer, std::string_
 // Rule for a prompt that is longer than the model's positions.
 enum class LongPrompt {
   kRefuse,
-  kCutLeft,   // drops its beginning
+  kCutLeft,   // drops its beginning, but for the token that begins every text
   kCutRight,  // drops its end
 };
 
-// Shortens the prompt by the rule; returns the number of dropped tokens. UserError, with `name` for the prompt: the
-// rule refuses it.
+// Shortens the prompt by the rule; returns the number of dropped tokens. `beginning`: the tokenizer's beginning of a
+// text. UserError, with `name` for the prompt: the rule refuses it.
 std::int64_t fit_prompt(std::vector<std::int32_t>& prompt, std::int64_t positions, LongPrompt rule,
-                        std::string_view name);
+                        std::optional<std::int32_t> beginning, std::string_view name);
 
 }  // namespace teratron

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/round_up.h"
+#include "data/text/end_tokens.h"
 #include "nn/host_values.h"
 #include "train/micro_batches.h"
 
@@ -52,31 +53,32 @@ TextSamples text_samples(const TrainConfig& config) {
   TextSamples samples;
   if (config.output.sample_prompts.empty()) return samples;
   const Tokenizer tokenizer = Tokenizer::load(config.model.tokenizer);
-  samples.tokens = tokenizer.vocab_size();
-  samples.end_of_text = tokenizer.end_of_text().value_or(-1);
+  samples.settings = {.sampling = {.seed = static_cast<std::uint64_t>(config.seed)},
+                      .max_new_tokens = config.output.sample_tokens,
+                      .stop = tokenizer.end_of_text(),
+                      .other_stops = end_tokens_of(config.model.tokenizer, tokenizer),
+                      .tokens = tokenizer.vocab_size()};
   for (const std::string& text : config.output.sample_prompts) {
-    SamplePrompt& prompt = samples.prompts.emplace_back(SamplePrompt{.text = text, .tokens = tokenizer.encode(text)});
-    if (prompt.tokens.empty() && tokenizer.end_of_text()) prompt.tokens = {*tokenizer.end_of_text()};
-    const auto tokens = static_cast<std::int64_t>(prompt.tokens.size());
-    if (tokens > 0 && tokens < config.model.seq_length) continue;
-    throw_user_error("--sample-prompt \"{}\" has {} tokens; it must have at least 1 and fewer than --seq-length {}",
-                     text, tokens, config.model.seq_length);
+    samples.prompts.push_back({.text = text, .tokens = prompt_tokens(tokenizer, text)});
+    const std::int64_t tokens = std::ssize(samples.prompts.back().tokens);
+    if (tokens < config.model.seq_length) continue;
+    throw_user_error("--sample-prompt \"{}\" has {} tokens; it must have fewer than --seq-length {}", text, tokens,
+                     config.model.seq_length);
   }
   return samples;
 }
 
 std::vector<std::int32_t> continue_text(Executor& executor, const Model& model, std::int64_t vocab_size,
-                                        std::span<const std::int32_t> prompt, const ContinuationLimits& limits,
-                                        const SamplingSettings& sampling) {
+                                        std::span<const std::int32_t> prompt, const GenerationSettings& settings) {
   std::vector<std::int32_t> text(prompt.begin(), prompt.end());
   const std::int64_t longest =
-      std::min(executor.options().tokens, static_cast<std::int64_t>(prompt.size()) + limits.count);
-  const auto drawn = static_cast<std::size_t>(limits.tokens == 0 ? vocab_size : std::min(limits.tokens, vocab_size));
+      std::min(executor.options().tokens, static_cast<std::int64_t>(prompt.size()) + settings.max_new_tokens);
+  const auto drawn =
+      static_cast<std::size_t>(settings.tokens == 0 ? vocab_size : std::min(settings.tokens, vocab_size));
   while (static_cast<std::int64_t>(text.size()) < longest) {
     const std::vector<float> logits = next_logits(executor, model, vocab_size, text);
-    const std::int32_t next =
-        sample_token(std::span(logits).first(drawn), sampling, static_cast<std::int64_t>(text.size()));
-    if (next == limits.end) break;
+    const std::int32_t next = sample_token(std::span(logits).first(drawn), settings.sampling, std::ssize(text));
+    if (settings.ends_at(next)) break;
     text.push_back(next);
   }
   text.erase(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(prompt.size()));

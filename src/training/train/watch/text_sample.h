@@ -6,9 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "eval/generation/sampling.h"
+#include "eval/generation/generation.h"
 #include "executor/executor.h"
-#include "tokenizer/tokenizer.h"
 #include "train/config/config.h"
 
 namespace teratron {
@@ -21,24 +20,18 @@ struct SamplePrompt {
 // Text samples of --sample-prompt.
 struct TextSamples {
   std::vector<SamplePrompt> prompts;
-  std::int64_t tokens = 0;        // of the tokenizer; rows of a padded vocabulary from here on have no text
-  std::int32_t end_of_text = -1;  // where the tokenizer has one
+  GenerationSettings settings;
 };
 
-// Encodes the prompts with the run's tokenizer. UserError: a prompt that leaves no room in a sample of --seq-length.
+// Encodes the prompts with the run's tokenizer, and ends their texts where `generate` ends them. UserError: a prompt
+// that leaves no room in a sample of --seq-length, or is empty where the tokenizer has no end of a text.
 TextSamples text_samples(const TrainConfig& config);
 
-struct ContinuationLimits {
-  std::int64_t count = 0;   // the most new tokens
-  std::int32_t end = -1;    // a token that ends the text and is not returned
-  std::int64_t tokens = 0;  // ids from here on are never drawn; 0: the whole vocabulary may be
-};
-
-// The tokens after `prompt`, drawn one by one with the whole text so far as the context, up to the limits, or until the
-// text is as long as a sample. It takes the training executor's own memory and changes nothing of the training. All
-// ranks of a copy of the model call it together, and get the same. UserError, on all of them: logits are not finite.
+// The tokens after `prompt`, drawn one by one with the whole text so far as the context, until a token that ends the
+// text, or until the text is as long as a sample. It takes the training executor's own memory and changes nothing of
+// the training. All ranks of a copy of the model call it together, and get the same. Log-probabilities are not made.
+// UserError, on all of them: logits are not finite.
 std::vector<std::int32_t> continue_text(Executor& executor, const Model& model, std::int64_t vocab_size,
-                                        std::span<const std::int32_t> prompt, const ContinuationLimits& limits,
-                                        const SamplingSettings& sampling);
+                                        std::span<const std::int32_t> prompt, const GenerationSettings& settings);
 
 }  // namespace teratron

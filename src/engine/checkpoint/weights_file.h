@@ -1,4 +1,4 @@
-// A file of a Hugging Face folder that has named tensors: safetensors, or a pickle of torch.save.
+// WeightsFile: a file that has named tensors, be it safetensors or a pickle of torch.save.
 #pragma once
 
 #include <filesystem>

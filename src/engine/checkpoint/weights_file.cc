@@ -1,4 +1,4 @@
-#include "checkpoint/hugging_face/weights_file.h"
+#include "checkpoint/weights_file.h"
 
 #include <set>
 
