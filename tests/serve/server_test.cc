@@ -63,6 +63,67 @@ TEST_F(Completions, AreTheTextsOfGenerate) {
   }
 }
 
+TEST_F(Completions, BiasesAndPenaltiesAreThoseOfGenerate) {
+  std::mt19937 random(4);
+  for (int trial = 0; trial < 8; ++trial) {
+    const auto draw = [&] { return static_cast<double>(random() % 5) - 2; };
+    GenerationSettings settings{.max_new_tokens = 20};
+    settings.sampling = {.seed = random() % 1000, .presence_penalty = draw(), .frequency_penalty = draw()};
+    Json biases = Json::object();
+    for (std::size_t count = random() % 3; count-- > 0;) {
+      const auto token = static_cast<std::int32_t>(random() % 267);
+      const double bias = 50 * draw();
+      if (biases.contains(std::to_string(token))) continue;
+      biases[std::to_string(token)] = bias;
+      settings.sampling.biases.push_back({.token = token, .bias = bias});
+    }
+    const Reply reply = server().complete({{"prompt", "the rank"},
+                                           {"max_tokens", 20},
+                                           {"seed", settings.sampling.seed},
+                                           {"presence_penalty", settings.sampling.presence_penalty},
+                                           {"frequency_penalty", settings.sampling.frequency_penalty},
+                                           {"logit_bias", biases}});
+    ASSERT_EQ(reply.status, 200) << reply.body;
+    EXPECT_EQ(reply.choice().at("text"), texts_->generate({"the rank"}, 1, settings).front().text) << trial;
+  }
+  const std::string id = std::to_string(texts_->tokenizer.encode("x").front());
+  const Reply forced = server().complete({{"prompt", "a"}, {"max_tokens", 4}, {"logit_bias", {{id, 100}}}});
+  EXPECT_EQ(forced.choice().at("text"), "xxxx");
+}
+
+TEST_F(Completions, TheBestAreThoseWithTheHighestMeanLogProbability) {
+  const std::vector<std::string> prompts = {"the rank", "a"};
+  Json request = {{"prompt", prompts}, {"max_tokens", 5}, {"seed", 3}, {"n", 6}, {"logprobs", 0}};
+  const Reply all = server().complete(request);
+  request["best_of"] = 6;
+  request["n"] = 2;
+  const Reply best = server().complete(request);
+  ASSERT_EQ(best.status, 200) << best.body;
+  ASSERT_EQ(best.json.at("choices").size(), 4U);
+  EXPECT_EQ(best.json.at("usage").at("completion_tokens"), all.json.at("usage").at("completion_tokens"));
+  for (std::size_t prompt = 0; prompt < 2; ++prompt) {
+    std::vector<std::pair<double, Json>> candidates;
+    for (std::size_t i = 6 * prompt; i < 6 * prompt + 6; ++i) {
+      const Json& values = all.choice(i).at("logprobs").at("token_logprobs");
+      double sum = 0;
+      for (const Json& value : values) sum += value.get<double>();
+      candidates.emplace_back(values.empty() ? -1e9 : sum / static_cast<double>(values.size()), all.choice(i));
+    }
+    std::ranges::sort(candidates, std::greater(), &std::pair<double, Json>::first);
+    for (std::size_t i = 0; i < 2; ++i) {
+      Json expected = candidates[i].second;
+      expected["index"] = 2 * prompt + i;
+      EXPECT_EQ(best.choice(2 * prompt + i), expected);
+    }
+  }
+  request.erase("logprobs");
+  const Reply unscored = server().complete(request);
+  for (std::size_t i = 0; i < 4; ++i) {
+    EXPECT_EQ(unscored.choice(i).at("text"), best.choice(i).at("text"));
+    EXPECT_TRUE(unscored.choice(i).at("logprobs").is_null());
+  }
+}
+
 // As lm-eval's local-completions asks: token ids, echo, and the likeliest token beside each.
 TEST_F(Completions, EchoThePromptWithTheProbabilitiesOfGenerate) {
   const std::vector<std::string> prompts = {"the rank sums the gradients", "a"};
@@ -233,8 +294,17 @@ TEST_F(Completions, WrongRequestsAreRefusedWithTheirParameter) {
   refused(R"({"prompt": "a", "top_p": 1.5})", "top_p", "to 1");
   refused(R"({"prompt": "a", "n": 0})", "n", "from 1");
   refused(R"({"prompt": ["a", "b"], "n": 10})", "n", "12");
-  refused(R"({"prompt": "a", "best_of": 3})", "best_of", "leave it out");
-  refused(R"({"prompt": "a", "presence_penalty": 1})", "presence_penalty", "leave it out");
+  refused(R"({"prompt": "a", "n": 3, "best_of": 2})", "best_of", "from 3");
+  refused(R"({"prompt": "a", "best_of": 2, "stream": true})", "best_of", "no stream can");
+  refused(R"({"prompt": ["a", "b"], "best_of": 7})", "best_of", "12");
+  refused(R"({"prompt": "a", "presence_penalty": 2.1})", "presence_penalty", "from -2 to 2");
+  refused(R"({"prompt": "a", "frequency_penalty": "1"})", "frequency_penalty", "a number");
+  refused(R"({"prompt": "a", "logit_bias": [1]})", "logit_bias", "an object");
+  for (const char* id : {"-1", "267", "05", "1 ", "a", "", "4294967297"}) {
+    refused(R"({"prompt": "a", "logit_bias": {")" + std::string(id) + R"(": 1}})", "logit_bias", "from 0 to 266");
+  }
+  refused(R"({"prompt": "a", "logit_bias": {"5": 101}})", "logit_bias", "logit_bias of 5 must be a number from -100");
+  refused(R"({"prompt": "a", "logit_bias": {"5": "1"}})", "logit_bias", "from -100 to 100");
   refused(R"({"prompt": "a", "stop": [1]})", "stop", "strings");
   refused(R"({"prompt": "a", "stream": 1})", "stream", "true or false");
   refused(R"({"prompt": "a", "logprobs": 1000})", "logprobs", "to 20");

@@ -111,13 +111,27 @@ void read_scores(RequestFields& fields, nlohmann::json& completion) {
   if (is_scored) completion["logprobs"] = alternatives;
 }
 
+void read_response_format(RequestFields& fields) {
+  constexpr const char* kKey = "response_format";
+  const nlohmann::json* const format = fields.find(kKey);
+  if (format == nullptr) return;
+  if (!format->is_object()) refuse_field(kKey, "response_format must be an object with a type");
+  RequestFields inner(*format);
+  const std::string type = inner.text("type", "");
+  if (type == "text") return inner.refuse_unknown();
+  refuse_field(kKey,
+               "response_format is of type '{}'; answers are not held to a form here, so only 'text' is taken, "
+               "and a form may be asked for in a message",
+               type);
+}
+
 // Fields that ask for more than a text, unless they ask for nothing.
 void refuse_more_than_text(RequestFields& fields) {
-  const nlohmann::json text = {{"type", "text"}}, none = nlohmann::json::array();
+  const nlohmann::json none = nlohmann::json::array();
   for (const char* key : {"tools", "functions"}) fields.refuse_unless(key, {none});
   for (const char* key : {"tool_choice", "function_call"}) fields.refuse_unless(key, {"none", "auto"});
   fields.boolean("parallel_tool_calls", false);
-  fields.refuse_unless("response_format", {text});
+  read_response_format(fields);
   fields.refuse_unless("modalities", {nlohmann::json::array({"text"})});
 }
 

@@ -20,7 +20,8 @@ struct CompletionLimits {
 struct CompletionRequest {
   std::vector<std::vector<std::int32_t>> prompts;
   std::vector<std::string> prompt_texts;  // echoed
-  std::int64_t samples = 1;               // of each prompt
+  std::int64_t samples = 1;               // of each prompt: "best_of"
+  std::int64_t returned = 1;              // of them, the likeliest: "n"
   std::vector<std::string> stop_texts;
   GenerationSettings settings;               // its max_new_tokens: where given
   std::optional<std::int64_t> max_tokens;    // each prompt's own default otherwise

@@ -43,6 +43,7 @@ class VectorModel : public ServedModel {
   void compute(Job& job);
   void end(Job& job);
   TokenizedTexts read(const nlohmann::json& input) const;
+  TokenizedTexts read_ids(const nlohmann::json& lists) const;
 
   const std::string name_;
   Encoder& encoder_;
