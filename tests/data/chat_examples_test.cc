@@ -235,7 +235,7 @@ TEST(ChatExamples, EveryFaultIsReportedWithItsLine) {
            {R"({"messages": [{"content": "B"}]})", "messages[0] is said by nobody"},
            {R"({"messages": [{"role": "user", "content": 3}]})", "messages[0] has no text"},
            {R"({"messages": [{"role": "user", "content": [{"type": "image_url"}]}]})", "only parts of type \"text\""},
-           {R"({"messages": [{"role": "assistant", "content": "", "tool_calls": [{}]}]})", "'tool_calls'"},
+           {R"({"messages": [{"role": "assistant", "content": "", "tool_calls": [{}]}]})", "tool_calls[0]"},
            {R"({"messages": [{"role": "assistant", "content": "B", "weight": 0.5}]})",
             "messages[0] has the weight 0.5"},
            {R"({"messages": [{"role": "assistant", "content": "B", "train": 0}]})",
@@ -246,7 +246,7 @@ TEST(ChatExamples, EveryFaultIsReportedWithItsLine) {
             "\"train\": true and another weight"},
            {R"({"system": "S", "messages": [{"role": "system", "content": "T"}]})", "the system has two texts"},
            {R"({"system": "S", "prompt": "A", "completion": "B"})", "no place before a prompt that is a text"},
-           {R"({"tools": [{"name": "f"}], "messages": [)" + user + "]}", "\"tools\" would change"},
+           {R"({"tools": [1], "messages": [)" + user + "]}", "\"tools\" is no list"},
            {R"({"messages": [{"role": "user", "content": "no"}, {"role": "assistant", "content": "B"}]})", "not that"},
            {"{\"messages\": [" + user + R"(, {"role": "assistant", "content": "B"}]})", "{% generation %} blocks"}}) {
     EXPECT_THAT(fault_of(line), HasSubstr("chats.jsonl:2: ")) << line;

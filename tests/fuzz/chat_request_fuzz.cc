@@ -12,7 +12,7 @@ void teratron::fuzz::parse(std::string_view input) {
       .why_none = {},
       .ends = {}};
   try {
-    const CompletionRequest request = read_chat_request(parse_request(input), small_tokenizer(), rules, kLimits);
+    const CompletionRequest request = read_chat_request(parse_request(input), input, small_tokenizer(), rules, kLimits);
     require(request.prompts.size() == 1, "a chat is one prompt");
   } catch (const ApiError& error) {
     require(error.status() == 400 && !error.answer().body.empty(), "a bad request is answered by status 400");

@@ -20,7 +20,7 @@ using OrderedJson = nlohmann::ordered_json;
 
 std::string rendered(const std::string& text, const std::string& content, ChatTemplate::Time now = {}) {
   return ChatTemplate({.text = text, .path = "form", .specials = {{"eos_token", "</s>"}}})
-      .render(OrderedJson::array({{{"role", "user"}, {"content", content}}}), false, now);
+      .render(OrderedJson::array({{{"role", "user"}, {"content", content}}}), false, {}, now);
 }
 
 std::string message_of(const std::function<void()>& call) {

@@ -218,16 +218,14 @@ TEST_F(Chats, WrongRequestsAreRefusedWithTheirParameter) {
   refused(with_message(R"({"role": "user", "content": {"a": 1}})"), "messages", "content must be a string");
   refused(with_message(R"({"role": "user", "content": [1]})"), "messages", "a part of messages[0].content");
   refused(with_message(R"({"role": "user", "content": [{"type": "image_url"}]})"), "messages", "'image_url'");
-  refused(with_message(R"({"role": "user", "content": "a", "tool_calls": [{}]})"), "messages",
-          "messages[0] has tool_calls; this server reads no calls of tools");
+  refused(with_message(R"({"role": "user", "content": "a", "function_call": {"name": "f"}})"), "function_call",
+          "no parameter");
   refused(with_message(R"({"role": "tool", "content": "a"})"), "messages", "template says: no tools, please");
-  refused(with(R"("tools": [{}])"), "tools", "leave it out");
   for (const std::string type : {"json_object", "json_schema"}) {
     refused(with(R"("response_format": {"type": ")" + type + "\"}"), "response_format", "of type '" + type + "'");
   }
   refused(with(R"("response_format": "text")"), "response_format", "an object");
   refused(with(R"("logit_bias": {"267": 1})"), "logit_bias", "from 0 to 266");
-  refused(with(R"("tool_choice": "required")"), "tool_choice", "leave it out");
   refused(with(R"("modalities": ["audio"])"), "modalities", "leave it out");
   refused(with(R"("service_tier": "priority")"), "service_tier", "leave it out");
   refused(with(R"("metadata": 5)"), "metadata", "must be an object");

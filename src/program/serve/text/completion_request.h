@@ -26,6 +26,7 @@ struct CompletionRequest {
   GenerationSettings settings;               // its max_new_tokens: where given
   std::optional<std::int64_t> max_tokens;    // each prompt's own default otherwise
   std::optional<std::int64_t> alternatives;  // "logprobs": given, then tokens are scored
+  std::size_t most_calls = 0;                // of tools in a chat's answer; 0: they are of its text
   bool echo = false, stream = false, includes_usage = false;
 
   // Texts to make, samples of the first prompt, of the second, ..

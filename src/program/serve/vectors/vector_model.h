@@ -23,7 +23,7 @@ class VectorModel : public ServedModel {
   VectorModel(std::string name, Encoder& encoder, Tokenizer tokenizer, VectorSettings settings);
 
   HttpAnswer completions(const nlohmann::json& request) override;
-  HttpAnswer chats(const nlohmann::json& request) override { return completions(request); }
+  HttpAnswer chats(const nlohmann::json& request, std::string_view) override { return completions(request); }
   HttpAnswer embeddings(const nlohmann::json& request) override;
   std::vector<Metric> metrics() const override;
   void run() override;
