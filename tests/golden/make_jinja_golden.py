@@ -43,6 +43,17 @@ LINES = r'''
 {% macro m(a, b='d', c=a) %}[{{ a }}{{ b }}{{ c }}]{% endmacro %}{{ m(1) }}{{ m(1, 2) }}{{ m(b=3, a=2) }}{{ m() }}
 {% macro w() %}<{{ caller('z') }}>{% endmacro %}{% call(v) w() %}in {{ v }}{% endcall %}
 {% for i in range(2) %}{% macro l() %}L{{ i }}{{ loop.index }}{% endmacro %}{{ l() }}{% endfor %}
+{% for i in range(4) %}{% set x %}a{% if i == 1 %}{% continue %}{% endif %}{% if i == 3 %}{% break %}{% endif %}{{ i }}{% endset %}{{ x }};{% endfor %}{{ x is defined }}
+{% for i in range(4) %}{% filter upper %}a{% if i == 1 %}{% continue %}{% endif %}{% if i == 3 %}{% break %}{% endif %}{{ i }}{% endfilter %};{% endfor %}
+{% for i in [1, 2] %}{% continue %}{% else %}none came to its end{% endfor %}|{% for i in [1, 2] %}{% if i == 2 %}{% break %}{% endif %}{% else %}no{% endfor %}|{% for i in [1] %}{% break %}{% else %}yes{% endfor %}
+{% for i in [1, 2] %}{{ i }}{% for j in [] %}{% else %}e{% if i == 1 %}{% continue %}{% endif %}f{% endfor %}g{% endfor %}
+{% for j in [] %}{% else %}{% break %}{% endfor %}
+{{ [(1, 'a'), (1, 'a')] | unique | list }}{{ [(1, (2,)), (1, (2,))] | unique | list | length }}
+{{ [(1, [2])] | unique | list }}
+{{ (1, {}) in {} }}
+{{ ['a'] | indent }}
+{{ 1 | indent }}
+{{ undefined_thing | indent }}
 {% set b %}block {{ 1 }}{% endset %}{{ b | upper }}{% set c | upper %}low{% endset %}{{ c }}
 {% filter upper | replace('A', 'o') %}banana{% endfilter %}
 {% with a = 1, b = 2 %}{{ a + b }}{% endwith %}{{ a is defined }}

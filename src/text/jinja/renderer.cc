@@ -135,11 +135,9 @@ Flow Renderer::run(const Body& body, std::string& out) {
   return Flow::kNext;
 }
 
-std::string Renderer::run_apart(const Body& body) {
+Flow Renderer::run_apart(const Body& body, std::string& out) {
   const Within within(*this);
-  std::string out;
-  run(body, out);
-  return out;
+  return run(body, out);
 }
 
 std::shared_ptr<Value> Renderer::make_variable_of_loop() {

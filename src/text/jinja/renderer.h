@@ -32,8 +32,8 @@ class Renderer {
   Value make_namespace(Arguments& arguments);
 
   Flow run(const Body& body, std::string& out);
-  // Text of a body, in a scope of its own.
-  std::string run_apart(const Body& body);
+  // Runs a body in a scope of its own.
+  Flow run_apart(const Body& body, std::string& out);
   // Error: calls lie too deep within each other.
   Value call(const Callable& function, Arguments& arguments);
   Value make_macro(const Macro& macro);

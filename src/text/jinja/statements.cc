@@ -45,23 +45,28 @@ Flow For::run(Renderer& renderer, std::string& out) const {
   }
   const std::shared_ptr<const Values> all = std::move(kept);
   const Extent extent = extent_around(*all);
+  bool is_completed = false;
   const std::shared_ptr<Value> last_changed = all->empty() ? nullptr : renderer.make_variable_of_loop();
   for (std::size_t i = 0; i < all->size(); ++i) {
     renderer.count_work();
     const Renderer::Within within(renderer);
     renderer.set("loop", std::make_shared<const Loop>(Loop{all, extent, i, last_changed}));
     renderer.assign(target, (*all)[i]);
-    if (renderer.run(body, out) == Flow::kBreak) break;
+    const Flow flow = renderer.run(body, out);
+    is_completed = is_completed || flow == Flow::kNext;
+    if (flow == Flow::kBreak) break;
   }
-  if (all->empty() && !otherwise.empty()) out += renderer.run_apart(otherwise);
-  return Flow::kNext;
+  // Jinja's else follows where no turn came to its end, and a jump in it is the outer loop's.
+  return is_completed ? Flow::kNext : renderer.run_apart(otherwise, out);
 }
 
 Flow Assign::run(Renderer& renderer, std::string& /*out*/) const {
   if (value != nullptr) {
     renderer.assign(target, value->evaluate(renderer));
   } else {
-    std::string text = renderer.run_apart(body);
+    std::string text;
+    const Flow flow = renderer.run_apart(body, text);
+    if (flow != Flow::kNext) return flow;  // a jump leaves the block without a text
     renderer.assign(target, through_filters(filters, std::move(text), renderer));
   }
   return Flow::kNext;
@@ -83,7 +88,9 @@ Flow CallBlock::run(Renderer& renderer, std::string& out) const {
 }
 
 Flow FilterBlock::run(Renderer& renderer, std::string& out) const {
-  std::string text = renderer.run_apart(body);
+  std::string text;
+  const Flow flow = renderer.run_apart(body, text);
+  if (flow != Flow::kNext) return flow;
   out += text_of(through_filters(filters, std::move(text), renderer));
   return Flow::kNext;
 }
@@ -97,9 +104,8 @@ Flow With::run(Renderer& renderer, std::string& out) const {
 }
 
 Flow Generation::run(Renderer& renderer, std::string& out) const {
-  const std::string text = renderer.run_apart(body);
   out += renderer.marks().first;
-  out += text;
+  renderer.run_apart(body, out);
   out += renderer.marks().second;
   return Flow::kNext;
 }

@@ -145,7 +145,11 @@ ChatText ChatTemplate::render_with_answers(const OrderedJson& messages, const Te
       throw ChatTemplateError("a message has U+FDD0 or U+FDD1, which stand for no character; remove them");
     }
   }
-  return without_marks(insides_->render(messages, false, extras, now, {std::string(kBegin), std::string(kEnd)}));
+  ChatText chat =
+      without_marks(insides_->render(messages, false, extras, now, {std::string(kBegin), std::string(kEnd)}));
+  if (chat.text == render(messages, false, extras, now)) return chat;
+  throw ChatTemplateError(
+      "the model's chat template changes what its {% generation %} blocks write, so it is unknown where");
 }
 
 const jinja::Template& ChatTemplate::Insides::form_for(const TemplateExtras& extras) const {

@@ -72,7 +72,8 @@ Value indent(Renderer& /*renderer*/, Arguments& arguments) {
           ? bound[1].text()->bytes
           : std::string(static_cast<std::size_t>(std::clamp<std::int64_t>(bound.integer_or(1, 4), 0, 1'000'000)), ' ');
   const bool first = bound.flag_or(2, false), blank = bound.flag_or(3, false);
-  const std::string text = text_of(bound[0]) + "\n";
+  if (bound[0].text() == nullptr) fail("indent takes a string, and not a {}", type_name(bound[0]));
+  const std::string text = bound[0].text()->bytes + "\n";
   std::string out = first ? by : "";
   Pieces lines = split_lines(text);
   for (std::size_t i = 0; i < lines.size(); ++i) {

@@ -118,9 +118,7 @@ Value unique(Renderer& /*renderer*/, Arguments& arguments) {
   Values kept, keys;
   for (const Value& item : elements(bound[0])) {
     Value key = key_of(item, bound[2], bound.flag_or(1, false));
-    if (key.dictionary() != nullptr || (key.sequence() != nullptr && key.sequence()->kind == Sequence::Kind::kList)) {
-      fail("unhashable type: '{}'", type_name(key));
-    }
+    require_hashable(key);
     if (std::ranges::any_of(keys, [&](const Value& known) { return equal(known, key); })) continue;
     keys.push_back(std::move(key));
     kept.push_back(item);

@@ -178,10 +178,7 @@ bool contains(const Value& container, const Value& value) {
     return text->bytes.find(value.text()->bytes) != std::string::npos;
   }
   if (const Dictionary* dictionary = container.dictionary()) {
-    const Sequence* list = value.sequence();
-    if (value.dictionary() != nullptr || (list != nullptr && list->kind == Sequence::Kind::kList)) {
-      fail("unhashable type: '{}'", type_name(value));
-    }
+    require_hashable(value);
     return dictionary->find(value) != nullptr;
   }
   if (container.sequence() == nullptr && !container.is_undefined()) {

@@ -72,6 +72,15 @@ Extent extent_around(const Values& items) {
   return checked(all);
 }
 
+void require_hashable(const Value& value) {
+  const Sequence* const list = value.sequence();
+  if (value.dictionary() != nullptr || (list != nullptr && list->kind != Sequence::Kind::kTuple)) {
+    fail("unhashable type: '{}'", type_name(value));
+  }
+  if (list == nullptr) return;
+  for (const Value& one : list->items) require_hashable(one);
+}
+
 const Value* Dictionary::find(const Value& key) const {
   const auto found = std::ranges::find_if(items, [&](const auto& item) { return equal(item.first, key); });
   return found == items.end() ? nullptr : &found->second;
@@ -84,9 +93,7 @@ const Value* Dictionary::find(std::string_view key) const {
 }
 
 void Dictionary::set(Value key, Value value) {
-  if ((key.sequence() != nullptr && key.sequence()->kind != Sequence::Kind::kTuple) || key.dictionary() != nullptr) {
-    fail("unhashable type: '{}'", type_name(key));
-  }
+  require_hashable(key);
   for (auto& [known, there] : items) {
     if (!equal(known, key)) continue;
     there = std::move(value);

@@ -36,6 +36,8 @@ struct Extent {
   int levels = 0;          // of values within each other
   std::size_t values = 1;  // each as often as it occurs
 };
+// Error: the value is no key of a dictionary: it is no text, number or tuple of such.
+void require_hashable(const Value& value);
 // Extent of a value that holds these. Error: it is beyond the bounds.
 Extent extent_around(const Values& items);
 
