@@ -57,6 +57,13 @@ TEST(PreferenceExamples, AllFormsAreRead) {
   EXPECT_EQ(shown_pair("", R"({"chosen": "a\u00e9", "rejected": "a\u00e8"})"),
             (Texts{"a[\u00e9<end>]", "a[\u00e8<end>]"}));
   EXPECT_EQ(shown_pair("", R"({"chosen": "", "rejected": "no"})"), (Texts{"[<end>]", "[no<end>]"}));
+  // Of an answer that begins the other, the last character stays.
+  EXPECT_EQ(shown_pair("", R"({"chosen": "It is", "rejected": "It is not"})"),
+            (Texts{"It i[s<end>]", "It i[s not<end>]"}));
+  EXPECT_EQ(shown_pair("", R"({"chosen": "a\u00e9", "rejected": "a\u00e9"})"),
+            (Texts{"a[\u00e9<end>]", "a[\u00e9<end>]"}));
+  EXPECT_EQ(shown_pair("", R"({"prompt": "A<|endoftext|>", "chosen": "", "rejected": "B"})"),
+            (Texts{"A<end>[<end>]", "A<end>[B<end>]"}));
   const Texts talk = {"user:A;\nassistant:[B;]", "user:A;\nassistant:[C;]"};
   const std::string chosen = R"({"role": "assistant", "content": "B"})", rejected = R"({"from": "gpt", "value": "C"})",
                     asked = R"({"role": "user", "content": "A"})";

@@ -1,12 +1,14 @@
-// The body of /v1/chat/completions, of a model with ChatML's template.
+// The body of /v1/chat/completions, of a model with ChatML's template and tools.
 #include "requests.h"
 
 void teratron::fuzz::parse(std::string_view input) {
   static const ChatRules rules = {
       .form = std::make_shared<ChatTemplate>(ChatTemplateFile{
           .text =
-              "{% for message in messages %}{{ '<|im_start|>' + message['role'] + '\\n' + message['content'] + "
-              "'<|im_end|>' }}{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}",
+              "{% for tool in tools or [] %}{{ tool | tojson }}{% endfor %}"
+              "{% for message in messages %}{{ '<|im_start|>' + message['role'] + '\\n' + (message['content'] or '') }}"
+              "{{ message['tool_calls'] | tojson if message['tool_calls'] }}{{ '<|im_end|>' }}{% endfor %}{% if "
+              "add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}",
           .path = "a.jinja",
           .specials = {}}),
       .why_none = {},

@@ -194,14 +194,17 @@ Json instructed_messages(const Json& object) {
   return messages;
 }
 
-// Bytes that both texts begin with, whole characters and without a space at their end, which the answers keep.
+// Bytes that both texts begin with, whole characters and without a space at their end, which the answers keep; where
+// one is the beginning of the other, without its last character, as TRL has it.
 std::size_t common_beginning(std::string_view one, std::string_view other) {
   const auto is_inside = [](std::string_view text, std::size_t at) {
     return at < text.size() && continues_character(text[at]);
   };
   auto common = static_cast<std::size_t>(std::ranges::mismatch(one, other).in1 - one.begin());
+  const bool is_all = common > 0 && common == std::min(one.size(), other.size());
+  if (is_all) --common;
   while (is_inside(one, common) || is_inside(other, common)) --common;
-  return common - (common > 0 && one[common - 1] == ' ' ? 1 : 0);
+  return is_all ? common : common - (common > 0 && one[common - 1] == ' ' ? 1 : 0);
 }
 
 // Names that sets have for the prompt of two answers.

@@ -139,7 +139,8 @@ ChatTokens ChatTokenizer::continued(const ChatExample& example) const {
     tokens.ids.insert(tokens.ids.begin(), *begin);
     tokens.learned.insert(tokens.learned.begin(), false);
   }
-  if (tokens.ids.empty() || tokens.ids.back() != *end) {
+  // An end that is the prompt's ends no completion.
+  if (tokens.ids.empty() || tokens.ids.back() != *end || !tokens.learned.back()) {
     tokens.ids.push_back(*end);
     tokens.learned.push_back(true);
   }

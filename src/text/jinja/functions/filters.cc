@@ -181,7 +181,7 @@ Value filter_round(Renderer& /*renderer*/, Arguments& arguments) {
     return (method == "ceil" ? std::ceil(number * scale) : std::floor(number * scale)) / scale;
   }
   if (precision < 0 || precision > 100) fail("round to {} places is not supported", precision);
-  if (bound[0].is_integer()) return bound[0];
+  if (bound[0].is_integer()) return bound[0].integer();  // true is 1
   return std::stod(fmt::format("{:.{}f}", number, precision));
 }
 

@@ -145,7 +145,7 @@ Value slice_of(const Value& value, const Value& begin, const Value& end, const V
   }
   const Sequence* sequence = value.sequence();
   if (sequence == nullptr || sequence->kind > Sequence::Kind::kRange) {
-    return Value::undefined(fmt::format("'{}' object is not subscriptable", type_name(value)));
+    fail("'{}' object is not subscriptable", type_name(value));  // Jinja leaves slices to Python
   }
   Values items;
   for (const std::size_t at : places(std::ssize(sequence->items), begin, end, step)) {
