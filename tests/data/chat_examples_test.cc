@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "base/message_of.h"
 #include "data/chats/chat_reader.h"
 #include "data/dataset_fixture.h"
 
@@ -212,6 +213,16 @@ TEST(ChatExamples, BlocksOfTheTemplateSayWhatIsLearned) {
   EXPECT_THAT(message_of<UserError>(
                   [&] { shown(form, "{\"messages\": [{\"role\": \"assistant\", \"content\": \"\\ufdd0\"}]}"); }),
               HasSubstr("U+FDD0"));
+}
+
+TEST(ChatExamples, TextThatAFilterChangesAroundABlockIsRefused) {
+  const std::string talk = R"({"messages": [{"role": "assistant", "content": " A "}]})";
+  const auto form = [](const std::string& text) { return "{% filter trim %}" + text + "{% endfilter %}"; };
+  const std::string block = "{% for m in messages %}{% generation %}{{ m.content }}{% endgeneration %}";
+  EXPECT_EQ(shown(form(block + ".{% endfor %}"), R"({"messages": [{"role": "assistant", "content": "A "}]})"),
+            std::vector<std::string>{"[A ]."});
+  EXPECT_THAT(message_of<UserError>([&] { shown(form(block + "{% endfor %}"), talk); }),
+              HasSubstr("changes what its {% generation %} blocks write"));
 }
 
 TEST(ChatExamples, EveryFaultIsReportedWithItsLine) {

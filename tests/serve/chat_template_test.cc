@@ -117,6 +117,30 @@ TEST_F(ChatFiles, TheFileComesBeforeTheConfiguration) {
   EXPECT_THROW(rules(folder() / "given"), UserError);
 }
 
+TEST_F(ChatFiles, ConversationsWithToolsHaveATemplateOfTheirOwn) {
+  const TemplateExtras tools{.tools = OrderedJson::array({{{"name", "f"}}})};
+  const auto written = [&](const TemplateExtras& extras) {
+    return rules().form->render(OrderedJson::array(), true, extras);
+  };
+  const auto configure = [&](const std::string& of_tools) {
+    write("tokenizer_config.json", R"({"chat_template": [{"name": "tool_use", "template": ")" + of_tools +
+                                       R"("}, {"name": "default", "template": "plain"}]})");
+  };
+  configure("tools {{ tools[0].name }}{% generation %}{% endgeneration %}");
+  EXPECT_EQ(written({}), "plain");
+  EXPECT_EQ(written(tools), "tools f");
+  EXPECT_FALSE(rules().form->marks_answers());
+  EXPECT_TRUE(rules().form->marks_answers(tools));
+  configure("{% for %}");
+  EXPECT_EQ(written({}), "plain");
+  EXPECT_THROW(written(tools), ChatTemplateError);
+  std::filesystem::create_directory(folder() / "additional_chat_templates");
+  write("additional_chat_templates/tool_use.jinja", "more");
+  write("chat_template.jinja", "file");
+  EXPECT_EQ(written({}), "file");
+  EXPECT_EQ(written(tools), "more");
+}
+
 // As PreTrainedTokenizerBase.from_pretrained merges the files.
 TEST_F(ChatFiles, NamesOfTokensAreThoseOfTransformers) {
   using Names = std::map<std::string, std::string>;
