@@ -58,7 +58,7 @@ TEST(PreferenceExamples, AllFormsAreRead) {
   EXPECT_EQ(shown_pair("", R"({"chosen": "a\u00e9", "rejected": "a\u00e8"})"),
             (Texts{"a[\u00e9<end>]", "a[\u00e8<end>]"}));
   EXPECT_EQ(shown_pair("", R"({"chosen": "", "rejected": "no"})"), (Texts{"[<end>]", "[no<end>]"}));
-  // Of an answer that begins the other, the last character stays.
+  // An answer that begins the other keeps its last character.
   EXPECT_EQ(shown_pair("", R"({"chosen": "It is", "rejected": "It is not"})"),
             (Texts{"It i[s<end>]", "It i[s not<end>]"}));
   EXPECT_EQ(shown_pair("", R"({"chosen": "a\u00e9", "rejected": "a\u00e9"})"),

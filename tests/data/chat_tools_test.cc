@@ -104,13 +104,29 @@ TEST(ChatTools, ATemplateThatWritesTextsAloneGetsTheTextsOfArguments) {
   EXPECT_THAT(message_of<UserError>([&] { learned(with(R"({"a": 1})"), form); }), HasSubstr("template failed"));
 }
 
+// transformers leaves them out without a word.
+TEST(ChatTools, AreRefusedWhereTheTemplateHasNoPlaceForThem) {
+  const auto fault = [](const std::string& form, const std::string& more) {
+    const std::string json =
+        R"({"messages": [{"role": "user", "content": "U"}, {"role": "assistant", "content": "A")" + more;
+    return message_of<UserError>([&] { learned(json, form + "{% for m in messages %}{{ m.content }}{% endfor %}"); });
+  };
+  const std::string calls = R"(, "tool_calls": [{"name": "f"}]}]})";
+  EXPECT_THAT(fault("", calls), HasSubstr("writes no tool_calls"));
+  EXPECT_EQ(fault("{% if tool_calls %}{% endif %}", calls), kNoError);
+  EXPECT_THAT(fault("", R"(}], "tools": [{"name": "f"}]})"), HasSubstr("writes no tools"));
+  EXPECT_EQ(fault("{% if tools %}{% endif %}", R"(}], "tools": [{"name": "f"}]})"), kNoError);
+  EXPECT_THAT(fault("", R"(}], "documents": [{"title": "T"}]})"), HasSubstr("writes no documents"));
+}
+
 TEST(ChatTools, FaultsAreNamed) {
   const auto fault = [](const std::string& json) { return message_of<UserError>([&] { learned(json); }); };
   const auto beside = [&](const char* what) { return fault(fmt::format("{{{}, {}}}", kTalk, what)); };
-  for (const char* tools : {"5", "\"find\"", "[1]", "{}", "\"{}\"", "[[]]"}) {
+  for (const char* tools : {"5", "[1]", "{}", "\"{}\"", "[[]]"}) {
     EXPECT_THAT(beside((std::string("\"tools\": ") + tools).c_str()), HasSubstr("\"tools\" is no list of objects"))
         << tools;
   }
+  EXPECT_THAT(beside("\"tools\": \"find\""), HasSubstr("\"tools\" is not valid JSON"));
   EXPECT_THAT(beside("\"documents\": [\"a\"]"), HasSubstr("\"documents\" is no list of objects"));
   EXPECT_THAT(beside("\"functions\": [{\"name\": \"f\"}]"), HasSubstr("describe them as \"tools\""));
   EXPECT_THAT(fault(R"({"prompt": "a", "completion": "b", "tools": [{"name": "f"}]})"),
@@ -121,11 +137,21 @@ TEST(ChatTools, FaultsAreNamed) {
   EXPECT_THAT(called("{}"), HasSubstr("messages[0]'s tool_calls is no list of objects"));
   EXPECT_THAT(called("[{}]"), HasSubstr("tool_calls[0] has no name"));
   EXPECT_THAT(called(R"([{"function": 5}])"), HasSubstr("tool_calls[0] has no name"));
-  for (const char* arguments : {"5", "[1]", "\"[1]\"", "\"a\"", "\"{\""}) {
+  for (const char* arguments : {"5", "[1]", "\"[1]\""}) {
     EXPECT_THAT(called(fmt::format(R"([{{"name": "f", "arguments": {}}}])", arguments)), HasSubstr("neither an object"))
         << arguments;
   }
-  EXPECT_THAT(fault(R"({"conversations": [{"from": "function_call", "value": "f"}]})"), HasSubstr("no JSON object"));
+  // Texts within texts, which the bounds of a line do not see.
+  std::string wide = "{\\\"0\\\": 1";
+  for (int i = 1; i < 501; ++i) wide += fmt::format(", \\\"{}\\\": 1", i);
+  const auto with_text = [&](const std::string& text) {
+    return called(R"([{"name": "f", "arguments": ")" + text + "\"}]");
+  };
+  EXPECT_THAT(with_text("{"), HasSubstr("messages[0]'s tool_calls[0].arguments is not valid JSON"));
+  EXPECT_THAT(with_text(std::string(50000, '[')), HasSubstr("more than 100 deep"));
+  EXPECT_THAT(with_text(wide + "}"), HasSubstr("an object of more than 500 members"));
+  EXPECT_THAT(fault(R"({"conversations": [{"from": "function_call", "value": "f"}]})"),
+              HasSubstr("call is not valid JSON"));
   EXPECT_THAT(fault(R"({"messages": [{"role": "assistant", "content": null}]})"), HasSubstr("has no text"));
 }
 

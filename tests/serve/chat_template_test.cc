@@ -126,19 +126,19 @@ TEST_F(ChatFiles, ConversationsWithToolsHaveATemplateOfTheirOwn) {
     write("tokenizer_config.json", R"({"chat_template": [{"name": "tool_use", "template": ")" + of_tools +
                                        R"("}, {"name": "default", "template": "plain"}]})");
   };
-  configure("tools {{ tools[0].name }}{% generation %}{% endgeneration %}");
+  configure("with {{ tools[0].name }}{% generation %}{% endgeneration %}");
   EXPECT_EQ(written({}), "plain");
-  EXPECT_EQ(written(tools), "tools f");
+  EXPECT_EQ(written(tools), "with f");
   EXPECT_FALSE(rules().form->marks_answers());
   EXPECT_TRUE(rules().form->marks_answers(tools));
   configure("{% for %}");
   EXPECT_EQ(written({}), "plain");
   EXPECT_THROW(written(tools), ChatTemplateError);
   std::filesystem::create_directory(folder() / "additional_chat_templates");
-  write("additional_chat_templates/tool_use.jinja", "more");
+  write("additional_chat_templates/tool_use.jinja", "more{{ tools | length }}");
   write("chat_template.jinja", "file");
   EXPECT_EQ(written({}), "file");
-  EXPECT_EQ(written(tools), "more");
+  EXPECT_EQ(written(tools), "more1");
 }
 
 // As PreTrainedTokenizerBase.from_pretrained merges the files.

@@ -83,7 +83,7 @@ TEST_F(ToolChats, WrongOnesAreRefused) {
     return with(R"("n": 1)", R"(, {"role": "assistant", "tool_calls": )" + calls + "}");
   };
   refused(called("[{}]"), "messages", "messages[1].tool_calls[0] has no name");
-  refused(called(R"([{"function": {"name": "f", "arguments": "f"}}])"), "messages", "neither an object");
+  refused(called(R"([{"function": {"name": "f", "arguments": "f"}}])"), "messages", "not valid JSON");
   refused(called("[]"), "messages", "content must be a string");
   std::string many = R"({"type": "function", "function": {"name": "f")";
   for (int i = 0; i < 501; ++i) many += ", \"" + std::to_string(i) + "\": 1";

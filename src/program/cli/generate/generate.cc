@@ -71,8 +71,9 @@ FieldList fields_of(GenerateOptions& o) {
   list.add("repetition-penalty", &o.settings.sampling.repetition_penalty, "X",
            "above 1: tokens that were there become less likely (arXiv 1909.05858)");
   list.add("presence-penalty", &o.settings.sampling.presence_penalty, "X",
-           "lowers the logit of tokens that were made by X; below 0 raises it");
-  list.add("frequency-penalty", &o.settings.sampling.frequency_penalty, "X", "lowers it by X for each time");
+           "takes X from the logits of tokens that the text has made (OpenAI's)");
+  list.add("frequency-penalty", &o.settings.sampling.frequency_penalty, "X",
+           "takes X from them for each time that it made them");
   list.add("seed", &o.seed, "N", "seed of the draws");
   list.add("prompt-logprobs", &o.settings.prompt_log_probabilities, "",
            "log-probabilities of the prompt, too, in the JSON");

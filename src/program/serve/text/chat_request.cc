@@ -32,25 +32,13 @@ std::string joined_parts(const nlohmann::json& parts, const std::string& where) 
   return text;
 }
 
-// Whether an object anywhere in `value` has more members than `most`.
-bool has_large_object(const nlohmann::json& value, std::size_t most) {
-  if (value.is_object() && value.size() > most) return true;
-  return value.is_structured() &&
-         std::ranges::any_of(value, [&](const nlohmann::json& inner) { return has_large_object(inner, most); });
-}
-
-// Member of a request as its text has it: templates write keys in their order. UserError: an object of many members,
-// which would take time in proportion to their square.
-nlohmann::ordered_json in_order(const nlohmann::json& member, std::string_view body, const char* key) {
-  constexpr std::size_t kMostMembers = 500;
-  if (has_large_object(member, kMostMembers)) {
-    throw_user_error("{} has an object of more than {} members", key, kMostMembers);
-  }
+// Member of a request as its text has it.
+nlohmann::ordered_json member_in_order(std::string_view body, const char* key) {
   constexpr std::string_view kMark = "\xEF\xBB\xBF";  // of UTF-8, which nlohmann's parser skips
   if (body.starts_with(kMark)) body.remove_prefix(kMark.size());
   const std::optional<std::string_view> text = find_member(body, key);
   check(text.has_value(), "a member of the request");
-  return nlohmann::ordered_json::parse(*text);
+  return parse_in_order(*text, key);
 }
 
 nlohmann::ordered_json read_message(const nlohmann::json& message, const nlohmann::ordered_json& ordered,
@@ -99,7 +87,7 @@ nlohmann::ordered_json read_messages(RequestFields& fields, std::string_view bod
   }
   const bool has_calls = std::ranges::any_of(
       *list, [](const nlohmann::json& message) { return message.is_object() && message.contains(kCalls); });
-  const nlohmann::ordered_json ordered = has_calls ? in_order(*list, body, kMessages) : nlohmann::ordered_json();
+  const nlohmann::ordered_json ordered = has_calls ? member_in_order(body, kMessages) : nlohmann::ordered_json();
   nlohmann::ordered_json messages = nlohmann::ordered_json::array();
   for (std::size_t i = 0; i < list->size(); ++i) messages.push_back(read_message((*list)[i], ordered, i));
   return messages;
@@ -110,7 +98,7 @@ nlohmann::ordered_json read_list(RequestFields& fields, std::string_view body, c
   if (list == nullptr) return nullptr;
   if (!list->is_array()) refuse_field(key, "{} must be a list of objects", key);
   try {
-    return read_object_list(in_order(*list, body, key), key);
+    return read_object_list(member_in_order(body, key), key);
   } catch (const UserError& error) {
     refuse_field(key, "{}", error.what());
   }

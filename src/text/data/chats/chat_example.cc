@@ -81,7 +81,7 @@ Json calls_of(const Json& given, const std::string& where) {
   const char* const key = given.contains("content") ? "content" : "value";
   const Json value = given.value(key, Json());
   if (!value.is_string()) throw_user_error("{} has no text of a call", where);
-  Json calls = Json::parse(value.get_ref<const std::string&>(), nullptr, /*allow_exceptions=*/false);
+  Json calls = parse_in_order(value.get_ref<const std::string&>(), where + "'s call");
   if (calls.is_object()) calls = Json::array({std::move(calls)});
   Json wrapped = Json::array();
   for (Json& call : calls) wrapped.push_back({{"type", "function"}, {"function", std::move(call)}});

@@ -86,12 +86,24 @@ OrderedJson messages_for_template(const OrderedJson& messages) {
 }
 
 struct ChatTemplate::Insides {
-  jinja::Template form;
-  std::optional<jinja::Template> tools_form;  // of conversations with tools
-  std::string why_no_tools_form;              // it is there and cannot be read
+  struct Form {
+    explicit Form(std::string source) : text(std::move(source)), form(text) {}
+    std::string text;
+    jinja::Template form;
+
+    // Refuses what the template would leave out without a word: it names nothing that is called so.
+    void require_place(const OrderedJson& given, const char* name) const {
+      if (given.is_null() || text.find(name) != std::string::npos) return;
+      throw ChatTemplateError(std::string("the model's chat template writes no ") + name +
+                              ", and would leave them out");
+    }
+  };
+  Form form;
+  std::optional<Form> tools_form;  // of conversations with tools
+  std::string why_no_tools_form;   // it is there and cannot be read
   std::map<std::string, std::string> specials;
 
-  const jinja::Template& form_for(const TemplateExtras& extras) const;
+  const Form& form_for(const TemplateExtras& extras) const;
   std::string render(const OrderedJson& messages, bool begins_answer, const TemplateExtras& extras, Time now,
                      const std::pair<std::string, std::string>& marks) const;
   std::string render_plain(const OrderedJson& messages, bool begins_answer, const TemplateExtras& extras, Time now,
@@ -107,7 +119,7 @@ ChatTemplate::ChatTemplate(const ChatTemplateFile& file) {
                        kMostBytes);
     }
     try {
-      return jinja::Template(text);
+      return Insides::Form(text);
     } catch (const jinja::Error& error) {
       throw_user_error("the chat template of '{}' cannot be read: {}; give a simpler one by --chat-template", name,
                        error.what());
@@ -134,7 +146,7 @@ std::string ChatTemplate::render(const OrderedJson& messages, bool begins_answer
 }
 
 bool ChatTemplate::marks_answers(const TemplateExtras& extras) const {
-  return insides_->form_for(extras).has_generation();
+  return insides_->form_for(extras).form.has_generation();
 }
 
 ChatText ChatTemplate::render_with_answers(const OrderedJson& messages, const TemplateExtras& extras, Time now) const {
@@ -152,7 +164,7 @@ ChatText ChatTemplate::render_with_answers(const OrderedJson& messages, const Te
       "the model's chat template changes what its {% generation %} blocks write, so it is unknown where");
 }
 
-const jinja::Template& ChatTemplate::Insides::form_for(const TemplateExtras& extras) const {
+auto ChatTemplate::Insides::form_for(const TemplateExtras& extras) const -> const Form& {
   if (extras.tools.is_null()) return form;
   if (!why_no_tools_form.empty()) throw ChatTemplateError(why_no_tools_form);
   return tools_form ? *tools_form : form;
@@ -162,6 +174,10 @@ const jinja::Template& ChatTemplate::Insides::form_for(const TemplateExtras& ext
 std::string ChatTemplate::Insides::render(const OrderedJson& messages, bool begins_answer, const TemplateExtras& extras,
                                           Time now, const std::pair<std::string, std::string>& marks) const {
   const OrderedJson given = messages_for_template(messages), objects = with_objects(given);
+  const Form& own = form_for(extras);
+  own.require_place(extras.tools, "tools");
+  own.require_place(extras.documents, "documents");
+  for (const OrderedJson& message : given) own.require_place(message.value(kToolCalls, OrderedJson()), kToolCalls);
   try {
     return render_plain(objects, begins_answer, extras, now, marks);
   } catch (const jinja::Error& error) {
@@ -196,7 +212,7 @@ std::string ChatTemplate::Insides::render_plain(const OrderedJson& messages, boo
                      }}},
       .marks = marks};
   try {
-    return form_for(extras).render(context);
+    return form_for(extras).form.render(context);
   } catch (const Refusal& refusal) {
     throw ChatTemplateError(std::string("the model's chat template says: ") + refusal.what());
   }

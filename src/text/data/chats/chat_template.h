@@ -23,7 +23,7 @@ struct ChatText {
   std::vector<ByteRange> answers;
 };
 
-// What a template is given beside messages: lists of objects; null: none.
+// Lists of objects that a template is given beside messages; null: none.
 struct TemplateExtras {
   nlohmann::ordered_json tools{}, documents{};
 };
@@ -51,7 +51,7 @@ class ChatTemplate {
   // Text of a conversation, a list of objects with "role" and "content", as transformers' apply_chat_template writes
   // it. Arguments of tools that are JSON texts (read_tool_calls) become the objects that they say, unless the template
   // can write texts alone. `begins_answer`: with the beginning of the assistant's turn. `now`: the template's date.
-  // ChatTemplateError.
+  // ChatTemplateError, also where it has no place for tools, their calls or documents.
   std::string render(const nlohmann::ordered_json& messages, bool begins_answer, const TemplateExtras& extras = {},
                      Time now = std::chrono::system_clock::now()) const;
   // Whether the template says by {% generation %} blocks which words are the assistant's.

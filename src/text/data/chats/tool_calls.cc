@@ -1,6 +1,9 @@
 #include "data/chats/tool_calls.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "base/error.h"
@@ -18,23 +21,35 @@ Json& function_of(Json& call) {
   return call.contains(kFunction) ? call[kFunction] : call;
 }
 
-// Arguments as an object. Discarded: they are none.
-OrderedJson object_arguments(const OrderedJson& function) {
-  if (!function.contains(kArguments) || function[kArguments].is_null()) return OrderedJson::object();
-  const OrderedJson& given = function[kArguments];
-  if (!given.is_string()) return given.is_object() ? given : OrderedJson(OrderedJson::value_t::discarded);
-  const auto& text = given.get_ref<const std::string&>();
-  if (text.empty()) return OrderedJson::object();
-  OrderedJson read = OrderedJson::parse(text, nullptr, /*allow_exceptions=*/false);
-  return read.is_object() ? read : OrderedJson(OrderedJson::value_t::discarded);
+// Arguments as an object, or what else they are. UserError: a text that parse_in_order() refuses.
+OrderedJson plain_arguments(const OrderedJson& function, const std::string& name) {
+  const OrderedJson given = function.value(kArguments, OrderedJson());
+  if (given.is_null() || given == "") return OrderedJson::object();
+  return given.is_string() ? parse_in_order(given.get_ref<const std::string&>(), name) : given;
 }
 
 }  // namespace
 
+OrderedJson parse_in_order(std::string_view text, const std::string& name) {
+  constexpr std::size_t kMostMembers = 500, kMostLevels = 100;
+  std::array<std::size_t, kMostLevels + 1> members{};
+  const auto count = [&](int depth, OrderedJson::parse_event_t event, const OrderedJson&) {
+    const auto level = static_cast<std::size_t>(depth);
+    if (level >= kMostLevels) throw_user_error("{} nests values more than {} deep", name, kMostLevels);
+    if (event == OrderedJson::parse_event_t::object_start) members[level + 1] = 0;
+    if (event == OrderedJson::parse_event_t::key && ++members[level] > kMostMembers) {
+      throw_user_error("{} has an object of more than {} members", name, kMostMembers);
+    }
+    return true;
+  };
+  OrderedJson value = OrderedJson::parse(text, count, /*allow_exceptions=*/false);
+  if (value.is_discarded()) throw_user_error("{} is not valid JSON", name);
+  return value;
+}
+
 OrderedJson read_object_list(const OrderedJson& value, const std::string& name) {
   if (value.is_null() || value == "") return nullptr;
-  OrderedJson list =
-      value.is_string() ? OrderedJson::parse(value.get_ref<const std::string&>(), nullptr, false) : value;
+  OrderedJson list = value.is_string() ? parse_in_order(value.get_ref<const std::string&>(), name) : value;
   const bool are_objects =
       list.is_array() && std::ranges::all_of(list, [](const OrderedJson& one) { return one.is_object(); });
   if (!are_objects) throw_user_error("{} is no list of objects", name);
@@ -48,7 +63,7 @@ OrderedJson read_tool_calls(const OrderedJson& value, const std::string& name) {
     if (!function.is_object() || !function.value("name", OrderedJson()).is_string()) {
       throw_user_error("{}[{}] has no name of a function", name, i);
     }
-    if (object_arguments(function).is_discarded()) {
+    if (!plain_arguments(function, fmt::format("{}[{}].{}", name, i, kArguments)).is_object()) {
       throw_user_error("{}[{}] has arguments that are neither an object nor the JSON text of one", name, i);
     }
   }
@@ -58,8 +73,7 @@ OrderedJson read_tool_calls(const OrderedJson& value, const std::string& name) {
 OrderedJson with_object_arguments(OrderedJson calls) {
   for (OrderedJson& call : calls) {
     OrderedJson& function = function_of(call);
-    OrderedJson arguments = function.is_object() ? object_arguments(function) : OrderedJson();
-    if (arguments.is_object()) function[kArguments] = std::move(arguments);
+    if (function.is_object()) function[kArguments] = plain_arguments(function, kArguments);
   }
   return calls;
 }

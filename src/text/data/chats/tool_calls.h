@@ -3,8 +3,14 @@
 
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 
 namespace teratron {
+
+// Value of a JSON text with the order of its keys, which templates write. UserError, which begins with `name`: the text
+// is not JSON, nests values more than 100 deep, or has an object of more than 500 members, whose reading takes time in
+// proportion to their square.
+nlohmann::ordered_json parse_in_order(std::string_view text, const std::string& name);
 
 // List of the objects in `value`, a list or its JSON text, as data sets keep it; null: there are none. UserError, which
 // begins with `name`: it is something else.
