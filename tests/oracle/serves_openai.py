@@ -105,7 +105,8 @@ def check_client(client, model, tokenizer):
         made_ids.append(int(logits.argmax()))
     made = client.completions.create(model="gpt", prompt=ids, max_tokens=24, temperature=0, presence_penalty=0.4, frequency_penalty=0.3,
                                      logit_bias=bias, extra_body={"ignore_eos": True})
-    assert made.choices[0].text == tokenizer.decode(made_ids), (made.choices[0].text, tokenizer.decode(made_ids))
+    expected = tokenizer.decode(made_ids, skip_special_tokens=False)
+    assert made.choices[0].text == expected, (made.choices[0].text, expected)
 
     settings = dict(model="gpt", prompt=["the rank", "a"], max_tokens=12, n=2, seed=5, stop=["zz"])
     whole = client.completions.create(**settings)
