@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "base/message_of.h"
 #include "data/chats/chat_reader.h"
 #include "data/dataset_fixture.h"
 
@@ -57,6 +58,13 @@ TEST(PreferenceExamples, AllFormsAreRead) {
   EXPECT_EQ(shown_pair("", R"({"chosen": "a\u00e9", "rejected": "a\u00e8"})"),
             (Texts{"a[\u00e9<end>]", "a[\u00e8<end>]"}));
   EXPECT_EQ(shown_pair("", R"({"chosen": "", "rejected": "no"})"), (Texts{"[<end>]", "[no<end>]"}));
+  // An answer that begins the other keeps its last character.
+  EXPECT_EQ(shown_pair("", R"({"chosen": "It is", "rejected": "It is not"})"),
+            (Texts{"It i[s<end>]", "It i[s not<end>]"}));
+  EXPECT_EQ(shown_pair("", R"({"chosen": "a\u00e9", "rejected": "a\u00e9"})"),
+            (Texts{"a[\u00e9<end>]", "a[\u00e9<end>]"}));
+  EXPECT_EQ(shown_pair("", R"({"prompt": "A<|endoftext|>", "chosen": "", "rejected": "B"})"),
+            (Texts{"A<end>[<end>]", "A<end>[B<end>]"}));
   const Texts talk = {"user:A;\nassistant:[B;]", "user:A;\nassistant:[C;]"};
   const std::string chosen = R"({"role": "assistant", "content": "B"})", rejected = R"({"from": "gpt", "value": "C"})",
                     asked = R"({"role": "user", "content": "A"})";
@@ -207,6 +215,16 @@ TEST(ChatExamples, BlocksOfTheTemplateSayWhatIsLearned) {
               HasSubstr("U+FDD0"));
 }
 
+TEST(ChatExamples, TextThatAFilterChangesAroundABlockIsRefused) {
+  const std::string talk = R"({"messages": [{"role": "assistant", "content": " A "}]})";
+  const auto form = [](const std::string& text) { return "{% filter trim %}" + text + "{% endfilter %}"; };
+  const std::string block = "{% for m in messages %}{% generation %}{{ m.content }}{% endgeneration %}";
+  EXPECT_EQ(shown(form(block + ".{% endfor %}"), R"({"messages": [{"role": "assistant", "content": "A "}]})"),
+            std::vector<std::string>{"[A ]."});
+  EXPECT_THAT(message_of<UserError>([&] { shown(form(block + "{% endfor %}"), talk); }),
+              HasSubstr("changes what its {% generation %} blocks write"));
+}
+
 TEST(ChatExamples, EveryFaultIsReportedWithItsLine) {
   const TemporaryFolder folder;
   const auto fault_of = [&](const std::string& line) {
@@ -235,7 +253,7 @@ TEST(ChatExamples, EveryFaultIsReportedWithItsLine) {
            {R"({"messages": [{"content": "B"}]})", "messages[0] is said by nobody"},
            {R"({"messages": [{"role": "user", "content": 3}]})", "messages[0] has no text"},
            {R"({"messages": [{"role": "user", "content": [{"type": "image_url"}]}]})", "only parts of type \"text\""},
-           {R"({"messages": [{"role": "assistant", "content": "", "tool_calls": [{}]}]})", "'tool_calls'"},
+           {R"({"messages": [{"role": "assistant", "content": "", "tool_calls": [{}]}]})", "tool_calls[0]"},
            {R"({"messages": [{"role": "assistant", "content": "B", "weight": 0.5}]})",
             "messages[0] has the weight 0.5"},
            {R"({"messages": [{"role": "assistant", "content": "B", "train": 0}]})",
@@ -246,7 +264,7 @@ TEST(ChatExamples, EveryFaultIsReportedWithItsLine) {
             "\"train\": true and another weight"},
            {R"({"system": "S", "messages": [{"role": "system", "content": "T"}]})", "the system has two texts"},
            {R"({"system": "S", "prompt": "A", "completion": "B"})", "no place before a prompt that is a text"},
-           {R"({"tools": [{"name": "f"}], "messages": [)" + user + "]}", "\"tools\" would change"},
+           {R"({"tools": [1], "messages": [)" + user + "]}", "\"tools\" is no list"},
            {R"({"messages": [{"role": "user", "content": "no"}, {"role": "assistant", "content": "B"}]})", "not that"},
            {"{\"messages\": [" + user + R"(, {"role": "assistant", "content": "B"}]})", "{% generation %} blocks"}}) {
     EXPECT_THAT(fault_of(line), HasSubstr("chats.jsonl:2: ")) << line;

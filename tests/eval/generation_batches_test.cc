@@ -88,7 +88,10 @@ GenerationSettings random_settings(std::mt19937& random) {
                        .top_k = static_cast<std::int64_t>(random() % 2 * 10),
                        .top_p = random() % 2 == 0 ? 1 : 0.9,
                        .seed = random(),
-                       .repetition_penalty = random() % 2 == 0 ? 1 : 1.2};
+                       .repetition_penalty = random() % 2 == 0 ? 1 : 1.2,
+                       .presence_penalty = random() % 2 == 0 ? 0 : 0.8,
+                       .frequency_penalty = random() % 2 == 0 ? 0 : 1.1};
+  if (random() % 2 == 0) settings.sampling.biases = {{.token = 5, .bias = 1.5}, {.token = 2, .bias = -100}};
   if (random() % 2 == 0) settings.stop = 3;
   settings.log_probabilities = random() % 2 == 0;
   settings.prompt_log_probabilities = random() % 3 == 0;
@@ -141,7 +144,12 @@ TEST(GenerationBatches, GiveTheTokensAndProbabilitiesOfTheDefinition) {
   }
   std::mt19937 random(2);
   const auto requests = random_requests(random, 7, 16);
-  const GenerationSettings settings{.sampling = {.temperature = 0, .repetition_penalty = 1.3},
+  constexpr double kPresence = 0.2, kFrequency = 0.15;
+  const GenerationSettings settings{.sampling = {.temperature = 0,
+                                                 .repetition_penalty = 1.3,
+                                                 .presence_penalty = kPresence,
+                                                 .frequency_penalty = kFrequency,
+                                                 .biases = {{.token = 7, .bias = 0.4}}},
                                     .max_new_tokens = 8,
                                     .log_probabilities = true,
                                     .prompt_log_probabilities = true};
@@ -157,8 +165,16 @@ TEST(GenerationBatches, GiveTheTokensAndProbabilitiesOfTheDefinition) {
     for (std::size_t end = 1; end < text.size(); ++end) {
       slow.logits(std::span(text).first(end), 0, 1, logits);
       EXPECT_NEAR(scores[end - 1], log_probability(logits, text[end]), 1e-5);  // fp32 logits of size 1
-      if (end < requests[i].prompt.size()) continue;
+      const std::size_t prompt = requests[i].prompt.size();
+      if (end < prompt) continue;
+      logits[7] += 0.4F;
       penalize_repetition(logits, std::span(text).first(end), 1.3);
+      for (std::size_t token = 0; token < logits.size(); ++token) {
+        const auto count =
+            std::count(text.begin() + std::ssize(requests[i].prompt), text.begin() + static_cast<std::ptrdiff_t>(end),
+                       static_cast<std::int32_t>(token));
+        if (count > 0) logits[token] -= static_cast<float>(static_cast<double>(count) * kFrequency + kPresence);
+      }
       EXPECT_EQ(text[end], std::max_element(logits.begin(), logits.end()) - logits.begin());
     }
   }

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <map>
@@ -81,6 +82,54 @@ TEST(Sampling, PenaltiesWithWhichLogitsOverflowAreRefused) {
     penalize_repetition(logits, std::vector<std::int32_t>{0, 1, 2}, right);
     EXPECT_NO_THROW(sample_token(logits, settings, 1)) << right;
   }
+}
+
+TEST(Sampling, AdditivePenaltiesBeyondTwoAreRefused) {
+  for (const double wrong : {-2.1, 2.1, std::numeric_limits<double>::quiet_NaN()}) {
+    EXPECT_EQ((SamplingSettings{.presence_penalty = wrong, .frequency_penalty = wrong}.faults().size()), 2U) << wrong;
+  }
+  EXPECT_TRUE((SamplingSettings{.presence_penalty = -2, .frequency_penalty = 2}.faults().empty()));
+}
+
+// mu[j] - c[j] * frequency - (c[j] > 0) * presence, where c counts what was generated and not the prompt.
+TEST(Sampling, PresenceAndFrequencyCountWhatWasGenerated) {
+  const std::vector<std::int32_t> text = {0, 0, 4, 1, 2, 1, 1};
+  std::vector<float> logits = {1, 2, 3, 4, 5};
+  adjust_logits(logits, {.presence_penalty = 0.25, .frequency_penalty = 0.5}, text, 3);
+  EXPECT_THAT(logits, ElementsAre(1, 2 - 3 * 0.5 - 0.25, 3 - 0.5 - 0.25, 4, 5));
+  logits = {1, 2, 3, 4, 5};
+  adjust_logits(logits, {.presence_penalty = -1}, text, 3);
+  EXPECT_THAT(logits, ElementsAre(1, 3, 4, 4, 5));
+}
+
+TEST(Sampling, BiasesComeBeforePenalties) {
+  std::vector<float> logits = {1, 2, -3};
+  adjust_logits(
+      logits,
+      {.repetition_penalty = 2, .presence_penalty = 1, .biases = {{.token = 2, .bias = 7}, {.token = 0, .bias = -1}}},
+      std::vector<std::int32_t>{1, 2}, 1);
+  EXPECT_THAT(logits, ElementsAre(0, 1, (-3 + 7) / 2 - 1));
+}
+
+// Draws of an adjusted row beside its exact probabilities: chi-square of 3 degrees of freedom, the 99.99 % point.
+TEST(Sampling, DrawsFollowTheAdjustedDistribution) {
+  const SamplingSettings settings{
+      .temperature = 0.7, .presence_penalty = 0.3, .frequency_penalty = -0.4, .biases = {{.token = 3, .bias = 1.2}}};
+  std::vector<float> logits = {0.5F, 0, -0.5F, -1};
+  const double expected[] = {0.5, -0.3 + 2 * 0.4, -0.5, -1 + 1.2 - 0.3 + 0.4};
+  adjust_logits(logits, settings, std::vector<std::int32_t>{0, 1, 3, 1}, 1);
+  constexpr int kDraws = 40000;
+  std::array<double, 4> counts{};
+  for (int position = 0; position < kDraws; ++position) {
+    ++counts[static_cast<std::size_t>(sample_token(logits, settings, position))];
+  }
+  double total = 0, distance = 0;
+  for (const double logit : expected) total += std::exp(logit / 0.7);
+  for (std::size_t token = 0; token < 4; ++token) {
+    const double mean = kDraws * std::exp(expected[token] / 0.7) / total;
+    distance += (counts[token] - mean) * (counts[token] - mean) / mean;
+  }
+  EXPECT_LT(distance, 21.1);
 }
 
 // Greedy generation by definition: the whole window through the model for every token.

@@ -87,7 +87,10 @@ GeneratorRequest random_request(std::mt19937& random) {
   request.settings.sampling = {.temperature = static_cast<double>(random() % 3) / 2,
                                .top_p = random() % 2 == 0 ? 1 : 0.9,
                                .seed = random(),
-                               .repetition_penalty = random() % 2 == 0 ? 1 : 1.2};
+                               .repetition_penalty = random() % 2 == 0 ? 1 : 1.2,
+                               .presence_penalty = random() % 2 == 0 ? 0 : -0.5,
+                               .frequency_penalty = random() % 2 == 0 ? 0 : 0.9};
+  if (random() % 2 == 0) request.settings.sampling.biases = {{.token = 4, .bias = 2}, {.token = 1, .bias = -3}};
   request.settings.max_new_tokens = static_cast<std::int64_t>(random() % 30);
   if (random() % 2 == 0) request.settings.stop = 3;
   request.settings.log_probabilities = true;

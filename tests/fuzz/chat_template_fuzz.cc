@@ -13,8 +13,8 @@ void teratron::fuzz::parse(std::string_view input) {
           {"role": "user", "content": "\u00e9"}])");
   form.after_answer();
   try {
-    form.render(messages, true, {});
-    if (form.marks_answers()) form.render_with_answers(messages, {});
+    form.render(messages, true, {}, {});
+    if (form.marks_answers()) form.render_with_answers(messages, {}, {});
   } catch (const ChatTemplateError&) {
   }
 }

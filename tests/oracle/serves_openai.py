@@ -95,6 +95,19 @@ def check_client(client, model, tokenizer):
         assert all(abs(a - b) < 1e-4 for a, b in zip(best, scores[at - 1].topk(3).values.tolist()))
     assert made.usage.completion_tokens == 6 and made.usage.prompt_tokens == len(ids)
 
+    bias, made_ids = {str(token): 2.5 - token % 5 for token in range(0, 400, 7)}, []
+    for _ in range(24):
+        logits = log_probabilities(model, ids + made_ids)[-1]
+        for token, amount in bias.items():
+            logits[int(token)] += amount
+        for token in set(made_ids):
+            logits[token] -= 0.4 + 0.3 * made_ids.count(token)
+        made_ids.append(int(logits.argmax()))
+    made = client.completions.create(model="gpt", prompt=ids, max_tokens=24, temperature=0, presence_penalty=0.4, frequency_penalty=0.3,
+                                     logit_bias=bias, extra_body={"ignore_eos": True})
+    expected = tokenizer.decode(made_ids, skip_special_tokens=False)
+    assert made.choices[0].text == expected, (made.choices[0].text, expected)
+
     settings = dict(model="gpt", prompt=["the rank", "a"], max_tokens=12, n=2, seed=5, stop=["zz"])
     whole = client.completions.create(**settings)
     texts, usage = [""] * 4, None

@@ -20,7 +20,7 @@ using OrderedJson = nlohmann::ordered_json;
 
 std::string rendered(const std::string& text, const std::string& content, ChatTemplate::Time now = {}) {
   return ChatTemplate({.text = text, .path = "form", .specials = {{"eos_token", "</s>"}}})
-      .render(OrderedJson::array({{{"role", "user"}, {"content", content}}}), false, now);
+      .render(OrderedJson::array({{{"role", "user"}, {"content", content}}}), false, {}, now);
 }
 
 std::string message_of(const std::function<void()>& call) {
@@ -115,6 +115,30 @@ TEST_F(ChatFiles, TheFileComesBeforeTheConfiguration) {
   EXPECT_THAT(rules().why_none, HasSubstr("cannot be read"));
   write("given", "{% for %}");
   EXPECT_THROW(rules(folder() / "given"), UserError);
+}
+
+TEST_F(ChatFiles, ConversationsWithToolsHaveATemplateOfTheirOwn) {
+  const TemplateExtras tools{.tools = OrderedJson::array({{{"name", "f"}}})};
+  const auto written = [&](const TemplateExtras& extras) {
+    return rules().form->render(OrderedJson::array(), true, extras);
+  };
+  const auto configure = [&](const std::string& of_tools) {
+    write("tokenizer_config.json", R"({"chat_template": [{"name": "tool_use", "template": ")" + of_tools +
+                                       R"("}, {"name": "default", "template": "plain"}]})");
+  };
+  configure("with {{ tools[0].name }}{% generation %}{% endgeneration %}");
+  EXPECT_EQ(written({}), "plain");
+  EXPECT_EQ(written(tools), "with f");
+  EXPECT_FALSE(rules().form->marks_answers());
+  EXPECT_TRUE(rules().form->marks_answers(tools));
+  configure("{% for %}");
+  EXPECT_EQ(written({}), "plain");
+  EXPECT_THROW(written(tools), ChatTemplateError);
+  std::filesystem::create_directory(folder() / "additional_chat_templates");
+  write("additional_chat_templates/tool_use.jinja", "more{{ tools | length }}");
+  write("chat_template.jinja", "file");
+  EXPECT_EQ(written({}), "file");
+  EXPECT_EQ(written(tools), "more1");
 }
 
 // As PreTrainedTokenizerBase.from_pretrained merges the files.

@@ -63,6 +63,9 @@ TEST_F(Chats, AreCompletionsOfWhatTheTemplateWrites) {
     }
     Json settings = {{"n", 1 + random() % 3}, {"seed", random() % 100}, {"max_tokens", random() % 12}};
     if (random() % 2 == 0) settings["stop"] = "e";
+    if (random() % 2 == 0) settings["presence_penalty"] = 1.5;
+    if (random() % 2 == 0) settings["frequency_penalty"] = -1;
+    if (random() % 2 == 0) settings["logit_bias"] = {{"101", 2}};
     Json request = settings, completion = settings;
     request["messages"] = messages;
     completion["prompt"] = written(messages);
@@ -215,12 +218,14 @@ TEST_F(Chats, WrongRequestsAreRefusedWithTheirParameter) {
   refused(with_message(R"({"role": "user", "content": {"a": 1}})"), "messages", "content must be a string");
   refused(with_message(R"({"role": "user", "content": [1]})"), "messages", "a part of messages[0].content");
   refused(with_message(R"({"role": "user", "content": [{"type": "image_url"}]})"), "messages", "'image_url'");
-  refused(with_message(R"({"role": "user", "content": "a", "tool_calls": [{}]})"), "messages",
-          "messages[0] has tool_calls; this server reads no calls of tools");
+  refused(with_message(R"({"role": "user", "content": "a", "function_call": {"name": "f"}})"), "function_call",
+          "no parameter");
   refused(with_message(R"({"role": "tool", "content": "a"})"), "messages", "template says: no tools, please");
-  refused(with(R"("tools": [{}])"), "tools", "leave it out");
-  refused(with(R"("response_format": {"type": "json_object"})"), "response_format", "leave it out");
-  refused(with(R"("tool_choice": "required")"), "tool_choice", "leave it out");
+  for (const std::string type : {"json_object", "json_schema"}) {
+    refused(with(R"("response_format": {"type": ")" + type + "\"}"), "response_format", "of type '" + type + "'");
+  }
+  refused(with(R"("response_format": "text")"), "response_format", "an object");
+  refused(with(R"("logit_bias": {"267": 1})"), "logit_bias", "from 0 to 266");
   refused(with(R"("modalities": ["audio"])"), "modalities", "leave it out");
   refused(with(R"("service_tier": "priority")"), "service_tier", "leave it out");
   refused(with(R"("metadata": 5)"), "metadata", "must be an object");

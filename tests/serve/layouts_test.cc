@@ -87,7 +87,12 @@ Alone generate_alone(int tensor, const Json& request) {
                        .top_k = request.at("top_k").get<std::int64_t>(),
                        .top_p = request.at("top_p").get<double>(),
                        .seed = request.at("seed").get<std::uint64_t>(),
-                       .repetition_penalty = request.at("repetition_penalty").get<double>()};
+                       .repetition_penalty = request.at("repetition_penalty").get<double>(),
+                       .presence_penalty = request.at("presence_penalty").get<double>(),
+                       .frequency_penalty = request.at("frequency_penalty").get<double>()};
+  for (const auto& [id, bias] : request.at("logit_bias").items()) {
+    settings.sampling.biases.push_back({.token = std::stoi(id), .bias = bias.get<double>()});
+  }
   settings.tokens = tokenizer.vocab_size();
   settings.log_probabilities = true;
   settings.prompt_log_probabilities = request.at("echo").get<bool>();
@@ -131,6 +136,9 @@ Json random_completion(std::mt19937& random) {
           {"top_k", random() % 2 == 0 ? 0 : 5},
           {"top_p", random() % 2 == 0 ? 1 : 0.8},
           {"repetition_penalty", random() % 2 == 0 ? 1 : 1.3},
+          {"presence_penalty", random() % 2 == 0 ? 0 : 0.7},
+          {"frequency_penalty", random() % 2 == 0 ? 0 : -0.3},
+          {"logit_bias", random() % 2 == 0 ? Json::object() : Json{{"101", 3.5}, {"97", -100}}},
           {"seed", random() % 1000},
           {"echo", random() % 3 == 0},
           {"ignore_eos", random() % 2 == 0},

@@ -233,8 +233,17 @@ TEST_F(Completions, WrongRequestsAreRefusedWithTheirParameter) {
   refused(R"({"prompt": "a", "top_p": 1.5})", "top_p", "to 1");
   refused(R"({"prompt": "a", "n": 0})", "n", "from 1");
   refused(R"({"prompt": ["a", "b"], "n": 10})", "n", "12");
-  refused(R"({"prompt": "a", "best_of": 3})", "best_of", "leave it out");
-  refused(R"({"prompt": "a", "presence_penalty": 1})", "presence_penalty", "leave it out");
+  refused(R"({"prompt": "a", "n": 3, "best_of": 2})", "best_of", "from 3");
+  refused(R"({"prompt": "a", "best_of": 2, "stream": true})", "best_of", "no stream can");
+  refused(R"({"prompt": ["a", "b"], "best_of": 7})", "best_of", "12");
+  refused(R"({"prompt": "a", "presence_penalty": 2.1})", "presence_penalty", "from -2 to 2");
+  refused(R"({"prompt": "a", "frequency_penalty": "1"})", "frequency_penalty", "a number");
+  refused(R"({"prompt": "a", "logit_bias": [1]})", "logit_bias", "an object");
+  for (const char* id : {"-1", "267", "05", "1 ", "a", "", "4294967297"}) {
+    refused(R"({"prompt": "a", "logit_bias": {")" + std::string(id) + R"(": 1}})", "logit_bias", "from 0 to 266");
+  }
+  refused(R"({"prompt": "a", "logit_bias": {"5": 101}})", "logit_bias", "logit_bias of 5 must be a number from -100");
+  refused(R"({"prompt": "a", "logit_bias": {"5": "1"}})", "logit_bias", "from -100 to 100");
   refused(R"({"prompt": "a", "stop": [1]})", "stop", "strings");
   refused(R"({"prompt": "a", "stream": 1})", "stream", "true or false");
   refused(R"({"prompt": "a", "logprobs": 1000})", "logprobs", "to 20");

@@ -69,12 +69,23 @@ TEST_F(ServedVectors, AreThoseOfEmbedInEitherEncoding) {
     EXPECT_EQ(packed.json.at("data").at(0).at("embedding"), base64_of(bytes));
   }
   EXPECT_EQ(reply.json.at("usage").at("prompt_tokens"), 4 + 3 + 6 + 2);
+  const auto ids = tokenize_texts(tokenizer_, texts, 10).ids;
+  const Reply of_ids = server.post("/v1/embeddings", Json{{"input", ids}}.dump());
+  EXPECT_EQ(of_ids.json, reply.json) << of_ids.body;
+  const Reply of_one = server.post("/v1/embeddings", Json{{"input", ids[0]}}.dump());
+  EXPECT_EQ(of_one.json.at("data").at(0).at("embedding").get<std::vector<float>>(),
+            vectors_of({texts.data(), 1}).front());
   const auto refused = [&](const Json& request, const std::string& param, const std::string& says) {
     server.expect_refused("/v1/embeddings", request.dump(), param, says);
   };
   refused({{"input", 5}}, "input", "strings");
   refused({{"input", Json::array()}}, "input", "strings");
-  refused({{"input", {1, 2}}}, "input", "token ids");
+  refused({{"input", {"a", {1}}}}, "input", "a list of strings");
+  refused({{"input", {{1}, 2}}}, "input", "a list of strings");
+  refused({{"input", {1, 9}}}, "input", "from 0 to 8");
+  refused({{"input", {1, "a"}}}, "input", "from 0 to 8");
+  refused({{"input", {{1}, Json::array()}}}, "input", "one id at least");
+  refused({{"input", std::vector<int>(11, 4)}}, "input", "1 of the texts has more than 10 tokens");
   refused(Json::object(), "input", "missing");
   refused({{"input", "a a a a a a a a a"}}, "input",
           "1 of the texts has more than 10 tokens, with [CLS] and [SEP]; shorten it");

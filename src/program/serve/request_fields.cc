@@ -22,6 +22,17 @@ nlohmann::json parse_request(std::string_view body) {
   throw ApiError(400, "the request has a number that JSON does not have, or too large");
 }
 
+std::vector<std::int32_t> token_ids(const nlohmann::json& list, std::int64_t tokens, const std::string& key) {
+  std::vector<std::int32_t> ids;
+  for (const nlohmann::json& id : list) {
+    const bool fits = id.is_number_integer() && id >= 0 && id < tokens;
+    if (!fits) refuse_field(key, "a token id must be a whole number from 0 to {}", tokens - 1);
+    ids.push_back(id.get<std::int32_t>());
+  }
+  if (ids.empty()) refuse_field(key, "a text of token ids needs one id at least");
+  return ids;
+}
+
 const nlohmann::json* RequestFields::find(const std::string& key) {
   known_.insert(key);
   const auto found = object_.find(key);

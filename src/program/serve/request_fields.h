@@ -34,6 +34,10 @@ class RequestFields {
   std::set<std::string> known_;
 };
 
+// Ids of a tokenizer's `tokens` tokens from a JSON list. ApiError of status 400, with the field's name: other elements,
+// or none.
+std::vector<std::int32_t> token_ids(const nlohmann::json& list, std::int64_t tokens, const std::string& key);
+
 // The request's JSON object. ApiError: it is none.
 nlohmann::json parse_request(std::string_view body);
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "serve/http/http_server.h"
@@ -24,7 +25,8 @@ class ServedModel {
   // Answers of /v1/completions, /v1/chat/completions and /v1/embeddings. ApiError, as for a model that does something
   // else.
   virtual HttpAnswer completions(const nlohmann::json& request) = 0;
-  virtual HttpAnswer chats(const nlohmann::json& request) = 0;
+  // `body`: the request's text, which has the order of its keys.
+  virtual HttpAnswer chats(const nlohmann::json& request, std::string_view body) = 0;
   virtual HttpAnswer embeddings(const nlohmann::json& request) = 0;
   virtual std::vector<Metric> metrics() const = 0;
 

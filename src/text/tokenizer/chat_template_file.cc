@@ -23,19 +23,29 @@ fs::path folder_of(const fs::path& tokenizer) {
   return fs::is_directory(tokenizer, error) ? tokenizer : tokenizer.parent_path();
 }
 
-// The template in tokenizer_config.json, a text or a list of texts with names.
-std::optional<std::string> template_in(const fs::path& config) {
+// Puts the template in tokenizer_config.json, a text or a list of texts with names. Returns whether it is there.
+bool read_template_in(const fs::path& config, ChatTemplateFile& file) {
   simdjson::dom::parser parser;
   const simdjson::dom::object root = read_json_object(config, parser, "a JSON object of settings");
   std::string_view text;
-  if (!root[kTemplateKey].get(text)) return std::string(text);
+  if (!root[kTemplateKey].get(text)) {
+    file.text = text;
+    return true;
+  }
   simdjson::dom::array list;
-  if (root[kTemplateKey].get(list)) return std::nullopt;
+  if (root[kTemplateKey].get(list)) return false;
   std::vector<std::string_view> names;
+  bool is_there = false;
   for (const simdjson::dom::element one : list) {
     names.push_back(text_or(one["name"], ""));
-    if (names.back() == "default" && !one["template"].get(text)) return std::string(text);
+    if (one["template"].get(text)) continue;
+    if (names.back() == "default") {
+      file.text = text;
+      is_there = true;
+    }
+    if (names.back() == "tool_use") file.tools_text = text;
   }
+  if (is_there) return true;
   throw_user_error("'{}' has {} chat templates and none that is named \"default\": {}; give one by --chat-template",
                    config.string(), names.size(), fmt::join(names, ", "));
 }
@@ -46,12 +56,17 @@ std::optional<ChatTemplateFile> find_chat_template(const fs::path& tokenizer) {
   const fs::path folder = folder_of(tokenizer), jinja = folder / "chat_template.jinja",
                  config = folder / "tokenizer_config.json";
   std::error_code error;
-  if (fs::is_regular_file(jinja, error)) return read_chat_template(jinja, tokenizer);
-  if (!fs::is_regular_file(config, error)) return std::nullopt;
-  std::optional<std::string> text = template_in(config);
-  if (!text) return std::nullopt;
-  return ChatTemplateFile{
-      .text = std::move(*text), .path = config, .specials = TokenizerConfig(folder).special_texts()};
+  ChatTemplateFile file{.path = config};
+  if (fs::is_regular_file(jinja, error)) {
+    file = read_chat_template(jinja, tokenizer);
+  } else if (!fs::is_regular_file(config, error) || !read_template_in(config, file)) {
+    return std::nullopt;
+  } else {
+    file.specials = TokenizerConfig(folder).special_texts();
+  }
+  const fs::path tools = folder / "additional_chat_templates" / "tool_use.jinja";
+  if (fs::is_regular_file(tools, error)) file.tools_text = read_file(tools);
+  return file;
 }
 
 ChatTemplateFile read_chat_template(const fs::path& file, const fs::path& tokenizer) {

@@ -204,9 +204,10 @@ TEST_F(GenerateCommands, ContinueAnEmptyPromptAsTheBeginningOfADocument) {
 
 TEST_F(GenerateCommands, NameAllThatIsWrongAtOnce) {
   EXPECT_THAT(refused(generate({"--prompt", "a", "--prompts", "b", "--stop", "", "--repetition-penalty", "0",
-                                "--num-samples", "0"})),
-              AllOf(HasSubstr("4 faults"), HasSubstr("--prompts"), HasSubstr("--stop"),
-                    HasSubstr("--repetition-penalty"), HasSubstr("--num-samples")));
+                                "--num-samples", "0", "--presence-penalty", "3", "--frequency-penalty", "-3"})),
+              AllOf(HasSubstr("6 faults"), HasSubstr("--presence-penalty is 3"), HasSubstr("--frequency-penalty is -3"),
+                    HasSubstr("--prompts"), HasSubstr("--stop"), HasSubstr("--repetition-penalty"),
+                    HasSubstr("--num-samples")));
   write_file_atomically(path("none.txt"), "\n\r\n");
   EXPECT_THAT(refused(generate({"--prompts", path("none.txt")})), HasSubstr("holds no text"));
 }

@@ -72,6 +72,10 @@ FieldList fields_of(GenerateOptions& o) {
   list.add("top-p", &o.settings.sampling.top_p, "P", "then from the likeliest that together reach P");
   list.add("repetition-penalty", &o.settings.sampling.repetition_penalty, "X",
            "above 1: tokens that were there become less likely (arXiv 1909.05858)");
+  list.add("presence-penalty", &o.settings.sampling.presence_penalty, "X",
+           "takes X from the logits of tokens that the text has made (OpenAI's)");
+  list.add("frequency-penalty", &o.settings.sampling.frequency_penalty, "X",
+           "takes X from them for each time that it made them");
   list.add("seed", &o.seed, "N", "seed of the draws");
   list.add("prompt-logprobs", &o.settings.prompt_log_probabilities, "",
            "log-probabilities of the prompt, too, in the JSON");

@@ -1,5 +1,6 @@
 #include "serve/text/chat_answer.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace teratron {
@@ -37,22 +38,39 @@ std::vector<OrderedJson> ChatAnswer::add(const TextEvent& event) {
   // Scores go with their text, of which what may begin a stop text is held back.
   std::size_t scores = event.end ? message.scores.size() : message.sent_scores;
   while (scores < message.scores.size() && message.scores[scores].offset < message.kept) ++scores;
-  if (message.sent_text < message.text.size() || message.sent_scores < scores) {
-    parts.push_back(part(event.text, {{"content", message.text.substr(message.sent_text)}},
+  const std::size_t text = sendable(message);
+  if (message.sent_text < text || message.sent_scores < scores) {
+    parts.push_back(part(event.text, {{"content", message.text.substr(message.sent_text, text - message.sent_text)}},
                          scores_of(message, message.sent_scores, scores), nullptr));
-    message.sent_text = message.text.size();
+    message.sent_text = text;
     message.sent_scores = scores;
   }
   if (event.end) {
+    if (!message.calls.empty()) {
+      parts.push_back(part(event.text, {{"tool_calls", calls_of(message, true)}}, nullptr, nullptr));
+    }
     parts.push_back(part(event.text, OrderedJson::object(), nullptr, message.reason));
     --open_;
   }
   return parts;
 }
 
+// Bytes of the text that a stream may send: calls of tools are held back until the end, where they are whole.
+std::size_t ChatAnswer::sendable(const Message& message) const {
+  if (request_.most_calls == 0 || message.reason != nullptr) return message.text.size();
+  return std::max(message.sent_text, bytes_before_calls(message.text));
+}
+
 void ChatAnswer::end(Message& message, const TextEvent& event) const {
   message.text += message.decoder.finish();
   message.reason = *event.end == GenerationEnd::kLength ? "length" : "stop";
+  if (request_.most_calls > 0) {
+    AnswerWithCalls answer = find_tool_calls(message.text);
+    message.text = std::move(answer.content);
+    message.calls = std::move(answer.calls);
+    message.calls.resize(std::min(message.calls.size(), request_.most_calls));
+    if (!message.calls.empty()) message.reason = "tool_calls";
+  }
   if (*event.end != GenerationEnd::kStopped) return;
   // Tokens of the stop text alone are not of the message.
   while (message.scores.size() > message.sent_scores && message.scores.back().offset >= message.kept) {
@@ -81,6 +99,19 @@ OrderedJson ChatAnswer::scores_of(const Message& message, std::size_t from, std:
   return {{"content", std::move(content)}, {"refusal", nullptr}};
 }
 
+OrderedJson ChatAnswer::calls_of(const Message& message, bool is_part) const {
+  const auto text = static_cast<std::size_t>(&message - messages_.data());
+  OrderedJson list = OrderedJson::array();
+  for (std::size_t i = 0; i < message.calls.size(); ++i) {
+    OrderedJson call = {{"id", fmt::format("call_{}_{}_{}", head_.id, text, i)},
+                        {"type", "function"},
+                        {"function", {{"name", message.calls[i].name}, {"arguments", message.calls[i].arguments}}}};
+    if (is_part) call["index"] = i;
+    list.push_back(std::move(call));
+  }
+  return list;
+}
+
 OrderedJson ChatAnswer::part(std::size_t index, OrderedJson delta, OrderedJson scores, const char* reason) const {
   OrderedJson json = frame("chat.completion.chunk");
   json["choices"] = OrderedJson::array({{{"index", index},
@@ -100,8 +131,13 @@ OrderedJson ChatAnswer::whole() const {
   json["choices"] = OrderedJson::array();
   for (std::size_t i = 0; i < messages_.size(); ++i) {
     const Message& message = messages_[i];
+    OrderedJson said = {{"role", "assistant"}, {"content", message.text}, {"refusal", nullptr}};
+    if (!message.calls.empty()) {
+      if (message.text.empty()) said["content"] = nullptr;
+      said["tool_calls"] = calls_of(message, false);
+    }
     json["choices"].push_back({{"index", i},
-                               {"message", {{"role", "assistant"}, {"content", message.text}, {"refusal", nullptr}}},
+                               {"message", std::move(said)},
                                {"logprobs", scores_of(message, 0, message.scores.size())},
                                {"finish_reason", text_or_null(message.reason)}});
   }

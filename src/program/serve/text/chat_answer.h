@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "serve/text/called_tools.h"
 #include "serve/text/completion_answer.h"
 
 namespace teratron {
@@ -32,11 +33,14 @@ class ChatAnswer {
     std::size_t bytes = 0, kept = 0;             // of its tokens, and of those that joined the text
     std::size_t sent_text = 0, sent_scores = 0;  // in parts of a stream
     std::int64_t made = 0;
+    std::vector<CalledTool> calls;  // found at its end, and out of the text
     const char* reason = nullptr;
     bool has_begun = false;
   };
 
   void end(Message& message, const TextEvent& event) const;
+  std::size_t sendable(const Message& message) const;
+  nlohmann::ordered_json calls_of(const Message& message, bool is_part) const;
   nlohmann::ordered_json score_of(const TokenScore& token) const;
   nlohmann::ordered_json scores_of(const Message& message, std::size_t from, std::size_t end) const;
   nlohmann::ordered_json part(std::size_t index, nlohmann::ordered_json delta, nlohmann::ordered_json scores,

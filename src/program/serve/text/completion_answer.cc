@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <limits>
+#include <numeric>
 
 #include "base/utf8.h"
 
@@ -46,6 +49,7 @@ std::vector<nlohmann::ordered_json> CompletionAnswer::add(const TextEvent& event
   if (static_cast<std::int64_t>(event.text) % request_.samples == 0) reused_ += event.reused;
   if (event.token) {
     ++text.made;
+    text.log_probability += event.token->chosen.log_probability;
     std::size_t none = 0;
     if (request_.settings.log_probabilities) add_score(text, *event.token, none);
   }
@@ -134,6 +138,26 @@ nlohmann::ordered_json CompletionAnswer::choice(const Text& text, std::size_t in
            text.reason == nullptr ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(text.reason)}};
 }
 
+// Numbers of each prompt's texts that are returned: those with the highest log-probability per token, the highest
+// first. A text without tokens has none, and comes last.
+std::vector<std::size_t> CompletionAnswer::chosen() const {
+  const auto samples = static_cast<std::size_t>(request_.samples),
+             returned = static_cast<std::size_t>(request_.returned);
+  const auto mean = [&](std::size_t i) {
+    const Text& text = texts_[i];
+    return text.made == 0 ? -std::numeric_limits<double>::infinity()
+                          : text.log_probability / static_cast<double>(text.made);
+  };
+  std::vector<std::size_t> all;
+  for (std::size_t first = 0; first < texts_.size(); first += samples) {
+    std::vector<std::size_t> own(samples);
+    std::iota(own.begin(), own.end(), first);
+    if (samples > returned) std::ranges::stable_sort(own, std::greater(), mean);
+    all.insert(all.end(), own.begin(), own.begin() + static_cast<std::ptrdiff_t>(returned));
+  }
+  return all;
+}
+
 nlohmann::ordered_json CompletionAnswer::frame() const {
   return {{"id", head_.id}, {"object", "text_completion"}, {"created", head_.created}, {"model", head_.model}};
 }
@@ -141,8 +165,10 @@ nlohmann::ordered_json CompletionAnswer::frame() const {
 nlohmann::ordered_json CompletionAnswer::whole() const {
   nlohmann::ordered_json json = frame();
   json["choices"] = nlohmann::ordered_json::array();
-  for (std::size_t i = 0; i < texts_.size(); ++i)
-    json["choices"].push_back(choice(texts_[i], i, 0, 0, texts_[i].scores.tokens.size()));
+  for (const std::size_t i : chosen()) {
+    const Text& text = texts_[i];
+    json["choices"].push_back(choice(text, json["choices"].size(), 0, 0, text.scores.tokens.size()));
+  }
   json["usage"] = usage();
   return json;
 }

@@ -50,6 +50,7 @@ class CompletionAnswer {
     Scores scores;
     std::size_t sent_scores = 0, sent_text = 0;  // in parts of a stream
     std::int64_t made = 0;
+    double log_probability = 0;  // of the tokens made, where they are scored
     const char* reason = nullptr;
 
     void show(const std::string& more) {
@@ -66,6 +67,7 @@ class CompletionAnswer {
   // With the text from a byte on, and the scores in a range.
   nlohmann::ordered_json choice(const Text& text, std::size_t index, std::size_t text_from, std::size_t from,
                                 std::size_t end) const;
+  std::vector<std::size_t> chosen() const;
   nlohmann::ordered_json frame() const;
   nlohmann::ordered_json usage() const;
 

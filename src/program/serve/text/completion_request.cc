@@ -1,6 +1,8 @@
 #include "serve/text/completion_request.h"
 
 #include <algorithm>
+#include <charconv>
+#include <cmath>
 #include <random>
 
 #include "base/error.h"
@@ -14,17 +16,6 @@ namespace {
 constexpr std::int64_t kUsualTokens = 16, kMostAlternatives = 20;  // the former as OpenAI's
 constexpr std::size_t kMostStopTexts = 16;
 constexpr double kMostTemperature = 100;
-
-std::vector<std::int32_t> ids_of(const nlohmann::json& list, const Tokenizer& tokenizer) {
-  std::vector<std::int32_t> ids;
-  for (const nlohmann::json& id : list) {
-    const bool fits = id.is_number_integer() && id >= 0 && id < tokenizer.vocab_size();
-    if (!fits) refuse_field("prompt", "a token id must be a whole number from 0 to {}", tokenizer.vocab_size() - 1);
-    ids.push_back(id.get<std::int32_t>());
-  }
-  if (ids.empty()) refuse_field("prompt", "a prompt of token ids needs one id at least");
-  return ids;
-}
 
 std::string valid_text(const Tokenizer& tokenizer, const std::vector<std::int32_t>& ids) {
   StreamDecoder decoder(tokenizer);
@@ -41,7 +32,7 @@ void add_prompt(CompletionRequest& request, const nlohmann::json& prompt, const 
       refuse_field("prompt", "{}", error.what());
     }
   } else {
-    request.prompts.push_back(ids_of(prompt, tokenizer));
+    request.prompts.push_back(token_ids(prompt, tokenizer.vocab_size(), "prompt"));
     request.prompt_texts.push_back(valid_text(tokenizer, request.prompts.back()));
   }
 }
@@ -76,6 +67,27 @@ void read_stream(CompletionRequest& request, RequestFields& fields) {
   inner.refuse_unknown();
 }
 
+std::vector<LogitBias> read_biases(RequestFields& fields, const Tokenizer& tokenizer) {
+  constexpr const char* kKey = "logit_bias";
+  const nlohmann::json* const given = fields.find(kKey);
+  std::vector<LogitBias> biases;
+  if (given == nullptr) return biases;
+  if (!given->is_object()) refuse_field(kKey, "logit_bias must be an object of token ids and numbers");
+  for (const auto& [key, value] : given->items()) {
+    std::int32_t id = -1;
+    std::from_chars(key.data(), key.data() + key.size(), id);
+    if (id < 0 || id >= tokenizer.vocab_size() || std::to_string(id) != key) {
+      refuse_field(kKey, "logit_bias has '{}'; a token id must be a whole number from 0 to {}", key,
+                   tokenizer.vocab_size() - 1);
+    }
+    if (!value.is_number() || !(std::abs(value.get<double>()) <= kMostBias)) {
+      refuse_field(kKey, "logit_bias of {} must be a number from {} to {}", key, -kMostBias, kMostBias);
+    }
+    biases.push_back({.token = id, .bias = value.get<double>()});
+  }
+  return biases;
+}
+
 void read_settings(CompletionRequest& request, RequestFields& fields, const Tokenizer& tokenizer,
                    const CompletionLimits& limits) {
   SamplingSettings& sampling = request.settings.sampling;
@@ -86,6 +98,9 @@ void read_settings(CompletionRequest& request, RequestFields& fields, const Toke
   sampling.top_k = fields.integer("top_k", 0, -1, std::numeric_limits<std::int32_t>::max());
   sampling.top_k = std::max<std::int64_t>(0, sampling.top_k);
   sampling.repetition_penalty = fields.number("repetition_penalty", 1, kLeastPenalty, kMostPenalty);
+  sampling.presence_penalty = fields.number("presence_penalty", 0, -kMostAdditivePenalty, kMostAdditivePenalty);
+  sampling.frequency_penalty = fields.number("frequency_penalty", 0, -kMostAdditivePenalty, kMostAdditivePenalty);
+  sampling.biases = read_biases(fields, tokenizer);
   const std::int64_t seed =
       fields.integer("seed", -1, std::numeric_limits<std::int64_t>::min(), std::numeric_limits<std::int64_t>::max());
   sampling.seed = fields.find("seed") != nullptr ? static_cast<std::uint64_t>(seed) : std::random_device()();
@@ -120,24 +135,27 @@ CompletionRequest read_completion_request(const nlohmann::json& json, const Toke
   CompletionRequest request;
   fields.ignore_account();
   fields.refuse_unless("suffix", {""});
-  fields.refuse_unless("logit_bias", {nlohmann::json::object()});
-  for (const char* name : {"frequency_penalty", "presence_penalty"}) fields.refuse_unless(name, {0});
   read_settings(request, fields, tokenizer, limits);
   read_stream(request, fields);
-  request.samples = fields.integer("n", 1, 1, static_cast<std::int64_t>(limits.texts));
-  fields.refuse_unless("best_of", {request.samples});
+  const auto most = static_cast<std::int64_t>(limits.texts);
+  request.returned = fields.integer("n", 1, 1, most);
+  request.samples = fields.integer("best_of", request.returned, request.returned, most);
+  if (request.stream && request.samples > request.returned) {
+    refuse_field("best_of", "best_of above n chooses among whole texts, which no stream can; leave one of them out");
+  }
   request.echo = fields.boolean("echo", false);
   request.stop_texts = fields.texts("stop", kMostStopTexts);
   std::erase(request.stop_texts, "");
   if (fields.find("logprobs") != nullptr) request.alternatives = fields.integer("logprobs", 0, 0, kMostAlternatives);
   if (fields.find("max_tokens") != nullptr) request.max_tokens = fields.integer("max_tokens", 0, 0, 1 << 30);
-  request.settings.log_probabilities = request.alternatives.has_value();
+  request.settings.log_probabilities = request.alternatives || request.samples > request.returned;
   request.settings.prompt_log_probabilities = request.alternatives.has_value() && request.echo;
   read_prompts(request, fields, tokenizer, limits.texts);
   fields.refuse_unknown();
   if (request.prompts.size() * static_cast<std::size_t>(request.samples) > limits.texts) {
-    refuse_field("n", "{} prompts with n {} are more texts than the {} that this server takes at a time",
-                 request.prompts.size(), request.samples, limits.texts);
+    const char* const key = request.samples > request.returned ? "best_of" : "n";
+    refuse_field(key, "{} prompts with {} {} are more texts than the {} that this server takes at a time",
+                 request.prompts.size(), key, request.samples, limits.texts);
   }
   for (const std::vector<std::int32_t>& prompt : request.prompts) {
     // The last new token is not read, so it needs no position.

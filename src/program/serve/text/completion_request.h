@@ -20,11 +20,13 @@ struct CompletionLimits {
 struct CompletionRequest {
   std::vector<std::vector<std::int32_t>> prompts;
   std::vector<std::string> prompt_texts;  // echoed
-  std::int64_t samples = 1;               // of each prompt
+  std::int64_t samples = 1;               // of each prompt: "best_of"
+  std::int64_t returned = 1;              // of them, the likeliest: "n"
   std::vector<std::string> stop_texts;
   GenerationSettings settings;               // its max_new_tokens: where given
   std::optional<std::int64_t> max_tokens;    // each prompt's own default otherwise
   std::optional<std::int64_t> alternatives;  // "logprobs": given, then tokens are scored
+  std::size_t most_calls = 0;                // of tools in a chat's answer; 0: they are of its text
   bool echo = false, stream = false, includes_usage = false;
 
   // Texts to make, samples of the first prompt, of the second, ..

@@ -14,7 +14,10 @@ Json json_of(const TextJob& job) {
   const auto& [text, settings, alternatives] = request;
   const auto& [prompt, number, sample] = text;
   const auto& [sampling, max_new_tokens, stop, other_stops, tokens, scores, scores_prompt] = settings;
-  const auto& [temperature, top_k, top_p, seed, repetition_penalty] = sampling;
+  const auto& [temperature, top_k, top_p, seed, repetition_penalty, presence_penalty, frequency_penalty, biases] =
+      sampling;
+  Json bias_list = Json::array();
+  for (const auto& [token, bias] : biases) bias_list.push_back({token, bias});
   return {{"prompt", prompt},
           {"number", number},
           {"sample", sample},
@@ -23,6 +26,9 @@ Json json_of(const TextJob& job) {
           {"top_p", top_p},
           {"seed", seed},
           {"repetition_penalty", repetition_penalty},
+          {"presence_penalty", presence_penalty},
+          {"frequency_penalty", frequency_penalty},
+          {"biases", std::move(bias_list)},
           {"max_new_tokens", max_new_tokens},
           {"stop", stop ? Json(*stop) : Json()},
           {"other_stops", other_stops},
@@ -46,6 +52,11 @@ TextJob job_of(const Json& json) {
   json.at("top_p").get_to(sampling.top_p);
   json.at("seed").get_to(sampling.seed);
   json.at("repetition_penalty").get_to(sampling.repetition_penalty);
+  json.at("presence_penalty").get_to(sampling.presence_penalty);
+  json.at("frequency_penalty").get_to(sampling.frequency_penalty);
+  for (const Json& bias : json.at("biases")) {
+    sampling.biases.push_back({.token = bias.at(0).get<std::int32_t>(), .bias = bias.at(1).get<double>()});
+  }
   json.at("max_new_tokens").get_to(settings.max_new_tokens);
   if (!json.at("stop").is_null()) settings.stop = json.at("stop").get<std::int32_t>();
   json.at("other_stops").get_to(settings.other_stops);

@@ -82,8 +82,8 @@ HttpAnswer TextModel::completions(const nlohmann::json& json) {
   return answer<CompletionAnswer>(read_completion_request(json, tokenizer_, limits_), "cmpl");
 }
 
-HttpAnswer TextModel::chats(const nlohmann::json& json) {
-  return answer<ChatAnswer>(read_chat_request(json, tokenizer_, chat_, limits_), "chatcmpl");
+HttpAnswer TextModel::chats(const nlohmann::json& json, std::string_view body) {
+  return answer<ChatAnswer>(read_chat_request(json, body, tokenizer_, chat_, limits_), "chatcmpl");
 }
 
 template <class Answer>

@@ -13,7 +13,7 @@ class TextModel : public ServedModel {
             std::int64_t prompt_tokens_a_step, std::vector<std::int32_t> ends, ChatRules chat);
 
   HttpAnswer completions(const nlohmann::json& request) override;
-  HttpAnswer chats(const nlohmann::json& request) override;
+  HttpAnswer chats(const nlohmann::json& request, std::string_view body) override;
   HttpAnswer embeddings(const nlohmann::json& request) override;
   std::vector<Metric> metrics() const override;
   void run() override { engine_.run(); }

@@ -13,6 +13,7 @@ namespace teratron {
 namespace {
 
 constexpr std::size_t kMostTexts = 2048;  // of a request, as OpenAI's
+constexpr const char* kInput = "input";
 
 nlohmann::ordered_json vector_of(const std::vector<float>& values, bool as_base64) {
   if (!as_base64) return values;
@@ -50,23 +51,44 @@ HttpAnswer VectorModel::completions(const nlohmann::json&) {
       "model", "model_not_supported");
 }
 
-TokenizedTexts VectorModel::read(const nlohmann::json& input) const {
-  const nlohmann::json list = input.is_string() ? nlohmann::json::array({input}) : input;
-  const bool is_list = list.is_array() && !list.empty() &&
-                       std::ranges::all_of(list, [](const nlohmann::json& one) { return one.is_string(); });
-  if (!is_list) {
-    refuse_field("input", "input must be a string or a list of strings, one at least; token ids are not taken here");
+// Ids are those of whole texts, [CLS] and [SEP] among them where the caller wants them.
+TokenizedTexts VectorModel::read_ids(const nlohmann::json& lists) const {
+  TokenizedTexts texts;
+  const std::int64_t known = std::min(tokenizer_.vocab_size(), encoder_.config().vocab_size);
+  for (const nlohmann::json& list : lists) {
+    const auto tokens = std::ssize(texts.ids.emplace_back(token_ids(list, known, kInput)));
+    texts.longest = std::max(texts.longest, tokens);
+    texts.tokens += tokens;
+    texts.cut += tokens > settings_.most_tokens ? 1 : 0;
   }
-  if (list.size() > kMostTexts) refuse_field("input", "input has {} texts; {} are the most", list.size(), kMostTexts);
-  const auto texts = list.get<std::vector<std::string>>();
-  TokenizedTexts tokenized = tokenize_texts(tokenizer_, std::vector<std::string_view>(texts.begin(), texts.end()),
-                                            settings_.most_tokens, settings_.prompt);
+  return texts;
+}
+
+TokenizedTexts VectorModel::read(const nlohmann::json& input) const {
+  const bool is_one = input.is_string() || (input.is_array() && !input.empty() && input[0].is_number());
+  const nlohmann::json list = is_one ? nlohmann::json::array({input}) : input;
+  const auto are_all = [&](auto is_kind) {
+    return list.is_array() && !list.empty() && std::ranges::all_of(list, is_kind);
+  };
+  const bool are_texts = are_all([](const nlohmann::json& one) { return one.is_string(); });
+  if (!are_texts && !are_all([](const nlohmann::json& one) { return one.is_array(); })) {
+    refuse_field(kInput, "input must be a string, a list of strings, a list of token ids, or a list of such lists");
+  }
+  if (list.size() > kMostTexts) refuse_field(kInput, "input has {} texts; {} are the most", list.size(), kMostTexts);
+  TokenizedTexts tokenized;
+  if (are_texts) {
+    const auto texts = list.get<std::vector<std::string>>();
+    tokenized = tokenize_texts(tokenizer_, std::vector<std::string_view>(texts.begin(), texts.end()),
+                               settings_.most_tokens, settings_.prompt);
+  } else {
+    tokenized = read_ids(list);
+  }
   if (tokenized.cut > 0) {
     throw ApiError(
         400,
         fmt::format("{} of the texts {} more than {} tokens, with [CLS] and [SEP]; shorten {}", tokenized.cut,
                     tokenized.cut == 1 ? "has" : "have", settings_.most_tokens, tokenized.cut == 1 ? "it" : "them"),
-        "input", "context_length_exceeded");
+        kInput, "context_length_exceeded");
   }
   return tokenized;
 }
@@ -78,9 +100,9 @@ HttpAnswer VectorModel::embeddings(const nlohmann::json& json) {
   if (format != "float" && format != "base64")
     refuse_field("encoding_format", "encoding_format must be float or base64");
   fields.refuse_unless("dimensions", {encoder_.config().hidden_size});
-  const nlohmann::json* const input = fields.find("input");
+  const nlohmann::json* const input = fields.find(kInput);
   fields.refuse_unknown();
-  if (input == nullptr) refuse_field("input", "input is missing: a string or a list of strings");
+  if (input == nullptr) refuse_field(kInput, "input is missing: texts or token ids");
   Job job;
   job.texts = read(*input);
   wait_for(job);

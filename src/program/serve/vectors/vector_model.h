@@ -23,7 +23,7 @@ class VectorModel : public ServedModel {
   VectorModel(std::string name, Encoder& encoder, Tokenizer tokenizer, VectorSettings settings);
 
   HttpAnswer completions(const nlohmann::json& request) override;
-  HttpAnswer chats(const nlohmann::json& request) override { return completions(request); }
+  HttpAnswer chats(const nlohmann::json& request, std::string_view) override { return completions(request); }
   HttpAnswer embeddings(const nlohmann::json& request) override;
   std::vector<Metric> metrics() const override;
   void run() override;
@@ -43,6 +43,7 @@ class VectorModel : public ServedModel {
   void compute(Job& job);
   void end(Job& job);
   TokenizedTexts read(const nlohmann::json& input) const;
+  TokenizedTexts read_ids(const nlohmann::json& lists) const;
 
   const std::string name_;
   Encoder& encoder_;

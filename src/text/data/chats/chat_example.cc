@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/json_string.h"
 #include "base/utf8.h"
+#include "data/chats/tool_calls.h"
 #include "data/text/json_members.h"
 #include "data/text/json_scanner.h"
 
@@ -20,13 +21,14 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 // Names in use for who speaks, and the role of a template.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 10> kRoles = {{{"system", "system"},
+constexpr std::array<std::pair<std::string_view, std::string_view>, 11> kRoles = {{{"system", "system"},
                                                                                    {"developer", "system"},
                                                                                    {"user", "user"},
                                                                                    {"human", "user"},
                                                                                    {"assistant", "assistant"},
                                                                                    {"gpt", "assistant"},
                                                                                    {"chatgpt", "assistant"},
+                                                                                   {"function_call", "assistant"},
                                                                                    {"tool", "tool"},
                                                                                    {"observation", "tool"},
                                                                                    {"function_response", "tool"}}};
@@ -72,17 +74,35 @@ void take_train(const Json& train, const std::string& where, Json& message) {
   message["weight"] = weight;
 }
 
+// Calls of tools in a message; null: there are none. LLaMA-Factory's form has them as the text of a turn.
+Json calls_of(const Json& given, const std::string& where) {
+  const auto read = [&](const char* key) { return read_tool_calls(given.value(key, Json()), where + "'s " + key); };
+  if (given.value("from", Json()) != "function_call") return read("tool_calls");
+  const char* const key = given.contains("content") ? "content" : "value";
+  const Json value = given.value(key, Json());
+  if (!value.is_string()) throw_user_error("{} has no text of a call", where);
+  Json calls = parse_in_order(value.get_ref<const std::string&>(), where + "'s call");
+  if (calls.is_object()) calls = Json::array({std::move(calls)});
+  Json wrapped = Json::array();
+  for (Json& call : calls) wrapped.push_back({{"type", "function"}, {"function", std::move(call)}});
+  if (!calls.is_array() || calls.empty())
+    throw_user_error("{} has a call that is no JSON object, nor a list of them", where);
+  return read_tool_calls(wrapped, where + "'s call");
+}
+
 // Other members of a message that are texts come along, for templates that read them, such as a name.
 Json message_of(const Json& given, const std::string& where) {
   if (!given.is_object()) throw_user_error("{} is no object with role and content", where);
-  Json message = {
-      {"role", role_of(given.contains("role") ? given["role"] : given.value("from", Json()), where)},
-      {"content", text_of(given.contains("content") ? given["content"] : given.value("value", Json()), where)}};
+  Json message = {{"role", role_of(given.contains("role") ? given["role"] : given.value("from", Json()), where)}};
+  Json calls = calls_of(given, where);
+  const bool is_call = given.value("from", Json()) == "function_call";
+  const Json content = is_call ? Json() : given.contains("content") ? given["content"] : given.value("value", Json());
+  if (calls.is_null() || !content.is_null()) message["content"] = text_of(content, where);
+  if (!calls.is_null()) message["tool_calls"] = std::move(calls);
   for (const auto& [key, value] : given.items()) {
-    const bool is_read = key == "from" || key == "value" || key == "train" || message.contains(key);
+    const bool is_read = key == "from" || key == "value" || key == "content" || key == "train" || message.contains(key);
     if (is_read || value.is_null() || (value.is_structured() && value.empty())) continue;
-    if (value.is_structured())
-      throw_user_error("{} has '{}', which is no text; calls of tools are not read", where, key);
+    if (value.is_structured()) throw_user_error("{} has '{}', which is no text", where, key);
     if (key == "weight") check_weight(value, where);
     message[key] = value;
   }
@@ -118,12 +138,15 @@ bool is_nothing(const Json& value) {
   return value.is_null() || (value.is_structured() && value.empty()) || value == "" || value == "[]";
 }
 
-void refuse_tools(const Json& object) {
-  for (const char* key : {"tools", "functions"}) {
-    if (object.contains(key) && !is_nothing(object[key])) {
-      throw_user_error("\"{}\" would change what the template writes, and tools are not read; leave out such chats",
-                       key);
-    }
+// Puts what a template is given beside messages.
+void take_extras(const Json& object, ChatExample& example) {
+  if (object.contains("functions") && !is_nothing(object["functions"])) {
+    throw_user_error("\"functions\" would change what the template writes; describe them as \"tools\"");
+  }
+  example.extras = {.tools = read_object_list(object.value("tools", Json()), "\"tools\""),
+                    .documents = read_object_list(object.value("documents", Json()), "\"documents\"")};
+  if (example.messages.is_null() && !example.extras.tools.is_null()) {
+    throw_user_error("\"tools\" have no place before a prompt that is a text; put them there, or write messages");
   }
 }
 
@@ -137,7 +160,7 @@ std::string system_beside(const Json& object) {
 
 // Puts the system's text before the conversation.
 void add_what_stands_beside(const Json& object, ChatExample& example) {
-  refuse_tools(object);
+  take_extras(object, example);
   const std::string text = system_beside(object);
   if (text.empty()) return;
   if (example.messages.is_null()) {
@@ -171,14 +194,17 @@ Json instructed_messages(const Json& object) {
   return messages;
 }
 
-// Bytes that both texts begin with, whole characters and without a space at their end, which the answers keep.
+// Bytes that both texts begin with, whole characters and without a space at their end, which the answers keep; where
+// one is the beginning of the other, without its last character, as TRL has it.
 std::size_t common_beginning(std::string_view one, std::string_view other) {
   const auto is_inside = [](std::string_view text, std::size_t at) {
     return at < text.size() && continues_character(text[at]);
   };
   auto common = static_cast<std::size_t>(std::ranges::mismatch(one, other).in1 - one.begin());
+  const bool is_all = common > 0 && common == std::min(one.size(), other.size());
+  if (is_all) --common;
   while (is_inside(one, common) || is_inside(other, common)) --common;
-  return common - (common > 0 && one[common - 1] == ' ' ? 1 : 0);
+  return is_all ? common : common - (common > 0 && one[common - 1] == ' ' ? 1 : 0);
 }
 
 // Names that sets have for the prompt of two answers.

@@ -6,6 +6,8 @@
 #include <string>
 #include <string_view>
 
+#include "data/chats/chat_template.h"
+
 namespace teratron {
 
 // A conversation, or a text and what follows it.
@@ -14,6 +16,7 @@ struct ChatExample {
   nlohmann::ordered_json messages;  // objects with "role" and "content"; null: prompt and completion count
   std::size_t context = 0;          // first messages that are only read, whoever says them
   std::string prompt, completion;
+  TemplateExtras extras;  // beside messages
 };
 
 // Reads a JSON object with one of
@@ -22,9 +25,10 @@ struct ChatExample {
 //   "prompt" with "completion"                     two texts, or two lists of messages
 //   "instruction" with "output"                    Alpaca's; also "input", "system", and a "history" of pairs of both
 //   "text"                                         all of it is learned
-// "system" or "system_prompt" beside a conversation is its first message. A message of "weight" 0 or "train" false is
-// only read. Other members are left aside. UserError, without the place: it is none of these, or holds more than texts;
-// tools stand beside it.
+// "system" or "system_prompt" beside a conversation is its first message; "tools" and "documents" are the template's. A
+// message may have "tool_calls" (read_tool_calls), as one from function_call does, and then no content. One of "weight"
+// 0 or "train" false is only read. Other members are left aside. UserError, without the place: it is none of these, or
+// holds more than texts and tools.
 ChatExample read_chat_example(std::string_view json);
 
 // Reads a JSON object with "chosen" and "rejected", two answers to a prompt, in that order:

@@ -2,17 +2,21 @@
 
 #include <array>
 #include <ctime>
-#include <nlohmann/json.hpp>
+#include <map>
+#include <optional>
 #include <utility>
 
 #include "base/error.h"
 #include "base/json_string.h"
+#include "data/chats/tool_calls.h"
 #include "jinja/template.h"
 
 namespace teratron {
 namespace {
 
 using OrderedJson = nlohmann::ordered_json;
+
+constexpr const char* kToolCalls = "tool_calls";
 
 // A template's own word on a conversation, by raise_exception.
 struct Refusal : std::runtime_error {
@@ -53,6 +57,14 @@ ChatText without_marks(std::string_view marked) {
   }
 }
 
+// Messages whose calls of tools have objects as arguments.
+OrderedJson with_objects(OrderedJson messages) {
+  for (OrderedJson& message : messages) {
+    if (message.contains(kToolCalls)) message[kToolCalls] = with_object_arguments(std::move(message[kToolCalls]));
+  }
+  return messages;
+}
+
 }  // namespace
 
 OrderedJson messages_for_template(const OrderedJson& messages) {
@@ -74,51 +86,118 @@ OrderedJson messages_for_template(const OrderedJson& messages) {
 }
 
 struct ChatTemplate::Insides {
-  jinja::Template form;
+  struct Form {
+    explicit Form(std::string source) : text(std::move(source)), form(text) {}
+    std::string text;
+    jinja::Template form;
+
+    // Refuses what the template would leave out without a word: it names nothing that is called so.
+    void require_place(const OrderedJson& given, const char* name) const {
+      if (given.is_null() || text.find(name) != std::string::npos) return;
+      throw ChatTemplateError(std::string("the model's chat template writes no ") + name +
+                              ", and would leave them out");
+    }
+  };
+  Form form;
+  std::optional<Form> tools_form;  // of conversations with tools
+  std::string why_no_tools_form;   // it is there and cannot be read
   std::map<std::string, std::string> specials;
 
-  std::string render(const OrderedJson& messages, bool begins_answer, Time now,
-                     std::pair<std::string, std::string> marks) const;
+  const Form& form_for(const TemplateExtras& extras) const;
+  std::string render(const OrderedJson& messages, bool begins_answer, const TemplateExtras& extras, Time now,
+                     const std::pair<std::string, std::string>& marks) const;
+  std::string render_plain(const OrderedJson& messages, bool begins_answer, const TemplateExtras& extras, Time now,
+                           const std::pair<std::string, std::string>& marks) const;
 };
 
 ChatTemplate::ChatTemplate(const ChatTemplateFile& file) {
   constexpr std::size_t kMostBytes = 1 << 18;
   const std::string name = file.path.string();
-  if (file.text.size() > kMostBytes) {
-    throw_user_error("the chat template of '{}' is too long: it has {} bytes, and {} are the most", name,
-                     file.text.size(), kMostBytes);
+  const auto read = [&](const std::string& text) {
+    if (text.size() > kMostBytes) {
+      throw_user_error("the chat template of '{}' is too long: it has {} bytes, and {} are the most", name, text.size(),
+                       kMostBytes);
+    }
+    try {
+      return Insides::Form(text);
+    } catch (const jinja::Error& error) {
+      throw_user_error("the chat template of '{}' cannot be read: {}; give a simpler one by --chat-template", name,
+                       error.what());
+    }
+  };
+  auto insides = std::unique_ptr<Insides>(
+      new Insides{.form = read(file.text), .tools_form = {}, .why_no_tools_form = {}, .specials = file.specials});
+  if (!file.tools_text.empty()) {
+    try {
+      insides->tools_form.emplace(read(file.tools_text));
+    } catch (const UserError& error) {
+      insides->why_no_tools_form = error.what();
+    }
   }
-  try {
-    insides_.reset(new Insides{.form = jinja::Template(file.text), .specials = file.specials});
-  } catch (const jinja::Error& error) {
-    throw_user_error("the chat template of '{}' cannot be read: {}; give a simpler one by --chat-template", name,
-                     error.what());
-  }
+  insides_ = std::move(insides);
 }
 
 ChatTemplate::~ChatTemplate() = default;
 ChatTemplate::ChatTemplate(ChatTemplate&&) noexcept = default;
 
-std::string ChatTemplate::render(const OrderedJson& messages, bool begins_answer, Time now) const {
-  return insides_->render(messages, begins_answer, now, {});
+std::string ChatTemplate::render(const OrderedJson& messages, bool begins_answer, const TemplateExtras& extras,
+                                 Time now) const {
+  return insides_->render(messages, begins_answer, extras, now, {});
 }
 
-bool ChatTemplate::marks_answers() const { return insides_->form.has_generation(); }
+bool ChatTemplate::marks_answers(const TemplateExtras& extras) const {
+  return insides_->form_for(extras).form.has_generation();
+}
 
-ChatText ChatTemplate::render_with_answers(const OrderedJson& messages, Time now) const {
-  check(marks_answers(), "a template without {% generation %}");
-  const std::string written = json_text(messages);
-  if (written.find(kBegin) != std::string::npos || written.find(kEnd) != std::string::npos) {
-    throw ChatTemplateError("a message has U+FDD0 or U+FDD1, which stand for no character; remove them");
+ChatText ChatTemplate::render_with_answers(const OrderedJson& messages, const TemplateExtras& extras, Time now) const {
+  check(marks_answers(extras), "a template without {% generation %}");
+  for (const OrderedJson* json : {&messages, &extras.tools, &extras.documents}) {
+    const std::string written = json_text(*json);
+    if (written.find(kBegin) != std::string::npos || written.find(kEnd) != std::string::npos) {
+      throw ChatTemplateError("a message has U+FDD0 or U+FDD1, which stand for no character; remove them");
+    }
   }
-  return without_marks(insides_->render(messages, false, now, {std::string(kBegin), std::string(kEnd)}));
+  ChatText chat =
+      without_marks(insides_->render(messages, false, extras, now, {std::string(kBegin), std::string(kEnd)}));
+  if (chat.text == render(messages, false, extras, now)) return chat;
+  throw ChatTemplateError(
+      "the model's chat template changes what its {% generation %} blocks write, so it is unknown where");
 }
 
-std::string ChatTemplate::Insides::render(const OrderedJson& messages, bool begins_answer, Time now,
-                                          std::pair<std::string, std::string> marks) const {
-  OrderedJson values = {{"messages", messages_for_template(messages)},
-                        {"tools", nullptr},
-                        {"documents", nullptr},
+auto ChatTemplate::Insides::form_for(const TemplateExtras& extras) const -> const Form& {
+  if (extras.tools.is_null()) return form;
+  if (!why_no_tools_form.empty()) throw ChatTemplateError(why_no_tools_form);
+  return tools_form ? *tools_form : form;
+}
+
+// A template that puts arguments together as texts fails with objects; it gets what was given.
+std::string ChatTemplate::Insides::render(const OrderedJson& messages, bool begins_answer, const TemplateExtras& extras,
+                                          Time now, const std::pair<std::string, std::string>& marks) const {
+  const OrderedJson given = messages_for_template(messages), objects = with_objects(given);
+  const Form& own = form_for(extras);
+  own.require_place(extras.tools, "tools");
+  own.require_place(extras.documents, "documents");
+  for (const OrderedJson& message : given) own.require_place(message.value(kToolCalls, OrderedJson()), kToolCalls);
+  try {
+    return render_plain(objects, begins_answer, extras, now, marks);
+  } catch (const jinja::Error& error) {
+    const std::string why = std::string("the model's chat template failed: ") + error.what();
+    if (objects == given) throw ChatTemplateError(why);
+    try {
+      return render_plain(given, begins_answer, extras, now, marks);
+    } catch (const jinja::Error&) {
+      throw ChatTemplateError(why);
+    }
+  }
+}
+
+// jinja::Error passes through.
+std::string ChatTemplate::Insides::render_plain(const OrderedJson& messages, bool begins_answer,
+                                                const TemplateExtras& extras, Time now,
+                                                const std::pair<std::string, std::string>& marks) const {
+  OrderedJson values = {{"messages", messages},
+                        {"tools", extras.tools},
+                        {"documents", extras.documents},
                         {"add_generation_prompt", begins_answer}};
   for (const auto& [key, text] : specials) values[key] = text;
   const jinja::Context context{
@@ -131,13 +210,11 @@ std::string ChatTemplate::Insides::render(const OrderedJson& messages, bool begi
                      [now](jinja::Arguments& arguments) {
                        return jinja::Value::text(formatted(text_argument(arguments, "strftime_now"), now));
                      }}},
-      .marks = std::move(marks)};
+      .marks = marks};
   try {
-    return form.render(context);
+    return form_for(extras).form.render(context);
   } catch (const Refusal& refusal) {
     throw ChatTemplateError(std::string("the model's chat template says: ") + refusal.what());
-  } catch (const jinja::Error& error) {
-    throw ChatTemplateError(std::string("the model's chat template failed: ") + error.what());
   }
 }
 

@@ -3,7 +3,7 @@
 
 #include <chrono>
 #include <memory>
-#include <nlohmann/json_fwd.hpp>
+#include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -21,6 +21,11 @@ struct ByteRange {
 struct ChatText {
   std::string text;
   std::vector<ByteRange> answers;
+};
+
+// Lists of objects that a template is given beside messages; null: none.
+struct TemplateExtras {
+  nlohmann::ordered_json tools{}, documents{};
 };
 
 // Refusal of a conversation by the template, or what it needs and we have not.
@@ -44,13 +49,15 @@ class ChatTemplate {
   ChatTemplate(ChatTemplate&&) noexcept;
 
   // Text of a conversation, a list of objects with "role" and "content", as transformers' apply_chat_template writes
-  // it. `begins_answer`: with the beginning of the assistant's turn. `now`: the template's date. ChatTemplateError.
-  std::string render(const nlohmann::ordered_json& messages, bool begins_answer,
+  // it. Arguments of tools that are JSON texts (read_tool_calls) become the objects that they say, unless the template
+  // can write texts alone. `begins_answer`: with the beginning of the assistant's turn. `now`: the template's date.
+  // ChatTemplateError, also where it has no place for tools, their calls or documents.
+  std::string render(const nlohmann::ordered_json& messages, bool begins_answer, const TemplateExtras& extras = {},
                      Time now = std::chrono::system_clock::now()) const;
   // Whether the template says by {% generation %} blocks which words are the assistant's.
-  bool marks_answers() const;
+  bool marks_answers(const TemplateExtras& extras = {}) const;
   // Text of render() with what these blocks write, as transformers' return_assistant_tokens_mask finds it.
-  ChatText render_with_answers(const nlohmann::ordered_json& messages,
+  ChatText render_with_answers(const nlohmann::ordered_json& messages, const TemplateExtras& extras = {},
                                Time now = std::chrono::system_clock::now()) const;
   // Text that the template writes after an assistant's last answer, from the answer's end; empty: none, or it is not
   // seen.

@@ -78,8 +78,8 @@ std::vector<ChatText> ChatTokenizer::texts_of(const ChatExample& example) const 
   std::vector<std::size_t> answers;
   std::ranges::copy_if(said, std::back_inserter(answers), [&](std::size_t i) { return is_learned(example, i); });
   if (answers.empty()) return {};
-  if (!rules_.form->marks_answers()) return texts_by_prefixes(example, answers);
-  ChatText chat = rules_.form->render_with_answers(example.messages);
+  if (!rules_.form->marks_answers(example.extras)) return texts_by_prefixes(example, answers);
+  ChatText chat = rules_.form->render_with_answers(example.messages, example.extras);
   if (said.size() == answers.size()) return {std::move(chat)};
   if (chat.answers.size() != said.size()) {
     throw_user_error("the chat template has {} for {}, so those that are only read are unknown",
@@ -96,13 +96,13 @@ std::vector<ChatText> ChatTokenizer::texts_of(const ChatExample& example) const 
 std::vector<ChatText> ChatTokenizer::texts_by_prefixes(const ChatExample& example,
                                                        const std::vector<std::size_t>& answers) const {
   std::vector<ChatText> each;  // a text up to every answer
-  ChatText whole{.text = rules_.form->render(example.messages, false)};
+  ChatText whole{.text = rules_.form->render(example.messages, false, example.extras)};
   bool is_extended = true;  // each text by the next
   for (const std::size_t answer : answers) {
-    const std::string before = rules_.form->render(first_messages(example, answer), true);
+    const std::string before = rules_.form->render(first_messages(example, answer), true, example.extras);
     std::string through = answer + 1 == example.messages.size()
                               ? whole.text
-                              : rules_.form->render(first_messages(example, answer + 1), false);
+                              : rules_.form->render(first_messages(example, answer + 1), false, example.extras);
     if (!through.starts_with(before)) {
       throw_user_error(
           "the chat template begins the answer of message {} otherwise than it writes it, so where the assistant's "
@@ -139,7 +139,8 @@ ChatTokens ChatTokenizer::continued(const ChatExample& example) const {
     tokens.ids.insert(tokens.ids.begin(), *begin);
     tokens.learned.insert(tokens.learned.begin(), false);
   }
-  if (tokens.ids.empty() || tokens.ids.back() != *end) {
+  // An end that is the prompt's ends no completion.
+  if (tokens.ids.empty() || tokens.ids.back() != *end || !tokens.learned.back()) {
     tokens.ids.push_back(*end);
     tokens.learned.push_back(true);
   }

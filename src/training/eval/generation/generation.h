@@ -23,7 +23,8 @@ struct GenerationSettings {
   // Tokens of the tokenizer; 0: the model's vocabulary. Ids beyond, of a padded vocabulary, have no text: their logits
   // are cut off first.
   std::int64_t tokens = 0;
-  // Natural logarithms of probabilities by the softmax of the model's own logits, without temperature or penalty.
+  // Natural logarithms of probabilities by the softmax of the model's own logits, without temperature, penalties or
+  // biases.
   bool log_probabilities = false;         // new tokens
   bool prompt_log_probabilities = false;  // a prompt's tokens
 

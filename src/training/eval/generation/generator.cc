@@ -195,13 +195,13 @@ void Generator::add_tokens() {
 
 GeneratedToken Generator::choose(const Sequence& sequence, std::span<const float> logits) const {
   const GenerationSettings& settings = sequence.request.settings;
-  std::vector<float> penalized;
-  if (settings.sampling.repetition_penalty != 1) {
-    penalized.assign(logits.begin(), logits.end());
-    penalize_repetition(penalized, sequence.text, settings.sampling.repetition_penalty);
+  std::vector<float> adjusted;
+  if (settings.sampling.changes_logits()) {
+    adjusted.assign(logits.begin(), logits.end());
+    adjust_logits(adjusted, settings.sampling, sequence.text, sequence.prompt().size());
   }
   const std::int32_t token = sample_token(
-      penalized.empty() ? logits : std::span<const float>(penalized), settings.sampling,
+      adjusted.empty() ? logits : std::span<const float>(adjusted), settings.sampling,
       {.position = sequence.size(), .prompt = sequence.request.text.number, .sample = sequence.request.text.sample});
   if (!settings.log_probabilities) return {.chosen = {.token = token}, .likeliest = {}};
   return scored(sequence, logits, token);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <utility>
 
 #include "base/error.h"
 #include "base/philox.h"
@@ -58,6 +59,11 @@ Faults SamplingSettings::faults() const {
   faults.add_if(!(repetition_penalty >= kLeastPenalty && repetition_penalty <= kMostPenalty),
                 "{} is {}; it must be from {} to {}, and 1 is off", Flag{"repetition-penalty"}, repetition_penalty,
                 kLeastPenalty, kMostPenalty);
+  for (const auto& [name, penalty] :
+       {std::pair{"presence-penalty", presence_penalty}, {"frequency-penalty", frequency_penalty}}) {
+    faults.add_if(!(std::abs(penalty) <= kMostAdditivePenalty), "{} is {}; it must be from {} to {}, and 0 is off",
+                  Flag{name}, penalty, -kMostAdditivePenalty, kMostAdditivePenalty);
+  }
   return faults;
 }
 
@@ -100,6 +106,29 @@ void penalize_repetition(std::span<float> logits, std::span<const std::int32_t> 
     penalized.push_back(logit < 0 ? logit * factor : logit / factor);
   }
   for (std::size_t i = 0; i < text.size(); ++i) logits[static_cast<std::size_t>(text[i])] = penalized[i];
+}
+
+void penalize_counts(std::span<float> logits, std::span<const std::int32_t> generated, double presence,
+                     double frequency) {
+  if (presence == 0 && frequency == 0) return;
+  std::vector<std::int32_t> tokens(generated.begin(), generated.end());
+  std::ranges::sort(tokens);
+  for (auto token = tokens.begin(); token != tokens.end();) {
+    const auto next = std::upper_bound(token, tokens.end(), *token);
+    float& logit = logits[static_cast<std::size_t>(*token)];
+    logit = static_cast<float>(static_cast<double>(logit) - static_cast<double>(next - token) * frequency - presence);
+    token = next;
+  }
+}
+
+void adjust_logits(std::span<float> logits, const SamplingSettings& settings, std::span<const std::int32_t> text,
+                   std::size_t prompt) {
+  for (const auto& [token, bias] : settings.biases) {
+    float& logit = logits[static_cast<std::size_t>(token)];
+    logit = static_cast<float>(static_cast<double>(logit) + bias);
+  }
+  penalize_repetition(logits, text, settings.repetition_penalty);
+  penalize_counts(logits, text.subspan(prompt), settings.presence_penalty, settings.frequency_penalty);
 }
 
 double log_probability(std::span<const float> logits, std::int32_t token) {
