@@ -42,10 +42,13 @@ void add_ends(const fs::path& folder, FileContents& files) {
   if (files.contains("generation_config.json") || !fs::is_regular_file(folder / "config.json", error)) return;
   const Json config = Json::parse(read_file(folder / "config.json"), nullptr, /*allow_exceptions=*/false);
   if (!config.is_object()) return;
-  const Json ends = config.value("eos_token_id", Json());
-  if (ends.is_number_integer() || ends.is_array()) {
-    files.emplace("generation_config.json", Json{{"eos_token_id", ends}}.dump() + "\n");
+  // With such a file, transformers takes none of them from config.json.
+  Json ids = Json::object();
+  for (const char* key : {"bos_token_id", "eos_token_id", "pad_token_id"}) {
+    const Json id = config.value(key, Json());
+    if (id.is_number_integer() || id.is_array()) ids[key] = id;
   }
+  if (ids.contains("eos_token_id")) files.emplace("generation_config.json", ids.dump() + "\n");
 }
 
 std::optional<std::int64_t> id_in(const Json& vocabulary, std::string_view token) {
