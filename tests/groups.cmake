@@ -14,7 +14,7 @@ if(NOT EXISTS "${program}")
 endif()
 # Those that start processes and those on emulated GPUs begin first, so that no long one is left alone at the end.
 set(cost 1)
-if(prefix MATCHES "^(comm|cli|torture)$|emulated_gpu|by_ptx")
+if(prefix MATCHES "^(comm|cli|scripts|torture)$|emulated_gpu|by_ptx")
   set(cost 2)
 endif()
 # Suites that mostly wait, for processes that are silent and for limits of time, and leave the processors to others. They

@@ -257,7 +257,7 @@ TEST_F(ExtractStageTest, JsonLinesKeepTheirFields) {
   EXPECT_THROW(extract({folder_ / "bad.jsonl"}), UserError);
 }
 
-// Where a row's bytes are in another encoding than UTF-8, its value in JSON is their base64.
+// A column's type says whether it has bytes: texts that are base64 by themselves are no pages, as in JSON lines.
 TEST_F(ExtractStageTest, PagesOfParquetHaveTheirOwnEncodings) {
   const auto lines = extract({golden_parquet() / "pages-plain.parquet"});
   ASSERT_EQ(lines.size(), 3U);
@@ -265,6 +265,8 @@ TEST_F(ExtractStageTest, PagesOfParquetHaveTheirOwnEncodings) {
   EXPECT_EQ(lines[1]["text"], lines[0]["text"]);
   EXPECT_THAT(lines[2]["text"].get<std::string>(), HasSubstr("日本語の文章はここにあります。"));
   EXPECT_EQ(lines[2]["url"], "https://example.org/2");
+  EXPECT_EQ(extract({golden_parquet() / "pages-plain.parquet"}, {.html_key = "text"}).size(), 0U);
+  EXPECT_EQ(dropped("not a page"), 3);
 }
 
 TEST_F(ExtractStageTest, ReadsFoldersOfPages) {

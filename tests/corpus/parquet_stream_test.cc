@@ -1,9 +1,11 @@
 // Parquet through the stages: rows come out as lines of JSON with all their columns, and a run that was ended goes on.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <atomic>
 
 #include "base/error.h"
+#include "base/message_of.h"
 #include "corpus/dedup/dedup_stage.h"
 #include "corpus/remembering_stages.h"
 #include "corpus/stage_fixture.h"
@@ -37,6 +39,14 @@ TEST_F(ParquetStream, RowsComeOutAsTheirLinesWouldWithAllColumns) {
   for (const char* file : {"fineweb-snappy.parquet", "fineweb-zstd.parquet", "fineweb-deltas.parquet"}) {
     EXPECT_EQ(without_duplicates(file), lines) << file;
   }
+}
+
+TEST_F(ParquetStream, BytesInAnotherEncodingAreNoTexts) {
+  StreamOptions given = options();
+  given.files = {golden_parquet() / "pages-plain.parquet"};
+  given.text_key = "html";
+  EXPECT_THAT(message_of<UserError>([&] { run_stages({}, given); }),
+              ::testing::HasSubstr("in row 1 has no text in the column 'html', but bytes in another encoding"));
 }
 
 TEST_F(ParquetStream, RunsThatWereEndedGoOnWithinAFile) {

@@ -1,5 +1,5 @@
 // Merging and splitting tokenised corpora: what comes out is what tokenising the same documents would have written.
-#include "data/indexed/corpus_copy.h"
+#include "data/corpus_copy.h"
 
 #include <gmock/gmock.h>
 

@@ -6,10 +6,11 @@
   chats-*     conversations: lists of structs, as UltraChat has them
   types-*     a column of each type, with nulls
   rare-*      what pyarrow writes when asked to: UUIDs, half floats, nanoseconds, decimals as integers, INT96 timestamps
-  pages-*     bytes of web pages in several encodings
+  pages-*     bytes of web pages in several encodings, and texts that are base64
   nested-*    lists, structs and maps in one another, with nulls and empty ones at each level
 """
 
+import base64
 import datetime
 import decimal
 import random
@@ -100,10 +101,11 @@ def pages():
         body = "".join(f"<p>{sentence} {sentence}</p>" for _ in range(4))
         return f'<html><head><meta charset="{encoding}"></head><body><article>{body}</article></body></html>'.encode(encoding)
     french = "Une phrase plus élégante a été écrite ici, n’est-ce pas, et le café était fermé."
+    html = [page("windows-1252", french), page("utf-8", french), page("shift_jis", "日本語の文章はここにあります。" * 3)]
     return pa.table({
-        "html": pa.array([page("windows-1252", french), page("utf-8", french), page("shift_jis", "日本語の文章はここにあります。" * 3)],
-                         pa.binary()),
+        "html": pa.array(html, pa.binary()),
         "url": [f"https://example.org/{i}" for i in range(3)],
+        "text": [base64.b64encode(one).decode() for one in html],
     })
 
 

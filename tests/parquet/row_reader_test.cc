@@ -94,6 +94,34 @@ TEST_F(ParquetRows, OfColumnsThatAreAskedForAreTexts) {
               HasSubstr("types-plain.parquet' in row 2 has no text in the column 'bytes'"));
 }
 
+TEST_F(ParquetRows, OfTextColumnsAmongAllAreTextsAndOthersAreReadAsEver) {
+  RowReader reader(golden_parquet() / "types-plain.parquet");
+  reader.take_texts(std::vector<std::string>{"fixed", "decimal", "absent"});
+  std::string row;
+  reader.next(row);
+  EXPECT_EQ(row, expected_rows(golden_parquet() / "types-plain.parquet")[0]);
+  EXPECT_THAT(message_of<UserError>([&] { reader.next(row); }),
+              HasSubstr("in row 2 has no text in the column 'fixed'"));
+}
+
+// Whoever takes bytes need not guess which strings are base64: a column's type says it.
+TEST_F(ParquetRows, OfColumnsOfBytesAreAllInBase64WhereTheyAreTaken) {
+  RowReader reader(golden_parquet() / "types-plain.parquet");
+  for (const char* column : {"text", "category", "decimal", "int8", "absent"}) {
+    EXPECT_FALSE(reader.take_bytes(column)) << column;
+  }
+  EXPECT_TRUE(reader.take_bytes("fixed"));
+  EXPECT_TRUE(reader.take_bytes("bytes"));
+  const std::vector<std::string> rows = rows_of(reader);
+  const std::vector<std::string> bytes = {R"("YXMgdGV4dA==")", R"("/wAB")", "null", R"("")", R"("5pel5pys")"};
+  const std::vector<std::string> fixed = {R"("YWJj")", R"("//79")", "null", R"("ZGVm")", R"("AAAA")"};
+  ASSERT_EQ(rows.size(), bytes.size());
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    EXPECT_THAT(rows[i], HasSubstr(R"("bytes": )" + bytes[i] + R"(, "fixed": )" + fixed[i])) << i;
+  }
+  EXPECT_THAT(rows[1], HasSubstr(R"("category": "b")")) << "as it is without";
+}
+
 TEST_F(ParquetRows, OfAFileThatIsCutShortAreRefusedWithItsName) {
   const std::string whole = read_file(golden_parquet() / "nested-snappy.parquet");
   for (std::size_t size = 0; size < whole.size(); size += 1 + size % 7) {

@@ -90,6 +90,8 @@ TEST(ParquetSchema, IsRefusedWhereItIsNoTree) {
   std::vector<SchemaElement> deep(100, group("a", kOptional, 1));
   deep.push_back(column("b", kOptional));
   EXPECT_THROW(shape_of(deep), Unsupported);
+  const std::string long_name(3000, 'n');  // whose copies for each column could fill any memory
+  EXPECT_THROW(shape_of({group(long_name.c_str(), kOptional, 1), column(long_name.c_str(), kOptional)}), Unsupported);
 }
 
 }  // namespace

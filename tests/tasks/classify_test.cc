@@ -105,6 +105,9 @@ TEST_F(ClassifyFiles, LabelsAreTheNamesOfTheFilesSorted) {
   EXPECT_THAT(names("b\na\nb\n\"\"\n").names, ElementsAre("a", "b"));
   EXPECT_THAT(names("10\n9\n-1\n").names, ElementsAre("-1", "9", "10")) << "whole numbers are names by default";
   EXPECT_THAT(names("0.0\n1.0\n").names, ElementsAre("0.0", "1.0")) << "no fraction";
+  EXPECT_THAT(names("01\n1.0\n2.0\n1\n02\n").names, ElementsAre("1", "02")) << "a number is one label";
+  EXPECT_THAT(names("01\n1.0\n1\n", LabelKind::kNames).names, ElementsAre("01", "1", "1.0"));
+  EXPECT_THAT(names("01\n1.0\n1\nx\n").names, ElementsAre("01", "1", "1.0", "x"));
   EXPECT_TRUE(names("0.5\n1\n").are_numbers);
   EXPECT_THAT(names("0.5\n1\nx\n", LabelKind::kNames).names, ElementsAre("0.5", "1", "x"));
   for (const std::string label : {"x", "nan", "1e39", "0,5"}) {  // a gap or a slip in a column of numbers
@@ -115,6 +118,7 @@ TEST_F(ClassifyFiles, LabelsAreTheNamesOfTheFilesSorted) {
   EXPECT_TRUE(names("3\n1\n", LabelKind::kNumbers).are_numbers);
   EXPECT_THAT(names("0.5\n1\n", LabelKind::kNames).names, ElementsAre("0.5", "1"));
   EXPECT_THAT(message_of<UserError>([&] { names("a\na\n"); }), HasSubstr("every example in"));
+  EXPECT_THAT(message_of<UserError>([&] { names("1\n1.0\n"); }), HasSubstr("has the label '1'"));
   EXPECT_THAT(message_of<UserError>([&] { names("\"\"\n\"\"\n"); }), HasSubstr("--label-column (there are label)"));
   EXPECT_THAT(message_of<UserError>([&] { names("1\nnan\n", LabelKind::kNumbers); }),
               HasSubstr("t.csv:3: the label 'nan' is no number, as --labels numbers needs"));
@@ -131,6 +135,19 @@ TEST_F(ClassifyFiles, ALabelThatTheModelDoesNotKnowIsNamedWithItsLine) {
                 open_file("dev.csv", "text,label\nrain,a\n", with_labels({.are_numbers = true, .names = {}}));
               }),
               HasSubstr("dev.csv:2: the label 'a' is no number, as the model learns"));
+}
+
+// pandas writes a column of whole numbers with gaps as 1.0, 0.0.
+TEST_F(ClassifyFiles, ALabelIsTheModelsThatIsTheSameNumber) {
+  const std::string text = "text,label\nrain,1.0\nsnow,0\nsun,01\n";
+  const auto set = open_file("dev.csv", text, with_labels({.are_numbers = false, .names = {"0", "1"}}));
+  EXPECT_THAT(set->examples().labels, ElementsAre(1, 0, 1));
+  const auto apart = open_file("dev.csv", text, with_labels({.are_numbers = false, .names = {"0", "01", "1", "1.0"}}));
+  EXPECT_THAT(apart->examples().labels, ElementsAre(3, 0, 1)) << "names as they are count first";
+  put_file(folder_ / "p.jsonl", predictions(*set, {{0, 1}, {1, 0}, {1, 0}}));
+  const ScoreReport report =
+      entry_of(TaskKind::kClassify).scoring.score(std::vector{folder_ / "dev.csv"}, folder_ / "p.jsonl", TaskReading());
+  EXPECT_NEAR(nlohmann::json::parse(report.json)["accuracy"].get<double>(), 200.0 / 3, 1e-9);
 }
 
 TEST_F(ClassifyFiles, SingleTextsAndPairsAreFramedAndCutAtTheirEnds) {

@@ -93,15 +93,16 @@ TEST_F(GlueFiles, RowsThatNobodyCanUseAreCountedAndKeepTheirIndex) {
 TEST_F(GlueFiles, NameFileAndLineOfAFault) {
   const std::string right = "neutral\ta\tb\n";
   EXPECT_THAT(refusal(right + "\n" + right + "maybe\ta\tb\n", glue::Task::kMnli),
-              AllOf(HasSubstr("dev.tsv', line 4: 'maybe' is none of the labels contradiction, entailment, neutral")));
+              AllOf(HasSubstr("dev.tsv:4: 'maybe' is none of the labels contradiction, entailment, neutral")));
   EXPECT_THAT(refusal(right + "neutral\ta\n", glue::Task::kMnli),
-              HasSubstr("line 2: 2 columns, where the first line has 3"));
-  EXPECT_THAT(refusal(kMnliHeader + "0\ta\tb\n", glue::Task::kMnli), HasSubstr("line 2: 3 columns"));
-  EXPECT_THAT(refusal("a\tb\n", glue::Task::kMnli), HasSubstr("line 1: this is neither a header"));
-  EXPECT_THAT(refusal("label\tpremise\thypothesis\n" + right, glue::Task::kMnli), HasSubstr("line 1: this is neither"));
-  EXPECT_THAT(refusal(right, glue::Task::kQqp), HasSubstr("line 1: the columns' names are missing"));
+              HasSubstr("dev.tsv:2: 2 columns, where the first line has 3"));
+  EXPECT_THAT(refusal(kMnliHeader + "0\ta\tb\n", glue::Task::kMnli), HasSubstr("dev.tsv:2: 3 columns"));
+  EXPECT_THAT(refusal("a\tb\n", glue::Task::kMnli), HasSubstr("dev.tsv:1: this is neither a header"));
+  EXPECT_THAT(refusal("label\tpremise\thypothesis\n" + right, glue::Task::kMnli),
+              HasSubstr("dev.tsv:1: this is neither"));
+  EXPECT_THAT(refusal(right, glue::Task::kQqp), HasSubstr("dev.tsv:1: the columns' names are missing"));
   EXPECT_THAT(refusal(kQqpHeader + "0\t1\t2\ta\tb\t2\n", glue::Task::kQqp),
-              HasSubstr("line 2: '2' is none of the labels 0, 1"));
+              HasSubstr("dev.tsv:2: '2' is none of the labels 0, 1"));
   EXPECT_THAT(refusal("", glue::Task::kMnli), HasSubstr("is empty"));
   EXPECT_THAT(refusal("\n \n", glue::Task::kQqp), HasSubstr("is empty"));
   EXPECT_THAT(refusal("-\ta\tb\n", glue::Task::kMnli), HasSubstr("of 1 row 1 have the label '-'"));
@@ -117,14 +118,15 @@ TEST_F(GlueFiles, WrongPredictionsAreReportedByLine) {
   EXPECT_EQ(predictions(header + "1\tneutral\n0\tentailment\n", glue::Task::kMnli),
             (glue::Predictions{{0, 1}, {1, 2}}));
   EXPECT_EQ(predictions(header + "3\t0\n", glue::Task::kQqp), (glue::Predictions{{3, 0}}));
-  EXPECT_THAT(refusal_of_predictions("0\tneutral\n", glue::Task::kMnli), HasSubstr("line 1: predictions begin with"));
+  EXPECT_THAT(refusal_of_predictions("0\tneutral\n", glue::Task::kMnli),
+              HasSubstr("MNLI-m.tsv:1: predictions begin with"));
   EXPECT_THAT(refusal_of_predictions(header + "0\t1\n", glue::Task::kMnli),
-              HasSubstr("line 2: '1' is none of the labels"));
+              HasSubstr("MNLI-m.tsv:2: '1' is none of the labels"));
   EXPECT_THAT(refusal_of_predictions(header + "0\tneutral\n", glue::Task::kQqp),
               HasSubstr("'neutral' is none of the labels"));
   EXPECT_THAT(refusal_of_predictions(header + "0\t1\n0\t0\n", glue::Task::kQqp),
-              HasSubstr("line 3: the row 0 is predicted twice"));
-  EXPECT_THAT(refusal_of_predictions(header + "0\t1\t1\n", glue::Task::kQqp), HasSubstr("line 2: 3 columns"));
+              HasSubstr("MNLI-m.tsv:3: the row 0 is predicted twice"));
+  EXPECT_THAT(refusal_of_predictions(header + "0\t1\t1\n", glue::Task::kQqp), HasSubstr("MNLI-m.tsv:2: 3 columns"));
   for (const char* index : {"-1", "x", "", "1.0", "99999999999999999999", " 1"}) {
     EXPECT_THAT(refusal_of_predictions(header + index + "\t1\n", glue::Task::kQqp),
                 HasSubstr("is not the index of a row"));

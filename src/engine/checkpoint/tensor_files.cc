@@ -47,7 +47,7 @@ TensorFiles::TensorFiles(const std::filesystem::path& folder, const Manifest& ma
     if (!is_tensor_file(name, kind)) continue;
     const SafetensorsFile& file = files_.emplace_back(open_tensors(folder / name, record, verify));
     for (const SafetensorsEntry& entry : file.tensors()) {
-      if (!locations_.emplace(entry.name, Location{&file, &entry, &record}).second) {
+      if (!locations_.emplace(entry.name, Location{{&file, &entry}, &record}).second) {
         throw DamagedCheckpoint(
             fmt::format("'{}' is damaged: tensor '{}' lies in two files", folder.string(), entry.name));
       }

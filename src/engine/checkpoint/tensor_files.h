@@ -30,14 +30,8 @@ std::vector<std::vector<SafetensorsDeclaration>> distribute(std::vector<Safetens
 
 class TensorFiles {
  public:
-  // A tensor where it lies.
-  struct Location {
-    const SafetensorsFile* file;
-    const SafetensorsEntry* entry;
+  struct Location : TensorLocation {
     const FileRecord* record;
-
-    std::span<const std::byte> bytes() const { return file->bytes(*entry); }
-    void release() const { file->release(*entry); }
     void verify() const;  // DamagedCheckpoint unless its bytes are those that were written
   };
 

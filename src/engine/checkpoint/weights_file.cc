@@ -3,25 +3,13 @@
 #include <set>
 
 #include "base/error.h"
+#include "checkpoint/safetensors/safetensors.h"
 #include "checkpoint/torch/torch_file.h"
 
 namespace teratron {
 namespace {
 
 namespace fs = std::filesystem;
-
-class SafetensorsWeights : public WeightsFile {
- public:
-  explicit SafetensorsWeights(const fs::path& path) : file_(path) {}
-
-  const fs::path& path() const override { return file_.path(); }
-  const std::vector<SafetensorsEntry>& tensors() const override { return file_.tensors(); }
-  std::span<const std::byte> bytes(const SafetensorsEntry& tensor) const override { return file_.bytes(tensor); }
-  void release(const SafetensorsEntry& tensor) const override { file_.release(tensor); }
-
- private:
-  SafetensorsFile file_;
-};
 
 class TorchWeights : public WeightsFile {
  public:
@@ -80,7 +68,7 @@ class TorchWeights : public WeightsFile {
 
 std::unique_ptr<WeightsFile> open_weights_file(const fs::path& path) {
   if (path.extension() == ".bin") return std::make_unique<TorchWeights>(path);
-  return std::make_unique<SafetensorsWeights>(path);
+  return std::make_unique<SafetensorsFile>(path);
 }
 
 }  // namespace teratron

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
-#include <iterator>
 #include <limits>
 #include <memory>
 #include <string>
@@ -18,50 +17,40 @@
 namespace teratron {
 namespace {
 
-struct Range {
-  char32_t first, last;
-};
-
-template <std::size_t kSize>
-bool is_within(const std::array<Range, kSize>& ranges, char32_t code) {
-  const auto after = std::ranges::upper_bound(ranges, code, {}, &Range::first);
-  return after != ranges.begin() && code <= std::prev(after)->last;
-}
-
 // Han, kana and similar scripts: a line may break after each character.
 bool stands_alone(char32_t code) {
-  static constexpr std::array<Range, 11> kScripts = {{{0x3040, 0x312F},      // kana, Bopomofo
-                                                      {0x31A0, 0x31BF},      // Bopomofo
-                                                      {0x31F0, 0x31FF},      // kana
-                                                      {0x3400, 0x9FFF},      // Han
-                                                      {0xA000, 0xA48F},      // Yi
-                                                      {0xF900, 0xFAFF},      // Han
-                                                      {0xFF66, 0xFF9F},      // kana of half the width
-                                                      {0x17000, 0x18DFF},    // Tangut, Khitan
-                                                      {0x1AFF0, 0x1B16F},    // kana
-                                                      {0x1B170, 0x1B2FF},    // Nushu
-                                                      {0x20000, 0x3FFFF}}};  // Han
+  static constexpr std::array<CodeRange, 11> kScripts = {{{0x3040, 0x312F},      // kana, Bopomofo
+                                                          {0x31A0, 0x31BF},      // Bopomofo
+                                                          {0x31F0, 0x31FF},      // kana
+                                                          {0x3400, 0x9FFF},      // Han
+                                                          {0xA000, 0xA48F},      // Yi
+                                                          {0xF900, 0xFAFF},      // Han
+                                                          {0xFF66, 0xFF9F},      // kana of half the width
+                                                          {0x17000, 0x18DFF},    // Tangut, Khitan
+                                                          {0x1AFF0, 0x1B16F},    // kana
+                                                          {0x1B170, 0x1B2FF},    // Nushu
+                                                          {0x20000, 0x3FFFF}}};  // Han
   return code >= 0x3040 && is_within(kScripts, code);
 }
 
 // Scripts without a sign between words, of whose letters several make a syllable: the scripts in use of Unicode's line
 // break classes SA, AK and AS. Tibetan has such a sign, the tsheg, between syllables.
 bool is_in_clusters(char32_t code) {
-  static constexpr std::array<Range, 15> kScripts = {{{0x0E00, 0x0E4E},  // Thai
-                                                      {0x0E80, 0x0ECF},  // Lao
-                                                      {0x0EDC, 0x0EDF},
-                                                      {0x1000, 0x109F},      // Burmese
-                                                      {0x1780, 0x17DD},      // Khmer
-                                                      {0x1950, 0x19DF},      // Tai Le, New Tai Lue
-                                                      {0x1A00, 0x1AAD},      // Buginese, Tai Tham
-                                                      {0x1B00, 0x1B4C},      // Balinese
-                                                      {0x1BC0, 0x1BFF},      // Batak
-                                                      {0xA980, 0xA9CF},      // Javanese
-                                                      {0xA9E0, 0xA9FE},      // Burmese
-                                                      {0xAA00, 0xAADF},      // Cham, Burmese, Tai Viet
-                                                      {0x11700, 0x11746},    // Ahom
-                                                      {0x11EE0, 0x11EF6},    // Makasar
-                                                      {0x11F00, 0x11F42}}};  // Kawi
+  static constexpr std::array<CodeRange, 15> kScripts = {{{0x0E00, 0x0E4E},  // Thai
+                                                          {0x0E80, 0x0ECF},  // Lao
+                                                          {0x0EDC, 0x0EDF},
+                                                          {0x1000, 0x109F},      // Burmese
+                                                          {0x1780, 0x17DD},      // Khmer
+                                                          {0x1950, 0x19DF},      // Tai Le, New Tai Lue
+                                                          {0x1A00, 0x1AAD},      // Buginese, Tai Tham
+                                                          {0x1B00, 0x1B4C},      // Balinese
+                                                          {0x1BC0, 0x1BFF},      // Batak
+                                                          {0xA980, 0xA9CF},      // Javanese
+                                                          {0xA9E0, 0xA9FE},      // Burmese
+                                                          {0xAA00, 0xAADF},      // Cham, Burmese, Tai Viet
+                                                          {0x11700, 0x11746},    // Ahom
+                                                          {0x11EE0, 0x11EF6},    // Makasar
+                                                          {0x11F00, 0x11F42}}};  // Kawi
   return code >= 0x0E00 && is_within(kScripts, code);
 }
 

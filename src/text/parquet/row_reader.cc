@@ -10,11 +10,6 @@
 namespace teratron::parquet {
 namespace {
 
-bool has_any(const Schema& schema, std::span<const std::string> names) {
-  return std::ranges::any_of(schema.members,
-                             [&](const Node& member) { return std::ranges::count(names, member.name) > 0; });
-}
-
 std::vector<const Node*> members_of(const Schema& schema, std::span<const std::string> names) {
   std::vector<const Node*> all, wanted;
   for (const Node& member : schema.members) {
@@ -53,7 +48,7 @@ struct RowReader::File {
         footer(with_place(path, 0, [&] { return read_footer(file); })),
         schema(with_place(path, 0, [&] { return make_schema(footer.schema); })),
         memory(2 * most_bytes),
-        assembly(schema, members_of(schema, columns), most_bytes, has_any(schema, columns)) {}
+        assembly(schema, members_of(schema, columns), most_bytes) {}
 
   std::int64_t left_in_group() const { return footer.row_groups[group].rows - row_in_group; }
 
@@ -86,9 +81,16 @@ struct RowReader::File {
 RowReader::RowReader(const std::filesystem::path& file, std::span<const std::string> columns, std::size_t most_bytes)
     : file_(std::make_unique<File>(file, columns, most_bytes)) {
   if (!file_->footer.row_groups.empty() && file_->footer.row_groups[0].rows == 0) file_->next_group();
+  take_texts(columns);
 }
 
 RowReader::~RowReader() = default;
+
+void RowReader::take_texts(std::span<const std::string> columns) {
+  for (const std::string& column : columns) file_->assembly.read_bytes(column, BytesAs::kText);
+}
+
+bool RowReader::take_bytes(std::string_view column) { return file_->assembly.read_bytes(column, BytesAs::kBase64); }
 
 std::int64_t RowReader::rows() const { return file_->footer.rows; }
 

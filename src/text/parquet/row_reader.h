@@ -6,6 +6,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "base/files/decompression.h"
 
@@ -19,16 +20,22 @@ namespace teratron::parquet {
 // says.
 class RowReader {
  public:
-  // `columns`: the members of a row to read, those of them that there are; all, if there are none of them. Those
-  // that are named are texts: bytes in another encoding are an error. A row has at most `most_bytes`. UserError, here
-  // and in all functions, with the file's name and what to do: no regular file; a damaged or truncated one; parts of
-  // the format that are not read (encryption, columns in other files, LZO, LZ4 in Hadoop's frames, bit-packed levels);
-  // rows or pages that are too large. EnvironmentError: as RandomAccessFile's.
+  // `columns`: the members of a row to read, those of them that there are, as take_texts() has them; all, if there
+  // are none of them. A row has at most `most_bytes`. UserError, here and in all functions, with the file's name and
+  // what to do: no regular file; a damaged or truncated one; parts of the format that are not read (encryption, columns
+  // in other files, LZO, LZ4 in Hadoop's frames, bit-packed levels); rows or pages that are too large.
+  // EnvironmentError: as RandomAccessFile's.
   explicit RowReader(const std::filesystem::path& file, std::span<const std::string> columns = {},
                      std::size_t most_bytes = kMostUnpacked);
   RowReader(const RowReader&) = delete;
   RowReader& operator=(const RowReader&) = delete;
   ~RowReader();
+
+  // Reads these columns as texts: bytes that are no UTF-8 are an error, and in base64 in others.
+  void take_texts(std::span<const std::string> columns);
+  // Reads a column in base64 where its type calls its values neither text nor anything else, whether they are UTF-8 or
+  // not. Whether it does.
+  bool take_bytes(std::string_view column);
 
   std::int64_t rows() const;  // of the file
   // Appends the next row without a line end; false at the end.

@@ -64,7 +64,6 @@ struct ScoreReport {
 struct TaskScoring {
   std::string_view summary;            // "scores labels of QQP by accuracy and F1"
   std::string_view data, predictions;  // the help of --data and --predictions
-  bool has_folders;                    // --data takes several files and folders; otherwise one file
   // classify, embed and tag alone read `reading`: columns, and names of labels.
   Required<ScoreReport(std::span<const std::filesystem::path> data, const std::filesystem::path& predictions,
                        const TaskReading& reading)>
@@ -73,11 +72,11 @@ struct TaskScoring {
 
 struct TaskEntry {
   std::string_view name;
-  std::string_view ability;                   // of a fine-tuned BERT: "finds answers in paragraphs (SQuAD 1.1)"
-  TaskShape shape;                            // its count is 0 where the files decide the labels
-  std::span<const std::string_view> labels;   // as label_names()
-  std::int64_t seq_length, max_query_length;  // of default_reading()
-  std::string_view predictions_extension;     // ".tsv", ".json"
+  std::string_view ability;                       // of a fine-tuned BERT: "finds answers in paragraphs (SQuAD 1.1)"
+  TaskShape shape;                                // its count is 0 where the files decide the labels
+  std::span<const std::string_view> labels = {};  // as label_names()
+  std::int64_t seq_length, max_query_length = 0;  // of default_reading()
+  std::string_view predictions_extension;         // ".tsv", ".json"
   PaperFineTuning paper;
   Required<std::unique_ptr<TaskSet>(std::span<const std::filesystem::path> files, const Tokenizer& tokenizer,
                                     const TaskReading& reading, bool training)>

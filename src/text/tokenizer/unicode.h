@@ -1,8 +1,10 @@
-// The Unicode properties in GPT-2's splitter: \p{L}, \p{N} and \s (White_Space).
+// The Unicode properties in GPT-2's splitter: \p{L}, \p{N} and \s (White_Space); ranges of characters.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
+#include <span>
 
 namespace teratron {
 
@@ -22,6 +24,16 @@ inline CharClass class_of(char32_t code) {
   const auto& block = UnicodeTables::kBlocks[UnicodeTables::kBlockOf[code / UnicodeTables::kBlock]];
   const char32_t within = code % UnicodeTables::kBlock;
   return static_cast<CharClass>((block[within / 32] >> (2 * (within % 32))) & 3);
+}
+
+struct CodeRange {
+  char32_t first, last;
+};
+
+// Whether a character is in one of the ranges, which are sorted and apart.
+inline bool is_within(std::span<const CodeRange> ranges, char32_t code) {
+  const auto range = std::ranges::lower_bound(ranges, code, {}, &CodeRange::last);
+  return range != ranges.end() && range->first <= code;
 }
 
 }  // namespace teratron

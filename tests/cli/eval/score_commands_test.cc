@@ -59,6 +59,22 @@ TEST_F(ScoreCommands, RaceTakesSeveralFiles) {
   EXPECT_DOUBLE_EQ(json["all"]["accuracy"], 75);
 }
 
+// As eval takes them: rows are counted through all files.
+TEST_F(ScoreCommands, OfPairsAndQuestionsTakeSeveralFilesToo) {
+  put_file(folder_ / "more.tsv", "question1\tquestion2\tis_duplicate\ni\tj\t0\n");
+  Words qqp = command("qqp", kPairs, "index\tprediction\n0\t1\n1\t0\n2\t1\n4\t1\n");
+  qqp.insert(qqp.begin() + 4, folder_ / "more.tsv");
+  EXPECT_DOUBLE_EQ(json_of(qqp)["accuracy"], 75);
+  const auto question = [](const std::string& id) {
+    return R"({"data": [{"paragraphs": [{"context": "It rained.", "qas": [{"id": ")" + id +
+           R"(", "question": "Did it?", "answers": [{"text": "rained"}]}]}]}]})";
+  };
+  put_file(folder_ / "more.json", question("b"));
+  Words squad = command("squad1", question("a"), R"({"a": "rained", "b": "snowed"})");
+  squad.insert(squad.begin() + 4, folder_ / "more.json");
+  EXPECT_DOUBLE_EQ(json_of(squad)["exact_match"], 50);
+}
+
 TEST_F(ScoreCommands, BadInputIsOneMessageAndExitCode2) {
   const auto refuses = [&](const Words& words, const std::string& message) {
     const Outcome outcome = run_teratron(words);
@@ -68,7 +84,7 @@ TEST_F(ScoreCommands, BadInputIsOneMessageAndExitCode2) {
     EXPECT_EQ(std::ranges::count(outcome.errors, '\n'), 1) << outcome.errors;
   };
   refuses(command("qqp", kPairs, "index\tprediction\n9\t1\n"), "the row 9 is predicted, and the data have 4 rows");
-  refuses(command("mnli", kPairs, "index\tprediction\n"), "line 1: this is neither a header with sentence1");
+  refuses(command("mnli", kPairs, "index\tprediction\n"), ":1: this is neither a header with sentence1");
   refuses(command("race", kArticle, R"({"high1.txt": ["A"]})"), "'high1.txt' has 2 questions and 1 prediction");
 }
 

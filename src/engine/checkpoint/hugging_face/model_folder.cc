@@ -16,7 +16,6 @@ namespace teratron {
 namespace {
 
 namespace fs = std::filesystem;
-using Location = HuggingFaceWeights::Location;
 
 const HuggingFaceMapping& mapping_of(const HuggingFaceConfig& config) {
   return hugging_face_mapping(config.model.kind);
@@ -33,7 +32,7 @@ bool has_pretraining_head(const HuggingFaceWeights& weights, const HuggingFaceMa
                              [&](const auto& tensor) { return tensor.first.starts_with(mapping.heads.front()); });
 }
 
-bool is_same(const Location& one, const Location& other) {
+bool is_same(const TensorLocation& one, const TensorLocation& other) {
   return one.entry->dtype_name == other.entry->dtype_name && one.entry->shape == other.entry->shape &&
          std::ranges::equal(one.bytes(), other.bytes());
 }
@@ -141,7 +140,7 @@ void HuggingFaceFolder::require_finite() const {
   for (std::size_t i = 0; i < tensors_.size(); ++i) {
     if (is_drawn(i)) continue;
     for (const HuggingFaceTensor& tensor : tensors_[i].parts) {
-      const Location& from = location(tensor);
+      const TensorLocation& from = location(tensor);
       teratron::require_finite(from.bytes(), *from.entry->dtype, from.entry->name, folder_);
       from.release();
     }
@@ -165,7 +164,7 @@ void HuggingFaceFolder::pass_on(std::size_t parameter, const ByteSink& sink) con
   if (is_drawn(parameter)) return draw(parameter, sink);
   const DType common = dtype(parameter);
   for (const HuggingFaceTensor& tensor : tensors_[parameter].parts) {
-    const Location& from = location(tensor);
+    const TensorLocation& from = location(tensor);
     const DType stored = *from.entry->dtype;
     const ByteSink converted = converting_sink(stored, common, sink);
     const auto [rows, columns] = tensor.transposed;

@@ -37,9 +37,7 @@ class HuggingFaceFolder {
 
  private:
   HuggingFaceFolder(const std::filesystem::path& folder, HuggingFaceConfig config);
-  const HuggingFaceWeights::Location& location(const HuggingFaceTensor& tensor) const {
-    return weights_.tensors().at(tensor.name);
-  }
+  const TensorLocation& location(const HuggingFaceTensor& tensor) const { return weights_.tensors().at(tensor.name); }
   void draw(std::size_t parameter, const ByteSink& sink) const;
 
   std::filesystem::path folder_;

@@ -44,7 +44,7 @@ void HuggingFaceWeights::add_file(const fs::path& path) {
   files_.push_back(open_weights_file(path));
   for (const SafetensorsEntry& entry : files_.back()->tensors()) {
     const std::optional<std::string> name = mapping_.full_name(entry.name);
-    if (name && !tensors_.emplace(*name, Location{files_.back().get(), &entry}).second) {
+    if (name && !tensors_.emplace(*name, TensorLocation{files_.back().get(), &entry}).second) {
       throw_user_error("'{}' has the tensor '{}' a second time", path.string(), entry.name);
     }
   }

@@ -23,13 +23,7 @@ class HuggingFaceWeights {
   HuggingFaceWeights(const std::filesystem::path& folder, const HuggingFaceMapping& mapping,
                      std::span<const HuggingFaceMapping::Copy> copies);
 
-  struct Location {
-    const WeightsFile* file;
-    const SafetensorsEntry* entry;
-    std::span<const std::byte> bytes() const { return file->bytes(*entry); }
-    void release() const { file->release(*entry); }
-  };
-  const std::map<std::string, Location>& tensors() const { return tensors_; }  // by name, with the prefix
+  const std::map<std::string, TensorLocation>& tensors() const { return tensors_; }  // by name, with the prefix
 
  private:
   void add_files(const std::filesystem::path& folder);
@@ -40,7 +34,7 @@ class HuggingFaceWeights {
 
   const HuggingFaceMapping& mapping_;
   std::vector<std::unique_ptr<WeightsFile>> files_;
-  std::map<std::string, Location> tensors_;
+  std::map<std::string, TensorLocation> tensors_;
 };
 
 }  // namespace teratron

@@ -67,7 +67,7 @@ SafetensorsFile open_tensors(const fs::path& path, const FileRecord& record, boo
   }
 }
 
-void check_tensor(const SafetensorsFile& file, const SafetensorsEntry& tensor, const FileRecord& record) {
+void check_tensor(const WeightsFile& file, const SafetensorsEntry& tensor, const FileRecord& record) {
   const auto recorded = record.tensors.find(tensor.name);
   if (recorded == record.tensors.end()) damaged(file.path(), "tensor '{}' has no recorded checksum", tensor.name);
   if (checksum_of(file.bytes(tensor)) != recorded->second) {

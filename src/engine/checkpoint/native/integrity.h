@@ -17,7 +17,7 @@ namespace teratron {
 SafetensorsFile open_tensors(const std::filesystem::path& path, const FileRecord& record, bool verify);
 
 // DamagedCheckpoint unless the tensor's bytes are those that were written.
-void check_tensor(const SafetensorsFile& file, const SafetensorsEntry& tensor, const FileRecord& record);
+void check_tensor(const WeightsFile& file, const SafetensorsEntry& tensor, const FileRecord& record);
 
 // Differences between one recorded file and its record, one line each.
 std::vector<std::string> faults_of_file(const std::filesystem::path& path, const FileRecord& record);

@@ -7,46 +7,33 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "base/dtype.h"
 #include "base/files/file.h"
+#include "checkpoint/weights_file.h"
 
 namespace teratron {
 
 using SafetensorsMetadata = std::map<std::string, std::string>;
 
-// A tensor of a file that is read.
-struct SafetensorsEntry {
-  std::string name;
-  std::string dtype_name;            // as the format spells it: "F32"
-  std::optional<DType> dtype;        // none for types Teratron has no use for (BOOL, I8, F8_E4M3, ...)
-  std::vector<std::int64_t> shape;   // any rank; [] is a scalar
-  std::uint64_t begin = 0, end = 0;  // bytes, counted from the first tensor's first byte
-};
-
 // A mapped file whose whole header has been checked: every tensor lies within the file, is as long as its dtype and
 // shape say, and shares no byte with another.
-class SafetensorsFile {
+class SafetensorsFile final : public WeightsFile {
  public:
   // UserError: missing, unreadable, or a fault of the format (which, and at which tensor).
   explicit SafetensorsFile(const std::filesystem::path& path);
 
-  const std::vector<SafetensorsEntry>& tensors() const { return tensors_; }  // in the order of their bytes
+  const std::vector<SafetensorsEntry>& tensors() const override { return tensors_; }  // in the order of their bytes
   const SafetensorsMetadata& metadata() const { return metadata_; }
   const SafetensorsEntry* find(std::string_view name) const;  // nullptr: there is none
-  const std::filesystem::path& path() const { return file_.path(); }
+  const std::filesystem::path& path() const override { return file_.path(); }
 
-  // Not aligned to the element type: copy before use.
-  std::span<const std::byte> bytes(const SafetensorsEntry& tensor) const;
+  std::span<const std::byte> bytes(const SafetensorsEntry& tensor) const override;
+  void release(const SafetensorsEntry& tensor) const override { file_.release(bytes(tensor)); }
   std::span<const std::byte> header() const { return file_.bytes().first(data_begin_); }
-
-  // MappedFile::release() of a tensor.
-  void release(const SafetensorsEntry& tensor) const { file_.release(bytes(tensor)); }
 
  private:
   MappedFile file_;

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/faults.h"
-#include "data/indexed/corpus_copy.h"
+#include "data/corpus_copy.h"
 #include "data/split/document_choice.h"
 #include "options/fields.h"
 

@@ -12,7 +12,7 @@
 #include "cli/report.h"
 #include "console/long_task.h"
 #include "console/readable.h"
-#include "data/indexed/corpus_copy.h"
+#include "data/corpus_copy.h"
 #include "data/indexed/corpus_sidecar.h"
 
 namespace teratron {

@@ -9,7 +9,7 @@ namespace {
 
 struct ScoreOptions {
   TaskKind task = {};
-  std::vector<std::filesystem::path> data = {{}};
+  std::vector<std::filesystem::path> data;
   std::filesystem::path predictions, json;
   TaskReading reading;
 };
@@ -17,12 +17,7 @@ struct ScoreOptions {
 FieldList fields_of(ScoreOptions& o) {
   const TaskScoring& scoring = entry_of(o.task).scoring;
   FieldList list;
-  const std::string data_help(scoring.data);
-  if (scoring.has_folders) {
-    list.add("data", &o.data, "PATH", data_help).required = true;
-  } else {
-    list.add("data", &o.data.front(), "FILE", data_help).required = true;
-  }
+  list.add("data", &o.data, "PATH", std::string(scoring.data)).required = true;
   list.add("predictions", &o.predictions, "FILE", std::string(scoring.predictions)).required = true;
   if (has_labels_of_files(o.task)) add_label_fields(list, o.reading);
   add_json_field(list, o.json);

@@ -65,8 +65,7 @@ class LearningTexts {
   explicit LearningTexts(const TokenizerTrainOptions& options) {
     for (const std::filesystem::path& file : find_input_files(options.files)) {
       if (is_mappable(file, options.format)) {
-        std::string_view text = mapped_.emplace_back(file).text();
-        if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
+        const std::string_view text = without_byte_order_mark(mapped_.emplace_back(file).text());
         require_text(text, 0, file);
         if (options.format == TextFormat::kAuto) require_utf8(text, file);
         add(text);

@@ -104,19 +104,16 @@ std::size_t terminal_escape(std::string_view text) {
 
 // Characters that are their own composed form and compose with no other.
 bool is_always_composed(char32_t code) {
-  struct Range {
-    char32_t first, last;
-  };
-  static constexpr std::array<Range, 9> kRanges = {{{0, 0x2FF},
-                                                    {0x400, 0x482},
-                                                    {0x2010, 0x2027},
-                                                    {0x2030, 0x205E},
-                                                    {0x20A0, 0x20C0},
-                                                    {0x3041, 0x3096},
-                                                    {0x30A1, 0x30FA},
-                                                    {0x4E00, 0x9FFF},
-                                                    {0xAC00, 0xD7A3}}};
-  return std::ranges::any_of(kRanges, [&](const Range& range) { return code >= range.first && code <= range.last; });
+  static constexpr std::array<CodeRange, 9> kRanges = {{{0, 0x2FF},
+                                                        {0x400, 0x482},
+                                                        {0x2010, 0x2027},
+                                                        {0x2030, 0x205E},
+                                                        {0x20A0, 0x20C0},
+                                                        {0x3041, 0x3096},
+                                                        {0x30A1, 0x30FA},
+                                                        {0x4E00, 0x9FFF},
+                                                        {0xAC00, 0xD7A3}}};
+  return is_within(kRanges, code);
 }
 
 // Whether a quick look at the bytes shows that normalisation changes nothing.

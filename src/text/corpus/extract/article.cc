@@ -154,9 +154,7 @@ class ArticleRule {
 
   // Headline, date, author, labels: blocks before the first and after the last words of an article.
   bool is_fringe(const PageBlock& block) const {
-    if (is_prose(block)) {
-      return false;
-    }
+    if (is_prose(block)) return false;
     const ElementKind kind = node_of(block).kind;
     return kind == ElementKind::kHeading ||
            (!block.is_paragraph && (kind == ElementKind::kBlock || kind == ElementKind::kArticle ||
@@ -177,11 +175,10 @@ class ArticleRule {
     const auto first = std::ranges::find_if_not(
         kept, [&](const PageBlock* one) { return is_fringe(*one) && !is_section_heading(*one); });
     kept.erase(kept.begin(), first);
-    for (const PageBlock* one : kept) {
-      const PageBlock& block = *one;
+    for (const PageBlock* block : kept) {
       if (!text.empty()) text += '\n';
-      text += block.text;
-      characters += block.characters;
+      text += block->text;
+      characters += block->characters;
     }
     return text;
   }

@@ -85,7 +85,8 @@ ChunkHead chunk_head(std::string_view body) {
   constexpr std::size_t kLongestLine = 4096;
   const std::size_t line_end = body.substr(0, kLongestLine).find('\n');
   if (line_end == body.npos) return {};
-  const std::string_view line = without_ascii_spaces(body.substr(0, std::min(line_end, body.find(';'))));
+  const std::string_view whole = body.substr(0, line_end),
+                         line = without_ascii_spaces(whole.substr(0, whole.find(';')));
   ChunkHead head;
   const auto [end, error] = std::from_chars(line.data(), line.data() + line.size(), head.size, 16);
   if (line.empty() || error != std::errc() || end != line.data() + line.size()) return {};

@@ -1,17 +1,12 @@
 #include "corpus/extract/page_source.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
-#include <cerrno>
-#include <cstring>
 #include <future>
 #include <optional>
 #include <utility>
 #include <vector>
 
-#include "base/base64.h"
 #include "base/error.h"
 #include "base/files/decompression.h"
 #include "base/files/file.h"
@@ -29,12 +24,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using Files = std::span<const fs::path>;
-
-std::int64_t size_of(const fs::path& file) {
-  std::error_code error;
-  const std::uintmax_t size = fs::file_size(file, error);
-  return error ? 0 : static_cast<std::int64_t>(size);
-}
 
 // Whether a file begins like mail or MHTML: with a mailbox's separator, or with header fields of which one is used by
 // mail only.
@@ -72,8 +61,12 @@ class FilesOfPages final : public DocumentSource {
   // `passed_over`: records of the first file to skip without counting.
   FilesOfPages(Files files, TextFormat format, const PageSourceOptions& options, std::int64_t passed_over,
                std::shared_ptr<RecordCounts> counts)
-      : files_(files), format_(format), options_(options), passed_over_(passed_over), counts_(std::move(counts)) {
-    for (const fs::path& file : files_) total_ += size_of(file);
+      : files_(files),
+        format_(format),
+        options_(options),
+        passed_over_(passed_over),
+        counts_(std::move(counts)),
+        total_(bytes_of_inputs(files)) {
     read_ahead();
   }
 
@@ -186,7 +179,7 @@ class FilesOfPages final : public DocumentSource {
   PageSourceOptions options_;
   std::int64_t passed_over_;  // records to skip in the current file
   std::shared_ptr<RecordCounts> counts_;
-  std::int64_t total_ = 0, taken_ = 0, taken_before_ = 0;
+  std::int64_t total_, taken_ = 0, taken_before_ = 0;
   std::size_t file_ = 0;              // the current one
   std::int64_t records_ = 0;          // read in it so far
   std::optional<WarcReader> reader_;  // while it is open
@@ -203,16 +196,10 @@ class PageSource final : public DocumentSource {
         format_(format),
         options_(std::move(options)),
         passed_over_(from.line),
-        counts_(std::move(counts)) {
+        counts_(std::move(counts)),
+        total_(bytes_of_inputs(files_)) {
     check(from.file >= 0 && from.file <= std::ssize(files_), "open_pages: the position");
-    for (const fs::path& file : files_) {
-      if (!is_standard_stream(file) && ::access(file.c_str(), R_OK) != 0) {
-        throw_user_error("cannot read '{}': {}; check the path and its permissions", file.string(),
-                         std::strerror(errno));
-      }
-      total_ += size_of(file);
-    }
-    for (; std::cmp_less(begin_, from.file); ++begin_) done_ += size_of(files_[begin_]);
+    for (; std::cmp_less(begin_, from.file); ++begin_) done_ += bytes_of_input(files_[begin_]);
   }
 
   bool next(Batch& batch) override {
@@ -221,7 +208,7 @@ class PageSource final : public DocumentSource {
       if (!current_) open_run();
       if (!current_->next(batch)) {
         current_.reset();
-        for (; begin_ < end_; ++begin_) done_ += size_of(files_[begin_]);
+        for (; begin_ < end_; ++begin_) done_ += bytes_of_input(files_[begin_]);
         continue;
       }
       if (is_lines_) make_responses(batch);
@@ -233,7 +220,7 @@ class PageSource final : public DocumentSource {
   double share() const override {
     if (total_ == 0) return 0;
     std::int64_t bytes = 0;
-    for (std::size_t i = begin_; current_ && i < end_; ++i) bytes += size_of(files_[i]);
+    for (std::size_t i = begin_; current_ && i < end_; ++i) bytes += bytes_of_input(files_[i]);
     const double within = current_ ? current_->share() * static_cast<double>(bytes) : 0;
     return std::min(1.0, (static_cast<double>(done_) + within) / static_cast<double>(total_));
   }
@@ -255,14 +242,12 @@ class PageSource final : public DocumentSource {
   }
 
   void open_run() {
-    const fs::path& file = files_[begin_];
-    is_lines_ = has_lines(file);
-    is_parquet_ = is_lines_ && fs::is_regular_file(file) && content_of_file(file).kind == ContentKind::kParquet;
+    is_lines_ = has_lines(files_[begin_]);
     end_ = begin_ + 1;
     if (is_lines_) {  // one by one: readers keep references to the names
-      current_ =
-          std::make_unique<FileSource>(Files(files_).subspan(begin_, 1), format_, options_.html_key,
-                                       options_.batch_bytes, InputPosition{.line = std::exchange(passed_over_, 0)});
+      current_ = std::make_unique<FileSource>(
+          Files(files_).subspan(begin_, 1), format_, options_.html_key, options_.batch_bytes,
+          InputPosition{.line = std::exchange(passed_over_, 0)}, KeyHolds::kAnyBytes);
       return;
     }
     while (end_ < files_.size() && !has_lines(files_[end_])) ++end_;
@@ -270,13 +255,9 @@ class PageSource final : public DocumentSource {
                                               std::exchange(passed_over_, 0), counts_);
   }
 
-  // Parquet's reader gives bytes in another encoding than UTF-8 in base64, which no page is.
   void make_responses(Batch& batch) const {
     for (Document& document : batch.documents) {
-      const std::optional<std::string> bytes =
-          is_parquet_ ? bytes_of_base64(document.text) : std::optional<std::string>();
-      const bool is_utf8_page = !bytes || is_utf8(*bytes);
-      document.text = as_http_response(is_utf8_page ? document.text : *bytes, is_utf8_page);
+      document.text = as_http_response(document.text, is_utf8(document.text));
       document.file = &files_[begin_];
     }
     for (BadDocument& bad : batch.bad) bad.file = &files_[begin_];
@@ -287,9 +268,9 @@ class PageSource final : public DocumentSource {
   PageSourceOptions options_;
   std::int64_t passed_over_;  // lines or records to skip in the first file
   std::shared_ptr<RecordCounts> counts_;
-  std::int64_t total_ = 0, done_ = 0;
+  std::int64_t total_, done_ = 0;
   std::size_t begin_ = 0, end_ = 0;  // the run of files of current_
-  bool is_lines_ = false, is_parquet_ = false;
+  bool is_lines_ = false;
   std::unique_ptr<DocumentSource> current_;  // declared last: destroyed before the names
 };
 

@@ -19,16 +19,15 @@ using Ngrams = std::vector<std::uint64_t>;
 // The n-grams of the test set in order, each once, with its count and whether it was found.
 class TestNgrams {
  public:
-  explicit TestNgrams(Ngrams all) : all_(std::move(all)) {
-    std::ranges::sort(all_);
-    for (std::size_t i = 0; i < all_.size(); ++i) {
-      if (i == 0 || all_[i] != all_[i - 1]) {
-        distinct_.push_back(all_[i]);
+  explicit TestNgrams(Ngrams all) {
+    std::ranges::sort(all);
+    for (const std::uint64_t ngram : all) {
+      if (distinct_.empty() || distinct_.back() != ngram) {
+        distinct_.push_back(ngram);
         times_.push_back(0);
       }
       ++times_.back();
     }
-    Ngrams().swap(all_);
     found_ = std::make_unique<std::atomic<bool>[]>(distinct_.size());
   }
 
@@ -53,7 +52,7 @@ class TestNgrams {
   bool empty() const { return distinct_.empty(); }
 
  private:
-  Ngrams all_, distinct_;
+  Ngrams distinct_;
   std::vector<std::int32_t> times_;
   std::unique_ptr<std::atomic<bool>[]> found_;
 };

@@ -1,5 +1,6 @@
 #include "corpus/stream/document.h"
 
+#include "base/base64.h"
 #include "base/error.h"
 #include "base/files/file.h"
 #include "base/json_string.h"
@@ -12,7 +13,8 @@ std::string origin_of(const Document& document) { return place_of(*document.file
 
 Document make_document(const RawDocument& raw, DocumentText& text_of) {
   const std::string_view text = text_of.of(raw);
-  Document document{.text = std::string(text), .file = raw.file, .line = raw.line};
+  Document document{
+      .text = raw.is_base64 ? bytes_of_base64(text).value() : std::string(text), .file = raw.file, .line = raw.line};
   if (raw.line > 0) {
     document.record = raw.bytes;
     while (document.record.ends_with('\r')) document.record.pop_back();

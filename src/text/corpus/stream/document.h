@@ -12,7 +12,7 @@
 namespace teratron {
 
 struct Document {
-  std::string text;    // valid UTF-8
+  std::string text;    // valid UTF-8; of a page an HTTP response
   std::string record;  // the line of JSON it came from; empty for a plain text file
   const std::filesystem::path* file = nullptr;
   std::int64_t line = 0;     // in `file`, from 1; 0 for a plain text file
@@ -23,8 +23,8 @@ struct Document {
 // "a.jsonl:12", "a.txt", "standard input:3".
 std::string origin_of(const Document& document);
 
-// Parses a RawDocument. UserError, with file and line: the line is not a JSON object with a text under `text_of`'s key,
-// or a plain text is not UTF-8.
+// Parses a RawDocument; what it has in base64 becomes bytes. UserError, with file and line: the line is not a JSON
+// object with a text under `text_of`'s key, or a plain text is not UTF-8.
 Document make_document(const RawDocument& raw, DocumentText& text_of);
 
 // The document as a line of JSON without a line end. All bytes of `record` but the text's are kept: other fields, their

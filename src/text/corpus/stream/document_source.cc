@@ -14,8 +14,10 @@ constexpr std::int64_t kDocumentsPerParse = 8;
 }  // namespace
 
 FileSource::FileSource(std::span<const std::filesystem::path> files, TextFormat format, std::string text_key,
-                       std::int64_t batch_bytes, const InputPosition& from)
+                       std::int64_t batch_bytes, const InputPosition& from, KeyHolds holds)
     : reader_(files, batch_bytes, format), text_key_(std::move(text_key)), bytes_read_(reader_.skip_to(from)) {
+  if (holds == KeyHolds::kTexts) reader_.take_texts({text_key_});
+  if (holds == KeyHolds::kAnyBytes) reader_.take_bytes(text_key_);
   read_ahead();
 }
 

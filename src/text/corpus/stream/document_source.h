@@ -32,11 +32,14 @@ class DocumentSource {
   virtual std::span<const std::filesystem::path> files() const = 0;  // that documents point to
 };
 
+// What a key holds: texts, or bytes in any encoding where a Parquet column of that name has those.
+enum class KeyHolds { kTexts, kAnyBytes };
+
 // Reads a batch ahead, in a thread of its own, and parses with all threads.
 class FileSource final : public DocumentSource {
  public:
   FileSource(std::span<const std::filesystem::path> files, TextFormat format, std::string text_key,
-             std::int64_t batch_bytes, const InputPosition& from = {});
+             std::int64_t batch_bytes, const InputPosition& from = {}, KeyHolds holds = KeyHolds::kTexts);
   ~FileSource() override;
   bool next(Batch& batch) override;
   double share() const override;

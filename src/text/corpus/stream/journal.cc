@@ -157,7 +157,7 @@ std::optional<JournalPoint> Journal::load(std::string& why_not) const {
                        .dropped = line_point_from(json.at("dropped"), tails),
                        .spool_bytes = json.at("spool_bytes"),
                        .state_bytes = json.at("state_bytes"),
-                       .state_checksum = json.value("state_checksum", "")};
+                       .state_checksum = json.at("state_checksum")};
     why_not = fault_of(AtomicFile::partial_of(out_), point.out.bytes);
     const auto look_at = [&](const fs::path& partial, std::uint64_t bytes) {
       if (why_not.empty() && bytes > 0) why_not = fault_of(partial, bytes);
@@ -181,7 +181,7 @@ void Journal::load_state(const JournalPoint& point,
   const MappedFile file(AtomicFile::partial_of(state_path_));
   std::string_view rest = file.text().substr(0, point.state_bytes);
   state_sum_.update(std::as_bytes(std::span(rest)));
-  if (!point.state_checksum.empty() && point.state_checksum != state_sum_.digest()) {
+  if (point.state_checksum != state_sum_.digest()) {
     throw_user_error("'{}' is damaged; run the same command again, which then starts over",
                      AtomicFile::partial_of(state_path_).string());
   }

@@ -28,7 +28,7 @@ struct JournalPoint {
   LinePoint out, dropped;
   std::uint64_t spool_bytes = 0;  // of the first survey
   std::uint64_t state_bytes = 0;
-  std::string state_checksum = {};  // of so many bytes; empty: an earlier version's journal
+  std::string state_checksum = {};  // of so many bytes; empty: of none
 };
 
 class Journal {

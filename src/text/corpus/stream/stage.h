@@ -22,8 +22,7 @@ struct StageText {
   std::string_view name;     // "dedup": `data dedup`, `--then dedup`
   std::string_view summary;  // "keeps the first of documents that are nearly the same"
   std::string_view doing;    // "looking for duplicates"
-  std::string_view
-      reads;  // "pages", for a stage with a reader of its own, which can only be the first; otherwise empty
+  std::string_view reads;    // "pages": a reader of its own, so that it can only be the first; empty: none
 };
 
 // Why a document was dropped. Reasons are few, and counted; the detail is about this document.

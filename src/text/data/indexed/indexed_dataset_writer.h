@@ -42,7 +42,6 @@ class ChecksummedFile {
 // Without commit() nothing stays and an older dataset of that name is kept. Every failure to write is an
 // EnvironmentError that names the file. Only one process writes a dataset at a time: UserError if another one does, or
 // if the prefix is a device or a pipe.
-// another process does, or where the prefix is a device or a pipe.
 class IndexedDatasetWriter {
  public:
   // Ids are below vocab_size, which decides the token type.
@@ -51,7 +50,7 @@ class IndexedDatasetWriter {
   IndexedDatasetWriter(std::filesystem::path prefix, TokenType token_type);
 
   void add_sequence(std::span<const std::int32_t> tokens);  // UserError: more than 2^31 - 1 tokens
-  // Adds sequences of these lengths; their bytes, as stored in a file of this token type (IndexedShard::read_stored),
+  // Adds sequences of these lengths; their bytes, as stored in a file of this token type (IndexedShard::read_bytes),
   // follow in pieces and are not checked.
   void add_stored_sequences(std::span<const std::int32_t> lengths);
   void add_stored_bytes(std::span<const std::byte> tokens) { write_tokens(tokens); }

@@ -158,6 +158,12 @@ void IndexedShard::read_bytes(std::uint64_t offset, std::span<std::byte> out) co
   require_unchanged();
 }
 
+std::string IndexedShard::bin_checksum() const {
+  std::string checksum = checksum_of(token_file_);
+  require_unchanged();
+  return checksum;
+}
+
 void IndexedShard::read(std::int64_t position, std::span<std::int32_t> out, std::int64_t vocab_size) const {
   const auto count = static_cast<std::int64_t>(out.size());
   check(position >= 0 && count <= tokens() && position <= tokens() - count, "read: outside the shard");

@@ -58,6 +58,7 @@ class IndexedShard {
 
   // The bytes of the .bin from `offset` on. EnvironmentError: as read.
   void read_bytes(std::uint64_t offset, std::span<std::byte> out) const;
+  std::string bin_checksum() const;  // of all its bytes (checksum_of)
 
   // Reads the whole shard (all threads). UserError: as read.
   void check_vocabulary(std::int64_t vocab_size) const;

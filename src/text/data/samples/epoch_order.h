@@ -8,8 +8,8 @@
 #include <span>
 #include <vector>
 
+#include "base/permutation.h"
 #include "data/indexed/indexed_dataset.h"
-#include "data/samples/permutation.h"
 #include "data/split/corpus_split.h"
 
 namespace teratron {

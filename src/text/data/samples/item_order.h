@@ -2,9 +2,9 @@
 #pragma once
 
 #include "base/error.h"
+#include "base/permutation.h"
 #include "data/samples.h"
 #include "data/samples/epoch_cache.h"
-#include "data/samples/permutation.h"
 
 namespace teratron {
 

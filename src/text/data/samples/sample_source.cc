@@ -10,24 +10,10 @@ namespace {
 
 constexpr std::size_t kMostNamed = 4;
 
-// The first document that ends after the token.
-std::int64_t document_with(const IndexedShard& shard, std::int64_t token) {
-  std::int64_t first = 0, end = shard.documents() - 1;
-  while (first < end) {
-    const std::int64_t middle = first + (end - first) / 2;
-    if (shard.document(middle).end > token) {
-      end = middle;
-    } else {
-      first = middle + 1;
-    }
-  }
-  return first;
-}
-
 // Names of the documents in a part of one shard.
 void add_documents(const IndexedShard& shard, TokenRange range, std::vector<std::string>& names) {
   while (range.size() > 0) {
-    const std::int64_t number = document_with(shard, range.begin);
+    const std::int64_t number = shard.index().document_at(range.begin);
     const TokenRange document = shard.document(number);
     const std::int64_t end = std::min(document.end, range.end);
     if (end <= range.begin) return;  // tokens of no document

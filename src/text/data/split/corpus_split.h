@@ -73,8 +73,7 @@ std::vector<double> parse_split(std::string_view text);
 // and each weight above zero gets at least one. The parts do not depend on the training seed, so no run trains on what
 // another run with the same rule validates on.
 //   Random, as in the Megatron-LM paper: each document is drawn separately, so it keeps its part when the corpus grows
-// at
-//   its end (document_choice.h has the one exception). Memory: 1.25 bits a document and part, and a byte a document
+//   at its end (document_choice.h has the one exception). Memory: 1.25 bits a document and part, and a byte a document
 //   meanwhile.
 //   File order, as in Megatron-LM's code: each part is a run of documents.
 // A corpus with fewer documents than weights above zero is cut by token position, whatever the rule.

@@ -6,8 +6,8 @@
 
 #include "base/error.h"
 #include "base/host/threads.h"
+#include "base/permutation.h"
 #include "base/philox.h"
-#include "data/samples/permutation.h"
 
 namespace teratron {
 namespace {

@@ -23,11 +23,11 @@ bool is_named_json(const std::filesystem::path& file) {
 // The letters could begin a text, but no text has a NUL.
 bool begins_as_parquet(std::string_view head) { return head.starts_with("PAR1") && head.find('\0') != head.npos; }
 
-std::string_view without_mark(std::string_view text) {
+}  // namespace
+
+std::string_view without_byte_order_mark(std::string_view text) {
   return text.starts_with(kByteOrderMark) ? text.substr(kByteOrderMark.size()) : text;
 }
-
-}  // namespace
 
 std::string content_ending(const std::filesystem::path& file) {
   const auto small_ending = [](const std::filesystem::path& path) { return ascii_lower(path.extension().string()); };
@@ -51,13 +51,13 @@ Content recognise_content(std::string_view head, const std::filesystem::path& fi
   if (const auto found = content::find_signature(head)) {
     return {ContentKind::kOther, fmt::format("seems to be {}: {}", found->what, found->advice), found->may_be_page};
   }
-  const std::string_view text = without_leading_space(without_mark(head));
+  const std::string_view text = without_leading_space(without_byte_order_mark(head));
   if (text.starts_with('{') || text.starts_with('[')) {
     if (const auto found = content::find_json(text, is_all, is_named)) return *found;
   }
   if (is_named) return {.kind = ContentKind::kJsonLines};
   for (const auto& found : {content::find_markup(text, is_all), content::find_ending(content_ending(file)),
-                            content::find_table(without_mark(head), is_all)}) {
+                            content::find_table(without_byte_order_mark(head), is_all)}) {
     if (found) return content::refused(*found);
   }
   return {};

@@ -32,6 +32,7 @@ struct Content {
 };
 
 inline constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+std::string_view without_byte_order_mark(std::string_view text);
 
 // Bytes of a file, decompressed, that recognise_content() examines.
 inline constexpr std::size_t kContentHead = std::size_t{64} << 10;

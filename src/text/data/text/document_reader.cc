@@ -1,11 +1,7 @@
 #include "data/text/document_reader.h"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <span>
 #include <utility>
 
@@ -45,27 +41,16 @@ std::string place_of(const std::filesystem::path& file, std::int64_t line, Docum
 
 DocumentReader::DocumentReader(std::span<const std::filesystem::path> named, std::int64_t batch_bytes,
                                TextFormat format, std::size_t most_unpacked)
-    : files_(find_input_files(named)), batch_bytes_(batch_bytes), format_(format), most_unpacked_(most_unpacked) {
-  for (const auto& file : files_) {
-    if (is_standard_stream(file)) continue;
-    if (::access(file.c_str(), R_OK) != 0) {
-      throw_user_error("cannot read '{}': {}; check the path and its permissions", file.string(), std::strerror(errno));
-    }
-    std::error_code error;
-    const std::uintmax_t size = std::filesystem::file_size(file, error);
-    if (!error) total_bytes_ += static_cast<std::int64_t>(size);
-  }
-}
+    : files_(find_input_files(named)),
+      batch_bytes_(batch_bytes),
+      total_bytes_(bytes_of_inputs(files_)),
+      format_(format),
+      most_unpacked_(most_unpacked) {}
 
 std::int64_t DocumentReader::skip_to(const InputPosition& position) {
   check(file_ == 0 && !reader_ && std::cmp_less_equal(position.file, files_.size()), "skip_to: the position");
   std::int64_t bytes = 0;
-  for (; std::cmp_less(file_, position.file); ++file_) {
-    std::error_code none;
-    if (const std::uintmax_t size = std::filesystem::file_size(files_[file_], none); !none) {
-      bytes += static_cast<std::int64_t>(size);
-    }
-  }
+  for (; std::cmp_less(file_, position.file); ++file_) bytes += bytes_of_input(files_[file_]);
   skipped_ = position.line;
   return bytes;
 }
@@ -164,10 +149,9 @@ void DocumentReader::read_text(DocumentBatch& batch) {
   }
   const std::size_t length = text.size();
   text.append(kPadding, '\0');
-  const std::string_view bytes(text.data(), length);
-  const std::size_t mark = bytes.starts_with(kByteOrderMark) ? kByteOrderMark.size() : 0;
-  batch.documents.push_back(
-      {.bytes = bytes.substr(mark), .file = &files_[file_], .any_bytes = format_ == TextFormat::kText});
+  batch.documents.push_back({.bytes = without_byte_order_mark({text.data(), length}),
+                             .file = &files_[file_],
+                             .any_bytes = format_ == TextFormat::kText});
 }
 
 void DocumentReader::require_size(std::size_t bytes) const {
@@ -272,6 +256,8 @@ void DocumentReader::open_table() {
                      name_of_input(file));
   }
   rows_.emplace(file, columns_, most_unpacked_);
+  rows_->take_texts(text_columns_);
+  is_base64_ = !bytes_column_.empty() && rows_->take_bytes(bytes_column_);
   rows_->skip(skipped_);
   line_ = std::min(skipped_, rows_->rows());
 }
@@ -290,7 +276,8 @@ void DocumentReader::read_rows(DocumentBatch& batch) {
     batch.documents.push_back({.bytes = std::string_view(block).substr(begin, end - begin),
                                .file = &files_[file_],
                                .line = ++line_,
-                               .unit = DocumentUnit::kRow});
+                               .unit = DocumentUnit::kRow,
+                               .is_base64 = is_base64_});
     begin = end;
   }
 }

@@ -34,6 +34,7 @@ struct RawDocument {
   std::int64_t line = 0;  // the number of the line, element or row, from 1; 0: plain text, the whole file
   DocumentUnit unit = DocumentUnit::kLine;
   bool any_bytes = false;  // plain text that need not be UTF-8, since the user says so (TextFormat::kText)
+  bool is_base64 = false;  // the value in the column of take_bytes() is bytes in base64
 };
 
 // "a.jsonl:12", "standard input:3", "a.json, element 4", "a.parquet, row 5"; the file's name alone for line 0.
@@ -72,6 +73,10 @@ class DocumentReader {
 
   // Reads these columns of Parquet files alone, those of them that a file has; all where it has none of them.
   void take_columns(std::vector<std::string> names) { columns_ = std::move(names); }
+  // Reads these columns of Parquet files as texts: bytes that are no UTF-8 are an error, and in base64 in others.
+  void take_texts(std::vector<std::string> columns) { text_columns_ = std::move(columns); }
+  // Reads this column of Parquet files in base64 where its values are bytes by their type (RawDocument::is_base64).
+  void take_bytes(std::string column) { bytes_column_ = std::move(column); }
 
   // The files that `named` stands for, in order.
   const std::vector<std::filesystem::path>& files() const { return files_; }
@@ -108,7 +113,7 @@ class DocumentReader {
   void close();
 
   std::vector<std::filesystem::path> files_;
-  std::int64_t batch_bytes_, total_bytes_ = 0;
+  std::int64_t batch_bytes_, total_bytes_;
   TextFormat format_;
   std::size_t most_unpacked_;
   bool tells_ = true, takes_lists_ = false;
@@ -116,7 +121,10 @@ class DocumentReader {
   std::size_t file_ = 0;                       // the current one
   std::optional<DecompressingReader> reader_;  // while it is open
   std::vector<std::string> columns_;           // of Parquet; empty: all
+  std::vector<std::string> text_columns_;      // of those that are read, or all
+  std::string bytes_column_;                   // one of them, or none
   std::optional<parquet::RowReader> rows_;     // of the current file, if it is Parquet
+  bool is_base64_ = false;                     // bytes_column_ in it
   ContentKind kind_ = ContentKind::kText;      // of the current file
   bool is_at_end_ = false;
   ArrayElements elements_;    // of the current file, if it is an array

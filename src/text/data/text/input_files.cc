@@ -2,8 +2,11 @@
 
 #include <glob.h>
 #include <simdjson.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -99,6 +102,24 @@ std::vector<fs::path> find_input_files(std::span<const fs::path> named, std::spa
     std::ranges::for_each(matches, add);
   }
   return files;
+}
+
+std::int64_t bytes_of_input(const fs::path& file) {
+  std::error_code error;
+  const std::uintmax_t size = fs::file_size(file, error);
+  return error ? 0 : static_cast<std::int64_t>(size);
+}
+
+std::int64_t bytes_of_inputs(std::span<const fs::path> files) {
+  std::int64_t bytes = 0;
+  for (const fs::path& file : files) {
+    if (is_standard_stream(file)) continue;
+    if (::access(file.c_str(), R_OK) != 0) {
+      throw_user_error("cannot read '{}': {}; check the path and its permissions", file.string(), std::strerror(errno));
+    }
+    bytes += bytes_of_input(file);
+  }
+  return bytes;
 }
 
 void require_text(std::string_view text, std::int64_t offset, const fs::path& file) {

@@ -25,6 +25,11 @@ std::vector<std::filesystem::path> find_input_files(std::span<const std::filesys
 // its folders cannot be read.
 std::vector<std::filesystem::path> find_matches(const std::filesystem::path& pattern);
 
+// Bytes of files together, without pipes. UserError: one is missing or cannot be read.
+std::int64_t bytes_of_inputs(std::span<const std::filesystem::path> files);
+// Bytes of a file; 0 of a pipe.
+std::int64_t bytes_of_input(const std::filesystem::path& file);
+
 // Whether a path is a pattern: it has one of its characters, and no file or folder has it as its name.
 bool is_pattern(const std::filesystem::path& path);
 

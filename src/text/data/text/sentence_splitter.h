@@ -17,7 +17,6 @@ namespace teratron {
 //   - a title and the like ("Dr", "vs", "e.g": kGoesOn in the source);
 //   - a number sign ("No", "Fig", "pp": kBeforeNumber) before a digit;
 //   - an initial ("J. Smith"), letters with stops ("U.S.", "p.m.") or an abbreviation that may stand last ("etc",
-//   "Inc",
 //     "Jan": kMayEnd), unless one of the words follows that often begin a sentence ("The", "He": kBeginsSentence);
 //   - the number or letter of a list that the sentence begins with ("1. ", "A. ").
 //

@@ -148,12 +148,15 @@ std::size_t width_of(const SchemaElement& element) {
 Dictionary::Dictionary(std::string_view page, std::int32_t values, const SchemaElement& element)
     : page_(page), width_(width_of(element)), count_(static_cast<std::size_t>(values)) {
   if (element.type == PhysicalType::kBoolean) throw_unsupported("dictionaries of booleans");
-  const std::size_t least = width_ > 0 ? width_ : sizeof(std::uint32_t);
+  const std::size_t least = width_ > 0 ? width_ : kLengthBytes;
   if (page.size() / least < count_) throw_damaged("a dictionary has fewer values than it says");
   if (width_ > 0) return;
-  entries_.reserve(count_);
+  begins_.reserve(count_);
   ByteReader reader(page);
-  for (std::size_t i = 0; i < count_; ++i) entries_.push_back(take_byte_array(reader));
+  for (std::size_t i = 0; i < count_; ++i) {
+    begins_.push_back(static_cast<std::uint32_t>(reader.position()));
+    take_byte_array(reader);
+  }
 }
 
 void Dictionary::throw_missing(std::uint32_t number) const {

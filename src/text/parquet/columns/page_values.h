@@ -2,10 +2,12 @@
 // little-endian, a boolean as 0 or 1, byte arrays without their length.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string_view>
 #include <vector>
 
+#include "parquet/file/byte_reader.h"
 #include "parquet/file/footer.h"
 #include "parquet/file/page_header.h"
 
@@ -21,17 +23,19 @@ class Dictionary {
   std::string_view operator[](std::uint32_t number) const {
     if (number >= count_) throw_missing(number);
     if (width_ > 0) return page_.substr(number * width_, width_);
-    return entries_[number];
+    const std::string_view value = page_.substr(begins_[number]);
+    return value.substr(kLengthBytes, number_at<std::uint32_t>(value));
   }
-  // Bytes of memory beside the page.
-  std::size_t bytes() const { return entries_.capacity() * sizeof(std::string_view); }
+  // Bytes of memory beside the page, not more than the page's.
+  std::size_t bytes() const { return begins_.capacity() * sizeof(std::uint32_t); }
 
  private:
+  static constexpr std::size_t kLengthBytes = sizeof(std::uint32_t);
   [[noreturn]] void throw_missing(std::uint32_t number) const;
 
   std::string_view page_;
   std::size_t width_ = 0, count_ = 0;
-  std::vector<std::string_view> entries_;  // of byte arrays
+  std::vector<std::uint32_t> begins_;  // of byte arrays, with their length
 };
 
 class PageValues {

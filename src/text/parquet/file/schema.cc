@@ -37,6 +37,8 @@ class TreeBuilder {
     const SchemaElement& element = take();
     const std::size_t above = path_.size();
     path_ += (path_.empty() ? "" : ".") + element.name;
+    constexpr std::size_t kLongestPath = 4096;  // each column has one
+    if (path_.size() > kLongestPath) throw_unsupported("names of more than {} bytes", kLongestPath);
     Node node;
     if (element.repetition == Repetition::kRepeated) {
       node = list_around(definition, repetition,

@@ -173,6 +173,7 @@ void append_json_value(const SchemaElement& element, std::string_view value, std
   };
   switch (element.meaning) {
     case Meaning::kText: return append_json_string(value, out);
+    case Meaning::kBytes: return append_json_string(base64_of(value), out);
     case Meaning::kUnsigned:
       if (element.type == PhysicalType::kInt32) return append(out, "{}", number_at<std::uint32_t>(value));
       return append(out, "{}", number_at<std::uint64_t>(value));

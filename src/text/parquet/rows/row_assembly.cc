@@ -1,7 +1,6 @@
 #include "parquet/rows/row_assembly.h"
 
-#include <utility>
-
+#include "base/base64.h"
 #include "base/json_string.h"
 #include "base/utf8.h"
 #include "parquet/file/fault.h"
@@ -10,14 +9,20 @@
 namespace teratron::parquet {
 namespace {
 
+bool is_text(const SchemaElement& element) { return element.meaning == Meaning::kText; }
+
+// Bytes that no type calls text, a number or something else.
+bool is_bytes(const SchemaElement& element) {
+  const bool has_bytes = element.type == PhysicalType::kByteArray || element.type == PhysicalType::kFixedByteArray;
+  return has_bytes && (element.meaning == Meaning::kPlain || element.meaning == Meaning::kBytes);
+}
+
 // Whether a map's keys are texts, which an object of JSON needs.
 bool has_text_keys(const Schema& schema, const Node& map) {
   const Node& key = map.children[0];
   if (key.kind != Node::Kind::kLeaf || key.definition != map.element_definition) return false;
   const SchemaElement& element = schema.leaves[key.first_leaf].element;
-  const bool is_bytes = element.type == PhysicalType::kByteArray || element.type == PhysicalType::kFixedByteArray;
-  return is_bytes && (element.meaning == Meaning::kText || element.meaning == Meaning::kPlain ||
-                      element.meaning == Meaning::kBytes || element.meaning == Meaning::kUuid);
+  return is_text(element) || is_bytes(element) || element.meaning == Meaning::kUuid;
 }
 
 void append_key(const std::string& name, std::string& out) {
@@ -27,16 +32,24 @@ void append_key(const std::string& name, std::string& out) {
 
 }  // namespace
 
-RowAssembly::RowAssembly(const Schema& schema, std::vector<const Node*> members, std::size_t most_bytes, bool are_texts)
-    : schema_(schema),
-      members_(std::move(members)),
-      most_bytes_(most_bytes),
-      are_texts_(are_texts),
-      columns_(schema.leaves.size()) {}
+RowAssembly::RowAssembly(const Schema& schema, const std::vector<const Node*>& members, std::size_t most_bytes)
+    : schema_(schema), most_bytes_(most_bytes), columns_(schema.leaves.size()) {
+  for (const Node* member : members) members_.push_back({.node = member});
+}
+
+bool RowAssembly::read_bytes(std::string_view name, BytesAs as) {
+  bool are_bytes = false;
+  for (Member& member : members_) {
+    if (member.node->name != name) continue;
+    member.bytes = as;
+    are_bytes = member.node->kind == Node::Kind::kLeaf && is_bytes(schema_.leaves[member.node->first_leaf].element);
+  }
+  return are_bytes;
+}
 
 void RowAssembly::begin(const RandomAccessFile& file, const RowGroup& group, PageMemory& memory) {
-  for (const Node* member : members_) {
-    for (std::size_t leaf = member->first_leaf; leaf < member->end_leaf; ++leaf) {
+  for (const Member& member : members_) {
+    for (std::size_t leaf = member.node->first_leaf; leaf < member.node->end_leaf; ++leaf) {
       columns_[leaf].reset();
       columns_[leaf] = std::make_unique<ColumnReader>(file, schema_.leaves[leaf], group.columns[leaf], memory);
     }
@@ -48,8 +61,9 @@ void RowAssembly::append_row(std::string& out) {
   out += '{';
   for (std::size_t i = 0; i < members_.size(); ++i) {
     if (i > 0) out += ", ";
-    append_key(members_[i]->name, out);
-    append(*members_[i], out);
+    bytes_ = members_[i].bytes;
+    append_key(members_[i].node->name, out);
+    append(*members_[i].node, out);
   }
   out += '}';
   for (const auto& column : columns_) {
@@ -71,16 +85,20 @@ void RowAssembly::append(const Node& node, std::string& out) {
     skip(node);
     out += "null";
   } else if (node.kind == Node::Kind::kLeaf) {
-    const SchemaElement& element = schema_.leaves[node.first_leaf].element;
-    const std::string_view value = first.take();
-    if (are_texts_ && element.type == PhysicalType::kByteArray && !is_utf8(value)) throw NoText(node.name);
-    append_json_value(element, value, out);
+    append_value(node, first.take(), out);
   } else if (node.kind == Node::Kind::kStruct) {
     append_members(node, out);
   } else {
     append_list(node, out);
   }
   require_size(out);
+}
+
+void RowAssembly::append_value(const Node& leaf, std::string_view value, std::string& out) const {
+  const SchemaElement& element = schema_.leaves[leaf.first_leaf].element;
+  if (bytes_ == BytesAs::kBase64 && is_bytes(element)) return append_json_string(base64_of(value), out);
+  if (bytes_ == BytesAs::kText && (is_bytes(element) || is_text(element)) && !is_utf8(value)) throw NoText(leaf.name);
+  append_json_value(element, value, out);
 }
 
 void RowAssembly::append_members(const Node& node, std::string& out) {

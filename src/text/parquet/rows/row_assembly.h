@@ -2,8 +2,10 @@
 // recursion over the schema in the place of a machine of states).
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "parquet/columns/column_reader.h"
@@ -11,10 +13,21 @@
 
 namespace teratron::parquet {
 
+// What bytes that no type calls text become.
+enum class BytesAs : std::uint8_t {
+  kTextOrBase64,  // text where they are UTF-8
+  kText,          // NoText: they are not UTF-8
+  kBase64,
+};
+
 class RowAssembly {
  public:
-  // `members`: those of a row to read. A row has at most `most_bytes`. `are_texts`: NoText of bytes that are none.
-  RowAssembly(const Schema& schema, std::vector<const Node*> members, std::size_t most_bytes, bool are_texts);
+  // `members`: those of a row to read. A row has at most `most_bytes`.
+  RowAssembly(const Schema& schema, const std::vector<const Node*>& members, std::size_t most_bytes);
+
+  // Reads the bytes of the member of this name so, kTextOrBase64 before. Whether all its values are bytes by their
+  // type.
+  bool read_bytes(std::string_view name, BytesAs as);
 
   void begin(const RandomAccessFile& file, const RowGroup& group, PageMemory& memory);
   // Appends the next row, an object. Damaged: columns end before, or disagree about where the row does.
@@ -25,17 +38,22 @@ class RowAssembly {
  private:
   ColumnReader& first_of(const Node& node) { return *columns_[node.first_leaf]; }
   void append(const Node& node, std::string& out);
+  void append_value(const Node& leaf, std::string_view value, std::string& out) const;
   void append_members(const Node& node, std::string& out);
   void append_list(const Node& node, std::string& out);
   void skip(const Node& node);
   void require_size(const std::string& out) const;
 
   const Schema& schema_;
-  std::vector<const Node*> members_;
+  struct Member {
+    const Node* node;
+    BytesAs bytes = BytesAs::kTextOrBase64;
+  };
+  std::vector<Member> members_;
   std::size_t most_bytes_;
-  bool are_texts_;
   std::vector<std::unique_ptr<ColumnReader>> columns_;  // by leaf; null where it is not read
   std::size_t row_begin_ = 0;                           // in the text that a row is appended to
+  BytesAs bytes_ = BytesAs::kTextOrBase64;              // of the member that is appended
 };
 
 }  // namespace teratron::parquet

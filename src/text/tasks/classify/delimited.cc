@@ -10,10 +10,9 @@
 namespace teratron::classify {
 
 DelimitedReader::DelimitedReader(std::string_view text, Delimiter delimiter, const std::filesystem::path& file)
-    : rest_(text), delimiter_(delimiter == Delimiter::kComma ? ',' : '\t'), file_(file) {
+    : rest_(without_byte_order_mark(text)), delimiter_(delimiter == Delimiter::kComma ? ',' : '\t'), file_(file) {
   require_text(text, 0, file);
   require_utf8(text, file, "");
-  if (rest_.starts_with(kByteOrderMark)) rest_.remove_prefix(kByteOrderMark.size());
 }
 
 void DelimitedReader::take_line_end() {

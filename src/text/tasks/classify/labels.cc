@@ -34,6 +34,19 @@ std::vector<std::string> sorted_names(const std::set<std::string>& found) {
   return names;
 }
 
+// Leaves the shortest of the names that are one number, of sorted ones.
+void join_equal_numbers(std::vector<std::string>& names) {
+  std::vector<std::string> joined;
+  for (std::string& name : names) {
+    if (joined.empty() || number_of(joined.back()) != number_of(name)) {
+      joined.push_back(std::move(name));
+    } else if (name.size() < joined.back().size()) {
+      joined.back() = std::move(name);
+    }
+  }
+  names = std::move(joined);
+}
+
 }  // namespace
 
 std::optional<double> number_of(std::string_view text) {
@@ -73,16 +86,33 @@ LabelSet labels_in(const Table& table, LabelKind kind) {
   const bool are_numbers =
       kind == LabelKind::kNumbers || (kind == LabelKind::kAuto && no_number == nullptr && fraction != nullptr);
   if (are_numbers) return {.are_numbers = true};
-  if (found.size() == 1) {
+  std::vector<std::string> names = sorted_names(found);
+  if (kind == LabelKind::kAuto && no_number == nullptr) join_equal_numbers(names);
+  if (names.size() == 1) {
     throw_user_error("every example in '{}' has the label '{}'; a classifier learns to tell two apart at least",
-                     table.files.front().string(), *found.begin());
+                     table.files.front().string(), names.front());
   }
-  return {.names = sorted_names(found)};
+  return {.names = std::move(names)};
 }
 
 LabelWords::LabelWords(const LabelSet& labels) : labels_(labels) {
-  for (const std::string& name : labels_.names) sorted_.emplace_back(name, static_cast<std::int32_t>(sorted_.size()));
+  for (const std::string& name : labels_.names) {
+    const auto word = static_cast<std::int32_t>(sorted_.size());
+    sorted_.emplace_back(name, word);
+    if (const std::optional<double> number = number_of(name)) numbers_.emplace_back(*number, word);
+  }
   std::ranges::sort(sorted_);
+  std::ranges::sort(numbers_);
+}
+
+std::optional<std::int32_t> LabelWords::find(std::string_view label) const {
+  const auto look_up = [](const auto& known, const auto& wanted) -> std::optional<std::int32_t> {
+    const auto found = std::ranges::lower_bound(known, wanted, {}, [](const auto& one) { return one.first; });
+    return found == known.end() || found->first != wanted ? std::nullopt : std::optional(found->second);
+  };
+  if (const std::optional<std::int32_t> word = look_up(sorted_, label)) return word;
+  const std::optional<double> number = number_of(label);
+  return number ? look_up(numbers_, *number) : std::nullopt;
 }
 
 std::int32_t LabelWords::of(const Row& row, const Table& table) const {
@@ -92,23 +122,21 @@ std::int32_t LabelWords::of(const Row& row, const Table& table) const {
     if (!number) throw_user_error("{}: the label '{}' is no number, as the model learns", table.place(row), row.label);
     return label_of_number(static_cast<float>(*number));
   }
-  const auto found = std::ranges::lower_bound(sorted_, std::string_view(row.label), {},
-                                              &std::pair<std::string_view, std::int32_t>::first);
-  if (found == sorted_.end() || found->first != row.label) {
-    throw_user_error("{}: '{}' is none of the model's labels {}", table.place(row), row.label, list_of(labels_.names));
-  }
-  return found->second;
+  if (const std::optional<std::int32_t> word = find(row.label)) return *word;
+  throw_user_error("{}: '{}' is none of the model's labels {}", table.place(row), row.label, list_of(labels_.names));
 }
 
 LabelPairs label_pairs(const Table& table, const Table& said, bool are_numbers) {
   LabelPairs pairs{.set = {.are_numbers = are_numbers}};
   std::set<std::string> names;
-  for (const Table* one : {&table, &said}) {
-    for (const Row& row : one->rows) {
-      if (!are_numbers && !row.label.empty()) names.insert(row.label);
+  const auto add_labels = [&](const Table& from, const LabelWords& known) {
+    for (const Row& row : from.rows) {
+      if (!are_numbers && !row.label.empty() && !known.has(row.label)) names.insert(row.label);
     }
-  }
-  pairs.set.names.assign(names.begin(), names.end());
+    pairs.set.names.assign(names.begin(), names.end());
+  };
+  add_labels(said, LabelWords(LabelSet{}));
+  add_labels(table, LabelWords(pairs.set));
   const LabelWords words(pairs.set);
   for (std::size_t i = 0; i < table.rows.size(); ++i) {
     pairs.labels.push_back(words.of(table.rows[i], table));

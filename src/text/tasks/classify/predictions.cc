@@ -9,14 +9,12 @@
 #include "base/counted.h"
 #include "base/error.h"
 #include "base/files/file.h"
-#include "data/text/document_reader.h"
+#include "tasks/classify/table.h"
 
 namespace teratron::classify {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr std::int64_t kPredictionBytes = std::int64_t{8} << 20;
 
 std::vector<float> probabilities_of(const std::vector<float>& logits) {
   const double largest = logits[static_cast<std::size_t>(index_of_largest(logits))];
@@ -55,32 +53,28 @@ void write_predictions(const fs::path& path, const TaskOutputValues& outputs, co
 Predictions read_predictions(const fs::path& path, std::size_t rows) {
   std::vector<std::optional<std::string>> found(rows);
   std::optional<bool> are_numbers;
-  DocumentReader reader(std::span(&path, 1), kPredictionBytes, TextFormat::kJsonLines);
-  for (DocumentBatch batch; reader.next(batch);) {
-    for (const RawDocument& document : batch.documents) {
-      const std::string place = place_of(path, document.line, document.unit);
-      const auto line = nlohmann::json::parse(document.bytes, nullptr, /*allow_exceptions=*/false);
-      const bool has_index = line.is_object() && line.contains("index") && line["index"].is_number_unsigned();
-      const bool has_label = line.is_object() && line.contains("label") && line["label"].is_string() &&
-                             !line["label"].get_ref<const std::string&>().empty();
-      const bool has_number = line.is_object() && line.contains("number") && line["number"].is_number();
-      if (!has_index || has_label == has_number) {
-        throw_user_error(
-            "{}: this is no prediction, which looks like {{\"index\": 0, \"label\": \"a\"}} or {{\"index\": "
-            "0, \"number\": 1.5}}",
-            place);
-      }
-      const auto index = line["index"].get<std::size_t>();
-      if (index >= rows)
-        throw_user_error("{}: row {} is predicted, and the data have {}, counted from 0", place, index, rows);
-      if (are_numbers.value_or(has_number) != has_number) {
-        throw_user_error("{}: a {}, where the lines before have the other", place, has_number ? "number" : "label");
-      }
-      are_numbers = has_number;
-      if (found[index]) throw_user_error("{}: row {} is predicted twice", place, index);
-      found[index] = has_label ? line["label"].get<std::string>() : line["number"].dump();
+  visit_objects(path, {}, [&](std::string_view object, const std::string& place, std::int64_t /*line*/) {
+    const auto line = nlohmann::json::parse(object, nullptr, /*allow_exceptions=*/false);
+    const nlohmann::json number = line.value("number", nlohmann::json()), said = line.value("label", nlohmann::json());
+    const bool has_index = line.contains("index") && line["index"].is_number_unsigned();
+    const bool has_label = said.is_string() && !said.get_ref<const std::string&>().empty();
+    const bool has_number = number.is_number();
+    if (!has_index || has_label == has_number) {
+      throw_user_error(
+          "{}: this is no prediction, which looks like {{\"index\": 0, \"label\": \"a\"}} or {{\"index\": 0, "
+          "\"number\": 1.5}}",
+          place);
     }
-  }
+    const auto index = line["index"].get<std::size_t>();
+    if (index >= rows)
+      throw_user_error("{}: row {} is predicted, and the data have {}, counted from 0", place, index, rows);
+    if (are_numbers.value_or(has_number) != has_number) {
+      throw_user_error("{}: a {}, where the lines before have the other", place, has_number ? "number" : "label");
+    }
+    are_numbers = has_number;
+    if (found[index]) throw_user_error("{}: row {} is predicted twice", place, index);
+    found[index] = has_label ? said.get<std::string>() : number.dump();
+  });
   Predictions all{.are_numbers = are_numbers.value_or(false)};
   for (std::optional<std::string>& one : found) {
     if (!one) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "base/ascii.h"
 #include "base/counted.h"
 #include "base/error.h"
 #include "base/files/decompression.h"
@@ -21,13 +22,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::int64_t kJsonBatchBytes = std::int64_t{8} << 20;
-
-std::string_view without_spaces(std::string_view text) {
-  constexpr std::string_view kSpaces = " \t\r\n";
-  const std::size_t begin = text.find_first_not_of(kSpaces);
-  if (begin == std::string_view::npos) return {};
-  return text.substr(begin, text.find_last_not_of(kSpaces) - begin + 1);
-}
 
 // The first row of a table: which cell each wanted column is.
 class Header {
@@ -49,7 +43,7 @@ class Header {
     return {.text = cell(cells, text_),
             .pair = cell(cells, pair_),
             .negative = cell(cells, negative_),
-            .label = std::string(without_spaces(cell(cells, label_)))};
+            .label = std::string(without_ascii_spaces(cell(cells, label_)))};
   }
 
  private:
@@ -130,13 +124,16 @@ std::string needed_member(std::string_view object, const std::string& key, std::
 
 void add_objects(const fs::path& path, const Columns& columns, Table& table) {
   table.columns.clear();
-  visit_objects(path, [&](std::string_view object, const std::string& place, std::int64_t line) {
+  const std::vector<std::string> texts = {columns.text, columns.pair, columns.negative, columns.label};
+  visit_objects(path, texts, [&](std::string_view object, const std::string& place, std::int64_t line) {
     Row row{.text = needed_member(object, columns.text, "text-column", place),
             .pair = needed_member(object, columns.pair, "pair-column", place),
             .negative = needed_member(object, columns.negative, "negative-column", place),
             .line = line,
             .file = table.files.size() - 1};
-    if (!columns.label.empty()) row.label = without_spaces(text_of_member(object, columns.label, place).value_or(""));
+    if (!columns.label.empty()) {
+      row.label = without_ascii_spaces(text_of_member(object, columns.label, place).value_or(""));
+    }
     table.rows.push_back(std::move(row));
     if (table.columns.empty()) table.columns = names_of(object);
   });
@@ -162,13 +159,14 @@ Columns columns_of(const TaskReading& reading) {
           .label = reading.label_column};
 }
 
-void visit_objects(const fs::path& file, const ObjectVisitor& visit) {
+void visit_objects(const fs::path& file, std::vector<std::string> texts, const ObjectVisitor& visit) {
   DocumentReader reader(std::span(&file, 1), kJsonBatchBytes, TextFormat::kAuto);
   reader.stay_silent();
+  reader.take_texts(std::move(texts));
   for (DocumentBatch batch; reader.next(batch);) {
     for (const RawDocument& document : batch.documents) {
       const std::string place = place_of(file, document.line, document.unit);
-      const std::string_view object = without_spaces(document.bytes);
+      const std::string_view object = without_ascii_spaces(document.bytes);
       if (!is_utf8(object)) throw_user_error("{}: this is not UTF-8: {}; convert the file", place, utf8_fault(object));
       if (!object.starts_with('{') || !is_json(object)) {
         throw_user_error("{}: this is no JSON object{}; write one for each example", place,

@@ -41,10 +41,11 @@ struct Table {
 // the first row's, a value that is no text, text that is not UTF-8, no row at all.
 Table read_table(std::span<const std::filesystem::path> files, const Columns& columns);
 
-// Calls visit(object, place, line) for each object of a file of JSON lines, or of a JSON array, plain or compressed.
-// UserError, with its place: what is no JSON object, or not UTF-8.
+// Calls visit(object, place, line) for each object of a file of JSON lines, or of a JSON array, plain or compressed, or
+// each row of a Parquet file. UserError, with its place: what is no JSON object, or not UTF-8; bytes of a Parquet
+// column that is one of `texts`.
 using ObjectVisitor = std::function<void(std::string_view object, const std::string& place, std::int64_t line)>;
-void visit_objects(const std::filesystem::path& file, const ObjectVisitor& visit);
+void visit_objects(const std::filesystem::path& file, std::vector<std::string> texts, const ObjectVisitor& visit);
 
 // The keys of a JSON object, for messages.
 std::string keys_of(std::string_view object);

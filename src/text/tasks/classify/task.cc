@@ -105,18 +105,12 @@ class LabelledTexts : public TaskSet {
     for (std::size_t i = 0; i < table.rows.size(); ++i) {
       texts.push_back({.a = first[i], .b = second[i]});
       if (first[i].empty() || (has_pairs && second[i].empty())) ++empty;
-      if (has_pairs ? cut_longer_side(texts.back(), most) : cut_end(texts.back().a, most)) ++cut;
+      if (cut_longer_side(texts.back(), most)) ++cut;
     }
     write_sequences(texts, frame, examples_, has_pairs);
     notes_ = counted(count, has_pairs ? "pair" : "text") +
              note_of(cut, "", fmt::format("cut to {} tokens", reading.seq_length)) +
              note_of(empty, has_pairs ? "" : "empty text", has_pairs ? "with an empty text" : "");
-  }
-
-  static bool cut_end(std::span<const std::int32_t>& text, std::int64_t most) {
-    if (std::ssize(text) <= most) return false;
-    text = text.first(static_cast<std::size_t>(most));
-    return true;
   }
 
   void add_label_notes() {
@@ -171,9 +165,7 @@ constinit const TaskEntry kClassifyTask = complete({
     .name = "classify",
     .ability = "tells labels or numbers of texts or pairs of them, from files of your own",
     .shape = {TaskOutputs::kLabels, 0},
-    .labels = {},
     .seq_length = 128,
-    .max_query_length = 0,
     .predictions_extension = ".jsonl",
     .paper = bert_fine_tuning(2e-5),
     .open = classify::open_texts,
@@ -182,7 +174,6 @@ constinit const TaskEntry kClassifyTask = complete({
             .summary = "scores labels or numbers that `eval classify` has predicted",
             .data = "your .csv, .tsv, .jsonl or .parquet with labels",
             .predictions = "JSON lines: {\"index\": row, \"label\": name} or {\"index\": row, \"number\": x}",
-            .has_folders = false,
             .score = classify::score_texts,
         },
     .has_labels_of_files = true,

@@ -9,7 +9,10 @@
 #include "base/error.h"
 #include "base/files/decompression.h"
 #include "base/files/file.h"
+#include "data/text/content.h"
+#include "data/text/document_reader.h"
 #include "data/text/input_files.h"
+#include "tasks/classify/delimited.h"
 
 namespace teratron::glue {
 namespace {
@@ -27,45 +30,33 @@ std::optional<int> label_of(std::string_view name, Task task) {
   return static_cast<int>(found - labels.begin());
 }
 
-// The lines of a file that are not blank, cut at tabs.
+// The rows of a file that are not blank.
 class TabSeparatedFile {
  public:
   explicit TabSeparatedFile(const fs::path& path)
-      : name_(name_of_input(path)), text_(read_decompressed(path)), rest_(text_) {
-    constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
-    require_text(text_, 0, path);
-    require_utf8(text_, path, "");
-    if (rest_.starts_with(kByteOrderMark)) rest_.remove_prefix(kByteOrderMark.size());
-  }
+      : path_(path), text_(read_decompressed(path)), rows_(text_, classify::Delimiter::kTab, path) {}
   TabSeparatedFile(const TabSeparatedFile&) = delete;
   TabSeparatedFile& operator=(const TabSeparatedFile&) = delete;
 
   bool next() {
-    while (!rest_.empty()) {
-      const std::size_t end = std::min(rest_.find('\n'), rest_.size());
-      std::string_view line = rest_.substr(0, end);
-      rest_.remove_prefix(std::min(end + 1, rest_.size()));
-      ++line_;
-      if (line.ends_with('\r')) line.remove_suffix(1);
-      if (is_blank(line)) continue;
-      cut(line);
-      return true;
+    while (rows_.next()) {
+      if (!std::ranges::all_of(cells(), is_blank)) return true;
     }
     return false;
   }
 
-  // The cells of the current line.
-  const std::vector<std::string_view>& cells() const { return cells_; }
+  // The cells of the current row.
+  const std::vector<std::string>& cells() const { return rows_.cells(); }
   std::optional<std::size_t> column(std::string_view name) const {
-    const auto found = std::ranges::find(cells_, name);
-    if (found == cells_.end()) return {};
-    return static_cast<std::size_t>(found - cells_.begin());
+    const auto found = std::ranges::find(cells(), name);
+    if (found == cells().end()) return {};
+    return static_cast<std::size_t>(found - cells().begin());
   }
 
-  const std::string& name() const { return name_; }
+  std::string name() const { return name_of_input(path_); }
   template <class... Args>
   [[noreturn]] void throw_here(fmt::format_string<Args...> format, Args&&... args) const {
-    throw_user_error("{}, line {}: {}", name_, line_, fmt::format(format, std::forward<Args>(args)...));
+    throw_user_error("{}: {}", place_of(path_, rows_.line()), fmt::format(format, std::forward<Args>(args)...));
   }
   int label(std::string_view name, Task task) const {
     const std::optional<int> label = label_of(name, task);
@@ -74,19 +65,9 @@ class TabSeparatedFile {
   }
 
  private:
-  void cut(std::string_view line) {
-    cells_.clear();
-    for (std::size_t begin = 0; begin <= line.size();) {
-      const std::size_t end = std::min(line.find('\t', begin), line.size());
-      cells_.push_back(line.substr(begin, end - begin));
-      begin = end + 1;
-    }
-  }
-
-  std::string name_, text_;
-  std::string_view rest_;  // unread text
-  std::vector<std::string_view> cells_;
-  std::int64_t line_ = 0;
+  fs::path path_;
+  std::string text_;
+  classify::DelimitedReader rows_;
 };
 
 class PairReader {
@@ -131,8 +112,7 @@ class PairReader {
     if (cells.size() != columns_ || (cells[0] != kWithoutGold && !label_of(cells[0], Task::kMnli))) {
       file_.throw_here(
           "this is neither a header with sentence1 and sentence2 nor a label ({}), a premise and a hypothesis, parted "
-          "by "
-          "tabs",
+          "by tabs",
           fmt::join(labels_of(Task::kMnli), ", "));
     }
     label_ = 0;
@@ -153,7 +133,7 @@ class PairReader {
       ++data_.skipped.without_gold;
       return;
     }
-    Pair pair{.first = std::string(cells[first_]), .second = std::string(cells[second_]), .label = {}, .index = index};
+    Pair pair{.first = cells[first_], .second = cells[second_], .label = {}, .index = index};
     if (label_) pair.label = file_.label(cells[*label_], data_.task);
     if (is_blank(pair.first) || is_blank(pair.second)) {
       ++data_.skipped.empty;
@@ -188,7 +168,7 @@ std::vector<std::int64_t> count_labels(const Dataset& dataset) {
 Predictions read_predictions(const fs::path& path, Task task) {
   TabSeparatedFile file(path);
   if (!file.next()) throw_user_error("{} is empty", file.name());
-  if (file.cells() != std::vector<std::string_view>{"index", "prediction"}) {
+  if (file.cells() != std::vector<std::string>{"index", "prediction"}) {
     file.throw_here("predictions begin with the header index<TAB>prediction");
   }
   Predictions predictions;

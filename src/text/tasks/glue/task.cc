@@ -140,7 +140,7 @@ std::string notes_of(const Dataset& dataset, const Scores& scores) {
 template <Task task>
 ScoreReport score_pairs(std::span<const std::filesystem::path> data, const std::filesystem::path& predictions,
                         const TaskReading& /*reading*/) {
-  const Dataset dataset = read_dataset(data.front(), task);
+  const Dataset dataset = read_files(data, task);
   const Scores scores = score(dataset, read_predictions(predictions, task));
   std::string text = fmt::format("{}   accuracy {:.4f}", counted(scores.pairs, "pair"), scores.accuracy);
   nlohmann::ordered_json json = {{"pairs", scores.pairs}, {"accuracy", scores.accuracy}};
@@ -161,7 +161,6 @@ constexpr TaskScoring pair_scoring(Task task) {
                              : "scores labels of QQP by accuracy and F1",
           .data = "GLUE's .tsv with labels; of MNLI also label, premise, hypothesis",
           .predictions = "as GLUE's site takes them: index<TAB>prediction, a header first",
-          .has_folders = false,
           .score = is_mnli ? score_pairs<Task::kMnli> : score_pairs<Task::kQqp>};
 }
 
@@ -176,7 +175,6 @@ constinit const TaskEntry kMnliTask = complete({
     .shape = {TaskOutputs::kLabels, std::size(glue::kMnliLabels)},
     .labels = glue::kMnliLabels,
     .seq_length = 128,
-    .max_query_length = 0,
     .predictions_extension = ".tsv",
     .paper =
         {
@@ -196,7 +194,6 @@ constinit const TaskEntry kQqpTask = complete({
     .shape = {TaskOutputs::kLabels, std::size(glue::kQqpLabelNames)},
     .labels = glue::kQqpLabelNames,
     .seq_length = 128,
-    .max_query_length = 0,
     .predictions_extension = ".tsv",
     .paper =
         {

@@ -108,8 +108,7 @@ class ArticleReader {
 };
 
 Article read_article(const RawDocument& document) {
-  const fs::path place =
-      document.line > 0 ? fs::path(fmt::format("{}:{}", document.file->string(), document.line)) : *document.file;
+  const fs::path place = place_of(*document.file, document.line, document.unit);
   return ArticleReader(parse_json_object(document.bytes, place), place).read(*document.file);
 }
 

@@ -146,7 +146,6 @@ constinit const TaskEntry kRaceTask = complete({
     .name = "race",
     .ability = "chooses answers on articles (RACE)",
     .shape = {TaskOutputs::kChoice, race::kOptions},
-    .labels = {},
     .seq_length = 512,
     .max_query_length = 128,
     .predictions_extension = ".json",
@@ -164,7 +163,6 @@ constinit const TaskEntry kRaceTask = complete({
             .summary = "scores answers to RACE by accuracy, of middle, high and all",
             .data = "RACE's folders, its .txt files (JSON), or .jsonl, plain or compressed",
             .predictions = "JSON: {article id: [\"A\", \"C\", ...]}, an answer a question",
-            .has_folders = true,
             .score = race::score_choices,
         },
 });

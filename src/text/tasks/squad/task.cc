@@ -109,10 +109,7 @@ class QuestionSet : public TaskSet {
   void leave_out_unlabelled() {
     unlabelled_ = static_cast<std::int64_t>(
         std::erase_if(data_.questions, [](const Question& each) { return !each.is_labelled; }));
-    if (data_.questions.empty()) {
-      throw_user_error("none of the {} to train on says its answers; a test set is none to train on",
-                       counted(unlabelled_, "question"));
-    }
+    if (data_.questions.empty()) throw_unlabelled(unlabelled_, "question");
   }
 
   void encode_paragraphs(const Tokenizer& tokenizer) {
@@ -247,7 +244,7 @@ nlohmann::ordered_json json_of(const Scores& scores) {
 
 template <Version version>
 ScoreReport score_answers(std::span<const fs::path> data, const fs::path& predictions, const TaskReading& /*reading*/) {
-  const Dataset dataset = read_dataset(data.front(), version);
+  const Dataset dataset = read_files(data, version);
   const auto scores = score(dataset, read_predictions(predictions), version);
   std::string text = line_of("all", scores.all);
   nlohmann::ordered_json json = json_of(scores.all);
@@ -270,7 +267,6 @@ constexpr TaskScoring answer_scoring(Version version) {
                               : "scores answers to SQuAD 2.0, some of which are none",
           .data = "SQuAD's questions and answers (JSON, plain or compressed)",
           .predictions = "JSON: {question id: answer}; \"\" where there is none",
-          .has_folders = false,
           .score = is_first ? score_answers<Version::kSquad1> : score_answers<Version::kSquad2>};
 }
 
@@ -281,7 +277,6 @@ consteval TaskEntry entry(std::string_view name, std::string_view ability, std::
       .name = name,
       .ability = ability,
       .shape = {TaskOutputs::kSpans, 2},
-      .labels = {},
       .seq_length = 384,
       .max_query_length = 64,
       .predictions_extension = ".json",

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "base/ascii.h"
 #include "base/counted.h"
 #include "base/error.h"
 #include "base/files/decompression.h"
@@ -15,6 +16,7 @@
 #include "data/text/document_reader.h"
 #include "data/text/input_files.h"
 #include "data/text/json_members.h"
+#include "data/text/text_list.h"
 
 namespace teratron::tag {
 namespace {
@@ -73,18 +75,14 @@ void add_conll(const fs::path& file, const TaskReading& reading, Sentences& sent
   const std::string text = read_decompressed(file);
   require_text(text, 0, file);
   require_utf8(text, file, "");
-  std::string_view rest = text;
-  if (rest.starts_with(kByteOrderMark)) rest.remove_prefix(kByteOrderMark.size());
   std::optional<ConllColumns> columns;
   std::vector<classify::Row>& rows = sentences.words.rows;
   const auto end_words = [&] {
     if (rows.size() > sentences.begins.back()) end_sentence(sentences);
   };
-  for (std::int64_t line = 1; !rest.empty(); ++line) {
-    const std::size_t end = std::min(rest.find('\n'), rest.size());
-    std::string_view row = rest.substr(0, end);
-    rest.remove_prefix(std::min(end + 1, rest.size()));
-    if (row.ends_with('\r')) row.remove_suffix(1);
+  std::int64_t line = 0;
+  for (const std::string_view row : lines_of(without_byte_order_mark(text))) {
+    ++line;
     if (is_blank(row) || is_document_start(row)) {
       end_words();
       continue;
@@ -98,7 +96,7 @@ void add_conll(const fs::path& file, const TaskReading& reading, Sentences& sent
           place_of(file, line), counted(std::ssize(cells), "column"), columns->count);
     }
     rows.push_back({.text = std::string(cells[columns->word]),
-                    .label = columns->label ? std::string(cells[*columns->label]) : std::string(),
+                    .label = std::string(columns->label ? without_ascii_spaces(cells[*columns->label]) : ""),
                     .line = line,
                     .file = sentences.words.files.size() - 1});
   }
@@ -136,7 +134,8 @@ std::string label_of(const Json& value, const TaskReading& reading, const std::s
 }
 
 void add_json(const fs::path& file, const TaskReading& reading, bool need_words, Sentences& sentences) {
-  classify::visit_objects(file, [&](std::string_view object, const std::string& place, std::int64_t line) {
+  const std::vector<std::string> texts = {reading.text_column, reading.label_column};
+  classify::visit_objects(file, texts, [&](std::string_view object, const std::string& place, std::int64_t line) {
     const Json words = list_of(object, reading.text_column, place);
     const Json labels = list_of(object, reading.label_column, place);
     if (words.is_null() && need_words) {

@@ -298,9 +298,7 @@ constinit const TaskEntry kTagTask = complete({
     .name = "tag",
     .ability = "tells labels of words, such as names of people and places, from files of your own",
     .shape = {TaskOutputs::kTokenLabels, 0},
-    .labels = {},
     .seq_length = 128,
-    .max_query_length = 0,
     .predictions_extension = ".jsonl",
     .paper = bert_fine_tuning(5e-5),
     .open = tag::open_sentences,
@@ -310,7 +308,6 @@ constinit const TaskEntry kTagTask = complete({
             .data = "your CoNLL files, .jsonl or .parquet with labels",
             .predictions =
                 "JSON lines: {\"tokens\": [word, ..], \"ner_tags\": [label, ..]}, or CoNLL: word, tab, label",
-            .has_folders = false,
             .score = tag::score_sentences,
         },
     .has_labels_of_files = true,

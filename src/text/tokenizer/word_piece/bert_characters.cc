@@ -5,16 +5,14 @@
 #include <algorithm>
 #include <iterator>
 
+#include "tokenizer/unicode.h"
+
 namespace teratron::bert {
 namespace {
 
-struct Range {
-  char32_t first, last;
-};
-
 // Marks, punctuation, format characters and decompositions that are younger than Unicode 8 (other characters inside a
 // range are younger, too, or ordinary anyway). Hugging Face treats them as ordinary characters.
-constexpr Range kYounger[] = {
+constexpr CodeRange kYounger[] = {
     {0x61D, 0x61D},     {0x7FD, 0x7FD},     {0x890, 0x8E2},     {0x9FD, 0x9FE},     {0xA76, 0xA76},
     {0xAFA, 0xAFF},     {0xB55, 0xB55},     {0xC04, 0xC3C},     {0xC77, 0xC77},     {0xC84, 0xC84},
     {0xD00, 0xD00},     {0xD3B, 0xD3C},     {0xD81, 0xD81},     {0xEBA, 0xEBA},     {0xECE, 0xECE},
@@ -26,8 +24,9 @@ constexpr Range kYounger[] = {
     {0x1CF00, 0x1CF46}, {0x1E000, 0x1E6F5}, {0x1E944, 0x1E95F}};
 
 // Those introduced by Unicode 9: their order among marks is known, their category is not.
-constexpr Range kYoungerButOrdered[] = {{0x8D4, 0x8E1},     {0x1DFB, 0x1DFB},   {0x11442, 0x11442}, {0x11446, 0x11446},
-                                        {0x11C3F, 0x11C3F}, {0x1E000, 0x1E02A}, {0x1E944, 0x1E94A}};
+constexpr CodeRange kYoungerButOrdered[] = {{0x8D4, 0x8E1},     {0x1DFB, 0x1DFB},   {0x11442, 0x11442},
+                                            {0x11446, 0x11446}, {0x11C3F, 0x11C3F}, {0x1E000, 0x1E02A},
+                                            {0x1E944, 0x1E94A}};
 
 // Lower case that utf8proc 2.8 lacks.
 struct Lower {
@@ -66,9 +65,9 @@ Cleaned clean(char32_t code) {
 }
 
 bool is_ideograph(char32_t code) {
-  constexpr Range kBlocks[] = {{0x3400, 0x4DBF},   {0x4E00, 0x9FFF},   {0xF900, 0xFAFF},  {0x20000, 0x2A6DF},
-                               {0x2A700, 0x2B81F}, {0x2B920, 0x2CEAF}, {0x2F800, 0x2FA1F}};
-  return code >= kBlocks[0].first && find_in(kBlocks, code) != nullptr;
+  constexpr CodeRange kBlocks[] = {{0x3400, 0x4DBF},   {0x4E00, 0x9FFF},   {0xF900, 0xFAFF},  {0x20000, 0x2A6DF},
+                                   {0x2A700, 0x2B81F}, {0x2B920, 0x2CEAF}, {0x2F800, 0x2FA1F}};
+  return code >= kBlocks[0].first && is_within(kBlocks, code);
 }
 
 bool is_punctuation(char32_t code) {

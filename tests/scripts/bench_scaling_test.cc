@@ -4,12 +4,16 @@
 
 #include <cstdlib>
 #include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
 
 #include "base/child_program.h"
 #include "model/config.h"
 
 namespace teratron::testing {
 namespace {
+
+using Json = nlohmann::json;
 
 Json rows_of(std::vector<std::string> arguments) {
   arguments.insert(arguments.begin(), {"python3", TERATRON_SOURCE_DIR "/bench/scaling.py", "--list"});

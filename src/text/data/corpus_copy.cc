@@ -1,4 +1,4 @@
-#include "data/indexed/corpus_copy.h"
+#include "data/corpus_copy.h"
 
 #include <algorithm>
 #include <tuple>
@@ -62,15 +62,19 @@ class StoredTokens {
  public:
   StoredTokens(const IndexedShard& shard, const std::optional<CorpusSidecar>& sidecar) : shard_(shard) {
     if (sidecar && sidecar->bin.blocks) blocks_ = &*sidecar->bin.blocks;
-    if (blocks_ != nullptr) block_bytes_ = static_cast<std::uint64_t>(std::max<std::int64_t>(1, blocks_->bytes));
-    if (sidecar && blocks_ == nullptr) require_checksum(sidecar->bin.checksum);
+    if (blocks_ != nullptr) block_bytes_ = static_cast<std::uint64_t>(blocks_->bytes);
+    if (sidecar && blocks_ == nullptr && shard_.bin_checksum() != sidecar->bin.checksum) {
+      throw_damaged(bin_path(shard_.prefix()));
+    }
   }
 
   // Reads the block of the byte `at`, unless it is loaded. Returns whether it has read.
   bool move_to(std::uint64_t at) {
     if (at >= begin_ && at < begin_ + bytes_.size()) return false;
     const std::uint64_t block = at / block_bytes_;
-    read_block(block);
+    begin_ = block * block_bytes_;
+    bytes_.resize(std::min(block_bytes_, shard_.bin_bytes() - begin_));
+    shard_.read_bytes(begin_, bytes_);
     if (blocks_ != nullptr &&
         (block >= blocks_->checksums.size() || block_checksum_of(bytes_) != blocks_->checksums[block])) {
       throw_damaged(bin_path(shard_.prefix()));
@@ -83,20 +87,6 @@ class StoredTokens {
   }
 
  private:
-  void read_block(std::uint64_t block) {
-    begin_ = block * block_bytes_;
-    bytes_.resize(std::min(block_bytes_, shard_.bin_bytes() - begin_));
-    shard_.read_bytes(begin_, bytes_);
-  }
-  void require_checksum(const std::string& written) {
-    Checksum checksum;
-    for (std::uint64_t block = 0; block * block_bytes_ < shard_.bin_bytes(); ++block) {
-      read_block(block);
-      checksum.update(bytes_);
-    }
-    if (checksum.digest() != written) throw_damaged(bin_path(shard_.prefix()));
-  }
-
   const IndexedShard& shard_;
   const FileBlocks* blocks_ = nullptr;
   std::uint64_t block_bytes_ = kChecksumBlockBytes;

@@ -1,5 +1,5 @@
 // Shuffles are orders, all equally likely as far as tests can see, and the same on every machine for ever.
-#include "data/samples/permutation.h"
+#include "base/permutation.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

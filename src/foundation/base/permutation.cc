@@ -1,4 +1,4 @@
-#include "data/samples/permutation.h"
+#include "base/permutation.h"
 
 #include <cmath>
 #include <numeric>
