@@ -177,6 +177,23 @@ TEST_F(PipelineProfile, IsMeasuredOnceAndThenFoundInTheCache) {
   EXPECT_GT(steps_, 0);
 }
 
+TEST_F(PipelineProfile, WithoutACacheItIsMeasuredEachTime) {
+  write_file_atomically(folder_ / "a file", "");
+  setenv("XDG_CACHE_HOME", (folder_ / "a file").c_str(), 1);
+  const char* const home = std::getenv("HOME");
+  const std::string before = home == nullptr ? "" : home;
+  for (const bool has_home : {true, false}) {
+    if (!has_home) unsetenv("XDG_CACHE_HOME"), unsetenv("HOME");
+    ::testing::internal::CaptureStderr();
+    EXPECT_EQ(profile_in("").stages.size(), 2U);
+    EXPECT_GT(steps_, 0);
+    EXPECT_THAT(::testing::internal::GetCapturedStderr(),
+                AllOf(HasSubstr("warning: the measured profile is not kept"),
+                      HasSubstr(has_home ? "a file at its place" : "neither HOME nor XDG_CACHE_HOME")));
+  }
+  if (home != nullptr) setenv("HOME", before.c_str(), 1);
+}
+
 TEST_F(PipelineProfile, InAFileOfTheUserIsWrittenThereOrMustFit) {
   const std::filesystem::path file = folder_ / "new" / "p.json";
   const slicing::Profile first = profile_in(file);

@@ -80,6 +80,22 @@ TEST_F(SupervisorTest, ACheckpointFromBeforeItsTimeDoesNotChangeTheStart) {
   EXPECT_THAT(starts(), ElementsAre("", ""));
 }
 
+// By --load DIR --iteration 50, where 100 was the current one: the checkpoints after it are made anew.
+TEST_F(SupervisorTest, ARunThatWentBackGoesOnFromWhatItSavedSince) {
+  const std::filesystem::path tracker = folder_.path() / "latest_checkpointed_iteration.txt";
+  const std::string go_back = "[ $n = 1 ] && echo 50 > latest_checkpointed_iteration.txt; ",
+                    update = "echo '{\"iteration\":60}' >> metrics.jsonl; ";
+  write_file_atomically(tracker, "100\n");
+  EXPECT_EQ(run(go_back + update + "[ $n = 1 ] && echo 100 > latest_checkpointed_iteration.txt && exit 3; exit 0"), 0);
+  EXPECT_THAT(starts(), ElementsAre("", "--load SAVE"));
+  EXPECT_THAT(lines_.at(0), HasSubstr("from the checkpoint of iteration 100"));
+  // Its first start made updates, the second none.
+  std::filesystem::remove(folder_.path() / "starts");
+  write_file_atomically(tracker, "100\n");
+  EXPECT_EQ(run("[ $n = 2 ] && exit 3; " + go_back + update + "[ $n = 1 ] && exit 3; exit 0"), 0);
+  EXPECT_EQ(starts().size(), 3U);
+}
+
 TEST_F(SupervisorTest, TwoStartsThatDieBeforeTheirFirstUpdateAreTheLast) {
   EXPECT_EQ(run("exit 3", 100), 3);
   EXPECT_EQ(starts().size(), 2U);

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/message_of.h"
 #include "base/philox.h"
 
 namespace teratron::testing {
@@ -152,6 +153,28 @@ TEST(Profile, ThatCannotBeTrueIsRefusedByTheNameOfItsField) {
   EXPECT_THAT(refusal([](auto& j) { j["update_milliseconds"] = 1e300; }), names("update_milliseconds"));
   EXPECT_THAT(refusal([](auto& j) { j["iterations"][0]["slices"] = {0, 24}; }), names("slices"));
   EXPECT_THAT(refusal([](auto& j) { j["iterations"][0].erase("held_out"); }), names("held_out"));
+}
+
+// Numbers that no machine writes, and with which nothing can be computed.
+TEST(Profile, ThatDividesByNothingOrNeedsEndlessTimeIsRefused) {
+  const auto refusal = [](const std::function<void(nlohmann::json&)>& spoil) {
+    nlohmann::json json = nlohmann::json::parse(to_json(some_profile()));
+    spoil(json);
+    return message_of<UserError>([&] { profile_from_json(json.dump(), "p.json"); });
+  };
+  for (const char* const divisor : {"sequences", "tensor_parallel"}) {
+    EXPECT_THAT(refusal([&](auto& j) { j["measured_for"][divisor] = 0; }), HasSubstr(divisor));
+  }
+  const nlohmann::json huge = {1, 1e300, 1, 1};
+  EXPECT_THAT(refusal([&](auto& j) { j["stages"][0]["forward"]["context_coefficients"] = huge; }),
+              HasSubstr("context"));
+  for (const char* const part : {"weights_milliseconds", "more_milliseconds_per_token"}) {
+    EXPECT_THAT(refusal([&](auto& j) { j["stages"][0]["backward_parts"][part] = -1e300; }), HasSubstr(part));
+  }
+  EXPECT_THAT(refusal([](auto& j) { j["iterations"][0]["slices"] = {16, 25}; }), HasSubstr("from 1 to 24"));
+  EXPECT_THAT(refusal([](auto& j) { j["iterations"][0]["slices"] = nlohmann::json::array(); }), HasSubstr("slices"));
+  EXPECT_THAT(refusal([](auto& j) { j["iterations"][1]["micro_batches"] = 1'000'000'000; }),
+              HasSubstr("micro_batches"));
 }
 
 TEST(Profile, SpoiltAnywhereIsReadOrRefusedAndNothingElse) {

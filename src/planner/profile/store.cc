@@ -5,6 +5,7 @@
 #include "base/files/cache_folder.h"
 #include "base/files/checksum.h"
 #include "base/files/file.h"
+#include "base/host/standard_streams.h"
 #include "base/host/threads.h"
 #include "model/family.h"
 #include "profile/pipeline_profile.h"
@@ -51,6 +52,16 @@ std::string stored_text(const slicing::ProfileKey& key, const fs::path& file, bo
     return "";
   }
   return text;
+}
+
+// A run that cannot keep what it measured goes on with it.
+void keep_in_cache(const slicing::Profile& profile, const fs::path& path) {
+  try {
+    if (path.empty()) throw EnvironmentError("neither HOME nor XDG_CACHE_HOME says where profiles are kept");
+    write_profile(profile, path);
+  } catch (const std::runtime_error& error) {
+    report_to_user(fmt::format("warning: the measured profile is not kept: {} (--profile FILE)", error.what()));
+  }
 }
 
 // Settings that change times beside the shapes, and are not as they were when the first profiles were written.
@@ -105,11 +116,13 @@ slicing::Profile profile_for(const ProfileRequest& request, const std::shared_pt
                              const fs::path& file, const ProfileProgress& progress) {
   const slicing::ProfileKey key = profile_key(request, *mesh, backend);
   const bool is_first = is_first_rank(*mesh);
-  const fs::path path = !is_first || !file.empty() ? file : cached_profile(key);
+  const bool has_cache = !user_cache_folder().empty();
+  const fs::path path = file.empty() && has_cache ? cached_profile(key) : file;  // empty: it is kept nowhere
   const std::string stored = from_first_rank(*mesh, is_first ? stored_text(key, path, !file.empty()) : "");
   if (!stored.empty()) return slicing::profile_from_json(stored, path);
   const slicing::Profile profile = measure_profile(request, mesh, backend, progress);
-  if (is_first) write_profile(profile, path);
+  if (is_first && !file.empty()) write_profile(profile, file);
+  if (is_first && file.empty()) keep_in_cache(profile, path);
   return profile;
 }
 

@@ -141,26 +141,28 @@ std::int64_t reported_iteration(const fs::path& metrics) {
   return last;
 }
 
+fs::file_time_type change_of(const fs::path& file) {
+  std::error_code none;
+  return fs::last_write_time(file, none);
+}
+
 // Updates that the runs of a folder have made, by what they left there.
 class MadeUpdates {
  public:
   explicit MadeUpdates(const fs::path& save) : save_(save) { begin(); }
   void begin() {
     saved_ = saved_iteration(save_);
-    changed_ = change_of_metrics();
+    changed_ = change_of(metrics());
   }
-  // Whether a run has made updates since begin(). A run that begins drops the lines that it will write again.
+  // Whether a run has made updates since begin(). A run that begins drops the lines that it will write again, and one
+  // that goes back to an earlier checkpoint makes that the current one.
   bool were_made() const {
-    if (saved_iteration(save_) > saved_) return true;
-    return change_of_metrics() != changed_ && reported_iteration(metrics()) > saved_;
+    const std::int64_t saved = saved_iteration(save_);
+    return saved > saved_ || (change_of(metrics()) != changed_ && reported_iteration(metrics()) > saved);
   }
 
  private:
   fs::path metrics() const { return save_ / "metrics.jsonl"; }
-  fs::file_time_type change_of_metrics() const {
-    std::error_code none;
-    return fs::last_write_time(metrics(), none);
-  }
 
   const fs::path save_;
   std::int64_t saved_ = 0;
@@ -171,13 +173,15 @@ class MadeUpdates {
 
 int supervise(const Supervision& supervision) {
   const QueuedSignals signals;
-  const std::int64_t saved_at_first = saved_iteration(supervision.save);
+  // A run that goes back to an earlier checkpoint may save the iteration again that was the current one before.
+  const fs::path tracker = supervision.save / kTrackerFile;
+  const fs::file_time_type before = change_of(tracker);
   MadeUpdates updates(supervision.save);
   bool died_at_once = false;  // before its first update, the time before
   for (std::int64_t restarts = 0;; ++restarts) {
     std::vector<std::string> words = supervision.start;
     updates.begin();
-    if (saved_iteration(supervision.save) != saved_at_first) {
+    if (change_of(tracker) != before) {
       words.insert(words.end(), supervision.resume.begin(), supervision.resume.end());
     }
     const ChildEnd end = await(start_child(words, signals), signals);
@@ -194,11 +198,11 @@ int supervise(const Supervision& supervision) {
                                   end.text(), restarts));
       return end.exit_code();
     }
-    const std::int64_t saved = saved_iteration(supervision.save);
-    supervision.say(
-        fmt::format("the run ended by {}; it starts again {} (restart {} of {})", end.text(),
-                    saved == saved_at_first ? "as it began" : fmt::format("from the checkpoint of iteration {}", saved),
-                    restarts + 1, supervision.restarts));
+    const std::string from = change_of(tracker) == before ? "as it began"
+                                                          : fmt::format("from the checkpoint of iteration {}",
+                                                                        saved_iteration(supervision.save));
+    supervision.say(fmt::format("the run ended by {}; it starts again {} (restart {} of {})", end.text(), from,
+                                restarts + 1, supervision.restarts));
   }
 }
 

@@ -20,6 +20,7 @@ constexpr const char* kFormat = "teratron-profile-4";
 constexpr std::int64_t kMost = std::int64_t{1} << 40;  // of any number in a key
 constexpr double kLongest = 1e12;                      // milliseconds of anything
 constexpr std::int64_t kMostTokens = 1'000'000'000;
+constexpr std::int64_t kMostMicroBatches = 4096;  // of an iteration that was measured: twice the stages
 
 // The key's fields, once: text(name, member), number(name, member).
 template <class Key, class Text, class Number>
@@ -97,7 +98,10 @@ CostModel model_from_json(const JsonFields& fields) {
     fields.throw_not("lengths", "a list with a length for each of milliseconds_without_context");
   }
   const std::vector<double> context = numbers(fields, "context_coefficients");
-  if (context.size() != model.context.size()) fields.throw_not("context_coefficients", "a list of four numbers");
+  const bool are_times = std::ranges::all_of(context, [](double value) { return std::abs(value) < kLongest; });
+  if (context.size() != model.context.size() || !are_times) {
+    fields.throw_not("context_coefficients", "a list of four times");
+  }
   std::copy(context.begin(), context.end(), model.context.begin());
   return model;
 }
@@ -133,8 +137,13 @@ RelativeError noise_from_json(const JsonFields& fields) {
 }
 
 BackwardParts parts_from_json(const JsonFields& fields) {
+  const auto number = [&](const std::string& name) {  // may be negative, as a fit may say of short slices
+    const double value = fields.number(name);
+    if (!(std::abs(value) < kLongest)) fields.throw_not(name, "a time");
+    return value;
+  };
   const auto linear = [&](const std::string& name) {
-    return LinearTime{.fixed = fields.number(name), .per_token = fields.number(name + "_per_token")};
+    return LinearTime{.fixed = number(name), .per_token = number(name + "_per_token")};
   };
   return {.weights = linear("weights_milliseconds"), .more = linear("more_milliseconds")};
 }
@@ -153,16 +162,18 @@ StageCosts stage_from_json(const JsonFields& fields, const std::filesystem::path
   return costs;
 }
 
-MeasuredIteration iteration_from_json(const JsonFields& fields) {
-  MeasuredIteration iteration{.micro_batches = static_cast<int>(fields.integer("micro_batches", 1, kMostTokens)),
+// `longest`: tokens of the longest slice that was measured.
+MeasuredIteration iteration_from_json(const JsonFields& fields, std::int64_t longest) {
+  MeasuredIteration iteration{.micro_batches = static_cast<int>(fields.integer("micro_batches", 1, kMostMicroBatches)),
                               .held_out = fields.boolean("held_out"),
                               .pipeline = time(fields, "pipeline_milliseconds")};
   for (const double length : numbers(fields, "slices")) {
-    if (!(length >= 1 && length <= kMostTokens && std::floor(length) == length)) {
-      fields.throw_not("slices", "a list of whole numbers above 0");
+    if (!(length >= 1 && length <= static_cast<double>(longest) && std::floor(length) == length)) {
+      fields.throw_not("slices", fmt::format("a list of whole numbers from 1 to {}", longest));
     }
     iteration.slices.push_back(static_cast<std::int64_t>(length));
   }
+  if (iteration.slices.empty()) fields.throw_not("slices", "a list of one slice or more");
   return iteration;
 }
 
@@ -246,7 +257,10 @@ Profile profile_from_json(std::string_view text, const std::filesystem::path& pa
         // Earlier profiles are of GPT-2's layers.
         if (&value != &profile.key.layer || key.has(name)) value = key.string(name);
       },
-      [&](const char* name, std::int64_t& value) { value = key.integer(name, 0, kMost); });
+      [&](const char* name, std::int64_t& value) {
+        const bool divides = &value == &profile.key.sequences || &value == &profile.key.tensor_parallel;
+        value = key.integer(name, divides ? 1 : 0, kMost);
+      });
   for (const nlohmann::json& stage : objects(fields, "stages")) {
     profile.stages.push_back(stage_from_json(JsonFields(stage, path), path));
   }
@@ -256,7 +270,7 @@ Profile profile_from_json(std::string_view text, const std::filesystem::path& pa
                       .per_token = time(fields, "transfer_milliseconds_per_token")};
   profile.update = time(fields, "update_milliseconds");
   for (const nlohmann::json& iteration : objects(fields, "iterations")) {
-    profile.iterations.push_back(iteration_from_json(JsonFields(iteration, path)));
+    profile.iterations.push_back(iteration_from_json(JsonFields(iteration, path), profile.longest()));
   }
   return profile;
 }
