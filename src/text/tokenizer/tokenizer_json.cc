@@ -65,7 +65,7 @@ dom::object read_json_object(const std::filesystem::path& path, dom::parser& par
   const std::string content = without_mark(read_file(path));
   dom::element root;
   simdjson::error_code fault = parser.parse(content).get(root);
-  if (fault && !parser.parse(fit_json_numbers(content)).get(root)) fault = simdjson::SUCCESS;
+  if (fault && !parser.parse(fit_json(content)).get(root)) fault = simdjson::SUCCESS;
   if (fault) throw_user_error("'{}' is not {}: {}", path.string(), kind, simdjson::error_message(fault));
   dom::object object;
   if (root.get(object)) throw_user_error("'{}' is not {}: it is JSON, but no object", path.string(), kind);

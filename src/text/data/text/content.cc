@@ -23,10 +23,6 @@ bool is_named_json(const std::filesystem::path& file) {
 // The letters could begin a text, but no text has a NUL.
 bool begins_as_parquet(std::string_view head) { return head.starts_with("PAR1") && head.find('\0') != head.npos; }
 
-std::string_view without_mark(std::string_view text) {
-  return text.starts_with(kByteOrderMark) ? text.substr(kByteOrderMark.size()) : text;
-}
-
 }  // namespace
 
 std::string content_ending(const std::filesystem::path& file) {

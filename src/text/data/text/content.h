@@ -32,6 +32,9 @@ struct Content {
 };
 
 inline constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+inline std::string_view without_mark(std::string_view text) {
+  return text.starts_with(kByteOrderMark) ? text.substr(kByteOrderMark.size()) : text;
+}
 
 // Bytes of a file, decompressed, that recognise_content() examines.
 inline constexpr std::size_t kContentHead = std::size_t{64} << 10;
