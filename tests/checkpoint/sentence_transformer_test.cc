@@ -107,6 +107,9 @@ TEST_F(SentenceTransformerFolder, ItsEncoderMayLieBelowAndItsLengthComesFromTheM
   put("0_BERT/sentence_bert_config.json", {{"max_seq_length", 128}});
   EXPECT_EQ(bert("0_BERT").max_tokens, 128);
   EXPECT_EQ(bert("0_BERT").encoder, folder_.path() / "0_BERT");
+  put("0_Old/sentence_distilbert_config.json", {{"max_seq_length", 64}, {"do_lower_case", true}});
+  EXPECT_EQ(bert("0_Old").max_tokens, 64);
+  EXPECT_TRUE(bert("0_Old").lower_case);
 }
 
 TEST_F(SentenceTransformerFolder, ItsDefaultPromptAloneIsPutBeforeTexts) {
@@ -137,10 +140,15 @@ TEST_F(SentenceTransformerFolder, RefusesOtherComputationsByName) {
   EXPECT_THAT(refusal_of({{kModels + "Transformer", "../other"}}), HasSubstr("a folder below"));
   put("sentence_bert_config.json", {{"tokenizer_args", {{"model_max_length", 7}}}});
   EXPECT_THAT(refusal_with(Json::object()), HasSubstr("tokenizer_args {\"model_max_length\":7}"));
+  put("sentence_bert_config.json", {{"processing_kwargs", {{"text", {{"max_length", 7}}}}}});
+  EXPECT_THAT(refusal_with(Json::object()), HasSubstr("processing_kwargs {\"text\":{\"max_length\":7}}"));
   put("sentence_bert_config.json", {{"modality_config", {{"text", {{"method_output_name", "pooler_output"}}}}}});
   EXPECT_THAT(refusal_with(Json::object()), HasSubstr("the encoder's output \"pooler_output\""));
   put("sentence_bert_config.json", {{"transformer_task", "fill-mask"}});
   EXPECT_THAT(refusal_with(Json::object()), HasSubstr("transformer_task fill-mask"));
+  put("sentence_bert_config.json", Json::object());
+  put("config_sentence_transformers.json", {{"truncate_dim", 8}});
+  EXPECT_THAT(refusal_with(Json::object()), HasSubstr("truncate_dim 8"));
   put("modules.json", Json::object());
   EXPECT_THAT(message_of<UserError>([&] { read_sentence_transformer(folder_.path()); }),
               HasSubstr("no JSON list of modules"));

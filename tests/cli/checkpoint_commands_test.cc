@@ -4,6 +4,7 @@
 #include <tuple>
 
 #include "cli/tiny_training.h"
+#include "tokenizer/chat_template_file.h"
 
 namespace teratron::testing {
 namespace {
@@ -107,15 +108,21 @@ TEST_F(CheckpointCommands, AChatTemplateGoesAlongWithTheTokenizer) {
   const std::string form = "{% for m in messages %}\r\n {{ m.content }}\xc3\xa9\n{% endfor %}\n\n";
   write_file_atomically(path("hf/chat_template.jinja"), form);
   write_file_atomically(path("hf/generation_config.json"), R"({ "eos_token_id": [0, 1] })");
+  std::filesystem::create_directory(path("hf/additional_chat_templates"));
+  write_file_atomically(path("hf/additional_chat_templates/tool_use.jinja"), "{{ tools }}" + form);
+  write_file_atomically(path("hf/additional_chat_templates/rag.jinja"), "{{ documents }}");
   succeed({"convert", "--from", "hf", "--to", "teratron", path("hf"), path("back")});
   succeed({"convert", "--from", "teratron", "--to", "hf", path("back"), path("again")});
-  for (const char* name : {"chat_template.jinja", "generation_config.json", "tokenizer_config.json", "config.json"}) {
+  for (const char* name : {"chat_template.jinja", "generation_config.json", "tokenizer_config.json", "config.json",
+                           "additional_chat_templates/tool_use.jinja", "additional_chat_templates/rag.jinja"}) {
     EXPECT_EQ(read_file(path(std::string("again/") + name)), read_file(path(std::string("hf/") + name))) << name;
   }
   succeed({"convert", "--from", "teratron", "--to", "gguf", path("back"), path("chat.gguf")});
   EXPECT_THAT(read_file(path("chat.gguf")), AllOf(HasSubstr("tokenizer.chat_template"), HasSubstr(form)));
+  EXPECT_EQ(find_chat_template(path("back/iter_0000000"))->tools_text, "{{ tools }}" + form);
   // It is no other tokenizer, so the training goes on.
   write_file_atomically(path("run/iter_0000002/chat_template.jinja"), form);
+  write_file_atomically(path("run/iter_0000002/chat_template.rag.jinja"), form);
   EXPECT_EQ(train("4", {"--load", path("run")}).exit_code, 0);
 }
 

@@ -79,6 +79,12 @@ TEST(ChatTools, CallsAreLearnedAndTheirResultsAreNot) {
   }
 }
 
+TEST(ChatTools, HalfOfASurrogatePairIsAReplacementCharacter) {
+  EXPECT_THAT(learned(R"({"messages": [{"role": "user", "content": "U\ud83d"}, {"role": "assistant", "content": "",
+                          "tool_calls": [{"name": "f", "arguments": "{\"a\": \"\\udC00\"}"}]}]})"),
+              ElementsAre("user:U\uFFFD;\nassistant:[<f {\"a\": \"\uFFFD\"}>;]\n"));
+}
+
 TEST(ChatTools, TurnsOfCallsAreReadInShareGptsForm) {
   const std::string begin =
                         R"({"conversations": [{"from": "human", "value": "U"}, {"from": "function_call", "value": )",

@@ -5,7 +5,7 @@
 #include "fuzz.h"
 
 void teratron::fuzz::parse(std::string_view input) {
-  const nlohmann::json object = parse_json_object(fit_json_numbers(input), "a.json");
+  const nlohmann::json object = parse_json_object(fit_json(input), "a.json");
   const std::filesystem::path path = "a.json";
   const JsonFields fields(object, path);
   for (const auto& [key, value] : object.items()) {

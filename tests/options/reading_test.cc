@@ -123,6 +123,9 @@ TEST(CommandLine, UnknownFlagsAreNamedWithTheNearestKnownOneAndTheirValuesAreNoF
                           "unknown flag '--loud-voise'; did you mean '--loud-voice'?",
                           "unknown flag '--zebra'; --help lists the flags"));
   EXPECT_THAT(read({"stray"}).faults, ElementsAre("unexpected argument 'stray'; flags begin with --"));
+  EXPECT_THAT(
+      read({"--loud-voice", "True"}).faults,
+      ElementsAre("unexpected argument 'True'; --loud-voice is a switch; give it alone, or --loud-voice=false"));
 }
 
 TEST(CommandLine, ArgumentsWithoutAFlagFillThePositionsInOrder) {

@@ -108,7 +108,7 @@ TEST_F(Http, RequestsSentAtOnceAreAnsweredInTheirOrder) {
   }
   std::string answers = answer_to(requests, 6), texts;
   for (std::size_t at = 0; (at = answers.find("{\"id\"", at)) != std::string::npos; ++at) {
-    texts += Json::parse(answers.substr(at, answers.find("\r\n", at) - at))
+    texts += Json::parse(answers.substr(at, answers.find("HTTP/1.1 ", at) - at))
                  .at("choices")
                  .at(0)
                  .at("text")
@@ -201,11 +201,15 @@ TEST_F(Http, ABodyMayBeAnnouncedAndNeedsNoType) {
 
 // A client of HTTP/1.0 knows no chunks.
 TEST_F(Http, AnAnswerToTheOldVersionEndsWithTheConnection) {
-  const std::string answer = answer_to(
-      "POST /v1/completions HTTP/1.0\r\nContent-Length: 32\r\n\r\n"
-      R"({"prompt": "a", "max_tokens": 1})");
-  EXPECT_THAT(answer, AllOf(StartsWith("HTTP/1.1 200 "), Not(HasSubstr("chunked")), HasSubstr("Connection: close")));
-  EXPECT_TRUE(Json::accept(answer.substr(answer.find("\r\n\r\n"))));
+  const auto answer = [](const std::string& body) {
+    return answer_to(fmt::format("POST /v1/completions HTTP/1.0\r\nContent-Length: {}\r\n\r\n{}", body.size(), body));
+  };
+  const std::string whole = answer(R"({"prompt": "a", "max_tokens": 1})");
+  EXPECT_THAT(whole, AllOf(StartsWith("HTTP/1.1 200 "), Not(HasSubstr("chunked")), HasSubstr("Content-Length: ")));
+  EXPECT_TRUE(Json::accept(whole.substr(whole.find("\r\n\r\n"))));
+  const std::string stream = answer(R"({"prompt": "a", "max_tokens": 1, "stream": true})");
+  EXPECT_THAT(stream, AllOf(StartsWith("HTTP/1.1 200 "), Not(HasSubstr("chunked")), HasSubstr("Connection: close")));
+  EXPECT_TRUE(stream.ends_with("data: [DONE]\n\n"));
 }
 
 TEST_F(Http, OtherMethodsAreToldWhichThereAre) {

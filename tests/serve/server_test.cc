@@ -110,6 +110,7 @@ TEST_F(Completions, StreamsHaveTheSameTextAndScores) {
   parts.pop_back();
   EXPECT_EQ(Json::parse(parts.back()).at("usage"), whole.json.at("usage"));
   parts.pop_back();
+  EXPECT_THAT(parts, ::testing::Each(HasSubstr(R"("usage":null)")));
   EXPECT_GT(parts.size(), 12U);
   std::vector<std::string> texts(4), reasons(4);
   std::vector<Json> scores(4, Json::array());
@@ -214,7 +215,7 @@ TEST_F(Completions, WrongRequestsAreRefusedWithTheirParameter) {
   refused("{\"prompt\": \"a\"", "", "JSON");
   refused("[1, 2]", "", "object");
   refused(std::string(100000, '['), "", "");
-  refused("{\"prompt\": \"\xff\"}", "", "");
+  refused("{\"prompt\": \"\xff\"}", "", "not UTF-8: 0xff at byte 12");
   refused(R"({"prompt": 5})", "prompt", "a string");
   refused(R"({"prompt": []})", "prompt", "one id");
   refused(R"({"prompt": ["a", 1]})", "prompt", "token id");
@@ -226,9 +227,10 @@ TEST_F(Completions, WrongRequestsAreRefusedWithTheirParameter) {
   refused(R"({"prompt": "a", "max_tokens": "5"})", "max_tokens", "whole number");
   refused(R"({"prompt": "a", "max_tokens": 18446744073709551615})", "max_tokens", "from 0");
   refused(R"({"prompt": "a", "temperature": -0.5})", "temperature", "from 0");
-  for (const std::string number : {"NaN", "Infinity", "-Infinity", "1e400"}) {
-    refused(R"({"prompt": "a", "temperature": )" + number + "}", "", "a number that JSON does not have");
+  for (const std::string number : {"NaN", "Infinity", "-Infinity"}) {
+    refused(R"({"prompt": "a", "temperature": )" + number + "}", "", "no number of JSON");
   }
+  refused(R"({"prompt": "a", "temperature": 1e400})", "temperature", "from 0");
   refused(R"({"prompt": "a", "temperature": true})", "temperature", "number");
   refused(R"({"prompt": "a", "top_p": 1.5})", "top_p", "to 1");
   refused(R"({"prompt": "a", "n": 0})", "n", "from 1");
@@ -245,6 +247,7 @@ TEST_F(Completions, WrongRequestsAreRefusedWithTheirParameter) {
   refused(R"({"prompt": "a", "logit_bias": {"5": 101}})", "logit_bias", "logit_bias of 5 must be a number from -100");
   refused(R"({"prompt": "a", "logit_bias": {"5": "1"}})", "logit_bias", "from -100 to 100");
   refused(R"({"prompt": "a", "stop": [1]})", "stop", "strings");
+  refused(Json{{"prompt", "a"}, {"stop", std::string(4097, 's')}}.dump(), "stop", "4096 are the most");
   refused(R"({"prompt": "a", "stream": 1})", "stream", "true or false");
   refused(R"({"prompt": "a", "logprobs": 1000})", "logprobs", "to 20");
   refused(R"({"prompt": "a", "maxtokens": 3})", "maxtokens", "no parameter");
@@ -339,15 +342,21 @@ TEST(ServeLoad, APortIsServedOnce) {
 }
 
 TEST(ServeLoad, AnEndUnderWayIsReportedToItsClients) {
-  TextServer texts({.caches = 1, .positions = kEndless});
-  Reply reply;
-  std::thread client([&] {
-    reply = texts.server.complete({{"prompt", "the"}, {"max_tokens", kEndless - 10}, {"ignore_eos", true}});
-  });
-  texts.server.wait_for_metric("teratron_texts_in_flight", 1);
-  texts.server.end();
-  client.join();
-  EXPECT_THAT(reply.body, HasSubstr("the server ends"));
+  for (const bool streams : {true, false}) {
+    TextServer texts({.caches = 1, .positions = kEndless});
+    Reply reply;
+    std::thread client([&] {
+      reply = texts.server.complete(
+          {{"prompt", "the"}, {"max_tokens", kEndless - 10}, {"ignore_eos", true}, {"stream", streams}});
+    });
+    texts.server.wait_for_metric("teratron_texts_in_flight", 1);
+    texts.server.end();
+    client.join();
+    EXPECT_EQ(reply.status, streams ? 200 : 503) << reply.body;
+    const Json error = streams ? Json::parse(stream_parts(reply.body).back()) : reply.json;
+    EXPECT_EQ(error.at("error").at("message"), "the server ends");
+    EXPECT_EQ(error.at("error").at("type"), "server_error");
+  }
 }
 
 // Connections outlive the model by a moment.
@@ -358,7 +367,7 @@ TEST(ServeLoad, ARequestAfterTheEndIsRefusedForThatReason) {
   TextModel served("tiny", model, tokenizer_of_texts(), 2, 8, {}, {});
   served.stop();
   try {
-    served.completions({{"prompt", "a"}});
+    served.completions({{"prompt", "a"}}, {});
     FAIL() << "it was taken";
   } catch (const ApiError& error) {
     EXPECT_EQ(error.status(), 503);

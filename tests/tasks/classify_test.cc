@@ -59,6 +59,9 @@ TEST_F(ClassifyFiles, TablesAreReadByTheirEnding) {
       fields_of(table("t.csv", "\xEF\xBB\xBFy,b,a,more\r\nup,\"x, \"\"z\"\"\nw\",t,0\r\n\r\n down ,,t,\r\n", pairs)),
       ElementsAre("t|x, \"z\"\nw|up|2", "t||down|5"));
   EXPECT_THAT(fields_of(table("t.TSV", "a\tb\ty\n\"t\tu\"v\tup\n", pairs)), ElementsAre("\"t|u\"v|up|2"));
+  for (const char* quotes : {"\"t\"", "\"t \"\"u\"\" v\"\tup\nsay \"no\"", "\"\"", "\"", "\"t\"\"", "\"t \"u\" v\""}) {
+    EXPECT_EQ(table_fault("t.tsv", fmt::format("text\tlabel\n{}\tup\n", quotes)), kNoError) << quotes;
+  }
   EXPECT_THAT(fields_of(table("t.jsonl", "{\"a\": \"t\\n\", \"b\": 1.50, \"y\": true}\n\n{\"b\": \"\", \"a\": \"u\"}\n",
                               pairs)),
               ElementsAre("t\n|1.50|true|1", "u|||3"));
@@ -79,6 +82,9 @@ TEST_F(ClassifyFiles, FaultsOfTablesNameTheLine) {
   EXPECT_THAT(table_fault("t.csv", "text;label\nx;a\n"),
               AllOf(HasSubstr("t.csv:1: the first row is one cell, 'text;label'"), HasSubstr("commas part")));
   EXPECT_THAT(table_fault("t.tsv", "text,label\nx,a\n"), HasSubstr("tabs part"));
+  // As pandas writes texts with quotes in them, and csv's readers read them.
+  EXPECT_THAT(table_fault("t.tsv", "text\tlabel\nplain\ta\n\"all of it\"\ta\n\"say \"\"no\"\"\"\tb\n"),
+              HasSubstr("t.tsv:4: a cell stands in quotes"));
   EXPECT_THAT(table_fault("t.csv", "text,label\nx,a\ny\n"),
               AllOf(HasSubstr("t.csv:3: 1 cell, where the first row has 2"), HasSubstr("in quotes")));
   EXPECT_THAT(table_fault("t.csv", "text,label\n\"a\nb\",c\n\"d,e\nf\n"),

@@ -75,6 +75,7 @@ TEST_F(TagFiles, JsonLinesHaveListsOfWordsAndOfNamesOrNumbers) {
   EXPECT_EQ(text_of(read("a.jsonl", R"({"tokens": ["-DOCSTART-"], "ner_tags": ["O"]}
 {"tokens": ["-DOCSTART-", "rain"], "ner_tags": ["O", "B-X"]})")),
             " rain/B-X/2");
+  EXPECT_EQ(text_of(read("a.jsonl", R"({"tokens": ["rain\ud83d", "\ud83d\ude00"]})")), " rain\uFFFD//1 \U0001F600//1");
   reading_.text_column = "words";
   reading_.label_column = "tags";
   reading_.label_names = {"O", "B-X"};

@@ -36,6 +36,21 @@ void add_files(const fs::path& folder, std::span<const std::string_view> names, 
   }
 }
 
+constexpr std::string_view kMoreBegin = "chat_template.", kMoreEnd = ".jinja";
+
+bool is_template(std::string_view name) { return name.starts_with(kMoreBegin) && name.ends_with(kMoreEnd); }
+
+void add_templates(const fs::path& folder, FileContents& files) {
+  std::error_code error;
+  for (const std::string& begin : {std::string(kMoreBegin), std::string()}) {
+    const fs::path place = begin.empty() ? folder : folder / kMoreTemplates;
+    for (const fs::directory_entry& entry : fs::directory_iterator(place, error)) {
+      const std::string name = begin + entry.path().filename().string();
+      if (is_template(name) && entry.is_regular_file(error)) files.emplace(name, read_file(entry.path()));
+    }
+  }
+}
+
 // Ends of texts that the model's config.json names, as the file has them that stands for it where both are there.
 void add_ends(const fs::path& folder, FileContents& files) {
   std::error_code error;
@@ -88,8 +103,15 @@ FileContents find_tokenizer_files(const fs::path& folder) {
   add_files(folder, kNames, files);
   if (files.empty()) return files;
   add_files(folder, kChatNames, files);
+  add_templates(folder, files);
   add_ends(folder, files);
   return files;
+}
+
+std::string place_in_hugging_face(const std::string& name) {
+  return is_template(name) && name.size() > kMoreBegin.size() + kMoreEnd.size()
+             ? std::string(kMoreTemplates) + name.substr(kMoreBegin.size())
+             : name;
 }
 
 FileContents read_tokenizer_files(const fs::path& folder_or_file) {
@@ -114,9 +136,10 @@ FileContents read_tokenizer_files(const fs::path& folder_or_file) {
 }
 
 bool are_same_tokenizer(FileContents a, FileContents b) {
-  for (const std::string_view name : kChatNames) {
-    a.erase(std::string(name));
-    b.erase(std::string(name));
+  for (FileContents* files : {&a, &b}) {
+    std::erase_if(*files, [](const auto& file) {
+      return is_template(file.first) || std::ranges::find(kChatNames, file.first) != kChatNames.end();
+    });
   }
   return a == b;
 }

@@ -14,9 +14,14 @@ using FileContents = std::map<std::string, std::string>;  // name -> bytes
 
 // Reads those of vocab.json, encoder.json, merges.txt, vocab.bpe, vocab.txt, tokenizer.json, tokenizer_config.json,
 // special_tokens_map.json and added_tokens.json that lie in `folder`; none if there are none. Beside one of them also
-// those that say how to write chats and where answers end: chat_template.jinja and generation_config.json. Without
-// the latter it is made of what Hugging Face's config.json says about ends.
+// those that say how to write chats and where answers end: chat_template.jinja, more templates, and
+// generation_config.json. Without the latter it is made of what Hugging Face's config.json says about ends. A
+// checkpoint has no folders: its chat_template.NAME.jinja is additional_chat_templates/NAME.jinja of Hugging Face.
 FileContents find_tokenizer_files(const std::filesystem::path& folder);
+
+inline constexpr std::string_view kMoreTemplates = "additional_chat_templates/";
+// Path in a folder of Hugging Face of a file that is called so in a checkpoint.
+std::string place_in_hugging_face(const std::string& name);
 
 // Reads the files of a folder; or tokenizer.json if `folder_or_file` is that; or all but tokenizer.json if it is
 // another of the files. UserError where that is no tokenizer.

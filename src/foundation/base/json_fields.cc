@@ -59,6 +59,26 @@ std::string fit_number(std::string_view number) {
   return std::string(is_small ? "0.0" : largest);
 }
 
+// A string, with U+FFFD for each half of a surrogate pair.
+std::string fit_string(std::string_view string) {
+  constexpr std::string_view kHighs = "89ABab", kLows = "CDEFcdef";  // the digits after \uD
+  const auto is_half = [&](std::size_t at, std::string_view digits) {
+    const std::string_view escape = string.substr(std::min(at, string.size()), 6);
+    return escape.size() == 6 && (escape.starts_with("\\uD") || escape.starts_with("\\ud")) &&
+           digits.find(escape[3]) != digits.npos &&
+           escape.find_first_not_of("0123456789ABCDEFabcdef", 3) == escape.npos;
+  };
+  std::string fitted;
+  for (std::size_t at = 0; at < string.size();) {
+    const bool is_high = is_half(at, kHighs), is_pair = is_high && is_half(at + 6, kLows);
+    const bool is_alone = !is_pair && (is_high || is_half(at, kLows));
+    const std::size_t length = is_pair ? 12 : is_alone ? 6 : string[at] == '\\' ? 2 : 1;
+    fitted += is_alone ? "\\ufffd" : string.substr(at, length);
+    at += length;
+  }
+  return fitted;
+}
+
 // Length of the string at the beginning of `json`, with its quotes.
 std::size_t string_length(std::string_view json) {
   std::size_t end = 1;
@@ -68,7 +88,7 @@ std::size_t string_length(std::string_view json) {
 
 }  // namespace
 
-std::string fit_json_numbers(std::string_view json) {
+std::string fit_json(std::string_view json) {
   std::string fitted;
   while (!json.empty()) {
     std::size_t length = 1;
@@ -79,9 +99,11 @@ std::string fit_json_numbers(std::string_view json) {
     } else if (json[0] == '-' || (json[0] >= '0' && json[0] <= '9')) {
       length = std::min(json.find_first_not_of(kNumberCharacters), json.size());
       fitted += fit_number(json.substr(0, length));
+    } else if (json[0] == '"') {
+      length = string_length(json);
+      fitted += fit_string(json.substr(0, length));
     } else {
-      if (json[0] == '"') length = string_length(json);
-      fitted += json.substr(0, length);
+      fitted += json[0];
     }
     json.remove_prefix(length);
   }
@@ -92,8 +114,7 @@ Json parse_json_object(std::string_view text, const std::filesystem::path& path)
   if (is_too_deep(text)) {
     throw_user_error("'{}' nests values more than {} deep, which no file of this kind does", path.string(), kDeepest);
   }
-  Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (json.is_discarded()) json = Json::parse(fit_json_numbers(text), nullptr, /*allow_exceptions=*/false);
+  Json json = parse_fitted<Json>(text);
   if (!json.is_object())
     throw_user_error("'{}' is not a JSON object, or not all of one; copy or make it again", path.string());
   return json;

@@ -11,11 +11,18 @@
 
 namespace teratron {
 
-// Rewrites JSON numbers that Python's json module writes and parsers of 64-bit numbers refuse. A whole number beyond 64
-// bits becomes a floating-point one, a number beyond double's range 0 or double's largest, NaN and Infinity null.
-// transformers writes 1000000000000000019884624838656 where a tokenizer has no longest text. Text that is not JSON
-// stays as it is.
-std::string fit_json_numbers(std::string_view json);
+// Rewrites what Python's json module writes and strict parsers refuse. A whole number beyond 64 bits becomes a
+// floating-point one, a number beyond double's range 0 or double's largest, NaN and Infinity null, half a surrogate
+// pair U+FFFD. transformers writes 1000000000000000019884624838656 where a tokenizer has no longest text. Text that is
+// not JSON stays as it is.
+std::string fit_json(std::string_view json);
+
+// Parses a JSON value, fitted where need be. Discarded: the text is none.
+template <class Json>
+Json parse_fitted(std::string_view text, const typename Json::parser_callback_t& callback = nullptr) {
+  Json value = Json::parse(text, callback, /*allow_exceptions=*/false);
+  return value.is_discarded() ? Json::parse(fit_json(text), callback, /*allow_exceptions=*/false) : value;
+}
 
 // Parses one JSON object. UserError, naming `path`: the text is something else, or nests deeper than 1000.
 nlohmann::json parse_json_object(std::string_view text, const std::filesystem::path& path);

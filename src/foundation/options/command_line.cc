@@ -92,7 +92,12 @@ class CommandLineReader {
 
   void read_positional(const std::string& argument) {
     if (positional_ == positionals_.size()) {
-      lines_.push_back(fmt::format("unexpected argument '{}'; flags begin with --", shortened(argument)));
+      const std::string_view before = next_ > 1 ? std::string_view(arguments_[next_ - 2]) : "";
+      const Field* const flag = before.starts_with("--") ? fields_.find(before.substr(2)) : nullptr;
+      lines_.push_back(fmt::format("unexpected argument '{}'; {}", shortened(argument),
+                                   flag == nullptr || !flag->is_bool()
+                                       ? "flags begin with --"
+                                       : fmt::format("{0} is a switch; give it alone, or {0}=false", before)));
       return;
     }
     Field* field = positionals_[positional_];

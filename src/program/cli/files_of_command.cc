@@ -36,11 +36,11 @@ Paths paths_in(const Field& field) {
 bool is_of_model(const fs::path& file) {
   constexpr auto kNames = std::to_array<std::string_view>(
       {"vocab.json", "merges.txt", "vocab.txt", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json",
-       "added_tokens.json", "config.json", "config.toml", "generation_config.json", "chat_template.jinja",
-       "modules.json", "model.safetensors.index.json", "pytorch_model.bin.index.json"});
+       "added_tokens.json", "config.json", "config.toml", "generation_config.json", "modules.json",
+       "model.safetensors.index.json", "pytorch_model.bin.index.json"});
   const fs::path ending = file.extension();
   return std::ranges::find(kNames, file.filename().string()) != kNames.end() || ending == ".safetensors" ||
-         ending == ".bin" || ending == ".model";
+         ending == ".bin" || ending == ".model" || ending == ".jinja";
 }
 
 void add_folder(const fs::path& folder, bool has_model, Paths& read) {

@@ -193,8 +193,12 @@ void require_same_runs(const FinetuneConfig& config, const Sets& sets) {
   }
 }
 
-// Reports unnamed labels once, for all runs.
-void report_unnamed_labels(const FinetuneConfig& config) {
+// Reports once, for all runs, unnamed labels and examples to test on that are trained on. Those to validate on are
+// counted in the words of a run.
+void report_at_start(const FinetuneConfig& config, const Sets& sets) {
+  const TaskExamples* const test = sets.test() == nullptr ? nullptr : &sets.test()->examples();
+  const std::int64_t both = test == nullptr ? 0 : test->count_in(sets.training().examples());
+  if (both > 0) report_to_user(fmt::format("to test on: {} of {} are trained on, too", both, test->count()));
   if (config.load.empty()) return;
   const std::string note = note_of_unnamed_labels(find_weights(config.load), config.run.model.config);
   if (!note.empty()) report_to_user(note);
@@ -246,7 +250,7 @@ FinetuneResults finetune(const FinetuneConfig& config) {
       config.search ? search_points(config, sets.training().examples().count()) : std::vector<SearchPoint>();
   if (!config.search) require_same_runs(config, sets);
   for (const SearchPoint& point : points) require_same_runs(at_point(config, point), sets);
-  if (launch.is_first_process()) report_unnamed_labels(config);
+  if (launch.is_first_process()) report_at_start(config, sets);
   FinetuneResults results;
   launch.run(to_toml(config), [&](const Rank& rank) {
     FinetuneResults of_rank = RankRuns(config, points, sets, launch, rank).all();

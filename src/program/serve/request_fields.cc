@@ -4,6 +4,9 @@
 
 #include "base/error.h"
 #include "base/json_fields.h"
+#include "base/utf8.h"
+#include "data/text/content.h"
+#include "data/text/input_files.h"
 #include "data/text/json_members.h"
 #include "data/text/json_scanner.h"
 #include "serve/api_error.h"
@@ -11,15 +14,16 @@
 namespace teratron {
 
 nlohmann::json parse_request(std::string_view body) {
-  nlohmann::json request;
-  try {
-    request = parse_json_object(body, "the request");
-  } catch (const UserError& error) {
-    throw ApiError(400, is_json(body) ? error.what() : "the request is not valid JSON: " + json_fault(body));
-  }
+  body = without_byte_order_mark(body);
+  if (!is_utf8(body)) throw ApiError(400, "the request is not UTF-8: " + utf8_fault(body));
   // A file's NaN is read as null, which in a request would be the default.
-  if (nlohmann::json::accept(body)) return request;
-  throw ApiError(400, "the request has a number that JSON does not have, or too large");
+  if (!is_json(body)) throw ApiError(400, "the request is not valid JSON: " + json_fault(body));
+  if (!without_leading_space(body).starts_with('{')) throw ApiError(400, "the request is JSON, but no object");
+  try {
+    return parse_json_object(body, "the request");
+  } catch (const UserError& error) {
+    throw ApiError(400, error.what());
+  }
 }
 
 std::vector<std::int32_t> token_ids(const nlohmann::json& list, std::int64_t tokens, const std::string& key) {

@@ -24,10 +24,10 @@ class ServedModel {
 
   // Answers of /v1/completions, /v1/chat/completions and /v1/embeddings. ApiError, as for a model that does something
   // else.
-  virtual HttpAnswer completions(const nlohmann::json& request) = 0;
-  // `body`: the request's text, which has the order of its keys.
-  virtual HttpAnswer chats(const nlohmann::json& request, std::string_view body) = 0;
-  virtual HttpAnswer embeddings(const nlohmann::json& request) = 0;
+  // `json`: the request's body, whose text alone has the order of its keys.
+  virtual HttpAnswer completions(const nlohmann::json& json, const HttpRequest& request) = 0;
+  virtual HttpAnswer chats(const nlohmann::json& json, const HttpRequest& request) = 0;
+  virtual HttpAnswer embeddings(const nlohmann::json& json) = 0;
   virtual std::vector<Metric> metrics() const = 0;
 
   virtual void run() = 0;   // on every rank of the model, until stop() on the first

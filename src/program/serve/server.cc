@@ -114,7 +114,7 @@ HttpAnswer Server::post(const HttpRequest& request) {
   const nlohmann::json json = parse_request(request.body);
   require_model(RequestFields(json).text("model", settings_.model_name));
   if (request.path == "/v1/embeddings") return model_.embeddings(json);
-  return request.path == "/v1/completions" ? model_.completions(json) : model_.chats(json, request.body);
+  return request.path == "/v1/completions" ? model_.completions(json, request) : model_.chats(json, request);
 }
 
 nlohmann::ordered_json Server::model() const {

@@ -64,8 +64,9 @@ std::optional<ChatTemplateFile> find_chat_template(const fs::path& tokenizer) {
   } else {
     file.specials = TokenizerConfig(folder).special_texts();
   }
-  const fs::path tools = folder / "additional_chat_templates" / "tool_use.jinja";
-  if (fs::is_regular_file(tools, error)) file.tools_text = read_file(tools);
+  for (const char* name : {"chat_template.tool_use.jinja", "additional_chat_templates/tool_use.jinja"}) {
+    if (fs::is_regular_file(folder / name, error)) file.tools_text = read_file(folder / name);
+  }
   return file;
 }
 

@@ -17,8 +17,9 @@ struct ChatTemplateFile {
 
 // Finds the template of the tokenizer in a folder, or beside the one of its files that is named: chat_template.jinja,
 // else "chat_template" in tokenizer_config.json; of several templates there the one named "default". For conversations
-// with tools that is additional_chat_templates/tool_use.jinja, or the one named "tool_use". nullopt: there is none.
-// UserError: tokenizer_config.json is damaged, or has templates of which none is named so.
+// with tools that is additional_chat_templates/tool_use.jinja (of a checkpoint chat_template.tool_use.jinja), or the
+// one named "tool_use". nullopt: there is none. UserError: tokenizer_config.json is damaged, or has templates of which
+// none is named so.
 std::optional<ChatTemplateFile> find_chat_template(const std::filesystem::path& tokenizer);
 
 // Reads a template from a file of its own. The special tokens are those of the tokenizer. UserError: no such file.

@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "pipeline/token_slices.h"
+#include "settings/adapter_settings.h"
 
 namespace teratron {
 namespace {
@@ -119,6 +120,7 @@ Faults StepSettings::faults() const {
   faults.add(sequence_parallel_faults(*this));
   faults.add(pipeline_faults(*this));
   faults.add(backend.faults());
+  faults.add(frozen_weights_faults(model.config.adapters, backend.weight_tiles));
   faults.add(batch.faults(layout.data_parallel));
   faults.add_if(layout.keep_activations == KeepActivations::kAll && layout.recomputation() != Recompute::kNone,
                 "{} all keeps what {} computes again; give one of them", Flag{"keep-activations"},

@@ -246,6 +246,12 @@ TEST(Plan, FaultsAreListedAtOnce) {
   EXPECT_THAT(refused({"plan", "--model", "124M", "--global-batch", "4", "--cluster", "dgx-9"}), HasSubstr("dgx-9"));
   EXPECT_THAT(refused(plan({"--model", "bert-tiny", "--global-batch", "4", "--vocabulary-parallel"})),
               HasSubstr("--vocabulary-parallel is for models that continue text"));
+  const Words small = plan({"--model", "124M", "--global-batch", "8"});
+  EXPECT_THAT(refused(with(small, {"--pipeline-layout", "1,1"})), HasSubstr("--pipeline-layout 1,1 adds up to 2"));
+  EXPECT_THAT(refused(with(small, {"--pipeline-layout", "x"})), HasSubstr("--pipeline-layout is 'x'"));
+  EXPECT_THAT(refused(with(small, {"--frozen-weights", "q4_0"})), HasSubstr("--frozen-weights is for weights beside"));
+  EXPECT_THAT(refused(with(small, {"--frozen-weights", "q4_0", "--lora-rank", "4"})), HasSubstr("are for CPUs"));
+  EXPECT_THAT(refused(with(small, {"--sequence-parallel", "--devices", "1"})), HasSubstr("leave out flags of layouts"));
   EXPECT_THAT(refused({"plan", "--reproduce", "gpt"}), AllOf(HasSubstr("megatron"), HasSubstr("terapipe")));
 }
 

@@ -116,10 +116,20 @@ TEST(Simulate, BadInputIsToldAtOnceWithWhatToDo) {
   expect_fault({"--stages", "9999", "--micro-batches", "999999"}, "actions");
   expect_fault({"--schedule", "terapipe", "--slices", "16000000"}, "--slices");
   expect_fault({"--schedule", "fast"}, "gpipe");
+  expect_fault(
+      {"--global-batch-size", "64"},
+      "--global-batch-size is --micro-batches here, times --micro-batch-size and --dp; give --micro-batches M");
 }
 
 const Words kOnCluster =
     words_of("--cluster dgx-a100 --stages 2 --tp 8 --dp 2 --micro-batches 4 --micro-batch-size 1 --model 1.2B");
+
+TEST(Simulate, FaultsOnAClusterNameFlagsOfThisCommand) {
+  EXPECT_THAT(refused(with({"simulate"}, with(kOnCluster, {"--slices", "512,500"}))),
+              AllOf(HasSubstr("--slices 512,500 adds up to 1012 tokens"), Not(HasSubstr("--token-slices"))));
+  EXPECT_THAT(refused({"simulate", "--cluster", "dgx-a100", "--model", "355M", "--stages", "25"}),
+              AllOf(HasSubstr("--stages is 25"), Not(HasSubstr("--pipeline-model-parallel"))));
+}
 
 TEST(Simulate, OnAClusterStagesLinksAndMemoryAreTold) {
   const Json json = simulated(kOnCluster);

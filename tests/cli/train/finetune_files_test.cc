@@ -30,7 +30,8 @@ TEST_F(FinetuneCommands, NumbersAreLearnedAndLabelsThatDoNotFitAreRefused) {
   EXPECT_LT(json["runs"][0]["valid"]["mean_squared_error"].get<double>(), 0.6);
   const Outcome again = must(command(numbers, numbers, {"--epochs", "60"}));
   EXPECT_THAT(again.errors, AllOf(Not(HasSubstr("validates on nothing")),
-                                  HasSubstr("to validate on: 8 texts; labels are numbers; 8 of them trained on, too")));
+                                  HasSubstr("to validate on: 8 texts; labels are numbers; 8 of them trained on, too"),
+                                  HasSubstr("to test on: 8 of 8 are trained on, too")));
   EXPECT_EQ(json_of(command(numbers, numbers, {"--epochs", "60"}))["runs"], json["runs"]) << "a finished run goes on";
   const auto evaluated = json_of({"eval", "classify", "--load", path("run") + "/best", "--data", path("valid.csv")});
   const double pearson = json["runs"][0]["valid"]["pearson"];

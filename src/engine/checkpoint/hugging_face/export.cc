@@ -123,18 +123,17 @@ void export_to_hugging_face(const fs::path& checkpoint, const fs::path& folder, 
 
   std::vector<std::string> files = stored.names();
   files.emplace_back(kConfig);
-  for (const auto& [name, content] : tokenizer) files.push_back(name);
-  const FileContents modules = sentence_transformer_files(whole.model());
-  for (const auto& [name, content] : modules) files.push_back(name);
+  FileContents small = sentence_transformer_files(whole.model());
+  for (const auto& [name, content] : tokenizer) small.emplace(place_in_hugging_face(name), content);
+  for (const auto& [name, content] : small) files.push_back(name);
   ExportFolder out(folder, files);  // before the long look at the checkpoint
   whole.require_intact();
   whole.require_finite();
-  for (const auto& [name, content] : tokenizer) write_file_atomically(folder / name, content);
-  stored.write(folder);
-  for (const auto& [name, content] : modules) {
+  for (const auto& [name, content] : small) {
     make_folders((folder / name).parent_path());
     write_file_atomically(folder / name, content);
   }
+  stored.write(folder);
   write_file_atomically(folder / kConfig, config);  // last: without it the folder is no model
   out.finish();
 }

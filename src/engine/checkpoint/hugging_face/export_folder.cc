@@ -16,20 +16,24 @@
 #include "base/files/file.h"
 #include "base/files/write_all.h"
 #include "checkpoint/hugging_face/sentence_transformer.h"
+#include "checkpoint/tokenizer_files.h"
 
 namespace teratron {
 namespace {
 
 namespace fs = std::filesystem;
 
-// Names of files in the folder itself, and that of the one below; others are ignored, since anybody may have written
-// the list.
+bool is_in_folder(std::string_view name) {
+  return !name.empty() && name != "." && name != ".." && name.find('/') == name.npos;
+}
+
+// Names of files in the folder itself, and in those below; others are ignored, since anybody may have written the list.
 std::vector<std::string> names_in(const std::string& text) {
   std::vector<std::string> names;
   std::istringstream lines(text);
   for (std::string name; std::getline(lines, name);) {
-    const bool is_in_folder = !name.empty() && name != "." && name != ".." && name.find('/') == name.npos;
-    if (is_in_folder || name == kPoolingFile) names.push_back(name);
+    const bool is_template = name.starts_with(kMoreTemplates) && is_in_folder(name.substr(kMoreTemplates.size()));
+    if (is_in_folder(name) || is_template || name == kPoolingFile) names.push_back(name);
   }
   return names;
 }

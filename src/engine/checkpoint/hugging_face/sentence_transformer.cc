@@ -93,8 +93,12 @@ class ModuleReader {
 
   void read_encoder(const fs::path& folder) {
     read_.encoder = folder;
-    const fs::path file = folder / "sentence_bert_config.json";
-    const Json json = read_object(file);
+    fs::path file;
+    Json json;
+    for (const char* kind : {"bert", "roberta", "distilbert"}) {  // older versions name it by the model
+      file = folder / fmt::format("sentence_{}_config.json", kind);
+      if (json = read_object(file); !json.empty()) break;
+    }
     const JsonFields fields(json, file);
     if (fields.has("max_seq_length")) read_.max_tokens = fields.integer("max_seq_length", 2, kLargestSize);
     read_.lower_case = flag_or(fields, "do_lower_case", false);
@@ -102,7 +106,8 @@ class ModuleReader {
       unsupported_.push_back(fmt::format("transformer_task {}", fields.string("transformer_task")));
     }
     require_token_outputs(fields);
-    for (const char* key : {"tokenizer_args", "processor_kwargs", "config_args", "config_kwargs"}) {
+    for (const char* key :
+         {"tokenizer_args", "processor_kwargs", "processing_kwargs", "config_args", "config_kwargs"}) {
       if (fields.has(key) && !fields.object(key).empty()) {
         unsupported_.push_back(fmt::format("{} {}", key, fields[key].dump()));
       }
@@ -166,6 +171,7 @@ class ModuleReader {
     const fs::path file = folder_ / "config_sentence_transformers.json";
     const Json json = read_object(file);
     const JsonFields fields(json, file);
+    if (fields.has("truncate_dim")) unsupported_.push_back("truncate_dim " + fields["truncate_dim"].dump());
     if (!fields.has("default_prompt_name") || !fields.has("prompts")) return;
     const JsonFields prompts(fields.object("prompts"), file);
     const std::string name = fields.string("default_prompt_name");

@@ -309,8 +309,11 @@ std::vector<Layout> layouts_of(const PlanRequest& request) {
     std::vector<Layout> layouts = layouts_on(devices, request.config, request.fixed);
     if (!layouts.empty()) return layouts;
   }
-  throw_user_error("no layout of up to {} can run this model and batch with what is fixed",
-                   counted(request.cluster.devices, "device"));
+  throw_user_error(
+      "no layout of up to {} can run this model and batch with what is fixed; leave out flags of layouts, or give more "
+      "--devices or another --global-batch-size",
+
+      counted(request.cluster.devices, "device"));
 }
 
 SearchResult search_layouts(const PlanRequest& request, std::size_t runners_up) {

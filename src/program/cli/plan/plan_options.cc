@@ -82,6 +82,12 @@ TrainConfig as_decided(const PlanOptions& o) {
   const bool needs_stages = layout.virtual_stages > 1 || layout.vocabulary_parallel;
   if (needs_stages && !o.fixed.pipeline) layout.pipeline = 2;
   if (layout.recompute.differs() && !o.fixed.pipeline) layout.pipeline = layout.recompute.stages();
+  // Where nothing else says how many cells a stage has, each number of a layout is one's.
+  const bool tells_stages = !o.train.pipeline.layout.empty() && !o.train.pipeline.chooses_layers() &&
+                            !o.fixed.pipeline && !o.fixed.virtual_stages && !o.fixed.schedule &&
+                            !layout.recompute.differs();
+  if (tells_stages)
+    layout.pipeline = std::ssize(comma_separated(o.train.pipeline.layout).value_or(std::vector<std::int64_t>{1}));
   layout.schedule = schedule_kind({.schedule = o.fixed.schedule,
                                    .virtual_stages = layout.virtual_stages,
                                    .token_slices = layout.slicing.flag_value()});
@@ -89,7 +95,8 @@ TrainConfig as_decided(const PlanOptions& o) {
                            layout.pipeline <= o.train.model.config.num_layers / layout.virtual_stages;
   TrainConfig config = makes_sense ? plan::with_layout(o.train, layout) : o.train;
   config.layout.recompute = o.train.layout.recompute;  // with its faults
-  if (!o.fixed.pipeline && !config.pipeline.layout.empty() && o.train.pipeline.layout == config.pipeline.layout) {
+  if (!o.fixed.pipeline && !tells_stages && !config.pipeline.layout.empty() &&
+      o.train.pipeline.layout == config.pipeline.layout) {
     config.pipeline.layout.clear();  // its stages are what is searched for
   }
   return config;
@@ -161,8 +168,9 @@ plan::PlanRequest PlanOptions::request() const {
   TrainConfig& config = request.config;
   if (config.pipeline.chooses_layers()) config.pipeline.layout.clear();
   plan::choose_device_settings(config, request.cluster.device, precision_given);
-  const std::vector<std::string> faults = optimizer_backend_faults(config).texts();
-  if (!faults.empty()) throw_user_error("{}", faults.front());
+  Faults faults = optimizer_backend_faults(config);
+  faults.add(config.backend.faults());
+  if (!faults.empty()) throw_user_error("{}", faults.texts().front());
   request.vocab_size = plan::vocabulary_size(config);
   if (config.model.tokenizer.empty()) config.model.config.vocab_size = request.vocab_size;
   return request;

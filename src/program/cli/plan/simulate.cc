@@ -32,6 +32,7 @@ struct SimulateOptions : slicing::Scenario {
   std::optional<pipeline::ScheduleKind> asked = pipeline::ScheduleKind::k1F1B;  // none: auto
   ClusterScenario on_cluster;
   double svg_span = 0;
+  std::int64_t global_batch_size = 0;
   std::filesystem::path svg, trace, json;
 
   Faults faults() const;
@@ -52,6 +53,7 @@ FieldList fields_of(SimulateOptions& o) {
   };
   list.add("stages", &o.stages, "K", "stages of the pipeline").alias = "pp";
   list.add("micro-batches", &o.micro_batches, "M", "micro-batches an iteration");
+  list.add("global-batch-size", &o.global_batch_size, "N", "").role = FieldRole::kHiddenFlag;  // of other commands
   list.add("slices", &o.slices, "uniform:N|L,L,..|NxL,L,..+NxL,..|auto",
            "slices of tokens: so many (N does too), their lengths, micro-batches of N sequences each in its own way "
            "(2x512,512+1x1024), or the best for the profile")
@@ -88,6 +90,8 @@ Faults SimulateOptions::faults() const {
                 "{} is auto, which chooses by what passes cost and what fits; give {} NAME", Flag{"schedule"},
                 Flag{"cluster"});
   add_output_faults(faults, "--svg", svg, json);
+  faults.add_if(global_batch_size != 0, "{} is {} here, times --micro-batch-size and --dp; give {} M",
+                Flag{"global-batch-size"}, Flag{"micro-batches"}, Flag{"micro-batches"});
   const bool is_span = std::isfinite(svg_span) && svg_span >= 0 && svg_span <= 1e9;
   faults.add_if(!is_span, "{} is {}; it must be a time of at least 0, in milliseconds", Flag{"svg-span-ms"}, svg_span);
   return faults;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/replace_all.h"
 #include "cluster/cluster_file.h"
 #include "cluster/presets.h"
 #include "console/readable.h"
@@ -79,7 +80,13 @@ Faults ClusterScenario::faults(const slicing::Scenario& scenario) const {
   faults = chosen_later.faults();
   if (!faults.empty()) return faults;
   const TrainConfig config = config_of(scenario);
-  return static_cast<const StepSettings&>(config).faults();
+  for (Fault fault : static_cast<const StepSettings&>(config).faults()) {
+    // Of train's flags these have other names here.
+    replace_all(fault.text, "--token-slices", "--slices");
+    replace_all(fault.text, "--pipeline-model-parallel-size", "--stages");
+    faults.add(std::move(fault));
+  }
+  return faults;
 }
 
 ClusterRun simulate_on_cluster(const ClusterScenario& options, const slicing::Scenario& scenario) {

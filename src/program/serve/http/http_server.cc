@@ -55,7 +55,8 @@ class ConnectionServer : public httplib::Server {
       is_last = true;  // unless the answer says otherwise: a head that is not HTTP has no end
       const auto begin_body = [&](httplib::Request& request) {
         request.ranges.clear();  // an answer comes whole
-        // The library itself calls this in clients alone; here the last handler of an answer does.
+        // The library itself calls these two in clients alone; here handlers of a request do.
+        request.progress = [&client](std::uint64_t, std::uint64_t) { return client.is_writable(); };
         request.response_handler = [&](const httplib::Response& response) {
           is_last = ends_connection(response);
           return true;
@@ -175,7 +176,8 @@ void HttpServer::add_routes(const HttpSettings& settings, const std::function<Ht
     const HttpRequest asked{.method = request.method,
                             .path = request.path,
                             .body = std::move(body),
-                            .authorization = request.get_header_value("Authorization")};
+                            .authorization = request.get_header_value("Authorization"),
+                            .is_open = [&request] { return request.progress(0, 0); }};
     fill(response, handle(asked), request.version != "HTTP/1.0");
   };
   const auto get = [answer](const httplib::Request& request, httplib::Response& response) {

@@ -12,6 +12,7 @@ namespace teratron {
 
 struct HttpRequest {
   std::string method, path, body, authorization;
+  std::function<bool()> is_open;  // whether the client is still there
 };
 
 // Rest of an answer that is written while it is made.

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "data/chats/tool_calls.h"
+#include "data/text/content.h"
 #include "data/text/json_members.h"
 #include "serve/api_error.h"
 #include "serve/request_fields.h"
@@ -34,9 +35,7 @@ std::string joined_parts(const nlohmann::json& parts, const std::string& where) 
 
 // Member of a request as its text has it.
 nlohmann::ordered_json member_in_order(std::string_view body, const char* key) {
-  constexpr std::string_view kMark = "\xEF\xBB\xBF";  // of UTF-8, which nlohmann's parser skips
-  if (body.starts_with(kMark)) body.remove_prefix(kMark.size());
-  const std::optional<std::string_view> text = find_member(body, key);
+  const std::optional<std::string_view> text = find_member(without_byte_order_mark(body), key);
   check(text.has_value(), "a member of the request");
   return parse_in_order(*text, key);
 }

@@ -61,6 +61,7 @@ std::vector<nlohmann::ordered_json> CompletionAnswer::add(const TextEvent& event
   if (text.sent_text == text.text.size() && text.sent_scores == scores && !event.end) return {};
   nlohmann::ordered_json part = frame();
   part["choices"] = nlohmann::ordered_json::array({choice(text, event.text, text.sent_text, text.sent_scores, scores)});
+  if (request_.includes_usage) part["usage"] = nullptr;
   text.sent_text = text.text.size();
   text.sent_scores = scores;
   return {part};

@@ -14,7 +14,7 @@ namespace teratron {
 namespace {
 
 constexpr std::int64_t kUsualTokens = 16, kMostAlternatives = 20;  // the former as OpenAI's
-constexpr std::size_t kMostStopTexts = 16;
+constexpr std::size_t kMostStopTexts = 16, kMostStopBytes = 4096;  // each text of a request has a copy
 constexpr double kMostTemperature = 100;
 
 std::string valid_text(const Tokenizer& tokenizer, const std::vector<std::int32_t>& ids) {
@@ -146,6 +146,10 @@ CompletionRequest read_completion_request(const nlohmann::json& json, const Toke
   request.echo = fields.boolean("echo", false);
   request.stop_texts = fields.texts("stop", kMostStopTexts);
   std::erase(request.stop_texts, "");
+  for (const std::string& stop : request.stop_texts) {
+    if (stop.size() <= kMostStopBytes) continue;
+    refuse_field("stop", "a text of stop has {} bytes; {} are the most", stop.size(), kMostStopBytes);
+  }
   if (fields.find("logprobs") != nullptr) request.alternatives = fields.integer("logprobs", 0, 0, kMostAlternatives);
   if (fields.find("max_tokens") != nullptr) request.max_tokens = fields.integer("max_tokens", 0, 0, 1 << 30);
   request.settings.log_probabilities = request.alternatives || request.samples > request.returned;

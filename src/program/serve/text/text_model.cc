@@ -1,5 +1,6 @@
 #include "serve/text/text_model.h"
 
+#include <algorithm>
 #include <chrono>
 #include <random>
 
@@ -11,6 +12,7 @@
 namespace teratron {
 namespace {
 
+const std::pair<std::string, std::string> kNotCached = {"Cache-Control", "no-cache"};
 constexpr double kLookSeconds = 0.05;  // between two looks whether the client is still there
 
 AnswerHead new_head(const char* kind, const std::string& model) {
@@ -30,7 +32,7 @@ struct Lease {
   ~Lease() { engine.cancel(events); }
 };
 
-// Writes an answer while its events come, until the client has gone.
+// Makes an answer while its events come, until the client has gone.
 template <class Answer>
 struct AnswerWriter {
   CompletionRequest request;
@@ -38,30 +40,41 @@ struct AnswerWriter {
   AnswerHead head;
   std::shared_ptr<const Lease> lease;
 
-  void operator()(HttpStream& client) const {
+  // The whole answer. ApiError: its texts fail.
+  HttpAnswer whole(const std::function<bool()>& is_open) const {
     Answer answer(request, tokenizer, head);
-    while (!answer.is_finished()) {
-      const std::optional<TextEvent> event = lease->events->pop(kLookSeconds);
-      if (!event) {
-        if (!client.is_open()) return;
-        continue;
-      }
-      if (!event->failure.empty()) {
-        const std::string body = ApiError(500, event->failure).answer().body;
-        client.write(request.stream ? event_of(body) : body);
-        return;
-      }
-      for (const nlohmann::ordered_json& part : answer.add(*event)) {
-        if (request.stream && !client.write(event_of(json_text(part)))) return;
-      }
-      if (!request.stream && event->token && !client.is_open()) return;
+    if (!grow(answer, is_open, [&](const nlohmann::ordered_json&) { return is_open(); })) {
+      throw ApiError(400, "the client has ended the connection, or its half, before the answer");
     }
-    if (!request.stream) {
-      client.write(json_text(answer.whole()));
+    return {.body = json_text(answer.whole()), .headers = {kNotCached}};
+  }
+
+  // Writes a stream, whose last part may be an error.
+  void operator()(HttpStream& client) const {
+    const auto is_open = [&] { return client.is_open(); };
+    const auto write = [&](const nlohmann::ordered_json& part) { return client.write(event_of(json_text(part))); };
+    Answer answer(request, tokenizer, head);
+    try {
+      if (!grow(answer, is_open, write)) return;
+    } catch (const ApiError& error) {
+      client.write(event_of(error.answer().body));
       return;
     }
-    if (request.includes_usage) client.write(event_of(json_text(answer.usage_part())));
+    if (request.includes_usage) write(answer.usage_part());
     client.write(event_of("[DONE]"));
+  }
+
+ private:
+  // Adds events until the answer is finished. False: the client has gone, as `is_open` or take(part) says.
+  bool grow(Answer& answer, const auto& is_open, const auto& take) const {
+    while (!answer.is_finished()) {
+      const std::optional<TextEvent> event = lease->events->pop(kLookSeconds);
+      if (!event && !is_open()) return false;
+      if (!event) continue;
+      if (!event->failure.empty()) throw ApiError(lease->engine.is_stopped() ? 503 : 500, event->failure);
+      if (!std::ranges::all_of(answer.add(*event), take)) return false;
+    }
+    return true;
   }
 };
 
@@ -78,16 +91,16 @@ TextModel::TextModel(std::string name, LanguageModel& model, Tokenizer tokenizer
               .ends = std::move(ends)},
       engine_(model, tokenizer_, most_texts, prompt_tokens_a_step) {}
 
-HttpAnswer TextModel::completions(const nlohmann::json& json) {
-  return answer<CompletionAnswer>(read_completion_request(json, tokenizer_, limits_), "cmpl");
+HttpAnswer TextModel::completions(const nlohmann::json& json, const HttpRequest& request) {
+  return answer<CompletionAnswer>(read_completion_request(json, tokenizer_, limits_), request, "cmpl");
 }
 
-HttpAnswer TextModel::chats(const nlohmann::json& json, std::string_view body) {
-  return answer<ChatAnswer>(read_chat_request(json, body, tokenizer_, chat_, limits_), "chatcmpl");
+HttpAnswer TextModel::chats(const nlohmann::json& json, const HttpRequest& request) {
+  return answer<ChatAnswer>(read_chat_request(json, request.body, tokenizer_, chat_, limits_), request, "chatcmpl");
 }
 
 template <class Answer>
-HttpAnswer TextModel::answer(CompletionRequest request, const char* kind) {
+HttpAnswer TextModel::answer(CompletionRequest request, const HttpRequest& asked, const char* kind) {
   std::shared_ptr<TextEvents> events = engine_.submit(request.jobs(limits_));
   if (!events && engine_.is_stopped()) throw ApiError(503, "the server ends");
   if (!events) {
@@ -96,11 +109,10 @@ HttpAnswer TextModel::answer(CompletionRequest request, const char* kind) {
                                engine_.counts().in_flight),
                    "", "rate_limit_exceeded");
   }
-  const bool streams = request.stream;
-  return {.type = streams ? "text/event-stream" : "application/json",
-          .headers = {{"Cache-Control", "no-cache"}},
-          .stream = AnswerWriter<Answer>{std::move(request), tokenizer_, new_head(kind, name_),
-                                         std::shared_ptr<const Lease>(new Lease{engine_, std::move(events)})}};
+  AnswerWriter<Answer> writer{std::move(request), tokenizer_, new_head(kind, name_),
+                              std::shared_ptr<const Lease>(new Lease{engine_, std::move(events)})};
+  if (!writer.request.stream) return writer.whole(asked.is_open);
+  return {.type = "text/event-stream", .headers = {kNotCached}, .stream = std::move(writer)};
 }
 
 HttpAnswer TextModel::embeddings(const nlohmann::json&) {

@@ -12,16 +12,16 @@ class TextModel : public ServedModel {
   TextModel(std::string name, LanguageModel& model, Tokenizer tokenizer, std::size_t most_texts,
             std::int64_t prompt_tokens_a_step, std::vector<std::int32_t> ends, ChatRules chat);
 
-  HttpAnswer completions(const nlohmann::json& request) override;
-  HttpAnswer chats(const nlohmann::json& request, std::string_view body) override;
-  HttpAnswer embeddings(const nlohmann::json& request) override;
+  HttpAnswer completions(const nlohmann::json& json, const HttpRequest& request) override;
+  HttpAnswer chats(const nlohmann::json& json, const HttpRequest& request) override;
+  HttpAnswer embeddings(const nlohmann::json& json) override;
   std::vector<Metric> metrics() const override;
   void run() override { engine_.run(); }
   void stop() override { engine_.stop(); }
 
  private:
   template <class Answer>
-  HttpAnswer answer(CompletionRequest request, const char* kind);
+  HttpAnswer answer(CompletionRequest request, const HttpRequest& asked, const char* kind);
 
   const std::string name_;
   const Tokenizer tokenizer_;

@@ -45,7 +45,7 @@ VectorModel::VectorModel(std::string name, Encoder& encoder, Tokenizer tokenizer
   tokenize_texts(tokenizer_, {}, settings_.most_tokens);  // finds what is missing before any request
 }
 
-HttpAnswer VectorModel::completions(const nlohmann::json&) {
+HttpAnswer VectorModel::completions(const nlohmann::json&, const HttpRequest&) {
   throw ApiError(
       400, fmt::format("the model '{}' is a BERT and continues no texts; it makes vectors: /v1/embeddings", name_),
       "model", "model_not_supported");
@@ -134,7 +134,7 @@ void VectorModel::wait_for(Job& job) {
   --in_flight_;
   ++finished_;
   tokens_ += job.texts.tokens;
-  if (!job.failure.empty()) throw ApiError(500, job.failure);
+  if (!job.failure.empty()) throw ApiError(is_stopped_ ? 503 : 500, job.failure);
 }
 
 void VectorModel::compute(Job& job) {

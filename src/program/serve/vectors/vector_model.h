@@ -22,9 +22,11 @@ class VectorModel : public ServedModel {
   // UserError: the tokenizer has no [CLS] or [SEP].
   VectorModel(std::string name, Encoder& encoder, Tokenizer tokenizer, VectorSettings settings);
 
-  HttpAnswer completions(const nlohmann::json& request) override;
-  HttpAnswer chats(const nlohmann::json& request, std::string_view) override { return completions(request); }
-  HttpAnswer embeddings(const nlohmann::json& request) override;
+  HttpAnswer completions(const nlohmann::json& json, const HttpRequest& request) override;
+  HttpAnswer chats(const nlohmann::json& json, const HttpRequest& request) override {
+    return completions(json, request);
+  }
+  HttpAnswer embeddings(const nlohmann::json& json) override;
   std::vector<Metric> metrics() const override;
   void run() override;
   void stop() override;

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/json_fields.h"
 #include "base/json_string.h"
 #include "base/utf8.h"
 #include "data/chats/tool_calls.h"
@@ -119,7 +120,7 @@ void add_messages(const Json& list, const char* key, Json& messages) {
 
 Json object_of(std::string_view json, std::string_view content) {
   if (!is_json(json)) throw_user_error("this is not valid JSON: {}", json_fault(json));
-  Json object = Json::parse(json, nullptr, false);
+  Json object = parse_fitted<Json>(json);
   if (!object.is_object()) throw_user_error("this is no JSON object in UTF-8 with {}", content);
   // Columns that other rows of a table have are null.
   for (auto member = object.begin(); member != object.end();) {

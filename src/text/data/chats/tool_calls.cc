@@ -7,6 +7,8 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/json_fields.h"
+#include "data/text/json_scanner.h"
 
 namespace teratron {
 namespace {
@@ -42,8 +44,8 @@ OrderedJson parse_in_order(std::string_view text, const std::string& name) {
     }
     return true;
   };
-  OrderedJson value = OrderedJson::parse(text, count, /*allow_exceptions=*/false);
-  if (value.is_discarded()) throw_user_error("{} is not valid JSON", name);
+  OrderedJson value = parse_fitted<OrderedJson>(text, count);
+  if (value.is_discarded() || !is_json(text)) throw_user_error("{} is not valid JSON", name);
   return value;
 }
 

@@ -76,6 +76,13 @@ void require_columns(const std::vector<std::string>& names, Delimiter delimiter,
                    place, names.front(), by_commas ? "commas" : "tabs");
 }
 
+// Whose quotes are in a cell: 1 the table's, around it and doubled in it, -1 its text's, 0 either's.
+int sign_of_quotes(std::string_view cell) {
+  if (cell.find('"') == std::string_view::npos) return 0;
+  if (cell.size() < 2 || cell.front() != '"' || cell.back() != '"') return -1;
+  return cell.substr(1, cell.size() - 2).find("\"\"") == std::string_view::npos ? 0 : 1;
+}
+
 void add_delimited(const fs::path& path, Delimiter delimiter, const Columns& columns, Table& table) {
   const std::string text = read_decompressed(path);
   DelimitedReader reader(text, delimiter, path);
@@ -83,6 +90,8 @@ void add_delimited(const fs::path& path, Delimiter delimiter, const Columns& col
   require_columns(reader.cells(), delimiter, place_of(path, reader.line()));
   const Header header(reader.cells(), columns, place_of(path, reader.line()));
   table.columns = reader.cells();
+  int least = 0;
+  std::int64_t quoted_line = 0;
   while (reader.next()) {
     if (reader.cells().size() != header.columns()) {
       throw_user_error("{}: {}, where the first row has {}; {}", place_of(path, reader.line()),
@@ -93,7 +102,17 @@ void add_delimited(const fs::path& path, Delimiter delimiter, const Columns& col
     table.rows.push_back(header.row(reader.cells()));
     table.rows.back().line = reader.line();
     table.rows.back().file = table.files.size() - 1;
+    for (const std::string& cell : reader.cells()) {
+      const int sign = sign_of_quotes(cell);
+      least = std::min(least, sign);
+      if (sign > 0 && quoted_line == 0) quoted_line = reader.line();
+    }
   }
+  if (delimiter == Delimiter::kComma || least < 0 || quoted_line == 0) return;
+  throw_user_error(
+      "{}: a cell stands in quotes that double those of its text, and in .tsv quotes are text; write .csv, or cells as "
+      "they are",
+      place_of(path, quoted_line));
 }
 
 std::vector<std::string> names_of(std::string_view object) {

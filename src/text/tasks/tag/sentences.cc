@@ -11,6 +11,7 @@
 #include "base/counted.h"
 #include "base/error.h"
 #include "base/files/decompression.h"
+#include "base/json_fields.h"
 #include "base/json_string.h"
 #include "data/text/content.h"
 #include "data/text/document_reader.h"
@@ -107,7 +108,7 @@ void add_conll(const fs::path& file, const TaskReading& reading, Sentences& sent
 Json list_of(std::string_view object, const std::string& key, const std::string& place) {
   const std::optional<std::string_view> value = key.empty() ? std::nullopt : find_member(object, key);
   if (!value || *value == "null") return nullptr;
-  Json list = Json::parse(*value, nullptr, /*allow_exceptions=*/false);
+  Json list = parse_fitted<Json>(*value);
   if (!list.is_array()) throw_user_error("{}: \"{}\" is no list; write one with an element a word", place, key);
   return list;
 }

@@ -100,7 +100,6 @@ Faults TrainConfig::faults() const {
   faults.add_if(model.config.adapters.active() && output.finetune.empty() && output.load.empty(),
                 "{} trains adapters beside weights that are there; name their folder: {} DIR", kLoraRank,
                 Flag{"finetune"});
-  faults.add(frozen_weights_faults(model.config.adapters, backend.weight_tiles));
   faults.add(failures.faults(output.save, config_file));
   faults.add_if(pipeline.chooses_micro_batches(),
                 "{} is joint, which 'teratron plan' answers for a cluster; give the cuts that it prints, such as "

@@ -1,4 +1,4 @@
-// Numbers beyond 64 bits and beyond doubles become such that every parser reads.
+// Numbers beyond 64 bits and beyond doubles, and halves of surrogate pairs, become what every parser reads.
 #include "base/json_fields.h"
 
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 namespace teratron::testing {
 namespace {
 
-TEST(JsonNumbers, ThatFitStayAndOthersBecomeNearOnes) {
+TEST(FitJson, WhatFitsStaysAndTheRestBecomesWhatIsNear) {
   for (const auto& [json, fitted] : std::initializer_list<std::pair<const char*, const char*>>{
            {"0", "0"},
            {"-9223372036854775808", "-9223372036854775808"},
@@ -19,10 +19,13 @@ TEST(JsonNumbers, ThatFitStayAndOthersBecomeNearOnes) {
            {R"({"a":NaN,"b":[Infinity,-Infinity]})", R"({"a":null,"b":[null,null]})"},
            {R"({"NaN 1e999":"\"99999999999999999999","b":1e999})",
             R"({"NaN 1e999":"\"99999999999999999999","b":1.7976931348623157e308})"},
-           {R"("not closed \)", R"("not closed \)"}}) {
-    EXPECT_EQ(fit_json_numbers(json), fitted) << json;
+           {R"("not closed \)", R"("not closed \)"},
+           {R"(["\ud83d\uDE00","\\ud83d"])", R"(["\ud83d\uDE00","\\ud83d"])"},
+           {R"({"\uD83D":"a\ud83d\ud83d\ude00\ude00\u0041"})", R"({"\ufffd":"a\ufffd\ud83d\ude00\ufffd\u0041"})"},
+           {R"("\ud8" + "\ud83)", R"("\ud8" + "\ud83)"}}) {
+    EXPECT_EQ(fit_json(json), fitted) << json;
   }
-  EXPECT_EQ(fit_json_numbers(std::string(400, '9')), "1.7976931348623157e308");
+  EXPECT_EQ(fit_json(std::string(400, '9')), "1.7976931348623157e308");
 }
 
 }  // namespace
