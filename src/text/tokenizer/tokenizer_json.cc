@@ -55,14 +55,14 @@ std::vector<AddedToken> read_added_tokens(dom::object root, std::string_view fil
   return tokens;
 }
 
-std::string without_byte_order_mark(std::string content) {
+std::string without_mark(std::string content) {
   constexpr std::string_view kMark = "\xEF\xBB\xBF";
   if (content.starts_with(kMark)) content.erase(0, kMark.size());
   return content;
 }
 
 dom::object read_json_object(const std::filesystem::path& path, dom::parser& parser, std::string_view kind) {
-  const std::string content = without_byte_order_mark(read_file(path));
+  const std::string content = without_mark(read_file(path));
   dom::element root;
   simdjson::error_code fault = parser.parse(content).get(root);
   if (fault && !parser.parse(fit_json(content)).get(root)) fault = simdjson::SUCCESS;

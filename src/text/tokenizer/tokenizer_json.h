@@ -47,7 +47,7 @@ AddedToken added_token(simdjson::dom::element object, ListedToken token);
 std::vector<AddedToken> read_added_tokens(simdjson::dom::object root, std::string_view file);
 
 // A file's content without a byte order mark.
-std::string without_byte_order_mark(std::string content);
+std::string without_mark(std::string content);
 
 // A file's JSON object, which lives as long as the parser; numbers may be as Python writes them (base/json_fields.h).
 // UserError: it is no `kind`, such as "a tokenizer.json".

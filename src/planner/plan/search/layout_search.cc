@@ -312,7 +312,6 @@ std::vector<Layout> layouts_of(const PlanRequest& request) {
   throw_user_error(
       "no layout of up to {} can run this model and batch with what is fixed; leave out flags of layouts, or give more "
       "--devices or another --global-batch-size",
-
       counted(request.cluster.devices, "device"));
 }
 

@@ -86,8 +86,9 @@ TrainConfig as_decided(const PlanOptions& o) {
   const bool tells_stages = !o.train.pipeline.layout.empty() && !o.train.pipeline.chooses_layers() &&
                             !o.fixed.pipeline && !o.fixed.virtual_stages && !o.fixed.schedule &&
                             !layout.recompute.differs();
-  if (tells_stages)
+  if (tells_stages) {
     layout.pipeline = std::ssize(comma_separated(o.train.pipeline.layout).value_or(std::vector<std::int64_t>{1}));
+  }
   layout.schedule = schedule_kind({.schedule = o.fixed.schedule,
                                    .virtual_stages = layout.virtual_stages,
                                    .token_slices = layout.slicing.flag_value()});

@@ -103,8 +103,7 @@ std::size_t ascii_prefix(std::string_view text) {
 }
 
 bool looks_like_utf16(std::string_view bytes) {
-  return bytes.starts_with("\xFF\xFE") || bytes.starts_with("\xFE\xFF") ||
-         !utf16_without_byte_order_mark(bytes).empty();
+  return bytes.starts_with("\xFF\xFE") || bytes.starts_with("\xFE\xFF") || !utf16_without_mark(bytes).empty();
 }
 
 }  // namespace
@@ -140,7 +139,7 @@ bool can_be_text(std::string_view bytes) {
   return controls * 100 <= bytes.size() || looks_like_utf16(bytes);
 }
 
-std::string_view utf16_without_byte_order_mark(std::string_view bytes) {
+std::string_view utf16_without_mark(std::string_view bytes) {
   std::array<std::size_t, 2> nuls{};
   for (std::size_t i = 0; i < bytes.size(); ++i) nuls[i % 2] += bytes[i] == '\0' ? 1 : 0;
   const auto [less, more] = std::minmax(nuls[0], nuls[1]);

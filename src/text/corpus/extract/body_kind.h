@@ -19,7 +19,7 @@ bool can_be_text(std::string_view bytes);
 
 // The encoding of UTF-16 without a mark: markup is ASCII, so one of the two bytes of many characters is NUL, always the
 // same one. Empty: another.
-std::string_view utf16_without_byte_order_mark(std::string_view bytes);
+std::string_view utf16_without_mark(std::string_view bytes);
 
 // Whether a page's text (UTF-8) was decoded from bytes that are no text: at least one in twenty of its characters is
 // U+FFFD or a control character.

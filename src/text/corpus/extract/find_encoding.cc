@@ -243,8 +243,7 @@ std::string_view central_european(std::string_view found, std::string_view page)
 
 std::string_view find_encoding(std::string_view page, std::string_view transport) {
   if (const std::string_view marked = encoding_by_mark(page); !marked.empty()) return marked;
-  if (const std::string_view wide = utf16_without_byte_order_mark(page.substr(0, kSampleBytes)); !wide.empty())
-    return wide;
+  if (const std::string_view wide = utf16_without_mark(page.substr(0, kSampleBytes)); !wide.empty()) return wide;
   if (page.find("\x1B$") != page.npos && is_utf8(page)) return "iso-2022-jp";
   const Utf8Share utf8 = utf8_share(page);
   if (utf8.characters > 0 && utf8.characters >= utf8.errors * 4) return "utf-8";

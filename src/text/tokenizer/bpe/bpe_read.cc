@@ -31,7 +31,7 @@ std::vector<ListedToken> read_vocabulary(const fs::path& path) {
 }
 
 std::vector<BpeSource::Merge> read_merges(const fs::path& path) {
-  const std::string content = without_byte_order_mark(read_file(path));
+  const std::string content = without_mark(read_file(path));
   std::vector<BpeSource::Merge> merges;
   std::string_view rest = content;
   for (std::size_t number = 1; !rest.empty(); ++number) {

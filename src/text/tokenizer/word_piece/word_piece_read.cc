@@ -23,7 +23,7 @@ namespace {
 constexpr std::size_t kLongestToken = 4096;  // bytes; a word longer than 100 characters is [UNK]
 
 std::vector<std::string> read_lines(const std::filesystem::path& path) {
-  const std::string content = without_byte_order_mark(read_file(path)), file = fmt::format("'{}'", path.string());
+  const std::string content = without_mark(read_file(path)), file = fmt::format("'{}'", path.string());
   std::vector<std::string> tokens;
   std::unordered_map<std::string, std::size_t> line_of;
   for (std::string_view rest = content; !rest.empty();) {
