@@ -88,6 +88,8 @@ TEST_F(GlueFiles, RowsThatNobodyCanUseAreCountedAndKeepTheirIndex) {
   EXPECT_EQ(qqp.skipped.wrong_columns, 2);
   ASSERT_EQ(qqp.pairs.size(), 1U);
   EXPECT_EQ(qqp.pairs[0].index, 1);  // the row, not the id
+  // Python, and so Megatron-LM, ends a row at a carriage return alone.
+  EXPECT_EQ(data(kQqpHeader + "8\t1\t2\ta\tb\t1\r \t\n7\t1\t2\ta\tb\t1\n", glue::Task::kQqp).pairs.size(), 2U);
 }
 
 TEST_F(GlueFiles, NameFileAndLineOfAFault) {
