@@ -17,7 +17,9 @@
 namespace teratron {
 namespace {
 
-constexpr std::chrono::seconds kIdle{2};  // that a client may be silent between two requests
+// That a client may be silent between two requests. A request is lost that comes as the connection is closed, so it is
+// longer than the 5 seconds after which OpenAI's client opens another one.
+constexpr std::chrono::seconds kIdle{6};
 
 // Ends the connection with the answer: what follows may be the rest of the request.
 void end_connection(httplib::Response& response) { response.set_header("Connection", "close"); }
