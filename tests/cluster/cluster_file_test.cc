@@ -7,6 +7,7 @@
 #include <random>
 
 #include "base/error.h"
+#include "base/message_of.h"
 #include "cluster/presets.h"
 
 namespace teratron::testing {
@@ -103,6 +104,22 @@ TEST(ClusterFile, ValuesThatDoNotFitOneAnotherAreListedAtOnce) {
                         HasSubstr("joins 60 devices; it must be a multiple of 8"), HasSubstr("bandwidth of link 2"),
                         HasSubstr("latency of link 2"), HasSubstr("devices is 63, but the links join 60"),
                         HasSubstr("constant 'a' is there twice"))));
+}
+
+// With which times would be infinite, or bytes no whole numbers.
+TEST(ClusterFile, ValuesThatNoMachineHasAreRefused) {
+  const auto refusal = [](double Device::*of_device, double LinkLevel::*of_link, double value) {
+    Cluster cluster = find_cluster("dgx-a100", 64);
+    if (of_device != nullptr) cluster.device.*of_device = value;
+    if (of_link != nullptr) cluster.links[1].*of_link = value;
+    return message_of<UserError>([&] { cluster_from_toml(to_toml(cluster), "c.toml"); });
+  };
+  EXPECT_THAT(refusal(&Device::memory_bandwidth, nullptr, 1e-300),
+              HasSubstr("memory_bandwidth of the device is 1e-300"));
+  EXPECT_THAT(refusal(&Device::memory, nullptr, 1e19), HasSubstr("at most 1e+18"));
+  EXPECT_THAT(refusal(&Device::watts, nullptr, 1e300), HasSubstr("watts of the device"));
+  EXPECT_THAT(refusal(nullptr, &LinkLevel::bandwidth, 1e-300), HasSubstr("bandwidth of link 2"));
+  EXPECT_THAT(refusal(nullptr, &LinkLevel::latency, 1e300), HasSubstr("latency of link 2"));
 }
 
 TEST(ClusterFile, UnknownNamesSayWhichClustersThereAre) {

@@ -127,16 +127,33 @@ TEST(KneserNeyTrigram, LooksAtTheLastTwoTokensOfALongerContext) {
   EXPECT_NE(model.probability(Tokens{2, 3}, 4), model.probability(Tokens{3}, 4));
 }
 
-TEST(KneserNeyTrigram, TakesTheLargestVocabulary) {
+// Llama 3's has 128,256 tokens.
+TEST(KneserNeyTrigram, TakesLargeVocabularies) {
   std::mt19937_64 random(4);
-  const KneserNeyTrigram model(random_tokens(random, 20000, 65536), 65536);
-  const Tokens context = {65535, 65534};
+  constexpr std::int32_t kVocabulary = 131072;
+  const KneserNeyTrigram model(random_tokens(random, 20000, kVocabulary), kVocabulary);
+  const Tokens context = {kVocabulary - 1, kVocabulary - 2};
   double sum = 0;
-  for (std::int32_t token = 0; token < 65536; ++token) sum += model.probability(context, token);
+  for (std::int32_t token = 0; token < kVocabulary; ++token) sum += model.probability(context, token);
   EXPECT_NEAR(sum, 1, 1e-10);
-  EXPECT_THROW(KneserNeyTrigram(Tokens{1}, 65537), InternalError);
+  EXPECT_THROW(KneserNeyTrigram(Tokens{1}, (1 << 21) + 1), InternalError);
   EXPECT_THROW(KneserNeyTrigram(Tokens{1, 5}, 5), InternalError);
-  EXPECT_THROW(model.probability(Tokens{}, 65536), InternalError);
+  EXPECT_THROW(model.probability(Tokens{}, kVocabulary), InternalError);
+}
+
+TEST(KneserNeyTrigram, IsTheSameWhateverTheNumbersOfTokens) {
+  std::mt19937_64 random(6);
+  constexpr std::int32_t kVocabulary = 1 << 21, kApart = kVocabulary / 30;
+  const auto apart = [](Tokens tokens) {
+    for (std::int32_t& token : tokens) token = kVocabulary - 1 - (29 - token) * kApart;
+    return tokens;
+  };
+  const Tokens tokens = random_tokens(random, 2000, 30);
+  const KneserNeyTrigram near(tokens, kVocabulary), far(apart(tokens), kVocabulary);
+  for (int round = 0; round < 60; ++round) {
+    const Tokens context = random_tokens(random, static_cast<std::size_t>(round % 3), 30), next = {round % 30};
+    EXPECT_EQ(far.probability(apart(context), apart(next).front()), near.probability(context, next.front()));
+  }
 }
 
 TEST(NgramScores, AreTheMeanOfMinusLogProbabilities) {

@@ -18,6 +18,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 class SupervisorTest : public ::testing::Test {
  protected:
@@ -29,6 +30,7 @@ class SupervisorTest : public ::testing::Test {
                       .save = folder_.path(),
                       .start = {"bash", "-c", whole, "script"},
                       .resume = {"--load", "SAVE"},
+                      .exit_minutes = exit_minutes_,
                       .say = [this](const std::string& line) { lines_.push_back(line); }});
   }
   std::vector<std::string> starts() const {
@@ -42,6 +44,7 @@ class SupervisorTest : public ::testing::Test {
   static constexpr std::string_view kSave = "echo $n > latest_checkpointed_iteration.txt; ";
 
   const TemporaryFolder folder_;
+  double exit_minutes_ = 0;
   std::vector<std::string> lines_;
 };
 
@@ -94,6 +97,23 @@ TEST_F(SupervisorTest, ARunThatWentBackGoesOnFromWhatItSavedSince) {
   write_file_atomically(tracker, "100\n");
   EXPECT_EQ(run("[ $n = 2 ] && exit 3; " + go_back + update + "[ $n = 1 ] && exit 3; exit 0"), 0);
   EXPECT_EQ(starts().size(), 3U);
+}
+
+// The time of --exit-duration-in-mins is the command's, not that of its last start.
+TEST_F(SupervisorTest, ARestartGetsTheMinutesThatAreLeft) {
+  exit_minutes_ = 10;
+  EXPECT_EQ(run(std::string(kUpdate) + "[ $n = 1 ] || exit 0; sleep 0.6; exit 3"), 0);
+  ASSERT_EQ(starts().size(), 2U);
+  EXPECT_EQ(starts()[0], "");
+  const std::string flag = "--exit-duration-in-mins=";
+  ASSERT_THAT(starts()[1], StartsWith(flag));
+  const double left = std::stod(starts()[1].substr(flag.size()));
+  EXPECT_LT(left, 9.991);
+  EXPECT_GT(left, 5);
+  std::filesystem::remove(folder_.path() / "starts");
+  exit_minutes_ = 1e-6;
+  EXPECT_EQ(run(std::string(kUpdate) + "[ $n = 1 ] || exit 0; exit 3"), 0);
+  EXPECT_EQ(starts()[1], flag + "0.001");
 }
 
 TEST_F(SupervisorTest, TwoStartsThatDieBeforeTheirFirstUpdateAreTheLast) {

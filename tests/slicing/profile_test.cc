@@ -102,6 +102,14 @@ TEST(Profile, MeasuredForSomethingElseIsRefusedAndSaysWhatDiffers) {
                                              Not(HasSubstr("cell_layers")))));
 }
 
+// Costs beyond the longest slice are not known.
+TEST(Profile, OfShorterSlicesThanItsSequencesIsRefused) {
+  Profile profile = some_profile();
+  profile.key.tokens = 25;
+  EXPECT_THAT(message_of<UserError>([&] { require_key(profile, profile.key, "p.json"); }),
+              HasSubstr("slices of 24 tokens at most, here 25"));
+}
+
 TEST(Profile, EveryFieldOfItsKeyCounts) {
   const nlohmann::json json = nlohmann::json::parse(to_json(some_profile()));
   EXPECT_EQ(json.at("measured_for").size(), 22U);

@@ -274,5 +274,17 @@ TEST_F(ResumeRules, ACheckpointWithoutARecordStillKnowsItsSeedItsTokensAndItsLea
   expect_fault(config, "learning rate of update 2");
 }
 
+// From which a command in another folder starts another run.
+TEST(SavedSettings, NameTheirInputsByAbsolutePaths) {
+  TrainConfig config;
+  config.data_path = {"corpus"};
+  config.model.tokenizer = "tokenizer";
+  config.pipeline.profile = "profile.json";
+  const std::string saved = saved_settings(config);
+  for (const char* const name : {"corpus", "tokenizer", "profile.json"}) {
+    EXPECT_THAT(saved, HasSubstr("\"" + (fs::current_path() / name).string() + "\"")) << name;
+  }
+}
+
 }  // namespace
 }  // namespace teratron::testing

@@ -8,16 +8,19 @@
 namespace teratron {
 namespace {
 
-void need_positive(Faults& faults, std::string_view what, double value) {
-  faults.add_if(!(value > 0 && std::isfinite(value)), "{} is {}; it must be above 0", what, value);
+// Beyond these, times are infinite or bytes no numbers.
+constexpr double kLeast = 1e-12, kMost = 1e24, kMostBytes = 1e18;
+
+void need_positive(Faults& faults, std::string_view what, double value, double most = kMost) {
+  faults.add_if(!(value >= kLeast && value <= most), "{} is {}; it must be above 0, and at most {}", what, value, most);
 }
 
 void add_link_faults(Faults& faults, const Cluster& cluster, std::size_t level) {
   const LinkLevel& link = cluster.links[level];
   const std::string name = fmt::format("link {} ('{}')", level + 1, link.name);
   need_positive(faults, fmt::format("bandwidth of {}", name), link.bandwidth);
-  faults.add_if(!(link.latency >= 0 && std::isfinite(link.latency)), "latency of {} is {}; it must be 0 or more", name,
-                link.latency);
+  faults.add_if(!(link.latency >= 0 && link.latency <= kMost), "latency of {} is {}; it must be from 0 to {}", name,
+                link.latency, kMost);
   const std::int64_t before = level == 0 ? 1 : cluster.links[level - 1].devices;
   if (link.devices <= before) {
     faults.add("{} joins {} devices; it must be more than the {} that what is inside it joins", name, link.devices,
@@ -75,13 +78,12 @@ Faults Cluster::faults() const {
   Faults faults;
   faults.add_if(name.empty(), "the cluster has no name");
   faults.add_if(device.name.empty(), "the device has no name");
-  need_positive(faults, "memory of the device", device.memory);
+  need_positive(faults, "memory of the device", device.memory, kMostBytes);
   need_positive(faults, "peak_16 of the device", device.peak_16);
   need_positive(faults, "peak_32 of the device", device.peak_32);
   need_positive(faults, "memory_bandwidth of the device", device.memory_bandwidth);
   for (const auto& [key, value] : {std::pair{"peak_8", device.peak_8}, {"watts", device.watts}}) {
-    faults.add_if(!(std::isfinite(value) && value >= 0), "{} of the device is {}; it must be positive, or left out",
-                  key, value);
+    if (value != 0) need_positive(faults, fmt::format("{} of the device", key), value);
   }
   for (std::size_t level = 0; level < links.size(); ++level) add_link_faults(faults, *this, level);
   const std::int64_t joined = links.empty() ? 1 : links.back().devices;

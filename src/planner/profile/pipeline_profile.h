@@ -29,8 +29,8 @@ slicing::Profile measure_profile(const ProfileRequest& request, const std::share
 std::filesystem::path cached_profile(const slicing::ProfileKey& key);
 
 // The profile in `file`, empty: in its place in the cache; measured and written there if there is none. A file in the
-// cache that is of no use is measured again, and a cache that cannot be written is a warning; a file that the user names
-// must fit (UserError). Every rank of the mesh calls it; the first one alone reads and writes.
+// cache that is of no use is measured again, and a cache that cannot be written is a warning; a file that the user
+// names must fit (UserError). Every rank of the mesh calls it; the first one alone reads and writes.
 slicing::Profile profile_for(const ProfileRequest& request, const std::shared_ptr<Mesh>& mesh, Backend& backend,
                              const std::filesystem::path& file, const ProfileProgress& progress = {});
 

@@ -15,6 +15,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/host/monotonic_clock.h"
 #include "checkpoint/native/folders.h"
 #include "runtime/end_signals.h"
 
@@ -24,6 +25,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int kSignalled = 128;
+constexpr double kLeastMinutes = 1e-3;  // of --exit-duration-in-mins, of which 0 means no limit
 // Signals of programs that are killed or crash. SIGALRM: MPI could not end a process (comm/mpi/mpi_job.cc).
 constexpr std::array kDeadly = {SIGKILL, SIGSEGV, SIGBUS, SIGABRT, SIGILL, SIGFPE, SIGSYS, SIGALRM};
 
@@ -173,16 +175,23 @@ class MadeUpdates {
 
 int supervise(const Supervision& supervision) {
   const QueuedSignals signals;
+  const double began = monotonic_seconds();
   // A run that goes back to an earlier checkpoint may save the iteration again that was the current one before.
-  const fs::path tracker = supervision.save / kTrackerFile;
-  const fs::file_time_type before = change_of(tracker);
+  const auto checkpoint = [&save = supervision.save] {
+    return std::pair(saved_iteration(save), change_of(save / kTrackerFile));
+  };
+  const auto before = checkpoint();
   MadeUpdates updates(supervision.save);
   bool died_at_once = false;  // before its first update, the time before
   for (std::int64_t restarts = 0;; ++restarts) {
     std::vector<std::string> words = supervision.start;
     updates.begin();
-    if (change_of(tracker) != before) {
+    if (checkpoint() != before) {
       words.insert(words.end(), supervision.resume.begin(), supervision.resume.end());
+    }
+    if (restarts > 0 && supervision.exit_minutes > 0) {
+      const double left = supervision.exit_minutes - (monotonic_seconds() - began) / 60;
+      words.push_back(fmt::format("--exit-duration-in-mins={}", std::max(left, kLeastMinutes)));
     }
     const ChildEnd end = await(start_child(words, signals), signals);
     if (!end.is_failure()) return end.exit_code();
@@ -198,9 +207,9 @@ int supervise(const Supervision& supervision) {
                                   end.text(), restarts));
       return end.exit_code();
     }
-    const std::string from = change_of(tracker) == before ? "as it began"
-                                                          : fmt::format("from the checkpoint of iteration {}",
-                                                                        saved_iteration(supervision.save));
+    const std::string from =
+        checkpoint() == before ? "as it began"
+                               : fmt::format("from the checkpoint of iteration {}", saved_iteration(supervision.save));
     supervision.say(fmt::format("the run ended by {}; it starts again {} (restart {} of {})", end.text(), from,
                                 restarts + 1, supervision.restarts));
   }

@@ -26,6 +26,7 @@ struct Supervision {
   std::vector<std::string> start;  // program and arguments of the first start
   // Arguments that lead a start to the checkpoint in `save`.
   std::vector<std::string> resume;
+  double exit_minutes = 0;                           // of --exit-duration-in-mins, from the first start on; 0: no limit
   std::function<void(const std::string& line)> say;  // for people
 };
 

@@ -8,10 +8,12 @@
 namespace teratron {
 namespace {
 
-constexpr std::int64_t kMaxVocabulary = 1 << 16;
+constexpr int kTokenBits = 21;  // three of which fit into 64
+
+constexpr std::uint64_t low_tokens(int tokens) { return (std::uint64_t{1} << (kTokenBits * tokens)) - 1; }
 
 void check_tokens(std::span<const std::int32_t> tokens, std::int64_t vocab_size) {
-  check(vocab_size >= 1 && vocab_size <= kMaxVocabulary, "n-gram models take vocabularies of 1 to 65536 tokens");
+  check(vocab_size >= 1 && vocab_size <= 1 << kTokenBits, "n-gram models take vocabularies of 1 to 2^21 tokens");
   for (const std::int32_t token : tokens) check(token >= 0 && token < vocab_size, "a token outside the vocabulary");
 }
 
@@ -30,9 +32,8 @@ double mean_nats(std::span<const std::int32_t> tokens, std::int64_t first_target
 // N-grams of the next lower order, `order`, one per different n-gram: each without its first token.
 std::vector<std::uint64_t> shortened(std::span<const std::uint64_t> ngrams, int order) {
   std::vector<std::uint64_t> result;
-  const std::uint64_t mask = (std::uint64_t{1} << (16 * order)) - 1;
   for (std::size_t i = 0; i < ngrams.size(); ++i) {
-    if (i == 0 || ngrams[i] != ngrams[i - 1]) result.push_back(ngrams[i] & mask);
+    if (i == 0 || ngrams[i] != ngrams[i - 1]) result.push_back(ngrams[i] & low_tokens(order));
   }
   std::ranges::sort(result);
   return result;
@@ -63,10 +64,10 @@ NgramOrder::NgramOrder(std::span<const std::uint64_t> ngrams) {
       ++counts_.back();
       continue;
     }
-    if (contexts_.empty() || contexts_.back().tokens != ngrams[i] >> 16) {
-      contexts_.push_back({.tokens = ngrams[i] >> 16, .first = counts_.size()});
+    if (contexts_.empty() || contexts_.back().tokens != ngrams[i] >> kTokenBits) {
+      contexts_.push_back({.tokens = ngrams[i] >> kTokenBits, .first = counts_.size()});
     }
-    last_tokens_.push_back(static_cast<std::uint16_t>(ngrams[i]));
+    last_tokens_.push_back(static_cast<std::uint32_t>(ngrams[i] & low_tokens(1)));
     counts_.push_back(1);
   }
   contexts_.push_back({.tokens = ~std::uint64_t{0}, .first = counts_.size()});
@@ -106,7 +107,7 @@ void NgramOrder::weigh_contexts() {
   }
 }
 
-double NgramOrder::interpolate(std::uint64_t context, std::uint16_t token, double lower) const {
+double NgramOrder::interpolate(std::uint64_t context, std::uint32_t token, double lower) const {
   const auto found = std::ranges::lower_bound(contexts_, context, {}, &Context::tokens);
   if (found == contexts_.end() || found->tokens != context || found + 1 == contexts_.end()) return lower;
   const std::span candidates(last_tokens_.data() + found->first, (found + 1)->first - found->first);
@@ -126,7 +127,7 @@ KneserNeyTrigram::KneserNeyTrigram(std::span<const std::int32_t> tokens, std::in
   if (tokens.size() >= 3) ngrams.reserve(tokens.size() - 2);
   std::uint64_t last_three = 0;
   for (std::size_t i = 0; i < tokens.size(); ++i) {
-    last_three = ((last_three << 16) | static_cast<std::uint64_t>(tokens[i])) & 0xffffffffffffU;
+    last_three = ((last_three << kTokenBits) | static_cast<std::uint64_t>(tokens[i])) & low_tokens(3);
     if (i >= 2) ngrams.push_back(last_three);
   }
   std::ranges::sort(ngrams);
@@ -143,8 +144,8 @@ double KneserNeyTrigram::probability(std::span<const std::int32_t> context, std:
   double probability = 1.0 / static_cast<double>(vocab_size_);
   std::uint64_t packed = 0;  // last `order` tokens of the context
   for (std::size_t order = 0; order < orders_.size() && order <= context.size(); ++order) {
-    if (order > 0) packed |= static_cast<std::uint64_t>(context[context.size() - order]) << (16 * (order - 1));
-    probability = orders_[order].interpolate(packed, static_cast<std::uint16_t>(token), probability);
+    if (order > 0) packed |= static_cast<std::uint64_t>(context[context.size() - order]) << (kTokenBits * (order - 1));
+    probability = orders_[order].interpolate(packed, static_cast<std::uint32_t>(token), probability);
   }
   return probability;
 }

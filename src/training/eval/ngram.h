@@ -9,7 +9,7 @@
 namespace teratron {
 
 // Both models see the corpus as one stream, as GPT training does: n-grams cross the end-of-text token. Their
-// probabilities sum to one after every context. Vocabularies have at most 65536 tokens. nats_per_token is the mean of
+// probabilities sum to one after every context. Vocabularies have at most 2^21 tokens. nats_per_token is the mean of
 // -ln p over tokens[first_target], tokens[first_target + 1], .., each given the tokens before it. first_target 1 scores
 // the targets of a GPT.
 
@@ -25,7 +25,7 @@ class UnigramModel {
   std::int64_t total_ = 0;
 };
 
-// N-grams of one order by their context (the tokens before the last, packed 16 bits each), with discounts and back-off
+// N-grams of one order by their context (the tokens before the last, packed 21 bits each), with discounts and back-off
 // weights.
 class NgramOrder {
  public:
@@ -35,7 +35,7 @@ class NgramOrder {
 
   // Probability of `token` after `context`: its discounted frequency plus the back-off weight times `lower`, the next
   // lower order's probability. An unseen context gives `lower`.
-  double interpolate(std::uint64_t context, std::uint16_t token, double lower) const;
+  double interpolate(std::uint64_t context, std::uint32_t token, double lower) const;
 
  private:
   struct Context {
@@ -49,7 +49,7 @@ class NgramOrder {
   double discount(std::uint32_t count) const { return discounts_[count < 3 ? count : 3]; }
 
   std::vector<Context> contexts_;  // ascending, and one past the last
-  std::vector<std::uint16_t> last_tokens_;
+  std::vector<std::uint32_t> last_tokens_;
   std::vector<std::uint32_t> counts_;
   std::array<double, 4> discounts_{};  // for counts 0, 1, 2, and 3 or more
 };

@@ -287,6 +287,9 @@ void require_key(const Profile& profile, const ProfileKey& wanted, const std::fi
     if (theirs != here) differences.push_back(fmt::format("{} {}, here {}", name, theirs, here));
   };
   visit(profile.key, compare, compare);
+  if (profile.longest() < wanted.tokens) {
+    differences.push_back(fmt::format("slices of {} tokens at most, here {}", profile.longest(), wanted.tokens));
+  }
   if (differences.empty()) return;
   throw_user_error("{}: this profile was measured for something else ({}); measure again with 'teratron profile'",
                    path.string(), fmt::join(differences, "; "));

@@ -97,7 +97,8 @@ std::string to_json(const Profile& profile);
 // not positive, ...).
 Profile profile_from_json(std::string_view text, const std::filesystem::path& path);
 
-// UserError that lists the differences between `wanted` and the key of the profile at `path`.
+// UserError that lists the differences between `wanted` and the key of the profile at `path`, or says that the slices
+// of this are too short.
 void require_key(const Profile& profile, const ProfileKey& wanted, const std::filesystem::path& path);
 
 }  // namespace teratron::slicing

@@ -55,6 +55,7 @@ int supervise_training(const TrainConfig& config, std::span<const std::string> a
       .save = save,
       .start = config.failures.launcher_words(),
       .resume = {"--load", save, "--iteration", "0"},
+      .exit_minutes = config.output.exit_duration_in_mins,
       .say = [](const std::string& line) { report_to_user((terminal_columns(stderr) > 0 ? "\n" : "") + line); }};
   append(supervision.start, std::vector<std::string>{std::filesystem::read_symlink("/proc/self/exe"), "train"});
   append(supervision.start, arguments);

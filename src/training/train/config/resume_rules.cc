@@ -34,6 +34,17 @@ bool reads_alike(const TrainConfig& there, const TrainConfig& here) {
          there.valid_data_path.empty() == here.valid_data_path.empty();
 }
 
+// So that a record means the same in another working directory.
+TrainConfig with_absolute_paths(TrainConfig config) {
+  config.data_path = with_absolute_names(config.data_path);
+  config.valid_data_path = with_absolute_names(config.valid_data_path);
+  for (fs::path* const path : {&config.model.tokenizer, &config.pipeline.profile, &config.output.load,
+                               &config.output.finetune, &config.output.tensorboard_dir}) {
+    *path = absolute_name(*path);
+  }
+  return config;
+}
+
 // With every value that follows from others.
 TrainConfig resolved(TrainConfig config, const ModelConfig& model, const SplitRule& split) {
   config.model.config = model;
@@ -87,16 +98,6 @@ std::string text_of(const SettingDifference& difference) {
 }
 
 }  // namespace
-
-TrainConfig with_absolute_paths(TrainConfig config) {
-  config.data_path = with_absolute_names(config.data_path);
-  config.valid_data_path = with_absolute_names(config.valid_data_path);
-  for (fs::path* const path :
-       {&config.model.tokenizer, &config.output.load, &config.output.finetune, &config.output.tensorboard_dir}) {
-    *path = absolute_name(*path);
-  }
-  return config;
-}
 
 std::string recorded_settings(const TrainConfig& config, const ModelConfig& model, const SplitRule& split) {
   return settings_text(resolved(config, model, split), true);

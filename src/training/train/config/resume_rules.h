@@ -14,12 +14,9 @@
 
 namespace teratron {
 
-// Settings with absolute paths of inputs, so that the record means the same in another working directory.
-TrainConfig with_absolute_paths(TrainConfig config);
-
 // config.toml of a --save folder, from which --config starts another run like this one. It leaves out settings of this
 // start alone (--load and the flags that override its checkpoint, --json, --trace) and a preset that is not the
-// model's. Paths are absolute.
+// model's. Paths of inputs are absolute.
 std::string saved_settings(const TrainConfig& config);
 // Settings recorded in a checkpoint: saved_settings() with the values that follow from others or from `model`.
 std::string recorded_settings(const TrainConfig& config, const ModelConfig& model, const SplitRule& split);
