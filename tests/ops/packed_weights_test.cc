@@ -126,16 +126,16 @@ TEST_F(PackedWeights, AreReadWithRowsOfTextAlone) {
 
 // Few rows, and those whose products are computed transposed, read the weight in place.
 TEST_F(PackedWeights, AreNotPlannedWhereForwardReadsTheWeightInPlace) {
-  const auto bytes = [](std::int64_t rows, std::int64_t inputs, WeightProduct use, bool is_kept = false) {
-    return packed_weight_bytes({.rows = rows, .inputs = inputs, .outputs = 64}, use, {}, is_kept);
+  const auto bytes = [](std::int64_t rows, std::int64_t inputs, WeightProduct use, PackedFor time = PackedFor::kStep) {
+    return packed_weight_bytes({.rows = rows, .inputs = inputs, .outputs = 64}, use, {}, time);
   };
   for (const std::int64_t rows : {std::int64_t{1}, std::int64_t{4}, block_size(256, 5)}) {
     EXPECT_EQ(bytes(rows, 2048, WeightProduct::kForward), 0);
   }
   EXPECT_GE(bytes(4096, 2048, WeightProduct::kForward), 2048 * 64 * 4);
   EXPECT_GE(bytes(256, 2048, WeightProduct::kInputGradient), 2048 * 64 * 4);
-  EXPECT_GE(bytes(block_size(256, 5), 2048, WeightProduct::kForward, true), 2048 * 64 * 4);
-  EXPECT_EQ(bytes(block_size(4, 2), 2048, WeightProduct::kForward, true), 0);
+  EXPECT_GE(bytes(block_size(256, 5), 2048, WeightProduct::kForward, PackedFor::kAllCalls), 2048 * 64 * 4);
+  EXPECT_EQ(bytes(block_size(4, 2), 2048, WeightProduct::kForward, PackedFor::kAllCalls), 0);
 }
 
 TEST_F(PackedWeights, OfAnotherSizeAreAnError) {

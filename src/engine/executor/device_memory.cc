@@ -7,6 +7,10 @@
 namespace teratron {
 namespace {
 
+// Bytes that a captured pass of a layer is counted with: some 32 kernels, each with its parameters, which may be of
+// 4 KiB. No card has shown yet how many it takes.
+constexpr std::int64_t kBytesOfGraph = std::int64_t{128} << 10;
+
 // Passes of layers that a step captures. Micro-batches that share memory are two kinds: the first one overwrites
 // gradients, the others add to them.
 std::int64_t captured_passes(const StagePlan& plan) {

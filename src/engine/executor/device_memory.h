@@ -12,10 +12,6 @@ struct DeviceMemory {
   std::int64_t bytes() const { return scratch + graphs; }
 };
 
-// Bytes that a captured pass of a layer is counted with: some 32 kernels, each with its parameters, which may be of
-// 4 KiB. No card has shown yet how many it takes.
-constexpr std::int64_t kBytesOfGraph = std::int64_t{128} << 10;
-
 // `captures_graphs`: Backend::captures_graphs() of the back end that the stage runs on.
 DeviceMemory device_memory_of(const StagePlan& plan, DType compute_dtype, bool captures_graphs);
 

@@ -20,6 +20,10 @@ enum class Purpose { kTraining, kEvaluation, kGeneration };
 
 // Weights of which a training step, or an evaluation, keeps packed copies (executor/packed_weights.h), on a CPU.
 struct WeightPacking {
+  // Beyond these, copies save too little time for their memory (bench/results/pipeline_bound.md): packing takes a fifth
+  // of a product of 33 rows, and less of larger ones.
+  static constexpr std::int64_t kMostUsefulRows = 512;
+
   CpuOptions processor;  // those of the back end
   // Products of a weight that has copies: rows of the largest, and how many a step of training has.
   std::int64_t most_rows = std::numeric_limits<std::int64_t>::max();

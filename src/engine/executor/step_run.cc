@@ -2,7 +2,6 @@
 
 #include "base/error.h"
 #include "pipeline/dependencies.h"
-#include "pipeline/pass_names.h"
 
 namespace teratron {
 

@@ -38,11 +38,13 @@ struct WorkShapes {
 // worked at once, less is taken.
 std::int64_t cpu_working_bytes(const WorkShapes& work, const CpuOptions& options, int threads);
 
+// How long a packed weight is of use: for a step, which packs it anew, or for all calls, so that packing costs nothing.
+enum class PackedFor { kStep, kAllCalls };
+
 // Bytes of a weight [outputs, inputs] that is packed for one of its products (Backend::pack_weight), of which none has
-// more rows. 0: such products read the weight where it is. `is_kept`: the copy is packed once for all calls, so that
-// packing costs nothing.
+// more rows. 0: such products read the weight where it is.
 std::int64_t packed_weight_bytes(const WorkShapes::Product& product, WeightProduct use, const CpuOptions& options,
-                                 bool is_kept = false);
+                                 PackedFor time = PackedFor::kStep);
 
 // Upper bound of the bytes that operations of a CUDA back end pass between their kernels. Timing of products takes more
 // for a moment where that is free, and cuDNN has workspaces of its own.

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "base/error.h"
-#include "pipeline/pass_names.h"
 
 namespace teratron::pipeline {
 

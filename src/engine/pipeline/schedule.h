@@ -26,6 +26,7 @@ enum class Pass {
   kEmbeddingBackward,
 };
 constexpr std::size_t kPasses = 7;
+const char* name_of(Pass pass);  // a literal, "forward"
 
 constexpr bool makes_input_gradient(Pass pass) { return pass == Pass::kBackward || pass == Pass::kBackwardInput; }
 constexpr bool makes_weight_gradient(Pass pass) { return pass == Pass::kBackward || pass == Pass::kBackwardWeight; }

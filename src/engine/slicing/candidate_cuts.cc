@@ -42,8 +42,8 @@ Lengths short_last_on_grid(const CostTable& costs, std::size_t count) {
   return costs.lengths(boundaries);
 }
 
-}  // namespace
-
+// `count` slices at most, the dearest of which is as cheap as the grid allows. Early slices, which attend to few
+// tokens, are longer. Longer slices cost no less.
 Lengths equal_work_slices(const CostTable& costs, std::size_t count) {
   constexpr int kHalvings = 40;
   double too_low = 0, enough = costs.of(0, costs.intervals());
@@ -53,6 +53,8 @@ Lengths equal_work_slices(const CostTable& costs, std::size_t count) {
   }
   return costs.lengths(longest_within(costs, enough));
 }
+
+}  // namespace
 
 Lengths algorithm_1_cut(const CostTable& costs, const CutLimits& limits, int further) {
   const double epsilon = 1e-4 * costs.of(0, costs.intervals());

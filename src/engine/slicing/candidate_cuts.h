@@ -9,10 +9,6 @@
 
 namespace teratron::slicing {
 
-// `count` slices at most, the dearest of which is as cheap as the grid allows. Early slices, which attend to few
-// tokens, are longer. Longer slices cost no less.
-std::vector<std::int64_t> equal_work_slices(const CostTable& costs, std::size_t count);
-
 struct CutLimits {
   std::int64_t fewest_tokens = 1;  // of a slice, in the mean
   std::size_t most_slices = 1;

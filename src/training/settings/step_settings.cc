@@ -107,8 +107,7 @@ std::optional<WeightPacking> StepSettings::weight_packing() const {
   if (layout.packed_weights == PackWeights::kNone || backend.kind != BackendKind::kCpu) return std::nullopt;
   WeightPacking packing{.processor = {.compute_dtype = backend.compute_dtype()}};
   if (layout.packed_weights == PackWeights::kAll) return packing;
-  // Beyond, copies save too little time for their memory (bench/results/pipeline_bound.md).
-  packing.most_rows = 512;
+  packing.most_rows = WeightPacking::kMostUsefulRows;
   packing.fewest_products = 4;
   packing.as_memory_allows = true;
   return packing;

@@ -67,10 +67,6 @@ class Trainer {
   // Whether a run of these settings validates after `iteration` updates.
   bool validates_after(std::int64_t iteration) const { return config_.is_due(config_.output.eval_interval, iteration); }
 
-  // The mean losses of `batches` global batches of the validation samples, or of all of them where these are fewer;
-  // nothing if there are none. CorpusFailure.
-  std::optional<LossSums> validation_losses(std::int64_t batches);
-
   // As Saves::save_now.
   std::filesystem::path save() { return saves_.save_now({.ends = true}, state()); }
 
@@ -84,6 +80,9 @@ class Trainer {
   TrainingResult run_updates(TrainingObserver& observer, const RunControl& control);
   // Decisions of the loop, which follow from numbers that all ranks share.
   Requests requests(const RunControl& control) const;
+  // The mean losses of `batches` global batches of the validation samples, or of all of them where these are fewer;
+  // nothing if there are none. CorpusFailure.
+  std::optional<LossSums> validation_losses(std::int64_t batches);
   void validate(TrainingObserver& observer, TrainingResult& result);
   std::vector<TaskScore> finite_scores();  // DivergedError: an output is not finite
   bool makes_up_for_validation() const { return validation_is_owed_ && validates_after(iteration()); }

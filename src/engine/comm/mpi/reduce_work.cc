@@ -8,6 +8,7 @@
 namespace teratron {
 namespace {
 
+constexpr std::int64_t kSegmentBytes = std::int64_t{2} << 20;
 constexpr std::int64_t kReduceGrain = 1 << 14;  // elements handed to a thread at a time
 constexpr std::int64_t kAhead = 2;              // segments under way while one is reduced
 constexpr std::int64_t kPartAlignment = 16;     // elements, so that parts begin where vectors do

@@ -12,8 +12,6 @@
 
 namespace teratron {
 
-constexpr std::int64_t kSegmentBytes = std::int64_t{2} << 20;
-
 // Receive buffers of one segment, kept for the next collective. Used by the rank's own thread alone.
 class ScratchPool {
  public:

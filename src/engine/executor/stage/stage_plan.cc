@@ -159,8 +159,8 @@ Span StagePlan::life_of_packed(int place, WeightProduct use) const {
 // Heads whose rows are some of a call's, or texts, multiply too few to be worth it. An evaluation keeps its copies for
 // all calls, and those of layers alone.
 void StagePlan::plan_packed(const ParameterBucket& bucket, const ModelTraits& traits) {
+  if (!options_.packed_weights || options_.purpose == Purpose::kGeneration) return;
   const bool is_kept = options_.purpose == Purpose::kEvaluation;
-  if (!options_.packed_weights || !(options_.trains() || is_kept)) return;
   const bool is_head = bucket.part == Part::kHead || (bucket.part == Part::kBothEnds && multiplies_table());
   const bool has_all_rows =
       is_head ? traits.targets && !traits.sparse_targets && !is_kept : bucket.part == Part::kLayer;
@@ -175,7 +175,8 @@ void StagePlan::plan_packed(const ParameterBucket& bucket, const ModelTraits& tr
     const WorkShapes::Product product{.rows = rows, .inputs = member->shape[1], .outputs = member->shape[0]};
     for (const WeightProduct use : {WeightProduct::kForward, WeightProduct::kInputGradient}) {
       if (use == WeightProduct::kInputGradient && is_kept) continue;
-      const std::int64_t bytes = packed_weight_bytes(product, use, packing.processor, is_kept);
+      const std::int64_t bytes =
+          packed_weight_bytes(product, use, packing.processor, is_kept ? PackedFor::kAllCalls : PackedFor::kStep);
       packed_weights_.add(memory_.arena(), *member, place, use, bytes, life_of_packed(place, use));
     }
   }

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "pipeline/drawing/drawing.h"
-#include "pipeline/pass_names.h"
 #include "report/svg.h"
 
 namespace teratron::pipeline {

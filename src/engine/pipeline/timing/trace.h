@@ -19,4 +19,9 @@ struct TraceSpan {
   double start = 0, end = 0;  // seconds of a monotonic clock that threads of a host share
 };
 
+// Name of a pass in a trace file.
+inline const char* trace_name_of(Pass pass) {
+  return pass == Pass::kBackwardInput ? "backward without weights" : name_of(pass);
+}
+
 }  // namespace teratron::pipeline

@@ -34,6 +34,16 @@ struct Found {
   StepTime time;
 };
 
+// Layouts of which a result has the fastest alone (SearchResult::best) have one key. The rest of it is 0.
+using RivalKey = std::array<std::int64_t, 6>;
+RivalKey rivals_of(const Layout& layout, const FixedLayout& fixed) {
+  if (fixed.has_mesh()) {
+    return {
+        0, 0, 0, static_cast<std::int64_t>(layout.schedule), layout.virtual_stages, layout.vocabulary_parallel ? 1 : 0};
+  }
+  return {layout.tensor, layout.pipeline, layout.data};
+}
+
 // The fastest layouts that were found, one of each rivals_of(), and as many as are wanted.
 class Fastest {
  public:
@@ -295,14 +305,6 @@ class Search {
 };
 
 }  // namespace
-
-RivalKey rivals_of(const Layout& layout, const FixedLayout& fixed) {
-  if (fixed.has_mesh()) {
-    return {
-        0, 0, 0, static_cast<std::int64_t>(layout.schedule), layout.virtual_stages, layout.vocabulary_parallel ? 1 : 0};
-  }
-  return {layout.tensor, layout.pipeline, layout.data};
-}
 
 std::vector<Layout> layouts_of(const PlanRequest& request) {
   for (std::int64_t devices = request.cluster.devices; devices >= 1; --devices) {

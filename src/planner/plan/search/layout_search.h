@@ -54,14 +54,10 @@ struct PlannedLayout {
   StepParts parts;
 };
 
-// Layouts of which a result has the fastest alone: of one (tp, pp, dp); where these are fixed, of one schedule, number
-// of cells and place of the vocabulary. The rest of a key is 0.
-using RivalKey = std::array<std::int64_t, 6>;
-RivalKey rivals_of(const Layout& layout, const FixedLayout& fixed);
-
 struct SearchResult {
   std::int64_t devices = 0;  // that the layouts use: the cluster's, or the most below on which there is any
-  // The fastest of each rivals_of(), fastest first.
+  // The fastest of each (tp, pp, dp) or, where these are fixed, of each schedule, number of cells and place of the
+  // vocabulary; the fastest of all first.
   std::vector<PlannedLayout> best;
   std::int64_t layouts = 0, too_large = 0, simulated = 0, planned = 0;  // too_large: as far as they were looked at
   // The layout that needs least, if nothing fits.

@@ -171,14 +171,11 @@ void report_vectors(const EmbedJob& job, double seconds, const std::vector<std::
 
 void run_rank(const EmbedJob& job, const Rank& rank) {
   const auto texts = static_cast<std::int64_t>(job.texts.ids.size()), hidden = job.source.model.hidden_size;
-  // Packing takes a share of a call's time that falls with its rows: a fifth at 33, and less than the copies are worth
-  // beyond these.
-  constexpr std::int64_t kMostRowsToPackFor = 512;
   const ExecutorOptions executor{.purpose = Purpose::kEvaluation,
                                  .batch = std::min(job.options.batch, texts),
                                  .tokens = job.texts.longest,
                                  .logits_chunk = 1,
-                                 .packed_weights = keep_packed(job.options.backend, kMostRowsToPackFor)};
+                                 .packed_weights = keep_packed(job.options.backend, WeightPacking::kMostUsefulRows)};
   const LoadedEncoder encoder = load_encoder(job.source, executor, job.options.backend, rank);
   std::vector<float> vectors(rank.is_first() ? static_cast<std::size_t>(texts * hidden) : 0);
   const double start = monotonic_seconds();

@@ -18,6 +18,7 @@
 #include "console/text_table.h"
 #include "pipeline/drawing/drawing.h"
 #include "pipeline/timing/simulate.h"
+#include "pipeline/timing/trace.h"
 #include "pipeline/token_slices.h"
 #include "report/svg.h"
 #include "settings/pipeline_settings.h"
@@ -160,19 +161,6 @@ using Kind = simulation::Span::Kind;
 
 constexpr double kMilliseconds = 1e-3;
 
-std::string_view name_of(pipeline::Pass pass) {
-  switch (pass) {
-    case pipeline::Pass::kForward: return "forward";
-    case pipeline::Pass::kBackward: return "backward";
-    case pipeline::Pass::kBackwardInput: return "backward without weights";
-    case pipeline::Pass::kBackwardWeight: return "weight gradient";
-    case pipeline::Pass::kEmbedding: return "embedding";
-    case pipeline::Pass::kHead: return "head";
-    case pipeline::Pass::kEmbeddingBackward: return "embedding's backward";
-  }
-  return "";
-}
-
 std::string_view name_of(Kind kind) {
   switch (kind) {
     case Kind::kOutput: return "activations";
@@ -197,7 +185,7 @@ const std::array<Row, 3> kRows = {
 };
 
 TraceEvent event_of(const pipeline::TimedAction& timed) {
-  return {.name = name_of(timed.action.pass),
+  return {.name = trace_name_of(timed.action.pass),
           .category = "pass",
           .start = timed.start * kMilliseconds,
           .end = timed.end * kMilliseconds,

@@ -17,6 +17,22 @@
 namespace teratron {
 namespace {
 
+// Scale of a run whose trainer has started.
+RunScale scale_of(const TrainConfig& config, const Trainer& trainer, double peak_flops,
+                  std::shared_ptr<MemoryGauge> memory) {
+  std::shared_ptr<const Tokenizer> tokenizer;
+  if (!config.output.sample_prompts.empty()) {
+    tokenizer = std::make_shared<const Tokenizer>(Tokenizer::load(config.model.tokenizer));
+  }
+  return {.losses = trainer.executor().loss_kinds(),
+          .batches = trainer.batches(),
+          .flops_per_token = trainer.task().config.training_flops_per_token(config.model.seq_length),
+          .peak_flops = peak_flops,
+          .ranks = config.layout.mesh().ranks(),
+          .tokenizer = std::move(tokenizer),
+          .memory = std::move(memory)};
+}
+
 ProgressScale progress_scale(const TrainConfig& config, const RunScale& scale) {
   return {.total_iterations = config.train_iters,
           .log_interval = config.output.log_interval,

@@ -10,7 +10,7 @@
 #include "run/observers/memory_gauge.h"
 #include "tokenizer/stream_decoder.h"
 #include "tokenizer/tokenizer.h"
-#include "train/trainer.h"
+#include "train/updates.h"
 
 namespace teratron {
 
@@ -37,21 +37,5 @@ struct RunScale {
     return text + decoder.finish();
   }
 };
-
-// Scale of a run whose trainer has started.
-inline RunScale scale_of(const TrainConfig& config, const Trainer& trainer, double peak_flops,
-                         std::shared_ptr<MemoryGauge> memory) {
-  std::shared_ptr<const Tokenizer> tokenizer;
-  if (!config.output.sample_prompts.empty()) {
-    tokenizer = std::make_shared<const Tokenizer>(Tokenizer::load(config.model.tokenizer));
-  }
-  return {.losses = trainer.executor().loss_kinds(),
-          .batches = trainer.batches(),
-          .flops_per_token = trainer.task().config.training_flops_per_token(config.model.seq_length),
-          .peak_flops = peak_flops,
-          .ranks = config.layout.mesh().ranks(),
-          .tokenizer = std::move(tokenizer),
-          .memory = std::move(memory)};
-}
 
 }  // namespace teratron

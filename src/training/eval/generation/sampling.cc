@@ -49,6 +49,21 @@ void keep_nucleus(std::vector<Candidate>& candidates, double p) {
   candidates.erase(candidates.begin(), end);
 }
 
+// Penalties of OpenAI's interface: mu[j] - c[j] * frequency - (c[j] > 0) * presence, where token j stands c[j] times in
+// `generated`.
+void penalize_counts(std::span<float> logits, std::span<const std::int32_t> generated, double presence,
+                     double frequency) {
+  if (presence == 0 && frequency == 0) return;
+  std::vector<std::int32_t> tokens(generated.begin(), generated.end());
+  std::ranges::sort(tokens);
+  for (auto token = tokens.begin(); token != tokens.end();) {
+    const auto next = std::upper_bound(token, tokens.end(), *token);
+    float& logit = logits[static_cast<std::size_t>(*token)];
+    logit = static_cast<float>(static_cast<double>(logit) - static_cast<double>(next - token) * frequency - presence);
+    token = next;
+  }
+}
+
 }  // namespace
 
 Faults SamplingSettings::faults() const {
@@ -106,19 +121,6 @@ void penalize_repetition(std::span<float> logits, std::span<const std::int32_t> 
     penalized.push_back(logit < 0 ? logit * factor : logit / factor);
   }
   for (std::size_t i = 0; i < text.size(); ++i) logits[static_cast<std::size_t>(text[i])] = penalized[i];
-}
-
-void penalize_counts(std::span<float> logits, std::span<const std::int32_t> generated, double presence,
-                     double frequency) {
-  if (presence == 0 && frequency == 0) return;
-  std::vector<std::int32_t> tokens(generated.begin(), generated.end());
-  std::ranges::sort(tokens);
-  for (auto token = tokens.begin(); token != tokens.end();) {
-    const auto next = std::upper_bound(token, tokens.end(), *token);
-    float& logit = logits[static_cast<std::size_t>(*token)];
-    logit = static_cast<float>(static_cast<double>(logit) - static_cast<double>(next - token) * frequency - presence);
-    token = next;
-  }
 }
 
 void adjust_logits(std::span<float> logits, const SamplingSettings& settings, std::span<const std::int32_t> text,

@@ -28,7 +28,7 @@ struct SamplingSettings {
   double top_p = 1.0;        // then keep the likeliest until their probability reaches p; at least one is kept
   std::uint64_t seed = 1234;
   double repetition_penalty = 1.0;                     // penalize_repetition(); 1: none
-  double presence_penalty = 0, frequency_penalty = 0;  // penalize_counts(); 0: none
+  double presence_penalty = 0, frequency_penalty = 0;  // as in OpenAI's interface; 0: none
   std::vector<LogitBias> biases;                       // of tokens that the logits have
 
   Faults faults() const;
@@ -55,11 +55,6 @@ inline std::int32_t sample_token(std::span<const float> logits, const SamplingSe
 // Repetition penalty of the CTRL paper (section 4.1), with Hugging Face's rule for signs: the logit of every token in
 // `text` is divided by `penalty` if it is positive, else multiplied by it; once per token.
 void penalize_repetition(std::span<float> logits, std::span<const std::int32_t> text, double penalty);
-
-// Penalties of OpenAI's interface: mu[j] - c[j] * frequency - (c[j] > 0) * presence, where token j stands c[j] times in
-// `generated`.
-void penalize_counts(std::span<float> logits, std::span<const std::int32_t> generated, double presence,
-                     double frequency);
 
 // Applies the biases, then the repetition penalty to the tokens of `text`, then the other penalties to those after its
 // first `prompt` ones, in vLLM's order.

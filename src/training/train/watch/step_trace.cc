@@ -7,7 +7,6 @@
 namespace teratron {
 namespace {
 
-using pipeline::Pass;
 using pipeline::TraceSpan;
 
 // Where nothing had to be waited for, looking took this long at most.
@@ -20,16 +19,7 @@ std::string_view name_of(const TraceSpan& span) {
     case TraceSpan::Kind::kGradientSums: return "gradient sums";
     case TraceSpan::Kind::kPass: break;
   }
-  switch (span.action.pass) {
-    case Pass::kForward: return "forward";
-    case Pass::kBackward: return "backward";
-    case Pass::kBackwardInput: return "backward without weights";
-    case Pass::kBackwardWeight: return "weight gradient";
-    case Pass::kEmbedding: return "embedding";
-    case Pass::kHead: return "head";
-    case Pass::kEmbeddingBackward: return "embedding's backward";
-  }
-  return "";
+  return trace_name_of(span.action.pass);
 }
 
 TraceEvent event_of(const TraceSpan& span, std::int64_t iteration) {

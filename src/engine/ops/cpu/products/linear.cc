@@ -216,10 +216,11 @@ void include_linear(const WorkShapes::Product& product, DType dtype, bool bf16_p
 }
 
 std::int64_t packed_weight_bytes(const WorkShapes::Product& product, WeightProduct use, const CpuOptions& options,
-                                 bool is_kept) {
+                                 PackedFor time) {
   const auto [rows, inputs, outputs] = product;
   const bool bf16_products = multiplies_bf16(options);
-  const bool is_in_place = rows <= kFewRows || (!is_kept && is_faster_transposed(rows, inputs, bf16_products));
+  const bool is_in_place =
+      rows <= kFewRows || (time == PackedFor::kStep && is_faster_transposed(rows, inputs, bf16_products));
   if (use == WeightProduct::kForward && is_in_place) return 0;
   return packed_bytes(product_with({}, use, inputs, outputs, options.compute_dtype, bf16_products));
 }
