@@ -58,6 +58,10 @@ else()
   string(APPEND list ".some")
   file(REMOVE "${list}")
 endif()
+set(limit 600)  # seconds, for a process that hangs
+if(NOT emulator STREQUAL "")
+  set(limit 3600)
+endif()
 if("${program}" IS_NEWER_THAN "${list}")  # or there is none
   execute_process(COMMAND ${emulator} "${program}" "--gtest_list_tests" "--gtest_filter=${filter}" OUTPUT_FILE "${list}"
                   ERROR_QUIET RESULT_VARIABLE result TIMEOUT 60)
@@ -82,8 +86,8 @@ macro(add_process)
       set(processors 1)
       math(EXPR own_cost "${cost} + 1")
     endif()
-    set_tests_properties("${name}" PROPERTIES LABELS "${labels}" TIMEOUT 600 COST ${own_cost} PROCESSORS ${processors}
-                         ENVIRONMENT "${environment}")
+    set_tests_properties("${name}" PROPERTIES LABELS "${labels}" TIMEOUT ${limit} COST ${own_cost}
+                         PROCESSORS ${processors} ENVIRONMENT "${environment}")
     math(EXPR processes "${processes} + 1")
   endif()
   set(tests)
