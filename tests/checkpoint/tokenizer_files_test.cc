@@ -15,7 +15,8 @@ TEST(TokenizerFiles, HaveTheTokensThatOnlyTheModelsConfigurationNames) {
   const TemporaryFolder folder;
   write_file_atomically(folder / "vocab.txt", "[PAD]\n");
   EXPECT_FALSE(find_tokenizer_files(folder.path()).contains(kEnds));
-  write_file_atomically(folder / kConfig, R"({"bos_token_id": 1, "eos_token_id": [2, 3], "pad_token_id": null})");
+  write_file_atomically(folder / kConfig,
+                        R"({"bos_token_id": 1, "eos_token_id": [2, 3], "pad_token_id": null, "theta": Infinity})");
   EXPECT_EQ(find_tokenizer_files(folder.path()).at(kEnds), "{\"bos_token_id\":1,\"eos_token_id\":[2,3]}\n");
   write_file_atomically(folder / kConfig, R"({"bos_token_id": 1})");
   EXPECT_FALSE(find_tokenizer_files(folder.path()).contains(kEnds)) << "nothing says where texts end";

@@ -116,7 +116,7 @@ TEST(ClusterFile, ValuesThatNoMachineHasAreRefused) {
   };
   EXPECT_THAT(refusal(&Device::memory_bandwidth, nullptr, 1e-300),
               HasSubstr("memory_bandwidth of the device is 1e-300"));
-  EXPECT_THAT(refusal(&Device::memory, nullptr, 1e19), HasSubstr("at most 1e+18"));
+  EXPECT_THAT(refusal(&Device::memory, nullptr, 1e19), HasSubstr("to 1e+18"));
   EXPECT_THAT(refusal(&Device::watts, nullptr, 1e300), HasSubstr("watts of the device"));
   EXPECT_THAT(refusal(nullptr, &LinkLevel::bandwidth, 1e-300), HasSubstr("bandwidth of link 2"));
   EXPECT_THAT(refusal(nullptr, &LinkLevel::latency, 1e300), HasSubstr("latency of link 2"));

@@ -104,7 +104,7 @@ TEST_F(ParquetRows, OfTextColumnsAmongAllAreTextsAndOthersAreReadAsEver) {
               HasSubstr("in row 2 has no text in the column 'fixed'"));
 }
 
-// Whoever takes bytes need not guess which strings are base64: a column's type says it.
+// A column's type says which of its strings are base64, so that no reader guesses.
 TEST_F(ParquetRows, OfColumnsOfBytesAreAllInBase64WhereTheyAreTaken) {
   RowReader reader(golden_parquet() / "types-plain.parquet");
   for (const char* column : {"text", "category", "decimal", "int8", "absent"}) {

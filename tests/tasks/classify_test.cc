@@ -210,6 +210,8 @@ TEST_F(ClassifyFiles, PredictionsHaveNamesAndComeBackFromScore) {
   EXPECT_THAT(message_of<UserError>(score), HasSubstr("p.jsonl:3: row 2 is predicted, and the data have 2"));
   put_file(folder_ / "p.jsonl", "{\"index\": 0}");
   EXPECT_THAT(message_of<UserError>(score), HasSubstr("p.jsonl:1: this is no prediction"));
+  put_file(folder_ / "p.jsonl", R"({"index": 0, "label": "\ud83d"})" + written.substr(written.find('\n')));
+  EXPECT_EQ(nlohmann::json::parse(score().json)["accuracy"], 0) << "half of a surrogate pair is a wrong label";
 }
 
 TEST_F(ClassifyFiles, NumbersAreScoredByTheirCorrelationsAndError) {

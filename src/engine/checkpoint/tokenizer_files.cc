@@ -55,7 +55,7 @@ void add_templates(const fs::path& folder, FileContents& files) {
 void add_ends(const fs::path& folder, FileContents& files) {
   std::error_code error;
   if (files.contains("generation_config.json") || !fs::is_regular_file(folder / "config.json", error)) return;
-  const Json config = Json::parse(read_file(folder / "config.json"), nullptr, /*allow_exceptions=*/false);
+  const Json config = parse_fitted<Json>(read_file(folder / "config.json"));
   if (!config.is_object()) return;
   // With such a file, transformers takes none of them from config.json.
   Json ids = Json::object();

@@ -12,7 +12,7 @@ namespace {
 constexpr double kLeast = 1e-12, kMost = 1e24, kMostBytes = 1e18;
 
 void need_positive(Faults& faults, std::string_view what, double value, double most = kMost) {
-  faults.add_if(!(value >= kLeast && value <= most), "{} is {}; it must be above 0, and at most {}", what, value, most);
+  faults.add_if(!(value >= kLeast && value <= most), "{} is {}; it must be from {} to {}", what, value, kLeast, most);
 }
 
 void add_link_faults(Faults& faults, const Cluster& cluster, std::size_t level) {

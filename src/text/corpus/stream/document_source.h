@@ -32,7 +32,7 @@ class DocumentSource {
   virtual std::span<const std::filesystem::path> files() const = 0;  // that documents point to
 };
 
-// What a key holds: texts, or bytes in any encoding where a Parquet column of that name has those.
+// Values of a key: texts, or bytes in any encoding where a Parquet column of that name has those.
 enum class KeyHolds { kTexts, kAnyBytes };
 
 // Reads a batch ahead, in a thread of its own, and parses with all threads.

@@ -9,6 +9,7 @@
 #include "base/counted.h"
 #include "base/error.h"
 #include "base/files/file.h"
+#include "base/json_fields.h"
 #include "tasks/classify/table.h"
 
 namespace teratron::classify {
@@ -54,7 +55,7 @@ Predictions read_predictions(const fs::path& path, std::size_t rows) {
   std::vector<std::optional<std::string>> found(rows);
   std::optional<bool> are_numbers;
   visit_objects(path, {}, [&](std::string_view object, const std::string& place, std::int64_t /*line*/) {
-    const auto line = nlohmann::json::parse(object, nullptr, /*allow_exceptions=*/false);
+    const auto line = parse_fitted<nlohmann::json>(object);
     const nlohmann::json number = line.value("number", nlohmann::json()), said = line.value("label", nlohmann::json());
     const bool has_index = line.contains("index") && line["index"].is_number_unsigned();
     const bool has_label = said.is_string() && !said.get_ref<const std::string&>().empty();
