@@ -133,6 +133,33 @@ TEST(LayoutMemory, NoStageTakesMoreThanTheFirstOrTheLast) {
   }
 }
 
+TEST(LayoutMemory, IsPlannedStageByStageAsFarAsItMustBeKnown) {
+  RandomSequence random({.seed = 23});
+  int stopped = 0;
+  for (int trial = 0; trial < 60; ++trial) {
+    const PlanRequest request = random_request(random);
+    const std::vector<Layout> layouts = layouts_on(request.cluster.devices, request.config, {});
+    if (layouts.empty()) continue;
+    Layout layout = any_of(layouts, random);
+    if (layout.slicing.open == Slicing::Open::kAlike) continue;
+    const LayoutMemory memory(request.config, request.context());
+    const std::int64_t most = memory.fullest_end(layout),
+                       enough = most / 2 + static_cast<std::int64_t>(random.below(most));
+    FullestEnd known;
+    memory.plan_on(layout, enough, 1, known);
+    EXPECT_EQ(known.stages, 1U);
+    memory.plan_on(layout, enough, 1000, known);
+    EXPECT_LE(known.bytes, most);
+    EXPECT_EQ(known.bytes > enough, most > enough);
+    EXPECT_TRUE(known.is_whole || known.bytes > enough);
+    if (!known.is_whole) ++stopped;
+    memory.plan_on(layout, most, 1000, known);
+    EXPECT_TRUE(known.is_whole);
+    EXPECT_EQ(known.bytes, most);
+  }
+  EXPECT_GT(stopped, 3);
+}
+
 // Schedules that the search looks at where they are given.
 TEST(LayoutMemory, OfSeveralCellsAStageIsNoMoreThanThePlanAndAnEndIsTheFullest) {
   using Kind = pipeline::ScheduleKind;

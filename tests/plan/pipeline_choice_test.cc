@@ -158,6 +158,40 @@ TEST(PipelineChoice, NamesNoPipelineTwice) {
   }
 }
 
+TEST(PipelineChoice, GivesEachMeshOfAPlanThePipelineThatItWouldGetAlone) {
+  RandomSequence random({.seed = 66});
+  int faster = 0;
+  for (int trial = 0; trial < 8; ++trial) {
+    PlanRequest request = small_pipeline(random);
+    request.cluster.devices *= 2;
+    request.cluster.links.front().devices *= 2;
+    request.fixed = {};
+    const SearchResult meshes = search_layouts(request, 3);
+    SearchResult chosen = meshes;
+    choose_pipelines(request, chosen);
+    ASSERT_EQ(chosen.best.size(), meshes.best.size());
+    std::vector<double> expected;
+    for (const PlannedLayout& one : meshes.best) {
+      PlanRequest alone = request;
+      alone.fixed = {.tensor = one.layout.tensor,
+                     .pipeline = one.layout.pipeline,
+                     .data = one.layout.data,
+                     .micro_batch = one.layout.micro_batch,
+                     .sequence_parallel = one.layout.sequence_parallel,
+                     .distributed_optimizer = one.layout.distributed_optimizer};
+      expected.push_back(search_layouts(alone, 0).best.front().time.seconds);
+      EXPECT_LE(expected.back(), one.time.seconds);
+      if (expected.back() < one.time.seconds) ++faster;
+    }
+    std::ranges::sort(expected);
+    for (std::size_t i = 0; i < expected.size(); ++i) {
+      EXPECT_EQ(chosen.best[i].time.seconds, expected[i]) << chosen.best[i].layout.text();
+      EXPECT_TRUE(fits(request, chosen.best[i].layout));
+    }
+  }
+  EXPECT_GT(faster, 3);
+}
+
 // Every way to write `sum` as so many positive numbers.
 std::vector<std::vector<std::int64_t>> all_dealings(std::int64_t sum, std::int64_t count) {
   if (count == 1) return {{sum}};

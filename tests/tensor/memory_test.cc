@@ -161,13 +161,18 @@ std::int64_t first_fit(const std::vector<Life>& lives) {
 TEST(Arena, ManyShortLivesArePlacedAsTheRuleSays) {
   std::mt19937 random(3);
   const auto below = [&](int bound) { return std::uniform_int_distribution<int>(0, bound - 1)(random); };
-  for (int round = 0; round < 12; ++round) {
+  for (int round = 0; round < 24; ++round) {
     const int moments = 100 << (round % 4 * 2), longest = 1 + moments / (1 + below(100));
     std::vector<Life> lives(500);
     for (Life& life : lives) {
       life.size = below(4) == 0 ? below(20) : 100 * below(8);
       life.first = below(moments);
       life.last = below(40) == 0 ? Arena::kForever : std::min(moments - 1, life.first + below(longest));
+    }
+    // Nearly in the order of time, as a pipeline's: by groups of micro-batches, in which the last is the first.
+    if (round % 2 == 1) {
+      const auto group = [&](const Life& life) { return std::pair{life.first * 20 / moments, -life.first}; };
+      std::ranges::stable_sort(lives, {}, group);
     }
     EXPECT_EQ(Planned(lives).arena.bytes(), first_fit(lives)) << "round " << round;
   }

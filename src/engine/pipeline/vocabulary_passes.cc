@@ -113,25 +113,31 @@ class Insertion {
   // stage would wait without them. One whose input is yet to come must not delay it at all: the stage would wait now.
   void run_others(double ready) {
     std::vector<bool> is_done(stages_.size(), false);
+    std::vector<double> starts(stages_.size());  // of the next actions; kNotYet: of none
+    for (int stage = 0; stage < source_.stages; ++stage) starts[static_cast<std::size_t>(stage)] = start(stage);
     while (true) {
-      std::optional<int> first;
-      for (int stage = 0; stage < source_.stages; ++stage) {
-        if (is_done[static_cast<std::size_t>(stage)] || !has_next(stage) || arrival(stage) == EventTimes::kNotYet)
-          continue;
-        if (!first || start(stage) < start(*first)) first = stage;
+      const auto earliest = std::ranges::min_element(starts);
+      if (*earliest == EventTimes::kNotYet) return;
+      const auto stage = static_cast<int>(earliest - starts.begin());
+      const Action& action = list(stage)[at(stage).next];
+      const double time = costs_.of(source_, stage, action);
+      const bool waits = arrival(stage) > at(stage).clock * (1 + kRounding);
+      const bool fits = *earliest + time <= ready * (1 + kRounding);
+      if (!fits && (waits || *earliest + time / 2 >= ready * (1 - kRounding))) {
+        is_done[static_cast<std::size_t>(stage)] = true;
+        *earliest = EventTimes::kNotYet;
+        continue;
       }
-      if (!first) return;
-      const double time = costs_.of(source_, *first, list(*first)[at(*first).next]);
-      const bool waits = arrival(*first) > at(*first).clock * (1 + kRounding);
-      const bool fits = start(*first) + time <= ready * (1 + kRounding);
-      if (fits || (!waits && start(*first) + time / 2 < ready * (1 - kRounding))) {
-        perform(*first);
-      } else {
-        is_done[static_cast<std::size_t>(*first)] = true;
+      perform(stage);
+      const int cell = source_.cell(stage, action);  // whose neighbours alone may have waited for it
+      for (int near = std::max(cell - 1, 0); near <= std::min(cell + 1, source_.cells() - 1); ++near) {
+        const int waiting = source_.stage_of(near);
+        if (!is_done[static_cast<std::size_t>(waiting)]) starts[static_cast<std::size_t>(waiting)] = start(waiting);
       }
     }
   }
-  double start(int stage) { return std::max(at(stage).clock, arrival(stage)); }
+  // When a stage's next action can begin; kNotYet where it has none, or waits for what has not begun.
+  double start(int stage) { return has_next(stage) ? std::max(at(stage).clock, arrival(stage)) : EventTimes::kNotYet; }
 
   // The head of `forward`, which all stages come to; before the actions since the last one the look-ups that these
   // need, after it those look-ups' backwards that can be.

@@ -23,64 +23,70 @@ struct Placed {
   bool operator<(const Placed& other) const { return offset < other.offset; }
 };
 
-// Blocks that have their offsets. A pipeline's steps have thousands of blocks, most of which live for a short while:
-// the ones that meet a block are found by the runs of moments that it lives in, not among all.
+// Blocks that have their offsets. A pipeline's steps have thousands of blocks, most of which live for a short while,
+// and each is asked about nearly in the order of time: so the ones that live near the last that was asked about stay at
+// hand.
 class PlacedBlocks {
  public:
-  explicit PlacedBlocks(int moments) : run_(moments / kRuns + 1), begin_in_(kRuns), reach_into_(kRuns) {}
+  explicit PlacedBlocks(int moments) : run_(moments / kRuns + 1), begin_in_(kRuns) {}
 
   void add(const Placed& block) {
     all_.push_back(block);
-    const std::size_t from = run_of(block.first), to = run_of(block.last);
-    begin_in_[from].push_back(block);
-    for (std::size_t run = from + 1; run <= to; ++run) reach_into_[run].push_back(block);
+    begin_in_[run_of(block.first)].push_back(block);
+    if (is_near(block)) near_.insert(std::upper_bound(near_.begin(), near_.end(), block), block);
   }
 
   // The lowest offset at which a block of so many bytes meets none of them.
   std::int64_t lowest_offset(const Placed& block, std::int64_t bytes) {
-    const std::size_t from = run_of(block.first), to = run_of(block.last);
-    std::size_t count = reach_into_[from].size();
-    for (std::size_t run = from; run <= to; ++run) count += begin_in_[run].size();
-    if (count * kWorthSorting > all_.size()) return lowest_among(sorted(), block, bytes);
-    near_.clear();
-    const auto take = [&](const std::vector<Placed>& blocks) {
-      std::copy_if(blocks.begin(), blocks.end(), std::back_inserter(near_),
-                   [&](const Placed& other) { return other.meets(block); });
-    };
-    take(reach_into_[from]);
-    for (std::size_t run = from; run <= to; ++run) take(begin_in_[run]);
-    std::sort(near_.begin(), near_.end());
-    return lowest_among(near_, block, bytes);
-  }
-
- private:
-  static constexpr int kRuns = 256;
-  static constexpr std::size_t kWorthSorting = 24;  // so much longer is the way through all of them
-
-  static std::int64_t lowest_among(const std::vector<Placed>& by_offset, const Placed& block, std::int64_t bytes) {
+    move_to(run_of(block.first), run_of(block.last));
     std::int64_t offset = 0;
-    for (const Placed& other : by_offset) {
+    for (const Placed& other : near_) {
       if (!other.meets(block)) continue;
       if (offset + bytes <= other.offset) break;
       offset = std::max(offset, other.end);
     }
     return offset;
   }
-  const std::vector<Placed>& sorted() {
+
+ private:
+  static constexpr int kRuns = 256;              // of moments
+  static constexpr std::size_t kRunsAtHand = 2;  // before and after those that a block lives in
+
+  std::size_t run_of(int moment) const { return static_cast<std::size_t>(std::clamp(moment / run_, 0, kRuns - 1)); }
+  bool is_near(const Placed& block) const { return run_of(block.first) < end_ && run_of(block.last) >= begin_; }
+
+  // Has the blocks at hand that live in the runs from `first` to `last`, and maybe others.
+  void move_to(std::size_t first, std::size_t last) {
+    if (first < begin_) {  // back in time
+      begin_ = first;
+      end_ = last + 1;
+      near_.clear();
+      std::ranges::copy_if(by_offset(), std::back_inserter(near_), [&](const Placed& block) { return is_near(block); });
+      return;
+    }
+    const auto known = std::ssize(near_);
+    for (; end_ <= last; ++end_) near_.insert(near_.end(), begin_in_[end_].begin(), begin_in_[end_].end());
+    std::sort(near_.begin() + known, near_.end());
+    std::inplace_merge(near_.begin(), near_.begin() + known, near_.end());
+    const bool is_wide = first > begin_ + kRunsAtHand || end_ - last > kRunsAtHand + (last - first);
+    if (!is_wide) return;
+    if (first > 0) begin_ = std::max(begin_, first - 1);
+    end_ = std::min(end_, last + kRunsAtHand);
+    std::erase_if(near_, [&](const Placed& block) { return !is_near(block); });
+  }
+
+  const std::vector<Placed>& by_offset() {
     const auto unsorted = all_.begin() + static_cast<std::ptrdiff_t>(sorted_);
     std::sort(unsorted, all_.end());
-    if (unsorted != all_.end()) {
-      std::inplace_merge(std::upper_bound(all_.begin(), unsorted, *unsorted), unsorted, all_.end());
-    }
+    std::inplace_merge(all_.begin(), unsorted, all_.end());
     sorted_ = all_.size();
     return all_;
   }
-  std::size_t run_of(int moment) const { return static_cast<std::size_t>(std::clamp(moment / run_, 0, kRuns - 1)); }
 
-  const int run_;  // moments
-  std::vector<Placed> all_, near_;
-  std::size_t sorted_ = 0;                                  // of all_: so many are in the order of their offsets
-  std::vector<std::vector<Placed>> begin_in_, reach_into_;  // by run: those that begin there, that began before
+  const int run_;                              // moments
+  std::vector<std::vector<Placed>> begin_in_;  // by run
+  std::vector<Placed> all_, near_;             // near_: that live in the runs from begin_ up to end_, by their offsets
+  std::size_t begin_ = 0, end_ = 0, sorted_ = 0;  // sorted_: so many of all_ are in the order of their offsets
 };
 
 }  // namespace
@@ -157,6 +163,7 @@ void Arena::plan() {
   PlacedBlocks placed(moments);
   for (const std::size_t index : order) {
     Entry& entry = entries_[index];
+    if (entry.bytes == 0) continue;
     Placed block{.first = entry.first, .last = entry.last};
     entry.offset = block.offset = placed.lowest_offset(block, entry.bytes);
     block.end = entry.offset + entry.bytes;

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
+#include <optional>
 
 #include "pipeline/memory.h"
 #include "pipeline/timing/closed_form.h"
@@ -226,18 +228,36 @@ std::vector<std::int64_t> LayoutMemory::planned(const Layout& layout) const {
   return memory_of_stages(with_layout(config_, layout), context_);
 }
 
-std::int64_t LayoutMemory::fullest_end(const Layout& layout) const {
+std::vector<int> LayoutMemory::stages_that_may_be_fullest(const Layout& layout) const {
+  std::vector<int> stages(static_cast<std::size_t>(layout.pipeline));
+  std::iota(stages.begin(), stages.end(), 0);
+  if (stages.size() > 1) std::rotate(stages.begin() + 1, stages.end() - 1, stages.end());
   // Deferred weight gradients fill the bound of the stage that needs most on all.
   const bool is_folded = pipeline::traits_of(layout.schedule).placement == pipeline::Placement::kFolded;
   const bool is_uneven = has_given_layers(config_, layout);
   const bool differs = !layout.recompute.uniform();
-  if (is_folded || is_uneven || differs || layout.defer_weight_gradients || layout.vocabulary_parallel) {
-    return std::ranges::max(planned(layout));
-  }
+  const bool any = is_folded || is_uneven || differs || layout.defer_weight_gradients || layout.vocabulary_parallel;
+  if (!any && stages.size() > 2) stages.resize(2);
+  return stages;
+}
+
+void LayoutMemory::plan_on(const Layout& layout, std::int64_t enough, std::size_t stages, FullestEnd& known) const {
+  const std::vector<int> all = stages_that_may_be_fullest(layout);
   const TrainConfig config = with_layout(config_, layout);
-  std::vector<int> ends = {0};
-  if (layout.pipeline > 1) ends.push_back(static_cast<int>(layout.pipeline) - 1);
-  return std::ranges::max(memory_of_stages(config, context_, ends));
+  std::optional<StageMemoryPlans> plans;
+  for (; known.stages < std::min(stages, all.size()) && known.bytes <= enough; ++known.stages) {
+    if (!plans) plans.emplace(config, context_);
+    const int stage = all[known.stages];
+    const std::int64_t left_out = bytes_left_out(config, context_, static_cast<std::size_t>(stage)).all();
+    known.bytes = std::max(known.bytes, plans->bytes(stage) - left_out);
+  }
+  known.is_whole = known.stages == all.size();
+}
+
+std::int64_t LayoutMemory::fullest_end(const Layout& layout) const {
+  FullestEnd known;
+  plan_on(layout, std::numeric_limits<std::int64_t>::max(), static_cast<std::size_t>(layout.pipeline), known);
+  return known.bytes;
 }
 
 }  // namespace teratron::plan

@@ -43,6 +43,13 @@ RankMemory memory_of_stage(const TrainConfig& config, const MemoryPlanContext& c
 // counted: a pass for which there is no memory left is launched kernel by kernel.
 MemoryPlanContext memory_context(const TrainConfig& config, std::int64_t vocab_size, const Cluster& cluster);
 
+// What is planned of a layout's fullest_end() below.
+struct FullestEnd {
+  std::int64_t bytes = 0;  // the most of the stages that are planned
+  std::size_t stages = 0;  // that are planned
+  bool is_whole = false;   // no other stage takes more
+};
+
 class LayoutMemory {
  public:
   // Refers to `config`, which gives all but the layout; its batch may change later. Not for two threads at once.
@@ -57,6 +64,8 @@ class LayoutMemory {
   // The most of a rank of the first and of the last stage: with as many layers in each, no other takes more, since
   // fewer micro-batches are alive on later ones. Where that is not so, of all stages.
   std::int64_t fullest_end(const Layout& layout) const;
+  // Plans on, stage by stage, the ends first, until one takes more than `enough` bytes or so many stages are planned.
+  void plan_on(const Layout& layout, std::int64_t enough, std::size_t stages, FullestEnd& known) const;
 
  private:
   // Bytes of the largest slice.
@@ -73,6 +82,7 @@ class LayoutMemory {
   void add(ParameterBytes& bytes, Parameter parameter) const;
   const Shard& shard_of(std::int64_t tensor) const;
   const RankParameters& ends_of(const Layout& layout) const;
+  std::vector<int> stages_that_may_be_fullest(const Layout& layout) const;
   SliceBytes slice_bytes(const Layout& layout, std::int64_t slices) const;
   std::int64_t state(const Layout& layout, const ParameterBytes& bytes) const;
 

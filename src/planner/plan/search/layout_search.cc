@@ -99,16 +99,25 @@ class Room {
   // The plan of such a layout is cheaper than simulations of what will not fit.
   bool is_nearly_full(const Layout& layout) const { return least(layout) > bytes_ / 5 * 4; }
 
-  // The plan of the fullest stage at an end, made once.
-  std::int64_t fullest_end(const Layout& layout) {
-    if (const auto known = known_.fullest.find(layout); known != known_.fullest.end()) return known->second;
-    ++plans_;
-    return known_.fullest[layout] = memory_.fullest_end(layout);
-  }
+  // The plan of the fullest stage at an end, each stage made once; of a stage that takes more than `enough`, if one
+  // does.
+  std::int64_t fullest_end(const Layout& layout, std::int64_t enough) { return planned(layout, enough, kAll).bytes; }
+  // Whether all stages fit, or, before the others are planned, the first.
+  bool fits(const Layout& layout) { return holds(fullest_end(layout, bytes_)); }
+  bool first_stage_fits(const Layout& layout) { return holds(planned(layout, bytes_, 1).bytes); }
   std::vector<std::int64_t> of_stages(const Layout& layout) const { return memory_.planned(layout); }
   std::int64_t plans() const { return plans_; }
 
  private:
+  static constexpr std::size_t kAll = std::numeric_limits<std::size_t>::max();
+
+  const FullestEnd& planned(const Layout& layout, std::int64_t enough, std::size_t stages) {
+    FullestEnd& known = known_.fullest[layout];
+    if (known.stages == 0) ++plans_;
+    if (!known.is_whole) memory_.plan_on(layout, enough, stages, known);
+    return known;
+  }
+
   const std::int64_t bytes_;
   KnownLayouts& known_;
   LayoutMemory memory_;
@@ -125,6 +134,11 @@ class Search {
         room_(request, known),
         times_(costs_of(request)),
         fastest_(wanted) {}
+
+  // Nothing slower than a layout that is known to fit is worth a look.
+  void begin_with(const PlannedLayout& one) {
+    fastest_.take(rivals_of(one.layout, request_.fixed), {one.layout, one.time});
+  }
 
   SearchResult run() {
     if (known_.least.empty()) look_up_layouts();
@@ -206,11 +220,11 @@ class Search {
     const bool came_by = chooses_recompute_ && !is_open(layout);
     std::optional<Layout> deferred = came_by ? std::nullopt : deferring(layout, request_.fixed);
     if (deferred) add(std::move(*deferred));
-    const bool is_close = room_.is_nearly_full(layout);
-    if (is_close && !fits(layout, limit)) return;
+    if (room_.is_nearly_full(layout) && !room_.first_stage_fits(layout)) return add_too_full(layout, limit);
     const StepTime time = times_->step(layout);
     ++result_.simulated;
-    if (time.seconds >= limit || (!is_close && !fits(layout, limit))) return;
+    if (time.seconds >= limit) return;
+    if (!room_.fits(layout)) return add_too_full(layout, limit);
     fastest_.take(rivals, {layout, time});
   }
 
@@ -229,11 +243,9 @@ class Search {
   }
 
   // One that does not fit comes again with what its stages have to make again.
-  bool fits(const Layout& layout, double limit) {
-    const std::int64_t bytes = room_.fullest_end(layout);
-    if (room_.holds(bytes)) return true;
-    is_open(layout) ? add_recomputing(layout, limit) : add_too_large(bytes, layout);
-    return false;
+  void add_too_full(const Layout& layout, double limit) {
+    if (is_open(layout)) return add_recomputing(layout, limit);
+    add_too_large(room_.fullest_end(layout, room_.bytes()), layout);
   }
 
   void add_recomputing(Layout layout, double limit) {
@@ -260,7 +272,7 @@ class Search {
     for (const Found& one : fastest_.fastest_first()) {
       const bool is_best = result_.best.empty();
       std::vector<std::int64_t> memory =
-          is_best ? room_.of_stages(one.layout) : std::vector{room_.fullest_end(one.layout)};
+          is_best ? room_.of_stages(one.layout) : std::vector{room_.fullest_end(one.layout, room_.bytes())};
       // With one micro-batch, say, two schedules are one under two names.
       const bool is_known = std::ranges::any_of(result_.best, [&](const PlannedLayout& other) {
         return other.time.seconds == one.time.seconds && std::ranges::max(other.memory) == memory.front();
@@ -283,7 +295,7 @@ class Search {
       if (least >= result_.smallest_bytes) return;
       if (layout.slicing.open == Slicing::Open::kAlike) continue;  // even cuts are among the others
       for (Layout& one : layout.slicing.is_open() ? times_->chosen(layout) : std::vector{layout}) {
-        const std::int64_t bytes = room_.fullest_end(one);
+        const std::int64_t bytes = room_.fullest_end(one, result_.smallest_bytes - 1);
         if (bytes >= result_.smallest_bytes) continue;
         result_.smallest_bytes = bytes;
         result_.smallest = std::move(one);
@@ -315,6 +327,13 @@ std::vector<Layout> layouts_of(const PlanRequest& request) {
       "no layout of up to {} can run this model and batch with what is fixed; leave out flags of layouts, or give more "
       "--devices or another --global-batch-size",
       counted(request.cluster.devices, "device"));
+}
+
+SearchResult search_from(const PlanRequest& request, const PlannedLayout& start) {
+  KnownLayouts known;
+  Search search(request, 1, known);
+  search.begin_with(start);
+  return search.run();
 }
 
 SearchResult search_layouts(const PlanRequest& request, std::size_t runners_up) {

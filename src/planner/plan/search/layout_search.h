@@ -72,12 +72,14 @@ std::vector<Layout> layouts_of(const PlanRequest& request);
 // of those that a search has looked at. The clusters have as many devices, of one kind (PlanRequest::context()).
 struct KnownLayouts {
   std::vector<std::pair<Layout, std::int64_t>> least;  // LayoutMemory::least() of each that has no fault
-  std::map<Layout, std::int64_t> fullest;              // LayoutMemory::fullest_end()
+  std::map<Layout, FullestEnd> fullest;                // as far as it is planned
 };
 
 // `runners_up`: at most so many beside the best. UserError where no layout has as many devices or fewer.
 SearchResult search_layouts(const PlanRequest& request, std::size_t runners_up = 5);
 // Another search of that kind: `known` is what other searches left in it, and gets what this one finds out.
 SearchResult search_layouts(const PlanRequest& request, std::size_t runners_up, KnownLayouts& known);
+// Only the fastest layout: that one, which fits, or one that is faster.
+SearchResult search_from(const PlanRequest& request, const PlannedLayout& start);
 
 }  // namespace teratron::plan

@@ -3,8 +3,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <utility>
+#include <vector>
 
 #include "base/error.h"
+#include "base/host/threads.h"
 #include "console/readable.h"
 #include "plan/search/memory_wall.h"
 
@@ -68,15 +71,20 @@ SearchResult choose_pipeline(const PlanRequest& request, std::size_t runners_up)
 void choose_pipelines(const PlanRequest& request, SearchResult& result) {
   if (request.fixed.has_mesh() || (request.fixed.slicing && request.fixed.slicing->open == Slicing::Open::kJoint))
     return;
-  for (PlannedLayout& one : result.best) {
+  std::vector<SearchResult> of_meshes(result.best.size());
+  parallel_for(std::ssize(of_meshes), 1, [&](std::int64_t mesh, std::int64_t) {
+    const PlannedLayout& one = result.best[static_cast<std::size_t>(mesh)];
     PlanRequest of_mesh = request;
     fix_mesh(of_mesh.fixed, one.layout);
-    SearchResult chosen = search_layouts(of_mesh, 0);
+    of_meshes[static_cast<std::size_t>(mesh)] = search_from(of_mesh, one);
+  });
+  result.best.clear();
+  for (SearchResult& chosen : of_meshes) {
     result.layouts += chosen.layouts;
     result.too_large += chosen.too_large;
     result.simulated += chosen.simulated;
     result.planned += chosen.planned;
-    if (!chosen.best.empty() && chosen.best.front().time.seconds < one.time.seconds) one = chosen.best.front();
+    result.best.push_back(std::move(chosen.best.front()));
   }
   std::ranges::stable_sort(result.best, {}, [](const PlannedLayout& one) { return one.time.seconds; });
 }
