@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <limits>
 #include <vector>
 
 #include "console/written_stream.h"
@@ -50,6 +52,17 @@ TEST(Progress, ALogLineHasMegatronsFieldsAveragedOverTheInterval) {
   EXPECT_EQ(sink.lines()[1],
             "iteration 20/25 | consumed samples: 160 | ms/iteration: 50.0 | GFLOP/s: 60.0 | learning rate: 1.500e-04 | "
             "global batch size: 8 | loss: 15.50000 | grad norm: 0.250");
+}
+
+TEST(Progress, ANormThatIsNoNumberHasNoSign) {
+  ProgressScale scale = kScale;
+  scale.log_interval = 1;
+  WrittenStream sink;
+  Progress progress(sink.file(), 0, scale);
+  ProgressPoint skipped = point(1);
+  skipped.gradient_norm = std::copysign(std::numeric_limits<double>::quiet_NaN(), -1.0);
+  progress.iteration(skipped);
+  EXPECT_THAT(sink.lines(), ElementsAre(EndsWith("grad norm: nan")));
 }
 
 TEST(Progress, WhereThePeakIsKnownItsUseIsShown) {

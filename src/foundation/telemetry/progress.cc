@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "console/readable.h"
 
@@ -97,7 +98,8 @@ std::string Progress::log_line() const {
       "iteration {:>{}}/{} | consumed samples: {} | ms/iteration: {:.1f} | GFLOP/s: {:.1f}{} | learning rate: {:.3e} | "
       "global batch size: {} | loss: {:.5f}{} | grad norm: {:.3f}",
       now.iteration, total.size(), total, now.consumed_samples, seconds * 1e3, flops_per_second() / 1e9, mfu,
-      now.learning_rate, now.global_batch_size, mean(&ProgressPoint::loss), rates(" | ", ":"), now.gradient_norm);
+      now.learning_rate, now.global_batch_size, mean(&ProgressPoint::loss), rates(" | ", ":"),
+      std::abs(now.gradient_norm));  // a norm that is no number has either sign
 }
 
 }  // namespace teratron

@@ -55,13 +55,14 @@ FieldList fields_of(DataSampleOptions& o) {
 std::vector<std::uint8_t> sample_of(const PartsSource& source, const DataSampleOptions& options) {
   const auto seed = static_cast<std::uint64_t>(options.seed);
   const auto require = [](std::int64_t wanted, std::int64_t there, std::string_view what) {
-    if (wanted > there) throw_user_error("the source has {2} {1}, fewer than the {0} asked for", wanted, what, there);
+    if (wanted > there)
+      throw_user_error("the source has {}, fewer than the {} asked for", counted(there, what), wanted);
   };
   if (options.tokens > 0) {
-    require(options.tokens, source.tokens(), "tokens");
+    require(options.tokens, source.tokens(), "token");
     return choose_sample(source.documents(), options.tokens, seed, source.size_in_tokens());
   }
-  require(options.documents, source.documents(), "documents");
+  require(options.documents, source.documents(), "document");
   const auto share = static_cast<std::int64_t>(std::llround(options.share * static_cast<double>(source.documents())));
   const std::int64_t wanted = options.documents > 0 ? options.documents : share;
   if (wanted == 0) {
