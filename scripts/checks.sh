@@ -1,6 +1,7 @@
 # Functions of ./check and scripts/check-slow, which source this file: they count what passed, failed and was skipped.
 started=$SECONDS passed=0 failed=0 skipped=0 flaky=0
 most_flaky=2              # in a run that passes
+processors=$(env -u OMP_NUM_THREADS nproc)  # else nproc prints that number
 export OMP_NUM_THREADS=2  # of each test, on any machine
 not_under_sanitizers='Mpi*:*UnderMpirun*'  # mpirun's own start leaks, and is most of what they do
 
@@ -26,7 +27,7 @@ run_tests() {  # BUILD
 
 check_layout() {
   say "layout of the code"
-  git ls-files '*.h' '*.cc' '*.cu' | xargs -P "$(nproc)" -n 100 clang-format --dry-run -Werror
+  git ls-files '*.h' '*.cc' '*.cu' | xargs -P "$processors" -n 100 clang-format --dry-run -Werror
   scripts/check-rooms
 }
 
