@@ -1,7 +1,10 @@
 #include "torture/torment.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <sys/file.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <csignal>
@@ -20,6 +23,21 @@ namespace fs = std::filesystem;
 using testing::lines_of;
 using testing::Outcome;
 using testing::with;
+
+// While it lives, no call is made: the shim holds the log's lock from a call until it is logged. A program that is
+// killed between the two has made a call of which Disk does not know.
+class BetweenCalls {
+ public:
+  explicit BetweenCalls(const fs::path& log) : descriptor_(::open(log.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600)) {
+    EXPECT_EQ(::flock(descriptor_, LOCK_EX), 0);
+  }
+  ~BetweenCalls() { ::close(descriptor_); }
+  BetweenCalls(const BetweenCalls&) = delete;
+  BetweenCalls& operator=(const BetweenCalls&) = delete;
+
+ private:
+  const int descriptor_;
+};
 
 // First differences of what is from what must be; of files that must not be there only where it must be `alone`.
 std::string differences(const Tree& is, const Tree& must_be, bool alone) {
@@ -135,6 +153,7 @@ Outcome Torment::run(const Disturbance& disturbance) const {
     std::this_thread::sleep_for(*disturbance.killed_after);
     // The first rank of mpirun, where it runs: ranks without mpirun would go on for a while.
     const pid_t killed = scenario_.processes > 1 ? testing::process_of_mpirun(program.pid(), 0) : program.pid();
+    const BetweenCalls between(log_);
     if (killed != 0) ::kill(killed, SIGKILL);
   }
   return program.wait(std::chrono::seconds(120));

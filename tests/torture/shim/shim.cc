@@ -83,7 +83,7 @@ class Watch {
   template <class Do, class Half, class Log>
   auto make(Call call, bool needs_space, const Do& once, const Half& half, const Log& log) -> decltype(once()) {
     const std::scoped_lock lock(mutex_);
-    const Turn turn(log_);
+    const Turn turn(log_);  // until the call is logged
     const bool is_chosen = plan_.action != Action::kNothing && call == plan_.call && ++made_ == plan_.number;
     disk_is_full_ = disk_is_full_ || (is_chosen && plan_.action == Action::kFillDisk);
     if (disk_is_full_ && needs_space) return fails(plan_.error);
@@ -100,6 +100,14 @@ class Watch {
     return result;
   }
 
+  // Does something that logs, alone.
+  template <class Do>
+  auto alone(const Do& once) {
+    const std::scoped_lock lock(mutex_);
+    const Turn turn(log_);
+    return once();
+  }
+
   void log(Record record, const std::string& path, const std::string& other = "", const void* bytes = nullptr) const {
     record.path_bytes = static_cast<std::uint32_t>(path.size());
     record.other_bytes = static_cast<std::uint32_t>(other.size());
@@ -111,7 +119,7 @@ class Watch {
   }
 
  private:
-  // The log's lock keeps other processes out.
+  // The log's lock keeps other processes out, and the one that kills this one (Torment::run()).
   class Turn {
    public:
     explicit Turn(int log) : log_(log) { ::flock(log_, LOCK_EX); }
@@ -189,9 +197,11 @@ int open_at(int at, const char* name, int flags, mode_t mode) {
               path);
   };
   if (!is_folder) return watch.make(Call::kOpen, true, once, once, log);
-  const int descriptor = once();  // reading a folder changes nothing
-  if (descriptor >= 0) log(descriptor);
-  return descriptor;
+  return watch.alone([&] {  // reading a folder changes nothing
+    const int descriptor = once();
+    if (descriptor >= 0) log(descriptor);
+    return descriptor;
+  });
 }
 
 // Makes a call on an open file below the folder. `offset_of` gives the record's offset by its result.

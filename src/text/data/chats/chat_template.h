@@ -25,7 +25,7 @@ struct ChatText {
 
 // Lists of objects that a template is given beside messages; null: none.
 struct TemplateExtras {
-  nlohmann::ordered_json tools{}, documents{};
+  nlohmann::ordered_json tools, documents;
 };
 
 // Refusal of a conversation by the template, or what it needs and we have not.
