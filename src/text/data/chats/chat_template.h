@@ -24,8 +24,9 @@ struct ChatText {
 };
 
 // Lists of objects that a template is given beside messages; null: none.
+// NOLINTNEXTLINE(bugprone-exception-escape): a JSON value that is moved throws nothing
 struct TemplateExtras {
-  nlohmann::ordered_json tools, documents;
+  nlohmann::ordered_json tools{}, documents{};
 };
 
 // Refusal of a conversation by the template, or what it needs and we have not.
