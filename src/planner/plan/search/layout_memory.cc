@@ -61,6 +61,12 @@ Sharing sharing_of(DataSharding sharding, std::int64_t copies) {
           .gradients = sharding >= DataSharding::kGradients ? copies : 1};
 }
 
+// Bytes of a rank of the stage, without those that it leaves to other copies.
+std::int64_t bytes_of_stage(const StageMemoryPlans& plans, const TrainConfig& config, const MemoryPlanContext& context,
+                            int stage) {
+  return plans.bytes(stage) - bytes_left_out(config, context, static_cast<std::size_t>(stage)).all();
+}
+
 }  // namespace
 
 void ParameterBytes::add(const Parameter& parameter, const Optimizer& updates, DType compute_dtype,
@@ -103,11 +109,11 @@ LeftOut bytes_left_out(const TrainConfig& config, const MemoryPlanContext& conte
           .gradients = static_cast<std::int64_t>(keeps_gradients ? parameters * of_gradient * others(gradients) : 0)};
 }
 
-std::vector<std::int64_t> memory_of_stages(const TrainConfig& config, const MemoryPlanContext& context,
-                                           std::span<const int> stages) {
-  std::vector<std::int64_t> bytes = planned_memory(config, context, stages);
-  for (std::size_t i = 0; i < bytes.size(); ++i) {
-    bytes[i] -= bytes_left_out(config, context, stages.empty() ? i : static_cast<std::size_t>(stages[i])).all();
+std::vector<std::int64_t> memory_of_stages(const TrainConfig& config, const MemoryPlanContext& context) {
+  const StageMemoryPlans plans(config, context);
+  std::vector<std::int64_t> bytes;
+  for (int stage = 0; stage < config.layout.pipeline_parallel; ++stage) {
+    bytes.push_back(bytes_of_stage(plans, config, context, stage));
   }
   return bytes;
 }
@@ -247,9 +253,7 @@ void LayoutMemory::plan_on(const Layout& layout, std::int64_t enough, std::size_
   std::optional<StageMemoryPlans> plans;
   for (; known.stages < std::min(stages, all.size()) && known.bytes <= enough; ++known.stages) {
     if (!plans) plans.emplace(config, context_);
-    const int stage = all[known.stages];
-    const std::int64_t left_out = bytes_left_out(config, context_, static_cast<std::size_t>(stage)).all();
-    known.bytes = std::max(known.bytes, plans->bytes(stage) - left_out);
+    known.bytes = std::max(known.bytes, bytes_of_stage(*plans, config, context_, all[known.stages]));
   }
   known.is_whole = known.stages == all.size();
 }

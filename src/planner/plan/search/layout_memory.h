@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <span>
 #include <utility>
 #include <vector>
 
@@ -24,10 +23,9 @@ struct ParameterBytes {
   void add(const Parameter& parameter, const Optimizer& optimizer, DType compute_dtype, std::optional<DType> tiles);
 };
 
-// Bytes of a rank of these stages, of all where none is given: what training allocates (planned_memory()), and of
-// weights and gradients that copies share out a share alone, beside two layers that are whole.
-std::vector<std::int64_t> memory_of_stages(const TrainConfig& config, const MemoryPlanContext& context,
-                                           std::span<const int> stages = {});
+// Bytes of a rank of each stage: what training allocates (planned_memory()), and of weights and gradients that copies
+// share out a share alone, beside two layers that are whole.
+std::vector<std::int64_t> memory_of_stages(const TrainConfig& config, const MemoryPlanContext& context);
 
 // Bytes of weights and gradients that a rank of the stage leaves to other copies: 0 unless they share these out.
 struct LeftOut {
@@ -43,7 +41,7 @@ RankMemory memory_of_stage(const TrainConfig& config, const MemoryPlanContext& c
 // counted: a pass for which there is no memory left is launched kernel by kernel.
 MemoryPlanContext memory_context(const TrainConfig& config, std::int64_t vocab_size, const Cluster& cluster);
 
-// What is planned of a layout's fullest_end() below.
+// Memory of a layout's fullest stage, as far as it is planned (LayoutMemory::plan_on()).
 struct FullestEnd {
   std::int64_t bytes = 0;  // the most of the stages that are planned
   std::size_t stages = 0;  // that are planned
