@@ -1,8 +1,8 @@
 # Adds a test program's tests to ctest: a test suite is one test of ctest, or several where it has many tests, since a
 # process for each test costs more than most tests. ctest includes this, so programs are asked when tests run, not when
 # they are built. The file of the build folder that includes it sets program, prefix and labels, and own_filter,
-# environment and emulator, which may be empty. The environment of ctest may have a filter of GoogleTest for all programs
-# (TERATRON_TESTS="-*UnderMpirun*") and one for a room (TERATRON_TESTS_OF_cli).
+# environment, emulator and sanitizers, which may be empty. The environment of ctest may have a filter of GoogleTest for
+# all programs (TERATRON_TESTS="-*UnderMpirun*") and one for a room (TERATRON_TESTS_OF_cli).
 set(most 40)  # tests of a process
 if(prefix MATCHES "emulated_gpu|by_ptx")  # which take seconds each
   set(most 10)
@@ -59,6 +59,9 @@ else()
   file(REMOVE "${list}")
 endif()
 set(limit 600)  # seconds, for a process that hangs
+if(NOT sanitizers STREQUAL "")
+  set(limit 1800)
+endif()
 if(NOT emulator STREQUAL "")
   set(limit 3600)
 endif()

@@ -216,6 +216,12 @@ TEST_F(Files, AResultThatCouldNotBeWrittenIsReportedBeforeTheWork) {
   EXPECT_FALSE(std::filesystem::exists(in_folder("new.json")));
 }
 
+TEST_F(Files, ThePartialFileOfAnEarlierCommandOutlivesTheCheckOfItsPlace) {
+  make_file("corpus.jsonl.partial", "half");
+  require_writable(in_folder("corpus.jsonl"));
+  EXPECT_EQ(read_file(in_folder("corpus.jsonl.partial")), "half");
+}
+
 TEST_F(Files, APictureReplacesNothingButAnEarlierOne) {
   for (const auto& [there, is_replaced] :
        {std::pair("<svg width", true), std::pair("", true), std::pair("<sv", false), std::pair("precious", false)}) {

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
 #include <utility>
 
 namespace teratron::testing {
@@ -22,10 +23,22 @@ TEST(FitJson, WhatFitsStaysAndTheRestBecomesWhatIsNear) {
            {R"("not closed \)", R"("not closed \)"},
            {R"(["\ud83d\uDE00","\\ud83d"])", R"(["\ud83d\uDE00","\\ud83d"])"},
            {R"({"\uD83D":"a\ud83d\ud83d\ude00\ude00\u0041"})", R"({"\ufffd":"a\ufffd\ud83d\ude00\ufffd\u0041"})"},
+           {"[-,--5,-+7,1.5.5,99999999999999999999-]", "[-,--5,-+7,1.5.5,99999999999999999999-]"},
            {R"("\ud8" + "\ud83)", R"("\ud8" + "\ud83)"}}) {
     EXPECT_EQ(fit_json(json), fitted) << json;
   }
   EXPECT_EQ(fit_json(std::string(400, '9')), "1.7976931348623157e308");
+}
+
+TEST(FitJson, ValuesThatNestTooDeepAreNone) {
+  const auto nested = [](int depth) {
+    const auto levels = static_cast<std::size_t>(depth);
+    return std::string(levels, '[') + std::string(levels, ']');
+  };
+  EXPECT_FALSE(parse_fitted<nlohmann::json>(nested(kDeepestJson)).is_discarded());
+  EXPECT_TRUE(parse_fitted<nlohmann::json>(nested(kDeepestJson + 1)).is_discarded());
+  EXPECT_TRUE(parse_fitted<nlohmann::json>(nested(200'000)).is_discarded());
+  EXPECT_TRUE(parse_fitted<nlohmann::json>("[-]").is_discarded());
 }
 
 }  // namespace

@@ -3,10 +3,13 @@
 #include <gtest/gtest.h>
 #include <sched.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
+#include <filesystem>
 #include <thread>
 
+#include "base/child_program.h"
 #include "base/host/threads.h"
 #include "base/system_files.h"
 
@@ -80,8 +83,16 @@ TEST(Processors, MayBeMoreThanTheSystemsUsualSetHasRoomFor) {
 
 TEST(Processors, AreTheUsualThreadsUnlessOpenMpsVariableSays) {
   const char* const variable = std::getenv("OMP_NUM_THREADS");
-  EXPECT_EQ(usual_threads(), variable != nullptr ? std::atoi(variable) : usable_processors());
+  EXPECT_EQ(usual_threads(), variable != nullptr ? std::min(std::atoi(variable), 4096) : usable_processors());
   std::thread([] { EXPECT_EQ(thread_count(), usual_threads()); }).join();
+}
+
+TEST(Processors, OpenMpsVariableAsksForNoMoreThreadsThanThereMayBe) {
+  const std::string self = std::filesystem::read_symlink("/proc/self/exe");
+  const Outcome outcome = ChildProgram({self, "--gtest_filter=Processors.AreTheUsualThreadsUnlessOpenMpsVariableSays"},
+                                       {"OMP_NUM_THREADS=2147483647"})
+                              .wait();
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.output;
 }
 
 }  // namespace

@@ -98,13 +98,22 @@ TEST_F(SpecialFiles, ALinkStaysAndWhatItLeadsToIsReplacedAtomically) {
 }
 
 // As --json /dev/stdout with standard output in a file: what was printed before stays, and later prints are not lost.
-TEST_F(SpecialFiles, AnOpenFileUnderProcIsAppendedTo) {
-  const int descriptor = ::open((folder_ / "f").c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600);
-  ASSERT_EQ(::write(descriptor, "before ", 7), 7);
-  write_file_atomically(fmt::format("/proc/self/fd/{}", descriptor), "json ");
-  ASSERT_EQ(::write(descriptor, "after", 5), 5);
-  ::close(descriptor);
-  EXPECT_EQ(read_file(folder_ / "f"), "before json after");
+TEST_F(SpecialFiles, AnOpenFileIsAppendedToByAnyOfItsNames) {
+  for (const int flags : {O_APPEND, 0}) {
+    for (const char* place : {"/proc/self/fd", "/dev/fd", "link"}) {
+      SCOPED_TRACE(fmt::format("{} {}", place, flags));
+      const fs::path file = folder_ / "f", link = folder_ / "link";
+      const int descriptor = ::open(file.c_str(), O_WRONLY | O_CREAT | O_TRUNC | flags, 0600);
+      const std::string number = std::to_string(descriptor);
+      fs::remove(link);
+      fs::create_symlink("/dev/fd/" + number, link);
+      ASSERT_EQ(::write(descriptor, "before ", 7), 7);
+      write_file_atomically(place == std::string("link") ? link : fs::path(place) / number, "json ");
+      ASSERT_EQ(::write(descriptor, "after", 5), 5);
+      ::close(descriptor);
+      EXPECT_EQ(read_file(file), "before json after");
+    }
+  }
 }
 
 TEST_F(SpecialFiles, APipeIsReadToItsEndHoweverSlowItsWriter) {

@@ -161,6 +161,12 @@ TEST(HuggingFaceBert, AHeadThatComputesSomethingElseIsRefused) {
   EXPECT_THAT(refusal_of([](Json& config) { config["id2label"].erase("2"); }),
               HasSubstr("'classifier.bias' is [3] there, [2] is needed"));
   EXPECT_THAT(refusal_of([](Json& config) {
+                config.erase("id2label");
+                config["num_labels"] = 2147483647;  // whose names would take 64 GB
+                config["label2id"] = {{"a", 0}};
+              }),
+              HasSubstr("a text has one of 2147483647 labels; there must be 1 at least"));
+  EXPECT_THAT(refusal_of([](Json& config) {
                 config["architectures"] = {"BertForTokenClassification"};
                 config["id2label"] = {{"0", "O"}};
                 config["classifier_dropout"] = 0.3;

@@ -13,6 +13,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using Json = nlohmann::json;
 namespace fs = std::filesystem;
 
@@ -129,6 +130,13 @@ TEST_F(PeftFolder, TensorsThatAreNotTheConfigsAreRefused) {
   EXPECT_THAT(refusal({{"target_modules", "c_attn"}}), HasSubstr("mlp.c_fc.lora_"));
   tensors_.erase("base_model.model.transformer.h.1.attn.c_attn.lora_B.weight");
   EXPECT_THAT(refusal(Json::object()), HasSubstr("h.1.attn.c_attn.lora_B.weight"));
+}
+
+TEST_F(PeftFolder, ValuesThatAreNotFiniteAreRefusedByTheirFile) {
+  const std::string name = "base_model.model.transformer.h.1.attn.c_attn.lora_B.weight";
+  tensors_.at(name).bytes.replace(4, 4, "\xff\xff\xff\x7f");
+  EXPECT_THAT(refusal(Json::object()),
+              AllOf(HasSubstr("adapter_model.safetensors' are not finite: '" + name), Not(HasSubstr("--lr"))));
 }
 
 // A link to the base gives it a name that JSON can hold.

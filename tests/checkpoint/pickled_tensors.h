@@ -13,6 +13,9 @@ inline std::string storage_of(const std::string& dtype) {
   return dtype == "F64"    ? "DoubleStorage"
          : dtype == "F16"  ? "HalfStorage"
          : dtype == "BF16" ? "BFloat16Storage"
+         : dtype == "I16"  ? "ShortStorage"
+         : dtype == "I8"   ? "CharStorage"
+         : dtype == "BOOL" ? "BoolStorage"
                            : "FloatStorage";
 }
 

@@ -11,6 +11,7 @@
 #include "base/temporary_folder.h"
 #include "checkpoint/hugging_face/hugging_face.h"
 #include "checkpoint/native/checkpoint.h"
+#include "checkpoint/pickled_tensors.h"
 #include "checkpoint/random_model.h"
 #include "checkpoint/safetensors/safetensors.h"
 
@@ -121,6 +122,46 @@ TEST_F(TensorDifferences, IntegersAreComparedByTheirBytesAndNoToleranceHidesThem
   }
   EXPECT_THAT(compare(*a, *file_with("u.safetensors", "U64", {5, -7, 1, 9})).other_shape,
               ElementsAre("w: I64 [4] and U64 [4]"));
+}
+
+TEST_F(TensorDifferences, TypesThatNoModelHasAreComparedByTheirBytesInFilesOfTorch) {
+  for (const auto& [dtype, size] : {std::pair<std::string, std::size_t>{"BOOL", 1}, {"I8", 1}, {"I16", 2}}) {
+    FileTensor tensor{dtype, {3}, std::string(3 * size, '\1')};
+    const auto open = [&](const std::string& name) {
+      put_file(path(name), pickled({{"w", tensor}}));
+      return open_tensors_of(path(name));
+    };
+    const auto a = open("a.bin");
+    tensor.bytes.back() = '\0';
+    const TensorComparison found = compare(*a, *open("b.bin"));
+    ASSERT_EQ(found.parted.size(), 1U) << dtype;
+    EXPECT_EQ(found.parted.front().values, 3);
+    EXPECT_EQ(found.parted.front().differing, 1);
+    EXPECT_EQ(found.parted.front().first, 2);
+    EXPECT_EQ(a->tensors().front().dtype_name, dtype) << "as safetensors spells it";
+  }
+}
+
+TEST_F(TensorDifferences, NormsAreOfValuesWhoseSquaresNoDoubleHolds) {
+  const auto file_with = [&](const std::string& name, const std::vector<double>& values) {
+    write_tensors(path(name), {{"w",
+                                {"F64",
+                                 {std::ssize(values)},
+                                 {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(double)}}}});
+    return open_tensors_of(path(name));
+  };
+  for (const double unit : {1e200, 1e-200}) {
+    const auto a = file_with("a.safetensors", {unit, 0, unit}), b = file_with("b.safetensors", {3 * unit, 0, unit});
+    const TensorComparison found = compare(*a, *b, 0.01);
+    ASSERT_EQ(found.parted.size(), 1U) << unit;
+    EXPECT_NEAR(found.parted.front().relative, std::sqrt(2), 1e-12);
+    EXPECT_TRUE(compare(*a, *b, 1.5).equal());
+  }
+  const double most = std::numeric_limits<double>::max();
+  const TensorComparison beyond =
+      compare(*file_with("a.safetensors", {most, most}), *file_with("b.safetensors", {-most, -most}), 0.01);
+  ASSERT_EQ(beyond.parted.size(), 1U);
+  EXPECT_EQ(beyond.parted.front().relative, std::numeric_limits<double>::infinity());
 }
 
 TEST_F(TensorDifferences, TensorsOfAnotherShapeOrOneSideAreNamed) {

@@ -102,6 +102,16 @@ TEST_F(CheckpointCommands, ReshardingKeepsEveryTensorInFilesOfAnotherSize) {
   EXPECT_FALSE(std::filesystem::exists(path("other")));
 }
 
+TEST_F(CheckpointCommands, WhatNeedsANameIsNotStandardOutput) {
+  ASSERT_EQ(train("2", {}).exit_code, 0);
+  for (const char* format : {"hf", "gguf"}) {
+    EXPECT_THAT(refused({"convert", "--from", "teratron", "--to", format, path("run"), "-"}),
+                HasSubstr("OUT is -, standard output"));
+  }
+  EXPECT_THAT(refused({"checkpoint", "reshard", path("run"), "-"}), HasSubstr("TO is -, standard output"));
+  EXPECT_FALSE(std::filesystem::exists("./-"));
+}
+
 TEST_F(CheckpointCommands, AChatTemplateGoesAlongWithTheTokenizer) {
   ASSERT_EQ(train("2", {}).exit_code, 0);
   succeed({"convert", "--from", "teratron", "--to", "hf", path("run"), path("hf")});

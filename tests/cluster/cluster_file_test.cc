@@ -19,12 +19,9 @@ using ::testing::Not;
 using ::testing::ThrowsMessage;
 
 std::string random_name(std::mt19937_64& random) {
-  static constexpr std::string_view kLetters = "abcXYZ 0\"\\'\n\t#=[]é'''";
-  std::string name = "n";
-  for (std::uint64_t i = random() % 8; i > 0; --i) {
-    const std::size_t at = random() % kLetters.size();
-    if (static_cast<unsigned char>(kLetters[at]) < 0x80) name += kLetters[at];
-  }
+  static constexpr std::string_view kLetters = "abcXYZ 0\"\\'\n\t#=[]%é'''";  // with halves of é, which are no UTF-8
+  std::string name = random() % 8 == 0 ? "bytes:" : "n";
+  for (std::uint64_t i = random() % 8; i > 0; --i) name += kLetters[random() % kLetters.size()];
   return name;
 }
 
@@ -122,6 +119,18 @@ TEST(ClusterFile, ValuesThatNoMachineHasAreRefused) {
   EXPECT_THAT(refusal(nullptr, &LinkLevel::latency, 1e300), HasSubstr("latency of link 2"));
 }
 
+TEST(ClusterFile, FaultsShowNoControlCharactersAndOnlyTheBeginningOfLongTexts) {
+  const std::string rest(5000, 'k');
+  const auto is_readable = AllOf(HasSubstr("\\x1b]0;kkk"), HasSubstr("(5004 bytes)"), Not(HasSubstr("\x1b")));
+  const std::string file = fmt::format("\"\\u001b]0;{}\" = 1", rest);
+  EXPECT_THAT(message_of<UserError>([&] { cluster_from_toml(file, "c.toml"); }), is_readable);
+  EXPECT_THAT(message_of<UserError>([&] { find_cluster("\x1b]0;" + rest); }), is_readable);
+  Cluster cluster = find_cluster("dgx-a100", 8);
+  cluster.links[0].name = "\x1b]0;" + rest;
+  cluster.links[0].bandwidth = 0;
+  EXPECT_THAT(message_of<UserError>([&] { cluster_from_toml(to_toml(cluster), "c.toml"); }), is_readable);
+}
+
 TEST(ClusterFile, UnknownNamesSayWhichClustersThereAre) {
   EXPECT_THAT([] { find_cluster("dgx-9"); },
               ThrowsMessage<UserError>(AllOf(HasSubstr("'dgx-9'"), HasSubstr("dgx-2h"), HasSubstr("h200"))));
@@ -129,7 +138,9 @@ TEST(ClusterFile, UnknownNamesSayWhichClustersThereAre) {
 
 TEST(ClusterPresets, AreValidOfAnySize) {
   for (const std::string_view name : cluster_preset_names()) {
+    const bool is_host = find_cluster_preset(name, 8)->links.size() == 1 && find_cluster_preset(name)->devices == 1;
     for (const std::int64_t devices : {0, 1, 2, 8, 16, 64, 4096}) {
+      if (is_host && devices > 8) continue;
       const auto cluster = find_cluster_preset(name, devices);
       ASSERT_TRUE(cluster) << name;
       EXPECT_TRUE(cluster->faults().empty()) << name << devices << cluster->faults().texts().front();
@@ -138,6 +149,14 @@ TEST(ClusterPresets, AreValidOfAnySize) {
     }
   }
   EXPECT_FALSE(find_cluster_preset("dgx-9"));
+}
+
+TEST(ClusterPresets, WithoutANetworkHaveNoMoreDevicesThanAHost) {
+  for (const char* name : {"rtx-4090", "l40s"}) {
+    EXPECT_EQ(find_cluster(name, 8).devices, 8);
+    EXPECT_THAT([&] { find_cluster(name, 9); },
+                ThrowsMessage<UserError>(AllOf(HasSubstr(name), HasSubstr("is one host of 8 devices"))));
+  }
 }
 
 TEST(Cluster, ResizedKeepsTheInnerLevelsAndRefusesPartlyEmptyHosts) {

@@ -106,10 +106,11 @@ TEST_F(Chains, StagesAskForWhatTheyNeedWhereTheyRun) {
   EXPECT_THAT(refusal(stage_named("langid"), {"--jaccard", "0.1"}), HasSubstr("--jaccard is a share, from 0.3"));
 }
 
-TEST_F(Chains, KnowTheFilesThatStagesReadWhetherTheyRunOrNot) {
-  EXPECT_THAT(read(stage_named("langid"), {}).chain.files_read(), IsEmpty());
-  const auto files = read(stage_named("langid"), {"--evaluation", "a", "b", "--tokenizer", "t"}).chain.files_read();
-  EXPECT_THAT(files, ElementsAre("a", "b", "t"));
+TEST_F(Chains, KnowTheFilesThatTheirStagesRead) {
+  std::vector<std::string> flags = {"--evaluation", "a", "b", "--tokenizer", "t", "--url-lists", "u"};
+  EXPECT_THAT(read(stage_named("langid"), flags).chain.files_read(), IsEmpty());
+  flags.insert(flags.end(), {"--then", "clean,decontaminate"});
+  EXPECT_THAT(read(stage_named("langid"), flags).chain.files_read(), ElementsAre("a", "b", "t", "u"));
 }
 
 }  // namespace

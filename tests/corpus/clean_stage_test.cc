@@ -85,6 +85,26 @@ TEST_F(CleanStage, DropsUrlsByDomainEndingFormAndSecondSight) {
                 {"domain", 3}, {"extension", 2}, {"malformed url", 6}, {"duplicate url", 2}}));
 }
 
+TEST_F(CleanStage, TellsPagesApartByPortsAndByHostsThatAreAllWww) {
+  EXPECT_THAT(kept_of({"http://good.org/a", "http://good.org:8080/a", "https://good.org:8443/a",
+                       "https://good.org:443/a", "http://good.org:/a", "http://good.org:0080/a",
+                       "http://good.org:443/a", "http://u:p@good.org:8080/a", "http://www.de/page",
+                       "http://www.www.de/page", "http://www.good.de/page", "http://good.de/page", "http://www./page"}),
+              ElementsAre(0, 1, 2, 6, 8, 10));
+  EXPECT_EQ(counts_.stages[0].dropped,
+            (std::map<std::string, std::int64_t>{{"malformed url", 1}, {"duplicate url", 6}}));
+}
+
+TEST(CleanSettings, NameTheListsThatAreRead) {
+  EXPECT_THAT(CleanSettings{}.files_read(), ElementsAre(installed_url_lists()));
+  EXPECT_FALSE(installed_url_lists().empty());
+  CleanSettings some;
+  some.url_lists = "lists";
+  EXPECT_THAT(some.files_read(), ElementsAre("lists"));
+  some.no_url_rules = true;
+  EXPECT_THAT(some.files_read(), ElementsAre());
+}
+
 TEST_F(CleanStage, DocumentsWithoutAnUrlPassTheRulesAboutThem) {
   CleanOptions rules{.min_tokens = 0};
   rules.url_rules.emplace(lists());

@@ -15,15 +15,18 @@ TEST_F(CorpusJournal, ADamagedSpoolIsAnErrorAndThenStartsOver) {
   write_inputs(300);
   const std::vector<std::string> expected = undisturbed();
   const Ends ends{.points = 10, .by_signal = true};
-  ASSERT_FALSE(run(&ends));
-  std::string spool = read_file(folder_ / "out.jsonl.spool.partial");
-  spool[7] = '\x7f';  // of the first document's length
-  write_file_atomically(folder_ / "out.jsonl.spool.partial", spool);
-  EXPECT_THAT([&] { run(); }, ThrowsMessage<UserError>(HasSubstr("spool.partial' is damaged")));
-  EXPECT_EQ(names_there().size(), 4);
-  ASSERT_TRUE(run());
-  EXPECT_EQ(results(), expected);
-  fs::remove(options_.out);
+  for (const std::size_t byte : {7, 16, 41}) {  // of the first document's length, of its line, of its content
+    ASSERT_FALSE(run(&ends));
+    std::string spool = read_file(folder_ / "out.jsonl.spool.partial");
+    spool[byte] = '\x7f';
+    write_file_atomically(folder_ / "out.jsonl.spool.partial", spool);
+    EXPECT_THAT([&] { run(); }, ThrowsMessage<UserError>(HasSubstr("spool.partial' is damaged"))) << "byte " << byte;
+    EXPECT_EQ(names_there().size(), 4);
+    ASSERT_TRUE(run());
+    EXPECT_EQ(results(), expected);
+    fs::remove(options_.out);
+    fs::remove(options_.dropped);
+  }
   ASSERT_FALSE(run(&ends));
   fs::resize_file(folder_ / "out.jsonl.spool.partial", 3);
   told_.clear();

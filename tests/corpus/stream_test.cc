@@ -208,6 +208,17 @@ TEST_F(CorpusStream, CountsWhatCannotBeReadAndFailsPastAShare) {
   EXPECT_THAT(expect_refused(some), AllOf(HasSubstr("6 of 52"), HasSubstr("in.jsonl:2")));
 }
 
+// Later documents may make up for them.
+TEST_F(CorpusStream, JudgesTheShareOfBadDocumentsWhenAllAreRead) {
+  std::string lines;
+  for (int i = 0; i < 180; ++i) lines += "bad\n";
+  for (int i = 0; i < 200'000; ++i) lines += "{\"text\":\"a\"}\n";
+  write_file_atomically(folder_ / "in.jsonl", lines);
+  StreamOptions some = options();
+  some.batch_bytes = 500'000;
+  EXPECT_EQ(run_stages({}, some).bad, 180);
+}
+
 TEST_F(CorpusStream, RefusesDamagedAndEmptyInputAndLeavesNothing) {
   std::string text;
   for (int i = 0; i < 5000; ++i) text += "{\"text\":\"" + std::to_string(i * 7919) + "\"}\n";

@@ -173,6 +173,8 @@ TEST(NeedlessNewlines, AreThoseInsideOfSentencesAndEmptyLines) {
        "The end of this line is needless. The\nNext one stays."},
       {"Heading\n\n\n\nText, \nwith a comma \t\nand more.  \n\n", "Heading\n\nText, with a comma and more."},
       {"\n\n  indented\n    code\nend", "  indented\n    code end"},
+      {"  \nHello", "Hello"},
+      {"\t\n \r\n\f\n  code\n \nend. \n ", "  code\n\nend."},
       {"a.\nb", "a.\nb"},
       {"caf\u00e9\n\u00e9t\u00e9", "caf\u00e9 \u00e9t\u00e9"},
       {"in 1999\nthey", "in 1999 they"},

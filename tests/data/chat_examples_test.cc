@@ -1,4 +1,5 @@
 // Forms of chats, their faults, and the words to learn where a template does not mark them.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -114,6 +115,13 @@ TEST(PreferenceExamples, PromptsBesideBareAnswersAreReadOrRefused) {
   EXPECT_THAT(fault_of(R"({"system": "S", "prompt": "A", "chosen": "B", "rejected": "C"})"),
               HasSubstr("no place before a prompt that is a text"));
   EXPECT_THAT(fault_of(R"({"tools": [{}], "prompt": "A", "chosen": "B", "rejected": "C"})"), HasSubstr("\"tools\""));
+  for (const char* prompt : {R"("prompt": {"role": "user", "content": "A"})", R"("messages": "A")", R"("prompt": 7)",
+                             R"("conversations": {"from": "human", "value": "A"})"}) {
+    EXPECT_THAT(fault_of(fmt::format("{{{}, {}}}", prompt, bare)), HasSubstr("no list of messages")) << prompt;
+    EXPECT_THAT(fault_of(fmt::format(R"({{{}, "chosen": "B", "rejected": "C"}})", prompt)),
+                HasSubstr("no list of messages"))
+        << prompt;
+  }
 }
 
 TEST(PreferenceExamples, FaultsAreReported) {
@@ -215,6 +223,20 @@ TEST(ChatExamples, BlocksOfTheTemplateSayWhatIsLearned) {
               HasSubstr("U+FDD0"));
 }
 
+TEST(ChatExamples, AllConversationsHaveOneDateOfAnyLength) {
+  const std::string wide = "%Y" + std::string(300, '-');
+  const ChatTokenizer tokenizer(byte_tokenizer(),
+                                {.form = std::make_shared<ChatTemplate>(ChatTemplateFile{
+                                     .text = "{{ strftime_now('" + wide +
+                                             "') }}{% for m in messages %}{{ m.role }}:{{ m.content }};{% endfor %}"
+                                             "{% if add_generation_prompt %}assistant:{% endif %}",
+                                     .path = "form"})},
+                                ChatTemplate::Time() + std::chrono::hours(24 * 200));
+  const ChatExample example =
+      read_chat_example(R"({"messages": [{"role": "user", "content": "A"}, {"role": "assistant", "content": "B"}]})");
+  EXPECT_EQ(shown(tokenizer.tokenize(example)).front(), "1970" + std::string(300, '-') + "user:A;assistant:[B;]");
+}
+
 TEST(ChatExamples, TextThatAFilterChangesAroundABlockIsRefused) {
   const std::string talk = R"({"messages": [{"role": "assistant", "content": " A "}]})";
   const auto form = [](const std::string& text) { return "{% filter trim %}" + text + "{% endfilter %}"; };
@@ -243,6 +265,7 @@ TEST(ChatExamples, EveryFaultIsReportedWithItsLine) {
   for (const auto& [line, words] : std::vector<std::pair<std::string, std::string>>{
            {"{\"messages\": [}", "not valid JSON"},
            {"[1]", "no JSON object"},
+           {R"({"messages": )" + std::string(200'000, '[') + std::string(200'000, ']') + "}", "more than 1000 deep"},
            {"{\"prompt\": \"A\"}", "neither \"messages\""},
            {R"({"instruction": "A", "output": 3})", "\"output\" is no text"},
            {R"({"instruction": "A", "output": "B", "history": ["C"]})", "list of pairs"},

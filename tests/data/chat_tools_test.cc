@@ -125,6 +125,14 @@ TEST(ChatTools, AreRefusedWhereTheTemplateHasNoPlaceForThem) {
   EXPECT_THAT(fault("", R"(}], "documents": [{"title": "T"}]})"), HasSubstr("writes no documents"));
 }
 
+TEST(ChatTools, TextsOfNoCallAreNone) {
+  for (const char* none : {"[]", ""}) {
+    const ChatExample example = read_chat_example(
+        fmt::format(R"({{"messages": [{{"role": "assistant", "content": "B", "tool_calls": "{}"}}]}})", none));
+    EXPECT_FALSE(example.messages[0].contains("tool_calls")) << example.messages;
+  }
+}
+
 TEST(ChatTools, FaultsAreNamed) {
   const auto fault = [](const std::string& json) { return message_of<UserError>([&] { learned(json); }); };
   const auto beside = [&](const char* what) { return fault(fmt::format("{{{}, {}}}", kTalk, what)); };
@@ -137,6 +145,8 @@ TEST(ChatTools, FaultsAreNamed) {
   EXPECT_THAT(beside("\"functions\": [{\"name\": \"f\"}]"), HasSubstr("describe them as \"tools\""));
   EXPECT_THAT(fault(R"({"prompt": "a", "completion": "b", "tools": [{"name": "f"}]})"),
               HasSubstr("\"tools\" have no place"));
+  EXPECT_THAT(fault(R"({"prompt": "a", "completion": "b", "documents": "[{\"title\": \"T\"}]"})"),
+              HasSubstr("\"documents\" have no place"));
   const auto called = [&](const std::string& calls) {
     return fault(R"({"messages": [{"role": "assistant", "content": "", "tool_calls": )" + calls + "}]}");
   };

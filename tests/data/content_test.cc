@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "base/compressed.h"
+#include "base/error.h"
 #include "data/dataset_fixture.h"
 
 namespace teratron::testing {
@@ -164,6 +165,18 @@ std::vector<Example> examples() {
   };
 }
 
+TEST(ContentKinds, AreRefusedWithAdviceThatTheCommandHasAFlagFor) {
+  const auto fault = [](const std::string& head, bool has_flag) {
+    return message_of<UserError>([&] { require_readable(recognise_content(head, "a"), "a", has_flag); });
+  };
+  for (const std::string head : {"{'text': 'as Python prints it'}\n", "id,text,label\n1,a,x\n2,d,y\n"}) {
+    EXPECT_THAT(fault(head, true), HasSubstr("--format text"));
+    EXPECT_THAT(fault(head, false), ::testing::Not(HasSubstr("--format")));
+  }
+  const Content lines = recognise_content("{\"text\": \"a\"}\n", "a.txt");
+  EXPECT_THAT(surprise_of(lines, "a.txt", false), ::testing::Not(HasSubstr("--format")));
+}
+
 TEST(ContentKinds, AreSeenInTheBytesUnderEveryNameThatSaysNothingElse) {
   for (const Example& example : examples()) {
     for (const char* name : {"a", "-", "a.txt", "a.dat", "folder.x/a.TXT"}) {
@@ -174,7 +187,7 @@ TEST(ContentKinds, AreSeenInTheBytesUnderEveryNameThatSaysNothingElse) {
         EXPECT_EQ(found.kind, example.kind) << shown << ": " << found.refusal;
       } else {
         EXPECT_EQ(found.kind, ContentKind::kOther) << shown;
-        EXPECT_THAT(found.refusal, HasSubstr(example.refusal)) << shown;
+        EXPECT_THAT(found.refusal + found.otherwise, HasSubstr(example.refusal)) << shown;
       }
     }
   }

@@ -190,6 +190,8 @@ TEST_F(Sidecar, RefusesOtherFilesByName) {
       {[](nlohmann::json& json) { json.erase("bin"); }, "bin"},
       {[](nlohmann::json& json) { json["tokenizer"]["hash"] = 3; }, "hash"},
       {[](nlohmann::json& json) { json["tokens"] = -1; }, "tokens"},
+      {[](nlohmann::json& json) { json["sequence_unit"] = "x"; }, "\"turn\" or \"pair\""},
+      {[](nlohmann::json& json) { json["bin"]["bytes"] = INT64_MAX; }, "the checksums of"},
       {[](nlohmann::json& json) { json = {1}; }, "c.teratron.json"},
   };
   const std::string whole = read_file(sidecar_path(corpus));

@@ -131,6 +131,9 @@ TEST_F(JsonDocuments, AreTheElementsOfAnArrayWhateverTheBatches) {
   EXPECT_THAT(read("[{\"text\": \"a\"}]\n\xEF\xBB\xBF[{\"text\": \"b\"}]", 3), ElementsAre("a", "b"));
   EXPECT_THAT(read("[{\"text\": \"raw\nend\"}]").front(), HasSubstr("not valid JSON"));
   const auto fault = [&](const std::string& content) { return message_of<UserError>([&] { read(content); }); };
+  for (const char* rest : {"\xEF", "\n\xEF\xBB"}) {
+    EXPECT_THAT(fault(std::string("[{\"text\": \"a\"}]") + rest), HasSubstr("text follows the end"));
+  }
   EXPECT_THAT(fault("[{\"text\": \"a\"}, {\"text\": \"b\""),
               HasSubstr("cut short: its JSON array does not end, after element 1"));
   EXPECT_THAT(fault("[{\"text\": \"a\"}] x"), HasSubstr("text follows the end of its JSON array"));

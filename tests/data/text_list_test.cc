@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "data/dataset_fixture.h"
+#include "parquet/golden_files.h"
 
 namespace teratron::testing {
 namespace {
@@ -15,6 +16,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 const TextKeys kKeys{.names = {"prompt", "text"}, .advice = "put it there"};
 
@@ -93,6 +95,9 @@ TEST_F(TextList, IsNoPlainText) {
   write_file_atomically(folder_ / "b", "{\"text\": \"a\"}\n");
   EXPECT_THAT(message_of<UserError>([&] { read_plain_text(folder_ / "b", TextFormat::kAuto, "the text"); }),
               HasSubstr("is to be the text as plain text"));
+  const std::filesystem::path table = golden_parquet() / "fineweb-snappy.parquet";
+  EXPECT_THAT(message_of<UserError>([&] { read_plain_text(table, TextFormat::kAuto, "the text"); }),
+              AllOf(HasSubstr("holds a Parquet table"), Not(HasSubstr("--format"))));
 }
 
 }  // namespace

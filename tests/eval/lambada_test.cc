@@ -1,12 +1,15 @@
 #include "eval/lambada.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
 #include <random>
 
+#include "base/error.h"
 #include "comm/launch.h"
+#include "data/dataset_fixture.h"
 #include "model/random_batch.h"
 
 namespace teratron::testing {
@@ -47,6 +50,18 @@ Scored score(const std::vector<Continuation>& examples, std::int64_t batch, cons
 }
 
 // Each word as generation would find it: the likeliest token after every one.
+// Bytes are tokens here.
+TEST(Lambada, AWordLongerThanTheContextIsReportedByItsPassage) {
+  const std::vector<std::string> passages = {"two words", "a longest word"};
+  EXPECT_EQ(cloze_examples(passages, byte_tokenizer(), 6).examples.size(), 2U);
+  EXPECT_THAT(
+      [&] {
+        cloze_examples(std::vector<std::string>{"a b", "c longest"}, byte_tokenizer(), 7);
+      },
+      ::testing::ThrowsMessage<UserError>(
+          ::testing::HasSubstr("passage 2: its last word has 8 tokens, and the model sees 7; take the passage out")));
+}
+
 TEST(Lambada, AWordIsFoundIfEachOfItsTokensIsTheLikeliest) {
   const auto backend = make_cpu_backend();
   LanguageModel model(*backend, small_config(), {.purpose = Purpose::kGeneration, .tokens = kTokens});

@@ -83,7 +83,8 @@ TEST(MultipleChoice, ABadLineIsOneErrorThatNamesIt) {
       {R"({"ctx": "a", "endings": ["b", "c"], "label": ""})", "none of its 2 choices"},
       {R"({"goal": "a", "sol1": "", "sol2": "c", "label": 0})", "sol1"},
       {R"({"question": "a", "choices": {"text": ["b", "c"], "label": ["A"]}, "answerKey": "A"})", "2 texts and 1"},
-      {R"({"question": "a", "choices": {"text": ["b", "c"], "label": ["A", "B"]}, "answerKey": "C"})", "labels none"}};
+      {R"({"question": "a", "choices": {"text": ["b", "c"], "label": ["A", "B"]}, "answerKey": "C"})", "labels none"},
+      {R"({"question": "a", "choices": {"text": ["b", "c"], "label": ["A", "A"]}, "answerKey": "A"})", "labels two"}};
   for (const auto& [line, message] : bad) {
     EXPECT_THAT([&] { questions_of(good + line + "\n"); },
                 ThrowsMessage<UserError>(AllOf(HasSubstr("q.jsonl:2"), HasSubstr(message))))

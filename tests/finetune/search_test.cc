@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "base/error.h"
 #include "base/files/file.h"
 #include "base/message_of.h"
@@ -81,6 +83,19 @@ TEST_F(Search, ABatchThatTheExamplesDoNotFillIsOneOfAllOfThem) {
   EXPECT_THAT(search_points(config, 10),
               ElementsAre(SearchPoint{10, 1e-5}, SearchPoint{10, 2e-5}, SearchPoint{10, 3e-5}));
   EXPECT_EQ(search_points(config, 100).back(), (SearchPoint{100, 1e-5}));  // Table 6 has 128
+}
+
+TEST_F(Search, EveryRunOfAPointHasFilesOfItsOwn) {
+  const FinetuneConfig config = read("mnli", {"--search", "--trace", "t/trace.json", "--tensorboard-dir", "board"});
+  const OutputSettings of_point = at_point(config, {16, 1e-4}).run.output;
+  EXPECT_EQ(of_point.save, "run/batch-16-lr-0.0001");
+  EXPECT_EQ(of_point.tensorboard_dir, "board/batch-16-lr-0.0001");
+  EXPECT_EQ(of_point.trace, "t/trace-batch-16-lr-0.0001.json");
+  const std::string most = "9223372036854775807", less = "9223372036854775806";
+  EXPECT_EQ(read("mnli", {"--seed", most}).run.seed, std::numeric_limits<std::int64_t>::max());
+  EXPECT_EQ(read("mnli", {"--seed", less, "--seeds", "2"}).seeds, 2);
+  EXPECT_THAT(refusal({"--seed", most, "--seeds", "2"}), HasSubstr("--seed is " + most + "; 2 seeds"));
+  EXPECT_THAT(refusal({"--search", "--trace", "-"}), HasSubstr("--trace - is one output"));
 }
 
 TEST_F(Search, PointsAreCheckedBeforeAnythingStarts) {

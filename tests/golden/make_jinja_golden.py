@@ -52,6 +52,18 @@ LINES = r'''
 {{ ([1] | map('string'))[:1] }}
 {{ true | round }}{{ false | round(1) }}
 {{ 1 | indent }}
+{{ 'a\nb' | indent(-3) }}{{ [1] | tojson(indent=-1) }}{{ 'a\r\n\nb\u2028c\n' | indent(2) }}|{{ 'a\n\nb' | indent('> ', true, true) }}{{ '' | indent(2, true) }}|
+{{ 'a\r\n\nb\u2028c\n'.splitlines() }}{{ 'a\r\n\nb\u2028c\n'.splitlines(true) }}{{ 'aaaa'.count('aa') }}{{ 'aaa'.count('a') }}
+{{ '+-5' | int }} {{ '+-5' | float }} {{ '+5' | int }} {{ ' +1.5 ' | float }} {{ '++5' | int(7) }} {{ '-+5' | float(7) }} {{ '+' | int }} {{ '+-inf' | float }} {{ '--5' | int }}
+{% set l = [1, 2] | map('string') | reverse %}{{ l }}{{ l | length }}{{ [1, 2] | reverse | list }}{{ 'aé🙂' | reverse }}{{ ('<' | safe | reverse) ~ '' }}{{ ('<' | safe | reverse) + '<' }}{{ nothing | reverse | list }}{{ {'a': 1, 'b': 2}.keys() | reverse | list }}
+{{ “a” }}
+{{ a→ }}
+{{ a² }}
+{{ {'é_1': 1}.é_1 }}{{ {'日本': 2}.日本 }}{% set ǅ٣ = 3 %}{{ ǅ٣ }}{% set क्षि = 4 %}{{ क्षि }}
+{{ ٣ }}
+{% set d = {'a': 1, 'b': 2} %}{% set e = {'b': 2, 'a': 1} %}{{ d.keys() == e.keys() }}{{ d.items() == e.items() }}{{ d.values() == d.values() }}{{ d.keys() == {'a': 3}.keys() }}{{ d.keys() == d.items() }}{{ d.values() == d.keys() }}{{ {('a', 1): 2}.keys() == {'a': 1}.items() }}{{ d.items() == {'a': 1, 'b': 3}.items() }}{{ d.keys() == ['a', 'b'] }}{{ d.keys() != e.keys() }}{% set v = d.values() %}{{ v == v }}
+{% set recursive = [1, 2] %}{{ recursive }}{{ (recursive) }}{{ recursive, 3 }}{% if recursive %}y{% endif %}{% for x in (recursive) if recursive %}{{ x }}{% endfor %}{{ [recursive[0], recursive.1] }}{% set x = recursive %}{{ x }}
+{% set recursive = [1, 2] %}{% for x in recursive %}{{ x }}{% endfor %}{% for x in 3, recursive %}{{ x }}{% endfor %}
 {{ none | indent(2) }}
 {{ nothing | indent }}
 {% set x = 1 %}{% for i in [1] %}{% set x = 2 %}{{ x }}{% endfor %}{{ x }}
@@ -269,6 +281,7 @@ REFUSED = [
     ["{{ range(3) }}", "a range is written"], ["{{ (1).real }}", "'real' of a int"],
     ["{{ [1] * 2000000000 }}", "a list of more than"], ["{{ messages | sort(attribute='role,content') }}", "several attributes"],
     ["{{ [('nan' | float), 1] | sort }}", "nan has no order"], ["{{ range.start }}", "'start' of a function"],
+    ["{{ 'a' | indent(1000001) }}", "an indentation of 1000001 spaces"], ["{{ [1] | tojson(indent=1000001) }}", "an indentation of 1000001 spaces"],
     ["{% set n = namespace({1: 2}) %}", "a name that is a int"], ["{{ (-8) ** 0.5 }}", "complex"],
 ]
 

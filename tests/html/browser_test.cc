@@ -88,7 +88,7 @@ TEST_F(InABrowser, KeysShowValuesAtEveryWidthAndNothingIsAskedFor) {
 
 // Moves the sliders of a plan's page, and writes down what it says.
 constexpr std::string_view kPlanProbe = R"html(<script>
-const said = [];
+const said = [], before = document.querySelector("#tokens-shown").textContent;
 const set = (id, value) => {
   const input = document.querySelector("#" + id);
   input.value = value;
@@ -111,7 +111,7 @@ const shown = {command: text("command"), memory: text("memory"), kinds: parts("#
 set("cluster", 0);  // a timeline of 160 columns
 const probe = document.createElement("pre");
 probe.id = "probe";
-probe.textContent = JSON.stringify({said, ...shown,
+probe.textContent = JSON.stringify({said, before, ...shown,
   wide: document.documentElement.scrollWidth > document.documentElement.clientWidth});
 document.body.append(probe);
 </script>)html";
@@ -131,7 +131,7 @@ TEST_F(InABrowser, APlansSlidersPickTheStepsAndMultiply) {
                        .compute = 2,
                        .timeline = {.windows = {{0, 2}}, .stages = {0}, .rows = {std::string(160, 'F')}}};
   };
-  PlanPage plan{.model = "GPT-2", .cluster = "c", .tokens = 1e9};
+  PlanPage plan{.model = "GPT-2", .cluster = "c", .tokens = 3e14};
   plan.kinds = {"weights", "gradients", "optimizer"};
   plan.clusters = {{"c", "D", std::int64_t{2} << 30, 1000}, {"d", "E", std::int64_t{3} << 30, 0}};
   plan.steps = {step(8, 64, 1e6), step(8, 128, 2e6), step(16, 64, 4e6), step(16, 128, 8e6)};
@@ -158,6 +158,7 @@ TEST_F(InABrowser, APlansSlidersPickTheStepsAndMultiply) {
   EXPECT_THAT(probe, HasSubstr("\"It fits: tp 8.A step takes"));
   EXPECT_THAT(probe, HasSubstr("\"It fits: tp 8 on E.A step takes"));
   EXPECT_THAT(probe, HasSubstr("\"command\":\"train --dp 16\""));
+  EXPECT_THAT(probe, HasSubstr("\"before\":\"300 T\"")) << "neither rounded nor cut to the slider's usual limits";
   EXPECT_THAT(probe, HasSubstr("\"memory\":\"Memory of the fullest rank: 1.50 GiB of 3.00 GiB"));
   EXPECT_THAT(probe, HasSubstr(R"("kinds":["weights 1.00 GiB","optimizer 512 MiB"])"));
   EXPECT_THAT(probe, HasSubstr(R"("passes":["forward","backward","gradient sums and update"])"));

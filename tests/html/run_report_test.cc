@@ -3,12 +3,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <fstream>
 
 #include "base/error.h"
 #include "base/files/file.h"
 #include "base/message_of.h"
 #include "base/temporary_folder.h"
+#include "html/run_parts.h"
 
 namespace teratron::testing {
 namespace {
@@ -130,6 +132,18 @@ TEST_F(RunReportTest, UpdatesThatOverflowSkippedAreCounted) {
   EXPECT_THAT(run_report({run("fp32", "")}, {}), Not(HasSubstr("skipped by overflow")));
 }
 
+// A log may say anything.
+TEST_F(RunReportTest, HugeNumbersAreShownAsTheMostThatThereIs) {
+  const std::string huge =
+      R"({"iteration":6,"kind":"iteration","loss":1,"skipped":1e300,"consumed_tokens":1e300,"memory_bytes":1e300}
+)";
+  const RunRecord record = run("huge", "", huge + huge);
+  EXPECT_EQ(readable_whole(1e300), "1,000,000,000,000,000,000");
+  EXPECT_EQ(readable_whole(-HUGE_VAL), "-1,000,000,000,000,000,000");
+  EXPECT_EQ(readable_whole(NAN), "0");
+  EXPECT_THAT(run_report({record}, {}), HasSubstr("tokens read</th><td>1,000,000,000,000,000,000</td>"));
+}
+
 TEST_F(RunReportTest, EmptySettingsAreRowsOfTheirOwn) {
   const std::string empty = "pipeline_layout = \"\"\n";
   EXPECT_THAT(run_report({run("a", empty)}, {}), HasSubstr("<th scope=\"row\">pipeline_layout</th><td></td>"));
@@ -165,7 +179,9 @@ TEST_F(RunReportTest, EvaluationsStandBesideThePapers) {
       read_evaluation(written("w.json", R"({"evaluation": "wikitext103", "perplexity": 20.5})"));
   const EvaluationResult other = read_evaluation(written("mine.json", R"({"accuracy": 0.5, "name": "x"})"));
   EXPECT_EQ(other.name, "mine");
-  const std::string page = run_report({run("a", "")}, {wiki, other});
+  const EvaluationResult lambada = read_evaluation(written("l.json", R"({"evaluation": "lambada", "accuracy": 44.5})"));
+  const std::string page = run_report({run("a", "")}, {wiki, other, lambada});
+  EXPECT_THAT(page, HasSubstr("<td>accuracy</td><td>44.5</td><td>45.18 % (355M)")) << "both in per cent";
   EXPECT_THAT(page, HasSubstr("<td>perplexity</td><td>20.5</td><td>19.31 (355M)"));
   EXPECT_THAT(page, HasSubstr("<th scope=\"row\">mine</th><td>accuracy</td><td>0.5</td><td></td>"));
   for (const char* text : {"[1]", "{}", "no", "{\"a\": \"b\"}"}) {

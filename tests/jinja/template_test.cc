@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
+#include "base/host/resources.h"
 #include "base/utf8.h"
 #include "jinja/rendered.h"
 
@@ -65,6 +66,25 @@ TEST(JinjaBounds, WorkAndMemoryEndInAnError) {
   for (int i = 0; i < 300; ++i) deep = OrderedJson::array({deep});
   EXPECT_THROW(rendered("", {{"messages", deep}}), Error);
   EXPECT_THROW(rendered("", {{"messages", UINT64_MAX}}), Error);
+}
+
+// A result is refused before there is room for it, and not when it is made: each of these would take gigabytes.
+TEST(JinjaBounds, TextsAndListsTakeNoMoreMemoryThanTheyMayHave) {
+  const std::uint64_t before = peak_memory_bytes();
+  const std::string large =
+      "{% set k = 65536 %}{% set a = 'x' * k * 1024 %}{% set w = 'x ' * k * 512 %}{% set n = '\n' * k * 1024 %}";
+  for (const std::string& result :
+       {"'" + repeated("{0}", 40) + "'.format(a)", "'" + repeated("{b}", 40) + "'.format(b=a)",
+        "a" + repeated(" ~ a", 40), std::string("('x\n' * 100) | indent(a)"),
+        std::string("[[[[[[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]]]]] | tojson(indent=a)")}) {
+    EXPECT_THAT(message_of(large + "{{ " + result + " }}"), HasSubstr("a text of more than")) << result.substr(0, 40);
+  }
+  for (const std::string result : {"a | list", "w.split()", "a.split('x')", "w.rsplit(' ')", "n.splitlines()"}) {
+    EXPECT_THAT(message_of(large + "{{ (" + result + ") | length }}"), HasSubstr("a list of more than")) << result;
+  }
+  EXPECT_EQ(rendered("{% set a = 'x' * 1000000 %}{{ a.count('x') }}{{ (a | reverse) == a }}", OrderedJson::object()),
+            "1000000True");
+  EXPECT_LT(peak_memory_bytes() - before, std::uint64_t{1} << 30);
 }
 
 // Values are copied, compared, written and freed by recursion.

@@ -1,7 +1,11 @@
 // Adapters beside frozen weights in tiles train as beside the values that the tiles hold: in fp32 bit by bit, in any
 // layout as on one rank.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
+
+#include "base/message_of.h"
 #include "checkpoint/tensor_parts.h"
 #include "model/train_in_layout.h"
 #include "tensor/weight_tiles.h"
@@ -103,6 +107,26 @@ TEST(FrozenTiles, AreRefusedWhereARankHasHalfABlock) {
   Study study = frozen_study(2, true);
   study.config.hidden_size = 32;
   EXPECT_THROW(train(study, {{.tensor = 2}, 2}, [] { return make_cpu_backend(); }), UserError);
+}
+
+TEST(FrozenTiles, ValuesThatTilesDoNotHoldAreRefusedByTheirTensor) {
+  const auto backend = make_cpu_backend();
+  const Parameter parameter{.name = "layers.0.mlp.up.weight", .shape = {kTileRows, kTileColumns}};
+  for (const DType tiles : {DType::kQ8Tile, DType::kQ4Tile}) {
+    const Shape shape = tiles_of(parameter.shape);
+    const Buffer memory(*backend, shape.elements() * size_of(tiles));
+    const auto message = [&](double value) {
+      std::vector<float> rows(static_cast<std::size_t>(parameter.shape.elements()), 1);
+      rows[77] = static_cast<float>(value);
+      return message_of<UserError>([&] {
+        load_tensor_part(parameter, memory.view(tiles, shape), *backend, std::as_bytes(std::span(rows)), DType::kF32);
+      });
+    };
+    for (const double fits : {largest_in(tiles), -largest_in(tiles)}) EXPECT_EQ(message(fits), kNoError);
+    EXPECT_THAT(message(-1e7), ::testing::AllOf(::testing::HasSubstr("layers.0.mlp.up.weight has the value -1e+07"),
+                                                ::testing::HasSubstr(name_of(tiles)), ::testing::HasSubstr("at most")));
+    EXPECT_THAT(message(std::numeric_limits<double>::quiet_NaN()), ::testing::HasSubstr("not finite"));
+  }
 }
 
 }  // namespace

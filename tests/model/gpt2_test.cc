@@ -175,6 +175,8 @@ TEST(Gpt2, TheFirstLayerWhoseOutputIsNotFiniteIsFound) {
     runner.initialize(1);
     const RandomBatch data(2, 5, small_config().vocab_size, 1);
     EXPECT_EQ(runner.first_not_finite(data.whole()).name, "");
+    backend->fill(runner.model().layers[1].mlp.down.bias->value, 1e25);  // whose squares overflow
+    EXPECT_EQ(runner.first_not_finite(data.whole()).name, "");
     backend->fill(runner.model().layers[1].mlp.up.bias->value, std::numeric_limits<double>::quiet_NaN());
     EXPECT_EQ(runner.first_not_finite(data.whole()).name, "layer 1");
     backend->fill(runner.model().embedding.positions->value, std::numeric_limits<double>::infinity());

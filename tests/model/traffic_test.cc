@@ -12,6 +12,15 @@ namespace {
 constexpr std::int64_t kBatch = 2, kTokens = 6, kRows = kBatch * kTokens;
 constexpr int kRanks = 3;
 
+Traffic traffic_since(const Traffic& before, const Communicator& group) {
+  Traffic since = group.traffic();
+  for (std::size_t kind = 0; kind < kCollectiveKinds; ++kind) {
+    since.counts[kind].calls -= before.counts[kind].calls;
+    since.counts[kind].bytes -= before.counts[kind].bytes;
+  }
+  return since;
+}
+
 Traffic traffic_of_a_pass(const ExecutorOptions& options) {
   Traffic traffic;
   run_ranks({}, kRanks, [&](Communicator& world) {
@@ -20,9 +29,9 @@ Traffic traffic_of_a_pass(const ExecutorOptions& options) {
     LanguageModel runner(*backend, small_config(), options, mesh);
     runner.allocate();
     runner.initialize(1);
-    mesh->tensor->reset_traffic();
+    const Traffic before = mesh->tensor->traffic();
     runner.forward_backward(RandomBatch(kBatch, kTokens, small_config().vocab_size, 1).whole());
-    if (world.rank() == 0) traffic = mesh->tensor->traffic();
+    if (world.rank() == 0) traffic = traffic_since(before, *mesh->tensor);
   });
   return traffic;
 }
@@ -72,20 +81,20 @@ TEST(Traffic, BetweenStagesIsOnePartOfTheStreamForEachTensorParallelRank) {
       LanguageModel runner(*backend, small_config(), options, mesh);
       runner.allocate();
       runner.initialize(1);
-      Traffic before = mesh->tensor->traffic();
-      for (Communicator* group : {mesh->pipeline.get(), mesh->pipeline_back.get()}) group->reset_traffic();
+      const Traffic before = mesh->tensor->traffic(), before_forward = mesh->pipeline->traffic(),
+                    before_back = mesh->pipeline_back->traffic();
       runner.forward_backward(RandomBatch(kBatch, kTokens, small_config().vocab_size, 1).whole());
       const bool is_first = mesh->pipeline->rank() == 0;
       const Traffic::Count part{.calls = 1, .bytes = kBytes / kTensor}, none;
-      Traffic forward = mesh->pipeline->traffic(), back = mesh->pipeline_back->traffic();
+      const Traffic forward = traffic_since(before_forward, *mesh->pipeline),
+                    back = traffic_since(before_back, *mesh->pipeline_back);
       EXPECT_EQ(forward[Collective::kSend], is_first ? part : none);
       EXPECT_EQ(forward[Collective::kReceive], is_first ? none : part);
       EXPECT_EQ(back[Collective::kSend], is_first ? none : part);
       EXPECT_EQ(back[Collective::kReceive], is_first ? part : none);
       if (sequence_parallel) return;  // whose layers gather, too
-      Traffic after = mesh->tensor->traffic();
-      EXPECT_EQ(after[Collective::kAllGather].calls - before[Collective::kAllGather].calls, 1);
-      EXPECT_EQ(after[Collective::kAllGather].bytes - before[Collective::kAllGather].bytes, kBytes);
+      const Traffic of_layers = traffic_since(before, *mesh->tensor);
+      EXPECT_EQ(of_layers[Collective::kAllGather], (Traffic::Count{.calls = 1, .bytes = kBytes}));
     });
   }
 }

@@ -87,6 +87,7 @@ TEST(ParquetSchema, IsRefusedWhereItIsNoTree) {
   EXPECT_THROW(shape_of({column("a", kRequired)}, 2), Damaged);
   EXPECT_THROW(shape_of({column("a", kRequired), column("b", kRequired)}), Damaged);
   EXPECT_THROW(shape_of({group("a", kRequired, 0)}), Unsupported);
+  EXPECT_THROW(shape_of({}, 0), Unsupported) << "whose rows would have no end, whatever their number";
   std::vector<SchemaElement> deep(100, group("a", kOptional, 1));
   deep.push_back(column("b", kOptional));
   EXPECT_THROW(shape_of(deep), Unsupported);

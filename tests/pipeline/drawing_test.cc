@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "base/error.h"
+#include "base/message_of.h"
 #include "pipeline/generators.h"
 #include "pipeline/random_schedule.h"
 #include "pipeline/token_slices.h"
@@ -16,9 +17,12 @@ namespace teratron::testing {
 namespace {
 
 using namespace pipeline;
+using ::testing::AllOf;
+using ::testing::AnyOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using ::testing::StartsWith;
 
 TEST(Drawing, TextShowsStagesDownAndTimeAcross) {
@@ -140,6 +144,11 @@ TEST(TokenSlices, AreANumberOrLengthsOrAuto) {
        {"2x", "x4", "2x4+", "+2x4", "2x4,+1x4", "2x4+1", "2*4", "0x4", "2x0", "2x4 +1x4", "1x4+2x4"}) {
     EXPECT_THROW(parse_token_slices("--slices", wrong), UserError) << wrong;
   }
+  const auto offer = [](SliceForms forms) {
+    return message_of<UserError>([=] { parse_token_slices("--slices", "16777217", forms); });
+  };
+  EXPECT_THAT(offer(SliceForms::kAll), AllOf(HasSubstr("documents:4"), HasSubstr("joint"), HasSubstr("16777216")));
+  EXPECT_THAT(offer(SliceForms::kFixed), Not(AnyOf(HasSubstr("documents"), HasSubstr("joint"))));
   EXPECT_THAT(even_slices(10, 3), ElementsAre(4, 3, 3));
   EXPECT_THROW(even_slices(2, 3), UserError);
 }

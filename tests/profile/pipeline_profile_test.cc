@@ -142,9 +142,11 @@ TEST_F(PipelineProfile, HasTheCostsOfEveryStageAndTheKeyOfWhatWasMeasured) {
     EXPECT_EQ(stage.forward.lengths.back(), 64);
     for (const slicing::CostModel* pass : {&stage.forward, &stage.backward}) EXPECT_GT(pass->milliseconds(64, 0), 0);
     ASSERT_TRUE(stage.parts);
-    const pipeline::PassTimes times = stage.times(32, 0);
-    EXPECT_GT(times.backward_weight, 0);
-    EXPECT_GT(times.backward_input, 0);
+    // Each part is a fit or a difference of measured times, which may be 0; both cannot be.
+    const pipeline::PassTimes times = stage.times(64, 0);
+    EXPECT_GE(times.backward_weight, 0);
+    EXPECT_GE(times.backward_input, 0);
+    EXPECT_GT(times.backward_weight + times.backward_input, 0);
     EXPECT_GT(stage.forward_noise.worst, 0);
   }
   EXPECT_GT(profile.update, 0);

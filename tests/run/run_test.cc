@@ -6,6 +6,8 @@
 #include <fstream>
 
 #include "base/error.h"
+#include "base/files/file.h"
+#include "base/message_of.h"
 #include "run/pretraining.h"
 #include "run/run.h"
 #include "runtime/backend_choice.h"
@@ -59,6 +61,44 @@ TEST_F(RunTest, OneThatHasStoppedEarlySaysThatNothingIsLeftToDo) {
   EXPECT_THAT(::testing::internal::GetCapturedStderr(),
               HasSubstr("has ended after 4 iterations of 12 by --early-stop 1"));
   EXPECT_EQ(lines_of_log().size(), lines);
+}
+
+TEST_F(RunTest, OneWithNothingLeftToDoTouchesNoFileOfThatName) {
+  pretrain(start({"--train-iters=2"}));
+  const std::filesystem::path mine = folder_ / "mine.txt", other = folder_ / "traces" / "trace.json";
+  write_file_atomically(mine, "mine");
+  for (const auto& trace : {mine, other}) pretrain(start({"--load=" + save().string(), "--trace=" + trace.string()}));
+  EXPECT_EQ(read_file(mine), "mine");
+  EXPECT_FALSE(std::filesystem::exists(other.parent_path()));
+}
+
+TEST_F(RunTest, OneThatFailsBeforeItsFirstUpdateLeavesNoFolder) {
+  const std::filesystem::path mine = folder_ / "mine.txt", deep = folder_ / "a" / "b" / "c";
+  write_file_atomically(mine, "mine");
+  const auto run = [&] { pretrain(start({"--train-iters=2", "--save=" + deep.string(), "--trace=" + mine.string()})); };
+  EXPECT_THAT(message_of<UserError>(run), HasSubstr("is no trace of teratron"));
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "a"));
+  EXPECT_EQ(read_file(mine), "mine");
+}
+
+TEST_F(RunTest, NoMoreSamplesAreSaidToRunAtATimeThanAnUpdateHas) {
+  ::testing::internal::CaptureStderr();
+  pretrain(start({"--train-iters=1", "--global-batch-size=1"}));
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(), HasSubstr("1 sample an update, 1 at a time"));
+}
+
+TEST_F(RunTest, FoldersThatWereMadeGoUnlessSomethingLiesThere) {
+  const std::filesystem::path top = folder_ / "x", inmost = top / "y" / "z";
+  { const MadeFolders made(inmost); }
+  EXPECT_FALSE(std::filesystem::exists(top));
+  EXPECT_ANY_THROW(MadeFolders(top / std::string(300, 'n')));
+  EXPECT_FALSE(std::filesystem::exists(top));
+  {
+    const MadeFolders made(inmost);
+    write_file_atomically(top / "y" / "mine.txt", "mine");
+  }
+  EXPECT_TRUE(std::filesystem::exists(top / "y" / "mine.txt"));
+  EXPECT_FALSE(std::filesystem::exists(inmost));
 }
 
 TEST_F(RunTest, GoesOnWhereItWasAndLogsEveryUpdateOnce) {

@@ -130,6 +130,11 @@ TEST_F(SupervisorTest, OldMetricsAreNoUpdates) {
   EXPECT_EQ(starts().size(), 2U);
 }
 
+// A signal to the whole group of the supervisor would else reach its child twice.
+TEST_F(SupervisorTest, AChildLeadsAGroupOfItsOwn) {
+  EXPECT_EQ(run("stat=($(< /proc/$$/stat)); [ ${stat[4]} = $$ ]"), 0);
+}
+
 TEST_F(SupervisorTest, AProgramThatIsNotThereIsOneError) {
   EXPECT_THAT(message_of<EnvironmentError>([&] {
                 supervise({.restarts = 3, .save = folder_.path(), .start = {"no-such-launcher", "-n", "4"}, .say = {}});

@@ -1,9 +1,11 @@
-// Signals are noted while somebody listens, the second SIGINT ends the process, and what was there before comes back.
+// Signals are noted while somebody listens, SIGINT after one of them ends the process, and what was there before comes
+// back.
 #include "runtime/end_signals.h"
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -94,16 +96,53 @@ TEST(EndSignals, AnAnswerThatWouldWaitIsLeftOut) {
   EXPECT_EQ(end.exit_code, SIGTERM);
 }
 
-TEST(EndSignals, ASecondInterruptEndsTheProcessAtOnce) {
+TEST(EndSignals, AnInterruptAfterAnyEndsTheProcessAtOnce) {
+  for (const int first : {SIGINT, SIGTERM, SIGUSR1}) {
+    const ChildEnd end = in_child([&] {
+      EndSignals signals(false);
+      signals.listen();
+      std::raise(first);
+      std::raise(SIGINT);
+      return 0;
+    });
+    EXPECT_EQ(end.signal, SIGINT) << first;
+    EXPECT_EQ(end.errors, "");
+  }
+}
+
+volatile std::sig_atomic_t own_handler_calls = 0;
+
+TEST(EndSignals, TheProgramsOwnHandlersComeBack) {
+  for (const int signal : {SIGINT, SIGTERM, SIGUSR1}) {
+    for (const bool came : {false, true}) {
+      const ChildEnd end = in_child([&] {
+        std::signal(signal, [](int) { own_handler_calls = own_handler_calls + 1; });
+        {
+          EndSignals signals(false);
+          signals.listen();
+          if (came) std::raise(signal);
+        }
+        own_handler_calls = 0;
+        std::raise(signal);
+        return own_handler_calls == 1 ? 42 : 0;
+      });
+      EXPECT_EQ(end.exit_code, 42) << name_of_signal(signal) << " " << came;
+    }
+  }
+}
+
+TEST(EndSignals, TheLimitOfProcessorTimeComesBack) {
   const ChildEnd end = in_child([] {
-    EndSignals signals(false);
-    signals.listen();
-    std::raise(SIGINT);
-    std::raise(SIGINT);
-    return 0;
+    rlimit limit{.rlim_cur = 1000, .rlim_max = 1000};
+    if (::setrlimit(RLIMIT_CPU, &limit) != 0) return 0;
+    {
+      EndSignals signals(false);
+      signals.listen();
+      if (::getrlimit(RLIMIT_CPU, &limit) != 0 || limit.rlim_cur >= 1000) return 1;
+    }
+    return ::getrlimit(RLIMIT_CPU, &limit) == 0 && limit.rlim_cur == 1000 ? 42 : 2;
   });
-  EXPECT_EQ(end.signal, SIGINT);
-  EXPECT_EQ(end.errors, "");
+  EXPECT_EQ(end.exit_code, 42);
 }
 
 TEST(EndSignals, HangingUpChangesNothingWhereOutputIsNoTerminal) {

@@ -248,6 +248,7 @@ TEST_F(Chats, WrongRequestsAreRefusedWithTheirParameter) {
   refused(with(R"("max_tokens": 3, "max_completion_tokens": 3)"), "max_completion_tokens", "one of them");
   refused(with(R"("max_completion_tokens": -3)"), "max_completion_tokens", "from 0");
   refused(with(R"("max_tokens": 96)"), "messages", "context holds 96");
+  refused(with(R"("max_completion_tokens": 96)"), "messages", "with max_completion_tokens 96; shorten");
   refused(with(R"("temperature": "hot")"), "temperature", "number");
   refused(with(R"("stream_options": {})"), "stream_options", "needs stream");
   refused(Json{{"messages", user(std::string(3000, 'x'))}}.dump(), "messages", "context holds 96");

@@ -224,6 +224,7 @@ TEST_F(Completions, WrongRequestsAreRefusedWithTheirParameter) {
   refused(R"({"prompt": "a", "max_tokens": -1})", "max_tokens", "from 0");
   refused(R"({"prompt": "a", "max_tokens": "5"})", "max_tokens", "whole number");
   refused(R"({"prompt": "a", "max_tokens": 18446744073709551615})", "max_tokens", "from 0");
+  refused(R"({"prompt": "a", "seed": 9223372036854775808})", "seed", "to 9223372036854775807");
   refused(R"({"prompt": "a", "temperature": -0.5})", "temperature", "from 0");
   for (const std::string number : {"NaN", "Infinity", "-Infinity"}) {
     refused(R"({"prompt": "a", "temperature": )" + number + "}", "", "no number of JSON");

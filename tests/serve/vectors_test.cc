@@ -89,7 +89,7 @@ TEST_F(ServedVectors, AreThoseOfEmbedInEitherEncoding) {
   refused(Json::object(), "input", "missing");
   refused({{"input", "a a a a a a a a a"}}, "input",
           "1 of the texts has more than 10 tokens, with [CLS] and [SEP]; shorten it");
-  refused({{"input", "a"}, {"dimensions", 5}}, "dimensions", "leave it out");
+  refused({{"input", "a"}, {"dimensions", 5}}, "dimensions", "the model's, or left out");
   refused({{"input", "a"}, {"encoding_format", "hex"}}, "encoding_format", "base64");
   EXPECT_THAT(server.complete({{"prompt", "a"}}).message(), HasSubstr("/v1/embeddings"));
 }

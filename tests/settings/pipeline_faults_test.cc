@@ -138,6 +138,21 @@ TEST(PipelineFaults, SlicesAreReportedWithHowFarTheyAreOff) {
               ElementsAre(HasSubstr("actions")));
 }
 
+TEST(PipelineFaults, SchedulesTooLongToHoldAreRefusedWithWhatShortensThem) {
+  const Words words = {"--global-batch-size", "2000000000", "--micro-batch-size", "1"};
+  const auto faults = [&](Words more) {
+    more.insert(more.end(), words.begin(), words.end());
+    return faults_of(more);
+  };
+  EXPECT_THAT(faults({}), ElementsAre("--global-batch-size 2000000000 in 2000000000 micro-batches on 1 cell makes a "
+                                      "schedule of 6000000000 actions, and 4000000 are the most; use a smaller "
+                                      "--global-batch-size or a larger --micro-batch-size"));
+  EXPECT_THAT(faults({"--pp", "2", "--token-slices", "auto"}),
+              ElementsAre(AllOf(HasSubstr("--global-batch-size 2000000000"), HasSubstr("on 2 cells"))));
+  EXPECT_THAT(faults({"--pp", "2", "--token-slices", "uniform:2"}),
+              ElementsAre(AllOf(HasSubstr("--token-slices uniform:2 in"), HasSubstr("use fewer slices or a larger"))));
+}
+
 TEST(PipelineFaults, MicroBatchesOfTheirOwnSlicesMakeUpTheBatch) {
   const auto faults = [](const char* slices, Words more = {}) {
     more.insert(more.end(), {"--pp", "2", "--global-batch-size", "6", "--token-slices", slices});

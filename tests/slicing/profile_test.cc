@@ -160,6 +160,9 @@ TEST(Profile, ThatCannotBeTrueIsRefusedByTheNameOfItsField) {
   EXPECT_THAT(refusal([](auto& j) { j["iterations"][1]["micro_batches"] = 0; }), names("micro_batches"));
   EXPECT_THAT(refusal([](auto& j) { j["update_milliseconds"] = 1e300; }), names("update_milliseconds"));
   EXPECT_THAT(refusal([](auto& j) { j["iterations"][0]["slices"] = {0, 24}; }), names("slices"));
+  for (const double time : {0.0, -1.0, 1e300}) {
+    EXPECT_THAT(refusal([=](auto& j) { j["iterations"][0]["pipeline_milliseconds"] = time; }), names("above 0"));
+  }
   EXPECT_THAT(refusal([](auto& j) { j["iterations"][0].erase("held_out"); }), names("held_out"));
 }
 

@@ -107,6 +107,40 @@ TEST(Scenario, CutsOfOtherLengthsAreRefused) {
               HasSubstr("add up to 1024 tokens, not to the 2048 of a sequence"));
   EXPECT_THAT(message_of({.schedule = ScheduleKind::kSeq1F1B, .slices = "1x512+2x512"}),
               HasSubstr("put the one with the most first"));
+  EXPECT_THAT(message_of({.schedule = ScheduleKind::kSeq1F1B, .slices = "704,688", .tokens = 1000}),
+              HasSubstr("add up to 1392 tokens, not to the 1000 of a sequence"));
+  EXPECT_THAT(message_of({.schedule = ScheduleKind::kSeq1F1B, .slices = "2x512,512+1x1024", .tokens = 1000}),
+              HasSubstr("add up to 1024 tokens, not to the 1000 of a sequence"));
+  EXPECT_EQ(message_of({.schedule = ScheduleKind::kSeq1F1B, .slices = "704,688", .tokens = 1392}), "");
+}
+
+TEST(Scenario, FlagsThatContradictOneAnotherAreRefused) {
+  Scenario scenario{.schedule = ScheduleKind::kSeq1F1B,
+                    .micro_batches = 5,
+                    .slices = "2x512,512+1x1024",
+                    .gives_micro_batches = true};
+  EXPECT_THAT(message_of(scenario),
+              HasSubstr("--micro-batches is 5, but --slices 2x512,512+1x1024 has 2 micro-batches"));
+  scenario.micro_batches = 2;
+  EXPECT_EQ(message_of(scenario), "");
+  scenario = {.profile = kProfile, .gives_times = true};
+  EXPECT_THAT(scenario.faults().texts(), ::testing::ElementsAre(HasSubstr("leave out --forward-ms and --backward-ms")));
+}
+
+// Without that, cuts of millions of slices would be simulated first.
+TEST(Scenario, TooManyActionsAreRefusedBeforeSlicesAreChosen) {
+  EXPECT_THAT(message_of({.schedule = ScheduleKind::kTeraPipe,
+                          .stages = 200,
+                          .micro_batches = 8000,
+                          .slices = "auto",
+                          .profile = kProfile}),
+              HasSubstr("this schedule has 4800000 actions, and 4000000 are the most"));
+  const ScenarioResult most = simulate({.schedule = ScheduleKind::kTeraPipe,
+                                        .stages = 4,
+                                        .micro_batches = 100'000,
+                                        .slices = "auto",
+                                        .profile = kProfile});
+  EXPECT_LE(most.lengths.size(), 3U) << "more slices make too many actions";
 }
 
 }  // namespace

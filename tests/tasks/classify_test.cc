@@ -227,6 +227,12 @@ TEST_F(ClassifyFiles, NumbersAreScoredByTheirCorrelationsAndError) {
   EXPECT_EQ(predictions(*set, {{0.5}, {3}, {-7}}),
             "{\"index\": 0, \"number\": 0.5}\n{\"index\": 1, \"number\": 3}\n{\"index\": 2, \"number\": -7}\n");
   EXPECT_THROW(set->scores({{0, 1}, {3, 1}, {7, 1}}), InternalError);
+  put_file(folder_ / "p.jsonl", "{\"index\": 0, \"number\": 1}\n{\"index\": 1, \"number\": 1e39}\n");
+  EXPECT_THAT(message_of<UserError>([&] { classify::read_predictions(folder_ / "p.jsonl", 2); }),
+              HasSubstr("p.jsonl:2: the number 1e+39 is not from"));
+  put_file(folder_ / "p.jsonl", "{\"index\": " + std::string(200'000, '[') + std::string(200'000, ']') + "}\n");
+  EXPECT_THAT(message_of<UserError>([&] { classify::read_predictions(folder_ / "p.jsonl", 2); }),
+              HasSubstr("p.jsonl:1: this is no prediction"));
 }
 
 TEST(ClassifyMetrics, AreThoseOfHandMadeCases) {

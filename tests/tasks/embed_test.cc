@@ -4,6 +4,7 @@
 #include <random>
 
 #include "tasks/embed/scores.h"
+#include "tasks/task_entry.h"
 #include "tasks/task_files.h"
 
 namespace teratron::testing {
@@ -114,6 +115,22 @@ TEST_F(EmbedFiles, HeldOutPairsWithSimilaritiesAreScoredByTheirOrder) {
   EXPECT_EQ(predictions(*set, with_cosines({1, 0, 0.5F, -1})),
             "{\"index\": 0, \"number\": 1}\n{\"index\": 1, \"number\": 0}\n{\"index\": 2, \"number\": 0.5}\n"
             "{\"index\": 3, \"number\": -1}\n");
+}
+
+TEST_F(EmbedFiles, PredictionsThatAreNoCosinesAreRefusedByTheirLine) {
+  put_file(folder_ / "s.csv", "a,b,score\nrain,snow,5\nsun,fog,3\n");
+  TaskReading with;
+  with.label_column = "score";
+  const auto score = [&](const std::string& second) {
+    put_file(folder_ / "p.jsonl",
+             "{\"index\": 0, \"number\": 1.0000002}\n{\"index\": 1, \"number\": " + second + "}\n");
+    return message_of<UserError>(
+        [&] { entry_of(TaskKind::kEmbed).scoring.score(std::vector{folder_ / "s.csv"}, folder_ / "p.jsonl", with); });
+  };
+  EXPECT_EQ(score("-1.0000002"), kNoError);
+  for (const char* number : {"1e39", "1e999", "-1.5"}) {
+    EXPECT_THAT(score(number), HasSubstr("p.jsonl:2: the number ")) << number;
+  }
 }
 
 TEST_F(EmbedFiles, PairsWithoutSimilaritiesAreSearchedFor) {

@@ -111,6 +111,8 @@ TEST_F(SquadFiles, NameTheQuestionOfAFault) {
   EXPECT_THAT(refusal(right + "," + right, squad::Version::kSquad1), HasSubstr("the question 'q' twice"));
   EXPECT_THAT(refusal(R"({"id": "q", "question": "?", "answers": [{"text": "blue"}]})", squad::Version::kSquad1),
               HasSubstr("'blue' of the question 'q' does not occur"));
+  EXPECT_THAT(refusal(R"({"id": "q", "question": "?", "answers": [{"text": ""}]})", squad::Version::kSquad2),
+              HasSubstr("the question 'q' has an answer without text"));
   EXPECT_THAT(refusal(R"({"id": "q", "question": "?", "answers": []})", squad::Version::kSquad1), HasSubstr("squad2"));
   EXPECT_THAT(refusal(R"({"id": "q", "question": "?", "answers": []})", squad::Version::kSquad2),
               HasSubstr("is_impossible"));

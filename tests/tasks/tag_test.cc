@@ -20,7 +20,10 @@ using ::testing::HasSubstr;
 
 class TagFiles : public TaskFiles {
  protected:
-  TagFiles() { reading_.seq_length = 16; }
+  TagFiles() {
+    reading_.seq_length = 16;
+    reading_.doc_stride = 4;
+  }
 
   fs::path file(const std::string& name, const std::string& content) const {
     put_file(folder_ / name, content);
@@ -99,6 +102,8 @@ TEST_F(TagFiles, FaultsNameTheLineAndTheRemedy) {
       fault("a.jsonl", "{\"tokens\": [\"a\"]}\n{\"words\": [\"b\"], \"tags\": []}\n"),
       HasSubstr("a.jsonl:2: there is no list of words under \"tokens\"; its keys are words, tags (--text-column"));
   EXPECT_THAT(fault("a.jsonl", R"({"tokens": "a b"})"), HasSubstr("a.jsonl:1: \"tokens\" is no list"));
+  EXPECT_THAT(fault("a.jsonl", "{\"tokens\": " + std::string(200'000, '[') + std::string(200'000, ']') + "}"),
+              HasSubstr("\"tokens\" is no list"));
   EXPECT_THAT(fault("a.jsonl", R"({"tokens": ["a", 3]})"),
               HasSubstr("element 1 of \"tokens\", counted from 0, is no text"));
   EXPECT_THAT(fault("a.jsonl", R"({"tokens": ["a"], "ner_tags": [0.5]})"), HasSubstr("has 0.5, which is no label"));
@@ -173,11 +178,19 @@ TEST_F(TagFiles, LongSentencesAreCutForTrainingAndReadInWindowsElsewhere) {
   }
 }
 
+TEST_F(TagFiles, WindowsThatShareAllOfTheirTokensAreRefused) {
+  reading_.doc_stride = 13;
+  open_file("a.conll", words_of(20));
+  reading_.doc_stride = 14;
+  EXPECT_THAT(message_of<UserError>([&] { open_file("a.conll", words_of(20)); }),
+              HasSubstr("room for 14 of a sentence, and shares --doc-stride 14"));
+}
+
 TEST_F(TagFiles, EveryWordHasOnePlaceWhateverTheWindows) {
   RandomSequence random({.seed = 4});
   for (int trial = 0; trial < 60; ++trial) {
     reading_.seq_length = 3 + static_cast<std::int64_t>(random.below(20));
-    reading_.doc_stride = static_cast<std::int64_t>(random.below(40));
+    reading_.doc_stride = static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(reading_.seq_length - 2)));
     const auto words = static_cast<int>(2 + random.below(60));
     const auto set = open_file("a.conll", words_of(words));
     const auto known = [](std::int32_t label) { return label != kUnknownLabel; };
@@ -245,6 +258,14 @@ TEST_F(TagFiles, PredictionsComeBackFromScoreInBothFormats) {
   EXPECT_THAT(refused("rain\tO\nsnow\tO\n"), HasSubstr("p.conll' has 1 sentence with words, and the data 3"));
   EXPECT_THAT(refused("rain\tO\nsnow\tO\n\nsun\tO\n\nhail\tO\n"),
               AllOf(HasSubstr("p.conll:4: a sentence of 1 word, which has 2 in the data"), HasSubstr("a.conll:4")));
+}
+
+TEST_F(TagFiles, PredictionsMayBeNumbersOfTheGivenNames) {
+  const fs::path data = file("a.jsonl", R"({"tokens": ["rain", "sun"], "ner_tags": [0, 1]})"),
+                 predictions = file("p.jsonl", R"({"tokens": ["rain", "sun"], "ner_tags": [0, 0]})");
+  reading_.label_names = {"O", "B-X"};
+  const ScoreReport report = entry_of(TaskKind::kTag).scoring.score(std::vector{data}, predictions, reading_);
+  EXPECT_DOUBLE_EQ(nlohmann::json::parse(report.json)["accuracy"].get<double>(), 50);
 }
 
 TEST_F(TagFiles, LabelsThatAreNoneOfSpansAreScoredByTheirAccuracy) {

@@ -24,7 +24,9 @@ class TaskFiles : public ::testing::Test {
     return open_task(kind, files, tokenizer_, with_columns_of(kind, reading), training);
   }
   std::unique_ptr<TaskSet> open(TaskKind kind, const std::string& text, bool training = false) {
-    return open(kind, std::vector{text}, default_reading(kind), training);
+    TaskReading reading = default_reading(kind);
+    reading.doc_stride = std::min(reading.doc_stride, reading.seq_length / 4);  // as `finetune` fills it in
+    return open(kind, std::vector{text}, reading, training);
   }
   std::string refusal(TaskKind kind, const std::vector<std::string>& texts, const TaskReading& reading,
                       bool training = false) {

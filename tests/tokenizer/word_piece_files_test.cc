@@ -199,7 +199,15 @@ TEST_F(WordPieceFiles, AreRefusedByNameForOtherPipelines) {
       {[](json& t) { t["model"]["unk_token"] = "<unk>"; }, "has no token <unk>"}};
   for (const auto& [change, message] : cases) EXPECT_THAT(error_after(change), HasSubstr(message)) << message;
   EXPECT_EQ(error_after([](json& t) { t["post_processor"] = nullptr; }), kNoError);
-  EXPECT_EQ(error_after([](json& t) { t["post_processor"]["type"] = "BertProcessing"; }), kNoError);
+  const auto framed_by = [&](const json& cls, const json& sep) {
+    return error_after([&](json& t) {
+      t["post_processor"] = {{"type", "BertProcessing"}, {"sep", sep}, {"cls", cls}};
+    });
+  };
+  const json cls = {"[CLS]", 2}, sep = {"[SEP]", 3};
+  EXPECT_EQ(framed_by(cls, sep), kNoError);
+  EXPECT_THAT(framed_by(sep, cls), HasSubstr("by other tokens than [CLS] and [SEP]"));
+  EXPECT_THAT(framed_by(cls, {"[SEP]", 2}), HasSubstr("by other tokens"));
   EXPECT_EQ(error_after([](json& t) { t["model"].erase("type"); }), kNoError);  // as files of before 2021
 }
 

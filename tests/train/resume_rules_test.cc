@@ -74,6 +74,17 @@ TEST_F(ResumeRules, TheCountOfSamplesSurvivesASecondChange) {
   EXPECT_EQ(train(third).result.consumed_samples, 2 * 4 + 2 * 6 + 2);
 }
 
+TEST_F(ResumeRules, TokensOfThePastKeepTheirNumberWhereSequencesGetAnotherLength) {
+  EXPECT_EQ(begin(config_).reports.back().consumed_tokens, 2 * 4 * 16);
+  TrainConfig config = resumed(3);
+  config.model.seq_length = 8;
+  config.model.config.max_position_embeddings = 16;
+  config.split.override_data = true;
+  config.output.save = folder_ / "run";
+  EXPECT_EQ(train(config).reports.back().consumed_tokens, 2 * 4 * 16 + 4 * 8);
+  EXPECT_EQ(read_checkpoint_info(folder_ / "run").state.consumed_tokens, 2 * 4 * 16 + 4 * 8);
+}
+
 TEST_F(ResumeRules, AnotherSeedSequenceLengthOrSplitNeedsOverrideData) {
   begin(config_);
   const auto expect_refused = [&](TrainConfig config, const std::string& what) {

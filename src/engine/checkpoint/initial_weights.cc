@@ -56,13 +56,6 @@ std::string_view purpose_of(ModelHead head) {
   }
 }
 
-std::string text_of_labels(const ModelConfig& model) {
-  if (model.num_labels == 1) return "a number";
-  return model.label_names.empty()
-             ? fmt::format("{} labels", model.num_labels)
-             : fmt::format("{} labels ({})", model.num_labels, fmt::join(model.label_names, ", "));
-}
-
 // Weights in `path` that a model with a head can take.
 struct CommonWeights {
   ModelConfig stored;
@@ -142,7 +135,8 @@ std::string warning_of_drawn(const fs::path& path, const ModelConfig& model) {
   if (drawn.empty() || stored.head == model.head) {
     if (has_same_labels(stored, model)) return text_of_drawn(path, drawn);
     return fmt::format("warning: the model in '{}' has {}, and {} are needed: {} are drawn anew", path.string(),
-                       text_of_labels(stored), text_of_labels(model), fmt::join(drawn, ", "));
+                       text_of_labels(stored.num_labels, stored.label_names),
+                       text_of_labels(model.num_labels, model.label_names), fmt::join(drawn, ", "));
   }
   const std::string unused =
       is_task_head(stored.head) ? fmt::format("; its head for {} is left out", purpose_of(stored.head)) : "";

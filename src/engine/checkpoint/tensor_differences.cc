@@ -25,6 +25,28 @@ Bytes bytes_of(const TensorSource& source, std::size_t tensor) {
   return bytes;
 }
 
+// Norm of values whose squares may be beyond the range of doubles.
+class Norm {
+ public:
+  void add(double value) {
+    const double size = std::abs(value);
+    if (size == 0) return;
+    if (size > largest_) {
+      const double shrunk = largest_ / size;
+      squares_ = 1 + squares_ * shrunk * shrunk;
+      largest_ = size;
+    } else {
+      const double share = size == largest_ ? 1 : size / largest_;  // infinities as well
+      squares_ += share * share;
+    }
+  }
+  bool is_zero() const { return largest_ == 0; }
+  double over(const Norm& other) const { return largest_ / other.largest_ * std::sqrt(squares_ / other.squares_); }
+
+ private:
+  double largest_ = 0, squares_ = 0;  // of the values over the largest
+};
+
 // Running comparison of one tensor.
 class Comparison {
  public:
@@ -32,7 +54,7 @@ class Comparison {
 
   void add(double a, double b) {
     const std::int64_t index = found_.values++;
-    sum_of_squares_ += std::isfinite(a) ? a * a : 0;
+    if (std::isfinite(a)) of_a_.add(a);
     if (a == b || (std::isnan(a) && std::isnan(b))) return;
     add_difference(index);
     if (!std::isfinite(a) || !std::isfinite(b)) {
@@ -40,7 +62,7 @@ class Comparison {
       return;
     }
     found_.largest = std::max(found_.largest, std::abs(a - b));
-    squared_difference_ += (a - b) * (a - b);
+    of_difference_.add(a - b);
   }
 
   void add_unequal_bytes(bool equal) {
@@ -51,10 +73,8 @@ class Comparison {
 
   bool has_parted(double tolerance) {
     const double infinity = std::numeric_limits<double>::infinity();
-    if (squared_difference_ > 0) {
-      found_.relative = sum_of_squares_ > 0 ? std::sqrt(squared_difference_ / sum_of_squares_) : infinity;
-    }
-    return found_.differing > 0 && (not_finite_ || tolerance == 0 || found_.relative > tolerance);
+    if (!of_difference_.is_zero()) found_.relative = of_a_.is_zero() ? infinity : of_difference_.over(of_a_);
+    return found_.differing > 0 && (not_finite_ || tolerance == 0 || !(found_.relative <= tolerance));
   }
 
  private:
@@ -63,7 +83,7 @@ class Comparison {
   }
 
   TensorDifference& found_;
-  double sum_of_squares_ = 0, squared_difference_ = 0;
+  Norm of_a_, of_difference_;
   bool not_finite_ = false;  // some value differs that no norm counts
 };
 

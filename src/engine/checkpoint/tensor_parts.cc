@@ -1,6 +1,7 @@
 #include "checkpoint/tensor_parts.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <memory>
 
@@ -175,6 +176,15 @@ void receive_pieces(const Parameter& parameter, DType dtype, Backend& backend, C
 
 namespace {
 
+void require_values_fit(const Parameter& parameter, std::span<const float> values, DType tiles) {
+  for (const float value : values) {
+    if (std::abs(value) <= largest_in(tiles)) continue;
+    if (!std::isfinite(value)) throw_user_error("{} has a value that is not finite", parameter.name);
+    throw_user_error("{} has the value {:.6g}, and {} holds {:.6g} at most; take whole weights", parameter.name, value,
+                     name_of(tiles), largest_in(tiles));
+  }
+}
+
 // load_tensor_part() of a matrix in tiles: as many rows of the part at a time as are whole tiles.
 void load_tiles(const Parameter& parameter, TensorRef part, Backend& backend, std::span<const std::byte> whole,
                 DType dtype) {
@@ -196,6 +206,7 @@ void load_tiles(const Parameter& parameter, TensorRef part, Backend& backend, st
     }
     values.resize(static_cast<std::size_t>((end - begin) * columns));
     convert_floats(std::as_writable_bytes(std::span(values)), DType::kF32, stored, dtype);
+    require_values_fit(parameter, values, part.dtype);
     const TensorRef there = part.slice(0, begin / kTileRows, (end + kTileRows - 1) / kTileRows);
     tiles.resize(static_cast<std::size_t>(there.bytes()));
     encode_tiles(part.dtype, values, columns, tiles);

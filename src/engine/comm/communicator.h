@@ -3,9 +3,10 @@
 // layers call them without asking how many ranks there are.
 //
 // Sums are bitwise repeatable for a given group, the same bits on every rank; values of 16 bits are added in fp32 and
-// rounded once. Where a rank is lost or fails, waiting on it ends with a LostRank (comm/lost_rank.h), never with a
-// hang. Collectives may be under way together; ranks that share two of them, of one group or of several, start and wait
-// for them in the same order.
+// rounded once (through channels of more than CommunicationStream::kMostRanks ranks, once for each that many). Where a
+// rank is lost or fails, waiting on it ends with a LostRank (comm/lost_rank.h), never with a hang. Collectives may be
+// under way together; ranks that share two of them, of one group or of several, start and wait for them in the same
+// order.
 #pragma once
 
 #include <array>
@@ -125,7 +126,6 @@ class Communicator {
   auto or_give_up(const Work& work);
 
   const Traffic& traffic() const { return traffic_; }
-  void reset_traffic() { traffic_ = {}; }
 
  protected:
   Allocator* memory() const { return memory_; }

@@ -1,5 +1,6 @@
 // Collectives on device memory that is reached through a channel alone, such as NCCL's. The device adds the values, in
-// the ranks' order, so that the sum has the bits of every other kind of group.
+// the ranks' order, so that the sum of up to CommunicationStream::kMostRanks ranks has the bits of every other kind of
+// group; a device rounds 16-bit sums of more ranks in between.
 #pragma once
 
 #include <memory>

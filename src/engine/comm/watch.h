@@ -69,8 +69,8 @@ class Watch {
   void see(int rank, const Sight& sight, Clock::time_point now);
   void see_end(int rank, Clock::time_point now);  // which is progress; later calls do nothing
 
-  // Judges, reports, and prints a warning to stderr after half of the time. Called every tenth of a second or so: after
-  // a longer pause this process was stopped itself (SIGSTOP, a debugger), and all times begin anew.
+  // Judges, reports, and prints a warning to stderr after half of the time. Called once an interval() or more often:
+  // after a far longer pause this process was stopped itself (SIGSTOP, a debugger), and all times begin anew.
   std::optional<Verdict> look(Clock::time_point now);
 
   // Lines for people, one a rank: its place, and how long it has stood there.

@@ -228,7 +228,15 @@ LossSums Executor::evaluate(const MicroBatch& micro_batch) {
 
 Executor::NotFinite Executor::first_not_finite(const MicroBatch& micro_batch) {
   NotFinite first;
-  const auto is_finite = [&](TensorRef values) { return std::isfinite(backend_.sum_of_squares(values)); };
+  constexpr auto kBytes = static_cast<std::int64_t>(sizeof(Tally));
+  const Buffer memory(backend_, kBytes);
+  const auto is_finite = [&](TensorRef values) {  // a sum of squares overflows where values do not
+    const TensorRef place = memory.view(DType::kU8, {kBytes});
+    backend_.tally(place, values);
+    Tally tally;
+    backend_.download(&tally, place);
+    return std::isfinite(tally.largest);
+  };
   run_forward(
       micro_batch, {.training = true}, [](const SliceCall&, TensorRef) {},
       [&](const StagePasses::Passed& passed) {
@@ -275,6 +283,7 @@ void Executor::extend_each(std::span<const std::int32_t> ids, std::span<const st
                            const UseOutput& use) {
   const auto batch = static_cast<std::int64_t>(ids.size());
   check(options().purpose == Purpose::kGeneration, "only generation keeps a cache");
+  check(batch > 0, "tokens to extend sequences with");
   check_equal(static_cast<std::int64_t>(positions.size()), batch, "positions of tokens");
   const auto last = static_cast<std::int64_t>(*std::max_element(positions.begin(), positions.end()));
   const TensorRef lengths = plan_->memory().cache_lengths(batch);

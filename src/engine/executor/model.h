@@ -106,8 +106,8 @@ struct JointPass {
   int root = 0;  // a rank of the stage that has the end's layers; others have no residual stream
 };
 
-// One call of an end. `layers` holds what no layer uses at this time: normed and branch, in the head's backward
-// dnormed too.
+// One call of an end. `layers`: workspace that is free during the call: normed, branch and, in the head's backward,
+// dnormed.
 struct EndCall {
   const LayerPass& pass;
   const SliceInputs& inputs;

@@ -33,7 +33,7 @@ StepRun::StepRun(Backend& backend, Mesh& mesh, const StagePlan& plan, StagePasse
 }
 
 LossSums StepRun::run() {
-  const std::int64_t iteration = micro_batches_.empty() ? -1 : std::int64_t{micro_batches_.front().iteration} + 1;
+  const std::int64_t iteration = std::int64_t{micro_batches_.front().iteration} + 1;
   passes_.clear_losses();
   Incoming incoming = receive_for(0);
   for (std::size_t at = 0; at < actions_.size(); ++at) {
@@ -58,7 +58,6 @@ LossSums StepRun::run() {
 }
 
 double StepRun::loss_scale() const {
-  if (micro_batches_.empty()) return 1;
   const double scale = micro_batches_.front().loss_scale;
   for (const MicroBatch& micro_batch : micro_batches_) {
     check(micro_batch.loss_scale == scale, "all micro-batches of a step have one scale of the loss");

@@ -2,8 +2,6 @@
 
 #include <fmt/ranges.h>
 
-#include <cmath>
-
 #include "base/error.h"
 #include "model/family.h"
 
@@ -69,8 +67,7 @@ void add_adapter_faults(const ModelConfig& model, Faults& faults) {
                 Flag{"lora-rank"}, model.family().title);
   faults.add_if(adapters.targets == 0 && !model.family().adapter_targets.empty(), "{} names no layer",
                 Flag{"lora-targets"});
-  faults.add_if(!(adapters.alpha > 0 && std::isfinite(adapters.alpha)), "{} is {}; it must be above 0",
-                Flag{"lora-alpha"}, adapters.alpha);
+  need_positive(faults, {"lora-alpha"}, adapters.alpha);
   faults.add_if(!(adapters.dropout >= 0 && adapters.dropout < 0.999), "{} is {}; it must be at least 0 and below 0.999",
                 Flag{"lora-dropout"}, adapters.dropout);
 }

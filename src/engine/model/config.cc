@@ -3,6 +3,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
+#include <ranges>
 
 #include "base/error.h"
 #include "model/adapters.h"
@@ -25,6 +28,17 @@ void need_probability(Faults& faults, Flag flag, double value) {
                 kMost);
 }
 
+// Back ends take such numbers in fp32.
+bool is_positive(double value) {
+  using Fp32 = std::numeric_limits<float>;
+  return value >= Fp32::denorm_min() && value <= Fp32::max();
+}
+
+std::string trainable_poolings() {
+  const auto can_be = [](const auto& named) { return can_be_trained(named.second); };
+  return fmt::format("{}", fmt::join(kPoolingNames | std::views::filter(can_be) | std::views::keys, ", "));
+}
+
 // Sizes of heads that do not fit each other.
 void add_head_faults(const ModelConfig& model, Faults& faults) {
   const std::int64_t hidden = model.hidden_size, heads = model.num_attention_heads;
@@ -45,7 +59,8 @@ void add_head_faults(const ModelConfig& model, Faults& faults) {
                 "{} of a head's {} elements have rotary positions; it must be an even number, and 2 at least", turned,
                 model.head_size());
   const RotaryConfig& rotary = model.rotary;
-  faults.add_if(!(rotary.factor > 0 && rotary.attention > 0), "the factors of rotary positions must be above 0");
+  faults.add_if(!is_positive(rotary.factor) || !is_positive(rotary.attention),
+                "the factors of rotary positions must be above 0, and no larger than fp32 holds");
   faults.add_if(!(rotary.low_frequency > 0 && rotary.high_frequency > rotary.low_frequency),
                 "the bounds of scaled rotary positions, {} and {}, must be above 0, and the second above the first",
                 rotary.low_frequency, rotary.high_frequency);
@@ -64,6 +79,10 @@ void add_sharing_faults(const ModelConfig& model, std::int64_t ranks, Faults& fa
 }
 
 }  // namespace
+
+void need_positive(Faults& faults, Flag flag, double value) {
+  faults.add_if(!is_positive(value), "{} is {}; it must be above 0, and a number that fp32 holds", flag, value);
+}
 
 double init_std_by_width(std::int64_t hidden_size) {
   constexpr double kUsual = 0.02, kWidth = 1024;
@@ -171,8 +190,9 @@ Faults ModelConfig::faults(std::int64_t tensor_parallel_size) const {
   need_probability(faults, {"attention-dropout"}, attention_dropout);
   constexpr Flag kEmbeddingDropout{"embedding-dropout"};
   need_probability(faults, kEmbeddingDropout, embedding_dropout == 1 ? 0 : embedding_dropout);
-  faults.add_if(!continues && embedding_dropout != 1, "{} is for GPT-2; what follows BERT's embedding is {}",
-                kEmbeddingDropout, Flag{"hidden-dropout"});
+  faults.add_if(!continues && embedding_dropout != 1,
+                "{} is for models that continue text; what follows {}'s embedding is {}", kEmbeddingDropout,
+                family().title, Flag{"hidden-dropout"});
   faults.add_if(continues && norm_placement == NormPlacement::kPost,
                 "{} post is for BERT ({} bert); {}'s norms come first", Flag{"layernorm-placement"}, Flag{"model-type"},
                 family().title);
@@ -180,8 +200,8 @@ Faults ModelConfig::faults(std::int64_t tensor_parallel_size) const {
                 "{} parallel is for models that continue text", Flag{"layernorm-placement"});
   faults.add_if(continues && (is_task_head(head) || head == ModelHead::kVectors),
                 "the heads of tasks are for BERT ({} bert)", Flag{"model-type"});
-  faults.add_if(vectors.texts > 1 && !can_be_trained(vectors.pooling),
-                "{} {} cannot be trained; take mean, cls or lasttoken", Flag{"pooling"}, name_of(vectors.pooling));
+  faults.add_if(vectors.texts > 1 && !can_be_trained(vectors.pooling), "{} {} cannot be trained; these can: {}",
+                Flag{"pooling"}, name_of(vectors.pooling), trainable_poolings());
   faults.add_if(vectors.texts < 1 || vectors.texts > 3, "an example has {} texts; there must be 1 to 3", vectors.texts);
   faults.add_if(head == ModelHead::kClassification && (num_labels < 1 || num_labels > kMostFeatures),
                 "a text has one of {} labels; there must be 1 at least, which is a number, and {} at most", num_labels,
@@ -190,13 +210,14 @@ Faults ModelConfig::faults(std::int64_t tensor_parallel_size) const {
                 "a token has one of {} labels; there must be 2 at least, and {} at most", num_labels, kMostFeatures);
   faults.add_if(!label_names.empty() && std::ssize(label_names) != num_labels, "{} labels have {} names", num_labels,
                 label_names.size());
-  faults.add_if(!(layernorm_epsilon > 0), "{} must be above 0", Flag{"layernorm-epsilon"});
-  faults.add_if(!(init_method_std > 0), "{} must be above 0", Flag{"init-method-std"});
+  need_positive(faults, {"layernorm-epsilon"}, layernorm_epsilon);
+  need_positive(faults, {"init-method-std"}, init_method_std);
   faults.need_between(kKeyHeads, num_key_value_heads, 0, kMostFeatures);
   faults.need_between({"kv-channels"}, head_dim, 0, kMostFeatures);
   faults.need_between({"ffn-hidden-size"}, intermediate_size, 0, kMostFeatures);
   faults.need_between({"window-size"}, window, 0, kMostTokens);
-  faults.add_if(!(rotary.base > 0), "{} must be above 0", Flag{"rotary-base"});
+  faults.add_if(!(rotary.base >= 1 && is_positive(rotary.base)),
+                "{} is {}; it must be at least 1, and a number that fp32 holds", Flag{"rotary-base"}, rotary.base);
   add_adapter_faults(*this, faults);
   if (num_attention_heads < 1 || num_attention_heads > kMostFeatures) return faults;
   faults.add_if(!continues && (window > 0 || rotary_share > 0 || untied_output),

@@ -56,6 +56,9 @@ constexpr std::int64_t kMostLayers = 1 << 14;
 // in narrower models times sqrt(1024 / hidden_size), which keeps the scale of a layer's products.
 double init_std_by_width(std::int64_t hidden_size);
 
+// Adds a fault unless the value is above 0, and finite, as an fp32 number too.
+void need_positive(Faults& faults, Flag flag, double value);
+
 struct ModelConfig {
   ModelKind kind = ModelKind::kGpt2;
   std::int64_t num_layers = 12;

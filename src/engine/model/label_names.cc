@@ -1,6 +1,6 @@
 #include "model/label_names.h"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <numeric>
@@ -18,6 +18,12 @@ bool is_same_label(std::string_view one, std::string_view other) {
   return std::ranges::equal(one, other, {}, plain, plain);
 }
 
+std::string plain_label(std::string_view name) {
+  std::string result(name);
+  std::ranges::transform(result, result.begin(), plain);
+  return result;
+}
+
 std::string default_label_name(std::size_t row) { return fmt::format("LABEL_{}", row); }
 
 bool are_numbers(std::span<const std::string> names) {
@@ -28,6 +34,11 @@ bool are_numbers(std::span<const std::string> names) {
     return true;
   };
   return count_from_0(default_label_name) || count_from_0([](std::size_t row) { return fmt::format("{}", row); });
+}
+
+std::string text_of_labels(std::int64_t count, std::span<const std::string> names) {
+  if (count == 1) return "a number";
+  return names.empty() ? fmt::format("{} labels", count) : fmt::format("{} labels ({})", count, fmt::join(names, ", "));
 }
 
 std::optional<std::vector<std::size_t>> rows_by_label(std::span<const std::string> stored,

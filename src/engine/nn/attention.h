@@ -83,7 +83,7 @@ struct Attention {
 
   // y[batch, tokens, hidden] from x[batch, tokens, hidden]. In generation nothing is left for a backward.
   void forward(const LayerPass& pass, TensorRef y, TensorRef x, const Saved& saved, const Workspace& w) const;
-  // context and log_sum_exp again, from the projections.
+  // Recomputes context and log_sum_exp from the projections.
   void recompute_context(const LayerPass& pass, const Saved& saved) const;
 
   // dx from dy.

@@ -83,7 +83,7 @@ struct Mlp {
     up.forward(pass, saved.up, x, {.activation = activation, .activated = activated, .gate = saved.gate});
     down.forward(pass, y, activated);
   }
-  // saved again, without y.
+  // Recomputes `saved` from x.
   void recompute(const LayerPass& pass, TensorRef x, const Saved& saved) const {
     if (gate) gate->forward(pass, saved.gate, x);
     up.forward(pass, saved.up, x);

@@ -64,6 +64,7 @@ struct Norm {
   void forward(const LayerPass& pass, TensorRef y, TensorRef x, const Saved& saved) const {
     pass.backend.norm_forward(call(y, x, saved));
   }
+  // Recomputes y from the saved statistics.
   void forward_again(const LayerPass& pass, TensorRef y, TensorRef x, const Saved& saved) const {
     pass.backend.norm_apply(call(y, x, saved));
   }

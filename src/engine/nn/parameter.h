@@ -73,11 +73,11 @@ struct Parameter {
                                   // kUniform: the largest magnitude
   std::int64_t padding_rows = 0;  // the last rows of the global axis 0 that only round it up: zero, never stored
   bool layer_matrix = false;      // a weight matrix of a transformer layer; along axis 0 split.blocks of them
-  bool takes_tiles = false;       // a matrix of products or the token table: inference may hold it in tiles
-  bool decay = false;             // weight decay: matrices and embeddings, never biases and norms
-  bool adapter = false;           // belongs to an adapter (nn/adapter.h)
-  bool frozen = false;            // is not trained: has neither gradient nor master nor slots
-  bool widens_tiles = false;      // where tiles hold it, products take their values, and do not round their rows
+  bool takes_tiles = false;   // a matrix of products or the token table: may be held in tiles, in training where frozen
+  bool decay = false;         // weight decay: matrices and embeddings, never biases and norms
+  bool adapter = false;       // belongs to an adapter (nn/adapter.h)
+  bool frozen = false;        // is not trained: has neither gradient nor master nor slots
+  bool widens_tiles = false;  // where tiles hold it, products take their values, and do not round their rows
   Split split;
   // In the tensor-parallel group. A parameter that is not split counts once, on the first rank. Where `replicas` ranks
   // one after another hold the same part (key and value heads that are fewer than the ranks), the group is that of the

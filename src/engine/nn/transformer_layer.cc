@@ -174,7 +174,7 @@ void TransformerLayer::recompute(const LayerPass& pass, Recompute recompute, con
       if (norm_placement != NormPlacement::kPost) {
         return mlp.recompute(pass, pre_forward_to_mlp(pass, saved, w, /*is_normed=*/false), saved.mlp);
       }
-      // The second norm comes last, so all of the layer is made again; its output takes the branch's memory.
+      // The second norm comes last, so all of the layer is made again; its output goes to dnormed, which is free then.
       return post_forward(pass, pass.own_rows(w.dnormed), saved, w);
   }
 }

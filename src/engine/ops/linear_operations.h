@@ -12,8 +12,8 @@ enum class Activation { kNone, kGeluTanh, kGeluErf, kSilu, kTanh, kRelu };
 
 // Linear layers take `lengths`, i32 [B], where their T rows are B sequences of T / B tokens, of which sequence b has
 // text at the first lengths[b]; the rest is padding. Nothing reads what becomes of padding. It is finite, since a back
-// end may compute it like text; or it leaves it out (the CPU), and then its rows of y, dx and the forward's `activated`
-// become 0.
+// end may compute it like text; or it leaves it out (the CPU, except in products of few rows), and then its rows of y,
+// dx and the forward's `activated` become 0.
 
 // Products with a weight, which read it in orders of their own.
 enum class WeightProduct { kForward, kInputGradient };

@@ -178,6 +178,11 @@ Faults size_faults(ScheduleKind kind, const ScheduleSize& size, const ScheduleFl
   return faults;
 }
 
+double count_actions(const ScheduleSize& size) {
+  const double passes = 3.0 * size.virtual_stages + (size.vocabulary_parallel ? 3 : 0);
+  return passes * size.stages * size.micro_batches * size.slices;
+}
+
 Schedule make_schedule(ScheduleKind kind, const ScheduleSize& size) {
   const Faults faults = size_faults(kind, size);
   if (!faults.empty()) throw_user_error("{}", fmt::join(faults.texts(), "\n"));

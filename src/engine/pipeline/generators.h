@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -54,6 +55,11 @@ struct ScheduleSize {
   }
   void set_slices(std::vector<int> of_micro_batches);  // one each
 };
+
+// The most actions of a schedule: each rank holds them all, as a simulation does.
+constexpr std::int64_t kMostActions = 4'000'000;
+// Actions of a schedule of this size, or somewhat fewer or more: a double, since sizes may be anything.
+double count_actions(const ScheduleSize& size);
 
 // The options that a command takes the kind and the size of a schedule from, for messages.
 struct ScheduleFlags {

@@ -85,14 +85,15 @@ std::vector<int> TokenSlices::slices_each() const {
   return slices;
 }
 
-TokenSlices parse_token_slices(std::string_view flag, std::string_view text) {
+TokenSlices parse_token_slices(std::string_view flag, std::string_view text, SliceForms forms) {
   if (text == "auto" || text == "joint") return {.automatic = true, .joint = text == "joint"};
   const std::optional<TokenSlices> slices = slices_in(text);
   if (!slices) {
+    const bool all = forms == SliceForms::kAll;
     throw_user_error(
-        "{} is '{}'; it must be a number of slices, such as uniform:4 or documents:4, their lengths in tokens, such as "
-        "704,688,656, those of several micro-batches, such as 2x512,512+1x1024, auto, or joint",
-        flag, text);
+        "{} is '{}'; it must be a number of slices, such as uniform:4{}, their lengths in tokens, such as 704,688,656, "
+        "those of several micro-batches, such as 2x512,512+1x1024, {}; numbers are from 1 to {}",
+        flag, text, all ? " or documents:4" : "", all ? "auto, or joint" : "or auto", kMost);
   }
   for (const MicroBatchCut& cut : slices->cuts) {
     if (cut.sequences <= slices->cuts.front().sequences) continue;

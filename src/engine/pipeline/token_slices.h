@@ -22,11 +22,16 @@ struct TokenSlices {
   std::vector<int> slices_each() const;  // of `cuts`
 };
 
+enum class SliceForms {
+  kAll,
+  kFixed,  // without documents:N and joint
+};
+
 // "4" or "uniform:4" (so many, as even as can be), "704,688,656" (their lengths), "auto", "joint",
 // "documents:4" (so many, cut by the documents of each micro-batch), or micro-batches of different sizes, each cut in
 // its own way: "2x512,512+1x1024" is one of two sequences in two slices, then one of one in one piece. The first has
-// the most sequences. UserError that begins with `flag`.
-TokenSlices parse_token_slices(std::string_view flag, std::string_view text);
+// the most sequences. UserError that begins with `flag`; it offers the forms that the caller takes.
+TokenSlices parse_token_slices(std::string_view flag, std::string_view text, SliceForms forms = SliceForms::kAll);
 
 // Text that parse_token_slices() reads.
 std::string text_of(std::span<const MicroBatchCut> cuts);

@@ -9,11 +9,11 @@
 
 namespace teratron::pipeline {
 
-// The schedule, which has none, with joint passes. Stages keep the order of their other actions, and with it their live
-// activations. Heads follow each other as the forwards of the last cell do. Between two heads a stage runs, as `costs`
-// say, what the next head waits for and what else fits into the time until then, so that a head takes a slot of its own
-// in the steady state of all stages. Look-ups stand beside heads, where stages meet anyway. InternalError where the
-// schedule is not fit to run.
+// Returns the schedule with joint passes inserted; it has none before. Stages keep the order of their other actions,
+// and with it their live activations. Heads follow each other as the forwards of the last cell do. Between two heads a
+// stage runs, as `costs` say, what the next head waits for and what else fits into the time until then, so that a head
+// takes a slot of its own in the steady state of all stages. Look-ups stand beside heads, where stages meet anyway.
+// InternalError where the schedule is not fit to run.
 Schedule with_vocabulary_passes(const Schedule& schedule, const Costs& costs);
 
 // Forwards that a stage with so many others below it runs ahead beyond those of 1F1B, so that it has work while a

@@ -35,6 +35,7 @@ std::vector<Lengths> even_cuts(std::int64_t tokens, std::int64_t step) {
 std::vector<std::int64_t> best_slice_lengths(const Profile& profile, std::int64_t tokens,
                                              pipeline::ScheduleKind schedule, pipeline::ScheduleSize size) {
   check(pipeline::traits_of(schedule).takes_slices, "the schedule takes slices");
+  const int micro_batches = size.micro_batches;
   // A steady state shows after as many micro-batches as there are stages; more of them only take longer.
   size.micro_batches = std::min(size.micro_batches, 2 * size.stages);
   const std::int64_t step = slice_grid(tokens, profile.key.unit(), kSteps);
@@ -42,6 +43,9 @@ std::vector<std::int64_t> best_slice_lengths(const Profile& profile, std::int64_
   double least = std::numeric_limits<double>::infinity();
   const auto consider = [&](Lengths lengths, double handicap) {
     size.slices = static_cast<int>(lengths.size());
+    pipeline::ScheduleSize whole = size;
+    whole.micro_batches = micro_batches;
+    if (!best.empty() && pipeline::count_actions(whole) > static_cast<double>(pipeline::kMostActions)) return;
     const pipeline::Schedule cut = pipeline::make_schedule(schedule, size);
     const double time = handicap * pipeline_milliseconds(profile, cut, alike(profile, lengths));
     if (time >= least) return;

@@ -27,7 +27,7 @@ class LeastSum {
   double bound_ = 0;
 };
 
-// The dearest slice between these boundaries.
+// Milliseconds of the longest slice between these boundaries.
 double longest_slice(const CostTable& costs, const std::vector<std::size_t>& boundaries);
 
 }  // namespace teratron::slicing

@@ -4,6 +4,7 @@
 #include <numeric>
 #include <optional>
 
+#include "base/counted.h"
 #include "base/error.h"
 #include "base/files/file.h"
 #include "pipeline/checker.h"
@@ -15,8 +16,6 @@
 
 namespace teratron::slicing {
 namespace {
-
-constexpr std::int64_t kMostActions = 4'000'000;  // that a simulation holds in memory
 
 // `zero`: a time of nothing will do.
 void need_time(Faults& faults, Flag flag, double value, bool zero) {
@@ -40,6 +39,36 @@ void require_tokens(const Scenario& scenario, const std::vector<std::int64_t>& l
                    scenario.slices, sum, tokens);
 }
 
+pipeline::TokenSlices parsed_slices(const Scenario& scenario) {
+  return pipeline::parse_token_slices("--slices", scenario.slices, pipeline::SliceForms::kFixed);
+}
+
+pipeline::ScheduleSize size_of(const Scenario& scenario, const Slices& slices) {
+  pipeline::ScheduleSize size{.stages = static_cast<int>(scenario.stages),
+                              .micro_batches = static_cast<int>(scenario.micro_batches),
+                              .slices = slices.count,
+                              .virtual_stages = static_cast<int>(scenario.virtual_stages)};
+  size.vocabulary_parallel = scenario.vocabulary_parallel;
+  if (!slices.cuts.empty()) {
+    size.micro_batches = static_cast<int>(slices.cuts.size());
+    if (scenario.gives_micro_batches && scenario.micro_batches != size.micro_batches) {
+      throw_user_error("--micro-batches is {}, but --slices {} has {}; leave out --micro-batches",
+                       scenario.micro_batches, scenario.slices,
+                       counted(size.micro_batches, "micro-batch", "micro-batches"));
+    }
+    size.set_slices(pipeline::TokenSlices{.cuts = slices.cuts}.slices_each());
+  }
+  const double actions = pipeline::count_actions(size);
+  const bool can_be = pipeline::size_faults(scenario.schedule, size).empty();  // else make_schedule() throws
+  if (can_be && actions > static_cast<double>(pipeline::kMostActions)) {
+    throw_user_error(
+        "this schedule has {:.0f} actions, and {} are the most that is simulated; use fewer --stages, --micro-batches, "
+        "--slices or --virtual-stages",
+        actions, pipeline::kMostActions);
+  }
+  return size;
+}
+
 // With the lengths that the user gives or the best ones.
 Slices profiled_slices(const Scenario& scenario) {
   Profile profile = profile_from_json(read_file(scenario.profile), scenario.profile);
@@ -51,12 +80,9 @@ Slices profiled_slices(const Scenario& scenario) {
   }
   std::vector<std::int64_t> lengths;
   if (scenario.slices == "auto") {
-    lengths = best_slice_lengths(profile, tokens, scenario.schedule,
-                                 {.stages = static_cast<int>(scenario.stages),
-                                  .micro_batches = static_cast<int>(scenario.micro_batches),
-                                  .virtual_stages = static_cast<int>(scenario.virtual_stages)});
+    lengths = best_slice_lengths(profile, tokens, scenario.schedule, size_of(scenario, {}));
   } else {
-    pipeline::TokenSlices slices = pipeline::parse_token_slices("--slices", scenario.slices);
+    pipeline::TokenSlices slices = parsed_slices(scenario);
     if (!slices.cuts.empty()) {
       for (const pipeline::MicroBatchCut& cut : slices.cuts) require_tokens(scenario, cut.slice_tokens, tokens);
       return {.count = slices.count, .cuts = std::move(slices.cuts), .profile = std::move(profile)};
@@ -69,34 +95,14 @@ Slices profiled_slices(const Scenario& scenario) {
 }
 
 Slices given_slices(const Scenario& scenario) {
-  const pipeline::TokenSlices slices = pipeline::parse_token_slices("--slices", scenario.slices);
-  if (slices.count > kMostActions) throw_user_error("--slices is {}; use {} at most", slices.count, kMostActions);
+  const pipeline::TokenSlices slices = parsed_slices(scenario);
+  if (slices.count > pipeline::kMostActions)
+    throw_user_error("--slices is {}; use {} at most", slices.count, pipeline::kMostActions);
   for (const pipeline::MicroBatchCut& cut : slices.cuts) {
-    require_tokens(scenario, cut.slice_tokens, slices.cuts.front().tokens());
+    require_tokens(scenario, cut.slice_tokens, scenario.tokens > 0 ? scenario.tokens : slices.cuts.front().tokens());
   }
+  if (!slices.lengths.empty() && scenario.tokens > 0) require_tokens(scenario, slices.lengths, scenario.tokens);
   return {.lengths = slices.lengths, .count = slices.count, .cuts = slices.cuts, .profile = std::nullopt};
-}
-
-pipeline::ScheduleSize size_of(const Scenario& scenario, const Slices& slices) {
-  pipeline::ScheduleSize size{.stages = static_cast<int>(scenario.stages),
-                              .micro_batches = static_cast<int>(scenario.micro_batches),
-                              .slices = slices.count,
-                              .virtual_stages = static_cast<int>(scenario.virtual_stages)};
-  size.vocabulary_parallel = scenario.vocabulary_parallel;
-  if (!slices.cuts.empty()) {
-    size.micro_batches = static_cast<int>(slices.cuts.size());
-    size.set_slices(pipeline::TokenSlices{.cuts = slices.cuts}.slices_each());
-  }
-  const double passes = 3.0 * size.virtual_stages + (size.vocabulary_parallel ? 3 : 0);
-  const double actions = passes * size.stages * size.micro_batches * size.slices;
-  const bool can_be = pipeline::size_faults(scenario.schedule, size).empty();  // else make_schedule() throws
-  if (can_be && actions > static_cast<double>(kMostActions)) {
-    throw_user_error(
-        "this schedule has {:.0f} actions, and {} are the most that is simulated; use fewer --stages, --micro-batches, "
-        "--slices or --virtual-stages",
-        actions, kMostActions);
-  }
-  return size;
 }
 
 pipeline::Costs costs_of(const Scenario& scenario, const Slices& slices, const pipeline::Schedule& schedule) {
@@ -164,6 +170,8 @@ Faults Scenario::faults() const {
                 Flag{"vocabulary-parallel"});
   faults.add_if(vocabulary_parallel && !profile.empty(), "{} is of stages without {}; give {} and {} instead",
                 Flag{"profile"}, Flag{"vocabulary-parallel"}, Flag{"forward-ms"}, Flag{"head-ms"});
+  faults.add_if(gives_times && !profile.empty(), "{} says what passes cost; leave out {} and {}", Flag{"profile"},
+                Flag{"forward-ms"}, Flag{"backward-ms"});
   faults.add_if(slices == "auto" && profile.empty(), "{} is auto, which needs to know what slices cost; give {} FILE",
                 Flag{"slices"}, Flag{"profile"});
   faults.add_if(slices == "joint",

@@ -22,10 +22,12 @@ struct Scenario {
   std::string slices = "1";                        // pipeline/token_slices.h; may say the micro-batches, too
   double forward = 1, backward = 2, transfer = 0;  // milliseconds
   std::filesystem::path profile;                   // costs as measured, in place of forward and backward; empty: none
-  std::int64_t tokens = 0;                         // of a sequence, with a profile; 0: the longest that it holds
+  std::int64_t tokens = 0;                         // of a sequence; 0: as slices or the profile say
   bool defer_weight_gradients = false;
   bool vocabulary_parallel = false;
   double head = 0;  // milliseconds of a stage's part of a micro-batch's head, where all stages share it
+  // Whether the user gave what other options may say, too: micro_batches; forward or backward.
+  bool gives_micro_batches = false, gives_times = false;
 
   Faults faults() const;
 };

@@ -50,8 +50,9 @@ struct TensorRef {
   bool is_contiguous() const;
 
   TensorRef reshape(const Shape& dims) const;  // contiguous views only; same number of elements
+  // Elements [begin, end) of an axis; negative axes count from the end. InternalError: outside the view.
   TensorRef slice(int axis, std::int64_t begin, std::int64_t end) const;
-  TensorRef select(int axis, std::int64_t index) const;  // drops the axis
+  TensorRef select(int axis, std::int64_t index) const;  // slice() of one element, without the axis
   TensorRef flatten_rows() const;                        // [..., n] -> [rows, n]; contiguous views only
 
   // Typed pointer for kernels; the type must match the dtype's size.

@@ -87,7 +87,8 @@ WeightBlock q4_block(std::span<const float, kTileColumns> values) {
   float most = 0;
   for (const float steps : kStepsOfFarthest) {
     const Q4Trial first(values, farthest / steps);
-    const F16 step(first.products / first.squares);  // of the least squared error for these whole numbers
+    // The least squared error for these whole numbers, within fp16.
+    const F16 step(std::clamp(first.products / first.squares, -kLargestF16, kLargestF16));
     if (step.bits == 0 || !std::isfinite(static_cast<float>(step))) continue;
     const Q4Trial fitted(values, step);
     const float gain = fitted.gain(step);

@@ -33,6 +33,12 @@ struct Q4Tile {
 static_assert(sizeof(Q8Tile) == size_of(DType::kQ8Tile) && sizeof(Q4Tile) == size_of(DType::kQ4Tile));
 
 constexpr int kQ4Zero = 8;  // the half byte that stands for 0
+constexpr float kMostSteps = 127, kLargestF16 = 65504;
+
+// The largest magnitude that blocks of a type hold: so many of fp16's largest steps.
+constexpr double largest_in(DType tiles) {
+  return double{kLargestF16} * (tiles == DType::kQ8Tile ? kMostSteps : kQ4Zero);
+}
 
 inline int whole_number_in(const Q8Tile& tile, std::int64_t row, std::int64_t column) {
   const auto r = static_cast<std::size_t>(row), c = static_cast<std::size_t>(column);
@@ -59,7 +65,7 @@ auto visit_tiles(DType dtype, const Use& use) {
 // The view's shape of a matrix [rows, columns]; columns are whole tiles.
 Shape tiles_of(const Shape& matrix);
 
-// A block's step and whole numbers.
+// A block's step and whole numbers. Values are finite, and no larger than largest_in().
 struct WeightBlock {
   F16 step;
   std::array<std::int8_t, kTileColumns> values;
@@ -80,7 +86,7 @@ struct WholeNumbers {
   float step = 0;
   std::array<std::int8_t, kTileColumns> values = {};
 };
-constexpr float kLeastMagnitude = 0x1p-100F, kMostSteps = 127;
+constexpr float kLeastMagnitude = 0x1p-100F;
 WholeNumbers whole_numbers_of(std::span<const float, kTileColumns> values);
 
 }  // namespace teratron

@@ -9,7 +9,7 @@ namespace teratron {
 
 // With padding.
 std::string base64_of(std::string_view bytes);
-// Bytes of such a text; nothing: it is none.
+// Decodes padded base64; nullopt: `text` is not base64.
 std::optional<std::string> bytes_of_base64(std::string_view text);
 
 }  // namespace teratron

@@ -1,4 +1,4 @@
-// Counts as messages have them: with thousands apart, and with their nouns.
+// Counts as text for messages: digits in groups of three, and the noun.
 #pragma once
 
 #include <cstdint>

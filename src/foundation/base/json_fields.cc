@@ -8,7 +8,6 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
-#include "base/json_fields.h"
 
 namespace teratron {
 
@@ -16,43 +15,22 @@ using Json = nlohmann::json;
 
 namespace {
 
-// Limit of the stack: values are copied and compared by recursion.
-constexpr int kDeepest = 1000;
-
-// Whether objects and lists nest deeper than kDeepest in `text`, which may be anything.
-bool is_too_deep(std::string_view text) {
-  int depth = 0;
-  bool in_string = false;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const char byte = text[i];
-    if (in_string && byte == '\\') {
-      ++i;
-    } else if (byte == '"') {
-      in_string = !in_string;
-    } else if (!in_string && (byte == '[' || byte == '{')) {
-      if (++depth > kDeepest) return true;
-    } else if (!in_string && (byte == ']' || byte == '}')) {
-      --depth;
-    }
-  }
-  return false;
-}
-
 constexpr std::string_view kNumberCharacters = "+-.0123456789Ee";
 constexpr auto kNotFinite = std::to_array<std::string_view>({"NaN", "-Infinity", "Infinity"});
 
+// Whether all of `text` is a number that is beyond the type's range.
 template <class Number>
-std::errc fault_of(std::string_view text) {
+bool is_beyond(std::string_view text) {
   Number number{};
-  return std::from_chars(text.data(), text.data() + text.size(), number).ec;
+  const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return fault == std::errc::result_out_of_range && end == text.data() + text.size();
 }
 
+// Text that is no number stays as it is, so that parsing it fails.
 std::string fit_number(std::string_view number) {
-  if (number.find_first_of(".Ee") == number.npos) {
-    const bool fits = fault_of<std::int64_t>(number) == std::errc() || fault_of<std::uint64_t>(number) == std::errc();
-    if (fits || fault_of<double>(number) == std::errc()) return std::string(number) + (fits ? "" : ".0");
-  } else if (fault_of<double>(number) != std::errc::result_out_of_range) {
-    return std::string(number);
+  if (!is_beyond<double>(number)) {
+    const bool fits = number.starts_with('-') ? !is_beyond<std::int64_t>(number) : !is_beyond<std::uint64_t>(number);
+    return std::string(number) + (fits ? "" : ".0");
   }
   const bool is_small = std::abs(std::strtod(std::string(number).c_str(), nullptr)) < 1;
   const std::string_view largest = number.starts_with('-') ? "-1.7976931348623157e308" : "1.7976931348623157e308";
@@ -88,6 +66,24 @@ std::size_t string_length(std::string_view json) {
 
 }  // namespace
 
+bool nests_too_deep(std::string_view text) {
+  int depth = 0;
+  bool in_string = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char byte = text[i];
+    if (in_string && byte == '\\') {
+      ++i;
+    } else if (byte == '"') {
+      in_string = !in_string;
+    } else if (!in_string && (byte == '[' || byte == '{')) {
+      if (++depth > kDeepestJson) return true;
+    } else if (!in_string && (byte == ']' || byte == '}')) {
+      --depth;
+    }
+  }
+  return false;
+}
+
 std::string fit_json(std::string_view json) {
   std::string fitted;
   while (!json.empty()) {
@@ -111,8 +107,9 @@ std::string fit_json(std::string_view json) {
 }
 
 Json parse_json_object(std::string_view text, const std::filesystem::path& path) {
-  if (is_too_deep(text)) {
-    throw_user_error("'{}' nests values more than {} deep, which no file of this kind does", path.string(), kDeepest);
+  if (nests_too_deep(text)) {
+    throw_user_error("'{}' nests values more than {} deep, which no file of this kind does", path.string(),
+                     kDeepestJson);
   }
   Json json = parse_fitted<Json>(text);
   if (!json.is_object())

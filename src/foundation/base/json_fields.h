@@ -17,14 +17,22 @@ namespace teratron {
 // not JSON stays as it is.
 std::string fit_json(std::string_view json);
 
-// Parses a JSON value, fitted where need be. Discarded: the text is none.
+// Limit of the stack: values are copied, compared and written by recursion.
+inline constexpr int kDeepestJson = 1000;
+// Whether objects and lists nest deeper than that in `text`, which may be anything.
+bool nests_too_deep(std::string_view text);
+
+// Parses a JSON value, fitted where need be. Discarded: the text is none, or nests deeper than kDeepestJson.
 template <class Json>
 Json parse_fitted(std::string_view text, const typename Json::parser_callback_t& callback = nullptr) {
   Json value = Json::parse(text, callback, /*allow_exceptions=*/false);
-  return value.is_discarded() ? Json::parse(fit_json(text), callback, /*allow_exceptions=*/false) : value;
+  if (value.is_discarded()) value = Json::parse(fit_json(text), callback, /*allow_exceptions=*/false);
+  if (nests_too_deep(text)) value = Json(Json::value_t::discarded);
+  return value;
 }
 
-// Parses one JSON object. UserError, naming `path`: the text is something else, or nests deeper than 1000.
+// Parses one JSON object. UserError, naming `path`: the text is something else, or nests deeper
+// than kDeepestJson.
 nlohmann::json parse_json_object(std::string_view text, const std::filesystem::path& path);
 
 // Fields of one object. Each call throws a UserError that names the file and the field where the field is missing, has

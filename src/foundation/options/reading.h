@@ -31,7 +31,7 @@ struct Literal {
 struct Setting {
   Field* field = nullptr;
   std::vector<Literal> values;
-  bool is_array = false;  // several values, or a TOML array
+  bool is_array = false;  // a TOML array
   std::string origin;     // "configs/a.toml:12"; empty: the command line
 };
 

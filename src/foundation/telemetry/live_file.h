@@ -1,5 +1,5 @@
-// live.json: state of a run that lives, rewritten about once a second in the folder that it saves to. `teratron top`
-// shows it. A run that ends in good order deletes it; one that dies leaves its last state.
+// live.json: state of a running run, rewritten about once a second in the folder that it saves to. `teratron top` shows
+// it. A run that ends in good order deletes it; one that dies leaves its last state.
 //
 // A file and not a socket: it is read from other hosts and other accounts as far as the folder is, a reader can neither
 // delay nor harm the run, and it outlives a run that was killed.

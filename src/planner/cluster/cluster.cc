@@ -4,6 +4,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "options/reading.h"
 
 namespace teratron {
 namespace {
@@ -17,7 +18,7 @@ void need_positive(Faults& faults, std::string_view what, double value, double m
 
 void add_link_faults(Faults& faults, const Cluster& cluster, std::size_t level) {
   const LinkLevel& link = cluster.links[level];
-  const std::string name = fmt::format("link {} ('{}')", level + 1, link.name);
+  const std::string name = fmt::format("link {} ('{}')", level + 1, shortened(link.name));
   need_positive(faults, fmt::format("bandwidth of {}", name), link.bandwidth);
   faults.add_if(!(link.latency >= 0 && link.latency <= kMost), "latency of {} is {}; it must be from 0 to {}", name,
                 link.latency, kMost);
@@ -91,8 +92,8 @@ Faults Cluster::faults() const {
                 joined);
   std::set<std::string> names;
   for (const Constant& constant : constants) {
-    faults.add_if(!names.insert(constant.name).second, "constant '{}' is there twice", constant.name);
-    faults.add_if(!std::isfinite(constant.value), "constant '{}' is {}; it must be a number", constant.name,
+    faults.add_if(!names.insert(constant.name).second, "constant '{}' is there twice", shortened(constant.name));
+    faults.add_if(!std::isfinite(constant.value), "constant '{}' is {}; it must be a number", shortened(constant.name),
                   constant.value);
   }
   return faults;

@@ -9,6 +9,7 @@
 #include "base/files/file.h"
 #include "cluster/presets.h"
 #include "options/output.h"
+#include "options/reading.h"
 #include "options/suggestion.h"
 #include "options/toml_parsing.h"
 
@@ -24,7 +25,7 @@ class TableReader {
   std::string text(std::string_view key, bool needed = true) {
     const toml::node* node = take(key, needed);
     if (node == nullptr) return "";
-    if (const auto value = node->value_exact<std::string>()) return *value;
+    if (const auto value = node->value_exact<std::string>()) return from_utf8(*value);
     wrong(key, *node, "a text");
     return "";
   }
@@ -74,7 +75,8 @@ class TableReader {
     for (const auto& [key, node] : table_) {
       if (std::find(known_.begin(), known_.end(), key.str()) != known_.end()) continue;
       const std::string nearest = nearest_name(key.str(), known_);
-      lines_.push_back(fmt::format("unknown key '{}'{} ({}:{}); {}", key.str(), where_, path_, key.source().begin.line,
+      lines_.push_back(fmt::format("unknown key '{}'{} ({}:{}); {}", shortened(key.str()), where_, path_,
+                                   key.source().begin.line,
                                    nearest.empty() ? fmt::format("there are {}", fmt::join(known_, ", "))
                                                    : fmt::format("did you mean '{}'?", nearest)));
     }
@@ -137,14 +139,14 @@ Cluster read_cluster(const toml::table& file, const std::string& path, std::vect
 }  // namespace
 
 Cluster cluster_from_toml(std::string_view text, const std::filesystem::path& path) {
-  std::vector<std::string> lines;
+  FaultLines lines;
   Cluster cluster = read_cluster(parse_toml(text, path.string()), path.string(), lines);
   // A missing value would be reported once more as a 0.
   if (lines.empty()) {
     for (const std::string& fault : cluster.faults().texts())
       lines.push_back(fmt::format("{} ({})", fault, path.string()));
   }
-  if (!lines.empty()) throw UserError(fmt::format("{}", fmt::join(lines, "\n")));
+  throw_if_any(lines);
   return cluster;
 }
 
@@ -184,9 +186,10 @@ Cluster find_cluster(const std::string& name_or_file, std::int64_t devices) {
     }
     return find_cluster(file.string(), devices);
   }
-  if (!is_standard_stream(name_or_file) && !std::filesystem::exists(name_or_file)) {
-    throw_user_error("'{}' is neither a cluster file nor a cluster that is known: {}, {}", name_or_file,
-                     fmt::join(cluster_preset_names(), ", "), kThisMachine);
+  std::error_code error;  // of a name that is too long, too
+  if (!is_standard_stream(name_or_file) && !std::filesystem::exists(name_or_file, error)) {
+    throw_user_error("'{}' is neither a cluster file nor a cluster that is known: {}, {}",
+                     printable(shortened(name_or_file)), fmt::join(cluster_preset_names(), ", "), kThisMachine);
   }
   const Cluster cluster = cluster_from_toml(read_file(name_or_file), name_or_file);
   return devices == 0 ? cluster : cluster.resized(devices);

@@ -7,8 +7,8 @@
 
 namespace teratron {
 
-// Ranks first, first + stride, .. The ranks between them belong to groups alike that do the same at the same time, so a
-// port that `stride` of them share gives each its part.
+// Ranks first, first + stride, .. The ranks between them form equal groups that run the same collective at the same
+// time; groups that share a port each get an equal share of it.
 struct CollectiveGroup {
   std::int64_t first = 0, size = 1, stride = 1;
 };

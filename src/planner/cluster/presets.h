@@ -13,6 +13,7 @@ namespace teratron {
 std::vector<std::string_view> cluster_preset_names();
 
 // The preset of this name with so many devices (Cluster::resized; 0: one host); nullopt: there is none.
+// UserError: it has no network, and they are more than a host has.
 std::optional<Cluster> find_cluster_preset(std::string_view name, std::int64_t devices = 0);
 
 }  // namespace teratron

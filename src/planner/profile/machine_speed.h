@@ -7,8 +7,8 @@
 namespace teratron {
 
 // Matrix products of all ranks at once, in floating-point operations a second (two for each multiply-add): each rank's
-// best of a tenth of a second. Takes and frees memory: 3 MB on a processor, 400 MB on a large GPU. Every rank of
-// `world` calls it; all return the same.
+// best of a tenth of a second. Takes and frees memory: 3 MB on a small processor, 400 MB on a large GPU (sides double
+// until a product takes 2 ms). Every rank of `world` calls it; all return the same.
 double measured_peak_flops(Backend& backend, Communicator& world);
 
 // The most that was ever measured, now or before: the user's cache (user_cache_folder()/peaks) keeps it by processor,

@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <array>
+#include <string>
+#include <vector>
 
 #include "base/host/monotonic_clock.h"
 #include "base/host/resources.h"
+#include "cluster/cluster_file.h"
 #include "profile/collective_times.h"
 #include "profile/machine_speed.h"
 #include "profile/processor.h"
@@ -44,6 +47,14 @@ LinkLevel measured_link(Communicator& world) {
           .from = "measured by teratron profile: sums of 4 KB and 8 MB"};
 }
 
+// Bytes of a rank's part of the memory that it shares with others, of the host or of a device; 0: not known.
+double memory_of_rank(Backend& backend, Communicator& world) {
+  const std::vector<std::string> memories = world.all_gather_host(backend.memory_name());
+  const auto sharing = std::ranges::count(memories, memories[static_cast<std::size_t>(world.rank())]);
+  const std::int64_t left = backend.is_host_memory() ? available_host_memory().value_or(0) : backend.bytes_left();
+  return static_cast<double>(left) / static_cast<double>(sharing);
+}
+
 }  // namespace
 
 Cluster measured_cluster(Backend& backend, Communicator& world) {
@@ -54,10 +65,9 @@ Cluster measured_cluster(Backend& backend, Communicator& world) {
   for (const std::int64_t bytes : {std::int64_t{1} << 18, std::int64_t{1} << 20, std::int64_t{1} << 25}) {
     bandwidth = std::max(bandwidth, copy_speed(backend, bytes));
   }
-  const auto memory = available_host_memory();
-  std::array<double, 2> sums = {bandwidth, memory ? static_cast<double>(*memory) / ranks : 0};
+  std::array<double, 2> sums = {bandwidth, memory_of_rank(backend, world)};
   world.all_reduce_host(sums);
-  Cluster cluster{.name = "this-machine", .devices = world.size(), .links = {}, .constants = {}};
+  Cluster cluster{.name = std::string(kThisMachine), .devices = world.size(), .links = {}, .constants = {}};
   cluster.device = {.name = processor_name(backend),
                     .memory = sums[1] / ranks,
                     .peak_16 = flops,

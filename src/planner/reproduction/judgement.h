@@ -18,8 +18,8 @@ CellKind kind_of(const ReproducedCell& cell);
 
 // The bounds. 10 % is the worst error that plans are held to (docs/plan.md). Papers give shares in whole per cent and
 // ratios in hundredths of single runs, so that 3 points and 0.03 are about what a second run would differ by. A
-// quarter of the effect keeps its size: 12 % stands for 9 to 15 %. Of large ratios that would be more than 10 %, which
-// no time may be off.
+// quarter of the effect keeps its size: 12 % stands for 9 to 15 %. For large ratios a quarter would be more than 10 %,
+// which no time may be off.
 inline constexpr double kMostOfAmount = 0.10;  // of amounts, memory and counts, relative
 inline constexpr double kMostPoints = 3;       // of shares
 inline constexpr double kMostOfEffect = 0.25;  // of a ratio's distance from 1 ..

@@ -26,6 +26,12 @@ struct Noted {
   TaskId task = -1;
 };
 
+// A pass's first and last piece. Between pieces it may wait for weights, so the time of its work is kept by itself.
+struct PassTasks {
+  TaskId first = -1, last = -1;
+  double seconds = 0;
+};
+
 class Run {
  public:
   Run(const PipelineWork& work, const Cluster& cluster, bool keeps_spans)
@@ -116,7 +122,7 @@ class Run {
       add_last_pass(stage, schedule_.cell(stage, action), seconds, after);
     } else {
       const TaskId task = events_.compute(stream, seconds, after);
-      pass_tasks_[at(stage)].push_back({task, task});
+      pass_tasks_[at(stage)].push_back({task, task, seconds});
     }
     send_results(stage, action);
   }
@@ -126,7 +132,7 @@ class Run {
     if (stage == 0) {
       joint_after_.clear();
       for (const auto& tasks : pass_tasks_) {
-        if (!tasks.empty()) joint_after_.push_back(tasks.back().second);
+        if (!tasks.empty()) joint_after_.push_back(tasks.back().last);
       }
     }
     std::ranges::copy(joint_after_, std::back_inserter(after));
@@ -142,7 +148,7 @@ class Run {
       after.clear();  // the rest follows on its stream
       add_sum(stage, cell, work_.gradient_bytes[at(cell)] / pieces, {&piece, 1});
     }
-    pass_tasks_[at(stage)].push_back({first, piece});
+    pass_tasks_[at(stage)].push_back({first, piece, seconds});
   }
 
   // A pass of a cell whose weights and gradients are shared out, piece by piece.
@@ -167,7 +173,7 @@ class Run {
         add_sum(stage, cell, work_.gradient_bytes[at(cell)] / pieces, {&piece, 1});
       }
     }
-    pass_tasks_[at(stage)].push_back({first, piece});
+    pass_tasks_[at(stage)].push_back({first, piece, seconds});
   }
 
   void send_results(int stage, const Action& action) {
@@ -180,7 +186,7 @@ class Run {
     const double bytes = work_.message_bytes.empty() ? 0 : work_.message_bytes[column];
     const Channel& channel = channel_of(stage, *to, is_forward);
     // The latency of one message passes beside those before it; their bytes go one after the other.
-    TaskId before = pass_tasks_[at(stage)].back().second;
+    TaskId before = pass_tasks_[at(stage)].back().last;
     if (channel.way.latency > 0) before = events_.compute(kNoStream, channel.way.latency, {&before, 1});
     for (const RouteId other : channel.others) events_.transfer(kNoStream, other, bytes, 0, {&before, 1});
     if (bytes > 0) before = events_.transfer(channel.stream, channel.way.route, bytes, 0, {&before, 1});
@@ -221,7 +227,7 @@ class Run {
   void add_sums_after_passes() {
     if (!sums_copies() || work_.gradient_pieces > 0 || work_.shards_gradients) return;
     for (int stage = 0; stage < stages_; ++stage) {
-      const TaskId last = pass_tasks_[at(stage)].back().second;
+      const TaskId last = pass_tasks_[at(stage)].back().last;
       for (const int cell : cells_of(stage)) {
         add_sum(stage, cell, work_.gradient_bytes[at(cell)], {&last, 1});
       }
@@ -239,7 +245,7 @@ class Run {
   // Everything of a stage's step until now.
   std::vector<TaskId> done_at(int stage) const {
     std::vector<TaskId> done;
-    if (!pass_tasks_[at(stage)].empty()) done.push_back(pass_tasks_[at(stage)].back().second);
+    if (!pass_tasks_[at(stage)].empty()) done.push_back(pass_tasks_[at(stage)].back().last);
     if (last_sums_[at(stage)] >= 0) done.push_back(last_sums_[at(stage)]);
     return done;
   }
@@ -290,7 +296,7 @@ class Run {
       StageUse use{
           .busy = result.timeline.busy[at(stage)] * kMilliseconds,
           .message_seconds = events_.busy(streams_[at(stage)].outputs) + events_.busy(streams_[at(stage)].gradients),
-          .sum_seconds = events_.busy(streams_[at(stage)].sums)};
+          .sum_seconds = events_.busy(streams_[at(stage)].sums) + events_.busy(streams_[at(stage)].gathers)};
       if (result.pipeline_seconds > 0) use.bubble_share = std::max(0.0, 1 - use.busy / result.pipeline_seconds);
       result.stages.push_back(use);
     }
@@ -314,10 +320,10 @@ class Run {
       timeline.actions.emplace_back();
       const std::vector<Action>& actions = schedule_.actions[at(stage)];
       for (std::size_t place = 0; place < actions.size(); ++place) {
-        const auto& [first, last] = pass_tasks_[at(stage)][place];
+        const auto& [first, last, seconds] = pass_tasks_[at(stage)][place];
         const double start = events_.times(first).start / kMilliseconds, end = events_.times(last).end / kMilliseconds;
         timeline.actions.back().push_back({actions[place], start, end});
-        timeline.busy.back() += end - start;
+        timeline.busy.back() += seconds / kMilliseconds;
         timeline.iteration = std::max(timeline.iteration, end);
       }
     }
@@ -333,11 +339,11 @@ class Run {
   std::vector<StageStreams> streams_;
   std::map<std::pair<int, bool>, std::optional<Channel>> channels_;
   std::map<int, std::optional<Ports::Way>> rings_;
-  std::vector<TaskId> arrivals_;  // [event]: of its message; -1: it stays in its stage
-  std::vector<std::vector<std::pair<TaskId, TaskId>>> pass_tasks_;  // [stage][place]: first and last piece
-  std::vector<std::vector<TaskId>> pieces_;                         // [stage]: of passes with shared-out weights
-  std::vector<std::int64_t> weight_passes_left_;                    // [cell]
-  std::vector<TaskId> last_sums_;                                   // [stage]; -1: none
+  std::vector<TaskId> arrivals_;                    // [event]: of its message; -1: it stays in its stage
+  std::vector<std::vector<PassTasks>> pass_tasks_;  // [stage][place]
+  std::vector<std::vector<TaskId>> pieces_;         // [stage]: of passes with shared-out weights
+  std::vector<std::int64_t> weight_passes_left_;    // [cell]
+  std::vector<TaskId> last_sums_;                   // [stage]; -1: none
   std::vector<TaskId> joint_after_;
   std::vector<TaskId> tied_sums_;
   std::vector<Noted> noted_;

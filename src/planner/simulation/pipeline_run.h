@@ -36,10 +36,10 @@ struct PipelineWork {
 };
 
 struct StageUse {
-  double busy = 0;             // seconds of passes
+  double busy = 0;             // seconds of passes, without what they wait for
   double bubble_share = 0;     // of the time until the pipeline's last pass is done
   double message_seconds = 0;  // in which it sends or receives activations or gradients of them
-  double sum_seconds = 0;      // in which its gradients are summed or its weights gathered
+  double sum_seconds = 0;      // of sums of its gradients and of gathers of its weights, which may run at the same time
 };
 struct LinkUse {
   std::string name;  // "InfiniBand 2 out": of the level's third port that the first copy of the model has

@@ -68,4 +68,9 @@ void add_output_faults(Faults& faults, std::string_view name, const std::filesys
                 "{} and {} both go to standard output (-); name a file for one of them", name, Flag{"json"});
 }
 
+void add_name_fault(Faults& faults, std::string_view name, const std::filesystem::path& out) {
+  faults.add_if(is_standard_stream(out), "{} is -, standard output, and what is written there needs a name; give one",
+                name);
+}
+
 }  // namespace teratron

@@ -55,4 +55,7 @@ void report_beside(const std::filesystem::path& out, const std::filesystem::path
 void add_output_faults(Faults& faults, std::string_view name, const std::filesystem::path& out,
                        const std::filesystem::path& json);
 
+// Adds the fault of a result that cannot go to standard output, as its files need names. `name`: the result's.
+void add_name_fault(Faults& faults, std::string_view name, const std::filesystem::path& out);
+
 }  // namespace teratron

@@ -6,6 +6,7 @@
 
 #include "base/counted.h"
 #include "base/error.h"
+#include "base/files/file.h"
 #include "checkpoint/initial_weights.h"
 #include "checkpoint/native/checkpoint.h"
 #include "checkpoint/native/folders.h"
@@ -243,9 +244,15 @@ Faults FinetuneConfig::faults() const {
   constexpr std::int64_t kMostCount = std::numeric_limits<std::int32_t>::max();
   faults.need_between({"epochs"}, epochs, 0, kMostCount);
   faults.need_between({"seeds"}, seeds, 1, 1000);
+  constexpr std::int64_t kMostSeed = std::numeric_limits<std::int64_t>::max();
+  faults.add_if(seeds > 1 && run.seed > kMostSeed - (seeds - 1),
+                "{} is {}; {} with the numbers after it must be at most {}", Flag{"seed"}, run.seed,
+                counted(seeds, "seed"), kMostSeed);
   faults.add_if(!(warmup_fraction >= 0 && warmup_fraction <= 1), "{} is {}; it must be between 0 and 1",
                 Flag{"lr-warmup-fraction"}, warmup_fraction);
   faults.add(search_faults(*this));
+  faults.add_if(is_standard_stream(run.output.trace) && (seeds > 1 || search),
+                "{} - is one output, and each of several runs has a trace; name a file", Flag{"trace"});
   faults.add_if(ensemble && seeds < 2, "{} averages models of several seeds: {} 5", Flag{"ensemble"}, Flag{"seeds"});
   faults.add_if(ensemble && learns_vectors(task), "{} averages outputs, and vectors of several models have no mean",
                 Flag{"ensemble"});
@@ -319,13 +326,7 @@ TrainConfig train_config(const FinetuneConfig& config, const TaskExamples& examp
   run.optimizer.learning_rate.decay = run.train_iters;
   output.eval_interval = epoch;
   if (config.seeds > 1 || config.search) {
-    const std::string name = fmt::format("seed-{}", run.seed);
-    output.save /= name;
-    if (!output.tensorboard_dir.empty()) output.tensorboard_dir /= name;
-    if (!output.trace.empty()) {
-      output.trace.replace_filename(
-          fmt::format("{}-{}{}", output.trace.stem().string(), name, output.trace.extension().string()));
-    }
+    name_outputs(output, fmt::format("seed-{}", run.seed));
   }
   if (holds_run(output.save)) {
     output.load = output.save;

@@ -35,10 +35,7 @@ std::int64_t sequences_of_example(const ModelConfig& model) {
 std::vector<std::string> schedule_differences(const TrainConfig& there, const FinetuneConfig& config,
                                               const TrainConfig& here) {
   std::vector<std::string> found;
-  const std::int64_t sequences_each = sequences_of_example(here.model.config);
   add_difference(found, "epochs", epochs_of(there), epochs_of(here));
-  add_difference(found, "global-batch-size", there.batch.global_batch_size / sequences_each,
-                 here.batch.global_batch_size / sequences_each);
   if (warmup_updates(config, there.train_iters) != there.optimizer.learning_rate.warmup) {
     const auto updates = static_cast<double>(there.train_iters);
     add_difference(found, "lr-warmup-fraction",
@@ -99,8 +96,12 @@ void require_same_run(const FinetuneConfig& config, const TrainConfig& run, cons
   const ModelConfig& model = run.model.config;
   add_difference(found, "pooling", name_of(checkpoint.model.vectors.pooling), name_of(model.vectors.pooling));
   const std::optional<TrainConfig> there = settings_of(checkpoint);
+  const std::int64_t each = sequences_of_example(model);
+  if (there) {  // other batches may come to as many updates
+    add_difference(found, "global-batch-size", there->batch.global_batch_size / each,
+                   run.batch.global_batch_size / each);
+  }
   if (there && ranks_negatives(model)) {
-    const std::int64_t each = sequences_of_example(model);
     add_difference(found, "micro-batch-size", there->batch.micro_batch_size / each,
                    run.batch.micro_batch_size / each);  // of negatives
   }

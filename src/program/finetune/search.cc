@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-
 #include "tasks/task_entry.h"
 
 namespace teratron {
@@ -87,10 +86,16 @@ FinetuneConfig at_point(const FinetuneConfig& config, const SearchPoint& point) 
   FinetuneConfig runs = config;
   runs.run.batch.global_batch_size = point.batch;
   runs.run.optimizer.learning_rate.peak = point.learning_rate;
-  const std::string name = fmt::format("batch-{}-lr-{}", point.batch, point.learning_rate);
-  runs.run.output.save /= name;
-  if (!runs.run.output.tensorboard_dir.empty()) runs.run.output.tensorboard_dir /= name;
+  name_outputs(runs.run.output, fmt::format("batch-{}-lr-{}", point.batch, point.learning_rate));
   return runs;
+}
+
+void name_outputs(OutputSettings& output, const std::string& name) {
+  output.save /= name;
+  if (!output.tensorboard_dir.empty()) output.tensorboard_dir /= name;
+  if (output.trace.empty()) return;
+  output.trace.replace_filename(
+      fmt::format("{}-{}{}", output.trace.stem().string(), name, output.trace.extension().string()));
 }
 
 std::size_t best_of(std::span<const double> scores) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <span>
+#include <string>
 
 #include "finetune/config.h"
 
@@ -23,6 +24,9 @@ std::vector<SearchPoint> search_points(const FinetuneConfig& config, std::int64_
 // Settings of a point's runs. They save to the point's folder in --save, to seed-N in it. The chosen point's first run
 // is the searched one.
 FinetuneConfig at_point(const FinetuneConfig& config, const SearchPoint& point);
+
+// Gives the outputs of one of several runs its name: a folder in those folders, and a trace beside those of the others.
+void name_outputs(OutputSettings& output, const std::string& name);
 
 // Index of the highest score; of equal ones the first.
 std::size_t best_of(std::span<const double> scores);

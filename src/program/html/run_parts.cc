@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -13,6 +14,7 @@
 #include "base/files/file.h"
 #include "console/readable.h"
 #include "data/indexed/indexed_dataset.h"
+#include "eval/paper_results.h"
 #include "pipeline/schedule.h"
 #include "report/svg.h"
 
@@ -129,15 +131,12 @@ std::vector<std::string> layers_of_stages(const RunRecord& run, int stages) {
   return texts;
 }
 
-struct PaperResult {
-  const char *evaluation, *number, *text;
-};
-constexpr auto kPaperResults = std::to_array<PaperResult>({
-    {"wikitext103", "perplexity", "19.31 (355M), 12.76 (2.5B), 10.81 (8.3B with 24 heads)"},
-    {"lambada", "accuracy", "0.4518 (355M), 0.6173 (2.5B), 0.6651 (8.3B with 24 heads)"},
-});
-
 }  // namespace
+
+std::string readable_whole(double value) {
+  constexpr double kMost = 1e18;
+  return readable_integer(std::isnan(value) ? 0 : std::llround(std::clamp(value, -kMost, kMost)));
+}
 
 void add_curves(HtmlPage& page, const std::vector<RunRecord>& runs) {
   std::vector<svg::CurveChart> charts;
@@ -200,8 +199,7 @@ void add_data(HtmlPage& page, const std::vector<RunRecord>& runs) {
     if (read == nullptr) continue;
     const std::string epochs =
         tokens > 0 ? fmt::format(", {:.3g} times all of it", read->back().second / static_cast<double>(tokens)) : "";
-    rows.push_back(
-        {run.name, "read in training", "", readable_integer(static_cast<std::int64_t>(read->back().second)) + epochs});
+    rows.push_back({run.name, "read in training", "", readable_whole(read->back().second) + epochs});
   }
   if (rows.empty()) return page.paragraph("The settings name no corpus.");
   page.table("", {"run", "corpus", "documents", "tokens"}, rows);
@@ -228,11 +226,8 @@ void add_evaluations(HtmlPage& page, const std::vector<EvaluationResult>& evalua
   std::vector<std::vector<std::string>> rows;
   for (const EvaluationResult& evaluation : evaluations) {
     for (const auto& [name, value] : evaluation.numbers) {
-      const auto paper = std::ranges::find_if(kPaperResults, [&](const PaperResult& result) {
-        return evaluation.name == result.evaluation && name == result.number;
-      });
       rows.push_back({evaluation.name, title_of(name), fmt::format("{:.6g}", value),
-                      paper == kPaperResults.end() ? "" : paper->text});
+                      std::string(paper_result(evaluation.name, name))});
     }
   }
   page.table("", {"evaluation", "number", "here", "in the Megatron-LM paper"}, rows);

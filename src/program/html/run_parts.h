@@ -1,6 +1,7 @@
 // Sections of a run's page that draw something: curves, layout, data, evaluations.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "html/page.h"
@@ -8,6 +9,9 @@
 #include "html/run_report.h"
 
 namespace teratron {
+
+// A whole number of a log, which may say anything, for people.
+std::string readable_whole(double value);
 
 // Charts of every number of the logs that varies, losses first; a curve a run.
 void add_curves(HtmlPage& page, const std::vector<RunRecord>& runs);

@@ -51,7 +51,7 @@ std::string last_of(const RunRecord& run, const char* curve) {
 }
 
 std::string text_of_point(const std::pair<double, double>& point) {
-  return fmt::format("{:.4f} after update {}", point.second, readable_integer(static_cast<std::int64_t>(point.first)));
+  return fmt::format("{:.4f} after update {}", point.second, readable_whole(point.first));
 }
 
 std::string least_of(const RunRecord& run, const char* curve) {
@@ -84,9 +84,9 @@ std::string model_of(const RunRecord& run) {
 
 std::string progress_of(const RunRecord& run) {
   const svg::Points* const losses = run.curve("loss");
-  const auto done = losses == nullptr ? 0 : static_cast<std::int64_t>(losses->back().first);
+  const std::string done = readable_whole(losses == nullptr ? 0 : losses->back().first);
   const std::int64_t asked = run.count("train_iters", 0);
-  return asked > 0 ? fmt::format("{} of {}", readable_integer(done), readable_integer(asked)) : readable_integer(done);
+  return asked > 0 ? fmt::format("{} of {}", done, readable_integer(asked)) : done;
 }
 
 double sum_of(const RunRecord& run, const char* curve) {
@@ -103,7 +103,9 @@ std::optional<double> median_of(const RunRecord& run, const char* curve) {
 }
 
 std::string memory_of(const RunRecord& run) {
-  const auto text = [](double bytes) { return readable_bytes(static_cast<std::uint64_t>(std::max(bytes, 0.0))); };
+  const auto text = [](double bytes) {
+    return readable_bytes(static_cast<std::uint64_t>(std::clamp(bytes, 0.0, 1e18)));
+  };
   const std::optional<double> most = run.largest(kMemory), planned = run.largest(kPlannedMemory);
   if (!most) return "";
   return text(*most) + (planned ? fmt::format(", {} planned", text(*planned)) : "");
@@ -116,18 +118,18 @@ void add_summary(HtmlPage& page, const Runs& runs) {
   add_row(rows, runs, "updates", progress_of);
   add_row(rows, runs, "updates skipped by overflow", [](const RunRecord& run) -> std::string {
     const double skipped = sum_of(run, "skipped");
-    return skipped > 0 ? readable_integer(std::llround(skipped)) : "";
+    return skipped > 0 ? readable_whole(skipped) : "";
   });
   add_row(rows, runs, "tokens read", [](const RunRecord& run) -> std::string {
     const svg::Points* const read = run.curve("consumed_tokens");
-    return read == nullptr ? "" : readable_integer(static_cast<std::int64_t>(read->back().second));
+    return read == nullptr ? "" : readable_whole(read->back().second);
   });
   add_row(rows, runs, "last loss", [](const RunRecord& run) { return last_of(run, "loss"); });
   add_row(rows, runs, "least validation loss", [](const RunRecord& run) { return least_of(run, "validation_loss"); });
   add_row(rows, runs, "highest score", [](const RunRecord& run) { return highest_of(run, "score"); });
   add_row(rows, runs, "tokens a second, median", [](const RunRecord& run) {
     const std::optional<double> rate = median_of(run, "tokens_per_second");
-    return rate ? readable_integer(std::llround(*rate)) : "";
+    return rate ? readable_whole(*rate) : "";
   });
   add_row(rows, runs, "MFU, median", [](const RunRecord& run) {
     const std::optional<double> share = median_of(run, "mfu");

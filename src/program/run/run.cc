@@ -26,16 +26,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Stops a run before its start if its trace could not be written at its end, unless the disk is full, which may pass.
-void prepare_trace(const fs::path& trace) {
-  if (trace.empty() || is_standard_stream(trace)) return;
-  if (trace.has_parent_path()) make_folders(trace.parent_path());
-  require_replaceable(trace, "trace of teratron", kTraceBeginning);
-  try {
-    write_file_atomically(trace, trace_file({}));
-  } catch (const NoSpaceError& error) {
-    report_to_user(fmt::format("warning: {}; the run goes on, and there may be no trace", error.what()));
-  }
+std::vector<fs::path> missing_folders(fs::path folder) {
+  std::vector<fs::path> missing;
+  std::error_code error;
+  for (; !folder.empty() && !fs::exists(folder, error); folder = folder.parent_path()) missing.push_back(folder);
+  return missing;
 }
 
 // Peak operations per second of all ranks together, measured or by --peak-tflops.
@@ -54,17 +49,17 @@ std::int64_t most_planned(std::span<const RankMemory> ranks) {
 
 }  // namespace
 
-HeldSaveFolder::HeldSaveFolder(const std::filesystem::path& folder) : folder_(folder) {
-  std::error_code error;
-  existed_ = std::filesystem::exists(folder, error);
-  make_folders(folder);
-  lock_.emplace(folder, SaveLockSettings{.notice = [](const std::string& text) { report_to_user(text); }});
+MadeFolders::MadeFolders(const fs::path& folder) : MadeFolders(missing_folders(folder)) {
+  make_folders(folder);  // where it throws, the destructor removes what it made
 }
 
-HeldSaveFolder::~HeldSaveFolder() {
-  lock_.reset();
-  if (!existed_) ::rmdir(folder_.c_str());  // fails, as it should, if others have written there
+MadeFolders::~MadeFolders() {
+  for (const fs::path& folder : made_) ::rmdir(folder.c_str());  // fails, as it should, if something lies there
 }
+
+HeldSaveFolder::HeldSaveFolder(const fs::path& folder)
+    : folders_(folder),
+      lock_(folder, SaveLockSettings{.notice = [](const std::string& text) { report_to_user(text); }}) {}
 
 Run::Run(const RunSetup& setup, TrainingTask task)
     : setup_(setup), trainer_(setup.config, setup.backend, std::move(task), setup.rank.mesh, setup.profile) {}
@@ -90,8 +85,8 @@ TrainingResult Run::run_first_rank(std::int64_t done, const RunControl& control,
     TrainingObserver silent;
     return trainer_.run(silent, control);
   }
-  prepare_trace(config().output.trace);
   prepare_tensorboard(config());
+  prepare_trace();
   if (const std::vector<fs::path> aside = begin_save_folder(config(), done); !aside.empty()) {
     report_to_user(fmt::format("{} set aside in '{}'", counted(std::ssize(aside), "later checkpoint"),
                                aside.front().parent_path().string()));
@@ -109,10 +104,19 @@ TrainingResult Run::run_first_rank(std::int64_t done, const RunControl& control,
   return result;
 }
 
+// Stops the run before its first update if its trace could not be written at its end.
+void Run::prepare_trace() {
+  const fs::path& trace = config().output.trace;
+  writes_trace_ = !trace.empty();
+  if (trace.empty() || is_standard_stream(trace)) return;
+  if (trace.has_parent_path()) trace_folders_.emplace(trace.parent_path());
+  require_replaceable(trace, "trace of teratron", kTraceBeginning);
+}
+
 void Run::write_trace() {
   if (!trainer_.trace()) return;
   const std::string text = gather_trace(*trainer_.trace(), *setup_.rank.mesh, setup_.rank.world);
-  if (!setup_.rank.is_first()) return;
+  if (!writes_trace_) return;
   try {
     write_file_atomically(config().output.trace, text);
   } catch (const EnvironmentError& error) {

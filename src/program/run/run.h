@@ -5,6 +5,8 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <utility>
+#include <vector>
 
 #include "base/files/save_lock.h"
 #include "run/observers/observer_list.h"
@@ -24,19 +26,29 @@ struct RunSetup {
   HasFlag has_flag = {};                       // flags of a command that lacks some of train's, for advice
 };
 
+// Folder, made with those above it if missing. What it made is removed at its end where nothing lies there. UserError,
+// EnvironmentError: as make_folders().
+class MadeFolders {
+ public:
+  explicit MadeFolders(const std::filesystem::path& folder);
+  MadeFolders(const MadeFolders&) = delete;
+  MadeFolders& operator=(const MadeFolders&) = delete;
+  ~MadeFolders();
+
+ private:
+  explicit MadeFolders(std::vector<std::filesystem::path> missing) : made_(std::move(missing)) {}
+  const std::vector<std::filesystem::path> made_;  // the inmost first
+};
+
 // Folder of --save while a run lives: made if missing, and locked against other runs. A run that ends before it writes
-// removes a folder that it made. UserError, EnvironmentError: base/files/save_lock.h.
+// removes the folders that it made. UserError, EnvironmentError: base/files/save_lock.h.
 class HeldSaveFolder {
  public:
   explicit HeldSaveFolder(const std::filesystem::path& folder);
-  HeldSaveFolder(const HeldSaveFolder&) = delete;
-  HeldSaveFolder& operator=(const HeldSaveFolder&) = delete;
-  ~HeldSaveFolder();
 
  private:
-  const std::filesystem::path folder_;
-  bool existed_ = false;
-  std::optional<SaveLock> lock_;
+  const MadeFolders folders_;
+  const SaveLock lock_;
 };
 
 // Run of one rank. Every rank of the layout makes its own.
@@ -50,19 +62,23 @@ class Run {
   void add(std::unique_ptr<TrainingObserver> observer) { observers_.add(std::move(observer)); }
 
   // Trains from the first update, or the checkpoint's, to the last, or until all ranks agree to end. Every rank calls
-  // it once. A run without updates left changes no file. Logs and traces that cannot be written end no run. UserError,
-  // EnvironmentError: as Trainer and base/files/save_lock.h; EnvironmentError: not enough memory.
+  // it once. A run without updates left changes no file, and one that fails before its first update leaves none. Logs
+  // and traces that cannot be written end no run. UserError, EnvironmentError: as Trainer and base/files/save_lock.h;
+  // EnvironmentError: not enough memory.
   TrainingResult run();
 
  private:
   std::int64_t start();
   TrainingResult run_first_rank(std::int64_t done, const RunControl& control, double peak_flops,
                                 std::int64_t planned_memory);
+  void prepare_trace();
   void write_trace();
   const TrainConfig& config() const { return setup_.config; }
 
   const RunSetup setup_;
   std::optional<HeldSaveFolder> save_folder_;  // of the first rank, as long as observers write there
+  std::optional<MadeFolders> trace_folders_;
+  bool writes_trace_ = false;  // of the first rank, once there is something to do
   Trainer trainer_;
   ObserverList observers_;
 };

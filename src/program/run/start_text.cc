@@ -105,7 +105,8 @@ std::string text_of_batches(const TrainConfig& config, const CheckpointInfo* che
                                                                .samples = checkpoint->state.consumed_samples};
   const BatchSchedule batches = config.batches(done);
   const std::int64_t updates = std::max(config.train_iters, done.updates), samples = batches.consumed_after(updates);
-  const std::vector<std::int64_t> sizes = config.micro_batch_sizes();
+  std::vector<std::int64_t> sizes = config.micro_batch_sizes();
+  for (std::int64_t& size : sizes) size = std::min(size, config.largest_share());
   const std::int64_t of_epoch = (epoch + batches.largest() - 1) / batches.largest();
   return fmt::format("{} an update{}, {} at a time; {} {} {}, {:.1f} epochs of {}",
                      counted(batches.largest(), "sample"), batches.is_constant() ? "" : " in the end",

@@ -29,12 +29,16 @@ constexpr double kLeastMinutes = 1e-3;  // of --exit-duration-in-mins, of which 
 // Signals of programs that are killed or crash. SIGALRM: MPI could not end a process (comm/mpi/mpi_job.cc).
 constexpr std::array kDeadly = {SIGKILL, SIGSEGV, SIGBUS, SIGABRT, SIGILL, SIGFPE, SIGSYS, SIGALRM};
 
-// Signals of EndSignals and SIGCHLD wait in a queue while one exists.
+// Signals of the terminal's keys that reach the supervisor's group alone, beside those of EndSignals.
+constexpr std::array kKeySignals = {SIGQUIT, SIGTSTP};
+
+// Signals of EndSignals and of keys, and SIGCHLD, wait in a queue while one exists.
 class QueuedSignals {
  public:
   QueuedSignals() {
     ::sigemptyset(&queued_);
     for (const int signal : kEndSignals) ::sigaddset(&queued_, signal);
+    for (const int signal : kKeySignals) ::sigaddset(&queued_, signal);
     ::sigaddset(&queued_, SIGCHLD);
     ::signal(SIGCHLD, SIG_DFL);  // where it was ignored, no end of a child is seen
     ::sigprocmask(SIG_BLOCK, &queued_, &before_);
@@ -44,6 +48,15 @@ class QueuedSignals {
   ~QueuedSignals() { restore(); }
 
   void restore() const { ::sigprocmask(SIG_SETMASK, &before_, nullptr); }
+  // Lets one of them have its effect on this process.
+  static void yield_to(int signal) {
+    sigset_t one;
+    ::sigemptyset(&one);
+    ::sigaddset(&one, signal);
+    ::raise(signal);
+    ::sigprocmask(SIG_UNBLOCK, &one, nullptr);
+    ::sigprocmask(SIG_BLOCK, &one, nullptr);
+  }
   siginfo_t next() const {
     siginfo_t info{};
     while (::sigwaitinfo(&queued_, &info) < 0 && errno == EINTR) {
@@ -55,6 +68,17 @@ class QueuedSignals {
   sigset_t queued_{}, before_{};
 };
 
+// In the child: leaves the group of the supervisor, so that a signal to that whole group (Ctrl-C, `timeout`, a
+// scheduler) reaches the child once, passed on; it would take a second SIGINT for impatience. A group in the background
+// may not use the terminal as it likes: reads get nothing, and writes are not stopped.
+void leave_group() {
+  ::setpgid(0, 0);
+  for (const int signal : {SIGTTIN, SIGTTOU}) ::signal(signal, SIG_IGN);
+  if (::isatty(STDIN_FILENO) == 0) return;
+  const int nothing = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+  if (nothing >= 0) ::dup2(nothing, STDIN_FILENO);
+}
+
 // In the child: becomes the program, or writes errno to `report`.
 [[noreturn]] void become(const std::vector<std::string>& words, pid_t parent, const QueuedSignals& signals,
                          int report) {
@@ -63,6 +87,7 @@ class QueuedSignals {
   arguments.push_back(nullptr);
   ::prctl(PR_SET_PDEATHSIG, SIGTERM);
   if (::getppid() != parent) ::_exit(kSignalled + SIGTERM);  // it is gone already
+  leave_group();
   signals.restore();
   ::execvp(arguments[0], arguments.data());
   const int error = errno;
@@ -103,6 +128,14 @@ struct ChildEnd {
   }
 };
 
+// Passes a signal on to the child; one of the terminal's keys to its whole group, as the terminal would.
+void pass_on(const siginfo_t& info, pid_t child) {
+  ::kill(info.si_code > 0 ? -child : child, info.si_signo);
+  if (info.si_signo != SIGTSTP) return;
+  QueuedSignals::yield_to(SIGTSTP);  // returns when the shell lets both go on
+  ::kill(-child, SIGCONT);
+}
+
 ChildEnd await(pid_t child, const QueuedSignals& signals) {
   ChildEnd end;
   while (true) {
@@ -112,9 +145,8 @@ ChildEnd await(pid_t child, const QueuedSignals& signals) {
         return end;
       continue;
     }
-    end.asked = true;
-    // The terminal has sent Ctrl-C to the child, too, which would take a second one for impatience.
-    if (info.si_code <= 0) ::kill(child, info.si_signo);
+    end.asked = end.asked || info.si_signo != SIGTSTP;
+    pass_on(info, child);
   }
 }
 

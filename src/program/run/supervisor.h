@@ -8,7 +8,8 @@
 //
 // Two starts in a row that die before their first update are the last: a third would, too.
 //
-// Signals that ask for an orderly end are passed on to the child, and make its end the last one. A child whose
+// The child has a process group of its own and nothing to read from a terminal. Signals that ask for an end are passed
+// on to it, and make its end the last one; those of a terminal's keys go to its whole group, Ctrl-Z too. A child whose
 // supervisor is gone gets SIGTERM.
 #pragma once
 

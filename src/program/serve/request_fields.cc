@@ -51,8 +51,8 @@ std::int64_t RequestFields::integer(const std::string& key, std::int64_t absent,
   const bool is_large =
       value->is_number_unsigned() &&
       value->get<std::uint64_t>() > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
-  const std::int64_t number = is_large ? std::numeric_limits<std::int64_t>::max() : value->get<std::int64_t>();
-  if (number < least || number > most) refuse_field(key, "{} must be from {} to {}", key, least, most);
+  const auto number = value->get<std::int64_t>();
+  if (is_large || number < least || number > most) refuse_field(key, "{} must be from {} to {}", key, least, most);
   return number;
 }
 

@@ -78,9 +78,11 @@ Faults StageChain::faults() const {
 }
 
 std::vector<std::filesystem::path> StageChain::files_read() const {
+  const std::vector<std::string> names = this->names();
   std::vector<std::filesystem::path> files;
   each_of(settings_, [&](const auto& stage) {
     if constexpr (requires { stage.files_read(); }) {
+      if (std::ranges::find(names, stage.kText.name) == names.end()) return;
       const std::vector<std::filesystem::path> read = stage.files_read();
       files.insert(files.begin(), read.begin(), read.end());  // the last stage's first
     }

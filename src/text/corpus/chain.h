@@ -40,7 +40,7 @@ class StageChain {
   void add_stage_fields(FieldList& list);
   Faults faults() const;
 
-  // The files of all stages, whether they run or not.
+  // The files of the stages that run, beside the stream's.
   std::vector<std::filesystem::path> files_read() const;
   std::vector<std::unique_ptr<Stage>> make(const StreamOptions& stream) const;
 

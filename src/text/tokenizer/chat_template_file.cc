@@ -46,8 +46,10 @@ bool read_template_in(const fs::path& config, ChatTemplateFile& file) {
     if (names.back() == "tool_use") file.tools_text = text;
   }
   if (is_there) return true;
-  throw_user_error("'{}' has {} chat templates and none that is named \"default\": {}; give one by --chat-template",
-                   config.string(), names.size(), fmt::join(names, ", "));
+  throw_user_error(
+      "'{}' has {} chat templates and none that is named \"default\": {}; name one so, or put one into "
+      "chat_template.jinja beside it",
+      config.string(), names.size(), fmt::join(names, ", "));
 }
 
 }  // namespace

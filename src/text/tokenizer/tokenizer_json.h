@@ -35,6 +35,15 @@ inline bool is_true(simdjson::simdjson_result<simdjson::dom::element> value, boo
   return value.get(flag) ? otherwise : flag;
 }
 
+// Whether a value is a token as tokenizers' framing steps name it: [text, id].
+inline bool is_framing_token(simdjson::simdjson_result<simdjson::dom::element> value, std::string_view text,
+                             std::int64_t id) {
+  simdjson::dom::array token;
+  std::int64_t found = -1;
+  return !value.get(token) && token.size() == 2 && text_or(token.at(0), "") == text && !token.at(1).get(found) &&
+         found == id;
+}
+
 // The "type" of a step of the pipeline; empty if there is no such step.
 std::string_view type_of_step(simdjson::dom::object root, const char* step);
 

@@ -147,6 +147,9 @@ class QuestionReader {
     const std::string_view key = jinja::stripped(answer);
     const auto found = std::ranges::find(labels, key);
     if (found == labels.end()) throw_here(fmt::format("\"answerKey\" is '{}', which labels none of its choices", key));
+    if (std::ranges::count(labels, key) > 1) {
+      throw_here(fmt::format("\"answerKey\" is '{}', which labels two of its choices; give each its own label", key));
+    }
     question_.answer = found - labels.begin();
   }
 

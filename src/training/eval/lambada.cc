@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "base/counted.h"
 #include "base/error.h"
 #include "base/host/threads.h"
 
@@ -49,7 +50,10 @@ ClozeExamples cloze_examples(std::span<const std::string> passages, const Tokeni
       continue;
     }
     if (example.scored > most_tokens) {
-      throw_user_error("a passage's last word has {} tokens, and the model sees {}", example.scored, most_tokens);
+      throw_user_error(
+          "passage {}: its last word has {}, and the model sees {}; take the passage out, or take the tokenizer of the "
+          "model",
+          passage, counted(example.scored, "token"), most_tokens);
     }
     // The last token is no input.
     if (const std::int64_t over = std::ssize(example.ids) - 1 - most_tokens; over > 0) {

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cerrno>
 #include <mutex>
+#include <optional>
 
 #include "base/host/resources.h"
 #include "base/host/standard_streams.h"
@@ -25,12 +26,28 @@ static_assert(std::atomic<int>::is_always_lock_free && std::atomic<void (*)(int)
 std::mutex listening_mutex;
 bool is_listening = false;
 std::array<struct sigaction, kEndSignals.size()> before{};
+std::optional<rlim_t> processor_time_before;  // where listen() lowered the soft limit
 
 constexpr std::string_view kAnswer =
     "\nasked to end: this update is finished, then saved if there is a --save; SIGINT (Ctrl-C) again ends at once\n";
 
+void note(int signal);
+
+void act(int signal, void (*action)(int)) {
+  struct sigaction wanted {};
+  wanted.sa_handler = action;
+  wanted.sa_flags = SA_RESTART;
+  ::sigaction(signal, &wanted, nullptr);
+}
+
+bool is_noted(int signal) {
+  struct sigaction now {};
+  return ::sigaction(signal, nullptr, &now) == 0 && now.sa_handler == note;
+}
+
 void note(int signal) {
   const int error = errno;
+  if (is_noted(SIGINT)) act(SIGINT, SIG_DFL);  // the next one ends the process
   int none = 0;
   if (first_signal.compare_exchange_strong(none, signal) && answers.load()) {
     // Skips a stopped terminal or a full pipe, where write() would block.
@@ -51,8 +68,18 @@ void leave_time_to_save() {
   if (limit.rlim_cur < limit.rlim_max) return;  // the user's soft limit comes first
   const auto all = static_cast<double>(limit.rlim_max);
   const double left = std::min(all / 2, std::max(2.0 * usable_processors(), 0.05 * all));
+  processor_time_before = limit.rlim_cur;
   limit.rlim_cur = std::max<rlim_t>(1, static_cast<rlim_t>(all - left));
   ::setrlimit(RLIMIT_CPU, &limit);
+}
+
+void take_back_time_to_save() {
+  rlimit limit{};
+  if (processor_time_before && ::getrlimit(RLIMIT_CPU, &limit) == 0) {
+    limit.rlim_cur = std::min(*processor_time_before, limit.rlim_max);
+    ::setrlimit(RLIMIT_CPU, &limit);
+  }
+  processor_time_before.reset();
 }
 
 bool is_handler(void (*action)(int)) { return action != SIG_DFL && action != SIG_IGN; }
@@ -60,13 +87,18 @@ bool is_handler(void (*action)(int)) { return action != SIG_DFL && action != SIG
 void listen_to(int signal, struct sigaction& old) {
   ::sigaction(signal, nullptr, &old);
   if (old.sa_handler == SIG_IGN) return;
-  struct sigaction wanted {};
   const bool nobody_watches = ::isatty(STDOUT_FILENO) == 0 && ::isatty(STDERR_FILENO) == 0;
-  wanted.sa_handler = signal == SIGHUP && nobody_watches ? SIG_IGN : note;
-  wanted.sa_flags = SA_RESTART;
-  if (signal == SIGINT) wanted.sa_flags |= static_cast<int>(SA_RESETHAND);  // the second one has the default effect
   if (signal == SIGTERM) sigterm_before.store(is_handler(old.sa_handler) ? old.sa_handler : nullptr);
-  ::sigaction(signal, &wanted, nullptr);
+  act(signal, signal == SIGHUP && nobody_watches ? SIG_IGN : note);
+}
+
+// Whether the signal does what listen() or note() made it do. SIGTERM may have the effect that the end of the control
+// plane gave it.
+bool has_our_effect(int signal) {
+  struct sigaction now {};
+  ::sigaction(signal, nullptr, &now);
+  return now.sa_handler == note || (signal == SIGHUP && now.sa_handler == SIG_IGN) ||
+         (signal == SIGINT && now.sa_handler == SIG_DFL);
 }
 
 }  // namespace
@@ -99,12 +131,9 @@ EndSignals::~EndSignals() {
   const std::lock_guard lock(listening_mutex);
   if (!is_listening) return;
   for (std::size_t i = 0; i < kEndSignals.size(); ++i) {
-    struct sigaction now {};
-    ::sigaction(kEndSignals[i], nullptr, &now);
-    // The control plane and its handler may be gone by now.
-    if (kEndSignals[i] == SIGTERM && is_handler(before[i].sa_handler)) before[i].sa_handler = SIG_DFL;
-    if (now.sa_handler == note || kEndSignals[i] == SIGHUP) ::sigaction(kEndSignals[i], &before[i], nullptr);
+    if (has_our_effect(kEndSignals[i])) ::sigaction(kEndSignals[i], &before[i], nullptr);
   }
+  take_back_time_to_save();
   TerminationRequest::leave_to_the_program(false);
   is_listening = false;
 }

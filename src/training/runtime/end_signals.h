@@ -21,8 +21,8 @@ class EndSignals {
   EndSignals& operator=(const EndSignals&) = delete;
   ~EndSignals();
 
-  // Records these signals from now on; a second SIGINT ends the process at once. Any rank may call it; only the first
-  // call counts.
+  // Records these signals from now on; after the first, SIGINT ends the process at once. Any rank may call it; only the
+  // first call counts.
   // - SIGHUP is ignored where neither standard output nor standard error is a terminal.
   // - A signal that was ignored when the program began (nohup) stays ignored.
   // - SIGPIPE ends nothing: lines for a pipe whose reader has ended are lost.

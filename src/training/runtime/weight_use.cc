@@ -38,14 +38,7 @@ constexpr Rule kRules[] = {
     {WeightUse::kGenerate, "generate", true, HeadRule::kAny, {}},
     {WeightUse::kEmbed, "embed", false, HeadRule::kAny, {}},
     {WeightUse::kFillMask, "fill-mask", false, HeadRule::kMasked, {}},
-    {WeightUse::kConvert, "convert", {}, HeadRule::kAny, {}},
 };
-
-std::string text_of_labels(const ModelConfig& model) {
-  if (model.num_labels == 1) return "a number";
-  return model.label_names.empty() ? fmt::format("{}", model.num_labels)
-                                   : fmt::format("{}: {}", model.num_labels, fmt::join(model.label_names, ", "));
-}
 
 [[noreturn]] void throw_other_kind(const Rule& rule, const WeightSource& source, std::string_view task) {
   const std::string folder = source.folder.string();
@@ -108,9 +101,10 @@ void require_head(const WeightSource& source, std::string_view task, const Model
   const auto unknown = std::ranges::find_if(names, is_unknown);
   const std::string other = unknown == names.end() ? "" : fmt::format("; '{}' is none of them", *unknown);
   throw_user_error(
-      "the model in '{0}' was not trained for {1}; `teratron finetune --task {1} --load {0}` does that. Its labels are "
-      "{2}, and those of {1} {3}{4}. If they mean the same, name them so in its config.json (id2label)",
-      folder, task, text_of_labels(model), text_of_labels(needed), other);
+      "the model in '{0}' was not trained for {1}; `teratron finetune --task {1} --load {0}` does that. It tells {2}, "
+      "and {1} has {3}{4}. If they mean the same, name them so in its config.json (id2label)",
+      folder, task, text_of_labels(model.num_labels, names), text_of_labels(needed.num_labels, needed.label_names),
+      other);
 }
 
 void require_masked_head(const Rule& rule, const WeightSource& source) {

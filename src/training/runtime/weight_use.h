@@ -1,4 +1,5 @@
-// Table of all commands that take weights: the kind of model, the head and the kind of run that each needs.
+// Table of all commands that take weights, but convert, which takes any: the kind of model, the head and the kind of
+// run that each needs.
 #pragma once
 
 #include <string>
@@ -21,7 +22,6 @@ enum class WeightUse {
   kGenerate,
   kEmbed,
   kFillMask,
-  kConvert,
 };
 
 // UserError: the command cannot use the weights; says why, and which command can. `task`: name of the task of finetune

@@ -10,9 +10,10 @@ Faults BackendSettings::faults() const {
                 bf16 ? kBf16 : kFp16);
   faults.add_if(tf32 && kind != BackendKind::kCuda,
                 "{} needs {} cuda: other back ends multiply fp32 values as they are; leave it out", kTf32, kBackend);
-  faults.add_if(weight_tiles && kind == BackendKind::kCuda,
-                "weights in {} are for CPUs, and {} is cuda; leave one of them out",
-                weight_tiles ? name_of(*weight_tiles) : "", kBackend);
+  faults.add_if(
+      weight_tiles && kind == BackendKind::kCuda,
+      "weights in {} (--weights, or --frozen-weights of train) are for CPUs, and {} is cuda; leave one of them out",
+      weight_tiles ? name_of(*weight_tiles) : "", kBackend);
   faults.add_if(
       cudnn_attention == KernelUse::kRequired && (kind != BackendKind::kCuda || compute_dtype() == DType::kF32),
       "{} on needs {} cuda and {} or {}: cuDNN has no attention for others", Flag{"cudnn-attention"}, kBackend, kBf16,

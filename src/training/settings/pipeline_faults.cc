@@ -24,7 +24,7 @@ constexpr double kMostActions = 4'000'000;  // of a schedule, held by every rank
 constexpr Flag kStages{"pipeline-model-parallel-size"}, kVirtualStages{"virtual-stages"}, kSchedule{"schedule"},
     kLayout{"pipeline-layout"}, kLayers{"num-layers"}, kTokenSlices{"token-slices"}, kSeqLength{"seq-length"},
     kSequenceParallel{"sequence-parallel"}, kMicroBatchSize{"micro-batch-size"}, kFlushes{"pipeline-flushes"},
-    kVocabularyParallel{"vocabulary-parallel"}, kRecompute{"recompute-granularity"};
+    kVocabularyParallel{"vocabulary-parallel"}, kRecompute{"recompute-granularity"}, kGlobalBatch{"global-batch-size"};
 
 // Multiples of `unit` next to `value`, which is none: "below and above".
 std::string nearest_multiples(std::int64_t value, std::int64_t unit) {
@@ -55,15 +55,16 @@ class PipelineFaults {
                    "{} needs a model whose tokens see no later ones, and BERT's see all of them: a sequence cannot be "
                    "computed in parts. Leave it out; micro-batches fill the pipeline",
                    kTokenSlices);
-    faults_.add_if(!s_.pipeline.profile.empty() && !s_.model.config.family().continues_text,
-                   "{} is of what slices cost, and a BERT's sequences are not cut into slices; leave it out",
-                   Flag{"profile"});
+    faults_.add_if(
+        !s_.pipeline.profile.empty() && !s_.model.config.family().continues_text,
+        "{} holds measured costs of token slices, and a BERT's sequences are not cut into slices; leave it out",
+        Flag{"profile"});
     if (s_.pipeline.vocabulary_parallel) check_vocabulary(slices && slices->automatic);
     if (!stages_make_sense) return std::move(faults_);
     check_flushes(slices);
     check_kind(!slices ? 1 : slices->automatic ? 2 : slices->count);  // automatic: several
     if (s_.model.config.num_layers >= 1 && s_.model.config.num_layers <= kMostLayers) check_layers();
-    if (slices && !slices->automatic) check_size(slices->count);
+    check_size(slices && !slices->automatic ? slices->count : 1);
     check_recompute(slices);
     return std::move(faults_);
   }
@@ -253,8 +254,8 @@ class PipelineFaults {
         sequences != share,
         "{} {} is of {} sequences, but an update has {} on each copy of the model; give {} {}, or micro-batches "
         "of {} sequences",
-        kTokenSlices, s_.pipeline.token_slices, sequences, share, Flag{"global-batch-size"},
-        sequences * s_.layout.data_parallel, share);
+        kTokenSlices, s_.pipeline.token_slices, sequences, share, kGlobalBatch, sequences * s_.layout.data_parallel,
+        share);
   }
 
   // Checks the slices of one sequence; returns whether they are valid.
@@ -283,19 +284,21 @@ class PipelineFaults {
                 s_.pipeline.token_slices, kSeqLength, s_.model.seq_length, parts, most);
   }
 
-  // Refuses a schedule that is too long to hold.
+  // Refuses a schedule that is too long to hold, be it of whole sequences (`slices` 1).
   void check_size(std::int64_t slices) {
     if (s_.batch.micro_batch_size < 1 || s_.batch.global_batch_size < 0 || s_.layout.data_parallel < 1) return;
     const double samples =
         static_cast<double>(s_.batch.global_batch_size) / static_cast<double>(s_.layout.data_parallel);
     const double micro_batches = std::max(1.0, samples / static_cast<double>(s_.batch.micro_batch_size));
     const double actions = 3 * micro_batches * static_cast<double>(cells() * slices);
-    faults_.add_if(
-        actions > kMostActions,
-        "{} {} in {:.0f} micro-batches on {} cells makes a schedule of {:.0f} actions, and {:.0f} are the most; use "
-        "fewer slices or a larger {}",
-        kTokenSlices, s_.pipeline.token_slices, std::ceil(micro_batches), cells(), actions, kMostActions,
-        kMicroBatchSize);
+    if (actions <= kMostActions) return;
+    const Fault batch = slices > 1 ? Fault::of("{} {}", kTokenSlices, s_.pipeline.token_slices)
+                                   : Fault::of("{} {}", kGlobalBatch, s_.batch.global_batch_size);
+    const Fault advice = slices > 1 ? Fault::of("fewer slices") : Fault::of("a smaller {}", kGlobalBatch);
+    faults_.add(
+        "{} in {:.0f} micro-batches on {} makes a schedule of {:.0f} actions, and {:.0f} are the most; use {} or a "
+        "larger {}",
+        batch, std::ceil(micro_batches), counted(cells(), "cell"), actions, kMostActions, advice, kMicroBatchSize);
   }
 
   const StepSettings& s_;

@@ -19,6 +19,12 @@ std::int32_t end_token_of(const Tokenizer& tokenizer) {
       kResetAttentionMask.name, kResetPositionIds.name, kEodMaskLoss.name);
 }
 
+DocumentOptions flags_of(const DocumentSettings& settings) {
+  return {.reset_attention_mask = settings.reset_attention_mask,
+          .reset_position_ids = settings.reset_position_ids,
+          .eod_mask_loss = settings.eod_mask_loss};
+}
+
 constexpr Flag kMaskProb{"mask-prob"}, kShortSeqProb{"short-seq-prob"}, kMaxNgram{"masking-max-ngram"};
 constexpr std::int64_t kLongestByLength = 3;    // of Megatron-LM's BERT
 constexpr std::int64_t kLongestGeometric = 10;  // of SpanBERT
@@ -28,7 +34,7 @@ constexpr std::int64_t kMostWords = 1 << 20;
 
 Faults DocumentSettings::faults(const std::filesystem::path& tokenizer) const {
   Faults faults;
-  const bool joins = reset_attention_mask || reset_position_ids || eod_mask_loss || packing != Packing::kStream;
+  const bool joins = flags_of(*this).any() || packing != Packing::kStream;
   faults.add_if(sft && joins, "{} packs chats and keeps them apart by itself; leave out {}, {}, {} and {}", kSft,
                 kResetAttentionMask, kResetPositionIds, kEodMaskLoss, kPacking);
   faults.add_if(dpo && joins, "{} packs pairs and keeps their answers apart by itself; leave out {}, {}, {} and {}",
@@ -47,16 +53,13 @@ Faults DocumentSettings::faults(const std::filesystem::path& tokenizer) const {
 }
 
 DocumentOptions DocumentSettings::options(const Tokenizer& tokenizer) const {
-  DocumentOptions options{.reset_attention_mask = reset_attention_mask,
-                          .reset_position_ids = reset_position_ids,
-                          .eod_mask_loss = eod_mask_loss};
+  DocumentOptions options = flags_of(*this);
   if (options.any()) options.end_token = end_token_of(tokenizer);
   return options;
 }
 
 DocumentOptions DocumentSettings::options(const std::filesystem::path& tokenizer) const {
-  const bool needs_tokenizer = reset_attention_mask || reset_position_ids || eod_mask_loss;
-  return needs_tokenizer ? options(Tokenizer::load(tokenizer)) : DocumentOptions();
+  return flags_of(*this).any() ? options(Tokenizer::load(tokenizer)) : DocumentOptions();
 }
 
 void add_document_fields(FieldList& list, DocumentSettings& settings) {

@@ -38,7 +38,7 @@ Updates::Updates(const TrainConfig& config, const TrainingTask& task, Backend& b
       share_(task.training->make_batch(config.largest_share())) {}
 
 void Updates::begin() {
-  iteration_ = skipped_ = 0;
+  iteration_ = skipped_ = consumed_tokens_ = 0;
   if (scaler_) scaler_.emplace(config_.optimizer.loss_scaling);
   const auto seed = static_cast<std::uint64_t>(config_.seed);
   const std::filesystem::path& finetune = config_.output.finetune;
@@ -55,6 +55,7 @@ TrainingState Updates::load(const std::filesystem::path& folder) {
   const TrainingState state = load_checkpoint(folder, task_.config, executor_.all_parameters(), executor_.backend(),
                                               {.verify = is_first_rank()});
   iteration_ = state.iteration;
+  consumed_tokens_ = state.consumed_tokens;
   skipped_ = state.counter(kSkippedIterations);
   if (!scaler_) return state;
   const LossScaling& scaling = config_.optimizer.loss_scaling;
@@ -177,9 +178,10 @@ void Updates::apply(Update& update) {
                       .seed = static_cast<std::uint64_t>(config_.seed)});
   }
   ++iteration_;
+  consumed_tokens_ += report.global_batch_size * config_.model.seq_length;
   report.gradient_norm = *update.gradient_norm / report.loss_scale;
   report.consumed_samples = batches_.consumed_after(iteration_);
-  report.consumed_tokens = report.consumed_samples * config_.model.seq_length;
+  report.consumed_tokens = consumed_tokens_;
   report.seconds = monotonic_seconds() - update.began;
   report.done_at = wall_seconds();
 }
@@ -201,10 +203,9 @@ void Updates::throw_weights_diverged(const std::string& what) const {
 }
 
 TrainingState Updates::state() const {
-  const std::int64_t samples = batches_.consumed_after(iteration_);
   TrainingState state{.iteration = iteration_,
-                      .consumed_samples = samples,
-                      .consumed_tokens = samples * config_.model.seq_length,
+                      .consumed_samples = batches_.consumed_after(iteration_),
+                      .consumed_tokens = consumed_tokens_,
                       .seed = static_cast<std::uint64_t>(config_.seed),
                       .learning_rate = applied() > 0 ? schedule_.at(applied()) : 0,
                       .counters = {{kSkippedIterations, skipped_}}};

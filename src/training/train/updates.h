@@ -112,6 +112,7 @@ class Updates {
   LearningRateSchedule schedule_;
   std::optional<LossScaler> scaler_;  // fp16 only
   std::int64_t iteration_ = 0, skipped_ = 0;
+  std::int64_t consumed_tokens_ = 0;  // earlier parts of the run may have had samples of another length
   SampleReader reader_;
   SampleBatch share_;  // of the largest batch, on the host
 };

@@ -111,6 +111,23 @@ TEST_F(DataCommands, TwoResultsOnStandardOutputAreRefused) {
   expect_refused({"data", "tokenize", "--tokenizer", tokenizer, corpus, "--out", "-"}, {"--out is two files"});
 }
 
+TEST_F(DataCommands, NumbersThatWouldOverflowAreRefused) {
+  const std::string tokenizer = path("tokenizer"), corpus = path("corpus.txt"), out = path("none");
+  const Words train = {"tokenizer", "train", "--vocab-size", "300", "--out", out, corpus},
+              chat = {"data", "chat", "--tokenizer", tokenizer, corpus};
+  for (const Words& words :
+       {train, Words{"tokenizer", "encode", "--tokenizer", tokenizer, corpus, out},
+        Words{"data", "tokenize", "--tokenizer", tokenizer, corpus, "--out", out}, with(chat, {"--out", out}),
+        Words{"data", "overlap", "--test", corpus, corpus}, Words{"data", "clean", "--out", out, corpus}}) {
+    for (const char* threads : {"4294967297", "4097"}) {
+      expect_refused(with(words, {"--threads", threads}), {std::string("--threads is ") + threads, "4096"});
+    }
+  }
+  expect_refused(with(chat, {"--show", "4611686018427387904"}), {"--show is 4611686018427387904"});
+  expect_refused({"tokenizer", "train", "--vocab-size", "300", "--out", "-", corpus}, {"--out is -, standard output"});
+  EXPECT_FALSE(std::filesystem::exists(out));
+}
+
 TEST_F(DataCommands, AnotherTokenizerIsRefusedByTrainAndEval) {
   const std::string both = Tokenizer::load(path("tokenizer")).hash(), other = Tokenizer::load(path("other")).hash();
   expect_refused(small_run({"--tokenizer", path("other"), "--train-iters", "1"}), {both, other, path("tokenizer")});

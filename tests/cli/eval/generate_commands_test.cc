@@ -208,6 +208,12 @@ TEST_F(GenerateCommands, NameAllThatIsWrongAtOnce) {
               AllOf(HasSubstr("6 faults"), HasSubstr("--presence-penalty is 3"), HasSubstr("--frequency-penalty is -3"),
                     HasSubstr("--prompts"), HasSubstr("--stop"), HasSubstr("--repetition-penalty"),
                     HasSubstr("--num-samples")));
+  EXPECT_THAT(refused(generate({"--prompt", "a", "--prompt-logprobs"})),
+              HasSubstr("--prompt-logprobs are written to --json LINES"));
+  for (const Words& more :
+       {Words{"--prompt-logprobs"}, Words{"--batch-size", "4"}, Words{"--truncate-prompt", "left"}}) {
+    EXPECT_THAT(refused(generate(with({"--chat"}, more))), HasSubstr("leave out --prompt-logprobs")) << more[0];
+  }
   write_file_atomically(path("none.txt"), "\n\r\n");
   EXPECT_THAT(refused(generate({"--prompts", path("none.txt")})), HasSubstr("holds no text"));
 }

@@ -47,6 +47,13 @@ TEST_F(ScoreCommands, SayTheScoresAndWhatTheyLeaveOut) {
   EXPECT_EQ(of_race["middle"]["questions"], 0);
 }
 
+TEST_F(ScoreCommands, OfSimilaritiesTakeTheNameOfTheirColumn) {
+  Words embed = command("embed", "{\"a\": 1, \"score\": 2}\n{\"a\": 2, \"score\": 4}\n",
+                        "{\"index\": 0, \"number\": 0.1}\n{\"index\": 1, \"number\": 0.9}\n");
+  embed.insert(embed.end(), {"--label-column", "score"});
+  EXPECT_THAT(succeed(embed), HasSubstr("2 examples   spearman 100"));
+}
+
 TEST_F(ScoreCommands, RaceTakesSeveralFiles) {
   std::string other = kArticle;
   other.replace(other.find("high1"), 5, "middle1");

@@ -56,7 +56,7 @@ TEST_F(WeightBlocks, CannotBeHadEverywhere) {
       refused(with(with(generate(), blocks), {"--tp", "4"})),
       AllOf(HasSubstr("16 columns on each tensor-parallel rank"), HasSubstr("blocks of 32"), HasSubstr("--tp")));
   EXPECT_THAT(refused(with(with(eval_loss(), blocks), {"--backend", "cuda"})),
-              HasSubstr("weights in q8_0 are for CPUs"));
+              HasSubstr("weights in q8_0 (--weights, or --frozen-weights of train) are for CPUs"));
   EXPECT_THAT(refused(training().command({"--train-iters", "1", "--weights", "q8_0"})), HasSubstr("--weights"));
   EXPECT_THAT(refused(with(generate(), {"--weights", "q5_0"})), HasSubstr("q8_0"));
 }

@@ -118,6 +118,10 @@ TEST(Plan, APageHasTheStepsThatArePlannedOneByOne) {
   EXPECT_EQ(larger.at("fits"), false);
   EXPECT_THAT(refused(other), HasSubstr(larger.at("layout").get<std::string>()));
   EXPECT_THAT(refused(with(words, {"--html", cluster})), HasSubstr("is no page of teratron"));
+  for (const Words& more : {Words{"--explain"}, Words{"--runners-up", "5"}, Words{"--corpus-tokens", "1e9"},
+                            Words{"--budget", "5", "--price", "2.5"}}) {
+    EXPECT_THAT(refused(with(with(words, {"--html", page}), more)), HasSubstr("has no room for")) << more[0];
+  }
 }
 
 TEST(Plan, APageOfAPresetHasTheClustersThatOneWouldCompareItWith) {

@@ -91,6 +91,14 @@ TEST(Simulate, DrawsATimelineForPeopleAndAPicture) {
               AllOf(HasSubstr("<svg"), HasSubstr("1f1b: 2 stages, 2 micro-batches"), HasSubstr("</svg>")));
 }
 
+TEST(Simulate, OneResultGoesToStandardOutput) {
+  const Outcome outcome = must({"simulate", "--trace", "-"});
+  EXPECT_TRUE(Json::parse(outcome.output).contains("traceEvents"));
+  EXPECT_THAT(outcome.errors, HasSubstr("iteration, ms"));
+  EXPECT_THAT(refused({"simulate", "--trace", "-", "--json", "-"}), HasSubstr("--trace and --json both"));
+  EXPECT_THAT(refused({"simulate", "--trace", "-", "--svg", "-"}), HasSubstr("--svg and --trace both"));
+}
+
 TEST(Simulate, BadInputIsToldAtOnceWithWhatToDo) {
   const auto expect_fault = [](const Words& arguments, const std::string& message) {
     const Outcome outcome = run_teratron(with({"simulate"}, arguments));
@@ -115,6 +123,10 @@ TEST(Simulate, BadInputIsToldAtOnceWithWhatToDo) {
   expect_fault({"--profile", "/nowhere.json"}, "/nowhere.json");
   expect_fault({"--stages", "9999", "--micro-batches", "999999"}, "actions");
   expect_fault({"--schedule", "terapipe", "--slices", "16000000"}, "--slices");
+  expect_fault({"--schedule", "terapipe", "--slices", "2x512,512+1x1024", "--micro-batches", "5"},
+               "has 2 micro-batches");
+  expect_fault({"--profile", kProfile, "--forward-ms", "1"}, "leave out --forward-ms");
+  expect_fault({"--cluster", "dgx-a100", "--backward-ms", "1"}, "leave out --forward-ms and --backward-ms");
   expect_fault({"--schedule", "fast"}, "gpipe");
   expect_fault(
       {"--global-batch-size", "64"},
@@ -129,6 +141,13 @@ TEST(Simulate, FaultsOnAClusterNameFlagsOfThisCommand) {
               AllOf(HasSubstr("--slices 512,500 adds up to 1012 tokens"), Not(HasSubstr("--token-slices"))));
   EXPECT_THAT(refused({"simulate", "--cluster", "dgx-a100", "--model", "355M", "--stages", "25"}),
               AllOf(HasSubstr("--stages is 25"), Not(HasSubstr("--pipeline-model-parallel"))));
+  for (const auto& [size, micro_batches, says] :
+       {std::tuple{"9223372036854775807", "4", "--micro-batch-size is 9223"},
+        {"1000000", "4000", "--micro-batch-size 1000000 x --micro-batches"}}) {
+    EXPECT_THAT(refused({"simulate", "--cluster", "dgx-a100", "--model", "355M", "--micro-batch-size", size,
+                         "--micro-batches", micro_batches}),
+                AllOf(HasSubstr(says), Not(HasSubstr("--global-batch-size"))));
+  }
 }
 
 TEST(Simulate, OnAClusterStagesLinksAndMemoryAreTold) {

@@ -171,6 +171,7 @@ TEST_F(FinetuneCommands, BadInputIsOneMessageAndExitCode2) {
                     HasSubstr("choose another --save")));
   EXPECT_THAT(refused(with(words, {"--global-batch-size", "4", "--lr-warmup-fraction", "0.5"})),
               HasSubstr("--global-batch-size 8 there, 4 now; --lr-warmup-fraction 0 there, 0.5 now"));
+  EXPECT_THAT(refused(with(words, {"--global-batch-size", "7"})), HasSubstr("--global-batch-size 8 there, 7 now;"));
   EXPECT_THAT(refused(with(words, {"--lr", "1e-3"})), HasSubstr("--lr 0.003 there, 0.001 now"));
   EXPECT_THAT(refused(with(words, {"--task", "mnli", "--train-data", path("mnli.tsv"), "--valid-data", path("mnli.tsv"),
                                    "--test-data", path("mnli.tsv")})),

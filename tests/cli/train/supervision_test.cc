@@ -185,6 +185,41 @@ TEST_F(Supervision, ASignalToTheSupervisorEndsTheRunInGoodOrder) {
   EXPECT_THAT(outcome.errors, Not(HasSubstr("starts again")));
 }
 
+// As a scheduler or `timeout` sends it.
+TEST_F(Supervision, ASignalToTheWholeGroupIsOneToTheRun) {
+  for (int time = 0; time < 3; ++time) {
+    const std::string name = "run" + std::to_string(time);
+    ChildProgram run(command(name, {"--train-iters", "1000000", "--restart-on-failure", "3"}));
+    wait_until(run, [&] { return fs::exists(fs::path(path(name)) / "live.json"); });
+    ::kill(-run.pid(), SIGINT);
+    const Outcome outcome = run.wait();
+    EXPECT_EQ(outcome.exit_code, 128 + SIGINT) << outcome.errors;
+    EXPECT_TRUE(fs::exists(fs::path(path(name)) / "latest_checkpointed_iteration.txt")) << outcome.errors;
+  }
+}
+
+// The shell that started the supervisor sees it stop, and lets it go on.
+TEST_F(Supervision, OnATerminalKeysReachTheRun) {
+  if (!PseudoTerminal(24, 80).exists()) GTEST_SKIP() << "there are no terminals";
+  PseudoTerminal terminal(24, 80);
+  ChildProgram run(command("run", {"--train-iters", "1000000", "--restart-on-failure", "3"}), {"TERM=xterm"},
+                   terminal.path(), terminal.path());
+  wait_until(run, [&] { return fs::exists(fs::path(path("run")) / "live.json"); });
+  const pid_t child = only_child(run.pid());
+  const auto state_of = [](pid_t process) {  // after the name in parentheses
+    std::string id, name, state;
+    std::ifstream("/proc/" + std::to_string(process) + "/stat") >> id >> name >> state;
+    return state;
+  };
+  ::kill(-run.pid(), SIGTSTP);
+  wait_until(run, [&] { return state_of(run.pid()) == "T" && state_of(child) == "T"; });
+  ::kill(-run.pid(), SIGCONT);
+  wait_until(run, [&] { return state_of(child) != "T"; });
+  ::kill(-run.pid(), SIGINT);
+  EXPECT_EQ(run.wait().exit_code, 128 + SIGINT);
+  EXPECT_TRUE(fs::exists(fs::path(path("run")) / "latest_checkpointed_iteration.txt"));
+}
+
 TEST_F(Supervision, TheChildOfASupervisorThatIsKilledSavesAndEnds) {
   ChildProgram run(command("run", {"--train-iters", "1000000", "--restart-on-failure", "3"}));
   wait_until(run, [&] { return fs::exists(fs::path(path("run")) / "live.json"); });

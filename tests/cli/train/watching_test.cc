@@ -106,7 +106,7 @@ TEST_F(Watching, SamplesAtEachValidationChangeNothingElse) {
   const Words evaluated = {"report",       path("with"),       "--output",     path("page.html"),
                            "--evaluation", path("score.json"), "--evaluation", path("score.json")};
   must(evaluated);
-  EXPECT_THAT(read_file(path("page.html")), HasSubstr("<td>accuracy</td><td>0.25</td><td>0.4518 (355M)"));
+  EXPECT_THAT(read_file(path("page.html")), HasSubstr("<td>accuracy</td><td>0.25</td><td>45.18 % (355M)"));
   EXPECT_THAT(refused({"report", path("with"), "--evaluation", path("page.html")}),
               HasSubstr("is no result of an evaluation"));
 }

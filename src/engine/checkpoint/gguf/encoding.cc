@@ -11,8 +11,6 @@
 namespace teratron {
 namespace {
 
-constexpr double kLargestF16 = 65504;
-
 void encode_block(GgufType type, std::byte* to, const float* values) {
   const std::span<const float, kTileColumns> from(values, kTileColumns);
   const WeightBlock block = type == GgufType::kQ8 ? q8_block(from) : q4_block(from);
@@ -47,12 +45,12 @@ ByteSink block_sink(DType from, GgufType type, ByteSink sink) {
 double largest_of(GgufType type) {
   switch (type) {
     case GgufType::kF32: return std::numeric_limits<float>::max();
-    case GgufType::kF16: return kLargestF16;
+    case GgufType::kF16: return double{kLargestF16};
     case GgufType::kBf16: return 0x1.FEp127;
-    case GgufType::kQ4: return kLargestF16 * 8;
+    case GgufType::kQ4: return largest_in(DType::kQ4Tile);
     case GgufType::kQ8: break;
   }
-  return kLargestF16 * kMostSteps;
+  return largest_in(DType::kQ8Tile);
 }
 
 ByteSink encoding_sink(DType from, GgufType to, ByteSink sink) {

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "checkpoint/hugging_face/hugging_face_config.h"
@@ -34,7 +35,7 @@ Names names_by_row(const JsonFields& fields, Names& unsupported) {
 
 // Names of label2id, by row; none where they only count, or where it is no inverse of a list.
 Names names_of_inverse(const JsonFields& fields, std::size_t count) {
-  if (!fields.has("label2id")) return {};
+  if (!fields.has("label2id") || fields.object("label2id").size() != count) return {};
   Names names(count);
   for (const auto& [name, row] : fields.object("label2id").items()) {
     const bool is_row = row.is_number_unsigned() && row.get<std::uint64_t>() < count;
@@ -56,26 +57,26 @@ bool counts_only(const Json& labels_to_rows) {
 std::string contradiction(const JsonFields& fields, const Names& names) {
   if (!fields.has("label2id") || counts_only(fields.object("label2id"))) return "";
   const Json& rows = fields.object("label2id");
+  std::multimap<std::string, Json::const_iterator> by_label;
+  for (auto item = rows.begin(); item != rows.end(); ++item) by_label.emplace(plain_label(item.key()), item);
   for (std::size_t row = 0; row < names.size(); ++row) {
-    for (const auto& [name, there] : rows.items()) {
-      if (!is_same_label(name, names[row]) || there == row) continue;
-      return fmt::format("id2label names row {} '{}', and label2id says that '{}' is {}", row, names[row], name,
-                         there.dump());
-    }
-    const auto is_named = [&](const auto& item) { return is_same_label(item.key(), names[row]); };
-    if (std::ranges::none_of(rows.items(), is_named)) {
+    const auto [first, last] = by_label.equal_range(plain_label(names[row]));
+    if (first == last) {
       return fmt::format("id2label names row {} '{}', which label2id does not have", row, names[row]);
     }
+    const auto other = std::find_if(first, last, [&](const auto& found) { return found.second.value() != row; });
+    if (other == last) continue;
+    return fmt::format("id2label names row {} '{}', and label2id says that '{}' is {}", row, names[row],
+                       other->second.key(), other->second.value().dump());
   }
   return "";
 }
 
 std::string repeated_name(const Names& names) {
-  for (std::size_t row = 0; row < names.size(); ++row) {
-    const auto is_same = [&](const std::string& name) { return is_same_label(name, names[row]); };
-    if (std::ranges::count_if(names, is_same) > 1) return names[row];
-  }
-  return "";
+  std::map<std::string, int> counts;
+  for (const std::string& name : names) ++counts[plain_label(name)];
+  const auto twice = std::ranges::find_if(names, [&](const auto& name) { return counts[plain_label(name)] > 1; });
+  return twice == names.end() ? "" : *twice;
 }
 
 }  // namespace

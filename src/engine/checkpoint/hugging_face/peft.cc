@@ -15,6 +15,7 @@
 #include "checkpoint/hugging_face/mapping.h"
 #include "checkpoint/initial_weights.h"
 #include "checkpoint/native/checkpoint_writer.h"
+#include "checkpoint/safetensors/finite_values.h"
 #include "checkpoint/safetensors/safetensors.h"
 #include "checkpoint/stored_tensor.h"
 #include "checkpoint/tensor_files.h"
@@ -211,11 +212,17 @@ fs::path import_from_peft(const fs::path& folder, const fs::path& base, const fs
     throw_user_error("'{}' does not hold adapters of the model in '{}': {}", path.string(), base.string(),
                      summary_of(faults));
   }
+  const auto stored = [&](const PeftTensor& tensor) -> const SafetensorsEntry& {
+    return *std::ranges::find(file->tensors(), tensor.theirs, &SafetensorsEntry::name);
+  };
   std::vector<SafetensorsDeclaration> declarations;
-  for (const PeftTensor& tensor : tensors) declarations.push_back({tensor.ours, DType::kF32, tensor.shape});
+  for (const PeftTensor& tensor : tensors) {
+    require_finite(file->bytes(stored(tensor)), *stored(tensor).dtype, tensor.theirs, path);
+    declarations.push_back({tensor.ours, DType::kF32, tensor.shape});
+  }
   CheckpointWriter writer(root, {.kind = RunKind::kConversion, .task = {}, .base = adapter_base_of(base)}, model, {});
   writer.write_tensors(tensor_file_name(TensorKind::kModel), declarations, [&](std::size_t i, const ByteSink& sink) {
-    const SafetensorsEntry& entry = *std::ranges::find(file->tensors(), tensors[i].theirs, &SafetensorsEntry::name);
+    const SafetensorsEntry& entry = stored(tensors[i]);
     const auto [rows, columns] = tensors[i].transposed;
     stream_transposed(file->bytes(entry), rows, columns, converting_sink(*entry.dtype, DType::kF32, sink));
   });

@@ -27,6 +27,15 @@ struct OutgoingFiles {
   std::vector<Outgoing> model, optimizer;
 };
 
+// `tensor` of the checkpoint after `iteration` updates holds a value that is not finite.
+[[noreturn]] void throw_not_finite(const std::string& tensor, std::int64_t iteration) {
+  throw_user_error(
+      "'{}' holds values that are infinite or not a number after {} updates; no checkpoint was written, and those that "
+      "stand are as they were. Training has diverged: lower --lr, lengthen --lr-warmup-iters or set --clip-grad, and "
+      "go on from the last checkpoint",
+      tensor, iteration);
+}
+
 // Any trained parameter held here: all of a model have the same types.
 const Parameter& any_held(std::span<Parameter* const> parameters) {
   const auto held = std::ranges::find_if(
@@ -58,8 +67,6 @@ class Collector {
  public:
   Collector(Backend& backend, const Mesh& mesh) : backend_(backend), mesh_(mesh) {}
 
-  bool writes() const { return mesh_.data->rank() == 0 && mesh_.model->rank() == 0; }
-
   void collect(const Outgoing& tensor, const ByteSink& sink) const {
     const Parameter& parameter = *tensor.parameter;
     const DType dtype = tensor.declaration.dtype;
@@ -67,7 +74,7 @@ class Collector {
     if (parameter.stage == mesh_.pipeline->rank()) {
       const bool passes_on = parameter.stage > 0 && mesh_.tensor->rank() == 0 && mesh_.data->rank() == 0;
       gather(tensor, passes_on ? sending_pieces(parameter, dtype, backend_, *mesh_.pipeline) : sink);
-    } else if (writes()) {
+    } else if (writes_checkpoints(mesh_.coordinates())) {
       receive_pieces(parameter, dtype, backend_, *mesh_.pipeline, sink);
     }
   }
@@ -161,7 +168,7 @@ std::unique_ptr<CopiedCheckpoint> copy_checkpoint(const fs::path& root, const Mo
   const OutgoingFiles files = outgoing_files(parameters, weights_dtype(any_held(parameters)), options.optimizer);
   const auto has_memory = [](const Outgoing& slot) { return !is_held(*slot.parameter) || slot.state; };
   check(std::ranges::all_of(files.optimizer, has_memory), "a slot that is saved has memory");
-  if (!collector.writes()) {
+  if (!writes_checkpoints(mesh.coordinates())) {
     collector.send(files);
     if (const std::string found = collector.verdict(""); !found.empty()) throw_not_finite(found, state.iteration);
     return nullptr;

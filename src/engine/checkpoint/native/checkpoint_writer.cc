@@ -16,14 +16,6 @@
 
 namespace teratron {
 
-void throw_not_finite(const std::string& tensor, std::int64_t iteration) {
-  throw_user_error(
-      "'{}' holds values that are infinite or not a number after {} updates; no checkpoint was written, and those that "
-      "stand are as they were. Training has diverged: lower --lr, lengthen --lr-warmup-iters or set --clip-grad, and "
-      "go on from the last checkpoint",
-      tensor, iteration);
-}
-
 namespace {
 
 // `tensors`' share of it is to come.
@@ -165,7 +157,12 @@ bool CheckpointWriter::is_there_already() const {
 }
 
 std::filesystem::path CheckpointWriter::publish() {
-  if (!not_finite_.empty()) throw_not_finite(not_finite_, manifest_.state.iteration);
+  if (!not_finite_.empty()) {
+    throw_user_error(
+        "'{}' would hold values that are infinite or not a number in '{}'; nothing was written. The weights that it is "
+        "made of hold such values, or larger ones than it can",
+        not_finite_, root_.string());
+  }
   bring_to_disk();
   write_manifest(folder_.path(), manifest_);
   folder_.publish();

@@ -22,9 +22,6 @@ namespace teratron {
 
 class TensorCheck;
 
-// UserError: `tensor` of the checkpoint after `iteration` updates holds a value that is not finite.
-[[noreturn]] void throw_not_finite(const std::string& tensor, std::int64_t iteration);
-
 // Nothing is visible before publish(), and nothing remains without it. EnvironmentError: a full disk, no permission.
 class CheckpointWriter {
  public:

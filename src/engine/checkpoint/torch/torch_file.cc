@@ -124,7 +124,7 @@ std::optional<TorchTensor> TorchFile::tensor(const PickleValue& value, std::stri
   const StorageType* const type = find_storage_type(storage[1]->text);
   if (type == nullptr) fail(fmt::format("its storage is a {}", storage[1]->text));
   TorchTensor tensor{.dtype = type->dtype,
-                     .dtype_name = std::string(type->dtype ? safetensors_name(*type->dtype) : type->name),
+                     .dtype_name = std::string(type->dtype_name),
                      .shape = {},
                      .strides = {},
                      .bytes = {},

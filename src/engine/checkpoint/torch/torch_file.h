@@ -21,7 +21,7 @@ namespace teratron {
 
 struct TorchTensor {
   std::optional<DType> dtype;                // none for types that Teratron has no use for
-  std::string dtype_name;                    // as safetensors spells it, or torch's storage
+  std::string dtype_name;                    // as safetensors spells it: "F32"
   std::vector<std::int64_t> shape, strides;  // strides in values; values may lie in any order, and be shared
   std::span<const std::byte> bytes;          // of the storage from the tensor's first value on
   std::string storage;                       // its key

@@ -1,8 +1,8 @@
 // ControlPlane of a job of processes: one TCP connection from every process to the first one, used by a thread of its
 // own, whether MPI or NCCL moves the tensors. It carries
 //   - the meeting: every process says hello to the first; the meeting ends when the last one has come;
-//   - heartbeats, one a second in both directions, from the hello on, with the rank's place, of which the first rank
-//     sees whether the job stands (comm/watch.h);
+//   - heartbeats, one a second or more often (WatchSettings::interval) in both directions, from the hello on, with the
+//     rank's place, of which the first rank sees whether the job stands (comm/watch.h);
 //   - failure notices: the first rank sends all members the lost rank and the reason;
 //   - exchanges of small texts between the hosts of a group (ranks without MPI).
 //

@@ -29,7 +29,7 @@ MpiRank start_mpi(const ControlSettings& settings);
 std::unique_ptr<ControlPlane> make_mpi_control_plane(const std::string& host, const ControlSettings& settings,
                                                      const std::string& bind);
 
-std::unique_ptr<Communicator> make_mpi_world(ControlPlane& control);  // mpi_communicator.h
+std::unique_ptr<Communicator> make_mpi_world(ControlPlane& control);  // mpi_communicator.cc
 
 void leave_mpi(int exit_code);  // launch.h: leave_launch
 

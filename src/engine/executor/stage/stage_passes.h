@@ -32,8 +32,7 @@ class StagePasses {
 
   SliceCall call_of(const MicroBatch& micro_batch, const SliceKey& key, bool training) const;
 
-  // Uploads what masks the micro-batch's keys, positions and what dropout counts from, where it has such inputs, for
-  // the passes that follow.
+  // Uploads key lengths, first keys, positions and dropout counters, those that the micro-batch has.
   void begin(SliceCall& call, const MicroBatch& micro_batch) const;
   // Uploads the first key that each token of the call sees: `first_keys` [batch, tokens] (empty: 0 each), and those of
   // the model's window.

@@ -38,7 +38,7 @@ void dropout_add_range(const DropoutRange& range, std::int64_t begin, std::int64
 
 struct Relu {
   static HWY_INLINE FloatVector value(FloatVector x) {
-    return hn::IfThenElse(hn::Lt(x, constant(0.0F)), constant(0.0F), x);  // of what is no number, that
+    return hn::IfThenElse(hn::Lt(x, constant(0.0F)), constant(0.0F), x);  // NaN stays NaN
   }
   static HWY_INLINE ValueAndSlope value_and_slope(FloatVector x) {
     const FloatVector zero = constant(0.0F);

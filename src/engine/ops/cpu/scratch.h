@@ -12,20 +12,7 @@ struct CpuOptions;
 struct WorkShapes;
 
 // Use of a block. Two uses that are alive at once on one thread need two names.
-enum class Scratch {
-  kReduction,
-  kPanels,
-  kTileA,
-  kTileB,
-  kKeys,
-  kValues,
-  kQueries,
-  kOutputs,
-  kRows,
-  kKeySums,
-  kLowRank,
-  kCount
-};
+enum class Scratch { kReduction, kPanels, kTileA, kTileB, kKeys, kValues, kQueries, kRows, kKeySums, kLowRank, kCount };
 
 // At least `count` floats, 64-byte aligned, undefined contents, valid until this thread asks for `use` again.
 float* scratch_floats(Scratch use, std::int64_t count);

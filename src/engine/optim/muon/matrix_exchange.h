@@ -1,6 +1,6 @@
 // Brings the matrices of one round to their owners and back. Every rank sends its piece of a matrix to one
 // data-parallel rank, which then sends the whole part to the owner among the tensor-parallel ranks. Each element
-// travels once in each direction, in the compute type, and to one rank alone.
+// travels at most twice in each direction, in the compute type, and to one rank at a time.
 #pragma once
 
 #include <optional>

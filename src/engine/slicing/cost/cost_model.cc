@@ -107,8 +107,8 @@ double relative_error(const CostModel& model, const CostPoint& point) {
   return std::abs(model.milliseconds(point.length, point.context) - point.milliseconds) / point.milliseconds;
 }
 
-// The least sum of errors, not of their squares: what is far off pulls no harder than what is near. By least squares
-// again and again, each time with the errors of the time before as divisors.
+// The model of the least sum of errors, not of their squares, by iteratively reweighted least squares: what is far off
+// pulls no harder than what is near.
 CostModel fit_by_absolute_errors(CostModel model, std::span<const CostPoint> points) {
   constexpr int kRounds = 30;
   constexpr double kLeast = 1e-4;

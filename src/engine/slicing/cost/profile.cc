@@ -116,10 +116,14 @@ double time(const JsonFields& fields, std::string_view name) {
   return value;
 }
 
-double factor(const JsonFields& fields, std::string_view name) {
+double positive(const JsonFields& fields, std::string_view name, double bound, std::string_view what) {
   const double value = fields.number(name);
-  if (!(value > 0 && value < 1e6)) fields.throw_not(name, "a factor above 0");
+  if (!(value > 0 && value < bound)) fields.throw_not(name, what);
   return value;
+}
+
+double factor(const JsonFields& fields, std::string_view name) {
+  return positive(fields, name, 1e6, "a factor above 0");
 }
 
 // A list of objects.
@@ -166,7 +170,7 @@ StageCosts stage_from_json(const JsonFields& fields, const std::filesystem::path
 MeasuredIteration iteration_from_json(const JsonFields& fields, std::int64_t longest) {
   MeasuredIteration iteration{.micro_batches = static_cast<int>(fields.integer("micro_batches", 1, kMostMicroBatches)),
                               .held_out = fields.boolean("held_out"),
-                              .pipeline = time(fields, "pipeline_milliseconds")};
+                              .pipeline = positive(fields, "pipeline_milliseconds", kLongest, "a time above 0")};
   for (const double length : numbers(fields, "slices")) {
     if (!(length >= 1 && length <= static_cast<double>(longest) && std::floor(length) == length)) {
       fields.throw_not("slices", fmt::format("a list of whole numbers from 1 to {}", longest));

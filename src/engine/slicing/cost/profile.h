@@ -93,8 +93,8 @@ struct Profile {
 // Reads back exactly.
 std::string to_json(const Profile& profile);
 
-// UserError that names `path`: the text is no profile, or an impossible one (lengths that do not grow, times that are
-// not positive, ...).
+// UserError that names `path`: the text is no profile, or an impossible one (lengths that do not grow, passes or
+// iterations that take no time, ...).
 Profile profile_from_json(std::string_view text, const std::filesystem::path& path);
 
 // UserError that lists the differences between `wanted` and the key of the profile at `path`, or says that the slices

@@ -11,6 +11,7 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <thread>
 #include <utility>
@@ -44,6 +45,10 @@ int open_for_reading(const std::filesystem::path& path, struct stat& status) {
   return descriptor;
 }
 
+std::filesystem::path folder_of(const std::filesystem::path& path) {
+  return path.has_parent_path() ? path.parent_path() : ".";
+}
+
 // Target of an AtomicFile: the file that a chain of links leads to, and whether it can be replaced.
 struct WriteTarget {
   std::filesystem::path path;
@@ -57,13 +62,20 @@ WriteTarget write_target(const std::filesystem::path& first) {
   constexpr int kMostLinks = 40;  // as the system's
   std::error_code error;
   for (int links = 0; links < kMostLinks && std::filesystem::is_symlink(path, error); ++links) {
-    // /dev/stdout and /dev/fd/3 lead to open files, whose names may be others' by now.
-    if (path.string().starts_with("/proc/")) return {path, false};
+    // /dev/stdout and /dev/fd/3 lead to open files, whose names may be others' by now. /dev/fd is itself a link.
+    if (std::filesystem::canonical(folder_of(path), error).string().starts_with("/proc/")) return {path, false};
     const std::filesystem::path link = std::filesystem::read_symlink(path, error);
     path = link.is_absolute() ? link : path.parent_path() / link;
   }
   if (std::filesystem::is_symlink(path, error)) throw_link_loop(first);
   return {path, true};
+}
+
+// Copy of the descriptor of this process that a file of /dev/fd or /proc/self/fd names; -1: `path` is none.
+int copied_descriptor(const std::filesystem::path& path) {
+  std::error_code error;
+  if (std::filesystem::canonical(folder_of(path), error) != fmt::format("/proc/{}/fd", ::getpid())) return -1;
+  return ::fcntl(std::atoi(path.filename().c_str()), F_DUPFD_CLOEXEC, 0);
 }
 
 constexpr auto kWaitForAnother = std::chrono::seconds(2);
@@ -75,10 +87,6 @@ bool take_lock(int descriptor) {
     result = ::flock(descriptor, LOCK_EX | LOCK_NB);
   } while (result != 0 && errno == EINTR);
   return result == 0 || errno != EWOULDBLOCK;
-}
-
-std::filesystem::path folder_of(const std::filesystem::path& path) {
-  return path.has_parent_path() ? path.parent_path() : ".";
 }
 
 bool is_named(int descriptor, const std::filesystem::path& path) {
@@ -274,7 +282,9 @@ AtomicFile::AtomicFile(std::filesystem::path path, std::uint64_t kept) : path_(s
     ::close(descriptor_);
     throw_write_error(path_, error);
   }
-  descriptor_ = open_for_writing(path_, O_APPEND);
+  // A copy has the holder's place in the file, so that neither writes over the other.
+  descriptor_ = copied_descriptor(target.path);
+  if (descriptor_ < 0) descriptor_ = open_for_writing(path_, O_APPEND);
 }
 
 // Changes nothing in the file before this process has its lock and the file still has its name.

@@ -1,5 +1,7 @@
 #include "base/files/free_place.h"
 
+#include <unistd.h>
+
 #include <array>
 #include <cstdlib>
 #include <fstream>
@@ -87,7 +89,13 @@ void require_writable(const fs::path& file) {
   }
   if (fs::is_directory(target, missing)) throw_misplaced(file, "a folder has that name; choose another name");
   try {
-    const AtomicFile unwritten(file);
+    // A partial file that is there may be another command's, which goes on with it later.
+    const fs::path partial = AtomicFile::partial_of(file);
+    if (fs::is_regular_file(partial, missing)) {
+      ::close(open_for_writing(partial, 0));
+    } else {
+      const AtomicFile unwritten(file);
+    }
   } catch (const NoSpaceError&) {
     // There may be space by the time of the result.
   }

@@ -120,7 +120,8 @@ int usual_threads() {
     const std::string_view text = variable == nullptr ? "" : variable;
     int number = 0;
     std::from_chars(text.data(), text.data() + text.size(), number);
-    return number > 0 ? number : usable_processors();
+    constexpr int kMost = 4096;  // as of --threads: more use up the memory
+    return number > 0 ? std::min(number, kMost) : usable_processors();
   }();
   return usual;
 }

@@ -24,7 +24,7 @@ int processor_quota(const std::filesystem::path& root = "/");
 // bound_processors(), at most the quota. At least 1.
 int usable_processors();
 
-// OMP_NUM_THREADS where the environment has that number, else usable_processors().
+// OMP_NUM_THREADS where the environment has that number, at most 4096 (as --threads), else usable_processors().
 int usual_threads();
 
 // Bytes that the machine has available, at most what the control groups leave of their limits. File pages that the

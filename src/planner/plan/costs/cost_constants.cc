@@ -6,6 +6,7 @@
 #include <array>
 
 #include "base/error.h"
+#include "options/reading.h"
 #include "options/suggestion.h"
 
 namespace teratron::plan {
@@ -72,17 +73,17 @@ CostConstants constants_of(const Cluster& cluster) {
       for (const Known& k : kKnown) names.emplace_back(k.name);
       const std::string nearest = nearest_name(constant.name, names);
       lines.push_back(fmt::format("cluster '{}' has a constant '{}' that the cost model does not know; {}",
-                                  cluster.name, constant.name,
+                                  shortened(cluster.name), shortened(constant.name),
                                   nearest.empty() ? fmt::format("there are {}", fmt::join(names, ", "))
                                                   : fmt::format("did you mean '{}'?", nearest)));
     } else if (!(constant.value >= known->least && constant.value <= known->most)) {
       lines.push_back(fmt::format("constant '{}' of cluster '{}' is {}; it must be from {} to {}", constant.name,
-                                  cluster.name, constant.value, known->least, known->most));
+                                  shortened(cluster.name), constant.value, known->least, known->most));
     } else {
       constants.*known->value = constant.value;
     }
   }
-  if (!lines.empty()) throw UserError(fmt::format("{}", fmt::join(lines, "\n")));
+  throw_if_any(lines);
   return constants;
 }
 

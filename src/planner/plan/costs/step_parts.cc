@@ -12,7 +12,7 @@
 namespace teratron::plan {
 namespace {
 
-constexpr double kWorthTelling = 0.002;  // of the other's step
+constexpr double kWorthNaming = 0.002;  // of the other's step
 constexpr std::size_t kMostReasons = 3;
 
 // Collectives take no time there.
@@ -83,7 +83,7 @@ std::string why_slower(const StepParts& parts, const StepParts& than) {
   std::ranges::stable_sort(more, std::greater(), &std::pair<double, const char*>::first);
   std::vector<std::string> reasons;
   for (const auto& [seconds, what] : more) {
-    if (seconds < kWorthTelling * whole || reasons.size() == kMostReasons) break;
+    if (seconds < kWorthNaming * whole || reasons.size() == kMostReasons) break;
     reasons.push_back(fmt::format("{} +{:.1f} %", what, 100 * seconds / whole));
   }
   return reasons.empty() ? "as fast" : fmt::format("{}", fmt::join(reasons, ", "));

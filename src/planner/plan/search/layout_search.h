@@ -35,7 +35,7 @@ struct StepParts {
   double compute = 0;    // what one device would do too
   double recompute = 0;  // activations made again
   double tensor = 0;     // collectives of tensor parallelism
-  double bubble = 0;     // waiting for other stages and their messages
+  double bubble = 0;     // waiting for other stages, their messages, and weights that copies share out
   double after = 0;      // sums of gradients that nothing hides, and the update
   double seconds() const { return compute + recompute + tensor + bubble + after; }
 };

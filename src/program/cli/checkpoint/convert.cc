@@ -51,6 +51,7 @@ struct ConvertOptions {
 
   Faults faults() const {
     Faults faults;
+    add_name_fault(faults, "OUT", out);
     faults.add_if(from == to && !merge, "{} and {} name the same format; choose another to write", Flag{"from"},
                   Flag{"to"});
     faults.add_if(max_file_size < 0, "{} is {}; it must be at least 0 (0: one file)", kMaxFileSize, max_file_size);
@@ -180,7 +181,7 @@ std::filesystem::path from_foreign(const ConvertOptions& options, ForeignFormat 
 void require_new_file(const std::filesystem::path& out) {
   std::error_code error;
   const auto type = std::filesystem::status(out, error).type();
-  if (type == std::filesystem::file_type::not_found && !is_standard_stream(out)) return require_writable(out);
+  if (type == std::filesystem::file_type::not_found) return require_writable(out);
   throw_user_error("OUT must be a new file: '{}' is there already, and nothing is overwritten", out.string());
 }
 

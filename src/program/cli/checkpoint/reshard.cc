@@ -21,6 +21,7 @@ struct CheckpointReshardOptions {
 
   Faults faults() const {
     Faults faults;
+    add_name_fault(faults, "TO", to);
     faults.add_if(max_file_size < 0, "{} is {}; it must be at least 0 (0: no limit)", Flag{"max-file-size"},
                   max_file_size);
     return faults;

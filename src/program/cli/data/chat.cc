@@ -2,6 +2,7 @@
 // and samples of it for people.
 #include <fmt/format.h>
 
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -9,9 +10,9 @@
 #include "base/files/file.h"
 #include "base/files/free_place.h"
 #include "base/host/monotonic_clock.h"
-#include "base/host/threads.h"
 #include "cli/commands.h"
 #include "cli/report.h"
+#include "cli/threads_field.h"
 #include "console/long_task.h"
 #include "console/readable.h"
 #include "console/term_list.h"
@@ -52,9 +53,9 @@ FieldList fields_of(DataChatOptions& o, const std::string& members, const std::s
   list.add("show", &o.show, "N",
            "writes nothing, and shows the first N documents, with the words to learn in green, or in [[ ]] where there "
            "are no colours")
-      .between(0);
+      .between(0, std::numeric_limits<std::int32_t>::max());
   add_color_field(list, o.color, "colours of --show");
-  list.add("threads", &o.threads, "N", "0: one per core").between(0);
+  add_threads_field(list, o.threads);
   add_json_field(list, o.json);
   list.field_of(o.json).writes(FileContent::kJsonLines);  // with --show, a line for each document
   return list;
@@ -159,7 +160,7 @@ std::string text_of(const ChatCounts& counts, const DataChatOptions& options, Ch
 }
 
 void run(const DataChatOptions& options, ChatForm form) {
-  if (options.threads > 0) set_thread_count(static_cast<int>(options.threads));
+  use_threads(options.threads);
   if (!options.out.empty()) require_free(files_of_corpus(options.out), options.overwrite);
   const double start = monotonic_seconds();
   const Tokenizer tokens = Tokenizer::load(options.tokenizer);

@@ -5,10 +5,10 @@
 
 #include "base/host/monotonic_clock.h"
 #include "base/host/resources.h"
-#include "base/host/threads.h"
 #include "cli/commands.h"
 #include "cli/report.h"
 #include "cli/text_format.h"
+#include "cli/threads_field.h"
 #include "console/long_task.h"
 #include "console/readable.h"
 #include "corpus/overlap/overlap.h"
@@ -40,13 +40,13 @@ FieldList fields_of(DataOverlapOptions& o) {
   add_text_format_fields(list, o.overlap.format, o.overlap.text_key);
   list.add("test-json-key", &o.overlap.test_text_key, "KEY",
            "the text of the test set is under this key; empty: --json-key");
-  list.add("threads", &o.threads, "N", "0: one per core").between(0);
+  add_threads_field(list, o.threads);
   add_json_field(list, o.json);
   return list;
 }
 
 void run(const DataOverlapOptions& options) {
-  if (options.threads > 0) set_thread_count(static_cast<int>(options.threads));
+  use_threads(options.threads);
   const double start = monotonic_seconds();
   const OverlapCounts counts = [shown = options.overlap]() mutable {
     shown.progress = show_share("looking for the test set");

@@ -11,10 +11,10 @@
 #include "base/host/monotonic_clock.h"
 #include "base/host/resources.h"
 #include "base/host/standard_streams.h"
-#include "base/host/threads.h"
 #include "cli/commands.h"
 #include "cli/report.h"
 #include "cli/text_format.h"
+#include "cli/threads_field.h"
 #include "console/long_task.h"
 #include "console/readable.h"
 #include "console/text_table.h"
@@ -72,7 +72,7 @@ FieldList fields_of(StageCommandOptions& o) {
            "the documents that are dropped, a line of JSON each, with the stage and the reason")
       .writes();
   add_overwrite_field(list, o.overwrite);
-  list.add("threads", &o.threads, "N", "0: one per core; the output is the same for any number").between(0);
+  add_threads_field(list, o.threads, "; the output is the same for any number");
   list.add("batch-bytes", &o.stream.batch_bytes, "N", "bytes of text in work at a time").between(1).role =
       FieldRole::kHiddenFlag;
   list.add("journal-seconds", &o.stream.journal_seconds, "X",
@@ -115,7 +115,7 @@ std::string text_of(const StreamCounts& counts, const std::filesystem::path& out
 }
 
 void run(const StageCommandOptions& options) {
-  if (options.threads > 0) set_thread_count(static_cast<int>(options.threads));
+  use_threads(options.threads);
   require_free(std::array{options.stream.out, options.stream.dropped}, options.overwrite);
   const double start = monotonic_seconds();
   StreamOptions stream = options.stream;

@@ -7,10 +7,10 @@
 #include "base/files/free_place.h"
 #include "base/host/monotonic_clock.h"
 #include "base/host/resources.h"
-#include "base/host/threads.h"
 #include "cli/commands.h"
 #include "cli/report.h"
 #include "cli/text_format.h"
+#include "cli/threads_field.h"
 #include "console/long_task.h"
 #include "console/readable.h"
 #include "data/indexed/corpus_sidecar.h"
@@ -56,7 +56,7 @@ FieldList fields_of(DataTokenizeOptions& o) {
                   "a sequence a sentence, for BERT; punctuation (the default of the bare flag): at the "
                   "marks that end sentences, of most scripts; lines: each line is one. Documents get no <|endoftext|>")
       .bare = "punctuation";
-  list.add("threads", &o.threads, "N", "0: one per core").between(0);
+  add_threads_field(list, o.threads);
   add_json_field(list, o.json);
   return list;
 }
@@ -70,7 +70,7 @@ auto shown_progress() {
 }
 
 void run(const DataTokenizeOptions& options) {
-  if (options.threads > 0) set_thread_count(static_cast<int>(options.threads));
+  use_threads(options.threads);
   require_free(files_of_corpus(options.out), options.overwrite);
   const double start = monotonic_seconds();
   const auto seconds = [&] { return monotonic_seconds() - start; };

@@ -12,6 +12,7 @@
 #include "console/long_task.h"
 #include "data/text/text_list.h"
 #include "eval/lambada.h"
+#include "eval/paper_results.h"
 #include "runtime/loaded_model.h"
 
 namespace teratron {
@@ -47,7 +48,7 @@ std::string text_of(const ClozeExamples& examples, const ClozeResult& result) {
   if (examples.cut > 0)
     text +=
         fmt::format("{} longer than the model's context, without the beginning\n", counted(examples.cut, "passage"));
-  return text + "the paper reports 45.18 % (355M), 61.73 % (2.5B), 66.51 % (8.3B with 24 heads)\n";
+  return text + fmt::format("the paper reports {}\n", paper_result("lambada", "accuracy"));
 }
 
 nlohmann::ordered_json json_of(const ClozeExamples& examples, const ClozeResult& result) {

@@ -19,7 +19,7 @@ FieldList fields_of(ScoreOptions& o) {
   FieldList list;
   list.add("data", &o.data, "PATH", std::string(scoring.data)).required = true;
   list.add("predictions", &o.predictions, "FILE", std::string(scoring.predictions)).required = true;
-  if (has_labels_of_files(o.task)) add_label_fields(list, o.reading);
+  if (entry_of(o.task).labels_in_files != nullptr) add_label_fields(list, o.reading);
   add_json_field(list, o.json);
   return list;
 }

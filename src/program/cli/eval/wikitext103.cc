@@ -9,6 +9,7 @@
 #include "cli/eval/scoring.h"
 #include "cli/report.h"
 #include "data/text/text_list.h"
+#include "eval/paper_results.h"
 #include "eval/wikitext.h"
 #include "eval/windows.h"
 #include "runtime/loaded_model.h"
@@ -83,8 +84,8 @@ void report_score(const EvalWikitext103Options& options, const Counts& counts, d
       options.json,
       counts.line() +
           fmt::format("perplexity {:.2f} (the paper's: loss summed over targets, divided by original tokens), {:.2f} "
-                      "per token\nthe paper reports 19.31 (355M), 12.76 (2.5B), 10.81 (8.3B with 24 heads)\n",
-                      per_word, std::exp(loss)),
+                      "per token\nthe paper reports {}\n",
+                      per_word, std::exp(loss), paper_result("wikitext103", "perplexity")),
       json);
 }
 

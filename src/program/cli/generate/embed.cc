@@ -13,6 +13,7 @@
 #include "base/host/standard_streams.h"
 #include "checkpoint/hugging_face/sentence_transformer.h"
 #include "cli/commands.h"
+#include "cli/generate/letter_case.h"
 #include "cli/report.h"
 #include "cli/text_format.h"
 #include "console/long_task.h"
@@ -128,13 +129,7 @@ struct EmbedJob {
 TokenizedTexts read_texts(const EmbedOptions& options, const WeightSource& source,
                           const std::optional<SentenceTransformer>& folder) {
   const Tokenizer tokenizer = load_tokenizer_for(source, options.tokenizer);
-  if (folder && folder->lower_case && tokenizer.kind() == TokenizerKind::kWordPiece &&
-      !tokenizer.word_piece().lower_case) {
-    throw_user_error(
-        "'{}' is a sentence-transformer of texts in lower case (do_lower_case), and its tokenizer is cased; "
-        "give an uncased one by --tokenizer DIR",
-        options.load.string());
-  }
+  if (folder) require_case_of(*folder, tokenizer, options.load);
   const std::vector<std::string> texts =
       read_text_list(options.text, options.format, {.names = {options.json_key}}, BlankLines::kKeep);
   return tokenize_texts(tokenizer, std::vector<std::string_view>(texts.begin(), texts.end()),

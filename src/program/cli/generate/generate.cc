@@ -32,6 +32,11 @@ Faults GenerateOptions::faults() const {
                 "{} reads what is said from standard input and shows one answer to each line; leave out {}, {}, {}, {} "
                 "and {}",
                 Flag{"chat"}, Flag{"prompt"}, Flag{"prompts"}, Flag{"num-samples"}, Flag{"stop"}, Flag{"json"});
+  faults.add_if(chat && (settings.prompt_log_probabilities || long_prompt != LongPrompt::kRefuse || batch > 0),
+                "{} forgets the oldest of a long talk, and makes one answer at a time; leave out {}, {} and {}",
+                Flag{"chat"}, Flag{"prompt-logprobs"}, Flag{"truncate-prompt"}, Flag{"batch-size"});
+  faults.add_if(!chat && settings.prompt_log_probabilities && json.empty(), "{} are written to {} LINES; give it, too",
+                Flag{"prompt-logprobs"}, Flag{"json"});
   faults.add_if(!chat && (!system.empty() || !chat_template.empty()), "{} and {} need {}", Flag{"system"},
                 Flag{"chat-template"}, Flag{"chat"});
   return faults;

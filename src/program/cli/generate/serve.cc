@@ -9,6 +9,7 @@
 #include "base/json_string.h"
 #include "checkpoint/hugging_face/sentence_transformer.h"
 #include "cli/commands.h"
+#include "cli/generate/letter_case.h"
 #include "cli/report.h"
 #include "data/text/end_tokens.h"
 #include "eval/generation/generator.h"
@@ -111,12 +112,7 @@ VectorSettings vector_settings(const ServeOptions& options, const std::optional<
                           .most_requests = static_cast<std::size_t>(options.queue + 1)};
   if (options.context > 0) settings.most_tokens = std::min(settings.most_tokens, options.context);
   if (!folder) return settings;
-  if (folder->lower_case && tokenizer.kind() == TokenizerKind::kWordPiece && !tokenizer.word_piece().lower_case) {
-    throw_user_error(
-        "'{}' is a sentence-transformer of texts in lower case (do_lower_case), and its tokenizer is cased; give an "
-        "uncased one by --tokenizer DIR",
-        options.load.string());
-  }
+  require_case_of(*folder, tokenizer, options.load);
   settings.vectors = {.pooling = folder->pooling, .normalize = folder->normalize};
   if (folder->max_tokens > 0) settings.most_tokens = std::min(settings.most_tokens, folder->max_tokens);
   settings.prompt = folder->prompt;

@@ -123,6 +123,9 @@ Faults PlanOptions::faults() const {
   faults.add_if(!reproduce.empty() && std::ranges::count(papers, reproduce) == 0, "{} is '{}'; there are: {}",
                 Flag{"reproduce"}, reproduce, fmt::join(papers, ", "));
   add_output_faults(faults, "--svg", svg, json);
+  faults.add_if(!html.empty() && (budget > 0 || explain || gives_runners_up || corpus_tokens > 0),
+                "{} is a page in place of text, and has no room for {}, {}, {} and {}; leave them out", Flag{"html"},
+                Flag{"budget"}, Flag{"explain"}, Flag{"runners-up"}, Flag{"corpus-tokens"});
   faults.add_if(reproduce.empty() && !svg.empty(), "{} is a picture of what {} prints; give both", Flag{"svg"},
                 Flag{"reproduce"});
   faults.add_if(!html.empty() && (!reproduce.empty() || largest_batch), "{} is a page of plans; leave out {}",
@@ -211,7 +214,9 @@ FieldList fields_of(PlanOptions& o) {
   list.add("data-path", &t.data_path, "PREFIX", "for the command that is printed");
   add_tokenizer_field(list, t.model);
   list.group("Output");
-  list.add("runners-up", &o.runners_up, "N", "layouts that are shown beside the best");
+  list.add("runners-up", &o.runners_up, "N", "layouts that are shown beside the best").when_set = [&o] {
+    o.gives_runners_up = true;
+  };
   list.add("explain", &o.explain, "",
            "of the best: groups of ranks, the shapes of a rank's matrices, what the loss sends");
   Field& reproduce = list.add("reproduce", &o.reproduce, "NAME",

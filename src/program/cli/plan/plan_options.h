@@ -24,6 +24,7 @@ struct PlanOptions {
   double budget = 0;         // dollars; 0: none
   bool largest_batch = false, explain = false;
   std::int64_t runners_up = 5;
+  bool gives_runners_up = false;
   std::filesystem::path json, svg, html;
 
   Faults faults() const;

@@ -37,6 +37,9 @@ struct SimulateOptions : slicing::Scenario {
   std::filesystem::path svg, trace, json;
 
   Faults faults() const;
+  const std::filesystem::path& picture() const {  // the one on standard output, if there is one
+    return is_standard_stream(trace) ? trace : svg;
+  }
 };
 
 FieldList fields_of(SimulateOptions& o) {
@@ -53,7 +56,9 @@ FieldList fields_of(SimulateOptions& o) {
     if (o.asked) o.schedule = *o.asked;
   };
   list.add("stages", &o.stages, "K", "stages of the pipeline").alias = "pp";
-  list.add("micro-batches", &o.micro_batches, "M", "micro-batches an iteration");
+  list.add("micro-batches", &o.micro_batches, "M", "micro-batches an iteration").when_set = [&o] {
+    o.gives_micro_batches = true;
+  };
   list.add("global-batch-size", &o.global_batch_size, "N", "").role = FieldRole::kHiddenFlag;  // of other commands
   list.add("slices", &o.slices, "uniform:N|L,L,..|NxL,L,..+NxL,..|auto",
            "slices of tokens: so many (N does too), their lengths, micro-batches of N sequences each in its own way "
@@ -68,8 +73,9 @@ FieldList fields_of(SimulateOptions& o) {
   list.add("vocabulary-parallel", &o.vocabulary_parallel, "", "share embedding and head out over all stages").when_set =
       [&o] { o.on_cluster.given.vocabulary_parallel = true; };
   list.group("Costs");
-  list.add("forward-ms", &o.forward, "F", "forward of a micro-batch in a stage");
-  list.add("backward-ms", &o.backward, "B", "backward of it");
+  const auto gives_times = [&o] { o.gives_times = true; };
+  list.add("forward-ms", &o.forward, "F", "forward of a micro-batch in a stage").when_set = gives_times;
+  list.add("backward-ms", &o.backward, "B", "backward of it").when_set = gives_times;
   list.add("head-ms", &o.head, "H", "a stage's part of a micro-batch's head, with --vocabulary-parallel");
   list.add("profile", &o.profile, "FILE", "costs as measured, in place of --forward-ms and --backward-ms");
   list.add("seq-length", &o.tokens, "L",
@@ -91,6 +97,9 @@ Faults SimulateOptions::faults() const {
                 "{} is auto, which chooses by what passes cost and what fits; give {} NAME", Flag{"schedule"},
                 Flag{"cluster"});
   add_output_faults(faults, "--svg", svg, json);
+  add_output_faults(faults, "--trace", trace, json);
+  faults.add_if(is_standard_stream(svg) && is_standard_stream(trace),
+                "{} and {} both go to standard output (-); name a file for one of them", Flag{"svg"}, Flag{"trace"});
   faults.add_if(global_batch_size != 0, "{} is {} here, times --micro-batch-size and --dp; give {} M",
                 Flag{"global-batch-size"}, Flag{"micro-batches"}, Flag{"micro-batches"});
   const bool is_span = std::isfinite(svg_span) && svg_span >= 0 && svg_span <= 1e9;
@@ -256,7 +265,7 @@ void run_on_cluster(const SimulateOptions& options) {
                                         counted(run.schedule.micro_batches, "micro-batch", "micro-batches"),
                                         counted(run.schedule.slices, "slice"));
   write_pictures(options, {run.schedule, run.result.timeline, title}, run.result.spans);
-  report_beside(options.svg, options.json, text_of(run), json_of(run));
+  report_beside(options.picture(), options.json, text_of(run), json_of(run));
 }
 
 void run(const SimulateOptions& options) {
@@ -265,7 +274,7 @@ void run(const SimulateOptions& options) {
   if (!options.on_cluster.cluster.empty()) return run_on_cluster(options);
   const slicing::ScenarioResult result = slicing::simulate(options);
   write_pictures(options, {result.schedule, result.simulation, title_of(options, result)});
-  report_beside(options.svg, options.json, text_of(options, result), json_of(options, result));
+  report_beside(options.picture(), options.json, text_of(options, result), json_of(options, result));
 }
 
 }  // namespace

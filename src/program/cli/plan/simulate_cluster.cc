@@ -73,11 +73,22 @@ Faults ClusterScenario::faults(const slicing::Scenario& scenario) const {
                 kCluster);
   faults.add_if(scenario.transfer != 0, "{} says what messages cost, and {} adds to it; leave it out", kCluster,
                 Flag{"transfer-ms"});
+  faults.add_if(scenario.gives_times, "{} says what passes cost; leave out {} and {}", kCluster, Flag{"forward-ms"},
+                Flag{"backward-ms"});
   faults.add_if(scenario.head != 0, "{} says what heads cost, too; leave out {}", kCluster, Flag{"head-ms"});
   if (!faults.empty()) return faults;
   slicing::Scenario chosen_later = scenario;
   if (given.is_auto && scenario.slices == "auto") chosen_later.slices = "1";
   faults = chosen_later.faults();
+  faults.add(train.batch.faults(/*data_parallel=*/1));
+  faults.add(train.layout.faults());
+  if (!faults.empty()) return faults;
+  constexpr std::int64_t kMostSequences = std::numeric_limits<std::int32_t>::max();
+  const std::int64_t sequences = train.batch.micro_batch_size * train.layout.data_parallel;  // of each micro-batch
+  faults.add_if(sequences > kMostSequences / scenario.micro_batches,
+                "{} {} x {} {} x {} {} are too many sequences an update; the most is {}", Flag{"micro-batch-size"},
+                train.batch.micro_batch_size, Flag{"micro-batches"}, scenario.micro_batches, Flag{"data-parallel-size"},
+                train.layout.data_parallel, kMostSequences);
   if (!faults.empty()) return faults;
   const TrainConfig config = config_of(scenario);
   for (Fault fault : static_cast<const StepSettings&>(config).faults()) {

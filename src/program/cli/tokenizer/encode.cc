@@ -10,10 +10,10 @@
 #include "base/files/free_place.h"
 #include "base/files/output_lock.h"
 #include "base/host/monotonic_clock.h"
-#include "base/host/threads.h"
 #include "base/json_string.h"
 #include "cli/commands.h"
 #include "cli/report.h"
+#include "cli/threads_field.h"
 #include "console/readable.h"
 #include "tokenizer/tokenizer.h"
 
@@ -45,7 +45,7 @@ FieldList fields_of(TokenizerEncodeOptions& o) {
   list.add("tokenizer", &o.tokenizer, "DIR", "folder with the tokenizer's files").required = true;
   list.add("as-text", &o.as_text, "",
            "write a line for each token, its id and its text as a JSON string; bytes that are no UTF-8 show as U+FFFD");
-  list.add("threads", &o.threads, "N", "threads; 0: one per core").between(0);
+  add_threads_field(list, o.threads);
   add_json_field(list, o.json);
   return list;
 }
@@ -58,7 +58,7 @@ void write_lines(const Tokenizer& tokenizer, std::span<const std::int32_t> ids, 
 }
 
 void run(const TokenizerEncodeOptions& options) {
-  if (options.threads > 0) set_thread_count(static_cast<int>(options.threads));
+  use_threads(options.threads);
   require_free(std::array{options.out}, options.overwrite);
   require_writable(options.out);
   const OutputLock lock(options.out);

@@ -14,11 +14,11 @@
 #include "base/files/output_lock.h"
 #include "base/host/monotonic_clock.h"
 #include "base/host/resources.h"
-#include "base/host/threads.h"
 #include "checkpoint/tokenizer_files.h"
 #include "cli/commands.h"
 #include "cli/report.h"
 #include "cli/text_format.h"
+#include "cli/threads_field.h"
 #include "console/long_task.h"
 #include "console/readable.h"
 #include "data/text/content.h"
@@ -38,6 +38,12 @@ struct TokenizerTrainOptions {
   TextFormat format = TextFormat::kAuto;
   bool overwrite = false;
   std::int64_t vocab_size = 0, minimum_count = BpeTrainingOptions{}.minimum_count, threads = 0;
+
+  Faults faults() const {
+    Faults faults;
+    add_name_fault(faults, "--out", out);
+    return faults;
+  }
 };
 
 FieldList fields_of(TokenizerTrainOptions& o) {
@@ -53,7 +59,7 @@ FieldList fields_of(TokenizerTrainOptions& o) {
   add_overwrite_field(list, o.overwrite);
   add_text_format_fields(list, o.format, o.json_key);
   list.add("minimum-count", &o.minimum_count, "N", "a pair seen more rarely gets no token").between(1);
-  list.add("threads", &o.threads, "N", "0: one a core").between(0);
+  add_threads_field(list, o.threads);
   add_json_field(list, o.json);
   return list;
 }
@@ -137,7 +143,7 @@ BpeModel train(const TokenizerTrainOptions& options, std::span<const std::string
 }
 
 void run(const TokenizerTrainOptions& options) {
-  if (options.threads > 0) set_thread_count(static_cast<int>(options.threads));
+  use_threads(options.threads);
   require_free(tokenizer_in(options.out), options.overwrite);
   const OutputLock lock(options.out);
   std::optional<LongTask> progress(std::in_place, "reading text");

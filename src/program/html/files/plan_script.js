@@ -134,7 +134,10 @@ element("devices").max = devices.length - 1;
 element("sequences").max = sequences.length - 1;
 element("devices").value = devices.indexOf(first.devices);
 element("sequences").value = sequences.indexOf(first.sequences);
-element("tokens").value = Math.log10(plan.tokens);
+const asked = Math.log10(plan.tokens);
+element("tokens").min = Math.min(8, Math.floor(asked));
+element("tokens").max = Math.max(14, Math.ceil(asked));
+element("tokens").value = asked;
 element("price").value = plan.price;
 for (const id of ["model", "cluster", "devices", "sequences", "tokens", "price"]) {
   element(id).addEventListener("input", show);

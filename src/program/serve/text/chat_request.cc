@@ -137,12 +137,17 @@ std::vector<std::int32_t> prompt_of(RequestFields& fields, std::string_view body
   }
 }
 
-std::optional<std::int64_t> read_most_tokens(RequestFields& fields) {
-  std::optional<std::int64_t> most;
+struct MostTokens {
+  const char* key;
+  std::int64_t count;
+};
+
+std::optional<MostTokens> read_most_tokens(RequestFields& fields) {
+  std::optional<MostTokens> most;
   for (const char* key : {"max_tokens", "max_completion_tokens"}) {
     if (fields.find(key) == nullptr) continue;
     if (most) refuse_field(key, "max_tokens and max_completion_tokens are one limit; give one of them");
-    most = fields.integer(key, 0, 0, 1 << 30);
+    most = {key, fields.integer(key, 0, 0, 1 << 30)};
   }
   return most;
 }
@@ -197,7 +202,7 @@ CompletionRequest read_chat_request(const nlohmann::json& json, std::string_view
                            "stream", "stream_options", "frequency_penalty", "presence_penalty", "logit_bias"}) {
     if (const nlohmann::json* const value = fields.find(name)) completion[name] = *value;
   }
-  const std::optional<std::int64_t> most = read_most_tokens(fields);
+  const std::optional<MostTokens> most = read_most_tokens(fields);
   read_scores(fields, completion);
   refuse_more_than_text(fields);
   const TemplateExtras extras{.tools = read_tools(fields, body), .documents = read_list(fields, body, "documents")};
@@ -205,14 +210,15 @@ CompletionRequest read_chat_request(const nlohmann::json& json, std::string_view
   std::vector<std::int32_t> prompt = prompt_of(fields, body, extras, tokenizer, *rules.form, limits);
   fields.refuse_unknown();
   const std::int64_t tokens = std::ssize(prompt), room = limits.positions - tokens + 1;
-  if (room < std::max<std::int64_t>(1, most.value_or(1))) {
+  if (room < std::max<std::int64_t>(1, most ? most->count : 1)) {
     throw ApiError(
         400,
         fmt::format("the model's context holds {} tokens, and the messages have {}{}; shorten them{}", limits.positions,
-                    tokens, most ? fmt::format(", with max_tokens {}", *most) : "", most ? ", or ask for fewer" : ""),
+                    tokens, most ? fmt::format(", with {} {}", most->key, most->count) : "",
+                    most ? ", or ask for fewer" : ""),
         kMessages, "context_length_exceeded");
   }
-  completion["max_tokens"] = most.value_or(room);
+  completion["max_tokens"] = most ? most->count : room;
   completion["prompt"] = std::move(prompt);
   CompletionRequest request = read_completion_request(completion, tokenizer, limits);
   if (!extras.tools.is_null()) request.most_calls = calls_many ? std::numeric_limits<std::size_t>::max() : 1;

@@ -99,7 +99,11 @@ HttpAnswer VectorModel::embeddings(const nlohmann::json& json) {
   const std::string format = fields.text("encoding_format", "float");
   if (format != "float" && format != "base64")
     refuse_field("encoding_format", "encoding_format must be float or base64");
-  fields.refuse_unless("dimensions", {encoder_.config().hidden_size});
+  const std::int64_t hidden = encoder_.config().hidden_size;
+  const nlohmann::json* const dimensions = fields.find("dimensions");
+  if (dimensions != nullptr && *dimensions != hidden) {
+    refuse_field("dimensions", "dimensions must be {}, the model's, or left out", hidden);
+  }
   const nlohmann::json* const input = fields.find(kInput);
   fields.refuse_unknown();
   if (input == nullptr) refuse_field(kInput, "input is missing: texts or token ids");

@@ -112,9 +112,14 @@ Faults CleanSettings::faults(bool runs) const {
   return faults;
 }
 
+std::filesystem::path CleanSettings::lists() const {
+  if (no_url_rules) return {};
+  return url_lists.empty() ? installed_url_lists() : url_lists;
+}
+
 std::vector<std::filesystem::path> CleanSettings::files_read() const {
   std::vector<std::filesystem::path> files;
-  for (const std::filesystem::path& folder : {tokenizer, url_lists}) {
+  for (const std::filesystem::path& folder : {tokenizer, lists()}) {
     if (!folder.empty()) files.push_back(folder);
   }
   return files;
@@ -124,13 +129,13 @@ std::unique_ptr<Stage> CleanSettings::make(const StreamOptions&) const {
   CleanOptions options{.min_tokens = min_tokens, .keep_newlines = keep_newlines, .url_key = url_key};
   if (min_tokens > 0) options.tokenizer = Tokenizer::load(tokenizer);
   if (!no_url_rules) {
-    const std::filesystem::path lists = url_lists.empty() ? installed_url_lists() : url_lists;
-    if (lists.empty()) {
+    const std::filesystem::path folder = lists();
+    if (folder.empty()) {
       throw_user_error(
           "the installed lists of domains and endings are missing; name a folder with --url-lists, or leave out the "
           "rules about URLs with --no-url-rules");
     }
-    options.url_rules.emplace(lists);
+    options.url_rules.emplace(folder);
   }
   return make_clean_stage(std::move(options));
 }

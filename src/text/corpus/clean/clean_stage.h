@@ -41,6 +41,9 @@ struct CleanSettings {
   Faults faults(bool runs) const;
   std::vector<std::filesystem::path> files_read() const;
   std::unique_ptr<Stage> make(const StreamOptions& stream) const;
+
+ private:
+  std::filesystem::path lists() const;  // empty: none are read, or the installed ones are missing
 };
 
 }  // namespace teratron

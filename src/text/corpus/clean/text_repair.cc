@@ -206,7 +206,7 @@ std::string remove_needless_newlines(std::string_view text) {
   const std::size_t last = text.find_last_not_of(kSpaces);
   if (last == text.npos) return out;
   text = text.substr(0, last + 1);
-  text.remove_prefix(std::min(text.find_first_not_of("\n\r\f"), text.size()));
+  text.remove_prefix(text.find_last_of("\n\r\f", text.find_first_not_of(kSpaces)) + 1);  // 0: no line comes before
   while (!text.empty()) {
     const std::size_t newline = text.find('\n');
     const std::string_view line = text.substr(0, newline);

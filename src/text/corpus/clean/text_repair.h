@@ -13,9 +13,10 @@ namespace teratron {
 // characters removed; normalisation form C.
 std::string repair_text(std::string_view text);
 
-// Removes needless newlines: white space before a line end and around the text goes, three line ends and more become
-// two, and a single line end inside a sentence becomes a space. It is inside a sentence if a letter, a digit or a comma
-// comes before it and a lower-case letter after it.
+// Removes needless newlines: white space before a line end and at the end of the text goes, and empty lines at both
+// ends; the first line keeps its indentation. Three line ends and more become two, and a single line end inside a
+// sentence becomes a space. It is inside a sentence if a letter, a digit or a comma comes before it and a lower-case
+// letter after it.
 std::string remove_needless_newlines(std::string_view text);
 
 }  // namespace teratron

@@ -66,17 +66,22 @@ std::optional<UrlParts> parse_url(std::string_view url) {
   std::string_view authority = rest.substr(0, path_begin);
   authority.remove_prefix(authority.rfind('@') + 1);  // 0 if there is no "@"
   const std::size_t colon = authority.find(':');
-  const std::string_view port = colon == authority.npos ? "" : authority.substr(colon + 1);
+  std::string_view port = colon == authority.npos ? "" : authority.substr(colon + 1);
   if (port.find_first_not_of("0123456789") != port.npos) return std::nullopt;
-  UrlParts parts{.host = ascii_lower(authority.substr(0, colon)), .path = std::string(rest.substr(path_begin))};
-  if (parts.host.starts_with("www.")) parts.host.erase(0, 4);
-  if (!parts.path.starts_with('/')) parts.path.insert(0, "/");
+  port.remove_prefix(std::min(port.find_first_not_of('0'), port.size()));
+  if (port == (scheme == "http" ? "80" : "443")) port = "";
+  UrlParts parts{.host = ascii_lower(authority.substr(0, colon)),
+                 .port = std::string(port),
+                 .path = std::string(rest.substr(path_begin))};
   if (!is_host(parts.host)) return std::nullopt;
+  constexpr std::string_view kWeb = "www.";
+  if (parts.host.starts_with(kWeb) && is_host(parts.host.substr(kWeb.size()))) parts.host.erase(0, kWeb.size());
+  if (!parts.path.starts_with('/')) parts.path.insert(0, "/");
   return parts;
 }
 
 std::string page_key(const UrlParts& url) {
-  std::string key = url.host + url.path.substr(0, url.path.find('#'));
+  std::string key = url.host + (url.port.empty() ? "" : ":" + url.port) + url.path.substr(0, url.path.find('#'));
   while (key.ends_with('/')) key.pop_back();
   return key;
 }

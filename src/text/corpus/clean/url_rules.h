@@ -13,7 +13,8 @@ namespace teratron {
 
 // The parts of a URL, in lower case where case means nothing.
 struct UrlParts {
-  std::string host;  // without "www." and port
+  std::string host;  // without "www.", unless nothing with a dot is left
+  std::string port;  // empty: the scheme's
   std::string path;  // with its query, as written; never empty
 };
 
@@ -21,7 +22,8 @@ struct UrlParts {
 // space or control characters, at most 2,000 bytes. Empty if it is malformed.
 std::optional<UrlParts> parse_url(std::string_view url);
 
-// A key that is equal for addresses of one page: scheme, "www.", case of the host, fragment and last slash are ignored.
+// A key that is equal for addresses of one page: scheme, user name, "www.", case of the host, the scheme's own port,
+// fragment and last slash are ignored.
 std::string page_key(const UrlParts& url);
 
 class UrlRules {

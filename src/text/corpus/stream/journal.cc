@@ -18,7 +18,7 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-constexpr std::string_view kJournalFormat = "teratron corpus journal 3";
+constexpr std::string_view kJournalFormat = "teratron corpus journal 4";
 
 fs::path journal_of(const fs::path& out) { return out.string() + ".journal"; }
 fs::path state_of(const fs::path& out) { return out.string() + ".journal-state"; }
@@ -155,7 +155,7 @@ std::optional<JournalPoint> Journal::load(std::string& why_not) const {
                        .counts = counts_from(json.at("counts")),
                        .out = line_point_from(json.at("out"), tails),
                        .dropped = line_point_from(json.at("dropped"), tails),
-                       .spool_bytes = json.at("spool_bytes"),
+                       .spool = {.bytes = json.at("spool_bytes"), .checksum = json.at("spool_checksum")},
                        .state_bytes = json.at("state_bytes"),
                        .state_checksum = json.at("state_checksum")};
     why_not = fault_of(AtomicFile::partial_of(out_), point.out.bytes);
@@ -164,7 +164,7 @@ std::optional<JournalPoint> Journal::load(std::string& why_not) const {
     };
     if (why_not.empty() && !dropped_.empty()) why_not = fault_of(AtomicFile::partial_of(dropped_), point.dropped.bytes);
     look_at(AtomicFile::partial_of(state_path_), point.state_bytes);
-    look_at(spool_path_, point.spool_bytes);
+    look_at(spool_path_, point.spool.bytes);
     if (!why_not.empty()) return std::nullopt;
     return point;
   } catch (const std::exception&) {
@@ -214,15 +214,11 @@ void Journal::write(JournalPoint point) {
     point.state_bytes = state_->bytes_written();
     point.state_checksum = state_sum_.digest();
   }
-  const Json json = {{"format", kJournalFormat},
-                     {"file", point.position.file},
-                     {"line", point.position.line},
-                     {"counts", json_of(point.counts, {})},
-                     {"out", json_of(point.out)},
-                     {"dropped", json_of(point.dropped)},
-                     {"spool_bytes", point.spool_bytes},
-                     {"state_bytes", point.state_bytes},
-                     {"state_checksum", point.state_checksum},
+  const Json json = {{"format", kJournalFormat},         {"file", point.position.file},
+                     {"line", point.position.line},      {"counts", json_of(point.counts, {})},
+                     {"out", json_of(point.out)},        {"dropped", json_of(point.dropped)},
+                     {"spool_bytes", point.spool.bytes}, {"spool_checksum", point.spool.checksum},
+                     {"state_bytes", point.state_bytes}, {"state_checksum", point.state_checksum},
                      {"run", Json::parse(run_)}};
   write_file_atomically(path_, json_text(json) + "\n" + point.out.tail + point.dropped.tail);
   written_at_ = monotonic_seconds();

@@ -26,7 +26,7 @@ struct JournalPoint {
   InputPosition position;
   StreamCounts counts;
   LinePoint out, dropped;
-  std::uint64_t spool_bytes = 0;  // of the first survey
+  SpoolPoint spool;  // of the first survey
   std::uint64_t state_bytes = 0;
   std::string state_checksum = {};  // of so many bytes; empty: of none
 };

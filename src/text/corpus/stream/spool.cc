@@ -3,8 +3,10 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <optional>
 #include <utility>
 
 #include "base/error.h"
@@ -71,15 +73,15 @@ std::filesystem::path folder_for_temporaries(const std::filesystem::path& out) {
 Spool::Spool(const std::filesystem::path& folder, Contents contents)
     : folder_(folder), contents_(std::move(contents)), descriptor_(open_unnamed_file(folder)) {}
 
-Spool::Spool(const std::filesystem::path& path, std::uint64_t kept_bytes, Contents contents)
-    : folder_(folder_for_temporaries(path)), path_(path), contents_(std::move(contents)), is_kept_(kept_bytes > 0) {
+Spool::Spool(const std::filesystem::path& path, const SpoolPoint& kept, Contents contents)
+    : folder_(folder_for_temporaries(path)), path_(path), contents_(std::move(contents)), is_kept_(kept.bytes > 0) {
   descriptor_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
   if (descriptor_ < 0) throw_spool_error(folder_, "create");
-  const auto size = static_cast<off_t>(kept_bytes);
+  const auto size = static_cast<off_t>(kept.bytes);
   if (::ftruncate(descriptor_, size) != 0 || ::lseek(descriptor_, size, SEEK_SET) != size) {
     throw_spool_error(folder_, "write");
   }
-  find_ends(kept_bytes);
+  take_kept(kept);
 }
 
 Spool::~Spool() {
@@ -87,15 +89,23 @@ Spool::~Spool() {
   if (has_name() && !is_kept_) ::unlink(path_.c_str());
 }
 
-void Spool::find_ends(std::uint64_t bytes) {
-  const auto whole = static_cast<std::int64_t>(bytes);
+void Spool::throw_damaged() const {
+  throw_user_error("'{}' is damaged; run the same command again, which then starts over",
+                   has_name() ? path_.string() : fmt::format("a temporary file in {}", folder_.string()));
+}
+
+// Goes through all bytes for their checksum, and then from head to head for where documents end.
+void Spool::take_kept(const SpoolPoint& kept) {
+  const auto whole = static_cast<std::int64_t>(kept.bytes);
+  std::string piece;
+  for (std::int64_t begin = 0; begin < whole; begin += std::ssize(piece)) {
+    piece.resize(std::min(kSpoolBuffer, static_cast<std::size_t>(whole - begin)));
+    read_unnamed(descriptor_, folder_, begin, piece);
+    sum_.update(std::as_bytes(std::span(piece)));
+  }
+  if (whole > 0 && sum_.digest() != kept.checksum) throw_damaged();
   for (std::int64_t begin = 0; begin < whole;) {
-    Header header{.bytes = -1, .file = -1};
-    const std::int64_t left = whole - begin - std::int64_t{sizeof header};
-    if (left >= 0) read_unnamed(descriptor_, folder_, begin, {reinterpret_cast<char*>(&header), sizeof header});
-    if (header.bytes < 0 || header.bytes > left || header.file < 0 || header.file >= std::ssize(contents_.files)) {
-      throw_user_error("'{}' is damaged; run the same command again, which then starts over", path_.string());
-    }
+    const Header header = header_at(begin);
     begin += std::int64_t{sizeof header} + header.bytes;
     ends_.push_back(begin);
   }
@@ -117,6 +127,7 @@ std::int64_t Spool::add(const Document& document) {
 
 void Spool::flush() {
   write_unnamed(descriptor_, folder_, buffer_);
+  if (has_name()) sum_.update(std::as_bytes(std::span(buffer_)));
   buffer_.clear();
 }
 
@@ -125,20 +136,21 @@ void Spool::end_writing() {
   buffer_.shrink_to_fit();
 }
 
-void Spool::keep() {
+SpoolPoint Spool::keep() {
   flush();
   if (::fsync(descriptor_) != 0) throw_spool_error(folder_, "write");
   is_kept_ = true;
+  return {.bytes = static_cast<std::uint64_t>(bytes()), .checksum = sum_.digest()};
 }
 
-Spool::Header Spool::header_of(std::int64_t number) const {
+Spool::Header Spool::header_at(std::int64_t begin) const {
   Header header;
-  read_unnamed(descriptor_, folder_, begin_of(number), {reinterpret_cast<char*>(&header), sizeof header});
+  read_unnamed(descriptor_, folder_, begin, {reinterpret_cast<char*>(&header), sizeof header});
   return header;
 }
 
 Document Spool::read(std::int64_t number) const {
-  const Header header = header_of(number);
+  const Header header = header_at(begin_of(number));
   std::string content(static_cast<std::size_t>(header.bytes), '\0');
   read_unnamed(descriptor_, folder_, begin_of(number) + static_cast<std::int64_t>(sizeof header), content);
   Document document{.file = &contents_.files[index(header.file)], .line = header.line, .number = number};
@@ -146,13 +158,15 @@ Document Spool::read(std::int64_t number) const {
     document.text = std::move(content);
     return document;
   }
-  document.text = string_member(content, contents_.text_key).value_or("");
+  std::optional<std::string> text = string_member(content, contents_.text_key);
+  if (!text) throw_damaged();
+  document.text = *std::move(text);
   document.record = std::move(content);
   return document;
 }
 
 std::string Spool::origin(std::int64_t number) const {
-  const Header header = header_of(number);
+  const Header header = header_at(begin_of(number));
   return origin_of({.file = &contents_.files[index(header.file)], .line = header.line});
 }
 

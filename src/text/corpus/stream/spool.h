@@ -10,9 +10,16 @@
 #include <string_view>
 #include <vector>
 
+#include "base/files/checksum.h"
 #include "corpus/stream/document.h"
 
 namespace teratron {
+
+// How far a spool with a name is written, for one that goes on with its file.
+struct SpoolPoint {
+  std::uint64_t bytes = 0;
+  std::string checksum = {};  // of so many bytes; empty: of none
+};
 
 class Spool {
  public:
@@ -24,8 +31,8 @@ class Spool {
   };
   // A file in `folder`, without a name.
   Spool(const std::filesystem::path& folder, Contents contents);
-  // The file `path`, of which an earlier spool kept the first `kept_bytes`. UserError: they are damaged.
-  Spool(const std::filesystem::path& path, std::uint64_t kept_bytes, Contents contents);
+  // The file `path`, which an earlier spool kept up to `kept`. UserError: its bytes are others.
+  Spool(const std::filesystem::path& path, const SpoolPoint& kept, Contents contents);
   Spool(const Spool&) = delete;
   Spool& operator=(const Spool&) = delete;
   ~Spool();
@@ -34,10 +41,10 @@ class Spool {
   std::int64_t add(const Document& document);
   void end_writing();  // before the first read
   // Syncs a spool with a name to the disk, where it stays when the process ends.
-  void keep();
+  SpoolPoint keep();
   bool has_name() const { return !path_.empty(); }
 
-  // Called by any number of threads. Sets `number` in the document.
+  // Called by any number of threads. Sets `number` in the document. UserError: the file has changed.
   Document read(std::int64_t number) const;
   std::string origin(std::int64_t number) const;  // origin_of() that document
 
@@ -50,8 +57,9 @@ class Spool {
   static std::size_t index(std::int64_t number) { return static_cast<std::size_t>(number); }
   std::int64_t begin_of(std::int64_t number) const { return number == 0 ? 0 : ends_[index(number) - 1]; }
   struct Header;
-  Header header_of(std::int64_t number) const;
-  void find_ends(std::uint64_t bytes);
+  Header header_at(std::int64_t begin) const;
+  void take_kept(const SpoolPoint& kept);
+  [[noreturn]] void throw_damaged() const;
   void flush();
 
   std::filesystem::path folder_;  // for messages
@@ -60,6 +68,7 @@ class Spool {
   int descriptor_ = -1;
   bool is_kept_ = false;
   std::string buffer_;
+  Checksum sum_;                    // of what is in the file
   std::vector<std::int64_t> ends_;  // offsets in the file
 };
 

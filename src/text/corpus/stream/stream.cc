@@ -59,7 +59,7 @@ std::string skipped_records(const Stages& stages) {
   return text.empty() ? text : text + ")";
 }
 
-// After the first pass.
+// After the first pass: how many documents there are, and so which share of them is bad, is not known before.
 void check_read(const StreamCounts& counts, const Stages& stages, const StreamOptions& options) {
   if (counts.documents == 0) {
     throw_user_error("there are no documents in {}{}{}; nothing was written", name_of_input(options.files[0]),
@@ -69,15 +69,13 @@ void check_read(const StreamCounts& counts, const Stages& stages, const StreamOp
   check_bad(counts, options.max_bad_share);
 }
 
-void count_read(const DocumentSource::Batch& batch, double max_bad_share, StreamCounts& counts, DropLog& drops) {
+void count_read(const DocumentSource::Batch& batch, StreamCounts& counts, DropLog& drops) {
   counts.documents += std::ssize(batch.documents) + std::ssize(batch.bad);
   for (const Document& document : batch.documents) counts.text_bytes += std::ssize(document.text);
   for (const BadDocument& bad : batch.bad) {
     if (counts.bad++ == 0) counts.first_bad = bad.fault;
     drops.add("read", {.reason = "bad", .detail = bad.fault}, *bad.file, bad.line, {});
   }
-  constexpr std::int64_t kEnoughToJudge = 100'000;
-  if (counts.documents >= kEnoughToJudge) check_bad(counts, max_bad_share);
 }
 
 // Documents that the stage keeps. All threads work on process(); admit() and the drops are in the documents' order.
@@ -164,7 +162,7 @@ class StreamRun {
       stages_.at(stage)->restore_state(delta);
     });
     for (DocumentSource::Batch batch; files_->next(batch);) {
-      count_read(batch, options_.max_bad_share, now_.counts, drops_);
+      count_read(batch, now_.counts, drops_);
       run_batch(pass, std::move(batch.documents));
       now_.position = batch.end;
       save_state_deltas(pass);
@@ -198,7 +196,7 @@ class StreamRun {
     if (pass.end == stages_.size()) return pass;
     const Spool::Contents contents{.text_key = options_.text_key, .files = files_->files()};
     auto spool = journal_.has_files() && !is_surveyed
-                     ? std::make_unique<Spool>(journal_.spool_path(), now_.spool_bytes, contents)
+                     ? std::make_unique<Spool>(journal_.spool_path(), now_.spool, contents)
                      : std::make_unique<Spool>(folder_for_temporaries(options_.out), contents);
     pass.survey = std::make_unique<Survey>(*stages_[pass.end], std::move(spool));
     return pass;
@@ -229,7 +227,7 @@ class StreamRun {
   void write_point(const Pass& pass) {
     now_.out = writer_.point();
     now_.dropped = drops_.point();
-    if (pass.survey) now_.spool_bytes = pass.survey->keep();
+    if (pass.survey) now_.spool = pass.survey->keep();
     journal_.write(now_);
     keep_partial(true);
   }

@@ -50,9 +50,4 @@ const Spool& Survey::settle() {
   return *spool_;
 }
 
-std::uint64_t Survey::keep() {
-  spool_->keep();
-  return static_cast<std::uint64_t>(spool_->bytes());
-}
-
 }  // namespace teratron

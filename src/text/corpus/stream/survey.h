@@ -25,8 +25,8 @@ class Survey {
   // As Stage's, of the measures that were noted.
   std::string take_state_delta() { return std::exchange(state_delta_, {}); }
   void restore_state(std::string_view delta);
-  // Syncs the spool to the disk, where it outlives the process. Returns its bytes.
-  std::uint64_t keep();
+  // Syncs the spool to the disk, where it outlives the process.
+  SpoolPoint keep() { return spool_->keep(); }
 
  private:
   Stage& stage_;

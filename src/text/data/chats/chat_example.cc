@@ -101,7 +101,8 @@ Json message_of(const Json& given, const std::string& where) {
   if (calls.is_null() || !content.is_null()) message["content"] = text_of(content, where);
   if (!calls.is_null()) message["tool_calls"] = std::move(calls);
   for (const auto& [key, value] : given.items()) {
-    const bool is_read = key == "from" || key == "value" || key == "content" || key == "train" || message.contains(key);
+    constexpr std::array kRead = {"from", "value", "content", "train", "tool_calls"};
+    const bool is_read = std::ranges::find(kRead, key) != kRead.end() || message.contains(key);
     if (is_read || value.is_null() || (value.is_structured() && value.empty())) continue;
     if (value.is_structured()) throw_user_error("{} has '{}', which is no text", where, key);
     if (key == "weight") check_weight(value, where);
@@ -121,7 +122,10 @@ void add_messages(const Json& list, const char* key, Json& messages) {
 Json object_of(std::string_view json, std::string_view content) {
   if (!is_json(json)) throw_user_error("this is not valid JSON: {}", json_fault(json));
   Json object = parse_fitted<Json>(json);
-  if (!object.is_object()) throw_user_error("this is no JSON object in UTF-8 with {}", content);
+  if (!object.is_object()) {
+    throw_user_error("this is no JSON object in UTF-8 with {}, or nests values more than {} deep", content,
+                     kDeepestJson);
+  }
   // Columns that other rows of a table have are null.
   for (auto member = object.begin(); member != object.end();) {
     member = member->is_null() ? object.erase(member) : std::next(member);
@@ -146,8 +150,10 @@ void take_extras(const Json& object, ChatExample& example) {
   }
   example.extras = {.tools = read_object_list(object.value("tools", Json()), "\"tools\""),
                     .documents = read_object_list(object.value("documents", Json()), "\"documents\"")};
-  if (example.messages.is_null() && !example.extras.tools.is_null()) {
-    throw_user_error("\"tools\" have no place before a prompt that is a text; put them there, or write messages");
+  for (const auto& [name, list] :
+       {std::pair("tools", &example.extras.tools), std::pair("documents", &example.extras.documents)}) {
+    if (!example.messages.is_null() || list->is_null()) continue;
+    throw_user_error("\"{}\" have no place before a prompt that is a text; put them there, or write messages", name);
   }
 }
 
@@ -268,7 +274,8 @@ Json prompt_of(const Json& object, const Json& chosen) {
   for (const char* key : {"prompt", "messages", "conversations"}) {
     // Beside whole conversations, "messages" often repeats the chosen one.
     if (is_asked && key != std::string_view("prompt")) continue;
-    if (!prompt.empty() || !object.contains(key) || !object[key].is_array()) continue;
+    if (!prompt.empty() || !object.contains(key)) continue;
+    if (object[key].is_string() && key == std::string_view("prompt")) continue;
     add_messages(object[key], key, prompt);
     if (ends_with(prompt, chosen)) prompt.erase(prompt.end() - std::ssize(chosen), prompt.end());
   }

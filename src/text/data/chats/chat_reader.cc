@@ -31,7 +31,9 @@ void add_turns(const ChatTokens& chat, IndexedDatasetWriter& writer) {
 
 ChatReader::ChatReader(const ChatTokenizer& tokenizer, std::span<const std::filesystem::path> files, ChatForm form,
                        std::int64_t batch_bytes)
-    : tokenizer_(tokenizer), form_(form), reader_(files, batch_bytes, TextFormat::kAuto) {}
+    : tokenizer_(tokenizer), form_(form), reader_(files, batch_bytes, TextFormat::kAuto) {
+  reader_.advise_no_format();
+}
 
 std::vector<ChatTokens> ChatReader::tokenize(const RawDocument& document) const {
   if (document.line == 0) throw_user_error("this is plain text; chats are JSON lines, an object a line");

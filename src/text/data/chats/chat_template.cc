@@ -1,6 +1,5 @@
 #include "data/chats/chat_template.h"
 
-#include <array>
 #include <ctime>
 #include <map>
 #include <optional>
@@ -27,8 +26,13 @@ std::string formatted(const std::string& format, ChatTemplate::Time now) {
   const std::time_t seconds = std::chrono::system_clock::to_time_t(now);
   std::tm local{};
   localtime_r(&seconds, &local);
-  std::array<char, 256> text{};
-  return {text.data(), std::strftime(text.data(), text.size(), format.c_str(), &local)};
+  const std::string ended = format.c_str() + std::string(".");  // strftime returns 0 for a text that has no room
+  constexpr std::size_t kMost = 1 << 16;
+  for (std::string text(256, '\0'); text.size() <= kMost; text.resize(2 * text.size())) {
+    const std::size_t length = std::strftime(text.data(), text.size(), ended.c_str(), &local);
+    if (length > 0) return text.substr(0, length - 1);
+  }
+  jinja::fail("strftime_now writes a date of more than {} bytes", kMost);
 }
 
 std::string text_argument(const jinja::Arguments& arguments, const char* function) {

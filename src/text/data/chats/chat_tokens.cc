@@ -32,8 +32,8 @@ nlohmann::ordered_json first_messages(const ChatExample& example, std::size_t co
 
 }  // namespace
 
-ChatTokenizer::ChatTokenizer(Tokenizer tokenizer, ChatRules rules)
-    : tokenizer_(std::move(tokenizer)), rules_(std::move(rules)) {
+ChatTokenizer::ChatTokenizer(Tokenizer tokenizer, ChatRules rules, ChatTemplate::Time now)
+    : tokenizer_(std::move(tokenizer)), rules_(std::move(rules)), now_(now) {
   ends_turns_ = rules_.form && rules_.form->after_answer().find_first_not_of(kWhite) != std::string::npos;
 }
 
@@ -79,7 +79,7 @@ std::vector<ChatText> ChatTokenizer::texts_of(const ChatExample& example) const 
   std::ranges::copy_if(said, std::back_inserter(answers), [&](std::size_t i) { return is_learned(example, i); });
   if (answers.empty()) return {};
   if (!rules_.form->marks_answers(example.extras)) return texts_by_prefixes(example, answers);
-  ChatText chat = rules_.form->render_with_answers(example.messages, example.extras);
+  ChatText chat = rules_.form->render_with_answers(example.messages, example.extras, now_);
   if (said.size() == answers.size()) return {std::move(chat)};
   if (chat.answers.size() != said.size()) {
     throw_user_error("the chat template has {} for {}, so those that are only read are unknown",
@@ -96,13 +96,13 @@ std::vector<ChatText> ChatTokenizer::texts_of(const ChatExample& example) const 
 std::vector<ChatText> ChatTokenizer::texts_by_prefixes(const ChatExample& example,
                                                        const std::vector<std::size_t>& answers) const {
   std::vector<ChatText> each;  // a text up to every answer
-  ChatText whole{.text = rules_.form->render(example.messages, false, example.extras)};
+  ChatText whole{.text = rules_.form->render(example.messages, false, example.extras, now_)};
   bool is_extended = true;  // each text by the next
   for (const std::size_t answer : answers) {
-    const std::string before = rules_.form->render(first_messages(example, answer), true, example.extras);
+    const std::string before = rules_.form->render(first_messages(example, answer), true, example.extras, now_);
     std::string through = answer + 1 == example.messages.size()
                               ? whole.text
-                              : rules_.form->render(first_messages(example, answer + 1), false, example.extras);
+                              : rules_.form->render(first_messages(example, answer + 1), false, example.extras, now_);
     if (!through.starts_with(before)) {
       throw_user_error(
           "the chat template begins the answer of message {} otherwise than it writes it, so where the assistant's "

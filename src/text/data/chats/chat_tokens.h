@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <chrono>
 #include <cstdint>
 #include <vector>
 
@@ -26,7 +27,8 @@ struct ChatTokens {
 // of special tokens are those tokens. Safe to use from many threads.
 class ChatTokenizer {
  public:
-  ChatTokenizer(Tokenizer tokenizer, ChatRules rules);
+  // `now`: the date of all conversations, of which each is rendered several times.
+  ChatTokenizer(Tokenizer tokenizer, ChatRules rules, ChatTemplate::Time now = std::chrono::system_clock::now());
 
   const Tokenizer& tokenizer() const { return tokenizer_; }
   // Documents of an example; none: nobody answers. UserError, without the place: the template is missing or refuses the
@@ -46,6 +48,7 @@ class ChatTokenizer {
 
   Tokenizer tokenizer_;
   ChatRules rules_;
+  ChatTemplate::Time now_;
   bool ends_turns_ = false;  // the template writes more than white space after an answer
 };
 

@@ -43,7 +43,7 @@ std::optional<FileBlocks> blocks_from(const JsonFields& fields, std::int64_t fil
   if (!fields.has(kBlockBytes)) return std::nullopt;
   FileBlocks blocks{.bytes = fields.integer(kBlockBytes, 4096, std::int64_t{1} << 30), .checksums = {}};
   const std::string digits = fields.string(kChecksums);
-  const std::int64_t count = (file_bytes + blocks.bytes - 1) / blocks.bytes;
+  const std::int64_t count = file_bytes / blocks.bytes + (file_bytes % blocks.bytes > 0 ? 1 : 0);
   if (!std::cmp_equal(digits.size(), count * static_cast<std::int64_t>(kDigits)) || blocks.bytes % 8 != 0) {
     fields.throw_not(kChecksums, fmt::format("the checksums of {} blocks", count));
   }
@@ -73,7 +73,7 @@ SequenceUnit unit_from(const JsonFields& fields) {
   if (name == kDocument) return SequenceUnit::kDocument;
   if (name == kTurn) return SequenceUnit::kTurn;
   if (name == kPair) return SequenceUnit::kPair;
-  if (name != kSentence) fields.throw_not(kUnit, "\"document\", \"sentence\" or \"turn\"");
+  if (name != kSentence) fields.throw_not(kUnit, "\"document\", \"sentence\", \"turn\" or \"pair\"");
   const bool by_lines = fields.has(kSentencesBy) && fields.string(kSentencesBy) == kLines;
   return by_lines ? SequenceUnit::kLine : SequenceUnit::kSentence;
 }

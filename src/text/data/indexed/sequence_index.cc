@@ -169,7 +169,7 @@ void SequenceIndex::read_documents(Reader& reader) {
     if (is_sequence_each && first != document) {  // they are identical so far
       is_sequence_each = false;
       first_sequences_.resize(static_cast<std::size_t>(document));
-      std::iota(first_sequences_.begin(), first_sequences_.end(), 0);
+      std::iota(first_sequences_.begin(), first_sequences_.end(), std::int64_t{0});
     }
     if (!is_sequence_each) first_sequences_.push_back(first);
     previous = first;

@@ -13,7 +13,7 @@ constexpr std::uint32_t kPackedStream = 48;  // of RandomPurpose::kShuffle, besi
 
 std::vector<std::int64_t> largest_first(std::span<const std::int64_t> sizes) {
   std::vector<std::int64_t> order(sizes.size());
-  std::iota(order.begin(), order.end(), 0);
+  std::iota(order.begin(), order.end(), std::int64_t{0});
   std::ranges::stable_sort(order, std::ranges::greater(),
                            [&](std::int64_t item) { return sizes[static_cast<std::size_t>(item)]; });
   return order;

@@ -6,12 +6,12 @@
 
 namespace teratron {
 
-std::size_t ArrayElements::scan(std::string& text,
+std::size_t ArrayElements::scan(std::string& text, bool is_last,
                                 const std::function<void(std::size_t begin, std::size_t end)>& element) {
   std::size_t begin = 0, at = scanned_;
   while (at < text.size()) {
     if (!is_open_) {
-      at = begin = open_array(text, at);
+      at = begin = open_array(text, is_last, at);
       if (!is_open_) break;
       continue;
     }
@@ -43,12 +43,12 @@ std::size_t ArrayElements::scan(std::string& text,
 }
 
 // The offset of the first element; otherwise of a possible beginning of a byte order mark, or the text's end.
-std::size_t ArrayElements::open_array(std::string_view text, std::size_t at) {
+std::size_t ArrayElements::open_array(std::string_view text, bool is_last, std::size_t at) {
   while (at < text.size()) {
     const std::string_view rest = text.substr(at);
     if (rest.starts_with(kByteOrderMark)) {
       at += kByteOrderMark.size();
-    } else if (kByteOrderMark.starts_with(rest)) {
+    } else if (!is_last && kByteOrderMark.starts_with(rest)) {
       break;
     } else if (is_blank(rest.substr(0, 1))) {
       ++at;

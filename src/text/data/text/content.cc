@@ -40,9 +40,9 @@ bool is_named_json_lines(const std::filesystem::path& file) {
 }
 
 Content content::refused(const Finding& finding) {
-  return {ContentKind::kOther,
-          fmt::format("seems to be {}: {}; or take it as plain text with --format text", finding.what, finding.advice),
-          finding.may_be_page, finding.may_be_list};
+  return {ContentKind::kOther,  fmt::format("seems to be {}: {}", finding.what, finding.advice),
+          finding.may_be_page,  finding.may_be_list,
+          /*is_unclear=*/false, "; or take it as plain text with --format text"};
 }
 
 Content recognise_content(std::string_view head, const std::filesystem::path& file) {
@@ -63,14 +63,15 @@ Content recognise_content(std::string_view head, const std::filesystem::path& fi
   return {};
 }
 
-void require_readable(const Content& content, const std::filesystem::path& file) {
-  if (content.kind == ContentKind::kOther) throw_user_error("{} {}", name_of_input(file), content.refusal);
+void require_readable(const Content& content, const std::filesystem::path& file, bool has_flag) {
+  if (content.kind != ContentKind::kOther) return;
+  throw_user_error("{} {}{}", name_of_input(file), content.refusal, has_flag ? content.otherwise : "");
 }
 
-std::string surprise_of(const Content& content, const std::filesystem::path& file) {
+std::string surprise_of(const Content& content, const std::filesystem::path& file, bool has_flag) {
   const std::string ending = content_ending(file);
   bool is_expected = ending.empty();
-  const char *what = "", *other = is_named_json(file) ? "" : "; --format text takes it as one text";
+  const char *what = "", *other = is_named_json(file) || !has_flag ? "" : "; --format text takes it as one text";
   switch (content.kind) {
     case ContentKind::kJsonArray:
       what = "a JSON array of documents";

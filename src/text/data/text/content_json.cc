@@ -23,9 +23,10 @@ Content unclear(bool is_named) {
   if (is_named) return kind(ContentKind::kJsonLines);  // its reader reports the fault with the line
   return {.kind = ContentKind::kOther,
           .refusal =
-              "begins as JSON does, and is not valid JSON there; say what it is with --format jsonl (an object a "
-              "line; quotes are \", and NaN is no number) or --format text",
-          .is_unclear = true};
+              "begins as JSON does, and is not valid JSON there; write an object a line (quotes are \", and NaN is no "
+              "number)",
+          .is_unclear = true,
+          .otherwise = ", or say what it is with --format jsonl or --format text"};
 }
 
 // SQuAD's files are one object, whose "data" is a list of articles.

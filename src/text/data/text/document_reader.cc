@@ -99,9 +99,10 @@ ContentKind DocumentReader::recognise() {
     return ContentKind::kJsonLines;
   }
   if (takes_lists_ && content.may_be_list) return ContentKind::kText;
-  require_readable(content, file);
+  require_readable(content, file, has_flag_);
   constexpr int kMostSurprises = 3;
-  if (const std::string line = surprise_of(content, file); tells_ && !line.empty() && ++surprises_ <= kMostSurprises) {
+  if (const std::string line = surprise_of(content, file, has_flag_);
+      tells_ && !line.empty() && ++surprises_ <= kMostSurprises) {
     std::fputs(
         fmt::format("note: {}{}\n", line, surprises_ == kMostSurprises ? "; further files are not listed" : "").c_str(),
         stderr);
@@ -118,7 +119,7 @@ void DocumentReader::require_lines(const Content& content, std::string_view head
   }
   const std::string_view line = head.substr(0, head.find('\n'));
   if (content.kind != ContentKind::kOther || content.is_unclear || is_json(line)) return;
-  throw_user_error("{} {}", name, content.refusal);
+  require_readable(content, files_[file_]);
 }
 
 void DocumentReader::close() {
@@ -234,7 +235,7 @@ void DocumentReader::read_elements(DocumentBatch& batch) {
 std::size_t DocumentReader::cut_elements(std::string& block, std::vector<std::pair<std::size_t, std::size_t>>& places) {
   constexpr std::string_view kSpaces = " \t\r\n";
   try {
-    return elements_.scan(block, [&](std::size_t begin, std::size_t end) {
+    return elements_.scan(block, is_at_end_, [&](std::size_t begin, std::size_t end) {
       while (begin < end && kSpaces.find(block[begin]) != kSpaces.npos) ++begin;
       while (begin < end && kSpaces.find(block[end - 1]) != kSpaces.npos) --end;
       places.emplace_back(begin, end);

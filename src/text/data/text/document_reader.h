@@ -68,6 +68,9 @@ class DocumentReader {
   // Suppresses notices of files whose content differs from their name: for a second pass.
   void stay_silent() { tells_ = false; }
 
+  // Leaves --format out of messages: the command has no such flag.
+  void advise_no_format() { has_flag_ = false; }
+
   // Reads lists of short texts, a line each, which may look like settings.
   void take_lists() { takes_lists_ = true; }
 
@@ -116,7 +119,7 @@ class DocumentReader {
   std::int64_t batch_bytes_, total_bytes_;
   TextFormat format_;
   std::size_t most_unpacked_;
-  bool tells_ = true, takes_lists_ = false;
+  bool tells_ = true, takes_lists_ = false, has_flag_ = true;
   int surprises_ = 0;                          // files whose content differs from their name
   std::size_t file_ = 0;                       // the current one
   std::optional<DecompressingReader> reader_;  // while it is open

@@ -56,8 +56,10 @@ std::string read_plain_text(const std::filesystem::path& file, TextFormat format
   for (DocumentBatch batch; reader.next(batch);) {
     for (const RawDocument& document : batch.documents) {
       if (document.line > 0) {
-        throw_user_error("{} holds JSON, an object for each document, and is to be {} as plain text; {}",
-                         name_of_input(file), wanted, "or take it for that with --format text");
+        const bool is_table = document.unit == DocumentUnit::kRow;
+        throw_user_error("{} holds {}, and is to be {} as plain text; {}", name_of_input(file),
+                         is_table ? "a Parquet table" : "JSON, an object for each document", wanted,
+                         is_table ? "write its text to a file of its own" : "or take it for that with --format text");
       }
       text += text_of.of(document);
     }

@@ -25,7 +25,7 @@ std::vector<std::string> read_text_list(const std::filesystem::path& file, TextF
                                         BlankLines blank);
 
 // Reads a whole file as one plain text, without a byte order mark. UserError: as DocumentReader's; the file is JSON
-// lines or a JSON array (`wanted` names what it should be: "the text of WikiText-103").
+// lines, a JSON array or Parquet (`wanted` names what it should be: "the text of WikiText-103").
 std::string read_plain_text(const std::filesystem::path& file, TextFormat format, std::string_view wanted);
 
 }  // namespace teratron

@@ -4,6 +4,7 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <utility>
 
 #include "jinja/values/arguments.h"
 #include "jinja/values/printing.h"
@@ -65,22 +66,27 @@ Value filter_replace(Renderer& /*renderer*/, Arguments& arguments) {
   return Value::text(replaced(text_of(bound[0]), text_of(bound[1]), text_of(bound[2]), bound.integer_or(3, -1)));
 }
 
+// A text, or so many spaces; none where that is below 0.
+std::string indentation(const Bound& bound, std::size_t argument, std::int64_t other) {
+  if (bound.has(argument) && bound[argument].text() != nullptr) return bound[argument].text()->bytes;
+  constexpr std::int64_t kWidest = 1'000'000;
+  const std::int64_t width = bound.integer_or(argument, other);
+  if (width > kWidest) fail("an indentation of {} spaces is not supported; the widest has {}", width, kWidest);
+  return std::string(static_cast<std::size_t>(std::max<std::int64_t>(width, 0)), ' ');
+}
+
 Value indent(Renderer& /*renderer*/, Arguments& arguments) {
   const Bound bound("indent", arguments, {"s", "width", "first", "blank"});
-  const bool is_text = bound.has(1) && bound[1].text() != nullptr;
-  const std::string by =
-      is_text
-          ? bound[1].text()->bytes
-          : std::string(static_cast<std::size_t>(std::clamp<std::int64_t>(bound.integer_or(1, 4), 0, 1'000'000)), ' ');
+  const std::string by = indentation(bound, 1, 4);
   const bool first = bound.flag_or(2, false), blank = bound.flag_or(3, false);
   if (bound[0].text() == nullptr) fail("indent takes a string, and not a {}", type_name(bound[0]));
   const std::string text = bound[0].text()->bytes + "\n";
   std::string out = first ? by : "";
-  Pieces lines = split_lines(text);
-  for (std::size_t i = 0; i < lines.size(); ++i) {
-    if (i > 0) out += '\n';
-    if (i > 0 && (blank || !lines[i].empty())) out += by;
-    out += lines[i];
+  bool is_first = true;
+  for (std::string_view rest = text; !rest.empty();) {
+    const std::string_view line = take_line(rest);
+    if (!std::exchange(is_first, false)) append(out, blank || !line.empty() ? "\n" + by : "\n");
+    append(out, line);
   }
   return Value::text(std::move(out));
 }
@@ -88,10 +94,7 @@ Value indent(Renderer& /*renderer*/, Arguments& arguments) {
 JsonForm json_form(const Bound& bound) {
   JsonForm form{.ascii = bound.flag_or(1, false), .sort_keys = bound.flag_or(4, false), .indent = {}};
   if (bound.has(2) && !bound[2].is_none()) {
-    form.indent =
-        bound[2].text() != nullptr
-            ? bound[2].text()->bytes
-            : std::string(static_cast<std::size_t>(std::clamp<std::int64_t>(bound.integer_or(2, 0), 0, 1000)), ' ');
+    form.indent = indentation(bound, 2, 0);
     form.between.pop_back();  // no space at the end of a line
   }
   if (bound.has(3) && !bound[3].is_none()) {
@@ -110,22 +113,27 @@ Value tojson(Renderer& /*renderer*/, Arguments& arguments) {
   return Value::text(to_json(bound[0], json_form(bound)));
 }
 
+// Digits of a number without white space around and without its plus sign, which std::from_chars does not know.
+std::string_view digits_of(std::string_view text) {
+  text = stripped(text);
+  if (text.starts_with('+') && !text.starts_with("+-")) text.remove_prefix(1);
+  return text;
+}
+
 // int(): white space around, and underscores between digits. Nothing: no integer.
 std::optional<std::int64_t> integer_of(std::string_view text) {
-  text = stripped(text);
-  if (text.starts_with('+')) text.remove_prefix(1);
+  text = digits_of(text);
   std::int64_t number = 0;
   const auto read = std::from_chars(text.data(), text.data() + text.size(), number);
   if (read.ec == std::errc::result_out_of_range) fail("the number {} is above 2^63", text);
   if (text.find('_') != std::string_view::npos) fail("int of a text with _ is not supported");
-  if (read.ec != std::errc() || read.ptr != text.data() + text.size() || text.starts_with("+-")) return std::nullopt;
+  if (read.ec != std::errc() || read.ptr != text.data() + text.size()) return std::nullopt;
   return number;
 }
 
 std::optional<double> real_of(std::string_view text) {
-  text = stripped(text);
+  text = digits_of(text);
   if (text.find('_') != std::string_view::npos) fail("float of a text with _ is not supported");
-  if (text.starts_with('+')) text.remove_prefix(1);
   double number = 0;
   const auto read = std::from_chars(text.data(), text.data() + text.size(), number);
   if (text.find('(') != std::string_view::npos || read.ptr != text.data() + text.size()) return std::nullopt;

@@ -3,6 +3,7 @@
 #include <array>
 #include <cmath>
 
+#include "base/utf8.h"
 #include "jinja/functions/filters.h"
 #include "jinja/functions/tests.h"
 #include "jinja/renderer.h"
@@ -65,13 +66,20 @@ Value filter_last(Renderer& /*renderer*/, Arguments& arguments) {
 
 Value filter_reverse(Renderer& /*renderer*/, Arguments& arguments) {
   const Bound bound("reverse", arguments, {"value"});
+  if (const Text* text = bound[0].text()) {
+    std::string out;
+    for (std::string_view rest = text->bytes; !rest.empty();) {
+      const std::size_t begin = last_character(rest);
+      out += rest.substr(begin);
+      rest = rest.substr(0, begin);
+    }
+    return Value::text(std::move(out), text->safe);
+  }
   Values all = elements(bound[0]);
   std::ranges::reverse(all);
-  const Text* text = bound[0].text();
-  if (text == nullptr) return Value::iterator(std::move(all));
-  std::string out;
-  for (const Value& character : all) out += character.text()->bytes;
-  return Value::text(std::move(out));
+  const Sequence* sequence = bound[0].sequence();
+  const bool is_iterator = sequence != nullptr && sequence->kind == Sequence::Kind::kIterator;
+  return is_iterator ? Value::list(std::move(all)) : Value::iterator(std::move(all));  // as Jinja makes them
 }
 
 Value filter_join(Renderer& /*renderer*/, Arguments& arguments) {
@@ -81,9 +89,8 @@ Value filter_join(Renderer& /*renderer*/, Arguments& arguments) {
   std::string out;
   bool first = true;
   for (const Value& item : elements(bound[0])) {
-    if (!std::exchange(first, false)) out += between;
-    out += text_of(by_attribute ? path_of(item, bound[2]) : item);
-    if (out.size() > kMostBytes) fail("join makes a text of more than {} bytes", kMostBytes);
+    if (!std::exchange(first, false)) append(out, between);
+    append(out, text_of(by_attribute ? path_of(item, bound[2]) : item));
   }
   return Value::text(std::move(out));
 }

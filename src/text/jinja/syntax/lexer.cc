@@ -29,10 +29,6 @@ std::string with_line_feeds(std::string_view text) {
   return out;
 }
 
-bool is_name_byte(char c) {
-  return static_cast<unsigned char>(c) >= 0x80 || c == '_' || is_ascii_digit(c) || is_ascii_letter(c);
-}
-
 // Whether the text is a tag of one word, with white space around.
 bool is_tag(std::string_view text, std::string_view word, std::initializer_list<std::string_view> ends) {
   text = stripped(text, std::nullopt, true, false);
@@ -174,7 +170,7 @@ class Lexer {
     const char c = rest_[0];
     if (is_white_space(decode_utf8(rest_).code)) return skip_white_space();
     if (is_ascii_digit(c)) return read_number();
-    if (is_name_byte(c)) return read_name();
+    if (stands_in_name(decode_utf8(rest_).code, /*first=*/true)) return read_name();
     if (c == '"' || c == '\'') return read_string();
     constexpr std::array<std::string_view, 27> kOperators = {"**", "//", "==", "!=", "<=", ">=", "+", "-", "*",
                                                              "/",  "%",  "~",  "[",  "]",  "(",  ")", "{", "}",
@@ -198,8 +194,12 @@ class Lexer {
   }
 
   void read_name() {
-    const std::size_t end =
-        std::min(rest_.size(), static_cast<std::size_t>(std::ranges::find_if_not(rest_, is_name_byte) - rest_.begin()));
+    std::size_t end = 0;
+    while (end < rest_.size()) {
+      const Utf8Step step = decode_utf8(rest_.substr(end));
+      if (!stands_in_name(step.code, end == 0)) break;
+      end += step.length;
+    }
     add(Kind::kName, rest_.substr(0, end));
     skip(end);
   }
@@ -226,7 +226,8 @@ class Lexer {
         real = true;
       }
     }
-    if (end < rest_.size() && is_name_byte(rest_[end])) fault("a number with letters, which is not supported");
+    if (end < rest_.size() && stands_in_name(decode_utf8(rest_.substr(end)).code, /*first=*/false))
+      fault("a number with letters, which is not supported");
     std::string digits;
     std::ranges::remove_copy(rest_.substr(0, end), std::back_inserter(digits), '_');
     if (!real && digits.size() > 1 && digits[0] == '0' && digits.find_first_not_of('0') != std::string::npos) {

@@ -229,8 +229,7 @@ ExpressionPtr Parser::parse_dictionary() {
 }
 
 bool Parser::is_tuple_end() const {
-  return current().kind == Token::Kind::kVariableEnd || current().kind == Token::Kind::kBlockEnd || current().is(")") ||
-         is_one_of(current(), {"recursive"});
+  return current().kind == Token::Kind::kVariableEnd || current().kind == Token::Kind::kBlockEnd || current().is(")");
 }
 
 ExpressionPtr Parser::parse_tuple(ExpressionPtr (Parser::*element)(), bool may_be_empty) {

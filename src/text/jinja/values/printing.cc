@@ -9,15 +9,11 @@
 namespace teratron::jinja {
 namespace {
 
-void check_size(const std::string& written) {
-  if (written.size() > kMostBytes) fail("it makes a text of more than {} bytes", kMostBytes);
-}
-
 std::string joined_repr(const Values& items) {
   std::string out;
   for (const Value& item : items) {
-    (out += out.empty() ? "" : ", ") += repr(item);
-    check_size(out);
+    append(out, out.empty() ? "" : ", ");
+    append(out, repr(item));
   }
   return out;
 }
@@ -34,8 +30,9 @@ std::string repr_of_sequence(const Sequence& sequence) {
 std::string repr_of_dictionary(const Dictionary& dictionary) {
   std::string out;
   for (const auto& [key, item] : dictionary.items) {
-    (out += out.empty() ? "{" : ", ") += repr(key) + ": " + repr(item);
-    check_size(out);
+    append(out, out.empty() ? "{" : ", ");
+    append(out, repr(key) + ": ");
+    append(out, repr(item));
   }
   return out.empty() ? "{}" : out + "}";
 }
@@ -97,7 +94,7 @@ class JsonWriter {
   void write_line_end() {
     if (!form_.indent) return;
     out_ += '\n';
-    for (int i = 0; i < depth_; ++i) out_ += *form_.indent;
+    for (int i = 0; i < depth_; ++i) append(out_, *form_.indent);
   }
 
   void write_dictionary(const Dictionary& dictionary) {

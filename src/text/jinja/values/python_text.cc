@@ -36,6 +36,11 @@ bool is_cased(char32_t code) {
   return kind == UTF8PROC_CATEGORY_LU || kind == UTF8PROC_CATEGORY_LL || kind == UTF8PROC_CATEGORY_LT;
 }
 
+void add_piece(std::string_view piece, Pieces& pieces) {
+  require_elements(pieces.size() + 1);
+  pieces.push_back(piece);
+}
+
 enum class Case { kUpper, kLower, kTitle };
 
 // Characters whose case has several characters, or depends on their neighbours (Unicode's SpecialCasing.txt).
@@ -81,7 +86,7 @@ Pieces split_at_white(std::string_view text, std::int64_t most) {
     text = stripped(text, std::nullopt, true, false);
     if (text.empty()) return pieces;
     if (most >= 0 && std::ssize(pieces) == most) {
-      pieces.push_back(text);  // with the white space at its end
+      add_piece(text, pieces);  // with the white space at its end
       return pieces;
     }
     std::size_t end = 0;
@@ -90,7 +95,7 @@ Pieces split_at_white(std::string_view text, std::int64_t most) {
       if (is_white_space(step.code)) break;
       end += step.length;
     }
-    pieces.push_back(text.substr(0, end));
+    add_piece(text.substr(0, end), pieces);
     text.remove_prefix(end);
   }
 }
@@ -105,6 +110,22 @@ Pieces characters_of(std::string_view text) {
     text.remove_prefix(bytes);
   }
   return all;
+}
+
+bool stands_in_name(char32_t code, bool first) {
+  switch (category(code)) {
+    case UTF8PROC_CATEGORY_LU:
+    case UTF8PROC_CATEGORY_LL:
+    case UTF8PROC_CATEGORY_LT:
+    case UTF8PROC_CATEGORY_LM:
+    case UTF8PROC_CATEGORY_LO:
+    case UTF8PROC_CATEGORY_NL: return true;
+    case UTF8PROC_CATEGORY_MN:
+    case UTF8PROC_CATEGORY_MC:
+    case UTF8PROC_CATEGORY_ND:
+    case UTF8PROC_CATEGORY_PC: return !first || code == '_';
+    default: return false;
+  }
 }
 
 bool is_white_space(char32_t c) {
@@ -142,51 +163,52 @@ Pieces split(std::string_view text, std::optional<std::string_view> separator, s
     const std::size_t at = from_right ? text.rfind(*separator) : text.find(*separator);
     if (at == std::string_view::npos) break;
     const std::string_view before = text.substr(0, at), after = text.substr(at + separator->size());
-    pieces.push_back(from_right ? after : before);
+    add_piece(from_right ? after : before, pieces);
     text = from_right ? before : after;
   }
-  pieces.push_back(text);
+  add_piece(text, pieces);
   if (from_right) std::ranges::reverse(pieces);
   return pieces;
 }
 
+std::string_view take_line(std::string_view& text, bool keep_end) {
+  const std::string_view all = text;
+  std::size_t end = 0, next = 0;
+  while (next == end && end < all.size()) {
+    const Utf8Step step = decode_utf8(all.substr(end));
+    next = end + step.length;
+    if (!is_line_end(step.code)) {
+      end = next;
+    } else if (step.code == '\r' && all.substr(next).starts_with('\n')) {
+      ++next;
+    }
+  }
+  text = all.substr(next);
+  return all.substr(0, keep_end ? next : end);
+}
+
 Pieces split_lines(std::string_view text, bool keep_ends) {
   Pieces lines;
-  std::size_t begin = 0, at = 0;
-  while (at < text.size()) {
-    const Utf8Step step = decode_utf8(text.substr(at));
-    const std::size_t end = at;
-    at += step.length;
-    if (!is_line_end(step.code)) continue;
-    if (step.code == '\r' && at < text.size() && text[at] == '\n') ++at;
-    lines.push_back(text.substr(begin, (keep_ends ? at : end) - begin));
-    begin = at;
-  }
-  if (begin < text.size()) lines.push_back(text.substr(begin));
+  while (!text.empty()) add_piece(take_line(text, keep_ends), lines);
   return lines;
 }
 
 std::string replaced(std::string_view text, std::string_view old, std::string_view with, std::int64_t count) {
   std::string out;
-  const auto check_size = [&] {
-    if (out.size() > kMostBytes) fail("replace() makes a text of more than {} bytes", kMostBytes);
-  };
   if (old.empty()) {  // between all characters, and at both ends
     const Pieces all = characters_of(text);
     for (std::size_t i = 0; i <= all.size(); ++i) {
-      if (count < 0 || static_cast<std::int64_t>(i) < count) out += with;
-      if (i < all.size()) out += all[i];
-      check_size();
+      if (count < 0 || static_cast<std::int64_t>(i) < count) append(out, with);
+      if (i < all.size()) append(out, all[i]);
     }
     return out;
   }
   for (; count != 0; --count) {
     const std::size_t at = text.find(old);
     if (at == std::string_view::npos) break;
-    out += text.substr(0, at);
-    out += with;
+    append(out, text.substr(0, at));
+    append(out, with);
     text.remove_prefix(at + old.size());
-    check_size();
   }
   return out += text;
 }

@@ -28,6 +28,14 @@ bool equal_items(const Values& a, const Values& b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const Value& x, const Value& y) { return equal(x, y); });
 }
 
+// Views of a dictionary are compared as sets, but those of its values have no equals.
+bool equal_views(const Sequence& a, const Sequence& b) {
+  if (a.name == "dict_values" || b.name == "dict_values" || a.items.size() != b.items.size()) return false;
+  return std::ranges::all_of(a.items, [&](const Value& item) {
+    return std::ranges::any_of(b.items, [&](const Value& other) { return equal(item, other); });
+  });
+}
+
 bool equal_dictionaries(const Dictionary& a, const Dictionary& b) {
   return a.items.size() == b.items.size() && std::ranges::all_of(a.items, [&](const auto& item) {
            const Value* other = b.find(item.first);
@@ -79,6 +87,17 @@ std::size_t LoopItems::count() {
   return found.size();
 }
 
+void append(std::string& text, std::string_view more) {
+  if (more.size() > kMostBytes - std::min(text.size(), kMostBytes)) {
+    fail("it makes a text of more than {} bytes", kMostBytes);
+  }
+  text += more;
+}
+
+void require_elements(std::size_t count) {
+  if (count > kMostElements) fail("it makes a list of more than {} elements", kMostElements);
+}
+
 Extent extent_around(const Values& items) {
   Extent all;
   for (const Value& item : items) add_to(all, item);
@@ -121,7 +140,7 @@ Value Value::text(std::string bytes, bool safe) {
 }
 
 Value Value::list(Values items, Sequence::Kind kind, std::string name) {
-  if (items.size() > kMostElements) fail("it makes a list of more than {} elements", kMostElements);
+  require_elements(items.size());
   const Extent extent = extent_around(items);
   return std::make_shared<const Sequence>(
       Sequence{.kind = kind, .items = std::move(items), .name = std::move(name), .extent = extent});
@@ -212,8 +231,8 @@ bool equal(const Value& a, const Value& b) {
   if (a.text() != nullptr && b.text() != nullptr) return a.text()->bytes == b.text()->bytes;
   if (a.is_undefined() && b.is_undefined()) return true;
   if (const Sequence* x = a.sequence(), *y = b.sequence(); x != nullptr && y != nullptr) {
-    const bool by_items = x->kind == y->kind && x->kind != Sequence::Kind::kIterator;
-    return x == y || (by_items && x->name == y->name && equal_items(x->items, y->items));
+    if (x == y || x->kind != y->kind || x->kind == Sequence::Kind::kIterator) return x == y;
+    return x->kind == Sequence::Kind::kView ? equal_views(*x, *y) : equal_items(x->items, y->items);
   }
   if (const Dictionary* x = a.dictionary(), *y = b.dictionary(); x != nullptr && y != nullptr) {
     return equal_dictionaries(*x, *y);
@@ -266,8 +285,11 @@ Values elements(const Value& value) {
     return all;
   }
   if (const Text* text = value.text()) {
-    for (const std::string_view character : characters_of(text->bytes)) {
-      all.push_back(Value::text(std::string(character), text->safe));
+    for (std::string_view rest = text->bytes; !rest.empty();) {
+      require_elements(all.size() + 1);
+      const std::size_t bytes = decode_utf8(rest).length;
+      all.push_back(Value::text(std::string(rest.substr(0, bytes)), text->safe));
+      rest.remove_prefix(bytes);
     }
     return all;
   }

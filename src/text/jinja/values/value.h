@@ -31,6 +31,11 @@ using Function = std::function<Value(Arguments&)>;
 // Bound of texts and of lists: bytes, and elements. A template that doubles something again and again meets it.
 constexpr std::size_t kMostBytes = std::size_t{1} << 26, kMostElements = std::size_t{1} << 18;
 
+// Appends to a text that is being made. Error, before there is room for it: the text has too many bytes.
+void append(std::string& text, std::string_view more);
+// Error: it is more than a list has.
+void require_elements(std::size_t count);
+
 // Size of a value with all that it holds. Values are compared, written and freed by recursion, which its bounds end.
 struct Extent {
   int levels = 0;          // of values within each other

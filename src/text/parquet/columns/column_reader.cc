@@ -106,7 +106,7 @@ PageHeader ColumnReader::read_header() {
       return header;
     } catch (const ByteReader::Short&) {
       constexpr std::uint64_t kLongest = std::uint64_t{16} << 20;
-      if (there < wanted || wanted > kLongest) throw;
+      if (there < wanted || wanted >= kLongest) throw;
     }
   }
 }

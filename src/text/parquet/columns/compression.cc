@@ -6,15 +6,12 @@
 #include <zlib.h>
 #include <zstd.h>
 
-#include <limits>
 #include <new>
 
 #include "parquet/file/fault.h"
 
 namespace teratron::parquet {
 namespace {
-
-constexpr std::size_t kAnySize = std::numeric_limits<std::size_t>::max() / 2;
 
 [[noreturn]] void throw_undecodable(const char* name) {
   throw_damaged("a page of it is no {} data, or of another size than it says", name);
@@ -69,13 +66,13 @@ void decompress(Codec codec, std::string_view packed, std::span<char> to) {
           ::LZ4_decompress_safe(packed.data(), to.data(), static_cast<int>(packed.size()), static_cast<int>(to.size()));
       return require(got >= 0 && static_cast<std::size_t>(got) == to.size(), "lz4");
     }
-    case Codec::kLzo: throw_unsupported("columns compressed by LZO");
-    case Codec::kHadoopLz4: throw_unsupported("columns compressed by LZ4 in Hadoop's frames");
+    case Codec::kLzo:
+    case Codec::kHadoopLz4: throw_undecodable("known");  // most_decompressed() has refused them
   }
 }
 
-// The longest copies of the formats: snappy 64 bytes for 3, deflate 258 for a quarter of a byte, LZ4 255 for 1. zstd
-// and brotli repeat whole blocks.
+// The longest copies of the formats: snappy 64 bytes for 3, deflate 258 for a quarter of a byte, LZ4 255 for 1; a block
+// of zstd repeats a byte 128 KiB for 4, and one of brotli, whose head alone takes 77 bits, has 16 MiB.
 std::size_t most_decompressed(Codec codec, std::size_t packed) {
   constexpr std::size_t kSmall = 1024;
   switch (codec) {
@@ -83,8 +80,12 @@ std::size_t most_decompressed(Codec codec, std::size_t packed) {
     case Codec::kSnappy: return kSmall + packed * 22;
     case Codec::kGzip: return kSmall + packed * 1032;
     case Codec::kLz4: return kSmall + packed * 256;
-    default: return kAnySize;
+    case Codec::kZstd: return packed * (std::size_t{32} << 10);
+    case Codec::kBrotli: return packed * (std::size_t{2} << 20);
+    case Codec::kLzo: throw_unsupported("columns compressed by LZO");
+    case Codec::kHadoopLz4: throw_unsupported("columns compressed by LZ4 in Hadoop's frames");
   }
+  return 0;
 }
 
 }  // namespace teratron::parquet

@@ -1,5 +1,6 @@
 #include "parquet/file/footer.h"
 
+#include <algorithm>
 #include <array>
 #include <limits>
 #include <span>
@@ -207,25 +208,32 @@ ColumnChunk read_column_chunk(ThriftReader& reader, std::uint64_t file_size) {
           .type = *place.type};
 }
 
-RowGroup read_row_group(ThriftReader& reader, std::uint64_t file_size, std::size_t columns) {
+RowGroup read_row_group(ThriftReader& reader, std::uint64_t file_size) {
   RowGroup group;
   bool has_rows = false;
   reader.structure([&](int id) {
     if (id == 1) {
-      group.columns.reserve(columns);
-      reader.list([&] {
-        if (group.columns.size() == columns) throw_damaged("a row group has more columns than the schema");
-        group.columns.push_back(read_column_chunk(reader, file_size));
-      });
+      reader.list([&] { group.columns.push_back(read_column_chunk(reader, file_size)); });
     } else if (id == 3) {
       group.rows = reader.integer();
       has_rows = true;
     }
   });
-  if (!has_rows || group.rows < 0 || group.columns.size() != columns) {
-    throw_damaged("a row group has not the schema's columns, or no number of rows");
-  }
+  if (!has_rows || group.rows < 0) throw_damaged("a row group has no number of rows");
   return group;
+}
+
+// Fields come in any order, so this is asked when all are read.
+void require_whole(const Footer& footer, std::int64_t said_rows) {
+  if (footer.schema.empty()) throw_damaged("its table of contents has no schema");
+  const std::int64_t columns =
+      std::ranges::count_if(footer.schema, [](const SchemaElement& element) { return element.type.has_value(); });
+  for (const RowGroup& group : footer.row_groups) {
+    if (std::ssize(group.columns) != columns) throw_damaged("a row group has not the schema's columns");
+  }
+  if (footer.rows != said_rows) {
+    throw_damaged("it is to have {} rows, and its row groups have {}", said_rows, footer.rows);
+  }
 }
 
 }  // namespace
@@ -233,21 +241,25 @@ RowGroup read_row_group(ThriftReader& reader, std::uint64_t file_size, std::size
 Footer parse_footer(std::string_view bytes, std::uint64_t file_size) {
   Footer footer;
   ThriftReader reader(bytes);
-  std::size_t columns = 0;
+  bool has_schema = false, has_row_groups = false;
+  const auto require_first = [](bool& is_there) {
+    if (std::exchange(is_there, true)) throw_damaged("its table of contents has two schemas, or row groups twice");
+  };
   std::int64_t said_rows = -1;
   reader.read_struct([&](int id) {
     switch (id) {
       case 2:
+        require_first(has_schema);
         reader.list([&] {
           footer.schema.push_back(read_schema_element(reader));
-          columns += footer.schema.back().type ? 1 : 0;
           if (footer.schema.size() > kMostColumns) throw_unsupported("more than {} columns", kMostColumns);
         });
         return;
       case 3: said_rows = reader.integer(); return;
       case 4:
+        require_first(has_row_groups);
         reader.list([&] {
-          footer.row_groups.push_back(read_row_group(reader, file_size, columns));
+          footer.row_groups.push_back(read_row_group(reader, file_size));
           const std::int64_t rows = footer.row_groups.back().rows;
           if (rows > std::numeric_limits<std::int64_t>::max() - footer.rows) throw_damaged("it has too many rows");
           footer.rows += rows;
@@ -257,10 +269,7 @@ Footer parse_footer(std::string_view bytes, std::uint64_t file_size) {
       default: return;
     }
   });
-  if (footer.schema.empty()) throw_damaged("its table of contents has no schema");
-  if (footer.rows != said_rows) {
-    throw_damaged("it is to have {} rows, and its row groups have {}", said_rows, footer.rows);
-  }
+  require_whole(footer, said_rows);
   return footer;
 }
 

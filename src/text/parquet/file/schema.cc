@@ -14,6 +14,7 @@ class TreeBuilder {
   Schema build() {
     const SchemaElement& root = take();
     if (root.type) throw_damaged("its schema begins with a column");
+    if (root.children == 0) throw_unsupported("no columns");  // whose rows would take nothing of the file
     Schema schema;
     for (std::int32_t i = 0; i < root.children; ++i) schema.members.push_back(field(0, 0));
     if (at_ != elements_.size()) throw_damaged("its schema has {} elements too many", elements_.size() - at_);

@@ -36,7 +36,8 @@ struct Schema {
 
 // Lists and maps are recognised in all their forms (LogicalTypes.md of parquet-format: "Lists", "Backward-compatibility
 // rules"); a repeated field that is annotated as neither is a list. Damaged: the elements are no tree. Unsupported:
-// groups without columns, or nested deeper than 64; a column whose names with those of its groups have over 4096 bytes.
+// rows or groups without columns; groups nested deeper than 64; a column whose names with those of its groups have over
+// 4096 bytes.
 Schema make_schema(const std::vector<SchemaElement>& elements);
 
 }  // namespace teratron::parquet

@@ -51,11 +51,12 @@ void write_predictions(const fs::path& path, const TaskOutputValues& outputs, co
   write_file_atomically(path, text);
 }
 
-Predictions read_predictions(const fs::path& path, std::size_t rows) {
+Predictions read_predictions(const fs::path& path, std::size_t rows, double most) {
   std::vector<std::optional<std::string>> found(rows);
   std::optional<bool> are_numbers;
   visit_objects(path, {}, [&](std::string_view object, const std::string& place, std::int64_t /*line*/) {
-    const auto line = parse_fitted<nlohmann::json>(object);
+    auto line = parse_fitted<nlohmann::json>(object);
+    if (line.is_discarded()) line = nlohmann::json::object();  // it nests too deep, as no prediction does
     const nlohmann::json number = line.value("number", nlohmann::json()), said = line.value("label", nlohmann::json());
     const bool has_index = line.contains("index") && line["index"].is_number_unsigned();
     const bool has_label = said.is_string() && !said.get_ref<const std::string&>().empty();
@@ -65,6 +66,10 @@ Predictions read_predictions(const fs::path& path, std::size_t rows) {
           "{}: this is no prediction, which looks like {{\"index\": 0, \"label\": \"a\"}} or {{\"index\": 0, "
           "\"number\": 1.5}}",
           place);
+    }
+    if (has_number && std::abs(number.get<double>()) > most) {
+      throw_user_error("{}: the number {} is not from {:.3g} to {:.3g}, as predictions are; predict again", place,
+                       number.dump(), -most, most);
     }
     const auto index = line["index"].get<std::size_t>();
     if (index >= rows)

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <filesystem>
+#include <limits>
 #include <span>
 #include <string>
 #include <string_view>
@@ -26,8 +27,10 @@ struct Predictions {
   std::vector<std::string> values;  // [rows]: labels, or numbers as they are written
 };
 // Reads the predictions of `rows` rows; other members do not matter. UserError, with the line: no such object, a label
-// among numbers, a row that is predicted twice or not at all, an index that there is not.
-Predictions read_predictions(const std::filesystem::path& path, std::size_t rows);
+// among numbers, a number beyond `most` or below its opposite, a row that is predicted twice or not at all, an index
+// that there is not.
+Predictions read_predictions(const std::filesystem::path& path, std::size_t rows,
+                             double most = std::numeric_limits<float>::max());
 
 // Report of scores over so many examples, each an `item`. `known`: the value that rows without one lack, "label".
 ScoreReport report_of(std::span<const TaskScore> scores, std::int64_t examples, std::int64_t left_out,

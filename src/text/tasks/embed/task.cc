@@ -27,6 +27,7 @@ using classify::Row;
 using classify::Table;
 
 const LabelSet kSimilarities{.are_numbers = true};
+constexpr double kMostCosine = 1.001;  // with its rounding
 
 std::vector<TaskScore> scores_of_similarities(const std::vector<double>& labels, const std::vector<double>& cosines) {
   const classify::NumberMetrics metrics = classify::number_metrics(labels, cosines);
@@ -175,7 +176,7 @@ LabelSet similarities_of_files(std::span<const fs::path> files, const TaskReadin
 ScoreReport score_similarities(std::span<const fs::path> data, const fs::path& predictions,
                                const TaskReading& reading) {
   const Table table = classify::read_table(data, {.label = reading.label_column});
-  const classify::Predictions predicted = classify::read_predictions(predictions, table.rows.size());
+  const classify::Predictions predicted = classify::read_predictions(predictions, table.rows.size(), kMostCosine);
   if (!predicted.are_numbers) {
     throw_user_error("'{}' has labels, where `eval embed` writes similarities", predictions.string());
   }
@@ -185,7 +186,7 @@ ScoreReport score_similarities(std::span<const fs::path> data, const fs::path& p
     const std::int32_t label = words.of(table.rows[i], table);
     if (label == kUnknownLabel) continue;
     labels.push_back(static_cast<double>(number_of_label(label)));
-    const double cosine = classify::number_of(predicted.values[i]).value_or(0);
+    const double cosine = classify::number_of(predicted.values[i]).value();
     cosines.push_back(static_cast<double>(static_cast<float>(cosine)));  // as it was before it was written
   }
   if (labels.empty()) {

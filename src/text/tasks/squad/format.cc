@@ -66,6 +66,10 @@ class Reader {
       if (answer.has("answer_start")) {
         question.answers.back().start = answer.integer("answer_start", 0, std::int64_t{1} << 40);
       }
+      if (!has_none && is_blank(question.answers.back().text)) {
+        throw_user_error("'{}': the question '{}' has an answer without text; remove the answer", path_.string(),
+                         question.id);
+      }
       if (data_.paragraphs.back().find(question.answers.back().text) == std::string::npos) {
         throw_user_error("'{}': the answer '{}' of the question '{}' does not occur in its paragraph", path_.string(),
                          question.answers.back().text, question.id);

@@ -62,10 +62,12 @@ void write_predictions(const fs::path& path, const Sentences& sentences, std::sp
   write_file_atomically(path, text);
 }
 
-classify::Table read_predictions(const fs::path& path, const Sentences& data) {
+classify::Table read_predictions(const fs::path& path, const Sentences& data,
+                                 const std::vector<std::string>& label_names) {
   TaskReading reading;
   reading.text_column = kWordsKey;
   reading.label_column = kLabelsKey;
+  reading.label_names = label_names;
   Sentences said = read_sentences(std::span(&path, 1), reading, /*need_words=*/false);
   const std::vector<std::size_t> there = lengths_of(said), needed = lengths_of(data);
   if (there.size() != needed.size()) {

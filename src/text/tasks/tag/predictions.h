@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "tasks/tag/sentences.h"
 
@@ -18,8 +19,9 @@ namespace teratron::tag {
 void write_predictions(const std::filesystem::path& path, const Sentences& sentences,
                        std::span<const std::int32_t> labels, std::span<const std::string> names);
 
-// Reads the predictions of the words of `data`. UserError: as read_sentences; not the same numbers of words, a word
-// without a label.
-classify::Table read_predictions(const std::filesystem::path& path, const Sentences& data);
+// Reads the predictions of the words of `data`; `label_names` are those that numbers count. UserError: as
+// read_sentences; not the same numbers of words, a word without a label.
+classify::Table read_predictions(const std::filesystem::path& path, const Sentences& data,
+                                 const std::vector<std::string>& label_names = {});
 
 }  // namespace teratron::tag

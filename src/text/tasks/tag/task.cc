@@ -136,7 +136,12 @@ class TaggedSentences : public TaskSet {
   void encode(const Tokenizer& tokenizer, const TaskReading& reading, bool training) {
     const TextFrame frame = frame_of_pairs(tokenizer, reading.seq_length, /*has_second=*/false);
     const std::int64_t room = reading.seq_length - TextFrame::kTokensOfOne;
-    const std::int64_t shared = std::clamp<std::int64_t>(reading.doc_stride, 0, room / 2);
+    if (reading.doc_stride < 0 || reading.doc_stride >= room) {
+      throw_user_error(
+          "a window of {} tokens has room for {} of a sentence, and shares --doc-stride {} with the next; lower that "
+          "or raise --seq-length",
+          reading.seq_length, room, reading.doc_stride);
+    }
     const TokenLists tokens = tokens_of_words(tokenizer);
     places_.resize(words_.size());
     TokenLists texts(static_cast<std::size_t>(sentences_.count()));
@@ -151,7 +156,7 @@ class TaggedSentences : public TaskSet {
       words += std::ssize(firsts);
       const std::int64_t all = std::ssize(texts[i]);
       if (all > room) ++long_ones;
-      const auto windows = squad::windows_of(training ? std::min(all, room) : all, room, shared);
+      const auto windows = squad::windows_of(training ? std::min(all, room) : all, room, reading.doc_stride);
       for (std::size_t word = 0; word < firsts.size(); ++word) {
         const std::size_t number = sentences_.begins[i] + word;
         if (!tokens[number].empty()) places_[number] = best_place(firsts[word], windows, std::ssize(sequences));
@@ -279,7 +284,7 @@ void add_types(const SpanScores& found, const SpanLabels& spans, ScoreReport& re
 
 ScoreReport score_sentences(std::span<const fs::path> data, const fs::path& predictions, const TaskReading& reading) {
   const Sentences sentences = read_sentences(data, reading, /*need_words=*/false);
-  const classify::Table said = read_predictions(predictions, sentences);
+  const classify::Table said = read_predictions(predictions, sentences, reading.label_names);
   const classify::LabelPairs pairs = classify::label_pairs(sentences.words, said);
   const LabelledWords words{.begins = sentences.begins, .labels = pairs.labels, .said = pairs.said};
   const SpanLabels spans(pairs.set.names);

@@ -195,11 +195,8 @@ class PipelineReader {
   // Texts between <s> and </s>, which the vocabulary alone says later (bpe/roberta.h).
   void read_roberta_frame(const dom::element& processor) const {
     for (const auto& [name, text] : {std::pair<const char*, std::string_view>{"cls", "<s>"}, {"sep", "</s>"}}) {
-      dom::array token;
-      std::int64_t id = -1;
-      const bool is_it = !processor[name].get(token) && token.size() == 2 && text_or(token.at(0), "") == text &&
-                         !token.at(1).get(id) && id_of_added(text) == id;
-      if (!is_it) refuse("its post_processor frames texts by other tokens than <s> and </s> (\"{}\")", name);
+      if (is_framing_token(processor[name], text, id_of_added(text))) continue;
+      refuse("its post_processor frames texts by other tokens than <s> and </s> (\"{}\")", name);
     }
     for (const std::string_view text : {std::string_view("<pad>"), kRobertaMask}) {
       if (id_of_added(text) < 0) refuse("its post_processor is RoBERTa's, and it has no token {}", text);

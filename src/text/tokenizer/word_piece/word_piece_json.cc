@@ -86,16 +86,24 @@ class WordPieceJson {
   // The text that encode() leaves to its callers must be theirs: [CLS], the text, [SEP].
   void check_post_processor(const WordPieceModel& model) const {
     const std::string_view type = type_of_step(root_, "post_processor");
-    if (type.empty() || type == "BertProcessing") return;
+    if (type.empty()) return;
+    const auto text_of = [&](std::int32_t id) -> auto& { return model.tokens[static_cast<std::size_t>(id)]; };
+    const std::string &classify = text_of(model.classify), &separate = text_of(model.separate);
+    const auto step = root_["post_processor"];
+    if (type == "BertProcessing") {
+      if (is_framing_token(step["cls"], classify, model.classify) &&
+          is_framing_token(step["sep"], separate, model.separate)) {
+        return;
+      }
+      refuse("its post_processor frames texts by other tokens than {} and {} (\"cls\", \"sep\")", classify, separate);
+    }
     if (type != "TemplateProcessing") refuse("its post_processor is '{}'", type);
     dom::array pieces;
-    if (root_["post_processor"]["single"].get(pieces)) refuse("its post_processor has no list \"single\"");
+    if (step["single"].get(pieces)) refuse("its post_processor has no list \"single\"");
     std::string found;
     for (const dom::element piece : pieces) {
       found += std::string(text_or(piece["SpecialToken"]["id"], text_or(piece["Sequence"]["id"], "?"))) + " ";
     }
-    const std::string& classify = model.tokens[static_cast<std::size_t>(model.classify)];
-    const std::string& separate = model.tokens[static_cast<std::size_t>(model.separate)];
     const std::string expected = classify + " A " + separate + " ";
     if (found != expected) refuse("its post_processor makes '{}' of a text A, not '{}'", found, expected);
   }

@@ -1,0 +1,22 @@
+// Case of the texts of a sentence-transformer, beside that of its tokenizer.
+#pragma once
+
+#include <filesystem>
+
+#include "base/error.h"
+#include "checkpoint/hugging_face/sentence_transformer.h"
+#include "tokenizer/tokenizer.h"
+
+namespace teratron {
+
+// UserError: texts are in lower case, and the tokenizer knows capitals. `load`: the folder, for the message.
+inline void require_case_of(const SentenceTransformer& folder, const Tokenizer& tokenizer,
+                            const std::filesystem::path& load) {
+  if (!folder.lower_case || tokenizer.kind() != TokenizerKind::kWordPiece || tokenizer.word_piece().lower_case) return;
+  throw_user_error(
+      "'{}' is a sentence-transformer of texts in lower case (do_lower_case), and its tokenizer is cased; give an "
+      "uncased one by --tokenizer DIR",
+      load.string());
+}
+
+}  // namespace teratron
