@@ -179,6 +179,8 @@ TEST(Gpt2, TheFirstLayerWhoseOutputIsNotFiniteIsFound) {
     EXPECT_EQ(runner.first_not_finite(data.whole()).name, "");
     backend->fill(runner.model().layers[1].mlp.up.bias->value, std::numeric_limits<double>::quiet_NaN());
     EXPECT_EQ(runner.first_not_finite(data.whole()).name, "layer 1");
+    backend->fill(runner.model().layers[1].mlp.up.bias->value, 0);
+    EXPECT_EQ(runner.first_not_finite(data.whole()).name, "") << "what was found before counts no more";
     backend->fill(runner.model().embedding.positions->value, std::numeric_limits<double>::infinity());
     EXPECT_EQ(runner.first_not_finite(data.whole()).name, "the embedding");
   }

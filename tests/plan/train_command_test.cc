@@ -48,17 +48,6 @@ TEST(TrainCommand, QuotesWhatAShellWouldRead) {
   EXPECT_EQ(train_command(config, 1), "mpirun -n 2 " + train_command(config));
 }
 
-TEST(TrainCommand, DevicesWithoutCoresAreGpusHoweverFastTheyAreIn32Bits) {
-  Cluster measured{.name = "this-machine", .device = {.name = "RTX 4090", .peak_16 = 1e14, .peak_32 = 1e14}};
-  TrainConfig config;
-  choose_device_settings(config, measured, false);
-  EXPECT_EQ(train_command(config), "teratron train --bf16 --backend cuda");
-  measured.constants = {{"cores", 4, "measured"}};
-  TrainConfig on_processors;
-  choose_device_settings(on_processors, measured, false);
-  EXPECT_EQ(train_command(on_processors), "teratron train");
-}
-
 TEST(TrainCommand, AdaptersHaveAFolderOfWeightsBesideThem) {
   TrainConfig config;
   config.data_path = {"corpus"};

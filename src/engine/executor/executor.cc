@@ -228,27 +228,18 @@ LossSums Executor::evaluate(const MicroBatch& micro_batch) {
 
 Executor::NotFinite Executor::first_not_finite(const MicroBatch& micro_batch) {
   NotFinite first;
-  constexpr auto kBytes = static_cast<std::int64_t>(sizeof(Tally));
-  const Buffer memory(backend_, kBytes);
-  const auto is_finite = [&](TensorRef values) {  // a sum of squares overflows where values do not
-    const TensorRef place = memory.view(DType::kU8, {kBytes});
-    backend_.tally(place, values);
-    Tally tally;
-    backend_.download(&tally, place);
-    return std::isfinite(tally.largest);
-  };
   run_forward(
       micro_batch, {.training = true}, [](const SliceCall&, TensorRef) {},
       [&](const StagePasses::Passed& passed) {
-        if (!first.name.empty() || is_finite(passed.x)) return;
+        if (!first.name.empty() || backend_.is_finite(passed.x)) return;
         first.layer = passed.layer;
         first.name = passed.layer < 0 ? "the embedding" : fmt::format("layer {}", passed.layer);
         if (passed.of == nullptr) return;
         first.operation = passed.of->first_result(*passed.pass, passed.x, passed.saved, passed.workspace,
-                                                  [&](TensorRef result) { return !is_finite(result); });
+                                                  [&](TensorRef result) { return !backend_.is_finite(result); });
         for (const Parameter* parameter : parameters_of(model_.layers[static_cast<std::size_t>(passed.layer)])) {
           const bool is_checked = first.parameter.empty() && !parameter->widens_tiles;
-          if (is_checked && !is_finite(parameter->value)) first.parameter = parameter->name;
+          if (is_checked && !backend_.is_finite(parameter->value)) first.parameter = parameter->name;
         }
       });
   return first;

@@ -2,6 +2,7 @@
 // Calls without rows return here, so that kernels always have something to do.
 #include "ops/backend.h"
 
+#include <cmath>
 #include <vector>
 
 #include "base/host/monotonic_clock.h"
@@ -187,6 +188,16 @@ void Backend::tally(TensorRef to, TensorRef from) {
   if (from.elements() == 0) return;
   const Call call(*this, "tally");
   do_tally(to, from);
+}
+
+bool Backend::is_finite(TensorRef view) {
+  const Buffer memory(*this, sizeof(Tally));
+  const TensorRef place = memory.view(DType::kU8, {sizeof(Tally)});
+  fill_zero(place);
+  tally(place, view);
+  Tally found;
+  download(&found, place);
+  return std::isfinite(found.largest);
 }
 
 void Backend::pack_weight(TensorRef packed, TensorRef weight, WeightProduct use) {

@@ -86,9 +86,12 @@ class Backend : public Allocator {
   double sum_of_squares(std::span<const TensorRef> views);
   double sum_of_squares(TensorRef view) { return sum_of_squares({&view, 1}); }
 
-  // Takes the values of a view into the Tally at `to` (u8 [16], aligned to 8), where tallies of a whole step stay: it
+  // Adds the values of a view to the Tally at `to` (u8 [16], aligned to 8), where tallies of a whole step stay: it
   // waits for no device. The order of the sum depends on the shape alone.
   void tally(TensorRef to, TensorRef from);
+
+  // Whether no element of a view is infinite or NaN, by its tally: a sum of squares overflows where values do not.
+  bool is_finite(TensorRef view);
 
   // Takes the memory that operations pass between their kernels (gpu_scratch_bytes), where a device has such, so that
   // it does not grow later. EnvironmentError where there is too little.

@@ -1,10 +1,8 @@
 #include "plan/train_command.h"
-
-#include <fmt/ranges.h>
-
 #include "model/family.h"
 #include "model/presets.h"
-#include "plan/costs/cost_constants.h"
+
+#include <fmt/ranges.h>
 
 namespace teratron::plan {
 namespace {
@@ -59,15 +57,10 @@ std::string quoted(const std::string& word) {
 
 }  // namespace
 
-void choose_device_settings(TrainConfig& config, const Cluster& cluster, bool precision_is_given) {
-  if (cpu_threads(cluster) > 0) return;
-  config.backend.kind = BackendKind::kCuda;
-  if (precision_is_given) return;
-  (is_refused_by_cuda_backend(cluster.device) ? config.backend.fp16 : config.backend.bf16) = true;
-}
-
 void choose_device_settings(TrainConfig& config, const Device& device, bool precision_is_given) {
-  if (device.peak_16 > device.peak_32) choose_device_settings(config, Cluster{.device = device}, precision_is_given);
+  if (device.peak_16 <= device.peak_32) return;
+  config.backend.kind = BackendKind::kCuda;
+  if (!precision_is_given) (is_refused_by_cuda_backend(device) ? config.backend.fp16 : config.backend.bf16) = true;
 }
 
 bool is_refused_by_cuda_backend(const Device& device) { return device.name.find("V100") != std::string::npos; }

@@ -10,10 +10,8 @@
 
 namespace teratron::plan {
 
-// Sets the CUDA back end where the devices are no CPUs (cpu_threads), as memory_context() has it. `precision_is_given`:
-// --bf16 or --fp16 stays as it is; else training is in bf16, or in fp16 on Volta, which has no other.
-void choose_device_settings(TrainConfig& config, const Cluster& cluster, bool precision_is_given);
-// Takes a device for a CPU unless it is faster in 16 bits than in fp32. A measured GPU is not: prefer the above.
+// Sets the CUDA back end where the device is faster in 16 bits than in fp32. `precision_is_given`: --bf16 or --fp16
+// stays as it is; else training is in bf16, or in fp16 on Volta, which has no other.
 void choose_device_settings(TrainConfig& config, const Device& device, bool precision_is_given);
 // Compute capability below 8.0, which the CUDA back end refuses (ops/cuda/cuda_backend.cc). By name: Volta.
 bool is_refused_by_cuda_backend(const Device& device);

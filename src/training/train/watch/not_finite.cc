@@ -19,7 +19,7 @@ struct Origin {
 Origin first_gradient_not_finite(Backend& backend, std::span<Parameter* const> parameters) {
   for (std::size_t i = parameters.size(); i-- > 0;) {
     const Parameter& parameter = *parameters[i];
-    if (parameter.gradient && !std::isfinite(backend.sum_of_squares(parameter.gradient))) {
+    if (parameter.gradient && !backend.is_finite(parameter.gradient)) {
       return {static_cast<std::int64_t>(i), parameter.name};
     }
   }
