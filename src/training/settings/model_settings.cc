@@ -81,11 +81,12 @@ Faults ModelSettings::faults(std::int64_t tensor_parallel) const {
   faults.need_between({"vocab-size"}, config.vocab_size, 0, kMostTokens);
   faults.need_between(kPositions, config.max_position_embeddings, 0, kMostTokens);
   faults.need_between(kSeqLength, seq_length, 1, kMostTokens);
-  // ModelConfig has no 0 for "not given".
+  // ModelConfig has neither a 0 for "not given" nor kInitByWidth.
   const auto checked = [](std::int64_t size) { return size >= 1 && size <= kMostTokens ? size : 1; };
   ModelConfig rest = config;
   rest.vocab_size = checked(config.vocab_size);
   rest.max_position_embeddings = checked(config.max_position_embeddings);
+  if (rest.init_method_std == kInitByWidth) rest.init_method_std = ModelConfig().init_method_std;
   faults.add(adapter_faults(rest, lora_targets));
   faults.add(rest.faults(tensor_parallel));
   faults.add_if(config.max_position_embeddings > 0 && seq_length > config.max_position_embeddings,
