@@ -49,7 +49,6 @@ Scored score(const std::vector<Continuation>& examples, std::int64_t batch, cons
   return scored;
 }
 
-// Each word as generation would find it: the likeliest token after every one.
 // Bytes are tokens here.
 TEST(Lambada, AWordLongerThanTheContextIsReportedByItsPassage) {
   const std::vector<std::string> passages = {"two words", "a longest word"};
@@ -62,6 +61,7 @@ TEST(Lambada, AWordLongerThanTheContextIsReportedByItsPassage) {
           ::testing::HasSubstr("passage 2: its last word has 8 tokens, and the model sees 7; take the passage out")));
 }
 
+// Each word as generation would find it: the likeliest token after every one.
 TEST(Lambada, AWordIsFoundIfEachOfItsTokensIsTheLikeliest) {
   const auto backend = make_cpu_backend();
   LanguageModel model(*backend, small_config(), {.purpose = Purpose::kGeneration, .tokens = kTokens});

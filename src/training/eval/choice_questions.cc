@@ -183,6 +183,7 @@ std::vector<ChoiceQuestion> read_choice_questions(const std::filesystem::path& f
   constexpr std::int64_t kBatchBytes = std::int64_t{4} << 20;
   std::vector<ChoiceQuestion> questions;
   DocumentReader reader(std::span(&file, 1), kBatchBytes, TextFormat::kAuto);
+  reader.advise_flag("");
   for (DocumentBatch batch; reader.next(batch);) {
     for (const RawDocument& document : batch.documents) {
       if (document.line == 0) {

@@ -67,7 +67,8 @@ struct FillMaskJob {
 std::vector<std::string> texts_of(const FillMaskOptions& options) {
   if (options.prompts.empty()) return {options.prompt};
   return read_text_list(options.prompts, TextFormat::kAuto,
-                        {.names = {"prompt", "text"}, .advice = "put the text under one of them"}, BlankLines::kSkip);
+                        {.names = {"prompt", "text"}, .advice = "put the text under one of them"}, BlankLines::kSkip,
+                        "");
 }
 
 using Chances = std::vector<TokenChance>;

@@ -106,7 +106,7 @@ GenerateWork work_of(const GenerateOptions& options, const Tokenizer& tokenizer,
   const TextKeys keys{.names = {"prompt", "text"}, .advice = "put the text to continue under one of them"};
   const std::vector<std::string> texts =
       is_one ? std::vector{options.prompt}
-             : read_text_list(options.prompts, options.prompt_format, keys, BlankLines::kSkip);
+             : read_text_list(options.prompts, options.prompt_format, keys, BlankLines::kSkip, "--prompts-format");
   GenerateWork work;
   for (std::uint32_t number = 0; number < texts.size(); ++number) {
     std::vector<std::int32_t> tokens = prompt_tokens(tokenizer, texts[number]);

@@ -32,7 +32,7 @@ void add_turns(const ChatTokens& chat, IndexedDatasetWriter& writer) {
 ChatReader::ChatReader(const ChatTokenizer& tokenizer, std::span<const std::filesystem::path> files, ChatForm form,
                        std::int64_t batch_bytes)
     : tokenizer_(tokenizer), form_(form), reader_(files, batch_bytes, TextFormat::kAuto) {
-  reader_.advise_no_format();
+  reader_.advise_flag("");
 }
 
 std::vector<ChatTokens> ChatReader::tokenize(const RawDocument& document) const {

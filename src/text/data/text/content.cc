@@ -40,9 +40,10 @@ bool is_named_json_lines(const std::filesystem::path& file) {
 }
 
 Content content::refused(const Finding& finding) {
-  return {ContentKind::kOther,  fmt::format("seems to be {}: {}", finding.what, finding.advice),
-          finding.may_be_page,  finding.may_be_list,
-          /*is_unclear=*/false, "; or take it as plain text with --format text"};
+  return {.kind = ContentKind::kOther,
+          .refusal = fmt::format("seems to be {}: {}", finding.what, finding.advice),
+          .may_be_page = finding.may_be_page,
+          .may_be_list = finding.may_be_list};
 }
 
 Content recognise_content(std::string_view head, const std::filesystem::path& file) {
@@ -63,15 +64,22 @@ Content recognise_content(std::string_view head, const std::filesystem::path& fi
   return {};
 }
 
-void require_readable(const Content& content, const std::filesystem::path& file, bool has_flag) {
+void require_readable(const Content& content, const std::filesystem::path& file, std::string_view format_flag) {
   if (content.kind != ContentKind::kOther) return;
-  throw_user_error("{} {}{}", name_of_input(file), content.refusal, has_flag ? content.otherwise : "");
+  std::string advice;
+  if (!format_flag.empty()) {
+    advice = content.is_unclear ? fmt::format(", or say what it is with {0} jsonl or {0} text", format_flag)
+                                : fmt::format("; or take it as plain text with {} text", format_flag);
+  }
+  throw_user_error("{} {}{}", name_of_input(file), content.refusal, advice);
 }
 
-std::string surprise_of(const Content& content, const std::filesystem::path& file, bool has_flag) {
+std::string surprise_of(const Content& content, const std::filesystem::path& file, std::string_view format_flag) {
   const std::string ending = content_ending(file);
   bool is_expected = ending.empty();
-  const char *what = "", *other = is_named_json(file) || !has_flag ? "" : "; --format text takes it as one text";
+  const char* what = "";
+  const bool has_advice = !is_named_json(file) && !format_flag.empty();
+  std::string other = has_advice ? fmt::format("; {} text takes it as one text", format_flag) : "";
   switch (content.kind) {
     case ContentKind::kJsonArray:
       what = "a JSON array of documents";

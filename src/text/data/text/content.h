@@ -29,7 +29,6 @@ struct Content {
   bool may_be_page = false;  // kOther: HTML, XML, WARC or an encoding of theirs, which `data extract` reads
   bool may_be_list = false;  // kOther: a list of short texts could look so
   bool is_unclear = false;   // kOther: JSON lines with a fault, or text
-  std::string otherwise{};   // kOther: what --format can do, after the refusal
 };
 
 inline constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
@@ -47,11 +46,16 @@ inline constexpr std::size_t kContentHead = std::size_t{64} << 10;
 // UTF-16 and so on are recognised by their first bytes, or by their name if those do not suffice.
 Content recognise_content(std::string_view head, const std::filesystem::path& file);
 
-// UserError, naming the file, if `content` is kOther. `has_flag`: the command has --format, which it may advise.
-void require_readable(const Content& content, const std::filesystem::path& file, bool has_flag = true);
+// Flag of most commands that says what files hold.
+inline constexpr std::string_view kFormatFlag = "--format";
+
+// UserError, naming the file, if `content` is kOther. `format_flag`: the flag that it advises; empty: there is none.
+void require_readable(const Content& content, const std::filesystem::path& file,
+                      std::string_view format_flag = kFormatFlag);
 
 // A notice for the user if the file's name suggests another kind than was found; otherwise empty.
-std::string surprise_of(const Content& content, const std::filesystem::path& file, bool has_flag = true);
+std::string surprise_of(const Content& content, const std::filesystem::path& file,
+                        std::string_view format_flag = kFormatFlag);
 
 // Whether a file's name says that it holds JSON lines: .jsonl, .ndjson, .jsonlines or .ldjson, in any case, also before
 // .gz or .zst.

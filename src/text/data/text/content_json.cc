@@ -25,8 +25,7 @@ Content unclear(bool is_named) {
           .refusal =
               "begins as JSON does, and is not valid JSON there; write an object a line (quotes are \", and NaN is no "
               "number)",
-          .is_unclear = true,
-          .otherwise = ", or say what it is with --format jsonl or --format text"};
+          .is_unclear = true};
 }
 
 // SQuAD's files are one object, whose "data" is a list of articles.

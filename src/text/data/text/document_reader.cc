@@ -99,9 +99,9 @@ ContentKind DocumentReader::recognise() {
     return ContentKind::kJsonLines;
   }
   if (takes_lists_ && content.may_be_list) return ContentKind::kText;
-  require_readable(content, file, has_flag_);
+  require_readable(content, file, format_flag_);
   constexpr int kMostSurprises = 3;
-  if (const std::string line = surprise_of(content, file, has_flag_);
+  if (const std::string line = surprise_of(content, file, format_flag_);
       tells_ && !line.empty() && ++surprises_ <= kMostSurprises) {
     std::fputs(
         fmt::format("note: {}{}\n", line, surprises_ == kMostSurprises ? "; further files are not listed" : "").c_str(),
@@ -114,12 +114,12 @@ ContentKind DocumentReader::recognise() {
 void DocumentReader::require_lines(const Content& content, std::string_view head) const {
   const std::string name = name_of_input(files_[file_]);
   if (content.kind == ContentKind::kJsonArray || content.kind == ContentKind::kParquet) {
-    throw_user_error("{} holds a {}, not an object a line; leave --format out, and it is read as what it is", name,
-                     content.kind == ContentKind::kParquet ? "Parquet table" : "JSON array");
+    throw_user_error("{} holds a {}, not an object a line; leave {} out, and it is read as what it is", name,
+                     content.kind == ContentKind::kParquet ? "Parquet table" : "JSON array", format_flag_);
   }
   const std::string_view line = head.substr(0, head.find('\n'));
   if (content.kind != ContentKind::kOther || content.is_unclear || is_json(line)) return;
-  require_readable(content, files_[file_]);
+  require_readable(content, files_[file_], format_flag_);
 }
 
 void DocumentReader::close() {

@@ -68,8 +68,8 @@ class DocumentReader {
   // Suppresses notices of files whose content differs from their name: for a second pass.
   void stay_silent() { tells_ = false; }
 
-  // Leaves --format out of messages: the command has no such flag.
-  void advise_no_format() { has_flag_ = false; }
+  // Names the flag that messages advise in place of --format; empty: the command has none.
+  void advise_flag(std::string_view format_flag) { format_flag_ = format_flag; }
 
   // Reads lists of short texts, a line each, which may look like settings.
   void take_lists() { takes_lists_ = true; }
@@ -119,7 +119,8 @@ class DocumentReader {
   std::int64_t batch_bytes_, total_bytes_;
   TextFormat format_;
   std::size_t most_unpacked_;
-  bool tells_ = true, takes_lists_ = false, has_flag_ = true;
+  bool tells_ = true, takes_lists_ = false;
+  std::string format_flag_{kFormatFlag};
   int surprises_ = 0;                          // files whose content differs from their name
   std::size_t file_ = 0;                       // the current one
   std::optional<DecompressingReader> reader_;  // while it is open

@@ -27,8 +27,9 @@ std::vector<std::string_view> lines_of(std::string_view text) {
 }
 
 std::vector<std::string> read_text_list(const std::filesystem::path& file, TextFormat format, const TextKeys& keys,
-                                        BlankLines blank) {
+                                        BlankLines blank, std::string_view format_flag) {
   DocumentReader reader(std::span(&file, 1), kListBatchBytes, format);
+  reader.advise_flag(format_flag);
   reader.take_lists();
   reader.take_columns(keys.names);
   DocumentText text_of(keys);

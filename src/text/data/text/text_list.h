@@ -19,10 +19,10 @@ enum class BlankLines {
   kSkip,  // lines of spaces and tabs only are no texts; an empty text in JSON is one
 };
 
-// The texts of a file, compressed or not, in order; "-" is standard input. UserError: as DocumentReader's and
-// DocumentText's; no text at all.
+// The texts of a file, compressed or not, in order; "-" is standard input. `format_flag`: the flag of `format`; empty:
+// there is none. UserError: as DocumentReader's and DocumentText's; no text at all.
 std::vector<std::string> read_text_list(const std::filesystem::path& file, TextFormat format, const TextKeys& keys,
-                                        BlankLines blank);
+                                        BlankLines blank, std::string_view format_flag = kFormatFlag);
 
 // Reads a whole file as one plain text, without a byte order mark. UserError: as DocumentReader's; the file is JSON
 // lines, a JSON array or Parquet (`wanted` names what it should be: "the text of WikiText-103").

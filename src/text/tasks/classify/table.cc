@@ -181,7 +181,7 @@ Columns columns_of(const TaskReading& reading) {
 void visit_objects(const fs::path& file, std::vector<std::string> texts, const ObjectVisitor& visit) {
   DocumentReader reader(std::span(&file, 1), kJsonBatchBytes, TextFormat::kAuto);
   reader.stay_silent();
-  reader.advise_no_format();
+  reader.advise_flag("");
   reader.take_texts(std::move(texts));
   for (DocumentBatch batch; reader.next(batch);) {
     for (const RawDocument& document : batch.documents) {

@@ -123,7 +123,7 @@ Dataset read_dataset(std::span<const fs::path> paths) {
     // RACE's own files are one object each, on any number of lines.
     const TextFormat format = content_ending(file) == ".txt" ? TextFormat::kText : TextFormat::kAuto;
     DocumentReader reader(std::span(&file, 1), kBatchBytes, format);
-    reader.advise_no_format();
+    reader.advise_flag("");
     for (DocumentBatch batch; reader.next(batch);) {
       for (const RawDocument& document : batch.documents) {
         Article article = read_article(document);
