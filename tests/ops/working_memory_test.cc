@@ -22,8 +22,8 @@
 namespace teratron::testing {
 namespace {
 
-constexpr const char* kNames[] = {"reduction", "panels",  "tile a", "tile b",   "keys",    "values",
-                                  "queries",   "outputs", "rows",   "key sums", "low rank"};
+constexpr const char* kNames[] = {"reduction", "panels",  "tile a", "tile b",   "keys",
+                                  "values",    "queries", "rows",   "key sums", "low rank"};
 static_assert(std::size(kNames) == static_cast<std::size_t>(Scratch::kCount));
 
 std::int64_t drawn(RandomSequence& random, const std::vector<std::int64_t>& values) {

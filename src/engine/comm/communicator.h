@@ -3,7 +3,7 @@
 // layers call them without asking how many ranks there are.
 //
 // Sums are bitwise repeatable for a given group, the same bits on every rank; values of 16 bits are added in fp32 and
-// rounded once (through channels of more than CommunicationStream::kMostRanks ranks, once for each that many). Where a
+// rounded once (through channels: once for every CommunicationStream::kMostRanks ranks). Where a
 // rank is lost or fails, waiting on it ends with a LostRank (comm/lost_rank.h), never with a hang. Collectives may be
 // under way together; ranks that share two of them, of one group or of several, start and wait for them in the same
 // order.

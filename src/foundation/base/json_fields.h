@@ -27,12 +27,11 @@ template <class Json>
 Json parse_fitted(std::string_view text, const typename Json::parser_callback_t& callback = nullptr) {
   Json value = Json::parse(text, callback, /*allow_exceptions=*/false);
   if (value.is_discarded()) value = Json::parse(fit_json(text), callback, /*allow_exceptions=*/false);
-  if (nests_too_deep(text)) value = Json(Json::value_t::discarded);
+  if (nests_too_deep(text)) value = Json(Json::value_t::discarded);  // once the callback has seen it
   return value;
 }
 
-// Parses one JSON object. UserError, naming `path`: the text is something else, or nests deeper
-// than kDeepestJson.
+// Parses one JSON object. UserError, naming `path`: the text is something else, or nests deeper than kDeepestJson.
 nlohmann::json parse_json_object(std::string_view text, const std::filesystem::path& path);
 
 // Fields of one object. Each call throws a UserError that names the file and the field where the field is missing, has

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+
 #include "tasks/task_entry.h"
 
 namespace teratron {

@@ -101,7 +101,8 @@ void require_head(const WeightSource& source, std::string_view task, const Model
   const auto unknown = std::ranges::find_if(names, is_unknown);
   const std::string other = unknown == names.end() ? "" : fmt::format("; '{}' is none of them", *unknown);
   throw_user_error(
-      "the model in '{0}' was not trained for {1}; `teratron finetune --task {1} --load {0}` does that. It tells {2}, "
+      "the model in '{0}' was not trained for {1}; `teratron finetune --task {1} --load {0}` does that. It predicts "
+      "{2}, "
       "and {1} has {3}{4}. If they mean the same, name them so in its config.json (id2label)",
       folder, task, text_of_labels(model.num_labels, names), text_of_labels(needed.num_labels, needed.label_names),
       other);

@@ -18,8 +18,7 @@ namespace {
 using pipeline::ScheduleKind;
 
 constexpr std::int64_t kMostVirtualStages = 1000, kMostFlushes = 1'000'000;
-constexpr int kMostByDocuments = 256;       // slices, whose choice takes time and memory for each pair
-constexpr double kMostActions = 4'000'000;  // of a schedule, held by every rank
+constexpr int kMostByDocuments = 256;  // slices, whose choice takes time and memory for each pair
 
 constexpr Flag kStages{"pipeline-model-parallel-size"}, kVirtualStages{"virtual-stages"}, kSchedule{"schedule"},
     kLayout{"pipeline-layout"}, kLayers{"num-layers"}, kTokenSlices{"token-slices"}, kSeqLength{"seq-length"},
@@ -291,14 +290,15 @@ class PipelineFaults {
         static_cast<double>(s_.batch.global_batch_size) / static_cast<double>(s_.layout.data_parallel);
     const double micro_batches = std::max(1.0, samples / static_cast<double>(s_.batch.micro_batch_size));
     const double actions = 3 * micro_batches * static_cast<double>(cells() * slices);
-    if (actions <= kMostActions) return;
+    if (actions <= static_cast<double>(pipeline::kMostActions)) return;
     const Fault batch = slices > 1 ? Fault::of("{} {}", kTokenSlices, s_.pipeline.token_slices)
                                    : Fault::of("{} {}", kGlobalBatch, s_.batch.global_batch_size);
     const Fault advice = slices > 1 ? Fault::of("fewer slices") : Fault::of("a smaller {}", kGlobalBatch);
     faults_.add(
-        "{} in {:.0f} micro-batches on {} makes a schedule of {:.0f} actions, and {:.0f} are the most; use {} or a "
+        "{} in {:.0f} micro-batches on {} makes a schedule of {:.0f} actions, and {} are the most; use {} or a "
         "larger {}",
-        batch, std::ceil(micro_batches), counted(cells(), "cell"), actions, kMostActions, advice, kMicroBatchSize);
+        batch, std::ceil(micro_batches), counted(cells(), "cell"), actions, pipeline::kMostActions, advice,
+        kMicroBatchSize);
   }
 
   const StepSettings& s_;

@@ -102,10 +102,11 @@ TEST_F(LabelNames, AreRefusedByNameForAnotherTask) {
   pairs(TaskKind::kMnli, "entailment");
   const std::vector<std::pair<Names, std::string>> others = {
       {{"negative", "neutral", "positive"},
-       "It tells 3 labels (negative, neutral, positive), and mnli has 3 labels (contradiction, entailment, neutral); "
+       "It predicts 3 labels (negative, neutral, positive), and mnli has 3 labels (contradiction, entailment, "
+       "neutral); "
        "'negative' is none of them"},
       {{"entailment", "LABEL_1", "neutral"}, "'LABEL_1' is none of them"},
-      {{"a", "b", "c", "d", "e"}, "It tells 5 labels (a, b, c, d, e), and mnli has 3"}};
+      {{"a", "b", "c", "d", "e"}, "It predicts 5 labels (a, b, c, d, e), and mnli has 3"}};
   for (const auto& [names, message] : others) {
     make(names, 0);
     const Outcome outcome = eval(TaskKind::kMnli, "hf");

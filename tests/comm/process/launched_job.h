@@ -62,12 +62,13 @@ class LaunchedJob {
   virtual JobOutcome wait(std::chrono::seconds longest) = 0;
 };
 
-// Environment of a program under mpirun: as root too, with any number of ranks on any number of cores. Open MPI's files lie
-// in a folder of this process: the folder that jobs share otherwise is made by the first and removed by the last, which
-// another process's jobs may meet.
+// Environment of a program under mpirun: as root too, with any number of ranks on any number of cores. Open MPI's files
+// lie in a folder of this process: the folder that jobs share otherwise is made by the first and removed by the last,
+// which another process's jobs may meet.
 inline std::vector<std::string> mpirun_environment() {
   static const TemporaryFolder files(TemporaryFolder::kDisk);
-  return {"OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1", "OMPI_MCA_orte_tmpdir_base=" + files.path().string(),
+  return {"OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1",
+          "OMPI_MCA_orte_tmpdir_base=" + files.path().string(),
           "ASAN_OPTIONS=detect_leaks=0"};  // MPI keeps memory to the end
 }
 
