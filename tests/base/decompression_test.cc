@@ -138,7 +138,7 @@ TEST_F(Decompression, AFlippedBitIsReportedWithItsPlace) {
   RandomSequence random({.seed = 5});
   for (const Compression& format : kCompressions) {
     const std::string text = compressible(random, 20'000), content = format.compress(text, 6);
-    int told = 0;
+    int reported = 0;
     for (int trial = 0; trial < 200; ++trial) {
       std::string damaged = content;
       damaged[10 + random.below(content.size() - 10)] ^= static_cast<char>(1 << random.below(8));
@@ -148,9 +148,9 @@ TEST_F(Decompression, AFlippedBitIsReportedWithItsPlace) {
         continue;
       }
       EXPECT_THAT(error, AllOf(HasSubstr("file' is "), HasSubstr(format.name), HasSubstr("again")));
-      told += error.find(" is damaged: its ") != std::string::npos && error.find("at byte ") != std::string::npos;
+      reported += error.find(" is damaged: its ") != std::string::npos && error.find("at byte ") != std::string::npos;
     }
-    EXPECT_GT(told, 150) << format.name;  // a few look cut short instead
+    EXPECT_GT(reported, 150) << format.name;  // a few look cut short instead
   }
   for (const Compression& format : kCompressions) {
     EXPECT_THAT(error_of(format.compress("text", 6) + "garbage"), HasSubstr("is damaged")) << format.name;

@@ -1,10 +1,12 @@
 // Files are read whole or refused with a reason, and written whole or not at all.
 #include "base/files/file.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
@@ -15,6 +17,7 @@
 
 #include "base/error.h"
 #include "base/files/free_place.h"
+#include "base/files/open_file_name.h"
 #include "base/message_of.h"
 #include "base/temporary_folder.h"
 
@@ -234,6 +237,20 @@ TEST_F(Files, APictureReplacesNothingButAnEarlierOne) {
     }
     EXPECT_EQ(read_file(in_folder("p")), there);
   }
+}
+
+TEST_F(Files, AnOpenFileKeepsItsNameUntilItIsReplaced) {
+  const std::filesystem::path file = make_file("file", "x"), link = in_folder("link");
+  std::filesystem::create_symlink(file, link);
+  const int descriptor = ::open(file.c_str(), O_RDONLY | O_CLOEXEC);
+  for (const LastLink rule : {LastLink::kFollowed, LastLink::kRefused}) {
+    EXPECT_TRUE(names_open_file(file, descriptor, rule));
+    EXPECT_EQ(names_open_file(link, descriptor, rule), rule == LastLink::kFollowed);
+    EXPECT_FALSE(names_open_file(in_folder("missing"), descriptor, rule));
+  }
+  write_file_atomically(file, "another");
+  EXPECT_FALSE(names_open_file(file, descriptor, LastLink::kRefused));
+  ::close(descriptor);
 }
 
 }  // namespace

@@ -23,6 +23,8 @@ TEST(FitJson, WhatFitsStaysAndTheRestBecomesWhatIsNear) {
            {R"("not closed \)", R"("not closed \)"},
            {R"(["\ud83d\uDE00","\\ud83d"])", R"(["\ud83d\uDE00","\\ud83d"])"},
            {R"({"\uD83D":"a\ud83d\ud83d\ude00\ude00\u0041"})", R"({"\ufffd":"a\ufffd\ud83d\ude00\ufffd\u0041"})"},
+           {"[1.e999,-.5e999,01e999,1.e-999,1e]", "[1.e999,-.5e999,01e999,1.e-999,1e]"},
+           {"[1.0e+999,-0.5E999,2.5e-999]", "[1.7976931348623157e308,-1.7976931348623157e308,0.0]"},
            {"[-,--5,-+7,1.5.5,99999999999999999999-]", "[-,--5,-+7,1.5.5,99999999999999999999-]"},
            {R"("\ud8" + "\ud83)", R"("\ud8" + "\ud83)"}}) {
     EXPECT_EQ(fit_json(json), fitted) << json;

@@ -41,7 +41,7 @@ class PseudoTerminal {
     if (::write(held_, keys.data(), keys.size()) < 0) throw std::runtime_error("nobody can type on a terminal");
   }
 
-  // What programs show from the last call on until `text` comes, which is included.
+  // Output of programs since the last call, up to and with `text`.
   std::string shown_until(std::string_view text) {
     constexpr int kLongest = 60'000;  // milliseconds without a character
     std::size_t found = 0;

@@ -174,6 +174,10 @@ TEST_F(SaveLocks, OnlyAFileIsTakenForTheLocksFile) {
     EXPECT_TRUE(std::filesystem::exists(std::filesystem::symlink_status(file()))) << what;
     std::filesystem::remove(file());
   }
+  std::filesystem::create_directory(file());
+  const LockedPlace output{.place = folder_ / "out", .file = file(), .does = "writes", .another = "another place"};
+  EXPECT_THAT(message_of<EnvironmentError>([&] { SaveLock(output, noting(notices_)); }),
+              HasSubstr("delete it or choose another place"));
   EXPECT_EQ(bytes_of_file(precious), "x");
   EXPECT_FALSE(std::filesystem::exists(folder_ / "absent"));
 }

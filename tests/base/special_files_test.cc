@@ -167,7 +167,7 @@ TEST_F(SpecialFiles, DevicesAreReadOrRefused) {
   try {
     read_file(disk);
     ADD_FAILURE() << "nothing was thrown";
-  } catch (const UserError& error) {  // where there is such a disk, or none behind the name
+  } catch (const UserError& error) {  // there is such a disk, or a name without one
     EXPECT_THAT(error.what(), HasSubstr(disk.string()));
   }
 }

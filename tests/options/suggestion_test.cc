@@ -32,8 +32,14 @@ TEST(Suggestion, TheNearestNameIsFoundAndNothingIsGuessedFromFarAway) {
   EXPECT_EQ(nearest_name("--hiden-size", names), "--hidden-size");
   EXPECT_EQ(nearest_name("--lr-decay", names), "--lr-decay-style");
   EXPECT_EQ(nearest_name("--tokenizer", names), "");
-  EXPECT_EQ(nearest_name("--lr-of-adam", names), "--lr") << "a name with more behind it";
+  EXPECT_EQ(nearest_name("--lr-of-adam", names), "--lr") << "a name with more after it";
   EXPECT_EQ(nearest_name("--min-lr-of-adam", names), "--min-lr");
+}
+
+// edit_distance() would take 5,000 billion steps, which ctest's limit of time ends.
+TEST(Suggestion, ANameOfMegabytesIsComparedWithNone) {
+  const std::vector<std::string> names(40000, "--hidden-size");
+  EXPECT_EQ(nearest_name(std::string(std::size_t{10} << 20, 'x'), names), "");
 }
 
 }  // namespace

@@ -10,12 +10,15 @@
 #include <unistd.h>
 
 #include <functional>
+#include <optional>
 #include <string>
+
+#include "comm/control/termination.h"
 
 namespace teratron::testing {
 namespace {
 
-// How a child ends that runs `body`, whose result is its exit code; what it wrote to standard error.
+// End of a child process that runs `body` and exits with its result, and the child's standard error.
 struct ChildEnd {
   int exit_code = -1, signal = 0;
   std::string errors;
@@ -129,6 +132,49 @@ TEST(EndSignals, TheProgramsOwnHandlersComeBack) {
       EXPECT_EQ(end.exit_code, 42) << name_of_signal(signal) << " " << came;
     }
   }
+}
+
+// A control plane, which has a TerminationRequest, ends before the command does.
+TEST(EndSignals, TheEndOfAControlPlaneLeavesTheHandlerThatWasThereBefore) {
+  const ChildEnd own = in_child([] {
+    std::signal(SIGTERM, [](int) { own_handler_calls = own_handler_calls + 1; });
+    {
+      std::optional<TerminationRequest> one, other;
+      one.emplace();
+      other.emplace();
+      one.reset();
+      std::raise(SIGTERM);  // only noted
+    }
+    std::raise(SIGTERM);
+    return own_handler_calls == 1 ? 42 : 0;
+  });
+  EXPECT_EQ(own.exit_code, 42) << "signal " << own.signal;
+  const ChildEnd listening = in_child([] {
+    EndSignals signals(false);
+    signals.listen();
+    { const TerminationRequest request; }
+    std::raise(SIGTERM);
+    return EndSignals::came();
+  });
+  EXPECT_EQ(listening.exit_code, SIGTERM) << "signal " << listening.signal;
+}
+
+// Ranks listen while their control plane runs. Its end undoes their handler of SIGTERM as well as its own.
+TEST(EndSignals, TheEndOfAControlPlaneUndoesHandlersMadeDuringIt) {
+  const ChildEnd end = in_child([] {
+    std::signal(SIGTERM, [](int) { own_handler_calls = own_handler_calls + 1; });
+    {
+      EndSignals signals(false);
+      {
+        const TerminationRequest request;
+        signals.listen();
+      }
+      std::raise(SIGTERM);
+    }
+    std::raise(SIGTERM);
+    return own_handler_calls == 2 ? 42 : 0;
+  });
+  EXPECT_EQ(end.exit_code, 42) << "signal " << end.signal;
 }
 
 TEST(EndSignals, TheLimitOfProcessorTimeComesBack) {

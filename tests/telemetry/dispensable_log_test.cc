@@ -40,11 +40,11 @@ class DispensableLogs : public ::testing::Test {
  protected:
   DispensableLog<AppendedFile> make_log() {
     return {[this] { return std::make_unique<AppendedFile>(file_); },
-            [this](const std::string& text) { told_.push_back(text); }};
+            [this](const std::string& text) { reports_.push_back(text); }};
   }
   const TemporaryFolder folder_;
   const std::filesystem::path file_ = folder_ / "log";
-  std::vector<std::string> told_;
+  std::vector<std::string> reports_;
 };
 
 TEST_F(DispensableLogs, WriteWaitingLinesWholeOnceThereIsRoom) {
@@ -66,7 +66,7 @@ TEST_F(DispensableLogs, WriteWaitingLinesWholeOnceThereIsRoom) {
   }
   write(1000);
   EXPECT_EQ(read_file(file_), expected);
-  EXPECT_THAT(told_, ElementsAre(AllOf(HasSubstr(file_.string()), HasSubstr("the run goes on"))));
+  EXPECT_THAT(reports_, ElementsAre(AllOf(HasSubstr(file_.string()), HasSubstr("the run goes on"))));
 }
 
 TEST_F(DispensableLogs, OneThatFindsNoRoomAtFirstBeginsLater) {
@@ -76,11 +76,11 @@ TEST_F(DispensableLogs, OneThatFindsNoRoomAtFirstBeginsLater) {
         if (!has_room) throw NoSpaceError("no room");
         return std::make_unique<AppendedFile>(file_);
       },
-      [this](const std::string& text) { told_.push_back(text); });
+      [this](const std::string& text) { reports_.push_back(text); });
   has_room = true;
   log.write([](AppendedFile& file) { file.append("a line\n"); });
   EXPECT_EQ(read_file(file_), "a line\n");
-  EXPECT_EQ(told_.size(), 1U);
+  EXPECT_EQ(reports_.size(), 1U);
 }
 
 TEST_F(DispensableLogs, RefuseAWrongPlaceAtOnce) {
@@ -95,10 +95,10 @@ TEST_F(DispensableLogs, RefuseAWrongPlaceAtOnce) {
 
 TEST_F(DispensableLogs, ADeviceThatIsFullEndsNothing) {
   DispensableLog<AppendedFile> log([] { return std::make_unique<AppendedFile>("/dev/full"); },
-                                   [this](const std::string& text) { told_.push_back(text); });
-  EXPECT_THAT(told_, IsEmpty());
+                                   [this](const std::string& text) { reports_.push_back(text); });
+  EXPECT_THAT(reports_, IsEmpty());
   for (int i = 0; i < 3; ++i) log.write([](AppendedFile& file) { file.append("a line\n"); });
-  EXPECT_EQ(told_.size(), 1U);
+  EXPECT_EQ(reports_.size(), 1U);
 }
 
 }  // namespace

@@ -102,6 +102,17 @@ TEST_F(TensorBoardLogTest, FilesOfOthersStay) {
   EXPECT_TRUE(TensorBoardLog::holds_records(folder_));
 }
 
+TEST_F(TensorBoardLogTest, ANewFilesNameHasTenDigitsBesideNamesWithMore) {
+  fs::create_directories(folder_);
+  for (const char* const digits : {"10000000000", "9223372036854775807"}) {
+    write_file_atomically(folder_ / fmt::format("events.out.tfevents.{}.host.1.0", digits), "no records");
+  }
+  run(0, 1);
+  std::vector<std::string> names;
+  for (const auto& entry : fs::directory_iterator(folder_)) names.push_back(entry.path().filename());
+  EXPECT_THAT(names, ::testing::Contains(::testing::MatchesRegex("events.out.tfevents.[0-9]{10}\\..*teratron")));
+}
+
 TEST_F(TensorBoardLogTest, AFileInItsFoldersPlaceIsTheUsersFault) {
   write_file_atomically(temporary_.path() / "a", "a file");
   EXPECT_THROW(run(0, 1), UserError);

@@ -24,7 +24,7 @@ AwaitedCall call_of(std::span<const int> ranks) {
   return call;
 }
 
-// A group of one. The public members return before they call it.
+// A group of one. Public members return before they call most of its functions.
 class SelfCommunicator final : public Communicator {
  public:
   int rank() const override { return 0; }
@@ -43,8 +43,8 @@ class SelfCommunicator final : public Communicator {
   std::unique_ptr<Communicator> do_split(const std::vector<int>&) override { return make_self_communicator(); }
 };
 
-// Collectives on memory that hosts cannot read: inputs are copied to the host first, results are copied back at the
-// end.
+// Staging, for collectives on memory that hosts cannot read: inputs are copied to the host first, and results are
+// copied back at the end.
 constexpr std::align_val_t kStagingAlignment{64};
 
 struct Free {
@@ -118,7 +118,7 @@ std::string_view name_of(Collective collective) {
 }
 
 Pending& Pending::operator=(Pending&& other) noexcept {
-  std::swap(work_, other.work_);  // what was under way here is other's to account for
+  std::swap(work_, other.work_);  // `other` must wait for the work that was in progress here
   std::swap(call_, other.call_);
   return *this;
 }
@@ -160,7 +160,7 @@ void Communicator::attach(Allocator* memory, Uses uses) {
 
 void Communicator::open_channels(Allocator& memory, Uses uses) {
   if (const auto channels = memory.open_channels()) watch(channels);
-  // Other messages than a ring's take the channel of all members where nothing else carries them.
+  // Messages that are not a ring's take the channel of all members if nothing else can carry them.
   if (uses == Uses::kCollectives || !moves_host_memory()) device_group_ = make_device_group(*this, memory);
   if (uses != Uses::kCollectives)
     device_ring_ = make_device_ring(*this, memory, uses == Uses::kMessagesToNext ? 1 : -1);
@@ -220,7 +220,7 @@ Pending Communicator::start(const Call& call, const TensorRef& counted, const Be
   ++count.calls;
   count.bytes += counted.bytes();
   const AwaitedCall awaited_call = awaited(call);
-  const Place::Waits waits(awaited_call);  // beginning a call may block, too
+  const Place::Waits waits(awaited_call);  // starting a call may block too
   if (route_ == Route::kDirect) return {begin(call.views), awaited_call};
   if (route_ == Route::kChannels) {
     if (auto work = start_on_channels(call)) return {std::move(work), awaited_call};
@@ -246,14 +246,14 @@ AwaitedCall Communicator::awaited(const Call& call) const {
   return {};
 }
 
-// Null if these channels are not for it.
+// Starts a call on the channels; null if they do not carry it.
 std::unique_ptr<Pending::Work> Communicator::start_on_channels(const Call& call) {
   const bool is_send = call.collective == Collective::kSend, is_receive = call.collective == Collective::kReceive;
   if (device_ring_ && is_send && call.root == device_ring_->next()) return device_ring_->start_send(call.views.read);
   if (device_ring_ && is_receive && call.root == device_ring_->previous()) {
     return device_ring_->start_receive(call.views.written);
   }
-  if ((is_send || is_receive) && moves_host_memory()) return nullptr;  // a circle of them would block one channel
+  if ((is_send || is_receive) && moves_host_memory()) return nullptr;  // a cycle of messages would block the channel
   return device_group_ ? device_group_->start(call.collective, call.views, call.op, call.root) : nullptr;
 }
 

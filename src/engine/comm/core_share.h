@@ -1,5 +1,5 @@
-// Cores of each of several processes of one host. mpirun may bind each process to its own cores, or leave all cores to
-// all processes. In both cases a process should use no more threads than its part of the host has cores.
+// A process's share of its host's cores. mpirun may bind each process to its own cores, or leave all cores to all
+// processes. In both cases a process should use no more threads than its share.
 #pragma once
 
 #include <algorithm>

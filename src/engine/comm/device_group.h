@@ -30,8 +30,9 @@ class DeviceGroup {
   DeviceGroup(CommunicationStream& stream, std::unique_ptr<Channel> channel, int rank, int size)
       : stream_(stream), channel_(std::move(channel)), rank_(rank), size_(size) {}
 
-  // The work comes after the back end's operations so far, and before those after wait(); the host does not wait.
-  // Messages take turns with everything else on the channel: they must not form a circle.
+  // Starts a collective, which the device runs after the back end's operations so far and before those after wait().
+  // The host does not wait. Messages run one after another with everything else on the channel, so they must not form a
+  // cycle.
   std::unique_ptr<Pending::Work> start(Collective collective, const CollectiveViews& views, ReduceOp op, int root);
 
  private:
@@ -55,8 +56,8 @@ class DeviceGroup {
   const int rank_, size_;
 };
 
-// Exchanges a byte on a channel that was just opened, so that no host has to wait in a later exchange. The other ranks
-// do the same at the same time.
+// Exchanges a byte on a channel that was just opened, so that no host has to wait in a later exchange. All its ranks
+// call it.
 void connect(CommunicationStream& stream, CommunicationStream::Channel& channel, Allocator& memory,
              std::span<const int> receivers, std::span<const int> senders);
 

@@ -16,7 +16,7 @@ std::unique_ptr<Pending::Work> DeviceRing::start_send(const TensorRef& view) {
 
 std::unique_ptr<Pending::Work> DeviceRing::start_receive(const TensorRef& view) {
   CommunicationStream& stream = *from_previous_.stream;
-  stream.wait_for(stream.record_compute());  // which still reads what was there
+  stream.wait_for(stream.record_compute());  // earlier operations may still read the view
   const CommunicationStream::Channel::Piece piece{0, static_cast<std::byte*>(view.data), view.bytes()};
   from_previous_.channel->exchange({}, {&piece, 1});
   return std::make_unique<DeviceWork>(stream);
@@ -29,7 +29,7 @@ std::shared_ptr<DeviceRing> make_device_ring(Communicator& group, Allocator& mem
   DeviceRing::Link to_next{memory.add_communication_stream(), nullptr};
   DeviceRing::Link from_previous{memory.add_communication_stream(), nullptr};
   const std::vector<std::string> ids = group.all_gather_host(to_next.stream->make_channel_id());
-  // Opening and connecting one waits for its other end, so everyone does it in the order of the senders.
+  // Opening a link waits for its other end, so all ranks open links in the order of the senders.
   constexpr std::array kReceiver = {1}, kSender = {0};
   for (int sender = 0; sender < size; ++sender) {
     const std::string& id = ids[static_cast<std::size_t>(sender)];

@@ -1,6 +1,6 @@
-// Messages between devices that reach each other through channels alone: from every rank of a group to the next one of
-// a ring, in one direction. Each link has a channel and an order of work of its own at both ends: messages of one
-// neighbour never wait for those of the other.
+// Messages between devices that reach each other only through channels: from every rank of a group to the next one of a
+// ring, in one direction. Each link has its own channel and its own stream at both ends, so messages with one neighbour
+// never wait for those with the other.
 #pragma once
 
 #include <memory>
@@ -22,7 +22,7 @@ class DeviceRing {
   int next() const { return next_; }          // this rank sends to it
   int previous() const { return previous_; }  // this rank receives from it
 
-  // It comes after the back end's operations so far, and before those after wait(); the host does not wait.
+  // A message runs after the back end's operations so far and before those after wait(); the host does not wait.
   std::unique_ptr<Pending::Work> start_send(const TensorRef& view);
   std::unique_ptr<Pending::Work> start_receive(const TensorRef& view);
 
@@ -31,8 +31,8 @@ class DeviceRing {
   Link to_next_, from_previous_;
 };
 
-// Every member calls it; `step`: 1 where messages go to the next higher rank, -1 to the next lower one. Null for all of
-// them where devices have no channels, or members share a device.
+// Every member calls it. `step`: 1 if messages go to the next higher rank, -1 to the next lower one. Null on all
+// members if the devices have no channels, or members share a device.
 std::shared_ptr<DeviceRing> make_device_ring(Communicator& group, Allocator& memory, int step);
 
 }  // namespace teratron

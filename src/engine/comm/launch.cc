@@ -23,7 +23,7 @@
 namespace teratron {
 namespace {
 
-// The number in an environment variable; 0 where there is none.
+// The number in an environment variable; 0 if it is not set or no number.
 int number_in(const char* variable) {
   const char* const text = std::getenv(variable);
   int number = 0;
@@ -72,7 +72,7 @@ ControlSettings control_settings(const WatchSettings& watch) {
   return settings;
 }
 
-// Host memory of these processes has no carrier.
+// Refuses processes started by address whose tensors lie in host memory: nothing carries these.
 [[noreturn]] void refuse_host_memory(const AddressLaunch& launch) {
   throw_user_error(
       "{} started {} processes by RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, which is for GPUs (--backend cuda), "
@@ -82,9 +82,9 @@ ControlSettings control_settings(const WatchSettings& watch) {
       launch.world_size, launch.world_size);
 }
 
-// CUDA reads this when it starts. A kernel that is loaded at its first launch may wait for all that the device does,
-// and thereby for a message that another rank sends when it has that kernel's result (CUDA's programming guide, Lazy
-// Loading).
+// Makes CUDA, which reads the variable when it starts, load kernels then. Loading a kernel at its first launch may wait
+// for all work of the device, and thus for a message that another rank sends only after it has that kernel's result
+// (CUDA's programming guide, Lazy Loading).
 void load_kernels_at_the_start() { ::setenv("CUDA_MODULE_LOADING", "EAGER", /*overwrite=*/0); }
 
 void start_at_address(const AddressLaunch& launch, const std::string& bind, LaunchEnvironment& environment) {
@@ -100,8 +100,7 @@ void start_at_address(const AddressLaunch& launch, const std::string& bind, Laun
                                                control_settings(environment.watch));
 }
 
-// The cores of a host, and the quota of its control group, are shared out among its ranks; none uses more threads than
-// its part.
+// Limits this rank's threads to its part of the host's cores, and of the quota of its control group.
 void take_share_of_cores(Communicator& world, const std::string& host) {
   const std::vector<std::string> hosts = world.all_gather_host(host);
   const std::vector<std::string> cores = world.all_gather_host(fmt::format("{}", fmt::join(own_processors(), " ")));

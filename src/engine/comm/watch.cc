@@ -15,7 +15,7 @@ using std::chrono::seconds;
 
 constexpr std::size_t kMostLines = 64;
 constexpr milliseconds kShortestInterval{100}, kLongestInterval{1000};
-constexpr milliseconds kLongestPause{3000};  // between looks of a process that runs
+constexpr milliseconds kLongestPause{3000};  // between two looks, unless this process was stopped
 
 double in_seconds_of_watch(Watch::Clock::duration time) { return std::chrono::duration<double>(time).count(); }
 

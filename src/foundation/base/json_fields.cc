@@ -26,8 +26,32 @@ bool is_beyond(std::string_view text) {
   return fault == std::errc::result_out_of_range && end == text.data() + text.size();
 }
 
-// Text that is no number stays as it is, so that parsing it fails.
+// Whether `text` is a number of JSON, which has no "1.", ".5", "+5" or "05"; std::from_chars() takes most of these.
+bool is_json_number(std::string_view text) {
+  const auto take_digits = [&] {
+    const std::size_t count = std::min(text.find_first_not_of("0123456789"), text.size());
+    text.remove_prefix(count);
+    return count;
+  };
+  if (text.starts_with('-')) text.remove_prefix(1);
+  const bool begins_with_zero = text.starts_with('0');
+  const std::size_t whole = take_digits();
+  if (whole == 0 || (begins_with_zero && whole > 1)) return false;
+  if (text.starts_with('.')) {
+    text.remove_prefix(1);
+    if (take_digits() == 0) return false;
+  }
+  if (text.starts_with('e') || text.starts_with('E')) {
+    text.remove_prefix(1);
+    if (text.starts_with('+') || text.starts_with('-')) text.remove_prefix(1);
+    if (take_digits() == 0) return false;
+  }
+  return text.empty();
+}
+
+// Text that is no number of JSON stays as it is, so that parsing it fails.
 std::string fit_number(std::string_view number) {
+  if (!is_json_number(number)) return std::string(number);
   if (!is_beyond<double>(number)) {
     const bool fits = number.starts_with('-') ? !is_beyond<std::int64_t>(number) : !is_beyond<std::uint64_t>(number);
     return std::string(number) + (fits ? "" : ".0");

@@ -17,7 +17,7 @@ struct ForeignFlag {
   ForeignProgram program;
   std::string_view name;    // without leading dashes, with hyphens for Python's underscores
   std::string_view ours;    // our flags, "--micro-batch-size N"; empty: none
-  std::string_view note;    // difference, or why there is none; may be empty
+  std::string_view note;    // difference, or why no flag is needed; may be empty
   bool is_missing = false;  // Teratron lacks the feature, as the note says
 };
 

@@ -12,7 +12,8 @@ namespace {
 
 // Value in a usage: "FILE...", "N", "START INCREMENT SAMPLES"; empty for a switch.
 std::string value_of(const Field& field) {
-  const bool any_number = field.is_list() && field.value_name.find(' ') == std::string::npos;  // else a name for each
+  // A value name with spaces names each of several values.
+  const bool any_number = field.is_list() && field.value_name.find(' ') == std::string::npos;
   return field.is_bool() ? "" : field.value_name + (any_number ? "..." : "");
 }
 

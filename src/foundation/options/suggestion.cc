@@ -28,6 +28,8 @@ std::string nearest_name(std::string_view name, std::span<const std::string> nam
   std::string nearest;
   std::size_t least = std::max<std::size_t>(1, name.size() / 3) + 1;  // at most a third of the letters is wrong
   for (const std::string& known : names) {
+    // The distance is at least the difference of the lengths. A user's name may be of any length.
+    if (std::max(name.size(), known.size()) - std::min(name.size(), known.size()) >= least) continue;
     const std::size_t distance = edit_distance(name, known);
     if (distance < least) {
       least = distance;

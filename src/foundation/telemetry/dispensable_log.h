@@ -1,5 +1,6 @@
 // Log that a run can do without. If it cannot be written, as on a full disk, a warning is reported once and the run
-// goes on. Records of that time are written when there is space again (appended_file.h).
+// goes on. An open log writes the records of that time when there is space again (appended_file.h). Records that come
+// before it could be opened are lost.
 #pragma once
 
 #include <fmt/format.h>

@@ -21,12 +21,12 @@ struct LiveRank {
   std::string host, place;  // place: for people, "forward of micro-batch 1 of iteration 12"
   bool waits = false;       // for other ranks
   double still = 0;         // seconds since its last progress
-  std::int64_t memory = 0;  // bytes of the host's
+  std::int64_t memory = 0;  // bytes of the host's memory
 };
 
 struct LiveRun {
   std::string host;
-  std::int64_t process = 0;  // there, of the first rank
+  std::int64_t process = 0;  // process of the first rank, on `host`
   double written_at = 0;     // in seconds since 1970
   std::int64_t iteration = 0, iterations = 0;
   std::optional<double> loss;  // of that iteration; nothing: none was made yet

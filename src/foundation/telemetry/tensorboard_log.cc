@@ -29,12 +29,14 @@ std::vector<fs::path> event_files(const fs::path& folder) {
 
 bool is_ours(const fs::path& file) { return file.string().ends_with(kSuffix); }
 
-// Second in a file's name; 0: none.
+constexpr std::int64_t kLastSecond = 9'999'999'999;  // of a name's ten digits
+
+// Second in a file's name; 0: none, or one that no later second of ten digits follows.
 std::int64_t second_of(const fs::path& file) {
   const std::string name = file.filename().string();
   std::int64_t second = 0;
   std::from_chars(name.data() + kPrefix.size(), name.data() + name.size(), second);
-  return second;
+  return second < kLastSecond ? second : 0;
 }
 
 // Name of a new file. Its second is later than all others: the order of files of one second is undefined.

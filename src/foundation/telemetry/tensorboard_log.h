@@ -24,8 +24,8 @@ class TensorBoardLog {
   // Begins a file in `folder`, which is made if missing, after the files there. In files of earlier TensorBoardLogs it
   // drops records that `keeps` rejects, and torn ones. EnvironmentError.
   //
-  // A SessionLog.START record would make TensorBoard hide them, but under all tags by the same step: curves over
-  // samples would vanish with those over iterations.
+  // A SessionLog.START record, with which TensorBoard itself hides later records, has one step for all tags: curves
+  // over samples would vanish with those over iterations.
   TensorBoardLog(const std::filesystem::path& folder, const Keeps& keeps);
 
   // Record: points of several curves at one step.

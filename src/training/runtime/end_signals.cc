@@ -92,8 +92,8 @@ void listen_to(int signal, struct sigaction& old) {
   act(signal, signal == SIGHUP && nobody_watches ? SIG_IGN : note);
 }
 
-// Whether the signal does what listen() or note() made it do. SIGTERM may have the effect that the end of the control
-// plane gave it.
+// Whether the signal still has the action of listen() or note(). The end of a control plane that began before listen()
+// has given SIGTERM its earlier action back (comm/control/termination.h).
 bool has_our_effect(int signal) {
   struct sigaction now {};
   ::sigaction(signal, nullptr, &now);

@@ -21,7 +21,7 @@ constexpr std::int64_t kOfRankThread = std::int64_t{3} << 20;
 
 std::string readable(std::int64_t bytes) { return readable_bytes(static_cast<std::uint64_t>(bytes)); }
 
-// Rank of each stage that needs most; one alone where all stages need the same.
+// Largest rank of each stage; a single one where all stages need the same.
 std::vector<RankMemory> largest_of_stages(std::span<const RankMemory> ranks) {
   std::map<int, RankMemory> largest;
   for (const RankMemory& rank : ranks) {
@@ -37,7 +37,7 @@ std::vector<RankMemory> largest_of_stages(std::span<const RankMemory> ranks) {
   return stages;
 }
 
-// The host's room for the copy of a checkpoint whose tensors lie on a device.
+// EnvironmentError: the host has no room for the copy of a checkpoint whose tensors lie on a device.
 void require_host_copy(std::int64_t copy) {
   const std::optional<std::int64_t> left = available_host_memory();
   if (!left || copy <= *left) return;

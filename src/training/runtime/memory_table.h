@@ -26,7 +26,7 @@ struct RankMemory {
   int stage = 0;
   std::array<std::int64_t, kMemoryKinds.size()> of_kind = {};
   std::int64_t arena = 0, threads = 0, scratch = 0, graphs = 0, copy = 0, beside = 0;
-  std::int64_t copy_on_host = 0;  // instead of `copy`, where the rest is a device's
+  std::int64_t copy_on_host = 0;  // `copy` of a rank whose other memory is a device's
   std::int64_t needed() const { return arena + threads + scratch + graphs + copy; }  // not allocated yet
 
   // Rows of a table beside the kinds of the arena.

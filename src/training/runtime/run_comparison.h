@@ -11,18 +11,18 @@
 
 namespace teratron {
 
-// Runs part in an update of the log, and in a checkpoint of the same iteration.
+// First difference of two runs: in an update of the log, and in a checkpoint of an iteration that both have.
 struct RunComparison {
   std::optional<MetricsComparison> log;
   std::vector<std::int64_t> equal_checkpoints;  // iterations
-  std::optional<std::int64_t> checkpoint;       // iteration of the one that `tensors` is of
+  std::optional<std::int64_t> checkpoint;       // iteration of the checkpoints in `tensors`
   std::optional<TensorComparison> tensors;      // of the first checkpoint that differs, or of the last
   bool equal() const { return !(log && log->first_difference) && (!tensors || tensors->equal()); }
 };
 
 // Compares two folders of runs, or else what open_tensors_of() opens. Numbers of the log are equal within the share
-// `tolerance` of the larger; tensors as compare() has it. UserError: nothing is at `a` or `b`, it holds no tensors or
-// is damaged, or runs have no update and no checkpoint in common.
+// `tolerance` of the larger; tensors by the rule of compare(). UserError: nothing is at `a` or `b`, it holds no tensors
+// or is damaged, or runs have no update and no checkpoint in common.
 RunComparison compare_runs(const std::filesystem::path& a, const std::filesystem::path& b, double tolerance);
 
 }  // namespace teratron

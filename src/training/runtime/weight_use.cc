@@ -15,7 +15,7 @@ namespace {
 enum class HeadRule {
   kAny,     // any head: it stays, or is not read, or the command trains its own
   kNeeded,  // the head of the task
-  kMasked,  // of a BERT: that which predicts masked tokens
+  kMasked,  // of a BERT: the head that predicts masked tokens
 };
 
 struct Rule {

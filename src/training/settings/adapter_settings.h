@@ -22,7 +22,7 @@ void set_adapter_targets(ModelConfig& model, const std::string& names);
 // Faults of tiles for frozen weights.
 Faults frozen_weights_faults(const AdapterConfig& adapters, std::optional<DType> frozen);
 
-// The faults that ModelConfig::faults() cannot see; sets the targets where there are none.
+// Faults that ModelConfig::faults() cannot find. Sets the targets of adapters, as set_adapter_targets() does.
 Faults adapter_faults(ModelConfig& model, const std::string& names);
 
 }  // namespace teratron

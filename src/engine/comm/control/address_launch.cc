@@ -25,7 +25,8 @@ std::optional<int> number_in(const std::string& text, int least, int most) {
   return number;
 }
 
-// torchrun keeps a store of its own listening at MASTER_PORT for as long as its workers live, and says so.
+// Ports that the first rank tries. torchrun's own store listens at MASTER_PORT as long as its workers live; a variable
+// says if it does (`is_taken`), and neighbouring ports are used then.
 std::vector<std::uint16_t> ports_for(int port, bool is_taken) {
   constexpr int kTries = 16;
   if (!is_taken) return {static_cast<std::uint16_t>(port)};

@@ -19,13 +19,14 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-// With the patience below, within ten seconds. The first rank is given longer, since it judges the others.
+// Silence after which a process is lost; with the patience below, the job ends within ten seconds. The first rank may
+// be silent for longer, since it judges the others.
 constexpr auto kSilence = milliseconds(5000), kShortestSilence = milliseconds(2000);
 constexpr auto kGraceOfFirst = milliseconds(1500);
 constexpr auto kWakeUp = milliseconds(100);
 // Time in which a rank's own thread must ask for failures; less where mpirun is about to kill it.
 constexpr auto kPatience = milliseconds(1500), kPatienceTerminated = milliseconds(200);
-// Time in which a rank that has a failure must end; more for one that failed itself and has more to say.
+// Time in which a rank that has a failure must end; more for one that failed itself and has to report it.
 constexpr auto kLeaving = milliseconds(3000), kLeavingAfterOwn = milliseconds(10000);
 // After SIGTERM: how long the notice of a failure may take.
 constexpr auto kNotice = milliseconds(400);
@@ -194,7 +195,7 @@ void ControlPlane::accept_members(Clock::time_point now) {
 void ControlPlane::admit(Listener::Arrival arrival, const Hello& hello, Clock::time_point now) {
   if (is_closed(arrival.connection.socket())) return;  // it gave up waiting, and tries again
   if (auto fault = failure_ ? std::nullopt : fault_of(hello, hosts())) {
-    if (!own_.point.is_drawn) {  // a stranger's guess does not end the job; a process of the job ends with the message
+    if (!own_.point.is_drawn) {  // it may be a stranger, who must not end the job; a real member ends with this message
       report_once(Stranger::kContradiction, arrival.connection, fault->reason);
       arrival.connection.send(fault->frame());
       return;
@@ -328,9 +329,9 @@ std::string ControlPlane::Exchange::text(int world) const {
                      left == absent.size() ? text_of_ranks(absent) : fmt::format("{} more of their group", left));
 }
 
-// mpirun and torchrun end a job by SIGTERM, as a user does. A process that died has closed its connection, and the
-// notice of that is on its way; without one it was the user who wanted the end. A program that ends itself in good
-// order goes on until it has.
+// mpirun and torchrun end a job by SIGTERM, and so does a user. If a process has died, its connection is closed and the
+// notice of that will arrive; if none arrives in time, the user wanted the end and the signal is obeyed. A program that
+// handles SIGTERM itself (TerminationRequest::leave_to_the_program) goes on until it ends.
 void ControlPlane::act_on_termination(Clock::time_point now) {
   if (!termination_->came()) return;
   if (!terminated_since_) terminated_since_ = now;
@@ -352,7 +353,8 @@ bool ControlPlane::has_notified_all() const {
 
 void ControlPlane::shut_down() {
   if (!notified_ && !is_over_) return;
-  if (is_first() && !has_met_ && failure_ && !is_out_of_time_) {  // who is missing had all the time there was
+  // Late processes still get the reason, unless the meeting's time is over.
+  if (is_first() && !has_met_ && failure_ && !is_out_of_time_) {
     const auto end = Clock::now() + std::min<milliseconds>(settings_.longest_meeting, kLateComers);
     while (Clock::now() < end && !has_notified_all()) serve();
   }

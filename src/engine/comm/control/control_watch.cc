@@ -18,7 +18,8 @@ void ControlPlane::look_for_standstill(Clock::time_point now) {
   if (!verdict) return;
   std::fputs(watch_.text(now).c_str(), stderr);
   if (verdict->rank) {
-    // A process that computes goes on sending heartbeats; this one may have been found by the shorter limit.
+    // A process that computes keeps sending heartbeats. One that was stopped may be found here first, if the watch's
+    // limit is the shorter one.
     const bool is_silent = *verdict->rank != 0 && now - peer(*verdict->rank).last_heard > kSilenceOfStopped;
     return declare_lost(*verdict->rank, verdict->reason + (is_silent ? ", and it sent no heartbeat (it was stopped, or "
                                                                        "its host cannot be reached)"
@@ -27,8 +28,8 @@ void ControlPlane::look_for_standstill(Clock::time_point now) {
   fail({.kind = FailureNotice::Kind::kEnvironment, .reason = verdict->reason + std::string(kWhenAllWait)});
 }
 
-// A link that broke is known to its ends alone, while every rank waits. A rank that has a failure aborts its channels
-// itself, and nobody asks them then.
+// Asks this rank's channels whether they broke: only the two ends of a link notice that, while every rank waits. A rank
+// that has a failure aborts its channels itself, and they are not asked any more.
 void ControlPlane::look_for_broken_channels() {
   if (!has_met_ || failure_ || notified_ || is_over_) return;
   for (const std::weak_ptr<OpenChannels>& weak : channels_) {

@@ -5,8 +5,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::size_t kMostCallers = 256;  // that have said nothing yet
-constexpr int kMostAtOnce = 4096;          // so that a flood of them does not keep the control thread here
+constexpr std::size_t kMostCallers = 256;  // without a hello yet
+constexpr int kMostAtOnce = 4096;          // so that a flood of callers does not keep the control thread here
 
 }  // namespace
 
@@ -17,8 +17,8 @@ void Listener::append_to(std::vector<pollfd>& waits) const {
   }
 }
 
-// A member sends its hello as soon as it is connected. So of more callers than there is room for the one that has been
-// silent the longest is put out: however many strangers come, and come again, they keep no member out.
+// A member sends its hello as soon as it is connected. So if there are too many callers, the one that has been silent
+// the longest is dropped: however many strangers connect, they keep no member out.
 std::optional<Listener::Arrival> Listener::next() {
   for (int accepted = 0; accepted < kMostAtOnce; ++accepted) {
     Socket socket = accept_from(socket_);

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <csignal>
+#include <mutex>
 
 namespace teratron {
 namespace {
@@ -11,6 +12,10 @@ namespace {
 std::atomic<bool> came_already{false};  // what a signal handler can reach
 std::atomic<bool> is_left{false};
 static_assert(std::atomic<bool>::is_always_lock_free);
+
+std::mutex mutex_of_requests;
+int existing_requests = 0;   // TerminationRequests
+struct sigaction before {};  // action of SIGTERM before the first of them
 
 void note(int) { came_already.store(true); }
 
@@ -23,9 +28,22 @@ void act_on_sigterm(void (*action)(int)) {
 
 }  // namespace
 
-TerminationRequest::TerminationRequest() { act_on_sigterm(note); }
+TerminationRequest::TerminationRequest() {
+  const std::lock_guard lock(mutex_of_requests);
+  if (existing_requests++ > 0) return;
+  ::sigaction(SIGTERM, nullptr, &before);
+  act_on_sigterm(note);
+}
 
-TerminationRequest::~TerminationRequest() { act_on_sigterm(ignored_ ? SIG_IGN : SIG_DFL); }
+TerminationRequest::~TerminationRequest() {
+  const std::lock_guard lock(mutex_of_requests);
+  --existing_requests;
+  if (ignored_) {
+    act_on_sigterm(SIG_IGN);
+  } else if (existing_requests == 0) {
+    ::sigaction(SIGTERM, &before, nullptr);
+  }
+}
 
 void TerminationRequest::ignore_from_now_on() { ignored_ = true; }
 

@@ -4,7 +4,8 @@
 
 namespace teratron {
 
-// While one exists, SIGTERM is only noted. There is at most one.
+// While one exists, SIGTERM is only noted; after the last one it has its earlier action again. A process has one for
+// its control plane; tests with several control planes have more.
 class TerminationRequest {
  public:
   TerminationRequest();

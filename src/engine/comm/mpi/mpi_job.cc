@@ -83,15 +83,15 @@ long long_in(const char* variable) {
   return text == nullptr ? 0 : std::strtol(text, nullptr, 10);
 }
 
-// mpirun and srun set variables of that.
+// Whether all processes run on this host, by variables that mpirun and srun set.
 bool is_on_one_host() {
   const long processes = long_in("OMPI_COMM_WORLD_SIZE");
   return (processes > 0 && long_in("OMPI_COMM_WORLD_LOCAL_SIZE") == processes) || long_in("SLURM_STEP_NUM_NODES") == 1;
 }
 
-// Open MPI's TCP transport listens at all addresses of the host, and one connection that a stranger holds open stops
-// the job for ever; others open ports too. Ranks of one host move their bytes through shared memory; where there is too
-// little of it, TCP stays, on the loopback interface alone.
+// Keeps MPI from opening ports to the network. Open MPI's TCP transport listens at all addresses of the host, and one
+// connection that a stranger holds open stops the job forever; other transports open ports too. So ranks of one host
+// move their bytes through shared memory, or by TCP on the loopback interface if there is too little of it.
 void keep_to_this_host() {
   for (const char* const variable : {"OMPI_MCA_btl", "OMPI_MCA_btl_tcp_if_include", "OMPI_MCA_btl_tcp_if_exclude"}) {
     if (std::getenv(variable) != nullptr) return;

@@ -42,7 +42,8 @@ std::vector<CommunicationStream::EventPtr> Rendezvous::withdraw() {
   return begun;
 }
 
-// While some have not entered: one of those, since whoever entered stays until all have finished.
+// A member that has ended. While some have not entered it is one of those, since members that entered stay until all
+// have finished.
 std::optional<int> Rendezvous::ended_rank() const {
   const auto ended = std::ranges::find_if(ranks_, [&](int rank) { return world_.has_ended(rank); });
   return ended == ranks_.end() ? std::nullopt : std::optional(*ended);
@@ -61,7 +62,7 @@ void Rendezvous::enter(int rank) {
   while (arrived < size() && arrived != kGivenUp && !arrived_.compare_exchange_weak(arrived, kGivenUp)) {
   }
   if (arrived >= size()) return;
-  event_.wait_until(is_lost);  // another may have given up for both, and be about to say why
+  event_.wait_until(is_lost);  // another member may have given up, and is about to report why
   if (const auto ended = ended_rank()) {
     world_.fail(*ended, fmt::format("it ended while rank {} waits for it in {}", world_rank(rank), call_.to_string()));
   }
@@ -125,7 +126,7 @@ void Message::wait(bool sends, CommunicationStream& stream) {
   if (state == kReady && state_.compare_exchange_strong(state, kCopying)) copy(stream);
   event_.wait_until([&] { return state_.load() != kCopying; });
   if (state_.load() == kDone) return stream.compute_waits_for(done_);
-  event_.wait_until(peer_is_lost);  // a peer that withdrew is about to say why
+  event_.wait_until(peer_is_lost);  // a peer that withdrew is about to report why
   world_.fail(peer,
               fmt::format("it ended while rank {} waits for its {}", ends_[sends ? 0 : 1], sends ? "receive" : "send"));
   world_.throw_lost_rank();

@@ -69,15 +69,15 @@ class Rendezvous {
   // Called for devices before enter(): queues this member's part if all have joined and none withdrew.
   using Part = std::function<CommunicationStream::EventPtr()>;  // returns the event of its end
   void take_part_early(int rank, const Part& part);
-  // This member will not finish, and frees its memory: no part begins from now on. Returns when those that began end.
+  // This member will not finish, and will free its memory: no part begins from now on. Returns the events at which the
+  // parts that have begun end.
   std::vector<CommunicationStream::EventPtr> withdraw();
 
-  // Returns when all have entered; LostRank if one never will. finish() follows, and returns when all have called it,
-  // whatever else fails.
+  // Returns when all have entered; LostRank if one never will. The caller must then call finish() or give_up_part().
   void enter(int rank);
   // `done`: the event of the end of this member's part. LostRank if a member gave up its part.
   void finish(int rank, CommunicationStream::EventPtr done);
-  void give_up_part(int rank);  // instead of finish(), before the exception that says why
+  void give_up_part(int rank);  // instead of finish(), before the exception with the reason
 
   const CollectiveCall& call() const { return call_; }
   int size() const { return static_cast<int>(members_.size()); }

@@ -106,7 +106,8 @@ class DeviceRendezvousWork;
 // Collectives of a rank in one group that are in progress, in the order of their start.
 using DeviceRendezvousList = std::vector<DeviceRendezvousWork*>;
 
-// Queued as soon as another collective of the group is started after all have come.
+// A collective on device memory. Its part is queued early if another collective of the group starts after all members
+// have joined this one.
 class DeviceRendezvousWork final : public RendezvousWork {
  public:
   DeviceRendezvousWork(std::shared_ptr<Rendezvous> rendezvous, int rank, CommunicationStream& stream,
@@ -121,7 +122,7 @@ class DeviceRendezvousWork final : public RendezvousWork {
       for (const CommunicationStream::EventPtr& begun : rendezvous().withdraw()) {
         if (begun) stream().compute_waits_for(begun);
       }
-    } catch (const EnvironmentError&) {  // of a device that failed: the member that gave up waiting reports it
+    } catch (const EnvironmentError&) {  // the device failed; the member that gave up waiting reports it
     }
   }
   void wait() override {
@@ -157,7 +158,7 @@ class MessageWork final : public Pending::Work {
     if (waited_) return;
     try {
       message_->withdraw(stream_);
-    } catch (const EnvironmentError&) {  // of a device that failed: the member that gave up waiting reports it
+    } catch (const EnvironmentError&) {  // the device failed; the member that gave up waiting reports it
     }
   }
   void wait() override {

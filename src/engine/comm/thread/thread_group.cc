@@ -16,7 +16,7 @@ namespace {
 
 using Body = std::function<void(Communicator& world)>;
 
-// A thread that looks at ranks which are threads of this process, and ends the process where they stand.
+// A thread that watches the ranks of this process, and ends the process if they stand still.
 class ThreadWatch {
  public:
   ThreadWatch(ThreadWorld& world, const WatchSettings& settings,
@@ -72,7 +72,7 @@ void run_rank(const std::shared_ptr<ThreadGroup>& everyone, int rank, int thread
     set_thread_count(threads);
     body(*make_thread_communicator(everyone, rank));
     world.end(rank);
-  } catch (const LostRank& lost) {  // the failure of another rank, unless none failed
+  } catch (const LostRank& lost) {  // another rank's failure, which is already known, unless no rank failed
     world.fail(rank, lost.what(), std::current_exception());
   } catch (const std::exception& error) {
     world.fail(rank, error.what(), std::current_exception());

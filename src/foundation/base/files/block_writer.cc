@@ -39,7 +39,7 @@ void BlockWriter::write(const Task& task) {
   work_.notify_one();
 }
 
-// One thread does, if slower.
+// Starts a writer while there are too few. Where the system refuses the second, one writes alone, more slowly.
 void BlockWriter::start_thread() {
   constexpr std::size_t kWriters = 2;  // keep the disk busy; more gained nothing
   if (threads_.size() == kWriters) return;

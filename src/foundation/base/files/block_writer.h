@@ -43,8 +43,8 @@ class BlockWriter {
   std::byte* take_block();  // waits until one is free
   void write(const Task& task);
   void start_thread();
-  void forget(BlockFile& file);          // drops what waits, and waits for what is being written
-  void wait_for(const BlockFile& file);  // all that was passed to write() has been written, or failed
+  void forget(BlockFile& file);          // drops its waiting tasks, then waits for those under way
+  void wait_for(const BlockFile& file);  // until all its tasks have been written, or failed
   void run();
 
   HugePages memory_;
@@ -56,11 +56,11 @@ class BlockWriter {
   std::vector<std::thread> threads_;  // started when they are first needed
 };
 
-// A new file, written from its beginning to its end. It has its bytes and its name on the disk after sync_and_close();
-// without it, what is there has no meaning. Every failure is an EnvironmentError as AtomicFile's.
+// A new file, written from its beginning to its end. Its bytes and its name are on the disk after sync_and_close();
+// without that call its content is undefined. Failures are EnvironmentErrors, as AtomicFile's.
 class BlockFile {
  public:
-  // Makes room for `bytes`, so that a full disk shows now. One file at a time is appended to.
+  // Reserves `bytes`, so that a full disk fails here. A thread appends to one file at a time.
   BlockFile(BlockWriter& writer, std::filesystem::path path, std::uint64_t bytes);
   BlockFile(const BlockFile&) = delete;
   BlockFile& operator=(const BlockFile&) = delete;
@@ -78,7 +78,7 @@ class BlockFile {
   DirectFile file_;
   const std::uint64_t size_;
   ProgressCount* const progress_ = ProgressCount::of_thread();  // of the rank that may come to wait for the writers
-  std::byte* block_ = nullptr;                                  // that is being filled
+  std::byte* block_ = nullptr;                                  // block being filled
   std::size_t filled_ = 0;
   std::uint64_t offset_ = 0;  // of block_ in the file
 

@@ -9,21 +9,21 @@
 
 namespace teratron {
 
-// It has its bytes and its name on the disk after sync_and_close(); without it, what is there has no meaning. Failures
-// are EnvironmentErrors as AtomicFile's.
+// Its bytes and its name are on the disk after sync_and_close(); without that call its content is undefined. Failures
+// are EnvironmentErrors, as AtomicFile's.
 class DirectFile {
  public:
-  // Addresses, places and lengths of direct writes are multiples of it on every disk we know of.
+  // Unit of direct writes: address, offset and length are multiples of it. All disks that we know accept it.
   static constexpr std::size_t kSector = 4096;
 
-  // Makes room for `bytes`, so that a full disk shows now.
+  // Reserves `bytes`, so that a full disk fails here.
   DirectFile(std::filesystem::path path, std::uint64_t bytes);
   DirectFile(const DirectFile&) = delete;
   DirectFile& operator=(const DirectFile&) = delete;
   ~DirectFile();
 
-  // Writes at `offset` and returns 0, or errno. Several threads may write at a time. All multiples of kSector, but for
-  // the end of the file.
+  // Writes at `offset` and returns 0, or errno. Several threads may write at a time. `offset`, the address and the
+  // length are multiples of kSector, except for the length at the file's end.
   int write_at(std::span<const std::byte> bytes, std::uint64_t offset);
   void sync_and_close();
 
@@ -36,7 +36,8 @@ class DirectFile {
   int descriptor_ = -1;
 };
 
-// A file of `bytes`. Those that do not begin at a multiple of DirectFile::kSector go through the page cache.
+// Writes a file. Where the memory of `bytes` does not begin at a multiple of DirectFile::kSector, it goes through the
+// page cache.
 void write_directly(const std::filesystem::path& path, std::span<const std::byte> bytes);
 
 }  // namespace teratron

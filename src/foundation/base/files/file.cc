@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/files/open_file_name.h"
 #include "base/host/progress_count.h"
 
 namespace teratron {
@@ -59,10 +60,10 @@ WriteTarget write_target(const std::filesystem::path& first) {
   std::filesystem::path path = first;
   struct stat status {};
   if (::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode)) return {path, false};
-  constexpr int kMostLinks = 40;  // as the system's
+  constexpr int kMostLinks = 40;  // the system's own limit
   std::error_code error;
   for (int links = 0; links < kMostLinks && std::filesystem::is_symlink(path, error); ++links) {
-    // /dev/stdout and /dev/fd/3 lead to open files, whose names may be others' by now. /dev/fd is itself a link.
+    // /dev/stdout and /dev/fd/3 lead to open files, whose names may belong to other files by now. /dev/fd is a link.
     if (std::filesystem::canonical(folder_of(path), error).string().starts_with("/proc/")) return {path, false};
     const std::filesystem::path link = std::filesystem::read_symlink(path, error);
     path = link.is_absolute() ? link : path.parent_path() / link;
@@ -87,13 +88,6 @@ bool take_lock(int descriptor) {
     result = ::flock(descriptor, LOCK_EX | LOCK_NB);
   } while (result != 0 && errno == EINTR);
   return result == 0 || errno != EWOULDBLOCK;
-}
-
-bool is_named(int descriptor, const std::filesystem::path& path) {
-  struct stat opened {
-  }, named{};
-  return ::fstat(descriptor, &opened) == 0 && ::stat(path.c_str(), &named) == 0 && opened.st_ino == named.st_ino &&
-         opened.st_dev == named.st_dev;
 }
 
 }  // namespace
@@ -282,7 +276,7 @@ AtomicFile::AtomicFile(std::filesystem::path path, std::uint64_t kept) : path_(s
     ::close(descriptor_);
     throw_write_error(path_, error);
   }
-  // A copy has the holder's place in the file, so that neither writes over the other.
+  // A copied descriptor shares the offset in the file, so that neither holder writes over the other.
   descriptor_ = copied_descriptor(target.path);
   if (descriptor_ < 0) descriptor_ = open_for_writing(path_, O_APPEND);
 }
@@ -293,7 +287,7 @@ void AtomicFile::open_partial() {
   while (true) {
     descriptor_ = ::open(partial_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
     if (descriptor_ < 0) throw_write_error(path_, errno);
-    if (take_lock(descriptor_) && is_named(descriptor_, partial_)) return;
+    if (take_lock(descriptor_) && names_open_file(partial_, descriptor_, LastLink::kFollowed)) return;
     ::close(std::exchange(descriptor_, -1));
     if (std::chrono::steady_clock::now() > end) {
       throw_environment_error(

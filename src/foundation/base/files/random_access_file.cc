@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/files/file.h"
+#include "base/files/open_file_name.h"
 #include "base/host/progress_count.h"
 
 namespace teratron {
@@ -73,10 +74,7 @@ RandomAccessFile::~RandomAccessFile() {
 }
 
 bool RandomAccessFile::is_named(const std::filesystem::path& path) const {
-  struct stat opened {
-  }, named{};
-  return ::fstat(descriptor_, &opened) == 0 && ::stat(path.c_str(), &named) == 0 && opened.st_ino == named.st_ino &&
-         opened.st_dev == named.st_dev;
+  return names_open_file(path, descriptor_, LastLink::kFollowed);
 }
 
 void RandomAccessFile::read(std::uint64_t offset, std::span<std::byte> out) const {

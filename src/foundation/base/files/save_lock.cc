@@ -18,6 +18,7 @@
 
 #include "base/error.h"
 #include "base/files/file.h"
+#include "base/files/open_file_name.h"
 #include "base/files/write_all.h"
 #include "base/host/host_name.h"
 #include "base/json_string.h"
@@ -33,7 +34,7 @@ std::string user_of_this_process() {
   return found != nullptr ? entry.pw_name : fmt::format("user {}", ::geteuid());
 }
 
-// Text of a lock's file; empty where there is none. Opening it anew asks the server of a network file system.
+// Text of a lock's file; empty where there is none. It is opened anew, so that a network file system asks its server.
 std::string read_lock_file(const std::filesystem::path& path) {
   const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
   if (descriptor < 0) return "";
@@ -52,7 +53,7 @@ SaveLock::SaveLock(LockedPlace place, SaveLockSettings settings)
     }
     is_ours_ = true;
     write_owner();
-  } catch (const UserError&) {  // another run's
+  } catch (const UserError&) {  // the file is another run's
     ::close(descriptor_);
     throw;
   } catch (...) {
@@ -105,7 +106,7 @@ bool SaveLock::open() {
   return false;
 }
 
-// Refuses anything else of this name: writing must not follow a link.
+// Refuses a link, folder, pipe or device in the place of the file: writing must not follow a link.
 void SaveLock::require_file() const {
   struct stat status {};
   if (::lstat(file_.c_str(), &status) != 0 || S_ISREG(status.st_mode)) return;
@@ -113,16 +114,11 @@ void SaveLock::require_file() const {
                            : S_ISDIR(status.st_mode)  ? "a folder"
                            : S_ISFIFO(status.st_mode) ? "a pipe"
                                                       : "a device or socket";
-  throw_environment_error("'{}' is {}, where a run puts a file to hold the folder; delete it or choose another --save",
-                          file_.string(), kind);
+  throw_environment_error("'{}' is {}, where a run puts a file to hold the folder; delete it or choose {}",
+                          file_.string(), kind, place_.another);
 }
 
-bool SaveLock::is_still_there() const {
-  struct stat opened {
-  }, named{};
-  return ::fstat(descriptor_, &opened) == 0 && ::lstat(file_.c_str(), &named) == 0 && opened.st_ino == named.st_ino &&
-         opened.st_dev == named.st_dev;
-}
+bool SaveLock::is_still_there() const { return names_open_file(file_, descriptor_, LastLink::kRefused); }
 
 void SaveLock::write_owner() {
   const std::string text = own_text();

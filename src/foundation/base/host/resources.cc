@@ -58,7 +58,8 @@ std::optional<std::int64_t> value_of(std::string_view key, const fs::path& file)
   return std::nullopt;
 }
 
-// Version 2 has one file, "quota period" or "max period". Version 1 has a file for each; -1 is no quota.
+// Quota of one control group, in processors. Version 2 has one file, "quota period" or "max period". Version 1 has a
+// file for each; -1 is no quota.
 std::optional<double> quota_of(const fs::path& group) {
   if (std::ifstream in(group / "cpu.max"); in) {
     double quota = 0, period = 0;
@@ -120,7 +121,7 @@ int usual_threads() {
     const std::string_view text = variable == nullptr ? "" : variable;
     int number = 0;
     std::from_chars(text.data(), text.data() + text.size(), number);
-    constexpr int kMost = 4096;  // as of --threads: more use up the memory
+    constexpr int kMost = 4096;  // the limit of --threads; more would exhaust the memory
     return number > 0 ? std::min(number, kMost) : usable_processors();
   }();
   return usual;
@@ -145,7 +146,7 @@ std::uint64_t resident_memory_bytes() {
   return 1024 * static_cast<std::uint64_t>(value_of("VmRSS:", "/proc/self/status").value_or(0));
 }
 
-// Unlike getrusage's ru_maxrss this does not survive exec, by which a small program would report its large parent.
+// The kernel resets VmHWM at exec, and keeps getrusage's ru_maxrss: a small program would report its large parent.
 std::uint64_t peak_memory_bytes() {
   return 1024 * static_cast<std::uint64_t>(value_of("VmHWM:", "/proc/self/status").value_or(0));
 }

@@ -28,7 +28,7 @@ void allow_threads(int threads) {
   const std::lock_guard lock(mutex);
   const auto wanted = static_cast<std::size_t>(threads);
   if (wanted <= global_control::active_value(global_control::max_allowed_parallelism)) return;
-  control.reset();  // of two controls the smaller counts
+  control.reset();  // the smaller of two limits would apply
   control = std::make_unique<global_control>(global_control::max_allowed_parallelism, wanted);
 }
 
