@@ -265,7 +265,7 @@ INSTANTIATE_TEST_SUITE_P(Each, GgufTypes,
 TEST(Gguf, StepsOfQ8AreTheSmallestThatReach) {
   RandomSequence random({.seed = 9});
   for (int trial = 0; trial < 500; ++trial) {
-    std::vector<float> values(kQ8Values);
+    std::vector<float> values(kBlockValues);
     const int scale = static_cast<int>(random.below(50)) - 40;
     for (float& value : values) value = std::ldexp(static_cast<float>(random.below(1000001)) - 500000, scale - 19);
     std::vector<std::byte> block;

@@ -6,6 +6,7 @@
 #include "checkpoint/native/checkpoint.h"
 #include "checkpoint/pickled_tensors.h"
 #include "checkpoint/tensor_differences.h"
+#include "checkpoint/weights_file.h"
 
 namespace teratron::testing {
 namespace {
@@ -73,6 +74,19 @@ TEST(PickledWeights, AreComparedWithSafetensorsTensorByTensor) {
   ASSERT_EQ(parted().size(), 1U);
   EXPECT_EQ(parted().front().name, changed);
   EXPECT_EQ(parted().front().differing, 1);
+}
+
+// A buffer of numbers that no weight has, in another order than row by row.
+TEST(PickledWeights, OfTypesWithoutUseHereAreReadRowByRowToo) {
+  const TemporaryFolder folder;
+  for (const FileTensor& buffer :
+       {FileTensor{"BOOL", {2, 3}, {0, 1, 1, 0, 0, 1}}, FileTensor{"I16", {2, 2}, {1, 0, 2, 0, 3, 0, 4, 0}}}) {
+    put_file(folder / "a.bin", pickled({{"mask", buffer}}, /*turns=*/true));
+    const auto file = open_weights_file(folder / "a.bin");
+    ASSERT_EQ(file->tensors().size(), 1U);
+    const auto bytes = file->bytes(file->tensors().front());
+    EXPECT_EQ(std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()), buffer.bytes) << buffer.dtype;
+  }
 }
 
 TEST(PickledWeights, AreReadWhereNoSafetensorsStand) {

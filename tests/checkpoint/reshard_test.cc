@@ -106,6 +106,24 @@ TEST_F(Reshard, AFileOfManyThatIsGoneIsNamed) {
   }
 }
 
+// Its files tell that it was one.
+TEST_F(Reshard, ACheckpointThatLostItsListIsCalledDamagedHoweverItsFilesAreCut) {
+  save("weights", {.optimizer = false});
+  for (const char* name : {"run", "weights"}) {
+    for (const std::uint64_t size : {0, 500}) {
+      const fs::path to = folder_ / fmt::format("{}-{}", name, size);
+      reshard_checkpoint(folder_ / name, to, size);
+      const fs::path checkpoint = to / "iter_0000003";
+      fs::remove(checkpoint / "checkpoint.json");
+      EXPECT_THAT(message_of<UserError>([&] { read_checkpoint_info(checkpoint); }),
+                  HasSubstr((checkpoint / "checkpoint.json").string() + "' is missing"));
+      if (name == std::string_view("run")) continue;
+      put_file(checkpoint / "config.json", "{}");
+      EXPECT_THAT(message_of<UserError>([&] { read_checkpoint_info(checkpoint); }), HasSubstr("a Hugging Face model"));
+    }
+  }
+}
+
 TEST_F(Reshard, ThatWasKilledBeforeItsLastStepIsFinishedByTheSameOneAlone) {
   reshard_checkpoint(folder_ / "run", folder_ / "to", 2400);
   const auto whole = all_files(folder_ / "to");

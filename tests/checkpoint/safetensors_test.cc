@@ -197,6 +197,16 @@ TEST(Safetensors, AHostileHeaderTakesTimeInProportionToItsLength) {
   EXPECT_THROW(SafetensorsFile(folder / "b"), UserError);
 }
 
+// Comparing each name with all before it takes minutes.
+TEST(SafetensorsWriter, AHeaderOfHundredsOfThousandsOfTensorsIsMadeAtOnce) {
+  std::vector<SafetensorsDeclaration> tensors;
+  for (int i = 0; i < 200'000; ++i) tensors.push_back({fmt::format("layers.{}.weight", i), DType::kU8, {1}});
+  const TemporaryFolder folder;
+  put_file(folder / "a", safetensors_header_of(tensors) + std::string(tensors.size(), 'x'));
+  const SafetensorsFile file(folder / "a");
+  EXPECT_TRUE(std::ranges::equal(file.tensors(), tensors, {}, &SafetensorsEntry::name, &SafetensorsDeclaration::name));
+}
+
 TEST(SafetensorsWriter, BytesMustComeInTheOrderAndNumberDeclared) {
   const TemporaryFolder folder;
   const std::vector<SafetensorsDeclaration> tensors = {{"x", DType::kU8, {2}}, {"y", DType::kU8, {1}}};

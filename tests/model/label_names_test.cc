@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <ranges>
 
 namespace teratron::testing {
 namespace {
@@ -31,6 +32,17 @@ TEST(LabelNames, AreNoneForOtherLabels) {
   EXPECT_FALSE(rows_by_label(Names{"a", "b", "d"}, Names{"a", "b", "c"}));
   EXPECT_FALSE(rows_by_label(Names{"a", "a", "c"}, Names{"a", "b", "c"}));
   EXPECT_FALSE(rows_by_label(Names{"a", "b", "c"}, Names{"a", "a", "c"}));
+}
+
+// Comparing every two of these names would take minutes to hours.
+TEST(LabelNames, AreFoundInTimeProportionalToTheirNumber) {
+  constexpr std::size_t kLabels = 300'000;
+  Names stored, asked;
+  for (std::size_t label = 0; label < kLabels; ++label) stored.push_back("Label " + std::to_string(label));
+  for (std::size_t label = kLabels; label-- > 0;) asked.push_back("label-" + std::to_string(label));
+  const auto rows = rows_by_label(stored, asked);
+  ASSERT_TRUE(rows);
+  EXPECT_TRUE(std::ranges::equal(*rows, std::views::iota(std::size_t{0}, kLabels) | std::views::reverse));
 }
 
 TEST(LabelNames, AreTheSameWhateverTheirCaseAndTheirHyphens) {

@@ -8,16 +8,16 @@
 
 namespace teratron {
 
-// Returns the base that adapters beside the model in `path` have: that model, or its own base where it holds adapters
-// itself. Reads tensors that have no recorded checksums.
-// UserError as find_weights, and where the name of the base's folder is not UTF-8, as a checkpoint's JSON must be.
+// Returns the base of new adapters for the model in `path`: that model or, if it holds adapters, its base. Reads
+// tensors that have no recorded checksums. UserError as find_weights, and where the name of the base's folder is not
+// UTF-8, as a checkpoint's JSON must be.
 AdapterBase adapter_base_of(const std::filesystem::path& path);
 
-// UserError: the base of the adapters in `folder` is not there, or is another model by now.
+// Throws a UserError where the base of the adapters in `folder` is missing or has changed.
 void require_base(const std::filesystem::path& folder, const AdapterBase& base);
 
-// Loads the frozen weights of the model that the adapters in `folder` are beside. `verify`: they are those of the
-// training; one rank is enough. Does nothing where `config` has no adapters.
+// Loads the frozen weights beside the adapters in `folder`. `verify`: compares them with the recorded checksum; one
+// rank is enough. Does nothing where `config` has no adapters.
 void load_base(const std::filesystem::path& folder, const AdapterBase& base, const ModelConfig& config,
                std::span<Parameter* const> parameters, Backend& backend, bool verify);
 

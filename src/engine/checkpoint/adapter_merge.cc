@@ -21,9 +21,7 @@ using Doubles = std::vector<double>;
 Doubles values_of(const TensorSource& source, std::size_t tensor) {
   const DType dtype = *source.tensors()[tensor].dtype;
   std::vector<std::byte> bytes;
-  source.pass_on(tensor, converting_sink(dtype, DType::kF64, [&](std::span<const std::byte> piece) {
-                   bytes.insert(bytes.end(), piece.begin(), piece.end());
-                 }));
+  source.pass_on(tensor, converting_sink(dtype, DType::kF64, appending_sink(bytes)));
   Doubles values(bytes.size() / sizeof(double));
   std::memcpy(values.data(), bytes.data(), bytes.size());
   return values;

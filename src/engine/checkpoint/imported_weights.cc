@@ -8,7 +8,7 @@
 namespace teratron {
 namespace {
 
-// One type for all that holds every value exactly.
+// The type of all weights of the checkpoint, which holds every value exactly.
 DType common_dtype(const ImportedWeights& weights) {
   for (std::size_t i = 0; i < weights.parameters.size(); ++i) {
     if (weights.dtype_of(i) == DType::kF64) return DType::kF64;

@@ -16,12 +16,12 @@ namespace teratron {
 
 struct ImportedWeights {
   const ModelConfig& model;
-  const std::vector<Parameter>& parameters;    // of the whole model
-  std::function<DType(std::size_t)> dtype_of;  // one that holds every value of a parameter as it is stored
-  std::function<void(std::size_t, const ByteSink&)> pass_on;  // the bytes of a parameter, as ours are, in that type
+  const std::vector<Parameter>& parameters;                   // of the whole model
+  std::function<DType(std::size_t)> dtype_of;                 // a type that holds every stored value of a parameter
+  std::function<void(std::size_t, const ByteSink&)> pass_on;  // its bytes in that type, in our order
 };
 
-// Makes the weights checkpoint 0 under `root`, which must not hold checkpoints yet; returns the checkpoint's folder.
+// Writes the weights as checkpoint 0 under `root`, which must not hold checkpoints yet; returns its folder.
 // 16-bit weights become fp32. UserError: a value that is not finite, checkpoints under `root`. EnvironmentError: a full
 // disk, no permission.
 std::filesystem::path write_import(const ImportedWeights& weights, const FileContents& tokenizer,

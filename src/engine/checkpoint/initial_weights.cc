@@ -43,7 +43,7 @@ bool has_same_labels(const ModelConfig& stored, const ModelConfig& asked) {
   return stored.num_labels == asked.num_labels && rows_by_label(stored.label_names, asked.label_names);
 }
 
-// Whether `config` may take weights of a model that ends otherwise, and draw what that lacks.
+// Whether `config` may take the weights of a model with another head, and draw what that lacks.
 bool takes_other_heads(const ModelConfig& config) { return config.head != ModelHead::kNone; }
 
 std::string_view purpose_of(ModelHead head) {
@@ -56,19 +56,19 @@ std::string_view purpose_of(ModelHead head) {
   }
 }
 
-// Weights in `path` that a model with a head can take.
+// The weights of another model that one with a head can take.
 struct CommonWeights {
   ModelConfig stored;
   std::vector<Parameter*> there, lacking;
 };
 
-CommonWeights common_weights(const fs::path& path, const ModelConfig& config, std::span<Parameter* const> parameters) {
-  CommonWeights common{
-      .stored = find_weights(path).model, .there = {parameters.begin(), parameters.end()}, .lacking = {}};
+CommonWeights common_weights(const fs::path& path, const ModelConfig& stored, const ModelConfig& config,
+                             std::span<Parameter* const> parameters) {
+  CommonWeights common{.stored = stored, .there = {parameters.begin(), parameters.end()}, .lacking = {}};
   check_same_model(path, common.stored, config, /*heads=*/false);
   if (differences(common.stored, config).empty()) return common;
   std::map<std::string, std::vector<std::int64_t>> shapes;
-  for (const Parameter& stored : stored_parameters(path, common.stored)) shapes[stored.name] = stored_shape(stored);
+  for (const Parameter& parameter : stored_parameters(path, stored)) shapes[parameter.name] = stored_shape(parameter);
   // The classifiers of numbers and of choices have one shape.
   const bool has_other_head = config.head != common.stored.head || !has_same_labels(common.stored, config);
   const auto is_there = [&](const Parameter* parameter) {
@@ -80,6 +80,20 @@ CommonWeights common_weights(const fs::path& path, const ModelConfig& config, st
   common.lacking.assign(lacking.begin(), lacking.end());
   common.there.erase(lacking.begin(), lacking.end());
   return common;
+}
+
+// drawn_weights() of `path`; `source` is find_weights() of it.
+std::vector<std::string> drawn_from(const fs::path& path, const WeightSource& source, const ModelConfig& model) {
+  if (model.adapters.active()) return {};  // adapters are new, and say so elsewhere
+  if (!takes_other_heads(model) || differences(source.model, model).empty()) return source.drawn;
+  std::vector<Parameter> declared = declared_parameters(model);
+  std::vector<Parameter*> parameters;
+  for (Parameter& parameter : declared) parameters.push_back(&parameter);
+  std::vector<std::string> names;
+  for (const Parameter* parameter : common_weights(path, source.model, model, parameters).lacking) {
+    names.push_back(parameter->name);
+  }
+  return names;
 }
 
 }  // namespace
@@ -107,15 +121,7 @@ WeightSource find_weights(const fs::path& path) {
 }
 
 std::vector<std::string> drawn_weights(const fs::path& path, const ModelConfig& model) {
-  const WeightSource source = find_weights(path);
-  if (model.adapters.active()) return {};  // adapters are new, and say so elsewhere
-  if (!takes_other_heads(model) || differences(source.model, model).empty()) return source.drawn;
-  std::vector<Parameter> declared = declared_parameters(model);
-  std::vector<Parameter*> parameters;
-  for (Parameter& parameter : declared) parameters.push_back(&parameter);
-  std::vector<std::string> names;
-  for (const Parameter* parameter : common_weights(path, model, parameters).lacking) names.push_back(parameter->name);
-  return names;
+  return drawn_from(path, find_weights(path), model);
 }
 
 std::string text_of_drawn(const fs::path& folder, const std::vector<std::string>& drawn) {
@@ -125,8 +131,8 @@ std::string text_of_drawn(const fs::path& folder, const std::vector<std::string>
 }
 
 std::string warning_of_drawn(const fs::path& path, const ModelConfig& model) {
-  const std::vector<std::string> drawn = drawn_weights(path, model);
   const WeightSource source = find_weights(path);
+  const std::vector<std::string> drawn = drawn_from(path, source, model);
   const ModelConfig& stored = source.model;
   if (!source.unusable_head.empty()) {
     return fmt::format("warning: the head of the model in '{}' is left out: {}; {} are drawn", path.string(),
@@ -169,8 +175,8 @@ std::vector<Parameter*> load_weights(const fs::path& path, const ModelConfig& co
                                      std::span<Parameter* const> parameters, Backend& backend, bool verify) {
   if (config.adapters.active()) return load_adapted(path, config, parameters, backend, verify);
   CommonWeights common{.stored = config, .there = {parameters.begin(), parameters.end()}, .lacking = {}};
-  if (takes_other_heads(config)) common = common_weights(path, config, parameters);
-  // In the order of `config`, if it has the labels that are stored.
+  if (takes_other_heads(config)) common = common_weights(path, find_weights(path).model, config, parameters);
+  // Rows of the same labels are read in the order of `config`.
   if (common.stored.head == config.head && has_same_labels(common.stored, config)) {
     common.stored.label_names = config.label_names;
   }

@@ -116,17 +116,17 @@ Json to_json(const RotaryConfig& value) {
 }
 
 void read_field(std::int64_t& to, const JsonFields& fields, std::string_view key) {
-  if (key == kNumLabels && !fields.has(key)) return;  // since there are heads of tasks
+  if (key == kNumLabels && !fields.has(key)) return;  // older checkpoints have no heads of tasks
   to = fields.integer(key, 1, kLargestSize);
 }
 
 void read_field(double& to, const JsonFields& fields, std::string_view key) {
-  if (key == kEmbeddingDropout && !fields.has(key)) return;  // since it may differ
+  if (key == kEmbeddingDropout && !fields.has(key)) return;  // absent where hidden_dropout holds
   to = fields.number(key);
 }
 
 void read_field(bool& to, const JsonFields& fields, std::string_view key) {
-  if (fields.has(key)) to = fields.boolean(key);  // since it is a choice
+  if (fields.has(key)) to = fields.boolean(key);  // older checkpoints lack it
 }
 
 // Labels may have no names.
@@ -146,7 +146,7 @@ void read_field(ModelKind& to, const JsonFields& fields, std::string_view key) {
   to = family->kind;
 }
 
-// Nor what has been a choice only since then.
+// Older checkpoints have one activation to choose, and no other choices.
 template <class Value>
 void read_field(Value& to, const JsonFields& fields, std::string_view key) {
   if (!std::is_same_v<Value, Activation> && !fields.has(key)) return;
@@ -171,7 +171,7 @@ void read_field(RotaryConfig& to, const JsonFields& fields, std::string_view key
   read_field(to.low_frequency, rotary, "low_frequency");
   read_field(to.high_frequency, rotary, "high_frequency");
   read_field(to.first_positions, rotary, "first_positions");
-  if (rotary.has("attention")) read_field(to.attention, rotary, "attention");  // since there is YaRN
+  if (rotary.has("attention")) read_field(to.attention, rotary, "attention");  // older checkpoints have no YaRN
   read_field(to.whole_pairs, rotary, "whole_pairs");
 }
 
@@ -220,7 +220,8 @@ Json model_config_to_json(const ModelConfig& config) {
   const ModelConfig common = common_to_family(config.kind);
   visit_fields([&](const char* name, auto member, Decides decides) {
     if (decides == Decides::kFamily && config.*member == common.*member) return;
-    if (name != kEmbeddingDropout || config.embedding_dropout != 1) json[name] = to_json(config.*member);
+    if (std::string_view(name) != kEmbeddingDropout || config.embedding_dropout != 1)
+      json[name] = to_json(config.*member);
   });
   if (!config.no_scaled_init) json.erase(kNoScaledInit);
   if (config.label_names.empty()) json.erase(kLabelNames);

@@ -1,4 +1,4 @@
-// ModelConfig as checkpoints hold it, and in what two of them differ. One list of fields serves all.
+// ModelConfig as checkpoint.json has it, and differences between two, all from one list of fields.
 #pragma once
 
 #include <cstdint>

@@ -23,7 +23,7 @@ inline std::vector<std::int64_t> stored_shape(const Parameter& parameter) {
   return shape;
 }
 
-// Whether it has memory on this stage of a pipeline.
+// Whether the parameter has memory on this stage of the pipeline.
 inline bool is_held(const Parameter& parameter) { return static_cast<bool>(parameter.value); }
 
 struct ExpectedTensor {
@@ -47,12 +47,11 @@ class LabelRows {
   // The models differ in no more than the order of their labels.
   LabelRows(const ModelConfig& stored, const ModelConfig& asked);
 
-  // `bytes` are all rows of `parameter` as stored. Returned are they themselves or, until the next call, a copy in
-  // order.
+  // Returns `bytes`, all rows of `parameter` as stored, or a copy of them in order, which stays until the next call.
   std::span<const std::byte> ordered(const Parameter& parameter, std::span<const std::byte> bytes);
 
  private:
-  std::vector<std::size_t> rows_;  // for each row that is asked for, the one stored; empty: as they are
+  std::vector<std::size_t> rows_;  // stored row of each row that is asked for; empty: the same
   std::vector<std::byte> copy_;
 };
 

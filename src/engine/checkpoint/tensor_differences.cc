@@ -20,8 +20,7 @@ using Bytes = std::vector<std::byte>;
 
 Bytes bytes_of(const TensorSource& source, std::size_t tensor) {
   Bytes bytes;
-  source.pass_on(tensor,
-                 [&](std::span<const std::byte> piece) { bytes.insert(bytes.end(), piece.begin(), piece.end()); });
+  source.pass_on(tensor, appending_sink(bytes));
   return bytes;
 }
 

@@ -13,7 +13,7 @@ namespace teratron {
 struct TensorDifference {
   std::string name;
   std::vector<std::int64_t> shape;
-  std::int64_t values = 0, differing = 0;  // equal: the same number, or neither is one
+  std::int64_t values = 0, differing = 0;  // two values are equal if they are the same number, or both NaN
   std::int64_t first = 0;                  // index of the first differing value, row-major
   // Over values that are finite on both sides, in double; 0 where the tensors are not floating.
   double largest = 0;   // max |a - b|

@@ -1,5 +1,7 @@
 #include "checkpoint/tensor_files.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "checkpoint/native/integrity.h"
 
@@ -17,6 +19,15 @@ bool is_tensor_file(std::string_view file_name, TensorKind kind) {
   if (!file_name.starts_with(begin) || !file_name.ends_with(kExtension)) return false;
   const std::string_view rest = file_name.substr(begin.size());
   return rest == kExtension || rest.starts_with('-');
+}
+
+bool is_tensor_file(std::string_view file_name) {
+  return is_tensor_file(file_name, TensorKind::kModel) || is_tensor_file(file_name, TensorKind::kOptimizer);
+}
+
+bool has_optimizer(const Manifest& manifest) {
+  return std::ranges::any_of(manifest.files,
+                             [](const auto& file) { return is_tensor_file(file.first, TensorKind::kOptimizer); });
 }
 
 std::string tensor_file_name(TensorKind kind, std::size_t index, std::size_t count) {

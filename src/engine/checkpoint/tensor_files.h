@@ -20,11 +20,14 @@ enum class TensorKind { kModel, kOptimizer };
 
 // Whether a file of a checkpoint holds tensors of this kind, by its name.
 bool is_tensor_file(std::string_view file_name, TensorKind kind);
+bool is_tensor_file(std::string_view file_name);  // of either kind
+// Whether the checkpoint has the optimizer's tensors.
+bool has_optimizer(const Manifest& manifest);
 
 // The name of file `index` (from 0) of `count`.
 std::string tensor_file_name(TensorKind kind, std::size_t index = 0, std::size_t count = 1);
 
-// Distributes tensors to files, in order, of at most so many bytes each; a larger tensor has its own. 0: one file.
+// Distributes tensors, in order, to files of at most `max_file_bytes` each; a larger tensor has its own. 0: one file.
 std::vector<std::vector<SafetensorsDeclaration>> distribute(std::vector<SafetensorsDeclaration> tensors,
                                                             std::uint64_t max_file_bytes);
 

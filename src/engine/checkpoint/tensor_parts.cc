@@ -143,7 +143,7 @@ void gather_tensor(const Parameter& parameter, TensorRef part, Backend& backend,
   check(static_cast<bool>(part), "a tensor that is saved has memory");
   part = as_matrix(part);
   Gathering gathering(parameter, part, backend, tensor_group);
-  // Those that other ranks send come in pieces; the back end copies any number of its own bytes by all its threads.
+  // Parts of other ranks come in pieces. A whole tensor of this rank is one: all threads of the back end copy it.
   for_each_piece(
       parameter, part.dtype,
       [&](std::int64_t begin, std::int64_t end) {

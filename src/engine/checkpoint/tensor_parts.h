@@ -1,5 +1,5 @@
-// Between a parameter's parts on the ranks of a tensor-parallel group, on whichever stage of a pipeline, and the one
-// whole tensor of a file, in pieces of a few MB.
+// Transfers between the parts of a parameter, on the tensor-parallel ranks of one stage, and the whole tensor of a
+// file, in pieces of a few MB.
 #pragma once
 
 #include "checkpoint/safetensors/tensor_stream.h"
@@ -16,7 +16,7 @@ inline bool lies_whole(const Parameter& parameter) { return !parameter.is_split(
 // order, on rank 0 alone. Rank 0 takes device memory of one piece to receive into.
 void gather_tensor(const Parameter& parameter, TensorRef part, Backend& backend, Communicator& tensor_group,
                    const ByteSink& sink);
-// Rank 0's call instead, with memory for the whole.
+// Rank 0 may call this one, with memory for the whole; the others call the function above.
 void gather_tensor(const Parameter& parameter, TensorRef part, Backend& backend, Communicator& tensor_group,
                    std::span<std::byte> whole);
 

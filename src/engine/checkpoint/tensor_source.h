@@ -1,4 +1,4 @@
-// Tensors by name, whatever kind of file holds them: a checkpoint's, a Hugging Face folder's, a single file's.
+// TensorSource: tensors by name, of a checkpoint, a Hugging Face folder or a single file.
 #pragma once
 
 #include <cstddef>
@@ -43,7 +43,7 @@ class TensorSource {
 };
 
 // `path`: a folder that was saved to (its current checkpoint is taken), one checkpoint's folder, a folder of Hugging
-// Face's (tensors under our names, turned as ours are), or a file (weights_file.h). UserError: none of these, or
+// Face's (tensors under our names, in our order of values), or a file (weights_file.h). UserError: none of these, or
 // damaged.
 std::unique_ptr<TensorSource> open_tensors_of(const std::filesystem::path& path);
 

@@ -26,7 +26,7 @@ constexpr std::array<std::string_view, 9> kNames = {"vocab.json",
                                                     "special_tokens_map.json",
                                                     "added_tokens.json"};
 
-// Files beside a tokenizer's, by which no text has other tokens.
+// Files beside a tokenizer's that change no text's tokens.
 constexpr std::array<std::string_view, 2> kChatNames = {"chat_template.jinja", "generation_config.json"};
 
 void add_files(const fs::path& folder, std::span<const std::string_view> names, FileContents& files) {
@@ -51,13 +51,13 @@ void add_templates(const fs::path& folder, FileContents& files) {
   }
 }
 
-// Ends of texts that the model's config.json names, as the file has them that stands for it where both are there.
+// Makes generation_config.json, where there is none, of the ends of texts that the model's config.json names.
 void add_ends(const fs::path& folder, FileContents& files) {
   std::error_code error;
   if (files.contains("generation_config.json") || !fs::is_regular_file(folder / "config.json", error)) return;
   const Json config = parse_fitted<Json>(read_file(folder / "config.json"));
   if (!config.is_object()) return;
-  // With such a file, transformers takes none of them from config.json.
+  // With such a file, transformers takes none of these from config.json.
   Json ids = Json::object();
   for (const char* key : {"bos_token_id", "eos_token_id", "pad_token_id"}) {
     const Json id = config.value(key, Json());
@@ -120,7 +120,7 @@ FileContents read_tokenizer_files(const fs::path& folder_or_file) {
     const std::string name = folder_or_file.filename().string();
     if (name == "tokenizer.json") return {{name, read_file(folder_or_file)}};
     if (std::ranges::find(kNames, name) != kNames.end()) {
-      // One of several files, of which tokenizer.json would come before it.
+      // It is one of several files, and tokenizer.json would be preferred to it.
       FileContents files = find_tokenizer_files(folder_or_file.parent_path());
       files.erase("tokenizer.json");
       return files;

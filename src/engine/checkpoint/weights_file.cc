@@ -1,5 +1,6 @@
 #include "checkpoint/weights_file.h"
 
+#include <map>
 #include <set>
 
 #include "base/error.h"
@@ -49,10 +50,8 @@ class TorchWeights : public WeightsFile {
       throw_user_error("'{}' has the tensor '{}' a second time", path().string(), name);
     }
     if (intact_.insert(tensor->storage).second) file_.require_intact(*tensor);
-    if (tensor->dtype && !tensor->is_contiguous()) {
-      std::vector<std::byte>& rows = values_.at(name).rows;
-      file_.pass_on(*tensor,
-                    [&](std::span<const std::byte> more) { rows.insert(rows.end(), more.begin(), more.end()); });
+    if (!tensor->is_contiguous()) {
+      file_.pass_on(*tensor, appending_sink(values_.at(name).rows));
     }
     tensors_.push_back(
         {.name = name, .dtype_name = tensor->dtype_name, .dtype = tensor->dtype, .shape = tensor->shape});

@@ -38,7 +38,7 @@ class WeightsFile {
   virtual void release(const SafetensorsEntry& tensor) const = 0;
 };
 
-// A tensor where it lies.
+// A tensor and the file that has it.
 struct TensorLocation {
   const WeightsFile* file;
   const SafetensorsEntry* entry;

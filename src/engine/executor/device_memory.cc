@@ -7,7 +7,7 @@
 namespace teratron {
 namespace {
 
-// Bytes that a captured pass of a layer is counted with: some 32 kernels, each with its parameters, which may be of
+// Estimated bytes of a captured pass of a layer: some 32 kernels, each with its parameters, which may be of
 // 4 KiB. No card has shown yet how many it takes.
 constexpr std::int64_t kBytesOfGraph = std::int64_t{128} << 10;
 

@@ -12,7 +12,7 @@ namespace {
 struct Pair {
   double chosen = 0, rejected = 0;  // log p - log p of the reference
   double weight = 0;
-  double slope = 0;  // of the weighted loss in the difference of the two, negated
+  double slope = 0;  // negated derivative of the weighted loss by chosen - rejected
 };
 
 // Pairs of a sequence, by their number - 1.

@@ -197,7 +197,13 @@ void StepRun::backward(const Action& action, std::size_t slot) {
   if (to) gradients_.sent_from(slot, messages_.send(*mesh_.pipeline_back, dx, *to));
 }
 
-// An end of the model, of which this stage has a part of the vocabulary, and the layers or not.
+// Runs an end of the model, which all ranks of its copy share by the rows of the vocabulary. x and dx are null on
+// stages that do not hold the end's layers.
+//   embedding            every rank looks up its rows; the sum goes to all, the first stage keeps it until its forward
+//   head                 the last stage's normed output goes to all; each rank makes the logits of its rows, some at a
+//                        time, and exchanges a maximum and two sums a token; the ranks' parts of the output's gradient
+//                        are summed, and the last stage keeps that until its backward
+//   embedding's backward the first stage's gradient goes to all, which add it to their rows
 void StepRun::joint(const Action& action) {
   SliceCall call = call_of(action);
   const MicroBatch& micro_batch = micro_batch_of(action);
@@ -220,7 +226,9 @@ void StepRun::joint(const Action& action) {
   if (is_last) complete(Part::kEmbedding);
 }
 
-// The first backward pass of a micro-batch comes after the forward passes of all its slices.
+// The first backward pass of a micro-batch comes after the forward passes of all its slices, so every target's loss can
+// be made here. The head makes logits again, slice by slice, for the gradients; nothing else is computed twice. Where
+// stages share the vocabulary, a slice's head may come before the last slice's layers: sequences run whole there.
 MicroBatch StepRun::weighed(const Action& action) {
   MicroBatch micro_batch = micro_batch_of(action);
   if (!plan_.options().preferences) return micro_batch;

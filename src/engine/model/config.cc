@@ -39,7 +39,7 @@ std::string trainable_poolings() {
   return fmt::format("{}", fmt::join(kPoolingNames | std::views::filter(can_be) | std::views::keys, ", "));
 }
 
-// Sizes of heads that do not fit each other.
+// Adds faults of sizes of heads that do not fit each other.
 void add_head_faults(const ModelConfig& model, Faults& faults) {
   const std::int64_t hidden = model.hidden_size, heads = model.num_attention_heads;
   if (model.head_dim == 0 && hidden >= 1 && hidden <= kMostFeatures && hidden % heads != 0) {

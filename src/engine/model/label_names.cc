@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <unordered_map>
 
 #include "base/ascii.h"
 
@@ -47,11 +48,14 @@ std::optional<std::vector<std::size_t>> rows_by_label(std::span<const std::strin
   std::iota(rows.begin(), rows.end(), std::size_t{0});
   if (stored.empty() || asked.empty()) return rows;
   if (stored.size() != asked.size()) return std::nullopt;
+  std::unordered_map<std::string, std::size_t> row_of;  // of labels that were not asked for yet
+  for (std::size_t row = 0; row < stored.size(); ++row) {
+    if (!row_of.try_emplace(plain_label(stored[row]), row).second) return std::nullopt;
+  }
   for (std::size_t label = 0; label < asked.size(); ++label) {
-    const auto is_named = [&](const std::string& name) { return is_same_label(name, asked[label]); };
-    if (std::ranges::count_if(stored, is_named) != 1 || std::ranges::count_if(asked, is_named) != 1)
-      return std::nullopt;
-    rows[label] = static_cast<std::size_t>(std::ranges::find_if(stored, is_named) - stored.begin());
+    const auto found = row_of.extract(plain_label(asked[label]));
+    if (found.empty()) return std::nullopt;
+    rows[label] = found.mapped();
   }
   return rows;
 }

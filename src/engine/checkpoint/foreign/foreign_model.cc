@@ -38,7 +38,7 @@ void check_model(const ForeignWeights& weights, const fs::path& path) {
 
 std::vector<std::byte> whole_bytes_of(const ForeignTensor& tensor) {
   std::vector<std::byte> whole;
-  tensor.pass_on([&](std::span<const std::byte> bytes) { whole.insert(whole.end(), bytes.begin(), bytes.end()); });
+  tensor.pass_on(appending_sink(whole));
   return whole;
 }
 

@@ -88,7 +88,7 @@ const HuggingFaceMapping& megatron_mapping() {
   return mapping;
 }
 
-// Finds the tensors of dictionaries of dictionaries, under their keys with dots between. State that is no weight, as
+// Collects the tensors of nested dictionaries under their keys, joined by dots. State that is no weight, as
 // that of fp8 layers, is left out.
 class MegatronTensors {
  public:

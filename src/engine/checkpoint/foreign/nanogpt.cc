@@ -17,8 +17,8 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kOutput = "lm_head.weight", kEmbedding = "transformer.wte.weight";
 
-// UserError: arguments that nanoGPT's model does not have. Programs that grew out of it have others, which change what
-// it computes.
+// Refuses arguments that nanoGPT's model does not have: programs that grew out of it add some that change what the
+// model computes.
 void require_known(const nlohmann::json& arguments, const fs::path& path) {
   constexpr auto kKnown =
       std::to_array<std::string_view>({"n_layer", "n_head", "n_embd", "block_size", "vocab_size", "bias", "dropout"});
@@ -63,7 +63,7 @@ void take_output_out(ForeignWeights& weights, const fs::path& path) {
   weights.tensors.erase(output);
 }
 
-// UserError: biases that the arguments deny, which nanoGPT would not load.
+// Refuses biases where the arguments say that there are none: nanoGPT would not load them.
 void require_no_biases(const ForeignWeights& weights, const fs::path& path) {
   for (const auto& [name, tensor] : weights.tensors) {
     if (!name.ends_with(".bias")) continue;

@@ -28,14 +28,19 @@ constexpr GgufArchitecture kArchitectures[] = {
      .takes_divisors = true},
     {.kind = ModelKind::kQwen2, .name = "qwen2"},
     {.kind = ModelKind::kQwen3, .name = "qwen3", .any_head_size = true},
-    {.kind = ModelKind::kGptNeox, .name = "gptneox", .fused_qkv = true, .needs_output = true, .takes_share = true},
+    {.kind = ModelKind::kGptNeox,
+     .name = "gptneox",
+     .fused_qkv = true,
+     .needs_output = true,
+     .takes_share = true,
+     .may_be_parallel = true},
 };
 
 bool is_gelu(Activation activation) {
   return activation == Activation::kGeluTanh || activation == Activation::kGeluErf;
 }
 
-// The function of the family, which flags and files may change.
+// The configuration with the usual function of its family, which flags and files may change.
 ModelConfig usual_of(const ModelConfig& config) {
   ModelConfig usual = config;
   usual.set_kind(config.kind);
@@ -69,7 +74,7 @@ std::vector<std::string> faults_as(const GgufArchitecture& architecture, const M
                               (config.activation != usual.activation && !is_gelu(config.activation)) ||
                               is_gelu(config.activation) != is_gelu(usual.activation);
   add_if(other_function, fmt::format("its layers are not those of a {}", config.family().title));
-  add_if(config.norm_placement != NormPlacement::kPre && !architecture.takes_share,
+  add_if(config.norm_placement != NormPlacement::kPre && !architecture.may_be_parallel,
          "attention and feed-forward block stand beside each other (--layernorm-placement parallel)");
   add_if(
       !architecture.any_head_size && config.head_size() * config.num_attention_heads != config.hidden_size,
@@ -86,7 +91,7 @@ std::vector<std::string> faults_as(const GgufArchitecture& architecture, const M
   return faults;
 }
 
-std::vector<std::string> notes_on(const GgufArchitecture& /*architecture*/, const ModelConfig& config) {
+std::vector<std::string> notes_on(const ModelConfig& config) {
   std::vector<std::string> notes;
   if (narrow_window(config) > 0) {
     notes.push_back(fmt::format(
@@ -116,7 +121,7 @@ GgufMetadata metadata_as(const GgufArchitecture& architecture, const ModelConfig
   add("attention.value_length", number(config.head_size()));
   add(config.norm == NormKind::kRms ? "attention.layer_norm_rms_epsilon" : "attention.layer_norm_epsilon",
       static_cast<float>(config.layernorm_epsilon));
-  if (architecture.takes_share) add("use_parallel_residual", config.norm_placement == NormPlacement::kParallel);
+  if (architecture.may_be_parallel) add("use_parallel_residual", config.norm_placement == NormPlacement::kParallel);
   if (config.has_learned_positions()) return metadata;
   const RotaryConfig rotary = config.layer_config().rotary;
   add("rope.dimension_count", number(rotary.elements));

@@ -19,6 +19,7 @@ struct GgufArchitecture {
   bool needs_output = false;      // the output projection is a tensor also where it is the embedding
   bool takes_divisors = false;    // of rotary frequencies, a tensor
   bool takes_share = false;       // rotary positions on a part of a head
+  bool may_be_parallel = false;   // attention and MLP beside each other (NormPlacement::kParallel)
 };
 
 // UserError: llama.cpp's files of this family are not written yet.
@@ -27,7 +28,7 @@ const GgufArchitecture& gguf_architecture(ModelKind kind);
 // Faults: what the model asks for and the architecture does not compute. Empty: it can be written.
 std::vector<std::string> faults_as(const GgufArchitecture& architecture, const ModelConfig& config);
 // Notes for people: what llama.cpp computes a little otherwise, or only up to a number of tokens.
-std::vector<std::string> notes_on(const GgufArchitecture& architecture, const ModelConfig& config);
+std::vector<std::string> notes_on(const ModelConfig& config);
 GgufMetadata metadata_as(const GgufArchitecture& architecture, const ModelConfig& config);
 // By how much Llama 3.1's scaling divides the frequency of each pair; empty: another scaling, or none.
 std::vector<float> frequency_divisors(const ModelConfig& config);

@@ -30,11 +30,11 @@ ByteSink block_sink(DType from, GgufType type, ByteSink sink) {
   return [from, type, block_bytes = type == GgufType::kQ8 ? kQ8Bytes : kQ4Bytes, next = std::move(sink),
           values = std::vector<float>(), blocks = std::vector<std::byte>()](std::span<const std::byte> bytes) mutable {
     values.resize(bytes.size() / static_cast<std::size_t>(size_of(from)));
-    check_equal(values.size() % kQ8Values, std::size_t{0}, "values beside whole blocks");
+    check_equal(values.size() % kBlockValues, std::size_t{0}, "values beside whole blocks");
     convert_floats(std::as_writable_bytes(std::span(values)), DType::kF32, bytes, from);
-    blocks.resize(values.size() / kQ8Values * block_bytes);
-    for (std::size_t block = 0; block < values.size() / kQ8Values; ++block) {
-      encode_block(type, blocks.data() + block * block_bytes, values.data() + block * kQ8Values);
+    blocks.resize(values.size() / kBlockValues * block_bytes);
+    for (std::size_t block = 0; block < values.size() / kBlockValues; ++block) {
+      encode_block(type, blocks.data() + block * block_bytes, values.data() + block * kBlockValues);
     }
     next(blocks);
   };

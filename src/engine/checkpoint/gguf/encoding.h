@@ -14,12 +14,12 @@
 
 namespace teratron {
 
-constexpr std::size_t kQ8Values = 32, kQ8Bytes = 34, kQ4Bytes = 18;
+constexpr std::size_t kBlockValues = 32, kQ8Bytes = 34, kQ4Bytes = 18;  // of a block
 
 // The largest magnitude that a type holds, after rounding.
 double largest_of(GgufType type);
 
-// A sink that takes values of type `from`, of blocks whole ones at a time, and passes them on as `to`.
+// A sink that takes values of type `from` and passes them on as `to`. For blocks, pieces hold whole ones.
 ByteSink encoding_sink(DType from, GgufType to, ByteSink sink);
 
 }  // namespace teratron

@@ -18,17 +18,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view word_of(GgufType type) {
-  switch (type) {
-    case GgufType::kF32: return "f32";
-    case GgufType::kF16: return "f16";
-    case GgufType::kBf16: return "bf16";
-    case GgufType::kQ4: return "q4_0";
-    case GgufType::kQ8: break;
-  }
-  return "q8_0";
-}
-
 // The rows of one piece, which come in order and in parts of any size, on their way to the file.
 class PieceRows {
  public:
@@ -102,7 +91,7 @@ void require_values_fit(const Weights& weights, const GgufModel& model, const fs
                         if (!std::isfinite(value))
                           throw_user_error("'{}': {} has a value that is not finite", in.string(), name);
                         throw_user_error("'{}': {} has the value {:.6g}, and {} holds {:.6g} at most", in.string(),
-                                         name, value, word_of(type), most);
+                                         name, value, name_of(type), most);
                       }
                     }));
   }

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/round_up.h"
+#include "checkpoint/gguf/encoding.h"
 
 namespace teratron {
 namespace {
@@ -28,10 +29,10 @@ TensorFormat tensor_format(GgufType type) {
     case GgufType::kF32: return {0, 1, 4};
     case GgufType::kF16: return {1, 1, 2};
     case GgufType::kBf16: return {30, 1, 2};
-    case GgufType::kQ4: return {2, 32, 18};
+    case GgufType::kQ4: return {2, kBlockValues, kQ4Bytes};
     case GgufType::kQ8: break;
   }
-  return {8, 32, 34};
+  return {8, kBlockValues, kQ8Bytes};
 }
 
 class GgufHeader {
@@ -95,6 +96,17 @@ std::string gguf_header(const GgufMetadata& metadata, std::span<const GgufTensor
 }
 
 }  // namespace
+
+std::string_view name_of(GgufType type) {
+  switch (type) {
+    case GgufType::kF32: return "f32";
+    case GgufType::kF16: return "f16";
+    case GgufType::kBf16: return "bf16";
+    case GgufType::kQ4: return "q4_0";
+    case GgufType::kQ8: break;
+  }
+  return "q8_0";
+}
 
 std::int64_t values_of(const GgufTensor& tensor) {
   std::int64_t values = 1;

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -23,6 +24,7 @@ using GgufMetadata = std::vector<std::pair<std::string, GgufValue>>;
 // Types of a tensor's values. kQ8 is Q8_0 and kQ4 Q4_0: 32 values of a row in whole steps of one size
 // (gguf/encoding.h).
 enum class GgufType { kF32, kF16, kBf16, kQ8, kQ4 };
+std::string_view name_of(GgufType type);  // "q8_0"
 inline bool is_blocks(GgufType type) { return type == GgufType::kQ8 || type == GgufType::kQ4; }
 
 struct GgufTensor {

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "checkpoint/gguf/architecture.h"
 #include "checkpoint/gguf/encoding.h"
+#include "checkpoint/parameter_name.h"
 #include "checkpoint/stored_tensor.h"
 #include "model/family.h"
 #include "tensor/weight_tiles.h"
@@ -54,16 +55,10 @@ class TensorList {
  private:
   void add_parameter(std::size_t index) {
     const std::string_view name = parameters_[index].name;
-    const std::size_t dot = name.rfind('.');
-    std::string_view module = name.substr(0, dot);
-    const std::string_view suffix = name.substr(dot);
-    constexpr std::string_view kLayers = "layers.";
-    if (!module.starts_with(kLayers)) {
+    const auto [layer, module, suffix] = name_parts(name);
+    if (layer.empty()) {
       return add_whole(fmt::format("{}{}", their_name(kOfModel, module, name), suffix), index);
     }
-    module.remove_prefix(kLayers.size());
-    const std::string layer(module.substr(0, module.find('.')));
-    module.remove_prefix(layer.size() + 1);
     const std::string prefix = fmt::format("blk.{}.", layer);
     if (module == "attention.qkv" || module == "attention.query" || module == "attention.key_value") {
       return architecture_.fused_qkv ? add_fused(prefix, module, suffix, index)
@@ -146,7 +141,7 @@ std::vector<std::string> rows_beside_blocks(const GgufModel& model) {
     const std::int64_t columns = tensor.shape.back();
     if (!is_blocks(tensor.type) || columns % kTileColumns == 0) continue;
     faults.push_back(fmt::format("{} has rows of {} values, and {} blocks of {}: f16 holds it", tensor.name, columns,
-                                 tensor.type == GgufType::kQ8 ? "q8_0" : "q4_0", kTileColumns));
+                                 name_of(tensor.type), kTileColumns));
     break;
   }
   return faults;
@@ -174,7 +169,7 @@ GgufModel gguf_model(const ModelConfig& config, std::span<const Parameter> param
   if (!model.frequency_divisors.empty()) {
     model.tensors.push_back({"rope_freqs.weight", {std::ssize(model.frequency_divisors)}, GgufType::kF32});
   }
-  model.notes = notes_on(architecture, config);
+  model.notes = notes_on(config);
   return model;
 }
 

@@ -18,7 +18,7 @@ namespace teratron {
 struct GgufPiece {
   std::size_t tensor = 0, parameter = 0;
   std::int64_t first_row = 0, rows = 0;
-  // Rows of a head whose two halves turn together, and which llama.cpp wants row by row beside each other; 0: as ours.
+  // Rows of a head whose halves llama.cpp wants interleaved, since it turns neighbouring elements; 0: as ours.
   std::int64_t paired_rows = 0;
 };
 

@@ -57,7 +57,7 @@ const HuggingFaceMapping& bert_mapping() {
   return mapping;
 }
 
-// Those of RobertaForMaskedLM and the classes that are fine-tuned. Positions begin after the number of the padding
+// Names of RobertaForMaskedLM and of the classes that are fine-tuned. Positions begin after the number of the padding
 // token, 1, so the first two rows of their table belong to no token.
 const HuggingFaceMapping& roberta_mapping() {
   static const HuggingFaceMapping mapping{
@@ -86,7 +86,7 @@ const HuggingFaceMapping& roberta_mapping() {
   return mapping;
 }
 
-// Those of DistilBertForMaskedLM and the classes that are fine-tuned.
+// Names of DistilBertForMaskedLM and of the classes that are fine-tuned.
 const HuggingFaceMapping& distilbert_mapping() {
   static const HuggingFaceMapping mapping{
       .prefix = "distilbert.",

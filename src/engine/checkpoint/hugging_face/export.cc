@@ -55,7 +55,7 @@ class StoredWeights {
       }
     }
     files_ = distribute(std::move(declarations), max_file_bytes);
-    // In the order of transformers' own files.
+    // In the order of transformers' own files, so one of its comes back byte for byte.
     for (auto& file : files_) std::ranges::sort(file, {}, &SafetensorsDeclaration::name);
   }
 

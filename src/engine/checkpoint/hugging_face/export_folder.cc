@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <fmt/ranges.h>
 #include <sys/file.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,6 +13,7 @@
 
 #include "base/error.h"
 #include "base/files/file.h"
+#include "base/files/open_file_name.h"
 #include "base/files/write_all.h"
 #include "checkpoint/hugging_face/sentence_transformer.h"
 #include "checkpoint/tokenizer_files.h"
@@ -48,13 +48,6 @@ std::string content_of(int descriptor) {
   return text;
 }
 
-bool is_named(int descriptor, const fs::path& path) {
-  struct stat opened {
-  }, named{};
-  return ::fstat(descriptor, &opened) == 0 && ::lstat(path.c_str(), &named) == 0 && opened.st_ino == named.st_ino &&
-         opened.st_dev == named.st_dev;
-}
-
 }  // namespace
 
 ExportFolder::ExportFolder(fs::path folder, std::vector<std::string> files)
@@ -84,7 +77,7 @@ void ExportFolder::begin() {
       throw_user_error("another process is writing to '{}'; wait for its end, or name another folder",
                        folder_.string());
     }
-  } while (!is_named(descriptor_, unfinished_));  // its owner has just deleted it
+  } while (!names_open_file(unfinished_, descriptor_, LastLink::kRefused));  // its owner has just deleted it
   const std::vector<std::string> leftovers = names_in(content_of(descriptor_));
   check_holds_only(leftovers);
   remove_files(leftovers);

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::int64_t kVocabulary = 50257, kEndOfText = 50256;  // of the published tokenizer
 
-// Hugging Face's classes with heads that are not had.
+// Hugging Face's classes with heads that Teratron lacks.
 constexpr auto kUnknownClasses =
     std::to_array<std::string_view>({"GPT2DoubleHeadsModel", "GPT2ForSequenceClassification",
                                      "GPT2ForTokenClassification", "GPT2ForQuestionAnswering"});

@@ -45,7 +45,7 @@ void load_from_hugging_face(const fs::path& folder, const ModelConfig& config, s
     check(i < source.parameters().size(), "parameters of the model, in its order");
     if (!is_held(parameter)) continue;
     whole.clear();
-    source.pass_on(i, [&](std::span<const std::byte> bytes) { whole.insert(whole.end(), bytes.begin(), bytes.end()); });
+    source.pass_on(i, appending_sink(whole));
     store_weights(backend, parameter, [&](TensorRef part) {
       load_tensor_part(parameter, part, backend, labels.ordered(parameter, whole), source.dtype(i));
     });

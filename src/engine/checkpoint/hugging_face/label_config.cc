@@ -104,11 +104,16 @@ void read_label_names(const JsonFields& fields, ModelConfig& model, Phrases& uns
 // Writes both keys; labels without names are LABEL_0, ..
 void write_label_names(const ModelConfig& model, nlohmann::ordered_json& json) {
   if (model.num_labels == 1) json["problem_type"] = "regression";
+  using Ordered = nlohmann::ordered_json;
+  // An ordered object compares a key with all before it, so names, which are all different, are appended to its list.
+  Ordered::object_t names, rows;
   for (std::size_t row = 0; row < static_cast<std::size_t>(model.num_labels); ++row) {
     const std::string name = model.label_names.empty() ? default_label_name(row) : model.label_names[row];
-    json["id2label"][fmt::format("{}", row)] = name;
-    json["label2id"][name] = row;
+    names.emplace_back(fmt::format("{}", row), name);
+    rows.emplace_back(name, row);
   }
+  json["id2label"] = std::move(names);
+  json["label2id"] = std::move(rows);
 }
 
 }  // namespace teratron

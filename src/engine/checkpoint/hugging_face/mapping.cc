@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "checkpoint/hugging_face/hugging_face_config.h"
+#include "checkpoint/parameter_name.h"
 #include "checkpoint/stored_tensor.h"
 #include "model/family.h"
 
@@ -13,26 +14,6 @@ namespace teratron {
 namespace {
 
 using Module = HuggingFaceMapping::Module;
-
-constexpr std::string_view kLayers = "layers.";
-
-// "layers.3.mlp.up.weight": the module "mlp.up" of layer "3", and its tensor ".weight".
-struct NameParts {
-  std::string_view layer, module, tensor;  // no layer: of the model as a whole
-};
-
-NameParts parts_of(std::string_view parameter) {
-  NameParts parts;
-  const std::size_t dot = parameter.rfind('.');
-  parts.tensor = parameter.substr(dot);
-  parts.module = parameter.substr(0, dot);
-  if (!parts.module.starts_with(kLayers)) return parts;
-  parts.module.remove_prefix(kLayers.size());
-  const std::size_t end = parts.module.find('.');
-  parts.layer = parts.module.substr(0, end);
-  parts.module.remove_prefix(end + 1);
-  return parts;
-}
 
 const Module& module_of(const HuggingFaceMapping& mapping, const NameParts& parts, std::string_view parameter) {
   const std::vector<Module>& modules = parts.layer.empty() ? mapping.of_model : mapping.of_layer;
@@ -69,7 +50,7 @@ const HuggingFaceFormat& hugging_face_format(ModelKind kind) {
 }
 
 HuggingFaceTensors tensors_in(const HuggingFaceMapping& mapping, const ModelConfig& model, const Parameter& parameter) {
-  const NameParts parts = parts_of(parameter.name);
+  const NameParts parts = name_parts(parameter.name);
   const Module& module = module_of(mapping, parts, parameter.name);
   const std::string layer = parts.layer.empty() ? "" : fmt::format("{}{}.", mapping.layers, parts.layer);
   std::vector<std::int64_t> shape = stored_shape(parameter);

@@ -23,7 +23,7 @@ class HuggingFaceFolder {
   // Tensors that the folder lacks, of ends that may be absent (BertForMaskedLM has no pooler). Their values are drawn
   // as initial weights are, the same each time.
   const std::vector<std::string>& drawn() const { return drawn_; }
-  // Why a task's head, which is there, is none of ours, so that model() is without; empty: there is none.
+  // Why model() is without the task's head that the folder has; empty: it has none, or ours has it.
   const std::string& unusable_head() const { return unusable_head_; }
   bool is_drawn(std::size_t parameter) const;
 

@@ -32,7 +32,7 @@ constexpr const char *kConfig = "adapter_config.json", *kWeights = "adapter_mode
                      *kPickledWeights = "adapter_model.bin";
 constexpr std::int64_t kMostRank = 1 << 20;
 
-// One of our tensors, and where it is there.
+// A tensor of an adapter: its name here and in PEFT's file.
 struct PeftTensor {
   std::string ours, theirs;
   std::vector<std::int64_t> shape;
@@ -49,7 +49,7 @@ fs::path weights_path(const fs::path& folder) {
 std::vector<PeftTensor> peft_tensors(const ModelConfig& model) {
   std::vector<PeftTensor> tensors;
   for (const PlacedAdapter& adapter : placed_adapters(model)) {
-    // A vector of the layer's outputs has B's rows, of which there are as many; a matrix may be turned, too.
+    // B has a row for each output of the layer, in the order of a bias; the layer's matrix may be transposed besides.
     Parameter rows = adapter.weight;
     rows.name = rows.name.substr(0, rows.name.rfind('.')) + ".bias";
     rows.shape = {adapter.weight.shape[0]};
@@ -84,9 +84,9 @@ constexpr std::string_view kPlainSettings[] = {"auto_mapping",
                                                "task_type",
                                                "use_rslora"};
 
-// Ways to begin that leave the model beside the adapters as it was. Others, such as pissa and olora, change it.
-bool leaves_base(const nlohmann::json& beginning) {
-  return !beginning.is_string() || beginning == "gaussian" || beginning == "eva" || beginning == "orthogonal";
+// Initialisations that leave the model beside the adapters as it was. Others, such as pissa and olora, change it.
+bool leaves_base(const nlohmann::json& init) {
+  return !init.is_string() || init == "gaussian" || init == "eva" || init == "orthogonal";
 }
 
 // Refuses settings under which an adapter is another function, also those that a later PEFT may have.
@@ -181,10 +181,7 @@ void export_to_peft(const fs::path& adapters, const fs::path& folder) {
   for (const auto& [name, tensor] : tensors) {
     const std::size_t number = numbers.at(tensor.ours);
     std::vector<std::byte> bytes;
-    own->pass_on(number,
-                 converting_sink(*own->tensors()[number].dtype, DType::kF32, [&](std::span<const std::byte> piece) {
-                   bytes.insert(bytes.end(), piece.begin(), piece.end());
-                 }));
+    own->pass_on(number, converting_sink(*own->tensors()[number].dtype, DType::kF32, appending_sink(bytes)));
     const auto [rows, columns] = tensor.transposed;
     stream_transposed(bytes, columns, rows, [&](std::span<const std::byte> piece) { file.write(name, piece); });
   }
@@ -212,17 +209,17 @@ fs::path import_from_peft(const fs::path& folder, const fs::path& base, const fs
     throw_user_error("'{}' does not hold adapters of the model in '{}': {}", path.string(), base.string(),
                      summary_of(faults));
   }
-  const auto stored = [&](const PeftTensor& tensor) -> const SafetensorsEntry& {
-    return *std::ranges::find(file->tensors(), tensor.theirs, &SafetensorsEntry::name);
-  };
+  std::map<std::string_view, const SafetensorsEntry*> entries;
+  for (const SafetensorsEntry& entry : file->tensors()) entries[entry.name] = &entry;
   std::vector<SafetensorsDeclaration> declarations;
   for (const PeftTensor& tensor : tensors) {
-    require_finite(file->bytes(stored(tensor)), *stored(tensor).dtype, tensor.theirs, path);
+    const SafetensorsEntry& entry = *entries.at(tensor.theirs);
+    require_finite(file->bytes(entry), *entry.dtype, tensor.theirs, path);
     declarations.push_back({tensor.ours, DType::kF32, tensor.shape});
   }
   CheckpointWriter writer(root, {.kind = RunKind::kConversion, .task = {}, .base = adapter_base_of(base)}, model, {});
   writer.write_tensors(tensor_file_name(TensorKind::kModel), declarations, [&](std::size_t i, const ByteSink& sink) {
-    const SafetensorsEntry& entry = stored(tensors[i]);
+    const SafetensorsEntry& entry = *entries.at(tensors[i].theirs);
     const auto [rows, columns] = tensors[i].transposed;
     stream_transposed(file->bytes(entry), rows, columns, converting_sink(*entry.dtype, DType::kF32, sink));
   });

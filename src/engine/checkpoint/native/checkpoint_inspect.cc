@@ -19,13 +19,12 @@ CheckpointInfo read_checkpoint_info(const fs::path& path) {
     if (settings != read.files.end()) check_other_file(folder / kSettingsFile, settings->second);
     return read;
   });
-  const auto is_optimizer = [](const auto& file) { return is_tensor_file(file.first, TensorKind::kOptimizer); };
   CheckpointInfo info{.folder = folder,
                       .written_by = manifest.written_by,
                       .run = manifest.run,
                       .model = manifest.model,
                       .state = std::move(manifest.state),
-                      .has_optimizer = std::ranges::any_of(manifest.files, is_optimizer),
+                      .has_optimizer = has_optimizer(manifest),
                       .iterations = iterations_in(root_of(folder))};
   if (manifest.files.contains(std::string(kSettingsFile))) info.settings = folder / kSettingsFile;
   for (const auto& [name, file] : manifest.files) {

@@ -90,10 +90,10 @@ void load_tensors(const TensorFiles& files, const std::vector<Incoming>& incomin
   }
 }
 
-// Files that others read from the folder, such as the tokenizer's.
+// Compares files without tensors with their checksums, such as the tokenizer's.
 void check_other_files(const fs::path& folder, const Manifest& manifest) {
   for (const auto& [name, record] : manifest.files) {
-    if (is_tensor_file(name, TensorKind::kModel) || is_tensor_file(name, TensorKind::kOptimizer)) continue;
+    if (is_tensor_file(name)) continue;
     check_other_file(folder / name, record);
   }
 }

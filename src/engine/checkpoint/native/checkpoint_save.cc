@@ -27,7 +27,7 @@ struct OutgoingFiles {
   std::vector<Outgoing> model, optimizer;
 };
 
-// `tensor` of the checkpoint after `iteration` updates holds a value that is not finite.
+// Refuses the checkpoint after `iteration` updates, of which `tensor` has a value that is not finite.
 [[noreturn]] void throw_not_finite(const std::string& tensor, std::int64_t iteration) {
   throw_user_error(
       "'{}' holds values that are infinite or not a number after {} updates; no checkpoint was written, and those that "
@@ -44,7 +44,7 @@ const Parameter& any_held(std::span<Parameter* const> parameters) {
   return **held;
 }
 
-// `weights`: as what they are saved.
+// `weights`: the type that they are saved in.
 OutgoingFiles outgoing_files(std::span<Parameter* const> parameters, DType weights, bool with_optimizer) {
   OutgoingFiles files;
   for (const Parameter* parameter : parameters) {
@@ -61,8 +61,9 @@ OutgoingFiles outgoing_files(std::span<Parameter* const> parameters, DType weigh
   return files;
 }
 
-// Sends a parameter on the stage that saves it over the data-parallel ranks to the first copy of the model, then over
-// the tensor-parallel ranks to the first of them, and from there over the stages to the first rank.
+// Collects parameters on the first rank of the mesh. On the stage that saves a parameter, the data-parallel ranks send
+// their shards to the first copy of the model, then the tensor-parallel ranks their parts to the first of them, which
+// sends the whole to the first stage.
 class Collector {
  public:
   Collector(Backend& backend, const Mesh& mesh) : backend_(backend), mesh_(mesh) {}
@@ -98,7 +99,7 @@ class Collector {
     return room;
   }
 
-  // The part of the ranks that do not write.
+  // Sends what the rank that writes collects from this one.
   void send(const OutgoingFiles& files) const {
     for (const std::vector<Outgoing>* file : {&files.model, &files.optimizer}) {
       for (const Outgoing& tensor : *file) collect(tensor, ByteSink());

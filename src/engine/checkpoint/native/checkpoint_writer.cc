@@ -18,14 +18,14 @@ namespace teratron {
 
 namespace {
 
-// `tensors`' share of it is to come.
+// The record of a file whose tensors have not been checked yet: without their checksums and number of values.
 FileRecord record_of(const std::string& header, const std::vector<SafetensorsDeclaration>& tensors) {
   FileRecord record{.bytes = header.size(), .checksum = checksum_of(header)};
   for (const SafetensorsDeclaration& tensor : tensors) record.bytes += bytes_of(tensor);
   return record;
 }
 
-// A tensor, and where its copy goes, which may be where it is.
+// A tensor and the place of its copy, which may be its own.
 class TensorCopy {
  public:
   TensorCopy(std::span<const std::byte> from, std::span<std::byte> to, DType dtype)

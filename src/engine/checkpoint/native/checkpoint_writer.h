@@ -1,4 +1,4 @@
-// Writes one checkpoint's folder, whatever its tensors come from: a model in device memory or another file.
+// CheckpointWriter: writes the folder of one checkpoint, of a model in device memory or of another file's tensors.
 #pragma once
 
 #include <filesystem>
@@ -33,8 +33,8 @@ class CheckpointWriter {
   using Fill = std::function<void(std::size_t tensor, const ByteSink& sink)>;
   void write_tensors(std::string_view file_name, const std::vector<SafetensorsDeclaration>& tensors, const Fill& fill);
 
-  // Copies instead, by all threads, and checks what it copies; nothing is written before bring_to_disk(). `locate(i,
-  // room)`: the bytes of tensor i, which stay until this returns; or `room`, where it has put them.
+  // Copies tensors to memory by all threads, and checks them; bring_to_disk() writes them. `locate(i, room)` returns
+  // the bytes of tensor i, which stay until this returns, or puts them into `room` and returns that.
   using Locate = std::function<std::span<const std::byte>(std::size_t tensor, std::span<std::byte> room)>;
   void copy_tensors(std::string_view file_name, const std::vector<SafetensorsDeclaration>& tensors,
                     const Locate& locate);
@@ -69,7 +69,7 @@ class CheckpointWriter {
   std::string not_finite_;
   std::map<std::string, std::string> small_files_;  // that are not written yet
   std::vector<CopiedFile> copied_files_;            // likewise
-  std::span<std::byte> copy_;                       // that is not in use
+  std::span<std::byte> copy_;                       // the free rest of it
   std::optional<BlockWriter> blocks_;
   std::list<BlockFile> open_;
 };

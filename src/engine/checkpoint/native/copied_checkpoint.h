@@ -1,5 +1,5 @@
 // The two halves of a save. All ranks copy their tensors to the rank that writes; that rank alone makes a checkpoint of
-// the copy, on whichever of its threads.
+// the copy, on any of its threads.
 #pragma once
 
 #include <cstdint>

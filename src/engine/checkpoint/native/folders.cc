@@ -11,11 +11,14 @@
 #include "base/files/checksum.h"
 #include "base/files/file.h"
 #include "checkpoint/native/manifest.h"
+#include "checkpoint/tensor_files.h"
 
 namespace teratron {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr std::string_view kHuggingFaceConfig = "config.json";
 
 // A whole number without sign; none if `text` is anything else.
 std::optional<std::int64_t> parse_iteration(std::string_view text) {
@@ -69,7 +72,7 @@ std::int64_t read_tracker(const fs::path& root) {
                      path.string(), kTrackerFile, iteration_folder(path, iterations.back()).string());
   }
   std::error_code error;
-  if (fs::exists(path / "config.json", error)) {
+  if (fs::exists(path / kHuggingFaceConfig, error)) {
     throw_user_error(
         "'{0}' is a Hugging Face model: train --finetune {0} starts a run from its weights; for the rest convert it "
         "first: teratron convert --from hf --to teratron {0} OUT",
@@ -84,6 +87,19 @@ std::int64_t read_tracker(const fs::path& root) {
   throw_user_error("there is no checkpoint in '{}'; name {}", path.string(),
                    below.empty() ? "a folder that was given to --save, or one iter_... in it"
                                  : fmt::format("one of the runs in it: {}", fmt::join(below, ", ")));
+}
+
+// Whether the files of one checkpoint are in `path`. A folder that has lost its checkpoint.json is one, too, where it
+// has an optimizer's tensors, or weights and a name that we give: a damaged one, as its reader says.
+bool is_checkpoint(const fs::path& path) {
+  if (is_there(path / kManifestFile)) return true;
+  std::error_code error;
+  const bool is_named = !names_of(path).empty() && !fs::exists(path / kHuggingFaceConfig, error);
+  for (const fs::directory_entry& entry : fs::directory_iterator(path, error)) {
+    const std::string name = entry.path().filename().string();
+    if (is_tensor_file(name, TensorKind::kOptimizer) || (is_named && is_tensor_file(name))) return true;
+  }
+  return false;
 }
 
 }  // namespace
@@ -132,8 +148,7 @@ fs::path find_checkpoint(const fs::path& path) {
   std::error_code error;
   if (!fs::is_directory(path, error)) throw_user_error("'{}' is a file; a checkpoint is a folder", path.string());
   if (is_there(path / kTrackerFile)) return iteration_folder(path, read_tracker(path));
-  // One that has lost its checkpoint.json is a damaged checkpoint; its reader says so.
-  if (is_there(path / kManifestFile) || is_there(path / "optimizer.safetensors")) return path;
+  if (is_checkpoint(path)) return path;
   throw_no_checkpoint(path);
 }
 

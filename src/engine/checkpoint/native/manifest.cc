@@ -110,10 +110,8 @@ RunOrigin run_from_json(const Json& json, const fs::path& path) {
 
 // Older checkpoints do not say which command wrote them. `convert` writes weights alone.
 RunOrigin guess_run(const Manifest& manifest) {
-  const bool has_optimizer = std::ranges::any_of(
-      manifest.files, [](const auto& file) { return is_tensor_file(file.first, TensorKind::kOptimizer); });
   const bool has_settings = manifest.files.contains(std::string(kSettingsFile));
-  if (!has_optimizer && !has_settings && manifest.state.iteration == 0)
+  if (!has_optimizer(manifest) && !has_settings && manifest.state.iteration == 0)
     return {.kind = RunKind::kConversion, .task = {}};
   return {.kind = is_task_head(manifest.model.head) ? RunKind::kFinetuning : RunKind::kTraining, .task = {}};
 }

@@ -43,7 +43,7 @@ void write_kind(CheckpointWriter& writer, TensorKind kind, const TensorFiles& fr
 
 void copy_other_files(CheckpointWriter& writer, const fs::path& folder, const Manifest& manifest) {
   for (const auto& [name, record] : manifest.files) {
-    if (is_tensor_file(name, TensorKind::kModel) || is_tensor_file(name, TensorKind::kOptimizer)) continue;
+    if (is_tensor_file(name)) continue;
     check_other_file(folder / name, record);
     writer.add_file(name, read_file(folder / name));
   }

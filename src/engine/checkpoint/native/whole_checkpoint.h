@@ -1,4 +1,4 @@
-// The weights of one checkpoint, compared with its model: all that is written in another format is read through it.
+// WholeCheckpoint: the weights of one checkpoint, compared with its model, for conversion to other formats.
 #pragma once
 
 #include <filesystem>
@@ -13,8 +13,7 @@ namespace teratron {
 
 class WholeCheckpoint {
  public:
-  // `checkpoint` as load_checkpoint takes it. UserError: none, without a tensor of its model, or with one that the
-  // model has not.
+  // `checkpoint` as load_checkpoint takes it. UserError: there is none, or its tensors are not those of its model.
   explicit WholeCheckpoint(const std::filesystem::path& checkpoint);
   WholeCheckpoint(const WholeCheckpoint&) = delete;
   WholeCheckpoint& operator=(const WholeCheckpoint&) = delete;
@@ -24,8 +23,8 @@ class WholeCheckpoint {
   const std::vector<Parameter>& parameters() const { return parameters_; }  // of the whole model, without memory
   const TensorFiles::Location& at(std::size_t parameter) const { return weights_.at(parameters_[parameter].name); }
 
-  // Both read all weights. Damage must not be copied into files that have no checksums. DamagedCheckpoint where a file
-  // differs from its checksum; UserError where a value is infinite or not a number.
+  // Checks of all weights, before they are copied into files that have no checksums. DamagedCheckpoint: a file differs
+  // from its checksum. UserError: a value is infinite or not a number.
   void require_intact() const;
   void require_finite() const;
 

@@ -9,9 +9,9 @@
 namespace teratron {
 namespace {
 
-// Infinities and NaNs are the values whose exponent has all bits set: adding its lowest bit then sets the sign's place,
-// and no sum reaches the next value. So words are tested instead of values. The loop has no way out, so that it runs at
-// the speed of memory.
+// Infinities and NaNs have all bits of their exponent set: adding the exponent's lowest bit then carries into the sign
+// bit, and no sum carries into the next value. So words are tested instead of values. The loop has no early exit, so it
+// runs at the speed of memory.
 template <class Bits>
 bool all_finite(std::span<const std::byte> bytes, Bits exponent) {
   constexpr std::uint64_t kEach = ~std::uint64_t{0} / static_cast<Bits>(~Bits{0});  // one in each value of a word

@@ -1,4 +1,4 @@
-// Whether the values of a tensor are all finite, be it as it passes by.
+// Checks that all values of a tensor are finite, of one in memory or of one that comes in pieces.
 #pragma once
 
 #include <array>

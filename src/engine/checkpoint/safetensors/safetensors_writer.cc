@@ -1,33 +1,42 @@
 #include <bit>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <unordered_set>
 
 #include "base/error.h"
+#include "base/round_up.h"
 #include "checkpoint/safetensors/safetensors.h"
 #include "checkpoint/safetensors/safetensors_header.h"
 
 namespace teratron {
 namespace {
 
+constexpr const char* kMetadata = "__metadata__";
 constexpr std::size_t kAlignment = 8;  // of the first tensor's first byte, by spaces at the end of the header
 
 }  // namespace
 
 std::string safetensors_header_of(const std::vector<SafetensorsDeclaration>& tensors,
                                   const SafetensorsMetadata& metadata) {
-  nlohmann::ordered_json json = nlohmann::ordered_json::object();
-  if (!metadata.empty()) json["__metadata__"] = metadata;
+  using Json = nlohmann::ordered_json;
+  Json json = Json::object();
+  if (!metadata.empty()) json[kMetadata] = metadata;
+  // An ordered object compares a key with all before it, so fields are appended to its list.
+  auto& fields = json.get_ref<Json::object_t&>();
+  fields.reserve(tensors.size() + 1);
+  std::unordered_set<std::string_view> names = {kMetadata};
   std::uint64_t offset = 0;
   for (const SafetensorsDeclaration& tensor : tensors) {
     check(offset % static_cast<std::uint64_t>(size_of(tensor.dtype)) == 0, "wider types are declared first");
-    check(!json.contains(tensor.name), "a tensor is declared once");
+    check(names.insert(tensor.name).second, "a tensor is declared once");
     const std::uint64_t end = offset + bytes_of(tensor);
-    json[tensor.name] = {
-        {"dtype", safetensors_name(tensor.dtype)}, {"shape", tensor.shape}, {"data_offsets", {offset, end}}};
+    fields.emplace_back(
+        tensor.name,
+        Json{{"dtype", safetensors_name(tensor.dtype)}, {"shape", tensor.shape}, {"data_offsets", {offset, end}}});
     offset = end;
   }
   std::string text = json.dump();
-  text.resize((text.size() + kAlignment - 1) / kAlignment * kAlignment, ' ');
+  text.resize(round_up(text.size(), kAlignment), ' ');
   static_assert(std::endian::native == std::endian::little);
   const std::uint64_t length = text.size();
   return std::string(reinterpret_cast<const char*>(&length), sizeof(length)) + text;

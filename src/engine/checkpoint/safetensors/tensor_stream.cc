@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstring>
 #include <utility>
-#include <vector>
 
 #include "base/error.h"
 #include "base/float_types.h"
@@ -49,6 +48,10 @@ void stream(std::span<const std::byte> bytes, const ByteSink& sink) {
   for (std::size_t begin = 0; begin < bytes.size(); begin += kPieceBytes) {
     sink(bytes.subspan(begin, std::min(kPieceBytes, bytes.size() - begin)));
   }
+}
+
+ByteSink appending_sink(std::vector<std::byte>& to) {
+  return [&to](std::span<const std::byte> bytes) { to.insert(to.end(), bytes.begin(), bytes.end()); };
 }
 
 void stream_transposed(std::span<const std::byte> bytes, std::int64_t rows, std::int64_t columns,

@@ -1,10 +1,11 @@
-// Passing a tensor's bytes on in pieces of a few MB, so that no copy of a whole tensor is ever made.
+// Passing a tensor's bytes on in pieces of a few MB, so that few copies of whole tensors are made.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <span>
+#include <vector>
 
 #include "base/dtype.h"
 
@@ -17,6 +18,9 @@ constexpr std::size_t kPieceBytes = std::size_t{4} << 20;  // a multiple of ever
 
 // All of `bytes`, in pieces of kPieceBytes.
 void stream(std::span<const std::byte> bytes, const ByteSink& sink);
+
+// A sink that appends to `to`, which must outlive it.
+ByteSink appending_sink(std::vector<std::byte>& to);
 
 // A matrix [rows, columns] of equal elements of any size, read from `bytes` (of any alignment) and passed on as
 // [columns, rows].

@@ -9,11 +9,13 @@
 #include <utility>
 
 #include "base/error.h"
+#include "checkpoint/torch/storage_types.h"
 
 namespace teratron {
 namespace {
 
-// Names that checkpoints of weights have. None is called; objects of most of them are passed over.
+// Names that checkpoints of weights have beside those of storages (storage_types.h). None is called; objects of most of
+// them are passed over.
 constexpr auto kPickledNames = std::to_array<std::string_view>({
     "collections.OrderedDict",
     "collections.defaultdict",
@@ -48,22 +50,12 @@ constexpr auto kPickledNames = std::to_array<std::string_view>({
     "torch.bool",
     "torch._utils._rebuild_tensor_v2",
     "torch._utils._rebuild_parameter",
-    "torch.DoubleStorage",
-    "torch.FloatStorage",
-    "torch.HalfStorage",
-    "torch.BFloat16Storage",
-    "torch.LongStorage",
-    "torch.IntStorage",
-    "torch.ShortStorage",
-    "torch.CharStorage",
-    "torch.ByteStorage",
-    "torch.BoolStorage",
 });
 // Settings of Megatron-LM are enumerations of its own; older ones also keep its loss scaler.
 constexpr std::string_view kModulesOfMegatron[] = {"megatron.", "fp16.loss_scaler."};
 
 bool is_data(std::string_view name) {
-  return std::ranges::find(kPickledNames, name) != kPickledNames.end() ||
+  return std::ranges::find(kPickledNames, name) != kPickledNames.end() || find_storage_type(name) != nullptr ||
          std::ranges::any_of(kModulesOfMegatron, [&](std::string_view module) { return name.starts_with(module); });
 }
 

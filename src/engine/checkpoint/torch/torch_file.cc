@@ -150,8 +150,7 @@ std::optional<TorchTensor> TorchFile::tensor(const PickleValue& value, std::stri
 }
 
 void TorchFile::pass_on(const TorchTensor& tensor, const ByteSink& sink) const {
-  check(tensor.dtype.has_value(), "a type that is read");
-  const auto value_bytes = static_cast<std::size_t>(size_of(*tensor.dtype));
+  const auto value_bytes = static_cast<std::size_t>(safetensors_element_size(tensor.dtype_name));
   const std::size_t axes = tensor.shape.size();
   const std::int64_t values =
       std::accumulate(tensor.shape.begin(), tensor.shape.end(), std::int64_t{1}, std::multiplies<>());

@@ -21,7 +21,7 @@ constexpr std::size_t kLongestComment = 0xffff;
 constexpr std::uint32_t kIn64 = 0xffffffff;  // instead of a number that is in a field of ZIP64
 constexpr std::uint16_t kEncrypted = 1, kStored = 0, kExtra64 = 1;
 
-// Numbers and names of the archive, wherever it says that they are.
+// Reads of an archive at the offsets that it names itself, with checks that they lie in the file.
 class ZipBytes {
  public:
   ZipBytes(std::span<const std::byte> bytes, const std::filesystem::path& path) : bytes_(bytes), path_(path) {}

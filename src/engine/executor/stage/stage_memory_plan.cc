@@ -12,7 +12,7 @@ StageMemory::StageMemory(const Model& model, const ExecutorOptions& options, con
       cells_(cells),
       purpose_(options.purpose),
       batch_(options.batch),
-      // A call may be of one sequence's tokens, or of a token of each.
+      // A call of generation has tokens of one sequence, or a token of each.
       tokens_(purpose_ == Purpose::kGeneration ? std::max(options.tokens, options.caches) : options.tokens),
       caches_(options.caches),
       cache_tokens_(options.cache_tokens == 0 ? model.traits.longest_sequence : options.cache_tokens),

@@ -28,7 +28,7 @@ LayerPass of_layers(LayerPass pass, const StageMemory& memory) {
   return pass;
 }
 
-// An end's parameters get their gradients in the same pass, whatever layers do.
+// The pass of an end, whose parameters get their gradients at once, also where those of layers come later.
 LayerPass of_end(LayerPass pass) {
   pass.weights_later = false;
   return pass;

@@ -17,7 +17,7 @@ using Part = ParameterBucket::Part;
 ExecutorOptions with_schedule(ExecutorOptions options) {
   check(options.logits_chunk > 0 && options.kept_layers, "what memory decides is chosen before it is planned");
   if (!options.trains()) {
-    // Each stage runs its layers once, whatever is trained with.
+    // Each stage runs its layers once, whatever the schedule of training.
     options.schedule = {};
     options.cuts.clear();
   } else if (options.schedule.actions.empty()) {
@@ -28,7 +28,7 @@ ExecutorOptions with_schedule(ExecutorOptions options) {
   return options;
 }
 
-// One stage that has done with a micro-batch before it takes the next runs them all in the same memory.
+// The number of micro-batches with memory of their own: one if a single stage finishes each before the next begins.
 int micro_batch_slots(const ExecutorOptions& options, const StageCells& cells) {
   check_equal(options.schedule.stages, cells.stages(), "stages of the schedule and of the mesh");
   if (cells.stages() > 1 || options.cuts.size() > 1) return options.schedule.micro_batches;
@@ -136,7 +136,8 @@ std::int64_t StagePlan::products_of_step(std::int64_t rows) const {
   return products;
 }
 
-// Copies are packed as an action begins, and the layers of its cell together.
+// Copies are packed as an action begins, those of all layers of its cell. With one micro-batch the copies for backward
+// may so take the memory of those for forward.
 Span StagePlan::life_of_packed(int place, WeightProduct use) const {
   const Timeline& timeline = memory_.timeline();
   Span life;
@@ -156,8 +157,8 @@ Span StagePlan::life_of_packed(int place, WeightProduct use) const {
   return life;
 }
 
-// Heads whose rows are some of a call's, or texts, multiply too few to be worth it. An evaluation keeps its copies for
-// all calls, and those of layers alone.
+// Heads that read some rows of a call, or one a text, multiply too few to be worth a copy. An evaluation keeps copies
+// of layers alone, for all calls.
 void StagePlan::plan_packed(const ParameterBucket& bucket, const ModelTraits& traits) {
   if (!options_.packed_weights || options_.purpose == Purpose::kGeneration) return;
   const bool is_kept = options_.purpose == Purpose::kEvaluation;
@@ -182,7 +183,7 @@ void StagePlan::plan_packed(const ParameterBucket& bucket, const ModelTraits& tr
   }
 }
 
-// Every matrix that is not looked up in is multiplied, the tied table by the rows of logits that exist at a time.
+// Every matrix is multiplied but the embedding's. A tied table is, by the rows of logits that exist at a time.
 void StagePlan::plan_products(const ParameterBucket& bucket) {
   const bool is_tied = bucket.part == Part::kBothEnds;
   const bool is_multiplied = is_tied ? multiplies_table() : bucket.part != Part::kEmbedding;
@@ -218,8 +219,8 @@ void StagePlan::plan_attention(const Model& model) {
 }
 
 void StagePlan::plan_parameters(Model& model, DType compute_dtype) {
-  // With one backward pass a step, a gradient is born when that first writes it. Its life ends with the step: nothing
-  // of the next exists then.
+  // With one backward pass a step, a gradient lives from the moment in which that writes it, else from the begin of the
+  // step. It lives until the end of the step.
   const bool once = options_.trains() && options_.schedule.micro_batches == 1 && options_.schedule.slices == 1;
   std::size_t in_buckets = 0, in_all = 0;
   model.visit([&](Parameter&) { ++in_all; });

@@ -1,5 +1,5 @@
-// The matrices that Muon orthogonalises, where their elements lie, and which rank works on which of them: plain values,
-// alike on every rank, so that nothing is asked and memory can be planned.
+// The matrices that Muon orthogonalises, where their elements lie, and which rank works on which of them. These are
+// plain values, the same on every rank: no messages are needed to agree, and memory can be planned.
 #pragma once
 
 #include <span>
