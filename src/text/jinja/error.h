@@ -1,3 +1,4 @@
+// The error of this room.
 #pragma once
 
 #include <fmt/format.h>
@@ -7,7 +8,7 @@
 
 namespace teratron::jinja {
 
-// Fault of a template, or of what it was given: what is wrong, and the line where that is known.
+// A fault of a template or of its variables: what is wrong, with the line where it is known.
 class Error : public std::runtime_error {
  public:
   using runtime_error::runtime_error;

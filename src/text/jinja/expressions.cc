@@ -73,7 +73,7 @@ Value Compare::evaluate(Renderer& renderer) const {
 
 Value Concatenation::evaluate(Renderer& renderer) const {
   std::string out;
-  for (const ExpressionPtr& item : items) append(out, text_of(item->evaluate(renderer)));
+  for (const ExpressionPtr& item : items) append_text_of(item->evaluate(renderer), out);
   return Value::text(std::move(out));
 }
 

@@ -10,9 +10,9 @@
 namespace teratron::jinja {
 namespace {
 
-constexpr int kMostCalls = 100;                  // of macros within each other
+constexpr int kMostCalls = 100;                  // nested calls of macros
 constexpr std::int64_t kLongestRange = 100'000;  // the sandbox's
-// Bytes of a thread's stack, mostly of 8 MiB, at the last call; an expression of 1000 parts takes less than the rest.
+// Bytes of the stack, usually of 8 MiB, before the last call; an expression of 1000 parts takes less than the rest.
 constexpr std::ptrdiff_t kMostStack = 4 << 20;
 
 Value range(Arguments& arguments) {
@@ -46,7 +46,7 @@ Value make_dictionary(Arguments& arguments) {
   return Value::dictionary(std::move(made));
 }
 
-// As in transformers' namespaces.
+// Refuses what transformers' namespaces refuse.
 void check_name_of_attribute(const std::string& name) {
   if (name.starts_with('_')) fail("a namespace may not have an attribute '{}', which begins with _", name);
 }
@@ -55,6 +55,7 @@ void check_name_of_attribute(const std::string& name) {
 
 Renderer::Renderer(const Context& context)
     : context_(context),
+      budget_(context.most_bytes),
       begin_of_stack_(static_cast<const char*>(__builtin_frame_address(0))),
       scope_(std::make_shared<Scope>()) {
   auto& values = scope_->values;
@@ -129,7 +130,6 @@ Flow Renderer::run(const Body& body, std::string& out) {
   for (const StatementPtr& statement : body) {
     if (statement->line > 0) line_ = statement->line;
     const Flow flow = statement->run(*this, out);
-    if (out.size() > kMostBytes) fail("it writes more than {} bytes", kMostBytes);
     if (flow != Flow::kNext) return flow;
   }
   return Flow::kNext;

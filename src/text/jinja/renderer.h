@@ -1,5 +1,5 @@
-// State of a template that writes: scopes, the function's depth, and work done. Scopes follow Jinja's: a loop's turn, a
-// macro, with, a block that is assigned or filtered have their own, and if has none.
+// State of a rendering: scopes, depth of calls, work done. Scopes are Jinja's: a turn of a loop, a macro, `with`, and a
+// block that is assigned or filtered have their own; `if` has none.
 #pragma once
 
 #include <map>
@@ -9,6 +9,7 @@
 
 #include "jinja/syntax/syntax.h"
 #include "jinja/template.h"
+#include "jinja/values/byte_budget.h"
 
 namespace teratron::jinja {
 
@@ -20,12 +21,12 @@ struct Scope {
 class Renderer {
  public:
   explicit Renderer(const Context& context);
-  // Macros hold the scopes that hold them, and namespaces and variables of loops may hold anything; so all are emptied.
+  // Empties scopes, namespaces and variables of loops: macros hold the scopes that hold them, so none would be freed.
   ~Renderer();
   Renderer(const Renderer&) = delete;
   Renderer& operator=(const Renderer&) = delete;
 
-  // Error: a function of Jinja's that is not supported.
+  // The innermost variable of this name; Undefined: there is none. Error: a function of Jinja's that is not supported.
   Value value_of(const std::string& name) const;
   void set(const std::string& name, Value value) { scope_->values[name] = std::move(value); }
   void assign(const Target& target, const Value& value);
@@ -34,20 +35,20 @@ class Renderer {
   Flow run(const Body& body, std::string& out);
   // Runs a body in a scope of its own.
   Flow run_apart(const Body& body, std::string& out);
-  // Error: calls lie too deep within each other.
+  // Error: calls are nested too deep.
   Value call(const Callable& function, Arguments& arguments);
   Value make_macro(const Macro& macro);
-  // The value that loop.changed() has seen last.
+  // Makes the value that loop.changed() compares with.
   std::shared_ptr<Value> make_variable_of_loop();
-  // Turn of a loop, call of a macro. Error: there are too many.
+  // Counts a turn of a loop or a call of a macro. Error: there are too many.
   void count_work();
-  // Line of the statement that ran last.
+  // The line of the statement that ran last.
   int line() const { return line_; }
-  // Signs around what {% generation %} blocks write.
+  // The marks around the text of {% generation %} blocks.
   const std::pair<std::string, std::string>& marks() const { return context_.marks; }
 
   const std::shared_ptr<Scope>& scope() const { return scope_; }
-  // Scope within the current one, or within another, while it lives.
+  // A scope within the current one, or within another, while the object lives.
   class Within {
    public:
     explicit Within(Renderer& renderer) : Within(renderer, renderer.scope_) {}
@@ -66,10 +67,11 @@ class Renderer {
  private:
   Value call_macro(const Macro& macro, const std::shared_ptr<Scope>& outer, Arguments& arguments);
   void bind(const Macro& macro, Arguments& arguments);
-  // Error: calls within each other have taken half of a thread's stack.
+  // Error: nested calls have taken half of a thread's stack.
   void check_stack() const;
 
   const Context& context_;
+  ByteBudget budget_;
   const char* const begin_of_stack_;
   std::shared_ptr<Scope> scope_;
   std::vector<std::shared_ptr<Scope>> scopes_of_macros_;

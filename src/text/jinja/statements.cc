@@ -14,12 +14,12 @@ Value through_filters(const std::vector<std::unique_ptr<const FilterCall>>& filt
 }  // namespace
 
 Flow TextOutput::run(Renderer& /*renderer*/, std::string& out) const {
-  out += text;
+  append(out, text);
   return Flow::kNext;
 }
 
 Flow Output::run(Renderer& renderer, std::string& out) const {
-  out += text_of(value->evaluate(renderer));
+  append_text_of(value->evaluate(renderer), out);
   return Flow::kNext;
 }
 
@@ -54,7 +54,7 @@ Flow For::run(Renderer& renderer, std::string& out) const {
     is_completed = is_completed || flow == Flow::kNext;
     if (flow == Flow::kBreak) break;
   }
-  // Jinja's else follows where no turn came to its end, and a jump in it is the outer loop's.
+  // Jinja's `else` runs if no turn was completed; a jump in it is the outer loop's.
   return is_completed ? Flow::kNext : renderer.run_apart(otherwise, out);
 }
 
@@ -80,7 +80,7 @@ Flow CallBlock::run(Renderer& renderer, std::string& out) const {
   const Callable& callable = require_callable(function);
   Arguments arguments = call->arguments.evaluate(renderer);
   arguments.named.emplace_back("caller", renderer.make_macro(caller));
-  out += text_of(renderer.call(callable, arguments));
+  append_text_of(renderer.call(callable, arguments), out);
   return Flow::kNext;
 }
 
@@ -88,7 +88,7 @@ Flow FilterBlock::run(Renderer& renderer, std::string& out) const {
   std::string text;
   const Flow flow = renderer.run_apart(body, text);
   if (flow != Flow::kNext) return flow;
-  out += text_of(through_filters(filters, std::move(text), renderer));
+  append_text_of(through_filters(filters, std::move(text), renderer), out);
   return Flow::kNext;
 }
 
@@ -101,9 +101,9 @@ Flow With::run(Renderer& renderer, std::string& out) const {
 }
 
 Flow Generation::run(Renderer& renderer, std::string& out) const {
-  out += renderer.marks().first;
+  append(out, renderer.marks().first);
   renderer.run_apart(body, out);
-  out += renderer.marks().second;
+  append(out, renderer.marks().second);
   return Flow::kNext;
 }
 

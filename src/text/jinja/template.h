@@ -1,5 +1,5 @@
-// Jinja's templates as chat templates use them (transformers' apply_chat_template): a template once read, and the text
-// that it makes of variables, byte for byte as jinja2 3.1 makes it in transformers' environment (immutable sandbox,
+// Jinja's templates as chat templates use them (transformers' apply_chat_template). A template is read once and
+// rendered with variables, byte for byte as jinja2 3.1 does in transformers' environment (immutable sandbox,
 // trim_blocks, lstrip_blocks, loop controls). Features that are not here are refused by name.
 #pragma once
 
@@ -15,25 +15,27 @@ namespace teratron::jinja {
 
 struct Tree;
 
-// The variables that a template is given.
+// What a rendering is given, and its bounds: beyond one it ends in an Error.
 struct Context {
-  const nlohmann::ordered_json& variables;      // an object
-  std::map<std::string, Function> functions;    // beside Jinja's range, dict and namespace
-  std::int64_t most_work = 1'000'000;           // turns of loops and calls of macros
-  std::pair<std::string, std::string> marks{};  // around what {% generation %} blocks write
+  const nlohmann::ordered_json& variables;        // an object
+  std::map<std::string, Function> functions;      // beside Jinja's range, dict and namespace
+  std::int64_t most_work = 1'000'000;             // turns of loops and calls of macros
+  std::size_t most_bytes = std::size_t{1} << 31;  // that it makes, copies and compares, all together
+  std::pair<std::string, std::string> marks{};    // around what {% generation %} blocks write
 };
 
 // Immutable, and safe to use from many threads at once.
 class Template {
  public:
-  // `source`: UTF-8. Error says what is wrong in which line.
+  // `source`: UTF-8. Error: a fault of syntax, with its line.
   explicit Template(std::string_view source);
   ~Template();
   Template(Template&&) noexcept;
 
-  // Error: what Jinja calls an error, or what is not supported. Exceptions of a function of the context pass through.
+  // Error: an error of Jinja's, a feature that is not supported, or a bound. Exceptions of the context's functions pass
+  // through.
   std::string render(const Context& context) const;
-  // Whether it has {% generation %} blocks, which transformers adds to find the assistant's words.
+  // Whether it has {% generation %} blocks, by which transformers finds the assistant's words.
   bool has_generation() const;
 
  private:

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <utility>
 
+#include "base/utf8.h"
 #include "jinja/values/arguments.h"
 #include "jinja/values/printing.h"
 #include "jinja/values/python_text.h"
@@ -31,7 +32,9 @@ Value changed_by(Renderer& /*renderer*/, Arguments& arguments) {
 std::string title_of_words(std::string_view text) {
   std::string out;
   bool begins = true;
-  for (const std::string_view character : characters_of(text)) {
+  while (!text.empty()) {
+    const std::string_view character = text.substr(0, decode_utf8(text).length);
+    text.remove_prefix(character.size());
     const bool parts = character.find_first_of("-({[<") == 0 || !stripped(character, std::nullopt, true, false).size();
     out += parts ? std::string(character) : begins ? upper(character) : lower(character);
     begins = parts;
@@ -66,7 +69,7 @@ Value filter_replace(Renderer& /*renderer*/, Arguments& arguments) {
   return Value::text(replaced(text_of(bound[0]), text_of(bound[1]), text_of(bound[2]), bound.integer_or(3, -1)));
 }
 
-// A text, or so many spaces; none where that is below 0.
+// An indentation: a text, or a number of spaces, of which less than 0 is none.
 std::string indentation(const Bound& bound, std::size_t argument, std::int64_t other) {
   if (bound.has(argument) && bound[argument].text() != nullptr) return bound[argument].text()->bytes;
   constexpr std::int64_t kWidest = 1'000'000;
@@ -177,7 +180,7 @@ Value filter_abs(Renderer& /*renderer*/, Arguments& arguments) {
   return std::abs(bound[0].integer());
 }
 
-// Number of the digits that fmt writes exactly is Python's round(); half a last digit goes to the even one.
+// Python's round(): the number whose digits fmt writes exactly; half of a last digit goes to the even one.
 Value filter_round(Renderer& /*renderer*/, Arguments& arguments) {
   const Bound bound("round", arguments, {"value", "precision", "method"});
   const std::int64_t precision = bound.integer_or(1, 0);

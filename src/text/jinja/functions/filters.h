@@ -9,16 +9,16 @@ namespace teratron::jinja {
 
 class Renderer;
 
-// The first of the arguments is what is filtered.
+// The first argument is the filtered value.
 using Filter = Value (*)(Renderer& renderer, Arguments& arguments);
 struct NamedFilter {
   std::string_view name;
   Filter filter;
 };
-// Null: there is none of this name.
+// The filter of this name; null: there is none.
 Filter find_filter(std::string_view name);
 
-// Those of lists (sequence_filters.cc); null: there is none.
+// The same among the filters of lists (sequence_filters.cc).
 Filter find_sequence_filter(std::string_view name);
 
 }  // namespace teratron::jinja

@@ -12,11 +12,12 @@
 #include "jinja/values/operators.h"
 #include "jinja/values/printing.h"
 #include "jinja/values/python_text.h"
+#include "jinja/values/value_set.h"
 
 namespace teratron::jinja {
 namespace {
 
-// An attribute of an item, or the item without one; texts without regard to case.
+// What an item is compared by: an attribute, or itself; a text in lower case unless case counts.
 Value key_of(const Value& item, const Value& attribute, bool case_sensitive) {
   Value key = attribute.is_undefined() || attribute.is_none() ? item : path_of(item, attribute);
   if (const double* number = key.get<double>(); number != nullptr && std::isnan(*number)) fail("nan has no order");
@@ -90,7 +91,7 @@ Value filter_join(Renderer& /*renderer*/, Arguments& arguments) {
   bool first = true;
   for (const Value& item : elements(bound[0])) {
     if (!std::exchange(first, false)) append(out, between);
-    append(out, text_of(by_attribute ? path_of(item, bound[2]) : item));
+    append_text_of(by_attribute ? path_of(item, bound[2]) : item, out);
   }
   return Value::text(std::move(out));
 }
@@ -123,13 +124,14 @@ Value filter_sort(Renderer& /*renderer*/, Arguments& arguments) {
 
 Value unique(Renderer& /*renderer*/, Arguments& arguments) {
   const Bound bound("unique", arguments, {"value", "case_sensitive", "attribute"});
+  const Values all = elements(bound[0]);
   Values kept, keys;
-  for (const Value& item : elements(bound[0])) {
-    Value key = key_of(item, bound[2], bound.flag_or(1, false));
+  keys.reserve(all.size());  // `known` points to them
+  ValueSet known;
+  for (const Value& item : all) {
+    const Value& key = keys.emplace_back(key_of(item, bound[2], bound.flag_or(1, false)));
     require_hashable(key);
-    if (std::ranges::any_of(keys, [&](const Value& known) { return equal(known, key); })) continue;
-    keys.push_back(std::move(key));
-    kept.push_back(item);
+    if (known.insert(&key).second) kept.push_back(item);
   }
   return Value::iterator(std::move(kept));
 }
@@ -157,7 +159,7 @@ Value filter_sum(Renderer& /*renderer*/, Arguments& arguments) {
   return total;
 }
 
-// Elements for map and select, which take everything false for nothing.
+// The elements for map and select, to which a false value has none.
 Values elements_if_true(const Value& value) { return is_true(value) ? elements(value) : Values(); }
 
 Value map_by_attribute(const Values& items, const Arguments& arguments) {
@@ -184,7 +186,7 @@ Value filter_map(Renderer& renderer, Arguments& arguments) {
   const Filter filter = name == nullptr ? nullptr : find_filter(name->bytes);
   if (filter == nullptr)
     fail("map takes a filter, and '{}' is unknown or not supported", text_of(arguments.positional[1]));
-  // A call, since map may map by itself.
+  // Counts as a call, since map may map by map.
   const Callable by_filter{.name = name->bytes, .call = [&](Arguments& its) { return filter(renderer, its); }};
   Values all;
   for (const Value& item : items) {

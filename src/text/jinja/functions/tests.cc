@@ -46,7 +46,7 @@ bool is_iterable(const Value& value) {
          value.loop() != nullptr;
 }
 
-// It has a length, and items.
+// Whether it has a length and items.
 bool is_sequence(const Value& value) {
   const Sequence* sequence = value.sequence();
   return value.is_undefined() || is_string(value) || is_mapping(value) ||
@@ -54,7 +54,7 @@ bool is_sequence(const Value& value) {
 }
 
 template <std::string (*kChange)(std::string_view)>
-bool has_case(const Value& value) {  // and a letter
+bool has_case(const Value& value) {  // and at least one letter
   const std::string text = text_of(value);
   return text == kChange(text) && upper(text) != lower(text);
 }

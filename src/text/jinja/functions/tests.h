@@ -1,4 +1,4 @@
-// Tests, what stands after `is` (jinja.palletsprojects.com, List of Built-in Tests).
+// Tests, which stand after `is` (jinja.palletsprojects.com, List of Built-in Tests).
 #pragma once
 
 #include <string_view>
@@ -7,9 +7,9 @@
 
 namespace teratron::jinja {
 
-// The first of the arguments is what is tested.
+// The first argument is the tested value.
 using Test = bool (*)(const Values& arguments);
-// Null: there is none of this name.
+// The test of this name; null: there is none.
 Test find_test(std::string_view name);
 
 }  // namespace teratron::jinja

@@ -33,7 +33,8 @@ struct Token {
   bool is_name(std::string_view name) const { return kind == Kind::kName && text == name; }
 };
 
-// The last token is of kEnd. `source`: UTF-8. Error: a sign that is none, a comment or a string without an end.
+// The tokens of `source`, which is UTF-8; the last one is of kEnd. Error: an unknown sign, a comment or string without
+// end.
 std::vector<Token> tokens_of(std::string_view source);
 
 }  // namespace teratron::jinja

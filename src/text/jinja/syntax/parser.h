@@ -14,7 +14,7 @@ struct Tree {
   bool has_generation = false;
 };
 
-// Error: a fault of syntax, a tag, filter or test that is not known, or expressions too deep.
+// Error: a fault of syntax; an unknown tag, filter or test; expressions nested too deep.
 Tree parse(std::string_view source);
 
 }  // namespace teratron::jinja

@@ -1,4 +1,4 @@
-// Tokens as the parser reads them: expressions in parser.cc, statements in parser_statements.cc.
+// The parser, by recursive descent: expressions in parser.cc, statements in parser_statements.cc.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +19,7 @@ class Parser {
   Tree parse_template();
 
  private:
-  // Levels of expressions and blocks within each other; more would not fit the stack.
+  // Counts nested expressions and blocks; more than its bound would not fit the stack.
   class Level {
    public:
     explicit Level(Parser& parser, int levels = 1);
@@ -93,11 +93,11 @@ class Parser {
   std::vector<Token> tokens_;
   std::size_t at_ = 0;
   int depth_ = 0;
-  int parts_ = 0;       // of the tag's expressions
-  int conditions_ = 0;  // {% if %} blocks around; Jinja lets unknown filters be within
+  int parts_ = 0;       // of the current tag's expressions
+  int conditions_ = 0;  // enclosing {% if %} blocks; within one Jinja accepts unknown filters
   int loops_ = 0;
   bool has_generation_ = false;
-  std::vector<bool> macros_;  // around; whether each uses its caller
+  std::vector<bool> macros_;  // enclosing ones; whether each uses its caller
 };
 
 }  // namespace teratron::jinja

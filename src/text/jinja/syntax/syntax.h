@@ -20,7 +20,7 @@ struct Expression {
 using ExpressionPtr = std::unique_ptr<const Expression>;
 using Expressions = std::vector<ExpressionPtr>;
 
-// Statements say how a loop's body goes on.
+// How a loop's body continues after a statement.
 enum class Flow { kNext, kBreak, kContinue };
 
 struct Statement {
@@ -99,7 +99,7 @@ struct Item : Expression {
   Value evaluate(Renderer& renderer) const override;
 };
 struct Slice : Expression {
-  ExpressionPtr of, begin, end, step;  // but the first may be null
+  ExpressionPtr of, begin, end, step;  // all but `of` may be null
   Value evaluate(Renderer& renderer) const override;
 };
 struct Call : Expression {
@@ -108,7 +108,7 @@ struct Call : Expression {
   Value evaluate(Renderer& renderer) const override;
 };
 struct FilterCall : Expression {
-  ExpressionPtr of;  // null: what a block writes
+  ExpressionPtr of;  // null: the text of a block
   std::string name;
   CallArguments arguments;
   Value evaluate(Renderer& renderer) const override;
@@ -156,7 +156,7 @@ struct Jump : Statement {
 };
 struct Assign : Statement {
   Target target;
-  ExpressionPtr value;  // null: what the body writes, through the filters
+  ExpressionPtr value;  // null: the body's text, through the filters
   std::vector<std::unique_ptr<const FilterCall>> filters;
   Body body;
   Flow run(Renderer& renderer, std::string& out) const override;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/ascii.h"
+#include "jinja/values/byte_budget.h"
 #include "jinja/values/methods.h"
 #include "jinja/values/printing.h"
 #include "jinja/values/python_text.h"
@@ -15,7 +16,7 @@ Value missing(const Value& value, const std::string& what) {
   return Value::undefined(fmt::format("'{} object' has no attribute '{}'", type_name(value), what));
 }
 
-// loop.changed(): whether the arguments are others than at the call before.
+// loop.changed(): whether the arguments differ from those of the call before.
 Value changed(const Loop& loop, const Arguments& arguments) {
   const Value now = Value::tuple(arguments.positional);
   if (equal(*loop.last_changed, now)) return false;
@@ -61,7 +62,7 @@ std::optional<Value> attribute_of_loop(const std::shared_ptr<const Loop>& loop, 
   return std::nullopt;
 }
 
-// Attribute that Python's objects have themselves.
+// An attribute that the object itself has in Python.
 std::optional<Value> own_attribute(const Value& value, const std::string& name) {
   if (const auto* loop = value.get<std::shared_ptr<const Loop>>()) return attribute_of_loop(*loop, name);
   if (const Namespace* space = value.name_space()) {
@@ -74,10 +75,11 @@ std::optional<Value> own_attribute(const Value& value, const std::string& name) 
 
 std::optional<Value> element_at(const Value& value, std::int64_t index) {
   if (const Text* text = value.text()) {
-    const Pieces all = characters_of(text->bytes);
-    if (index < 0) index += std::ssize(all);
-    if (index < 0 || index >= std::ssize(all)) return std::nullopt;
-    return Value::text(std::string(all[static_cast<std::size_t>(index)]), text->safe);
+    const auto count = static_cast<std::int64_t>(text->characters);
+    if (index < 0) index += count;
+    if (index < 0 || index >= count) return std::nullopt;
+    const auto at = static_cast<std::size_t>(index);
+    return Value::text(std::string(text->part(at, at + 1)), text->safe);
   }
   const Sequence* sequence = value.sequence();
   if (sequence == nullptr || sequence->kind > Sequence::Kind::kRange) return std::nullopt;
@@ -94,27 +96,32 @@ std::optional<Value> element_of(const Value& value, const Value& key) {
   return key.is_integer() ? element_at(value, key.integer()) : std::nullopt;
 }
 
-// Places that a slice takes of `size` (Python's slice.indices).
-std::vector<std::size_t> places(std::int64_t size, const Value& begin, const Value& end, const Value& step) {
+// Elements of a slice, by their numbers.
+struct Steps {
+  std::int64_t first = 0, by = 1;
+  std::size_t count = 0;
+
+  std::size_t operator[](std::size_t i) const {
+    return static_cast<std::size_t>(first + static_cast<std::int64_t>(i) * by);
+  }
+};
+
+// Elements that a slice takes of `size` (Python's slice.indices).
+Steps steps_of(std::int64_t size, const Value& begin, const Value& end, const Value& step) {
   for (const Value* part : {&begin, &end, &step}) {
     if (!part->is_none() && !part->is_integer()) fail("slice indices must be integers or None");
   }
   const std::int64_t by = step.is_none() ? 1 : step.integer();
   if (by == 0) fail("slice step cannot be zero");
   const std::int64_t lowest = by > 0 ? 0 : -1, highest = by > 0 ? size : size - 1;
-  const auto place = [&](const Value& given, std::int64_t other) {
+  const auto bound = [&](const Value& given, std::int64_t other) {
     if (given.is_none()) return other;
     const std::int64_t at = given.integer();
     return std::clamp(at < 0 && at >= -size - 1 ? at + size : at, lowest, highest);
   };
-  const std::int64_t first = place(begin, by > 0 ? lowest : highest), last = place(end, by > 0 ? highest : lowest);
-  std::vector<std::size_t> all;
-  for (std::int64_t at = first; by > 0 ? at < last : at > last;) {
-    all.push_back(static_cast<std::size_t>(at));
-    if (by > size || by < -size) break;
-    at += by;
-  }
-  return all;
+  const std::int64_t first = bound(begin, by > 0 ? lowest : highest), last = bound(end, by > 0 ? highest : lowest);
+  if (by > 0 ? first >= last : first <= last) return {first, by, 0};
+  return {first, by, static_cast<std::size_t>((last - first + (by > 0 ? -1 : 1)) / by + 1)};
 }
 
 }  // namespace
@@ -143,19 +150,23 @@ Value item_of(const Value& value, const Value& key) {
 Value slice_of(const Value& value, const Value& begin, const Value& end, const Value& step) {
   require_defined(value);
   if (const Text* text = value.text()) {
-    const Pieces all = characters_of(text->bytes);
+    const Steps steps = steps_of(static_cast<std::int64_t>(text->characters), begin, end, step);
+    if (steps.by == 1) {
+      return Value::text(std::string(text->part(steps[0], steps[0] + steps.count)), text->safe);
+    }
+    spend(steps.count * text->most_steps());
     std::string out;
-    for (const std::size_t at : places(std::ssize(all), begin, end, step)) out += all[at];
+    for (std::size_t i = 0; i < steps.count; ++i) out += text->part(steps[i], steps[i] + 1);
     return Value::text(std::move(out), text->safe);
   }
   const Sequence* sequence = value.sequence();
   if (sequence == nullptr || sequence->kind > Sequence::Kind::kRange) {
     fail("'{}' object is not subscriptable", type_name(value));  // Jinja leaves slices to Python
   }
+  const Steps steps = steps_of(std::ssize(sequence->items), begin, end, step);
   Values items;
-  for (const std::size_t at : places(std::ssize(sequence->items), begin, end, step)) {
-    items.push_back(sequence->items[at]);
-  }
+  items.reserve(steps.count);
+  for (std::size_t i = 0; i < steps.count; ++i) items.push_back(sequence->items[steps[i]]);
   return Value::list(std::move(items), sequence->kind, sequence->name);
 }
 

@@ -14,7 +14,7 @@ Value attribute_of(const Value& value, const std::string& name);
 Value item_of(const Value& value, const Value& key);
 // `value[begin:end:step]`; None: left out. Error: `value` is no text, list, tuple or range.
 Value slice_of(const Value& value, const Value& begin, const Value& end, const Value& step);
-// "message.content" or 0, as filters name attributes.
+// The attribute that a filter's argument names, such as "message.content" or 0.
 Value path_of(const Value& value, const Value& path);
 
 }  // namespace teratron::jinja

@@ -9,14 +9,14 @@
 
 namespace teratron::jinja {
 
-// Error: too many, unknown or missing ones.
+// Binds arguments to parameters. Error: too many, unknown, repeated or missing ones.
 class Bound {
  public:
   Bound(std::string_view function, Arguments& arguments, std::initializer_list<std::string_view> names,
         std::size_t required = 1);
   bool has(std::size_t i) const { return given_[i]; }
   const Value& operator[](std::size_t i) const { return values_[i]; }
-  // The other value, where the argument is not there or None.
+  // The argument; `other` where it is absent or None. Error: it is no integer.
   std::int64_t integer_or(std::size_t i, std::int64_t other) const;
   bool flag_or(std::size_t i, bool other) const { return given_[i] ? is_true(values_[i]) : other; }
 

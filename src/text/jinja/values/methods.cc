@@ -82,7 +82,7 @@ template <bool kFromRight>
 Value find(const Value& self, Arguments& arguments) {
   const Bound bound("find", arguments, {"sub"}, 1);
   const std::string &text = self.text()->bytes, &sub = text_argument("find", bound[0]);
-  const std::size_t at = kFromRight ? text.rfind(sub) : text.find(sub);
+  const std::size_t at = kFromRight ? find_last(text, sub) : find_first(text, sub);
   if (at == std::string::npos) return std::int64_t{-1};
   return static_cast<std::int64_t>(count_characters(std::string_view(text).substr(0, at)));
 }
@@ -91,9 +91,11 @@ Value count_in_text(const Value& self, Arguments& arguments) {
   const Bound bound("count", arguments, {"sub"}, 1);
   const std::string& sub = text_argument("count", bound[0]);
   if (sub.empty()) return length(self) + 1;
-  const std::string& text = self.text()->bytes;
+  std::string_view rest = self.text()->bytes;
   std::int64_t count = 0;
-  for (std::size_t at = text.find(sub); at != std::string::npos; at = text.find(sub, at + sub.size())) ++count;
+  for (std::size_t at = 0; (at = find_first(rest, sub)) != std::string_view::npos; ++count) {
+    rest.remove_prefix(at + sub.size());
+  }
   return count;
 }
 
@@ -108,7 +110,7 @@ Value join(const Value& self, Arguments& arguments) {
   return Value::text(std::move(out));
 }
 
-// Fields {}, {0} and {name}; what else stands in braces is refused.
+// str.format() with fields {}, {0} and {name}; others are refused.
 Value format(const Value& self, Arguments& arguments) {
   std::string out;
   std::string_view rest = self.text()->bytes;

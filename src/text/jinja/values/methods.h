@@ -8,7 +8,7 @@
 
 namespace teratron::jinja {
 
-// Method, bound to the value; nothing: Python has none of this name. Error: it has, and it is not supported.
+// A method, bound to its value; nullopt: Python has none of this name. Error: it is not supported here.
 std::optional<Value> find_method(const Value& value, std::string_view name);
 
 }  // namespace teratron::jinja

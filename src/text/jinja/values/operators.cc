@@ -4,6 +4,8 @@
 #include <cmath>
 #include <utility>
 
+#include "jinja/values/python_text.h"
+
 namespace teratron::jinja {
 namespace {
 
@@ -28,7 +30,7 @@ std::pair<double, double> divided(double a, double b) {
   return {quotient - floor > 0.5 ? floor + 1 : floor, rest};
 }
 
-// Python has complex numbers and errors where C has NaN and infinity.
+// Python's power: an error where C has NaN or infinity, and Python an error or a complex number.
 double power(double a, double b) {
   if (a == 0 && b < 0) fail("zero to a negative power");
   if (a < 0 && std::isfinite(a) && std::isfinite(b) && std::floor(b) != b) {
@@ -175,7 +177,7 @@ bool contains(const Value& container, const Value& value) {
   if (const Text* text = container.text()) {
     require_defined(value);
     if (value.text() == nullptr) fail("'in <string>' requires string as left operand, not {}", type_name(value));
-    return text->bytes.find(value.text()->bytes) != std::string::npos;
+    return find_first(text->bytes, value.text()->bytes) != std::string_view::npos;
   }
   if (const Dictionary* dictionary = container.dictionary()) {
     require_hashable(value);

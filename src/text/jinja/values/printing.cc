@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/utf8.h"
+#include "jinja/values/byte_budget.h"
 #include "jinja/values/python_text.h"
 
 namespace teratron::jinja {
@@ -150,7 +151,15 @@ class JsonWriter {
 std::string text_of(const Value& value) {
   if (value.is_undefined()) return "";
   const Text* text = value.text();
-  return text != nullptr ? text->bytes : repr(value);
+  if (text == nullptr) return repr(value);
+  spend(text->bytes.size());
+  return text->bytes;
+}
+
+void append_text_of(const Value& value, std::string& out) {
+  const Text* text = value.text();
+  if (text != nullptr) return append(out, text->bytes);
+  append(out, text_of(value));
 }
 
 std::string repr(const Value& value) {

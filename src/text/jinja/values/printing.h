@@ -8,8 +8,10 @@
 
 namespace teratron::jinja {
 
-// str(): what a template writes. Error: an iterator, a function and their like, whose text is an address.
+// str(), as a template writes a value. Error: an iterator or a function, whose text would be an address.
 std::string text_of(const Value& value);
+// Appends str() of a value to a text that is being made. Errors: text_of()'s and append()'s.
+void append_text_of(const Value& value, std::string& out);
 std::string repr(const Value& value);
 
 struct JsonForm {

@@ -7,8 +7,10 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <cstring>
 
 #include "base/utf8.h"
+#include "jinja/values/byte_budget.h"
 #include "jinja/values/value.h"
 
 namespace teratron::jinja {
@@ -43,7 +45,7 @@ void add_piece(std::string_view piece, Pieces& pieces) {
 
 enum class Case { kUpper, kLower, kTitle };
 
-// Characters whose case has several characters, or depends on their neighbours (Unicode's SpecialCasing.txt).
+// Whether a character's case is several characters, or depends on its neighbours (Unicode's SpecialCasing.txt).
 bool has_special_case(char32_t code, Case to) {
   if (to == Case::kLower) return code == 0x130 || code == 0x3A3;
   constexpr std::array kSingle = {0xDF, 0x149, 0x1F0, 0x390, 0x3B0, 0x587};
@@ -102,14 +104,33 @@ Pieces split_at_white(std::string_view text, std::int64_t most) {
 
 }  // namespace
 
-Pieces characters_of(std::string_view text) {
-  Pieces all;
-  while (!text.empty()) {
-    const std::size_t bytes = decode_utf8(text).length;
-    all.push_back(text.substr(0, bytes));
-    text.remove_prefix(bytes);
+std::size_t find_first(std::string_view text, std::string_view sub) {
+  if (sub.empty()) return 0;
+  if (sub.size() > text.size()) return std::string_view::npos;
+  // std::string_view::find() takes the product of both lengths.
+  const auto* const found = static_cast<const char*>(memmem(text.data(), text.size(), sub.data(), sub.size()));
+  if (found == nullptr) {
+    spend(text.size());
+    return std::string_view::npos;
   }
-  return all;
+  const auto at = static_cast<std::size_t>(found - text.data());
+  spend(at + sub.size());
+  return at;
+}
+
+std::size_t find_last(std::string_view text, std::string_view sub) {
+  constexpr std::size_t kShort = 256;  // for these the product of both lengths is small enough
+  std::size_t at = std::string_view::npos;
+  if (sub.size() <= kShort) {
+    at = text.rfind(sub);
+    spend(at == std::string_view::npos ? text.size() : text.size() - at);
+  } else {
+    const std::string backward(text.rbegin(), text.rend()), sub_backward(sub.rbegin(), sub.rend());
+    spend(text.size());
+    at = find_first(backward, sub_backward);
+    if (at != std::string_view::npos) at = text.size() - at - sub.size();
+  }
+  return at;
 }
 
 bool stands_in_name(char32_t code, bool first) {
@@ -134,9 +155,10 @@ bool is_white_space(char32_t c) {
 }
 
 std::string_view stripped(std::string_view text, std::optional<std::string_view> characters, bool left, bool right) {
-  const Pieces set = characters_of(characters.value_or(""));
   const auto goes = [&](std::string_view character) {
-    return characters ? std::ranges::find(set, character) != set.end() : is_white_space(decode_utf8(character).code);
+    spend(character.size());
+    return characters ? find_first(*characters, character) != std::string_view::npos
+                      : is_white_space(decode_utf8(character).code);
   };
   while (left && !text.empty()) {
     const std::string_view first = text.substr(0, decode_utf8(text).length);
@@ -160,7 +182,7 @@ Pieces split(std::string_view text, std::optional<std::string_view> separator, s
   Pieces pieces;
   const auto is_enough = [&] { return most >= 0 && std::ssize(pieces) == most; };
   while (!is_enough()) {
-    const std::size_t at = from_right ? text.rfind(*separator) : text.find(*separator);
+    const std::size_t at = from_right ? find_last(text, *separator) : find_first(text, *separator);
     if (at == std::string_view::npos) break;
     const std::string_view before = text.substr(0, at), after = text.substr(at + separator->size());
     add_piece(from_right ? after : before, pieces);
@@ -196,21 +218,23 @@ Pieces split_lines(std::string_view text, bool keep_ends) {
 std::string replaced(std::string_view text, std::string_view old, std::string_view with, std::int64_t count) {
   std::string out;
   if (old.empty()) {  // between all characters, and at both ends
-    const Pieces all = characters_of(text);
-    for (std::size_t i = 0; i <= all.size(); ++i) {
-      if (count < 0 || static_cast<std::int64_t>(i) < count) append(out, with);
-      if (i < all.size()) append(out, all[i]);
+    for (std::int64_t i = 0;; ++i) {
+      if (count < 0 || i < count) append(out, with);
+      if (text.empty()) return out;
+      const std::size_t length = decode_utf8(text).length;
+      append(out, text.substr(0, length));
+      text.remove_prefix(length);
     }
-    return out;
   }
   for (; count != 0; --count) {
-    const std::size_t at = text.find(old);
+    const std::size_t at = find_first(text, old);
     if (at == std::string_view::npos) break;
     append(out, text.substr(0, at));
     append(out, with);
     text.remove_prefix(at + old.size());
   }
-  return out += text;
+  append(out, text);
+  return out;
 }
 
 std::string upper(std::string_view text) {

@@ -12,26 +12,28 @@ namespace teratron::jinja {
 
 using Pieces = std::vector<std::string_view>;
 
-Pieces characters_of(std::string_view text);
+// Offset of the first or the last occurrence of `sub`, else npos. Both take a time that is linear in the text's length.
+std::size_t find_first(std::string_view text, std::string_view sub);
+std::size_t find_last(std::string_view text, std::string_view sub);
 bool is_white_space(char32_t code);
-// str.isidentifier() of a character, which is a name's first one or a later one.
+// Whether a character may stand in a name (str.isidentifier()), as its first one or a later one.
 bool stands_in_name(char32_t code, bool first);
 // str.strip(), lstrip(), rstrip(); without `characters`: of white space.
 std::string_view stripped(std::string_view text, std::optional<std::string_view> characters = {}, bool left = true,
                           bool right = true);
-// str.split(separator, most) and rsplit(); without a separator: at white space. most < 0: at all. Error: an empty one;
-// there are more pieces than a list has elements.
+// str.split(separator, most) and rsplit(); without a separator: at white space. most < 0: everywhere. Error: an empty
+// separator, or more pieces than a list may have.
 Pieces split(std::string_view text, std::optional<std::string_view> separator, std::int64_t most, bool from_right);
-// The first line of a text, which goes from it with its end.
+// Removes the first line of a text with its end, and returns it.
 std::string_view take_line(std::string_view& text, bool keep_end = false);
-// str.splitlines(): without their ends, or with them. Error: there are more lines than a list has elements.
+// str.splitlines(), with or without the lines' ends. Error: more lines than a list may have.
 Pieces split_lines(std::string_view text, bool keep_ends = false);
 // str.replace(); count < 0: all.
 std::string replaced(std::string_view text, std::string_view old, std::string_view with, std::int64_t count);
 std::string upper(std::string_view text);
 std::string lower(std::string_view text);
 std::string capitalized(std::string_view text);
-// str.title(): upper case after what is no letter.
+// str.title(): a letter after none is in upper case.
 std::string title(std::string_view text);
 // repr(): in quotes, with escapes.
 std::string repr_of_text(std::string_view text);

@@ -4,7 +4,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/utf8.h"
-#include "jinja/values/python_text.h"
+#include "jinja/values/byte_budget.h"
+#include "jinja/values/value_set.h"
 
 namespace teratron::jinja {
 namespace {
@@ -28,19 +29,22 @@ bool equal_items(const Values& a, const Values& b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const Value& x, const Value& y) { return equal(x, y); });
 }
 
-// Views of a dictionary are compared as sets, but those of its values have no equals.
+// Compares views as sets, as Python does; a view of a dictionary's values equals none but itself.
 bool equal_views(const Sequence& a, const Sequence& b) {
   if (a.name == "dict_values" || b.name == "dict_values" || a.items.size() != b.items.size()) return false;
-  return std::ranges::all_of(a.items, [&](const Value& item) {
-    return std::ranges::any_of(b.items, [&](const Value& other) { return equal(item, other); });
-  });
+  ValueSet others;
+  for (const Value& other : b.items) others.insert(&other);
+  return std::ranges::all_of(a.items, [&](const Value& item) { return others.contains(&item); });
 }
 
 bool equal_dictionaries(const Dictionary& a, const Dictionary& b) {
-  return a.items.size() == b.items.size() && std::ranges::all_of(a.items, [&](const auto& item) {
-           const Value* other = b.find(item.first);
-           return other != nullptr && equal(item.second, *other);
-         });
+  if (a.items.size() != b.items.size()) return false;
+  ValueMap others;
+  for (const auto& [key, other] : b.items) others.emplace(&key, &other);
+  return std::ranges::all_of(a.items, [&](const auto& item) {
+    const auto found = others.find(&item.first);
+    return found != others.end() && equal(item.second, *found->second);
+  });
 }
 
 Value from_json_within(const nlohmann::ordered_json& json, int depth) {
@@ -91,6 +95,7 @@ void append(std::string& text, std::string_view more) {
   if (more.size() > kMostBytes - std::min(text.size(), kMostBytes)) {
     fail("it makes a text of more than {} bytes", kMostBytes);
   }
+  spend(more.size());
   text += more;
 }
 
@@ -121,6 +126,7 @@ const Value* Dictionary::find(const Value& key) const {
 const Value* Dictionary::find(std::string_view key) const {
   const auto found = std::ranges::find_if(
       items, [&](const auto& item) { return item.first.text() != nullptr && item.first.text()->bytes == key; });
+  spend(static_cast<std::size_t>(found - items.begin()) * sizeof(Value));
   return found == items.end() ? nullptr : &found->second;
 }
 
@@ -136,17 +142,20 @@ void Dictionary::set(Value key, Value value) {
 
 Value Value::text(std::string bytes, bool safe) {
   if (bytes.size() > kMostBytes) fail("it makes a text of more than {} bytes", kMostBytes);
-  return std::make_shared<const Text>(Text{std::move(bytes), safe});
+  spend(sizeof(Text) + bytes.size());
+  return std::make_shared<const Text>(std::move(bytes), safe);
 }
 
 Value Value::list(Values items, Sequence::Kind kind, std::string name) {
   require_elements(items.size());
+  spend(sizeof(Sequence) + items.size() * sizeof(Value));
   const Extent extent = extent_around(items);
   return std::make_shared<const Sequence>(
       Sequence{.kind = kind, .items = std::move(items), .name = std::move(name), .extent = extent});
 }
 
 Value Value::dictionary(Dictionary made) {
+  spend(sizeof(Dictionary) + made.items.size() * sizeof(made.items[0]));
   Extent all;
   for (const auto& [key, item] : made.items) {
     add_to(all, key);
@@ -225,10 +234,14 @@ bool is_true(const Value& value) {
 }
 
 bool equal(const Value& a, const Value& b) {
+  spend(sizeof(Value));
   if (a.is_number() && b.is_number()) {
     return a.is_integer() && b.is_integer() ? a.integer() == b.integer() : a.number() == b.number();
   }
-  if (a.text() != nullptr && b.text() != nullptr) return a.text()->bytes == b.text()->bytes;
+  if (const Text* x = a.text(), *y = b.text(); x != nullptr && y != nullptr) {
+    if (x->bytes.size() == y->bytes.size()) spend(x->bytes.size());
+    return x->bytes == y->bytes;
+  }
   if (a.is_undefined() && b.is_undefined()) return true;
   if (const Sequence* x = a.sequence(), *y = b.sequence(); x != nullptr && y != nullptr) {
     if (x == y || x->kind != y->kind || x->kind == Sequence::Kind::kIterator) return x == y;
@@ -241,12 +254,16 @@ bool equal(const Value& a, const Value& b) {
 }
 
 bool less(const Value& a, const Value& b) {
+  spend(sizeof(Value));
   require_defined(a);
   require_defined(b);
   if (a.is_number() && b.is_number()) {
     return a.is_integer() && b.is_integer() ? a.integer() < b.integer() : a.number() < b.number();
   }
-  if (a.text() != nullptr && b.text() != nullptr) return a.text()->bytes < b.text()->bytes;  // the order of characters
+  if (const Text* x = a.text(), *y = b.text(); x != nullptr && y != nullptr) {
+    spend(std::min(x->bytes.size(), y->bytes.size()));
+    return x->bytes < y->bytes;  // the order of characters
+  }
   const Sequence *x = a.sequence(), *y = b.sequence();
   using Kind = Sequence::Kind;
   if (x != nullptr && y != nullptr && x->kind == y->kind && (x->kind == Kind::kList || x->kind == Kind::kTuple)) {
@@ -274,6 +291,7 @@ std::string type_name(const Value& value) {
 Values elements(const Value& value) {
   if (value.is_undefined()) return {};
   if (const Sequence* sequence = value.sequence()) {
+    spend(sequence->items.size() * sizeof(Value));
     if (sequence->kind != Sequence::Kind::kIterator) return sequence->items;
     Values rest(sequence->items.begin() + static_cast<std::ptrdiff_t>(sequence->taken), sequence->items.end());
     sequence->taken = sequence->items.size();
@@ -285,8 +303,8 @@ Values elements(const Value& value) {
     return all;
   }
   if (const Text* text = value.text()) {
+    require_elements(text->characters);
     for (std::string_view rest = text->bytes; !rest.empty();) {
-      require_elements(all.size() + 1);
       const std::size_t bytes = decode_utf8(rest).length;
       all.push_back(Value::text(std::string(rest.substr(0, bytes)), text->safe));
       rest.remove_prefix(bytes);
@@ -304,7 +322,7 @@ std::shared_ptr<const Sequence> iterator_of(const Value& value) {
 
 std::int64_t length(const Value& value) {
   if (value.is_undefined()) return 0;
-  if (const Text* text = value.text()) return static_cast<std::int64_t>(count_characters(text->bytes));
+  if (const Text* text = value.text()) return static_cast<std::int64_t>(text->characters);
   if (const Dictionary* dictionary = value.dictionary()) return std::ssize(dictionary->items);
   const Sequence* sequence = value.sequence();
   if (sequence != nullptr && sequence->kind != Sequence::Kind::kIterator) return std::ssize(sequence->items);

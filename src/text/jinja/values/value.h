@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "jinja/error.h"
+#include "jinja/values/text.h"
 
 namespace teratron::jinja {
 
@@ -28,34 +29,29 @@ struct Arguments {
 };
 using Function = std::function<Value(Arguments&)>;
 
-// Bound of texts and of lists: bytes, and elements. A template that doubles something again and again meets it.
+// Most bytes of a text, and most elements of a list. A template that doubles a value again and again ends here.
 constexpr std::size_t kMostBytes = std::size_t{1} << 26, kMostElements = std::size_t{1} << 18;
 
-// Appends to a text that is being made. Error, before there is room for it: the text has too many bytes.
+// Appends to a text that is being made. Error, before memory is taken: the text would have more than kMostBytes.
 void append(std::string& text, std::string_view more);
-// Error: it is more than a list has.
+// Error: more elements than a list may have.
 void require_elements(std::size_t count);
 
-// Size of a value with all that it holds. Values are compared, written and freed by recursion, which its bounds end.
+// Size of a value with all that it holds. It is bounded, since values are compared, written and freed by recursion.
 struct Extent {
   int levels = 0;          // of values within each other
   std::size_t values = 1;  // each as often as it occurs
 };
-// Error: the value is no key of a dictionary: it is no text, number or tuple of such.
+// Error: the value cannot be a key of a dictionary, being a list, a dictionary or a tuple with one.
 void require_hashable(const Value& value);
-// Extent of a value that holds these. Error: it is beyond the bounds.
+// Extent of a value that holds these. Error: it exceeds the bounds.
 Extent extent_around(const Values& items);
 
-// Name that nothing has, or a missing attribute: empty where it is written, an error where it is computed with.
+// An unknown name or a missing attribute: empty when written, an error when computed with.
 struct Undefined {
   std::shared_ptr<const std::string> why;
 };
 struct None {};
-// UTF-8. `safe`: Markup, which escapes what is added to it.
-struct Text {
-  std::string bytes;
-  bool safe = false;
-};
 struct Sequence {
   enum class Kind { kList, kTuple, kRange, kView, kIterator };
   Kind kind = Kind::kList;
@@ -130,14 +126,14 @@ class Value {
   Variant held_;
 };
 
-// Elements that a loop goes through. As in Jinja, each is found and tested when it is asked for: what a turn assigns to
-// a namespace counts for the test of the next.
+// Elements that a loop goes through. As in Jinja, each is found and tested on demand: an assignment to a namespace in
+// one turn counts for the test of the next.
 struct LoopItems {
   std::shared_ptr<const Sequence> source;         // an iterator
   std::function<bool(const Value&)> passes = {};  // empty: all do
   Values found = {};
 
-  bool has(std::size_t index);  // finds them up to this one
+  bool has(std::size_t index);  // finds elements up to this one
   std::size_t count();          // finds all
 };
 
@@ -148,21 +144,21 @@ struct Loop {
   std::shared_ptr<Value> last_changed;  // of loop.changed()
 };
 
-// Error: it is Undefined; the message says why.
+// Error: the value is Undefined; the message says why.
 void require_defined(const Value& value);
-// Error: it is Undefined, or no function.
+// Error: the value is Undefined, or no function.
 const Callable& require_callable(const Value& value);
 bool is_true(const Value& value);
 bool equal(const Value& a, const Value& b);
 // Whether a < b. Error: Python has no order of them.
 bool less(const Value& a, const Value& b);
 std::string type_name(const Value& value);
-// Elements of a value, to be read once; of an iterator, itself. Error: it has none.
+// An iterator over a value's elements; an iterator itself. Error: the value has none.
 std::shared_ptr<const Sequence> iterator_of(const Value& value);
-// Elements of a sequence, keys of a dictionary, characters of a text; nothing of Undefined. Error: it has none.
+// The elements of a sequence, keys of a dictionary or characters of a text; Undefined has none. Error: another value.
 Values elements(const Value& value);
 std::int64_t length(const Value& value);
-// Error: a number that is too large, or an element within too many others.
+// Error: a number beyond 64 bits, or elements nested too deep.
 Value from_json(const nlohmann::ordered_json& json);
 
 }  // namespace teratron::jinja
