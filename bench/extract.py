@@ -6,7 +6,7 @@ One command: bench/extract.
   readability  mozilla/readability, test/test-pages: 130 pages; the truth is what readability.js should give, as its
                authors looked it over, so it errs where that does
 
-Pages are cut into two halves by a hash of their names. The rule of src/text/corpus/README.md was made on the development halves
+Pages are cut into two halves by a hash of their names. The rule of src/text/corpus/extract/article.h was made on the development halves
 alone. A text counts as a bag of runs of four words, as that set's own script has it: precision and recall are
 means over pages, F1 is made of both. The agreement is the same between the two programs, one taken for the truth. Each
 program then takes all pages of a set on one core, by turns; medians of the rounds' processor time are shown. Ours has a

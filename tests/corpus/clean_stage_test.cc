@@ -85,6 +85,38 @@ TEST_F(CleanStage, DropsUrlsByDomainEndingFormAndSecondSight) {
                 {"domain", 3}, {"extension", 2}, {"malformed url", 6}, {"duplicate url", 2}}));
 }
 
+TEST_F(CleanStage, KeepsThePiecesOfOneDocumentAndOfNoOtherOfTheSamePage) {
+  const std::string page = "http://good.org/a";
+  std::string lines;
+  const auto add = [&](int id, std::optional<int> piece_of) {
+    nlohmann::json line = {{"id", id}, {"text", "t"}, {"url", page}};
+    if (piece_of) line["piece_of"] = *piece_of;
+    lines += line.dump() + "\n";
+  };
+  add(0, 4);
+  add(1, 4);
+  add(2, 9);  // a later copy of the page, cut as well
+  add(3, std::nullopt);
+  add(4, 4);
+  write_file_atomically(folder_ / "in.jsonl", lines);
+  CleanOptions rules{.min_tokens = 0};
+  rules.url_rules.emplace(lists());
+  counts_ = run_stages(stages_of(make_clean_stage(rules)), options());
+  std::vector<int> kept;
+  for (const auto& line : json_lines(folder_ / "out.jsonl")) kept.push_back(line["id"]);
+  EXPECT_THAT(kept, ElementsAre(0, 1, 4));
+  EXPECT_EQ(counts_.stages[0].dropped, (std::map<std::string, std::int64_t>{{"duplicate url", 2}}));
+
+  // A resumed run still recognises pieces of the document.
+  const Document first{.text = "t", .record = R"({"text": "t", "url": "http://good.org/a", "piece_of": 4})"};
+  const Document other{.text = "t", .record = R"({"text": "t", "url": "http://good.org/a", "piece_of": 9})"};
+  const auto before = make_clean_stage(rules), after = make_clean_stage(rules);
+  EXPECT_FALSE(before->admit(first));
+  after->restore_state(before->take_state_delta());
+  EXPECT_FALSE(after->admit(first));
+  EXPECT_TRUE(after->admit(other));
+}
+
 TEST_F(CleanStage, TellsPagesApartByPortsAndByHostsThatAreAllWww) {
   EXPECT_THAT(kept_of({"http://good.org/a", "http://good.org:8080/a", "https://good.org:8443/a",
                        "https://good.org:443/a", "http://good.org:/a", "http://good.org:0080/a",

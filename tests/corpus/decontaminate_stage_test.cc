@@ -45,11 +45,35 @@ TEST_F(DecontaminateStage, CutsToTheEndsOfSentencesAroundWhatBothHave) {
 }
 
 TEST_F(DecontaminateStage, PiecesAreDocumentsWithTheFieldsOfTheirOwn) {
-  without(limits({"red green blue"}), {"Aa bb. Cccc dddd red green blue eeee ffff. Gg hh."});
+  const std::string middle = "Cccc dddd red green blue eeee ffff.";
+  without(limits({"red green blue"}), {middle + " Uncut.", "Whole.", "Aa bb. " + middle + " Gg hh."});
+  const auto lines = json_lines(folder_ / "out.jsonl");
+  ASSERT_EQ(lines.size(), 4U);
+  EXPECT_EQ(lines[0], (nlohmann::json{{"id", 0}, {"text", "Uncut."}}));  // the only piece
+  EXPECT_EQ(lines[1], (nlohmann::json{{"id", 1}, {"text", "Whole."}}));
+  EXPECT_EQ(lines[2], (nlohmann::json{{"id", 2}, {"text", "Aa bb."}, {"piece_of", 2}}));
+  EXPECT_EQ(lines[3], (nlohmann::json{{"id", 2}, {"text", "Gg hh."}, {"piece_of", 2}}));
+}
+
+TEST_F(DecontaminateStage, PiecesOfAPieceAreOfTheFirstDocument) {
+  const std::string text = "Aa bb. Cccc dddd red green blue eeee ffff. Gg hh.";
+  DecontaminateOptions made = limits({"red green blue"});
+  write_file_atomically(folder_ / "in.jsonl", nlohmann::json{{"piece_of", 7}, {"text", text}}.dump() + " \n");
+  run_stages(stages_of(make_decontaminate_stage(std::move(made))), options());
   const auto lines = json_lines(folder_ / "out.jsonl");
   ASSERT_EQ(lines.size(), 2U);
-  EXPECT_EQ(lines[0], (nlohmann::json{{"id", 0}, {"text", "Aa bb."}}));
-  EXPECT_EQ(lines[1], (nlohmann::json{{"id", 0}, {"text", "Gg hh."}}));
+  for (const auto& line : lines) EXPECT_EQ(line["piece_of"], 7);
+}
+
+TEST_F(DecontaminateStage, PiecesOfAPlainTextAreMarkedToo) {
+  DecontaminateOptions made = limits({"red green blue"});
+  write_file_atomically(folder_ / "in.txt", "Aa bb. Cccc dddd red green blue eeee ffff. Gg hh.");
+  StreamOptions stream = options();
+  stream.files = {folder_ / "in.txt"};
+  run_stages(stages_of(make_decontaminate_stage(std::move(made))), stream);
+  const auto lines = json_lines(folder_ / "out.jsonl");
+  ASSERT_EQ(lines.size(), 2U);
+  EXPECT_EQ(lines[1], (nlohmann::json{{"text", "Gg hh."}, {"piece_of", 0}}));
 }
 
 TEST_F(DecontaminateStage, ShortTextsOfAnEvaluationSetAreOneNgram) {

@@ -20,29 +20,28 @@ namespace teratron::parquet {
 // says.
 class RowReader {
  public:
-  // `columns`: the members of a row to read, those of them that there are, as take_texts() has them; all, if there
-  // are none of them. A row has at most `most_bytes`. UserError, here and in all functions, with the file's name and
-  // what to do: no regular file; a damaged or truncated one; parts of the format that are not read (encryption, columns
-  // in other files, LZO, LZ4 in Hadoop's frames, bit-packed levels); rows or pages that are too large.
-  // EnvironmentError: as RandomAccessFile's.
+  // `columns`: the members of a row to read, as take_texts() reads them. Names that the file lacks are ignored; if it
+  // lacks all, every column is read. A row has at most `most_bytes`. UserError, here and in all functions, with the
+  // file's name and what to do: no regular file; a damaged or truncated one; parts of the format that are not read
+  // (encryption, columns in other files, LZO, LZ4 in Hadoop's frames, bit-packed levels); rows or pages that are too
+  // large. EnvironmentError: as RandomAccessFile's.
   explicit RowReader(const std::filesystem::path& file, std::span<const std::string> columns = {},
                      std::size_t most_bytes = kMostUnpacked);
   RowReader(const RowReader&) = delete;
   RowReader& operator=(const RowReader&) = delete;
   ~RowReader();
 
-  // Reads these columns as texts: bytes that are no UTF-8 are an error, and in base64 in others.
+  // Reads these columns as texts: bytes that are not UTF-8 are an error, while other columns have them in base64.
   void take_texts(std::span<const std::string> columns);
-  // Reads a column in base64 where its type calls its values neither text nor anything else, whether they are UTF-8 or
-  // not. Whether it does.
+  // Reads a column in base64 if its values are bytes by their type, UTF-8 or not. Returns whether they are.
   bool take_bytes(std::string_view column);
 
   std::int64_t rows() const;  // of the file
   // Appends the next row without a line end; false at the end.
   bool next(std::string& out);
-  // Skips rows, or all that are left: row groups unread.
+  // Skips rows, at most all that are left; whole row groups unread.
   void skip(std::int64_t rows);
-  // The share of the file's bytes that the rows so far are of all rows.
+  // The file's size times the share of its rows that are read, for a progress display.
   std::int64_t bytes_taken() const;
 
  private:

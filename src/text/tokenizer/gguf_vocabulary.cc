@@ -20,7 +20,7 @@ enum TokenType : std::int32_t { kNormal = 1, kUnknown = 2, kControl = 3, kUserDe
 
 constexpr std::string_view kUnknownText = "<unk>";
 
-// llama.cpp's names of splitters; with some it also ignores merges.
+// A splitter's name in llama.cpp, which may imply that merges are ignored.
 struct NamedSplitter {
   BpeSplitter splitter;
   bool ignore_merges;
@@ -51,7 +51,7 @@ std::vector<std::int32_t> types_of(const BpeModel& model) {
   return types;
 }
 
-// SentencePiece's merges as scores of the tokens they make: -1 for the first.
+// SentencePiece's merges as scores of the tokens that they make: -1 for the first merge, then downwards.
 class MergeScores {
  public:
   MergeScores(const BpeModel& model, const std::vector<std::int32_t>& types) : model_(model) {
@@ -145,7 +145,7 @@ void describe_byte_level(const BpeModel& model, GgufVocabulary& vocabulary, Phra
   }
 }
 
-// llama.cpp ends where two tokens have one text.
+// Adds a fault for two tokens with the same text, at which llama.cpp aborts.
 void find_equal_tokens(const GgufVocabulary& vocabulary, Phrases& faults) {
   std::unordered_set<std::string_view> texts;
   for (const std::string& text : vocabulary.tokens) {

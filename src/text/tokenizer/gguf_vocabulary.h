@@ -1,5 +1,5 @@
-// A BPE tokenizer as llama.cpp's files describe one: "gpt2" is byte-level BPE with a known splitter and merges by rank;
-// "llama" is SentencePiece's, which merges any two tokens whose text is a token, the one with the highest score first.
+// A BPE tokenizer as llama.cpp's files describe it. "gpt2" is byte-level BPE with a known splitter and merges by rank.
+// "llama" is SentencePiece's: it merges any two tokens whose text is a token, the one with the highest score first.
 #pragma once
 
 #include <cstdint>
@@ -20,11 +20,11 @@ struct GgufVocabulary {
   std::optional<std::int32_t> beginning, unknown;
   std::int32_t end_of_text = 0;
   bool adds_beginning = false, adds_space = false;
-  std::vector<std::string> notes;  // texts whose ids differ, for people
+  std::vector<std::string> notes;  // for the user: texts whose ids differ in llama.cpp
 };
 
-// `vocab_size`: the model's; ids beyond the tokenizer's get tokens that no text has. UserError: WordPiece, or a BPE
-// that llama.cpp would make other ids with; all reasons at once.
+// `vocab_size`: the model's; ids beyond the tokenizer's get tokens that no text has. UserError, with all reasons at
+// once: WordPiece, or a BPE from which llama.cpp would make other ids.
 GgufVocabulary gguf_vocabulary(const Tokenizer& tokenizer, std::int64_t vocab_size);
 
 }  // namespace teratron

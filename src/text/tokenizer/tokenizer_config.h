@@ -1,5 +1,11 @@
 // The files that Hugging Face's tools keep beside a vocabulary: tokenizer_config.json, special_tokens_map.json and
-// added_tokens.json. Each kind of tokenizer takes the settings that decide its ids, and refuses others by name.
+// added_tokens.json. Each kind of tokenizer takes the settings that decide its ids, as transformers does
+// (tests/golden/side_files.json):
+// - BPE reads add_prefix_space (of GPT-2's kind), added tokens, eos_token (it ends documents) and add_bos_token (of
+//   Llama's class). It ignores `errors`, which concerns decoded text. It refuses add_bos_token beside vocab.json,
+//   add_eos_token, an add_prefix_space that contradicts tokenizer.json, classes that add tokens (BART's), RoBERTa's
+//   without its tokens, special tokens without an id, and options of added tokens.
+// - WordPiece reads all that decides words, ignores the rest, and refuses other classes.
 #pragma once
 
 #include <simdjson.h>
@@ -26,8 +32,8 @@ class TokenizerConfig {
   std::optional<bool> flag(const char* key) const;
   // The text of a special token, given as a string or in an object; empty: none is named.
   std::string special_text(const char* key) const;
-  // Those texts by their keys, of the tokens that are named; also under names of the model's own, as templates have
-  // them.
+  // The texts of all named special tokens, by their keys; also those under names of the model's own, which templates
+  // use.
   std::map<std::string, std::string> special_texts() const;
   std::string_view tokenizer_class() const;
 
@@ -60,7 +66,7 @@ class TokenizerConfig {
   File config_, map_, added_;
 };
 
-// Treatment of files with more settings than are read.
+// Advice for files with settings that are not read.
 inline constexpr std::string_view kSaveAsJson =
     "keep it as tokenizer.json, which AutoTokenizer.from_pretrained(IN).save_pretrained(OUT) writes";
 

@@ -32,7 +32,7 @@ class Tokenizer::Implementation {
   virtual bool adds_space_to(std::string_view, bool /*begins_text*/) const { return false; }
   virtual std::string_view end_of_text() const { return kEndOfText; }
   virtual std::string_view beginning_of_text() const { return {}; }
-  // The special token that white space before it belongs to.
+  // The special token that takes the white space before it, as RoBERTa's <mask> does.
   virtual std::optional<std::int32_t> takes_space_before() const { return std::nullopt; }
   virtual std::int64_t vocab_size() const = 0;
   virtual const SpecialTokens& special() const = 0;

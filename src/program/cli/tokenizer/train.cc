@@ -2,14 +2,11 @@
 #include <fmt/format.h>
 
 #include <atomic>
-#include <deque>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string_view>
 #include <utility>
 
-#include "base/files/decompression.h"
-#include "base/files/file.h"
 #include "base/files/free_place.h"
 #include "base/files/output_lock.h"
 #include "base/host/monotonic_clock.h"
@@ -21,10 +18,8 @@
 #include "cli/threads_field.h"
 #include "console/long_task.h"
 #include "console/readable.h"
-#include "data/text/content.h"
-#include "data/text/document_text.h"
-#include "data/text/input_files.h"
 #include "data/text/tokenize.h"
+#include "data/text/whole_texts.h"
 #include "tokenizer/bpe/bpe_trainer.h"
 #include "tokenizer/tokenizer.h"
 
@@ -64,61 +59,6 @@ FieldList fields_of(TokenizerTrainOptions& o) {
   return list;
 }
 
-// Texts to learn from. Plain files are mapped; of compressed files, pipes and JSON lines the documents' texts are kept.
-// No word spans two documents.
-class LearningTexts {
- public:
-  explicit LearningTexts(const TokenizerTrainOptions& options) {
-    for (const std::filesystem::path& file : find_input_files(options.files)) {
-      if (is_mappable(file, options.format)) {
-        const std::string_view text = without_byte_order_mark(mapped_.emplace_back(file).text());
-        require_text(text, 0, file);
-        if (options.format == TextFormat::kAuto) require_utf8(text, file);
-        add(text);
-      } else {
-        read(file, options);
-      }
-    }
-  }
-  const std::vector<std::string_view>& texts() const { return texts_; }
-  std::uint64_t bytes() const { return bytes_; }
-
- private:
-  static bool is_mappable(const std::filesystem::path& file, TextFormat format) {
-    if (is_standard_stream(file) || !std::filesystem::is_regular_file(file)) return false;
-    DecompressingReader reader(file);
-    if (reader.is_compressed() || format == TextFormat::kJsonLines) return false;
-    return format == TextFormat::kText || recognise_content(reader.peek(kContentHead), file).kind == ContentKind::kText;
-  }
-
-  void read(const std::filesystem::path& file, const TokenizerTrainOptions& options) {
-    DocumentReader reader(std::span(&file, 1), TokenizeOptions{}.batch_bytes, options.format);
-    reader.take_columns({options.json_key});
-    DocumentText text(options.json_key);
-    for (DocumentBatch batch; reader.next(batch);) {
-      std::size_t most = 0;
-      for (const RawDocument& document : batch.documents) most += document.bytes.size();
-      std::string& block = read_.emplace_back();
-      block.reserve(most);  // never reallocates: no text is longer than its line
-      for (const RawDocument& document : batch.documents) {
-        const std::size_t begin = block.size();
-        block += text.of(document);
-        add(std::string_view(block).substr(begin));
-      }
-    }
-  }
-
-  void add(std::string_view text) {
-    texts_.push_back(text);
-    bytes_ += text.size();
-  }
-
-  std::deque<MappedFile> mapped_;
-  std::deque<std::string> read_;
-  std::vector<std::string_view> texts_;
-  std::uint64_t bytes_ = 0;
-};
-
 // Files of a tokenizer in `folder`, of any kind.
 std::vector<std::filesystem::path> tokenizer_in(const std::filesystem::path& folder) {
   std::vector<std::filesystem::path> files;
@@ -147,23 +87,22 @@ void run(const TokenizerTrainOptions& options) {
   require_free(tokenizer_in(options.out), options.overwrite);
   const OutputLock lock(options.out);
   std::optional<LongTask> progress(std::in_place, "reading text");
-  const LearningTexts learning(options);
+  const WholeTexts learning(options.files, options.format, options.json_key);
   progress.reset();
-  const std::uint64_t bytes = learning.bytes();
   const double start = monotonic_seconds();
   const Tokenizer tokenizer(train(options, learning.texts()));
   const double seconds = monotonic_seconds() - start;
   tokenizer.save(options.out);
 
-  std::string text = fmt::format("{} tokens learned from {} in {}: {}\n", tokenizer.vocab_size(), readable_bytes(bytes),
-                                 readable_duration(seconds), options.out.string());
+  std::string text = fmt::format("{} tokens learned from {} in {}: {}\n", tokenizer.vocab_size(),
+                                 readable_bytes(learning.bytes()), readable_duration(seconds), options.out.string());
   if (tokenizer.vocab_size() < options.vocab_size) {
     text += fmt::format("fewer than --vocab-size {}: no pair is left that occurs {} times\n", options.vocab_size,
                         options.minimum_count);
   }
   const nlohmann::ordered_json json = {{"vocab_size", tokenizer.vocab_size()},
                                        {"merges", tokenizer.model().merges.size()},
-                                       {"bytes", bytes},
+                                       {"bytes", learning.bytes()},
                                        {"seconds", seconds},
                                        {"peak_memory_bytes", peak_memory_bytes()}};
   report(options.json, text, json);

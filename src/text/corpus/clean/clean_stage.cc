@@ -4,7 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
-#include <unordered_set>
+#include <unordered_map>
 #include <utility>
 
 #include "base/ascii.h"
@@ -44,27 +44,46 @@ class CleanStage final : public Stage {
 
   std::optional<Drop> admit(const Document& document) override {
     if (!options_.url_rules) return std::nullopt;
-    const auto url = string_member(document.record, options_.url_key);
-    if (!url) return std::nullopt;
-    const std::string key = page_key(*parse_url(*url));  // process() has parsed it
-    const std::uint64_t hash = ::XXH3_64bits(key.data(), key.size());
-    if (!seen_.insert(hash).second) return Drop{"duplicate url", *url};
-    state_delta_.append(reinterpret_cast<const char*>(&hash), sizeof hash);
+    std::string_view quoted_url, piece_of;  // as written
+    visit_members(document.record, [&](const std::string& key, std::string_view value) {
+      if (key == options_.url_key) quoted_url = value;
+      if (key == kPieceOf) piece_of = value;
+      return true;
+    });
+    if (!quoted_url.starts_with('"')) return std::nullopt;
+    const std::string url = json_string_value(quoted_url);
+    const KeptPage page{.page = hash_of(page_key(*parse_url(url))),  // process() has parsed it
+                        .piece_of = hash_of(piece_of)};
+    const auto [earlier, is_new] = kept_.try_emplace(page.page, page.piece_of);
+    if (!is_new) {
+      if (page.piece_of != kNoPiece && page.piece_of == earlier->second) return std::nullopt;
+      return Drop{"duplicate url", url};
+    }
+    state_delta_.append(reinterpret_cast<const char*>(&page), sizeof page);
     return std::nullopt;
   }
 
   std::string take_state_delta() override { return std::exchange(state_delta_, {}); }
   void restore_state(std::string_view delta) override {
-    for (std::uint64_t hash = 0; delta.size() >= sizeof hash; delta.remove_prefix(sizeof hash)) {
-      std::memcpy(&hash, delta.data(), sizeof hash);
-      seen_.insert(hash);
+    for (KeptPage page; delta.size() >= sizeof page; delta.remove_prefix(sizeof page)) {
+      std::memcpy(&page, delta.data(), sizeof page);
+      kept_.emplace(page.page, page.piece_of);
     }
   }
 
  private:
+  static constexpr std::uint64_t kNoPiece = 0;
+  // Hashes of a page's key and of the mark of its first kept document (kPieceOf).
+  struct KeptPage {
+    std::uint64_t page = 0, piece_of = kNoPiece;
+  };
+  static std::uint64_t hash_of(std::string_view text) {
+    return text.empty() ? kNoPiece : ::XXH3_64bits(text.data(), text.size());
+  }
+
   CleanOptions options_;
-  std::unordered_set<std::uint64_t> seen_;  // pages, by a hash of 64 bits
-  std::string state_delta_;                 // since the last take_state_delta()
+  std::unordered_map<std::uint64_t, std::uint64_t> kept_;  // KeptPage::piece_of by KeptPage::page
+  std::string state_delta_;                                // KeptPages since the last take_state_delta()
 };
 
 // The end of a piece of about `size` bytes whose tokens are the first ones of the whole text: before a space between

@@ -20,9 +20,11 @@ struct CleanOptions {
   std::string url_key = "url";
 };
 
+// Applies the rules about URLs, repairs the text (text_repair.h), and drops what is then too short or a duplicate.
 // Drops, in this order: "malformed url", "domain", "extension" (url_rules.h), "short" (fewer tokens), "duplicate url"
-// (of an earlier document that was kept). URL rules do not apply to documents without a URL. Memory: about 32 bytes for
-// each URL that is kept.
+// (of an earlier document that was kept). Pieces of one document, which data decontaminate marks (kPieceOf in
+// document.h), are no duplicates of one another. URL rules do not apply to documents without a URL. Memory: about 40
+// bytes for each URL that is kept.
 std::unique_ptr<Stage> make_clean_stage(CleanOptions options);
 
 // Whether `text` has at least `least` tokens; encodes only as much of it as that takes.

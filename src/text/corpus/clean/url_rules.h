@@ -39,8 +39,8 @@ class UrlRules {
   std::unordered_set<std::string> domains_, extensions_;
 };
 
-// The lists that come with the program: beside it if it was installed, in the source tree of a build. Empty if there
-// are none.
+// The lists that come with the program, short ones of ours: beside it if it was installed, in configs/url-lists of the
+// source tree for a build. Empty if there are none.
 std::filesystem::path installed_url_lists();
 
 }  // namespace teratron

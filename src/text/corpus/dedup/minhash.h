@@ -11,7 +11,8 @@ namespace teratron {
 // `bands` runs of `rows` minima each.
 struct BandShape {
   std::int64_t bands = 0, rows = 0;
-  // The probability that sets of this Jaccard similarity agree in a whole band: 1 - (1 - s^rows)^bands.
+  // The probability that sets of this Jaccard similarity s agree in a whole band: 1 - (1 - s^rows)^bands. In 26 bands
+  // of 5: 0.0614 for s = 0.3, 0.562 (0.5), 0.878 (0.6), 0.992 (0.7), 0.9991 (0.75), 0.99997 (0.8), 1.000 (0.9).
   double meeting_probability(double similarity) const;
 };
 

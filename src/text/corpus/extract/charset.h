@@ -1,4 +1,4 @@
-// Encodings by their names in encoding.spec.whatwg.org, and their conversion to UTF-8.
+// Encodings by their labels in encoding.spec.whatwg.org, and their conversion to UTF-8 by glibc's iconv.
 #pragma once
 
 #include <cstdint>

@@ -19,8 +19,18 @@ struct ExtractOptions {
 };
 
 // A first stage. It reads pages with open_pages() and makes documents {text, the other fields of the record, "title"
-// and "url" if the page has them and the record does not}. Pages without an article or that cannot be read are dropped
-// with the reason; nothing in a page is an error.
+// and "url" if the page has them and the record does not}: the title of og:title or <title>, the URL of rel=canonical.
+// Nothing in a page is an error. Pages are dropped for these reasons:
+//   "bad http"    no head of a response, or chunks and compression that give nothing
+//   "status"      not 200
+//   "not html"    by the server's type or, if that is useless, by WARC-Identified-Payload-Type (HttpHead::is_page), and
+//                 then the body is not read into memory; or neither says anything and the body is no HTML
+//   "too large"   more than most_page_bytes, or a tree of more than 64 MiB and 64 times the page
+//   "encoding"    no text, under an unknown Content-Encoding
+//   "not a page"  a format, a program, data or an unknown encoding, by its bytes (body_kind.h)
+//   "too deep"    tags nested deeper than 512, or hundreds deep at most tags (html_simplifier.h)
+//   "no article"  fewer than least_characters in the article (article.h)
+// A page out of a damaged body is kept as far as it goes, and counted by the damage: "kept though damaged: ...".
 std::unique_ptr<Stage> make_extract_stage(ExtractOptions options);
 
 struct ExtractSettings {

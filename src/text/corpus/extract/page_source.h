@@ -1,4 +1,4 @@
-// Reads pages for `data extract` from WARC files, files of HTML, and JSON lines with HTML in them.
+// Reads pages for `data extract` from WARC files, files of HTML, and JSON lines, arrays and Parquet with HTML in them.
 #pragma once
 
 #include <cstdint>

@@ -124,6 +124,9 @@ class DecontaminateStage final : public Stage {
     if (std::ssize(*pieces) > options_.most_pieces) {
       return dropped("many pieces", fmt::format("{} of {}", pieces->size(), options_.most_pieces));
     }
+    if (pieces->size() > 1) {
+      document.record = record_of_piece(json_line_of(document, options_.text_key), document.number);
+    }
     StageOutput output;
     for (const std::string_view piece : *pieces) {
       Document& one = output.documents.emplace_back(document);

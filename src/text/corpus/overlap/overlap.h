@@ -1,4 +1,5 @@
-// Measures how much of a test set is in a training set, by n-grams of words in both.
+// Measures how much of a test set is in a training set, by n-grams of words in both. Texts without words have no
+// n-grams, so they are neither counted nor found.
 #pragma once
 
 #include <cstdint>

@@ -45,4 +45,9 @@ std::string json_line_of(const Document& document, std::string_view text_key) {
   return line;
 }
 
+std::string record_of_piece(std::string record, std::int64_t document) {
+  if (!find_member(record, kPieceOf)) record.insert(record.rfind('}'), fmt::format(", \"{}\": {}", kPieceOf, document));
+  return record;
+}
+
 }  // namespace teratron

@@ -1,4 +1,4 @@
-// The dropped documents of a stream, a line of JSON each.
+// The dropped documents of a stream, a line of JSON each: stage, reason, detail, file, line, and the document.
 #pragma once
 
 #include <cstdint>

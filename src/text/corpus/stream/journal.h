@@ -1,9 +1,16 @@
-// The last point of a stream that is safe on the disk; the same command, run again after a kill, resumes there. Files
-// beside OUT:
+// The last point of a stream that is safe on the disk; the same command, run again after a kill, resumes there. Points
+// lie within input files, since one large file is the usual input. Files beside OUT:
 //   OUT.partial                the output so far
-//   OUT.journal                a line of JSON, then the lines that wait for their zstd frame
-//   OUT.journal-state.partial  the stages' state
+//   OUT.journal                a line of JSON (position in the input, lengths of the other files, counts, checksums of
+//                              state and spool), then the lines that wait for their zstd frame
+//   OUT.journal-state.partial  the stages' state: URLs of `clean`, measures of a survey
 //   OUT.spool.partial          the documents of the first survey
+// All of them stay after a kill or a full disk, none after success or bad input.
+//
+// A run that resumes skips finished files and row groups unread, reads and skips the finished lines of the current
+// file, and does the passes after the first survey again. A run starts over, with the reason, if a flag, the program's
+// version, or the size or time of a file that is read has changed; and without a message where standard streams or
+// pipes are read or written. A damaged spool or state is an error, after which the same command starts over.
 #pragma once
 
 #include <filesystem>
@@ -33,7 +40,7 @@ struct JournalPoint {
 
 class Journal {
  public:
-  // That of a run that cannot resume: it has no files, and nothing is kept in it.
+  // The journal of a run that cannot resume: it has no files.
   Journal() = default;
   // The journal of a run over `files` as they are now. Reads and writes nothing yet.
   Journal(const StreamOptions& options, const std::vector<std::unique_ptr<Stage>>& stages,

@@ -59,7 +59,7 @@ std::string skipped_records(const Stages& stages) {
   return text.empty() ? text : text + ")";
 }
 
-// After the first pass: how many documents there are, and so which share of them is bad, is not known before.
+// Called after the first pass: before that, the number of documents and their bad share are not known.
 void check_read(const StreamCounts& counts, const Stages& stages, const StreamOptions& options) {
   if (counts.documents == 0) {
     throw_user_error("there are no documents in {}{}{}; nothing was written", name_of_input(options.files[0]),

@@ -19,7 +19,7 @@ struct StreamOptions {
   std::filesystem::path dropped;             // a line of JSON for each dropped document, with the reason; empty: none
   TextFormat format = TextFormat::kAuto;
   std::string text_key = "text";
-  double max_bad_share = 0.001;  // of the documents read: more that cannot be read fail the whole
+  double max_bad_share = 0.001;  // of all documents: more that cannot be read fail the run, when the last one is read
   std::int64_t batch_bytes = std::int64_t{8} << 20;
   std::function<void(double share)> progress = [](double) {};  // called after each batch
 

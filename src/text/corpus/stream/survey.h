@@ -22,7 +22,7 @@ class Survey {
   // Called after the last document: the stage decides, and the spool can be read.
   const Spool& settle();
 
-  // As Stage's, of the measures that were noted.
+  // As the members of Stage: their state is the measures that were noted.
   std::string take_state_delta() { return std::exchange(state_delta_, {}); }
   void restore_state(std::string_view delta);
   // Syncs the spool to the disk, where it outlives the process.

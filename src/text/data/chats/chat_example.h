@@ -1,4 +1,4 @@
-// Examples of chats as files have them, in the forms that are usual.
+// Reads the examples of chats in files, in the usual forms.
 #pragma once
 
 #include <array>
@@ -10,13 +10,13 @@
 
 namespace teratron {
 
-// A conversation, or a text and what follows it.
+// A conversation, or a prompt and its completion.
 // NOLINTNEXTLINE(bugprone-exception-escape): a JSON value that is moved throws nothing
 struct ChatExample {
   nlohmann::ordered_json messages;  // objects with "role" and "content"; null: prompt and completion count
-  std::size_t context = 0;          // first messages that are only read, whoever says them
+  std::size_t context = 0;          // number of first messages that are never learned, whatever their role
   std::string prompt, completion;
-  TemplateExtras extras;  // beside messages
+  TemplateExtras extras;  // for the template, with `messages` only
 };
 
 // Reads a JSON object with one of
@@ -27,17 +27,17 @@ struct ChatExample {
 //   "text"                                         all of it is learned
 // "system" or "system_prompt" beside a conversation is its first message; "tools" and "documents" are the template's. A
 // message may have "tool_calls" (read_tool_calls), as one from function_call does, and then no content. One of "weight"
-// 0 or "train" false is only read. Other members are left aside. UserError, without the place: it is none of these, or
-// holds more than texts and tools.
+// 0 or "train" false is not learned. Other members are ignored. UserError, without file and line: the object has none
+// of these forms, or holds other content than texts and tools.
 ChatExample read_chat_example(std::string_view json);
 
 // Reads a JSON object with "chosen" and "rejected", two answers to a prompt, in that order:
 //   two texts, after "prompt", a text
 //   two lists of messages, which follow those of "prompt"
 //   one message each, where a text is one of the assistant, after those of "prompt", "messages" or "conversations"
-// Without a prompt of their form, it is what both begin with, as in TRL's data sets. Names of messages, and what stands
-// beside them, are as above. UserError, without the place: it is none of these, or holds more than texts; the prompt
-// has another name, such as "question".
+// Without such a prompt, the prompt is the beginning that both share, as in TRL's data sets. Messages and the members
+// beside them are as above. UserError, without file and line: the object has none of these forms, or holds other
+// content than texts; the prompt has another name, such as "question".
 std::array<ChatExample, 2> read_preference_example(std::string_view json);
 
 }  // namespace teratron

@@ -1,4 +1,4 @@
-// Files of chats as documents with their words to learn, and as a corpus.
+// Reads files of chats as tokens, with the words to learn marked, and writes them as a corpus.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ enum class ChatForm {
 
 struct ChatCounts {
   std::int64_t examples = 0, unanswered = 0;                         // unanswered: left out
-  std::int64_t equal = 0;                                            // pairs whose answers are alike
+  std::int64_t equal = 0;                                            // pairs of two equal answers
   std::int64_t rewritten = 0;                                        // chats of several documents (ChatTokenizer)
   std::int64_t documents = 0, tokens = 0, learned = 0, longest = 0;  // longest: tokens of a document
 };
@@ -30,9 +30,8 @@ class ChatReader {
   ChatReader(const ChatTokenizer& tokenizer, std::span<const std::filesystem::path> files,
              ChatForm form = ChatForm::kChats, std::int64_t batch_bytes = std::int64_t{1} << 22);
 
-  // Reads the documents of the next examples, in their order, by all threads; of pairs, two each. False: there are no
-  // more. UserError, with file and line: as the form's function and ChatTokenizer::tokenize, of the first example at
-  // fault.
+  // Reads the documents of the next examples, in their order, with all threads; two for each pair. Returns false at the
+  // end. UserError, with file and line of the first faulty example: as the form's function and ChatTokenizer::tokenize.
   bool next(std::vector<ChatTokens>& documents);
   ChatForm form() const { return form_; }
   const ChatCounts& counts() const { return counts_; }
@@ -50,7 +49,7 @@ class ChatReader {
 };
 
 // Writes the rest of the documents as a corpus of chats or of pairs (SequenceUnit::kTurn, kPair), whole or not at all.
-// UserError: as ChatReader::next and IndexedDatasetWriter, or no answer is there.
+// UserError: as ChatReader::next and IndexedDatasetWriter; or there is no answer.
 void write_chats(ChatReader& reader, const ChatTokenizer& tokenizer, const std::filesystem::path& prefix,
                  const std::string& tokenizer_name, const std::function<void(double share)>& progress);
 

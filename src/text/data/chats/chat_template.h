@@ -1,4 +1,4 @@
-// Model's chat template, as transformers' apply_chat_template gives it its variables (jinja/template.h).
+// A model's chat template (jinja/template.h), rendered with the variables of transformers' apply_chat_template.
 #pragma once
 
 #include <chrono>
@@ -17,26 +17,26 @@ struct ByteRange {
   std::size_t begin = 0, end = 0;
 };
 
-// Text of a conversation, and where in it the assistant speaks, in order.
+// The text of a conversation, and the ranges of the assistant's words in it, in order.
 struct ChatText {
   std::string text;
   std::vector<ByteRange> answers;
 };
 
-// Lists of objects that a template is given beside messages; null: none.
+// Variables of a template beside the messages: lists of objects; null: none.
 // NOLINTNEXTLINE(bugprone-exception-escape): a JSON value that is moved throws nothing
 struct TemplateExtras {
   nlohmann::ordered_json tools{}, documents{};
 };
 
-// Refusal of a conversation by the template, or what it needs and we have not.
+// Thrown if the template refuses a conversation, or needs a feature that jinja/ lacks.
 class ChatTemplateError : public std::runtime_error {
  public:
   using runtime_error::runtime_error;
 };
 
-// Messages as transformers 5 passes them to a template: members that are null are left out, and what an assistant
-// thought ("reasoning_content", "thinking" or "reasoning") has the first two names.
+// The messages as transformers 5 passes them to a template: without members that are null, and with an assistant's
+// thoughts ("reasoning_content", "thinking" or "reasoning") under the first two names.
 nlohmann::ordered_json messages_for_template(const nlohmann::ordered_json& messages);
 
 // Immutable, and safe to use from many threads at once.
@@ -44,24 +44,24 @@ class ChatTemplate {
  public:
   using Time = std::chrono::system_clock::time_point;
 
-  // UserError: the file is no template, or has what we have not.
+  // UserError: the file is no template, or needs a feature that jinja/ lacks.
   explicit ChatTemplate(const ChatTemplateFile& file);
   ~ChatTemplate();
   ChatTemplate(ChatTemplate&&) noexcept;
 
-  // Text of a conversation, a list of objects with "role" and "content", as transformers' apply_chat_template writes
-  // it. Arguments of tools that are JSON texts (read_tool_calls) become the objects that they say, unless the template
-  // can write texts alone. `begins_answer`: with the beginning of the assistant's turn. `now`: the template's date.
-  // ChatTemplateError, also where it has no place for tools, their calls or documents.
+  // The text of a conversation, a list of objects with "role" and "content", as transformers' apply_chat_template
+  // writes it. Arguments of calls that are JSON texts (read_tool_calls) become objects, unless the template can write
+  // only texts. `begins_answer`: ends with the beginning of the assistant's turn. `now`: the template's date.
+  // ChatTemplateError: the template refuses it, or ignores the tools, their calls or the documents.
   std::string render(const nlohmann::ordered_json& messages, bool begins_answer, const TemplateExtras& extras = {},
                      Time now = std::chrono::system_clock::now()) const;
-  // Whether the template says by {% generation %} blocks which words are the assistant's.
+  // Whether the template marks the assistant's words by {% generation %} blocks.
   bool marks_answers(const TemplateExtras& extras = {}) const;
-  // Text of render() with what these blocks write, as transformers' return_assistant_tokens_mask finds it.
+  // The text of render() and the ranges that these blocks write, as transformers' return_assistant_tokens_mask has
+  // them.
   ChatText render_with_answers(const nlohmann::ordered_json& messages, const TemplateExtras& extras = {},
                                Time now = std::chrono::system_clock::now()) const;
-  // Text that the template writes after an assistant's last answer, from the answer's end; empty: none, or it is not
-  // seen.
+  // The text that the template writes after the last answer of an assistant; empty: none, or it cannot be determined.
   std::string after_answer() const;
 
  private:

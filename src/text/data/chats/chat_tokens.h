@@ -17,27 +17,28 @@ struct ChatTokens {
   std::vector<bool> learned;  // of each token
 };
 
-// The assistant's words are
+// Finds the assistant's words of a conversation, which are learned:
 // - the {% generation %} blocks of a template that has them, as transformers finds them; else
-// - what an answer adds to the text before it with the beginning of the answer (add_generation_prompt), up to the
-//   template's end of a turn, without the white space after that.
-// A template of the second sort may write an answer otherwise once others follow, as Qwen 3's, which takes thoughts
-// out. Each answer is a document of its own then, after the text that the model would answer to. A token with a byte of
-// theirs is learned. Texts begin with the tokenizer's beginning of a text and end with its end, which is learned. Names
-// of special tokens are those tokens. Safe to use from many threads.
+// - the text that an answer adds to the text that asks for it (add_generation_prompt), up to the template's end of a
+//   turn, without the white space after that.
+// A token is learned if one of its bytes is the assistant's. Texts begin with the tokenizer's beginning of a text and
+// end with its end, which is learned. Names of special tokens are those tokens.
+//
+// A template without such blocks may rewrite an answer when others follow: Qwen 3's removes its thoughts. Then each
+// answer is a document of its own, after the text that asks for it. Safe to use from many threads.
 class ChatTokenizer {
  public:
   // `now`: the date of all conversations, of which each is rendered several times.
   ChatTokenizer(Tokenizer tokenizer, ChatRules rules, ChatTemplate::Time now = std::chrono::system_clock::now());
 
   const Tokenizer& tokenizer() const { return tokenizer_; }
-  // Documents of an example; none: nobody answers. UserError, without the place: the template is missing or refuses the
-  // messages, or does not say where answers begin.
+  // The documents of an example; none: it has no answer. UserError, without file and line: the template is missing,
+  // refuses the messages, or does not show where answers begin.
   std::vector<ChatTokens> tokenize(const ChatExample& example) const;
-  // The two answers of a pair, each a document that ends with it. Learned are its tokens from the first on that is not
-  // the prompt's in both, as TRL counts; so both count the same text, though one may begin with a token that joins
-  // prompt and answer. None: nobody answers. UserError, without the place: as tokenize; or the template writes an
-  // answer of several turns otherwise than it stood in each of them.
+  // The two answers of a pair, each in a document that ends with it. In both, tokens are learned from the same index
+  // on, as in TRL: the lower one of their first tokens that are not the prompt's. So both learn the same text, even if
+  // a token of one joins prompt and answer. None: an answer is missing. UserError, without file and line: as above; or
+  // the template rewrites the earlier turns of an answer when others follow.
   std::vector<ChatTokens> tokenize(const std::array<ChatExample, 2>& pair) const;
 
  private:

@@ -1,3 +1,9 @@
+// Differences from Megatron-LM:
+//   - Documents with a sentence of more than 512 tokens are kept; the excess is cut off.
+//   - A piece of a cut word does not join a word beyond [SEP], and no n-gram spans it.
+//   - If no word fits into the share to be masked, the shortest is masked, so that there is a target.
+//   - Special tokens, such as [UNK] in the text, are never masked, and replacements are never special.
+//   - The map of segments is made by all threads in one pass, and is no file (sentence_segments.h).
 #include "data/samples/bert_samples.h"
 
 #include <algorithm>

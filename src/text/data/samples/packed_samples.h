@@ -15,9 +15,10 @@ namespace teratron {
 
 // A document of n tokens gives n - 1 inputs, each with the token after it as its target; the end of a document is no
 // input. Documents with more inputs than seq_length are cut into pieces of seq_length and a rest. Pieces are packed
-// (SamplePacking) and padded at the end; nothing is asked of padding, and each of its tokens sees itself alone. So
-// every epoch has every token but the first of each document as a target once, and a document is cut only where it must
-// be. Memory: 24 bytes a document, and 8 a sample. Safe to use from many threads.
+// (SamplePacking) and padded at the end; padding has no targets, and each of its tokens sees itself alone. So every
+// token but the first of each document is a target once an epoch, and a document is cut only where it must be. An
+// end-of-document token within a document separates nothing. Memory: 24 bytes a document, and 8 a sample; some 60 a
+// document while it is made. Safe to use from many threads.
 class PackedSamples : public Samples {
  public:
   // `documents`: reset_attention_mask is set, for pieces must not see one another. eod_mask_loss changes nothing: no
@@ -29,6 +30,7 @@ class PackedSamples : public Samples {
   std::int64_t samples_per_epoch() const override { return packing_.samples(); }
   std::string left_out() const override;  // the padding
   std::string source(std::int64_t position) const override;
+  // Known from the index alone, so that ranks agree on cuts by documents even if one can no longer read the corpus.
   std::vector<std::int32_t> first_keys(SampleRange positions) const override;
   SampleBatch make_batch(std::int64_t samples) const override;
   void read(SampleRange positions, SampleBatch& batch, std::int64_t at) const override;

@@ -16,8 +16,8 @@ SampleBatch make_batch_of_texts(std::int64_t samples, std::int64_t seq_length);
 void write_text(const IndexedDataset& dataset, TokenRange text, std::int64_t first_key, SampleBatch& batch,
                 std::int64_t begin);
 
-// Writes padding from token `filled` on of the sample that begins with element `begin`: a text of its own, of which
-// nothing is asked.
+// Writes padding from token `filled` on of the sample that begins with element `begin`: a text of its own, without
+// targets.
 void write_padding(SampleBatch& batch, std::int64_t begin, std::int64_t filled, std::int64_t seq_length);
 
 }  // namespace teratron

@@ -53,8 +53,8 @@ bool JsonScanner::step(char c) {
       keys_ += c == ':' ? 1 : 0;
       state_ = c == ':' ? State::kValue : State::kInvalid;
       break;
-    case State::kBehindValue:
-      if (!is_json_space(c)) behind_value(c);
+    case State::kAfterValue:
+      if (!is_json_space(c)) after_value(c);
       break;
     case State::kString:
     case State::kEscape:
@@ -124,7 +124,7 @@ void JsonScanner::begin_value(char c) {
   state_ = is_literal ? State::kLiteral : is_ascii_digit(c) ? State::kDigits : State::kInvalid;
 }
 
-void JsonScanner::behind_value(char c) {
+void JsonScanner::after_value(char c) {
   const bool in_object = objects_.back();
   if (c == ',') {
     state_ = in_object ? State::kKey : State::kValue;

@@ -29,7 +29,7 @@ class JsonScanner {
     kFirstKey,      // after "{"
     kKey,           // after "," in an object
     kColon,         // after a key
-    kBehindValue,   // after a value in an array or object
+    kAfterValue,    // after a value in an array or object
     kString,        // after the opening quote
     kEscape,        // after a backslash
     kHexadecimal,   // in the digits of \u
@@ -48,8 +48,8 @@ class JsonScanner {
 
   bool step(char c);  // whether the byte was taken; otherwise the state has changed, and the byte is tried again
   void begin_value(char c);
-  void end_value() { state_ = objects_.empty() ? State::kDone : State::kBehindValue; }
-  void behind_value(char c);
+  void end_value() { state_ = objects_.empty() ? State::kDone : State::kAfterValue; }
+  void after_value(char c);
   void within_string(char c);
   void number(char c);
   bool may_end_number() const {

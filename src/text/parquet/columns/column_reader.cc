@@ -89,7 +89,7 @@ void ColumnReader::read_page() {
   }
 }
 
-// Heads have some 30 bytes, and more where they hold the least and the largest text of a page.
+// A head has some 30 bytes; more if it holds the least and the greatest text of its page.
 PageHeader ColumnReader::read_header() {
   std::string bytes;
   for (std::uint64_t wanted = 256;; wanted *= 16) {
@@ -111,7 +111,7 @@ PageHeader ColumnReader::read_header() {
   }
 }
 
-// The page's bytes in the file, in the memory that columns share.
+// Reads a page's stored bytes into the memory that columns share.
 std::string_view ColumnReader::read_bytes(const PageHeader& header) {
   const auto size = static_cast<std::size_t>(header.packed_size);
   const std::span<char> packed = memory_.packed(size).first(size);
@@ -129,7 +129,7 @@ void ColumnReader::hold(std::size_t before, std::size_t now) {
   held_ = held_ - before + now;
 }
 
-// Makes room for a page in that of the page before, unless it is too small, or most of it would stay empty.
+// Reuses the memory of the page before, unless it is too small or more than twice as large as needed.
 void ColumnReader::make_room(std::vector<char>& page, std::size_t size) {
   const std::size_t before = page.capacity();
   if (size > before || size < before / 2) {

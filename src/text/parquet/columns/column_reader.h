@@ -19,10 +19,10 @@ class PageMemory {
  public:
   explicit PageMemory(std::size_t most) : most_(most) {}
 
-  // Counts bytes in the place of `before`. Unsupported: all together are more than there may be.
+  // Counts `now` bytes in the place of `before`. Unsupported: the sum exceeds the bound.
   void count(std::size_t before, std::size_t now);
   void release(std::size_t bytes) noexcept { held_ -= bytes; }
-  // At least `size` bytes for the compressed page, whose content is lost. Unsupported as count().
+  // At least `size` bytes for a compressed page; the content before is lost. Unsupported: as count().
   std::span<char> packed(std::size_t size);
 
  private:
@@ -42,7 +42,7 @@ class ColumnReader {
     ready();
     return !has_entry_;
   }
-  // Levels of the next entry. The repetition level at the end is 0, as where a row begins.
+  // The levels of the next entry. At the end the repetition level is 0, as where a row begins.
   int definition() {
     ready();
     if (!has_entry_) throw_no_entry();
@@ -52,7 +52,7 @@ class ColumnReader {
     ready();
     return repetition_;
   }
-  // Takes the entry; its value if it has one. Valid until the next call of any function.
+  // Takes the entry and returns its value, empty if it has none. Valid until the next call of any function.
   std::string_view take();
 
  private:
@@ -74,7 +74,7 @@ class ColumnReader {
   const Leaf& leaf_;
   const ColumnChunk& chunk_;
   PageMemory& memory_;
-  std::size_t held_ = 0;      // of it
+  std::size_t held_ = 0;      // bytes counted in memory_
   std::uint64_t at_, end_;    // bytes of the chunk to come
   std::int64_t values_left_;  // entries of the chunk whose levels are to come
   std::int64_t page_left_ = 0;

@@ -67,7 +67,7 @@ void decompress(Codec codec, std::string_view packed, std::span<char> to) {
       return require(got >= 0 && static_cast<std::size_t>(got) == to.size(), "lz4");
     }
     case Codec::kLzo:
-    case Codec::kHadoopLz4: throw_undecodable("known");  // most_decompressed() has refused them
+    case Codec::kHadoopLz4: throw_undecodable("known");  // unreachable: most_decompressed() refuses them
   }
 }
 

@@ -10,13 +10,13 @@ namespace teratron::parquet {
 
 class DeltaIntegers {
  public:
-  // Reads the head. Damaged: it is impossible.
+  // Reads the header. Damaged: it is impossible.
   explicit DeltaIntegers(std::string_view bytes);
 
-  // Sums are modulo 2^64. Damaged: there are no more.
+  // The next value, modulo 2^64. Damaged: there is none.
   std::int64_t next();
 
-  // Bytes of all values, read or not; what follows them begins there.
+  // The size in bytes of all values, read or not: the offset of what follows them.
   std::size_t size() const;
 
  private:

@@ -12,7 +12,7 @@ namespace teratron::parquet {
 
 static_assert(std::endian::native == std::endian::little, "Parquet's numbers are little-endian");
 
-// A number of the first sizeof(T) bytes, which are there.
+// The number in the first sizeof(T) bytes; there must be as many.
 template <class T>
 T number_at(std::string_view bytes) {
   T number;
@@ -20,12 +20,12 @@ T number_at(std::string_view bytes) {
   return number;
 }
 
-// Half of `number`, its last bit as the sign: 0, -1, 1, -2, 2 ...
+// Decodes ZigZag: 0, 1, 2, 3, 4 stand for 0, -1, 1, -2, 2.
 inline std::int64_t without_zigzag(std::uint64_t number) {
   return static_cast<std::int64_t>((number >> 1) ^ (~(number & 1) + 1));
 }
 
-// Bytes that are taken from the front. Damaged: there are fewer.
+// Takes bytes from the front. Damaged: there are fewer.
 class ByteReader {
  public:
   ByteReader() = default;
@@ -56,7 +56,7 @@ class ByteReader {
   }
   std::int64_t zigzag() { return without_zigzag(varint()); }
 
-  // The bytes of a page or of the footer are no more; a reader that has not fetched all may fetch more.
+  // The bytes end too early. A reader that has not fetched all of them may fetch more and try again.
   struct Short : Damaged {
     using Damaged::Damaged;
   };

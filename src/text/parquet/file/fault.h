@@ -1,4 +1,4 @@
-// Faults of a file, without its name. RowReader makes a UserError of them, with the file and the row.
+// Faults of a file, without its name. RowReader makes UserErrors of them, with the file and the row.
 #pragma once
 
 #include <fmt/format.h>
@@ -8,7 +8,7 @@
 
 namespace teratron::parquet {
 
-// Bytes that no writer makes.
+// Bytes that no correct writer writes.
 struct Damaged : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
@@ -18,7 +18,7 @@ struct Unsupported : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// Bytes that are no text in UTF-8 in a column that is asked for.
+// Bytes that are not UTF-8, in a column that is read as text; the message is the column's name.
 struct NoText : std::runtime_error {
   using std::runtime_error::runtime_error;
 };

@@ -29,7 +29,7 @@ enum class Codec : std::uint8_t { kNone, kSnappy, kGzip, kLzo, kBrotli, kHadoopL
 
 enum class TimeUnit : std::uint8_t { kMilliseconds, kMicroseconds, kNanoseconds };
 
-// Meaning of a column's or group's bytes, by its logical type or the converted type of older files.
+// The meaning of a column's or a group's bytes, by its logical type, or the converted type of older files.
 enum class Meaning : std::uint8_t {
   kPlain,  // the physical type
   kText,
@@ -58,7 +58,7 @@ struct SchemaElement {
   Meaning meaning = Meaning::kPlain;
   std::int32_t scale = 0;  // of kDecimal
   TimeUnit unit = TimeUnit::kMilliseconds;
-  bool is_utc = false;  // kTimestamp: an instant; otherwise a clock's time somewhere
+  bool is_utc = false;  // kTimestamp: an instant; otherwise local time somewhere
 };
 
 // The bytes of a column in a row group.
@@ -80,8 +80,8 @@ struct Footer {
   std::int64_t rows = 0;
 };
 
-// Reads it whole. Damaged: the file does not end as Parquet does, or a number contradicts others or the file's size.
-// Unsupported: an encrypted file, columns in other files.
+// Reads the whole footer. Damaged: the file does not end as Parquet does, or a number contradicts others or the file's
+// size. Unsupported: an encrypted file, columns in other files.
 Footer read_footer(const RandomAccessFile& file);
 
 // Reads the bytes of a footer, without its length, in a file of `file_size` bytes.

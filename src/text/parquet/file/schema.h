@@ -1,4 +1,4 @@
-// The schema as a tree of values, as JSON has them: objects, lists, maps and what has a column.
+// The schema as a tree of values as JSON has them: objects, lists, maps and leaves, each of which has a column.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 namespace teratron::parquet {
 
 // A column. An entry of it has two levels (Melnik et al., "Dremel", 2010, section 4.1). The definition level counts the
-// optional and repeated ancestors that are there, so an entry with less than max_definition has no value. The
+// optional and repeated ancestors that are present, so an entry below max_definition has no value. The
 // repetition level is the depth of the list that the entry continues; 0 begins a row.
 struct Leaf {
   std::string path;  // "messages.list.element.role"

@@ -26,25 +26,24 @@ enum class ThriftType : std::uint8_t {
   kUuid,
 };
 
-// Reads what the caller knows and skips the rest. Damaged: as ByteReader; a value of another type than is asked for;
-// structs nested deeper than 32.
+// Reads the fields that the caller knows and skips the others. Damaged: as ByteReader; a value of another type than the
+// caller expects; structs nested deeper than 32.
 class ThriftReader {
  public:
   explicit ThriftReader(std::string_view bytes) : bytes_(bytes) {}
 
   std::size_t position() const { return bytes_.position(); }
 
-  // Calls visit(id) for each field of a struct, which reads its value by a function below, or does not: then it is
-  // skipped.
+  // Calls visit(id) for each field of a struct. visit() reads the value by a function below; otherwise it is skipped.
   void read_struct(const std::function<void(int id)>& visit);
 
-  // The value of the field that is visited.
+  // Read the value of the field that is visited.
   bool boolean();
   std::int64_t integer();
   std::int32_t small_integer();  // Damaged: more than 32 bits
   std::string_view binary();
   void structure(const std::function<void(int id)>& visit);
-  // Calls visit() for each element, which reads it as a field, or does not: then it is skipped.
+  // Calls visit() for each element, which it reads like a field; otherwise the element is skipped.
   void list(const std::function<void()>& visit);
 
  private:
@@ -55,7 +54,7 @@ class ThriftReader {
 
   ByteReader bytes_;
   ThriftType type_ = ThriftType::kStop;  // of the value that is visited
-  bool is_read_ = false;                 // the value that is visited
+  bool is_read_ = false;                 // whether visit() has read the value
   int depth_ = 0;
 };
 

@@ -12,7 +12,7 @@ namespace teratron::parquet {
 //  - numbers in the fewest digits that give them back, with a point where they are floating-point; NaN and infinity as
 //    null; decimals with all their digits;
 //  - dates and times by ISO 8601: "2013-05-18", "05:46:24", "2013-05-18T05:46:24.5", with a Z if it is an instant;
-//  - text as a string, also bytes of no type that are UTF-8; other bytes in base64.
+//  - text as a string, also bytes without a logical type if they are UTF-8; other bytes in base64.
 // Unsupported: intervals, and decimals of more than 256 bits.
 void append_json_value(const SchemaElement& element, std::string_view value, std::string& out);
 

@@ -11,7 +11,7 @@ namespace {
 
 bool is_text(const SchemaElement& element) { return element.meaning == Meaning::kText; }
 
-// Bytes that no type calls text, a number or something else.
+// Whether the values are bytes that no type calls text, a number or something else.
 bool is_bytes(const SchemaElement& element) {
   const bool has_bytes = element.type == PhysicalType::kByteArray || element.type == PhysicalType::kFixedByteArray;
   return has_bytes && (element.meaning == Meaning::kPlain || element.meaning == Meaning::kBytes);
@@ -133,7 +133,7 @@ void RowAssembly::append_list(const Node& node, std::string& out) {
   out += is_object ? '}' : ']';
 }
 
-// Takes the entry that each column has for a value that is not there.
+// Takes the entry by which each column marks an absent value.
 void RowAssembly::skip(const Node& node) {
   for (std::size_t leaf = node.first_leaf; leaf < node.end_leaf; ++leaf) columns_[leaf]->take();
 }

@@ -1,5 +1,5 @@
 // Rows of a row group from the entries of its columns, as JSON (Melnik et al., "Dremel", 2010, section 4.3, by
-// recursion over the schema in the place of a machine of states).
+// recursion over the schema instead of a state machine).
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace teratron::parquet {
 
-// What bytes that no type calls text become.
+// Treatment of bytes that no type calls text.
 enum class BytesAs : std::uint8_t {
   kTextOrBase64,  // text where they are UTF-8
   kText,          // NoText: they are not UTF-8
@@ -25,14 +25,14 @@ class RowAssembly {
   // `members`: those of a row to read. A row has at most `most_bytes`.
   RowAssembly(const Schema& schema, const std::vector<const Node*>& members, std::size_t most_bytes);
 
-  // Reads the bytes of the member of this name so, kTextOrBase64 before. Whether all its values are bytes by their
-  // type.
+  // Sets the treatment of bytes in the member of this name; the default is kTextOrBase64. Returns whether all its
+  // values are bytes by their type.
   bool read_bytes(std::string_view name, BytesAs as);
 
   void begin(const RandomAccessFile& file, const RowGroup& group, PageMemory& memory);
-  // Appends the next row, an object. Damaged: columns end before, or disagree about where the row does.
+  // Appends the next row, an object. Damaged: a column has ended, or columns disagree about where the row ends.
   void append_row(std::string& out);
-  // Damaged: a column goes on after the group's last row.
+  // Damaged: a column continues after the group's last row.
   void end();
 
  private:

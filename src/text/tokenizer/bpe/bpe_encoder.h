@@ -30,8 +30,8 @@ class MergeTable {
   }
 
   static std::int32_t merged_token(RankedMerge merge) { return static_cast<std::int32_t>(merge & 0xFFFFFFFF); }
-  // Writes the tokens of a word before any merge, at most one for each byte: of its bytes, or of its characters
-  // (SentencePiece). Their number.
+  // Writes the tokens of a word before any merge, at most one a byte: of its bytes, or of its characters
+  // (SentencePiece). Returns their number.
   std::size_t split(std::string_view word, std::int32_t* tokens) const;
 
  private:
@@ -110,7 +110,7 @@ class WordJoints {
   std::array<std::array<std::uint64_t, 4>, 256> joints_{};
 };
 
-// All that encoding looks up in. The model is validated, and must outlive the tables.
+// Tables that encoding looks up. The model is validated, and must outlive the tables.
 struct BpeTables {
   explicit BpeTables(const BpeModel& model);
 

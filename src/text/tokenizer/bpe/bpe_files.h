@@ -1,4 +1,10 @@
-// The files of a BPE tokenizer: GPT-2's vocabulary and merges, and Hugging Face's tokenizer.json.
+// The files of a BPE tokenizer: GPT-2's pair (vocab.json or encoder.json, with merges.txt or vocab.bpe), and Hugging
+// Face's tokenizer.json with exactly the steps of a family (README.md). These steps count, also where transformers'
+// class of that name would put its own. Refused by name, since they would change ids:
+// - Unigram; every other expression, normalizer, pre-tokenizer or decoder; byte_fallback without all 256 bytes;
+// - post-processors that add more than one token before the text;
+// - added tokens that would be found inside words (but runs of spaces), or in a text that the normalizer changed;
+// - a token that no merge makes and that is no byte, no added token and not written like a special one (<...>, [...]).
 #pragma once
 
 #include <simdjson.h>

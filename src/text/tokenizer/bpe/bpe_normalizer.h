@@ -1,5 +1,6 @@
-// The text that BPE encodes: NFC where the model asks for it, spaces for SentencePiece's "▁" (its sign for them, from
-// which it does not tell it), and without bytes outside of UTF-8 that the vocabulary lacks.
+// The text that BPE encodes: in NFC where the model asks for it; for SentencePiece with spaces in the place of "▁", its
+// sign for them, which it does not distinguish from spaces; and without bytes outside of UTF-8 that the vocabulary
+// lacks.
 #pragma once
 
 #include <array>
@@ -20,8 +21,8 @@ class BpeNormalizer {
     std::size_t begin = 0, end = 0;            // bytes of the result
     std::size_t text_begin = 0, text_end = 0;  // bytes of the text
   };
-  // The text itself if nothing changes; otherwise `result`, which is overwritten. Appends the changes to `changes`
-  // unless it is null.
+  // Returns the text itself if nothing changes; otherwise `result`, which it overwrites. Appends the changes to
+  // `changes` unless it is null.
   std::string_view normalize(std::string_view text, std::string& result, std::vector<Change>* changes) const;
 
  private:

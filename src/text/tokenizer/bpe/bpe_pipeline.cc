@@ -1,4 +1,4 @@
-// The steps beside the model in a tokenizer.json: those of the families that are read, and no others.
+// The steps beside the model in a tokenizer.json: exactly those of the families in README.md.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -161,8 +161,8 @@ class PipelineReader {
     pipeline_.strips_space = true;
   }
 
-  // ByteLevel changes offsets only. A template may put a token before the text; transformers 5 writes one that is the
-  // text itself.
+  // ByteLevel changes offsets only. A template may put one token before the text; transformers 5 also writes a template
+  // that is the text alone.
   void read_post_processor(const dom::element& processor) {
     const std::string_view type = type_of(processor);
     if (type == "ByteLevel") return;
@@ -192,7 +192,7 @@ class PipelineReader {
     if (texts != 1) refuse("its post_processor's template is more than the text itself");
   }
 
-  // Texts between <s> and </s>, which the vocabulary alone says later (bpe/roberta.h).
+  // Checks RoBERTa's frame, <s> and </s>. The pipeline keeps nothing of it: the vocabulary implies it (bpe/roberta.h).
   void read_roberta_frame(const dom::element& processor) const {
     for (const auto& [name, text] : {std::pair<const char*, std::string_view>{"cls", "<s>"}, {"sep", "</s>"}}) {
       if (is_framing_token(processor[name], text, id_of_added(text))) continue;
@@ -211,7 +211,7 @@ class PipelineReader {
     return -1;
   }
 
-  // The template's own list of tokens must give the id that the vocabulary has.
+  // Refuses a template whose own list gives the token another id than the vocabulary does.
   void require_id(const dom::element& processor, std::string_view token) const {
     std::int64_t id = -1;
     const std::int64_t listed = id_of_added(token);

@@ -1,5 +1,4 @@
-// Reads BPE: GPT-2's pair of files and the settings beside them; checks their content and makes a model of
-// it.
+// Reads GPT-2's pair of files and the settings beside them; makes a model of a checked source.
 #include <fmt/format.h>
 #include <simdjson.h>
 
@@ -161,7 +160,7 @@ BpeMerge resolve(const BpeSource::Merge& merge, const IdOf& id_of, const BpeSour
   return {id(merge.left), id(merge.right), id(merge.left + merge.right)};
 }
 
-// The byte of "<0x0A>".
+// The byte that "<0x0A>" names; nullopt for other texts.
 std::optional<char> byte_of(std::string_view text) {
   if (text.size() != 6 || !text.starts_with("<0x") || text[5] != '>') return std::nullopt;
   unsigned byte = 0;
@@ -170,7 +169,7 @@ std::optional<char> byte_of(std::string_view text) {
   return static_cast<char>(byte);
 }
 
-// The bytes that a token of the vocabulary stands for; empty if it has characters that stand for none.
+// The bytes that a token of the vocabulary stands for; nullopt if one of its characters stands for none.
 std::optional<std::string> bytes_of_token(std::string_view text, const BpePipeline& pipeline) {
   if (!pipeline.is_sentence_piece()) return from_alphabet(text);
   if (text.find(' ') != std::string_view::npos) return std::nullopt;
@@ -184,7 +183,7 @@ std::optional<std::string> bytes_of_token(std::string_view text, const BpePipeli
   return bytes;
 }
 
-// Sets the tokens of SentencePiece's bytes. UserError: one is missing.
+// Finds the tokens <0x00> to <0xFF> of SentencePiece's bytes. UserError: one is missing.
 void take_byte_tokens(const std::vector<std::string_view>& texts, const BpeSource& source, BpeModel& model) {
   if (!source.pipeline.is_sentence_piece()) return;
   model.byte_tokens.assign(256, -1);

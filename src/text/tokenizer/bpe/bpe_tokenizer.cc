@@ -12,10 +12,10 @@ namespace {
 
 using Change = BpeNormalizer::Change;
 
-// Replaces bytes of the normalized text by those of the text that they come from. A changed part is taken whole.
+// Maps spans of the normalized text to the bytes of the text that they come from. A changed part counts as a whole.
 void return_to_text(std::span<const Change> changes, std::span<TokenSpan> spans) {
   const auto to_text = [&](std::uint32_t at, bool is_end) {
-    // The last change that begins before the place, or at it if a token begins there.
+    // Finds the last change that begins before `at`, or at it if a token begins there.
     std::size_t before = 0;
     while (before < changes.size() && (is_end ? changes[before].begin < at : changes[before].begin <= at)) ++before;
     if (before == 0) return at;

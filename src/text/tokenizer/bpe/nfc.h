@@ -11,14 +11,14 @@ namespace teratron {
 
 class Nfc {
  public:
-  // The tables, made at the first call.
+  // The tables, which the first call makes.
   static const Nfc& instance();
 
   // Whether the character stands in NFC whatever follows it, and nothing before it changes because of it.
   bool is_stable(char32_t code) const {
     return code < 0x300 || code >= kEnd || (unstable_[code / 64] >> (code % 64) & 1) == 0;
   }
-  // Appends the form of characters: a stable one or none, and unstable ones after it.
+  // Appends the composed form of `characters`: at most one stable character, then unstable ones.
   void append(std::u32string_view characters, std::string& out) const;
 
  private:

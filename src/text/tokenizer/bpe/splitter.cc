@@ -11,7 +11,8 @@ struct Char {
   std::size_t length = 1;
 };
 
-// Numbers of Unicode 17, which Hugging Face's Digits takes apart, too; its patterns are of Unicode 16.
+// Whether a number is of Unicode 17 and not of 16: Hugging Face's Digits isolates these 13, too; its patterns are
+// of 16.
 bool is_younger_number(char32_t code) {
   return (code >= 0x11DE0 && code <= 0x11DE9) || (code >= 0x16FF4 && code <= 0x16FF6);
 }

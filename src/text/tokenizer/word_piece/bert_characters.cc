@@ -10,8 +10,8 @@
 namespace teratron::bert {
 namespace {
 
-// Marks, punctuation, format characters and decompositions that are younger than Unicode 8 (other characters inside a
-// range are younger, too, or ordinary anyway). Hugging Face treats them as ordinary characters.
+// Marks, punctuation, format characters and decompositions younger than Unicode 8, which Hugging Face treats as
+// ordinary characters. Other characters inside a range are younger, too, or ordinary anyway.
 constexpr CodeRange kYounger[] = {
     {0x61D, 0x61D},     {0x7FD, 0x7FD},     {0x890, 0x8E2},     {0x9FD, 0x9FE},     {0xA76, 0xA76},
     {0xAFA, 0xAFF},     {0xB55, 0xB55},     {0xC04, 0xC3C},     {0xC77, 0xC77},     {0xC84, 0xC84},
@@ -23,7 +23,7 @@ constexpr CodeRange kYounger[] = {
     {0x116B9, 0x116B9}, {0x1182F, 0x11FFF}, {0x12FF1, 0x1612F}, {0x16D68, 0x16F4F}, {0x16FE2, 0x16FF1},
     {0x1CF00, 0x1CF46}, {0x1E000, 0x1E6F5}, {0x1E944, 0x1E95F}};
 
-// Those introduced by Unicode 9: their order among marks is known, their category is not.
+// Ranges that Unicode 9 introduced: Hugging Face knows their order among marks, not their category.
 constexpr CodeRange kYoungerButOrdered[] = {{0x8D4, 0x8E1},     {0x1DFB, 0x1DFB},   {0x11442, 0x11442},
                                             {0x11446, 0x11446}, {0x11C3F, 0x11C3F}, {0x1E000, 0x1E02A},
                                             {0x1E944, 0x1E94A}};

@@ -1,5 +1,7 @@
 // The files of a WordPiece tokenizer: Google's vocab.txt, with Hugging Face's tokenizer_config.json beside it.
-// tokenizer_json.h reads tokenizer.json.
+// tokenizer_json.h reads tokenizer.json. Windows' line ends and a byte order mark are allowed. Refused: missing special
+// tokens (all are named), a token twice, an empty line, white space after a token, added tokens that the vocabulary
+// lacks or that are words.
 #pragma once
 
 #include <filesystem>
