@@ -2,9 +2,9 @@
 #include <array>
 
 #include "fuzz.h"
-#include "tasks/classify/labels.h"
-#include "tasks/classify/predictions.h"
-#include "tasks/classify/table.h"
+#include "tasks/custom/labels.h"
+#include "tasks/custom/predictions.h"
+#include "tasks/custom/table.h"
 
 void teratron::fuzz::parse(std::string_view input) {
   constexpr std::array<const char*, 4> kNames = {"a.csv", "a.tsv", "a.jsonl", "a.json"};
@@ -12,15 +12,15 @@ void teratron::fuzz::parse(std::string_view input) {
   const auto parts = parts_of(input, '\x1e');
   const std::array files = {put(kNames[choice % kNames.size()], parts.front())};
   const auto predicted = put("b.jsonl", parts.back());
-  const classify::Columns columns{.text = "text", .pair = choice / 4 % 2 == 1 ? "pair" : "", .label = "label"};
-  const classify::Table table = classify::read_table(files, columns);
+  const custom::Columns columns{.text = "text", .pair = choice / 4 % 2 == 1 ? "pair" : "", .label = "label"};
+  const custom::Table table = custom::read_table(files, columns);
   require(!table.rows.empty(), "a table has rows");
-  for (const classify::Row& row : table.rows) require(!table.place(row).empty(), "a row has a place");
+  for (const custom::Row& row : table.rows) require(!table.place(row).empty(), "a row has a place");
   try {
-    const LabelSet labels = classify::labels_in(table, LabelKind::kAuto);
-    const classify::LabelWords words(labels);
-    for (const classify::Row& row : table.rows) words.of(row, table);
+    const LabelSet labels = custom::labels_in(table, LabelKind::kAuto);
+    const custom::LabelWords words(labels);
+    for (const custom::Row& row : table.rows) words.of(row, table);
   } catch (const UserError&) {
   }
-  classify::read_predictions(predicted, table.rows.size());
+  custom::read_predictions(predicted, table.rows.size());
 }

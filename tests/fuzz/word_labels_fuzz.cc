@@ -2,7 +2,7 @@
 #include <array>
 
 #include "fuzz.h"
-#include "tasks/classify/labels.h"
+#include "tasks/custom/labels.h"
 #include "tasks/tag/predictions.h"
 #include "tasks/tag/sentences.h"
 #include "tasks/tag/spans.h"
@@ -18,11 +18,11 @@ void teratron::fuzz::parse(std::string_view input) {
   const tag::Sentences sentences = tag::read_sentences(files, reading);
   require(sentences.begins.back() == sentences.words.rows.size(), "sentences hold all words");
   try {
-    const LabelSet labels = classify::labels_in(sentences.words, LabelKind::kNames);
+    const LabelSet labels = custom::labels_in(sentences.words, LabelKind::kNames);
     const tag::SpanLabels spans(labels.names);
-    const classify::LabelWords numbers(labels);
+    const custom::LabelWords numbers(labels);
     std::vector<std::int32_t> known;
-    for (const classify::Row& word : sentences.words.rows) {
+    for (const custom::Row& word : sentences.words.rows) {
       if (const std::int32_t label = numbers.of(word, sentences.words); label != kUnknownLabel) known.push_back(label);
     }
     if (spans.are_spans()) require(spans.spans_in(known).size() <= known.size(), "a span has a word");

@@ -1,4 +1,5 @@
 // Tables beside Python's csv module, and metrics beside scikit-learn and SciPy (tests/oracle/classify_cases.py).
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -7,8 +8,8 @@
 #include "base/files/file.h"
 #include "checkpoint/damage.h"
 #include "oracle/python.h"
-#include "tasks/classify/delimited.h"
-#include "tasks/classify/metrics.h"
+#include "tasks/custom/metrics.h"
+#include "tasks/delimited.h"
 
 namespace teratron::testing {
 namespace {
@@ -23,7 +24,7 @@ TEST(ClassifyOracle, TablesAreReadAsByPythonAndMetricsAreScikitLearns) {
   for (const Json& expected : Json::parse(read_file(folder / "tables.json"))) {
     const std::filesystem::path file = folder / fmt::format("{}.csv", number++);
     const std::string text = read_file(file);
-    classify::DelimitedReader reader(text, classify::Delimiter::kComma, file);
+    DelimitedReader reader(text, Delimiter::kComma, file);
     Json rows = Json::array();
     while (reader.next()) rows.push_back(reader.cells());
     EXPECT_EQ(rows, expected) << Json(text);
@@ -35,12 +36,12 @@ TEST(ClassifyOracle, TablesAreReadAsByPythonAndMetricsAreScikitLearns) {
     const Json one = Json::parse(line);
     std::array<double, 3> ours = {};
     if (const auto count = one["count"].get<std::int64_t>(); count > 0) {
-      const classify::LabelMetrics metrics = classify::label_metrics(
+      const custom::LabelMetrics metrics = custom::label_metrics(
           one["labels"].get<std::vector<std::int32_t>>(), one["predicted"].get<std::vector<std::int32_t>>(), count);
       ours = {metrics.accuracy, metrics.f1_macro, metrics.matthews};
     } else {
-      const classify::NumberMetrics metrics = classify::number_metrics(one["labels"].get<std::vector<double>>(),
-                                                                       one["predicted"].get<std::vector<double>>());
+      const custom::NumberMetrics metrics =
+          custom::number_metrics(one["labels"].get<std::vector<double>>(), one["predicted"].get<std::vector<double>>());
       ours = {metrics.pearson, metrics.spearman, metrics.mean_squared_error};
     }
     for (std::size_t i = 0; i < ours.size(); ++i) {

@@ -4,9 +4,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include "tasks/classify/labels.h"
-#include "tasks/classify/metrics.h"
-#include "tasks/classify/predictions.h"
+#include "tasks/custom/labels.h"
+#include "tasks/custom/metrics.h"
+#include "tasks/custom/predictions.h"
 #include "tasks/task_entry.h"
 #include "tasks/task_files.h"
 
@@ -24,12 +24,12 @@ class ClassifyFiles : public TaskFiles {
     put_file(folder_ / name, content);
     return folder_ / name;
   }
-  classify::Table table(const std::string& name, const std::string& content,
-                        const classify::Columns& columns = kUsual) const {
-    return classify::read_table(std::vector{file(name, content)}, columns);
+  custom::Table table(const std::string& name, const std::string& content,
+                      const custom::Columns& columns = kUsual) const {
+    return custom::read_table(std::vector{file(name, content)}, columns);
   }
   std::string table_fault(const std::string& name, const std::string& content,
-                          const classify::Columns& columns = kUsual) const {
+                          const custom::Columns& columns = kUsual) const {
     return message_of<UserError>([&] { table(name, content, columns); });
   }
   std::unique_ptr<TaskSet> open_file(const std::string& name, const std::string& content, TaskReading reading,
@@ -43,18 +43,18 @@ class ClassifyFiles : public TaskFiles {
     return reading;
   }
 
-  inline static const classify::Columns kUsual = {.text = "text", .pair = {}, .label = "label"};
+  inline static const custom::Columns kUsual = {.text = "text", .pair = {}, .label = "label"};
 };
 
-std::vector<std::string> fields_of(const classify::Table& table) {
+std::vector<std::string> fields_of(const custom::Table& table) {
   std::vector<std::string> all;
-  for (const classify::Row& row : table.rows)
+  for (const custom::Row& row : table.rows)
     all.push_back(fmt::format("{}|{}|{}|{}", row.text, row.pair, row.label, row.line));
   return all;
 }
 
 TEST_F(ClassifyFiles, TablesAreReadByTheirEnding) {
-  const classify::Columns pairs = {.text = "a", .pair = "b", .label = "y"};
+  const custom::Columns pairs = {.text = "a", .pair = "b", .label = "y"};
   EXPECT_THAT(
       fields_of(table("t.csv", "\xEF\xBB\xBFy,b,a,more\r\nup,\"x, \"\"z\"\"\nw\",t,0\r\n\r\n down ,,t,\r\n", pairs)),
       ElementsAre("t|x, \"z\"\nw|up|2", "t||down|5"));
@@ -72,10 +72,10 @@ TEST_F(ClassifyFiles, TablesAreReadByTheirEnding) {
 
 TEST_F(ClassifyFiles, RowsOfParquetAreThoseOfTheSameJsonLines) {
   const std::filesystem::path golden = std::filesystem::path(TERATRON_SOURCE_DIR) / "tests" / "golden" / "parquet";
-  const classify::Columns columns = {.text = "text", .pair = "language_score", .label = "dump"};
-  const auto lines = fields_of(classify::read_table(std::vector{golden / "fineweb.jsonl"}, columns));
+  const custom::Columns columns = {.text = "text", .pair = "language_score", .label = "dump"};
+  const auto lines = fields_of(custom::read_table(std::vector{golden / "fineweb.jsonl"}, columns));
   EXPECT_EQ(lines.size(), 24U);
-  EXPECT_EQ(fields_of(classify::read_table(std::vector{golden / "fineweb-zstd.parquet"}, columns)), lines);
+  EXPECT_EQ(fields_of(custom::read_table(std::vector{golden / "fineweb-zstd.parquet"}, columns)), lines);
 }
 
 TEST_F(ClassifyFiles, FaultsOfTablesNameTheLine) {
@@ -106,7 +106,7 @@ TEST_F(ClassifyFiles, FaultsOfTablesNameTheLine) {
 
 TEST_F(ClassifyFiles, LabelsAreTheNamesOfTheFilesSorted) {
   const auto names = [&](const std::string& labels, LabelKind kind = LabelKind::kAuto) {
-    return classify::labels_in(table("t.csv", "label\n" + labels, {.text = {}, .pair = {}, .label = "label"}), kind);
+    return custom::labels_in(table("t.csv", "label\n" + labels, {.text = {}, .pair = {}, .label = "label"}), kind);
   };
   EXPECT_THAT(names("b\na\nb\n\"\"\n").names, ElementsAre("a", "b"));
   EXPECT_THAT(names("10\n9\n-1\n").names, ElementsAre("-1", "9", "10")) << "whole numbers are names by default";
@@ -128,7 +128,7 @@ TEST_F(ClassifyFiles, LabelsAreTheNamesOfTheFilesSorted) {
   EXPECT_THAT(message_of<UserError>([&] { names("\"\"\n\"\"\n"); }), HasSubstr("--label-column (there are label)"));
   EXPECT_THAT(message_of<UserError>([&] { names("1\nnan\n", LabelKind::kNumbers); }),
               HasSubstr("t.csv:3: the label 'nan' is no number, as --labels numbers needs"));
-  EXPECT_EQ(classify::number_of("1e39"), std::nullopt) << "beyond fp32";
+  EXPECT_EQ(custom::number_of("1e39"), std::nullopt) << "beyond fp32";
 }
 
 TEST_F(ClassifyFiles, ALabelThatTheModelDoesNotKnowIsNamedWithItsLine) {
@@ -228,23 +228,22 @@ TEST_F(ClassifyFiles, NumbersAreScoredByTheirCorrelationsAndError) {
             "{\"index\": 0, \"number\": 0.5}\n{\"index\": 1, \"number\": 3}\n{\"index\": 2, \"number\": -7}\n");
   EXPECT_THROW(set->scores({{0, 1}, {3, 1}, {7, 1}}), InternalError);
   put_file(folder_ / "p.jsonl", "{\"index\": 0, \"number\": 1}\n{\"index\": 1, \"number\": 1e39}\n");
-  EXPECT_THAT(message_of<UserError>([&] { classify::read_predictions(folder_ / "p.jsonl", 2); }),
+  EXPECT_THAT(message_of<UserError>([&] { custom::read_predictions(folder_ / "p.jsonl", 2); }),
               HasSubstr("p.jsonl:2: the number 1e+39 is not from"));
   put_file(folder_ / "p.jsonl", "{\"index\": " + std::string(200'000, '[') + std::string(200'000, ']') + "}\n");
-  EXPECT_THAT(message_of<UserError>([&] { classify::read_predictions(folder_ / "p.jsonl", 2); }),
+  EXPECT_THAT(message_of<UserError>([&] { custom::read_predictions(folder_ / "p.jsonl", 2); }),
               HasSubstr("p.jsonl:1: this is no prediction"));
 }
 
 TEST(ClassifyMetrics, AreThoseOfHandMadeCases) {
   const std::vector<std::int32_t> labels = {0, 0, 1, 1}, said = {0, 1, 1, 1}, one = {1, 1, 1, 1};
-  const classify::LabelMetrics metrics = classify::label_metrics(labels, said, 3);
+  const custom::LabelMetrics metrics = custom::label_metrics(labels, said, 3);
   EXPECT_DOUBLE_EQ(metrics.accuracy, 0.75);
   EXPECT_DOUBLE_EQ(metrics.f1_macro, (2.0 / 3 + 0.8) / 2) << "label 2, which nobody has, does not count";
   EXPECT_DOUBLE_EQ(metrics.matthews, 1 / std::sqrt(3.0));
-  EXPECT_EQ(classify::label_metrics(labels, one, 2).matthews, 0);
-  EXPECT_DOUBLE_EQ(classify::number_metrics(std::vector<double>{1, 2, 3}, std::vector<double>{3, 10, 2}).spearman,
-                   -0.5);
-  EXPECT_EQ(classify::number_metrics(std::vector<double>{1, 2, 3}, std::vector<double>{2, 2, 2}).pearson, 0);
+  EXPECT_EQ(custom::label_metrics(labels, one, 2).matthews, 0);
+  EXPECT_DOUBLE_EQ(custom::number_metrics(std::vector<double>{1, 2, 3}, std::vector<double>{3, 10, 2}).spearman, -0.5);
+  EXPECT_EQ(custom::number_metrics(std::vector<double>{1, 2, 3}, std::vector<double>{2, 2, 2}).pearson, 0);
 }
 
 }  // namespace

@@ -8,7 +8,7 @@
 #include "base/philox.h"
 #include "base/trials.h"
 #include "checkpoint/damage.h"
-#include "tasks/classify/table.h"
+#include "tasks/custom/table.h"
 #include "tasks/glue/score.h"
 #include "tasks/race/score.h"
 #include "tasks/synthetic_tasks.h"
@@ -77,7 +77,7 @@ void spoil(int trials, const std::function<std::string(const std::string&)>& spo
     });
     reads(change(kSoundTable), [&] {
       std::filesystem::rename(file, folder / "file.csv");
-      classify::read_table(std::vector{folder / "file.csv"}, {.text = "text", .pair = {}, .label = "label"});
+      custom::read_table(std::vector{folder / "file.csv"}, {.text = "text", .pair = {}, .label = "label"});
     });
     reads(change(kSoundRace), [&] { score(race::read_dataset(files), {{"high1.txt", {0, 1}}}); });
     reads(change(kSoundAnswers), [&] { race::read_predictions(file); });

@@ -98,7 +98,14 @@ TEST_F(EmbedFiles, WhatCannotBeLearnedIsRefused) {
               HasSubstr("no column is called 'b'"));
 }
 
-// By cosines of vectors (1, 0) and (cos, sin), those of the labels and their order reversed.
+TEST_F(EmbedFiles, PairsWithoutAnySimilarityAreNoneToLearnSimilaritiesFrom) {
+  TaskReading with = reading();
+  with.labels.are_numbers = true;
+  EXPECT_THAT(message_of<UserError>([&] { open_csv("a,b,label\nrain,snow,\nsun,fog,\n", with, true); }),
+              HasSubstr("none of the 2 pairs to train on has a label"));
+}
+
+// Outputs are vectors (1, 0) and (cos, sin): once with cosines in the order of the labels, once in the reverse order.
 TEST_F(EmbedFiles, HeldOutPairsWithSimilaritiesAreScoredByTheirOrder) {
   const auto set = open_csv("a,b,label\nrain,snow,5\nsun,fog,3\nhill,lake,\nmoss,leaf,1\n", reading());
   const auto with_cosines = [](std::initializer_list<float> cosines) {

@@ -44,7 +44,7 @@ class TagFiles : public TaskFiles {
     for (std::size_t i = 0; i + 1 < sentences.begins.size(); ++i) {
       text += i == 0 ? "" : " |";
       for (std::size_t word = sentences.begins[i]; word < sentences.begins[i + 1]; ++word) {
-        const classify::Row& row = sentences.words.rows[word];
+        const custom::Row& row = sentences.words.rows[word];
         text += fmt::format(" {}/{}/{}", row.text, row.label, row.line);
       }
     }

@@ -16,14 +16,7 @@ namespace {
 std::vector<std::int64_t> order_of(const TaskExamples& examples) {
   std::vector<std::int64_t> order(static_cast<std::size_t>(examples.count()));
   std::iota(order.begin(), order.end(), std::int64_t{0});
-  const auto length = [&](std::int64_t example) {
-    std::int64_t longest = 0;
-    for (std::int64_t k = 0; k < examples.sequences_each; ++k) {
-      longest = std::max(longest, examples.length(example * examples.sequences_each + k));
-    }
-    return longest;
-  };
-  std::ranges::stable_sort(order, std::greater(), length);
+  std::ranges::stable_sort(order, std::greater(), [&](std::int64_t example) { return examples.longest_of(example); });
   return order;
 }
 

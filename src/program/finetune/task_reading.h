@@ -16,16 +16,17 @@ namespace teratron {
 // Reading of texts: flags of `finetune` and `eval TASK`. 0: the value of default_reading().
 struct TaskReadingSettings {
   TaskReading given{.seq_length = 0};
-  std::optional<Pooling> pooling;  // of embed; nothing: as the folder of --load says, else the mean
+  std::optional<Pooling> pooling;  // of embed; nullopt: that of the weights of --load, else the mean
 
   // Reading with all values, for a model of so many positions.
   TaskReading reading_for(TaskKind task, std::int64_t positions) const;
   Faults faults() const;
 };
 void add_task_reading_fields(FieldList& list, TaskReadingSettings& settings);
-// Those flags of a list that were given, with their values, but for what the model itself says: RunOrigin::reading.
+// Values of those flags that were given, by flag, for RunOrigin::reading. The model itself records --label-names and
+// --pooling.
 std::map<std::string, std::string> given_reading(TaskReadingSettings& settings, FieldList& fields);
-// Takes what a run read by, but for the flags in `named`.
+// Takes the values that a run recorded, except those of the flags in `named`.
 void take_reading(const std::map<std::string, std::string>& run, const std::set<std::string>& named,
                   TaskReadingSettings& settings);
 // Pooling of embed's vectors: the given one, that of the weights in `load`, or the mean.

@@ -38,6 +38,12 @@ std::int64_t TaskExamples::longest() const {
   return most;
 }
 
+std::int64_t TaskExamples::longest_of(std::int64_t example) const {
+  std::int64_t most = 0;
+  for (std::int64_t k = 0; k < sequences_each; ++k) most = std::max(most, length(example * sequences_each + k));
+  return most;
+}
+
 std::string_view TaskExamples::bytes_of(std::int64_t example) const {
   const auto first = static_cast<std::size_t>(example * sequences_each);
   const auto begin = static_cast<std::size_t>(begins[first]);

@@ -1,4 +1,4 @@
-// Examples of a task as a BERT reads them.
+// Examples of a task: token sequences and labels, as a BERT reads them.
 #pragma once
 
 #include <bit>
@@ -9,10 +9,10 @@
 
 namespace teratron {
 
-// No label. As a number (label_of_number) this word is a NaN, which is no label either.
+// Stands for no label. As a number (number_of_label) it is a NaN, so no number is taken for it.
 inline constexpr std::int32_t kUnknownLabel = -1;
 
-// A number to learn, as the word that stands in its label's place (model/bert_task_head.h).
+// Converts a number to learn to the word that stands in a label's place (model/bert_task_head.h), and back.
 constexpr std::int32_t label_of_number(float number) { return std::bit_cast<std::int32_t>(number); }
 constexpr float number_of_label(std::int32_t label) { return std::bit_cast<float>(label); }
 
@@ -26,9 +26,9 @@ struct TaskExamples {
   std::int64_t labels_each = 1;
   bool labels_tokens() const { return labels_each == kEachToken; }
 
-  // Examples of a micro-batch follow one another in the order of the epoch, since their losses depend on one another.
-  // Otherwise they are those of a batch that have about one length.
-  bool are_negatives = false;  // of one another
+  // Whether the examples of a micro-batch are one another's negatives (embed without similarities). Their losses depend
+  // on one another, so they stay in the order of the epoch; other tasks' examples are batched by length.
+  bool are_negatives = false;
 
   std::vector<std::int32_t> ids;  // of all sequences, one after another
   std::vector<std::int64_t>
@@ -52,13 +52,14 @@ struct TaskExamples {
   // A hash of all members but are_negatives; not 0. Sets of the same examples in the same order are equal, whatever
   // their files.
   std::int64_t checksum() const;
-  std::int64_t longest() const;  // tokens of the longest sequence; 0 if there is none
+  std::int64_t longest() const;                         // tokens of the longest sequence; 0 if there is none
+  std::int64_t longest_of(std::int64_t example) const;  // tokens of an example's longest sequence
   // Number of examples whose sequences are those of an example of another set, whatever their labels.
   std::int64_t count_in(const TaskExamples& other) const;
 
  private:
   std::string_view bytes_of(std::int64_t example) const;  // of its ids
-  // The part of a list with a value for each token that is of a sequence.
+  // Part of a sequence in `list`, which has a value for each token.
   std::span<const std::int32_t> part_of(const std::vector<std::int32_t>& list, std::int64_t number) const {
     const auto at = static_cast<std::size_t>(number);
     return std::span(list).subspan(static_cast<std::size_t>(begins[at]),

@@ -43,12 +43,13 @@ TokenLists encode_texts(const Tokenizer& tokenizer, std::int64_t count, const Te
   return lists;
 }
 
-// Writes the frame around a and b, [CLS] a [SEP] b [SEP] of BERT, for each pair, or that around a alone, into
-// `examples`, which already has its labels and sizes.
+// Writes each pair as a sequence, in BERT's frame [CLS] a [SEP] b [SEP], or its a alone, into `examples`, which already
+// has its labels and sizes.
 void write_sequences(std::span<const TokenPair> pairs, const TextFrame& frame, TaskExamples& examples,
                      bool has_second = true);
 
-// "; 12 rows left out" if there are any, else empty: for TaskSet::notes. `noun` of one, or empty; `rest` follows it.
+// Part of TaskSet::notes, "; 12 rows left out"; empty for 0. `noun`: in the singular, or empty; `rest`: the words after
+// it.
 std::string note_of(std::int64_t count, std::string_view noun, std::string_view rest = {});
 
 }  // namespace teratron

@@ -64,7 +64,7 @@ struct LabelSet {
 enum class LabelKind {
   kAuto,     // numbers where every label is one, and some have a fraction; else names
   kNames,    // one of several for each text
-  kNumbers,  // as of STS-B
+  kNumbers,  // one for each text, such as STS-B's similarities
 };
 
 // How texts become sequences, and outputs become answers.
@@ -81,8 +81,8 @@ struct TaskReading {
   // 2.0: the answer is empty if its score is this much higher than the best answer's.
   double null_score_diff_threshold = 0;
 
-  // classify and embed: the names of their files' columns. pair_column: empty for single texts, of embed
-  // for "pair"; negative_column, of embed: empty for none. tag: those of words and labels (tag/sentences.h).
+  // Columns of the files of classify and embed; of tag, those of words and labels (tag/sentences.h). An empty
+  // pair_column is none (classify) or "pair" (embed); negative_column is embed's alone, empty: none.
   std::string text_column = "text", pair_column, label_column = "label", negative_column;
   LabelKind label_kind = LabelKind::kAuto;  // classify: of labels_in_files()
   std::vector<std::string> label_names;     // tag: names of the numbers in files; empty: those of `labels`
@@ -90,7 +90,7 @@ struct TaskReading {
   LabelSet labels;
 };
 
-// The outputs of a model for a task. Those of classify and tag follow from reading.labels; without it they are none.
+// The outputs of a model for a task. Those of classify and tag follow from reading.labels; without it their count is 0.
 TaskShape shape_of(TaskKind kind, const TaskReading& reading = {});
 
 // The labels of a kLabels or kTokenLabels task in the order of their numbers, for examples, outputs, scores and

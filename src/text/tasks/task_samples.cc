@@ -10,7 +10,7 @@ namespace {
 // A stream of RandomPurpose::kShuffle beside those of data/samples/epoch_order.cc, with the epoch as the step.
 constexpr std::uint32_t kExamplesStream = 128;
 
-// Labels and their weights; those that there are not weigh nothing.
+// Writes labels and their weights; a missing label has weight 0.
 void put_labels(std::span<const std::int32_t> labels, std::span<std::int32_t> to, std::span<float> weights) {
   std::ranges::fill(to, 0);
   std::ranges::fill(weights, 0.0F);
@@ -45,11 +45,8 @@ std::vector<std::int32_t> TaskSamples::lengths(SampleRange positions) const {
   std::vector<std::int32_t> all;
   if (examples_.are_negatives) return all;
   for (std::int64_t i = 0; i < positions.count; ++i) {
-    const std::int64_t first = sequence_at(positions.first + i) / examples_.sequences_each * examples_.sequences_each;
-    std::int64_t longest = 0;
-    for (std::int64_t k = 0; k < examples_.sequences_each; ++k)
-      longest = std::max(longest, examples_.length(first + k));
-    all.push_back(static_cast<std::int32_t>(longest));
+    const std::int64_t example = sequence_at(positions.first + i) / examples_.sequences_each;
+    all.push_back(static_cast<std::int32_t>(examples_.longest_of(example)));
   }
   return all;
 }

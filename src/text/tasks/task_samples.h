@@ -12,7 +12,7 @@ namespace teratron {
 // batch holds whole examples. Safe to use from many threads.
 //
 // lengths() gives all sequences of an example the length of its longest, so that a stable sort by length keeps them
-// adjacent; those of examples that are one another's negatives are none, so that nothing is sorted.
+// adjacent. It is empty for examples that are one another's negatives, so that nothing is sorted.
 class TaskSamples : public Samples {
  public:
   // Refers to `examples`, which must outlive it. InternalError: none of them, or a sequence longer than seq_length.

@@ -1,5 +1,4 @@
-// Classification by anyone's labels: texts, or pairs of them, as sequences, and the labels or numbers of a model's
-// outputs.
+// The task classify: texts, or pairs of them, with labels or numbers from users' own files.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,10 +9,10 @@
 
 #include "base/counted.h"
 #include "base/error.h"
-#include "tasks/classify/labels.h"
-#include "tasks/classify/metrics.h"
-#include "tasks/classify/predictions.h"
-#include "tasks/classify/table.h"
+#include "tasks/custom/labels.h"
+#include "tasks/custom/metrics.h"
+#include "tasks/custom/predictions.h"
+#include "tasks/custom/table.h"
 #include "tasks/pair_encoding.h"
 #include "tasks/task.h"
 #include "tasks/task_entry.h"
@@ -22,19 +21,21 @@ namespace teratron::classify {
 namespace {
 
 namespace fs = std::filesystem;
+using custom::Row;
+using custom::Table;
 
-std::vector<TaskScore> scores_of(const LabelMetrics& metrics) {
+std::vector<TaskScore> scores_of(const custom::LabelMetrics& metrics) {
   return {
       {"accuracy", 100 * metrics.accuracy}, {"f1_macro", 100 * metrics.f1_macro}, {"matthews", 100 * metrics.matthews}};
 }
 
-std::vector<TaskScore> scores_of(const NumberMetrics& metrics) {
+std::vector<TaskScore> scores_of(const custom::NumberMetrics& metrics) {
   return {{"spearman", 100 * metrics.spearman},
           {"pearson", 100 * metrics.pearson},
           {"mean_squared_error", metrics.mean_squared_error}};
 }
 
-// Scores of the rows that have a label; words of both sides as in TaskExamples::labels.
+// Scores of the rows that have a label. Both lists have words as TaskExamples::labels.
 std::vector<TaskScore> scores_of(const LabelSet& set, const std::vector<std::int32_t>& labels,
                                  const std::vector<std::int32_t>& predicted) {
   std::vector<std::int32_t> known, said;
@@ -43,21 +44,21 @@ std::vector<TaskScore> scores_of(const LabelSet& set, const std::vector<std::int
     known.push_back(labels[i]);
     said.push_back(predicted[i]);
   }
-  if (!set.are_numbers) return scores_of(label_metrics(known, said, std::ssize(set.names)));
+  if (!set.are_numbers) return scores_of(custom::label_metrics(known, said, std::ssize(set.names)));
   const auto numbers = [](const std::vector<std::int32_t>& words) {
     const auto all = std::views::transform(words, [](std::int32_t word) { return double{number_of_label(word)}; });
     return std::vector<double>(all.begin(), all.end());
   };
-  return scores_of(number_metrics(numbers(known), numbers(said)));
+  return scores_of(custom::number_metrics(numbers(known), numbers(said)));
 }
 
 class LabelledTexts : public TaskSet {
  public:
   LabelledTexts(Table table, const Tokenizer& tokenizer, const TaskReading& reading, bool training)
-      : labels_(reading.labels.empty() ? labels_in(table, reading.label_kind) : reading.labels) {
-    const LabelWords words(labels_);
+      : labels_(reading.labels.empty() ? custom::labels_in(table, reading.label_kind) : reading.labels) {
+    const custom::LabelWords words(labels_);
     for (const Row& row : table.rows) examples_.labels.push_back(words.of(row, table));
-    const std::int64_t left_out = training ? leave_out_unlabelled(table, examples_.labels) : 0;
+    const std::int64_t left_out = training ? custom::leave_out_unlabelled(table, examples_.labels) : 0;
     if (training && table.rows.empty()) throw_unlabelled(left_out, "text");
     encode(table, tokenizer, reading);
     notes_ += note_of(left_out, "", "without a label left out");
@@ -78,7 +79,7 @@ class LabelledTexts : public TaskSet {
 
   void write_predictions(const fs::path& path, const TaskOutputValues& outputs) const override {
     check_sizes(outputs);
-    classify::write_predictions(path, outputs, labels_);
+    custom::write_predictions(path, outputs, labels_);
   }
 
  private:
@@ -139,21 +140,22 @@ class LabelledTexts : public TaskSet {
 
 std::unique_ptr<TaskSet> open_texts(std::span<const fs::path> files, const Tokenizer& tokenizer,
                                     const TaskReading& reading, bool training) {
-  return std::make_unique<LabelledTexts>(read_table(files, columns_of(reading)), tokenizer, reading, training);
+  return std::make_unique<LabelledTexts>(custom::read_table(files, custom::columns_of(reading)), tokenizer, reading,
+                                         training);
 }
 
 LabelSet labels_of_files(std::span<const fs::path> files, const TaskReading& reading) {
-  return labels_in(read_table(files, {.label = reading.label_column}), reading.label_kind);
+  return custom::labels_in(custom::read_table(files, {.label = reading.label_column}), reading.label_kind);
 }
 
-// Numbers are predicted for numbers.
+// Compares labels with labels or numbers with numbers, as the predictions are.
 ScoreReport score_texts(std::span<const fs::path> data, const fs::path& predictions, const TaskReading& reading) {
-  const Table table = read_table(data, {.label = reading.label_column});
-  Predictions predicted = read_predictions(predictions, table.rows.size());
+  const Table table = custom::read_table(data, {.label = reading.label_column});
+  custom::Predictions predicted = custom::read_predictions(predictions, table.rows.size());
   Table said = table;
   for (std::size_t i = 0; i < said.rows.size(); ++i) said.rows[i].label = std::move(predicted.values[i]);
-  const LabelPairs pairs = label_pairs(table, said, predicted.are_numbers);
-  return report_of(scores_of(pairs.set, pairs.labels, pairs.said), pairs.labelled(), pairs.unlabelled, "label");
+  const custom::LabelPairs pairs = custom::label_pairs(table, said, predicted.are_numbers);
+  return custom::report_of(scores_of(pairs.set, pairs.labels, pairs.said), pairs.labelled(), pairs.unlabelled, "label");
 }
 
 }  // namespace

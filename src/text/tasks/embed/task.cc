@@ -1,4 +1,5 @@
-// Vectors of texts, learned from pairs that belong together, or from similarities; tables as those of classify.
+// The task embed: vectors of texts, learned from pairs that belong together or from similarities. Its files are tables,
+// as those of classify.
 #include <fmt/ranges.h>
 
 #include <algorithm>
@@ -10,10 +11,10 @@
 #include "base/ascii.h"
 #include "base/counted.h"
 #include "base/error.h"
-#include "tasks/classify/labels.h"
-#include "tasks/classify/metrics.h"
-#include "tasks/classify/predictions.h"
-#include "tasks/classify/table.h"
+#include "tasks/custom/labels.h"
+#include "tasks/custom/metrics.h"
+#include "tasks/custom/predictions.h"
+#include "tasks/custom/table.h"
 #include "tasks/embed/scores.h"
 #include "tasks/pair_encoding.h"
 #include "tasks/task.h"
@@ -23,14 +24,14 @@ namespace teratron::embed {
 namespace {
 
 namespace fs = std::filesystem;
-using classify::Row;
-using classify::Table;
+using custom::Row;
+using custom::Table;
 
 const LabelSet kSimilarities{.are_numbers = true};
 constexpr double kMostCosine = 1.001;  // with its rounding
 
 std::vector<TaskScore> scores_of_similarities(const std::vector<double>& labels, const std::vector<double>& cosines) {
-  const classify::NumberMetrics metrics = classify::number_metrics(labels, cosines);
+  const custom::NumberMetrics metrics = custom::number_metrics(labels, cosines);
   return {{"spearman", 100 * metrics.spearman}, {"pearson", 100 * metrics.pearson}};
 }
 
@@ -43,7 +44,8 @@ class PairedTexts : public TaskSet {
     examples_.are_negatives = training && !are_similarities;
     if (!training || are_similarities) read_similarities(table);
     const std::int64_t left_out =
-        training && are_similarities ? classify::leave_out_unlabelled(table, examples_.labels) : 0;
+        training && are_similarities ? custom::leave_out_unlabelled(table, examples_.labels) : 0;
+    if (training && table.rows.empty()) throw_unlabelled(left_out, "pair");
     // Every pair to rank weighs as much as any other.
     if (training && !are_similarities) examples_.labels.assign(table.rows.size(), 0);
     encode(table, tokenizer, reading);
@@ -77,7 +79,7 @@ class PairedTexts : public TaskSet {
     check_sizes(outputs);
     TaskOutputValues numbers;
     for (const double cosine : cosines(outputs, texts_)) numbers.push_back({static_cast<float>(cosine)});
-    classify::write_predictions(path, numbers, kSimilarities);
+    custom::write_predictions(path, numbers, kSimilarities);
   }
 
  private:
@@ -93,7 +95,7 @@ class PairedTexts : public TaskSet {
   }
 
   void read_similarities(const Table& table) {
-    const classify::LabelWords words(kSimilarities);
+    const custom::LabelWords words(kSimilarities);
     for (const Row& row : table.rows) examples_.labels.push_back(words.of(row, table));
   }
 
@@ -124,9 +126,9 @@ class PairedTexts : public TaskSet {
 
 std::unique_ptr<TaskSet> open_pairs(std::span<const fs::path> files, const Tokenizer& tokenizer,
                                     const TaskReading& reading, bool training) {
-  classify::Columns columns = classify::columns_of(reading);
+  custom::Columns columns = custom::columns_of(reading);
   if (columns.pair.empty()) columns.pair = "pair";
-  return std::make_unique<PairedTexts>(classify::read_table(files, columns), tokenizer, reading, training);
+  return std::make_unique<PairedTexts>(custom::read_table(files, columns), tokenizer, reading, training);
 }
 
 // Refuses pairs without similarities where another column seems to hold them: all pairs would belong together.
@@ -148,13 +150,13 @@ void require_no_similarities(const Table& table, const std::string& column) {
       table.columns.empty() ? "" : fmt::format(" (there are {})", fmt::join(table.columns, ", ")));
 }
 
-// Similarities to learn, or none. Cosines can be no others.
+// Whether the files have similarities to learn. UserError: one that no cosine can have.
 LabelSet similarities_of_files(std::span<const fs::path> files, const TaskReading& reading) {
   LabelSet found;
-  const Table table = classify::read_table(files, {.label = reading.label_column});
+  const Table table = custom::read_table(files, {.label = reading.label_column});
   for (const Row& row : table.rows) {
     if (row.label.empty()) continue;
-    const std::optional<double> number = classify::number_of(row.label);
+    const std::optional<double> number = custom::number_of(row.label);
     if (!number || std::abs(*number) > 1) {
       throw_user_error(
           "{}: '{}' is no similarity to learn, which is a number from -1 to 1; scale the column, or, to learn from "
@@ -175,25 +177,25 @@ LabelSet similarities_of_files(std::span<const fs::path> files, const TaskReadin
 
 ScoreReport score_similarities(std::span<const fs::path> data, const fs::path& predictions,
                                const TaskReading& reading) {
-  const Table table = classify::read_table(data, {.label = reading.label_column});
-  const classify::Predictions predicted = classify::read_predictions(predictions, table.rows.size(), kMostCosine);
+  const Table table = custom::read_table(data, {.label = reading.label_column});
+  const custom::Predictions predicted = custom::read_predictions(predictions, table.rows.size(), kMostCosine);
   if (!predicted.are_numbers) {
     throw_user_error("'{}' has labels, where `eval embed` writes similarities", predictions.string());
   }
-  const classify::LabelWords words(kSimilarities);
+  const custom::LabelWords words(kSimilarities);
   std::vector<double> labels, cosines;
   for (std::size_t i = 0; i < table.rows.size(); ++i) {
     const std::int32_t label = words.of(table.rows[i], table);
     if (label == kUnknownLabel) continue;
     labels.push_back(static_cast<double>(number_of_label(label)));
-    const double cosine = classify::number_of(predicted.values[i]).value();
+    const double cosine = custom::number_of(predicted.values[i]).value();
     cosines.push_back(static_cast<double>(static_cast<float>(cosine)));  // as it was before it was written
   }
   if (labels.empty()) {
     throw_user_error("the data have no similarities to score by; name their column with --label-column");
   }
-  return classify::report_of(scores_of_similarities(labels, cosines), std::ssize(labels),
-                             std::ssize(table.rows) - std::ssize(labels), "similarity");
+  return custom::report_of(scores_of_similarities(labels, cosines), std::ssize(labels),
+                           std::ssize(table.rows) - std::ssize(labels), "similarity");
 }
 
 }  // namespace

@@ -12,7 +12,7 @@
 #include "data/text/content.h"
 #include "data/text/document_reader.h"
 #include "data/text/input_files.h"
-#include "tasks/classify/delimited.h"
+#include "tasks/delimited.h"
 
 namespace teratron::glue {
 namespace {
@@ -34,7 +34,7 @@ std::optional<int> label_of(std::string_view name, Task task) {
 class TabSeparatedFile {
  public:
   explicit TabSeparatedFile(const fs::path& path)
-      : path_(path), text_(read_decompressed(path)), rows_(text_, classify::Delimiter::kTab, path) {}
+      : path_(path), text_(read_decompressed(path)), rows_(text_, Delimiter::kTab, path) {}
   TabSeparatedFile(const TabSeparatedFile&) = delete;
   TabSeparatedFile& operator=(const TabSeparatedFile&) = delete;
 
@@ -67,7 +67,7 @@ class TabSeparatedFile {
  private:
   fs::path path_;
   std::string text_;
-  classify::DelimitedReader rows_;
+  DelimitedReader rows_;
 };
 
 class PairReader {

@@ -16,7 +16,7 @@ namespace {
 namespace fs = std::filesystem;
 using Object = nlohmann::ordered_json;
 
-std::string json_line(std::span<const classify::Row> words, std::span<const std::int32_t> labels,
+std::string json_line(std::span<const custom::Row> words, std::span<const std::int32_t> labels,
                       std::span<const std::string> names) {
   Object texts = Object::array(), said = Object::array();
   for (std::size_t i = 0; i < words.size(); ++i) {
@@ -27,7 +27,7 @@ std::string json_line(std::span<const classify::Row> words, std::span<const std:
   return json_text(line) + "\n";
 }
 
-std::string conll_lines(std::span<const classify::Row> words, std::span<const std::int32_t> labels,
+std::string conll_lines(std::span<const custom::Row> words, std::span<const std::int32_t> labels,
                         std::span<const std::string> names) {
   std::string lines;
   for (std::size_t i = 0; i < words.size(); ++i) {
@@ -39,7 +39,7 @@ std::string conll_lines(std::span<const classify::Row> words, std::span<const st
   return lines + "\n";
 }
 
-// Numbers of words of the sentences that have some; a blank line more or less is none.
+// Number of words of each sentence that has any: a blank line more or less does not matter.
 std::vector<std::size_t> lengths_of(const Sentences& sentences) {
   std::vector<std::size_t> lengths;
   for (std::size_t i = 0; i + 1 < sentences.begins.size(); ++i) {
@@ -62,8 +62,8 @@ void write_predictions(const fs::path& path, const Sentences& sentences, std::sp
   write_file_atomically(path, text);
 }
 
-classify::Table read_predictions(const fs::path& path, const Sentences& data,
-                                 const std::vector<std::string>& label_names) {
+custom::Table read_predictions(const fs::path& path, const Sentences& data,
+                               const std::vector<std::string>& label_names) {
   TaskReading reading;
   reading.text_column = kWordsKey;
   reading.label_column = kLabelsKey;
@@ -81,7 +81,7 @@ classify::Table read_predictions(const fs::path& path, const Sentences& data,
                      counted(static_cast<std::int64_t>(there[i]), "word"), needed[i],
                      data.words.place(data.words.rows[first]));
   }
-  for (const classify::Row& row : said.words.rows) {
+  for (const custom::Row& row : said.words.rows) {
     if (row.label.empty()) throw_user_error("{}: a word without a predicted label", said.words.place(row));
   }
   return std::move(said.words);

@@ -1,6 +1,6 @@
 // Predicted labels of words, in the formats that sentences are read in:
 //
-//   {"tokens": ["EU", "rejects"], "ner_tags": ["B-ORG", "O"]}      files whose names say JSON
+//   {"tokens": ["EU", "rejects"], "ner_tags": ["B-ORG", "O"]}      files named as JSON
 //   EU<tab>B-ORG                                                   others; a blank line after each sentence
 #pragma once
 
@@ -19,9 +19,9 @@ namespace teratron::tag {
 void write_predictions(const std::filesystem::path& path, const Sentences& sentences,
                        std::span<const std::int32_t> labels, std::span<const std::string> names);
 
-// Reads the predictions of the words of `data`; `label_names` are those that numbers count. UserError: as
-// read_sentences; not the same numbers of words, a word without a label.
-classify::Table read_predictions(const std::filesystem::path& path, const Sentences& data,
-                                 const std::vector<std::string>& label_names = {});
+// Reads the predictions of the words of `data`. `label_names`: names of labels that are numbers, from 0. UserError: as
+// read_sentences; other numbers of words than in `data`; a word without a label.
+custom::Table read_predictions(const std::filesystem::path& path, const Sentences& data,
+                               const std::vector<std::string>& label_names = {});
 
 }  // namespace teratron::tag

@@ -27,7 +27,7 @@ using Json = nlohmann::json;
 
 void end_sentence(Sentences& sentences) { sentences.begins.push_back(sentences.words.rows.size()); }
 
-// The mark between documents, as CoNLL 2003 has it, which is no word.
+// Whether this is CoNLL 2003's mark between documents, which is no word.
 bool is_document_start(std::string_view word) { return word.starts_with("-DOCSTART-"); }
 
 std::vector<std::string_view> cells_of(std::string_view line) {
@@ -47,7 +47,7 @@ struct ConllColumns {
   std::optional<std::size_t> label;
 };
 
-// Index of the column that a flag names, of so many.
+// Index of the column that a flag names, in a file of `count` columns.
 std::size_t column_of(const std::string& given, std::string_view flag, std::size_t count, const std::string& place) {
   std::size_t number = 0;
   const auto [end, error] = std::from_chars(given.data(), given.data() + given.size(), number);
@@ -77,7 +77,7 @@ void add_conll(const fs::path& file, const TaskReading& reading, Sentences& sent
   require_text(text, 0, file);
   require_utf8(text, file, "");
   std::optional<ConllColumns> columns;
-  std::vector<classify::Row>& rows = sentences.words.rows;
+  std::vector<custom::Row>& rows = sentences.words.rows;
   const auto end_words = [&] {
     if (rows.size() > sentences.begins.back()) end_sentence(sentences);
   };
@@ -113,7 +113,7 @@ Json list_of(std::string_view object, const std::string& key, const std::string&
   return list;
 }
 
-// Label of a word, empty if it has none. `names` are those that numbers count.
+// Label of a word by its JSON value, a name or a number; empty: it has none.
 std::string label_of(const Json& value, const TaskReading& reading, const std::string& place) {
   if (value.is_null() || value == -100) return "";  // transformers' mark of what has no loss
   if (value.is_string()) return value.get<std::string>();
@@ -136,12 +136,12 @@ std::string label_of(const Json& value, const TaskReading& reading, const std::s
 
 void add_json(const fs::path& file, const TaskReading& reading, bool need_words, Sentences& sentences) {
   const std::vector<std::string> texts = {reading.text_column, reading.label_column};
-  classify::visit_objects(file, texts, [&](std::string_view object, const std::string& place, std::int64_t line) {
+  custom::visit_objects(file, texts, [&](std::string_view object, const std::string& place, std::int64_t line) {
     const Json words = list_of(object, reading.text_column, place);
     const Json labels = list_of(object, reading.label_column, place);
     if (words.is_null() && need_words) {
       throw_user_error("{}: there is no list of words under \"{}\"; its keys are {} (--text-column names another)",
-                       place, reading.text_column, classify::keys_of(object));
+                       place, reading.text_column, custom::keys_of(object));
     }
     if (!words.is_null() && !labels.is_null() && words.size() != labels.size()) {
       throw_user_error("{}: {} under \"{}\" and {} under \"{}\"; each word has one", place,

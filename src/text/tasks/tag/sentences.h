@@ -7,16 +7,16 @@
 #include <string_view>
 #include <vector>
 
-#include "tasks/classify/table.h"
+#include "tasks/custom/table.h"
 
 namespace teratron::tag {
 
-// The columns that are read unless the flags name others: keys of JSON lines, as Hugging Face's data sets have them. In
-// CoNLL files they stand for the first column, and for the last.
+// Default columns: keys of JSON lines, as in Hugging Face's data sets. In CoNLL files they stand for the first column
+// and the last.
 inline constexpr std::string_view kWordsKey = "tokens", kLabelsKey = "ner_tags";
 
 struct Sentences {
-  classify::Table words;                  // a row for each; an empty label: it has none
+  custom::Table words;                    // a row for each; an empty label: it has none
   std::vector<std::size_t> begins = {0};  // [sentences + 1]: the first word of each, and the end of the last
 
   std::int64_t count() const { return std::ssize(begins) - 1; }
@@ -25,9 +25,9 @@ struct Sentences {
 // Reads all sentences of the files, plain or compressed (gzip, zstd).
 //
 // `.jsonl`, `.ndjson`, `.json` (an array, too) and `.parquet` hold objects with a list of words, and perhaps one of as
-// many labels: names, numbers that count reading.label_names (those of reading.labels where that is empty), or null and
-// -100, which are none. `need_words` = false takes objects of labels alone. A word that begins with -DOCSTART- is none,
-// and a sentence of nothing else is left out.
+// many labels: names, or numbers from 0 of reading.label_names (of reading.labels where that is empty); null and -100
+// are no label. `need_words` = false takes objects of labels alone. A word that begins with -DOCSTART- is none, and a
+// sentence of nothing else is left out.
 //
 // Any other ending is CoNLL's: a word a line, its columns between tabs, or in lines without one between spaces; a
 // sentence ends at a blank line, or at one that begins with -DOCSTART-. text_column and label_column are numbers of
@@ -39,9 +39,9 @@ struct Sentences {
 Sentences read_sentences(std::span<const std::filesystem::path> files, const TaskReading& reading,
                          bool need_words = true);
 
-// Whether a file's name says that it holds JSON.
+// Whether a file's name ends as that of a JSON file.
 bool is_json_file(const std::filesystem::path& file);
-// Whether a file's name makes it a CoNLL file, whose columns are numbers.
+// Whether a file's name makes it a CoNLL file, whose columns go by numbers.
 bool is_conll_file(const std::filesystem::path& file);
 
 }  // namespace teratron::tag

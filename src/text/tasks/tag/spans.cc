@@ -13,7 +13,7 @@ struct NamedPart {
   std::string_view type;
 };
 
-// Nothing: the name is none of a span.
+// Part and type that a label's name stands for; nullopt: the name has another form.
 std::optional<NamedPart> part_of(std::string_view name) {
   if (name == "O") return NamedPart{.part = Part::kOutside, .type = {}};
   constexpr std::string_view kParts = "BIES";

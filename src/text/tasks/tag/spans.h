@@ -24,13 +24,13 @@ class SpanLabels {
  public:
   explicit SpanLabels(std::span<const std::string> names);
 
-  // Whether all labels are such. Others, of parts of speech for example, are none of spans.
+  // Whether all names have that form. Parts of speech, for example, have not.
   bool are_spans() const { return are_spans_; }
   const std::vector<std::string>& types() const { return types_; }  // sorted; "_" of a label without one
 
   // The spans of a sentence's labels, in their order. One begins at a B or an S, and at an I or an E after O, after an
   // E or an S, or after another type; it ends where the next begins, at an O, and after an E or an S. InternalError:
-  // the labels are none of spans.
+  // not are_spans().
   std::vector<Span> spans_in(std::span<const std::int32_t> labels) const;
 
  private:
@@ -43,11 +43,11 @@ class SpanLabels {
   bool are_spans_ = true;
 };
 
-// Numbers of spans: those that are labelled, that a model says, and that are the same words and type in both.
+// Numbers of spans: in the labels, in the predictions, and with the same words and type in both.
 struct SpanCounts {
   std::int64_t labelled = 0, said = 0, right = 0;
 
-  // Shares; 0 where they are of nothing.
+  // 0 where the denominator is 0.
   double precision() const { return share(right, said); }
   double recall() const { return share(right, labelled); }
   double f1() const { return share(2 * right, labelled + said); }

@@ -1,5 +1,5 @@
-// Labels of words, such as names of people and places: sentences as sequences, and the labels in a model's outputs. As
-// in transformers' run_ner.py, a word's label is that of its first token, and its other tokens have none.
+// The task tag: labels of words, such as names of people and places. As in transformers' run_ner.py, a word's label is
+// that of its first token, and its other tokens have none.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,9 +11,9 @@
 #include "base/counted.h"
 #include "base/error.h"
 #include "base/json_string.h"
-#include "tasks/classify/labels.h"
-#include "tasks/classify/metrics.h"
-#include "tasks/classify/predictions.h"
+#include "tasks/custom/labels.h"
+#include "tasks/custom/metrics.h"
+#include "tasks/custom/predictions.h"
 #include "tasks/pair_encoding.h"
 #include "tasks/squad/answers.h"
 #include "tasks/tag/predictions.h"
@@ -28,14 +28,14 @@ namespace {
 namespace fs = std::filesystem;
 
 LabelSet labels_in(const Sentences& sentences, const TaskReading& reading) {
-  if (reading.label_names.empty()) return classify::labels_in(sentences.words, LabelKind::kNames);
+  if (reading.label_names.empty()) return custom::labels_in(sentences.words, LabelKind::kNames);
   LabelSet given{.names = reading.label_names};
-  const classify::LabelWords known(given);
-  for (const classify::Row& word : sentences.words.rows) known.of(word, sentences.words);
+  const custom::LabelWords known(given);
+  for (const custom::Row& word : sentences.words.rows) known.of(word, sentences.words);
   return given;
 }
 
-// Labels of words, and those that are said of them, both by number.
+// True and predicted labels of words, as numbers.
 struct LabelledWords {
   std::span<const std::size_t> begins;  // of their sentences
   std::span<const std::int32_t> labels, said;
@@ -69,7 +69,7 @@ std::vector<TaskScore> scores_of(const LabelledWords& words, const SpanLabels& s
     known.insert(known.end(), labels_here.begin(), labels_here.end());
     said.insert(said.end(), said_here.begin(), said_here.end());
   });
-  const classify::LabelMetrics metrics = classify::label_metrics(known, said, labels);
+  const custom::LabelMetrics metrics = custom::label_metrics(known, said, labels);
   if (!spans.are_spans()) return {{"accuracy", 100 * metrics.accuracy}, {"f1_macro", 100 * metrics.f1_macro}};
   const SpanScores found = span_scores(words, spans);
   std::vector<TaskScore> scores = {{"f1", 100 * found.all.f1()},
@@ -82,7 +82,7 @@ std::vector<TaskScore> scores_of(const LabelledWords& words, const SpanLabels& s
   return scores;
 }
 
-// Place of a word's first token: the sequence, and the index in it. -1: it has none there.
+// Position of a word's first token: the sequence, and the index in it. -1: the word has none in any sequence.
 struct WordPlace {
   std::int64_t sequence = -1, token = 0;
 };
@@ -93,8 +93,8 @@ class TaggedSentences : public TaskSet {
       : sentences_(std::move(sentences)),
         labels_(reading.labels.empty() ? labels_in(sentences_, reading) : reading.labels),
         spans_(labels_.names) {
-    const classify::LabelWords known(labels_);
-    for (const classify::Row& word : sentences_.words.rows) words_.push_back(known.of(word, sentences_.words));
+    const custom::LabelWords known(labels_);
+    for (const custom::Row& word : sentences_.words.rows) words_.push_back(known.of(word, sentences_.words));
     const auto outside = std::ranges::find(labels_.names, "O");
     without_token_ = static_cast<std::int32_t>(outside == labels_.names.end() ? 0 : outside - labels_.names.begin());
     encode(tokenizer, reading, training);
@@ -284,12 +284,12 @@ void add_types(const SpanScores& found, const SpanLabels& spans, ScoreReport& re
 
 ScoreReport score_sentences(std::span<const fs::path> data, const fs::path& predictions, const TaskReading& reading) {
   const Sentences sentences = read_sentences(data, reading, /*need_words=*/false);
-  const classify::Table said = read_predictions(predictions, sentences, reading.label_names);
-  const classify::LabelPairs pairs = classify::label_pairs(sentences.words, said);
+  const custom::Table said = read_predictions(predictions, sentences, reading.label_names);
+  const custom::LabelPairs pairs = custom::label_pairs(sentences.words, said);
   const LabelledWords words{.begins = sentences.begins, .labels = pairs.labels, .said = pairs.said};
   const SpanLabels spans(pairs.set.names);
-  ScoreReport report = classify::report_of(scores_of(words, spans, std::ssize(pairs.set.names)), pairs.labelled(),
-                                           pairs.unlabelled, "label", "word");
+  ScoreReport report = custom::report_of(scores_of(words, spans, std::ssize(pairs.set.names)), pairs.labelled(),
+                                         pairs.unlabelled, "label", "word");
   if (spans.are_spans()) add_types(span_scores(words, spans), spans, report);
   return report;
 }

@@ -1,4 +1,4 @@
-// Predictions of a classifier of anyone's labels: JSON lines,
+// Predictions of labels or numbers for the rows of users' own files: JSON lines,
 //
 //   {"index": 0, "label": "positive", "probabilities": {"negative": 0.07, "positive": 0.93}}
 //   {"index": 0, "number": 3.25}                                             for numbers
@@ -16,7 +16,7 @@
 #include "tasks/task.h"
 #include "tasks/task_entry.h"
 
-namespace teratron::classify {
+namespace teratron::custom {
 
 // Writes a line for each row, whole or not at all. outputs[i] are logits of the labels, or a number. EnvironmentError:
 // it cannot be written.
@@ -28,12 +28,13 @@ struct Predictions {
 };
 // Reads the predictions of `rows` rows; other members do not matter. UserError, with the line: no such object, a label
 // among numbers, a number beyond `most` or below its opposite, a row that is predicted twice or not at all, an index
-// that there is not.
+// beyond the rows.
 Predictions read_predictions(const std::filesystem::path& path, std::size_t rows,
                              double most = std::numeric_limits<float>::max());
 
-// Report of scores over so many examples, each an `item`. `known`: the value that rows without one lack, "label".
+// Report of scores over `examples`, each called an `item`. `left_out`: rows that were not scored, for want of a
+// `known`, such as "label".
 ScoreReport report_of(std::span<const TaskScore> scores, std::int64_t examples, std::int64_t left_out,
                       std::string_view known, std::string_view item = "example");
 
-}  // namespace teratron::classify
+}  // namespace teratron::custom

@@ -1,4 +1,4 @@
-#include "tasks/classify/labels.h"
+#include "tasks/custom/labels.h"
 
 #include <fmt/ranges.h>
 
@@ -10,7 +10,7 @@
 
 #include "base/error.h"
 
-namespace teratron::classify {
+namespace teratron::custom {
 namespace {
 
 bool is_whole(double number) { return number == std::floor(number); }
@@ -34,7 +34,7 @@ std::vector<std::string> sorted_names(const std::set<std::string>& found) {
   return names;
 }
 
-// Leaves the shortest of the names that are one number, of sorted ones.
+// Keeps the shortest name of each number. `names` are sorted by value.
 void join_equal_numbers(std::vector<std::string>& names) {
   std::vector<std::string> joined;
   for (std::string& name : names) {
@@ -156,4 +156,4 @@ std::int64_t leave_out_unlabelled(Table& table, std::vector<std::int32_t>& label
   return static_cast<std::int64_t>(std::erase(labels, kUnknownLabel));
 }
 
-}  // namespace teratron::classify
+}  // namespace teratron::custom

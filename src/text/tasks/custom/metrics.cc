@@ -1,4 +1,4 @@
-#include "tasks/classify/metrics.h"
+#include "tasks/custom/metrics.h"
 
 #include <algorithm>
 #include <cmath>
@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 
-namespace teratron::classify {
+namespace teratron::custom {
 namespace {
 
 double pearson(std::span<const double> x, std::span<const double> y) {
@@ -79,4 +79,4 @@ NumberMetrics number_metrics(std::span<const double> labels, std::span<const dou
           .mean_squared_error = squares / static_cast<double>(labels.size())};
 }
 
-}  // namespace teratron::classify
+}  // namespace teratron::custom

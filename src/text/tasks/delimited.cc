@@ -1,4 +1,4 @@
-#include "tasks/classify/delimited.h"
+#include "tasks/delimited.h"
 
 #include <algorithm>
 
@@ -7,7 +7,7 @@
 #include "data/text/document_reader.h"
 #include "data/text/input_files.h"
 
-namespace teratron::classify {
+namespace teratron {
 
 DelimitedReader::DelimitedReader(std::string_view text, Delimiter delimiter, const std::filesystem::path& file)
     : rest_(without_byte_order_mark(text)), delimiter_(delimiter == Delimiter::kComma ? ',' : '\t'), file_(file) {
@@ -66,4 +66,4 @@ bool DelimitedReader::next() {
   return true;
 }
 
-}  // namespace teratron::classify
+}  // namespace teratron

@@ -7,24 +7,24 @@
 #include <string_view>
 #include <vector>
 
-namespace teratron::classify {
+namespace teratron {
 
 enum class Delimiter {
-  // Cells between commas. A cell that begins with a quote ends at the next single one; a doubled quote is one of its
-  // text, and commas and line ends are, too. Elsewhere a quote is text, and so is what follows a closing one: as
-  // Python's csv module reads "excel".
+  // Cells between commas. A cell that begins with a quote ends at the next single quote; before that, a doubled quote
+  // stands for one, and commas and line ends are text. Any other quote is text, and so is everything from a closing
+  // quote to the next comma: the rules of Python's csv module for its dialect "excel".
   kComma,
   kTab,  // cells between tabs, in which quotes are text, as in GLUE's files; a cell has no tab and no line end
 };
 
 // Reads a table row by row. Rows end with \n, \r\n or \r; those without a byte are skipped. A byte order mark is
-// removed. Not for several threads.
+// removed. For one thread.
 class DelimitedReader {
  public:
   // `text` is the content of `file`, which errors name, and must outlive the reader. UserError: it is not UTF-8.
   DelimitedReader(std::string_view text, Delimiter delimiter, const std::filesystem::path& file);
 
-  // Reads the next row; false where there is none. UserError, with the line: a quote without its closing one.
+  // Reads the next row; false: there is none. UserError, with the line: a quote without its closing one.
   bool next();
   const std::vector<std::string>& cells() const { return cells_; }
   std::int64_t line() const { return line_; }  // that the row begins on, from 1
@@ -42,4 +42,4 @@ class DelimitedReader {
   std::int64_t line_ = 0, next_line_ = 1;
 };
 
-}  // namespace teratron::classify
+}  // namespace teratron

@@ -1,4 +1,4 @@
-// Files of anyone's examples: CSV, TSV or JSON lines, by the ending of their names.
+// Rows of users' own files: CSV, TSV, JSON lines or Parquet, by the ending of their names.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 #include "tasks/task.h"
 
-namespace teratron::classify {
+namespace teratron::custom {
 
 struct Columns {
   std::string text, pair, negative, label;  // an empty name is not read
@@ -50,4 +50,4 @@ void visit_objects(const std::filesystem::path& file, std::vector<std::string> t
 // The keys of a JSON object, for messages.
 std::string keys_of(std::string_view object);
 
-}  // namespace teratron::classify
+}  // namespace teratron::custom

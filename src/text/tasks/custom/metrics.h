@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <span>
 
-namespace teratron::classify {
+namespace teratron::custom {
 
 // Shares, but for Matthews' coefficient, which is between -1 and 1.
 struct LabelMetrics {
@@ -15,7 +15,8 @@ struct LabelMetrics {
   double matthews = 0;
 };
 
-// labels[i] and predicted[i], each 0 .. count - 1, are of example i. InternalError: their numbers differ, or are 0.
+// labels[i] and predicted[i], from 0 to count - 1, are those of example i. InternalError: there are none, or not as
+// many of both.
 LabelMetrics label_metrics(std::span<const std::int32_t> labels, std::span<const std::int32_t> predicted,
                            std::int64_t count);
 
@@ -29,4 +30,4 @@ struct NumberMetrics {
 // InternalError: as label_metrics.
 NumberMetrics number_metrics(std::span<const double> labels, std::span<const double> predicted);
 
-}  // namespace teratron::classify
+}  // namespace teratron::custom

@@ -1,4 +1,4 @@
-#include "tasks/classify/table.h"
+#include "tasks/custom/table.h"
 
 #include <fmt/ranges.h>
 
@@ -14,9 +14,9 @@
 #include "data/text/input_files.h"
 #include "data/text/json_members.h"
 #include "data/text/json_scanner.h"
-#include "tasks/classify/delimited.h"
+#include "tasks/delimited.h"
 
-namespace teratron::classify {
+namespace teratron::custom {
 namespace {
 
 namespace fs = std::filesystem;
@@ -68,7 +68,7 @@ class Header {
   const std::optional<std::size_t> text_, pair_, negative_, label_;
 };
 
-// UserError: a first row of one cell with the sign in it that parts columns elsewhere.
+// UserError: the first row is one cell that contains another format's separator.
 void require_columns(const std::vector<std::string>& names, Delimiter delimiter, const std::string& place) {
   const bool by_commas = delimiter == Delimiter::kComma;
   if (names.size() != 1 || names.front().find_first_of(by_commas ? ";\t" : ",;") == std::string::npos) return;
@@ -124,7 +124,7 @@ std::vector<std::string> names_of(std::string_view object) {
   return names;
 }
 
-// A member's value as text; null and what is missing have none.
+// A member's value as text; nullopt: it is null or missing.
 std::optional<std::string> text_of_member(std::string_view object, const std::string& key, const std::string& place) {
   const std::optional<std::string_view> value = find_member(object, key);
   if (!value || *value == "null") return std::nullopt;
@@ -212,4 +212,4 @@ Table read_table(std::span<const fs::path> files, const Columns& columns) {
   return table;
 }
 
-}  // namespace teratron::classify
+}  // namespace teratron::custom

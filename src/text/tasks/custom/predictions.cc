@@ -1,4 +1,4 @@
-#include "tasks/classify/predictions.h"
+#include "tasks/custom/predictions.h"
 
 #include <fmt/format.h>
 
@@ -10,9 +10,9 @@
 #include "base/error.h"
 #include "base/files/file.h"
 #include "base/json_fields.h"
-#include "tasks/classify/table.h"
+#include "tasks/custom/table.h"
 
-namespace teratron::classify {
+namespace teratron::custom {
 namespace {
 
 namespace fs = std::filesystem;
@@ -105,4 +105,4 @@ ScoreReport report_of(std::span<const TaskScore> scores, std::int64_t examples, 
   return {.text = text, .json = json.dump()};
 }
 
-}  // namespace teratron::classify
+}  // namespace teratron::custom
