@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <random>
 
@@ -33,6 +34,7 @@ Cluster random_cluster(std::mt19937_64& random) {
   Cluster cluster{.name = random_name(random),
                   .device = {random_name(random), random_number(random), random_number(random), random_number(random),
                              random_number(random)}};
+  cluster.device.backend = std::array{"", "cpu", "cuda"}[random() % 3];
   for (std::uint64_t level = random() % 4; level > 0; --level) {
     cluster.devices *= 2 + static_cast<std::int64_t>(random() % 15);
     cluster.links.push_back({.name = random_name(random),
@@ -90,17 +92,19 @@ TEST(ClusterFile, ValuesThatDoNotFitOneAnotherAreListedAtOnce) {
   Cluster cluster = find_cluster("dgx-a100", 64);
   cluster.devices = 63;
   cluster.device.memory = -1;
+  cluster.device.backend = "gpu";
   cluster.links[0].is_shared = true;
   cluster.links[1].devices = 60;
   cluster.links[1].bandwidth = 0;
   cluster.links[1].latency = -1e-6;
   cluster.constants = {{"a", 1, ""}, {"a", 2, ""}};
-  EXPECT_THAT([&] { cluster_from_toml(to_toml(cluster), "c.toml"); },
-              ThrowsMessage<UserError>(
-                  AllOf(HasSubstr("memory of the device is -1"), HasSubstr("'shared' must be false"),
-                        HasSubstr("joins 60 devices; it must be a multiple of 8"), HasSubstr("bandwidth of link 2"),
-                        HasSubstr("latency of link 2"), HasSubstr("devices is 63, but the links join 60"),
-                        HasSubstr("constant 'a' is there twice"))));
+  EXPECT_THAT(
+      [&] { cluster_from_toml(to_toml(cluster), "c.toml"); },
+      ThrowsMessage<UserError>(AllOf(
+          HasSubstr("memory of the device is -1"), HasSubstr("backend of the device is 'gpu'; it must be cpu or cuda"),
+          HasSubstr("'shared' must be false"), HasSubstr("joins 60 devices; it must be a multiple of 8"),
+          HasSubstr("bandwidth of link 2"), HasSubstr("latency of link 2"),
+          HasSubstr("devices is 63, but the links join 60"), HasSubstr("constant 'a' is there twice"))));
 }
 
 // With which times would be infinite, or bytes no whole numbers.

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <utility>
+
 #include "options/reading.h"
 #include "plan/random_request.h"
 
@@ -46,6 +48,26 @@ TEST(TrainCommand, QuotesWhatAShellWouldRead) {
   config.layout.pipeline_parallel = 2;
   EXPECT_EQ(train_command(config), "teratron train --train-iters 5 --pp 2 --data-path 'it'\\''s a corpus'");
   EXPECT_EQ(train_command(config, 1), "mpirun -n 2 " + train_command(config));
+}
+
+// A measured device is as fast in all precisions, since one is measured.
+TEST(TrainCommand, TheBackEndIsTheOneThatMeasuredTheDevice) {
+  Device device{.name = "d", .memory = 1e9, .peak_16 = 1e13, .peak_32 = 1e13, .memory_bandwidth = 1e11};
+  const auto chosen = [&](bool precision_is_given = false) {
+    TrainConfig config;
+    choose_device_settings(config, device, precision_is_given);
+    return std::pair(config.backend.kind, config.backend.bf16);
+  };
+  EXPECT_EQ(chosen(), std::pair(BackendKind::kCpu, false)) << "a user's file of processors names no back end";
+  device.backend = "cuda";
+  EXPECT_EQ(chosen(), std::pair(BackendKind::kCuda, false));
+  device.peak_16 = 4e13;
+  EXPECT_EQ(chosen(), std::pair(BackendKind::kCuda, true));
+  EXPECT_EQ(chosen(true), std::pair(BackendKind::kCuda, false));
+  device.backend.clear();
+  EXPECT_EQ(chosen(), std::pair(BackendKind::kCuda, true)) << "a data sheet names none";
+  device.backend = "cpu";
+  EXPECT_EQ(chosen(), std::pair(BackendKind::kCpu, false));
 }
 
 TEST(TrainCommand, AdaptersHaveAFolderOfWeightsBesideThem) {

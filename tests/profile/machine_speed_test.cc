@@ -1,4 +1,4 @@
-// What MFU is counted against is the most that was ever measured.
+// Peak speed, the yardstick of MFU, is the most that was ever measured.
 #include "profile/machine_speed.h"
 
 #include <gmock/gmock.h>
@@ -98,7 +98,7 @@ TEST_F(PeakSpeed, ACacheThatCannotBeWrittenIsDoneWithout) {
   EXPECT_GT(ask(1).front(), 1e8);
 }
 
-// As /proc/cpuinfo of a Zen 4 and of an Ampere Altra begin.
+// The first lines of /proc/cpuinfo on a Zen 4 and on an Ampere Altra.
 TEST(Processor, IsNamedAsTheSystemNamesIt) {
   EXPECT_EQ(processor_in("processor\t: 0\nvendor_id\t: AuthenticAMD\ncpu family\t: 25\nmodel\t\t: 17\n"
                          "model name\t: AMD EPYC 9R14\nstepping\t: 1\n\nprocessor\t: 1\nmodel name\t: another\n"),

@@ -56,7 +56,7 @@ TEST(ProfileSlicings, DeferWeightGradientsOfTheShortestSlicesToo) {
   }
 }
 
-// Of a stage that no model has: t(l, 0) with a floor below which short slices cost the same.
+// Costs of an invented stage: t(l, 0) has a floor, below which short slices cost the same.
 double truth(std::int64_t length, std::int64_t context) {
   const auto l = static_cast<double>(length), c = static_cast<double>(context);
   const double alone = std::max(3.0, 0.05 * l) + 0.4 + 2e-5 * l * l / 2;

@@ -1,4 +1,4 @@
-// Tasks on streams and links against what can be said of them without a simulation.
+// Tasks on streams and links, against times that follow without a simulation.
 #include "simulation/event_simulation.h"
 
 #include <gtest/gtest.h>

@@ -142,7 +142,8 @@ TEST(PipelineRun, AHostsPortCarriesTheRingsOfAllItsRanks) {
 }
 
 TEST(PipelineRun, SumsFlowBesideThePassThatIsNotDoneYet) {
-  // Of 4 pieces of 30 ms of backward and sums of 10 ms each, the last sum alone is not hidden. In one piece none is.
+  // With 4 pieces, each of 30 ms of backward and a sum of 10 ms, only the last sum is not hidden; with one, its whole
+  // sum.
   const double bytes = 4 * 10e-3 * 100e9;  // two copies: 2 (n-1)/n = 1
   PipelineWork work = copies(2, bytes, 180);
   EXPECT_NEAR(simulate(work, hosts_of_8(8)).seconds, 0.180 + 0.040, kMillisecondRounding);

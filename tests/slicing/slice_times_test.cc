@@ -1,4 +1,4 @@
-// What a profile of unlike stages says about slices.
+// Times of slices by a profile whose stages differ.
 #include "slicing/cost/iteration_times.h"
 
 #include <fmt/ranges.h>

@@ -157,7 +157,7 @@ TEST(Slicer, JointSlicesAreWithinEpsilonOfTheBestOfAllBatchAndTokenSlices) {
   }
 }
 
-// What slices cost when attention matters: a floor, a rate, and a rate for every token attended to.
+// Costs of slices when attention matters: a floor, a cost by the token, and one for every token attended to.
 CostTable attention_table(std::int64_t tokens, double share) {
   return {tokens, tokens / 64, [=](std::int64_t length, std::int64_t context) {
             const auto l = static_cast<double>(length), c = static_cast<double>(context);

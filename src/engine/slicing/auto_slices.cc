@@ -16,7 +16,7 @@ using Lengths = std::vector<std::int64_t>;
 
 constexpr std::int64_t kSteps = 256;  // of the grid that slices are cut on
 
-// Even cuts on the grid: few numbers of slices, since the time hardly changes between neighbours of large numbers.
+// Even cuts on the grid. Few large numbers of slices are tried, since neighbouring ones take about the same time.
 std::vector<Lengths> even_cuts(std::int64_t tokens, std::int64_t step) {
   std::vector<Lengths> cuts;
   const std::int64_t steps = tokens / step;
@@ -36,7 +36,7 @@ std::vector<std::int64_t> best_slice_lengths(const Profile& profile, std::int64_
                                              pipeline::ScheduleKind schedule, pipeline::ScheduleSize size) {
   check(pipeline::traits_of(schedule).takes_slices, "the schedule takes slices");
   const int micro_batches = size.micro_batches;
-  // A steady state shows after as many micro-batches as there are stages; more of them only take longer.
+  // The pipeline is in its steady state after as many micro-batches as stages; simulating more would only take longer.
   size.micro_batches = std::min(size.micro_batches, 2 * size.stages);
   const std::int64_t step = slice_grid(tokens, profile.key.unit(), kSteps);
   Lengths best;

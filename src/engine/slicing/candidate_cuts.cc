@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "pipeline/token_slices.h"
 #include "slicing/slicer.h"
@@ -11,10 +12,11 @@ namespace {
 
 using Lengths = std::vector<std::int64_t>;
 
-// The most that is tried of each kind; between neighbours of large numbers the time hardly changes.
+// Numbers of slices that are tried for each kind of cut. Between neighbouring large numbers the time hardly changes.
 constexpr std::size_t kCounts[] = {2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 16, 18, 20, 24, 28, 32, 48, 64};
 
-// The boundaries of slices that each are as long as `bound` allows; a step of the grid is never cut.
+// Boundaries of the longest slices that cost at most `bound` each. A slice has at least one step of the grid, whatever
+// that costs.
 std::vector<std::size_t> longest_within(const CostTable& costs, double bound) {
   std::vector<std::size_t> boundaries = {0};
   while (boundaries.back() < costs.intervals()) {
@@ -32,8 +34,8 @@ Lengths even_on_grid(const CostTable& costs, std::size_t count) {
   return costs.lengths(boundaries);
 }
 
-// Even slices but for the last, which has two thirds of their length: it alone is both the end of the way forward and
-// the beginning of the way back.
+// Even slices, the last of which is a third shorter: it is the only slice that both ends the forward phase and begins
+// the backward phase.
 Lengths short_last_on_grid(const CostTable& costs, std::size_t count) {
   const std::size_t step = (3 * costs.intervals() + 3 * count / 2) / (3 * count - 1);
   std::vector<std::size_t> boundaries = {0};
@@ -42,8 +44,8 @@ Lengths short_last_on_grid(const CostTable& costs, std::size_t count) {
   return costs.lengths(boundaries);
 }
 
-// `count` slices at most, the dearest of which is as cheap as the grid allows. Early slices, which attend to few
-// tokens, are longer. Longer slices cost no less.
+// At most `count` slices, the most expensive of which is as cheap as the grid allows. Early slices attend to fewer
+// tokens, so they are longer. A longer slice must not cost less than a shorter one.
 Lengths equal_work_slices(const CostTable& costs, std::size_t count) {
   constexpr int kHalvings = 40;
   double too_low = 0, enough = costs.of(0, costs.intervals());
@@ -64,8 +66,13 @@ Lengths algorithm_1_cut(const CostTable& costs, const CutLimits& limits, int fur
 
 std::vector<Lengths> algorithm_1_cuts(const CostTable& costs, const CutLimits& limits) {
   std::vector<Lengths> cuts;
+  int solved = 0;  // the last number of further stages; short pipelines come to the same one several times
   for (int quarters = 1; quarters <= 16; quarters *= 2) {
-    cuts.push_back(algorithm_1_cut(costs, limits, std::max(1, limits.further * quarters / 4)));
+    const int further = std::max(1, limits.further * quarters / 4);
+    if (further == solved) continue;
+    solved = further;
+    Lengths cut = algorithm_1_cut(costs, limits, further);
+    if (std::ranges::find(cuts, cut) == cuts.end()) cuts.push_back(std::move(cut));
   }
   return cuts;
 }

@@ -15,14 +15,15 @@ constexpr double kTolerance = 0.01;
 struct Place {
   std::int64_t token = 0;
   double work = 0;     // of all tokens before it
-  double carried = 0;  // keys before it that tokens from it on see
+  double carried = 0;  // keys before it that the token there attends to, over all sequences
 };
 
 std::int64_t first_key_of(const DocumentSlices& slices, std::int64_t token, std::int32_t first_key) {
   return slices.window > 0 ? std::max<std::int64_t>(first_key, token - slices.window + 1) : first_key;
 }
 
-// All multiples of the unit, or one in each of some hundred runs of them: the one that carries the fewest keys.
+// Places at all multiples of the unit. If these are too many, consecutive ones form some hundred runs, and each run
+// gives the place that carries the fewest keys.
 class Places {
  public:
   Places(const DocumentSlices& slices, std::span<const std::int32_t> first_keys)
@@ -68,8 +69,8 @@ class Places {
   std::vector<Place> places_;
 };
 
-// The best way to cut at `places`, by a cost of slices and how costs add up: the index of the place before each slice,
-// and after the last. Nothing: no way has a finite cost.
+// The cut of least cost: indices into `places`, of the begin of each slice and of the end of the last one. `cost`: of a
+// slice; `add`: combines the costs of slices. Empty: no cut has a finite cost.
 template <class Cost, class Add>
 std::vector<std::size_t> best_cut(const std::vector<Place>& places, const DocumentSlices& slices, const Cost& cost,
                                   const Add& add) {

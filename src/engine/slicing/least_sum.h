@@ -1,4 +1,4 @@
-// The inner programme of Algorithm 1: the cheapest way to cut a sequence of which no slice costs more than a bound.
+// The inner dynamic program of Algorithm 1: the cheapest cut of a sequence in which no slice costs more than a bound.
 #pragma once
 
 #include <cstddef>
@@ -9,16 +9,18 @@
 
 namespace teratron::slicing {
 
-constexpr double kNever = std::numeric_limits<double>::infinity();  // the cost of what cannot be
+constexpr double kNever = std::numeric_limits<double>::infinity();  // the cost of a cut that is impossible
 
 class LeastSum {
  public:
   explicit LeastSum(const CostTable& costs) : costs_(costs), best_(costs.intervals() + 1) {}
 
-  // S*(i) = min_k S*(i - k) + t(k, i - k) over slices of at most `bound`; kNever where there is no way.
+  // The least sum of costs over all cuts: S*(i) = min_k S*(i - k) + t(k, i - k), over slices that cost at most `bound`.
+  // kNever: there is no such cut.
   double solve(double bound);
 
-  // The boundaries of the last solution, 0 first; of those that are equally good, one with long slices at its end.
+  // Boundaries of the last solution, 0 first. Among equally good cuts, the last slice is as long as possible, then the
+  // one before it, and so on.
   std::vector<std::size_t> boundaries() const;
 
  private:

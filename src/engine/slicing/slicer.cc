@@ -17,18 +17,19 @@ struct Weights {
 
 // Minimises a sum plus a multiple of a maximum, by a solver that minimises the sum under a bound on the maximum.
 //
-// TeraPipe's Algorithm 1 (arXiv 2102.07988, section 3.3) tries bounds from small to large in steps of epsilon. Here the
-// bounds between which the best one may still lie are halved, most promising first: where no plan has a smaller sum
-// than s, and no plan of the interval a smaller maximum than m, s and m bound what the interval can give. It ends when
-// no interval can give anything better by more than epsilon times the maximum's weight: the paper's guarantee, after
+// TeraPipe's Algorithm 1 (arXiv 2102.07988, section 3.3) tries bounds from small to large in steps of epsilon. Here
+// intervals that may hold the best bound are halved, the most promising first. If no plan of an interval has a smaller
+// sum than s or a smaller maximum than m, then s and m bound the value of all its plans. The search ends when no
+// interval can improve the value by more than epsilon times the maximum's weight. That is the paper's guarantee, after
 // tens of solutions instead of thousands.
 //
-// `solve(bound)` returns an optional of a plan with members `sum`, the least of any whose `longest` is at most `bound`,
-// and `longest`; nothing where there is none. There is one without a bound. `solves` counts the calls.
+// `solve(bound)` returns an optional plan with members `sum` and `longest`: the plan of least `sum` among those whose
+// `longest` is at most `bound`; none if there is no such plan. An infinite bound always has a plan. `solves` counts the
+// calls.
 template <class Solve>
 auto search_threshold(const Solve& solve, const Weights& weights, double epsilon, int& solves) {
   struct Interval {
-    double low, high;  // plans whose maximum lies between
+    double low, high;  // of the maxima of its plans
     double sum;        // none of them has a smaller sum; a plan with this sum has the maximum `high`
   };
   const auto value = [&](double sum, double longest) { return weights.sum * sum + weights.longest * longest; };
@@ -60,12 +61,13 @@ Weights weights_of(const SlicerOptions& options) {
   return {.sum = static_cast<double>(options.micro_batches), .longest = static_cast<double>(options.stages - 1)};
 }
 
-// The cheapest way to make up a batch of parts. part_costs[b - 1]: cost of a part of b sequences.
+// The cheapest parts that make up a batch.
 struct Knapsack {
   double sum = kNever;
   std::vector<std::size_t> parts;  // sequences of each, most first
 };
 
+// part_costs[b - 1]: the cost of a part of b sequences.
 Knapsack pack(std::span<const double> part_costs, std::size_t batch) {
   std::vector<double> best(batch + 1, kNever);
   std::vector<std::size_t> last(batch + 1, 0);

@@ -20,13 +20,13 @@ struct Slicing {
   std::vector<std::int64_t> lengths;  // tokens, first slice first
   double sum = 0, longest = 0;        // milliseconds: of all slices, and of the one that takes longest
   double time = 0;                    // M * sum + (K - 1) * longest
-  int solves = 0;                     // dynamic programmes that it took
+  int solves = 0;                     // dynamic programs that were solved
 };
 
-// Algorithm 1. Costs of a slice are those of forward and backward together. O(intervals^2) a programme.
+// Algorithm 1. A slice's cost is that of its forward and backward together. Each dynamic program takes O(intervals^2).
 Slicing best_slicing(const CostTable& costs, const SlicerOptions& options);
 
-// A batch in parts of several sequences; each part is cut into slices in its own way.
+// A batch in parts of one or more sequences. Each part is cut into slices in its own way.
 struct JointSlicing {
   struct Part {
     int sequences = 0;
@@ -37,10 +37,11 @@ struct JointSlicing {
   int solves = 0;
 };
 
-// Micro-batches and their slices together (section 3.4). costs[b - 1]: slices of b sequences, for b up to the most that
-// a part may have; all tables have the same boundaries. `batch`: sequences of all parts; 0: as many as there are costs.
-// For every bound on the longest slice it solves Algorithm 1's programme for each b and a knapsack over the b. The
-// paper adds up times that each contain its own longest slice; counting the longest one once, as here, is exact.
+// Micro-batches and their slices together (section 3.4). costs[b - 1]: costs of slices of b sequences, for b up to the
+// most that a part may have; all tables have the same boundaries. `batch`: sequences of all parts; 0: costs.size().
+// For every bound on the longest slice, this solves Algorithm 1's program for each b and a knapsack over the b. The
+// paper adds up the parts' times, each with its own longest slice. Counting only the longest slice of all, as here, is
+// exact.
 JointSlicing best_joint_slicing(std::span<const CostTable> costs, const SlicerOptions& options, std::size_t batch = 0);
 
 }  // namespace teratron::slicing

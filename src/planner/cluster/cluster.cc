@@ -9,7 +9,7 @@
 namespace teratron {
 namespace {
 
-// Beyond these, times are infinite or bytes no numbers.
+// Bounds within which times stay finite and bytes stay integers.
 constexpr double kLeast = 1e-12, kMost = 1e24, kMostBytes = 1e18;
 
 void need_positive(Faults& faults, std::string_view what, double value, double most = kMost) {
@@ -86,6 +86,9 @@ Faults Cluster::faults() const {
   for (const auto& [key, value] : {std::pair{"peak_8", device.peak_8}, {"watts", device.watts}}) {
     if (value != 0) need_positive(faults, fmt::format("{} of the device", key), value);
   }
+  const bool is_backend = device.backend.empty() || device.backend == "cpu" || device.backend == "cuda";
+  faults.add_if(!is_backend, "backend of the device is '{}'; it must be cpu or cuda, or left out",
+                shortened(device.backend));
   for (std::size_t level = 0; level < links.size(); ++level) add_link_faults(faults, *this, level);
   const std::int64_t joined = links.empty() ? 1 : links.back().devices;
   faults.add_if(devices != joined, "devices is {}, but the links join {}; the last link joins all devices", devices,

@@ -18,6 +18,7 @@ struct Device {
   double memory_bandwidth = 0;  // bytes a second
   double peak_8 = 0;            // of 8-bit floating-point numbers; 0: it has no such products
   double watts = 0;             // of the board at full load; 0: not known
+  std::string backend{};        // that measured it: "cpu" or "cuda"; empty: not known
   bool operator==(const Device&) const = default;
 };
 

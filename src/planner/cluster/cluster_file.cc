@@ -16,7 +16,7 @@
 namespace teratron {
 namespace {
 
-// One table of the file: each call takes a key, and what is wrong with it becomes a line.
+// Reads one table of the file. Each call reads a key; a fault of it becomes a line.
 class TableReader {
  public:
   TableReader(const toml::table& table, std::string where, const std::string& path, std::vector<std::string>& lines)
@@ -70,7 +70,7 @@ class TableReader {
     return {};
   }
 
-  // Keys that no field has read.
+  // Adds a line for each key that no call has read.
   void finish() {
     for (const auto& [key, node] : table_) {
       if (std::find(known_.begin(), known_.end(), key.str()) != known_.end()) continue;
@@ -113,7 +113,8 @@ Cluster read_cluster(const toml::table& file, const std::string& path, std::vect
                       .peak_32 = device.number("peak_32"),
                       .memory_bandwidth = device.number("memory_bandwidth"),
                       .peak_8 = device.number("peak_8", false),
-                      .watts = device.number("watts", false)};
+                      .watts = device.number("watts", false),
+                      .backend = device.text("backend", false)};
     device.finish();
   }
   for (const toml::table* table : top.tables("link")) {
@@ -158,6 +159,7 @@ std::string to_toml(const Cluster& cluster) {
                       toml_number(device.peak_32), toml_number(device.memory_bandwidth));
   if (device.peak_8 > 0) text += fmt::format("peak_8 = {}\n", toml_number(device.peak_8));
   if (device.watts > 0) text += fmt::format("watts = {}\n", toml_number(device.watts));
+  if (!device.backend.empty()) text += fmt::format("backend = {}\n", toml_text(device.backend));
   for (const LinkLevel& link : cluster.links) {
     text += fmt::format("\n[[link]]\nname = {}\ndevices = {}\nbandwidth = {}\nshared = {}\nlatency = {}\nfrom = {}\n",
                         toml_text(link.name), link.devices, toml_number(link.bandwidth), link.is_shared,

@@ -10,12 +10,13 @@
 
 namespace teratron {
 
-// A file has these keys; times are seconds, sizes bytes. `from`, peak_8 and watts of the device may be left out:
+// A file has these keys; times are seconds, sizes bytes. `from`, and peak_8, watts and backend of the device, may be
+// left out:
 //   name = "two hosts"
 //   devices = 16
 //   [device]
 //   name = "H100"   memory = 8.4e10   peak_16 = 9.894e14   peak_32 = 6.7e13   memory_bandwidth = 3.35e12
-//   peak_8 = 1.979e15   watts = 700
+//   peak_8 = 1.979e15   watts = 700   backend = "cuda"
 //   [[link]]        # innermost first; none where there is one device
 //   name = "NVLink"   devices = 8   bandwidth = 4.5e11   shared = false   latency = 3e-6   from = "data sheet"
 //   [[constant]]    # of plan/costs/layer_costs.h, in place of their defaults; may be absent

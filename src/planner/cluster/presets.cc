@@ -45,7 +45,7 @@ LinkLevel network(std::string name, std::int64_t devices, double bandwidth, doub
           .from = std::move(from)};
 }
 
-// Constants that the programs of the two papers have in common.
+// Constants with those that the programs of the two papers have in common.
 std::vector<Constant> of_2020(std::vector<Constant> constants) {
   constants.push_back({"writes_scores", 1, "attention of 2019 and 2020 keeps its scores in memory"});
   constants.push_back({"adds_weight_gradients", 1, "the papers' programs add a gradient to the others' sum by itself"});
@@ -54,7 +54,7 @@ std::vector<Constant> of_2020(std::vector<Constant> constants) {
   return constants;
 }
 
-// Presets are made with a network, of which as much is kept as is asked for.
+// Hosts of a preset before it is resized to the number of devices that the user wants.
 constexpr std::int64_t kHosts = 1024;
 
 Cluster dgx_2h() {
@@ -119,7 +119,7 @@ Cluster dgx_b200() {
   return cluster;
 }
 
-// Cards in a host's slots, whose bytes go through its memory: what one copies there another copies from there.
+// Cards in a host's slots. Bytes between them go through the host's memory: one card writes them there, another reads.
 Cluster slots(std::string name, Device device, double data_sheet) {
   return {.name = std::move(name),
           .devices = 8,

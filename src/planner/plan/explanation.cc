@@ -13,7 +13,7 @@
 namespace teratron::plan {
 namespace {
 
-// "0-7" of neighbours; else "0 8 16 24", in the middle left out where there are many.
+// "0-7" for neighbours; else "0 8 16 24", without the middle ones of many.
 std::string text_of(const std::vector<int>& ranks) {
   constexpr std::size_t kMost = 8;
   const int first = ranks.front(), last = ranks.back();

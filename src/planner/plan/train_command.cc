@@ -58,9 +58,11 @@ std::string quoted(const std::string& word) {
 }  // namespace
 
 void choose_device_settings(TrainConfig& config, const Device& device, bool precision_is_given) {
-  if (device.peak_16 <= device.peak_32) return;
+  const bool is_faster_in_16 = device.peak_16 > device.peak_32;
+  if (device.backend.empty() ? !is_faster_in_16 : device.backend != "cuda") return;
   config.backend.kind = BackendKind::kCuda;
-  if (!precision_is_given) (is_refused_by_cuda_backend(device) ? config.backend.fp16 : config.backend.bf16) = true;
+  if (is_faster_in_16 && !precision_is_given)
+    (is_refused_by_cuda_backend(device) ? config.backend.fp16 : config.backend.bf16) = true;
 }
 
 bool is_refused_by_cuda_backend(const Device& device) { return device.name.find("V100") != std::string::npos; }
@@ -101,6 +103,10 @@ std::string train_command(const TrainConfig& config, std::int64_t devices_of_hos
   text += "teratron train";
   for (const std::string& word : train_words(config)) text.append(" ").append(quoted(word));
   return text;
+}
+
+std::string train_command(const TrainConfig& config, const Cluster& cluster) {
+  return train_command(config, cluster.links.size() > 1 ? cluster.links.front().devices : 0);
 }
 
 }  // namespace teratron::plan

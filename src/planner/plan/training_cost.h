@@ -17,7 +17,7 @@ Training training_of(double tokens, const PlanRequest& request, const PlannedLay
 // Tokens of compute-optimal training (Hoffmann et al., arXiv 2203.15556): 20 for each parameter.
 double optimal_tokens(const PlanRequest& request);
 
-// Rent of all devices, and their energy at full load, which hosts, networks and cooling add to.
+// Rent of all devices, and their energy at full load without hosts, networks and cooling.
 struct Bill {
   double device_hours = 0;
   double dollars = 0, megawatt_hours = 0;  // 0: the price or the device's power is not known

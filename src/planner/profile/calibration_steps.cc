@@ -35,7 +35,7 @@ const std::vector<ModelShape>& calibration_shapes() {
       {2, 256, 4, 256, 1, 512, {96, 80, 80}},
       {2, 128, 2, 128, 8, 512},
       {2, 256, 4, 512, 1, 2048, {256, 256}},
-      // Few rows: the time of weights by themselves.
+      // Few rows, for the time of reading the weights.
       {4, 256, 4, 32, 1, 2048},
       {2, 512, 8, 32, 1, 512},
       {2, 256, 4, 64, 1, 8192, {32, 32}},
@@ -69,7 +69,7 @@ void measure(std::vector<CalibrationStep>& steps, const std::shared_ptr<Mesh>& m
     }
   }
   if (progress) progress(rounds + 1, rounds + 1);
-  // Others that use the machine make passes longer, never shorter.
+  // Other users of the machine make passes longer, never shorter.
   const auto least_of = [](const std::vector<StepTimes>& all, const auto& value) {
     std::vector<double> values;
     for (const StepTimes& one : all) values.push_back(value(one));
@@ -82,7 +82,7 @@ void measure(std::vector<CalibrationStep>& steps, const std::shared_ptr<Mesh>& m
           least_of(times[i], [&](const StepTimes& one) { return one.passes[0][slice].forward; }),
           least_of(times[i], [&](const StepTimes& one) { return one.passes[0][slice].backward; })));
     }
-    // Usual steps are slower than the best: threads wake up late, ranks wait for each other.
+    // A usual step is slower than the best one: threads wake up late, and ranks wait for each other.
     std::vector<double> after, whole;
     for (const StepTimes& one : times[i]) {
       after.push_back(one.iteration - one.pipeline);

@@ -10,8 +10,8 @@
 
 namespace teratron {
 
-// Seconds of each action, from the first to the last rank: the median of some rounds, in which the actions take turns,
-// each as often as it takes for a few milliseconds. Every rank calls it, and gets the same.
+// Seconds of each action on the slowest rank: the median of several rounds. In a round the actions take turns, each
+// repeated for a few milliseconds. Every rank calls it; all return the same.
 std::vector<double> collective_times(Communicator& world, std::span<const std::function<void()>> actions);
 
 // Seconds of the sum of `bytes` bytes of f32 over the ranks, in place.

@@ -23,7 +23,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr double kSeconds = 0.1;
-// A product that takes this long is large enough to show what the processor can do.
+// A product that takes this long is large enough to reach the processor's speed.
 constexpr double kLongProduct = 2e-3;
 constexpr std::int64_t kSmallest = 256, kLargest = 8192;
 
@@ -56,7 +56,7 @@ class SquareProduct {
   Tensor y_, x_, weight_;
 };
 
-// The speed of this rank.
+// This rank's operations per second.
 double best_speed(Backend& backend) {
   const double end = monotonic_seconds() + kSeconds;
   double best = 0;
@@ -76,7 +76,7 @@ std::string key_of(const Backend& backend, const Communicator& world) {
                      backend.settings(), name_of(backend.compute_dtype()), thread_count(), world.size());
 }
 
-// 0 where the file is missing, may not be read, or says something else.
+// Speed in a file of the cache; 0 if the file is missing, cannot be read, or has another key.
 double stored(const fs::path& file, const std::string& key) {
   std::error_code error;
   if (!fs::is_regular_file(file, error)) return 0;

@@ -11,8 +11,8 @@ namespace teratron {
 // until a product takes 2 ms). Every rank of `world` calls it; all return the same.
 double measured_peak_flops(Backend& backend, Communicator& world);
 
-// The most that was ever measured, now or before: the user's cache (user_cache_folder()/peaks) keeps it by processor,
-// back end, precision, threads and ranks. A machine that others use at the time shows less than it can do.
+// The most that was measured now or before. The user's cache (user_cache_folder()/peaks) keeps it by processor, back
+// end, precision, threads and ranks, since a machine that others use at the time reaches less than its best.
 double peak_flops(Backend& backend, Communicator& world);
 
 }  // namespace teratron

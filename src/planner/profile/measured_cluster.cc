@@ -34,7 +34,7 @@ double copy_speed(Backend& backend, std::int64_t bytes) {
   return best;
 }
 
-// A ring's latency from a small sum and its bandwidth from a large one, as collective_time.h has them.
+// A link with a ring's latency, from a small sum, and its bandwidth, from a large one (collective_time.h).
 LinkLevel measured_link(Communicator& world) {
   constexpr std::int64_t kSmall = 4 << 10, kLarge = 8 << 20;
   const double n = world.size(), steps = 2 * (n - 1);
@@ -47,7 +47,7 @@ LinkLevel measured_link(Communicator& world) {
           .from = "measured by teratron profile: sums of 4 KB and 8 MB"};
 }
 
-// Bytes of a rank's part of the memory that it shares with others, of the host or of a device; 0: not known.
+// Free bytes of a rank: its part of the host's or the device's memory that it shares with others; 0: not known.
 double memory_of_rank(Backend& backend, Communicator& world) {
   const std::vector<std::string> memories = world.all_gather_host(backend.memory_name());
   const auto sharing = std::ranges::count(memories, memories[static_cast<std::size_t>(world.rank())]);
@@ -72,7 +72,8 @@ Cluster measured_cluster(Backend& backend, Communicator& world) {
                     .memory = sums[1] / ranks,
                     .peak_16 = flops,
                     .peak_32 = flops,
-                    .memory_bandwidth = sums[0] / ranks};
+                    .memory_bandwidth = sums[0] / ranks,
+                    .backend = backend.is_host_memory() ? "cpu" : "cuda"};
   if (world.size() > 1) cluster.links = {measured_link(world)};
   return cluster;
 }

@@ -7,9 +7,9 @@
 
 namespace teratron {
 
-// A device for each rank, whose numbers are the means of all ranks at work at once, and the link between them. One
-// precision is measured, the back end's; the others are taken to be as fast. Every rank of `world` calls it; all return
-// the same.
+// A cluster with a device for each rank and the link between them. A device's numbers are means over all ranks,
+// measured while all work. Only the back end's precision is measured; the others are assumed to be as fast. Every rank
+// of `world` calls it; all return the same.
 Cluster measured_cluster(Backend& backend, Communicator& world);
 
 }  // namespace teratron

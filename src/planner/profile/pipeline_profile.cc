@@ -16,11 +16,11 @@
 namespace teratron {
 namespace {
 
-constexpr double kShortVisit = 100;  // milliseconds that a slicing is run for at a time, at least
+constexpr double kShortVisit = 100;  // least milliseconds of a visit, unless that takes more than kMostSteps
 constexpr double kMostSteps = 16;
 
-// Steps of one slicing. Where one is short, the first of a visit is a warm-up and several more follow. Returns their
-// milliseconds.
+// Runs one slicing and appends its steps. If a step is short, the first one is a warm-up and several more follow.
+// Returns the milliseconds of all of them.
 double visit(StepClock& clock, std::vector<StepTimes>& steps) {
   StepTimes first = clock.step();
   double milliseconds = first.iteration;
@@ -70,7 +70,7 @@ std::vector<slicing::CostPoint> points_of(const std::vector<Measured>& all, std:
     std::int64_t context = 0;
     for (std::size_t slice = 0; slice < measured.slicing.lengths.size(); ++slice) {
       const std::int64_t length = measured.slicing.lengths[slice];
-      // Whatever else the machine does can only make a pass longer, and now and then by half.
+      // Other work of the machine only makes a pass longer, now and then by half.
       double least = std::numeric_limits<double>::infinity();
       for (std::size_t step = first; step < measured.steps.size(); step += stride) {
         least = std::min(least, measured.steps[step].passes[stage][slice].*pass);
@@ -82,7 +82,7 @@ std::vector<slicing::CostPoint> points_of(const std::vector<Measured>& all, std:
   return points;
 }
 
-// The difference of the even and the odd steps of held-out slicings; 0 if there is only one step.
+// The difference between the even and the odd steps of held-out slicings; 0 if a slicing has only one step.
 slicing::RelativeError noise_of(const std::vector<Measured>& all, std::size_t stage, double StepTimes::Pass::*pass) {
   const bool is_once = std::ranges::any_of(all, [](const Measured& measured) { return measured.steps.size() < 2; });
   if (is_once) return {};
@@ -145,12 +145,12 @@ std::vector<Measured> measure_slicings(const ProfileRequest& request, const std:
   const auto clock_of = [&](const Measured& measured) {
     return StepClock(request, schedule_of(measured, mesh->pipeline->size()), measured.slicing.lengths, mesh, backend);
   };
-  // Several executors at a time would take several times the memory of training.
+  // One executor exists at a time: several would take several times the memory of training.
   clock_of(all.front()).step();
   report();
   double milliseconds = 0;  // the same on every rank
   for (int repeat = 0; repeat < rounds; ++repeat) {
-    // To and fro, so that a machine that becomes slower or faster meanwhile does so for all of them alike.
+    // The order is reversed every other round, so that a machine that slows down meanwhile affects all slicings alike.
     for (std::size_t place = 0; place < all.size(); ++place) {
       Measured& measured = all[repeat % 2 == 0 ? place : all.size() - 1 - place];
       StepClock clock = clock_of(measured);
@@ -164,7 +164,7 @@ std::vector<Measured> measure_slicings(const ProfileRequest& request, const std:
 
 constexpr int kRoundTrips = 15;
 
-// Milliseconds of one way, in the middle of several; 0 on ranks of other stages than `stage` and the one after it.
+// Milliseconds of a message between `stage` and the next one, one way: the median of several. 0 on other stages' ranks.
 double one_way(Mesh& mesh, Backend& backend, const StreamMessages& messages, const TensorRef& view, int stage) {
   Communicator& stages = *mesh.pipeline;
   const bool is_first = stages.rank() == stage, is_second = stages.rank() == stage + 1;
@@ -174,7 +174,7 @@ double one_way(Mesh& mesh, Backend& backend, const StreamMessages& messages, con
   std::vector<double> times;
   for (int trip = 0; trip < kRoundTrips; ++trip) {
     const double start = monotonic_seconds();
-    // There as activations go, and back as gradients do.
+    // The view goes there as activations do, and back as gradients do.
     Communicator& back = *mesh.pipeline_back;
     if (is_first) {
       messages.send(stages, view, other).wait();

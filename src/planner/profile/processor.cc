@@ -12,7 +12,7 @@
 namespace teratron {
 namespace {
 
-// Cores of Arm Limited's, of which the system knows numbers alone.
+// Cores of Arm Limited. /proc/cpuinfo has only their part numbers.
 struct ArmCore {
   std::string_view part, name;
 };

@@ -7,8 +7,8 @@
 
 namespace teratron {
 
-// The processor of the first core in the text of /proc/cpuinfo, as the system names it. Virtual machines say little, so
-// also which of its kind it is: family and model on x86, implementer and part on Arm.
+// Name of the first core's processor in the text of /proc/cpuinfo. Names in virtual machines are vague, so the name
+// also has the family and model on x86, and the implementer and part on Arm.
 std::string processor_in(const std::string& cpuinfo);
 
 // The device's name, else the host's processor and how many cores it has.

@@ -14,14 +14,14 @@ using Lengths = std::vector<std::int64_t>;
 
 constexpr std::int64_t kMostSlices = 32, kShortest = 16;
 
-// As many of this length as there is room for, then the rest.
+// Slices of this length, as many as fit, then one with the rest.
 Lengths slices_of(std::int64_t units, std::int64_t length) {
   Lengths lengths(static_cast<std::size_t>(units / length), length);
   if (const std::int64_t rest = units % length; rest > 0) lengths.push_back(rest);
   return lengths;
 }
 
-// The first is 2.3 times the last.
+// Slices that become shorter; of many, the first is 2.3 times the last.
 Lengths falling_slices(std::int64_t units, int count) {
   Lengths lengths;
   std::int64_t begin = 0;
@@ -61,7 +61,8 @@ std::vector<ProfileSlicing> profile_slicings(std::int64_t tokens, int stages, st
   if (stages > 1) {
     add({units}, false, 2 * stages);
     for (const int count : {4, 8}) add(pipeline::even_slices(units, count), false, stages);
-    // Two parts cost more than one by slices, so the shortest are among them: no line through longer ones says it.
+    // What two parts cost above one depends on the number of slices, so the shortest slices are measured too: a line
+    // through longer ones does not predict it.
     int most = 8;
     while (most < kMostSlices && units / (2 * most) >= shortest) most *= 2;
     for (const int count : {2, most > 8 ? 8 : 4, most}) add(pipeline::even_slices(units, count), false, 1, true);

@@ -107,8 +107,8 @@ StepTimes StepClock::shared(double step_start, double step_end) const {
   const double holders = mesh.tensor->size() * mesh.data->size();
   const std::size_t passes = micro_batches_.size() * slices_;
   constexpr std::size_t kTimes = 3;
-  std::vector<double> flat(kTimes * stages *
-                           passes);  // [stage, micro-batch, slice, (forward, backward, of it weights)]
+  // [stage, micro-batch, slice, (forward, backward, the weights' part of the backward)]
+  std::vector<double> flat(kTimes * stages * passes);
   std::array<double, 2> ends = {0, 1e3 * (step_end - step_start)};
   for (const TraceSpan& span : trace_) {
     if (span.kind != TraceSpan::Kind::kPass) continue;

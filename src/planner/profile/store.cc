@@ -22,7 +22,7 @@ std::string cells_of(const ProfileRequest& request, int stages) {
   return fmt::format("{}", fmt::join(cells, ","));
 }
 
-// Nothing of GPT-2's and BERT's layers, which all profiles once were of.
+// Text of a layer in the key. It is empty for the layers of GPT-2 and BERT, so that the first profiles keep their keys.
 std::string text_of_layer(const ModelConfig& model) {
   const TransformerLayerConfig layer = model.layer_config();
   const bool is_known = layer.num_key_value_heads == layer.num_attention_heads && !layer.gated && layer.window == 0 &&
@@ -39,7 +39,7 @@ std::string from_first_rank(const Mesh& mesh, const std::string& text) {
 
 bool is_first_rank(const Mesh& mesh) { return mesh.model->rank() == 0 && mesh.data->rank() == 0; }
 
-// The text of a file that exists and fits; empty: to be measured.
+// The text of a profile that exists and fits the key; empty: it has to be measured.
 std::string stored_text(const slicing::ProfileKey& key, const fs::path& file, bool named_by_user) {
   std::error_code error;
   if (!fs::exists(file, error)) return "";
@@ -54,7 +54,7 @@ std::string stored_text(const slicing::ProfileKey& key, const fs::path& file, bo
   return text;
 }
 
-// A run that cannot keep what it measured goes on with it.
+// Writes a profile to the cache. If that fails, the run goes on with a warning.
 void keep_in_cache(const slicing::Profile& profile, const fs::path& path) {
   try {
     if (path.empty()) throw EnvironmentError("neither HOME nor XDG_CACHE_HOME says where profiles are kept");
@@ -64,7 +64,7 @@ void keep_in_cache(const slicing::Profile& profile, const fs::path& path) {
   }
 }
 
-// Settings that change times beside the shapes, and are not as they were when the first profiles were written.
+// Settings besides the shapes that change times. Defaults are left out, so that the first profiles keep their keys.
 std::string settings_of(const ProfileRequest& request, const Backend& backend) {
   std::string settings = backend.settings();
   const auto add = [&](std::string_view text) { settings += fmt::format("{}{}", settings.empty() ? "" : ", ", text); };

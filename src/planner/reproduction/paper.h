@@ -16,14 +16,14 @@ namespace teratron::plan {
 
 std::span<const EmbeddedFile> paper_files();  // data/papers, which the program holds
 
-// TeraPipe's cells: what of the run they have. Others have what their unit says.
+// Value of a TeraPipe cell. Cells of other papers have the value that their unit names (kOfUnit).
 enum class CellValue { kOfUnit, kLayer, kWhole, kSliced, kSpeedUp, kSlices, kEven, kBestEven };
 
 struct PaperCell {
   ReproducedCell cell;            // as published; ours is still to be found
   bool is_out_of_memory = false;  // in place of a published number
-  std::string beside;             // not empty: the cell is the ratio of the one of its name to this one, both above it
-  TrainConfig run;                // by the paper's program
+  std::string beside;  // if not empty: the cell is a ratio, of the cell of its name to this one, both above it
+  TrainConfig run;     // by the paper's program
   std::optional<TrainConfig> teratrons_run;  // by Teratron's; none: it cannot run it
   std::optional<TrainConfig> base;           // the run beside which a share or a speed-up is
   std::int64_t context = 1;                  // ranks that split each sequence, of which `run` has a share
@@ -32,7 +32,7 @@ struct PaperCell {
   std::int64_t number = 0;  // of its slices or tokens
 };
 
-// A curve over the runs of some tables.
+// Curve over the runs of some tables.
 struct PaperCurve {
   Curve curve;  // without points
   std::vector<std::string> tables;

@@ -9,9 +9,9 @@
 
 namespace teratron::plan {
 
-// One for each model of which the runs have several layouts by the same program on the same devices, with sequences of
-// the same length and products of the same type; micro-batch, batch, recompute, sharding and offload may differ. Steps
-// of which the seconds were published are compared at one batch.
+// A choice for each model that one program ran in several layouts, on the same devices, with sequences of one length
+// and products of one type; micro-batch, batch, recompute, sharding and offload may differ. Steps with published
+// seconds are compared only with steps of the same batch.
 std::vector<LayoutChoice> choices_among(std::span<const PublishedRun> runs, const RunConstants& constants);
 
 }  // namespace teratron::plan

@@ -18,7 +18,7 @@ namespace teratron::plan {
 // The generation of a preset's card: "Ampere", "Hopper", "Ada", "Blackwell".
 std::string_view generation_of(std::string_view card);
 
-// The run's machines with the constants of its scopes; those alone are fitted that have a name there.
+// The run's machines with the constants of its scopes. A constant is fitted only if `constants` names it.
 Cluster cluster_of(const PublishedRun& run, const RunConstants& constants);
 // Machines of the run as Teratron's program would use them: the card's constants alone.
 Cluster teratrons_cluster_of(const PublishedRun& run, const RunConstants& constants);
@@ -28,7 +28,7 @@ TrainConfig config_of(const PublishedRun& run);
 // Cloud's recipes run NeMo.
 std::string program_scope_of(const PublishedRun& run);
 
-// Seconds of an update, and from them what was measured of the run's speed, in its unit.
+// Predicted seconds of an update, and the speeds that follow from them, in the published units.
 double step_seconds_of(const PublishedRun& run, const RunConstants& constants);
 double tokens_per_second_of(const PublishedRun& run, double seconds);  // of a GPU
 double teraflops_of(const PublishedRun& run, double seconds);          // of a GPU, as its program counts them

@@ -1,5 +1,5 @@
-// Published runs of data/published: each a model, a cluster, a layout and what was measured. They are of two halves: to
-// the fitting half constants are fitted, by the judging half they are judged.
+// Published runs of data/published: each a model, a cluster, a layout and measurements. Constants are fitted to one
+// half of them, the fitting half, and judged by the other.
 #pragma once
 
 #include <cstdint>

@@ -23,8 +23,8 @@ namespace {
 
 constexpr double kGiB = 1024.0 * 1024 * 1024;
 
-// Teratron itself: copies share the optimizer's state out alone, products are of 16 bits, whole layers or scores are
-// made again, and a sequence is on one rank. None where that does not fit.
+// Seconds of the run by Teratron, which shares out the optimizer's state alone, multiplies in 16 bits, recomputes whole
+// layers or scores, and has a sequence on one rank. None: the run does otherwise, or does not fit then.
 std::optional<double> teratrons_seconds(const PublishedRun& run, const RunConstants& constants) {
   const bool has_kind =
       std::ranges::all_of(run.recompute, [](const std::string& part) { return part == "block" || part == "scores"; });

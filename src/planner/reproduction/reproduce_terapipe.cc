@@ -23,7 +23,7 @@ constexpr std::int64_t kFlatTokens = 256;  // Figure 3: up to them a layer's for
 
 using Lengths = std::vector<std::int64_t>;
 
-// Seconds of a setting by one of both programs.
+// Times of a setting by the paper's program or by Teratron.
 class Times {
  public:
   Times(std::unique_ptr<Iteration> iteration, std::int64_t tokens)

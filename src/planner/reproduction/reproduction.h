@@ -31,7 +31,7 @@ struct ReproducedCell {
 // The ratio of two cells of a table as a cell: "ZB-1p beside 1F1B".
 ReproducedCell ratio_of(const ReproducedCell& cell, const ReproducedCell& base);
 
-// A series of which the paper has a picture or a sentence, but no number for each point.
+// Series that the paper shows in a picture or a sentence, without a number for each point.
 struct Curve {
   struct Point {
     std::string x;
@@ -52,15 +52,15 @@ struct SlicingPair {
   double seconds_of_published = 0, seconds_of_ours = 0;
 };
 
-// Plans of one model of which the published times differ by more than 5 %: how many, and of those which are the other
-// way round here.
+// Pairs of plans of one model whose published times differ by more than 5 %: their number, and those that this cost
+// model ranks the other way round.
 struct RankedPairs {
   int pairs = 0;
   std::vector<std::string> wrong;
 };
 
-// Several layouts of one model on the same devices, of one source: the one that this cost model takes for the fastest,
-// and the fastest as published.
+// Several layouts of one model on the same devices, of one source: the fastest by this cost model, and the fastest as
+// published.
 struct LayoutChoice {
   std::size_t layouts = 0;
   std::string chosen, fastest;  // of runs

@@ -145,7 +145,7 @@ void EventSimulation::enter(TaskId id, double now) {
 
 void EventSimulation::deliver(RouteId id, double now) {
   Route& route = item(routes_, id);
-  route.progress = route.messages.top().ends_at;  // exactly, whatever was rounded on the way
+  route.progress = route.messages.top().ends_at;  // exact, without the rounding of earlier steps
   route.at = now;
   std::vector<TaskId> arrived;
   while (!route.messages.empty() && route.messages.top().ends_at <= route.progress) {

@@ -1,9 +1,9 @@
 // A discrete-event simulation of tasks on streams and links. A stream runs one task at a time, in the order in which
-// they were added to it. Messages flow beside one another: each gets an equal share of the narrowest link that it
-// crosses. Bandwidth of a link that messages leave over, since another link is narrower for them, stays unused.
+// they were added to it. Messages flow at the same time: each gets an equal share of the narrowest link that it
+// crosses. Bandwidth that a message cannot use, because another link of its route is narrower, stays unused.
 //
-// Messages of one route are always equally fast, so what is known of each is the place in its route's own time at which
-// it ends. When a link's load changes, only routes that cross it and have messages are looked at.
+// All messages of a route are equally fast. A message is therefore stored as the point of its route's progress at which
+// it ends. When a link's load changes, only routes that cross it and have messages are updated.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ using StreamId = std::int32_t;
 using LinkId = std::int32_t;
 using RouteId = std::int32_t;
 
-constexpr StreamId kNoStream = -1;  // starts as soon as what it waits for is done
+constexpr StreamId kNoStream = -1;  // a task without a stream starts when the tasks that it waits for are done
 
 struct TaskTimes {
   double start = 0, end = 0;  // seconds
@@ -31,8 +31,8 @@ class EventSimulation {
  public:
   StreamId add_stream();
   LinkId add_link(std::string name, double bytes_per_second);
-  // Adds the links that a message crosses, all at once; one crossed twice is listed twice. An empty route takes no
-  // time. Equal lists have one route.
+  // Adds a route: the links that a message crosses, all at once. A link that is crossed twice is listed twice. An empty
+  // route takes no time. Equal lists give the same route.
   RouteId add_route(std::span<const LinkId> links);
 
   // A task starts when its stream is free and all of `after`, which were added before it, are done.
@@ -49,7 +49,7 @@ class EventSimulation {
   double bytes_over(LinkId link) const;  // of all messages
   double link_busy(LinkId link) const;   // seconds with at least one message
   const std::string& link_name(LinkId link) const;
-  std::int64_t events() const { return happened_; }  // that run() has handled
+  std::int64_t events() const { return happened_; }  // handled by run()
 
  private:
   struct Task {
@@ -82,14 +82,14 @@ class EventSimulation {
   struct Route {
     std::vector<LinkId> links;
     std::priority_queue<Message, std::vector<Message>, std::greater<>> messages;
-    double progress = 0, at = 0, rate = 0;  // bytes, the time when it had them, bytes a second
-    TaskId next = -1;                       // that arrives, as the queue has it
-    std::int64_t version = 0;               // of that event: older ones are void
+    double progress = 0, at = 0, rate = 0;  // bytes, the time at which progress had that value, bytes a second
+    TaskId next = -1;                       // the next message to arrive, by the event in the queue
+    std::int64_t version = 0;               // of that event; older ones are void
   };
   enum class EventKind : std::uint8_t { kTaskEnds, kMessageLeaves, kRouteDelivers };
   struct Event {
     double time = 0;
-    std::int64_t order = 0;  // what happens at one time happens in the order in which it was found out
+    std::int64_t order = 0;  // events at one time happen in the order in which they were added
     EventKind kind = EventKind::kTaskEnds;
     std::int32_t which = 0;  // task or route
     std::int64_t version = 0;
@@ -103,8 +103,8 @@ class EventSimulation {
   void add_event(double time, EventKind kind, std::int32_t which, std::int64_t version = 0);
   void start(TaskId task, double now);
   void finish(TaskId task, double now);
-  void enter(TaskId task, double now);      // its bytes begin to flow
-  void deliver(RouteId route, double now);  // its next messages have arrived
+  void enter(TaskId task, double now);      // the message's bytes begin to flow
+  void deliver(RouteId route, double now);  // the route's next messages have arrived
   void load_changed(const Route& route, double now);
   void set_pace(RouteId route, double now);
 

@@ -26,7 +26,8 @@ struct Noted {
   TaskId task = -1;
 };
 
-// A pass's first and last piece. Between pieces it may wait for weights, so the time of its work is kept by itself.
+// A pass's first and last piece, and the time of its work. Between pieces it may wait for weights, so that time is not
+// the time from the first start to the last end.
 struct PassTasks {
   TaskId first = -1, last = -1;
   double seconds = 0;
@@ -72,7 +73,7 @@ class Run {
   struct StageStreams {
     StreamId passes, outputs, gradients, sums, gathers;
   };
-  // Where a stage's messages go, forward or backward.
+  // A stage's messages in one direction, forward or backward.
   struct Channel {
     Ports::Way way;
     std::vector<RouteId> others;  // of other copies, over the same ports
@@ -127,7 +128,7 @@ class Run {
     send_results(stage, action);
   }
 
-  // A joint pass, which comes to all stages one after the other from the first on, follows what each did before.
+  // Makes a joint pass wait for what every stage did before it. play() visits it on all stages, from the first on.
   void add_together(int stage, std::vector<TaskId>& after) {
     if (stage == 0) {
       joint_after_.clear();
@@ -138,7 +139,7 @@ class Run {
     std::ranges::copy(joint_after_, std::back_inserter(after));
   }
 
-  // The pass that completes a cell's gradients, piece by piece.
+  // Adds the pass that completes a cell's gradients, piece by piece, each with its sum.
   void add_last_pass(int stage, int cell, double seconds, std::vector<TaskId> after) {
     const int pieces = work_.gradient_pieces;
     TaskId first = -1, piece = -1;
@@ -151,7 +152,7 @@ class Run {
     pass_tasks_[at(stage)].push_back({first, piece, seconds});
   }
 
-  // A pass of a cell whose weights and gradients are shared out, piece by piece.
+  // Adds a pass of a cell with sharded gradients, piece by piece, with its gathers of weights and its sums.
   void add_sharded_pass(int stage, const Action& action, double seconds, std::vector<TaskId> after) {
     constexpr std::size_t kAhead = 2;  // pieces that may be whole at once: one computes, the next is gathered
     const int cell = schedule_.cell(stage, action), pieces = std::max(1, work_.gradient_pieces);
@@ -210,7 +211,7 @@ class Run {
     return *channel;
   }
 
-  // `passes_over`: how often a ring sends its bytes around: twice for an all-reduce.
+  // `passes_over`: how many times the bytes go around the ring: twice for an all-reduce.
   TaskId add_ring(int stage, StreamId stream, double bytes, int passes_over, std::span<const TaskId> after) {
     auto& ring = rings_[stage];
     if (!ring) ring = ports_.ring(stage);
@@ -242,7 +243,7 @@ class Run {
     return cells;
   }
 
-  // Everything of a stage's step until now.
+  // The tasks that must be done before everything added to a stage so far is done.
   std::vector<TaskId> done_at(int stage) const {
     std::vector<TaskId> done;
     if (!pass_tasks_[at(stage)].empty()) done.push_back(pass_tasks_[at(stage)].back().last);
@@ -250,7 +251,7 @@ class Run {
     return done;
   }
 
-  // First and last stage send each other what they have.
+  // Adds the sum of the tied embedding: the first and the last stage send each other their parts.
   void add_tied_sum() {
     const int last = stages_ - 1;
     if (last == 0 || work_.tied_bytes <= 0) return;
@@ -267,7 +268,7 @@ class Run {
     }
   }
 
-  // The norm is of the gradients of all stages, so each waits for all of them.
+  // Adds the updates. The norm is taken over the gradients of all stages, so each update waits for all of them.
   void add_update() {
     std::vector<TaskId> done = tied_sums_;
     for (int stage = 0; stage < stages_; ++stage) std::ranges::copy(done_at(stage), std::back_inserter(done));

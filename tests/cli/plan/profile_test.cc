@@ -99,6 +99,7 @@ TEST(ProfileCommand, MeasuresTheMachineAsAClusterThatSimulateReads) {
   const Json measured = json_of({"profile", "--cluster", file, "--dp", kDevices, "--repeats", "1"});
   EXPECT_EQ(measured.at("devices"), std::stoi(kDevices));
   EXPECT_GT(measured.at("constants").at("product_efficiency"), 0);
+  EXPECT_THAT(read_file(file), HasSubstr("backend = \"cpu\""));
   // Beside whatever else runs, and sanitizers: that the fit is of these passes at all.
   EXPECT_LT(measured.at("mean_error"), 0.8);
   const Json simulated =

@@ -26,7 +26,8 @@ void require_usable(std::span<const CostPoint> points) {
   }
 }
 
-// Between which two measured lengths a length lies, and where: weight 1 - part on the left one, part on the right one.
+// The two measured lengths around a length. Interpolation takes 1 - part of the left one's time and part of the
+// right's.
 struct Between {
   std::size_t left = 0, right = 0;
   double part = 0;
@@ -42,7 +43,7 @@ Between place_of(const std::vector<std::int64_t>& lengths, std::int64_t length) 
           static_cast<double>(length - lengths[left]) / static_cast<double>(lengths[right] - lengths[left])};
 }
 
-// By how much half of l^2 hangs below its chord there.
+// Distance of l^2 / 2 below its chord between the two lengths.
 double sag(const std::vector<std::int64_t>& lengths, const Between& at) {
   const auto width = static_cast<double>(lengths[at.right] - lengths[at.left]);
   return at.part * (1 - at.part) * width * width / 2;
@@ -57,7 +58,7 @@ double below_first(const std::vector<std::int64_t>& lengths, const std::vector<d
 
 using Row = std::vector<double>;
 
-// t(l, c) as factors of what is unknown: t(l, 0) of each length, then a0 .. a3.
+// t(l, c) as factors of the unknowns: t(l, 0) of each length, then a0 .. a3.
 Row row_of(const std::vector<std::int64_t>& lengths, std::int64_t length, std::int64_t context) {
   Row row(lengths.size() + 4);
   const Between at = place_of(lengths, length);
@@ -107,8 +108,8 @@ double relative_error(const CostModel& model, const CostPoint& point) {
   return std::abs(model.milliseconds(point.length, point.context) - point.milliseconds) / point.milliseconds;
 }
 
-// The model of the least sum of errors, not of their squares, by iteratively reweighted least squares: what is far off
-// pulls no harder than what is near.
+// The model with the least sum of errors, not of their squares, by iteratively reweighted least squares. An outlier
+// then counts no more than other points.
 CostModel fit_by_absolute_errors(CostModel model, std::span<const CostPoint> points) {
   constexpr int kRounds = 30;
   constexpr double kLeast = 1e-4;
@@ -122,7 +123,7 @@ CostModel fit_by_absolute_errors(CostModel model, std::span<const CostPoint> poi
   return model;
 }
 
-// Those that the model is not far off.
+// Points without outliers: those that the model predicts about as well as most.
 std::vector<CostPoint> usual(const CostModel& model, std::span<const CostPoint> points) {
   constexpr double kFar = 4, kOfNormal = 1.4826;  // the standard deviation over the median of what is off
   constexpr double kNear = 0.005;                 // never an outlier

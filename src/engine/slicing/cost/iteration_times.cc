@@ -12,11 +12,11 @@ namespace teratron::slicing {
 namespace {
 
 constexpr double kApart = 0.1;     // least difference of two iterations' shares that gives a slope
-constexpr double kSlowest = 0.01;  // of a pace: never 0, however odd the measurements
+constexpr double kSlowest = 0.01;  // the least pace, so that odd measurements never give 0
 constexpr int kSearchSteps = 40;   // of the search for the time beside a pass
-constexpr double kGain = 0.9;      // of the error without such a time, which one has to reach to count
+constexpr double kGain = 0.9;      // such a time counts if it brings the error below this part of the error without
 
-// By the profile's passes, at no pace.
+// Costs of a schedule by the profile's passes, without a pace.
 pipeline::Costs undisturbed(const Profile& profile, const pipeline::Schedule& schedule,
                             std::span<const pipeline::MicroBatchCut> cuts, const CellWork& work = {}) {
   return schedule_costs(ProfileCosts(profile, schedule.stages, work), schedule, cuts);
@@ -59,7 +59,7 @@ Pace pace_through(const std::vector<Point>& points) {
 
 struct Trial {
   IterationFit fit;
-  double usual_error = 0;  // the median, which an iteration that was disturbed does not move
+  double usual_error = 0;  // the median, which one disturbed iteration does not change
 };
 
 Trial fit_with(const Profile& profile, double beside_pass) {
@@ -71,7 +71,7 @@ Trial fit_with(const Profile& profile, double beside_pass) {
   return {{.beside_pass = beside_pass, .pace = pace, .error = mean}, median(std::move(errors))};
 }
 
-// The mean pass of the iteration that has the shortest ones: no more than that is looked for.
+// The mean pass of the iteration with the shortest passes: an upper bound on the time beside a pass.
 double shortest_pass(const Profile& profile) {
   double shortest = 0;
   for (const MeasuredIteration& iteration : profile.iterations) {

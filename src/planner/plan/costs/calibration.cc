@@ -10,7 +10,7 @@
 namespace teratron::plan {
 namespace {
 
-// A measured step, and what the search asks of its model again and again.
+// A measured step with the costs of its model, which the search computes once.
 struct KnownStep {
   explicit KnownStep(const CalibrationStep& measured, const Cluster& cluster)
       : step(measured),
@@ -75,7 +75,7 @@ double objective(const Cluster& cluster, const std::vector<KnownStep>& steps, Co
   return sum;
 }
 
-// One value after the other by smaller and smaller factors, as long as that helps.
+// Changes one value after the other by smaller and smaller factors, as long as that helps.
 void search(Cluster& cluster, std::vector<Searched>& values, const std::vector<KnownStep>& steps, Compare compare) {
   for (const Searched& searched : values) set_constant(cluster, searched.name, searched.value);
   double best = objective(cluster, steps, compare);

@@ -1,4 +1,4 @@
-// The constants of the cost model on the machine at hand: those with which its predictions of measured steps of small
+// Constants of the cost model for the machine at hand: those with which its predictions of measured steps of small
 // models are least off.
 #pragma once
 
@@ -19,8 +19,11 @@ struct Calibration {
   double mean_error = 0, worst_error = 0;  // of passes, relative
 };
 
-// Least squares of the logarithms of predicted over measured. `cluster`: all that was measured otherwise. `cores`:
-// threads of each rank that computes on a CPU, else 0.
+// Least squares of the logarithms of predicted over measured, passes at their least times; `pace` is how much longer
+// usual steps take. Weight traffic that no arithmetic hides (`weight_passes`) shows in steps of few rows alone. The
+// time after the passes is fitted with the optimizer's state whole and shared out: the update and the sums before it
+// both grow with the parameters, so steps of one kind do not separate them. `cluster`: all that was measured otherwise.
+// `cores`: threads of each rank that computes on a CPU, else 0.
 Calibration calibrate(Cluster cluster, const std::vector<CalibrationStep>& measured, int cores);
 
 }  // namespace teratron::plan

@@ -9,9 +9,9 @@
 namespace teratron::plan {
 namespace {
 
-// Reads and writes of a value in a layer's passes over memory, counted from Megatron-LM's and this program's own
-// kernels: of rows of the residual stream, and of what a rank has of a row (biases, activations, changes of a
-// projection's order).
+// Reads and writes of a value in a layer's passes over memory, counted from the kernels of Megatron-LM and of this
+// program: for rows of the residual stream, and for a rank's part of a row (biases, activations, reordered
+// projections).
 constexpr double kNormPasses = 2, kNormGradientPasses = 4;
 constexpr double kResidualPasses = 3, kResidualGradientPasses = 3;  // bias, dropout and sum
 constexpr double kActivationPasses = 2, kActivationGradientPasses = 3;
@@ -26,7 +26,7 @@ CollectiveGroup slowest_tensor_group(const Cluster& cluster, std::int64_t tensor
   constexpr double kBytes = 1e6;
   CollectiveGroup slowest{.size = tensor};
   if (tensor == 1 || cluster.links.size() < 2) return slowest;
-  // Groups lie in hosts as those before a whole number of hosts do.
+  // The way groups lie in hosts repeats after a whole number of hosts.
   const std::int64_t differing = std::min(groups, cluster.links.end()[-2].devices);
   for (std::int64_t group = 1; group < differing; ++group) {
     const CollectiveGroup other{.first = group * tensor, .size = tensor};
@@ -289,7 +289,7 @@ pipeline::PassTimes ModelCosts::head(const Slice& slice) const {
           .backward_weight = weight * milliseconds_};
 }
 
-// A broadcast of the end's rows comes to what an end does by itself; it takes half as long as a sum.
+// An end's own work and a broadcast of its rows, which takes half as long as a sum.
 pipeline::PassTimes ModelCosts::joint_ends(const Slice& slice) const {
   const auto values = static_cast<double>(slice.sequences * slice.tokens * model_.hidden_size);
   const double broadcast = vocabulary_collective(values * element_) / 2 * milliseconds_;

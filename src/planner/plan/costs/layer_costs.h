@@ -39,8 +39,8 @@ struct LayerSettings {
   ContextSplit context = {};
 };
 
-// The slowest of the first `groups` groups of ranks, which stand one after another, in collectives: where their size
-// does not divide a host's devices, some of them lie astride two hosts.
+// Of the first `groups` tensor-parallel groups, which stand one after another on the cluster, the one with the slowest
+// collectives. Where their size does not divide a host's devices, some lie astride two hosts.
 CollectiveGroup slowest_tensor_group(const Cluster& cluster, std::int64_t tensor, std::int64_t groups);
 
 class ModelCosts {

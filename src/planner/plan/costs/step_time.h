@@ -21,8 +21,8 @@ struct StepTime {
 
 // `config` has no faults, its token slices are not to be chosen yet, and it fits the cluster's devices. `vocab_size`:
 // where the configuration has none. UserError where the cluster has unknown constants.
-// `context`: every sequence of the configuration is one such rank's share, and its ranks are among data_parallel, since
-// they hold the same weights and sum gradients with the copies.
+// `context`: the configuration's sequences are one such rank's shares. These ranks count in data_parallel: they hold
+// the same weights and sum gradients with the copies.
 StepTime predict_step(const TrainConfig& config, const Cluster& cluster, std::int64_t vocab_size,
                       const ContextSplit& context = {});
 simulation::PipelineWork work_of(const TrainConfig& config, const Cluster& cluster, std::int64_t vocab_size,

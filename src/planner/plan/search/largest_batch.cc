@@ -12,7 +12,7 @@
 namespace teratron::plan {
 namespace {
 
-// The first few micro-batches of tiny models may find room in what the update works in.
+// Memory is linear beyond kFewUnits: the first micro-batches of tiny models may fit into the update's workspace.
 constexpr std::int64_t kMostUnits = 1 << 20, kFewUnits = 8;
 
 class BatchSearch {
@@ -81,7 +81,7 @@ class BatchSearch {
     return layout;
   }
 
-  // The most that fit, of up to `limit`; more units never take less.
+  // The most units that fit, up to `limit`. More units never take less.
   template <class Bytes>
   std::int64_t most_units(const Layout& layout, std::int64_t limit, const Bytes& bytes_of) {
     std::int64_t fitting = 0, too_many = limit + 1;
@@ -94,7 +94,7 @@ class BatchSearch {
     return fitting;
   }
 
-  // The batch of the last layout that is wanted; nothing smaller matters.
+  // Batch of the last wanted layout; smaller ones do not matter.
   std::int64_t least_wanted() const {
     std::vector<std::int64_t> batches;
     for (const auto& [shape, found] : best_) batches.push_back(found.sequences());

@@ -2,6 +2,9 @@
 // batches of TeraPipe's settings, arXiv 2102.07988, section 4). So run GPipe's and TeraPipe's schedules, of which more
 // micro-batches take more memory, and a single stage that takes its share of the batch at a time. Schedules that begin
 // backward passes early hold a number of micro-batches that the stages set, so any batch fits that fits at all.
+//
+// Halving finds each layout's most, by the bound and then by plans. A pipeline's memory is linear in its micro-batches,
+// so plans of a few of them give that of all.
 #pragma once
 
 #include "plan/search/layout_search.h"

@@ -1,4 +1,4 @@
-// The ways to lay an update out over devices that a planner looks at: tensor, pipeline and data parallelism
+// Layouts of an update over devices that a planner looks at: tensor, pipeline and data parallelism
 // (Megatron-LM, arXiv 1909.08053 and 2104.04473), micro-batches, schedules, token slices (TeraPipe, arXiv 2102.07988),
 // recomputation (arXiv 2205.05198), vocabulary parallelism over stages (arXiv 2411.05288) and the sharded optimizer
 // (ZeRO, arXiv 1910.02054).
@@ -18,8 +18,8 @@ namespace teratron::plan {
 
 // Cuts of sequences into slices of tokens.
 struct Slicing {
-  // Cuts that are chosen once the layout is looked at closely (LayoutCosts::chosen): lengths for micro-batches of the
-  // layout's size; or micro-batches of that size at most, each in slices of its own.
+  // Cuts that LayoutCosts::chosen() makes at the layout's turn. kAlike: one cut for micro-batches of the layout's size.
+  // kJoint: micro-batches of that size at most, each in slices of its own.
   enum class Open { kNone, kAlike, kJoint };
 
   std::string text;         // as --token-slices takes it; empty: sequences run whole
@@ -75,7 +75,8 @@ struct FixedLayout {
 inline constexpr std::int64_t kFewestSliceTokens = 32, kMostSlices = 32;
 std::vector<Layout> layouts_on(std::int64_t devices, const StepSettings& settings, const FixedLayout& fixed);
 
-// The layout with deferred weight gradients. Nothing: it has them, has one stage, they are fixed or the mesh is not.
+// The layout with deferred weight gradients. Nothing: it has them already or has one stage, they are fixed, or the mesh
+// is not.
 std::optional<Layout> deferring(const Layout& layout, const FixedLayout& fixed);
 
 // The layout in every dealing of its layers (layer_dealing.h). Equal numbers are an empty Layout::layers.
@@ -106,7 +107,7 @@ struct AlikeCuts {
 // Most sequences first. The slices of `layout` are chosen.
 std::vector<AlikeCuts> cuts_of(const StepSettings& settings, const Layout& layout);
 
-// The layout in each of these cuts of its sequences. One slice is none.
+// The layout in each of these cuts of its sequences. A cut of one slice leaves sequences whole.
 std::vector<Layout> cut_into(const Layout& layout, const std::vector<std::vector<std::int64_t>>& cuts);
 
 }  // namespace teratron::plan

@@ -1,4 +1,4 @@
-// Times of layouts, which a search ranks them by: by the cluster's model (layout_time.h) or by a measured profile
+// Times by which a search ranks layouts: of the cluster's cost model (layout_time.h) or of a measured profile
 // (measured_time.h).
 #pragma once
 
@@ -16,14 +16,14 @@ class LayoutCosts {
   virtual ~LayoutCosts() = default;
   // Seconds that no update of the layout beats, whatever slices are chosen and whether weight gradients are deferred.
   virtual double least(const Layout& layout) = 0;
-  // The layouts with slices that are worth a simulation, of one whose slices are to be chosen.
+  // For a layout with open slices: copies of it with the slices that are worth a simulation.
   virtual std::vector<Layout> chosen(const Layout& layout) = 0;
   virtual StepTime step(const Layout& layout) = 0;
-  // Seconds of an update in which a layer of the stage is made again, by slice of the micro-batches, which are chosen.
+  // [slice] seconds of an update that recomputing one layer of the stage takes. The layout's slices are chosen.
   virtual std::vector<double> again(const Layout& layout, int stage, Recompute kind) = 0;
 };
 
-// Seconds in which a stage of these cells, in layers, makes activations again, where a layer costs so much by slice.
+// Seconds of recomputation of a stage. `cells`: layers of each; `of_layer`: [slice] seconds of a layer.
 inline double again_of(const StageRecompute& recompute, std::span<const std::int64_t> cells,
                        std::span<const double> of_layer) {
   double sum = 0;

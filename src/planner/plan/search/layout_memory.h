@@ -14,8 +14,8 @@
 
 namespace teratron::plan {
 
-// Bytes that parameters keep on each rank that holds them: what the optimizer has (masters and slots) is shared out
-// where that is asked for.
+// Bytes that parameters keep on each rank that holds them. The optimizer's (masters and slots) are those of all copies
+// together where they share them out.
 struct ParameterBytes {
   std::int64_t weight = 0, gradient = 0, optimizer = 0;
   std::int64_t all() const { return weight + gradient + optimizer; }
@@ -23,8 +23,8 @@ struct ParameterBytes {
   void add(const Parameter& parameter, const Optimizer& optimizer, DType compute_dtype, std::optional<DType> tiles);
 };
 
-// Bytes of a rank of each stage: what training allocates (planned_memory()), and of weights and gradients that copies
-// share out a share alone, beside two layers that are whole.
+// Bytes of a rank of each stage, as training allocates them (planned_memory()). Where copies share out weights and
+// gradients, a rank has its share and two whole layers.
 std::vector<std::int64_t> memory_of_stages(const TrainConfig& config, const MemoryPlanContext& context);
 
 // Bytes of weights and gradients that a rank of the stage leaves to other copies: 0 unless they share these out.
@@ -62,7 +62,8 @@ class LayoutMemory {
   // The most of a rank of the first and of the last stage: with as many layers in each, no other takes more, since
   // fewer micro-batches are alive on later ones. Where that is not so, of all stages.
   std::int64_t fullest_end(const Layout& layout) const;
-  // Plans on, stage by stage, the ends first, until one takes more than `enough` bytes or so many stages are planned.
+  // Continues the plan in `known` stage by stage, the ends first, until a stage takes more than `enough` bytes or so
+  // many stages are planned.
   void plan_on(const Layout& layout, std::int64_t enough, std::size_t stages, FullestEnd& known) const;
 
  private:

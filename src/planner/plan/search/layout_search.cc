@@ -18,10 +18,11 @@
 namespace teratron::plan {
 namespace {
 
-// Dealings of one layout's layers that are looked at. With few stages a simulation is cheap, and one layer much.
+// Most dealings of one layout's layers that are looked at. With few stages a simulation is cheap, and one layer
+// matters.
 constexpr std::size_t kMostDealings = 6, kMostOfFewStages = 24;
 
-// Plans of stages for which recomputation is chosen; layouts whose turn comes after have one kind in all stages.
+// Most plans of a stage's memory for choosing recomputation. Later layouts have one kind for all stages.
 constexpr std::int64_t kMostPlansOfStages = 400;
 
 std::unique_ptr<LayoutCosts> costs_of(const PlanRequest& request) {
@@ -34,7 +35,7 @@ struct Found {
   StepTime time;
 };
 
-// Layouts of which a result has the fastest alone (SearchResult::best) have one key. The rest of it is 0.
+// Key that layouts share if a result has only the fastest of them (SearchResult::best). Other members are 0.
 using RivalKey = std::array<std::int64_t, 6>;
 RivalKey rivals_of(const Layout& layout, const FixedLayout& fixed) {
   if (fixed.has_mesh()) {
@@ -96,7 +97,7 @@ class Room {
     }
     return bytes;
   }
-  // The plan of such a layout is cheaper than simulations of what will not fit.
+  // Planning such a layout's memory is cheaper than simulating layouts that do not fit.
   bool is_nearly_full(const Layout& layout) const { return least(layout) > bytes_ / 5 * 4; }
 
   // The plan of the fullest stage at an end, each stage made once; of a stage that takes more than `enough`, if one
@@ -180,7 +181,7 @@ class Search {
     add(std::move(layout), bytes);
   }
 
-  // `least`: what it takes at least as it is.
+  // `least`: bytes that it takes at least, without more recomputation.
   void add(Layout layout, std::int64_t least) {
     ++result_.layouts;
     const std::int64_t bytes = least_bytes(layout, least);
@@ -198,7 +199,7 @@ class Search {
     too_large_.emplace_back(bytes, std::move(layout));
   }
 
-  // Whether what the layout makes again is chosen by stage if it does not fit.
+  // Whether recomputation is chosen stage by stage if the layout does not fit.
   bool is_open(const Layout& layout) const { return chooses_recompute_ && layout.recompute == Recompute::kNone; }
 
   std::int64_t least_bytes(const Layout& layout, std::int64_t bytes) const {
@@ -215,8 +216,8 @@ class Search {
       return;
     }
     if (layout.deals_layers) return add_dealings(layout);
-    if (!looked_at_.insert(layout).second) return;  // cut so in two ways
-    // One with what its stages make again has come by without, and so has its deferred one.
+    if (!looked_at_.insert(layout).second) return;  // two ways of cutting made the same
+    // A layout with chosen recomputation was looked at without it before, and so was its deferred one.
     const bool came_by = chooses_recompute_ && !is_open(layout);
     std::optional<Layout> deferred = came_by ? std::nullopt : deferring(layout, request_.fixed);
     if (deferred) add(std::move(*deferred));
@@ -228,7 +229,7 @@ class Search {
     fastest_.take(rivals, {layout, time});
   }
 
-  // Those with the least bounds, and equal numbers of layers.
+  // Adds the dealings with the least bounds, and equal numbers of layers.
   void add_dealings(const Layout& layout) {
     std::vector<std::pair<double, Layout>> dealings;
     for (Layout& one : dealt(request_.config, layout)) {
@@ -242,7 +243,7 @@ class Search {
     for (auto& [bound, one] : dealings) add(std::move(one));
   }
 
-  // One that does not fit comes again with what its stages have to make again.
+  // A layout that does not fit comes again with recomputation.
   void add_too_full(const Layout& layout, double limit) {
     if (is_open(layout)) return add_recomputing(layout, limit);
     add_too_large(room_.fullest_end(layout, room_.bytes()), layout);

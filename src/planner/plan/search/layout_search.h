@@ -1,7 +1,7 @@
 // The best layouts of a model on a cluster: those that fit and have the fastest simulated step. Layouts are simulated
 // in the order of a lower bound of their time (plan/search/layout_time.h). The search ends when no bound is below the
 // times found, so its result is that of simulating all layouts. Where the mesh is given, one that does not fit is
-// looked at with what its stages make again (recompute_choice.h).
+// looked at again with recomputation chosen stage by stage (recompute_choice.h).
 #pragma once
 
 #include <array>
@@ -20,8 +20,9 @@
 namespace teratron::plan {
 
 struct PlanRequest {
-  TrainConfig config;  // the model, its sequences, the global batch, the precision; its layout does not matter, but for
-                       // a --pipeline-layout. No faults but those of the layout
+  // Model, sequences, global batch and precision. Its layout may have faults, and does not matter but for a
+  // --pipeline-layout.
+  TrainConfig config;
   Cluster cluster;
   std::int64_t vocab_size = 0;  // where the model has none
   FixedLayout fixed;
@@ -48,8 +49,8 @@ std::string why_slower(const StepParts& parts, const StepParts& than);
 struct PlannedLayout {
   Layout layout;
   TrainConfig config;
-  std::vector<std::int64_t>
-      memory;  // bytes of a rank of each stage, planned; of the runners-up the fullest stage alone
+  // Planned bytes of a rank of each stage; of a runner-up those of the fullest stage alone.
+  std::vector<std::int64_t> memory;
   StepTime time;
   StepParts parts;
 };
@@ -68,8 +69,8 @@ struct SearchResult {
 // Layouts on as many of the cluster's devices as any layout can use. UserError: there is none.
 std::vector<Layout> layouts_of(const PlanRequest& request);
 
-// Findings that searches of one model and batch on several clusters share: the layouts that there are, and the memory
-// of those that a search has looked at. The clusters have as many devices, of one kind (PlanRequest::context()).
+// Findings that searches of one model and batch on several clusters share: all layouts, and the memory of those that a
+// search has looked at. The clusters have equally many devices, of one kind (PlanRequest::context()).
 struct KnownLayouts {
   std::vector<std::pair<Layout, std::int64_t>> least;  // LayoutMemory::least() of each that has no fault
   std::map<Layout, FullestEnd> fullest;                // as far as it is planned
@@ -77,9 +78,9 @@ struct KnownLayouts {
 
 // `runners_up`: at most so many beside the best. UserError where no layout has as many devices or fewer.
 SearchResult search_layouts(const PlanRequest& request, std::size_t runners_up = 5);
-// Another search of that kind: `known` is what other searches left in it, and gets what this one finds out.
+// The same, beside other searches: reads their findings from `known` and adds its own.
 SearchResult search_layouts(const PlanRequest& request, std::size_t runners_up, KnownLayouts& known);
-// Only the fastest layout: that one, which fits, or one that is faster.
+// Only the fastest layout: `start`, which fits, or a faster one.
 SearchResult search_from(const PlanRequest& request, const PlannedLayout& start);
 
 }  // namespace teratron::plan

@@ -18,7 +18,7 @@ Layout saving_layout(const TrainConfig& config, std::int64_t tensor, std::int64_
           .sequence_parallel = tensor > 1 && config.model.seq_length % tensor == 0};
 }
 
-// The best of layouts, planned where a bound does not rule it out.
+// Best of several layouts. Only those that a bound does not rule out are planned.
 class Wall {
  public:
   explicit Wall(const PlanRequest& request)

@@ -19,10 +19,10 @@ PlanRequest pipeline_request(const TrainConfig& config, const GivenPipeline& giv
 // memory of the cluster's devices.
 SearchResult choose_pipeline(const PlanRequest& request, std::size_t runners_up = 2);
 
-// Chooses the pipeline of each layout of a search over meshes so, and sorts them again.
+// Chooses so the pipeline of each layout that a search over meshes found, and sorts them again.
 void choose_pipelines(const PlanRequest& request, SearchResult& result);
 
-// The choice for people: what was chosen, its time and memory, and what the next best would take.
+// Text for people: the chosen pipeline, its time and memory, and those of the next best.
 std::string text_of_choice(const SearchResult& result);
 
 }  // namespace teratron::plan

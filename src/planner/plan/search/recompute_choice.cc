@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::int64_t kMostNumbers = 8;
 
-// Numbers of first slices that make something again; 0, as StageRecompute has it: all.
+// Numbers of first slices that are recomputed; 0: all, as in StageRecompute.
 std::vector<std::int64_t> slice_numbers(std::int64_t slices) {
   const std::int64_t step = (slices + kMostNumbers - 1) / kMostNumbers;
   std::vector<std::int64_t> numbers = {0};
@@ -35,7 +35,7 @@ class StageChoice {
   const StageRecompute& best() const { return best_; }
   std::int64_t bytes() const { return bytes_; }
 
-  // `of_layer`: seconds in which a layer is made again in that way, by slice.
+  // `of_layer`: [slice] seconds of recomputing a layer in that way.
   void look_at(Recompute kind, const std::vector<double>& of_layer) {
     for (const std::int64_t slices : slice_numbers(std::ssize(of_layer))) {
       const auto way = [&](std::int64_t layers) {

@@ -243,8 +243,7 @@ void run(const PlanOptions& options) {
   best.config.train_iters = training.updates;
   std::optional<Training> epoch;
   if (options.corpus_tokens > 0) epoch = plan::training_of(options.corpus_tokens, request, best);
-  const std::vector<LinkLevel>& links = request.cluster.links;
-  const std::string command = plan::train_command(best.config, links.size() > 1 ? links.front().devices : 0);
+  const std::string command = plan::train_command(best.config, request.cluster);
   std::string text = model_text(request, options.largest_batch) + "\n" + text_of(wall, request.cluster.devices);
   text += options.largest_batch
               ? fmt::format(

@@ -8,15 +8,12 @@
 #include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <numeric>
 #include <optional>
-#include <tuple>
 #include <utility>
 
 #include "base/error.h"
 #include "base/files/file.h"
 #include "base/files/free_place.h"
-#include "base/host/threads.h"
 #include "cli/report.h"
 #include "cluster/presets.h"
 #include "console/long_task.h"
@@ -25,11 +22,7 @@
 #include "html/plan_page.h"
 #include "model/family.h"
 #include "model/presets.h"
-#include "plan/costs/step_time.h"
-#include "plan/search/layout_memory.h"
-#include "plan/step_columns.h"
-#include "plan/train_command.h"
-#include "simulation/pipeline_run.h"
+#include "plan/fastest_steps.h"
 
 namespace teratron {
 namespace {
@@ -51,7 +44,7 @@ std::int64_t model_parameters(const PlanOptions& options) {
   return request.config.model.model_for(request.vocab_size).parameters();
 }
 
-// The model, and where it is a preset, the next smaller and the next larger one of its family; the smallest first.
+// The model and, if it is a preset, the next smaller and the next larger one of its family; the smallest first.
 std::vector<PlanOptions> models_around(const PlanOptions& options) {
   const ModelSettings& model = options.train.model;
   if (!model.has_preset_shape()) return {options};
@@ -85,8 +78,7 @@ bool is_card(const PlanOptions& options) {
   return preset && preset->devices == 1;
 }
 
-// The cluster; where it is a preset, also those that one would compare it with: hosts of a network, or cards in a
-// host's slots.
+// The cluster and, if it is a preset, others to compare it with: hosts of a network, or cards in a host's slots.
 std::vector<PlanOptions> clusters_around(const PlanOptions& options) {
   static constexpr std::array<std::string_view, 4> kHosts = {"dgx-a100", "dgx-h100", "h200", "dgx-b200"};
   static constexpr std::array<std::string_view, 4> kCards = {"rtx-4090", "rtx-5090", "l40s", "rtx-pro-6000"};
@@ -100,72 +92,11 @@ std::vector<PlanOptions> clusters_around(const PlanOptions& options) {
   return around;
 }
 
-PlannedTimeline timeline_of(const plan::PlanRequest& request, const TrainConfig& config) {
-  const simulation::PipelineWork work = plan::work_of(config, request.cluster, request.vocab_size);
-  plan::StepColumns columns = plan::columns_of(simulation::simulate(work, request.cluster));
-  PlannedTimeline timeline{.windows = {}, .stages = std::move(columns.stages), .rows = std::move(columns.rows)};
-  for (const auto& [begin, end] : columns.windows) timeline.windows.emplace_back(begin, end);
-  return timeline;
-}
-
-// Kinds of memory on the page: the arena's, and what lies between its blocks or beside it.
-std::vector<std::string> memory_kinds() {
-  std::vector<std::string> names;
-  for (const MemoryKind kind : kMemoryKinds) names.emplace_back(name_of(kind));
-  names.emplace_back("gaps, scratch and graphs");
-  return names;
-}
-
-std::vector<std::int64_t> kinds_of(const plan::PlanRequest& request, const TrainConfig& config, int stage) {
-  const RankMemory memory = plan::memory_of_stage(config, request.context(), stage);
-  std::vector<std::int64_t> kinds(memory.of_kind.begin(), memory.of_kind.end());
-  kinds.push_back(memory.needed() - std::accumulate(kinds.begin(), kinds.end(), std::int64_t{0}));
-  return kinds;
-}
-
-// The layout that needs least, which does not fit.
-void add_smallest(const plan::PlanRequest& request, const plan::SearchResult& result, PlannedStep& step) {
-  if (!result.smallest) return;
-  const TrainConfig config = plan::with_layout(request.config, *result.smallest);
-  const std::vector<std::int64_t> memory = plan::memory_of_stages(config, request.context());
-  const auto fullest = std::ranges::max_element(memory) - memory.begin();
-  step.layout = result.smallest->text();
-  step.memory = memory[static_cast<std::size_t>(fullest)];
-  step.kinds = kinds_of(request, config, static_cast<int>(fullest));
-}
-
-void add_best(const plan::PlanRequest& request, const plan::PlannedLayout& best, PlannedStep& step) {
-  const std::vector<LinkLevel>& links = request.cluster.links;
-  const auto fullest = std::ranges::max_element(best.memory) - best.memory.begin();
-  step.fits = true;
-  step.layout = best.layout.text();
-  step.command = plan::train_command(best.config, links.size() > 1 ? links.front().devices : 0);
-  step.memory = best.memory[static_cast<std::size_t>(fullest)];
-  step.kinds = kinds_of(request, best.config, static_cast<int>(fullest));
-  step.seconds = best.time.seconds;
-  step.tokens_per_second = best.time.tokens_per_second;
-  step.mfu = best.time.flops_utilization;
-  step.compute = best.parts.compute;
-  step.recompute = best.parts.recompute;
-  step.tensor = best.parts.tensor;
-  step.bubble = best.parts.bubble;
-  step.after = best.parts.after;
-  step.timeline = timeline_of(request, best.config);
-}
-
-// A step of the page that is to be planned.
+// A step of the page before it is planned.
 struct Asked {
   PlanOptions options;
   PlannedStep step;
 };
-
-void plan_step(const plan::PlanRequest& request, plan::KnownLayouts& known, PlannedStep& step) {
-  try {
-    const plan::SearchResult result = plan::search_layouts(request, 0, known);
-    result.best.empty() ? add_smallest(request, result, step) : add_best(request, result.best.front(), step);
-  } catch (const UserError&) {  // no layout has so many devices
-  }
-}
 
 // Steps in the page's order; `page` gets its models, its clusters and the number of the first step.
 std::vector<Asked> all_asked(const PlanOptions& options, const plan::PlanRequest& request, PlanPage& page) {
@@ -196,39 +127,43 @@ std::vector<Asked> all_asked(const PlanOptions& options, const plan::PlanRequest
   return asked;
 }
 
-// Steps of one model, number of devices and batch, on clusters of one kind of devices: their searches share layouts.
-using StepsTogether = std::vector<std::pair<plan::PlanRequest, PlannedStep*>>;
-std::vector<StepsTogether> together(std::vector<Asked>& asked) {
-  std::map<std::tuple<std::size_t, std::int64_t, std::int64_t, DType, int>, StepsTogether> groups;
+void take(plan::FastestStep fastest, PlannedStep& step) {
+  step.fits = fastest.fits;
+  step.layout = std::move(fastest.layout);
+  step.command = std::move(fastest.command);
+  step.memory = fastest.memory;
+  step.kinds = std::move(fastest.kinds);
+  step.seconds = fastest.time.seconds;
+  step.tokens_per_second = fastest.time.tokens_per_second;
+  step.mfu = fastest.time.flops_utilization;
+  step.compute = fastest.parts.compute;
+  step.recompute = fastest.parts.recompute;
+  step.tensor = fastest.parts.tensor;
+  step.bubble = fastest.parts.bubble;
+  step.after = fastest.parts.after;
+  for (const auto& [begin, end] : fastest.columns.windows) step.timeline.windows.emplace_back(begin, end);
+  step.timeline.stages = std::move(fastest.columns.stages);
+  step.timeline.rows = std::move(fastest.columns.rows);
+}
+
+void plan_all(std::vector<Asked>& asked) {
+  std::vector<plan::ComparedStep> compared;
+  std::vector<PlannedStep*> steps;  // of these
   for (Asked& one : asked) {
-    PlannedStep& step = one.step;
-    one.options.devices = step.devices;
-    one.options.train.batch.global_batch_size = step.sequences;
+    one.options.devices = one.step.devices;
+    one.options.train.batch.global_batch_size = one.step.sequences;
     try {
-      plan::PlanRequest request = one.options.request();
-      const MemoryPlanContext context = request.context();
-      const std::tuple kind{step.model, step.devices, step.sequences, context.compute_dtype, context.threads};
-      groups[kind].emplace_back(std::move(request), &step);
+      compared.push_back({.request = one.options.request(), .model = one.step.model, .fastest = {}});
+      steps.push_back(&one.step);
     } catch (const UserError&) {  // the cluster has no such number of devices
     }
   }
-  std::vector<StepsTogether> all;
-  for (auto& [kind, steps] : groups) all.push_back(std::move(steps));
-  return all;
-}
-
-// Plans the steps on all threads.
-void plan_all(std::vector<Asked>& asked) {
-  const std::vector<StepsTogether> groups = together(asked);
-  std::atomic<std::int64_t> done{0};
-  LongTask progress("planning", [&] { return static_cast<double>(done.load()) / static_cast<double>(asked.size()); });
-  run_in_parallel(std::ssize(groups), [&](std::int64_t i) {
-    plan::KnownLayouts known;
-    for (const auto& [request, step] : groups[static_cast<std::size_t>(i)]) {
-      plan_step(request, known, *step);
-      ++done;
-    }
+  std::atomic<std::int64_t> planned{0};
+  const LongTask progress("planning", [&] {
+    return compared.empty() ? 1.0 : static_cast<double>(planned.load()) / static_cast<double>(compared.size());
   });
+  plan::plan_steps(compared, planned);
+  for (std::size_t i = 0; i < steps.size(); ++i) take(std::move(compared[i].fastest), *steps[i]);
 }
 
 }  // namespace
@@ -244,7 +179,7 @@ void write_plan_page(const PlanOptions& options) {
                 .price = options.price,
                 .models = {},
                 .clusters = {},
-                .kinds = memory_kinds(),
+                .kinds = plan::names_of_memory_kinds(),
                 .steps = {}};
   std::vector<Asked> asked = all_asked(options, request, page);
   plan_all(asked);

@@ -1,5 +1,5 @@
-// teratron plan --html: the planned steps of more and fewer devices and sequences, on other clusters and of other
-// models, as a page.
+// teratron plan --html: a page of planned steps, with more and fewer devices and sequences, on other clusters and of
+// other models.
 #pragma once
 
 #include "cli/plan/plan_options.h"

@@ -22,7 +22,7 @@ constexpr double kMostTokens = 1e18, kMostDollars = 1e15;
 constexpr Flag kCluster{"cluster"}, kBatch{"global-batch-size"}, kDevices{"devices"}, kSlices{"token-slices"},
     kLargestBatch{"largest-batch"};
 
-// The value of a flag that takes part in the search only where it is not given.
+// Makes a flag fix its part of the layout, which is else searched.
 template <class Value, class Fixed>
 void fixes(FieldList& list, const Value& value, std::optional<Fixed>& fixed) {
   list.field_of(value).when_set = [&value, &fixed] { fixed = value; };
@@ -66,7 +66,7 @@ void add_layout(FieldList& list, PlanOptions& o) {
   list.field_of(t.pipeline.schedule).when_set = [&o] { o.fixed.schedule = o.train.pipeline.schedule; };
 }
 
-// The fixed choices with what they need; the rest cannot have faults.
+// Configuration of the fixed choices and the parts that they need. The searched parts cannot have faults.
 TrainConfig as_decided(const PlanOptions& o) {
   plan::Layout layout{.tensor = o.fixed.tensor.value_or(1),
                       .pipeline = o.fixed.pipeline.value_or(1),
@@ -82,7 +82,7 @@ TrainConfig as_decided(const PlanOptions& o) {
   const bool needs_stages = layout.virtual_stages > 1 || layout.vocabulary_parallel;
   if (needs_stages && !o.fixed.pipeline) layout.pipeline = 2;
   if (layout.recompute.differs() && !o.fixed.pipeline) layout.pipeline = layout.recompute.stages();
-  // Where nothing else says how many cells a stage has, each number of a layout is one's.
+  // If nothing else gives the cells of a stage, each number of --pipeline-layout is a stage's.
   const bool tells_stages = !o.train.pipeline.layout.empty() && !o.train.pipeline.chooses_layers() &&
                             !o.fixed.pipeline && !o.fixed.virtual_stages && !o.fixed.schedule &&
                             !layout.recompute.differs();

@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -18,18 +17,18 @@
 #include "console/text_table.h"
 #include "pipeline/drawing/drawing.h"
 #include "pipeline/timing/simulate.h"
-#include "pipeline/timing/trace.h"
 #include "pipeline/token_slices.h"
+#include "plan/simulated_trace.h"
 #include "report/svg.h"
 #include "settings/pipeline_settings.h"
 #include "simulation/pipeline_run.h"
-#include "slicing/scenario.h"
+#include "simulation/scenario.h"
 #include "telemetry/trace_file.h"
 
 namespace teratron {
 namespace {
 
-struct SimulateOptions : slicing::Scenario {
+struct SimulateOptions : simulation::Scenario {
   std::optional<pipeline::ScheduleKind> asked = pipeline::ScheduleKind::k1F1B;  // none: auto
   ClusterScenario on_cluster;
   double svg_span = 0;
@@ -108,11 +107,11 @@ Faults SimulateOptions::faults() const {
 }
 
 // As the flag takes them; empty: of no known length.
-std::string slices_of(const slicing::ScenarioResult& result) {
+std::string slices_of(const simulation::ScenarioResult& result) {
   return result.cuts.empty() ? fmt::format("{}", fmt::join(result.lengths, ",")) : pipeline::text_of(result.cuts);
 }
 
-std::string text_of(const SimulateOptions& options, const slicing::ScenarioResult& result) {
+std::string text_of(const SimulateOptions& options, const simulation::ScenarioResult& result) {
   TextTable table({Align::kLeft, Align::kRight, Align::kRight});
   const std::optional<pipeline::ClosedForm>& closed = result.closed_form;
   const double whole = closed ? result.work + closed->bubble : 0;
@@ -141,7 +140,7 @@ std::string text_of(const SimulateOptions& options, const slicing::ScenarioResul
   return text;
 }
 
-nlohmann::ordered_json json_of(const SimulateOptions& options, const slicing::ScenarioResult& result) {
+nlohmann::ordered_json json_of(const SimulateOptions& options, const simulation::ScenarioResult& result) {
   nlohmann::ordered_json peaks = nlohmann::ordered_json::array();
   for (const pipeline::MemoryPeak& peak : result.peaks) {
     peaks.push_back({{"slices", peak.slices}, {"deferred", peak.deferred}, {"micro_batches", peak.micro_batches}});
@@ -166,79 +165,7 @@ nlohmann::ordered_json json_of(const SimulateOptions& options, const slicing::Sc
           {"closed_form", closed_form}};
 }
 
-using Kind = simulation::Span::Kind;
-
-constexpr double kMilliseconds = 1e-3;
-
-std::string_view name_of(Kind kind) {
-  switch (kind) {
-    case Kind::kOutput: return "activations";
-    case Kind::kInputGradient: return "gradients of activations";
-    case Kind::kSum: return "sum of gradients";
-    case Kind::kTiedSum: return "sum of the tied embedding";
-    case Kind::kUpdate: return "update";
-    case Kind::kGather: return "gather of weights";
-  }
-  return "";
-}
-
-// Work that does not overlap shares a row.
-struct Row {
-  const char* name;
-  std::vector<Kind> kinds;
-};
-const std::array<Row, 3> kRows = {
-    Row{"sends activations", {Kind::kOutput}},
-    Row{"sends gradients", {Kind::kInputGradient}},
-    Row{"sums", {Kind::kSum, Kind::kTiedSum, Kind::kGather}},
-};
-
-TraceEvent event_of(const pipeline::TimedAction& timed) {
-  return {.name = trace_name_of(timed.action.pass),
-          .category = "pass",
-          .start = timed.start * kMilliseconds,
-          .end = timed.end * kMilliseconds,
-          .arguments = {
-              {"micro-batch", timed.action.micro_batch}, {"slice", timed.action.slice}, {"chunk", timed.action.chunk}}};
-}
-
-TraceEvent event_of(const simulation::Span& span) {
-  TraceEvent event{
-      .name = name_of(span.kind), .category = "communication", .start = span.start, .end = span.end, .arguments = {}};
-  if (span.cell >= 0) event.arguments.emplace_back("cell", span.cell);
-  if (span.micro_batch >= 0) event.arguments.emplace_back("micro-batch", span.micro_batch);
-  if (span.slice >= 0) event.arguments.emplace_back("slice", span.slice);
-  return event;
-}
-
-// The step as a trace that Perfetto (ui.perfetto.dev) and chrome://tracing draw (telemetry/trace_file.h): the passes of
-// each stage, and beside them what else its devices do: messages, sums and the update.
-std::string trace_of(const pipeline::Simulation& simulation, std::span<const simulation::Span> spans) {
-  const int rows = 1 + static_cast<int>(kRows.size());
-  std::vector<std::vector<TraceEvent>> events(simulation.actions.size() * static_cast<std::size_t>(rows));
-  for (std::size_t stage = 0; stage < simulation.actions.size(); ++stage) {
-    std::vector<TraceEvent>& passes = events[stage * static_cast<std::size_t>(rows)];
-    for (const pipeline::TimedAction& timed : simulation.actions[stage]) passes.push_back(event_of(timed));
-  }
-  for (const simulation::Span& span : spans) {
-    std::size_t row = static_cast<std::size_t>(span.stage) * static_cast<std::size_t>(rows);
-    for (std::size_t i = 0; i < kRows.size(); ++i) {
-      if (std::ranges::find(kRows[i].kinds, span.kind) != kRows[i].kinds.end()) row += i + 1;
-    }
-    events[row].push_back(event_of(span));
-  }
-  std::vector<std::string> processes;
-  for (std::size_t i = 0; i < events.size(); ++i) {
-    if (events[i].empty()) continue;
-    const int row = static_cast<int>(i) % rows;
-    const std::string what = row == 0 ? "" : fmt::format(", {}", kRows[static_cast<std::size_t>(row) - 1].name);
-    processes.push_back(
-        trace_of_process(static_cast<int>(i), fmt::format("stage {}{}", static_cast<int>(i) / rows, what), events[i]));
-  }
-  return trace_file(processes);
-}
-
-std::string title_of(const SimulateOptions& options, const slicing::ScenarioResult& result) {
+std::string title_of(const SimulateOptions& options, const simulation::ScenarioResult& result) {
   std::string title =
       fmt::format("{}: {}, {}", pipeline::name_of(options.schedule), counted(result.schedule.stages, "stage"),
                   counted(result.schedule.micro_batches, "micro-batch", "micro-batches"));
@@ -255,7 +182,7 @@ std::string title_of(const SimulateOptions& options, const slicing::ScenarioResu
 void write_pictures(const SimulateOptions& options, const pipeline::Picture& picture,
                     std::span<const simulation::Span> spans = {}) {
   if (!options.svg.empty()) write_file_atomically(options.svg, pipeline::to_svg({picture}, options.svg_span));
-  if (!options.trace.empty()) write_file_atomically(options.trace, trace_of(picture.simulation, spans));
+  if (!options.trace.empty()) write_file_atomically(options.trace, plan::trace_of(picture.simulation, spans));
 }
 
 void run_on_cluster(const SimulateOptions& options) {
@@ -272,7 +199,7 @@ void run(const SimulateOptions& options) {
   require_replaceable(options.svg, "picture of teratron", svg::kBeginning);
   require_replaceable(options.trace, "trace of teratron", kTraceBeginning);
   if (!options.on_cluster.cluster.empty()) return run_on_cluster(options);
-  const slicing::ScenarioResult result = slicing::simulate(options);
+  const simulation::ScenarioResult result = simulation::simulate(options);
   write_pictures(options, {result.schedule, result.simulation, title_of(options, result)});
   report_beside(options.picture(), options.json, text_of(options, result), json_of(options, result));
 }

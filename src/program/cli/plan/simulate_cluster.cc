@@ -47,7 +47,7 @@ void add_cluster_fields(FieldList& list, ClusterScenario& o) {
   add_model_fields(list, t.model);
 }
 
-TrainConfig ClusterScenario::config_of(const slicing::Scenario& scenario) const {
+TrainConfig ClusterScenario::config_of(const simulation::Scenario& scenario) const {
   TrainConfig config = train;
   config.data_path = {"corpus"};  // none is read
   config.layout.pipeline_parallel = scenario.stages;
@@ -64,7 +64,7 @@ TrainConfig ClusterScenario::config_of(const slicing::Scenario& scenario) const 
   return config;
 }
 
-Faults ClusterScenario::faults(const slicing::Scenario& scenario) const {
+Faults ClusterScenario::faults(const simulation::Scenario& scenario) const {
   Faults faults;
   constexpr Flag kCluster{"cluster"};
   faults.add_if(!scenario.profile.empty(), "{} and {} both say what passes cost; give one", kCluster, Flag{"profile"});
@@ -77,7 +77,7 @@ Faults ClusterScenario::faults(const slicing::Scenario& scenario) const {
                 Flag{"backward-ms"});
   faults.add_if(scenario.head != 0, "{} says what heads cost, too; leave out {}", kCluster, Flag{"head-ms"});
   if (!faults.empty()) return faults;
-  slicing::Scenario chosen_later = scenario;
+  simulation::Scenario chosen_later = scenario;
   if (given.is_auto && scenario.slices == "auto") chosen_later.slices = "1";
   faults = chosen_later.faults();
   faults.add(train.batch.faults(/*data_parallel=*/1));
@@ -100,7 +100,7 @@ Faults ClusterScenario::faults(const slicing::Scenario& scenario) const {
   return faults;
 }
 
-ClusterRun simulate_on_cluster(const ClusterScenario& options, const slicing::Scenario& scenario) {
+ClusterRun simulate_on_cluster(const ClusterScenario& options, const simulation::Scenario& scenario) {
   ClusterRun run{.config = options.config_of(scenario), .cluster = {}, .schedule = {}, .result = {}, .memory = {}};
   const std::int64_t ranks = run.config.layout.mesh().ranks();
   run.cluster = find_cluster(options.cluster);

@@ -1,5 +1,4 @@
-// teratron simulate --cluster: a pipeline whose costs follow from a model's shape and the devices and links of a
-// cluster.
+// teratron simulate --cluster: a pipeline with costs that follow from a model's shape and a cluster.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -9,20 +8,20 @@
 
 #include "plan/search/pipeline_choice.h"
 #include "simulation/pipeline_run.h"
-#include "slicing/scenario.h"
+#include "simulation/scenario.h"
 #include "train/config/config.h"
 
 namespace teratron {
 
 struct ClusterScenario {
   std::string cluster;  // empty: costs are given otherwise
-  TrainConfig train;    // the model, the micro-batch and the layout but for what slicing::Scenario says
+  TrainConfig train;    // the model, the micro-batch, and the layout's parts that simulation::Scenario lacks
   bool has_precision = false;
   GivenPipeline given;  // of the pipeline
 
-  // Together with what the scenario says of the pipeline.
-  TrainConfig config_of(const slicing::Scenario& scenario) const;
-  Faults faults(const slicing::Scenario& scenario) const;
+  // `train` with the scenario's pipeline.
+  TrainConfig config_of(const simulation::Scenario& scenario) const;
+  Faults faults(const simulation::Scenario& scenario) const;
 };
 
 void add_cluster_fields(FieldList& list, ClusterScenario& options);
@@ -37,8 +36,8 @@ struct ClusterRun {
   double tokens_per_second = 0;
 };
 
-// UserError: the cluster, or one that has fewer devices than the layout; no pipeline that fits, where one is chosen.
-ClusterRun simulate_on_cluster(const ClusterScenario& options, const slicing::Scenario& scenario);
+// UserError: the cluster is wrong or has fewer devices than the layout, or no pipeline that may be chosen fits.
+ClusterRun simulate_on_cluster(const ClusterScenario& options, const simulation::Scenario& scenario);
 
 std::string text_of(const ClusterRun& run);
 nlohmann::ordered_json json_of(const ClusterRun& run);

@@ -1,4 +1,4 @@
-#include "slicing/scenario.h"
+#include "simulation/scenario.h"
 
 #include <cmath>
 #include <numeric>
@@ -14,22 +14,22 @@
 #include "slicing/auto_slices.h"
 #include "slicing/cost/iteration_times.h"
 
-namespace teratron::slicing {
+namespace teratron::simulation {
 namespace {
 
-// `zero`: a time of nothing will do.
+// `zero`: whether 0 is allowed.
 void need_time(Faults& faults, Flag flag, double value, bool zero) {
   const bool is_time = std::isfinite(value) && (value > 0 || (zero && value == 0)) && value <= 1e9;
   faults.add_if(!is_time, "{} is {}; it must be a time {} 0, in milliseconds", flag, value,
                 zero ? "of at least" : "above");
 }
 
-// How sequences are cut, and what that costs.
+// The cut of sequences, and the profile with its costs.
 struct Slices {
-  std::vector<std::int64_t> lengths;  // tokens; empty: of no known length
+  std::vector<std::int64_t> lengths;  // tokens; empty: not known
   int count = 1;
   std::vector<pipeline::MicroBatchCut> cuts;  // of micro-batches that are cut in different ways
-  std::optional<Profile> profile;             // nothing: the times that the user gave
+  std::optional<slicing::Profile> profile;    // none: the user gives the times
 };
 
 void require_tokens(const Scenario& scenario, const std::vector<std::int64_t>& lengths, std::int64_t tokens) {
@@ -69,9 +69,9 @@ pipeline::ScheduleSize size_of(const Scenario& scenario, const Slices& slices) {
   return size;
 }
 
-// With the lengths that the user gives or the best ones.
+// Slices with the profile's costs: those that the user gives, or the best ones.
 Slices profiled_slices(const Scenario& scenario) {
-  Profile profile = profile_from_json(read_file(scenario.profile), scenario.profile);
+  slicing::Profile profile = slicing::profile_from_json(read_file(scenario.profile), scenario.profile);
   const std::int64_t longest = profile.longest();
   const std::int64_t tokens = scenario.tokens > 0 ? scenario.tokens : longest;
   if (tokens > longest) {
@@ -80,7 +80,7 @@ Slices profiled_slices(const Scenario& scenario) {
   }
   std::vector<std::int64_t> lengths;
   if (scenario.slices == "auto") {
-    lengths = best_slice_lengths(profile, tokens, scenario.schedule, size_of(scenario, {}));
+    lengths = slicing::best_slice_lengths(profile, tokens, scenario.schedule, size_of(scenario, {}));
   } else {
     pipeline::TokenSlices slices = parsed_slices(scenario);
     if (!slices.cuts.empty()) {
@@ -122,13 +122,13 @@ pipeline::Costs costs_of(const Scenario& scenario, const Slices& slices, const p
         schedule, pipeline::even_times(slices.count, slices.lengths, scenario.forward, scenario.backward),
         scenario.transfer);
   }
-  pipeline::Costs costs = paced_costs(*slices.profile, schedule,
-                                      slices.cuts.empty() ? alike(*slices.profile, slices.lengths) : slices.cuts);
+  pipeline::Costs costs = slicing::paced_costs(
+      *slices.profile, schedule, slices.cuts.empty() ? slicing::alike(*slices.profile, slices.lengths) : slices.cuts);
   for (double& transfer : costs.transfers) transfer += scenario.transfer;
   return costs;
 }
 
-// A head takes as long as its slice's share of a forward says.
+// Adds the times of heads. A slice takes the same share of the head's time as of the forward's.
 void add_heads(const Scenario& scenario, const pipeline::Schedule& schedule, pipeline::Costs& costs) {
   for (std::vector<pipeline::PassTimes>& cell : costs.passes) {
     for (pipeline::PassTimes& times : cell) {
@@ -137,7 +137,7 @@ void add_heads(const Scenario& scenario, const pipeline::Schedule& schedule, pip
   }
 }
 
-// Sum of all slices with a cost of their own, in the slowest stage.
+// The slowest stage's sum over all slices that have a cost of their own.
 pipeline::PassTimes slowest_stage(const pipeline::Schedule& schedule, const pipeline::Costs& costs) {
   pipeline::PassTimes slowest;
   for (int stage = 0; stage < schedule.stages; ++stage) {
@@ -217,4 +217,4 @@ ScenarioResult simulate(const Scenario& scenario) {
   return result;
 }
 
-}  // namespace teratron::slicing
+}  // namespace teratron::simulation

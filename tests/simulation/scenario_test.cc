@@ -1,6 +1,6 @@
 // Scenarios whose micro-batches have cuts of their own, or whose stages share the vocabulary, beside those whose
 // micro-batches are alike, and beside the sum of the work.
-#include "slicing/scenario.h"
+#include "simulation/scenario.h"
 
 #include <fmt/ranges.h>
 #include <gmock/gmock.h>
@@ -13,7 +13,7 @@
 namespace teratron::testing {
 namespace {
 
-using namespace slicing;
+using namespace simulation;
 using pipeline::ScheduleKind;
 using ::testing::HasSubstr;
 

@@ -1,4 +1,4 @@
-// A pipeline to simulate, as a user describes it, and what comes out: how long its schedule takes and what it holds.
+// A pipeline to simulate, as a user describes it, and the result: how long its schedule takes and what it holds.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 #include "pipeline/timing/closed_form.h"
 #include "pipeline/timing/simulate.h"
 
-namespace teratron::slicing {
+namespace teratron::simulation {
 
 // The values of the options of `teratron simulate` with these names.
 struct Scenario {
@@ -26,7 +26,7 @@ struct Scenario {
   bool defer_weight_gradients = false;
   bool vocabulary_parallel = false;
   double head = 0;  // milliseconds of a stage's part of a micro-batch's head, where all stages share it
-  // Whether the user gave what other options may say, too: micro_batches; forward or backward.
+  // Whether the user gave micro_batches, and forward or backward. Other options may say these too.
   bool gives_micro_batches = false, gives_times = false;
 
   Faults faults() const;
@@ -36,15 +36,15 @@ struct ScenarioResult {
   pipeline::Schedule schedule;
   pipeline::Simulation simulation;
   std::vector<pipeline::MemoryPeak> peaks;  // by stage
-  // The closed form of the named schedule with equal slices; nothing if micro-batches are cut in different ways, or
-  // stages share the vocabulary out.
+  // The closed form of the named schedule with equal slices; none if micro-batches are cut in different ways, or stages
+  // share the vocabulary.
   std::optional<pipeline::ClosedForm> closed_form;
   std::vector<std::int64_t> lengths;          // slices in tokens; empty: not known
   std::vector<pipeline::MicroBatchCut> cuts;  // if micro-batches are cut in different ways
   double work = 0;                            // milliseconds of the busiest stage
 };
 
-// The scenario has no faults. UserError where its values, or its profile, do not fit one another.
+// Simulates a scenario without faults. UserError: its values, or its profile, do not fit one another.
 ScenarioResult simulate(const Scenario& scenario);
 
-}  // namespace teratron::slicing
+}  // namespace teratron::simulation
