@@ -2,12 +2,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <limits>
 #include <memory>
+#include <thread>
 
 #include "base/base64.h"
 #include "base/files/file.h"
+#include "serve/api_error.h"
 #include "serve/served_texts.h"
 #include "serve/vectors/vector_model.h"
 
@@ -121,6 +124,29 @@ TEST_F(ServedVectors, AreRefusedWhereMoreRequestsWaitThanMay) {
   EXPECT_NE(refused.retry_after, "");
   EXPECT_EQ(server.metric("teratron_requests_refused_total"), 1);
   EXPECT_EQ(server.metric("teratron_requests_finished_total"), 0);
+}
+
+TEST_F(ServedVectors, OfAClientThatWentBeforeItsTurnAreNotComputed) {
+  VectorModel model("bert", encoder_, tokenizer_, {.most_tokens = kPositions});
+  const auto metric = [&](std::string_view name) {
+    const std::vector<Metric> all = model.metrics();
+    return std::ranges::find(all, name, &Metric::name)->value;
+  };
+  int looks = 0;
+  HttpRequest gone, there;
+  gone.is_open = [&] { return ++looks < 2; };
+  there.is_open = [] { return true; };
+  EXPECT_THROW(model.embeddings({{"input", "a b"}}, gone), ApiError) << "nothing computes yet";
+  EXPECT_EQ(looks, 2);
+  EXPECT_EQ(metric("teratron_requests_cancelled_total"), 1);
+  EXPECT_EQ(metric("teratron_requests_in_flight"), 0);
+  std::thread computing([&] { model.run(); });
+  const Json answer = Json::parse(model.embeddings({{"input", "a"}}, there).body);
+  model.stop();
+  computing.join();
+  EXPECT_EQ(answer.at("usage").at("prompt_tokens"), 3);
+  EXPECT_EQ(metric("teratron_requests_finished_total"), 1);
+  EXPECT_EQ(metric("teratron_prompt_tokens_total"), 3) << "those of the second request alone";
 }
 
 TEST(Base64, IsThatOfItsStandard) {  // RFC 4648, section 10

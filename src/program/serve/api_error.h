@@ -42,6 +42,9 @@ class ApiError : public std::runtime_error {
   std::string param_, code_;
 };
 
+// Error of a request whose client does not wait for the answer any more.
+inline ApiError client_gone() { return {400, "the client has ended the connection, or its half, before the answer"}; }
+
 // Throws an ApiError of status 400 about a field of the request.
 template <class... Args>
 [[noreturn]] void refuse_field(const std::string& param, fmt::format_string<Args...> format, Args&&... args) {

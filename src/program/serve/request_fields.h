@@ -22,11 +22,11 @@ class RequestFields {
   std::string text(const std::string& key, const std::string& absent);
   // A string, or a list of strings; `most` of them.
   std::vector<std::string> texts(const std::string& key, std::size_t most);
-  // Refuses a field whose value is another than one of `harmless`.
+  // Refuses a field with a value that is not in `harmless`.
   void refuse_unless(const std::string& key, const std::vector<nlohmann::json>& harmless);
-  // Takes what clients of OpenAI's service tell it about themselves, which changes no answer.
+  // Accepts fields about the client's account at OpenAI, which change no answer.
   void ignore_account();
-  // Refuses fields that none of these calls asked for.
+  // Refuses fields that no call above has read.
   void refuse_unknown() const;
 
  private:
@@ -34,8 +34,7 @@ class RequestFields {
   std::set<std::string> known_;
 };
 
-// Ids of a tokenizer's `tokens` tokens from a JSON list. ApiError of status 400, with the field's name: other elements,
-// or none.
+// Token ids below `tokens` from a JSON list. ApiError of status 400, with the field's name: other elements, or none.
 std::vector<std::int32_t> token_ids(const nlohmann::json& list, std::int64_t tokens, const std::string& key);
 
 // The request's JSON object. ApiError: it is none.

@@ -12,7 +12,7 @@ namespace teratron {
 namespace {
 
 constexpr std::string_view kModels = "/v1/models";
-constexpr auto kLook = std::chrono::milliseconds(50);  // between two questions whether to end
+constexpr auto kLook = std::chrono::milliseconds(50);  // between two calls of should_end
 
 HttpSettings http_settings(const ServerSettings& settings) {
   return {.host = settings.host,
@@ -29,7 +29,7 @@ HttpSettings http_settings(const ServerSettings& settings) {
 
 HttpAnswer failure(int status, const std::string& why) { return ApiError(status, why).answer(); }
 
-// Compares in a time that does not tell how much of a wrong key is right.
+// Compares in a time that does not depend on how much of a wrong key is right.
 bool are_equal(std::string_view a, std::string_view b) {
   std::size_t differing = a.size() ^ b.size();
   for (std::size_t i = 0; i < a.size(); ++i) {
@@ -113,7 +113,7 @@ void Server::require_model(const std::string& name) const {
 HttpAnswer Server::post(const HttpRequest& request) {
   const nlohmann::json json = parse_request(request.body);
   require_model(RequestFields(json).text("model", settings_.model_name));
-  if (request.path == "/v1/embeddings") return model_.embeddings(json);
+  if (request.path == "/v1/embeddings") return model_.embeddings(json, request);
   return request.path == "/v1/completions" ? model_.completions(json, request) : model_.chats(json, request);
 }
 

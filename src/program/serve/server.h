@@ -23,8 +23,8 @@ class Server {
   Server(const ServerSettings& settings, ServedModel& model);
 
   int port() const { return http_.port(); }
-  // Serves on other threads while the model computes on this one, until `should_end`, which is asked several times a
-  // second, is true. Then requests under way get an error. Errors of the model and of the port end it, too.
+  // Serves on other threads while the model computes on this one, until `should_end` returns true; it is called several
+  // times a second. Requests under way then get an error. Errors of the model and of the port end it, too.
   void run(const std::function<bool()>& should_end);
 
  private:

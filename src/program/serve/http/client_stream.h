@@ -18,18 +18,18 @@ struct RequestBounds {
   std::chrono::seconds write_time{10};                             // that the client may take to read a piece
 };
 
-// Stream of a connection. The library's own is made anew for each request, and loses what came behind it.
+// Stream of a connection. The library makes a stream of its own for each request, which loses bytes of the next one.
 class ClientStream final : public httplib::Stream {
  public:
   ClientStream(socket_t socket, const RequestBounds& bounds) : socket_(socket), bounds_(bounds) {}
 
-  // Waits until a request begins, after empty lines, so long at most. `ends`, asked ten times a second, says not to.
-  // False: none comes.
+  // Waits until a request begins, after empty lines, at most `most` seconds. Calls `ends` ten times a second, and stops
+  // waiting when it returns true. False: none came.
   bool wait_for_request(std::chrono::seconds most, const std::function<bool()>& ends);
   void begin_head() { begin_part(bounds_.head_bytes, bounds_.head_time); }
   void begin_body() { begin_part(bounds_.body_bytes, bounds_.body_time); }
-  // Takes what the client still sends, for a moment after the last answer: a connection that is closed before all was
-  // read is reset, and the client may lose the answer.
+  // Reads for a moment after the last answer what the client still sends: closing a connection with unread bytes resets
+  // it, and the client may lose the answer.
   void drain();
 
   bool is_readable() const override { return has_bytes() || waits_for(POLLIN, time_left()); }
@@ -51,8 +51,8 @@ class ClientStream final : public httplib::Stream {
 
   const socket_t socket_;
   const RequestBounds bounds_;
-  std::string bytes_;      // received,
-  std::size_t begin_ = 0;  // and from here on not read
+  std::string bytes_;      // received
+  std::size_t begin_ = 0;  // the first of them that was not read
   std::size_t left_ = 0;   // bytes that this part of the request may still have
   Clock::time_point deadline_;
 };

@@ -17,8 +17,8 @@
 namespace teratron {
 namespace {
 
-// That a client may be silent between two requests. A request is lost that comes as the connection is closed, so it is
-// longer than the 5 seconds after which OpenAI's client opens another one.
+// Longest silence of a client between two requests. A request that comes while the connection is closed is lost, so it
+// is longer than the 5 seconds after which OpenAI's client opens another connection.
 constexpr std::chrono::seconds kIdle{6};
 
 // Ends the connection with the answer: what follows may be the rest of the request.
@@ -40,8 +40,8 @@ class SinkStream : public HttpStream {
 
 class ConnectionServer : public httplib::Server {
  public:
-  // After the server was bound. The library lets five connections wait to be accepted; where more clients come at once,
-  // the system drops some, whose requests are lost. Listening again changes the number.
+  // Lengthens the queue of clients that wait to be accepted; call it after the server was bound. The library's holds
+  // five, and the system drops further clients, whose requests are lost. Listening again changes the number.
   void let_clients_wait() { ::listen(svr_sock_, SOMAXCONN); }
 
  private:
@@ -57,7 +57,7 @@ class ConnectionServer : public httplib::Server {
       is_last = true;  // unless the answer says otherwise: a head that is not HTTP has no end
       const auto begin_body = [&](httplib::Request& request) {
         request.ranges.clear();  // an answer comes whole
-        // The library itself calls these two in clients alone; here handlers of a request do.
+        // The library calls these two only in clients; here a request's handlers do.
         request.progress = [&client](std::uint64_t, std::uint64_t) { return client.is_writable(); };
         request.response_handler = [&](const httplib::Response& response) {
           is_last = ends_connection(response);
@@ -90,7 +90,7 @@ void fill(httplib::Response& response, const HttpAnswer& answer, bool may_have_c
   response.set_content_provider(answer.type, provider);
 }
 
-// A request that is refused by its head, before its body is read; 0: none of it is wrong.
+// Refusal of a request by its head, before its body is read. Status 0: none.
 struct HeadRefusal {
   int status = 0;
   std::string why;
@@ -154,7 +154,7 @@ HttpServer::HttpServer(const HttpSettings& settings, const std::function<HttpAns
   server.set_keep_alive_timeout(kIdle.count());
   server.set_keep_alive_max_count(1U << 20);
   server.set_tcp_nodelay(true);  // a token is a small packet
-  // The library's own options let a second server share the port.
+  // The library's default options would let a second server share the port.
   server.set_socket_options([](int socket) {
     const int yes = 1;
     ::setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
@@ -185,7 +185,7 @@ void HttpServer::add_routes(const HttpSettings& settings, const std::function<Ht
   const auto get = [answer](const httplib::Request& request, httplib::Response& response) {
     answer(request, "", response);
   };
-  // The library's own reading has no bound for chunks, and takes a body without a type for a form.
+  // Reads the body here: the library has no bound for chunks, and takes a body without a type for a form.
   const auto post = [answer, fail, most = settings.body_bytes](const httplib::Request& request,
                                                                httplib::Response& response,
                                                                const httplib::ContentReader& read) {
@@ -269,7 +269,7 @@ void HttpServer::listen() {
 
 void HttpServer::stop() {
   insides_->is_stopped = true;
-  // The library does nothing before it runs.
+  // Before it runs, the library ignores stop().
   while (!insides_->server.is_running() && !insides_->has_ended)
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   insides_->server.stop();

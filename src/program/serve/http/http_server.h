@@ -15,7 +15,7 @@ struct HttpRequest {
   std::function<bool()> is_open;  // whether the client is still there
 };
 
-// Rest of an answer that is written while it is made.
+// Body of an answer that is written while it is made.
 class HttpStream {
  public:
   virtual ~HttpStream() = default;
@@ -42,9 +42,9 @@ struct HttpSettings {
 
 class HttpServer {
  public:
-  // Binds the port. `handle` is called on many threads at once. `fail` makes the answer to what never comes to it: an
-  // unknown path, a body that is too large, an exception; what it is given says why. EnvironmentError: the port is
-  // taken, or the host has no such address.
+  // Binds the port. `handle` is called on many threads at once. `fail` makes the answer where `handle` makes none: to
+  // an unknown path, a body that is too large, an exception. EnvironmentError: the port is taken, or the host has no
+  // such address.
   using Fail = std::function<HttpAnswer(int status, const std::string& why)>;
   HttpServer(const HttpSettings& settings, const std::function<HttpAnswer(const HttpRequest&)>& handle,
              const Fail& fail);
@@ -52,7 +52,7 @@ class HttpServer {
 
   int port() const;
   void listen();  // until stop(); then it waits for the answers under way
-  void stop();    // once, from another thread; waits until listen() was called
+  void stop();    // call it once, from another thread; waits until listen() was called
 
  private:
   void add_routes(const HttpSettings& settings, const std::function<HttpAnswer(const HttpRequest&)>& handle,

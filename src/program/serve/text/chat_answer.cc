@@ -1,28 +1,24 @@
 #include "serve/text/chat_answer.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
 namespace teratron {
-namespace {
 
 using OrderedJson = nlohmann::ordered_json;
 
-OrderedJson text_or_null(const char* text) { return text == nullptr ? OrderedJson(nullptr) : OrderedJson(text); }
-
-}  // namespace
-
 ChatAnswer::ChatAnswer(const CompletionRequest& request, const Tokenizer& tokenizer, AnswerHead head)
-    : request_(request), tokenizer_(tokenizer), head_(std::move(head)) {
+    : TextAnswer(request, tokenizer, std::move(head), "chat.completion", "chat.completion.chunk") {
   for (std::int64_t sample = 0; sample < request.samples; ++sample) {
     messages_.push_back({.decoder = StreamDecoder(tokenizer)});
   }
-  open_ = messages_.size();
 }
 
 std::vector<OrderedJson> ChatAnswer::add(const TextEvent& event) {
+  count(event);
   Message& message = messages_[event.text];
-  if (event.text == 0) reused_ += event.reused;  // the prompt counts once
   std::vector<OrderedJson> parts;
   if (!std::exchange(message.has_begun, true)) {
     parts.push_back(part(event.text, {{"role", "assistant"}, {"content", ""}}, nullptr, nullptr));
@@ -30,12 +26,11 @@ std::vector<OrderedJson> ChatAnswer::add(const TextEvent& event) {
   message.text += message.decoder.push_bytes(event.bytes);
   message.kept += event.bytes.size();
   if (event.token) {
-    ++message.made;
     if (request_.alternatives) message.scores.push_back({.token = *event.token, .offset = message.bytes});
     message.bytes += tokenizer_.bytes_of(event.token->chosen.token).size();
   }
-  if (event.end) end(message, event);
-  // Scores go with their text, of which what may begin a stop text is held back.
+  if (event.end) end(message, *event.end);
+  // Scores are sent with their text, and text that may begin a stop text is held back.
   std::size_t scores = event.end ? message.scores.size() : message.sent_scores;
   while (scores < message.scores.size() && message.scores[scores].offset < message.kept) ++scores;
   const std::size_t text = sendable(message);
@@ -50,7 +45,6 @@ std::vector<OrderedJson> ChatAnswer::add(const TextEvent& event) {
       parts.push_back(part(event.text, {{"tool_calls", calls_of(message, true)}}, nullptr, nullptr));
     }
     parts.push_back(part(event.text, OrderedJson::object(), nullptr, message.reason));
-    --open_;
   }
   return parts;
 }
@@ -61,9 +55,9 @@ std::size_t ChatAnswer::sendable(const Message& message) const {
   return std::max(message.sent_text, bytes_before_calls(message.text));
 }
 
-void ChatAnswer::end(Message& message, const TextEvent& event) const {
+void ChatAnswer::end(Message& message, GenerationEnd end) const {
   message.text += message.decoder.finish();
-  message.reason = *event.end == GenerationEnd::kLength ? "length" : "stop";
+  message.reason = finish_reason(end);
   if (request_.most_calls > 0) {
     AnswerWithCalls answer = find_tool_calls(message.text);
     message.text = std::move(answer.content);
@@ -71,7 +65,7 @@ void ChatAnswer::end(Message& message, const TextEvent& event) const {
     message.calls.resize(std::min(message.calls.size(), request_.most_calls));
     if (!message.calls.empty()) message.reason = "tool_calls";
   }
-  if (*event.end != GenerationEnd::kStopped) return;
+  if (end != GenerationEnd::kStopped) return;
   // Tokens of the stop text alone are not of the message.
   while (message.scores.size() > message.sent_scores && message.scores.back().offset >= message.kept) {
     message.scores.pop_back();
@@ -113,22 +107,14 @@ OrderedJson ChatAnswer::calls_of(const Message& message, bool is_part) const {
 }
 
 OrderedJson ChatAnswer::part(std::size_t index, OrderedJson delta, OrderedJson scores, const char* reason) const {
-  OrderedJson json = frame("chat.completion.chunk");
-  json["choices"] = OrderedJson::array({{{"index", index},
-                                         {"delta", std::move(delta)},
-                                         {"logprobs", std::move(scores)},
-                                         {"finish_reason", text_or_null(reason)}}});
-  if (request_.includes_usage) json["usage"] = nullptr;
-  return json;
-}
-
-OrderedJson ChatAnswer::frame(const char* object) const {
-  return {{"id", head_.id}, {"object", object}, {"created", head_.created}, {"model", head_.model}};
+  return part_of({{"index", index},
+                  {"delta", std::move(delta)},
+                  {"logprobs", std::move(scores)},
+                  {"finish_reason", text_or_null(reason)}});
 }
 
 OrderedJson ChatAnswer::whole() const {
-  OrderedJson json = frame("chat.completion");
-  json["choices"] = OrderedJson::array();
+  OrderedJson choices = OrderedJson::array();
   for (std::size_t i = 0; i < messages_.size(); ++i) {
     const Message& message = messages_[i];
     OrderedJson said = {{"role", "assistant"}, {"content", message.text}, {"refusal", nullptr}};
@@ -136,26 +122,12 @@ OrderedJson ChatAnswer::whole() const {
       if (message.text.empty()) said["content"] = nullptr;
       said["tool_calls"] = calls_of(message, false);
     }
-    json["choices"].push_back({{"index", i},
-                               {"message", std::move(said)},
-                               {"logprobs", scores_of(message, 0, message.scores.size())},
-                               {"finish_reason", text_or_null(message.reason)}});
+    choices.push_back({{"index", i},
+                       {"message", std::move(said)},
+                       {"logprobs", scores_of(message, 0, message.scores.size())},
+                       {"finish_reason", text_or_null(message.reason)}});
   }
-  json["usage"] = usage();
-  return json;
-}
-
-OrderedJson ChatAnswer::usage_part() const {
-  OrderedJson json = frame("chat.completion.chunk");
-  json["choices"] = OrderedJson::array();
-  json["usage"] = usage();
-  return json;
-}
-
-OrderedJson ChatAnswer::usage() const {
-  std::int64_t made = 0;
-  for (const Message& message : messages_) made += message.made;
-  return usage_of(std::ssize(request_.prompts.front()), made, reused_);
+  return whole_of(std::move(choices));
 }
 
 }  // namespace teratron

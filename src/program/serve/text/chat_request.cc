@@ -103,7 +103,7 @@ nlohmann::ordered_json read_list(RequestFields& fields, std::string_view body, c
   }
 }
 
-// Tools that the answer may call: those given, unless none shall be called.
+// Tools that the answer may call: the request's, or none if tool_choice forbids calls.
 nlohmann::ordered_json read_tools(RequestFields& fields, std::string_view body) {
   nlohmann::ordered_json tools = read_list(fields, body, kTools);
   for (const nlohmann::ordered_json& tool : tools) {
@@ -152,7 +152,7 @@ std::optional<MostTokens> read_most_tokens(RequestFields& fields) {
   return most;
 }
 
-// Puts the chat's scores as those of a completion.
+// Translates the chat's fields for scores to those of a completion.
 void read_scores(RequestFields& fields, nlohmann::json& completion) {
   constexpr std::int64_t kMostAlternatives = 20;
   const bool is_scored = fields.boolean("logprobs", false);
@@ -175,7 +175,7 @@ void read_response_format(RequestFields& fields) {
                type);
 }
 
-// Fields that ask for more than a text, unless they ask for nothing.
+// Refuses fields that ask for more than a text.
 void refuse_more_than_text(RequestFields& fields) {
   const nlohmann::json none = nlohmann::json::array();
   fields.refuse_unless("functions", {none});  // the older name of tools

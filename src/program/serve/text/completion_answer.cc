@@ -11,14 +11,15 @@
 namespace teratron {
 namespace {
 
-// Characters that these bytes end before the first one that is their own, since nothing completes it.
+// Characters of unfinished bytes in `decoder` that `bytes` do not complete: they end before the first character of
+// `bytes`.
 std::size_t characters_ended_by(StreamDecoder decoder, std::string_view bytes) {
   std::size_t characters = count_characters(decoder.push_bytes(bytes.substr(0, 1)));
   characters += count_characters(decoder.finish());
   return bytes.empty() ? characters : characters - 1;
 }
 
-// Bytes of the tokens before the text that they stand for: a beginning of text, or SentencePiece's first space.
+// Bytes of the tokens before their text: a token that begins texts, or SentencePiece's first space.
 std::size_t bytes_before(const std::string& text, const std::vector<std::int32_t>& tokens, const Tokenizer& tokenizer) {
   std::string all;
   for (const std::int32_t token : tokens) all += tokenizer.bytes_of(token);
@@ -28,50 +29,45 @@ std::size_t bytes_before(const std::string& text, const std::vector<std::int32_t
 }  // namespace
 
 CompletionAnswer::CompletionAnswer(const CompletionRequest& request, const Tokenizer& tokenizer, AnswerHead head)
-    : request_(request), tokenizer_(tokenizer), head_(std::move(head)) {
+    : TextAnswer(request, tokenizer, std::move(head), "text_completion", "text_completion") {
   for (const std::string& prompt : request.prompt_texts) {
     for (std::int64_t sample = 0; sample < request.samples; ++sample) {
       texts_.push_back({.decoder = StreamDecoder(tokenizer), .offset_decoder = StreamDecoder(tokenizer)});
       if (request.echo) texts_.back().show(prompt);
     }
   }
-  open_ = texts_.size();
 }
 
 std::vector<nlohmann::ordered_json> CompletionAnswer::add(const TextEvent& event) {
+  count(event);
   Text& text = texts_[event.text];
   const std::vector<std::int32_t>& prompt = request_.prompts[event.text / static_cast<std::size_t>(request_.samples)];
   // A prompt of one token has no scores, and comes with its first event.
   const bool is_first = text.scores.tokens.empty() && request_.settings.prompt_log_probabilities;
   if (is_first) add_prompt(text, prompt, event.prompt);
   text.show(text.decoder.push_bytes(event.bytes));
-  // A prompt counts once, by its first sample.
-  if (static_cast<std::int64_t>(event.text) % request_.samples == 0) reused_ += event.reused;
   if (event.token) {
     ++text.made;
     text.log_probability += event.token->chosen.log_probability;
     std::size_t none = 0;
     if (request_.settings.log_probabilities) add_score(text, *event.token, none);
   }
-  if (event.end) end(text, event);
-  // Scores go with their text, of which what may begin a stop text is held back.
+  if (event.end) end(text, *event.end);
+  // Scores are sent with their text, and text that may begin a stop text is held back.
   const std::vector<std::size_t>& offsets = text.scores.offsets;
   std::size_t scores = event.end ? offsets.size() : text.sent_scores;
   while (scores < offsets.size() && offsets[scores] < text.shown) ++scores;
   if (text.sent_text == text.text.size() && text.sent_scores == scores && !event.end) return {};
-  nlohmann::ordered_json part = frame();
-  part["choices"] = nlohmann::ordered_json::array({choice(text, event.text, text.sent_text, text.sent_scores, scores)});
-  if (request_.includes_usage) part["usage"] = nullptr;
+  nlohmann::ordered_json part = part_of(choice(text, event.text, text.sent_text, text.sent_scores, scores));
   text.sent_text = text.text.size();
   text.sent_scores = scores;
   return {part};
 }
 
-void CompletionAnswer::end(Text& text, const TextEvent& event) {
+void CompletionAnswer::end(Text& text, GenerationEnd end) {
   text.show(text.decoder.finish());
-  text.reason = *event.end == GenerationEnd::kLength ? "length" : "stop";
-  --open_;
-  if (*event.end != GenerationEnd::kStopped) return;
+  text.reason = finish_reason(end);
+  if (end != GenerationEnd::kStopped) return;
   // Tokens of the stop text alone are not of the text.
   Scores& scores = text.scores;
   while (scores.tokens.size() > text.sent_scores && scores.offsets.back() >= text.shown) {
@@ -101,14 +97,6 @@ void CompletionAnswer::add_score(Text& text, const GeneratedToken& token, std::s
   text.characters += count_characters(text.offset_decoder.push_bytes(bytes));
 }
 
-std::string name_of_token(const Tokenizer& tokenizer, std::int32_t token) {
-  const std::string_view bytes = tokenizer.bytes_of(token);
-  if (is_utf8(bytes)) return std::string(bytes);
-  std::string text = "bytes:";
-  for (const char byte : bytes) text += fmt::format("\\x{:02x}", static_cast<unsigned char>(byte));
-  return text;
-}
-
 nlohmann::ordered_json CompletionAnswer::scores_of(const Text& text, std::size_t from, std::size_t end) const {
   if (!request_.alternatives) return nullptr;
   nlohmann::ordered_json tokens = nlohmann::ordered_json::array(), values = nlohmann::ordered_json::array(),
@@ -135,8 +123,7 @@ nlohmann::ordered_json CompletionAnswer::choice(const Text& text, std::size_t in
   return {{"text", text.text.substr(text_from)},
           {"index", index},
           {"logprobs", scores_of(text, from, end)},
-          {"finish_reason",
-           text.reason == nullptr ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(text.reason)}};
+          {"finish_reason", text_or_null(text.reason)}};
 }
 
 // Numbers of each prompt's texts that are returned: those with the highest log-probability per token, the highest
@@ -159,40 +146,13 @@ std::vector<std::size_t> CompletionAnswer::chosen() const {
   return all;
 }
 
-nlohmann::ordered_json CompletionAnswer::frame() const {
-  return {{"id", head_.id}, {"object", "text_completion"}, {"created", head_.created}, {"model", head_.model}};
-}
-
 nlohmann::ordered_json CompletionAnswer::whole() const {
-  nlohmann::ordered_json json = frame();
-  json["choices"] = nlohmann::ordered_json::array();
+  nlohmann::ordered_json choices = nlohmann::ordered_json::array();
   for (const std::size_t i : chosen()) {
     const Text& text = texts_[i];
-    json["choices"].push_back(choice(text, json["choices"].size(), 0, 0, text.scores.tokens.size()));
+    choices.push_back(choice(text, choices.size(), 0, 0, text.scores.tokens.size()));
   }
-  json["usage"] = usage();
-  return json;
-}
-
-nlohmann::ordered_json CompletionAnswer::usage_part() const {
-  nlohmann::ordered_json json = frame();
-  json["choices"] = nlohmann::ordered_json::array();
-  json["usage"] = usage();
-  return json;
-}
-
-nlohmann::ordered_json CompletionAnswer::usage() const {
-  std::int64_t prompt = 0, made = 0;
-  for (const auto& tokens : request_.prompts) prompt += std::ssize(tokens);
-  for (const Text& text : texts_) made += text.made;
-  return usage_of(prompt, made, reused_);
-}
-
-nlohmann::ordered_json usage_of(std::int64_t prompt_tokens, std::int64_t new_tokens, std::int64_t reused) {
-  return {{"prompt_tokens", prompt_tokens},
-          {"completion_tokens", new_tokens},
-          {"total_tokens", prompt_tokens + new_tokens},
-          {"prompt_tokens_details", {{"cached_tokens", reused}}}};
+  return whole_of(std::move(choices));
 }
 
 }  // namespace teratron

@@ -6,33 +6,19 @@
 #include <vector>
 
 #include "base/utf8.h"
-#include "serve/text/completion_request.h"
+#include "serve/text/text_answer.h"
 #include "tokenizer/stream_decoder.h"
 
 namespace teratron {
 
-// Identity of an answer, which all of its parts carry.
-struct AnswerHead {
-  std::string id, model;
-  std::int64_t created = 0;
-};
-
-// A token's text; bytes that are no characters by themselves are named as OpenAI does.
-std::string name_of_token(const Tokenizer& tokenizer, std::int32_t token);
-
-// An answer's "usage". `reused`: tokens of prompts that other texts' caches held.
-nlohmann::ordered_json usage_of(std::int64_t prompt_tokens, std::int64_t new_tokens, std::int64_t reused);
-
-class CompletionAnswer {
+class CompletionAnswer : public TextAnswer {
  public:
   // The arguments outlive it.
   CompletionAnswer(const CompletionRequest& request, const Tokenizer& tokenizer, AnswerHead head);
 
   // Takes an event. Returns the parts of a stream that it makes.
   std::vector<nlohmann::ordered_json> add(const TextEvent& event);
-  bool is_finished() const { return open_ == 0; }
-  nlohmann::ordered_json whole() const;       // of an answer that is no stream
-  nlohmann::ordered_json usage_part() const;  // the last part of a stream
+  nlohmann::ordered_json whole() const;  // of an answer that is no stream
 
  private:
   struct Scores {
@@ -44,9 +30,9 @@ class CompletionAnswer {
   struct Text {
     StreamDecoder decoder;         // of the text
     StreamDecoder offset_decoder;  // of its tokens, those of a stop text among them
-    std::size_t characters = 0;    // that the latter made
+    std::size_t characters = 0;    // made by offset_decoder
     std::string text;
-    std::size_t shown = 0;  // its characters
+    std::size_t shown = 0;  // characters of `text`
     Scores scores;
     std::size_t sent_scores = 0, sent_text = 0;  // in parts of a stream
     std::int64_t made = 0;
@@ -59,24 +45,17 @@ class CompletionAnswer {
     }
   };
 
-  // `before`: bytes of this token and of those after it that come before the text.
+  // `before`: bytes, of this token and of later ones, that come before the text; less those of this token afterwards.
   void add_score(Text& text, const GeneratedToken& token, std::size_t& before) const;
   void add_prompt(Text& text, const std::vector<std::int32_t>& prompt, const std::vector<GeneratedToken>& scores) const;
-  void end(Text& text, const TextEvent& event);
+  static void end(Text& text, GenerationEnd end);
   nlohmann::ordered_json scores_of(const Text& text, std::size_t from, std::size_t end) const;
-  // With the text from a byte on, and the scores in a range.
+  // Has the text from the byte text_from on, and scores [from, end).
   nlohmann::ordered_json choice(const Text& text, std::size_t index, std::size_t text_from, std::size_t from,
                                 std::size_t end) const;
   std::vector<std::size_t> chosen() const;
-  nlohmann::ordered_json frame() const;
-  nlohmann::ordered_json usage() const;
 
-  const CompletionRequest& request_;
-  const Tokenizer& tokenizer_;
-  const AnswerHead head_;
   std::vector<Text> texts_;
-  std::size_t open_;
-  std::int64_t reused_ = 0;  // tokens of prompts
 };
 
 }  // namespace teratron

@@ -8,7 +8,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-// Names every field, so that one more does not compile before it is sent to the other ranks.
+// Names every field, so that a new one does not compile until it is sent to the other ranks.
 Json json_of(const TextJob& job) {
   const auto& [request, stop_texts] = job;
   const auto& [text, settings, alternatives] = request;

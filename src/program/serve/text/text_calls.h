@@ -1,4 +1,4 @@
-// Calls to the engine that the first rank takes, and all ranks of the model make.
+// Calls to the engine: the first rank takes them from connections, and all ranks of the model make them.
 #pragma once
 
 #include <cstdint>

@@ -56,14 +56,14 @@ class TextEngine {
 
   // Takes all texts of a request, or none: nullptr, where they are too many at present or the engine has stopped.
   std::shared_ptr<TextEvents> submit(std::vector<TextJob> jobs);
-  void cancel(const std::shared_ptr<TextEvents>& events);  // what is not finished
+  void cancel(const std::shared_ptr<TextEvents>& events);  // the request's texts that are not finished
 
-  // Every rank of the model calls it; it returns after stop() on the first. LostRank and other errors that are not of a
-  // text end it, too; clients of texts in progress hear why.
+  // Computes on every rank of the model until stop() is called on the first. LostRank and other errors that are not of
+  // a text end it, too; clients of texts in progress get the reason.
   void run();
   void stop();
 
-  bool is_stopped() const;  // and takes no requests any more
+  bool is_stopped() const;  // then it takes no requests any more
 
   EngineCounts counts() const;
 
@@ -93,9 +93,9 @@ class TextEngine {
   Generator generator_;
   std::map<std::int64_t, Text> texts_;  // by the generator's numbers
 
-  mutable std::mutex mutex_;  // of what follows
+  mutable std::mutex mutex_;  // guards the members below
   std::condition_variable called_;
-  TextCalls calls_;                                           // not taken yet; stops: there will be no more
+  TextCalls calls_;                                           // not taken yet; calls_.stops: none follows
   std::map<std::int64_t, std::shared_ptr<TextEvents>> came_;  // of its arrivals
   std::int64_t next_request_ = 0;
   EngineCounts counts_;

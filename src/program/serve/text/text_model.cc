@@ -13,7 +13,6 @@ namespace teratron {
 namespace {
 
 const std::pair<std::string, std::string> kNotCached = {"Cache-Control", "no-cache"};
-constexpr double kLookSeconds = 0.05;  // between two looks whether the client is still there
 
 AnswerHead new_head(const char* kind, const std::string& model) {
   std::random_device random;
@@ -25,7 +24,7 @@ AnswerHead new_head(const char* kind, const std::string& model) {
 
 std::string event_of(std::string_view data) { return fmt::format("data: {}\n\n", data); }
 
-// Events of a request; what is left of it is cancelled when no answer is written any more.
+// Events of a request. Its destructor cancels the texts that are not finished: no answer is written any more.
 struct Lease {
   TextEngine& engine;
   const std::shared_ptr<TextEvents> events;
@@ -44,12 +43,12 @@ struct AnswerWriter {
   HttpAnswer whole(const std::function<bool()>& is_open) const {
     Answer answer(request, tokenizer, head);
     if (!grow(answer, is_open, [&](const nlohmann::ordered_json&) { return is_open(); })) {
-      throw ApiError(400, "the client has ended the connection, or its half, before the answer");
+      throw client_gone();
     }
     return {.body = json_text(answer.whole()), .headers = {kNotCached}};
   }
 
-  // Writes a stream, whose last part may be an error.
+  // Writes a stream. An error is its last part.
   void operator()(HttpStream& client) const {
     const auto is_open = [&] { return client.is_open(); };
     const auto write = [&](const nlohmann::ordered_json& part) { return client.write(event_of(json_text(part))); };
@@ -115,7 +114,7 @@ HttpAnswer TextModel::answer(CompletionRequest request, const HttpRequest& asked
   return {.type = "text/event-stream", .headers = {kNotCached}, .stream = std::move(writer)};
 }
 
-HttpAnswer TextModel::embeddings(const nlohmann::json&) {
+HttpAnswer TextModel::embeddings(const nlohmann::json&, const HttpRequest&) {
   throw ApiError(400, fmt::format("the model '{}' continues texts and makes no vectors of them; serve a BERT", name_),
                  "model", "model_not_supported");
 }

@@ -14,7 +14,7 @@ class TextModel : public ServedModel {
 
   HttpAnswer completions(const nlohmann::json& json, const HttpRequest& request) override;
   HttpAnswer chats(const nlohmann::json& json, const HttpRequest& request) override;
-  HttpAnswer embeddings(const nlohmann::json& json) override;
+  HttpAnswer embeddings(const nlohmann::json& json, const HttpRequest& request) override;
   std::vector<Metric> metrics() const override;
   void run() override { engine_.run(); }
   void stop() override { engine_.stop(); }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <chrono>
 #include <exception>
 
 #include "base/base64.h"
@@ -23,7 +24,7 @@ nlohmann::ordered_json vector_of(const std::vector<float>& values, bool as_base6
   return base64_of(bytes);
 }
 
-// Gives every rank the first one's texts, or says that it has none: false. Every rank calls it.
+// Sends the first rank's texts to the others. False: it has none. Every rank calls it.
 bool share_texts(Communicator& group, bool are_there, TokenizedTexts& texts) {
   if (group.size() == 1) return are_there;
   std::string bytes;
@@ -93,7 +94,7 @@ TokenizedTexts VectorModel::read(const nlohmann::json& input) const {
   return tokenized;
 }
 
-HttpAnswer VectorModel::embeddings(const nlohmann::json& json) {
+HttpAnswer VectorModel::embeddings(const nlohmann::json& json, const HttpRequest& request) {
   RequestFields fields(json);
   fields.ignore_account();
   const std::string format = fields.text("encoding_format", "float");
@@ -109,7 +110,7 @@ HttpAnswer VectorModel::embeddings(const nlohmann::json& json) {
   if (input == nullptr) refuse_field(kInput, "input is missing: texts or token ids");
   Job job;
   job.texts = read(*input);
-  wait_for(job);
+  wait_for(job, request.is_open);
   nlohmann::ordered_json data = nlohmann::ordered_json::array();
   for (std::size_t i = 0; i < job.vectors.size(); ++i) {
     data.push_back(
@@ -123,7 +124,7 @@ HttpAnswer VectorModel::embeddings(const nlohmann::json& json) {
   return {.body = json_text(body)};
 }
 
-void VectorModel::wait_for(Job& job) {
+void VectorModel::wait_for(Job& job, const std::function<bool()>& is_open) {
   std::unique_lock lock(mutex_);
   if (is_stopped_) throw ApiError(503, "the server ends");
   if (in_flight_ >= static_cast<std::int64_t>(settings_.most_requests)) {
@@ -134,7 +135,16 @@ void VectorModel::wait_for(Job& job) {
   ++in_flight_;
   jobs_.push_back(&job);
   called_.notify_one();
-  done_.wait(lock, [&] { return job.is_done; });
+  while (!done_.wait_for(lock, std::chrono::duration<double>(kLookSeconds), [&] { return job.is_done; })) {
+    lock.unlock();
+    const bool has_gone = !is_open();
+    lock.lock();
+    // A job under way is computed to its end, on every rank.
+    if (!has_gone || std::erase(jobs_, &job) == 0) continue;
+    --in_flight_;
+    ++cancelled_;
+    throw client_gone();
+  }
   --in_flight_;
   ++finished_;
   tokens_ += job.texts.tokens;
@@ -214,6 +224,7 @@ std::vector<Metric> VectorModel::metrics() const {
   const std::lock_guard lock(mutex_);
   return {{"teratron_requests_in_flight", "requests in progress or waiting", false, in_flight_},
           {"teratron_requests_finished_total", "requests answered", true, finished_},
+          {"teratron_requests_cancelled_total", "requests whose client went away before their turn", true, cancelled_},
           {"teratron_requests_refused_total", "requests refused because too many were in flight", true, refused_},
           {"teratron_prompt_tokens_total", "tokens of texts read", true, tokens_}};
 }

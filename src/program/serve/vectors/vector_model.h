@@ -3,6 +3,7 @@
 
 #include <condition_variable>
 #include <deque>
+#include <functional>
 #include <mutex>
 
 #include "eval/text_vectors.h"
@@ -26,7 +27,7 @@ class VectorModel : public ServedModel {
   HttpAnswer chats(const nlohmann::json& json, const HttpRequest& request) override {
     return completions(json, request);
   }
-  HttpAnswer embeddings(const nlohmann::json& json) override;
+  HttpAnswer embeddings(const nlohmann::json& json, const HttpRequest& request) override;
   std::vector<Metric> metrics() const override;
   void run() override;
   void stop() override;
@@ -39,9 +40,10 @@ class VectorModel : public ServedModel {
     bool is_done = false;
   };
 
-  void wait_for(Job& job);
+  // Has the job computed. ApiError: there are too many, it failed, or its client went before its turn came.
+  void wait_for(Job& job, const std::function<bool()>& is_open);
   void serve();
-  Job* next_job();  // on the first rank; null: stopped
+  Job* next_job();  // of the first rank; null: the model was stopped
   void compute(Job& job);
   void end(Job& job);
   TokenizedTexts read(const nlohmann::json& input) const;
@@ -53,11 +55,11 @@ class VectorModel : public ServedModel {
   const Tokenizer tokenizer_;
   const VectorSettings settings_;
 
-  mutable std::mutex mutex_;  // of what follows
+  mutable std::mutex mutex_;  // guards the members below
   std::condition_variable called_, done_;
-  std::deque<Job*> jobs_;
+  std::deque<Job*> jobs_;  // that wait for their turn
   bool is_stopped_ = false;
-  std::int64_t in_flight_ = 0, finished_ = 0, refused_ = 0, tokens_ = 0;
+  std::int64_t in_flight_ = 0, finished_ = 0, cancelled_ = 0, refused_ = 0, tokens_ = 0;
 };
 
 }  // namespace teratron
